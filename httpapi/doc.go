@@ -1,95 +1,90 @@
-// Package httpapi serves the contract over HTTP: sites, hubs, their devices, windows, commands and
-// event logs, members and invitations under /v1, certificates for hubs under /link/v1, pages for
-// people under /portal, and the state of the process at /healthz and /readyz. It is an adapter: who
-// may do what, what there is, what happened and what a hub says come through the interfaces of
-// ports.go, and nothing here knows where they have it from.
+// Package httpapi serves the HTTP API: sites, hubs, devices, commands, event logs, members and
+// invitations under /v1, certificates for hubs under /link/v1, the portal's pages under /portal,
+// and health and readiness at /healthz and /readyz. It is an adapter: everything that it serves
+// comes through the interfaces of ports.go.
 //
-// # What every answer holds
+// # Answers
 //
-// Each answer, refusals, unknown paths and faults included, carries X-Request-Id, a ULID that the
-// error body repeats; all but /healthz and /readyz also RateLimit-Limit, RateLimit-Remaining,
-// RateLimit-Reset (seconds until the allowance is whole) and RateLimit-Policy, as in drafts 03 to
-// 07 of draft-ietf-httpapi-ratelimit-headers. A refusal has the contract's error body and one of
-// the contract's types; what is no domain.Error becomes internal_error, and its text goes to the
-// log alone. So it is too with what net/http refuses by itself, because it is no HTTP that it can
-// read (see Listener): 400, 417, or 431, each with Connection: close; and with a connection for
-// which there is no place.
+// Every answer, errors included, has X-Request-Id, a ULID that the error body repeats. All but
+// /healthz and /readyz have RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset (seconds until
+// the allowance is full) and RateLimit-Policy, as in drafts 03 to 07 of
+// draft-ietf-httpapi-ratelimit-headers. Errors have the contract's error body and one of its types;
+// an error that is not a domain.Error becomes internal_error, and only the log has its text (see
+// apierror). The same holds for requests that net/http rejects because it cannot parse them, with
+// 400, 417 or 431 and Connection: close, and for rejected connections (see Listener).
 //
-// Each request that is over has one line in the log and one count, whatever became of it, and a
-// span when there is a collector; all three name the route and never the path, which may hold a
-// secret. What is asked of hubs meanwhile goes under the request's own id (telemetry.WithRequest).
+// Every request has one log line, one count and, if there is a collector, one span. They name the
+// route and never the path, which may contain a secret. Calls to hubs carry the request's id
+// (telemetry.WithRequest).
 //
-// # The description
+// # The OpenAPI document
 //
-// openapi.yaml describes all that programs are answered, in OpenAPI 3.1. It is written by hand, and
-// served at /v1/openapi.yaml with a page to read it and to try calls at /v1/reference. Tests hold
-// it to the table of routes, the structures of answers and the domain's codes and scopes, in both
-// directions, and bring about each answer that it describes; and every answer that a black-box test
-// gets is held to it.
+// openapi.yaml describes all answers to programs, in OpenAPI 3.1. It is written by hand and served
+// at /v1/openapi.yaml, with a page to read it and try requests at /v1/reference. Tests compare it
+// with the routing table, the bodies' types, the domain's codes and scopes, in both directions;
+// they produce each answer that it describes, and black-box tests check every answer against it.
 //
-// # Order of refusals
+// # Order of errors
 //
-// 401 unauthenticated, 429 rate_limited, 403 insufficient_scope, then 404, 405 or 400, and what a
-// hub answers comes last: a hub is not asked what no hub would do. A request with a valid key
-// counts on that key's bucket alone; one without, one that cannot be read, and every request for a
-// certificate or a page, on the bucket of the client's address (an IPv6 client is its /64), so that
-// guessing is refused with 429 after a burst. The routes of 404 and 405 ask what the others beside
-// them ask: under /v1 nobody learns without a key what paths there are. 405 carries Allow and the
-// type invalid_request. HEAD is answered for /healthz, /readyz and pages; the contract has none for
-// the rest.
+// 401 unauthenticated, 429 rate_limited, 403 insufficient_scope, then 404, 405 or 400, then the
+// hub's own errors: a hub is never asked for what no hub would do. A request with a valid key
+// counts on the rate limit of the key. A request without one, one that cannot be parsed, and every
+// request for a certificate or a page counts on the client's address (for IPv6 its /64), so that
+// guessing keys is soon answered with 429. Unknown paths under /v1 require a key too, so that
+// callers without one learn nothing about paths. 405 has Allow and the type invalid_request. HEAD
+// is answered for /healthz, /readyz, documents and pages only.
 //
-// Another organization's hub takes the same way through every route as one that does not exist: its
-// owner is looked up in memory before anything else about the request is looked at.
+// Every route treats another organization's hub like one that does not exist: the hub's owner is
+// looked up in memory before the rest of the request is examined.
 //
-// # What is taken
+// # Input
 //
-// Paths are taken as they stand: `//`, dot segments and a trailing slash are other paths, and there
-// is nothing at them. A letter and its percent-encoding are the same, but an encoded slash
-// separates nothing: no id has one. A body is one JSON object in UTF-8 with Content-Type
-// application/json; names of fields are case-sensitive, and unknown ones, such as appear twice, and
-// anything after the object are refused with a message that names them. A body where a route takes
-// none is read and ignored. Unknown query parameters are ignored (clients add their own, such as
-// cache busters); one of the contract's that is empty, repeated or out of bounds is refused, and so
-// is an Idempotency-Key.
+// Paths are matched as they are: `//`, dot segments and a trailing slash make a different path,
+// which is not found. A letter and its percent-encoding are the same, but an encoded slash is not a
+// separator. A body is one JSON object in UTF-8 with Content-Type application/json. Field names are
+// case-sensitive; unknown and repeated fields and text after the object are errors that name the
+// field. The body of a route that takes none is ignored. Unknown query parameters are ignored,
+// because clients add their own; a known one must not be empty, repeated or out of bounds, and
+// Idempotency-Key neither.
 //
 // # Limits
 //
-//	header with the path          32 KiB (net/http adds 4 KiB of its own)   431
-//	time for the header           10 s, and for the first byte of it        400 or the connection's end
+//	header, including the path    32 KiB (net/http adds 4 KiB of its own)   431
+//	time for the header           10 s, and for its first byte              400 or a closed connection
 //	body                          64 KiB                                    400
-//	objects in objects, arrays    16 deep                                   400
+//	nesting of a body             16 levels                                 400
 //	time for the body             10 s                                      400
-//	idle connection               2 min                                     its end
-//	an answer that is not read    10 s for each part of 64 KiB of a stream, page or large answer, 40 s for all else: the connection's end
-//	a page that is read slowly    30 s, after which it ends early and says that there is more
-//	answers that are not read     Config.AnswerBytesPerKey, Config.AnswerBytes       429, 503
-//	connections of an address     Config.ConnectionsPerAddress   the end of the longest idle; if none is, 429
-//	connections                   Config.Connections             the end of the longest idle; if none is, 503
-//	requests                      Config.Rate and Config.Burst, of a key over all replicas that API.ShareLimits joins   429
+//	idle connection               2 min                                     closed
+//	unread answer                 10 s for each 64 KiB of a stream, page or large answer, 40 s otherwise: closed
+//	slowly read page of events    30 s, then it ends early with has_more
+//	memory for unread answers     Config.ResponseBytesPerKey, Config.ResponseBytes   429, 503
+//	connections of an address     Config.ConnectionsPerAddress   the longest idle is closed; if none is, 429
+//	connections                   Config.Connections             the longest idle is closed; if none is, 503
+//	requests                      Config.Rate and Config.Burst, for a key on all replicas that API.ShareLimits joins   429
 //	streams and reads of events   Config.StreamsPerKey, and half of Config.Connections, on each replica   429
-//	kernel's memory               twice 128 KiB a connection, twice 64 KiB a stream
-//	commands and live calls under way, commands within an hour, what an organization creates: deploy/docs/limits.md   429
-//	a request in all              30 s, and twice Config.HubTimeout more where a hub is asked   500
+//	kernel memory                 twice 128 KiB a connection, twice 64 KiB a stream
+//	commands and calls under way, commands an hour, what an organization creates: deploy/docs/limits.md   429
+//	a request in all              20 s, and twice Config.HubTimeout more if it asks a hub   503
 //
-// # Live calls
+// # Requests to hubs
 //
-// Nothing that a hub says is kept. A device's name and room are laid over what its hub says of it;
-// they are read while the hub is asked. The list of devices carries Event-Cursor: a cursor of the
-// hub's log from before the hub was asked, so that list and log together miss nothing. What became
-// of a command whose caller has gone is for Commands to see to.
+// Nothing that a hub reports is stored. The name and room of a device, which are stored, are read
+// while the hub is asked. The list of devices has the header Event-Cursor, a cursor of the hub's
+// log from before the hub was asked, so that list and log together miss no change. Commands is
+// responsible for a command whose caller has gone.
 //
 // # Streams
 //
-// One goroutine, the server's own, owns each response. A stream begins with its position, sends
-// what it has in one write, and ends cleanly at the end of its lifetime, when its key is revoked,
-// when the hub's log is begun anew, and when Config.Draining is closed. Each write has a deadline:
-// a reader that stops reading is cut off after at most ten seconds, and holds up nobody. The
-// position is told with each keepalive, and more often where Config.Retention is short, so that a
-// client that has heard nothing can still go on.
+// Each stream is a response owned by the server's goroutine for the request (see sse). It begins
+// with its position, sends the events that are available in one write, and ends cleanly when its
+// lifetime is over, its key is revoked, the hub's log is reset or Config.Draining is closed. A
+// client that does not read is disconnected after at most ten seconds and delays no other. The
+// position is repeated with each keepalive, and more often if Config.Retention is short, so that
+// also a client that received no events can resume.
 //
-// Streams are as the HTML standard's EventSource takes them: 200 and text/event-stream begin one,
-// any other answer ends the client's tries (so 204 is never given), and retry is left to the
-// client. EventSource cannot set Authorization; clients in browsers use fetch. There is no CORS: a
-// key of an organization has no place in a page of somebody else's, so preflights get 401 like all
-// that has no key, and no answer carries Access-Control-Allow-Origin.
+// Streams follow the HTML standard's EventSource: 200 with text/event-stream begins a stream and
+// any other answer makes the client give up, so 204 is never used; retry is left to the client.
+// EventSource cannot set Authorization; clients in browsers use fetch. There is no CORS, because an
+// organization's key does not belong in another site's page: preflights get 401 like any request
+// without a key, and no answer has Access-Control-Allow-Origin.
 package httpapi

@@ -184,7 +184,7 @@ func (s *stream) readerEnded(err error) (ended string, cause error) {
 // position returns a frame with the reader's position, after a keepalive comment if asked for. The
 // comment is a block of its own, for clients that split a stream at empty lines.
 func (s *stream) position(keepalive bool) []byte {
-	var frames []byte
+	frames := make([]byte, 0, 64)
 	if keepalive {
 		frames = sse.AppendKeepalive(frames)
 	}

@@ -15,33 +15,32 @@ import (
 	"time"
 )
 
-// maxAnswer is the longest answer that is read, far above any of the API: an answer without end
-// must not fill the memory.
+// maxAnswer bounds how much of an answer is read. It is far above any answer of the API.
 const maxAnswer = 32 << 20
 
 // call is one request of the API.
 type call struct {
 	method string
-	// path is made by route.
+	// path is built by route.
 	path  string
 	query url.Values
-	// body, when not nil, is sent as JSON.
+	// body is sent as JSON; nil sends none.
 	body any
-	// idempotencyKey goes with a command, and with what makes something.
+	// idempotencyKey is sent with commands and with requests that create something.
 	idempotencyKey string
-	// held is how long the service may hold the request on purpose.
+	// held is how long the service may hold the request open on purpose.
 	held time.Duration
-	// once says that the request must not reach the service twice unless the service itself asked
-	// for that: it is not repeated when the connection fails after it was sent.
+	// once reports that the request must not reach the service twice, unless the service asks for a
+	// retry: it is not retried if the connection fails after it was sent.
 	once bool
-	// removes says that the request removes something: that it is not there is what was wanted,
-	// when an earlier try may have removed it.
+	// removes reports that the request removes something: not_found is a success if an earlier
+	// attempt may have removed it.
 	removes bool
-	// bare says that the contract does not promise a body in the answer.
+	// bare reports that the contract does not promise a body in the answer.
 	bare bool
 }
 
-// route makes the path of a call from its segments, of which the ids come from callers.
+// route builds a path from segments, some of which are ids from callers.
 func route(segments ...string) string {
 	var path strings.Builder
 	for _, s := range segments {
@@ -51,18 +50,17 @@ func route(segments ...string) string {
 	return path.String()
 }
 
-// checkRoute refuses ids that make another path than was meant.
+// checkRoute rejects ids that would change the path.
 func checkRoute(path string) error {
 	for segment := range strings.SplitSeq(path[1:], "/") {
 		if segment == "" || segment == "." || segment == ".." {
-			return fmt.Errorf("%w: %q is no id", ErrInvalidRequest, segment)
+			return fmt.Errorf("%w: %q is not an id", ErrInvalidRequest, segment)
 		}
 	}
 	return nil
 }
 
-// do sends a call, again and again as Retry says, and reads the answer into `into` unless that is
-// nil.
+// do sends a call, with retries, and decodes the answer into `into` unless that is nil.
 func (c *Client) do(ctx context.Context, what call, into any) (http.Header, error) {
 	var body []byte
 	if what.body != nil {
@@ -79,13 +77,13 @@ func (c *Client) do(ctx context.Context, what call, into any) (http.Header, erro
 	return header, err
 }
 
-// repeat tries a call, again and again as Retry says.
+// repeat sends a call, with retries.
 func (c *Client) repeat(ctx context.Context, what call, try func() error) error {
 	if err := checkRoute(what.path); err != nil {
 		return err
 	}
 	began := time.Now()
-	lost := false // an answer was lost: the service may have done what was asked
+	lost := false // an attempt without an answer: the service may have acted
 	for tries := 0; ; tries++ {
 		err := try()
 		if err == nil || lost && what.removes && errors.Is(err, ErrNotFound) {
@@ -109,9 +107,9 @@ func (c *Client) repeat(ctx context.Context, what call, try func() error) error 
 	}
 }
 
-// connectionError is a try that got no answer, or no whole one.
+// connectionError is an attempt that got no answer, or part of one.
 type connectionError struct {
-	// sent says that the service may have got the request.
+	// sent reports that the service may have received the request.
 	sent bool
 	err  error
 }
@@ -124,8 +122,8 @@ func (c *Client) try(ctx context.Context, what call, body []byte, into any) (htt
 	limit := c.timeout + what.held
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
 	defer cancel()
-	var sent atomic.Bool // atomic: the transport may still be at it when it has given up
-	sent.Store(true)     // as far as is known, when HTTPClient's transport does not tell
+	var sent atomic.Bool // atomic: the transport may still use it after Do returns
+	sent.Store(true)     // assume the worst if the transport of HTTPClient does not report it
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn:      func(string) { sent.Store(false) },
 		WroteHeaders: func() { sent.Store(true) },
@@ -141,7 +139,7 @@ func (c *Client) try(ctx context.Context, what call, body []byte, into any) (htt
 		return nil, &connectionError{
 			sent: true,
 			err: fmt.Errorf(
-				"%s %s: the answer broke off: %w", what.method, what.path, causeOf(ctx, err),
+				"%s %s: the answer was cut off: %w", what.method, what.path, causeOf(ctx, err),
 			),
 		}
 	case len(content) > maxAnswer:
@@ -159,8 +157,8 @@ func (c *Client) try(ctx context.Context, what call, body []byte, into any) (htt
 	return response.Header, nil
 }
 
-// request sends a request and gives the answer as it begins. more, when not nil, adds to its
-// header.
+// request sends a request and returns the answer once its header has arrived. If more is not nil,
+// it may add header fields.
 func (c *Client) request(
 	ctx context.Context, what call, body []byte, more func(http.Header),
 ) (*http.Response, error) {
@@ -191,8 +189,7 @@ func (c *Client) request(
 	return c.http.Do(request)
 }
 
-// causeOf puts the reason for which ctx was ended in the place of an error that only says that it
-// was.
+// causeOf returns the cause of ctx's end in place of an error that only says that ctx ended.
 func causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", cause, err)

@@ -2,20 +2,20 @@ package client
 
 import "encoding/json"
 
-// Change is what an update does to a text that can be cleared. The zero Change leaves it as it is.
+// Change changes a text that can be cleared. The zero Change leaves the text unchanged.
 type Change struct {
 	made bool
 	to   *string
 }
 
-// SetTo changes the text.
+// SetTo returns a Change to a new text.
 func SetTo(text string) Change { return Change{made: true, to: &text} }
 
-// Clear removes the text.
+// Clear returns a Change that removes the text.
 func Clear() Change { return Change{made: true} }
 
-// IsZero says whether nothing changes. encoding/json asks it before it writes the field.
+// IsZero reports whether nothing changes. encoding/json then omits the field.
 func (c Change) IsZero() bool { return !c.made }
 
-// MarshalJSON writes the new text, or null.
+// MarshalJSON returns the new text, or null.
 func (c Change) MarshalJSON() ([]byte, error) { return json.Marshal(c.to) }

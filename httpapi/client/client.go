@@ -11,48 +11,47 @@ import (
 	"time"
 )
 
-// Config configures a Client. BaseURL and APIKey are required; everything else has a default that
-// is right for a service.
+// Config configures a Client. BaseURL and APIKey are required.
 type Config struct {
 	// BaseURL is the address of the API with its version, such as https://api.example.com/v1.
 	BaseURL string
-	// APIKey is the key as the portal showed it. It is sent to BaseURL, and appears in no error and
-	// no log line.
+	// APIKey is the key that the portal showed. It is sent to BaseURL only, and appears in no error
+	// and no log line.
 	APIKey string
-	// HTTPClient sends the requests. It must have no Timeout of its own: streams of events and
-	// long-polls are meant to last. By default the client has one with connections of its own,
-	// which Client.Close closes.
+	// HTTPClient sends the requests. It must have no Timeout, because streams of events and
+	// long-polls last long. Defaults to a client with a connection pool of its own, which
+	// Client.Close closes.
 	HTTPClient *http.Client
-	// UserAgent is sent with every request; by default "hubcloud-client".
+	// UserAgent is sent with every request. Defaults to "hubcloud-client".
 	UserAgent string
-	// Timeout bounds each single try of a call, connection and answer included; by default 40 s,
-	// more than the service takes at worst. Streams have a timeout of their own, StallTimeout.
+	// Timeout bounds each attempt of a call, including the answer. Defaults to 40 seconds, more
+	// than the service takes at worst. Streams have StallTimeout instead.
 	Timeout time.Duration
-	// Retry says how long and how patiently calls are repeated.
+	// Retry configures how calls are retried.
 	Retry Retry
-	// Log gets a line, at the level of warnings, for each try that is repeated and each connection
-	// that is begun anew; by default nobody does.
+	// Log gets a warning for each attempt that is retried and each stream that is reconnected. If
+	// nil, nothing is logged.
 	Log *slog.Logger
 }
 
-// Retry is how calls are repeated. The zero Retry is the default.
+// Retry configures how calls are retried. The zero value has the defaults.
 //
-// What is repeated is the contract's table: 429 after its Retry-After, 500, 502, 503 and 504 with
-// backoff, and connections that fail. A command is sent again under the same idempotency key, so
-// that it runs once. A call that would do harm when done twice (creating a site, inviting,
-// resetting a link) is repeated after a failed connection only if nothing of it had been sent. No
-// other 4xx is repeated.
+// The contract says what is retried: 429 after its Retry-After, 500, 502, 503 and 504 with backoff,
+// and failed connections. Commands are retried under the same idempotency key, so they run once.
+// Calls that must not run twice (creating a site, inviting, resetting a link) are retried after a
+// failed connection only if nothing of the request was sent, or if an idempotency key protects
+// them. Other 4xx errors are not retried.
 type Retry struct {
-	// MaxElapsed bounds all tries of one call and the waits between them; by default a minute. A
-	// wait that would go beyond it, or beyond the deadline of the call's context, is not begun: the
-	// call gives the last error instead. Negative: every call is tried once.
+	// MaxElapsed bounds all attempts of a call and the waits between them. If a wait would exceed
+	// it, or the deadline of the call's context, the call returns the last error instead. Negative
+	// means a single attempt. Defaults to a minute.
 	MaxElapsed time.Duration
-	// MinBackoff and MaxBackoff bound the wait between two tries, which doubles and is spread over
-	// its upper half; by default 200 ms and 10 s. Connections of Client.Events wait in the same
-	// way.
+	// MinBackoff and MaxBackoff bound the wait between two attempts, which doubles each time and is
+	// randomized over its upper half. They apply to the connections of Client.Events too. Default
+	// to 200 ms and 10 s.
 	MinBackoff, MaxBackoff time.Duration
-	// Except are types that are given back at once although they could be repeated: a program at
-	// which a person waits may rather say ErrHubOffline than wait for the hub.
+	// Except lists error types that are returned at once although they could be retried: an
+	// interactive program may prefer ErrHubOffline over a wait.
 	Except []ErrorType
 }
 
@@ -65,8 +64,8 @@ const (
 	defaultMaxBackoff = 10 * time.Second
 )
 
-// Client calls the API with one key. It is safe for use by many goroutines, and starts none of its
-// own but those of calls under way.
+// Client calls the API with one key. It is safe for concurrent use and starts goroutines only
+// within calls.
 type Client struct {
 	base      string
 	key       string
@@ -77,7 +76,7 @@ type Client struct {
 	log       *slog.Logger
 }
 
-// New makes a client. It asks the service for nothing yet: a wrong key shows at the first call.
+// New returns a client. It sends no request, so a wrong key is reported by the first call.
 func New(cfg Config) (*Client, error) {
 	base, err := url.Parse(cfg.BaseURL)
 	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" ||
@@ -90,14 +89,14 @@ func New(cfg Config) (*Client, error) {
 	}
 	switch {
 	case cfg.APIKey == "":
-		return nil, errors.New("APIKey: is missing")
+		return nil, errors.New("APIKey: is required")
 	case strings.ContainsFunc(cfg.APIKey, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
 		return nil, errors.New(
-			"APIKey: must be one word of printable ASCII characters, as the portal showed it",
+			"APIKey: must be printable ASCII without spaces, as the portal showed it",
 		)
 	case cfg.HTTPClient != nil && cfg.HTTPClient.Timeout != 0:
 		return nil, errors.New(
-			"HTTPClient: must have no Timeout of its own, which would end streams and long-polls; set Config.Timeout",
+			"HTTPClient: must not have a Timeout, which would end streams and long-polls; set Config.Timeout",
 		)
 	}
 	c := &Client{
@@ -124,8 +123,9 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// newTransport makes connections of a client's own. The default transport keeps two idle ones for a
-// host, which a program that follows many hubs by long-polls would close and open all the time.
+// newTransport returns a transport for one client. The default transport keeps only two idle
+// connections to a host; a program that follows many hubs by long-polling would open and close
+// connections all the time.
 func newTransport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost = t.MaxIdleConns
@@ -139,11 +139,10 @@ func positive(d, otherwise time.Duration) time.Duration {
 	return d
 }
 
-// Close closes connections that are kept for later calls. Calls under way go on, and the client can
-// still be used.
+// Close closes idle connections. Calls under way continue, and the client can still be used.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// NewIdempotencyKey makes a key for Command.IdempotencyKey: 26 characters, random. A program that
-// wants to be able to go on with a command after its own restart keeps the key before it sends the
+// NewIdempotencyKey returns a random key of 26 characters for Command.IdempotencyKey. A program
+// that wants to continue a command after its own restart stores the key before it sends the
 // command.
 func NewIdempotencyKey() string { return rand.Text() }

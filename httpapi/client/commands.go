@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// Command asks for a value of one channel of a device.
+// Command sets a channel of a device to a value.
 type Command struct {
 	HubID    string
 	DeviceID int64
-	// Key and Endpoint name the channel, which must be writable. Endpoint is 0 unless the device
-	// has several channels of one key.
+	// Key and Endpoint identify the channel, which must be writable. Endpoint is 0 unless the
+	// device has several channels with the key.
 	Key      string
 	Endpoint int
-	// Value is anything that encoding/json writes as the channel's kind of value: true locks a
-	// lock, 21.5 is a setpoint, Color a color. A Value is sent as it is.
+	// Value is anything that encoding/json encodes as the channel's kind of value: true locks a
+	// lock, 21.5 is a setpoint, Color a color. A Value is sent unchanged.
 	Value any
-	// IdempotencyKey is any text of 1 to 255 characters that no other command of the organization
-	// has had for 24 hours. Client.Send makes one when it is empty. Who may have to send the
-	// command again after a restart of their own gives one and keeps it.
+	// IdempotencyKey is a text of 1 to 255 characters that no other command of the organization has
+	// had for 24 hours. If empty, Client.Send generates one. A program that may have to send the
+	// command again after its own restart sets a key and stores it.
 	IdempotencyKey string
 }
 
@@ -30,27 +30,27 @@ type Command struct {
 type Sent struct {
 	HubID    string `json:"hub_id"`
 	DeviceID int64  `json:"device_id"`
-	// Channel is the channel as it was then: Status is pending, and Value still the last that was
-	// reported.
+	// Channel is the channel when the hub accepted the command: Status is pending and Value is the
+	// last reported one.
 	Channel CommandedChannel `json:"channel"`
-	// IdempotencyKey is the one that the command was sent with.
+	// IdempotencyKey is the key that the command was sent with.
 	IdempotencyKey string `json:"-"`
 }
 
 // maxIdempotencyKey is the contract's limit, in characters.
 const maxIdempotencyKey = 255
 
-// Send sends a command, and returns once the hub has accepted it. What comes of it is told later:
-// see Outcome. Scope hubs:command.
+// Send sends a command and returns once the hub has accepted it. Outcome waits for what happens
+// then. Scope hubs:command.
 //
-// It is sent again, under the same key, after a failed connection and after 429, 500, 502, 503 and
-// 504, within Retry.MaxElapsed; the hub runs it once. An error that is left after that may be one
-// of a command that the hub has run all the same, when it is ErrHubTimeout or that of a connection:
-// sending the command again with the same IdempotencyKey tells.
+// Send retries under the same key after a failed connection and after 429, 500, 502, 503 and 504,
+// within Retry.MaxElapsed; the hub runs the command once. If Send returns ErrHubTimeout or the
+// error of a connection, the hub may have run the command all the same: sending it again with the
+// same IdempotencyKey shows whether it did.
 //
-// ErrInvalidRequest for a read-only channel and a value that the channel does not take;
-// ErrNotFound; ErrIdempotencyConflict; ErrCommandRefused; ErrHubError, ErrHubOffline,
-// ErrHubUnavailable, ErrHubTimeout.
+// Send returns ErrInvalidRequest for a read-only channel and for a value that the channel does not
+// accept, ErrNotFound, ErrIdempotencyConflict, ErrCommandRefused, ErrHubError, ErrHubOffline,
+// ErrHubUnavailable and ErrHubTimeout.
 func (c *Client) Send(ctx context.Context, command Command) (Sent, error) {
 	if command.IdempotencyKey == "" {
 		command.IdempotencyKey = NewIdempotencyKey()
@@ -72,39 +72,39 @@ func (c *Client) Send(ctx context.Context, command Command) (Sent, error) {
 	return sent, err
 }
 
-// checkIdempotencyKey refuses what would not arrive as it is in a header field.
+// checkIdempotencyKey rejects keys that a header field would not transmit unchanged.
 func checkIdempotencyKey(key string) error {
 	if len(key) > maxIdempotencyKey || key[0] == ' ' || key[len(key)-1] == ' ' {
 		return fmt.Errorf(
-			"%w: an idempotency key has 1 to %d characters, and no space around it",
+			"%w: IdempotencyKey: must be 1 to %d characters without surrounding space",
 			ErrInvalidRequest, maxIdempotencyKey,
 		)
 	}
 	for i := range len(key) {
 		if key[i] < ' ' || key[i] > '~' {
-			return fmt.Errorf("%w: an idempotency key is printable ASCII", ErrInvalidRequest)
+			return fmt.Errorf("%w: IdempotencyKey: must be printable ASCII", ErrInvalidRequest)
 		}
 	}
 	return nil
 }
 
-// Outcome is what came of a command.
+// Outcome is the result of a command.
 type Outcome struct {
-	// Status is StatusSynchronized, StatusDiverged or StatusFailed; StatusPending while there is no
-	// outcome.
+	// Status is StatusSynchronized, StatusDiverged or StatusFailed, or StatusPending if there is no
+	// outcome yet.
 	Status ChannelStatus
-	// Value is what the device reported; nil when it has not.
+	// Value is what the device reported; nil if it has not reported.
 	Value Value
-	// ObservedAt is when it did, by the hub's clock; zero when it has not.
+	// ObservedAt is when the device reported, by the hub's clock; zero if it has not.
 	ObservedAt time.Time
-	// Event is the report; nil when the outcome was read off the device, which is how a failure
-	// shows.
+	// Event is the report. It is nil if the outcome was read from the device, which is the only way
+	// to see a failure.
 	Event *Event
 }
 
 // SendAndWait sends a command and waits for its outcome, at most for limit. It is Position, Send
-// and Outcome, and gives their errors. Scopes hubs:command and events:read, and hubs:read to see
-// failures: a command whose events the key cannot read is not sent.
+// and Outcome together and returns their errors. Scopes hubs:command and events:read, and hubs:read
+// to see failures. If the key cannot read events, the command is not sent.
 func (c *Client) SendAndWait(
 	ctx context.Context, command Command, limit time.Duration,
 ) (Sent, Outcome, error) {
@@ -120,16 +120,16 @@ func (c *Client) SendAndWait(
 	return sent, outcome, err
 }
 
-// Outcome waits, at most for limit, for what comes of a command: the channel.observed event that
-// follows its channel.desired, read from the hub's events after the cursor `after`, which must be
-// from before the command was sent (see Position); or what the device itself says, which is asked
-// every few seconds, since a command that is abandoned has no event. Scopes events:read and
-// hubs:read; with only one of them it gets by with what that shows.
+// Outcome waits, at most for limit, for the outcome of a command: the channel.observed event that
+// follows the command's channel.desired in the hub's events after the cursor `after`, which must be
+// from before the command was sent (see Position). Outcome also reads the device every few seconds,
+// because an abandoned command has no event. Scopes events:read and hubs:read; with only one of
+// them Outcome uses only that source.
 //
-// The error is nil when the device reports what was asked. ErrDiverged: it reports something else,
-// the Outcome says what. ErrFailed: the hub has given the command up. ErrSuperseded: the channel
-// was asked for something else before the device had reported. ErrNoOutcome: limit has passed, and
-// the command is still under way. ErrNotFound: the device or its hub is gone.
+// The error is nil if the device reports the desired value. ErrDiverged: it reports another value,
+// which Outcome has. ErrFailed: the hub has abandoned the command. ErrSuperseded: another value was
+// desired before the device reported. ErrNoOutcome: limit has passed and the command is still under
+// way. ErrNotFound: the device or its hub is gone.
 func (c *Client) Outcome(
 	ctx context.Context, sent Sent, after string, limit time.Duration,
 ) (Outcome, error) {
@@ -141,11 +141,11 @@ func (c *Client) Outcome(
 		err = ErrNoOutcome
 	}
 	cancel()
-	w.under.Wait()
+	w.group.Wait()
 	return outcome, err
 }
 
-// verdict makes the error of an outcome.
+// verdict returns the error of an outcome.
 func (o Outcome) verdict() (Outcome, error) {
 	switch o.Status {
 	case StatusDiverged:
@@ -156,7 +156,7 @@ func (o Outcome) verdict() (Outcome, error) {
 	return o, nil
 }
 
-// MarshalJSON writes the outcome as a channel's fields.
+// MarshalJSON returns the outcome as a channel's fields.
 func (o Outcome) MarshalJSON() ([]byte, error) {
 	var observed *time.Time
 	if !o.ObservedAt.IsZero() {

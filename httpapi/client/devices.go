@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ListedDevice is a device as lists have it: its channels without values.
+// ListedDevice is a device in a list: its channels have no values.
 type ListedDevice struct {
 	DeviceLabel
 	Manufacturer string          `json:"manufacturer"`
@@ -16,7 +16,7 @@ type ListedDevice struct {
 	Channels     []ListedChannel `json:"channels"`
 }
 
-// Device is a device with everything about its channels.
+// Device is a device with all fields of its channels.
 type Device struct {
 	DeviceLabel
 	Manufacturer string    `json:"manufacturer"`
@@ -24,17 +24,17 @@ type Device struct {
 	Channels     []Channel `json:"channels"`
 }
 
-// DeviceLabel is what a device is called, and where it is.
+// DeviceLabel is the name and the room of a device.
 type DeviceLabel struct {
 	// ID is unique within the hub.
 	ID int64 `json:"id"`
-	// Name is what the hub reports unless one was set through the API.
+	// Name is the name set through the API, or else the one that the hub reports.
 	Name string `json:"name"`
 	// Room is nil unless it was set through the API.
 	Room *string `json:"room"`
 }
 
-// Channel gives the device's channel of that key and endpoint.
+// Channel returns the device's channel with that key and endpoint, and false if there is none.
 func (d Device) Channel(key string, endpoint int) (Channel, bool) {
 	for _, channel := range d.Channels {
 		if channel.Key == key && channel.Endpoint == endpoint {
@@ -44,31 +44,31 @@ func (d Device) Channel(key string, endpoint int) (Channel, bool) {
 	return Channel{}, false
 }
 
-// The parts of a channel: which of them there are depends on what was asked for.
+// The parts of a channel. Which parts an answer has depends on the route.
 type (
-	// ChannelHead says which channel it is.
+	// ChannelHead identifies a channel.
 	ChannelHead struct {
 		Key string `json:"key"`
-		// Endpoint is 0 unless the device has several channels of one key.
+		// Endpoint is 0 unless the device has several channels with the key.
 		Endpoint int     `json:"endpoint"`
 		Kind     string  `json:"kind"`
 		Unit     *string `json:"unit"`
-		// Available is false when the hub can no longer reach the device.
+		// Available is false while the hub cannot reach the device.
 		Available bool `json:"available"`
 	}
-	// ChannelAbilities says what can be done with it.
+	// ChannelAbilities says what can be done with a channel.
 	ChannelAbilities struct {
 		Readable bool `json:"readable"`
 		// Writable channels take commands.
 		Writable     bool         `json:"writable"`
 		Capabilities Capabilities `json:"capabilities"`
 	}
-	// ChannelState says where it stands between what was asked of it and what it reports.
+	// ChannelState is the reported and the desired value of a channel.
 	ChannelState struct {
-		// Value is what the device last reported, at ObservedAt; both nil: nothing yet.
+		// Value is what the device last reported, at ObservedAt; both nil if it has not.
 		Value      Value      `json:"value"`
 		ObservedAt *time.Time `json:"observed_at"`
-		// Desired is what the last command asked for, at DesiredAt; both nil: no command yet.
+		// Desired is what the last command asked for, at DesiredAt; both nil if there was none.
 		Desired   Value         `json:"desired"`
 		DesiredAt *time.Time    `json:"desired_at"`
 		Status    ChannelStatus `json:"status"`
@@ -92,43 +92,42 @@ type (
 	}
 )
 
-// ChannelStatus is where a channel stands.
+// ChannelStatus is how the reported value of a channel relates to the desired one.
 type ChannelStatus string
 
 // The statuses of a channel.
 const (
-	StatusUnknown ChannelStatus = "unknown" // nothing asked, nothing reported yet
-	// it reports what was asked, or nothing was asked
+	StatusUnknown ChannelStatus = "unknown" // nothing desired, nothing reported
+	// the device reports the desired value, or none is desired
 	StatusSynchronized ChannelStatus = "synchronized"
 	StatusPending      ChannelStatus = "pending" // a command is under way
-	// it has since reported something other than was asked
+	// the device has since reported another value
 	StatusDiverged ChannelStatus = "diverged"
-	StatusFailed   ChannelStatus = "failed" // the command was refused or abandoned
+	StatusFailed   ChannelStatus = "failed" // the command was rejected or abandoned
 )
 
-// Capabilities says more about some channels; it is empty for most.
+// Capabilities describes some channels further; it is empty for most.
 type Capabilities map[string]json.RawMessage
 
-// Bounds gives the lowest and highest value of a setpoint; false for channels without.
+// Bounds returns the lowest and highest value of a setpoint, and false for other channels.
 func (c Capabilities) Bounds() (low, high float64, ok bool) {
 	low, hasLow := Value(c["min"]).Number()
 	high, hasHigh := Value(c["max"]).Number()
 	return low, high, hasLow && hasHigh
 }
 
-// cursorHeader is the position of the hub's event log from before the hub was asked for its
-// devices.
+// cursorHeader has a cursor of the hub's event log from before the hub was asked for its devices.
 const cursorHeader = "Event-Cursor"
 
-// Devices asks the hub for its devices. Scope hubs:read. Like every call that asks the hub:
-// ErrNotFound, ErrHubError, ErrHubOffline, ErrHubUnavailable, ErrHubTimeout.
+// Devices asks the hub for its devices. Scope hubs:read. Like every call that asks the hub, it
+// returns ErrNotFound, ErrHubError, ErrHubOffline, ErrHubUnavailable and ErrHubTimeout.
 func (c *Client) Devices(ctx context.Context, hubID string) ([]ListedDevice, error) {
 	devices, _, err := c.devices(ctx, hubID)
 	return devices, err
 }
 
-// devices also gives the position of the hub's events from before the hub was asked, "" when the
-// service does not say.
+// devices also returns a cursor of the hub's events from before the hub was asked, "" if the
+// service does not send it.
 func (c *Client) devices(ctx context.Context, hubID string) ([]ListedDevice, string, error) {
 	var list struct {
 		Data []ListedDevice `json:"data"`
@@ -151,14 +150,14 @@ func deviceRoute(hubID string, deviceID int64, more ...string) string {
 		append([]string{"hubs", hubID, "devices", strconv.FormatInt(deviceID, 10)}, more...)...)
 }
 
-// DeviceUpdate is what changes about a device: its name, its room, or both. A name that is cleared
-// falls back to what the hub reports.
+// DeviceUpdate changes a device's name, its room, or both. A cleared name falls back to the one
+// that the hub reports.
 type DeviceUpdate struct {
 	Name Change `json:"name,omitzero"`
 	Room Change `json:"room,omitzero"`
 }
 
-// UpdateDevice names or places a device. Scope hubs:write.
+// UpdateDevice sets the name or room of a device. Scope hubs:write.
 func (c *Client) UpdateDevice(
 	ctx context.Context, hubID string, deviceID int64, update DeviceUpdate,
 ) (DeviceLabel, error) {
@@ -170,8 +169,8 @@ func (c *Client) UpdateDevice(
 	return label, err
 }
 
-// ForgetDevice makes the hub forget a device that it can no longer reach. Scope hubs:write.
-// ErrInvalidRequest when the device is still on the hub's network. A device.forgotten event
+// ForgetDevice makes the hub forget a device that it cannot reach any more. Scope hubs:write.
+// Returns ErrInvalidRequest if the device is still on the hub's network. A device.forgotten event
 // follows.
 func (c *Client) ForgetDevice(ctx context.Context, hubID string, deviceID int64) error {
 	_, err := c.do(
@@ -185,13 +184,13 @@ func (c *Client) ForgetDevice(ctx context.Context, hubID string, deviceID int64)
 type Window struct {
 	// Status is "open".
 	Status string `json:"status"`
-	// ExpiresIn is in how many seconds it closes by itself.
+	// ExpiresIn is the number of seconds after which the window closes by itself.
 	ExpiresIn int `json:"expires_in"`
 }
 
 // OpenPairing lets one device join the hub within two minutes. setupCode is the PIN, DSK or QR text
-// printed on the device, which locks need; "" for none. Scope hubs:write. A device.added event
-// follows when one joins.
+// printed on the device, which locks need; "" if there is none. Scope hubs:write. A device.added
+// event follows when a device joins.
 func (c *Client) OpenPairing(ctx context.Context, hubID, setupCode string) (Window, error) {
 	var w Window
 	what := call{method: http.MethodPost, path: route("hubs", hubID, "pairing")}
@@ -208,7 +207,7 @@ func (c *Client) ClosePairing(ctx context.Context, hubID string) error {
 	return err
 }
 
-// OpenRemoval lets a device be removed by its own button within two minutes. Scope hubs:write. A
+// OpenRemoval lets a device leave within two minutes, by its own button. Scope hubs:write. A
 // device.forgotten event follows.
 func (c *Client) OpenRemoval(ctx context.Context, hubID string) (Window, error) {
 	var w Window

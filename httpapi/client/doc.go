@@ -1,6 +1,6 @@
-// Package client is a Go client of the device-hub API: every route typed, calls that are repeated
-// when that helps and never when it harms, hubs' events as a sequence to range over, and commands
-// whose outcome can be waited for. It needs nothing but the standard library.
+// Package client is a Go client of the device-hub API. It has a typed method for each route,
+// retries requests where that is safe, iterates over hubs' events, and can wait for the outcome of
+// a command. It depends on the standard library only.
 //
 // # A first call
 //
@@ -12,27 +12,27 @@
 //		fmt.Println(hub.ID, hub.Connection.Status)
 //	}
 //
-// Lists are sequences that read page after page as the loop goes on; the methods that end in Page
-// read a single one. Every method takes a context, which bounds it wholly: tries, waits and
-// streams.
+// Lists are sequences that read page after page as the loop goes on; methods that end in Page read
+// a single page. Every method takes a context, which bounds everything the method does: attempts,
+// waits and streams.
 //
 // # Errors
 //
-// A refusal by the API is an *Error, with its type, status, message and request id. Branch on the
-// type, with errors.Is:
+// An error of the API is an *Error, with its type, status, message and request id. Branch on the
+// type with errors.Is:
 //
 //	switch {
-//	case errors.Is(err, client.ErrNotFound):   // no such thing in this organization
+//	case errors.Is(err, client.ErrNotFound):   // not in this organization
 //	case errors.Is(err, client.ErrHubOffline): // nothing was done; WaitOnline waits for the hub
 //	}
 //
-// ErrProtocol says that what answered is not the API. Everything else is the network's or the
-// context's.
+// ErrProtocol means that the answer did not come from the API. All other errors are those of the
+// network or of the context.
 //
-// Calls are repeated as the contract's table of errors says: after 429 when its Retry-After has
-// passed, after 500, 502, 503 and 504 with growing waits spread by chance, after a failed
-// connection; no other refusal is. See Retry for bounds and exceptions. What an error says is
-// therefore true after a minute of trying, unless Retry says otherwise.
+// Calls are retried as the contract's table of errors says: after 429 once Retry-After has passed;
+// after 500, 502, 503 and 504 with exponential backoff and jitter; and after a failed connection.
+// Other errors are not retried. A returned error has therefore persisted for a minute of attempts,
+// unless Retry is configured otherwise.
 //
 // # Events
 //
@@ -40,42 +40,43 @@
 //
 //	for event, err := range c.Events(ctx, hubID, cursor) {
 //		if client.IsGap(err) {
-//			// events are missing: read the devices anew, then go on
+//			// events are missing: read the devices again, then continue
 //		} else if err != nil {
-//			return err // errors.Is(err, client.ErrResync): cannot go on from here, call c.Resync
+//			return err // errors.Is(err, client.ErrResync): cannot continue, call c.Resync
 //		}
-//		handle(event)       // first deal with it …
-//		keep(event.Cursor)  // … then keep its cursor, in the same transaction if there is one
+//		handle(event)       // first process the event …
+//		keep(event.Cursor)  // … then store its cursor, in the same transaction if there is one
 //	}
 //
-// The sequence takes itself up again over lost connections, streams that the service ends after a
-// quarter of an hour, and restarts. It gives each event once: a program that stops between `handle`
-// and `keep` gets that one event again when it starts anew, and no other. A hub that says nothing
-// for a day leaves nothing to keep: OnPosition tells the cursors that are no event's.
+// The sequence resumes by itself after lost connections, restarts of the service, and the end of a
+// stream, which the service ends after a quarter of an hour. It yields each event once. A program
+// that stops between `handle` and `keep` gets that one event again after a restart, and no other. A
+// hub without events for a day leaves no cursor to resume from: OnPosition reports cursors that are
+// not an event's.
 //
-// To keep a copy of a hub's state, begin with Client.Resync, which gives the devices and the cursor
-// to follow them from.
+// To keep a copy of a hub's state, begin with Client.Resync, which returns the devices and the
+// cursor to follow them from.
 //
 // # Commands
 //
-// A command is accepted first, and has its outcome later. Client.Send does the first,
-// Client.SendAndWait both:
+// A command is first accepted and has its outcome later. Client.Send returns when it is accepted;
+// Client.SendAndWait also waits for the outcome:
 //
 //	sent, outcome, err := c.SendAndWait(ctx, client.Command{HubID: hub, DeviceID: 3, Key: "lock", Value: true}, 30*time.Second)
 //	if errors.Is(err, client.ErrDiverged) {
 //		// the lock reports outcome.Value: it is jammed
 //	}
 //
-// Each command carries an idempotency key, the same in all tries, so that the hub runs it once
-// however often it had to be sent. A program that must go on with a command after its own restart
-// makes the key itself, with NewIdempotencyKey, and keeps it before sending.
+// Each command carries an idempotency key, the same in all attempts, so that the hub runs the
+// command once. A program that must continue a command after its own restart creates the key with
+// NewIdempotencyKey and stores it before sending.
 //
-// To wait for many commands, or to have the position from before something else, take the parts:
-// Client.Position before, Client.Send, Client.Outcome.
+// To wait for many commands, or to get the position from before another action, call
+// Client.Position first, then Client.Send, then Client.Outcome.
 //
 // # Goroutines
 //
-// A Client can be used by many goroutines at once, and has none of its own. A sequence runs in the
-// goroutine that ranges over it, and whatever it opened is closed when the loop is left, however
-// that happens. Client.Outcome starts two and ends them before it returns.
+// A Client is safe for concurrent use and has no goroutines of its own. A sequence runs in the
+// goroutine that ranges over it, and closes what it opened when the loop ends for any reason.
+// Client.Outcome starts two goroutines and waits for them before it returns.
 package client

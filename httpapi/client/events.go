@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// EventType is the type of an event. The service may have types that this package does not name:
-// pass over what you do not handle.
+// EventType is the type of an event. The service may send types that this package does not name:
+// ignore those that you do not handle.
 type EventType string
 
-// The types of the contract.
+// The event types of the contract.
 const (
 	EventHubConnected      EventType = "hub.connected"
 	EventHubDisconnected   EventType = "hub.disconnected"
@@ -38,23 +38,22 @@ const (
 
 // Event is one event of a hub.
 type Event struct {
-	// Cursor is the event's position in its hub's events: opaque, one for each event. Keep it to go
-	// on after the event.
+	// Cursor is the event's position in the hub's log: opaque, and unique for each event. Store it
+	// to resume after the event.
 	Cursor string    `json:"cursor"`
 	Type   EventType `json:"type"`
 	HubID  string    `json:"hub_id"`
-	// DeviceID is nil for events that are about no device.
+	// DeviceID is nil for events that do not concern a device.
 	DeviceID *int64 `json:"device_id"`
-	// Time is when it happened, by the hub's clock; by the cloud's for hub.* events.
+	// Time is when the event happened, by the hub's clock; for hub.* events by the cloud's.
 	Time time.Time `json:"time"`
-	// ClockTrusted is false when the hub stamped the event before it knew the time, nil when that
-	// is not said.
+	// ClockTrusted is false if the hub did not know the time yet; nil if the service does not say.
 	ClockTrusted *bool `json:"clock_trusted"`
-	// Data depends on the type: see the structures below, and Decode.
+	// Data depends on the type: see the types below, and Decode.
 	Data json.RawMessage `json:"data"`
 }
 
-// Decode reads the event's data into what `into` points to:
+// Decode decodes the event's data into `into`:
 //
 //	var observed client.ChannelObserved
 //	err := event.Decode(&observed)
@@ -65,7 +64,7 @@ func (e Event) Decode(into any) error {
 	return nil
 }
 
-// MarshalJSON writes the event as the service does, with microseconds.
+// MarshalJSON encodes the event as the service does, with microseconds.
 func (e Event) MarshalJSON() ([]byte, error) {
 	type plain Event
 	return json.Marshal(struct {
@@ -81,20 +80,20 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// The data of events by type. Events that are not here have an empty object.
+// The data of events, by type. Events that are not listed have an empty object.
 type (
-	// HubDisconnected is the data of hub.disconnected. Reason is the broker's; nil when there was
+	// HubDisconnected is the data of hub.disconnected. Reason is the broker's; nil if there was
 	// none.
 	HubDisconnected struct {
 		Reason *string `json:"reason"`
 	}
-	// EventsSkipped is the data of hub.events_skipped: the hub's own numbers of the first and the
-	// last event that is missing.
+	// EventsSkipped is the data of hub.events_skipped: the hub's numbers of the first and the last
+	// missing event.
 	EventsSkipped struct {
 		From int64 `json:"from"`
 		To   int64 `json:"to"`
 	}
-	// ChannelObserved is the data of channel.observed: what the device reports.
+	// ChannelObserved is the data of channel.observed: what the device reported.
 	ChannelObserved = ChannelValue
 	// ChannelDesired is the data of channel.desired: what a command asked for.
 	ChannelDesired = ChannelValue
@@ -108,8 +107,8 @@ type (
 	DeviceNamed struct {
 		Name string `json:"name"`
 	}
-	// DeviceUpdated is the data of device.updated. What the contract does not say stands in
-	// RemovedChannels as it came.
+	// DeviceUpdated is the data of device.updated. RemovedChannels holds JSON whose form the
+	// contract does not specify.
 	DeviceUpdated struct {
 		Name            string            `json:"name"`
 		RemovedChannels []json.RawMessage `json:"removed_channels"`
@@ -119,7 +118,7 @@ type (
 		Slot  int    `json:"slot"`
 		Label string `json:"label"`
 	}
-	// CredentialApplied is the data of credential.applied. State is for example "active".
+	// CredentialApplied is the data of credential.applied. State is, for example, "active".
 	CredentialApplied struct {
 		State string `json:"state"`
 	}
@@ -130,9 +129,8 @@ type (
 	}
 )
 
-// GapError stands beside a hub.events_skipped event in a sequence of events: some events of the hub
-// could not be delivered, and what they told is not known from the events. The sequence goes on
-// after it; whoever keeps the state of devices reads them anew.
+// GapError comes with a hub.events_skipped event: some events of the hub could not be delivered.
+// The sequence continues; a program that keeps the state of devices must read them again.
 type GapError struct {
 	// Event is the event that marks the gap.
 	Event Event
@@ -140,7 +138,7 @@ type GapError struct {
 	Skipped EventsSkipped
 }
 
-// Error says what is missing.
+// Error describes the missing events.
 func (g *GapError) Error() string {
 	return fmt.Sprintf(
 		"events %d to %d of hub %s could not be delivered", g.Skipped.From, g.Skipped.To,
@@ -148,7 +146,7 @@ func (g *GapError) Error() string {
 	)
 }
 
-// IsGap says whether err is a GapError, after which the sequence of events goes on.
+// IsGap reports whether err is a GapError, after which the sequence of events continues.
 func IsGap(err error) bool {
 	_, ok := errors.AsType[*GapError](err)
 	return ok
@@ -157,26 +155,26 @@ func IsGap(err error) bool {
 // EventPage is one page of a hub's events.
 type EventPage struct {
 	Data []Event `json:"data"`
-	// NextCursor is where to go on, also when there are no events.
+	// NextCursor is the cursor to continue from, even if there are no events.
 	NextCursor string `json:"next_cursor"`
-	// HasMore says that more events are there already.
+	// HasMore reports that more events are stored.
 	HasMore bool `json:"has_more"`
 }
 
-// EventQuery says which page of a hub's events.
+// EventQuery selects a page of a hub's events.
 type EventQuery struct {
-	// After is the cursor after which to read; "" begins with the oldest event that is kept.
+	// After is the cursor after which to read; "" starts at the oldest stored event.
 	After string
-	// Limit is how many events at most, up to 500; 0 leaves it to the service, which gives 100.
+	// Limit is the most events on the page, up to 500. Defaults to 100.
 	Limit int
-	// Wait is how long the service may wait for an event when there is none, in whole seconds up to
-	// a minute.
+	// Wait is how long the service may wait for an event if there is none, in whole seconds up to a
+	// minute.
 	Wait time.Duration
 }
 
-// EventsPage reads one page of a hub's events. Scope events:read. ErrNotFound; ErrInvalidRequest
-// for a cursor that is none; ErrCursorExpired. Client.Events does the reading, waiting and resuming
-// by itself.
+// EventsPage reads one page of a hub's events. Scope events:read. Returns ErrNotFound,
+// ErrInvalidRequest for a malformed cursor, and ErrCursorExpired. Client.Events reads, waits and
+// resumes by itself.
 func (c *Client) EventsPage(
 	ctx context.Context, hubID string, query EventQuery,
 ) (EventPage, error) {

@@ -12,19 +12,19 @@ import (
 	"hubcloud/httpapi/client"
 )
 
-// building is what the examples call: as much of the API as they need, over real HTTP, with one hub
-// that has one lock. A service for real is `hubcloud dev`.
+// building serves as much of the API as the examples need, over real HTTP, with one hub that has
+// one lock. `hubcloud dev` is a real service.
 type building struct {
 	mu     sync.Mutex
 	events []string      // envelopes; the cursor of the n-th is c<n>
 	more   chan struct{} // closed when an event comes
 	locked bool
 	jammed bool
-	// expired is how many events are no longer there.
+	// expired is how many events are no longer stored.
 	expired int
 }
 
-// service starts one, and gives a client of it.
+// service starts a building and returns a client of it.
 func service() (c *client.Client, b *building, stop func()) {
 	b = &building{more: make(chan struct{})}
 	mux := http.NewServeMux()
@@ -112,7 +112,7 @@ func (b *building) command(w http.ResponseWriter, r *http.Request) {
 	b.append("channel.observed", fmt.Sprintf(`{"key":"lock","endpoint":0,"value":%t}`, b.locked))
 }
 
-// after gives the events after a cursor.
+// after returns the events after a cursor.
 func (b *building) after(position string) (events []string, last int, more chan struct{}, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

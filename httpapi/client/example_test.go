@@ -23,7 +23,7 @@ func ExampleClient_Hubs() {
 	// Output: hub-7k2m-q4xd-93ta Lobby online
 }
 
-// Branch on the type of a refusal.
+// Branch on the type of an error.
 func ExampleError() {
 	c, _, stop := service()
 	defer stop()
@@ -51,7 +51,7 @@ func ExampleHubUpdate() {
 	// Output: not_found: no such thing (status 404, request 01J)
 }
 
-// Lock a door, and see whether it is.
+// Lock a door and check that it is locked.
 func ExampleClient_SendAndWait() {
 	c, _, stop := service()
 	defer stop()
@@ -82,7 +82,7 @@ func ExampleClient_SendAndWait_diverged() {
 	// Output: jammed; locked: false
 }
 
-// Send several commands, then wait for them: the position is taken once, before the first.
+// Send several commands, then wait for them. Read the position once, before the first.
 func ExampleClient_Outcome() {
 	c, _, stop := service()
 	defer stop()
@@ -92,7 +92,7 @@ func ExampleClient_Outcome() {
 		fmt.Println(err)
 		return
 	}
-	// kept before it is used: a restart can send the same command again
+	// Store the key first: after a restart the same command can be sent again.
 	key := client.NewIdempotencyKey()
 	sent, err := c.Send(
 		ctx, client.Command{HubID: hub, DeviceID: 1, Key: "lock", Value: true, IdempotencyKey: key},
@@ -106,8 +106,7 @@ func ExampleClient_Outcome() {
 	// Output: synchronized <nil>
 }
 
-// Follow a hub from the cursor that was kept, and keep the cursor of each event once it is dealt
-// with.
+// Follow a hub from a stored cursor, and store the cursor of each event after processing it.
 func ExampleClient_Events() {
 	c, house, stop := service()
 	defer stop()
@@ -115,10 +114,10 @@ func ExampleClient_Events() {
 	house.happens("hub.events_skipped", `{"from":17,"to":42}`)
 	house.happens("channel.observed", `{"key":"lock","endpoint":0,"value":false}`)
 
-	kept := "" // the cursor of the last event that was dealt with; at first there is none
+	kept := "" // the cursor of the last processed event; "" at first
 	for event, err := range c.Events(context.Background(), "hub-7k2m-q4xd-93ta", kept) {
 		if client.IsGap(err) {
-			fmt.Println(event.Cursor, "gap:", err) // read the devices anew
+			fmt.Println(event.Cursor, "gap:", err) // read the devices again
 		} else if err != nil {
 			fmt.Println(err)
 			return
@@ -132,7 +131,7 @@ func ExampleClient_Events() {
 			fmt.Println(event.Cursor, observed.Key, observed.Value)
 		}
 		if kept = event.Cursor; kept == "c3" {
-			break // a program goes on for as long as its context lasts
+			break // a program continues until its context ends
 		}
 	}
 	// Output:
@@ -141,7 +140,7 @@ func ExampleClient_Events() {
 	// c3 lock false
 }
 
-// When events cannot be resumed, begin anew from the devices.
+// When events cannot be resumed, start again from the devices.
 func ExampleClient_Resync() {
 	c, house, stop := service()
 	defer stop()

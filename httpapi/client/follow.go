@@ -20,66 +20,66 @@ type eventsOptions struct {
 	stall       time.Duration
 }
 
-// FromNow begins with the next new event, when no cursor is given, and not with the oldest that is
-// kept.
+// FromNow starts at the next new event if no cursor is given. The default is the oldest stored
+// event.
 func FromNow() EventsOption { return func(o *eventsOptions) { o.fromNow = true } }
 
-// LongPoll reads by long-polls: for networks on which a stream does not get through. The default is
-// a stream of Server-Sent Events.
+// LongPoll reads by long-polling, for networks that block streams. The default is a stream of
+// Server-Sent Events.
 func LongPoll() EventsOption { return func(o *eventsOptions) { o.polls = true } }
 
-// UntilNewest ends the sequence when every event that is there has been given. The default is to go
-// on with new ones.
+// UntilNewest ends the sequence after the newest event. The default is to wait for new ones.
 func UntilNewest() EventsOption { return func(o *eventsOptions) { o.untilNewest = true } }
 
-// OnPosition is called with each cursor that the reading goes on from and that is no event's: a hub
-// that is quiet for as long as events are kept has no event to go on from, but the service moves
-// the position. It is called between two events, by the goroutine that ranges.
+// OnPosition is called with each new position that is not an event's cursor. The service moves the
+// position of a hub that has had no events for as long as events are stored. OnPosition is called
+// between two events, in the goroutine that ranges.
 func OnPosition(do func(cursor string)) EventsOption {
 	return func(o *eventsOptions) { o.onPosition = do }
 }
 
-// GiveUpAfter ends the sequence with the last error when nothing has come through for that long. By
-// default the reading is taken up again for as long as the context lasts.
+// GiveUpAfter ends the sequence with the last error if nothing was received for that long. By
+// default the sequence reconnects until the context ends.
 func GiveUpAfter(d time.Duration) EventsOption {
 	return func(o *eventsOptions) { o.giveUpAfter = d }
 }
 
-// StallTimeout is how long a stream may be silent before it is taken for dead and begun anew; by
-// default 75 s, in which two keepalives of the service come.
+// StallTimeout is how long a stream may be silent before it is reconnected. Defaults to 75 seconds,
+// enough for two keepalives of the service.
 func StallTimeout(d time.Duration) EventsOption { return func(o *eventsOptions) { o.stall = d } }
 
 const (
 	defaultStall = 75 * time.Second
 	// pollWait is how long a long-poll is held: a little less than the minute after which many
-	// proxies lose patience.
+	// proxies give up.
 	pollWait = 55 * time.Second
 	// pollPage is how many events are read at once.
 	pollPage = 500
-	// lasted is how long a connection must have lasted for its end to be no sign of trouble.
+	// lasted is how long a connection must have lasted for its end not to count as a failure.
 	lasted = 10 * time.Second
-	// maxMisread is how often the same place of the events may be garbage before that is told.
+	// maxMisread is how often invalid data may be read at the same position before that is an
+	// error.
 	maxMisread = 3
 )
 
-// Events gives a hub's events after a cursor, in order, and goes on with new ones until ctx ends or
-// the loop is left. after is the cursor of the last event that was dealt with; "" begins with the
-// oldest event that is kept, or with FromNow at the next new one. Scope events:read. Ranging over
-// the sequence a second time reads the same events again.
+// Events yields a hub's events after a cursor, in order, and continues with new ones until ctx ends
+// or the loop is left. after is the cursor of the last processed event; "" starts at the oldest
+// stored event, or with FromNow at the next new one. Scope events:read. Ranging over the sequence
+// again reads the same events again.
 //
-// Connections that break, stall or end (the service ends streams after a quarter of an hour),
-// restarts of the service and refusals that pass (429, 5xx) are dealt with: the reading goes on
-// after the last event that was given. No cursor is given twice, also when the service delivers an
-// event again after a reconnect; the last 16,384 are known.
+// Events reconnects and resumes after the last event when a connection breaks, stalls or ends (the
+// service ends streams after a quarter of an hour), and after restarts of the service and temporary
+// errors (429, 5xx). No cursor is yielded twice, even if the service repeats an event after a
+// reconnect; the last 16,384 are remembered.
 //
-// An error comes with each event that cannot be overlooked, and in the end:
+// An error comes with an event that must not be overlooked, and at the end:
 //   - a *GapError beside a hub.events_skipped event: events are missing. The sequence goes on.
 //   - ErrResync: it cannot go on from this cursor. Call Client.Resync.
 //   - any other error ends it: a refusal that no waiting helps against, ErrProtocol, or the error
 //     of ctx.
 //
-// A loop that returns at every error is therefore right, and one that wants to live through gaps
-// asks IsGap.
+// A loop that returns at every error is therefore correct; one that continues after gaps checks
+// IsGap.
 func (c *Client) Events(
 	ctx context.Context, hubID, after string, options ...EventsOption,
 ) iter.Seq2[Event, error] {
@@ -107,33 +107,33 @@ type follower struct {
 	eventsOptions
 	c   *Client
 	hub string
-	// position is where the next connection goes on; "" at the oldest event.
+	// position is where the next connection continues; "" is the oldest event.
 	position string
 	seen     *recent
 	yield    func(Event, error) bool
 
-	// misses counts connections in a row that brought nothing, and misread those that brought
-	// garbage; since is when they began.
+	// misses counts consecutive connections that received nothing, misread those that received
+	// invalid data; since is when the first of them began.
 	misses, misread int
 	since           time.Time
-	// pause is the wait before a new connection that the service asked for last.
+	// pause is the wait before the next connection that the service last asked for.
 	pause time.Duration
 }
 
-// What ends a connection beside its own errors.
+// Reasons why a connection ended, other than errors.
 const (
-	// errLeft: the caller has left the loop.
-	errLeft failure = "left"
+	// errLeft: the caller left the loop.
+	errLeft failure = "the loop was left"
 	// errStalled: the stream was silent for too long.
 	errStalled failure = "the event stream was silent for too long"
-	// errEnded: the service has ended the stream.
+	// errEnded: the service ended the stream.
 	errEnded failure = "the service has ended the event stream"
-	// errHurried: the service has answered a long-poll before its time without an event, as it does
-	// when it is stopping.
-	errHurried failure = "the service has cut a long-poll short"
+	// errHurried: the service answered a long-poll early and without an event, as it does when it
+	// stops.
+	errHurried failure = "the service ended a long-poll early"
 )
 
-// run connects again and again. nil: the sequence is at its end.
+// run connects again and again. It returns nil at the end of the sequence.
 func (f *follower) run(ctx context.Context) error {
 	if err := checkRoute(route("hubs", f.hub)); err != nil {
 		return err
@@ -167,8 +167,8 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// connect reads once: where to begin, a page when there is history to catch up with or that is how
-// to follow, otherwise a stream.
+// connect reads from one connection: the position first if needed, then a page if there are old
+// events or the sequence long-polls, otherwise a stream.
 func (f *follower) connect(ctx context.Context) (done bool, err error) {
 	switch {
 	case f.position == "" && f.fromNow:
@@ -183,7 +183,7 @@ func (f *follower) connect(ctx context.Context) (done bool, err error) {
 	case f.polls:
 		_, err := f.page(ctx, pollWait)
 		return false, err
-	case f.position == "": // a stream without a cursor would begin at the next new event
+	case f.position == "": // a stream without a cursor would start at the next new event
 		_, err := f.page(ctx, 0)
 		return false, err
 	default:
@@ -212,7 +212,7 @@ func (f *follower) page(ctx context.Context, wait time.Duration) (more bool, err
 	f.move(p.NextCursor)
 	switch {
 	case p.HasMore && (f.position == before || len(p.Data) == 0):
-		return false, fmt.Errorf("%w: a page of events that has more does not go on", ErrProtocol)
+		return false, fmt.Errorf("%w: a page of events with has_more does not advance", ErrProtocol)
 	case len(p.Data) == 0 && wait > 0 && time.Since(began) < min(wait, time.Second):
 		return false, errHurried
 	}
@@ -220,13 +220,13 @@ func (f *follower) page(ctx context.Context, wait time.Duration) (more bool, err
 	return p.HasMore, nil
 }
 
-// deliver gives an event to the caller, unless it has been given.
+// deliver yields an event unless it has been yielded before.
 func (f *follower) deliver(event Event) error {
 	if event.Cursor == "" || event.Type == "" {
 		return fmt.Errorf("%w: an event without cursor or type", ErrProtocol)
 	}
 	var beside error
-	// read first: what cannot be read is not given, and must come again
+	// Decode first: an event that cannot be decoded is not yielded and must be read again.
 	if event.Type == EventHubEventsSkipped {
 		gap := &GapError{Event: event}
 		if err := event.Decode(&gap.Skipped); err != nil {
@@ -235,7 +235,7 @@ func (f *follower) deliver(event Event) error {
 		beside = gap
 	}
 	if !f.seen.add(event.Cursor) {
-		return nil // the position stays: it is at this event or after it
+		return nil // the position is at this event or after it already
 	}
 	if !f.yield(event, beside) {
 		return errLeft
@@ -245,7 +245,7 @@ func (f *follower) deliver(event Event) error {
 	return nil
 }
 
-// move goes on to a position that is no new event's.
+// move continues from a position that is not a new event's.
 func (f *follower) move(position string) {
 	if position == f.position || f.seen.has(position) {
 		return
@@ -260,7 +260,7 @@ func (f *follower) told() {
 	}
 }
 
-// progress notes that something came through.
+// progress records that something was received.
 func (f *follower) progress() { f.misses, f.misread, f.since = 0, 0, time.Now() }
 
 // missed decides what the end of a connection means: the wait before the next one, or the error

@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-// HubStatus is how the cloud sees a hub.
+// HubStatus is the state of a hub's connection.
 type HubStatus string
 
 // The statuses of a hub.
 const (
 	HubOnline  HubStatus = "online"
 	HubOffline HubStatus = "offline"
-	// HubUnknown: it has not connected since it was added.
+	// HubUnknown means that the hub has not connected since it was added.
 	HubUnknown HubStatus = "unknown"
 )
 
-// ListedHub is a hub as lists have it.
+// ListedHub is a hub in a list.
 type ListedHub struct {
 	ID string `json:"id"`
-	// Name is nil when the hub has none.
+	// Name is nil if the hub has none.
 	Name         *string          `json:"name"`
 	SiteID       string           `json:"site_id"`
 	Connection   ListedConnection `json:"connection"`
 	RegisteredAt time.Time        `json:"registered_at"`
 }
 
-// ListedConnection is the connection of a hub as lists have it.
+// ListedConnection is the connection of a hub in a list.
 type ListedConnection struct {
 	Status HubStatus `json:"status"`
 	// Since is when Status last changed.
@@ -38,7 +38,7 @@ type ListedConnection struct {
 // Hub is a hub.
 type Hub struct {
 	ID string `json:"id"`
-	// Name is nil when the hub has none.
+	// Name is nil if the hub has none.
 	Name       *string    `json:"name"`
 	SiteID     string     `json:"site_id"`
 	Connection Connection `json:"connection"`
@@ -55,12 +55,12 @@ type Connection struct {
 	DisconnectReason *string `json:"disconnect_reason"`
 }
 
-// Firmware is what runs on a hub.
+// Firmware describes the software of a hub.
 type Firmware struct {
 	Version string `json:"version"`
 }
 
-// Network is what a hub reported of its network when it last connected.
+// Network is what a hub reported about its network when it last connected.
 type Network struct {
 	// Type is wifi, ethernet or cellular.
 	Type        string  `json:"type"`
@@ -77,8 +77,8 @@ type Network struct {
 	ReportedAt time.Time `json:"reported_at"`
 }
 
-// Hubs lists the organization's hubs by id; siteID, when not "", leaves only those at that site.
-// Scope hubs:read.
+// Hubs lists the organization's hubs by id; if siteID is not "", only those at that site. Scope
+// hubs:read.
 func (c *Client) Hubs(ctx context.Context, siteID string) iter.Seq2[ListedHub, error] {
 	return all(func(after string) (Page[ListedHub], error) {
 		return c.HubsPage(ctx, siteID, PageQuery{StartingAfter: after})
@@ -96,18 +96,18 @@ func (c *Client) HubsPage(
 	return page[ListedHub](ctx, c, route("hubs"), values)
 }
 
-// HubAddition is what adding a hub takes.
+// HubAddition is the input of Client.AddHub.
 type HubAddition struct {
-	// Serial is as printed on the hub, in any case, with or without dashes.
+	// Serial is the one on the hub's label, in any case, with or without dashes.
 	Serial string `json:"serial"`
 	SiteID string `json:"site_id"`
-	// Name is the hub's name; nil leaves it as it is.
+	// Name is the hub's name; nil leaves it unchanged.
 	Name *string `json:"name,omitempty"`
 }
 
-// AddHub puts a hub at a site, or moves one there that the organization has already. Scope
-// hubs:write. ErrNotFound for the site; ErrHubNotAddable, which is worth another call once the hub
-// is online.
+// AddHub adds a hub to a site, or moves a hub that the organization has already to the site. Scope
+// hubs:write. Returns ErrNotFound for the site, and ErrHubNotAddable, after which a retry makes
+// sense once the hub is online.
 func (c *Client) AddHub(ctx context.Context, add HubAddition) (Hub, error) {
 	var h Hub
 	_, err := c.do(
@@ -123,21 +123,22 @@ func (c *Client) AddHub(ctx context.Context, add HubAddition) (Hub, error) {
 	return h, err
 }
 
-// Hub reads a hub. Scope hubs:read. ErrNotFound.
+// Hub returns a hub. Scope hubs:read. Returns ErrNotFound.
 func (c *Client) Hub(ctx context.Context, hubID string) (Hub, error) {
 	var h Hub
 	_, err := c.do(ctx, call{method: http.MethodGet, path: route("hubs", hubID)}, &h)
 	return h, err
 }
 
-// HubUpdate is what changes about a hub: its name, its site, or both.
+// HubUpdate changes a hub's name, its site, or both.
 type HubUpdate struct {
 	Name Change `json:"name,omitzero"`
-	// SiteID is where the hub goes; "" leaves it where it is.
+	// SiteID is the new site; "" leaves it unchanged.
 	SiteID string `json:"site_id,omitempty"`
 }
 
-// UpdateHub names or moves a hub. Scope hubs:write. ErrNotFound for the hub and for the site.
+// UpdateHub renames or moves a hub. Scope hubs:write. Returns ErrNotFound for the hub and for the
+// site.
 func (c *Client) UpdateHub(ctx context.Context, hubID string, update HubUpdate) (Hub, error) {
 	var h Hub
 	_, err := c.do(
@@ -146,10 +147,10 @@ func (c *Client) UpdateHub(ctx context.Context, hubID string, update HubUpdate) 
 	return h, err
 }
 
-// ResetLink revokes the hub's certificate and disconnects it, so that it can be issued a new one:
-// within six hours, or at once when it is restarted. Scope hubs:write. ErrNotFound. It is not
-// repeated once the service may have got it, unless the service asks for that: a second reset would
-// end the certificate that the hub got after the first.
+// ResetLink revokes the hub's certificate and disconnects the hub, which then gets a new
+// certificate: within six hours, or at once after a restart of the hub. Scope hubs:write. Returns
+// ErrNotFound. ResetLink is not retried once the service may have received it, unless the service
+// asks for a retry: a second reset would revoke the new certificate.
 func (c *Client) ResetLink(ctx context.Context, hubID string) error {
 	_, err := c.do(
 		ctx, call{method: http.MethodPost, path: route("hubs", hubID, "reset-link"), once: true},
@@ -158,11 +159,11 @@ func (c *Client) ResetLink(ctx context.Context, hubID string) error {
 	return err
 }
 
-// WaitOnline waits until the hub is online: at once when it is, otherwise for its hub.connected
-// event. It is what to do about ErrHubOffline when there is something that must reach the hub.
-// Scopes hubs:read and events:read. It ends with ctx.
+// WaitOnline returns when the hub is online: at once if it is already, otherwise with its
+// hub.connected event. Call it after ErrHubOffline if the hub must be reached. Scopes hubs:read and
+// events:read. It returns ctx's error when ctx ends.
 func (c *Client) WaitOnline(ctx context.Context, hubID string) error {
-	position, err := c.Position(ctx, hubID) // before the look, so that nothing falls between
+	position, err := c.Position(ctx, hubID) // before reading the state, so that no event is missed
 	if err != nil {
 		return err
 	}

@@ -12,15 +12,16 @@ import (
 // Page is one page of a list.
 type Page[T any] struct {
 	Data []T `json:"data"`
-	// HasMore says that items follow the last of Data: pass its id as PageQuery.StartingAfter.
+	// HasMore reports that items follow the last one of Data: pass its id as
+	// PageQuery.StartingAfter.
 	HasMore bool `json:"has_more"`
 }
 
-// PageQuery says which page of a list.
+// PageQuery selects a page of a list.
 type PageQuery struct {
-	// Limit is how many items at most; 0 leaves it to the service, which gives 50, its most.
+	// Limit is the most items on the page, up to 50. Defaults to 50.
 	Limit int
-	// StartingAfter is the id of the last item of the page before; "" begins the list.
+	// StartingAfter is the id of the last item of the previous page; "" selects the first page.
 	StartingAfter string
 }
 
@@ -42,7 +43,7 @@ func page[T any](ctx context.Context, c *Client, path string, query url.Values) 
 	return p, err
 }
 
-// all reads a list page by page, as far as the loop over it goes. An error ends it.
+// all yields the items of a list and reads pages as needed. An error ends the sequence.
 func all[T any](read func(after string) (Page[T], error), id func(T) string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -64,11 +65,11 @@ func all[T any](read func(after string) (Page[T], error), id func(T) string) ite
 			if len(p.Data) > 0 {
 				last = id(p.Data[len(p.Data)-1])
 			}
-			if last == "" || last == after { // the same page would come again for ever
+			if last == "" || last == after { // the same page would repeat forever
 				yield(
 					none,
 					fmt.Errorf(
-						"%w: a list that has more does not go on after %q", ErrProtocol, after,
+						"%w: a list with has_more does not advance after %q", ErrProtocol, after,
 					),
 				)
 				return

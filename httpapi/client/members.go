@@ -10,14 +10,14 @@ import (
 // Role is what a member may do.
 type Role string
 
-// The roles. An API key can neither give nor take RoleOwner.
+// The roles. An API key cannot grant or withdraw RoleOwner.
 const (
 	RoleOwner  Role = "owner"
 	RoleAdmin  Role = "admin"
 	RoleMember Role = "member"
 )
 
-// Member is a person of the organization.
+// Member is a person who belongs to the organization.
 type Member struct {
 	ID       string    `json:"id"`
 	Email    string    `json:"email"`
@@ -25,7 +25,7 @@ type Member struct {
 	JoinedAt time.Time `json:"joined_at"`
 }
 
-// Invitation is a person who may join.
+// Invitation is an invitation to join the organization.
 type Invitation struct {
 	ID    string `json:"id"`
 	Email string `json:"email"`
@@ -49,15 +49,15 @@ func (c *Client) MembersPage(ctx context.Context, query PageQuery) (Page[Member]
 	return page[Member](ctx, c, route("members"), query.values())
 }
 
-// Member reads a member. Scope members:read. ErrNotFound.
+// Member returns a member. Scope members:read. Returns ErrNotFound.
 func (c *Client) Member(ctx context.Context, memberID string) (Member, error) {
 	var m Member
 	_, err := c.do(ctx, call{method: http.MethodGet, path: route("members", memberID)}, &m)
 	return m, err
 }
 
-// ChangeRole makes a member an admin or a plain member. Scope members:write. ErrNotFound;
-// ErrForbidden for an owner.
+// ChangeRole makes a member an admin or a plain member. Scope members:write. Returns ErrNotFound,
+// and ErrForbidden for an owner.
 func (c *Client) ChangeRole(ctx context.Context, memberID string, role Role) (Member, error) {
 	var m Member
 	_, err := c.do(
@@ -72,8 +72,8 @@ func (c *Client) ChangeRole(ctx context.Context, memberID string, role Role) (Me
 	return m, err
 }
 
-// RemoveMember removes a member from the organization. Scope members:write. ErrNotFound;
-// ErrForbidden for an owner.
+// RemoveMember removes a member from the organization. Scope members:write. Returns ErrNotFound,
+// and ErrForbidden for an owner.
 func (c *Client) RemoveMember(ctx context.Context, memberID string) error {
 	_, err := c.do(
 		ctx, call{method: http.MethodDelete, path: route("members", memberID), removes: true}, nil,
@@ -93,10 +93,10 @@ func (c *Client) InvitationsPage(ctx context.Context, query PageQuery) (Page[Inv
 	return page[Invitation](ctx, c, route("invitations"), query.values())
 }
 
-// Invite sends a person a link by mail, which adds them to the organization when they open it
-// within seven days. role is RoleAdmin or RoleMember; "" is RoleMember. Scope members:write. A
-// second invitation to an address replaces the first, and is mailed anew. The call is sent with an
-// idempotency key of its own, so that a repetition is no second invitation.
+// Invite mails a person a link, valid for seven days, that adds the person to the organization.
+// role is RoleAdmin or RoleMember; "" is RoleMember. Scope members:write. A second invitation to an
+// address replaces the first and is mailed again. Invite sends an idempotency key, so that a retry
+// is not a second invitation.
 func (c *Client) Invite(ctx context.Context, email string, role Role) (Invitation, error) {
 	var i Invitation
 	body := struct {
@@ -116,7 +116,7 @@ func (c *Client) Invite(ctx context.Context, email string, role Role) (Invitatio
 	return i, err
 }
 
-// RevokeInvitation makes the link of a pending invitation stop working. Scope members:write.
+// RevokeInvitation makes the link of a pending invitation invalid. Scope members:write. Returns
 // ErrNotFound.
 func (c *Client) RevokeInvitation(ctx context.Context, invitationID string) error {
 	_, err := c.do(

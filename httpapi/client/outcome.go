@@ -10,71 +10,71 @@ import (
 )
 
 const (
-	// firstLook is when the device is asked for the first time what came of a command, and
-	// lookEvery how often after that.
-	firstLook = 2 * time.Second
-	lookEvery = 5 * time.Second
-	// eventGrace is how long the event may still take when the device itself shows the outcome: the
-	// event tells the first report, the device only the last.
+	// firstPoll is when the device is first read for the outcome of a command, and pollInterval how
+	// often after that.
+	firstPoll    = 2 * time.Second
+	pollInterval = 5 * time.Second
+	// eventGrace is how long to wait for the event once the device shows the outcome: the event has
+	// the first report, the device only the last.
 	eventGrace = time.Second
 )
 
-// watch is the wait for one outcome. Its two sources run in goroutines of their own, which
-// Client.Outcome ends and waits for.
+// watch waits for one outcome. Its two sources run in goroutines, which Client.Outcome stops and
+// waits for.
 type watch struct {
 	c     *Client
 	sent  Sent
-	under sync.WaitGroup
-	// asked says that the command's channel.desired has come.
+	group sync.WaitGroup
+	// asked reports that the command's channel.desired event has come.
 	asked bool
-	// blind and deaf hold why the device cannot be asked, and why the events cannot be read.
-	blind, deaf error
+	// deviceErr and eventsErr are why the device, or the events, cannot be read.
+	deviceErr, eventsErr error
 }
 
-// news is what an event, or a look at the device, has brought.
-type news struct {
+// report is an event or a reading of the device.
+type report struct {
 	event  Event
 	device Device
 	err    error
 }
 
-// run waits. The error of ctx means that there is no outcome yet.
+// run waits for the outcome. ctx's error means that there is none yet.
 func (w *watch) run(ctx context.Context, after string) (Outcome, error) {
-	events, looks, look := make(chan news), make(chan news), make(chan struct{}, 1)
-	w.under.Go(func() { w.listen(ctx, after, events) })
-	w.under.Go(func() { w.ask(ctx, look, looks) })
-	next := time.NewTimer(firstLook)
+	events, readings, poll := make(chan report), make(chan report), make(chan struct{}, 1)
+	w.group.Go(func() { w.readEvents(ctx, after, events) })
+	w.group.Go(func() { w.pollDevice(ctx, poll, readings) })
+	next := time.NewTimer(firstPoll)
 	defer next.Stop()
 	grace := time.NewTimer(0)
 	defer grace.Stop()
 	<-grace.C
-	var seen Outcome // what the device showed, while its event may still come
+	var seen Outcome // the outcome that the device showed, while its event may still come
 	var seenErr error
 	for {
 		select {
 		case <-ctx.Done():
 			return Outcome{Status: StatusPending}, ctx.Err()
 		case n := <-events:
-			outcome, err, settled := w.hear(n)
-			if settled {
+			outcome, err, decided := w.handleEvent(n)
+			if decided {
 				return outcome, err
 			}
-			if IsGap(n.err) || n.event.Type == EventDeviceUnavailable || w.deaf != nil {
+			if IsGap(n.err) || n.event.Type == EventDeviceUnavailable || w.eventsErr != nil {
 				next.Reset(0)
 			}
 		case <-next.C:
 			select {
-			case look <- struct{}{}:
-			default: // one is under way, and another will follow
+			case poll <- struct{}{}:
+			default: // a reading is under way
 			}
-		case n := <-looks:
-			next.Reset(lookEvery)
-			outcome, err, settled := w.see(n)
+		case n := <-readings:
+			next.Reset(pollInterval)
+			outcome, err, decided := w.handleDevice(n)
 			switch {
-			case !settled:
-			case w.deaf != nil,
+			case !decided:
+			case w.eventsErr != nil,
 				errors.Is(err, ErrFailed),
-				errors.Is(err, ErrNotFound): // no event follows
+				errors.Is(err, ErrNotFound): // no event will follow
 				return outcome, err
 			case seen.Status == "":
 				seen, seenErr = outcome, err
@@ -83,32 +83,32 @@ func (w *watch) run(ctx context.Context, after string) (Outcome, error) {
 		case <-grace.C:
 			return seen, seenErr
 		}
-		if w.blind != nil && w.deaf != nil {
-			return Outcome{Status: StatusPending}, w.deaf
+		if w.deviceErr != nil && w.eventsErr != nil {
+			return Outcome{Status: StatusPending}, w.eventsErr
 		}
 	}
 }
 
-// listen sends the hub's events. An error that ends them comes last.
-func (w *watch) listen(ctx context.Context, after string, to chan<- news) {
+// readEvents sends the hub's events, and last the error that ended them.
+func (w *watch) readEvents(ctx context.Context, after string, to chan<- report) {
 	for event, err := range w.c.Events(ctx, w.sent.HubID, after) {
 		select {
-		case to <- news{event: event, err: err}:
+		case to <- report{event: event, err: err}:
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// ask looks at the device whenever it is told to.
-func (w *watch) ask(ctx context.Context, look <-chan struct{}, to chan<- news) {
+// pollDevice reads the device whenever it is signaled.
+func (w *watch) pollDevice(ctx context.Context, poll <-chan struct{}, to chan<- report) {
 	for {
 		select {
-		case <-look:
+		case <-poll:
 		case <-ctx.Done():
 			return
 		}
-		var n news
+		var n report
 		_, n.err = w.c.try(
 			ctx, call{method: http.MethodGet, path: deviceRoute(w.sent.HubID, w.sent.DeviceID)},
 			nil, &n.device,
@@ -121,10 +121,10 @@ func (w *watch) ask(ctx context.Context, look <-chan struct{}, to chan<- news) {
 	}
 }
 
-// hear takes an event, and says whether it settles the matter.
-func (w *watch) hear(n news) (outcome Outcome, err error, settled bool) {
+// handleEvent handles an event, and reports whether it decides the outcome.
+func (w *watch) handleEvent(n report) (outcome Outcome, err error, decided bool) {
 	if n.err != nil && !IsGap(n.err) {
-		w.deaf = n.err
+		w.eventsErr = n.err
 		return outcome, n.err, errors.Is(n.err, ErrNotFound)
 	}
 	channel, desired := w.sent.Channel, w.sent.Channel.Desired
@@ -139,7 +139,7 @@ func (w *watch) hear(n news) (outcome Outcome, err error, settled bool) {
 	switch {
 	case n.event.Type == EventChannelDesired && told.Value.meets(desired):
 		w.asked = true
-	case !w.asked: // of an earlier command
+	case !w.asked: // the report belongs to an earlier command
 	case n.event.Type == EventChannelDesired:
 		return Outcome{Status: StatusPending}, ErrSuperseded, true
 	default:
@@ -158,12 +158,12 @@ func (w *watch) hear(n news) (outcome Outcome, err error, settled bool) {
 	return outcome, nil, false
 }
 
-// see takes a look at the device, and says whether it settles the matter.
-func (w *watch) see(n news) (outcome Outcome, err error, settled bool) {
+// handleDevice handles a reading of the device, and reports whether it decides the outcome.
+func (w *watch) handleDevice(n report) (outcome Outcome, err error, decided bool) {
 	if n.err != nil {
 		refusal, refused := errors.AsType[*Error](n.err)
 		if refused && !repeatable(refusal.Status) {
-			w.blind = n.err
+			w.deviceErr = n.err
 		}
 		return outcome, n.err, errors.Is(n.err, ErrNotFound)
 	}
@@ -179,9 +179,9 @@ func (w *watch) see(n news) (outcome Outcome, err error, settled bool) {
 	if channel.ObservedAt != nil {
 		outcome.ObservedAt = *channel.ObservedAt
 	}
-	settled = slices.Contains(
+	decided = slices.Contains(
 		[]ChannelStatus{StatusSynchronized, StatusDiverged, StatusFailed}, channel.Status,
 	)
 	outcome, err = outcome.verdict()
-	return outcome, err, settled
+	return outcome, err, decided
 }

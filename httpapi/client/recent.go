@@ -2,12 +2,12 @@ package client
 
 import "hash/maphash"
 
-// rememberedCursors is how many cursors a sequence of events knows again: what a service could
-// deliver twice is the few events around the place of a reconnect.
+// rememberedCursors is how many cursors a sequence of events remembers. A service could repeat only
+// the few events around a reconnect.
 const rememberedCursors = 1 << 14
 
-// recent knows the last cursors that were added, by 64-bit hashes under a seed of its own: that one
-// of them equals a new cursor's by chance is as likely as one in 10^15.
+// recent remembers the last cursors that were added, as 64-bit hashes with a random seed. The
+// chance that a new cursor has the hash of one of them is about 1 in 10^15.
 type recent struct {
 	seed   maphash.Seed
 	known  map[uint64]struct{}
@@ -20,13 +20,14 @@ func newRecent(most int) *recent {
 	return &recent{seed: maphash.MakeSeed(), known: map[uint64]struct{}{}, most: most}
 }
 
-// has says whether the cursor is known.
+// has reports whether the cursor is remembered.
 func (r *recent) has(cursor string) bool {
 	_, known := r.known[maphash.String(r.seed, cursor)]
 	return known
 }
 
-// add says whether the cursor was unknown. It takes the place of the oldest when there is no more.
+// add remembers the cursor in place of the oldest one. It returns false if the cursor is remembered
+// already.
 func (r *recent) add(cursor string) bool {
 	hash := maphash.String(r.seed, cursor)
 	if _, known := r.known[hash]; known {

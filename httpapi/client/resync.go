@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// positionPatience is how long a new stream may take to say where it begins. This service does so
-// at once; one that has nothing but the contract to go by says it with its first event.
+// positionPatience is how long Position waits for a new stream to send its position. This service
+// does so at once; the contract promises it only with the first event.
 const positionPatience = 3 * time.Second
 
-// Position gives the cursor of the newest event of a hub's log, or the one that an empty log is
-// read from: events that come after the call are after it, and none that came before. Take it
-// before doing something whose events must not be missed. Scope events:read.
+// Position returns the cursor of the newest event of a hub's log, or the start of an empty log:
+// events after the call are after the cursor, events before the call are not. Call it before an
+// action whose events must not be missed. Scope events:read.
 func (c *Client) Position(ctx context.Context, hubID string) (string, error) {
 	var position string
 	err := c.repeat(
@@ -28,15 +28,15 @@ func (c *Client) Position(ctx context.Context, hubID string) (string, error) {
 	return position, err
 }
 
-// tryPosition opens a stream and reads where it begins. A stream that does not say is followed by
-// reading the log to its end.
+// tryPosition opens a stream and reads its position. If the stream does not send one, it reads the
+// log to its end.
 func (c *Client) tryPosition(ctx context.Context, hubID string) (string, error) {
 	s, err := c.openStream(ctx, hubID, "", c.timeout)
 	if err != nil {
 		return "", err
 	}
 	defer s.close()
-	// What comes later than this is an event, for which a quiet hub may take hours.
+	// After that an event follows, which may take hours for a quiet hub.
 	impatience := time.AfterFunc(positionPatience, func() { s.end(errStalled) })
 	defer impatience.Stop()
 	for {
@@ -63,7 +63,7 @@ func (c *Client) endOfLog(ctx context.Context, hubID string) (string, error) {
 			return "", err
 		}
 		if p.NextCursor == "" || p.HasMore && p.NextCursor == position {
-			return "", fmt.Errorf("%w: a page of events that does not go on", ErrProtocol)
+			return "", fmt.Errorf("%w: a page of events does not advance", ErrProtocol)
 		}
 		if position = p.NextCursor; !p.HasMore {
 			return position, nil
@@ -71,25 +71,25 @@ func (c *Client) endOfLog(ctx context.Context, hubID string) (string, error) {
 	}
 }
 
-// Snapshot is a hub's devices, and where its events go on from there.
+// Snapshot is a hub's devices and the cursor from which to follow them.
 type Snapshot struct {
 	Devices []ListedDevice
-	// Cursor is a position from before the hub was asked: every change that Devices does not show
-	// comes after it. Events that Devices shows already may come again.
+	// Cursor is from before the hub was asked: all changes that Devices does not show come after
+	// it. Some events after it may already show in Devices.
 	Cursor string
 }
 
-// Resync is what to do about ErrResync, and at the very start of a program that keeps the state of
-// a hub: it asks the hub for its devices and gives the cursor to go on from, so that nothing falls
-// between. It is the contract's rule for 410. Values of channels are not in lists: Client.Device
-// gives those of one device, and the events after Cursor what changes meanwhile. Scopes hubs:read
-// and events:read; ErrHubOffline while the hub cannot be asked.
+// Resync asks the hub for its devices and returns them with the cursor to follow them from, without
+// missing a change. It is the contract's answer to 410 and ErrResync, and the start of a program
+// that keeps a hub's state. Lists have no channel values: Client.Device returns those of a device,
+// and the events after Cursor their changes. Scopes hubs:read and events:read. Returns
+// ErrHubOffline while the hub is not connected.
 func (c *Client) Resync(ctx context.Context, hubID string) (Snapshot, error) {
 	devices, cursor, err := c.devices(ctx, hubID)
 	if err != nil || cursor != "" {
 		return Snapshot{devices, cursor}, err
 	}
-	// A service that does not say the position with the list: take it first.
+	// The service may not send the position with the list: read it first.
 	if cursor, err = c.Position(ctx, hubID); err != nil {
 		return Snapshot{}, err
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// waitAfter gives the wait before a call is sent again after err, its tries-th failure counted from
-// 0, and false when it is not.
+// waitAfter returns how long to wait before retrying a call that failed with err, and false if it
+// must not be retried. tries counts the failures before this one.
 func (c *Client) waitAfter(err error, what call, tries int) (time.Duration, bool) {
 	if c.retry.MaxElapsed < 0 {
 		return 0, false
@@ -25,8 +25,8 @@ func (c *Client) waitAfter(err error, what call, tries int) (time.Duration, bool
 	return c.waitFor(refusal, tries), true
 }
 
-// repeatable says which refusals the contract's table of errors wants repeated. hub_not_addable
-// (422) is the one that it leaves to the caller: no wait makes a hub come online.
+// repeatable reports whether the contract's table of errors says to retry an error. hub_not_addable
+// (422) is left to the caller: waiting does not make a hub come online.
 func repeatable(status int) bool {
 	switch status {
 	case http.StatusTooManyRequests,
@@ -39,7 +39,7 @@ func repeatable(status int) bool {
 	return false
 }
 
-// mayHaveActed says whether the service may have done what a failed try asked for.
+// mayHaveActed reports whether the service may have done what a failed attempt asked for.
 func mayHaveActed(err error) bool {
 	if broken, ok := errors.AsType[*connectionError](err); ok {
 		return broken.sent
@@ -49,9 +49,9 @@ func mayHaveActed(err error) bool {
 		refusal.Type != ErrHubUnavailable
 }
 
-// waitFor is the wait that a refusal asks for, or the backoff when that is longer. It is never
-// shorter than what was asked for, and a little longer by chance, so that clients that were refused
-// together do not come back together.
+// waitFor returns the wait that an error asks for, or the backoff if that is longer. It adds
+// jitter, so that clients that were rejected together do not return together, and never shortens
+// the wait.
 func (c *Client) waitFor(refusal *Error, tries int) time.Duration {
 	asked := refusal.RetryAfter
 	if asked == 0 {
@@ -61,8 +61,8 @@ func (c *Client) waitFor(refusal *Error, tries int) time.Duration {
 	return max(asked+rand.N(spread), c.backoff(tries))
 }
 
-// backoff is the wait after the tries-th failure, counted from 0: it doubles up to MaxBackoff, and
-// is spread over its upper half.
+// backoff returns the wait after a number of failures: it doubles up to MaxBackoff and is
+// randomized over its upper half.
 func (c *Client) backoff(tries int) time.Duration {
 	full := c.retry.MaxBackoff
 	if tries < 30 && c.retry.MinBackoff < full>>tries {
@@ -71,7 +71,7 @@ func (c *Client) backoff(tries int) time.Duration {
 	return full - rand.N(full/2+1)
 }
 
-// exceeded says whether a wait would go beyond what a call that began then may take.
+// exceeded reports whether a wait would exceed what a call that began then may take.
 func (c *Client) exceeded(ctx context.Context, began time.Time, wait time.Duration) bool {
 	until := time.Now().Add(wait)
 	if deadline, ok := ctx.Deadline(); ok && until.After(deadline) {
@@ -80,7 +80,7 @@ func (c *Client) exceeded(ctx context.Context, began time.Time, wait time.Durati
 	return until.Sub(began) > c.retry.MaxElapsed
 }
 
-// sleep waits, and says whether it was not disturbed.
+// sleep waits, and reports whether the whole time passed before ctx ended.
 func sleep(ctx context.Context, wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

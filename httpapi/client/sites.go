@@ -27,8 +27,8 @@ func (c *Client) SitesPage(ctx context.Context, query PageQuery) (Page[Site], er
 	return page[Site](ctx, c, route("sites"), query.values())
 }
 
-// CreateSite makes a site. Scope sites:write. It is sent with an idempotency key of its own:
-// repeated after a failed connection or a fault of the service, it makes one site.
+// CreateSite creates a site. Scope sites:write. It sends an idempotency key, so that a retry does
+// not create a second site.
 func (c *Client) CreateSite(ctx context.Context, name string) (Site, error) {
 	var s Site
 	_, err := c.do(
@@ -44,14 +44,14 @@ func (c *Client) CreateSite(ctx context.Context, name string) (Site, error) {
 	return s, err
 }
 
-// Site reads a site. Scope sites:read. ErrNotFound.
+// Site returns a site. Scope sites:read. Returns ErrNotFound.
 func (c *Client) Site(ctx context.Context, siteID string) (Site, error) {
 	var s Site
 	_, err := c.do(ctx, call{method: http.MethodGet, path: route("sites", siteID)}, &s)
 	return s, err
 }
 
-// RenameSite renames a site. Scope sites:write. ErrNotFound.
+// RenameSite renames a site. Scope sites:write. Returns ErrNotFound.
 func (c *Client) RenameSite(ctx context.Context, siteID, name string) (Site, error) {
 	var s Site
 	_, err := c.do(

@@ -10,49 +10,46 @@ import (
 	"time"
 )
 
-// maxBlock is the longest block of an event stream that is read, far above the longest event: a
-// line without end must not fill the memory.
+// maxBlock bounds the length of a block. It is far above the longest event.
 const maxBlock = 1 << 20
 
-// errBlockTooLong ends the reading of a stream.
+// errBlockTooLong ends the stream.
 var errBlockTooLong = fmt.Errorf(
 	"%w: a block of the event stream is longer than %d bytes", ErrProtocol, maxBlock,
 )
 
-// block is what stands between two empty lines of an event stream.
+// block is the text between two empty lines of an event stream.
 type block struct {
-	// id counts when hasID. A block without data dispatches nothing, but its id still moves the
-	// place to resume from.
+	// id is valid if hasID. A block without data dispatches no event, but its id still moves the
+	// position to resume from.
 	id    string
 	hasID bool
 	// event is the last event field.
 	event string
-	// data is the data fields, joined by line feeds. It counts when hasData.
+	// data is the data fields, joined by line feeds. It is valid if hasData.
 	data    []byte
 	hasData bool
 }
 
-// blockReader takes an event stream apart, as section 9.2.6 of the HTML standard has it: a byte
-// order mark at the very beginning is passed over; lines end with CR LF, LF or CR, and a CR ends
-// its line at once, without waiting for what follows; lines that begin with a colon are comments; a
-// block that the stream ends within is dropped.
+// blockReader parses an event stream as in section 9.2.6 of the HTML standard: a byte order mark at
+// the beginning is ignored; lines end with CR LF, LF or CR, and a CR ends its line at once; lines
+// that begin with a colon are comments; an incomplete block at the end is dropped.
 type blockReader struct {
 	r *bufio.Reader
-	// begun is false until the place of the byte order mark is behind.
+	// begun is true once a byte order mark has been looked for.
 	begun bool
-	// skipLF says that the last line ended with CR: an LF that comes next belongs to it.
+	// skipLF reports that the last line ended with CR: a following LF belongs to it.
 	skipLF bool
 	line   []byte
-	// retry is the last time to wait before the next connection that the server asked for; hasRetry
-	// when it did.
+	// retry is the last reconnection time that the server sent, if hasRetry.
 	retry    time.Duration
 	hasRetry bool
 }
 
 func newBlockReader(r io.Reader) *blockReader { return &blockReader{r: bufio.NewReader(r)} }
 
-// next gives the next block that has an id or data. Its data is the caller's. The error is that of
-// the stream, or errBlockTooLong.
+// next returns the next block that has an id or data. The caller owns its data. The error is that
+// of the stream, or errBlockTooLong.
 func (b *blockReader) next() (block, error) {
 	var made block
 	size := 0
@@ -75,7 +72,7 @@ func (b *blockReader) next() (block, error) {
 	}
 }
 
-// field takes one line into the block.
+// field adds one line to the block.
 func (b *blockReader) field(made *block, line []byte) {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
@@ -92,14 +89,14 @@ func (b *blockReader) field(made *block, line []byte) {
 			made.id, made.hasID = string(value), true
 		}
 	case "retry":
-		// takes digits only, as the standard does
+		// Digits only, as the standard says.
 		if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
 			b.retry, b.hasRetry = time.Duration(ms)*time.Millisecond, true
 		}
 	}
 }
 
-// readLine gives the next line without its end. It is good until the next call.
+// readLine returns the next line without its end. The line is valid until the next call.
 func (b *blockReader) readLine() ([]byte, error) {
 	if !b.begun {
 		b.begun = true
@@ -110,7 +107,7 @@ func (b *blockReader) readLine() ([]byte, error) {
 	b.line = b.line[:0]
 	for {
 		if _, err := b.r.Peek(1); err != nil {
-			return nil, err // what is there of the line is dropped
+			return nil, err // an incomplete line is dropped
 		}
 		there, _ := b.r.Peek(b.r.Buffered())
 		if b.skipLF {
@@ -138,13 +135,12 @@ func (b *blockReader) readLine() ([]byte, error) {
 // mark is the byte order mark in UTF-8.
 var mark = []byte("\uFEFF")
 
-// skipMark passes over a byte order mark, and waits for no byte more than it takes to see that
-// there is none.
+// skipMark skips a byte order mark. It reads no more bytes than needed to see that there is none.
 func (b *blockReader) skipMark() error {
 	for n := 1; n <= len(mark); n++ {
 		start, err := b.r.Peek(n)
 		if errors.Is(err, io.EOF) && len(start) > 0 {
-			return nil // a stream shorter than a mark
+			return nil // the stream is shorter than the mark
 		}
 		if err != nil {
 			return err
@@ -157,5 +153,5 @@ func (b *blockReader) skipMark() error {
 	return nil
 }
 
-// discard passes over n bytes that are buffered, which cannot fail.
-func (b *blockReader) discard(n int) { _, _ = b.r.Discard(n) } // they are there
+// discard skips n bytes, which must be buffered.
+func (b *blockReader) discard(n int) { _, _ = b.r.Discard(n) } // buffered bytes can always be discarded

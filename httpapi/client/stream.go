@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// maxPause bounds what a stream may ask for in its retry field.
+// maxPause bounds the retry field of a stream.
 const maxPause = time.Minute
 
 // eventStream is an open stream of a hub's events.
@@ -25,8 +25,8 @@ type eventStream struct {
 
 func streamRoute(hubID string) string { return route("hubs", hubID, "events", "stream") }
 
-// openStream opens a stream after a position, or with "" at the next new event. It ends with
-// errStalled when it is silent for that long.
+// openStream opens a stream after a position, or with "" at the next new event. The stream ends
+// with errStalled if it is silent for stall.
 func (c *Client) openStream(
 	ctx context.Context, hubID, position string, stall time.Duration,
 ) (*eventStream, error) {
@@ -39,7 +39,7 @@ func (c *Client) openStream(
 		nil,
 		func(header http.Header) {
 			header.Set("Accept", "text/event-stream")
-			// what is compressed on the way is collected on the way
+			// Compression on the way would delay events.
 			header.Set("Accept-Encoding", "identity")
 			header.Set("Cache-Control", "no-cache")
 			if position != "" {
@@ -64,7 +64,8 @@ func (c *Client) openStream(
 	return nil, err
 }
 
-// brokenOff makes the error of a connection out of one that is neither a refusal nor garbage.
+// brokenOff returns the error of a connection for one that is neither an API error nor invalid
+// data.
 func brokenOff(ctx context.Context, err error) error {
 	if _, refused := errors.AsType[*Error](err); refused || errors.Is(err, ErrProtocol) {
 		return err
@@ -72,7 +73,7 @@ func brokenOff(ctx context.Context, err error) error {
 	return &connectionError{sent: true, err: causeOf(ctx, err)}
 }
 
-// checkStream refuses an answer that is no event stream.
+// checkStream rejects an answer that is not an event stream.
 func checkStream(response *http.Response) error {
 	if response.StatusCode != http.StatusOK {
 		content, err := io.ReadAll(io.LimitReader(response.Body, maxBlock))
@@ -93,7 +94,7 @@ func checkStream(response *http.Response) error {
 	return nil
 }
 
-// next gives the next block with an id or data.
+// next returns the next block with an id or data.
 func (s *eventStream) next() (block, error) {
 	b, err := s.blocks.next()
 	if errors.Is(err, io.EOF) {
@@ -110,8 +111,8 @@ func (s *eventStream) close() {
 	s.body.Close()
 }
 
-// watched lets a watchdog run while a read is under way: a caller that takes its time is not the
-// stream's silence.
+// watched runs a watchdog while a read is under way: the time that the caller takes for an event
+// does not count as silence of the stream.
 type watched struct {
 	from     io.Reader
 	watchdog *time.Timer
@@ -124,7 +125,7 @@ func (w *watched) Read(p []byte) (int, error) {
 	return w.from.Read(p)
 }
 
-// stream follows one connection to its end, and says what that was.
+// stream reads a connection to its end and returns why it ended.
 func (f *follower) stream(ctx context.Context) error {
 	s, err := f.c.openStream(ctx, f.hub, f.position, f.stall)
 	if err != nil {
@@ -145,29 +146,29 @@ func (f *follower) stream(ctx context.Context) error {
 	}
 }
 
-// unsendable says whether an id is no value of a header field.
+// unsendable reports whether an id cannot be the value of a header field.
 func unsendable(id string) bool {
 	return strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
-// take deals with a block: an event, or a position.
+// take handles a block: an event or a position.
 func (f *follower) take(b block) error {
 	if unsendable(b.id) {
-		return fmt.Errorf("%w: an event id that cannot be sent back: %q", ErrProtocol, b.id)
+		return fmt.Errorf("%w: an event id that is not a valid header value: %q", ErrProtocol, b.id)
 	}
 	if !b.hasData {
-		if b.id != "" { // an empty one would make the next connection begin at what is new then
+		if b.id != "" { // an empty id would make the next connection start at new events
 			f.move(b.id)
 		}
 		return nil
 	}
 	var event Event
 	if err := json.Unmarshal(b.data, &event); err != nil {
-		return fmt.Errorf("%w: an event that is no JSON of one: %w", ErrProtocol, err)
+		return fmt.Errorf("%w: an event that is not valid JSON: %w", ErrProtocol, err)
 	}
 	if b.hasID && b.id != event.Cursor {
 		return fmt.Errorf(
-			"%w: the event %q stands under the id %q", ErrProtocol, event.Cursor, b.id,
+			"%w: the event %q has the id %q", ErrProtocol, event.Cursor, b.id,
 		)
 	}
 	return f.deliver(event)

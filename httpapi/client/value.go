@@ -6,9 +6,8 @@ import (
 	"reflect"
 )
 
-// Value is what a channel reads or takes, as JSON. Which kind of value a channel has follows from
-// its key: see the contract's table of channel keys. A nil Value is JSON's null: nothing reported,
-// nothing asked.
+// Value is the value of a channel, as JSON. The contract's table of channel keys says which kind of
+// value a channel has. A nil Value is null: nothing has been reported or asked for.
 type Value []byte
 
 // Color is the value of a color channel. Each component is 0 to 255.
@@ -16,7 +15,7 @@ type Color struct {
 	Red   int `json:"red"`
 	Green int `json:"green"`
 	Blue  int `json:"blue"`
-	// WarmWhite is left alone by a command in which it is nil.
+	// WarmWhite may be nil in a command, which leaves it unchanged.
 	WarmWhite *int `json:"warm_white,omitempty"`
 }
 
@@ -25,38 +24,39 @@ type Alarm struct {
 	Type   string `json:"type"`
 	Event  string `json:"event"`
 	Active bool   `json:"active"`
-	// User is who it is about, as the hub names them: a number or a text; nil for nobody.
+	// User identifies a person as the hub does, by a number or a string; nil if the report is about
+	// no one.
 	User Value `json:"user"`
 }
 
-// Scene is the value of a scene channel: which scene, and what was done with its button.
+// Scene is the value of a scene channel: which scene, and what happened to its button.
 type Scene struct {
 	Scene     int    `json:"scene"`
 	Attribute string `json:"attribute"`
 }
 
-// Bool gives the value of a lock, a switch, a sensor; false when it is no boolean.
+// Bool returns the value of a lock, switch or sensor, and false if it is not a boolean.
 func (v Value) Bool() (value, ok bool) { return decode[bool](v) }
 
-// Number gives the value of a level, a setpoint, a reading; false when it is no number.
+// Number returns the value of a level, setpoint or reading, and false if it is not a number.
 func (v Value) Number() (value float64, ok bool) { return decode[float64](v) }
 
-// Text gives the value of a mode or a state; false when it is no string.
+// Text returns the value of a mode or state, and false if it is not a string.
 func (v Value) Text() (value string, ok bool) { return decode[string](v) }
 
-// Color gives the value of a color channel; false when it is no such object.
+// Color returns the value of a color channel, and false if it is not such an object.
 func (v Value) Color() (value Color, ok bool) { return decode[Color](v) }
 
-// Decode reads the value into what `into` points to, as encoding/json does.
+// Decode decodes the value into `into`, as encoding/json does.
 func (v Value) Decode(into any) error { return json.Unmarshal(v.text(), into) }
 
-// String gives the value as JSON text.
+// String returns the value as JSON.
 func (v Value) String() string { return string(v.text()) }
 
-// MarshalJSON writes the value as it is.
+// MarshalJSON returns the value unchanged.
 func (v Value) MarshalJSON() ([]byte, error) { return v.text(), nil }
 
-// UnmarshalJSON keeps the text of the value.
+// UnmarshalJSON keeps a copy of the JSON.
 func (v *Value) UnmarshalJSON(text []byte) error {
 	*v = nil
 	if !bytes.Equal(text, null) {
@@ -74,7 +74,7 @@ func (v Value) text() []byte {
 	return v
 }
 
-// decode reads a value that is a T and not null, which encoding/json would take for any T.
+// decode decodes a value that is a T and not null, which encoding/json would accept for any T.
 func decode[T any](v Value) (T, bool) {
 	var value *T
 	if json.Unmarshal(v.text(), &value) != nil || value == nil {
@@ -84,8 +84,8 @@ func decode[T any](v Value) (T, bool) {
 	return *value, true
 }
 
-// meets says whether a reported value is what was asked. Of an object only the members that were
-// asked count: a color may be asked without its warm white.
+// meets reports whether a reported value is the desired one. For objects only the desired members
+// count: a color may be desired without its warm white.
 func (v Value) meets(asked Value) bool {
 	var is, want any
 	if v.Decode(&is) != nil || asked.Decode(&want) != nil {
