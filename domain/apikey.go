@@ -38,9 +38,7 @@ func CleanScopes(scopes []Scope) ([]Scope, error) {
 		AllScopes(), func(scope Scope) bool { return !slices.Contains(scopes, scope) },
 	)
 	if len(clean) == 0 {
-		return nil, Errorf(
-			CodeInvalidRequest, "scopes: at least one is needed; allowed are %s", scopeNames(),
-		)
+		return nil, Errorf(CodeInvalidRequest, "scopes: must name at least one of %s", scopeNames())
 	}
 	return clean, nil
 }

@@ -26,8 +26,8 @@ const (
 func CheckIdempotencyKey(key string) error {
 	if n := utf8.RuneCountInString(key); n < 1 || n > MaxIdempotencyKey {
 		return Errorf(
-			CodeInvalidRequest, "Idempotency-Key: has %d characters; 1 to %d are allowed", n,
-			MaxIdempotencyKey,
+			CodeInvalidRequest, "Idempotency-Key: must be 1 to %d characters, not %d",
+			MaxIdempotencyKey, n,
 		)
 	}
 	return nil
@@ -45,16 +45,16 @@ func CheckCommandValue(key string, value json.RawMessage) (canonical json.RawMes
 		return nil, Errorf(CodeNotFound, "no such channel")
 	case form == readOnly:
 		return nil, Errorf(
-			CodeInvalidRequest, "key: %s channels are read-only; commands are for %s", key,
-			writableKeys,
+			CodeInvalidRequest, "key: must be one of %s; %s channels are read-only",
+			writableKeys, key,
 		)
 	case len(value) == 0:
 		return nil, Errorf(
-			CodeInvalidRequest, "value: is required; %s takes %s", key, form.allowed(),
+			CodeInvalidRequest, "value: is required; for %s it must be %s", key, form.allowed(),
 		)
 	}
 	if canonical, ok = form.take(value); !ok {
-		return nil, Errorf(CodeInvalidRequest, "value: %s takes %s", key, form.allowed())
+		return nil, Errorf(CodeInvalidRequest, "value: for %s it must be %s", key, form.allowed())
 	}
 	return canonical, nil
 }
@@ -103,9 +103,9 @@ func (f valueForm) allowed() string {
 	case degrees:
 		return "a number, in degrees C"
 	case modeName:
-		return "a name, as a string of 1 to 200 characters without control characters"
+		return "a string of 1 to 200 characters without control characters"
 	case color:
-		return "an object of red, green and blue, and warm_white if wanted, each an integer from 0 to 255"
+		return "an object of red, green, blue and optionally warm_white, each an integer from 0 to 255"
 	default:
 		return "nothing"
 	}

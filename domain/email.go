@@ -31,7 +31,7 @@ var errDomain = errors.New("the domain is invalid")
 func CleanEmail(field, s string) (string, error) {
 	invalid := Errorf(
 		CodeInvalidRequest,
-		"%s: is no e-mail address; allowed is one like name@example.org, of %d bytes at most",
+		"%s: must be an e-mail address such as name@example.org, at most %d bytes long",
 		field, MaxEmailLength,
 	)
 	s = strings.TrimSpace(s)

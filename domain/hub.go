@@ -142,7 +142,7 @@ func DecideIssueCertificate(
 		return nil, &Error{
 			Code:       CodeRateLimited,
 			RetryAfter: wait,
-			Message:    "this hub was issued too many certificates lately; the one that it has stays valid",
+			Message:    "too many certificates were issued to this hub recently; its current one stays valid",
 		}
 	}
 	return []Event{
@@ -262,7 +262,7 @@ func DecideBeginLog(s HubState, o Origin, c BeginLog, id EpochID, limit HubLimit
 		return nil, &Error{
 			Code:       CodeRateLimited,
 			RetryAfter: wait,
-			Message:    "this hub was reset too often lately",
+			Message:    "this hub was reset too often recently",
 		}
 	}
 	return []Event{Record(o, HubLogBegun{

@@ -121,7 +121,7 @@ func DecideInvite(s OrgState, o Origin, c Invite) ([]Event, error) {
 	}
 	address := NormalizeEmail(c.Email)
 	if _, ok := s.member(func(m OrgMember) bool { return m.Address == address }); ok {
-		return nil, Errorf(CodeInvalidRequest, "email: this address is a member's already")
+		return nil, Errorf(CodeInvalidRequest, "email: is the address of a member already")
 	}
 	invited := MemberInvited{
 		OrgID: s.ID, InvitationID: c.InvitationID, Email: c.Email, Role: c.Role,
@@ -187,7 +187,7 @@ func rateLimited(after time.Duration, format string, args ...any) *Error {
 func CheckInvitedRole(role Role) error {
 	if role == RoleOwner {
 		return Errorf(
-			CodeForbidden, "role: nobody is invited as an owner; allowed are %s and %s", RoleAdmin,
+			CodeForbidden, "role: must be %s or %s; an owner cannot be invited", RoleAdmin,
 			RoleMember,
 		)
 	}

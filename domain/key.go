@@ -80,8 +80,7 @@ func ParseKey(s string) (Key, error) {
 func errNoKey() error {
 	return Errorf(
 		CodeUnauthenticated,
-		"the API key is malformed; a key is given as `Authorization: Bearer <key>`, exactly as "+
-			"it was shown when it was made",
+		"the API key is malformed; send it as `Authorization: Bearer <key>`, exactly as it was shown",
 	)
 }
 

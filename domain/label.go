@@ -42,8 +42,7 @@ func DecideLabelDevice(s HubState, o Origin, c LabelDevice) ([]Event, error) {
 	}
 	if !labeled && len(s.Labels) >= MaxDeviceLabels {
 		return nil, Errorf(
-			CodeInvalidRequest,
-			"device_id: %d devices of this hub have a name or a room, as many as may",
+			CodeInvalidRequest, "device_id: at most %d devices of a hub can have a name or a room",
 			len(s.Labels),
 		)
 	}

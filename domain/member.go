@@ -9,8 +9,7 @@ func ParseRole(field, s string) (Role, error) {
 		return role, nil
 	}
 	return "", Errorf(
-		CodeInvalidRequest, "%s: %q is none; allowed are %s and %s", field, s, RoleAdmin,
-		RoleMember,
+		CodeInvalidRequest, "%s: must be %s or %s, not %q", field, RoleAdmin, RoleMember, s,
 	)
 }
 
@@ -91,8 +90,8 @@ func (s OrgState) mayManage(actor Actor, role Role) error {
 		if role == RoleOwner {
 			return Errorf(
 				CodeForbidden,
-				"role: an API key can neither change or remove an owner nor make someone an "+
-					"owner; owners do that in the portal",
+				"role: an API key cannot change, remove or create an owner; an owner can do so in "+
+					"the portal",
 			)
 		}
 		return nil
@@ -101,13 +100,10 @@ func (s OrgState) mayManage(actor Actor, role Role) error {
 		case member.Role == RoleOwner, member.Role == RoleAdmin && role != RoleOwner:
 			return nil
 		case member.Role == RoleAdmin:
-			return Errorf(
-				CodeForbidden,
-				"only an owner may change or remove an owner, or make someone an owner",
-			)
+			return Errorf(CodeForbidden, "only an owner can change, remove or create an owner")
 		}
 	}
-	return Errorf(CodeForbidden, "only owners and admins of the organization manage its members")
+	return Errorf(CodeForbidden, "only owners and admins can do this")
 }
 
 func (s OrgState) isLastOwner(member OrgMember) bool {
@@ -122,6 +118,7 @@ func ErrMemberNotFound() *Error { return Errorf(CodeNotFound, "no such member") 
 
 func errLastOwner() *Error {
 	return Errorf(
-		CodeForbidden, "this is the organization's last owner; make another member an owner first",
+		CodeForbidden,
+		"the last owner cannot be changed or removed; make another member an owner first",
 	)
 }

@@ -20,8 +20,7 @@ func CleanName(field, s string) (string, error) {
 	}
 	if name == "" {
 		return "", Errorf(
-			CodeInvalidRequest, "%s: must not be empty; 1 to %d characters are allowed", field,
-			MaxNameLength,
+			CodeInvalidRequest, "%s: must be 1 to %d characters", field, MaxNameLength,
 		)
 	}
 	return name, nil
@@ -32,24 +31,24 @@ func CleanLabel(field, s string) (string, error) { return cleanText(field, s) }
 
 func cleanText(field, s string) (string, error) {
 	if !utf8.ValidString(s) {
-		return "", Errorf(CodeInvalidRequest, "%s: is not valid UTF-8", field)
+		return "", Errorf(CodeInvalidRequest, "%s: must be valid UTF-8", field)
 	}
 	s = strings.TrimSpace(s)
 	if n := utf8.RuneCountInString(s); n > MaxNameLength {
 		return "", Errorf(
-			CodeInvalidRequest, "%s: has %d characters; 1 to %d are allowed", field, n,
-			MaxNameLength,
+			CodeInvalidRequest, "%s: must be 1 to %d characters, not %d", field,
+			MaxNameLength, n,
 		)
 	}
 	if strings.ContainsFunc(s, unicode.IsControl) {
-		return "", Errorf(CodeInvalidRequest, "%s: must not hold control characters", field)
+		return "", Errorf(CodeInvalidRequest, "%s: must not contain control characters", field)
 	}
 	// Zero-width spaces and marks of direction alone would be a link that nobody sees.
 	if s != "" &&
 		!strings.ContainsFunc(
 			s, func(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) },
 		) {
-		return "", Errorf(CodeInvalidRequest, "%s: must hold something that can be seen", field)
+		return "", Errorf(CodeInvalidRequest, "%s: must contain a visible character", field)
 	}
 	return s, nil
 }

@@ -33,7 +33,7 @@ func ParseScope(s string) (Scope, error) {
 	if scope := Scope(s); slices.Contains(AllScopes(), scope) {
 		return scope, nil
 	}
-	return "", Errorf(CodeInvalidRequest, "scopes: %q is none; allowed are %s", s, scopeNames())
+	return "", Errorf(CodeInvalidRequest, "scopes: must be among %s, not %q", scopeNames(), s)
 }
 
 func scopeNames() string {

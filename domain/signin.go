@@ -32,7 +32,7 @@ type PortalSession struct {
 }
 
 // ErrSignInLink is the refusal of a link that signs nobody in (any more): used, expired, or none.
-func ErrSignInLink() *Error { return Errorf(CodeNotFound, "the link has been used, or has expired") }
+func ErrSignInLink() *Error { return Errorf(CodeNotFound, "the link has been used or has expired") }
 
 // ErrNotSignedIn is the refusal of a session that there is not (any more).
 func ErrNotSignedIn() *Error { return Errorf(CodeUnauthenticated, "sign in first") }

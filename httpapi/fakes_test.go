@@ -186,7 +186,7 @@ func (m *remembered) Once(
 		if known.request != string(request) {
 			return nil, domain.Errorf(
 				domain.CodeIdempotencyConflict,
-				"Idempotency-Key: stands for another request; use a new key for this one",
+				"Idempotency-Key: was used for another request; use a new key",
 			)
 		}
 		return []byte(known.answer), nil

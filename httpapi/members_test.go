@@ -89,7 +89,7 @@ func TestMemberRefusals(t *testing.T) {
 			"PATCH", "/v1/members/" + memberAdmin, `{"role":null}`, 400, inv,
 			"role: must be a string",
 		},
-		{"PATCH", "/v1/members/" + memberAdmin, `{"role":"Admin"}`, 400, inv, "admin and member"},
+		{"PATCH", "/v1/members/" + memberAdmin, `{"role":"Admin"}`, 400, inv, "admin or member"},
 		{
 			"PATCH", "/v1/members/" + memberAdmin, `{"role":"` + strings.Repeat("x", 5000) + `"}`,
 			400, inv, "role",
@@ -120,7 +120,7 @@ func TestMemberRefusals(t *testing.T) {
 		},
 		{
 			"POST", "/v1/invitations", `{"email":"a@example.org","role":"guest"}`, 400, inv,
-			"admin and member",
+			"admin or member",
 		},
 		{
 			"POST", "/v1/invitations", `{"email":"a@example.org","role":"owner"}`, 403, forbidden,

@@ -341,11 +341,11 @@ func TestLists(t *testing.T) {
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	for field, cfg := range map[string]Config{
-		"BaseURL":  {APIKey: "k"},
-		"http":     {BaseURL: "ftp://api.test/v1", APIKey: "k"},
-		"version":  {BaseURL: "https://api.test/v1?x=y", APIKey: "k"},
-		"APIKey":   {BaseURL: "https://api.test/v1"},
-		"one word": {BaseURL: "https://api.test/v1", APIKey: "k\n"},
+		"BaseURL":        {APIKey: "k"},
+		"http":           {BaseURL: "ftp://api.test/v1", APIKey: "k"},
+		"version":        {BaseURL: "https://api.test/v1?x=y", APIKey: "k"},
+		"APIKey":         {BaseURL: "https://api.test/v1"},
+		"without spaces": {BaseURL: "https://api.test/v1", APIKey: "k\n"},
 		"HTTPClient": {
 			BaseURL: "https://api.test/v1", APIKey: "k",
 			HTTPClient: &http.Client{Timeout: time.Second},

@@ -518,7 +518,7 @@ func TestOnceWhateverHappens(t *testing.T) {
 			conflict := k != nil && k.value != value
 			switch {
 			case mood == "kills" && got.err != "":
-			case conflict != (got.err == domain.Errorf(domain.CodeIdempotencyConflict, "Idempotency-Key: stands for another request; use a new key for this one").Error()):
+			case conflict != (got.err == domain.Errorf(domain.CodeIdempotencyConflict, "Idempotency-Key: was used for another request; use a new key").Error()):
 				rt.Fatalf(
 					"%s %s at %s (%s): %+v; the key stands for %+v", key, value, name, mood, got, k,
 				)

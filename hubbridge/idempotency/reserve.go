@@ -61,7 +61,7 @@ func (k *Keys) Reserve(ctx context.Context, q Request) (*Reservation, error) {
 		case r.Request != q.Fingerprint:
 			return nil, domain.Errorf(
 				domain.CodeIdempotencyConflict,
-				"Idempotency-Key: stands for another request; use a new key for this one",
+				"Idempotency-Key: was used for another request; use a new key",
 			)
 		case len(r.Answer) > 0:
 			return r, nil

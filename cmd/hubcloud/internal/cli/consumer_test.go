@@ -37,7 +37,7 @@ func TestConsumersMistakesAreTold(t *testing.T) {
 		{[]string{"hubs", "hub-1"}, "hub-1"},
 		{[]string{"devices"}, "hub"},
 		{[]string{"devices", "hub-1", "door"}, "door"},
-		{append([]string{"devices", ".."}, given...), "no id"},
+		{append([]string{"devices", ".."}, given...), "not an id"},
 		{[]string{"events"}, "hub"},
 		{[]string{"events", "hub-1", "--new"}, "--follow"},
 		{[]string{"events", "hub-1", "--follow", "--new", "--after", "c"}, "one of them"},
