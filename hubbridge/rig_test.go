@@ -140,7 +140,7 @@ func (i *installation) up() {
 		i.conns,
 		hublog.Config{
 			Retention: time.Hour,
-			Log:       quiet(),
+			Logger:    quiet(),
 			Epoch: func(hub domain.HubID) (domain.Epoch, bool) {
 				access, ok := i.Hub(hub)
 				return access.Epoch, ok

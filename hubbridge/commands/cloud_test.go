@@ -105,7 +105,7 @@ func (cloud *testCloud) replicaWith(
 	)
 	must(err)
 	p.logs, err = hublog.New(p.conns, hublog.Config{
-		Retention: time.Hour, Log: logger,
+		Retention: time.Hour, Logger: logger,
 		Epoch: func(domain.HubID) (domain.Epoch, bool) { return domain.Epoch{}, false },
 	})
 	must(err)

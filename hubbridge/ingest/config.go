@@ -18,7 +18,7 @@ type Logs interface {
 	Append(
 		ctx context.Context, hub domain.HubID, expected uint64, records []hublog.Record,
 	) (last uint64, err error)
-	LastEvents(ctx context.Context, hub domain.HubID) ([]hublog.Mark, error)
+	LastEvents(ctx context.Context, hub domain.HubID) ([]hublog.LastEvent, error)
 	LastSequence(ctx context.Context, hub domain.HubID) (uint64, error)
 }
 

@@ -132,7 +132,7 @@ func (s *session) load(
 // connection. It is at least as new as the bucket, which is written after it; when it is newer, a
 // process has stopped in between, and the bucket is put right. What was told an organization that
 // has the hub no more is older than the bucket.
-func (s *session) recall(marks []hublog.Mark, access domain.HubAccess) {
+func (s *session) recall(marks []hublog.LastEvent, access domain.HubAccess) {
 	for _, m := range marks {
 		if !m.Link || m.EpochID != access.Epoch.At(m.Seq) || m.Connection == "" ||
 			m.Connection == presence.Tell(s.presence) {
@@ -147,7 +147,7 @@ func (s *session) recall(marks []hublog.Mark, access domain.HubAccess) {
 // evidence is everything that says how far a hub's log has come.
 type evidence struct {
 	access domain.HubAccess
-	marks  []hublog.Mark
+	marks  []hublog.LastEvent
 	ledger ledger
 	// begun is the log that the hub began when it was last reset, if it was, and begunThrough the
 	// number before its first.
@@ -161,8 +161,8 @@ type evidence struct {
 }
 
 // speaking gives the marks that speak of the epoch.
-func (e *evidence) speaking() []hublog.Mark {
-	var speaking []hublog.Mark
+func (e *evidence) speaking() []hublog.LastEvent {
+	var speaking []hublog.LastEvent
 	for _, m := range e.marks {
 		if e.access.Epoch.Has(m.Seq, m.EpochID) && m.OwnLog != "" {
 			speaking = append(speaking, m)

@@ -73,7 +73,7 @@ func newRig(t testing.TB, retention time.Duration) *rig {
 		t.Fatal(err)
 	}
 	r.logs, err = hublog.New(r.conns, hublog.Config{
-		Retention: retention, Log: slog.New(slog.DiscardHandler),
+		Retention: retention, Logger: slog.New(slog.DiscardHandler),
 		Epoch: func(hub domain.HubID) (domain.Epoch, bool) {
 			access, ok := r.Hub(hub)
 			return access.Epoch, ok

@@ -26,21 +26,21 @@ const (
 )
 
 const (
-	// maxAppends is how many batches are under way at once; the broker takes 1,000 at a time over
-	// all. Single messages take no place: a hub's commands whose log stands still must not hold up
-	// what other hubs send.
-	maxAppends = 256
-	// appendTries is how often a batch is sent that the broker has no room for.
+	// maxBatches is how many batches are under way at once; the broker allows 1,000 over all
+	// clients. Single messages need no slot, so that the commands of a hub whose stream has no
+	// leader do not delay other hubs.
+	maxBatches = 256
+	// appendTries is how often a batch is sent while the broker rejects it for too many batches.
 	appendTries = 5
-	// appendPause is the pause before the second of them; it doubles.
+	// appendPause is the pause before the second try; it doubles.
 	appendPause = 5 * time.Millisecond
-	// maxPayload is the most bytes of one record: a hub's largest event with room for its envelope,
-	// far below the broker's limit.
+	// maxPayload is the most bytes of one record: a hub's largest event with its envelope, and far
+	// below the broker's limit.
 	maxPayload = 64 << 10
 )
 
-// The broker's codes for a batch that it did not take and of which nothing is stored. The first
-// message of a batch is not answered, so a broker with too many batches shows as an incomplete one.
+// The broker's codes for a batch of which it has stored nothing. It does not answer the first
+// message of a batch, so that too many batches may also show as an incomplete one.
 const (
 	codeBatchIncomplete      = 10176
 	codeBatchTooManyInflight = 10210
@@ -48,42 +48,40 @@ const (
 
 // Record is an event to be stored.
 type Record struct {
-	// Link is whether it is an event of the cloud (`hub.*`) rather than of the hub.
+	// Link is whether it is an event of the cloud (`hub.*`); otherwise it is the hub's.
 	Link bool
 	// Payload is a domain.HubEvent as one line of JSON, its type first.
 	Payload []byte
 	// EpochID is the id of the log's epoch.
 	EpochID domain.EpochID
-	// OrgID is the organization that has the hub, for those who read the log without the directory;
-	// may be empty.
+	// OrgID is the organization that has the hub, for readers of the log without access to the
+	// directory. It may be empty.
 	OrgID string
 	// OwnLog and Through mean that with this record everything up to the number Through of the
 	// hub's own log is dealt with. They mean nothing when OwnLog is empty.
 	OwnLog  string
 	Through uint64
-	// Connection is an opaque text, kept with hub.connected and hub.disconnected; a single line.
+	// Connection is opaque text on one line, stored with hub.connected and hub.disconnected.
 	Connection string
 }
 
-// Append stores 1 to streams.MaxBatch events, in order and wholly or not at all, if the log's last
-// event has the sequence expected; 0 means that there is none, for instance because all have
-// expired. It answers the sequence of the last one: the others come before it without a gap. The
-// stream is made when it is absent. Errors: ErrConflict, ErrUnsure, and those of a record that
-// cannot be stored.
+// Append stores 1 to streams.MaxBatch events, in order, and wholly or not at all. The stream's last
+// event must have the sequence expected; 0 means that the stream has no event, for instance because
+// all have expired. Append returns the sequence of the last record; the others precede it without a
+// gap. It creates the stream if it is missing. Errors: ErrConflict, ErrUnsure, and those of an
+// invalid record.
 func (l *Logs) Append(
 	ctx context.Context, hub domain.HubID, expected uint64, records []Record,
 ) (last uint64, err error) {
 	if len(records) == 0 || len(records) > streams.MaxBatch {
 		return 0, fmt.Errorf(
-			"hub log of %s: append %d events: 1 to %d are allowed", hub, len(records),
-			streams.MaxBatch,
+			"hub log of %s: append %d events: must be 1 to %d", hub, len(records), streams.MaxBatch,
 		)
 	}
 	msgs := make([]*nats.Msg, len(records))
 	device, link := streams.DeviceSubject(hub), streams.LinkSubject(hub)
-	// Headers are slices of texts; those that all records of an append have in common are made
-	// once.
-	shared := sharedValues{}
+	// Records of one append mostly have the same header values: make each only once.
+	shared := headerValues{}
 	var epoch []string
 	for i := range records {
 		r := &records[i]
@@ -116,9 +114,9 @@ func (l *Logs) Append(
 	return l.store(ctx, hub, msgs)
 }
 
-// AppendCommand stores what became of a command: its request or its outcome. Readers of events do
-// not see it. It may be told from others only by its headers, so an ErrUnsure may be tried again at
-// the price of a second record.
+// AppendCommand stores the record of a command: its request or its outcome. Readers of events do
+// not see it. Repeated after an ErrUnsure it may store the record twice. It returns the record's
+// sequence.
 func (l *Logs) AppendCommand(
 	ctx context.Context, hub domain.HubID, payload []byte, header nats.Header,
 ) (uint64, error) {
@@ -130,12 +128,10 @@ func (l *Logs) AppendCommand(
 
 func (r *Record) check() error {
 	if len(r.Payload) > maxPayload {
-		return fmt.Errorf(
-			"payload has %d bytes: at most %d are allowed", len(r.Payload), maxPayload,
-		)
+		return fmt.Errorf("payload: has %d bytes, must be at most %d", len(r.Payload), maxPayload)
 	}
 	if r.EpochID.IsZero() {
-		return errors.New("epoch is missing")
+		return errors.New("epoch: is missing")
 	}
 	return checkPayload(r.Payload)
 }
@@ -153,7 +149,7 @@ func (l *Logs) store(
 			semconv.MessagingBatchMessageCount(len(msgs)), telemetry.KeyHubID.String(string(hub)),
 		)
 	}
-	last, err = l.storeInTurn(ctx, hub, msgs)
+	last, err = l.storeWithRetry(ctx, hub, msgs)
 	span.End(err)
 	switch {
 	case err == nil:
@@ -167,21 +163,21 @@ func (l *Logs) store(
 	return last, err
 }
 
-func (l *Logs) storeInTurn(
+func (l *Logs) storeWithRetry(
 	ctx context.Context, hub domain.HubID, msgs []*nats.Msg,
 ) (last uint64, err error) {
 	if len(msgs) > 1 {
 		select {
-		case l.appends <- struct{}{}:
-			defer func() { <-l.appends }()
+		case l.appendSlots <- struct{}{}:
+			defer func() { <-l.appendSlots }()
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}
 	}
 	shard := l.shard(hub)
-	written := shard.writing(hub)
-	defer func() { written(last) }()
-	made := false
+	ended := shard.beginAppend(hub)
+	defer func() { ended(last) }()
+	created := false
 	pause := appendPause
 	for try := 1; ; try++ {
 		if err := l.Ensure(ctx, hub); err != nil {
@@ -191,10 +187,10 @@ func (l *Logs) storeInTurn(
 		switch {
 		case err == nil:
 			return last, nil
-		case errors.Is(err, streams.ErrNoStream) && !made:
+		case errors.Is(err, streams.ErrNoStream) && !created:
 			l.forget(hub)
-			made = true
-		case notTaken(err) && try < appendTries:
+			created = true
+		case batchRejected(err) && try < appendTries:
 			select {
 			case <-time.After(pause):
 				pause *= 2
@@ -207,21 +203,21 @@ func (l *Logs) storeInTurn(
 	}
 }
 
-// notTaken reports whether the broker had no room for a batch, or lost a part of it before anything
-// was stored.
-func notTaken(err error) bool {
-	var refusal *streams.BrokerError
-	return errors.As(err, &refusal) &&
-		(refusal.Code == codeBatchIncomplete || refusal.Code == codeBatchTooManyInflight)
+// batchRejected reports whether the broker rejected a batch, or lost a part of it, before it stored
+// anything.
+func batchRejected(err error) bool {
+	var rejected *streams.BrokerError
+	return errors.As(err, &rejected) &&
+		(rejected.Code == codeBatchIncomplete || rejected.Code == codeBatchTooManyInflight)
 }
 
-// sharedValues makes header values that repeat once.
-type sharedValues struct {
+// headerValues returns the same slice for repeated header values; it remembers three.
+type headerValues struct {
 	values [3][]string
 	next   int
 }
 
-func (s *sharedValues) of(value string) []string {
+func (s *headerValues) of(value string) []string {
 	for _, v := range s.values {
 		if v != nil && v[0] == value {
 			return v

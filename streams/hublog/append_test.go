@@ -200,7 +200,7 @@ func TestLastEvents(t *testing.T) {
 		}
 		marks[i].Time = time.Time{}
 	}
-	want := []Mark{
+	want := []LastEvent{
 		{
 			Seq:     1,
 			EpochID: domain.NewEpochID(0xa),

@@ -8,16 +8,16 @@ import (
 	"hubcloud/domain"
 )
 
-// At gives a cursor from which a page begins with the first event that was stored at t or later: a
-// position of the log's end when there is none yet, and "", the oldest event, when t is beyond the
-// retention. Errors: not_found for a hub that nobody has, and those of the broker.
+// At returns the cursor after which a page begins with the first event stored at t or later: a
+// position at the log's end when no such event is stored yet, and "", which stands for the oldest
+// event, when t is older than the retention. Errors: not_found for a hub without an organization,
+// and those of the broker.
 func (l *Logs) At(ctx context.Context, hub domain.HubID, t time.Time) (string, error) {
 	epoch, err := l.epoch(hub)
 	if err != nil {
 		return "", err
 	}
-	// A cursor lives no longer than the retention: one that were that old would expire on its way
-	// to the reader.
+	// A cursor close to the retention would expire on its way to the client.
 	if l.cfg.Now().Sub(t) > l.cfg.Retention-l.cfg.Retention/100 {
 		return "", nil
 	}

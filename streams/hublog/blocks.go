@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// blockSize is how many sequences a block has. Blocks are what the cache finds, shares and
-	// gives up; what is read from the log follows what is asked for.
+	// blockSize is the number of sequences in a block, the unit that the cache finds, shares and
+	// evicts. Loads may span several blocks.
 	blockSize = 64
-	// cacheShards keeps readers of different blocks from waiting for each other.
+	// cacheShards is the number of locks, so that readers of different blocks rarely wait.
 	cacheShards = 16
-	// blockOverhead is about what a block takes in memory beside its events.
+	// blockOverhead is about the memory of a block beside its events, in bytes.
 	blockOverhead = 300
 )
 
-// blockCache holds encoded history, bounded in bytes, and gives up what was not used for longest.
-// The events between two sequences of a log never change, so nothing in it is ever wrong; what has
-// expired is no more asked for.
+// blockCache is a cache of encoded history, bounded in bytes, that evicts the least recently used
+// block. The events between two sequences of a log never change, so entries never become wrong;
+// expired ones are just no longer read.
 type blockCache struct {
 	seed    maphash.Seed
 	metrics *metrics
@@ -33,20 +33,19 @@ type cacheShard struct {
 	limit  int64
 	bytes  int64
 	blocks map[blockKey]*list.Element // of *block
-	// recent has the blocks, last used first.
+	// recent has the blocks, most recently used first.
 	recent  list.List
 	loading map[blockKey]*load
 }
 
-// blockKey names a block: the sequences from number*blockSize on.
+// blockKey identifies a block: blockSize sequences from number*blockSize on.
 type blockKey struct {
 	hub    domain.HubID
 	epoch  domain.EpochID
 	number uint64
 }
 
-// block holds the events of the sequences from from to to, both included, which are all or some of
-// a block's.
+// block holds the events from sequence from to to, both included: all of the block's, or a part.
 type block struct {
 	key      blockKey
 	from, to uint64
@@ -54,8 +53,8 @@ type block struct {
 	bytes    int64
 }
 
-// load is a run of sequences on its way into the cache. done is closed when it is there, or has
-// failed.
+// load is a range of sequences that is being read into the cache. done is closed at its end, also
+// if it fails.
 type load struct {
 	hub      domain.HubID
 	epoch    domain.EpochID
@@ -74,15 +73,16 @@ func newBlockCache(bytes int64, m *metrics) *blockCache {
 	return c
 }
 
-// blockEnd is the last sequence of the block of seq.
+// blockEnd returns the last sequence of the block that contains seq.
 func blockEnd(seq uint64) uint64 { return seq/blockSize*blockSize + blockSize - 1 }
 
 func (c *blockCache) shard(key blockKey) *cacheShard {
 	return &c.shards[maphash.Comparable(c.seed, key)%cacheShards]
 }
 
-// find gives the events from seq to the end of what its block holds, and the sequence up to which
-// that is; or, when that is 0, what to wait for if somebody is loading them.
+// find returns the cached events from seq to the end of its block, and the sequence up to which
+// they are all. That is 0 when they are not cached; wait is then the end of a load under way, or
+// nil.
 func (c *blockCache) find(
 	hub domain.HubID, epoch domain.EpochID, seq uint64,
 ) (events []domain.EncodedEvent, through uint64, wait <-chan struct{}) {
@@ -104,9 +104,9 @@ func (c *blockCache) find(
 	return nil, 0, nil
 }
 
-// begin announces a load of the sequences from from on, up to to or what the cache has or somebody
-// else is loading. It begins earlier where what is in a block would otherwise not join, and is nil
-// when another load has come before it.
+// begin registers a load of the sequences from from to to, cut where the next block is cached or
+// being loaded. The load starts before from where a gap would separate it from the cached part of
+// its block. It returns nil when the first block is cached or being loaded.
 func (c *blockCache) begin(hub domain.HubID, epoch domain.EpochID, from, to uint64) *load {
 	l := &load{hub: hub, epoch: epoch, from: from, to: from - 1, done: make(chan struct{})}
 	for seq := from; seq <= to; seq = blockEnd(seq) + 1 {
@@ -126,9 +126,9 @@ func (c *blockCache) begin(hub domain.HubID, epoch domain.EpochID, from, to uint
 	return l
 }
 
-// claim announces l for one block, in which the sequences from seq to end are wanted, and says up
-// to which they should be loaded.
-func (c *blockCache) claim(l *load, key blockKey, seq, end uint64) (uint64, bool) {
+// claim registers l for one block, of which it wants the sequences from seq to end, and returns up
+// to which sequence l must load them. ok is false when another load has come first.
+func (c *blockCache) claim(l *load, key blockKey, seq, end uint64) (last uint64, ok bool) {
 	s := c.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,8 +140,8 @@ func (c *blockCache) claim(l *load, key blockKey, seq, end uint64) (uint64, bool
 		case b.from <= seq && seq <= b.to:
 			return 0, false
 		case b.to < seq:
-			// Only the first block of a run can have something before what is wanted: the others
-			// are wanted from their beginning.
+			// Only the first block of a load can hold earlier sequences: the others are wanted
+			// from their first sequence.
 			l.from = b.to + 1
 		default:
 			end = b.from - 1
@@ -151,12 +151,12 @@ func (c *blockCache) claim(l *load, key blockKey, seq, end uint64) (uint64, bool
 	return end, true
 }
 
-// add puts what was loaded into the cache: the events of the sequences from from to to.
+// add puts the events of a load into the cache: all those from sequence from to to.
 func (c *blockCache) add(l *load, from, to uint64, events []domain.EncodedEvent) {
 	for from <= to {
 		end := min(to, blockEnd(from))
 		n := sort.Search(len(events), func(i int) bool { return events[i].Seq > end })
-		// Each block has a slice of its own: one that outlives the others should not hold them.
+		// Each block has its own slice, so that a block does not keep others in memory.
 		b := &block{key: blockKey{l.hub, l.epoch, from / blockSize}, from: from, to: end}
 		b.events = append(make([]domain.EncodedEvent, 0, n), events[:n]...)
 		c.put(b)
@@ -164,7 +164,7 @@ func (c *blockCache) add(l *load, from, to uint64, events []domain.EncodedEvent)
 	}
 }
 
-// put joins b with what the cache has of its block, if they touch, and puts it in that one's place.
+// put replaces the cached part of a block by b, joined with it where they are adjacent.
 func (c *blockCache) put(b *block) {
 	s := c.shard(b.key)
 	s.mu.Lock()
@@ -200,7 +200,7 @@ func (s *cacheShard) remove(e *list.Element) {
 	s.bytes -= b.bytes
 }
 
-// finish ends a load, successful or not.
+// finish ends a load, also one that failed.
 func (c *blockCache) finish(l *load) {
 	for seq := l.from; seq <= l.to; seq = blockEnd(seq) + 1 {
 		key := blockKey{l.hub, l.epoch, seq / blockSize}

@@ -7,36 +7,36 @@ import (
 )
 
 const (
-	// feedPatience is how long a check waits for what the stream has and the feed has not brought
-	// yet, before it takes it for lost.
+	// feedPatience is how long a check waits for messages that the stream has and the feed has not
+	// brought yet. Then it treats them as lost by the feed.
 	feedPatience = 150 * time.Millisecond
-	// checkTimeout bounds one check. In a cluster that lost a server it takes some seconds until a
-	// stream has a leader to ask.
+	// checkTimeout bounds one check. In a cluster that lost a server, a stream may be without a
+	// leader for some seconds.
 	checkTimeout = readPatience
 )
 
-// check is one comparison of a tail with its stream.
+// check is a comparison of a tail with its stream.
 type check struct {
-	// done is closed when the rest is set.
+	// done is closed when the other fields are set.
 	done chan struct{}
-	// first and last are the stream's bounds, with the tail's end at last or beyond. at is from
-	// before the stream was asked: every message behind last was stored later.
+	// bounds are the stream's; the tail's end is at last or beyond. at is before the stream was
+	// asked, so every message after last was stored at or after it.
 	bounds
 	at  time.Time
 	err error
 }
 
-// checks has at most one check of a tail under way and one waiting, which all share who asked since
-// the former began.
+// checks are a tail's checks: at most one is running and one waiting. Callers share the waiting
+// one.
 type checks struct {
 	running, next *check
-	// began is when the last one began, for the sweep.
+	// began is when the last check began.
 	began time.Time
 }
 
 // check compares the tail with its stream, in a check that begins after the call. Afterwards
-// readers see everything that was stored before it. The errors are those of the broker, of the
-// tail, and of ctx.
+// readers see everything that was stored before the call. Errors are those of the broker, the tail
+// and ctx.
 func (t *tail) check(ctx context.Context) (*check, error) {
 	c := t.checkSoon(true)
 	select {
@@ -52,8 +52,8 @@ func (t *tail) check(ctx context.Context) (*check, error) {
 	return c, nil
 }
 
-// checkSoon has a check begin. With another under way, that one is enough unless a later one is
-// asked for.
+// checkSoon starts a check. If one is running, checkSoon returns that one or, with later, one that
+// begins after it.
 func (t *tail) checkSoon(later bool) *check {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,24 +72,24 @@ func (t *tail) checkSoon(later bool) *check {
 	return c.next
 }
 
-// due reports whether the tail has readers, the last check began before then, and none is under
-// way.
-func (t *tail) due(then time.Time) bool {
+// checkDue reports whether the tail has readers, its last check began before then, and none is
+// running.
+func (t *tail) checkDue(then time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.err == nil && t.readers > 0 && t.checks.running == nil && t.checks.began.Before(then)
 }
 
-// runChecks runs the check that is due, and those asked for meanwhile.
+// runChecks runs the current check, and then those that were waiting.
 func (t *tail) runChecks(ctx context.Context) {
 	for {
 		t.mu.Lock()
 		c := t.checks.running
 		t.checks.began = time.Now()
-		fed, end := t.fed, t.end
+		received, end := t.received, t.end
 		t.mu.Unlock()
 		within, cancel := context.WithTimeout(ctx, checkTimeout)
-		t.runCheck(within, c, fed, end)
+		t.runCheck(within, c, received, end)
 		cancel()
 		close(c.done)
 		t.mu.Lock()
@@ -102,8 +102,8 @@ func (t *tail) runChecks(ctx context.Context) {
 	}
 }
 
-// runCheck asks the stream, of which fed had been announced and end shown before.
-func (t *tail) runCheck(ctx context.Context, c *check, fed, end uint64) {
+// runCheck compares the stream with what the tail had received, and shown up to end, before.
+func (t *tail) runCheck(ctx context.Context, c *check, received, end uint64) {
 	logs := t.shard.logs
 	c.at = logs.cfg.Now()
 	if c.bounds, c.err = logs.bounds(ctx, t.hub, t.known(end)); c.err != nil {
@@ -112,22 +112,22 @@ func (t *tail) runCheck(ctx context.Context, c *check, fed, end uint64) {
 	c.first, c.last = max(c.first, t.epoch.After+1), max(c.last, t.epoch.After)
 	switch {
 	case c.last < end:
-		// The stream has lost what readers have seen, such as by a power cut without syncing.
-		// Nobody can go on from there. In a cluster, the leader has confirmed it: a stale answer
-		// would end every reader of a log that is whole.
-		logs.cfg.Log.Error(
-			"hub log is shorter than it was", "hub_id", t.hub, "was", end, "is", c.last,
+		// The stream has lost events that readers have seen, for example by a power cut on a disk
+		// that does not sync. Readers cannot continue. In a cluster the leader has confirmed the
+		// loss: a stale answer would end the readers of an intact log.
+		logs.cfg.Logger.Error(
+			"hub log lost events", "hub_id", t.hub, "last_seen", end, "last_stored", c.last,
 		)
-		t.shard.end(t, ErrLogEnded)
+		t.shard.remove(t, ErrLogEnded)
 		c.err = ErrLogEnded
 		return
-	case c.last < fed:
-		// Announced and never stored: the broker ended in the midst of a batch. From a stale answer
-		// this would only have the events read from the log once the next check finds them there.
+	case c.last < received:
+		// Published and never stored: the broker stopped in the middle of a batch. If the answer
+		// was stale, the next check finds the events in the stream.
 		t.retract(c.last)
 	}
 	if !t.caughtUp(ctx, c.last) {
-		if c.err = logs.settle(ctx, t.hub); c.err != nil {
+		if c.err = logs.awaitDurable(ctx, t.hub); c.err != nil {
 			return
 		}
 		t.skipTo(c.last)
@@ -135,12 +135,12 @@ func (t *tail) runCheck(ctx context.Context, c *check, fed, end uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if c.err = t.err; c.err == nil {
-		t.seen, t.seenAt = c.last, c.at
+		t.checkedEnd, t.checkedAt = c.last, c.at
 	}
 }
 
-// known returns the sequence that the stream is known to have had, 0 for none: what lies before the
-// log is not known from it.
+// known returns a sequence that the stream is known to have reached, 0 for none. The end of a log
+// without events says nothing about the stream.
 func (t *tail) known(end uint64) uint64 {
 	if end <= t.epoch.After {
 		return 0
@@ -148,13 +148,13 @@ func (t *tail) known(end uint64) uint64 {
 	return end
 }
 
-// caughtUp gives the feed a moment to bring everything up to last, and reports whether it has.
+// caughtUp waits a moment for the feed to bring everything up to last, and reports whether it has.
 func (t *tail) caughtUp(ctx context.Context, last uint64) bool {
 	patience := time.NewTimer(feedPatience)
 	defer patience.Stop()
 	for {
-		changed, there := t.reached(last)
-		if there {
+		changed, ok := t.reached(last)
+		if ok {
 			return true
 		}
 		select {
@@ -167,8 +167,8 @@ func (t *tail) caughtUp(ctx context.Context, last uint64) bool {
 	}
 }
 
-// reached reports whether readers see everything up to last, or nothing any more; otherwise there
-// is a channel to wait on.
+// reached reports whether readers see everything up to last or the tail has failed. Otherwise it
+// returns a channel to wait on.
 func (t *tail) reached(last uint64) (<-chan struct{}, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -179,28 +179,28 @@ func (t *tail) reached(last uint64) (<-chan struct{}, bool) {
 	return t.changed, false
 }
 
-// skipTo takes everything up to last, which is on disk, as seen. What the feed has not brought of
-// it is read from the log.
+// skipTo moves the end to last, which is on disk. Readers read what the feed has not brought from
+// the stream.
 func (t *tail) skipTo(last uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.forsake()
-	if t.fed < last {
+	t.dropUnconfirmed()
+	if t.received < last {
 		t.shard.logs.metrics.feedGaps.Inc()
 		t.restart(last + 1)
-		t.fed = last
+		t.received = last
 	}
-	t.safe = max(t.safe, last)
+	t.durable = max(t.durable, last)
 	if t.advance() {
 		t.wakeLocked()
 	}
 }
 
-// retract forgets what was announced behind last and never shown.
+// retract drops what was received after last and has not been visible.
 func (t *tail) retract(last uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.end <= last && t.fed > last {
-		t.cutBehindEnd(last + 1)
+	if t.end <= last && t.received > last {
+		t.cutFrom(last + 1)
 	}
 }

@@ -11,12 +11,12 @@ import (
 	"hubcloud/streams"
 )
 
-// Commands gives the newest limit (1 or more) of the records about commands that were stored at
-// since or later, oldest first, as AppendCommand got them. A hub without a log has none.
+// Commands returns the payloads of command records stored at since or later, oldest first: the
+// newest limit of them, which must be at least 1. A hub without a stream has none.
 func (l *Logs) Commands(
 	ctx context.Context, hub domain.HubID, since time.Time, limit int,
 ) ([][]byte, error) {
-	question := struct {
+	query := struct {
 		From  *time.Time `json:"start_time,omitempty"`
 		Seq   uint64     `json:"seq,omitempty"`
 		For   string     `json:"next_by_subj"`
@@ -24,10 +24,10 @@ func (l *Logs) Commands(
 		Bytes int        `json:"max_bytes"`
 	}{For: streams.CommandSubject(hub), Batch: maxGet, Bytes: maxGetBytes}
 	since = since.UTC()
-	question.From = &since
+	query.From = &since
 	var records [][]byte
 	for {
-		request, err := json.Marshal(question)
+		request, err := json.Marshal(query)
 		if err != nil {
 			return nil, err
 		}
@@ -44,6 +44,6 @@ func (l *Logs) Commands(
 		if over := len(records) - limit; over > 0 {
 			records = slices.Delete(records, 0, over)
 		}
-		question.From, question.Seq = nil, found[len(found)-1].seq+1
+		query.From, query.Seq = nil, found[len(found)-1].seq+1
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"hubcloud/domain"
 )
 
-// cursor is a place in a hub's log: every message with a greater sequence was stored at or after
+// cursor is a place in a hub's log. Every message with a greater sequence was stored at or after
 // ms.
 //
 // As text it is 28 characters of base64url: version (1 byte), epoch (4), sequence (6), milliseconds
-// since 1970 (6), and the CRC-32C of all that (4). 21 bytes fill their characters to the last bit,
-// so one cursor has one text.
+// since 1970 (6), and the CRC-32C of all before it (4). 21 bytes leave no spare bits in 28
+// characters, so each cursor has exactly one text.
 type cursor struct {
 	epoch domain.EpochID
 	seq   uint64 // below 2^48
@@ -29,7 +29,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// appendTo appends the cursor's text.
+// appendTo appends the cursor's text to dst.
 func (c cursor) appendTo(dst []byte) []byte {
 	var raw [cursorBytes]byte
 	raw[0] = cursorVersion
@@ -40,14 +40,14 @@ func (c cursor) appendTo(dst []byte) []byte {
 	return base64.RawURLEncoding.AppendEncode(dst, raw[:])
 }
 
-// cursorAt returns the cursor of a log at a sequence.
+// cursorAt returns the cursor at a sequence of the log with that epoch.
 func cursorAt(epoch domain.Epoch, seq uint64, ms int64) cursor {
 	return cursor{epoch.At(seq), seq, ms}
 }
 
 func (c cursor) String() string { return string(c.appendTo(make([]byte, 0, cursorText))) }
 
-// stored is when the cursor's event was stored, or when the log was seen to end there.
+// stored returns when the cursor's event was stored or, for a position, when the log ended there.
 func (c cursor) stored() time.Time { return time.UnixMilli(c.ms) }
 
 // parseCursor reads a cursor's text. The error is invalid_request.
@@ -82,15 +82,14 @@ func uint48(b []byte) uint64 {
 func errBadCursor() error {
 	return domain.Errorf(
 		domain.CodeInvalidRequest,
-		"after, or Last-Event-ID: is no cursor of this service; give the cursor of an event or a "+
-			"next_cursor, unchanged",
+		"after, or Last-Event-ID: must be the cursor of an event or a next_cursor, unchanged",
 	)
 }
 
 func errExpired() error {
 	return domain.Errorf(
 		domain.CodeCursorExpired,
-		"after, or Last-Event-ID: events after this cursor may be gone, or the hub was reset: "+
+		"after, or Last-Event-ID: events after this cursor may have expired, or the hub was reset: "+
 			"read the hub's devices, then its events without a cursor",
 	)
 }

@@ -10,29 +10,28 @@ import (
 	"hubcloud/streams"
 )
 
-// Disconnection is one end of a hub's connection, as its log has it.
+// Disconnection is the end of a hub's connection.
 type Disconnection struct {
 	At time.Time
-	// Reason is the broker's word in lower case, empty when it gave none.
+	// Reason is the broker's reason in lower case; empty when it gave none.
 	Reason string
 }
 
-// Disconnections gives the ends of the hub's connections since t, oldest first. It looks at the
-// first `most` events of the cloud after t, 1 to 512, of any epoch;
-// a hub without a log has none.
+// Disconnections returns the ends of the hub's connections since t, oldest first, in all epochs. It
+// reads the cloud's first limit events since t, 1 to 512. A hub without a stream has none.
 func (l *Logs) Disconnections(
-	ctx context.Context, hub domain.HubID, t time.Time, most int,
+	ctx context.Context, hub domain.HubID, t time.Time, limit int,
 ) ([]Disconnection, error) {
-	most = min(max(most, 1), maxGet)
+	limit = min(max(limit, 1), maxGet)
 	request, err := json.Marshal(struct {
 		From    time.Time `json:"start_time"`
 		Batch   int       `json:"batch"`
 		NextFor string    `json:"next_by_subj"`
-	}{t.UTC(), most, streams.LinkSubject(hub)})
+	}{t.UTC(), limit, streams.LinkSubject(hub)})
 	if err != nil {
 		return nil, err
 	}
-	found, err := l.shard(hub).get(ctx, hub, request, most)
+	found, err := l.shard(hub).get(ctx, hub, request, limit)
 	if err != nil {
 		return nil, fmt.Errorf("hub log of %s: %w", hub, err)
 	}

@@ -12,35 +12,35 @@ import (
 	"hubcloud/domain"
 )
 
-// payloadStart is what every stored event begins with: domain.HubEvent as JSON, type first.
+// payloadStart begins every stored event: domain.HubEvent as JSON has the type first.
 const payloadStart = `{"type":"`
 
-// checkPayload refuses what could not be put into a frame.
+// checkPayload returns an error for a payload that does not fit into a frame.
 func checkPayload(payload []byte) error {
 	if !bytes.HasPrefix(payload, []byte(payloadStart)) || payload[len(payload)-1] != '}' {
-		return errors.New("payload is no hub event with the type first")
+		return errors.New("payload: must be a JSON object that begins with its type")
 	}
 	if bytes.ContainsAny(payload, "\r\n") {
-		return errors.New("payload is not on one line")
+		return errors.New("payload: must be one line")
 	}
 	if !utf8.Valid(payload) {
-		return errors.New("payload is not UTF-8")
+		return errors.New("payload: must be UTF-8")
 	}
 	return nil
 }
 
-// payloadType gives the event type of a stored event.
+// payloadType returns the type of a stored event.
 func payloadType(payload []byte) (string, error) {
 	rest, ok := bytes.CutPrefix(payload, []byte(payloadStart))
 	if !ok {
-		return "", errors.New("stored event does not begin with its type")
+		return "", errors.New("stored event: does not begin with its type")
 	}
 	for i := 0; i < len(rest); i++ {
 		switch rest[i] {
 		case '"':
 			return string(rest[:i]), nil
 		case '\\':
-			// Rare, so the whole of it may be decoded.
+			// An escaped type is rare: decode the whole payload.
 			var e struct {
 				Type string `json:"type"`
 			}
@@ -50,18 +50,19 @@ func payloadType(payload []byte) (string, error) {
 			return e.Type, nil
 		}
 	}
-	return "", errors.New("stored event has no end to its type")
+	return "", errors.New("stored event: its type has no end")
 }
 
-// fieldText makes an event type fit for a line of an event stream: what would end the line, or is
-// ignored in it, becomes a space. The envelope keeps the type as it is.
-var fieldText = strings.NewReplacer("\r", " ", "\n", " ", "\x00", " ")
+// sseField replaces the characters that would end a field of an event stream, or make clients
+// ignore it, by spaces. Only the frame's event field needs it: the envelope escapes the type.
+var sseField = strings.NewReplacer("\r", " ", "\n", " ", "\x00", " ")
 
-// frameOverhead is what a frame has beside type and payload. The payload leaves its first brace to
-// the envelope.
-const frameOverhead = len("id: ") + cursorText + len("\nevent: ") + len("\ndata: ") + len(`{"cursor":"`) + cursorText + len(`",`) - len(`{`) + len("\n\n")
+// frameOverhead is the length of a frame without type and payload. The envelope replaces the
+// payload's first brace.
+const frameOverhead = len("id: \nevent: \ndata: \n\n") + len(`{"cursor":"",`) - len(`{`) +
+	2*cursorText
 
-// encode makes the event that readers get of a stored one. The payload is copied.
+// encode returns a stored event in the form that readers get. It copies the payload.
 func encode(
 	epoch domain.EpochID, seq uint64, stored time.Time, payload []byte,
 ) (domain.EncodedEvent, error) {
@@ -74,7 +75,7 @@ func encode(
 	frame = cursor{epoch, seq, stored.UnixMilli()}.appendTo(frame)
 	text := frame[len("id: "):]
 	frame = append(frame, "\nevent: "...)
-	frame = append(frame, fieldText.Replace(typ)...)
+	frame = append(frame, sseField.Replace(typ)...)
 	frame = append(frame, "\ndata: "...)
 	envelope := len(frame)
 	frame = append(frame, `{"cursor":"`...)
@@ -87,13 +88,14 @@ func encode(
 		Seq:      seq,
 		Frame:    frame,
 		Envelope: frame[envelope:end:end],
-		// A copy: who keeps a cursor should not keep the frame.
+		// A copy, so that a cursor does not keep the frame in memory.
 		Cursor: string(text),
 	}, nil
 }
 
-// eventOverhead is about what an encoded event takes in memory beside its frame: the structure, the
-// cursor's text, and what the runtime rounds up.
+// eventOverhead is about the memory of an encoded event beside its frame: the structure, the
+// cursor's text and rounding.
 const eventOverhead = 160
 
+// eventBytes returns about how much memory an encoded event takes.
 func eventBytes(e domain.EncodedEvent) int64 { return int64(cap(e.Frame)) + eventOverhead }

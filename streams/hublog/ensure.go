@@ -73,7 +73,7 @@ func (l *Logs) Ensure(ctx context.Context, hub domain.HubID) error {
 		}
 	}
 	if got := stream.CachedInfo().Config; got.MaxAge != want.MaxAge {
-		l.cfg.Log.Info(
+		l.cfg.Logger.Info(
 			"hub log gets another retention", "hub_id", hub, "from", got.MaxAge, "to", want.MaxAge,
 		)
 		got.MaxAge = want.MaxAge
@@ -104,14 +104,14 @@ func (l *Logs) forget(hub domain.HubID) {
 	delete(l.known, hub)
 }
 
-// otherRetention sees to a stream that was found with another retention than it should have.
-func (l *Logs) otherRetention(hub domain.HubID, found time.Duration) {
+// correctRetention sees to a stream that was found with another retention than it should have.
+func (l *Logs) correctRetention(hub domain.HubID, found time.Duration) {
 	if found == l.cfg.Retention || l.isKnown(hub) {
 		return
 	}
 	l.work(func(ctx context.Context) {
 		if err := l.Ensure(ctx, hub); err != nil {
-			l.cfg.Log.Warn(
+			l.cfg.Logger.Warn(
 				"hub log keeps another retention than it should have", "hub_id", hub,
 				"retention", found, "error", err,
 			)

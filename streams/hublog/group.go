@@ -7,30 +7,31 @@ import (
 	"hubcloud/domain"
 )
 
-// Group follows several logs at once and wakes its owner for all of them through one channel: so
-// one goroutine serves a reader of hundreds of hubs, and a hub without events costs nothing but its
-// place. It belongs to one goroutine, which also closes it.
+// Group follows many logs and wakes its owner for all of them through one channel, so that one
+// goroutine serves a client that watches hundreds of hubs. It must be used and closed by one
+// goroutine.
 //
-// Logs take turns: one that has much to say gives a batch, then the others have theirs.
+// Logs with events are read in turn, one batch each.
 type Group struct {
 	logs    *Logs
 	readers map[domain.HubID]*Reader
 	ready   chan struct{}
 
-	// mu guards what the tails write: they hold their own lock then, so nothing is called with this
-	// one held.
-	mu  sync.Mutex
-	due []*Reader
+	// mu guards queue and the readers' queued. Tails lock it while they hold their own lock, so no
+	// method of a tail may be called under it.
+	mu sync.Mutex
+	// queue has the readers that may have events, each once.
+	queue []*Reader
 }
 
-// NewGroup makes a group that follows nothing yet.
+// NewGroup returns a group that follows no log.
 func (l *Logs) NewGroup() *Group {
 	return &Group{logs: l, readers: map[domain.HubID]*Reader{}, ready: make(chan struct{}, 1)}
 }
 
-// Follow adds a hub's log, from behind the cursor after or, when that is empty, from its end now; a
-// hub that is followed already begins there anew. ctx bounds all that is read of it. Errors are
-// those of Logs.Follow.
+// Follow adds a hub's log, from the cursor after or, if it is empty, from the log's end. A hub that
+// is followed already restarts there. ctx applies to all reads of the log. Errors are those of
+// Logs.Follow.
 func (g *Group) Follow(ctx context.Context, hub domain.HubID, after string) error {
 	g.Leave(hub)
 	r, err := g.logs.Follow(ctx, hub, after)
@@ -39,27 +40,26 @@ func (g *Group) Follow(ctx context.Context, hub domain.HubID, after string) erro
 	}
 	g.readers[hub] = r
 	r.group = g
-	r.tail.join(r)
-	g.mark(r) // what was stored since it began has woken nobody
+	r.tail.addGrouped(r)
+	g.enqueue(r) // events stored before addGrouped have not woken the group
 	return nil
 }
 
-// Leave follows a hub's log no longer. One that is not followed is left alone.
+// Leave removes a hub's log. It does nothing for a hub that is not followed.
 func (g *Group) Leave(hub domain.HubID) {
 	r, ok := g.readers[hub]
 	if !ok {
 		return
 	}
 	delete(g.readers, hub)
-	r.tail.leave(r)
+	r.tail.removeGrouped(r)
 	r.Close()
 }
 
-// Next gives up to limit events of the log whose turn it is, in the order of that log; no events
-// say that none is there yet in any. The error is that hub's, as Reader.Next has it; its log has no
-// further turn until it is followed again.
+// Next returns the next events of one hub, at most limit; none when no log has any. An error is the
+// hub's, as of Reader.Next; its log is not read again until it is followed again.
 func (g *Group) Next(limit int) (domain.HubID, []domain.EncodedEvent, error) {
-	for r := g.turn(); r != nil; r = g.turn() {
+	for r := g.dequeue(); r != nil; r = g.dequeue() {
 		if r.closed {
 			continue
 		}
@@ -68,18 +68,18 @@ func (g *Group) Next(limit int) (domain.HubID, []domain.EncodedEvent, error) {
 			return r.tail.hub, nil, err
 		}
 		if len(events) > 0 {
-			g.mark(r)
+			g.enqueue(r)
 			return r.tail.hub, events, nil
 		}
 	}
 	return "", nil, nil
 }
 
-// Ready gives a channel that has something once Next may have. It stays the same.
+// Ready returns a channel, always the same, that receives once Next may have events or an error.
 func (g *Group) Ready() <-chan struct{} { return g.ready }
 
-// Position gives the cursor to go on from with a hub's log, as Reader.Position does; "" for one
-// that is not followed.
+// Position returns the cursor to continue a hub's log from, as Reader.Position; "" for a hub that
+// is not followed.
 func (g *Group) Position(hub domain.HubID) string {
 	if r, ok := g.readers[hub]; ok {
 		return r.Position()
@@ -87,19 +87,19 @@ func (g *Group) Position(hub domain.HubID) string {
 	return ""
 }
 
-// Close lets go of all logs. Closing again does nothing.
+// Close removes all logs. Further calls do nothing.
 func (g *Group) Close() {
 	for hub := range g.readers {
 		g.Leave(hub)
 	}
 }
 
-// mark gives a reader a turn, one at most.
-func (g *Group) mark(r *Reader) {
+// enqueue adds a reader to the queue, unless it is queued, and wakes the owner.
+func (g *Group) enqueue(r *Reader) {
 	g.mu.Lock()
-	if !r.due {
-		r.due = true
-		g.due = append(g.due, r)
+	if !r.queued {
+		r.queued = true
+		g.queue = append(g.queue, r)
 	}
 	g.mu.Unlock()
 	select {
@@ -108,17 +108,17 @@ func (g *Group) mark(r *Reader) {
 	}
 }
 
-// turn takes the reader whose turn it is; nil when nobody has one. Whatever is stored from then on
-// gives it another.
-func (g *Group) turn() *Reader {
+// dequeue removes the first reader from the queue; nil when the queue is empty. Events stored from
+// then on queue the reader again.
+func (g *Group) dequeue() *Reader {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.due) == 0 {
-		g.due = nil
+	if len(g.queue) == 0 {
+		g.queue = nil
 		return nil
 	}
-	r := g.due[0]
-	g.due[0] = nil
-	g.due, r.due = g.due[1:], false
+	r := g.queue[0]
+	g.queue[0] = nil
+	g.queue, r.queued = g.queue[1:], false
 	return r
 }

@@ -3,7 +3,6 @@ package hublog
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"hubcloud/domain"
@@ -11,26 +10,31 @@ import (
 )
 
 const (
-	// loadPause is the pause before a run is asked for again that a broker, or a copy of the log
-	// that lags behind, does not give; it doubles up to maxLoadPause, for readPatience in all.
+	// loadPause is the first pause between attempts at a load; it doubles up to maxLoadPause. All
+	// attempts together take at most readPatience.
 	loadPause    = 20 * time.Millisecond
 	maxLoadPause = 500 * time.Millisecond
-	// loadTries is how often a run is asked for when the answers make no sense.
+	// loadTries is how many answers that are no temporary failures end a load.
 	loadTries = 4
-	// maxShardLoads is how many loads of one shard there are at once. What is on its way to readers
-	// is bounded by that.
+	// maxShardLoads bounds the loads of one shard under way, and with them the memory for messages
+	// on their way to readers.
 	maxShardLoads = 4
 )
 
-// errBehind says that a copy of the log lacks what its leader has.
+// errBehind means that a copy of the stream lacks messages that its leader has.
 var errBehind = fmt.Errorf("%w: a copy of the log lacks what its leader has", streams.ErrDoubtful)
 
-// dropped says that messages from a wanted sequence on are gone, and what the log begins with now.
-type dropped struct{ first uint64 }
+// goneError means that messages from a wanted sequence on have expired.
+type goneError struct {
+	// first is the sequence with which the stream begins now.
+	first uint64
+}
 
-func (d *dropped) Error() string { return fmt.Sprintf("the log begins with sequence %d now", d.first) }
+func (e *goneError) Error() string {
+	return fmt.Sprintf("the log begins with sequence %d now", e.first)
+}
 
-// history reads what lies behind the rings.
+// history reads the events before the rings.
 type history struct {
 	logs  *Logs
 	cache *blockCache
@@ -40,47 +44,17 @@ func newHistory(l *Logs, bytes int64) *history {
 	return &history{logs: l, cache: newBlockCache(bytes, l.metrics)}
 }
 
-// room is how much a read gives at most: events, and bytes of envelopes.
-type room struct {
-	events, bytes int
-	// over says that an event follows which was not given for its size.
-	over bool
-}
-
-// unbounded is for those who hold what they read for no longer than it takes to look at it.
-const unbounded = math.MaxInt
-
-// full reports whether nothing more may be read.
-func (r room) full() bool { return r.events <= 0 || r.over }
-
-// take returns as many of events as there is room for, and the room that is left. The first event
-// of all is given whatever its size.
-func (r room) take(events []domain.EncodedEvent, first bool) ([]domain.EncodedEvent, room) {
-	for i := range events {
-		size := len(events[i].Envelope)
-		if r.events <= 0 {
-			return events[:i], r
-		}
-		if size > r.bytes && (i > 0 || !first) {
-			r.over = true
-			return events[:i], r
-		}
-		r.events, r.bytes = r.events-1, max(r.bytes-size, 0)
-	}
-	return events, r
-}
-
-// read gives events with sequences from from to to, both included, as many as there is room for,
-// and the sequence up to which it has looked: there is no other event between from and that. The
-// sequences up to to must have been stored. The slice is shared: it may be appended to, but not
-// changed. The error is a *dropped when something of what it would have given is gone. The room is
-// what is left of it; first says that one event is given whatever its size.
-func (h *history) read(ctx context.Context, t *tail, from, to uint64, wanted room, first bool) (
-	events []domain.EncodedEvent, through uint64, left room, err error,
-) {
+// read returns the events from sequence from to to, both included, that fit into wanted. Everything
+// up to to must have been stored. through is the sequence up to which events holds all events, left
+// the space after them. With atLeastOne the first event is returned whatever its size. Callers may
+// append to the slice but not change it. The error is a *goneError when a wanted message has
+// expired.
+func (h *history) read(
+	ctx context.Context, t *tail, from, to uint64, wanted space, atLeastOne bool,
+) (events []domain.EncodedEvent, through uint64, left space, err error) {
 	left = wanted
 	through = from - 1
-	for through < to && !left.full() {
+	for through < to && !left.exhausted() {
 		found, covered, wait := h.cache.find(t.hub, t.epoch.ID, through+1)
 		if wait != nil {
 			select {
@@ -98,13 +72,13 @@ func (h *history) read(ctx context.Context, t *tail, from, to uint64, wanted roo
 				continue
 			}
 		}
-		found, through, left = clip(found, covered, to, left, first && len(events) == 0)
+		found, through, left = clip(found, covered, to, left, atLeastOne && len(events) == 0)
 		events = join(events, found)
 	}
 	return events, through, left, nil
 }
 
-// join appends more to events, both of which others may have too.
+// join appends more to events without changing the array under more.
 func join(events, more []domain.EncodedEvent) []domain.EncodedEvent {
 	if events == nil {
 		return more[:len(more):len(more)]
@@ -112,34 +86,34 @@ func join(events, more []domain.EncodedEvent) []domain.EncodedEvent {
 	return append(events, more...)
 }
 
-// clip cuts events down to those up to the sequence to and to those there is room for, and says how
-// far they reach.
+// clip cuts events, which are all up to the sequence covered, to those up to the sequence to that
+// fit into left. It returns the sequence that they reach and the space after them.
 func clip(
-	events []domain.EncodedEvent, covered, to uint64, left room, first bool,
-) ([]domain.EncodedEvent, uint64, room) {
+	events []domain.EncodedEvent, covered, to uint64, left space, atLeastOne bool,
+) ([]domain.EncodedEvent, uint64, space) {
 	for len(events) > 0 && events[len(events)-1].Seq > to {
 		events = events[:len(events)-1]
 	}
-	taken, left := left.take(events, first)
+	fitting, left := left.fit(events, atLeastOne)
 	switch {
-	case len(taken) == len(events):
-		return taken, min(covered, to), left
-	case len(taken) == 0:
-		return taken, events[0].Seq - 1, left
+	case len(fitting) == len(events):
+		return fitting, min(covered, to), left
+	case len(fitting) == 0:
+		return fitting, events[0].Seq - 1, left
 	default:
-		return taken, taken[len(taken)-1].Seq, left
+		return fitting, fitting[len(fitting)-1].Seq, left
 	}
 }
 
-// load brings a run of messages into the cache, from from on: as many as limit asks for, but not
-// beyond to, nor into what the cache has or somebody else is loading. It gives the events from from
-// on, and the sequence up to which that is; 0 says that another load has come before it.
+// load reads messages from the stream into the cache, starting at from: about as many as limit, but
+// not beyond to nor into blocks that are cached or being loaded. It returns the events from from on
+// and the sequence up to which they are all; 0 means that another load has come first.
 func (h *history) load(
 	ctx context.Context, t *tail, from, to uint64, limit int,
 ) (events []domain.EncodedEvent, through uint64, err error) {
-	// A little more than is asked for: a message costs less than the next request.
+	// Read to the end of the block: more messages cost less than another request.
 	to = min(to, max(from+uint64(limit)-1, blockEnd(from)))
-	release, err := h.place(ctx, t.shard)
+	release, err := t.shard.acquireLoad(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -161,7 +135,7 @@ func (h *history) load(
 		}
 		e, err := m.encode()
 		if err != nil {
-			h.logs.cfg.Log.Error("unreadable event in a hub log", "hub_id", t.hub, "error", err)
+			h.logs.cfg.Logger.Error("event in hub log unreadable", "hub_id", t.hub, "error", err)
 			continue
 		}
 		events = append(events, e)
@@ -169,31 +143,31 @@ func (h *history) load(
 	first, last := messages[0].seq, messages[len(messages)-1].seq
 	h.cache.add(l, first, last, events)
 	if first > from {
-		return nil, 0, &dropped{first}
+		return nil, 0, &goneError{first}
 	}
-	// A load may begin earlier than it was asked to.
+	// A load may begin before from to join what its first block holds.
 	for len(events) > 0 && events[0].Seq < from {
 		events = events[1:]
 	}
 	return events, last, nil
 }
 
-// place waits until there may be one load more of the shard.
-func (h *history) place(ctx context.Context, s *shard) (release func(), err error) {
+// acquireLoad waits for one of the shard's slots for loads.
+func (s *shard) acquireLoad(ctx context.Context) (release func(), err error) {
 	select {
-	case s.loads <- struct{}{}:
-		return func() { <-s.loads }, nil
+	case s.loadSlots <- struct{}{}:
+		return func() { <-s.loadSlots }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// fetch reads messages from from on, up to to or as far as one answer of the broker goes. The first
-// may have expired; there is at least one.
+// fetch reads messages from the stream: from from up to to, or as far as one answer of the broker
+// reaches. It returns at least one message; the first ones may have expired.
 //
-// Any copy of the log may answer a direct get, also one that is behind. It cannot answer with other
-// messages than the leader has. What is missing at its end is asked for again by whoever needs it;
-// what is missing at its beginning has expired only if the leader says so.
+// Any copy of the stream may answer a direct get, and may be behind the leader, but has no other
+// messages than the leader. Messages missing at the end are read by the next load. Messages missing
+// at the beginning have expired only if the leader confirms it.
 func (h *history) fetch(ctx context.Context, t *tail, from, to uint64) ([]stored, error) {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
@@ -218,14 +192,14 @@ func (h *history) fetch(ctx context.Context, t *tail, from, to uint64) ([]stored
 		case some && messages[0].seq == from:
 			return messages, nil
 		case err == nil:
-			// Nothing at all is no proof of anything: a copy may lag behind, the broker may be
-			// away, everything may have expired.
+			// An empty answer proves nothing: the copy may be behind, the broker unreachable, or
+			// everything expired. Ask the leader.
 			var b bounds
 			b, err = h.logs.bounds(ctx, t.hub, to)
 			switch {
 			case err != nil:
 			case b.first > to:
-				return nil, &dropped{b.first}
+				return nil, &goneError{b.first}
 			case some && b.first >= messages[0].seq:
 				return messages, nil
 			default:

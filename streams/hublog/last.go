@@ -21,7 +21,7 @@ const (
 )
 
 // Mark is what the last event of one of the log's two event subjects says.
-type Mark struct {
+type LastEvent struct {
 	Seq uint64
 	// Time is when it was stored.
 	Time time.Time
@@ -42,8 +42,8 @@ type Mark struct {
 // A leader that is deposed and cut off may answer from an old state for some seconds. That is
 // harmless here: whoever appends does it on condition that the log still ends so, and only the true
 // leader stores anything.
-func (l *Logs) LastEvents(ctx context.Context, hub domain.HubID) ([]Mark, error) {
-	var marks []Mark
+func (l *Logs) LastEvents(ctx context.Context, hub domain.HubID) ([]LastEvent, error) {
+	var marks []LastEvent
 	for _, subject := range []string{streams.DeviceSubject(hub), streams.LinkSubject(hub)} {
 		mark, ok, err := l.lastOf(ctx, hub, subject)
 		if err != nil {
@@ -59,7 +59,7 @@ func (l *Logs) LastEvents(ctx context.Context, hub domain.HubID) ([]Mark, error)
 
 func (l *Logs) lastOf(
 	ctx context.Context, hub domain.HubID, subject string,
-) (mark Mark, ok bool, err error) {
+) (mark LastEvent, ok bool, err error) {
 	request, err := json.Marshal(map[string]string{"last_by_subj": subject})
 	if err != nil {
 		return mark, false, err
@@ -86,7 +86,7 @@ func (l *Logs) lastOf(
 	if err != nil {
 		return mark, false, fmt.Errorf("headers of sequence %d: %w", answer.Message.Seq, err)
 	}
-	mark = Mark{
+	mark = LastEvent{
 		Seq:        answer.Message.Seq,
 		Time:       answer.Message.Time,
 		OwnLog:     header.Get(headerOwnLog),
@@ -131,7 +131,7 @@ func (l *Logs) bounds(ctx context.Context, hub domain.HubID, seen uint64) (bound
 	if err != nil {
 		return bounds{}, fmt.Errorf("hub log of %s: %w", hub, err)
 	}
-	l.otherRetention(hub, state.Config.MaxAge)
+	l.correctRetention(hub, state.Config.MaxAge)
 	return boundsOf(state), nil
 }
 
@@ -151,15 +151,15 @@ func boundsOf(s *streams.StreamState) bounds {
 // Any copy of the stream may answer, also one that is behind, and that is enough: a stream with
 // several copies announces only what a majority has stored already, and one with a single copy has
 // a single server to answer.
-func (l *Logs) settle(ctx context.Context, hub domain.HubID) error {
-	if _, err := streams.Ask(ctx, l.shard(hub).nc, directGet(hub), settleRequest); err != nil {
+func (l *Logs) awaitDurable(ctx context.Context, hub domain.HubID) error {
+	if _, err := streams.Ask(ctx, l.shard(hub).nc, directGet(hub), barrierRequest); err != nil {
 		return fmt.Errorf("hub log of %s: wait for the last batch: %w", hub, err)
 	}
 	return nil
 }
 
-// settleRequest is a direct get of the highest sequence that there can be.
-var settleRequest = []byte(`{"seq":18446744073709551615}`)
+// barrierRequest is a direct get of the highest sequence that there can be.
+var barrierRequest = []byte(`{"seq":18446744073709551615}`)
 
 // directGet is the subject of direct gets from the hub's stream.
 func directGet(hub domain.HubID) string { return "$JS.API.DIRECT.GET." + streams.HubStream(hub) }

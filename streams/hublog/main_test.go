@@ -59,8 +59,8 @@ func startOn(tb testing.TB, conns *streams.Conns, cfg Config) *fixture {
 	if cfg.Retention == 0 {
 		cfg.Retention = time.Hour
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	cfg.Epoch = f.epochOf
 	logs, err := New(conns, cfg)

@@ -10,28 +10,28 @@ import (
 	"hubcloud/streams"
 )
 
-// freshTries is how often a read from the oldest event begins again because that has expired in the
-// meantime, or the log was begun anew.
+// freshTries is how often a read without a cursor restarts because the oldest event has expired
+// meanwhile or a new log has begun.
 const freshTries = 5
 
-// Page gives up to limit events behind the cursor after, oldest first; an empty one stands for the
-// oldest that is kept. Everything is there that was stored before the call, and HasMore is exact.
+// Page returns up to limit events after a cursor, oldest first. An empty cursor stands for the
+// start of the log. The page reflects everything stored before the call, and HasMore is exact.
 //
-// Next is the last event's cursor. When no event follows, and after or the last event is older than
-// half the retention, it is a position instead that was made now: whoever keeps reading never finds
-// it expired. Errors: invalid_request for what is no cursor, cursor_expired, not_found for a hub
-// that nobody has, and those of the broker.
+// Next is the last event's cursor. When no event follows and that cursor is older than half the
+// retention, Next is a new position for the same place, so that it does not expire for a client
+// that keeps reading. Errors: invalid_request for a malformed cursor, cursor_expired, not_found for
+// a hub without an organization, and service_unavailable.
 func (l *Logs) Page(
 	ctx context.Context, hub domain.HubID, after string, limit int,
 ) (domain.EventPage, error) {
 	return l.Part(ctx, hub, after, limit, unbounded, 0)
 }
 
-// Part is Page, but gives about so many bytes of envelopes at most, and one event at least: what is
-// put together of parts, each from the Next of the former on for as long as there is more, is a
-// page. When there is no event it waits for one, for that long; then, and when ctx ends meanwhile,
-// it answers an empty page. The events are shared with the cache, of which the slice holds more
-// than it shows: it must not be kept.
+// Part returns a part of a page: as Page, but at most about that many bytes of envelopes, and at
+// least one event if any follows. Parts read one after the other, each from the Next of the former
+// while HasMore is set, make a page. When no event follows, Part waits for one for the given time.
+// It returns an empty page after that time, and when ctx ends meanwhile. The events are shared with
+// the cache; the slice must not be kept, since it keeps more of the cache in memory than it shows.
 func (l *Logs) Part(
 	ctx context.Context, hub domain.HubID, after string, limit, bytes int, wait time.Duration,
 ) (domain.EventPage, error) {
@@ -42,11 +42,11 @@ func (l *Logs) Part(
 	}
 	for try := 1; ; try++ {
 		page, err := l.wait(
-			ctx, hub, after, room{events: max(limit, 1), bytes: max(bytes, 1)},
+			ctx, hub, after, space{events: max(limit, 1), bytes: max(bytes, 1)},
 			wait-time.Since(begun),
 		)
 		err = unavailable(err)
-		var gone *dropped
+		var gone *goneError
 		switch {
 		case err == nil:
 			return page, nil
@@ -60,7 +60,7 @@ func (l *Logs) Part(
 }
 
 func (l *Logs) wait(
-	ctx context.Context, hub domain.HubID, after string, wanted room, wait time.Duration,
+	ctx context.Context, hub domain.HubID, after string, wanted space, wait time.Duration,
 ) (domain.EventPage, error) {
 	s := l.shard(hub)
 	now, cancel := context.WithTimeout(ctx, readPatience)
@@ -86,15 +86,15 @@ func (l *Logs) wait(
 		quiet := r.pos
 		select {
 		case <-t.wait(r.pos):
-			err = r.fillInTime(ctx, false)
+			err = r.fillWithTimeout(ctx, false)
 		case <-elapsed.C:
-			err, waiting = r.fillInTime(ctx, true), false
+			err, waiting = r.fillWithTimeout(ctx, true), false
 		case <-ctx.Done():
 			waiting = false
 		}
 		if ctx.Err() != nil {
-			// Whether more follows what may have come at the last moment can be told no more: it is
-			// left for the next page.
+			// HasMore cannot be computed any more for events that came at the last moment: leave
+			// them to the next page.
 			r.events, r.pos, r.more = nil, quiet, false
 			break
 		}
@@ -105,20 +105,19 @@ func (l *Logs) wait(
 	return r.page(), nil
 }
 
-// readPatience bounds how long a page or the beginning of a stream waits for the broker: a cluster
-// that lost a server has new leaders within ten seconds.
+// readPatience bounds how long a page or the start of a stream waits for the broker. A cluster that
+// lost a server has new leaders within ten seconds.
 const readPatience = 15 * time.Second
 
-// unavailable returns an error of the broker that passes as a domain.Unavailable.
+// unavailable returns a temporary error of the broker as a domain.Unavailable, others unchanged.
 func unavailable(err error) error {
 	return streams.Unavailable(
-		err,
-		"the hub's event log cannot be read at the moment: no server leads it; go on from the same cursor later",
+		err, "the hub's event log has no leader at the moment: retry from the same cursor later",
 	)
 }
 
-// refresh brings the directory's view up to date when the cursor is not of the hub's log as this
-// process knows it: another process, which is ahead, may have handed it out.
+// refresh updates this process's view of the directory when the cursor does not belong to the epoch
+// that it knows: another process, whose view is newer, may have returned the cursor.
 func (l *Logs) refresh(ctx context.Context, hub domain.HubID, after string) error {
 	if after == "" || l.cfg.Refresh == nil {
 		return nil
@@ -137,7 +136,7 @@ func (l *Logs) refresh(ctx context.Context, hub domain.HubID, after string) erro
 	return l.cfg.Refresh(ctx)
 }
 
-// pageRead is one page in the making.
+// pageRead is a page under construction.
 type pageRead struct {
 	logs  *Logs
 	tail  *tail
@@ -146,21 +145,20 @@ type pageRead struct {
 
 	// from is the decoded after.
 	from cursor
-	// pos is the sequence up to which events were looked for, from where it began on.
+	// pos is the sequence up to which the log was read.
 	pos    uint64
 	events []domain.EncodedEvent
-	// bytes is the room for more.
+	// bytes is how many more bytes fit.
 	bytes int
-	// more says that an event follows for which there is no room.
+	// more is whether an event follows that does not fit.
 	more bool
-	// end is the last check. When there are no more events than asked for, pos is at its end or
-	// beyond.
+	// end is the last check. Unless more events follow than asked for, pos has reached it.
 	end *check
-	// checked says that end is as good as one made now.
+	// checked is whether end was made by start, a moment ago.
 	checked bool
 }
 
-// start finds where to begin.
+// start sets the first position.
 func (r *pageRead) start(ctx context.Context) (err error) {
 	if r.after == "" {
 		if r.end, err = r.tail.check(ctx); err != nil {
@@ -174,8 +172,8 @@ func (r *pageRead) start(ctx context.Context) (err error) {
 	return err
 }
 
-// resume decodes a cursor from which reading is to go on, and refuses it when it has expired as far
-// as that can be told without reading.
+// resume decodes a cursor to continue from. It returns cursor_expired for a cursor that is too old,
+// of another epoch, or beyond the log's end. Whether the next event has expired shows when reading.
 func (l *Logs) resume(ctx context.Context, t *tail, after string) (cursor, error) {
 	c, err := parseCursor(after)
 	if err != nil {
@@ -184,18 +182,18 @@ func (l *Logs) resume(ctx context.Context, t *tail, after string) (cursor, error
 	if c.epoch != t.epoch.At(c.seq) || c.seq < t.epoch.After || l.age(c) > l.cfg.Retention {
 		return c, errExpired()
 	}
-	if t.sees(c.seq) {
+	if t.reaches(c.seq) {
 		return c, nil
 	}
-	// It may have been stored just now, and the feed is yet to bring it.
+	// The event may have been stored just now, and the feed not have brought it yet.
 	if _, err := t.check(ctx); err != nil {
 		return c, err
 	}
-	if t.sees(c.seq) {
+	if t.reaches(c.seq) {
 		return c, nil
 	}
-	// Somebody has seen the log reach further. A stale answer would have the client resync for
-	// nothing, so the leader must confirm that the log ends before.
+	// Another process has seen the log reach further. A stale answer would make the client resync
+	// without need, so the leader must confirm that the log ends before the cursor.
 	b, err := l.bounds(ctx, t.hub, c.seq)
 	if err != nil {
 		return c, err
@@ -206,10 +204,10 @@ func (l *Logs) resume(ctx context.Context, t *tail, after string) (cursor, error
 	if _, err := t.check(ctx); err != nil {
 		return c, err
 	}
-	if !t.sees(c.seq) {
+	if !t.reaches(c.seq) {
 		return c, fmt.Errorf(
-			"hub log of %s: %w: it reached up to sequence %d a moment ago", t.hub,
-			streams.ErrDoubtful, c.seq,
+			"hub log of %s: %w: it reached sequence %d a moment ago", t.hub, streams.ErrDoubtful,
+			c.seq,
 		)
 	}
 	return c, nil
@@ -217,18 +215,17 @@ func (l *Logs) resume(ctx context.Context, t *tail, after string) (cursor, error
 
 func (l *Logs) age(c cursor) time.Duration { return l.cfg.Now().Sub(c.stored()) }
 
-// fill reads on, up to one event more than asked for, which is not for the page. When that one does
-// not come, the tail is checked and what there is then is read too; but not if there is no event at
-// all, unless sure says so.
-func (r *pageRead) fill(ctx context.Context, sure bool) error {
-	if err := r.gather(ctx); err != nil {
+// fill reads up to one event more than asked for, which shows whether more follow. When that one is
+// missing, fill checks the tail and reads again. If no event was found at all, it does so only with
+// checkEmpty.
+func (r *pageRead) fill(ctx context.Context, checkEmpty bool) error {
+	if err := r.collect(ctx); err != nil {
 		return err
 	}
-	if r.more || len(r.events) > r.limit || len(r.events) == 0 && !sure {
+	if r.more || len(r.events) > r.limit || len(r.events) == 0 && !checkEmpty {
 		return nil
 	}
 	if r.checked {
-		// By start, a moment ago.
 		r.checked = false
 		return nil
 	}
@@ -237,20 +234,23 @@ func (r *pageRead) fill(ctx context.Context, sure bool) error {
 		return err
 	}
 	r.end = end
-	return r.gather(ctx)
+	return r.collect(ctx)
 }
 
-// fillInTime is fill after a wait.
-func (r *pageRead) fillInTime(ctx context.Context, sure bool) error {
+// fillWithTimeout is fill with a time limit of its own.
+func (r *pageRead) fillWithTimeout(ctx context.Context, checkEmpty bool) error {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
-	return r.fill(ctx, sure)
+	return r.fill(ctx, checkEmpty)
 }
 
-// gather adds the events behind pos that readers see now, up to one more than asked for.
-func (r *pageRead) gather(ctx context.Context) error {
+// collect adds the events after pos that are visible now, up to one more than asked for.
+func (r *pageRead) collect(ctx context.Context) error {
 	for len(r.events) <= r.limit && !r.more {
-		first, left := len(r.events) == 0, room{events: r.limit + 1 - len(r.events), bytes: r.bytes}
+		first, left := len(r.events) == 0, space{
+			events: r.limit + 1 - len(r.events),
+			bytes:  r.bytes,
+		}
 		v, err := r.tail.view(r.pos, left, first)
 		if err != nil {
 			return err
@@ -263,14 +263,14 @@ func (r *pageRead) gather(ctx context.Context) error {
 				return err
 			}
 		}
-		r.more = v.left.over
+		r.more = v.left.full
 		if v.next == r.pos {
 			return nil
 		}
 		r.pos = v.next
 		if r.after == "" && len(r.events) == 0 {
-			if v.events = r.logs.retained(v.events); len(v.events) == 0 {
-				r.more = false // what had no room may have it now
+			if v.events = r.logs.dropExpired(v.events); len(v.events) == 0 {
+				r.more = false // without the expired events it may fit
 				continue
 			}
 		}
@@ -282,10 +282,9 @@ func (r *pageRead) gather(ctx context.Context) error {
 	return nil
 }
 
-// retained leaves out the events at the beginning that are older than the retention. The broker
-// removes them a little later than that, and until then a page from the oldest event would show
-// events whose cursors have expired.
-func (l *Logs) retained(events []domain.EncodedEvent) []domain.EncodedEvent {
+// dropExpired drops the first events that are older than the retention. The broker removes them a
+// little later; until then a page from the start would return events with expired cursors.
+func (l *Logs) dropExpired(events []domain.EncodedEvent) []domain.EncodedEvent {
 	for i, event := range events {
 		if c, err := parseCursor(event.Cursor); err != nil || l.age(c) <= l.cfg.Retention {
 			return events[i:]
@@ -294,7 +293,7 @@ func (l *Logs) retained(events []domain.EncodedEvent) []domain.EncodedEvent {
 	return nil
 }
 
-// page makes the answer.
+// page returns the page.
 func (r *pageRead) page() domain.EventPage {
 	if n := min(len(r.events), r.limit); n < len(r.events) || r.more {
 		events := r.events[:n:n]
@@ -310,8 +309,8 @@ func (r *pageRead) page() domain.EventPage {
 	}
 }
 
-// renew gives the cursor text, or position, which is as good, when text is empty or older than half
-// the retention.
+// renew returns the cursor text or, if it is empty or older than half the retention, the position,
+// which stands for the same place.
 func (l *Logs) renew(text string, position cursor) string {
 	if text != "" {
 		c, err := parseCursor(text)
@@ -322,8 +321,9 @@ func (l *Logs) renew(text string, position cursor) string {
 	return position.String()
 }
 
-// Position gives a cursor of the log's end as it is now: what is stored before the call lies before
-// it, what is stored afterwards behind it.
+// Position returns a cursor of the log's end: it is after everything stored before the call, and
+// before everything stored later. Errors: not_found for a hub without an organization, and
+// service_unavailable.
 func (l *Logs) Position(ctx context.Context, hub domain.HubID) (string, error) {
 	epoch, err := l.epoch(hub)
 	if err != nil {
@@ -332,15 +332,15 @@ func (l *Logs) Position(ctx context.Context, hub domain.HubID) (string, error) {
 	now := l.cfg.Now()
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
-	// A stale answer gives an older position, behind which some events come again: that is at least
-	// once.
+	// A stale answer leads to an earlier position, after which the reader gets some events again:
+	// delivery is at least once.
 	b, err := l.bounds(ctx, hub, 0)
 	if err != nil {
 		return "", unavailable(err)
 	}
 	if b.last > 0 {
-		// A crash must not take back what a cursor stands on.
-		if err := l.settle(ctx, hub); err != nil {
+		// A crash must not take back messages before the cursor.
+		if err := l.awaitDurable(ctx, hub); err != nil {
 			return "", unavailable(err)
 		}
 	}

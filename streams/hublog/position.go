@@ -6,8 +6,8 @@ import (
 	"hubcloud/domain"
 )
 
-// Position is a place in a hub's log, as a cursor has it: behind the message with the sequence Seq,
-// which was stored at Stored.
+// Position is a place in a hub's log, the decoded form of a cursor: after the message with the
+// sequence Seq, which was stored at Stored.
 type Position struct {
 	// EpochID is the id of the log's epoch; zero when it is not known.
 	EpochID domain.EpochID
@@ -16,7 +16,7 @@ type Position struct {
 	Stored time.Time
 }
 
-// ParsePosition reads a cursor. The error is invalid_request.
+// ParsePosition decodes a cursor. The error is invalid_request.
 func ParsePosition(text string) (Position, error) {
 	c, err := parseCursor(text)
 	if err != nil {
@@ -25,7 +25,7 @@ func ParsePosition(text string) (Position, error) {
 	return Position{EpochID: c.epoch, Seq: c.seq, Stored: c.stored().UTC()}, nil
 }
 
-// Cursor returns the position's cursor: that of the event at Seq, if an event is there.
+// Cursor returns the position's cursor: that of the event at Seq, if there is one.
 func (p Position) Cursor() string {
 	return cursor{p.EpochID, p.Seq, p.Stored.UnixMilli()}.String()
 }

@@ -7,29 +7,27 @@ import (
 	"hubcloud/domain"
 )
 
-// Reader reads a hub's log on and on, from where Follow began. It belongs to one goroutine, which
-// also closes it; it has no goroutine of its own and no queue, so it may be left alone for as long
-// as one likes: what is expired by then ends it.
+// Reader follows a hub's log. It must be used and closed by one goroutine. It has no goroutine and
+// no queue, so it may be left unread for any time; it ends if its next event expires meanwhile.
 type Reader struct {
 	logs *Logs
 	tail *tail
 	ctx  context.Context
-	// pos is the sequence up to which everything was given out.
+	// pos is the sequence up to which Next has returned everything.
 	pos uint64
-	// text is the cursor of the last event, or of where the reader began, or the last position.
-	text string
-	// inRing says that the ring had what was read last.
+	// cursor is the last event's cursor, or a position: see Position.
+	cursor string
+	// inRing is whether the last read was from the ring.
 	inRing bool
 	closed bool
-	// group, if any, is woken by the tail for this reader; due, which is the group's, says that it
-	// has a turn there.
-	group *Group
-	due   bool
+	// group is woken by the tail; nil for a reader on its own. queued, guarded by the group, is
+	// whether the reader is in its queue.
+	group  *Group
+	queued bool
 }
 
-// Follow begins to read behind the cursor after; an empty one stands for the log's end now, so that
-// the first event is the next one to be stored. ctx bounds all that the reader reads. Errors are
-// those of Page.
+// Follow returns a reader of the events after a cursor. With an empty cursor the first event is the
+// next one to be stored. ctx applies to all reads of the reader. Errors are those of Page.
 func (l *Logs) Follow(ctx context.Context, hub domain.HubID, after string) (*Reader, error) {
 	if err := l.refresh(ctx, hub, after); err != nil {
 		return nil, unavailable(err)
@@ -37,7 +35,7 @@ func (l *Logs) Follow(ctx context.Context, hub domain.HubID, after string) (*Rea
 	for try := 1; ; try++ {
 		r, err := l.follow(ctx, hub, after)
 		if after == "" && errors.Is(err, ErrLogEnded) && try < freshTries {
-			// Begun anew at this very moment: the new log has an end too.
+			// A new epoch began at this moment: follow the new log from its end.
 			continue
 		}
 		return r, unavailable(err)
@@ -52,7 +50,7 @@ func (l *Logs) follow(ctx context.Context, hub domain.HubID, after string) (*Rea
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{logs: l, tail: t, ctx: ctx, text: after}
+	r := &Reader{logs: l, tail: t, ctx: ctx, cursor: after}
 	if after == "" {
 		err = r.startAtEnd(begin)
 	} else {
@@ -71,7 +69,7 @@ func (r *Reader) startAtEnd(ctx context.Context) error {
 		return err
 	}
 	r.pos = end.last
-	r.text = cursorAt(r.tail.epoch, end.last, end.at.UnixMilli()).String()
+	r.cursor = cursorAt(r.tail.epoch, end.last, end.at.UnixMilli()).String()
 	return nil
 }
 
@@ -81,7 +79,7 @@ func (r *Reader) startBehind(ctx context.Context, after string) error {
 		return err
 	}
 	r.pos = c.seq
-	if r.tail.holds(c.seq) {
+	if r.tail.ringHolds(c.seq) {
 		return nil
 	}
 	end, err := r.tail.check(ctx)
@@ -94,17 +92,18 @@ func (r *Reader) startBehind(ctx context.Context, after string) error {
 	return nil
 }
 
-// nextBytes is about how much one Next gives at most: what a reader can hold back that is not read
-// from.
+// nextBytes is about how many bytes of events one Next returns, and so how much memory a caller
+// that is slow to write them holds.
 const nextBytes = 32 << 10
 
-// Next gives up to limit events that follow, and about nextBytes, in order; none says that none is
-// there yet. It may give fewer than there are: Ready tells. The events and the slice are shared
-// with other readers and must not be changed. Errors: ErrLogEnded when the log was begun anew;
-// cursor_expired when events that the reader was yet to get have expired; ErrClosed; and those of
-// the broker, after which Next may be called again.
+// Next returns the next events in order, at most limit and about 32 KiB of them; none when no event
+// has been stored since. When it returns fewer than are stored, Ready fires at once. The events and
+// the slice are shared with other readers and must not be changed.
+//
+// Errors: ErrLogEnded when a new log has begun, cursor_expired when the next event has expired,
+// ErrLost, ErrClosed, and service_unavailable, after which Next may be called again.
 func (r *Reader) Next(limit int) ([]domain.EncodedEvent, error) {
-	wanted := room{events: limit, bytes: nextBytes}
+	wanted := space{events: limit, bytes: nextBytes}
 	for {
 		v, err := r.tail.view(r.pos, wanted, true)
 		if err != nil {
@@ -117,7 +116,7 @@ func (r *Reader) Next(limit int) ([]domain.EncodedEvent, error) {
 			v.events, v.next, _, err = r.logs.history.read(
 				r.ctx, r.tail, r.pos+1, v.logTo, wanted, true,
 			)
-			var gone *dropped
+			var gone *goneError
 			if errors.As(err, &gone) {
 				return nil, errExpired()
 			}
@@ -131,28 +130,28 @@ func (r *Reader) Next(limit int) ([]domain.EncodedEvent, error) {
 		}
 		r.pos = v.next
 		if n := len(v.events); n > 0 {
-			r.text = v.events[n-1].Cursor
+			r.cursor = v.events[n-1].Cursor
 			return v.events, nil
 		}
 	}
 }
 
-// Ready gives a channel that is closed once Next has something to say: events, or that the log has
-// ended. It is good for one wait.
+// Ready returns a channel that is closed once Next has events or an error to return. It is good for
+// one wait.
 func (r *Reader) Ready() <-chan struct{} { return r.tail.wait(r.pos) }
 
-// Position gives the cursor to go on from: that of the last event that Next has given, or of where
-// the reader began. Once that is older than half the retention and the log has been quiet since, it
-// is a position that was made anew.
+// Position returns the cursor to continue from: that of the last event that Next has returned, or
+// the one that the reader began with. Once it is older than half the retention and no event has
+// followed, Position returns a new one for the same place.
 func (r *Reader) Position() string {
-	seen, at := r.tail.position()
-	if r.pos >= seen {
-		r.text = r.logs.renew(r.text, cursorAt(r.tail.epoch, r.pos, at.UnixMilli()))
+	end, at := r.tail.position()
+	if r.pos >= end {
+		r.cursor = r.logs.renew(r.cursor, cursorAt(r.tail.epoch, r.pos, at.UnixMilli()))
 	}
-	return r.text
+	return r.cursor
 }
 
-// Close lets go of the log. Closing again does nothing.
+// Close ends the reader. Further calls do nothing.
 func (r *Reader) Close() {
 	if !r.closed {
 		r.closed = true

@@ -276,7 +276,7 @@ func TestAnnouncedIsNotYetStored(t *testing.T) {
 			batchSeq:    batchSeq,
 			batchCommit: commit,
 		}
-		if _, err := tail.feed(m); err != nil {
+		if _, err := tail.receive(m); err != nil {
 			t.Fatal(err)
 		}
 	}

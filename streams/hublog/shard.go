@@ -15,29 +15,29 @@ import (
 )
 
 const (
-	// feedRoom is how many messages of a shard's feed may wait. What comes when it is full is lost
-	// and read from the log.
-	feedRoom = 4096
-	// feedDrain is the most messages that are dealt with before their readers are woken.
-	feedDrain = 256
+	// feedCapacity is how many messages of a shard's feed may wait. More are lost, and read from
+	// the stream.
+	feedCapacity = 4096
+	// feedBatch is how many messages are received before their readers are woken.
+	feedBatch = 256
 )
 
-// shard is what the logs of one account of the broker share: its connections, the feed of its
-// tails, and who reads history.
+// shard is what the logs in one account of the broker share: connections, tails and their feed.
 type shard struct {
 	logs *Logs
 	nc   *nats.Conn
 	js   jetstream.JetStream
-	// lanes are for direct gets, on a connection of their own.
+	// lanes are for direct gets, on a connection for reads.
 	lanes lanes
-	// loads has one entry for each load of history that is under way.
-	loads chan struct{}
+	// loadSlots has one entry for each load of history under way.
+	loadSlots chan struct{}
 
-	// feed is where the subscriptions of all tails end.
+	// feed receives from the subscriptions of all tails.
 	feed chan *nats.Msg
-	// suspect says that messages of the feed may have been lost without a trace.
+	// suspect means that messages of the feed may have been lost without a visible gap. The next
+	// sweep checks all tails.
 	suspect atomic.Bool
-	// reconnects is how often nc had reconnected at the last sweep.
+	// reconnects is the value of reconnections at the last sweep.
 	reconnects uint64
 
 	mu     sync.Mutex
@@ -51,12 +51,12 @@ func newShard(l *Logs, nc, reads *nats.Conn) (*shard, error) {
 		return nil, fmt.Errorf("hub logs: %w", err)
 	}
 	s := &shard{
-		logs:  l,
-		nc:    nc,
-		js:    js,
-		feed:  make(chan *nats.Msg, feedRoom),
-		tails: map[domain.HubID]*tail{},
-		loads: make(chan struct{}, maxShardLoads),
+		logs:      l,
+		nc:        nc,
+		js:        js,
+		feed:      make(chan *nats.Msg, feedCapacity),
+		tails:     map[domain.HubID]*tail{},
+		loadSlots: make(chan struct{}, maxShardLoads),
 	}
 	s.lanes.init(reads)
 	s.reconnects = s.reconnections()
@@ -64,76 +64,76 @@ func newShard(l *Logs, nc, reads *nats.Conn) (*shard, error) {
 	return s, nil
 }
 
-// reconnections is how often the connection of the feed was lost and found again.
+// reconnections returns how often the feed's connection has reconnected.
 func (s *shard) reconnections() uint64 { return s.nc.Stats().Reconnects }
 
-// lost reports whether the shard's events cannot be heard or read at the moment.
+// lost reports whether a connection of the shard is cut off from the broker.
 func (s *shard) lost() bool {
 	lost := s.logs.cfg.Lost
 	return lost != nil && (lost(s.nc) || lost(s.lanes.nc))
 }
 
-// dispatch is the one goroutine that brings the shard's feed to its tails.
+// dispatch passes the messages of the shard's feed to the tails, in one goroutine.
 func (s *shard) dispatch(ctx context.Context) {
-	touched := make([]*tail, 0, feedDrain)
+	changed := make([]*tail, 0, feedBatch)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case msg := <-s.feed:
-			touched = s.deliver(touched, msg)
+			changed = s.deliver(changed, msg)
 		}
-		if len(s.feed) >= feedRoom-feedDrain {
+		if len(s.feed) >= feedCapacity-feedBatch {
 			s.suspect.Store(true)
 		}
 	drain:
-		for range feedDrain {
+		for range feedBatch {
 			select {
 			case msg := <-s.feed:
-				touched = s.deliver(touched, msg)
+				changed = s.deliver(changed, msg)
 			default:
 				break drain
 			}
 		}
-		for i, t := range touched {
+		for i, t := range changed {
 			t.wake()
-			touched[i] = nil
+			changed[i] = nil
 		}
-		touched = touched[:0]
+		changed = changed[:0]
 	}
 }
 
-// deliver gives a message of the feed to its tail, and adds that to touched if its readers have
-// something new.
-func (s *shard) deliver(touched []*tail, msg *nats.Msg) []*tail {
+// deliver passes a message of the feed to its tail. It appends the tail to changed if its readers
+// see more now.
+func (s *shard) deliver(changed []*tail, msg *nats.Msg) []*tail {
 	t := s.tail(hubOfFeed(msg.Subject))
 	if t == nil {
-		return touched
+		return changed
 	}
 	stored, err := parseStored(msg)
 	if err != nil {
-		s.logs.cfg.Log.Error(
-			"unreadable message in the feed of a hub log", "hub_id", t.hub, "error", err,
+		s.logs.cfg.Logger.Error(
+			"message in feed of hub log unreadable", "hub_id", t.hub, "error", err,
 		)
-		return touched
+		return changed
 	}
-	changed, err := t.feed(stored)
+	more, err := t.receive(stored)
 	if err != nil {
-		s.end(t, err)
-		return touched
+		s.remove(t, err)
+		return changed
 	}
-	if !changed {
-		return touched
+	if !more {
+		return changed
 	}
-	for _, other := range touched {
+	for _, other := range changed {
 		if other == t {
-			return touched
+			return changed
 		}
 	}
-	return append(touched, t)
+	return append(changed, t)
 }
 
-// hubOfFeed gives the hub of feed.<hub>.….
+// hubOfFeed returns the hub of a subject feed.<hub>.….
 func hubOfFeed(subject string) domain.HubID {
 	_, rest, _ := strings.Cut(subject, ".")
 	hub, _, _ := strings.Cut(rest, ".")
@@ -146,7 +146,7 @@ func (s *shard) tail(hub domain.HubID) *tail {
 	return s.tails[hub]
 }
 
-// all gives the tails that there are.
+// all returns all tails.
 func (s *shard) all() []*tail {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +157,8 @@ func (s *shard) all() []*tail {
 	return all
 }
 
-// acquire gives the hub's tail, opened, with the caller as one more reader. The caller releases it.
+// acquire returns the hub's tail once it is open. The caller counts as a reader of it until
+// release.
 func (s *shard) acquire(ctx context.Context, hub domain.HubID) (*tail, error) {
 	t, err := s.attach(hub)
 	if err != nil {
@@ -205,7 +206,7 @@ func (s *shard) attach(hub domain.HubID) (*tail, error) {
 	s.logs.metrics.tails.Inc()
 	s.mu.Unlock()
 	if former != nil {
-		s.drop(former, ErrLogEnded)
+		s.stop(former, ErrLogEnded)
 	}
 	s.logs.work(t.open)
 	return t, nil
@@ -213,8 +214,8 @@ func (s *shard) attach(hub domain.HubID) (*tail, error) {
 
 func (s *shard) release(t *tail) { t.detach(time.Now()) }
 
-// end takes a tail away: its readers end with err, and the next one opens another tail.
-func (s *shard) end(t *tail, err error) {
+// remove removes a tail. Its readers end with err, and the next reader opens a new tail.
+func (s *shard) remove(t *tail, err error) {
 	s.mu.Lock()
 	current := s.tails[t.hub] == t
 	if current {
@@ -222,21 +223,13 @@ func (s *shard) end(t *tail, err error) {
 	}
 	s.mu.Unlock()
 	if current {
-		s.drop(t, err)
+		s.stop(t, err)
 	}
 }
 
-// Released ends the readers of a hub that no organization has any more, with not_found.
-// Config.Epoch must know that already.
-func (l *Logs) Released(hub domain.HubID) {
-	s := l.shard(hub)
-	if t := s.tail(hub); t != nil {
-		s.end(t, domain.ErrHubNotFound())
-	}
-}
-
-// endIdle takes a tail away if it has no readers; none can come in between.
-func (s *shard) endIdle(t *tail, before time.Time) {
+// removeIdle removes a tail that has had no readers since before. Readers attach under s.mu, so
+// none can attach in between.
+func (s *shard) removeIdle(t *tail, before time.Time) {
 	s.mu.Lock()
 	idle := s.tails[t.hub] == t && t.idleSince(before)
 	if idle {
@@ -244,20 +237,20 @@ func (s *shard) endIdle(t *tail, before time.Time) {
 	}
 	s.mu.Unlock()
 	if idle {
-		s.drop(t, ErrClosed)
+		s.stop(t, ErrClosed)
 	}
 }
 
-// drop ends a tail that is in the map no more.
-func (s *shard) drop(t *tail, err error) {
+// stop ends a tail that was removed from the map.
+func (s *shard) stop(t *tail, err error) {
 	t.fail(err)
 	s.logs.rings.tails.Add(-1)
 	s.logs.metrics.tails.Dec()
 }
 
-// writing says that an append to the hub's log is under way. The function that it answers says how
-// it ended: with the last sequence that is stored for certain, or 0.
-func (s *shard) writing(hub domain.HubID) func(last uint64) {
+// beginAppend counts an append under way in the hub's tail. The caller must call the returned
+// function at its end, with the last sequence stored, or 0 if it failed.
+func (s *shard) beginAppend(hub domain.HubID) func(last uint64) {
 	before := s.tail(hub)
 	if before != nil {
 		before.appendBegun()
@@ -281,7 +274,7 @@ func (s *shard) close() {
 	s.tails = nil
 	s.mu.Unlock()
 	for _, t := range all {
-		s.drop(t, ErrClosed)
+		s.stop(t, ErrClosed)
 	}
 	s.lanes.close()
 }

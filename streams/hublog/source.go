@@ -12,24 +12,24 @@ import (
 	"hubcloud/streams"
 )
 
-// Source reads hub logs through the broker's account of a tap, each message once: there is no tail,
-// no ring and no cache. It is for those who read all logs from outside the service. A read waits
-// for a batch that is being stored, so nothing is read that a crash could take back.
+// Source reads hub logs from outside the service, through a tap's account of the broker. It reads
+// each message from the stream, without tail, ring and cache. A read waits for a batch that is
+// being stored, so it never returns what a crash could take back.
 //
-// It is safe for concurrent use; up to 16 reads are under way at once.
+// All methods may be called at the same time; up to 16 reads are under way at once.
 type Source struct {
 	lanes  lanes
 	shards int
 }
 
-// NewSource makes a Source over a tap's connection to an installation with that many shards.
+// NewSource returns a Source over a tap's connection to an installation with that many shards.
 func NewSource(nc *nats.Conn, shards int) *Source {
 	s := &Source{shards: shards}
 	s.lanes.init(nc)
 	return s
 }
 
-// Close takes the subscriptions back. Nothing may be read any more.
+// Close unsubscribes. The Source must not be used afterwards.
 func (s *Source) Close() { s.lanes.close() }
 
 // Message is one message of a hub's stream: an event, or a record of a command.
@@ -37,30 +37,29 @@ type Message struct {
 	Seq uint64
 	// Stored is when it was stored.
 	Stored time.Time
-	// Event is nil for a record of a command, whose text is Command.
+	// Event is nil for the record of a command, which is then Command.
 	Event   *Event
 	Command []byte
 }
 
-// Event is an event as a Source reads it.
+// Event is an event of a hub's log.
 type Event struct {
 	// EpochID is the id of the log's epoch.
 	EpochID domain.EpochID
-	// OrgID is the organization that has the hub; empty for events that were stored before that was
-	// kept with them.
+	// OrgID is the organization that had the hub. Empty for events that were
+	// stored before the organization was recorded.
 	OrgID string
-	// Type is the event's type, Cursor its cursor, Envelope the contract's envelope as one JSON
-	// line.
+	// Type is the event's type, Cursor its cursor, Envelope the API's envelope as one JSON line.
 	Type, Cursor string
 	Envelope     []byte
 }
 
-// MaxRead is the most messages that one read gives.
+// MaxRead is the most messages that one read returns.
 const MaxRead = maxGet
 
-// Read gives up to n messages, at most MaxRead and about a megabyte, from the sequence from on.
-// What has expired is left out without a word, and no message is no proof that there is none:
-// Bounds tells.
+// Read returns up to n messages from the sequence from on: at most MaxRead, and about a megabyte.
+// Expired messages are left out. An empty answer does not prove that there is no message: see
+// State.
 func (s *Source) Read(
 	ctx context.Context, hub domain.HubID, from uint64, n int,
 ) ([]Message, error) {
@@ -68,7 +67,7 @@ func (s *Source) Read(
 	return s.get(ctx, hub, rangeRequest(from, n, maxGetBytes), n)
 }
 
-// ReadSince is Read from the first message on that was stored at since or later.
+// ReadSince is Read from the first message stored at since or later.
 func (s *Source) ReadSince(
 	ctx context.Context, hub domain.HubID, since time.Time, n int,
 ) ([]Message, error) {
@@ -93,7 +92,7 @@ func (s *Source) get(
 	}
 	messages := make([]Message, 0, len(found))
 	for _, m := range found {
-		message, err := m.whole()
+		message, err := m.message()
 		if err != nil {
 			return nil, fmt.Errorf("read the log of %s: %w", hub, err)
 		}
@@ -102,8 +101,8 @@ func (s *Source) get(
 	return messages, nil
 }
 
-// whole gives what a stored message is to those outside.
-func (m stored) whole() (Message, error) {
+// message returns a stored message in its exported form.
+func (m stored) message() (Message, error) {
 	message := Message{Seq: m.seq, Stored: m.at}
 	if !m.event {
 		message.Command = m.data
@@ -124,15 +123,16 @@ func (m stored) whole() (Message, error) {
 	return message, nil
 }
 
-// Fed reads a message of the feed. It is certain when it cannot be taken back any more: the broker
-// announces what came in a batch before the batch is on disk, and everything else after it is.
-func Fed(msg *nats.Msg) (hub domain.HubID, m Message, certain bool, err error) {
+// ParseFeed reads a message of the feed. durable reports whether the message is known to be on
+// disk: the broker publishes the messages of a batch before it has stored the batch, all others
+// afterwards.
+func ParseFeed(msg *nats.Msg) (hub domain.HubID, m Message, durable bool, err error) {
 	hub = hubOfFeed(msg.Subject)
 	stored, err := parseStored(msg)
 	if err != nil {
 		return hub, m, false, fmt.Errorf("feed of %s: %w", hub, err)
 	}
-	m, err = stored.whole()
+	m, err = stored.message()
 	return hub, m, stored.batchSeq == 0, err
 }
 

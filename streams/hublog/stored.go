@@ -11,7 +11,7 @@ import (
 	"hubcloud/domain"
 )
 
-// Headers of the broker on what it has stored.
+// Headers that the broker adds to stored messages.
 const (
 	headerSequence      = "Nats-Sequence"
 	headerSubject       = "Nats-Subject"
@@ -20,24 +20,24 @@ const (
 	headerBatchCommit   = "Nats-Batch-Commit"
 )
 
-// stored is one message of a hub's stream, from the feed or from a direct get.
+// stored is a message of a hub's stream, from the feed or from a direct get.
 type stored struct {
 	seq  uint64
 	data []byte
-	// event is whether it is an event, and not a record of a command.
+	// event is whether it is an event; otherwise it is the record of a command.
 	event bool
 	// at is when it was stored.
 	at time.Time
 	// epoch and org are those of an event; org may be empty.
 	epoch domain.EpochID
 	org   string
-	// batchSeq is its place in the atomic batch that it came with, from 1, and 0 when it came
-	// alone; batchCommit marks the last of a batch.
+	// batchSeq is its number within its atomic batch, from 1; 0 outside of a batch. batchCommit is
+	// whether it is the last of its batch.
 	batchSeq    uint64
 	batchCommit bool
 }
 
-// parseStored reads what the broker says of a message beside its payload.
+// parseStored reads a message and its headers.
 func parseStored(msg *nats.Msg) (m stored, err error) {
 	m.data = msg.Data
 	if m.seq, err = strconv.ParseUint(field(msg, headerSequence), 10, 64); err != nil {
@@ -45,7 +45,9 @@ func parseStored(msg *nats.Msg) (m stored, err error) {
 	}
 	if text := field(msg, headerBatchSequence); text != "" {
 		if m.batchSeq, err = strconv.ParseUint(text, 10, 64); err != nil || m.batchSeq > m.seq {
-			return m, fmt.Errorf("sequence %d: place in its batch: %q", m.seq, text)
+			return m, fmt.Errorf(
+				"sequence %d: batch sequence %q: must be a number up to the sequence", m.seq, text,
+			)
 		}
 		m.batchCommit = field(msg, headerBatchCommit) != ""
 	}
@@ -67,14 +69,14 @@ func (m stored) encode() (domain.EncodedEvent, error) {
 	return encode(m.epoch, m.seq, m.at, m.data)
 }
 
-// isEvent tells log.<hub>.event.… from the rest.
+// isEvent reports whether a subject is log.<hub>.event.….
 func isEvent(subject string) bool {
 	_, rest, _ := strings.Cut(subject, ".")
 	_, kind, _ := strings.Cut(rest, ".")
 	return strings.HasPrefix(kind, "event.")
 }
 
-// field gives a header of exactly that spelling.
+// field returns the first value of a header; the name must match exactly.
 func field(msg *nats.Msg, name string) string {
 	if values := msg.Header[name]; len(values) > 0 {
 		return values[0]

@@ -54,7 +54,7 @@ func newRig(t testing.TB, retention time.Duration) *rig {
 		r.conns,
 		hublog.Config{
 			Retention: retention,
-			Log:       slog.New(slog.DiscardHandler),
+			Logger:    slog.New(slog.DiscardHandler),
 			Epoch:     r.epoch,
 		},
 	)

@@ -78,7 +78,7 @@ func (f feeds) dropped() (all int) {
 
 // handle records a message of the feed.
 func (t *Tap) handle(msg *nats.Msg) {
-	id, m, durable, err := hublog.Fed(msg)
+	id, m, durable, err := hublog.ParseFeed(msg)
 	if err != nil {
 		t.cfg.Logger.Warn("unreadable message in the feed", "error", err)
 		return

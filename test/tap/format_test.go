@@ -51,7 +51,7 @@ func everyKind(t *testing.T) []tap.Record {
 	epoch := domain.NewEpochID(0xa)
 	logs, err := hublog.New(conns, hublog.Config{
 		Retention: time.Hour,
-		Log:       slog.New(slog.DiscardHandler),
+		Logger:    slog.New(slog.DiscardHandler),
 		Epoch: func(domain.HubID) (domain.Epoch, bool) {
 			return domain.Epoch{ID: epoch}, true
 		},

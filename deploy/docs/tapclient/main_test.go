@@ -32,7 +32,7 @@ func TestFollow(t *testing.T) {
 	const hub, before, after = domain.HubID("hub-aaaa-aaaa-0001"), 1200, 300
 	broker := streamstest.New(t)
 	logs, err := hublog.New(broker.Connect(t), hublog.Config{
-		Retention: time.Hour, Log: slog.New(slog.DiscardHandler),
+		Retention: time.Hour, Logger: slog.New(slog.DiscardHandler),
 		Epoch: func(domain.HubID) (domain.Epoch, bool) { return domain.Epoch{}, false },
 	})
 	if err != nil {

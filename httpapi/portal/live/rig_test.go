@@ -68,7 +68,7 @@ func newRig(t testing.TB, cfg live.Config) *rig {
 		hublog.Config{
 			Retention: time.Hour,
 			Epoch:     r.epoch,
-			Log:       slog.New(slog.DiscardHandler),
+			Logger:    slog.New(slog.DiscardHandler),
 		},
 	)
 	if err != nil {

@@ -26,7 +26,7 @@ func (h hubLogs) LastSequence(ctx context.Context, hub domain.HubID) (uint64, er
 	logs, err := hublog.New(h.conns, hublog.Config{
 		Retention: hublog.MinRetention,
 		Epoch:     func(domain.HubID) (domain.Epoch, bool) { return domain.Epoch{}, false },
-		Log:       slog.New(slog.DiscardHandler),
+		Logger:    slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return 0, err

@@ -30,7 +30,7 @@ func (s *Server) startHubLink(ctx context.Context) (err error) {
 	s.logs, err = hublog.New(s.conns, hublog.Config{
 		SyncFolders: syncFolders, Retention: s.cfg.EventRetention, Replicas: s.cfg.LogReplicas,
 		Reads: s.reads, Epoch: s.epoch, Refresh: s.access.Refresh, Lost: s.reach.Lost,
-		CacheBytes: s.cfg.HistoryCache << 20, RingBytes: s.cfg.LiveCache << 20, Log: s.logger,
+		CacheBytes: s.cfg.HistoryCache << 20, RingBytes: s.cfg.LiveCache << 20, Logger: s.logger,
 		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
 	if err != nil {

@@ -1,0 +1,90 @@
+package hublog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/streams/telemetry"
+)
+
+// MinRetention is the shortest retention that the broker accepts.
+const MinRetention = 100 * time.Millisecond
+
+// Config configures Logs. Retention and Epoch are required.
+type Config struct {
+	// Retention is how long messages are kept and how long a cursor stays valid; at least
+	// MinRetention.
+	Retention time.Duration
+	// Replicas is the number of copies of each stream. Defaults to 1.
+	Replicas int
+	// CacheBytes bounds the cache of history. Defaults to 64 MiB.
+	CacheBytes int64
+	// RingBytes bounds the newest events that all tails hold together. Defaults to 64 MiB.
+	RingBytes int64
+	// RingEvents bounds the newest events that one tail holds. Defaults to 2,000.
+	RingEvents int
+	// TailIdle is how long a tail is kept after its last reader. Defaults to 30 seconds.
+	TailIdle time.Duration
+	// Reads are the connections for reads of history: a read that waits for a batch to be synced
+	// must not delay appends. Defaults to the connections passed to New.
+	Reads *streams.Conns
+	// SyncFolders is called after a stream was created in an account, before Ensure returns. It
+	// syncs the folders that contain the stream's folder, so that a power cut cannot remove the
+	// stream. Nil when the broker is another process.
+	SyncFolders func(streams.Account) error
+	// Epoch returns the epoch of a hub's log from memory; false means that no organization has the
+	// hub.
+	Epoch func(domain.HubID) (domain.Epoch, bool)
+	// Refresh brings what Epoch returns up to date with the directory. It is called before a cursor
+	// is rejected for its epoch. Nil means that Epoch is always up to date.
+	Refresh func(ctx context.Context) error
+	// Lost reports whether a connection is cut off from the broker for long. Its readers then end
+	// with ErrLost, so that clients reconnect to another server. Nil means never.
+	Lost func(*nats.Conn) bool
+	// Now is the clock, which must agree with the broker's. Defaults to time.Now.
+	Now func() time.Time
+	// Logger defaults to slog.Default.
+	Logger *slog.Logger
+	// Metrics registers the metrics. Nil registers none.
+	Metrics prometheus.Registerer
+	// Tracer starts a span for each append. The zero value starts none.
+	Tracer telemetry.Tracer
+}
+
+// WithDefaults returns a copy with defaults for what is not set.
+func (c Config) WithDefaults() Config {
+	c.Replicas = cmp.Or(c.Replicas, 1)
+	c.CacheBytes = cmp.Or(c.CacheBytes, 64<<20)
+	c.RingBytes = cmp.Or(c.RingBytes, 64<<20)
+	c.RingEvents = cmp.Or(c.RingEvents, 2000)
+	c.TailIdle = cmp.Or(c.TailIdle, 30*time.Second)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+// Validate returns an error that names the first invalid field.
+func (c Config) Validate() error {
+	switch {
+	case c.Retention < MinRetention:
+		return fmt.Errorf(
+			"hub logs: Retention is %v: must be at least %v", c.Retention, MinRetention,
+		)
+	case c.Replicas < 1:
+		return fmt.Errorf("hub logs: Replicas is %d: must be at least 1", c.Replicas)
+	case c.Epoch == nil:
+		return errors.New("hub logs: Epoch is missing")
+	}
+	return nil
+}
