@@ -1,23 +1,22 @@
-// Package codec reads what hubs say, hello and events messages and answers to requests, as bytes
-// from the outside, into values that the bridge can act on. It is pure and keeps nothing.
+// Package codec decodes the messages of hubs: hello, events, and answers to requests. Messages are
+// untrusted bytes. The package is pure and keeps nothing.
 //
-// An events message is read in one pass over its bytes, which at the same time checks that it is
-// JSON, finds the number of each event and the extent of each of its members. Nothing is decoded
-// into intermediate trees and no number of a hub's data goes through a float: what a hub put into
-// `data` is stored as it stands, less the white space between its tokens.
+// An events message is decoded in one pass over its bytes, which validates the JSON and finds the
+// extents of each event and its members. The pass builds no trees and converts no number of a hub's
+// data to a float: data is stored as the hub wrote it, without the white space between its tokens.
 //
-// Answers are read as strictly as they are needed: what the hub link asks for must be there with
-// its type, a member that may be null may be absent, and members that nobody knows are passed over.
+// The result of an answer must have the members that the hub protocol requires, each with its type.
+// A nullable member may be absent, and unknown members are skipped.
 //
-// The rules where the hub link leaves a choice:
+// The rules where the hub protocol leaves a choice:
 //
-//   - Member names are compared exactly (`Seq` is not `seq`), after escapes. Of members with the
-//     same name the last one counts. Members with other names are passed over.
-//   - Numbers of events are written as plain integers: 1.0 and 1e3 are not readable.
-//   - An element that is not an object has the number that its place gives it, if any other event
-//     of the message tells its own.
-//   - `device_id` and `clock_trusted` that are absent are null.
+//   - Member names are compared exactly, after unescaping: Seq is not seq. Of several members with
+//     the same name the last one counts. Members with other names are skipped.
+//   - Numbers of events are plain integers: 1.0 and 1e3 are invalid.
+//   - An element of events that is not an object has the number of its position, if another event
+//     of the message has a number.
+//   - An absent device_id or clock_trusted is null.
 //   - An event that is not UTF-8 is malformed. A type is any text that is not empty.
-//   - A time in a leap second (23:59:60 UTC) is the last microsecond before it. Digits beyond
+//   - A time in a leap second (23:59:60 UTC) is the last microsecond before it. Digits after the
 //     microseconds are cut off.
 package codec

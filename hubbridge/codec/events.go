@@ -8,35 +8,35 @@ import (
 	"hubcloud/hubbridge/protocol"
 )
 
-// ErrUnreadable says that an events message is to be dropped whole: it is too big, no JSON, has no
-// log, or no readable consecutive numbers.
+// ErrUnreadable is the error of an events message that must be dropped whole: it is too big, not
+// JSON, or has no log or no readable, consecutive numbers.
 var ErrUnreadable = errors.New("unreadable events message")
 
-// Batch is an events message that could be read.
+// Batch is a decoded events message.
 type Batch struct {
-	// Log is the identity of the hub's log.
+	// Log is the identity of the hub's event log.
 	Log string
-	// First is the number of the first event; the others follow by one.
+	// First is the number of the first event. Each event has the next number.
 	First uint64
-	// Events has 1 to protocol.MaxMessageEvents events.
+	// Events are 1 to protocol.MaxMessageEvents events.
 	Events []Event
 }
 
-// Last is the number of the last event.
+// Last returns the number of the last event.
 func (b *Batch) Last() uint64 { return b.First + uint64(len(b.Events)) - 1 }
 
 // Event is one event of a message.
 type Event struct {
-	// Payload is the event as it is stored: domain.HubEvent on one line, without the new line. Nil
-	// when the event is malformed.
+	// Payload is the stored form of the event: domain.HubEvent in one line, without a line feed. It
+	// is nil for a malformed event.
 	Payload []byte
-	// Flaw says what is wrong with a malformed event; empty otherwise.
+	// Flaw is the reason why the event is malformed; "" otherwise.
 	Flaw Flaw
-	// Forgotten is the device that the hub has forgotten, if that is what the event says.
+	// Forgotten is the device of a device.forgotten event; nil for other events.
 	Forgotten *int64
 }
 
-// Flaw is why an event is not stored.
+// Flaw is the reason why an event is malformed and not stored.
 type Flaw string
 
 // The flaws.
@@ -52,36 +52,29 @@ const (
 	FlawData         Flaw = "data"
 )
 
-// Flaws gives every flaw.
+// Flaws returns every flaw.
 func Flaws() []Flaw {
 	return []Flaw{
-		FlawNoObject,
-		FlawSize,
-		FlawEncoding,
-		FlawType,
-		FlawReserved,
-		FlawTime,
-		FlawDevice,
-		FlawClockTrusted,
-		FlawData,
+		FlawNoObject, FlawSize, FlawEncoding, FlawType, FlawReserved, FlawTime, FlawDevice,
+		FlawClockTrusted, FlawData,
 	}
 }
 
-// parts is where an event of a message stands, and where its members' values do.
+// parts are the extents of an event in its message, and of its members' values.
 type parts struct {
 	whole                                 span
 	seq, typ, device, time, trusted, data span
 }
 
-// Reader reads events messages; it keeps its working memory from one to the next. Not for
-// concurrent use. The zero value is ready.
+// Reader decodes events messages. It reuses its memory between messages, so it is not safe for
+// concurrent use. The zero Reader is ready to use.
 type Reader struct {
 	scan  scanner
 	parts []parts
 }
 
-// Events reads an events message of a hub. The error is ErrUnreadable; then Batch.Log is the
-// message's log if at least that could be read. The batch does not refer to message.
+// Events decodes an events message of a hub. The batch does not refer to message. The error is
+// ErrUnreadable; Batch.Log is then the message's log if it could be read, and "" otherwise.
 func (r *Reader) Events(hub domain.HubID, message []byte) (Batch, error) {
 	if len(message) > protocol.MaxMessageBytes {
 		return Batch{}, ErrUnreadable
@@ -100,12 +93,12 @@ func (r *Reader) Events(hub domain.HubID, message []byte) (Batch, error) {
 	}
 	batch.First = first
 	batch.Events = make([]Event, len(r.parts))
-	// What is stored is about as long as what came: the number goes, the hub's id comes. One
-	// allocation holds them all.
+	// One allocation holds all payloads: a stored event is about as long as the hub's. It loses its
+	// number and gains the hub's ID.
 	arena := make([]byte, 0, len(message)+len(r.parts)*(len(hub)+32))
 	for i := range r.parts {
 		from, e := len(arena), &batch.Events[i]
-		if arena = e.appendTo(arena, hub, message, &r.parts[i]); e.Flaw != "" {
+		if arena = e.appendStored(arena, hub, message, &r.parts[i]); e.Flaw != "" {
 			arena = arena[:from]
 			continue
 		}
@@ -114,8 +107,8 @@ func (r *Reader) Events(hub domain.HubID, message []byte) (Batch, error) {
 	return batch, nil
 }
 
-// locate finds the parts of the message and checks that the whole of it is JSON, with 1 to
-// protocol.MaxMessageEvents events.
+// locate finds the parts of each event in r.parts, and the log. ok reports whether message is JSON
+// with 1 to protocol.MaxMessageEvents events.
 func (r *Reader) locate(message []byte) (log span, ok bool) {
 	s := &r.scan
 	s.text, s.pos = message, 0
@@ -142,7 +135,7 @@ func (r *Reader) locate(message []byte) (log span, ok bool) {
 		len(r.parts) <= protocol.MaxMessageEvents
 }
 
-// event finds the parts of the element at which the scanner stands.
+// event steps over one element of events and appends its parts.
 func (r *Reader) event() (ok bool) {
 	s := &r.scan
 	p := parts{}
@@ -170,19 +163,21 @@ func (r *Reader) event() (ok bool) {
 		})
 	}
 	p.whole = span{from, s.pos}
-	// One beyond the limit is kept, so that the excess shows; the rest is only checked.
+	// Elements beyond the limit are only validated. The first of them is kept, so that locate sees
+	// that there are too many.
 	if len(r.parts) <= protocol.MaxMessageEvents {
 		r.parts = append(r.parts, p)
 	}
 	return ok
 }
 
-// first gives the number of the first event, if the numbers are readable and consecutive.
+// first returns the number of the first event; ok reports whether the numbers of all events are
+// readable and consecutive.
 func (r *Reader) first(message []byte) (first uint64, ok bool) {
 	for i := range r.parts {
 		p := &r.parts[i]
 		if message[p.whole.from] != '{' {
-			continue // it has the number that its place gives it
+			continue // it has the number of its position
 		}
 		n, readable := number(p.seq.of(message))
 		if !readable || n < uint64(i)+1 || ok && n != first+uint64(i) {
@@ -193,13 +188,13 @@ func (r *Reader) first(message []byte) (first uint64, ok bool) {
 	return first, ok && first+uint64(len(r.parts))-1 <= protocol.MaxNumber
 }
 
-// number reads a number of the hub link: a plain integer from 0 to protocol.MaxNumber.
+// number returns a number of the hub protocol: a plain integer from 0 to protocol.MaxNumber.
 func number(text []byte) (uint64, bool) {
 	n, ok := integer(text)
 	return uint64(n), ok && n >= 0 && n <= protocol.MaxNumber && text[0] != '-'
 }
 
-// ValidLog says whether text is a log's identity: [A-Za-z0-9_-]{1,64}.
+// ValidLog reports whether text is an identity of a log: [A-Za-z0-9_-]{1,64}.
 func ValidLog(text []byte) bool {
 	for _, c := range text {
 		switch {
@@ -211,15 +206,15 @@ func ValidLog(text []byte) bool {
 	return len(text) >= 1 && len(text) <= 64
 }
 
-// stringOf gives what the string at s stands for.
-func stringOf(message []byte, s span) ([]byte, bool) {
+// stringOf returns the text of the string at s; ok is false if s is not a string.
+func stringOf(message []byte, s span) (text []byte, ok bool) {
 	if s.absent() || message[s.from] != '"' {
 		return nil, false
 	}
 	return unescape(s.of(message)), true
 }
 
-// flawOf looks at an event as a whole.
+// flawOf returns the flaw of an event as a whole; "" for none.
 func flawOf(message []byte, p *parts) Flaw {
 	whole := p.whole.of(message)
 	switch {

@@ -12,37 +12,38 @@ import (
 	"hubcloud/hubbridge/protocol"
 )
 
-// What is wrong with a hello that is to be passed over.
+// Errors of ParseHello.
 var (
-	// ErrHello says that it is no object, or log, oldest or newest cannot be read or do not fit
-	// together.
+	// ErrHello is the error of a hello that is not an object, or whose log, oldest or newest is
+	// invalid.
 	ErrHello = errors.New("unreadable hello")
-	// ErrProtocol says that it is of another version of the hub link.
+	// ErrProtocol is the error of a hello of another version of the hub protocol.
 	ErrProtocol = errors.New("hello of another protocol version")
 )
 
 const (
-	// maxHelloBytes bounds a hello: many times what its members can take.
+	// maxHelloBytes bounds a hello: many times the size of a usual one.
 	maxHelloBytes = 64 << 10
-	// maxText bounds, in characters, the texts about firmware and network that are kept of a hello.
+	// maxText bounds the texts about firmware and network, in characters.
 	maxText = 200
 )
 
-// Hello is a hello that could be read.
+// Hello is a decoded hello.
 type Hello struct {
+	// Log is the identity of the hub's event log.
 	Log string
 	// Oldest is at least 1, and at most Newest+1.
 	Oldest uint64
 	Newest uint64
-	// Firmware and Network are as the contract writes them, network without reported_at; nil when
-	// the hub did not say, or not in a form that can be shown.
+	// Firmware is the contract's object; nil if the hub reported none that is valid.
 	Firmware json.RawMessage
-	Network  *protocol.Network
+	// Network is nil if the hub reported none that is valid.
+	Network *protocol.Network
 }
 
-// ParseHello reads a hello. Its errors are ErrHello and ErrProtocol. What a hub says about its
-// firmware and network never makes it fail: what cannot be shown is nil. An oldest of 0, from a hub
-// that has no event yet, is 1: there is no event 0.
+// ParseHello decodes a hello. The error is ErrHello or ErrProtocol. Invalid firmware or network is
+// not an error, so that it cannot block the hub. An oldest of 0, from a hub without events, becomes
+// 1: there is no event 0.
 func ParseHello(message []byte) (Hello, error) {
 	var members map[string]json.RawMessage
 	if len(message) > maxHelloBytes || json.Unmarshal(message, &members) != nil {
@@ -68,7 +69,7 @@ func ParseHello(message []byte) (Hello, error) {
 	return h, nil
 }
 
-// firmware gives the firmware as the contract writes it.
+// firmware returns the contract's object of the firmware; nil if it is invalid.
 func firmware(raw json.RawMessage) json.RawMessage {
 	members := object(raw)
 	version := text(members["version"])
@@ -82,8 +83,8 @@ func firmware(raw json.RawMessage) json.RawMessage {
 	return out
 }
 
-// network reads what the hub says of its network. A member that may be null is null when it cannot
-// be read; without a type that the contract knows there is nothing to show.
+// network decodes the network; nil if its type is not one of the contract's. Other invalid members
+// are null.
 func network(raw json.RawMessage) *protocol.Network {
 	members := object(raw)
 	kind := text(members["type"])
@@ -109,8 +110,8 @@ func network(raw json.RawMessage) *protocol.Network {
 	return n
 }
 
-// Network gives a network as the contract writes it; nil for none.
-func Network(n *protocol.Network, reportedAt time.Time) json.RawMessage {
+// MarshalNetwork returns the contract's object of a network; nil for nil.
+func MarshalNetwork(n *protocol.Network, reportedAt time.Time) json.RawMessage {
 	if n == nil {
 		return nil
 	}
@@ -124,6 +125,7 @@ func Network(n *protocol.Network, reportedAt time.Time) json.RawMessage {
 	return out
 }
 
+// object returns the members of an object; nil for another value.
 func object(raw json.RawMessage) (members map[string]json.RawMessage) {
 	if json.Unmarshal(raw, &members) != nil {
 		return nil
@@ -131,7 +133,7 @@ func object(raw json.RawMessage) (members map[string]json.RawMessage) {
 	return members
 }
 
-// text reads a string that can be shown: at most maxText characters, none of them control
+// text returns a string; nil for another value, and for a text that is too long or has control
 // characters.
 func text(raw json.RawMessage) *string {
 	var s *string

@@ -24,7 +24,9 @@ func TestHello(t *testing.T) {
 	}
 	want := `{"type":"ethernet","interface":"eth0","ip_address":"10.0.4.7","ipv6_address":null,"mac_address":"aa:bb","ssid":null,` +
 		`"signal_dbm":-61,"carrier":null,"radio":null,"metered":false,"reported_at":"2026-01-02T03:04:05.000000Z"}`
-	if got := Network(h.Network, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)); string(got) != want {
+	if got := MarshalNetwork(h.Network, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)); string(
+		got,
+	) != want {
 		t.Errorf("network\n%s\nwanted\n%s", got, want)
 	}
 }
@@ -112,7 +114,7 @@ func FuzzHello(f *testing.F) {
 			t.Fatalf("%+v of %q", h, raw)
 		}
 		if h.Firmware != nil && !json.Valid(h.Firmware) ||
-			h.Network != nil && !json.Valid(Network(h.Network, time.Time{})) {
+			h.Network != nil && !json.Valid(MarshalNetwork(h.Network, time.Time{})) {
 			t.Fatalf("%+v of %q", h, raw)
 		}
 	})

@@ -6,27 +6,15 @@ import (
 	"hubcloud/domain"
 )
 
-// appendTime appends an RFC 3339 timestamp in domain.TimeLayout. It takes what section 5.6 of the
-// RFC defines, `t` and `z` in either case; Go's own parser is laxer about some of it and knows no
-// leap seconds. The year must be 0 to 9999 also in UTC.
-func appendTime(out, text []byte) ([]byte, bool) {
-	if len(text) < len("2006-01-02T15:04:05Z") ||
-		text[4] != '-' || text[7] != '-' || text[10]|0x20 != 't' || text[13] != ':' || text[16] != ':' {
+// appendTime appends an RFC 3339 timestamp in domain.TimeLayout; ok is false if text is none. It
+// accepts what section 5.6 of the RFC defines, with t and z in either case. Package time is less
+// strict and knows no leap seconds. The year must be 0 to 9999 also in UTC.
+func appendTime(out, text []byte) (appended []byte, ok bool) {
+	c, ok := parseClock(text)
+	if !ok {
 		return out, false
 	}
-	year, ok1 := decimal(text[0:4])
-	month, ok2 := decimal(text[5:7])
-	day, ok3 := decimal(text[8:10])
-	hour, ok4 := decimal(text[11:13])
-	minute, ok5 := decimal(text[14:16])
-	second, ok6 := decimal(text[17:19])
-	if !(ok1 && ok2 && ok3 && ok4 && ok5 && ok6) || month < 1 || month > 12 || day < 1 || day > daysIn(month, year) ||
-		hour > 23 ||
-		minute > 59 ||
-		second > 60 {
-		return out, false
-	}
-	micros, rest, ok := fraction(text[19:])
+	micros, rest, ok := fraction(text[clockLength:])
 	if !ok {
 		return out, false
 	}
@@ -34,25 +22,53 @@ func appendTime(out, text []byte) ([]byte, bool) {
 	if !ok {
 		return out, false
 	}
-	if second < 60 && offset == 0 {
+	if c.second < 60 && offset == 0 {
 		out = append(out, text[:10]...)
 		out = append(out, 'T')
-		out = append(out, text[11:19]...)
+		out = append(out, text[11:clockLength]...)
 		return append(appendMicros(append(out, '.'), micros), 'Z'), true
 	}
-	leap := second == 60
+	leap := c.second == 60
 	if leap {
-		second, micros = 59, 999_999
+		c.second, micros = 59, 999_999
 	}
-	t := time.Date(year, time.Month(month), day, hour, minute, second, micros*1000, time.UTC).
-		Add(-time.Duration(offset) * time.Minute)
+	t := time.Date(
+		c.year, time.Month(c.month), c.day, c.hour, c.minute, c.second, micros*1000, time.UTC,
+	).Add(-time.Duration(offset) * time.Minute)
 	if t.Year() < 0 || t.Year() > 9999 || leap && (t.Hour() != 23 || t.Minute() != 59) {
 		return out, false
 	}
 	return t.AppendFormat(out, domain.TimeLayout), true
 }
 
-// fraction reads the digits after the point, if there is one, down to microseconds.
+// clock is a date and a time of day.
+type clock struct{ year, month, day, hour, minute, second int }
+
+// clockLength is the length of a timestamp without fraction and offset.
+const clockLength = len("2006-01-02T15:04:05")
+
+// parseClock parses the first clockLength bytes of a timestamp. It accepts a leap second on any
+// minute.
+func parseClock(text []byte) (c clock, ok bool) {
+	if len(text) <= clockLength || text[4] != '-' || text[7] != '-' || text[10]|0x20 != 't' ||
+		text[13] != ':' || text[16] != ':' {
+		return c, false
+	}
+	var ok1, ok2, ok3, ok4, ok5, ok6 bool
+	c.year, ok1 = decimal(text[0:4])
+	c.month, ok2 = decimal(text[5:7])
+	c.day, ok3 = decimal(text[8:10])
+	c.hour, ok4 = decimal(text[11:13])
+	c.minute, ok5 = decimal(text[14:16])
+	c.second, ok6 = decimal(text[17:19])
+	if !(ok1 && ok2 && ok3 && ok4 && ok5 && ok6) {
+		return c, false
+	}
+	return c, c.month >= 1 && c.month <= 12 && c.day >= 1 && c.day <= daysIn(c.month, c.year) &&
+		c.hour <= 23 && c.minute <= 59 && c.second <= 60
+}
+
+// fraction parses the optional fraction of a second and returns the text after it.
 func fraction(text []byte) (micros int, rest []byte, ok bool) {
 	if len(text) == 0 || text[0] != '.' {
 		return 0, text, true
@@ -65,7 +81,7 @@ func fraction(text []byte) (micros int, rest []byte, ok bool) {
 	return micros, text[i:], i > 1
 }
 
-// zone reads the offset from UTC, in minutes.
+// zone parses the offset from UTC.
 func zone(text []byte) (minutes int, ok bool) {
 	if len(text) == 1 && text[0]|0x20 == 'z' {
 		return 0, true
@@ -84,7 +100,7 @@ func zone(text []byte) (minutes int, ok bool) {
 	return minutes, true
 }
 
-// decimal reads digits, and nothing but digits.
+// decimal parses digits only.
 func decimal(text []byte) (n int, ok bool) {
 	for _, c := range text {
 		if c-'0' > 9 {

@@ -135,7 +135,7 @@ func (s *session) passOver(ctx context.Context, h codec.Hello) error {
 // broker's word that the hub is there.
 func (s *session) introduce(ctx context.Context, h codec.Hello) error {
 	s.presence.HubID = s.hub
-	s.presence.Firmware, s.presence.Network = h.Firmware, codec.Network(h.Network, s.now())
+	s.presence.Firmware, s.presence.Network = h.Firmware, codec.MarshalNetwork(h.Network, s.now())
 	s.presenceDirty = s.presenceDirty || s.presenceRevision > 0
 	return s.putPresence(ctx)
 }

@@ -2,44 +2,44 @@ package protocol
 
 import "encoding/json"
 
-// Limits of the link.
+// Limits of the protocol.
 const (
-	// Version is the version that a hello names.
+	// Version is the protocol version in a hello.
 	Version = 1
-	// MaxMessageEvents is the most events that one message may hold.
+	// MaxMessageEvents is the most events of one message.
 	MaxMessageEvents = 500
-	// MaxMessageBytes is the most bytes that an events message may have.
+	// MaxMessageBytes is the most bytes of an events message.
 	MaxMessageBytes = 256 << 10
-	// MaxEventBytes is the most bytes that one event may have, as it stands in its message.
+	// MaxEventBytes is the most bytes of one event in its message.
 	MaxEventBytes = 16 << 10
-	// MaxUnacknowledged is the most events that a hub may have sent without an ack.
+	// MaxUnacknowledged is the most events that a hub may send without an ack.
 	MaxUnacknowledged = 2000
 	// MaxNumber is the highest number (seq, oldest, newest, through): 2^53 - 1.
 	MaxNumber = 1<<53 - 1
 )
 
-// Hello is what a hub says after each connect, every 5 s until an ack arrives, and when it has
+// Hello is sent by a hub after each connect, every 5 s until an ack arrives, and when the hub has
 // dropped unacknowledged events.
 type Hello struct {
 	Protocol int `json:"protocol"`
-	// Log is the identity of the hub's log, [A-Za-z0-9_-]{1,64}; a new one means that the hub was
-	// reset.
+	// Log is the identity of the hub's event log, [A-Za-z0-9_-]{1,64}. A new one means that the hub
+	// was reset.
 	Log string `json:"log"`
 	// Oldest is the lowest number that the hub still holds; Newest+1 when it holds none.
 	Oldest uint64 `json:"oldest"`
-	// Newest is the highest number that the hub ever gave in this log.
+	// Newest is the highest number that the hub has used in this log.
 	Newest       uint64    `json:"newest"`
 	ClockTrusted *bool     `json:"clock_trusted"`
 	Firmware     *Firmware `json:"firmware"`
 	Network      *Network  `json:"network"`
 }
 
-// Firmware is what the hub runs.
+// Firmware describes the software of a hub.
 type Firmware struct {
 	Version string `json:"version"`
 }
 
-// Network is the network that the hub is on, by its own word.
+// Network describes the network of a hub, as the hub reports it.
 type Network struct {
 	Type        string  `json:"type"`
 	Interface   string  `json:"interface"`
@@ -53,19 +53,19 @@ type Network struct {
 	Metered     bool    `json:"metered"`
 }
 
-// Ack says that every event of Log up to Through is stored.
+// Ack is sent by the cloud: every event of Log up to Through is stored.
 type Ack struct {
 	Log     string `json:"log"`
 	Through uint64 `json:"through"`
 }
 
-// Events is a hub's message of 1 to 500 events whose numbers rise by one.
+// Events is sent by a hub: 1 to MaxMessageEvents events whose numbers rise by one.
 type Events struct {
 	Log    string  `json:"log"`
 	Events []Event `json:"events"`
 }
 
-// Event is one event as a hub sends it.
+// Event is one event of a hub.
 type Event struct {
 	Seq          uint64          `json:"seq"`
 	Type         string          `json:"type"`
@@ -75,24 +75,24 @@ type Event struct {
 	Data         json.RawMessage `json:"data"`
 }
 
-// Request is what the cloud asks of a hub. Token is one or more topic levels that the hub copies
-// into the response's topic.
+// Request is sent by the cloud to call a method of a hub.
 type Request struct {
-	ID        string          `json:"id"`
+	ID string `json:"id"`
+	// Token is one or more topic levels that the hub copies into the response's topic.
 	Token     string          `json:"token"`
 	Method    string          `json:"method"`
 	Params    json.RawMessage `json:"params"`
 	TimeoutMS int64           `json:"timeout_ms"`
 }
 
-// Response is a hub's answer: exactly one of Result and Error.
+// Response is a hub's answer to a request, with exactly one of Result and Error.
 type Response struct {
 	ID     string          `json:"id"`
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  *Error          `json:"error,omitempty"`
 }
 
-// Error is a hub's refusal.
+// Error is the error of a response.
 type Error struct {
 	Type    string `json:"type"`
 	Message string `json:"message"`
@@ -110,7 +110,7 @@ const (
 	MethodRemovalClose    = "removal.close"
 )
 
-// Methods gives every method.
+// Methods returns every method.
 func Methods() []string {
 	return []string{
 		MethodDevicesList, MethodDevicesGet, MethodDevicesForget, MethodChannelsCommand,
@@ -125,7 +125,7 @@ type CertificateRequest struct {
 	CSR    string `json:"csr"`
 }
 
-// Certificate is its answer.
+// Certificate is the answer to a CertificateRequest.
 type Certificate struct {
 	HubID       string `json:"hub_id"`
 	Certificate string `json:"certificate"`

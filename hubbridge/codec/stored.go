@@ -8,9 +8,10 @@ import (
 	"hubcloud/domain"
 )
 
-// appendTo appends an event as it is stored, the members of domain.HubEvent in their order, and
-// notes what else is to be known of it. On a flaw what was appended means nothing.
-func (e *Event) appendTo(out []byte, hub domain.HubID, message []byte, p *parts) []byte {
+// appendStored appends an event in its stored form, the members of domain.HubEvent in their order,
+// and sets e.Forgotten. For a malformed event it sets e.Flaw; the bytes appended so far are then to
+// be dropped.
+func (e *Event) appendStored(out []byte, hub domain.HubID, message []byte, p *parts) []byte {
 	if e.Flaw = flawOf(message, p); e.Flaw != "" {
 		return out
 	}
@@ -40,7 +41,7 @@ func (e *Event) appendTo(out []byte, hub domain.HubID, message []byte, p *parts)
 		}
 		out = strconv.AppendInt(out, n, 10)
 		if string(typ) == domain.EventDeviceForgotten {
-			forgotten := n // of its own, so that other events have nothing on the heap
+			forgotten := n // a copy, so that n stays off the heap for other events
 			e.Forgotten = &forgotten
 		}
 	}
@@ -76,7 +77,7 @@ func (e *Event) appendTo(out []byte, hub domain.HubID, message []byte, p *parts)
 	return append(appendCompact(out, data), '}')
 }
 
-// appendString appends text, which is UTF-8, as a JSON string.
+// appendString appends text, which must be UTF-8, as a JSON string.
 func appendString(out, text []byte) []byte {
 	const digits = "0123456789abcdef"
 	out = append(out, '"')
@@ -93,31 +94,31 @@ func appendString(out, text []byte) []byte {
 	return append(out, '"')
 }
 
-// appendCompact appends checked JSON without the white space between its tokens; everything else
-// stays as it is written.
+// appendCompact appends valid JSON without the white space between its tokens. Numbers and strings
+// keep their spelling.
 func appendCompact(out, text []byte) []byte {
-	inside := false // a string
-	kept := 0       // what stands before it has been dealt with
+	inString := false
+	copied := 0 // text before this index is in out, but for the white space
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
-		case inside:
+		case inString:
 			if c == '\\' {
 				i++
 			} else if c == '"' {
-				inside = false
+				inString = false
 			}
 		case c == '"':
-			inside = true
+			inString = true
 		case c == ' ', c == '\n', c == '\t', c == '\r':
-			out = append(out, text[kept:i]...)
-			kept = i + 1
+			out = append(out, text[copied:i]...)
+			copied = i + 1
 		}
 	}
-	return append(out, text[kept:]...)
+	return append(out, text[copied:]...)
 }
 
-// AppendLinkEvent appends an event of the cloud about a hub's link as it is stored: typ and data, a
-// JSON object, are the cloud's own and need no escapes.
+// AppendLinkEvent appends the stored form of an event that the cloud writes about a hub's
+// connection. typ must need no escapes, and data must be a JSON object.
 func AppendLinkEvent(out []byte, typ string, hub domain.HubID, at time.Time, data []byte) []byte {
 	out = append(append(out, `{"type":"`...), typ...)
 	out = append(append(out, `","hub_id":"`...), hub...)
