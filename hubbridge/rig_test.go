@@ -94,7 +94,7 @@ func start(t testing.TB) *installation {
 	i.parts.t, i.bridges.t = t, t
 	var err error
 	if i.authority, err = identity.OpenAuthority(identity.AuthorityConfig{
-		Dir: i.dir + "/ca", Log: quiet(),
+		Dir: i.dir + "/ca", Logger: quiet(),
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func (i *installation) up() {
 			Conns:       i.conns,
 			Credentials: i.broker.Credentials(),
 			Directory:   i.directory,
-			Log:         quiet(),
+			Logger:      quiet(),
 		},
 	)
 	must(err)

@@ -35,7 +35,7 @@ func (i *installation) wholeHub(
 	i.t.Helper()
 	enrolment, err := identity.NewEnrolment(identity.EnrolmentConfig{
 		Authority: i.authority, Directory: i.directory,
-		Broker: func() string { return "mqtts://" + i.mqttAddr }, Log: quiet(),
+		Broker: func() string { return "mqtts://" + i.mqttAddr }, Logger: quiet(),
 	})
 	if err != nil {
 		i.t.Fatal(err)

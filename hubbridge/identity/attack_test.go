@@ -55,7 +55,9 @@ func TestImpostorsAreRefused(t *testing.T) {
 	old.MinVersion, old.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
 	mustBeRefused(t, "TLS 1.1", h.options().SetTLSConfig(old))
 
-	foreign, err := identity.OpenAuthority(identity.AuthorityConfig{Dir: t.TempDir(), Log: quiet()})
+	foreign, err := identity.OpenAuthority(
+		identity.AuthorityConfig{Dir: t.TempDir(), Logger: quiet()},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +198,7 @@ func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
 	}
 	<-heard // that message itself
 	// The will is due when the connection is cut.
-	if _, err := identity.Kick(t.Context(), i.conns, attacker.id); err != nil {
+	if _, err := identity.Disconnect(t.Context(), i.conns, attacker.id); err != nil {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(patient); i.listed(t, attacker.id) > 0; time.Sleep(10 * time.Millisecond) {

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -30,51 +31,51 @@ const (
 	authorityKeyFile         = "ca-key.pem"
 	authorityCertificateFile = "ca.pem"
 
-	// authorityLife is long because every hub holds the authority's certificate, and there is no
-	// way to tell them of another.
+	// authorityLife is long because hubs get another authority's certificate only when they enrol
+	// again.
 	authorityLife = 30 * 365 * 24 * time.Hour
-	// authorityWarning is how early the log says that an authority ends: hub certificates cannot
-	// outlive it.
+	// authorityWarning is the remaining life of an authority at which a warning is logged. Hub
+	// certificates cannot outlive their authority.
 	authorityWarning = 2 * certificateLife
-	// certificateLife is how long certificates of hubs and of the broker last.
+	// certificateLife is the life of the certificates of hubs and of the broker.
 	certificateLife = 365 * 24 * time.Hour
-	// clockSkew is how far a clock may be behind the service's and still take a certificate that
-	// was issued just now.
+	// clockSkew is how far a peer's clock may be behind without rejecting a new certificate.
 	clockSkew = 10 * time.Minute
 )
 
-// AuthorityConfig says where the certificate authority is, and for whom it vouches.
+// AuthorityConfig configures an Authority.
 type AuthorityConfig struct {
-	// Dir holds the authority that the service makes for itself on first start: ca.pem and
-	// ca-key.pem. Made if absent.
+	// Dir is the directory of the service's own authority: ca.pem and ca-key.pem. They are created
+	// if they do not exist.
 	Dir string
-	// CertificateFile and KeyFile name an authority of the operator's instead: PEM; the certificate
-	// first, any that vouch for it after it; the key without a password. Both or neither.
+	// CertificateFile and KeyFile are the paths (PEM) of an external authority. The first
+	// certificate is the authority's, followed by those of the authorities above it. The key must
+	// not be encrypted. Both or neither must be set.
 	CertificateFile, KeyFile string
-	// AlsoFile names further authorities' certificates, PEM, while one authority takes the place of
-	// another: hubs are told to trust them too, and a certificate that one of them issued counts as
-	// long as it is the hub's current one. None when empty.
+	// AlsoFile is the path (PEM) of the certificates of further authorities, used while one
+	// authority replaces another. Hubs are told to trust them too, and certificates issued by them
+	// are accepted while they are current. Optional.
 	AlsoFile string
-	// Hosts are the names and addresses under which hubs reach the broker, beside localhost,
-	// 127.0.0.1 and ::1.
+	// Hosts are the names and addresses of the broker for hubs, in addition to localhost, 127.0.0.1
+	// and ::1.
 	Hosts []string
-	// Now is the clock; nil is time.Now.
+	// Now is the clock. Defaults to time.Now.
 	Now func() time.Time
-	// Log is where it says that the authority's end is near; nil is the default logger.
-	Log *slog.Logger
-	// Metrics gets when certificates end; nil registers none.
+	// Logger receives a warning when the authority expires soon. Defaults to slog.Default().
+	Logger *slog.Logger
+	// Metrics registers the expiry times of certificates. Without it none are registered.
 	Metrics prometheus.Registerer
 }
 
-// Authority is the installation's certificate authority: it signs the broker's certificate and the
-// hubs'. It is safe for concurrent use.
+// Authority is the installation's certificate authority. It issues the certificates of the broker
+// and of hubs. It is safe for concurrent use.
 type Authority struct {
 	cfg AuthorityConfig
-	// chain is the authority's certificate and those that vouch for it; the last may be
+	// chain is the authority's certificate and those of the authorities above it. The last may be
 	// self-signed.
 	chain []*x509.Certificate
 	key   crypto.Signer
-	// also are the authorities that were, or will be.
+	// also are the further authorities of AlsoFile.
 	also []*x509.Certificate
 	pool *x509.CertPool
 
@@ -82,20 +83,18 @@ type Authority struct {
 	server   serverCertificate
 }
 
-// OpenAuthority opens the authority, and makes one if there is none and none is given. An authority
-// of which only the certificate is left is an error: a new one would lock out every hub.
+// OpenAuthority opens the configured authority, or creates the service's own. It returns an error
+// if only the authority's certificate exists: a new authority would lock out all hubs.
 func OpenAuthority(cfg AuthorityConfig) (*Authority, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.Default()
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	a := &Authority{cfg: cfg}
 	var err error
 	switch {
 	case (cfg.CertificateFile == "") != (cfg.KeyFile == ""):
-		err = errors.New("give both the authority's certificate and its key, or neither")
+		err = errors.New("authority: certificate and key must be given together")
 	case cfg.CertificateFile != "":
 		err = a.load(cfg.CertificateFile, cfg.KeyFile)
 	default:
@@ -121,9 +120,9 @@ func OpenAuthority(cfg AuthorityConfig) (*Authority, error) {
 	return a, nil
 }
 
-// openOwn opens the service's own authority. The key is written before the certificate, so that a
-// certificate without a key is no crash's doing: a key without a certificate is, and the
-// certificate is made anew before anyone has seen the first.
+// openOwn opens or creates the service's own authority. It writes the key before the certificate: a
+// crash in between leaves a key without a certificate, which is then created again, since no hub
+// has seen the first. A certificate without a key is never caused by a crash.
 func (a *Authority) openOwn() error {
 	certificate, key := filepath.Join(a.cfg.Dir, authorityCertificateFile), filepath.Join(a.cfg.Dir, authorityKeyFile)
 	if _, err := os.Stat(certificate); !errors.Is(err, fs.ErrNotExist) {
@@ -158,8 +157,7 @@ func newAuthorityCertificate(key crypto.Signer, now time.Time) (*x509.Certificat
 	serial := newSerial()
 	template := &x509.Certificate{
 		SerialNumber: serial,
-		// Installations must not be taken for one another by clients that look authorities up by
-		// name.
+		// The name is unique, since some clients look up authorities by name.
 		Subject: pkix.Name{
 			CommonName: "hubcloud authority " + hex.EncodeToString(serial.Bytes()[:4]),
 		},
@@ -194,7 +192,7 @@ func (a *Authority) load(certificateFile, keyFile string) error {
 	return nil
 }
 
-// loadAlso reads the other authorities. One that has ended vouches for nothing any more.
+// loadAlso reads the further authorities. Expired ones are an error.
 func (a *Authority) loadAlso(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -207,10 +205,10 @@ func (a *Authority) loadAlso(file string) error {
 	for _, other := range others {
 		switch {
 		case !isAuthority(other):
-			return fmt.Errorf("%s: %s is no certificate of an authority", file, other.Subject)
+			return fmt.Errorf("%s: %s is not the certificate of an authority", file, other.Subject)
 		case a.cfg.Now().After(other.NotAfter):
 			return fmt.Errorf(
-				"%s: %s ended on %s: leave it out", file, other.Subject,
+				"%s: %s expired on %s: remove it", file, other.Subject,
 				other.NotAfter.Format(time.DateOnly),
 			)
 		case !slices.ContainsFunc(a.chain, other.Equal):
@@ -225,23 +223,30 @@ func isAuthority(c *x509.Certificate) bool {
 		(c.KeyUsage == 0 || c.KeyUsage&x509.KeyUsageCertSign != 0)
 }
 
-// check says why a pair of certificate and key is no authority, and warns when its end is near.
+// check returns an error if certificate and key are not a valid authority. It logs a warning if the
+// authority expires soon.
 func (a *Authority) check() error {
 	certificate, now := a.chain[0], a.cfg.Now()
 	public, ok := a.key.Public().(interface{ Equal(crypto.PublicKey) bool })
 	switch {
 	case !ok || !public.Equal(certificate.PublicKey):
-		return errors.New("the key is not that of the certificate")
+		return errors.New("authority: the key does not belong to the certificate")
 	case !certificate.BasicConstraintsValid || !certificate.IsCA:
-		return errors.New("the certificate is not an authority's (basic constraints)")
+		return errors.New(
+			"authority: the certificate is not that of an authority (basic constraints)",
+		)
 	case certificate.KeyUsage != 0 && certificate.KeyUsage&x509.KeyUsageCertSign == 0:
-		return errors.New("the certificate is not for signing certificates (key usage)")
+		return errors.New(
+			"authority: the certificate does not allow signing certificates (key usage)",
+		)
 	case now.After(certificate.NotAfter):
-		return fmt.Errorf("the certificate ended on %s", certificate.NotAfter.Format(time.DateOnly))
+		return fmt.Errorf(
+			"authority: the certificate expired on %s", certificate.NotAfter.Format(time.DateOnly),
+		)
 	}
 	if certificate.NotAfter.Sub(now) < authorityWarning {
-		a.cfg.Log.Warn(
-			"the certificate authority ends: hubs need another one before",
+		a.cfg.Logger.Warn(
+			"certificate authority expires soon; replace it before",
 			"subject", certificate.Subject.String(),
 			"expires_at", domain.FormatTime(certificate.NotAfter),
 		)
@@ -249,24 +254,23 @@ func (a *Authority) check() error {
 	return nil
 }
 
-// CAPEM is the authority's certificate, with those that vouch for it, and the other authorities:
-// what hubs check the broker's certificate against.
+// CAPEM returns the certificates (PEM) that hubs must trust: the authority's chain and the further
+// authorities.
 func (a *Authority) CAPEM() []byte {
 	return encodeCertificates(append(slices.Clone(a.chain), a.also...)...)
 }
 
-// Issued is a certificate that an authority issued.
+// Issued is a certificate issued by an Authority.
 type Issued struct {
 	// PEM is the certificate.
 	PEM []byte
-	// Fingerprint is the SHA-256 of its DER form, in lower-case hexadecimal digits.
+	// Fingerprint is the SHA-256 of its DER form, in lower-case hexadecimal.
 	Fingerprint string
 	ExpiresAt   time.Time
 }
 
-// IssueHub issues a hub's certificate: its subject's common name is the hub id, whatever the hub
-// asked for; it is good for connecting as a client for a year, or as long as the authority itself
-// if that is less.
+// IssueHub issues the certificate of a hub for its public key. The common name of its subject is
+// the hub id. It is a client certificate, valid for a year or until the authority expires.
 func (a *Authority) IssueHub(hub domain.HubID, key crypto.PublicKey) (Issued, error) {
 	certificate, err := a.sign(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: string(hub)},
@@ -283,7 +287,7 @@ func (a *Authority) IssueHub(hub domain.HubID, key crypto.PublicKey) (Issued, er
 	}, nil
 }
 
-// sign completes a template with what every certificate has, and signs it.
+// sign sets the fields that all certificates have in common and signs the certificate.
 func (a *Authority) sign(
 	template *x509.Certificate, key crypto.PublicKey,
 ) (*x509.Certificate, error) {
@@ -292,7 +296,7 @@ func (a *Authority) sign(
 	template.NotBefore = now.Add(-clockSkew)
 	template.NotAfter = now.Add(certificateLife)
 	template.BasicConstraintsValid = true
-	// One that outlives its authority is refused by some clients from the first day.
+	// Some clients reject a certificate that outlives its authority.
 	if end := a.chain[0].NotAfter; template.NotAfter.After(end) {
 		template.NotAfter = end
 	}
@@ -303,15 +307,15 @@ func (a *Authority) sign(
 	return x509.ParseCertificate(der)
 }
 
-// newSerial gives 127 random bits with the highest set: never zero, never negative, always 16
-// bytes.
+// newSerial returns a random positive serial number of exactly 16 bytes.
 func newSerial() *big.Int {
 	var entropy [16]byte
-	rand.Read(entropy[:]) // never fails: it ends the program instead
+	rand.Read(entropy[:]) // never returns an error
 	entropy[0] = entropy[0]&0x7f | 0x40
 	return new(big.Int).SetBytes(entropy[:])
 }
 
+// fingerprint returns the SHA-256 of a certificate in lower-case hexadecimal.
 func fingerprint(der []byte) string {
 	sum := sha256.Sum256(der)
 	return hex.EncodeToString(sum[:])

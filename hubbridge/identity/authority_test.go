@@ -44,8 +44,8 @@ func (c *clock) set(now time.Time) {
 
 func openAuthority(t testing.TB, cfg identity.AuthorityConfig) *identity.Authority {
 	t.Helper()
-	if cfg.Log == nil {
-		cfg.Log = quiet()
+	if cfg.Logger == nil {
+		cfg.Logger = quiet()
 	}
 	a, err := identity.OpenAuthority(cfg)
 	if err != nil {
@@ -222,7 +222,7 @@ func given(
 	cfg := identity.AuthorityConfig{
 		CertificateFile: dir + "/given.pem",
 		KeyFile:         dir + "/given-key.pem",
-		Log:             quiet(),
+		Logger:          quiet(),
 	}
 	write(
 		t, cfg.CertificateFile,
@@ -293,28 +293,28 @@ func TestBadAuthorities(t *testing.T) {
 		want string
 	}{
 		"no authority's certificate": {
-			given(t, far, func(c *x509.Certificate) { c.IsCA = false }), "not an authority's",
+			given(t, far, func(c *x509.Certificate) { c.IsCA = false }), "not that of an authority",
 		},
 		"not for certificates": {
 			given(t, far, func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageCRLSign }),
-			"not for signing",
+			"does not allow signing",
 		},
-		"ended": {given(t, time.Now().Add(-time.Minute), nothing), "ended on"},
+		"ended": {given(t, time.Now().Add(-time.Minute), nothing), "expired on"},
 		"another's key": {identity.AuthorityConfig{
 			CertificateFile: given(t, far, nothing).CertificateFile,
 			KeyFile:         given(t, far, nothing).KeyFile,
-		}, "not that of the certificate"},
+		}, "does not belong to the certificate"},
 		"half of it": {
 			identity.AuthorityConfig{CertificateFile: given(t, far, nothing).CertificateFile},
-			"or neither",
+			"must be given together",
 		},
-		"files exchanged": {exchanged(given(t, far, nothing)), "where certificates are wanted"},
+		"files exchanged": {exchanged(given(t, far, nothing)), "only certificates are allowed"},
 		"a file that is no": {
 			identity.AuthorityConfig{CertificateFile: "/dev/null", KeyFile: "/dev/null"},
-			"holds no PEM certificate",
+			"contains no PEM certificate",
 		},
 	} {
-		c.cfg.Log = quiet()
+		c.cfg.Logger = quiet()
 		if _, err := identity.OpenAuthority(c.cfg); err == nil ||
 			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", what, err)
@@ -333,7 +333,7 @@ func TestAuthorityThatEnds(t *testing.T) {
 	for days, want := range map[int]bool{700: true, 760: false} {
 		var lines bytes.Buffer
 		cfg := given(t, time.Now().Add(time.Duration(days)*day), func(*x509.Certificate) {})
-		cfg.Log = slog.New(slog.NewTextHandler(&lines, nil))
+		cfg.Logger = slog.New(slog.NewTextHandler(&lines, nil))
 		openAuthority(t, cfg)
 		if got := strings.Contains(lines.String(), "level=WARN"); got != want {
 			t.Errorf("%d days before: %q", days, lines.String())

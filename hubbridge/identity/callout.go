@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -21,76 +22,76 @@ import (
 )
 
 const (
-	// calloutSubject is where a broker asks about a connection, in the account CLOUD; calloutQueue
-	// lets one replica answer each question.
+	// calloutSubject is the subject of the broker's requests, in the account CLOUD. calloutQueue is
+	// the queue group of the replicas, so that each request is answered by one of them.
 	calloutSubject = "$SYS.REQ.USER.AUTH"
 	calloutQueue   = "identity"
-	// calloutWaiting is how many questions may wait in a replica. All hubs of an installation may
-	// come back at once; those beyond it are refused by the broker in time, and come again.
+	// calloutWaiting is the most requests that may wait in a replica. All hubs may reconnect at
+	// once; the broker times out requests beyond the limit, and their hubs try again.
 	calloutWaiting = 16 << 10
-	// calloutsPerProcessor: an answer is a read of the directory, which waits for the broker, and
-	// two signatures, which do not.
+	// calloutsPerProcessor is the number of concurrent requests per processor. Each reads the
+	// directory, which waits for the broker, and makes two signatures, which use the processor.
 	calloutsPerProcessor = 4
-	// calloutTimeout bounds the read of the directory for one question.
+	// calloutTimeout limits the read of the directory for one request.
 	calloutTimeout = 4 * time.Second
-	// calloutFlush bounds what Run does at its end with a broker that does not react.
+	// calloutFlush limits how long Run waits at its end for a broker that does not respond.
 	calloutFlush = time.Second
 )
 
-// CalloutConfig is what Callout needs.
+// CalloutConfig configures a Callout.
 type CalloutConfig struct {
 	Conns *streams.Conns
-	// Credentials give the key that signs the answers, and the number of shards.
+	// Credentials have the key that signs the responses and the number of shards.
 	Credentials streams.Credentials
 	Directory   Directory
-	// Taps knows who may read hub logs from outside; nil lets in nobody but hubs.
+	// Taps checks the logins of taps. Without it only hubs are admitted.
 	Taps Taps
-	// HubConnections is how often one hub may connect to the brokers whose questions this process
-	// answers; the zero value allows everything. Each connection of a hub costs two events of its
-	// log.
+	// HubConnections limits the rate of one hub's connections, as far as this process answers for
+	// them. Each connection adds two events to the hub's log. The zero value means no limit.
 	HubConnections domain.HubLimit
-	// Confirm returns nil once this process is known not to be cut off from the cluster: a leader
-	// that was deposed and is cut off would let in whoever has been revoked since. nil asks nobody.
+	// Confirm returns nil if this process is not cut off from the majority of the cluster. A
+	// process that is cut off could admit hubs that have been revoked since. Without it nothing is
+	// checked.
 	Confirm func(ctx context.Context) error
-	// Now is the clock; nil is time.Now.
+	// Now is the clock. Defaults to time.Now.
 	Now func() time.Time
-	// Log gets a line for each refusal, at most one a minute for the same hub and reason; nil is
-	// the default logger.
-	Log *slog.Logger
-	// Metrics gets the counts; nil registers none.
+	// Logger receives a line for each rejection, at most one a minute for the same hub and reason.
+	// Defaults to slog.Default().
+	Logger *slog.Logger
+	// Metrics registers the metrics. Without it none are registered.
 	Metrics prometheus.Registerer
 }
 
-// Taps returns the account of a tap that logs in with its password, and "" for everybody else.
+// Taps checks the logins of taps.
 type Taps interface {
+	// Admit returns the account of the tap's user, or "" if there is no such user or the password
+	// is wrong.
 	Admit(ctx context.Context, user, password string) (streams.Account, error)
 }
 
-// Callout answers the broker's question who a client is: a hub, by MQTT, or a tap. It asks for
-// every connection that is not the service's own.
+// Callout answers the broker's auth callout: it decides whether a connection is admitted as a hub,
+// as a tap, or not at all. The broker calls it for every connection but the service's own.
 type Callout struct {
-	cfg      CalloutConfig
-	issuer   nkeys.KeyPair
-	results  *prometheus.CounterVec
-	seconds  prometheus.Histogram
-	refusals *refusalLog
-	connects *connectLimits
+	cfg        CalloutConfig
+	issuer     nkeys.KeyPair
+	results    *prometheus.CounterVec
+	seconds    prometheus.Histogram
+	rejections *rejectionLog
+	connects   *connectLimits
 }
 
-// NewCallout makes a Callout. Nothing is answered before Run.
+// NewCallout returns a Callout, which answers requests while Run runs.
 func NewCallout(cfg CalloutConfig) (*Callout, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.Default()
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	issuer, err := nkeys.FromSeed([]byte(cfg.Credentials.IssuerSeed))
 	if err != nil {
-		return nil, fmt.Errorf("auth callout: the credentials' issuer_seed: %w", err)
+		return nil, fmt.Errorf("auth callout: credentials: issuer_seed: %w", err)
 	}
 	c := &Callout{
-		cfg: cfg, issuer: issuer, refusals: newRefusalLog(cfg.Log, cfg.Now),
+		cfg: cfg, issuer: issuer, rejections: newRejectionLog(cfg.Logger, cfg.Now),
 		connects: newConnectLimits(cfg.HubConnections),
 		results:  newCallouts(), seconds: newCalloutDuration(),
 	}
@@ -102,37 +103,37 @@ func NewCallout(cfg CalloutConfig) (*Callout, error) {
 	return c, nil
 }
 
-// Run answers until ctx ends, and then what was asked before. It returns ctx's error.
+// Run answers requests until ctx ends, then those that have already arrived. It returns ctx's
+// error.
 func (c *Callout) Run(ctx context.Context) error {
-	questions := make(chan *nats.Msg, calloutWaiting)
-	sub, err := c.cfg.Conns.Cloud.ChanQueueSubscribe(calloutSubject, calloutQueue, questions)
+	requests := make(chan *nats.Msg, calloutWaiting)
+	sub, err := c.cfg.Conns.Cloud.ChanQueueSubscribe(calloutSubject, calloutQueue, requests)
 	if err != nil {
 		return fmt.Errorf("auth callout: %w", err)
 	}
 	var workers errgroup.Group
 	for range calloutsPerProcessor * runtime.GOMAXPROCS(0) {
 		workers.Go(func() error {
-			for question := range questions {
-				c.serve(question)
+			for msg := range requests {
+				c.serve(msg)
 			}
 			return nil
 		})
 	}
 	<-ctx.Done()
 	drain(sub)
-	close(questions)
-	_ = workers.Wait() // they return no errors
-	// The answers are on their way when the caller goes on to stop the broker. Without a broker
-	// there is nobody to get them.
+	close(requests)
+	_ = workers.Wait() // the workers return no errors
+	// Send the last responses before the caller stops the broker. Without a broker this fails.
 	_ = c.cfg.Conns.Cloud.FlushTimeout(calloutFlush)
 	return ctx.Err()
 }
 
-// drain ends a subscription. When it returns, what the broker sent before is in the subscription's
-// channel, unless the broker is away, and nothing more gets into it.
+// drain ends a subscription. Afterwards its channel has all messages that the broker sent before,
+// unless the connection is lost, and gets no more.
 func drain(sub *nats.Subscription) {
 	drained := make(chan struct{})
-	closed := sync.OnceFunc(func() { close(drained) }) // the library can say it twice
+	closed := sync.OnceFunc(func() { close(drained) }) // nats.go may call the handler twice
 	sub.SetClosedHandler(func(string) { closed() })
 	if err := sub.Drain(); err == nil {
 		select {
@@ -141,76 +142,77 @@ func drain(sub *nats.Subscription) {
 		case <-time.After(calloutFlush):
 		}
 	}
-	_ = sub.Unsubscribe() // fails only with the connection, which ends the subscription too
+	_ = sub.Unsubscribe() // fails only if the connection is closed
 }
 
-// serve answers one question. What cannot be answered the broker refuses by itself.
-func (c *Callout) serve(question *nats.Msg) {
+// serve answers one request. The broker itself rejects a connection whose request is not answered.
+func (c *Callout) serve(msg *nats.Msg) {
 	began := time.Now()
-	request, err := jwt.DecodeAuthorizationRequestClaims(string(question.Data))
+	request, err := jwt.DecodeAuthorizationRequestClaims(string(msg.Data))
 	if err != nil {
-		c.cfg.Log.Error("auth callout got an unreadable question", "error", err)
+		c.cfg.Logger.Error("auth callout request unreadable", "error", err)
 		return
 	}
 	if request.Expires != 0 && request.Expires < c.cfg.Now().Unix() {
-		// The broker has closed that connection: answering would make the others wait longer.
-		c.count(request, refuse(reasonTooLate, nil))
+		// The broker has already closed the connection. Skipping it shortens the wait of the
+		// others.
+		c.count(request, reject(reasonTooLate, nil))
 		return
 	}
-	answer := jwt.NewAuthorizationResponseClaims(request.UserNkey)
-	answer.Audience = request.Server.ID
+	response := jwt.NewAuthorizationResponseClaims(request.UserNkey)
+	response.Audience = request.Server.ID
 	user, err := c.admit(request)
 	c.count(request, err)
 	if err == nil {
-		answer.Jwt, err = user.Encode(c.issuer)
+		response.Jwt, err = user.Encode(c.issuer)
 	}
 	if err != nil {
-		answer.Error = "refused" // the reason is for the log here; the hub gets none
+		response.Error = "refused" // the reason is only logged; the client does not get it
 	}
-	text, err := answer.Encode(c.issuer)
+	text, err := response.Encode(c.issuer)
 	if err == nil {
-		err = question.Respond([]byte(text))
+		err = msg.Respond([]byte(text))
 	}
 	if err != nil {
-		c.cfg.Log.Error("auth callout could not answer", "error", err)
+		c.cfg.Logger.Error("auth callout response failed", "error", err)
 	}
 	c.seconds.Observe(time.Since(began).Seconds())
 }
 
-// admit decides about one connection: what it may do as a user of the broker, or a refusal.
+// admit decides about one connection. It returns the permissions of its user, or a *rejection.
 func (c *Callout) admit(request *jwt.AuthorizationRequestClaims) (*jwt.UserClaims, error) {
 	if request.ClientInformation.Type != clientTypeMQTT {
 		return c.admitTap(request)
 	}
 	certificate, err := shownCertificate(request)
 	if err != nil {
-		return nil, refuse(reasonNoCertificate, err)
+		return nil, reject(reasonNoCertificate, err)
 	}
 	hub, ok := domain.ParseHubID(certificate.Subject.CommonName)
 	if !ok || string(hub) != request.ClientInformation.MQTT {
-		return nil, refuse(reasonOtherName, nil)
+		return nil, reject(reasonOtherName, nil)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), calloutTimeout)
 	defer cancel()
 	state, _, err := c.cfg.Directory.Hub(ctx, hub)
 	if err != nil {
-		return nil, refuse(reasonNoDirectory, err)
+		return nil, reject(reasonNoDirectory, err)
 	}
 	if err := c.confirm(ctx); err != nil {
-		return nil, refuse(reasonNoDirectory, err)
+		return nil, reject(reasonNoDirectory, err)
 	}
 	if !state.Registered {
-		return nil, refuse(reasonUnknownHub, nil)
+		return nil, reject(reasonUnknownHub, nil)
 	}
 	if state.Blocked {
-		return nil, refuse(reasonBlocked, nil)
+		return nil, reject(reasonBlocked, nil)
 	}
 	if state.Certificate != fingerprint(certificate.Raw) {
-		return nil, refuse(reasonNotCurrent, nil)
+		return nil, reject(reasonNotCurrent, nil)
 	}
-	// Last: only who has the hub's certificate uses up what the hub may.
+	// Last, so that only clients with the hub's certificate count against its limit.
 	if !c.connects.allow(hub, c.cfg.Now()) {
-		return nil, refuse(reasonTooOften, nil)
+		return nil, reject(reasonTooOften, nil)
 	}
 	return c.user(request.UserNkey, hub, certificate.NotAfter), nil
 }
@@ -222,27 +224,27 @@ func (c *Callout) confirm(ctx context.Context) error {
 	return c.cfg.Confirm(ctx)
 }
 
-// clientTypeMQTT is how a broker names the protocol in its questions.
+// clientTypeMQTT is the broker's name for MQTT in requests.
 const clientTypeMQTT = "mqtt"
 
-// admitTap decides about a connection that is no hub's: it may be a tap's, which may do what
-// streams.TapPermissions says, over plain NATS.
+// admitTap decides about a connection that does not use MQTT. It admits users of taps, with the
+// permissions of streams.TapPermissions.
 func (c *Callout) admitTap(request *jwt.AuthorizationRequestClaims) (*jwt.UserClaims, error) {
 	name := request.ConnectOptions.Username
 	if c.cfg.Taps == nil || name == "" {
-		return nil, refuse(reasonNotMQTT, nil)
+		return nil, reject(reasonNotMQTT, nil)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), calloutTimeout)
 	defer cancel()
 	account, err := c.cfg.Taps.Admit(ctx, name, request.ConnectOptions.Password)
 	if err != nil {
-		return nil, refuse(reasonNoTaps, err)
+		return nil, reject(reasonNoTaps, err)
 	}
 	if err := c.confirm(ctx); err != nil {
-		return nil, refuse(reasonNoTaps, err)
+		return nil, reject(reasonNoTaps, err)
 	}
 	if account == "" {
-		return nil, refuse(reasonUnknownTap, nil)
+		return nil, reject(reasonUnknownTap, nil)
 	}
 	user := jwt.NewUserClaims(request.UserNkey)
 	user.Name = name
@@ -255,8 +257,7 @@ func (c *Callout) admitTap(request *jwt.AuthorizationRequestClaims) (*jwt.UserCl
 	return user, nil
 }
 
-// shownCertificate gives the client's certificate of a question, which the broker's TLS has
-// verified.
+// shownCertificate returns the client's certificate in a request. The broker has verified it.
 func shownCertificate(request *jwt.AuthorizationRequestClaims) (*x509.Certificate, error) {
 	if request.TLS == nil || len(request.TLS.VerifiedChains) == 0 ||
 		len(request.TLS.VerifiedChains[0]) == 0 {
@@ -269,10 +270,9 @@ func shownCertificate(request *jwt.AuthorizationRequestClaims) (*x509.Certificat
 	return chain[0], nil
 }
 
-// user says what a hub may do: the topics of the hub link that are its own, in the account of its
-// shard, over MQTT, until its certificate ends. A subscription at QoS 1 is, behind the scenes, a
-// second one to a subject below $MQTT.sub. that the broker makes up; MQTT clients cannot name such
-// subjects themselves.
+// user returns the permissions of a hub: its own topics of the hub protocol, in the account of its
+// shard, over MQTT, until its certificate expires. For a subscription at QoS 1 the broker adds one
+// to an internal subject below $MQTT.sub., which MQTT clients cannot name.
 func (c *Callout) user(key string, hub domain.HubID, until time.Time) *jwt.UserClaims {
 	user := jwt.NewUserClaims(key)
 	user.Name = string(hub)
@@ -287,11 +287,11 @@ func (c *Callout) user(key string, hub domain.HubID, until time.Time) *jwt.UserC
 }
 
 func (c *Callout) count(request *jwt.AuthorizationRequestClaims, err error) {
-	var refused *refusal
-	if !errors.As(err, &refused) {
+	var rejected *rejection
+	if !errors.As(err, &rejected) {
 		c.results.WithLabelValues(resultAccepted).Inc()
 		return
 	}
-	c.results.WithLabelValues(string(refused.reason)).Inc()
-	c.refusals.add(request, refused)
+	c.results.WithLabelValues(string(rejected.reason)).Inc()
+	c.rejections.add(request, rejected)
 }

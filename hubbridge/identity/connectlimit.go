@@ -9,17 +9,16 @@ import (
 	"hubcloud/domain"
 )
 
-// connectLimitsKept is about how many hubs are remembered between two looks for those that need not
-// be.
+// connectLimitsKept is the number of remembered hubs at which limits that are not used are removed.
 const connectLimitsKept = 4096
 
-// connectLimits bounds how often each hub connects. It is safe for concurrent use.
+// connectLimits limits the rate of each hub's connections. It is safe for concurrent use.
 type connectLimits struct {
 	limit domain.HubLimit
 
 	mu   sync.Mutex
 	hubs map[domain.HubID]*rate.Limiter
-	// most is how many hubs there may be before the next look.
+	// most is the number of hubs at which unused limits are removed next.
 	most int
 }
 
@@ -41,7 +40,7 @@ func (l *connectLimits) allow(hub domain.HubID, now time.Time) bool {
 	if len(l.hubs) >= l.most {
 		for other, limiter := range l.hubs {
 			if limiter.TokensAt(now) >= float64(l.limit.Burst) {
-				delete(l.hubs, other) // as one that was never seen
+				delete(l.hubs, other) // a full bucket is the same as none
 			}
 		}
 		l.most = max(connectLimitsKept, 2*len(l.hubs))

@@ -8,9 +8,9 @@ import (
 	"hubcloud/domain"
 )
 
-// A hub that connected and left without end wrote two events into its log each time. What is
-// remembered for the limit is bounded too.
-func TestConnectionsOfAHubAreLimited(t *testing.T) {
+// TestConnectLimits: a hub that reconnected in a loop added two events to its log each time. The
+// limit's own memory is limited too.
+func TestConnectLimits(t *testing.T) {
 	t.Parallel()
 	l, now := newConnectLimits(domain.HubLimit{PerMinute: 60, Burst: 5}), time.Now()
 	granted := 0
@@ -20,28 +20,28 @@ func TestConnectionsOfAHubAreLimited(t *testing.T) {
 		}
 	}
 	if granted != 5 {
-		t.Errorf("%d connections at once, want 5", granted)
+		t.Errorf("connections at once: got %d, want 5", granted)
 	}
 	if !l.allow("hub-bbbb-bbbb-bbbb", now) {
-		t.Error("another hub is refused")
+		t.Error("another hub: got false, want true")
 	}
 	if !l.allow("hub-aaaa-aaaa-aaaa", now.Add(time.Second)) ||
 		l.allow("hub-aaaa-aaaa-aaaa", now.Add(time.Second)) {
-		t.Error("a second later there must be one more")
+		t.Error("a second later: want exactly one more connection")
 	}
 	for n := range 10 * connectLimitsKept {
 		if !l.allow(
 			domain.HubID(fmt.Sprintf("hub-%04x-%04x-cccc", n>>16, n&0xffff)),
 			now.Add(time.Duration(n)*10*time.Millisecond),
 		) {
-			t.Fatal("a hub that never connected is refused")
+			t.Fatal("a new hub: got false, want true")
 		}
 	}
 	if len(l.hubs) > 2*connectLimitsKept {
-		t.Errorf("%d hubs are remembered", len(l.hubs))
+		t.Errorf("remembered hubs: got %d, want at most %d", len(l.hubs), 2*connectLimitsKept)
 	}
 	var unlimited connectLimits
 	if !unlimited.allow("hub-aaaa-aaaa-aaaa", now) {
-		t.Error("the zero limit must allow everything")
+		t.Error("the zero value: got false, want true")
 	}
 }

@@ -104,36 +104,36 @@ func TestBadRequests(t *testing.T) {
 	forged := append([]byte(nil), decoded.Bytes...)
 	forged[len(forged)-1] ^= 1
 	for what, c := range map[string]struct{ text, want string }{
-		"nothing":            {"", "not PEM"},
-		"text":               {"hello", "not PEM"},
-		"base64 alone":       {strings.Join(strings.Split(good, "\n")[1:3], "\n"), "not PEM"},
-		"text before it":     {"hello\n" + good, "not PEM"},
-		"text after it":      {good + "hello", "more than one"},
-		"two of them":        {good + good, "more than one"},
-		"a broken one first": {good[:len(good)/2] + "\n" + good, "more than one"},
-		"cut off":            {good[:len(good)/2], "not PEM"},
-		"a certificate":      {block("CERTIFICATE", decoded.Bytes), "something else"},
-		"a private key":      {block("PRIVATE KEY", []byte("secret")), "something else"},
+		"nothing":            {"", "got no PEM"},
+		"text":               {"hello", "got no PEM"},
+		"base64 alone":       {strings.Join(strings.Split(good, "\n")[1:3], "\n"), "got no PEM"},
+		"text before it":     {"hello\n" + good, "got no PEM"},
+		"text after it":      {good + "hello", "more than one block"},
+		"two of them":        {good + good, "more than one block"},
+		"a broken one first": {good[:len(good)/2] + "\n" + good, "more than one block"},
+		"cut off":            {good[:len(good)/2], "got no PEM"},
+		"a certificate":      {block("CERTIFICATE", decoded.Bytes), "another kind of block"},
+		"a private key":      {block("PRIVATE KEY", []byte("secret")), "another kind of block"},
 		"no PKCS#10":         {block("CERTIFICATE REQUEST", []byte("hello")), "PKCS#10"},
 		"bytes after it":     {block("CERTIFICATE REQUEST", append(decoded.Bytes, 0)), "PKCS#10"},
-		"a forged signature": {block("CERTIFICATE REQUEST", forged), "not signed"},
-		"P-224":              {request(t, ecKey(t, elliptic.P224())), "too weak"},
-		"RSA-1024":           {testdata(t, "rsa1024.csr"), "too weak"},
-		"RSA-16384":          {testdata(t, "rsa16384.csr"), "too large"},
-		"DSA":                {testdata(t, "dsa.csr"), "kind that is not allowed"},
-		"too long":           {good + strings.Repeat("\n", maxCSRBytes), "too long"},
+		"a forged signature": {block("CERTIFICATE REQUEST", forged), "signed with its own key"},
+		"P-224":              {request(t, ecKey(t, elliptic.P224())), "must be on P-256"},
+		"RSA-1024":           {testdata(t, "rsa1024.csr"), "at least 2048 bits"},
+		"RSA-16384":          {testdata(t, "rsa16384.csr"), "at most 8192 bits"},
+		"DSA":                {testdata(t, "dsa.csr"), "must be P-256"},
+		"at most 16 KiB":     {good + strings.Repeat("\n", maxCSRBytes), "at most 16 KiB"},
 	} {
 		_, err := parseCSR(c.text)
-		var refused *domain.Error
-		if !errors.As(err, &refused) || refused.Code != domain.CodeInvalidRequest ||
-			!strings.HasPrefix(refused.Message, "csr: ") {
+		var apiErr *domain.Error
+		if !errors.As(err, &apiErr) || apiErr.Code != domain.CodeInvalidRequest ||
+			!strings.HasPrefix(apiErr.Message, "csr: ") {
 			t.Errorf("%s: %v", what, err)
 			continue
 		}
-		if !strings.Contains(refused.Message, c.want) {
-			t.Errorf("%s: %q says nothing of %q", what, refused.Message, c.want)
+		if !strings.Contains(apiErr.Message, c.want) {
+			t.Errorf("%s: %q should contain %q", what, apiErr.Message, c.want)
 		}
-		if strings.Contains(refused.Message, "secret") {
+		if strings.Contains(apiErr.Message, "secret") {
 			t.Errorf("%s: the message quotes what was sent", what)
 		}
 	}

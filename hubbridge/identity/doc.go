@@ -1,22 +1,22 @@
-// Package identity decides who is a hub: the installation's certificate authority, enrolment (how a
-// hub gets its certificate), the broker's auth callout (whether a connection is the hub that it
-// says), and the cutting of connections.
+// Package identity decides which clients are hubs. It has the installation's certificate authority,
+// enrolment (how a hub gets its certificate), the broker's auth callout (whether a connection
+// belongs to the hub that it claims to be), and the closing of hubs' connections.
 //
 // # Promises
 //
-//   - A hub has one current certificate, the one that the directory says. Every connection is
-//     checked against the directory as it is at that moment, never against a copy: a certificate
-//     that was revoked or replaced before a connection was refused on every replica. If the
-//     directory cannot be read, the connection is refused.
-//   - A connection gets into the account of the hub's own shard, with the hub's own topics, over
-//     MQTT, and nothing else. Name of the certificate, MQTT client id and a hub of the inventory
+//   - A hub has one current certificate, the one in the directory. Every connection is checked
+//     against the directory's current state, never against a copy. Once a certificate has been
+//     revoked or replaced, every replica rejects new connections with it. Connections are rejected
+//     while the directory cannot be read.
+//   - A connection is admitted to the account of the hub's shard, over MQTT, with the hub's own
+//     topics only. The certificate's name, the MQTT client id and the id of a hub in the inventory
 //     must be the same.
-//   - Whoever does not know a hub's secret learns nothing from enrolment: a serial that nobody has
-//     and a wrong secret get the same answer after the same time.
-//   - A blocked hub neither enrols nor connects: enrolment answers as for an unknown serial. A
-//     secret that an operator has replaced enrols nobody, also not in a request that was under way.
-//   - One hub is issued a bounded number of certificates, and connects a bounded number of times.
-//   - A hub's private key never gets here, and the authority's key never leaves its file.
-//   - Revoking comes first and cutting second: a connection that was let in just before the
-//     revocation is found and cut.
+//   - Enrolment tells a client without the hub's secret nothing: an unknown serial and a wrong
+//     secret get the same response after the same time.
+//   - A blocked hub can neither enrol nor connect. Enrolment responds as for an unknown serial. A
+//     replaced secret is rejected, also in a request that has already started.
+//   - The number of certificates issued to one hub, and of its connections, is limited per time.
+//   - A hub's private key is never sent here, and the authority's key never leaves its file.
+//   - Connections are closed after the revocation, so a connection admitted just before is closed
+//     too.
 package identity

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -17,23 +18,23 @@ import (
 )
 
 const (
-	// maxSecretBytes is far beyond the 43 characters of a secret.
+	// maxSecretBytes is well above the 43 characters of a secret.
 	maxSecretBytes = 1 << 10
-	// refusalTime is how long a refusal takes, counted from the request: longer than what is done
-	// for it, so that it tells nothing of that.
-	refusalTime = 50 * time.Millisecond
-	// resultIssued labels a success in the metric; failures are labelled with their code.
+	// rejectionTime is how long a rejection takes. It is longer than all work for a request, so its
+	// timing reveals nothing.
+	rejectionTime = 50 * time.Millisecond
+	// resultIssued is the metric's label for a success. Failures have their error code.
 	resultIssued = "issued"
 )
 
-// Directory is what identity needs of the directory.
+// Directory reads hubs from the directory.
 type Directory interface {
-	// Hub gives a hub as it is now: what was acknowledged before the call is in it. An unknown hub
-	// is the zero state.
+	// Hub returns the current state of a hub, including every change acknowledged before the call.
+	// An unknown hub has the zero state.
 	Hub(ctx context.Context, hub domain.HubID) (domain.HubState, uint64, error)
 }
 
-// IssuingDirectory also records certificates.
+// IssuingDirectory is a Directory that also records certificates.
 type IssuingDirectory interface {
 	Directory
 	IssueCertificate(
@@ -41,36 +42,34 @@ type IssuingDirectory interface {
 	) error
 }
 
-// EnrolmentConfig is what Enrolment needs.
+// EnrolmentConfig configures an Enrolment.
 type EnrolmentConfig struct {
 	Authority *Authority
 	Directory IssuingDirectory
-	// Broker gives the address of the broker for hubs, mqtts://HOST:PORT.
+	// Broker returns the address of the broker for hubs, mqtts://HOST:PORT.
 	Broker func() string
-	// Now is the clock; nil is time.Now.
+	// Now is the clock. Defaults to time.Now.
 	Now func() time.Time
-	// Log gets a line for each certificate and each refusal; nil is the default logger.
-	Log *slog.Logger
-	// Metrics gets the counts; nil registers none.
+	// Logger receives a line for each certificate and each rejection. Defaults to slog.Default().
+	Logger *slog.Logger
+	// Metrics registers the metrics. Without it none are registered.
 	Metrics prometheus.Registerer
 }
 
-// Enrolment gives hubs their certificates. It is safe for concurrent use.
+// Enrolment issues certificates to hubs. It is safe for concurrent use.
 type Enrolment struct {
 	cfg     EnrolmentConfig
 	results *prometheus.CounterVec
-	// limited bounds the lines about hubs that ask too often.
+	// limited limits the log lines about hubs that enrol too often.
 	limited rate.Sometimes
 }
 
-// NewEnrolment makes an Enrolment.
+// NewEnrolment returns an Enrolment.
 func NewEnrolment(cfg EnrolmentConfig) (*Enrolment, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.Default()
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	e := &Enrolment{
 		cfg:     cfg,
 		results: newEnrolments(),
@@ -84,19 +83,18 @@ func NewEnrolment(cfg EnrolmentConfig) (*Enrolment, error) {
 	return e, nil
 }
 
-// Issue gives a hub the certificate that it asks for and makes it the current one; the former ends
-// at the hub's next connection.
+// Issue issues a certificate to a hub and makes it the hub's current one. The hub's former
+// certificate is rejected at its next connection.
 //
-// Errors are domain.Errors: invalid_request for a serial, secret or certificate request that is
-// none, whatever hub it is for; then unauthenticated, the same and after the same time for a serial
-// that is not in the inventory, for a wrong secret and for a blocked hub; then rate_limited for a
-// hub that was issued too many certificates lately; service_unavailable when the directory does not
-// answer. What else fails is no domain.Error.
+// Issue returns a *domain.Error: invalid_request for a malformed serial, secret or certificate
+// request; unauthenticated for a serial that is not in the inventory, a wrong secret or a blocked
+// hub, all after the same time; rate_limited for a hub with too many recent certificates;
+// service_unavailable if the directory does not respond. Other errors are internal.
 func (e *Enrolment) Issue(
 	ctx context.Context, req protocol.CertificateRequest,
 ) (protocol.Certificate, error) {
-	refusal := time.NewTimer(refusalTime)
-	defer refusal.Stop()
+	rejection := time.NewTimer(rejectionTime)
+	defer rejection.Stop()
 	issued, err := e.issue(ctx, req)
 	result := resultIssued
 	if err != nil {
@@ -105,7 +103,7 @@ func (e *Enrolment) Issue(
 	e.results.WithLabelValues(result).Inc()
 	if result == string(domain.CodeUnauthenticated) {
 		select {
-		case <-refusal.C:
+		case <-rejection.C:
 		case <-ctx.Done():
 		}
 	}
@@ -118,13 +116,12 @@ func (e *Enrolment) issue(
 	hub, ok := domain.ParseSerial(req.Serial)
 	if !ok {
 		return protocol.Certificate{}, domain.Errorf(
-			domain.CodeInvalidRequest, "serial: is no Serial; one looks like HUB-7K2M-Q4XD-93TA",
+			domain.CodeInvalidRequest, "serial: must have the form HUB-7K2M-Q4XD-93TA",
 		)
 	}
 	if req.Secret == "" || len(req.Secret) > maxSecretBytes {
 		return protocol.Certificate{}, domain.Errorf(
-			domain.CodeInvalidRequest,
-			"secret: is no enrolment secret; one is 32 random bytes, written base64url without padding",
+			domain.CodeInvalidRequest, "secret: must be the base64url text of an enrolment secret",
 		)
 	}
 	key, err := parseCSR(req.CSR)
@@ -136,8 +133,8 @@ func (e *Enrolment) issue(
 		return protocol.Certificate{}, fmt.Errorf("enrol %s: %w", hub, err)
 	}
 	if !secretMatches(state, req.Secret) {
-		e.cfg.Log.InfoContext(
-			ctx, "enrolment refused", "request_id", telemetry.RequestID(ctx), "hub_id", hub,
+		e.cfg.Logger.InfoContext(
+			ctx, "enrolment rejected", "request_id", telemetry.RequestID(ctx), "hub_id", hub,
 			"in_inventory", state.Registered, "blocked", state.Blocked,
 		)
 		return protocol.Certificate{}, domain.Errorf(
@@ -162,7 +159,7 @@ func (e *Enrolment) issue(
 		}
 		return protocol.Certificate{}, fmt.Errorf("enrol %s: %w", hub, err)
 	}
-	e.cfg.Log.InfoContext(
+	e.cfg.Logger.InfoContext(
 		ctx, "certificate issued", "request_id", telemetry.RequestID(ctx), "hub_id", hub,
 		"fingerprint", issued.Fingerprint, "expires_at", domain.FormatTime(issued.ExpiresAt),
 	)
@@ -175,23 +172,23 @@ func (e *Enrolment) issue(
 	}, nil
 }
 
-// warnLimited logs that a hub asks for certificates too often, once a minute at most.
+// warnLimited logs, at most once a minute, that a hub enrols too often.
 func (e *Enrolment) warnLimited(ctx context.Context, hub domain.HubID) {
 	e.limited.Do(func() {
-		e.cfg.Log.WarnContext(
-			ctx, "enrolment limited: the hub asks for certificates too often",
+		e.cfg.Logger.WarnContext(
+			ctx, "enrolment rate limited",
 			"request_id", telemetry.RequestID(ctx), "hub_id", hub,
 		)
 	})
 }
 
-// secretMatches compares in constant time, and does the same for a hub that is not in the
-// inventory. The secret of a blocked hub matches nothing.
+// secretMatches reports whether secret is the hub's enrolment secret and the hub may enrol. It
+// takes the same time for a hub that is not in the inventory.
 func secretMatches(hub domain.HubState, secret string) bool {
 	given := sha256.Sum256([]byte(secret))
-	kept := hub.SecretHash
-	if !hub.Registered || len(kept) != len(given) {
-		kept = make([]byte, len(given))
+	stored := hub.SecretHash
+	if !hub.Registered || len(stored) != len(given) {
+		stored = make([]byte, len(given))
 	}
-	return subtle.ConstantTimeCompare(given[:], kept) == 1 && hub.Registered && !hub.Blocked
+	return subtle.ConstantTimeCompare(given[:], stored) == 1 && hub.Registered && !hub.Blocked
 }

@@ -68,7 +68,7 @@ func newEnrolment(t testing.TB) (*identity.Enrolment, *kept, *prometheus.Registr
 		Authority: openAuthority(
 			t, identity.AuthorityConfig{Dir: t.TempDir()},
 		), Directory: directory,
-		Broker: func() string { return "mqtts://hubs.example.org:8883" }, Log: quiet(),
+		Broker: func() string { return "mqtts://hubs.example.org:8883" }, Logger: quiet(),
 		Metrics: registry,
 	})
 	if err != nil {
@@ -144,7 +144,8 @@ func TestRefusals(t *testing.T) {
 		reads int
 	}{
 		"no serial": {
-			protocol.CertificateRequest{Secret: secret, CSR: csr}, domain.CodeInvalidRequest, "serial",
+			protocol.CertificateRequest{Secret: secret, CSR: csr}, domain.CodeInvalidRequest,
+			"serial",
 			0,
 		},
 		"a serial that is no": {
@@ -257,7 +258,11 @@ func TestRefusalsTakeTheSameTime(t *testing.T) {
 // BenchmarkEnrolment is the cost of a certificate without the directory's.
 func BenchmarkEnrolment(b *testing.B) {
 	e, _, _ := newEnrolment(b)
-	req := protocol.CertificateRequest{Serial: string(known), Secret: secret, CSR: newCSR(b, newKey(b))}
+	req := protocol.CertificateRequest{
+		Serial: string(known),
+		Secret: secret,
+		CSR:    newCSR(b, newKey(b)),
+	}
 	for b.Loop() {
 		if _, err := e.Issue(b.Context(), req); err != nil {
 			b.Fatal(err)

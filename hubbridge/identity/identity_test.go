@@ -49,12 +49,12 @@ type installation struct {
 	dir       string
 	authority *identity.Authority
 
-	broker    *broker.Server
-	conns     *streams.Conns
-	directory *directory.Service
-	enrolment *identity.Enrolment
-	kicker    *identity.Kicker
-	taps      *tapuser.Store
+	broker       *broker.Server
+	conns        *streams.Conns
+	directory    *directory.Service
+	enrolment    *identity.Enrolment
+	disconnector *identity.Disconnector
+	taps         *tapuser.Store
 	// stopCallout ends the auth callout and waits for it.
 	stopCallout func()
 }
@@ -65,7 +65,7 @@ func start(t testing.TB) *installation {
 	i := &installation{dir: t.TempDir()}
 	var err error
 	if i.authority, err = identity.OpenAuthority(identity.AuthorityConfig{
-		Dir: i.dir + "/ca", Log: quiet(),
+		Dir: i.dir + "/ca", Logger: quiet(),
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -92,14 +92,14 @@ func (i *installation) up(t testing.TB, mqttAddr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i.kicker = identity.NewKicker(i.conns, quiet(), nil)
+	i.disconnector = identity.NewDisconnector(i.conns, quiet(), nil)
 	i.directory = directory.NewService(log, directory.ServiceConfig{
 		Environment: domain.EnvironmentDev, Presence: directorytest.Presence{},
-		Connections: i.kicker,
+		Connections: i.disconnector,
 	})
 	i.enrolment, err = identity.NewEnrolment(identity.EnrolmentConfig{
 		Authority: i.authority, Directory: i.directory,
-		Broker: func() string { return "mqtts://" + i.broker.MQTTAddr() }, Log: quiet(),
+		Broker: func() string { return "mqtts://" + i.broker.MQTTAddr() }, Logger: quiet(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func (i *installation) up(t testing.TB, mqttAddr string) {
 func (i *installation) down(t testing.TB) {
 	t.Helper()
 	i.broker.RejectHubs(context.Background())
-	i.kicker.Close()
+	i.disconnector.Close()
 	i.stopCallout()
 	i.conns.Close()
 	if err := i.broker.Close(context.Background()); err != nil {
@@ -127,7 +127,7 @@ func (i *installation) startCallout(t testing.TB, d identity.Directory) {
 	t.Helper()
 	callout, err := identity.NewCallout(identity.CalloutConfig{
 		Conns: i.conns, Credentials: i.broker.Credentials(), Directory: d, Taps: i.taps,
-		Log: quiet(),
+		Logger: quiet(),
 	})
 	if err != nil {
 		t.Fatal(err)

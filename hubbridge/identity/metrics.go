@@ -11,11 +11,10 @@ import (
 func newEnrolments() *prometheus.CounterVec {
 	results := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_identity_enrolments_total",
-		Help: "Requests for a hub's certificate, by result: issued, or the type of the error. A " +
-			"rise of unauthenticated is somebody who tries " +
-			"serials, or a batch of hubs whose secrets are not in the inventory; of " +
-			"rate_limited, a hub that asks for certificates without end, " +
-			"which `hubcloud doctor` names.",
+		Help: "Requests for a hub's certificate, by result: issued, or the error type. A rise of " +
+			"unauthenticated is an attacker who tries serials, or hubs whose secrets are not in " +
+			"the inventory; of rate_limited, a hub that enrols in a loop (`hubcloud doctor` names " +
+			"it).",
 	}, []string{"result"})
 	for _, result := range []string{
 		resultIssued, string(domain.CodeUnauthenticated), string(domain.CodeInvalidRequest),
@@ -30,11 +29,11 @@ func newEnrolments() *prometheus.CounterVec {
 func newCallouts() *prometheus.CounterVec {
 	results := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_identity_callouts_total",
-		Help: "Connections that the broker asked about, by result: accepted, or why not. A rise " +
-			"of directory_unavailable or too_late is a service " +
-			"that cannot answer; of not_current_certificate, hubs that keep coming with a " +
-			"certificate that was replaced; of blocked, a hub that an operator " +
-			"has blocked; of too_often, a hub that connects without end, which the log names.",
+		Help: "Decisions about connections to the broker, by result: accepted, or the reason of the " +
+			"rejection. A rise of directory_unavailable or too_late is a service that cannot " +
+			"decide; of not_current_certificate, hubs that use a replaced certificate; of " +
+			"blocked, a hub that an operator has blocked; of too_often, a hub that connects in a " +
+			"loop (the log names it).",
 	}, []string{"result"})
 	results.WithLabelValues(resultAccepted)
 	for _, r := range reasons() {
@@ -46,41 +45,26 @@ func newCallouts() *prometheus.CounterVec {
 func newCalloutDuration() prometheus.Histogram {
 	return prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "hubcloud_identity_callout_duration_seconds",
-		Help: "Seconds from taking up a question of the broker's about a connection to its " +
-			"answer; the broker waits five.",
-		// From a hub whose record is in memory to the longest that the directory is waited for.
+		Help: "Duration of a decision about a connection to the broker. The broker waits 5 seconds.",
+		// From a hub in memory to the longest wait for the directory.
 		Buckets: []float64{
-			.0001,
-			.00025,
-			.0005,
-			.001,
-			.0025,
-			.005,
-			.01,
-			.025,
-			.05,
-			.1,
-			.25,
-			.5,
-			1,
-			2.5,
-			5,
+			.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5,
 		},
 	})
 }
 
-func newKicks(r prometheus.Registerer) prometheus.Counter {
-	kicks := prometheus.NewCounter(prometheus.CounterOpts{
+func newDisconnected(r prometheus.Registerer) prometheus.Counter {
+	disconnected := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "hubcloud_identity_connections_cut_total",
-		Help: "Connections of hubs that were cut because their certificate was revoked.",
+		Help: "Connections of hubs that were closed because their certificate was revoked.",
 	})
 	if r != nil {
-		r.MustRegister(kicks)
+		r.MustRegister(disconnected)
 	}
-	return kicks
+	return disconnected
 }
 
-// register publishes when the authority's certificates end.
+// register registers the expiry times of the authority's and the broker's certificates.
 func (a *Authority) register(r prometheus.Registerer) {
 	gauge := func(certificate, help string, end func() time.Time) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -95,20 +79,21 @@ func (a *Authority) register(r prometheus.Registerer) {
 	r.MustRegister(
 		gauge(
 			"authority",
-			"Seconds since 1970 at which the certificate authority ends. Certificates of hubs "+
-				"cannot outlive it: every hub needs another one before.",
+			"Unix time at which the certificate authority expires. Hub certificates cannot "+
+				"outlive it.",
 			func() time.Time { return a.chain[0].NotAfter },
 		),
 		gauge(
 			"broker_certificate",
-			"Seconds since 1970 at which the broker's certificate ends, which this process shows "+
-				"to hubs; 0 before the first hub. It renews itself 30 days before.",
+			"Unix time at which this process's broker certificate expires; 0 before the first "+
+				"hub connects. It is renewed 30 days before.",
 			a.brokerCertificateEnd,
 		),
 	)
 }
 
-// brokerCertificateEnd is zero before the first connection asked for a certificate.
+// brokerCertificateEnd returns when the broker's certificate expires, or zero before the first
+// connection.
 func (a *Authority) brokerCertificateEnd() time.Time {
 	a.serverMu.Lock()
 	defer a.serverMu.Unlock()

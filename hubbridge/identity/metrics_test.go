@@ -17,7 +17,7 @@ func TestExpiryIsTold(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewPedanticRegistry()
 	authority, err := identity.OpenAuthority(
-		identity.AuthorityConfig{Dir: t.TempDir(), Log: quiet(), Metrics: registry},
+		identity.AuthorityConfig{Dir: t.TempDir(), Logger: quiet(), Metrics: registry},
 	)
 	if err != nil {
 		t.Fatal(err)

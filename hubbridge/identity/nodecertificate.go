@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// NodeCertificate is a certificate with its key, in PEM, for the servers of a broker of one's own.
+// NodeCertificate is the certificate and key, in PEM, of an external broker.
 type NodeCertificate struct {
 	Certificate, Key []byte
 	ExpiresAt        time.Time
 }
 
-// IssueNode issues the certificate of a broker of one's own: as ServerTLS shows it, for the same
-// hosts, and good for its servers to know each other by as well.
+// IssueNode issues the certificate of an external broker: that of ServerTLS, for the same hosts,
+// which the servers of a cluster can also use as a client certificate among themselves.
 func (a *Authority) IssueNode() (NodeCertificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -14,7 +14,7 @@ const (
 	blockPrivateKey  = "PRIVATE KEY"
 )
 
-// parseCertificates takes PEM text with one certificate or more, and nothing else.
+// parseCertificates parses PEM text of one or more certificates. Other blocks are an error.
 func parseCertificates(text []byte) ([]*x509.Certificate, error) {
 	var found []*x509.Certificate
 	for rest := text; ; {
@@ -23,7 +23,7 @@ func parseCertificates(text []byte) ([]*x509.Certificate, error) {
 			break
 		}
 		if block.Type != blockCertificate {
-			return nil, fmt.Errorf("holds a %s where certificates are wanted", block.Type)
+			return nil, fmt.Errorf("contains a %s block: only certificates are allowed", block.Type)
 		}
 		certificate, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
@@ -32,17 +32,17 @@ func parseCertificates(text []byte) ([]*x509.Certificate, error) {
 		found = append(found, certificate)
 	}
 	if len(found) == 0 {
-		return nil, errors.New("holds no PEM certificate")
+		return nil, errors.New("contains no PEM certificate")
 	}
 	return found, nil
 }
 
-// parsePrivateKey takes PEM text with one private key in any of the three usual forms. Its errors
-// do not quote the text.
+// parsePrivateKey parses PEM text of a private key in PKCS#8, SEC 1 or PKCS#1. Errors do not quote
+// the text.
 func parsePrivateKey(text []byte) (crypto.Signer, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, errors.New("holds no PEM private key")
+		return nil, errors.New("contains no PEM private key")
 	}
 	var key any
 	var err error
@@ -55,15 +55,15 @@ func parsePrivateKey(text []byte) (crypto.Signer, error) {
 		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
 	default:
 		return nil, fmt.Errorf(
-			"holds a %s where a private key without a password is wanted", block.Type,
+			"contains a %s block: only an unencrypted private key is allowed", block.Type,
 		)
 	}
 	if err != nil {
-		return nil, errors.New("holds a private key that cannot be read")
+		return nil, errors.New("contains a private key that cannot be parsed")
 	}
 	signer, ok := key.(crypto.Signer)
 	if !ok {
-		return nil, errors.New("holds a key that cannot sign")
+		return nil, errors.New("contains a key that cannot sign")
 	}
 	return signer, nil
 }

@@ -80,12 +80,12 @@ func TestOneAuthorityAfterAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, c := range map[string]struct{ also, want string }{
-		"a hub's certificate": {leaf, "no certificate of an authority"},
+		"a hub's certificate": {leaf, "not the certificate of an authority"},
 		"one that has ended": {
 			given(t, time.Now().Add(-time.Minute), func(*x509.Certificate) {}).CertificateFile,
-			"ended on",
+			"expired on",
 		},
-		"a key":   {former.KeyFile, "where certificates are wanted"},
+		"a key":   {former.KeyFile, "only certificates are allowed"},
 		"no file": {"/nowhere", "no such file"},
 	} {
 		bad := next

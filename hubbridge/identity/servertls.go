@@ -13,19 +13,19 @@ import (
 	"time"
 )
 
-// serverRenewal is how early the broker's certificate is replaced.
+// serverRenewal is the remaining life at which the broker's certificate is replaced.
 const serverRenewal = 30 * 24 * time.Hour
 
-// serverCertificate is the broker's certificate. It lives in memory: hubs trust the authority and
-// not this certificate, so every start makes one that has the names of that start.
+// serverCertificate is the broker's certificate. It is kept in memory only: hubs trust the
+// authority, so every start can issue a new one for its hosts.
 type serverCertificate struct {
 	tls       *tls.Certificate
 	expiresAt time.Time
 }
 
-// ServerTLS is how the broker speaks to hubs: TLS 1.2 or later, with a certificate of the
-// authority's for localhost, 127.0.0.1, ::1 and the hosts of the configuration, and only with
-// clients that show a certificate of the authority's. It is renewed by itself.
+// ServerTLS returns the TLS configuration of the broker's listener for hubs: TLS 1.2 or later, with
+// a certificate for localhost, 127.0.0.1, ::1 and the configured hosts, which is renewed
+// automatically. Clients must have a certificate of the authority or of a further one.
 func (a *Authority) ServerTLS() *tls.Config {
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,
@@ -38,8 +38,7 @@ func (a *Authority) ServerTLS() *tls.Config {
 func (a *Authority) serverCertificate() (*tls.Certificate, error) {
 	a.serverMu.Lock()
 	defer a.serverMu.Unlock()
-	// An authority with less than that left makes certificates that are never good enough; then the
-	// end is what counts.
+	// A certificate that expires with its authority cannot be renewed any further.
 	soon := a.cfg.Now().Add(serverRenewal)
 	if a.server.tls != nil &&
 		(soon.Before(a.server.expiresAt) || !a.server.expiresAt.Before(a.chain[0].NotAfter)) {
@@ -69,8 +68,7 @@ func (a *Authority) issueServer() (serverCertificate, error) {
 	return serverCertificate{tls: shown, expiresAt: leaf.NotAfter}, nil
 }
 
-// serverTemplate is what the broker's certificate says: that it serves under the hosts of the
-// configuration.
+// serverTemplate returns the template of the broker's certificate.
 func (a *Authority) serverTemplate() *x509.Certificate {
 	names, addresses := hostNames(a.cfg.Hosts)
 	return &x509.Certificate{
@@ -82,8 +80,8 @@ func (a *Authority) serverTemplate() *x509.Certificate {
 	}
 }
 
-// intermediates are the certificates to show after one of the authority's: what is self-signed
-// convinces nobody who does not have it already.
+// intermediates returns the certificates to send after a certificate of the authority: its chain
+// without self-signed certificates, which clients must have already.
 func (a *Authority) intermediates() []*x509.Certificate {
 	return slices.DeleteFunc(
 		slices.Clone(a.chain),
@@ -91,8 +89,8 @@ func (a *Authority) intermediates() []*x509.Certificate {
 	)
 }
 
-// hostNames sorts hosts into names and addresses, beside those of the machine itself. Wildcard
-// addresses are no names.
+// hostNames splits hosts, and those of the local machine, into names and addresses. It drops
+// wildcard addresses and duplicates.
 func hostNames(hosts []string) (names []string, addresses []net.IP) {
 	for _, host := range append([]string{"localhost", "127.0.0.1", "::1"}, hosts...) {
 		address := net.ParseIP(host)

@@ -179,7 +179,7 @@ func TestTapIsRevoked(t *testing.T) {
 		if err := change(); err != nil {
 			t.Fatal(err)
 		}
-		if n, err := identity.KickTap(t.Context(), i.conns, account, user.User); err != nil ||
+		if n, err := identity.DisconnectTap(t.Context(), i.conns, account, user.User); err != nil ||
 			n != 1 {
 			t.Errorf("%d connections cut, %v", n, err)
 		}

@@ -41,11 +41,11 @@ const (
 // certificates and enrolment, and an ingest that keeps what it is told in memory. It misbehaves
 // when a test asks for it.
 type cloud struct {
-	broker    *broker.Server
-	conns     *streams.Conns
-	directory *directory.Service
-	kicker    *identity.Kicker
-	http      *httptest.Server
+	broker       *broker.Server
+	conns        *streams.Conns
+	directory    *directory.Service
+	disconnector *identity.Disconnector
+	http         *httptest.Server
 
 	enrolments atomic.Int32
 	refuse     atomic.Int32 // status of enrolments that are refused; 0: none
@@ -80,7 +80,7 @@ func startCloud(t testing.TB) *cloud {
 	ctx := context.Background()
 	dir := t.TempDir()
 	quiet := slog.New(slog.DiscardHandler)
-	authority, err := identity.OpenAuthority(identity.AuthorityConfig{Dir: dir + "/ca", Log: quiet})
+	authority, err := identity.OpenAuthority(identity.AuthorityConfig{Dir: dir + "/ca", Logger: quiet})
 	must(t, err)
 	c := &cloud{hubs: map[domain.HubID]*remote{}, calls: map[string]chan protocol.Response{}}
 	c.broker, err = broker.Start(ctx, broker.Config{
@@ -92,14 +92,14 @@ func startCloud(t testing.TB) *cloud {
 	must(t, err)
 	log, err := directory.Open(ctx, c.conns, 1)
 	must(t, err)
-	c.kicker = identity.NewKicker(c.conns, quiet, nil)
+	c.disconnector = identity.NewDisconnector(c.conns, quiet, nil)
 	c.directory = directory.NewService(log, directory.ServiceConfig{
 		Environment: domain.EnvironmentDev, Presence: directorytest.Presence{Online: true},
-		Connections: c.kicker,
+		Connections: c.disconnector,
 	})
 	enrolment, err := identity.NewEnrolment(identity.EnrolmentConfig{
 		Authority: authority, Directory: c.directory,
-		Broker: func() string { return "mqtts://" + c.broker.MQTTAddr() }, Log: quiet,
+		Broker: func() string { return "mqtts://" + c.broker.MQTTAddr() }, Logger: quiet,
 	})
 	must(t, err)
 	callout, err := identity.NewCallout(
@@ -107,7 +107,7 @@ func startCloud(t testing.TB) *cloud {
 			Conns:       c.conns,
 			Credentials: c.broker.Credentials(),
 			Directory:   c.directory,
-			Log:         quiet,
+			Logger:      quiet,
 		},
 	)
 	must(t, err)
@@ -120,7 +120,7 @@ func startCloud(t testing.TB) *cloud {
 	must(t, c.conns.Shards[0].Flush())
 	t.Cleanup(func() {
 		c.http.Close()
-		c.kicker.Close()
+		c.disconnector.Close()
 		stop()
 		<-ended
 		c.conns.Close()

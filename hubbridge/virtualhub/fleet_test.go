@@ -116,7 +116,7 @@ func TestFleet(t *testing.T) {
 		if s := f.Stats(); s.Disconnections != 0 || s.Requests != 1 {
 			t.Errorf("%+v", s)
 		}
-		_, err = identity.Kick(t.Context(), c.conns, "hub-flee-0000-0000")
+		_, err = identity.Disconnect(t.Context(), c.conns, "hub-flee-0000-0000")
 		must(t, err)
 		eventually(t, "cut", func() bool { return f.Stats().Disconnections == 1 })
 		eventually(t, "back", func() bool { return f.Stats().Connected == 2 })

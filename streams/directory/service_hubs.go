@@ -122,7 +122,7 @@ func (s *Service) ResetLink(
 		return err
 	}
 	return streams.Unavailable(
-		s.cfg.Connections.CutRevoked(ctx, hubID, hub.RevokedCertificates),
+		s.cfg.Connections.DisconnectRevoked(ctx, hubID, hub.RevokedCertificates),
 		"the hub's certificate is revoked, but its connection may stay open for some seconds; "+
 			"the request can be repeated",
 	)

@@ -86,7 +86,7 @@ func (s *Service) RotateSecret(
 		return "", err
 	}
 	if !keepCertificate && len(hub.RevokedCertificates) > 0 {
-		cutErr := s.cfg.Connections.CutRevoked(ctx, hubID, hub.RevokedCertificates)
+		cutErr := s.cfg.Connections.DisconnectRevoked(ctx, hubID, hub.RevokedCertificates)
 		if cutErr != nil {
 			err = errors.Join(
 				err, fmt.Errorf("done, but connections may still be open: %w", cutErr),
@@ -111,7 +111,7 @@ func (s *Service) BlockHub(
 	if err != nil {
 		return 0, err
 	}
-	if cut, err = s.cfg.Connections.CutBlocked(ctx, hubID); err != nil {
+	if cut, err = s.cfg.Connections.DisconnectBlocked(ctx, hubID); err != nil {
 		return cut, fmt.Errorf(
 			"blocked, but connections may still be open; run the command again: %w", err,
 		)

@@ -59,13 +59,13 @@ type Connections struct {
 	calls []string
 }
 
-// CutRevoked records "revoked", the hub and the certificates.
-func (c *Connections) CutRevoked(_ context.Context, hub domain.HubID, certificates []string) error {
+// DisconnectRevoked records "revoked", the hub and the certificates.
+func (c *Connections) DisconnectRevoked(_ context.Context, hub domain.HubID, certificates []string) error {
 	return c.record("revoked " + string(hub) + " " + strings.Join(certificates, ","))
 }
 
-// CutBlocked records "blocked" and the hub.
-func (c *Connections) CutBlocked(_ context.Context, hub domain.HubID) (int, error) {
+// DisconnectBlocked records "blocked" and the hub.
+func (c *Connections) DisconnectBlocked(_ context.Context, hub domain.HubID) (int, error) {
 	return 0, c.record("blocked " + string(hub))
 }
 

@@ -109,8 +109,8 @@ func (c *brokerConfigCommand) Run(out Streams) error {
 	}
 	authority, err := identity.OpenAuthority(identity.AuthorityConfig{
 		Dir: c.path("ca"), CertificateFile: c.CACert, KeyFile: c.CAKey, AlsoFile: c.CAAlso,
-		Hosts: append(c.Nodes, c.Hosts...),
-		Log:   slog.New(slog.NewTextHandler(out.Err, nil)),
+		Hosts:  append(c.Nodes, c.Hosts...),
+		Logger: slog.New(slog.NewTextHandler(out.Err, nil)),
 	})
 	if err != nil {
 		return fmt.Errorf("certificate authority: %w", err)

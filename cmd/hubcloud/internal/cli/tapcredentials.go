@@ -93,7 +93,7 @@ func (c *tapCredentialsCommand) create(
 	if c.Rotate != "" {
 		account, err := users.Account(ctx, name)
 		if err == nil {
-			_, err = identity.KickTap(ctx, s.Conns, account, user.User)
+			_, err = identity.DisconnectTap(ctx, s.Conns, account, user.User)
 		}
 		if err != nil {
 			return fmt.Errorf(
@@ -147,7 +147,7 @@ func (c *tapCredentialsCommand) revoke(
 	if err := users.Revoke(ctx, c.Revoke); err != nil {
 		return err
 	}
-	cut, err := identity.KickTap(ctx, s.Conns, account, tapuser.UserOf(c.Revoke))
+	cut, err := identity.DisconnectTap(ctx, s.Conns, account, tapuser.UserOf(c.Revoke))
 	if err != nil {
 		return fmt.Errorf("revoked, but connections may remain: %w", err)
 	}

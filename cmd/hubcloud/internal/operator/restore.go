@@ -151,7 +151,7 @@ func (r Restore) brokerTLS(dir datadir.Dir) (config *tls.Config, remove func(), 
 		remove = func() { _ = os.RemoveAll(home) }
 	}
 	authority, err := identity.OpenAuthority(
-		identity.AuthorityConfig{Dir: home, Log: slog.New(slog.DiscardHandler)},
+		identity.AuthorityConfig{Dir: home, Logger: slog.New(slog.DiscardHandler)},
 	)
 	if err != nil {
 		remove()

@@ -46,8 +46,8 @@ type Session struct {
 	Log       *directory.Log
 	Directory *directory.Service
 
-	cfg    directory.ServiceConfig
-	kicker *identity.Kicker
+	cfg          directory.ServiceConfig
+	disconnector *identity.Disconnector
 }
 
 // Connect connects to the broker of a running service. The caller closes the session. The error is
@@ -85,23 +85,23 @@ func NewSession(ctx context.Context, conns *streams.Conns) (*Session, error) {
 		return nil, err
 	}
 	discard := slog.New(slog.DiscardHandler)
-	kicker := identity.NewKicker(conns, discard, nil)
+	disconnector := identity.NewDisconnector(conns, discard, nil)
 	cfg := directory.ServiceConfig{
 		Environment:   settings.Environment,
 		AwaitReplicas: streams.NewBarrier(conns, "", discard).Wait,
-		Connections:   kicker,
+		Connections:   disconnector,
 		Logs:          hubLogs{conns},
 	}
 	return &Session{
 		Conns: conns, Buckets: buckets, Settings: settings, Log: log,
-		Directory: directory.NewService(log, cfg), cfg: cfg, kicker: kicker,
+		Directory: directory.NewService(log, cfg), cfg: cfg, disconnector: disconnector,
 	}, nil
 }
 
 // Close closes the connection. Before that it waits some seconds until connections of hubs that a
 // change cuts can no longer escape.
 func (s *Session) Close() {
-	s.kicker.Finish()
+	s.disconnector.Finish()
 	s.Conns.Close()
 }
 

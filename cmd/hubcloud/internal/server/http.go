@@ -76,7 +76,7 @@ func (s *Server) startHTTP(ctx context.Context) error {
 // api returns the handler of the public port.
 func (s *Server) api() (httpapi.API, error) {
 	enrolment, err := identity.NewEnrolment(identity.EnrolmentConfig{
-		Authority: s.authority, Directory: s.directory, Broker: s.brokerURL, Log: s.logger,
+		Authority: s.authority, Directory: s.directory, Broker: s.brokerURL, Logger: s.logger,
 		Metrics: s.registry,
 	})
 	if err != nil {

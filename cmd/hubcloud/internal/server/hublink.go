@@ -70,7 +70,7 @@ func (s *Server) startHubLink(ctx context.Context) (err error) {
 	callout, err := identity.NewCallout(identity.CalloutConfig{
 		Conns: s.conns, Credentials: s.credentials, Directory: s.directory,
 		Taps:    tapuser.New(s.conns.Cloud, s.buckets.Installation),
-		Confirm: s.freshness.Confirm, Log: s.logger, Metrics: s.registry,
+		Confirm: s.freshness.Confirm, Logger: s.logger, Metrics: s.registry,
 		HubConnections: domain.HubLimit{
 			PerMinute: s.cfg.HubConnections,
 			Burst:     s.cfg.HubConnectionBurst,

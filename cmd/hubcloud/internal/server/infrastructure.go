@@ -87,7 +87,7 @@ func (s *Server) openBroker(ctx context.Context) (err error) {
 	if s.cfg.NATSURL == "" || s.cfg.has(roleAPI) {
 		s.authority, err = identity.OpenAuthority(identity.AuthorityConfig{
 			Dir: s.dir.Path("ca"), CertificateFile: s.cfg.CACert, KeyFile: s.cfg.CAKey,
-			AlsoFile: s.cfg.CAAlso, Hosts: s.brokerHosts(), Log: s.logger, Metrics: s.registry,
+			AlsoFile: s.cfg.CAAlso, Hosts: s.brokerHosts(), Logger: s.logger, Metrics: s.registry,
 		})
 		if err != nil {
 			return fmt.Errorf("certificate authority: %w", err)

@@ -62,12 +62,12 @@ func (s *Server) startReadModels(ctx context.Context) (err error) {
 	s.replicaID = id
 	barrier := streams.NewBarrier(s.conns, id, s.logger)
 	s.presence = presence.NewView(s.conns.Cloud, s.buckets.Presence, s.logger, s.registry)
-	s.kicks = identity.NewKicker(s.conns, s.logger, s.registry)
+	s.disconnector = identity.NewDisconnector(s.conns, s.logger, s.registry)
 	s.signIn = signin.New(s.conns.Cloud, s.buckets.SignIn, s.logger)
 	s.directory = directory.NewService(s.events, directory.ServiceConfig{
 		Environment: s.settings.Environment, InvitationTTL: s.cfg.InvitationTTL, Now: time.Now,
 		AwaitReadModels: s.store.WaitFor, AwaitReplicas: barrier.Wait,
-		Presence: s.presence, Connections: s.kicks, Mailer: invitationMailer{s},
+		Presence: s.presence, Connections: s.disconnector, Mailer: invitationMailer{s},
 		RateLimiter: s.signIn,
 		Quotas: directory.Quotas{
 			SitesPerOrg: s.cfg.SitesPerOrg, MembersPerOrg: s.cfg.MembersPerOrg,

@@ -92,14 +92,14 @@ type Server struct {
 	freshness *streams.Freshness
 
 	// Hub link.
-	presence *presence.View
-	logs     *hublog.Logs
-	kicks    *identity.Kicker
-	caller   *rpc.Caller
-	devices  *rpc.Devices
-	keys     *idempotency.Keys
-	commands *commands.Commands
-	bridge   *hubbridge.Bridge
+	presence     *presence.View
+	logs         *hublog.Logs
+	disconnector *identity.Disconnector
+	caller       *rpc.Caller
+	devices      *rpc.Devices
+	keys         *idempotency.Keys
+	commands     *commands.Commands
+	bridge       *hubbridge.Bridge
 
 	// HTTP.
 	mailer *mail.Mailer
@@ -207,8 +207,8 @@ func (s *Server) Stop() {
 	s.clients.stop()
 	s.rejectHubs()
 	s.bridging.stop()
-	if s.kicks != nil {
-		s.kicks.Close()
+	if s.disconnector != nil {
+		s.disconnector.Close()
 	}
 	s.foundation.stop()
 	if s.logs != nil {

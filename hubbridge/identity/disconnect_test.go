@@ -66,27 +66,27 @@ func (i *installation) listed(t testing.TB, id domain.HubID) int {
 	return len(list.Data.Conns)
 }
 
-// TestKick cuts the connection with the named certificate and no other.
-func TestKick(t *testing.T) {
+// TestDisconnect cuts the connection with the named certificate and no other.
+func TestDisconnect(t *testing.T) {
 	t.Parallel()
 	i := start(t)
 	h, other := i.newHub(t, 1), i.newHub(t, 2)
 	_, lost := mustConnect(t, h.options())
 	_, otherLost := mustConnect(t, other.options())
 
-	if cut, err := identity.Kick(t.Context(), i.conns, h.id, other.fingerprint()); err != nil ||
+	if cut, err := identity.Disconnect(t.Context(), i.conns, h.id, other.fingerprint()); err != nil ||
 		cut != 0 {
 		t.Fatalf("with another certificate: cut %d, %v", cut, err)
 	}
-	if cut, err := identity.Kick(t.Context(), i.conns, h.id, other.fingerprint(), h.fingerprint()); err != nil ||
+	if cut, err := identity.Disconnect(t.Context(), i.conns, h.id, other.fingerprint(), h.fingerprint()); err != nil ||
 		cut != 1 {
 		t.Fatalf("cut %d, %v", cut, err)
 	}
 	mustEnd(t, "kicked", lost)
-	if cut, err := identity.Kick(t.Context(), i.conns, h.id); err != nil || cut != 0 {
+	if cut, err := identity.Disconnect(t.Context(), i.conns, h.id); err != nil || cut != 0 {
 		t.Fatalf("a hub that is away: cut %d, %v", cut, err)
 	}
-	if cut, err := identity.Kick(t.Context(), i.conns, other.id); err != nil || cut != 1 {
+	if cut, err := identity.Disconnect(t.Context(), i.conns, other.id); err != nil || cut != 1 {
 		t.Fatalf("with any certificate: cut %d, %v", cut, err)
 	}
 	mustEnd(t, "kicked", otherLost)
