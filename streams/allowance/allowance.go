@@ -1,4 +1,4 @@
-// Package allowance counts what each of many may do within an hour, in memory.
+// Package allowance limits how often each id may do something within an hour, in memory.
 package allowance
 
 import (
@@ -8,12 +8,11 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// maxKept is how many are remembered before those that have all of their allowance left are
-// forgotten.
+// maxKept is how many ids are kept before those with their whole allowance left are forgotten.
 const maxKept = 10_000
 
-// Hourly gives each id an allowance that comes back evenly within an hour; all of it may be used at
-// once. Safe for concurrent use.
+// Hourly is an allowance for each id. It refills evenly within an hour, and may be used up at once.
+// It is safe for concurrent use.
 type Hourly struct {
 	most int
 
@@ -21,14 +20,14 @@ type Hourly struct {
 	kept map[string]*rate.Limiter
 }
 
-// NewHourly returns an allowance of most an hour for each id; 0 is no bound.
+// NewHourly returns an allowance of most uses an hour for each id; 0 is no limit.
 func NewHourly(most int) *Hourly { return &Hourly{most: most, kept: map[string]*rate.Limiter{}} }
 
-// Most returns the allowance of an hour.
+// Most returns the number of uses an hour.
 func (h *Hourly) Most() int { return h.most }
 
-// Take uses one of an id's allowance at that time. When there is none left it returns false, and
-// how long it takes until there is one.
+// Take uses one of an id's allowance at that time. When none is left it returns false and the time
+// until one is.
 func (h *Hourly) Take(id string, now time.Time) (wait time.Duration, ok bool) {
 	if h.most == 0 {
 		return 0, true

@@ -46,7 +46,7 @@ func TestReserveOfASize(t *testing.T) {
 		{"more than the disk: half of it", Reserve{Bytes: 5000}, 1000, 500},
 		{"nothing", Reserve{}, 1000, 0},
 	} {
-		if got := c.reserve.of(c.size); got != c.want {
+		if got := c.reserve.bytes(c.size); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}
@@ -67,7 +67,7 @@ func TestAdmit(t *testing.T) {
 		{"within the margin", 104_999, true}, {"beyond it", 105_000, false}, {"none", 0, true},
 		{"much", 900_000, false},
 	} {
-		g.take(State{Free: c.free, Size: 1_000_000}, began)
+		g.update(State{Free: c.free, Size: 1_000_000}, began)
 		if got := g.State(); got.Low != c.low || got.Free != c.free || got.Reserve != 100_000 ||
 			got.Since.IsZero() == c.low {
 			t.Errorf("%s: %+v, want low %v", c.name, got, c.low)
@@ -101,7 +101,7 @@ func TestAdmit(t *testing.T) {
 func TestAdmittedBytesCount(t *testing.T) {
 	t.Parallel()
 	g := &Guard{reserve: Reserve{Bytes: 100_000}, logger: slog.New(slog.DiscardHandler)}
-	g.take(State{Free: 200_000, Size: 1_000_000}, time.Now())
+	g.update(State{Free: 200_000, Size: 1_000_000}, time.Now())
 	admitted := 0
 	for g.Admit(1000) == nil {
 		if admitted++; admitted > 1000 {
@@ -111,7 +111,7 @@ func TestAdmittedBytesCount(t *testing.T) {
 	if admitted == 0 || admitted*1000 > 100_000 {
 		t.Errorf("%d bytes were admitted, with 100,000 beyond the reserve", admitted*1000)
 	}
-	g.take(State{Free: 200_000, Size: 1_000_000}, time.Now())
+	g.update(State{Free: 200_000, Size: 1_000_000}, time.Now())
 	if err := g.Admit(1000); err != nil {
 		t.Errorf("after another measurement: %v", err)
 	}
@@ -154,7 +154,7 @@ func TestFilesAreKeptFree(t *testing.T) {
 		{"room", 10_000, 10_000, false, true},
 	} {
 		lines.Reset()
-		g.take(State{Free: 1 << 40, Size: 1 << 40, FreeFiles: c.free, Files: c.files}, time.Now())
+		g.update(State{Free: 1 << 40, Size: 1 << 40, FreeFiles: c.free, Files: c.files}, time.Now())
 		if got := g.State(); got.Low != c.low || got.NoFiles != c.low ||
 			got.Since.IsZero() == c.low {
 			t.Errorf("%s: %+v", c.name, got)
@@ -169,10 +169,10 @@ func TestFilesAreKeptFree(t *testing.T) {
 		}
 	}
 	none := &Guard{logger: slog.New(slog.DiscardHandler)}
-	if none.take(State{Free: 1, Size: 1, Files: 100}, time.Now()); none.State().Low {
+	if none.update(State{Free: 1, Size: 1, Files: 100}, time.Now()); none.State().Low {
 		t.Error("without a reserve a disk without files is low")
 	}
-	g.take(State{Free: 0, Size: 1 << 40, FreeFiles: 0, Files: 10_000}, time.Now())
+	g.update(State{Free: 0, Size: 1 << 40, FreeFiles: 0, Files: 10_000}, time.Now())
 	if got := g.State(); !got.Low || got.NoFiles {
 		t.Errorf("neither bytes nor files: %+v", got)
 	}

@@ -1,13 +1,14 @@
-// Package diskspace keeps a reserve of a file system free. Whoever is about to store something that
-// can wait asks Admit first; below the reserve the answer is an error. There is a reserve of bytes
-// and one of files (inodes). The reserve is for what must go on: leases, presence, the database's
-// log and checkpoints, sign-in, outcomes of commands, and expiry, which writes before it frees.
+// Package diskspace keeps a reserve of bytes and of files (inodes) of a file system free. Writers
+// of data that can wait call Admit first, which returns an error while less than the reserve is
+// free. The reserve is for writes that must go on: leases, presence, the database's log and
+// checkpoints, sign-in, results of commands, and expiry, which writes before it frees space.
 //
-// A Guard measures the file system ten times a second. In between it counts what it admitted as
-// written, so that a fast writer cannot use up the reserve between two measurements.
+// A Guard measures the file system ten times a second. Between two measurements it counts admitted
+// bytes as written, so that a fast writer cannot use up the reserve.
 package diskspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,14 +24,15 @@ import (
 const (
 	// measureEvery is how often the file system is measured.
 	measureEvery = 100 * time.Millisecond
-	// retryAfter is how long clients wait that were told that the disk is almost full.
+	// retryAfter is the Retry-After of the errors of Admit.
 	retryAfter = 10 * time.Second
-	// overhead is what each admitted thing takes on disk beyond its own size: subjects, headers,
-	// and the copy in an index.
+	// overhead is what each admitted write takes on disk beyond its size: subjects, headers and
+	// index entries.
 	overhead = 512
-	// marginPart is the part of the reserve that must be free beyond it before things are admitted
-	// again, so that a disk right at its reserve does not change its state ten times a second.
-	marginPart = 20
+	// margin is the fraction 1/margin of the reserve that must be free beyond it before writes are
+	// admitted again. Without it the state of a disk right at its reserve would change all the
+	// time.
+	margin = 20
 )
 
 // ErrLow is returned by Admit while less than the reserve is free. The error is also a
@@ -39,42 +41,43 @@ var ErrLow = errors.New(
 	"the disk has less free space, or fewer free files, than the reserve, or cannot be written to",
 )
 
-// State is what is known of the file system.
+// State is a measurement of the file system.
 type State struct {
 	// Free, Size and Reserve are in bytes. Free is what this process may use.
 	Free, Size, Reserve int64
 	// FreeFiles, Files and FilesReserve are numbers of files (inodes). Files is 0 for a file system
 	// without such a limit.
 	FreeFiles, Files, FilesReserve int64
-	// Low is whether Admit returns errors, and Since when that began.
+	// Low reports whether less than the reserve is free, so that Admit returns errors. Since is
+	// when that began.
 	Low   bool
 	Since time.Time
-	// NoFiles is whether that is for want of files, and not of bytes.
+	// NoFiles reports whether Low is due to files only, and not to bytes.
 	NoFiles bool
-	// Failed is whether SetFailed says that the disk cannot be written to.
+	// Failed is the last argument of SetFailed.
 	Failed bool
 }
 
-// Guard watches one file system. Its methods may be called by several goroutines at once. A nil
-// Guard admits everything.
+// Guard watches one file system. It is safe for concurrent use. A nil Guard admits everything.
 type Guard struct {
 	dir     string
 	reserve Reserve
 	logger  *slog.Logger
 
-	// room is what may be admitted until the next measurement; below zero nothing is.
-	room   atomic.Int64
-	low    atomic.Bool
-	files  atomic.Bool // why it is low
-	failed atomic.Bool
+	// admissible is how many bytes may be admitted until the next measurement.
+	admissible atomic.Int64
+	low        atomic.Bool
+	noFiles    atomic.Bool
+	failed     atomic.Bool
 
 	mu    sync.Mutex
 	state State
 }
 
-// Open measures the file system that dir is on. The caller runs Run beside it.
+// Open returns a Guard of the file system that dir is on, after a first measurement. The caller
+// must call Run. A nil logger means slog.Default().
 func Open(dir string, reserve Reserve, logger *slog.Logger) (*Guard, error) {
-	g := &Guard{dir: dir, reserve: reserve, logger: logger}
+	g := &Guard{dir: dir, reserve: reserve, logger: cmp.Or(logger, slog.Default())}
 	return g, g.Measure()
 }
 
@@ -97,102 +100,99 @@ func (g *Guard) Run(ctx context.Context) error {
 	}
 }
 
-// Measure asks the file system now.
+// Measure measures the file system now.
 func (g *Guard) Measure() error {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(g.dir, &disk); err != nil {
 		return fmt.Errorf("free space of %s: %w", g.dir, err)
 	}
 	block := int64(disk.Bsize) //nolint:unconvert // the types differ between systems
-	g.take(State{
-		Free: int64(
-			disk.Bavail,
-		) * block, Size: int64(disk.Blocks) * block, FreeFiles: int64(disk.Ffree), Files: int64(disk.Files),
+	g.update(State{
+		Free: int64(disk.Bavail) * block, Size: int64(disk.Blocks) * block,
+		FreeFiles: int64(disk.Ffree), Files: int64(disk.Files),
 	}, time.Now())
 	return nil
 }
 
-// take takes in a measurement.
-func (g *Guard) take(found State, now time.Time) {
+// update sets the state to a measurement and logs when Low changes.
+func (g *Guard) update(found State, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	was := g.state
-	found.Reserve, found.FilesReserve = g.reserve.of(found.Size), g.reserve.files(found.Files)
+	before := g.state
+	found.Reserve, found.FilesReserve = g.reserve.bytes(found.Size), g.reserve.files(found.Files)
 	bytes, files := found.Reserve, found.FilesReserve
-	if was.Low {
-		bytes, files = bytes+bytes/marginPart, files+files/marginPart
+	if before.Low {
+		bytes, files = bytes+bytes/margin, files+files/margin
 	}
 	noBytes, noFiles := found.Free < bytes, found.FreeFiles < files
 	found.Low, found.NoFiles = noBytes || noFiles, noFiles && !noBytes
 	if found.Low {
-		if found.Since = was.Since; !was.Low {
+		if found.Since = before.Since; !before.Low {
 			found.Since = now
 		}
 	}
 	g.state = found
-	about := []any{"dir", g.dir, "free_bytes", found.Free, "reserve_bytes", found.Reserve}
+	attrs := []any{"dir", g.dir, "free_bytes", found.Free, "reserve_bytes", found.Reserve}
 	if found.Files > 0 {
-		about = append(about, "free_files", found.FreeFiles, "reserve_files", found.FilesReserve)
+		attrs = append(attrs, "free_files", found.FreeFiles, "reserve_files", found.FilesReserve)
 	}
 	switch {
-	case found.Low && found.NoFiles && (!was.Low || !was.NoFiles):
+	case found.Low && found.NoFiles && (!before.Low || !before.NoFiles):
 		g.logger.Error(
 			"disk almost out of files (inodes): hub events, changes and commands rejected until some are removed",
-			about...)
-	case found.Low && !found.NoFiles && (!was.Low || was.NoFiles):
+			attrs...)
+	case found.Low && !found.NoFiles && (!before.Low || before.NoFiles):
 		g.logger.Error(
-			"disk almost full: hub events, changes and commands rejected until there is room",
-			about...)
-	case was.Low && !found.Low:
+			"disk almost full: hub events, changes and commands rejected until there is space",
+			attrs...)
+	case before.Low && !found.Low:
 		g.logger.Info(
-			"disk has room again",
-			append(about, "low_ms", now.Sub(was.Since).Milliseconds())...)
+			"disk has space again",
+			append(attrs, "low_ms", now.Sub(before.Since).Milliseconds())...)
 	}
-	g.files.Store(found.NoFiles)
+	g.noFiles.Store(found.NoFiles)
 	g.low.Store(found.Low)
-	g.room.Store(found.Free - found.Reserve)
+	g.admissible.Store(found.Free - found.Reserve)
 }
 
-// SetFailed says that writing to the disk has failed, or that it works again. Admit returns errors
-// in between.
+// SetFailed records whether writing to the disk fails. While it does, Admit returns errors.
 func (g *Guard) SetFailed(failed bool) {
 	if g != nil {
 		g.failed.Store(failed)
 	}
 }
 
-// Admit returns nil when something of that many bytes may be stored, and otherwise an ErrLow.
+// Admit returns nil when that many bytes may be stored, and otherwise an ErrLow.
 func (g *Guard) Admit(bytes int) error {
 	switch {
 	case g == nil:
 		return nil
 	case g.failed.Load():
-		err := domain.Unavailable(
-			"the service cannot write to its disk at the moment: nothing was stored, and reading " +
-				"goes on; it recovers by itself once the disk takes writes",
+		return errLow(
+			"the service cannot write to its disk at the moment: nothing was stored; reading " +
+				"still works. The service recovers once the disk accepts writes",
 		)
-		err.RetryAfter = retryAfter
-		return fmt.Errorf("%w: %w", ErrLow, err)
-	}
-	if g.low.Load() && g.files.Load() {
-		err := domain.Unavailable(
-			"the service's disk has almost no files (inodes) left: nothing was stored, and " +
-				"reading goes on; the operator has to remove files",
+	case g.low.Load() && g.noFiles.Load():
+		return errLow(
+			"the service's disk has almost no files (inodes) left: nothing was stored; reading " +
+				"still works. The operator has to remove files",
 		)
-		err.RetryAfter = retryAfter
-		return fmt.Errorf("%w: %w", ErrLow, err)
-	}
-	if g.low.Load() || g.room.Add(-int64(bytes)-overhead) < 0 {
-		err := domain.Unavailable(
-			"the service's disk is almost full: nothing was stored, and reading goes on; the operator has to make room",
+	case g.low.Load() || g.admissible.Add(-int64(bytes)-overhead) < 0:
+		return errLow(
+			"the service's disk is almost full: nothing was stored; reading still works. The " +
+				"operator has to free space",
 		)
-		err.RetryAfter = retryAfter
-		return fmt.Errorf("%w: %w", ErrLow, err)
 	}
 	return nil
 }
 
-// State returns what was measured last. The State of a nil Guard is the zero value.
+func errLow(message string) error {
+	err := domain.Unavailable("%s", message)
+	err.RetryAfter = retryAfter
+	return fmt.Errorf("%w: %w", ErrLow, err)
+}
+
+// State returns the last measurement. The State of a nil Guard is the zero value.
 func (g *Guard) State() State {
 	if g == nil {
 		return State{}

@@ -6,20 +6,18 @@ import (
 	"strings"
 )
 
-// Reserve is how much of a file system stays free. The zero value keeps nothing free.
+// Reserve is the part of a file system that is kept free. The zero value keeps nothing free.
 type Reserve struct {
-	// Percent is a part of the file system's size, Bytes a number of bytes. When both are set, the
-	// smaller one counts.
+	// Percent is a part of the file system's size, Bytes a number of bytes. If both are set, the
+	// smaller reserve counts.
 	Percent float64
 	Bytes   int64
 }
 
-// Default is what is kept free when nothing else is configured: 5 % of the file system, and no more
-// than 1 GiB.
+// Default is the default reserve: 5 % of the file system, at most 1 GiB.
 var Default = Reserve{Percent: 5, Bytes: 1 << 30}
 
-// units are the suffixes of a size. The longer ones come first, so that each is found before its
-// own ending.
+// units are the suffixes of sizes. A longer suffix comes before its own ending.
 var units = []struct {
 	suffix string
 	bytes  int64
@@ -29,8 +27,9 @@ var units = []struct {
 	{"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {"T", 1 << 40}, {"B", 1},
 }
 
-// ParseReserve reads "5%", a size such as "1GiB", "500MB" or a number of bytes, or both joined by a
-// comma, of which the smaller counts. "0" keeps nothing free; an empty text is Default.
+// ParseReserve parses a percentage such as "5%", a size such as "1GiB", "500MB" or a number of
+// bytes, or both joined by a comma, of which the smaller counts. "0" keeps nothing free; an empty
+// text is Default.
 func ParseReserve(text string) (Reserve, error) {
 	if strings.TrimSpace(text) == "" {
 		return Default, nil
@@ -68,36 +67,36 @@ func parseSize(text string) (int64, error) {
 	}
 	number, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(number >= 0 && number*float64(factor) < 1<<62) {
-		return 0, fmt.Errorf("%q is no size", text)
+		return 0, fmt.Errorf("%q: must be a size such as 1GiB or 500MB", text)
 	}
 	return int64(number * float64(factor)), nil
 }
 
-// of returns the bytes to keep free of a file system of that size.
-func (r Reserve) of(size int64) int64 {
+// bytes returns how many bytes to keep free on a file system of that size.
+func (r Reserve) bytes(size int64) int64 {
 	part := int64(float64(size) / 100 * r.Percent)
 	switch {
 	case r.Bytes == 0:
 		return part
 	case r.Percent == 0:
-		// a reserve larger than the disk would never let anything be stored
+		// A reserve larger than the disk would reject every write.
 		return min(r.Bytes, size/2)
 	}
 	return min(r.Bytes, part)
 }
 
 const (
-	// filesPart is the part of all files that stays free, in percent, and mostFiles how many that
-	// are at most. A hub's log takes about ten.
-	filesPart = 5
-	mostFiles = 4096
+	// filesPercent is the percentage of all files that is kept free, maxFiles the largest reserve
+	// of files. A hub's log has about ten files.
+	filesPercent = 5
+	maxFiles     = 4096
 )
 
-// files returns how many files to keep free on a file system that can have so many; 0 is one
-// without such a limit.
+// files returns how many files to keep free on a file system with that many; 0 for a file system
+// without a limit.
 func (r Reserve) files(all int64) int64 {
 	if r == (Reserve{}) {
 		return 0
 	}
-	return min(mostFiles, all*filesPart/100)
+	return min(maxFiles, all*filesPercent/100)
 }

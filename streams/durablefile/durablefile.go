@@ -1,9 +1,8 @@
-// Package durablefile writes files that must survive a crash and a power cut. Every file that a
-// program reads back after a crash is written by Write; nothing else in this module renames files
-// into place.
+// Package durablefile writes files that must survive a crash and a power cut. Every file that is
+// read after a crash is written by Write; no other package renames files into place.
 //
-// Write is atomic: a reader sees the former content or the new one, wholly. When Write has
-// returned, the new content survives a power cut. An error leaves the former content.
+// Write is atomic: a reader sees all of the former content or all of the new one. When Write has
+// returned nil, the new content survives a power cut. An error leaves the former content.
 package durablefile
 
 import (
@@ -13,11 +12,9 @@ import (
 	"path/filepath"
 )
 
-// Write replaces the content of the file at path, or makes it, with the permissions mode. The
-// folder must exist.
+// Write creates or replaces the file at path, with the permissions mode. The folder must exist.
 func Write(path string, content []byte, mode fs.FileMode) (err error) {
-	// The temporary file is 0600. Its name has no known ending, so nobody takes half a file for a
-	// whole one.
+	// CreateTemp uses mode 0600. The name's ending keeps others from reading half a file.
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return err
@@ -38,7 +35,7 @@ func Write(path string, content []byte, mode fs.FileMode) (err error) {
 	return Sync(filepath.Dir(path))
 }
 
-// Sync puts a file's content on disk, or the names in a folder.
+// Sync writes the content of a file, or the names in a folder, to the disk.
 func Sync(path string) error {
 	opened, err := os.Open(path)
 	if err != nil {

@@ -1,13 +1,12 @@
-// Package keyuse keeps when API keys were used last, in the bucket `key-use`: to a minute, so that
-// a key in steady use costs one small write every few minutes, and a request nothing but a look
-// into a map.
+// Package keyuse stores when API keys were last used, to the minute, in the bucket `key-use`.
 //
-// What was used is kept in memory and written by Run: every Pause, and at the end. A process that
-// is killed forgets what it had not written, a few minutes' worth at most; nobody decides anything
-// by it. With several replicas the last to write wins: they are minutes apart.
+// Used only changes memory; a request pays for a lookup in a map. Run writes the changes every
+// Pause and once at its end. A killed process loses a few minutes of uses at most. Of several
+// replicas the last to write wins; their times differ by minutes. The times are for display only.
 package keyuse
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -26,60 +25,61 @@ import (
 const (
 	// Pause is the time between two writes.
 	Pause = time.Minute
-	// lastWrite bounds what Run does after the end of its context.
-	lastWrite = time.Second
+	// lastWriteTimeout bounds the write at the end of Run.
+	lastWriteTimeout = time.Second
 )
 
-// Tracker keeps when keys were used. Safe for concurrent use.
+// Tracker records when keys are used. It is safe for concurrent use.
 type Tracker struct {
 	kv       jetstream.KeyValue
-	log      *slog.Logger
+	logger   *slog.Logger
 	failures prometheus.Counter
-	// used holds a *use for each key that this process has seen: as many as there are keys.
+	// used has a *use for each key that was used in this process. Only keys in force are recorded,
+	// which bounds their number.
 	used sync.Map
 }
 
-// use is when one key was used last, and what of it is written: minutes since 1970.
+// use is when a key was last used, and the time that is written, in minutes since 1970.
 type use struct{ last, written atomic.Int64 }
 
-// New makes a Tracker over the bucket. log gets what cannot be written; nil discards it. Its
-// metrics are registered with r, unless that is nil.
-func New(kv jetstream.KeyValue, log *slog.Logger, r prometheus.Registerer) *Tracker {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
+// New returns a Tracker of the bucket. A nil logger means slog.Default(). The metrics are
+// registered with r, unless r is nil.
+func New(kv jetstream.KeyValue, logger *slog.Logger, r prometheus.Registerer) *Tracker {
+	t := &Tracker{
+		kv: kv, logger: cmp.Or(logger, slog.Default()),
+		failures: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "hubcloud_keyuse_write_failures_total",
+			Help: "Failed writes of when API keys were last used. They are repeated; until then " +
+				"the portal shows older times.",
+		}),
 	}
-	t := &Tracker{kv: kv, log: log, failures: prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "hubcloud_keyuse_write_failures_total",
-		Help: "Times that it could not be written when API keys were used. It is tried again; " +
-			"what people see of keys is older meanwhile.",
-	})}
 	if r != nil {
 		r.MustRegister(t.failures)
 	}
 	return t
 }
 
-// Used notes that a key that is in force is used at that time.
+// Used records that a key in force is used at that time.
 func (t *Tracker) Used(key string, at time.Time) {
 	minute := at.Unix() / 60
 	known, ok := t.used.Load(key)
 	if !ok {
 		known, _ = t.used.LoadOrStore(key, &use{})
 	}
-	// Written only when it changes, so that requests do not fight over it.
+	// Stored only when it changes: concurrent requests do not contend for the cache line.
 	if u := known.(*use); u.last.Load() < minute {
 		u.last.Store(minute)
 	}
 }
 
-// Run writes what was used until ctx ends, and once more then. It returns nil.
+// Run writes uses until ctx ends, and once more then. It returns nil.
 func (t *Tracker) Run(ctx context.Context) error {
 	ticker := time.NewTicker(Pause)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWrite)
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWriteTimeout)
 			defer cancel()
 			t.write(last)
 			return nil
@@ -89,7 +89,7 @@ func (t *Tracker) Run(ctx context.Context) error {
 	}
 }
 
-// write writes what has changed. What fails is tried again at the next time.
+// write writes the changed uses. A failed write is repeated by the next call.
 func (t *Tracker) write(ctx context.Context) {
 	t.used.Range(func(key, known any) bool {
 		u := known.(*use)
@@ -99,7 +99,7 @@ func (t *Tracker) write(ctx context.Context) {
 		}
 		if _, err := t.kv.Put(ctx, key.(string), binary.BigEndian.AppendUint64(nil, uint64(last))); err != nil {
 			t.failures.Inc()
-			t.log.Warn("cannot write when API keys were used", "error", err)
+			t.logger.Warn("key use not written", "error", err)
 			return false
 		}
 		u.written.Store(last)
@@ -107,11 +107,11 @@ func (t *Tracker) write(ctx context.Context) {
 	})
 }
 
-// LastUsed gives when each of the keys was used last, to a minute; those that never were are
-// absent. A fault that passes is a domain.Unavailable.
+// LastUsed returns when each of the keys was last used, to the minute. Keys that were never used
+// are missing. A temporary fault is a domain.Unavailable.
 //
-// Any replica of the bucket answers, also one that is behind or cut off. A stale answer shows an
-// earlier use than the last: people see it, and nothing is decided by it.
+// Any replica of the bucket may answer, also one that is behind or cut off. A stale answer shows an
+// earlier use.
 func (t *Tracker) LastUsed(ctx context.Context, keys []string) (map[string]time.Time, error) {
 	all := make(map[string]time.Time, len(keys))
 	for _, key := range keys {
@@ -125,8 +125,8 @@ func (t *Tracker) LastUsed(ctx context.Context, keys []string) (map[string]time.
 		case errors.Is(err, jetstream.ErrKeyNotFound):
 		case err != nil:
 			return nil, streams.Unavailable(
-				fmt.Errorf("when API keys were used: %w", err),
-				"it cannot be looked up at the moment when API keys were used",
+				fmt.Errorf("key use: read: %w", err),
+				"the last use of API keys cannot be looked up at the moment",
 			)
 		case len(entry.Value()) == 8:
 			minute = int64(binary.BigEndian.Uint64(entry.Value()))

@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	// kindAllowance begins the keys of what Allow counts.
+	// kindAllowance is the prefix of the counters of Allow.
 	kindAllowance = "allowance."
-	// maxConflicts bounds how often Allow counts anew because another was faster. Who is that often
-	// too late has many at the same moment.
+	// maxConflicts bounds how often Allow counts again because another call was faster. So many
+	// conflicts mean many calls at the same moment.
 	maxConflicts = 8
 )
 
-// Allow counts one more of something that may be done so many times within an hour, up to burst of
-// them at once, on all replicas together. It returns 0 if it may be done now, and otherwise for how
-// long not. name says what it is; it is kept as a hash, and for as long as it counts.
+// Allow counts one more action with that name, of which perHour are allowed within an hour and
+// burst at once, on all replicas together. It returns 0 if the action is allowed, and otherwise how
+// long to wait. The name is stored as a hash, for as long as it counts.
 func (s *Store) Allow(
 	ctx context.Context, name string, burst, perHour int, now time.Time,
 ) (wait time.Duration, err error) {
 	interval := time.Hour / time.Duration(perHour)
 	for range maxConflicts {
-		// One number is kept: when all of it may be done at once again.
+		// The value is the time at which a whole burst is allowed again.
 		var full time.Time
 		content, revision, err := streams.Newest(ctx, s.nc, s.kv.Bucket(), key(kindAllowance, name))
 		if err != nil {
@@ -37,7 +37,7 @@ func (s *Store) Allow(
 		}
 		if revision > 0 {
 			if err := json.Unmarshal(content, &full); err != nil {
-				return 0, fmt.Errorf("sign-in: what is kept is no allowance: %w", err)
+				return 0, fmt.Errorf("sign-in: decode a counter: %w", err)
 			}
 		}
 		if full.Before(now) {
@@ -59,7 +59,7 @@ func (s *Store) Allow(
 			},
 		})
 		if !errors.Is(err, streams.ErrConflict) {
-			// it may be counted, and is counted once more when it is asked again
+			// An error may leave the action counted: a repeated call counts once more.
 			return 0, unavailable(err)
 		}
 	}

@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// headerClaim holds a random text that says whose write it is.
+	// headerClaim is the header with a random id of the call that wrote a value.
 	headerClaim = "Hubcloud-Claim"
-	// claimPatience bounds how long a claim is tried, claimTry one try, and claimPause the time
-	// between two.
-	claimPatience = 15 * time.Second
-	claimTry      = 2 * time.Second
-	claimPause    = 100 * time.Millisecond
+	// claimTimeout bounds a claim with all its tries, tryTimeout one try. claimPause is the pause
+	// between two tries.
+	claimTimeout = 15 * time.Second
+	tryTimeout   = 2 * time.Second
+	claimPause   = 100 * time.Millisecond
 )
 
-// claim writes something under a key on condition that the last there is of that revision, and
-// reports whether it was this call that did so. An answer of the broker that is lost leaves open
-// whether the write was stored. It is then repeated on the same condition, and after a conflict the
-// text in the header tells whose write came first.
+// claim writes a value under a key on condition that the key has that revision, and reports whether
+// this call wrote it. When the broker's answer is lost, the write may be stored or not: claim
+// repeats it on the same condition, and finds out by the id in the header whose write a conflict is
+// with.
 func (s *Store) claim(
 	ctx context.Context, key string, revision uint64, content []byte, header nats.Header,
 ) (mine bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, claimPatience)
+	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
 	claimant := rand.Text()
 	for unsure := false; ; {
@@ -62,9 +62,9 @@ func (s *Store) claim(
 	}
 }
 
-// store is one try.
+// store tries once.
 func (s *Store) store(ctx context.Context, msg *nats.Msg) error {
-	ctx, cancel := context.WithTimeout(ctx, claimTry)
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
 	_, err := streams.Store(ctx, s.nc, msg)
 	return err

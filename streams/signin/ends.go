@@ -13,85 +13,83 @@ import (
 )
 
 const (
-	// watchPause is the pause before a watch that could not be begun is tried again.
+	// watchPause is the pause after a watch that could not be started.
 	watchPause = 200 * time.Millisecond
-	// lookEvery is how often the sessions that something hangs on are looked up, whatever the watch
-	// has told.
-	lookEvery = 5 * time.Second
-	// lookLimit bounds how long it takes to look whether one session still stands.
-	lookLimit = 5 * time.Second
+	// checkInterval is how often the sessions with waiters are looked up, besides the watch.
+	checkInterval = 5 * time.Second
+	// checkTimeout bounds the lookup of one session.
+	checkTimeout = 5 * time.Second
 )
 
-// ends is which sessions something hangs on, by their keys.
-type ends struct {
-	mu   sync.Mutex
-	open map[string]*end
+// waiters are the sessions whose end somebody waits for, by their keys.
+type waiters struct {
+	mu        sync.Mutex
+	bySession map[string]*waiter
 }
 
-// end is the end of one session that is waited for.
-type end struct {
-	// ended is closed when the session ends; users is how many wait for it.
+// waiter waits for the end of one session.
+type waiter struct {
+	// ended is closed when the session ends; users counts those who wait for it.
 	ended chan struct{}
 	users int
 }
 
-// Ended gives what is closed when the session ends: by End, on whatever replica, when it expires,
-// or when it is taken out of the bucket. forget must be called once nobody waits any more. A
-// session that has ended before is found out only by Session, which is to be asked afterwards.
+// Ended returns a channel that is closed when the session ends: by End on any replica, when it
+// expires, or when it is removed from the bucket. The caller must call forget in the end. The
+// channel of a session that has ended before the call stays open: call Session afterwards.
 func (s *Store) Ended(token string) (ended <-chan struct{}, forget func()) {
 	name := key(kindSession, token)
-	s.ends.mu.Lock()
-	defer s.ends.mu.Unlock()
-	waiting, ok := s.ends.open[name]
+	s.waiters.mu.Lock()
+	defer s.waiters.mu.Unlock()
+	w, ok := s.waiters.bySession[name]
 	if !ok {
-		waiting = &end{ended: make(chan struct{})}
-		s.ends.open[name] = waiting
+		w = &waiter{ended: make(chan struct{})}
+		s.waiters.bySession[name] = w
 	}
-	waiting.users++
-	return waiting.ended, sync.OnceFunc(func() {
-		s.ends.mu.Lock()
-		defer s.ends.mu.Unlock()
-		if waiting.users--; waiting.users == 0 && s.ends.open[name] == waiting {
-			delete(s.ends.open, name)
+	w.users++
+	return w.ended, sync.OnceFunc(func() {
+		s.waiters.mu.Lock()
+		defer s.waiters.mu.Unlock()
+		if w.users--; w.users == 0 && s.waiters.bySession[name] == w {
+			delete(s.waiters.bySession, name)
 		}
 	})
 }
 
-// tell ends what hangs on a session.
-func (e *ends) tell(name string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if waiting, ok := e.open[name]; ok {
-		delete(e.open, name)
+// end closes the channel of a session.
+func (w *waiters) end(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if waiting, ok := w.bySession[name]; ok {
+		delete(w.bySession, name)
 		close(waiting.ended)
 	}
 }
 
-// waitedFor gives the keys of the sessions that something hangs on.
-func (e *ends) waitedFor() []string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	all := make([]string, 0, len(e.open))
-	for name := range e.open {
+// sessions returns the keys of the sessions with waiters.
+func (w *waiters) sessions() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := make([]string, 0, len(w.bySession))
+	for name := range w.bySession {
 		all = append(all, name)
 	}
 	return all
 }
 
-// Run hears of sessions that end until ctx does, and returns nil then. After the broker was away it
-// looks after every session that something hangs on: nobody tells what ended meanwhile.
+// Run closes the channels of Ended until ctx ends, and returns nil then.
 //
-// A watch hangs on one server's copy of the bucket, which can be behind or cut off and stand still
-// without a word: a page of somebody who has signed out would go on. So every five seconds the
-// bucket's leader is asked for each of those sessions. What a deposed leader says of them is stale
-// for as long as the portal's own check is (streams.Freshness), which ends what is open on a
-// replica that is cut off.
+// It watches the bucket. A watch reads one server's copy, which may be behind, or stand still
+// without an error when that server is cut off: pages of a person who has signed out would stay
+// open. So Run also asks the bucket's leader for every session with waiters, every five seconds and
+// after each reconnect. A deposed leader may answer with a stale session; streams.Freshness, which
+// the portal checks, ends open pages on a replica that is cut off.
 func (s *Store) Run(ctx context.Context) error {
 	back := s.nc.StatusChanged(nats.CONNECTED)
 	defer s.nc.RemoveStatusListener(back)
 	for ctx.Err() == nil {
-		if err := s.listen(ctx, back); err != nil && ctx.Err() == nil {
-			s.log.Warn("cannot hear of sessions that end; trying again", "error", err)
+		if err := s.watch(ctx, back); err != nil && ctx.Err() == nil {
+			s.logger.Warn("sessions not watched", "error", err)
 			select {
 			case <-time.After(watchPause):
 			case <-ctx.Done():
@@ -101,19 +99,19 @@ func (s *Store) Run(ctx context.Context) error {
 	return nil
 }
 
-// listen is one watch: nil when it should begin again.
-func (s *Store) listen(ctx context.Context, back <-chan nats.Status) error {
+// watch runs one watch. It returns nil when the watch has to be started again.
+func (s *Store) watch(ctx context.Context, back <-chan nats.Status) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// The watch ends with its context. Its own Stop would wait for a broker that may be away.
+	// The watch ends with its context. Its Stop method would wait for a broker that may be away.
 	watch, err := s.kv.Watch(ctx, kindSession+">", jetstream.UpdatesOnly(), jetstream.MetaOnly())
 	if err != nil {
 		return err
 	}
-	if err := s.lookAll(ctx); err != nil {
+	if err := s.checkAll(ctx); err != nil {
 		return err
 	}
-	ticker := time.NewTicker(lookEvery)
+	ticker := time.NewTicker(checkInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -122,7 +120,7 @@ func (s *Store) listen(ctx context.Context, back <-chan nats.Status) error {
 		case <-back:
 			return nil
 		case <-ticker.C:
-			if err := s.lookAll(ctx); err != nil {
+			if err := s.checkAll(ctx); err != nil {
 				return err
 			}
 		case entry, ok := <-watch.Updates():
@@ -130,29 +128,29 @@ func (s *Store) listen(ctx context.Context, back <-chan nats.Status) error {
 			case !ok:
 				return fmt.Errorf("the watch of bucket %s ended", s.kv.Bucket())
 			case entry != nil && entry.Operation() != jetstream.KeyValuePut:
-				s.ends.tell(entry.Key())
+				s.waiters.end(entry.Key())
 			}
 		}
 	}
 }
 
-// lookAll looks after every session that something hangs on.
-func (s *Store) lookAll(ctx context.Context) error {
-	for _, name := range s.ends.waitedFor() {
-		if err := s.look(ctx, name); err != nil {
+// checkAll looks up every session with waiters.
+func (s *Store) checkAll(ctx context.Context) error {
+	for _, name := range s.waiters.sessions() {
+		if err := s.check(ctx, name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// look ends what hangs on a session that there is not any more.
-func (s *Store) look(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+// check closes the channel of a session that does not exist any more.
+func (s *Store) check(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	_, revision, err := streams.Newest(ctx, s.nc, s.kv.Bucket(), name)
 	if err == nil && revision == 0 {
-		s.ends.tell(name)
+		s.waiters.end(name)
 	}
 	return err
 }

@@ -1,22 +1,23 @@
-// Package signin keeps who is signed in to the portal, in the bucket `sign-in`: sessions, the links
-// that begin them, and which forms of a session were sent.
+// Package signin stores the sessions of the portal in the bucket `sign-in`, with the links that
+// begin them, the forms that a session has sent, and counters for rate limits.
 //
 // # Promises
 //
-//   - A token has 256 random bits and is kept nowhere: only its SHA-256 is, so what is read out of
-//     the bucket signs nobody in.
-//   - A link is used once, also when several try at the same moment on several replicas: it is
-//     removed on the condition that nobody has.
-//   - What has expired is refused from that moment, and leaves the bucket by itself.
-//   - What was acknowledged is seen by whoever asks next, on every replica: the leader of the
-//     bucket's stream is asked, never a copy that may be behind.
-//   - A session that ends is told at once to those who wait for it (Ended) on every replica, as
-//     long as Run runs there: one watch a process, however many wait.
+//   - A token has 256 random bits. The bucket contains only its SHA-256: whoever reads the bucket
+//     cannot sign in.
+//   - A link works once, also when several replicas use it at the same moment: it is removed on
+//     condition that it is unchanged.
+//   - An expired link or session is rejected from that moment, and the broker removes it.
+//   - Reads are up to date on every replica: they ask the leader of the bucket's stream, never a
+//     copy that may be behind.
+//   - The channel of Ended is closed at once on every replica where Run runs. A process has one
+//     watch for all of them.
 //
-// A Store is safe for concurrent use. It starts no goroutine of its own.
+// A Store is safe for concurrent use. It starts no goroutine.
 package signin
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -36,46 +37,47 @@ import (
 
 const (
 	tokenBytes = 32
-	// Kinds of what is kept, in front of its hash.
+	// Prefixes of the keys. A hash follows.
 	kindLink    = "link."
 	kindSession = "session."
 	kindForm    = "form."
-	// goneTTL is how long the mark stays of what was removed.
+	// goneTTL is how long the broker keeps the marker of a removed key.
 	goneTTL = time.Minute
-	// formLife is how long it is remembered that a form was sent.
+	// formLife is how long a form that was sent is remembered.
 	formLife = 24 * time.Hour
 )
 
-// Store keeps sessions and links.
+// Store stores sessions and links.
 type Store struct {
-	nc   *nats.Conn
-	kv   jetstream.KeyValue
-	log  *slog.Logger
-	ends ends
+	nc      *nats.Conn
+	kv      jetstream.KeyValue
+	logger  *slog.Logger
+	waiters waiters
 }
 
-// New makes a Store over the bucket, which is in the account that nc is connected to. log gets what
-// keeps Run from hearing; nil discards it.
-func New(nc *nats.Conn, kv jetstream.KeyValue, log *slog.Logger) *Store {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
+// New returns a Store of the bucket, which is in the account that nc is connected to. A nil logger
+// means slog.Default().
+func New(nc *nats.Conn, kv jetstream.KeyValue, logger *slog.Logger) *Store {
+	return &Store{
+		nc: nc, kv: kv, logger: cmp.Or(logger, slog.Default()),
+		waiters: waiters{bySession: map[string]*waiter{}},
 	}
-	return &Store{nc: nc, kv: kv, log: log, ends: ends{open: map[string]*end{}}}
 }
 
-// NewLink keeps a link until it expires and gives its token.
+// NewLink stores a link until it expires and returns its token.
 func (s *Store) NewLink(ctx context.Context, link domain.SignInLink) (token string, err error) {
 	return s.create(ctx, kindLink, link, link.ExpiresAt.Sub(link.CreatedAt))
 }
 
-// Link gives a link that can still be used, without using it: domain.ErrSignInLink for any other.
+// Link returns a link without using it. A link that was used, has expired or does not exist is
+// domain.ErrSignInLink.
 func (s *Store) Link(ctx context.Context, token string, now time.Time) (domain.SignInLink, error) {
 	link, _, err := s.link(ctx, token, now)
 	return link, err
 }
 
-// TakeLink uses a link. Of several who do, one gets it; the others get domain.ErrSignInLink, as for
-// one that has expired or is none.
+// TakeLink uses a link and returns it. Of several concurrent calls one succeeds. The others get
+// domain.ErrSignInLink, as for a link that has expired or does not exist.
 func (s *Store) TakeLink(
 	ctx context.Context, token string, now time.Time,
 ) (domain.SignInLink, error) {
@@ -108,12 +110,13 @@ func (s *Store) link(
 	return link, revision, nil
 }
 
-// Begin keeps a session until it expires and gives its token.
+// Begin stores a session until it expires and returns its token.
 func (s *Store) Begin(ctx context.Context, session domain.PortalSession) (token string, err error) {
 	return s.create(ctx, kindSession, session, session.ExpiresAt.Sub(session.CreatedAt))
 }
 
-// Session gives a session that has neither ended nor expired: domain.ErrNotSignedIn for any other.
+// Session returns a session. A session that has ended, has expired or does not exist is
+// domain.ErrNotSignedIn.
 func (s *Store) Session(
 	ctx context.Context, token string, now time.Time,
 ) (domain.PortalSession, error) {
@@ -128,7 +131,7 @@ func (s *Store) Session(
 	return session, nil
 }
 
-// End ends a session; one that there is not has ended.
+// End ends a session. A session that does not exist has ended already.
 func (s *Store) End(ctx context.Context, token string) error {
 	if !isToken(token) {
 		return nil
@@ -142,15 +145,14 @@ func (s *Store) End(ctx context.Context, token string) error {
 	return nil
 }
 
-// Once says whether a session's form is sent for the first time, by the mark that it has. Of
-// several that send it at the same moment, on whatever replicas, one is the first. It is remembered
-// for a day.
+// Once reports whether the form of a session with that mark is sent for the first time. Of several
+// concurrent calls, on all replicas, one gets true. Forms are remembered for a day.
 func (s *Store) Once(ctx context.Context, token, mark string) (first bool, err error) {
 	name := key(kindForm, token+" "+mark)
 	for range maxConflicts {
 		kept, err := streams.NewestKept(ctx, s.nc, s.kv.Bucket(), name)
 		if err != nil {
-			return false, unavailable(fmt.Errorf("sign-in: look for a form: %w", err))
+			return false, unavailable(fmt.Errorf("sign-in: look up a form: %w", err))
 		}
 		if kept.Live() {
 			return false, nil
@@ -164,12 +166,12 @@ func (s *Store) Once(ctx context.Context, token, mark string) (first bool, err e
 		if first {
 			return true, nil
 		}
-		// Another was first, or the mark of a form that was taken back has run out meanwhile.
+		// Another call was first, or the marker of a removed form has expired meanwhile.
 	}
 	return false, unavailable(fmt.Errorf("sign-in: remember a form: %w", streams.ErrDoubtful))
 }
 
-// Unsent has a form of a session taken for one that was not sent: Once is true for it again.
+// Unsent forgets a form of a session: the next Once for it returns true again.
 func (s *Store) Unsent(ctx context.Context, token, mark string) error {
 	err := streams.Persist(ctx, func(ctx context.Context) error {
 		return s.kv.Purge(ctx, key(kindForm, token+" "+mark), jetstream.PurgeTTL(goneTTL))
@@ -190,7 +192,7 @@ func (s *Store) create(
 	err = streams.Persist(ctx, func(ctx context.Context) error {
 		var secret [tokenBytes]byte
 		rand.Read(secret[:]) // never fails: it ends the program instead
-		// A try whose answer was lost leaves a token that nobody knows.
+		// A try whose answer is lost leaves a token that was returned to no caller.
 		token = base64.RawURLEncoding.EncodeToString(secret[:])
 		// The broker counts whole seconds.
 		_, err := s.kv.Create(
@@ -200,12 +202,12 @@ func (s *Store) create(
 		return err
 	})
 	if err != nil {
-		return "", unavailable(fmt.Errorf("sign-in: keep a %s %w", kind, err))
+		return "", unavailable(fmt.Errorf("sign-in: store a %s %w", kind, err))
 	}
 	return token, nil
 }
 
-// get reads what is kept under a token, and gives its revision: 0 when there is nothing.
+// get decodes the value of a token, and returns its revision; 0 when there is none.
 func (s *Store) get(
 	ctx context.Context, kind, token string, into any,
 ) (revision uint64, err error) {
@@ -220,25 +222,25 @@ func (s *Store) get(
 		return 0, nil
 	}
 	if err := json.Unmarshal(content, into); err != nil {
-		return 0, fmt.Errorf("sign-in: what is kept is no %s: %w", kind, err)
+		return 0, fmt.Errorf("sign-in: decode a %s %w", kind, err)
 	}
 	return revision, nil
 }
 
-// unavailable returns an error of the broker that passes as a domain.Unavailable.
+// unavailable returns a temporary error of the broker as a domain.Unavailable.
 func unavailable(err error) error {
 	return streams.Unavailable(
-		err, "sessions cannot be looked up or kept at the moment: try again in a few seconds",
+		err, "sign-in is not available at the moment: try again in a few seconds",
 	)
 }
 
-// key names what is kept under a token: by its hash.
+// key returns the key of a token's value, which contains the token's hash.
 func key(kind, token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return kind + hex.EncodeToString(sum[:])
 }
 
-// isToken says whether a text has a token's form: for all else nobody is asked.
+// isToken reports whether a text has a token's form. Other texts are not looked up.
 func isToken(token string) bool {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	return err == nil && len(raw) == tokenBytes &&
