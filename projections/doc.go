@@ -1,7 +1,8 @@
 // Package projections names the projections, their states and their errors. The packages below it
 // build the read models in PostgreSQL, from which lists and single reads are answered:
 //
-//   - schema defines the tables, and names, creates and drops the PostgreSQL schemas that hold them;
+//   - schema defines the tables, and names, creates and drops the PostgreSQL schemas that hold
+//     them;
 //   - tables declares the same tables as data, and how a row becomes the values of its columns;
 //   - apply turns the entries of a stream into changes of the tables, and commits them;
 //   - projector keeps the read models up to date, in one process at a time;

@@ -56,7 +56,8 @@ func (a *Index) caughtUp(at, head uint64) {
 	}
 }
 
-// unreadableSubjects returns the subjects of the events of a batch that cannot be read, by sequence.
+// unreadableSubjects returns the subjects of the events of a batch that cannot be read, by
+// sequence.
 func (a *Index) unreadableSubjects(
 	ctx context.Context, batch []directory.Recorded,
 ) (map[uint64]string, error) {

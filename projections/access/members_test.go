@@ -24,8 +24,11 @@ func TestMembersAreLetIn(t *testing.T) {
 	s := w.OpenStore(t)
 	stop := w.Project(t, s).Stop
 	w.Append(
-		t, streams.OrgSubject(org), domain.OrgCreated{OrgID: org, Name: "Mill"},
-		projectionstest.MemberAdded(org, 1, domain.RoleOwner), projectionstest.MemberAdded(org, 2, domain.RoleMember),
+		t,
+		streams.OrgSubject(org),
+		domain.OrgCreated{OrgID: org, Name: "Mill"},
+		projectionstest.MemberAdded(org, 1, domain.RoleOwner),
+		projectionstest.MemberAdded(org, 2, domain.RoleMember),
 	)
 	projectionstest.Await(t, s, w.Append(
 		t,
@@ -40,8 +43,13 @@ func TestMembersAreLetIn(t *testing.T) {
 	))
 	stop()
 	behind := w.Append(
-		t, streams.OrgSubject(org),
-		domain.MemberRoleChanged{OrgID: org, MemberID: projectionstest.MemberID(2), Role: domain.RoleAdmin},
+		t,
+		streams.OrgSubject(org),
+		domain.MemberRoleChanged{
+			OrgID:    org,
+			MemberID: projectionstest.MemberID(2),
+			Role:     domain.RoleAdmin,
+		},
 	)
 	for name, store := range map[string]*readmodel.Store{
 		"from the read models": s, "from the directory": nil,
@@ -68,8 +76,12 @@ func TestMembersAreLetIn(t *testing.T) {
 	here, _ := a.Membership(org, "p1@example.org")
 	there, _ := a.Membership(other, "p1@example.org")
 	projectionstest.Await(
-		t, a,
-		w.Append(t, streams.OrgSubject(org), domain.MemberRemoved{OrgID: org, MemberID: projectionstest.MemberID(1)}),
+		t,
+		a,
+		w.Append(
+			t, streams.OrgSubject(org),
+			domain.MemberRemoved{OrgID: org, MemberID: projectionstest.MemberID(1)},
+		),
 	)
 	select {
 	case <-here.Ended:

@@ -33,7 +33,11 @@ func TestBatchesDoNotMatter(t *testing.T) {
 		record := func(fact domain.Fact) {
 			seq := uint64(len(history) + 1)
 			event := domain.Record(
-				domain.Origin{At: time.UnixMicro(int64(1e15 + seq)), Actor: projectionstest.Operator}, fact,
+				domain.Origin{
+					At:    time.UnixMicro(int64(1e15 + seq)),
+					Actor: projectionstest.Operator,
+				},
+				fact,
 			)
 			event.ID = fmt.Sprint("event-", seq)
 			history = append(history, directory.Recorded{Seq: seq, Event: event, Fact: fact})
@@ -50,9 +54,21 @@ func TestBatchesDoNotMatter(t *testing.T) {
 				record(projectionstest.MemberAdded(org, step, domain.RoleMember))
 			case kind == 2 || len(sites) == 0:
 				sites = append(sites, step)
-				record(domain.SiteCreated{OrgID: org, SiteID: projectionstest.SiteID(step), Name: name})
+				record(
+					domain.SiteCreated{
+						OrgID:  org,
+						SiteID: projectionstest.SiteID(step),
+						Name:   name,
+					},
+				)
 			case kind == 3:
-				record(domain.SiteRenamed{OrgID: org, SiteID: projectionstest.SiteID(pick(sites)), Name: name})
+				record(
+					domain.SiteRenamed{
+						OrgID:  org,
+						SiteID: projectionstest.SiteID(pick(sites)),
+						Name:   name,
+					},
+				)
 			case kind == 4 || len(hubs) == 0:
 				hubs = append(hubs, step)
 				record(projectionstest.HubAdded(org, step, pick(sites)))
@@ -122,7 +138,11 @@ func TestBatchesDoNotMatter(t *testing.T) {
 			case kind == 11 && len(invitations) > 0 && rapid.Bool().Draw(rt, "replace"):
 				var former int
 				former, invitations = take(rt, invitations)
-				record(projectionstest.MemberInvited(org, step, time.UnixMicro(2e15), projectionstest.InvitationID(former)))
+				record(
+					projectionstest.MemberInvited(
+						org, step, time.UnixMicro(2e15), projectionstest.InvitationID(former),
+					),
+				)
 				invitations = append(invitations, step)
 			case kind == 11:
 				record(projectionstest.MemberInvited(org, step, time.UnixMicro(2e15), ""))
@@ -158,7 +178,13 @@ func TestBatchesDoNotMatter(t *testing.T) {
 			case kind == 16 && len(hubs) > 1:
 				var gone int
 				gone, hubs = take(rt, hubs)
-				record(domain.HubReleased{HubID: projectionstest.HubID(gone), OrgID: org, After: uint64(step)})
+				record(
+					domain.HubReleased{
+						HubID: projectionstest.HubID(gone),
+						OrgID: org,
+						After: uint64(step),
+					},
+				)
 				released = append(released, gone)
 			case kind == 17 && len(released) > 0:
 				var again int

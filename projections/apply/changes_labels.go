@@ -27,9 +27,7 @@ type deviceKey struct {
 	device int64
 }
 
-func (c *labelChanges) set(
-	org string, hub domain.HubID, device int64, label domain.DeviceLabel,
-) {
+func (c *labelChanges) set(org string, hub domain.HubID, device int64, label domain.DeviceLabel) {
 	row := tables.DeviceLabel{OrgID: org, HubID: hub, DeviceID: device, DeviceLabel: label}
 	key := deviceKey{hub, device}
 	if known := c.labels.get(key); known != nil {

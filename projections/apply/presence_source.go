@@ -60,9 +60,7 @@ func (p *PresenceSource) Head(ctx context.Context, seen uint64) (uint64, error) 
 // is none.
 func (p *PresenceSource) StoredAt(ctx context.Context, revision uint64) (time.Time, bool, error) {
 	entry, err := p.first(ctx, func(ctx context.Context) (jetstream.KeyWatcher, error) {
-		return p.Bucket.WatchAll(
-			ctx, jetstream.ResumeFromRevision(revision), jetstream.MetaOnly(),
-		)
+		return p.Bucket.WatchAll(ctx, jetstream.ResumeFromRevision(revision), jetstream.MetaOnly())
 	})
 	if entry == nil || err != nil {
 		return time.Time{}, false, err

@@ -11,8 +11,8 @@ import (
 type Source[E any] interface {
 	// Name returns the name of the projection.
 	Name() string
-	// Head returns the sequence of the stream's last entry. If that is before seen, which the caller
-	// knows of, the answer is confirmed with the stream's leader.
+	// Head returns the sequence of the stream's last entry. If that is before seen, which the
+	// caller knows of, the answer is confirmed with the stream's leader.
 	Head(ctx context.Context, seen uint64) (uint64, error)
 	// Follow calls fn with every entry after a sequence, in order, and with new ones as they are
 	// stored. It returns the first error of fn, of the stream, or of ctx.
@@ -34,9 +34,7 @@ type Header struct {
 
 // Skips returns the entries that operators have made a projection skip, by their sequence in its
 // stream.
-type Skips func(
-	ctx context.Context, projection string,
-) (map[uint64]domain.ProjectionSkipped, error)
+type Skips func(ctx context.Context, projection string) (map[uint64]domain.ProjectionSkipped, error)
 
 // Sequences returns the sequences of the skipped entries.
 func (s Skips) Sequences(ctx context.Context, projection string) (map[uint64]bool, error) {

@@ -15,38 +15,26 @@ import (
 	"strconv"
 )
 
-// ErrNoBinaries is what Start answers when PostgreSQL's server binaries are neither installed nor
-// to be fetched. The error that wraps it says what to install.
+// ErrNoBinaries means that PostgreSQL's server binaries are not installed and cannot be fetched.
+// The error that wraps it says what to install.
 var ErrNoBinaries = errors.New("no PostgreSQL server binaries")
 
-// oldestMajor is the oldest major version that the read models are made for.
+// oldestMajor is the oldest major version that the read models work with.
 const oldestMajor = 13
 
 // binaries are one installation of PostgreSQL's server.
 type binaries struct {
-	dir   string // where initdb and postgres are
+	dir   string // has initdb and postgres
 	major int
 }
 
-// places are where packages put the binaries, beside PATH: Debian's and Ubuntu's, the PostgreSQL
-// project's for Red Hat, Homebrew's on both kinds of Mac and on Linux, Postgres.app's.
-var places = []string{
-	"/usr/lib/postgresql/*/bin",
-	"/usr/pgsql-*/bin",
-	"/opt/homebrew/opt/postgresql*/bin",
-	"/usr/local/opt/postgresql*/bin",
-	"/home/linuxbrew/.linuxbrew/opt/postgresql*/bin",
-	"/Applications/Postgres.app/Contents/Versions/*/bin",
-	"/usr/libexec/postgresql*",
-}
-
-// findBinaries gives the installed binaries to use: those of a major version that has a cluster
-// already (wanted, in order), else what PATH has, else the newest that there are, else, if fetch
-// says so, fetched ones.
+// findBinaries returns the binaries to use: those in dirs of a major version that has a cluster
+// (wanted, in order), else those in the first of dirs, else the newest in dirs, else, if fetch is
+// set, downloaded ones.
 func findBinaries(
-	ctx context.Context, wanted []int, fetch bool, logger *slog.Logger,
+	ctx context.Context, dirs []string, wanted []int, fetch bool, logger *slog.Logger,
 ) (binaries, error) {
-	installed := installedBinaries(ctx, searchDirs())
+	installed := installedBinaries(ctx, dirs)
 	for _, major := range wanted {
 		if i := slices.IndexFunc(installed, func(b binaries) bool { return b.major == major }); i >= 0 {
 			return installed[i], nil
@@ -57,21 +45,21 @@ func findBinaries(
 	}
 	if !fetch {
 		return binaries{}, fmt.Errorf(
-			"%w: %s (they are not in PATH nor where packages put them)", ErrNoBinaries,
+			"%w: %s (neither PATH nor the usual directories have them)", ErrNoBinaries,
 			installHint(),
 		)
 	}
 	fetched, err := fetchHere(ctx, logger)
 	if err != nil {
 		return binaries{}, fmt.Errorf(
-			"%w: %s (they are not in PATH nor where packages put them, and fetching them failed: %w)",
+			"%w: %s (neither PATH nor the usual directories have them, and fetching them failed: %w)",
 			ErrNoBinaries, installHint(), err,
 		)
 	}
 	return fetched, nil
 }
 
-// fetchHere returns the binaries that are fetched for this machine.
+// fetchHere downloads the binaries for this machine.
 func fetchHere(ctx context.Context, logger *slog.Logger) (binaries, error) {
 	wanted, err := releaseHere()
 	if err != nil {
@@ -84,28 +72,37 @@ func fetchHere(ctx context.Context, logger *slog.Logger) (binaries, error) {
 	return fetchBinaries(ctx, registry, cache, wanted, logger)
 }
 
-// searchDirs gives the directories that may hold the binaries: PATH's, then the known places.
+// searchDirs returns the directories that may hold the binaries: that of initdb in PATH, then those
+// of packages.
 func searchDirs() []string {
 	var dirs []string
 	if initdb, err := exec.LookPath("initdb"); err == nil {
-		// Packages link single programs into PATH; the server's other files are found from where
-		// the program really is.
+		// Packages link single programs into PATH. The server finds its other files from the
+		// program's real directory.
 		if real, err := filepath.EvalSymlinks(initdb); err == nil {
 			dirs = append(dirs, filepath.Dir(real))
 		}
 	}
-	for _, place := range places {
-		found, err := filepath.Glob(place)
+	for _, pattern := range []string{
+		"/usr/lib/postgresql/*/bin",                          // Debian, Ubuntu
+		"/usr/pgsql-*/bin",                                   // PostgreSQL's packages for Red Hat
+		"/opt/homebrew/opt/postgresql*/bin",                  // Homebrew, Apple silicon
+		"/usr/local/opt/postgresql*/bin",                     // Homebrew, Intel
+		"/home/linuxbrew/.linuxbrew/opt/postgresql*/bin",     // Homebrew, Linux
+		"/Applications/Postgres.app/Contents/Versions/*/bin", // Postgres.app
+		"/usr/libexec/postgresql*",                           // Alpine
+	} {
+		found, err := filepath.Glob(pattern)
 		if err != nil {
-			continue // the patterns are constants; a bad one finds nothing
+			continue // a bad pattern finds nothing
 		}
 		dirs = append(dirs, found...)
 	}
 	return dirs
 }
 
-// installedBinaries gives what is in dirs and can be used: the first one first, the others newest
-// first.
+// installedBinaries returns the usable binaries in dirs: those in the first of dirs first, the
+// others newest first.
 func installedBinaries(ctx context.Context, dirs []string) []binaries {
 	var found []binaries
 	for _, dir := range dirs {
@@ -131,8 +128,8 @@ var (
 	majorInOutput = regexp.MustCompile(`PostgreSQL\) ([0-9]+)`)
 )
 
-// majorOf gives the major version of the server in dir, 0 when it cannot be told. Debian's
-// directories say it themselves, which saves the start of a process at every start of ours.
+// majorOf returns the major version of the server in dir; 0 if unknown. The names of Debian's
+// directories contain the version, which saves a process at every start.
 func majorOf(ctx context.Context, dir string) int {
 	found := majorInPath.FindStringSubmatch(dir)
 	server := filepath.Join(dir, "postgres")
@@ -155,7 +152,7 @@ func majorOf(ctx context.Context, dir string) int {
 	return major
 }
 
-// installHint says how to get PostgreSQL on this machine.
+// installHint returns how to install PostgreSQL on this machine.
 func installHint() string {
 	if runtime.GOOS == "darwin" {
 		return "install them with `brew install postgresql@17`"
@@ -174,7 +171,7 @@ func installHint() string {
 	return fmt.Sprintf("install the PostgreSQL server, version %d or newer", oldestMajor)
 }
 
-// cacheDir is where fetched binaries are kept, for every installation of this user.
+// cacheDir returns the directory of downloaded binaries, which all installations of the user share.
 func cacheDir() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,22 +15,37 @@ import (
 	"sync"
 )
 
-// Config says where a private cluster lives.
+// Config configures a Cluster.
 type Config struct {
-	// Dir is the cluster's directory. It is made when it is missing; its parent must exist.
+	// Dir is the cluster's directory. It is created if it is missing; its parent must exist.
 	// Required.
 	Dir string
-	// Fetch has PostgreSQL's binaries downloaded where none are installed: one version, whose
-	// checksums are in the source. It is for demos; what runs in earnest uses what is installed.
+	// Fetch downloads PostgreSQL's binaries where none are installed: one version, whose checksums
+	// are in the source. It is meant for demos. Defaults to false.
 	Fetch bool
-	// Log gets the server's warnings and errors, and what the supervisor does. Nil: slog.Default().
-	Log *slog.Logger
+	// Logger gets the warnings and errors of the server and of its supervisor. Defaults to
+	// slog.Default().
+	Logger *slog.Logger
+}
+
+// WithDefaults returns a copy with defaults in place of zero values.
+func (c Config) WithDefaults() Config {
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	return c
+}
+
+// Validate returns an error that names the first invalid field.
+func (c Config) Validate() error {
+	if c.Dir == "" {
+		return errors.New("Dir: must not be empty")
+	}
+	return nil
 }
 
 // Cluster is a running private server.
 type Cluster struct {
-	log     *slog.Logger
-	data    string // the cluster's own directory, <Dir>/<major version>
+	logger  *slog.Logger
+	data    string // <Dir>/<major version>
 	socket  socketDir
 	binary  binaries
 	owner   identity
@@ -41,33 +57,33 @@ type Cluster struct {
 	outcome error
 }
 
-// ErrInUse is what Start answers when another process has a cluster running in the directory.
+// ErrInUse means that another process has a cluster running in the directory.
 var ErrInUse = errors.New("the directory is in use by another process")
 
-// The server's only role and database. The role is a superuser of this server, which nobody else
-// can reach.
+// The server's only role and database. The role is a superuser; only this process can reach the
+// server.
 const (
 	role     = "hubcloud"
 	database = "postgres"
 	port     = 5432
 )
 
-// Start finds the server's binaries, makes the cluster if there is none, takes over from whatever
-// ran on it, and gives a server that accepts connections. It takes as long as crash recovery takes;
-// ctx bounds Start alone, not the server's life.
+// Start finds the server's binaries, makes the cluster if there is none, ends a server that still
+// runs on it, and returns a server that accepts connections. It takes as long as crash recovery
+// takes. ctx bounds Start, not the server's life.
 //
-// It fails with ErrInUse when another process has the directory, and with ErrNoBinaries when
-// PostgreSQL is not installed and cannot be fetched; that error says what to install.
+// It fails with ErrInUse if another process has the directory, and with ErrNoBinaries if PostgreSQL
+// is not installed and cannot be fetched; that error says what to install.
 func Start(ctx context.Context, cfg Config) (*Cluster, error) {
-	log := cfg.Log
-	if log == nil {
-		log = slog.Default()
+	cfg = cfg.WithDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("private postgres: %w", err)
 	}
 	dir, err := filepath.Abs(cfg.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("private postgres: %w", err)
 	}
-	c, err := prepare(ctx, dir, cfg.Fetch, log)
+	c, err := prepare(ctx, dir, cfg.Fetch, cfg.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("private postgres in %s: %w", dir, err)
 	}
@@ -79,14 +95,14 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 		err = ctx.Err()
 	}
 	if err != nil {
-		_ = c.Stop(context.WithoutCancel(ctx)) // what matters is why it did not start
+		_ = c.Stop(context.WithoutCancel(ctx)) // the error of the start matters more
 		return nil, fmt.Errorf("private postgres in %s: %w", dir, err)
 	}
 	return c, nil
 }
 
-// prepare does everything up to the start of the server itself.
-func prepare(ctx context.Context, dir string, fetch bool, log *slog.Logger) (*Cluster, error) {
+// prepare does everything before the start of the server.
+func prepare(ctx context.Context, dir string, fetch bool, logger *slog.Logger) (*Cluster, error) {
 	owner, err := chooseIdentity(dir)
 	if err != nil {
 		return nil, err
@@ -99,21 +115,22 @@ func prepare(ctx context.Context, dir string, fetch bool, log *slog.Logger) (*Cl
 		return nil, err
 	}
 	c := &Cluster{
-		log:   log,
-		owner: owner,
-		lock:  lock,
-		stop:  make(chan struct{}),
-		done:  make(chan struct{}),
+		logger: logger,
+		owner:  owner,
+		lock:   lock,
+		stop:   make(chan struct{}),
+		done:   make(chan struct{}),
 	}
-	if err := c.lay(ctx, dir, fetch); err != nil {
+	if err := c.prepareData(ctx, dir, fetch); err != nil {
 		c.socket.remove()
 		return nil, errors.Join(err, lock.Close())
 	}
 	return c, nil
 }
 
-// lay chooses the binaries and leaves a cluster of theirs that no server runs on.
-func (c *Cluster) lay(ctx context.Context, dir string, fetch bool) error {
+// prepareData chooses the binaries, and makes sure that there is a cluster of their version on
+// which no server runs.
+func (c *Cluster) prepareData(ctx context.Context, dir string, fetch bool) error {
 	majors, err := existing(dir)
 	if err != nil {
 		return err
@@ -122,11 +139,13 @@ func (c *Cluster) lay(ctx context.Context, dir string, fetch bool) error {
 		return err
 	}
 	for _, major := range majors {
-		if err := takeOver(ctx, filepath.Join(dir, strconv.Itoa(major)), c.socket, c.log); err != nil {
+		if err := takeOver(
+			ctx, filepath.Join(dir, strconv.Itoa(major)), c.socket, c.logger,
+		); err != nil {
 			return err
 		}
 	}
-	if c.binary, err = findBinaries(ctx, majors, fetch, c.log); err != nil {
+	if c.binary, err = findBinaries(ctx, searchDirs(), majors, fetch, c.logger); err != nil {
 		return err
 	}
 	if c.owner, err = c.owner.reaching(dir, c.binary.dir, c.socket.path); err != nil {
@@ -140,31 +159,26 @@ func (c *Cluster) lay(ctx context.Context, dir string, fetch bool) error {
 		return nil
 	}
 	if len(majors) > 0 {
-		c.log.Warn(
-			"the private database was made by other versions of PostgreSQL than those installed; "+
-				"a new one is built from the streams",
-			"installed_major",
-			c.binary.major,
-			"found_majors",
-			majors,
+		c.logger.Warn(
+			"private postgres was made by another version; building a new database",
+			"installed_major", c.binary.major, "found_majors", majors,
 		)
 	}
 	return c.initialize(ctx)
 }
 
-// URL is the connection string of the server's database, for its only role.
+// URL returns the connection string of the server's database, for its only role.
 func (c *Cluster) URL() string {
 	query := url.Values{
-		"host": {
-			c.socket.path,
-		}, "port": {strconv.Itoa(port)}, "user": {role}, "sslmode": {"disable"},
+		"host": {c.socket.path}, "port": {strconv.Itoa(port)}, "user": {role},
+		"sslmode": {"disable"},
 	}
 	return (&url.URL{Scheme: "postgres", Path: "/" + database, RawQuery: query.Encode()}).String()
 }
 
-// Stop shuts the server down: connections are ended, everything is written, no recovery is needed
-// at the next start. A server that has not ended after 5 s, or when ctx ends, is made to; then the
-// next start recovers, and nothing is lost either. Stop waits until the server is gone, and can be
+// Stop shuts the server down: it ends connections and writes everything out, so that the next start
+// needs no recovery. A server that has not ended after 5 s, or when ctx ends, is forced to; then
+// the next start recovers, and nothing is lost. Stop waits until the server has ended. It may be
 // called more than once.
 func (c *Cluster) Stop(ctx context.Context) error {
 	c.stopped.Do(func() { close(c.stop) })
@@ -177,7 +191,7 @@ func (c *Cluster) Stop(ctx context.Context) error {
 	return c.outcome
 }
 
-// existing gives the major versions of the clusters that are in dir, newest first.
+// existing returns the major versions of the clusters in dir, newest first.
 func existing(dir string) ([]int, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -19,14 +19,16 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
+
+	"hubcloud/streams/streamstest"
 )
 
-// holdEnv makes the test binary another process that starts a cluster in the named directory, says
-// so, and waits to be killed.
+// holdEnv makes the test binary a process that starts a cluster in the named directory, prints its
+// URL, and waits to be killed.
 const holdEnv = "HUBCLOUD_TEST_HOLD_CLUSTER"
 
-// containEnv makes that process the first one of a container of its own, as the named user; one
-// that may not says notContained.
+// containEnv makes that process the first one of a container, as the named user. It prints
+// notContained if it may not.
 const (
 	containEnv   = "HUBCLOUD_TEST_CONTAIN"
 	notContained = "no container: "
@@ -47,7 +49,7 @@ func TestMain(m *testing.M) {
 }
 
 func hold(dir string) {
-	c, err := Start(context.Background(), Config{Dir: dir, Log: slog.New(slog.DiscardHandler)})
+	c, err := Start(context.Background(), Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -56,13 +58,14 @@ func hold(dir string) {
 	select {}
 }
 
-// holder starts another process that has a cluster in dir, and gives it and the cluster's URL.
+// holder starts another process that has a cluster in dir. It returns the process and the cluster's
+// URL.
 func holder(t *testing.T, dir string) (*exec.Cmd, string) {
 	t.Helper()
 	command := exec.Command(os.Args[0])
 	command.Env = append(os.Environ(), holdEnv+"="+dir)
 	command.Stderr = os.Stderr
-	said, err := command.StdoutPipe()
+	output, err := command.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,9 +73,9 @@ func holder(t *testing.T, dir string) (*exec.Cmd, string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
-	lines := bufio.NewScanner(said)
+	lines := bufio.NewScanner(output)
 	if !lines.Scan() || !strings.HasPrefix(lines.Text(), "postgres://") {
-		t.Fatalf("the other process says %q", lines.Text())
+		t.Fatalf("the other process prints %q, want a URL", lines.Text())
 	}
 	return command, lines.Text()
 }
@@ -80,7 +83,7 @@ func holder(t *testing.T, dir string) (*exec.Cmd, string) {
 func start(t *testing.T, dir string) *Cluster {
 	t.Helper()
 	c, err := Start(
-		t.Context(), Config{Dir: dir, Log: slog.New(slog.NewTextHandler(t.Output(), nil))},
+		t.Context(), Config{Dir: dir, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -118,17 +121,6 @@ func count(t *testing.T, url string) (n int) {
 	return n
 }
 
-// within polls until ok, for what other processes do.
-func within(t *testing.T, limit time.Duration, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(limit)
-	for tick := time.NewTicker(5 * time.Millisecond); !ok(); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s", limit, what)
-		}
-	}
-}
-
 func TestStartsStopsAndKeepsWhatWasWritten(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "postgres")
@@ -161,7 +153,7 @@ func TestStartsStopsAndKeepsWhatWasWritten(t *testing.T) {
 	again := start(t, dir)
 	t.Logf("warm start: %s", time.Since(begun))
 	if n := count(t, again.URL()); n != 1 {
-		t.Errorf("%d rows are left of 1", n)
+		t.Errorf("got %d rows, want 1", n)
 	}
 	if again.URL() != c.URL() {
 		t.Errorf("the URL changed from %s to %s", c.URL(), again.URL())
@@ -173,7 +165,7 @@ func TestOneProcessHasTheDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "postgres")
 	_, url := holder(t, dir)
 	if _, err := Start(t.Context(), Config{
-		Dir: dir, Log: slog.New(slog.DiscardHandler),
+		Dir: dir, Logger: slog.New(slog.DiscardHandler),
 	}); !errors.Is(err, ErrInUse) {
 		t.Fatalf("a second start: %v", err)
 	}
@@ -198,12 +190,11 @@ func TestTakesOverAfterItsProcessWasKilled(t *testing.T) {
 	}
 	c := start(t, dir)
 	if n := count(t, c.URL()); n != 5 {
-		t.Errorf("%d rows are left of 5", n)
+		t.Errorf("got %d rows, want 5", n)
 	}
 }
 
-// orphan starts a server on a stopped cluster as if its parent had been killed: nobody will tell it
-// to end.
+// orphan starts a server on a stopped cluster as if its parent had been killed.
 func orphan(t *testing.T, c *Cluster) *exec.Cmd {
 	t.Helper()
 	arguments := []string{"-D", c.data}
@@ -216,7 +207,7 @@ func orphan(t *testing.T, c *Cluster) *exec.Cmd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
-	within(t, time.Minute, "the orphan is ready", func() bool {
+	streamstest.Eventually(t, "the orphan is ready", func() bool {
 		state := readPIDFile(c.data)
 		return state.pid == command.Process.Pid && state.ready
 	})
@@ -232,7 +223,7 @@ func TestTakesOverFromAServerThatOutlivedItsParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	command := orphan(t, c)
-	// Somebody is still connected to it, in the middle of a transaction.
+	// A session is in the middle of a transaction.
 	run(t, c.URL(), "BEGIN; INSERT INTO kept VALUES (2)")
 	begun := time.Now()
 	again := start(t, dir)
@@ -241,7 +232,7 @@ func TestTakesOverFromAServerThatOutlivedItsParent(t *testing.T) {
 		t.Error("the old server still has the directory")
 	}
 	if n := count(t, again.URL()); n != 1 {
-		t.Errorf("%d rows are left of 1", n)
+		t.Errorf("got %d rows, want 1", n)
 	}
 }
 
@@ -254,7 +245,7 @@ func TestTakesOverTheChildrenOfAKilledServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	command := orphan(t, c)
-	// A child that is stopped does not notice that its parent is gone, and holds the shared memory.
+	// A stopped child does not notice that its parent has ended, and holds the shared memory.
 	conn := connect(t, c.URL())
 	if err := syscall.Kill(int(conn.PgConn().PID()), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -264,7 +255,7 @@ func TestTakesOverTheChildrenOfAKilledServer(t *testing.T) {
 	}
 	_ = command.Wait()
 	if n := count(t, start(t, dir).URL()); n != 1 {
-		t.Errorf("%d rows are left of 1", n)
+		t.Errorf("got %d rows, want 1", n)
 	}
 }
 
@@ -277,12 +268,12 @@ func TestStartsAgainAServerThatDies(t *testing.T) {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		within(t, time.Minute, "another server is ready", func() bool {
+		streamstest.Eventually(t, "another server is ready", func() bool {
 			state := readPIDFile(c.data)
 			return state.ready && state.pid != pid
 		})
 		if n := count(t, c.URL()); n != 1 {
-			t.Errorf("%d rows are left of 1", n)
+			t.Errorf("got %d rows, want 1", n)
 		}
 	}
 }
@@ -329,7 +320,7 @@ func TestStaleLockFiles(t *testing.T) {
 	}
 }
 
-// initdb takes a second; whoever interrupts it there must not meet a half-made directory for ever.
+// initdb takes a second. An interrupted one must not leave a half-made directory.
 func TestAnInterruptedInitdbLeavesNothing(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "postgres")
@@ -343,7 +334,7 @@ func TestAnInterruptedInitdbLeavesNothing(t *testing.T) {
 			}
 		}
 	}()
-	if _, err := Start(ctx, Config{Dir: dir, Log: slog.New(slog.DiscardHandler)}); !errors.Is(
+	if _, err := Start(ctx, Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)}); !errors.Is(
 		err, context.Canceled,
 	) {
 		t.Fatalf("interrupted: %v", err)
@@ -361,8 +352,8 @@ func TestAnInterruptedInitdbLeavesNothing(t *testing.T) {
 	}
 }
 
-// The server that initdb runs outlives it by a moment when everything is killed, and made files in
-// the directory that the next start was removing: that start failed.
+// The server that initdb runs outlives a killed initdb by a moment. It made files in the directory
+// that the next start was removing, and that start failed.
 func TestStartsAtOnceAfterInitdbWasKilled(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"PG_VERSION", "global/pg_control", "base/1/1259", "base/4"} {
@@ -398,8 +389,7 @@ func TestStartsAtOnceAfterInitdbWasKilled(t *testing.T) {
 	}
 }
 
-// A directory of root's that nobody else may enter is where tests and careful operators put their
-// data.
+// Tests and careful operators put their data into directories that only root may enter.
 func TestRunsBelowAClosedDirectory(t *testing.T) {
 	t.Parallel()
 	closed := filepath.Join(t.TempDir(), "closed")
@@ -432,7 +422,7 @@ func TestALongPathGetsAShortSocket(t *testing.T) {
 	}
 }
 
-func TestAnImpostorsSocketDirectoryIsRefused(t *testing.T) {
+func TestSocketDirectoryOfAnotherUserIsRejected(t *testing.T) {
 	t.Parallel()
 	deep := filepath.Join(t.TempDir(), strings.Repeat("long/", 30), "postgres")
 	chosen, err := chooseSocketDir(deep, identity{uid: uint32(os.Geteuid())})
@@ -444,11 +434,11 @@ func TestAnImpostorsSocketDirectoryIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := chooseSocketDir(deep, identity{uid: uint32(os.Geteuid())}); err == nil {
-		t.Error("a directory that everybody may write to was taken for the socket")
+		t.Error("a directory that every user may write to was accepted for the socket")
 	}
 }
 
-func TestTheNewestInstalledBinariesUnlessAClusterIsThere(t *testing.T) {
+func TestInstalledBinariesAreOrdered(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	fake := func(name string, major int) string {
@@ -477,7 +467,7 @@ func TestTheNewestInstalledBinariesUnlessAClusterIsThere(t *testing.T) {
 	}
 }
 
-func TestLinesOfTheServer(t *testing.T) {
+func TestServerLinesAreLogged(t *testing.T) {
 	t.Parallel()
 	var got strings.Builder
 	o := newOutput(slog.New(slog.NewTextHandler(&got, &slog.HandlerOptions{Level: slog.LevelWarn})))
@@ -499,7 +489,7 @@ func TestLinesOfTheServer(t *testing.T) {
 	if strings.Contains(got.String(), "quiet") || strings.Contains(got.String(), "starting up") {
 		t.Errorf("noise: %s", got.String())
 	}
-	if !o.sawLock() || !strings.HasSuffix(o.last(), "in use") {
+	if !o.foundLock() || !strings.HasSuffix(o.last(), "in use") {
 		t.Errorf("last lines: %s", o.last())
 	}
 	if n, err := o.Write([]byte(strings.Repeat("x", 3*maxLine))); err != nil || n != 3*maxLine ||
@@ -508,11 +498,11 @@ func TestLinesOfTheServer(t *testing.T) {
 	}
 }
 
-// Nothing is left running when nobody starts us again.
+// A server must not keep running if its process is never started again.
 func TestTheServerEndsWhenItsProcessIsKilled(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux tells a child of its parent's death")
+		t.Skip("only Linux signals a child when its parent dies")
 	}
 	dir := filepath.Join(t.TempDir(), "postgres")
 	command, url := holder(t, dir)
@@ -529,15 +519,15 @@ func TestTheServerEndsWhenItsProcessIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = command.Wait()
-	within(t, time.Minute, "the server has ended", func() bool {
+	streamstest.Eventually(t, "the server has ended", func() bool {
 		pids, err := servers(data)
 		return err == nil && len(pids) == 0
 	})
 }
 
-// A server that was killed left its process id in postmaster.pid, and a Stop that was cut short
-// ended whoever had that id by then.
-func TestACutShortStopEndsNobodyElse(t *testing.T) {
+// A killed server leaves its process id in postmaster.pid. A Stop whose context ended killed the
+// process that had this id by then.
+func TestAbortEndsNoOtherProcess(t *testing.T) {
 	t.Parallel()
 	other := exec.Command("sleep", "60")
 	if err := other.Start(); err != nil {

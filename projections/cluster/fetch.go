@@ -79,9 +79,9 @@ func (r release) url(registry string) string {
 	)
 }
 
-// fetchBinaries returns the release's binaries in the cache, which they are downloaded into first
-// if they are not there. Another process may do the same at the same time. Nothing is unpacked from
-// a package with another SHA-256 than the release's.
+// fetchBinaries returns the release's binaries in the cache, and downloads them first if they are
+// missing. Other processes may do the same at the same time. A package with another SHA-256 than
+// the release's is not unpacked.
 func fetchBinaries(
 	ctx context.Context, registry, cache string, wanted release, logger *slog.Logger,
 ) (binaries, error) {
@@ -102,7 +102,7 @@ func fetchBinaries(
 	}
 	defer os.RemoveAll(half)
 	archive := filepath.Join(half, "package.tgz")
-	// A demo shows warnings only, and whoever starts it should know what it waits for.
+	// A warning, since a demo shows no lesser messages.
 	logger.Warn(
 		"PostgreSQL is not installed; downloading it", "url", wanted.url(registry), "dir", home,
 	)
@@ -123,7 +123,7 @@ func fetchBinaries(
 	if err := durablefile.SyncTree(unpacked, nil); err != nil {
 		return binaries{}, err
 	}
-	// When another process was faster, its copy is used.
+	// If another process was faster, use its copy.
 	if err := os.Rename(unpacked, home); err != nil && majorOf(ctx, fetched.dir) != wanted.major {
 		return binaries{}, err
 	}
@@ -134,8 +134,8 @@ func fetchBinaries(
 	return fetched, durablefile.Sync(cache)
 }
 
-// download writes what is at the address to a new file, and fails if it does not have the sum. It
-// must not be used then.
+// download downloads an address into a new file. It fails if the content has another SHA-256 than
+// sum; then the file must not be used.
 func download(ctx context.Context, address, sum, path string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()

@@ -22,7 +22,7 @@ var fetchFlag = flag.Bool(
 	"fetch.registry", false, "download the real packages of all platforms, 150 MB",
 )
 
-// anyServer is a program that only says its version.
+// anyServer is a program that prints its version.
 const anyServer = "#!/bin/sh\necho 'postgres (PostgreSQL) 15.18'\n"
 
 // packed returns a package with these entries.
@@ -62,7 +62,7 @@ func sumOf(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// TestFetchesTheServerOnce: what a demo runs was fetched without a checksum of our own.
+// The binaries of a demo were downloaded without a checksum.
 func TestFetchesTheServerOnce(t *testing.T) {
 	t.Parallel()
 	content := packed(
@@ -135,8 +135,7 @@ func TestFetchesTheServerOnce(t *testing.T) {
 	}
 }
 
-// TestPackagesStayInside: a package may write nothing outside its own folder, and nothing but
-// files, folders and links to its own files.
+// A package may write only into its own folder, and only files, folders and links to its files.
 func TestPackagesStayInside(t *testing.T) {
 	t.Parallel()
 	links := func(source, target string) []tar.Header {
@@ -191,7 +190,7 @@ func TestPackagesStayInside(t *testing.T) {
 	}
 }
 
-// TestReleases: the table of checksums was empty, so nothing could be fetched.
+// The table of checksums was empty, so nothing could be downloaded.
 func TestReleases(t *testing.T) {
 	t.Parallel()
 	for _, platform := range []string{
@@ -219,13 +218,10 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// TestOnlyDemosFetch: a service downloaded PostgreSQL where none was installed.
+// A service, not only a demo, downloaded PostgreSQL where none was installed.
 func TestOnlyDemosFetch(t *testing.T) {
-	t.Setenv("PATH", "")
-	former := places
-	places = nil
-	t.Cleanup(func() { places = former })
-	_, err := findBinaries(t.Context(), nil, false, slog.New(slog.DiscardHandler))
+	t.Parallel()
+	_, err := findBinaries(t.Context(), nil, nil, false, slog.New(slog.DiscardHandler))
 	if !errors.Is(err, ErrNoBinaries) || !strings.Contains(err.Error(), "install ") ||
 		strings.Contains(err.Error(), "fetch") {
 		t.Error(err)

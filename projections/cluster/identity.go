@@ -11,19 +11,19 @@ import (
 	"syscall"
 )
 
-// identity is the user that the server runs as. PostgreSQL refuses to run as root, so root's server
+// identity is the user that the server runs as. PostgreSQL does not run as root, so root's server
 // runs as another user.
 type identity struct {
 	uid, gid uint32
-	// assumed says that it is another user than ours: children get its credentials and files are
-	// given to it.
+	// assumed means that this is another user than that of this process: the server gets its
+	// credentials, and the files are given to it.
 	assumed bool
-	// mayCross lets the server pass through directories that its user may not enter.
+	// mayCross means that the server may pass through directories that its user may not enter.
 	mayCross bool
 }
 
-// chooseIdentity gives our own user, or, for root, the user that dir belongs to, else `postgres`,
-// else `nobody`.
+// chooseIdentity returns the user of this process. For root it returns the owner of dir, or
+// `postgres`, or `nobody`.
 func chooseIdentity(dir string) (identity, error) {
 	if os.Geteuid() != 0 {
 		return identity{uid: uint32(os.Geteuid()), gid: uint32(os.Getegid())}, nil
@@ -52,13 +52,13 @@ func chooseIdentity(dir string) (identity, error) {
 		}
 		return identity{uid: uint32(uid), gid: uint32(gid), assumed: true}, nil
 	}
-	// the same number wherever there is no list of users, such as in a container made from scratch
+	// The usual number, for systems without a list of users, such as a container made from scratch.
 	const nobody = 65534
 	return identity{uid: nobody, gid: nobody, assumed: true}, nil
 }
 
-// adopt gives a directory that still is root's, and everything in it, to the server's user: a new
-// one, or one that root has copied or restored.
+// adopt makes the server's user the owner of a directory and everything in it: the directory is
+// new, or root has copied or restored it.
 func (id identity) adopt(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -75,9 +75,8 @@ func (id identity) adopt(dir string) error {
 	})
 }
 
-// reaching gives the identity with what it needs to get at each of the paths. A data directory
-// under /root, or under a temporary directory of root's, is out of reach for any other user's
-// server.
+// reaching returns the identity with the rights to reach each of the paths. A data directory under
+// /root, or under a temporary directory of root's, is out of reach for other users.
 func (id identity) reaching(paths ...string) (identity, error) {
 	if !id.assumed {
 		return id, nil
@@ -104,8 +103,8 @@ func (id identity) reaching(paths ...string) (identity, error) {
 	return id, nil
 }
 
-// closedAncestor gives the outermost directory on the way to path that the user may not enter; ""
-// when there is none.
+// closedAncestor returns the outermost directory on the way to path that the user may not enter;
+// empty if there is none.
 func (id identity) closedAncestor(path string) (string, error) {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -132,7 +131,8 @@ func (id identity) closedAncestor(path string) (string, error) {
 	}
 }
 
-// environment is what the server and initdb see of ours: nothing that would change what they do.
+// environment returns the environment of the server and initdb, without variables that would
+// change what they do.
 func environment() []string {
 	env := []string{"LC_ALL=C", "TZ=UTC"}
 	for _, name := range []string{"PATH", "LD_LIBRARY_PATH", "TMPDIR"} {

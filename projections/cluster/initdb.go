@@ -18,7 +18,7 @@ import (
 // halfMade is the prefix of a cluster's directory until initdb has finished.
 const halfMade = "new-"
 
-// makeDir makes the directory that clusters, lock and socket are in.
+// makeDir creates the directory of the clusters, the lock and the socket.
 func makeDir(dir string, owner identity) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
@@ -26,8 +26,8 @@ func makeDir(dir string, owner identity) error {
 	return owner.adopt(dir)
 }
 
-// lockDir takes the directory for this process. The kernel lets go of the lock however the process
-// ends, and the server does not inherit it.
+// lockDir locks the directory for this process, or fails with ErrInUse. The kernel releases the
+// lock however the process ends. The server does not inherit the lock.
 func lockDir(dir string) (*os.File, error) {
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -43,7 +43,7 @@ func lockDir(dir string) (*os.File, error) {
 	return lock, nil
 }
 
-// removeHalfMade removes what an interrupted initdb left.
+// removeHalfMade removes what interrupted runs of initdb have left.
 func removeHalfMade(ctx context.Context, dir string) error {
 	left, err := filepath.Glob(filepath.Join(dir, halfMade+"*"))
 	if err != nil {
@@ -57,13 +57,13 @@ func removeHalfMade(ctx context.Context, dir string) error {
 	return nil
 }
 
-// removeAbandoned removes a directory in which initdb was killed. The server that initdb runs in
-// there notices that a moment later, and until then it makes new files.
+// removeAbandoned removes a directory in which initdb was killed. The server that initdb runs
+// notices that a moment later, and creates files until then.
 func removeAbandoned(ctx context.Context, path string) error {
-	ctx, cancel := context.WithTimeout(ctx, killed)
+	ctx, cancel := context.WithTimeout(ctx, killWait)
 	defer cancel()
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
 	for {
 		if pids, err := servers(path); err == nil {
 			for _, pid := range pids {
@@ -75,15 +75,15 @@ func removeAbandoned(ctx context.Context, path string) error {
 			return nil
 		}
 		select {
-		case <-look.C:
+		case <-poll.C:
 		case <-ctx.Done():
 			return err
 		}
 	}
 }
 
-// initialize makes the cluster c.data. It stands there whole or not at all: initdb works beside it,
-// and the finished directory is renamed.
+// initialize makes the cluster c.data, completely or not at all: initdb works beside it, and the
+// finished directory is renamed.
 func (c *Cluster) initialize(ctx context.Context) error {
 	dir := filepath.Dir(c.data)
 	half, err := os.MkdirTemp(dir, halfMade)
@@ -95,13 +95,12 @@ func (c *Cluster) initialize(ctx context.Context) error {
 		return err
 	}
 	begun := time.Now()
-	// Connections are trusted: the socket is in a directory that only the server's user may enter.
-	// Order of text is order of bytes.
+	// Connections are trusted: only the server's user may enter the socket's directory. Texts are
+	// ordered by their bytes.
 	command := exec.CommandContext(ctx, filepath.Join(c.binary.dir, "initdb"),
 		"--pgdata="+half, "--username="+role, "--auth=trust", "--encoding=UTF8", "--locale=C")
-	command.Dir, command.Env, command.SysProcAttr = "/", environment(), c.owner.attributes(
-		syscall.SIGKILL,
-	)
+	command.Dir, command.Env = "/", environment()
+	command.SysProcAttr = c.owner.attributes(syscall.SIGKILL)
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	command.WaitDelay = time.Second
 	var output bytes.Buffer
@@ -117,7 +116,7 @@ func (c *Cluster) initialize(ctx context.Context) error {
 	if err := durablefile.Sync(dir); err != nil {
 		return err
 	}
-	c.log.Info(
+	c.logger.Info(
 		"private postgres made", "dir", c.data, "version", c.binary.major, "user_id", c.owner.uid,
 		"duration_ms", time.Since(begun).Milliseconds(),
 	)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// contain makes the process look like the first one of a container: it sees the processes of its
-// namespace only, and works as the user uid:gid, as its server does.
+// contain makes the process the first one of a container: it sees only the processes of its
+// namespace, and runs as the user uid:gid, as its server does.
 func contain(user string) error {
 	var uid, gid int
 	if _, err := fmt.Sscanf(user, "%d:%d", &uid, &gid); err != nil {
@@ -28,9 +28,9 @@ func contain(user string) error {
 	return errors.Join(syscall.Setgroups(nil), syscall.Setgid(gid), syscall.Setuid(uid))
 }
 
-// The lock file of a killed server's socket stayed. In a container, where process ids begin anew at
-// every start, its process id was mostly that of another server process or of a thread of ours, and
-// PostgreSQL refused to start: 14 of 24 starts failed.
+// The lock file of a killed server's socket was left. In a container, where process ids start from
+// 1 each time, its process id was mostly that of another server process or of a thread of this
+// process, and PostgreSQL did not start: 14 of 24 starts failed.
 func TestStartsAfterEverythingInItsContainerWasKilled(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -58,7 +58,7 @@ func TestStartsAfterEverythingInItsContainerWasKilled(t *testing.T) {
 			Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL,
 		}
 		command.Stderr = os.Stderr
-		said, err := command.StdoutPipe()
+		output, err := command.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +68,7 @@ func TestStartsAfterEverythingInItsContainerWasKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		hung := time.AfterFunc(time.Minute, func() { _ = command.Process.Kill() })
-		lines := bufio.NewScanner(said)
+		lines := bufio.NewScanner(output)
 		answered := lines.Scan()
 		hung.Stop()
 		// the first process of its namespace: the others are killed with it
@@ -78,7 +78,7 @@ func TestStartsAfterEverythingInItsContainerWasKilled(t *testing.T) {
 			if strings.HasPrefix(text, notContained) {
 				t.Skip("NOT TRIED:", text)
 			}
-			t.Fatalf("start %d says %q, want the server's URL", round+1, text)
+			t.Fatalf("start %d prints %q, want the server's URL", round+1, text)
 		}
 	}
 }

@@ -9,15 +9,15 @@ import (
 	"sync"
 )
 
-// output takes what the server prints, line by line: warnings and errors go to the log, and the
-// last lines are kept for the error of a start that failed.
+// output logs the server's lines. It keeps the last lines for the error of a failed start.
 type output struct {
-	log *slog.Logger
+	logger *slog.Logger
 
 	mu     sync.Mutex
 	rest   []byte   // an unfinished line
 	recent []string // the last lines, oldest first
-	lock   bool
+	// lockFound means that the server found another server's lock or shared memory.
+	lockFound bool
 }
 
 const (
@@ -25,9 +25,9 @@ const (
 	maxLine     = 8 << 10
 )
 
-func newOutput(log *slog.Logger) *output { return &output{log: log} }
+func newOutput(logger *slog.Logger) *output { return &output{logger: logger} }
 
-// Write takes what the server printed. It never fails: the server must not wait for its log.
+// Write implements io.Writer for the server's output. It never fails.
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -38,14 +38,14 @@ func (o *output) Write(p []byte) (int, error) {
 			return len(p), nil
 		}
 		o.rest = rest
-		o.take(string(line))
+		o.handleLine(string(line))
 	}
 }
 
 // linePattern is `log_line_prefix=%e ` and the severity.
 var linePattern = regexp.MustCompile(`^([0-9A-Z]{5}) ([A-Z]+):  (.*)$`)
 
-func (o *output) take(line string) {
+func (o *output) handleLine(line string) {
 	if strings.TrimSpace(line) == "" {
 		return
 	}
@@ -56,14 +56,14 @@ func (o *output) take(line string) {
 	if found := linePattern.FindStringSubmatch(line); found != nil {
 		state, text = found[1], found[3]
 		level = levelOf(found[2], state)
-		// lock_file_exists: also said of shared memory that is still in use
-		o.lock = o.lock || state == "F0001"
+		// lock_file_exists, also for shared memory that is still in use
+		o.lockFound = o.lockFound || state == "F0001"
 	}
-	o.log.Log(context.Background(), level, "postgres: "+text, "sqlstate", state)
+	o.logger.Log(context.Background(), level, "postgres: "+text, "sqlstate", state)
 }
 
-// levelOf ranks a line. That connections are ended or refused while a server starts or stops (class
-// 57P) is no news.
+// levelOf returns the level of a line. Connections that end or are rejected while a server starts
+// or stops (class 57P) are not worth a warning.
 func levelOf(severity, state string) slog.Level {
 	switch {
 	case strings.HasPrefix(state, "57P"):
@@ -76,16 +76,16 @@ func levelOf(severity, state string) slog.Level {
 	return slog.LevelDebug
 }
 
-// last gives the last lines.
+// last returns the last lines.
 func (o *output) last() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return strings.Join(o.recent, "; ")
 }
 
-// sawLock says that the server found another one's lock or shared memory.
-func (o *output) sawLock() bool {
+// foundLock reports whether the server found another server's lock or shared memory.
+func (o *output) foundLock() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.lock
+	return o.lockFound
 }

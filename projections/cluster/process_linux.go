@@ -9,17 +9,17 @@ import (
 	"syscall"
 )
 
-// The capabilities that let a process pass through any directory (capabilities(7)). The first
-// allows reading only, the second is what containers usually have.
+// The capabilities to pass through any directory (capabilities(7)). The first allows only reading;
+// containers usually have the second.
 const (
 	capDACReadSearch = 2
 	capDACOverride   = 1
 )
 
-// attributes is how the server and initdb are started: as their user, in a process group of their
-// own so that a Ctrl-C at the terminal is for us alone, and told with death when we die. The kernel
-// sends it when the thread that started them ends, so that must be one that lasts as long as they
-// do.
+// attributes returns the attributes of the server's and initdb's processes: their user, a process
+// group of their own, so that a Ctrl-C at the terminal does not reach them, and the signal that
+// they get when this process dies. The kernel sends the signal when the thread that started them
+// ends, so that thread must last as long as they do.
 func (id identity) attributes(death syscall.Signal) *syscall.SysProcAttr {
 	attributes := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: death}
 	if id.assumed {
@@ -31,11 +31,11 @@ func (id identity) attributes(death syscall.Signal) *syscall.SysProcAttr {
 	return attributes
 }
 
-// canGrantCrossing says whether we have a capability to hand down that lets the server pass through
+// canGrantCrossing reports whether this process can give the server a capability to pass through
 // closed directories.
 func canGrantCrossing() bool { return crossing() != 0 }
 
-// crossing gives the weakest such capability that we have, 0 for none.
+// crossing returns the weakest such capability that this process has; 0 for none.
 func crossing() uintptr {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -59,9 +59,8 @@ func crossing() uintptr {
 	return 0
 }
 
-// servers gives the ids of the living PostgreSQL processes that work in dir, postmaster and
-// children alike. It asks the kernel: a server's working directory is its data directory, whatever
-// postmaster.pid says.
+// servers returns the ids of the living PostgreSQL processes, postmaster and children, whose
+// working directory is dir: that of a server is its data directory, whatever postmaster.pid says.
 func servers(dir string) ([]int, error) {
 	here, err := os.Stat(dir)
 	if err != nil {
@@ -75,11 +74,10 @@ func servers(dir string) ([]int, error) {
 	for _, name := range names {
 		comm, err := os.ReadFile(name)
 		if err != nil || string(comm) != "postgres\n" {
-			continue // gone meanwhile, or something else
+			continue // ended meanwhile, or another program
 		}
 		process := filepath.Dir(name)
-		// A dead process that nobody has waited for has no working directory any more; nor may we
-		// see that of another user's.
+		// A zombie has no working directory, and that of another user's process is not readable.
 		there, err := os.Stat(process + "/cwd")
 		if err != nil || !os.SameFile(here, there) || isZombie(process) {
 			continue

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// attributes is how the server and initdb are started: as their user, and in a process group of
-// their own so that a Ctrl-C at the terminal is for us alone. Here the kernel does not tell them
-// when we die; the next Start takes over.
+// attributes returns the attributes of the server's and initdb's processes: their user, and a
+// process group of their own, so that a Ctrl-C at the terminal does not reach them. The kernel
+// cannot tell them when this process dies; the next Start takes over.
 func (id identity) attributes(syscall.Signal) *syscall.SysProcAttr {
 	attributes := &syscall.SysProcAttr{Setpgid: true}
 	if id.assumed {
@@ -21,11 +21,11 @@ func (id identity) attributes(syscall.Signal) *syscall.SysProcAttr {
 	return attributes
 }
 
-// canGrantCrossing says that there are no capabilities here to hand down.
+// canGrantCrossing returns false: there are no capabilities on this system.
 func canGrantCrossing() bool { return false }
 
-// servers gives the ids of the living servers that were started on dir. Without /proc it is the
-// command line that tells: a server of ours has the directory in it.
+// servers returns the ids of the living servers that were started on dir. Without /proc it looks
+// for the directory in the command lines.
 func servers(dir string) ([]int, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {

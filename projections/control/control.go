@@ -89,7 +89,8 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 	return c, nil
 }
 
-// check makes sure that the database belongs to the installation and has this program's read models.
+// check makes sure that the database belongs to the installation and has this program's read
+// models.
 func (c *Control) check(ctx context.Context, conn *pgx.Conn) error {
 	queries := query.New(conn)
 	owner, err := queries.Installation(ctx)

@@ -76,7 +76,9 @@ func TestStopAndResume(t *testing.T) {
 	if err := later.Ready(t.Context()); !errors.Is(err, directory.ErrStandingStill) {
 		t.Errorf("after a restart: %v", err)
 	}
-	if err := c.Resume(t.Context(), []string{projections.Directory, projections.Presence}); err != nil {
+	if err := c.Resume(t.Context(), []string{
+		projections.Directory, projections.Presence,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	all, err := c.AwaitRunning(t.Context(), []string{projections.Directory, projections.Presence})
@@ -152,7 +154,8 @@ func TestSkip(t *testing.T) {
 
 	w.PutPresenceValue(t, projectionstest.HubID(2), []byte("no presence"))
 	projectionstest.AwaitStopped(t, s, projections.Presence, 1)
-	if now, err := skip("", 1); err != nil || now.Name != projections.Presence || now.Sequence != 1 {
+	if now, err := skip("", 1); err != nil || now.Name != projections.Presence ||
+		now.Sequence != 1 {
 		t.Errorf("%+v, %v", now, err)
 	}
 	for _, rows := range []int{0, 1} {
@@ -179,14 +182,23 @@ func TestVerify(t *testing.T) {
 	w.Project(t, s)
 	populate(t, w, 500)
 	for n := range 5 {
-		w.PutPresence(t, domain.Presence{HubID: projectionstest.HubID(n), Online: true, Since: time.Now()})
+		w.PutPresence(
+			t, domain.Presence{HubID: projectionstest.HubID(n), Online: true, Since: time.Now()},
+		)
 	}
 	projectionstest.Await(t, s, w.AddSite(t, org, 1))
 	c := w.Control(t)
 	writing := projectionstest.Background(t, "the writer", func(ctx context.Context) error {
 		for n := 2; ctx.Err() == nil; n++ {
 			w.AddSite(t, org, n)
-			w.PutPresence(t, domain.Presence{HubID: projectionstest.HubID(n % 40), Online: n%80 < 40, Since: time.Now()})
+			w.PutPresence(
+				t,
+				domain.Presence{
+					HubID:  projectionstest.HubID(n % 40),
+					Online: n%80 < 40,
+					Since:  time.Now(),
+				},
+			)
 			database.Pause(ctx, 10*time.Millisecond)
 		}
 		return nil
@@ -235,7 +247,9 @@ func TestVerify(t *testing.T) {
 		}
 		delete(want, text)
 		if d.Column == "name" &&
-			(*d.Live != "changed" || *d.Rebuilt != "Site 1" || d.Key[0] != (rebuild.KeyColumn{Name: "id", Value: projectionstest.SiteID(1)})) {
+			(*d.Live != "changed" || *d.Rebuilt != "Site 1" || d.Key[0] != (rebuild.KeyColumn{
+				Name: "id", Value: projectionstest.SiteID(1),
+			})) {
 			t.Errorf("found %+v", d)
 		}
 		if d.Column == "reason" && (*d.Live != "" || d.Rebuilt != nil) {

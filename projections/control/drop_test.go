@@ -36,7 +36,8 @@ func TestDrop(t *testing.T) {
 		if err := database.ServingLock(served).Share(t.Context(), conn); err != nil {
 			t.Fatal(err)
 		}
-		if taken, err := database.BuildLock(s.Schema()).Try(t.Context(), conn); err != nil || !taken {
+		if taken, err := database.BuildLock(s.Schema()).Try(t.Context(), conn); err != nil ||
+			!taken {
 			t.Fatalf("take the lock of builds: %v, %v", taken, err)
 		}
 		all, err := c.Drop(t.Context())

@@ -81,9 +81,7 @@ func (c *Control) Skip(
 
 // stoppedAt returns the first projection that is stopped at a sequence, of the given name unless
 // that is empty.
-func stoppedAt(
-	all []projections.Status, name string, seq uint64,
-) (projections.Status, bool) {
+func stoppedAt(all []projections.Status, name string, seq uint64) (projections.Status, bool) {
 	for _, p := range all {
 		if p.Stopped != nil && p.Stopped.Sequence == seq && (name == "" || p.Name == name) {
 			return p, true

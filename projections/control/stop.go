@@ -68,9 +68,7 @@ func (c *Control) changeStops(
 
 // AwaitRunning waits for some seconds until projections that were resumed have caught up, and
 // returns their status.
-func (c *Control) AwaitRunning(
-	ctx context.Context, names []string,
-) ([]projections.Status, error) {
+func (c *Control) AwaitRunning(ctx context.Context, names []string) ([]projections.Status, error) {
 	head := map[string]uint64{}
 	all := make([]projections.Status, 0, len(names))
 	for _, name := range names {

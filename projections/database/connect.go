@@ -53,9 +53,7 @@ func Config(url, schema string) (*pgxpool.Config, error) {
 }
 
 // WithConn runs fn on a new connection, closes the connection, and returns fn's error.
-func WithConn(
-	ctx context.Context, config *pgx.ConnConfig, fn func(conn *pgx.Conn) error,
-) error {
+func WithConn(ctx context.Context, config *pgx.ConnConfig, fn func(conn *pgx.Conn) error) error {
 	connecting, cancel := context.WithTimeout(ctx, AnswerLimit)
 	defer cancel()
 	conn, err := pgx.ConnectConfig(connecting, config.Copy())

@@ -36,7 +36,9 @@ func InvitationID(n int) string { return fmt.Sprintf("01930000-0000-7000-8000-00
 // HubAdded returns the fact that an organization adds a hub.
 func HubAdded(org string, hub, site int) domain.HubAdded {
 	return domain.HubAdded{
-		HubID: HubID(hub), OrgID: org, SiteID: SiteID(site), EpochID: domain.NewEpochID(uint32(hub)),
+		HubID: HubID(
+			hub,
+		), OrgID: org, SiteID: SiteID(site), EpochID: domain.NewEpochID(uint32(hub)),
 	}
 }
 
@@ -48,9 +50,7 @@ func MemberAdded(org string, n int, role domain.Role) domain.MemberAdded {
 }
 
 // MemberInvited returns the fact that invitation n is sent.
-func MemberInvited(
-	org string, n int, expires time.Time, replaces string,
-) domain.MemberInvited {
+func MemberInvited(org string, n int, expires time.Time, replaces string) domain.MemberInvited {
 	return domain.MemberInvited{
 		InvitationID: InvitationID(n), OrgID: org, Email: fmt.Sprintf("I%d@example.org", n),
 		Role: domain.RoleMember, TokenHash: make([]byte, 32), ExpiresAt: expires,
@@ -66,9 +66,7 @@ func (e *Env) Append(t testing.TB, subject string, facts ...domain.Fact) uint64 
 }
 
 // AppendAt is Append with the time of the events.
-func (e *Env) AppendAt(
-	t testing.TB, at time.Time, subject string, facts ...domain.Fact,
-) uint64 {
+func (e *Env) AppendAt(t testing.TB, at time.Time, subject string, facts ...domain.Fact) uint64 {
 	t.Helper()
 	last, err := e.Directory.Load(
 		t.Context(), subject, 0, func(uint64, domain.Event) error { return nil },

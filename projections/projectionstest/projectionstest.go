@@ -182,9 +182,7 @@ func Verify(
 
 // Background runs a function until the returned function is called, or the test ends. The function
 // must then return nil.
-func Background(
-	t testing.TB, what string, run func(ctx context.Context) error,
-) (stop func()) {
+func Background(t testing.TB, what string, run func(ctx context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -223,7 +221,8 @@ func Await(t testing.TB, w Waiter, seq uint64) {
 	})
 }
 
-// RunIndex runs an access.Index until the test ends, and returns it when it is loaded. s may be nil.
+// RunIndex runs an access.Index until the test ends, and returns it when it is loaded. s may be
+// nil.
 func (e *Env) RunIndex(t testing.TB, s *readmodel.Store) *access.Index {
 	t.Helper()
 	a := access.New(access.Config{Directory: e.Directory, Store: s, Logger: Logger(t)})

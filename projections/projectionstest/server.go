@@ -39,7 +39,7 @@ func (w withServer) Run() int {
 	defer os.RemoveAll(dir)
 	ctx := context.Background()
 	if server, err = cluster.Start(ctx, cluster.Config{
-		Dir: filepath.Join(dir, "postgres"), Log: slog.New(slog.DiscardHandler),
+		Dir: filepath.Join(dir, "postgres"), Logger: slog.New(slog.DiscardHandler),
 	}); err != nil {
 		fmt.Println(err)
 		return 1

@@ -12,7 +12,8 @@
 //   - An event that cannot be read or applied stops its projection exactly there, with everything
 //     before it committed. Status, Ready and the metrics show the event. The projection tries it
 //     again every 10 s, and at once when an operator skips it. The other projection goes on.
-//   - A database or a broker that is away stops nothing: the projection goes on from its checkpoint.
+//   - A database or a broker that is away stops nothing: the projection goes on from its
+//     checkpoint.
 //   - When a program with a new definition starts on a long log, the projector builds the read
 //     models with package rebuild before it follows the streams.
 //

@@ -96,8 +96,8 @@ func (p *projection[E]) runOnce(ctx context.Context) (at apply.Checkpoint, err e
 	return at, err
 }
 
-// awaitRetry waits until it is time to try an event again: when an operator has skipped it, or after
-// RetryStopped.
+// awaitRetry waits until it is time to try an event again: when an operator has skipped it, or
+// after RetryStopped.
 func (p *projection[E]) awaitRetry(ctx context.Context, stopped *projections.StoppedError) {
 	deadline := time.Now().Add(p.cfg.RetryStopped)
 	for time.Now().Before(deadline) && ctx.Err() == nil {

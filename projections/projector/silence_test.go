@@ -49,9 +49,7 @@ func hangs(
 }
 
 // newProjector returns a projector that does not run.
-func newProjector(
-	t *testing.T, w *projectionstest.Env, s *readmodel.Store,
-) *projector.Projector {
+func newProjector(t *testing.T, w *projectionstest.Env, s *readmodel.Store) *projector.Projector {
 	t.Helper()
 	p, err := projector.New(w.ProjectorConfig(t, s))
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"hubcloud/projections/internal/query"
 )
 
-// Hubs returns an organization's hubs ordered by id, without the fields that only single reads have:
-// at most limit (1 or more), after the hub startingAfter unless that is empty, and only those at
-// site unless that is nil. A site that the organization does not have has no hubs. It fails with
+// Hubs returns an organization's hubs ordered by id, without the fields that only single reads
+// have: at most limit (1 or more), after the hub startingAfter unless that is empty, and only those
+// at site unless that is nil. A site that the organization does not have has no hubs. It fails with
 // invalid_request if startingAfter is no hub of the organization; a hub that has left the site is a
 // valid start.
 func (s *Store) Hubs(
@@ -46,7 +46,8 @@ func (s *Store) hubs(
 		)
 	} else {
 		err = s.queries.EachHubOfSite(ctx, query.HubsOfSiteParams{
-			OrgID: org, SiteID: database.StorableText(*site), After: startingAfter, RowLimit: int32(limit) + 1,
+			OrgID: org, SiteID: database.StorableText(*site), After: startingAfter,
+			RowLimit: int32(limit) + 1,
 		}, use)
 	}
 	if err != nil {
@@ -75,7 +76,8 @@ func (s *Store) findHubs(
 		return none, err
 	}
 	rows, err := s.queries.HubsFound(ctx, query.HubsFoundParams{
-		OrgID: org, SiteID: database.StorableText(site), Text: database.StorableText(text), After: startingAfter,
+		OrgID: org, SiteID: database.StorableText(site), Text: database.StorableText(text),
+		After:    startingAfter,
 		RowLimit: int32(limit) + 1,
 	})
 	if err != nil {
@@ -110,7 +112,9 @@ func (s *Store) Hub(ctx context.Context, org string, id domain.HubID) (domain.Hu
 }
 
 func (s *Store) hub(ctx context.Context, org string, id domain.HubID) (domain.Hub, error) {
-	row, err := s.queries.Hub(ctx, query.HubParams{OrgID: org, ID: database.StorableText(string(id))})
+	row, err := s.queries.Hub(
+		ctx, query.HubParams{OrgID: org, ID: database.StorableText(string(id))},
+	)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return domain.Hub{}, domain.ErrHubNotFound()
 	}

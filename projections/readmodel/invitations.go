@@ -38,7 +38,8 @@ func (s *Store) invitations(
 	}
 	if startingAfter != "" {
 		before, err := s.queries.InvitationSequence(
-			ctx, query.InvitationSequenceParams{OrgID: org, ID: database.StorableText(startingAfter)},
+			ctx,
+			query.InvitationSequenceParams{OrgID: org, ID: database.StorableText(startingAfter)},
 		)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return none, unknownStart("invitation")

@@ -17,8 +17,8 @@ import (
 var afterAllKeys = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Keys returns an organization's API keys, those in force first, each group newest first: at most
-// limit (1 or more), after the key startingAfter unless that is empty. It fails with invalid_request
-// if startingAfter is no key of the organization.
+// limit (1 or more), after the key startingAfter unless that is empty. It fails with
+// invalid_request if startingAfter is no key of the organization.
 func (s *Store) Keys(
 	ctx context.Context, org string, limit int, startingAfter string,
 ) (domain.Page[domain.KeyView], error) {
@@ -65,7 +65,9 @@ func (s *Store) Key(ctx context.Context, org, id string) (domain.KeyView, error)
 }
 
 func (s *Store) key(ctx context.Context, org, id string) (domain.KeyView, error) {
-	row, err := s.queries.Key(ctx, query.KeyParams{OrgID: database.StorableText(org), ID: database.StorableText(id)})
+	row, err := s.queries.Key(
+		ctx, query.KeyParams{OrgID: database.StorableText(org), ID: database.StorableText(id)},
+	)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return domain.KeyView{}, domain.ErrKeyNotFound()
 	}

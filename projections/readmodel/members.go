@@ -35,7 +35,11 @@ func (s *Store) findMembers(
 	ctx context.Context, org, text string, limit int, startingAfter string,
 ) (domain.Page[domain.Member], error) {
 	none := domain.Page[domain.Member]{}
-	params := query.MembersParams{OrgID: org, Text: database.StorableText(text), RowLimit: int32(limit) + 1}
+	params := query.MembersParams{
+		OrgID:    org,
+		Text:     database.StorableText(text),
+		RowLimit: int32(limit) + 1,
+	}
 	if startingAfter != "" {
 		place, err := s.queries.MemberPlace(
 			ctx, query.MemberPlaceParams{OrgID: org, ID: database.StorableText(startingAfter)},

@@ -46,14 +46,25 @@ func TestMembersAreListedOwnersFirst(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
 	subject := streams.OrgSubject(org)
 	w.AppendAt(
-		t, at, subject, domain.OrgCreated{OrgID: org, Name: "Org"},
-		projectionstest.MemberAdded(org, 9, domain.RoleOwner), projectionstest.MemberAdded(org, 5, domain.RoleMember),
+		t,
+		at,
+		subject,
+		domain.OrgCreated{OrgID: org, Name: "Org"},
+		projectionstest.MemberAdded(org, 9, domain.RoleOwner),
+		projectionstest.MemberAdded(org, 5, domain.RoleMember),
 	)
 	w.AppendAt(
-		t, at, subject, projectionstest.MemberAdded(org, 7, domain.RoleAdmin), projectionstest.MemberAdded(org, 1, domain.RoleOwner),
+		t, at, subject, projectionstest.MemberAdded(org, 7, domain.RoleAdmin),
+		projectionstest.MemberAdded(org, 1, domain.RoleOwner),
 		projectionstest.MemberAdded(org, 3, domain.RoleMember),
 	)
-	projectionstest.Await(t, s, w.Append(t, streams.OrgSubject(other), projectionstest.MemberAdded(other, 8, domain.RoleOwner)))
+	projectionstest.Await(
+		t,
+		s,
+		w.Append(
+			t, streams.OrgSubject(other), projectionstest.MemberAdded(other, 8, domain.RoleOwner),
+		),
+	)
 
 	members := func(limit int, after string) (domain.Page[domain.Member], error) {
 		return s.Members(t.Context(), org, limit, after)
@@ -78,7 +89,8 @@ func TestMembersAreListedOwnersFirst(t *testing.T) {
 		Role:     domain.RoleAdmin,
 		JoinedAt: at,
 	}
-	if got, err := s.Member(t.Context(), org, projectionstest.MemberID(7)); err != nil || got != want {
+	if got, err := s.Member(t.Context(), org, projectionstest.MemberID(7)); err != nil ||
+		got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
 
@@ -87,8 +99,13 @@ func TestMembersAreListedOwnersFirst(t *testing.T) {
 		t,
 		s,
 		w.Append(
-			t, subject,
-			domain.MemberRoleChanged{OrgID: org, MemberID: projectionstest.MemberID(5), Role: domain.RoleOwner},
+			t,
+			subject,
+			domain.MemberRoleChanged{
+				OrgID:    org,
+				MemberID: projectionstest.MemberID(5),
+				Role:     domain.RoleOwner,
+			},
 		),
 	)
 	listed(9, 5, 1, 7, 3)
@@ -98,7 +115,11 @@ func TestMembersAreListedOwnersFirst(t *testing.T) {
 		w.Append(
 			t,
 			subject,
-			domain.MemberRoleChanged{OrgID: org, MemberID: projectionstest.MemberID(9), Role: domain.RoleMember},
+			domain.MemberRoleChanged{
+				OrgID:    org,
+				MemberID: projectionstest.MemberID(9),
+				Role:     domain.RoleMember,
+			},
 			domain.MemberRoleChanged{
 				OrgID:    org,
 				MemberID: projectionstest.MemberID(9),
@@ -114,7 +135,8 @@ func TestMembersAreListedOwnersFirst(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, unknown := range []string{
-		projectionstest.MemberID(3), projectionstest.MemberID(8), "x", "\x00", "\xff", projectionstest.MemberID(5) + "\x00",
+		projectionstest.MemberID(3), projectionstest.MemberID(8), "x", "\x00", "\xff",
+		projectionstest.MemberID(5) + "\x00",
 	} {
 		if _, err := s.Members(t.Context(), org, 5, unknown); !isCode(
 			err, domain.CodeInvalidRequest,
@@ -127,14 +149,25 @@ func TestMembersAreListedOwnersFirst(t *testing.T) {
 	}
 	// Made, changed and removed by one batch.
 	projectionstest.Await(t, s, w.Append(
-		t, subject, projectionstest.MemberAdded(org, 4, domain.RoleMember),
-		domain.MemberRoleChanged{OrgID: org, MemberID: projectionstest.MemberID(4), Role: domain.RoleAdmin},
+		t,
+		subject,
+		projectionstest.MemberAdded(org, 4, domain.RoleMember),
+		domain.MemberRoleChanged{
+			OrgID:    org,
+			MemberID: projectionstest.MemberID(4),
+			Role:     domain.RoleAdmin,
+		},
 		projectionstest.MemberAdded(org, 2, domain.RoleMember),
-		domain.MemberRoleChanged{OrgID: org, MemberID: projectionstest.MemberID(2), Role: domain.RoleOwner},
+		domain.MemberRoleChanged{
+			OrgID:    org,
+			MemberID: projectionstest.MemberID(2),
+			Role:     domain.RoleOwner,
+		},
 		domain.MemberRemoved{OrgID: org, MemberID: projectionstest.MemberID(4)},
 	))
 	listed(5, 1, 2, 9, 7)
-	if page, err := s.Members(t.Context(), projectionstest.SiteID(1), 50, ""); err != nil || page.Data == nil ||
+	if page, err := s.Members(t.Context(), projectionstest.SiteID(1), 50, ""); err != nil ||
+		page.Data == nil ||
 		len(page.Data) != 0 ||
 		page.HasMore {
 		t.Errorf("members of no organization: %v, %v", page, err)
@@ -158,7 +191,10 @@ func TestPendingInvitationsAreListedNewestFirst(t *testing.T) {
 		facts = append(facts, projectionstest.MemberInvited(org, n, expires, ""))
 	}
 	w.AppendAt(t, now, subject, facts...)
-	projectionstest.Await(t, s, w.Append(t, streams.OrgSubject(other), projectionstest.MemberInvited(other, 7, late, "")))
+	projectionstest.Await(
+		t, s,
+		w.Append(t, streams.OrgSubject(other), projectionstest.MemberInvited(other, 7, late, "")),
+	)
 	listed := func(at time.Time, want ...int) {
 		t.Helper()
 		ids := make([]string, 0, len(want))
@@ -204,11 +240,14 @@ func TestPendingInvitationsAreListedNewestFirst(t *testing.T) {
 			MemberID:     projectionstest.MemberID(1),
 		},
 		projectionstest.MemberInvited(org, 3, late, projectionstest.InvitationID(4)),
-		projectionstest.MemberInvited(org, 5, late, projectionstest.InvitationID(3)), // made and replaced by one batch
+		// made and replaced by one batch
+		projectionstest.MemberInvited(org, 5, late, projectionstest.InvitationID(3)),
 	))
 	listed(now, 5, 6, 2, 8)
 	// One that is not pending any more still says where to go on.
-	for n, want := range map[int]string{9: projectionstest.InvitationID(2), 3: projectionstest.InvitationID(6)} {
+	for n, want := range map[int]string{
+		9: projectionstest.InvitationID(2), 3: projectionstest.InvitationID(6),
+	} {
 		if page, err := s.Invitations(t.Context(), org, 1, projectionstest.InvitationID(n), now); err != nil ||
 			len(page.Data) != 1 ||
 			page.Data[0].ID != want {
@@ -216,7 +255,8 @@ func TestPendingInvitationsAreListedNewestFirst(t *testing.T) {
 		}
 	}
 	for _, unknown := range []string{
-		projectionstest.InvitationID(7), "x", "\x00", "\xff", projectionstest.InvitationID(2) + "\x00",
+		projectionstest.InvitationID(7), "x", "\x00", "\xff",
+		projectionstest.InvitationID(2) + "\x00",
 	} {
 		if _, err := s.Invitations(t.Context(), org, 5, unknown, now); !isCode(
 			err, domain.CodeInvalidRequest,
@@ -265,7 +305,8 @@ func TestNamesAndRoomsOfDevices(t *testing.T) {
 	check(1, map[int64]domain.DeviceLabel{3: {Name: &name, Room: &room}, -4: {Room: &room}})
 	check(2, map[int64]domain.DeviceLabel{3: {Name: &room}})
 	check(7, map[int64]domain.DeviceLabel{})
-	if got, err := s.DeviceLabels(t.Context(), other, projectionstest.HubID(1)); err != nil || len(got) != 0 {
+	if got, err := s.DeviceLabels(t.Context(), other, projectionstest.HubID(1)); err != nil ||
+		len(got) != 0 {
 		t.Errorf("another organization reads %v, %v", got, err)
 	}
 	if got, err := s.DeviceLabels(t.Context(), org, "hub-\x00\xff"); err != nil || len(got) != 0 {
@@ -275,7 +316,8 @@ func TestNamesAndRoomsOfDevices(t *testing.T) {
 		t,
 		s,
 		w.Append(
-			t, subject, domain.DeviceForgotten{HubID: projectionstest.HubID(1), OrgID: org, DeviceID: 3},
+			t, subject,
+			domain.DeviceForgotten{HubID: projectionstest.HubID(1), OrgID: org, DeviceID: 3},
 			label(1, 6, &name, nil),
 		),
 	)
@@ -401,7 +443,9 @@ func TestPeopleAndLabelsAreReadAsTheyWereWritten(t *testing.T) {
 			!reflect.DeepEqual(got[3], set) {
 			t.Fatalf("%v, %v; want %v", got, err, set)
 		}
-		if err := service.ForgetDevices(t.Context(), origin, projectionstest.HubID(1), []int64{3}); err != nil {
+		if err := service.ForgetDevices(t.Context(), origin, projectionstest.HubID(1), []int64{
+			3,
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := reading.DeviceLabels(t.Context(), orgID, projectionstest.HubID(1)); err != nil ||

@@ -16,7 +16,10 @@ func TestADatabaseOfAnotherInstallationIsRefused(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	w.OpenStore(t)
-	_, err := readmodel.Open(t.Context(), readmodel.Config{URL: w.URL, InstallationID: "another", Logger: projectionstest.Logger(t)})
+	_, err := readmodel.Open(
+		t.Context(),
+		readmodel.Config{URL: w.URL, InstallationID: "another", Logger: projectionstest.Logger(t)},
+	)
 	if !errors.Is(err, schema.ErrOtherInstallation) || !strings.Contains(err.Error(), "another") {
 		t.Error(err)
 	}
@@ -25,9 +28,9 @@ func TestADatabaseOfAnotherInstallationIsRefused(t *testing.T) {
 func TestAnEncodingThatCannotHoldEveryTextIsRefused(t *testing.T) {
 	t.Parallel()
 	url := projectionstest.NewDatabase(t, "ENCODING 'SQL_ASCII' TEMPLATE template0")
-	if _, err := readmodel.Open(t.Context(), readmodel.Config{URL: url, InstallationID: "test"}); !errors.Is(
-		err, schema.ErrEncoding,
-	) {
+	if _, err := readmodel.Open(t.Context(), readmodel.Config{
+		URL: url, InstallationID: "test",
+	}); !errors.Is(err, schema.ErrEncoding) {
 		t.Error(err)
 	}
 }
@@ -63,6 +66,8 @@ func TestReadModelsOfAnotherStreamAreRefused(t *testing.T) {
 	}
 	// With the right stream it goes on, also when nothing new comes.
 	stop = w.Project(t, s).Stop
-	streamstest.Eventually(t, "ready with the right stream", func() bool { return s.Ready(t.Context()) == nil })
+	streamstest.Eventually(
+		t, "ready with the right stream", func() bool { return s.Ready(t.Context()) == nil },
+	)
 	stop()
 }

@@ -28,13 +28,28 @@ func TestActivityTellsWhoDidWhat(t *testing.T) {
 	w.AddSite(t, org, 2)
 	w.AddHub(t, org, 1, 1)
 	w.Append(
-		t, streams.HubSubject(projectionstest.HubID(1)),
-		domain.HubMoved{HubID: projectionstest.HubID(1), OrgID: org, SiteID: projectionstest.SiteID(2)},
-		domain.DeviceLabeled{HubID: projectionstest.HubID(1), OrgID: org, DeviceID: 3, Name: &name, Room: &room},
+		t,
+		streams.HubSubject(projectionstest.HubID(1)),
+		domain.HubMoved{
+			HubID:  projectionstest.HubID(1),
+			OrgID:  org,
+			SiteID: projectionstest.SiteID(2),
+		},
+		domain.DeviceLabeled{
+			HubID:    projectionstest.HubID(1),
+			OrgID:    org,
+			DeviceID: 3,
+			Name:     &name,
+			Room:     &room,
+		},
 	)
 	projectionstest.Await(
-		t, s,
-		w.Append(t, streams.OrgSubject(org), domain.MemberRemoved{OrgID: org, MemberID: projectionstest.MemberID(1)}),
+		t,
+		s,
+		w.Append(
+			t, streams.OrgSubject(org),
+			domain.MemberRemoved{OrgID: org, MemberID: projectionstest.MemberID(1)},
+		),
 	)
 	page, err := s.Activity(t.Context(), org, 3, 0)
 	if err != nil || !page.HasMore || len(page.Data) != 3 {
@@ -45,8 +60,19 @@ func TestActivityTellsWhoDidWhat(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Whose invitation was withdrawn was told by nothing but its id.
-	projectionstest.Await(t, s, w.Append(t, streams.OrgSubject(org), projectionstest.MemberInvited(org, 9, time.Now().Add(time.Hour), ""),
-		domain.MemberInvitationRevoked{OrgID: org, InvitationID: projectionstest.InvitationID(9)}))
+	projectionstest.Await(
+		t,
+		s,
+		w.Append(
+			t,
+			streams.OrgSubject(org),
+			projectionstest.MemberInvited(org, 9, time.Now().Add(time.Hour), ""),
+			domain.MemberInvitationRevoked{
+				OrgID:        org,
+				InvitationID: projectionstest.InvitationID(9),
+			},
+		),
+	)
 	last, err := s.Activity(t.Context(), org, 1, 0)
 	if err != nil || last.Data[0].Type != domain.TypeInvitationRevoked ||
 		last.Data[0].SubjectName != projectionstest.MemberInvited(org, 9, time.Time{}, "").Email {
@@ -101,7 +127,8 @@ func TestKeysAreListed(t *testing.T) {
 		},
 	)
 	projectionstest.Await(
-		t, s, w.Append(t, streams.KeySubject("third"), domain.KeyRevoked{KeyID: "third", OrgID: org}),
+		t, s,
+		w.Append(t, streams.KeySubject("third"), domain.KeyRevoked{KeyID: "third", OrgID: org}),
 	)
 	page, err := s.Keys(t.Context(), org, 50, "")
 	if err != nil || page.HasMore || len(page.Data) != 3 {
@@ -180,8 +207,11 @@ func TestFinding(t *testing.T) {
 	s := w.OpenStore(t)
 	w.Project(t, s)
 	w.Append(
-		t, streams.OrgSubject(org), domain.OrgCreated{OrgID: org, Name: "Mill"},
-		projectionstest.MemberAdded(org, 1, domain.RoleOwner), projectionstest.MemberAdded(org, 2, domain.RoleMember),
+		t,
+		streams.OrgSubject(org),
+		domain.OrgCreated{OrgID: org, Name: "Mill"},
+		projectionstest.MemberAdded(org, 1, domain.RoleOwner),
+		projectionstest.MemberAdded(org, 2, domain.RoleMember),
 	)
 	w.AddSite(t, org, 1)
 	w.AddSite(t, org, 2)
@@ -198,7 +228,8 @@ func TestFinding(t *testing.T) {
 	)
 	one, two := string(projectionstest.HubID(1)), string(projectionstest.HubID(2))
 	for _, c := range []struct{ site, text, found string }{
-		{"", "", one + " " + two}, {projectionstest.SiteID(1), "", one}, {projectionstest.SiteID(1), "st", ""}, {"", "ÖST", two},
+		{"", "", one + " " + two}, {projectionstest.SiteID(1), "", one},
+		{projectionstest.SiteID(1), "st", ""}, {"", "ÖST", two},
 		{"", "%_", two}, {"", "%", two}, {"", "'", ""},
 		{"", strings.ToUpper(two), two},
 		{"", strings.ToUpper(strings.ReplaceAll(one, "-", "")), one}, {"none", "", ""},

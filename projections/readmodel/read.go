@@ -54,7 +54,8 @@ func read[T any](
 		}
 		if !s.away.Swap(true) {
 			s.logger.Warn(
-				"database does not answer reads", "error", err, "limit_ms", readLimit.Milliseconds(),
+				"database does not answer reads", "error", err,
+				"limit_ms", readLimit.Milliseconds(),
 			)
 		}
 		if timedOut { // the other connections may be dead too

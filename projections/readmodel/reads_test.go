@@ -29,7 +29,9 @@ func TestReadsWaitForTheDatabase(t *testing.T) {
 	w := projectionstest.New(t)
 	dir := filepath.Join(t.TempDir(), "postgres")
 	own := func() *cluster.Cluster {
-		c, err := cluster.Start(t.Context(), cluster.Config{Dir: dir, Log: projectionstest.Logger(t)})
+		c, err := cluster.Start(
+			t.Context(), cluster.Config{Dir: dir, Logger: projectionstest.Logger(t)},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,14 @@ func TestActivityEnds(t *testing.T) {
 		t, old, streams.OrgSubject(org), domain.OrgCreated{OrgID: org, Name: "Mill"},
 		projectionstest.MemberAdded(org, 1, domain.RoleOwner),
 	)
-	projectionstest.Await(t, s, w.AppendAt(t, kept, streams.OrgSubject(org), projectionstest.MemberAdded(org, 2, domain.RoleMember)))
+	projectionstest.Await(
+		t,
+		s,
+		w.AppendAt(
+			t, kept, streams.OrgSubject(org),
+			projectionstest.MemberAdded(org, 2, domain.RoleMember),
+		),
+	)
 	// Nothing newer is known: in the tables all three are there. A read leaves out what is too old.
 	if n := w.RowCount(t, s.Schema(), "activity"); n != 3 {
 		t.Errorf("%d rows are kept, want 3", n)
@@ -32,7 +39,13 @@ func TestActivityEnds(t *testing.T) {
 		page.Data[0].SubjectID != projectionstest.MemberID(2) {
 		t.Errorf("%+v, %v", page, err)
 	}
-	projectionstest.Await(t, s, w.AppendAt(t, now, streams.OrgSubject(org), projectionstest.MemberAdded(org, 3, domain.RoleMember)))
+	projectionstest.Await(
+		t,
+		s,
+		w.AppendAt(
+			t, now, streams.OrgSubject(org), projectionstest.MemberAdded(org, 3, domain.RoleMember),
+		),
+	)
 	if n := w.RowCount(t, s.Schema(), "activity"); n != 2 {
 		t.Errorf("%d rows are kept, want 2", n)
 	}
@@ -63,7 +76,8 @@ func TestAReleasedHubIsGone(t *testing.T) {
 	)
 	projectionstest.Await(t, s, labeled)
 	released := w.Append(
-		t, streams.HubSubject(projectionstest.HubID(1)), domain.HubReleased{HubID: projectionstest.HubID(1), OrgID: org, After: 77},
+		t, streams.HubSubject(projectionstest.HubID(1)),
+		domain.HubReleased{HubID: projectionstest.HubID(1), OrgID: org, After: 77},
 	)
 	projectionstest.Await(t, s, released)
 	projectionstest.Await(t, a, released)
@@ -73,10 +87,13 @@ func TestAReleasedHubIsGone(t *testing.T) {
 	if hubs, err := s.Hubs(t.Context(), org, nil, 10, ""); err != nil || len(hubs.Data) != 0 {
 		t.Errorf("hubs %+v, %v", hubs, err)
 	}
-	if _, err := s.Hub(t.Context(), org, projectionstest.HubID(1)); domain.CodeOf(err) != domain.CodeNotFound {
+	if _, err := s.Hub(t.Context(), org, projectionstest.HubID(1)); domain.CodeOf(
+		err,
+	) != domain.CodeNotFound {
 		t.Errorf("the hub: %v", err)
 	}
-	if site, err := s.Site(t.Context(), org, projectionstest.SiteID(1)); err != nil || site.HubCount != 0 {
+	if site, err := s.Site(t.Context(), org, projectionstest.SiteID(1)); err != nil ||
+		site.HubCount != 0 {
 		t.Errorf("site %+v, %v", site, err)
 	}
 	if page, err := s.Activity(t.Context(), org, 1, 0); err != nil || len(page.Data) != 1 ||
@@ -101,7 +118,8 @@ func TestAReleasedHubIsGone(t *testing.T) {
 			t.Errorf("from the read models, access to the hub is %+v, want %+v", got, want)
 		}
 	}
-	if labels, err := s.DeviceLabels(t.Context(), other, projectionstest.HubID(1)); err != nil || len(labels) != 0 {
+	if labels, err := s.DeviceLabels(t.Context(), other, projectionstest.HubID(1)); err != nil ||
+		len(labels) != 0 {
 		t.Errorf("labels %+v, %v", labels, err)
 	}
 	if _, differences := projectionstest.Verify(t, w.Control(t)); len(differences) > 0 {

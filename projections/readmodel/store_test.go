@@ -65,7 +65,9 @@ func TestSitesAreListedInTheOrderOfTheirCreation(t *testing.T) {
 		len(page.Data) != 0 {
 		t.Errorf("after the last: %v, %v", page, err)
 	}
-	for _, unknown := range []string{projectionstest.SiteID(3), "x", "\x00", "\xff", projectionstest.SiteID(5) + "\x00"} {
+	for _, unknown := range []string{
+		projectionstest.SiteID(3), "x", "\x00", "\xff", projectionstest.SiteID(5) + "\x00",
+	} {
 		if _, err := s.Sites(t.Context(), org, 5, unknown); !isCode(
 			err, domain.CodeInvalidRequest,
 		) {
@@ -140,7 +142,9 @@ func TestHubsAreListedInTheOrderOfTheirIDs(t *testing.T) {
 		len(page.Data) != 1 {
 		t.Errorf("after a hub of another site: %v, %v", page, err)
 	}
-	for _, unknown := range []string{string(projectionstest.HubID(7)), "hub-zzzz-0000-0000", "x", "\x00", "\xff"} {
+	for _, unknown := range []string{
+		string(projectionstest.HubID(7)), "hub-zzzz-0000-0000", "x", "\x00", "\xff",
+	} {
 		if _, err := s.Hubs(t.Context(), org, nil, 50, unknown); !isCode(
 			err, domain.CodeInvalidRequest,
 		) {
@@ -162,12 +166,16 @@ func TestWhatBelongsToOthersIsNotFound(t *testing.T) {
 	if _, err := s.Hub(t.Context(), org, projectionstest.HubID(1)); err != nil {
 		t.Error(err)
 	}
-	for _, theirs := range []string{projectionstest.SiteID(1), projectionstest.SiteID(2), "", "x", "\x00", "\xff"} {
+	for _, theirs := range []string{
+		projectionstest.SiteID(1), projectionstest.SiteID(2), "", "x", "\x00", "\xff",
+	} {
 		if _, err := s.Site(t.Context(), other, theirs); !isCode(err, domain.CodeNotFound) {
 			t.Errorf("site %q: %v", theirs, err)
 		}
 	}
-	for _, theirs := range []domain.HubID{projectionstest.HubID(1), projectionstest.HubID(2), "", "\x00"} {
+	for _, theirs := range []domain.HubID{
+		projectionstest.HubID(1), projectionstest.HubID(2), "", "\x00",
+	} {
 		if _, err := s.Hub(t.Context(), other, theirs); !isCode(err, domain.CodeNotFound) {
 			t.Errorf("hub %q: %v", theirs, err)
 		}
@@ -202,8 +210,13 @@ func TestHubCountFollowsEveryMove(t *testing.T) {
 		t,
 		s,
 		w.Append(
-			t, streams.HubSubject(projectionstest.HubID(0)),
-			domain.HubMoved{HubID: projectionstest.HubID(0), OrgID: org, SiteID: projectionstest.SiteID(2)},
+			t,
+			streams.HubSubject(projectionstest.HubID(0)),
+			domain.HubMoved{
+				HubID:  projectionstest.HubID(0),
+				OrgID:  org,
+				SiteID: projectionstest.SiteID(2),
+			},
 		),
 	)
 	counts(2, 1)
@@ -211,8 +224,13 @@ func TestHubCountFollowsEveryMove(t *testing.T) {
 		t,
 		s,
 		w.Append(
-			t, streams.HubSubject(projectionstest.HubID(0)),
-			domain.HubMoved{HubID: projectionstest.HubID(0), OrgID: org, SiteID: projectionstest.SiteID(2)},
+			t,
+			streams.HubSubject(projectionstest.HubID(0)),
+			domain.HubMoved{
+				HubID:  projectionstest.HubID(0),
+				OrgID:  org,
+				SiteID: projectionstest.SiteID(2),
+			},
 		),
 	)
 	counts(2, 1)
@@ -224,8 +242,16 @@ func TestHubCountFollowsEveryMove(t *testing.T) {
 			OrgID:  org,
 			SiteID: projectionstest.SiteID(2),
 		},
-		domain.HubMoved{HubID: projectionstest.HubID(1), OrgID: org, SiteID: projectionstest.SiteID(1)},
-		domain.HubMoved{HubID: projectionstest.HubID(1), OrgID: org, SiteID: projectionstest.SiteID(2)},
+		domain.HubMoved{
+			HubID:  projectionstest.HubID(1),
+			OrgID:  org,
+			SiteID: projectionstest.SiteID(1),
+		},
+		domain.HubMoved{
+			HubID:  projectionstest.HubID(1),
+			OrgID:  org,
+			SiteID: projectionstest.SiteID(2),
+		},
 	))
 	counts(1, 2)
 }
@@ -293,8 +319,18 @@ func TestPresenceIsShown(t *testing.T) {
 			Firmware: json.RawMessage(firmware),
 		},
 	)
-	w.AppendAt(t, addedAt, streams.HubSubject(projectionstest.HubID(1)), projectionstest.HubAdded(org, 1, 1))
-	projectionstest.Await(t, s, w.AppendAt(t, addedAt, streams.HubSubject(projectionstest.HubID(2)), projectionstest.HubAdded(org, 2, 1)))
+	w.AppendAt(
+		t, addedAt, streams.HubSubject(projectionstest.HubID(1)),
+		projectionstest.HubAdded(org, 1, 1),
+	)
+	projectionstest.Await(
+		t,
+		s,
+		w.AppendAt(
+			t, addedAt, streams.HubSubject(projectionstest.HubID(2)),
+			projectionstest.HubAdded(org, 2, 1),
+		),
+	)
 
 	// Added right after its presence was written, it is shown with it: the projections wait for
 	// each other.
@@ -393,7 +429,9 @@ func TestNoHubStopsTheLine(t *testing.T) {
 		)
 		w.PutPresenceValue(t, projectionstest.HubID(1), value)
 	}
-	w.PutPresence(t, domain.Presence{HubID: projectionstest.HubID(1), Online: true, Since: time.Now()})
+	w.PutPresence(
+		t, domain.Presence{HubID: projectionstest.HubID(1), Online: true, Since: time.Now()},
+	)
 	streamstest.Eventually(t, "the hub is online", func() bool {
 		hub, err := s.Hub(t.Context(), org, projectionstest.HubID(1))
 		return err == nil && hub.Status == domain.HubOnline && hub.Network == nil

@@ -40,9 +40,7 @@ type build struct {
 }
 
 // run runs fn, reports progress meanwhile, and cleans up.
-func (b *build) run(
-	ctx context.Context, fn func(ctx context.Context, build *build) error,
-) error {
+func (b *build) run(ctx context.Context, fn func(ctx context.Context, build *build) error) error {
 	b.phase.Store(PhaseLoad)
 	working, cancel := context.WithCancelCause(ctx)
 	var reporting sync.WaitGroup

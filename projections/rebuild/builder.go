@@ -124,10 +124,10 @@ func (b *Builder) Install(ctx context.Context) (replaced string, err error) {
 	return replaced, err
 }
 
-// Rebuild builds read models and replaces those in use, which are kept until they are dropped. While
-// another process builds, Rebuild waits for it, and is done if that was a rebuild too; then it
-// fails with ErrFailed if the other build failed. It fails with a *projections.StoppedError if an
-// event cannot be applied.
+// Rebuild builds read models and replaces those in use, which are kept until they are dropped.
+// While another process builds, Rebuild waits for it, and is done if that was a rebuild too; then
+// it fails with ErrFailed if the other build failed. It fails with a *projections.StoppedError if
+// an event cannot be applied.
 func (b *Builder) Rebuild(ctx context.Context) error {
 	for {
 		err := b.withBuild(ctx, PurposeRebuild, func(ctx context.Context, build *build) error {

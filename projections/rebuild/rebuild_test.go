@@ -20,9 +20,7 @@ import (
 )
 
 // populate fills the directory with organizations that have existed for a while.
-func populate(
-	t testing.TB, w *projectionstest.Env, events int,
-) population.Population {
+func populate(t testing.TB, w *projectionstest.Env, events int) population.Population {
 	t.Helper()
 	made, err := population.Write(
 		t.Context(), w.Conns, population.Config{Orgs: 20, Events: events, Seed: 1},
@@ -57,7 +55,8 @@ func TestARebuildIsWhatTheEventsSay(t *testing.T) {
 	if schemas := w.Schemas(t); len(schemas) != 4 {
 		t.Errorf("three rebuilds leave %v", schemas)
 	}
-	if all, differences := projectionstest.Verify(t, c); len(differences) > 0 || all[0].Sequence != made.Head ||
+	if all, differences := projectionstest.Verify(t, c); len(differences) > 0 ||
+		all[0].Sequence != made.Head ||
 		all[0].Rows < 3000 ||
 		all[1].Rows == 0 {
 		t.Errorf("%+v: %+v", all, differences)
@@ -75,7 +74,9 @@ func TestARebuildIsWhatTheEventsSay(t *testing.T) {
 	if got := anew.Content(t, first.Schema()); got != want {
 		t.Errorf("built at once:\n%s\none by one:\n%s", got, want)
 	}
-	streamstest.Eventually(t, "the empty tables are gone", func() bool { return len(anew.Schemas(t)) == 1 })
+	streamstest.Eventually(
+		t, "the empty tables are gone", func() bool { return len(anew.Schemas(t)) == 1 },
+	)
 	last := anew.AddSite(t, org, 1)
 	projectionstest.Await(t, first, last)
 	if page, err := first.Sites(t.Context(), org, 50, ""); err != nil || len(page.Data) != 1 {
@@ -185,8 +186,12 @@ func TestTwoRebuildsAtOnce(t *testing.T) {
 			break
 		}
 	}
-	projectionstest.Execute(t, w.URL, `SELECT pg_terminate_backend(a.pid) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-		WHERE l.locktype = 'advisory' AND a.application_name = 'hubcloud projections' AND a.datname = current_database()`)
+	projectionstest.Execute(
+		t,
+		w.URL,
+		`SELECT pg_terminate_backend(a.pid) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+		WHERE l.locktype = 'advisory' AND a.application_name = 'hubcloud projections' AND a.datname = current_database()`,
+	)
 	if err := <-first; err == nil {
 		t.Error("it switched without the lock")
 	}
@@ -227,8 +232,8 @@ func TestARebuildMendsReadModelsOfAnotherStream(t *testing.T) {
 		t.Errorf("verified: %v", err)
 	}
 	_, _, err := c.Skip(
-		t.Context(), elsewhere.Directory, domain.Origin{At: time.Now(), Actor: projectionstest.Operator}, "", 5,
-		"a try",
+		t.Context(), elsewhere.Directory,
+		domain.Origin{At: time.Now(), Actor: projectionstest.Operator}, "", 5, "a try",
 	)
 	if !errors.Is(err, control.ErrNotSkippable) {
 		t.Errorf("skipped: %v", err)

@@ -153,9 +153,7 @@ func (b *build) catchUp(ctx context.Context, queries *query.Queries) error {
 }
 
 // isForeign reports whether a checkpoint is one of another log than dir.
-func isForeign(
-	ctx context.Context, dir apply.Directory, at query.CheckpointRow,
-) (bool, error) {
+func isForeign(ctx context.Context, dir apply.Directory, at query.CheckpointRow) (bool, error) {
 	if at.Sequence == 0 {
 		return false, nil
 	}

@@ -104,7 +104,8 @@ func (v *verification) atOneMoment(
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return database.WithConn(ctx, v.ConnConfig, func(conn *pgx.Conn) error {
 		return pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
-			// The transaction is silent while the target catches up. Only a switch would wait for it.
+			// The transaction is silent while the target catches up. Only a switch would wait for
+			// it.
 			const allowSilence = "SET LOCAL idle_in_transaction_session_timeout = '5min'"
 			if _, err := tx.Exec(ctx, allowSilence); err != nil {
 				return err
@@ -241,8 +242,8 @@ func (v *verification) comparePresence(
 	})
 }
 
-// isMoving reports whether the bucket has a newer value of a hub than the read models, and adds such
-// a hub to v.moving.
+// isMoving reports whether the bucket has a newer value of a hub than the read models, and adds
+// such a hub to v.moving.
 func (v *verification) isMoving(ctx context.Context, hub string, at moment) (bool, error) {
 	// Differences of one hub come one after the other.
 	if n := len(v.moving); n > 0 && v.moving[n-1] == hub {

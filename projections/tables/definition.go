@@ -58,9 +58,7 @@ func All() []Definition {
 
 // Of returns the tables that a projection writes.
 func Of(projection string) []Definition {
-	return slices.DeleteFunc(
-		All(), func(d Definition) bool { return d.Projection != projection },
-	)
+	return slices.DeleteFunc(All(), func(d Definition) bool { return d.Projection != projection })
 }
 
 // Entities returns the tables of the directory without Activity. Activity grows with every event;

@@ -212,8 +212,8 @@ func database(t *testing.T) string {
 	c, err := cluster.Start(
 		t.Context(),
 		cluster.Config{
-			Dir: filepath.Join(t.TempDir(), "postgres"),
-			Log: slog.New(slog.DiscardHandler),
+			Dir:    filepath.Join(t.TempDir(), "postgres"),
+			Logger: slog.New(slog.DiscardHandler),
 		},
 	)
 	if err != nil {

@@ -63,7 +63,7 @@ func (s *Server) openDatabase(ctx context.Context) (err error) {
 	s.postgresURL = s.cfg.PostgresURL
 	if s.postgresURL == "" {
 		s.postgres, err = cluster.Start(ctx, cluster.Config{
-			Dir: s.dir.Path("postgres"), Fetch: s.cfg.FetchPostgres, Log: s.logger,
+			Dir: s.dir.Path("postgres"), Fetch: s.cfg.FetchPostgres, Logger: s.logger,
 		})
 		if err != nil {
 			return fmt.Errorf("private database: %w", err)
