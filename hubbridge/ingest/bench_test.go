@@ -71,7 +71,7 @@ func BenchmarkIngest(b *testing.B) {
 						Through: batch.First + uint64(i),
 					}
 				}
-				if last, err = h.r.logs.Append(b.Context(), h.id, last, records); err != nil {
+				if last, err = h.r.HubLogs.Append(b.Context(), h.id, last, records); err != nil {
 					b.Error(err)
 					return
 				}
@@ -82,14 +82,14 @@ func BenchmarkIngest(b *testing.B) {
 
 func benchFleet(b *testing.B) []*hub {
 	b.Helper()
-	r := newRig(b, time.Hour)
+	r := newTestIngest(b, time.Hour)
 	hubs := make([]*hub, benchHubs)
 	for i := range hubs {
 		hubs[i] = adopted(r)
 	}
 	seen := map[int]bool{}
 	for _, h := range hubs {
-		if shard := streams.ShardOf(h.id, len(r.conns.Shards)); !seen[shard] {
+		if shard := streams.ShardOf(h.id, len(r.Conns.Shards)); !seen[shard] {
 			seen[shard] = true
 			r.shard(h.id)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
 )
 
 // faithful is a hub that keeps to the link, on a bad day: what it sends may get lost or be sent
@@ -96,7 +97,7 @@ func TestExactlyOnce(t *testing.T) {
 }
 
 func misbehave(t *testing.T, random *rand.Rand) {
-	r := newRig(t, time.Hour)
+	r := newTestIngest(t, time.Hour)
 	f := &faithful{hub: adopted(r), random: random}
 	f.reset("log0")
 	logs := &faultyLogs{}
@@ -138,7 +139,7 @@ func misbehave(t *testing.T, random *rand.Rand) {
 		}
 	}
 	logs.set(nil, nil)
-	eventually(t, "everything is acknowledged", func() bool {
+	streamstest.Eventually(t, "everything is acknowledged", func() bool {
 		if f.through < f.newest || f.newest == 0 {
 			if f.newest == 0 {
 				f.emit(1)
@@ -156,7 +157,7 @@ func misbehave(t *testing.T, random *rand.Rand) {
 func (f *faithful) verify() {
 	t := f.r.t
 	next, skipped := uint64(0), 0
-	for _, w := range strings.Fields(f.told()) {
+	for _, w := range strings.Fields(f.eventLog()) {
 		var from, to uint64
 		if n, _ := fmt.Sscanf(w, "skip:%d-%d", &from, &to); n == 0 {
 			if err := json.Unmarshal([]byte(w), &from); err != nil {
@@ -180,13 +181,8 @@ func (f *faithful) verify() {
 		t.Errorf("the log ends before %d; the hub's newest is %d", next, f.newest)
 	}
 	t.Logf(
-		"log %s: through %d, %d lost, %d conflicts, %v beyond, %v repeats, %v resets",
-		f.log,
-		f.newest,
-		skipped,
-		int(f.r.count("conflicts_total")),
-		f.r.count("messages_beyond_total"),
-		f.r.count("events_repeated_total"),
-		f.r.count("resets_total"),
+		"log %s: through %d, %d lost, %d conflicts, %v beyond, %v repeats, %v resets", f.log,
+		f.newest, skipped, int(f.r.count("conflicts_total")), f.r.count("messages_beyond_total"),
+		f.r.count("events_repeated_total"), f.r.count("resets_total"),
 	)
 }

@@ -16,6 +16,8 @@ import (
 	"hubcloud/hubbridge/presence"
 	"hubcloud/streams"
 	"hubcloud/streams/hublog"
+	"hubcloud/streams/installationtest"
+	"hubcloud/streams/streamstest"
 )
 
 // nobody is a view of the directory that has heard of nothing.
@@ -73,7 +75,7 @@ func once(err error) func() error {
 // sends, and that all goes on once it can be.
 func TestNoAckWithoutStorage(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestIngest(t, time.Hour)
 	h, logs := adopted(r), &faultyLogs{}
 	r.shard(h.id, withLogs(logs))
 	h.hello("a", 1, 0)
@@ -86,7 +88,7 @@ func TestNoAckWithoutStorage(t *testing.T) {
 	logs.set(nil, nil)
 	h.events("a", 1, 3) // the hub sends again
 	h.wantAck("a", 3)
-	h.wantTold("1 2 3")
+	h.wantEventLog("1 2 3")
 	if got := r.count("acks_withheld_total"); got != 1 {
 		t.Errorf("acks withheld counted: %v", got)
 	}
@@ -97,7 +99,7 @@ func TestNoAckWithoutStorage(t *testing.T) {
 // within the same connection, and wrote presence as it had been.
 func TestNothingWithoutTheLease(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestIngest(t, time.Hour)
 	h, logs := adopted(r), &faultyLogs{}
 	var asleep atomic.Bool
 	late := r.shard(
@@ -136,7 +138,7 @@ func TestNothingWithoutTheLease(t *testing.T) {
 	if got := r.count("acks_withheld_total"); got == 0 {
 		t.Error("no ack was counted as withheld")
 	}
-	h.wantTold("1 2 3 4 5")
+	h.wantEventLog("1 2 3 4 5")
 	late.kill()
 	next.stop()
 }
@@ -144,7 +146,7 @@ func TestNothingWithoutTheLease(t *testing.T) {
 // TestLostAnswer: the broker stored an append and its answer was lost. Nothing is stored twice.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestIngest(t, time.Hour)
 	h, logs := adopted(r), &faultyLogs{}
 	r.shard(h.id, withLogs(logs))
 	h.hello("a", 1, 0)
@@ -155,14 +157,14 @@ func TestLostAnswer(t *testing.T) {
 	logs.set(once(fmt.Errorf("no answer: %w", streams.ErrUnsure)), nil) // this one was not stored
 	h.events("a", 4, 5)
 	h.wantAck("a", 5)
-	h.wantTold("1 2 3 4 5")
+	h.wantEventLog("1 2 3 4 5")
 }
 
 // TestBrokerRestarts: the broker goes away and comes back under everything. All goes on by itself,
 // and nothing is lost or repeated.
 func TestBrokerRestarts(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
 	s := r.shard(h.id)
 	h.hello("a", 1, 0)
@@ -176,14 +178,14 @@ func TestBrokerRestarts(t *testing.T) {
 			s.Observe(h.id, began(n))
 			r.broker.Start(t)
 		}
-		eventually(t, "the ack", func() bool {
+		streamstest.Eventually(t, "the ack", func() bool {
 			h.events("a", seq, seq+9)
 			got, _ := h.ackWithin(500 * time.Millisecond)
 			return got.Through == seq+9
 		})
 	}
 	s.stop()
-	for _, w := range strings.Fields(h.told()) {
+	for _, w := range strings.Fields(h.eventLog()) {
 		if w != "connected" && !strings.HasPrefix(w, "disconnected") {
 			events += w + " "
 		}
@@ -200,7 +202,7 @@ func TestBrokerRestarts(t *testing.T) {
 // stored twice, and no event is lost.
 func TestTwoWriters(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
 	r.shard(h.id)
 	r.shard(h.id)
@@ -214,7 +216,7 @@ func TestTwoWriters(t *testing.T) {
 		h.wantAck("a", seq+2)
 		want += fmt.Sprintf("%d %d %d ", seq, seq+1, seq+2)
 	}
-	h.wantTold(want[:len(want)-1])
+	h.wantEventLog(want[:len(want)-1])
 }
 
 // TestRetentionEmptiesTheLog holds that the number and identity of a hub's log survive its events:
@@ -226,7 +228,7 @@ func TestRetentionEmptiesTheLog(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, 500*time.Millisecond)
+			r := newTestIngest(t, 500*time.Millisecond)
 			h := adopted(r)
 			s := r.shard(h.id)
 			h.hello("a", 1, 5)
@@ -242,11 +244,11 @@ func TestRetentionEmptiesTheLog(t *testing.T) {
 			h.wantAck("a", 5)
 			h.events("a", 4, 7)
 			h.wantAck("a", 7)
-			h.wantTold("6 7")
+			h.wantEventLog("6 7")
 			h.emptied()
 			h.hello("a", 10, 10)
 			h.wantAck("a", 9)
-			h.wantTold("skip:8-9")
+			h.wantEventLog("skip:8-9")
 		})
 	}
 }
@@ -267,7 +269,7 @@ func TestDeadLongerThanRetention(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, 1500*time.Millisecond)
+			r := newTestIngest(t, 1500*time.Millisecond)
 			h := adopted(r)
 			// so that the ledger comes late
 			s := r.shard(h.id, func(cfg *ingest.Config) { cfg.Retention = time.Hour })
@@ -285,7 +287,9 @@ func TestDeadLongerThanRetention(t *testing.T) {
 			r.shard(h.id).kill()
 			s = r.shard(h.id)
 			s.Observe(h.id, began(1))
-			eventually(t, "the hub is online", func() bool { return h.presence().Online })
+			streamstest.Eventually(
+				t, "the hub is online", func() bool { return h.presence().Online },
+			)
 			s.kill()
 			r.shard(h.id)
 			h.hello("a", tc.oldest, 8)
@@ -297,7 +301,7 @@ func TestDeadLongerThanRetention(t *testing.T) {
 				h.events("a", 9, 9)
 				h.wantAck("a", 9)
 			}
-			h.wantTold(tc.want)
+			h.wantEventLog(tc.want)
 		})
 	}
 }
@@ -305,7 +309,7 @@ func TestDeadLongerThanRetention(t *testing.T) {
 // TestResetSurvivesACrash: a process was killed right after the directory heard of the reset.
 func TestResetSurvivesACrash(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
 	s := r.shard(h.id)
 	h.hello("a", 1, 2)
@@ -313,11 +317,11 @@ func TestResetSurvivesACrash(t *testing.T) {
 	h.events("a", 1, 2)
 	h.wantAck("a", 2)
 	s.stop()
-	last, err := r.logs.LastSequence(t.Context(), h.id)
+	last, err := r.HubLogs.LastSequence(t.Context(), h.id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.dir.BeginLog(t.Context(), operator, h.id, domain.BeginLog{
+	if err := r.Directory.BeginLog(t.Context(), installationtest.Operator, h.id, domain.BeginLog{
 		OwnLog: "b", Through: 4, After: last,
 	}); err != nil {
 		t.Fatal(err)
@@ -328,7 +332,7 @@ func TestResetSurvivesACrash(t *testing.T) {
 	h.wantAck("b", 4)
 	h.events("b", 5, 6)
 	h.wantAck("b", 6)
-	h.wantTold("5 6")
+	h.wantEventLog("5 6")
 	if got := r.count("resets_total"); got != 0 {
 		t.Errorf("it was reset again: %v", got)
 	}
@@ -338,14 +342,14 @@ func TestResetSurvivesACrash(t *testing.T) {
 // must not begin the log once more.
 func TestBehindTheDirectory(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
-	stale := &lagging{rig: r}
+	stale := &lagging{testIngest: r}
 	r.shard(h.id, func(cfg *ingest.Config) { cfg.Ownership = stale })
 	h.hello("a", 1, 0)
 	h.wantAck("a", 0)
 	stale.freeze(h.id)
-	if err := r.dir.BeginLog(t.Context(), operator, h.id, domain.BeginLog{
+	if err := r.Directory.BeginLog(t.Context(), installationtest.Operator, h.id, domain.BeginLog{
 		OwnLog: "b", Through: 0,
 	}); err != nil {
 		t.Fatal(err)
@@ -359,7 +363,7 @@ func TestBehindTheDirectory(t *testing.T) {
 	h.wantAck("b", 0)
 	h.events("b", 1, 1)
 	h.wantAck("b", 1)
-	h.wantTold("1")
+	h.wantEventLog("1")
 	if got := r.count("resets_total"); got != 0 {
 		t.Errorf("it was reset again: %v", got)
 	}
@@ -367,17 +371,17 @@ func TestBehindTheDirectory(t *testing.T) {
 
 // lagging is a view of the directory that can stand still.
 type lagging struct {
-	rig    *rig
-	mu     sync.Mutex
-	frozen domain.HubID
-	access domain.HubAccess
+	testIngest *testIngest
+	mu         sync.Mutex
+	frozen     domain.HubID
+	access     domain.HubAccess
 }
 
 func (l *lagging) freeze(hub domain.HubID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.frozen = hub
-	l.access, _ = l.rig.Hub(hub)
+	l.access, _ = l.testIngest.Hub(hub)
 }
 
 func (l *lagging) Hub(hub domain.HubID) (domain.HubAccess, bool) {
@@ -386,14 +390,14 @@ func (l *lagging) Hub(hub domain.HubID) (domain.HubAccess, bool) {
 	if hub == l.frozen {
 		return l.access, true
 	}
-	return l.rig.Hub(hub)
+	return l.testIngest.Hub(hub)
 }
 
 // TestShutdownFinishes holds that a shard that is ended in order has stored and acknowledged what
 // it had received, and written the ledger.
 func TestShutdownFinishes(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
 	s := r.shard(h.id)
 	h.hello("a", 1, 0)
@@ -401,9 +405,9 @@ func TestShutdownFinishes(t *testing.T) {
 	for seq := uint64(1); seq <= 200; seq++ {
 		h.events("a", seq, seq)
 	}
-	eventually(t, "the first ack", func() bool { return len(h.acks) > 0 })
+	streamstest.Eventually(t, "the first ack", func() bool { return len(h.acks) > 0 })
 	s.stop()
-	if err := r.conns.Shard(h.id).Flush(); err != nil {
+	if err := r.Conns.Shard(h.id).Flush(); err != nil {
 		t.Fatal(err)
 	}
 	acks := map[uint64]bool{}
@@ -433,7 +437,7 @@ func TestShutdownFinishes(t *testing.T) {
 // stored of the flood is right.
 func TestFlood(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestIngest(t, time.Hour)
 	flooding := adopted(r)
 	other := adopted(r)
 	for streams.ShardOf(other.id, streamsShards(r)) != streams.ShardOf(flooding.id, streamsShards(r)) {
@@ -477,18 +481,14 @@ func TestFlood(t *testing.T) {
 	if latencies[50] > 2*time.Second {
 		t.Errorf("the other hub's median latency is %v", latencies[50])
 	}
-	page, err := r.logs.Page(t.Context(), flooding.id, "", 500)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, e := range page.Events {
-		if got := word(t, e.Envelope); got != fmt.Sprint(i+1) {
-			t.Fatalf("event %d of the flood is %s", i+1, got)
+	for i, event := range strings.Fields(flooding.eventLog()) {
+		if event != fmt.Sprint(i+1) {
+			t.Fatalf("event %d of the flood: got %s", i+1, event)
 		}
 	}
 }
 
-func streamsShards(r *rig) int { return len(r.conns.Shards) }
+func streamsShards(r *testIngest) int { return len(r.Conns.Shards) }
 
 // began is the observation of a connection that begins.
 func began(cid uint64) presence.Observation {

@@ -10,6 +10,8 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/ingest"
+	"hubcloud/streams/installationtest"
+	"hubcloud/streams/streamstest"
 )
 
 // watchedDirectory counts what is forgotten, and fails it as long as fails says so.
@@ -47,20 +49,20 @@ func withDirectory(dir *watchedDirectory) change {
 func (h *hub) label(device int64, name string) {
 	h.r.t.Helper()
 	c := domain.LabelDevice{
-		OrgID:    h.r.org,
+		OrgID:    h.r.OrgID,
 		HubID:    h.id,
 		DeviceID: device,
 		SetName:  true,
 		Name:     &name,
 	}
-	if _, err := h.r.dir.LabelDevice(h.r.t.Context(), operator, c); err != nil {
+	if _, err := h.r.Directory.LabelDevice(h.r.t.Context(), installationtest.Operator, c); err != nil {
 		h.r.t.Fatal(err)
 	}
 }
 
 func (h *hub) labeled() (devices int) {
 	h.r.t.Helper()
-	state, _, err := h.r.dir.Hub(h.r.t.Context(), h.id)
+	state, _, err := h.r.Directory.Hub(h.r.t.Context(), h.id)
 	if err != nil {
 		h.r.t.Fatal(err)
 	}
@@ -78,7 +80,7 @@ func forgotten(seq uint64, device string) string {
 // of an event that is stored leaves alone what was named since.
 func TestForgottenDevices(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestIngest(t, time.Hour)
 	h, dir := adopted(r), &watchedDirectory{}
 	r.shard(h.id, withDirectory(dir))
 	h.hello("a", 1, 0)
@@ -96,7 +98,7 @@ func TestForgottenDevices(t *testing.T) {
 	}
 	h.these("a", message...)
 	h.wantAck("a", 6)
-	h.wantTold("1 device.forgotten device.forgotten device.forgotten device.forgotten skip:6-6")
+	h.wantEventLog("1 device.forgotten device.forgotten device.forgotten device.forgotten skip:6-6")
 	if got := dir.asked(); got != "[1 1 7]" || h.labeled() != 2 {
 		t.Errorf("forgotten %s, %d devices named", got, h.labeled())
 	}
@@ -112,7 +114,7 @@ func TestForgottenDevices(t *testing.T) {
 // that ends between the two leaves nothing undone.
 func TestForgottenBeforeStored(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestIngest(t, time.Hour)
 	h, dir, logs := adopted(r), &watchedDirectory{
 		fails: once(errors.New("the directory is away")),
 	}, &faultyLogs{}
@@ -121,28 +123,28 @@ func TestForgottenBeforeStored(t *testing.T) {
 	h.wantAck("a", 0)
 	h.label(1, "Door")
 	h.these("a", forgotten(1, "1"))
-	eventually(t, "it is asked", func() bool { return dir.asked() == "[1]" })
+	streamstest.Eventually(t, "it is asked", func() bool { return dir.asked() == "[1]" })
 	if got, ok := h.ackWithin(200 * time.Millisecond); ok || h.labeled() != 1 {
 		t.Fatalf("ack %+v, %d devices named", got, h.labeled())
 	}
-	h.wantTold("")
+	h.wantEventLog("")
 	// Now it forgets, and then the process ends.
 	logs.set(func() error { return errors.New("killed") }, nil)
 	h.these("a", forgotten(1, "1"))
-	eventually(t, "it is forgotten", func() bool { return h.labeled() == 0 })
+	streamstest.Eventually(t, "it is forgotten", func() bool { return h.labeled() == 0 })
 	s.kill()
-	h.wantTold("")
+	h.wantEventLog("")
 	r.shard(h.id)
 	h.these("a", forgotten(1, "1"))
 	h.wantAck("a", 1)
-	h.wantTold("device.forgotten")
+	h.wantEventLog("device.forgotten")
 }
 
 // TestForgottenByNobodysHub: what a hub that nobody has added forgets is acknowledged, and the
 // directory is left alone.
 func TestForgottenByNobodysHub(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestIngest(t, time.Hour)
 	h, dir := r.hub(), &watchedDirectory{}
 	r.shard(h.id, withDirectory(dir))
 	h.hello("a", 1, 0)

@@ -11,6 +11,8 @@ import (
 	"hubcloud/hubbridge/ingest"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/directory/directorytest"
+	"hubcloud/streams/installationtest"
+	"hubcloud/streams/streamstest"
 )
 
 // clock is a clock that a test sets.
@@ -35,24 +37,17 @@ func (c *clock) advance(d time.Duration) {
 // restart of the bridge does not begin the count anew, and the hub loses nothing.
 func TestAHubThatIsResetWithoutEndWaits(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
-	facts, err := directory.Open(t.Context(), r.conns, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := newTestIngest(t, time.Hour)
 	now := &clock{now: time.Now()}
 	const burst = 3
-	r.dir = directory.NewService(
-		facts,
-		directory.ServiceConfig{
-			Environment: "dev",
-			Presence:    directorytest.Presence{},
-			Connections: &directorytest.Connections{},
-			Logs:        r.logs,
-			Now:         now.Now,
-			HubLogs:     domain.HubLimit{PerMinute: 2, Burst: burst},
-		},
-	)
+	r.Directory = directory.NewService(r.Log, directory.ServiceConfig{
+		Environment: domain.EnvironmentDev,
+		Presence:    directorytest.Presence{},
+		Connections: &directorytest.Connections{},
+		Logs:        r.HubLogs,
+		Now:         now.Now,
+		HubLogs:     domain.HubLimit{PerMinute: 2, Burst: burst},
+	})
 	h := adopted(r)
 	log := &lines{}
 	configure := func(cfg *ingest.Config) { cfg.Now, cfg.Log = now.Now, slog.New(slog.NewJSONHandler(log, nil)) }
@@ -68,7 +63,7 @@ func TestAHubThatIsResetWithoutEndWaits(t *testing.T) {
 	h.events(fmt.Sprint("log-", burst), 1, 2)
 	h.wantAck(fmt.Sprint("log-", burst), 2)
 	resets := func() int {
-		state, _, err := r.dir.Hub(t.Context(), h.id)
+		state, _, err := r.Directory.Hub(t.Context(), h.id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,12 +71,12 @@ func TestAHubThatIsResetWithoutEndWaits(t *testing.T) {
 	}
 	for round := range 2 { // the second time another process has the shard
 		for n := range 5 {
-			before := r.count("hellos_total", "limited")
+			before := r.count("hellos_total", "outcome", "limited")
 			now.advance(time.Second)
 			h.helloOnce(fmt.Sprintf("more-%d-%d", round, n), 1, 7)
-			eventually(
+			streamstest.Eventually(
 				t, "the hello is limited",
-				func() bool { return r.count("hellos_total", "limited") > before },
+				func() bool { return r.count("hellos_total", "outcome", "limited") > before },
 			)
 		}
 		if got := resets(); got != burst {
@@ -94,14 +89,14 @@ func TestAHubThatIsResetWithoutEndWaits(t *testing.T) {
 		told[0]["hub_id"] != string(h.id) {
 		t.Errorf("the log says %v, want one line of each process", told)
 	}
-	h.wantTold("1 2")
+	h.wantEventLog("1 2")
 	// It waits, and goes on with everything that it has.
 	now.advance(time.Minute)
 	h.hello("last", 1, 2)
 	h.wantAck("last", 0)
 	h.events("last", 1, 2)
 	h.wantAck("last", 2)
-	h.wantTold("1 2")
+	h.wantEventLog("1 2")
 	if got := resets(); got != burst+1 {
 		t.Errorf("%d resets are recorded, want %d", got, burst+1)
 	}
@@ -110,7 +105,7 @@ func TestAHubThatIsResetWithoutEndWaits(t *testing.T) {
 // A hub that said hello without end had each of them written into the bucket of presence.
 func TestAHubThatSaysHelloWithoutEndWaits(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
 	now := &clock{now: time.Now()}
 	r.shard(h.id, func(cfg *ingest.Config) { cfg.Now = now.Now })
@@ -118,10 +113,10 @@ func TestAHubThatSaysHelloWithoutEndWaits(t *testing.T) {
 	for range hellos {
 		h.helloOnce("a", 1, 0)
 	}
-	eventually(t, "all are dealt with", func() bool {
-		return r.count("hellos_total", "ok")+r.count("hellos_total", "limited") == hellos
+	streamstest.Eventually(t, "all are dealt with", func() bool {
+		return r.count("hellos_total", "outcome", "ok")+r.count("hellos_total", "outcome", "limited") == hellos
 	})
-	if ok := r.count("hellos_total", "ok"); ok > 40 {
+	if ok := r.count("hellos_total", "outcome", "ok"); ok > 40 {
 		t.Errorf("%v hellos at once were taken", ok)
 	}
 	for _, ok := h.ackWithin(0); ok; _, ok = h.ackWithin(0) {
@@ -134,7 +129,7 @@ func TestAHubThatSaysHelloWithoutEndWaits(t *testing.T) {
 // release takes the hub away from its organization, and adopt gives it to another one.
 func (h *hub) release() {
 	h.r.t.Helper()
-	if _, err := h.r.dir.ReleaseHub(h.r.t.Context(), operator, h.id); err != nil {
+	if _, err := h.r.Directory.ReleaseHub(h.r.t.Context(), installationtest.Operator, h.id); err != nil {
 		h.r.t.Fatal(err)
 	}
 }
@@ -268,7 +263,7 @@ func TestAReleasedHubBringsNothingAlong(t *testing.T) {
 		for _, killed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, killed %v", name, killed), func(t *testing.T) {
 				t.Parallel()
-				r := newRig(t, time.Hour)
+				r := newTestIngest(t, time.Hour)
 				h := adopted(r)
 				s := r.shard(h.id)
 				s.Observe(h.id, began(1))
@@ -282,7 +277,7 @@ func TestAReleasedHubBringsNothingAlong(t *testing.T) {
 					s = r.shard(h.id)
 				}
 				h.release()
-				if _, err := r.logs.Page(t.Context(), h.id, "", 10); domain.CodeOf(
+				if _, err := r.HubLogs.Page(t.Context(), h.id, "", 10); domain.CodeOf(
 					err,
 				) != domain.CodeNotFound {
 					t.Errorf("the log of a hub that nobody has: %v", err)
@@ -290,12 +285,12 @@ func TestAReleasedHubBringsNothingAlong(t *testing.T) {
 				c.before(h, &s)
 				h.adopt()
 				c.then(h)
-				h.wantTold(c.want)
+				h.wantEventLog(c.want)
 				s.kill()
 				r.shard(h.id)
 				h.hello("x", 1, 0) // a reset like any other from here on
 				h.wantAck("x", 0)
-				h.wantTold("")
+				h.wantEventLog("")
 			})
 		}
 	}

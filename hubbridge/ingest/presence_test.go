@@ -10,11 +10,12 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/presence"
 	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
 )
 
 func (h *hub) wantOnline(online bool) (p domain.Presence) {
 	h.r.t.Helper()
-	eventually(h.r.t, fmt.Sprintf("online is %v", online), func() bool {
+	streamstest.Eventually(h.r.t, fmt.Sprintf("online is %v", online), func() bool {
 		p = h.presence()
 		return p.Online == online && p.HubID == h.id
 	})
@@ -23,7 +24,7 @@ func (h *hub) wantOnline(online bool) (p domain.Presence) {
 
 func TestTransitionsAreTold(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
 	s := r.shard(h.id)
 	s.Observe(h.id, began(1))
@@ -45,35 +46,37 @@ func TestTransitionsAreTold(t *testing.T) {
 	s.Observe(h.id, began(3))
 	h.events("a", 1, 1)
 	h.wantAck("a", 1)
-	h.wantTold("connected disconnected:client_closed connected disconnected:null connected 1")
-	if got := r.count("presence_transitions_total", "online"); got != 3 {
+	h.wantEventLog("connected disconnected:client_closed connected disconnected:null connected 1")
+	if got := r.count("presence_transitions_total", "status", "online"); got != 3 {
 		t.Errorf("transitions counted: %v", got)
 	}
 }
 
 func TestTakeoverIsOneBatch(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
 	s := r.shard(h.id)
 	s.Observe(h.id, began(1))
 	s.Observe(h.id, began(2))
-	eventually(t, "a comparison is asked for", func() bool {
+	streamstest.Eventually(t, "a comparison is asked for", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return len(r.checks) == 1 && r.checks[0] == h.id
 	})
-	h.wantTold("connected")
+	h.wantEventLog("connected")
 	s.Observe(h.id, ended(1, "duplicate client id"))
-	eventually(t, "the takeover", func() bool { return h.presence().Connection.CID == 2 })
-	h.wantTold("connected disconnected:duplicate_client_id connected")
+	streamstest.Eventually(
+		t, "the takeover", func() bool { return h.presence().Connection.CID == 2 },
+	)
+	h.wantEventLog("connected disconnected:duplicate_client_id connected")
 }
 
 // TestToldOnceOverACrash: a process was killed when the log had a transition and the bucket had
 // not.
 func TestToldOnceOverACrash(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
 	s := r.shard(h.id)
 	s.Observe(h.id, began(1))
@@ -88,7 +91,7 @@ func TestToldOnceOverACrash(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		buckets, err := streams.OpenBuckets(t.Context(), r.conns, 1)
+		buckets, err := streams.OpenBuckets(t.Context(), r.Conns, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,36 +102,36 @@ func TestToldOnceOverACrash(t *testing.T) {
 		// The broker's list says it again, and what ended long ago is said to end.
 		s.Observe(h.id, began(2))
 		s.Observe(h.id, ended(1, ""))
-		eventually(
+		streamstest.Eventually(
 			t, "the bucket is put right",
 			func() bool { p := h.presence(); return p.Online && p.Connection.CID == 2 },
 		)
 		s.kill()
 	}
-	h.wantTold("connected disconnected:read_error connected")
+	h.wantEventLog("connected disconnected:read_error connected")
 }
 
 // TestObservationsOutliveFailures: nobody repeats what the broker said, so it is kept until it can
 // be stored.
 func TestObservationsOutliveFailures(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestIngest(t, time.Hour)
 	h, logs := adopted(r), &faultyLogs{}
 	s := r.shard(h.id, withLogs(logs))
 	logs.set(func() error { return errors.New("the disk is full") }, nil)
 	s.Observe(h.id, began(1))
 	s.Observe(h.id, ended(1, "kicked"))
 	s.Observe(h.id, began(2))
-	eventually(t, "it is tried", func() bool { return r.count("sessions") == 1 })
+	streamstest.Eventually(t, "it is tried", func() bool { return r.count("sessions") == 1 })
 	logs.set(
 		once(fmt.Errorf("no answer: %w", streams.ErrUnsure)),
 		once(fmt.Errorf("no answer: %w", streams.ErrUnsure)),
 	)
-	eventually(
+	streamstest.Eventually(
 		t, "the last connection",
 		func() bool { p := h.presence(); return p.Online && p.Connection.CID == 2 },
 	)
-	h.wantTold("connected disconnected:kicked connected")
+	h.wantEventLog("connected disconnected:kicked connected")
 }
 
 // TestAddedWhileConnected: nothing connected when the hub was added, so nothing is told; what
@@ -138,7 +141,7 @@ func TestAddedWhileConnected(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restart=%v", restart), func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, time.Hour)
+			r := newTestIngest(t, time.Hour)
 			h := r.hub()
 			s := r.shard(h.id)
 			s.Observe(h.id, began(1))
@@ -159,7 +162,7 @@ func TestAddedWhileConnected(t *testing.T) {
 			h.wantAck("a", 1)
 			s.Observe(h.id, ended(2, "client closed"))
 			h.wantOnline(false)
-			h.wantTold("1 disconnected:client_closed")
+			h.wantEventLog("1 disconnected:client_closed")
 		})
 	}
 }
@@ -169,11 +172,11 @@ func TestAddedWhileConnected(t *testing.T) {
 // it has never come online.
 func TestHelloBeforeTheBroker(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
 	s := r.shard(h.id)
 	h.helloOnce("a", 1, 0)
-	eventually(t, "a comparison with the broker's list", func() bool {
+	streamstest.Eventually(t, "a comparison with the broker's list", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return len(r.checks) == 1
@@ -189,14 +192,14 @@ func TestHelloBeforeTheBroker(t *testing.T) {
 	}
 	h.events("a", 1, 1)
 	h.wantAck("a", 1)
-	h.wantTold("connected 1")
+	h.wantEventLog("connected 1")
 }
 
 // TestHelloWithoutTheBroker: the broker's word does not come. The hub's second hello has its ack
 // all the same.
 func TestHelloWithoutTheBroker(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
 	r.shard(h.id)
 	h.helloOnce("a", 1, 0)
@@ -211,7 +214,7 @@ func TestHelloWithoutTheBroker(t *testing.T) {
 // told once.
 func TestPresenceWriters(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
 	writers := []*running{r.shard(h.id), r.shard(h.id)}
 	want := ""
@@ -226,7 +229,7 @@ func TestPresenceWriters(t *testing.T) {
 		}
 		want += " connected disconnected:read_error"
 	}
-	h.wantTold(want[1:])
+	h.wantEventLog(want[1:])
 	if r.count("conflicts_total") == 0 {
 		t.Error("they never met")
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/streams"
+	"hubcloud/streams/installationtest"
 )
 
 // TestRestored: the installation was restored from a backup. The ledger is of then, and so is the
@@ -26,7 +27,7 @@ func TestRestored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, time.Hour)
+			r := newTestIngest(t, time.Hour)
 			h := adopted(r)
 			s := r.shard(h.id)
 			h.hello("a", 1, 3)
@@ -35,7 +36,7 @@ func TestRestored(t *testing.T) {
 			h.wantAck("a", 3)
 			s.stop()
 			if tc.kept == 0 {
-				js, err := jetstream.New(r.conns.Shard(h.id))
+				js, err := jetstream.New(r.Conns.Shard(h.id))
 				if err == nil {
 					err = js.DeleteStream(t.Context(), streams.HubStream(h.id))
 				}
@@ -43,7 +44,7 @@ func TestRestored(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := r.dir.RestoreLog(t.Context(), operator, h.id, tc.kept); err != nil {
+			if err := r.Directory.RestoreLog(t.Context(), installationtest.Operator, h.id, tc.kept); err != nil {
 				t.Fatal(err)
 			}
 			r.shard(h.id)
@@ -51,7 +52,7 @@ func TestRestored(t *testing.T) {
 			h.wantAck("a", tc.oldest-1)
 			h.events("a", tc.oldest, 8)
 			h.wantAck("a", 8)
-			h.wantTold(tc.want)
+			h.wantEventLog(tc.want)
 			if got := r.count("resets_total"); got != 0 {
 				t.Errorf("it was reset: %v", got)
 			}

@@ -11,7 +11,7 @@ import (
 )
 
 // adopted gives a hub that belongs to somebody and has said hello with an empty log.
-func adopted(r *rig) *hub {
+func adopted(r *testIngest) *hub {
 	r.t.Helper()
 	h := r.hub()
 	h.adopt()
@@ -21,7 +21,7 @@ func adopted(r *rig) *hub {
 // started gives an adopted hub whose shard runs and whose log is "a", empty.
 func started(t *testing.T) (*hub, *running) {
 	t.Helper()
-	r := newRig(t, time.Hour)
+	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
 	s := r.shard(h.id)
 	h.hello("a", 1, 0)
@@ -38,7 +38,7 @@ func TestRepeatsArePassedOver(t *testing.T) {
 	h.wantAck("a", 3)
 	h.events("a", 2, 5)
 	h.wantAck("a", 5)
-	h.wantTold("1 2 3 4 5")
+	h.wantEventLog("1 2 3 4 5")
 	if got := h.r.count("events_repeated_total"); got != 5 {
 		t.Errorf("repeats counted: %v", got)
 	}
@@ -55,7 +55,7 @@ func TestBeyondTheNextNumber(t *testing.T) {
 	h.wantAck("a", 2)
 	h.events("a", 3, 6)
 	h.wantAck("a", 6)
-	h.wantTold("1 2 3 4 5 6")
+	h.wantEventLog("1 2 3 4 5 6")
 }
 
 func TestLostEventsAreToldOnce(t *testing.T) {
@@ -73,19 +73,19 @@ func TestLostEventsAreToldOnce(t *testing.T) {
 	h.wantAck("a", 12)
 	h.hello("a", 5, 8) // it never gave 9 to 12, it says
 	h.wantAck("a", 12)
-	h.wantTold("1 2 skip:3-9 10 11 12")
+	h.wantEventLog("1 2 skip:3-9 10 11 12")
 }
 
 func TestFirstLogStartsAtItsOldest(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
 	r.shard(h.id)
 	h.hello("a", 17, 42)
 	h.wantAck("a", 16)
 	h.events("a", 17, 18)
 	h.wantAck("a", 18)
-	h.wantTold("17 18")
+	h.wantEventLog("17 18")
 }
 
 func TestReset(t *testing.T) {
@@ -97,7 +97,7 @@ func TestReset(t *testing.T) {
 	h.wantAck("b", 4)
 	h.events("b", 5, 6)
 	h.wantAck("b", 6)
-	h.wantTold("5 6")
+	h.wantEventLog("5 6")
 	// Nothing of before counts after a restart either.
 	s.stop()
 	h.r.shard(h.id)
@@ -105,11 +105,11 @@ func TestReset(t *testing.T) {
 	h.wantAck("b", 6)
 	h.events("b", 7, 7)
 	h.wantAck("b", 7)
-	h.wantTold("5 6 7")
+	h.wantEventLog("5 6 7")
 	// Back to the former log: a reset like any other.
 	h.hello("a", 1, 3)
 	h.wantAck("a", 0)
-	h.wantTold("")
+	h.wantEventLog("")
 	if got := h.r.count("resets_total"); got != 2 {
 		t.Errorf("resets counted: %v", got)
 	}
@@ -133,7 +133,7 @@ func TestStraysOfAFormerLog(t *testing.T) {
 		h.events("a", 1, 1)
 		h.hello("b", 1, 1)
 		h.wantAck("b", 0)
-		h.wantTold("")
+		h.wantEventLog("")
 	}
 	if got := h.r.count("messages_stray_total"); got != 4 {
 		t.Errorf("strays counted: %v", got)
@@ -149,17 +149,17 @@ func TestResetWithoutHello(t *testing.T) {
 	h.wantAck("a", 2)
 	h.events("b", 7, 8)
 	h.wantAck("b", 0)
-	h.wantTold("1 2") // nothing has happened yet
+	h.wantEventLog("1 2") // nothing has happened yet
 	h.events("b", 1, 3)
 	h.wantAck("b", 3)
-	h.wantTold("1 2 3")
+	h.wantEventLog("1 2 3")
 	h.events("c", 9, 9)
 	h.wantAck("c", 0)
 	h.hello("c", 8, 9) // it has no number 1 any more
 	h.wantAck("c", 7)
 	h.events("c", 8, 9)
 	h.wantAck("c", 9)
-	h.wantTold("8 9")
+	h.wantEventLog("8 9")
 }
 
 func TestMalformedEventsAreMarked(t *testing.T) {
@@ -167,24 +167,18 @@ func TestMalformedEventsAreMarked(t *testing.T) {
 	h, _ := started(t)
 	without := func(seq uint64, what, instead string) string { return strings.Replace(event(seq), what, instead, 1) }
 	h.these(
-		"a",
-		event(1),
-		without(2, `"type":"channel.observed",`, ``),
-		without(3, `2026-01-02T03:04:05Z`, `yesterday`),
-		event(4),
-		without(5, `channel.observed`, `hub.connected`),
-		without(6, `{"value":6}`, `[]`),
-		without(7, `"device_id":1`, `"device_id":"1"`),
-		without(8, `true`, `1`),
-		without(9, `{"value":9}`, `{"x":"`+strings.Repeat("x", protocol.MaxEventBytes)+`"}`),
-		`9`,
+		"a", event(1), without(2, `"type":"channel.observed",`, ``),
+		without(3, `2026-01-02T03:04:05Z`, `yesterday`), event(4),
+		without(5, `channel.observed`, `hub.connected`), without(6, `{"value":6}`, `[]`),
+		without(7, `"device_id":1`, `"device_id":"1"`), without(8, `true`, `1`),
+		without(9, `{"value":9}`, `{"x":"`+strings.Repeat("x", protocol.MaxEventBytes)+`"}`), `9`,
 		without(11, `channel.observed`, `weather.changed`),
 	)
 	h.wantAck("a", 11)
-	h.wantTold(
+	h.wantEventLog(
 		"1 skip:2-2 skip:3-3 4 skip:5-5 skip:6-6 skip:7-7 skip:8-8 skip:9-9 skip:10-10 weather.changed",
 	)
-	if got := h.r.count("events_malformed_total", "time"); got != 1 {
+	if got := h.r.count("events_malformed_total", "flaw", "time"); got != 1 {
 		t.Errorf("malformed times counted: %v", got)
 	}
 }
@@ -216,11 +210,11 @@ func TestUnreadableMessagesAreDroppedWhole(t *testing.T) {
 	}
 	h.events("a", 2, 2)
 	h.wantAck("a", 2)
-	h.wantTold("1 2")
+	h.wantEventLog("1 2")
 	if got := h.r.count("messages_unreadable_total"); got != 8 {
 		t.Errorf("unreadable messages counted: %v", got)
 	}
-	if got := h.r.count("hellos_total", "protocol"); got != 1 {
+	if got := h.r.count("hellos_total", "outcome", "protocol"); got != 1 {
 		t.Errorf("hellos of another protocol counted: %v", got)
 	}
 }
@@ -232,7 +226,7 @@ func TestAdoption(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restarts=%v", restarts), func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, time.Hour)
+			r := newTestIngest(t, time.Hour)
 			h := r.hub()
 			s := r.shard(h.id)
 			restart := func() {
@@ -257,7 +251,7 @@ func TestAdoption(t *testing.T) {
 			restart()
 			h.events("a", 13, 13)
 			h.wantAck("a", 13)
-			h.wantTold("10 11 12 13")
+			h.wantEventLog("10 11 12 13")
 			if h.presence().HubID != "" {
 				t.Error("a hub whose connection nobody has reported has a presence record")
 			}
@@ -267,7 +261,7 @@ func TestAdoption(t *testing.T) {
 
 func TestResetBeforeAdoption(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestIngest(t, time.Hour)
 	h := r.hub()
 	r.shard(h.id)
 	h.events("a", 5, 6) // without a hello
@@ -278,14 +272,14 @@ func TestResetBeforeAdoption(t *testing.T) {
 	h.events("a", 7, 7)
 	h.events("b", 3, 4)
 	h.wantAck("b", 4)
-	h.wantTold("3 4")
+	h.wantEventLog("3 4")
 }
 
 // TestAdoptionIsNeverMissed holds that whoever looks up the owner in a view that is behind still
 // stores what belongs to somebody.
 func TestAdoptionIsNeverMissed(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestIngest(t, time.Hour)
 	h := r.hub()
 	r.shard(h.id, func(cfg *ingest.Config) { cfg.Ownership = nobody{} })
 	h.hello("a", 1, 1)
@@ -293,5 +287,5 @@ func TestAdoptionIsNeverMissed(t *testing.T) {
 	h.adopt()
 	h.events("a", 1, 1)
 	h.wantAck("a", 1)
-	h.wantTold("1")
+	h.wantEventLog("1")
 }

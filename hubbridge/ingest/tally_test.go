@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hubcloud/hubbridge/ingest"
+	"hubcloud/streams/streamstest"
 	"hubcloud/streams/telemetry/telemetrytest"
 )
 
@@ -46,7 +47,7 @@ func (l *lines) of(t *testing.T, msg string) (all []map[string]any) {
 // its session.
 func TestSession(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
 	log := &lines{}
 	s := r.shard(h.id, func(c *ingest.Config) { c.Log = slog.New(slog.NewJSONHandler(log, nil)) })
@@ -72,7 +73,7 @@ func TestSession(t *testing.T) {
 	h.wantOnline(false)
 	s.Observe(h.id, began(2))
 	s.Observe(h.id, ended(2, "kicked"))
-	eventually(
+	streamstest.Eventually(
 		t, "two sessions have a line", func() bool { return len(log.of(t, "hub session")) == 2 },
 	)
 	for name, want := range map[string]float64{
@@ -81,16 +82,19 @@ func TestSession(t *testing.T) {
 		"acks_total": 7, "acks_withheld_total": 0, "sessions": 1, "inbox_bytes": 0,
 	} {
 		if got := r.count(name); got != want {
-			t.Errorf("%s is %v, want %v", name, got, want)
+			t.Errorf("%s: got %v, want %v", name, got, want)
 		}
 	}
-	for series, want := range map[[2]string]float64{
-		{"gaps_total", "lost"}: 1, {"gaps_total", "malformed"}: 1,
-		{"events_malformed_total", "type"}: 1, {"hellos_total", "ok"}: 2,
-		{"presence_transitions_total", "online"}: 2, {"presence_transitions_total", "offline"}: 2,
+	for series, want := range map[[3]string]float64{
+		{"gaps_total", "cause", "lost"}:                     1,
+		{"gaps_total", "cause", "malformed"}:                1,
+		{"events_malformed_total", "flaw", "type"}:          1,
+		{"hellos_total", "outcome", "ok"}:                   2,
+		{"presence_transitions_total", "status", "online"}:  2,
+		{"presence_transitions_total", "status", "offline"}: 2,
 	} {
-		if got := r.count(series[0], series[1]); got != want {
-			t.Errorf("%v is %v, want %v", series, got, want)
+		if got := r.count(series[0], series[1], series[2]); got != want {
+			t.Errorf("%v: got %v, want %v", series, got, want)
 		}
 	}
 	telemetrytest.Lint(t, r.registry)
@@ -116,7 +120,7 @@ func TestSession(t *testing.T) {
 // TestUnownedAreCounted: what is acknowledged and not kept shows.
 func TestUnownedAreCounted(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestIngest(t, time.Hour)
 	h := r.hub()
 	r.shard(h.id)
 	h.hello("a", 1, 0)

@@ -22,90 +22,48 @@ import (
 	"hubcloud/hubbridge/lease"
 	"hubcloud/hubbridge/presence"
 	"hubcloud/streams"
-	"hubcloud/streams/directory"
-	"hubcloud/streams/directory/directorytest"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/installationtest"
 	"hubcloud/streams/streamstest"
+	"hubcloud/streams/telemetry/telemetrytest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
 
-// rig is an installation without a broker for MQTT: hubs are NATS clients of their shard's account,
-// which is exactly what MQTT makes of them.
-type rig struct {
+// testIngest is an installation without a broker for MQTT: hubs are NATS clients of their shard's
+// account, as MQTT clients are to the broker.
+type testIngest struct {
+	*installationtest.Installation
 	t         testing.TB
 	broker    *streamstest.Broker
-	conns     *streams.Conns // the service's
-	hubs      *streams.Conns // the hubs'
-	dir       *directory.Service
-	logs      *hublog.Logs
+	hubs      *streams.Conns // of the hubs
 	retention time.Duration
 	registry  *prometheus.Registry
 	metrics   *ingest.Metrics
-
-	org, site string
 	made      int
 
 	mu     sync.Mutex
 	checks []domain.HubID
-	// connected has the hubs of which the broker's last word was that they are connected.
+	// connected has the hubs that the broker last reported as connected.
 	connected map[domain.HubID]bool
 }
 
-func newRig(t testing.TB, retention time.Duration) *rig {
+func newTestIngest(t testing.TB, retention time.Duration) *testIngest {
 	t.Helper()
 	broker := streamstest.New(t)
-	r := &rig{
+	r := &testIngest{
+		Installation: installationtest.Open(
+			t, broker.Connect(t), installationtest.Config{Retention: retention},
+		),
 		t:         t,
 		broker:    broker,
-		conns:     broker.Connect(t),
 		hubs:      broker.Connect(t),
 		retention: retention,
 		registry:  prometheus.NewRegistry(),
 		connected: make(map[domain.HubID]bool),
 	}
-	ctx := t.Context()
-	if _, err := streams.OpenBuckets(ctx, r.conns, 1); err != nil {
-		t.Fatal(err)
-	}
-	log, err := directory.Open(ctx, r.conns, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.logs, err = hublog.New(r.conns, hublog.Config{
-		Retention: retention, Logger: slog.New(slog.DiscardHandler),
-		Epoch: func(hub domain.HubID) (domain.Epoch, bool) {
-			access, ok := r.Hub(hub)
-			return access.Epoch, ok
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.dir = directory.NewService(log, directory.ServiceConfig{
-		Environment: "dev", Presence: directorytest.Presence{},
-		Connections: &directorytest.Connections{}, Logs: r.logs,
-	})
-	t.Cleanup(r.logs.Close)
 	r.metrics = ingest.NewMetrics(r.registry)
-	if r.org, _, err = r.dir.CreateOrg(ctx, operator, "Org", "a@example.com"); err != nil {
-		t.Fatal(err)
-	}
-	site, err := r.dir.CreateSite(ctx, operator, r.org, "Site")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.site = site.ID
+	r.CreateOrganization(t)
 	return r
-}
-
-// Hub makes the rig an ingest.Ownership that is never behind.
-func (r *rig) Hub(hub domain.HubID) (domain.HubAccess, bool) {
-	state, _, err := r.dir.Hub(context.Background(), hub)
-	if err != nil || state.OrgID == "" {
-		return domain.HubAccess{}, false
-	}
-	return domain.HubAccess{OrgID: state.OrgID, Epoch: state.Epoch}, true
 }
 
 // change alters what a shard works with.
@@ -114,7 +72,7 @@ type change func(*ingest.Config)
 // running is a shard that runs.
 type running struct {
 	*ingest.Shard
-	r      *rig
+	r      *testIngest
 	t      testing.TB
 	cancel context.CancelCauseFunc
 	ended  chan error
@@ -122,16 +80,16 @@ type running struct {
 }
 
 // shard runs the shard of a hub until the test or the caller ends it.
-func (r *rig) shard(hub domain.HubID, changes ...change) *running {
+func (r *testIngest) shard(hub domain.HubID, changes ...change) *running {
 	r.t.Helper()
 	cfg := ingest.Config{
-		Logs: r.logs, Directory: r.dir, Ownership: r,
+		Logs: r.HubLogs, Directory: r.Directory, Ownership: r,
 		Presence: bucket.New(
-			r.conns.Cloud, presence.BucketName,
-		), Ledger: bucket.New(r.conns.Cloud, ingest.LedgerName),
-		Conn: r.conns.Shard(
+			r.Conns.Cloud, presence.BucketName,
+		), Ledger: bucket.New(r.Conns.Cloud, ingest.LedgerName),
+		Conn: r.Conns.Shard(
 			hub,
-		), Acks: r.conns.Shard(hub), Held: func() bool { return true }, Retention: r.retention,
+		), Acks: r.Conns.Shard(hub), Held: func() bool { return true }, Retention: r.retention,
 		Now: time.Now, Log: slog.New(slog.DiscardHandler), Metrics: r.metrics,
 		Check: func(hub domain.HubID, _ time.Duration) {
 			r.mu.Lock()
@@ -189,25 +147,10 @@ func (s *running) end(cause error) {
 	})
 }
 
-// count gives the value of a counter, or of one of its labels.
-func (r *rig) count(name string, labels ...string) float64 {
+// count returns the sum of the series of a metric with the given labels.
+func (r *testIngest) count(name string, labels ...string) float64 {
 	r.t.Helper()
-	families, err := r.registry.Gather()
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	for _, family := range families {
-		if family.GetName() != "hubcloud_hubbridge_"+name {
-			continue
-		}
-		for _, metric := range family.GetMetric() {
-			if len(labels) == 0 || metric.GetLabel()[0].GetValue() == labels[0] {
-				return metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
-			}
-		}
-	}
-	r.t.Fatalf("no metric %s %v", name, labels)
-	return 0
+	return telemetrytest.Value(r.t, r.registry, "hubcloud_hubbridge_"+name, labels...)
 }
 
 // ack is what a hub hears.
@@ -218,23 +161,21 @@ type ack struct {
 
 // hub is a hub that says exactly what a test has it say.
 type hub struct {
-	r    *rig
+	r    *testIngest
 	id   domain.HubID
 	nc   *nats.Conn
 	acks chan *nats.Msg
 }
 
 // hub makes a hub that is in the inventory.
-func (r *rig) hub() *hub {
+func (r *testIngest) hub() *hub {
 	r.t.Helper()
 	r.made++
 	id, ok := domain.ParseHubID(fmt.Sprintf("hub-%04d-aaaa-bbbb", r.made))
 	if !ok {
 		r.t.Fatal("no hub id")
 	}
-	if err := r.dir.RegisterHub(r.t.Context(), operator, id, make([]byte, 32)); err != nil {
-		r.t.Fatal(err)
-	}
+	r.RegisterHub(r.t, id)
 	h := &hub{r: r, id: id, nc: r.hubs.Shard(id), acks: make(chan *nats.Msg, 10_000)}
 	sub, err := h.nc.ChanSubscribe(streams.AckSubject(id), h.acks)
 	if err != nil {
@@ -247,14 +188,10 @@ func (r *rig) hub() *hub {
 	return h
 }
 
-// adopt adds the hub to the rig's organization.
+// adopt adds the hub to the organization.
 func (h *hub) adopt() {
 	h.r.t.Helper()
-	if _, err := h.r.dir.AddHub(h.r.t.Context(), operator, domain.AddHub{
-		OrgID: h.r.org, HubID: h.id, SiteID: h.r.site,
-	}); err != nil {
-		h.r.t.Fatal(err)
-	}
+	h.r.AddHub(h.r.t, h.id)
 }
 
 func (h *hub) send(topic string, payload string) {
@@ -338,65 +275,16 @@ func (h *hub) wantAck(log string, through uint64) {
 	}
 }
 
-// told gives what the hub's event log holds, in words: the value of an observation, from-to of a
-// skip, otherwise the type.
-func (h *hub) told() string {
+// eventLog returns the hub's event log, as EventLog writes it.
+func (h *hub) eventLog() string {
 	h.r.t.Helper()
-	page, err := h.r.logs.Page(h.r.t.Context(), h.id, "", 500)
-	if err != nil {
-		h.r.t.Fatal(err)
-	}
-	var words []string
-	for {
-		for _, e := range page.Events {
-			words = append(words, word(h.r.t, e.Envelope))
-		}
-		if !page.HasMore {
-			return strings.Join(words, " ")
-		}
-		if page, err = h.r.logs.Page(h.r.t.Context(), h.id, page.Next, 500); err != nil {
-			h.r.t.Fatal(err)
-		}
-	}
+	return h.r.EventLog(h.r.t, h.id)
 }
 
-func word(t testing.TB, envelope []byte) string {
-	var e struct {
-		Type         string
-		HubID        domain.HubID `json:"hub_id"`
-		Time         string
-		ClockTrusted *bool `json:"clock_trusted"`
-		Data         struct {
-			Value, From, To uint64
-			Reason          *string
-		}
-	}
-	if err := json.Unmarshal(envelope, &e); err != nil {
-		t.Fatalf("%s: %v", envelope, err)
-	}
-	if _, err := time.Parse(domain.TimeLayout, e.Time); err != nil || e.ClockTrusted == nil {
-		t.Errorf("%s: time %v", envelope, err)
-	}
-	switch e.Type {
-	case "channel.observed":
-		return fmt.Sprint(e.Data.Value)
-	case domain.EventHubEventsSkipped:
-		return fmt.Sprintf("skip:%d-%d", e.Data.From, e.Data.To)
-	case domain.EventHubConnected:
-		return "connected"
-	case domain.EventHubDisconnected:
-		if e.Data.Reason == nil {
-			return "disconnected:null"
-		}
-		return "disconnected:" + strings.ReplaceAll(*e.Data.Reason, " ", "_")
-	}
-	return e.Type
-}
-
-func (h *hub) wantTold(want string) {
+func (h *hub) wantEventLog(want string) {
 	h.r.t.Helper()
-	if got := h.told(); got != want {
-		h.r.t.Errorf("the log holds\n%s\nwanted\n%s", got, want)
+	if got := h.eventLog(); got != want {
+		h.r.t.Errorf("event log of %s: got\n%s\nwant\n%s", h.id, got, want)
 	}
 }
 
@@ -410,7 +298,7 @@ func (h *hub) presence() (p domain.Presence) {
 // record reads the hub's record in a bucket, and gives its revision.
 func (h *hub) record(name string, into any) (revision uint64) {
 	h.r.t.Helper()
-	revision, err := bucket.New(h.r.conns.Cloud, name).Get(h.r.t.Context(), string(h.id), into)
+	revision, err := bucket.New(h.r.Conns.Cloud, name).Get(h.r.t.Context(), string(h.id), into)
 	if err != nil {
 		h.r.t.Fatal(err)
 	}
@@ -420,25 +308,12 @@ func (h *hub) record(name string, into any) (revision uint64) {
 // emptied waits until retention has taken everything out of the hub's stream.
 func (h *hub) emptied() {
 	h.r.t.Helper()
-	js, err := jetstream.New(h.r.conns.Shard(h.id))
+	js, err := jetstream.New(h.r.Conns.Shard(h.id))
 	if err != nil {
 		h.r.t.Fatal(err)
 	}
-	eventually(h.r.t, "an empty stream", func() bool {
+	streamstest.Eventually(h.r.t, "an empty stream", func() bool {
 		stream, err := js.Stream(h.r.t.Context(), streams.HubStream(h.id))
 		return err == nil && stream.CachedInfo().State.Msgs == 0
 	})
 }
-
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 15 s: %s", what)
-		}
-		<-time.After(5 * time.Millisecond)
-	}
-}
-
-// operator is who adds what tests need.
-var operator = domain.Origin{Actor: domain.Actor{Kind: domain.ActorOperator}}
