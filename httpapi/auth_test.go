@@ -9,8 +9,8 @@ import (
 	"hubcloud/domain"
 )
 
-// TestAuthorization: one header, the scheme in any case, the key letter by letter; all else is
-// refused alike.
+// Exactly one header, the scheme in any case and the exact key are accepted. Everything else gets
+// the same error.
 func TestAuthorization(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -77,8 +77,8 @@ func TestAuthorization(t *testing.T) {
 	}
 }
 
-// withSecretOf makes a well-formed key of one key's id and another one's secret, as an attacker who
-// knows ids from logs would.
+// withSecretOf combines one key's id with another key's secret, like an attacker who found ids in
+// logs.
 func withSecretOf(t *testing.T, key string, other domain.Key) string {
 	t.Helper()
 	parsed, err := domain.ParseKey(key)
@@ -99,12 +99,12 @@ func withSecretOf(t *testing.T, key string, other domain.Key) string {
 	return forged.Reveal()
 }
 
-// TestClientAddress: X-Forwarded-For is believed from trusted proxies alone, and from the right.
+// X-Forwarded-For is trusted from trusted proxies only, and read from the right.
 func TestClientAddress(t *testing.T) {
 	t.Parallel()
 	a := &api{Config: Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}}
 	for _, tt := range []struct {
-		// forwarded has one line for each time that the header is there
+		// forwarded has one element for each header line
 		remote, forwarded, want string
 	}{
 		{"192.0.2.1:9", "", "192.0.2.1"},

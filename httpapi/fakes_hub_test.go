@@ -20,7 +20,7 @@ const (
 	nowhere       = "01940000-0000-7000-8000-0000000000ff"
 )
 
-// hub is hubOne as it answers live, and what the world keeps about its devices.
+// hub is how hubOne answers live, and the labels of its devices.
 type hub struct {
 	devices map[int64]domain.Device
 	labels  map[int64]domain.DeviceLabel
@@ -72,10 +72,10 @@ func newHub() hub {
 	}
 }
 
-// live is the world as Devices and Commands.
+// live implements Devices and Commands.
 type live struct{ *world }
 
-// ask begins an answer of the hub.
+// ask starts a call to the hub.
 func (w live) ask(hub domain.HubID) error {
 	w.hub.asked++
 	if hub != hubOne {
@@ -90,7 +90,7 @@ func (w live) List(_ context.Context, hub domain.HubID) ([]domain.Device, error)
 	if err := w.ask(hub); err != nil {
 		return nil, err
 	}
-	// something happens right after the list was made
+	// an event right after the list was made
 	w.log = append(w.log, encodedEvent(uint64(len(w.log)+1), 0))
 	return slices.SortedFunc(
 		maps.Values(w.hub.devices), func(a, b domain.Device) int { return cmp.Compare(a.ID, b.ID) },
@@ -201,7 +201,7 @@ func (w *world) Position(context.Context, domain.HubID) (string, error) {
 	return fmt.Sprintf("c%d", len(w.log)), w.fault
 }
 
-// members of orgOne; there is one more elsewhere.
+// members returns the members of orgOne; orgTwo has one more.
 func (w *world) members() []domain.Member {
 	return []domain.Member{
 		{ID: memberOwner, Email: "ann@example.org", Role: domain.RoleOwner, JoinedAt: day},

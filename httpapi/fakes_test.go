@@ -33,8 +33,9 @@ const (
 
 var day = time.Date(2026, 1, 2, 3, 4, 5, 123456000, time.UTC)
 
-// world is what the API is an adapter to, in memory: two organizations, one site and one hub each,
-// and one event log for all hubs.
+// world implements the API's ports in memory: two organizations with one site and one hub each, and
+// one event log for all hubs. Tests use it where time must be simulated (testing/synctest), and
+// where stores, logs and hubs must fail on request.
 type world struct {
 	mu    sync.Mutex
 	keys  map[string]domain.KeyAccess
@@ -81,7 +82,7 @@ func newWorld() *world {
 	}
 }
 
-// addKey makes a key; seed tells keys apart.
+// addKey creates a key; different seeds give different keys.
 func (w *world) addKey(
 	org string, seed byte, scopes ...domain.Scope,
 ) (bearer string, revoke func()) {
@@ -112,7 +113,7 @@ func (w *world) Key(id string) (domain.KeyAccess, bool) {
 	return k, ok
 }
 
-// access is the world as Hubs; its method has the name of another of ReadModels.
+// hubAccess implements Hubs, whose method has the same name as one of ReadModels.
 type hubAccess struct{ *world }
 
 func (w hubAccess) Hub(id domain.HubID) (domain.HubAccess, bool) {
@@ -170,7 +171,7 @@ func (w *world) Hub(_ context.Context, org string, hub domain.HubID) (domain.Hub
 	return domain.Hub{}, domain.ErrHubNotFound()
 }
 
-// remembered is Once in memory, for one request at a time.
+// remembered implements Idempotency in memory, for one request at a time.
 type remembered struct {
 	mu      sync.Mutex
 	answers map[string]struct{ request, answer string }
@@ -238,7 +239,7 @@ func (w *world) AddHub(
 	return decidedOf(h), nil
 }
 
-// decidedOf is what of a hub is decided rather than seen.
+// decidedOf returns the part of a hub that changes decide.
 func decidedOf(h domain.Hub) domain.HubState {
 	return domain.HubState{ID: h.ID, Name: h.Name, SiteID: h.SiteID, RegisteredAt: h.RegisteredAt}
 }
@@ -277,7 +278,7 @@ func (w *world) Issue(
 	return protocol.Certificate{HubID: string(hubOne), Broker: "mqtts://127.0.0.1:8883"}, nil
 }
 
-// emit writes n events of about size bytes into the log.
+// emit appends n events of about size bytes to the log.
 func (w *world) emit(n, size int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -292,7 +293,7 @@ func (w *world) wake() {
 	w.changed = make(chan struct{})
 }
 
-// beginAnew ends every reader of the log, as the reset of a hub does.
+// beginAnew ends every reader of the log, like the reset of a hub.
 func (w *world) beginAnew() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -300,7 +301,7 @@ func (w *world) beginAnew() {
 	w.wake()
 }
 
-// closeLogs ends every reader because the service stops.
+// closeLogs ends every reader, like a stop of the service.
 func (w *world) closeLogs() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

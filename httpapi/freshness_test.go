@@ -12,12 +12,12 @@ import (
 	"hubcloud/domain"
 )
 
-// replicaView is a Freshness that a test cuts off.
+// replicaView is a Freshness whose connection to the broker a test can cut.
 type replicaView struct {
 	stale atomic.Bool
 	gone  chan struct{}
 	lose  func()
-	// waits is how long Confirm waits, when it does not know yet that the replica is cut off.
+	// waits is how long Confirm waits while the loss is not known yet.
 	waits time.Duration
 }
 
@@ -46,8 +46,8 @@ func (v *replicaView) Confirm(ctx context.Context) error {
 	return domain.Unavailable("this server cannot tell which keys are valid")
 }
 
-// A revoked key worked on a replica that was cut off from the broker, for as long as that lasted,
-// and its streams and long-polls hung without a word.
+// A revoked key used to work on a replica that had lost the broker, and its streams and long-polls
+// stayed open.
 func TestAReplicaThatIsCutOff(t *testing.T) {
 	t.Parallel()
 	view := newReplicaView()
@@ -82,8 +82,7 @@ func TestAReplicaThatIsCutOff(t *testing.T) {
 				t.Errorf("%s: no Retry-After", path)
 			}
 		}
-		// Whether an unknown key is valid is not known either; without a key nothing has to be
-		// known.
+		// An unknown key may be valid, so it gets 503 too; a request without a key gets 401.
 		refused(
 			t,
 			s.do("GET", "/v1/sites", "", "Authorization", strings.Replace(s.bearer, "1", "2", 1)),
@@ -100,8 +99,8 @@ func TestAReplicaThatIsCutOff(t *testing.T) {
 	})
 }
 
-// A process that was stopped may hold events that came after the revocation of the key that streams
-// them: it asks before it sends.
+// A process that was suspended may hold events from after the key was revoked: it must check before
+// sending.
 func TestAStreamOfAProcessThatWakesUp(t *testing.T) {
 	t.Parallel()
 	view := newReplicaView()
@@ -124,7 +123,7 @@ func TestAStreamOfAProcessThatWakesUp(t *testing.T) {
 	})
 }
 
-// What did not end in time was a fault of the service, which clients do not repeat.
+// A request that ran out of time used to get internal_error, which clients do not retry.
 func TestARequestThatIsNotFinishedInTimeIsUnavailable(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

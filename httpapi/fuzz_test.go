@@ -17,8 +17,8 @@ import (
 	"hubcloud/httpapi/apierror"
 )
 
-// FuzzBody: whatever the decoder takes is one JSON object in UTF-8 that encoding/json reads alike,
-// and what a field gives is what was sent.
+// Every accepted body is one JSON object in UTF-8 that encoding/json decodes alike, and fields have
+// the values that were sent.
 func FuzzBody(f *testing.F) {
 	for _, seed := range []string{
 		`{"name":"x"}`, `{"name":null,"site_id":"y"}`, ` { "name" : "\u00e4" , "n":[{}] } `,
@@ -69,9 +69,8 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// FuzzRequests: whatever is sent as the body of any route, and under whatever idempotency key, the
-// answer is no fault, a refusal has the contract's form, and what gets through to a hub is what the
-// contract allows.
+// Whatever body and idempotency key a route gets, the answer is not internal_error, errors have the
+// contract's form, and commands that reach a hub are valid.
 func FuzzRequests(f *testing.F) {
 	w := newWorld()
 	bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
@@ -140,7 +139,7 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// typeOf gives the type of a refusal whose status has several.
+// typeOf returns the type of an error whose status has several.
 func typeOf(a answer) domain.Code {
 	for code, status := range apierror.Statuses() {
 		if status == a.StatusCode && strings.Contains(a.body, `"type":"`+string(code)+`"`) {
@@ -150,8 +149,7 @@ func typeOf(a answer) domain.Code {
 	return domain.CodeInvalidRequest
 }
 
-// FuzzOwnRefusal: what net/http answers itself is told from all else that is written to a
-// connection.
+// Answers that net/http writes by itself are recognized, and nothing else is.
 func FuzzOwnRefusal(f *testing.F) {
 	for _, seed := range []string{
 		"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: " +
@@ -177,7 +175,7 @@ func FuzzOwnRefusal(f *testing.F) {
 	})
 }
 
-// FuzzAuthorization: no header proves a key but the key itself.
+// Only the key itself authenticates.
 func FuzzAuthorization(f *testing.F) {
 	w := newWorld()
 	bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
@@ -201,7 +199,7 @@ func FuzzAuthorization(f *testing.F) {
 	})
 }
 
-// FuzzQuery: what is read agrees with net/url, apart from what is refused.
+// Query parameters are decoded as by net/url, except for those that are rejected.
 func FuzzQuery(f *testing.F) {
 	for _, seed := range []string{
 		"limit=1", "a%66ter=x&limit=2", "limit=1&limit=2", "limit=%zz", "limit=", "&&=&limit",
@@ -227,8 +225,8 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// TestMalformedRequests sends what no client should to every route: the answer is never a fault,
-// and every refusal has the contract's form.
+// Malformed requests to every route never get internal_error, and every error has the contract's
+// form.
 func TestMalformedRequests(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

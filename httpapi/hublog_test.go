@@ -35,7 +35,7 @@ func (o oneTenant) Hub(id domain.HubID) (domain.HubAccess, bool) {
 	return domain.HubAccess{OrgID: "org", Epoch: domain.Epoch{ID: domain.NewEpochID(1)}}, id == hub
 }
 
-// logs is hublog.Logs as the API takes it.
+// logs adapts hublog.Logs to Events.
 type logs struct{ *hublog.Logs }
 
 func (l logs) Follow(
@@ -44,9 +44,8 @@ func (l logs) Follow(
 	return l.Logs.Follow(ctx, hub, after)
 }
 
-// TestRealLog reads one real log over HTTP in every way there is: page by page, by long-poll, and
-// as a stream from the middle while events are being stored. Each way gives the same events under
-// the same cursors.
+// A real log is read page by page, by long-poll, and as a stream from the middle while events are
+// being stored. Each way has the same events with the same cursors.
 func TestRealLog(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)

@@ -12,8 +12,7 @@ import (
 	"hubcloud/domain"
 )
 
-// TestWriteList holds lists that are written by hand to what encoding/json makes of the same
-// structures, whatever names hold.
+// Lists that are encoded by hand are the same as with encoding/json, whatever the names contain.
 func TestWriteList(t *testing.T) {
 	t.Parallel()
 	req := &request{api: &api{}}

@@ -7,8 +7,7 @@ import (
 	"hubcloud/domain"
 )
 
-// TestMemberForms holds the answers about members and invitations to the contract's fields, letter
-// by letter.
+// Answers about members and invitations have exactly the contract's fields.
 func TestMemberForms(t *testing.T) {
 	t.Parallel()
 	const (
@@ -59,7 +58,7 @@ func TestMemberForms(t *testing.T) {
 	}
 }
 
-// TestMemberRefusals holds status, type and a message that names what was wrong.
+// Errors have the right status and type, and a message that names the problem.
 func TestMemberRefusals(t *testing.T) {
 	t.Parallel()
 	const inv, nf, forbidden = domain.CodeInvalidRequest, domain.CodeNotFound, domain.CodeForbidden
@@ -143,8 +142,8 @@ func TestMemberRefusals(t *testing.T) {
 	}
 }
 
-// TestScopes: each route asks for the scope of the contract's table and no other, and its refusal
-// names it.
+// Each route requires the scope of the contract's table and no other, and its error names the
+// scope.
 func TestScopes(t *testing.T) {
 	t.Parallel()
 	want := map[string]domain.Scope{

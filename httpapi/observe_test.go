@@ -11,8 +11,7 @@ import (
 	"hubcloud/domain"
 )
 
-// TestObservation: each request is one line in the log and one count, under its route and never
-// under the path as it was written.
+// Each request has one log line and one count, under its route and never under its path.
 func TestObservation(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
@@ -76,7 +75,7 @@ func TestObservation(t *testing.T) {
 	}
 }
 
-// samples gives the values of the package's counters and gauges, and the counts of its histograms,
+// samples returns the values of the package's counters and gauges and the counts of its histograms,
 // by name and labels.
 func samples(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()

@@ -18,7 +18,7 @@ import (
 	"hubcloud/hubbridge/protocol"
 )
 
-// there and notThere make paths and bodies of what the world has, and of what it has not.
+// there and notThere build paths and bodies of things that the world has and does not have.
 var (
 	there = strings.NewReplacer(
 		"{site_id}", siteOne, "{hub_id}", string(hubOne), "{device_id}", "2",
@@ -30,7 +30,7 @@ var (
 	)
 )
 
-// requestBodies are bodies with every field that the world takes, by the name of their schema.
+// requestBodies holds bodies with every field that the world accepts, by the name of their schema.
 var requestBodies = map[string]string{
 	"":                   "",
 	"SiteChange":         `{"name":"Mill"}`,
@@ -44,7 +44,7 @@ var requestBodies = map[string]string{
 	"CertificateRequest": `{"serial":"HUB-7K2M-Q4XD-93TA","secret":"right","csr":"x"}`,
 }
 
-// faulty is the world where its faults reach the routes that it is otherwise too simple for.
+// faulty is a world whose faults reach also the routes that world answers without an error.
 type faulty struct{ *world }
 
 func (w faulty) Follow(ctx context.Context, hub domain.HubID, after string) (EventReader, error) {
@@ -73,9 +73,9 @@ func startFaulty(t *testing.T, change func(*Config)) *service {
 	})
 }
 
-// TestAnswersAreDescribed brings about each answer that openapi.yaml describes, of each operation,
-// status and error type, and holds it to the description, the order of its fields included. An
-// answer that no route can give would fail here.
+// Each answer that openapi.yaml describes, by operation, status and error type, is produced and
+// checked against the document, including the order of its fields. A described answer that no route
+// can give fails here.
 func TestAnswersAreDescribed(t *testing.T) {
 	t.Parallel()
 	d, routes := described(t), describable(t)
@@ -111,7 +111,7 @@ func TestAnswersAreDescribed(t *testing.T) {
 	}
 }
 
-// bringAbout makes a request that is to have that answer. Code is "" for what is no refusal.
+// bringAbout sends a request that should get the answer. Code is "" if the answer is not an error.
 func bringAbout(
 	t *testing.T, op *openapitest.Operation, rt *route, status int, code domain.Code,
 ) answer {
@@ -164,8 +164,8 @@ func namesOf(fields []openapitest.Field) []string {
 	return names
 }
 
-// TestRequestsAreDescribed fails when a field of a request is described and not taken or taken and
-// not described, when it is required on one side only, and when a route refuses an example.
+// The document and the routes have the same request fields, required by both or by neither, and the
+// routes accept the document's examples.
 func TestRequestsAreDescribed(t *testing.T) {
 	t.Parallel()
 	d := described(t)
@@ -227,8 +227,7 @@ func TestRequestsAreDescribed(t *testing.T) {
 	}
 }
 
-// TestParametersAreDescribed: a route refuses a parameter that it knows when that is given twice,
-// and passes over one that it does not know.
+// A route rejects repeated known parameters and ignores unknown ones.
 func TestParametersAreDescribed(t *testing.T) {
 	t.Parallel()
 	d := described(t)
@@ -265,8 +264,7 @@ func TestParametersAreDescribed(t *testing.T) {
 	}
 }
 
-// askTwice makes a request with a header field that is there twice, and gives the body of its
-// answer.
+// askTwice sends a header field twice and returns the answer's body.
 func askTwice(t *testing.T, s *service, method, path, body, header string) string {
 	t.Helper()
 	req, err := http.NewRequest(method, s.base+path, strings.NewReader(body))

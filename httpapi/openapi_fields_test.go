@@ -17,7 +17,7 @@ import (
 	"hubcloud/hubbridge/protocol"
 )
 
-// bodies are the objects that answers are made of, by the name of their schema.
+// bodies holds the types of JSON bodies, by the name of their schema.
 var bodies = map[string]any{
 	"Error":             apierror.Body{},
 	"Site":              siteBody{},
@@ -46,20 +46,19 @@ var bodies = map[string]any{
 	"Readiness":         readinessBody{},
 }
 
-// reportedNetwork is the network of a hello with what the hub bridge adds.
+// reportedNetwork is the network of a hello with the fields that the hub bridge adds.
 type reportedNetwork struct {
 	protocol.Network
 	ReportedAt string `json:"reported_at"`
 }
 
-// event is a stored event with the cursor that is put in front.
+// event is a stored event with its cursor.
 type event struct {
 	Cursor string `json:"cursor"`
 	domain.HubEvent
 }
 
-// elsewhere are the object schemas that no structure of this package stands for, and what holds
-// them instead.
+// elsewhere holds the object schemas without a type in this package, and the tests that check them.
 var elsewhere = map[string]string{
 	"EventPage":          "written by hand: TestAnswersAreDescribed",
 	"DeviceList":         "has no type of its own: TestAnswersAreDescribed",
@@ -83,8 +82,8 @@ var elsewhere = map[string]string{
 	"CertificateRequest": "a request: TestRequestsAreDescribed",
 }
 
-// TestFieldsAreDescribed fails when a field of an answer is in its structure alone or in its schema
-// alone, when their order differs, or what kind of JSON they are.
+// The types and the schemas of answers have the same fields, in the same order, with the same JSON
+// types.
 func TestFieldsAreDescribed(t *testing.T) {
 	t.Parallel()
 	d := described(t)
@@ -110,8 +109,8 @@ func TestFieldsAreDescribed(t *testing.T) {
 	}
 }
 
-// fieldsOf gives the fields of a structure as JSON has them: embedded ones in their place. A field
-// that takes any JSON has no types.
+// fieldsOf returns the JSON fields of a struct, with embedded ones in place. A field that can be
+// any JSON has no types.
 func fieldsOf(body reflect.Type) []openapitest.Field {
 	var fields []openapitest.Field
 	for i := range body.NumField() {
@@ -159,11 +158,10 @@ func sameFields(described, answered []openapitest.Field) bool {
 	})
 }
 
-// TestBodiesAreCompared fails when a structure of this package that is written as JSON is not among
-// those that are compared.
+// Every type of this package that is encoded as JSON is compared with a schema.
 func TestBodiesAreCompared(t *testing.T) {
 	t.Parallel()
-	// What operators alone are answered, on a port of their own, is not described.
+	// The answers on the operators' port are not described.
 	compared := map[string]bool{
 		"apierror.Detail":  true,
 		"readinessDetails": true,

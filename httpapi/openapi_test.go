@@ -12,7 +12,7 @@ import (
 	"hubcloud/httpapi/openapitest"
 )
 
-// described is openapi.yaml.
+// described returns the parsed openapi.yaml.
 func described(t testing.TB) *openapitest.Document {
 	t.Helper()
 	d, err := openapitest.Parse(OpenAPI(), nil)
@@ -22,7 +22,7 @@ func described(t testing.TB) *openapitest.Document {
 	return d
 }
 
-// describable are the routes that openapi.yaml is to describe: all but the pages for people.
+// describable returns the routes that openapi.yaml must describe: all but the pages for people.
 func describable(t *testing.T) map[string]*route {
 	routes := map[string]*route{}
 	for _, rt := range newAPI(t, Config{Environment: domain.EnvironmentDev}).api.routes() {
@@ -34,8 +34,8 @@ func describable(t *testing.T) map[string]*route {
 	return routes
 }
 
-// TestRoutesAreDescribed fails when a route, its scope, its body, its rate limit or one of its
-// statuses is in the table alone or in openapi.yaml alone.
+// The routing table and openapi.yaml have the same routes, with the same scope, body, rate limit
+// and statuses.
 func TestRoutesAreDescribed(t *testing.T) {
 	t.Parallel()
 	routes := describable(t)
@@ -76,7 +76,7 @@ func TestRoutesAreDescribed(t *testing.T) {
 	}
 }
 
-// particular are the statuses that a route answers beside those of its kind. The first is that of
+// particular holds the statuses of a route that do not follow from its kind. The first is that of
 // success.
 var particular = map[string][]int{
 	"POST /v1/sites":                                      {201, 409},
@@ -95,7 +95,7 @@ var particular = map[string][]int{
 	"HEAD /readyz":                                        {200, 503},
 }
 
-// statusesOf gives the statuses that a route answers, by its kind and by the contract, ascending.
+// statusesOf returns the statuses of a route, by its kind and by the contract, ascending.
 func statusesOf(rt *route) []int {
 	name := rt.method + " " + rt.pattern
 	statuses := particular[name]
@@ -126,8 +126,8 @@ func statusesOf(rt *route) []int {
 	return slices.Compact(statuses)
 }
 
-// TestErrorTypesAreDescribed: the types of the domain, in its order, are those of openapi.yaml, and
-// each stands at its status.
+// The domain and openapi.yaml have the same error types, in the same order and with the same
+// statuses.
 func TestErrorTypesAreDescribed(t *testing.T) {
 	statuses := apierror.Statuses()
 	t.Parallel()
@@ -167,8 +167,8 @@ func TestErrorTypesAreDescribed(t *testing.T) {
 	}
 }
 
-// TestScopesAreDescribed: each scope of the domain has its line in the description of keys, in the
-// domain's order, and an operation.
+// Each scope of the domain is in the document's description of keys, in the same order, and is used
+// by an operation.
 func TestScopesAreDescribed(t *testing.T) {
 	t.Parallel()
 	d := described(t)

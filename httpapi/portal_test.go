@@ -26,8 +26,8 @@ func (welcoming) AcceptInvitation(
 	}, nil
 }
 
-// TestPortal: pages are answered within the API's order: with a request id, counted on the address,
-// and logged without what is secret in their addresses.
+// Requests for pages have a request id, count on the address, and are logged without the secrets in
+// their paths.
 func TestPortal(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *Config) {
@@ -58,9 +58,8 @@ func TestPortal(t *testing.T) {
 	}
 }
 
-// TestPeopleAreRefusedWithPages: what the router refused under /portal was told in JSON, which says
-// nothing to people. Scripts get JSON, with a message that their page can show, and who asks for
-// the API gets the contract's.
+// Errors of the router under /portal used to be JSON, which means nothing to people. Scripts still
+// get JSON, with a message that their page can show, and API clients get the contract's error body.
 func TestPeopleAreRefusedWithPages(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *Config) {
@@ -105,8 +104,7 @@ func TestPeopleAreRefusedWithPages(t *testing.T) {
 	}
 }
 
-// TestUnreadableWithAPortal: what is no HTTP has no path that could be one of a page's. Looking for
-// it ended the process.
+// An unparsed request has no path. Looking for one used to crash the process.
 func TestUnreadableWithAPortal(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *Config) { c.Portal = portal.New(portal.Config{}) })
@@ -118,7 +116,7 @@ func TestUnreadableWithAPortal(t *testing.T) {
 	}
 }
 
-// TestBareAddress: who typed the service's address into a browser read JSON; programs still do.
+// A browser that opens the bare address is redirected to the portal; programs get 404.
 func TestBareAddress(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *Config) { c.Portal = portal.New(portal.Config{}) })

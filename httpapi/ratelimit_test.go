@@ -10,7 +10,7 @@ import (
 	"hubcloud/domain"
 )
 
-// TestRateLimit holds the contract's numbers and the order of refusals: 401, 429, 403, 404.
+// The limits are the contract's, and errors are checked in the order 401, 429, 403, 404.
 func TestRateLimit(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -53,7 +53,7 @@ func TestRateLimit(t *testing.T) {
 		}
 	}
 
-	// Another key has its own bucket, and what it may not do counts as well.
+	// Another key has its own bucket, which requests without the scope count on as well.
 	for i := range 100 {
 		a := s.do("GET", "/v1/sites", "", "Authorization", poor)
 		expect(a, 403, 99-i, 1+i/50)
@@ -63,8 +63,8 @@ func TestRateLimit(t *testing.T) {
 	}
 	expect(s.do("GET", "/v1/sites", "", "Authorization", poor), 429, 0, 2)
 
-	// Neither counted on the address. Enrolment and bad keys do, together, and leave valid keys
-	// alone.
+	// Neither key counted on the address. Enrolment and invalid keys count on it together, and do
+	// not affect valid keys.
 	for i := range 100 {
 		if i%2 == 0 {
 			a := s.do("GET", "/v1/none", "", "Authorization", fmt.Sprintf("Bearer %d", i))
@@ -79,7 +79,7 @@ func TestRateLimit(t *testing.T) {
 	fresh, _ := s.addKey(orgOne, 3, domain.ScopeSitesRead)
 	expect(s.do("GET", "/v1/sites", "", "Authorization", fresh), 200, 99, 1)
 
-	// What has come back can be spent.
+	// Regained tokens can be used.
 	mu.Lock()
 	now = now.Add(20 * time.Millisecond)
 	mu.Unlock()

@@ -18,13 +18,13 @@ import (
 
 const eventsPath = "/v1/hubs/" + string(hubOne) + "/events"
 
-// pageRequest is a request for a page, as it goes over the connection.
+// pageRequest is a request for a page, as bytes.
 func (s *service) pageRequest(query string) string {
 	return "GET " + eventsPath + query + " HTTP/1.1\r\nHost: h\r\nAuthorization: " + s.bearer + "\r\n\r\n"
 }
 
-// TestPageInParts: a page that is written part by part is the same page: its events, where it goes
-// on, and whether there is more; also when memory is short and the parts are small.
+// A page that is written in parts has the same events, cursor and has_more as one written at once,
+// also when memory is short and the parts are small.
 func TestPageInParts(t *testing.T) {
 	t.Parallel()
 	for name, memory := range map[string]int64{
@@ -84,10 +84,9 @@ func TestPageInParts(t *testing.T) {
 	}
 }
 
-// TestPagesThatNobodyReads: pages were put together in memory before they were written, so that 150
-// clients that asked for pages of 500 large events and read nothing took 1.4 GB. Now each holds the
-// part that it is being written, all of a key hold what a key may, and who has another key notices
-// nothing.
+// Pages used to be assembled in memory, so that 150 clients that asked for pages of 500 large
+// events and read nothing took 1.4 GB. Now each takes no more than the part being written, and all
+// clients of a key together no more than the limit of a key. Other keys are not affected.
 func TestPagesThatNobodyReads(t *testing.T) {
 	s := start(t, nil) // not beside others: the memory is the process's
 	const clients, bound = 1000, 60 << 20
@@ -138,8 +137,8 @@ func memoryInUse() uint64 {
 	return m.HeapAlloc + m.StackInuse
 }
 
-// TestStalledPage: a client that stops reading a page is cut off by the deadline of a write, and
-// what it held is free.
+// A client that stops reading a page is disconnected by the deadline of a write, and its memory is
+// released.
 func TestStalledPage(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(s *service, listener *pipeListener) {
@@ -168,8 +167,7 @@ func TestStalledPage(t *testing.T) {
 	})
 }
 
-// TestSlowPage: a page whose client takes its time, but reads, ends early and in order: the client
-// goes on from there.
+// A page that is read slowly ends early with has_more, and the client continues from there.
 func TestSlowPage(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(s *service, listener *pipeListener) {
@@ -209,7 +207,7 @@ func TestSlowPage(t *testing.T) {
 	})
 }
 
-// slowly takes a while over each read.
+// slowly delays each read.
 type slowly struct{}
 
 func (slowly) Write(p []byte) (int, error) {
@@ -217,7 +215,7 @@ func (slowly) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestAnswersAreShared: one key, and one organization, leave room for others.
+// One key, and one organization, leave memory for others.
 func TestAnswersAreShared(t *testing.T) {
 	t.Parallel()
 	a := newResponseMemory(100, 400, newMetrics(nil).responseBytes)
@@ -256,9 +254,9 @@ func TestAnswersAreShared(t *testing.T) {
 	}
 }
 
-// TestAnswersOfManyOrganizations: two organizations that did not read used up the memory for
-// answers, and pages of all others were refused. Now each has half of what the others leave, so
-// that one more always has room for a page, and clients without a key cannot use it up either.
+// Two organizations that did not read used to take all response memory, so that all others got
+// errors. Now each gets half of what the others leave, so there is always memory for one more
+// organization, and clients without a key cannot take it all.
 func TestAnswersOfManyOrganizations(t *testing.T) {
 	t.Parallel()
 	for _, attackers := range []int{1, 2, 3, 10} {

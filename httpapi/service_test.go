@@ -19,7 +19,7 @@ import (
 	"hubcloud/domain"
 )
 
-// service is the API on a server of its own, and a client of it.
+// service is an API on a server of its own, and a client of it.
 type service struct {
 	*world
 	t      *testing.T
@@ -71,7 +71,7 @@ func start(t *testing.T, change func(*Config)) *service {
 	return startOn(t, listener, &http.Transport{}, "http://"+listener.Addr().String(), change)
 }
 
-// startInBubble serves on pipes, which testing/synctest can wait for.
+// startInBubble serves on in-memory pipes, which testing/synctest can wait for.
 func startInBubble(
 	t *testing.T, change func(*Config), protocols *http.Protocols,
 ) (*service, *pipeListener) {
@@ -133,7 +133,7 @@ func startOn(
 	return s
 }
 
-// pipeListener is a listener whose connections are pipes in memory.
+// pipeListener is a listener of in-memory pipes.
 type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -172,14 +172,14 @@ func (addressed) RemoteAddr() net.Addr {
 	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort("192.0.2.1:1"))
 }
 
-// answer is a response that was read to its end.
+// answer is a completely read response.
 type answer struct {
 	*http.Response
 	body string
 }
 
-// do makes a request with the service's key. Headers are name and value in turn; a name with ""
-// leaves the header out.
+// do sends a request with the service's key. headers has names and values in turn; an empty value
+// removes the header.
 func (s *service) do(method, path, body string, headers ...string) answer {
 	s.t.Helper()
 	var reader io.Reader
@@ -212,7 +212,7 @@ func (s *service) do(method, path, body string, headers ...string) answer {
 	return answer{res, string(content)}
 }
 
-// refused checks that a is a refusal of the contract's form, and gives its message.
+// refused checks that a is an error of the contract's form and returns its message.
 func refused(t *testing.T, a answer, status int, code domain.Code) string {
 	t.Helper()
 	if a.StatusCode != status {

@@ -18,7 +18,7 @@ import (
 
 const streamPath = "/v1/hubs/" + string(hubOne) + "/events/stream"
 
-// inBubble runs a test against a service whose clock is the bubble's.
+// inBubble runs a test with a service on the bubble's clock.
 func inBubble(t *testing.T, change func(*Config), test func(*service, *pipeListener)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -27,7 +27,7 @@ func inBubble(t *testing.T, change func(*Config), test func(*service, *pipeListe
 	})
 }
 
-// openStream is a stream as its client sees it.
+// openStream is a client's view of a stream.
 type openStream struct {
 	t    *testing.T
 	res  *http.Response
@@ -59,7 +59,7 @@ func (s *service) streamAt(path string, headers ...string) *openStream {
 	return &openStream{t: s.t, res: res, text: bufio.NewReader(res.Body), stop: stop}
 }
 
-// block reads up to and with the next empty line.
+// block reads up to and including the next empty line.
 func (o *openStream) block() string {
 	o.t.Helper()
 	var block strings.Builder
@@ -83,7 +83,7 @@ func (o *openStream) expect(want string) {
 	}
 }
 
-// end reads to the stream's end, which must be a clean one.
+// end reads the rest of the stream, which must end cleanly.
 func (o *openStream) end() string {
 	o.t.Helper()
 	rest, err := io.ReadAll(o.text)
@@ -93,7 +93,7 @@ func (o *openStream) end() string {
 	return string(rest)
 }
 
-// TestStreamBegin: headers and position come at once, before any event.
+// Header and position are sent at once, before any event.
 func TestStreamBegin(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -131,7 +131,7 @@ func TestStreamBegin(t *testing.T) {
 	}
 }
 
-// TestStreamRefusals come as ordinary answers, before the stream begins.
+// Errors before the stream begins are ordinary answers.
 func TestStreamRefusals(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *Config) { c.StreamsPerKey = 1 })
@@ -156,9 +156,9 @@ func TestStreamRefusals(t *testing.T) {
 	eventually(t, func() bool { return s.stream().res.StatusCode == 200 })
 }
 
-// TestBrowsers: a page of another origin gets nothing that a browser would let it read, and is told
-// so by its preflight. A stream has the media type that EventSource asks for, exactly, and where
-// there is none the answer is never 204, which says not to come back.
+// Pages of other origins get no CORS header, so browsers do not let them read anything; their
+// preflight gets an error. A stream has exactly the media type that EventSource requires, and no
+// answer is 204, which would end its reconnects.
 func TestBrowsers(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -197,7 +197,7 @@ func TestBrowsers(t *testing.T) {
 	}
 }
 
-// TestStreamOrder: every event comes once, in order, whatever its size, also when many wait.
+// Every event is sent once and in order, whatever its size and however many there are.
 func TestStreamOrder(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -214,8 +214,8 @@ func TestStreamOrder(t *testing.T) {
 	o.expect(string(encodedEvent(253, 10).Frame))
 }
 
-// TestStreamKeepalive: a comment and the position every interval, counted from the start, with
-// events in between or not.
+// A comment and the position are sent at every interval from the start, whether or not there are
+// events.
 func TestStreamKeepalive(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(s *service, _ *pipeListener) {
@@ -240,8 +240,7 @@ func TestStreamKeepalive(t *testing.T) {
 	})
 }
 
-// TestStreamPosition: where events are kept for a short time, the client's position is told anew in
-// time, without a keepalive and with one.
+// With a short retention the position is repeated in time, with and without a keepalive.
 func TestStreamPosition(t *testing.T) {
 	t.Parallel()
 	const retention = 40 * time.Second
@@ -265,7 +264,7 @@ func TestStreamPosition(t *testing.T) {
 	})
 }
 
-// TestStreamLifetime: a stream ends cleanly by itself between 13/15 and 15/15 of its lifetime.
+// A stream ends cleanly by itself between 13/15 and 15/15 of its lifetime.
 func TestStreamLifetime(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(s *service, _ *pipeListener) {
@@ -286,8 +285,8 @@ func TestStreamLifetime(t *testing.T) {
 	})
 }
 
-// TestStreamEnds: streams end within a second, and cleanly, for reasons that come from elsewhere;
-// also when they are quiet and the deadline of the last write is long past.
+// Streams end cleanly within a second for every external reason, also if they have been quiet until
+// after the last write's deadline.
 func TestStreamEnds(t *testing.T) {
 	t.Parallel()
 	for name, cause := range map[string]func(*service){
@@ -321,8 +320,8 @@ func TestStreamEnds(t *testing.T) {
 	}
 }
 
-// TestStalledReader is cut off by the deadline of a write, and another reader notices nothing of
-// it.
+// A client that stops reading is disconnected by the deadline of a write, and does not delay
+// another one.
 func TestStalledReader(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(s *service, listener *pipeListener) {
@@ -334,7 +333,7 @@ func TestStalledReader(t *testing.T) {
 		if _, err := io.WriteString(stalled, "GET "+streamPath+" HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+"\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
-		// the header and the first block; then it reads no more
+		// Read the header and the first block, and no more.
 		if _, err := stalled.Read(make([]byte, 4096)); err != nil {
 			t.Fatal(err)
 		}
@@ -364,8 +363,8 @@ func TestStalledReader(t *testing.T) {
 	})
 }
 
-// TestLongPoll: a request waits for an event, no longer than it asked for, and no longer than there
-// is someone to answer.
+// A request waits for an event no longer than it asked for, and not after the service stops or the
+// key is revoked.
 func TestLongPoll(t *testing.T) {
 	t.Parallel()
 	const path = "/v1/hubs/" + string(hubOne) + "/events?after=c0&wait=60"
@@ -402,7 +401,7 @@ func TestLongPoll(t *testing.T) {
 	}
 }
 
-// TestLongPollClientGone: a client that hangs up is waited for no more, and counts as no fault.
+// A client that disconnects ends the wait and is not logged as an error.
 func TestLongPollClientGone(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(s *service, _ *pipeListener) {
@@ -423,8 +422,7 @@ func TestLongPollClientGone(t *testing.T) {
 	})
 }
 
-// TestStreamOverHTTP2: HTTP/2 keeps a write's deadline after the write, and would reset a stream
-// that is only quiet.
+// HTTP/2 keeps a write's deadline after the write, and would reset a quiet stream.
 func TestStreamOverHTTP2(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -448,8 +446,7 @@ func TestStreamOverHTTP2(t *testing.T) {
 	})
 }
 
-// TestShutdown: whatever is open when the service stops ends cleanly and at once, and the server
-// waits for nothing.
+// Everything that is open ends cleanly and at once when the service stops.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -474,8 +471,8 @@ func TestShutdown(t *testing.T) {
 			ended <- err
 		}()
 	}
-	// Shutdown used to wait five seconds for a request on a connection that was only opened, as
-	// browsers do ahead of need.
+	// Shutdown used to wait five seconds for a request on connections that browsers open in
+	// advance.
 	silent, err := net.Dial("tcp", strings.TrimPrefix(s.base, "http://"))
 	if err != nil {
 		t.Fatal(err)

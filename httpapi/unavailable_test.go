@@ -12,7 +12,7 @@ import (
 	"hubcloud/httpapi/portal"
 )
 
-// unaccepting is invitations that nobody can accept at the moment.
+// unaccepting is a port whose invitations cannot be accepted at the moment.
 type unaccepting struct{ err error }
 
 func (u unaccepting) AcceptInvitation(
@@ -21,8 +21,8 @@ func (u unaccepting) AcceptInvitation(
 	return domain.Acceptance{}, u.err
 }
 
-// A request that was answered service_unavailable left no cause in the log where the error had none
-// of its own, and a page of the portal never did: nobody could tell which part was away.
+// The log line of a service_unavailable used to have no cause if the error had none of its own, and
+// a page's never had one, so operators could not see which part had failed.
 func TestTheCauseOfUnavailableIsInTheRequestsLine(t *testing.T) {
 	t.Parallel()
 	fault := fmt.Errorf(

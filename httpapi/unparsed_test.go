@@ -11,10 +11,9 @@ import (
 	"hubcloud/domain"
 )
 
-// TestEventsThatLookLikeRefusals: net/http's own answers were recognized by their text in every
-// write of a connection, so that an event whose text repeats one made a page end in the middle.
-// Each alignment of the text with the writes is tried, in pages and streams, and behind another
-// answer on the same connection.
+// net/http's own answers used to be recognized by their text in every write of a connection, so
+// that an event with such a text ended a page in the middle. The test tries each alignment of the
+// text with the writes, in pages and streams, and after another answer on the same connection.
 func TestEventsThatLookLikeRefusals(t *testing.T) {
 	t.Parallel()
 	for name, repeated := range map[string]string{

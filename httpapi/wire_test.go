@@ -15,7 +15,7 @@ import (
 	"hubcloud/domain"
 )
 
-// TestOnTheWire sends what no HTTP client would: each request as its bytes, over TCP.
+// Requests that no HTTP client would send, as raw bytes over TCP.
 func TestOnTheWire(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -24,8 +24,7 @@ func TestOnTheWire(t *testing.T) {
 	post := auth + "Content-Type: application/json\r\n"
 	for name, tt := range map[string]struct {
 		request string
-		// one status for each answer, until the connection is closed or the requests have been
-		// answered
+		// one status for each answer, until the connection is closed or all requests are answered
 		want []int
 		has  string
 	}{
@@ -218,7 +217,7 @@ func TestOnTheWire(t *testing.T) {
 	}
 }
 
-// codeOf gives the code that goes with a status of the wire's.
+// codeOf returns the error code for a status of these requests.
 func codeOf(status int) domain.Code {
 	switch status {
 	case http.StatusUnauthorized:
@@ -230,7 +229,7 @@ func codeOf(status int) domain.Code {
 	}
 }
 
-// methodsOf gives the method that each of n answers is to: HEAD has no body.
+// methodsOf returns the method of each of n requests: answers to HEAD have no body.
 func methodsOf(requests string, n int) []string {
 	methods := make([]string, n)
 	if strings.HasPrefix(requests, "HEAD ") {
@@ -239,7 +238,7 @@ func methodsOf(requests string, n int) []string {
 	return methods
 }
 
-// raw sends text over a connection of its own.
+// raw sends bytes over a new connection.
 func (s *service) raw(t *testing.T, text string) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.base, "http://"))
@@ -253,7 +252,7 @@ func (s *service) raw(t *testing.T, text string) (net.Conn, *bufio.Reader) {
 	return conn, bufio.NewReader(conn)
 }
 
-// TestExpectContinue: a client that asks first is told to go on only when its body will be read.
+// A client that sends Expect gets 100 only if its body will be read.
 func TestExpectContinue(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -271,8 +270,7 @@ func TestExpectContinue(t *testing.T) {
 	}
 }
 
-// TestStreamOverHTTP10: a client that knows no chunks gets the events as they are, up to the
-// connection's end.
+// A client of HTTP/1.0, which has no chunks, gets the events as they are until the connection ends.
 func TestStreamOverHTTP10(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -298,8 +296,8 @@ func TestStreamOverHTTP10(t *testing.T) {
 	}
 }
 
-// TestStalledReaderOverTCP: a client that does not read is cut off ten seconds after its connection
-// is full, which is soon, and until then another one gets every event at once.
+// A client that does not read is disconnected ten seconds after its connection is full, which is
+// soon. Until then another client gets every event at once.
 func TestStalledReaderOverTCP(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -340,8 +338,8 @@ func TestStalledReaderOverTCP(t *testing.T) {
 	t.Logf("cut off after %s and %d bytes", time.Since(began), sent*size)
 }
 
-// TestStalledReaderTakesLittle: what a client that does not read keeps from the service is bounded,
-// in the kernel too, which would give it megabytes.
+// A client that does not read takes limited memory, in the kernel too, which by default gives it
+// megabytes.
 func TestStalledReaderTakesLittle(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -373,15 +371,13 @@ func TestStalledReaderTakesLittle(t *testing.T) {
 		}
 		return before > 0 && time.Since(changed) > 20*time.Millisecond
 	})
-	// What was given and not yet read: a batch in the handler, and what the kernel holds at both
-	// ends.
+	// Sent but unread: a batch in the handler, and the kernel's buffers at both ends.
 	if held := before * size; held > 1<<20+streamBatch*size {
 		t.Errorf("%d bytes were taken for a client that reads nothing", held)
 	}
 }
 
-// TestUnreadableRequestsAreCounted: what is no HTTP is refused with 429 after a burst, as guessed
-// keys are, and is seen in the log.
+// Malformed HTTP gets 429 after a burst, like guessed keys, and is logged.
 func TestUnreadableRequestsAreCounted(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *Config) { c.Rate, c.Burst = 0.001, 3 })
@@ -412,7 +408,7 @@ func TestUnreadableRequestsAreCounted(t *testing.T) {
 	}
 }
 
-// TestRefusalArrives: also a client that is still sending gets to read why it is refused.
+// A client that is still sending can read why it was rejected.
 func TestRefusalArrives(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -434,7 +430,7 @@ func TestRefusalArrives(t *testing.T) {
 	}
 }
 
-// TestSlowHeader: a client that takes its time over the header is let go of.
+// A client that is slow to send the header is disconnected.
 func TestSlowHeader(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(_ *service, listener *pipeListener) {
@@ -465,8 +461,7 @@ func TestSlowHeader(t *testing.T) {
 	})
 }
 
-// TestIdleConnection: a connection on which nothing comes is closed, before its first request soon
-// and after it later.
+// A connection without requests is closed: soon before the first request, and later after it.
 func TestIdleConnection(t *testing.T) {
 	t.Parallel()
 	for request, most := range map[string]time.Duration{

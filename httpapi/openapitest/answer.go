@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// answer is what the document says of one status of an operation.
+// answer is what the document says about one status of an operation.
 type answer struct {
 	headers  map[string]headerField // by canonical name
 	contents map[string]content     // by media type; none: the body is empty
-	// schema is the name of the JSON body's, when it stands among the components.
+	// schema is the name of the body's schema among the components, "" if it is not there.
 	schema string
-	// types are the error types that a refusal may have; none for what is no refusal.
+	// types are the error types of an error; none for other answers.
 	types []string
 }
 
@@ -33,16 +33,16 @@ type content struct {
 	message Schema // of one message, in an event stream
 }
 
-// Statuses are those that are described for the operation, ascending.
+// Statuses returns the described statuses of the operation, ascending.
 func (o *Operation) Statuses() []int { return slices.Sorted(maps.Keys(o.answers)) }
 
-// Types are the error types that are described for a status of the operation.
+// Types returns the error types that are described for a status.
 func (o *Operation) Types(status int) []string { return o.answers[status].types }
 
-// Schema is the name of the schema of a status's body; "" when it has none among the components.
+// Schema returns the name of the schema of a status's body, "" if it is not among the components.
 func (o *Operation) Schema(status int) string { return o.answers[status].schema }
 
-// Headers are the header fields that are described for a status of the operation, in canonical form
+// Headers returns the names of the header fields that are described for a status, in canonical form
 // and sorted.
 func (o *Operation) Headers(status int) []string {
 	return slices.Sorted(maps.Keys(o.answers[status].headers))
@@ -98,8 +98,7 @@ func (d *Document) answer(response place) (*answer, error) {
 	return a, nil
 }
 
-// plainFields are header fields that HTTP itself explains: answers may have them without being
-// described.
+// plainFields are header fields of HTTP itself, which need no description.
 var plainFields = []string{
 	"Cache-Control",
 	"Connection",
@@ -109,7 +108,7 @@ var plainFields = []string{
 	"Transfer-Encoding",
 }
 
-// checkHeader holds the header fields to what is described.
+// checkHeader checks the header fields.
 func (a *answer) checkHeader(header http.Header) error {
 	var wrong []error
 	for _, name := range slices.Sorted(maps.Keys(a.headers)) {
@@ -133,8 +132,8 @@ func (a *answer) checkHeader(header http.Header) error {
 	return errors.Join(wrong...)
 }
 
-// value is a header field as its schema is to see it: numbers in decimal as numbers, everything
-// else as text.
+// value returns a header field as its schema expects it: a decimal number as a number if the schema
+// is one of integers, anything else as a string.
 func (f headerField) value(text string) any {
 	if n, err := strconv.ParseInt(text, 10, 64); f.number && err == nil &&
 		strconv.FormatInt(n, 10) == text {
@@ -143,7 +142,7 @@ func (f headerField) value(text string) any {
 	return text
 }
 
-// contentOf finds what is described for the media type of an answer.
+// contentOf returns the description of an answer's media type.
 func (a *answer) contentOf(header http.Header) (content, error) {
 	mediaType, _, err := mime.ParseMediaType(header.Get("Content-Type"))
 	c, ok := a.contents[mediaType]
@@ -156,7 +155,7 @@ func (a *answer) contentOf(header http.Header) (content, error) {
 	return c, nil
 }
 
-// checkBody holds a body that is read whole to what is described.
+// checkBody checks a complete body.
 func (a *answer) checkBody(header http.Header, body []byte) error {
 	if len(a.contents) == 0 {
 		if len(body) > 0 {

@@ -10,10 +10,9 @@ import (
 	"strings"
 )
 
-// Expected is what the document says of an answer whose status is known.
+// Expected is what the document says about an answer with a known status.
 type Expected struct {
-	// Operation is the one that was asked; nil when the document has none for the path and the
-	// method.
+	// Operation is the requested operation; nil if the document has none for the path and method.
 	Operation *Operation
 
 	what   string
@@ -21,8 +20,8 @@ type Expected struct {
 	answer *answer
 }
 
-// Expect finds what the document says of an answer. It gives nil for pages that are not described
-// at all, and an error for a status that is not described there.
+// Expect returns what the document says about an answer. It returns nil for pages that are not
+// described, and an error for a status that is not described.
 func (d *Document) Expect(method, path string, status int) (*Expected, error) {
 	what := fmt.Sprintf("%s %s: %d", method, path, status)
 	var taken []string
@@ -57,8 +56,8 @@ func (d *Document) Expect(method, path string, status int) (*Expected, error) {
 	return &Expected{nil, what, method, d.unrouted[status]}, nil
 }
 
-// unroutedAnswers names the components that describe what a path that there is not answers, or a
-// method that the path does not take, or a request that cannot be read.
+// unroutedAnswers maps the statuses of unknown paths, unsupported methods and unparsed requests to
+// the components that describe them.
 var unroutedAnswers = map[int]string{
 	http.StatusBadRequest:          "InvalidRequest",
 	http.StatusUnauthorized:        "Unauthenticated",
@@ -71,8 +70,7 @@ var unroutedAnswers = map[int]string{
 	http.StatusRequestHeaderFieldsTooLarge: "InvalidRequest",
 }
 
-// unread says whether a status is one of requests that the server does not read to their end,
-// whatever they ask.
+// unread reports whether the server answers with the status before it has read the whole request.
 func unread(status int) bool {
 	return status == http.StatusExpectationFailed ||
 		status == http.StatusRequestHeaderFieldsTooLarge
@@ -89,8 +87,7 @@ func (d *Document) readUnrouted() error {
 	return nil
 }
 
-// CheckRefusal holds a refusal to the document whose request was none that a client makes: what it
-// asked for does not count.
+// CheckRefusal checks the error for a request that is not valid HTTP and so has no operation.
 func (d *Document) CheckRefusal(status int, header http.Header, body []byte) error {
 	what := fmt.Sprintf("a refusal with %d", status)
 	if d.unrouted[status] == nil {
@@ -100,7 +97,7 @@ func (d *Document) CheckRefusal(status int, header http.Header, body []byte) err
 	return errors.Join(e.CheckHeader(header), e.CheckBody(header, body))
 }
 
-// matches says whether a path is one of a pattern's.
+// matches reports whether a path matches a pattern.
 func matches(pattern, path string) bool {
 	want, have := strings.Split(pattern, "/"), strings.Split(path, "/")
 	return slices.EqualFunc(want, have, func(w, h string) bool {
@@ -108,19 +105,18 @@ func matches(pattern, path string) bool {
 	})
 }
 
-// Streams says whether the answer is an event stream, whose messages are held to the document one
-// by one.
+// Streams reports whether the answer is an event stream, whose messages are checked one by one.
 func (e *Expected) Streams(header http.Header) bool {
 	c, err := e.answer.contentOf(header)
 	return err == nil && c.streams
 }
 
-// CheckHeader holds the answer's header fields to the document.
+// CheckHeader checks the answer's header fields.
 func (e *Expected) CheckHeader(header http.Header) error {
 	return e.explain(e.answer.checkHeader(header))
 }
 
-// CheckBody holds the answer's body, read whole, to the document.
+// CheckBody checks the answer's complete body.
 func (e *Expected) CheckBody(header http.Header, body []byte) error {
 	if e.method == http.MethodHead {
 		return nil
@@ -139,8 +135,8 @@ func (e *Expected) CheckBody(header http.Header, body []byte) error {
 	return e.explain(err)
 }
 
-// Messages gives what holds the messages of an event stream to the document. report is told of each
-// that is wrong.
+// Messages returns a checker for the messages of an event stream. It calls report for each
+// violation.
 func (e *Expected) Messages(header http.Header, report func(error)) *Messages {
 	c, err := e.answer.contentOf(header)
 	if err != nil {
@@ -149,7 +145,7 @@ func (e *Expected) Messages(header http.Header, report func(error)) *Messages {
 	return &Messages{schema: c.message, report: func(err error) { report(e.explain(err)) }}
 }
 
-// explain says which answer is wrong.
+// explain adds to an error which answer it is about.
 func (e *Expected) explain(err error) error {
 	if err == nil {
 		return nil
@@ -157,7 +153,7 @@ func (e *Expected) explain(err error) error {
 	return fmt.Errorf("%s: not as openapi.yaml describes it:\n%w", e.what, err)
 }
 
-// Check holds a whole answer to the document. It passes over pages that are not described.
+// Check checks a complete answer. It ignores pages that are not described.
 func (d *Document) Check(method, path string, status int, header http.Header, body []byte) error {
 	e, err := d.Expect(method, path, status)
 	if e == nil || err != nil {

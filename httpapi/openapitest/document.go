@@ -12,12 +12,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Document is the description, its schemas compiled. It does not change: any number of goroutines
-// may use it.
+// Document is the parsed OpenAPI document with its compiled schemas. It is safe for concurrent use.
 type Document struct {
-	// Operations in the order of the document.
+	// Operations is in the order of the document.
 	Operations []*Operation
-	// Examples of everything that has any.
+	// Examples holds all examples of the document.
 	Examples []Example
 
 	root     place
@@ -25,39 +24,39 @@ type Document struct {
 	unrouted map[int]*answer // what paths and methods answer that are not described
 }
 
-// Operation is one method of one path.
+// Operation is a method of a path.
 type Operation struct {
 	Method string
 	// Pattern is the whole path, with parameters as {name}.
 	Pattern string
-	// Scope is the one that the API key must have; "" asks for none.
+	// Scope is the scope that the API key must have; "" if none.
 	Scope string
-	// Keyless says that no API key is asked for.
+	// Keyless reports that no API key is needed.
 	Keyless bool
-	// Query and Header are the parameters that it knows.
+	// Query and Header are the names of the operation's parameters.
 	Query, Header []string
-	// Body is the name of the schema of its request body; "" takes none. BodyOptional says that it
-	// may be left out.
+	// Body is the name of the schema of the request body; "" if there is none. BodyOptional reports
+	// that the body may be omitted.
 	Body         string
 	BodyOptional bool
-	// BodyExamples are the operation's own, and those of the schema.
+	// BodyExamples holds the examples of the operation's body and of its schema.
 	BodyExamples []any
 	Description  string
 
 	answers map[int]*answer
 }
 
-// String is the method and the pattern, as a router is told them.
+// String returns the method and the pattern.
 func (o *Operation) String() string { return o.Method + " " + o.Pattern }
 
-// Example is a value with the schema that it is an example of.
+// Example is an example of a schema.
 type Example struct {
 	Pointer string
 	Value   any
 	schema  Schema
 }
 
-// Check holds the example to its schema.
+// Check validates the example.
 func (e Example) Check() error { return e.schema.validate(e.Value) }
 
 // Schema validates a value: JSON decoded into maps, slices and json.Number. Its error has a line
@@ -77,9 +76,8 @@ type Schemas interface {
 	Compile(pointer string) (Schema, error)
 }
 
-// Parse reads the description. The error says what is wrong with the document. newSchemas gets the
-// document as JSON and returns the compiler of its schemas. Without newSchemas everything but the
-// values of bodies, header fields and messages is held to the description.
+// Parse parses the document. newSchemas gets the document as JSON and returns the compiler of its
+// schemas; if it is nil, the values of bodies, header fields and messages are not validated.
 func Parse(text string, newSchemas func(document any) (Schemas, error)) (*Document, error) {
 	var file yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
@@ -109,8 +107,8 @@ func Parse(text string, newSchemas func(document any) (Schemas, error)) (*Docume
 	return d, d.readExamples()
 }
 
-// closeObjects makes every object schema that lists its properties refuse others, unless it says
-// itself what it does with them.
+// closeObjects forbids additional properties in every object schema that lists properties and does
+// not set additionalProperties itself.
 func closeObjects(tree any) {
 	switch t := tree.(type) {
 	case map[string]any:
@@ -129,7 +127,7 @@ func closeObjects(tree any) {
 	}
 }
 
-// isObject says whether a schema's `type` names objects, be it among others.
+// isObject reports whether a schema's `type` includes objects.
 func isObject(types any) bool {
 	if several, ok := types.([]any); ok {
 		for _, one := range several {
@@ -141,7 +139,7 @@ func isObject(types any) bool {
 	return types == "object"
 }
 
-// asJSON gives a YAML value as the JSON value that the schemas are for.
+// asJSON converts a YAML value to a JSON value.
 func asJSON(v any) (any, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -150,7 +148,7 @@ func asJSON(v any) (any, error) {
 	return decode(text)
 }
 
-// decode decodes one JSON value, with its numbers as json.Number.
+// decode decodes one JSON value, with numbers as json.Number.
 func decode(text []byte) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
@@ -207,7 +205,7 @@ func (d *Document) readOperations() error {
 	return nil
 }
 
-// server is what stands before the path of an item.
+// server returns the path prefix of an item.
 func (d *Document) server(item place) string {
 	servers := item.get("servers")
 	if !servers.exists() {
@@ -232,7 +230,7 @@ func (o *Operation) readSecurity(op, root place) {
 	}
 }
 
-// nameOf is the name of a schema that stands among the components.
+// nameOf returns the name of a schema among the components, "" for any other schema.
 func nameOf(schema place) string {
 	name, ok := strings.CutPrefix(schema.pointer, "/components/schemas/")
 	if !ok {
@@ -241,7 +239,7 @@ func nameOf(schema place) string {
 	return name
 }
 
-// compile makes the schema at a place ready to be held against values.
+// compile compiles the schema at a place.
 func (d *Document) compile(p place) (Schema, error) {
 	if d.schemas == nil {
 		return nil, nil
@@ -249,7 +247,7 @@ func (d *Document) compile(p place) (Schema, error) {
 	return d.schemas.Compile(p.pointer)
 }
 
-// readExamples finds the examples of schemas, media types, parameters and header fields.
+// readExamples collects the examples of schemas, media types, parameters and header fields.
 func (d *Document) readExamples() error {
 	var failed error
 	d.everyObject(d.root, func(p place) {
@@ -279,7 +277,7 @@ func (d *Document) readExamples() error {
 	return failed
 }
 
-// everyObject visits each object of the document where it is written, but what stands inside
+// everyObject visits each object of the document where it is written, but not those inside
 // examples.
 func (d *Document) everyObject(p place, visit func(place)) {
 	switch p.node.Kind {

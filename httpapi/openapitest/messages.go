@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// Messages takes an event stream apart as it comes (section 9.2 of the HTML standard, with line
-// feeds alone, which is what the service sends) and holds each message to the document. It is used
-// by one goroutine.
+// Messages parses an event stream (section 9.2 of the HTML standard, with line feeds only, as the
+// service sends it) and checks each message against the document. It is used by one goroutine.
 type Messages struct {
 	schema Schema
 	report func(error)
@@ -20,7 +19,7 @@ type Messages struct {
 	comment bool
 }
 
-// Write takes what came. It never fails.
+// Write parses more of the stream. It never fails.
 func (m *Messages) Write(p []byte) (int, error) {
 	text := append(m.rest, p...)
 	for {
@@ -35,7 +34,7 @@ func (m *Messages) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Read takes all of a stream. What has not ended at its end is no message.
+// Read parses a stream to its end. An incomplete message at the end is ignored.
 func (m *Messages) Read(r io.Reader) { _, _ = io.Copy(m, r) } // a stream that is cut off ends there
 
 func (m *Messages) line(line string) {
@@ -59,7 +58,7 @@ func (m *Messages) line(line string) {
 	}
 }
 
-// dispatch is called at the empty line that ends a message or a comment.
+// dispatch handles the empty line that ends a message or comment.
 func (m *Messages) dispatch() {
 	message := m.message
 	if message == nil && !m.comment {

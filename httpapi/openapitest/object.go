@@ -11,13 +11,12 @@ import (
 type Field struct {
 	Name     string
 	Required bool
-	// Types are the JSON types that its schema names, sorted; none when it takes any, or says so in
-	// another way.
+	// Types are the JSON types that its schema names, sorted; none if the schema has no `type`.
 	Types []string
 }
 
-// Objects are the names of the schemas among the components that list properties, in the order of
-// the document.
+// Objects returns the names of the component schemas that list properties, in the order of the
+// document.
 func (d *Document) Objects() []string {
 	var names []string
 	for name, schema := range d.root.get("components", "schemas").entries() {
@@ -28,8 +27,8 @@ func (d *Document) Objects() []string {
 	return names
 }
 
-// Object gives the properties of a schema among the components, in the order in which they are
-// written. More names lead to a property's own.
+// Object returns the properties of a component schema, in the order of the document. Further names
+// select a property, a property of that, and so on.
 func (d *Document) Object(name string, properties ...string) []Field {
 	schema := d.root.get("components", "schemas", name)
 	for _, property := range properties {
@@ -50,18 +49,18 @@ func (d *Document) Object(name string, properties ...string) []Field {
 	return fields
 }
 
-// Enum gives the values that a schema among the components allows.
+// Enum returns the values that a component schema allows.
 func (d *Document) Enum(name string) []string {
 	return d.root.get("components", "schemas", name).get("enum").texts()
 }
 
-// Scopes is what the document says of the scopes of an API key.
+// Scopes returns the description of the scopes of an API key.
 func (d *Document) Scopes() string {
 	return d.root.get("components", "securitySchemes", "apiKey", "description").text()
 }
 
-// CheckOrder holds the fields of a JSON text, at every depth, to the order in which its schema
-// lists them.
+// CheckOrder checks that the fields of a JSON text, at every depth, are in the order of their
+// schemas.
 func (d *Document) CheckOrder(schema string, body []byte) error {
 	return checkOrder(d.root.get("components", "schemas", schema), body)
 }

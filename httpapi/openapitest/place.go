@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// place is a node of the document with the JSON pointer to it. The zero place is none, and so is
-// all that is got from it.
+// place is a node of the document with its JSON pointer. The zero place does not exist, nor does
+// anything below it.
 type place struct {
 	root    *yaml.Node
 	node    *yaml.Node
@@ -17,7 +17,7 @@ type place struct {
 
 var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
 
-// get follows keys, and references on the way and at the end.
+// get descends by keys and follows references.
 func (p place) get(keys ...string) place {
 	for _, key := range keys {
 		found := place{}
@@ -31,8 +31,7 @@ func (p place) get(keys ...string) place {
 	return p
 }
 
-// entries are the members of an object in the order in which they are written, each where its
-// reference leads.
+// entries returns the members of an object in the order of the document, with references followed.
 func (p place) entries() iter.Seq2[string, place] {
 	return func(yield func(string, place) bool) {
 		if p.node == nil || p.node.Kind != yaml.MappingNode {
@@ -52,7 +51,7 @@ func (p place) entries() iter.Seq2[string, place] {
 	}
 }
 
-// items are the members of an array, each where its reference leads.
+// items returns the members of an array, with references followed.
 func (p place) items() []place {
 	var items []place
 	if p.node != nil && p.node.Kind == yaml.SequenceNode {
@@ -63,7 +62,7 @@ func (p place) items() []place {
 	return items
 }
 
-// followed is where p's reference leads; p itself when it is none.
+// followed returns the target of a reference, or p itself if p is not a reference.
 func (p place) followed() place {
 	if p.node.Kind != yaml.MappingNode {
 		return p
@@ -79,7 +78,7 @@ func (p place) followed() place {
 
 func (p place) exists() bool { return p.node != nil }
 
-// text is the value of a scalar; "" of anything else.
+// text returns the value of a scalar, "" for anything else.
 func (p place) text() string {
 	if p.node == nil {
 		return ""
@@ -87,7 +86,7 @@ func (p place) text() string {
 	return p.node.Value
 }
 
-// texts are the values of an array's scalars, or of one scalar.
+// texts returns the values of an array's scalars, or of one scalar.
 func (p place) texts() []string {
 	if p.node != nil && p.node.Kind == yaml.ScalarNode {
 		return []string{p.node.Value}
@@ -99,7 +98,7 @@ func (p place) texts() []string {
 	return texts
 }
 
-// value is what stands there, as JSON.
+// value returns the node as JSON.
 func (p place) value() (any, error) {
 	var value any
 	if p.node == nil {
@@ -111,7 +110,7 @@ func (p place) value() (any, error) {
 	return asJSON(value)
 }
 
-// examples are those of a schema, a media type, a parameter or a header field.
+// examples returns the examples of a schema, media type, parameter or header field.
 func (p place) examples() []place {
 	var examples []place
 	if one := p.get("example"); one.exists() {

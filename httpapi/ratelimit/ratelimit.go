@@ -1,6 +1,6 @@
-// Package ratelimit counts requests: a token bucket for each client, in memory, bounded by the
-// clients of a short time. Share makes the limiters of several replicas count as one. Nothing here
-// starts a goroutine; a Limiter is safe for concurrent use.
+// Package ratelimit limits the rate of requests with a token bucket for each client. Memory is
+// bounded by the number of recent clients. Share combines the limiters of several replicas. The
+// package starts no goroutines; a Limiter is safe for concurrent use.
 package ratelimit
 
 import (
@@ -10,11 +10,10 @@ import (
 	"time"
 )
 
-// Limiter keeps one token bucket for each K. A bucket is one number: the time at which it will be
-// full again (the generic cell rate algorithm). Full buckets need no memory: a bucket that nothing
-// was taken from for as long as filling takes, out of the deepest debt (see Share), is full, so
-// what has not been touched over a whole period is dropped with it, and what is held is bounded by
-// the clients of two periods.
+// Limiter keeps a token bucket for each K. A bucket is a single number: the time at which it will
+// be full (the generic cell rate algorithm). Full buckets take no memory. A bucket that was not
+// used for a period is full, even if it was in the deepest debt (see Share), so the buckets of the
+// period before last are dropped.
 type Limiter[K comparable] struct {
 	burst    int
 	interval time.Duration // in which one token comes back
@@ -30,7 +29,7 @@ type Limiter[K comparable] struct {
 	taken    map[K]int           // what was granted and not told yet; nil: nobody is told
 }
 
-// New makes buckets of burst tokens into which rate tokens come back a second.
+// New returns a Limiter whose buckets have burst tokens and regain rate tokens a second.
 func New[K comparable](rate float64, burst int, now time.Time) *Limiter[K] {
 	interval := max(1, time.Duration(float64(time.Second)/rate))
 	fill := interval * time.Duration(burst)
@@ -41,19 +40,20 @@ func New[K comparable](rate float64, burst int, now time.Time) *Limiter[K] {
 	}
 }
 
-// Allowance is what Take found.
+// Allowance is the result of Take.
 type Allowance struct {
 	Granted bool
-	// Limit is the bucket's size, and Policy the same with the seconds in which it fills, as the
-	// header RateLimit-Policy has it.
+	// Limit is the bucket's size. Policy is the header RateLimit-Policy: the size and the seconds
+	// in which an empty bucket fills.
 	Limit     int
 	Policy    string
 	Remaining int
-	// Full is the time until the bucket is, and Next until it has a token: zero when it has one.
+	// Full is the time until the bucket is full, Next until it has a token; zero if it is, or has
+	// one.
 	Full, Next time.Duration
 }
 
-// Take takes one token from id's bucket when there is one.
+// Take takes one token from id's bucket if there is one.
 func (l *Limiter[K]) Take(id K, at time.Time) Allowance {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,9 +75,9 @@ func (l *Limiter[K]) Take(id K, at time.Time) Allowance {
 	return a
 }
 
-// turn returns the time on the limiter's scale, and begins the next period when this one is over.
-// Time does not go back: a request that waited before it is counted comes with an earlier time than
-// those before it, at which their tokens would not have come back yet.
+// turn converts a time to the limiter's scale and starts the next period when the current one is
+// over. Time never goes back: a request that waited before it was counted has an earlier time than
+// its predecessors, at which the tokens that they took would not have been regained.
 func (l *Limiter[K]) turn(at time.Time) (now time.Duration) {
 	l.latest = max(l.latest, at.Sub(l.epoch))
 	now = l.latest
@@ -90,7 +90,7 @@ func (l *Limiter[K]) turn(at time.Time) (now time.Duration) {
 	return now
 }
 
-// fullAt says when id's bucket is full: now, or later.
+// fullAt returns when id's bucket is full, now or later.
 func (l *Limiter[K]) fullAt(id K, now time.Duration) time.Duration {
 	full, ok := l.current[id]
 	if !ok {

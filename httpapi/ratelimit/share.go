@@ -8,28 +8,27 @@ import (
 )
 
 const (
-	// shareEvery is how often a replica tells the others what it granted: for that long, and no
-	// longer, each of them grants on its own.
+	// shareEvery is how often a replica reports to the others what it granted. For that long each
+	// replica grants on its own.
 	shareEvery = 50 * time.Millisecond
-	// maxShared bounds the clients in one message.
+	// maxShared bounds the clients in a message.
 	maxShared = 1000
-	// maxDebt bounds what the others' word takes from a bucket, in full buckets: replicas that
-	// grant at once can overdraw it, and whoever asks at all of them waits for what was granted too
-	// much.
+	// maxDebt bounds the debt of a bucket, in full buckets. Replicas that grant at the same time
+	// can overdraw a bucket, and its client then waits until the debt is paid.
 	maxDebt = 2
 )
 
-// Bus carries what each replica grants to all others, at most once: what is lost is granted again,
-// at worst.
+// Bus carries what each replica granted to all others. Messages may be lost: the others then grant
+// the same tokens again.
 type Bus interface {
 	Publish(message []byte) error
-	// Subscribe calls fn with each message of the other replicas until stop is called.
+	// Subscribe calls fn for each message of the other replicas until stop is called.
 	Subscribe(fn func(message []byte)) (stop func(), err error)
 }
 
-// Share makes the limiters of all replicas on a bus count as one, until ctx ends: each takes from
-// its buckets what the others grant. It returns ctx's error, or the bus's when nothing can be heard
-// from it. A bus that takes nothing for a while leaves each replica with its own count.
+// Share combines the limiters of all replicas on a bus until ctx ends: each replica takes from its
+// buckets what the others granted. It returns ctx's error, or an error if it cannot subscribe.
+// While messages cannot be published, each replica counts on its own.
 func Share(ctx context.Context, l *Limiter[string], bus Bus, now func() time.Time) error {
 	l.count()
 	stop, err := bus.Subscribe(func(message []byte) {
@@ -59,8 +58,8 @@ func Share(ctx context.Context, l *Limiter[string], bus Bus, now func() time.Tim
 	}
 }
 
-// Charge takes n tokens from id's bucket that another replica has granted. The bucket may be in
-// debt afterwards, by one bucketful at most.
+// Charge takes n tokens that another replica granted from id's bucket. The bucket may go into debt,
+// down to maxDebt.
 func (l *Limiter[K]) Charge(id K, n int, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,14 +68,14 @@ func (l *Limiter[K]) Charge(id K, n int, at time.Time) {
 	l.current[id] = min(l.fullAt(id, now)+time.Duration(n)*l.interval, now+maxDebt*l.fill)
 }
 
-// count makes the limiter keep what it grants, for granted.
+// count makes the limiter record what it grants, for granted.
 func (l *Limiter[K]) count() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.taken = map[K]int{}
 }
 
-// granted gives what was granted since it was asked last.
+// granted returns what was granted since the last call.
 func (l *Limiter[K]) granted() map[K]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,12 +87,12 @@ func (l *Limiter[K]) granted() map[K]int {
 	return taken
 }
 
-// encode writes what was granted as JSON objects, each of at most maxShared clients.
+// encode encodes grants as JSON objects of at most maxShared clients each.
 func encode(granted map[string]int) [][]byte {
 	var messages [][]byte
 	part := map[string]int{}
 	flush := func() {
-		// a map of texts and numbers always can be
+		// a map of strings and numbers always has JSON
 		if message, err := json.Marshal(part); err == nil {
 			messages = append(messages, message)
 		}

@@ -1,7 +1,7 @@
-// Package reference is the page on which people read the API's description and try calls, with a
-// key that they enter. It is Swagger UI over /v1/openapi.yaml. Everything that it loads comes from
-// the service itself, so it works without any other host; a content security policy holds it to
-// that. The key stays in the page: it is stored nowhere and gone when the page is.
+// Package reference serves a page on which people read the OpenAPI document and send requests with
+// a key that they enter. It is Swagger UI over /v1/openapi.yaml. All its files come from the
+// service itself, which a content security policy enforces. The key stays in the page's memory and
+// is not stored.
 package reference
 
 import (
@@ -18,27 +18,26 @@ import (
 	"github.com/swaggest/swgui/v5/static"
 )
 
-// Index is the name of the page itself; its other files stand below its address.
+// Index is the name of the page. Its other files are below its address.
 const Index = "index.html"
 
 //go:embed files
 var own embed.FS
 
-// policy lets the page load from its own origin and nowhere else. Swagger UI's icons are data in
-// its style sheet.
+// policy restricts the page to its own origin. Swagger UI's icons are data URLs in its style sheet.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// Files are the page and what it loads, by name.
+// Files holds the page and its files, by name.
 type Files map[string]file
 
-// file is kept as it is sent to nearly everyone: compressed.
+// file is kept compressed, as it is sent to almost every client.
 type file struct {
 	contentType string
 	gzipped     []byte
 }
 
-// Load gives the files that are in the binary.
+// Load returns the embedded files.
 func Load() Files {
 	files := Files{}
 	for _, name := range []string{Index, "reference.js", "reference.css"} {
@@ -54,7 +53,7 @@ func Load() Files {
 	return files
 }
 
-// Serve answers with a file; false when there is none of that name, and then nothing is answered.
+// Serve answers with a file. If there is none of that name, it returns false and writes nothing.
 func (f Files) Serve(w http.ResponseWriter, r *http.Request, name string) bool {
 	asset, ok := f[name]
 	if !ok {
@@ -77,8 +76,8 @@ func (f Files) Serve(w http.ResponseWriter, r *http.Request, name string) bool {
 	return true
 }
 
-// acceptsGzip says whether gzip is among the codings that a client takes (RFC 9110, section
-// 12.5.3); one that it gives no weight is not.
+// acceptsGzip reports whether a client accepts gzip (RFC 9110, section 12.5.3), with a weight above
+// zero.
 func acceptsGzip(values []string) bool {
 	for _, value := range values {
 		for coding := range strings.SplitSeq(value, ",") {
@@ -92,8 +91,8 @@ func acceptsGzip(values []string) bool {
 	return false
 }
 
-// contentTypeOf gives the media type by the extension. The machine's own table is not asked: it may
-// have others.
+// contentTypeOf returns the media type for the extension. It does not depend on the machine's own
+// table.
 func contentTypeOf(name string) string {
 	switch path.Ext(name) {
 	case ".html":
@@ -127,7 +126,7 @@ func decompress(gzipped []byte) []byte {
 	return read(io.ReadAll(r))
 }
 
-// read passes on what is in the binary: without it the binary is broken.
+// read returns embedded content. It panics on an error, which means that the binary is broken.
 func read(content []byte, err error) []byte {
 	if err != nil {
 		panic(fmt.Sprintf("reference: the files in the binary cannot be read: %v", err))
