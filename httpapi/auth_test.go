@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"hubcloud/domain"
+	"hubcloud/streams/streamstest"
 )
 
 // Exactly one header, the scheme in any case and the exact key are accepted. Everything else gets
@@ -66,7 +67,10 @@ func TestAuthorization(t *testing.T) {
 			t.Errorf("%s: WWW-Authenticate %q", name, res.Header.Get("WWW-Authenticate"))
 		}
 	}
-	eventually(t, func() bool { return strings.Count(s.logged.String(), "\n") >= 18 })
+	streamstest.Eventually(
+		t, "all requests are logged",
+		func() bool { return strings.Count(s.logged.String(), "\n") >= 18 },
+	)
 	if log := s.logged.String(); strings.Contains(log, key[20:]) ||
 		!strings.Contains(log, key[7:19]) {
 		t.Errorf("the log must hold key ids and no secrets:\n%s", log)

@@ -17,20 +17,19 @@ import (
 	"hubcloud/domain"
 )
 
-// TestAllocations keeps the chain lean: what a page costs beyond what net/http does anyway.
-// Ready-made pages are the busiest route.
+// A request for a page in memory, the busiest route, allocates little beyond what net/http does.
 func TestAllocations(t *testing.T) {
 	answer := pageInMemory(t)
 	answer()
-	// 16, and some more under the race detector
+	// 22 or so, and a few more under the race detector
 	if got := testing.AllocsPerRun(1000, answer); got > 24 {
 		t.Errorf("%v allocations a request", got)
 	}
 }
 
-// BenchmarkChain compares a page of events that is in memory, through everything that a request
-// passes, with a bare router whose handler writes the same bytes: the difference is what request
-// id, key, rate limit, scope, log line and metrics cost together. Neither has a connection.
+// BenchmarkChain compares a page of events in memory with a bare router that writes the same bytes.
+// The difference is the cost of request id, key, rate limit, scope, log line and metrics. There is
+// no connection.
 func BenchmarkChain(b *testing.B) {
 	chain := pageInMemory(b)
 	body := writtenPage()
@@ -61,7 +60,7 @@ func BenchmarkChain(b *testing.B) {
 	}
 }
 
-// writtenPage gives the body of a page of 100 events.
+// writtenPage returns the body of a page of 100 events.
 func writtenPage() []byte {
 	w := newWorld()
 	w.emit(100, 200)
@@ -71,7 +70,7 @@ func writtenPage() []byte {
 	return page.w.(*httptest.ResponseRecorder).Body.Bytes()
 }
 
-// pageInMemory gives what answers one request for a page, without a connection.
+// pageInMemory returns a function that handles one request for a page, without a connection.
 func pageInMemory(b testing.TB) (answer func()) {
 	w := newWorld()
 	bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
@@ -91,15 +90,14 @@ func pageInMemory(b testing.TB) (answer func()) {
 	}
 }
 
-// discard is a http.ResponseWriter that costs nothing.
+// discard is an http.ResponseWriter that discards the answer.
 type discard struct{ header http.Header }
 
 func (d discard) Header() http.Header         { return d.header }
 func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d discard) WriteHeader(int)             {}
 
-// BenchmarkEventPage compares a page of 100 events with a bare server that writes the same bytes
-// ready-made.
+// BenchmarkEventPage compares a page of 100 events with a bare server that writes the same bytes.
 func BenchmarkEventPage(b *testing.B) {
 	w := newWorld()
 	bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
@@ -166,7 +164,7 @@ func skipResponse(reader *bufio.Reader) error {
 	return err
 }
 
-// BenchmarkIdleStream compares what an idle stream holds with one on a bare server.
+// BenchmarkIdleStream compares the memory of an idle stream with one of a bare server.
 func BenchmarkIdleStream(b *testing.B) {
 	const streams = 2000
 	w := newWorld()
@@ -212,7 +210,7 @@ func BenchmarkIdleStream(b *testing.B) {
 	}
 }
 
-// inUse gives the memory of heap and stacks that is in use.
+// inUse returns the memory of heap and stacks in use.
 func inUse() int64 {
 	runtime.GC()
 	runtime.GC()
@@ -221,7 +219,7 @@ func inUse() int64 {
 	return int64(stats.HeapInuse + stats.StackInuse)
 }
 
-// BenchmarkStreamDelivery compares what an event costs for each of 200 readers with a bare server
+// BenchmarkStreamDelivery compares the cost of an event for each of 200 readers with a bare server
 // that writes the same frames.
 func BenchmarkStreamDelivery(b *testing.B) {
 	const readers = 200
@@ -282,7 +280,7 @@ func BenchmarkStreamDelivery(b *testing.B) {
 	}
 }
 
-// bareStream is a stream with nothing around it.
+// bareStream is a stream without the API around it.
 func bareStream(w *world) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		reader, _ := w.Follow(r.Context(), hubOne, "")

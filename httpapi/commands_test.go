@@ -10,8 +10,8 @@ import (
 
 const commandPath = devicesPath + "/1/commands"
 
-// TestCommand holds the answer to an accepted command letter by letter, and that the hub gets what
-// was asked.
+// The answer to an accepted command has exactly the contract's fields, and the hub gets the
+// command.
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -70,9 +70,9 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// TestCommandRefusals: what no hub would take is refused before one is asked, by the name of the
+// Commands that no hub accepts are rejected without asking the hub, with an error that names the
 // field.
-func TestCommandRefusals(t *testing.T) {
+func TestCommandErrors(t *testing.T) {
 	t.Parallel()
 	const inv, nf = domain.CodeInvalidRequest, domain.CodeNotFound
 	s := start(t, nil)
@@ -116,7 +116,7 @@ func TestCommandRefusals(t *testing.T) {
 		},
 	} {
 		a := s.do("POST", commandPath, tt.body)
-		if msg := refused(t, a, tt.status, tt.code); !strings.Contains(msg, tt.names) {
+		if msg := wantError(t, a, tt.status, tt.code); !strings.Contains(msg, tt.names) {
 			t.Errorf("%.80s: %q does not name %q", tt.body, msg, tt.names)
 		}
 	}
@@ -124,8 +124,7 @@ func TestCommandRefusals(t *testing.T) {
 		t.Errorf("the hub was asked %d times", s.hub.asked)
 	}
 
-	// A key that the contract does not name: whether it is a channel at all, only the device can
-	// tell.
+	// For an unknown channel key only the device shows whether there is such a channel.
 	for _, tt := range []struct {
 		path, body string
 		fault      error
@@ -147,14 +146,14 @@ func TestCommandRefusals(t *testing.T) {
 		{devicesPath + "/3/commands", `{"key":"lock","value":true}`, nil, 404, nf},
 	} {
 		s.hub.fault = tt.fault
-		refused(t, s.do("POST", tt.path, tt.body), tt.status, tt.code)
+		wantError(t, s.do("POST", tt.path, tt.body), tt.status, tt.code)
 	}
 	if len(s.hub.sent) > 0 {
 		t.Errorf("the hub got %v", s.hub.sent)
 	}
 }
 
-// TestIdempotencyKey: 1 to 255 characters in one header, whatever they are.
+// An Idempotency-Key is 1 to 255 characters of any kind, in one header.
 func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

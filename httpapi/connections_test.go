@@ -13,9 +13,10 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams/streamstest"
 )
 
-// opened is a connection to the service, and what it answers there.
+// opened returns a new connection to the service and a reader of its answers.
 func (s *service) opened(t *testing.T, text string) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	conn, answers := s.raw(t, text)
@@ -23,7 +24,7 @@ func (s *service) opened(t *testing.T, text string) (net.Conn, *bufio.Reader) {
 	return conn, answers
 }
 
-// answerOn reads one answer of a connection.
+// answerOn reads one answer from a connection.
 func answerOn(t *testing.T, answers *bufio.Reader) answer {
 	t.Helper()
 	res, err := http.ReadResponse(answers, nil)
@@ -45,10 +46,10 @@ func (s *service) tables() (open, idle, addresses int) {
 	return len(cs.open), cs.idle.Len(), len(cs.byAddress)
 }
 
-// TestIdleConnectionsGiveWay: nothing bounded connections, so that idle ones used up the open
-// files, and new clients got no answer. Now the connection that has been idle for longest is closed
-// for a new one: one that was only opened, one whose header does not come to its end, or one whose
-// requests are all answered. Those with a request under way stay.
+// Connections used to be unbounded, so that idle ones used up the file descriptors and new clients
+// got no answer. Now a new connection replaces the one that has been idle longest: without a
+// request, with an incomplete header, or with all requests answered. Connections with a request
+// under way stay.
 func TestIdleConnectionsGiveWay(t *testing.T) {
 	t.Parallel()
 	request := "GET /v1/sites HTTP/1.1\r\nHost: h\r\nAuthorization: "
@@ -85,8 +86,8 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 					t.Errorf("a new client gets %d %s", a.StatusCode, a.body)
 				}
 			}
-			eventually(
-				t,
+			streamstest.Eventually(
+				t, "10 connections are open, 9 of them idle",
 				func() bool { open, waiting, _ := s.tables(); return open == 10 && waiting == 9 },
 			)
 			for i, answers := range idle[:180] {
@@ -112,8 +113,8 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 	}
 }
 
-// TestBusyConnectionsStay: when every connection is busy a new one is refused in words, and let in
-// once there is a place.
+// When every connection is busy, a new one is rejected with an error, and one is accepted once
+// there is a slot.
 func TestBusyConnectionsStay(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -152,7 +153,7 @@ func TestBusyConnectionsStay(t *testing.T) {
 			text := "GET /v1/sites HTTP/1.1\r\nHost: h\r\nAuthorization: " + s.bearer + "\r\n\r\n"
 			_, answers := s.opened(t, text)
 			a := answerOn(t, answers)
-			refused(t, a, tt.status, tt.code)
+			wantError(t, a, tt.status, tt.code)
 			checkHeaders(t, a)
 			if a.Header.Get("Retry-After") == "" || !a.Close {
 				t.Errorf("header %v", a.Header)
@@ -161,7 +162,7 @@ func TestBusyConnectionsStay(t *testing.T) {
 				t.Errorf("%d connections are open", open)
 			}
 			streams[0].Close()
-			eventually(t, func() bool {
+			streamstest.Eventually(t, "a new connection is served", func() bool {
 				_, answers := s.opened(t, text)
 				return answerOn(t, answers).StatusCode == 200
 			})
@@ -184,10 +185,10 @@ func (s *service) from(t *testing.T, address, text string) net.Conn {
 	return conn
 }
 
-// TestUnfinishedBodiesGiveWay: a connection counted as busy while its request waited for the rest
-// of its body, so that requests with half a body from many addresses kept everybody else out for as
-// long as a body may take. Now they give way, those that have waited longest first, whether the
-// handler reads the body or leaves it to the server; a stream stays.
+// A connection used to count as busy while it waited for the rest of a body, so that half bodies
+// from many addresses kept everyone else out for as long as a body may take. Now such connections
+// are replaced, longest waiting first, whether the handler or the server reads the body. A stream
+// stays.
 func TestUnfinishedBodiesGiveWay(t *testing.T) {
 	t.Parallel()
 	for name, attack := range map[string]struct {
@@ -216,9 +217,9 @@ func TestUnfinishedBodiesGiveWay(t *testing.T) {
 			for i := range 200 {
 				s.from(t, fmt.Sprintf("127.0.1.%d", i+1), text+"Content-Length: 100\r\n\r\n{")
 			}
-			// All are taken, and those that are still open wait for their clients.
-			eventually(
-				t,
+			// All slots are taken, and the open connections wait for their clients.
+			streamstest.Eventually(
+				t, "40 connections are open, 39 of them idle",
 				func() bool { open, waiting, _ := s.tables(); return open == 40 && waiting == 39 },
 			)
 			began := time.Now()
@@ -245,8 +246,8 @@ func TestUnfinishedBodiesGiveWay(t *testing.T) {
 	}
 }
 
-// TestUnreadAnswersGiveWay: connections whose clients do not read the answer counted as busy, and
-// kept everybody else out for as long as a write may take.
+// Connections whose clients do not read the answer used to count as busy, and kept everyone else
+// out for as long as a write may take.
 func TestUnreadAnswersGiveWay(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Config){
@@ -261,7 +262,7 @@ func TestUnreadAnswersGiveWay(t *testing.T) {
 				s.opened(t, s.pageRequest("?limit=500"))
 			}
 			began := time.Now()
-			eventually(t, func() bool {
+			streamstest.Eventually(t, "a new connection is served", func() bool {
 				_, answers := s.opened(
 					t, "GET /v1/sites HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+"\r\n\r\n",
 				)
@@ -275,7 +276,7 @@ func TestUnreadAnswersGiveWay(t *testing.T) {
 	}
 }
 
-// TestStreamsLeaveConnections: one key's streams never take all connections.
+// One key's streams never take all connections.
 func TestStreamsLeaveConnections(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *Config) { c.Connections, c.ConnectionsPerAddress = 10, 10 })
@@ -290,7 +291,7 @@ func TestStreamsLeaveConnections(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreForgotten: what is closed, by whomever, takes no place any more.
+// A closed connection frees its slot, whoever closed it.
 func TestConnectionsAreForgotten(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *Config) { c.Connections, c.ConnectionsPerAddress = 8, 4 })
@@ -308,8 +309,8 @@ func TestConnectionsAreForgotten(t *testing.T) {
 		}
 		conn.Close()
 	}
-	eventually(
-		t,
+	streamstest.Eventually(
+		t, "no connection is left",
 		func() bool { open, idle, addresses := s.tables(); return open == 0 && idle == 0 && addresses == 0 },
 	)
 }

@@ -13,9 +13,10 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"hubcloud/domain"
+	"hubcloud/streams/streamstest"
 )
 
-// TestForms holds every successful answer to the contract's fields, letter by letter.
+// Every successful answer has exactly the contract's fields.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	const (
@@ -118,7 +119,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// checkHeaders holds what every answer carries.
+// checkHeaders checks the header fields that every answer has.
 func checkHeaders(t *testing.T, a answer) {
 	t.Helper()
 	if _, err := ulid.ParseStrict(a.Header.Get("X-Request-Id")); err != nil {
@@ -137,7 +138,7 @@ func checkHeaders(t *testing.T, a answer) {
 	}
 }
 
-// TestEventPage holds the page's form, its paging and its bounds.
+// The page has the contract's form, paging and bounds.
 func TestEventPage(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -156,15 +157,15 @@ func TestEventPage(t *testing.T) {
 			t.Errorf("%s: %d %s", query, a.StatusCode, a.body)
 		}
 	}
-	if msg := refused(t, s.do("GET", path+"?after=old", ""), 410, domain.CodeCursorExpired); !strings.Contains(
+	if msg := wantError(t, s.do("GET", path+"?after=old", ""), 410, domain.CodeCursorExpired); !strings.Contains(
 		msg, "after",
 	) {
 		t.Error(msg)
 	}
 }
 
-// TestRefusals holds status, type and a message that names what was wrong.
-func TestRefusals(t *testing.T) {
+// Errors have the right status and type, and a message that names the problem.
+func TestErrors(t *testing.T) {
 	t.Parallel()
 	const hub = "/v1/hubs/hub-7k2m-q4xd-93ta"
 	const inv, nf = domain.CodeInvalidRequest, domain.CodeNotFound
@@ -339,7 +340,7 @@ func TestRefusals(t *testing.T) {
 			}
 			continue
 		}
-		msg := refused(t, a, tt.status, tt.code)
+		msg := wantError(t, a, tt.status, tt.code)
 		if tt.status == 405 {
 			if allow := a.Header.Get("Allow"); allow != tt.names {
 				t.Errorf("%s %s: Allow %q", tt.method, tt.path, allow)
@@ -351,7 +352,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestForeignHubLooksUnknown: what differs between the two answers would tell that the hub exists.
+// The answers for another organization's hub and for an unknown hub are the same.
 func TestForeignHubLooksUnknown(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -373,7 +374,7 @@ func TestForeignHubLooksUnknown(t *testing.T) {
 	}
 }
 
-// TestContentType: only JSON is taken, under its own name.
+// Only application/json is accepted.
 func TestContentType(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -391,7 +392,7 @@ func TestContentType(t *testing.T) {
 			t.Errorf("%q: %d %s", value, a.StatusCode, a.body)
 		}
 		if !ok {
-			if msg := refused(t, a, 400, domain.CodeInvalidRequest); !strings.Contains(
+			if msg := wantError(t, a, 400, domain.CodeInvalidRequest); !strings.Contains(
 				msg, "Content-Type",
 			) {
 				t.Errorf("%q: %s", value, msg)
@@ -400,40 +401,41 @@ func TestContentType(t *testing.T) {
 	}
 }
 
-// TestFaults: what fails on our side is told without its cause, which goes to the log under the
-// same request id.
+// A fault of the service is answered without its cause, which the log has under the same request
+// id.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	s.fault = errors.New("connection to 10.0.0.1 refused, password hunter2")
 	a := s.do("GET", "/v1/hubs/"+string(hubOne), "")
-	msg := refused(t, a, 500, domain.CodeInternal)
+	msg := wantError(t, a, 500, domain.CodeInternal)
 	if strings.Contains(msg, "hunter2") {
 		t.Errorf("answer %s", msg)
 	}
-	eventually(t, func() bool {
+	streamstest.Eventually(t, "the cause is in the log", func() bool {
 		log := s.logged.String()
 		return strings.Contains(log, "hunter2") &&
 			strings.Contains(log, a.Header.Get("X-Request-Id"))
 	})
 }
 
-// TestPanic: a panic is a fault like others, and takes neither the process nor the connection with
-// it.
+// A panic is answered like other faults, and neither the process nor the connection ends.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *Config) { c.ReadModels = nil })
 	a := s.do("GET", "/v1/sites", "")
 	checkHeaders(t, a)
-	if msg := refused(t, a, 500, domain.CodeInternal); strings.Contains(msg, "nil") {
+	if msg := wantError(t, a, 500, domain.CodeInternal); strings.Contains(msg, "nil") {
 		t.Error(msg)
 	}
-	eventually(t, func() bool { return strings.Contains(s.logged.String(), "sites.go") })
+	streamstest.Eventually(
+		t, "the panic is in the log",
+		func() bool { return strings.Contains(s.logged.String(), "sites.go") },
+	)
 }
 
-// TestReadiness: any component that is not well makes the process not ready, and so does its
-// stopping. The public port used to name every component to anyone, and to ask the database at each
-// request.
+// A component that is not healthy makes the process not ready, and so does stopping. The public
+// port used to name every component to everyone and to query the database for each request.
 func TestReadiness(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
@@ -466,7 +468,7 @@ func TestReadiness(t *testing.T) {
 			503, "not_ready",
 			`{"ready":false,"degraded":false,"components":[{"name":"broker","ok":false,"degraded":false,"detail":"16 shards","action":""}]}`,
 		)
-		// it serves all the same
+		// a degraded component does not keep the process from serving
 		component.Store(&Component{Name: "broker", Degraded: true, Detail: "16 shards"})
 		expect(
 			200, "degraded",
@@ -504,8 +506,8 @@ func TestReadiness(t *testing.T) {
 	})
 }
 
-// TestSlowBody: a client that announces a body and does not send it is let go of, whether or not
-// the request is refused before.
+// A client that announces a body and does not send it is disconnected, whether or not the request
+// is rejected first.
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
 	for _, authorization := range []string{"", "x"} {

@@ -13,8 +13,7 @@ import (
 
 const devicesPath = "/v1/hubs/" + string(hubOne) + "/devices"
 
-// TestDeviceForms holds the answers about devices and windows to the contract's fields, letter by
-// letter and in its order.
+// Answers about devices and windows have exactly the contract's fields, in its order.
 func TestDeviceForms(t *testing.T) {
 	t.Parallel()
 	const (
@@ -87,8 +86,7 @@ func TestDeviceForms(t *testing.T) {
 	}
 }
 
-// TestSetupCode: the hub gets what was sent; without a body, or with an empty one of any kind, it
-// gets none.
+// The hub gets the setup code that was sent, and none for an absent or empty body.
 func TestSetupCode(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -118,8 +116,8 @@ func TestSetupCode(t *testing.T) {
 	}
 }
 
-// TestEventCursor: the cursor of a device list is from before the hub was asked, so what happens
-// while it answers comes after it.
+// The cursor of a device list is from before the hub was asked: events during the call are after
+// it.
 func TestEventCursor(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -135,9 +133,9 @@ func TestEventCursor(t *testing.T) {
 	}
 }
 
-// TestHubRefusals: what a hub, or the way to it, refuses with reaches the caller as it is, and a
-// device that the hub does not have is no fault of anybody's.
-func TestHubRefusals(t *testing.T) {
+// Errors of a hub, or on the way to it, reach the caller unchanged, and an unknown device is not a
+// fault.
+func TestHubErrors(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	for code, status := range map[domain.Code]int{
@@ -163,7 +161,7 @@ func TestHubRefusals(t *testing.T) {
 				body = `{"key":"lock","value":true}`
 			}
 			a := s.do(method, path, body)
-			if msg := refused(t, a, status, code); msg != "because" {
+			if msg := wantError(t, a, status, code); msg != "because" {
 				t.Errorf("%s: %s", request, msg)
 			}
 			if a.Header.Get("Event-Cursor") != "" {
@@ -175,18 +173,18 @@ func TestHubRefusals(t *testing.T) {
 		t.Error("a device was named that the hub did not answer for")
 	}
 	s.hub.fault = errors.New("subject is closed: password hunter2")
-	if msg := refused(t, s.do("GET", devicesPath, ""), 500, domain.CodeInternal); strings.Contains(
+	if msg := wantError(t, s.do("GET", devicesPath, ""), 500, domain.CodeInternal); strings.Contains(
 		msg, "hunter2",
 	) {
 		t.Error(msg)
 	}
 	s.hub.fault, s.fault = nil, errors.New("no database")
-	refused(t, s.do("GET", devicesPath+"/1", ""), 500, domain.CodeInternal)
+	wantError(t, s.do("GET", devicesPath+"/1", ""), 500, domain.CodeInternal)
 }
 
-// TestDeviceRefusals holds status, type and a message that names what was wrong, and that the hub
-// is not asked in vain.
-func TestDeviceRefusals(t *testing.T) {
+// Errors have the right status and type and a message that names the problem, and the hub is not
+// asked needlessly.
+func TestDeviceErrors(t *testing.T) {
 	t.Parallel()
 	const inv, nf = domain.CodeInvalidRequest, domain.CodeNotFound
 	const hub = "/v1/hubs/" + string(hubOne)
@@ -249,7 +247,7 @@ func TestDeviceRefusals(t *testing.T) {
 		before := s.hub.asked
 		a := s.do(tt.method, tt.path, tt.body)
 		checkHeaders(t, a)
-		if msg := refused(t, a, tt.status, tt.code); !strings.Contains(msg, tt.names) {
+		if msg := wantError(t, a, tt.status, tt.code); !strings.Contains(msg, tt.names) {
 			t.Errorf("%s %s %.60s: %q does not name %q", tt.method, tt.path, tt.body, msg, tt.names)
 		}
 		if got := s.hub.asked - before; got != tt.asked {
@@ -261,9 +259,8 @@ func TestDeviceRefusals(t *testing.T) {
 	}
 }
 
-// TestForeignHubsOnEveryRoute: on every route of hubs, with bodies and ids right or wrong, another
-// organization's hub answers as one that does not exist: status, body and headers. Neither is
-// asked.
+// On every route of hubs, with valid and invalid bodies and ids, another organization's hub gets
+// the same status, body and header as an unknown hub. Neither hub is asked.
 func TestForeignHubsOnEveryRoute(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -280,7 +277,7 @@ func TestForeignHubsOnEveryRoute(t *testing.T) {
 						Replace(rt.pattern)
 				}
 				foreign, unknown := s.do(rt.method, path(hubTwo), body), s.do(rt.method, path(hubNone), body)
-				refused(t, foreign, http.StatusNotFound, domain.CodeNotFound)
+				wantError(t, foreign, http.StatusNotFound, domain.CodeNotFound)
 				same := strings.Replace(
 					foreign.body, foreign.Header.Get("X-Request-Id"),
 					unknown.Header.Get("X-Request-Id"), 1,
@@ -297,7 +294,7 @@ func TestForeignHubsOnEveryRoute(t *testing.T) {
 	}
 }
 
-// names gives the names of a header's fields, those that may differ in number left out.
+// names returns the names of the header fields, without those that may differ.
 func names(header http.Header) map[string]bool {
 	all := map[string]bool{}
 	for name := range header {
@@ -306,7 +303,7 @@ func names(header http.Header) map[string]bool {
 	return all
 }
 
-// TestSlowHub: a hub has all of its time, twice if need be, and the answer gets out after that.
+// A hub may use all of its time, twice if need be, and the answer is still sent.
 func TestSlowHub(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(c *Config) { c.HubTimeout = time.Minute }, func(s *service, _ *pipeListener) {
@@ -318,7 +315,7 @@ func TestSlowHub(t *testing.T) {
 		}
 		s.hub.takes = time.Hour
 		began = time.Now()
-		refused(t, s.do("GET", devicesPath+"/1", ""), 503, domain.CodeServiceUnavailable)
+		wantError(t, s.do("GET", devicesPath+"/1", ""), 503, domain.CodeServiceUnavailable)
 		if took := time.Since(began); took > 3*time.Minute {
 			t.Errorf("given up after %s", took)
 		}

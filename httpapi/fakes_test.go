@@ -46,7 +46,7 @@ type world struct {
 
 	log     []domain.EncodedEvent
 	changed chan struct{}
-	begun   bool // the log was begun anew
+	reset   bool // the log was reset
 	readers int
 	parts   int   // parts of pages that were read
 	given   int   // events that readers have taken
@@ -293,11 +293,11 @@ func (w *world) wake() {
 	w.changed = make(chan struct{})
 }
 
-// beginAnew ends every reader of the log, like the reset of a hub.
-func (w *world) beginAnew() {
+// resetLog ends every reader of the log, like the reset of a hub.
+func (w *world) resetLog() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.begun = true
+	w.reset = true
 	w.wake()
 }
 
@@ -399,8 +399,8 @@ type worldReader struct {
 func (r *worldReader) Next(limit int) ([]domain.EncodedEvent, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.begun {
-		return nil, domain.Errorf(domain.CodeCursorExpired, "the log was begun anew")
+	if r.reset {
+		return nil, domain.Errorf(domain.CodeCursorExpired, "the log was reset")
 	}
 	if r.closed {
 		return nil, fmt.Errorf("next: %w", ErrEventsClosed)
@@ -418,7 +418,7 @@ func (r *worldReader) Next(limit int) ([]domain.EncodedEvent, error) {
 func (r *worldReader) Ready() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.begun || r.closed || r.at < len(r.log) {
+	if r.reset || r.closed || r.at < len(r.log) {
 		already := make(chan struct{})
 		close(already)
 		return already

@@ -69,7 +69,7 @@ func TestAReplicaThatIsCutOff(t *testing.T) {
 		synctest.Wait()
 		view.lose()
 		o.end()
-		if a := <-polled; refused(t, a, 503, domain.CodeServiceUnavailable) == "" ||
+		if a := <-polled; wantError(t, a, 503, domain.CodeServiceUnavailable) == "" ||
 			a.Header.Get("Retry-After") == "" {
 			t.Errorf("the long-poll has no Retry-After")
 		}
@@ -77,18 +77,18 @@ func TestAReplicaThatIsCutOff(t *testing.T) {
 			"/v1/sites", "/v1/hubs/" + string(hubOne) + "/events", streamPath,
 		} {
 			a := s.do("GET", path, "")
-			refused(t, a, 503, domain.CodeServiceUnavailable)
+			wantError(t, a, 503, domain.CodeServiceUnavailable)
 			if a.Header.Get("Retry-After") == "" {
 				t.Errorf("%s: no Retry-After", path)
 			}
 		}
 		// An unknown key may be valid, so it gets 503 too; a request without a key gets 401.
-		refused(
+		wantError(
 			t,
 			s.do("GET", "/v1/sites", "", "Authorization", strings.Replace(s.bearer, "1", "2", 1)),
 			503, domain.CodeServiceUnavailable,
 		)
-		refused(
+		wantError(
 			t, s.do("GET", "/v1/sites", "", "Authorization", ""), 401, domain.CodeUnauthenticated,
 		)
 		synctest.Wait()
@@ -129,7 +129,7 @@ func TestARequestThatIsNotFinishedInTimeIsUnavailable(t *testing.T) {
 	s := start(t, nil)
 	s.fault = context.DeadlineExceeded
 	a := s.do("GET", "/v1/sites", "")
-	refused(t, a, 503, domain.CodeServiceUnavailable)
+	wantError(t, a, 503, domain.CodeServiceUnavailable)
 	if a.Header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}

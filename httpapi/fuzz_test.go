@@ -119,7 +119,7 @@ func FuzzRequests(f *testing.F) {
 			t.Fatalf("%d %s", a.StatusCode, a.body)
 		}
 		if a.StatusCode >= 400 {
-			if msg := refused(t, a, a.StatusCode, typeOf(a)); !utf8.ValidString(msg) ||
+			if msg := wantError(t, a, a.StatusCode, typeOf(a)); !utf8.ValidString(msg) ||
 				len(msg) > 400 {
 				t.Fatalf("message %q", msg)
 			}
@@ -150,7 +150,7 @@ func typeOf(a answer) domain.Code {
 }
 
 // Answers that net/http writes by itself are recognized, and nothing else is.
-func FuzzOwnRefusal(f *testing.F) {
+func FuzzParseServerError(f *testing.F) {
 	for _, seed := range []string{
 		"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: " +
 			"close\r\n\r\n400 Bad Request",
@@ -315,7 +315,7 @@ func TestMalformedRequests(t *testing.T) {
 			t.Fatalf("%s %s %q: %d %s", method, path, body, a.StatusCode, a.body)
 		}
 		if a.StatusCode >= 400 && method != "HEAD" {
-			if msg := refused(t, a, a.StatusCode, typeOf(a)); !utf8.ValidString(msg) ||
+			if msg := wantError(t, a, a.StatusCode, typeOf(a)); !utf8.ValidString(msg) ||
 				len(msg) > 400 {
 				t.Fatalf("message %q", msg)
 			}

@@ -59,7 +59,7 @@ func TestMemberForms(t *testing.T) {
 }
 
 // Errors have the right status and type, and a message that names the problem.
-func TestMemberRefusals(t *testing.T) {
+func TestMemberErrors(t *testing.T) {
 	t.Parallel()
 	const inv, nf, forbidden = domain.CodeInvalidRequest, domain.CodeNotFound, domain.CodeForbidden
 	s := start(t, nil)
@@ -135,7 +135,7 @@ func TestMemberRefusals(t *testing.T) {
 	} {
 		a := s.do(tt.method, tt.path, tt.body)
 		checkHeaders(t, a)
-		if msg := refused(t, a, tt.status, tt.code); !strings.Contains(msg, tt.names) ||
+		if msg := wantError(t, a, tt.status, tt.code); !strings.Contains(msg, tt.names) ||
 			len(msg) > 300 {
 			t.Errorf("%s %s %.60s: %q does not name %q", tt.method, tt.path, tt.body, msg, tt.names)
 		}
@@ -197,12 +197,12 @@ func TestScopes(t *testing.T) {
 		bearer, _ := s.addKey(orgOne, seed, others...)
 		seed++
 		a := s.do(rt.method, ids.Replace(rt.pattern), "", "Authorization", bearer)
-		if msg := refused(t, a, 403, domain.CodeInsufficientScope); msg != "the API key does not have the scope "+string(
+		if msg := wantError(t, a, 403, domain.CodeInsufficientScope); msg != "the API key does not have the scope "+string(
 			scope,
 		) {
 			t.Errorf("%s: %s", name, msg)
 		}
-		refused(
+		wantError(
 			t, s.do(rt.method, ids.Replace(rt.pattern), "", "Authorization", ""), 401,
 			domain.CodeUnauthenticated,
 		)

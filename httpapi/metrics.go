@@ -36,19 +36,19 @@ type connectionMetrics struct {
 func newConnectionMetrics(registerer prometheus.Registerer) connectionMetrics {
 	evicted := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_httpapi_connections_evicted_total",
-		Help: "Idle connections closed to make room, by what had run out: connections of one " +
-			"address, connections in all, or open files. A rise of " +
-			"`all` is more clients than `--connections` lets in, or somebody who holds " +
-			"connections from many addresses.",
+		Help: "Idle connections closed to admit another, by the bound that was reached: " +
+			"connections of one address, connections in all, or open files. A rise of `all` " +
+			"means more clients than `--connections` admits, or one who holds connections from " +
+			"many addresses.",
 	}, []string{"bound"})
 	rejected := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_httpapi_connections_refused_total",
-		Help: "Connections refused because all others were busy, by what had run out: " +
+		Help: "Connections rejected because all others were busy, by the bound that was reached: " +
 			"connections of one address, or connections in all.",
 	}, []string{"bound"})
 	m := connectionMetrics{open: prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "hubcloud_httpapi_connections",
-		Help: "Connections of API clients that are open, idle ones among them.",
+		Help: "Open connections of API clients, including idle ones.",
 	})}
 	m.evicted.address = evicted.WithLabelValues("address")
 	m.evicted.all = evicted.WithLabelValues("all")
@@ -79,78 +79,60 @@ const (
 func newMetrics(registerer prometheus.Registerer) *metrics {
 	limited := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_httpapi_rate_limited_total",
-		Help: "Requests refused with 429, by what had used up its allowance: an API key, a " +
-			"client's address, the streams and " +
-			"reads that one key may have open, or the memory for answers, which is also refused " +
-			"with 503. A rise of `key` is a client that asks too often, " +
-			"of `address` one that tries keys, of `answers` one that does not read what it asked for.",
+		Help: "Requests rejected with 429, by the limit: the rate of an API key, the rate of a " +
+			"client's address, the streams and reads that one key may have open, or the " +
+			"response memory, beyond which the status can also be 503. A rise of `key` means a " +
+			"client that sends too many requests, of `address` one that guesses keys, of " +
+			"`answers` one that does not read its responses.",
 	}, []string{"allowance"})
 	ended := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_httpapi_streams_ended_total",
 		Help: "Event streams that have ended, by reason. `fault` is an error of the service; a " +
-			"rise of `cursor_expired` is clients that " +
-			"read more slowly than hubs write.",
+			"rise of `cursor_expired` means clients that read more slowly than hubs write.",
 	}, []string{"reason"})
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hubcloud_httpapi_requests_total",
-			Help: "Requests answered, by route, method and status; 499 stands for clients that " +
-				"did not wait for the answer. " +
-				"500 is a fault of the service, 502 to 504 one of a hub.",
+			Help: "Requests answered, by route, method and status. 499 means that the client " +
+				"disconnected before the response, 500 a fault of the service, 502 to 504 a " +
+				"fault of a hub.",
 		}, []string{"route", "method", "code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "hubcloud_httpapi_request_duration_seconds",
-			Help: "Seconds from a request's header to the end of its answer; event streams and " +
+			Help: "Seconds from a request's header to the end of its response. Event streams and " +
 				"waiting reads last as long as their client wants.",
-			// From a page in memory to the longest that a hub may take; what is held longer falls
-			// beyond.
+			// From a page in memory to the longest call to a hub.
 			Buckets: []float64{
-				.0005,
-				.001,
-				.0025,
-				.005,
-				.01,
-				.025,
-				.05,
-				.1,
-				.25,
-				.5,
-				1,
-				2.5,
-				5,
-				10,
-				30,
-				60,
+				.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60,
 			},
 		}, []string{"route", "method"}),
 		limited: limitedCounters{
-			key: limited.WithLabelValues(
-				"key",
-			), address: limited.WithLabelValues("address"), open: limited.WithLabelValues("open"),
+			key:     limited.WithLabelValues("key"),
+			address: limited.WithLabelValues("address"),
+			open:    limited.WithLabelValues("open"),
 			answers: limited.WithLabelValues("answers"),
 		},
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_httpapi_requests_in_flight",
-			Help: "Requests that are being answered, streams and waiting reads among them. One " +
-				"that grows while requests do not is a service " +
-				"that waits for something.",
+			Help: "Requests under way, including streams and waiting reads. A rise without a rise " +
+				"of requests means that the service is waiting for something.",
 		}),
 		streams: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_httpapi_streams",
-			Help: "Event streams that are open.",
+			Help: "Open event streams.",
 		}),
 		longPolls: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_httpapi_long_polls",
-			Help: "Reads of events that wait for one.",
+			Help: "Reads of events that are waiting for an event.",
 		}),
 		responseBytes: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_httpapi_answer_bytes",
-			Help: "Bytes of answers that are on their way to clients. One that stays near " +
-				"`--answer-memory` is clients that do not read.",
+			Help: "Bytes of responses on their way to clients. A value that stays near `--answer- " +
+				"memory` means that clients do not read.",
 		}),
 		events: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_httpapi_stream_events_total",
-			Help: "Events written to event streams, counted for each reader.",
+			Help: "Events sent on event streams, counted for each stream.",
 		}),
 		ended: map[string]prometheus.Counter{},
 

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
+	"hubcloud/streams/streamstest"
 )
 
 // Each request has one log line and one count, under its route and never under its path.
@@ -27,8 +28,9 @@ func TestObservation(t *testing.T) {
 	}
 	a := s.do("GET", "/v1/sites/"+siteOne, "")
 	s.client.CloseIdleConnections()
-	eventually(
-		t, func() bool { return strings.Contains(s.logged.String(), a.Header.Get("X-Request-Id")) },
+	streamstest.Eventually(
+		t, "the request is logged",
+		func() bool { return strings.Contains(s.logged.String(), a.Header.Get("X-Request-Id")) },
 	)
 	line := last()
 	key, _ := domain.ParseKey(strings.TrimPrefix(s.bearer, "Bearer "))
@@ -47,7 +49,7 @@ func TestObservation(t *testing.T) {
 	s.do("GET", "/v1/sites", "", "Authorization", "")
 	open := s.stream()
 	open.block()
-	eventually(t, func() bool {
+	streamstest.Eventually(t, "all requests are counted", func() bool {
 		got := samples(t, registry)
 		for series, want := range map[string]float64{
 			"requests_total code=200 method=GET route=/v1/sites/{site_id}":  1,

@@ -187,7 +187,7 @@ func TestRequestsAreDescribed(t *testing.T) {
 			) {
 				t.Errorf("%v: described are %v; hubs send %v", op, namesOf(fields), sent)
 			}
-		} else if message := refused(t, unknown, 400, domain.CodeInvalidRequest); !strings.HasSuffix(message, "allowed fields are "+strings.Join(namesOf(fields), ", ")) {
+		} else if message := wantError(t, unknown, 400, domain.CodeInvalidRequest); !strings.HasSuffix(message, "allowed fields are "+strings.Join(namesOf(fields), ", ")) {
 			t.Errorf("%v: described are %v; the answer says %s", op, namesOf(fields), message)
 		}
 		for _, field := range fields {

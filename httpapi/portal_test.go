@@ -8,6 +8,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal"
+	"hubcloud/streams/streamstest"
 )
 
 // welcoming accepts every invitation but "none".
@@ -51,7 +52,10 @@ func TestPortal(t *testing.T) {
 	if limited.StatusCode != http.StatusTooManyRequests || limited.Header.Get("Retry-After") == "" {
 		t.Errorf("past the limit: %d %v", limited.StatusCode, limited.Header)
 	}
-	eventually(t, func() bool { return strings.Count(s.logged.String(), "\n") == 10 })
+	streamstest.Eventually(
+		t, "all requests are logged",
+		func() bool { return strings.Count(s.logged.String(), "\n") == 10 },
+	)
 	if log := s.logged.String(); strings.Contains(log, "the-secret") ||
 		!strings.Contains(log, `"route":"/portal/invitations/{token}"`) {
 		t.Error(log)
@@ -60,7 +64,7 @@ func TestPortal(t *testing.T) {
 
 // Errors of the router under /portal used to be JSON, which means nothing to people. Scripts still
 // get JSON, with a message that their page can show, and API clients get the contract's error body.
-func TestPeopleAreRefusedWithPages(t *testing.T) {
+func TestPortalErrorsArePages(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *Config) {
 		c.Portal, c.Rate, c.Burst = portal.New(portal.Config{Invitations: welcoming{}}), 0.001, 8
@@ -125,16 +129,16 @@ func TestBareAddress(t *testing.T) {
 		a.Request.URL.Path != "/portal/sign-in" {
 		t.Errorf("a browser: %d at %s", a.StatusCode, a.Request.URL)
 	}
-	refused(
+	wantError(
 		t, s.do("GET", "/", "", "Authorization", "", "Accept", "*/*"), http.StatusNotFound,
 		domain.CodeNotFound,
 	)
-	refused(
+	wantError(
 		t, s.do("POST", "/", "", "Authorization", "", "Accept", html), http.StatusNotFound,
 		domain.CodeNotFound,
 	)
 	without := start(t, nil)
-	refused(
+	wantError(
 		t, without.do("GET", "/", "", "Authorization", "", "Accept", html), http.StatusNotFound,
 		domain.CodeNotFound,
 	)

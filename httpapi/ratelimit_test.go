@@ -47,7 +47,7 @@ func TestRateLimit(t *testing.T) {
 	for _, path := range []string{"/v1/sites", "/v1/none", "/v1/hubs/x"} {
 		a := s.do("GET", path, "")
 		expect(a, 429, 0, 2)
-		refused(t, a, 429, domain.CodeRateLimited)
+		wantError(t, a, 429, domain.CodeRateLimited)
 		if a.Header.Get("Retry-After") != "1" {
 			t.Errorf("Retry-After %q", a.Header.Get("Retry-After"))
 		}
@@ -57,7 +57,7 @@ func TestRateLimit(t *testing.T) {
 	for i := range 100 {
 		a := s.do("GET", "/v1/sites", "", "Authorization", poor)
 		expect(a, 403, 99-i, 1+i/50)
-		if msg := refused(t, a, 403, domain.CodeInsufficientScope); msg != "the API key does not have the scope sites:read" {
+		if msg := wantError(t, a, 403, domain.CodeInsufficientScope); msg != "the API key does not have the scope sites:read" {
 			t.Fatal(msg)
 		}
 	}
@@ -69,7 +69,7 @@ func TestRateLimit(t *testing.T) {
 		if i%2 == 0 {
 			a := s.do("GET", "/v1/none", "", "Authorization", fmt.Sprintf("Bearer %d", i))
 			expect(a, 401, 99-i, 1+i/50)
-			refused(t, a, 401, domain.CodeUnauthenticated)
+			wantError(t, a, 401, domain.CodeUnauthenticated)
 		} else {
 			expect(s.do("POST", "/link/v1/certificates", "{}", "Authorization", ""), 400, 99-i, 1+i/50)
 		}

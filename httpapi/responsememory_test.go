@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams/streamstest"
 )
 
 const eventsPath = "/v1/hubs/" + string(hubOne) + "/events"
@@ -108,7 +109,9 @@ func TestPagesThatNobodyReads(t *testing.T) {
 		defer s.mu.Unlock()
 		return s.parts
 	}
-	eventually(t, func() bool { return answering() >= clients })
+	streamstest.Eventually(
+		t, "all clients are being answered", func() bool { return answering() >= clients },
+	)
 	most := uint64(0)
 	for quiet, last := 0, -1; quiet < 20; quiet++ {
 		if now := answering(); now != last {
@@ -127,7 +130,7 @@ func TestPagesThatNobodyReads(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	t.Logf("%d clients that do not read take %d MB", clients, (most-before)>>20)
-	refused(t, s.do("GET", eventsPath+"?limit=500", ""), 429, domain.CodeRateLimited)
+	wantError(t, s.do("GET", eventsPath+"?limit=500", ""), 429, domain.CodeRateLimited)
 }
 
 func memoryInUse() uint64 {
@@ -216,7 +219,7 @@ func (slowly) Write(p []byte) (int, error) {
 }
 
 // One key, and one organization, leave memory for others.
-func TestAnswersAreShared(t *testing.T) {
+func TestResponseMemoryIsShared(t *testing.T) {
 	t.Parallel()
 	a := newResponseMemory(100, 400, newMetrics(nil).responseBytes)
 	refusedWith := func(o memoryOwner, n int64, code domain.Code) {
@@ -257,7 +260,7 @@ func TestAnswersAreShared(t *testing.T) {
 // Two organizations that did not read used to take all response memory, so that all others got
 // errors. Now each gets half of what the others leave, so there is always memory for one more
 // organization, and clients without a key cannot take it all.
-func TestAnswersOfManyOrganizations(t *testing.T) {
+func TestResponseMemoryOfManyOrganizations(t *testing.T) {
 	t.Parallel()
 	for _, attackers := range []int{1, 2, 3, 10} {
 		const all = 32 << 20

@@ -212,8 +212,8 @@ func (s *service) do(method, path, body string, headers ...string) answer {
 	return answer{res, string(content)}
 }
 
-// refused checks that a is an error of the contract's form and returns its message.
-func refused(t *testing.T, a answer, status int, code domain.Code) string {
+// wantError checks that a is an error of the contract's form and returns its message.
+func wantError(t *testing.T, a answer, status int, code domain.Code) string {
 	t.Helper()
 	if a.StatusCode != status {
 		t.Fatalf(
@@ -243,14 +243,4 @@ func refused(t *testing.T, a answer, status int, code domain.Code) string {
 		t.Errorf("X-Request-Id %q, body %s", id, a.body)
 	}
 	return body.Error.Message
-}
-
-// eventually waits until done says so. What a request leaves behind comes after its answer.
-func eventually(t *testing.T, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it has not come about")
-		}
-	}
 }

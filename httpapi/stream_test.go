@@ -14,6 +14,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/sse"
+	"hubcloud/streams/streamstest"
 )
 
 const streamPath = "/v1/hubs/" + string(hubOne) + "/events/stream"
@@ -132,11 +133,11 @@ func TestStreamBegin(t *testing.T) {
 }
 
 // Errors before the stream begins are ordinary answers.
-func TestStreamRefusals(t *testing.T) {
+func TestStreamErrors(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *Config) { c.StreamsPerKey = 1 })
-	refused(t, s.do("GET", streamPath, "", "Last-Event-ID", "old"), 410, domain.CodeCursorExpired)
-	refused(t, s.do("GET", streamPath, "", "Last-Event-ID", "x"), 400, domain.CodeInvalidRequest)
+	wantError(t, s.do("GET", streamPath, "", "Last-Event-ID", "old"), 410, domain.CodeCursorExpired)
+	wantError(t, s.do("GET", streamPath, "", "Last-Event-ID", "x"), 400, domain.CodeInvalidRequest)
 	o := s.streamAt(streamPath, "Last-Event-Id", "c0", "Last-Event-Id", "c0")
 	if o.res.StatusCode != 400 {
 		t.Errorf("two Last-Event-ID: %d", o.res.StatusCode)
@@ -144,16 +145,22 @@ func TestStreamRefusals(t *testing.T) {
 	open := s.stream()
 	open.block()
 	a := s.do("GET", streamPath, "")
-	refused(t, a, 429, domain.CodeRateLimited)
+	wantError(t, a, 429, domain.CodeRateLimited)
 	if a.Header.Get("Retry-After") != "1" {
 		t.Errorf("Retry-After %q", a.Header.Get("Retry-After"))
 	}
 	wait := "/v1/hubs/" + string(hubOne) + "/events?wait=1"
-	refused(t, s.do("GET", wait, ""), 429, domain.CodeRateLimited)
-	refused(t, s.do("GET", strings.TrimSuffix(wait, "?wait=1"), ""), 429, domain.CodeRateLimited)
+	wantError(t, s.do("GET", wait, ""), 429, domain.CodeRateLimited)
+	wantError(t, s.do("GET", strings.TrimSuffix(wait, "?wait=1"), ""), 429, domain.CodeRateLimited)
 	open.stop()
-	eventually(t, func() bool { return s.do("GET", wait, "").StatusCode == 200 })
-	eventually(t, func() bool { return s.stream().res.StatusCode == 200 })
+	streamstest.Eventually(
+		t, "the stream no longer counts for reads",
+		func() bool { return s.do("GET", wait, "").StatusCode == 200 },
+	)
+	streamstest.Eventually(
+		t, "the stream no longer counts for streams",
+		func() bool { return s.stream().res.StatusCode == 200 },
+	)
 }
 
 // Pages of other origins get no CORS header, so browsers do not let them read anything; their
@@ -170,8 +177,8 @@ func TestBrowsers(t *testing.T) {
 		"Access-Control-Request-Method",
 		"GET",
 	}
-	refused(t, s.do("OPTIONS", streamPath, "", preflight...), 401, domain.CodeUnauthenticated)
-	refused(t, s.do("OPTIONS", streamPath, "", preflight[2:]...), 405, domain.CodeInvalidRequest)
+	wantError(t, s.do("OPTIONS", streamPath, "", preflight...), 401, domain.CodeUnauthenticated)
+	wantError(t, s.do("OPTIONS", streamPath, "", preflight[2:]...), 405, domain.CodeInvalidRequest)
 	for name, headers := range map[string][]string{
 		"from the beginning": {
 			"Accept", "text/event-stream", "Origin", "https://elsewhere.example",
@@ -290,10 +297,10 @@ func TestStreamLifetime(t *testing.T) {
 func TestStreamEnds(t *testing.T) {
 	t.Parallel()
 	for name, cause := range map[string]func(*service){
-		"the key is revoked":    func(s *service) { s.revoke() },
-		"the service stops":     func(s *service) { s.drain() },
-		"the log is begun anew": func(s *service) { s.beginAnew() },
-		"the logs are closed":   func(s *service) { s.closeLogs() },
+		"the key is revoked":  func(s *service) { s.revoke() },
+		"the service stops":   func(s *service) { s.drain() },
+		"the log is reset":    func(s *service) { s.resetLog() },
+		"the logs are closed": func(s *service) { s.closeLogs() },
 		"while events are flowing": func(s *service) {
 			s.emit(1000, 100)
 			s.revoke()

@@ -10,6 +10,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal"
+	"hubcloud/streams/streamstest"
 )
 
 // unaccepting is a port whose invitations cannot be accepted at the moment.
@@ -48,7 +49,10 @@ func TestTheCauseOfUnavailableIsInTheRequestsLine(t *testing.T) {
 			t.Errorf("%s: %d %s", c.path, a.StatusCode, a.body)
 		}
 		id := a.Header.Get("X-Request-Id")
-		eventually(t, func() bool { return strings.Contains(s.logged.String(), id) })
+		streamstest.Eventually(
+			t, "the request is logged",
+			func() bool { return strings.Contains(s.logged.String(), id) },
+		)
 		for text := range strings.Lines(s.logged.String()) {
 			var line struct {
 				Level, Error string

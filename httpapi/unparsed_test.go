@@ -14,7 +14,7 @@ import (
 // net/http's own answers used to be recognized by their text in every write of a connection, so
 // that an event with such a text ended a page in the middle. The test tries each alignment of the
 // text with the writes, in pages and streams, and after another answer on the same connection.
-func TestEventsThatLookLikeRefusals(t *testing.T) {
+func TestEventsThatLookLikeServerErrors(t *testing.T) {
 	t.Parallel()
 	for name, repeated := range map[string]string{
 		"an expectation": "HTTP/1.1 417 ", "a bad request": "HTTP/1.1 400 Bad Request: x ",
@@ -62,7 +62,7 @@ func TestEventsThatLookLikeRefusals(t *testing.T) {
 			}
 			body, _ := io.ReadAll(res.Body) // what is missing is no JSON
 			res.Request = &http.Request{URL: &url.URL{}}
-			refused(t, answer{res, string(body)}, 400, domain.CodeInvalidRequest)
+			wantError(t, answer{res, string(body)}, 400, domain.CodeInvalidRequest)
 
 			stream := s.stream("Last-Event-Id", "c0")
 			stream.expect("id: c0\n\n")

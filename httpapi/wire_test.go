@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams/streamstest"
 )
 
 // Requests that no HTTP client would send, as raw bytes over TCP.
@@ -207,7 +208,7 @@ func TestOnTheWire(t *testing.T) {
 				}, string(body)}
 				checkHeaders(t, answered)
 				if res.StatusCode >= 400 && method != "HEAD" {
-					refused(t, answered, res.StatusCode, codeOf(res.StatusCode))
+					wantError(t, answered, res.StatusCode, codeOf(res.StatusCode))
 				}
 			}
 			if !slices.Equal(got, tt.want) || !strings.Contains(all.String(), tt.has) {
@@ -318,7 +319,7 @@ func TestStalledReaderOverTCP(t *testing.T) {
 		defer s.mu.Unlock()
 		return s.readers
 	}
-	eventually(t, func() bool { return readers() == 2 })
+	streamstest.Eventually(t, "both streams have readers", func() bool { return readers() == 2 })
 	began := time.Now()
 	const size = 10_000
 	var sent uint64
@@ -365,7 +366,8 @@ func TestStalledReaderTakesLittle(t *testing.T) {
 	}
 	var before uint64
 	changed := time.Now()
-	eventually(t, func() bool { // until it takes no more
+	// until it takes no more
+	streamstest.Eventually(t, "the stalled client takes no more events", func() bool {
 		if now := taken(); now != before {
 			before, changed = now, time.Now()
 		}
@@ -378,7 +380,7 @@ func TestStalledReaderTakesLittle(t *testing.T) {
 }
 
 // Malformed HTTP gets 429 after a burst, like guessed keys, and is logged.
-func TestUnreadableRequestsAreCounted(t *testing.T) {
+func TestUnparsedRequestsAreCounted(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *Config) { c.Rate, c.Burst = 0.001, 3 })
 	for i, want := range []int{400, 400, 431, 429, 429} {
@@ -399,8 +401,8 @@ func TestUnreadableRequestsAreCounted(t *testing.T) {
 		}
 		conn.Close()
 	}
-	eventually(
-		t,
+	streamstest.Eventually(
+		t, "all rejections are logged",
 		func() bool { return strings.Count(s.logged.String(), `"route":"(unreadable)","status":4`) == 5 },
 	)
 	if a := s.do("GET", "/v1/sites", ""); a.StatusCode != 200 {
@@ -409,7 +411,7 @@ func TestUnreadableRequestsAreCounted(t *testing.T) {
 }
 
 // A client that is still sending can read why it was rejected.
-func TestRefusalArrives(t *testing.T) {
+func TestErrorArrivesWhileClientSends(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	for range 20 {
