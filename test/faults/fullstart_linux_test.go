@@ -133,7 +133,7 @@ func TestFilesRunOut(t *testing.T) {
 		t.Error("the log does not say that files run out")
 	}
 	if out, _, _ := harness.RunBinary(t, "doctor", "--data-dir", dir, "--json"); !strings.Contains(
-		out, "files (inodes) are free, and",
+		out, "files (inodes) are free and",
 	) {
 		t.Errorf("the doctor does not tell of files:\n%s", out)
 	}

@@ -129,8 +129,8 @@ func TestDamagedStreams(t *testing.T) {
 		}
 		told = told || c.Name == "logs" && c.Verdict == "wrong" &&
 			strings.Contains(
-				c.Detail, "the log of "+hubs[1].ID+" is gone",
-			) && strings.Count(c.Detail, " is gone") == 1
+				c.Detail, "the log of "+hubs[1].ID+" is lost",
+			) && strings.Count(c.Detail, " is lost") == 1
 	}
 	if !told {
 		t.Errorf("the doctor does not name %s:\n%s", hubs[1].ID, out)

@@ -56,7 +56,7 @@ func TestAHubCannotGrowTheDirectory(t *testing.T) {
 	out, _, _ := harness.RunBinary(
 		t, "doctor", "--data-dir", service.Dir, "--hub-facts", fmt.Sprint(burst),
 	)
-	if !strings.Contains(out, hub.ID) || !strings.Contains(out, "without end") ||
+	if !strings.Contains(out, hub.ID) || !strings.Contains(out, "too often") ||
 		strings.Contains(out, quiet.ID) {
 		t.Errorf("the doctor says\n%s", out)
 	}

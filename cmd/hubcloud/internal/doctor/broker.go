@@ -16,19 +16,19 @@ import (
 	"hubcloud/streams"
 )
 
-// checkBroker says whether the broker's servers are there, what they may store, and whether their
-// copies of streams are complete.
-func checkBroker(ctx context.Context, p *patient, f *findings) {
-	conns, err := p.broker()
+// checkBroker checks the broker's servers, their storage limits, and in a cluster the copies of
+// streams.
+func checkBroker(ctx context.Context, t *target, f *findings) {
+	conns, err := t.broker()
 	if err != nil {
-		brokerAway(p, f, err)
+		brokerAway(t, f, err)
 		return
 	}
-	servers, err := p.servers()
+	servers, err := t.servers()
 	if err != nil {
 		f.add(
 			Unknown, err.Error(),
-			"see the broker's log: it lets us in, and its system account does not answer",
+			"see the broker's log: it accepts connections, but its system account does not answer",
 		)
 		return
 	}
@@ -44,49 +44,47 @@ func checkBroker(ctx context.Context, p *patient, f *findings) {
 	)
 	if len(versions) > 1 {
 		f.add(
-			Warning, "its servers are of different versions",
+			Warning, "its servers have different versions",
 			"finish the upgrade: run the same nats-server everywhere",
 		)
 	}
 	for _, s := range servers {
 		if s.JetStream != nil {
-			judgeStorage(p.Limits, s, f)
+			judgeStorage(t.Limits, s, f)
 		}
 		if s.SlowConsumers > 0 {
-			f.note(
-				"%s has cut off %d connections that did not read since it started", s.Name,
-				s.SlowConsumers,
-			)
+			f.note("%s has cut %d slow connections since it started", s.Name, s.SlowConsumers)
 		}
 	}
 	if servers[0].Cluster != "" {
-		checkCluster(ctx, p, conns, servers, f)
+		checkCluster(ctx, t, conns, servers, f)
 	}
 }
 
-// brokerAway says why the broker cannot be reached, as far as that can be told.
-func brokerAway(p *patient, f *findings, err error) {
-	if p.CredentialsErr != nil {
+// brokerAway reports a broker that cannot be reached.
+func brokerAway(t *target, f *findings, err error) {
+	if t.CredentialsErr != nil {
 		advice := "name the credentials file with --nats-credentials, or the service's --data-dir"
 		switch {
 		case errors.Is(err, fs.ErrPermission):
-			advice = "ask as the user whom the service runs as: nobody else may read the broker's credentials"
-		case p.DataDir != "" && !p.Elsewhere && !p.running():
-			advice = "start the service: a private broker runs only while the service does"
+			advice = "run the doctor as the user of the service: other users cannot read the broker's credentials"
+		case t.DataDir != "" && !t.Elsewhere && !t.running():
+			advice = "start the service: the embedded broker runs in its process"
 		}
 		f.add(Unknown, fmt.Sprintf("cannot be reached: %v", err), advice)
 		return
 	}
-	advice := "see whether its process runs, and whether a firewall is in between"
+	advice := "check whether its process runs and whether a firewall blocks the connection"
 	switch {
 	case errors.Is(err, nats.ErrAuthorization):
-		advice = "the credentials file is not this broker's: name the right one with --nats-credentials"
-	case !p.Elsewhere && p.Started != nil && !p.Started.OwnBroker:
-		advice = "it is in the service's process: see the component service, and the service's log"
+		advice = "the credentials file is of another broker: name the right one with --nats-credentials"
+	case !t.Elsewhere && t.Started != nil && !t.Started.OwnBroker:
+		advice = "it runs in the service's process: see the component service and the service's log"
 	}
-	f.add(Wrong, fmt.Sprintf("cannot be reached at %s: %v", p.Credentials.URL, err), advice)
+	f.add(Wrong, fmt.Sprintf("cannot be reached at %s: %v", t.Credentials.URL, err), advice)
 }
 
+// serversFor describes how long the servers have been up.
 func serversFor(servers []survey.Server) string {
 	if len(servers) == 1 && servers[0].Cluster == "" {
 		return "up for " + ago(time.Since(servers[0].Started))
@@ -98,7 +96,7 @@ func serversFor(servers []survey.Server) string {
 	return strings.Join(parts, ", ")
 }
 
-// judgeStorage compares what a server stores with what it may.
+// judgeStorage compares the storage of a server with its limit.
 func judgeStorage(limits Limits, s survey.Server, f *findings) {
 	used, limit := s.JetStream.StorageBytes, s.JetStream.StorageLimit
 	if limit <= 0 {
@@ -107,11 +105,10 @@ func judgeStorage(limits Limits, s survey.Server, f *findings) {
 	}
 	part := 100 * float64(used) / float64(limit)
 	found := fmt.Sprintf(
-		"%s stores %s of the %s that it may (%.0f %%)", s.Name, size(used), size(limit), part,
+		"%s stores %s of the %s allowed (%.0f %%)", s.Name, size(used), size(limit), part,
 	)
-	const advice = "what is beyond the limit is refused, of hubs and of management: give the " +
-		"broker's disk more room and start it again, " +
-		"or shorten --event-retention"
+	const advice = "beyond the limit, hub events and changes are rejected: enlarge the broker's " +
+		"disk and start the broker again, or shorten --event-retention"
 	switch {
 	case part >= limits.Storage:
 		f.add(Wrong, found, advice)
@@ -122,10 +119,9 @@ func judgeStorage(limits Limits, s survey.Server, f *findings) {
 	}
 }
 
-// checkCluster looks at what only several servers have: who is missing, who leads, and whether
-// copies are complete.
+// checkCluster checks a cluster for missing servers, its leader, and incomplete copies.
 func checkCluster(
-	ctx context.Context, p *patient, conns *streams.Conns, servers []survey.Server, f *findings,
+	ctx context.Context, t *target, conns *streams.Conns, servers []survey.Server, f *findings,
 ) {
 	var meta *survey.Meta
 	for _, s := range servers {
@@ -137,14 +133,14 @@ func checkCluster(
 	switch {
 	case meta == nil:
 		f.add(
-			Wrong, "no server keeps streams",
-			"configure the servers as `hubcloud broker-config` prints it: with jetstream",
+			Wrong, "no server stores streams",
+			"configure the servers with jetstream, as `hubcloud broker-config` prints it",
 		)
 		return
 	case meta.Leader == "":
 		f.add(
 			Wrong, "no server leads the cluster: nothing can be stored",
-			"bring back servers until more than half of them are there",
+			"start servers until more than half of them run",
 		)
 	default:
 		f.note("%s leads the cluster", meta.Leader)
@@ -156,24 +152,24 @@ func checkCluster(
 				"%d of the cluster's %d servers answer%s", len(servers), meta.Size,
 				absent(servers, meta),
 			),
-			"start the servers that are missing, or remove their peers for good: nats server cluster peer-remove",
+			"start the missing servers, or remove them permanently: nats server cluster peer-remove",
 		)
 	}
-	ailments, err := survey.Ailments(ctx, conns.Sys, len(servers))
+	problems, err := survey.Problems(ctx, conns.Sys, len(servers))
 	if err != nil {
-		f.untold("", err)
+		f.unknown("", err)
 	}
-	for _, name := range slices.Sorted(maps.Keys(ailments)) {
-		lines := ailments[name]
+	for _, name := range slices.Sorted(maps.Keys(problems)) {
+		lines := problems[name]
 		f.add(
-			Wrong, fmt.Sprintf("%s says: %s", name, strings.TrimSuffix(several(lines), ".")),
-			"wait for a server that has just been started; one that stays behind wants its log read",
+			Wrong, fmt.Sprintf("%s reports: %s", name, strings.TrimSuffix(several(lines), ".")),
+			"wait if the server was just started; otherwise see its log",
 		)
 	}
-	judgeCopies(p, f)
+	judgeCopies(t, f)
 }
 
-// absent names the servers that the leader does not see.
+// absent names the missing servers.
 func absent(servers []survey.Server, meta *survey.Meta) string {
 	var names []string
 	for _, peer := range meta.Peers {
@@ -190,45 +186,41 @@ func absent(servers []survey.Server, meta *survey.Meta) string {
 	return "; missing: " + strings.Join(names, ", ")
 }
 
-// judgeCopies looks whether the streams of the directory and of everything else that is no hub log
-// have their leader and their copies.
-func judgeCopies(p *patient, f *findings) {
-	all, err := p.cloud()
+// judgeCopies checks whether the streams other than hub logs have a leader and all their copies.
+func judgeCopies(t *target, f *findings) {
+	all, err := t.cloud()
 	if err != nil {
-		f.untold("", err)
+		f.unknown("", err)
 		return
 	}
-	var headless, behind, few []string
+	var leaderless, behind, few []string
 	for _, s := range all {
 		switch {
 		case s.Leader == "":
-			headless = append(headless, s.Name)
+			leaderless = append(leaderless, s.Name)
 		case slices.ContainsFunc(s.Peers, func(peer survey.Peer) bool { return peer.Offline || !peer.Current }):
 			behind = append(behind, s.Name)
 		}
-		if p.Started != nil && s.Replicas < p.Started.LogReplicas {
+		if t.Started != nil && s.Replicas < t.Started.LogReplicas {
 			few = append(few, s.Name)
 		}
 	}
-	if len(headless) > 0 {
-		f.add(
-			Wrong, "no leader: "+several(headless),
-			"bring back the servers that have copies of them",
-		)
+	if len(leaderless) > 0 {
+		f.add(Wrong, "no leader: "+several(leaderless), "start the servers that have their copies")
 	}
 	if len(behind) > 0 {
 		f.add(
-			Warning, "copies that are behind or away: "+several(behind),
-			"see the server that is missing or has just come back; they catch up by themselves",
+			Warning, "missing or incomplete copies: "+several(behind),
+			"start missing servers; copies catch up by themselves",
 		)
 	}
 	if len(few) > 0 {
 		f.add(
 			Warning,
 			fmt.Sprintf(
-				"fewer copies than --log-replicas %d: %s", p.Started.LogReplicas, several(few),
+				"fewer copies than --log-replicas %d: %s", t.Started.LogReplicas, several(few),
 			),
-			"start the service again with as many servers as copies: it gives its streams what is asked",
+			"start as many servers as copies, then start the service again: it adds the copies",
 		)
 	}
 }

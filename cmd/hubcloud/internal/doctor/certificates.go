@@ -15,73 +15,68 @@ import (
 	"time"
 )
 
-// authorityWarning is how long before its end the authority is worth a warning: what it signs lasts
-// a year, and no longer than itself.
+// authorityWarning is how long before its expiry the authority gets a warning. The certificates
+// that it signs are valid for a year, and not longer than the authority.
 const authorityWarning = 2 * 365 * 24 * time.Hour
 
-// checkCertificates looks at the end of the authority, of the broker's certificate as hubs are
-// shown it, of the hubs' own, and of files that were named.
-func checkCertificates(ctx context.Context, p *patient, f *findings) {
-	authority := checkAuthority(p, f)
-	checkBrokerCertificate(ctx, p, authority, f)
-	checkHubCertificates(ctx, p, f)
-	for _, file := range p.Certificates {
+// checkCertificates checks the expiry of the authority, of the broker's certificate, of the hubs'
+// certificates, and of the files of --certificate.
+func checkCertificates(ctx context.Context, t *target, f *findings) {
+	authority := checkAuthority(t, f)
+	checkBrokerCertificate(ctx, t, authority, f)
+	checkHubCertificates(ctx, t, f)
+	for _, file := range t.Certificates {
 		chain, err := readCertificates(file)
 		if err != nil {
-			f.add(
-				Unknown, err.Error(),
-				"see whether the file that is named with --certificate is there, and is PEM",
-			)
+			f.add(Unknown, err.Error(), "check that the file of --certificate exists and is PEM")
 			continue
 		}
 		for _, c := range chain {
-			p.judgeEnd(f, file+" ("+c.Subject.String()+")", c.NotAfter, "replace it before")
+			t.judgeEnd(f, file+" ("+c.Subject.String()+")", c.NotAfter, "replace it before")
 		}
 	}
 	if len(f.details) == 0 {
 		f.add(
-			Skipped, "there is no certificate to look at from here",
+			Skipped, "no certificate is known here",
 			"name files with --ca-cert and --certificate",
 		)
 	}
 }
 
-// checkAuthority gives the authority's certificate, nil when there is none here.
-func checkAuthority(p *patient, f *findings) *x509.Certificate {
-	file, key := p.CACert, ""
-	if file == "" && p.Started != nil {
-		file = p.Started.CACert
+// checkAuthority checks the authority and returns its certificate, nil when none is known here.
+func checkAuthority(t *target, f *findings) *x509.Certificate {
+	file, key := t.CACert, ""
+	if file == "" && t.Started != nil {
+		file = t.Started.CACert
 	}
-	if file == "" && p.DataDir != "" {
-		file, key = p.path("ca", "ca.pem"), p.path("ca", "ca-key.pem")
+	if file == "" && t.DataDir != "" {
+		file, key = t.path("ca", "ca.pem"), t.path("ca", "ca-key.pem")
 	}
 	if file == "" {
 		return nil
 	}
 	chain, err := readCertificates(file)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && key != "" && (p.Started == nil || p.Started.OwnBroker):
-		return nil // never started, or a replica that has none
+	case errors.Is(err, fs.ErrNotExist) && key != "" && (t.Started == nil || t.Started.OwnBroker):
+		return nil // the service was never started, or the replica has no authority
 	case err != nil:
 		f.add(
 			Wrong, fmt.Sprintf("the authority's certificate: %v", err),
-			"put it back from a backup: without it no hub trusts the broker any more",
+			"restore it from a backup: without it no hub trusts the broker",
 		)
 		return nil
 	}
 	authority := chain[0]
 	left := time.Until(authority.NotAfter)
-	if left > p.soon() && left < authorityWarning {
+	if left > t.soon() && left < authorityWarning {
 		f.add(
 			Warning,
-			fmt.Sprintf(
-				"the authority ends in %s, and nothing that it signs lasts longer", ago(left),
-			),
-			"make another one and give every hub its certificate before: see certificate rotation in the runbook",
+			fmt.Sprintf("the authority expires in %s, and its certificates not later", ago(left)),
+			"replace the authority, and the certificate of every hub, before: see certificate rotation in the runbook",
 		)
 	} else {
-		p.judgeEnd(f, "the authority", authority.NotAfter, "hubs need certificates of another "+
-			"authority, with --ca-cert and --ca-key, before: see certificate rotation in the runbook")
+		t.judgeEnd(f, "the authority", authority.NotAfter, "replace the authority "+
+			"(--ca-cert, --ca-key) and the certificates of hubs before: see certificate rotation in the runbook")
 	}
 	if info, err := os.Stat(key); err == nil && info.Mode().Perm()&0o077 != 0 {
 		f.add(
@@ -93,11 +88,12 @@ func checkAuthority(p *patient, f *findings) *x509.Certificate {
 	return authority
 }
 
-// checkBrokerCertificate connects as a hub would, as far as its certificate.
+// checkBrokerCertificate connects to the listener for hubs and checks its certificate as a hub
+// does.
 func checkBrokerCertificate(
-	ctx context.Context, p *patient, authority *x509.Certificate, f *findings,
+	ctx context.Context, t *target, authority *x509.Certificate, f *findings,
 ) {
-	address, name := p.listener()
+	address, name := t.listener()
 	if address == "" {
 		return
 	}
@@ -106,19 +102,19 @@ func checkBrokerCertificate(
 		f.add(
 			Unknown,
 			fmt.Sprintf(
-				"the broker's listener for hubs at %s does not get as far as its certificate: %v",
+				"the broker's listener for hubs at %s did not send its certificate: %v",
 				address, err,
 			),
-			"see whether the service is ready: until it is, hubs wait",
+			"check whether the service is ready: hubs cannot connect before",
 		)
 		return
 	}
-	p.judgeEnd(
+	t.judgeEnd(
 		f,
 		"the broker's certificate",
 		shown[0].NotAfter,
-		"a service renews its own a month before: start it again; that of a broker of one's own "+
-			"is its operator's to replace",
+		"with the embedded broker, start the service again: it renews the certificate in its last "+
+			"month; with your own broker, replace it",
 	)
 	if authority == nil {
 		return
@@ -131,12 +127,12 @@ func checkBrokerCertificate(
 	_, err = shown[0].Verify(
 		x509.VerifyOptions{Roots: roots, Intermediates: between, DNSName: name},
 	)
-	// What has ended is told already.
+	// judgeEnd has reported an expired certificate already.
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); err != nil &&
 		(!ok || invalid.Reason != x509.Expired) {
 		f.add(
-			Wrong, fmt.Sprintf("hubs refuse the broker's certificate for %q: %v", name, err),
-			"it must be of the installation's authority and for the name in --public-mqtt, or in --public-url",
+			Wrong, fmt.Sprintf("hubs reject the broker's certificate for %q: %v", name, err),
+			"it must be signed by the installation's authority, for the name in --public-mqtt or --public-url",
 		)
 	}
 	if len(trusted) > 0 &&
@@ -146,25 +142,24 @@ func checkBrokerCertificate(
 		) {
 		f.add(
 			Wrong,
-			"the broker's listener takes certificates of another authority than the one that hubs get theirs from",
-			"name the same authority in the broker's MQTT listener (ca_file) and in --ca-cert",
+			"the broker's listener trusts another authority than the one that signs the hubs' certificates",
+			"configure the same authority in the broker's MQTT listener (ca_file) and in --ca-cert",
 		)
 	}
 }
 
-// listener gives where the listener for hubs can be reached from here, and under which name hubs
-// know it.
-func (p *patient) listener() (address, name string) {
-	address = p.Bound.MQTT
+// listener returns the address of the listener for hubs from this machine, and its name for hubs.
+func (t *target) listener() (address, name string) {
+	address = t.Bound.MQTT
 	public := ""
-	if p.Started != nil {
-		public = p.Started.PublicMQTT
+	if t.Started != nil {
+		public = t.Started.PublicMQTT
 	}
 	if public != "" {
 		if host, _, err := net.SplitHostPort(public); err == nil {
 			name = host
 		}
-		if address == "" || p.Started.OwnBroker {
+		if address == "" || t.Started.OwnBroker {
 			address = public
 		}
 	}
@@ -181,16 +176,17 @@ func (p *patient) listener() (address, name string) {
 	return net.JoinHostPort(host, port), name
 }
 
-// handshake gives the certificates that a listener shows, and the subjects of those that it takes.
+// handshake returns the certificates that a listener sends, and the subjects of the authorities
+// that it trusts.
 func handshake(
 	ctx context.Context, address string,
 ) (shown []*x509.Certificate, trusted [][]byte, err error) {
-	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	dialer := &tls.Dialer{Config: &tls.Config{
-		InsecureSkipVerify: true, // it is looked at, not trusted
-		GetClientCertificate: func(asked *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			trusted = asked.AcceptableCAs
+		InsecureSkipVerify: true, // the caller verifies the certificate
+		GetClientCertificate: func(request *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			trusted = request.AcceptableCAs
 			return &tls.Certificate{}, nil
 		},
 		VerifyPeerCertificate: func(raw [][]byte, _ [][]*x509.Certificate) error {
@@ -208,35 +204,35 @@ func handshake(
 	if conn != nil {
 		conn.Close()
 	}
-	if len(shown) > 0 { // that it then refuses who has no certificate is as it should be
+	if len(shown) > 0 { // the listener then rejects the doctor, which has no certificate
 		return shown, trusted, nil
 	}
 	if err == nil {
-		err = errors.New("it shows none")
+		err = errors.New("it sent none")
 	}
 	return nil, nil, err
 }
 
-// soon is how long a certificate must last at least.
-func (p *patient) soon() time.Duration {
-	return time.Duration(p.Limits.CertificateDays) * 24 * time.Hour
+// soon is for how long a certificate must still be valid.
+func (t *target) soon() time.Duration {
+	return time.Duration(t.Limits.CertificateDays) * 24 * time.Hour
 }
 
-// judgeEnd compares the end of a certificate with the limit.
-func (p *patient) judgeEnd(f *findings, what string, end time.Time, advice string) {
+// judgeEnd compares the expiry of a certificate with the limit.
+func (t *target) judgeEnd(f *findings, what string, end time.Time, advice string) {
 	left := time.Until(end)
 	on := end.UTC().Format(time.DateOnly)
 	switch {
 	case left <= 0:
-		f.add(Wrong, fmt.Sprintf("%s ended on %s", what, on), advice)
-	case left < p.soon():
-		f.add(Wrong, fmt.Sprintf("%s ends in %s, on %s", what, ago(left), on), advice)
+		f.add(Wrong, fmt.Sprintf("%s expired on %s", what, on), advice)
+	case left < t.soon():
+		f.add(Wrong, fmt.Sprintf("%s expires in %s, on %s", what, ago(left), on), advice)
 	default:
-		f.note("%s lasts until %s", what, on)
+		f.note("%s is valid until %s", what, on)
 	}
 }
 
-// readCertificates reads a file of certificates, of which there must be one at least.
+// readCertificates reads a PEM file with at least one certificate.
 func readCertificates(file string) ([]*x509.Certificate, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -254,7 +250,7 @@ func readCertificates(file string) ([]*x509.Certificate, error) {
 		all = append(all, c)
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%s has no certificate in it", file)
+		return nil, fmt.Errorf("%s contains no certificate", file)
 	}
 	return all, nil
 }

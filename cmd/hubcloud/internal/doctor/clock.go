@@ -9,15 +9,15 @@ import (
 	"hubcloud/streams"
 )
 
-// checkClock compares this machine's clock with those of the broker's servers, of the database and
-// of the file system, and with what was written before. It asks nobody else: which of them is
-// right, it cannot say.
-func checkClock(_ context.Context, p *patient, f *findings) {
+// checkClock compares this machine's clock with those of the broker's servers, the database and the
+// file system, and with earlier time stamps. It asks no time server, so it cannot say which clock
+// is right.
+func checkClock(_ context.Context, t *target, f *findings) {
 	compared := 0
-	compare := func(who string, theirs, asked, heard time.Time) {
+	compare := func(who string, theirs, before, after time.Time) {
 		compared++
-		apart, unsure := offset(theirs, asked, heard)
-		if max(apart, -apart)-unsure <= p.Limits.ClockSkew {
+		apart, unsure := offset(theirs, before, after)
+		if max(apart, -apart)-unsure <= t.Limits.ClockSkew {
 			f.note("%s agrees to %s", who, ago(max(max(apart, -apart), unsure, time.Millisecond)))
 			return
 		}
@@ -30,86 +30,88 @@ func checkClock(_ context.Context, p *patient, f *findings) {
 			fmt.Sprintf(
 				"%s is %s %s this machine's clock", who, ago(max(apart, -apart)), direction,
 			),
-			"keep the clocks of all machines right with NTP (chrony, systemd-timesyncd): "+
-				"cursors, certificates and invitations go by them",
+			"synchronize the clocks of all machines with NTP (chrony, systemd-timesyncd): "+
+				"cursors, certificates and invitations depend on them",
 		)
 	}
-	if servers, err := p.servers(); err == nil {
+	if servers, err := t.servers(); err == nil {
 		for _, s := range servers {
-			compare("the broker's "+s.Name, s.Time, s.Asked, s.Heard)
+			compare("the broker's "+s.Name, s.Time, s.Before, s.After)
 		}
 	}
-	if facts, err := p.database(); err == nil {
-		compare("the database", facts.now, facts.asked, facts.heard)
+	if facts, err := t.database(); err == nil {
+		compare("the database", facts.now, facts.before, facts.after)
 	}
-	if p.DataDir != "" {
-		if stamp, asked, heard, err := stampFile(p.DataDir); err == nil {
-			compare("the file system of the data directory", stamp, asked, heard)
+	if t.DataDir != "" {
+		if stamp, before, after, err := stampFile(t.DataDir); err == nil {
+			compare("the file system of the data directory", stamp, before, after)
 		}
 	}
 	if compared == 0 {
 		f.add(
 			Unknown,
-			"there is nothing to compare this machine's clock with: neither broker nor database can be reached",
+			"neither broker nor database can be reached, to compare this machine's clock with theirs",
 			"see the components broker and postgres",
 		)
 		return
 	}
-	judgePast(p, f)
+	judgePast(t, f)
 }
 
-// offset is how far their clock is ahead of ours, and how unsure that is: they looked at it at some
-// time between asked and heard.
-func offset(theirs, asked, heard time.Time) (apart, unsure time.Duration) {
-	unsure = heard.Sub(asked) / 2
-	return theirs.Sub(asked.Add(unsure)), unsure
+// offset returns by how much their clock is ahead of ours, and the uncertainty: they read their
+// clock at some time between before and after.
+func offset(theirs, before, after time.Time) (apart, unsure time.Duration) {
+	unsure = after.Sub(before) / 2
+	return theirs.Sub(before.Add(unsure)), unsure
 }
 
-// stampFile has the file system write down the time.
-func stampFile(dir string) (stamp, asked, heard time.Time, err error) {
-	asked = time.Now()
+// stampFile returns the time stamp that the file system gives a new file, and the times before and
+// after.
+func stampFile(dir string) (stamp, before, after time.Time, err error) {
+	before = time.Now()
 	file, err := os.CreateTemp(dir, "doctor-*.tmp")
 	if err != nil {
-		return stamp, asked, heard, err
+		return stamp, before, after, err
 	}
 	defer os.Remove(file.Name())
 	defer file.Close()
 	if _, err := file.Write([]byte{0}); err != nil {
-		return stamp, asked, heard, err
+		return stamp, before, after, err
 	}
 	info, err := file.Stat()
 	if err != nil {
-		return stamp, asked, heard, err
+		return stamp, before, after, err
 	}
-	return info.ModTime(), asked, time.Now(), nil
+	return info.ModTime(), before, time.Now(), nil
 }
 
-// judgePast looks for what was written at times that have not come yet.
-func judgePast(p *patient, f *findings) {
+// judgePast looks for time stamps that are in the future.
+func judgePast(t *target, f *findings) {
 	now := time.Now()
-	if all, err := p.cloud(); err == nil {
+	if all, err := t.cloud(); err == nil {
 		for _, s := range all {
-			if s.Name == streams.DirectoryStream && s.Newest.Sub(now) > p.Limits.ClockSkew {
+			if s.Name == streams.DirectoryStream && s.Newest.Sub(now) > t.Limits.ClockSkew {
 				ahead(f, "the newest entry of the directory", s.Newest, now)
 			}
 		}
 	}
-	if p.DataDir == "" {
+	if t.DataDir == "" {
 		return
 	}
 	for _, name := range []string{"endpoints.json", "service.json", "nats-credentials.json"} {
-		if info, err := os.Stat(p.path(name)); err == nil &&
-			info.ModTime().Sub(now) > p.Limits.ClockSkew {
+		if info, err := os.Stat(t.path(name)); err == nil &&
+			info.ModTime().Sub(now) > t.Limits.ClockSkew {
 			ahead(f, name, info.ModTime(), now)
 		}
 	}
 }
 
+// ahead reports a time stamp in the future.
 func ahead(f *findings, what string, at, now time.Time) {
 	f.add(
 		Wrong,
-		fmt.Sprintf("%s is of a time that comes in %s", what, ago(at.Sub(now))),
-		"a clock was ahead then, or has been set back since: set it right; until that time has "+
-			"come hubs and consumers see times that go backwards",
+		fmt.Sprintf("%s has a time stamp %s in the future", what, ago(at.Sub(now))),
+		"a clock was ahead then or was set back since: correct it; until that time, hubs and "+
+			"clients see times that go backwards",
 	)
 }

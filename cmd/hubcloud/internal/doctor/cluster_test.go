@@ -16,15 +16,16 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/broker"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/streamstest"
 )
 
-// brokers are the servers of a cluster, with the accounts of an installation.
+// brokers are the servers of a cluster with the accounts of an installation.
 type brokers struct {
 	servers     []*server.Server
 	credentials streams.Credentials
 }
 
-// startCluster starts servers that end with the test, and waits until one of them leads.
+// startCluster starts servers, which the end of the test stops, and waits for a leader.
 func startCluster(t *testing.T, count int) *brokers {
 	t.Helper()
 	issuer, err := nkeys.CreateAccount()
@@ -67,9 +68,8 @@ func startCluster(t *testing.T, count int) *brokers {
 		if err := opts.ProcessConfigString("jetstream {}\n" + layout.Text()); err != nil {
 			t.Fatal(err)
 		}
-		opts.ServerName, opts.StoreDir, opts.NoLog, opts.NoSigs = fmt.Sprintf(
-			"node-%d", i+1,
-		), t.TempDir(), true, true
+		opts.ServerName, opts.StoreDir = fmt.Sprintf("node-%d", i+1), t.TempDir()
+		opts.NoLog, opts.NoSigs = true, true
 		opts.Host, opts.Port = "127.0.0.1", server.RANDOM_PORT
 		opts.Cluster.Name, opts.Cluster.Host, opts.Cluster.Port = "trial", "127.0.0.1", port
 		opts.Routes = routes
@@ -86,28 +86,18 @@ func startCluster(t *testing.T, count int) *brokers {
 	}
 	for _, s := range b.servers {
 		if !s.ReadyForConnections(time.Minute) {
-			t.Fatal("a server does not start")
+			t.Fatal("a server did not start")
 		}
 	}
 	b.credentials.URL = b.servers[0].ClientURL()
-	eventually(t, "a server leads", func() bool {
+	streamstest.Eventually(t, "a server leads", func() bool {
 		return slices.ContainsFunc(b.servers, (*server.Server).JetStreamIsLeader)
 	})
 	return b
 }
 
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in time: %s", what)
-		}
-		<-time.After(50 * time.Millisecond)
-	}
-}
-
-// component gives one of all.
-func one(t *testing.T, all []Component, name string) Component {
+// find returns the component with a name.
+func find(t *testing.T, all []Component, name string) Component {
 	t.Helper()
 	i := slices.IndexFunc(all, func(c Component) bool { return c.Name == name })
 	if i < 0 {
@@ -116,9 +106,8 @@ func one(t *testing.T, all []Component, name string) Component {
 	return all[i]
 }
 
-// A server of a cluster that is missing is told, with what has a copy less for it; and so is a
-// cluster that nobody leads.
-func TestServersThatAreMissing(t *testing.T) {
+// The doctor reports a missing server with the incomplete copies, and a cluster without a leader.
+func TestMissingServers(t *testing.T) {
 	t.Parallel()
 	cluster := startCluster(t, 3)
 	conns, err := streams.Connect(t.Context(), cluster.credentials)
@@ -129,32 +118,33 @@ func TestServersThatAreMissing(t *testing.T) {
 	if _, err := directory.Open(t.Context(), conns, 3); err != nil {
 		t.Fatal(err)
 	}
-	examine := func() Component {
-		return one(t, Check(t.Context(), Config{
+	check := func() Component {
+		return find(t, Check(t.Context(), Config{
 			Elsewhere: true, Credentials: cluster.credentials, Limits: limits(),
 			Started: &datadir.Started{LogReplicas: 3, OwnBroker: true, Sync: "always"},
 		}), "broker")
 	}
-	eventually(t, "three servers are well", func() bool { return examine().Verdict == OK })
-	if c := examine(); !strings.Contains(c.Detail, "leads the cluster") ||
+	streamstest.Eventually(
+		t, "three servers are healthy", func() bool { return check().Verdict == OK },
+	)
+	if c := check(); !strings.Contains(c.Detail, "leads the cluster") ||
 		!strings.Contains(c.Detail, "node-3") {
-		t.Errorf("%+v", c)
+		t.Errorf("broker is %+v, want a leader and node-3", c)
 	}
 	cluster.servers[2].Shutdown()
 	cluster.servers[2].WaitForShutdown()
-	eventually(t, "the one that is missing is told", func() bool {
-		c := examine()
+	streamstest.Eventually(t, "the missing server is reported", func() bool {
+		c := check()
 		return c.Verdict == Wrong &&
 			strings.Contains(c.Detail, "2 of the cluster's 3 servers answer") &&
-			strings.Contains(c.Detail, "copies that are behind or away: DIRECTORY")
+			strings.Contains(c.Detail, "missing or incomplete copies: DIRECTORY")
 	})
 	cluster.servers[1].Shutdown()
 	cluster.servers[1].WaitForShutdown()
-	eventually(t, "that nobody leads is told", func() bool {
-		c := examine()
+	streamstest.Eventually(t, "the missing leader is reported", func() bool {
+		c := check()
 		return c.Verdict == Wrong &&
 			strings.Contains(c.Detail, "1 of the cluster's 3 servers answer") &&
 			strings.Contains(c.Detail, "no server leads")
 	})
-	t.Log(examine().Detail)
 }

@@ -5,40 +5,38 @@ import (
 	"fmt"
 )
 
-// Verdict is what the doctor makes of a component.
+// Verdict is the state of a component.
 type Verdict string
 
-// The verdicts, from well to worst.
+// The verdicts, from the best to the worst.
 const (
-	// OK says that nothing is wrong.
+	// OK means that no problem was found.
 	OK Verdict = "ok"
-	// Skipped says that there is nothing to look at from here; that is nobody's mistake.
+	// Skipped means that the component cannot be checked from here.
 	Skipped Verdict = "skipped"
-	// Warning says that something will go wrong, or is not as it should be in an installation that
-	// matters.
+	// Warning means that a problem is near, or that the setup is not fit for production.
 	Warning Verdict = "warning"
-	// Unknown says that something that should have answered did not.
+	// Unknown means that the component did not answer.
 	Unknown Verdict = "unknown"
-	// Wrong says that something is wrong now.
+	// Wrong means that the component has a problem now.
 	Wrong Verdict = "wrong"
 )
 
 var severity = map[Verdict]int{OK: 0, Skipped: 1, Warning: 2, Unknown: 3, Wrong: 4}
 
-// Component is one part of an installation, and how it is.
+// Component is the state of one part of an installation.
 type Component struct {
 	Name string `json:"name"`
-	// OK says that nobody has to act now: it is true of what is ok, skipped, or a warning.
+	// OK reports whether no action is needed now: the verdict is ok, skipped or warning.
 	OK      bool    `json:"ok"`
 	Verdict Verdict `json:"verdict"`
-	// Detail says what was found, good and bad.
+	// Detail has all findings, good and bad.
 	Detail string `json:"detail"`
-	// Advice says what to do, one entry for each thing; empty, not null, when there is nothing to
-	// do.
+	// Advice has one entry for each thing to do. Without any it is empty, not nil.
 	Advice []string `json:"advice"`
 }
 
-// findings gathers what a check finds. The worst of it is the component's verdict.
+// findings collects the findings of a check. The worst verdict is that of the component.
 type findings struct {
 	verdict Verdict
 	details []string
@@ -47,13 +45,12 @@ type findings struct {
 
 func newFindings() *findings { return &findings{verdict: OK, advice: []string{}} }
 
-// note adds something that is as it should be.
+// note adds a finding that is no problem.
 func (f *findings) note(format string, args ...any) {
 	f.details = append(f.details, fmt.Sprintf(format, args...))
 }
 
-// add adds something that is not, and what to do about it; advice may be empty when other advice
-// says it, or nothing can be done.
+// add adds a problem and what to do about it. advice may be "".
 func (f *findings) add(v Verdict, detail, advice string) {
 	if severity[v] > severity[f.verdict] {
 		f.verdict = v
@@ -64,17 +61,17 @@ func (f *findings) add(v Verdict, detail, advice string) {
 	}
 }
 
-// untold adds what could not be learned of the broker.
-func (f *findings) untold(what string, err error) {
-	advice := "ask again; the broker's log may say why it does not answer"
+// unknown adds a failed request to the broker.
+func (f *findings) unknown(what string, err error) {
+	advice := "try again; the broker's log may show why it does not answer"
 	if errors.Is(err, errNoBroker) {
 		advice = "see the component broker"
 	}
 	f.add(Unknown, what+err.Error(), advice)
 }
 
-// lead puts the last detail in front of the others: what matters most comes first.
-func (f *findings) lead() {
+// putLastFirst moves the last detail, the most important one, before the others.
+func (f *findings) putLastFirst() {
 	last := len(f.details) - 1
 	f.details = append(f.details[last:], f.details[:last]...)
 }

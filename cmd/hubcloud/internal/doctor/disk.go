@@ -9,50 +9,49 @@ import (
 	"syscall"
 )
 
-// place is what is kept on a disk.
-type place struct {
+// volume is a file system with what the installation keeps on it.
+type volume struct {
 	dir  string
 	what []string
 	free syscall.Statfs_t
 }
 
-// checkDisk says how much room the disks have on which the data directory, the broker's streams and
-// the database are.
-func checkDisk(_ context.Context, p *patient, f *findings) {
-	if p.DataDir == "" {
+// checkDisk checks the free space of the disks with the data directory, the broker's streams and
+// the database.
+func checkDisk(_ context.Context, t *target, f *findings) {
+	if t.DataDir == "" {
 		f.add(
 			Skipped,
-			"there is no data directory here: the disks of broker and database are on other machines",
+			"no data directory is known here: the disks of broker and database are on other machines",
 			"",
 		)
 		return
 	}
-	places, err := p.places()
+	volumes, err := t.volumes()
 	if err != nil {
-		f.add(Unknown, err.Error(), "see whether the disk is mounted (df)")
+		f.add(Unknown, err.Error(), "check whether the disk is mounted (df)")
 		return
 	}
-	for _, at := range places {
-		judgePlace(p.Limits, at, f)
+	for _, v := range volumes {
+		judgeVolume(t.Limits, v, f)
 	}
-	judgeReserve(p, f)
-	if len(places) == 0 {
-		f.add(Skipped, fmt.Sprintf("there is no data directory %s", p.DataDir), "")
+	judgeReserve(t, f)
+	if len(volumes) == 0 {
+		f.add(Skipped, fmt.Sprintf("there is no data directory %s", t.DataDir), "")
 	}
 }
 
-// judgeReserve asks the running service whether its disk has the reserve, and whether its broker
-// can store.
-func judgeReserve(p *patient, f *findings) {
-	families, err := p.metrics()
+// judgeReserve checks the running service's metrics on its disk reserve and its broker.
+func judgeReserve(t *target, f *findings) {
+	families, err := t.metrics()
 	if err != nil {
-		return // the component service tells why
+		return // the component service reports that
 	}
 	if failed, ok := gauge(families, "hubcloud_broker_store_failed"); ok && failed > 0 {
 		f.add(
 			Wrong,
 			"the broker cannot write to its disk: hub events, changes and commands are rejected",
-			"make room, or see what the disk has (dmesg): the broker recovers by itself within seconds",
+			"free space, or repair the disk (dmesg); the broker recovers by itself within seconds",
 		)
 	}
 	free, ok := gauge(families, "hubcloud_broker_disk_free_bytes")
@@ -68,11 +67,11 @@ func judgeReserve(p *patient, f *findings) {
 		f.add(
 			Wrong,
 			fmt.Sprintf(
-				"%.0f files (inodes) are free, and %.0f are the reserve: hub events, changes and commands are rejected",
+				"%.0f files (inodes) are free and %.0f are the reserve: hub events, changes and commands are rejected",
 				freeFiles, reserveFiles,
 			),
-			"remove files, not those of the service, or make the file system one with more "+
-				"inodes (df -i): the service goes on by itself",
+			"remove files that are not the service's, or use a file system with more inodes "+
+				"(df -i); the service recovers by itself",
 		)
 		return
 	case low > 0:
@@ -82,24 +81,24 @@ func judgeReserve(p *patient, f *findings) {
 				"%s are free, less than the reserve of %s: hub events, changes and commands are rejected",
 				size(int64(free)), size(int64(reserve)),
 			),
-			"make room: the service goes on by itself; --disk-reserve is how much stays free",
+			"free space; the service recovers by itself. --disk-reserve sets the reserve",
 		)
 		return
 	}
 	f.note("the service's reserve is %s", size(int64(reserve)))
 }
 
-// places gives the disks under the data directory, each once.
-func (p *patient) places() ([]place, error) {
-	var all []place
+// volumes returns the file systems of the data directory, each once.
+func (t *target) volumes() ([]volume, error) {
+	var all []volume
 	for _, folder := range []struct{ dir, what string }{
-		{p.DataDir, "data directory"}, {p.path("nats"), "streams"},
-		{p.path("postgres"), "database"},
+		{t.DataDir, "data directory"}, {t.path("nats"), "streams"},
+		{t.path("postgres"), "database"},
 	} {
 		var disk syscall.Statfs_t
 		if err := syscall.Statfs(folder.dir, &disk); err != nil {
 			if os.IsNotExist(err) {
-				continue // not made yet, or somebody else's
+				continue // not created yet, or on another machine
 			}
 			return nil, fmt.Errorf("free space of %s: %w", folder.dir, err)
 		}
@@ -110,39 +109,37 @@ func (p *patient) places() ([]place, error) {
 			}
 		}
 		if !known {
-			all = append(all, place{dir: folder.dir, what: []string{folder.what}, free: disk})
+			all = append(all, volume{dir: folder.dir, what: []string{folder.what}, free: disk})
 		}
 	}
 	return all, nil
 }
 
-// judgePlace compares what is free with the limit, in bytes and in files.
-func judgePlace(limits Limits, at place, f *findings) {
-	what := fmt.Sprintf("%s (%s)", filepath.Clean(at.dir), strings.Join(at.what, ", "))
-	free, all := int64(at.free.Bavail)*int64(at.free.Bsize), int64(at.free.Blocks)*int64(
-		at.free.Bsize,
-	) //nolint:unconvert // the types differ between systems
+// judgeVolume compares the free bytes and inodes with the limit.
+func judgeVolume(limits Limits, v volume, f *findings) {
+	what := fmt.Sprintf("%s (%s)", filepath.Clean(v.dir), strings.Join(v.what, ", "))
+	block := int64(v.free.Bsize) //nolint:unconvert // the type differs between systems
+	free, all := int64(v.free.Bavail)*block, int64(v.free.Blocks)*block
 	if all == 0 {
-		f.note("%s has no size", what) // a file system that has none of its own
+		f.note("%s has no size", what) // a virtual file system
 		return
 	}
 	judgeFree(
 		limits, f, 100*float64(free)/float64(all),
 		fmt.Sprintf("%s has %s of %s free", what, size(free), size(all)),
 	)
-	if at.free.Files > 0 {
-		if part := 100 * float64(at.free.Ffree) / float64(at.free.Files); part < 2*limits.DiskFree {
-			judgeFree(
-				limits, f, part, fmt.Sprintf("%s has room for %d more files", what, at.free.Ffree),
-			)
+	if v.free.Files > 0 {
+		if part := 100 * float64(v.free.Ffree) / float64(v.free.Files); part < 2*limits.DiskFree {
+			judgeFree(limits, f, part, fmt.Sprintf("%s has %d free inodes", what, v.free.Ffree))
 		}
 	}
 }
 
+// judgeFree compares the free part, in percent, with the limit.
 func judgeFree(limits Limits, f *findings, part float64, found string) {
 	found = fmt.Sprintf("%s (%.0f %%)", found, part)
-	const advice = "make room, or move the data directory to a larger disk while the service is " +
-		"stopped: a full disk ends all storing, and the database's too"
+	const advice = "free space, or stop the service and move the data directory to a larger disk: on a " +
+		"full disk neither broker nor database can store"
 	switch {
 	case part < limits.DiskFree:
 		f.add(Wrong, found, advice)

@@ -1,16 +1,12 @@
-// Package doctor looks at every component of an installation and says what is wrong with it and
-// what to do: for whoever is called at night.
+// Package doctor checks every component of an installation and advises what to do.
 //
-// Examine runs all its checks side by side, each with a time of its own, and gives their verdicts
-// in an order that does not change. One check that fails, or that gets no answer, hides no other.
-// What several checks need (the broker, the database, the service's metrics) is reached once, and
-// what cannot be reached is told by the component that it is, while the others say that they do not
-// know.
+// Check runs all checks concurrently, each with its own time limit, and returns their verdicts in a
+// fixed order, in less than five seconds. A check that fails or hangs does not affect the others.
+// Connections that several checks need (broker, database, the service's metrics) are opened once;
+// the component concerned reports one that fails, and the other checks report an unknown state.
 //
-// It works from what a service leaves in its data directory, from the addresses that it is given,
-// or both, and says what it can when nothing runs. It changes nothing but for a file of a few bytes
-// in the data directory, which it removes again, to learn how the disk and the clock of the file
-// system do. What it reads of the broker can be some seconds old, since any server may answer: it
-// advises, and decides nothing. No secret is in what it says: not the mail server's password, no
-// credentials of the broker or the database.
+// The doctor works with the data directory of a service, with given addresses, or with both, also
+// when no service runs. It changes nothing, except that it creates and removes a file of a few
+// bytes in the data directory to test disk and clock. What it reads from the broker may be some
+// seconds old. Its output contains no secrets.
 package doctor

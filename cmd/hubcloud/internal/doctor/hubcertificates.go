@@ -13,41 +13,41 @@ import (
 	"hubcloud/streams/directory"
 )
 
-// readTimeout bounds the reading of the directory: that of a large installation is not read to its
-// end.
+// readTimeout bounds the read of the directory. A large directory is read only in part.
 const readTimeout = 3 * time.Second
 
-// checkHubCertificates reads the directory for the certificates that hubs may connect with now, and
-// counts those that end soon.
-func checkHubCertificates(ctx context.Context, p *patient, f *findings) {
-	cloud, err := p.cloud()
+// checkHubCertificates reads the current certificates of the hubs from the directory, and counts
+// those that expire soon.
+func checkHubCertificates(ctx context.Context, t *target, f *findings) {
+	cloud, err := t.cloud()
 	if err != nil {
-		if p.CredentialsErr == nil {
-			f.untold("those of the hubs cannot be told: ", err)
+		if t.CredentialsErr == nil {
+			f.unknown("those of the hubs are unknown: ", err)
 		}
 		return
 	}
 	if !slices.ContainsFunc(
 		cloud, func(s survey.Stream) bool { return s.Name == streams.DirectoryStream },
 	) {
-		return // the component logs tells that
+		return // the component logs reports that
 	}
-	ends, read, head, err := hubCertificates(ctx, p)
+	ends, read, head, err := hubCertificates(ctx, t)
 	if err != nil {
-		f.untold("those of the hubs cannot be told: ", err)
+		f.unknown("those of the hubs are unknown: ", err)
 		return
 	}
 	if read < head {
-		f.note("there was time for %d of the directory's %d events", read, head)
+		f.note("only %d of the directory's %d events were read in time", read, head)
 	}
-	judgeHubCertificates(p, ends, f)
+	judgeHubCertificates(t, ends, f)
 }
 
-// hubCertificates gives when the hubs' current certificates end, as far as there was time to read.
+// hubCertificates returns the expiry of each hub's current certificate. read is how many events of
+// the directory it could read in time, head how many there are.
 func hubCertificates(
-	ctx context.Context, p *patient,
+	ctx context.Context, t *target,
 ) (ends map[domain.HubID]time.Time, read, head uint64, err error) {
-	conns, err := p.broker()
+	conns, err := t.broker()
 	if err != nil {
 		return nil, 0, 0, err
 	}
@@ -73,35 +73,35 @@ func hubCertificates(
 		}
 		return nil
 	})
-	// there is no more time for this
+	// A partial result is good enough.
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		err = nil
 	}
 	return ends, read, head, err
 }
 
-func judgeHubCertificates(p *patient, ends map[domain.HubID]time.Time, f *findings) {
+// judgeHubCertificates reports hubs whose certificates have expired or expire soon.
+func judgeHubCertificates(t *target, ends map[domain.HubID]time.Time, f *findings) {
 	now := time.Now()
 	var ended, soon []string
 	for hub, end := range ends {
 		switch left := end.Sub(now); {
 		case left <= 0:
 			ended = append(ended, string(hub))
-		case left < p.soon():
+		case left < t.soon():
 			soon = append(soon, string(hub))
 		}
 	}
 	slices.Sort(ended)
 	slices.Sort(soon)
 	f.note("%d hubs have a certificate", len(ends))
-	const advice = "a hub renews its certificate a month before the end: one that has not is " +
-		"away, or does not reach /link/v1/certificates. " +
-		"One that comes back too late gets another by its enrolment secret"
+	const advice = "a hub renews its certificate in its last month: this hub is offline or cannot " +
+		"reach /link/v1/certificates. After the expiry it enrols again with its secret"
 	if len(soon) > 0 {
 		f.add(
 			Warning,
 			fmt.Sprintf(
-				"those of %d hubs end within %d days: %s", len(soon), p.Limits.CertificateDays,
+				"those of %d hubs expire within %d days: %s", len(soon), t.Limits.CertificateDays,
 				several(soon),
 			),
 			advice,
@@ -109,7 +109,7 @@ func judgeHubCertificates(p *patient, ends map[domain.HubID]time.Time, f *findin
 	}
 	if len(ended) > 0 {
 		f.add(
-			Warning, fmt.Sprintf("those of %d hubs have ended: %s", len(ended), several(ended)),
+			Warning, fmt.Sprintf("those of %d hubs have expired: %s", len(ended), several(ended)),
 			advice,
 		)
 	}

@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// factsWindow is how far back hubs that have too much recorded are looked for, among the last
-	// mostFacts events of the directory.
+	// factsWindow is the time for which resets and certificates are counted, among the last
+	// maxFacts events of the directory.
 	factsWindow = time.Hour
-	mostFacts   = 50_000
-	// factsTimeout bounds the reading of them.
+	maxFacts    = 50_000
+	// factsTimeout bounds the read of these events.
 	factsTimeout = time.Second
 )
 
-// checkHubLimits names the hubs that are reset, or are issued certificates, again and again: the
-// service limits them.
-func checkHubLimits(ctx context.Context, p *patient, f *findings) {
-	busy, err := busyHubs(ctx, p)
+// checkHubLimits reports hubs that are reset, or issued certificates, so often that the service
+// limits them.
+func checkHubLimits(ctx context.Context, t *target, f *findings) {
+	busy, err := busyHubs(ctx, t)
 	if err != nil {
 		if !errors.Is(err, errNoBroker) && !errors.Is(err, jetstream.ErrStreamNotFound) {
-			f.untold("which of them are limited cannot be told: ", err)
+			f.unknown("which of them are limited is unknown: ", err)
 		}
 		return
 	}
@@ -46,15 +46,15 @@ func checkHubLimits(ctx context.Context, p *patient, f *findings) {
 	f.add(
 		Warning,
 		fmt.Sprintf(
-			"%d hubs are reset or enrol without end: within the hour %s", len(busy), several(names),
+			"%d hubs are reset or enrol too often: within the hour %s", len(busy), several(names),
 		),
-		"replace a hub that loses its memory at each start; block one that somebody else may "+
-			"have: hubcloud inventory block SERIAL",
+		"replace a hub that loses its memory at each start; block a hub that may be stolen: "+
+			"hubcloud inventory block SERIAL",
 	)
-	f.lead()
+	f.putLastFirst()
 }
 
-// busyHub is a hub with what was recorded of it within factsWindow.
+// busyHub counts the resets and certificates of a hub within factsWindow.
 type busyHub struct {
 	id                   domain.HubID
 	resets, certificates int
@@ -62,9 +62,9 @@ type busyHub struct {
 
 func (b busyHub) most() int { return max(b.resets, b.certificates) }
 
-// busyHubs returns the hubs over the limit, the worst first.
-func busyHubs(ctx context.Context, p *patient) ([]busyHub, error) {
-	conns, err := p.broker()
+// busyHubs returns the hubs over the limit, those with the most events first.
+func busyHubs(ctx context.Context, t *target) ([]busyHub, error) {
+	conns, err := t.broker()
 	if err != nil {
 		return nil, errNoBroker
 	}
@@ -89,7 +89,7 @@ func busyHubs(ctx context.Context, p *patient) ([]busyHub, error) {
 	defer cancel()
 	err = log.Replay(
 		reading,
-		head-min(head, mostFacts),
+		head-min(head, maxFacts),
 		head,
 		func(batch []directory.Recorded) error {
 			for _, r := range batch {
@@ -115,7 +115,7 @@ func busyHubs(ctx context.Context, p *patient) ([]busyHub, error) {
 	}
 	var busy []busyHub
 	for id, hub := range hubs {
-		if hub.id = id; hub.most() >= p.Limits.HubFacts {
+		if hub.id = id; hub.most() >= t.Limits.HubFacts {
 			busy = append(busy, hub)
 		}
 	}

@@ -19,30 +19,31 @@ import (
 )
 
 const (
-	// flapWindow is how far back hubs that flap are looked for.
+	// flapWindow is the time for which disconnections are counted.
 	flapWindow = time.Hour
-	// hubsTimeout bounds the look at their logs, which goes on at flapsAtOnce of them at once;
-	// mostEvents is how many events of one are read.
+	// hubsTimeout bounds the read of the hub logs.
 	hubsTimeout = 2 * time.Second
-	flapsAtOnce = 16
-	mostEvents  = 500
+	// concurrentLogs is how many logs are read at once.
+	concurrentLogs = 16
+	// maxEvents is how many events of one log are read.
+	maxEvents = 500
 )
 
-// checkHubs says how many hubs are connected, which of them come and go, and which are limited.
-func checkHubs(ctx context.Context, p *patient, f *findings) {
-	defer checkHubLimits(ctx, p, f)
-	all, err := presences(ctx, p)
+// checkHubs checks how many hubs are connected, which of them flap, and which are limited.
+func checkHubs(ctx context.Context, t *target, f *findings) {
+	defer checkHubLimits(ctx, t, f)
+	all, err := presences(ctx, t)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		f.note("no hub has ever connected")
 		return
 	}
 	if err != nil {
-		f.untold("cannot be told: ", err)
+		f.unknown("unknown: ", err)
 		return
 	}
 	began := time.Now().Add(-flapWindow)
 	online := 0
-	var moved []domain.Presence // within the window: who flaps has done so
+	var moved []domain.Presence // hubs whose presence changed within the window
 	for _, hub := range all {
 		if hub.Online {
 			online++
@@ -52,19 +53,19 @@ func checkHubs(ctx context.Context, p *patient, f *findings) {
 		}
 	}
 	f.note("%d of the %d hubs that have ever connected are connected now", online, len(all))
-	flapping, looked, err := flaps(ctx, p, moved, began)
+	flapping, looked, err := flaps(ctx, t, moved, began)
 	if err != nil {
-		f.untold("which of them flap cannot be told: ", err)
+		f.unknown("which of them flap is unknown: ", err)
 		return
 	}
 	if looked < len(moved) {
 		f.note(
-			"there was time to look at the logs of %d of the %d that came or went within the hour",
+			"only %d of the %d logs of hubs that connected or disconnected within the hour were read in time",
 			looked, len(moved),
 		)
 	}
 	if len(flapping) == 0 {
-		f.note("none was disconnected %d times within the hour", p.Limits.Flaps)
+		f.note("none was disconnected %d times within the hour", t.Limits.Flaps)
 		return
 	}
 	names := make([]string, len(flapping))
@@ -78,35 +79,34 @@ func checkHubs(ctx context.Context, p *patient, f *findings) {
 		),
 		flapAdvice(flapping),
 	)
-	f.lead()
+	f.putLastFirst()
 }
 
-// flapping is a hub that comes and goes.
+// flapping is a hub that is disconnected too often.
 type flapping struct {
 	id     domain.HubID
 	times  int
 	reason string
 }
 
-// flapAdvice goes by what the broker says most.
+// flapAdvice returns advice that depends on the broker's reasons for the disconnections.
 func flapAdvice(all []flapping) string {
 	for _, hub := range all {
 		if hub.reason == "duplicate client id" {
 			return fmt.Sprintf(
-				"two devices connect as %s with one certificate: find the copy, and reset the hub's link",
+				"two devices connect as %s with the same certificate: find the copy, and reset the hub's link",
 				hub.id,
 			)
 		}
 	}
-	return "see each hub's network and power; many at once are this side's network, a proxy that " +
-		"cuts idle connections, or too few open files"
+	return "check each hub's network and power; if many hubs flap, check the cloud's network, proxies " +
+		"that cut idle connections, and the limit of open files"
 }
 
-// presences reads the presence of every hub that has ever connected. A watch reads one server's
-// copy of the bucket: one that is behind shows a hub as it was some seconds ago, and the doctor's
-// next visit shows the rest.
-func presences(ctx context.Context, p *patient) ([]domain.Presence, error) {
-	conns, err := p.broker()
+// presences returns the presence of every hub that has ever connected. It reads one server's copy
+// of the bucket, which may be some seconds behind.
+func presences(ctx context.Context, t *target) ([]domain.Presence, error) {
+	conns, err := t.broker()
 	if err != nil {
 		return nil, errNoBroker
 	}
@@ -122,14 +122,14 @@ func presences(ctx context.Context, p *patient) ([]domain.Presence, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = watch.Stop() }() // fails only with the connection
+	defer func() { _ = watch.Stop() }() // it fails only when the connection is closed
 	var all []domain.Presence
 	for {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case entry := <-watch.Updates():
-			if entry == nil { // that was all
+			if entry == nil { // the end of the stored values
 				return all, nil
 			}
 			var hub domain.Presence
@@ -141,12 +141,12 @@ func presences(ctx context.Context, p *patient) ([]domain.Presence, error) {
 	}
 }
 
-// flaps looks into the logs of hubs for those that were disconnected too often, the worst first. It
-// looks at as many as there is time for.
+// flaps returns the hubs that were disconnected too often, the worst first, and how many logs it
+// could read in time.
 func flaps(
-	ctx context.Context, p *patient, hubs []domain.Presence, since time.Time,
+	ctx context.Context, t *target, hubs []domain.Presence, since time.Time,
 ) (found []flapping, looked int, err error) {
-	conns, err := p.broker()
+	conns, err := t.broker()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -163,15 +163,15 @@ func flaps(
 	counts := make([]flapping, len(hubs))
 	var done atomic.Int64
 	var group errgroup.Group
-	group.SetLimit(flapsAtOnce)
+	group.SetLimit(concurrentLogs)
 	for i, hub := range hubs {
 		if ctx.Err() != nil {
 			break
 		}
 		group.Go(func() error {
-			ends, err := logs.Disconnections(ctx, hub.HubID, since, mostEvents)
+			ends, err := logs.Disconnections(ctx, hub.HubID, since, maxEvents)
 			if ctx.Err() != nil {
-				return nil // there is no more time
+				return nil // a partial result is good enough
 			}
 			if err != nil {
 				return err
@@ -187,7 +187,7 @@ func flaps(
 		return nil, 0, err
 	}
 	for _, c := range counts {
-		if c.times >= p.Limits.Flaps {
+		if c.times >= t.Limits.Flaps {
 			found = append(found, c)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// lockHeld says whether a process has locked a file. It looks at what the kernel lists instead of
-// trying: a lock that is taken for a moment would keep a service from starting at that moment.
+// lockHeld reports whether a process has locked a file. It reads the kernel's list of locks: taking
+// the lock, even for a moment, could fail the start of a service.
 func lockHeld(path string) bool {
 	var file syscall.Stat_t
 	if syscall.Stat(path, &file) != nil {
@@ -23,8 +23,8 @@ func lockHeld(path string) bool {
 	inode := fmt.Sprintf(":%d", file.Ino)
 	for lines := bufio.NewScanner(locks); lines.Scan(); {
 		// 1: FLOCK  ADVISORY  WRITE 4711 08:01:131090 0 EOF
-		words := strings.Fields(lines.Text())
-		if len(words) >= 6 && words[1] == "FLOCK" && strings.HasSuffix(words[5], inode) {
+		fields := strings.Fields(lines.Text())
+		if len(fields) >= 6 && fields[1] == "FLOCK" && strings.HasSuffix(fields[5], inode) {
 			return true
 		}
 	}

@@ -7,12 +7,11 @@ import (
 	"testing"
 )
 
-// A lock is seen while it is held, without being touched.
-func TestLocksAreSeen(t *testing.T) {
+func TestLockHeld(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "LOCK")
 	if lockHeld(path) {
-		t.Error("a file that is not there")
+		t.Error("lockHeld is true for a file that does not exist")
 	}
 	file, err := os.Create(path)
 	if err != nil {
@@ -20,12 +19,12 @@ func TestLocksAreSeen(t *testing.T) {
 	}
 	defer file.Close()
 	if lockHeld(path) {
-		t.Error("not locked yet")
+		t.Error("lockHeld is true for an unlocked file")
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		t.Fatal(err)
 	}
 	if !lockHeld(path) {
-		t.Error("locked")
+		t.Error("lockHeld is false for a locked file")
 	}
 }

@@ -2,5 +2,6 @@
 
 package doctor
 
-// lockHeld cannot tell on this system: trying would keep a service from starting at that moment.
+// lockHeld returns false: this system has no list of locks, and taking the lock could fail the
+// start of a service.
 func lockHeld(string) bool { return false }

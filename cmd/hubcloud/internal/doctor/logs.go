@@ -19,63 +19,63 @@ import (
 )
 
 const (
-	// listTimeout bounds the list of hub logs: with tens of thousands of them only some are looked
-	// at.
+	// listTimeout bounds the list of hub logs. With tens of thousands of logs the list is
+	// incomplete.
 	listTimeout = 2500 * time.Millisecond
-	// largePart is what part of everything one hub's log may be before that is worth a warning, in
-	// percent, and largeLog how large it is at least.
+	// largePart is the part of all stored bytes, in percent, from which one hub's log gets a
+	// warning, if the log has at least largeLog bytes.
 	largePart = 20
 	largeLog  = 256 << 20
 )
 
-// checkLogs compares what is stored with every limit that there is: those of accounts and of
-// streams, of the broker's storage, and of the bucket that remembers commands.
-func checkLogs(ctx context.Context, p *patient, f *findings) {
-	judgeFolders(p, f)
-	accounts, err := p.accounts()
+// checkLogs compares accounts and streams with their limits, and looks for missing and damaged
+// streams.
+func checkLogs(ctx context.Context, t *target, f *findings) {
+	judgeFolders(t, f)
+	accounts, err := t.accounts()
 	if err != nil {
-		f.untold("cannot be told: ", err)
+		f.unknown("unknown: ", err)
 		return
 	}
-	judgeAccounts(p.Limits, accounts, f)
-	cloud, err := p.cloud()
+	judgeAccounts(t.Limits, accounts, f)
+	cloud, err := t.cloud()
 	if err != nil {
-		f.untold("", err)
+		f.unknown("", err)
 		return
 	}
 	if !slices.ContainsFunc(
 		cloud, func(s survey.Stream) bool { return s.Name == streams.DirectoryStream },
 	) {
-		f.add(Wrong, "the directory is not there: this broker has no installation, or has lost it",
-			"see whether it is the right broker; bring a lost one back with `hubcloud restore`")
+		f.add(Wrong, "the directory is missing: this broker has no installation, or has lost it",
+			"check that this is the right broker; restore a lost directory with `hubcloud restore`")
 	}
 	for _, s := range cloud {
 		if s.Name == streams.DirectoryStream || s.Name == idempotencyStream {
 			f.note("%s has %d entries (%s)", s.Name, s.Messages, size(s.Bytes))
 		}
 	}
-	judgeStreams(p.Limits, cloud, f)
-	list, err := p.hubLogs()
+	judgeStreams(t.Limits, cloud, f)
+	list, err := t.hubLogs()
 	if err != nil {
-		f.untold("", err)
+		f.unknown("", err)
 		return
 	}
-	judgeStreams(p.Limits, list.logs, f)
-	judgeLost(ctx, p, f)
+	judgeStreams(t.Limits, list.logs, f)
+	judgeLost(ctx, t, f)
 	judgeLargest(accounts, list, f)
 }
 
-// judgeFolders names the streams on the disk of a private broker that the broker does not have.
-// While none runs it names those that its next start cannot recover by itself.
-func judgeFolders(p *patient, f *findings) {
-	if p.DataDir == "" || p.Started != nil && p.Started.OwnBroker {
+// judgeFolders reports streams on the disk of the embedded broker that the broker does not have.
+// While the broker does not run, it reports streams with an unreadable configuration.
+func judgeFolders(t *target, f *findings) {
+	if t.DataDir == "" || t.Started != nil && t.Started.OwnBroker {
 		return
 	}
-	list, err := p.hubLogs()
+	list, err := t.hubLogs()
 	if err != nil {
-		damaged, err := broker.Damaged(p.DataDir)
+		damaged, err := broker.Damaged(t.DataDir)
 		if err != nil {
-			f.untold("the streams on disk cannot be looked at: ", err)
+			f.unknown("the streams on disk cannot be read: ", err)
 		}
 		for _, folder := range damaged {
 			f.add(
@@ -84,8 +84,8 @@ func judgeFolders(p *patient, f *findings) {
 					"the configuration of stream %s of account %s cannot be read", folder.Stream,
 					folder.Account,
 				),
-				"start the service: it declares its streams anew, and their messages are there "+
-					"again; its log names those that stay away",
+				"start the service: it declares its streams again, which brings their messages "+
+					"back; its log names the streams that it cannot recover",
 			)
 		}
 		return
@@ -93,55 +93,55 @@ func judgeFolders(p *patient, f *findings) {
 	if !list.complete {
 		return
 	}
-	folders, err := broker.Folders(p.DataDir)
+	folders, err := broker.Folders(t.DataDir)
 	if err != nil {
-		f.untold("the streams on disk cannot be looked at: ", err)
+		f.unknown("the streams on disk cannot be read: ", err)
 		return
 	}
-	there := map[string]bool{}
+	known := map[string]bool{}
 	for _, s := range list.logs {
-		there[s.Name] = true
+		known[s.Name] = true
 	}
 	for _, folder := range folders {
-		if hub, ok := folder.Hub(); ok && !there[folder.Stream] {
+		if hub, ok := folder.Hub(); ok && !known[folder.Stream] {
 			f.add(
 				Wrong,
 				fmt.Sprintf(
 					"the log of %s is on disk (account %s) and was not recovered", hub,
 					folder.Account,
 				),
-				"start the service again: it repairs and declares such logs, or its log says what is wrong with them",
+				"start the service again: it recovers such logs, or logs what is wrong with them",
 			)
 		}
 	}
 }
 
-// judgeLost names the hubs that had a log and have none.
-func judgeLost(ctx context.Context, p *patient, f *findings) {
-	conns, err := p.broker()
+// judgeLost reports hubs that had a log and have none now.
+func judgeLost(ctx context.Context, t *target, f *findings) {
+	conns, err := t.broker()
 	if err != nil {
-		return // told by the component broker
+		return // the component broker reports that
 	}
 	lost, err := ingest.LostLogs(ctx, conns)
 	switch {
 	case errors.Is(err, jetstream.ErrBucketNotFound):
 		return // no service has been started on this broker yet
 	case err != nil:
-		f.untold("whether hub logs are missing cannot be told: ", err)
+		f.unknown("whether hub logs are missing is unknown: ", err)
 		return
 	}
-	advice := "bring back the server or disk that had it; without it the hub gets an empty log " +
-		"when it connects (after a restore without hub logs that is as it should be)"
-	if p.DataDir == "" || p.Started != nil && p.Started.OwnBroker {
-		advice += "; its messages may still be in the store of a nats-server that passes over it " +
-			"at each start (\"checksum\" in that server's log): " +
-			"remove nothing there, stop that server, mend its store with `hubcloud broker-repair`, and start it"
+	advice := "start the server or mount the disk that had the log; otherwise the hub gets an empty " +
+		"log when it connects (which is normal after a restore without hub logs)"
+	if t.DataDir == "" || t.Started != nil && t.Started.OwnBroker {
+		advice += "; its messages may still be in the store of a nats-server that skips it at each " +
+			"start (\"checksum\" in that server's log): remove nothing there, stop that server, " +
+			"repair its store with `hubcloud broker-repair`, and start it"
 	}
 	for _, hub := range lost {
 		f.add(
 			Wrong,
 			fmt.Sprintf(
-				"the log of %s is gone: its events were stored, and the broker has no log of it",
+				"the log of %s is lost: its events were stored, but the broker has no log of it",
 				hub,
 			),
 			advice,
@@ -149,10 +149,10 @@ func judgeLost(ctx context.Context, p *patient, f *findings) {
 	}
 }
 
-// idempotencyStream is where answers to commands are kept.
+// idempotencyStream keeps the responses to commands.
 const idempotencyStream = "KV_idempotency"
 
-// judgeAccounts compares what each account holds with its own limits.
+// judgeAccounts compares accounts with their limits.
 func judgeAccounts(limits Limits, accounts []survey.Account, f *findings) {
 	for _, a := range accounts {
 		judge(limits, f, fmt.Sprintf("account %s", a.Name), "bytes", a.StorageBytes, a.StorageLimit)
@@ -160,8 +160,7 @@ func judgeAccounts(limits Limits, accounts []survey.Account, f *findings) {
 	}
 }
 
-// judgeStreams compares each stream with its own limits, if it has any, and looks for those that
-// have lost something.
+// judgeStreams compares streams with their limits, and reports lost messages.
 func judgeStreams(limits Limits, all []survey.Stream, f *findings) {
 	for _, s := range all {
 		judge(limits, f, "stream "+s.Name, "bytes", s.Bytes, s.ByteLimit)
@@ -172,14 +171,14 @@ func judgeStreams(limits Limits, all []survey.Stream, f *findings) {
 				fmt.Sprintf(
 					"%d messages of stream %s cannot be read from the disk", s.Lost, s.Name,
 				),
-				"look at the disk (dmesg); a stream with copies mends itself, the directory "+
-					"comes back with `hubcloud restore`",
+				"check the disk (dmesg); a stream with copies repairs itself; restore the "+
+					"directory with `hubcloud restore`",
 			)
 		}
 	}
 }
 
-// judge compares a figure with its limit, if there is one. A figure far below it says nothing.
+// judge compares a number with its limit; 0 means no limit. It reports nothing far below the limit.
 func judge(limits Limits, f *findings, what, unit string, used, limit int64) {
 	if limit <= 0 {
 		return
@@ -196,13 +195,14 @@ func judge(limits Limits, f *findings, what, unit string, used, limit int64) {
 		verdict,
 		fmt.Sprintf("%s has %d of at most %d %s (%.0f %%)", what, used, limit, unit, part),
 		fmt.Sprintf(
-			"what is beyond it is refused: raise the limit of %s, or find out what fills it", what,
+			"beyond the limit, writes are rejected: raise the limit of %s, or find out what fills it",
+			what,
 		),
 	)
 }
 
-// judgeLargest adds the hub logs up, and tells of a hub whose log is a large part of everything: it
-// sends more than it should.
+// judgeLargest sums up the hub logs, and reports a hub whose log is a large part of all stored
+// bytes.
 func judgeLargest(accounts []survey.Account, list hubLogList, f *findings) {
 	var all, logs int64
 	for _, a := range accounts {
@@ -212,7 +212,7 @@ func judgeLargest(accounts []survey.Account, list hubLogList, f *findings) {
 		logs += s.Bytes
 	}
 	if !list.complete {
-		f.note("there was time for some of the hub logs:")
+		f.note("only some of the hub logs were read in time:")
 	}
 	if len(list.logs) == 0 {
 		f.note("there are no hub logs")
@@ -229,19 +229,19 @@ func judgeLargest(accounts []survey.Account, list hubLogList, f *findings) {
 	if part := 100 * float64(largest.Bytes) / float64(max(all, 1)); part >= largePart &&
 		largest.Bytes >= largeLog {
 		f.add(
-			Warning, fmt.Sprintf("the log of %s is %.0f %% of everything", hub, part),
-			fmt.Sprintf("see what that hub sends: hubcloud tap --hub %s", hub),
+			Warning, fmt.Sprintf("the log of %s is %.0f %% of all stored bytes", hub, part),
+			fmt.Sprintf("check what the hub sends: hubcloud tap --hub %s", hub),
 		)
 	}
 }
 
-// hubLogList is the hub logs, or as many of them as there was time for.
+// hubLogList has the hub logs that could be listed in time.
 type hubLogList struct {
 	logs     []survey.Stream
 	complete bool
 }
 
-// listHubLogs lists the hub logs, all accounts side by side, for as long as there is time.
+// listHubLogs lists the hub logs of all accounts concurrently, for at most listTimeout.
 func listHubLogs(ctx context.Context, conns *streams.Conns) hubLogList {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
@@ -254,7 +254,7 @@ func listHubLogs(ctx context.Context, conns *streams.Conns) hubLogList {
 				mu.Lock()
 				defer mu.Unlock()
 				for _, s := range page {
-					// and not one of the broker's own, for MQTT
+					// The broker keeps streams of its own for MQTT.
 					if strings.HasPrefix(s.Name, streams.HubStream("")) {
 						list.logs = append(list.logs, s)
 					}

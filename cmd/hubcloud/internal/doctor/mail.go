@@ -14,76 +14,78 @@ import (
 	"hubcloud/streams/outbox"
 )
 
-// checkMail says whether the mail server takes us, without sending anything, and which mails wait
-// or have failed.
-func checkMail(ctx context.Context, p *patient, f *findings) {
-	checkMailServer(ctx, p, f)
-	checkWaiting(p, f)
-	checkFailed(p, f)
+// checkMail checks the login at the mail server, without sending a mail, and reports mails that
+// wait or have failed.
+func checkMail(ctx context.Context, t *target, f *findings) {
+	checkMailServer(ctx, t, f)
+	checkWaiting(t, f)
+	checkFailed(t, f)
 }
 
-// checkMailServer greets the mail server as a delivery does. Without its password it goes as far as
-// encryption.
-func checkMailServer(ctx context.Context, p *patient, f *findings) {
-	url := p.SMTPURL
-	if url == "" && p.Started != nil {
-		url = p.Started.MailServer
+// checkMailServer connects and logs in to the mail server as a delivery does. When the password is
+// unknown, it stops before the login.
+func checkMailServer(ctx context.Context, t *target, f *findings) {
+	url := t.SMTPURL
+	if url == "" && t.Started != nil {
+		url = t.Started.MailServer
 	}
 	switch {
-	case url == "" && p.Started == nil:
+	case url == "" && t.Started == nil:
 		f.add(
-			Skipped, "it is not known where mails go",
-			"name the mail server with --smtp-url to have it looked at, too",
+			Skipped, "no mail server is known",
+			"name the mail server with --smtp-url to check it",
 		)
 		return
-	case url == "" && !p.Started.HasRole("api"):
-		f.note("this service sends no mails: it is not an API")
+	case url == "" && !t.Started.HasRole("api"):
+		f.note("this service sends no mails: it has not the role api")
 		return
 	case url == "":
-		checkFolder(p, f)
+		checkFolder(t, f)
 		return
 	}
 	server, err := mail.ParseServer(url)
 	if err != nil {
 		f.add(
 			Wrong, fmt.Sprintf("--smtp-url: %v", err),
-			"give it as serve takes it: smtp://USER:PASSWORD@HOST:PORT",
+			"give the flag as for serve: smtp://USER:PASSWORD@HOST:PORT",
 		)
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	secured, err := mail.NewSMTP(server, nil).Greet(ctx)
 	if err != nil {
 		f.add(
 			Wrong,
-			fmt.Sprintf("the mail server does not take us: %v", err),
-			"see its address, its certificate and the login in --smtp-url; mails wait meanwhile, "+
-				"until their links expire",
+			fmt.Sprintf("the mail server cannot be used: %v", err),
+			"check the address, the certificate and the login in --smtp-url; mails wait until "+
+				"their links expire",
 		)
 		return
 	}
-	how := "in the clear"
+	how := "unencrypted"
 	if secured {
 		how = "encrypted"
 	}
-	if server.User == "" && p.SMTPURL == "" {
+	if server.User == "" && t.SMTPURL == "" {
 		f.note(
-			"%s greets us, %s (a login was not tried: its password is known to the service alone, or to --smtp-url)",
-			server, how,
+			"%s accepts connections, %s (the login was not checked: only the service, or "+
+				"--smtp-url, knows the password)",
+			server,
+			how,
 		)
 		return
 	}
-	f.note("%s takes us, %s", server, how)
+	f.note("%s accepts the login, %s", server, how)
 }
 
-// checkFolder tells of an installation whose mails go no further than a folder.
-func checkFolder(p *patient, f *findings) {
-	entries, err := os.ReadDir(p.path("outbox"))
+// checkFolder reports an installation that writes its mails to a folder.
+func checkFolder(t *target, f *findings) {
+	entries, err := os.ReadDir(t.path("outbox"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		f.add(
-			Unknown, fmt.Sprintf("the folder that mails are written into cannot be read: %v", err),
-			"ask as the user whom the service runs as",
+			Unknown, fmt.Sprintf("the folder with mails cannot be read: %v", err),
+			"run the doctor as the user of the service",
 		)
 		return
 	}
@@ -94,33 +96,34 @@ func checkFolder(p *patient, f *findings) {
 		}
 	}
 	found := fmt.Sprintf(
-		"there is no mail server: mails go no further than %s, where %d are", p.path("outbox"),
+		"there is no mail server: mails are only written to %s, which has %d", t.path("outbox"),
 		written,
 	)
-	if p.live() {
+	if t.live() {
 		f.add(
 			Warning, found,
-			"name one with --smtp-url: without it nobody gets an invitation, or a link to sign in",
+			"start the service with --smtp-url: otherwise nobody receives invitations and sign-in links",
 		)
 		return
 	}
 	f.note("%s", found)
 }
 
-// checkWaiting looks at the queue of mails.
-func checkWaiting(p *patient, f *findings) {
-	all, err := p.cloud()
+// checkWaiting checks the queue of mails.
+func checkWaiting(t *target, f *findings) {
+	all, err := t.cloud()
 	if err != nil {
-		f.untold("which mails wait cannot be told: ", err)
+		f.unknown("which mails wait is unknown: ", err)
 		return
 	}
 	for _, s := range all {
 		if s.Name == outbox.Stream {
-			judgeWaiting(p.Limits, s, f)
+			judgeWaiting(t.Limits, s, f)
 		}
 	}
 }
 
+// judgeWaiting compares the oldest waiting mail with the limit.
 func judgeWaiting(limits Limits, s survey.Stream, f *findings) {
 	if s.Messages == 0 {
 		f.note("no mail waits")
@@ -130,31 +133,30 @@ func judgeWaiting(limits Limits, s survey.Stream, f *findings) {
 	found := fmt.Sprintf("%d mails wait, the oldest for %s", s.Messages, ago(age))
 	if age > limits.MailAge {
 		f.add(
-			Wrong,
-			found,
-			"see what the service's log says of them (\"mail\"): a server that is away, or that "+
-				"defers or greylists them",
+			Wrong, found,
+			"see the service's log (\"mail\"): the mail server may be down, or defer or greylist mails",
 		)
 		return
 	}
 	f.note("%s", found)
 }
 
-// checkFailed reads what the service on this machine has counted since it started.
-func checkFailed(p *patient, f *findings) {
-	families, err := p.metrics()
+// checkFailed reports mails that failed since the service on this machine started.
+func checkFailed(t *target, f *findings) {
+	families, err := t.metrics()
 	if err != nil {
-		return // the component service tells that
+		return // the component service reports that
 	}
-	for _, outcome := range []struct{ name, said string }{
-		{"rejected", "rejected by the mail server"}, {"expired", "not delivered before their links expired"},
+	for _, outcome := range []struct{ name, text string }{
+		{"rejected", "rejected by the mail server"},
+		{"expired", "not delivered before their links expired"},
 	} {
 		if n, ok := gauge(families, "hubcloud_outbox_mails_total", "outcome", outcome.name); ok &&
 			n > 0 {
 			f.add(
 				Warning,
-				fmt.Sprintf("%.0f mails were %s since the service started", n, outcome.said),
-				"the service's log names each at level error; those people have to be invited again",
+				fmt.Sprintf("%.0f mails were %s since the service started", n, outcome.text),
+				"the service's log names each at level error; invite those people again",
 			)
 		}
 	}

@@ -14,28 +14,27 @@ import (
 	"hubcloud/cmd/hubcloud/internal/datadir"
 )
 
-// checkService says whether a service runs on this machine's data directory, and what it says of
-// itself.
-func checkService(ctx context.Context, p *patient, f *findings) {
-	if p.DataDir == "" {
+// checkService checks whether a service runs on the data directory, and what its /readyz answers.
+func checkService(ctx context.Context, t *target, f *findings) {
+	if t.DataDir == "" {
 		f.add(
-			Skipped, "there is no data directory here",
-			"name that of a service on this machine with --data-dir to have it looked at, too",
+			Skipped, "no data directory is known here",
+			"name that of a service on this machine with --data-dir to check it",
 		)
 		return
 	}
-	if !p.running() {
-		notRunning(p, f)
+	if !t.running() {
+		notRunning(t, f)
 		return
 	}
-	ready, err := askReady(ctx, p.Bound.Admin)
+	ready, err := askReady(ctx, t.Bound.Admin)
 	if err != nil {
-		notAnswering(p, f, err)
+		notAnswering(t, f, err)
 		return
 	}
-	f.note("runs%s, and answers at %s", since(p.Started), p.Bound.HTTP)
-	if p.Bound.HTTP == "" {
-		f.details[0] = fmt.Sprintf("runs%s, without the API", since(p.Started))
+	f.note("runs%s, and answers at %s", since(t.Started), t.Bound.HTTP)
+	if t.Bound.HTTP == "" {
+		f.details[0] = fmt.Sprintf("runs%s, without the API", since(t.Started))
 	}
 	for _, c := range ready.Components {
 		switch {
@@ -47,77 +46,76 @@ func checkService(ctx context.Context, p *patient, f *findings) {
 	}
 	switch {
 	case ready.Ready && f.verdict == OK:
-		f.note("it says that it is ready")
+		f.note("it is ready")
 	case !ready.Ready && f.verdict == OK:
-		f.add(Wrong, "it says that it is not ready", "")
+		f.add(Wrong, "it is not ready", "")
 	}
 	if f.verdict != OK && len(f.advice) == 0 {
-		f.advice = append(f.advice, "see the components below, and the service's log")
+		f.advice = append(f.advice, "see the components below and the service's log")
 	}
-	if p.StartedErr != nil {
+	if t.StartedErr != nil {
 		f.add(
-			Warning, fmt.Sprintf("how it was started cannot be read: %v", p.StartedErr),
-			"ask as the user whom the service runs as; a start writes the file anew",
+			Warning, fmt.Sprintf("service.json cannot be read: %v", t.StartedErr),
+			"run the doctor as the user of the service; a start of the service replaces the file",
 		)
 	}
 }
 
-// notRunning says what is known of a service that has not written where it listens.
-func notRunning(p *patient, f *findings) {
-	if _, err := os.Stat(p.DataDir); errors.Is(err, fs.ErrNotExist) {
+// notRunning reports a service without endpoints.json.
+func notRunning(t *target, f *findings) {
+	if _, err := os.Stat(t.DataDir); errors.Is(err, fs.ErrNotExist) {
 		f.add(
-			Wrong, fmt.Sprintf("there is no data directory %s", p.DataDir),
+			Wrong, fmt.Sprintf("there is no data directory %s", t.DataDir),
 			"name the service's with --data-dir, or the broker with --nats-url and --nats-credentials",
 		)
 		return
 	}
-	if lockHeld(p.path("LOCK")) {
+	if lockHeld(t.path("LOCK")) {
 		f.add(
 			Warning,
-			"a service has the data directory and is not ready yet, or stops"+since(p.Started),
-			"ask again in a minute; a start that takes longer says in the service's log what it waits for",
+			"a service uses the data directory and is starting or stopping"+since(t.Started),
+			"try again in a minute; the service's log shows what a longer start waits for",
 		)
 		return
 	}
 	f.add(
 		Wrong,
-		fmt.Sprintf("no service runs on %s%s", p.DataDir, lastStarted(p.Started)),
+		fmt.Sprintf("no service runs on %s%s", t.DataDir, lastStarted(t.Started)),
 		fmt.Sprintf(
-			"start it: hubcloud serve --data-dir %s; why the last one ended is in its log",
-			p.DataDir,
+			"start it: hubcloud serve --data-dir %s; the log of the last one shows why it ended",
+			t.DataDir,
 		),
 	)
 }
 
-// notAnswering says what is known of a service that has written where it listens, and does not
-// answer there.
-func notAnswering(p *patient, f *findings, err error) {
-	if lockHeld(p.path("LOCK")) {
+// notAnswering reports a service that has endpoints.json and does not answer.
+func notAnswering(t *target, f *findings, err error) {
+	if lockHeld(t.path("LOCK")) {
 		f.add(
 			Wrong,
 			fmt.Sprintf(
-				"the service has the data directory and does not answer at %s: %v", p.Bound.Admin,
+				"the service uses the data directory and does not answer at %s: %v", t.Bound.Admin,
 				err,
 			),
-			"see its log; if it hangs, keep what its goroutines do (kill -QUIT prints that into "+
-				"the log and ends it), and start it again",
+			"see its log; if the service hangs, end it with kill -QUIT, which prints its "+
+				"goroutines to the log, and start it again",
 		)
 		return
 	}
 	f.add(
 		Wrong,
 		fmt.Sprintf(
-			"the service was killed: endpoints.json is there and nobody answers at %s: %v",
-			p.Bound.Admin, err,
+			"the service was killed: endpoints.json exists and nothing answers at %s: %v",
+			t.Bound.Admin, err,
 		),
 		fmt.Sprintf(
-			"start it again: hubcloud serve --data-dir %s; the kernel's log says whether memory ran out (dmesg)",
-			p.DataDir,
+			"start it again: hubcloud serve --data-dir %s; the kernel's log (dmesg) shows whether memory ran out",
+			t.DataDir,
 		),
 	)
 }
 
-// readiness is what the service says of itself.
+// readiness is the body of /readyz.
 type readiness struct {
 	Ready      bool `json:"ready"`
 	Components []struct {
@@ -129,23 +127,25 @@ type readiness struct {
 	} `json:"components"`
 }
 
+// askReady requests /readyz at the admin address.
 func askReady(ctx context.Context, admin string) (readiness, error) {
-	var said readiness
+	var body readiness
 	response, err := get(ctx, "http://"+admin+"/readyz")
 	if err != nil {
-		return said, err
+		return body, err
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK &&
 		response.StatusCode != http.StatusServiceUnavailable {
-		return said, fmt.Errorf("status %d", response.StatusCode)
+		return body, fmt.Errorf("status %d", response.StatusCode)
 	}
-	if err := json.NewDecoder(response.Body).Decode(&said); err != nil {
-		return said, fmt.Errorf("unreadable answer: %w", err)
+	if err := json.NewDecoder(response.Body).Decode(&body); err != nil {
+		return body, fmt.Errorf("invalid response: %w", err)
 	}
-	return said, nil
+	return body, nil
 }
 
+// since describes the running process, "" if unknown.
 func since(s *datadir.Started) string {
 	if s == nil {
 		return ""
@@ -155,6 +155,7 @@ func since(s *datadir.Started) string {
 	)
 }
 
+// lastStarted describes the last start, "" if unknown.
 func lastStarted(s *datadir.Started) string {
 	if s == nil {
 		return ""

@@ -10,63 +10,63 @@ import (
 	"time"
 )
 
-// syncTries is how often the disk is tried; the middle one counts.
+// syncTries is how many syncs are measured. Their median counts.
 const syncTries = 5
 
-// checkSync says what a power cut would cost, and how long the disk takes to make sure that it
-// costs nothing.
-func checkSync(ctx context.Context, p *patient, f *findings) {
-	settings := syncSettings(p)
+// checkSync checks what a power cut could lose, and how long the disk takes for a sync.
+func checkSync(ctx context.Context, t *target, f *findings) {
+	settings := syncSettings(t)
 	switch {
-	case len(settings) == 0 && p.DataDir == "":
-		f.add(Skipped, "neither the broker's setting nor a disk of it can be seen from here", "")
+	case len(settings) == 0 && t.DataDir == "":
+		f.add(Skipped, "neither the broker's setting nor its disk is known here", "")
 		return
 	case len(settings) == 0:
-		f.note("the broker's setting is not known while it cannot be reached")
+		f.note("the broker's setting is unknown: it cannot be reached")
 	}
 	for _, s := range settings {
-		judgeSync(p, s, f)
+		judgeSync(t, s, f)
 	}
-	if p.DataDir == "" {
+	if t.DataDir == "" {
 		return
 	}
-	took, err := trySync(ctx, p.DataDir)
+	took, err := trySync(ctx, t.DataDir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		f.note("there is no data directory %s", p.DataDir)
+		f.note("there is no data directory %s", t.DataDir)
 	case errors.Is(err, fs.ErrPermission):
-		f.note("the disk was not tried: %v", err)
+		f.note("the disk was not tested: %v", err)
 	case err != nil:
 		f.add(
 			Wrong, fmt.Sprintf("the data directory cannot be written to: %v", err),
-			"see whether its disk is full or was mounted read-only (dmesg)",
+			"check whether its disk is full or mounted read-only (dmesg)",
 		)
-	case took > p.Limits.SyncTime:
+	case took > t.Limits.SyncTime:
 		f.add(
 			Warning,
 			fmt.Sprintf("the disk takes %s to sync a small file", ago(took)),
-			"every event and every management call waits for that: use a disk with a cache that "+
-				"outlives a power cut, or --sync 2m if losing that much is fine",
+			"every event and every change waits for a sync: use a disk with a cache that survives "+
+				"a power cut, or --sync 2m if you can lose the events of that time",
 		)
 	default:
 		f.note("the disk syncs a small file in %s", took.Round(10*time.Microsecond))
 	}
 }
 
-// syncSetting is how one server, or the service that was stopped, syncs.
+// syncSetting is the sync setting of a server, or of the service when it ran.
 type syncSetting struct {
 	who      string
 	always   bool
 	interval time.Duration
-	// alone says that nobody else has a copy.
+	// alone means that streams have only one copy.
 	alone bool
 }
 
-// syncSettings asks the servers; those that cannot be reached are as the service was started.
-func syncSettings(p *patient) []syncSetting {
-	alone := p.Started == nil || p.Started.LogReplicas < 2
+// syncSettings returns the settings of the servers or, when they cannot be reached, the setting
+// with which the service was started.
+func syncSettings(t *target) []syncSetting {
+	alone := t.Started == nil || t.Started.LogReplicas < 2
 	var all []syncSetting
-	if servers, err := p.servers(); err == nil {
+	if servers, err := t.servers(); err == nil {
 		for _, s := range servers {
 			if s.JetStream != nil {
 				all = append(
@@ -77,16 +77,16 @@ func syncSettings(p *patient) []syncSetting {
 		}
 		return all
 	}
-	if p.Started == nil || p.Started.OwnBroker {
+	if t.Started == nil || t.Started.OwnBroker {
 		return nil
 	}
 	setting := syncSetting{
 		who:    "the service, when it ran,",
-		always: p.Started.Sync == "always",
+		always: t.Started.Sync == "always",
 		alone:  alone,
 	}
 	if !setting.always {
-		interval, err := time.ParseDuration(p.Started.Sync)
+		interval, err := time.ParseDuration(t.Started.Sync)
 		if err != nil {
 			return nil
 		}
@@ -95,34 +95,34 @@ func syncSettings(p *patient) []syncSetting {
 	return append(all, setting)
 }
 
-func judgeSync(p *patient, s syncSetting, f *findings) {
+// judgeSync reports what a power cut could lose.
+func judgeSync(t *target, s syncSetting, f *findings) {
 	every := s.interval.String()
 	switch {
 	case s.always:
 		f.note(
-			"%s syncs every write before it acknowledges it: nothing that was acknowledged is lost in a power cut",
+			"%s syncs every write before it acknowledges it: a power cut loses no acknowledged write",
 			s.who,
 		)
 	case !s.alone:
 		f.note(
-			"%s syncs every %s: a power cut at all machines with a copy at once can lose what came since",
+			"%s syncs every %s: a power cut of all machines with a copy can lose the writes since",
 			s.who, every,
 		)
-	case p.live():
+	case t.live():
 		f.add(
 			Warning,
 			fmt.Sprintf(
-				"%s syncs every %s: a power cut can lose what was acknowledged since", s.who, every,
+				"%s syncs every %s: a power cut can lose acknowledged writes", s.who, every,
 			),
-			"start with --sync always (sync_interval: always in a broker of one's own), unless speed is worth that",
+			"start with --sync always (sync_interval: always in your own broker), unless speed matters more",
 		)
 	default:
-		f.note("%s syncs every %s: a power cut can lose what was acknowledged since", s.who, every)
+		f.note("%s syncs every %s: a power cut can lose acknowledged writes", s.who, every)
 	}
 }
 
-// trySync writes a small file, over and over, and gives how long it mostly takes until it is on the
-// disk.
+// trySync returns the median time to write and sync a small file.
 func trySync(ctx context.Context, dir string) (time.Duration, error) {
 	file, err := os.CreateTemp(dir, "doctor-*.tmp")
 	if err != nil {

@@ -13,52 +13,51 @@ import (
 )
 
 const (
-	// pingServers asks every server for its figures, pingHealth whether all that it should hold is
-	// there and current.
+	// Every server answers these requests: with its statistics, and with its health.
 	pingServers = "$SYS.REQ.SERVER.PING.STATSZ"
 	pingHealth  = "$SYS.REQ.SERVER.PING.HEALTHZ"
-	// quiet is how long the next server may take to answer after the last: servers answer side by
-	// side, in milliseconds.
-	quiet = 400 * time.Millisecond
+	// nextTimeout is how long to wait for the next answer after the last one. Servers answer
+	// concurrently, within milliseconds.
+	nextTimeout = 400 * time.Millisecond
 )
 
 // Server is one server of the broker.
 type Server struct {
 	ID, Name, Version string
-	// Cluster names the cluster that it is in, "" for a server by itself.
+	// Cluster is the name of the server's cluster, "" for a single server.
 	Cluster string
-	// Time is what its clock said when it answered; Asked and Heard are what the clock here said
-	// before and after.
-	Time, Asked, Heard time.Time
-	Started            time.Time
-	// Connections are those open now, SlowConsumers those cut off since it started because they did
-	// not read.
+	// Time is the server's clock when it answered. Before and After are this machine's clock before
+	// the request and after the answer.
+	Time, Before, After time.Time
+	Started             time.Time
+	// Connections is the number of open connections, SlowConsumers the number of connections that
+	// the server has cut since its start because they did not read.
 	Connections, SlowConsumers int64
 	MemoryBytes                int64
-	// JetStream is nil on a server that keeps no streams.
+	// JetStream is nil on a server without streams.
 	JetStream *JetStream
 }
 
-// JetStream is what a server keeps, and may keep.
+// JetStream is the storage of a server. A limit of 0 or less means none.
 type JetStream struct {
 	StorageBytes, StorageLimit int64
-	// SyncAlways says that it syncs before it acknowledges, SyncInterval how often it does
-	// otherwise.
+	// SyncAlways reports whether the server syncs each write before it acknowledges the write.
+	// Otherwise it syncs once per SyncInterval.
 	SyncAlways   bool
 	SyncInterval time.Duration
-	// Meta is how it sees its cluster, nil for a server by itself.
+	// Meta is the cluster as the server sees it, nil for a single server.
 	Meta *Meta
 }
 
-// Meta is the group that rules over the streams of a cluster.
+// Meta is the group of servers that assigns streams in a cluster.
 type Meta struct {
-	// Leader is the name of the server that leads it, "" while there is none.
+	// Leader is the name of the leading server, "" for none.
 	Leader string
 	Size   int
 	Peers  []Peer
 }
 
-// Peer is a server of a group, or one that carries a copy of a stream, as its leader sees it.
+// Peer is a server of a group, or one with a copy of a stream, as the leader sees it.
 type Peer struct {
 	Name    string        `json:"name"`
 	Current bool          `json:"current"`
@@ -67,29 +66,29 @@ type Peer struct {
 	Lag     uint64        `json:"lag"`
 }
 
-// Servers gives every server that answers, by name. Without any the error is nats.ErrTimeout, or
-// ctx's.
+// Servers returns the servers that answer, sorted by name. When none answers, the error is
+// nats.ErrTimeout or that of ctx.
 func Servers(ctx context.Context, sys *nats.Conn) ([]Server, error) {
 	var all []Server
-	asked := time.Now()
+	before := time.Now()
 	err := scatter(ctx, sys, pingServers, nil, func(data []byte) (enough bool, err error) {
-		var said statistics
-		if err := json.Unmarshal(data, &said); err != nil {
-			return false, fmt.Errorf("unreadable figures of a server: %w", err)
+		var stats statistics
+		if err := json.Unmarshal(data, &stats); err != nil {
+			return false, fmt.Errorf("decode the statistics of a server: %w", err)
 		}
-		server := said.server()
-		server.Asked, server.Heard = asked, time.Now()
+		server := stats.server()
+		server.Before, server.After = before, time.Now()
 		all = append(all, server)
 		return server.Cluster == "" || len(all) == expected(all), nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("survey: ask the broker's servers: %w", err)
+		return nil, fmt.Errorf("survey: request the statistics of the broker's servers: %w", err)
 	}
 	slices.SortFunc(all, func(a, b Server) int { return cmp.Compare(a.Name, b.Name) })
 	return all, nil
 }
 
-// expected is how many servers the cluster has, as far as one of them says; 0 when none does.
+// expected returns the size of the cluster, 0 if no server knows it.
 func expected(all []Server) int {
 	for _, s := range all {
 		if s.JetStream != nil && s.JetStream.Meta != nil {
@@ -99,7 +98,7 @@ func expected(all []Server) int {
 	return 0
 }
 
-// statistics is what a server says, as far as it is read here.
+// statistics is the used part of a server's answer to pingServers.
 type statistics struct {
 	Server struct {
 		ID      string    `json:"id"`
@@ -131,6 +130,7 @@ type statistics struct {
 	} `json:"statsz"`
 }
 
+// server returns the answer as a Server.
 func (s statistics) server() Server {
 	server := Server{
 		ID: s.Server.ID, Name: s.Server.Name, Version: s.Server.Version, Cluster: s.Server.Cluster,
@@ -154,79 +154,77 @@ func (s statistics) server() Server {
 	return server
 }
 
-// Ailments gives what servers say is not well with them or with their copies of streams, a line
-// each, by the server's name; those that are well say nothing. count is how many servers were to
-// answer.
-func Ailments(ctx context.Context, sys *nats.Conn, count int) (map[string][]string, error) {
-	ailments := map[string][]string{}
-	heard := 0
-	err := scatter(
-		ctx,
-		sys,
-		pingHealth,
-		[]byte(`{"details":true}`),
-		func(data []byte) (enough bool, err error) {
-			var said struct {
-				Server struct {
-					Name string `json:"name"`
-				} `json:"server"`
-				Data struct {
-					Error  string `json:"error"`
-					Errors []struct {
-						Error string `json:"error"`
-					} `json:"errors"`
-				} `json:"data"`
-			}
-			if err := json.Unmarshal(data, &said); err != nil {
-				return false, fmt.Errorf("unreadable health of a server: %w", err)
-			}
-			for _, e := range said.Data.Errors {
-				ailments[said.Server.Name] = append(ailments[said.Server.Name], e.Error)
-			}
-			if said.Data.Error != "" {
-				ailments[said.Server.Name] = append(ailments[said.Server.Name], said.Data.Error)
-			}
-			heard++
-			return heard == count, nil
-		},
-	)
-	if err != nil {
-		return nil, fmt.Errorf("survey: ask the broker's servers whether they are well: %w", err)
-	}
-	return ailments, nil
+// healthAnswer is the used part of a server's answer to pingHealth.
+type healthAnswer struct {
+	Server struct {
+		Name string `json:"name"`
+	} `json:"server"`
+	Data struct {
+		Error  string `json:"error"`
+		Errors []struct {
+			Error string `json:"error"`
+		} `json:"errors"`
+	} `json:"data"`
 }
 
-// scatter puts a question to all servers and hands over their answers until one is enough, none has
-// come for a while, or ctx ends. It fails when there is no answer at all.
+// Problems returns the problems that servers report about themselves and their copies of streams,
+// by the server's name. Healthy servers are not in the result. count is the number of answers to
+// wait for.
+func Problems(ctx context.Context, sys *nats.Conn, count int) (map[string][]string, error) {
+	problems := map[string][]string{}
+	answers := 0
+	receive := func(data []byte) (enough bool, err error) {
+		var answer healthAnswer
+		if err := json.Unmarshal(data, &answer); err != nil {
+			return false, fmt.Errorf("decode the health of a server: %w", err)
+		}
+		name := answer.Server.Name
+		for _, e := range answer.Data.Errors {
+			problems[name] = append(problems[name], e.Error)
+		}
+		if answer.Data.Error != "" {
+			problems[name] = append(problems[name], answer.Data.Error)
+		}
+		answers++
+		return answers == count, nil
+	}
+	if err := scatter(ctx, sys, pingHealth, []byte(`{"details":true}`), receive); err != nil {
+		return nil, fmt.Errorf("survey: request the health of the broker's servers: %w", err)
+	}
+	return problems, nil
+}
+
+// scatter sends a request to all servers and calls receive with each answer, until receive returns
+// enough, no further answer comes within nextTimeout, or ctx ends. No answer at all is an error.
 func scatter(
-	ctx context.Context, nc *nats.Conn, subject string, question []byte,
-	take func(data []byte) (enough bool, err error),
+	ctx context.Context, nc *nats.Conn, subject string, request []byte,
+	receive func(data []byte) (enough bool, err error),
 ) error {
 	inbox := nc.NewInbox()
 	sub, err := nc.SubscribeSync(inbox)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = sub.Unsubscribe() }() // fails only with the connection
-	if err := nc.PublishRequest(subject, inbox, question); err != nil {
+	defer func() { _ = sub.Unsubscribe() }() // it fails only when the connection is closed
+	if err := nc.PublishRequest(subject, inbox, request); err != nil {
 		return err
 	}
 	for wait := ctx; ; {
 		msg, err := sub.NextMsgWithContext(wait)
 		switch {
 		case err != nil && wait != ctx && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
-			return nil // those that answer have answered
+			return nil // all servers that can answer have answered
 		case errors.Is(err, nats.ErrNoResponders):
 			return err
 		case err != nil:
 			return fmt.Errorf("no answer: %w", err)
 		}
-		enough, err := take(msg.Data)
+		enough, err := receive(msg.Data)
 		if err != nil || enough {
 			return err
 		}
 		var cancel context.CancelFunc
-		wait, cancel = context.WithTimeout(ctx, quiet)
-		defer cancel() // as many as there are servers
+		wait, cancel = context.WithTimeout(ctx, nextTimeout)
+		defer cancel() // one per server
 	}
 }

@@ -16,14 +16,14 @@ const (
 	streamList  = "$JS.API.STREAM.LIST"
 )
 
-// Account is what one account's streams hold, and may hold. A limit of -1 is none.
+// Account is the use of an account and its limits. A limit of -1 means none.
 type Account struct {
 	Name                       streams.Account
 	Streams, StreamLimit       int64
 	StorageBytes, StorageLimit int64
 }
 
-// Accounts gives CLOUD and the shards, in that order.
+// Accounts returns the account CLOUD and those of the shards, in this order.
 func Accounts(ctx context.Context, conns *streams.Conns) ([]Account, error) {
 	var all []Account
 	for i, nc := range append([]*nats.Conn{conns.Cloud}, conns.Shards...) {
@@ -31,7 +31,7 @@ func Accounts(ctx context.Context, conns *streams.Conns) ([]Account, error) {
 		if i > 0 {
 			name = streams.ShardAccount(i - 1)
 		}
-		var said struct {
+		var answer struct {
 			Storage int64 `json:"storage"`
 			Streams int64 `json:"streams"`
 			Limits  struct {
@@ -40,38 +40,36 @@ func Accounts(ctx context.Context, conns *streams.Conns) ([]Account, error) {
 			} `json:"limits"`
 			Error *streams.BrokerError `json:"error"`
 		}
-		if err := ask(ctx, nc, accountInfo, nil, &said); err != nil {
-			return nil, fmt.Errorf("survey: ask for the account %s: %w", name, err)
+		if err := ask(ctx, nc, accountInfo, nil, &answer); err != nil {
+			return nil, fmt.Errorf("survey: request the account %s: %w", name, err)
 		}
-		if said.Error != nil {
-			return nil, fmt.Errorf("survey: ask for the account %s: %w", name, said.Error)
+		if answer.Error != nil {
+			return nil, fmt.Errorf("survey: request the account %s: %w", name, answer.Error)
 		}
 		all = append(all, Account{
-			Name: name, Streams: said.Streams, StreamLimit: said.Limits.Streams,
-			StorageBytes: said.Storage, StorageLimit: said.Limits.Storage,
+			Name: name, Streams: answer.Streams, StreamLimit: answer.Limits.Streams,
+			StorageBytes: answer.Storage, StorageLimit: answer.Limits.Storage,
 		})
 	}
 	return all, nil
 }
 
-// Stream is one stream. A limit of -1 or 0 is none.
+// Stream is the state of one stream. A limit of -1 or 0 means none.
 type Stream struct {
 	Name                   string
 	Messages, MessageLimit int64
 	Bytes, ByteLimit       int64
-	// Oldest and Newest are when the first and the last message were stored, zero without any.
+	// Oldest and Newest are the times of the first and the last message, zero without messages.
 	Oldest, Newest time.Time
-	// Lost is how many messages were found to be unreadable on the disk.
+	// Lost is the number of messages that are unreadable on disk.
 	Lost int
-	// Replicas is how many copies it should have. Leader and Peers are empty for one that has a
-	// single copy on a server by itself.
+	// Replicas is the configured number of copies. Leader and Peers are empty without a cluster.
 	Replicas int
 	Leader   string
 	Peers    []Peer
 }
 
-// Streams hands over an account's streams, page by page, until there are no more, or each says that
-// it has enough.
+// Streams calls each with the streams of an account, page by page, until each returns enough.
 func Streams(ctx context.Context, nc *nats.Conn, each func(page []Stream) (enough bool)) error {
 	for offset := 0; ; {
 		page, total, err := streamPage(ctx, nc, offset)
@@ -85,16 +83,17 @@ func Streams(ctx context.Context, nc *nats.Conn, each func(page []Stream) (enoug
 	}
 }
 
+// streamPage returns the streams from an offset on, and the number of all streams.
 func streamPage(
 	ctx context.Context, nc *nats.Conn, offset int,
 ) (page []Stream, total int, err error) {
-	question, err := json.Marshal(struct {
+	request, err := json.Marshal(struct {
 		Offset int `json:"offset"`
 	}{offset})
 	if err != nil {
 		return nil, 0, err
 	}
-	var said struct {
+	var answer struct {
 		Total   int `json:"total"`
 		Streams []struct {
 			Config struct {
@@ -119,13 +118,13 @@ func streamPage(
 		} `json:"streams"`
 		Error *streams.BrokerError `json:"error"`
 	}
-	if err := ask(ctx, nc, streamList, question, &said); err != nil {
+	if err := ask(ctx, nc, streamList, request, &answer); err != nil {
 		return nil, 0, err
 	}
-	if said.Error != nil {
-		return nil, 0, said.Error
+	if answer.Error != nil {
+		return nil, 0, answer.Error
 	}
-	for _, s := range said.Streams {
+	for _, s := range answer.Streams {
 		stream := Stream{
 			Name: s.Config.Name, Messages: s.State.Messages, MessageLimit: s.Config.MaxMsgs,
 			Bytes: s.State.Bytes, ByteLimit: s.Config.MaxBytes,
@@ -139,17 +138,17 @@ func streamPage(
 		}
 		page = append(page, stream)
 	}
-	return page, said.Total, nil
+	return page, answer.Total, nil
 }
 
-// ask puts a question to JetStream's API and decodes the answer.
-func ask(ctx context.Context, nc *nats.Conn, subject string, question []byte, answer any) error {
-	msg, err := nc.RequestWithContext(ctx, subject, question)
+// ask sends a request to the JetStream API and decodes the answer.
+func ask(ctx context.Context, nc *nats.Conn, subject string, request []byte, answer any) error {
+	msg, err := nc.RequestWithContext(ctx, subject, request)
 	if err != nil {
 		return err
 	}
 	if err := json.Unmarshal(msg.Data, answer); err != nil {
-		return fmt.Errorf("unreadable answer: %w", err)
+		return fmt.Errorf("decode the answer: %w", err)
 	}
 	return nil
 }

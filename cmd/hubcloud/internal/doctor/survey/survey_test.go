@@ -17,31 +17,31 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
 
-// A server by itself answers once and is not waited for; its figures are those of what it keeps.
-func TestAServerByItself(t *testing.T) {
+// Servers returns at once when a single server has answered.
+func TestSingleServer(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	servers, err := survey.Servers(t.Context(), conns.Sys)
 	if err != nil || len(servers) != 1 {
-		t.Fatalf("%v, %v", servers, err)
+		t.Fatalf("servers are %v, %v, want one", servers, err)
 	}
 	s := servers[0]
 	if s.Name != "streamstest" || s.Version == "" || s.Cluster != "" || s.JetStream == nil ||
 		s.JetStream.Meta != nil ||
 		s.Started.IsZero() ||
-		s.Time.Before(s.Asked.Add(-time.Minute)) ||
-		s.Heard.Before(s.Asked) {
+		s.Time.Before(s.Before.Add(-time.Minute)) ||
+		s.After.Before(s.Before) {
 		t.Errorf("%+v", s)
 	}
-	ailments, err := survey.Ailments(t.Context(), conns.Sys, 1)
-	if err != nil || len(ailments) != 0 {
-		t.Errorf("%v, %v", ailments, err)
+	problems, err := survey.Problems(t.Context(), conns.Sys, 1)
+	if err != nil || len(problems) != 0 {
+		t.Errorf("problems are %v, %v, want none", problems, err)
 	}
-	// Only the system account is answered.
+	// Servers answer only the system account.
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if servers, err := survey.Servers(ctx, conns.Cloud); err == nil {
-		t.Errorf("asked of another account: %v", servers)
+		t.Errorf("with the account CLOUD: got %v, want an error", servers)
 	}
 }
 

@@ -20,21 +20,20 @@ import (
 	"hubcloud/streams"
 )
 
-// patient is the installation, with what several checks need of it. Each of the functions does its
-// work once, whoever asks first, and gives everybody the same answer.
-type patient struct {
+// target is the installation that is checked. Its functions fetch data that several checks need;
+// each fetches once, at the first call, and returns the same result to all callers.
+type target struct {
 	Config
 	// broker connects to every account.
 	broker func() (*streams.Conns, error)
-	// servers are those of the broker, accounts its accounts, cloud the streams of the account
-	// CLOUD.
+	// servers and accounts are the broker's. cloud are the streams of the account CLOUD.
 	servers  func() ([]survey.Server, error)
 	accounts func() ([]survey.Account, error)
 	cloud    func() ([]survey.Stream, error)
 	hubLogs  func() (hubLogList, error)
-	// database asks the database for everything that is looked at.
+	// database has all checked facts of the database.
 	database func() (databaseFacts, error)
-	// metrics are those of the service on this machine.
+	// metrics are the metrics of the service on this machine.
 	metrics func() (map[string]*dto.MetricFamily, error)
 
 	mu     sync.Mutex
@@ -43,30 +42,30 @@ type patient struct {
 }
 
 var (
-	// errNoService says that something could be asked only of a service that runs on this machine.
+	// errNoService reports that no service runs on this machine to ask for its metrics.
 	errNoService = errors.New("no service runs here")
-	// errNoBroker says that something could be asked only of the broker; why it cannot be reached
-	// is told once.
+	// errNoBroker reports that there is no connection to the broker. The component broker has the
+	// cause.
 	errNoBroker = errors.New("the broker cannot be reached")
 )
 
-func newPatient(ctx context.Context, cfg Config) *patient {
-	p := &patient{Config: cfg}
-	p.broker = sync.OnceValues(func() (*streams.Conns, error) { return p.connect(ctx) })
-	p.servers = sync.OnceValues(func() ([]survey.Server, error) {
+func newTarget(ctx context.Context, cfg Config) *target {
+	t := &target{Config: cfg}
+	t.broker = sync.OnceValues(func() (*streams.Conns, error) { return t.connect(ctx) })
+	t.servers = sync.OnceValues(func() ([]survey.Server, error) {
 		return ofBroker(
-			p,
+			t,
 			func(conns *streams.Conns) ([]survey.Server, error) { return survey.Servers(ctx, conns.Sys) },
 		)
 	})
-	p.accounts = sync.OnceValues(func() ([]survey.Account, error) {
+	t.accounts = sync.OnceValues(func() ([]survey.Account, error) {
 		return ofBroker(
-			p,
+			t,
 			func(conns *streams.Conns) ([]survey.Account, error) { return survey.Accounts(ctx, conns) },
 		)
 	})
-	p.cloud = sync.OnceValues(func() ([]survey.Stream, error) {
-		return ofBroker(p, func(conns *streams.Conns) (all []survey.Stream, err error) {
+	t.cloud = sync.OnceValues(func() ([]survey.Stream, error) {
+		return ofBroker(t, func(conns *streams.Conns) (all []survey.Stream, err error) {
 			err = survey.Streams(ctx, conns.Cloud, func(page []survey.Stream) bool {
 				all = append(all, page...)
 				return false
@@ -74,26 +73,27 @@ func newPatient(ctx context.Context, cfg Config) *patient {
 			return all, err
 		})
 	})
-	p.hubLogs = sync.OnceValues(func() (hubLogList, error) {
+	t.hubLogs = sync.OnceValues(func() (hubLogList, error) {
 		return ofBroker(
-			p,
+			t,
 			func(conns *streams.Conns) (hubLogList, error) { return listHubLogs(ctx, conns), nil },
 		)
 	})
-	p.database = sync.OnceValues(func() (databaseFacts, error) {
+	t.database = sync.OnceValues(func() (databaseFacts, error) {
 		if cfg.PostgresErr != nil {
 			return databaseFacts{}, fmt.Errorf("%w: %w", errNoDatabase, cfg.PostgresErr)
 		}
 		return askDatabase(ctx, cfg.PostgresURL)
 	})
-	p.metrics = sync.OnceValues(
+	t.metrics = sync.OnceValues(
 		func() (map[string]*dto.MetricFamily, error) { return scrape(ctx, cfg.Bound.Admin) },
 	)
-	return p
+	return t
 }
 
-func ofBroker[T any](p *patient, ask func(*streams.Conns) (T, error)) (T, error) {
-	conns, err := p.broker()
+// ofBroker calls ask with the connection to the broker.
+func ofBroker[T any](t *target, ask func(*streams.Conns) (T, error)) (T, error) {
+	conns, err := t.broker()
 	if err != nil {
 		var nothing T
 		return nothing, errNoBroker
@@ -101,47 +101,47 @@ func ofBroker[T any](p *patient, ask func(*streams.Conns) (T, error)) (T, error)
 	return ask(conns)
 }
 
-func (p *patient) connect(ctx context.Context) (*streams.Conns, error) {
-	if p.CredentialsErr != nil {
-		return nil, p.CredentialsErr
+func (t *target) connect(ctx context.Context) (*streams.Conns, error) {
+	if t.CredentialsErr != nil {
+		return nil, t.CredentialsErr
 	}
-	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	quiet := streams.WithLog(slog.New(slog.DiscardHandler))
-	conns, err := streams.Connect(ctx, p.Credentials, nats.RetryOnFailedConnect(false), quiet)
+	conns, err := streams.Connect(ctx, t.Credentials, nats.RetryOnFailedConnect(false), quiet)
 	if err != nil {
 		return nil, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed { // the checks have been given up
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed { // runChecks has given up
 		conns.Close()
 		return nil, context.Canceled
 	}
-	p.conns = conns
+	t.conns = conns
 	return conns, nil
 }
 
-// close ends the connections. A check that was left to itself finds them closed.
-func (p *patient) close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closed = true
-	if p.conns != nil {
-		p.conns.Close()
+// close closes the connection to the broker, also for checks that still run.
+func (t *target) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	if t.conns != nil {
+		t.conns.Close()
 	}
 }
 
-// path names a file of the data directory.
-func (p *patient) path(name ...string) string {
-	return filepath.Join(append([]string{p.DataDir}, name...)...)
+// path returns the path of a file in the data directory.
+func (t *target) path(name ...string) string {
+	return filepath.Join(append([]string{t.DataDir}, name...)...)
 }
 
-// running says that a service has written where it listens.
-func (p *patient) running() bool { return p.Bound.Admin != "" }
+// running reports whether the data directory has endpoints.json.
+func (t *target) running() bool { return t.Bound.Admin != "" }
 
-// live says that the installation is not for trials.
-func (p *patient) live() bool { return p.Started == nil || p.Started.Environment != "dev" }
+// live reports whether the installation is for production.
+func (t *target) live() bool { return t.Started == nil || t.Started.Environment != "dev" }
 
 // scrape reads the metrics of the service on this machine.
 func scrape(ctx context.Context, admin string) (map[string]*dto.MetricFamily, error) {
@@ -154,27 +154,27 @@ func scrape(ctx context.Context, admin string) (map[string]*dto.MetricFamily, er
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("its metrics answer with status %d", response.StatusCode)
+		return nil, fmt.Errorf("/metrics answered with status %d", response.StatusCode)
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	return parser.TextToMetricFamilies(response.Body)
 }
 
-// get asks the service on this machine.
+// get sends a request to the service on this machine.
 func get(ctx context.Context, url string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
 	client := &http.Client{
-		Timeout:   reachTimeout,
+		Timeout:   connectTimeout,
 		Transport: &http.Transport{DisableKeepAlives: true},
 	}
 	return client.Do(request)
 }
 
-// gauge gives a metric without labels, or the one with a label's value; false when the service has
-// none.
+// gauge returns the value of a gauge or counter: the one without labels, or the one with the given
+// label and value. It returns false when the service has no such metric.
 func gauge(families map[string]*dto.MetricFamily, name string, label ...string) (float64, bool) {
 	for _, m := range families[name].GetMetric() {
 		if !carries(m, label) {
@@ -190,6 +190,7 @@ func gauge(families map[string]*dto.MetricFamily, name string, label ...string) 
 	return 0, false
 }
 
+// carries reports whether a metric has a label with a value.
 func carries(m *dto.Metric, label []string) bool {
 	if len(label) == 0 {
 		return true
@@ -202,7 +203,7 @@ func carries(m *dto.Metric, label []string) bool {
 	return false
 }
 
-// ago writes how long something has been so, for people.
+// ago formats a duration for people.
 func ago(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -218,7 +219,7 @@ func ago(d time.Duration) string {
 	}
 }
 
-// size writes a number of bytes for people.
+// size formats a number of bytes for people.
 func size(n int64) string {
 	value, unit := float64(n), 0
 	units := []string{"bytes", "kB", "MB", "GB", "TB", "PB"}
@@ -231,7 +232,7 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f %s", value, units[unit])
 }
 
-// several names a few of many.
+// several returns the first five names and the number of the others.
 func several(names []string) string {
 	const most = 5
 	if len(names) <= most {

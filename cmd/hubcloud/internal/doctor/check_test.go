@@ -10,8 +10,8 @@ import (
 	"hubcloud/streams"
 )
 
-// silent listens and says nothing, as a process that hangs does.
-func silent(t *testing.T) string {
+// listenSilently listens and never answers, like a process that hangs.
+func listenSilently(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -28,10 +28,10 @@ func limits() Limits {
 	}
 }
 
-// Whatever hangs, every component is told in time, and each by what it is.
-func TestNothingThatHangsHidesAnythingElse(t *testing.T) {
+// Servers that hang do not delay the checks of other components.
+func TestHangingServers(t *testing.T) {
 	t.Parallel()
-	peer, dir := silent(t), t.TempDir()
+	peer, dir := listenSilently(t), t.TempDir()
 	credentials := streams.Credentials{
 		URL:    "nats://" + peer,
 		Shards: 64,
@@ -40,11 +40,8 @@ func TestNothingThatHangsHidesAnythingElse(t *testing.T) {
 	for i := range 64 {
 		credentials.Users[streams.ShardAccount(i)] = streams.User{User: "shard"}
 	}
-	credentials.Users[streams.AccountSys], credentials.Users[streams.AccountCloud] = streams.User{
-		User: "sys",
-	}, streams.User{
-		User: "cloud",
-	}
+	credentials.Users[streams.AccountSys] = streams.User{User: "sys"}
+	credentials.Users[streams.AccountCloud] = streams.User{User: "cloud"}
 	began := time.Now()
 	all := Check(t.Context(), Config{
 		DataDir: dir, Bound: Bound{HTTP: peer, Admin: peer, MQTT: peer},
@@ -52,8 +49,8 @@ func TestNothingThatHangsHidesAnythingElse(t *testing.T) {
 		Credentials: credentials, PostgresURL: "postgres://" + peer + "/x?sslmode=disable",
 		SMTPURL: "smtp://" + peer, Limits: limits(),
 	})
-	if took := time.Since(began); took > 10*patience {
-		t.Errorf("it took %s", took)
+	if took := time.Since(began); took > 10*giveUpTimeout {
+		t.Errorf("the checks took %s", took)
 	}
 	verdicts := map[string]Verdict{}
 	for _, c := range all {
@@ -70,28 +67,27 @@ func TestNothingThatHangsHidesAnythingElse(t *testing.T) {
 	}
 }
 
-// A check that does not come back, whatever it is told, is given up, and the others are told.
-func TestACheckThatDoesNotComeBackIsGivenUp(t *testing.T) {
+// A check that ignores its context is given up, and the others are reported.
+func TestHangingCheckIsGivenUp(t *testing.T) {
 	t.Parallel()
 	released := make(chan struct{})
 	t.Cleanup(func() { close(released) })
 	began := time.Now()
-	all := examine(t.Context(), Config{}, []check{
-		{"first", func(context.Context, *patient, *findings) { <-released }},
-		{"second", func(_ context.Context, _ *patient, f *findings) { f.note("well") }},
+	all := runChecks(t.Context(), Config{}, []check{
+		{"first", func(context.Context, *target, *findings) { <-released }},
+		{"second", func(_ context.Context, _ *target, f *findings) { f.note("fine") }},
 	})
-	if took := time.Since(began); took < patience || took > 10*patience {
-		t.Errorf("it took %s", took)
+	if took := time.Since(began); took < giveUpTimeout || took > 10*giveUpTimeout {
+		t.Errorf("the checks took %s", took)
 	}
 	if len(all) != 2 || all[0].Verdict != Unknown || all[0].OK || all[1].Verdict != OK ||
-		all[1].Detail != "well" ||
+		all[1].Detail != "fine" ||
 		Healthy(all) {
-		t.Errorf("%+v", all)
+		t.Errorf("components are %+v, want unknown and ok", all)
 	}
 }
 
-// The worst that was found is the verdict, and only what has to be acted on is not ok.
-func TestTheWorstIsTheVerdict(t *testing.T) {
+func TestWorstFindingIsTheVerdict(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		found []Verdict
@@ -109,13 +105,13 @@ func TestTheWorstIsTheVerdict(t *testing.T) {
 		}
 		if got := f.component("c"); got.Verdict != c.want || got.OK != c.ok ||
 			len(got.Advice) != len(c.found) {
-			t.Errorf("%v: %+v", c.found, got)
+			t.Errorf("%v: got %+v, want %s, ok %v", c.found, got, c.want, c.ok)
 		}
 	}
 }
 
-// A clock is apart by what cannot be explained by the way there and back.
-func TestClocksAreComparedInTheMiddle(t *testing.T) {
+// The time of a request does not count as a difference of clocks.
+func TestClockOffset(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	for _, c := range []struct {
@@ -128,27 +124,26 @@ func TestClocksAreComparedInTheMiddle(t *testing.T) {
 	} {
 		if apart, unsure := offset(now.Add(c.theirs), now, now.Add(c.took)); apart != c.apart ||
 			unsure != c.unsure {
-			t.Errorf("%+v: %s, %s", c, apart, unsure)
+			t.Errorf("offset(%+v): got %s, %s", c, apart, unsure)
 		}
 	}
-	p := newPatient(
+	target := newTarget(
 		t.Context(), Config{DataDir: t.TempDir(), Limits: Limits{ClockSkew: -time.Hour}},
 	)
 	f := newFindings()
-	checkClock(t.Context(), p, f) // the file system's is never an hour less than apart
+	checkClock(t.Context(), target, f) // no difference is below a limit of -1h
 	if f.verdict != Wrong {
-		t.Errorf("%+v", f)
+		t.Errorf("verdict is %s, want %s", f.verdict, Wrong)
 	}
 }
 
-// Figures are written for people.
-func TestFiguresForPeople(t *testing.T) {
+func TestFormats(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int64]string{
 		0: "0 bytes", 999: "999 bytes", 1500: "1.5 kB", 123_456: "123 kB", 2_000_000_000: "2.0 GB",
 	} {
 		if got := size(n); got != want {
-			t.Errorf("%d: %s", n, got)
+			t.Errorf("size(%d) is %q, want %q", n, got, want)
 		}
 	}
 	for d, want := range map[time.Duration]string{
@@ -156,7 +151,7 @@ func TestFiguresForPeople(t *testing.T) {
 		72 * time.Hour: "3 days",
 	} {
 		if got := ago(d); got != want {
-			t.Errorf("%s: %s", d, got)
+			t.Errorf("ago(%s) is %q, want %q", d, got, want)
 		}
 	}
 	if got := several([]string{
