@@ -13,8 +13,7 @@ import (
 
 const hub domain.HubID = "hub-aaaa-bbbb-cccc"
 
-// event is a well-formed event with some members replaced; a replacement of "" takes the member
-// away.
+// event returns a well-formed event with some members replaced; "" removes the member.
 func event(seq int, replace ...string) string {
 	members := []string{
 		"seq", fmt.Sprint(seq), "type", `"channel.observed"`, "device_id", "3", "time",
@@ -47,7 +46,7 @@ func read(t *testing.T, raw []byte) (Batch, error) {
 	return r.Events(hub, raw)
 }
 
-func TestWhatIsStored(t *testing.T) {
+func TestStoredForm(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ event, want string }{
 		"as the hub link writes it": {
@@ -70,8 +69,7 @@ func TestWhatIsStored(t *testing.T) {
 			strings.Replace(event(41, "type", `"a\"\\\u00fc\ud83d\ude00"`, "data", "{}"), `"type"`, `"\u0074ype"`, 1),
 			`{"type":"a\"\\ü😀","hub_id":"hub-aaaa-bbbb-cccc","device_id":3,"time":"2026-01-02T03:04:05.123456Z","clock_trusted":true,"data":{}}`,
 		},
-		// A type is any text that is not empty. One with control characters was malformed here, and
-		// its event lost.
+		// An event whose type had control characters was taken for malformed and lost.
 		"a type of two lines": {
 			event(41, "type", `"a\n\u0001b"`, "data", "{}"),
 			`{"type":"a\u000a\u0001b","hub_id":"hub-aaaa-bbbb-cccc","device_id":3,"time":"2026-01-02T03:04:05.123456Z","clock_trusted":true,"data":{}}`,
@@ -89,7 +87,7 @@ func TestWhatIsStored(t *testing.T) {
 				t.Fatalf("%+v, %v", batch, err)
 			}
 			if got := batch.Events[0]; string(got.Payload) != tc.want || got.Flaw != "" {
-				t.Errorf("stored\n%s (%s)\nwanted\n%s", got.Payload, got.Flaw, tc.want)
+				t.Errorf("stored\n%s (%s)\nwant\n%s", got.Payload, got.Flaw, tc.want)
 			}
 		})
 	}
@@ -105,28 +103,28 @@ func TestFlaws(t *testing.T) {
 		event string
 		want  Flaw
 	}{
-		"not an object":          {`[2]`, FlawNoObject},
-		"null":                   {`null`, FlawNoObject},
-		"as big as allowed":      {pad(protocol.MaxEventBytes), ""},
-		"one byte too big":       {pad(protocol.MaxEventBytes + 1), FlawSize},
-		"not UTF-8":              {event(2, "data", "{\"x\":\"\xff\"}"), FlawEncoding},
-		"no type":                {event(2, "type", ""), FlawType},
-		"empty type":             {event(2, "type", `""`), FlawType},
-		"type not a string":      {event(2, "type", `1`), FlawType},
-		"type of the cloud":      {event(2, "type", `"hub.connected"`), FlawReserved},
-		"and hidden by escapes":  {event(2, "type", `"\u0068ub.x"`), FlawReserved},
-		"hubcap.lost is allowed": {event(2, "type", `"hubcap.lost"`), ""},
-		"no time":                {event(2, "time", ""), FlawTime},
-		"time a number":          {event(2, "time", "1767323045"), FlawTime},
-		"no timestamp":           {event(2, "time", `"yesterday"`), FlawTime},
-		"device a string":        {event(2, "device_id", `"3"`), FlawDevice},
-		"device a fraction":      {event(2, "device_id", "3.0"), FlawDevice},
-		"device too big":         {event(2, "device_id", "9223372036854775808"), FlawDevice},
-		"clock_trusted a string": {event(2, "clock_trusted", `"true"`), FlawClockTrusted},
-		"clock_trusted 1":        {event(2, "clock_trusted", "1"), FlawClockTrusted},
-		"no data":                {event(2, "data", ""), FlawData},
-		"data null":              {event(2, "data", "null"), FlawData},
-		"data an array":          {event(2, "data", "[]"), FlawData},
+		"not an object":                {`[2]`, FlawNoObject},
+		"null":                         {`null`, FlawNoObject},
+		"as big as allowed":            {pad(protocol.MaxEventBytes), ""},
+		"one byte too big":             {pad(protocol.MaxEventBytes + 1), FlawSize},
+		"not UTF-8":                    {event(2, "data", "{\"x\":\"\xff\"}"), FlawEncoding},
+		"no type":                      {event(2, "type", ""), FlawType},
+		"empty type":                   {event(2, "type", `""`), FlawType},
+		"type not a string":            {event(2, "type", `1`), FlawType},
+		"type of the cloud":            {event(2, "type", `"hub.connected"`), FlawReserved},
+		"an escaped type of the cloud": {event(2, "type", `"\u0068ub.x"`), FlawReserved},
+		"hubcap.lost is allowed":       {event(2, "type", `"hubcap.lost"`), ""},
+		"no time":                      {event(2, "time", ""), FlawTime},
+		"time a number":                {event(2, "time", "1767323045"), FlawTime},
+		"no timestamp":                 {event(2, "time", `"yesterday"`), FlawTime},
+		"device a string":              {event(2, "device_id", `"3"`), FlawDevice},
+		"device a fraction":            {event(2, "device_id", "3.0"), FlawDevice},
+		"device too big":               {event(2, "device_id", "9223372036854775808"), FlawDevice},
+		"clock_trusted a string":       {event(2, "clock_trusted", `"true"`), FlawClockTrusted},
+		"clock_trusted 1":              {event(2, "clock_trusted", "1"), FlawClockTrusted},
+		"no data":                      {event(2, "data", ""), FlawData},
+		"data null":                    {event(2, "data", "null"), FlawData},
+		"data an array":                {event(2, "data", "[]"), FlawData},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -136,11 +134,11 @@ func TestFlaws(t *testing.T) {
 			}
 			if got := batch.Events[1]; got.Flaw != tc.want ||
 				(got.Payload == nil) != (tc.want != "") {
-				t.Errorf("flaw %q, payload %s", got.Flaw, got.Payload)
+				t.Errorf("got flaw %q, payload %s, want flaw %q", got.Flaw, got.Payload, tc.want)
 			}
 			for _, i := range []int{0, 2} {
 				if batch.Events[i].Flaw != "" || !json.Valid(batch.Events[i].Payload) {
-					t.Errorf("event beside it: %+v", batch.Events[i])
+					t.Errorf("event %d beside it: %+v", i, batch.Events[i])
 				}
 			}
 		})
@@ -160,30 +158,32 @@ func TestUnreadable(t *testing.T) {
 		message []byte
 		log     string
 	}{
-		"empty":                 {nil, ""},
-		"not JSON":              {[]byte("hello"), ""},
-		"cut off":               {message(event(1))[:40], ""},
-		"something after it":    {append(message(event(1)), '{'), ""},
-		"an array":              {[]byte("[]"), ""},
-		"no log":                {[]byte(`{"events":[` + event(1) + `]}`), ""},
-		"a log with a dot":      {[]byte(`{"log":"a.b","events":[` + event(1) + `]}`), ""},
-		"no events":             {[]byte(`{"log":"b2f0c1"}`), ""},
-		"no event":              {message(), ""},
-		"events an object":      {[]byte(`{"log":"b2f0c1","events":{}}`), ""},
-		"501 events":            {message(many(501)...), ""},
-		"no number":             {message(event(1), event(2, "seq", "")), "b2f0c1"},
-		"number a string":       {message(event(1, "seq", `"1"`)), "b2f0c1"},
-		"number 0":              {message(event(0)), "b2f0c1"},
-		"number negative":       {message(event(-1)), "b2f0c1"},
-		"number a fraction":     {message(event(1, "seq", "1.0")), "b2f0c1"},
-		"number in powers":      {message(event(1, "seq", "1e0")), "b2f0c1"},
-		"number beyond":         {message(event(1, "seq", "9007199254740992")), "b2f0c1"},
-		"last number beyond":    {message(event(1, "seq", "9007199254740991"), "null"), "b2f0c1"},
-		"a hole":                {message(event(1), event(3)), "b2f0c1"},
-		"a repeat":              {message(event(1), event(1)), "b2f0c1"},
-		"falling":               {message(event(2), event(1)), "b2f0c1"},
-		"only elements without": {message("1", "2"), "b2f0c1"},
-		"no room before":        {message("null", event(1)), "b2f0c1"},
+		"empty":              {nil, ""},
+		"not JSON":           {[]byte("hello"), ""},
+		"cut off":            {message(event(1))[:40], ""},
+		"something after it": {append(message(event(1)), '{'), ""},
+		"an array":           {[]byte("[]"), ""},
+		"no log":             {[]byte(`{"events":[` + event(1) + `]}`), ""},
+		"a log with a dot":   {[]byte(`{"log":"a.b","events":[` + event(1) + `]}`), ""},
+		"no events":          {[]byte(`{"log":"b2f0c1"}`), ""},
+		"no event":           {message(), ""},
+		"events an object":   {[]byte(`{"log":"b2f0c1","events":{}}`), ""},
+		"501 events":         {message(many(501)...), ""},
+		"no number":          {message(event(1), event(2, "seq", "")), "b2f0c1"},
+		"number a string":    {message(event(1, "seq", `"1"`)), "b2f0c1"},
+		"number 0":           {message(event(0)), "b2f0c1"},
+		"number negative":    {message(event(-1)), "b2f0c1"},
+		"number a fraction":  {message(event(1, "seq", "1.0")), "b2f0c1"},
+		"number in powers":   {message(event(1, "seq", "1e0")), "b2f0c1"},
+		"number beyond":      {message(event(1, "seq", "9007199254740992")), "b2f0c1"},
+		"last number beyond": {
+			message(event(1, "seq", "9007199254740991"), "null"), "b2f0c1",
+		},
+		"a hole":                     {message(event(1), event(3)), "b2f0c1"},
+		"a repeat":                   {message(event(1), event(1)), "b2f0c1"},
+		"falling":                    {message(event(2), event(1)), "b2f0c1"},
+		"only elements without":      {message("1", "2"), "b2f0c1"},
+		"no number before the first": {message("null", event(1)), "b2f0c1"},
 		"too big": {
 			[]byte(string(message(event(1))) + strings.Repeat(" ", protocol.MaxMessageBytes)), "",
 		},
@@ -212,11 +212,11 @@ func TestDeepData(t *testing.T) {
 		t.Errorf("8,000 levels: %v", err)
 	}
 	if _, err := read(t, message(strings.Repeat("[", 100_000)+strings.Repeat("]", 100_000))); err == nil {
-		t.Error("100,000 levels are read")
+		t.Error("100,000 levels: no error")
 	}
 }
 
-// TestForgotten: only a device.forgotten that is stored, and names a device, says that one is.
+// TestForgotten: Forgotten is set for a stored device.forgotten event that names a device.
 func TestForgotten(t *testing.T) {
 	t.Parallel()
 	forgotten := []string{"type", `"device.forgott\u0065n"`, "data", `{"name":"Lock"}`}
@@ -235,13 +235,13 @@ func TestForgotten(t *testing.T) {
 		}
 		if got := batch.Events[0].Forgotten; (got != nil) != (tc.want != 0) ||
 			got != nil && *got != tc.want {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: got %v, want %d", name, got, tc.want)
 		}
 	}
 }
 
-// FuzzEvents holds the reader against encoding/json: what it takes is JSON, and what it stores is
-// one line with the same data.
+// FuzzEvents compares the reader with encoding/json: an accepted message is JSON, and a stored
+// event is one line with the same data.
 func FuzzEvents(f *testing.F) {
 	f.Add(message(event(1), "null", event(3)))
 	f.Add(message(event(1, "data", "{ \"a\" : [ 1.5e+3 , \"\\ud800\\u0041\" ] }")))
@@ -260,7 +260,7 @@ func FuzzEvents(f *testing.F) {
 			return
 		}
 		if !valid {
-			t.Fatalf("read as a message: %q", raw)
+			t.Fatalf("accepted %q", raw)
 		}
 		var elements []json.RawMessage
 		if json.Unmarshal(members["events"], &elements) != nil ||
@@ -278,7 +278,7 @@ func FuzzEvents(f *testing.F) {
 				t.Fatalf("stored %q of %q", e.Payload, elements[i])
 			}
 			if compact := compacted(t, want["data"]); string(got["data"]) != compact {
-				t.Fatalf("data %q, wanted %q", got["data"], compact)
+				t.Fatalf("data %q, want %q", got["data"], compact)
 			}
 			var stored domain.HubEvent
 			if json.Unmarshal(e.Payload, &stored) != nil || stored.HubID != hub ||

@@ -20,18 +20,18 @@ func TestHello(t *testing.T) {
 		t.Fatalf("%+v, %v", h, err)
 	}
 	if string(h.Firmware) != `{"version":"2.4.1"}` {
-		t.Errorf("firmware %s", h.Firmware)
+		t.Errorf("firmware: got %s", h.Firmware)
 	}
 	want := `{"type":"ethernet","interface":"eth0","ip_address":"10.0.4.7","ipv6_address":null,"mac_address":"aa:bb","ssid":null,` +
 		`"signal_dbm":-61,"carrier":null,"radio":null,"metered":false,"reported_at":"2026-01-02T03:04:05.000000Z"}`
 	if got := MarshalNetwork(h.Network, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)); string(
 		got,
 	) != want {
-		t.Errorf("network\n%s\nwanted\n%s", got, want)
+		t.Errorf("network: got\n%s\nwant\n%s", got, want)
 	}
 }
 
-// TestHelloTolerates holds that what a hub says beside its log never blocks the link.
+// TestHelloTolerates: invalid firmware and network never block a hub.
 func TestHelloTolerates(t *testing.T) {
 	t.Parallel()
 	for name, beside := range map[string]string{
@@ -64,7 +64,7 @@ func TestHelloTolerates(t *testing.T) {
 	}
 }
 
-func TestHelloRefused(t *testing.T) {
+func TestHelloRejected(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		message string

@@ -11,7 +11,7 @@ import (
 	"hubcloud/domain"
 )
 
-// channelMembers are those of a channel with everything.
+// channelMembers are the names and values of a channel with all members.
 var channelMembers = []string{
 	"key", `"heating_setpoint"`, "endpoint", "0", "kind", `"heating_setpoint"`, "unit", `"°C"`,
 	"available", "true",
@@ -21,19 +21,10 @@ var channelMembers = []string{
 }
 
 var deviceMembers = []string{
-	"id",
-	"3",
-	"name",
-	`"Hall"`,
-	"manufacturer",
-	`"Acme"`,
-	"model",
-	`"T1"`,
-	"channels",
-	"",
+	"id", "3", "name", `"Hall"`, "manufacturer", `"Acme"`, "model", `"T1"`, "channels", "",
 }
 
-// with writes an object with some members replaced, added, or, with "", left out.
+// with returns an object with some members replaced or added; "" removes the member.
 func with(members []string, replace ...string) string {
 	members = append([]string{}, members...)
 	for i := 0; i < len(replace); i += 2 {
@@ -64,7 +55,7 @@ func deviceWith(channel string, replace ...string) string {
 
 func ptr[T any](v T) *T { return &v }
 
-func TestAnswersAsTheHubLinkHasThem(t *testing.T) {
+func TestResults(t *testing.T) {
 	t.Parallel()
 	everything := domain.Channel{
 		Key: "heating_setpoint", Kind: "heating_setpoint", Unit: ptr("°C"), Readable: true,
@@ -118,9 +109,9 @@ func TestAnswersAsTheHubLinkHasThem(t *testing.T) {
 	}
 }
 
-// TestWhatMayBeAbsent: a nullable member that is absent is null, members of the other forms are not
-// needed, and nobody looks at them.
-func TestWhatMayBeAbsent(t *testing.T) {
+// TestOptionalMembers: an absent nullable member is null, and members of the other forms of a
+// channel are neither required nor validated.
+func TestOptionalMembers(t *testing.T) {
 	t.Parallel()
 	bare := []string{
 		"unit", "", "value", "", "observed_at", "", "desired", "", "desired_at", "",
@@ -141,10 +132,10 @@ func TestWhatMayBeAbsent(t *testing.T) {
 		}
 	}
 	if _, err := ParseDevices([]byte(`{"devices":[` + deviceWith(channelWith("value", "7", "status", "7", "observed_at", "7")) + `]}`)); err != nil {
-		t.Errorf("a list in which the states are nonsense: %v", err)
+		t.Errorf("a list with invalid states: %v", err)
 	}
 	if _, err := ParseChannel([]byte(`{"channel":` + channelWith("readable", "", "writable", "7", "capabilities", "7") + `}`)); err != nil {
-		t.Errorf("a command's channel in which the abilities are nonsense: %v", err)
+		t.Errorf("a command's channel with invalid abilities: %v", err)
 	}
 	got, err := ParseDevice(
 		[]byte(
@@ -156,11 +147,11 @@ func TestWhatMayBeAbsent(t *testing.T) {
 	)
 	if err != nil || got.Name != "Last" || len(got.Channels) != 1 ||
 		string(got.Channels[0].Value) != "[]" {
-		t.Errorf("of the same name the last counts: %+v, %v", got, err)
+		t.Errorf("got %+v, %v, want the last member of a name", got, err)
 	}
 }
 
-func TestAnswersThatAreNone(t *testing.T) {
+func TestInvalidResults(t *testing.T) {
 	t.Parallel()
 	parse := map[string]func([]byte) error{
 		"devices": func(raw []byte) error { _, err := ParseDevices(raw); return err },
@@ -168,37 +159,39 @@ func TestAnswersThatAreNone(t *testing.T) {
 		"channel": func(raw []byte) error { _, err := ParseChannel(raw); return err },
 		"window":  func(raw []byte) error { _, err := ParseWindow(raw); return err },
 	}
-	refused := func(form, result, words string) {
+	rejected := func(form, result, words string) {
 		t.Helper()
 		err := parse[form]([]byte(result))
 		if err == nil || !strings.Contains(err.Error(), words) {
-			t.Errorf("%s %s: %v, wanted %q", form, result, err, words)
+			t.Errorf("%s %s: got %v, want %q", form, result, err, words)
 		}
 	}
 	for _, form := range []string{"devices", "device", "channel"} {
 		for _, result := range []string{`{}`, `{"Device":{},"Devices":[],"Channel":{}}`} {
-			refused(form, result, "has no "+form)
+			rejected(form, result, "has no "+form)
 		}
-		refused(form, `{"`+form+`":null}`, "no")
-		refused(form, `{"`+form+`":7}`, "no")
-		refused(form, `[]`, "no object")
-		refused(form, ``, "no object")
-		refused(form, `{`, "JSON")
+		rejected(form, `{"`+form+`":null}`, "no")
+		rejected(form, `{"`+form+`":7}`, "no")
+		rejected(form, `[]`, "no object")
+		rejected(form, ``, "no object")
+		rejected(form, `{`, "JSON")
 	}
-	refused("devices", `{"devices":{}}`, "array")
-	refused("devices", `{"devices":[7]}`, "object")
-	refused("device", `{"device":[]}`, "object")
+	rejected("devices", `{"devices":{}}`, "array")
+	rejected("devices", `{"devices":[7]}`, "object")
+	rejected("device", `{"device":[]}`, "object")
 	for member, values := range map[string][]string{
 		"id": {"", "null", `"3"`, "3.0", "9223372036854775808"}, "name": {"", "null", "3"},
 		"manufacturer": {"", "null", "{}"}, "model": {"", "null", "true"},
 	} {
 		for _, value := range values {
-			refused("device", `{"device":`+deviceWith(channelWith(), member, value)+`}`, member)
-			refused("devices", `{"devices":[`+deviceWith(channelWith(), member, value)+`]}`, member)
+			rejected("device", `{"device":`+deviceWith(channelWith(), member, value)+`}`, member)
+			rejected(
+				"devices", `{"devices":[`+deviceWith(channelWith(), member, value)+`]}`, member,
+			)
 		}
 	}
 	for _, value := range []string{"", "null", "{}", `"x"`} {
-		refused("device", `{"device":`+deviceWith("", "channels", value)+`}`, "channels")
+		rejected("device", `{"device":`+deviceWith("", "channels", value)+`}`, "channels")
 	}
 	for member, values := range map[string][]string{
 		"key": {"", "null", "7", `""`}, "endpoint": {"", "null", `"0"`, "-1", "0.0", "1e2"},
@@ -206,9 +199,9 @@ func TestAnswersThatAreNone(t *testing.T) {
 		"available": {"", "null", `"true"`, "1"},
 	} {
 		for _, value := range values {
-			refused("device", `{"device":`+deviceWith(channelWith(member, value))+`}`, member)
-			refused("devices", `{"devices":[`+deviceWith(channelWith(member, value))+`]}`, member)
-			refused("channel", `{"channel":`+channelWith(member, value)+`}`, member)
+			rejected("device", `{"device":`+deviceWith(channelWith(member, value))+`}`, member)
+			rejected("devices", `{"devices":[`+deviceWith(channelWith(member, value))+`]}`, member)
+			rejected("channel", `{"channel":`+channelWith(member, value)+`}`, member)
 		}
 	}
 	for member, values := range map[string][]string{
@@ -216,8 +209,8 @@ func TestAnswersThatAreNone(t *testing.T) {
 		"capabilities": {"[]", "7", `"x"`},
 	} {
 		for _, value := range values {
-			refused("device", `{"device":`+deviceWith(channelWith(member, value))+`}`, member)
-			refused("devices", `{"devices":[`+deviceWith(channelWith(member, value))+`]}`, member)
+			rejected("device", `{"device":`+deviceWith(channelWith(member, value))+`}`, member)
+			rejected("devices", `{"devices":[`+deviceWith(channelWith(member, value))+`]}`, member)
 		}
 	}
 	deep := strings.Repeat("[", maxValueDepth+1) + strings.Repeat("]", maxValueDepth+1)
@@ -228,12 +221,12 @@ func TestAnswersThatAreNone(t *testing.T) {
 		"status":     {"", "null", "7", `"done"`, `"Pending"`, `""`},
 	} {
 		for _, value := range values {
-			refused("device", `{"device":`+deviceWith(channelWith(member, value))+`}`, member)
-			refused("channel", `{"channel":`+channelWith(member, value)+`}`, member)
+			rejected("device", `{"device":`+deviceWith(channelWith(member, value))+`}`, member)
+			rejected("channel", `{"channel":`+channelWith(member, value)+`}`, member)
 		}
 	}
-	refused("channel", `{"channel":`+channelWith("kind", "\"\xff\"")+`}`, "UTF-8")
-	refused("channel", `{"channel":`+channelWith()+`} {}`, "JSON")
+	rejected("channel", `{"channel":`+channelWith("kind", "\"\xff\"")+`}`, "UTF-8")
+	rejected("channel", `{"channel":`+channelWith()+`} {}`, "JSON")
 	for result, words := range map[string]string{
 		`{}`: "no status", `{"status":"open"}`: "no expires_in",
 		`{"status":"closed","expires_in":120}`: "status",
@@ -244,12 +237,12 @@ func TestAnswersThatAreNone(t *testing.T) {
 		`{"status":"open","expires_in":120.0}`: "expires_in", `[]`: "object",
 		`{"status":"open","expires_in":120}x`: "JSON",
 	} {
-		refused("window", result, words)
+		rejected("window", result, words)
 	}
 }
 
-// FuzzAnswers holds the parsers against encoding/json: what they take is JSON, and what they give
-// encodes, is bounded, and has what it must.
+// FuzzAnswers compares the parsers with encoding/json: an accepted answer is JSON, and its channels
+// are valid and can be encoded.
 func FuzzAnswers(f *testing.F) {
 	f.Add([]byte(`{"device":` + deviceWith(channelWith()) + `}`))
 	f.Add([]byte(`{"devices":[` + deviceWith(channelWith()) + `]}`))
@@ -265,7 +258,7 @@ func FuzzAnswers(f *testing.F) {
 				return
 			}
 			if !json.Valid(raw) {
-				t.Fatalf("read as JSON: %q", raw)
+				t.Fatalf("accepted %q", raw)
 			}
 			for _, c := range channels {
 				if c.Key == "" || c.Endpoint < 0 {

@@ -15,8 +15,8 @@ func compacted(t *testing.T, raw []byte) string {
 	return out.String()
 }
 
-// FuzzScanner holds the scanner against encoding/json: both take the same texts, make them compact
-// alike and unquote strings alike.
+// FuzzScanner compares the scanner with encoding/json: both accept the same texts, and return the
+// same compact forms and strings.
 func FuzzScanner(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":[1,-0.5e+10,true,false,null,"x\u00fc\ud83d\ude00\ud800"],"b":{}}`, `[]`, ` "a" `,
@@ -32,21 +32,21 @@ func FuzzScanner(f *testing.F) {
 		s.space()
 		ok = ok && s.pos == len(raw)
 		if ok != json.Valid(raw) {
-			t.Fatalf("JSON: %v for %q", ok, raw)
+			t.Fatalf("value: got %v for %q", ok, raw)
 		}
 		if !ok {
 			return
 		}
 		text := extent.of(raw)
 		if got, want := string(appendCompact(nil, text)), compacted(t, raw); got != want {
-			t.Fatalf("compact %q, wanted %q", got, want)
+			t.Fatalf("compact %q, want %q", got, want)
 		}
 		var want string
 		if text[0] == '"' && json.Unmarshal(text, &want) == nil {
-			// encoding/json also mends what is not UTF-8, which is refused elsewhere here.
+			// encoding/json also replaces invalid UTF-8, which this package rejects elsewhere.
 			if got := string(bytes.ToValidUTF8(unescape(text), []byte("\ufffd"))); got != want &&
 				bytes.Equal(raw, bytes.ToValidUTF8(raw, nil)) {
-				t.Fatalf("unquoted %q, wanted %q", got, want)
+				t.Fatalf("unescaped %q, want %q", got, want)
 			}
 		}
 	})

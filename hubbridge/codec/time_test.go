@@ -45,12 +45,12 @@ func TestTime(t *testing.T) {
 	} {
 		out, ok := appendTime(nil, []byte(in))
 		if ok != (want != "") || ok && string(out) != want {
-			t.Errorf("%q: %q %v, wanted %q", in, out, ok, want)
+			t.Errorf("appendTime(%q): got %q, %v, want %q", in, out, ok, want)
 		}
 	}
 }
 
-// FuzzTime holds the parser against Go's: what both take means the same.
+// FuzzTime compares appendTime with package time: a text that both accept has the same value.
 func FuzzTime(f *testing.F) {
 	f.Add("2026-01-02T03:04:05.123456Z")
 	f.Add("2026-01-02T03:04:05+23:59")
@@ -62,11 +62,11 @@ func FuzzTime(f *testing.F) {
 		}
 		got, err := time.Parse(domain.TimeLayout, string(out))
 		if err != nil {
-			t.Fatalf("%q gave %q: %v", in, out, err)
+			t.Fatalf("appendTime(%q): got %q: %v", in, out, err)
 		}
 		if want, err := time.Parse(time.RFC3339Nano, in); err == nil &&
 			!got.Equal(want.Truncate(time.Microsecond)) {
-			t.Fatalf("%q gave %v, wanted %v", in, got, want)
+			t.Fatalf("appendTime(%q): got %v, want %v", in, got, want)
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// TestAccepted: what a caller gets, and what the hub's log has of it.
+// TestAccepted: the caller gets the channel, and the hub's event log has both records.
 func TestAccepted(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
@@ -30,7 +30,9 @@ func TestAccepted(t *testing.T) {
 	cloud.wantRecords("requested accepted requested accepted")
 	records := cloud.records()
 	for i, one := range records {
-		if one.CommandID != cloud.hub.ran[i/2] || one.OrgID != orgA || one.HubID != string(cloud.hub.id) || one.DeviceID != 3 || one.Key != "lock" || one.Endpoint != 0 ||
+		if one.CommandID != cloud.hub.ran[i/2] || one.OrgID != orgA ||
+			one.HubID != string(cloud.hub.id) || one.DeviceID != 3 || one.Key != "lock" ||
+			one.Endpoint != 0 ||
 			string(one.Value) != "false" ||
 			one.Actor != origin().Actor ||
 			one.RequestID != "R1" ||
@@ -44,15 +46,15 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// TestFirstResponse: a repeat is answered as the first time, whatever has become of the hub, at any
+// TestFinalAnswers: a repeat gets the first answer, also when the hub is offline, at another
 // replica and after a restart.
-func TestFirstResponse(t *testing.T) {
+func TestFinalAnswers(t *testing.T) {
 	t.Parallel()
 	for name, act := range map[string]func(hubCommand) (string, bool){
 		"accepted":            func(c hubCommand) (string, bool) { return accepts(c, 1), true },
 		"no such device":      func(hubCommand) (string, bool) { return rejects("not_found"), true },
-		"not such a value":    func(hubCommand) (string, bool) { return rejects("invalid_request"), true },
-		"it will not":         func(hubCommand) (string, bool) { return rejects("command_refused"), true },
+		"invalid value":       func(hubCommand) (string, bool) { return rejects("invalid_request"), true },
+		"command refused":     func(hubCommand) (string, bool) { return rejects("command_refused"), true },
 		"without value, unit": func(hubCommand) (string, bool) { return bare, true },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,9 +85,9 @@ func TestFirstResponse(t *testing.T) {
 
 const bare = `"result":{"channel":{"key":"lock","endpoint":0,"kind":"lock","available":false,"status":"pending"}}`
 
-// TestNotRemembered: what settles nothing is tried again under the same id, and then what the hub
-// did is the answer.
-func TestNotRemembered(t *testing.T) {
+// TestNotFinal: after an outcome that is not final the same key sends the same command ID again,
+// and the hub's later answer is final.
+func TestNotFinal(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		answer string
@@ -123,7 +125,7 @@ func TestNotRemembered(t *testing.T) {
 			cloud.wantAccepted(channel, err)
 			cloud.hub.wantRan(3, 1)
 			if ids := cloud.hub.ids(); len(ids) != 1 {
-				t.Errorf("under the ids %v", ids)
+				t.Errorf("the hub got the command IDs %v", ids)
 			}
 			cloud.wantRecords(
 				strings.ReplaceAll(
@@ -134,8 +136,8 @@ func TestNotRemembered(t *testing.T) {
 	}
 }
 
-// TestLateAnswer: the hub acted and its answer came too late. The same key then gives what it did,
-// and it is not asked to do it again.
+// TestLateAnswer: the hub acted, but its answer came too late. The same key then returns that
+// answer, and the hub does not act again.
 func TestLateAnswer(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
@@ -148,7 +150,7 @@ func TestLateAnswer(t *testing.T) {
 	channel, err := p.send(cloud.command("k"))
 	cloud.wantAccepted(channel, err)
 	if *channel.DesiredAt != "2026-01-02T03:04:06.000001Z" {
-		t.Errorf("not the first run: %s", *channel.DesiredAt)
+		t.Errorf("desired_at: got %s, want that of the first run", *channel.DesiredAt)
 	}
 	cloud.hub.wantRan(2, 1)
 	cloud.hub.set(func(h *hub) { h.offline = true })
@@ -156,8 +158,8 @@ func TestLateAnswer(t *testing.T) {
 	cloud.wantAccepted(again, err)
 }
 
-// TestOffline: a hub that is not connected is refused at once; nothing is kept of it, so that the
-// key is free for any command.
+// TestOffline: a command to an offline hub is rejected at once. It stores nothing, so that its key
+// is free for any command.
 func TestOffline(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
@@ -168,7 +170,7 @@ func TestOffline(t *testing.T) {
 		_, err := p.send(cloud.command(key))
 		wantCode(t, err, domain.CodeHubOffline)
 		if took := time.Since(began); took > 8*time.Second { // the hub has ten
-			t.Errorf("it took %v", took)
+			t.Errorf("hub_offline after %v, want at once", took)
 		}
 	}
 	if n := cloud.reserved(); n != 0 || cloud.outcomes() != "" {
@@ -185,8 +187,8 @@ func TestOffline(t *testing.T) {
 	cloud.hub.wantRan(1, 1)
 }
 
-// TestOfflineAfterATry: a try that settled nothing leaves the key to its command, and the hub's
-// absence is told before anything else.
+// TestOfflineAfterATry: after an outcome that is not final the key stays with its command. While
+// the hub is offline, a repeat is hub_offline.
 func TestOfflineAfterATry(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
@@ -201,11 +203,11 @@ func TestOfflineAfterATry(t *testing.T) {
 	channel, err := p.send(cloud.command("k"))
 	cloud.wantAccepted(channel, err)
 	if ids := cloud.hub.ids(); len(ids) != 1 {
-		t.Errorf("under the ids %v", ids)
+		t.Errorf("the hub got the command IDs %v", ids)
 	}
 }
 
-// TestConflict: a key stands for one command of one organization, whatever has become of it.
+// TestConflict: a key stands for one command of one organization, whatever its outcome.
 func TestConflict(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
@@ -235,16 +237,18 @@ func TestConflict(t *testing.T) {
 	}
 	cloud.hub.wantRan(2, 2)
 
-	// Also of one that the hub refused, or did not answer yet.
+	// Also for a command that the hub rejected, or has not answered yet.
 	cloud.hub.answersAll(rejects("command_refused"), true)
-	_, err := p.send(cloud.command("refused"))
+	_, err := p.send(cloud.command("rejected"))
 	wantCode(t, err, domain.CodeCommandRefused)
 	release := make(chan struct{})
 	cloud.hub.set(func(h *hub) { h.act, h.before = nil, func(hubCommand) { <-release } })
 	answered := make(chan outcome, 1)
-	go func() { answered <- p.sent(cloud.command("under way")) }()
-	streamstest.Eventually(t, "it is asked", func() bool { return len(cloud.hub.ids()) == 4 })
-	for _, key := range []string{"refused", "under way"} {
+	go func() { answered <- p.sent(cloud.command("in flight")) }()
+	streamstest.Eventually(
+		t, "the hub got the request", func() bool { return len(cloud.hub.ids()) == 4 },
+	)
+	for _, key := range []string{"rejected", "in flight"} {
 		for _, p := range []*replica{p, q} {
 			other := cloud.command(key)
 			other.Value = json.RawMessage(`true`)
@@ -258,7 +262,7 @@ func TestConflict(t *testing.T) {
 	}
 }
 
-// TestAnyKey: every text is a key of its own.
+// TestAnyKey: any two different texts are different keys.
 func TestAnyKey(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
@@ -280,14 +284,18 @@ func TestAnyKey(t *testing.T) {
 	}
 }
 
-// TestWindow: a key stands for its command as long as the window, counted from when it was
-// reserved, however often it is sent, and then for the next one.
+// TestWindow: a key stands for its command for the window, counted from the reservation, and then
+// for the next command.
 func TestWindow(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
 	now := time.Now()
 	clock := func(_ *commands.Config, cfg *idempotency.Config) {
-		cfg.Window, cfg.Now = time.Hour, func() time.Time { cloud.hub.mu.Lock(); defer cloud.hub.mu.Unlock(); return now }
+		cfg.Window, cfg.Now = time.Hour, func() time.Time {
+			cloud.hub.mu.Lock()
+			defer cloud.hub.mu.Unlock()
+			return now
+		}
 	}
 	later := func(d time.Duration) { cloud.hub.set(func(*hub) { now = now.Add(d) }) }
 	p := cloud.replica("r1", clock)
@@ -308,12 +316,12 @@ func TestWindow(t *testing.T) {
 	}
 	cloud.hub.wantRan(3, 2)
 	if ids := cloud.hub.ids(); len(ids) != 2 {
-		t.Errorf("under the ids %v", ids)
+		t.Errorf("the hub got the command IDs %v", ids)
 	}
 }
 
-// TestKeysRunOut: the broker forgets keys when their time is over.
-func TestKeysRunOut(t *testing.T) {
+// TestKeysExpire: the broker removes keys after the window.
+func TestKeysExpire(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
 	const window = 500 * time.Millisecond
@@ -328,6 +336,6 @@ func TestKeysRunOut(t *testing.T) {
 	cloud.wantAccepted(p.send(cloud.command("k")))
 	cloud.hub.wantRan(2, 2)
 	if ids := cloud.hub.ids(); len(ids) != 2 {
-		t.Errorf("under the ids %v", ids)
+		t.Errorf("the hub got the command IDs %v", ids)
 	}
 }

@@ -22,8 +22,9 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// TestAtOnce: of 30 that come at once, over two replicas, one is sent, and all get its answer.
-func TestAtOnce(t *testing.T) {
+// TestConcurrentDuplicates: of 30 concurrent duplicates, over two replicas, one is sent, and all
+// get its answer.
+func TestConcurrentDuplicates(t *testing.T) {
 	t.Parallel()
 	for _, replicas := range []int{1, 2} {
 		t.Run(fmt.Sprint(replicas), func(t *testing.T) {
@@ -40,18 +41,22 @@ func TestAtOnce(t *testing.T) {
 			for i := range answers {
 				group.Go(func() { answers[i] = all[i%replicas].sent(cloud.command("k")) })
 			}
-			streamstest.Eventually(t, "the hub is asked, and all the others wait", func() bool {
-				shared := 0.0
-				for _, p := range all {
-					shared += p.count("shared_total")
-				}
-				return len(cloud.hub.ids()) == 1 && int(shared) == 30-replicas
-			})
+			streamstest.Eventually(
+				t,
+				"the hub got the request, and all other callers wait",
+				func() bool {
+					shared := 0.0
+					for _, p := range all {
+						shared += p.count("shared_total")
+					}
+					return len(cloud.hub.ids()) == 1 && int(shared) == 30-replicas
+				},
+			)
 			close(release)
 			group.Wait()
 			for i, answer := range answers {
 				if answer != answers[0] || answer.err != "" {
-					t.Errorf("answer %d: %+v, the first %+v", i, answer, answers[0])
+					t.Errorf("answer %d: got %+v, want %+v", i, answer, answers[0])
 				}
 			}
 			cloud.hub.wantRan(1, 1)
@@ -60,9 +65,9 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// TestOneOfTwoCommands: of two commands that come under one key at once, at two replicas, one is
-// sent, and the other is a conflict.
-func TestOneOfTwoCommands(t *testing.T) {
+// TestConcurrentConflict: of two different commands that are sent under one key at the same moment,
+// at two replicas, one is sent, and the other is a conflict.
+func TestConcurrentConflict(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
 	all := []*replica{cloud.replica("r1"), cloud.replica("r2")}
@@ -94,8 +99,8 @@ func TestOneOfTwoCommands(t *testing.T) {
 	}
 }
 
-// TestKilled: 30 callers retry while the process that has their command is killed, again and again.
-// The hub runs it once, and all hear the same.
+// TestKilled: 30 callers retry while the process that runs their command is killed again and again.
+// The hub runs the command once, and all callers get the same answer.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
@@ -119,25 +124,26 @@ func TestKilled(t *testing.T) {
 	const kills = 5
 	asked := func() int { cloud.hub.mu.Lock(); defer cloud.hub.mu.Unlock(); return len(cloud.hub.asked) }
 	for n := range kills {
-		streamstest.Eventually(t, "the hub is asked", func() bool { return asked() == n+1 })
+		streamstest.Eventually(t, "the hub got the request", func() bool { return asked() == n+1 })
 		dead := current.Load()
 		dead.kill()
 		current.Store(cloud.replica("r1"))
 	}
-	streamstest.Eventually(t, "the hub is asked at last", func() bool { return asked() == kills+1 })
+	streamstest.Eventually(
+		t, "the hub got the last request", func() bool { return asked() == kills+1 },
+	)
 	close(release)
 	group.Wait()
 	for i, answer := range answers {
 		if answer != answers[0] || answer.err != "" {
-			t.Errorf("answer %d: %+v, the first %+v", i, answer, answers[0])
+			t.Errorf("answer %d: got %+v, want %+v", i, answer, answers[0])
 		}
 	}
 	cloud.hub.wantRan(kills+1, 1)
 	cloud.wantRecords("requested requested requested requested requested requested accepted")
 }
 
-// TestHolderDies: what another replica began and left when it was killed is taken over at once,
-// under the same id.
+// TestHolderDies: the command of a killed replica is taken over at once, under the same ID.
 func TestHolderDies(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
@@ -155,18 +161,18 @@ func TestHolderDies(t *testing.T) {
 	cloud.hub.wantRan(2, 1)
 }
 
-// TestHolderStandsStill: what another replica began and does not get done with is waited for until
-// its time is over.
-func TestHolderStandsStill(t *testing.T) {
+// TestHolderHangs: another replica waits for a holder that hangs until the holder's deadline, and
+// takes over then.
+func TestHolderHangs(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
-	stands := make(chan struct{})
+	hang := make(chan struct{})
 	p := cloud.replicaWith("r1", func(logs commands.Logs) commands.Logs {
-		return faultyLogs{logs, func([]byte) error { <-stands; return nil }}
+		return faultyLogs{logs, func([]byte) error { <-hang; return nil }}
 	})
 	first := make(chan outcome, 1)
 	go func() { first <- p.sent(cloud.command("k")) }()
-	streamstest.Eventually(t, "it is reserved", func() bool { return cloud.reserved() == 1 })
+	streamstest.Eventually(t, "the key is reserved", func() bool { return cloud.reserved() == 1 })
 
 	impatient, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
@@ -181,15 +187,14 @@ func TestHolderStandsStill(t *testing.T) {
 	})
 	second := later.sent(cloud.command("k"))
 	cloud.hub.wantRan(1, 1)
-	close(stands)
+	close(hang)
 	if got := <-first; got != second || got.err != "" {
 		t.Errorf("%+v, and %+v", got, second)
 	}
 	cloud.hub.wantRan(2, 1)
 }
 
-// TestCallerGone: a caller that does not wait loses nothing: the command goes on, and its outcome
-// is remembered.
+// TestCallerGone: the command of a caller that has gone is finished, and its answer is remembered.
 func TestCallerGone(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
@@ -202,7 +207,9 @@ func TestCallerGone(t *testing.T) {
 		_, err := p.Send(ctx, origin(), cloud.command("k"))
 		gone <- err
 	}()
-	streamstest.Eventually(t, "the hub is asked", func() bool { return len(cloud.hub.ids()) == 1 })
+	streamstest.Eventually(
+		t, "the hub got the request", func() bool { return len(cloud.hub.ids()) == 1 },
+	)
 	cancel()
 	if err := <-gone; !errors.Is(err, context.Canceled) {
 		t.Error(err)
@@ -215,11 +222,11 @@ func TestCallerGone(t *testing.T) {
 	cloud.hub.wantRan(1, 1)
 }
 
-// TestClose: what is under way is waited for, and what is not waited for is left so that another
-// replica goes on at once.
+// TestClose: Close waits for calls in flight until its context ends. Another replica continues a
+// canceled call at once.
 func TestClose(t *testing.T) {
 	t.Parallel()
-	for name, patient := range map[string]bool{"patient": true, "impatient": false} {
+	for name, waits := range map[string]bool{"waits": true, "canceled": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cloud := newTestCloud(t)
@@ -229,7 +236,7 @@ func TestClose(t *testing.T) {
 			answer := make(chan outcome, 1)
 			go func() { answer <- p.sent(cloud.command("k")) }()
 			streamstest.Eventually(
-				t, "the hub is asked", func() bool { return len(cloud.hub.ids()) == 1 },
+				t, "the hub got the request", func() bool { return len(cloud.hub.ids()) == 1 },
 			)
 			ctx, cancel := context.WithCancel(t.Context())
 			closed := make(chan struct{})
@@ -237,29 +244,29 @@ func TestClose(t *testing.T) {
 				p.Close(ctx)
 				close(closed)
 			}()
-			// what is still taken is refused at once
+			// another command is rejected at once
 			cloud.hub.set(func(h *hub) { h.offline = true })
-			streamstest.Eventually(t, "no more are taken", func() bool {
+			streamstest.Eventually(t, "new commands are rejected", func() bool {
 				_, err := p.send(cloud.command("another"))
 				return errors.Is(err, commands.ErrClosed)
 			})
-			if patient {
+			if waits {
 				close(release)
 			} else {
 				cancel()
 			}
 			<-closed
 			cancel()
-			if got := <-answer; (got.err == "") != patient {
+			if got := <-answer; (got.err == "") != waits {
 				t.Errorf("%+v", got)
 			}
-			if !patient {
+			if !waits {
 				close(release)
 			}
 			cloud.hub.set(func(h *hub) { h.offline = false })
 			channel, err := cloud.replica("r2").send(cloud.command("k"))
 			cloud.wantAccepted(channel, err)
-			if patient {
+			if waits {
 				cloud.hub.wantRan(1, 1)
 			} else {
 				cloud.hub.wantRan(2, 1)
@@ -268,7 +275,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// faultyLogs fails records as a test tells it.
+// faultyLogs fails appends for which fail returns an error.
 type faultyLogs struct {
 	commands.Logs
 	fail func(payload []byte) error
@@ -283,8 +290,8 @@ func (l faultyLogs) AppendCommand(
 	return l.Logs.AppendCommand(ctx, hub, payload, header)
 }
 
-// TestStorageFails: a command that cannot be recorded is not sent, and its key is free for it
-// afterwards; an outcome that cannot be recorded is answered all the same.
+// TestStorageFails: a command that cannot be recorded is not sent, and may be sent again under its
+// key. An outcome that cannot be recorded does not change the answer.
 func TestStorageFails(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -326,9 +333,9 @@ func TestStorageFails(t *testing.T) {
 	}
 }
 
-// TestNoLeader: a command failed at once with internal_error while its hub's log had no leader ("no
-// responders"). It waits for one, and is recorded once although the answer to an append was lost;
-// when there is none for 15 s it says that nothing was sent.
+// TestNoLeader: a command failed at once with internal_error ("no responders") while its hub's
+// event log had no leader. It must wait for one, be recorded once although acknowledgements of
+// appends are lost, and after 15 s without a leader fail with an error that nothing was sent.
 func TestNoLeader(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -370,7 +377,7 @@ func TestNoLeader(t *testing.T) {
 	}
 }
 
-// TestLostAppend: an append that was stored and whose answer was lost is not repeated.
+// TestLostAppend: an append that was stored is not repeated when its acknowledgement is lost.
 func TestLostAppend(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
@@ -382,11 +389,11 @@ func TestLostAppend(t *testing.T) {
 	cloud.wantAccepted(channel, err)
 	cloud.wantRecords("requested accepted")
 	if lost.Load() != 2 {
-		t.Errorf("%d answers were lost, want 2", lost.Load())
+		t.Errorf("%d acknowledgements were lost, want 2", lost.Load())
 	}
 }
 
-// lossyLogs stores each record, and loses the answer.
+// lossyLogs stores each record and loses the acknowledgement.
 type lossyLogs struct {
 	commands.Logs
 	lost *atomic.Int32
@@ -402,18 +409,22 @@ func (l lossyLogs) AppendCommand(
 	return 0, fmt.Errorf("store: %w", streams.ErrUnsure)
 }
 
-// TestBrokerRestarts: the broker goes away while a command is under way, and comes back. The hub
-// runs it once, whatever the caller heard first.
+// TestBrokerRestarts: the broker restarts while a command is in flight. The hub runs the command
+// once, whatever the first answer.
 func TestBrokerRestarts(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
 	p := cloud.replica("r1", hubTimeout(time.Second))
-	cloud.wantAccepted(p.send(cloud.command("warm")))
+	cloud.wantAccepted(p.send(cloud.command("before")))
 	cloud.hub.set(func(h *hub) {
-		h.before = func(hubCommand) { cloud.broker.Stop(); cloud.broker.Start(t); h.set(func(h *hub) { h.before = nil }) }
+		h.before = func(hubCommand) {
+			cloud.broker.Stop()
+			cloud.broker.Start(t)
+			h.set(func(h *hub) { h.before = nil })
+		}
 	})
 	var last outcome
-	streamstest.Eventually(t, "it is accepted", func() bool {
+	streamstest.Eventually(t, "the command is accepted", func() bool {
 		last = p.sent(cloud.command("k"))
 		return last.err == ""
 	})
@@ -427,8 +438,9 @@ func TestBrokerRestarts(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce: commands of different keys do not wait for one another, however slow the hub is.
-func TestManyAtOnce(t *testing.T) {
+// TestConcurrentCommands: commands with different keys do not wait for each other, however slow the
+// hub is.
+func TestConcurrentCommands(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
 	p := cloud.replica("r1")
@@ -447,18 +459,18 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	streamstest.Eventually(
-		t, "the hub has all of them", func() bool { return len(cloud.hub.ids()) == many },
+		t, "the hub got all requests", func() bool { return len(cloud.hub.ids()) == many },
 	)
 	close(release)
 	group.Wait()
 	cloud.hub.wantRan(many, many)
 }
 
-// TestOnceWhateverHappens: over any history of commands under a few keys at two replicas, of hubs
-// that accept, refuse, fail, act without answering and go away, and of replicas that are killed:
-// under one key the hub runs one command once, the first answer that settles it stays the answer,
-// and any other command is a conflict.
-func TestOnceWhateverHappens(t *testing.T) {
+// TestOnceInAnyHistory tries random histories of commands under two keys at two replicas: the hub
+// accepts, rejects, fails, acts without answering or is offline, and replicas are killed. Under one
+// key the hub must run one command once, the first final answer must stay the answer, and any other
+// command must be a conflict.
+func TestOnceInAnyHistory(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
 	replicas := map[string]*replica{}
@@ -471,8 +483,8 @@ func TestOnceWhateverHappens(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		histories++
 		type known struct {
-			value   string // what the key stands for
-			settled outcome
+			value string // what the key stands for
+			final outcome
 		}
 		keys := map[string]*known{}
 		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
@@ -481,23 +493,23 @@ func TestOnceWhateverHappens(t *testing.T) {
 			)
 			value := rapid.SampledFrom([]string{"true", "false"}).Draw(rt, "value")
 			name := rapid.SampledFrom(names).Draw(rt, "replica")
-			mood := rapid.SampledFrom([]string{
-				"accepts", "refuses", "unavailable", "mute", "fails", "offline", "kills",
+			behavior := rapid.SampledFrom([]string{
+				"accepts", "refuses", "unavailable", "silent", "fails", "offline", "kills",
 			}).
-				Draw(rt, "mood")
+				Draw(rt, "behavior")
 			p := replicas[name]
 			cloud.hub.set(func(h *hub) {
-				h.offline = mood == "offline"
+				h.offline = behavior == "offline"
 				h.before = nil
 				h.act = func(c hubCommand) (string, bool) {
-					switch mood {
+					switch behavior {
 					case "refuses":
 						return rejects("command_refused"), true
 					case "unavailable":
 						return rejects("hub_unavailable"), false
 					case "fails":
 						return `"result":[]`, false
-					case "mute":
+					case "silent":
 						h.ran = append(h.ran, c.CommandID)
 						h.answers[c.CommandID] = accepts(c, len(h.ran))
 						return "", false
@@ -510,36 +522,37 @@ func TestOnceWhateverHappens(t *testing.T) {
 			c := cloud.command(key)
 			c.Value = json.RawMessage(value)
 			got := p.sent(c)
-			if mood == "kills" {
+			if behavior == "kills" {
 				p.kill()
 				start(name)
 			}
 			k := keys[key]
 			conflict := k != nil && k.value != value
 			switch {
-			case mood == "kills" && got.err != "":
-			case conflict != (got.err == domain.Errorf(domain.CodeIdempotencyConflict, "Idempotency-Key: was used for another request; use a new key").Error()):
+			case behavior == "kills" && got.err != "":
+			case conflict != strings.HasPrefix(got.err, string(domain.CodeIdempotencyConflict)+":"):
 				rt.Fatalf(
-					"%s %s at %s (%s): %+v; the key stands for %+v", key, value, name, mood, got, k,
+					"%s %s at %s (%s): %+v; the key stands for %+v", key, value, name, behavior,
+					got, k,
 				)
 			}
-			if conflict || mood == "offline" && k == nil {
+			if conflict || behavior == "offline" && k == nil {
 				continue
 			}
 			if k == nil {
-				// a replica that is killed when the hub is asked has reserved it before
+				// A replica that is killed while the hub runs the command has reserved the key.
 				k = &known{value: value}
 				keys[key] = k
 			}
-			if k.settled != (outcome{}) && mood != "kills" && got != k.settled {
+			if k.final != (outcome{}) && behavior != "kills" && got != k.final {
 				rt.Fatalf(
-					"%s %s at %s (%s): %+v; it was %+v", key, value, name, mood, got, k.settled,
+					"%s %s at %s (%s): %+v; it was %+v", key, value, name, behavior, got, k.final,
 				)
 			}
-			// What a process answered that could not write any more is an answer that a killed
-			// process does not give.
-			if mood != "kills" && (got.err == "" || got.err == "command_refused: because") {
-				k.settled = got
+			// A killed process could answer nothing: an answer that it could not store does not
+			// count.
+			if behavior != "kills" && (got.err == "" || got.err == "command_refused: because") {
+				k.final = got
 			}
 		}
 	})

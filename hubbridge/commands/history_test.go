@@ -7,7 +7,7 @@ import (
 	"hubcloud/domain"
 )
 
-// TestHistory: who sent what is told with what came of it last, once for each command.
+// TestHistory: each command is listed once, with its sender and its last outcome.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
@@ -27,12 +27,14 @@ func TestHistory(t *testing.T) {
 	}
 	for i, outcome := range []string{"accepted", "command_refused"} {
 		done := all[i]
-		if done.Outcome != outcome || (done.Message == "") != (i == 0) || done.ID != cloud.hub.ran[i] || done.OrgID != orgA || done.HubID != cloud.hub.id || done.DeviceID != 3 ||
+		if done.Outcome != outcome || (done.Message == "") != (i == 0) ||
+			done.ID != cloud.hub.ran[i] || done.OrgID != orgA || done.HubID != cloud.hub.id ||
+			done.DeviceID != 3 ||
 			done.Key != "lock" ||
 			string(done.Value) != "false" ||
 			done.Actor != origin().Actor ||
 			time.Since(done.At) > time.Minute {
-			t.Errorf("%+v", done)
+			t.Errorf("command %d: got %+v, want outcome %s", i, done, outcome)
 		}
 	}
 	if newest, err := p.History(t.Context(), cloud.hub.id, begun, 1); err != nil ||

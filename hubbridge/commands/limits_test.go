@@ -15,9 +15,9 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// TestCommandsAreBounded: an organization could fill its hubs' logs with records of commands
-// without end.
-func TestCommandsAreBounded(t *testing.T) {
+// TestCommandsPerHour: an organization could fill the event logs of its hubs with records of
+// commands.
+func TestCommandsPerHour(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
 	p := cloud.replica("r1", func(cfg *commands.Config, _ *idempotency.Config) { cfg.PerHour = 3 })
@@ -32,9 +32,9 @@ func TestCommandsAreBounded(t *testing.T) {
 	cloud.hub.wantRan(4, 4)
 }
 
-// TestSilentHub: all commands shared 16,384 places, and one organization with a hub that never
-// answers could hold every one for ten seconds each: of 17,000 commands none was refused, and
-// another organization's command waited 16 to 20 s.
+// TestSilentHub: all commands shared 16,384 slots, and one organization with a hub that never
+// answers could hold each slot for ten seconds: none of its 17,000 commands was rejected, and a
+// command of another organization waited 16 to 20 s.
 func TestSilentHub(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
@@ -62,14 +62,14 @@ func TestSilentHub(t *testing.T) {
 	quiet := p99()
 
 	const many = 17_000
-	var refused, other atomic.Int64
+	var rejected, other atomic.Int64
 	var attack sync.WaitGroup
 	for i := range many {
 		attack.Go(func() {
 			_, err := p.send(cloud.command(fmt.Sprint("a", i)))
 			switch {
 			case err != nil && domain.CodeOf(err) == domain.CodeRateLimited:
-				refused.Add(1)
+				rejected.Add(1)
 			default:
 				other.Add(1) // the replica has ended
 			}
@@ -78,11 +78,11 @@ func TestSilentHub(t *testing.T) {
 	began := time.Now()
 	first := send()
 	streamstest.Eventually(
-		t, "all but what the hub may have are refused",
-		func() bool { return refused.Load() == many-rpc.DefaultMaxCallsPerHub },
+		t, "all commands beyond the limit of the hub are rejected",
+		func() bool { return rejected.Load() == many-rpc.DefaultMaxCallsPerHub },
 	)
 	t.Logf(
-		"refused after %v; another organization's first command took %v", time.Since(began), first,
+		"rejected after %v; another organization's first command took %v", time.Since(began), first,
 	)
 	busy := p99()
 	t.Logf(
@@ -95,6 +95,6 @@ func TestSilentHub(t *testing.T) {
 	p.stop()
 	attack.Wait()
 	if other.Load() != rpc.DefaultMaxCallsPerHub {
-		t.Errorf("%d commands were taken, want %d", other.Load(), rpc.DefaultMaxCallsPerHub)
+		t.Errorf("%d commands were accepted, want %d", other.Load(), rpc.DefaultMaxCallsPerHub)
 	}
 }

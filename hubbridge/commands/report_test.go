@@ -14,20 +14,20 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// lines is a log that a test reads.
-type lines struct {
+// logLines collects the lines of a logger.
+type logLines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (l *lines) Write(p []byte) (int, error) {
+func (l *logLines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(p)
 }
 
-// commands gives what the lines of commands say, in turn.
-func (l *lines) commands(t *testing.T) (all []map[string]any) {
+// commands returns the lines of commands, in order.
+func (l *logLines) commands(t *testing.T) (all []map[string]any) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,12 +43,12 @@ func (l *lines) commands(t *testing.T) (all []map[string]any) {
 	return all
 }
 
-// TestEachCommandHasALine: also one that is answered from memory, one that waits for its twin, and
-// one that is refused before it has an id; and each is counted by what its caller was answered.
-func TestEachCommandHasALine(t *testing.T) {
+// TestLogLines: each command has one log line and is counted by its outcome, also a command that is
+// answered from memory, a concurrent duplicate, and one that is rejected before it has an ID.
+func TestLogLines(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
-	log := &lines{}
+	log := &logLines{}
 	p := cloud.replica(
 		"r1",
 		func(c *commands.Config, _ *idempotency.Config) { c.Logger = slog.New(slog.NewJSONHandler(log, nil)) },
@@ -66,13 +66,13 @@ func TestEachCommandHasALine(t *testing.T) {
 	cloud.hub.set(func(h *hub) { h.before = func(hubCommand) { <-release } })
 	var both sync.WaitGroup
 	for range 2 {
-		both.Go(func() { p.sent(cloud.command("twins")) })
+		both.Go(func() { p.sent(cloud.command("duplicates")) })
 	}
 	streamstest.Eventually(
-		t, "the second waits for the first", func() bool { return p.count("shared_total") == 1 },
+		t, "the duplicate shares the call", func() bool { return p.count("shared_total") == 1 },
 	)
 	if got := p.count("under_way"); got != 1 {
-		t.Errorf("%v are under way", got)
+		t.Errorf("in flight: got %v, want 1", got)
 	}
 	close(release)
 	both.Wait()
@@ -96,16 +96,16 @@ func TestEachCommandHasALine(t *testing.T) {
 		if (line["command_id"] == "") != (line["answer"] == "") || line["request_id"] != "R1" ||
 			line["key"] != "lock" ||
 			line["duration_ms"].(float64) < 0 {
-			t.Errorf("a line says %v", line)
+			t.Errorf("log line: got %v", line)
 		}
 		ids[line["command_id"]] = true
 	}
 	if strings.Join(got, ",") != strings.Join(want, ",") &&
 		strings.Join(got, ",") != strings.Join([]string{want[0], want[1], want[2], want[4], want[3], want[5]}, ",") {
-		t.Errorf("the lines say %q", got)
+		t.Errorf("log lines: got %q, want %q", got, want)
 	}
-	if len(ids) != 3 { // those of two commands, and none
-		t.Errorf("the lines have the ids %v", ids)
+	if len(ids) != 3 { // two IDs and ""
+		t.Errorf("log lines: got the command IDs %v, want two and none", ids)
 	}
 	streamstest.Eventually(t, "six are counted", func() bool { return p.count("total") == 6 })
 }

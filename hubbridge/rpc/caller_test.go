@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
 
 const hub domain.HubID = "hub-aaaa-bbbb-cccc"
 
-// online says which hubs are connected: what the view knows, and what the bucket has.
+// online is a Presence: whether the view and the bucket have the hub connected.
 type online struct {
 	mu           sync.Mutex
 	view, bucket bool
@@ -50,43 +50,48 @@ func (o *online) Fetch(context.Context, domain.HubID) (domain.Presence, bool, er
 	return domain.Presence{Online: o.bucket}, o.bucket, nil
 }
 
-type rig struct {
+type testCaller struct {
 	t        *testing.T
 	hubs     *streams.Conns
 	online   *online
 	registry *prometheus.Registry
+	sent     chan domain.HubID // receives each call's hub just before its request is published
 	*rpc.Caller
 }
 
-func newRig(t *testing.T, timeout time.Duration) *rig {
+func newTestCaller(t *testing.T, timeout time.Duration) *testCaller {
 	t.Helper()
 	broker := streamstest.New(t)
-	r := &rig{
+	c := &testCaller{
 		t:        t,
 		hubs:     broker.Connect(t),
 		online:   &online{view: true, bucket: true},
 		registry: prometheus.NewRegistry(),
+		sent:     make(chan domain.HubID, 1000),
 	}
 	var err error
-	r.Caller, err = rpc.NewCaller(
-		broker.Connect(t), r.online,
-		rpc.Config{Timeout: timeout, Logger: slog.New(slog.DiscardHandler), Metrics: r.registry},
+	c.Caller, err = rpc.NewCaller(
+		broker.Connect(t), c.online,
+		rpc.Config{
+			Timeout: timeout, Logger: slog.New(slog.DiscardHandler), Metrics: c.registry,
+			OnRequest: func(hub domain.HubID) { c.sent <- hub },
+		},
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(r.Close)
-	return r
+	t.Cleanup(c.Close)
+	return c
 }
 
-// answers has the hub answer requests; what answer gives is sent, unless it is empty.
-func (r *rig) answers(answer func(protocol.Request) string) *nats.Subscription {
-	r.t.Helper()
-	nc := r.hubs.Shard(hub)
+// answers makes the hub answer requests with what answer returns, and not at all for "".
+func (c *testCaller) answers(answer func(protocol.Request) string) *nats.Subscription {
+	c.t.Helper()
+	nc := c.hubs.Shard(hub)
 	sub, err := nc.Subscribe(streams.RequestSubject(hub), func(msg *nats.Msg) {
 		var request protocol.Request
 		if err := json.Unmarshal(msg.Data, &request); err != nil {
-			r.t.Errorf("request %q: %v", msg.Data, err)
+			c.t.Errorf("request %q: %v", msg.Data, err)
 			return
 		}
 		go func() {
@@ -99,14 +104,17 @@ func (r *rig) answers(answer func(protocol.Request) string) *nats.Subscription {
 		}()
 	})
 	if err != nil {
-		r.t.Fatal(err)
+		c.t.Fatal(err)
 	}
-	r.t.Cleanup(func() { _ = sub.Unsubscribe() })
+	c.t.Cleanup(func() { _ = sub.Unsubscribe() })
 	if err := nc.Flush(); err != nil {
-		r.t.Fatal(err)
+		c.t.Fatal(err)
 	}
 	return sub
 }
+
+// awaitRequest waits until a call is about to publish its request.
+func (c *testCaller) awaitRequest() { <-c.sent }
 
 func echo(request protocol.Request) string {
 	return fmt.Sprintf(
@@ -115,8 +123,8 @@ func echo(request protocol.Request) string {
 	)
 }
 
-func (r *rig) call(method string, result any) error {
-	return r.Call(r.t.Context(), hub, method, map[string]int{"device_id": 3}, into(result))
+func (c *testCaller) call(method string, result any) error {
+	return c.Call(c.t.Context(), hub, method, map[string]int{"device_id": 3}, into(result))
 }
 
 // into reads a result into a variable; nil reads nothing.
@@ -130,36 +138,36 @@ func into(result any) func([]byte) error {
 func wantCode(t *testing.T, err error, code domain.Code) {
 	t.Helper()
 	if err == nil || domain.CodeOf(err) != code {
-		t.Errorf("%v, wanted %s", err, code)
+		t.Errorf("got %v, want %s", err, code)
 	}
 }
 
 func TestCall(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 5*time.Second)
-	r.answers(echo)
+	c := newTestCaller(t, 5*time.Second)
+	c.answers(echo)
 	var result struct {
 		Params struct {
 			DeviceID int `json:"device_id"`
 		}
 		TimeoutMS int `json:"timeout_ms"`
 	}
-	if err := r.call(protocol.MethodDevicesGet, &result); err != nil ||
+	if err := c.call(protocol.MethodDevicesGet, &result); err != nil ||
 		result.Params.DeviceID != 3 ||
 		result.TimeoutMS != 5000 {
-		t.Errorf("%+v, %v", result, err)
+		t.Errorf("Call: got %+v, %v, want the params and timeout of the request", result, err)
 	}
-	if err := r.call("devices.eat", nil); err == nil {
-		t.Error("a method that there is not")
+	if err := c.call("devices.eat", nil); err == nil {
+		t.Error("Call of an unknown method: no error")
 	}
 }
 
-// TestSideBySide: a slow answer holds up no other, and each goes to who asked.
-func TestSideBySide(t *testing.T) {
+// TestConcurrentCalls: a slow answer delays no other, and each reaches its own call.
+func TestConcurrentCalls(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 10*time.Second)
+	c := newTestCaller(t, 10*time.Second)
 	release := make(chan struct{})
-	r.answers(func(request protocol.Request) string {
+	c.answers(func(request protocol.Request) string {
 		if strings.Contains(string(request.Params), "slow") {
 			<-release
 		}
@@ -169,11 +177,11 @@ func TestSideBySide(t *testing.T) {
 	call := func(wait *sync.WaitGroup, value string) {
 		wait.Go(func() {
 			var result map[string]string
-			if err := r.Call(t.Context(), hub, protocol.MethodDevicesList, map[string]string{
+			if err := c.Call(t.Context(), hub, protocol.MethodDevicesList, map[string]string{
 				"x": value,
 			}, into(&result)); err != nil ||
 				result["x"] != value {
-				t.Errorf("%s: %v, %v", value, result, err)
+				t.Errorf("Call with %s: got %v, %v", value, result, err)
 			}
 		})
 	}
@@ -188,53 +196,55 @@ func TestSideBySide(t *testing.T) {
 
 func TestOffline(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 10*time.Second)
-	r.answers(func(protocol.Request) string { t.Error("asked"); return "" })
-	r.online.set(false, false)
+	c := newTestCaller(t, 10*time.Second)
+	c.answers(func(protocol.Request) string { t.Error("an offline hub got a request"); return "" })
+	c.online.set(false, false)
 	began := time.Now()
-	wantCode(t, r.call(protocol.MethodDevicesList, nil), domain.CodeHubOffline)
+	wantCode(t, c.call(protocol.MethodDevicesList, nil), domain.CodeHubOffline)
 	if took := time.Since(began); took > 8*time.Second { // the hub has ten
-		t.Errorf("it took %v", took)
+		t.Errorf("hub_offline after %v, want at once", took)
 	}
 }
 
-// TestViewBehind: the bucket has the connection, and this replica's view has not heard of it.
-func TestViewBehind(t *testing.T) {
+// TestStaleView: the bucket has the hub connected, but this replica's view does not yet.
+func TestStaleView(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 10*time.Second)
-	r.answers(echo)
-	r.online.set(false, true)
-	if err := r.call(protocol.MethodDevicesList, nil); err != nil {
+	c := newTestCaller(t, 10*time.Second)
+	c.answers(echo)
+	c.online.set(false, true)
+	if err := c.call(protocol.MethodDevicesList, nil); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestTimeout(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 100*time.Millisecond)
+	c := newTestCaller(t, 100*time.Millisecond)
 	late := make(chan protocol.Request, 1)
-	r.answers(func(request protocol.Request) string { late <- request; return "" })
-	wantCode(t, r.call(protocol.MethodDevicesList, nil), domain.CodeHubTimeout)
-	// What comes later, or was never asked for, is passed over.
+	c.answers(func(request protocol.Request) string { late <- request; return "" })
+	wantCode(t, c.call(protocol.MethodDevicesList, nil), domain.CodeHubTimeout)
+	// Late answers, and answers that no call waits for, are dropped.
 	request := <-late
-	nc := r.hubs.Shard(hub)
+	nc := c.hubs.Shard(hub)
 	for _, token := range []string{request.Token, request.Token + "/x", "x"} {
-		if err := nc.Publish(streams.ResponseSubject(hub, strings.ReplaceAll(token, "/", ".")), []byte(echo(request))); err != nil {
+		subject := streams.ResponseSubject(hub, strings.ReplaceAll(token, "/", "."))
+		if err := nc.Publish(subject, []byte(echo(request))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := r.counted(protocol.MethodDevicesList, "hub_timeout"); got != 1 {
-		t.Errorf("%d time-outs are counted", got)
+	if got := c.counted(protocol.MethodDevicesList, "hub_timeout"); got != 1 {
+		t.Errorf("counted %d timeouts, want 1", got)
 	}
 }
 
-// counted gives how many calls of a method had an outcome, and fails when others had any.
-func (r *rig) counted(method, outcome string) (count uint64) {
-	r.t.Helper()
-	families, err := r.registry.Gather()
+// counted returns the number of calls of a method with the outcome, and fails if there are calls
+// with another method or outcome.
+func (c *testCaller) counted(method, outcome string) (count uint64) {
+	c.t.Helper()
+	families, err := c.registry.Gather()
 	if err != nil || len(families) != 1 ||
 		families[0].GetName() != "hubcloud_hubbridge_call_duration_seconds" {
-		r.t.Fatalf("%d families of metrics, %v", len(families), err)
+		c.t.Fatalf("%d families of metrics, %v", len(families), err)
 	}
 	for _, metric := range families[0].GetMetric() {
 		label := metric.GetLabel()
@@ -242,64 +252,66 @@ func (r *rig) counted(method, outcome string) (count uint64) {
 		if label[0].GetValue() == method && label[1].GetValue() == outcome {
 			count = n
 		} else if n != 0 {
-			r.t.Errorf("%d calls are counted as %v", n, label)
+			c.t.Errorf("counted %d calls as %v, want none", n, label)
 		}
 	}
 	return count
 }
 
-// TestForgedAnswer: a hub can answer only under its own id.
+// TestForgedAnswer: an answer under the id of another hub is dropped.
 func TestForgedAnswer(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 300*time.Millisecond)
+	c := newTestCaller(t, 300*time.Millisecond)
 	other := domain.HubID("hub-dddd-dddd-dddd")
-	r.answers(func(request protocol.Request) string {
-		_ = r.hubs.Shard(hub).
+	c.answers(func(request protocol.Request) string {
+		_ = c.hubs.Shard(hub).
 			Publish(streams.ResponseSubject(other, strings.ReplaceAll(request.Token, "/", ".")), []byte(echo(request)))
 		return ""
 	})
-	wantCode(t, r.call(protocol.MethodDevicesList, nil), domain.CodeHubTimeout)
+	wantCode(t, c.call(protocol.MethodDevicesList, nil), domain.CodeHubTimeout)
 }
 
 func TestCanceled(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 10*time.Second)
+	c := newTestCaller(t, 10*time.Second)
 	ctx, cancel := context.WithCancel(t.Context())
-	r.answers(func(protocol.Request) string { cancel(); return "" })
-	if err := r.Call(ctx, hub, protocol.MethodDevicesList, struct{}{}, nil); !errors.Is(
+	c.answers(func(protocol.Request) string { cancel(); return "" })
+	if err := c.Call(ctx, hub, protocol.MethodDevicesList, struct{}{}, nil); !errors.Is(
 		err, context.Canceled,
 	) {
 		t.Error(err)
 	}
 }
 
-// TestNotListeningYet: a hub that has connected a moment ago gets the request once it has
-// subscribed, once.
-func TestNotListeningYet(t *testing.T) {
+// TestHubSubscribesLate: a hub that has just connected gets the request after it has subscribed,
+// exactly once.
+func TestHubSubscribesLate(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 10*time.Second)
+	c := newTestCaller(t, 10*time.Second)
 	called := make(chan error, 1)
-	go func() { called <- r.call(protocol.MethodDevicesList, nil) }()
-	<-time.After(120 * time.Millisecond)
+	go func() { called <- c.call(protocol.MethodDevicesList, nil) }()
+	c.awaitRequest()
 	asked := make(chan struct{}, 10)
-	r.answers(func(request protocol.Request) string { asked <- struct{}{}; return echo(request) })
+	c.answers(func(request protocol.Request) string { asked <- struct{}{}; return echo(request) })
 	if err := <-called; err != nil {
 		t.Error(err)
 	}
 	if len(asked) != 1 {
-		t.Errorf("asked %d times", len(asked))
+		t.Errorf("the hub got %d requests, want 1", len(asked))
 	}
 }
 
-func TestNeverListening(t *testing.T) {
+// TestHubNeverSubscribes: the call ends early, and at once when the hub disconnects.
+func TestHubNeverSubscribes(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Second)
-	wantCode(t, r.call(protocol.MethodDevicesList, nil), domain.CodeHubError)
+	c := newTestCaller(t, time.Second)
+	wantCode(t, c.call(protocol.MethodDevicesList, nil), domain.CodeHubError)
+	c.awaitRequest() // of the first call
 	go func() {
-		<-time.After(80 * time.Millisecond)
-		r.online.set(false, false)
+		c.awaitRequest()
+		c.online.set(false, false)
 	}()
-	wantCode(t, r.call(protocol.MethodDevicesList, nil), domain.CodeHubOffline)
+	wantCode(t, c.call(protocol.MethodDevicesList, nil), domain.CodeHubOffline)
 }
 
 func BenchmarkCall(b *testing.B) {

@@ -21,11 +21,11 @@ func TestDecode(t *testing.T) {
 		"a result": {
 			protocol.MethodDevicesGet, `{"id":"R","result":{"device":{"id":3}}}`, "", "",
 		},
-		"beside null": {
+		"a null error": {
 			protocol.MethodDevicesGet, `{"id":"R","result":{"device":{"id":3}},"error":null}`, "",
 			"",
 		},
-		"members of its own": {
+		"unknown members": {
 			protocol.MethodDevicesGet, `{"id":"R","result":{"device":{"id":3},"x":1},"took":5}`, "",
 			"",
 		},
@@ -39,12 +39,12 @@ func TestDecode(t *testing.T) {
 			`{"id":"R","error":{"type":"hub_unavailable","message":"radio"}}`,
 			domain.CodeHubUnavailable, "radio",
 		},
-		"refused": {
+		"command refused": {
 			protocol.MethodChannelsCommand,
 			`{"id":"R","error":{"type":"command_refused","message":"m"}}`,
 			domain.CodeCommandRefused, "m",
 		},
-		"invalid": {
+		"invalid request": {
 			protocol.MethodPairingOpen,
 			`{"id":"R","error":{"type":"invalid_request","message":"m"}}`,
 			domain.CodeInvalidRequest, "m",
@@ -54,11 +54,11 @@ func TestDecode(t *testing.T) {
 			`{"id":"R","error":{"type":"invalid_request","message":"m"}}`,
 			domain.CodeInvalidRequest, "m",
 		},
-		"not of this method": {
+		"an error of another method": {
 			protocol.MethodDevicesList, `{"id":"R","error":{"type":"not_found","message":"m"}}`,
 			domain.CodeHubError, "m",
 		},
-		"not of a hub at all": {
+		"an error of the API": {
 			protocol.MethodDevicesGet,
 			`{"id":"R","error":{"type":"unauthenticated","message":"m"}}`,
 			domain.CodeHubError, "m",
@@ -68,7 +68,7 @@ func TestDecode(t *testing.T) {
 			domain.CodeNotFound,
 			"gave no reason",
 		},
-		"words with control codes": {
+		"a message with control characters": {
 			protocol.MethodDevicesGet,
 			`{"id":"R","error":{"type":"not_found","message":"a\u0000\n\u001b[31mb"}}`,
 			domain.CodeNotFound, "a[31mb",
@@ -91,15 +91,15 @@ func TestDecode(t *testing.T) {
 			protocol.MethodDevicesGet, `{"id":"R","result":{"device":5}}`, domain.CodeHubError,
 			"shape",
 		},
-		"an error that is a text": {
+		"an error that is a string": {
 			protocol.MethodDevicesGet, `{"id":"R","error":"not_found"}`, domain.CodeHubError,
-			"without a type",
+			"no type",
 		},
 		"an error without a type": {
 			protocol.MethodDevicesGet, `{"id":"R","error":{"message":"m"}}`, domain.CodeHubError,
-			"without a type",
+			"no type",
 		},
-		"names in another case": {
+		"a name in another case": {
 			protocol.MethodDevicesGet, `{"id":"R","Result":{"device":{}}}`, domain.CodeHubError,
 			"exactly one",
 		},
@@ -132,25 +132,25 @@ func TestDecode(t *testing.T) {
 			})
 			if tc.want == "" {
 				if err != nil || result.Device.ID != 3 {
-					t.Errorf("%+v, %v", result, err)
+					t.Errorf("got %+v, %v, want device 3", result, err)
 				}
 				return
 			}
-			var refusal *domain.Error
-			if !errors.As(err, &refusal) || refusal.Code != tc.want ||
-				!strings.Contains(refusal.Message, tc.message) {
-				t.Errorf("%v, wanted %s with %q", err, tc.want, tc.message)
+			var apiError *domain.Error
+			if !errors.As(err, &apiError) || apiError.Code != tc.want ||
+				!strings.Contains(apiError.Message, tc.message) {
+				t.Errorf("got %v, want %s with %q", err, tc.want, tc.message)
 			}
 		})
 	}
 	if err := decode(protocol.MethodPairingClose, "R", []byte(`{"id":"R","result":{}}`), nil); err != nil {
-		t.Errorf("a result that nobody wants: %v", err)
+		t.Errorf("decode without a reader: %v", err)
 	}
 	var raw string
 	read := func(result []byte) error { raw = string(result); return nil }
 	if err := decode(protocol.MethodDevicesList, "R", []byte(`{"id":"R","result":{"devices":[1.50]}}`), read); err != nil ||
 		raw != `{"devices":[1.50]}` {
-		t.Errorf("as it stands: %s, %v", raw, err)
+		t.Errorf("the reader got %s, %v, want the result as it is written", raw, err)
 	}
 }
 
@@ -169,13 +169,13 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		var refusal *domain.Error
-		if !errors.As(err, &refusal) || refusal.Message == "" ||
-			len(refusal.Message) > maxMessageBytes+100 ||
-			!utf8.ValidString(refusal.Message) {
+		var apiError *domain.Error
+		if !errors.As(err, &apiError) || apiError.Message == "" ||
+			len(apiError.Message) > maxMessageBytes+100 ||
+			!utf8.ValidString(apiError.Message) {
 			t.Fatalf("%v of %q", err, answer)
 		}
-		switch refusal.Code {
+		switch apiError.Code {
 		case domain.CodeHubError, domain.CodeHubUnavailable, domain.CodeNotFound:
 		default:
 			t.Fatalf("%v of %q", err, answer)
