@@ -19,15 +19,15 @@ func (a *Index) register(registerer prometheus.Registerer) {
 	registerer.MustRegister(
 		gauge(
 			"sequence",
-			"Sequence of the last event in this replica's index of keys, members and hubs, which "+
-				"decides what requests are let in.",
+			"Sequence of the last event in this replica's index of keys, members and hubs, "+
+				"which decides what requests are let in.",
 			func() float64 { return float64(a.Applied()) },
 		),
 		gauge(
 			"unread_events",
-			"Events of the directory that this replica could not read since it started. A key that "+
-				"such an event is about is rejected. Above 0 means that a newer program, or a person, "+
-				"writes to the directory.",
+			"Events of the directory that this replica could not read since it started. A "+
+				"key that such an event is about is rejected. Above 0 means that a newer "+
+				"program, or a person, writes to the directory.",
 			counted(func() int { return a.unread }),
 		),
 		gauge(

@@ -32,7 +32,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	by := []string{"projection"}
 	m := &metrics{
 		sequence: prometheus.NewGaugeVec(
-			gauge("sequence", "Sequence of the last event that the read models have."), by,
+			gauge("sequence", "Sequence of the last event in the read models."), by,
 		),
 		head: prometheus.NewGaugeVec(
 			gauge("head_sequence", "Sequence of the stream's last event, as of at most 5 s ago."),
@@ -40,23 +40,24 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		),
 		lagEvents: prometheus.NewGaugeVec(gauge(
 			"lag_events",
-			"Events of the stream that the read models do not have, as of at most 5 s ago. What "+
-				"is read through the API is older by those.",
+			"Events of the stream that the read models lack, as of at most 5 s ago. "+
+				"Answers of the API lack them too.",
 		), by),
 		lagSeconds: prometheus.NewGaugeVec(gauge(
 			"lag_seconds",
-			"Seconds for which the oldest event that the read models lack has been there, as of "+
-				"at most 5 s ago; 0 when they have all. More than a few "+
-				"is a projector that stands or a database that is slow.",
+			"Age of the oldest event that the read models lack, as of at most 5 s ago; 0 "+
+				"when they lack none. More than a few seconds means that the projector does "+
+				"not run or the database is slow.",
 		), by),
 		stopped: prometheus.NewGaugeVec(gauge(
 			"stopped",
-			"1 while an event that cannot be applied stops the projection. `hubcloud projections "+
-				"status` says which, and why.",
+			"1 while an event that cannot be applied stops the projection. `hubcloud "+
+				"projections status` shows the event and the reason.",
 		), by),
 		stoppedByOperator: prometheus.NewGaugeVec(gauge(
 			"stopped_by_operator",
-			"1 while an operator has stopped the projection (`hubcloud projections stop`); `resume` has it go on.",
+			"1 while an operator has stopped the projection (`hubcloud projections stop`); "+
+				"`resume` ends that.",
 		), by),
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "hubcloud", Subsystem: "projections", Name: "events_total",
@@ -64,19 +65,20 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		}, by),
 		commits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "hubcloud", Subsystem: "projections", Name: "commit_duration_seconds",
-			Help: "Seconds to apply a batch of events in one transaction. A rise is a slow database.",
+			Help: "Seconds to apply a batch of events in one transaction. A rise means a slow " +
+				"database.",
 			// From half a millisecond to four seconds.
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
 		}, by),
 		interruptions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "hubcloud", Subsystem: "projections", Name: "interruptions_total",
 			Help: "Times that a projection lost the database or the broker and went on from its " +
-				"checkpoint. A rise is a database that is away or restarts.",
+				"checkpoint. A rise means that the database restarts or is not reachable.",
 		}, by),
 		leading: prometheus.NewGauge(gauge(
 			"leading",
-			"1 while this process builds the read models. Over all replicas the sum is 1; 0 for "+
-				"long is read models that stand still.",
+			"1 while this process projects. The sum over all replicas is 1; 0 for long "+
+				"means that the read models stand still.",
 		)),
 	}
 	for _, projection := range projections.Names() {

@@ -121,7 +121,7 @@ func (p *projection[E]) recordStop(
 	defer cancel()
 	recorded := int64(0)
 	err := p.withConn(recording, func(conn *pgx.Conn) (err error) {
-		recorded, err = query.New(conn).Stop(recording, query.StopParams{
+		recorded, err = query.New(conn).RecordStop(recording, query.RecordStopParams{
 			Projection: p.source.Name(), Sequence: &sequence, Type: &kind, Error: &reason,
 			Channel: p.schema, Checkpoint: int64(at.Sequence), EventID: at.EventID, Term: p.term,
 		})

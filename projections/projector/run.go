@@ -139,7 +139,7 @@ func (r *run[E]) clearStaleStop(ctx context.Context) error {
 	if !r.staleStop {
 		return nil
 	}
-	if err := r.queries.GoOn(ctx, query.GoOnParams{
+	if err := r.queries.ClearStop(ctx, query.ClearStopParams{
 		Projection: r.source.Name(), Term: r.term,
 	}); err != nil {
 		return err

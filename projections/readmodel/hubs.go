@@ -75,7 +75,7 @@ func (s *Store) findHubs(
 	if err := s.checkHubStart(ctx, org, startingAfter); err != nil {
 		return none, err
 	}
-	rows, err := s.queries.HubsFound(ctx, query.HubsFoundParams{
+	rows, err := s.queries.FindHubs(ctx, query.FindHubsParams{
 		OrgID: org, SiteID: database.StorableText(site), Text: database.StorableText(text),
 		After:    startingAfter,
 		RowLimit: int32(limit) + 1,
@@ -83,7 +83,7 @@ func (s *Store) findHubs(
 	if err != nil {
 		return none, fmt.Errorf("read models: hubs: %w", err)
 	}
-	return pageOf(rows, limit, func(row query.HubsFoundRow) domain.Hub {
+	return pageOf(rows, limit, func(row query.FindHubsRow) domain.Hub {
 		of := query.HubsOfOrgRow(row)
 		return listedHub(&of)
 	}), nil

@@ -41,8 +41,8 @@ func (s *Store) findMembers(
 		RowLimit: int32(limit) + 1,
 	}
 	if startingAfter != "" {
-		place, err := s.queries.MemberPlace(
-			ctx, query.MemberPlaceParams{OrgID: org, ID: database.StorableText(startingAfter)},
+		position, err := s.queries.MemberPosition(
+			ctx, query.MemberPositionParams{OrgID: org, ID: database.StorableText(startingAfter)},
 		)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return none, unknownStart("member")
@@ -50,7 +50,7 @@ func (s *Store) findMembers(
 		if err != nil {
 			return none, fmt.Errorf("read models: members: %w", err)
 		}
-		params.BelowOwners, params.JoinedAfter = place.BelowOwners, place.JoinedSequence
+		params.BelowOwners, params.JoinedAfter = position.BelowOwners, position.JoinedSequence
 	}
 	rows, err := s.queries.Members(ctx, params)
 	if err != nil {

@@ -18,17 +18,17 @@ func newPoolCollector(pool *pgxpool.Pool) *poolCollector {
 	}
 	return &poolCollector{
 		stat: pool.Stat,
-		used: desc(
-			"connections_used", "Connections to the database that queries use at the moment.",
-		),
-		idle: desc("connections_idle", "Connections to the database that wait for a query."),
+		used: desc("connections_used", "Connections to the database that queries use."),
+		idle: desc("connections_idle", "Idle connections to the database."),
 		limit: desc(
 			"connections_limit",
-			"Most connections to the database that queries may use. If all are in use, the database is slow.",
+			"Most connections to the database that queries may use. If all are in use, the "+
+				"database is slow.",
 		),
 		waits: desc(
 			"waits_total",
-			"Queries that had to wait for a connection to the database. A rise means a slow database.",
+			"Queries that had to wait for a connection to the database. A rise means a "+
+				"slow database.",
 		),
 		waitSeconds: desc(
 			"wait_seconds_total", "Seconds that queries waited for a connection to the database.",

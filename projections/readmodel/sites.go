@@ -40,7 +40,10 @@ func (s *Store) sites(
 		params.After = after
 	}
 	page := newPage[domain.Site](limit)
-	if err := s.queries.EachSite(ctx, params, func(row *query.SitesRow) { page.add(siteOf(query.SiteRow(*row))) }); err != nil {
+	err := s.queries.EachSite(ctx, params, func(row *query.SitesRow) {
+		page.add(siteOf(query.SiteRow(*row)))
+	})
+	if err != nil {
 		return domain.Page[domain.Site]{}, fmt.Errorf("read models: sites: %w", err)
 	}
 	return page.Page, nil

@@ -113,7 +113,7 @@ func (b *build) recordProgress(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, database.AnswerLimit)
 	defer cancel()
 	p := b.progress(0)
-	return query.New(conn).NoteBuild(ctx, query.NoteBuildParams{
+	return query.New(conn).UpdateBuild(ctx, query.UpdateBuildParams{
 		Target: p.Target, Phase: p.Phase, Sequence: int64(p.Sequence), Head: int64(p.Head),
 	})
 }

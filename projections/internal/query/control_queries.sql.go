@@ -21,7 +21,7 @@ type BeginBuildParams struct {
 	Purpose string
 }
 
-// One row a schema: that of its last build.
+// The table keeps one row for each schema: its last build.
 func (q *Queries) BeginBuild(ctx context.Context, arg BeginBuildParams) error {
 	_, err := q.db.Exec(ctx, beginBuild, arg.Target, arg.Schema, arg.Purpose)
 	return err
@@ -88,33 +88,12 @@ const lockSchema = `-- name: LockSchema :one
 SELECT state FROM hubcloud.schemas WHERE name = $1 FOR UPDATE
 `
 
-// Projections that are built at the same moment see each other only if one waits for the other.
+// Without the lock, two projections that become complete at the same moment would not see each other.
 func (q *Queries) LockSchema(ctx context.Context, name string) (string, error) {
 	row := q.db.QueryRow(ctx, lockSchema, name)
 	var state string
 	err := row.Scan(&state)
 	return state, err
-}
-
-const noteBuild = `-- name: NoteBuild :exec
-UPDATE hubcloud.builds SET phase = $1, sequence = $2, head = $3, updated_at = now() WHERE target = $4
-`
-
-type NoteBuildParams struct {
-	Phase    string
-	Sequence int64
-	Head     int64
-	Target   string
-}
-
-func (q *Queries) NoteBuild(ctx context.Context, arg NoteBuildParams) error {
-	_, err := q.db.Exec(ctx, noteBuild,
-		arg.Phase,
-		arg.Sequence,
-		arg.Head,
-		arg.Target,
-	)
-	return err
 }
 
 const putStop = `-- name: PutStop :exec
@@ -208,7 +187,7 @@ type SchemasRow struct {
 	State          string
 }
 
-// Every schema of read models that a program can be at work on.
+// Schemas that exist and that a program may be writing to.
 func (q *Queries) Schemas(ctx context.Context) ([]SchemasRow, error) {
 	rows, err := q.db.Query(ctx, schemas)
 	if err != nil {
@@ -237,7 +216,7 @@ WITH complete AS (
 SELECT pg_notify($1, 'look')
 `
 
-// A schema is live once all its projections are built, and everybody who has it open hears of it.
+// SetLive makes a schema live if all its projections are built, and notifies all listeners.
 func (q *Queries) SetLive(ctx context.Context, name string) error {
 	_, err := q.db.Exec(ctx, setLive, name)
 	return err
@@ -265,4 +244,25 @@ func (q *Queries) Stops(ctx context.Context) ([]HubcloudStop, error) {
 		return nil, err
 	}
 	return items, nil
+}
+
+const updateBuild = `-- name: UpdateBuild :exec
+UPDATE hubcloud.builds SET phase = $1, sequence = $2, head = $3, updated_at = now() WHERE target = $4
+`
+
+type UpdateBuildParams struct {
+	Phase    string
+	Sequence int64
+	Head     int64
+	Target   string
+}
+
+func (q *Queries) UpdateBuild(ctx context.Context, arg UpdateBuildParams) error {
+	_, err := q.db.Exec(ctx, updateBuild,
+		arg.Phase,
+		arg.Sequence,
+		arg.Head,
+		arg.Target,
+	)
+	return err
 }

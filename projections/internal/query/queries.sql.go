@@ -49,7 +49,7 @@ type ActivityRow struct {
 	SubjectName string
 }
 
-// The names are those of now: who reads it knows them. A member who was removed still has an address.
+// Names are the present ones, which the reader knows. Removed members still have an address.
 func (q *Queries) Activity(ctx context.Context, arg ActivityParams) ([]ActivityRow, error) {
 	rows, err := q.db.Query(ctx, activity,
 		arg.OrgID,
@@ -180,6 +180,20 @@ func (q *Queries) Checkpoints(ctx context.Context) ([]Checkpoint, error) {
 	return items, nil
 }
 
+const clearStop = `-- name: ClearStop :exec
+UPDATE checkpoints SET stopped_sequence = NULL, stopped_type = NULL, stopped_error = NULL WHERE projection = $1 AND term = $2
+`
+
+type ClearStopParams struct {
+	Projection string
+	Term       int64
+}
+
+func (q *Queries) ClearStop(ctx context.Context, arg ClearStopParams) error {
+	_, err := q.db.Exec(ctx, clearStop, arg.Projection, arg.Term)
+	return err
+}
+
 const deviceLabels = `-- name: DeviceLabels :many
 SELECT device_id, name, room FROM device_labels WHERE org_id = $1 AND hub_id = $2
 `
@@ -215,18 +229,67 @@ func (q *Queries) DeviceLabels(ctx context.Context, arg DeviceLabelsParams) ([]D
 	return items, nil
 }
 
-const goOn = `-- name: GoOn :exec
-UPDATE checkpoints SET stopped_sequence = NULL, stopped_type = NULL, stopped_error = NULL WHERE projection = $1 AND term = $2
+const findHubs = `-- name: FindHubs :many
+SELECT h.id, h.name, h.site_id, h.registered_at, h.connected_when_added, p.online, p.since
+FROM hubs h
+LEFT JOIN hub_presence p ON p.hub_id = h.id
+WHERE h.org_id = $1 AND h.id > $2 AND ($3::text = '' OR h.site_id = $3)
+    AND (strpos(replace(h.id, '-', ''), replace(lower($4::text), '-', '')) > 0 OR strpos(lower(h.name), lower($4)) > 0)
+ORDER BY h.id
+LIMIT $5
 `
 
-type GoOnParams struct {
-	Projection string
-	Term       int64
+type FindHubsParams struct {
+	OrgID    string
+	After    string
+	SiteID   string
+	Text     string
+	RowLimit int32
 }
 
-func (q *Queries) GoOn(ctx context.Context, arg GoOnParams) error {
-	_, err := q.db.Exec(ctx, goOn, arg.Projection, arg.Term)
-	return err
+type FindHubsRow struct {
+	ID                 string
+	Name               *string
+	SiteID             string
+	RegisteredAt       time.Time
+	ConnectedWhenAdded bool
+	Online             *bool
+	Since              *time.Time
+}
+
+// Empty texts match every hub. Texts match the name, and the id with or without dashes.
+func (q *Queries) FindHubs(ctx context.Context, arg FindHubsParams) ([]FindHubsRow, error) {
+	rows, err := q.db.Query(ctx, findHubs,
+		arg.OrgID,
+		arg.After,
+		arg.SiteID,
+		arg.Text,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []FindHubsRow
+	for rows.Next() {
+		var i FindHubsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.SiteID,
+			&i.RegisteredAt,
+			&i.ConnectedWhenAdded,
+			&i.Online,
+			&i.Since,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const hub = `-- name: Hub :one
@@ -301,69 +364,6 @@ func (q *Queries) HubLogs(ctx context.Context) ([]HubLogsRow, error) {
 			&i.Incarnation,
 			&i.LogAfter,
 			&i.LogFormer,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const hubsFound = `-- name: HubsFound :many
-SELECT h.id, h.name, h.site_id, h.registered_at, h.connected_when_added, p.online, p.since
-FROM hubs h
-LEFT JOIN hub_presence p ON p.hub_id = h.id
-WHERE h.org_id = $1 AND h.id > $2 AND ($3::text = '' OR h.site_id = $3)
-    AND (strpos(replace(h.id, '-', ''), replace(lower($4::text), '-', '')) > 0 OR strpos(lower(h.name), lower($4)) > 0)
-ORDER BY h.id
-LIMIT $5
-`
-
-type HubsFoundParams struct {
-	OrgID    string
-	After    string
-	SiteID   string
-	Text     string
-	RowLimit int32
-}
-
-type HubsFoundRow struct {
-	ID                 string
-	Name               *string
-	SiteID             string
-	RegisteredAt       time.Time
-	ConnectedWhenAdded bool
-	Online             *bool
-	Since              *time.Time
-}
-
-// Empty texts find everything. A serial is the id, with or without dashes.
-func (q *Queries) HubsFound(ctx context.Context, arg HubsFoundParams) ([]HubsFoundRow, error) {
-	rows, err := q.db.Query(ctx, hubsFound,
-		arg.OrgID,
-		arg.After,
-		arg.SiteID,
-		arg.Text,
-		arg.RowLimit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []HubsFoundRow
-	for rows.Next() {
-		var i HubsFoundRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Name,
-			&i.SiteID,
-			&i.RegisteredAt,
-			&i.ConnectedWhenAdded,
-			&i.Online,
-			&i.Since,
 		); err != nil {
 			return nil, err
 		}
@@ -600,7 +600,7 @@ type KeysOfOrgRow struct {
 	RevokedAt   *time.Time
 }
 
-// Those in force come first, since false sorts before true; then the newest.
+// Keys in force come first, since false sorts before true, then the newest.
 func (q *Queries) KeysOfOrg(ctx context.Context, arg KeysOfOrgParams) ([]KeysOfOrgRow, error) {
 	rows, err := q.db.Query(ctx, keysOfOrg,
 		arg.OrgID,
@@ -662,23 +662,23 @@ func (q *Queries) Member(ctx context.Context, arg MemberParams) (MemberRow, erro
 	return i, err
 }
 
-const memberPlace = `-- name: MemberPlace :one
+const memberPosition = `-- name: MemberPosition :one
 SELECT (role <> 'owner')::boolean AS below_owners, joined_sequence FROM members WHERE org_id = $1 AND id = $2
 `
 
-type MemberPlaceParams struct {
+type MemberPositionParams struct {
 	OrgID string
 	ID    string
 }
 
-type MemberPlaceRow struct {
+type MemberPositionRow struct {
 	BelowOwners    bool
 	JoinedSequence int64
 }
 
-func (q *Queries) MemberPlace(ctx context.Context, arg MemberPlaceParams) (MemberPlaceRow, error) {
-	row := q.db.QueryRow(ctx, memberPlace, arg.OrgID, arg.ID)
-	var i MemberPlaceRow
+func (q *Queries) MemberPosition(ctx context.Context, arg MemberPositionParams) (MemberPositionRow, error) {
+	row := q.db.QueryRow(ctx, memberPosition, arg.OrgID, arg.ID)
+	var i MemberPositionRow
 	err := row.Scan(&i.BelowOwners, &i.JoinedSequence)
 	return i, err
 }
@@ -706,7 +706,7 @@ type MembersRow struct {
 	JoinedAt time.Time
 }
 
-// Owners come first, since false sorts before true. An empty text is in all addresses.
+// Owners come first, since false sorts before true. Every address contains the empty text.
 func (q *Queries) Members(ctx context.Context, arg MembersParams) ([]MembersRow, error) {
 	rows, err := q.db.Query(ctx, members,
 		arg.OrgID,
@@ -836,6 +836,45 @@ func (q *Queries) PendingInvitations(ctx context.Context, arg PendingInvitations
 	return items, nil
 }
 
+const recordStop = `-- name: RecordStop :execrows
+WITH stopped AS (
+    UPDATE checkpoints SET stopped_sequence = $2, stopped_type = $3, stopped_error = $4
+    WHERE projection = $5 AND checkpoints.sequence = $6 AND event_id = $7 AND term = $8
+    RETURNING projection
+)
+SELECT pg_notify($1, 'look') FROM stopped
+`
+
+type RecordStopParams struct {
+	Channel    string
+	Sequence   *int64
+	Type       *string
+	Error      *string
+	Projection string
+	Checkpoint int64
+	EventID    string
+	Term       int64
+}
+
+// RecordStop records the event that stops a projection, and notifies all listeners. It records nothing if the checkpoint is not where the projection
+// read the event: a rebuild may have replaced the read models.
+func (q *Queries) RecordStop(ctx context.Context, arg RecordStopParams) (int64, error) {
+	result, err := q.db.Exec(ctx, recordStop,
+		arg.Channel,
+		arg.Sequence,
+		arg.Type,
+		arg.Error,
+		arg.Projection,
+		arg.Checkpoint,
+		arg.EventID,
+		arg.Term,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const setBuilt = `-- name: SetBuilt :exec
 UPDATE checkpoints SET built = true WHERE projection = $1 AND NOT built AND term = $2
 `
@@ -962,52 +1001,13 @@ func (q *Queries) Sites(ctx context.Context, arg SitesParams) ([]SitesRow, error
 	return items, nil
 }
 
-const stop = `-- name: Stop :execrows
-WITH stopped AS (
-    UPDATE checkpoints SET stopped_sequence = $2, stopped_type = $3, stopped_error = $4
-    WHERE projection = $5 AND checkpoints.sequence = $6 AND event_id = $7 AND term = $8
-    RETURNING projection
-)
-SELECT pg_notify($1, 'look') FROM stopped
-`
-
-type StopParams struct {
-	Channel    string
-	Sequence   *int64
-	Type       *string
-	Error      *string
-	Projection string
-	Checkpoint int64
-	EventID    string
-	Term       int64
-}
-
-// Stop records the event that stops a projection, and those who wait for the projection hear of it. Nothing is recorded when the checkpoint is not
-// where the projection read the event: other read models may have taken the place of those that it stopped in.
-func (q *Queries) Stop(ctx context.Context, arg StopParams) (int64, error) {
-	result, err := q.db.Exec(ctx, stop,
-		arg.Channel,
-		arg.Sequence,
-		arg.Type,
-		arg.Error,
-		arg.Projection,
-		arg.Checkpoint,
-		arg.EventID,
-		arg.Term,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
 const takeOver = `-- name: TakeOver :one
 WITH next AS (SELECT max(term) + 1 AS term FROM checkpoints),
 taken AS (UPDATE checkpoints SET term = next.term FROM next RETURNING checkpoints.term)
 SELECT max(term)::bigint FROM taken
 `
 
-// TakeOver begins the next term. It waits for transactions under way of the projector before, and those that come after it fail.
+// TakeOver begins the next term. It waits for open transactions of the projector before; its later transactions fail.
 func (q *Queries) TakeOver(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, takeOver)
 	var column_1 int64

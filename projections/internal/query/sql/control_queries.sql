@@ -11,11 +11,11 @@ ON CONFLICT (name) DO UPDATE SET state = 'building', created_at = now(), live_at
 -- name: SchemaState :one
 SELECT state FROM hubcloud.schemas WHERE name = @name;
 
--- Projections that are built at the same moment see each other only if one waits for the other.
+-- Without the lock, two projections that become complete at the same moment would not see each other.
 -- name: LockSchema :one
 SELECT state FROM hubcloud.schemas WHERE name = @name FOR UPDATE;
 
--- A schema is live once all its projections are built, and everybody who has it open hears of it.
+-- SetLive makes a schema live if all its projections are built, and notifies all listeners.
 -- name: SetLive :exec
 WITH complete AS (
     UPDATE hubcloud.schemas SET state = 'live', live_at = now()
@@ -32,16 +32,16 @@ INSERT INTO hubcloud.stops (projection, why) VALUES (@projection, @why) ON CONFL
 -- name: RemoveStop :execrows
 DELETE FROM hubcloud.stops WHERE projection = @projection;
 
--- Every schema of read models that a program can be at work on.
+-- Schemas that exist and that a program may be writing to.
 -- name: Schemas :many
 SELECT name, definition_hash, state FROM hubcloud.schemas WHERE to_regnamespace(quote_ident(name)) IS NOT NULL ORDER BY name;
 
--- One row a schema: that of its last build.
+-- The table keeps one row for each schema: its last build.
 -- name: BeginBuild :exec
 WITH former AS (DELETE FROM hubcloud.builds b WHERE b.schema = @schema)
 INSERT INTO hubcloud.builds (target, schema, purpose, phase, sequence, head) VALUES (@target, @schema, @purpose, 'load', 0, 0);
 
--- name: NoteBuild :exec
+-- name: UpdateBuild :exec
 UPDATE hubcloud.builds SET phase = @phase, sequence = @sequence, head = @head, updated_at = now() WHERE target = @target;
 
 -- name: Build :one

@@ -4,9 +4,9 @@ SELECT projection, sequence, event_id, built, stopped_sequence, stopped_type, st
 -- name: Checkpoint :one
 SELECT sequence, event_id, built, stopped_sequence, term FROM checkpoints WHERE projection = @projection;
 
--- Stop records the event that stops a projection, and those who wait for the projection hear of it. Nothing is recorded when the checkpoint is not
--- where the projection read the event: other read models may have taken the place of those that it stopped in.
--- name: Stop :execrows
+-- RecordStop records the event that stops a projection, and notifies all listeners. It records nothing if the checkpoint is not where the projection
+-- read the event: a rebuild may have replaced the read models.
+-- name: RecordStop :execrows
 WITH stopped AS (
     UPDATE checkpoints SET stopped_sequence = @sequence, stopped_type = @type, stopped_error = @error
     WHERE projection = @projection AND checkpoints.sequence = @checkpoint AND event_id = @event_id AND term = @term
@@ -17,10 +17,10 @@ SELECT pg_notify(@channel, 'look') FROM stopped;
 -- name: SetCheckpoint :execrows
 UPDATE checkpoints SET sequence = @sequence, event_id = @event_id WHERE projection = @projection;
 
--- name: GoOn :exec
+-- name: ClearStop :exec
 UPDATE checkpoints SET stopped_sequence = NULL, stopped_type = NULL, stopped_error = NULL WHERE projection = @projection AND term = @term;
 
--- TakeOver begins the next term. It waits for transactions under way of the projector before, and those that come after it fail.
+-- TakeOver begins the next term. It waits for open transactions of the projector before; its later transactions fail.
 -- name: TakeOver :one
 WITH next AS (SELECT max(term) + 1 AS term FROM checkpoints),
 taken AS (UPDATE checkpoints SET term = next.term FROM next RETURNING checkpoints.term)
@@ -71,10 +71,10 @@ FROM hubs h
 LEFT JOIN hub_presence p ON p.hub_id = h.id
 WHERE h.org_id = @org_id AND h.id = @id;
 
--- name: MemberPlace :one
+-- name: MemberPosition :one
 SELECT (role <> 'owner')::boolean AS below_owners, joined_sequence FROM members WHERE org_id = @org_id AND id = @id;
 
--- Owners come first, since false sorts before true. An empty text is in all addresses.
+-- Owners come first, since false sorts before true. Every address contains the empty text.
 -- name: Members :many
 SELECT id, email, role, joined_at FROM members
 WHERE org_id = @org_id AND (role <> 'owner', joined_sequence) > (@below_owners::boolean, @joined_after::bigint)
@@ -109,7 +109,7 @@ SELECT id, name FROM orgs;
 -- name: AllMembers :many
 SELECT org_id, id, email, role FROM members;
 
--- Those in force come first, since false sorts before true; then the newest.
+-- Keys in force come first, since false sorts before true, then the newest.
 -- name: KeysOfOrg :many
 SELECT id, label, environment, scopes, created_at, revoked_at FROM api_keys
 WHERE org_id = @org_id AND (
@@ -122,8 +122,8 @@ LIMIT @row_limit;
 -- name: Key :one
 SELECT id, label, environment, scopes, created_at, revoked_at FROM api_keys WHERE org_id = @org_id AND id = @id;
 
--- Empty texts find everything. A serial is the id, with or without dashes.
--- name: HubsFound :many
+-- Empty texts match every hub. Texts match the name, and the id with or without dashes.
+-- name: FindHubs :many
 SELECT h.id, h.name, h.site_id, h.registered_at, h.connected_when_added, p.online, p.since
 FROM hubs h
 LEFT JOIN hub_presence p ON p.hub_id = h.id
@@ -132,7 +132,7 @@ WHERE h.org_id = @org_id AND h.id > @after AND (@site_id::text = '' OR h.site_id
 ORDER BY h.id
 LIMIT @row_limit;
 
--- The names are those of now: who reads it knows them. A member who was removed still has an address.
+-- Names are the present ones, which the reader knows. Removed members still have an address.
 -- name: Activity :many
 SELECT a.sequence, a.at, a.type, a.actor_kind, a.actor_id, a.subject_id, a.hub_id, coalesce(detail_sites.name, a.detail)::text AS detail,
     coalesce(people.email, keys.label, hubs_acting.name, '')::text AS actor_name,
