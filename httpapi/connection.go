@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// conn is a connection of the API's listener. It tells connections when it is idle, and replaces
+// conn is a connection of the API's listener. It reports to connections when it is idle, and replaces
 // answers that net/http writes by itself (see unparsed.go).
 type conn struct {
 	net.Conn

@@ -165,7 +165,7 @@ func TestHubErrors(t *testing.T) {
 				t.Errorf("%s: %s", request, msg)
 			}
 			if a.Header.Get("Event-Cursor") != "" {
-				t.Errorf("%s: a refusal has an Event-Cursor", request)
+				t.Errorf("%s: an error has an Event-Cursor", request)
 			}
 		}
 	}

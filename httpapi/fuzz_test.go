@@ -194,7 +194,7 @@ func FuzzAuthorization(f *testing.F) {
 			t.Fatalf("%q: %v", value, err)
 		}
 		if err != nil && strings.Contains(err.Error(), value) && len(value) > 40 {
-			t.Fatalf("the refusal repeats what was sent: %v", err)
+			t.Fatalf("the error repeats what was sent: %v", err)
 		}
 	})
 }

@@ -88,10 +88,10 @@ func TestAnswersAreDescribed(t *testing.T) {
 			for _, code := range types {
 				t.Run(fmt.Sprint(op, " ", status, " ", code), func(t *testing.T) {
 					a := bringAbout(t, op, routes[op.String()], status, domain.Code(code))
-					var refusal apierror.Body
-					if err := json.Unmarshal([]byte(a.body), &refusal); code != "" &&
+					var body apierror.Body
+					if err := json.Unmarshal([]byte(a.body), &body); code != "" &&
 						op.Method != http.MethodHead &&
-						(err != nil || string(refusal.Error.Type) != code) {
+						(err != nil || string(body.Error.Type) != code) {
 						t.Errorf("answered with %s", a.body)
 					}
 					if a.StatusCode != status {
@@ -221,7 +221,7 @@ func TestRequestsAreDescribed(t *testing.T) {
 				t.Fatal(err)
 			}
 			if a := s.do(op.Method, path, string(body)); a.StatusCode == 400 {
-				t.Errorf("%v refuses the example %s: %s", op, body, a.body)
+				t.Errorf("%v rejects the example %s: %s", op, body, a.body)
 			}
 		}
 	}

@@ -116,7 +116,7 @@ func statusesOf(rt *route) []int {
 	if rt.asksHub {
 		statuses = append(statuses, 502, 503, 504)
 	}
-	if rt.pattern != "/healthz" && rt.pattern != "/v1/openapi.yaml" { // those ask nobody
+	if rt.pattern != "/healthz" && rt.pattern != "/v1/openapi.yaml" { // these ask no other component
 		statuses = append(statuses, 500)
 		if rt.access != forAnyone {
 			statuses = append(statuses, 503)

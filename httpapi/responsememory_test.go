@@ -222,7 +222,7 @@ func (slowly) Write(p []byte) (int, error) {
 func TestResponseMemoryIsShared(t *testing.T) {
 	t.Parallel()
 	a := newResponseMemory(100, 400, newMetrics(nil).responseBytes)
-	refusedWith := func(o memoryOwner, n int64, code domain.Code) {
+	wantAcquire := func(o memoryOwner, n int64, code domain.Code) {
 		t.Helper()
 		if err := a.acquire(o, n); (err == nil) != (code == "") ||
 			err != nil && domain.CodeOf(err) != code {
@@ -233,21 +233,21 @@ func TestResponseMemoryIsShared(t *testing.T) {
 	if part := a.chunkSize(one); part != responseChunk {
 		t.Errorf("part %d", part)
 	}
-	refusedWith(one, 90, "")
-	refusedWith(one, 20, domain.CodeRateLimited)
+	wantAcquire(one, 90, "")
+	wantAcquire(one, 20, domain.CodeRateLimited)
 	if part := a.chunkSize(one); part != responseChunkTight {
 		t.Errorf("part %d", part)
 	}
-	refusedWith(one, 10, "")
-	refusedWith(two, 100, "")
-	refusedWith(three, 1, domain.CodeRateLimited)
+	wantAcquire(one, 10, "")
+	wantAcquire(two, 100, "")
+	wantAcquire(three, 1, domain.CodeRateLimited)
 	four, keyless := memoryOwner{"4", "other"}, memoryOwner{"address 192.0.2.1/32", addresses}
-	refusedWith(four, 100, "")
-	refusedWith(keyless, 51, domain.CodeServiceUnavailable)
-	refusedWith(keyless, 50, "")
-	refusedWith(memoryOwner{"address 192.0.2.2/32", addresses}, 1, domain.CodeServiceUnavailable)
+	wantAcquire(four, 100, "")
+	wantAcquire(keyless, 51, domain.CodeServiceUnavailable)
+	wantAcquire(keyless, 50, "")
+	wantAcquire(memoryOwner{"address 192.0.2.2/32", addresses}, 1, domain.CodeServiceUnavailable)
 	a.adjust(one, -100)
-	refusedWith(three, 1, "")
+	wantAcquire(three, 1, "")
 	a.adjust(two, -100)
 	a.adjust(four, -100)
 	a.adjust(keyless, -50)
@@ -285,14 +285,14 @@ func TestResponseMemoryOfManyOrganizations(t *testing.T) {
 		size := int64(a.chunkSize(victim))
 		if err := a.acquire(victim, size); err != nil {
 			t.Errorf(
-				"%d organizations that do not read: a page of %d bytes of another is refused: %v",
+				"%d organizations that do not read: a page of %d bytes of another is rejected: %v",
 				attackers, size, err,
 			)
 		}
 		if attackers <= 3 {
 			if err := a.acquire(victim, 256<<10); err != nil {
 				t.Errorf(
-					"%d organizations that do not read: more pages of another are refused: %v",
+					"%d organizations that do not read: more pages of another are rejected: %v",
 					attackers, err,
 				)
 			}

@@ -86,7 +86,7 @@ type stream struct {
 }
 
 // run sends events until the stream ends, and returns why it ended. The error is for the log: the
-// answer has begun, so the client cannot be told.
+// answer has begun, so the client cannot get it.
 func (s *stream) run() (ended string, cause error) {
 	a, gone, lost := s.req.api, s.req.ctx.Done(), s.req.api.lost()
 	// The reader's position moves on by itself once it is older than half the retention. Repeating

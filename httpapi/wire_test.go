@@ -47,7 +47,7 @@ func TestOnTheWire(t *testing.T) {
 		"pipelined": {
 			strings.Repeat("GET /v1/sites HTTP/1.1\r\n"+auth+"\r\n", 3), []int{200, 200, 200}, "",
 		},
-		"pipelined, some refused": {
+		"pipelined, some rejected": {
 			"GET /v1/no HTTP/1.1\r\n" + auth + "\r\nGET /v1/sites HTTP/1.1\r\nHost: h\r\n\r\nGET " +
 				"/v1/sites HTTP/1.1\r\n" + auth + "\r\n",
 			[]int{404, 401, 200}, "",
@@ -64,7 +64,7 @@ func TestOnTheWire(t *testing.T) {
 			"GET /v1/sites HTTP/1.1\r\n" + auth + "Content-Length: 5\r\n\r\nhelloGET /v1/sites HTTP/1.1\r\n" + auth + "\r\n",
 			[]int{200, 200}, "",
 		},
-		"a body on a refused request": {
+		"a body on a rejected request": {
 			"GET /v1/sites HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhelloGET /v1/sites HTTP/1.1\r\n" + auth + "\r\n",
 			[]int{401, 200}, "",
 		},
@@ -100,7 +100,7 @@ func TestOnTheWire(t *testing.T) {
 			"POST /v1/sites HTTP/1.1\r\n" + post + "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
 			[]int{400}, "Content-Type",
 		},
-		"expecting to be refused": {
+		"expecting a rejection": {
 			"POST /v1/sites HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n",
 			[]int{401}, "",
 		},
@@ -332,7 +332,7 @@ func TestStalledReaderOverTCP(t *testing.T) {
 			t.Fatalf("event %d took %s", sent, took)
 		}
 		if took := time.Since(began); took > 2*writeTimeout {
-			t.Fatalf("the reader that stalls is there after %s and %d bytes", took, sent*size)
+			t.Fatalf("the stalled reader is still connected after %s and %d bytes", took, sent*size)
 		}
 		time.Sleep(5 * time.Millisecond) // the rate of the events
 	}

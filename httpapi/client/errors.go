@@ -131,17 +131,17 @@ func errorOf(response *http.Response, body []byte, now time.Time) *Error {
 		RequestID:  response.Header.Get("X-Request-Id"),
 		RetryAfter: retryAfter(response.Header, now),
 	}
-	var told struct {
+	var decoded struct {
 		Error struct {
 			Type      ErrorType `json:"type"`
 			Message   string    `json:"message"`
 			RequestID string    `json:"request_id"`
 		} `json:"error"`
 	}
-	if json.Unmarshal(body, &told) == nil && told.Error.Type != "" {
-		e.Type, e.Message = told.Error.Type, told.Error.Message
-		if told.Error.RequestID != "" {
-			e.RequestID = told.Error.RequestID
+	if json.Unmarshal(body, &decoded) == nil && decoded.Error.Type != "" {
+		e.Type, e.Message = decoded.Error.Type, decoded.Error.Message
+		if decoded.Error.RequestID != "" {
+			e.RequestID = decoded.Error.RequestID
 		}
 		return e
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestRecent: what was added is known until as many more were.
+// The newest cursors are remembered, as many as the limit.
 func TestRecent(t *testing.T) {
 	t.Parallel()
 	r := newRecent(100)
@@ -25,7 +25,7 @@ func TestRecent(t *testing.T) {
 	}
 }
 
-// TestEventData reads the data of each type.
+// The data of each event type is decoded.
 func TestEventData(t *testing.T) {
 	t.Parallel()
 	read := func(into any, data string) string {

@@ -75,7 +75,7 @@ const (
 // An error comes with an event that must not be overlooked, and at the end:
 //   - a *GapError beside a hub.events_skipped event: events are missing. The sequence goes on.
 //   - ErrResync: it cannot go on from this cursor. Call Client.Resync.
-//   - any other error ends it: a refusal that no waiting helps against, ErrProtocol, or the error
+//   - any other error ends it: an API error that retries do not help against, ErrProtocol, or the error
 //     of ctx.
 //
 // A loop that returns at every error is therefore correct; one that continues after gaps checks
@@ -251,10 +251,10 @@ func (f *follower) move(position string) {
 		return
 	}
 	f.position = position
-	f.told()
+	f.reportPosition()
 }
 
-func (f *follower) told() {
+func (f *follower) reportPosition() {
 	if f.onPosition != nil {
 		f.onPosition(f.position)
 	}

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// followed is what came of a sequence of events: cursors, `!` behind those with a gap beside them,
-// and the error at its end. It leaves the loop after the wanted number of events.
+// followed returns what a sequence of events yields: cursors, followed by `!` for those with a gap,
+// and the error at the end. It leaves the loop after the wanted number of events.
 func followed(sequence iter.Seq2[Event, error], most int) (cursors string, end error) {
 	var all []string
 	for event, err := range sequence {
@@ -36,7 +36,7 @@ func followed(sequence iter.Seq2[Event, error], most int) (cursors string, end e
 	return strings.Join(all, " "), nil
 }
 
-// positions gives where each request went on from, "-" for a request without a cursor.
+// positions returns the cursor of each request, "-" for a request without one.
 func positions(s *script) string {
 	var all []string
 	for _, r := range s.seen() {
@@ -53,8 +53,8 @@ func positions(s *script) string {
 	return strings.Join(all, " ")
 }
 
-// TestEventsAreTakenUpAgain: whatever ends a connection, the next one goes on after the last event,
-// and no event is given twice.
+// Whatever ends a connection, the next one continues after the last event, and no event is yielded
+// twice.
 func TestEventsAreTakenUpAgain(t *testing.T) {
 	t.Parallel()
 	half := frame("d")[:60]
@@ -184,7 +184,7 @@ func TestEventsAreTakenUpAgain(t *testing.T) {
 	}
 }
 
-// TestEventsEnd: what no waiting helps against ends the sequence with an error that says it.
+// Errors that retries do not help against end the sequence.
 func TestEventsEnd(t *testing.T) {
 	t.Parallel()
 	expired := refuse(410, ErrCursorExpired)
@@ -281,8 +281,7 @@ func TestEventsEnd(t *testing.T) {
 	}
 }
 
-// TestGapsCannotBeOverlooked: a loop that returns at errors stops at a gap, and one that asks goes
-// on behind it.
+// A loop that returns at errors stops at a gap; one that checks IsGap continues after it.
 func TestGapsCannotBeOverlooked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -313,8 +312,8 @@ func TestGapsCannotBeOverlooked(t *testing.T) {
 	})
 }
 
-// TestStalledStreamsAreLeft: a stream that says nothing for longer than two keepalives is dead; one
-// whose caller takes its time is not.
+// A stream that is silent for longer than two keepalives is reconnected; one whose caller is slow
+// is not.
 func TestStalledStreamsAreLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -346,9 +345,8 @@ func TestStalledStreamsAreLeft(t *testing.T) {
 	})
 }
 
-// TestHostileStreams follows a real server that does with each connection what it should not: it
-// says nothing, cuts the stream within an event, repeats what was given, sends garbage, ends at
-// once. Every event comes once.
+// A real server misbehaves on each connection: it is silent, cuts the stream within an event,
+// repeats events, sends garbage, or ends at once. Every event is yielded once.
 func TestHostileStreams(t *testing.T) {
 	t.Parallel()
 	var connections atomic.Int64
@@ -413,7 +411,7 @@ func TestHostileStreams(t *testing.T) {
 	}
 }
 
-// TestKeepalivesKeepAStream: comments are signs of life.
+// Comments keep a stream from being reconnected.
 func TestKeepalivesKeepAStream(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -436,8 +434,8 @@ func TestKeepalivesKeepAStream(t *testing.T) {
 	})
 }
 
-// TestReconnectsAreSpread: a connection that brings nothing is followed by longer and longer waits,
-// one that lasted by a short one, and the wait that the service asks for is kept.
+// The wait before a reconnect grows after connections that receive nothing, and is short after one
+// that lasted. The wait that the service asks for is kept.
 func TestReconnectsAreSpread(t *testing.T) {
 	t.Parallel()
 	waits := func(s *script) (all []time.Duration) {
@@ -516,7 +514,7 @@ func TestReconnectsAreSpread(t *testing.T) {
 	})
 }
 
-// TestGivingUp: with GiveUpAfter, and not without, a service that stays away ends the sequence.
+// A service that stays away ends the sequence with GiveUpAfter, and not without.
 func TestGivingUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -538,7 +536,7 @@ func TestGivingUp(t *testing.T) {
 	})
 }
 
-// TestUntilNewest: the sequence ends in order when all is given.
+// The sequence ends without an error after the newest event.
 func TestUntilNewest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -551,7 +549,7 @@ func TestUntilNewest(t *testing.T) {
 	})
 }
 
-// TestOnPosition tells the positions that are no event's, each once.
+// OnPosition gets each position that is not an event's cursor once.
 func TestOnPosition(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -579,8 +577,7 @@ func TestOnPosition(t *testing.T) {
 	})
 }
 
-// TestLeavingEndsTheStream: a loop that is left leaves no connection behind (TestMain looks for
-// goroutines).
+// Leaving a loop leaves no connection behind (TestMain checks for goroutines).
 func TestLeavingEndsTheStream(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{})
@@ -599,7 +596,7 @@ func TestLeavingEndsTheStream(t *testing.T) {
 	}
 }
 
-// TestASequenceCanBeRangedOverTwice: the second time it begins where the first began.
+// The second range starts where the first one started.
 func TestASequenceCanBeRangedOverTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

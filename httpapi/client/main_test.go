@@ -16,9 +16,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// script is a service in a test: it answers requests in order, each with a step of its own, the
-// last step also all that follow. It takes the network's place, so that time in a synctest bubble
-// stands still while nothing happens.
+// script is a scripted service: it answers each request with the next step, and all others with the
+// last. It replaces the network, so that time in a synctest bubble stands still while nothing
+// happens.
 type script struct {
 	mu       sync.Mutex
 	steps    []step
@@ -27,7 +27,7 @@ type script struct {
 
 type step func(r *http.Request) (*http.Response, error)
 
-// request is what a request was, and when it came.
+// request is a recorded request with its time.
 type request struct {
 	method, path, query, body string
 	header                    http.Header
@@ -59,14 +59,14 @@ func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 	return next(r)
 }
 
-// seen gives the requests that came.
+// seen returns the recorded requests.
 func (s *script) seen() []request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.requests
 }
 
-// playing makes a client of a service that answers by the steps.
+// playing returns a client of a service with the steps.
 func playing(t *testing.T, change func(*Config), steps ...step) (*Client, *script) {
 	t.Helper()
 	s := &script{steps: steps}
@@ -85,14 +85,14 @@ func playing(t *testing.T, change func(*Config), steps ...step) (*Client, *scrip
 	return c, s
 }
 
-// answer is a step that answers with a body, and header fields in pairs.
+// answer is a step that answers with a body and header fields, given as names and values in turn.
 func answer(status int, body string, header ...string) step {
 	return func(r *http.Request) (*http.Response, error) {
 		return respond(r, status, io.NopCloser(strings.NewReader(body)), header...), nil
 	}
 }
 
-// refuse is a step that refuses with a type.
+// refuse is a step that answers with an API error.
 func refuse(status int, kind ErrorType, header ...string) step {
 	return answer(
 		status,
@@ -119,8 +119,8 @@ func respond(r *http.Request, status int, body io.ReadCloser, header ...string) 
 	return response
 }
 
-// events is a step that answers with an event stream: parts, one after the other, and then the end
-// that `then` gives: nil ends it cleanly, errSilent keeps it open and silent, any other error
+// events is a step that answers with an event stream: the parts in turn, and then the end that
+// `then` returns: nil ends the stream cleanly, errSilent keeps it open and silent, any other error
 // breaks it.
 func events(then error, parts ...string) step {
 	return func(r *http.Request) (*http.Response, error) {
@@ -143,14 +143,14 @@ func events(then error, parts ...string) step {
 
 var errSilent = errors.New("silent")
 
-// envelope is the event under a cursor, of a type and with data.
+// envelope returns an event with a cursor, type and data.
 func envelope(cursor string, kind EventType, data string) string {
 	return `{"cursor":"` + cursor + `","type":"` + string(
 		kind,
 	) + `","hub_id":"hub-1","device_id":3,"time":"2026-01-02T03:04:05.120000Z","clock_trusted":true,"data":` + data + `}`
 }
 
-// frame is a scene event as a stream has it.
+// frame returns a scene event as in a stream.
 func frame(cursor string) string { return frameOf(cursor, EventChannelObserved, `{}`) }
 
 func frameOf(cursor string, kind EventType, data string) string {
@@ -165,7 +165,7 @@ func frames(cursors string) string {
 	return all.String()
 }
 
-// pageOf is a page of events.
+// pageOf returns a page of events.
 func pageOf(cursors, next string, more bool) step {
 	var list []string
 	for _, cursor := range strings.Fields(cursors) {

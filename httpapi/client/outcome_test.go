@@ -10,12 +10,11 @@ import (
 	"time"
 )
 
-// house is a service with one lock, for commands: what its stream says after a command, and how the
-// lock shows when it is asked.
+// house is a service with one lock: the stream after a command, and the lock's state.
 type house struct {
 	// told is the stream after the command; its first line is the position.
 	told step
-	// device answers a look at the lock.
+	// device answers a reading of the lock.
 	device step
 }
 
@@ -32,7 +31,7 @@ func (h house) answer(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// lockAs is a look at the lock.
+// lockAs returns a reading of the lock.
 func lockAs(status, value, desiredAt string) step {
 	return answer(
 		200,
@@ -47,7 +46,7 @@ const (
 	earlierAt = `"2026-01-02T03:04:05Z"`
 )
 
-// TestOutcomes is what may come of a command, and by which way it is seen.
+// Each possible outcome of a command is found through events, readings, or both.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	desired := func(cursor, value string) string {
@@ -198,8 +197,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestSendAndWaitSubscribesFirst: the position is from before the command, and a command that is
-// not accepted is not waited for.
+// The position is from before the command, and a command that is not accepted is not waited for.
 func TestSendAndWaitSubscribesFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -225,7 +223,7 @@ func TestSendAndWaitSubscribesFirst(t *testing.T) {
 	})
 }
 
-// TestWaitingEndsWithTheContext: the caller's own deadline and the time limit are told apart.
+// The context's deadline and the time limit are different errors.
 func TestWaitingEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

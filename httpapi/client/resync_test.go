@@ -7,7 +7,8 @@ import (
 	"testing/synctest"
 )
 
-// TestResync is the contract's rule 5, with and without the position beside the list.
+// The devices and the cursor to continue from are returned, whether or not the list has the
+// position.
 func TestResync(t *testing.T) {
 	t.Parallel()
 	devices := `{"data":[` + listedDeviceJSON + `]}`
@@ -35,7 +36,7 @@ func TestResync(t *testing.T) {
 	})
 }
 
-// TestPosition: asked for as any call, it gives up as any call.
+// Position gives up like any other call.
 func TestPosition(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -53,7 +54,8 @@ func TestPosition(t *testing.T) {
 	})
 }
 
-// TestWaitOnline: the hub may come online before the look, between look and events, and much later.
+// WaitOnline returns whether the hub comes online before its state is read, right after, or much
+// later.
 func TestWaitOnline(t *testing.T) {
 	t.Parallel()
 	online := frameOf("c", EventHubConnected, `{}`)

@@ -18,11 +18,11 @@ func (c *Client) waitAfter(err error, what call, tries int) (time.Duration, bool
 	if broken, ok := errors.AsType[*connectionError](err); ok {
 		return c.backoff(tries), !what.once || !broken.sent
 	}
-	refusal, ok := errors.AsType[*Error](err)
-	if !ok || !repeatable(refusal.Status) || slices.Contains(c.retry.Except, refusal.Type) {
+	known, ok := errors.AsType[*Error](err)
+	if !ok || !repeatable(known.Status) || slices.Contains(c.retry.Except, known.Type) {
 		return 0, false
 	}
-	return c.waitFor(refusal, tries), true
+	return c.waitFor(known, tries), true
 }
 
 // repeatable reports whether the contract's table of errors says to retry an error. hub_not_addable
@@ -44,16 +44,16 @@ func mayHaveActed(err error) bool {
 	if broken, ok := errors.AsType[*connectionError](err); ok {
 		return broken.sent
 	}
-	refusal, ok := errors.AsType[*Error](err)
-	return ok && refusal.Status >= 500 && refusal.Type != ErrHubOffline &&
-		refusal.Type != ErrHubUnavailable
+	known, ok := errors.AsType[*Error](err)
+	return ok && known.Status >= 500 && known.Type != ErrHubOffline &&
+		known.Type != ErrHubUnavailable
 }
 
 // waitFor returns the wait that an error asks for, or the backoff if that is longer. It adds
 // jitter, so that clients that were rejected together do not return together, and never shortens
 // the wait.
-func (c *Client) waitFor(refusal *Error, tries int) time.Duration {
-	asked := refusal.RetryAfter
+func (c *Client) waitFor(known *Error, tries int) time.Duration {
+	asked := known.RetryAfter
 	if asked == 0 {
 		return c.backoff(tries)
 	}

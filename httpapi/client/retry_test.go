@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// kinds are a call of each kind that is repeated in a way of its own.
+// kinds has a call of each kind that is retried differently.
 var kinds = map[string]func(context.Context, *Client) error{
 	"read": func(ctx context.Context, c *Client) error {
 		_, err := c.Hub(ctx, "hub-1")
@@ -37,8 +37,7 @@ var kinds = map[string]func(context.Context, *Client) error{
 	"reset": func(ctx context.Context, c *Client) error { return c.ResetLink(ctx, "hub-1") },
 }
 
-// TestWhatIsRepeated holds the contract's table of errors: which refusals are met with the same
-// request again, and which never.
+// Errors are retried as the contract's table says, and no others.
 func TestWhatIsRepeated(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -84,8 +83,7 @@ func TestWhatIsRepeated(t *testing.T) {
 	}
 }
 
-// TestCommandsKeepTheirKey: every try of a command carries one idempotency key, two commands never
-// the same.
+// All attempts of a command carry the same idempotency key, and two commands never do.
 func TestCommandsKeepTheirKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -139,7 +137,7 @@ func TestIdempotencyKeysThatCannotBeSent(t *testing.T) {
 	}
 }
 
-// TestRetryAfterIsWaitedFor: never a moment less than the service asks for, and not much more.
+// The wait after Retry-After is never shorter than asked for, and not much longer.
 func TestRetryAfterIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -169,8 +167,7 @@ func TestRetryAfterIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestBackoffGrowsAndEnds: waits double within their bounds, are spread, and the call ends before
-// MaxElapsed.
+// Waits double within their bounds and are randomized, and the call ends before MaxElapsed.
 func TestBackoffGrowsAndEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -194,8 +191,7 @@ func TestBackoffGrowsAndEnds(t *testing.T) {
 	})
 }
 
-// TestNoWaitInVain: a wait that would outlast the call's bounds is not begun; the call tells what
-// it knows.
+// A wait that would exceed the call's bounds is not begun; the call returns the last error.
 func TestNoWaitInVain(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -240,7 +236,7 @@ func TestNoWaitInVain(t *testing.T) {
 	}
 }
 
-// TestCancelledCallsEnd: a context that ends, ends the wait and the call.
+// The end of the context ends the wait and the call.
 func TestCancelledCallsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -254,8 +250,7 @@ func TestCancelledCallsEnd(t *testing.T) {
 	})
 }
 
-// TestFailedConnections: what is repeated when no answer came depends on what a second one would
-// do.
+// After a failed connection only calls that may run twice are retried.
 func TestFailedConnections(t *testing.T) {
 	t.Parallel()
 	traced := func(wrote bool) step {
@@ -309,7 +304,7 @@ func TestFailedConnections(t *testing.T) {
 	}
 }
 
-// TestSilentServicesAreLeft: each try has its time.
+// Each attempt has a timeout.
 func TestSilentServicesAreLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -333,8 +328,7 @@ func TestSilentServicesAreLeft(t *testing.T) {
 	})
 }
 
-// TestRemovalsWhoseAnswerWasLost: a removal that was done and not heard of is a success when it is
-// tried again, and not an error.
+// A removal whose answer was lost is a success when the retry gets not_found.
 func TestRemovalsWhoseAnswerWasLost(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -355,7 +349,7 @@ func TestRemovalsWhoseAnswerWasLost(t *testing.T) {
 	}
 }
 
-// TestAnswersOfOthers: what stands between client and service may answer in its place.
+// A proxy between client and service may answer in its place.
 func TestAnswersOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -399,8 +393,7 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestOverRealConnections: a connection that a real server cuts off before, within and after the
-// answer's header.
+// A real server cuts off the connection before, within and after the answer's header.
 func TestOverRealConnections(t *testing.T) {
 	t.Parallel()
 	var tries atomic.Int32

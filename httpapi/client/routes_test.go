@@ -34,7 +34,7 @@ const (
 	invitationJSON = `{"id":"i1","email":"a@b.test","role":"member","status":"pending","created_at":"2026-01-02T03:04:05.000006Z","expires_at":"2026-01-09T03:04:05.000006Z"}`
 )
 
-// one gives the only item of a sequence.
+// one returns the only item of a sequence.
 func one[T any](sequence iter.Seq2[T, error]) (T, error) {
 	var last T
 	for item, err := range sequence {
@@ -46,8 +46,8 @@ func one[T any](sequence iter.Seq2[T, error]) (T, error) {
 	return last, nil
 }
 
-// TestRoutes calls every route of the contract: method, path, query and body are the contract's,
-// and of the answer nothing is lost.
+// Every route is called with the contract's method, path, query and body, and nothing of the answer
+// is lost.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -258,7 +258,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// sameJSON compares what was read, written again, with what it was read from.
+// sameJSON compares a decoded value, encoded again, with its source.
 func sameJSON(t *testing.T, what string, got any, want string) {
 	t.Helper()
 	text, err := json.Marshal(got)
@@ -273,7 +273,7 @@ func sameJSON(t *testing.T, what string, got any, want string) {
 	}
 }
 
-// TestIDsThatMakeOtherPaths: an id from elsewhere cannot make a call another call.
+// An id cannot change the path of a call.
 func TestIDsThatMakeOtherPaths(t *testing.T) {
 	t.Parallel()
 	c, s := playing(t, nil, answer(http.StatusOK, `{}`))
@@ -294,7 +294,7 @@ func TestIDsThatMakeOtherPaths(t *testing.T) {
 	}
 }
 
-// TestLists reads lists over pages, as far as wanted, and not for ever.
+// Lists are read page by page, only as far as wanted, and never endlessly.
 func TestLists(t *testing.T) {
 	t.Parallel()
 	pageOf := func(more string, ids ...string) step {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// blocksOf takes a whole stream apart.
+// blocksOf parses a whole stream.
 func blocksOf(r io.Reader) (all []block, reader *blockReader, err error) {
 	reader = newBlockReader(r)
 	for {
@@ -23,7 +23,7 @@ func blocksOf(r io.Reader) (all []block, reader *blockReader, err error) {
 	}
 }
 
-// TestEventStreams takes streams apart as section 9.2.6 of the HTML standard says.
+// Streams are parsed as section 9.2.6 of the HTML standard says.
 func TestEventStreams(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -133,8 +133,7 @@ func TestEventStreams(t *testing.T) {
 	}
 }
 
-// TestLinesThatEndWithCREndAtOnce: a reader that waits to see whether an LF follows would give each
-// event of such a stream only when the next one comes.
+// A line that ends with CR ends at once: waiting for an LF would delay each event until the next.
 func TestLinesThatEndWithCREndAtOnce(t *testing.T) {
 	t.Parallel()
 	r, w := io.Pipe()
@@ -163,7 +162,7 @@ func TestRetryField(t *testing.T) {
 	}
 }
 
-// TestEndlessBlocks: a server cannot fill the memory with a line, or a block, that has no end.
+// A line or block without end cannot fill the memory.
 func TestEndlessBlocks(t *testing.T) {
 	t.Parallel()
 	for name, piece := range map[string]string{
@@ -184,8 +183,8 @@ func (r neverReader) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// FuzzBlockReader compares with the standard's words, followed step by step over the whole text:
-// lines first, then fields.
+// The reader agrees with the standard's algorithm, applied to the whole text: first lines, then
+// fields.
 func FuzzBlockReader(f *testing.F) {
 	for _, seed := range []string{
 		"", "\uFEFFid: 1\r\nevent: a\rdata: x\n\n", "data\n\ndata:\n\n", ": c\n\nid: a\x00\n\n",
@@ -212,7 +211,7 @@ func blocksByTheBook(text string) (all []block) {
 	text = strings.ReplaceAll(text, "\r", "\n")
 	lines := strings.Split(text, "\n")
 	var made block
-	// what follows the last end of a line is no line yet
+	// text after the last line end is not a line yet
 	for _, line := range lines[:len(lines)-1] {
 		name, value, found := strings.Cut(line, ":")
 		value = strings.TrimPrefix(value, " ")

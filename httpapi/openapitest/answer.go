@@ -117,7 +117,7 @@ func (a *answer) checkHeader(header http.Header) error {
 		case len(values) == 0 && field.required:
 			wrong = append(wrong, fmt.Errorf("header %s: is missing", name))
 		case len(values) > 1:
-			wrong = append(wrong, fmt.Errorf("header %s: is there %d times", name, len(values)))
+			wrong = append(wrong, fmt.Errorf("header %s: is given %d times", name, len(values)))
 		case len(values) == 1:
 			if err := field.schema.validate(field.value(values[0])); err != nil {
 				wrong = append(wrong, fmt.Errorf("header %s, %q: %w", name, values[0], err))

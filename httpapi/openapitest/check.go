@@ -87,9 +87,9 @@ func (d *Document) readUnrouted() error {
 	return nil
 }
 
-// CheckRefusal checks the error for a request that is not valid HTTP and so has no operation.
-func (d *Document) CheckRefusal(status int, header http.Header, body []byte) error {
-	what := fmt.Sprintf("a refusal with %d", status)
+// CheckError checks the error for a request that is not valid HTTP and so has no operation.
+func (d *Document) CheckError(status int, header http.Header, body []byte) error {
+	what := fmt.Sprintf("an error with status %d", status)
 	if d.unrouted[status] == nil {
 		return fmt.Errorf("%s: is not described", what)
 	}
@@ -122,14 +122,14 @@ func (e *Expected) CheckBody(header http.Header, body []byte) error {
 		return nil
 	}
 	err := e.answer.checkBody(header, body)
-	var refusal struct {
+	var answer struct {
 		Error struct {
 			RequestID string `json:"request_id"`
 		}
 	}
 	if id := header.Get("X-Request-Id"); err == nil && len(e.answer.types) > 0 {
-		if json.Unmarshal(body, &refusal) != nil || refusal.Error.RequestID != id {
-			err = fmt.Errorf("body: names request %q, the header %q", refusal.Error.RequestID, id)
+		if json.Unmarshal(body, &answer) != nil || answer.Error.RequestID != id {
+			err = fmt.Errorf("body: names request %q, the header %q", answer.Error.RequestID, id)
 		}
 	}
 	return e.explain(err)

@@ -26,7 +26,7 @@ type Limiter[K comparable] struct {
 	began    time.Duration       // when current was begun
 	current  map[K]time.Duration // when each bucket touched in this period is full
 	previous map[K]time.Duration // the same of the period before
-	taken    map[K]int           // what was granted and not told yet; nil: nobody is told
+	taken    map[K]int           // grants that were not reported yet; nil if they are not shared
 }
 
 // New returns a Limiter whose buckets have burst tokens and regain rate tokens a second.

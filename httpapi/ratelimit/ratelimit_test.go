@@ -10,8 +10,7 @@ import (
 
 var day = time.Date(2026, 1, 2, 3, 4, 5, 123456000, time.UTC)
 
-// TestLimiterIsATokenBucket compares the limiter, one number a bucket, with a bucket that is
-// written as one thinks of it.
+// The limiter, which keeps one number for each bucket, behaves like an explicit token bucket.
 func TestLimiterIsATokenBucket(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -51,7 +50,7 @@ func TestLimiterIsATokenBucket(t *testing.T) {
 	})
 }
 
-// TestLimiterForgets: addresses that came once take no memory for long, however many they are.
+// Addresses that came once do not take memory for long, however many there are.
 func TestLimiterForgets(t *testing.T) {
 	t.Parallel()
 	l := New[string](50, 100, day)
@@ -65,16 +64,15 @@ func TestLimiterForgets(t *testing.T) {
 	}
 }
 
-// TestARequestThatWaited: a request that had waited before it was counted was refused although its
-// bucket had room, because its time was that of its arrival, when what others had taken since had
-// not come back yet.
+// A request that waited before it was counted used to be rejected although its bucket had tokens:
+// it was counted at its time of arrival, before the tokens of other requests were regained.
 func TestARequestThatWaited(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
 	l := New[string](10, 10, start)
 	later := start.Add(2 * time.Second)
 	if a := l.Take("key", later); !a.Granted {
-		t.Fatal("the first request is refused")
+		t.Fatal("the first request was rejected")
 	}
 	a := l.Take("key", start)
 	if !a.Granted || a.Remaining != 8 {

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// hall is a bus between the replicas of a test.
+// hall is an in-memory bus.
 type hall struct {
 	mu        sync.Mutex
 	listeners map[*seat]func([]byte)
@@ -42,8 +42,8 @@ func (s *seat) Subscribe(fn func([]byte)) (func(), error) {
 	}, nil
 }
 
-// TestShare: what a client gets of three replicas that it asks in any order is what it would get of
-// one, but for what they grant at once.
+// A client of three replicas, in any order, gets as much as from one, except for what they grant at
+// the same moment.
 func TestShare(t *testing.T) {
 	t.Parallel()
 	const rate, burst, replicas, seconds = 50, 100, 3, 20
@@ -81,7 +81,7 @@ func TestShare(t *testing.T) {
 		}
 		cancel()
 		sharing.Wait()
-		// At the start each replica may grant a whole burst before it hears of the others; over the
+		// At the start each replica may grant a whole burst before the others report; over the
 		// time they are one.
 		if least, most := burst+rate*(seconds-8), burst*replicas+rate*seconds; granted < least ||
 			granted > most {
@@ -96,7 +96,7 @@ func TestShare(t *testing.T) {
 	})
 }
 
-// TestChargeIsBounded: whatever the others say, a client waits for two bucketfuls at most.
+// Whatever the others report, a client waits for two full buckets at most.
 func TestChargeIsBounded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -118,14 +118,14 @@ func TestChargeIsBounded(t *testing.T) {
 	})
 }
 
-// TestEncode: every client is told once, in messages of bounded size.
+// Every client is in one message, and messages have a bounded size.
 func TestEncode(t *testing.T) {
 	t.Parallel()
 	granted := map[string]int{}
 	for i := range 2*maxShared + 1 {
 		granted[fmt.Sprintf("key%d", i)] = i + 1
 	}
-	told := 0
+	sent := 0
 	for _, message := range encode(granted) {
 		part, err := decode(message)
 		if err != nil {
@@ -133,13 +133,13 @@ func TestEncode(t *testing.T) {
 		}
 		for id, n := range part {
 			if granted[id] != n {
-				t.Errorf("%s was told as %d, not %d", id, n, granted[id])
+				t.Errorf("%s was sent as %d, not %d", id, n, granted[id])
 			}
-			told++
+			sent++
 		}
 	}
-	if told != len(granted) {
-		t.Errorf("%d of %d clients were told", told, len(granted))
+	if sent != len(granted) {
+		t.Errorf("%d of %d clients were sent", sent, len(granted))
 	}
 }
 

@@ -72,7 +72,7 @@ func (f Files) Serve(w http.ResponseWriter, r *http.Request, name string) bool {
 		content = decompress(content)
 	}
 	header.Set("Content-Length", strconv.Itoa(len(content)))
-	_, _ = w.Write(content) // a client that does not take it is the client's affair
+	_, _ = w.Write(content)
 	return true
 }
 

@@ -21,7 +21,7 @@ func get(t *testing.T, name, acceptEncoding string) *httptest.ResponseRecorder {
 	return w
 }
 
-// TestPageIsWhole: all that the page loads is there, from its own origin, and nothing stands in it
+// All files that the page loads exist and are from its own origin, and the page contains nothing
 // that its policy forbids.
 func TestPageIsWhole(t *testing.T) {
 	t.Parallel()
@@ -42,7 +42,7 @@ func TestPageIsWhole(t *testing.T) {
 	}
 }
 
-// TestHeaders: every file has its type and the policy, which names no other origin and nothing
+// Every file has its media type and the policy, which allows no other origin and nothing
 // unsafe.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
@@ -66,7 +66,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestEncodings: a client that does not take gzip gets the same content as one that does.
+// Clients with and without gzip get the same content.
 func TestEncodings(t *testing.T) {
 	t.Parallel()
 	for name := range Load() {
@@ -92,7 +92,7 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// TestNoSuchFile: names that the page does not load are nobody's, the folder's own included.
+// Files that the page does not load are not found, nor is the folder itself.
 func TestNoSuchFile(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{

@@ -170,9 +170,9 @@ func TestQuota(t *testing.T) {
 		t.Error("want exactly two for owner a")
 	}
 	if !q.Acquire("b") {
-		t.Error("owner b was refused because of owner a")
+		t.Error("owner b was rejected because of owner a")
 	}
 	if q.Release("a"); !q.Acquire("a") {
-		t.Error("owner a was refused after Release")
+		t.Error("owner a was rejected after Release")
 	}
 }

@@ -95,7 +95,7 @@ func TestCommandLine(t *testing.T) {
 	hub.Jam(1)
 	if out, errs, code := run("send", hub.ID(), "1", "lock", "false", "--wait"); code != 1 ||
 		!strings.Contains(out, "diverged, value true") ||
-		!strings.Contains(errs, "other than was asked") {
+		!strings.Contains(errs, "another value than the command asked for") {
 		t.Errorf("a jammed lock: exit code %d: %s%s", code, out, errs)
 	}
 	for _, tt := range []struct {

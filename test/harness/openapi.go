@@ -96,7 +96,7 @@ func CheckBare(t testing.TB, status int, header http.Header, body []byte) {
 	t.Helper()
 	document, err := described()
 	if err == nil {
-		err = document.CheckRefusal(status, header, body)
+		err = document.CheckError(status, header, body)
 	}
 	if err != nil {
 		t.Error(err)
