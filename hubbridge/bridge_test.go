@@ -16,12 +16,12 @@ import (
 const hello = `{"protocol":1,"log":"a","oldest":1,"newest":0,"firmware":{"version":"1"},"network":{"type":"wifi","interface":"w0","metered":false}}`
 
 // goOnline connects an adopted hub, waits until that is told, and says hello.
-func goOnline(i *installation) (*hub, mqtt.Client) {
+func goOnline(i *testBridge) (*hub, mqtt.Client) {
 	i.t.Helper()
 	h := i.hub()
 	h.adopt()
 	client := h.connect(nil)
-	h.eventuallyTold("connected")
+	h.eventuallyLogged("connected")
 	h.must(client.Publish(h.topic("hello"), 0, false, hello))
 	h.wantAck(`{"log":"a","through":0}`)
 	return h, client
@@ -49,7 +49,7 @@ func (h *hub) events(client mqtt.Client, from, to int) {
 // TestOverMQTT is the link end to end: connection, events, orderly end, takeover.
 func TestOverMQTT(t *testing.T) {
 	t.Parallel()
-	i := start(t)
+	i := newTestBridge(t)
 	i.bridge("r1")
 	h, client := goOnline(i)
 	h.events(client, 1, 3)
@@ -59,7 +59,7 @@ func TestOverMQTT(t *testing.T) {
 	h.connect(nil)
 	h.eventuallyOnline(true)
 	h.connect(nil)
-	h.eventuallyTold(
+	h.eventuallyLogged(
 		"connected 1 2 3 disconnected:client_closed connected disconnected:duplicate_client_id connected",
 	)
 	p, ok, err := i.view.Fetch(t.Context(), h.id)
@@ -74,7 +74,7 @@ func TestOverMQTT(t *testing.T) {
 // events.
 func TestShortConnections(t *testing.T) {
 	t.Parallel()
-	i := start(t)
+	i := newTestBridge(t)
 	i.bridge("r1")
 	h := i.hub()
 	h.adopt()
@@ -82,27 +82,28 @@ func TestShortConnections(t *testing.T) {
 	for range n {
 		h.connect(nil).Disconnect(1)
 	}
-	h.eventuallyTold(strings.TrimSpace(strings.Repeat("connected disconnected:client_closed ", n)))
+	h.eventuallyLogged(
+		strings.TrimSpace(strings.Repeat("connected disconnected:client_closed ", n)),
+	)
 }
 
 // TestBrokerEnds: a broker that ends tells nobody about its connections. Hubs that do not come back
 // are offline, those that do are told to have been away.
 func TestBrokerEnds(t *testing.T) {
 	t.Parallel()
-	i := start(t)
+	i := newTestBridge(t)
 	i.bridge("r1")
 	away, _ := goOnline(i)
 	back, _ := goOnline(i)
 	early, _ := goOnline(i)
-	i.down()
-	i.up()
+	i.restart()
 	early.connect(nil) // before there is a bridge
 	i.bridge("r1")
 	back.connect(nil) // while it compares
 	began := time.Now()
-	away.eventuallyTold("connected disconnected")
-	back.eventuallyTold("connected disconnected connected")
-	early.eventuallyTold("connected disconnected connected")
+	away.eventuallyLogged("connected disconnected:null")
+	back.eventuallyLogged("connected disconnected:null connected")
+	early.eventuallyLogged("connected disconnected:null connected")
 	t.Logf("it took %v", time.Since(began))
 	for h, online := range map[*hub]bool{away: false, back: true, early: true} {
 		h.eventuallyOnline(online)
@@ -115,32 +116,32 @@ func TestBrokerEnds(t *testing.T) {
 // TestBridgeAway: what happened while no bridge listened is found in the broker's list.
 func TestBridgeAway(t *testing.T) {
 	t.Parallel()
-	i := start(t)
-	i.bridge("r1")
+	i := newTestBridge(t)
+	_, stop := i.bridge("r1")
 	stays, _ := goOnline(i)
 	leaves, client := goOnline(i)
 	comes, returns := i.hub(), i.hub()
 	comes.adopt()
 	returns.adopt()
 	old := returns.connect(nil)
-	returns.eventuallyTold("connected")
-	i.bridges.end()
+	returns.eventuallyLogged("connected")
+	stop()
 
 	client.Disconnect(50)
 	old.Disconnect(50)
 	returns.connect(nil)
 	comes.connect(nil)
 	i.bridge("r1")
-	leaves.eventuallyTold("connected disconnected")
-	comes.eventuallyTold("connected")
-	returns.eventuallyTold("connected disconnected connected")
-	stays.eventuallyTold("connected")
+	leaves.eventuallyLogged("connected disconnected:null")
+	comes.eventuallyLogged("connected")
+	returns.eventuallyLogged("connected disconnected:null connected")
+	stays.eventuallyLogged("connected")
 }
 
 // TestAddedWhileConnected over the broker's own words.
 func TestAddedWhileConnected(t *testing.T) {
 	t.Parallel()
-	i := start(t)
+	i := newTestBridge(t)
 	i.bridge("r1")
 	h := i.hub()
 	client := h.connect(nil)
@@ -150,18 +151,18 @@ func TestAddedWhileConnected(t *testing.T) {
 	h.events(client, 1, 1)
 	h.wantAck(`{"log":"a","through":1}`)
 	client.Disconnect(50)
-	h.eventuallyTold("1 disconnected:client_closed")
+	h.eventuallyLogged("1 disconnected:client_closed")
 }
 
 // TestLongList: the broker lists its connections in pages, and a hub on the second page is not
 // overlooked.
 func TestLongList(t *testing.T) {
 	t.Parallel()
-	i := start(t)
+	i := newTestBridge(t)
 	h := i.hub()
 	h.adopt()
 	for range 1030 { // others of the same account, with lower numbers
-		nc, err := nats.Connect("nats://"+i.broker.NATSAddr(), credentials(i, h.id))
+		nc, err := nats.Connect("nats://"+i.Broker.NATSAddr(), credentials(i, h.id))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,15 +170,15 @@ func TestLongList(t *testing.T) {
 	}
 	h.connect(nil)
 	i.bridge("r1")
-	h.eventuallyTold("connected")
+	h.eventuallyLogged("connected")
 }
 
 // TestReplicas: two replicas share the shards; while hubs send, one comes, and then one goes. No
 // event is lost or repeated.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
-	i := start(t)
-	i.bridge("r1")
+	i := newTestBridge(t)
+	_, stop := i.bridge("r1")
 	type sender struct {
 		*hub
 		client mqtt.Client
@@ -203,18 +204,16 @@ func TestReplicas(t *testing.T) {
 		}
 	}
 	send(1, 20)
-	first := i.bridges
-	i.bridges = parts{t: t}
 	i.bridge("r2")
 	send(21, 40)
-	first.end()
+	stop()
 	send(41, 60)
 	for _, s := range senders {
 		s.client.Disconnect(50)
 	}
 	want += " disconnected:client_closed"
 	for _, s := range senders {
-		s.eventuallyTold(want)
+		s.eventuallyLogged(want)
 	}
 }
 
@@ -236,15 +235,15 @@ func (h *hub) ackOrAgain(want string, again func()) {
 // TestNotReadyAfterTheEnd holds that a bridge says why it is not ready.
 func TestNotReadyAfterTheEnd(t *testing.T) {
 	t.Parallel()
-	i := start(t)
-	b := i.bridge("r1")
-	i.bridges.end()
+	i := newTestBridge(t)
+	b, stop := i.bridge("r1")
+	stop()
 	if err := b.Ready(); err == nil || !strings.Contains(err.Error(), "not looked after") {
 		t.Errorf("ready: %v", err)
 	}
 }
 
-func credentials(i *installation, hub domain.HubID) nats.Option {
-	user := i.broker.Credentials().Users[streams.ShardAccount(streams.ShardOf(hub, shards))]
+func credentials(i *testBridge, hub domain.HubID) nats.Option {
+	user := i.Broker.Credentials().Users[streams.ShardAccount(streams.ShardOf(hub, shards))]
 	return nats.UserInfo(user.User, user.Password)
 }

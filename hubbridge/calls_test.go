@@ -14,7 +14,7 @@ import (
 // TestCallsOverMQTT asks a hub over real MQTT: an answer, a refusal, no answer, no hub.
 func TestCallsOverMQTT(t *testing.T) {
 	t.Parallel()
-	i := start(t)
+	i := newTestBridge(t)
 	i.bridge("r1")
 	h := i.hub()
 	client := h.connect(func(r request) string {
@@ -37,7 +37,8 @@ func TestCallsOverMQTT(t *testing.T) {
 		t.Errorf("%+v, %v", result, err)
 	}
 	for method, code := range map[string]domain.Code{
-		protocol.MethodDevicesGet: domain.CodeNotFound, protocol.MethodPairingOpen: domain.CodeHubTimeout,
+		protocol.MethodDevicesGet:  domain.CodeNotFound,
+		protocol.MethodPairingOpen: domain.CodeHubTimeout,
 	} {
 		if err := i.caller.Call(t.Context(), h.id, method, struct{}{}, nil); err == nil ||
 			domain.CodeOf(err) != code {

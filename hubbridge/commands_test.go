@@ -8,6 +8,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/streams/streamstest"
 )
 
 // channel gives a channel as the hub has it now.
@@ -40,7 +41,7 @@ func (h *wholeHub) desired() (n int) {
 // TestCommandsToAWholeHub sends commands to a virtual hub, over real MQTT.
 func TestCommandsToAWholeHub(t *testing.T) {
 	t.Parallel()
-	i := start(t)
+	i := newTestBridge(t)
 	i.bridge("r1")
 	h := i.wholeHub(
 		time.Second, func(cfg *virtualhub.Config) { cfg.GiveUp = 200 * time.Millisecond },
@@ -51,7 +52,7 @@ func TestCommandsToAWholeHub(t *testing.T) {
 		string(channel.Desired) != "false" {
 		t.Fatalf("%+v, %v", channel, err)
 	}
-	eventually(t, "it is unlocked", func() bool {
+	streamstest.Eventually(t, "it is unlocked", func() bool {
 		c := h.channel(frontDoor, "lock")
 		return c.Status == domain.ChannelSynchronized && string(c.Value) == "false"
 	})
@@ -112,14 +113,14 @@ func TestCommandsToAWholeHub(t *testing.T) {
 	if _, err := h.send(thermostat, "mode", `"off"`, "k4"); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "four are run", func() bool { return h.desired() == 4 })
+	streamstest.Eventually(t, "four are run", func() bool { return h.desired() == 4 })
 }
 
 // TestARaceToAWholeHub: 30 at once under one key, as the hub is restarted from what its disk has.
 // It runs the command once, and all that are accepted hear the same.
 func TestARaceToAWholeHub(t *testing.T) {
 	t.Parallel()
-	i := start(t)
+	i := newTestBridge(t)
 	i.bridge("r1")
 	h := i.wholeHub(time.Second, func(cfg *virtualhub.Config) { cfg.Dir = t.TempDir() })
 	h.LateAnswers(300 * time.Millisecond)
@@ -135,7 +136,7 @@ func TestARaceToAWholeHub(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "the hub has it", func() bool {
+	streamstest.Eventually(t, "the hub has it", func() bool {
 		d, _ := h.Device(frontDoor)
 		return d.Channels[0].DesiredAt != nil
 	})
@@ -147,7 +148,7 @@ func TestARaceToAWholeHub(t *testing.T) {
 			t.Errorf("answer %d: %q, the first %q", n, answer, answers[0])
 		}
 	}
-	eventually(t, "it is told", func() bool { return h.desired() > 0 })
+	streamstest.Eventually(t, "it is told", func() bool { return h.desired() > 0 })
 	if n := h.desired(); n != 1 {
 		t.Errorf("ran %d times", n)
 	}

@@ -27,7 +27,7 @@ const (
 // TestDevicesOfAWholeHub asks a virtual hub for everything that it has, over real MQTT.
 func TestDevicesOfAWholeHub(t *testing.T) {
 	t.Parallel()
-	i := start(t)
+	i := newTestBridge(t)
 	i.bridge("r1")
 	h := i.wholeHub(5 * time.Second)
 	ctx := t.Context()
@@ -90,7 +90,7 @@ func TestDevicesOfAWholeHub(t *testing.T) {
 // TestWindowsOfAWholeHub opens and closes the windows of a virtual hub.
 func TestWindowsOfAWholeHub(t *testing.T) {
 	t.Parallel()
-	i := start(t)
+	i := newTestBridge(t)
 	i.bridge("r1")
 	h := i.wholeHub(
 		5*time.Second, func(cfg *virtualhub.Config) { cfg.PairingWindow = 90 * time.Second },
@@ -137,7 +137,7 @@ func TestWindowsOfAWholeHub(t *testing.T) {
 // asked; so is one about something else.
 func TestNonsense(t *testing.T) {
 	t.Parallel()
-	i := start(t)
+	i := newTestBridge(t)
 	i.bridge("r1")
 	answer := make(chan string, 1)
 	h := i.hub()

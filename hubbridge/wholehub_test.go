@@ -16,26 +16,28 @@ import (
 	"hubcloud/hubbridge/protocol"
 	"hubcloud/hubbridge/rpc"
 	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/streams/installationtest"
+	"hubcloud/streams/streamstest"
 )
 
 // wholeHub is a virtual hub that has enrolled with an installation, belongs to its organization and
 // is connected.
 type wholeHub struct {
 	*virtualhub.Hub
-	i  *installation
+	i  *testBridge
 	id domain.HubID
 	// devices and commands ask it, with the time-out that the test wants.
 	devices  *rpc.Devices
 	commands *commands.Commands
 }
 
-func (i *installation) wholeHub(
+func (i *testBridge) wholeHub(
 	timeout time.Duration, changes ...func(*virtualhub.Config),
 ) *wholeHub {
 	i.t.Helper()
 	enrolment, err := identity.NewEnrolment(identity.EnrolmentConfig{
-		Authority: i.authority, Directory: i.directory,
-		Broker: func() string { return "mqtts://" + i.mqttAddr }, Logger: quiet(),
+		Authority: i.Authority, Directory: i.Directory,
+		Broker: func() string { return "mqtts://" + i.MQTTAddr }, Logger: streamstest.Logger(),
 	})
 	if err != nil {
 		i.t.Fatal(err)
@@ -57,13 +59,10 @@ func (i *installation) wholeHub(
 	h := &wholeHub{i: i, id: "hub-whol-0000-0001"}
 	secret := "the hub's enrolment secret"
 	hash := sha256.Sum256([]byte(secret))
-	if err := i.directory.RegisterHub(i.t.Context(), operator(), h.id, hash[:]); err != nil {
+	if err := i.Directory.RegisterHub(i.t.Context(), installationtest.Operator, h.id, hash[:]); err != nil {
 		i.t.Fatal(err)
 	}
-	add := domain.AddHub{OrgID: i.org, HubID: h.id, SiteID: i.site}
-	if _, err := i.directory.AddHub(i.t.Context(), operator(), add); err != nil {
-		i.t.Fatal(err)
-	}
+	i.AddHub(i.t, h.id)
 	cfg := virtualhub.Config{
 		EnrollURL:  server.URL,
 		Serial:     h.id.Serial(),
@@ -77,24 +76,22 @@ func (i *installation) wholeHub(
 	if h.Hub, err = virtualhub.New(cfg); err != nil {
 		i.t.Fatal(err)
 	}
-	hubs := parts{t: i.t}
-	hubs.run("virtual hub", func(ctx context.Context) error {
-		if err := h.Run(ctx); err != nil {
-			return err
-		}
-		return ctx.Err()
-	})
-	caller, err := rpc.NewCaller(i.conns, i.view, rpc.Config{Timeout: timeout, Logger: quiet()})
+	stopHub := streamstest.Run(i.t, "virtual hub", h.Run)
+	caller, err := rpc.NewCaller(
+		i.Conns, i.view, rpc.Config{Timeout: timeout, Logger: streamstest.Logger()},
+	)
 	if err != nil {
 		i.t.Fatal(err)
 	}
 	h.devices = rpc.NewDevices(caller, nil, nil)
-	keys, err := idempotency.New(i.conns, idempotency.Config{ReplicaID: "r1", Logger: quiet()})
+	keys, err := idempotency.New(
+		i.Conns, idempotency.Config{ReplicaID: "r1", Logger: streamstest.Logger()},
+	)
 	if err != nil {
 		i.t.Fatal(err)
 	}
-	h.commands, err = commands.New(i.logs, h.devices, commands.Config{
-		Keys: keys, HubTimeout: timeout, Logger: quiet(),
+	h.commands, err = commands.New(i.HubLogs, h.devices, commands.Config{
+		Keys: keys, HubTimeout: timeout, Logger: streamstest.Logger(),
 	})
 	if err != nil {
 		i.t.Fatal(err)
@@ -104,7 +101,7 @@ func (i *installation) wholeHub(
 		defer cancel()
 		h.commands.Close(ctx)
 		caller.Close()
-		hubs.end()
+		stopHub()
 		if err := h.Close(); err != nil {
 			i.t.Error(err)
 		}
@@ -115,7 +112,7 @@ func (i *installation) wholeHub(
 
 func (h *wholeHub) online(online bool) {
 	h.i.t.Helper()
-	eventually(
+	streamstest.Eventually(
 		h.i.t, "it is told whether it is online",
 		func() bool { return h.i.view.Online(h.id) == online },
 	)
@@ -125,8 +122,9 @@ func (h *wholeHub) send(
 	device int64, channel, value, idempotencyKey string,
 ) (domain.Channel, error) {
 	h.i.t.Helper()
-	return h.commands.Send(h.i.t.Context(), operator(), domain.Command{
-		OrgID: h.i.org, HubID: h.id, DeviceID: device, Key: channel, Value: json.RawMessage(value),
+	return h.commands.Send(h.i.t.Context(), installationtest.Operator, domain.Command{
+		OrgID: h.i.OrgID, HubID: h.id, DeviceID: device, Key: channel,
+		Value:          json.RawMessage(value),
 		IdempotencyKey: idempotencyKey,
 	})
 }
@@ -142,7 +140,7 @@ func wantCode(t testing.TB, what string, err error, code domain.Code) {
 func (h *wholeHub) events() (types []string) {
 	h.i.t.Helper()
 	for after := ""; ; {
-		page, err := h.i.logs.Page(h.i.t.Context(), h.id, after, 500)
+		page, err := h.i.HubLogs.Page(h.i.t.Context(), h.id, after, 500)
 		if err != nil {
 			h.i.t.Fatal(err)
 		}

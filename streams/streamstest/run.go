@@ -11,13 +11,20 @@ import (
 )
 
 // Run runs something in a goroutine until stop is called, or until the test ends. It fails the test
-// if run returns another error than context.Canceled, or does not return within a minute of stop.
+// if run returns before stop, returns another error than context.Canceled, or does not return
+// within a minute of stop.
 func Run(t testing.TB, name string, run func(context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx) }()
 	stop = sync.OnceFunc(func() {
+		select {
+		case err := <-ended:
+			t.Errorf("%s: ended before it was stopped: %v", name, err)
+			return
+		default:
+		}
 		cancel()
 		select {
 		case err := <-ended:

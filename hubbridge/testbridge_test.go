@@ -1,0 +1,202 @@
+package hubbridge_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+	"go.uber.org/goleak"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge"
+	"hubcloud/hubbridge/mqtttest"
+	"hubcloud/hubbridge/presence"
+	"hubcloud/hubbridge/rpc"
+	"hubcloud/streams/installationtest"
+	"hubcloud/streams/streamstest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
+
+const shards = 2
+
+// testBridge is an installation with everything of the hub bridge but the bridges, which tests
+// start.
+type testBridge struct {
+	*mqtttest.Installation
+	t      testing.TB
+	made   int
+	view   *presence.View
+	caller *rpc.Caller
+	// stop has what stops the parts that run, in the order in which they were started.
+	stop []func()
+}
+
+func newTestBridge(t testing.TB) *testBridge {
+	t.Helper()
+	i := &testBridge{
+		t: t, Installation: mqtttest.Start(t, shards, installationtest.Config{}),
+	}
+	i.startParts()
+	t.Cleanup(i.stopParts)
+	return i
+}
+
+// startParts starts what knows and calls hubs.
+func (i *testBridge) startParts() {
+	i.t.Helper()
+	i.view = presence.NewView(i.Conns.Cloud, i.Buckets.Presence, streamstest.Logger(), nil)
+	i.run("presence view", i.view.Run)
+	var err error
+	i.caller, err = rpc.NewCaller(
+		i.Conns, i.view, rpc.Config{Timeout: time.Second, Logger: streamstest.Logger()},
+	)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	i.stop = append(i.stop, i.caller.Close)
+}
+
+// stopParts stops what startParts started, and the bridges, the newest first.
+func (i *testBridge) stopParts() {
+	for _, stop := range slices.Backward(i.stop) {
+		stop()
+	}
+	i.stop = nil
+}
+
+// restart stops everything and starts everything again but the bridges.
+func (i *testBridge) restart() {
+	i.t.Helper()
+	i.stopParts()
+	i.Down(i.t)
+	i.Up(i.t)
+	i.startParts()
+}
+
+func (i *testBridge) run(name string, run func(context.Context) error) (stop func()) {
+	i.t.Helper()
+	stop = streamstest.Run(i.t, name, run)
+	i.stop = append(i.stop, stop)
+	return stop
+}
+
+// bridge runs a bridge, and waits until the bridge serves its share of the shards.
+func (i *testBridge) bridge(replica string) (b *hubbridge.Bridge, stop func()) {
+	i.t.Helper()
+	b = hubbridge.New(
+		i.Conns, i.Buckets, i.HubLogs, i.Directory, i, i.view,
+		hubbridge.Config{ReplicaID: replica, Retention: time.Hour, Log: streamstest.Logger()},
+	)
+	stop = i.run("bridge "+replica, b.Run)
+	streamstest.Eventually(i.t, "the bridge is ready", func() bool { return b.Ready() == nil })
+	return b, stop
+}
+
+// hub is a hub with a certificate, over real MQTT.
+type hub struct {
+	i    *testBridge
+	id   domain.HubID
+	tls  *tls.Config
+	acks chan string
+}
+
+func (i *testBridge) hub() *hub {
+	i.t.Helper()
+	i.made++
+	h := &hub{
+		i:    i,
+		id:   domain.HubID(fmt.Sprintf("hub-mqtt-0000-%04d", i.made)),
+		acks: make(chan string, 10_000),
+	}
+	i.RegisterHub(i.t, h.id)
+	h.tls = i.IssueHub(i.t, h.id)
+	return h
+}
+
+// adopt adds the hub to the organization.
+func (h *hub) adopt() {
+	h.i.t.Helper()
+	h.i.AddHub(h.i.t, h.id)
+}
+
+// connect connects and subscribes. answer returns the response to a request, "" for none.
+func (h *hub) connect(answer func(request request) string) mqtt.Client {
+	h.i.t.Helper()
+	client := mqtt.NewClient(h.i.ClientOptions(h.id, h.tls))
+	h.must(client.Connect())
+	h.must(
+		client.Subscribe(
+			h.topic("ack"), 0,
+			func(_ mqtt.Client, m mqtt.Message) { h.acks <- string(m.Payload()) },
+		),
+	)
+	if answer != nil {
+		h.must(client.Subscribe(h.topic("request"), 0, func(c mqtt.Client, m mqtt.Message) {
+			var r request
+			if err := json.Unmarshal(m.Payload(), &r); err != nil {
+				h.i.t.Errorf("request %q: %v", m.Payload(), err)
+				return
+			}
+			if text := answer(r); text != "" {
+				c.Publish(h.topic("response/"+r.Token), 0, false, text)
+			}
+		}))
+	}
+	h.i.t.Cleanup(func() { client.Disconnect(0) })
+	return client
+}
+
+// request is what a hub is asked.
+type request struct {
+	ID, Token, Method string
+	Params            json.RawMessage
+	TimeoutMS         int64 `json:"timeout_ms"`
+}
+
+func (h *hub) topic(name string) string { return "hub/" + string(h.id) + "/" + name }
+
+func (h *hub) must(token mqtt.Token) {
+	h.i.t.Helper()
+	if !token.WaitTimeout(time.Minute) || token.Error() != nil {
+		h.i.t.Fatalf("hub %s: %v", h.id, token.Error())
+	}
+}
+
+func (h *hub) wantAck(want string) {
+	h.i.t.Helper()
+	for deadline := time.After(time.Minute); ; {
+		select {
+		case got := <-h.acks:
+			if got == want {
+				return
+			}
+		case <-deadline:
+			h.i.t.Fatalf("no ack %s", want)
+		}
+	}
+}
+
+// eventuallyLogged waits until the hub's event log is as wanted, in the form of EventLog.
+func (h *hub) eventuallyLogged(want string) {
+	h.i.t.Helper()
+	streamstest.EventuallyNil(h.i.t, "event log of "+string(h.id), func() error {
+		if got := h.i.EventLog(h.i.t, h.id); got != want {
+			return fmt.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+		return nil
+	})
+}
+
+func (h *hub) eventuallyOnline(online bool) {
+	h.i.t.Helper()
+	streamstest.Eventually(h.i.t, fmt.Sprintf("online is %v", online), func() bool {
+		p, ok := h.i.view.Get(h.id)
+		return ok && p.Online == online
+	})
+}
