@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/bucket"
 	"hubcloud/hubbridge/ingest"
 	"hubcloud/hubbridge/lease"
 	"hubcloud/hubbridge/presence"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/telemetry"
 )
 
@@ -108,8 +108,8 @@ func (b *Bridge) serve(ctx context.Context, shard int, held func() bool) error {
 		func(hub domain.HubID, o presence.Observation) { hubs.Observe(hub, o) }, b.cfg.Log)
 	hubs = ingest.NewShard(ingest.Config{
 		Logs: b.logs, Directory: b.dir, Ownership: b.hubs,
-		Presence: bucket.New(b.conns.Cloud, presence.BucketName),
-		Ledger:   bucket.New(b.conns.Cloud, ingest.LedgerName),
+		Presence: jsapi.NewBucket(b.conns.Cloud, presence.BucketName),
+		Ledger:   jsapi.NewBucket(b.conns.Cloud, ingest.LedgerName),
 		Conn:     b.conns.Shards[shard],
 		Acks:     acks,
 		Held:     held,

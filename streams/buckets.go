@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/streams/jsapi"
 )
 
 // Lives of keys that keep themselves alive.
@@ -31,10 +33,9 @@ const DefaultIdempotencyWindow = 24 * time.Hour
 // others.
 const PresenceBucket = "presence"
 
-// bucketReplicas names the bucket of heartbeats, which the barrier opens by itself, and
-// bucketIdempotency that of answers to commands.
 const (
-	bucketReplicas    = "replicas"
+	// BucketReplicas names the bucket of the replicas' heartbeats, which replicas.Barrier opens.
+	BucketReplicas    = "replicas"
 	bucketIdempotency = "idempotency"
 )
 
@@ -99,7 +100,7 @@ func bucketDeclarations(b *Buckets) []bucketDeclaration {
 		// A heartbeat runs out likewise; nobody watches, so no mark is left that would be asked
 		// after.
 		{into: &b.Replicas, KeyValueConfig: jetstream.KeyValueConfig{
-			Bucket: bucketReplicas, Description: "which replicas are alive", TTL: HeartbeatTTL,
+			Bucket: BucketReplicas, Description: "which replicas are alive", TTL: HeartbeatTTL,
 		}},
 		{into: &b.Installation, KeyValueConfig: jetstream.KeyValueConfig{
 			Bucket: "installation", Description: "what was settled when the installation was made",
@@ -136,7 +137,7 @@ func OpenBuckets(ctx context.Context, conns *Conns, replicas int) (*Buckets, err
 	b := &Buckets{}
 	for _, declared := range bucketDeclarations(b) {
 		declared.History, declared.Storage, declared.Replicas = 1, jetstream.FileStorage, replicas
-		err := SetUp(ctx, func(ctx context.Context) (err error) {
+		err := jsapi.SetUp(ctx, func(ctx context.Context) (err error) {
 			*declared.into, err = openBucket(ctx, js, declared)
 			return err
 		})
@@ -157,7 +158,7 @@ func openBucket(
 	if err != nil {
 		return nil, err
 	}
-	got, err := js.Stream(ctx, bucketStreamName(declared.Bucket))
+	got, err := js.Stream(ctx, jsapi.BucketStream(declared.Bucket))
 	if err != nil {
 		return nil, err
 	}
@@ -183,14 +184,14 @@ func (b *Buckets) SetIdempotencyWindow(
 	if err != nil {
 		return fmt.Errorf("set the idempotency window: %w", err)
 	}
-	if err := SetUp(ctx, func(ctx context.Context) error { return setIdempotencyWindow(ctx, js, window) }); err != nil {
+	if err := jsapi.SetUp(ctx, func(ctx context.Context) error { return setIdempotencyWindow(ctx, js, window) }); err != nil {
 		return fmt.Errorf("set the idempotency window to %v: %w", window, err)
 	}
 	return nil
 }
 
 func setIdempotencyWindow(ctx context.Context, js jetstream.JetStream, window time.Duration) error {
-	stream, err := js.Stream(ctx, bucketStreamName(bucketIdempotency))
+	stream, err := js.Stream(ctx, jsapi.BucketStream(bucketIdempotency))
 	if err != nil {
 		return err
 	}
@@ -209,18 +210,15 @@ func setIdempotencyWindow(ctx context.Context, js jetstream.JetStream, window ti
 func BucketStreams() []string {
 	var names []string
 	for _, declared := range bucketDeclarations(&Buckets{}) {
-		names = append(names, bucketStreamName(declared.Bucket))
+		names = append(names, jsapi.BucketStream(declared.Bucket))
 	}
 	return names
 }
 
-// bucketStreamName names the stream that a bucket is kept in, as every NATS client does.
-func bucketStreamName(bucket string) string { return "KV_" + bucket }
-
 // bucketStream is the stream that a bucket is kept in, as far as it is compared.
 func bucketStream(c jetstream.KeyValueConfig) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
-		Subjects:               []string{"$KV." + c.Bucket + ".>"},
+		Subjects:               []string{jsapi.BucketSubject(c.Bucket, ">")},
 		MaxAge:                 c.TTL,
 		MaxMsgsPerSubject:      int64(c.History),
 		Storage:                c.Storage,

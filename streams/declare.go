@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/streams/jsapi"
 )
 
 // ErrIncompatible says that a stream or a bucket is on the broker with other properties than those
@@ -20,7 +22,7 @@ var ErrIncompatible = errors.New("incompatible with what is on the broker")
 func Declare(
 	ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig,
 ) (stream jetstream.Stream, err error) {
-	err = SetUp(ctx, func(ctx context.Context) error {
+	err = jsapi.SetUp(ctx, func(ctx context.Context) error {
 		stream, err = declare(ctx, js, want)
 		return err
 	})

@@ -55,7 +55,7 @@ func TestIdempotencyWindow(t *testing.T) {
 			t.Errorf("another bucket has changed: %v, %v", got, err)
 		}
 	}
-	eventually(t, func() bool {
+	streamstest.Eventually(t, "the key has expired", func() bool {
 		_, err := b.Idempotency.Get(t.Context(), "k")
 		return errors.Is(err, jetstream.ErrKeyNotFound)
 	})

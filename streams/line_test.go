@@ -1,10 +1,7 @@
 package streams_test
 
 import (
-	"io"
 	"log/slog"
-	"net"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,78 +9,6 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
 )
-
-// network is what lies between a client and the broker. While it is held nothing gets through, and
-// nobody is told.
-type network struct {
-	net.Listener
-	broker *streamstest.Broker
-
-	mu      sync.Mutex
-	free    *sync.Cond
-	held    bool
-	copying sync.WaitGroup
-}
-
-func newNetwork(t *testing.T, broker *streamstest.Broker) *network {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := &network{Listener: listener, broker: broker}
-	n.free = sync.NewCond(&n.mu)
-	n.copying.Go(n.run)
-	t.Cleanup(func() {
-		listener.Close()
-		n.hold(false)
-		n.copying.Wait()
-	})
-	return n
-}
-
-func (n *network) run() {
-	for {
-		client, err := n.Accept()
-		if err != nil {
-			return
-		}
-		server, err := n.broker.InProcessConn()
-		if err != nil {
-			client.Close()
-			continue
-		}
-		n.copying.Go(func() { n.copy(server, client) })
-		n.copying.Go(func() { n.copy(client, server) })
-	}
-}
-
-func (n *network) copy(to io.WriteCloser, from io.ReadCloser) {
-	defer to.Close()
-	defer from.Close()
-	buffer := make([]byte, 4096)
-	for {
-		n.mu.Lock()
-		for n.held {
-			n.free.Wait()
-		}
-		n.mu.Unlock()
-		count, err := from.Read(buffer)
-		if err != nil {
-			return
-		}
-		if _, err := to.Write(buffer[:count]); err != nil {
-			return
-		}
-	}
-}
-
-func (n *network) hold(held bool) {
-	n.mu.Lock()
-	n.held = held
-	n.mu.Unlock()
-	n.free.Broadcast()
-}
 
 // Acks that a replica had sent into a network that was cut arrived when it was mended, seconds
 // after another replica had acknowledged more: within one connection of the hub, acks went
@@ -109,11 +34,9 @@ func TestLineTakesBackWhatIsNotSent(t *testing.T) {
 			t.Fatalf("heard %q, wanted %q", msg.Data, want)
 		}
 	}
-	between := newNetwork(t, broker)
-	credentials := broker.Credentials()
-	credentials.URL = "nats://" + between.Addr().String()
+	between := streamstest.NewNetwork(t, broker)
 	conns, err := streams.Connect(
-		t.Context(), credentials, streams.WithLog(slog.New(slog.DiscardHandler)),
+		t.Context(), between.Credentials(), streams.WithLog(slog.New(slog.DiscardHandler)),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +65,7 @@ func TestLineTakesBackWhatIsNotSent(t *testing.T) {
 	next("second")
 
 	line = open()
-	between.hold(true)
+	between.Hold(true)
 	// More than the network takes in: what comes after it waits on this side.
 	filler := make([]byte, 16<<10)
 	for range 32 {
@@ -155,7 +78,7 @@ func TestLineTakesBackWhatIsNotSent(t *testing.T) {
 	}
 	time.Sleep(200 * time.Millisecond) // it leaves the process in its own time
 	line.Cut()
-	between.hold(false)
+	between.Hold(false)
 	if msg, err := sub.NextMsg(2 * time.Second); err == nil {
 		t.Errorf("heard %q after the line was cut", msg.Data)
 	}

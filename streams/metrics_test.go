@@ -2,7 +2,6 @@ package streams_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -22,14 +21,6 @@ func TestConnectionMetrics(t *testing.T) {
 		t.Helper()
 		return telemetrytest.Value(t, registry, "hubcloud_streams_"+name)
 	}
-	eventually := func(what string, is func() bool) {
-		t.Helper()
-		for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("waited in vain until " + what)
-			}
-		}
-	}
 	all := float64(2 + len(conns.Shards))
 	if up, down := value("connections_up"), value("connections_down"); up != all || down != 0 {
 		t.Errorf("%v up, %v down, of %v", up, down, all)
@@ -42,11 +33,10 @@ func TestConnectionMetrics(t *testing.T) {
 		t.Errorf("%v bytes sent", sent)
 	}
 	broker.Stop()
-	eventually("all are down", func() bool { return value("connections_down") == all })
+	streamstest.Eventually(t, "all connections are down", func() bool { return value("connections_down") == all })
 	broker.Start(t)
-	eventually(
-		"all are back",
-		func() bool { return value("connections_up") == all && value("reconnects_total") == all },
+	streamstest.Eventually(
+		t, "all connections are up again", func() bool { return value("connections_up") == all && value("reconnects_total") == all },
 	)
 	telemetrytest.Lint(t, registry)
 }

@@ -1,7 +1,6 @@
 package streams_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -98,7 +97,7 @@ func TestConnectClosesWhatItOpenedWhenOneAccountFails(t *testing.T) {
 	if err == nil || conns != nil || !strings.Contains(err.Error(), "account") {
 		t.Fatalf("connected to %v, %v", conns, err)
 	}
-	eventually(t, func() bool { return broker.open.Load() == 0 })
+	streamstest.Eventually(t, "every connection is closed", func() bool { return broker.open.Load() == 0 })
 }
 
 func TestOpenBucketsTwiceIsOnce(t *testing.T) {
@@ -158,128 +157,6 @@ func TestOpenBucketsRefusesAnotherKindOfBucket(t *testing.T) {
 	}
 	if entry, err := kv.Get(t.Context(), "k"); err != nil || string(entry.Value()) != "v" {
 		t.Errorf("the bucket has changed: %v", err)
-	}
-}
-
-// storeStream declares a stream to store into and gives its connection.
-func storeStream(t *testing.T) *nats.Conn {
-	t.Helper()
-	nc := streamstest.Start(t).Cloud
-	_, err := streams.Declare(t.Context(), newJetStream(t, nc), jetstream.StreamConfig{
-		Name: "TEST", Subjects: []string{"test.>"}, Storage: jetstream.FileStorage, Replicas: 1,
-		AllowAtomicPublish: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return nc
-}
-
-func message(subject string, expected int64, data string) *nats.Msg {
-	msg := &nats.Msg{Subject: subject, Data: []byte(data)}
-	if expected >= 0 {
-		streams.Expect(msg, subject, uint64(expected))
-	}
-	return msg
-}
-
-func TestStore(t *testing.T) {
-	t.Parallel()
-	nc, ctx := storeStream(t), t.Context()
-	steps := []struct {
-		name string
-		msgs []*nats.Msg
-		last uint64
-		err  error
-	}{
-		{"the first", []*nats.Msg{message("test.a", 0, "1")}, 1, nil},
-		{"as if it were the first", []*nats.Msg{message("test.a", 0, "2")}, 0, streams.ErrConflict},
-		{"the next", []*nats.Msg{message("test.a", 1, "2")}, 2, nil},
-		{"another subject's first", []*nats.Msg{message("test.b", 0, "1")}, 3, nil},
-		{
-			"a batch",
-			[]*nats.Msg{
-				message("test.a", 2, "3"),
-				message("test.a", -1, "4"),
-				message("test.a", -1, "5"),
-			},
-			6,
-			nil,
-		},
-		{
-			"a batch too late",
-			[]*nats.Msg{message("test.a", 2, "x"), message("test.a", -1, "y")},
-			0,
-			streams.ErrConflict,
-		},
-		{"without a condition", []*nats.Msg{message("test.a", -1, "6")}, 7, nil},
-		{"nowhere", []*nats.Msg{message("nowhere", -1, "1")}, 0, streams.ErrNoStream},
-	}
-	for _, step := range steps {
-		last, err := streams.Store(ctx, nc, step.msgs...)
-		if last != step.last || !errors.Is(err, step.err) {
-			t.Fatalf("%s: %d, %v", step.name, last, err)
-		}
-	}
-	// The condition may be about more subjects than the message's own.
-	wide := message("test.b", -1, "2")
-	streams.Expect(wide, "test.>", 3)
-	if _, err := streams.Store(ctx, nc, wide); !errors.Is(err, streams.ErrConflict) {
-		t.Fatalf("a condition about all subjects was not held: %v", err)
-	}
-	streams.Expect(wide, "test.>", 7)
-	if last, err := streams.Store(ctx, nc, wide); last != 8 || err != nil {
-		t.Fatalf("%d, %v", last, err)
-	}
-	if _, err := streams.Store(ctx, nc); err == nil {
-		t.Error("nothing was stored")
-	}
-	if _, err := streams.Store(ctx, nc, make([]*nats.Msg, streams.MaxBatch+1)...); err == nil {
-		t.Error("a batch of too many was sent")
-	}
-	tooBig := &nats.Msg{Subject: "test.a", Data: make([]byte, nc.MaxPayload()+1)}
-	if _, err := streams.Store(ctx, nc, tooBig); !errors.Is(err, nats.ErrMaxPayload) ||
-		errors.Is(err, streams.ErrUnsure) {
-		t.Errorf("a message that is too big: %v", err)
-	}
-}
-
-func TestStoreTakesTheLargestBatch(t *testing.T) {
-	t.Parallel()
-	nc := storeStream(t)
-	msgs := make([]*nats.Msg, streams.MaxBatch)
-	for i := range msgs {
-		msgs[i] = message("test.a", -1, fmt.Sprint(i))
-	}
-	streams.Expect(msgs[0], "test.a", 0)
-	if last, err := streams.Store(t.Context(), nc, msgs...); err != nil ||
-		last != streams.MaxBatch {
-		t.Fatalf("%d, %v", last, err)
-	}
-}
-
-// Without an answer nobody knows: that must not look like a refusal.
-func TestStoreSaysWhenItIsUnsure(t *testing.T) {
-	t.Parallel()
-	nc := streamstest.Start(t).Cloud
-	if _, err := nc.Subscribe("mute", func(*nats.Msg) {}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := nc.Subscribe("babble", func(msg *nats.Msg) { _ = msg.Respond([]byte("what?")) }); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if _, err := streams.Store(ctx, nc, message("mute", -1, "")); !errors.Is(
-		err, streams.ErrUnsure,
-	) ||
-		!errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("no answer: %v", err)
-	}
-	if _, err := streams.Store(t.Context(), nc, message("babble", -1, "")); !errors.Is(
-		err, streams.ErrUnsure,
-	) {
-		t.Errorf("no sensible answer: %v", err)
 	}
 }
 

@@ -40,9 +40,6 @@ const AnyFeed = "feed.>"
 // elsewhere is $JS.API.STREAM.INFO.… is <ShardAPI>.STREAM.INFO.… there.
 func ShardAPI(i int) string { return fmt.Sprintf("shard.%02d", i) }
 
-// JetStreamAPI is the prefix of an account's own JetStream API.
-const JetStreamAPI = "$JS.API"
-
 // ReadOnly are the requests of the JetStream API that a tap may make, without their prefix, and
 // whether one is answered by many messages. What is not among them cannot be asked for in the
 // account of a tap, by whoever: there are no consumers, and nothing that writes.

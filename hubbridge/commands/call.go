@@ -12,7 +12,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/idempotency"
-	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/telemetry"
 )
 
@@ -267,7 +267,7 @@ func (c *Commands) temporary(err error, message string) error {
 	if err != nil && c.isAborted() && !errors.As(err, &apiError) {
 		return fmt.Errorf("%w: %w", domain.Unavailable("%s", message), err)
 	}
-	return streams.Unavailable(err, "%s", message)
+	return jsapi.Unavailable(err, "%s", message)
 }
 
 // fingerprint is the same for commands to the same channel with the same value.

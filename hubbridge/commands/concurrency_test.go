@@ -18,7 +18,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/commands"
 	"hubcloud/hubbridge/idempotency"
-	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 )
 
@@ -343,9 +343,9 @@ func TestNoLeader(t *testing.T) {
 		fault error
 		code  domain.Code
 	}{
-		"a new leader":      {20, streams.ErrNoStream, ""},
-		"a lost answer":     {2, streams.ErrUnsure, ""},
-		"no leader for 15s": {1 << 30, streams.ErrNoStream, domain.CodeServiceUnavailable},
+		"a new leader":      {20, jsapi.ErrNoStream, ""},
+		"a lost answer":     {2, jsapi.ErrOutcomeUnknown, ""},
+		"no leader for 15s": {1 << 30, jsapi.ErrNoStream, domain.CodeServiceUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -406,7 +406,7 @@ func (l lossyLogs) AppendCommand(
 		return 0, err
 	}
 	l.lost.Add(1)
-	return 0, fmt.Errorf("store: %w", streams.ErrUnsure)
+	return 0, fmt.Errorf("store: %w", jsapi.ErrOutcomeUnknown)
 }
 
 // TestBrokerRestarts: the broker restarts while a command is in flight. The hub runs the command

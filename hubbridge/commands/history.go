@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 // recordsPerCommand is the usual number of records of a command: one when it is sent, one when it
@@ -23,7 +23,7 @@ func (c *Commands) History(
 ) ([]domain.CommandDone, error) {
 	payloads, err := c.logs.Commands(ctx, hub, since, recordsPerCommand*limit)
 	if err != nil {
-		return nil, streams.Unavailable(err, "the hub's commands cannot be read at the moment")
+		return nil, jsapi.Unavailable(err, "the hub's commands cannot be read at the moment")
 	}
 	var all []domain.CommandDone
 	for _, payload := range payloads {

@@ -13,7 +13,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/idempotency"
-	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/telemetry"
 )
 
@@ -115,10 +115,10 @@ func (c *Commands) append(ctx context.Context, hub domain.HubID, r record) error
 		attempt, cancel := context.WithTimeout(ctx, appendTimeout)
 		_, err = c.logs.AppendCommand(attempt, hub, payload, nil)
 		cancel()
-		if err == nil || !streams.Passing(err) || ctx.Err() != nil || time.Now().After(until) {
+		if err == nil || !jsapi.IsTemporary(err) || ctx.Err() != nil || time.Now().After(until) {
 			return err
 		}
-		unsure = unsure || !errors.Is(err, streams.ErrNoStream)
+		unsure = unsure || !errors.Is(err, jsapi.ErrNoStream)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():

@@ -2,14 +2,10 @@ package idempotency
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"strconv"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"hubcloud/domain"
+	"hubcloud/streams/jsapi"
 )
 
 const (
@@ -103,38 +99,12 @@ func (k *Keys) admit(ctx context.Context, org string) error {
 	return err
 }
 
-// countAtBroker returns the number of an organization's keys: a batched get reports how many
-// messages follow the first. Any replica of the stream may answer. A stale answer admits or rejects
+// countAtBroker returns the number of an organization's keys. Any replica of the stream may answer. A stale answer admits or rejects
 // a few keys too many until the next count.
 func (k *Keys) countAtBroker(ctx context.Context, org string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
-	query, err := json.Marshal(struct {
-		Seq     uint64 `json:"seq"`
-		Batch   int    `json:"batch"`
-		Subject string `json:"next_by_subj"`
-	}{1, 1, "$KV." + BucketName + "." + org + ".>"})
-	if err != nil {
-		return 0, err
-	}
-	answer, err := k.cloud.RequestMsgWithContext(
-		ctx, &nats.Msg{Subject: "$JS.API.DIRECT.GET.KV_" + BucketName, Data: query},
+	return jsapi.New(k.cloud).CountMessages(
+		ctx, jsapi.BucketStream(BucketName), jsapi.BucketSubject(BucketName, org+".>"),
 	)
-	if err != nil {
-		return 0, fmt.Errorf("count idempotency keys: %w", err)
-	}
-	switch status := answer.Header.Get("Status"); status {
-	case "":
-	case "404":
-		return 0, nil
-	default:
-		return 0, fmt.Errorf(
-			"count idempotency keys: status %s: %s", status, answer.Header.Get("Description"),
-		)
-	}
-	pending, err := strconv.Atoi(answer.Header.Get("Nats-Num-Pending"))
-	if err != nil {
-		return 0, fmt.Errorf("count idempotency keys: Nats-Num-Pending: %w", err)
-	}
-	return pending + 1, nil
 }

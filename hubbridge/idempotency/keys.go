@@ -14,8 +14,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"hubcloud/hubbridge/bucket"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 // BucketName is the name of the bucket of reservations.
@@ -71,7 +71,7 @@ func (c Config) Validate() error {
 type Keys struct {
 	cfg      Config
 	cloud    *nats.Conn
-	reserved bucket.Bucket
+	reserved jsapi.Bucket
 	// process names this process in reservations, and presence answers other processes that it
 	// still runs.
 	process  string
@@ -90,7 +90,7 @@ func New(conns *streams.Conns, cfg Config) (*Keys, error) {
 		return nil, err
 	}
 	k := &Keys{
-		cfg: cfg, cloud: conns.Cloud, reserved: bucket.New(conns.Cloud, BucketName),
+		cfg: cfg, cloud: conns.Cloud, reserved: jsapi.NewBucket(conns.Cloud, BucketName),
 		process: cfg.ReplicaID + "." + rand.Text(),
 		running: map[string]chan struct{}{}, counts: map[string]*count{},
 	}

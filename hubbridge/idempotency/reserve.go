@@ -8,7 +8,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"hubcloud/domain"
-	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 const (
@@ -140,14 +140,14 @@ func (a *attempt) read(ctx context.Context) (*Reservation, error) {
 	for {
 		r := &Reservation{name: a.name}
 		reading, cancel := context.WithDeadline(ctx, a.until)
-		var err error
-		r.revision, err = a.keys.reserved.Get(reading, a.name, r)
+		entry, err := a.keys.reserved.GetJSON(reading, a.name, r)
 		cancel()
+		r.revision = entry.Revision
 		switch {
 		case err == nil:
 			a.renew()
 			return r, nil
-		case !errors.Is(err, streams.ErrNoStream) || time.Now().After(a.until):
+		case !errors.Is(err, jsapi.ErrNoStream) || time.Now().After(a.until):
 			return nil, unavailable(err)
 		}
 		if err := a.sleep(ctx, maxPause); err != nil {
@@ -159,16 +159,16 @@ func (a *attempt) read(ctx context.Context) (*Reservation, error) {
 // write writes the reservation. stored is false if the reservation has to be read again: it was
 // changed since, or may have been stored.
 func (a *attempt) write(ctx context.Context, r *Reservation) (stored bool, err error) {
-	a.revision, err = a.keys.reserved.Put(ctx, a.name, r, r.revision)
+	a.revision, err = a.keys.reserved.CompareAndSetJSON(ctx, a.name, r, r.revision)
 	switch {
 	case err == nil:
 		return true, nil
-	case errors.Is(err, streams.ErrConflict):
+	case errors.Is(err, jsapi.ErrConflict):
 		return false, nil
-	case errors.Is(err, streams.ErrUnsure) && a.unsure < maxUnsure && time.Now().Before(a.until):
+	case errors.Is(err, jsapi.ErrOutcomeUnknown) && a.unsure < maxUnsure && time.Now().Before(a.until):
 		a.unsure++
 		return false, nil
-	case errors.Is(err, streams.ErrNoStream):
+	case errors.Is(err, jsapi.ErrNoStream):
 		// Nothing was stored. The next read waits for a leader.
 		return false, a.sleep(ctx, maxPause)
 	}
@@ -187,12 +187,12 @@ func (k *Keys) Finish(
 	finished.Process, finished.Attempt, finished.Deadline = "", "", time.Time{}
 	revision := r.revision
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		_, err := k.reserved.Put(ctx, r.name, &finished, revision)
+		_, err := k.reserved.CompareAndSetJSON(ctx, r.name, &finished, revision)
 		switch {
 		case err == nil:
 			return nil, nil
-		case errors.Is(err, streams.ErrConflict):
-		case errors.Is(err, streams.ErrUnsure), errors.Is(err, streams.ErrNoStream):
+		case errors.Is(err, jsapi.ErrConflict):
+		case errors.Is(err, jsapi.ErrOutcomeUnknown), errors.Is(err, jsapi.ErrNoStream):
 			if sleep(ctx, pause) != nil {
 				return nil, err
 			}
@@ -200,9 +200,11 @@ func (k *Keys) Finish(
 			return nil, err
 		}
 		var stored Reservation
-		if revision, err = k.reserved.Get(ctx, r.name, &stored); err != nil {
+		entry, err := k.reserved.GetJSON(ctx, r.name, &stored)
+		if err != nil {
 			return nil, err
 		}
+		revision = entry.Revision
 		switch {
 		case revision == 0 || stored.ID != r.ID:
 			return nil, nil // the window is over
@@ -217,7 +219,7 @@ func (k *Keys) Finish(
 // unavailable translates the error of a bucket that does not answer to service_unavailable; any
 // other error stays what it is. Nothing was done: requests run after they are reserved.
 func unavailable(err error) error {
-	return streams.Unavailable(
+	return jsapi.Unavailable(
 		err, "idempotency keys cannot be stored at the moment; nothing was done",
 	)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/bucket"
 	"hubcloud/streams/hublog"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/telemetry"
 )
 
@@ -42,8 +42,8 @@ type Config struct {
 	Directory Directory
 	Ownership Ownership
 	// Presence and Ledger are the buckets of those names.
-	Presence bucket.Bucket
-	Ledger   bucket.Bucket
+	Presence jsapi.Bucket
+	Ledger   jsapi.Bucket
 	// Conn is the connection to the shard's account.
 	Conn *nats.Conn
 	// Acks sends acks, at once or not at all (streams.Line).

@@ -14,6 +14,7 @@ import (
 	"hubcloud/hubbridge/protocol"
 	"hubcloud/streams"
 	"hubcloud/streams/hublog"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/telemetry"
 )
 
@@ -33,7 +34,7 @@ func (s *session) events(ctx context.Context, reader *codec.Reader, message []by
 		})
 	}
 	run, count := []codec.Batch{batch}, len(batch.Events)
-	for s.loaded && batch.Log == s.log.name && count+protocol.MaxMessageEvents <= streams.MaxBatch {
+	for s.loaded && batch.Log == s.log.name && count+protocol.MaxMessageEvents <= jsapi.MaxBatch {
 		message, ok := s.shard.more(s)
 		if !ok {
 			break

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 )
 
@@ -116,9 +116,9 @@ func misbehave(t *testing.T, random *rand.Rand) {
 		case n == 13:
 			f.emit(room + random.Uint64N(5)) // a burst that nobody hears
 		case n == 14:
-			logs.set(once(streams.ErrUnsure), nil)
+			logs.set(once(jsapi.ErrOutcomeUnknown), nil)
 		case n == 15:
-			logs.set(nil, once(streams.ErrUnsure))
+			logs.set(nil, once(jsapi.ErrOutcomeUnknown))
 		case n == 16:
 			s.kill()
 			s = r.shard(f.id, withLogs(logs))

@@ -17,6 +17,7 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/installationtest"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 )
 
@@ -151,10 +152,10 @@ func TestLostAnswer(t *testing.T) {
 	r.shard(h.id, withLogs(logs))
 	h.hello("a", 1, 0)
 	h.wantAck("a", 0)
-	logs.set(nil, once(fmt.Errorf("no answer: %w", streams.ErrUnsure)))
+	logs.set(nil, once(fmt.Errorf("no answer: %w", jsapi.ErrOutcomeUnknown)))
 	h.events("a", 1, 3)
 	h.wantAck("a", 3)
-	logs.set(once(fmt.Errorf("no answer: %w", streams.ErrUnsure)), nil) // this one was not stored
+	logs.set(once(fmt.Errorf("no answer: %w", jsapi.ErrOutcomeUnknown)), nil) // this one was not stored
 	h.events("a", 4, 5)
 	h.wantAck("a", 5)
 	h.wantEventLog("1 2 3 4 5")

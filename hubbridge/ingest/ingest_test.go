@@ -17,12 +17,12 @@ import (
 	"go.uber.org/goleak"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/bucket"
 	"hubcloud/hubbridge/ingest"
 	"hubcloud/hubbridge/lease"
 	"hubcloud/hubbridge/presence"
 	"hubcloud/streams"
 	"hubcloud/streams/installationtest"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 	"hubcloud/streams/telemetry/telemetrytest"
 )
@@ -84,9 +84,9 @@ func (r *testIngest) shard(hub domain.HubID, changes ...change) *running {
 	r.t.Helper()
 	cfg := ingest.Config{
 		Logs: r.HubLogs, Directory: r.Directory, Ownership: r,
-		Presence: bucket.New(
+		Presence: jsapi.NewBucket(
 			r.Conns.Cloud, presence.BucketName,
-		), Ledger: bucket.New(r.Conns.Cloud, ingest.LedgerName),
+		), Ledger: jsapi.NewBucket(r.Conns.Cloud, ingest.LedgerName),
 		Conn: r.Conns.Shard(
 			hub,
 		), Acks: r.Conns.Shard(hub), Held: func() bool { return true }, Retention: r.retention,
@@ -298,11 +298,12 @@ func (h *hub) presence() (p domain.Presence) {
 // record reads the hub's record in a bucket, and gives its revision.
 func (h *hub) record(name string, into any) (revision uint64) {
 	h.r.t.Helper()
-	revision, err := bucket.New(h.r.Conns.Cloud, name).Get(h.r.t.Context(), string(h.id), into)
+	bucket := jsapi.NewBucket(h.r.Conns.Cloud, name)
+	entry, err := bucket.GetJSON(h.r.t.Context(), string(h.id), into)
 	if err != nil {
 		h.r.t.Fatal(err)
 	}
-	return revision
+	return entry.Revision
 }
 
 // emptied waits until retention has taken everything out of the hub's stream.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 // maxRetired is how many former logs of a hub are remembered: what still comes of one, over a
@@ -48,7 +48,7 @@ func (s *session) flush(ctx context.Context) error {
 		StreamSeq: s.log.seq, Retired: s.log.retired,
 		SavedAt: s.now(),
 	}
-	revision, err := s.shard.cfg.Ledger.Put(ctx, string(s.hub), l, s.ledgerRevision)
+	revision, err := s.shard.cfg.Ledger.CompareAndSetJSON(ctx, string(s.hub), l, s.ledgerRevision)
 	if err != nil {
 		s.ledgerRead = false
 		return s.moved(err)
@@ -61,7 +61,7 @@ func (s *session) flush(ctx context.Context) error {
 // somebody else has written, or it is not sure whether this session has.
 func (s *session) moved(err error) error {
 	s.loaded = false
-	if errors.Is(err, streams.ErrConflict) || errors.Is(err, streams.ErrUnsure) {
+	if errors.Is(err, jsapi.ErrConflict) || errors.Is(err, jsapi.ErrOutcomeUnknown) {
 		s.shard.cfg.Metrics.conflicts.Inc()
 		return errors.Join(errMoved, err)
 	}

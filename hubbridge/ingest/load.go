@@ -76,17 +76,19 @@ func (s *session) load(
 	cfg := &s.shard.cfg
 	if !s.ledgerRead {
 		s.ledger = ledger{}
-		if s.ledgerRevision, err = cfg.Ledger.Get(ctx, string(s.hub), &s.ledger); err != nil {
+		entry, err := cfg.Ledger.GetJSON(ctx, string(s.hub), &s.ledger)
+		if err != nil {
 			return err
 		}
-		s.ledgerRead = true
+		s.ledgerRevision, s.ledgerRead = entry.Revision, true
 	}
 	if !s.presenceRead {
 		p := domain.Presence{}
-		if s.presenceRevision, err = cfg.Presence.Get(ctx, string(s.hub), &p); err != nil {
+		entry, err := cfg.Presence.GetJSON(ctx, string(s.hub), &p)
+		if err != nil {
 			return err
 		}
-		s.presence, s.presenceRead = p, true
+		s.presence, s.presenceRevision, s.presenceRead = p, entry.Revision, true
 	}
 	if access.Epoch.ID.IsZero() && released == nil {
 		if !s.ledger.Epoch.IsZero() {

@@ -10,6 +10,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 // LostLogs returns the hubs whose events were stored once and whose log the broker does not have
@@ -21,16 +22,12 @@ func LostLogs(ctx context.Context, conns *streams.Conns) ([]domain.HubID, error)
 	}
 	// The streams are listed after the ledger: a log that is made meanwhile is not lost.
 	for shard, nc := range conns.Shards {
-		js, err := jetstream.New(nc)
+		names, err := jsapi.New(nc).Names(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("lost hub logs: %w", err)
+			return nil, fmt.Errorf("lost hub logs: shard %d: %w", shard, err)
 		}
-		names := js.StreamNames(ctx)
-		for name := range names.Name() {
+		for _, name := range names {
 			delete(stored, name)
-		}
-		if err := names.Err(); err != nil {
-			return nil, fmt.Errorf("lost hub logs: list the streams of shard %d: %w", shard, err)
 		}
 	}
 	lost := make([]domain.HubID, 0, len(stored))
@@ -51,28 +48,17 @@ func storedOnce(ctx context.Context, conns *streams.Conns) (map[string]domain.Hu
 	if err != nil {
 		return nil, err
 	}
-	watch, err := kv.WatchAll(ctx, jetstream.IgnoreDeletes())
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = watch.Stop() }() // fails only with the connection
 	stored := map[string]domain.HubID{}
-	for {
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case entry, ok := <-watch.Updates():
-			if !ok || entry == nil {
-				return stored, ctx.Err()
-			}
-			var l ledger
-			if err := json.Unmarshal(entry.Value(), &l); err != nil {
-				return nil, fmt.Errorf("ledger of %s: %w", entry.Key(), err)
-			}
-			if l.StreamSeq > 0 {
-				hub := domain.HubID(entry.Key())
-				stored[streams.HubStream(hub)] = hub
-			}
+	err = jsapi.Each(ctx, kv, func(entry jetstream.KeyValueEntry) error {
+		var l ledger
+		if err := json.Unmarshal(entry.Value(), &l); err != nil {
+			return fmt.Errorf("ledger of %s: %w", entry.Key(), err)
 		}
-	}
+		if l.StreamSeq > 0 {
+			hub := domain.HubID(entry.Key())
+			stored[streams.HubStream(hub)] = hub
+		}
+		return nil
+	})
+	return stored, err
 }

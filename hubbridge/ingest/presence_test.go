@@ -10,6 +10,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/presence"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 )
 
@@ -124,8 +125,8 @@ func TestObservationsOutliveFailures(t *testing.T) {
 	s.Observe(h.id, began(2))
 	streamstest.Eventually(t, "it is tried", func() bool { return r.count("sessions") == 1 })
 	logs.set(
-		once(fmt.Errorf("no answer: %w", streams.ErrUnsure)),
-		once(fmt.Errorf("no answer: %w", streams.ErrUnsure)),
+		once(fmt.Errorf("no answer: %w", jsapi.ErrOutcomeUnknown)),
+		once(fmt.Errorf("no answer: %w", jsapi.ErrOutcomeUnknown)),
 	)
 	streamstest.Eventually(
 		t, "the last connection",

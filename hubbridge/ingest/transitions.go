@@ -89,7 +89,9 @@ func (s *session) putPresence(ctx context.Context) error {
 	if err := s.mustHold(); err != nil {
 		return err
 	}
-	revision, err := s.shard.cfg.Presence.Put(ctx, string(s.hub), s.presence, s.presenceRevision)
+	revision, err := s.shard.cfg.Presence.CompareAndSetJSON(
+		ctx, string(s.hub), s.presence, s.presenceRevision,
+	)
 	if err != nil {
 		s.presenceRead = false
 		return s.moved(err)

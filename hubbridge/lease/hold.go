@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"hubcloud/hubbridge/bucket"
+	"hubcloud/streams/jsapi"
 )
 
 // hold takes a shard, whose key has that revision (0: there is none), and serves it, in a goroutine
@@ -132,9 +132,8 @@ func (r *running) renew(ctx context.Context, shard int, revision uint64) (uint64
 			}
 			// The writer in between may have been the last renewal, whose answer was lost. The
 			// leader is asked: another server may not have it yet.
-			current, found, readErr := bucket.New(r.cloud, r.bucket.Bucket()).
-				Read(ctx, shardKey(shard))
-			if readErr != nil || !found || current.Deleted || !bytes.Equal(current.Value, value) {
+			current, readErr := jsapi.NewBucket(r.cloud, r.bucket.Bucket()).Get(ctx, shardKey(shard))
+			if readErr != nil || !current.Exists() || !bytes.Equal(current.Value, value) {
 				return 0, err
 			}
 			return r.bucket.Update(ctx, shardKey(shard), value, current.Revision)

@@ -17,8 +17,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"hubcloud/hubbridge/bucket"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 const (
@@ -189,16 +189,16 @@ func (r *running) run(ctx context.Context) error {
 	var aside sync.WaitGroup
 	defer aside.Wait()
 	aside.Go(func() { r.present(ctx) })
-	updates := make(chan bucket.Update)
+	updates := make(chan jsapi.Update)
 	aside.Go(func() {
 		cancel(
-			bucket.Watcher{
-				Conn: r.cloud,
-				KV:   r.bucket,
-				Log:  r.log,
+			jsapi.Watcher{
+				Conn:   r.cloud,
+				KV:     r.bucket,
+				Logger: r.log,
 			}.Watch(
 				ctx,
-				func(u bucket.Update) {
+				func(u jsapi.Update) {
 					select {
 					case updates <- u:
 					case <-ctx.Done():
@@ -228,7 +228,7 @@ func (r *running) run(ctx context.Context) error {
 			}
 			continue // tried for again after a pause, not at once
 		case update := <-updates:
-			loaded = (loaded || update.Loaded) && !update.Again
+			loaded = (loaded || update.Loaded) && !update.Restarted
 			r.take(update)
 		case read := <-r.reads:
 			r.reading = false
@@ -253,8 +253,8 @@ func (r *running) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-func (r *running) take(update bucket.Update) {
-	if update.Again {
+func (r *running) take(update jsapi.Update) {
+	if update.Restarted {
 		// What has gone meanwhile is found by reading the bucket afresh. Until then, what was known
 		// stays: forgetting who is there would have every replica reach for everything.
 		r.stale = true
@@ -262,14 +262,14 @@ func (r *running) take(update bucket.Update) {
 	if update.Entry == nil {
 		return
 	}
-	r.learn(bucket.Record{
+	r.learn(jsapi.Entry{
 		Key: update.Entry.Key(), Revision: update.Entry.Revision(), Value: update.Entry.Value(),
 		Deleted: update.Entry.Operation() != jetstream.KeyValuePut,
 	})
 }
 
 // learn keeps a record unless a newer one is known.
-func (r *running) learn(record bucket.Record) {
+func (r *running) learn(record jsapi.Entry) {
 	k := r.entries[record.Key]
 	if record.Revision <= k.revision {
 		return
@@ -284,7 +284,7 @@ func (r *running) learn(record bucket.Record) {
 // reading is the bucket as its leader had it.
 type reading struct {
 	began   time.Time
-	records []bucket.Record
+	records []jsapi.Entry
 	err     error
 }
 
@@ -307,7 +307,7 @@ func (r *running) readWhenDue(ctx context.Context, aside *sync.WaitGroup) {
 	aside.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, readTimeout)
 		defer cancel()
-		records, err := bucket.New(r.cloud, r.bucket.Bucket()).All(ctx)
+		records, err := jsapi.NewBucket(r.cloud, r.bucket.Bucket()).All(ctx)
 		r.reads <- reading{began, records, err}
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/bucket"
+	"hubcloud/streams/jsapi"
 )
 
 // BucketName is the name of the presence bucket.
@@ -22,7 +22,7 @@ const BucketName = "presence"
 type View struct {
 	cloud   *nats.Conn
 	watched jetstream.KeyValue
-	fresh   bucket.Bucket
+	fresh   jsapi.Bucket
 	log     *slog.Logger
 	loaded  chan struct{}
 	metrics *metrics
@@ -38,7 +38,7 @@ func NewView(
 	cloud *nats.Conn, kv jetstream.KeyValue, log *slog.Logger, r prometheus.Registerer,
 ) *View {
 	return &View{
-		cloud: cloud, watched: kv, fresh: bucket.New(cloud, BucketName), log: log,
+		cloud: cloud, watched: kv, fresh: jsapi.NewBucket(cloud, BucketName), log: log,
 		loaded: make(
 			chan struct{},
 		), metrics: newMetrics(r), hubs: make(map[domain.HubID]domain.Presence),
@@ -49,13 +49,13 @@ func NewView(
 // the bucket could not be followed.
 func (v *View) Run(ctx context.Context) error {
 	loaded := sync.OnceFunc(func() { close(v.loaded) })
-	return bucket.Watcher{
-		Conn: v.cloud,
-		KV:   v.watched,
-		Log:  v.log,
+	return jsapi.Watcher{
+		Conn:   v.cloud,
+		KV:     v.watched,
+		Logger: v.log,
 	}.Watch(
 		ctx,
-		func(u bucket.Update) {
+		func(u jsapi.Update) {
 			switch {
 			case u.Loaded:
 				loaded()
@@ -109,8 +109,8 @@ func (v *View) Online(hub domain.HubID) bool {
 // call is in it. False when the hub has never connected.
 func (v *View) Fetch(ctx context.Context, hub domain.HubID) (domain.Presence, bool, error) {
 	var p domain.Presence
-	revision, err := v.fresh.Get(ctx, string(hub), &p)
-	return p, revision > 0, err
+	entry, err := v.fresh.GetJSON(ctx, string(hub), &p)
+	return p, entry.Exists(), err
 }
 
 // online gives the connections of all hubs that are online and for which keep is true.

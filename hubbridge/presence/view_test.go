@@ -11,9 +11,9 @@ import (
 	"go.uber.org/goleak"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/bucket"
 	"hubcloud/hubbridge/presence"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 	"hubcloud/streams/telemetry/telemetrytest"
 )
@@ -30,10 +30,10 @@ func TestView(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	records := bucket.New(conns.Cloud, presence.BucketName)
+	records := jsapi.NewBucket(conns.Cloud, presence.BucketName)
 	put := func(hub domain.HubID, online bool, revision uint64) uint64 {
 		t.Helper()
-		revision, err := records.Put(
+		revision, err := records.CompareAndSetJSON(
 			t.Context(), string(hub), domain.Presence{HubID: hub, Online: online}, revision,
 		)
 		if err != nil {
@@ -79,7 +79,7 @@ func TestView(t *testing.T) {
 	broker.Start(t)
 	began := time.Now()
 	for {
-		if _, err := records.Put(t.Context(), string(a), domain.Presence{
+		if _, err := records.CompareAndSetJSON(t.Context(), string(a), domain.Presence{
 			HubID: a, Online: true,
 		}, revision); err == nil {
 			break

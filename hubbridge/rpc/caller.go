@@ -21,6 +21,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/protocol"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/telemetry"
 )
 
@@ -195,7 +196,7 @@ func (c *Caller) MustBeOnline(ctx context.Context, hub domain.HubID) error {
 	// The view may lag behind the bucket.
 	p, _, err := c.presence.Fetch(ctx, hub)
 	if err != nil && ctx.Err() == nil {
-		err = streams.Unavailable(
+		err = jsapi.Unavailable(
 			err,
 			"it is not known at the moment whether the hub is connected; nothing was sent to it",
 		)

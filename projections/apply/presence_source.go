@@ -14,7 +14,7 @@ import (
 	"hubcloud/projections"
 	"hubcloud/projections/database"
 	"hubcloud/projections/tables"
-	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 //go:embed sql/delete_presence.sql
@@ -53,7 +53,7 @@ func (p *PresenceSource) Name() string { return projections.Presence }
 // Head returns the bucket's last revision. The bucket keeps only the newest value of each key, but
 // never loses its last revision.
 func (p *PresenceSource) Head(ctx context.Context, seen uint64) (uint64, error) {
-	return streams.LastRevision(ctx, p.Bucket, seen)
+	return jsapi.LastRevision(ctx, p.Bucket, seen)
 }
 
 // StoredAt returns when the first entry at a revision or behind it was stored, and false if there

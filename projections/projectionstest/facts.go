@@ -10,6 +10,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 // The tests' two organizations.
@@ -103,7 +104,7 @@ func (e *Env) AddHub(t testing.TB, org string, hub, site int) uint64 {
 // StoreRaw stores bytes in the directory that Append would reject.
 func (e *Env) StoreRaw(t testing.TB, subject string, data []byte) uint64 {
 	t.Helper()
-	seq, err := streams.Store(t.Context(), e.Conns.Cloud, &nats.Msg{Subject: subject, Data: data})
+	seq, err := jsapi.Append(t.Context(), e.Conns.Cloud, &nats.Msg{Subject: subject, Data: data})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,7 @@ import (
 	"hubcloud/projections/projector"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 )
 
@@ -381,7 +382,7 @@ func TestManyEventsTakeLittleTime(t *testing.T) {
 		}
 	}
 	for batch := events; len(batch) > 0; batch = batch[min(500, len(batch)):] {
-		if _, err := streams.Store(t.Context(), w.Conns.Cloud, batch[:min(500, len(batch))]...); err != nil {
+		if _, err := jsapi.Append(t.Context(), w.Conns.Cloud, batch[:min(500, len(batch))]...); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 )
 
@@ -154,15 +155,15 @@ func TestExpired(t *testing.T) {
 	}
 	to.open()
 	for deadline := time.Now().Add(time.Minute); ; {
-		state, err := stateOf(t.Context(), to.conns.Shard(hub), streams.HubStream(hub))
-		if err != nil || state.Last != 20 {
+		state, err := jsapi.New(to.conns.Shard(hub)).Info(t.Context(), streams.HubStream(hub))
+		if err != nil || state.State.LastSeq != 20 {
 			t.Fatalf("the log is %+v, %v", state, err)
 		}
-		if state.Messages == 0 {
+		if state.State.Msgs == 0 {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d events are left", state.Messages)
+			t.Fatalf("%d events are left", state.State.Msgs)
 		}
 		<-time.After(20 * time.Millisecond)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 var (
@@ -33,9 +34,9 @@ const (
 // Unfinished returns ErrRestoring for a broker with a restore under way, or one that was
 // interrupted. A service must not start on it.
 func Unfinished(ctx context.Context, conns *streams.Conns) error {
-	_, err := stateOf(ctx, conns.Cloud, markStream)
+	_, err := jsapi.New(conns.Cloud).Info(ctx, markStream)
 	switch {
-	case isCode(err, codeNoStream):
+	case errors.Is(err, jsapi.ErrNoStream):
 		return nil
 	case err == nil:
 		return fmt.Errorf(
@@ -87,8 +88,7 @@ func claim(ctx context.Context, conns *streams.Conns, replicas int) (*mark, erro
 		if s.name == markStream {
 			continue
 		}
-		if err := ask(ctx, s.nc, apiStreamDelete+s.name, nil, nil); err != nil &&
-			!isCode(err, codeNoStream) {
+		if err := jsapi.New(s.nc).Delete(ctx, s.name); err != nil {
 			return nil, fmt.Errorf("remove what the last restore has left of %s: %w", s.name, err)
 		}
 	}
@@ -123,7 +123,7 @@ func installed(ctx context.Context, conns *streams.Conns) (found []place, err er
 	own := append(
 		[]string{markStream, streams.DirectoryStream, mailStream},
 		streams.BucketStreams()...)
-	names, err := streamNames(ctx, conns.Cloud)
+	names, err := jsapi.New(conns.Cloud).Names(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func installed(ctx context.Context, conns *streams.Conns) (found []place, err er
 		}
 	}
 	for _, nc := range conns.Shards {
-		names, err := streamNames(ctx, nc)
+		names, err := jsapi.New(nc).Names(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 // TestWhileWritten takes backups while everything is written to. A key of a bucket that is written
@@ -75,13 +76,13 @@ func TestWhileWritten(t *testing.T) {
 				)
 			}
 		}
-		log, err := stateOf(t.Context(), to.conns.Shard(sending), streams.HubStream(sending))
-		if err != nil || log.Messages < 1 || (log.Messages-1)%5 != 0 {
+		log, err := jsapi.New(to.conns.Shard(sending)).Info(t.Context(), streams.HubStream(sending))
+		if err != nil || log.State.Msgs < 1 || (log.State.Msgs-1)%5 != 0 {
 			t.Errorf(
 				"round %d: the log of a hub that sends has %d events, %v: a message of five is "+
 					"there wholly or not at all",
 				round,
-				log.Messages,
+				log.State.Msgs,
 				err,
 			)
 		}

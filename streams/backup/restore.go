@@ -2,6 +2,7 @@ package backup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/jsapi"
 )
 
 const (
@@ -130,13 +132,12 @@ func (r *restorer) file(ctx context.Context, f File) error {
 	}
 	for began := time.Now(); ; {
 		err := restoreStream(ctx, nc, *f.Stream, r.cfg.Replicas, opened, r.meter.add)
-		if !isCode(err, codeNameInUse) || time.Since(began) > leftover {
+		if !errors.Is(err, jsapi.ErrStreamExists) || time.Since(began) > leftover {
 			return err
 		}
 		// The broker has not yet given up a restore of this stream that was interrupted; what is
 		// left of it then goes.
-		if err := ask(ctx, nc, apiStreamDelete+f.Stream.Name, nil, nil); err != nil &&
-			!isCode(err, codeNoStream) {
+		if err := jsapi.New(nc).Delete(ctx, f.Stream.Name); err != nil {
 			return err
 		}
 		if _, err := opened.Seek(0, io.SeekStart); err != nil {

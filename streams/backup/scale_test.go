@@ -11,6 +11,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 // envEvents makes TestScale a large one: how many events the directory has.
@@ -40,19 +41,19 @@ func TestScale(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sending, err := newPuts(i.conns.Cloud)
+	sending, err := jsapi.NewPipeline(i.conns.Cloud, putsAtOnce)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer sending.close()
+	defer sending.Close()
 	for range events {
-		if err := sending.put(t.Context(), &nats.Msg{
+		if err := sending.Send(t.Context(), &nats.Msg{
 			Subject: streams.SiteSubject(i.org, i.site), Data: text,
 		}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := sending.settle(t.Context(), 0); err != nil {
+	if err := sending.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	head, err := i.log.Head(t.Context(), 0)

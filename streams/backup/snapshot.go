@@ -7,33 +7,22 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/klauspost/compress/s2"
 	"github.com/nats-io/nats-server/v2/server/archive"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/streams/jsapi"
 )
 
-const (
-	// chunkSize is how many bytes of a snapshot one message has, in both directions: far below
-	// every broker's limit.
-	chunkSize = 128 << 10
-	// quietTimeout is how long the broker may be silent in the midst of a snapshot, or take for one
-	// part of a restore.
-	quietTimeout = 30 * time.Second
-	// snapshotTries is how often a stream is taken that is caught in the midst of a batch, or of
-	// which something was lost on the way.
-	snapshotTries = 20
-
-	headerBatchSequence = "Nats-Batch-Sequence"
-	headerBatchCommit   = "Nats-Batch-Commit"
-)
+// snapshotTries is how often a stream is taken that is caught in the midst of a batch, or of which
+// something was lost on the way.
+const snapshotTries = 20
 
 var (
-	// errTorn says that parts of a snapshot were lost on the way.
-	errTorn = errors.New("parts of the snapshot were lost on the way")
 	// errTornBatch says that the moment that a snapshot shows lies in the midst of an atomic batch.
 	errTornBatch = errors.New("its last messages are only a part of what was stored as one")
 	// errOldBroker says that the broker's snapshots are of another kind.
@@ -48,31 +37,6 @@ var (
 func snapshot(
 	ctx context.Context, nc *nats.Conn, stream string, w io.Writer, passed func(int64),
 ) (taken Stream, err error) {
-	inbox := nc.NewInbox()
-	parts, err := nc.SubscribeSync(inbox)
-	if err != nil {
-		return taken, err
-	}
-	defer func() { _ = parts.Unsubscribe() }() // fails only with the connection, which ends it too
-	// The broker holds no more than its window back; without a bound here nothing is dropped for
-	// being slow.
-	if err := parts.SetPendingLimits(-1, -1); err != nil {
-		return taken, err
-	}
-	reconnects := nc.Stats().Reconnects
-	var begun struct {
-		Config json.RawMessage `json:"config"`
-		State  streamState     `json:"state"`
-	}
-	question := map[string]any{
-		"deliver_subject": inbox,
-		"no_consumers":    true,
-		"chunk_size":      chunkSize,
-	}
-	if err := askOnce(ctx, nc, apiStreamSnapshot+stream, askTimeout, question, &begun); err != nil {
-		return taken, fmt.Errorf("stream %s: %w", stream, err)
-	}
-
 	// What comes is looked through while it is written: a snapshot counts only with all its
 	// messages and its end.
 	inspected, looked := io.Pipe()
@@ -84,72 +48,27 @@ func snapshot(
 		inspected.CloseWithError(err)
 		result <- err
 	}()
-	err = receive(ctx, parts, io.MultiWriter(w, looked))
+	begun, err := jsapi.New(nc).Snapshot(ctx, stream, io.MultiWriter(w, looked))
 	_ = looked.CloseWithError(err) // never fails; nil is the end
-	err = errors.Join(err, <-result)
-	if err == nil && nc.Stats().Reconnects != reconnects {
-		err = errTorn
+	inspectErr := <-result
+	if err == nil {
+		err = inspectErr
 	}
 	// Only messages that expired or were removed meanwhile may be missing.
-	if err == nil && seen > begun.State.Messages {
-		err = fmt.Errorf("%d messages were announced, and %d came", begun.State.Messages, seen)
+	if err == nil && seen > begun.State.Msgs {
+		err = fmt.Errorf("%d messages were announced, and %d came", begun.State.Msgs, seen)
 	}
 	if err != nil {
 		return taken, fmt.Errorf("snapshot of stream %s: %w", stream, err)
 	}
 	return Stream{
-		Name: stream, Messages: seen, First: begun.State.First, Last: begun.State.Last,
+		Name: stream, Messages: seen, First: begun.State.FirstSeq, Last: begun.State.LastSeq,
 		Config: begun.Config,
 	}, nil
 }
 
-// receive writes the parts of a snapshot in their order, and acknowledges each: the broker goes on
-// as far as that is done.
-func receive(ctx context.Context, parts *nats.Subscription, w io.Writer) error {
-	for next := 1; ; next++ {
-		waiting, cancel := context.WithTimeout(ctx, quietTimeout)
-		msg, err := parts.NextMsgWithContext(waiting)
-		cancel()
-		if err != nil {
-			return fmt.Errorf("wait for the broker: %w", err)
-		}
-		if len(msg.Data) == 0 {
-			if status := msg.Header.Get("Status"); status != "" && status != "204" {
-				return fmt.Errorf(
-					"the broker gives up: %s %s", status, msg.Header.Get("Description"),
-				)
-			}
-			return nil
-		}
-		if _, err := w.Write(msg.Data); err != nil {
-			return err
-		}
-		if msg.Reply == "" {
-			continue // the last part, which is not acknowledged
-		}
-		if size, index := placeOf(msg.Reply); size != len(msg.Data) || index != next {
-			return errTorn
-		}
-		if err := msg.Respond(nil); err != nil {
-			return err
-		}
-	}
-}
-
-// placeOf reads from where a part is to be acknowledged how many bytes it has, and which one it is,
-// from 1: the last two words.
-func placeOf(reply string) (size, index int) {
-	words := strings.Split(reply, ".")
-	if len(words) < 2 {
-		return 0, 0
-	}
-	size, sizeErr := strconv.Atoi(words[len(words)-2])
-	index, indexErr := strconv.Atoi(words[len(words)-1])
-	if sizeErr != nil || indexErr != nil {
-		return 0, 0
-	}
-	return size, index
-}
+// maxHeader bounds the header that is looked at of each message.
+const maxHeader = 128 << 10
 
 // inspect reads a snapshot to its end and counts its messages. The error says that it is none, has
 // no end, or ends in the midst of a batch: the broker takes its moment without regard to those.
@@ -163,7 +82,7 @@ func inspect(r io.Reader, passed func(int64)) (messages uint64, err error) {
 		case errors.Is(err, io.EOF) && ended:
 			return messages, checkBatch(header)
 		case errors.Is(err, io.EOF):
-			return messages, errTorn
+			return messages, jsapi.ErrTornSnapshot
 		case err != nil && first:
 			return 0, fmt.Errorf("%w: %w", errOldBroker, err)
 		case err != nil:
@@ -173,7 +92,7 @@ func inspect(r io.Reader, passed func(int64)) (messages uint64, err error) {
 			ended = true
 		default:
 			messages++
-			header = slices.Grow(header[:0], int(min(entry.HeaderSize, chunkSize)))[:min(entry.HeaderSize, chunkSize)]
+			header = slices.Grow(header[:0], int(min(entry.HeaderSize, maxHeader)))[:min(entry.HeaderSize, maxHeader)]
 			if _, err := io.ReadFull(entries, header); err != nil {
 				return messages, err
 			}
@@ -191,7 +110,7 @@ func checkBatch(header []byte) error {
 	if err != nil {
 		return fmt.Errorf("headers of the last message: %w", err)
 	}
-	if fields.Get(headerBatchSequence) != "" && fields.Get(headerBatchCommit) == "" {
+	if fields.Get(jsapi.HeaderBatchSequence) != "" && fields.Get(jsapi.HeaderBatchCommit) == "" {
 		return errTornBatch
 	}
 	return nil
@@ -206,47 +125,14 @@ func restoreStream(
 	if err != nil {
 		return err
 	}
-	var begun struct {
-		Deliver string `json:"deliver_subject"`
-	}
-	question := map[string]any{
-		"config": config,
-		"state":  streamState{Messages: taken.Messages, First: taken.First, Last: taken.Last},
-	}
-	if err := askOnce(ctx, nc, apiStreamRestore+taken.Name, askTimeout, question, &begun); err != nil {
-		return err
-	}
-	chunk := make([]byte, chunkSize)
-	for {
-		n, err := io.ReadFull(r, chunk)
-		if n > 0 {
-			refused, err := hand(ctx, nc, begun.Deliver, chunk[:n], quietTimeout)
-			if err == nil && len(refused) > 0 {
-				err = decodeAnswer(refused, nil)
-			}
-			if err != nil {
-				return err
-			}
-			passed(int64(n))
-		}
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-	}
-	var made struct {
-		State streamState `json:"state"`
-	}
-	answer, err := hand(ctx, nc, begun.Deliver, nil, restoreTimeout)
-	if err == nil {
-		err = decodeAnswer(answer, &made)
-	}
-	if err == nil && made.State.Last != taken.Last {
-		err = fmt.Errorf(
-			"it ends at sequence %d, and was taken up to %d", made.State.Last, taken.Last,
-		)
+	made, err := jsapi.New(nc).Restore(ctx, taken.Name, jsapi.SnapshotState{
+		Config: config,
+		State: jetstream.StreamState{
+			Msgs: taken.Messages, FirstSeq: taken.First, LastSeq: taken.Last,
+		},
+	}, r, passed)
+	if err == nil && made.LastSeq != taken.Last {
+		err = fmt.Errorf("it ends at sequence %d, and was taken up to %d", made.LastSeq, taken.Last)
 	}
 	if err != nil || replicas <= 1 {
 		return err
@@ -254,30 +140,25 @@ func restoreStream(
 	return awaitCopies(ctx, nc, taken.Name)
 }
 
+const (
+	// copiesTimeout bounds how long the replicas of a restored stream may take to have all of it,
+	// and copiesPause is the pause between two looks at them.
+	copiesTimeout = 10 * time.Minute
+	copiesPause   = 50 * time.Millisecond
+)
+
 // awaitCopies returns once every replica has all of a stream. One server brings it back; if that
 // were lost before the others have it, they could not agree on a leader.
 func awaitCopies(ctx context.Context, nc *nats.Conn, stream string) error {
-	ctx, cancel := context.WithTimeout(ctx, restoreTimeout)
+	ctx, cancel := context.WithTimeout(ctx, copiesTimeout)
 	defer cancel()
 	for {
-		var info struct {
-			Cluster struct {
-				Leader   string `json:"leader"`
-				Replicas []struct {
-					Current bool   `json:"current"`
-					Lag     uint64 `json:"lag"`
-				} `json:"replicas"`
-			} `json:"cluster"`
-		}
-		if err := ask(ctx, nc, apiStreamInfo+stream, nil, &info); err != nil {
-			return err
-		}
-		behind := info.Cluster.Leader == "" || len(info.Cluster.Replicas) == 0
-		for _, replica := range info.Cluster.Replicas {
-			behind = behind || !replica.Current || replica.Lag > 0
-		}
-		if !behind {
+		info, err := jsapi.New(nc).Info(ctx, stream)
+		if err == nil && isCopied(info.Cluster) {
 			return nil
+		}
+		if err != nil && !errors.Is(err, jsapi.ErrNoLeader) {
+			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -287,44 +168,17 @@ func awaitCopies(ctx context.Context, nc *nats.Conn, stream string) error {
 	}
 }
 
-const (
-	// restoreTimeout bounds what the broker does after the last part of a stream: it makes it
-	// ready, on every replica.
-	restoreTimeout = 10 * time.Minute
-	// interestTimeout is how long another server of a cluster may take to hear that parts are
-	// waited for.
-	interestTimeout = 5 * time.Second
-	interestPause   = 20 * time.Millisecond
-	// copiesPause is the pause between two looks at the replicas of a restored stream.
-	copiesPause = 50 * time.Millisecond
-)
-
-// hand gives the broker one part of a snapshot, and its answer once it has dealt with it.
-func hand(
-	ctx context.Context, nc *nats.Conn, subject string, part []byte, within time.Duration,
-) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	for began := time.Now(); ; {
-		answer, err := nc.RequestWithContext(ctx, subject, part)
-		if err == nil {
-			return answer.Data, nil
-		}
-		// Nobody has got it then: it can be sent again.
-		if !errors.Is(err, nats.ErrNoResponders) || time.Since(began) > interestTimeout {
-			return nil, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(interestPause):
-		}
-	}
+// isCopied reports whether every server of a stream's group has all of the stream.
+func isCopied(group *jetstream.ClusterInfo) bool {
+	return group != nil && len(group.Replicas) > 0 &&
+		!slices.ContainsFunc(group.Replicas, func(peer *jetstream.PeerInfo) bool {
+			return !peer.Current || peer.Lag > 0
+		})
 }
 
 // configFor is a stream's configuration as it was, for another broker: with another number of
 // replicas, wherever that puts them.
-func configFor(taken json.RawMessage, replicas int) (map[string]any, error) {
+func configFor(taken json.RawMessage, replicas int) (json.RawMessage, error) {
 	decoder := json.NewDecoder(strings.NewReader(string(taken)))
 	decoder.UseNumber() // durations have more digits than a float keeps
 	config := map[string]any{}
@@ -334,5 +188,5 @@ func configFor(taken json.RawMessage, replicas int) (map[string]any, error) {
 	config["num_replicas"] = replicas
 	delete(config, "placement")
 	delete(config, "metadata") // the broker's own remarks
-	return config, nil
+	return json.Marshal(config)
 }

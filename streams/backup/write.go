@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 const (
@@ -101,21 +102,21 @@ type writer struct {
 func (w *writer) survey(ctx context.Context, cfg Config) error {
 	var total int64
 	size := func(nc *nats.Conn, stream string) error {
-		state, err := stateOf(ctx, nc, stream)
+		info, err := jsapi.New(nc).Info(ctx, stream)
 		if err != nil {
-			return fmt.Errorf("stream %s: %w", stream, err)
+			return err
 		}
-		total += int64(state.Bytes)
+		total += int64(info.State.Bytes)
 		return nil
 	}
-	names, err := streamNames(ctx, w.conns.Cloud)
+	names, err := jsapi.New(w.conns.Cloud).Names(ctx)
 	if err != nil {
 		return err
 	}
 	w.mail = slices.Contains(names, mailStream)
 	wanted := []string{streams.DirectoryStream}
 	for _, bucket := range buckets {
-		wanted = append(wanted, "KV_"+bucket)
+		wanted = append(wanted, jsapi.BucketStream(bucket))
 	}
 	if w.mail {
 		wanted = append(wanted, mailStream)
@@ -128,7 +129,7 @@ func (w *writer) survey(ctx context.Context, cfg Config) error {
 	if cfg.HubLogs {
 		w.logs = make([][]string, len(w.conns.Shards))
 		for shard, nc := range w.conns.Shards {
-			names, err := streamNames(ctx, nc)
+			names, err := jsapi.New(nc).Names(ctx)
 			if err != nil {
 				return err
 			}
@@ -166,7 +167,7 @@ func (w *writer) stream(
 	}
 	for try := 1; ; try++ {
 		taken, err = snapshot(ctx, nc, stream, f, w.meter.add)
-		if !errors.Is(err, errTorn) && !errors.Is(err, errTornBatch) || try == snapshotTries {
+		if !errors.Is(err, jsapi.ErrTornSnapshot) && !errors.Is(err, errTornBatch) || try == snapshotTries {
 			break
 		}
 		if err = f.again(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 const (
@@ -120,7 +121,7 @@ func tapExports() []Export {
 	for _, request := range streams.ReadOnly() {
 		export := Export{
 			Service: true,
-			Subject: streams.JetStreamAPI + "." + request.Subject,
+			Subject: jsapi.Prefix + "." + request.Subject,
 			To:      streams.TapAccounts(),
 		}
 		if request.Streamed {
@@ -137,7 +138,7 @@ func tapImports(shard int) []Import {
 	imports := []Import{{From: account, Subject: streams.AnyFeed}}
 	for _, request := range streams.ReadOnly() {
 		imports = append(imports, Import{
-			Service: true, From: account, Subject: streams.JetStreamAPI + "." + request.Subject,
+			Service: true, From: account, Subject: jsapi.Prefix + "." + request.Subject,
 			As: streams.ShardAPI(shard) + "." + request.Subject,
 		})
 	}

@@ -14,6 +14,7 @@ import (
 
 	"hubcloud/streams"
 	"hubcloud/streams/diskspace"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 )
 
@@ -69,7 +70,7 @@ func TestAFullDiskIsSurvived(t *testing.T) {
 					)
 				}
 				ctx, cancel := context.WithTimeout(writing, time.Second)
-				if _, err := streams.Store(ctx, conns.Shards[1], msgs...); err == nil {
+				if _, err := jsapi.Append(ctx, conns.Shards[1], msgs...); err == nil {
 					for _, msg := range msgs {
 						acknowledged[writer][string(msg.Data)] = true
 					}
@@ -144,7 +145,7 @@ func TestAFullDiskIsSurvived(t *testing.T) {
 func stored(t *testing.T, conns *streams.Conns) bool {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, err := streams.Store(
+	_, err := jsapi.Append(
 		ctx, conns.Shards[1],
 		&nats.Msg{Subject: "log.probe", Data: fmt.Append(nil, time.Now().UnixNano())},
 	)

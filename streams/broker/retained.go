@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 const (
@@ -60,7 +61,7 @@ func DisableRetained(ctx context.Context, conns *streams.Conns, replicas int) er
 func declareRetained(ctx context.Context, conns *streams.Conns, shard, replicas int) error {
 	js, err := jetstream.New(conns.Shards[shard])
 	if err == nil {
-		err = streams.SetUp(
+		err = jsapi.SetUp(
 			ctx, func(ctx context.Context) error { return createRetained(ctx, js, replicas) },
 		)
 	}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 var (
@@ -60,11 +62,11 @@ func (l *Log) Follow(ctx context.Context, after uint64, fn func(batch []Recorded
 	}
 	// What is published again goes into a channel; what finds no room there is read from the log,
 	// so nothing is lost if fn is slow.
-	feed := make(chan stored, followFeed)
+	feed := make(chan jsapi.Message, followFeed)
 	sub, err := l.nc.Subscribe(streams.DirectoryFeed, func(msg *nats.Msg) {
-		if m, err := storedOf(msg); err == nil {
+		if seq, err := jsapi.Sequence(msg); err == nil {
 			select {
-			case feed <- m:
+			case feed <- jsapi.Message{Sequence: seq, Data: msg.Data}:
 			default:
 			}
 		}
@@ -76,7 +78,7 @@ func (l *Log) Follow(ctx context.Context, after uint64, fn func(batch []Recorded
 	defer func() { _ = sub.Unsubscribe() }()
 
 	f := &follower{log: l, position: after}
-	f.fn = func(msgs []stored) error { return fn(decode(f.position, msgs)) }
+	f.fn = func(msgs []jsapi.Message) error { return fn(decode(f.position, msgs)) }
 	look := time.NewTicker(followLook)
 	defer look.Stop()
 	for {
@@ -103,7 +105,7 @@ func (l *Log) awaitHead(ctx context.Context, seen uint64) (uint64, error) {
 type follower struct {
 	log *Log
 	// fn takes messages, while position is still the sequence before them.
-	fn func([]stored) error
+	fn func([]jsapi.Message) error
 	// position is the sequence of the last event given, announced the highest that is known to be
 	// stored.
 	position, announced uint64
@@ -143,20 +145,24 @@ func (e *endedError) Error() string { return e.err.Error() }
 
 // scanLog reads the log to its end. While a batch is given, the next one is under way.
 func (f *follower) scanLog(ctx context.Context) error {
-	s, err := newScan(f.log.nc, streams.DirectoryFilter, followBatch)
+	g, err := f.log.api.NewBatchGetter(followBatch)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	if err := s.ask(f.position+1, true); err != nil {
+	defer g.Close()
+	request := jsapi.BatchRequest{
+		Stream: streams.DirectoryStream, From: f.position + 1, Messages: followBatch, Bare: true,
+	}
+	if err := g.Request(request); err != nil {
 		return err
 	}
 	for {
-		msgs, err := f.collect(ctx, s)
+		msgs, err := collect(ctx, g)
 		if err != nil || len(msgs) == 0 {
 			return err
 		}
-		if err := s.ask(msgs[len(msgs)-1].seq+1, true); err != nil {
+		request.From = msgs[len(msgs)-1].Sequence + 1
+		if err := g.Request(request); err != nil {
 			return err
 		}
 		if err := f.give(msgs); err != nil {
@@ -165,22 +171,35 @@ func (f *follower) scanLog(ctx context.Context) error {
 	}
 }
 
-func (f *follower) collect(ctx context.Context, s *scan) ([]stored, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+func collect(ctx context.Context, g *jsapi.BatchGetter) ([]jsapi.Message, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	msgs, err := s.collect(ctx)
-	if !errors.Is(err, errGap) {
-		return msgs, err
+	return g.Collect(ctx)
+}
+
+const (
+	// firstPause and maxPause bound the pauses between reads of a log that cannot be read; they
+	// double.
+	firstPause = 5 * time.Millisecond
+	maxPause   = 500 * time.Millisecond
+)
+
+// sleep pauses for half of d to all of it, at random so that replicas do not read in step. It
+// returns false if ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d/2 + rand.N(d/2+1))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
-	if err := s.ask(s.from, false); err != nil {
-		return nil, err
-	}
-	return s.collect(ctx)
 }
 
 // takeFeed gives what is published again for as long as it continues the log. It returns nil when
 // the log is to be read: there is a gap, or it is time to look.
-func (f *follower) takeFeed(ctx context.Context, feed <-chan stored, look <-chan time.Time) error {
+func (f *follower) takeFeed(ctx context.Context, feed <-chan jsapi.Message, look <-chan time.Time) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -203,15 +222,15 @@ func (f *follower) takeFeed(ctx context.Context, feed <-chan stored, look <-chan
 
 // gather takes from the feed what is there and continues the log. gap says that something was
 // announced that is further on.
-func (f *follower) gather(m stored, feed <-chan stored) (msgs []stored, gap bool) {
+func (f *follower) gather(m jsapi.Message, feed <-chan jsapi.Message) (msgs []jsapi.Message, gap bool) {
 	next := f.position + 1
 	for {
-		f.announced = max(f.announced, m.seq)
+		f.announced = max(f.announced, m.Sequence)
 		switch {
-		case m.seq == next:
+		case m.Sequence == next:
 			msgs = append(msgs, m)
 			next++
-		case m.seq > next:
+		case m.Sequence > next:
 			return msgs, true
 		}
 		if len(msgs) == followBatch {
@@ -226,32 +245,32 @@ func (f *follower) gather(m stored, feed <-chan stored) (msgs []stored, gap bool
 }
 
 // give hands messages over.
-func (f *follower) give(msgs []stored) error {
+func (f *follower) give(msgs []jsapi.Message) error {
 	err := f.fn(msgs)
-	f.position = msgs[len(msgs)-1].seq
+	f.position = msgs[len(msgs)-1].Sequence
 	return err
 }
 
 // decode reads messages that follow a sequence, with what is missing between them.
-func decode(after uint64, msgs []stored) []Recorded {
+func decode(after uint64, msgs []jsapi.Message) []Recorded {
 	batch := make([]Recorded, 0, len(msgs))
 	for _, m := range msgs {
-		if next := after + 1; m.seq > next {
+		if next := after + 1; m.Sequence > next {
 			batch = append(
 				batch,
 				Recorded{
 					Seq: next,
-					Err: fmt.Errorf("%w: sequences %d to %d", ErrMissing, next, m.seq-1),
+					Err: fmt.Errorf("%w: sequences %d to %d", ErrMissing, next, m.Sequence-1),
 				},
 			)
 		}
-		r := Recorded{Seq: m.seq}
-		r.Event, r.Fact, r.Err = domain.DecodeEvent(m.data)
+		r := Recorded{Seq: m.Sequence}
+		r.Event, r.Fact, r.Err = domain.DecodeEvent(m.Data)
 		if r.Err != nil {
 			r.Fact = nil
 		}
 		batch = append(batch, r)
-		after = m.seq
+		after = m.Sequence
 	}
 	return batch
 }

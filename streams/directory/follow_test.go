@@ -13,6 +13,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 )
 
@@ -69,7 +70,7 @@ func fill(t testing.TB, conns *streams.Conns, from, to uint64) {
 			}
 			msgs = append(msgs, &nats.Msg{Subject: subjectOf(seq), Data: raw})
 		}
-		if last, err := streams.Store(ctx, conns.Cloud, msgs...); err != nil || last != seq-1 {
+		if last, err := jsapi.Append(ctx, conns.Cloud, msgs...); err != nil || last != seq-1 {
 			t.Fatalf("stored up to %d of %d: %v", last, seq-1, err)
 		}
 	}
@@ -210,7 +211,7 @@ func TestFollowLeavesNothingOut(t *testing.T) {
 	log := open(t, conns)
 	store := func(data string) {
 		t.Helper()
-		if _, err := streams.Store(t.Context(), conns.Cloud, &nats.Msg{
+		if _, err := jsapi.Append(t.Context(), conns.Cloud, &nats.Msg{
 			Subject: subject, Data: []byte(data),
 		}); err != nil {
 			t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 )
 
@@ -41,7 +41,7 @@ func TestReadersTellOfGaps(t *testing.T) {
 		for _, msg := range msgs {
 			msg.Header = nil
 		}
-		if _, err := streams.Store(ctx, conns.Cloud, msgs...); err != nil {
+		if _, err := jsapi.Append(ctx, conns.Cloud, msgs...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -51,7 +51,7 @@ func TestReadersTellOfGaps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	log := &Log{nc: conns.Cloud, js: js}
+	log := newLog(conns.Cloud, js)
 	enough := errors.New("enough")
 	for _, after := range []uint64{0, 2, 999} {
 		want := []uint64{after + 1, 500, 1000, 1777}

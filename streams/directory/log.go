@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -17,23 +16,15 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/telemetry"
 )
 
 // ErrConflict says that an aggregate has moved on since it was loaded; nothing was stored.
-var ErrConflict = streams.ErrConflict
+var ErrConflict = jsapi.ErrConflict
 
-const (
-	// patience bounds how long an operation tries when the broker does not answer (a leader is
-	// being elected, a connection comes back) and the context has no earlier deadline.
-	patience = 15 * time.Second
-	// askTimeout bounds one question to the broker.
-	askTimeout = 2 * time.Second
-	// firstPause and maxPause bound the pauses between tries; they double, and are cut by a random
-	// part so that replicas do not march in step.
-	firstPause = 5 * time.Millisecond
-	maxPause   = 500 * time.Millisecond
-)
+// readTimeout bounds one request for a batch of events.
+const readTimeout = 2 * time.Second
 
 // declaration declares the stream. It is the one record of who owns what, so it has no limit of
 // size, count or age, nothing can be removed from it by way of the broker, and it is kept in files.
@@ -62,8 +53,11 @@ func declaration(replicas int) jetstream.StreamConfig {
 
 // Log is the DIRECTORY stream.
 type Log struct {
-	nc      *nats.Conn
-	js      jetstream.JetStream
+	nc *nats.Conn
+	js jetstream.JetStream
+	// api repeats every request that can succeed later, also those of which a server that has just
+	// started says that there is no such stream.
+	api     jsapi.API
 	metrics *metrics
 	tracer  telemetry.Tracer
 	// admit is ServiceConfig.Admit.
@@ -81,24 +75,29 @@ func Open(ctx context.Context, conns *streams.Conns, replicas int) (*Log, error)
 	if _, err := streams.Declare(ctx, js, declaration(replicas)); err != nil {
 		return nil, fmt.Errorf("open the directory: %w", err)
 	}
-	return &Log{nc: conns.Cloud, js: js, metrics: newMetrics()}, nil
+	return newLog(conns.Cloud, js), nil
+}
+
+func newLog(nc *nats.Conn, js jetstream.JetStream) *Log {
+	api := jsapi.New(nc).WithRetry(jsapi.Retry{If: jsapi.IsTemporary})
+	return &Log{nc: nc, js: js, api: api, metrics: newMetrics()}
 }
 
 // Head returns the sequence of the log's last event, 0 when it is empty. A log that ends before the
 // sequence seen, of which the caller knows, is believed only once the leader has confirmed it: a
 // stale answer would have the log taken for another one, and every key and read model forgotten.
 func (l *Log) Head(ctx context.Context, seen uint64) (uint64, error) {
-	state, err := streams.AskLast(ctx, l.nc, streams.JetStreamPrefix, streams.DirectoryStream, seen)
+	info, err := l.api.ConfirmedInfo(ctx, streams.DirectoryStream, seen)
 	if err != nil {
 		return 0, fmt.Errorf("directory: look for the head: %w", err)
 	}
-	return state.State.Last, nil
+	return info.State.LastSeq, nil
 }
 
 // Append stores the events of one decision, all or none, on condition that expected is the sequence
 // of the subject's last event (0: it has none), and gives the sequence of the last one stored. An
 // event without an ID gets one. It fails with ErrConflict when the condition does not hold, and
-// with streams.ErrUnsure when the broker did not answer for so long that the outcome stays unknown.
+// with jsapi.ErrOutcomeUnknown when the broker did not answer for so long that the outcome stays unknown.
 func (l *Log) Append(
 	ctx context.Context, subject string, expected uint64, events ...domain.Event,
 ) (seq uint64, err error) {
@@ -157,39 +156,40 @@ func (l *Log) append(
 		}
 	}
 	unsure := false
-	err = persist(ctx, func(ctx context.Context) (again bool, err error) {
-		if seq, err = streams.Store(ctx, l.nc, messages(subject, expected, encoded)...); err == nil {
-			return false, nil
-		}
+	err = jsapi.Retry{If: isRepeatable}.Do(ctx, func(ctx context.Context) (err error) {
+		seq, err = jsapi.Append(ctx, l.nc, messages(subject, expected, encoded)...)
 		switch {
-		case errors.Is(err, streams.ErrUnsure):
+		case errors.Is(err, jsapi.ErrOutcomeUnknown):
 			// Sent again on the same condition: if the first is stored, or is stored yet, the
 			// second meets a conflict, and the other way round.
 			unsure = true
-			return true, err
 		case errors.Is(err, ErrConflict) && unsure:
 			// The conflict can be with these very events.
 			found, last, lookErr := l.find(ctx, subject, expected, ids)
 			if lookErr != nil || last == expected {
-				return true, errors.Join(errUnseen, lookErr)
+				return errors.Join(errUnseen, lookErr)
 			}
 			unsure = false
-			if found == 0 {
-				return false, err
+			if found > 0 {
+				seq, err = found, nil
 			}
-			seq = found
-			return false, nil
-		default:
-			return errors.Is(err, streams.ErrNoStream), err
 		}
+		return err
 	})
 	if err != nil && unsure {
-		err = fmt.Errorf("%w: %w", streams.ErrUnsure, err)
+		err = fmt.Errorf("%w: %w", jsapi.ErrOutcomeUnknown, err)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("directory: append to %s: %w", subject, err)
 	}
 	return seq, nil
+}
+
+// isRepeatable reports whether an append is sent again after an error: nothing was stored, or
+// nothing twice.
+func isRepeatable(err error) bool {
+	return errors.Is(err, jsapi.ErrOutcomeUnknown) || errors.Is(err, jsapi.ErrNoStream) ||
+		errors.Is(err, jsapi.ErrNoLeader) || errors.Is(err, errUnseen)
 }
 
 var errUnseen = errors.New("what it conflicts with cannot be seen yet")
@@ -201,7 +201,7 @@ func messages(subject string, expected uint64, encoded [][]byte) []*nats.Msg {
 		msgs[i] = &nats.Msg{Subject: subject, Data: data}
 	}
 	if len(msgs) > 0 {
-		streams.Expect(msgs[0], subject, expected)
+		jsapi.ExpectLast(msgs[0], subject, expected)
 	}
 	return msgs
 }
@@ -218,39 +218,4 @@ func (l *Log) find(
 		return nil
 	})
 	return found, last, err
-}
-
-// persist tries until something works, cannot work (again is false) or takes too long: the
-// context's end, or patience when that is earlier. The error is the last try's. Each try has
-// askTimeout.
-func persist(ctx context.Context, try func(ctx context.Context) (again bool, err error)) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		again, err := attempt(ctx, try)
-		if err == nil || !again || ctx.Err() != nil || errors.Is(err, nats.ErrConnectionClosed) {
-			return err
-		}
-		if !sleep(ctx, pause) {
-			return err
-		}
-	}
-}
-
-func attempt(ctx context.Context, try func(ctx context.Context) (bool, error)) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	return try(ctx)
-}
-
-// sleep pauses for half of d to all of it, and says false when ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d/2 + mathrand.N(d/2+1))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -18,6 +18,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 )
 
@@ -147,7 +148,7 @@ func TestLoadStopsAtWhatItCannotRead(t *testing.T) {
 	conns := streamstest.Start(t)
 	log := open(t, conns)
 	appendTo(t, log, subject, 0, renamed("1"))
-	if _, err := streams.Store(t.Context(), conns.Cloud, &nats.Msg{
+	if _, err := jsapi.Append(t.Context(), conns.Cloud, &nats.Msg{
 		Subject: subject, Data: []byte("garbage"),
 	}); err != nil {
 		t.Fatal(err)
@@ -281,7 +282,7 @@ func TestAppendThatIsGivenUp(t *testing.T) {
 	broker.armed.Store(true)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := log.Append(ctx, subject, 0, renamed("1")); !errors.Is(err, streams.ErrUnsure) ||
+	if _, err := log.Append(ctx, subject, 0, renamed("1")); !errors.Is(err, jsapi.ErrOutcomeUnknown) ||
 		errors.Is(err, directory.ErrConflict) {
 		t.Errorf("given up with %v", err)
 	}

@@ -2,7 +2,6 @@ package directory
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -201,27 +200,9 @@ func (s *Service) countChange(o domain.Origin, orgID string) error {
 // countSubjects counts the subjects with events that match a filter. In a cluster a server that
 // knows no leader may answer, and count less: then an organization gets a few sites more.
 func (l *Log) countSubjects(ctx context.Context, filter string) (int, error) {
-	question, err := json.Marshal(struct {
-		Filter string `json:"subjects_filter"`
-		// Offset is beyond all subjects: only their number is wanted.
-		Offset int `json:"offset"`
-	}{filter, 1 << 30})
-	if err != nil {
-		return 0, err
-	}
-	text, err := streams.Ask(ctx, l.nc, "$JS.API.STREAM.INFO."+streams.DirectoryStream, question)
+	n, err := l.api.CountSubjects(ctx, streams.DirectoryStream, filter)
 	if err != nil {
 		return 0, readError(fmt.Errorf("directory: count %s: %w", filter, err))
 	}
-	var answer struct {
-		Error *streams.BrokerError `json:"error"`
-		Total int                  `json:"total"`
-	}
-	if err := json.Unmarshal(text, &answer); err != nil {
-		return 0, fmt.Errorf("directory: count %s: unreadable answer: %w", filter, err)
-	}
-	if answer.Error != nil {
-		return 0, readError(fmt.Errorf("directory: count %s: %w", filter, answer.Error))
-	}
-	return answer.Total, nil
+	return n, nil
 }

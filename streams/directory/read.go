@@ -2,39 +2,16 @@ package directory
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
-	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
-const (
-	// leaderGet is answered by the stream's leader alone: it has everything that was acknowledged.
-	leaderGet = "$JS.API.STREAM.MSG.GET." + streams.DirectoryStream
-	// codeNoMessage is the broker's error code for a subject without a message.
-	codeNoMessage = 10037
-	// loadBatch is how many events one question of Load asks for.
-	loadBatch = 256
-)
-
-// stored is one message of the stream.
-type stored struct {
-	seq  uint64
-	data []byte
-	// follows is the last sequence of the subject before this message, if known: the condition on
-	// which it was appended.
-	follows   uint64
-	followsOK bool
-	// at is when it was stored, and subject what it was stored under, if the leader was asked.
-	at      time.Time
-	subject string
-}
+// loadBatch is how many events one request of Load asks for.
+const loadBatch = 256
 
 // Load gives the events of one aggregate after a sequence, oldest first, and the sequence of the
 // last one (after itself when there is none). It is fresh: everything that was acknowledged before
@@ -44,43 +21,31 @@ func (l *Log) Load(
 	ctx context.Context, subject string, after uint64, fn func(seq uint64, e domain.Event) error,
 ) (last uint64, err error) {
 	last = after
-	give := func(m stored) error {
-		e, _, err := domain.DecodeEvent(m.data)
+	give := func(m jsapi.Message) error {
+		e, _, err := domain.DecodeEvent(m.Data)
 		if err != nil {
-			return fmt.Errorf("sequence %d: %w", m.seq, err)
+			return fmt.Errorf("sequence %d: %w", m.Sequence, err)
 		}
-		if err := fn(m.seq, e); err != nil {
+		if err := fn(m.Sequence, e); err != nil {
 			return err
 		}
-		last = m.seq
+		last = m.Sequence
 		return nil
 	}
-	newest, ok, err := l.newest(ctx, subject)
+	newest, err := l.api.GetLast(ctx, streams.DirectoryStream, subject)
 	switch {
-	case err != nil || !ok || newest.seq <= after:
-	case newest.followsOK && newest.follows == after:
+	case errors.Is(err, jsapi.ErrNotFound):
+		return after, nil
+	case err != nil:
+		return after, fmt.Errorf("directory: load %s: %w", subject, err)
+	case newest.Sequence <= after:
+		return after, nil
+	}
+	if before, ok := jsapi.ExpectedLast(newest.Header); ok && before == after {
 		// Most loads: a new aggregate of one event, or a known one with one event more.
-		err = give(newest)
-	default:
-		// Any replica may answer these, also one that is behind: it is asked until it has come as
-		// far as the leader was.
-		err = persist(ctx, func(ctx context.Context) (again bool, err error) {
-			for last < newest.seq {
-				msgs, err := l.read(ctx, subject, last+1)
-				if err != nil {
-					return true, err
-				}
-				if len(msgs) == 0 {
-					return true, errBehind
-				}
-				for _, m := range msgs {
-					if err := give(m); err != nil {
-						return false, err
-					}
-				}
-			}
-			return false, nil
-		})
+		err = give(jsapi.Message{Sequence: newest.Sequence, Data: newest.Data})
+	} else {
+		err = l.loadRange(ctx, subject, after, newest.Sequence, give)
 	}
 	if err != nil {
 		return last, fmt.Errorf("directory: load %s: %w", subject, err)
@@ -88,80 +53,48 @@ func (l *Log) Load(
 	return last, nil
 }
 
+// loadRange calls give with the messages of a subject after one sequence and up to another, in order
+// and once each. Any replica may answer, also one that is behind: it is asked until it has come as
+// far as the leader was.
+func (l *Log) loadRange(
+	ctx context.Context, subject string, after, until uint64, give func(jsapi.Message) error,
+) error {
+	var failed error // give's, which ends the load
+	again := func(error) bool { return failed == nil }
+	return jsapi.Retry{If: again}.Do(ctx, func(ctx context.Context) error {
+		for after < until {
+			msgs, err := l.read(ctx, subject, after+1)
+			if err != nil {
+				return err
+			}
+			if len(msgs) == 0 {
+				return errBehind
+			}
+			for _, m := range msgs {
+				if failed = give(m); failed != nil {
+					return failed
+				}
+				after = m.Sequence
+			}
+		}
+		return nil
+	})
+}
+
 var errBehind = errors.New("the broker's replica that answered is behind")
 
-// newest asks the leader for the last message of a subject.
-func (l *Log) newest(ctx context.Context, subject string) (m stored, ok bool, err error) {
-	question, err := json.Marshal(struct {
-		LastFor string `json:"last_by_subj"`
-	}{subject})
+// read returns the next messages of a subject from a sequence on, none if there are none.
+func (l *Log) read(ctx context.Context, subject string, from uint64) ([]jsapi.Message, error) {
+	g, err := l.api.NewBatchGetter(loadBatch)
 	if err != nil {
-		return stored{}, false, err
+		return nil, err
 	}
-	return l.ask(ctx, question)
-}
-
-// ask asks the leader for one message, until it answers.
-func (l *Log) ask(ctx context.Context, question []byte) (m stored, ok bool, err error) {
-	err = persist(ctx, func(ctx context.Context) (again bool, err error) {
-		m, ok, err = l.askLeader(ctx, question)
-		var refusal *streams.BrokerError
-		return !errors.As(err, &refusal) || streams.Passing(err), err
+	defer g.Close()
+	err = g.Request(jsapi.BatchRequest{
+		Stream: streams.DirectoryStream, From: from, Filter: subject, Messages: loadBatch,
 	})
-	return m, ok, err
-}
-
-func (l *Log) askLeader(ctx context.Context, question []byte) (m stored, ok bool, err error) {
-	text, err := streams.Ask(ctx, l.nc, leaderGet, question)
-	if err != nil {
-		return stored{}, false, err
-	}
-	var answer struct {
-		Error   *streams.BrokerError `json:"error"`
-		Message *struct {
-			Seq     uint64    `json:"seq"`
-			Subject string    `json:"subject"`
-			Headers []byte    `json:"hdrs"`
-			Data    []byte    `json:"data"`
-			At      time.Time `json:"time"`
-		} `json:"message"`
-	}
-	if err := json.Unmarshal(text, &answer); err != nil {
-		return stored{}, false, fmt.Errorf("unreadable answer of the broker: %w", err)
-	}
-	switch {
-	case answer.Error != nil && answer.Error.Code == codeNoMessage:
-		return stored{}, false, nil
-	case answer.Error != nil:
-		return stored{}, false, answer.Error
-	case answer.Message == nil:
-		return stored{}, false, errors.New("unreadable answer of the broker: no message")
-	}
-	m = stored{
-		seq:     answer.Message.Seq,
-		data:    answer.Message.Data,
-		at:      answer.Message.At,
-		subject: answer.Message.Subject,
-	}
-	if headers, err := nats.DecodeHeadersMsg(answer.Message.Headers); err == nil &&
-		headers.Get("Nats-Batch-Id") == "" {
-		follows, err := strconv.ParseUint(
-			headers.Get("Nats-Expected-Last-Subject-Sequence"), 10, 64,
-		)
-		m.follows, m.followsOK = follows, err == nil
-	}
-	return m, true, nil
-}
-
-// read gives the next messages of a subject from a sequence on, none when there are none.
-func (l *Log) read(ctx context.Context, subject string, from uint64) ([]stored, error) {
-	s, err := newScan(l.nc, subject, loadBatch)
 	if err != nil {
 		return nil, err
 	}
-	defer s.close()
-	if err := s.ask(from, false); err != nil {
-		return nil, err
-	}
-	return s.collect(ctx)
+	return g.Collect(ctx)
 }

@@ -7,6 +7,8 @@ import (
 	"runtime"
 
 	"golang.org/x/sync/errgroup"
+
+	"hubcloud/streams/jsapi"
 )
 
 // Replay gives every event after a sequence up to another one, and that one too, in the order of
@@ -36,7 +38,7 @@ func (l *Log) Replay(
 	workers := runtime.GOMAXPROCS(0)
 	type slot struct {
 		after   uint64
-		msgs    []stored
+		msgs    []jsapi.Message
 		decoded chan []Recorded
 	}
 	work := make(chan slot, workers)
@@ -45,9 +47,9 @@ func (l *Log) Replay(
 		defer close(work)
 		defer close(queue)
 		f := &follower{log: l, position: after, announced: until}
-		f.fn = func(msgs []stored) error {
+		f.fn = func(msgs []jsapi.Message) error {
 			s := slot{after: f.position, msgs: msgs, decoded: make(chan []Recorded, 1)}
-			for len(s.msgs) > 0 && s.msgs[len(s.msgs)-1].seq > until {
+			for len(s.msgs) > 0 && s.msgs[len(s.msgs)-1].Sequence > until {
 				s.msgs = s.msgs[:len(s.msgs)-1]
 			}
 			for _, to := range []chan slot{queue, work} {
@@ -57,7 +59,7 @@ func (l *Log) Replay(
 					return ctx.Err()
 				}
 			}
-			if msgs[len(msgs)-1].seq >= until {
+			if msgs[len(msgs)-1].Sequence >= until {
 				return errReplayed
 			}
 			return nil

@@ -12,6 +12,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 )
 
@@ -72,7 +73,7 @@ func TestSkip(t *testing.T) {
 	if head, err := log.Head(t.Context(), 0); err != nil || head != 1 {
 		t.Errorf("recorded %d times, %v", head, err)
 	}
-	if _, err := streams.Store(t.Context(), conns.Cloud, &nats.Msg{
+	if _, err := jsapi.Append(t.Context(), conns.Cloud, &nats.Msg{
 		Subject: streams.ProjectionSubject("directory"), Data: []byte("rubbish"),
 	}); err != nil {
 		t.Fatal(err)

@@ -68,7 +68,7 @@ func (r *Repository[S]) Get(ctx context.Context, id string) (S, uint64, error) {
 // returns, if any. It returns the new state and the sequence of the aggregate's last event, also
 // when there was nothing to append. When another process appended first, Update calls decide again
 // with the new state, up to maxConflicts times. An error of decide is returned unchanged, with the
-// state that decide got. A temporary fault, ErrConflict and streams.ErrUnsure among them, is a
+// state that decide got. A temporary fault, ErrConflict and jsapi.ErrOutcomeUnknown among them, is a
 // domain.Unavailable whose message says whether anything was changed.
 func (r *Repository[S]) Update(
 	ctx context.Context, id string, decide func(S) ([]domain.Event, error),

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 const (
@@ -14,7 +14,7 @@ const (
 	// wait for it.
 	forgetWait = 2 * time.Second
 	// forgetBatch is how many devices one decision forgets. Its events are stored as one batch.
-	forgetBatch = streams.MaxBatch / 2
+	forgetBatch = jsapi.MaxBatch / 2
 )
 
 // LabelDevice sets the name and the room of a device, and returns its new label. The caller has

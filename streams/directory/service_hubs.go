@@ -6,7 +6,7 @@ import (
 	"errors"
 
 	"hubcloud/domain"
-	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 // Hub returns a hub with every event that was acknowledged before the call, and the sequence of its
@@ -57,7 +57,7 @@ func (s *Service) fetchPresence(ctx context.Context, hubID domain.HubID) (*domai
 	}
 	presence, ok, err := s.cfg.Presence.Fetch(ctx, hubID)
 	if err != nil {
-		return nil, streams.Unavailable(
+		return nil, jsapi.Unavailable(
 			err,
 			"the service cannot look up at the moment whether the hub has ever come online; nothing was changed",
 		)
@@ -121,7 +121,7 @@ func (s *Service) ResetLink(
 	if err != nil || revoked == "" {
 		return err
 	}
-	return streams.Unavailable(
+	return jsapi.Unavailable(
 		s.cfg.Connections.DisconnectRevoked(ctx, hubID, hub.RevokedCertificates),
 		"the hub's certificate is revoked, but its connection may stay open for some seconds; "+
 			"the request can be repeated",

@@ -8,6 +8,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 // Skips gives the events that operators have a projection step over, by their sequence in its
@@ -25,36 +26,26 @@ func (l *Log) skips(
 	ctx context.Context, projection string,
 ) (map[uint64]domain.ProjectionSkipped, uint64, error) {
 	subject := streams.ProjectionSubject(projection)
-	newest, _, err := l.newest(ctx, subject)
+	skips := map[uint64]domain.ProjectionSkipped{}
+	newest, err := l.api.GetLast(ctx, streams.DirectoryStream, subject)
+	if errors.Is(err, jsapi.ErrNotFound) {
+		return skips, 0, nil
+	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("directory: load %s: %w", subject, err)
 	}
-	skips := map[uint64]domain.ProjectionSkipped{}
-	last := uint64(0)
-	err = persist(ctx, func(ctx context.Context) (again bool, err error) {
-		for last < newest.seq {
-			msgs, err := l.read(ctx, subject, last+1)
-			if err == nil && len(msgs) == 0 {
-				err = errBehind
-			}
-			if err != nil {
-				return true, err
-			}
-			for _, m := range msgs {
-				last = m.seq
-				_, fact, err := domain.DecodeEvent(m.data)
-				if skip, ok := fact.(domain.ProjectionSkipped); ok && err == nil &&
-					skip.Projection == projection {
-					skips[skip.Sequence] = skip
-				}
-			}
+	err = l.loadRange(ctx, subject, 0, newest.Sequence, func(m jsapi.Message) error {
+		_, fact, err := domain.DecodeEvent(m.Data)
+		skip, ok := fact.(domain.ProjectionSkipped)
+		if ok && err == nil && skip.Projection == projection {
+			skips[skip.Sequence] = skip
 		}
-		return false, nil
+		return nil
 	})
 	if err != nil {
 		return nil, 0, fmt.Errorf("directory: load %s: %w", subject, err)
 	}
-	return skips, newest.seq, nil
+	return skips, newest.Sequence, nil
 }
 
 // Skip records that a projection is to step over an event, once: an event that was skipped before
@@ -88,17 +79,15 @@ type Stored struct {
 
 // At gives the first event at a sequence or behind it, and false when there is none.
 func (l *Log) At(ctx context.Context, seq uint64) (event Stored, ok bool, err error) {
-	question := fmt.Appendf(nil, `{"seq":%d,"next_by_subj":%q}`, seq, streams.DirectoryFilter)
-	m, ok, err := l.ask(ctx, question)
+	m, err := l.api.GetNext(ctx, streams.DirectoryStream, seq, streams.DirectoryFilter)
+	if errors.Is(err, jsapi.ErrNotFound) {
+		return Stored{}, false, nil
+	}
 	if err != nil {
 		return Stored{}, false, fmt.Errorf("directory: sequence %d: %w", seq, err)
 	}
-	if !ok {
-		return Stored{}, false, nil
-	}
+	read := []jsapi.Message{{Sequence: m.Sequence, Data: m.Data}}
 	return Stored{
-		Recorded: decode(m.seq-1, []stored{m})[0],
-		Subject:  m.subject,
-		StoredAt: m.at,
+		Recorded: decode(m.Sequence-1, read)[0], Subject: m.Subject, StoredAt: m.Time,
 	}, true, nil
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"hubcloud/domain"
-	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 // readError returns a temporary fault of reading the directory as a domain.Unavailable. It returns
@@ -27,7 +27,7 @@ func writeError(err error) error {
 	switch {
 	case errors.As(err, &known):
 		return err
-	case errors.Is(err, streams.ErrUnsure):
+	case errors.Is(err, jsapi.ErrOutcomeUnknown):
 		return fmt.Errorf("%w: %w", domain.Unavailable(
 			"the directory did not confirm the change: it may be stored, now or in a moment; "+
 				"check before you repeat the request",
@@ -59,6 +59,6 @@ func temporary(err error) bool {
 	if err == nil || errors.As(err, &known) {
 		return false
 	}
-	return streams.Passing(err) || errors.Is(err, errBehind) || errors.Is(err, errTorn) ||
-		errors.Is(err, errGap) || errors.Is(err, errUnseen)
+	return jsapi.IsTemporary(err) || errors.Is(err, errBehind) ||
+		errors.Is(err, errUnseen)
 }

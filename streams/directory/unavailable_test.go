@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"hubcloud/domain"
-	"hubcloud/streams"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 )
 
@@ -56,7 +56,7 @@ func TestFaultsThatPassAreUnavailable(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	_, _, err = histories.Update(ctx, "s", addName("1"))
 	cancel()
-	unavailable(t, "an answer that was lost", err, "may be stored", streams.ErrUnsure)
+	unavailable(t, "an answer that was lost", err, "may be stored", jsapi.ErrOutcomeUnknown)
 
 	// it is connected again
 	if _, _, err = histories.Update(t.Context(), "s", addName("2")); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/telemetry"
 )
 
@@ -39,13 +40,6 @@ const (
 	maxPayload = 64 << 10
 )
 
-// The broker's codes for a batch of which it has stored nothing. It does not answer the first
-// message of a batch, so that too many batches may also show as an incomplete one.
-const (
-	codeBatchIncomplete      = 10176
-	codeBatchTooManyInflight = 10210
-)
-
 // Record is an event to be stored.
 type Record struct {
 	// Link is whether it is an event of the cloud (`hub.*`); otherwise it is the hub's.
@@ -65,17 +59,17 @@ type Record struct {
 	Connection string
 }
 
-// Append stores 1 to streams.MaxBatch events, in order, and wholly or not at all. The stream's last
+// Append stores 1 to jsapi.MaxBatch events, in order, and wholly or not at all. The stream's last
 // event must have the sequence expected; 0 means that the stream has no event, for instance because
 // all have expired. Append returns the sequence of the last record; the others precede it without a
-// gap. It creates the stream if it is missing. Errors: ErrConflict, ErrUnsure, and those of an
+// gap. It creates the stream if it is missing. Errors: ErrConflict, ErrOutcomeUnknown, and those of an
 // invalid record.
 func (l *Logs) Append(
 	ctx context.Context, hub domain.HubID, expected uint64, records []Record,
 ) (last uint64, err error) {
-	if len(records) == 0 || len(records) > streams.MaxBatch {
+	if len(records) == 0 || len(records) > jsapi.MaxBatch {
 		return 0, fmt.Errorf(
-			"hub log of %s: append %d events: must be 1 to %d", hub, len(records), streams.MaxBatch,
+			"hub log of %s: append %d events: must be 1 to %d", hub, len(records), jsapi.MaxBatch,
 		)
 	}
 	msgs := make([]*nats.Msg, len(records))
@@ -110,12 +104,12 @@ func (l *Logs) Append(
 		}
 		msgs[i] = msg
 	}
-	streams.Expect(msgs[0], streams.EventFilter(hub), expected)
+	jsapi.ExpectLast(msgs[0], streams.EventFilter(hub), expected)
 	return l.store(ctx, hub, msgs)
 }
 
 // AppendCommand stores the record of a command: its request or its outcome. Readers of events do
-// not see it. Repeated after an ErrUnsure it may store the record twice. It returns the record's
+// not see it. Repeated after an ErrOutcomeUnknown it may store the record twice. It returns the record's
 // sequence.
 func (l *Logs) AppendCommand(
 	ctx context.Context, hub domain.HubID, payload []byte, header nats.Header,
@@ -183,14 +177,14 @@ func (l *Logs) storeWithRetry(
 		if err := l.Ensure(ctx, hub); err != nil {
 			return 0, err
 		}
-		last, err = streams.Store(ctx, shard.nc, msgs...)
+		last, err = jsapi.Append(ctx, shard.nc, msgs...)
 		switch {
 		case err == nil:
 			return last, nil
-		case errors.Is(err, streams.ErrNoStream) && !created:
+		case errors.Is(err, jsapi.ErrNoStream) && !created:
 			l.forget(hub)
 			created = true
-		case batchRejected(err) && try < appendTries:
+		case jsapi.IsBatchDropped(err) && try < appendTries:
 			select {
 			case <-time.After(pause):
 				pause *= 2
@@ -201,14 +195,6 @@ func (l *Logs) storeWithRetry(
 			return 0, fmt.Errorf("hub log of %s: %w", hub, err)
 		}
 	}
-}
-
-// batchRejected reports whether the broker rejected a batch, or lost a part of it, before it stored
-// anything.
-func batchRejected(err error) bool {
-	var rejected *streams.BrokerError
-	return errors.As(err, &rejected) &&
-		(rejected.Code == codeBatchIncomplete || rejected.Code == codeBatchTooManyInflight)
 }
 
 // headerValues returns the same slice for repeated header values; it remembers three.

@@ -71,7 +71,7 @@ func TestAppendRefusals(t *testing.T) {
 	for name, records := range bad {
 		if _, err := f.Append(t.Context(), hubA, 0, records); err == nil ||
 			errors.Is(err, ErrConflict) ||
-			errors.Is(err, ErrUnsure) {
+			errors.Is(err, ErrOutcomeUnknown) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -298,7 +298,7 @@ func TestAppendUnsure(t *testing.T) {
 		ctx, hubA, last,
 		[]Record{record(hubA, domain.NewEpochID(0xa), 2), record(hubA, domain.NewEpochID(0xa), 3)},
 	)
-	if !errors.Is(err, ErrUnsure) {
+	if !errors.Is(err, ErrOutcomeUnknown) {
 		t.Fatalf("without a broker: %v", err)
 	}
 	broker.Start(t)

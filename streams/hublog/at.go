@@ -2,10 +2,10 @@ package hublog
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams/jsapi"
 )
 
 // At returns the cursor after which a page begins with the first event stored at t or later: a
@@ -21,14 +21,7 @@ func (l *Logs) At(ctx context.Context, hub domain.HubID, t time.Time) (string, e
 	if l.cfg.Now().Sub(t) > l.cfg.Retention-l.cfg.Retention/100 {
 		return "", nil
 	}
-	request, err := json.Marshal(struct {
-		From  time.Time `json:"start_time"`
-		Batch int       `json:"batch"`
-	}{t.UTC(), 1})
-	if err != nil {
-		return "", err
-	}
-	found, err := l.shard(hub).get(ctx, hub, request, 1)
+	found, err := l.shard(hub).get(ctx, hub, jsapi.BatchRequest{Since: t, Messages: 1})
 	if err != nil {
 		return "", err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 )
 
@@ -184,7 +185,7 @@ func benchAppend(b *testing.B, size int, bare bool) {
 					for k := range msgs {
 						msgs[k] = &nats.Msg{Subject: streams.DeviceSubject(hub), Data: payload}
 					}
-					_, err = streams.Store(b.Context(), f.conns.Shard(hub), msgs...)
+					_, err = jsapi.Append(b.Context(), f.conns.Shard(hub), msgs...)
 				} else {
 					records := slices.Repeat([]Record{
 						{

@@ -2,13 +2,13 @@ package hublog
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 // Commands returns the payloads of command records stored at since or later, oldest first: the
@@ -16,22 +16,12 @@ import (
 func (l *Logs) Commands(
 	ctx context.Context, hub domain.HubID, since time.Time, limit int,
 ) ([][]byte, error) {
-	query := struct {
-		From  *time.Time `json:"start_time,omitempty"`
-		Seq   uint64     `json:"seq,omitempty"`
-		For   string     `json:"next_by_subj"`
-		Batch int        `json:"batch"`
-		Bytes int        `json:"max_bytes"`
-	}{For: streams.CommandSubject(hub), Batch: maxGet, Bytes: maxGetBytes}
-	since = since.UTC()
-	query.From = &since
+	request := jsapi.BatchRequest{
+		Since: since, Filter: streams.CommandSubject(hub), Messages: maxGet, Bytes: maxGetBytes,
+	}
 	var records [][]byte
 	for {
-		request, err := json.Marshal(query)
-		if err != nil {
-			return nil, err
-		}
-		found, err := l.shard(hub).get(ctx, hub, request, maxGet)
+		found, err := l.shard(hub).get(ctx, hub, request)
 		if err != nil {
 			return nil, fmt.Errorf("hub log of %s: commands: %w", hub, err)
 		}
@@ -44,6 +34,6 @@ func (l *Logs) Commands(
 		if over := len(records) - limit; over > 0 {
 			records = slices.Delete(records, 0, over)
 		}
-		query.From, query.Seq = nil, found[len(found)-1].seq+1
+		request.Since, request.From = time.Time{}, found[len(found)-1].seq+1
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 // Disconnection is the end of a hub's connection.
@@ -23,15 +24,9 @@ func (l *Logs) Disconnections(
 	ctx context.Context, hub domain.HubID, t time.Time, limit int,
 ) ([]Disconnection, error) {
 	limit = min(max(limit, 1), maxGet)
-	request, err := json.Marshal(struct {
-		From    time.Time `json:"start_time"`
-		Batch   int       `json:"batch"`
-		NextFor string    `json:"next_by_subj"`
-	}{t.UTC(), limit, streams.LinkSubject(hub)})
-	if err != nil {
-		return nil, err
-	}
-	found, err := l.shard(hub).get(ctx, hub, request, limit)
+	found, err := l.shard(hub).get(ctx, hub, jsapi.BatchRequest{
+		Since: t, Filter: streams.LinkSubject(hub), Messages: limit,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("hub log of %s: %w", hub, err)
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 )
 
 // errBehind means that a copy of the stream lacks messages that its leader has.
-var errBehind = fmt.Errorf("%w: a copy of the log lacks what its leader has", streams.ErrDoubtful)
+var errBehind = fmt.Errorf("%w: a copy of the log lacks what its leader has", jsapi.ErrUnconfirmed)
 
 // goneError means that messages from a wanted sequence on have expired.
 type goneError struct {
@@ -206,7 +206,7 @@ func (h *history) fetch(ctx context.Context, t *tail, from, to uint64) ([]stored
 				err = errBehind
 			}
 		}
-		if !streams.Passing(err) {
+		if !jsapi.IsTemporary(err) {
 			failures++
 		}
 		if ctx.Err() != nil || failures == loadTries {

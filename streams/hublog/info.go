@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 // State is what the stream of a hub's log holds.
@@ -23,13 +25,13 @@ type State struct {
 	Retention time.Duration
 }
 
-func stateOf(s *streams.StreamState) State {
-	b := boundsOf(s)
+func stateOf(info *jetstream.StreamInfo) State {
+	b := boundsOf(info)
 	return State{
 		First:      b.first,
 		Last:       b.last,
-		LastStored: s.State.LastStored,
-		Retention:  s.Config.MaxAge,
+		LastStored: info.State.LastTime,
+		Retention:  info.Config.MaxAge,
 	}
 }
 
@@ -37,14 +39,15 @@ func stateOf(s *streams.StreamState) State {
 // sequence seen, which the caller knows that the log had: a stale answer would have the caller take
 // the log for another one.
 func (s *Source) State(ctx context.Context, hub domain.HubID, seen uint64) (State, error) {
-	state, err := streams.AskLast(ctx, s.lanes.nc, s.api(hub), streams.HubStream(hub), seen)
-	if errors.Is(err, streams.ErrNoStream) {
+	shard := streams.ShardOf(hub, s.shards)
+	info, err := s.api(shard).ConfirmedInfo(ctx, streams.HubStream(hub), seen)
+	if errors.Is(err, jsapi.ErrNoStream) {
 		return State{First: 1}, nil
 	}
 	if err != nil {
 		return State{}, fmt.Errorf("hub log of %s: %w", hub, err)
 	}
-	return stateOf(state), nil
+	return stateOf(info), nil
 }
 
 // ErrIncomplete says that some of the logs have no leader at the moment that could say what they
@@ -54,47 +57,31 @@ var ErrIncomplete = errors.New("some hub logs have no leader at the moment")
 // List gives the hub logs of a shard and what each holds, calling found for each. One that is made
 // meanwhile may be missing. ErrIncomplete comes after all those that could be had.
 func (s *Source) List(ctx context.Context, shard int, found func(domain.HubID, State)) error {
-	missing := map[string]bool{}
-	prefix := streams.HubStream("")
-	for offset := 0; ; {
-		var answer struct {
-			Total   int                   `json:"total"`
-			Limit   int                   `json:"limit"`
-			Streams []streams.StreamState `json:"streams"`
-			Missing []string              `json:"missing"`
-			Error   *streams.BrokerError  `json:"error"`
-		}
-		request := append(strconv.AppendInt([]byte(`{"offset":`), int64(offset), 10), '}')
-		if err := ask(ctx, s.lanes.nc, streams.ShardAPI(shard)+".STREAM.LIST", request, &answer); err != nil {
-			return fmt.Errorf("list the hub logs of shard %d: %w", shard, err)
-		}
-		if answer.Error != nil {
-			return fmt.Errorf("list the hub logs of shard %d: %w", shard, answer.Error)
-		}
-		for i := range answer.Streams {
-			if answer.Streams[i].CheckLeader() != nil {
-				// A follower answered for want of a leader, or nobody did: what stands there may be
-				// old or empty.
-				missing[answer.Streams[i].Config.Name] = true
+	leaderless := map[string]bool{}
+	missing, err := s.api(shard).List(ctx, func(page []jetstream.StreamInfo) (more bool) {
+		for i := range page {
+			info := &page[i]
+			if jsapi.CheckLeader(info) != nil {
+				leaderless[info.Config.Name] = true // what a follower has may be old
 				continue
 			}
-			name, ok := strings.CutPrefix(answer.Streams[i].Config.Name, prefix)
+			name, ok := strings.CutPrefix(info.Config.Name, streams.HubStream(""))
 			if hub, valid := domain.ParseHubID(name); ok && valid {
-				found(hub, stateOf(&answer.Streams[i]))
+				found(hub, stateOf(info))
 			}
 		}
-		for _, name := range answer.Missing {
-			missing[name] = true
-		}
-		offset += max(answer.Limit, 1)
-		if offset < answer.Total {
-			continue
-		}
-		if len(missing) > 0 {
-			return fmt.Errorf(
-				"list the hub logs of shard %d: %w (%d)", shard, ErrIncomplete, len(missing),
-			)
-		}
-		return nil
+		return true
+	})
+	if err != nil {
+		return fmt.Errorf("list the hub logs of shard %d: %w", shard, err)
 	}
+	for _, name := range missing {
+		leaderless[name] = true
+	}
+	if len(leaderless) > 0 {
+		return fmt.Errorf(
+			"list the hub logs of shard %d: %w (%d)", shard, ErrIncomplete, len(leaderless),
+		)
+	}
+	return nil
 }

@@ -9,15 +9,16 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 // Errors of this package, beside those of the domain, the broker and the context.
 var (
 	// ErrConflict means that nothing was appended: the log's last event is not the expected one.
-	ErrConflict = streams.ErrConflict
-	// ErrUnsure means that the broker's answer was lost: the records may be stored, wholly or not
+	ErrConflict = jsapi.ErrConflict
+	// ErrOutcomeUnknown means that the broker's answer was lost: the records may be stored, wholly or not
 	// at all, or may still be stored later. LastEvents shows which.
-	ErrUnsure = streams.ErrUnsure
+	ErrOutcomeUnknown = jsapi.ErrOutcomeUnknown
 	// ErrLogEnded ends the readers of a log when a new log begins. It is a domain.Error with the
 	// code cursor_expired.
 	ErrLogEnded error = domain.Errorf(domain.CodeCursorExpired,

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 // freshTries is how often a read without a cursor restarts because the oldest event has expired
@@ -111,7 +111,7 @@ const readPatience = 15 * time.Second
 
 // unavailable returns a temporary error of the broker as a domain.Unavailable, others unchanged.
 func unavailable(err error) error {
-	return streams.Unavailable(
+	return jsapi.Unavailable(
 		err, "the hub's event log has no leader at the moment: retry from the same cursor later",
 	)
 }
@@ -206,7 +206,7 @@ func (l *Logs) resume(ctx context.Context, t *tail, after string) (cursor, error
 	}
 	if !t.reaches(c.seq) {
 		return c, fmt.Errorf(
-			"hub log of %s: %w: it reached sequence %d a moment ago", t.hub, streams.ErrDoubtful,
+			"hub log of %s: %w: it reached sequence %d a moment ago", t.hub, jsapi.ErrUnconfirmed,
 			c.seq,
 		)
 	}

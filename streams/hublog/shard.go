@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/domain"
+	"hubcloud/streams/jsapi"
 )
 
 const (
@@ -27,8 +28,8 @@ type shard struct {
 	logs *Logs
 	nc   *nats.Conn
 	js   jetstream.JetStream
-	// lanes are for direct gets, on a connection for reads.
-	lanes lanes
+	// reads is for direct gets, on a connection of its own.
+	reads *jsapi.BatchPool
 	// loadSlots has one entry for each load of history under way.
 	loadSlots chan struct{}
 
@@ -57,8 +58,8 @@ func newShard(l *Logs, nc, reads *nats.Conn) (*shard, error) {
 		feed:      make(chan *nats.Msg, feedCapacity),
 		tails:     map[domain.HubID]*tail{},
 		loadSlots: make(chan struct{}, maxShardLoads),
+		reads:     jsapi.New(reads).NewBatchPool(maxGets, maxGet),
 	}
-	s.lanes.init(reads)
 	s.reconnects = s.reconnections()
 	l.work(s.dispatch)
 	return s, nil
@@ -70,7 +71,7 @@ func (s *shard) reconnections() uint64 { return s.nc.Stats().Reconnects }
 // lost reports whether a connection of the shard is cut off from the broker.
 func (s *shard) lost() bool {
 	lost := s.logs.cfg.Lost
-	return lost != nil && (lost(s.nc) || lost(s.lanes.nc))
+	return lost != nil && (lost(s.nc) || lost(s.reads.Conn()))
 }
 
 // dispatch passes the messages of the shard's feed to the tails, in one goroutine.
@@ -110,7 +111,7 @@ func (s *shard) deliver(changed []*tail, msg *nats.Msg) []*tail {
 	if t == nil {
 		return changed
 	}
-	stored, err := parseStored(msg)
+	stored, err := parsePublished(msg)
 	if err != nil {
 		s.logs.cfg.Logger.Error(
 			"message in feed of hub log unreadable", "hub_id", t.hub, "error", err,
@@ -276,5 +277,5 @@ func (s *shard) close() {
 	for _, t := range all {
 		s.stop(t, ErrClosed)
 	}
-	s.lanes.close()
+	s.reads.Close()
 }

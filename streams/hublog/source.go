@@ -2,7 +2,6 @@ package hublog
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 // Source reads hub logs from outside the service, through a tap's account of the broker. It reads
@@ -18,19 +18,18 @@ import (
 //
 // All methods may be called at the same time; up to 16 reads are under way at once.
 type Source struct {
-	lanes  lanes
+	nc     *nats.Conn
 	shards int
+	reads  *jsapi.BatchPool
 }
 
 // NewSource returns a Source over a tap's connection to an installation with that many shards.
 func NewSource(nc *nats.Conn, shards int) *Source {
-	s := &Source{shards: shards}
-	s.lanes.init(nc)
-	return s
+	return &Source{nc: nc, shards: shards, reads: jsapi.New(nc).NewBatchPool(maxGets, maxGet)}
 }
 
 // Close unsubscribes. The Source must not be used afterwards.
-func (s *Source) Close() { s.lanes.close() }
+func (s *Source) Close() { s.reads.Close() }
 
 // Message is one message of a hub's stream: an event, or a record of a command.
 type Message struct {
@@ -63,30 +62,22 @@ const MaxRead = maxGet
 func (s *Source) Read(
 	ctx context.Context, hub domain.HubID, from uint64, n int,
 ) ([]Message, error) {
-	n = min(n, MaxRead)
-	return s.get(ctx, hub, rangeRequest(from, n, maxGetBytes), n)
+	return s.get(ctx, hub, jsapi.BatchRequest{From: from, Messages: n})
 }
 
 // ReadSince is Read from the first message stored at since or later.
 func (s *Source) ReadSince(
 	ctx context.Context, hub domain.HubID, since time.Time, n int,
 ) ([]Message, error) {
-	n = min(n, MaxRead)
-	request, err := json.Marshal(struct {
-		From  time.Time `json:"start_time"`
-		Batch int       `json:"batch"`
-		Bytes int       `json:"max_bytes"`
-	}{since.UTC(), n, maxGetBytes})
-	if err != nil {
-		return nil, err
-	}
-	return s.get(ctx, hub, request, n)
+	return s.get(ctx, hub, jsapi.BatchRequest{Since: since, Messages: n})
 }
 
 func (s *Source) get(
-	ctx context.Context, hub domain.HubID, request []byte, n int,
+	ctx context.Context, hub domain.HubID, r jsapi.BatchRequest,
 ) ([]Message, error) {
-	found, err := s.lanes.get(ctx, s.api(hub)+".DIRECT.GET."+streams.HubStream(hub), request, n)
+	r.Prefix, r.Stream = streams.ShardAPI(streams.ShardOf(hub, s.shards)), streams.HubStream(hub)
+	r.Messages, r.Bytes = min(r.Messages, MaxRead), maxGetBytes
+	found, err := getStored(ctx, s.reads, r)
 	if err != nil {
 		return nil, fmt.Errorf("read the log of %s: %w", hub, err)
 	}
@@ -128,7 +119,7 @@ func (m stored) message() (Message, error) {
 // afterwards.
 func ParseFeed(msg *nats.Msg) (hub domain.HubID, m Message, durable bool, err error) {
 	hub = hubOfFeed(msg.Subject)
-	stored, err := parseStored(msg)
+	stored, err := parsePublished(msg)
 	if err != nil {
 		return hub, m, false, fmt.Errorf("feed of %s: %w", hub, err)
 	}
@@ -136,6 +127,7 @@ func ParseFeed(msg *nats.Msg) (hub domain.HubID, m Message, durable bool, err er
 	return hub, m, stored.batchSeq == 0, err
 }
 
-func (s *Source) api(hub domain.HubID) string {
-	return streams.ShardAPI(streams.ShardOf(hub, s.shards))
+// api returns the JetStream API of a shard.
+func (s *Source) api(shard int) jsapi.API {
+	return jsapi.New(s.nc).WithPrefix(streams.ShardAPI(shard))
 }

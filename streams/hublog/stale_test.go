@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/domain"
-	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
 )
 
@@ -23,7 +23,7 @@ type liar struct {
 	*streamstest.Rewriter
 	// group is the cluster block of answers, and last the stream's end in them; 0 is the true one.
 	// gone says that there is no such stream.
-	group atomic.Pointer[streams.StreamGroup]
+	group atomic.Pointer[jetstream.ClusterInfo]
 	last  atomic.Uint64
 	gone  atomic.Bool
 	// asked counts the answers.
@@ -67,26 +67,26 @@ func (l *liar) lie(payload []byte) []byte {
 
 // Leaders as they are seen by those who ask.
 var (
-	follower = &streams.StreamGroup{
-		Peers: []streams.StreamPeer{
+	follower = &jetstream.ClusterInfo{
+		Replicas: []*jetstream.PeerInfo{
 			{Name: "a", Active: time.Second},
 			{Name: "b", Active: time.Second},
 		},
 	}
-	follower2 = &streams.StreamGroup{
+	follower2 = &jetstream.ClusterInfo{
 		Leader: "a",
-		Peers: []streams.StreamPeer{
+		Replicas: []*jetstream.PeerInfo{
 			{Name: "a", Active: time.Second},
 			{Name: "b", Active: time.Second},
 		},
 	}
-	deposed = &streams.StreamGroup{
-		Leader: "c",
-		Peers:  []streams.StreamPeer{{Name: "a", Active: 4 * time.Second}, {Name: "b"}},
+	deposed = &jetstream.ClusterInfo{
+		Leader:   "c",
+		Replicas: []*jetstream.PeerInfo{{Name: "a", Active: 4 * time.Second}, {Name: "b"}},
 	}
-	leader = &streams.StreamGroup{
+	leader = &jetstream.ClusterInfo{
 		Leader: "a",
-		Peers: []streams.StreamPeer{
+		Replicas: []*jetstream.PeerInfo{
 			{Name: "c", Active: 2 * time.Minute},
 			{Name: "b", Active: time.Second},
 		},
@@ -98,7 +98,7 @@ var (
 // them in two runs with partitions.
 func TestStaleAnswersExpireNoCursor(t *testing.T) {
 	t.Parallel()
-	for name, group := range map[string]*streams.StreamGroup{
+	for name, group := range map[string]*jetstream.ClusterInfo{
 		"a follower without a leader": follower, "a follower that has just found one": follower2,
 		"a deposed leader": deposed,
 	} {

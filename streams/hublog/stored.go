@@ -9,15 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"hubcloud/domain"
-)
-
-// Headers that the broker adds to stored messages.
-const (
-	headerSequence      = "Nats-Sequence"
-	headerSubject       = "Nats-Subject"
-	headerTimeStamp     = "Nats-Time-Stamp"
-	headerBatchSequence = "Nats-Batch-Sequence"
-	headerBatchCommit   = "Nats-Batch-Commit"
+	"hubcloud/streams/jsapi"
 )
 
 // stored is a message of a hub's stream, from the feed or from a direct get.
@@ -37,32 +29,38 @@ type stored struct {
 	batchCommit bool
 }
 
-// parseStored reads a message and its headers.
-func parseStored(msg *nats.Msg) (m stored, err error) {
-	m.data = msg.Data
-	if m.seq, err = strconv.ParseUint(field(msg, headerSequence), 10, 64); err != nil {
-		return m, fmt.Errorf("sequence: %w", err)
-	}
-	if text := field(msg, headerBatchSequence); text != "" {
+// parseStored reads the headers of a message.
+func parseStored(seq uint64, header nats.Header, data []byte) (m stored, err error) {
+	m.seq, m.data = seq, data
+	if text := jsapi.Field(header, jsapi.HeaderBatchSequence); text != "" {
 		if m.batchSeq, err = strconv.ParseUint(text, 10, 64); err != nil || m.batchSeq > m.seq {
 			return m, fmt.Errorf(
 				"sequence %d: batch sequence %q: must be a number up to the sequence", m.seq, text,
 			)
 		}
-		m.batchCommit = field(msg, headerBatchCommit) != ""
+		m.batchCommit = jsapi.Field(header, jsapi.HeaderBatchCommit) != ""
 	}
-	if m.at, err = time.Parse(time.RFC3339Nano, field(msg, headerTimeStamp)); err != nil {
+	if m.at, err = time.Parse(time.RFC3339Nano, jsapi.Field(header, jsapi.HeaderTime)); err != nil {
 		return m, fmt.Errorf("sequence %d: %w", m.seq, err)
 	}
-	m.event = isEvent(field(msg, headerSubject))
+	m.event = isEvent(jsapi.Field(header, jsapi.HeaderSubject))
 	if !m.event {
 		return m, nil
 	}
-	m.org = field(msg, headerOrg)
-	if m.epoch, err = domain.ParseEpochID(field(msg, headerEpoch)); err != nil {
+	m.org = jsapi.Field(header, headerOrg)
+	if m.epoch, err = domain.ParseEpochID(jsapi.Field(header, headerEpoch)); err != nil {
 		return m, fmt.Errorf("sequence %d: %w", m.seq, err)
 	}
 	return m, nil
+}
+
+// parsePublished reads a message of the feed.
+func parsePublished(msg *nats.Msg) (stored, error) {
+	seq, err := jsapi.Sequence(msg)
+	if err != nil {
+		return stored{}, err
+	}
+	return parseStored(seq, msg.Header, msg.Data)
 }
 
 func (m stored) encode() (domain.EncodedEvent, error) {
@@ -74,12 +72,4 @@ func isEvent(subject string) bool {
 	_, rest, _ := strings.Cut(subject, ".")
 	_, kind, _ := strings.Cut(rest, ".")
 	return strings.HasPrefix(kind, "event.")
-}
-
-// field returns the first value of a header; the name must match exactly.
-func field(msg *nats.Msg, name string) string {
-	if values := msg.Header[name]; len(values) > 0 {
-		return values[0]
-	}
-	return ""
 }

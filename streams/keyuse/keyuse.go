@@ -19,7 +19,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 const (
@@ -117,14 +117,14 @@ func (t *Tracker) LastUsed(ctx context.Context, keys []string) (map[string]time.
 	for _, key := range keys {
 		var minute int64
 		var entry jetstream.KeyValueEntry
-		err := streams.Persist(ctx, func(ctx context.Context) (err error) {
+		err := jsapi.Retry{}.Do(ctx, func(ctx context.Context) (err error) {
 			entry, err = t.kv.Get(ctx, key)
 			return err
 		})
 		switch {
 		case errors.Is(err, jetstream.ErrKeyNotFound):
 		case err != nil:
-			return nil, streams.Unavailable(
+			return nil, jsapi.Unavailable(
 				fmt.Errorf("key use: read: %w", err),
 				"the last use of API keys cannot be looked up at the moment",
 			)

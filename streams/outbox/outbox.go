@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/telemetry"
 )
 
@@ -64,13 +65,8 @@ const (
 	// maxHeader is the space for headers.
 	maxHeader = 4 << 10
 
-	headerID       = "Nats-Msg-Id" // the broker recognizes duplicates by it
-	headerExpected = "Nats-Expected-Last-Subject-Sequence"
-	headerExpires  = "Hubcloud-Expires"
-	// codeStoreFailed is the broker's error for a stream that has reached a limit.
-	codeStoreFailed = 10077
-	// codeNoMessage is the broker's error for a subject or a sequence without a message.
-	codeNoMessage = 10037
+	headerID      = jetstream.MsgIDHeader // the broker recognizes duplicates by it
+	headerExpires = "Hubcloud-Expires"
 )
 
 // declaration returns the stream's configuration. It has no age limit: each mail has an expiry of
@@ -167,7 +163,7 @@ func Open(ctx context.Context, conns *streams.Conns, cfg Config) (*Outbox, error
 	if err != nil {
 		return nil, fmt.Errorf("open the outbox: %w", err)
 	}
-	if err := streams.SetUp(ctx, func(ctx context.Context) error { return upgrade(ctx, js) }); err != nil {
+	if err := jsapi.SetUp(ctx, func(ctx context.Context) error { return upgrade(ctx, js) }); err != nil {
 		return nil, fmt.Errorf("open the outbox: %w", err)
 	}
 	if _, err := streams.Declare(ctx, js, declaration(cfg.Replicas)); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/outbox"
 	"hubcloud/streams/streamstest"
 )
@@ -477,7 +478,7 @@ func TestFullQueueRejectsNewMails(t *testing.T) {
 					Subject: "mail.ordinary.x." + id,
 					Header:  nats.Header{"Nats-Msg-Id": {id}},
 				}
-				if _, err := streams.Store(t.Context(), conns.Cloud, stored); err != nil {
+				if _, err := jsapi.Append(t.Context(), conns.Cloud, stored); err != nil {
 					t.Error(err)
 					return
 				}

@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -15,7 +13,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
-	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/telemetry"
 )
 
@@ -50,7 +48,7 @@ func token(text string) string {
 }
 
 // Put stores a mail and returns nil once it is stored. After ErrFull, ErrSenderFull and any other
-// error the mail is not stored, but for streams.ErrUnsure: then the broker has not answered in
+// error the mail is not stored, but for jsapi.ErrOutcomeUnknown: then the broker has not answered in
 // time, and the mail may be stored. The mail that this one replaces may be removed also when Put
 // fails: it must be obsolete before the call.
 func (o *Outbox) Put(ctx context.Context, m Mail) error {
@@ -94,18 +92,18 @@ func (o *Outbox) put(ctx context.Context, m Mail) error {
 	defer cancel()
 	for {
 		err := o.replace(ctx, m)
-		var rejected *streams.BrokerError
 		switch {
 		case err == nil:
 			o.metrics.mails.queued.Inc()
 			return nil
 		case errors.Is(err, ErrFull), errors.Is(err, ErrSenderFull):
 			return fmt.Errorf("outbox: mail %s: %w", m.ID, err)
-		case errors.As(err, &rejected) && rejected.Code == codeStoreFailed:
+		case jsapi.IsStreamFull(err):
 			return fmt.Errorf("outbox: mail %s: %w: %w", m.ID, ErrFull, err)
 		// Otherwise the broker is away, or another mail to the recipient came in between: try
 		// again.
-		case !errors.Is(err, streams.ErrNoStream) && !errors.Is(err, streams.ErrConflict) &&
+		case !errors.Is(err, jsapi.ErrNoStream) && !errors.Is(err, jsapi.ErrNoLeader) &&
+			!errors.Is(err, jsapi.ErrConflict) &&
 			!errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrNoResponders):
 			return fmt.Errorf("outbox: mail %s: %w", m.ID, err)
 		}
@@ -139,16 +137,16 @@ func (o *Outbox) replace(ctx context.Context, m Mail) error {
 	msg := &nats.Msg{
 		Subject: m.subject(), Data: m.Content,
 		Header: nats.Header{
-			headerID:       {m.ID},
-			headerExpires:  {m.Expires.UTC().Format(time.RFC3339Nano)},
-			headerExpected: {"0"},
+			headerID:      {m.ID},
+			headerExpires: {m.Expires.UTC().Format(time.RFC3339Nano)},
 		},
 	}
+	jsapi.ExpectLast(msg, msg.Subject, 0)
 	telemetry.Inject(ctx, propagation.HeaderCarrier(msg.Header))
 	for {
 		// The same message is sent again: the broker recognizes its id, also when another mail has
 		// replaced it meanwhile. To start over would erase that mail, and lose both.
-		if _, err = streams.Store(ctx, o.nc, msg); !errors.Is(err, streams.ErrUnsure) ||
+		if _, err = jsapi.Append(ctx, o.nc, msg); !errors.Is(err, jsapi.ErrOutcomeUnknown) ||
 			ctx.Err() != nil {
 			return err
 		}
@@ -168,28 +166,19 @@ type waitingMail struct {
 
 // waiting asks the stream's leader for the mail with a subject.
 func (o *Outbox) waiting(ctx context.Context, subject string) (waitingMail, error) {
-	question, err := json.Marshal(map[string]string{"last_by_subj": subject})
+	msg, err := o.api().GetLast(ctx, Stream, subject)
+	if errors.Is(err, jsapi.ErrNotFound) {
+		return waitingMail{}, nil
+	}
 	if err != nil {
 		return waitingMail{}, err
 	}
-	var answer struct {
-		Error   *streams.BrokerError `json:"error"`
-		Message struct {
-			Sequence uint64 `json:"seq"`
-			Headers  []byte `json:"hdrs"`
-		} `json:"message"`
-	}
-	if err := o.ask(ctx, "$JS.API.STREAM.MSG.GET."+Stream, question, &answer); err != nil {
-		return waitingMail{}, err
-	}
-	switch {
-	case answer.Error != nil && answer.Error.Code == codeNoMessage:
-		return waitingMail{}, nil
-	case answer.Error != nil:
-		return waitingMail{}, answer.Error
-	}
-	headers, err := nats.DecodeHeadersMsg(answer.Message.Headers)
-	return waitingMail{sequence: answer.Message.Sequence, id: headers.Get(headerID)}, err
+	return waitingMail{sequence: msg.Sequence, id: msg.Header.Get(headerID)}, nil
+}
+
+// api returns JetStream's API with the patience of Put.
+func (o *Outbox) api() jsapi.API {
+	return jsapi.New(o.nc).WithRetry(jsapi.Retry{Total: putTimeout})
 }
 
 // checkSpace returns ErrFull or ErrSenderFull for a mail too many. The mail that it replaces does
@@ -213,25 +202,11 @@ func (o *Outbox) checkCount(
 	if replaces {
 		limit++
 	}
-	question, err := json.Marshal(struct {
-		Filter string `json:"subjects_filter"`
-		// Offset is beyond all subjects: only their number is wanted.
-		Offset int `json:"offset"`
-	}{filter, 1 << 30})
+	waiting, err := o.api().CountSubjects(ctx, Stream, filter)
 	if err != nil {
 		return err
 	}
-	var answer struct {
-		Error *streams.BrokerError `json:"error"`
-		Total int                  `json:"total"`
-	}
-	if err := o.ask(ctx, "$JS.API.STREAM.INFO."+Stream, question, &answer); err != nil {
-		return err
-	}
-	if answer.Error != nil {
-		return answer.Error
-	}
-	if answer.Total >= limit {
+	if waiting >= limit {
 		return full
 	}
 	return nil
@@ -242,43 +217,7 @@ func (o *Outbox) checkCount(
 // remove nothing, and may still list a mail that was removed: that mail then counts as waiting, and
 // is erased or delivered again later.
 func (o *Outbox) erase(ctx context.Context, sequence uint64) error {
-	question, err := json.Marshal(map[string]uint64{"seq": sequence})
-	if err != nil {
-		return err
-	}
-	var answer struct {
-		Error   *streams.BrokerError `json:"error"`
-		Success bool                 `json:"success"`
-	}
-	if err := o.ask(ctx, "$JS.API.STREAM.MSG.DELETE."+Stream, question, &answer); err != nil {
-		return err
-	}
-	if answer.Success {
-		return nil
-	}
-	var found struct {
-		Error *streams.BrokerError `json:"error"`
-	}
-	if err := o.ask(ctx, "$JS.API.STREAM.MSG.GET."+Stream, question, &found); err != nil {
-		return err
-	}
-	if found.Error != nil && found.Error.Code == codeNoMessage {
-		return nil
-	}
-	return fmt.Errorf("mail %s not removed: %w", strconv.FormatUint(sequence, 10), answer.Error)
-}
-
-func (o *Outbox) ask(ctx context.Context, subject string, question []byte, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, putTimeout)
-	defer cancel()
-	text, err := streams.Ask(ctx, o.nc, subject, question)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(text, answer); err != nil {
-		return fmt.Errorf("unreadable answer of the broker: %w", err)
-	}
-	return nil
+	return o.api().Erase(ctx, Stream, sequence)
 }
 
 func isID(id string) bool {

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
-	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 const (
@@ -110,7 +110,7 @@ func (o *Outbox) Run(
 func (o *Outbox) createConsumers(ctx context.Context) (map[string]jetstream.Consumer, error) {
 	consumers := map[string]jetstream.Consumer{}
 	for {
-		err := streams.SetUp(ctx, func(ctx context.Context) (err error) {
+		err := jsapi.SetUp(ctx, func(ctx context.Context) (err error) {
 			// In this order: the ordinary consumer of a former version had all mails, and must give
 			// up the urgent ones first.
 			for _, c := range []class{ordinary, urgent} {

@@ -5,12 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
-	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 const (
@@ -31,14 +28,9 @@ func (s *Store) Allow(
 	for range maxConflicts {
 		// The value is the time at which a whole burst is allowed again.
 		var full time.Time
-		content, revision, err := streams.Newest(ctx, s.nc, s.kv.Bucket(), key(kindAllowance, name))
+		counter, err := s.bucket.GetJSON(ctx, key(kindAllowance, name), &full)
 		if err != nil {
 			return 0, unavailable(fmt.Errorf("sign-in: %w", err))
-		}
-		if revision > 0 {
-			if err := json.Unmarshal(content, &full); err != nil {
-				return 0, fmt.Errorf("sign-in: decode a counter: %w", err)
-			}
 		}
 		if full.Before(now) {
 			full = now
@@ -46,19 +38,15 @@ func (s *Store) Allow(
 		if full = full.Add(interval); full.Sub(now) > interval*time.Duration(burst) {
 			return full.Sub(now) - interval*time.Duration(burst), nil
 		}
-		if content, err = json.Marshal(full); err != nil {
+		content, err := json.Marshal(full)
+		if err != nil {
 			return 0, err
 		}
-		life := (full.Sub(now) + 2*time.Second).Truncate(time.Second)
-		_, err = streams.Store(ctx, s.nc, &nats.Msg{
-			Subject: "$KV." + s.kv.Bucket() + "." + key(kindAllowance, name), Data: content,
-			Header: nats.Header{
-				"Nats-Expected-Last-Subject-Sequence": {
-					strconv.FormatUint(revision, 10),
-				}, "Nats-TTL": {life.String()},
-			},
-		})
-		if !errors.Is(err, streams.ErrConflict) {
+		_, err = s.bucket.CompareAndSet(
+			ctx, key(kindAllowance, name), content,
+			jsapi.TTLHeader(full.Sub(now)+2*time.Second), counter.Revision,
+		)
+		if !errors.Is(err, jsapi.ErrConflict) {
 			// An error may leave the action counted: a repeated call counts once more.
 			return 0, unavailable(err)
 		}

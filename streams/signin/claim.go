@@ -4,11 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
-	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 const (
@@ -31,28 +32,21 @@ func (s *Store) claim(
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
 	claimant := rand.Text()
+	claimed := maps.Clone(header)
+	claimed[headerClaim] = []string{claimant}
 	for unsure := false; ; {
-		msg := &nats.Msg{
-			Subject: "$KV." + s.kv.Bucket() + "." + key,
-			Data:    content,
-			Header:  nats.Header{headerClaim: {claimant}},
-		}
-		for name, values := range header {
-			msg.Header[name] = values
-		}
-		streams.Expect(msg, msg.Subject, revision)
-		switch err := s.store(ctx, msg); {
+		switch err := s.tryClaim(ctx, key, revision, content, claimed); {
 		case err == nil:
 			return true, nil
-		case errors.Is(err, streams.ErrConflict) && !unsure:
+		case errors.Is(err, jsapi.ErrConflict) && !unsure:
 			return false, nil
-		case errors.Is(err, streams.ErrConflict):
-			kept, err := streams.NewestKept(ctx, s.nc, s.kv.Bucket(), key)
-			return err == nil && kept.Header.Get(headerClaim) == claimant, err
-		case !streams.Passing(err):
+		case errors.Is(err, jsapi.ErrConflict):
+			stored, err := s.bucket.Get(ctx, key)
+			return err == nil && stored.Header.Get(headerClaim) == claimant, err
+		case !jsapi.IsTemporary(err):
 			return false, err
 		default:
-			unsure = unsure || errors.Is(err, streams.ErrUnsure)
+			unsure = unsure || errors.Is(err, jsapi.ErrOutcomeUnknown)
 			select {
 			case <-ctx.Done():
 				return false, err
@@ -62,10 +56,11 @@ func (s *Store) claim(
 	}
 }
 
-// store tries once.
-func (s *Store) store(ctx context.Context, msg *nats.Msg) error {
+func (s *Store) tryClaim(
+	ctx context.Context, key string, revision uint64, content []byte, header nats.Header,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
-	_, err := streams.Store(ctx, s.nc, msg)
+	_, err := s.bucket.CompareAndSet(ctx, key, content, header, revision)
 	return err
 }

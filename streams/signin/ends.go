@@ -8,8 +8,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"hubcloud/streams"
 )
 
 const (
@@ -82,7 +80,7 @@ func (w *waiters) sessions() []string {
 // It watches the bucket. A watch reads one server's copy, which may be behind, or stand still
 // without an error when that server is cut off: pages of a person who has signed out would stay
 // open. So Run also asks the bucket's leader for every session with waiters, every five seconds and
-// after each reconnect. A deposed leader may answer with a stale session; streams.Freshness, which
+// after each reconnect. A deposed leader may answer with a stale session; replicas.Freshness, which
 // the portal checks, ends open pages on a replica that is cut off.
 func (s *Store) Run(ctx context.Context) error {
 	back := s.nc.StatusChanged(nats.CONNECTED)
@@ -148,8 +146,8 @@ func (s *Store) checkAll(ctx context.Context) error {
 func (s *Store) check(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	_, revision, err := streams.Newest(ctx, s.nc, s.kv.Bucket(), name)
-	if err == nil && revision == 0 {
+	session, err := s.bucket.Get(ctx, name)
+	if err == nil && !session.Exists() {
 		s.waiters.end(name)
 	}
 	return err

@@ -32,7 +32,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/domain"
-	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 const (
@@ -49,8 +49,10 @@ const (
 
 // Store stores sessions and links.
 type Store struct {
-	nc      *nats.Conn
-	kv      jetstream.KeyValue
+	nc *nats.Conn
+	kv jetstream.KeyValue
+	// bucket is kv, read from its leader.
+	bucket  jsapi.Bucket
 	logger  *slog.Logger
 	waiters waiters
 }
@@ -59,7 +61,7 @@ type Store struct {
 // means slog.Default().
 func New(nc *nats.Conn, kv jetstream.KeyValue, logger *slog.Logger) *Store {
 	return &Store{
-		nc: nc, kv: kv, logger: cmp.Or(logger, slog.Default()),
+		nc: nc, kv: kv, bucket: jsapi.NewBucket(nc, kv.Bucket()), logger: cmp.Or(logger, slog.Default()),
 		waiters: waiters{bySession: map[string]*waiter{}},
 	}
 }
@@ -85,9 +87,9 @@ func (s *Store) TakeLink(
 	if err != nil {
 		return domain.SignInLink{}, err
 	}
-	mine, err := s.claim(ctx, key(kindLink, token), revision, nil, nats.Header{
-		"KV-Operation": {"PURGE"}, "Nats-Rollup": {"sub"}, "Nats-TTL": {goneTTL.String()},
-	})
+	mine, err := s.claim(
+		ctx, key(kindLink, token), revision, nil, jsapi.PurgeHeader(goneTTL),
+	)
 	switch {
 	case err != nil:
 		return domain.SignInLink{}, unavailable(fmt.Errorf("sign-in: use a link: %w", err))
@@ -136,7 +138,7 @@ func (s *Store) End(ctx context.Context, token string) error {
 	if !isToken(token) {
 		return nil
 	}
-	err := streams.Persist(ctx, func(ctx context.Context) error {
+	err := jsapi.Retry{}.Do(ctx, func(ctx context.Context) error {
 		return s.kv.Purge(ctx, key(kindSession, token), jetstream.PurgeTTL(goneTTL))
 	})
 	if err != nil {
@@ -150,16 +152,14 @@ func (s *Store) End(ctx context.Context, token string) error {
 func (s *Store) Once(ctx context.Context, token, mark string) (first bool, err error) {
 	name := key(kindForm, token+" "+mark)
 	for range maxConflicts {
-		kept, err := streams.NewestKept(ctx, s.nc, s.kv.Bucket(), name)
+		form, err := s.bucket.Get(ctx, name)
 		if err != nil {
 			return false, unavailable(fmt.Errorf("sign-in: look up a form: %w", err))
 		}
-		if kept.Live() {
+		if form.Exists() {
 			return false, nil
 		}
-		first, err := s.claim(
-			ctx, name, kept.Revision, nil, nats.Header{"Nats-TTL": {formLife.String()}},
-		)
+		first, err := s.claim(ctx, name, form.Revision, nil, jsapi.TTLHeader(formLife))
 		if err != nil {
 			return false, unavailable(fmt.Errorf("sign-in: remember a form: %w", err))
 		}
@@ -168,12 +168,12 @@ func (s *Store) Once(ctx context.Context, token, mark string) (first bool, err e
 		}
 		// Another call was first, or the marker of a removed form has expired meanwhile.
 	}
-	return false, unavailable(fmt.Errorf("sign-in: remember a form: %w", streams.ErrDoubtful))
+	return false, unavailable(fmt.Errorf("sign-in: remember a form: %w", jsapi.ErrUnconfirmed))
 }
 
 // Unsent forgets a form of a session: the next Once for it returns true again.
 func (s *Store) Unsent(ctx context.Context, token, mark string) error {
-	err := streams.Persist(ctx, func(ctx context.Context) error {
+	err := jsapi.Retry{}.Do(ctx, func(ctx context.Context) error {
 		return s.kv.Purge(ctx, key(kindForm, token+" "+mark), jetstream.PurgeTTL(goneTTL))
 	})
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *Store) create(
 	if err != nil {
 		return "", fmt.Errorf("sign-in: %w", err)
 	}
-	err = streams.Persist(ctx, func(ctx context.Context) error {
+	err = jsapi.Retry{}.Do(ctx, func(ctx context.Context) error {
 		var secret [tokenBytes]byte
 		rand.Read(secret[:]) // never fails: it ends the program instead
 		// A try whose answer is lost leaves a token that was returned to no caller.
@@ -214,22 +214,19 @@ func (s *Store) get(
 	if !isToken(token) {
 		return 0, nil
 	}
-	content, revision, err := streams.Newest(ctx, s.nc, s.kv.Bucket(), key(kind, token))
+	entry, err := s.bucket.GetJSON(ctx, key(kind, token), into)
 	if err != nil {
 		return 0, unavailable(fmt.Errorf("sign-in: %w", err))
 	}
-	if revision == 0 {
+	if !entry.Exists() {
 		return 0, nil
 	}
-	if err := json.Unmarshal(content, into); err != nil {
-		return 0, fmt.Errorf("sign-in: decode a %s %w", kind, err)
-	}
-	return revision, nil
+	return entry.Revision, nil
 }
 
 // unavailable returns a temporary error of the broker as a domain.Unavailable.
 func unavailable(err error) error {
-	return streams.Unavailable(
+	return jsapi.Unavailable(
 		err, "sign-in is not available at the moment: try again in a few seconds",
 	)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 // forbidden is something that a tap must not do: a request that changes or reveals what is no feed
@@ -18,7 +19,7 @@ type forbidden struct{ subject, body string }
 // account has it.
 func forbiddenRequests(shard int, stream, hub string) []forbidden {
 	var all []forbidden
-	for _, api := range []string{streams.JetStreamAPI, streams.ShardAPI(shard)} {
+	for _, api := range []string{jsapi.Prefix, streams.ShardAPI(shard)} {
 		for _, request := range []forbidden{
 			{"STREAM.CREATE.MINE", `{"name":"MINE","subjects":["mine"]}`},
 			{
@@ -57,11 +58,11 @@ func forbiddenRequests(shard int, stream, hub string) []forbidden {
 		}
 	}
 	return append(all,
-		forbidden{streams.JetStreamAPI + ".DIRECT.GET." + stream, `{"seq":1}`},
-		forbidden{streams.JetStreamAPI + ".DIRECT.GET.DIRECTORY", `{"seq":1}`},
-		forbidden{streams.JetStreamAPI + ".STREAM.MSG.GET.DIRECTORY", `{"seq":1}`},
-		forbidden{streams.JetStreamAPI + ".DIRECT.GET.KV_sign-in", `{"seq":1}`},
-		forbidden{streams.JetStreamAPI + ".DIRECT.GET.KV_idempotency", `{"seq":1}`},
+		forbidden{jsapi.Prefix + ".DIRECT.GET." + stream, `{"seq":1}`},
+		forbidden{jsapi.Prefix + ".DIRECT.GET.DIRECTORY", `{"seq":1}`},
+		forbidden{jsapi.Prefix + ".STREAM.MSG.GET.DIRECTORY", `{"seq":1}`},
+		forbidden{jsapi.Prefix + ".DIRECT.GET.KV_sign-in", `{"seq":1}`},
+		forbidden{jsapi.Prefix + ".DIRECT.GET.KV_idempotency", `{"seq":1}`},
 		forbidden{"log." + hub + ".event.device", `{"type":"forged"}`},
 		forbidden{"feed." + hub + ".event.device", `{"type":"forged"}`},
 		forbidden{"hub." + hub + ".request", `{}`},

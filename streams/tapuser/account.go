@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 // accountsKey is the bucket's key for the assignment of accounts to users. It does not begin with
@@ -94,15 +95,10 @@ func (s *Store) releaseOrphans(ctx context.Context, a *accounts) error {
 // over if the accounts were stored by another process in between, so fn may run several times.
 func (s *Store) change(ctx context.Context, fn func(*accounts) (changed bool, err error)) error {
 	for range maxConflicts {
-		text, revision, err := streams.Newest(ctx, s.nc, s.kv.Bucket(), accountsKey)
+		var a accounts
+		stored, err := jsapi.NewBucket(s.nc, s.kv.Bucket()).GetJSON(ctx, accountsKey, &a)
 		if err != nil {
 			return fmt.Errorf("read tap accounts: %w", err)
-		}
-		var a accounts
-		if revision > 0 {
-			if err := json.Unmarshal(text, &a); err != nil {
-				return fmt.Errorf("read tap accounts: %w", err)
-			}
 		}
 		if a.Numbers == nil {
 			a.Numbers = map[string]int{}
@@ -110,10 +106,11 @@ func (s *Store) change(ctx context.Context, fn func(*accounts) (changed bool, er
 		if changed, err := fn(&a); err != nil || !changed {
 			return err
 		}
-		if text, err = json.Marshal(a); err != nil {
+		text, err := json.Marshal(a)
+		if err != nil {
 			return err
 		}
-		if _, err = s.kv.Update(ctx, accountsKey, text, revision); !streams.IsConflict(err) {
+		if _, err = s.kv.Update(ctx, accountsKey, text, stored.Revision); !jsapi.IsConflict(err) {
 			return err
 		}
 	}

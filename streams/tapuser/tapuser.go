@@ -24,6 +24,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 var (
@@ -199,15 +200,12 @@ func (s *Store) find(ctx context.Context, name string) (found record, revision u
 	if !namePattern.MatchString(name) {
 		return found, 0, fmt.Errorf("%w: %q", ErrName, name)
 	}
-	value, revision, err := streams.Newest(ctx, s.nc, s.kv.Bucket(), keyPrefix+name)
+	entry, err := jsapi.NewBucket(s.nc, s.kv.Bucket()).GetJSON(ctx, keyPrefix+name, &found)
 	if err != nil {
 		return found, 0, fmt.Errorf("read tap credentials %s: %w", name, err)
 	}
-	if revision == 0 {
+	if !entry.Exists() {
 		return found, 0, fmt.Errorf("%w: %s", ErrUnknown, name)
 	}
-	if err := json.Unmarshal(value, &found); err != nil {
-		return found, 0, fmt.Errorf("read tap credentials %s: %w", name, err)
-	}
-	return found, revision, nil
+	return found, entry.Revision, nil
 }

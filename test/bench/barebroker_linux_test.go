@@ -18,6 +18,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 const roleBroker = "broker"
@@ -150,7 +151,7 @@ func (b *bareBroker) makeStreams(c streamsCommand) (nothing, error) {
 			return nothing{}, fmt.Errorf("create the stream of %s: %w", hub, err)
 		}
 		for range c.Messages {
-			if _, err := streams.Store(context.Background(), b.shard(hub), c.Sample.message(hub)); err != nil {
+			if _, err := jsapi.Append(context.Background(), b.shard(hub), c.Sample.message(hub)); err != nil {
 				return nothing{}, err
 			}
 		}

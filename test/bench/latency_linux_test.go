@@ -7,6 +7,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 	"hubcloud/test/harness"
 )
 
@@ -108,7 +109,7 @@ func (b *bareBroker) append(c appendCommand) ([]float64, error) {
 	var took []float64
 	for range c.Count {
 		began := time.Now()
-		if _, err := streams.Store(context.Background(), nc, msg); err != nil {
+		if _, err := jsapi.Append(context.Background(), nc, msg); err != nil {
 			return nil, err
 		}
 		took = append(took, float64(time.Since(began)))

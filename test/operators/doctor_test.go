@@ -27,6 +27,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
@@ -502,7 +503,7 @@ func poison(t *testing.T, s *harness.Service) uint64 {
 		`{"id":"01J00000000000000000000000","type":"no.such_fact","v":1,"at":"2026-01-02T03:04:05Z","actor":{"kind":"service"},"data":{"org_id":%q}}`,
 		org,
 	)
-	seq, err := streams.Store(
+	seq, err := jsapi.Append(
 		t.Context(), connect(t, s).Cloud, &nats.Msg{Subject: streams.OrgSubject(org), Data: event},
 	)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 // Config says how much there is to be.
@@ -123,7 +124,7 @@ func (w *writer) id() string {
 
 // add takes the events of a decision.
 func (w *writer) add(subject string, events []domain.Event) error {
-	if len(w.batch)+len(events) > streams.MaxBatch {
+	if len(w.batch)+len(events) > jsapi.MaxBatch {
 		if err := w.flush(); err != nil {
 			return err
 		}
@@ -148,7 +149,7 @@ func (w *writer) flush() (err error) {
 	if len(w.batch) == 0 {
 		return nil
 	}
-	if w.head, err = streams.Store(w.ctx, w.nc, w.batch...); err != nil {
+	if w.head, err = jsapi.Append(w.ctx, w.nc, w.batch...); err != nil {
 		return fmt.Errorf("write %d events: %w", len(w.batch), err)
 	}
 	w.batch = w.batch[:0]

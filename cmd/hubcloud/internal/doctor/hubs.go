@@ -16,6 +16,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/hublog"
+	"hubcloud/streams/jsapi"
 )
 
 const (
@@ -118,27 +119,16 @@ func presences(ctx context.Context, t *target) ([]domain.Presence, error) {
 	if err != nil {
 		return nil, err
 	}
-	watch, err := bucket.WatchAll(ctx, jetstream.IgnoreDeletes())
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = watch.Stop() }() // it fails only when the connection is closed
 	var all []domain.Presence
-	for {
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case entry := <-watch.Updates():
-			if entry == nil { // the end of the stored values
-				return all, nil
-			}
-			var hub domain.Presence
-			if err := json.Unmarshal(entry.Value(), &hub); err != nil {
-				return nil, fmt.Errorf("the presence of %s: %w", entry.Key(), err)
-			}
-			all = append(all, hub)
+	err = jsapi.Each(ctx, bucket, func(entry jetstream.KeyValueEntry) error {
+		var hub domain.Presence
+		if err := json.Unmarshal(entry.Value(), &hub); err != nil {
+			return fmt.Errorf("the presence of %s: %w", entry.Key(), err)
 		}
-	}
+		all = append(all, hub)
+		return nil
+	})
+	return all, err
 }
 
 // flaps returns the hubs that were disconnected too often, the worst first, and how many logs it

@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/cmd/hubcloud/internal/usage"
-	"hubcloud/hubbridge/bucket"
+	"hubcloud/streams/jsapi"
 )
 
 // settingsKey is the key of the settings in the bucket `installation`.
@@ -36,8 +36,8 @@ var ErrNeverStarted = errors.New("no service has been started on this broker yet
 // Read asks the bucket's leader: another replica may lack a value written a moment ago.
 func Read(ctx context.Context, cloud *nats.Conn, kv jetstream.KeyValue) (Settings, error) {
 	var s Settings
-	revision, err := bucket.New(cloud, kv.Bucket()).Get(ctx, settingsKey, &s)
-	if err == nil && revision == 0 {
+	entry, err := jsapi.NewBucket(cloud, kv.Bucket()).GetJSON(ctx, settingsKey, &s)
+	if err == nil && !entry.Exists() {
 		err = ErrNeverStarted
 	}
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"hubcloud/projections/control"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/replicas"
 )
 
 // dialTimeout bounds the connection to one server of the broker.
@@ -88,7 +89,7 @@ func NewSession(ctx context.Context, conns *streams.Conns) (*Session, error) {
 	disconnector := identity.NewDisconnector(conns, discard, nil)
 	cfg := directory.ServiceConfig{
 		Environment:   settings.Environment,
-		AwaitReplicas: streams.NewBarrier(conns, "", discard).Wait,
+		AwaitReplicas: replicas.NewBarrier(conns, "", discard).Wait,
 		Connections:   disconnector,
 		Logs:          hubLogs{conns},
 	}

@@ -11,7 +11,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/mail"
-	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/outbox"
 )
 
@@ -114,7 +114,7 @@ func queueError(err error) error {
 			"the mail cannot be sent at the moment: too many mails are waiting for the mail server",
 		)
 	}
-	return streams.Unavailable(
+	return jsapi.Unavailable(
 		err, "the mail queue did not answer: the mail may not be sent; the request can be repeated",
 	)
 }

@@ -11,8 +11,8 @@ import (
 	"hubcloud/projections/access"
 	"hubcloud/projections/projector"
 	"hubcloud/projections/readmodel"
-	"hubcloud/streams"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/replicas"
 	"hubcloud/streams/signin"
 )
 
@@ -60,7 +60,7 @@ func (s *Server) startReadModels(ctx context.Context) (err error) {
 		return err
 	}
 	s.replicaID = id
-	barrier := streams.NewBarrier(s.conns, id, s.logger)
+	barrier := replicas.NewBarrier(s.conns, id, s.logger)
 	s.presence = presence.NewView(s.conns.Cloud, s.buckets.Presence, s.logger, s.registry)
 	s.disconnector = identity.NewDisconnector(s.conns, s.logger, s.registry)
 	s.signIn = signin.New(s.conns.Cloud, s.buckets.SignIn, s.logger)
@@ -103,11 +103,12 @@ func (s *Server) startReadModels(ctx context.Context) (err error) {
 	s.foundation.run(
 		"barrier", func(ctx context.Context) error { return barrier.Serve(ctx, s.access.WaitFor) },
 	)
-	s.reach = streams.NewReach(s.logger, s.conns, s.reads)
+	s.reach = replicas.NewReach(s.logger, s.conns, s.reads)
 	s.foundation.run("reach", s.reach.Run)
-	s.freshness = streams.NewFreshness(streams.FreshnessConfig{
+	s.freshness = replicas.NewFreshness(replicas.FreshnessConfig{
 		Refresh: s.access.Refresh, Registered: barrier.Registered, CutOff: s.reach.CutOff,
-		Clustered: func() bool { return s.conns.Cloud.ConnectedClusterName() != "" }, Log: s.logger,
+		Clustered: func() bool { return s.conns.Cloud.ConnectedClusterName() != "" },
+		Logger:    s.logger,
 	})
 	s.foundation.run("freshness", s.freshness.Run)
 	return nil

@@ -32,6 +32,7 @@ import (
 	"hubcloud/streams/diskspace"
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/keyuse"
+	"hubcloud/streams/replicas"
 	"hubcloud/streams/signin"
 	"hubcloud/streams/telemetry"
 )
@@ -88,8 +89,8 @@ type Server struct {
 	directory *directory.Service
 	store     *readmodel.Store
 	access    *access.Index
-	reach     *streams.Reach
-	freshness *streams.Freshness
+	reach     *replicas.Reach
+	freshness *replicas.Freshness
 
 	// Hub link.
 	presence     *presence.View

@@ -2,18 +2,14 @@ package survey
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/streams"
-)
-
-const (
-	accountInfo = "$JS.API.INFO"
-	streamList  = "$JS.API.STREAM.LIST"
+	"hubcloud/streams/jsapi"
 )
 
 // Account is the use of an account and its limits. A limit of -1 means none.
@@ -31,24 +27,17 @@ func Accounts(ctx context.Context, conns *streams.Conns) ([]Account, error) {
 		if i > 0 {
 			name = streams.ShardAccount(i - 1)
 		}
-		var answer struct {
-			Storage int64 `json:"storage"`
-			Streams int64 `json:"streams"`
-			Limits  struct {
-				Storage int64 `json:"max_storage"`
-				Streams int64 `json:"max_streams"`
-			} `json:"limits"`
-			Error *streams.BrokerError `json:"error"`
+		js, err := jetstream.New(nc)
+		if err != nil {
+			return nil, fmt.Errorf("survey: account %s: %w", name, err)
 		}
-		if err := ask(ctx, nc, accountInfo, nil, &answer); err != nil {
-			return nil, fmt.Errorf("survey: request the account %s: %w", name, err)
-		}
-		if answer.Error != nil {
-			return nil, fmt.Errorf("survey: request the account %s: %w", name, answer.Error)
+		info, err := js.AccountInfo(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("survey: account %s: %w", name, err)
 		}
 		all = append(all, Account{
-			Name: name, Streams: answer.Streams, StreamLimit: answer.Limits.Streams,
-			StorageBytes: answer.Storage, StorageLimit: answer.Limits.Storage,
+			Name: name, Streams: int64(info.Streams), StreamLimit: int64(info.Limits.MaxStreams),
+			StorageBytes: int64(info.Store), StorageLimit: info.Limits.MaxStore,
 		})
 	}
 	return all, nil
@@ -71,84 +60,38 @@ type Stream struct {
 
 // Streams calls each with the streams of an account, page by page, until each returns enough.
 func Streams(ctx context.Context, nc *nats.Conn, each func(page []Stream) (enough bool)) error {
-	for offset := 0; ; {
-		page, total, err := streamPage(ctx, nc, offset)
-		if err != nil {
-			return fmt.Errorf("survey: list streams: %w", err)
+	_, err := jsapi.New(nc).List(ctx, func(infos []jetstream.StreamInfo) (more bool) {
+		page := make([]Stream, len(infos))
+		for i := range infos {
+			page[i] = streamOf(&infos[i])
 		}
-		offset += len(page)
-		if each(page) || len(page) == 0 || offset >= total {
-			return nil
-		}
-	}
-}
-
-// streamPage returns the streams from an offset on, and the number of all streams.
-func streamPage(
-	ctx context.Context, nc *nats.Conn, offset int,
-) (page []Stream, total int, err error) {
-	request, err := json.Marshal(struct {
-		Offset int `json:"offset"`
-	}{offset})
+		return !each(page)
+	})
 	if err != nil {
-		return nil, 0, err
-	}
-	var answer struct {
-		Total   int `json:"total"`
-		Streams []struct {
-			Config struct {
-				Name     string `json:"name"`
-				MaxMsgs  int64  `json:"max_msgs"`
-				MaxBytes int64  `json:"max_bytes"`
-				Replicas int    `json:"num_replicas"`
-			} `json:"config"`
-			State struct {
-				Messages  int64     `json:"messages"`
-				Bytes     int64     `json:"bytes"`
-				FirstTime time.Time `json:"first_ts"`
-				LastTime  time.Time `json:"last_ts"`
-				Lost      *struct {
-					Messages []uint64 `json:"msgs"`
-				} `json:"lost"`
-			} `json:"state"`
-			Cluster *struct {
-				Leader   string `json:"leader"`
-				Replicas []Peer `json:"replicas"`
-			} `json:"cluster"`
-		} `json:"streams"`
-		Error *streams.BrokerError `json:"error"`
-	}
-	if err := ask(ctx, nc, streamList, request, &answer); err != nil {
-		return nil, 0, err
-	}
-	if answer.Error != nil {
-		return nil, 0, answer.Error
-	}
-	for _, s := range answer.Streams {
-		stream := Stream{
-			Name: s.Config.Name, Messages: s.State.Messages, MessageLimit: s.Config.MaxMsgs,
-			Bytes: s.State.Bytes, ByteLimit: s.Config.MaxBytes,
-			Oldest: s.State.FirstTime, Newest: s.State.LastTime, Replicas: s.Config.Replicas,
-		}
-		if s.State.Lost != nil {
-			stream.Lost = len(s.State.Lost.Messages)
-		}
-		if s.Cluster != nil {
-			stream.Leader, stream.Peers = s.Cluster.Leader, s.Cluster.Replicas
-		}
-		page = append(page, stream)
-	}
-	return page, answer.Total, nil
-}
-
-// ask sends a request to the JetStream API and decodes the answer.
-func ask(ctx context.Context, nc *nats.Conn, subject string, request []byte, answer any) error {
-	msg, err := nc.RequestWithContext(ctx, subject, request)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(msg.Data, answer); err != nil {
-		return fmt.Errorf("decode the answer: %w", err)
+		return fmt.Errorf("survey: %w", err)
 	}
 	return nil
+}
+
+func streamOf(info *jetstream.StreamInfo) Stream {
+	s := Stream{
+		Name: info.Config.Name, Replicas: info.Config.Replicas,
+		Messages: int64(info.State.Msgs), MessageLimit: info.Config.MaxMsgs,
+		Bytes: int64(info.State.Bytes), ByteLimit: info.Config.MaxBytes,
+		Oldest: info.State.FirstTime, Newest: info.State.LastTime,
+	}
+	if info.State.Lost != nil {
+		s.Lost = len(info.State.Lost.Msgs)
+	}
+	if info.Cluster == nil {
+		return s
+	}
+	s.Leader = info.Cluster.Leader
+	for _, peer := range info.Cluster.Replicas {
+		s.Peers = append(s.Peers, Peer{
+			Name: peer.Name, Current: peer.Current, Offline: peer.Offline, Active: peer.Active,
+			Lag: peer.Lag,
+		})
+	}
+	return s
 }

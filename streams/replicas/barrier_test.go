@@ -1,4 +1,4 @@
-package streams_test
+package replicas_test
 
 import (
 	"context"
@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"hubcloud/streams"
+	"hubcloud/streams/replicas"
 	"hubcloud/streams/streamstest"
 )
 
-// replica is one process that serves: it has connections of its own, and applies events when the
-// test says so.
+// replica is a serving process with connections of its own, which applies events when the test calls
+// apply.
 type replica struct {
 	id      string
 	conns   *streams.Conns
@@ -41,13 +42,13 @@ func startReplica(t *testing.T, broker *streamstest.Broker, id string) *replica 
 		changed: make(chan struct{}),
 	}
 	go func() {
-		r.stopped <- streams.NewBarrier(conns, id, slog.New(slog.DiscardHandler)).Serve(ctx, r.awaitApplied)
+		r.stopped <- replicas.NewBarrier(conns, id, slog.New(slog.DiscardHandler)).Serve(ctx, r.awaitApplied)
 	}()
 	t.Cleanup(func() {
 		cancel()
 		<-r.stopped
 	})
-	eventually(t, func() bool {
+	streamstest.Eventually(t, "the heartbeat is stored", func() bool {
 		_, err := buckets.Replicas.Get(t.Context(), id)
 		return err == nil
 	})
@@ -78,42 +79,32 @@ func (r *replica) awaitApplied(ctx context.Context, seq uint64) error {
 	}
 }
 
-// waiter is a caller that serves nothing itself, such as a command line.
-func waiter(t *testing.T, broker *streamstest.Broker) *streams.Barrier {
+// newWaiter returns the barrier of a caller that serves nothing itself, such as a command.
+func newWaiter(t *testing.T, broker *streamstest.Broker) *replicas.Barrier {
 	t.Helper()
 	conns := broker.Connect(t)
 	if _, err := streams.OpenBuckets(t.Context(), conns, 1); err != nil {
 		t.Fatal(err)
 	}
-	return streams.NewBarrier(conns, "", slog.New(slog.DiscardHandler))
-}
-
-func eventually(t *testing.T, what func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !what(); {
-		if time.Now().After(deadline) {
-			t.Fatal("it does not happen")
-		}
-		<-time.After(5 * time.Millisecond)
-	}
+	return replicas.NewBarrier(conns, "", slog.New(slog.DiscardHandler))
 }
 
 func TestBarrierWaitsForEveryReplica(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
-	barrier := waiter(t, broker)
+	barrier := newWaiter(t, broker)
 	if err := barrier.Wait(t.Context(), 7); err != nil {
-		t.Fatalf("without replicas: %v", err)
+		t.Fatalf("Wait without replicas: %v; want nil", err)
 	}
 	a, b := startReplica(t, broker, "a"), startReplica(t, broker, "b")
 	a.apply(7)
 	b.apply(6)
 
-	// One that is alive and behind is waited for, for as long as the caller has time.
+	// A replica that is alive and behind is waited for until ctx ends.
 	short, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
 	defer cancel()
 	if err := barrier.Wait(short, 7); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("with a replica behind: %v", err)
+		t.Fatalf("Wait with a replica behind: %v; want %v", err, context.DeadlineExceeded)
 	}
 	done := make(chan error, 1)
 	go func() { done <- barrier.Wait(t.Context(), 7) }()
@@ -123,47 +114,47 @@ func TestBarrierWaitsForEveryReplica(t *testing.T) {
 	}
 }
 
-func TestBarrierWaitsNoMoreForAReplicaThatStopped(t *testing.T) {
+func TestBarrierIgnoresStoppedReplica(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
-	barrier := waiter(t, broker)
+	barrier := newWaiter(t, broker)
 	r := startReplica(t, broker, "a")
 	r.stop()
 	err := <-r.stopped
 	r.stopped <- err // for the cleanup
 	if !errors.Is(err, context.Canceled) {
-		t.Fatalf("serving ended with %v", err)
+		t.Fatalf("Serve: %v; want %v", err, context.Canceled)
 	}
 	start := time.Now()
 	if err := barrier.Wait(t.Context(), 99); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(start); took > 500*time.Millisecond {
-		t.Errorf("a replica that took its leave was waited for, %s", took)
+		t.Errorf("Wait took %v for a stopped replica; want less than 500ms", took)
 	}
 }
 
-// A replica that is killed leaves its heartbeat behind. Nobody may wait until that has run out.
-func TestBarrierFindsAKilledReplicaGone(t *testing.T) {
+// A killed replica leaves its heartbeat behind. Wait must not wait until the heartbeat expires.
+func TestBarrierGivesUpOnKilledReplica(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
-	barrier := waiter(t, broker)
+	barrier := newWaiter(t, broker)
 	killed, alive := startReplica(t, broker, "killed"), startReplica(t, broker, "alive")
 	alive.apply(5)
-	killed.conns.Close() // as the kernel does for a process that is no more
+	killed.conns.Close() // as the kernel does for a killed process
 	start := time.Now()
 	if err := barrier.Wait(t.Context(), 5); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(start); took > 6*time.Second {
-		t.Errorf("a killed replica was waited for, %s", took)
+		t.Errorf("Wait took %v for a killed replica; want less than 6s", took)
 	}
 	// The same replica, started again, is waited for again.
 	again := startReplica(t, broker, "killed")
 	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if err := barrier.Wait(short, 5); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("the restarted replica was not waited for: %v", err)
+		t.Errorf("Wait for the restarted replica: %v; want %v", err, context.DeadlineExceeded)
 	}
 	again.apply(5)
 	if err := barrier.Wait(t.Context(), 5); err != nil {
@@ -171,11 +162,11 @@ func TestBarrierFindsAKilledReplicaGone(t *testing.T) {
 	}
 }
 
-// A replica whose connection breaks for a moment is alive, and still takes keys: it is waited for.
-func TestBarrierWaitsForAReplicaThatReconnects(t *testing.T) {
+// A replica that reconnects is alive and still accepts API keys, so Wait must wait for it.
+func TestBarrierWaitsForReconnectingReplica(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
-	barrier := waiter(t, broker)
+	barrier := newWaiter(t, broker)
 	r := startReplica(t, broker, "a")
 	if err := r.conns.Cloud.ForceReconnect(); err != nil {
 		t.Fatal(err)
@@ -184,7 +175,7 @@ func TestBarrierWaitsForAReplicaThatReconnects(t *testing.T) {
 	go func() { done <- barrier.Wait(t.Context(), 5) }()
 	select {
 	case err := <-done:
-		t.Fatalf("it was not waited for: %v", err)
+		t.Fatalf("Wait returned %v before the replica applied the event", err)
 	case <-time.After(2 * time.Second):
 	}
 	r.apply(5)
@@ -193,13 +184,13 @@ func TestBarrierWaitsForAReplicaThatReconnects(t *testing.T) {
 	}
 }
 
-func TestBarrierRefusesAnIDThatIsNone(t *testing.T) {
+func TestBarrierRejectsInvalidID(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
 	conns := broker.Connect(t)
 	for _, id := range []string{"", "a.b", "*", ">", "a b"} {
-		if err := streams.NewBarrier(conns, id, slog.New(slog.DiscardHandler)).Serve(t.Context(), nil); err == nil {
-			t.Errorf("%q serves", id)
+		if err := replicas.NewBarrier(conns, id, slog.New(slog.DiscardHandler)).Serve(t.Context(), nil); err == nil {
+			t.Errorf("Serve with id %q: nil; want an error", id)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package bucket_test
+package jsapi_test
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"hubcloud/hubbridge/bucket"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 )
 
@@ -29,9 +29,9 @@ func TestWatchEndsWithoutTheBroker(t *testing.T) {
 	defer cancel()
 	loaded, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
-		ended <- bucket.Watcher{
-			Conn: conns.Cloud, KV: buckets.Ledger, Log: slog.New(slog.DiscardHandler),
-		}.Watch(ctx, func(u bucket.Update) {
+		ended <- jsapi.Watcher{
+			Conn: conns.Cloud, KV: buckets.Ledger, Logger: slog.New(slog.DiscardHandler),
+		}.Watch(ctx, func(u jsapi.Update) {
 			if u.Loaded {
 				close(loaded)
 			}
@@ -100,9 +100,9 @@ func TestWatchThatStandsStill(t *testing.T) {
 	loaded, heard, ended := make(chan struct{}, 10), make(chan string, 10), make(chan error, 1)
 	kv := &deaf{KeyValue: buckets.Ledger}
 	go func() {
-		ended <- bucket.Watcher{
-			Conn: conns.Cloud, KV: kv, Log: slog.New(slog.DiscardHandler),
-		}.Watch(ctx, func(u bucket.Update) {
+		ended <- jsapi.Watcher{
+			Conn: conns.Cloud, KV: kv, Logger: slog.New(slog.DiscardHandler),
+		}.Watch(ctx, func(u jsapi.Update) {
 			switch {
 			case u.Loaded:
 				loaded <- struct{}{}

@@ -1,4 +1,4 @@
-package streams_test
+package replicas_test
 
 import (
 	"context"
@@ -10,19 +10,19 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/streams"
+	"hubcloud/streams/replicas"
 )
 
 // view is a view of the directory as a test wants it.
 type view struct {
-	*streams.Freshness
+	*replicas.Freshness
 	away, refused, cutOff, clustered atomic.Bool
 }
 
 // startView runs in a bubble: its clock is the test's.
 func startView(t *testing.T) *view {
 	v := &view{}
-	v.Freshness = streams.NewFreshness(streams.FreshnessConfig{
+	v.Freshness = replicas.NewFreshness(replicas.FreshnessConfig{
 		Refresh: func(ctx context.Context) error {
 			switch {
 			case v.refused.Load():
@@ -33,7 +33,7 @@ func startView(t *testing.T) *view {
 			<-ctx.Done()
 			return ctx.Err()
 		},
-		CutOff: v.cutOff.Load, Clustered: v.clustered.Load, Log: slog.New(slog.DiscardHandler),
+		CutOff: v.cutOff.Load, Clustered: v.clustered.Load, Logger: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

@@ -1,0 +1,33 @@
+// Package jsapi speaks JetStream's API for all other packages: stream information, reading single
+// messages and batches, appending with expectations and in atomic batches, key-value buckets, and
+// snapshots. It uses nats.go's package jetstream where that has the call, and its types throughout:
+// jetstream.APIError, jetstream.RawStreamMsg, jetstream.ClusterInfo. What it adds:
+//
+//   - Reads from the leader. nats.go lets any replica answer GetMsg on a stream that allows direct
+//     gets, and a replica may be behind. API and Bucket ask the leader of the stream, so everything
+//     that was acknowledged before the call is seen. Functions that any replica may answer say so.
+//   - Distrust of deposed leaders. A leader that is cut off from its followers goes on answering
+//     for some seconds. Info rejects the answer of a follower, and of a leader that does not hear a
+//     majority; ConfirmedInfo does not believe an end of a stream before a sequence that the caller
+//     has seen, until one leader has repeated it for some seconds.
+//   - Batched direct gets (BatchGetter, BatchPool) and atomic batches (Append), which nats.go does
+//     not have.
+//
+// # Errors
+//
+// ErrNotFound, ErrNoStream, ErrNoLeader, ErrConflict, ErrOutcomeUnknown, ErrUnconfirmed and
+// ErrTornBatch are sentinels for errors.Is. Any other answer of the broker is a
+// *jetstream.APIError. IsTemporary reports whether the same call can succeed later; Unavailable
+// turns such an error into the API's service_unavailable.
+//
+// # Retries
+//
+// There is one policy, Retry: reads and key-value gets are repeated while no leader answers, for
+// 15 s or until ctx ends, each try for at most 2 s. Appends are sent once: after
+// ErrOutcomeUnknown only the caller knows how to find out whether its messages were stored.
+//
+// # Goroutines
+//
+// Watcher.Watch starts goroutines and waits for them before it returns. Nothing else starts any. A
+// BatchGetter belongs to one goroutine; everything else is safe for concurrent use.
+package jsapi

@@ -1,0 +1,245 @@
+package replicas
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
+
+	"hubcloud/streams"
+)
+
+const (
+	// pingEvery is how often each connection, and in a cluster each server, is pinged.
+	pingEvery = 500 * time.Millisecond
+	// maxSilence is how long a connection or a server may be silent until it counts as out of reach.
+	// Event streams of a replica that lost the broker end within three seconds.
+	maxSilence = 2 * time.Second
+	// reconnectAfter is how long a connection may be silent, or lead to a server that is cut off from
+	// the others, until it is closed and opened again, to another server if there is one.
+	// reconnectEvery is the least time between two such attempts.
+	reconnectAfter = 4 * time.Second
+	reconnectEvery = 10 * time.Second
+	// statszSubject asks every server of the broker for its statistics, with its view of the
+	// cluster.
+	statszSubject = "$SYS.REQ.SERVER.PING.STATSZ"
+)
+
+// Reach watches whether this process reaches the broker: whether each of its connections answers,
+// and whether, in a cluster, the servers that it reaches are a majority. nats.go notices a dead
+// connection after half a minute, and never that the server at its other end is cut off from the
+// rest. Safe for concurrent use.
+type Reach struct {
+	sys    *nats.Conn
+	cloud  *nats.Conn
+	all    []*nats.Conn
+	logger *slog.Logger
+
+	mu sync.Mutex
+	// answered is when each connection last answered a ping.
+	answered map[*nats.Conn]time.Time
+	// server is the name of the server at the other end of each connection, "" while there is none.
+	// It is kept here because a connection whose write is stuck in the network blocks every caller
+	// that asks it.
+	server map[*nats.Conn]string
+	// reconnected is when each connection was last opened again.
+	reconnected map[*nats.Conn]time.Time
+	// servers holds when each server of a cluster last answered, by name, and members the same for
+	// those that keep streams; size is how many of the latter the cluster has.
+	servers, members map[string]time.Time
+	size             int
+	// minoritySince is since when fewer than a majority have answered; zero while enough do.
+	minoritySince time.Time
+}
+
+// NewReach returns a Reach for connections to one broker. All count as alive until Run has pinged
+// them. A nil logger means slog.Default().
+func NewReach(logger *slog.Logger, first *streams.Conns, more ...*streams.Conns) *Reach {
+	r := &Reach{
+		sys: first.Sys, cloud: first.Cloud, logger: cmp.Or(logger, slog.Default()),
+		answered: map[*nats.Conn]time.Time{}, server: map[*nats.Conn]string{},
+		reconnected: map[*nats.Conn]time.Time{},
+		servers:     map[string]time.Time{}, members: map[string]time.Time{},
+	}
+	for _, conns := range append([]*streams.Conns{first}, more...) {
+		for _, nc := range append([]*nats.Conn{conns.Sys, conns.Cloud}, conns.Shards...) {
+			r.all = append(r.all, nc)
+			r.answered[nc], r.server[nc] = time.Now(), nc.ConnectedServerName()
+		}
+	}
+	return r
+}
+
+// Run pings until ctx ends, and returns ctx's error.
+func (r *Reach) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, nc := range r.all {
+		group.Go(func() error { return r.ping(ctx, nc) })
+	}
+	group.Go(func() error { return r.pingServers(ctx) })
+	group.Go(func() error { return r.countMembers(ctx) })
+	return group.Wait()
+}
+
+// ping pings over one connection, and opens it again where that is needed.
+func (r *Reach) ping(ctx context.Context, nc *nats.Conn) error {
+	ticker := time.NewTicker(pingEvery)
+	defer ticker.Stop()
+	for {
+		switch {
+		case !nc.IsConnected():
+		case nc.Opts.InProcessServer != nil, flush(ctx, nc) == nil:
+			server := nc.ConnectedServerName()
+			r.mu.Lock()
+			r.answered[nc], r.server[nc] = time.Now(), server
+			r.mu.Unlock()
+		}
+		r.reconnectIfLost(nc)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
+func flush(ctx context.Context, nc *nats.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, maxSilence)
+	defer cancel()
+	return nc.FlushWithContext(ctx)
+}
+
+// reconnectIfLost opens a connection again that is silent, or that leads to a server which is cut
+// off from the others.
+func (r *Reach) reconnectIfLost(nc *nats.Conn) {
+	now := time.Now()
+	server := nc.ConnectedServerName()
+	r.mu.Lock()
+	silent := now.Sub(r.answered[nc]) > reconnectAfter
+	inMinority := !r.minoritySince.IsZero()
+	isolated := r.size > 1 && (inMinority && now.Sub(r.minoritySince) > reconnectAfter ||
+		!inMinority && server != "" && now.Sub(r.servers[server]) > reconnectAfter)
+	reconnect := nc.IsConnected() && (silent || isolated) &&
+		now.Sub(r.reconnected[nc]) > reconnectEvery
+	if reconnect {
+		r.reconnected[nc] = now
+	}
+	r.mu.Unlock()
+	if !reconnect {
+		return
+	}
+	r.logger.Warn(
+		"broker connection left", "connection", nc.Opts.Name, "server", server, "silent", silent,
+		"isolated", isolated,
+	)
+	if err := nc.ForceReconnect(); err != nil {
+		r.logger.Warn("broker connection not opened again", "connection", nc.Opts.Name, "error", err)
+	}
+}
+
+// pingServers asks every server of a cluster for its statistics, and notes which ones answer.
+func (r *Reach) pingServers(ctx context.Context) error {
+	inbox := r.sys.NewInbox()
+	sub, err := r.sys.Subscribe(inbox, func(msg *nats.Msg) {
+		var answer struct {
+			Server struct {
+				Name    string `json:"name"`
+				Cluster string `json:"cluster"`
+			} `json:"server"`
+			Stats struct {
+				JetStream *struct {
+					Meta *struct {
+						Size int `json:"cluster_size"`
+					} `json:"meta"`
+				} `json:"jetstream"`
+			} `json:"statsz"`
+		}
+		if json.Unmarshal(msg.Data, &answer) != nil ||
+			answer.Server.Cluster != r.sys.ConnectedClusterName() {
+			return
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.servers[answer.Server.Name] = time.Now()
+		if js := answer.Stats.JetStream; js != nil && js.Meta != nil {
+			r.members[answer.Server.Name] = time.Now()
+			r.size = js.Meta.Size
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails only with the connection, which ends it too
+	ticker := time.NewTicker(pingEvery)
+	defer ticker.Stop()
+	for {
+		if r.sys.ConnectedClusterName() != "" {
+			err := r.sys.PublishRequest(statszSubject, inbox, nil)
+			if errors.Is(err, nats.ErrConnectionClosed) {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
+// countMembers counts the servers that have answered, also while the connection accepts no requests.
+func (r *Reach) countMembers(ctx context.Context) error {
+	ticker := time.NewTicker(pingEvery)
+	defer ticker.Stop()
+	for {
+		r.noteMajority(time.Now())
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
+// noteMajority notes whether a majority of the servers has answered lately.
+func (r *Reach) noteMajority(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	answered := 0
+	for _, at := range r.members {
+		if now.Sub(at) < maxSilence {
+			answered++
+		}
+	}
+	switch {
+	case answered > r.size/2 || r.size < 2:
+		r.minoritySince = time.Time{}
+	case r.minoritySince.IsZero():
+		r.minoritySince = now
+	}
+}
+
+// CutOff reports whether the process does not reach the broker, or only a minority of its servers.
+func (r *Reach) CutOff() bool { return r.Lost(r.cloud) }
+
+// Lost reports whether a connection is of no use: it is silent, or the server at its other end is
+// cut off from the majority. While no majority answers, every connection is lost.
+func (r *Reach) Lost(nc *nats.Conn) bool {
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	server := r.server[nc]
+	if now.Sub(r.answered[nc]) > maxSilence {
+		return true
+	}
+	if r.size < 2 {
+		return false
+	}
+	return !r.minoritySince.IsZero() || server != "" && now.Sub(r.servers[server]) > maxSilence
+}

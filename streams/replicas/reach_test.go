@@ -1,0 +1,56 @@
+package replicas_test
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"hubcloud/streams"
+	"hubcloud/streams/replicas"
+	"hubcloud/streams/streamstest"
+)
+
+// A replica that was cut off from its broker during a write did not notice for a minute, and its
+// event streams went on: the write held the connection, and Reach asked that connection for its
+// server's name.
+func TestReachNoticesACutDuringAWrite(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	between := streamstest.NewNetwork(t, broker)
+	conns, err := streams.Connect(
+		t.Context(), between.Credentials(), streams.WithLog(slog.New(slog.DiscardHandler)),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conns.Close()
+	reach := replicas.NewReach(slog.New(slog.DiscardHandler), conns)
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = reach.Run(ctx) })
+	writing := make(chan struct{})
+	defer func() {
+		stop()
+		between.Hold(false)
+		running.Wait()
+		<-writing
+	}()
+
+	between.Hold(true)
+	cut := time.Now()
+	go func() { // more than the system keeps for a connection
+		defer close(writing)
+		for range 64 {
+			if err := conns.Cloud.Publish("into.the.void", make([]byte, 512<<10)); err != nil ||
+				ctx.Err() != nil {
+				return
+			}
+		}
+	}()
+	streamstest.Eventually(t, "the process counts as cut off", reach.CutOff)
+	if took := time.Since(cut); took > 30*time.Second {
+		t.Errorf("the process counts as cut off after %v; want within 30 s", took)
+	}
+}

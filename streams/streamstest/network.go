@@ -1,0 +1,91 @@
+package streamstest
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+
+	"hubcloud/streams"
+)
+
+// Network is a TCP network between clients and a Broker. While it is held nothing gets through and
+// no connection is closed.
+type Network struct {
+	net.Listener
+	broker *Broker
+
+	mu      sync.Mutex
+	free    *sync.Cond
+	held    bool
+	copying sync.WaitGroup
+}
+
+// NewNetwork returns a Network that ends with the test.
+func NewNetwork(t testing.TB, broker *Broker) *Network {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &Network{Listener: listener, broker: broker}
+	n.free = sync.NewCond(&n.mu)
+	n.copying.Go(n.run)
+	t.Cleanup(func() {
+		_ = listener.Close()
+		n.Hold(false)
+		n.copying.Wait()
+	})
+	return n
+}
+
+func (n *Network) run() {
+	for {
+		client, err := n.Accept()
+		if err != nil {
+			return
+		}
+		server, err := n.broker.InProcessConn()
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		n.copying.Go(func() { n.copy(server, client) })
+		n.copying.Go(func() { n.copy(client, server) })
+	}
+}
+
+func (n *Network) copy(to io.WriteCloser, from io.ReadCloser) {
+	defer func() { _ = to.Close() }()
+	defer func() { _ = from.Close() }()
+	buffer := make([]byte, 4096)
+	for {
+		n.mu.Lock()
+		for n.held {
+			n.free.Wait()
+		}
+		n.mu.Unlock()
+		count, err := from.Read(buffer)
+		if err != nil {
+			return
+		}
+		if _, err := to.Write(buffer[:count]); err != nil {
+			return
+		}
+	}
+}
+
+// Credentials returns the broker's credentials with the network's address.
+func (n *Network) Credentials() streams.Credentials {
+	c := n.broker.Credentials()
+	c.URL = "nats://" + n.Addr().String()
+	return c
+}
+
+// Hold stops the traffic in both directions, or lets it through again.
+func (n *Network) Hold(held bool) {
+	n.mu.Lock()
+	n.held = held
+	n.mu.Unlock()
+	n.free.Broadcast()
+}
