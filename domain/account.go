@@ -12,25 +12,24 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// AccountState is a person's account as its events leave it: what a person signs in to the portal
-// with, whatever organizations the person is a member of. The zero value is no account.
+// AccountState is the account with which a person signs in to the portal, folded from its events.
+// It is independent of the person's memberships. The zero value is no account.
 type AccountState struct {
 	ID string
-	// Email as it was given first: mails to the person go there, however the address was typed.
-	// NormalizeEmail compares.
+	// Email is the address as it was first entered; mails go there. Compare with NormalizeEmail.
 	Email     string
 	CreatedAt time.Time
 }
 
-// AccountKey returns the name of the account of an address: the SHA-256 of its NormalizeEmail, 64
-// hexadecimal digits in lower case. Addresses that compare as one have one account.
+// AccountKey returns the key of an address's account: the SHA-256 of its NormalizeEmail, as 64
+// hexadecimal digits in lower case. Addresses that compare as equal share an account.
 func AccountKey(email string) string { return keyOfForm(NormalizeEmail(email)) }
 
-// OtherAccountKeys returns the names under which the account of an address is kept if it is not
-// under its AccountKey: those that it has from before domains were compared in their IDNA form, and
-// last the one that a new account gets when its AccountKey names another person's account from that
-// time. The form of then took some addresses for one another, so what is found under a name must be
-// checked with AccountState.IsOf.
+// OtherAccountKeys returns the keys under which the account of an address may be stored if it is
+// not under its AccountKey. The first are those from before domains were compared in their IDNA
+// form. The last is for a new account whose AccountKey is taken by another person's account from
+// that time: the former comparison treated some different addresses as equal. An account found
+// under one of these keys must be checked with AccountState.IsOf.
 func OtherAccountKeys(email string) []string {
 	normal := NormalizeEmail(email)
 	forms := []string{formerNormalEmail(email), formerNormalEmail(normal)}
@@ -53,8 +52,8 @@ func keyOfForm(form string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// formerNormalEmail is NormalizeEmail as it was before domains were compared in their IDNA form:
-// all of the address in lower case. Accounts are kept under names made of it.
+// formerNormalEmail is NormalizeEmail from before domains were compared in their IDNA form: the
+// whole address in lower case. Older accounts are stored under keys made from it.
 func formerNormalEmail(s string) string {
 	return norm.NFC.String(strings.Map(func(r rune) rune {
 		lower := unicode.ToLower(r)
@@ -65,16 +64,16 @@ func formerNormalEmail(s string) string {
 	}, norm.NFC.String(strings.TrimSpace(s))))
 }
 
-// Exists says whether there is such an account.
+// Exists reports whether the account exists.
 func (s AccountState) Exists() bool { return s.ID != "" }
 
-// IsOf reports whether the account exists and is that of an address.
+// IsOf reports whether the account exists and belongs to an address.
 func (s AccountState) IsOf(email string) bool {
 	return s.Exists() && NormalizeEmail(s.Email) == NormalizeEmail(email)
 }
 
-// DecideCreateAccount makes an account; one that is there already is no event. Id and address are
-// given clean.
+// DecideCreateAccount creates an account; it returns no event if the account exists. The caller has
+// validated the address.
 func DecideCreateAccount(s AccountState, o Origin, accountID, email string) []Event {
 	if s.Exists() {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// KeyState is an API key as its events leave it. The zero value is no key.
+// KeyState is an API key, folded from its events. The zero value is no key.
 type KeyState struct {
 	ID          string
 	OrgID       string
@@ -15,19 +15,18 @@ type KeyState struct {
 	Scopes      []Scope
 	SecretHash  [32]byte
 	CreatedAt   time.Time
-	// RevokedAt is zero while the key is in force.
+	// RevokedAt is zero while the key is valid.
 	RevokedAt time.Time
 }
 
-// Exists says whether there ever was such a key.
+// Exists reports whether the key was ever created.
 func (s KeyState) Exists() bool { return s.ID != "" }
 
-// Revoked says whether the key was ended.
+// Revoked reports whether the key was revoked.
 func (s KeyState) Revoked() bool { return !s.RevokedAt.IsZero() }
 
-// CleanScopes takes the scopes that a key is to have and gives them once each, in the contract's
-// order. None at all, and one that there is not, are an invalid_request that names those that are
-// allowed.
+// CleanScopes returns the scopes for a new key without duplicates, in the contract's order. An
+// empty list and an unknown scope are an invalid_request that names the allowed scopes.
 func CleanScopes(scopes []Scope) ([]Scope, error) {
 	for _, scope := range scopes {
 		if _, err := ParseScope(string(scope)); err != nil {
@@ -43,12 +42,12 @@ func CleanScopes(scopes []Scope) ([]Scope, error) {
 	return clean, nil
 }
 
-// DecideCreateKey makes a key for an organization. Label and scopes are given clean.
+// DecideCreateKey creates a key for an organization. The caller has validated label and scopes.
 func DecideCreateKey(
 	s KeyState, o Origin, orgID, label string, scopes []Scope, key Key,
 ) ([]Event, error) {
 	if s.Exists() {
-		return nil, fmt.Errorf("key %s is there already", key.ID)
+		return nil, fmt.Errorf("key %s exists already", key.ID)
 	}
 	hash := key.SecretHash()
 	return []Event{Record(o, KeyCreated{
@@ -57,8 +56,8 @@ func DecideCreateKey(
 	})}, nil
 }
 
-// DecideRevokeKey ends a key; one that is ended already is no event. orgID limits it to the keys of
-// one organization, empty to none; a key that does not exist there is not_found.
+// DecideRevokeKey revokes a key; it returns no event if the key is revoked already. With an orgID,
+// a key of another organization is not_found, as is a key that does not exist.
 func DecideRevokeKey(s KeyState, o Origin, orgID string) ([]Event, error) {
 	if !s.Exists() || orgID != "" && s.OrgID != orgID {
 		return nil, ErrKeyNotFound()
@@ -78,7 +77,7 @@ func EvolveKey(s KeyState, e Event) (KeyState, error) {
 	switch f := fact.(type) {
 	case KeyCreated:
 		if len(f.SecretHash) != len(s.SecretHash) {
-			return s, fmt.Errorf("event %s (%s): a secret's hash of %d bytes", e.ID, e.Type, len(f.SecretHash))
+			return s, fmt.Errorf("event %s (%s): secret hash has %d bytes, must be 32", e.ID, e.Type, len(f.SecretHash))
 		}
 		return KeyState{
 			ID: f.KeyID, OrgID: f.OrgID, Label: f.Label, Environment: f.Environment,
@@ -93,5 +92,5 @@ func EvolveKey(s KeyState, e Event) (KeyState, error) {
 	}
 }
 
-// ErrKeyNotFound is the refusal for a key that does not exist.
+// ErrKeyNotFound returns the not_found error for an API key.
 func ErrKeyNotFound() *Error { return Errorf(CodeNotFound, "no such API key") }

@@ -2,12 +2,12 @@ package domain
 
 import "math/big"
 
-// base62 is the alphabet of keys: no character of it needs escaping in a URL, a header, a shell or
-// a NATS subject, and a double click selects all of it.
+// base62 is the alphabet of keys. None of its characters needs escaping in a URL, a header, a shell
+// or a NATS subject, and a double click selects a whole key.
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// encodeBase62 writes the number that the bytes are (big-endian) with exactly width digits; what
-// does not fit is cut off at the front.
+// encodeBase62 returns a big-endian number in exactly width digits. Leading digits that do not fit
+// are cut off.
 func encodeBase62(b []byte, width int) string {
 	out := make([]byte, width)
 	n, radix, digit := new(big.Int).SetBytes(b), big.NewInt(62), new(big.Int)

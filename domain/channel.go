@@ -2,21 +2,24 @@ package domain
 
 import "time"
 
-// ChannelStatus is where a channel stands between what was asked of it and what it reports.
+// ChannelStatus compares what was asked of a channel with what its device reports.
 type ChannelStatus string
 
 // The states of the contract.
 const (
-	ChannelUnknown ChannelStatus = "unknown" // nothing asked, nothing reported yet
-	// it reports what was asked, or nothing was asked
+	// ChannelUnknown: nothing was asked and nothing reported yet.
+	ChannelUnknown ChannelStatus = "unknown"
+	// ChannelSynchronized: the device reports what was asked, or nothing was asked.
 	ChannelSynchronized ChannelStatus = "synchronized"
-	ChannelPending      ChannelStatus = "pending" // a command is under way
-	// it has since reported something other than what was asked
+	// ChannelPending: a command is under way.
+	ChannelPending ChannelStatus = "pending"
+	// ChannelDiverged: the device has reported something other than what was asked.
 	ChannelDiverged ChannelStatus = "diverged"
-	ChannelFailed   ChannelStatus = "failed" // the command was refused or abandoned
+	// ChannelFailed: the command was rejected or abandoned.
+	ChannelFailed ChannelStatus = "failed"
 )
 
-// ParseChannelStatus takes a status by its name.
+// ParseChannelStatus returns the status of that name; false if there is none.
 func ParseChannelStatus(s string) (ChannelStatus, bool) {
 	switch status := ChannelStatus(s); status {
 	case ChannelUnknown, ChannelSynchronized, ChannelPending, ChannelDiverged, ChannelFailed:
@@ -26,12 +29,11 @@ func ParseChannelStatus(s string) (ChannelStatus, bool) {
 	}
 }
 
-// ChannelState is the state machine of a channel: what the device reports, what was asked of it,
-// and where it stands between the two. It changes by Commanded, Reported and GivenUp alone. A state
-// begins with NewChannelState.
+// ChannelState is the state machine of a channel: the reported value, the desired value, and their
+// comparison. NewChannelState returns the first state; Commanded, Reported and Abandoned return the
+// next.
 //
-// Values are compared with ==; nil is none. A desired value that can be fulfilled by others than
-// its equal is a Wish.
+// Values are compared with ==, unless the desired value implements Desired. Nil means no value.
 type ChannelState struct {
 	Value      any
 	ObservedAt time.Time // zero: never
@@ -40,14 +42,15 @@ type ChannelState struct {
 	Status     ChannelStatus
 }
 
-// Wish is a desired value that says itself which reported values are what was asked, such as a
-// color of which only some components were named.
-type Wish interface {
-	FulfilledBy(reported any) bool
+// Desired is a desired value that is reached by more than its equal, such as a color of which only
+// some components were given.
+type Desired interface {
+	// Matches reports whether a reported value is what was asked.
+	Matches(reported any) bool
 }
 
-// NewChannelState is the state of a channel of which nothing is known, or, unless value is nil, of
-// one that has reported it at now.
+// NewChannelState returns the state of a channel that has reported value at now, or nothing yet if
+// value is nil.
 func NewChannelState(value any, now time.Time) ChannelState {
 	s := ChannelState{Status: ChannelUnknown}
 	if value != nil {
@@ -56,24 +59,23 @@ func NewChannelState(value any, now time.Time) ChannelState {
 	return s
 }
 
-// Commanded is the state after a hub accepted a command and handed it to the device. What was
-// reported stays as it was.
+// Commanded returns the state after the hub accepted a command and passed it to the device.
 func (s ChannelState) Commanded(value any, now time.Time) ChannelState {
 	s.Desired, s.DesiredAt, s.Status = value, now, ChannelPending
 	return s
 }
 
-// Reported is the state after the device reported value, and whether that is news: a first or
-// another value, or the outcome of a command.
+// Reported returns the state after the device reported value, and whether the report is news: a
+// first or different value, or the outcome of a command.
 //
-// A report of what was asked synchronizes from every state. One of something else makes a pending
-// or synchronized channel diverge; a failed one stays failed, since an old value that is reported
-// again says nothing about why the command was abandoned.
+// A report of what was asked synchronizes every state. A different report makes a pending or
+// synchronized channel diverge. A failed channel stays failed: an old value reported again says
+// nothing about the abandoned command.
 func (s ChannelState) Reported(value any, now time.Time) (next ChannelState, news bool) {
 	news = s.ObservedAt.IsZero() || s.Value != value || s.Status == ChannelPending
 	s.Value, s.ObservedAt = value, now
 	switch {
-	case s.Desired == nil || s.fulfilledBy(value):
+	case s.Desired == nil || s.matches(value):
 		s.Status = ChannelSynchronized
 	case s.Status != ChannelFailed:
 		s.Status = ChannelDiverged
@@ -81,18 +83,18 @@ func (s ChannelState) Reported(value any, now time.Time) (next ChannelState, new
 	return s, news
 }
 
-// GivenUp is the state after the hub or its radio abandoned the command under way; without one
-// nothing changes.
-func (s ChannelState) GivenUp() ChannelState {
+// Abandoned returns the state after the hub or its radio abandoned the pending command. Without a
+// pending command it returns s.
+func (s ChannelState) Abandoned() ChannelState {
 	if s.Status == ChannelPending {
 		s.Status = ChannelFailed
 	}
 	return s
 }
 
-func (s ChannelState) fulfilledBy(value any) bool {
-	if wish, ok := s.Desired.(Wish); ok {
-		return wish.FulfilledBy(value)
+func (s ChannelState) matches(value any) bool {
+	if desired, ok := s.Desired.(Desired); ok {
+		return desired.Matches(value)
 	}
 	return s.Desired == value
 }

@@ -12,7 +12,7 @@ import (
 // near is a wish that every number near it fulfils.
 type near float64
 
-func (n near) FulfilledBy(reported any) bool {
+func (n near) Matches(reported any) bool {
 	r, ok := reported.(float64)
 	return ok && r-float64(n) < 1 && float64(n)-r < 1
 }
@@ -33,7 +33,7 @@ func TestChannelState(t *testing.T) {
 	report := func(v any) step {
 		return func(s domain.ChannelState) (domain.ChannelState, bool) { return s.Reported(v, t1) }
 	}
-	giveUp := func(s domain.ChannelState) (domain.ChannelState, bool) { return s.GivenUp(), false }
+	giveUp := func(s domain.ChannelState) (domain.ChannelState, bool) { return s.Abandoned(), false }
 	for name, tc := range map[string]struct {
 		from domain.ChannelStatus
 		was  any // reported before
@@ -169,7 +169,7 @@ func TestChannelHistories(t *testing.T) {
 				s, _ = s.Reported(value, now)
 				reports = append(reports, value)
 			case "give up":
-				s = s.GivenUp()
+				s = s.Abandoned()
 				given = given || desired != nil && len(reports) == 0
 			}
 			if s.Value != value || !s.ObservedAt.Equal(observedAt) || s.Desired != desired ||

@@ -15,14 +15,13 @@ import (
 const (
 	// MaxIdempotencyKey is the most characters (code points) that an Idempotency-Key may have.
 	MaxIdempotencyKey = 255
-	// maxModeName is the most characters that the name of a mode may have: their list is open,
-	// their length need not be.
+	// maxModeName is the most characters that the name of a mode may have. The list of modes is
+	// open.
 	maxModeName = 200
 )
 
-// CheckIdempotencyKey takes an Idempotency-Key as the caller sent it; anything but 1 to
-// MaxIdempotencyKey characters is an invalid_request. A byte that is no UTF-8 counts as a
-// character.
+// CheckIdempotencyKey returns an invalid_request unless the Idempotency-Key has 1 to
+// MaxIdempotencyKey characters. An invalid byte counts as a character.
 func CheckIdempotencyKey(key string) error {
 	if n := utf8.RuneCountInString(key); n < 1 || n > MaxIdempotencyKey {
 		return Errorf(
@@ -33,11 +32,10 @@ func CheckIdempotencyKey(key string) error {
 	return nil
 }
 
-// CheckCommandValue takes the value of a command to a channel of that key, as JSON, and gives its
-// canonical form: values that are the same once decoded have the same. The errors are not_found for
-// a key that the contract does not have, and invalid_request for one that is read-only and for a
-// value that it does not take. What a single channel takes beyond that (the bounds of a setpoint,
-// the modes there are) is for its hub to say.
+// CheckCommandValue returns the canonical JSON of a command's value: equal values have equal JSON.
+// Errors: not_found for a channel key that the contract does not have; invalid_request for a
+// read-only key and for a value that the key does not allow. The limits of a single channel, such
+// as the bounds of a setpoint or the modes it has, are checked by its hub.
 func CheckCommandValue(key string, value json.RawMessage) (canonical json.RawMessage, err error) {
 	form, ok := channelKeys[key]
 	switch {
@@ -53,17 +51,17 @@ func CheckCommandValue(key string, value json.RawMessage) (canonical json.RawMes
 			CodeInvalidRequest, "value: is required; for %s it must be %s", key, form.allowed(),
 		)
 	}
-	if canonical, ok = form.take(value); !ok {
+	if canonical, ok = form.canonical(value); !ok {
 		return nil, Errorf(CodeInvalidRequest, "value: for %s it must be %s", key, form.allowed())
 	}
 	return canonical, nil
 }
 
-// writableKeys names the channel keys that commands are for, in the contract's order.
+// writableKeys lists the writable channel keys, in the contract's order.
 const writableKeys = "lock, barrier, switch, level, position, color, mode, heating_setpoint, " +
 	"cooling_setpoint, fan_mode, local_protection"
 
-// valueForm is what the values of commands to a channel look like.
+// valueForm is the form of the values that a channel key allows in commands.
 type valueForm uint8
 
 const (
@@ -93,7 +91,7 @@ var channelKeys = map[string]valueForm{
 	"alarm": readOnly, "scene": readOnly,
 }
 
-// allowed says in words what the form takes.
+// allowed describes the allowed values, for error messages.
 func (f valueForm) allowed() string {
 	switch f {
 	case flag:
@@ -111,9 +109,9 @@ func (f valueForm) allowed() string {
 	}
 }
 
-// take gives the canonical form of a value.
-func (f valueForm) take(value json.RawMessage) (json.RawMessage, bool) {
-	// The parser passes over null, and null is no value.
+// canonical returns the canonical JSON of a value; false if the form does not allow it.
+func (f valueForm) canonical(value json.RawMessage) (json.RawMessage, bool) {
+	// json.Unmarshal accepts null for every type.
 	if value = bytes.Trim(value, " \t\r\n"); string(value) == "null" {
 		return nil, false
 	}
@@ -122,43 +120,43 @@ func (f valueForm) take(value json.RawMessage) (json.RawMessage, bool) {
 		var on bool
 		return value, json.Unmarshal(value, &on) == nil
 	case percent:
-		return takeInteger(value, 99)
+		return canonicalInteger(value, 99)
 	case degrees:
-		n, ok := takeNumber(value)
+		n, ok := parseNumber(value)
 		return strconv.AppendFloat(nil, n, 'f', -1, 64), ok
 	case modeName:
-		return takeName(value)
+		return canonicalName(value)
 	case color:
-		return takeColor(value)
+		return canonicalColor(value)
 	default:
 		return nil, false
 	}
 }
 
-// takeNumber reads a number; one that is too large for a float64 is none.
-func takeNumber(value json.RawMessage) (n float64, ok bool) {
+// parseNumber returns a number; false for one that a float64 cannot hold.
+func parseNumber(value json.RawMessage) (n float64, ok bool) {
 	if json.Unmarshal(value, &n) != nil || string(value) == "null" {
 		return 0, false
 	}
 	return n + 0, true // turns -0 into 0
 }
 
-// takeInteger reads an integer from 0 to most, however it is written: 1.0 and 1e0 are 1.
-func takeInteger(value json.RawMessage, most int64) (json.RawMessage, bool) {
-	n, ok := takeNumber(value)
-	if !ok || n != math.Trunc(n) || n < 0 || n > float64(most) {
+// canonicalInteger returns an integer from 0 to limit, however it is written: 1.0 and 1e0 are 1.
+func canonicalInteger(value json.RawMessage, limit int64) (json.RawMessage, bool) {
+	n, ok := parseNumber(value)
+	if !ok || n != math.Trunc(n) || n < 0 || n > float64(limit) {
 		return nil, false
 	}
 	return strconv.AppendInt(nil, int64(n), 10), true
 }
 
-func takeName(value json.RawMessage) (json.RawMessage, bool) {
+func canonicalName(value json.RawMessage) (json.RawMessage, bool) {
 	var name string
 	if !utf8.Valid(value) || json.Unmarshal(value, &name) != nil || name == "" ||
 		utf8.RuneCountInString(name) > maxModeName {
 		return nil, false
 	}
-	// The parser makes U+FFFD of half an escaped surrogate pair, which is no character.
+	// json.Unmarshal replaces half of an escaped surrogate pair by U+FFFD.
 	if strings.ContainsFunc(name, unicode.IsControl) || strings.ContainsRune(name, utf8.RuneError) {
 		return nil, false
 	}
@@ -166,8 +164,8 @@ func takeName(value json.RawMessage) (json.RawMessage, bool) {
 	return canonical, err == nil
 }
 
-// takeColor reads a color, each of whose components may be there once.
-func takeColor(value json.RawMessage) (json.RawMessage, bool) {
+// canonicalColor returns a color with its components in a fixed order, each at most once.
+func canonicalColor(value json.RawMessage) (json.RawMessage, bool) {
 	components := []string{"red", "green", "blue", "warm_white"}
 	given := make([]json.RawMessage, len(components))
 	decoder := json.NewDecoder(bytes.NewReader(value))
@@ -182,7 +180,7 @@ func takeColor(value json.RawMessage) (json.RawMessage, bool) {
 			return nil, false
 		}
 		var ok bool
-		if given[i], ok = takeInteger(component, 255); !ok {
+		if given[i], ok = canonicalInteger(component, 255); !ok {
 			return nil, false
 		}
 	}
@@ -203,22 +201,22 @@ func takeColor(value json.RawMessage) (json.RawMessage, bool) {
 	return append(canonical, '}'), true
 }
 
-// CommandDone is a command that was sent to a hub, as the hub's log has it.
+// CommandDone is a command that was sent to a hub, as recorded in the hub's stream.
 type CommandDone struct {
-	// ID is the one under which the hub runs it once.
+	// ID identifies the command to the hub, which runs it once.
 	ID       string
 	OrgID    string
 	HubID    HubID
 	DeviceID int64
 	Key      string
 	Endpoint int64
-	// Value is what was asked for, as JSON.
+	// Value is the desired value as JSON.
 	Value json.RawMessage
-	// At is when it was sent first, by the cloud's clock, and Actor who sent it.
+	// At is when the command was first sent, by the cloud's clock. Actor sent it.
 	At    time.Time
 	Actor Actor
-	// Outcome is `accepted`, `canceled`, or the type of the error that the caller was answered
-	// last, which Message then explains; empty while there is no answer.
+	// Outcome is `accepted`, `canceled`, or the type of the caller's last error, which Message
+	// explains; empty while there is no answer.
 	Outcome string
 	Message string
 }

@@ -2,22 +2,21 @@ package domain
 
 import "encoding/json"
 
-// Device is a device as its hub tells it, live. The service lays the name and room that were set
-// through the API over it.
+// Device is a device as its hub reports it on request. The service replaces Name and adds the room
+// where they were set through the API.
 type Device struct {
 	ID           int64
 	Name         string
 	Manufacturer string
 	Model        string
-	// Channels are those that the device reported supporting; never nil.
+	// Channels are the channels that the device supports; never nil.
 	Channels []Channel
 }
 
-// Channel is a channel of a device in a hub's answer. Which fields are set depends on the request:
-// a list of devices has no values and no status, and the answer to a command has no abilities
-// (Readable, Writable, Capabilities).
+// Channel is a channel of a device in a hub's answer. A list of devices has no values and no
+// status; the answer to a command has no Readable, Writable and Capabilities.
 //
-// The JSON form is that of remembered answers to commands; fields that are not set are absent.
+// Its JSON is stored with the remembered answers to commands. Fields that are not set are absent.
 type Channel struct {
 	// Key and Endpoint name the channel within its device.
 	Key      string `json:"key"`
@@ -34,7 +33,7 @@ type Channel struct {
 	// Available is false while the hub cannot reach the device.
 	Available bool `json:"available"`
 
-	// Value is what the device reported last; nil is null. ObservedAt is its time in TimeLayout.
+	// Value is the last reported value; nil is null. ObservedAt is its time in TimeLayout.
 	Value      json.RawMessage `json:"value,omitempty"`
 	ObservedAt *string         `json:"observed_at,omitempty"`
 	// Desired is the value of the last command; nil is null. DesiredAt is its time in TimeLayout.
@@ -43,15 +42,15 @@ type Channel struct {
 	Status    ChannelStatus   `json:"status"`
 }
 
-// Command asks that a channel take a value.
+// Command sets a channel to a value.
 type Command struct {
 	OrgID    string
 	HubID    HubID
 	DeviceID int64
 	Key      string
 	Endpoint int64
-	// Value is canonical, as CheckCommandValue gives it.
+	// Value is canonical, from CheckCommandValue.
 	Value json.RawMessage
-	// IdempotencyKey is the caller's, as CheckIdempotencyKey takes it; empty when there is none.
+	// IdempotencyKey is the caller's, checked by CheckIdempotencyKey; empty when there is none.
 	IdempotencyKey string
 }

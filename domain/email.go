@@ -11,23 +11,22 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// MaxEmailLength is the most bytes that an address may have (RFC 5321, section 4.5.3.1.3, less the
-// angle brackets), as it is stored and as it is sent.
+// MaxEmailLength is the most bytes of an address, stored or sent (RFC 5321, section 4.5.3.1.3,
+// without the angle brackets).
 const MaxEmailLength = 254
 
 // mailDomains converts domains for lookup (UTS 46, the profile idna.Lookup) and holds them to the
 // lengths of DNS.
 var mailDomains = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.VerifyDNSLength(true))
 
-// errDomain says that IDNA rejects a domain.
+// errDomain means that IDNA rejects a domain.
 var errDomain = errors.New("the domain is invalid")
 
-// CleanEmail returns an e-mail address as it is stored: without the white space around it, composed
-// (Unicode NFC), and with a domain outside ASCII in the form that IDNA gives it. So what is stored
-// shows where mail goes: `ann@straẞe.example` becomes `ann@strasse.example`. The Error is an
-// invalid_request that names the field, for everything that is not one bare address with a domain
-// that IDNA accepts: a name beside it, angle brackets, several addresses, an IP address in
-// brackets.
+// CleanEmail returns an e-mail address in the form in which it is stored: without surrounding white
+// space, in Unicode NFC, and with a domain mapped by IDNA, so that the stored address shows where
+// mail goes: `ann@straẞe.example` becomes `ann@strasse.example`. The error is an invalid_request
+// that names the field. Display names, angle brackets, several addresses, IP addresses and domains
+// that IDNA rejects are invalid.
 func CleanEmail(field, s string) (string, error) {
 	invalid := Errorf(
 		CodeInvalidRequest,
@@ -56,8 +55,8 @@ func CleanEmail(field, s string) (string, error) {
 		if host, err = mailDomains.ToUnicode(ascii); err != nil {
 			return "", invalid
 		}
-		// What is stored must be a fixed point: another version of IDNA's tables then maps nothing
-		// in it.
+		// The stored form must map to itself, so that another version of IDNA's tables does not
+		// change it.
 		if again, err := asciiDomain(host); err != nil || again != ascii {
 			return "", invalid
 		}
@@ -68,17 +67,17 @@ func CleanEmail(field, s string) (string, error) {
 	return local + "@" + host, nil
 }
 
-// NormalizeEmail returns the form by which addresses are compared. It is the only one: two
-// addresses are one account, one member and one invitation exactly if their forms are equal.
+// NormalizeEmail returns the form by which addresses are compared everywhere: two addresses are the
+// same account, member and invitation exactly if their forms are equal.
 //
 //   - The domain is in its IDNA ASCII form, the one that mail is sent to.
-//   - The local part is composed (NFC) and in lower case. People type both `Ann@` and `ann@`, and
-//     mail providers that tell them apart are not seen. Beyond ASCII only letters that are each
-//     other's only case are taken for one another: `É` and `é`, but not `ẞ` and `ß`, nor the
-//     Turkish `İ` and `i`.
+//   - The local part is in Unicode NFC and in lower case: people type both `Ann@` and `ann@`, and
+//     mail providers do not distinguish them. Outside ASCII, letters are lowered only if they map
+//     back to the same upper case: `É` and `é` are equal, `ẞ` and `ß`, or the Turkish `İ` and `i`,
+//     are not.
 //
-// An address whose domain IDNA rejects is equal to none whose domain it accepts. CleanEmail accepts
-// no such address; facts from before it checked domains can hold one.
+// An address with a domain that IDNA rejects never equals one with a valid domain. CleanEmail
+// rejects such addresses; older facts may contain them.
 func NormalizeEmail(s string) string {
 	s = norm.NFC.String(strings.TrimSpace(s))
 	local, host := splitEmail(s)
@@ -93,10 +92,10 @@ func NormalizeEmail(s string) string {
 	return foldLocalPart(local) + "@" + host
 }
 
-// MailboxOf returns the mailbox that mails to an address arrive in, for bounds on what one person
-// is mailed: NormalizeEmail without a sub-address, the part of the local part from a `+` on (RFC
-// 5233), of which everybody has as many as anybody cares to write. Not every mail provider knows
-// sub-addresses: two people may have mailboxes that differ in one, so it must not name an account.
+// MailboxOf returns the mailbox of an address, for limits on the mails to one person:
+// NormalizeEmail without the sub-address, the local part from `+` on (RFC 5233), which senders may
+// choose freely. Some mail providers do not know sub-addresses, so a mailbox must not identify an
+// account.
 func MailboxOf(email string) string {
 	local, host := splitEmail(NormalizeEmail(email))
 	if base, _, found := strings.Cut(local, "+"); found && base != "" {
@@ -105,8 +104,8 @@ func MailboxOf(email string) string {
 	return local + "@" + host
 }
 
-// WireAddress returns an address as it is sent: with the domain in ASCII, which servers without
-// SMTPUTF8 take too. It fails for an address whose domain IDNA rejects.
+// WireAddress returns an address as it is sent, with the domain in ASCII, which servers without
+// SMTPUTF8 also accept. It fails if IDNA rejects the domain.
 func WireAddress(email string) (string, error) {
 	local, host := splitEmail(email)
 	ascii, err := asciiDomain(host)
@@ -119,7 +118,7 @@ func asciiDomain(host string) (string, error) {
 	if err != nil || ascii == "" || strings.HasSuffix(ascii, ".") {
 		return "", errDomain
 	}
-	// The form is what addresses are compared by, so it must have no other form itself.
+	// Addresses are compared in this form, so it must map to itself.
 	if again, err := mailDomains.ToASCII(ascii); err != nil || again != ascii || !isASCII(ascii) {
 		return "", errDomain
 	}
@@ -141,7 +140,7 @@ func foldLocalPart(s string) string {
 		if r < utf8.RuneSelf {
 			return lowerASCII(r)
 		}
-		// Go writes ẞ as ß and the Turkish İ as a plain i: neither is a pair.
+		// ToLower maps ẞ to ß and the Turkish İ to i, which do not map back.
 		if lower := unicode.ToLower(r); lower >= utf8.RuneSelf && unicode.ToUpper(lower) == r {
 			return lower
 		}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Code is the `type` of an error as the contract names it. Clients branch on it.
+// Code is the `type` of an API error. Clients branch on it.
 type Code string
 
 // The codes of the contract, in the order of its table.
@@ -28,14 +28,13 @@ const (
 	CodeHubTimeout          Code = "hub_timeout"
 )
 
-// CodeServiceUnavailable is the service's addition to the contract's table: a part of the service
-// cannot answer at the moment, such as a stream without a leader or a database that restarts. The
-// same request succeeds later. Such an Error always has a RetryAfter.
+// CodeServiceUnavailable is an addition to the contract's table: a part of the service cannot
+// answer at the moment, such as a stream without a leader or a database that restarts. The same
+// request succeeds later. Such an Error always has a RetryAfter.
 const CodeServiceUnavailable Code = "service_unavailable"
 
-// Unavailable returns a service_unavailable Error. The message says what is known: which part
-// cannot answer, and whether anything was done. It never holds a secret or the text of an internal
-// error.
+// Unavailable returns a service_unavailable Error. The message must name the part that cannot
+// answer and whether anything was changed. It must not contain secrets or texts of internal errors.
 func Unavailable(format string, args ...any) *Error {
 	return &Error{
 		Code:       CodeServiceUnavailable,
@@ -44,37 +43,37 @@ func Unavailable(format string, args ...any) *Error {
 	}
 }
 
-// unavailableRetryAfter is how long clients wait after service_unavailable: a new leader is usually
-// there by then.
+// unavailableRetryAfter is how long clients wait after service_unavailable. A new leader is usually
+// elected by then.
 const unavailableRetryAfter = 2 * time.Second
 
-// Error is a refusal that a caller may see: its code, and a message that says which field or thing,
-// what was wrong with it and what is allowed. A message never holds a secret. Everything that is
-// not an Error reaches clients as internal_error without its text.
+// Error is an error that callers of the API may see. Its message names the field, what is wrong
+// with it and what is allowed, and never contains a secret. Any other error reaches clients as
+// internal_error without its text.
 type Error struct {
 	Code    Code
 	Message string
-	// RetryAfter is how long the caller should wait before the same request again; zero when the
-	// code alone says it.
+	// RetryAfter is how long the caller should wait before repeating the request; zero if unknown.
 	RetryAfter time.Duration
 }
 
-// Error gives the code and the message.
+// Error returns the code and the message.
 func (e *Error) Error() string { return string(e.Code) + ": " + e.Message }
 
-// Is makes errors.Is(err, &Error{Code: c}) true for every Error of that code, whatever its message.
+// Is reports whether target is an Error of the same code and with the same message. A target
+// without a message matches every message.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t.Code == e.Code && (t.Message == "" || t.Message == e.Message)
 }
 
-// Errorf makes an Error.
+// Errorf returns an Error.
 func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// CodeOf gives the code of the first Error in err's chain, and CodeInternal for any other error.
-// err must not be nil.
+// CodeOf returns the code of the first Error in err's chain, and CodeInternal if there is none. err
+// must not be nil.
 func CodeOf(err error) Code {
 	var e *Error
 	if errors.As(err, &e) {

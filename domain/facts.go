@@ -38,7 +38,7 @@ const (
 	TypeProjectionSkipped = "projection.skipped"
 )
 
-// OrgCreated begins an organization (aggregate org, id OrgID, a UUIDv7).
+// OrgCreated creates an organization (aggregate org, id OrgID, a UUIDv7).
 type OrgCreated struct {
 	OrgID string `json:"org_id"`
 	Name  string `json:"name"`
@@ -48,88 +48,87 @@ type OrgCreated struct {
 type MemberAdded struct {
 	OrgID    string `json:"org_id"`
 	MemberID string `json:"member_id"`
-	// Email as it was given; addresses are compared by NormalizeEmail.
+	// Email is the address as entered; compare with NormalizeEmail.
 	Email string `json:"email"`
 	Role  Role   `json:"role"`
 }
 
-// MemberRoleChanged gives a member another role (aggregate org).
+// MemberRoleChanged changes a member's role (aggregate org).
 type MemberRoleChanged struct {
 	OrgID    string `json:"org_id"`
 	MemberID string `json:"member_id"`
 	Role     Role   `json:"role"`
 }
 
-// MemberRemoved ends a person's membership (aggregate org). Whoever is invited again joins under
-// another id.
+// MemberRemoved ends a person's membership (aggregate org). A person who joins again gets another
+// id.
 type MemberRemoved struct {
 	OrgID    string `json:"org_id"`
 	MemberID string `json:"member_id"`
 }
 
-// MemberInvited asks a person to join the organization (aggregate org). It ends whatever invitation
-// the address had before.
+// MemberInvited invites a person to the organization (aggregate org). It replaces a former
+// invitation of the address.
 type MemberInvited struct {
 	OrgID string `json:"org_id"`
 	// InvitationID is a UUIDv7.
 	InvitationID string `json:"invitation_id"`
-	// Email as it was given; addresses are compared by NormalizeEmail.
+	// Email is the address as entered; compare with NormalizeEmail.
 	Email string `json:"email"`
 	Role  Role   `json:"role"`
 	// TokenHash is the SHA-256 of the secret in the invitation's link, 32 bytes.
 	TokenHash []byte `json:"token_hash"`
 	// ExpiresAt is when the link stops working.
 	ExpiresAt time.Time `json:"expires_at"`
-	// Replaces is the invitation that was pending for the address until now; empty when there was
-	// none.
+	// Replaces is the pending invitation of the address that this one replaces; empty if none.
 	Replaces string `json:"replaces,omitempty"`
 }
 
-// MemberInvitationRevoked takes a pending invitation back (aggregate org).
+// MemberInvitationRevoked revokes a pending invitation (aggregate org).
 type MemberInvitationRevoked struct {
 	OrgID        string `json:"org_id"`
 	InvitationID string `json:"invitation_id"`
 }
 
-// MemberInvitationAccepted says that the member, who was added by the event before it, has accepted
-// the invitation (aggregate org).
+// MemberInvitationAccepted records that the member, added by the event before, accepted the
+// invitation (aggregate org).
 type MemberInvitationAccepted struct {
 	OrgID        string `json:"org_id"`
 	InvitationID string `json:"invitation_id"`
 	MemberID     string `json:"member_id"`
 }
 
-// AccountCreated makes the account of a person (aggregate account, id AccountKey of the address).
+// AccountCreated creates a person's account (aggregate account, id AccountKey of the address).
 type AccountCreated struct {
 	// AccountID is a UUIDv7.
 	AccountID string `json:"account_id"`
-	// Email as it was given; addresses are compared by NormalizeEmail.
+	// Email is the address as entered; compare with NormalizeEmail.
 	Email string `json:"email"`
 }
 
-// SiteCreated begins a site (aggregate site, id <org>.<site>; SiteID is a UUIDv7).
+// SiteCreated creates a site (aggregate site, id <org>.<site>; SiteID is a UUIDv7).
 type SiteCreated struct {
 	OrgID  string `json:"org_id"`
 	SiteID string `json:"site_id"`
 	Name   string `json:"name"`
 }
 
-// SiteRenamed gives a site another name.
+// SiteRenamed renames a site.
 type SiteRenamed struct {
 	OrgID  string `json:"org_id"`
 	SiteID string `json:"site_id"`
 	Name   string `json:"name"`
 }
 
-// HubRegistered puts a hub into the inventory (aggregate hub, id HubID).
+// HubRegistered adds a hub to the inventory (aggregate hub, id HubID).
 type HubRegistered struct {
 	HubID HubID `json:"hub_id"`
 	// SecretHash is the SHA-256 of the enrolment secret, 32 bytes.
 	SecretHash []byte `json:"secret_hash"`
 }
 
-// HubCertificateIssued makes a certificate the hub's current one and ends the former at its next
-// connection.
+// HubCertificateIssued makes a certificate the hub's current one. The former one may not connect
+// again.
 type HubCertificateIssued struct {
 	HubID HubID `json:"hub_id"`
 	// Fingerprint is the SHA-256 of the certificate's DER form, 64 hexadecimal digits in lower
@@ -138,15 +137,15 @@ type HubCertificateIssued struct {
 	ExpiresAt   time.Time `json:"expires_at"`
 }
 
-// HubCertificateRevoked leaves the hub without a current certificate; Fingerprint is the one that
-// was current, and whoever is connected with it is cut off.
+// HubCertificateRevoked revokes the hub's current certificate, Fingerprint, and the superseded
+// ones. Connections with them are cut.
 type HubCertificateRevoked struct {
 	HubID       HubID  `json:"hub_id"`
 	OrgID       string `json:"org_id"`
 	Fingerprint string `json:"fingerprint"`
 }
 
-// HubAdded gives a hub to its first and only organization, at a site, and begins its event log.
+// HubAdded adds a hub to an organization, at a site, and begins its event log.
 type HubAdded struct {
 	HubID  HubID   `json:"hub_id"`
 	OrgID  string  `json:"org_id"`
@@ -154,34 +153,34 @@ type HubAdded struct {
 	Name   *string `json:"name"`
 	// EpochID is the id of the epoch in which the hub's event log begins.
 	EpochID EpochID `json:"incarnation"`
-	// Connected says whether the hub was connected at that moment: then it is online from the
-	// start, otherwise unknown.
+	// Connected is whether the hub was connected then: its first status is online, otherwise
+	// unknown.
 	Connected bool `json:"connected"`
-	// After is a sequence number of the hub's stream: what is stored up to and including it is of
-	// an organization that had the hub before. Zero for a hub that nobody had.
+	// After is a sequence of the hub's stream: messages up to and including it belong to an
+	// organization that had the hub before. Zero for a hub that no organization had.
 	After uint64 `json:"after,omitempty"`
 }
 
 // Epoch returns the epoch that the hub's event log begins with.
 func (f HubAdded) Epoch() Epoch { return Epoch{ID: f.EpochID, After: f.After} }
 
-// HubMoved puts a hub at another site of its organization.
+// HubMoved moves a hub to another site of its organization.
 type HubMoved struct {
 	HubID  HubID  `json:"hub_id"`
 	OrgID  string `json:"org_id"`
 	SiteID string `json:"site_id"`
 }
 
-// HubRenamed names a hub, or clears its name.
+// HubRenamed sets or clears a hub's name.
 type HubRenamed struct {
 	HubID HubID   `json:"hub_id"`
 	OrgID string  `json:"org_id"`
 	Name  *string `json:"name"`
 }
 
-// HubLogBegun begins the event log of a hub that was reset: events stored up to and including After
-// belong to the log before and are read no more, and names and rooms of the hub's devices are
-// forgotten.
+// HubLogBegun begins a new event log of a hub that was reset. Messages up to and including After
+// belong to the former log and are never read again. Names and rooms of the hub's devices are
+// removed.
 type HubLogBegun struct {
 	HubID   HubID   `json:"hub_id"`
 	OrgID   string  `json:"org_id"`
@@ -190,7 +189,7 @@ type HubLogBegun struct {
 	// is expected.
 	OwnLog  string `json:"log"`
 	Through uint64 `json:"through"`
-	// After is a sequence number of the hub's stream.
+	// After is a sequence of the hub's stream.
 	After uint64 `json:"after"`
 }
 
@@ -205,7 +204,7 @@ type HubLogRestored struct {
 	HubID   HubID   `json:"hub_id"`
 	OrgID   string  `json:"org_id"`
 	EpochID EpochID `json:"incarnation"`
-	// After is a sequence number of the hub's stream: messages up to and including it are never
+	// After is a sequence of the hub's stream: messages up to and including it are never
 	// read again.
 	After uint64 `json:"after"`
 	// Former are the epoch ids of the restored events behind After.
@@ -217,45 +216,43 @@ func (f HubLogRestored) Epoch() Epoch {
 	return Epoch{ID: f.EpochID, After: f.After, Former: f.Former}
 }
 
-// HubSecretRotated replaces the enrolment secret of a hub (aggregate hub): the former one enrols no
-// more.
+// HubSecretRotated replaces the enrolment secret of a hub (aggregate hub).
 type HubSecretRotated struct {
 	HubID HubID `json:"hub_id"`
-	// OrgID is the organization that has the hub; empty when none has.
+	// OrgID is the organization that has the hub; empty if none has.
 	OrgID string `json:"org_id,omitempty"`
 	// SecretHash is the SHA-256 of the new secret, 32 bytes.
 	SecretHash []byte `json:"secret_hash"`
-	// KeepCertificate reports whether the hub's current certificate stays valid. Otherwise it is
-	// revoked.
+	// KeepCertificate is whether the hub's certificates stay valid. Otherwise they are revoked.
 	KeepCertificate bool `json:"keep_certificate"`
 }
 
-// HubBlocked keeps a hub from enrolling and from connecting until it is unblocked (aggregate hub).
+// HubBlocked blocks a hub from enrolling and connecting (aggregate hub).
 type HubBlocked struct {
 	HubID HubID `json:"hub_id"`
-	// OrgID is the organization that has the hub; empty when none has.
+	// OrgID is the organization that has the hub; empty if none has.
 	OrgID string `json:"org_id,omitempty"`
 }
 
-// HubUnblocked ends a HubBlocked (aggregate hub).
+// HubUnblocked reverts HubBlocked (aggregate hub).
 type HubUnblocked struct {
 	HubID HubID `json:"hub_id"`
-	// OrgID is the organization that has the hub; empty when none has.
+	// OrgID is the organization that has the hub; empty if none has.
 	OrgID string `json:"org_id,omitempty"`
 }
 
-// HubReleased takes a hub away from its organization, as if it had never been added (aggregate
-// hub). Names and rooms of its devices are forgotten, and its event log is read by nobody any more.
+// HubReleased releases a hub from its organization (aggregate hub). Names and rooms of its devices
+// are removed, and its event log is never read again.
 type HubReleased struct {
 	HubID HubID  `json:"hub_id"`
 	OrgID string `json:"org_id"`
-	// After is a sequence number of the hub's stream: what is stored up to and including it is of
+	// After is a sequence of the hub's stream: messages up to and including it belong to
 	// this organization.
 	After uint64 `json:"after"`
 }
 
-// DeviceLabeled says what name and room are set for a device of the hub through the API (aggregate
-// hub): all of it, not only what changed. Both nil: nothing is set any more.
+// DeviceLabeled sets the name and room of a device through the API (aggregate hub). It has both,
+// also the one that did not change; nil is not set.
 type DeviceLabeled struct {
 	HubID    HubID   `json:"hub_id"`
 	OrgID    string  `json:"org_id"`
@@ -264,15 +261,14 @@ type DeviceLabeled struct {
 	Room     *string `json:"room"`
 }
 
-// DeviceForgotten says that the hub has forgotten a device, and with it go the name and room that
-// were set (aggregate hub).
+// DeviceForgotten removes the name and room of a device that the hub has forgotten (aggregate hub).
 type DeviceForgotten struct {
 	HubID    HubID  `json:"hub_id"`
 	OrgID    string `json:"org_id"`
 	DeviceID int64  `json:"device_id"`
 }
 
-// KeyCreated makes an API key (aggregate key, id KeyID).
+// KeyCreated creates an API key (aggregate key, id KeyID).
 type KeyCreated struct {
 	KeyID string `json:"key_id"`
 	OrgID string `json:"org_id"`
@@ -284,27 +280,26 @@ type KeyCreated struct {
 	SecretHash []byte `json:"secret_hash"`
 }
 
-// KeyRevoked ends an API key.
+// KeyRevoked revokes an API key.
 type KeyRevoked struct {
 	KeyID string `json:"key_id"`
 	OrgID string `json:"org_id"`
 }
 
-// ProjectionSkipped says that an operator has a projection step over an event that it could not
-// apply (aggregate projection, id its name). It stands behind the event that it is about; whoever
-// builds the read models reads all of them first.
+// ProjectionSkipped makes a projection skip an event that it could not apply, by an operator's
+// decision (aggregate projection, id its name). It comes after that event in the directory, so
+// projections read all of these facts first.
 type ProjectionSkipped struct {
 	Projection string `json:"projection"`
-	// Sequence is the event's in the projection's stream, and Type its type as far as it could be
-	// told.
+	// Sequence is the event's sequence in the projection's stream, Type its type if known.
 	Sequence uint64 `json:"sequence"`
 	Type     string `json:"type,omitempty"`
-	// Error is why it could not be applied, Why the operator's reason to do without it.
+	// Error is why the event could not be applied, Why the operator's reason to skip it.
 	Error string `json:"error,omitempty"`
 	Why   string `json:"why"`
 }
 
-// EventType gives the type under which each fact is recorded.
+// EventType returns the type of the events that record the fact.
 func (OrgCreated) EventType() string               { return TypeOrgCreated }
 func (MemberAdded) EventType() string              { return TypeMemberAdded }
 func (MemberRoleChanged) EventType() string        { return TypeMemberRoleChanged }

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// HubState is a hub as its events leave it. The zero value is a hub that the cloud does not know.
+// HubState is a hub, folded from its events. The zero value is an unknown hub.
 type HubState struct {
 	ID HubID
-	// Registered says that the hub is in the inventory; SecretHash is then the SHA-256 of its
+	// Registered is whether the hub is in the inventory. SecretHash is then the SHA-256 of its
 	// enrolment secret.
 	Registered bool
 	SecretHash []byte
 	// Blocked hubs neither enrol nor connect.
 	Blocked bool
 
-	// OrgID is the organization that added the hub, and keeps it; empty before. Then the rest of
-	// this block means nothing either.
+	// OrgID is the organization that has the hub; empty if none has. SiteID, Name, RegisteredAt
+	// and ConnectedAtAdd are then zero too.
 	OrgID  string
 	SiteID string
 	Name   *string
-	// RegisteredAt is when the organization added the hub: the contract's registered_at.
-	// ConnectedAtAdd says whether it was connected then.
+	// RegisteredAt is when the organization added the hub, the contract's registered_at.
+	// ConnectedAtAdd is whether the hub was connected then.
 	RegisteredAt   time.Time
 	ConnectedAtAdd bool
 
@@ -35,35 +35,34 @@ type HubState struct {
 	OwnLog        string
 	OwnLogThrough uint64
 
-	// Labels are the names and rooms of devices that were set through the API, by device id: only
-	// of those that have one, at most MaxDeviceLabels.
+	// Labels are the names and rooms that were set through the API, by device id; at most
+	// MaxDeviceLabels.
 	Labels map[int64]DeviceLabel
 
-	// Released is where the hub's log stood when it was last taken away from an organization; nil
-	// when it never was.
+	// Released is the hub's log at its last release from an organization; nil if there was none.
 	Released *ReleasedLog
 
-	// Certificate is the fingerprint of the current certificate, the only one that may connect;
-	// empty when there is none.
+	// Certificate is the fingerprint of the current certificate, the only one with which the hub
+	// may connect; empty if it has none.
 	Certificate        string
 	CertificateExpires time.Time
-	// EnrolledAt is when the hub was last issued a certificate; zero when it never was.
+	// EnrolledAt is when the hub was last issued a certificate; zero if never.
 	EnrolledAt time.Time
-	// SupersededCertificates are those that a newer one has replaced since the last revocation:
-	// they may not connect again, but stay connected. Oldest first, the last MaxFormerCertificates.
+	// SupersededCertificates were replaced by newer ones since the last revocation. They may not
+	// connect again, but existing connections stay. Oldest first, the last MaxFormerCertificates.
 	SupersededCertificates []string
-	// RevokedCertificates are those whose connections are to be cut wherever they are found. Oldest
-	// first, the last MaxFormerCertificates.
+	// RevokedCertificates are those whose connections must be cut. Oldest first, the last
+	// MaxFormerCertificates.
 	RevokedCertificates []string
 
-	// CertificateTimes and LogTimes are when the hub's last certificates were issued and its last
-	// logs begun: what a HubLimit is held against. Oldest first, the last MaxHubBurst.
+	// CertificateTimes and LogTimes are when certificates were issued and logs begun, for a
+	// HubLimit. Oldest first, the last MaxHubBurst.
 	CertificateTimes []time.Time
 	LogTimes         []time.Time
 }
 
-// ReleasedLog is the event log of an organization that has the hub no more, as the fields of the
-// same names in HubState were.
+// ReleasedLog is a hub's event log at its release from an organization. The fields are those of
+// HubState.
 type ReleasedLog struct {
 	OrgID         string
 	Epoch         Epoch
@@ -72,7 +71,7 @@ type ReleasedLog struct {
 }
 
 // MaxFormerCertificates is how many superseded, and how many revoked, certificates a hub's state
-// remembers. A hub has one connection: the list only has to outlast what can still be connected.
+// remembers. A hub has one connection, so only the last few can still be connected.
 const MaxFormerCertificates = 8
 
 // AddHub is the command to add a hub to an organization at one of its sites. A hub that the
@@ -99,8 +98,8 @@ type UpdateHub struct {
 	SiteID *string
 }
 
-// DecideRegisterHub puts a hub into the inventory, with the SHA-256 of its enrolment secret. One
-// that is there already is an invalid_request: its secret is not replaced.
+// DecideRegisterHub adds a hub to the inventory, with the SHA-256 of its enrolment secret. A hub
+// that is registered already is an invalid_request.
 func DecideRegisterHub(s HubState, o Origin, id HubID, secretHash []byte) ([]Event, error) {
 	if s.Registered {
 		return nil, Errorf(
@@ -108,22 +107,22 @@ func DecideRegisterHub(s HubState, o Origin, id HubID, secretHash []byte) ([]Eve
 		)
 	}
 	if len(secretHash) != 32 {
-		return nil, fmt.Errorf("hub %s: a secret's hash of %d bytes", id, len(secretHash))
+		return nil, fmt.Errorf("hub %s: secret hash has %d bytes, must be 32", id, len(secretHash))
 	}
 	return []Event{Record(o, HubRegistered{HubID: id, SecretHash: secretHash})}, nil
 }
 
-// IssueCertificate asks that a certificate become a hub's current one.
+// IssueCertificate makes a certificate a hub's current one.
 type IssueCertificate struct {
 	Fingerprint string
 	ExpiresAt   time.Time
-	// SecretHash is the hash of the secret that the hub showed.
+	// SecretHash is the SHA-256 of the secret that the hub presented.
 	SecretHash []byte
 }
 
-// DecideIssueCertificate makes a certificate the hub's current one; the one that is current already
-// is no event. A hub that is not in the inventory, is blocked, or has had another secret since, is
-// unauthenticated, as a wrong secret is. A hub over the limit is rate_limited.
+// DecideIssueCertificate makes a certificate the hub's current one; it returns no event if it is
+// that already. A hub that is not in the inventory, is blocked, or whose secret was rotated
+// meanwhile is unauthenticated, as with a wrong secret. A hub over the limit is rate_limited.
 func DecideIssueCertificate(
 	s HubState, o Origin, c IssueCertificate, limit HubLimit,
 ) ([]Event, error) {
@@ -133,7 +132,9 @@ func DecideIssueCertificate(
 	fingerprint := c.Fingerprint
 	if !isLowerHex(fingerprint, 64) || slices.Contains(s.RevokedCertificates, fingerprint) ||
 		slices.Contains(s.SupersededCertificates, fingerprint) {
-		return nil, fmt.Errorf("hub %s: fingerprint %q cannot become current", s.ID, fingerprint)
+		return nil, fmt.Errorf(
+			"hub %s: fingerprint %q: malformed, superseded or revoked", s.ID, fingerprint,
+		)
 	}
 	if s.Certificate == fingerprint {
 		return nil, nil
@@ -157,7 +158,7 @@ func DecideIssueCertificate(
 	}, nil
 }
 
-// DecideRevokeCertificate leaves the hub without a certificate; without one already it is no event.
+// DecideRevokeCertificate revokes the hub's certificates; it returns no event if the hub has none.
 // A hub that the organization does not have is not_found.
 func DecideRevokeCertificate(s HubState, o Origin, orgID string) ([]Event, error) {
 	if !s.ownedBy(orgID) {
@@ -177,7 +178,7 @@ func DecideRevokeCertificate(s HubState, o Origin, orgID string) ([]Event, error
 // changes nothing is no event.
 //
 // Every hub that cannot be added is the same ErrHubNotAddable, whether it is unknown, blocked, has
-// never connected, or belongs to another organization: somebody who reads a serial off a label must
+// never connected, or belongs to another organization: a caller who reads a serial off a label must
 // not learn whose hub it is.
 func DecideAddHub(
 	s HubState, o Origin, c AddHub, presence *Presence, epoch EpochID,
@@ -209,8 +210,8 @@ func DecideAddHub(
 	})}, nil
 }
 
-// DecideUpdateHub moves and renames a hub; that a site to move to is the organization's has been
-// looked up before. What is so already is no event. A hub that the organization does not have is
+// DecideUpdateHub moves and renames a hub; it returns no event if nothing changes. The caller has
+// checked that the site is the organization's. A hub that the organization does not have is
 // not_found.
 func DecideUpdateHub(s HubState, o Origin, c UpdateHub) ([]Event, error) {
 	if !s.ownedBy(c.OrgID) {
@@ -289,7 +290,7 @@ func DecideRestoreLog(s HubState, o Origin, id EpochID, kept uint64) ([]Event, e
 	})}, nil
 }
 
-// EvolveHub folds an event into a hub.
+// EvolveHub folds an event into a hub's state.
 func EvolveHub(s HubState, e Event) (HubState, error) {
 	fact, err := e.Fact()
 	if err != nil {
@@ -347,11 +348,11 @@ func EvolveHub(s HubState, e Event) (HubState, error) {
 	return s, nil
 }
 
-// ErrHubNotFound is the refusal for a hub that the organization does not have, whoever else may
-// have it.
+// ErrHubNotFound returns the not_found error for a hub, the same for one that does not exist and
+// for another organization's.
 func ErrHubNotFound() *Error { return Errorf(CodeNotFound, "no such hub") }
 
-// ErrHubNotAddable is the refusal of a hub that cannot be added, the same for every reason.
+// ErrHubNotAddable returns the error for a hub that cannot be added, the same for every reason.
 func ErrHubNotAddable() *Error {
 	return Errorf(
 		CodeHubNotAddable,
@@ -362,15 +363,15 @@ func ErrHubNotAddable() *Error {
 
 func (s HubState) ownedBy(orgID string) bool { return orgID != "" && s.OrgID == orgID }
 
-// remember appends to a bounded list without touching the former one, which an earlier state still
-// holds.
+// remember returns list with more fingerprints, at most MaxFormerCertificates of them. It does not
+// change list, which an earlier state holds.
 func remember(list []string, more ...string) []string {
 	list = append(slices.Clone(list), more...)
 	return list[max(0, len(list)-MaxFormerCertificates):]
 }
 
-// withoutCertificates returns the hub with the current certificate, and those that it superseded,
-// revoked.
+// withoutCertificates returns the state after the revocation of the current and the superseded
+// certificates.
 func (s HubState) withoutCertificates(current string) HubState {
 	ended := slices.Clone(s.SupersededCertificates)
 	if current != "" {

@@ -95,7 +95,9 @@ func TestAddHub(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			events, err := domain.DecideAddHub(c.state, origin, c.cmd, c.presence, domain.NewEpochID(0xa))
+			events, err := domain.DecideAddHub(
+				c.state, origin, c.cmd, c.presence, domain.NewEpochID(0xa),
+			)
 			if c.cmd.OrgID == "" {
 				if err == nil {
 					t.Fatal("a hub was added to no organization")

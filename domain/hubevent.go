@@ -2,8 +2,8 @@ package domain
 
 import "encoding/json"
 
-// The event types that the cloud itself writes into a hub's log. A hub may not send any type that
-// starts with `hub.`.
+// Event types that the service handles. Types that begin with `hub.` are written by the cloud only;
+// a hub may not send them.
 const (
 	EventHubConnected     = "hub.connected"
 	EventHubDisconnected  = "hub.disconnected"
@@ -11,9 +11,9 @@ const (
 	EventDeviceForgotten  = "device.forgotten"
 )
 
-// HubEvent is one event of a hub as it is stored: the envelope of the contract without its cursor,
-// which is made from where it is stored. The fields are written in this order, on one line, with
-// Time in TimeLayout, so that what a reader gets is the stored text with the cursor put in front.
+// HubEvent is the stored form of an event in a hub's log: the contract's envelope without the
+// cursor, which depends on where the event is stored. It is written in this field order, on one
+// line, with Time in TimeLayout. Readers get the stored text with the cursor inserted at the front.
 type HubEvent struct {
 	Type         string          `json:"type"`
 	HubID        HubID           `json:"hub_id"`
@@ -23,10 +23,10 @@ type HubEvent struct {
 	Data         json.RawMessage `json:"data"`
 }
 
-// EncodedEvent is one event of a hub's log as its readers get it. It is encoded once and shared by
-// all of them: nobody may change its bytes.
+// EncodedEvent is an event of a hub's log in the form that readers get. It is encoded once and
+// shared by all readers, so its bytes must not be changed.
 type EncodedEvent struct {
-	// Seq is the event's sequence number in the log. It never leaves the service.
+	// Seq is the event's sequence in the hub's stream. It is never shown to clients.
 	Seq uint64
 	// Frame is the whole Server-Sent Events message: `id:`, `event:`, `data:` and the empty line
 	// that ends it.
@@ -37,11 +37,11 @@ type EncodedEvent struct {
 	Cursor string
 }
 
-// EventPage is what a read of a hub's log answers.
+// EventPage is a page of a hub's log.
 type EventPage struct {
 	Events []EncodedEvent
-	// Next is the cursor to go on from. It is never empty.
+	// Next is the cursor to continue from; never empty.
 	Next string
-	// HasMore says that more events are there already.
+	// HasMore is whether more events are stored already.
 	HasMore bool
 }

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// HubID names a hub: `<prefix>-<4>-<4>-<4>`, lower case. The zero value is no hub.
+// HubID identifies a hub: `<prefix>-<4>-<4>-<4>`, lower case. The zero value is no hub.
 type HubID string
 
 var hubIDPattern = regexp.MustCompile(`^[a-z][a-z0-9]{1,11}-[a-z0-9]{4}-[a-z0-9]{4}-[a-z0-9]{4}$`)
 
-// ParseHubID takes a hub ID exactly as it is written in the API (lower case, with dashes). Anything
-// else is no hub ID.
+// ParseHubID parses a hub ID exactly as the API writes it, in lower case and with dashes. It
+// returns false for anything else.
 func ParseHubID(s string) (HubID, bool) {
 	if !hubIDPattern.MatchString(s) {
 		return "", false
@@ -22,8 +22,8 @@ func ParseHubID(s string) (HubID, bool) {
 	return HubID(s), true
 }
 
-// ParseSerial takes a Serial in any case, with or without dashes, and gives the hub ID of the same
-// characters: the last twelve are the three groups, what stands before them is the prefix.
+// ParseSerial parses a Serial, in any case, with or without dashes, and returns its hub ID: the
+// last twelve characters are the three groups, the ones before them the prefix.
 func ParseSerial(s string) (HubID, bool) {
 	bare := strings.ToLower(strings.ReplaceAll(s, "-", ""))
 	if len(bare) < 14 || len(bare) > 24 {
@@ -33,7 +33,7 @@ func ParseSerial(s string) (HubID, bool) {
 	return ParseHubID(prefix + "-" + groups[:4] + "-" + groups[4:8] + "-" + groups[8:])
 }
 
-// Serial is the same characters in upper case, as printed on the label.
+// Serial returns the hub ID in upper case, as printed on the label.
 func (h HubID) Serial() string { return strings.ToUpper(string(h)) }
 
 // NewHubID returns the hub ID with that prefix and twelve characters made of the entropy. It

@@ -5,22 +5,20 @@ import (
 	"time"
 )
 
-// MaxHubBurst is the largest Burst of a HubLimit: as many times are remembered of each hub.
+// MaxHubBurst is the largest Burst of a HubLimit. A hub's state remembers as many times.
 const MaxHubBurst = 64
 
-// HubLimit is how often one hub may have the cloud record something that is kept for ever: Burst
-// times at once, and PerMinute times a minute in the long run. It is held against the times of what
-// was recorded, so restarts and moves to other replicas do not multiply it. The zero value allows
-// everything.
+// HubLimit limits how often one hub may cause a fact to be recorded: Burst times at once, and
+// PerMinute times a minute in the long run. It is computed from the times of the recorded facts, so
+// that restarts and moves to other replicas do not raise it. The zero value does not limit.
 type HubLimit struct {
 	PerMinute int
 	// Burst is at most MaxHubBurst.
 	Burst int
 }
 
-// wait returns how long a hub must wait before it may do once more what it did at those times. Zero
-// means that it may do it now. Times after now, which a clock that was put back leaves, do not
-// count.
+// wait returns how long a hub must wait before the next fact after those recorded at times; zero if
+// it need not wait. Times after now, left by a clock that was set back, do not count.
 func (l HubLimit) wait(times []time.Time, now time.Time) time.Duration {
 	if l.PerMinute <= 0 || l.Burst <= 0 {
 		return 0
@@ -29,7 +27,7 @@ func (l HubLimit) wait(times []time.Time, now time.Time) time.Duration {
 	perSecond, most := float64(l.PerMinute)/60, float64(l.Burst)
 	left := most
 	if len(times) >= MaxHubBurst {
-		left = 0 // what was before the oldest of them is forgotten: it may have used up everything
+		left = 0 // forgotten facts before the oldest may have used up the burst
 	}
 	last := now
 	if len(times) > 0 {
@@ -49,8 +47,7 @@ func (l HubLimit) wait(times []time.Time, now time.Time) time.Duration {
 	return time.Duration((1 - left) / perSecond * float64(time.Second))
 }
 
-// rememberTime appends to the times that a HubLimit is held against, without touching the former
-// list.
+// rememberTime returns times with t, at most MaxHubBurst of them. It does not change times.
 func rememberTime(times []time.Time, t time.Time) []time.Time {
 	times = append(slices.Clone(times), t)
 	return times[max(0, len(times)-MaxHubBurst):]

@@ -5,17 +5,14 @@ import (
 	"time"
 )
 
-// What operators decide about hubs of the inventory. A hub that is not in the inventory is
-// not_found.
-
-// EnrolmentStatus is the status of a hub in the inventory.
+// EnrolmentStatus is the status of a hub in the inventory, as operators see it.
 type EnrolmentStatus string
 
 // The statuses of hubs in the inventory.
 const (
 	EnrolmentNever   EnrolmentStatus = "never_enrolled"
 	EnrolmentCurrent EnrolmentStatus = "enrolled"
-	// EnrolmentRevoked is a hub whose certificate was revoked, and that has not enrolled since.
+	// EnrolmentRevoked: the certificate was revoked and the hub has not enrolled since.
 	EnrolmentRevoked EnrolmentStatus = "no_certificate"
 	EnrolmentExpired EnrolmentStatus = "certificate_expired"
 	EnrolmentBlocked EnrolmentStatus = "blocked"
@@ -37,8 +34,8 @@ func (s HubState) EnrolmentStatus(now time.Time) EnrolmentStatus {
 	}
 }
 
-// DecideRotateSecret replaces the enrolment secret of a hub by the one with this SHA-256, and
-// revokes the hub's certificates unless they are to be kept.
+// DecideRotateSecret replaces the SHA-256 of a hub's enrolment secret, and revokes the hub's
+// certificates unless keepCertificate is set. The error is ErrNotInInventory.
 func DecideRotateSecret(
 	s HubState, o Origin, secretHash []byte, keepCertificate bool,
 ) ([]Event, error) {
@@ -46,7 +43,9 @@ func DecideRotateSecret(
 		return nil, ErrNotInInventory()
 	}
 	if len(secretHash) != 32 {
-		return nil, fmt.Errorf("hub %s: a secret's hash of %d bytes", s.ID, len(secretHash))
+		return nil, fmt.Errorf(
+			"hub %s: secret hash has %d bytes, must be 32", s.ID, len(secretHash),
+		)
 	}
 	return []Event{
 		Record(
@@ -61,8 +60,8 @@ func DecideRotateSecret(
 	}, nil
 }
 
-// DecideBlockHub keeps a hub from enrolling and connecting. One that is blocked already is no
-// event.
+// DecideBlockHub blocks a hub from enrolling and connecting; it returns no event if the hub is
+// blocked. The error is ErrNotInInventory.
 func DecideBlockHub(s HubState, o Origin) ([]Event, error) {
 	if !s.Registered {
 		return nil, ErrNotInInventory()
@@ -73,7 +72,8 @@ func DecideBlockHub(s HubState, o Origin) ([]Event, error) {
 	return []Event{Record(o, HubBlocked{HubID: s.ID, OrgID: s.OrgID})}, nil
 }
 
-// DecideUnblockHub ends the blocking of a hub. One that is not blocked is no event.
+// DecideUnblockHub unblocks a hub; it returns no event if the hub is not blocked. The error is
+// ErrNotInInventory.
 func DecideUnblockHub(s HubState, o Origin) ([]Event, error) {
 	if !s.Registered {
 		return nil, ErrNotInInventory()
@@ -84,8 +84,8 @@ func DecideUnblockHub(s HubState, o Origin) ([]Event, error) {
 	return []Event{Record(o, HubUnblocked{HubID: s.ID, OrgID: s.OrgID})}, nil
 }
 
-// DecideReleaseHub takes a hub away from its organization. after is the last sequence of the hub's
-// stream. A hub that no organization has is no event.
+// DecideReleaseHub releases a hub from its organization; it returns no event if no organization has
+// the hub. after is the last sequence of the hub's stream. The error is ErrNotInInventory.
 func DecideReleaseHub(s HubState, o Origin, after uint64) ([]Event, error) {
 	if !s.Registered {
 		return nil, ErrNotInInventory()
@@ -98,11 +98,10 @@ func DecideReleaseHub(s HubState, o Origin, after uint64) ([]Event, error) {
 	}, nil
 }
 
-// ErrNotInInventory is the error for a Serial that the inventory does not have.
+// ErrNotInInventory returns the not_found error for a Serial that is not in the inventory.
 func ErrNotInInventory() *Error { return Errorf(CodeNotFound, "serial: is not in the inventory") }
 
-// HubOf returns the hub that a fact of a hub is about; false for a fact of something else, and for
-// nil.
+// HubOf returns the hub of a hub's fact; false for other facts and for nil.
 func HubOf(fact Fact) (HubID, bool) {
 	switch f := fact.(type) {
 	case HubRegistered:

@@ -10,31 +10,31 @@ import (
 
 // Limits of invitations.
 const (
-	// DefaultPendingInvitations is how many invitations of one organization may be pending, if
-	// nothing else is said.
+	// DefaultPendingInvitations is how many invitations of one organization may be pending by
+	// default.
 	DefaultPendingInvitations = 1000
-	// DefaultInvitationsPerHour is how many invitations one organization may make within an hour,
-	// if nothing else is said, and MaxInvitationsPerHour the most that can be said: an
-	// organization's state remembers as many.
+	// DefaultInvitationsPerHour is how many invitations one organization may send within an hour
+	// by default. MaxInvitationsPerHour is the highest limit that can be configured, and how many
+	// times an organization's state remembers.
 	DefaultInvitationsPerHour = 100
 	MaxInvitationsPerHour     = 1000
-	// MaxExpiredInvitations is how many expired ones are remembered, to tell who comes late that it
-	// was too late.
+	// MaxExpiredInvitations is how many expired invitations are remembered, so that their links
+	// are answered with ErrInvitationExpired.
 	MaxExpiredInvitations = 1000
 	// DefaultInvitationTTL is how long an invitation's link works.
 	DefaultInvitationTTL = 7 * 24 * time.Hour
 )
 
-// ErrInvitationExpired is the refusal of an invitation that was not accepted in time: a not_found
-// that errors.Is tells from others.
+// ErrInvitationExpired is the error for an invitation that was not accepted in time: a not_found of
+// its own, for errors.Is.
 var ErrInvitationExpired error = Errorf(
 	CodeNotFound, "the invitation has expired; ask for a new one",
 )
 
-// OrgInvitation is an invitation as the organization keeps it.
+// OrgInvitation is an invitation in an organization's state.
 type OrgInvitation struct {
 	ID string
-	// Email as it was given, Address its NormalizeEmail.
+	// Email is the address as entered, Address its NormalizeEmail.
 	Email     string
 	Address   string
 	Role      Role
@@ -44,7 +44,7 @@ type OrgInvitation struct {
 	TokenHash [32]byte
 }
 
-// Acceptance is what came of an invitation's link.
+// Acceptance is the result of accepting an invitation.
 type Acceptance struct {
 	OrgID    string
 	OrgName  string
@@ -52,11 +52,11 @@ type Acceptance struct {
 	// Email and Role are the member's.
 	Email string
 	Role  Role
-	// Already says that the invitation was accepted before, and nothing was done now.
+	// Already is whether the invitation had been accepted before, so that nothing was changed.
 	Already bool
 }
 
-// InvitationMail is what a mail with an invitation's link is made of.
+// InvitationMail is the content of a mail with an invitation's link.
 type InvitationMail struct {
 	Invitation Invitation
 	OrgID      string
@@ -65,7 +65,7 @@ type InvitationMail struct {
 	Token string
 }
 
-// Invite asks for an invitation. All of it is given clean.
+// Invite invites a person. The caller has validated the fields.
 type Invite struct {
 	InvitationID string
 	Email        string
@@ -73,14 +73,14 @@ type Invite struct {
 	TokenHash    [32]byte
 	// TTL is how long the link works.
 	TTL time.Duration
-	// MaxPending is how many invitations of the organization may be pending, and MaxPerHour how
-	// many it may make within an hour; 0 is the default.
+	// MaxPending is how many invitations of the organization may be pending, MaxPerHour how many it
+	// may send within an hour; 0 means the default.
 	MaxPending, MaxPerHour int
 }
 
 func (i OrgInvitation) expired(at time.Time) bool { return !at.Before(i.ExpiresAt) }
 
-// View gives the invitation as readers see it at a time.
+// View returns the invitation as readers see it at a time.
 func (i OrgInvitation) View(at time.Time) Invitation {
 	view := Invitation{
 		ID:        i.ID,
@@ -96,7 +96,7 @@ func (i OrgInvitation) View(at time.Time) Invitation {
 	return view
 }
 
-// Invitation gives an invitation that has been neither accepted nor revoked nor replaced.
+// Invitation returns an invitation that was not accepted, revoked or replaced.
 func (s OrgState) Invitation(id string) (OrgInvitation, bool) {
 	i := slices.IndexFunc(s.Invitations, func(i OrgInvitation) bool { return i.ID == id })
 	if i < 0 {
@@ -105,10 +105,10 @@ func (s OrgState) Invitation(id string) (OrgInvitation, bool) {
 	return s.Invitations[i], true
 }
 
-// DecideInvite invites a person. A pending invitation of the same address is replaced: its link
-// stops working. The role owner, and whoever may not invite, is forbidden; a member's address and a
-// role that there is not are an invalid_request; one invitation too many is rate_limited; an
-// organization that does not exist is not_found.
+// DecideInvite invites a person. It replaces a pending invitation of the same address, whose link
+// then stops working. Errors: not_found for an unknown organization; forbidden for the role owner
+// and for an actor that may not invite; invalid_request for a member's address and an unknown role;
+// rate_limited for too many invitations.
 func DecideInvite(s OrgState, o Origin, c Invite) ([]Event, error) {
 	if !s.Exists() {
 		return nil, ErrOrgNotFound()
@@ -121,7 +121,7 @@ func DecideInvite(s OrgState, o Origin, c Invite) ([]Event, error) {
 	}
 	address := NormalizeEmail(c.Email)
 	if _, ok := s.member(func(m OrgMember) bool { return m.Address == address }); ok {
-		return nil, Errorf(CodeInvalidRequest, "email: is the address of a member already")
+		return nil, Errorf(CodeInvalidRequest, "email: is already the address of a member")
 	}
 	invited := MemberInvited{
 		OrgID: s.ID, InvitationID: c.InvitationID, Email: c.Email, Role: c.Role,
@@ -134,8 +134,8 @@ func DecideInvite(s OrgState, o Origin, c Invite) ([]Event, error) {
 		switch {
 		case i.expired(o.At):
 		case i.Address == address:
-			// Facts from before domains were compared in their IDNA form can leave several of one
-			// address.
+			// Older facts can have left several invitations of one address: domains were not
+			// compared in their IDNA form then.
 			if invited.Replaces != "" {
 				events = append(
 					events,
@@ -147,43 +147,43 @@ func DecideInvite(s OrgState, o Origin, c Invite) ([]Event, error) {
 			pending++
 		}
 	}
-	if most := cmp.Or(c.MaxPending, DefaultPendingInvitations); pending >= most {
+	if limit := cmp.Or(c.MaxPending, DefaultPendingInvitations); pending >= limit {
 		return nil, rateLimited(
 			time.Minute,
-			"the organization has %d pending invitations; at most %d are allowed. Revoke some first",
-			pending, most,
+			"the organization has %d pending invitations: at most %d are allowed; revoke some first",
+			pending, limit,
 		)
 	}
-	if most := cmp.Or(c.MaxPerHour, DefaultInvitationsPerHour); o.Actor.Kind != ActorOperator {
-		if wait := s.untilInvitation(o.At, most); wait > 0 {
+	if limit := cmp.Or(c.MaxPerHour, DefaultInvitationsPerHour); o.Actor.Kind != ActorOperator {
+		if wait := s.untilInvitation(o.At, limit); wait > 0 {
 			return nil, rateLimited(
 				wait,
-				"the organization has made %d invitations within an hour; no more are allowed",
-				most,
+				"the organization has sent %d invitations within an hour: no more are allowed",
+				limit,
 			)
 		}
 	}
 	return append(events, Record(o, invited)), nil
 }
 
-// untilInvitation returns how long it is until the organization may invite again, if it may do so a
-// number of times within an hour.
-func (s OrgState) untilInvitation(at time.Time, most int) time.Duration {
-	if len(s.InvitedAt) < most {
+// untilInvitation returns how long the organization must wait before its next invitation, with a
+// limit of invitations within an hour; zero or less if it need not wait.
+func (s OrgState) untilInvitation(at time.Time, limit int) time.Duration {
+	if len(s.InvitedAt) < limit {
 		return 0
 	}
-	return s.InvitedAt[len(s.InvitedAt)-most].Add(time.Hour).Sub(at)
+	return s.InvitedAt[len(s.InvitedAt)-limit].Add(time.Hour).Sub(at)
 }
 
-// rateLimited returns a rate_limited Error that says when to try again.
+// rateLimited returns a rate_limited Error with a RetryAfter.
 func rateLimited(after time.Duration, format string, args ...any) *Error {
 	err := Errorf(CodeRateLimited, format, args...)
 	err.RetryAfter = after
 	return err
 }
 
-// CheckInvitedRole refuses what nobody can be invited as: the role owner is forbidden, one that
-// there is not an invalid_request.
+// CheckInvitedRole returns an error for a role that nobody can be invited with: forbidden for
+// owner, invalid_request for an unknown role.
 func CheckInvitedRole(role Role) error {
 	if role == RoleOwner {
 		return Errorf(
@@ -195,8 +195,8 @@ func CheckInvitedRole(role Role) error {
 	return err
 }
 
-// DecideRevokeInvitation takes a pending invitation back. One that is not pending (any more) is
-// not_found; whoever may not is forbidden.
+// DecideRevokeInvitation revokes a pending invitation. An invitation that is not pending is
+// not_found; an actor that may not revoke it is forbidden.
 func DecideRevokeInvitation(s OrgState, o Origin, invitationID string) ([]Event, error) {
 	if err := s.mayManage(o.Actor, RoleMember); err != nil {
 		return nil, err
@@ -207,10 +207,10 @@ func DecideRevokeInvitation(s OrgState, o Origin, invitationID string) ([]Event,
 	return []Event{Record(o, MemberInvitationRevoked{OrgID: s.ID, InvitationID: invitationID})}, nil
 }
 
-// DecideAcceptInvitation makes whoever has an invitation's link a member, under the id given. One
-// that was accepted before is no event, for as long as that member is there. One that was revoked
-// or replaced, whose member was removed, or that there never was is not_found, as a wrong secret
-// is; one that was not accepted in time is ErrInvitationExpired.
+// DecideAcceptInvitation adds the holder of an invitation's link as the member memberID. It returns
+// no event if that invitation was accepted before and its member still exists. An invitation that
+// is unknown, revoked, replaced, or whose member was removed is not_found, as is a wrong secret. An
+// expired invitation is ErrInvitationExpired.
 func DecideAcceptInvitation(
 	s OrgState, o Origin, token InvitationToken, memberID string,
 ) ([]Event, Acceptance, error) {
@@ -242,19 +242,18 @@ func (s OrgState) acceptance(m OrgMember, already bool) Acceptance {
 	}
 }
 
-// matches says whether the token is the invitation's.
+// matches reports, in constant time, whether the token is the invitation's.
 func (i OrgInvitation) matches(token InvitationToken) bool {
 	hash := token.SecretHash()
 	return i.ID != "" && i.ID == token.InvitationID &&
 		subtle.ConstantTimeCompare(i.TokenHash[:], hash[:]) == 1
 }
 
-// invite folds an invitation: it takes the place of any other of its address, and pushes out what
-// expired longest ago.
+// invite folds an invitation: it replaces others of its address, and drops the oldest expired ones.
 func (s OrgState) invite(e Event, f MemberInvited) (OrgState, error) {
 	if len(f.TokenHash) != 32 {
 		return s, fmt.Errorf(
-			"event %s (%s): a token's hash of %d bytes", e.ID, e.Type, len(f.TokenHash),
+			"event %s (%s): token hash has %d bytes, must be 32", e.ID, e.Type, len(f.TokenHash),
 		)
 	}
 	address, expired := NormalizeEmail(f.Email), 0
@@ -268,7 +267,7 @@ func (s OrgState) invite(e Event, f MemberInvited) (OrgState, error) {
 			expired--
 			return true
 		}
-		// What an earlier version took for the same address was replaced then, and stays so.
+		// f.Replaces: an earlier version compared addresses differently.
 		return i.Address == address || i.ID == f.Replaces
 	})
 	s.InvitedAt = append(
@@ -281,7 +280,7 @@ func (s OrgState) invite(e Event, f MemberInvited) (OrgState, error) {
 	return s, nil
 }
 
-// acceptInvitation folds an acceptance: the member keeps the invitation.
+// acceptInvitation folds an acceptance: it moves the invitation to the member.
 func (s *OrgState) acceptInvitation(f MemberInvitationAccepted) {
 	accepted, _ := s.Invitation(f.InvitationID)
 	s.Invitations = withoutInvitation(s.Invitations, f.InvitationID)
@@ -297,6 +296,5 @@ func withoutInvitation(all []OrgInvitation, id string) []OrgInvitation {
 	return slices.DeleteFunc(slices.Clone(all), func(i OrgInvitation) bool { return i.ID == id })
 }
 
-// ErrInvitationNotFound is the refusal for an invitation that is not there (any more), and for a
-// link that is none.
+// ErrInvitationNotFound returns the not_found error for an invitation, also for a malformed link.
 func ErrInvitationNotFound() *Error { return Errorf(CodeNotFound, "no such invitation") }

@@ -8,43 +8,42 @@ import (
 	"strings"
 )
 
-// The shape of an API key: `hc_<environment>_<key id><secret>`, and the secret ends in a check sum
-// of all that stands before it. A key that was cut off or mistyped is refused without a look at any
-// store.
+// The form of an API key is `hc_<environment>_<key id><secret>`. The secret ends with a checksum of
+// all characters before it, so that a truncated or mistyped key is rejected without a lookup.
 const (
 	keyPrefix = "hc_"
-	// KeyIDLength is the length of a key id: 71 bits, so that ids never meet.
+	// KeyIDLength is the length of a key id: 71 random bits, so that ids do not collide.
 	KeyIDLength = 12
 	// keyRandomLength is the length of the random part of a secret: 256 bits.
 	keyRandomLength = 43
-	// keyCheckLength is the length of the check sum: a CRC-32.
+	// keyCheckLength is the length of the checksum, a CRC-32.
 	keyCheckLength  = 6
 	keySecretLength = keyRandomLength + keyCheckLength
 	// KeyEntropy is how many random bytes NewKey takes: 16 for the id, 32 for the secret.
 	KeyEntropy = 16 + 32
 )
 
-// The environments of keys. An installation has one, and takes no key of another.
+// The environments of keys. An installation has one, and rejects keys of the other.
 const (
 	EnvironmentLive = "live"
 	EnvironmentDev  = "dev"
 )
 
-// IsEnvironment says whether s is one of the environments.
+// IsEnvironment reports whether s is an environment.
 func IsEnvironment(s string) bool { return s == EnvironmentLive || s == EnvironmentDev }
 
-// Key is an API key in its parts. It holds the secret: it prints and logs without it, and only
-// Reveal gives all of it.
+// Key is a parsed API key. It prints and logs without its secret; only Reveal returns the whole
+// key.
 type Key struct {
 	// Environment is EnvironmentLive or EnvironmentDev.
 	Environment string
-	// ID tells keys apart; it is no secret.
+	// ID identifies the key; it is not secret.
 	ID string
-	// Secret is the rest of the key, with its check sum.
+	// Secret is the rest of the key, with the checksum.
 	Secret string
 }
 
-// NewKey makes a key of an environment from KeyEntropy random bytes.
+// NewKey returns a key of an environment, made from random bytes.
 func NewKey(environment string, entropy [KeyEntropy]byte) Key {
 	k := Key{
 		Environment: environment,
@@ -56,9 +55,9 @@ func NewKey(environment string, entropy [KeyEntropy]byte) Key {
 	return k
 }
 
-// ParseKey takes a key apart, exactly as it was given out: no white space, no other case. Every
-// refusal is the same unauthenticated, and says nothing of what was given. It allocates nothing for
-// a key of the right shape.
+// ParseKey parses a text returned by Reveal, without any tolerance for white space or case. Every
+// error is the same unauthenticated, without a part of the text. ParseKey does not allocate for a
+// well-formed key.
 func ParseKey(s string) (Key, error) {
 	rest, ok := strings.CutPrefix(s, keyPrefix)
 	if !ok {
@@ -84,34 +83,33 @@ func errNoKey() error {
 	)
 }
 
-// IsKeyID says whether s has the shape of a key id.
+// IsKeyID reports whether s has the form of a key id.
 func IsKeyID(s string) bool { return len(s) == KeyIDLength && isBase62(s) }
 
-// SecretHash is what is kept of a key: the SHA-256 of its secret. The secret has 256 random bits,
-// so nothing slower is called for.
+// SecretHash returns the SHA-256 of the secret, the only part that is stored. A slower hash is not
+// needed for 256 random bits.
 func (k Key) SecretHash() [32]byte { return sha256.Sum256([]byte(k.Secret)) }
 
-// Matches says, in constant time, whether hash is that of the key's secret.
+// Matches reports, in constant time, whether hash is the key's SecretHash.
 func (k Key) Matches(hash [32]byte) bool {
 	own := k.SecretHash()
 	return subtle.ConstantTimeCompare(own[:], hash[:]) == 1
 }
 
-// Reveal gives the whole key. It is shown once, to whoever made it.
+// Reveal returns the whole key, which is shown once, when it is created.
 func (k Key) Reveal() string { return keyPrefix + k.Environment + "_" + k.ID + k.Secret }
 
-// String gives the key without its secret.
+// String returns the key without its secret.
 func (k Key) String() string { return keyPrefix + k.Environment + "_" + k.ID + "…" }
 
-// GoString gives the key without its secret.
+// GoString returns the key without its secret.
 func (k Key) GoString() string { return "domain.Key(" + k.String() + ")" }
 
-// LogValue gives the key without its secret.
+// LogValue returns the key without its secret.
 func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
-// keyCheck is the check sum of a key's text up to it: CRC-32 (IEEE) in base 62. The loop stands
-// here because crc32.Update wants the text as bytes, which would cost an allocation for every
-// request.
+// keyCheck returns the checksum of a key's text: CRC-32 (IEEE) in base 62. The loop avoids the
+// allocation of converting the text to bytes for crc32.Update, on every request.
 func keyCheck(s string) [keyCheckLength]byte {
 	crc := ^uint32(0)
 	for i := range len(s) {

@@ -5,26 +5,26 @@ import (
 	"slices"
 )
 
-// MaxDeviceLabels is how many devices of one hub may have a name or a room. Far more than a radio
-// network has devices; it bounds what a hub that makes devices up can leave behind.
+// MaxDeviceLabels is how many devices of one hub may have a name or a room. It is far more than a
+// radio network can have, and limits what a hub that invents devices can have stored.
 const MaxDeviceLabels = 10_000
 
-// LabelDevice asks for a name and a room of a device of a hub that the organization has. That the
-// hub has the device has been asked before.
+// LabelDevice sets the name and room of a device. The caller has checked that the hub has the
+// device.
 type LabelDevice struct {
 	OrgID    string
 	HubID    HubID
 	DeviceID int64
-	// SetName says whether Name counts; a nil Name then clears it. The same goes for SetRoom and
-	// Room.
+	// SetName is whether to change the name; a nil Name clears it. SetRoom and Room likewise.
 	SetName bool
 	Name    *string
 	SetRoom bool
 	Room    *string
 }
 
-// DecideLabelDevice names and places a device. What is so already is no event. A hub that the
-// organization does not have is not_found; a label more than MaxDeviceLabels is an invalid_request.
+// DecideLabelDevice sets the name and room of a device; it returns no event if nothing changes. A
+// hub that the organization does not have is not_found; a label beyond MaxDeviceLabels is an
+// invalid_request.
 func DecideLabelDevice(s HubState, o Origin, c LabelDevice) ([]Event, error) {
 	if !s.ownedBy(c.OrgID) {
 		return nil, ErrHubNotFound()
@@ -60,8 +60,8 @@ func DecideLabelDevice(s HubState, o Origin, c LabelDevice) ([]Event, error) {
 	}, nil
 }
 
-// DecideForgetDevices forgets the names and rooms of devices that their hub has forgotten; a device
-// without any is no event.
+// DecideForgetDevices removes the names and rooms of devices that their hub has forgotten. Devices
+// without a name and a room cause no event.
 func DecideForgetDevices(s HubState, o Origin, deviceIDs []int64) []Event {
 	var events []Event
 	for i, id := range deviceIDs {
@@ -74,8 +74,8 @@ func DecideForgetDevices(s HubState, o Origin, deviceIDs []int64) []Event {
 	return events
 }
 
-// withLabel gives the labels with one changed, which the zero label removes. The former map may be
-// in someone's hands: it is not touched.
+// withLabel returns a copy of labels with one set; the zero label removes it. It does not change
+// labels, which an earlier state holds.
 func withLabel(
 	labels map[int64]DeviceLabel, deviceID int64, label DeviceLabel,
 ) map[int64]DeviceLabel {

@@ -2,7 +2,8 @@ package domain
 
 import "slices"
 
-// ParseRole takes a role by its name. The Error names the field and the roles that there are.
+// ParseRole returns the role of that name. The error is an invalid_request that names the field and
+// the allowed roles.
 func ParseRole(field, s string) (Role, error) {
 	switch role := Role(s); role {
 	case RoleOwner, RoleAdmin, RoleMember:
@@ -13,12 +14,12 @@ func ParseRole(field, s string) (Role, error) {
 	)
 }
 
-// View gives the member as readers see it.
+// View returns the member as readers see it.
 func (m OrgMember) View() Member {
 	return Member{ID: m.ID, Email: m.Email, Role: m.Role, JoinedAt: m.JoinedAt}
 }
 
-// Member gives a member by its id.
+// Member returns a member by its id.
 func (s OrgState) Member(id string) (OrgMember, bool) {
 	return s.member(func(m OrgMember) bool { return m.ID == id })
 }
@@ -31,8 +32,9 @@ func (s OrgState) member(is func(OrgMember) bool) (OrgMember, bool) {
 	return s.Members[i], true
 }
 
-// DecideChangeRole gives a member another role; the same role is no event. Whoever may not is
-// forbidden, a member that is not there is not_found, and the last owner stays one: forbidden.
+// DecideChangeRole changes a member's role; it returns no event if the role is the same. An actor
+// that may not change it is forbidden, and so is a change of the last owner. An unknown member is
+// not_found.
 func DecideChangeRole(s OrgState, o Origin, memberID string, role Role) ([]Event, error) {
 	if _, err := ParseRole("role", string(role)); err != nil {
 		return nil, err
@@ -50,9 +52,8 @@ func DecideChangeRole(s OrgState, o Origin, memberID string, role Role) ([]Event
 	return []Event{Record(o, MemberRoleChanged{OrgID: s.ID, MemberID: member.ID, Role: role})}, nil
 }
 
-// DecideRemoveMember ends a membership; every member may end the own one. Whoever may not is
-// forbidden, a member that is not there (any more) is not_found, and the last owner stays:
-// forbidden.
+// DecideRemoveMember ends a membership. Members may end their own. An actor that may not end it is
+// forbidden, and so is the removal of the last owner. An unknown member is not_found.
 func DecideRemoveMember(s OrgState, o Origin, memberID string) ([]Event, error) {
 	member, ok := s.Member(memberID)
 	if leaves := ok && o.Actor == (Actor{Kind: ActorMember, ID: memberID}); !leaves {
@@ -67,7 +68,7 @@ func DecideRemoveMember(s OrgState, o Origin, memberID string) ([]Event, error) 
 	return []Event{Record(o, MemberRemoved{OrgID: s.ID, MemberID: member.ID})}, nil
 }
 
-// managed gives a member whom the actor may change.
+// managed returns a member, or an error if the actor may not change it.
 func (s OrgState) managed(actor Actor, memberID string) (OrgMember, error) {
 	if err := s.mayManage(actor, RoleMember); err != nil {
 		return OrgMember{}, err
@@ -79,9 +80,9 @@ func (s OrgState) managed(actor Actor, memberID string) (OrgMember, error) {
 	return member, s.mayManage(actor, member.Role)
 }
 
-// mayManage says whether the actor may make members of a role, and change and remove those who have
-// it. The operator and the service may everything, an API key everything but owners, and a member
-// what the role says: owners everything, admins everything but owners.
+// mayManage returns a forbidden error unless the actor may create, change and remove members of a
+// role. The operator and the service may manage all members, API keys and admins all but owners,
+// and owners all.
 func (s OrgState) mayManage(actor Actor, role Role) error {
 	switch actor.Kind {
 	case ActorOperator, ActorService:
@@ -113,7 +114,7 @@ func (s OrgState) isLastOwner(member OrgMember) bool {
 		)
 }
 
-// ErrMemberNotFound is the refusal for a member that the organization does not have.
+// ErrMemberNotFound returns the not_found error for a member.
 func ErrMemberNotFound() *Error { return Errorf(CodeNotFound, "no such member") }
 
 func errLastOwner() *Error {

@@ -6,13 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// MaxNameLength is the most characters (code points) that a name, a room or a label may have after
-// trimming.
+// MaxNameLength is the most characters (code points) of a name, a room or a label after trimming.
 const MaxNameLength = 200
 
-// CleanName takes a name as somebody wrote it and gives it without the white space around it. It
-// refuses, with an invalid_request that names the field, what is then empty, longer than
-// MaxNameLength characters, not UTF-8, or holds a control character.
+// CleanName returns a name without surrounding white space. The error is an invalid_request that
+// names the field, for a name that is then empty, longer than MaxNameLength characters, not UTF-8,
+// without a visible character, or with a control character.
 func CleanName(field, s string) (string, error) {
 	name, err := cleanText(field, s)
 	if err != nil {
@@ -26,7 +25,7 @@ func CleanName(field, s string) (string, error) {
 	return name, nil
 }
 
-// CleanLabel is CleanName for a text that may be empty.
+// CleanLabel is CleanName for text that may be empty.
 func CleanLabel(field, s string) (string, error) { return cleanText(field, s) }
 
 func cleanText(field, s string) (string, error) {
@@ -43,7 +42,7 @@ func cleanText(field, s string) (string, error) {
 	if strings.ContainsFunc(s, unicode.IsControl) {
 		return "", Errorf(CodeInvalidRequest, "%s: must not contain control characters", field)
 	}
-	// Zero-width spaces and marks of direction alone would be a link that nobody sees.
+	// Zero-width spaces and direction marks alone would make an invisible link.
 	if s != "" &&
 		!strings.ContainsFunc(
 			s, func(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) },

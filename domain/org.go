@@ -6,45 +6,44 @@ import (
 	"time"
 )
 
-// OrgState is an organization as its events leave it. The zero value is no organization.
+// OrgState is an organization, folded from its events. The zero value is no organization.
 type OrgState struct {
 	ID        string
 	Name      string
 	CreatedAt time.Time
-	// Members in the order in which they joined. One of them at least is an owner, and no two have
-	// the same address.
+	// Members are in the order in which they joined. At least one is an owner, and no two have the
+	// same address.
 	Members []OrgMember
-	// Invitations that can still be accepted, or could until they expired, oldest first: at most
-	// one an address, and none of a member's. Of those that have expired the newest
-	// MaxExpiredInvitations are remembered.
+	// Invitations are the pending and the newest MaxExpiredInvitations expired ones, oldest first:
+	// at most one of an address, and none of a member's.
 	Invitations []OrgInvitation
-	// InvitedAt is when the newest MaxInvitationsPerHour invitations were made, oldest first,
-	// whatever became of them.
+	// InvitedAt is when the newest MaxInvitationsPerHour invitations were made, oldest first, also
+	// of those that were accepted or revoked.
 	InvitedAt []time.Time
 }
 
 // OrgMember is a person in an organization.
 type OrgMember struct {
 	ID string
-	// Email as it was given, Address its NormalizeEmail.
+	// Email is the address as entered, Address its NormalizeEmail.
 	Email    string
 	Address  string
 	Role     Role
 	JoinedAt time.Time
-	// Accepted is the invitation by which the person came; its ID is empty for the first owner.
+	// Accepted is the invitation that the person accepted; its ID is empty for the first owner.
 	Accepted OrgInvitation
 }
 
-// Exists says whether there is such an organization.
+// Exists reports whether the organization exists.
 func (s OrgState) Exists() bool { return s.ID != "" }
 
-// DecideCreateOrg begins an organization with its first owner: it never is without one. Ids, name
-// and address are given clean.
+// DecideCreateOrg creates an organization with its first owner. The caller has validated name and
+// address.
 func DecideCreateOrg(
 	s OrgState, o Origin, orgID, name, ownerID, ownerEmail string,
 ) ([]Event, error) {
 	if s.Exists() {
-		return nil, fmt.Errorf("organization %s is there already", orgID)
+		return nil, fmt.Errorf("organization %s exists already", orgID)
 	}
 	return []Event{
 		Record(o, OrgCreated{OrgID: orgID, Name: name}),
@@ -52,8 +51,7 @@ func DecideCreateOrg(
 	}, nil
 }
 
-// EvolveOrg folds an event into an organization. The former state may be in someone's hands: its
-// lists are not touched.
+// EvolveOrg folds an event into an organization's state. It does not change the lists of s.
 func EvolveOrg(s OrgState, e Event) (OrgState, error) {
 	fact, err := e.Fact()
 	if err != nil {
@@ -88,5 +86,5 @@ func EvolveOrg(s OrgState, e Event) (OrgState, error) {
 	return s, nil
 }
 
-// ErrOrgNotFound is the refusal for an organization that does not exist.
+// ErrOrgNotFound returns the not_found error for an organization.
 func ErrOrgNotFound() *Error { return Errorf(CodeNotFound, "no such organization") }

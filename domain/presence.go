@@ -5,29 +5,27 @@ import (
 	"time"
 )
 
-// Presence is what the service keeps about a hub's connection, one record a hub in the presence
-// bucket, written by the hub's bridge alone. It is kept for every hub of the inventory that has
-// ever connected, also before an organization has added it.
+// Presence is the state of a hub's connection. It is one record in the presence bucket for each hub
+// of the inventory that has ever connected, written only by the hub's bridge.
 type Presence struct {
 	HubID HubID `json:"hub_id"`
-	// Online is the broker's word, never the hub's.
+	// Online is as reported by the broker, never by the hub.
 	Online bool `json:"online"`
 	// Since is when Online last changed.
 	Since time.Time `json:"since"`
 	// PublicIP is the address the hub last connected from.
 	PublicIP string `json:"public_ip,omitempty"`
-	// Reason is the broker's disconnect reason in lower case; nil while online, or when the broker
+	// Reason is the broker's disconnect reason in lower case; nil while online, and if the broker
 	// gave none.
 	Reason *string `json:"reason,omitempty"`
-	// Connection is the connection that makes it online, or the last that did.
+	// Connection is the current connection, or the last one.
 	Connection Connection `json:"connection"`
-	// Firmware and Network are what the hub said when it last said hello, as the contract writes
-	// them; nil before.
+	// Firmware and Network are from the hub's last hello, in the contract's form; nil before.
 	Firmware json.RawMessage `json:"firmware,omitempty"`
 	Network  json.RawMessage `json:"network,omitempty"`
 }
 
-// Connection names one connection of a hub to a broker. No two are the same.
+// Connection identifies a connection of a hub to a broker. No two connections are equal.
 type Connection struct {
 	Server string    `json:"server"`
 	CID    uint64    `json:"cid"`

@@ -11,18 +11,18 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// ErrUnknownEvent says that an event's type, or that version of it, is not known to this program: a
-// newer one wrote it.
+// ErrUnknownEvent means that this program does not know an event's type or version: a newer program
+// wrote it.
 var ErrUnknownEvent = errors.New("unknown event")
 
-// EventType names one form in which events are stored.
+// EventType is a form in which events are stored.
 type EventType struct {
 	Type string
 	V    int
 }
 
-// factDecoders holds every form that an event was ever written in. Entries are added, never removed
-// or changed. It is never written to.
+// factDecoders has every form in which events were ever written. Entries may be added, but never
+// removed or changed. The map is read-only.
 var factDecoders = map[EventType]func(json.RawMessage) (Fact, error){
 	{TypeOrgCreated, 1}:            decodeFact[OrgCreated],
 	{TypeMemberAdded, 1}:           decodeFact[MemberAdded],
@@ -53,7 +53,7 @@ var factDecoders = map[EventType]func(json.RawMessage) (Fact, error){
 	{TypeProjectionSkipped, 1}:     decodeFact[ProjectionSkipped],
 }
 
-// currentVersion is the version in which every type is written.
+// currentVersion is the version in which all types are written.
 const currentVersion = 1
 
 func decodeFact[F Fact](data json.RawMessage) (Fact, error) {
@@ -64,7 +64,7 @@ func decodeFact[F Fact](data json.RawMessage) (Fact, error) {
 	return fact, nil
 }
 
-// EventTypes gives every form in which events are stored, by type and version.
+// EventTypes returns every form in which events are stored, sorted by type and version.
 func EventTypes() []EventType {
 	types := make([]EventType, 0, len(factDecoders))
 	for t := range factDecoders {
@@ -78,15 +78,14 @@ func EventTypes() []EventType {
 	return types
 }
 
-// Record makes the event of a fact. Its ID is empty: the log that keeps the event gives it one.
-// Times are kept to the microsecond, in UTC, so that a state folded from the events at hand is the
-// same as one folded from what was stored.
+// Record returns the event of a fact. Its ID is empty; the directory log sets it. Times are
+// truncated to microseconds, in UTC, so that a state folded from these events equals one folded
+// from the stored ones.
 func Record(o Origin, fact Fact) Event {
 	data, err := json.Marshal(fact)
 	if err != nil {
-		// Facts are plain structures of texts, numbers and times; one that cannot be written is a
-		// mistake in this package.
-		panic(fmt.Sprintf("domain: %s cannot be written: %v", fact.EventType(), err))
+		// Facts contain only text, numbers and times, so this is a bug in this package.
+		panic(fmt.Sprintf("domain: encode %s: %v", fact.EventType(), err))
 	}
 	return Event{
 		Type:      fact.EventType(),
@@ -100,8 +99,8 @@ func Record(o Origin, fact Fact) Event {
 
 func wholeMicroseconds(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
-// Fact reads the event's data. Fields that this program does not know are passed over; a type or
-// version that it does not know is ErrUnknownEvent.
+// Fact decodes the event's data and ignores unknown fields. An unknown type or version is
+// ErrUnknownEvent.
 func (e Event) Fact() (Fact, error) {
 	decode, ok := factDecoders[EventType{e.Type, e.V}]
 	if !ok {
@@ -114,35 +113,34 @@ func (e Event) Fact() (Fact, error) {
 	return fact, nil
 }
 
-// EncodeEvent writes an event as it is stored, on one line. It is strict, since what is stored is
-// stored for ever: an event without a ULID, a time or a known kind of actor is refused, and so is
-// data that is not exactly what its type says.
+// EncodeEvent returns an event in its stored form, one line of JSON. It is strict, since events are
+// stored for ever: it rejects an event without a ULID, a time or a known kind of actor, and data
+// that differs from the encoding of its type.
 func EncodeEvent(e Event) ([]byte, error) {
 	if _, err := ulid.ParseStrict(e.ID); err != nil {
 		return nil, fmt.Errorf("event %s: id %q: %w", e.Type, e.ID, err)
 	}
 	if e.At.IsZero() {
-		return nil, fmt.Errorf("event %s: without a time", e.Type)
+		return nil, fmt.Errorf("event %s: at: is missing", e.Type)
 	}
 	switch e.Actor.Kind {
 	case ActorKey, ActorMember, ActorHub, ActorOperator, ActorService:
 	default:
-		return nil, fmt.Errorf("event %s: unknown kind of actor %q", e.Type, e.Actor.Kind)
+		return nil, fmt.Errorf("event %s: actor: unknown kind %q", e.Type, e.Actor.Kind)
 	}
 	fact, err := e.Fact()
 	if err != nil {
 		return nil, err
 	}
 	if again, err := json.Marshal(fact); err != nil || !bytes.Equal(again, e.Data) {
-		return nil, fmt.Errorf("event %s: its data is not written as its type is", e.Type)
+		return nil, fmt.Errorf("event %s: data: differs from the encoding of its type", e.Type)
 	}
 	return json.Marshal(e)
 }
 
-// DecodeEvent reads an event as it was stored, and its data. It is tolerant: fields that it does
-// not know are passed over. It fails on what is no event, and with ErrUnknownEvent on a type or
-// version that a newer program wrote; what it could read of the event is given then too, so that it
-// can be told which one it was.
+// DecodeEvent decodes a stored event and its data, and ignores unknown fields. The error is
+// ErrUnknownEvent for a type or version that a newer program wrote. With an error, the event has
+// the fields that could be read.
 func DecodeEvent(raw []byte) (Event, Fact, error) {
 	if e, ok := readEnvelope(raw); ok && e.ID != "" && e.Type != "" && !e.At.IsZero() {
 		if fact, err := e.Fact(); err == nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Scope is what an API key may do, as the contract names it.
+// Scope is a permission of an API key.
 type Scope string
 
 // The scopes of the contract.
@@ -20,7 +20,7 @@ const (
 	ScopeMembersWrite Scope = "members:write"
 )
 
-// AllScopes gives every scope, in the contract's order.
+// AllScopes returns all scopes, in the contract's order.
 func AllScopes() []Scope {
 	return []Scope{
 		ScopeSitesRead, ScopeSitesWrite, ScopeHubsRead, ScopeHubsWrite, ScopeHubsCommand,
@@ -28,7 +28,7 @@ func AllScopes() []Scope {
 	}
 }
 
-// ParseScope takes a scope by its name. The Error names the scopes that there are.
+// ParseScope returns the scope of that name. The error is an invalid_request that names all scopes.
 func ParseScope(s string) (Scope, error) {
 	if scope := Scope(s); slices.Contains(AllScopes(), scope) {
 		return scope, nil
@@ -44,7 +44,7 @@ func scopeNames() string {
 	return strings.Join(names, ", ")
 }
 
-// Role is what a member of an organization may do in the portal.
+// Role is the role of a member of an organization.
 type Role string
 
 // The roles of the contract.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// SiteState is a site as its events leave it. The zero value is no site.
+// SiteState is a site, folded from its events. The zero value is no site.
 type SiteState struct {
 	OrgID     string
 	ID        string
@@ -13,19 +13,19 @@ type SiteState struct {
 	CreatedAt time.Time
 }
 
-// Exists says whether there is such a site.
+// Exists reports whether the site exists.
 func (s SiteState) Exists() bool { return s.ID != "" }
 
-// DecideCreateSite begins a site. Id and name are given clean.
+// DecideCreateSite creates a site. The caller has validated the name.
 func DecideCreateSite(s SiteState, o Origin, orgID, siteID, name string) ([]Event, error) {
 	if s.Exists() {
-		return nil, fmt.Errorf("site %s is there already", siteID)
+		return nil, fmt.Errorf("site %s exists already", siteID)
 	}
 	return []Event{Record(o, SiteCreated{OrgID: orgID, SiteID: siteID, Name: name})}, nil
 }
 
-// DecideRenameSite gives a site another name; the same name is no event. A site that does not exist
-// is not_found.
+// DecideRenameSite renames a site; it returns no event if the name is the same. A site that does
+// not exist is not_found.
 func DecideRenameSite(s SiteState, o Origin, name string) ([]Event, error) {
 	if !s.Exists() {
 		return nil, ErrSiteNotFound()
@@ -36,7 +36,7 @@ func DecideRenameSite(s SiteState, o Origin, name string) ([]Event, error) {
 	return []Event{Record(o, SiteRenamed{OrgID: s.OrgID, SiteID: s.ID, Name: name})}, nil
 }
 
-// EvolveSite folds an event into a site.
+// EvolveSite folds an event into a site's state.
 func EvolveSite(s SiteState, e Event) (SiteState, error) {
 	fact, err := e.Fact()
 	if err != nil {
@@ -53,11 +53,11 @@ func EvolveSite(s SiteState, e Event) (SiteState, error) {
 	}
 }
 
-// ErrSiteNotFound is the refusal for a site that the organization does not have, whoever else may
-// have it.
+// ErrSiteNotFound returns the not_found error for a site, the same for one that does not exist and
+// for another organization's.
 func ErrSiteNotFound() *Error { return Errorf(CodeNotFound, "no such site") }
 
-// misplaced is the error for an event that does not belong to the aggregate it was found in.
+// misplaced returns the error for an event that does not belong to an aggregate.
 func misplaced(e Event, aggregate string) error {
-	return fmt.Errorf("event %s (%s) is no event of a %s", e.ID, e.Type, aggregate)
+	return fmt.Errorf("event %s (%s) does not belong to a %s", e.ID, e.Type, aggregate)
 }

@@ -10,8 +10,8 @@ func FormatTime(t time.Time) string {
 	return string(AppendTime(make([]byte, 0, len(TimeLayout)), t))
 }
 
-// AppendTime appends t in TimeLayout. Lists are full of times: this takes a fraction of what a
-// layout takes that is read anew for each.
+// AppendTime appends t in TimeLayout. It is several times faster than time.AppendFormat, which
+// parses the layout each time; lists contain many times.
 func AppendTime(dst []byte, t time.Time) []byte {
 	t = t.UTC()
 	year, month, day := t.Date()

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// NewUUIDv7 makes a UUID of version 7 (RFC 9562, section 5.7) from a time, to the millisecond, and
-// 10 random bytes. Ids made later sort after ids made earlier, which keeps lists "oldest first"
-// cheap.
+// NewUUIDv7 returns a UUID of version 7 (RFC 9562, section 5.7), made from a time in milliseconds
+// and random bytes. UUIDs sort by their time, so lists sorted by id are oldest first.
 func NewUUIDv7(t time.Time, entropy [10]byte) string {
 	var b [16]byte
 	ms := uint64(t.UnixMilli())
@@ -32,7 +31,7 @@ func formatUUID(b [16]byte) string {
 	return string(s[:])
 }
 
-// parseUUID gives the bytes of what IsUUID.
+// parseUUID returns the bytes of a UUID. IsUUID must hold for s.
 func parseUUID(s string) (b [16]byte) {
 	for i, n := range [16]int{0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34} {
 		b[i] = hexDigit(s[n])<<4 | hexDigit(s[n+1])
@@ -40,9 +39,8 @@ func parseUUID(s string) (b [16]byte) {
 	return b
 }
 
-// IsUUID says whether s has the shape of a UUID as this service writes them: 8-4-4-4-12 hexadecimal
-// digits in lower case. What has another shape is no id of ours, and must not become part of a
-// subject.
+// IsUUID reports whether s is a UUID as this service writes them: 8-4-4-4-12 hexadecimal digits in
+// lower case. Any other text is no id, and must not become part of a subject.
 func IsUUID(s string) bool {
 	if len(s) != 36 {
 		return false
@@ -62,7 +60,7 @@ func IsUUID(s string) bool {
 	return true
 }
 
-// isLowerHex says whether s is n hexadecimal digits in lower case.
+// isLowerHex reports whether s is n hexadecimal digits in lower case.
 func isLowerHex(s string, n int) bool {
 	if len(s) != n {
 		return false
@@ -77,7 +75,7 @@ func isLowerHex(s string, n int) bool {
 
 func isHexDigit(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' }
 
-// hexDigit gives the value of what isHexDigit.
+// hexDigit returns the value of a hexadecimal digit. isHexDigit must hold for c.
 func hexDigit(c byte) byte {
 	if c <= '9' {
 		return c - '0'

@@ -26,7 +26,7 @@ func TestWindow(t *testing.T) {
 			case "open":
 				lasts := time.Duration(rapid.Int64Range(1, int64(3*time.Minute)).Draw(t, "lasts"))
 				w, until = domain.OpenWindow(now, lasts), now.Add(lasts)
-				told := w.Tell(now)
+				told := w.View(now)
 				left := time.Duration(told.ExpiresIn) * time.Second
 				if told.Status != "open" || left < lasts || left >= lasts+time.Second {
 					t.Fatalf("told %+v of %v", told, lasts)
@@ -54,7 +54,7 @@ func TestWindowOfTheContract(t *testing.T) {
 		0: 120, time.Millisecond: 120, time.Second: 119, 119*time.Second + 1: 1,
 		120 * time.Second: 0, time.Hour: 0,
 	} {
-		if got := w.Tell(origin.At.Add(after)).ExpiresIn; got != want {
+		if got := w.View(origin.At.Add(after)).ExpiresIn; got != want {
 			t.Errorf("after %v it expires in %d s, want %d", after, got, want)
 		}
 	}

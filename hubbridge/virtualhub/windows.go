@@ -35,7 +35,7 @@ func (c *controller) begin(w *window, setupCode string, now time.Time) openWindo
 	if c.cfg.Installer > 0 {
 		w.actAt = now.Add(c.cfg.Installer)
 	}
-	return openWindow(w.Tell(now))
+	return openWindow(w.View(now))
 }
 
 // setupCodes are the forms of a setup code: a PIN, a DSK (eight groups of five digits), the text of

@@ -19,7 +19,7 @@ func (d *Device) Advance(now time.Time, s Surroundings) (told []Observation, cha
 		changed = true
 		if !reachable {
 			c := d.Channel(a.Ref)
-			c.ChannelState = c.GivenUp()
+			c.ChannelState = c.Abandoned()
 			continue
 		}
 		told = append(told, d.take(d.settle(a), now)...)

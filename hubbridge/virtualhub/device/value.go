@@ -62,9 +62,8 @@ type Scene struct {
 	Attribute string `json:"attribute"`
 }
 
-// FulfilledBy says whether a reported value is the color that was asked, in the components that
-// were (domain.Wish).
-func (c Color) FulfilledBy(reported any) bool {
+// Matches reports whether a reported color has the components that were asked (domain.Desired).
+func (c Color) Matches(reported any) bool {
 	r, ok := reported.(Color)
 	if c.WarmWhite == NotAsked {
 		r.WarmWhite = NotAsked
