@@ -14,7 +14,7 @@ import (
 	"hubcloud/streams"
 )
 
-// configure runs broker-config and gives what it printed.
+// configure runs broker-config and returns its output.
 func configure(t *testing.T, args ...string) (stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -26,8 +26,8 @@ func configure(t *testing.T, args ...string) (stdout, stderr string) {
 	return out.String(), errs.String()
 }
 
-// TestBrokerConfig: what it writes is for its owner only, what it prints holds no secret, and a
-// second run keeps what servers and service share.
+// The files are readable by their owner only, the output contains no secret, and a second run keeps
+// the secrets that servers and service share.
 func TestBrokerConfig(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "broker")
@@ -47,7 +47,9 @@ func TestBrokerConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first.Shards != 2 || first.URL != "tls://nats-1:4222,tls://nats-2:4222,tls://nats-3:4222" {
-		t.Errorf("credentials are for %d shards at %s", first.Shards, first.URL)
+		t.Errorf(
+			"credentials have %d shards at %s, want 2 at the three nodes", first.Shards, first.URL,
+		)
 	}
 	routes, key := contentOf(t, dir, "routes.conf"), contentOf(t, dir, "broker-key.pem")
 	for _, secret := range []string{
@@ -55,11 +57,11 @@ func TestBrokerConfig(t *testing.T) {
 		first.Users[streams.AccountCloud].Password, routes, key,
 	} {
 		if strings.Contains(stdout+stderr, strings.TrimSpace(secret)) {
-			t.Errorf("a secret is printed: %q", secret)
+			t.Errorf("the output contains the secret %q", secret)
 		}
 	}
 	if stdout != contentOf(t, dir, "nats.conf") {
-		t.Error("what is printed is another configuration than what is written")
+		t.Error("the printed configuration differs from nats.conf")
 	}
 	err = filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
 		if err != nil {
@@ -67,14 +69,14 @@ func TestBrokerConfig(t *testing.T) {
 		}
 		info, err := entry.Info()
 		if err == nil && info.Mode().Perm()&0o077 != 0 {
-			t.Errorf("%s has the mode %v", path, info.Mode())
+			t.Errorf("%s has the mode %v, want none for group and others", path, info.Mode())
 		}
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	vouches(
+	verifyCertificate(
 		t, contentOf(t, dir, "ca.pem"), contentOf(t, dir, "broker.pem"), "nats-2",
 		"hubs.example.org",
 	)
@@ -85,7 +87,7 @@ func TestBrokerConfig(t *testing.T) {
 		t.Fatalf("%q: %v", stdout, err)
 	}
 	if said["config"] != filepath.Join(dir, "nats.conf") || said["certificate_expires_at"] == "" {
-		t.Errorf("--json says %v", said)
+		t.Errorf("--json printed %v", said)
 	}
 	again, err := streams.ReadCredentials(said["credentials"])
 	if err != nil {
@@ -94,10 +96,10 @@ func TestBrokerConfig(t *testing.T) {
 	if again.IssuerSeed != first.IssuerSeed ||
 		again.Users[streams.AccountCloud] != first.Users[streams.AccountCloud] ||
 		again.Authority != first.Authority {
-		t.Error("a second run makes other credentials")
+		t.Error("the second run changed the credentials")
 	}
 	if contentOf(t, dir, "routes.conf") != routes || contentOf(t, dir, "broker-key.pem") == key {
-		t.Error("a second run must keep the routes' password, and make another certificate")
+		t.Error("the second run must keep the routes' password and renew the certificate")
 	}
 
 	var out, errs bytes.Buffer
@@ -117,9 +119,9 @@ func contentOf(t *testing.T, dir, name string) string {
 	return string(content)
 }
 
-// vouches fails the test unless the authority vouches for the certificate under each of the names,
-// as a server's and as a client's.
-func vouches(t *testing.T, authority, certificate string, names ...string) {
+// verifyCertificate fails the test unless the authority signed the certificate for each of the
+// names, for servers and for clients.
+func verifyCertificate(t *testing.T, authority, certificate string, names ...string) {
 	t.Helper()
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM([]byte(authority))
@@ -135,11 +137,11 @@ func vouches(t *testing.T, authority, certificate string, names ...string) {
 			if _, err := leaf.Verify(x509.VerifyOptions{
 				Roots: pool, DNSName: name, KeyUsages: []x509.ExtKeyUsage{usage},
 			}); err != nil {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("verify for %s: %v", name, err)
 			}
 		}
 	}
 	if !slices.Contains(leaf.DNSNames, "localhost") {
-		t.Errorf("the certificate is for %v", leaf.DNSNames)
+		t.Errorf("the certificate is for %v, want also localhost", leaf.DNSNames)
 	}
 }

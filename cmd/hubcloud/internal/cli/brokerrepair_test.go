@@ -14,13 +14,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A nats-server of one's own passes over a stream that has lost its checksum at every start, and
-// there was nothing to do about it. broker-repair mends the store while the server is stopped; the
-// messages are there again.
+// A nats-server skips a stream with a wrong checksum at every start, and no command could repair
+// it. broker-repair repairs the store of a stopped server, which then has the messages again.
 func TestBrokerRepair(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()
-	// with runs a server on the store.
+	// with runs a server on the store while do runs.
 	with := func(do func(js jetstream.JetStream)) {
 		t.Helper()
 		s, err := server.NewServer(
@@ -86,14 +85,14 @@ func TestBrokerRepair(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := names(); slices.Contains(got, lost) {
-		t.Fatal("the server takes a stream with a wrong sum: this test tries nothing")
+		t.Fatal("the server accepts a stream with a wrong checksum: this test shows nothing")
 	}
 	var out, errs bytes.Buffer
 	if code := Run(t.Context(), []string{
 		"broker-repair", store,
 	}, Streams{Out: &out, Err: &errs}); code != exitOK ||
 		!strings.Contains(errs.String(), lost) {
-		t.Errorf("exit code %d, said %q; want the stream named", code, errs.String())
+		t.Errorf("exit code %d, printed %q; want the stream named", code, errs.String())
 	}
 	if got := names(); !slices.Equal(got, streams) {
 		t.Errorf("after the repair: %v, want %v", got, streams)
@@ -101,6 +100,6 @@ func TestBrokerRepair(t *testing.T) {
 	if code := Run(t.Context(), []string{
 		"broker-repair", t.TempDir(),
 	}, Streams{Out: &out, Err: &errs}); code != exitUsage {
-		t.Errorf("a folder that is no store: exit code %d, want %d", code, exitUsage)
+		t.Errorf("a folder without a store: exit code %d, want %d", code, exitUsage)
 	}
 }

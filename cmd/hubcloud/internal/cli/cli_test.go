@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// TestMistakesAreTold: a mistake in what was typed is one clear line that names it, and exit code
-// 2.
-func TestMistakesAreTold(t *testing.T) {
+// A usage error is one line that names the mistake, and exit code 2.
+func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		args []string
@@ -83,16 +82,15 @@ func TestMistakesAreTold(t *testing.T) {
 		if code != exitUsage || !strings.Contains(errs.String(), c.says) ||
 			strings.Count(errs.String(), "\n") != 1 {
 			t.Errorf(
-				"hubcloud %s: exit code %d, said %q", strings.Join(c.args, " "), code,
+				"hubcloud %s: exit code %d, printed %q", strings.Join(c.args, " "), code,
 				errs.String(),
 			)
 		}
 	}
 }
 
-// TestNoServiceIsTold: a command that needs a running service says that there is none, and how to
-// start one.
-func TestNoServiceIsTold(t *testing.T) {
+// A command without a running service reports how to start one.
+func TestNoServiceRuns(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer
 	code := Run(
@@ -100,18 +98,17 @@ func TestNoServiceIsTold(t *testing.T) {
 		Streams{Out: &out, Err: &errs},
 	)
 	if code != exitFailed || !strings.Contains(errs.String(), "hubcloud serve") {
-		t.Errorf("exit code %d, said %q", code, errs.String())
+		t.Errorf("exit code %d, printed %q", code, errs.String())
 	}
 }
 
-// TestHelpTeaches: every flag is shown with its environment variable.
-func TestHelpTeaches(t *testing.T) {
+func TestHelpShowsDefaultsAndEnvironment(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer
 	if code := Run(context.Background(), []string{
 		"serve", "--help",
 	}, Streams{Out: &out, Err: &errs}); code != exitOK {
-		t.Fatalf("exit code %d, said %q", code, errs.String())
+		t.Fatalf("exit code %d, printed %q", code, errs.String())
 	}
 	for _, want := range []string{
 		"--event-retention=24h", "$HUBCLOUD_EVENT_RETENTION", "--http=\":8080\"",

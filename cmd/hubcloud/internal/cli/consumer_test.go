@@ -18,9 +18,8 @@ import (
 	"hubcloud/cmd/hubcloud/internal/demo"
 )
 
-// TestConsumersMistakesAreTold: a mistake in what was typed is one clear line that names it, and
-// exit code 2.
-func TestConsumersMistakesAreTold(t *testing.T) {
+// A usage error is one line that names the mistake, and exit code 2.
+func TestAPIUsageErrors(t *testing.T) {
 	t.Parallel()
 	given := []string{"--url", "http://127.0.0.1:1", "--key", "hc_dev_x", "--retry", "0s"}
 	for _, c := range []struct {
@@ -59,22 +58,22 @@ func TestConsumersMistakesAreTold(t *testing.T) {
 		if code != exitUsage || !strings.Contains(errs.String(), c.says) ||
 			strings.Count(errs.String(), "\n") != 1 {
 			t.Errorf(
-				"hubcloud %s: exit code %d, said %q", strings.Join(c.args, " "), code,
+				"hubcloud %s: exit code %d, printed %q", strings.Join(c.args, " "), code,
 				errs.String(),
 			)
 		}
 	}
 }
 
-// TestNoAPIIsTold: where nothing answers, the line says where, and what to do.
-func TestNoAPIIsTold(t *testing.T) {
+// When nothing answers, the error has the address and what to do.
+func TestNothingAnswers(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer
 	if code := Run(t.Context(), []string{
 		"hubs", "--data-dir", t.TempDir(),
 	}, Streams{Out: &out, Err: &errs}); code != exitFailed ||
 		!strings.Contains(errs.String(), "--url") {
-		t.Errorf("exit code %d, said %q", code, errs.String())
+		t.Errorf("exit code %d, printed %q", code, errs.String())
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -91,13 +90,13 @@ func TestNoAPIIsTold(t *testing.T) {
 	if code != exitFailed ||
 		!strings.Contains(errs.String(), "nothing answers at http://"+address) ||
 		strings.Count(errs.String(), "\n") != 1 {
-		t.Errorf("exit code %d, said %q", code, errs.String())
+		t.Errorf("exit code %d, printed %q", code, errs.String())
 	}
 }
 
-// TestFindingTheAPI: the service and the demo's key are found on the data directory, what is given
-// goes before, and the demo's key is sent to the demo alone.
-func TestFindingTheAPI(t *testing.T) {
+// By default, commands use the service and the demo's key of the data directory. Flags win over
+// both, and the demo's key is sent only to the demo.
+func TestAPIAddressAndKey(t *testing.T) {
 	t.Parallel()
 	asked := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -148,24 +147,24 @@ func TestFindingTheAPI(t *testing.T) {
 		if c.want == "" {
 			if code != exitUsage || len(asked) != 0 {
 				t.Errorf(
-					"%v: exit code %d, said %q: the demo's key must not go to an address that was given",
+					"%v: exit code %d, printed %q: the demo's key must not go to an address that was given",
 					c.args, code, errs.String(),
 				)
 			}
 			continue
 		}
 		if code != exitOK {
-			t.Errorf("%v: exit code %d, said %q", c.args, code, errs.String())
+			t.Errorf("%v: exit code %d, printed %q", c.args, code, errs.String())
 			continue
 		}
 		if got := <-asked; got != c.want {
-			t.Errorf("%v: asked %q", c.args, got)
+			t.Errorf("%v: requested %q, want %q", c.args, got, c.want)
 		}
 	}
 }
 
-// TestConsumersHelpTeaches: each command shows examples, its scopes, and where the key comes from.
-func TestConsumersHelpTeaches(t *testing.T) {
+// The help of each command has examples, its scopes, and the variable of the key.
+func TestAPIHelp(t *testing.T) {
 	t.Parallel()
 	for command, says := range map[string][]string{
 		"hubs": {"hubs:read", "jq"}, "devices": {"hubs:read", "hub-demo-0000-0001 1"},
@@ -176,7 +175,7 @@ func TestConsumersHelpTeaches(t *testing.T) {
 		if code := Run(t.Context(), []string{
 			command, "--help",
 		}, Streams{Out: &out, Err: &errs}); code != exitOK {
-			t.Fatalf("exit code %d, said %q", code, errs.String())
+			t.Fatalf("exit code %d, printed %q", code, errs.String())
 		}
 		for _, want := range append(says, "$HUBCLOUD_URL", "$HUBCLOUD_API_KEY", "--retry=5s", "--json") {
 			if !strings.Contains(out.String(), want) {
@@ -186,8 +185,8 @@ func TestConsumersHelpTeaches(t *testing.T) {
 	}
 }
 
-// TestNamesDoNotReachTheTerminal: a device can be called anything, escape sequences included.
-func TestNamesDoNotReachTheTerminal(t *testing.T) {
+// A device's name may contain escape sequences, which must not reach the terminal.
+func TestControlCharactersAreReplaced(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"data":[{"id":1,"name":"\u001b[2J\u009b\tDoor\u007f","channels":[]}]}`)
@@ -200,12 +199,12 @@ func TestNamesDoNotReachTheTerminal(t *testing.T) {
 	)
 	if code != exitOK || strings.ContainsAny(out.String(), "\x1b\x7f\t\u009b") ||
 		!strings.Contains(out.String(), "Door") {
-		t.Errorf("exit code %d, printed %q, said %q", code, out.String(), errs.String())
+		t.Errorf("exit code %d, printed %q and %q", code, out.String(), errs.String())
 	}
 }
 
-// TestRetryHasAnEnd: a command goes on for as long as --retry says, and says what it waits for.
-func TestRetryHasAnEnd(t *testing.T) {
+// A command retries for as long as --retry allows, and then reports the last error.
+func TestRetryEnds(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -227,12 +226,12 @@ func TestRetryHasAnEnd(t *testing.T) {
 		)
 		if took := time.Since(began); code != exitFailed || took > 30*time.Second ||
 			!strings.Contains(errs.String(), "hub_unavailable: its radio is down") {
-			t.Errorf("%v: exit code %d after %s, said %q", command, code, took, errs.String())
+			t.Errorf("%v: exit code %d after %s, printed %q", command, code, took, errs.String())
 		}
 	}
 }
 
-// TestInterrupts: Ctrl-C is how a follower ends, and how everything else fails.
+// An interrupt ends events --follow successfully; every other command fails.
 func TestInterrupts(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{}, 100)
@@ -264,7 +263,7 @@ func TestInterrupts(t *testing.T) {
 		interrupt()
 		if code != c.code || (c.says == "") != (errs.Len() == 0) ||
 			!strings.Contains(errs.String(), c.says) {
-			t.Errorf("%v: exit code %d, said %q", c.args, code, errs.String())
+			t.Errorf("%v: exit code %d, printed %q", c.args, code, errs.String())
 		}
 	}
 }

@@ -20,10 +20,10 @@ type eventsCommand struct {
 
 // Help returns the long help text.
 func (*eventsCommand) Help() string {
-	return `Prints the events of a hub, oldest first. They are kept for a day. The key needs the scope events:read.
+	return `Prints the events of a hub, oldest first. Events are kept for a day. The key needs the scope events:read.
 
-Each event has a cursor: give the last one that you have seen with --after, and the events that follow it are printed, none missing and
-none twice. Where events are missing that could not be had from the hub, a line on standard error says so.
+Each event has a cursor. With --after and the last cursor that you have seen, the command prints the events that follow, each exactly once.
+Where the cloud lacks events of the hub, a line on standard error reports the gap.
 
   hubcloud events hub-demo-0000-0001
   hubcloud events hub-demo-0000-0001 --follow --new

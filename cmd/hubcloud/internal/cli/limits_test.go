@@ -8,12 +8,11 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// limitRow matches a row of the table in deploy/docs/limits.md: its flag and its default.
+// limitRow matches the flag and the default in a row of the table in deploy/docs/limits.md.
 var limitRow = regexp.MustCompile("(?m)^\\|[^|]+\\| `--([a-z-]+)` \\| `([^`]+)` \\|")
 
-// TestLimitsAreDocumented holds the table of limits to the flags of serve: every flag of the group
-// Limits has one row, and every row names a flag that there is, with its default. Bounds were
-// spread over doc comments and flags before, and some had no flag.
+// Every flag of the group Limits has one row in limits.md, and every row has an existing flag with
+// its default.
 func TestLimitsAreDocumented(t *testing.T) {
 	t.Parallel()
 	parser, err := kong.New(&cli{}, kong.Name("hubcloud"))
@@ -42,7 +41,7 @@ func TestLimitsAreDocumented(t *testing.T) {
 		case flag == nil:
 			t.Errorf("limits.md has --%s; serve has no such flag", name)
 		case flag.Default != value:
-			t.Errorf("limits.md has --%s with the default %s; it is %s", name, value, flag.Default)
+			t.Errorf("limits.md has --%s with the default %s, want %s", name, value, flag.Default)
 		}
 		rows[name] = true
 	}
@@ -52,6 +51,6 @@ func TestLimitsAreDocumented(t *testing.T) {
 		}
 	}
 	if len(rows) < 10 {
-		t.Errorf("only %d rows were read", len(rows))
+		t.Errorf("only %d rows were found in limits.md", len(rows))
 	}
 }

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestMailFlags: a mistake in a flag about mail is one clear line with exit code 2, and never tells
-// the password that is in one of them.
+// A usage error in a flag about mail never contains the password of --smtp-url.
 func TestMailFlags(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ flag, value, says string }{
@@ -28,7 +27,7 @@ func TestMailFlags(t *testing.T) {
 		if code != exitUsage || strings.Count(said, "\n") != 1 || !strings.Contains(said, c.flag) ||
 			!strings.Contains(said, c.says) ||
 			strings.Contains(said, "secret") {
-			t.Errorf("%s %s: exit code %d, said %q", c.flag, c.value, code, said)
+			t.Errorf("%s %s: exit code %d, printed %q", c.flag, c.value, code, said)
 		}
 	}
 }

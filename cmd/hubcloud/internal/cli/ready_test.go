@@ -11,8 +11,6 @@ import (
 	"hubcloud/cmd/hubcloud/internal/datadir"
 )
 
-// TestReady: a container's health check tells by its exit code whether the service is ready, and
-// says what is not.
 func TestReady(t *testing.T) {
 	t.Parallel()
 	dir := datadir.Dir(t.TempDir())
@@ -26,7 +24,7 @@ func TestReady(t *testing.T) {
 	}
 	if said, code := ready(); code != exitFailed ||
 		!strings.Contains(said, "no service is running") {
-		t.Errorf("where none runs: %d %s", code, said)
+		t.Errorf("without a service: exit code %d, printed %q", code, said)
 	}
 	body := `{"ready":false,"components":[{"name":"broker","ok":false,"detail":"gone"},{"name":"access","ok":true,"detail":"ok"}]}`
 	service := httptest.NewServer(
@@ -39,16 +37,16 @@ func TestReady(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The address of all interfaces is none to connect to.
+	// The command must replace the wildcard address.
 	if err := dir.WriteEndpoints(datadir.Endpoints{Admin: "[::]:" + port}); err != nil {
 		t.Fatal(err)
 	}
 	if said, code := ready(); code != exitFailed || !strings.Contains(said, "broker: gone") ||
 		strings.Contains(said, "access") {
-		t.Errorf("one that is not ready: %d %s", code, said)
+		t.Errorf("not ready: exit code %d, printed %q", code, said)
 	}
 	body = `{"ready":true,"components":[]}`
 	if said, code := ready(); code != exitOK {
-		t.Errorf("one that is ready: %d %s", code, said)
+		t.Errorf("ready: exit code %d, printed %q", code, said)
 	}
 }

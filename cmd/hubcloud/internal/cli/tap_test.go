@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestTapMistakesAreTold: what makes no sense for a tap is said before anything is connected to.
-func TestTapMistakesAreTold(t *testing.T) {
+// Usage errors of tap are reported before it connects.
+func TestTapUsageErrors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	notCredentials := filepath.Join(dir, "none.json")
@@ -54,14 +54,13 @@ func TestTapMistakesAreTold(t *testing.T) {
 			strings.Count(errs.String(), "\n") != 1 ||
 			strings.Contains(errs.String(), "hunter2") {
 			t.Errorf(
-				"hubcloud tap %s: exit code %d, said %q", strings.Join(c.args, " "), code,
+				"hubcloud tap %s: exit code %d, printed %q", strings.Join(c.args, " "), code,
 				errs.String(),
 			)
 		}
 	}
 }
 
-// TestTapSince: a time ago, or an instant in whatever zone.
 func TestTapSince(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

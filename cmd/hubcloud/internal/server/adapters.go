@@ -12,10 +12,10 @@ import (
 	"hubcloud/streams/hublog"
 )
 
-// apiEvents is the hub logs as the API needs them: with readers behind its own interface.
+// apiEvents adapts the hub logs to the API's interface.
 type apiEvents struct{ *hublog.Logs }
 
-// Follow reads what follows a cursor, as it comes.
+// Follow returns a reader of the events after a cursor.
 func (e apiEvents) Follow(
 	ctx context.Context, hub domain.HubID, after string,
 ) (httpapi.EventReader, error) {
@@ -26,10 +26,10 @@ func (e apiEvents) Follow(
 	return apiReader{reader}, nil
 }
 
-// apiReader is a reader of a hub log whose end with the service is told in the API's words.
+// apiReader returns httpapi.ErrEventsClosed in place of hublog.ErrClosed.
 type apiReader struct{ *hublog.Reader }
 
-// Next gives the events that are there now.
+// Next returns up to limit new events.
 func (r apiReader) Next(limit int) ([]domain.EncodedEvent, error) {
 	events, err := r.Reader.Next(limit)
 	if errors.Is(err, hublog.ErrClosed) {
@@ -38,18 +38,18 @@ func (r apiReader) Next(limit int) ([]domain.EncodedEvent, error) {
 	return events, err
 }
 
-// grantsBus tells the other replicas what this one grants, over the broker.
+// grantsBus exchanges messages on rate limits with the other replicas, over the broker.
 type grantsBus struct {
 	nc      *nats.Conn
 	replica string
 }
 
-// Publish tells the others.
+// Publish sends a message to the other replicas.
 func (b grantsBus) Publish(message []byte) error {
 	return b.nc.Publish(streams.GrantsSubject(b.replica), message)
 }
 
-// Subscribe hears the others.
+// Subscribe calls fn with each message of another replica until stop is called.
 func (b grantsBus) Subscribe(fn func(message []byte)) (stop func(), err error) {
 	own := streams.GrantsSubject(b.replica)
 	sub, err := b.nc.Subscribe(streams.GrantsSubject("*"), func(msg *nats.Msg) {
@@ -60,6 +60,6 @@ func (b grantsBus) Subscribe(fn func(message []byte)) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	// fails only with the connection, which ends it too
+	// Unsubscribe fails only when the connection is closed, which ends the subscription too.
 	return func() { _ = sub.Unsubscribe() }, nil
 }

@@ -124,7 +124,7 @@ func (s *Server) orgOf(hub domain.HubID) string {
 	return owner.OrgID
 }
 
-// onRequest tells the bridge, if this replica has one, that a request to a hub is sent.
+// onRequest notifies this replica's bridge, if any, of a request to a hub.
 func (s *Server) onRequest(hub domain.HubID) {
 	if s.bridge != nil {
 		s.bridge.Asked(hub)

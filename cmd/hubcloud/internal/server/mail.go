@@ -15,8 +15,8 @@ import (
 	"hubcloud/streams/outbox"
 )
 
-// startMail opens the queue of mails, delivers what is in it, and makes what writes them, with the
-// portal, which says who gets a link to sign in. The public URL is known by then.
+// startMail opens the queue of mails, creates mailer and portal, and starts the deliveries. It
+// needs the public URL.
 func (s *Server) startMail(ctx context.Context) error {
 	var queue *outbox.Outbox
 	err := s.retry(ctx, brokerStorage, func(ctx context.Context) (err error) {
@@ -53,12 +53,12 @@ func (s *Server) startMail(ctx context.Context) error {
 	return nil
 }
 
-// mailTransport is the mail server of --smtp-url, or a folder in the data directory.
+// mailTransport returns the mail server of --smtp-url, or a folder in the data directory.
 func (s *Server) mailTransport() (mail.Transport, error) {
 	if s.cfg.SMTPURL == "" {
 		dir := s.dir.Path("outbox")
 		s.logger.Warn(
-			"there is no mail server (--smtp-url): mails are written into a folder, and go no further",
+			"no mail server (--smtp-url): mails are only written to a folder",
 			"folder", dir,
 		)
 		return mail.NewFolder(dir)
@@ -67,7 +67,7 @@ func (s *Server) mailTransport() (mail.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.logger.Info("mails go out", "smtp_server", server.String())
+	s.logger.Info("mails are sent by SMTP", "smtp_server", server.String())
 	return mail.NewSMTP(server, nil), nil
 }
 
@@ -133,26 +133,26 @@ func deliveryError(err error) error {
 	}
 }
 
-// validateMail checks the flags about mail. What it says never repeats --smtp-url: a password is in
-// it.
-func (f Config) validateMail() error {
-	if f.SMTPURL != "" {
-		if _, err := mail.ParseServer(f.SMTPURL); err != nil {
+// validateMail checks the flags about mail. Its errors never contain --smtp-url, which may have a
+// password.
+func (c Config) validateMail() error {
+	if c.SMTPURL != "" {
+		if _, err := mail.ParseServer(c.SMTPURL); err != nil {
 			return fmt.Errorf("--smtp-url: %w", err)
 		}
 	}
-	if f.MailFrom != "" {
-		if _, err := mail.ParseSender(f.MailFrom); err != nil {
+	if c.MailFrom != "" {
+		if _, err := mail.ParseSender(c.MailFrom); err != nil {
 			return fmt.Errorf("--mail-from: %w", err)
 		}
 	}
 	return nil
 }
 
-// sender is who mails come from: --mail-from, or no-reply at the public URL's host.
-func (f Config) sender(publicURL string) (netmail.Address, error) {
-	if f.MailFrom != "" {
-		return mail.ParseSender(f.MailFrom)
+// sender returns the sender of mails: --mail-from, or no-reply at the public URL's host.
+func (c Config) sender(publicURL string) (netmail.Address, error) {
+	if c.MailFrom != "" {
+		return mail.ParseSender(c.MailFrom)
 	}
 	public, err := url.Parse(publicURL)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"hubcloud/streams/hublog"
 )
 
-// newPortal makes the pages for people. The public URL and the mailer are known by then.
+// newPortal returns the portal. It needs the public URL and the mailer.
 func (s *Server) newPortal() *portal.Portal {
 	return portal.New(portal.Config{
 		Invitations: s.directory,
@@ -43,22 +43,22 @@ func (s *Server) newPortal() *portal.Portal {
 	})
 }
 
-// disconnectReason says why a hub has gone, in the broker's words.
+// disconnectReason returns the broker's reason for the hub's last disconnection, nil if unknown.
 func (s *Server) disconnectReason(hub domain.HubID) *string {
 	known, _ := s.presence.Get(hub)
 	return known.Reason
 }
 
-// portalEvents is the hub logs as the portal needs them: with groups behind its own interface.
+// portalEvents adapts the hub logs to the portal's interface.
 type portalEvents struct{ *hublog.Logs }
 
-// Group begins to follow the logs of several hubs.
+// Group returns a group that follows the logs of several hubs.
 func (e portalEvents) Group() live.EventGroup { return portalGroup{e.NewGroup()} }
 
-// portalGroup is a group of hub logs whose end with the service is told in the portal's words.
+// portalGroup returns live.ErrEventsClosed in place of hublog.ErrClosed.
 type portalGroup struct{ *hublog.Group }
 
-// Next gives events that are there now.
+// Next returns up to limit new events of one hub.
 func (g portalGroup) Next(limit int) (domain.HubID, []domain.EncodedEvent, error) {
 	hub, events, err := g.Group.Next(limit)
 	if errors.Is(err, hublog.ErrClosed) {
