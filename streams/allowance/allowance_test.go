@@ -12,25 +12,25 @@ func TestHourly(t *testing.T) {
 	h := NewHourly(60)
 	for i := range 60 {
 		if _, ok := h.Take("a", now); !ok {
-			t.Fatalf("%d of 60 is refused", i)
+			t.Fatalf("use %d of 60 is rejected", i)
 		}
 	}
 	wait, ok := h.Take("a", now)
 	if ok || wait != time.Minute {
-		t.Errorf("one too many: %t, wait %v", ok, wait)
+		t.Errorf("use 61: got %t, wait %v, want false and 1m", ok, wait)
 	}
 	if _, ok := h.Take("b", now); !ok {
-		t.Error("another pays for the first")
+		t.Error("another id is rejected")
 	}
 	if _, ok := h.Take("a", now.Add(wait)); !ok {
-		t.Error("refused after the wait")
+		t.Error("rejected after the wait")
 	}
 	if _, ok := NewHourly(0).Take("a", now); !ok {
-		t.Error("refused without a bound")
+		t.Error("rejected without a limit")
 	}
 }
 
-// TestHourlyForgets: ids that came once take no memory for long, however many they are.
+// TestHourlyForgets checks that memory is bounded, however many ids there are.
 func TestHourlyForgets(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -39,7 +39,7 @@ func TestHourlyForgets(t *testing.T) {
 		now = now.Add(time.Millisecond)
 		h.Take(strconv.Itoa(i), now)
 		if len(h.kept) > maxKept+1001 {
-			t.Fatalf("%d are kept after %d", len(h.kept), i)
+			t.Fatalf("%d ids are kept after %d", len(h.kept), i)
 		}
 	}
 }

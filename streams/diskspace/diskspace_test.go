@@ -20,7 +20,7 @@ func TestParseReserve(t *testing.T) {
 		"5%,1GiB": Default, "1GiB, 5%": Default, "12B": {Bytes: 12},
 	} {
 		if got, err := ParseReserve(text); err != nil || got != want {
-			t.Errorf("%q: %+v, %v; want %+v", text, got, err, want)
+			t.Errorf("ParseReserve(%q): got %+v, %v, want %+v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{
@@ -28,7 +28,7 @@ func TestParseReserve(t *testing.T) {
 		"%", "5%%",
 	} {
 		if got, err := ParseReserve(text); err == nil {
-			t.Errorf("%q: %+v; want an error", text, got)
+			t.Errorf("ParseReserve(%q): got %+v, want an error", text, got)
 		}
 	}
 }
@@ -47,12 +47,12 @@ func TestReserveOfASize(t *testing.T) {
 		{"nothing", Reserve{}, 1000, 0},
 	} {
 		if got := c.reserve.bytes(c.size); got != c.want {
-			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
 		}
 	}
 }
 
-// Below the reserve nothing is admitted; with room and a margin it is again.
+// TestAdmit checks that nothing is admitted below the reserve, until the margin is free as well.
 func TestAdmit(t *testing.T) {
 	t.Parallel()
 	g := &Guard{reserve: Reserve{Bytes: 100_000}, logger: slog.New(slog.DiscardHandler)}
@@ -62,10 +62,10 @@ func TestAdmit(t *testing.T) {
 		free int64
 		low  bool
 	}{
-		{"room", 1_000_000, false}, {"at the reserve", 100_000, false}, {"below", 99_999, true},
+		{"much free", 1_000_000, false}, {"at the reserve", 100_000, false}, {"below", 99_999, true},
 		{"at the reserve again", 100_000, true},
 		{"within the margin", 104_999, true}, {"beyond it", 105_000, false}, {"none", 0, true},
-		{"much", 900_000, false},
+		{"much free again", 900_000, false},
 	} {
 		g.update(State{Free: c.free, Size: 1_000_000}, began)
 		if got := g.State(); got.Low != c.low || got.Free != c.free || got.Reserve != 100_000 ||
@@ -73,31 +73,29 @@ func TestAdmit(t *testing.T) {
 			t.Errorf("%s: %+v, want low %v", c.name, got, c.low)
 		}
 		err := g.Admit(100)
-		var told *domain.Error
-		refused := errors.Is(err, ErrLow) && errors.As(err, &told) &&
-			told.Code == domain.CodeServiceUnavailable &&
-			told.RetryAfter > 0
-		if want := c.low || c.free == 100_000; want != refused || want != (err != nil) {
-			t.Errorf("%s: admit returned %v", c.name, err)
+		var apiError *domain.Error
+		low := errors.Is(err, ErrLow) && errors.As(err, &apiError) &&
+			apiError.Code == domain.CodeServiceUnavailable && apiError.RetryAfter > 0
+		if want := c.low || c.free == 100_000; want != low || want != (err != nil) {
+			t.Errorf("%s: Admit returned %v", c.name, err)
 		}
 	}
 	g.SetFailed(true)
 	if err := g.Admit(100); !errors.Is(err, ErrLow) || !g.State().Failed {
-		t.Errorf("a disk that cannot be written to: %v, %+v", err, g.State())
+		t.Errorf("after SetFailed(true): Admit returned %v, state %+v", err, g.State())
 	}
 	g.SetFailed(false)
 	if err := g.Admit(100); err != nil {
-		t.Errorf("a disk that can be written to again: %v", err)
+		t.Errorf("after SetFailed(false): Admit returned %v", err)
 	}
 	var none *Guard
 	none.SetFailed(true)
 	if err := none.Admit(1 << 40); err != nil || none.State() != (State{}) {
-		t.Errorf("no guard: %v", err)
+		t.Errorf("nil Guard: Admit returned %v", err)
 	}
 }
 
-// A fast writer used up the reserve between two measurements: what is admitted counts as written
-// until the next one.
+// TestAdmittedBytesCount: a fast writer used up the reserve between two measurements.
 func TestAdmittedBytesCount(t *testing.T) {
 	t.Parallel()
 	g := &Guard{reserve: Reserve{Bytes: 100_000}, logger: slog.New(slog.DiscardHandler)}
@@ -105,15 +103,15 @@ func TestAdmittedBytesCount(t *testing.T) {
 	admitted := 0
 	for g.Admit(1000) == nil {
 		if admitted++; admitted > 1000 {
-			t.Fatal("everything is admitted")
+			t.Fatal("Admit rejects nothing")
 		}
 	}
 	if admitted == 0 || admitted*1000 > 100_000 {
-		t.Errorf("%d bytes were admitted, with 100,000 beyond the reserve", admitted*1000)
+		t.Errorf("%d bytes admitted, want at most the 100,000 beyond the reserve", admitted*1000)
 	}
 	g.update(State{Free: 200_000, Size: 1_000_000}, time.Now())
 	if err := g.Admit(1000); err != nil {
-		t.Errorf("after another measurement: %v", err)
+		t.Errorf("after another measurement: Admit returned %v", err)
 	}
 }
 
@@ -124,15 +122,15 @@ func TestOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := g.State(); s.Size <= 0 || s.Free <= 0 || s.Low {
-		t.Errorf("%+v", s)
+		t.Errorf("got state %+v", s)
 	}
 	if _, err := Open("/nowhere/at/all", Default, slog.New(slog.DiscardHandler)); err == nil {
-		t.Error("a folder that is not there was measured")
+		t.Error("Open of a missing folder returned no error")
 	}
 }
 
-// A disk without free files was not seen: the reserve counted bytes only, and every new file
-// failed.
+// TestFilesAreKeptFree: the reserve counted bytes only, so that every new file failed on a disk
+// without free inodes.
 func TestFilesAreKeptFree(t *testing.T) {
 	t.Parallel()
 	var lines bytes.Buffer
@@ -140,7 +138,7 @@ func TestFilesAreKeptFree(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		free, files int64
-		low, told   bool
+		low, logged bool
 	}{
 		{"no limit of files", 0, 0, false, false},
 		{"many", 50_000, 100_000, false, false},
@@ -151,29 +149,29 @@ func TestFilesAreKeptFree(t *testing.T) {
 		{"a small file system", 500, 10_000, false, false},
 		{"a small one, below", 499, 10_000, true, true},
 		{"none", 0, 10_000, true, false},
-		{"room", 10_000, 10_000, false, true},
+		{"many free", 10_000, 10_000, false, true},
 	} {
 		lines.Reset()
 		g.update(State{Free: 1 << 40, Size: 1 << 40, FreeFiles: c.free, Files: c.files}, time.Now())
 		if got := g.State(); got.Low != c.low || got.NoFiles != c.low ||
 			got.Since.IsZero() == c.low {
-			t.Errorf("%s: %+v", c.name, got)
+			t.Errorf("%s: got %+v, want low %t", c.name, got, c.low)
 		}
 		if err := g.Admit(1); c.low != errors.Is(err, ErrLow) ||
 			c.low && !strings.Contains(err.Error(), "files") {
-			t.Errorf("%s: admit returned %v", c.name, err)
+			t.Errorf("%s: Admit returned %v", c.name, err)
 		}
-		if told := lines.Len() > 0; told != c.told ||
-			c.low && told && !strings.Contains(lines.String(), "files") {
+		if logged := lines.Len() > 0; logged != c.logged ||
+			c.low && logged && !strings.Contains(lines.String(), "files") {
 			t.Errorf("%s: logged %q", c.name, lines.String())
 		}
 	}
 	none := &Guard{logger: slog.New(slog.DiscardHandler)}
 	if none.update(State{Free: 1, Size: 1, Files: 100}, time.Now()); none.State().Low {
-		t.Error("without a reserve a disk without files is low")
+		t.Error("without a reserve, a disk without free files is low")
 	}
 	g.update(State{Free: 0, Size: 1 << 40, FreeFiles: 0, Files: 10_000}, time.Now())
 	if got := g.State(); !got.Low || got.NoFiles {
-		t.Errorf("neither bytes nor files: %+v", got)
+		t.Errorf("neither bytes nor files free: got %+v, want NoFiles false", got)
 	}
 }

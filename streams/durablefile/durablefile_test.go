@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Write makes and replaces a file, with the permissions asked for, and leaves nothing else in the
-// folder.
+// TestWrite checks that Write creates and replaces a file with its permissions, and leaves no other
+// file.
 func TestWrite(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -31,7 +31,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// A failed Write leaves the former file, and no temporary one.
+// TestFailedWriteChangesNothing also checks that no temporary file is left.
 func TestFailedWriteChangesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -43,14 +43,14 @@ func TestFailedWriteChangesNothing(t *testing.T) {
 		t.Error("a folder was replaced by a file")
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-		t.Errorf("the folder has %v, %v; want what was there", entries, err)
+		t.Errorf("the folder has %v, %v; want the folder alone", entries, err)
 	}
 	if err := Write(filepath.Join(dir, "none", "file"), nil, 0o600); err == nil {
 		t.Error("a file was written into a folder that does not exist")
 	}
 }
 
-// SyncTree visits everything but what is skipped. A folder that does not exist is an error.
+// TestSyncTree checks that SyncTree visits everything that is not skipped.
 func TestSyncTree(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

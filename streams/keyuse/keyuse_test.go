@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
 
-// TestLastUse is known at once where it was, and everywhere and for good once it is written.
+// TestLastUse checks that a use is known at once in its process, and elsewhere once it is written.
 func TestLastUse(t *testing.T) {
 	t.Parallel()
 	buckets, err := streams.OpenBuckets(t.Context(), streamstest.Start(t), 1)
@@ -26,9 +26,9 @@ func TestLastUse(t *testing.T) {
 	here, there := keyuse.New(buckets.KeyUse, nil, nil), keyuse.New(buckets.KeyUse, nil, nil)
 	at := time.Date(2026, 1, 2, 3, 4, 50, 0, time.UTC)
 	here.Used("one", at)
-	here.Used("one", at.Add(-time.Hour)) // a request that took its time
+	here.Used("one", at.Add(-time.Hour)) // of a slow request
 	here.Used("two", at.Add(time.Hour))
-	look := func(tracker *keyuse.Tracker) map[string]time.Time {
+	lastUsed := func(tracker *keyuse.Tracker) map[string]time.Time {
 		t.Helper()
 		used, err := tracker.LastUsed(t.Context(), []string{"one", "two", "never"})
 		if err != nil {
@@ -37,24 +37,24 @@ func TestLastUse(t *testing.T) {
 		return used
 	}
 	want := at.Truncate(time.Minute)
-	if got := look(here); len(got) != 2 || !got["one"].Equal(want) {
-		t.Errorf("here %v", got)
+	if got := lastUsed(here); len(got) != 2 || !got["one"].Equal(want) {
+		t.Errorf("here: got %v, want two keys, one at %v", got, want)
 	}
-	if got := look(there); len(got) != 0 {
-		t.Errorf("there, before it is written: %v", got)
+	if got := lastUsed(there); len(got) != 0 {
+		t.Errorf("there, before the write: got %v, want none", got)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := here.Run(ended); err != nil { // it writes at its end
 		t.Error(err)
 	}
-	if got := look(there); len(got) != 2 || !got["one"].Equal(want) ||
+	if got := lastUsed(there); len(got) != 2 || !got["one"].Equal(want) ||
 		!got["two"].Equal(want.Add(time.Hour)) {
-		t.Errorf("there %v", got)
+		t.Errorf("there, after the write: got %v, want two keys", got)
 	}
 }
 
-// TestFailureIsCounted: a bucket that takes nothing shows.
+// TestFailureIsCounted checks the metric of failed writes.
 func TestFailureIsCounted(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -73,6 +73,6 @@ func TestFailureIsCounted(t *testing.T) {
 		t.Error(err)
 	}
 	if got := telemetrytest.Value(t, registry, "hubcloud_keyuse_write_failures_total"); got != 1 {
-		t.Errorf("%v failures", got)
+		t.Errorf("got %v failures, want 1", got)
 	}
 }

@@ -11,8 +11,7 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// TestAllowHoldsOverReplicas: mails to an address were counted by each replica for itself, or not
-// at all.
+// TestAllowHoldsOverReplicas: each replica counted mails to an address for itself, or not at all.
 func TestAllowHoldsOverReplicas(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -40,12 +39,12 @@ func TestAllowHoldsOverReplicas(t *testing.T) {
 			}
 		})
 	}
-	// Of many at the same moment some are told to wait although there would be room, and never one
-	// too many is let through.
+	// Of many concurrent calls some may be rejected below the limit, but never one too many is
+	// allowed.
 	if all.Wait(); granted.Load() < 1 || granted.Load() > 5 {
-		t.Errorf("%d of 20 are granted at once", granted.Load())
+		t.Errorf("%d of 20 concurrent calls allowed, want 1 to 5", granted.Load())
 	}
-	take := func(name string, at time.Time) time.Duration {
+	allow := func(name string, at time.Time) time.Duration {
 		t.Helper()
 		wait, err := replicas[0].Allow(t.Context(), name, 5, 10, at)
 		if err != nil {
@@ -54,25 +53,25 @@ func TestAllowHoldsOverReplicas(t *testing.T) {
 		return wait
 	}
 	for granted.Load() < 5 {
-		if take("to ann", now) > 0 {
-			t.Fatalf("only %d are granted", granted.Load())
+		if allow("to ann", now) > 0 {
+			t.Fatalf("only %d allowed, want 5", granted.Load())
 		}
 		granted.Add(1)
 	}
-	if wait := take("to ann", now.Add(time.Minute)); wait != 5*time.Minute {
-		t.Errorf("the sixth waits %v", wait)
+	if wait := allow("to ann", now.Add(time.Minute)); wait != 5*time.Minute {
+		t.Errorf("the sixth, a minute later: got wait %v, want 5m", wait)
 	}
-	if wait := take("to bob", now); wait != 0 {
-		t.Errorf("another waits %v", wait)
+	if wait := allow("to bob", now); wait != 0 {
+		t.Errorf("another name: got wait %v, want none", wait)
 	}
-	if wait := take("to ann", now.Add(6*time.Minute)); wait != 0 {
-		t.Errorf("six minutes later it waits %v", wait)
+	if wait := allow("to ann", now.Add(6*time.Minute)); wait != 0 {
+		t.Errorf("after six minutes: got wait %v, want none", wait)
 	}
-	if wait := take("to ann", now.Add(7*time.Minute)); wait != 5*time.Minute {
-		t.Errorf("and then %v", wait)
+	if wait := allow("to ann", now.Add(7*time.Minute)); wait != 5*time.Minute {
+		t.Errorf("after seven minutes: got wait %v, want 5m", wait)
 	}
-	status, err := buckets.SignIn.Keys(t.Context())
-	if err != nil || len(status) != 2 {
-		t.Errorf("%q, %v", status, err)
+	keys, err := buckets.SignIn.Keys(t.Context())
+	if err != nil || len(keys) != 2 {
+		t.Errorf("got keys %q, %v, want 2", keys, err)
 	}
 }

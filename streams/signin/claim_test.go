@@ -16,8 +16,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// cutter is a broker whose connections break once a write to a bucket has reached it, so that its
-// answer is lost.
+// cutter is a broker that loses the answer to the next write to a bucket: the connection breaks after
+// the write.
 type cutter struct {
 	*streamstest.Broker
 	armed atomic.Bool
@@ -51,9 +51,9 @@ func (c *cutConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A link that was used up while the broker's answer was lost signed nobody in, and neither did the
-// second try; a form was taken for one that was sent before, though nothing of it was done.
-func TestAnAnswerThatIsLostUsesUpNothing(t *testing.T) {
+// TestLostAnswerUsesUpNothing: when the broker's answer was lost, a link was used up without signing
+// anybody in, and a form counted as sent before although it was not processed.
+func TestLostAnswerUsesUpNothing(t *testing.T) {
 	t.Parallel()
 	broker := &cutter{Broker: streamstest.New(t)}
 	conns := broker.Connect(t, nats.InProcessServer(broker))
@@ -72,26 +72,26 @@ func TestAnAnswerThatIsLostUsesUpNothing(t *testing.T) {
 	broker.armed.Store(true)
 	if got, err := s.TakeLink(t.Context(), link, now); err != nil ||
 		got.Email != "ann@example.org" {
-		t.Errorf("the link: %+v, %v", got, err)
+		t.Errorf("take the link: got %+v, %v", got, err)
 	}
 	if _, err := s.TakeLink(t.Context(), link, now); !errors.Is(err, noLink) {
-		t.Errorf("the link again: %v", err)
+		t.Errorf("take the link again: got %v, want ErrSignInLink", err)
 	}
 	token := begin(t, s, time.Hour)
 	broker.armed.Store(true)
 	if first, err := s.Once(t.Context(), token, "mark"); !first || err != nil {
-		t.Errorf("the form: %v, %v", first, err)
+		t.Errorf("send the form: got first %v, %v, want true", first, err)
 	}
 	if first, err := s.Once(t.Context(), token, "mark"); first || err != nil {
-		t.Errorf("the form again: %v, %v", first, err)
+		t.Errorf("send the form again: got first %v, %v, want false", first, err)
 	}
 	if broker.cuts.Load() != 2 {
-		t.Errorf("%d answers were lost, wanted 2", broker.cuts.Load())
+		t.Errorf("%d answers were lost, want 2", broker.cuts.Load())
 	}
 	if err := s.Unsent(t.Context(), token, "mark"); err != nil {
 		t.Fatal(err)
 	}
 	if first, err := s.Once(t.Context(), token, "mark"); !first || err != nil {
-		t.Errorf("the form that was not sent: %v, %v", first, err)
+		t.Errorf("send the form after Unsent: got first %v, %v, want true", first, err)
 	}
 }

@@ -15,27 +15,27 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// deaf is a bucket whose watches tell nothing, as one whose server is cut off.
-type deaf struct{ jetstream.KeyValue }
+// silent is a bucket whose watches report nothing, as when their server is cut off.
+type silent struct{ jetstream.KeyValue }
 
-func (d deaf) Watch(context.Context, string, ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
-	return deafWatcher{}, nil
+func (silent) Watch(context.Context, string, ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
+	return silentWatcher{}, nil
 }
 
-type deafWatcher struct{ jetstream.KeyWatcher }
+type silentWatcher struct{ jetstream.KeyWatcher }
 
-func (deafWatcher) Updates() <-chan jetstream.KeyValueEntry { return nil }
+func (silentWatcher) Updates() <-chan jetstream.KeyValueEntry { return nil }
 
-// TestEndThatTheWatchMisses: a watch that stood still told nothing of sessions that ended, for as
-// long as its connection lasted.
-func TestEndThatTheWatchMisses(t *testing.T) {
+// TestEndMissedByTheWatch: a watch that stood still missed ended sessions for as long as its
+// connection lasted.
+func TestEndMissedByTheWatch(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	buckets, err := streams.OpenBuckets(t.Context(), conns, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := signin.New(conns.Cloud, deaf{buckets.SignIn}, nil)
+	s := signin.New(conns.Cloud, silent{buckets.SignIn}, nil)
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -53,11 +53,10 @@ func TestEndThatTheWatchMisses(t *testing.T) {
 	if err := s.End(t.Context(), token); err != nil {
 		t.Fatal(err)
 	}
-	ends(t, "the end of a session whose watch stands still", ended)
+	awaitEnd(t, "a session whose watch stands still", ended)
 }
 
-// replica is a store on a connection of its own that hears of sessions that end, until the test
-// does.
+// replica returns a store with a connection of its own that runs until the test ends.
 func replica(t *testing.T, broker *streamstest.Broker) *signin.Store {
 	t.Helper()
 	conns := broker.Connect(t)
@@ -93,19 +92,18 @@ func begin(t *testing.T, s *signin.Store, life time.Duration) (token string) {
 	return token
 }
 
-func ends(t *testing.T, what string, ended <-chan struct{}) {
+func awaitEnd(t *testing.T, what string, ended <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-ended:
 	case <-time.After(time.Minute):
-		t.Errorf("%s is not told", what)
+		t.Errorf("%s: Ended is still open after a minute", what)
 	}
 }
 
-// TestEndIsTold: a stream that was open when its visitor signed out went on until its next
-// keepalive. Now everybody who waits for the end of a session hears of it at once, on every
-// replica, and of no other's.
-func TestEndIsTold(t *testing.T) {
+// TestEnded: a stream of a visitor who signed out stayed open until its next keepalive. Ended is
+// closed on every replica, and for no other session.
+func TestEnded(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
 	here, there := replica(t, broker), replica(t, broker)
@@ -118,22 +116,22 @@ func TestEndIsTold(t *testing.T) {
 	first, second, far, last, others := on(here, token), on(here, token), on(there, token), on(there, expiring), on(there, other)
 	_, forget := there.Ended(token)
 	forget()
-	forget() // once is enough, and more do no harm
+	forget() // a second call does nothing
 	if err := here.End(t.Context(), token); err != nil {
 		t.Fatal(err)
 	}
-	ends(t, "an end", first)
-	ends(t, "an end, to the second who waits,", second)
-	ends(t, "an end on another replica", far)
-	ends(t, "the end of a session that expires", last)
+	awaitEnd(t, "the first waiter", first)
+	awaitEnd(t, "the second waiter", second)
+	awaitEnd(t, "a waiter on another replica", far)
+	awaitEnd(t, "a session that expires", last)
 	select {
 	case <-others:
-		t.Error("another session is told to have ended")
+		t.Error("Ended of another session is closed")
 	default:
 	}
 }
 
-// TestEndWhileTheBrokerIsAway: what nobody told of is found out when the broker is back.
+// TestEndWhileTheBrokerIsAway checks sessions that expire meanwhile: no watch reports them.
 func TestEndWhileTheBrokerIsAway(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -143,12 +141,12 @@ func TestEndWhileTheBrokerIsAway(t *testing.T) {
 	defer forget()
 	broker.Stop()
 	time.AfterFunc(3*time.Second, func() { broker.Start(t) })
-	ends(t, "the end of a session that expired while the broker was away", ended)
+	awaitEnd(t, "a session that expired while the broker was away", ended)
 }
 
-// TestLeaderIsAsked: with several replicas of the bucket a session that was begun a moment ago was
-// unknown for some milliseconds, and one that had ended was still known: a direct get is answered
-// by any replica, also by one that is behind.
+// TestLeaderIsAsked: with several replicas of the bucket a new session was unknown for some
+// milliseconds, and an ended one was still known. Any replica answers a direct get, also one that is
+// behind.
 func TestLeaderIsAsked(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
@@ -169,12 +167,12 @@ func TestLeaderIsAsked(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := s.Session(t.Context(), token, time.Now()); !errors.Is(err, noSession) {
-		t.Errorf("a session that has ended: %v", err)
+		t.Errorf("an ended session: got %v, want ErrNotSignedIn", err)
 	}
 	if err := conns.Cloud.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	if n, _, err := direct.Pending(); n != 0 || err != nil {
-		t.Errorf("%d questions went to any replica, %v", n, err)
+		t.Errorf("got %d direct gets, %v, want none", n, err)
 	}
 }
