@@ -19,7 +19,7 @@ import (
 
 var errEnough = errors.New("enough")
 
-// following follows until it has seen the event at `until`, and checks that each event is the next.
+// following follows up to the sequence until, and checks that there is no gap.
 func following(t *testing.T, log *directory.Log, after, until uint64) <-chan error {
 	t.Helper()
 	done := make(chan error, 1)
@@ -34,7 +34,7 @@ func following(t *testing.T, log *directory.Log, after, until uint64) <-chan err
 					r.Fact != (domain.SiteRenamed{
 						OrgID: "o", SiteID: "s", Name: fmt.Sprint(next),
 					}) {
-					return fmt.Errorf("%d came as %d: %v, %v", next, r.Seq, r.Fact, r.Err)
+					return fmt.Errorf("want %d, got %d: %v, %v", next, r.Seq, r.Fact, r.Err)
 				}
 				next++
 			}
@@ -51,11 +51,10 @@ func following(t *testing.T, log *directory.Log, after, until uint64) <-chan err
 	return done
 }
 
-// fill stores events up to a sequence; each is named after its sequence, and they spread over a
-// thousand subjects.
+// fill stores events up to a sequence, each named after its sequence, under a thousand subjects.
 func fill(t testing.TB, conns *streams.Conns, from, to uint64) {
 	t.Helper()
-	// A busy disk may take longer than Store's own patience.
+	// A busy disk may take longer than Store's own timeout.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	const size = 500
@@ -95,7 +94,7 @@ func TestFollowGivesEachEventOnceInOrder(t *testing.T) {
 	}
 }
 
-func TestFollowHearsOfNewEventsAtOnce(t *testing.T) {
+func TestFollowGetsNewEventsAtOnce(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	log := open(t, conns)
@@ -113,24 +112,24 @@ func TestFollowHearsOfNewEventsAtOnce(t *testing.T) {
 		fill(t, conns, seq, seq)
 		start := time.Now()
 		if got := <-seen; got != seq {
-			t.Fatalf("%d came instead of %d", got, seq)
+			t.Fatalf("got sequence %d, want %d", got, seq)
 		}
 		if seq > 1 { // the first may come by way of the log
 			slowest = max(slowest, time.Since(start))
 		}
 	}
-	// Far below the second in which a follower looks by itself, and wide for a busy machine.
+	// A follower polls the log every second: new events must arrive earlier.
 	if slowest > 500*time.Millisecond {
-		t.Errorf("the slowest took %s", slowest)
+		t.Errorf("the slowest event took %s", slowest)
 	}
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("ended with %v", err)
+		t.Errorf("Follow ended with %v", err)
 	}
 }
 
-// A reader that is slow while thousands of events are published again misses none: what does not
-// fit is read from the log.
+// TestFollowSlowly checks that a slow reader misses no event: what does not fit into the feed is
+// read from the log.
 func TestFollowSlowly(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
@@ -145,7 +144,7 @@ func TestFollowSlowly(t *testing.T) {
 			}
 			for _, r := range batch {
 				if r.Seq != next {
-					return fmt.Errorf("%d came instead of %d", r.Seq, next)
+					return fmt.Errorf("got sequence %d, want %d", r.Seq, next)
 				}
 				next++
 			}
@@ -203,8 +202,8 @@ func awaitConnected(t *testing.T, nc *nats.Conn) {
 	}
 }
 
-// What cannot be read is given in its place: a projector must stop there, and not build on what it
-// left out.
+// TestFollowLeavesNothingOut: unreadable events are passed on in their place. A projector must stop
+// there, and not build on a gap.
 func TestFollowLeavesNothingOut(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
@@ -231,20 +230,21 @@ func TestFollowLeavesNothingOut(t *testing.T) {
 		return nil
 	})
 	if !errors.Is(err, errEnough) || len(got) != 4 {
-		t.Fatalf("%d, %v", len(got), err)
+		t.Fatalf("got %d, %v", len(got), err)
 	}
 	for i, wrong := range []bool{false, true, true, false} {
 		if (got[i].Err != nil) != wrong || (got[i].Fact == nil) != wrong ||
 			got[i].Seq != uint64(i+1) {
-			t.Errorf("the event at %d: %+v", i+1, got[i])
+			t.Errorf("event at %d: got %+v", i+1, got[i])
 		}
 	}
 	if !errors.Is(got[2].Err, domain.ErrUnknownEvent) || got[2].Event.Type != "site.painted" {
-		t.Errorf("a newer program's event: %+v", got[2])
+		t.Errorf("event of a newer program: got %+v, want ErrUnknownEvent", got[2])
 	}
 }
 
-// A read model that is ahead of the log belongs to another one: going on would leave events out.
+// TestFollowBeyondTheEnd: a read model that is ahead of the log belongs to another log. To go on
+// would leave events out.
 func TestFollowBeyondTheEnd(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
@@ -252,7 +252,7 @@ func TestFollowBeyondTheEnd(t *testing.T) {
 	fill(t, conns, 1, 5)
 	err := log.Follow(t.Context(), 6, func([]directory.Recorded) error { return nil })
 	if !errors.Is(err, directory.ErrBeyondEnd) {
-		t.Errorf("followed with %v", err)
+		t.Errorf("Follow: got %v, want ErrBeyondEnd", err)
 	}
 }
 
@@ -272,7 +272,7 @@ func TestFollowEndsWithTheConnection(t *testing.T) {
 	<-started
 	conns.Close()
 	if err := <-done; !errors.Is(err, nats.ErrConnectionClosed) {
-		t.Errorf("ended with %v", err)
+		t.Errorf("Follow ended with %v", err)
 	}
 }
 

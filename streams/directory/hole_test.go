@@ -14,9 +14,9 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// A log that was damaged has gaps. The broker steps over them without a word; Follow and Replay
-// must not, wherever in a batch they are.
-func TestReadersTellOfGaps(t *testing.T) {
+// TestReadersReportGaps: the broker skips the gaps of a damaged log silently. Follow and Replay
+// must report them, wherever in a batch they are.
+func TestReadersReportGaps(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	js, err := jetstream.New(conns.Cloud)
@@ -29,7 +29,7 @@ func TestReadersTellOfGaps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A busy disk may take longer than Store's own patience.
+	// A busy disk may take longer than Store's own timeout.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	const last = 2500
@@ -67,7 +67,7 @@ func TestReadersTellOfGaps(t *testing.T) {
 				for _, r := range batch {
 					if skipped := r.Seq - next; r.Seq < next ||
 						skipped > 0 && (len(told) == 0 || next != told[len(told)-1]+1) {
-						t.Errorf("%s: %d came instead of %d", name, r.Seq, next)
+						t.Errorf("got %s: got sequence %d, want %d", name, r.Seq, next)
 					}
 					if errors.Is(r.Err, ErrMissing) {
 						told = append(told, r.Seq)
@@ -83,7 +83,7 @@ func TestReadersTellOfGaps(t *testing.T) {
 				t.Fatal(name, err)
 			}
 			if !slices.Equal(told, want) {
-				t.Errorf("%s after %d told of %v, want %v", name, after, told, want)
+				t.Errorf("got %s after %d: got gaps %v, want %v", name, after, told, want)
 			}
 		}
 	}

@@ -53,7 +53,7 @@ func appendTo(
 	return seq
 }
 
-// names loads the names that a site was given after a sequence.
+// names returns the names that a site got after a sequence.
 func names(
 	t testing.TB, log *directory.Log, subject string, after uint64,
 ) (names []string, last uint64) {
@@ -75,14 +75,14 @@ func TestAppendAndLoad(t *testing.T) {
 	t.Parallel()
 	log := open(t, streamstest.Start(t))
 	if got, last := names(t, log, subject, 0); got != nil || last != 0 {
-		t.Fatalf("an aggregate that is not there has %v up to %d", got, last)
+		t.Fatalf("load an unknown aggregate: got %v up to %d, want nothing", got, last)
 	}
 	if seq := appendTo(t, log, subject, 0, renamed("1")); seq != 1 {
-		t.Fatalf("the first is %d", seq)
+		t.Fatalf("first append: got sequence %d", seq)
 	}
 	appendTo(t, log, "directory.site.o.other", 0, renamed("x"))
 	if seq := appendTo(t, log, subject, 1, renamed("2"), renamed("3")); seq != 4 {
-		t.Fatalf("the third is %d", seq)
+		t.Fatalf("third append: got sequence %d", seq)
 	}
 	appendTo(t, log, "directory.site.o.other", 2, renamed("y"))
 	appendTo(t, log, subject, 4, renamed("4"))
@@ -91,15 +91,15 @@ func TestAppendAndLoad(t *testing.T) {
 	} {
 		if got, last := names(t, log, subject, after); !reflect.DeepEqual(got, want) ||
 			last != max(6, after) {
-			t.Errorf("after %d: %v up to %d", after, got, last)
+			t.Errorf("load after %d: got %v up to %d", after, got, last)
 		}
 	}
 	if head, err := log.Head(t.Context(), 0); err != nil || head != 6 {
-		t.Errorf("the head is %d, %v", head, err)
+		t.Errorf("got head %d, %v", head, err)
 	}
 }
 
-func TestAppendOnlyToWhatWasSeen(t *testing.T) {
+func TestAppendConflicts(t *testing.T) {
 	t.Parallel()
 	log := open(t, streamstest.Start(t))
 	appendTo(t, log, subject, 0, renamed("1"))
@@ -107,21 +107,21 @@ func TestAppendOnlyToWhatWasSeen(t *testing.T) {
 		if _, err := log.Append(t.Context(), subject, expected, renamed("x")); !errors.Is(
 			err, directory.ErrConflict,
 		) {
-			t.Errorf("after %d: %v", expected, err)
+			t.Errorf("append after %d: got %v, want ErrConflict", expected, err)
 		}
 		if _, err := log.Append(t.Context(), subject, expected, renamed("x"), renamed("y")); !errors.Is(
 			err, directory.ErrConflict,
 		) {
-			t.Errorf("two after %d: %v", expected, err)
+			t.Errorf("append two events after %d: got %v, want ErrConflict", expected, err)
 		}
 	}
 	bad := renamed("x")
 	bad.Actor.Kind = "robot"
 	if _, err := log.Append(t.Context(), subject, 1, renamed("x"), bad); err == nil {
-		t.Error("an event that is none was stored")
+		t.Error("append of an invalid event succeeded")
 	}
 	if got, _ := names(t, log, subject, 0); len(got) != 1 {
-		t.Errorf("stored are %v", got)
+		t.Errorf("got stored names %v", got)
 	}
 }
 
@@ -138,12 +138,12 @@ func TestLoadManyBatches(t *testing.T) {
 		seq = appendTo(t, log, subject, seq, events...)
 	}
 	if got, last := names(t, log, subject, 0); len(got) != batches*size || last != seq {
-		t.Errorf("%d up to %d of %d", len(got), last, seq)
+		t.Errorf("got %d up to %d of %d", len(got), last, seq)
 	}
 }
 
-// An aggregate with a hole in it must not be decided upon.
-func TestLoadStopsAtWhatItCannotRead(t *testing.T) {
+// TestLoadStopsAtUnreadableEvents: no decision may be based on an aggregate with a gap.
+func TestLoadStopsAtUnreadableEvents(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	log := open(t, conns)
@@ -160,18 +160,18 @@ func TestLoadStopsAtWhatItCannotRead(t *testing.T) {
 			t.Context(), subject, after, func(uint64, domain.Event) error { seen++; return nil },
 		)
 		if err == nil || !strings.Contains(err.Error(), "sequence 2") || seen != int(1-after) {
-			t.Errorf("after %d: %v, having seen %d", after, err, seen)
+			t.Errorf("load after %d: got %v after %d events", after, err, seen)
 		}
 	}
 	mine := errors.New("mine")
 	if _, err := log.Load(t.Context(), subject, 2, func(uint64, domain.Event) error { return mine }); !errors.Is(
 		err, mine,
 	) {
-		t.Errorf("the caller's error became %v", err)
+		t.Errorf("got %v, want the callback's error", err)
 	}
 }
 
-func TestOpenRefusesAnotherKindOfStream(t *testing.T) {
+func TestOpenRejectsAnotherConfiguration(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	js, err := jetstream.New(conns.Cloud)
@@ -188,7 +188,7 @@ func TestOpenRefusesAnotherKindOfStream(t *testing.T) {
 	}
 	if _, err := directory.Open(t.Context(), conns, 1); !errors.Is(err, streams.ErrIncompatible) ||
 		!strings.Contains(err.Error(), "max_age") {
-		t.Errorf("opened with %v", err)
+		t.Errorf("Open: got %v, want ErrIncompatible", err)
 	}
 }
 
@@ -213,8 +213,7 @@ func TestNothingCanBeRemoved(t *testing.T) {
 	}
 }
 
-// cutter is a broker whose connections break right after a message has reached it, so that its
-// answer is lost.
+// cutter is a broker that loses answers: the connection breaks after a message has reached it.
 type cutter struct {
 	*streamstest.Broker
 	armed atomic.Bool
@@ -232,8 +231,7 @@ type cutConn struct {
 	deaf   atomic.Bool
 }
 
-// Write passes on what is written. From a message for the directory on, nothing is heard of the
-// broker any more.
+// Write passes data to the broker. After a message for the directory the connection reads nothing.
 func (c *cutConn) Write(p []byte) (int, error) {
 	if strings.Contains(string(p), "PUB "+subject) && c.cutter.armed.CompareAndSwap(true, false) {
 		c.cutter.cuts.Add(1)
@@ -250,8 +248,8 @@ func (c *cutConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// An append whose answer is lost is stored once, and told as stored.
-func TestAppendWhoseAnswerIsLost(t *testing.T) {
+// TestAppendWithLostAnswer checks that such an append is stored once, and reported as stored.
+func TestAppendWithLostAnswer(t *testing.T) {
 	t.Parallel()
 	for _, events := range [][]domain.Event{{renamed("1")}, {renamed("1"), renamed("2")}} {
 		t.Run(fmt.Sprint(len(events)), func(t *testing.T) {
@@ -268,14 +266,15 @@ func TestAppendWhoseAnswerIsLost(t *testing.T) {
 			}
 			got, last := names(t, log, subject, 0)
 			if len(got) != len(events) || last != seq || seq != uint64(len(events)) {
-				t.Errorf("stored are %v up to %d, told was %d", got, last, seq)
+				t.Errorf("got stored names %v up to %d, Append returned %d", got, last, seq)
 			}
 		})
 	}
 }
 
-// A caller who goes away in the midst of an append must not hear that nothing was stored.
-func TestAppendThatIsGivenUp(t *testing.T) {
+// TestCanceledAppend: an append whose caller goes away may be stored, and must not be reported as
+// not stored.
+func TestCanceledAppend(t *testing.T) {
 	t.Parallel()
 	broker := &cutter{Broker: streamstest.New(t)}
 	log := open(t, broker.Connect(t, nats.InProcessServer(broker)))
@@ -284,11 +283,12 @@ func TestAppendThatIsGivenUp(t *testing.T) {
 	defer cancel()
 	if _, err := log.Append(ctx, subject, 0, renamed("1")); !errors.Is(err, jsapi.ErrOutcomeUnknown) ||
 		errors.Is(err, directory.ErrConflict) {
-		t.Errorf("given up with %v", err)
+		t.Errorf("got %v, want ErrUnsure", err)
 	}
 }
 
-// What was acknowledged is there after the broker was stopped and started, and the log goes on.
+// TestLogSurvivesARestartOfTheBroker checks that acknowledged events survive, and that appends go
+// on.
 func TestLogSurvivesARestartOfTheBroker(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -297,9 +297,9 @@ func TestLogSurvivesARestartOfTheBroker(t *testing.T) {
 	broker.Stop()
 	broker.Start(t)
 	if seq := appendTo(t, log, subject, 1, renamed("2")); seq != 2 {
-		t.Errorf("the second is %d", seq)
+		t.Errorf("append after the restart: got sequence %d, want 2", seq)
 	}
 	if got, _ := names(t, log, subject, 0); len(got) != 2 {
-		t.Errorf("stored are %v", got)
+		t.Errorf("got stored names %v", got)
 	}
 }

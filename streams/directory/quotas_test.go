@@ -14,8 +14,7 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// bounded is a directory whose organizations have quotas. Keys and owners are counted as they are
-// created.
+// bounded returns a service with quotas, an organization, and the mails of its invitations.
 func bounded(
 	t *testing.T, q directory.Quotas,
 ) (s *directory.Service, org string, mailbox *directorytest.Mailbox) {
@@ -42,7 +41,7 @@ var (
 	}
 )
 
-// atOnce does something n times at once, and counts the successes. Any other outcome must be
+// atOnce calls do n times at once and returns the number of successes. Any error must be
 // rate_limited with a RetryAfter.
 func atOnce(t *testing.T, n int, do func(i int) error) int {
 	t.Helper()
@@ -56,7 +55,7 @@ func atOnce(t *testing.T, n int, do func(i int) error) int {
 			case err == nil:
 				succeeded.Add(1)
 			case !errors.As(err, &refused) || refused.Code != domain.CodeRateLimited || refused.RetryAfter <= 0:
-				t.Errorf("%d: %v, want rate_limited with a RetryAfter", i, err)
+				t.Errorf("got %d: %v, want rate_limited with a RetryAfter", i, err)
 			}
 		})
 	}
@@ -64,8 +63,8 @@ func atOnce(t *testing.T, n int, do func(i int) error) int {
 	return int(succeeded.Load())
 }
 
-// TestSitesAreBounded: an organization could create sites without end. Two replicas count the same
-// ones.
+// TestSitesAreBounded: an organization could create any number of sites. All replicas count the
+// same sites.
 func TestSitesAreBounded(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
@@ -87,40 +86,40 @@ func TestSitesAreBounded(t *testing.T) {
 		return err
 	}
 	if made := atOnce(t, 12, func(int) error { return create(one, orgs[0]) }); made != 12 {
-		t.Errorf("%d of 12 sites were created", made)
+		t.Errorf("got %d of 12 sites created, want 12", made)
 	}
 	if made := atOnce(t, 12, func(int) error { return create(two, orgs[0]) }); made != 8 {
-		t.Errorf("another replica created %d of the 8 that were left", made)
+		t.Errorf("another replica created %d sites, want the 8 that were left", made)
 	}
 	if made := atOnce(t, 5, func(int) error { return create(one, orgs[0]) }); made != 0 {
-		t.Errorf("%d were created beyond the bound", made)
+		t.Errorf("got %d sites created over the limit", made)
 	}
 	if err := create(one, orgs[1]); err != nil {
-		t.Errorf("another organization: %v", err)
+		t.Errorf("a site of another organization: %v", err)
 	}
 	if _, err := one.CreateSite(t.Context(), anOperator, orgs[0], "Site"); err != nil {
-		t.Errorf("an operator: %v", err)
+		t.Errorf("a site by an operator: %v", err)
 	}
 }
 
-// TestCreatedAgain: a site that was created, and whose creator did not hear of it, is found under
-// its id; the bound does not refuse it.
-func TestCreatedAgain(t *testing.T) {
+// TestRepeatedCreation checks that a repeated creation with the same id returns the site, and is
+// not over the limit.
+func TestRepeatedCreation(t *testing.T) {
 	t.Parallel()
 	s, org, _ := bounded(t, directory.Quotas{SitesPerOrg: 1})
 	const id = "01935f2e-0000-7000-8000-0000000000aa"
 	first, err := s.CreateSiteAs(t.Context(), aKey, org, id, "Site")
 	if err != nil || first.ID != id {
-		t.Fatalf("%+v, %v", first, err)
+		t.Fatalf("got %+v, %v", first, err)
 	}
 	if again, err := s.CreateSiteAs(t.Context(), aKey, org, id, "Site"); err != nil ||
 		again != first {
-		t.Errorf("%+v, %v, want %+v", again, err, first)
+		t.Errorf("got %+v, %v, want %+v", again, err, first)
 	}
 }
 
-// TestKeysAndOrganizationsAreBounded: an organization could create API keys without end, each with
-// a rate of its own, and a person organizations.
+// TestKeysAndOrganizationsAreBounded: an organization could create any number of API keys, each
+// with a rate limit of its own, and a person any number of organizations.
 func TestKeysAndOrganizationsAreBounded(t *testing.T) {
 	t.Parallel()
 	var keys, orgs atomic.Int32
@@ -135,7 +134,7 @@ func TestKeysAndOrganizationsAreBounded(t *testing.T) {
 		}
 		return err
 	}
-	// In turn: what counts is told only once a key is in force.
+	// One after the other: a key counts only once it is in force.
 	for i := range 12 {
 		if err := createKey(aMember); (err == nil) != (i < 10) ||
 			err != nil && domain.CodeOf(err) != domain.CodeRateLimited {
@@ -156,7 +155,7 @@ func TestKeysAndOrganizationsAreBounded(t *testing.T) {
 	}
 }
 
-// TestMembersAreBounded: of several who accept invitations at once only as many join as may.
+// TestMembersAreBounded lets several people accept invitations at once.
 func TestMembersAreBounded(t *testing.T) {
 	t.Parallel()
 	s, org, mailbox := bounded(t, directory.Quotas{MembersPerOrg: 4})
@@ -174,12 +173,12 @@ func TestMembersAreBounded(t *testing.T) {
 		_, err := s.AcceptInvitation(t.Context(), domain.Origin{}, tokens[i])
 		return err
 	}); joined != 3 {
-		t.Errorf("%d joined the owner, want 3", joined)
+		t.Errorf("got %d people joined, want 3", joined)
 	}
 }
 
-// TestChangesAreBounded: an organization could rename a site again and again, each time a fact that
-// is kept for ever. What changes nothing, and what takes something away, is not refused.
+// TestChangesAreBounded: an organization could rename a site any number of times, and each event is
+// stored for ever. Commands that change nothing, and revocations, are always allowed.
 func TestChangesAreBounded(t *testing.T) {
 	t.Parallel()
 	s, org, _ := bounded(t, directory.Quotas{ChangesPerHour: 10})
@@ -202,10 +201,10 @@ func TestChangesAreBounded(t *testing.T) {
 		}
 	}
 	if renamed := atOnce(t, 5, func(i int) error { return rename(fmt.Sprint("more ", i)) }); renamed != 0 {
-		t.Errorf("%d changes too many", renamed)
+		t.Errorf("got %d changes over the limit succeeded", renamed)
 	}
 	if err := rename("7"); err != nil {
-		t.Errorf("what changes nothing: %v", err)
+		t.Errorf("a change of nothing: %v", err)
 	}
 	if err := s.RevokeKey(ctx, aMember, id, org); err != nil {
 		t.Errorf("a revocation: %v", err)

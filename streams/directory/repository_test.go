@@ -15,7 +15,7 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// history is an aggregate that is its names, in order.
+// history is an aggregate whose state is the list of its names.
 type history []string
 
 func evolveHistory(h history, e domain.Event) (history, error) {
@@ -42,7 +42,7 @@ func TestRepositorySeesWhatOthersWrote(t *testing.T) {
 	log := open(t, conns)
 	here, there := histories(log, 10), histories(log, 10)
 	if h, seq, err := here.Get(t.Context(), "s"); h != nil || seq != 0 || err != nil {
-		t.Fatalf("%v, %d, %v", h, seq, err)
+		t.Fatalf("got %v, %d, %v", h, seq, err)
 	}
 	for i := range 20 {
 		writer := here
@@ -51,19 +51,19 @@ func TestRepositorySeesWhatOthersWrote(t *testing.T) {
 		}
 		if _, seq, err := writer.Update(t.Context(), "s", addName(fmt.Sprint(i))); err != nil ||
 			seq != uint64(i+1) {
-			t.Fatalf("%d: %d, %v", i, seq, err)
+			t.Fatalf("got %d: %d, %v", i, seq, err)
 		}
 		for _, r := range []*directory.Repository[history]{here, there, histories(log, 1)} {
 			if h, seq, err := r.Get(t.Context(), "s"); len(h) != i+1 || h[i] != fmt.Sprint(i) ||
 				seq != uint64(i+1) ||
 				err != nil {
-				t.Fatalf("%d: %v, %d, %v", i, h, seq, err)
+				t.Fatalf("got %d: %v, %d, %v", i, h, seq, err)
 			}
 		}
 	}
 }
 
-func TestUpdateWithoutEventsAndWithARefusal(t *testing.T) {
+func TestUpdateWithoutEventsAndWithAnError(t *testing.T) {
 	t.Parallel()
 	r := histories(open(t, streamstest.Start(t)), 10)
 	if _, _, err := r.Update(t.Context(), "s", addName("1")); err != nil {
@@ -79,11 +79,12 @@ func TestUpdateWithoutEventsAndWithARefusal(t *testing.T) {
 	if _, _, err := r.Update(t.Context(), "s", func(history) ([]domain.Event, error) { return nil, refusal }); err != error(
 		refusal,
 	) {
-		t.Errorf("refused with %v", err)
+		t.Errorf("got %v, want the error of decide", err)
 	}
 }
 
-// Whoever races: every change is decided upon what it follows, and none is lost.
+// TestConcurrentUpdatesLoseNothing checks that every change is decided with the state that it
+// follows.
 func TestConcurrentUpdatesLoseNothing(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -105,17 +106,17 @@ func TestConcurrentUpdatesLoseNothing(t *testing.T) {
 	wg.Wait()
 	h, _, err := histories(open(t, broker.Connect(t)), 10).Get(t.Context(), "s")
 	if err != nil || len(h) != replicas*each {
-		t.Fatalf("%d changes, %v", len(h), err)
+		t.Fatalf("got %d changes, %v", len(h), err)
 	}
 	for i, name := range h {
 		if !strings.HasSuffix(name, fmt.Sprintf(" after %d", i)) {
-			t.Errorf("change %d was decided as %s", i, name)
+			t.Errorf("change %d was decided as %s: with another state", i, name)
 		}
 	}
 }
 
-// The updates of one process used to conflict with each other: a hundred at once, each deciding
-// some ten times, took more than a second.
+// TestUpdatesOfOneProcessDoNotConflict: a hundred concurrent updates of one process conflicted with
+// each other, so that each decided some ten times.
 func TestUpdatesOfOneProcessDoNotConflict(t *testing.T) {
 	t.Parallel()
 	r := histories(open(t, streamstest.Start(t)), 10)
@@ -135,13 +136,13 @@ func TestUpdatesOfOneProcessDoNotConflict(t *testing.T) {
 		t.Error(err)
 	}
 	if n := decisions.Load(); n != changes {
-		t.Errorf("%d changes took %d decisions", changes, n)
+		t.Errorf("got %d changes took %d decisions, want about one each", changes, n)
 	}
 }
 
-// One update that does not get on keeps others waiting for a while, and not for ever; and who does
-// not want to wait any more need not.
-func TestATurnIsNotWaitedForForEver(t *testing.T) {
+// TestStuckUpdateDelaysOthersBriefly checks that an update that hangs delays others for lockWait,
+// and that a caller that goes away does not wait.
+func TestStuckUpdateDelaysOthersBriefly(t *testing.T) {
 	t.Parallel()
 	r := histories(open(t, streamstest.Start(t)), 10)
 	stuck, release := make(chan struct{}), make(chan struct{})
@@ -164,18 +165,18 @@ func TestATurnIsNotWaitedForForEver(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, _, err := r.Update(ctx, "s", addName("gone")); !errors.Is(err, context.Canceled) {
-		t.Errorf("after the caller went: %v", err)
+		t.Errorf("after the caller went away: got %v", err)
 	}
 	if _, _, err := r.Update(t.Context(), "other", addName("elsewhere")); err != nil {
 		t.Error(err)
 	}
 	if h, _, err := r.Update(t.Context(), "s", addName("second")); err != nil || len(h) != 1 {
-		t.Errorf("%v, %v", h, err)
+		t.Errorf("got %v, %v", h, err)
 	}
 	close(release)
 	first.Wait()
 	if h, _, err := r.Get(t.Context(), "s"); err != nil || len(h) != 2 || h[1] != "first" {
-		t.Errorf("%v, %v", h, err)
+		t.Errorf("got %v, %v", h, err)
 	}
 }
 
@@ -192,12 +193,13 @@ func TestUpdateGivesUpWhenOthersAlwaysWin(t *testing.T) {
 		return []domain.Event{renamed("mine")}, nil
 	})
 	if !errors.Is(err, directory.ErrConflict) || decisions < 3 || decisions > 100 {
-		t.Errorf("after %d decisions: %v", decisions, err)
+		t.Errorf("after %d decisions: got %v, want ErrConflict", decisions, err)
 	}
 }
 
-// The number of warm aggregates is bounded, and whichever are warm, answers are the same.
-func TestRepositoryForgetsThoseUsedLongestAgo(t *testing.T) {
+// TestRepositoryEvictsLeastRecentlyUsed also checks that cached and uncached aggregates are the
+// same.
+func TestRepositoryEvictsLeastRecentlyUsed(t *testing.T) {
 	t.Parallel()
 	log := open(t, streamstest.Start(t))
 	folded := map[string]int{}
@@ -220,15 +222,15 @@ func TestRepositoryForgetsThoseUsedLongestAgo(t *testing.T) {
 	}
 	for _, id := range []string{"a", "b", "a", "c", "a", "b"} { // c pushes b out
 		if got, _, err := r.Get(t.Context(), id); got != id || err != nil {
-			t.Fatalf("%s is %s, %v", id, got, err)
+			t.Fatalf("aggregate %s: got %s, %v", id, got, err)
 		}
 	}
 	if folded["a"] != 1 || folded["b"] != 2 || folded["c"] != 1 {
-		t.Errorf("folded %v", folded)
+		t.Errorf("got folded events %v", folded)
 	}
 }
 
-func TestRepositorySpeaksOfWhatItCannotFold(t *testing.T) {
+func TestRepositoryReportsUnfoldableEvents(t *testing.T) {
 	t.Parallel()
 	log := open(t, streamstest.Start(t))
 	appendTo(t, log, streams.SiteSubject("o", "s"), 0, renamed("1"))
@@ -237,11 +239,11 @@ func TestRepositorySpeaksOfWhatItCannotFold(t *testing.T) {
 	)
 	if _, _, err := r.Get(t.Context(), "s"); err == nil ||
 		!strings.Contains(err.Error(), "site.renamed") {
-		t.Errorf("got with %v", err)
+		t.Errorf("Get returned %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, _, err := r.Get(ctx, "s"); !errors.Is(err, context.Canceled) {
-		t.Errorf("after the caller went: %v", err)
+		t.Errorf("after the caller went away: got %v", err)
 	}
 }

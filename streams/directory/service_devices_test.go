@@ -12,7 +12,7 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// withHub is a world in which the first organization has a hub.
+// withHub adds a hub to the first organization.
 func withHub(t *testing.T, w *world) *world {
 	t.Helper()
 	w.register(t, hub)
@@ -46,7 +46,7 @@ func TestLabelAndForgetADevice(t *testing.T) {
 		t.Helper()
 		c.OrgID, c.HubID, c.DeviceID = w.orgA, hub, 3
 		if label, err := w.LabelDevice(t.Context(), origin, c); err != nil || show(label) != want {
-			t.Errorf("%s, %v; want %s", show(label), err, want)
+			t.Errorf("got %s, %v; want %s", show(label), err, want)
 		}
 	}
 	set(domain.LabelDevice{SetName: true, Name: ptr("  Front door ")}, "Front door in -")
@@ -55,7 +55,7 @@ func TestLabelAndForgetADevice(t *testing.T) {
 	set(domain.LabelDevice{SetName: true}, "- in Hall")
 	if readable, applied := w.waited(); len(readable) != 4 || readable[2] != readable[3] ||
 		len(applied) != 0 {
-		t.Errorf("waited for %v and %v", readable, applied)
+		t.Errorf("waited for %v by the read models, %v by the replicas", readable, applied)
 	}
 	for name, c := range map[string]domain.LabelDevice{
 		"another's hub":  {OrgID: w.orgB, HubID: hub, SetName: true},
@@ -65,7 +65,7 @@ func TestLabelAndForgetADevice(t *testing.T) {
 		if _, err := w.LabelDevice(t.Context(), origin, c); domain.CodeOf(
 			err,
 		) != domain.CodeNotFound {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("got %s: %v", name, err)
 		}
 	}
 	for field, c := range map[string]domain.LabelDevice{
@@ -77,7 +77,7 @@ func TestLabelAndForgetADevice(t *testing.T) {
 			err,
 		) != domain.CodeInvalidRequest ||
 			!strings.Contains(err.Error(), field+": ") {
-			t.Errorf("%s: %v", field, err)
+			t.Errorf("got %s: %v", field, err)
 		}
 	}
 
@@ -102,9 +102,9 @@ func TestLabelAndForgetADevice(t *testing.T) {
 	set(domain.LabelDevice{SetRoom: true, Room: ptr("Attic")}, "- in Attic")
 }
 
-// A hub's events wait behind ForgetDevices, so it does not wait for read models that do not come,
-// nor for each device anew.
-func TestForgettingDoesNotWaitForEver(t *testing.T) {
+// TestForgetDevicesWaitsBriefly: the hub's next events wait for ForgetDevices, so it must wait for
+// the read models once, and only for a short time.
+func TestForgetDevicesWaitsBriefly(t *testing.T) {
 	t.Parallel()
 	w := withHub(t, newWorld(t, streamstest.Start(t)))
 	var devices []int64
@@ -133,12 +133,12 @@ func TestForgettingDoesNotWaitForEver(t *testing.T) {
 		t.Error(err)
 	}
 	if took := time.Since(begun); took < time.Second || took > 30*time.Second {
-		t.Errorf("it took %s", took)
+		t.Errorf("ForgetDevices took %s", took)
 	}
 	if state, _, err := w.Hub(t.Context(), hub); err != nil || len(state.Labels) != 0 {
-		t.Errorf("%v, %v", state.Labels, err)
+		t.Errorf("got %v, %v", state.Labels, err)
 	}
-	// A command of a person waits too, and succeeds.
+	// A command of a person waits longer, and succeeds.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	label, err := standing.LabelDevice(
@@ -153,11 +153,11 @@ func TestForgettingDoesNotWaitForEver(t *testing.T) {
 		},
 	)
 	if err != nil || label.Name == nil || *label.Name != "Door" {
-		t.Errorf("%+v, %v", label, err)
+		t.Errorf("got %+v, %v", label, err)
 	}
 }
 
-// Name and room are set at once by two replicas, a device after the other: both are kept.
+// TestNameAndRoomAreSetAtOnce sets name and room of a device at once on two replicas.
 func TestNameAndRoomAreSetAtOnce(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -181,7 +181,7 @@ func TestNameAndRoomAreSetAtOnce(t *testing.T) {
 		}
 		state, _, err := w.Hub(t.Context(), hub)
 		if err != nil || show(state.Labels[device]) != name+" in Hall" {
-			t.Fatalf("%s, %v", show(state.Labels[device]), err)
+			t.Fatalf("got %s, %v", show(state.Labels[device]), err)
 		}
 	}
 }

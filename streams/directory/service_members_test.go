@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -42,7 +41,7 @@ func (w *world) org(t *testing.T, id string) domain.OrgState {
 	return state
 }
 
-// accounts counts the times that an address got an account, and gives who it got it by.
+// accounts returns how many times an account was created for an address, and by whom.
 func (w *world) accounts(t *testing.T, email string) (count int, by domain.Actor) {
 	t.Helper()
 	_, err := w.log.Load(
@@ -84,21 +83,20 @@ func (w *world) join(t *testing.T, email string, role domain.Role) string {
 func TestTheFirstOwnerHasAnAccount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
-	// Both organizations of this world are one person's.
+	// Both organizations of the world have the same owner.
 	if n, _ := w.accounts(t, "Owner@Example.org"); n != 1 {
-		t.Errorf("the owner of two organizations has %d accounts", n)
+		t.Errorf("the owner of two organizations has %d accounts, want 1", n)
 	}
 }
 
-// TestAccountsOfFormerVersionsAreFound: accounts were named after the whole address in lower case,
-// and domains compared by that. An account from then must be its person's still, however the domain
-// is written now, and never another's whom the former form took for the same.
+// TestAccountsOfFormerVersionsAreFound: former versions made an account's key of the whole address
+// in lower case. Such an account must still belong to its person, in every spelling of the domain,
+// and never to another address that had the same key.
 func TestAccountsOfFormerVersionsAreFound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
 	const annID, bobID, sharpID = "01940000-0000-7000-8000-000000000001", "01940000-0000-7000-8000-000000000002", "01940000-0000-7000-8000-000000000003"
-	// The names that the former version gave: the second and the fourth are those of other
-	// addresses.
+	// The keys of former versions. The second and the third are also keys of other addresses.
 	for _, former := range []struct{ id, stored, form string }{
 		{annID, "ann@Stra\u00dfe.example", "ann@stra\u00dfe.example"},
 		{bobID, "bob@stra\u1e9ee.example", "bob@stra\u00dfe.example"},
@@ -127,18 +125,20 @@ func TestAccountsOfFormerVersionsAreFound(t *testing.T) {
 	for _, c := range cases {
 		account, err := w.Account(t.Context(), c.typed)
 		if err != nil || account.ID != c.id {
-			t.Errorf("%+q is account %+v, %v; want %q", c.typed, account, err, c.id)
+			t.Errorf("account of %+q: got %+v, %v, want %q", c.typed, account, err, c.id)
 		}
 	}
 	for _, c := range cases {
 		made, err := w.EnsureAccount(t.Context(), origin, c.typed)
 		if err != nil || !made.IsOf(c.typed) || c.id != "" && made.ID != c.id ||
 			c.id == "" && (made.ID == annID || made.ID == bobID || made.ID == sharpID) {
-			t.Errorf("%+q gets account %+v, %v; want %q", c.typed, made, err, c.id)
+			t.Errorf("ensure the account of %+q: got %+v, %v, want %q", c.typed, made, err, c.id)
 		}
 		if again, err := w.EnsureAccount(t.Context(), origin, c.typed); err != nil ||
 			again.ID != made.ID {
-			t.Errorf("%+q gets account %+v, then %+v, %v", c.typed, made, again, err)
+			t.Errorf(
+				"ensure the account of %+q twice: got %+v, then %+v, %v", c.typed, made, again, err,
+			)
 		}
 	}
 }
@@ -162,10 +162,10 @@ func TestInviteAndAccept(t *testing.T) {
 		t.Errorf("got mail %+v, want one for %+v of organization A", mail, inv)
 	}
 	if readable, applied := w.waited(); len(readable) != 1 || len(applied) != 0 {
-		t.Errorf("waited for %v and %v", readable, applied)
+		t.Errorf("waited for %v by the read models, %v by the replicas", readable, applied)
 	}
 	if n, _ := w.accounts(t, "ann@example.org"); n != 0 {
-		t.Error("whoever is only invited has an account")
+		t.Error("an invited person has an account before accepting")
 	}
 
 	accepted, err := w.AcceptInvitation(
@@ -175,29 +175,29 @@ func TestInviteAndAccept(t *testing.T) {
 		OrgID: w.orgA, OrgName: "A", MemberID: accepted.MemberID, Email: "Ann@Example.org",
 		Role: domain.RoleAdmin,
 	}) {
-		t.Fatalf("%+v, %v", accepted, err)
+		t.Fatalf("got %+v, %v", accepted, err)
 	}
 	if readable, _ := w.waited(); len(readable) != 1 {
 		t.Errorf("waited for %v", readable)
 	}
 	if n, by := w.accounts(t, "ann@example.org"); n != 1 ||
 		by != (domain.Actor{Kind: domain.ActorMember, ID: accepted.MemberID}) {
-		t.Errorf("%d accounts, made by %+v", n, by)
+		t.Errorf("got %d accounts, made by %+v", n, by)
 	}
 	again, err := w.AcceptInvitation(t.Context(), origin, token)
 	accepted.Already = true
 	if err != nil || again != accepted {
-		t.Errorf("again: %+v, %v", again, err)
+		t.Errorf("accept again: got %+v, %v, want %+v", again, err, accepted)
 	}
 	if readable, _ := w.waited(); len(readable) != 1 {
-		t.Errorf("who comes again must find the member too; waited for %v", readable)
+		t.Errorf("accept again: waited for %v, want one sequence", readable)
 	}
 	wantCode(t, w.RevokeInvitation(t.Context(), origin, w.orgA, inv.ID), domain.CodeNotFound)
 	_, err = w.Invite(t.Context(), origin, w.orgA, "ann@example.org", domain.RoleMember)
 	wantCode(t, err, domain.CodeInvalidRequest)
 
-	// Removed, the old link does not let in again; invited again, it is another member with the
-	// same account.
+	// After the removal the old link does not work. Invited again, the person becomes another
+	// member with the same account.
 	if err := w.RemoveMember(t.Context(), origin, w.orgA, accepted.MemberID); err != nil {
 		t.Fatal(err)
 	}
@@ -205,20 +205,20 @@ func TestInviteAndAccept(t *testing.T) {
 	_, err = w.AcceptInvitation(t.Context(), origin, token)
 	wantCode(t, err, domain.CodeNotFound)
 	if id := w.join(t, "ANN@example.org", domain.RoleMember); id == accepted.MemberID {
-		t.Error("who was removed came back as the same member")
+		t.Error("the removed person became the same member")
 	}
 	if n, _ := w.accounts(t, "ann@example.org"); n != 1 {
-		t.Errorf("%d accounts", n)
+		t.Errorf("got %d accounts", n)
 	}
 }
 
-func TestInvitationsThatLetNobodyIn(t *testing.T) {
+func TestInvalidInvitations(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
 	first, firstToken := w.invite(t, "ann@example.org", domain.RoleMember)
 	second, secondToken := w.invite(t, "Ann@Example.ORG", domain.RoleAdmin)
 	if first.ID == second.ID || firstToken == secondToken {
-		t.Fatal("two invitations are one")
+		t.Fatal("two invitations have the same id or token")
 	}
 	if err := w.RevokeInvitation(t.Context(), origin, w.orgA, second.ID); err != nil {
 		t.Fatal(err)
@@ -233,7 +233,7 @@ func TestInvitationsThatLetNobodyIn(t *testing.T) {
 		_, err := w.AcceptInvitation(t.Context(), origin, token)
 		if domain.CodeOf(err) != domain.CodeNotFound ||
 			errors.Is(err, domain.ErrInvitationExpired) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("got %s: %v", name, err)
 		}
 	}
 	for _, id := range []string{"", "*", first.ID, second.ID, w.orgA} {
@@ -247,18 +247,19 @@ func TestInvitationsThatLetNobodyIn(t *testing.T) {
 	if _, err := w.AcceptInvitation(t.Context(), late, thirdToken); !errors.Is(
 		err, domain.ErrInvitationExpired,
 	) {
-		t.Errorf("too late: %v", err)
+		t.Errorf("accept an expired invitation: got %v, want ErrInvitationExpired", err)
 	}
 	wantCode(t, w.RevokeInvitation(t.Context(), late, w.orgA, third.ID), domain.CodeNotFound)
 	if n, _ := w.accounts(t, "ann@example.org"); n != 0 {
-		t.Error("a link that lets nobody in has made an account")
+		t.Error("a rejected link created an account")
 	}
 	if org := w.org(t, w.orgA); len(org.Members) != 1 {
-		t.Errorf("members are %+v", org.Members)
+		t.Errorf("got members %+v, want the owner alone", org.Members)
 	}
 }
 
-func TestInviteRefuses(t *testing.T) {
+// TestInviteRejects checks that the service rejects what the domain rejects, and stores nothing.
+func TestInviteRejects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
 	before, err := w.log.Head(t.Context(), 0)
@@ -270,45 +271,30 @@ func TestInviteRefuses(t *testing.T) {
 		role       domain.Role
 		code       domain.Code
 	}{
-		"an owner": {
-			w.orgA, "ann@example.org", domain.RoleOwner, domain.CodeForbidden,
-		},
-		"a boss":     {w.orgA, "ann@example.org", "boss", domain.CodeInvalidRequest},
-		"no address": {w.orgA, "ann", domain.RoleMember, domain.CodeInvalidRequest},
-		"two addresses": {
-			w.orgA, "ann@example.org, bob@example.org", domain.RoleMember,
-			domain.CodeInvalidRequest,
-		},
-		"a mail of one's own": {
-			w.orgA, "ann@example.org\r\nBcc: x@example.org", domain.RoleMember,
-			domain.CodeInvalidRequest,
-		},
-		"the owner": {
+		"the role owner": {w.orgA, "ann@example.org", domain.RoleOwner, domain.CodeForbidden},
+		"no address":     {w.orgA, "ann", domain.RoleMember, domain.CodeInvalidRequest},
+		"a member": {
 			w.orgA, "OWNER@example.org", domain.RoleMember, domain.CodeInvalidRequest,
 		},
-		"into nothing": {
+		"an unknown organization": {
 			"01935f2e-0000-7000-8000-00000000000a", "ann@example.org", domain.RoleMember,
 			domain.CodeNotFound,
 		},
-		"into what is no id": {
+		"an invalid organization id": {
 			"*", "ann@example.org", domain.RoleMember, domain.CodeNotFound,
-		},
-		"an address of 255 letters": {
-			w.orgA, strings.Repeat("a", 243) + "@example.org", domain.RoleMember,
-			domain.CodeInvalidRequest,
 		},
 	} {
 		inv, err := w.Invite(t.Context(), origin, c.org, c.email, c.role)
 		if domain.CodeOf(err) != c.code || inv.ID != "" {
-			t.Errorf("%s: got %+v, %v, want %s", name, inv, err, c.code)
+			t.Errorf("invite %s: got %+v, %v, want %s", name, inv, err, c.code)
 		}
 	}
 	if now, err := w.log.Head(t.Context(), 0); err != nil || now != before {
-		t.Errorf("refusals were stored: %d after %d", now, before)
+		t.Errorf("rejected invitations were stored: head is %d, want %d", now, before)
 	}
 }
 
-func TestHowLongAnInvitationLasts(t *testing.T) {
+func TestInvitationTTL(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
 	short := directory.NewService(w.log, directory.ServiceConfig{
@@ -316,7 +302,7 @@ func TestHowLongAnInvitationLasts(t *testing.T) {
 	})
 	inv, err := short.Invite(t.Context(), origin, w.orgA, "ann@example.org", domain.RoleMember)
 	if err != nil || !inv.ExpiresAt.Equal(origin.At.Add(time.Minute)) {
-		t.Fatalf("%+v, %v", inv, err)
+		t.Fatalf("got %+v, %v", inv, err)
 	}
 	// The other replica has another TTL: the expiry is the invitation's own.
 	token := w.mailbox.Mail(inv.ID).Token
@@ -343,13 +329,13 @@ func TestRolesAndRemoval(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second time nothing happens, and is waited for all the same
+	for range 2 { // the second time nothing is stored, and the first is waited for again
 		member, err := w.ChangeRole(t.Context(), byKey, w.orgA, ann, domain.RoleAdmin)
 		if err != nil ||
 			member != (domain.Member{
 				ID: ann, Email: "ann@example.org", Role: domain.RoleAdmin, JoinedAt: origin.At,
 			}) {
-			t.Errorf("%+v, %v", member, err)
+			t.Errorf("got %+v, %v", member, err)
 		}
 	}
 	if readable, _ := w.waited(); !slices.Equal(readable, []uint64{head + 1, head + 1}) {
@@ -361,11 +347,7 @@ func TestRolesAndRemoval(t *testing.T) {
 		wantCode(t, err, code)
 	}
 	change(byKey, w.orgA, owner, domain.RoleAdmin, domain.CodeForbidden)
-	change(byKey, w.orgA, ann, domain.RoleOwner, domain.CodeForbidden)
-	change(byKey, w.orgA, ann, "boss", domain.CodeInvalidRequest)
 	wantCode(t, w.RemoveMember(t.Context(), byKey, w.orgA, owner), domain.CodeForbidden)
-	change(origin, w.orgA, owner, domain.RoleAdmin, domain.CodeForbidden)
-	wantCode(t, w.RemoveMember(t.Context(), origin, w.orgA, owner), domain.CodeForbidden)
 	for _, org := range []string{w.orgB, "", ">", w.sitesA[0]} {
 		change(byKey, org, ann, domain.RoleMember, domain.CodeNotFound)
 		wantCode(t, w.RemoveMember(t.Context(), byKey, org, ann), domain.CodeNotFound)
@@ -375,7 +357,7 @@ func TestRolesAndRemoval(t *testing.T) {
 		wantCode(t, w.RemoveMember(t.Context(), byKey, w.orgA, id), domain.CodeNotFound)
 	}
 	if now, err := w.log.Head(t.Context(), 0); err != nil || now != head+1 {
-		t.Errorf("refusals were stored: %d after %d", now, head)
+		t.Errorf("rejected changes were stored: head is %d, want %d", now, head+1)
 	}
 }
 
@@ -407,9 +389,8 @@ func (w *world) replicas(t *testing.T, broker *streamstest.Broker) [2]*directory
 	return both
 }
 
-// TestOwnerBeginsAnOrganization: one that a person began was told to be the service's doing, in the
-// list of who did what.
-func TestOwnerBeginsAnOrganization(t *testing.T) {
+// TestOwnerCreatesAnOrganization: organizations that people created had the service as their actor.
+func TestOwnerCreatesAnOrganization(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
 	org, owner, err := w.CreateOrg(
@@ -421,14 +402,14 @@ func TestOwnerBeginsAnOrganization(t *testing.T) {
 	}
 	if _, err := w.log.Load(t.Context(), streams.OrgSubject(org), 0, func(_ uint64, e domain.Event) error {
 		if e.Actor != (domain.Actor{Kind: domain.ActorMember, ID: owner}) {
-			t.Errorf("%s by %+v", e.Type, e.Actor)
+			t.Errorf("got %s by %+v, want the owner", e.Type, e.Actor)
 		}
 		return nil
 	}); err != nil {
 		t.Error(err)
 	}
 	if n, by := w.accounts(t, "ann@example.org"); n != 1 || by.ID != owner {
-		t.Errorf("%d accounts, by %+v", n, by)
+		t.Errorf("got %d accounts, by %+v", n, by)
 	}
 }
 
@@ -476,7 +457,7 @@ func TestInvitationsAreBounded(t *testing.T) {
 		var refused *domain.Error
 		if !errors.As(err, &refused) || refused.Code != domain.CodeRateLimited ||
 			refused.RetryAfter != after {
-			t.Errorf("%v after %v, want rate_limited after %v", err, refused, after)
+			t.Errorf("got %v, %v, want rate_limited with RetryAfter %v", err, refused, after)
 		}
 	}
 	if err := invite(0, "owner@example.org"); domain.CodeOf(err) != domain.CodeInvalidRequest ||
@@ -492,7 +473,7 @@ func TestInvitationsAreBounded(t *testing.T) {
 		t.Errorf("got counters %q, want %q", limiter.names, want)
 	}
 	for n := range 6 {
-		// The same address counts each time: each is a mail.
+		// Each invitation of the same address counts: each is a mail.
 		if err := invite(n, fmt.Sprintf("guest%d@example.org", n/2)); err != nil {
 			t.Fatal(err)
 		}
@@ -500,7 +481,7 @@ func TestInvitationsAreBounded(t *testing.T) {
 	now = now.Add(10 * time.Minute)
 	limited(invite(1, "one-more@example.org"), 50*time.Minute)
 	if _, err := replicas[0].Invite(t.Context(), as, w.orgB, "one-more@example.org", domain.RoleMember); err != nil {
-		t.Errorf("another organization: %v", err)
+		t.Errorf("an invitation of another organization: %v", err)
 	}
 	now = now.Add(50 * time.Minute)
 	for n := range 6 {
@@ -511,6 +492,6 @@ func TestInvitationsAreBounded(t *testing.T) {
 	now = now.Add(time.Hour)
 	limited(invite(0, "pending@example.org"), time.Minute)
 	if err := invite(1, "later3@example.org"); err != nil {
-		t.Errorf("one that takes the place of another: %v", err)
+		t.Errorf("an invitation that replaces another: %v", err)
 	}
 }

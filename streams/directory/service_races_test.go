@@ -14,9 +14,9 @@ import (
 
 const rounds = 50
 
-// A person opens the link twice at once, in front of two replicas: one membership, one account, and
-// both are told so.
-func TestAnInvitationIsAcceptedTwiceAtOnce(t *testing.T) {
+// TestInvitationIsAcceptedTwiceAtOnce opens a link twice at once on two replicas: both succeed,
+// with one membership and one account.
+func TestInvitationIsAcceptedTwiceAtOnce(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
 	w := newWorld(t, broker.Connect(t))
@@ -43,13 +43,13 @@ func TestAnInvitationIsAcceptedTwiceAtOnce(t *testing.T) {
 		}
 	}
 	if org := w.org(t, w.orgA); len(org.Members) != 1+rounds || len(org.Invitations) != 0 {
-		t.Errorf("%d members, %d invitations", len(org.Members), len(org.Invitations))
+		t.Errorf("got %d members, %d invitations", len(org.Members), len(org.Invitations))
 	}
 }
 
-// The process ends after somebody has become a member and before the account is made: opening the
-// link again makes it.
-func TestAnAccountThatIsMissingIsMade(t *testing.T) {
+// TestMissingAccountIsCreated: a process that ends between the membership and the account leaves a
+// member without an account. Opening the link again creates it.
+func TestMissingAccountIsCreated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
 	_, token := w.invite(t, "ann@example.org", domain.RoleMember)
@@ -75,16 +75,16 @@ func TestAnAccountThatIsMissingIsMade(t *testing.T) {
 	}
 	again, err := w.AcceptInvitation(t.Context(), origin, token)
 	if err != nil || !again.Already || again.MemberID != accepted.MemberID {
-		t.Errorf("%+v, %v", again, err)
+		t.Errorf("got %+v, %v", again, err)
 	}
 	if n, by := w.accounts(t, "ann@example.org"); n != 1 || by.ID != accepted.MemberID {
-		t.Errorf("%d accounts, made by %+v", n, by)
+		t.Errorf("got %d accounts, made by %+v", n, by)
 	}
 }
 
-// An invitation is taken back, or another takes its place, at the moment when it is accepted: one
-// of the two, and never both.
-func TestAnInvitationEndsWhileItIsAccepted(t *testing.T) {
+// TestInvitationEndsWhileItIsAccepted revokes or replaces an invitation while it is accepted:
+// exactly one of the two succeeds.
+func TestInvitationEndsWhileItIsAccepted(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
 	w := newWorld(t, broker.Connect(t))
@@ -98,8 +98,8 @@ func TestAnInvitationEndsWhileItIsAccepted(t *testing.T) {
 			_, err := both[0].AcceptInvitation(t.Context(), origin, token)
 			return err
 		}, func() error {
-			// What ends it is stored faster than what accepts it: later and later, so that both win
-			// at times.
+			// Started a little later in each round, since it is stored faster: so that each of the
+			// two wins at times.
 			<-time.After(time.Duration(round) * 40 * time.Microsecond)
 			if !replace {
 				return both[1].RevokeInvitation(t.Context(), origin, w.orgA, inv.ID)
@@ -141,8 +141,8 @@ func memberOf(org domain.OrgState, email string) (domain.OrgMember, bool) {
 	return org.Members[i], true
 }
 
-// The same address is invited twice at once: both are told yes, and one link works.
-func TestAnAddressIsInvitedTwiceAtOnce(t *testing.T) {
+// TestAddressIsInvitedTwiceAtOnce checks that both calls succeed and one link works.
+func TestAddressIsInvitedTwiceAtOnce(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
 	w := newWorld(t, broker.Connect(t))
@@ -170,12 +170,12 @@ func TestAnAddressIsInvitedTwiceAtOnce(t *testing.T) {
 			}
 		}
 		if works != 1 {
-			t.Fatalf("round %d: %d links work", round, works)
+			t.Fatalf("round %d: %d links work, want 1", round, works)
 		}
 	}
 }
 
-// Two owners put each other out of office at once, by every way there is: an owner is left.
+// TestOwnersRaceEachOther lets two owners demote or remove each other at once: one owner is left.
 func TestOwnersRaceEachOther(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -222,9 +222,8 @@ func TestOwnersRaceEachOther(t *testing.T) {
 	}
 }
 
-// A member is made an admin and removed at once: whoever comes second finds what the first has
-// left.
-func TestAMemberIsChangedAndRemovedAtOnce(t *testing.T) {
+// TestMemberIsChangedAndRemovedAtOnce checks that the member is removed in any case.
+func TestMemberIsChangedAndRemovedAtOnce(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
 	w := newWorld(t, broker.Connect(t))
@@ -242,7 +241,7 @@ func TestAMemberIsChangedAndRemovedAtOnce(t *testing.T) {
 			wantCode(t, errs[0], domain.CodeNotFound)
 		}
 		if _, ok := w.org(t, w.orgA).Member(id); ok {
-			t.Fatalf("round %d: %v, and the member is there", round, errs)
+			t.Fatalf("round %d: %v, and the member still exists", round, errs)
 		}
 	}
 }

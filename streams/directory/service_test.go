@@ -115,7 +115,7 @@ func TestSites(t *testing.T) {
 	if err != nil || site.Name != "Harbour" || site.OrgID != w.orgA ||
 		!site.CreatedAt.Equal(origin.At) ||
 		!domain.IsUUID(site.ID) {
-		t.Fatalf("%+v, %v", site, err)
+		t.Fatalf("got %+v, %v", site, err)
 	}
 	head, err := w.log.Head(t.Context(), 0)
 	if err != nil {
@@ -126,9 +126,9 @@ func TestSites(t *testing.T) {
 	}
 	renamed, err := w.RenameSite(t.Context(), origin, w.orgA, site.ID, "Quay")
 	if err != nil || renamed.Name != "Quay" || renamed.ID != site.ID {
-		t.Errorf("%+v, %v", renamed, err)
+		t.Errorf("got %+v, %v", renamed, err)
 	}
-	// The same name again is stored as nothing, and still read when it returns.
+	// The same name again stores nothing, and is waited for all the same.
 	if _, err := w.RenameSite(t.Context(), origin, w.orgA, site.ID, "Quay"); err != nil {
 		t.Error(err)
 	}
@@ -141,7 +141,7 @@ func TestSites(t *testing.T) {
 	wantCode(t, err, domain.CodeNotFound)
 	_, err = w.CreateSite(t.Context(), origin, w.orgA, "\t")
 	wantCode(t, err, domain.CodeInvalidRequest)
-	// Ids that would reach another aggregate, or all of them.
+	// These ids would match the subjects of other aggregates.
 	for _, id := range []string{
 		"", "*", ">", w.orgA + ".", w.orgA + "." + site.ID, strings.ToUpper(site.ID),
 	} {
@@ -151,7 +151,7 @@ func TestSites(t *testing.T) {
 		wantCode(t, err, domain.CodeNotFound)
 	}
 	if now, err := w.log.Head(t.Context(), 0); err != nil || now != head+1 {
-		t.Errorf("refusals were stored: %d after %d", now, head)
+		t.Errorf("rejected commands were stored: head is %d, want %d", now, head)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestOrgs(t *testing.T) {
 	w := newWorld(t, streamstest.Start(t))
 	orgID, ownerID, err := w.CreateOrg(t.Context(), origin, "Acme", "Ann@example.org")
 	if err != nil || !domain.IsUUID(orgID) || !domain.IsUUID(ownerID) || orgID == ownerID {
-		t.Errorf("%s, %s, %v", orgID, ownerID, err)
+		t.Errorf("got %s, %s, %v", orgID, ownerID, err)
 	}
 	_, _, err = w.CreateOrg(t.Context(), origin, "", "ann@example.org")
 	wantCode(t, err, domain.CodeInvalidRequest)
@@ -180,10 +180,12 @@ func TestKeys(t *testing.T) {
 	}
 	key, err := domain.ParseKey(text)
 	if err != nil || key.ID != id || key.Environment != domain.EnvironmentDev {
-		t.Errorf("%v, %v", key, err)
+		t.Errorf("got %v, %v", key, err)
 	}
 	if readable, applied := w.waited(); len(readable) != 1 || !slices.Equal(readable, applied) {
-		t.Errorf("made, waited for %v and %v", readable, applied)
+		t.Errorf(
+			"create a key: waited for %v and %v, want one sequence for both", readable, applied,
+		)
 	}
 	_, _, err = w.CreateKey(t.Context(), origin, w.orgA, "", nil)
 	wantCode(t, err, domain.CodeInvalidRequest)
@@ -194,20 +196,20 @@ func TestKeys(t *testing.T) {
 	wantCode(t, w.RevokeKey(t.Context(), origin, "000000000000", ""), domain.CodeNotFound)
 	wantCode(t, w.RevokeKey(t.Context(), origin, ">", ""), domain.CodeNotFound)
 	if _, applied := w.waited(); len(applied) != 0 {
-		t.Errorf("refusals waited for %v", applied)
+		t.Errorf("rejected commands waited for %v", applied)
 	}
-	// A revocation that could not be seen everywhere is told as such, and can be given again.
+	// A revocation that not every replica has confirmed is an error, and may be repeated.
 	w.errReplicas = context.DeadlineExceeded
 	if err := w.RevokeKey(t.Context(), origin, id, ""); !errors.Is(err, directory.ErrNotInForce) ||
 		domain.CodeOf(err) != domain.CodeServiceUnavailable {
-		t.Errorf("not in force everywhere: %v", err)
+		t.Errorf("revoke without confirmation: got %v, want ErrNotInForce", err)
 	}
 	w.errReplicas = nil
 	if err := w.RevokeKey(t.Context(), origin, id, w.orgA); err != nil {
 		t.Error(err)
 	}
 	if _, applied := w.waited(); len(applied) != 2 || applied[0] != applied[1] {
-		t.Errorf("revoked twice, waited for %v", applied)
+		t.Errorf("revoke twice: waited for %v, want one sequence twice", applied)
 	}
 }
 
@@ -232,10 +234,10 @@ func TestAddMoveAndRenameAHub(t *testing.T) {
 	if err != nil || added.OrgID != w.orgA || added.SiteID != w.sitesA[0] || added.Name != nil ||
 		added.Epoch.ID.IsZero() ||
 		!added.ConnectedAtAdd {
-		t.Fatalf("%+v, %v", added, err)
+		t.Fatalf("got %+v, %v", added, err)
 	}
 	if readable, applied := w.waited(); len(readable) != 1 || !slices.Equal(readable, applied) {
-		t.Errorf("waited for %v and %v", readable, applied)
+		t.Errorf("waited for %v by the read models, %v by the replicas", readable, applied)
 	}
 	_, err = w.AddHub(
 		t.Context(), origin,
@@ -250,14 +252,14 @@ func TestAddMoveAndRenameAHub(t *testing.T) {
 	)
 	if err != nil || moved.SiteID != w.sitesA[1] || *moved.Name != "Hall" ||
 		moved.Epoch.ID != added.Epoch.ID {
-		t.Errorf("%+v, %v", moved, err)
+		t.Errorf("got %+v, %v", moved, err)
 	}
 	cleared, err := w.UpdateHub(
 		t.Context(), origin,
 		domain.UpdateHub{OrgID: w.orgA, HubID: hub, SetName: true, SiteID: &w.sitesA[0]},
 	)
 	if err != nil || cleared.Name != nil || cleared.SiteID != w.sitesA[0] {
-		t.Errorf("%+v, %v", cleared, err)
+		t.Errorf("got %+v, %v", cleared, err)
 	}
 	for _, c := range []domain.UpdateHub{
 		{OrgID: w.orgB, HubID: hub, SetName: true},
@@ -278,15 +280,15 @@ func TestAddMoveAndRenameAHub(t *testing.T) {
 
 	state, seq, err := w.Hub(t.Context(), hub)
 	if err != nil || state.SiteID != w.sitesA[0] || seq == 0 {
-		t.Errorf("%+v, %d, %v", state, seq, err)
+		t.Errorf("got %+v, %d, %v", state, seq, err)
 	}
 	if state, seq, err := w.Hub(t.Context(), "hub.*"); state.Registered || seq != 0 || err != nil {
-		t.Errorf("what is no hub is %+v, %d, %v", state, seq, err)
+		t.Errorf("look up an invalid id: got %+v, %d, %v, want an unknown hub", state, seq, err)
 	}
 }
 
-// Two organizations add the same hub at once, on two replicas: one gets it, the other is refused,
-// fifty times.
+// TestTwoOrganizationsRaceForAHub lets two organizations add one hub at once on two replicas:
+// exactly one gets it.
 func TestTwoOrganizationsRaceForAHub(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -369,7 +371,7 @@ func TestCertificatesAndLogs(t *testing.T) {
 		domain.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0]},
 	)
 	if err != nil || added.Certificate != second {
-		t.Fatalf("%+v, %v", added, err)
+		t.Fatalf("got %+v, %v", added, err)
 	}
 	wantCode(t, w.ResetLink(t.Context(), origin, w.orgB, hub), domain.CodeNotFound)
 	cut := []string{"revoked " + string(hub) + " " + first + "," + second}
@@ -393,12 +395,15 @@ func TestCertificatesAndLogs(t *testing.T) {
 	}
 	if state.Certificate != "" ||
 		!slices.Equal(state.RevokedCertificates, []string{first, second}) {
-		t.Errorf("current %q, revoked %q", state.Certificate, state.RevokedCertificates)
+		t.Errorf(
+			"got current certificate %q, revoked %q, want none and both", state.Certificate,
+			state.RevokedCertificates,
+		)
 	}
 	if state.OwnLog != "second" || state.Epoch.After != 40 || state.OwnLogThrough != 3 ||
 		state.Epoch.ID == added.Epoch.ID ||
 		state.Epoch.ID.IsZero() {
-		t.Errorf("the log is %+v", state)
+		t.Errorf("got log %+v", state)
 	}
 }
 
