@@ -406,8 +406,10 @@ func (r *worldReader) Next(limit int) ([]domain.EncodedEvent, error) {
 		return nil, fmt.Errorf("next: %w", ErrEventsClosed)
 	}
 	to := r.at
-	for size := 0; to < min(len(r.log), r.at+limit) && (to == r.at || size+len(r.log[to].Envelope) <= sse.BatchBytes); to++ {
-		size += len(r.log[to].Envelope)
+	for size := 0; to < min(len(r.log), r.at+limit); to++ {
+		if size += len(r.log[to].Envelope); size > sse.BatchBytes && to > r.at {
+			break
+		}
 	}
 	events := r.log[r.at:to]
 	r.given += to - r.at

@@ -97,7 +97,8 @@ func TestAnswersAreDescribed(t *testing.T) {
 					if a.StatusCode != status {
 						t.Fatalf("answered with %d: %s", a.StatusCode, a.body)
 					}
-					if err := d.Check(op.Method, a.Request.URL.EscapedPath(), status, a.Header, []byte(a.body)); err != nil {
+					path := a.Request.URL.EscapedPath()
+					if err := d.Check(op.Method, path, status, a.Header, []byte(a.body)); err != nil {
 						t.Error(err)
 					}
 					if schema := op.Schema(status); schema != "" && a.body != "" {
@@ -202,7 +203,8 @@ func TestRequestsAreDescribed(t *testing.T) {
 				t.Fatal(err)
 			}
 			a := s.do(op.Method, path, string(body))
-			if missed := a.StatusCode == 400 && strings.Contains(a.body, field.Name+": is required"); missed != field.Required {
+			missed := a.StatusCode == 400 && strings.Contains(a.body, field.Name+": is required")
+			if missed != field.Required {
 				t.Errorf(
 					"%v without %s: described as required: %t; answered with %d %s", op, field.Name,
 					field.Required, a.StatusCode, a.body,

@@ -66,7 +66,8 @@ func TestRoutesAreDescribed(t *testing.T) {
 			t.Errorf("%s: described are %v; the route answers %v", name, op.Statuses(), want)
 		}
 		for _, status := range op.Statuses() {
-			if counted := slices.Contains(op.Headers(status), "Ratelimit-Remaining"); counted != (rt.access != forAnyone) {
+			counted := slices.Contains(op.Headers(status), "Ratelimit-Remaining")
+			if counted != (rt.access != forAnyone) {
 				t.Errorf("%s: %d described with rate limit: %t", name, status, counted)
 			}
 		}
@@ -116,7 +117,8 @@ func statusesOf(rt *route) []int {
 	if rt.asksHub {
 		statuses = append(statuses, 502, 503, 504)
 	}
-	if rt.pattern != "/healthz" && rt.pattern != "/v1/openapi.yaml" { // these ask no other component
+	// these ask no other component
+	if rt.pattern != "/healthz" && rt.pattern != "/v1/openapi.yaml" {
 		statuses = append(statuses, 500)
 		if rt.access != forAnyone {
 			statuses = append(statuses, 503)

@@ -57,7 +57,8 @@ func TestRateLimit(t *testing.T) {
 	for i := range 100 {
 		a := s.do("GET", "/v1/sites", "", "Authorization", poor)
 		expect(a, 403, 99-i, 1+i/50)
-		if msg := wantError(t, a, 403, domain.CodeInsufficientScope); msg != "the API key does not have the scope sites:read" {
+		msg := wantError(t, a, 403, domain.CodeInsufficientScope)
+		if msg != "the API key does not have the scope sites:read" {
 			t.Fatal(msg)
 		}
 	}

@@ -134,7 +134,7 @@ func (req *request) reserveExactly(n int) {
 	req.reserved = int64(n)
 }
 
-// releaseMemory gives the reserved bytes back.
+// releaseMemory releases the reserved bytes.
 func (req *request) releaseMemory() {
 	if req.reserved > 0 {
 		req.reserveExactly(0)

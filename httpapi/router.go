@@ -60,7 +60,7 @@ func (a *api) newRouter() *chi.Mux {
 	return r
 }
 
-// bind gives a route its API and its metrics.
+// bind sets the API and the metrics of a route.
 func (a *api) bind(rt *route) *route {
 	rt.api, rt.metrics = a, a.metrics.route(rt)
 	return rt

@@ -337,7 +337,8 @@ func TestStalledReader(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer stalled.Close()
-		if _, err := io.WriteString(stalled, "GET "+streamPath+" HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+"\r\n\r\n"); err != nil {
+		request := "GET " + streamPath + " HTTP/1.1\r\nHost: h\r\nAuthorization: " + s.bearer + "\r\n\r\n"
+		if _, err := io.WriteString(stalled, request); err != nil {
 			t.Fatal(err)
 		}
 		// Read the header and the first block, and no more.

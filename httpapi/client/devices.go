@@ -56,7 +56,7 @@ type (
 		// Available is false while the hub cannot reach the device.
 		Available bool `json:"available"`
 	}
-	// ChannelAbilities says what can be done with a channel.
+	// ChannelAbilities is what can be done with a channel.
 	ChannelAbilities struct {
 		Readable bool `json:"readable"`
 		// Writable channels take commands.

@@ -62,7 +62,8 @@
 // A command is first accepted and has its outcome later. Client.Send returns when it is accepted;
 // Client.SendAndWait also waits for the outcome:
 //
-//	sent, outcome, err := c.SendAndWait(ctx, client.Command{HubID: hub, DeviceID: 3, Key: "lock", Value: true}, 30*time.Second)
+//	command := client.Command{HubID: hub, DeviceID: 3, Key: "lock", Value: true}
+//	sent, outcome, err := c.SendAndWait(ctx, command, 30*time.Second)
 //	if errors.Is(err, client.ErrDiverged) {
 //		// the lock reports outcome.Value: it is jammed
 //	}

@@ -134,7 +134,7 @@ type (
 type GapError struct {
 	// Event is the event that marks the gap.
 	Event Event
-	// Skipped says which of the hub's events are missing.
+	// Skipped is the range of missing events, by the hub's numbers.
 	Skipped EventsSkipped
 }
 

@@ -48,7 +48,7 @@ func service() (c *client.Client, b *building, stop func()) {
 	mux.HandleFunc("GET /v1/hubs/{hub}/events", b.page)
 	mux.HandleFunc("GET /v1/hubs/{hub}/events/stream", b.stream)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		refuse(w, http.StatusNotFound, client.ErrNotFound, "no such thing")
+		fail(w, http.StatusNotFound, client.ErrNotFound, "no such thing")
 	})
 	server := httptest.NewServer(mux)
 	c, err := client.New(client.Config{BaseURL: server.URL + "/v1", APIKey: "hc_dev_example"})
@@ -60,7 +60,7 @@ func service() (c *client.Client, b *building, stop func()) {
 
 func cursor(n int) string { return "c" + strconv.Itoa(n) }
 
-func refuse(w http.ResponseWriter, status int, kind client.ErrorType, message string) {
+func fail(w http.ResponseWriter, status int, kind client.ErrorType, message string) {
 	w.WriteHeader(status)
 	fmt.Fprintf(w, `{"error":{"type":%q,"message":%q,"request_id":"01J"}}`, kind, message)
 }
@@ -90,9 +90,7 @@ func (b *building) command(w http.ResponseWriter, r *http.Request) {
 		Value bool
 	}
 	if json.NewDecoder(r.Body).Decode(&asked) != nil || asked.Key != "lock" {
-		refuse(
-			w, http.StatusBadRequest, client.ErrInvalidRequest, "value: lock takes true or false",
-		)
+		fail(w, http.StatusBadRequest, client.ErrInvalidRequest, "value: lock takes true or false")
 		return
 	}
 	b.mu.Lock()
@@ -126,7 +124,7 @@ func (b *building) after(position string) (events []string, last int, more chan 
 func (b *building) page(w http.ResponseWriter, r *http.Request) {
 	events, last, _, ok := b.after(r.FormValue("after"))
 	if !ok {
-		refuse(w, http.StatusGone, client.ErrCursorExpired, "the cursor is older than 24 hours")
+		fail(w, http.StatusGone, client.ErrCursorExpired, "the cursor is older than 24 hours")
 		return
 	}
 	fmt.Fprintf(
@@ -144,7 +142,7 @@ func (b *building) stream(w http.ResponseWriter, r *http.Request) {
 	for begun := false; ; begun = true {
 		events, last, more, ok := b.after(position)
 		if !ok {
-			refuse(w, http.StatusGone, client.ErrCursorExpired, "the cursor is older than 24 hours")
+			fail(w, http.StatusGone, client.ErrCursorExpired, "the cursor is older than 24 hours")
 			return
 		}
 		if !begun {

@@ -31,8 +31,8 @@ func ExampleError() {
 	if errors.Is(err, client.ErrNotFound) {
 		fmt.Println("no such site")
 	}
-	if refusal, ok := errors.AsType[*client.Error](err); ok {
-		fmt.Println(refusal.Status, refusal.Message, refusal.RequestID)
+	if apiErr, ok := errors.AsType[*client.Error](err); ok {
+		fmt.Println(apiErr.Status, apiErr.Message, apiErr.RequestID)
 	}
 	// Output:
 	// no such site

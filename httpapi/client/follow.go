@@ -75,8 +75,8 @@ const (
 // An error comes with an event that must not be overlooked, and at the end:
 //   - a *GapError beside a hub.events_skipped event: events are missing. The sequence goes on.
 //   - ErrResync: it cannot go on from this cursor. Call Client.Resync.
-//   - any other error ends it: an API error that retries do not help against, ErrProtocol, or the error
-//     of ctx.
+//   - any other error ends it: an API error that retries do not help against, ErrProtocol, or the
+//     error of ctx.
 //
 // A loop that returns at every error is therefore correct; one that continues after gaps checks
 // IsGap.
@@ -266,15 +266,15 @@ func (f *follower) progress() { f.misses, f.misread, f.since = 0, 0, time.Now() 
 // missed decides what the end of a connection means: the wait before the next one, or the error
 // that ends the sequence.
 func (f *follower) missed(err error) (time.Duration, error) {
-	refusal, refused := errors.AsType[*Error](err)
+	apiErr, ok := errors.AsType[*Error](err)
 	wait := f.c.backoff(f.misses)
 	switch {
 	case errors.Is(err, ErrCursorExpired):
 		return 0, fmt.Errorf("%w: %w", ErrResync, err)
-	case refused && !repeatable(refusal.Status):
+	case ok && !repeatable(apiErr.Status):
 		return 0, err
-	case refused:
-		wait = f.c.waitFor(refusal, f.misses)
+	case ok:
+		wait = f.c.waitFor(apiErr, f.misses)
 	case errors.Is(err, ErrProtocol):
 		if f.misread++; f.misread >= maxMisread {
 			return 0, err

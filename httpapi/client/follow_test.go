@@ -125,9 +125,9 @@ func TestEventsAreTakenUpAgain(t *testing.T) {
 			},
 			"b c d", "a",
 		},
-		"refusals that pass": {"a", nil, []step{
-			refuse(503, ErrHubUnavailable), refuse(500, ErrInternal),
-			refuse(429, ErrRateLimited, "Retry-After", "2"), answer(502, "bad gateway"),
+		"temporary errors": {"a", nil, []step{
+			apiError(503, ErrHubUnavailable), apiError(500, ErrInternal),
+			apiError(429, ErrRateLimited, "Retry-After", "2"), answer(502, "bad gateway"),
 			events(errSilent, frames("b c d")),
 		}, "b c d", "a a a a a"},
 		"garbage that passes": {"a", nil, []step{
@@ -164,7 +164,7 @@ func TestEventsAreTakenUpAgain(t *testing.T) {
 			events(errSilent, ": hello\n\n"), pageOf("x", "x", true), pageOf("y", "y", false),
 			events(errSilent, frames("b c d"))}, "b c d", "- - x y"},
 		"polls": {"a", []EventsOption{LongPoll()}, []step{
-			pageOf("b", "b", true), pageOf("c", "c", false), broken, refuse(500, ErrInternal),
+			pageOf("b", "b", true), pageOf("c", "c", false), broken, apiError(500, ErrInternal),
 			pageOf("", "p", false), pageOf("b c d", "d", false)}, "b c d", "a b c c c p"},
 		"polls over repeats": {
 			"a", []EventsOption{LongPoll()},
@@ -187,7 +187,7 @@ func TestEventsAreTakenUpAgain(t *testing.T) {
 // Errors that retries do not help against end the sequence.
 func TestEventsEnd(t *testing.T) {
 	t.Parallel()
-	expired := refuse(410, ErrCursorExpired)
+	expired := apiError(410, ErrCursorExpired)
 	for name, tt := range map[string]struct {
 		options []EventsOption
 		steps   []step
@@ -204,17 +204,17 @@ func TestEventsEnd(t *testing.T) {
 			1,
 		},
 		"a revoked key": {
-			nil, []step{events(nil, frames("b")), refuse(401, ErrUnauthenticated)}, "b",
+			nil, []step{events(nil, frames("b")), apiError(401, ErrUnauthenticated)}, "b",
 			[]error{ErrUnauthenticated}, 2,
 		},
 		"no scope": {
-			nil, []step{refuse(403, ErrInsufficientScope)}, "", []error{ErrInsufficientScope}, 1,
+			nil, []step{apiError(403, ErrInsufficientScope)}, "", []error{ErrInsufficientScope}, 1,
 		},
 		"no hub": {
-			nil, []step{refuse(404, ErrNotFound)}, "", []error{ErrNotFound}, 1,
+			nil, []step{apiError(404, ErrNotFound)}, "", []error{ErrNotFound}, 1,
 		},
 		"a cursor that is none": {
-			nil, []step{refuse(400, ErrInvalidRequest)}, "", []error{ErrInvalidRequest}, 1,
+			nil, []step{apiError(400, ErrInvalidRequest)}, "", []error{ErrInvalidRequest}, 1,
 		},
 		"garbage at one place": {
 			nil, []step{events(nil, frames("b")), events(nil, "data: {]\n\n")}, "b",
@@ -553,26 +553,26 @@ func TestUntilNewest(t *testing.T) {
 func TestOnPosition(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var told []string
-		note := OnPosition(func(cursor string) { told = append(told, cursor) })
+		var positions []string
+		note := OnPosition(func(cursor string) { positions = append(positions, cursor) })
 		c, _ := playing(
 			t, nil, events(nil, "id: a\n\nid: p\n\nid: p\n\n", frames("b"), "id: b\n\nid: q\n\n"),
 			events(errSilent, frames("b c")),
 		)
 		if got, err := followed(c.Events(t.Context(), "hub-1", "a", note), 2); got != "b c" ||
 			err != nil ||
-			fmt.Sprint(told) != "[p q]" {
-			t.Errorf("%q, %v, told %v", got, err, told)
+			fmt.Sprint(positions) != "[p q]" {
+			t.Errorf("%q, %v, positions %v", got, err, positions)
 		}
-		told = nil
+		positions = nil
 		c, _ = playing(
 			t, nil, pageOf("b", "b", false), pageOf("", "b", false), pageOf("", "r", false),
 			pageOf("c", "c", false),
 		)
 		if got, err := followed(c.Events(t.Context(), "hub-1", "a", LongPoll(), note), 2); got != "b c" ||
 			err != nil ||
-			fmt.Sprint(told) != "[r]" {
-			t.Errorf("%q, %v, told %v", got, err, told)
+			fmt.Sprint(positions) != "[r]" {
+			t.Errorf("%q, %v, positions %v", got, err, positions)
 		}
 	})
 }

@@ -92,8 +92,8 @@ func answer(status int, body string, header ...string) step {
 	}
 }
 
-// refuse is a step that answers with an API error.
-func refuse(status int, kind ErrorType, header ...string) step {
+// apiError is a step that answers with an API error.
+func apiError(status int, kind ErrorType, header ...string) step {
 	return answer(
 		status,
 		`{"error":{"type":"`+string(kind)+`","message":"told","request_id":"01ABC"}}`,

@@ -128,16 +128,16 @@ func (w *watch) handleEvent(n report) (outcome Outcome, err error, decided bool)
 		return outcome, n.err, errors.Is(n.err, ErrNotFound)
 	}
 	channel, desired := w.sent.Channel, w.sent.Channel.Desired
-	var told ChannelValue
+	var reported ChannelValue
 	if n.event.DeviceID == nil || *n.event.DeviceID != w.sent.DeviceID ||
 		!slices.Contains([]EventType{EventChannelDesired, EventChannelObserved}, n.event.Type) ||
 		n.event.Decode(
-			&told,
-		) != nil || told.Key != channel.Key || told.Endpoint != channel.Endpoint {
+			&reported,
+		) != nil || reported.Key != channel.Key || reported.Endpoint != channel.Endpoint {
 		return outcome, nil, false
 	}
 	switch {
-	case n.event.Type == EventChannelDesired && told.Value.meets(desired):
+	case n.event.Type == EventChannelDesired && reported.Value.meets(desired):
 		w.asked = true
 	case !w.asked: // the report belongs to an earlier command
 	case n.event.Type == EventChannelDesired:
@@ -145,11 +145,11 @@ func (w *watch) handleEvent(n report) (outcome Outcome, err error, decided bool)
 	default:
 		outcome = Outcome{
 			Status:     StatusDiverged,
-			Value:      told.Value,
+			Value:      reported.Value,
 			ObservedAt: n.event.Time,
 			Event:      &n.event,
 		}
-		if told.Value.meets(desired) {
+		if reported.Value.meets(desired) {
 			outcome.Status = StatusSynchronized
 		}
 		outcome, err = outcome.verdict()
@@ -161,8 +161,8 @@ func (w *watch) handleEvent(n report) (outcome Outcome, err error, decided bool)
 // handleDevice handles a reading of the device, and reports whether it decides the outcome.
 func (w *watch) handleDevice(n report) (outcome Outcome, err error, decided bool) {
 	if n.err != nil {
-		refusal, refused := errors.AsType[*Error](n.err)
-		if refused && !repeatable(refusal.Status) {
+		apiErr, ok := errors.AsType[*Error](n.err)
+		if ok && !repeatable(apiErr.Status) {
 			w.deviceErr = n.err
 		}
 		return outcome, n.err, errors.Is(n.err, ErrNotFound)

@@ -12,8 +12,8 @@ import (
 
 // house is a service with one lock: the stream after a command, and the lock's state.
 type house struct {
-	// told is the stream after the command; its first line is the position.
-	told step
+	// stream is the stream after the command; its first line is the position.
+	stream step
 	// device answers a reading of the lock.
 	device step
 }
@@ -25,7 +25,7 @@ func (h house) answer(r *http.Request) (*http.Response, error) {
 	case strings.HasSuffix(r.URL.Path, "/stream") && r.Header.Get("Last-Event-ID") == "":
 		return events(errSilent, "id: p\n\n")(r)
 	case strings.HasSuffix(r.URL.Path, "/stream"):
-		return h.told(r)
+		return h.stream(r)
 	default:
 		return h.device(r)
 	}
@@ -64,12 +64,12 @@ func TestOutcomes(t *testing.T) {
 			observed("o3", "false"), `"device_id":3`, `"device_id":4`,
 		) + strings.ReplaceAll(observed("o4", "false"), `"device_id":3`, `"device_id":null`)
 	pending := lockAs("pending", "false", sentAt)
-	offline := refuse(503, ErrHubOffline)
-	gone := refuse(404, ErrNotFound)
-	forbidden := refuse(403, ErrInsufficientScope)
-	expired := refuse(410, ErrCursorExpired)
+	offline := apiError(503, ErrHubOffline)
+	gone := apiError(404, ErrNotFound)
+	forbidden := apiError(403, ErrInsufficientScope)
+	expired := apiError(410, ErrCursorExpired)
 	for name, tt := range map[string]struct {
-		told   step
+		stream step
 		device step
 		status ChannelStatus
 		value  string
@@ -176,7 +176,7 @@ func TestOutcomes(t *testing.T) {
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c, _ := playing(t, nil, house{tt.told, tt.device}.answer)
+			c, _ := playing(t, nil, house{tt.stream, tt.device}.answer)
 			began := time.Now()
 			sent, outcome, err := c.SendAndWait(
 				t.Context(), Command{HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true},
@@ -201,7 +201,7 @@ func TestOutcomes(t *testing.T) {
 func TestSendAndWaitSubscribesFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, s := playing(t, nil, events(errSilent, "id: p\n\n"), refuse(422, ErrCommandRefused))
+		c, s := playing(t, nil, events(errSilent, "id: p\n\n"), apiError(422, ErrCommandRefused))
 		_, outcome, err := c.SendAndWait(
 			t.Context(), Command{HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true},
 			time.Minute,
@@ -210,7 +210,7 @@ func TestSendAndWaitSubscribesFirst(t *testing.T) {
 			!strings.HasSuffix(s.seen()[0].path, "/stream") {
 			t.Errorf("%+v, %v after %d requests", outcome, err, len(s.seen()))
 		}
-		c, s = playing(t, nil, refuse(403, ErrInsufficientScope))
+		c, s = playing(t, nil, apiError(403, ErrInsufficientScope))
 		if _, _, err = c.SendAndWait(t.Context(), Command{
 			HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true,
 		}, time.Minute); !errors.Is(err, ErrInsufficientScope) ||

@@ -28,7 +28,7 @@ func TestResync(t *testing.T) {
 			t.Errorf("%+v, %v", snapshot, err)
 		}
 		c, _ = playing(
-			t, func(cfg *Config) { cfg.Retry.MaxElapsed = -1 }, refuse(503, ErrHubOffline),
+			t, func(cfg *Config) { cfg.Retry.MaxElapsed = -1 }, apiError(503, ErrHubOffline),
 		)
 		if _, err := c.Resync(t.Context(), "hub-1"); !errors.Is(err, ErrHubOffline) {
 			t.Error(err)
@@ -41,7 +41,7 @@ func TestPosition(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := playing(
-			t, nil, broken, refuse(503, ErrHubUnavailable), events(errSilent, frames("b")),
+			t, nil, broken, apiError(503, ErrHubUnavailable), events(errSilent, frames("b")),
 		)
 		if position, err := c.Position(t.Context(), "hub-1"); position != "b" || err != nil {
 			t.Errorf("%q, %v", position, err)

@@ -57,7 +57,7 @@ func TestWhatIsRepeated(t *testing.T) {
 		for name, do := range kinds {
 			synctest.Test(t, func(t *testing.T) {
 				c, s := playing(
-					t, nil, refuse(tt.status, tt.kind), refuse(tt.status, tt.kind),
+					t, nil, apiError(tt.status, tt.kind), apiError(tt.status, tt.kind),
 					answer(200, `{}`),
 				)
 				err := do(t.Context(), c)
@@ -69,11 +69,11 @@ func TestWhatIsRepeated(t *testing.T) {
 					}
 					return
 				}
-				refusal, ok := errors.AsType[*Error](err)
+				apiErr, ok := errors.AsType[*Error](err)
 				if len(s.seen()) != 1 || !ok || !errors.Is(err, tt.kind) ||
-					refusal.Status != tt.status ||
-					refusal.Message != "told" ||
-					refusal.RequestID != "01ABC" {
+					apiErr.Status != tt.status ||
+					apiErr.Message != "told" ||
+					apiErr.RequestID != "01ABC" {
 					t.Errorf(
 						"%s, %d %s: %d tries, %v", name, tt.status, tt.kind, len(s.seen()), err,
 					)
@@ -88,8 +88,8 @@ func TestCommandsKeepTheirKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, s := playing(
-			t, nil, broken, refuse(504, ErrHubTimeout),
-			refuse(429, ErrRateLimited, "Retry-After", "1"), refuse(500, ErrInternal),
+			t, nil, broken, apiError(504, ErrHubTimeout),
+			apiError(429, ErrRateLimited, "Retry-After", "1"), apiError(500, ErrInternal),
 			answer(202, `{}`),
 		)
 		command := Command{HubID: "hub-1", DeviceID: 1, Key: "lock", Value: true}
@@ -154,7 +154,7 @@ func TestRetryAfterIsWaitedFor(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, s := playing(
-				t, nil, refuse(tt.status, ErrRateLimited, "Retry-After", tt.after),
+				t, nil, apiError(tt.status, ErrRateLimited, "Retry-After", tt.after),
 				answer(200, `{}`),
 			)
 			if _, err := c.Hub(t.Context(), "hub-1"); err != nil {
@@ -173,7 +173,7 @@ func TestBackoffGrowsAndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := playing(
 			t, func(cfg *Config) { cfg.Retry = Retry{MaxElapsed: 2 * time.Minute} },
-			refuse(503, ErrHubUnavailable),
+			apiError(503, ErrHubUnavailable),
 		)
 		began := time.Now()
 		_, err := c.Hub(t.Context(), "hub-1")
@@ -203,23 +203,23 @@ func TestNoWaitInVain(t *testing.T) {
 	}{
 		"Retry-After beyond MaxElapsed": {
 			Retry{MaxElapsed: 5 * time.Second}, time.Hour,
-			refuse(429, ErrRateLimited, "Retry-After", "6"), 1, ErrRateLimited,
+			apiError(429, ErrRateLimited, "Retry-After", "6"), 1, ErrRateLimited,
 		},
 		"Retry-After beyond the deadline": {
-			Retry{}, 5 * time.Second, refuse(429, ErrRateLimited, "Retry-After", "6"), 1,
+			Retry{}, 5 * time.Second, apiError(429, ErrRateLimited, "Retry-After", "6"), 1,
 			ErrRateLimited,
 		},
 		"never again": {
-			Retry{MaxElapsed: -1}, time.Hour, refuse(500, ErrInternal), 1, ErrInternal,
+			Retry{MaxElapsed: -1}, time.Hour, apiError(500, ErrInternal), 1, ErrInternal,
 		},
 		"never again, broken": {Retry{MaxElapsed: -1}, time.Hour, broken, 1, errBroken},
 		"an exception": {
-			Retry{Except: []ErrorType{ErrHubOffline}}, time.Hour, refuse(503, ErrHubOffline), 1,
+			Retry{Except: []ErrorType{ErrHubOffline}}, time.Hour, apiError(503, ErrHubOffline), 1,
 			ErrHubOffline,
 		},
 		"an exception of another kind": {
 			Retry{MaxElapsed: 250 * time.Millisecond, Except: []ErrorType{ErrHubOffline}},
-			time.Hour, refuse(503, ErrHubUnavailable), 2, ErrHubUnavailable,
+			time.Hour, apiError(503, ErrHubUnavailable), 2, ErrHubUnavailable,
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -240,7 +240,7 @@ func TestNoWaitInVain(t *testing.T) {
 func TestCancelledCallsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := playing(t, nil, refuse(429, ErrRateLimited, "Retry-After", "30"))
+		c, _ := playing(t, nil, apiError(429, ErrRateLimited, "Retry-After", "30"))
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		began := time.Now()
@@ -336,12 +336,12 @@ func TestRemovalsWhoseAnswerWasLost(t *testing.T) {
 		want  error
 	}{
 		"lost":                 {broken, nil},
-		"no answer of the hub": {refuse(504, ErrHubTimeout), nil},
-		"nothing was done":     {refuse(503, ErrHubOffline), ErrNotFound},
-		"too many requests":    {refuse(429, ErrRateLimited), ErrNotFound},
+		"no answer of the hub": {apiError(504, ErrHubTimeout), nil},
+		"nothing was done":     {apiError(503, ErrHubOffline), ErrNotFound},
+		"too many requests":    {apiError(429, ErrRateLimited), ErrNotFound},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c, _ := playing(t, nil, tt.first, refuse(404, ErrNotFound))
+			c, _ := playing(t, nil, tt.first, apiError(404, ErrNotFound))
 			if err := c.ForgetDevice(t.Context(), "hub-1", 3); !errors.Is(err, tt.want) {
 				t.Errorf("%s: %v", name, err)
 			}

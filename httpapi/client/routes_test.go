@@ -323,7 +323,9 @@ func TestLists(t *testing.T) {
 	if ids, err := read(c, 2); err != nil || len(ids) != 2 || len(s.seen()) != 1 {
 		t.Errorf("%v, %v after %d requests", ids, err, len(s.seen()))
 	}
-	c, _ = playing(t, nil, pageOf("true", "a"), refuse(http.StatusForbidden, ErrInsufficientScope))
+	c, _ = playing(
+		t, nil, pageOf("true", "a"), apiError(http.StatusForbidden, ErrInsufficientScope),
+	)
 	if ids, err := read(c, 100); !errors.Is(err, ErrInsufficientScope) || len(ids) != 1 {
 		t.Errorf("%v, %v", ids, err)
 	}

@@ -67,7 +67,7 @@ func (c *Client) openStream(
 // brokenOff returns the error of a connection for one that is neither an API error nor invalid
 // data.
 func brokenOff(ctx context.Context, err error) error {
-	if _, refused := errors.AsType[*Error](err); refused || errors.Is(err, ErrProtocol) {
+	if _, ok := errors.AsType[*Error](err); ok || errors.Is(err, ErrProtocol) {
 		return err
 	}
 	return &connectionError{sent: true, err: causeOf(ctx, err)}
@@ -167,9 +167,7 @@ func (f *follower) take(b block) error {
 		return fmt.Errorf("%w: an event that is not valid JSON: %w", ErrProtocol, err)
 	}
 	if b.hasID && b.id != event.Cursor {
-		return fmt.Errorf(
-			"%w: the event %q has the id %q", ErrProtocol, event.Cursor, b.id,
-		)
+		return fmt.Errorf("%w: the event %q has the id %q", ErrProtocol, event.Cursor, b.id)
 	}
 	return f.deliver(event)
 }

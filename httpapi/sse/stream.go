@@ -94,7 +94,7 @@ func (s *Stream) Send(frames []byte) error {
 	return nil
 }
 
-// ExtendDeadline gives the next write at least half of WriteTimeout; that way a busy stream seldom
+// ExtendDeadline leaves the next write at least half of WriteTimeout; that way a busy stream seldom
 // moves its deadline. It must be called before the handler returns: the end of the response is a
 // write too.
 func (s *Stream) ExtendDeadline() {
