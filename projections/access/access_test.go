@@ -26,7 +26,7 @@ func newService(
 	)
 }
 
-func TestAccessIsTheSameFromEitherSource(t *testing.T) {
+func TestIndexIsTheSameFromEitherSource(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	s := w.OpenStore(t)
@@ -82,10 +82,10 @@ func TestAccessIsTheSameFromEitherSource(t *testing.T) {
 			!reflect.DeepEqual(got.Scopes, []domain.Scope{
 				domain.ScopeHubsRead, domain.ScopeEventsRead,
 			}) {
-			t.Errorf("%s: key %+v, %v", name, got, err)
+			t.Errorf("%s: Key: got %+v, %v, want the key that was created", name, got, err)
 		}
 		if _, ok := a.Key(gone); ok {
-			t.Errorf("%s: a revoked key is in force", name)
+			t.Errorf("%s: Key returns a revoked key", name)
 		}
 		for hub, want := range map[domain.HubID]domain.Epoch{
 			projectionstest.HubID(1): {ID: domain.NewEpochID(0xcafe0123), After: 77},
@@ -97,15 +97,18 @@ func TestAccessIsTheSameFromEitherSource(t *testing.T) {
 			}
 		}
 		if _, ok := a.Hub(projectionstest.HubID(3)); ok {
-			t.Errorf("%s: a hub that nobody has added", name)
+			t.Errorf("%s: Hub returns a hub that was never added", name)
 		}
 		if a.Applied() != behind || a.Ready() != nil {
-			t.Errorf("%s: applied %d, %v", name, a.Applied(), a.Ready())
+			t.Errorf(
+				"%s: Applied() = %d, Ready() = %v, want the last event and nil", name, a.Applied(),
+				a.Ready(),
+			)
 		}
 	}
 }
 
-func TestARevokedKeyEndsWhatWasOpenedWithIt(t *testing.T) {
+func TestRevokingAKeyClosesRevoked(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	a := w.RunIndex(t, nil)
@@ -121,11 +124,11 @@ func TestARevokedKeyEndsWhatWasOpenedWithIt(t *testing.T) {
 	}
 	key, ok := a.Key(keyID)
 	if !ok {
-		t.Fatal("the key is not in force when it has been made")
+		t.Fatal("Key does not return a key that was just created")
 	}
 	select {
 	case <-key.Revoked:
-		t.Fatal("revoked from the start")
+		t.Fatal("Revoked is closed before the key is revoked")
 	default:
 	}
 	if err := service.RevokeKey(t.Context(), origin, keyID, ""); err != nil {
@@ -134,16 +137,15 @@ func TestARevokedKeyEndsWhatWasOpenedWithIt(t *testing.T) {
 	select {
 	case <-key.Revoked:
 	default:
-		t.Error("what was opened with the key goes on")
+		t.Error("Revoked is open after the key was revoked")
 	}
 	if _, ok := a.Key(keyID); ok {
-		t.Error("the key is in force")
+		t.Error("Key returns a revoked key")
 	}
 }
 
-// Read models that end with the same sequence as the directory, but are another's, were taken for
-// loaded for a moment.
-func TestAccessDoesNotBelieveReadModelsOfAnotherStream(t *testing.T) {
+// Read models of another directory that end with the same sequence were accepted for a moment.
+func TestReadModelsOfAnotherStreamAreNotUsed(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	s := w.OpenStore(t)
@@ -157,15 +159,15 @@ func TestAccessDoesNotBelieveReadModelsOfAnotherStream(t *testing.T) {
 		a := elsewhere.RunIndex(t, s)
 		projectionstest.Await(t, a, last)
 		if _, ok := a.Hub(projectionstest.HubID(1)); ok {
-			t.Errorf("%d: a hub of the other stream has been let in", n)
+			t.Errorf("stream %d: Hub returns a hub of the other stream", n)
 		}
 		if _, ok := a.Hub(projectionstest.HubID(3 + n)); !ok {
-			t.Errorf("%d: a hub of its own stream is missing", n)
+			t.Errorf("stream %d: Hub does not return a hub of its own stream", n)
 		}
 	}
 }
 
-func TestAccessWithoutADatabase(t *testing.T) {
+func TestIndexWithoutADatabase(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	s := w.OpenStore(t)
@@ -174,13 +176,13 @@ func TestAccessWithoutADatabase(t *testing.T) {
 	a := w.RunIndex(t, s)
 	projectionstest.Await(t, a, last)
 	if _, ok := a.Hub(projectionstest.HubID(1)); !ok {
-		t.Error("the hub is missing")
+		t.Error("Hub does not return the hub")
 	}
 }
 
-// What cannot be read is in nobody's way but in that of the key that it is about: that might be
-// revoked. A skip lets the key in again.
-func TestAccessPassesOverWhatItCannotRead(t *testing.T) {
+// An unreadable event stops nothing. If it is about a key, the key is suspended, since the event
+// might revoke it, until the event is skipped.
+func TestUnreadableEventSuspendsItsKey(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	key, other := fmt.Sprintf("%012d", 1), fmt.Sprintf("%012d", 2)
@@ -195,25 +197,25 @@ func TestAccessPassesOverWhatItCannotRead(t *testing.T) {
 	projectionstest.Await(t, a, w.AddHub(t, org, 1, 1))
 	opened, ok := a.Key(key)
 	if !ok {
-		t.Fatal("the key is missing")
+		t.Fatal("Key does not return the key")
 	}
 	w.StoreRaw(t, streams.HubSubject(projectionstest.HubID(9)), []byte("rubbish"))
 	first := w.StoreRaw(t, streams.KeySubject(key), []byte(`{"type":"key.frozen","v":1}`))
 	second := w.StoreRaw(t, streams.KeySubject(key), []byte("rubbish"))
 	projectionstest.Await(t, a, w.AddHub(t, org, 2, 1))
 	if _, ok := a.Hub(projectionstest.HubID(2)); !ok || a.Ready() != nil || a.Unread() != 3 {
-		t.Errorf("it did not go on: %v, %d unread", a.Ready(), a.Unread())
+		t.Errorf("Ready() = %v with %d unread events, want nil with 3", a.Ready(), a.Unread())
 	}
 	if _, ok := a.Key(key); ok {
-		t.Error("a key that may be revoked is let in")
+		t.Error("Key returns a key that may be revoked")
 	}
 	select {
 	case <-opened.Revoked:
 	default:
-		t.Error("what was opened with the key goes on")
+		t.Error("Revoked of a suspended key is open")
 	}
 	if _, ok := a.Key(other); !ok {
-		t.Error("another key is refused")
+		t.Error("Key does not return another key")
 	}
 	skip := func(seq uint64) {
 		t.Helper()
@@ -232,17 +234,16 @@ func TestAccessPassesOverWhatItCannotRead(t *testing.T) {
 	}
 	skip(first)
 	if _, ok := a.Key(key); ok {
-		t.Error("a key is let in that another event may revoke")
+		t.Error("Key returns a key that another event may revoke")
 	}
 	skip(second)
 	if _, ok := a.Key(key); !ok {
-		t.Error("the key is refused though the events were skipped")
+		t.Error("Key does not return the key although all events were skipped")
 	}
 }
 
-// What 20,000 hubs cost in memory, printed; it has to stay a small part of what their event logs
-// cost.
-func TestAccessIsSmall(t *testing.T) {
+// The index must stay small beside the event logs of the hubs.
+func TestIndexIsSmall(t *testing.T) {
 	const hubs = 20_000
 	a := access.New(access.Config{Logger: projectionstest.Logger(t)})
 	before := heap()
@@ -261,7 +262,7 @@ func TestAccessIsSmall(t *testing.T) {
 	each := (heap() - before) / hubs
 	t.Logf("%d bytes a hub", each)
 	if each > 400 {
-		t.Errorf("%d bytes a hub", each)
+		t.Errorf("got %d bytes a hub, want at most 400", each)
 	}
 	runtime.KeepAlive(a)
 }

@@ -16,17 +16,15 @@ func organizations(all []domain.MemberAccess) (ids []string) {
 	return ids
 }
 
-// TestMembersAreLetIn wherever they are a member, however their address is written, from either
-// source; and out at once when they are removed.
-func TestMembersAreLetIn(t *testing.T) {
+// Members are found in every organization, however their address is written, whichever source the
+// index was loaded from. Removed members are not.
+func TestMemberships(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	s := w.OpenStore(t)
 	stop := w.Project(t, s).Stop
 	w.Append(
-		t,
-		streams.OrgSubject(org),
-		domain.OrgCreated{OrgID: org, Name: "Mill"},
+		t, streams.OrgSubject(org), domain.OrgCreated{OrgID: org, Name: "Mill"},
 		projectionstest.MemberAdded(org, 1, domain.RoleOwner),
 		projectionstest.MemberAdded(org, 2, domain.RoleMember),
 	)
@@ -60,15 +58,15 @@ func TestMembersAreLetIn(t *testing.T) {
 		if got := organizations(all); len(got) != 2 || got[0] != other+" member" ||
 			got[1] != org+" owner" ||
 			all[0].OrgName != "Bay" {
-			t.Errorf("%s: %v", name, all)
+			t.Errorf("%s: Memberships = %v, want one of each organization", name, all)
 		}
 		if m, ok := a.Membership(org, "p2@example.org"); !ok || m.Role != domain.RoleAdmin ||
 			m.MemberID != projectionstest.MemberID(2) ||
 			m.OrgName != "Mill" {
-			t.Errorf("%s: %+v", name, m)
+			t.Errorf("%s: Membership = %+v, want an admin of Mill", name, m)
 		}
 		if _, ok := a.Membership(other, "p2@example.org"); ok {
-			t.Errorf("%s: a member of another organization is let in", name)
+			t.Errorf("%s: Membership returns a member of another organization", name)
 		}
 	}
 	a := w.RunIndex(t, nil)
@@ -86,15 +84,15 @@ func TestMembersAreLetIn(t *testing.T) {
 	select {
 	case <-here.Ended:
 	default:
-		t.Error("what was opened by the member goes on")
+		t.Error("Ended is open after the member was removed")
 	}
 	select {
 	case <-there.Ended:
-		t.Error("the membership of another organization has ended")
+		t.Error("Ended of the membership in another organization is closed")
 	default:
 	}
 	if _, ok := a.Membership(org, "p1@example.org"); ok ||
 		len(a.Memberships("p1@example.org")) != 1 {
-		t.Error("a member who was removed is let in")
+		t.Error("Membership returns a removed member")
 	}
 }

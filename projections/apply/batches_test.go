@@ -24,8 +24,8 @@ const org = projectionstest.Org
 
 func TestMain(m *testing.M) { projectionstest.Main(m) }
 
-// However a history is cut into batches, the tables are the same.
-func TestBatchesDoNotMatter(t *testing.T) {
+// However a history is cut into batches, the rows are the same.
+func TestBatchSizeDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	one, batched := newWriter(t), newWriter(t)
 	rapid.Check(t, func(rt *rapid.T) {

@@ -294,7 +294,7 @@ func TestStaleLockFiles(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = other.Process.Kill(); _ = other.Wait() })
 	for name, first := range map[string]string{
-		"of nobody": "4194303", "of another process": strconv.Itoa(other.Process.Pid),
+		"of no process": "4194303", "of another process": strconv.Itoa(other.Process.Pid),
 		"of ours":      strconv.Itoa(os.Getpid()),
 		"of no number": "soon", "empty": "",
 	} {

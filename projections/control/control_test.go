@@ -19,8 +19,7 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// Once a stop has returned nothing more is written, over restarts too; what waits for the read
-// models is told at once.
+// After Stop nothing is written, over restarts too, and waiters fail at once.
 func TestStopAndResume(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
@@ -41,22 +40,25 @@ func TestStopAndResume(t *testing.T) {
 		before, err := s.Status(t.Context(), w.Streams())
 		if err != nil || before[0].State != projections.StateStoppedByOperator ||
 			before[1].State != projections.StateRunning {
-			t.Fatalf("%+v, %v", before, err)
+			t.Fatalf("status after Stop: %+v, %v, want only the directory stopped", before, err)
 		}
 		seq := w.AddHub(t, org, round, 1)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		err = s.WaitFor(ctx, seq)
 		cancel()
 		if !errors.Is(err, directory.ErrStandingStill) {
-			t.Errorf("waited for %d: %v", seq, err)
+			t.Errorf("WaitFor(%d) while stopped: got %v, want ErrStandingStill", seq, err)
 		}
-		streamstest.Eventually(t, "the metric", func() bool {
+		streamstest.Eventually(t, "the metric shows the stop", func() bool {
 			return projecting.MetricIs(t, "stopped_by_operator", projections.Directory, 1)
 		})
 		after, err := s.Status(t.Context(), w.Streams())
 		if err != nil || after[0].Sequence != before[0].Sequence || after[0].Lag == 0 ||
 			after[0].Behind == 0 {
-			t.Errorf("it went on from %d: %+v, %v", before[0].Sequence, after, err)
+			t.Errorf(
+				"stopped at %d, later status %+v, %v, want the same sequence with a lag",
+				before[0].Sequence, after, err,
+			)
 		}
 		if err := c.Resume(t.Context(), []string{projections.Directory}); err != nil {
 			t.Fatal(err)
@@ -74,7 +76,7 @@ func TestStopAndResume(t *testing.T) {
 	w.Project(t, later)
 	seq := w.AddSite(t, org, 5_000_000)
 	if err := later.Ready(t.Context()); !errors.Is(err, directory.ErrStandingStill) {
-		t.Errorf("after a restart: %v", err)
+		t.Errorf("Ready after a restart: got %v, want ErrStandingStill", err)
 	}
 	if err := c.Resume(t.Context(), []string{
 		projections.Directory, projections.Presence,
@@ -84,12 +86,12 @@ func TestStopAndResume(t *testing.T) {
 	all, err := c.AwaitRunning(t.Context(), []string{projections.Directory, projections.Presence})
 	if err != nil || all[0].State != projections.StateRunning || all[0].Sequence < seq ||
 		all[1].State != projections.StateRunning {
-		t.Errorf("%+v, %v", all, err)
+		t.Errorf("AwaitRunning: got %+v, %v, want both running", all, err)
 	}
 }
 
-// Only the event that stops a projection can be skipped; then it goes on at once, and whoever
-// builds the read models later steps over it too.
+// Only the event that stops a projection can be skipped. Then the projection goes on at once, and
+// later builds skip the event too.
 func TestSkip(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
@@ -108,7 +110,7 @@ func TestSkip(t *testing.T) {
 		"rubbish": func() uint64 {
 			return w.StoreRaw(t, streams.SiteSubject(org, projectionstest.SiteID(9)), []byte("rubbish"))
 		},
-		"a row that is not": func() uint64 {
+		"an unknown row": func() uint64 {
 			return w.Append(t, streams.HubSubject(projectionstest.HubID(8)), domain.HubMoved{
 				HubID: projectionstest.HubID(8), OrgID: org, SiteID: projectionstest.SiteID(1),
 			})
@@ -123,32 +125,32 @@ func TestSkip(t *testing.T) {
 		var not *control.NotStoppedError
 		for _, wrong := range []uint64{0, bad - 1, bad + 1} {
 			if _, err := skip("", wrong); !errors.As(err, &not) || len(not.Projections) != 2 {
-				t.Errorf("%s: skipped %d: %v", name, wrong, err)
+				t.Errorf("%s: Skip(%d): got %v, want NotStoppedError", name, wrong, err)
 			}
 		}
 		if _, err := skip(projections.Presence, bad); !errors.As(err, &not) {
-			t.Errorf("%s: skipped in the other projection: %v", name, err)
+			t.Errorf("%s: Skip in the other projection: got %v, want NotStoppedError", name, err)
 		}
 		if head := w.Head(t); head != after {
-			t.Errorf("%s: what could not be skipped was recorded", name)
+			t.Errorf("%s: a rejected skip was recorded", name)
 		}
-		// Read models with a poisoned event can be verified, and not be rebuilt.
+		// Read models that an event stops can be verified, but not rebuilt.
 		if _, differences := projectionstest.Verify(t, c); len(differences) > 0 {
-			t.Errorf("%s: %+v", name, differences)
+			t.Errorf("%s: Verify: got differences %+v, want none", name, differences)
 		}
 		var stopped *projections.StoppedError
 		if err := c.Rebuild(t.Context(), nil); !errors.As(err, &stopped) ||
 			stopped.Sequence != bad {
-			t.Errorf("%s: rebuilt: %v", name, err)
+			t.Errorf("%s: Rebuild: got %v, want StoppedError", name, err)
 		}
 		now, err := skip("", bad)
 		if err != nil || now.Name != projections.Directory || now.Sequence < bad ||
 			now.Stopped != nil {
-			t.Errorf("%s: %+v, %v", name, now, err)
+			t.Errorf("%s: status after Skip: %+v, %v, want the event skipped", name, now, err)
 		}
 		projectionstest.Await(t, s, after)
 		if _, err := skip("", bad); !errors.As(err, &not) {
-			t.Errorf("%s: skipped again: %v", name, err)
+			t.Errorf("%s: second Skip: got %v, want NotStoppedError", name, err)
 		}
 	}
 
@@ -156,7 +158,7 @@ func TestSkip(t *testing.T) {
 	projectionstest.AwaitStopped(t, s, projections.Presence, 1)
 	if now, err := skip("", 1); err != nil || now.Name != projections.Presence ||
 		now.Sequence != 1 {
-		t.Errorf("%+v, %v", now, err)
+		t.Errorf("status after Skip: %+v, %v, want presence at 1", now, err)
 	}
 	for _, rows := range []int{0, 1} {
 		c := w.ControlLoading(t, rows)
@@ -164,7 +166,7 @@ func TestSkip(t *testing.T) {
 			t.Fatal(err)
 		}
 		if all, differences := projectionstest.Verify(t, c); len(differences) > 0 {
-			t.Errorf("%+v: %+v", all, differences)
+			t.Errorf("Verify: got %+v with differences %+v, want none", all, differences)
 		}
 	}
 	projectionstest.Await(t, s, w.AddSite(t, org, 2))
@@ -173,8 +175,7 @@ func TestSkip(t *testing.T) {
 	}
 }
 
-// Every difference is found and named, and nothing else, also while hubs come and go and people
-// write.
+// Verify finds every difference and nothing else, also while the streams grow.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
@@ -205,7 +206,7 @@ func TestVerify(t *testing.T) {
 	})
 	for range 2 {
 		if all, differences := projectionstest.Verify(t, c); len(differences) > 0 {
-			t.Errorf("%+v: %+v", all, differences)
+			t.Errorf("Verify: got %+v with differences %+v, want none", all, differences)
 			break
 		}
 	}
@@ -243,36 +244,36 @@ func TestVerify(t *testing.T) {
 			text += " " + d.Key[1].Value
 		}
 		if !want[text] {
-			t.Errorf("found %+v", d)
+			t.Errorf("unexpected difference %+v", d)
 		}
 		delete(want, text)
 		if d.Column == "name" &&
 			(*d.Live != "changed" || *d.Rebuilt != "Site 1" || d.Key[0] != (rebuild.KeyColumn{
 				Name: "id", Value: projectionstest.SiteID(1),
 			})) {
-			t.Errorf("found %+v", d)
+			t.Errorf("difference with wrong values %+v", d)
 		}
 		if d.Column == "reason" && (*d.Live != "" || d.Rebuilt != nil) {
-			t.Errorf("found %+v", d)
+			t.Errorf("difference with wrong values %+v", d)
 		}
 	}
 	if len(want) > 0 || all[0].Differences+all[1].Differences != len(differences) ||
 		all[1].Moving != 0 {
-		t.Errorf("not found: %v of %+v", want, all)
+		t.Errorf("differences not found: %v; result %+v", want, all)
 	}
 	if err := c.Rebuild(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if all, differences := projectionstest.Verify(t, c); len(differences) > 0 {
-		t.Errorf("%+v: %+v", all, differences)
+		t.Errorf("Verify after Rebuild: got %+v with differences %+v, want none", all, differences)
 	}
 	if schemas := w.Schemas(t); len(schemas) != 2 {
-		t.Errorf("left are %v", schemas)
+		t.Errorf("schemas are %v, want two", schemas)
 	}
 }
 
-// An operator's program looks after read models that are there, and makes none.
-func TestControlNeedsReadModels(t *testing.T) {
+// Open needs the read models of a service and creates none.
+func TestOpenNeedsReadModels(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	open := func(installation string) error {
@@ -288,17 +289,19 @@ func TestControlNeedsReadModels(t *testing.T) {
 		return err
 	}
 	if err := open("test"); !errors.Is(err, control.ErrNoReadModels) {
-		t.Errorf("an empty database: %v", err)
+		t.Errorf("Open on an empty database: got %v, want ErrNoReadModels", err)
 	}
 	s := w.OpenStore(t)
 	if err := open("another"); !errors.Is(err, schema.ErrOtherInstallation) {
-		t.Errorf("another installation's: %v", err)
+		t.Errorf(
+			"Open on the database of another installation: got %v, want ErrOtherInstallation", err,
+		)
 	}
 	if err := open("test"); err != nil {
 		t.Error(err)
 	}
 	projectionstest.Execute(t, w.URL, "DELETE FROM hubcloud.schemas WHERE name = '"+s.Schema()+"'")
 	if err := open("test"); !errors.Is(err, control.ErrNoReadModels) {
-		t.Errorf("another version's: %v", err)
+		t.Errorf("Open without the schema of this version: got %v, want ErrNoReadModels", err)
 	}
 }

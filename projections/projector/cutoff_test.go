@@ -14,8 +14,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// network is a way to the tests' server that can be cut: then nothing comes through, and nobody is
-// told.
+// network is a connection to the tests' server that can be cut: then it holds all bytes, and
+// neither side gets an error.
 type network struct {
 	mu    sync.Mutex
 	whole *sync.Cond
@@ -65,8 +65,7 @@ func newNetwork(t *testing.T, to string) (n *network, through string) {
 	return n, parsed.String()
 }
 
-// carry copies what comes until either end is closed. What comes while the network is cut is held
-// until it is whole again.
+// carry copies bytes until either end is closed. It holds them while the network is cut.
 func (n *network) carry(from, to net.Conn) {
 	defer to.Close()
 	defer from.Close()
@@ -96,9 +95,9 @@ func (n *network) set(cut bool) {
 	n.whole.Broadcast()
 }
 
-// A replica that was cut off from the database while it projected kept the lock, since both ends
-// still had their connections.
-func TestAProjectorThatIsCutOffHoldsUpNobody(t *testing.T) {
+// A projector that was cut off from the database kept the lock, since both ends kept their
+// connections.
+func TestCutOffProjectorLosesItsLock(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	near := w.OpenStore(t)
@@ -125,17 +124,17 @@ func TestAProjectorThatIsCutOffHoldsUpNobody(t *testing.T) {
 	if _, err := far.Sites(t.Context(), org, 50, ""); domain.CodeOf(
 		err,
 	) != domain.CodeServiceUnavailable {
-		t.Errorf("a read of one that is cut off: %v", err)
+		t.Errorf("read of a process that is cut off: got %v, want service_unavailable", err)
 	}
 
 	way.set(false)
 	last := w.AddSite(t, org, 3)
 	projectionstest.Await(t, far, last)
 	if page, err := far.Sites(t.Context(), org, 50, ""); err != nil || len(page.Data) != 3 {
-		t.Errorf("%+v, %v", page, err)
+		t.Errorf("Sites: got %+v, %v, want both sites", page, err)
 	}
 	if !projectingNear.MetricIs(t, "leading", "", 1) ||
 		!projectingFar.MetricIs(t, "leading", "", 0) {
-		t.Error("the one that was cut off projects again")
+		t.Error("the process that was cut off projects again")
 	}
 }

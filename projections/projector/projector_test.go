@@ -29,7 +29,7 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-func TestAnEventThatCannotBeReadStopsTheLineThere(t *testing.T) {
+func TestUnreadableEventStopsItsProjection(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	s := w.OpenStore(t)
@@ -45,7 +45,7 @@ func TestAnEventThatCannotBeReadStopsTheLineThere(t *testing.T) {
 	w.AddSite(t, org, 2)
 	stopped := projectionstest.AwaitStopped(t, s, projections.Directory, bad)
 	if stopped.Type != "site.painted" || !strings.Contains(stopped.Error(), "unknown event") {
-		t.Errorf("stopped by %v", stopped)
+		t.Errorf("stopped by %v, want an unknown event site.painted", stopped)
 	}
 	status, err := s.Status(t.Context(), w.Streams())
 	if err != nil || len(status) != 2 || status[0].Name != projections.Directory ||
@@ -54,7 +54,7 @@ func TestAnEventThatCannotBeReadStopsTheLineThere(t *testing.T) {
 		status[0].Head != bad+1 ||
 		status[0].Lag != 2 ||
 		status[0].Stopped.Sequence != bad {
-		t.Errorf("status %+v, %v", status, err)
+		t.Errorf("status: got %+v, %v, want the directory stopped with a lag of 2", status, err)
 	}
 	is := func(name string, want float64) bool {
 		return projecting.MetricIs(t, name, projections.Directory, want)
@@ -65,10 +65,10 @@ func TestAnEventThatCannotBeReadStopsTheLineThere(t *testing.T) {
 			is("head_sequence", float64(bad+1)) &&
 			is("sequence", float64(before))
 	})
-	// What came before it is there, what comes after is not, and the other projection goes on.
+	// Events before it are applied, later ones are not, and the other projection goes on.
 	page, err := s.Sites(t.Context(), org, 50, "")
 	if err != nil || len(page.Data) != 1 {
-		t.Errorf("%v, %v", page, err)
+		t.Errorf("Sites: got %v, %v, want one site", page, err)
 	}
 	w.PutPresence(
 		t, domain.Presence{HubID: projectionstest.HubID(1), Online: true, Since: time.Now()},
@@ -100,7 +100,7 @@ func (p *patched) Follow(
 	})
 }
 
-func TestAStoppedLineGoesOnOnceTheEventCanBeApplied(t *testing.T) {
+func TestStoppedProjectionGoesOnOnceTheEventCanBeApplied(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	s := w.OpenStore(t)
@@ -111,38 +111,38 @@ func TestAStoppedLineGoesOnOnceTheEventCanBeApplied(t *testing.T) {
 	last := w.AddSite(t, org, 2)
 	for name, patch := range map[string]func(*directory.Recorded){
 		"unreadable": func(r *directory.Recorded) { r.Fact, r.Err = nil, domain.ErrUnknownEvent },
-		// The database itself refuses these.
-		"a hub that is not there": func(r *directory.Recorded) {
+		// The database rejects these.
+		"an unknown hub": func(r *directory.Recorded) {
 			r.Fact = domain.HubMoved{
 				HubID: projectionstest.HubID(77), OrgID: org, SiteID: projectionstest.SiteID(1),
 			}
 		},
-		"somebody else's hub": func(r *directory.Recorded) {
+		"a hub of another organization": func(r *directory.Recorded) {
 			r.Fact = domain.HubMoved{
 				HubID: projectionstest.HubID(0), OrgID: other, SiteID: projectionstest.SiteID(1),
 			}
 		},
-		"a site that is there": func(r *directory.Recorded) {
+		"a site that exists": func(r *directory.Recorded) {
 			r.Fact = domain.SiteCreated{
 				OrgID: org, SiteID: projectionstest.SiteID(1), Name: "again",
 			}
 		},
-		"a text that cannot be kept": func(r *directory.Recorded) {
+		"a text that cannot be stored": func(r *directory.Recorded) {
 			r.Fact = domain.SiteRenamed{
 				OrgID: org, SiteID: projectionstest.SiteID(1), Name: "a\x00b",
 			}
 		},
-		"a member who is not there": func(r *directory.Recorded) {
+		"an unknown member": func(r *directory.Recorded) {
 			r.Fact = domain.MemberRoleChanged{
 				OrgID: org, MemberID: projectionstest.MemberID(1), Role: domain.RoleAdmin,
 			}
 		},
-		"a removal of who is not there": func(r *directory.Recorded) {
+		"a removal of an unknown member": func(r *directory.Recorded) {
 			r.Fact = domain.MemberRemoved{
 				OrgID: org, MemberID: projectionstest.MemberID(1),
 			}
 		},
-		"an invitation that is not there": func(r *directory.Recorded) {
+		"an unknown invitation": func(r *directory.Recorded) {
 			r.Fact = projectionstest.MemberInvited(org, 2, time.Now(), projectionstest.InvitationID(1))
 		},
 		"a key without a hash": func(r *directory.Recorded) {
@@ -167,7 +167,7 @@ func TestAStoppedLineGoesOnOnceTheEventCanBeApplied(t *testing.T) {
 			projectionstest.AwaitStopped(t, s, projections.Directory, first+10)
 			if status, err := s.Status(t.Context(), w.Streams()); err != nil ||
 				status[0].Sequence != first+9 {
-				t.Errorf("%+v, %v", status, err)
+				t.Errorf("status: got %+v, %v, want the checkpoint before the event", status, err)
 			}
 			dir.on.Store(false)
 			projectionstest.Await(t, s, last)
@@ -177,13 +177,13 @@ func TestAStoppedLineGoesOnOnceTheEventCanBeApplied(t *testing.T) {
 			if site, err := s.Site(t.Context(), org, projectionstest.SiteID(1)); err != nil ||
 				site.HubCount != 20 ||
 				site.Name != "Site 1" {
-				t.Errorf("%+v, %v", site, err)
+				t.Errorf("Site: got %+v, %v, want 20 hubs and the first name", site, err)
 			}
 		})
 	}
 }
 
-func TestAPresenceThatCannotBeReadStopsOnlyItsOwnLine(t *testing.T) {
+func TestUnreadablePresenceStopsOnlyItsProjection(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	s := w.OpenStore(t)
@@ -195,7 +195,7 @@ func TestAPresenceThatCannotBeReadStopsOnlyItsOwnLine(t *testing.T) {
 	w.PutPresenceValue(t, projectionstest.HubID(2), []byte("no presence"))
 	projectionstest.AwaitStopped(t, s, projections.Presence, 2)
 	projectionstest.Await(t, s, w.AddSite(t, org, 2))
-	// The bucket keeps one value a hub: written anew, the bad one is gone.
+	// The bucket keeps one value a hub: a new value removes the bad one.
 	w.PutPresence(
 		t, domain.Presence{HubID: projectionstest.HubID(2), Online: true, Since: time.Now()},
 	)
@@ -208,7 +208,7 @@ func TestReadModelsAreReadyOnceTheyAreComplete(t *testing.T) {
 	s := w.OpenStore(t)
 	last := w.AddSite(t, org, 1)
 	if err := s.Ready(t.Context()); !errors.Is(err, projections.ErrBuilding) {
-		t.Errorf("before anything is projected: %v", err)
+		t.Errorf("Ready before anything is projected: got %v, want ErrBuilding", err)
 	}
 	stop := w.Project(t, s).Stop
 	projectionstest.Await(t, s, last)
@@ -229,7 +229,7 @@ func terminateSessions(ctx context.Context, config *pgx.ConnConfig, sql string) 
 	})
 }
 
-func TestWhoStandsByTakesOver(t *testing.T) {
+func TestStandbyTakesOver(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	first, second := w.OpenStore(t), w.OpenStore(t)
@@ -254,10 +254,10 @@ func TestWhoStandsByTakesOver(t *testing.T) {
 	projectionstest.Await(t, second, w.AddSite(t, org, 2))
 	t.Logf("taken over %s after the first has ended", time.Since(begun))
 	if !projectingSecond.MetricIs(t, "leading", "", 1) {
-		t.Error("the second does not project")
+		t.Error("the second projector does not lead")
 	}
 
-	// The second loses its connections, the first wants to project again: whoever wins, nothing is
+	// The second loses its connections and the first runs again: whichever leads, nothing is
 	// applied twice.
 	w.Project(t, first)
 	stopKilling := projectionstest.Background(t, "the killer", func(ctx context.Context) error {
@@ -287,11 +287,11 @@ func TestWhoStandsByTakesOver(t *testing.T) {
 		page, err = second.Sites(t.Context(), org, 50, "")
 	}
 	if len(page.Data) != 3 || page.Data[0].HubCount != 50 || page.Data[1].HubCount != 50 {
-		t.Errorf("%+v", page)
+		t.Errorf("Sites: got %+v, want three sites, two with 50 hubs", page)
 	}
 }
 
-// The database is killed in the midst of things, and later away for a while.
+// The database is killed at work, and later stopped for a while.
 func TestTheDatabaseComesBack(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
@@ -338,18 +338,18 @@ func TestTheDatabaseComesBack(t *testing.T) {
 	if _, err := s.Sites(t.Context(), org, 50, ""); domain.CodeOf(
 		err,
 	) != domain.CodeServiceUnavailable {
-		t.Errorf("sites were read from a database that is not there: %v", err)
+		t.Errorf("Sites without a database: got %v, want service_unavailable", err)
 	}
 	own()
 	projectionstest.Await(t, s, last)
 	if site, err := s.Site(t.Context(), org, projectionstest.SiteID(1)); err != nil ||
 		site.HubCount != 63 {
-		t.Errorf("%d hubs, want 63: %v", site.HubCount, err)
+		t.Errorf("got %d hubs, %v, want 63", site.HubCount, err)
 	}
 	streamstest.Eventually(t, "ready", func() bool { return s.Ready(t.Context()) == nil })
 }
 
-func TestManyEventsTakeLittleTime(t *testing.T) {
+func TestManyEventsAreProjected(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	const hubs, rounds = 2_000, 3
@@ -395,15 +395,14 @@ func TestManyEventsTakeLittleTime(t *testing.T) {
 	begun = time.Now()
 	snapshot, err := s.AccessSnapshot(t.Context())
 	if err != nil || len(snapshot.Hubs) != hubs {
-		t.Errorf("%d hubs, %v", len(snapshot.Hubs), err)
+		t.Errorf("AccessSnapshot: got %d hubs, %v", len(snapshot.Hubs), err)
 	}
 	t.Logf("a snapshot of %d hubs: %s", hubs, time.Since(begun))
 }
 
-// An event stopped a projection while a rebuild put other read models in the place of those that it
-// stopped in. The stop was recorded in the new ones, which it is not about, and they stood still
-// until the next event.
-func TestAStopIsNotRecordedInOtherReadModels(t *testing.T) {
+// An event stopped a projection while a rebuild replaced the read models. The stop was recorded in
+// the new ones, which stood still until the next event.
+func TestStopIsNotRecordedInReplacedReadModels(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	s := w.OpenStore(t)
@@ -430,10 +429,10 @@ func TestAStopIsNotRecordedInOtherReadModels(t *testing.T) {
 		"another event":    {Sequence: last, EventID: "of another stream"},
 	} {
 		if late.RecordStop(t.Context(), 1, at, stale) {
-			t.Errorf("%s: the projection is to wait", name)
+			t.Errorf("%s: RecordStop returned true, want false", name)
 		}
 		if err := s.Ready(t.Context()); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: Ready: got %v, want nil", name, err)
 		}
 	}
 	if !(projectionstest.Metrics{Registry: registry}).MetricIs(
@@ -441,8 +440,7 @@ func TestAStopIsNotRecordedInOtherReadModels(t *testing.T) {
 	) {
 		t.Error("the metric shows a stop")
 	}
-	// A stop by what the read models have by now, as a program without this check left it, does not
-	// last.
+	// A recorded stop at an event that the read models have is cleared.
 	projectionstest.Execute(
 		t,
 		w.URL,

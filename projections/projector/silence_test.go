@@ -20,8 +20,7 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// hangs takes a lock as a process does that hangs afterwards, once then has been run on another of
-// its connections.
+// hangs takes a lock like a process that hangs afterwards. It runs then on a second connection.
 func hangs(
 	t *testing.T, s *readmodel.Store, wanted database.Lock,
 	then func(ctx context.Context, conn *pgx.Conn) error,
@@ -40,7 +39,7 @@ func hangs(
 		t.Fatal(err)
 	}
 	if mine, err := wanted.Try(t.Context(), lock); err != nil || !mine {
-		t.Fatalf("the lock is mine: %v, %v", mine, err)
+		t.Fatalf("Try: got %v, %v, want true", mine, err)
 	}
 	if err := then(t.Context(), writing); err != nil {
 		t.Fatal(err)
@@ -58,18 +57,17 @@ func newProjector(t *testing.T, w *projectionstest.Env, s *readmodel.Store) *pro
 	return p
 }
 
-// A process that was stopped by SIGSTOP, or cut off, while it projected kept the lock for as long
-// as that lasted: no change was answered by any replica. What it has begun must not be committed
-// once another one projects.
-func TestAProjectorThatHangsLosesItsLock(t *testing.T) {
+// A projector that was stopped by SIGSTOP, or cut off, kept its lock meanwhile, and no replica
+// answered a change. What it has begun must not be committed once another process projects.
+func TestHangingProjectorLosesItsLock(t *testing.T) {
 	t.Parallel()
 	for name, hang := range map[string]func(ctx context.Context, conn *pgx.Conn) error{
 		"between batches": func(context.Context, *pgx.Conn) error { return nil },
-		"in the midst of a batch": func(ctx context.Context, conn *pgx.Conn) error {
+		"within a batch": func(ctx context.Context, conn *pgx.Conn) error {
 			_, err := conn.Exec(ctx, "BEGIN; UPDATE checkpoints SET sequence = sequence + 1000")
 			return err
 		},
-		"in the midst of a batch, on a server that ends no sessions": func(ctx context.Context, conn *pgx.Conn) error {
+		"within a batch, on a server that ends no sessions": func(ctx context.Context, conn *pgx.Conn) error {
 			_, err := conn.Exec(ctx, "SET idle_in_transaction_session_timeout = 0; BEGIN; UPDATE "+
 				"checkpoints SET sequence = sequence + 1000")
 			return err
@@ -98,13 +96,13 @@ func TestAProjectorThatHangsLosesItsLock(t *testing.T) {
 			w.Project(t, s)
 			projectionstest.Await(t, s, w.AddSite(t, org, 2))
 			t.Logf("taken over after %s", time.Since(begun))
-			// The one that hung wakes up.
+			// The projector that hung goes on.
 			if _, err := writing.Exec(t.Context(), "COMMIT"); name != "between batches" &&
 				err == nil {
-				t.Error("the one that hung has committed its batch")
+				t.Error("the projector that hung has committed its batch")
 			}
 			if _, err := query.New(lock).Stops(t.Context()); err == nil {
-				t.Error("the one that hung still has its lock")
+				t.Error("the projector that hung still has its lock")
 			}
 			stale := newProjector(t, w, s)
 			err := stale.RunOnce(t.Context(), term)
@@ -112,15 +110,14 @@ func TestAProjectorThatHangsLosesItsLock(t *testing.T) {
 				t.Errorf("run of the projector that hung: got %v, want ErrDeposed", err)
 			}
 			if page, err := s.Sites(t.Context(), org, 50, ""); err != nil || len(page.Data) != 2 {
-				t.Errorf("%+v, %v", page, err)
+				t.Errorf("Sites: got %+v, %v, want both sites", page, err)
 			}
 		})
 	}
 }
 
-// Whatever a projector has under way when another takes over fails, also what is at the right
-// checkpoint.
-func TestOnlyTheLastProjectorCommits(t *testing.T) {
+// Writes of a projector fail once another has taken over, even at the right checkpoint.
+func TestOnlyTheLatestTermCommits(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	s := w.OpenStore(t)
@@ -132,7 +129,7 @@ func TestOnlyTheLastProjectorCommits(t *testing.T) {
 		}
 		next, err := projector.TakeOver(t.Context(), conn)
 		if err != nil || next <= old {
-			t.Errorf("term %d after %d, %v", next, old, err)
+			t.Errorf("term %d after %d, %v, want a later one", next, old, err)
 		}
 		var history []directory.Recorded
 		if err := w.Directory.Replay(t.Context(), 0, first, func(batch []directory.Recorded) error {
@@ -148,7 +145,7 @@ func TestOnlyTheLastProjectorCommits(t *testing.T) {
 			}).Apply(t.Context(), history)
 		}
 		if err := write(old); !errors.Is(err, apply.ErrMoved) {
-			t.Errorf("the old one has written: %v", err)
+			t.Errorf("Apply of the old term: got %v, want ErrMoved", err)
 		}
 		stopped := &projections.StoppedError{
 			Projection: projections.Directory,
@@ -157,7 +154,7 @@ func TestOnlyTheLastProjectorCommits(t *testing.T) {
 		}
 		stale := newProjector(t, w, s)
 		if stale.RecordStop(t.Context(), old, apply.Checkpoint{}, stopped) {
-			t.Error("the old one has stopped the projection")
+			t.Error("RecordStop of the old term returned true")
 		}
 		return write(next)
 	})
@@ -166,10 +163,9 @@ func TestOnlyTheLastProjectorCommits(t *testing.T) {
 	}
 	if err := s.Ready(t.Context()); !errors.Is(err, projections.ErrBuilding) ||
 		errors.Is(err, directory.ErrStandingStill) {
-		t.Errorf("the old one has stopped the projection: %v", err)
+		t.Errorf("Ready: got %v, want ErrBuilding without a stop", err)
 	}
-	// The read models that take the place of others are of the same term, or the projector could
-	// not go on in them.
+	// A rebuild keeps the term: the projector goes on in the new read models.
 	projecting := w.Project(t, s)
 	streamstest.Eventually(t, "ready", func() bool { return s.Ready(t.Context()) == nil })
 	if err := w.Control(t).Rebuild(t.Context(), nil); err != nil {
@@ -181,8 +177,8 @@ func TestOnlyTheLastProjectorCommits(t *testing.T) {
 	}
 }
 
-// An operator's command that hangs holds up nobody either.
-func TestABuilderThatHangsLosesItsLock(t *testing.T) {
+// A rebuild that hangs does not delay others.
+func TestHangingBuildLosesItsLock(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	s := w.OpenStore(t)
@@ -198,7 +194,7 @@ func TestABuilderThatHangsLosesItsLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	projectionstest.Await(t, s, last)
-	// And while it installs or drops read models.
+	// The same while it holds the lock of installations.
 	hangs(t, s, database.BuildLock(s.Schema()), func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, "BEGIN")
 		if err == nil {

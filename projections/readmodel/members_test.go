@@ -14,7 +14,7 @@ import (
 	"hubcloud/streams/directory/directorytest"
 )
 
-// everyPage gives the ids of a list, read in pages of a size.
+// everyPage returns the ids of a list that is read in pages.
 func everyPage[T any](
 	t *testing.T, limit int, page func(limit int, after string) (domain.Page[T], error),
 	id func(T) string,
@@ -26,7 +26,7 @@ func everyPage[T any](
 			t.Fatal(err)
 		}
 		if got.Data == nil || len(got.Data) > limit || got.HasMore && len(got.Data) < limit {
-			t.Fatalf("a page of %d: %+v", limit, got)
+			t.Fatalf("page of %d: got %+v, want a full page", limit, got)
 		}
 		for _, item := range got.Data {
 			ids = append(ids, id(item))
@@ -42,14 +42,11 @@ func TestMembersAreListedOwnersFirst(t *testing.T) {
 	w := projectionstest.New(t)
 	s := w.OpenStore(t)
 	w.Project(t, s)
-	// All in one microsecond, with ids that are in no order.
+	// All in the same microsecond, with unordered ids.
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
 	subject := streams.OrgSubject(org)
 	w.AppendAt(
-		t,
-		at,
-		subject,
-		domain.OrgCreated{OrgID: org, Name: "Org"},
+		t, at, subject, domain.OrgCreated{OrgID: org, Name: "Org"},
 		projectionstest.MemberAdded(org, 9, domain.RoleOwner),
 		projectionstest.MemberAdded(org, 5, domain.RoleMember),
 	)
@@ -78,7 +75,7 @@ func TestMembersAreListedOwnersFirst(t *testing.T) {
 		}
 		for limit := 1; limit <= len(want)+1; limit++ {
 			if got := everyPage(t, limit, members, id); !reflect.DeepEqual(got, ids) {
-				t.Errorf("in pages of %d: %v, want %v", limit, got, ids)
+				t.Errorf("pages of %d: got %v, want %v", limit, got, ids)
 			}
 		}
 	}
@@ -91,10 +88,10 @@ func TestMembersAreListedOwnersFirst(t *testing.T) {
 	}
 	if got, err := s.Member(t.Context(), org, projectionstest.MemberID(7)); err != nil ||
 		got != want {
-		t.Errorf("%+v, %v; want %+v", got, err, want)
+		t.Errorf("Member: got %+v, %v, want %+v", got, err, want)
 	}
 
-	// A new owner comes among the owners by the time of joining.
+	// A new owner is listed among the owners by the order of joining.
 	projectionstest.Await(
 		t,
 		s,
@@ -132,7 +129,7 @@ func TestMembersAreListedOwnersFirst(t *testing.T) {
 	if got, err := s.Member(t.Context(), org, projectionstest.MemberID(9)); err != nil ||
 		got.Role != domain.RoleAdmin ||
 		!got.JoinedAt.Equal(at) {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("Members: got %+v, %v", got, err)
 	}
 	for _, unknown := range []string{
 		projectionstest.MemberID(3), projectionstest.MemberID(8), "x", "\x00", "\xff",
@@ -141,13 +138,13 @@ func TestMembersAreListedOwnersFirst(t *testing.T) {
 		if _, err := s.Members(t.Context(), org, 5, unknown); !isCode(
 			err, domain.CodeInvalidRequest,
 		) {
-			t.Errorf("starting_after %q: %v", unknown, err)
+			t.Errorf("starting_after %q: got %v, want invalid_request", unknown, err)
 		}
 		if _, err := s.Member(t.Context(), org, unknown); !isCode(err, domain.CodeNotFound) {
-			t.Errorf("member %q: %v", unknown, err)
+			t.Errorf("Member(%q): got %v, want not_found", unknown, err)
 		}
 	}
-	// Made, changed and removed by one batch.
+	// Added, changed and removed in one batch.
 	projectionstest.Await(t, s, w.Append(
 		t,
 		subject,
@@ -170,7 +167,7 @@ func TestMembersAreListedOwnersFirst(t *testing.T) {
 		page.Data == nil ||
 		len(page.Data) != 0 ||
 		page.HasMore {
-		t.Errorf("members of no organization: %v, %v", page, err)
+		t.Errorf("members of an unknown organization: got %v, %v, want none", page, err)
 	}
 }
 
@@ -211,7 +208,7 @@ func TestPendingInvitationsAreListedNewestFirst(t *testing.T) {
 				func(i domain.Invitation) string { return i.ID },
 			)
 			if !reflect.DeepEqual(got, ids) {
-				t.Errorf("in pages of %d: %v, want %v", limit, got, ids)
+				t.Errorf("pages of %d: got %v, want %v", limit, got, ids)
 			}
 		}
 	}
@@ -224,7 +221,7 @@ func TestPendingInvitationsAreListedNewestFirst(t *testing.T) {
 		CreatedAt: now, ExpiresAt: soon,
 	}
 	if err != nil || !page.HasMore || page.Data[0] != want {
-		t.Errorf("%+v, %v; want %+v", page, err, want)
+		t.Errorf("Invitations: got %+v, %v, want %+v", page, err, want)
 	}
 	listed(soon.Add(-time.Microsecond), 6, 9, 2, 8, 1, 4)
 	listed(soon, 6, 9, 2, 1, 4)
@@ -240,18 +237,18 @@ func TestPendingInvitationsAreListedNewestFirst(t *testing.T) {
 			MemberID:     projectionstest.MemberID(1),
 		},
 		projectionstest.MemberInvited(org, 3, late, projectionstest.InvitationID(4)),
-		// made and replaced by one batch
+		// created and replaced in one batch
 		projectionstest.MemberInvited(org, 5, late, projectionstest.InvitationID(3)),
 	))
 	listed(now, 5, 6, 2, 8)
-	// One that is not pending any more still says where to go on.
+	// An invitation that is no longer pending is a valid start.
 	for n, want := range map[int]string{
 		9: projectionstest.InvitationID(2), 3: projectionstest.InvitationID(6),
 	} {
 		if page, err := s.Invitations(t.Context(), org, 1, projectionstest.InvitationID(n), now); err != nil ||
 			len(page.Data) != 1 ||
 			page.Data[0].ID != want {
-			t.Errorf("after %d: %+v, %v", n, page, err)
+			t.Errorf("after invitation %d: got %+v, %v", n, page, err)
 		}
 	}
 	for _, unknown := range []string{
@@ -261,13 +258,13 @@ func TestPendingInvitationsAreListedNewestFirst(t *testing.T) {
 		if _, err := s.Invitations(t.Context(), org, 5, unknown, now); !isCode(
 			err, domain.CodeInvalidRequest,
 		) {
-			t.Errorf("starting_after %q: %v", unknown, err)
+			t.Errorf("starting_after %q: got %v, want invalid_request", unknown, err)
 		}
 	}
 	if page, err := s.Invitations(t.Context(), org, 5, "", late); err != nil || page.Data == nil ||
 		len(page.Data) != 0 ||
 		page.HasMore {
-		t.Errorf("when all have expired: %v, %v", page, err)
+		t.Errorf("expired invitations: got %v, %v, want none", page, err)
 	}
 }
 
@@ -293,7 +290,7 @@ func TestNamesAndRoomsOfDevices(t *testing.T) {
 		t.Helper()
 		if got, err := s.DeviceLabels(t.Context(), org, projectionstest.HubID(hub)); err != nil ||
 			!reflect.DeepEqual(got, want) {
-			t.Errorf("hub %d: %v, %v; want %v", hub, got, err, want)
+			t.Errorf("labels of hub %d: got %v, %v, want %v", hub, got, err, want)
 		}
 	}
 	subject := streams.HubSubject(projectionstest.HubID(1))
@@ -307,10 +304,10 @@ func TestNamesAndRoomsOfDevices(t *testing.T) {
 	check(7, map[int64]domain.DeviceLabel{})
 	if got, err := s.DeviceLabels(t.Context(), other, projectionstest.HubID(1)); err != nil ||
 		len(got) != 0 {
-		t.Errorf("another organization reads %v, %v", got, err)
+		t.Errorf("labels for another organization: got %v, %v, want none", got, err)
 	}
 	if got, err := s.DeviceLabels(t.Context(), org, "hub-\x00\xff"); err != nil || len(got) != 0 {
-		t.Errorf("%v, %v", got, err)
+		t.Errorf("labels of an unknown hub: got %v, %v, want none", got, err)
 	}
 	projectionstest.Await(
 		t,
@@ -322,7 +319,7 @@ func TestNamesAndRoomsOfDevices(t *testing.T) {
 		),
 	)
 	check(1, map[int64]domain.DeviceLabel{-4: {Room: &room}, 6: {Name: &name}})
-	// A reset forgets what was set before it, and nothing else.
+	// A reset deletes the labels from before it, and only those.
 	projectionstest.Await(t, s, w.Append(
 		t,
 		subject,
@@ -339,8 +336,8 @@ func TestNamesAndRoomsOfDevices(t *testing.T) {
 	check(2, map[int64]domain.DeviceLabel{3: {Name: &room}})
 }
 
-// Whoever is told of a change reads it, whichever replica is asked.
-func TestPeopleAndLabelsAreReadAsTheyWereWritten(t *testing.T) {
+// A caller that got the answer to a change reads the change on every replica.
+func TestReadsFollowWritesOfPeopleAndLabels(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	projecting, reading := w.OpenStore(t), w.OpenStore(t)
@@ -375,7 +372,9 @@ func TestPeopleAndLabelsAreReadAsTheyWereWritten(t *testing.T) {
 	shows := func(members, invitations []string) {
 		t.Helper()
 		if m, i := ids(); !reflect.DeepEqual(m, members) || !reflect.DeepEqual(i, invitations) {
-			t.Errorf("members %v, invitations %v; want %v and %v", m, i, members, invitations)
+			t.Errorf(
+				"got members %v and invitations %v, want %v and %v", m, i, members, invitations,
+			)
 		}
 	}
 	shows([]string{owner}, []string{})
@@ -441,7 +440,7 @@ func TestPeopleAndLabelsAreReadAsTheyWereWritten(t *testing.T) {
 		}
 		if got, err := reading.DeviceLabels(t.Context(), orgID, projectionstest.HubID(1)); err != nil ||
 			!reflect.DeepEqual(got[3], set) {
-			t.Fatalf("%v, %v; want %v", got, err, set)
+			t.Fatalf("labels: got %v, %v, want %v", got, err, set)
 		}
 		if err := service.ForgetDevices(t.Context(), origin, projectionstest.HubID(1), []int64{
 			3,
@@ -450,7 +449,7 @@ func TestPeopleAndLabelsAreReadAsTheyWereWritten(t *testing.T) {
 		}
 		if got, err := reading.DeviceLabels(t.Context(), orgID, projectionstest.HubID(1)); err != nil ||
 			len(got) != 0 {
-			t.Fatalf("forgotten, and there is %v, %v", got, err)
+			t.Fatalf("labels of a forgotten device: got %v, %v, want none", got, err)
 		}
 	}
 }

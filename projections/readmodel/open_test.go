@@ -12,7 +12,7 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-func TestADatabaseOfAnotherInstallationIsRefused(t *testing.T) {
+func TestDatabaseOfAnotherInstallationIsRejected(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	w.OpenStore(t)
@@ -25,7 +25,7 @@ func TestADatabaseOfAnotherInstallationIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnEncodingThatCannotHoldEveryTextIsRefused(t *testing.T) {
+func TestOtherEncodingIsRejected(t *testing.T) {
 	t.Parallel()
 	url := projectionstest.NewDatabase(t, "ENCODING 'SQL_ASCII' TEMPLATE template0")
 	if _, err := readmodel.Open(t.Context(), readmodel.Config{
@@ -35,8 +35,8 @@ func TestAnEncodingThatCannotHoldEveryTextIsRefused(t *testing.T) {
 	}
 }
 
-// A directory that was restored from an older copy has other events under the same numbers.
-func TestReadModelsOfAnotherStreamAreRefused(t *testing.T) {
+// A directory that was restored from a backup has other events with the same sequences.
+func TestReadModelsOfAnotherStreamAreRejected(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	s := w.OpenStore(t)
@@ -57,14 +57,14 @@ func TestReadModelsOfAnotherStreamAreRefused(t *testing.T) {
 		)
 		if text := stopped.Error(); !strings.Contains(text, projections.ErrOtherStream.Error()) ||
 			!strings.Contains(text, "hubcloud projections rebuild") {
-			t.Errorf("%s: %v", step, text)
+			t.Errorf("%s: stopped by %v, want ErrOtherStream with advice", step, text)
 		}
 		stop()
 		if page, err := again.Sites(t.Context(), org, 50, ""); err != nil || len(page.Data) != 2 {
-			t.Errorf("%s: something was written: %v, %v", step, page, err)
+			t.Errorf("%s: Sites: got %v, %v, want the two of the first stream", step, page, err)
 		}
 	}
-	// With the right stream it goes on, also when nothing new comes.
+	// With the right stream it goes on, even without a new event.
 	stop = w.Project(t, s).Stop
 	streamstest.Eventually(
 		t, "ready with the right stream", func() bool { return s.Ready(t.Context()) == nil },

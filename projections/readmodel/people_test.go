@@ -11,9 +11,8 @@ import (
 	"hubcloud/streams"
 )
 
-// TestActivityTellsWhoDidWhat, by the names of now, also of those who have gone, to their own
-// organization.
-func TestActivityTellsWhoDidWhat(t *testing.T) {
+// Activity shows present names, also of former members, and only to the organization.
+func TestActivityShowsPresentNames(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	s := w.OpenStore(t)
@@ -59,7 +58,7 @@ func TestActivityTellsWhoDidWhat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Whose invitation was withdrawn was told by nothing but its id.
+	// A revoked invitation was shown only by its id.
 	projectionstest.Await(
 		t,
 		s,
@@ -103,7 +102,7 @@ func TestActivityTellsWhoDidWhat(t *testing.T) {
 	}
 }
 
-// TestKeysAreListed with those in force first, and of their own organization.
+// Keys in force come first. Keys of other organizations are not listed.
 func TestKeysAreListed(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
@@ -138,13 +137,12 @@ func TestKeysAreListed(t *testing.T) {
 		key := page.Data[i]
 		if key.ID != id || key.Label != "the "+id || len(key.Scopes) != 1 ||
 			key.RevokedAt.IsZero() == (id == "third") {
-			t.Errorf("%d: %+v", i, key)
+			t.Errorf("key %d: got %+v", i, key)
 		}
 	}
 }
 
-// TestKeysHavePages, each key on one of them, also those that were made at the same moment; and
-// each is found by itself.
+// Each key is on one page, also if several were created at the same moment, and Key returns each.
 func TestKeysHavePages(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
@@ -180,7 +178,7 @@ func TestKeysHavePages(t *testing.T) {
 		more = page.HasMore
 	}
 	if got := strings.Join(seen, " "); got != "key6 key7 key3 key5 key1 key2 key8 key4 key0" {
-		t.Errorf("seen %s", got)
+		t.Errorf("pages have %s", got)
 	}
 	if key, err := s.Key(t.Context(), org, "key4"); err != nil || key.ID != "key4" ||
 		key.RevokedAt.IsZero() {
@@ -194,22 +192,19 @@ func TestKeysHavePages(t *testing.T) {
 		"a key that is no text": func() error { _, err := s.Key(t.Context(), org, "\x00\xff"); return err },
 	} {
 		if err := ask(); err == nil || domain.CodeOf(err) == domain.CodeInternal {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want not_found", name, err)
 		}
 	}
 }
 
-// TestFinding hubs by name, id or serial, and members by their address, within the organization,
-// the site and the page.
-func TestFinding(t *testing.T) {
+// Hubs are found by name, id or serial and members by address, within organization, site and page.
+func TestFindHubsAndMembers(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	s := w.OpenStore(t)
 	w.Project(t, s)
 	w.Append(
-		t,
-		streams.OrgSubject(org),
-		domain.OrgCreated{OrgID: org, Name: "Mill"},
+		t, streams.OrgSubject(org), domain.OrgCreated{OrgID: org, Name: "Mill"},
 		projectionstest.MemberAdded(org, 1, domain.RoleOwner),
 		projectionstest.MemberAdded(org, 2, domain.RoleMember),
 	)
@@ -241,7 +236,7 @@ func TestFinding(t *testing.T) {
 			ids = append(ids, string(hub.ID))
 		}
 		if got := strings.Join(ids, " "); got != c.found || err != nil {
-			t.Errorf("%q at %q: %s, %v", c.text, c.site, got, err)
+			t.Errorf("FindHubs(%q) at site %q: got %s, %v", c.text, c.site, got, err)
 		}
 	}
 	if page, err := s.FindHubs(t.Context(), org, "", "", 1, ""); err != nil || !page.HasMore ||
@@ -255,12 +250,12 @@ func TestFinding(t *testing.T) {
 	}
 	if page, err := s.FindHubs(t.Context(), other, "", "", 50, ""); err != nil ||
 		len(page.Data) != 0 {
-		t.Errorf("of another: %+v, %v", page, err)
+		t.Errorf("activity of another organization: got %+v, %v", page, err)
 	}
 	if _, err := s.FindHubs(t.Context(), other, "", "", 50, one); domain.CodeOf(
 		err,
 	) != domain.CodeInvalidRequest {
-		t.Errorf("after another's: %v", err)
+		t.Errorf("starting_after of another organization: got %v, want invalid_request", err)
 	}
 	if page, err := s.FindMembers(t.Context(), org, "p2@", 50, ""); err != nil ||
 		len(page.Data) != 1 ||

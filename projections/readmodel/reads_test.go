@@ -21,9 +21,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// Lists were answered 500 for as long as PostgreSQL restarted. They wait for it, whatever ends the
-// connections: a server that is killed, one that is shut down in order, one that is away for
-// seconds, an administrator who ends sessions.
+// Lists were answered 500 while PostgreSQL restarted. They wait, whatever ends the connections: a
+// server that is killed, shut down or away for seconds, or an administrator who ends sessions.
 func TestReadsWaitForTheDatabase(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
@@ -130,8 +129,8 @@ func TestReadsWaitForTheDatabase(t *testing.T) {
 	}
 }
 
-// What cannot pass by itself is not waited for, and is no service_unavailable.
-func TestWhatPasses(t *testing.T) {
+// Reads do not wait for errors that cannot pass, and do not answer service_unavailable.
+func TestMayPass(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		err  error
@@ -153,13 +152,12 @@ func TestWhatPasses(t *testing.T) {
 		"a text that is no UTF": {&pgconn.PgError{Code: "22021"}, false},
 	} {
 		if got := readmodel.MayPass(tt.err); got != tt.want {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: mayPass = %v", name, got)
 		}
 	}
 }
 
-// A caller who has gone is not waited for, and one with a deadline of their own hears at it what is
-// the matter.
+// A read ends when its caller has gone, and with service_unavailable at the caller's deadline.
 func TestReadsEndWithTheirCaller(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
@@ -168,16 +166,16 @@ func TestReadsEndWithTheirCaller(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.Read(gone, away); domain.CodeOf(err) != domain.CodeInternal {
-		t.Errorf("a caller who has gone: %v", err)
+		t.Errorf("read of a caller who has gone: got %v, want its own error", err)
 	}
 	late, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := s.Read(late, away); domain.CodeOf(err) != domain.CodeServiceUnavailable {
-		t.Errorf("a caller with a deadline: %v", err)
+		t.Errorf("read with a deadline: got %v, want service_unavailable", err)
 	}
-	// Until the read models are complete there is nothing to be read.
+	// Reads fail until the read models are complete.
 	if _, err := s.Sites(t.Context(), org, 50, ""); !errors.Is(err, projections.ErrBuilding) ||
 		domain.CodeOf(err) != domain.CodeServiceUnavailable {
-		t.Errorf("read models that are being built: %v", err)
+		t.Errorf("Sites before they are complete: got %v, want service_unavailable", err)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"hubcloud/streams"
 )
 
-// Rows of activity were kept for ever. They end with domain.ActivityRetention, the same rows
-// however the read models are made.
-func TestActivityEnds(t *testing.T) {
+// Rows of activity were never deleted. They are deleted after domain.ActivityRetention, the same
+// rows however the read models are built.
+func TestOldActivityIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	s := w.OpenStore(t)
@@ -31,13 +31,13 @@ func TestActivityEnds(t *testing.T) {
 			projectionstest.MemberAdded(org, 2, domain.RoleMember),
 		),
 	)
-	// Nothing newer is known: in the tables all three are there. A read leaves out what is too old.
+	// No newer event exists, so the table keeps all three. A read leaves out what is too old.
 	if n := w.RowCount(t, s.Schema(), "activity"); n != 3 {
-		t.Errorf("%d rows are kept, want 3", n)
+		t.Errorf("got %d rows of activity, want 3", n)
 	}
 	if page, err := s.Activity(t.Context(), org, 10, 0); err != nil || len(page.Data) != 1 ||
 		page.Data[0].SubjectID != projectionstest.MemberID(2) {
-		t.Errorf("%+v, %v", page, err)
+		t.Errorf("Activity: got %+v, %v, want one event", page, err)
 	}
 	projectionstest.Await(
 		t,
@@ -47,19 +47,19 @@ func TestActivityEnds(t *testing.T) {
 		),
 	)
 	if n := w.RowCount(t, s.Schema(), "activity"); n != 2 {
-		t.Errorf("%d rows are kept, want 2", n)
+		t.Errorf("got %d rows of activity, want 2", n)
 	}
 	if people, err := s.Members(t.Context(), org, 10, ""); err != nil || len(people.Data) != 3 {
-		t.Errorf("members %+v, %v", people, err)
+		t.Errorf("Members: got %+v, %v, want three", people, err)
 	}
 	if _, differences := projectionstest.Verify(t, w.Control(t)); len(differences) > 0 {
-		t.Errorf("built anew: %+v", differences)
+		t.Errorf("Verify: got differences %+v, want none", differences)
 	}
 }
 
-// A hub that was taken away from its organization is in none of its lists, and whoever adds it next
-// sees nothing of what was set before.
-func TestAReleasedHubIsGone(t *testing.T) {
+// A released hub is in no list of its organization, and the next organization sees nothing of the
+// hub's past.
+func TestReleasedHubIsNotFound(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	s := w.OpenStore(t)
@@ -82,24 +82,24 @@ func TestAReleasedHubIsGone(t *testing.T) {
 	projectionstest.Await(t, s, released)
 	projectionstest.Await(t, a, released)
 	if access, ok := a.Hub(projectionstest.HubID(1)); ok {
-		t.Errorf("requests are let in to %+v", access)
+		t.Errorf("access to a released hub: got %+v, want none", access)
 	}
 	if hubs, err := s.Hubs(t.Context(), org, nil, 10, ""); err != nil || len(hubs.Data) != 0 {
-		t.Errorf("hubs %+v, %v", hubs, err)
+		t.Errorf("Hubs: got %+v, %v, want none", hubs, err)
 	}
 	if _, err := s.Hub(t.Context(), org, projectionstest.HubID(1)); domain.CodeOf(
 		err,
 	) != domain.CodeNotFound {
-		t.Errorf("the hub: %v", err)
+		t.Errorf("Hub: got %v, want not_found", err)
 	}
 	if site, err := s.Site(t.Context(), org, projectionstest.SiteID(1)); err != nil ||
 		site.HubCount != 0 {
-		t.Errorf("site %+v, %v", site, err)
+		t.Errorf("Site: got %+v, %v, want no hubs", site, err)
 	}
 	if page, err := s.Activity(t.Context(), org, 1, 0); err != nil || len(page.Data) != 1 ||
 		page.Data[0].Type != domain.TypeHubReleased ||
 		page.Data[0].SubjectID != string(projectionstest.HubID(1)) {
-		t.Errorf("activity %+v, %v", page, err)
+		t.Errorf("Activity: got %+v, %v, want the release", page, err)
 	}
 	again := projectionstest.HubAdded(other, 1, 2)
 	again.After, again.EpochID = 77, domain.NewEpochID(0xabcd)
@@ -120,9 +120,9 @@ func TestAReleasedHubIsGone(t *testing.T) {
 	}
 	if labels, err := s.DeviceLabels(t.Context(), other, projectionstest.HubID(1)); err != nil ||
 		len(labels) != 0 {
-		t.Errorf("labels %+v, %v", labels, err)
+		t.Errorf("DeviceLabels: got %+v, %v, want none", labels, err)
 	}
 	if _, differences := projectionstest.Verify(t, w.Control(t)); len(differences) > 0 {
-		t.Errorf("built anew: %+v", differences)
+		t.Errorf("Verify: got differences %+v, want none", differences)
 	}
 }

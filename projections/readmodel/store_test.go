@@ -24,7 +24,7 @@ func TestSitesAreListedInTheOrderOfTheirCreation(t *testing.T) {
 	w := projectionstest.New(t)
 	s := w.OpenStore(t)
 	w.Project(t, s)
-	// Ids that are not in the order of creation, all created in the same microsecond.
+	// Unordered ids, all created in the same microsecond.
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
 	var want []string
 	for _, n := range []int{5, 2, 9, 1, 7} {
@@ -43,7 +43,10 @@ func TestSitesAreListedInTheOrderOfTheirCreation(t *testing.T) {
 		}
 		for _, site := range page.Data {
 			if !site.CreatedAt.Equal(at) || site.CreatedAt.Location() != time.UTC {
-				t.Errorf("%s was created at %s", site.ID, site.CreatedAt)
+				t.Errorf(
+					"site %s: created at %s, want the time of the event in UTC", site.ID,
+					site.CreatedAt,
+				)
 			}
 			got = append(got, site.ID)
 		}
@@ -53,17 +56,17 @@ func TestSitesAreListedInTheOrderOfTheirCreation(t *testing.T) {
 		after = got[len(got)-1]
 	}
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("listed %v, want %v", got, want)
+		t.Errorf("got %v, want %v", got, want)
 	}
 	// A page that ends with the last item has no more.
 	if page, err := s.Sites(t.Context(), org, 5, ""); err != nil || page.HasMore ||
 		len(page.Data) != 5 {
-		t.Errorf("a full last page: %v, %v", page, err)
+		t.Errorf("full last page: got %v, %v, want five sites and no more", page, err)
 	}
 	if page, err := s.Sites(t.Context(), org, 5, want[4]); err != nil || page.HasMore ||
 		page.Data == nil ||
 		len(page.Data) != 0 {
-		t.Errorf("after the last: %v, %v", page, err)
+		t.Errorf("page after the last site: got %v, %v, want none", page, err)
 	}
 	for _, unknown := range []string{
 		projectionstest.SiteID(3), "x", "\x00", "\xff", projectionstest.SiteID(5) + "\x00",
@@ -71,7 +74,7 @@ func TestSitesAreListedInTheOrderOfTheirCreation(t *testing.T) {
 		if _, err := s.Sites(t.Context(), org, 5, unknown); !isCode(
 			err, domain.CodeInvalidRequest,
 		) {
-			t.Errorf("starting_after %q: %v", unknown, err)
+			t.Errorf("starting_after %q: got %v, want invalid_request", unknown, err)
 		}
 	}
 }
@@ -84,8 +87,7 @@ func TestHubsAreListedInTheOrderOfTheirIDs(t *testing.T) {
 	w.AddSite(t, org, 1)
 	w.AddSite(t, org, 2)
 	w.AddSite(t, other, 3)
-	// Bytewise a digit comes before a letter, and a dash before both: a locale would have it
-	// otherwise.
+	// By bytes, a dash comes before a digit and a digit before a letter. A locale may differ.
 	ids := []domain.HubID{
 		"hub-0000-0000-0000",
 		"hub-0000-000a-0000",
@@ -110,7 +112,7 @@ func TestHubsAreListedInTheOrderOfTheirIDs(t *testing.T) {
 			for _, hub := range page.Data {
 				if hub.Status != domain.HubUnknown || !hub.Since.Equal(hub.RegisteredAt) ||
 					hub.Name == nil {
-					t.Errorf("%+v", hub)
+					t.Errorf("unexpected hub %+v", hub)
 				}
 				got = append(got, hub.ID)
 			}
@@ -121,26 +123,26 @@ func TestHubsAreListedInTheOrderOfTheirIDs(t *testing.T) {
 	}
 	for limit := 1; limit <= 6; limit++ {
 		if got := list(nil, limit); !reflect.DeepEqual(got, ids) {
-			t.Errorf("pages of %d: %v, want %v", limit, got, ids)
+			t.Errorf("pages of %d: got %v, want %v", limit, got, ids)
 		}
 	}
 	first, second, nowhere, odd := projectionstest.SiteID(1), projectionstest.SiteID(2), projectionstest.SiteID(3), "\xff\x00"
 	if got, want := list(&first, 2), []domain.HubID{ids[1], ids[3], ids[4]}; !reflect.DeepEqual(
 		got, want,
 	) {
-		t.Errorf("at the first site: %v, want %v", got, want)
+		t.Errorf("hubs at the first site: got %v, want %v", got, want)
 	}
 	for _, none := range []*string{&nowhere, &odd} {
 		if page, err := s.Hubs(t.Context(), org, none, 50, ""); err != nil || page.Data == nil ||
 			len(page.Data) != 0 ||
 			page.HasMore {
-			t.Errorf("at a site of nobody: %v, %v", page, err)
+			t.Errorf("hubs at an unknown site: got %v, %v, want none", page, err)
 		}
 	}
-	// A hub that is at another site by now still says where to go on.
+	// A hub that has moved to another site is a valid start.
 	if page, err := s.Hubs(t.Context(), org, &second, 50, string(ids[1])); err != nil ||
 		len(page.Data) != 1 {
-		t.Errorf("after a hub of another site: %v, %v", page, err)
+		t.Errorf("hubs after one of another site: got %v, %v", page, err)
 	}
 	for _, unknown := range []string{
 		string(projectionstest.HubID(7)), "hub-zzzz-0000-0000", "x", "\x00", "\xff",
@@ -148,12 +150,12 @@ func TestHubsAreListedInTheOrderOfTheirIDs(t *testing.T) {
 		if _, err := s.Hubs(t.Context(), org, nil, 50, unknown); !isCode(
 			err, domain.CodeInvalidRequest,
 		) {
-			t.Errorf("starting_after %q: %v", unknown, err)
+			t.Errorf("starting_after %q: got %v, want invalid_request", unknown, err)
 		}
 	}
 }
 
-func TestWhatBelongsToOthersIsNotFound(t *testing.T) {
+func TestOtherOrganizationsAreNotFound(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	s := w.OpenStore(t)
@@ -170,18 +172,18 @@ func TestWhatBelongsToOthersIsNotFound(t *testing.T) {
 		projectionstest.SiteID(1), projectionstest.SiteID(2), "", "x", "\x00", "\xff",
 	} {
 		if _, err := s.Site(t.Context(), other, theirs); !isCode(err, domain.CodeNotFound) {
-			t.Errorf("site %q: %v", theirs, err)
+			t.Errorf("Site(%q) of another organization: got %v, want not_found", theirs, err)
 		}
 	}
 	for _, theirs := range []domain.HubID{
 		projectionstest.HubID(1), projectionstest.HubID(2), "", "\x00",
 	} {
 		if _, err := s.Hub(t.Context(), other, theirs); !isCode(err, domain.CodeNotFound) {
-			t.Errorf("hub %q: %v", theirs, err)
+			t.Errorf("Hub(%q) of another organization: got %v, want not_found", theirs, err)
 		}
 	}
 	if page, err := s.Sites(t.Context(), other, 50, ""); err != nil || len(page.Data) != 0 {
-		t.Errorf("sites: %v, %v", page, err)
+		t.Errorf("Sites of another organization: got %v, %v", page, err)
 	}
 }
 
@@ -200,7 +202,7 @@ func TestHubCountFollowsEveryMove(t *testing.T) {
 		}
 		if got1, got2 := page.Data[0].HubCount, page.Data[1].HubCount; got1 != want1 ||
 			got2 != want2 {
-			t.Errorf("%d and %d hubs, want %d and %d", got1, got2, want1, want2)
+			t.Errorf("got %d and %d hubs, want %d and %d", got1, got2, want1, want2)
 		}
 	}
 	for n := range 3 {
@@ -294,7 +296,7 @@ func TestConnection(t *testing.T) {
 	} {
 		if status, since := readmodel.Connection(at, c.connected, c.online, c.since); status != c.status ||
 			!since.Equal(c.at) {
-			t.Errorf("%s: %s since %s, want %s since %s", name, status, since, c.status, c.at)
+			t.Errorf("%s: got %s since %s, want %s since %s", name, status, since, c.status, c.at)
 		}
 	}
 }
@@ -332,23 +334,23 @@ func TestPresenceIsShown(t *testing.T) {
 		),
 	)
 
-	// Added right after its presence was written, it is shown with it: the projections wait for
-	// each other.
+	// Added right after its presence was written, the hub is shown with its presence: the
+	// directory's projection waits for the other one.
 	hub, err := s.Hub(t.Context(), org, projectionstest.HubID(1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if hub.Status != domain.HubUnknown || !hub.Since.Equal(addedAt) || hub.PublicIP != nil ||
 		hub.DisconnectReason != nil {
-		t.Errorf("what was before it was added shows: %+v", hub)
+		t.Errorf("hub with presence from before it was added: got %+v, want unknown", hub)
 	}
 	if string(hub.Firmware) != firmware || hub.Network != nil {
-		t.Errorf("firmware %s, network %s", hub.Firmware, hub.Network)
+		t.Errorf("got firmware %s and network %s", hub.Firmware, hub.Network)
 	}
 	if hub, err := s.Hub(t.Context(), org, projectionstest.HubID(2)); err != nil ||
 		hub.Status != domain.HubUnknown ||
 		hub.Firmware != nil {
-		t.Errorf("a hub that was never seen: %+v, %v", hub, err)
+		t.Errorf("hub without presence: got %+v, %v, want unknown", hub, err)
 	}
 
 	status := func(want domain.HubStatus) domain.Hub {
@@ -362,11 +364,11 @@ func TestPresenceIsShown(t *testing.T) {
 		page, err := s.Hubs(t.Context(), org, nil, 50, "")
 		if err != nil || len(page.Data) != 2 || page.Data[0].Status != want ||
 			!page.Data[0].Since.Equal(hub.Since) {
-			t.Errorf("listed as %+v, %v", page.Data, err)
+			t.Errorf("Hubs: got %+v, %v, want the same status", page.Data, err)
 		}
 		if page.Data[0].PublicIP != nil || page.Data[0].Firmware != nil ||
 			page.Data[0].Network != nil {
-			t.Errorf("the list shows too much: %+v", page.Data[0])
+			t.Errorf("Hubs shows fields of single reads: %+v", page.Data[0])
 		}
 		return hub
 	}
@@ -385,7 +387,7 @@ func TestPresenceIsShown(t *testing.T) {
 		hub.DisconnectReason != nil ||
 		string(hub.Network) != network ||
 		hub.Firmware != nil {
-		t.Errorf("online: %+v", hub)
+		t.Errorf("online hub: got %+v", hub)
 	}
 	w.PutPresence(
 		t,
@@ -398,7 +400,7 @@ func TestPresenceIsShown(t *testing.T) {
 	)
 	if hub := status(domain.HubOffline); !hub.Since.Equal(online.Add(time.Second)) ||
 		*hub.DisconnectReason != reason {
-		t.Errorf("offline: %+v", hub)
+		t.Errorf("offline hub: got %+v", hub)
 	}
 	if err := w.Buckets.Presence.Delete(t.Context(), string(projectionstest.HubID(1))); err != nil {
 		t.Fatal(err)
@@ -406,8 +408,8 @@ func TestPresenceIsShown(t *testing.T) {
 	status(domain.HubUnknown)
 }
 
-// What a hub sends is not the database's kind of text; none of it may stop the line.
-func TestNoHubStopsTheLine(t *testing.T) {
+// A hub may send texts that the database cannot hold. None of them may stop the projection.
+func TestNoHubStopsTheProjection(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	s := w.OpenStore(t)
@@ -439,12 +441,12 @@ func TestNoHubStopsTheLine(t *testing.T) {
 	streamstest.Eventually(t, "ready", func() bool { return s.Ready(t.Context()) == nil })
 }
 
-func TestAManagementCallReadsItsOwnWrites(t *testing.T) {
+func TestReadsFollowWrites(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	projecting, reading := w.OpenStore(t), w.OpenStore(t)
 	w.Project(t, projecting)
-	// The other process hears of what this one commits.
+	// The other store is notified of what this one commits.
 	service := directory.NewService(
 		w.Directory,
 		directory.ServiceConfig{
@@ -466,7 +468,7 @@ func TestAManagementCallReadsItsOwnWrites(t *testing.T) {
 		}
 		if got, err := reading.Site(t.Context(), orgID, site.ID); err != nil ||
 			got.Name != site.Name {
-			t.Fatalf("site %d: %+v, %v", n, got, err)
+			t.Fatalf("Site %d after CreateSite: got %+v, %v", n, got, err)
 		}
 	}
 	t.Logf("%s a call, with a read", time.Since(begun)/calls)

@@ -31,9 +31,9 @@ func populate(t testing.TB, w *projectionstest.Env, events int) population.Popul
 	return made
 }
 
-// However a history is cut into loads, the tables are the same as when its events are applied as
-// they come; and so are those that a first start builds at once.
-func TestARebuildIsWhatTheEventsSay(t *testing.T) {
+// A rebuild, in loads of any size, and a first build make the same rows as applying the events one
+// after the other.
+func TestRebuildMakesTheSameRows(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	s := w.OpenStore(t)
@@ -49,44 +49,43 @@ func TestARebuildIsWhatTheEventsSay(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := w.Content(t, s.Schema()); got != want {
-			t.Errorf("loaded by %d rows:\n%s\none by one:\n%s", rows, got, want)
+			t.Errorf("loads of %d rows make:\n%s\none event at a time makes:\n%s", rows, got, want)
 		}
 	}
 	if schemas := w.Schemas(t); len(schemas) != 4 {
-		t.Errorf("three rebuilds leave %v", schemas)
+		t.Errorf("schemas after three rebuilds: got %v, want four", schemas)
 	}
 	if all, differences := projectionstest.Verify(t, c); len(differences) > 0 ||
 		all[0].Sequence != made.Head ||
 		all[0].Rows < 3000 ||
 		all[1].Rows == 0 {
-		t.Errorf("%+v: %+v", all, differences)
+		t.Errorf("Verify: got %+v with differences %+v, want none", all, differences)
 	}
 
-	anew := w.WithDatabase(projectionstest.NewDatabase(t, ""))
-	first := anew.OpenStore(t)
+	fresh := w.WithDatabase(projectionstest.NewDatabase(t, ""))
+	first := fresh.OpenStore(t)
 	if _, err := first.Sites(t.Context(), org, 1, ""); !errors.Is(err, projections.ErrBuilding) {
-		t.Errorf("before they are complete: %v", err)
+		t.Errorf("Sites before they are complete: got %v, want ErrBuilding", err)
 	}
-	cfg := anew.ProjectorConfig(t, first)
+	cfg := fresh.ProjectorConfig(t, first)
 	cfg.LoadFrom = 1
 	projectionstest.RunProjector(t, cfg)
 	projectionstest.Await(t, first, made.Head)
-	if got := anew.Content(t, first.Schema()); got != want {
-		t.Errorf("built at once:\n%s\none by one:\n%s", got, want)
+	if got := fresh.Content(t, first.Schema()); got != want {
+		t.Errorf("the first build makes:\n%s\none event at a time makes:\n%s", got, want)
 	}
 	streamstest.Eventually(
-		t, "the empty tables are gone", func() bool { return len(anew.Schemas(t)) == 1 },
+		t, "the empty tables are gone", func() bool { return len(fresh.Schemas(t)) == 1 },
 	)
-	last := anew.AddSite(t, org, 1)
+	last := fresh.AddSite(t, org, 1)
 	projectionstest.Await(t, first, last)
 	if page, err := first.Sites(t.Context(), org, 50, ""); err != nil || len(page.Data) != 1 {
-		t.Errorf("%v, %v", page, err)
+		t.Errorf("Sites: got %v, %v, want one site", page, err)
 	}
 }
 
-// Whoever reads and writes while read models are switched, again and again and some of them cut
-// off, reads what was written.
-func TestReadersNoticeNothingOfASwitch(t *testing.T) {
+// Clients read their own writes during repeated rebuilds, some of them interrupted.
+func TestClientsReadTheirWritesDuringRebuilds(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	leader, other := w.OpenStore(t), w.OpenStore(t)
@@ -104,7 +103,9 @@ func TestReadersNoticeNothingOfASwitch(t *testing.T) {
 				projectionstest.Await(t, s, seq)
 				if site, err := s.Site(t.Context(), org, projectionstest.SiteID(id)); err != nil ||
 					site.ID != projectionstest.SiteID(id) {
-					t.Errorf("client %d: %+v, %v", n, site, err)
+					t.Errorf(
+						"client %d: Site: got %+v, %v, want the site just created", n, site, err,
+					)
 					return
 				}
 				snapshot, err := s.AccessSnapshot(t.Context())
@@ -133,12 +134,12 @@ func TestReadersNoticeNothingOfASwitch(t *testing.T) {
 	clients.Wait()
 	projectionstest.Await(t, leader, w.Head(t))
 	if all, differences := projectionstest.Verify(t, c); len(differences) > 0 {
-		t.Errorf("%+v: %+v", all, differences)
+		t.Errorf("Verify: got %+v with differences %+v, want none", all, differences)
 	}
 }
 
-// Of two rebuilds at once one works, and the other is done when that one is. One whose process is
-// gone is in nobody's way.
+// Of two rebuilds at once, one builds and the other follows it. A rebuild whose process has ended
+// does not block the next.
 func TestTwoRebuildsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
@@ -163,7 +164,7 @@ func TestTwoRebuildsAtOnce(t *testing.T) {
 	second := make(chan error, 1)
 	go func() { second <- w.Control(t).Rebuild(t.Context(), func(p rebuild.Progress) { followed <- p }) }()
 	if p := <-followed; !p.Followed || p.Purpose != rebuild.PurposeRebuild || p.Head == 0 {
-		t.Errorf("follows %+v", p)
+		t.Errorf("progress of the followed build: got %+v", p)
 	}
 	if err := c.Resume(t.Context(), []string{projections.Directory}); err != nil {
 		t.Fatal(err)
@@ -172,7 +173,7 @@ func TestTwoRebuildsAtOnce(t *testing.T) {
 		t.Error(err)
 	}
 	if schemas := w.Schemas(t); len(schemas) != 2 {
-		t.Errorf("two rebuilds at once leave %v", schemas)
+		t.Errorf("schemas after two rebuilds at once: got %v, want two", schemas)
 	}
 
 	// The connection that holds the lock is cut, as if its process had died.
@@ -193,7 +194,7 @@ func TestTwoRebuildsAtOnce(t *testing.T) {
 		WHERE l.locktype = 'advisory' AND a.application_name = 'hubcloud projections' AND a.datname = current_database()`,
 	)
 	if err := <-first; err == nil {
-		t.Error("it switched without the lock")
+		t.Error("Rebuild returned nil without its lock")
 	}
 	if err := c.Resume(t.Context(), []string{projections.Directory}); err != nil {
 		t.Fatal(err)
@@ -204,13 +205,13 @@ func TestTwoRebuildsAtOnce(t *testing.T) {
 	projectionstest.Await(t, s, w.AddSite(t, org, 1))
 	for _, name := range w.Schemas(t) {
 		if _, unfinished := schema.IsUnfinished(name); unfinished {
-			t.Errorf("%s is left", name)
+			t.Errorf("schema %s is left", name)
 		}
 	}
 }
 
-// Read models that were made from another log cannot follow this one; a rebuild mends it.
-func TestARebuildMendsReadModelsOfAnotherStream(t *testing.T) {
+// Read models of another log cannot follow this one. A rebuild repairs that.
+func TestRebuildRepairsReadModelsOfAnotherStream(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	s := w.OpenStore(t)
@@ -229,14 +230,14 @@ func TestARebuildMendsReadModelsOfAnotherStream(t *testing.T) {
 	)
 	c := elsewhere.Control(t)
 	if _, err := c.Verify(t.Context(), nil, nil); !errors.Is(err, projections.ErrOtherStream) {
-		t.Errorf("verified: %v", err)
+		t.Errorf("Verify: got %v, want ErrOtherStream", err)
 	}
 	_, _, err := c.Skip(
 		t.Context(), elsewhere.Directory,
 		domain.Origin{At: time.Now(), Actor: projectionstest.Operator}, "", 5, "a try",
 	)
 	if !errors.Is(err, control.ErrNotSkippable) {
-		t.Errorf("skipped: %v", err)
+		t.Errorf("Skip: got %v, want ErrNotSkippable", err)
 	}
 	if err := c.Rebuild(t.Context(), nil); err != nil {
 		t.Fatal(err)
@@ -244,6 +245,6 @@ func TestARebuildMendsReadModelsOfAnotherStream(t *testing.T) {
 	streamstest.Eventually(t, "ready", func() bool { return s.Ready(t.Context()) == nil })
 	projectionstest.Await(t, s, elsewhere.AddSite(t, org, 8))
 	if page, err := s.Sites(t.Context(), org, 50, ""); err != nil || len(page.Data) != 2 {
-		t.Errorf("%v, %v", page, err)
+		t.Errorf("Sites: got %v, %v, want both sites", page, err)
 	}
 }
