@@ -1,17 +1,12 @@
 package hubbridge_test
 
 import (
-	"encoding/json"
-	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/protocol"
-	"hubcloud/hubbridge/rpc"
 	"hubcloud/hubbridge/virtualhub"
 )
 
@@ -131,54 +126,4 @@ func TestWindowsOfAWholeHub(t *testing.T) {
 	wantCode(t, "the radio is down", err, domain.CodeHubUnavailable)
 	_, err = h.devices.OpenRemoval(ctx, h.id)
 	wantCode(t, "the radio is down", err, domain.CodeHubUnavailable)
-}
-
-// TestNonsense: a hub's answer of another form than the hub link's is the hub's error, whatever was
-// asked; so is one about something else.
-func TestNonsense(t *testing.T) {
-	t.Parallel()
-	i := newTestBridge(t)
-	i.bridge("r1")
-	answer := make(chan string, 1)
-	h := i.hub()
-	h.connect(func(r request) string {
-		if text := <-answer; text != "" {
-			return fmt.Sprintf(`{"id":%q,"result":%s}`, r.ID, text)
-		}
-		return "\x00"
-	})
-	h.eventuallyOnline(true)
-	d, ctx := rpc.NewDevices(i.caller, nil, nil), t.Context()
-	command := domain.Command{HubID: h.id, DeviceID: 3, Key: "lock", Value: json.RawMessage("true")}
-	asks := map[string]func() error{
-		protocol.MethodDevicesList:     func() error { _, err := d.List(ctx, h.id); return err },
-		protocol.MethodDevicesGet:      func() error { _, err := d.Get(ctx, h.id, 3); return err },
-		protocol.MethodDevicesForget:   func() error { return d.Forget(ctx, h.id, 3) },
-		protocol.MethodPairingOpen:     func() error { _, err := d.OpenPairing(ctx, h.id, nil); return err },
-		protocol.MethodPairingClose:    func() error { return d.ClosePairing(ctx, h.id) },
-		protocol.MethodRemovalOpen:     func() error { _, err := d.OpenRemoval(ctx, h.id); return err },
-		protocol.MethodRemovalClose:    func() error { return d.CloseRemoval(ctx, h.id) },
-		protocol.MethodChannelsCommand: func() error { _, err := d.Command(ctx, command, "c"); return err },
-	}
-	for method, ask := range asks {
-		for _, nonsense := range []string{
-			"", "[]", "7", `"open"`, "{", `{"device":{"id":3}}`, strings.Repeat("[", 20_000),
-		} {
-			if strings.HasSuffix(method, "close") && strings.HasPrefix(nonsense, `{"`) ||
-				method == protocol.MethodDevicesForget && strings.HasPrefix(nonsense, `{"`) {
-				continue // an object is all that these ask for
-			}
-			answer <- nonsense
-			if err := ask(); domain.CodeOf(err) != domain.CodeHubError {
-				t.Errorf("%s answered %.30q: %v", method, nonsense, err)
-			}
-		}
-	}
-	const whole = `{"device":{"id":%d,"name":"n","manufacturer":"m","model":"m","channels":[]}}`
-	answer <- fmt.Sprintf(whole, 4)
-	wantCode(t, "another device", asks[protocol.MethodDevicesGet](), domain.CodeHubError)
-	answer <- fmt.Sprintf(whole, 3)
-	if err := asks[protocol.MethodDevicesGet](); err != nil {
-		t.Error(err)
-	}
 }

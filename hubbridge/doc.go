@@ -5,18 +5,17 @@
 // A Bridge looks after the shards whose leases its replica holds; the rooms beside this one hold
 // the parts:
 //
-//	wire       reads the bytes that hubs send: hellos, events, answers
+//	codec      decodes the messages of hubs: hellos, events, answers
 //	ingest     stores events and presence, hub by hub, exactly once
 //	presence   hears the broker about connections; the presence of all hubs in memory
 //	lease      divides the shards among replicas
-//	calls      asks hubs, from any replica
-//	devices    what hubs are asked, in the types of the domain: devices and windows
-//	commands   commands to hubs, each run once
-//	idempotency  what became of requests with an Idempotency-Key
+//	rpc        calls the methods of hubs, from any replica
+//	commands   sends commands to hubs, each run once
+//	idempotency  runs requests with an Idempotency-Key once
 //	identity   certificates of hubs, and who may connect
 //	bucket     records in key-value buckets, with their revision
-//	link       the messages of the hub link
-//	virtualhub a hub in software, which shares nothing with the rest but link
+//	protocol   the messages of the hub protocol
+//	virtualhub a hub in software, which shares nothing with the rest but protocol
 //
 // # Order of a shard's life
 //

@@ -49,7 +49,7 @@ func read(t *testing.T, raw []byte) (Batch, error) {
 func TestStoredForm(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ event, want string }{
-		"as the hub link writes it": {
+		"all members": {
 			event(41),
 			`{"type":"channel.observed","hub_id":"hub-aaaa-bbbb-cccc","device_id":3,"time":"2026-01-02T03:04:05.123456Z","clock_trusted":true,"data":{"key":"lock","endpoint":0,"value":true}}`,
 		},

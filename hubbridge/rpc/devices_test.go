@@ -1,0 +1,124 @@
+package rpc_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/protocol"
+	"hubcloud/hubbridge/rpc"
+)
+
+// channelResult is a result of channels.command for the command of newMethods.
+const channelResult = `{"channel":{"key":"lock","endpoint":0,"kind":"lock","available":false,"status":"pending"}}`
+
+// newMethods returns a call of each method by its name.
+func newMethods(t *testing.T, d *rpc.Devices) map[string]func() error {
+	ctx := t.Context()
+	command := domain.Command{HubID: hub, DeviceID: 3, Key: "lock", Value: json.RawMessage("true")}
+	return map[string]func() error{
+		protocol.MethodDevicesList:     func() error { _, err := d.List(ctx, hub); return err },
+		protocol.MethodDevicesGet:      func() error { _, err := d.Get(ctx, hub, 3); return err },
+		protocol.MethodDevicesForget:   func() error { return d.Forget(ctx, hub, 3) },
+		protocol.MethodPairingOpen:     func() error { _, err := d.OpenPairing(ctx, hub, nil); return err },
+		protocol.MethodPairingClose:    func() error { return d.ClosePairing(ctx, hub) },
+		protocol.MethodRemovalOpen:     func() error { _, err := d.OpenRemoval(ctx, hub); return err },
+		protocol.MethodRemovalClose:    func() error { return d.CloseRemoval(ctx, hub) },
+		protocol.MethodChannelsCommand: func() error { _, err := d.Command(ctx, command, "c"); return err },
+	}
+}
+
+// TestInvalidResults: a result of another form than the method's, or about another device or
+// channel, is a hub_error.
+func TestInvalidResults(t *testing.T) {
+	t.Parallel()
+	c := newTestCaller(t, 10*time.Second)
+	results := make(chan string, 1)
+	c.answers(func(r protocol.Request) string {
+		return fmt.Sprintf(`{"id":%q,"result":%s}`, r.ID, <-results)
+	})
+	methods := newMethods(t, rpc.NewDevices(c.Caller, nil, nil))
+	invalid := func(method, result string) {
+		t.Helper()
+		results <- result
+		if err := methods[method](); domain.CodeOf(err) != domain.CodeHubError {
+			t.Errorf("%s with result %.40q: got %v, want hub_error", method, result, err)
+		}
+	}
+	for method := range methods {
+		for _, result := range []string{
+			"", "[]", "7", `"open"`, "{", strings.Repeat("[", 20_000),
+		} {
+			invalid(method, result)
+		}
+	}
+	for _, method := range []string{
+		protocol.MethodDevicesList, protocol.MethodDevicesGet, protocol.MethodPairingOpen,
+		protocol.MethodRemovalOpen, protocol.MethodChannelsCommand,
+	} {
+		invalid(method, `{"device":{"id":3}}`)
+	}
+	const device = `{"device":{"id":%d,"name":"n","manufacturer":"m","model":"m","channels":[]}}`
+	invalid(protocol.MethodDevicesGet, fmt.Sprintf(device, 4))
+	for _, change := range [][2]string{
+		{`"key":"lock"`, `"key":"switch"`},
+		{`"endpoint":0`, `"endpoint":1`},
+		{`"pending"`, `"synchronized"`},
+	} {
+		invalid(
+			protocol.MethodChannelsCommand, strings.Replace(channelResult, change[0], change[1], 1),
+		)
+	}
+
+	for method, result := range map[string]string{
+		protocol.MethodDevicesGet:      fmt.Sprintf(device, 3),
+		protocol.MethodChannelsCommand: channelResult,
+		protocol.MethodDevicesForget:   `{}`,
+	} {
+		results <- result
+		if err := methods[method](); err != nil {
+			t.Errorf("%s with result %s: %v", method, result, err)
+		}
+	}
+}
+
+// TestCallsTakeSlots: each call but a command takes a slot of the limiter until it ends.
+func TestCallsTakeSlots(t *testing.T) {
+	t.Parallel()
+	c := newTestCaller(t, 10*time.Second)
+	c.answers(func(r protocol.Request) string {
+		result := "{}"
+		if r.Method == protocol.MethodChannelsCommand {
+			result = channelResult
+		}
+		return fmt.Sprintf(`{"id":%q,"result":%s}`, r.ID, result)
+	})
+	limiter := rpc.NewLimiter(rpc.Limits{Total: 10, PerHub: 1}, nil)
+	orgOf := func(domain.HubID) string { return "a" }
+	methods := newMethods(t, rpc.NewDevices(c.Caller, limiter, orgOf))
+	for range 2 {
+		if err := methods[protocol.MethodPairingClose](); err != nil {
+			t.Errorf("with a free slot: %v", err)
+		}
+	}
+	release, err := limiter.Acquire("a", hub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	for method, call := range methods {
+		err := call()
+		if method == protocol.MethodChannelsCommand {
+			if err != nil {
+				t.Errorf("%s without a free slot: %v", method, err)
+			}
+			continue
+		}
+		if domain.CodeOf(err) != domain.CodeRateLimited {
+			t.Errorf("%s without a free slot: got %v, want rate_limited", method, err)
+		}
+	}
+}
