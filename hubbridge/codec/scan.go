@@ -14,9 +14,9 @@ const maxDepth = 10000
 // scanner steps over JSON text (RFC 8259) and validates it. After a method has returned false, the
 // text is not JSON and pos has no meaning.
 //
-// The scanner serves the path of events, the hot one. It finds the parts of a message in half of
-// the time of jsontext.Decoder (1.9 times as fast in a benchmark of 50 events), which is a third of
-// the time that decoding an events message takes. Everything else is decoded with libraries.
+// The scanner is for events messages, the hot path. It finds the parts of a message of 50 events
+// 1.9 times as fast as jsontext.Decoder, with which decoding such a message takes 1.4 times as
+// long. Other messages are decoded with libraries.
 type scanner struct {
 	text []byte
 	pos  int
