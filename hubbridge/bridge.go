@@ -91,7 +91,7 @@ func (b *Bridge) Run(ctx context.Context) error { return b.leases.Run(ctx, b.ser
 
 // serve looks after one shard, for as long as its lease is held.
 func (b *Bridge) serve(ctx context.Context, shard int, held func() bool) error {
-	acks, err := b.conns.OpenLine(ctx, shard, held)
+	acks, err := b.conns.OpenFencedConn(ctx, shard, held)
 	if err != nil {
 		return fmt.Errorf("shard %d: %w", shard, err)
 	}

@@ -13,24 +13,22 @@ import (
 
 // Lives of keys that keep themselves alive.
 const (
-	// LeaseTTL is how long a lease stays in its bucket after it was last renewed: who holds one
-	// renews it well before, and after a crash the next holder waits at most this long.
+	// LeaseTTL is how long a lease stays in its bucket after it was last renewed. Its holder renews
+	// it well before; after a crash the next holder waits at most this long.
 	LeaseTTL = 10 * time.Second
 	// HeartbeatTTL is how long a replica counts as alive after its last heartbeat.
 	HeartbeatTTL = 10 * time.Second
 	// SignInTTL is how long anything stays in the bucket of the portal's sessions.
 	SignInTTL = 30 * 24 * time.Hour
-	// markerTTL is how long the mark of a lease that has run out stays, so that watchers hear of
-	// it.
+	// markerTTL is how long the delete marker of an expired lease stays for watchers.
 	markerTTL = time.Minute
 )
 
-// DefaultIdempotencyWindow is how long the answers to commands are remembered in a bucket that is
-// made: the contract's.
+// DefaultIdempotencyWindow is how long a new bucket keeps the answers to commands: as the contract
+// promises.
 const DefaultIdempotencyWindow = 24 * time.Hour
 
-// PresenceBucket names the bucket of hubs' presence, for whoever looks at it without opening the
-// others.
+// PresenceBucket names the bucket of hubs' presence.
 const PresenceBucket = "presence"
 
 const (
@@ -46,16 +44,16 @@ type Buckets struct {
 	Presence jetstream.KeyValue
 	// Ledger holds what the bridge knows of each hub's own log, under the hub's id.
 	Ledger jetstream.KeyValue
-	// Leases holds who looks after which shard.
+	// Leases holds which replica serves which shard.
 	Leases jetstream.KeyValue
 	// Replicas holds a heartbeat of each replica that Barrier.Wait waits for, under the replica's
 	// id.
 	Replicas jetstream.KeyValue
-	// Installation holds what was settled when the installation was made, and the hashes of
-	// passwords with which taps log in.
+	// Installation holds the settings that are fixed when an installation is made, and the password
+	// hashes of taps.
 	Installation jetstream.KeyValue
-	// Idempotency holds what became of each command that was sent with an idempotency key, for as
-	// long as SetIdempotencyWindow says.
+	// Idempotency holds the outcome of each command with an idempotency key, for the window that
+	// SetIdempotencyWindow sets.
 	Idempotency jetstream.KeyValue
 	// SignIn holds the portal's sessions and the links that begin them, under the hashes of their
 	// tokens.
@@ -68,7 +66,7 @@ type Buckets struct {
 type bucketDeclaration struct {
 	into *jetstream.KeyValue
 	jetstream.KeyValueConfig
-	// adjustable says that its TTL is a setting: what is there may have another.
+	// adjustable reports that the TTL is a setting: an existing bucket may have another one.
 	adjustable bool
 }
 
@@ -92,13 +90,12 @@ func bucketDeclarations(b *Buckets) []bucketDeclaration {
 				Description: "how far each hub's own log is stored",
 			},
 		},
-		// A lease that is not renewed runs out by itself, and the mark tells watchers at once.
+		// A lease that is not renewed expires by itself, and its marker reaches watchers at once.
 		{into: &b.Leases, KeyValueConfig: jetstream.KeyValueConfig{
 			Bucket: "leases", Description: "which replica looks after which shard", TTL: LeaseTTL,
 			LimitMarkerTTL: markerTTL,
 		}},
-		// A heartbeat runs out likewise; nobody watches, so no mark is left that would be asked
-		// after.
+		// A heartbeat expires likewise. It is not watched, so it leaves no marker.
 		{into: &b.Replicas, KeyValueConfig: jetstream.KeyValueConfig{
 			Bucket: BucketReplicas, Description: "which replicas are alive", TTL: HeartbeatTTL,
 		}},
@@ -126,9 +123,8 @@ func bucketDeclarations(b *Buckets) []bucketDeclaration {
 	}
 }
 
-// OpenBuckets opens the buckets and makes those that are absent, with as many replicas on the
-// broker (1, 3 or 5; 0 leaves them as they are, and makes one). One that is there with other
-// properties is ErrIncompatible; only the number of replicas is brought to what is asked.
+// OpenBuckets opens the buckets, makes missing ones, and changes the number of replicas (1, 3 or 5;
+// 0 keeps their number, or makes one). A bucket with other properties is ErrIncompatible.
 func OpenBuckets(ctx context.Context, conns *Conns, replicas int) (*Buckets, error) {
 	js, err := jetstream.New(conns.Cloud)
 	if err != nil {
@@ -175,8 +171,8 @@ func openBucket(
 	return kv, nil
 }
 
-// SetIdempotencyWindow makes the broker keep what Idempotency holds for that long after it was
-// written, from now on and for what is there; at least 100 ms.
+// SetIdempotencyWindow sets how long the broker keeps each entry of Idempotency after it was
+// written, existing ones among them; at least 100 ms.
 func (b *Buckets) SetIdempotencyWindow(
 	ctx context.Context, conns *Conns, window time.Duration,
 ) error {

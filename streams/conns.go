@@ -28,11 +28,11 @@ const (
 	// redialTimeout bounds a later attempt: of several servers, one that is cut off must not keep a
 	// connection from the others for long.
 	redialTimeout = 3 * time.Second
-	// pingInterval and maxPings find a broker that is gone without a word within 15 s.
+	// pingInterval and maxPings detect a broker that is gone within 15 s.
 	pingInterval = 5 * time.Second
 	maxPings     = 2
-	// writeTimeout is how long a server may take nothing of what is sent to it until the connection
-	// is made anew. Meanwhile nobody else can use it.
+	// writeTimeout is how long a write may be stuck until the connection is opened again. Meanwhile
+	// it blocks all other users of the connection.
 	writeTimeout = 4 * time.Second
 	// fullTimeout is for how long a first attempt is made again, after fullPause, while the broker
 	// closes the connection because it has too many.
@@ -117,7 +117,7 @@ func connect(
 	return nc, nil
 }
 
-// errFull is what a client gets from a server that has as many connections as it may.
+// errFull is the error of a server that has reached its limit of connections.
 var errFull = errors.New("nats: " + nats.MAX_CONNECTIONS_ERR)
 
 // closedByServer reports whether a server has closed a new connection, as one with too many
@@ -128,8 +128,8 @@ func closedByServer(err error) bool {
 		errors.Is(err, syscall.EPIPE)
 }
 
-// boundWrites bounds how long a network that takes nothing holds up everybody who uses a
-// connection. There is none to a broker in the process.
+// boundWrites bounds how long a stuck network blocks the users of a connection. A connection within
+// the process has no network.
 func boundWrites(o *nats.Options) error {
 	if o.InProcessServer == nil {
 		o.FlusherTimeout, o.ReconnectOnFlusherError = writeTimeout, true
@@ -226,10 +226,10 @@ func WithLog(log *slog.Logger) nats.Option {
 	}
 }
 
-// Shard gives the connection to a hub's shard.
+// Shard returns the connection to a hub's shard.
 func (c *Conns) Shard(hub domain.HubID) *nats.Conn { return c.Shards[ShardOf(hub, len(c.Shards))] }
 
-// Close closes every connection. What waits on them ends with nats.ErrConnectionClosed.
+// Close closes every connection. Operations under way end with nats.ErrConnectionClosed.
 func (c *Conns) Close() {
 	for _, nc := range append([]*nats.Conn{c.Sys, c.Cloud}, c.Shards...) {
 		if nc != nil {

@@ -11,7 +11,7 @@ import (
 	"hubcloud/streams/durablefile"
 )
 
-// Credentials says how to reach every account of the broker. The embedded broker writes them to
+// Credentials are how to reach every account of the broker. The embedded broker writes them to
 // <data>/nats-credentials.json; for a cluster of one's own the operator provides the same file.
 type Credentials struct {
 	// URL is the broker's address, such as nats://127.0.0.1:4222; several are separated by commas.
@@ -29,7 +29,7 @@ type Credentials struct {
 	Authority string `json:"authority,omitempty"`
 }
 
-// User is how to log in to one account.
+// User is the login of one account.
 type User struct {
 	User     string `json:"user"`
 	Password string `json:"password"`
@@ -54,7 +54,7 @@ func ReadCredentials(path string) (Credentials, error) {
 	return c, nil
 }
 
-// Validate says what is missing for Connect.
+// Validate returns an error that names what is missing for Connect.
 func (c Credentials) Validate() error {
 	if c.URL == "" {
 		return errors.New("url is missing")
@@ -73,7 +73,7 @@ func (c Credentials) Validate() error {
 	return nil
 }
 
-// TLS is how to speak to the broker, given Authority; nil without.
+// TLS returns the TLS configuration for Authority, and nil without one.
 func (c Credentials) TLS() (*tls.Config, error) {
 	if c.Authority == "" {
 		return nil, nil
@@ -85,7 +85,8 @@ func (c Credentials) TLS() (*tls.Config, error) {
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
 
-// Accounts gives every account that the service connects to: SYS, CLOUD, then the shards in order.
+// Accounts returns every account that the service connects to: SYS, CLOUD, then the shards in
+// order.
 func (c Credentials) Accounts() []Account {
 	accounts := []Account{AccountSys, AccountCloud}
 	for i := range c.Shards {

@@ -12,13 +12,13 @@ import (
 	"hubcloud/streams/jsapi"
 )
 
-// ErrIncompatible says that a stream or a bucket is on the broker with other properties than those
-// declared. It is left as it is.
+// ErrIncompatible reports that a stream or bucket on the broker has other properties than those
+// declared. It was not changed.
 var ErrIncompatible = errors.New("incompatible with what is on the broker")
 
-// Declare sees to it that a stream is there as declared: it makes one that is absent and brings the
-// number of replicas to what is asked; 0 replicas leaves them as they are, and makes one. Anything
-// else that differs is ErrIncompatible, with what differs; the stream stays untouched.
+// Declare returns the declared stream. It makes a missing one, and changes the number of replicas
+// of an existing one; 0 replicas keeps their number, or makes one. Any other difference is
+// ErrIncompatible and leaves the stream as it is.
 func Declare(
 	ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig,
 ) (stream jetstream.Stream, err error) {
@@ -34,8 +34,7 @@ func declare(
 ) (jetstream.Stream, error) {
 	stream, err := js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		// Another replica that makes it at the same moment makes the same one: the broker answers
-		// both alike.
+		// If another replica makes the same stream at the same moment, both succeed.
 		made := want
 		made.Replicas = max(want.Replicas, 1)
 		stream, err = js.CreateStream(ctx, made)
@@ -56,8 +55,8 @@ func declare(
 	return stream, nil
 }
 
-// checkDeclared compares what promises rest on. Replicas are not among it, nor what a broker fills
-// in by itself.
+// checkDeclared compares the properties that promises depend on: neither replicas, nor what a
+// broker fills in by itself.
 func checkDeclared(want, got jetstream.StreamConfig) error {
 	var differences []string
 	differ := func(name string, want, got any) {
@@ -95,7 +94,7 @@ func checkDeclared(want, got jetstream.StreamConfig) error {
 	return nil
 }
 
-// unlimited makes the ways to write "no limit" one.
+// unlimited returns 0 for every way to write "no limit".
 func unlimited(n int64) int64 { return max(n, 0) }
 
 func republish(r *jetstream.RePublish) string {

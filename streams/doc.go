@@ -1,30 +1,28 @@
-// Package streams is everything of NATS that the service's parts share: the names on the wire, how
-// to reach the broker's accounts, the key-value buckets, the storing of messages with optimistic
-// concurrency, and the barrier that tells when every replica has applied an event of the directory.
-// Its rooms hold the rest: directory (who owns what), hublog (what happened at a hub), outbox
-// (mails that wait for delivery), signin (who is signed in to the portal), keyuse (when API keys
-// were used last), tap (the events of all hubs, for analytics), backup (all of that into a folder,
-// and back), survey (how the broker is, for operators who ask), telemetry (the trace and the id of
-// a request, which messages carry on) and broker (the embedded server).
+// Package streams is how the service reaches the broker, a NATS server: the names of accounts,
+// streams and subjects, the connections to all accounts, and the declarations of streams and
+// key-value buckets. Its folders hold the rest:
+//
+//   - jsapi speaks the JetStream API for all others: reads, appends, buckets, retries, errors.
+//   - replicas is what the replicas of the service know of each other and of the broker.
+//   - directory is the log of who owns what, hublog the logs of what happened at each hub.
+//   - outbox queues mails; signin keeps the portal's sessions, keyuse the last use of API keys.
+//   - tap streams the events of all hubs to analytics, and tapuser is its credentials.
+//   - backup writes all of that into a folder, and restores it.
+//   - broker is the embedded server, telemetry the trace and id of a request, which messages carry.
 //
 // # Accounts and shards
 //
-// The broker has the accounts SYS (its own events and requests), CLOUD (directory, buckets, the
-// service's own talk), SHARD00, SHARD01, … (hub logs and the hubs themselves) and TAP and TAP00…
-// (who reads hub logs from outside, and can do nothing else). A hub's shard follows from its id and
-// the number of shards, which an installation fixes when it is made. Callers name a hub and never a
-// shard.
+// The broker has the accounts SYS (its own events and requests), CLOUD (directory, buckets,
+// messages between replicas), SHARD00, SHARD01, … (hub logs and the connections of hubs), and TAP,
+// TAP00, … (programs that read hub logs from outside, and can do nothing else). A hub's shard
+// follows from its id and the number of shards, which is fixed when an installation is made.
 //
 // # Promises
 //
-//   - Streams and buckets are declared as data, with a reason for each limit. What is found on the
-//     broker and does not fit the declaration is refused with an error that says what differs;
-//     nothing is ever deleted or made anew to fit.
-//   - Store tells three outcomes apart: stored, not stored (among them ErrConflict), and ErrUnsure,
-//     when the answer was lost. Only the caller knows how to find out in the third case; nothing is
-//     sent twice behind its back.
-//   - Connections reconnect for ever. What they report on the side (slow consumers, lost
-//     connections) goes to the log.
-//   - Barrier.Wait returns nil only when every replica that is alive has said that it applied the
-//     event.
+//   - Streams and buckets are declared as data, with a reason for each limit. A stream or bucket on
+//     the broker that differs from its declaration is ErrIncompatible, with what differs. It is
+//     never deleted or made again to fit.
+//   - Connections reconnect for ever. They log what they report on the side, such as slow consumers
+//     and lost connections.
+//   - A FencedConn sends a message at once or not at all.
 package streams

@@ -33,10 +33,13 @@ func TestConnectionMetrics(t *testing.T) {
 		t.Errorf("%v bytes sent", sent)
 	}
 	broker.Stop()
-	streamstest.Eventually(t, "all connections are down", func() bool { return value("connections_down") == all })
+	streamstest.Eventually(
+		t, "all connections are down", func() bool { return value("connections_down") == all },
+	)
 	broker.Start(t)
 	streamstest.Eventually(
-		t, "all connections are up again", func() bool { return value("connections_up") == all && value("reconnects_total") == all },
+		t, "all connections are up again",
+		func() bool { return value("connections_up") == all && value("reconnects_total") == all },
 	)
 	telemetrytest.Lint(t, registry)
 }

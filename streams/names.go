@@ -21,8 +21,8 @@ const MaxShards = 256
 // ShardAccount names the account of a shard, counted from 0.
 func ShardAccount(i int) Account { return Account(fmt.Sprintf("SHARD%02d", i)) }
 
-// ShardOf gives the shard of a hub: FNV-1a, 32 bits, of its id, modulo the number of shards, which
-// must be above 0. It never changes: a hub's log is where this says.
+// ShardOf returns the shard of a hub: FNV-1a, 32 bits, of its id, modulo the number of shards,
+// which must be above 0. It must never change: the streams of hub logs are placed by it.
 func ShardOf(hub domain.HubID, shards int) int {
 	h := uint32(2166136261)
 	for i := range len(hub) {
@@ -66,10 +66,10 @@ func HelloSubject(hub domain.HubID) string { return "hub." + string(hub) + ".hel
 // EventsSubject is where a hub sends its events.
 func EventsSubject(hub domain.HubID) string { return "hub." + string(hub) + ".events" }
 
-// AckSubject is where a hub hears what is stored.
+// AckSubject is where a hub receives acks of stored events.
 func AckSubject(hub domain.HubID) string { return "hub." + string(hub) + ".ack" }
 
-// RequestSubject is where a hub is asked.
+// RequestSubject is where a hub receives requests.
 func RequestSubject(hub domain.HubID) string { return "hub." + string(hub) + ".request" }
 
 // ResponseSubject is where a hub answers a request with that token: one or more levels, joined by
@@ -113,14 +113,14 @@ func KeySubject(keyID string) string { return "directory.key." + keyID }
 // ProjectionSubject holds what operators decided about a projection: events that it steps over.
 func ProjectionSubject(projection string) string { return "directory.projection." + projection }
 
-// CommandsSubject is where a process that sends commands is asked whether it is still there. In the
-// account CLOUD.
+// CommandsSubject is where a process that sends commands answers that it still runs, in the account
+// CLOUD.
 func CommandsSubject(process string) string { return "hubcloud.commands." + process }
 
 // BarrierSubject is where a replica is asked whether it has applied an event of the directory. In
 // the account CLOUD.
 func BarrierSubject(replicaID string) string { return "hubcloud.barrier." + replicaID }
 
-// GrantsSubject is where a replica tells the others how many requests of which key it let in. In
-// the account CLOUD.
+// GrantsSubject is where a replica reports to the others how many requests of each API key it has
+// admitted, in the account CLOUD.
 func GrantsSubject(replicaID string) string { return "hubcloud.grants." + replicaID }

@@ -97,7 +97,9 @@ func TestConnectClosesWhatItOpenedWhenOneAccountFails(t *testing.T) {
 	if err == nil || conns != nil || !strings.Contains(err.Error(), "account") {
 		t.Fatalf("connected to %v, %v", conns, err)
 	}
-	streamstest.Eventually(t, "every connection is closed", func() bool { return broker.open.Load() == 0 })
+	streamstest.Eventually(
+		t, "every connection is closed", func() bool { return broker.open.Load() == 0 },
+	)
 }
 
 func TestOpenBucketsTwiceIsOnce(t *testing.T) {

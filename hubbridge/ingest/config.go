@@ -46,7 +46,7 @@ type Config struct {
 	Ledger   jsapi.Bucket
 	// Conn is the connection to the shard's account.
 	Conn *nats.Conn
-	// Acks sends acks, at once or not at all (streams.Line).
+	// Acks sends acks, at once or not at all (streams.FencedConn).
 	Acks interface {
 		Publish(subject string, data []byte) error
 	}

@@ -33,7 +33,8 @@ func ExpectLast(msg *nats.Msg, filter string, sequence uint64) {
 
 // Append stores messages in the order given, all in one stream, and returns the sequence of the
 // last one. One message is stored by itself, up to MaxBatch as one atomic batch: all of them or
-// none. Append adds headers to the messages. Without a deadline of ctx the broker has 5 s to answer.
+// none. Append adds headers to the messages. Without a deadline of ctx the broker has 5 s to
+// answer.
 //
 // Append sends once and never retries. The error is ErrConflict, ErrNoStream, ErrNoLeader,
 // ErrOutcomeUnknown or a *jetstream.APIError, or says that a message is too big or that there are

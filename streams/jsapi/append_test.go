@@ -40,7 +40,12 @@ func TestAppend(t *testing.T) {
 			0, jsapi.ErrConflict,
 		},
 		{"no expectation", []*nats.Msg{newMessage("test.a", -1, "6")}, 7, nil},
-		{"subject without a stream", []*nats.Msg{newMessage("nowhere", -1, "1")}, 0, jsapi.ErrNoStream},
+		{
+			"subject without a stream",
+			[]*nats.Msg{newMessage("nowhere", -1, "1")},
+			0,
+			jsapi.ErrNoStream,
+		},
 	}
 	for _, step := range steps {
 		last, err := jsapi.Append(ctx, nc, step.msgs...)
@@ -91,7 +96,9 @@ func TestAppendWithoutAnswer(t *testing.T) {
 	respond(t, nc, "mute", "")
 	respond(t, nc, "babble", "what?")
 	respond(t, nc, "empty", "{}")
-	respond(t, nc, "full", `{"error":{"code":503,"err_code":10077,"description":"maximum messages"}}`)
+	respond(
+		t, nc, "full", `{"error":{"code":503,"err_code":10077,"description":"maximum messages"}}`,
+	)
 	respond(t, nc, "leaderless", noLeaderAnswer)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

@@ -34,8 +34,8 @@ type BatchRequest struct {
 	// it to this size. Defaults to the server's own limit.
 	Bytes int
 	// Bare asks for messages without headers, which the broker reads three times as fast. Their
-	// sequences follow from From, so it is for all messages of a stream from which none was removed.
-	// Where some are missing after all, the batch is read again with headers.
+	// sequences follow from From, so it is for all messages of a stream from which none was
+	// removed. Where some are missing after all, the batch is read again with headers.
 	Bare bool
 }
 
@@ -88,8 +88,8 @@ type BatchGetter struct {
 
 // NewBatchGetter returns a getter of batches of up to size messages. The caller must Close it.
 func (a API) NewBatchGetter(size int) (*BatchGetter, error) {
-	// The channel has space for a whole batch with its end, and for what still comes of one that was
-	// given up: nothing is dropped here.
+	// The channel has space for a whole batch with its end, and for what still comes of one that
+	// was given up: nothing is dropped here.
 	g := &BatchGetter{
 		api: a, inbox: a.nc.NewInbox(), answers: make(chan *nats.Msg, 2*(size+1)),
 	}
@@ -231,8 +231,8 @@ func (a API) CountMessages(ctx context.Context, stream, filter string) (int, err
 // only between batches; this one asks for a message that can never exist.
 //
 // Any replica may answer, also one that is behind, and that is enough: a stream with several
-// replicas republishes only what a majority has stored, and a stream with one has a single server to
-// answer.
+// replicas republishes only what a majority has stored, and a stream with one has a single server
+// to answer.
 func (a API) AwaitStored(ctx context.Context, stream string) error {
 	err := a.retry.Do(ctx, func(ctx context.Context) error {
 		_, err := a.nc.RequestWithContext(

@@ -7,8 +7,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// BatchPool reads batches for many goroutines. It keeps its getters, because a subscription for each
-// batch would cost as much as a dozen messages. Safe for concurrent use.
+// BatchPool reads batches for many goroutines. It keeps its getters, because a subscription for
+// each batch would cost as much as a dozen messages. Safe for concurrent use.
 type BatchPool struct {
 	api  API
 	size int
@@ -19,8 +19,8 @@ type BatchPool struct {
 	idle []*BatchGetter
 }
 
-// NewBatchPool returns a pool that reads at most limit batches at once, of up to size messages each.
-// The caller must Close it.
+// NewBatchPool returns a pool that reads at most limit batches at once, of up to size messages
+// each. The caller must Close it.
 func (a API) NewBatchPool(limit, size int) *BatchPool {
 	return &BatchPool{api: a, size: size, slots: make(chan struct{}, limit)}
 }

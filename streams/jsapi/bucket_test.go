@@ -65,7 +65,9 @@ func TestBucket(t *testing.T) {
 	if _, err := b.GetJSON(ctx, "b", &value); err == nil {
 		t.Error("a value that is not JSON: nil; want an error")
 	}
-	if _, err := jsapi.NewBucket(b.Conn(), "none").Get(ctx, "a"); !errors.Is(err, jsapi.ErrNoStream) {
+	if _, err := jsapi.NewBucket(b.Conn(), "none").Get(ctx, "a"); !errors.Is(
+		err, jsapi.ErrNoStream,
+	) {
 		t.Errorf("a bucket that does not exist: %v; want ErrNoStream", err)
 	}
 }
@@ -111,7 +113,9 @@ func TestBucketMarkers(t *testing.T) {
 			value != "untouched" {
 			t.Errorf("%s: %+v, %v, value %q; want no value", name, got, err, value)
 		}
-		if _, err := b.CompareAndSetJSON(ctx, name, "again", 0); !errors.Is(err, jsapi.ErrConflict) {
+		if _, err := b.CompareAndSetJSON(ctx, name, "again", 0); !errors.Is(
+			err, jsapi.ErrConflict,
+		) {
 			t.Errorf("%s: created over its marker: %v; want ErrConflict", name, err)
 		}
 		if _, err := b.CompareAndSetJSON(ctx, name, "again", e.Revision); err != nil {

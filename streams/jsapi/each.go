@@ -10,7 +10,9 @@ import (
 // Each calls do with every key of a bucket that has a value, and returns do's first error. It reads
 // the copy of one server in one pass, which is fast for large buckets: an entry may be some seconds
 // old where that server is behind.
-func Each(ctx context.Context, kv jetstream.KeyValue, do func(jetstream.KeyValueEntry) error) error {
+func Each(
+	ctx context.Context, kv jetstream.KeyValue, do func(jetstream.KeyValueEntry) error,
+) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the watch
 	watch, err := kv.WatchAll(ctx, jetstream.IgnoreDeletes())

@@ -60,17 +60,15 @@ func CheckLeader(info *jetstream.StreamInfo) error {
 }
 
 // Info returns a stream's information from its leader. ErrNoStream means that the stream does not
-// exist. In a cluster that is the word of the cluster's leader, which may be deposed and cut off, so
-// callers that know of the stream must not believe it.
+// exist. In a cluster that is the word of the cluster's leader, which may be deposed and cut off,
+// so callers that know of the stream must not believe it.
 func (a API) Info(ctx context.Context, stream string) (*jetstream.StreamInfo, error) {
 	return a.info(ctx, stream, "")
 }
 
 // SubjectCounts returns the subjects of a stream that match a filter, and how many messages each
 // has, from the stream's leader. It is for at most 100,000 subjects.
-func (a API) SubjectCounts(
-	ctx context.Context, stream, filter string,
-) (map[string]uint64, error) {
+func (a API) SubjectCounts(ctx context.Context, stream, filter string) (map[string]uint64, error) {
 	info, err := a.info(ctx, stream, filter)
 	if err != nil {
 		return nil, err
@@ -110,9 +108,11 @@ func (a API) CountSubjects(ctx context.Context, stream, filter string) (int, err
 // ConfirmedInfo is Info for callers that know that the stream had a message with the sequence seen.
 // Information that ends before seen is returned only after one leader has repeated it for some
 // seconds, or at once from a server by itself, whose answer cannot be old. A cluster's answer that
-// there is no such stream is not believed unless seen is 0. The error is ErrUnconfirmed if no leader
-// confirms the information within Patience or before ctx ends.
-func (a API) ConfirmedInfo(ctx context.Context, stream string, seen uint64) (*jetstream.StreamInfo, error) {
+// there is no such stream is not believed unless seen is 0. The error is ErrUnconfirmed if no
+// leader confirms the information within Patience or before ctx ends.
+func (a API) ConfirmedInfo(
+	ctx context.Context, stream string, seen uint64,
+) (*jetstream.StreamInfo, error) {
 	return confirm(ctx, stream, seen,
 		func(ctx context.Context) (info *jetstream.StreamInfo, missing bool, err error) {
 			info, err = a.Info(ctx, stream)
@@ -122,8 +122,8 @@ func (a API) ConfirmedInfo(ctx context.Context, stream string, seen uint64) (*je
 	)
 }
 
-// LastRevision returns the last revision of a bucket with the care of ConfirmedInfo: the leader must
-// confirm one before seen.
+// LastRevision returns the last revision of a bucket with the care of ConfirmedInfo: the leader
+// must confirm one before seen.
 func LastRevision(ctx context.Context, kv jetstream.KeyValue, seen uint64) (uint64, error) {
 	info, err := confirm(ctx, kv.Bucket(), seen,
 		func(ctx context.Context) (*jetstream.StreamInfo, bool, error) {

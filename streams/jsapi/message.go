@@ -34,9 +34,7 @@ type messageQuestion struct {
 //
 // A deposed leader may answer from an old state for some seconds. Callers that write must do so on
 // condition of the sequence that they read: only the true leader stores anything.
-func (a API) GetLast(
-	ctx context.Context, stream, subject string,
-) (*jetstream.RawStreamMsg, error) {
+func (a API) GetLast(ctx context.Context, stream, subject string) (*jetstream.RawStreamMsg, error) {
 	return a.get(ctx, stream, messageQuestion{LastFor: subject})
 }
 

@@ -23,7 +23,8 @@ type Pipeline struct {
 	unacked int
 }
 
-// NewPipeline returns a pipeline with at most limit messages on their way. The caller must Close it.
+// NewPipeline returns a pipeline with at most limit messages on their way. The caller must Close
+// it.
 func NewPipeline(nc *nats.Conn, limit int) (*Pipeline, error) {
 	p := &Pipeline{nc: nc, inbox: nc.NewInbox(), limit: limit}
 	var err error

@@ -17,8 +17,8 @@ const Patience = 15 * time.Second
 const (
 	// defaultTry bounds one try by default.
 	defaultTry = 2 * time.Second
-	// firstPause is the pause after the first try, at most. It doubles up to maxPause. A random part
-	// is cut off, so that replicas do not ask in step.
+	// firstPause is the pause after the first try, at most. It doubles up to maxPause. A random
+	// part is cut off, so that replicas do not ask in step.
 	firstPause = 10 * time.Millisecond
 	maxPause   = 500 * time.Millisecond
 	// Streams are made on disks that may be busy. Making one with three copies while one of three

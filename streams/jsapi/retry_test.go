@@ -54,8 +54,8 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// A request to a leader that was gone waited until its context ended: a service that started while a
-// cluster elected a leader hung for minutes.
+// A request to a leader that was gone waited until its context ended: a service that started while
+// a cluster elected a leader hung for minutes.
 func TestRetryBoundsEachTry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -71,9 +71,14 @@ func TestRetryBoundsEachTry(t *testing.T) {
 			t.Errorf("%v after %d tries and %v; want nil after 3 tries and 4s", err, tries, took)
 		}
 		began = time.Now()
-		err = jsapi.Retry{}.Do(t.Context(), func(context.Context) error { return jsapi.ErrNoLeader })
+		err = jsapi.Retry{}.Do(
+			t.Context(), func(context.Context) error { return jsapi.ErrNoLeader },
+		)
 		if took := time.Since(began); !errors.Is(err, jsapi.ErrNoLeader) || took != jsapi.Patience {
-			t.Errorf("without a leader: %v after %v; want ErrNoLeader after %v", err, took, jsapi.Patience)
+			t.Errorf(
+				"without a leader: %v after %v; want ErrNoLeader after %v", err, took,
+				jsapi.Patience,
+			)
 		}
 	})
 }

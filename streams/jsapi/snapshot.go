@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// chunkSize is how many bytes of a snapshot one message has, in both directions: far below every
-	// broker's limit.
+	// chunkSize is how many bytes of a snapshot one message has, in both directions: far below
+	// every broker's limit.
 	chunkSize = 128 << 10
 	// beginTimeout bounds the request that begins a snapshot or a restore.
 	beginTimeout = 20 * time.Second
@@ -36,8 +36,8 @@ var (
 	// ErrTornSnapshot reports that chunks of a snapshot were lost on their way. The caller can take
 	// another snapshot.
 	ErrTornSnapshot = errors.New("chunks of the snapshot were lost on their way")
-	// ErrStreamExists reports that a stream of that name exists, or that the broker has not given up
-	// an interrupted restore of it yet.
+	// ErrStreamExists reports that a stream of that name exists, or that the broker has not given
+	// up an interrupted restore of it yet.
 	ErrStreamExists = errors.New("a stream of that name exists")
 )
 
@@ -62,8 +62,8 @@ func begin[T any, P interface {
 
 // Snapshot writes a stream, as it is at one moment, to w in the broker's format (package archive of
 // nats-server, compressed with S2), without its consumers. Only messages that expire or are removed
-// meanwhile may be missing of those that it reports. After an error the caller must discard what was
-// written; the error is ErrTornSnapshot if another try may succeed.
+// meanwhile may be missing of those that it reports. After an error the caller must discard what
+// was written; the error is ErrTornSnapshot if another try may succeed.
 func (a API) Snapshot(ctx context.Context, stream string, w io.Writer) (*SnapshotState, error) {
 	inbox := a.nc.NewInbox()
 	chunks, err := a.nc.SubscribeSync(inbox)

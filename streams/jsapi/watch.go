@@ -55,8 +55,8 @@ type Watcher struct {
 //
 // A watch depends on one server's copy of the bucket. If that server is cut off, or its copy is
 // replaced, the watch can stand still without an error and miss delete markers that expire
-// meanwhile. So the bucket's leader is asked every five seconds for what follows the last entry, and
-// a watch that has not delivered it five seconds later starts again.
+// meanwhile. So the bucket's leader is asked every five seconds for what follows the last entry,
+// and a watch that has not delivered it five seconds later starts again.
 func (w Watcher) Watch(ctx context.Context, handle func(Update)) error {
 	logger := w.Logger
 	if logger == nil {

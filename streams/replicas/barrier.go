@@ -21,9 +21,9 @@ const (
 	// the way there and back.
 	replyWait    = 400 * time.Millisecond
 	replyTransit = 200 * time.Millisecond
-	// goneAfter is how long a replica may leave requests without a reply until it counts as gone: by
-	// then it has stopped acting by its view of the directory (see Freshness), killed or not. In a
-	// cluster, where a deposed leader that is cut off may still confirm an old view, it is
+	// goneAfter is how long a replica may leave requests without a reply until it counts as gone:
+	// by then it has stopped acting by its view of the directory (see Freshness), killed or not. In
+	// a cluster, where a deposed leader that is cut off may still confirm an old view, it is
 	// goneAfterInCluster.
 	goneAfter          = freshFor + 200*time.Millisecond
 	goneAfterInCluster = jsapi.LeaderActive + freshFor + 500*time.Millisecond
@@ -37,9 +37,9 @@ const (
 // caller was told is in force everywhere. Safe for concurrent use.
 //
 // A replica that serves keeps a heartbeat in the bucket `replicas` and replies to requests under
-// its id. Wait asks each replica that has a heartbeat. A replica that does not reply, because it was
-// killed, has stopped or is cut off, has no confirmed view any more by the time that Wait counts it
-// as gone: after 1.2 s, in a cluster 4.5 s.
+// its id. Wait asks each replica that has a heartbeat. A replica that does not reply, because it
+// was killed, has stopped or is cut off, has no confirmed view any more by the time that Wait
+// counts it as gone: after 1.2 s, in a cluster 4.5 s.
 type Barrier struct {
 	nc     *nats.Conn
 	id     string
@@ -58,7 +58,8 @@ func NewBarrier(conns *streams.Conns, replicaID string, logger *slog.Logger) *Ba
 	return &Barrier{nc: conns.Cloud, id: replicaID, logger: logger}
 }
 
-// appliedRequest asks a replica whether it applies Seq within WaitMS, and appliedReply is its reply.
+// appliedRequest asks a replica whether it applies Seq within WaitMS, and appliedReply is its
+// reply.
 type appliedRequest struct {
 	Seq    uint64 `json:"seq"`
 	WaitMS int64  `json:"wait_ms"`
@@ -70,7 +71,8 @@ type appliedReply struct {
 
 // Serve keeps the replica's heartbeat and replies to requests until ctx ends, then deletes the
 // heartbeat. applied must return nil once everything up to seq is in force in this replica, and
-// ctx's error when that takes too long. Serve must run before the replica handles its first request.
+// ctx's error when that takes too long. Serve must run before the replica handles its first
+// request.
 func (b *Barrier) Serve(
 	ctx context.Context, applied func(ctx context.Context, seq uint64) error,
 ) error {

@@ -13,8 +13,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// replica is a serving process with connections of its own, which applies events when the test calls
-// apply.
+// replica is a serving process with connections of its own, which applies events when the test
+// calls apply.
 type replica struct {
 	id      string
 	conns   *streams.Conns

@@ -1,6 +1,6 @@
-// Package replicas is what the replicas of the service know of each other and of the broker: whether
-// a replica may act by its view of the directory (Freshness), when every replica has applied an
-// event of the directory (Barrier), and whether a replica reaches the broker (Reach).
+// Package replicas is what the replicas of the service know of each other and of the broker:
+// whether a replica may act by its view of the directory (Freshness), when every replica has
+// applied an event of the directory (Barrier), and whether a replica reaches the broker (Reach).
 //
 // A revoked key must stop working everywhere, also at a replica that is cut off. Three rules
 // together see to that:

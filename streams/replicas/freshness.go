@@ -37,9 +37,9 @@ const (
 
 // Freshness decides whether this process may act by its view of the directory, which it holds in
 // memory. A process that is cut off from the broker does not learn that a key is revoked, so the
-// view is confirmed several times a second, and each confirmation is good for a second. Barrier.Wait
-// relies on that: a replica that does not reply has stopped acting by an old view some seconds
-// later. Safe for concurrent use.
+// view is confirmed several times a second, and each confirmation is good for a second.
+// Barrier.Wait relies on that: a replica that does not reply has stopped acting by an old view some
+// seconds later. Safe for concurrent use.
 //
 // Time is measured by the monotonic clock and by the wall clock, which goes on while a virtual
 // machine is suspended. A process that was stopped finds its confirmation expired when it wakes up.
@@ -279,9 +279,9 @@ func errStale() error {
 	)
 }
 
-// Lost returns a channel that is closed once the process is cut off from the directory, so that open
-// event streams end and clients go to another replica. After it was closed, Lost returns another
-// channel as soon as the directory is confirmed again.
+// Lost returns a channel that is closed once the process is cut off from the directory, so that
+// open event streams end and clients go to another replica. After it was closed, Lost returns
+// another channel as soon as the directory is confirmed again.
 func (f *Freshness) Lost() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()

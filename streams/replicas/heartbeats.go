@@ -97,8 +97,8 @@ func (b *Barrier) Registered() bool {
 }
 
 // registered lists the replicas with a heartbeat, perhaps with some that have just ended. The
-// bucket's leader is asked: a follower may not know of the newest replica, which would not be waited
-// for.
+// bucket's leader is asked: a follower may not know of the newest replica, which would not be
+// waited for.
 func (b *Barrier) registered(ctx context.Context) ([]string, error) {
 	return b.heartbeats().Keys(ctx)
 }

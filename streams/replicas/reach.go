@@ -18,11 +18,11 @@ import (
 const (
 	// pingEvery is how often each connection, and in a cluster each server, is pinged.
 	pingEvery = 500 * time.Millisecond
-	// maxSilence is how long a connection or a server may be silent until it counts as out of reach.
-	// Event streams of a replica that lost the broker end within three seconds.
+	// maxSilence is how long a connection or a server may be silent until it counts as out of
+	// reach. Event streams of a replica that lost the broker end within three seconds.
 	maxSilence = 2 * time.Second
-	// reconnectAfter is how long a connection may be silent, or lead to a server that is cut off from
-	// the others, until it is closed and opened again, to another server if there is one.
+	// reconnectAfter is how long a connection may be silent, or lead to a server that is cut off
+	// from the others, until it is closed and opened again, to another server if there is one.
 	// reconnectEvery is the least time between two such attempts.
 	reconnectAfter = 4 * time.Second
 	reconnectEvery = 10 * time.Second
@@ -139,7 +139,9 @@ func (r *Reach) reconnectIfLost(nc *nats.Conn) {
 		"isolated", isolated,
 	)
 	if err := nc.ForceReconnect(); err != nil {
-		r.logger.Warn("broker connection not opened again", "connection", nc.Opts.Name, "error", err)
+		r.logger.Warn(
+			"broker connection not opened again", "connection", nc.Opts.Name, "error", err,
+		)
 	}
 }
 
@@ -193,7 +195,8 @@ func (r *Reach) pingServers(ctx context.Context) error {
 	}
 }
 
-// countMembers counts the servers that have answered, also while the connection accepts no requests.
+// countMembers counts the servers that have answered, also while the connection accepts no
+// requests.
 func (r *Reach) countMembers(ctx context.Context) error {
 	ticker := time.NewTicker(pingEvery)
 	defer ticker.Stop()

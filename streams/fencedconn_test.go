@@ -13,7 +13,7 @@ import (
 // Acks that a replica had sent into a network that was cut arrived when it was mended, seconds
 // after another replica had acknowledged more: within one connection of the hub, acks went
 // backwards.
-func TestLineTakesBackWhatIsNotSent(t *testing.T) {
+func TestFencedConnDiscardsUnsentMessages(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
 	hub := broker.Connect(t).Shards[1]
@@ -44,55 +44,55 @@ func TestLineTakesBackWhatIsNotSent(t *testing.T) {
 	defer conns.Close()
 	var allowed atomic.Bool
 	allowed.Store(true)
-	open := func() *streams.Line {
+	open := func() *streams.FencedConn {
 		t.Helper()
-		line, err := conns.OpenLine(t.Context(), 1, allowed.Load)
+		conn, err := conns.OpenFencedConn(t.Context(), 1, allowed.Load)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return line
+		return conn
 	}
 
-	line := open()
-	if err := line.Publish("ack", []byte("first")); err != nil {
+	conn := open()
+	if err := conn.Publish("ack", []byte("first")); err != nil {
 		t.Fatal(err)
 	}
 	next("first")
-	if err := line.Publish("ack", []byte("second")); err != nil {
+	if err := conn.Publish("ack", []byte("second")); err != nil {
 		t.Fatal(err)
 	}
-	line.Close() // confirmed before it ends
+	conn.Close() // confirmed before it ends
 	next("second")
 
-	line = open()
+	conn = open()
 	between.Hold(true)
 	// More than the network takes in: what comes after it waits on this side.
 	filler := make([]byte, 16<<10)
 	for range 32 {
-		if err := line.Publish("filler", filler); err != nil {
+		if err := conn.Publish("filler", filler); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := line.Publish("ack", []byte("late")); err != nil {
+	if err := conn.Publish("ack", []byte("late")); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(200 * time.Millisecond) // it leaves the process in its own time
-	line.Cut()
+	conn.Cut()
 	between.Hold(false)
 	if msg, err := sub.NextMsg(2 * time.Second); err == nil {
-		t.Errorf("heard %q after the line was cut", msg.Data)
+		t.Errorf("got %q after the connection was cut", msg.Data)
 	}
-	if err := line.Publish("ack", []byte("never")); err == nil {
-		t.Error("a line that is cut takes a message")
+	if err := conn.Publish("ack", []byte("never")); err == nil {
+		t.Error("Publish after Cut: nil; want an error")
 	}
 
 	// One that may not send any more says so, and is not connected again.
-	line = open()
+	conn = open()
 	allowed.Store(false)
-	if err := line.Publish("ack", []byte("never")); err == nil {
-		t.Error("a line that is not allowed to takes a message")
+	if err := conn.Publish("ack", []byte("never")); err == nil {
+		t.Error("Publish while not allowed: nil; want an error")
 	}
-	line.Close()
+	conn.Close()
 	if msg, err := sub.NextMsg(200 * time.Millisecond); err == nil {
 		t.Errorf("heard %q", msg.Data)
 	}
