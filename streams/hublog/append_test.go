@@ -160,7 +160,7 @@ func TestAppendToAnEmptiedLog(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{Retention: time.Second})
 	last := f.append(hubA, 0, 1, 10)
-	eventually(t, "the events expire", func() bool {
+	streamstest.Eventually(t, "the events expire", func() bool {
 		marks, err := f.LastEvents(t.Context(), hubA)
 		if err != nil {
 			t.Fatal(err)
@@ -303,7 +303,7 @@ func TestAppendUnsure(t *testing.T) {
 	}
 	broker.Start(t)
 	// What was sent may arrive yet; either way nothing is stored twice.
-	eventually(t, "the log goes on", func() bool {
+	streamstest.Eventually(t, "the log goes on", func() bool {
 		marks, err := f.LastEvents(t.Context(), hubA)
 		if err != nil || len(marks) == 0 {
 			return false

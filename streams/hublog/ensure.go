@@ -12,12 +12,12 @@ import (
 	"hubcloud/streams"
 )
 
-// maxKnown bounds the hubs that are remembered to have their stream; beyond it they are all asked
-// about again.
+// maxKnown bounds the hubs whose stream is remembered as ensured. When it is reached, all are
+// forgotten.
 const maxKnown = 1 << 17
 
-// streamConfig declares a hub's stream. It has one subject, since the broker compares the subjects
-// of a new stream with all others of the account.
+// streamConfig returns the configuration of a hub's stream. It has a single subject because the
+// broker compares the subjects of a new stream with all others of the account.
 func (l *Logs) streamConfig(hub domain.HubID) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:      streams.HubStream(hub),
@@ -27,14 +27,13 @@ func (l *Logs) streamConfig(hub domain.HubID) jetstream.StreamConfig {
 		Discard:   jetstream.DiscardOld,
 		MaxAge:    l.cfg.Retention,
 		Replicas:  l.cfg.Replicas,
-		// Message ids are not used, the expected sequence takes their place.
+		// Expected sequences prevent duplicates; message ids are not used.
 		Duplicates: MinRetention,
-		// History is read by direct gets, in a cluster from any replica.
+		// History is read by direct gets, from any replica.
 		AllowDirect: true,
-		// Sequences have no holes: what is missing at the front has expired, and nothing else is
-		// ever missing.
+		// Without deletes, sequences have no gaps: only expired messages at the front are missing.
 		DenyDelete: true,
-		// A hub's message is stored wholly or not at all.
+		// The events of one message of a hub are stored wholly or not at all.
 		AllowAtomicPublish: true,
 		RePublish: &jetstream.RePublish{
 			Source:      streams.LogFilter(hub),
@@ -43,9 +42,8 @@ func (l *Logs) streamConfig(hub domain.HubID) jetstream.StreamConfig {
 	}
 }
 
-// Ensure sees to it that the hub's stream is there: it makes one that is absent, and gives one of
-// another retention the present one. Anything else that differs is streams.ErrIncompatible. It asks
-// the broker once a hub; then it knows.
+// Ensure creates the hub's stream if it is missing, and updates a different retention. Any other
+// difference is streams.ErrIncompatible. It asks the broker only once for each hub.
 func (l *Logs) Ensure(ctx context.Context, hub domain.HubID) error {
 	if l.isKnown(hub) {
 		return nil
@@ -57,7 +55,7 @@ func (l *Logs) Ensure(ctx context.Context, hub domain.HubID) error {
 	absent := errors.Is(err, jetstream.ErrStreamNotFound)
 	switch {
 	case err == nil:
-		// A retention of another length is no difference to refuse.
+		// A different retention is updated below.
 		declared.MaxAge = stream.CachedInfo().Config.MaxAge
 	case !absent:
 		return fmt.Errorf("hub log of %s: %w", hub, err)
@@ -65,7 +63,7 @@ func (l *Logs) Ensure(ctx context.Context, hub domain.HubID) error {
 	if stream, err = streams.Declare(ctx, js, declared); err != nil {
 		return fmt.Errorf("hub log of %s: %w", hub, err)
 	}
-	// Another goroutine may have made it a moment ago, and be about to sync its folder.
+	// Another goroutine may have created the stream a moment ago and not synced its folder yet.
 	if fresh := absent || stream.CachedInfo().Created.After(l.opened); fresh &&
 		l.cfg.SyncFolders != nil {
 		if err := l.cfg.SyncFolders(streams.ShardAccount(streams.ShardOf(hub, len(l.shards)))); err != nil {
@@ -74,7 +72,7 @@ func (l *Logs) Ensure(ctx context.Context, hub domain.HubID) error {
 	}
 	if got := stream.CachedInfo().Config; got.MaxAge != want.MaxAge {
 		l.cfg.Logger.Info(
-			"hub log gets another retention", "hub_id", hub, "from", got.MaxAge, "to", want.MaxAge,
+			"hub log retention changed", "hub_id", hub, "from", got.MaxAge, "to", want.MaxAge,
 		)
 		got.MaxAge = want.MaxAge
 		got.Duplicates = want.Duplicates
@@ -104,7 +102,7 @@ func (l *Logs) forget(hub domain.HubID) {
 	delete(l.known, hub)
 }
 
-// correctRetention sees to a stream that was found with another retention than it should have.
+// correctRetention updates, in the background, a stream that was found with a different retention.
 func (l *Logs) correctRetention(hub domain.HubID, found time.Duration) {
 	if found == l.cfg.Retention || l.isKnown(hub) {
 		return
@@ -112,8 +110,7 @@ func (l *Logs) correctRetention(hub domain.HubID, found time.Duration) {
 	l.work(func(ctx context.Context) {
 		if err := l.Ensure(ctx, hub); err != nil {
 			l.cfg.Logger.Warn(
-				"hub log keeps another retention than it should have", "hub_id", hub,
-				"retention", found, "error", err,
+				"hub log retention not changed", "hub_id", hub, "from", found, "error", err,
 			)
 		}
 	})

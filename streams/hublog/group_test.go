@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams/streamstest"
 )
 
 // follow collects what a group gives, by hub, until every hub has its last number.
@@ -61,7 +62,7 @@ func TestGroupFollowsManyLogs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(
+	streamstest.Eventually(
 		t, "no goroutine a hub is left",
 		func() bool { return runtime.NumGoroutine() < goroutines+hubs/2 },
 	)
@@ -163,7 +164,7 @@ func TestAt(t *testing.T) {
 	begun := time.Now()
 	last := f.append(hubA, 0, 1, 3)
 	between := time.Now().Add(2 * time.Millisecond)
-	eventually(
+	streamstest.Eventually(
 		t, "the clock moves on",
 		func() bool { return time.Now().After(between.Add(2 * time.Millisecond)) },
 	)

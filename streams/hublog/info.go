@@ -16,8 +16,8 @@ import (
 
 // State is what the stream of a hub's log holds.
 type State struct {
-	// First and Last are its first and last sequence; First is Last+1 when it holds nothing. They
-	// are 1 and 0 without a stream.
+	// First and Last are its first and last sequence; First is Last+1 for an empty stream. They are
+	// 1 and 0 without a stream.
 	First, Last uint64
 	// LastStored is when the last message was stored.
 	LastStored time.Time
@@ -35,9 +35,9 @@ func stateOf(info *jetstream.StreamInfo) State {
 	}
 }
 
-// State asks the leader of a log's stream what it holds. The leader must confirm an end before the
-// sequence seen, which the caller knows that the log had: a stale answer would have the caller take
-// the log for another one.
+// State returns the state of a hub's stream, from its leader. seen is a sequence that the caller
+// knows the stream had: the leader must confirm an end before it, since a stale answer would make
+// the stream look like a new one.
 func (s *Source) State(ctx context.Context, hub domain.HubID, seen uint64) (State, error) {
 	shard := streams.ShardOf(hub, s.shards)
 	info, err := s.api(shard).ConfirmedInfo(ctx, streams.HubStream(hub), seen)
@@ -50,12 +50,11 @@ func (s *Source) State(ctx context.Context, hub domain.HubID, seen uint64) (Stat
 	return stateOf(info), nil
 }
 
-// ErrIncomplete says that some of the logs have no leader at the moment that could say what they
-// hold.
+// ErrIncomplete means that List left out logs whose streams have no leader at the moment.
 var ErrIncomplete = errors.New("some hub logs have no leader at the moment")
 
-// List gives the hub logs of a shard and what each holds, calling found for each. One that is made
-// meanwhile may be missing. ErrIncomplete comes after all those that could be had.
+// List calls found for each hub log of a shard, with the state of its stream. A log that is created
+// meanwhile may be missing. It returns ErrIncomplete after all logs that have a leader.
 func (s *Source) List(ctx context.Context, shard int, found func(domain.HubID, State)) error {
 	leaderless := map[string]bool{}
 	missing, err := s.api(shard).List(ctx, func(page []jetstream.StreamInfo) (more bool) {

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
 
 const hubA = domain.HubID("hub-aaaa-aaaa-aaaa")
 
-// fixture is Logs over a real broker, with hubs whose logs a test may begin anew.
+// fixture is Logs over a real broker, with epochs that a test can change.
 type fixture struct {
 	*Logs
 	conns *streams.Conns
@@ -49,7 +49,7 @@ func start(tb testing.TB, cfg Config) *fixture {
 	return startOn(tb, streamstest.Start(tb), cfg)
 }
 
-// startOn makes Logs that run until the test ends.
+// startOn returns Logs that run until the test ends.
 func startOn(tb testing.TB, conns *streams.Conns, cfg Config) *fixture {
 	tb.Helper()
 	f := &fixture{
@@ -81,7 +81,7 @@ func startOn(tb testing.TB, conns *streams.Conns, cfg Config) *fixture {
 	return f
 }
 
-// record makes an event that carries a number.
+// record returns an event with a number in its data.
 func record(hub domain.HubID, epoch domain.EpochID, n int) Record {
 	e := domain.HubEvent{
 		Type:  "channel.observed",
@@ -96,7 +96,7 @@ func record(hub domain.HubID, epoch domain.EpochID, n int) Record {
 	return Record{Payload: payload, EpochID: epoch, OwnLog: "log-1", Through: uint64(n)}
 }
 
-// append stores count events numbered from n on, behind expected.
+// append stores count events numbered from n on, after the sequence expected.
 func (f *fixture) append(hub domain.HubID, expected uint64, n, count int) uint64 {
 	f.tb.Helper()
 	epoch, _ := f.epochOf(hub)
@@ -129,7 +129,7 @@ func (f *fixture) page(hub domain.HubID, after string, limit int) domain.EventPa
 	return page
 }
 
-// number gives the number that an event carries, and checks that its parts fit together.
+// number returns the number in an event, and checks that frame, envelope and cursor agree.
 func number(tb testing.TB, e domain.EncodedEvent) int {
 	tb.Helper()
 	var envelope struct {
@@ -160,7 +160,7 @@ func numbers(tb testing.TB, events []domain.EncodedEvent) []int {
 	return all
 }
 
-// upTo gives from, from+1, … up to to.
+// upTo returns from, from+1, … up to to.
 func upTo(from, to int) []int {
 	all := []int{}
 	for n := from; n <= to; n++ {
@@ -169,19 +169,7 @@ func upTo(from, to int) []int {
 	return all
 }
 
-// eventually polls until ok.
-func eventually(tb testing.TB, what string, ok func() bool) {
-	tb.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for !ok() {
-		if time.Now().After(deadline) {
-			tb.Fatalf("not in time: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
-// codeOf gives the code of an error, "" for none.
+// codeOf returns the code of an error, "" for nil.
 func codeOf(err error) domain.Code {
 	if err == nil {
 		return ""

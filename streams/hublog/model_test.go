@@ -180,13 +180,14 @@ func TestAgainstModel(t *testing.T) {
 			p.begin(m.hub, domain.Epoch{ID: domain.NewEpochID(uint32(n))})
 		}
 		t.Repeat(map[string]func(*rapid.T){
-			"append one":  func(*rapid.T) { m.append(1) },
-			"append":      func(t *rapid.T) { m.append(rapid.IntRange(2, 130).Draw(t, "count")) },
-			"command":     func(*rapid.T) { m.command() },
-			"read":        func(*rapid.T) { m.read(0) },
-			"read more":   func(*rapid.T) { m.read(0) },
-			"read on":     func(*rapid.T) { m.read(0) },
-			"long poll":   func(t *rapid.T) { m.read(time.Duration(rapid.IntRange(1, 20).Draw(t, "wait")) * time.Millisecond) },
+			"append one": func(*rapid.T) { m.append(1) },
+			"append":     func(t *rapid.T) { m.append(rapid.IntRange(2, 130).Draw(t, "count")) },
+			"command":    func(*rapid.T) { m.command() },
+			"read":       func(*rapid.T) { m.read(0) },
+			"read more":  func(*rapid.T) { m.read(0) },
+			"read on":    func(*rapid.T) { m.read(0) },
+			"long poll":  func(t *rapid.T) { m.read(time.Duration(rapid.IntRange(1, 20).Draw(t, "wait")) * time.Millisecond) },
+			// Retention is the broker's, so time must really pass.
 			"pass a time": func(t *rapid.T) { time.Sleep(time.Duration(rapid.IntRange(1, 90).Draw(t, "time")) * time.Millisecond) },
 		})
 	})

@@ -170,7 +170,7 @@ func TestWait(t *testing.T) {
 			})
 		}
 	}
-	eventually(t, "all wait", func() bool { return waiting(f, hubA) == 40 })
+	streamstest.Eventually(t, "all wait", func() bool { return waiting(f, hubA) == 40 })
 	f.command(hubA)
 	f.append(hubA, 0, 1, 3)
 	wg.Wait()
@@ -253,7 +253,7 @@ func TestEmptiedLogAcrossRestart(t *testing.T) {
 		f.command(hubA)
 	}
 	after := f.page(hubA, "", 100).Next
-	eventually(t, "all expire", func() bool {
+	streamstest.Eventually(t, "all expire", func() bool {
 		// Reading on, as a consumer does.
 		after = f.page(hubA, after, 100).Next
 		b, err := f.bounds(t.Context(), hubA, 0)
@@ -266,7 +266,7 @@ func TestEmptiedLogAcrossRestart(t *testing.T) {
 	}
 	broker.Stop()
 	broker.Start(t)
-	eventually(t, "the broker is back", func() bool {
+	streamstest.Eventually(t, "the broker is back", func() bool {
 		last, err := f.LastSequence(t.Context(), hubA)
 		return err == nil && last == 25
 	})
@@ -315,7 +315,7 @@ func TestLogBegunAnew(t *testing.T) {
 			page, err := l.Part(t.Context(), hubA, r.Position(), 10, unbounded, time.Minute)
 			outcomes <- outcome{page, err}
 		}()
-		eventually(t, "it waits", func() bool { return waiting(l, hubA) == 2 })
+		streamstest.Eventually(t, "it waits", func() bool { return waiting(l, hubA) == 2 })
 	}
 	f.begin(hubA, domain.Epoch{ID: domain.NewEpochID(0xc), After: last})
 	begun := time.Now()
@@ -422,7 +422,7 @@ func TestRetentionMadeLonger(t *testing.T) {
 	last := short.append(hubA, 0, 1, 10)
 	page := short.page(hubA, "", 5)
 	end := short.page(hubA, page.Next, 10).Next
-	eventually(t, "all expire", func() bool {
+	streamstest.Eventually(t, "all expire", func() bool {
 		b, err := short.bounds(t.Context(), hubA, 0)
 		return err == nil && b.first == last+1
 	})

@@ -232,7 +232,7 @@ func TestReadersAcrossBrokerRestart(t *testing.T) {
 	}
 	broker.Stop()
 	broker.Start(t)
-	eventually(t, "the log takes events", func() bool {
+	streamstest.Eventually(t, "the log takes events", func() bool {
 		seq, err := f.Append(
 			t.Context(),
 			hubA,
@@ -336,7 +336,7 @@ func TestRingsShareTheirBytes(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	eventually(
+	streamstest.Eventually(
 		t, "the rings keep to their bytes", func() bool { return f.rings.used.Load() <= limit },
 	)
 }
@@ -353,7 +353,7 @@ func TestIdleTailsGo(t *testing.T) {
 	read(t, r, 100, 10)
 	r.Close()
 	r.Close()
-	eventually(t, "the tail goes", func() bool {
+	streamstest.Eventually(t, "the tail goes", func() bool {
 		return f.shard(hubA).tail(hubA) == nil && f.rings.used.Load() == 0 &&
 			f.rings.tails.Load() == 0
 	})

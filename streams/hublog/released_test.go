@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams/streamstest"
 )
 
 // A hub that was taken away from its organization ended its readers as one that was reset, with
@@ -24,7 +25,7 @@ func TestAReleasedHubEndsItsReaders(t *testing.T) {
 		_, err := f.Part(t.Context(), hubA, former, 10, unbounded, time.Minute)
 		polled <- err
 	}()
-	eventually(t, "it waits", func() bool { return waiting(f, hubA) == 2 })
+	streamstest.Eventually(t, "it waits", func() bool { return waiting(f, hubA) == 2 })
 	f.mu.Lock()
 	delete(f.epochs, hubA)
 	f.mu.Unlock()

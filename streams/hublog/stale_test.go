@@ -118,9 +118,7 @@ func TestStaleAnswersExpireNoCursor(t *testing.T) {
 			lies.group.Store(group)
 			// Every reader asks the broker now, and the truth comes when it has a leader again.
 			go func() {
-				for lies.asked.Load() < 5 {
-					time.Sleep(10 * time.Millisecond)
-				}
+				streamstest.Poll(time.Minute, func() bool { return lies.asked.Load() >= 5 })
 				lies.last.Store(0)
 				lies.group.Store(leader)
 			}()
@@ -160,9 +158,7 @@ func TestALeaderMustRepeatThatALogIsShorter(t *testing.T) {
 	fresh.last.Store(2)
 	fresh.group.Store(leader)
 	go func() {
-		for fresh.asked.Load() < 6 {
-			time.Sleep(10 * time.Millisecond)
-		}
+		streamstest.Poll(time.Minute, func() bool { return fresh.asked.Load() >= 6 })
 		fresh.last.Store(0)
 	}()
 	if page, err := late.Page(t.Context(), hubA, cursor, 5); err != nil || len(page.Events) != 0 {
@@ -194,9 +190,9 @@ func TestAMissingStreamExpiresNoCursor(t *testing.T) {
 		_, err := f.Page(t.Context(), hubA, page.Next, 5)
 		done <- err
 	}()
-	for lies.asked.Load() < 4 {
-		time.Sleep(10 * time.Millisecond)
-	}
+	streamstest.Eventually(t, "the page asks four times", func() bool {
+		return lies.asked.Load() >= 4
+	})
 	lies.gone.Store(false)
 	select {
 	case err := <-done:
