@@ -133,6 +133,9 @@ func (s *Server) Endpoints() datadir.Endpoints { return s.bound }
 // Start starts a replica and returns once it is ready. When Start fails, it stops the parts that it
 // has started. The caller must call Stop.
 func Start(ctx context.Context, cfg Config, logger *slog.Logger) (_ *Server, err error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, usage.Wrap(err)
+	}
 	began := time.Now()
 	defer debug.SetGCPercent(debug.SetGCPercent(startGCPercent))
 	starting, cancel := context.WithTimeoutCause(ctx, cfg.StartTimeout, errStartTimeout)
