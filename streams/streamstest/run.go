@@ -19,6 +19,7 @@ func Run(t testing.TB, name string, run func(context.Context) error) (stop func(
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx) }()
 	stop = sync.OnceFunc(func() {
+		defer cancel()
 		select {
 		case err := <-ended:
 			t.Errorf("%s: ended before it was stopped: %v", name, err)
