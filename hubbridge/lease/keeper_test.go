@@ -117,19 +117,6 @@ func (r *replica) end(t *testing.T) {
 	}
 }
 
-func eventually(t *testing.T, within time.Duration, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(within); !ok(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", within, what)
-		}
-		select {
-		case <-t.Context().Done():
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-}
-
 // store is the bucket of leases and its broker.
 type store struct {
 	jetstream.KeyValue
@@ -152,7 +139,7 @@ func TestAloneHasAll(t *testing.T) {
 	t.Parallel()
 	bucket, all := leases(t), &serving{t: t, count: map[int]int{}}
 	a := start(t, bucket, "a", all)
-	eventually(t, time.Minute, "all shards", func() bool { return a.count() == shards })
+	streamstest.Eventually(t, "all shards", func() bool { return a.count() == shards })
 	if share := a.keeper.Share(); len(share) != shards {
 		t.Errorf("its share is %v", share)
 	}
@@ -162,9 +149,7 @@ func TestAloneHasAll(t *testing.T) {
 	}
 	// An orderly end leaves nothing behind: whoever comes next need not wait.
 	b := start(t, bucket, "b", all)
-	eventually(
-		t, time.Minute, "all shards for the next", func() bool { return b.count() == shards },
-	)
+	streamstest.Eventually(t, "all shards for the next", func() bool { return b.count() == shards })
 	b.end(t)
 }
 
@@ -172,10 +157,9 @@ func TestSharedAndHandedOver(t *testing.T) {
 	t.Parallel()
 	bucket, all := leases(t), &serving{t: t, count: map[int]int{}}
 	a := start(t, bucket, "a", all)
-	eventually(t, time.Minute, "all shards", func() bool { return a.count() == shards })
+	streamstest.Eventually(t, "all shards", func() bool { return a.count() == shards })
 	b := start(t, bucket, "b", all)
-	eventually(
-		t, time.Minute, "a share each",
+	streamstest.Eventually(t, "a share each",
 		func() bool { return a.count() > 0 && b.count() > 0 && a.count()+b.count() == shards },
 	)
 	for _, cause := range a.causes {
@@ -184,7 +168,7 @@ func TestSharedAndHandedOver(t *testing.T) {
 		}
 	}
 	b.end(t)
-	eventually(t, time.Minute, "all shards again", func() bool { return a.count() == shards })
+	streamstest.Eventually(t, "all shards again", func() bool { return a.count() == shards })
 	a.end(t)
 }
 
@@ -199,7 +183,7 @@ func TestRestartTakesItsOwn(t *testing.T) {
 		}
 	}
 	a := start(t, bucket, "a", all)
-	eventually(t, time.Minute, "all shards", func() bool { return a.count() == shards })
+	streamstest.Eventually(t, "all shards", func() bool { return a.count() == shards })
 	a.end(t)
 }
 
@@ -209,14 +193,14 @@ func TestLostLease(t *testing.T) {
 	bucket, all := leases(t), &serving{t: t, count: map[int]int{}}
 	registry := prometheus.NewPedanticRegistry()
 	a := startWith(t, bucket, "a", all, registry)
-	eventually(t, time.Minute, "all shards", func() bool { return a.count() == shards })
+	streamstest.Eventually(t, "all shards", func() bool { return a.count() == shards })
 	wantMetrics(t, registry, shards, 0)
 	if _, err := bucket.Put(t.Context(), "shard.3", []byte(`{"replica":"z"}`)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, time.Minute, "the shard is let go", func() bool { return a.count() == shards-1 })
+	streamstest.Eventually(t, "the shard is let go", func() bool { return a.count() == shards-1 })
 	// Nobody renews it: the broker takes it away, and it is held again.
-	eventually(
+	streamstest.EventuallyWithin(
 		t, streams.LeaseTTL+time.Minute, "the shard is back",
 		func() bool { return a.count() == shards },
 	)
@@ -232,7 +216,7 @@ func TestLostLease(t *testing.T) {
 // wantMetrics waits until as many leases are held, and were lost.
 func wantMetrics(t *testing.T, registry *prometheus.Registry, held, lost float64) {
 	t.Helper()
-	eventually(t, time.Minute, "the metrics", func() bool {
+	streamstest.Eventually(t, "the metrics", func() bool {
 		value := func(name string) float64 { return telemetrytest.Value(t, registry, "hubcloud_lease_"+name) }
 		return value("shards_held") == held && value("lost_total") == lost &&
 			value("shards_wanted") == shards
@@ -266,11 +250,13 @@ func TestBrokerAway(t *testing.T) {
 	t.Parallel()
 	bucket, all := leases(t), &serving{t: t, count: map[int]int{}}
 	a := start(t, bucket, "a", all)
-	eventually(t, time.Minute, "all shards", func() bool { return a.count() == shards })
+	streamstest.Eventually(t, "all shards", func() bool { return a.count() == shards })
 	bucket.broker.Stop()
-	eventually(t, streams.LeaseTTL, "all shards are let go", func() bool { return a.count() == 0 })
+	streamstest.EventuallyWithin(
+		t, streams.LeaseTTL, "all shards are let go", func() bool { return a.count() == 0 },
+	)
 	bucket.broker.Start(t)
-	eventually(t, time.Minute, "all shards again", func() bool { return a.count() == shards })
+	streamstest.Eventually(t, "all shards again", func() bool { return a.count() == shards })
 	a.end(t)
 }
 
@@ -333,7 +319,9 @@ func TestMissedByTheWatch(t *testing.T) {
 		kv, cut := bucket.KeyValue, &atomic.Bool{}
 		bucket.KeyValue = deaf{kv, cut}
 		a := start(t, bucket, "a", all)
-		eventually(t, recovery, "the other is seen", func() bool { return a.keeper.Share() != nil })
+		streamstest.EventuallyWithin(
+			t, recovery, "the other is seen", func() bool { return a.keeper.Share() != nil },
+		)
 		cut.Store(true)
 		for _, key := range keys {
 			if err := kv.Delete(t.Context(), key); err != nil {
@@ -341,7 +329,9 @@ func TestMissedByTheWatch(t *testing.T) {
 			}
 		}
 		began := time.Now()
-		eventually(t, recovery, "all shards", func() bool { return a.count() == shards })
+		streamstest.EventuallyWithin(
+			t, recovery, "all shards", func() bool { return a.count() == shards },
+		)
 		t.Logf("all shards after %s", time.Since(began))
 		a.end(t)
 	})
@@ -351,7 +341,9 @@ func TestMissedByTheWatch(t *testing.T) {
 		kv, cut := bucket.KeyValue, &atomic.Bool{}
 		bucket.KeyValue = deaf{kv, cut}
 		a := start(t, bucket, "a", all)
-		eventually(t, recovery, "all shards", func() bool { return a.count() == shards })
+		streamstest.EventuallyWithin(
+			t, recovery, "all shards", func() bool { return a.count() == shards },
+		)
 		cut.Store(true)
 		for shard := range shards {
 			key := fmt.Sprint("shard.", shard)
@@ -362,9 +354,13 @@ func TestMissedByTheWatch(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		eventually(t, recovery, "all shards are lost", func() bool { return a.lost() == shards })
+		streamstest.EventuallyWithin(
+			t, recovery, "all shards are lost", func() bool { return a.lost() == shards },
+		)
 		began := time.Now()
-		eventually(t, recovery, "all shards again", func() bool { return a.count() == shards })
+		streamstest.EventuallyWithin(
+			t, recovery, "all shards again", func() bool { return a.count() == shards },
+		)
 		t.Logf("all shards after %s", time.Since(began))
 		a.end(t)
 	})
@@ -391,13 +387,15 @@ func TestMissedByTheBroker(t *testing.T) {
 	}
 	began := time.Now()
 	a := start(t, store, "a", all)
-	eventually(t, recovery, "all shards", func() bool { return a.count() == shards })
+	streamstest.EventuallyWithin(
+		t, recovery, "all shards", func() bool { return a.count() == shards },
+	)
 	if took := time.Since(began); took < streams.LeaseTTL {
 		t.Errorf("a lease that may be held was taken after %s", took)
 	}
 	// One who renews keeps its shards.
 	b := start(t, store, "b", all)
-	eventually(
+	streamstest.EventuallyWithin(
 		t, recovery, "a share each",
 		func() bool { return a.count() > 0 && b.count() > 0 && a.count()+b.count() == shards },
 	)

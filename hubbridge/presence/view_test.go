@@ -64,10 +64,12 @@ func TestView(t *testing.T) {
 		t.Error("the metrics do not count the hub that was there")
 	}
 	put(b, true, 0)
-	wait(t, func() bool { return counts(2, 2) })
+	streamstest.Eventually(t, "both hubs are online", func() bool { return counts(2, 2) })
 	revision = put(a, false, revision)
-	wait(t, func() bool { return counts(2, 1) })
-	wait(t, func() bool { return !view.Online(a) && view.Online(b) })
+	streamstest.Eventually(t, "one hub is online", func() bool { return counts(2, 1) })
+	streamstest.Eventually(
+		t, "the other hub is online", func() bool { return !view.Online(a) && view.Online(b) },
+	)
 	if p, known, err := view.Fetch(t.Context(), a); err != nil || !known || p.Online {
 		t.Errorf("%+v %v %v", p, known, err)
 	}
@@ -89,19 +91,12 @@ func TestView(t *testing.T) {
 		}
 	}
 	// also when it is told again what it knew
-	wait(t, func() bool { return view.Online(a) && counts(2, 2) })
+	streamstest.Eventually(
+		t, "both hubs are online again", func() bool { return view.Online(a) && counts(2, 2) },
+	)
 	t.Logf("after the broker was away it took %v", time.Since(began))
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Error(err)
-	}
-}
-
-func wait(t *testing.T, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); <-time.After(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("not within 30 s")
-		}
 	}
 }

@@ -80,7 +80,9 @@ func startCloud(t testing.TB) *cloud {
 	ctx := context.Background()
 	dir := t.TempDir()
 	quiet := slog.New(slog.DiscardHandler)
-	authority, err := identity.OpenAuthority(identity.AuthorityConfig{Dir: dir + "/ca", Logger: quiet})
+	authority, err := identity.OpenAuthority(
+		identity.AuthorityConfig{Dir: dir + "/ca", Logger: quiet},
+	)
 	must(t, err)
 	c := &cloud{hubs: map[domain.HubID]*remote{}, calls: map[string]chan protocol.Response{}}
 	c.broker, err = broker.Start(ctx, broker.Config{
@@ -398,20 +400,6 @@ func (c *cloud) acked(t testing.TB, h *virtualhub.Hub, seq uint64) {
 	defer cancel()
 	if err := h.WaitAcked(ctx, seq); err != nil {
 		t.Fatalf("%d is not acknowledged, %d is: %v", seq, h.Acked(), err)
-	}
-}
-
-// eventually waits for something to become true.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(patient)
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	for !is() {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-		<-ticker.C
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/protocol"
 	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/streams/streamstest"
 )
 
 // startFleet runs a fleet of n hubs until the test ends.
@@ -50,7 +51,7 @@ func TestFleet(t *testing.T) {
 		c := startCloud(t)
 		f := c.startFleet(t, 20, func(cfg *virtualhub.FleetConfig) { cfg.Rate, cfg.Batch = 20, 5 })
 		begun := time.Now()
-		eventually(t, "800 acks", func() bool { return f.Stats().Acked >= 800 })
+		streamstest.Eventually(t, "800 acks", func() bool { return f.Stats().Acked >= 800 })
 		if took := time.Since(begun); took < time.Second {
 			t.Errorf("400 events a second: 800 took %v", took)
 		}
@@ -71,7 +72,7 @@ func TestFleet(t *testing.T) {
 			t, 4,
 			func(cfg *virtualhub.FleetConfig) { cfg.Saturate, cfg.Batch, cfg.Padding = true, 50, 100 },
 		)
-		eventually(t, "many acks", func() bool { return f.Stats().Acked >= 20000 })
+		streamstest.Eventually(t, "many acks", func() bool { return f.Stats().Acked >= 20000 })
 		if s := f.Stats(); s.Emitted-s.Acked > 4*2*50+4*50 || s.Resent != 0 {
 			t.Errorf("%+v", s)
 		}
@@ -95,7 +96,7 @@ func TestFleet(t *testing.T) {
 		if err != nil || last != 2 {
 			t.Fatalf("%d, %v", last, err)
 		}
-		eventually(t, "acked", func() bool { return f.Stats().Acked == 2 })
+		streamstest.Eventually(t, "acked", func() bool { return f.Stats().Acked == 2 })
 		// for its ID
 		like, err := virtualhub.New(
 			virtualhub.Config{EnrollURL: "-", Serial: "hub-flee-0000-0000", Secret: "-"},
@@ -108,9 +109,11 @@ func TestFleet(t *testing.T) {
 		if answer.Channel.Status != "pending" {
 			t.Errorf("%+v", answer)
 		}
-		eventually(t, "told", func() bool { return len(c.of(like, "channel.observed")) >= 1 })
+		streamstest.Eventually(
+			t, "told", func() bool { return len(c.of(like, "channel.observed")) >= 1 },
+		)
 		// The broker cuts a hub that has not pinged for one and a half times its keep-alive.
-		eventually(
+		streamstest.Eventually(
 			t, "two keep-alives pass", func() bool { return time.Since(begun) > 2*time.Second },
 		)
 		if s := f.Stats(); s.Disconnections != 0 || s.Requests != 1 {
@@ -118,8 +121,8 @@ func TestFleet(t *testing.T) {
 		}
 		_, err = identity.Disconnect(t.Context(), c.conns, "hub-flee-0000-0000")
 		must(t, err)
-		eventually(t, "cut", func() bool { return f.Stats().Disconnections == 1 })
-		eventually(t, "back", func() bool { return f.Stats().Connected == 2 })
+		streamstest.Eventually(t, "cut", func() bool { return f.Stats().Disconnections == 1 })
+		streamstest.Eventually(t, "back", func() bool { return f.Stats().Connected == 2 })
 		if _, err := f.Emit(7, virtualhub.Event{}); err == nil {
 			t.Error("there is no hub 7")
 		}

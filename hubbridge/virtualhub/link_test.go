@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/streams/streamstest"
 )
 
 func emit(t testing.TB, h *virtualhub.Hub, n int) (last uint64) {
@@ -66,7 +67,7 @@ func TestLink(t *testing.T) {
 		t.Parallel()
 		h := c.hub(t, "hub-link-0000-0002", nil)
 		h.Offline(true)
-		eventually(t, "offline", func() bool { return !h.Connected() })
+		streamstest.Eventually(t, "offline", func() bool { return !h.Connected() })
 		_, err := h.Flood(6000)
 		must(t, err)
 		padded := virtualhub.Event{Type: "test.event", Data: strings.Repeat("x", 15<<10)}
@@ -88,9 +89,9 @@ func TestLink(t *testing.T) {
 		c.with(h, func(r *remote) { r.silent = true })
 		last, err := h.Flood(2700)
 		must(t, err)
-		eventually(t, "sends", func() bool { return len(c.of(h)) >= 2000 })
+		streamstest.Eventually(t, "sends", func() bool { return len(c.of(h)) >= 2000 })
 		// What is too much would follow at once; the second time around shows that nothing did.
-		eventually(t, "sends again", func() (again bool) {
+		streamstest.Eventually(t, "sends again", func() (again bool) {
 			c.with(h, func(r *remote) { again = r.messages >= 8 })
 			return again
 		})
@@ -142,7 +143,7 @@ func TestLink(t *testing.T) {
 		c.with(h, func(r *remote) { r.silent = true })
 		_, err := h.Flood(4000)
 		must(t, err)
-		eventually(t, "sends", func() bool { return len(c.of(h)) == 4000 })
+		streamstest.Eventually(t, "sends", func() bool { return len(c.of(h)) == 4000 })
 	})
 
 	t.Run("hello again every 5 s until an ack", func(t *testing.T) {
@@ -150,7 +151,7 @@ func TestLink(t *testing.T) {
 		h := c.hub(t, "hub-link-0000-0005", nil)
 		c.with(h, func(r *remote) { r.silent, r.hellos = true, nil })
 		h.CutConnection()
-		eventually(t, "two hellos", func() (two bool) {
+		streamstest.Eventually(t, "two hellos", func() (two bool) {
 			c.with(h, func(r *remote) { two = len(r.hellos) == 2 })
 			return two
 		})
@@ -172,7 +173,7 @@ func TestLink(t *testing.T) {
 		h := c.hub(t, "hub-link-0000-0006", func(cfg *virtualhub.Config) { cfg.Capacity = 10 })
 		c.acked(t, h, emit(t, h, 4))
 		h.Offline(true)
-		eventually(t, "offline", func() bool { return !h.Connected() })
+		streamstest.Eventually(t, "offline", func() bool { return !h.Connected() })
 		last := emit(t, h, 30)
 		h.Offline(false)
 		c.acked(t, h, last)
@@ -204,7 +205,7 @@ func TestLink(t *testing.T) {
 		h := c.hub(t, "hub-link-0000-0008", nil)
 		c.with(h, func(r *remote) { r.through = 100 })
 		h.CutConnection()
-		eventually(t, "goes on after it", func() bool { return h.Acked() == 100 })
+		streamstest.Eventually(t, "goes on after it", func() bool { return h.Acked() == 100 })
 		if last := emit(t, h, 1); last != 101 {
 			t.Errorf("number %d is given again", last)
 		}
@@ -221,7 +222,9 @@ func TestLink(t *testing.T) {
 			} else {
 				h.Restart()
 			}
-			eventually(t, "notices", func() bool { return !h.Connected() || h.Acked() == last })
+			streamstest.Eventually(
+				t, "notices", func() bool { return !h.Connected() || h.Acked() == last },
+			)
 			c.connected(t, h)
 		}
 		c.acked(t, h, last)
@@ -337,7 +340,7 @@ func TestEnrolment(t *testing.T) {
 			Secret:     credentials.Secret,
 			BackoffMin: 10 * time.Millisecond,
 		})
-		eventually(t, "asks", func() bool { return c.enrolments.Load() > 0 })
+		streamstest.Eventually(t, "asks", func() bool { return c.enrolments.Load() > 0 })
 		c.refuse.Store(0)
 		c.connected(t, h)
 	})
@@ -353,7 +356,7 @@ func TestEnrolment(t *testing.T) {
 			t.Helper()
 			c.own(t, h)
 			must(t, c.directory.ResetLink(t.Context(), operator(), c.org, "hub-enro-0000-0002"))
-			eventually(t, "disconnected", func() bool { return !h.Connected() })
+			streamstest.Eventually(t, "disconnected", func() bool { return !h.Connected() })
 		}
 		revoke()
 		begun := time.Now()
@@ -380,7 +383,7 @@ func TestEnrolment(t *testing.T) {
 			t.Errorf("%d enrolments at first", n)
 		}
 		h.CutConnection()
-		eventually(t, "enrols again", func() bool { return c.enrolments.Load() == 2 })
+		streamstest.Eventually(t, "enrols again", func() bool { return c.enrolments.Load() == 2 })
 		c.connected(t, h)
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"hubcloud/hubbridge/protocol"
 	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/streams/streamstest"
 )
 
 // Devices of device.Demo, by their ids.
@@ -63,7 +64,9 @@ type deviceAnswer struct {
 
 func (c *cloud) channel(t testing.TB, h *virtualhub.Hub, device int, key string) channel {
 	t.Helper()
-	d := result[deviceAnswer](t, c.call(t, h, protocol.MethodDevicesGet, params{"device_id": device}))
+	d := result[deviceAnswer](
+		t, c.call(t, h, protocol.MethodDevicesGet, params{"device_id": device}),
+	)
 	i := slices.IndexFunc(d.Device.Channels, func(ch channel) bool { return ch.Key == key })
 	if i < 0 {
 		t.Fatalf("device %d has no %s", device, key)
@@ -82,7 +85,7 @@ func (c *cloud) becomes(
 			t.Logf("%s of %d is %+v", key, device, last)
 		}
 	}()
-	eventually(t, key+" "+status, func() bool {
+	streamstest.Eventually(t, key+" "+status, func() bool {
 		last = c.channel(t, h, device, key)
 		return last.Status == status && last.Value == value
 	})
@@ -114,7 +117,9 @@ func TestMethods(t *testing.T) {
 		}
 		refused(t, c.call(t, h, protocol.MethodDevicesGet, params{"device_id": 99}), "not_found")
 		refused(t, c.call(t, h, protocol.MethodDevicesGet, params{}), "invalid_request")
-		refused(t, c.call(t, h, protocol.MethodDevicesGet, params{"device_id": "1"}), "invalid_request")
+		refused(
+			t, c.call(t, h, protocol.MethodDevicesGet, params{"device_id": "1"}), "invalid_request",
+		)
 		refused(t, c.call(t, h, protocol.MethodDevicesGet, []int{1}), "invalid_request")
 		refused(t, c.call(t, h, "devices.paint", params{}), "unknown_method")
 		if r := c.call(t, h, protocol.MethodDevicesList, nil); r.Error != nil {
@@ -135,8 +140,10 @@ func TestMethods(t *testing.T) {
 		}).Result); got != "{}" {
 			t.Errorf("answer %s", got)
 		}
-		refused(t, c.call(t, h, protocol.MethodDevicesForget, params{"device_id": keypad}), "not_found")
-		eventually(
+		refused(
+			t, c.call(t, h, protocol.MethodDevicesForget, params{"device_id": keypad}), "not_found",
+		)
+		streamstest.Eventually(
 			t, "told",
 			func() bool { return len(c.of(h, "device.unavailable", "device.forgotten")) == 2 },
 		)
@@ -156,7 +163,7 @@ func TestMethods(t *testing.T) {
 			t.Errorf("answer %+v", answer)
 		}
 		c.becomes(t, h, frontDoor, "lock", "synchronized", false)
-		eventually(t, "told", func() bool { return len(c.of(h)) == 2 })
+		streamstest.Eventually(t, "told", func() bool { return len(c.of(h)) == 2 })
 		for i, want := range []string{"channel.desired", "channel.observed"} {
 			if e := c.of(h)[i]; e.Type != want ||
 				string(e.Data) != `{"key":"lock","endpoint":0,"value":false}` ||
@@ -202,7 +209,9 @@ func TestMethods(t *testing.T) {
 		for range 20 {
 			answers = append(
 				answers,
-				c.ask(t, h, protocol.MethodChannelsCommand, command("same", frontDoor, "lock", false)),
+				c.ask(
+					t, h, protocol.MethodChannelsCommand, command("same", frontDoor, "lock", false),
+				),
 			)
 		}
 		first := <-answers[0]
@@ -249,7 +258,9 @@ func TestMethods(t *testing.T) {
 		}
 		result[channelAnswer](
 			t,
-			c.call(t, h, protocol.MethodChannelsCommand, command("again", frontDoor, "lock", false)),
+			c.call(
+				t, h, protocol.MethodChannelsCommand, command("again", frontDoor, "lock", false),
+			),
 		)
 		h.RadioDown(true)
 		if r := c.call(t, h, protocol.MethodChannelsCommand, command("again", frontDoor, "lock", false)); r.Error != nil {
@@ -293,7 +304,7 @@ func TestMethods(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 		h.CutConnection()
-		eventually(t, "says so in its hello", func() (said bool) {
+		streamstest.Eventually(t, "says so in its hello", func() (said bool) {
 			c.with(h, func(r *remote) { said = !*r.hellos[len(r.hellos)-1].ClockTrusted })
 			return said
 		})
@@ -345,7 +356,7 @@ func TestMethods(t *testing.T) {
 		if _, err := h.Join(side); !errors.Is(err, virtualhub.ErrNoWindow) {
 			t.Errorf("in a closed window: %v", err)
 		}
-		eventually(t, "told", func() bool { return len(c.of(h, "device.added")) == 5 })
+		streamstest.Eventually(t, "told", func() bool { return len(c.of(h, "device.added")) == 5 })
 		if e := c.of(h)[0]; e.Type != "device.added" || string(e.Data) != `{"name":"Side door"}` ||
 			*e.DeviceID != 18 {
 			t.Errorf("%+v", e)
@@ -371,8 +382,12 @@ func TestMethods(t *testing.T) {
 		if err := h.Press(frontDoor); !errors.Is(err, virtualhub.ErrNoWindow) {
 			t.Errorf("in a closed window: %v", err)
 		}
-		eventually(t, "told", func() bool { return len(c.of(h, "device.forgotten")) == 1 })
-		refused(t, c.call(t, h, protocol.MethodDevicesGet, params{"device_id": keypad}), "not_found")
+		streamstest.Eventually(
+			t, "told", func() bool { return len(c.of(h, "device.forgotten")) == 1 },
+		)
+		refused(
+			t, c.call(t, h, protocol.MethodDevicesGet, params{"device_id": keypad}), "not_found",
+		)
 	})
 
 	t.Run("reports", func(t *testing.T) {
@@ -394,7 +409,7 @@ func TestMethods(t *testing.T) {
 			h.Report(99, virtualhub.ChannelRef{Key: "tamper"}, true) == nil {
 			t.Error("a report of a channel that is not there")
 		}
-		eventually(t, "told", func() bool { return len(c.of(h)) == 4 })
+		streamstest.Eventually(t, "told", func() bool { return len(c.of(h)) == 4 })
 		var data []string
 		for _, e := range c.of(h) {
 			data = append(data, e.Type+" "+string(e.Data))
@@ -434,10 +449,16 @@ func TestInstaller(t *testing.T) {
 		t, "hub-wind-0000-0002",
 		func(cfg *virtualhub.Config) { cfg.Installer = 20 * time.Millisecond },
 	)
-	result[struct{}](t, c.call(t, staffed, protocol.MethodPairingOpen, params{"setup_code": "12345"}))
-	eventually(t, "a device joins", func() bool { return len(c.of(staffed, "device.added")) == 1 })
+	result[struct{}](
+		t, c.call(t, staffed, protocol.MethodPairingOpen, params{"setup_code": "12345"}),
+	)
+	streamstest.Eventually(
+		t, "a device joins", func() bool { return len(c.of(staffed, "device.added")) == 1 },
+	)
 	result[struct{}](t, c.call(t, staffed, protocol.MethodRemovalOpen, params{}))
-	eventually(t, "it leaves", func() bool { return len(c.of(staffed, "device.forgotten")) == 1 })
+	streamstest.Eventually(
+		t, "it leaves", func() bool { return len(c.of(staffed, "device.forgotten")) == 1 },
+	)
 	if added, gone := c.of(staffed, "device.added")[0], c.of(staffed, "device.forgotten")[0]; *added.DeviceID != *gone.DeviceID {
 		t.Errorf("%d joined, %d left", *added.DeviceID, *gone.DeviceID)
 	}
@@ -502,6 +523,6 @@ func TestAlive(t *testing.T) {
 	c := startCloud(t)
 	h := c.hub(t, "hub-aliv-0000-0001", func(cfg *virtualhub.Config) { cfg.Quiet = false })
 	begun := time.Now()
-	eventually(t, "tells something", func() bool { return len(c.of(h)) > 0 })
+	streamstest.Eventually(t, "tells something", func() bool { return len(c.of(h)) > 0 })
 	t.Logf("took %v", time.Since(begun))
 }

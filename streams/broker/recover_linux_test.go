@@ -2,7 +2,6 @@ package broker_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -58,6 +57,8 @@ func TestAFullDiskIsSurvived(t *testing.T) {
 	for writer, batch := range []int{1, 20} {
 		acknowledged[writer] = map[string]bool{}
 		writers.Go(func() {
+			retry := time.NewTicker(10 * time.Millisecond)
+			defer retry.Stop()
 			for n := 0; writing.Err() == nil; n++ {
 				var msgs []*nats.Msg
 				for i := range batch {
@@ -74,8 +75,8 @@ func TestAFullDiskIsSurvived(t *testing.T) {
 					for _, msg := range msgs {
 						acknowledged[writer][string(msg.Data)] = true
 					}
-				} else if wait := 10 * time.Millisecond; !errors.Is(err, context.Canceled) {
-					time.Sleep(wait) // a writer that is refused does not spin
+				} else {
+					<-retry.C
 				}
 				cancel()
 			}
@@ -83,15 +84,17 @@ func TestAFullDiskIsSurvived(t *testing.T) {
 	}
 	const rounds = 2
 	for round := range rounds {
-		eventually(t, "something is stored", func() bool { return stored(t, conns) })
+		streamstest.Eventually(t, "something is stored", func() bool { return stored(t, conns) })
 		empty := streamstest.FillDisk(t, dir)
-		eventually(t, "the broker says that its store has failed", func() bool {
+		streamstest.Eventually(t, "the broker says that its store has failed", func() bool {
 			_, since := s.StoreFailed()
 			return !since.IsZero()
 		})
 		empty()
 		began := time.Now()
-		eventually(t, "something is stored again", func() bool { return stored(t, conns) })
+		streamstest.Eventually(
+			t, "something is stored again", func() bool { return stored(t, conns) },
+		)
 		t.Logf(
 			"round %d: storing again %v after there was room", round,
 			time.Since(began).Round(time.Millisecond),
@@ -150,14 +153,4 @@ func stored(t *testing.T, conns *streams.Conns) bool {
 		&nats.Msg{Subject: "log.probe", Data: fmt.Append(nil, time.Now().UnixNano())},
 	)
 	return err == nil
-}
-
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within a minute: %s", what)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
 }

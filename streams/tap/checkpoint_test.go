@@ -12,6 +12,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams/hublog"
+	"hubcloud/streams/streamstest"
 	"hubcloud/streams/tap"
 )
 
@@ -259,7 +260,7 @@ func TestExpired(t *testing.T) {
 	// nothing new.
 	r.store(hubID(1), 5)
 	r.store(hubID(2), 5)
-	eventually(t, func() bool {
+	streamstest.Eventually(t, "the events of three hubs have expired", func() bool {
 		for n := 1; n <= 3; n++ {
 			if info, err := r.stream(hubID(n)); err != nil || info.State.Msgs > 0 {
 				return false
@@ -322,7 +323,7 @@ func TestExpiredUndelivered(t *testing.T) {
 			CheckpointEvery: 5 * time.Millisecond,
 		},
 	)
-	eventually(t, func() bool {
+	streamstest.Eventually(t, "the checkpoint has the hub", func() bool {
 		c, err := tap.ReadCheckpoint(path)
 		_, known := c.Hubs[hubID(1)]
 		return err == nil && known
@@ -331,7 +332,7 @@ func TestExpiredUndelivered(t *testing.T) {
 	if err := first.wait(); !errors.Is(err, tap.ErrReaderGone) {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool {
+	streamstest.Eventually(t, "the events of the hub have expired", func() bool {
 		info, err := r.stream(hubID(1))
 		return err == nil && info.State.Msgs == 0
 	})

@@ -93,7 +93,7 @@ func TestPublish(t *testing.T) {
 			theirs.Start(t)
 		}
 	}
-	eventually(t, func() bool {
+	streamstest.Eventually(t, "the stream has every event", func() bool {
 		info, err := stream.Info(t.Context())
 		return err == nil && info.State.Msgs == hubs*each
 	})

@@ -59,7 +59,7 @@ func TestManyHubs(t *testing.T) {
 		out.await(t, *scaleHubs+i+1)
 	}
 	t.Logf("20 events, one after the other, after %v", time.Since(began).Round(time.Millisecond))
-	eventually(t, func() bool {
+	streamstest.Eventually(t, "the checkpoint has every hub", func() bool {
 		c, err := tap.ReadCheckpoint(path)
 		return err == nil && len(c.Hubs) == *scaleHubs
 	})

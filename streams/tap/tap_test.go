@@ -11,6 +11,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
 	"hubcloud/streams/tap"
 )
 
@@ -160,7 +161,7 @@ func TestNextEventOnly(t *testing.T) {
 		},
 	)
 	// The checkpoint says where it has begun.
-	eventually(t, func() bool {
+	streamstest.Eventually(t, "the checkpoint has 20 events of the hub", func() bool {
 		c, err := tap.ReadCheckpoint(path)
 		return err == nil && c.Hubs[hubID(1)].Seq == 20
 	})
@@ -186,7 +187,7 @@ func TestBrokerAway(t *testing.T) {
 		}
 		r.broker.Stop()
 		r.broker.Start(t)
-		eventually(t, func() bool {
+		streamstest.Eventually(t, "the connections are back", func() bool {
 			return r.conns.Shards[0].FlushTimeout(time.Second) == nil &&
 				r.conns.Shards[3].FlushTimeout(time.Second) == nil
 		})
@@ -318,14 +319,4 @@ func summary(all map[domain.HubID][]int) string {
 		parts = append(parts, string(hubID(n))+": "+strings.Join(runs, ","))
 	}
 	return strings.Join(parts, "; ")
-}
-
-func eventually(t testing.TB, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patient); !ok(); {
-		if time.Now().After(deadline) {
-			t.Fatal("it does not happen")
-		}
-		<-time.After(5 * time.Millisecond)
-	}
 }

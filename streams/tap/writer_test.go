@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/streams/tap"
 )
 
@@ -134,7 +135,7 @@ func TestTapIntoAPipe(t *testing.T) {
 	if _, err := reader.Read(text); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool {
+	streamstest.Eventually(t, "the checkpoint has 5 events of the hub", func() bool {
 		c, err := tap.ReadCheckpoint(path)
 		return err == nil && c.Hubs[hubID(1)].Seq == 5
 	})
