@@ -84,7 +84,7 @@ var parameter = regexp.MustCompile(`@[a-z_]+`)
 // storedQuery gives a query of the read models as it stands in their source, and its arguments in
 // order.
 func storedQuery(b *bench, name string, named map[string]any) (sql string, args []json.RawMessage) {
-	source, err := os.ReadFile("../../projections/sql/queries.sql")
+	source, err := os.ReadFile("../../projections/internal/query/sql/queries.sql")
 	if err != nil {
 		b.Fatal(err)
 	}

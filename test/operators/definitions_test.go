@@ -85,7 +85,7 @@ func TestTwoDefinitions(t *testing.T) {
 // newerBinary is one whose table of sites has a column more.
 func newerBinary(t *testing.T) string {
 	t.Helper()
-	const file = "projections/sql/schema.sql"
+	const file = "projections/schema/sql/schema.sql"
 	definition, err := os.ReadFile("../../" + file)
 	if err != nil {
 		t.Fatal(err)
