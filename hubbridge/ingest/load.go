@@ -13,10 +13,9 @@ import (
 
 // logState is what is known of a hub's log.
 type logState struct {
-	// epoch is the id of its event log's epoch; zero while no organization has the hub: then no
-	// event is kept.
+	// epoch is the id of the log's epoch.
 	epoch domain.EpochID
-	// org is the organization that has added it.
+	// org is the hub's organization; empty if it has none. Then no event is stored.
 	org string
 	// last is the sequence of the stream's last event, of any epoch: what every append
 	// expects. 0 when there is none.
@@ -37,7 +36,8 @@ type logState struct {
 	foreign bool
 }
 
-func (l *logState) owned() bool { return !l.epoch.IsZero() }
+// owned reports whether an organization has the hub.
+func (l *logState) owned() bool { return l.org != "" }
 
 // errBehind says that this replica's view of the directory is older than what the directory or the
 // ledger says.
