@@ -12,6 +12,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
 )
 
 // add gives a hub to a new organization, which only then can revoke its certificate.
@@ -127,8 +128,8 @@ func TestKickNotices(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			for token := client.Connect(); token.Wait() && token.Error() == nil && client.IsConnectionOpen(); {
-				time.Sleep(5 * time.Millisecond)
+			if token := client.Connect(); token.Wait() && token.Error() == nil {
+				streamstest.Poll(patient, func() bool { return !client.IsConnectionOpen() })
 			}
 		}()
 		i.resetLink(t, h.id)

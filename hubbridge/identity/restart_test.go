@@ -9,6 +9,7 @@ import (
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 
 	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
 )
 
 // TestRestart stops everything and starts it on the same data: certificates are good as before, and
@@ -120,12 +121,9 @@ func TestStopWhileHubsConnect(t *testing.T) {
 				}
 			})
 		}
-		for deadline := time.Now().Add(patient); connected.Load() < int64(len(hubs)); {
-			if time.Now().After(deadline) {
-				t.Fatal("hubs do not connect")
-			}
-			time.Sleep(time.Millisecond)
-		}
+		streamstest.Eventually(t, "every hub is connected", func() bool {
+			return connected.Load() >= int64(len(hubs))
+		})
 		addr := i.broker.MQTTAddr()
 		i.down(t)
 		close(done)
@@ -160,9 +158,9 @@ func BenchmarkReconnect(b *testing.B) {
 			client.Disconnect(0)
 		}
 		for _, h := range all {
-			for i.listed(b, h.id) > 0 {
-				time.Sleep(time.Millisecond)
-			}
+			streamstest.Eventually(b, "the hub is disconnected", func() bool {
+				return i.listed(b, h.id) == 0
+			})
 		}
 		b.StartTimer()
 	}

@@ -2,12 +2,12 @@ package live_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal/live"
+	"hubcloud/streams/streamstest"
 	"hubcloud/streams/telemetry/telemetrytest"
 )
 
@@ -37,10 +37,8 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("%v gaps", gaps)
 	}
 	p.cancel()
-	for deadline := time.Now().Add(time.Minute); value("streams") != 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("a stream that has ended is counted as open")
-		}
-	}
+	streamstest.Eventually(t, "the stream that ended is no longer counted as open", func() bool {
+		return value("streams") == 0
+	})
 	telemetrytest.Lint(t, registry)
 }
