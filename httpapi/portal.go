@@ -18,9 +18,10 @@ func (a *api) portalRoutes() []*route {
 	for _, page := range a.Portal.Routes() {
 		routes = append(routes, &route{
 			method: page.Method, pattern: page.Pattern, access: forAddress,
-			readsBody: page.Method == http.MethodPost, longLived: page.Held, asksHub: page.Live,
+			readsBody: page.Method == http.MethodPost, longLived: page.LongLived,
+			asksHub: page.AsksHub,
 			handle: func(req *request) error {
-				page.Handle(req, req.http.WithContext(req.ctx), req.portalCaller())
+				page.Handle(req, req.http.WithContext(req.ctx), req.portalRequestInfo())
 				if req.status == 0 {
 					return req.ctx.Err() // the visitor has gone
 				}
@@ -31,13 +32,13 @@ func (a *api) portalRoutes() []*route {
 	return routes
 }
 
-// portalCaller returns what the portal needs to know about the request.
-func (req *request) portalCaller() portal.Caller {
-	return portal.Caller{
-		RequestID: req.id,
-		At:        req.start,
-		Network:   addressBlock(req.remote),
-		Fault:     func(err error) { req.err = err },
+// portalRequestInfo returns what the portal needs to know about the request.
+func (req *request) portalRequestInfo() portal.RequestInfo {
+	return portal.RequestInfo{
+		RequestID:   req.id,
+		At:          req.start,
+		Network:     addressBlock(req.remote),
+		RecordError: func(err error) { req.err = err },
 	}
 }
 
@@ -48,7 +49,7 @@ func (req *request) writeErrorPage(answer apierror.Answer) bool {
 		req.http.URL.Path != "/portal" && !strings.HasPrefix(req.http.URL.Path, "/portal/") {
 		return false
 	}
-	req.api.Portal.Refuse(req, req.http, req.portalCaller(), answer.Status, answer.Error)
+	req.api.Portal.WriteError(req, req.http, req.portalRequestInfo(), answer.Status, answer.Error)
 	return true
 }
 

@@ -8,20 +8,20 @@ import (
 	"hubcloud/domain"
 )
 
-// activityPage is how many lines of activity a page shows.
-const activityPage = 100
+// activityPageSize is how many lines of activity a page shows.
+const activityPageSize = 100
 
 // activityView is the page that tells who did what.
 type activityView struct {
-	Shell
-	Lines []activityLine
+	Layout
+	Rows []activityRow
 	// Older is where the page before goes on; 0 when there is none.
 	Older uint64
 }
 
-// activityLine is one thing that was done. Its parts are shown one after the other: who, did what,
+// activityRow is one thing that was done. Its parts are shown one after the other: who, did what,
 // with what, and how it is now.
-type activityLine struct {
+type activityRow struct {
 	domain.Activity
 	Who, Did, What string
 	// Label goes before Detail.
@@ -29,32 +29,34 @@ type activityLine struct {
 }
 
 // activity tells who did what, newest first.
-func (v *visit) activity() error {
+func (req *request) activity() error {
 	var before uint64
-	if text := v.r.URL.Query().Get("before"); text != "" {
+	if text := req.http.URL.Query().Get("before"); text != "" {
 		var err error
 		if before, err = strconv.ParseUint(text, 10, 63); err != nil {
 			return domain.Errorf(domain.CodeInvalidRequest, "before: must be a number")
 		}
 	}
-	page, err := v.p.ReadModels.Activity(v.r.Context(), v.member.OrgID, activityPage, before)
+	page, err := req.portal.ReadModels.Activity(
+		req.http.Context(), req.member.OrgID, activityPageSize, before,
+	)
 	if err != nil {
 		return err
 	}
 	view := activityView{}
 	for _, a := range page.Data {
-		view.Lines = append(view.Lines, lineOf(a))
+		view.Rows = append(view.Rows, activityRowOf(a))
 	}
 	if page.HasMore {
 		view.Older = page.Data[len(page.Data)-1].Sequence
 	}
-	view.Shell = v.shell("Activity", "activity")
-	v.render(http.StatusOK, "activity.html", view)
+	view.Layout = req.layout("Activity", "activity")
+	req.render(http.StatusOK, "activity.html", view)
 	return nil
 }
 
-// deeds says in words what each type of event is.
-var deeds = map[string]struct{ did, label string }{
+// activityTexts says in words what each type of event is.
+var activityTexts = map[string]struct{ did, label string }{
 	domain.TypeOrgCreated:            {"created the organization", ""},
 	domain.TypeMemberAdded:           {"joined", "as"},
 	domain.TypeMemberRoleChanged:     {"changed the role of", "to"},
@@ -79,12 +81,12 @@ var deeds = map[string]struct{ did, label string }{
 	domain.TypeKeyRevoked:            {"revoked the API key", ""},
 }
 
-func lineOf(a domain.Activity) activityLine {
-	deed, ok := deeds[a.Type]
+func activityRowOf(a domain.Activity) activityRow {
+	deed, ok := activityTexts[a.Type]
 	if !ok {
 		deed.did = a.Type
 	}
-	line := activityLine{Activity: a, Did: deed.did, What: a.SubjectName}
+	line := activityRow{Activity: a, Did: deed.did, What: a.SubjectName}
 	if a.Detail != "" {
 		line.Label = deed.label
 	}
@@ -116,12 +118,12 @@ func lineOf(a domain.Activity) activityLine {
 	if a.Type == domain.TypeOrgCreated || own {
 		line.What = ""
 	}
-	line.Who = whoIs(a.Actor, a.ActorName)
+	line.Who = actorText(a.Actor, a.ActorName)
 	return line
 }
 
-// whoIs says who an actor is, called by that name if it has one.
-func whoIs(actor domain.Actor, name string) string {
+// actorText says who an actor is, called by that name if it has one.
+func actorText(actor domain.Actor, name string) string {
 	switch actor.Kind {
 	case domain.ActorOperator:
 		return "The operator"

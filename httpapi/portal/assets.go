@@ -27,9 +27,9 @@ type assets struct {
 type asset struct {
 	contentType string
 	content     []byte
-	// packed is content with gzip. Pages are not packed: they hold secrets beside what their
-	// address says, of which the size would tell.
-	packed []byte
+	// compressed is content with gzip. Pages are not compressed: they hold secrets beside what
+	// their address says, of which the size would tell.
+	compressed []byte
 }
 
 // importedModule finds what a script imports: a file beside it.
@@ -74,14 +74,14 @@ func (a assets) load(file string) (string, error) {
 	sum := sha256.Sum256(content)
 	name := strings.TrimSuffix(file, extension) + "." + hex.EncodeToString(sum[:6]) + extension
 	a.named[file] = name
-	a.files[name] = asset{mime.TypeByExtension(extension), content, pack(content)}
+	a.files[name] = asset{mime.TypeByExtension(extension), content, compress(content)}
 	return name, err
 }
 
-// pack compresses.
-func pack(content []byte) []byte {
-	var packed bytes.Buffer
-	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+// compress compresses.
+func compress(content []byte) []byte {
+	var compressed bytes.Buffer
+	w, err := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
 	if err == nil {
 		_, err = w.Write(content)
 	}
@@ -91,7 +91,7 @@ func pack(content []byte) []byte {
 	if err != nil {
 		panic(fmt.Sprintf("portal: what is in memory cannot be packed: %v", err))
 	}
-	return packed.Bytes()
+	return compressed.Bytes()
 }
 
 // name gives the name under which a page asks for a file.
@@ -115,7 +115,7 @@ func (a assets) serve(w http.ResponseWriter, r *http.Request, name string) {
 	header.Set("Vary", "Accept-Encoding")
 	content := file.content
 	if acceptsGzip(r.Header.Get("Accept-Encoding")) {
-		content = file.packed
+		content = file.compressed
 		header.Set("Content-Encoding", "gzip")
 	}
 	header.Set("Content-Length", strconv.Itoa(len(content)))

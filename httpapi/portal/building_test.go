@@ -271,7 +271,7 @@ func (b *building) serve() http.Handler {
 			route.Handle(
 				w,
 				r,
-				portal.Caller{
+				portal.RequestInfo{
 					RequestID: "01M7YFSWB1B2J5HN6GSRPC9BZB",
 					At:        time.Now(),
 					Network:   netip.MustParsePrefix("192.0.2.0/32"),

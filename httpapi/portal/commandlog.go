@@ -15,25 +15,25 @@ import (
 )
 
 const (
-	// commandLines is how many commands the page shows, and commandsOf how long they are kept.
-	commandLines = 200
-	commandsOf   = 24 * time.Hour
-	// hubLimit is the most hubs whose commands are looked for.
-	hubLimit = 1000
-	// logsAtOnce is how many hubs' logs are read at once.
-	logsAtOnce = 8
+	// maxCommands is how many commands the page shows, and commandsOf how long they are kept.
+	maxCommands = 200
+	commandsOf  = 24 * time.Hour
+	// maxCommandHubs is the most hubs whose commands are looked for.
+	maxCommandHubs = 1000
+	// concurrentLogReads is how many hubs' logs are read at once.
+	concurrentLogReads = 8
 )
 
 // commandLogView is the page that tells who had which device do what.
 type commandLogView struct {
-	Shell
-	Lines []commandLine
+	Layout
+	Rows []commandRow
 	// Asked is how many hubs were looked at, when there are more.
 	Asked int
 }
 
-// commandLine is one command.
-type commandLine struct {
+// commandRow is one command.
+type commandRow struct {
 	domain.CommandDone
 	Who string
 	// HubName is what the hub is called, its id when it has no name.
@@ -45,17 +45,17 @@ type commandLine struct {
 }
 
 // commandLog tells of the last day's commands, newest first: those of people and those of API keys.
-func (v *visit) commandLog() error {
-	ctx := v.r.Context()
-	hubs, err := v.p.ReadModels.Hubs(ctx, v.member.OrgID, nil, hubLimit, "")
+func (req *request) commandLog() error {
+	ctx := req.http.Context()
+	hubs, err := req.portal.ReadModels.Hubs(ctx, req.member.OrgID, nil, maxCommandHubs, "")
 	if err != nil {
 		return err
 	}
-	done, err := v.commandsOf(ctx, hubs.Data)
+	done, err := req.readCommands(ctx, hubs.Data)
 	if err != nil {
 		return err
 	}
-	actors, err := v.actors(ctx, done)
+	actors, err := req.actorNames(ctx, done)
 	if err != nil {
 		return err
 	}
@@ -70,30 +70,32 @@ func (v *visit) commandLog() error {
 		view.Asked = len(hubs.Data)
 	}
 	for _, command := range done {
-		line := commandLine{
+		line := commandRow{
 			CommandDone: command,
-			Who:         whoIs(command.Actor, actors[command.Actor]),
+			Who:         actorText(command.Actor, actors[command.Actor]),
 			HubName:     called[command.HubID],
 		}
 		line.Result, line.Mark = resultOf(command)
 		line.Channel, line.To = live.Say(command.Key, command.Value)
-		view.Lines = append(view.Lines, line)
+		view.Rows = append(view.Rows, line)
 	}
-	view.Shell = v.shell("Commands", "activity")
-	v.render(http.StatusOK, "command-log.html", view)
+	view.Layout = req.layout("Commands", "activity")
+	req.render(http.StatusOK, "command-log.html", view)
 	return nil
 }
 
 // commandsOf reads the newest commands of hubs.
-func (v *visit) commandsOf(ctx context.Context, hubs []domain.Hub) ([]domain.CommandDone, error) {
+func (req *request) readCommands(
+	ctx context.Context, hubs []domain.Hub,
+) ([]domain.CommandDone, error) {
 	var mu sync.Mutex
 	var all []domain.CommandDone
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(logsAtOnce)
+	group.SetLimit(concurrentLogReads)
 	for _, hub := range hubs {
 		group.Go(func() error {
-			some, err := v.p.History.History(
-				ctx, hub.ID, v.caller.At.Add(-commandsOf), commandLines,
+			some, err := req.portal.History.History(
+				ctx, hub.ID, req.info.At.Add(-commandsOf), maxCommands,
 			)
 			mu.Lock()
 			defer mu.Unlock()
@@ -105,14 +107,14 @@ func (v *visit) commandsOf(ctx context.Context, hubs []domain.Hub) ([]domain.Com
 		return nil, err
 	}
 	all = slices.DeleteFunc(
-		all, func(c domain.CommandDone) bool { return c.OrgID != v.member.OrgID },
+		all, func(c domain.CommandDone) bool { return c.OrgID != req.member.OrgID },
 	)
 	slices.SortStableFunc(all, func(a, b domain.CommandDone) int { return b.At.Compare(a.At) })
-	return all[:min(len(all), commandLines)], nil
+	return all[:min(len(all), maxCommands)], nil
 }
 
 // actors gives what those are called who sent the commands: the members and keys of now.
-func (v *visit) actors(
+func (req *request) actorNames(
 	ctx context.Context, done []domain.CommandDone,
 ) (map[domain.Actor]string, error) {
 	names := map[domain.Actor]string{}
@@ -125,11 +127,11 @@ func (v *visit) actors(
 		switch actor.Kind {
 		case domain.ActorMember:
 			var m domain.Member
-			m, err = v.p.ReadModels.Member(ctx, v.member.OrgID, actor.ID)
+			m, err = req.portal.ReadModels.Member(ctx, req.member.OrgID, actor.ID)
 			names[actor] = m.Email
 		case domain.ActorKey:
 			var k domain.KeyView
-			k, err = v.p.ReadModels.Key(ctx, v.member.OrgID, actor.ID)
+			k, err = req.portal.ReadModels.Key(ctx, req.member.OrgID, actor.ID)
 			names[actor] = k.Label
 		}
 		if err != nil && !errors.Is(err, &domain.Error{Code: domain.CodeNotFound}) {

@@ -21,8 +21,8 @@ const (
 	searchFrom    = 10
 )
 
-// liveData is what a page's script begins with.
-type liveData struct {
+// scriptData is what a page's script begins with.
+type scriptData struct {
 	// Stream is where events come from, FormToken what asking for it needs.
 	Stream    string `json:"stream"`
 	FormToken string `json:"form_token"`
@@ -33,9 +33,9 @@ type liveData struct {
 	Words map[string]live.Word `json:"words"`
 }
 
-func (v *visit) liveData(shell Shell, hub domain.HubID) liveData {
-	here := shell.Root + v.member.OrgID
-	return liveData{
+func (req *request) scriptData(shell Layout, hub domain.HubID) scriptData {
+	here := shell.Root + req.member.OrgID
+	return scriptData{
 		Stream:    here + "/stream",
 		FormToken: shell.FormToken,
 		Hub:       hub,
@@ -51,7 +51,7 @@ type siteView struct {
 }
 
 type dashboardView struct {
-	Shell
+	Layout
 	Sites []siteView
 	// NoSites says that the organization has none, whatever is looked for.
 	NoSites bool
@@ -62,16 +62,16 @@ type dashboardView struct {
 	Status domain.HubStatus
 	Found  int
 	Pages  []pageLink
-	// Part says that the page does not show all hubs.
-	Part bool
-	Data liveData
+	// Partial says that the page does not show all hubs.
+	Partial bool
+	Data    scriptData
 }
 
 // Hubs is how many there are.
 func (d dashboardView) Hubs() int { return d.Online + d.Offline + d.Unknown }
 
 // Search says whether there is enough to look for something.
-func (d dashboardView) Search() bool { return d.Hubs() >= searchFrom || d.Narrowed() }
+func (d dashboardView) Search() bool { return d.Hubs() >= searchFrom || d.Filtered() }
 
 // PerPage is how many hubs a page shows.
 func (d dashboardView) PerPage() int { return dashboardHubs }
@@ -85,27 +85,30 @@ func (d dashboardView) Statuses() map[domain.HubStatus]string {
 	}
 }
 
-// Narrowed says whether only some hubs are wanted.
-func (d dashboardView) Narrowed() bool { return d.Find != "" || d.Status != "" }
+// Filtered says whether only some hubs are wanted.
+func (d dashboardView) Filtered() bool { return d.Find != "" || d.Status != "" }
 
 // dashboard shows the organization's sites and hubs, and what happens at them.
-func (v *visit) dashboard() error {
-	sites, err := v.p.ReadModels.Sites(v.r.Context(), v.member.OrgID, maxSites, "")
+func (req *request) dashboard() error {
+	sites, err := req.portal.ReadModels.Sites(req.http.Context(), req.member.OrgID, maxSites, "")
 	if err != nil {
 		return err
 	}
-	states, err := v.p.Live.States(v.r.Context(), v.member.OrgID, "")
+	states, err := req.portal.Live.States(req.http.Context(), req.member.OrgID, "")
 	if err != nil {
 		return err
 	}
-	view := dashboardView{Shell: v.shell("Dashboard", "dashboard"), NoSites: len(sites.Data) == 0}
+	view := dashboardView{
+		Layout:  req.layout("Dashboard", "dashboard"),
+		NoSites: len(sites.Data) == 0,
+	}
 	view.Scripts = []string{"dashboard.js"}
-	view.Data = v.liveData(view.Shell, "")
-	query := v.r.URL.Query()
+	view.Data = req.scriptData(view.Layout, "")
+	query := req.http.URL.Query()
 	view.Find, view.Status = strings.TrimSpace(query.Get("find")), domain.HubStatus(query.Get("status"))
 	page, _ := strconv.Atoi(query.Get("page")) // none is the first
 	view.fill(sites.Data, states, page-1)
-	v.render(http.StatusOK, "dashboard.html", view)
+	req.render(http.StatusOK, "dashboard.html", view)
 	return nil
 }
 
@@ -127,19 +130,19 @@ func (d *dashboardView) fill(sites []domain.Site, states []live.HubState, page i
 	for _, site := range sites {
 		view := siteView{ID: site.ID, Name: site.Name}
 		for _, state := range at[site.ID] {
-			if d.wants(site, state) {
+			if d.matches(site, state) {
 				view.Hubs = append(view.Hubs, state)
 			}
 		}
 		d.Found += len(view.Hubs)
-		if len(view.Hubs) > 0 || !d.Narrowed() {
+		if len(view.Hubs) > 0 || !d.Filtered() {
 			wanted = append(wanted, view)
 		}
 	}
 	pages := max(1, (d.Found+dashboardHubs-1)/dashboardHubs)
 	page = max(0, min(page, pages-1))
 	d.Pages = pageLinks(page, pages, url.Values{"find": {d.Find}, "status": {string(d.Status)}})
-	d.Part = d.Narrowed() || pages > 1
+	d.Partial = d.Filtered() || pages > 1
 	before, end := page*dashboardHubs, (page+1)*dashboardHubs
 	for _, site := range wanted {
 		from, to := max(0, min(before, len(site.Hubs))), max(0, min(end, len(site.Hubs)))
@@ -151,7 +154,7 @@ func (d *dashboardView) fill(sites []domain.Site, states []live.HubState, page i
 }
 
 // wants says whether a hub is one that is looked for: by its name or id, or by its site.
-func (d *dashboardView) wants(site domain.Site, state live.HubState) bool {
+func (d *dashboardView) matches(site domain.Site, state live.HubState) bool {
 	if d.Status != "" && d.Status != state.Status {
 		return false
 	}
@@ -163,35 +166,35 @@ func (d *dashboardView) wants(site domain.Site, state live.HubState) bool {
 
 // stream answers with the events of the organization, or of one of its hubs, for as long as the
 // page is open.
-func (v *visit) stream() error {
+func (req *request) stream() error {
 	want := live.StreamRequest{
-		Hub:       domain.HubID(v.field("hub")),
+		Hub:       domain.HubID(req.formValue("hub")),
 		Positions: map[domain.HubID]string{},
 	}
 	if want.Hub != "" {
-		if owner, ok := v.p.Owners.Hub(want.Hub); !ok || owner.OrgID != v.member.OrgID {
+		if owner, ok := req.portal.Owners.Hub(want.Hub); !ok || owner.OrgID != req.member.OrgID {
 			return domain.ErrHubNotFound()
 		}
 	}
-	want.Recent, _ = strconv.Atoi(v.field("recent")) // none begins now
-	for line := range strings.Lines(v.r.PostForm.Get("positions")) {
+	want.Recent, _ = strconv.Atoi(req.formValue("recent")) // none begins now
+	for line := range strings.Lines(req.http.PostForm.Get("positions")) {
 		if hub, cursor, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
 			want.Positions[domain.HubID(hub)] = cursor
 		}
 	}
-	token := v.token
-	signedOut, forget := v.p.SignIn.Ended(token)
+	token := req.token
+	signedOut, forget := req.portal.SignIn.Ended(token)
 	defer forget()
 	viewer := live.Viewer{
-		OrgID: v.member.OrgID, MemberID: v.member.MemberID, Ended: v.member.Ended,
+		OrgID: req.member.OrgID, MemberID: req.member.MemberID, Ended: req.member.Ended,
 		SignedOut: signedOut,
 		SignedIn: func(ctx context.Context) bool {
-			_, err := v.p.SignIn.Session(ctx, token, v.p.Now())
+			_, err := req.portal.SignIn.Session(ctx, token, req.portal.Now())
 			return !errors.Is(err, &domain.Error{Code: domain.CodeUnauthenticated})
 		},
 	}
-	if !viewer.SignedIn(v.r.Context()) { // it ended before anybody listened
+	if !viewer.SignedIn(req.http.Context()) { // it ended before anybody listened
 		return domain.ErrNotSignedIn()
 	}
-	return v.p.Live.Stream(v.w, v.r, viewer, want)
+	return req.portal.Live.Stream(req.w, req.http, viewer, want)
 }

@@ -41,7 +41,7 @@ func TestDashboardOfManyHubs(t *testing.T) {
 				seen[hub.ID]++
 			}
 		}
-		if shown > dashboardHubs || !view.Part || view.Hubs() != hubs || view.Offline != 124 ||
+		if shown > dashboardHubs || !view.Partial || view.Hubs() != hubs || view.Offline != 124 ||
 			len(view.Pages) < 4 {
 			t.Errorf("page %d has %d hubs, %+v", page, shown, view.Pages)
 		}
@@ -70,7 +70,7 @@ func TestDashboardOfFewHubs(t *testing.T) {
 	t.Parallel()
 	var view dashboardView
 	view.fill([]domain.Site{{ID: "a"}, {ID: "b"}}, []live.HubState{{ID: "hub", SiteID: "b"}}, 0)
-	if len(view.Sites) != 2 || view.Part || view.Pages != nil || view.Search() ||
+	if len(view.Sites) != 2 || view.Partial || view.Pages != nil || view.Search() ||
 		view.Unknown != 1 {
 		t.Errorf("%+v", view)
 	}

@@ -2,8 +2,8 @@
 // person, and in each of them its dashboard, hubs, members, keys, sites and what happened. Routes
 // gives them to the API's router, which has given a request an id, counted it on the client's
 // address and writes its log line; what it refuses itself under /portal (no such path, another
-// method, too many requests, a failure) Refuse answers. What pages about hubs show comes from the
-// package live.
+// method, too many requests, a failure) WriteError answers. What pages about hubs show comes from
+// the package live.
 //
 // # Signing in
 //
@@ -62,12 +62,12 @@
 // and site; what was looked for is kept from page to page, and by what is done there.
 //
 // Pages are rendered on the server and work without a script, but for what is live. A content
-// security policy allows files of our own and nothing else, no script or style that stands in a
-// page; nobody may frame a page; no third party is asked for anything. A page is stored nowhere and
-// tells no other site where the visitor came from; where its address holds a secret, not even ours,
-// and that is in no log line either. What people called something is data wherever it stands. Files
-// are named after their content and kept for good. Links between pages are relative, so that the
-// service can stand behind a path of a proxy. Names stand in <bdi>, whichever way they are written,
-// and addresses from left to right, so that none reads as another. Times are told as people do, in
-// <time> with the exact one as title.
+// security contentSecurityPolicy allows files of our own and nothing else, no script or style that
+// stands in a page; nobody may frame a page; no third party is asked for anything. A page is stored
+// nowhere and tells no other site where the visitor came from; where its address holds a secret,
+// not even ours, and that is in no log line either. What people called something is data wherever
+// it stands. Files are named after their content and kept for good. Links between pages are
+// relative, so that the service can stand behind a path of a proxy. Names stand in <bdi>, whichever
+// way they are written, and addresses from left to right, so that none reads as another. Times are
+// told as people do, in <time> with the exact one as title.
 package portal

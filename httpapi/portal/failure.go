@@ -14,15 +14,15 @@ import (
 	"hubcloud/httpapi/apierror"
 )
 
-// Refuse answers in the place of a route what the router refuses under /portal: a path where there
-// is nothing, a method that the path does not take, too many requests, and what failed. Headers
-// that belong to the status are set by then.
-func (p *Portal) Refuse(
-	w http.ResponseWriter, r *http.Request, caller Caller, status int, refusal *domain.Error,
+// WriteError answers in the place of a route what the router refuses under /portal: a path where
+// there is nothing, a method that the path does not take, too many requests, and what failed.
+// Headers that belong to the status are set by then.
+func (p *Portal) WriteError(
+	w http.ResponseWriter, r *http.Request, info RequestInfo, status int, apiErr *domain.Error,
 ) {
-	v := &visit{p: p, w: w, r: r, caller: caller}
+	req := &request{portal: p, w: w, http: r, info: info}
 	w.Header().Set("Referrer-Policy", "no-referrer") // the address may hold a secret
-	failure := failureOf(refusal)
+	failure := failureOf(apiErr)
 	failure.Status = status
 	switch status {
 	case http.StatusMethodNotAllowed:
@@ -30,65 +30,65 @@ func (p *Portal) Refuse(
 	case http.StatusTooManyRequests:
 		failure.Message = fmt.Sprintf(
 			"Your network asks for more pages than we can serve it. Wait %s, then load the page again.",
-			count(int(refusal.RetryAfter/time.Second)+1, "second"),
+			count(int(apiErr.RetryAfter/time.Second)+1, "second"),
 		)
 	}
-	v.refuse(failure)
+	req.writeFailure(failure)
 }
 
 // fail answers with what went wrong, and what to do about it. What nobody should know goes into the
 // request's line alone.
-func (v *visit) fail(err error) {
-	if errors.Is(err, context.Canceled) && v.r.Context().Err() != nil {
+func (req *request) writeError(err error) {
+	if errors.Is(err, context.Canceled) && req.http.Context().Err() != nil {
 		return // nobody waits for the page any more
 	}
 	failure := failureOf(err)
-	v.faultOf(failure.Status, err)
-	v.refuse(failure)
+	req.recordFailure(failure.Status, err)
+	req.writeFailure(failure)
 }
 
 // faultOf tells the log of the request why it failed, when that is the service's doing.
-func (v *visit) faultOf(status int, err error) {
+func (req *request) recordFailure(status int, err error) {
 	if status == http.StatusInternalServerError ||
 		domain.CodeOf(err) == domain.CodeServiceUnavailable {
-		v.fault(err)
+		req.recordError(err)
 	}
 }
 
 // fault tells the log of the request why it failed.
-func (v *visit) fault(err error) {
-	if v.caller.Fault != nil {
-		v.caller.Fault(err)
+func (req *request) recordError(err error) {
+	if req.info.RecordError != nil {
+		req.info.RecordError(err)
 	}
 }
 
 // refuse shows a failure, or tells the script that asked.
-func (v *visit) refuse(failure failure) {
-	if v.scripted() {
-		setHeaders(v.w.Header())
-		v.w.Header().Set("Content-Type", "application/json")
-		v.w.WriteHeader(failure.Status)
+func (req *request) writeFailure(failure failure) {
+	if req.fromScript() {
+		setPageHeaders(req.w.Header())
+		req.w.Header().Set("Content-Type", "application/json")
+		req.w.WriteHeader(failure.Status)
 		// A script that has gone needs no answer.
-		_ = json.NewEncoder(v.w).Encode(map[string]string{"message": failure.Message})
+		_ = json.NewEncoder(req.w).Encode(map[string]string{"message": failure.Message})
 		return
 	}
-	failure.Shell = v.shell(failure.Title, "")
-	if v.hub != "" {
-		failure.Hub = v.member.OrgID + "/" + hubAddress(v.hub)
+	failure.Layout = req.layout(failure.Title, "")
+	if req.hub != "" {
+		failure.Hub = req.member.OrgID + "/" + hubAddress(req.hub)
 	}
-	v.render(failure.Status, "failure.html", failure)
+	req.render(failure.Status, "failure.html", failure)
 }
 
 // scripted says that a script of a page asks, and not somebody who waits for a page.
-func (v *visit) scripted() bool {
-	accept := v.r.Header.Get("Accept")
+func (req *request) fromScript() bool {
+	accept := req.http.Header.Get("Accept")
 	return strings.Contains(accept, "application/json") ||
 		strings.Contains(accept, "text/event-stream")
 }
 
 // failure is what the page about something that went wrong shows.
 type failure struct {
-	Shell
+	Layout
 	Status  int
 	Title   string
 	Message string
@@ -97,19 +97,19 @@ type failure struct {
 }
 
 func failureOf(err error) failure {
-	var refusal *domain.Error
-	if !errors.As(err, &refusal) {
+	var apiErr *domain.Error
+	if !errors.As(err, &apiErr) {
 		return failure{
 			Status: http.StatusInternalServerError, Title: "Something failed on our side",
 			Message: "Wait a minute, then try again.",
 		}
 	}
 	f := failure{
-		Status:  statusOf(refusal.Code),
+		Status:  statusOf(apiErr.Code),
 		Title:   "That did not work",
-		Message: sentence(refusal.Message),
+		Message: sentence(apiErr.Message),
 	}
-	switch refusal.Code {
+	switch apiErr.Code {
 	case domain.CodeNotFound:
 		f.Title, f.Message = "There is nothing here", "It may have been removed, or the address "+
 			"is not whole. What others have is not shown either."
@@ -125,7 +125,7 @@ func failureOf(err error) failure {
 	return f
 }
 
-// statusOf gives the HTTP status of a refusal, as the API has it; 500 for what is none.
+// statusOf gives the HTTP status of a apiErr, as the API has it; 500 for what is none.
 func statusOf(code domain.Code) int {
 	if status, ok := apierror.Status(code); ok {
 		return status
@@ -133,51 +133,51 @@ func statusOf(code domain.Code) int {
 	return http.StatusInternalServerError
 }
 
-// refusalText gives what to show beside the field that an error is about; false for an error that
-// is no refusal of what was typed.
-func refusalText(err error) (string, bool) {
-	var refusal *domain.Error
-	if !errors.As(err, &refusal) || refusal == errForged {
+// rejectionText gives what to show beside the field that an error is about; false for an error that
+// is no apiErr of what was typed.
+func rejectionText(err error) (string, bool) {
+	var apiErr *domain.Error
+	if !errors.As(err, &apiErr) || apiErr == errForgedForm {
 		return "", false
 	}
-	switch refusal.Code {
+	switch apiErr.Code {
 	case domain.CodeInternal, domain.CodeServiceUnavailable, domain.CodeNotFound:
 		return "", false
 	}
-	return sentence(refusal.Message), true
+	return sentence(apiErr.Message), true
 }
 
-// refusedStatus returns the status of a page whose form was refused: 429 over a limit, otherwise
+// rejectionStatus returns the status of a page whose form was refused: 429 over a limit, otherwise
 // 400.
-func refusedStatus(err error) int {
+func rejectionStatus(err error) int {
 	if domain.CodeOf(err) == domain.CodeRateLimited {
 		return http.StatusTooManyRequests
 	}
 	return http.StatusBadRequest
 }
 
-// refusedField gives the field of the form that a refusal is about, as the API calls it; "" when it
+// rejectedField gives the field of the form that a apiErr is about, as the API calls it; "" when it
 // names none.
-func refusedField(err error) string {
-	var refusal *domain.Error
-	if !errors.As(err, &refusal) {
+func rejectedField(err error) string {
+	var apiErr *domain.Error
+	if !errors.As(err, &apiErr) {
 		return ""
 	}
-	field, _, ok := strings.Cut(refusal.Message, ": ")
+	field, _, ok := strings.Cut(apiErr.Message, ": ")
 	if !ok || strings.Contains(field, " ") {
 		return ""
 	}
 	return field
 }
 
-// verbFirst finds what the name of a field was the subject of.
-var verbFirst = regexp.MustCompile(`^(is|has|must) `)
+// startsWithVerb finds what the name of a field was the subject of.
+var startsWithVerb = regexp.MustCompile(`^(is|has|must) `)
 
-// sentence writes a refusal's message for people: without the name of the API's field that it
+// sentence writes a apiErr's message for people: without the name of the API's field that it
 // begins with, and with a capital.
 func sentence(message string) string {
 	if field, rest, ok := strings.Cut(message, ": "); ok && !strings.Contains(field, " ") {
-		if message = rest; verbFirst.MatchString(message) {
+		if message = rest; startsWithVerb.MatchString(message) {
 			message = "it " + message
 		}
 	} else if first, rest, ok := strings.Cut(message, " "); ok && strings.HasPrefix(rest, "must ") {

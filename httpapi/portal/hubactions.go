@@ -11,70 +11,74 @@ import (
 
 // command sends a command to a channel. What became of it shows on the page: by the stream, or when
 // it is loaded again.
-func (v *visit) command(hub domain.HubID) error {
-	device, err := v.device()
+func (req *request) command(hub domain.HubID) error {
+	device, err := req.deviceID()
 	if err != nil {
 		return err
 	}
-	command, err := live.ReadCommand(v.member.OrgID, hub, device, v.r.PostForm)
+	command, err := live.ReadCommand(req.member.OrgID, hub, device, req.http.PostForm)
 	if err == nil {
-		_, err = v.p.Commands.Send(v.r.Context(), v.origin(), command)
+		_, err = req.portal.Commands.Send(req.http.Context(), req.origin(), command)
 	}
-	if v.field("from") == "device" {
-		return v.didAtDevice(err, hub, device, v.back(hub, device), "command-sent", refusedForm{})
+	if req.formValue("from") == "device" {
+		return req.finishDeviceAction(
+			err, hub, device, req.formPage(hub, device), "command-sent", rejectedForm{},
+		)
 	}
-	return v.didAtHub(err, hub, v.back(hub, device), "command-sent", refusedForm{})
+	return req.finishHubAction(err, hub, req.formPage(hub, device), "command-sent", rejectedForm{})
 }
 
 // back is the page that a device's form came from: the hub's, unless it says that it is the
 // device's own.
-func (v *visit) back(hub domain.HubID, device int64) string {
-	if v.field("from") == "device" {
+func (req *request) formPage(hub domain.HubID, device int64) string {
+	if req.formValue("from") == "device" {
 		return deviceAddress(hub, device)
 	}
 	return hubAddress(hub)
 }
 
 // labelDevice names and places a device; an empty field clears.
-func (v *visit) labelDevice(hub domain.HubID) error {
-	device, err := v.device()
+func (req *request) labelDevice(hub domain.HubID) error {
+	device, err := req.deviceID()
 	if err != nil {
 		return err
 	}
-	return v.didAtDevice(v.label(hub, device), hub, device, v.back(hub, device), "device-labeled",
-		refusedForm{Form: "label", Name: v.field("name"), Place: v.field("room")})
+	return req.finishDeviceAction(
+		req.saveLabel(hub, device), hub, device, req.formPage(hub, device), "device-labeled",
+		rejectedForm{Form: "label", Name: req.formValue("name"), Place: req.formValue("room")},
+	)
 }
 
 // label does what the form of a device's name and room asks for. The hub is asked first: a name for
 // a device that is not there would wait for the next one of that number.
-func (v *visit) label(hub domain.HubID, device int64) (err error) {
+func (req *request) saveLabel(hub domain.HubID, device int64) (err error) {
 	change := domain.LabelDevice{
-		OrgID:    v.member.OrgID,
+		OrgID:    req.member.OrgID,
 		HubID:    hub,
 		DeviceID: device,
 		SetName:  true,
 		SetRoom:  true,
 	}
-	if change.Name, err = v.optionalName("name"); err != nil {
+	if change.Name, err = req.optionalName("name"); err != nil {
 		return err
 	}
-	if change.Room, err = v.optionalName("room"); err != nil {
+	if change.Room, err = req.optionalName("room"); err != nil {
 		return err
 	}
-	reported, err := v.p.Devices.Get(v.r.Context(), hub, device)
+	reported, err := req.portal.Devices.Get(req.http.Context(), hub, device)
 	if err != nil {
 		return err
 	}
 	if change.Name != nil && *change.Name == reported.Name {
 		change.Name = nil // the form shows the reported name: left as it is, it follows the hub
 	}
-	_, err = v.p.Labels.LabelDevice(v.r.Context(), v.origin(), change)
+	_, err = req.portal.Labels.LabelDevice(req.http.Context(), req.origin(), change)
 	return err
 }
 
 // optionalName reads a name that may be empty: nil then.
-func (v *visit) optionalName(field string) (*string, error) {
-	typed := v.field(field)
+func (req *request) optionalName(field string) (*string, error) {
+	typed := req.formValue(field)
 	if typed == "" {
 		return nil, nil
 	}
@@ -82,92 +86,101 @@ func (v *visit) optionalName(field string) (*string, error) {
 	return &name, err
 }
 
-// placeHub names a hub and puts it at a site; an empty name clears.
-func (v *visit) placeHub(hub domain.HubID) error {
-	site := v.field("site")
-	change := domain.UpdateHub{OrgID: v.member.OrgID, HubID: hub, SetName: true, SiteID: &site}
+// updateHub names a hub and puts it at a site; an empty name clears.
+func (req *request) updateHub(hub domain.HubID) error {
+	site := req.formValue("site")
+	change := domain.UpdateHub{OrgID: req.member.OrgID, HubID: hub, SetName: true, SiteID: &site}
 	var err error
-	if change.Name, err = v.optionalName("name"); err == nil {
-		_, err = v.p.Directory.UpdateHub(v.r.Context(), v.origin(), change)
+	if change.Name, err = req.optionalName("name"); err == nil {
+		_, err = req.portal.Directory.UpdateHub(req.http.Context(), req.origin(), change)
 	}
-	return v.didAtHub(
+	return req.finishHubAction(
 		err, hub, hubAddress(hub), "hub-placed",
-		refusedForm{Form: "place", Name: v.field("name"), Place: site},
+		rejectedForm{Form: "place", Name: req.formValue("name"), Place: site},
 	)
 }
 
 // forgetDevice makes the hub forget a device that it cannot reach any more.
-func (v *visit) forgetDevice(hub domain.HubID) error {
-	device, err := v.device()
+func (req *request) forgetDevice(hub domain.HubID) error {
+	device, err := req.deviceID()
 	if err != nil {
 		return err
 	}
-	return v.didAtDevice(
-		v.p.Devices.Forget(v.r.Context(), hub, device), hub, device, hubAddress(hub),
-		"device-forgotten", refusedForm{Form: "forget"},
+	return req.finishDeviceAction(
+		req.portal.Devices.Forget(req.http.Context(), hub, device), hub, device, hubAddress(hub),
+		"device-forgotten", rejectedForm{Form: "forget"},
 	)
 }
 
 // openPairing lets a device join, and sends the browser to the page that counts down.
-func (v *visit) openPairing(hub domain.HubID) error {
-	code, err := v.optionalName("setup_code")
+func (req *request) openPairing(hub domain.HubID) error {
+	code, err := req.optionalName("setup_code")
 	var window domain.Window
 	if err == nil {
-		window, err = v.p.Devices.OpenPairing(v.r.Context(), hub, code)
+		window, err = req.portal.Devices.OpenPairing(req.http.Context(), hub, code)
 	}
-	return v.didAtHub(
-		err, hub, v.windowAddress(hub, "pairing", window), "",
-		refusedForm{Form: "pairing", Name: v.field("setup_code")},
+	return req.finishHubAction(
+		err, hub, req.windowAddress(hub, "pairing", window), "",
+		rejectedForm{Form: "pairing", Name: req.formValue("setup_code")},
 	)
 }
 
 // openRemoval lets a device leave.
-func (v *visit) openRemoval(hub domain.HubID) error {
-	window, err := v.p.Devices.OpenRemoval(v.r.Context(), hub)
-	return v.didAtHub(
-		err, hub, v.windowAddress(hub, "removal", window), "", refusedForm{Form: "removal"},
+func (req *request) openRemoval(hub domain.HubID) error {
+	window, err := req.portal.Devices.OpenRemoval(req.http.Context(), hub)
+	return req.finishHubAction(
+		err, hub, req.windowAddress(hub, "removal", window), "", rejectedForm{Form: "removal"},
 	)
 }
 
-func (v *visit) windowAddress(hub domain.HubID, name string, window domain.Window) string {
-	until := v.p.Now().Add(time.Duration(window.ExpiresIn) * time.Second)
+func (req *request) windowAddress(hub domain.HubID, name string, window domain.Window) string {
+	until := req.portal.Now().Add(time.Duration(window.ExpiresIn) * time.Second)
 	return fmt.Sprintf("%s?%s=%d", hubAddress(hub), name, until.Unix())
 }
 
-func (v *visit) closePairing(hub domain.HubID) error {
-	return v.didAtHub(
-		v.p.Devices.ClosePairing(v.r.Context(), hub), hub, hubAddress(hub), "window-closed",
-		refusedForm{},
+func (req *request) closePairing(hub domain.HubID) error {
+	return req.finishHubAction(
+		req.portal.Devices.ClosePairing(req.http.Context(), hub),
+		hub,
+		hubAddress(hub),
+		"window-closed",
+		rejectedForm{},
 	)
 }
 
-func (v *visit) closeRemoval(hub domain.HubID) error {
-	return v.didAtHub(
-		v.p.Devices.CloseRemoval(v.r.Context(), hub), hub, hubAddress(hub), "window-closed",
-		refusedForm{},
+func (req *request) closeRemoval(hub domain.HubID) error {
+	return req.finishHubAction(
+		req.portal.Devices.CloseRemoval(req.http.Context(), hub),
+		hub,
+		hubAddress(hub),
+		"window-closed",
+		rejectedForm{},
 	)
 }
 
 // confirmReset warns of what resetting a hub's link does.
-func (v *visit) confirmReset(hub domain.HubID) error {
-	head, err := v.hubHead(hub, "Reset the link")
+func (req *request) confirmReset(hub domain.HubID) error {
+	head, err := req.hubHead(hub, "Reset the link")
 	if err != nil {
 		return err
 	}
-	v.render(http.StatusOK, "reset-link.html", head)
+	req.render(http.StatusOK, "reset-link.html", head)
 	return nil
 }
 
-func (v *visit) resetLink(hub domain.HubID) error {
-	return v.didAtHub(
-		v.p.Directory.ResetLink(v.r.Context(), v.origin(), v.member.OrgID, hub), hub,
-		hubAddress(hub), "link-reset", refusedForm{},
+func (req *request) resetLink(hub domain.HubID) error {
+	return req.finishHubAction(
+		req.portal.Directory.ResetLink(req.http.Context(), req.origin(), req.member.OrgID, hub),
+		hub,
+		hubAddress(hub),
+		"link-reset",
+		rejectedForm{},
 	)
 }
 
-// refusedForm is what a page about a hub shows of a form that was refused; the zero value is of
+// rejectedForm is what a page about a hub shows of a form that was refused; the zero value is of
 // none.
-type refusedForm struct {
+type rejectedForm struct {
 	// Form is which: pairing, removal, place, label or forget; "" for one that has no place for it,
 	// so that the page says it on top.
 	Form, Problem string
@@ -177,33 +190,33 @@ type refusedForm struct {
 
 // didAtHub answers an action. What refuses it is told on the hub's page, unless that cannot be
 // shown either.
-func (v *visit) didAtHub(
-	err error, hub domain.HubID, page, notice string, refused refusedForm,
+func (req *request) finishHubAction(
+	err error, hub domain.HubID, page, notice string, refused rejectedForm,
 ) error {
-	if refused.Problem = v.problemOf(err); refused.Problem == "" ||
-		v.showHub(statusOf(domain.CodeOf(err)), hub, refused) != nil {
-		return v.did(err, page, notice)
+	if refused.Problem = req.problemText(err); refused.Problem == "" ||
+		req.showHub(statusOf(domain.CodeOf(err)), hub, refused) != nil {
+		return req.finishAction(err, page, notice)
 	}
 	return nil
 }
 
 // didAtDevice answers an action. What refuses it is told on the device's page, unless that cannot
 // be shown either: it needs the hub.
-func (v *visit) didAtDevice(
-	err error, hub domain.HubID, device int64, page, notice string, refused refusedForm,
+func (req *request) finishDeviceAction(
+	err error, hub domain.HubID, device int64, page, notice string, refused rejectedForm,
 ) error {
-	if refused.Problem = v.problemOf(err); refused.Problem == "" ||
-		v.showDevice(statusOf(domain.CodeOf(err)), hub, device, refused) != nil {
-		return v.did(err, page, notice)
+	if refused.Problem = req.problemText(err); refused.Problem == "" ||
+		req.showDevice(statusOf(domain.CodeOf(err)), hub, device, refused) != nil {
+		return req.finishAction(err, page, notice)
 	}
 	return nil
 }
 
-// problemOf says what a page tells of a refusal; "" when there is none, or when a script asks,
+// problemOf says what a page tells of a apiErr; "" when there is none, or when a script asks,
 // which is told by itself.
-func (v *visit) problemOf(err error) string {
-	problem, ok := refusalText(err)
-	if !ok || v.scripted() {
+func (req *request) problemText(err error) string {
+	problem, ok := rejectionText(err)
+	if !ok || req.fromScript() {
 		return ""
 	}
 	return problem
@@ -211,14 +224,14 @@ func (v *visit) problemOf(err error) string {
 
 // did answers an action: with a redirect to a page that says what was done, or, when a script
 // asked, with nothing.
-func (v *visit) did(err error, page, notice string) error {
+func (req *request) finishAction(err error, page, notice string) error {
 	switch {
 	case err != nil:
 		return err
-	case v.scripted():
-		v.w.WriteHeader(http.StatusNoContent)
+	case req.fromScript():
+		req.w.WriteHeader(http.StatusNoContent)
 	default:
-		v.redirectInOrg(page, notice)
+		req.redirectInOrg(page, notice)
 	}
 	return nil
 }

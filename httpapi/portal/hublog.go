@@ -10,8 +10,8 @@ import (
 	"hubcloud/httpapi/portal/live"
 )
 
-// logStep is one step through the time of a log.
-type logStep struct {
+// timeStep is one step through the time of a log.
+type timeStep struct {
 	Label, Address string
 }
 
@@ -24,7 +24,7 @@ type hubLogView struct {
 	// At is the time that was asked for, as its field has it, Device the device; both empty for
 	// none.
 	At, Device string
-	Steps      []logStep
+	Steps      []timeStep
 	// Later leads to what follows; empty when there is nothing yet.
 	Later string
 }
@@ -37,8 +37,8 @@ func (v hubLogView) Called(device *int64) string {
 	return "device " + strconv.FormatInt(*device, 10)
 }
 
-// logSteps are how far one goes at a time.
-var logSteps = []struct {
+// timeSteps are how far one goes at a time.
+var timeSteps = []struct {
 	label string
 	by    time.Duration
 }{
@@ -51,12 +51,12 @@ const clockLayout = "2006-01-02T15:04"
 
 // hubLog shows a part of a hub's log and the steps to others. Times are UTC, as in all of the
 // service: its visitors are in many places, and so are its hubs.
-func (v *visit) hubLog(hub domain.HubID) error {
-	query := v.r.URL.Query()
+func (req *request) hubLog(hub domain.HubID) error {
+	query := req.http.URL.Query()
 	want := live.LogRequest{After: query.Get("after")}
-	at, given := readClock(query.Get("at"))
+	at, given := parseClock(query.Get("at"))
 	if !given {
-		at = v.caller.At.Add(-10 * time.Minute)
+		at = req.info.At.Add(-10 * time.Minute)
 	}
 	want.At = at
 	view := hubLogView{At: at.UTC().Format(clockLayout + ":05")}
@@ -64,13 +64,13 @@ func (v *visit) hubLog(hub domain.HubID) error {
 		want.Device, view.Device = &device, strconv.FormatInt(device, 10)
 	}
 	var err error
-	if view.Page, err = v.p.Live.ReadLog(v.r.Context(), hub, want); err != nil {
+	if view.Page, err = req.portal.Live.ReadLog(req.http.Context(), hub, want); err != nil {
 		return err
 	}
-	if view.hubHead, err = v.hubHead(hub, "Event log"); err != nil {
+	if view.hubHead, err = req.hubHead(hub, "Event log"); err != nil {
 		return err
 	}
-	if view.Names, err = v.p.Live.GivenNames(v.r.Context(), v.member.OrgID, hub); err != nil {
+	if view.Names, err = req.portal.Live.GivenNames(req.http.Context(), req.member.OrgID, hub); err != nil {
 		return err
 	}
 	address := func(name, value string) string {
@@ -83,20 +83,20 @@ func (v *visit) hubLog(hub domain.HubID) error {
 	if want.After != "" && len(view.Page.Entries) > 0 {
 		at = view.Page.Entries[0].Time
 	}
-	for _, step := range logSteps {
+	for _, step := range timeSteps {
 		view.Steps = append(
 			view.Steps,
-			logStep{step.label, address("at", at.Add(step.by).UTC().Format(clockLayout+":05"))},
+			timeStep{step.label, address("at", at.Add(step.by).UTC().Format(clockLayout+":05"))},
 		)
 	}
 	if view.Page.Next != "" {
 		view.Later = address("after", view.Page.Next)
 	}
-	v.render(http.StatusOK, "log.html", view)
+	req.render(http.StatusOK, "log.html", view)
 	return nil
 }
 
-func readClock(typed string) (time.Time, bool) {
+func parseClock(typed string) (time.Time, bool) {
 	for _, layout := range []string{clockLayout, clockLayout + ":05", time.RFC3339} {
 		if at, err := time.Parse(layout, typed); err == nil {
 			return at, true

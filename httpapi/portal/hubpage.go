@@ -29,7 +29,7 @@ type hubNetwork struct {
 
 // hubHead is what every page of a hub shows of it.
 type hubHead struct {
-	Shell
+	Layout
 	Hub   live.HubState
 	Title string
 }
@@ -47,20 +47,20 @@ type hubView struct {
 	// Pairing and Removal are until when a window that was opened from here is open; zero: none
 	// was.
 	Pairing, Removal time.Time
-	Refused          refusedForm
-	Data             liveData
+	Rejected         rejectedForm
+	Data             scriptData
 }
 
-// firstLook is how long a hub's page waits for the hub: one that takes longer is shown without its
-// devices, for which its script then asks.
-const firstLook = 600 * time.Millisecond
+// firstAnswerTimeout is how long a hub's page waits for the hub: one that takes longer is shown
+// without its devices, for which its script then asks.
+const firstAnswerTimeout = 600 * time.Millisecond
 
 // Left is how many seconds there are left until a time.
 func (v hubView) Left(until time.Time) int { return int(until.Sub(v.Now) / time.Second) }
 
 // devicesView is the part of a hub's page that shows its devices.
 type devicesView struct {
-	Shell
+	Layout
 	Hub  domain.HubID
 	List live.DeviceList
 	// Find is what somebody looks for among them.
@@ -72,19 +72,19 @@ type devicesView struct {
 }
 
 // hubPage shows a hub and its devices.
-func (v *visit) hubPage(id domain.HubID) error {
-	return v.showHub(http.StatusOK, id, refusedForm{})
+func (req *request) hubPage(id domain.HubID) error {
+	return req.showHub(http.StatusOK, id, rejectedForm{})
 }
 
 // showHub shows a hub's page, and what was refused of it. When the hub does not answer, the rest is
 // there all the same.
-func (v *visit) showHub(status int, id domain.HubID, refused refusedForm) error {
-	ctx := v.r.Context()
-	hub, err := v.p.ReadModels.Hub(ctx, v.member.OrgID, id)
+func (req *request) showHub(status int, id domain.HubID, refused rejectedForm) error {
+	ctx := req.http.Context()
+	hub, err := req.portal.ReadModels.Hub(ctx, req.member.OrgID, id)
 	if err != nil {
 		return err
 	}
-	head, err := v.hubHead(id, "")
+	head, err := req.hubHead(id, "")
 	if err != nil {
 		return err
 	}
@@ -92,11 +92,11 @@ func (v *visit) showHub(status int, id domain.HubID, refused refusedForm) error 
 		hubHead:  head,
 		Added:    hub.RegisteredAt,
 		PublicIP: hub.PublicIP,
-		Refused:  refused,
+		Rejected: refused,
 	}
 	view.Scripts = []string{"hub.js"}
-	view.Data = v.liveData(view.Shell, id)
-	sites, err := v.p.ReadModels.Sites(ctx, v.member.OrgID, maxSites, "")
+	view.Data = req.scriptData(view.Layout, id)
+	sites, err := req.portal.ReadModels.Sites(ctx, req.member.OrgID, maxSites, "")
 	if err != nil {
 		return err
 	}
@@ -113,22 +113,22 @@ func (v *visit) showHub(status int, id domain.HubID, refused refusedForm) error 
 	if len(hub.Network) > 0 && json.Unmarshal(hub.Network, &view.Network) != nil {
 		view.Network = nil // one that cannot be read is none
 	}
-	view.Pairing, view.Removal = v.windowOf("pairing"), v.windowOf("removal")
-	within := firstLook
-	if v.r.URL.Query().Has("wait") { // for those without scripts
+	view.Pairing, view.Removal = req.openUntil("pairing"), req.openUntil("removal")
+	within := firstAnswerTimeout
+	if req.http.URL.Query().Has("wait") { // for those without scripts
 		within = 0
 	}
-	if view.Devices, err = v.devicesOf(view.Shell, id, within); err != nil {
+	if view.Devices, err = req.askDevices(view.Layout, id, within); err != nil {
 		return err
 	}
-	v.render(status, "hub.html", view)
+	req.render(status, "hub.html", view)
 	return nil
 }
 
 // hubHead makes the head of a page of a hub; under is what the page is about beside the hub, "" for
 // the hub itself.
-func (v *visit) hubHead(id domain.HubID, under string) (hubHead, error) {
-	states, err := v.p.Live.States(v.r.Context(), v.member.OrgID, id)
+func (req *request) hubHead(id domain.HubID, under string) (hubHead, error) {
+	states, err := req.portal.Live.States(req.http.Context(), req.member.OrgID, id)
 	if err != nil {
 		return hubHead{}, err
 	}
@@ -140,32 +140,32 @@ func (v *visit) hubHead(id domain.HubID, under string) (hubHead, error) {
 	if under != "" {
 		heading = under + " · " + heading
 	}
-	head.Shell = v.shell(heading, "dashboard")
+	head.Layout = req.layout(heading, "dashboard")
 	return head, nil
 }
 
 // devices answers with the part of the hub's page that shows its devices, for the page's script.
-func (v *visit) devices(hub domain.HubID) error {
-	view, err := v.devicesOf(v.fragment(2), hub, 0)
+func (req *request) devices(hub domain.HubID) error {
+	view, err := req.askDevices(req.fragment(2), hub, 0)
 	if err != nil {
 		return err
 	}
 	// Its links are written as the page has them, which is one step up.
-	v.render(http.StatusOK, "devices", view)
+	req.render(http.StatusOK, "devices", view)
 	return nil
 }
 
 // devicesOf asks a hub for the devices that the address wants: find is what somebody looks for,
 // page counts from 1.
-func (v *visit) devicesOf(
-	shell Shell, hub domain.HubID, within time.Duration,
+func (req *request) askDevices(
+	shell Layout, hub domain.HubID, within time.Duration,
 ) (devicesView, error) {
-	query := v.r.URL.Query()
-	view := devicesView{Shell: shell, Hub: hub, Find: strings.TrimSpace(query.Get("find"))}
+	query := req.http.URL.Query()
+	view := devicesView{Layout: shell, Hub: hub, Find: strings.TrimSpace(query.Get("find"))}
 	page, _ := strconv.Atoi(query.Get("page")) // none is the first
 	var err error
-	view.List, err = v.p.Live.DevicesOf(
-		v.r.Context(), v.member.OrgID, hub,
+	view.List, err = req.portal.Live.DevicesOf(
+		req.http.Context(), req.member.OrgID, hub,
 		live.DevicesRequest{Find: view.Find, Page: page - 1, Within: within},
 	)
 	if err != nil {
@@ -173,7 +173,7 @@ func (v *visit) devicesOf(
 		case domain.CodeHubOffline:
 			view.Offline = true
 		case domain.CodeHubUnavailable, domain.CodeHubTimeout, domain.CodeHubError:
-			view.Failure, _ = refusalText(err)
+			view.Failure, _ = rejectionText(err)
 		default:
 			return view, err
 		}
@@ -187,39 +187,40 @@ func (v devicesView) Pages() []pageLink {
 }
 
 // deviceNames answers with what the devices of a hub are called, for pages' scripts.
-func (v *visit) deviceNames(hub domain.HubID) error {
-	names, err := v.p.Live.DeviceNames(v.r.Context(), v.member.OrgID, hub)
+func (req *request) deviceNames(hub domain.HubID) error {
+	names, err := req.portal.Live.DeviceNames(req.http.Context(), req.member.OrgID, hub)
 	if err != nil {
 		return err
 	}
-	v.w.Header().Set("Content-Type", "application/json")
-	v.w.Header().Set("Cache-Control", "no-store")
-	v.w.Header().Set("X-Content-Type-Options", "nosniff")
-	return json.NewEncoder(v.w).Encode(names)
+	req.w.Header().Set("Content-Type", "application/json")
+	req.w.Header().Set("Cache-Control", "no-store")
+	req.w.Header().Set("X-Content-Type-Options", "nosniff")
+	return json.NewEncoder(req.w).Encode(names)
 }
 
 // fragment is the frame of a part of a page, which the script puts into its page. Its links must
 // fit there: up says how many steps below /portal/ that is, which the page of a refused form has
 // more of.
-func (v *visit) fragment(up int) Shell {
-	if asked, err := strconv.Atoi(v.r.URL.Query().Get("up")); err == nil && asked > 0 &&
+func (req *request) fragment(up int) Layout {
+	if asked, err := strconv.Atoi(req.http.URL.Query().Get("up")); err == nil && asked > 0 &&
 		asked < 10 {
 		up = asked
 	}
-	return Shell{
+	return Layout{
 		Root: strings.Repeat(
 			"../", up,
-		), Email: v.session.Email, FormToken: v.session.FormToken, Member: v.member, Now: v.caller.At,
-		RequestID: v.caller.RequestID,
+		), Email: req.session.Email, FormToken: req.session.FormToken, Member: req.member,
+		Now:       req.info.At,
+		RequestID: req.info.RequestID,
 	}
 }
 
 // windowOf gives until when a window is open, as the address has it: only pages that were sent
 // there by its opening say so.
-func (v *visit) windowOf(name string) time.Time {
-	seconds, err := strconv.ParseInt(v.r.URL.Query().Get(name), 10, 64)
+func (req *request) openUntil(name string) time.Time {
+	seconds, err := strconv.ParseInt(req.http.URL.Query().Get(name), 10, 64)
 	until := time.Unix(seconds, 0)
-	if err != nil || !until.After(v.caller.At) || until.After(v.caller.At.Add(time.Hour)) {
+	if err != nil || !until.After(req.info.At) || until.After(req.info.At.Add(time.Hour)) {
 		return time.Time{}
 	}
 	return until

@@ -11,7 +11,7 @@ import (
 
 // invitationView is what the invitation's page shows.
 type invitationView struct {
-	Shell
+	Layout
 	// Outcome is joined, already, expired, unknown or failed.
 	Outcome string
 	Title   string
@@ -25,48 +25,50 @@ type invitationView struct {
 }
 
 // invitation is the page behind an invitation's link.
-func (v *visit) invitation() error {
-	v.w.Header().Set("Referrer-Policy", "no-referrer") // the address holds a secret
+func (req *request) acceptInvitation() error {
+	req.w.Header().Set("Referrer-Policy", "no-referrer") // the address holds a secret
 	switch {
-	case v.r.Method == http.MethodHead:
-		setHeaders(v.w.Header())
-		v.w.WriteHeader(http.StatusOK)
+	case req.http.Method == http.MethodHead:
+		setPageHeaders(req.w.Header())
+		req.w.WriteHeader(http.StatusOK)
 		return nil
-	case fetchesAhead(v.r.Header):
+	case isPrefetch(req.http.Header):
 		// Nobody has opened the link. The browser takes this for "not now", and asks again when
 		// somebody does.
-		setHeaders(v.w.Header())
-		v.w.WriteHeader(http.StatusServiceUnavailable)
+		setPageHeaders(req.w.Header())
+		req.w.WriteHeader(http.StatusServiceUnavailable)
 		return nil
 	}
-	origin := domain.Origin{At: v.caller.At, RequestID: v.caller.RequestID}
-	accepted, err := v.p.Invitations.AcceptInvitation(v.r.Context(), origin, v.r.PathValue("token"))
-	if errors.Is(err, context.Canceled) && v.r.Context().Err() != nil {
+	origin := domain.Origin{At: req.info.At, RequestID: req.info.RequestID}
+	accepted, err := req.portal.Invitations.AcceptInvitation(
+		req.http.Context(), origin, req.http.PathValue("token"),
+	)
+	if errors.Is(err, context.Canceled) && req.http.Context().Err() != nil {
 		return nil // nobody waits for the page any more
 	}
-	status, view := invitationAnswer(accepted, err)
+	status, view := newInvitationView(accepted, err)
 	if err != nil {
-		v.faultOf(status, err)
+		req.recordFailure(status, err)
 	}
 	// Whether the page can say who is signed in here decides nothing: the invitation is accepted by
 	// then.
-	if err := v.greet(); err != nil {
-		v.p.Log.WarnContext(
-			v.r.Context(), "an invitation's page cannot say who is signed in",
-			"request_id", v.caller.RequestID, "error", err,
+	if err := req.loadOptionalSession(); err != nil {
+		req.portal.Logger.WarnContext(
+			req.http.Context(), "an invitation's page cannot say who is signed in",
+			"request_id", req.info.RequestID, "error", err,
 		)
 	}
-	if v.session.Email != "" &&
-		domain.NormalizeEmail(v.session.Email) == domain.NormalizeEmail(accepted.Email) {
+	if req.session.Email != "" &&
+		domain.NormalizeEmail(req.session.Email) == domain.NormalizeEmail(accepted.Email) {
 		view.OrgID = accepted.OrgID
 	}
-	view.Shell = v.shell(view.Title, "")
-	v.render(status, "invitation.html", view)
+	view.Layout = req.layout(view.Title, "")
+	req.render(status, "invitation.html", view)
 	return nil
 }
 
-// invitationAnswer gives the page for what came of a link.
-func invitationAnswer(accepted domain.Acceptance, err error) (status int, view invitationView) {
+// newInvitationView gives the page for what came of a link.
+func newInvitationView(accepted domain.Acceptance, err error) (status int, view invitationView) {
 	switch {
 	case errors.Is(err, domain.ErrInvitationExpired):
 		return http.StatusGone, invitationView{
@@ -102,9 +104,9 @@ func invitationAnswer(accepted domain.Acceptance, err error) (status int, view i
 	return http.StatusOK, view
 }
 
-// fetchesAhead says that a browser asks before anybody has opened the link (the Fetch standard's
+// isPrefetch says that a browser asks before anybody has opened the link (the Fetch standard's
 // Sec-Purpose, and what was before it).
-func fetchesAhead(header http.Header) bool {
+func isPrefetch(header http.Header) bool {
 	for _, name := range []string{"Sec-Purpose", "Purpose", "X-Moz", "X-Purpose"} {
 		value := strings.ToLower(header.Get(name))
 		if strings.Contains(value, "prefetch") || strings.Contains(value, "preview") {

@@ -11,10 +11,10 @@ import (
 
 // keysView is the page of an organization's API keys.
 type keysView struct {
-	Shell
-	Keys   []keyLine
+	Layout
+	Keys   []keyRow
 	More   pager
-	Scopes []scopeLine
+	Scopes []scopeRow
 	Label  string
 	// Problem is what is wrong with what was typed, and Field where: label or scopes.
 	Problem, Field string
@@ -23,14 +23,14 @@ type keysView struct {
 	Environment        string
 }
 
-// keyLine is a key, and when it was used last: never, when that is zero.
-type keyLine struct {
+// keyRow is a key, and when it was used last: never, when that is zero.
+type keyRow struct {
 	domain.KeyView
 	LastUsed time.Time
 }
 
-// scopeLine is a scope with what it allows, in the words of the contract.
-type scopeLine struct {
+// scopeRow is a scope with what it allows, in the words of the contract.
+type scopeRow struct {
 	Scope   domain.Scope
 	Allows  string
 	Checked bool
@@ -49,15 +49,15 @@ var scopeMeanings = map[domain.Scope]string{
 }
 
 // keys shows the organization's API keys.
-func (v *visit) keys() error { return v.showKeys(http.StatusOK, keysView{}, nil) }
+func (req *request) keys() error { return req.showKeys(http.StatusOK, keysView{}, nil) }
 
-func (v *visit) showKeys(status int, view keysView, checked []string) error {
+func (req *request) showKeys(status int, view keysView, checked []string) error {
 	keys, ways, err := readPage(
-		v,
+		req,
 		"keys",
 		"keys",
 		func(limit int, after string) (domain.Page[domain.KeyView], error) {
-			return v.p.ReadModels.Keys(v.r.Context(), v.member.OrgID, limit, after)
+			return req.portal.ReadModels.Keys(req.http.Context(), req.member.OrgID, limit, after)
 		},
 		func(k domain.KeyView) string { return k.ID },
 	)
@@ -68,78 +68,80 @@ func (v *visit) showKeys(status int, view keysView, checked []string) error {
 	for _, key := range keys {
 		ids = append(ids, key.ID)
 	}
-	used, err := v.p.KeyUse.LastUsed(v.r.Context(), ids)
+	used, err := req.portal.KeyUse.LastUsed(req.http.Context(), ids)
 	if err != nil {
 		return err
 	}
 	for _, key := range keys {
-		view.Keys = append(view.Keys, keyLine{key, used[key.ID]})
+		view.Keys = append(view.Keys, keyRow{key, used[key.ID]})
 	}
 	for _, scope := range domain.AllScopes() {
 		view.Scopes = append(
 			view.Scopes,
-			scopeLine{scope, scopeMeanings[scope], slices.Contains(checked, string(scope))},
+			scopeRow{scope, scopeMeanings[scope], slices.Contains(checked, string(scope))},
 		)
 	}
-	view.More, view.Environment = ways, v.p.Environment
-	view.Shell = v.shell("API keys", "keys")
-	v.render(status, "keys.html", view)
+	view.More, view.Environment = ways, req.portal.Environment
+	view.Layout = req.layout("API keys", "keys")
+	req.render(status, "keys.html", view)
 	return nil
 }
 
 // createKey makes a key and shows it. The answer is the page itself: what is redirected to would
 // have to keep the secret for a while.
-func (v *visit) createKey() error {
-	view, checked := keysView{Label: v.field("label")}, v.r.PostForm["scope"]
+func (req *request) createKey() error {
+	view, checked := keysView{Label: req.formValue("label")}, req.http.PostForm["scope"]
 	scopes := make([]domain.Scope, 0, len(checked))
 	for _, scope := range checked {
 		scopes = append(scopes, domain.Scope(scope))
 	}
 	var id, key string
-	err := v.once(func() (err error) {
-		id, key, err = v.p.Directory.CreateKey(
-			v.r.Context(), v.origin(), v.member.OrgID, view.Label, scopes,
+	err := req.submitOnce(func() (err error) {
+		id, key, err = req.portal.Directory.CreateKey(
+			req.http.Context(), req.origin(), req.member.OrgID, view.Label, scopes,
 		)
 		return err
 	})
-	if errors.Is(err, errSentBefore) {
-		v.redirectInOrg("keys", "key-shown")
+	if errors.Is(err, errAlreadySubmitted) {
+		req.redirectInOrg("keys", "key-shown")
 		return nil
 	}
-	if problem, ok := refusalText(err); ok {
-		view.Problem, view.Field = problem, refusedField(err)
+	if problem, ok := rejectionText(err); ok {
+		view.Problem, view.Field = problem, rejectedField(err)
 		if view.Field == "scopes" && len(scopes) == 0 {
 			view.Problem = "Choose at least one scope: a key without any could do nothing."
 		}
-		return v.showKeys(refusedStatus(err), view, checked)
+		return req.showKeys(rejectionStatus(err), view, checked)
 	}
 	if err != nil {
 		return err
 	}
-	return v.showKeys(http.StatusCreated, keysView{Created: key, CreatedID: id}, nil)
+	return req.showKeys(http.StatusCreated, keysView{Created: key, CreatedID: id}, nil)
 }
 
 // confirmRevocation asks whether a key is to be revoked.
-func (v *visit) confirmRevocation() error {
-	key, err := v.p.ReadModels.Key(v.r.Context(), v.member.OrgID, v.r.PathValue("key"))
+func (req *request) confirmKeyRevocation() error {
+	key, err := req.portal.ReadModels.Key(
+		req.http.Context(), req.member.OrgID, req.http.PathValue("key"),
+	)
 	if err != nil {
 		return err
 	}
 	if !key.RevokedAt.IsZero() {
 		return domain.ErrKeyNotFound()
 	}
-	v.render(http.StatusOK, "key-revoke.html", struct {
-		Shell
+	req.render(http.StatusOK, "key-revoke.html", struct {
+		Layout
 		Key domain.KeyView
-	}{v.shell("Revoke an API key", "keys"), key})
+	}{req.layout("Revoke an API key", "keys"), key})
 	return nil
 }
 
 // revokeKey ends a key.
-func (v *visit) revokeKey() error {
-	if err := v.p.Directory.RevokeKey(v.r.Context(), v.origin(), v.r.PathValue("key"), v.member.OrgID); err != nil {
+func (req *request) revokeKey() error {
+	if err := req.portal.Directory.RevokeKey(req.http.Context(), req.origin(), req.http.PathValue("key"), req.member.OrgID); err != nil {
 		return err
 	}
-	v.redirectInOrg("keys", "key-revoked")
+	req.redirectInOrg("keys", "key-revoked")
 	return nil
 }

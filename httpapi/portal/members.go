@@ -8,8 +8,8 @@ import (
 
 // membersView is the page of an organization's people.
 type membersView struct {
-	Shell
-	People      []memberLine
+	Layout
+	People      []memberRow
 	MorePeople  pager
 	Invitations []domain.Invitation
 	MoreInvited pager
@@ -22,8 +22,8 @@ type membersView struct {
 	Invited struct{ Email, Role, Problem string }
 }
 
-// memberLine is a member as the visitor may deal with it.
-type memberLine struct {
+// memberRow is a member as the visitor may deal with it.
+type memberRow struct {
 	domain.Member
 	// Self says that it is the visitor.
 	Self bool
@@ -33,17 +33,17 @@ type memberLine struct {
 }
 
 // members shows the people of the organization.
-func (v *visit) members() error { return v.showMembers(http.StatusOK, membersView{}) }
+func (req *request) members() error { return req.showMembers(http.StatusOK, membersView{}) }
 
-func (v *visit) showMembers(status int, view membersView) error {
-	ctx := v.r.Context()
-	view.Find, view.Query = v.asked("find"), v.listQuery()
+func (req *request) showMembers(status int, view membersView) error {
+	ctx := req.http.Context()
+	view.Find, view.Query = req.queryValue("find"), req.listQuery()
 	people, ways, err := readPage(
-		v,
+		req,
 		"members",
 		"people",
 		func(limit int, after string) (domain.Page[domain.Member], error) {
-			return v.p.ReadModels.FindMembers(ctx, v.member.OrgID, view.Find, limit, after)
+			return req.portal.ReadModels.FindMembers(ctx, req.member.OrgID, view.Find, limit, after)
 		},
 		func(m domain.Member) string { return m.ID },
 	)
@@ -52,130 +52,135 @@ func (v *visit) showMembers(status int, view membersView) error {
 	}
 	view.MorePeople = ways
 	for _, m := range people {
-		view.People = append(view.People, v.memberLine(m))
+		view.People = append(view.People, req.memberRow(m))
 	}
 	view.Invitations, view.MoreInvited, err = readPage(
-		v,
+		req,
 		"members",
 		"invitations",
 		func(limit int, after string) (domain.Page[domain.Invitation], error) {
-			return v.p.ReadModels.Invitations(ctx, v.member.OrgID, limit, after, v.caller.At)
+			return req.portal.ReadModels.Invitations(
+				ctx, req.member.OrgID, limit, after, req.info.At,
+			)
 		},
 		func(i domain.Invitation) string { return i.ID },
 	)
 	if err != nil {
 		return err
 	}
-	view.Shell = v.shell("Members", "members")
-	v.render(status, "members.html", view)
+	view.Layout = req.layout("Members", "members")
+	req.render(status, "members.html", view)
 	return nil
 }
 
-// memberLine gives a member as the visitor may deal with it.
-func (v *visit) memberLine(m domain.Member) memberLine {
-	return memberLine{Member: m, Self: m.ID == v.member.MemberID, Roles: v.rolesFor(m)}
+// memberRow gives a member as the visitor may deal with it.
+func (req *request) memberRow(m domain.Member) memberRow {
+	return memberRow{Member: m, Self: m.ID == req.member.MemberID, Roles: req.rolesFor(m)}
 }
 
 // Leavable says whether the visitor may end the membership: everybody the own one.
-func (m memberLine) Leavable() bool { return m.Self || len(m.Roles) > 0 }
+func (m memberRow) Leavable() bool { return m.Self || len(m.Roles) > 0 }
 
 // rolesFor gives the roles that the visitor may give a member. The directory decides again: this
 // only leaves out what it would refuse.
-func (v *visit) rolesFor(m domain.Member) []domain.Role {
+func (req *request) rolesFor(m domain.Member) []domain.Role {
 	switch {
-	case v.member.Role == domain.RoleOwner:
+	case req.member.Role == domain.RoleOwner:
 		return []domain.Role{domain.RoleOwner, domain.RoleAdmin, domain.RoleMember}
-	case v.member.Role == domain.RoleAdmin && m.Role != domain.RoleOwner:
+	case req.member.Role == domain.RoleAdmin && m.Role != domain.RoleOwner:
 		return []domain.Role{domain.RoleAdmin, domain.RoleMember}
 	}
 	return nil
 }
 
 // changeRole gives a member another role.
-func (v *visit) changeRole() error {
+func (req *request) changeRole() error {
 	var view membersView
-	view.Role.Member = v.r.PathValue("member")
-	_, err := v.p.Directory.ChangeRole(
-		v.r.Context(), v.origin(), v.member.OrgID, view.Role.Member, domain.Role(v.field("role")),
+	view.Role.Member = req.http.PathValue("member")
+	_, err := req.portal.Directory.ChangeRole(
+		req.http.Context(), req.origin(), req.member.OrgID, view.Role.Member,
+		domain.Role(req.formValue("role")),
 	)
-	if problem, ok := refusalText(err); ok {
+	if problem, ok := rejectionText(err); ok {
 		view.Role.Problem = problem
-		return v.showMembers(statusOf(domain.CodeOf(err)), view)
+		return req.showMembers(statusOf(domain.CodeOf(err)), view)
 	}
 	if err != nil {
 		return err
 	}
-	v.redirectInOrg("members"+v.listQuery(), "role-changed")
+	req.redirectInOrg("members"+req.listQuery(), "role-changed")
 	return nil
 }
 
 // confirmRemoval asks whether a member is to be removed, or whether the visitor wants to leave.
-func (v *visit) confirmRemoval() error { return v.askRemoval(http.StatusOK, "") }
+func (req *request) confirmMemberRemoval() error { return req.showRemoval(http.StatusOK, "") }
 
 // askRemoval asks, and says what kept it from being done.
-func (v *visit) askRemoval(status int, problem string) error {
-	m, err := v.p.ReadModels.Member(v.r.Context(), v.member.OrgID, v.r.PathValue("member"))
+func (req *request) showRemoval(status int, problem string) error {
+	m, err := req.portal.ReadModels.Member(
+		req.http.Context(), req.member.OrgID, req.http.PathValue("member"),
+	)
 	if err != nil {
 		return err
 	}
-	line := v.memberLine(m)
+	line := req.memberRow(m)
 	if !line.Leavable() {
-		return errNotManaged
+		return errManagersOnly
 	}
 	heading := "Remove a member"
 	if line.Self {
 		heading = "Leave the organization"
 	}
-	v.render(status, "member-remove.html", struct {
-		Shell
-		Person         memberLine
+	req.render(status, "member-remove.html", struct {
+		Layout
+		Person         memberRow
 		Query, Problem string
-	}{v.shell(heading, "members"), line, v.listQuery(), problem})
+	}{req.layout(heading, "members"), line, req.listQuery(), problem})
 	return nil
 }
 
 // removeMember ends a membership, the visitor's own or another's.
-func (v *visit) removeMember() error {
-	id := v.r.PathValue("member")
-	err := v.p.Directory.RemoveMember(v.r.Context(), v.origin(), v.member.OrgID, id)
-	if problem, ok := refusalText(err); ok {
-		return v.askRemoval(statusOf(domain.CodeOf(err)), problem)
+func (req *request) removeMember() error {
+	id := req.http.PathValue("member")
+	err := req.portal.Directory.RemoveMember(req.http.Context(), req.origin(), req.member.OrgID, id)
+	if problem, ok := rejectionText(err); ok {
+		return req.showRemoval(statusOf(domain.CodeOf(err)), problem)
 	}
 	if err != nil {
 		return err
 	}
-	if id == v.member.MemberID {
-		v.redirect("organizations", "left")
+	if id == req.member.MemberID {
+		req.redirect("organizations", "left")
 		return nil
 	}
-	v.redirectInOrg("members"+v.listQuery(), "member-removed")
+	req.redirectInOrg("members"+req.listQuery(), "member-removed")
 	return nil
 }
 
 // invite has a link mailed that makes its opener a member.
-func (v *visit) invite() error {
+func (req *request) invite() error {
 	var view membersView
-	view.Invited.Email, view.Invited.Role = v.field("email"), v.field("role")
-	_, err := v.p.Directory.Invite(
-		v.r.Context(), v.origin(), v.member.OrgID, view.Invited.Email,
+	view.Invited.Email, view.Invited.Role = req.formValue("email"), req.formValue("role")
+	_, err := req.portal.Directory.Invite(
+		req.http.Context(), req.origin(), req.member.OrgID, view.Invited.Email,
 		domain.Role(view.Invited.Role),
 	)
-	if problem, ok := refusalText(err); ok {
+	if problem, ok := rejectionText(err); ok {
 		view.Invited.Problem = problem
-		return v.showMembers(http.StatusBadRequest, view)
+		return req.showMembers(http.StatusBadRequest, view)
 	}
 	if err != nil {
 		return err
 	}
-	v.redirectInOrg("members", "invited")
+	req.redirectInOrg("members", "invited")
 	return nil
 }
 
 // revokeInvitation takes an invitation back.
-func (v *visit) revokeInvitation() error {
-	if err := v.p.Directory.RevokeInvitation(v.r.Context(), v.origin(), v.member.OrgID, v.r.PathValue("invitation")); err != nil {
+func (req *request) revokeInvitation() error {
+	if err := req.portal.Directory.RevokeInvitation(req.http.Context(), req.origin(), req.member.OrgID, req.http.PathValue("invitation")); err != nil {
 		return err
 	}
-	v.redirectInOrg("members"+v.listQuery(), "invitation-revoked")
+	req.redirectInOrg("members"+req.listQuery(), "invitation-revoked")
 	return nil
 }

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// FuzzOwnPage: where a person is sent after signing in is a page of the portal, as any browser
+// FuzzPortalPath: where a person is sent after signing in is a page of the portal, as any browser
 // reads it.
-func FuzzOwnPage(f *testing.F) {
+func FuzzPortalPath(f *testing.F) {
 	for _, seed := range []string{
 		"/portal/01940000-0000-7000-8000-000000000001/keys", "/portal/x/hubs/hub-7k2m-q4xd-93ta",
 		"//evil.example", "/portal//evil.example", `/portal/\evil.example`,
@@ -22,7 +22,7 @@ func FuzzOwnPage(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, next string) {
-		page := ownPage(next)
+		page := portalPath(next)
 		if page == "" {
 			return
 		}

@@ -19,8 +19,8 @@ type pager struct{ First, Next string }
 // listQuery gives what the address of this page says of its lists, with one of them at another
 // place, as the end of an address. Forms have it in theirs, so that who has done something comes
 // back to the same place.
-func (v *visit) listQuery(change ...string) string {
-	asked, said := v.r.URL.Query(), url.Values{}
+func (req *request) listQuery(change ...string) string {
+	asked, said := req.http.URL.Query(), url.Values{}
 	for _, field := range listFields {
 		if value := asked.Get(field); value != "" {
 			said.Set(field, value)
@@ -42,10 +42,10 @@ func (v *visit) listQuery(change ...string) string {
 // list's name has the id of the item before it. What is not there any more begins with the first
 // page. page is where the list is, and the name that of its section, too.
 func readPage[T any](
-	v *visit, page, name string, read func(limit int, after string) (domain.Page[T], error),
+	req *request, page, name string, read func(limit int, after string) (domain.Page[T], error),
 	id func(T) string,
 ) (items []T, ways pager, err error) {
-	after := v.r.URL.Query().Get(name)
+	after := req.http.URL.Query().Get(name)
 	found, err := read(pageSize, after)
 	if after != "" && err != nil && domain.CodeOf(err) == domain.CodeInvalidRequest {
 		after = ""
@@ -54,12 +54,12 @@ func readPage[T any](
 	if err != nil {
 		return nil, pager{}, err
 	}
-	here := v.root() + v.member.OrgID + "/" + page
+	here := req.root() + req.member.OrgID + "/" + page
 	if after != "" {
-		ways.First = here + v.listQuery(name, "") + "#" + name
+		ways.First = here + req.listQuery(name, "") + "#" + name
 	}
 	if found.HasMore {
-		ways.Next = here + v.listQuery(name, id(found.Data[len(found.Data)-1])) + "#" + name
+		ways.Next = here + req.listQuery(name, id(found.Data[len(found.Data)-1])) + "#" + name
 	}
 	return found.Data, ways, nil
 }

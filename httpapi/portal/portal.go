@@ -20,7 +20,7 @@ import (
 	"hubcloud/httpapi/ratelimit"
 )
 
-// Config is what the portal needs. All interfaces must be given.
+// Config configures the portal. Every interface must be set, except where noted.
 type Config struct {
 	Invitations Invitations
 	People      People
@@ -29,7 +29,8 @@ type Config struct {
 	Directory   Directory
 	KeyUse      KeyUse
 	Mails       Mails
-	// What the pages about hubs show and do.
+
+	// Live, Owners, Devices, Commands, History and Labels serve the pages about hubs.
 	Live     *live.Live
 	Owners   Owners
 	Devices  HubDevices
@@ -37,32 +38,45 @@ type Config struct {
 	History  CommandHistory
 	Labels   Labels
 
-	// Freshness tells whether People and Owners still hold; nil: they always do.
+	// Freshness reports whether People and Owners are up to date. Nil means that they always are.
 	Freshness live.Freshness
 
-	// PublicURL is where the service is reached from outside, without /portal: links in mails begin
-	// with it.
+	// PublicURL is the service's URL for clients, without /portal. Links in mails begin with it.
 	PublicURL string
-	// Environment is that of the API keys made here, `live` or `dev`.
+	// Environment is the environment of API keys that are created here: `live` or `dev`.
 	Environment string
-	// OpenSignUp lets anybody sign in who has a mailbox, and begin an organization. Otherwise only
-	// members of one get a link.
+	// OpenSignUp lets everyone with a mailbox sign in and create an organization. Otherwise only
+	// members and people with an account get a link.
 	OpenSignUp bool
-	// LinksPerNetwork and LinksPerAddress are how many links to sign in may be asked for within an
-	// hour; 0 stands for the defaults.
-	LinksPerNetwork, LinksPerAddress int
-	// Now is the clock of what visitors do; nil stands for time.Now.
+	// LinksPerNetwork is how many sign-in links one network may request in an hour on this replica.
+	// Defaults to DefaultLinksPerNetwork.
+	LinksPerNetwork int
+	// LinksPerAddress is how many sign-in links may be requested for one address in an hour, on all
+	// replicas together. Defaults to DefaultLinksPerAddress.
+	LinksPerAddress int
+	// Now is the clock. Defaults to time.Now.
 	Now func() time.Time
-	// Log gets what failed; nil discards it.
-	Log *slog.Logger
-	// Metrics is where the package's metrics are registered; nil: nowhere.
+	// Logger defaults to slog.Default().
+	Logger *slog.Logger
+	// Metrics is where the package registers its metrics. Nil registers none.
 	Metrics prometheus.Registerer
+}
+
+// WithDefaults returns a copy in which fields that are not set have their defaults.
+func (c Config) WithDefaults() Config {
+	c.LinksPerNetwork = cmp.Or(c.LinksPerNetwork, DefaultLinksPerNetwork)
+	c.LinksPerAddress = cmp.Or(c.LinksPerAddress, DefaultLinksPerAddress)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
 }
 
 //go:embed pages
 var pages embed.FS
 
-// Portal is what the handlers share.
+// Portal serves the pages. Its methods may be called by several goroutines at once.
 type Portal struct {
 	Config
 	assets   assets
@@ -73,25 +87,18 @@ type Portal struct {
 	metrics  *metrics
 }
 
-// New makes the portal. Its Routes are for the API's router.
+// New returns the portal.
 func New(cfg Config) *Portal {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	cfg.LinksPerNetwork = cmp.Or(cfg.LinksPerNetwork, DefaultLinksPerNetwork)
-	cfg.LinksPerAddress = cmp.Or(cfg.LinksPerAddress, DefaultLinksPerAddress)
+	cfg = cfg.WithDefaults()
 	p := &Portal{
 		Config: cfg, assets: loadAssets(), origins: http.NewCrossOriginProtection(),
-		networks: newNetworkLimits(cfg.LinksPerNetwork, cfg.Now()),
+		networks: newNetworkLimiter(cfg.LinksPerNetwork, cfg.Now()),
 		metrics:  newMetrics(cfg.Metrics),
 	}
 	if public, err := url.Parse(cfg.PublicURL); err == nil && public.Host != "" {
 		p.cookies = cookiesFor(public)
-		// A proxy may hand on another Host than the one in the browser's bar. It fails only for
-		// what is no origin.
+		// A proxy may forward another Host than the browser used. AddTrustedOrigin fails only for a
+		// malformed origin.
 		_ = p.origins.AddTrustedOrigin(public.Scheme + "://" + public.Host)
 	}
 	p.pages = template.Must(
@@ -105,46 +112,46 @@ func New(cfg Config) *Portal {
 	return p
 }
 
-// policy is the content security policy of every page: nothing from elsewhere, no script and no
-// style that stands in a page.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+// contentSecurityPolicy allows nothing from other origins, and no inline script or style.
+const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src " +
+	"'self' data:; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// setHeaders sets what every page says about itself.
-func setHeaders(header http.Header) {
+// setPageHeaders sets the header fields that every page has.
+func setPageHeaders(header http.Header) {
 	header.Set("Content-Type", "text/html; charset=utf-8")
-	header.Set("Content-Security-Policy", policy)
+	header.Set("Content-Security-Policy", contentSecurityPolicy)
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("X-Frame-Options", "DENY") // for browsers without frame-ancestors
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("X-Robots-Tag", "noindex, nofollow")
 	if header.Get("Referrer-Policy") == "" {
-		// To others nothing; to ourselves what lets a browser without Sec-Fetch-Site send an Origin
-		// with its forms.
+		// Not no-referrer: a browser without Sec-Fetch-Site would send its forms with Origin: null.
 		header.Set("Referrer-Policy", "same-origin")
 	}
 }
 
-// render answers with a page. Nothing is out before the page is whole.
-func (v *visit) render(status int, page string, view any) {
+// render answers with a page. It writes nothing before the template has been executed, so that a
+// failure can still become an error.
+func (req *request) render(status int, page string, view any) {
 	var body bytes.Buffer
-	if err := v.p.pages.ExecuteTemplate(&body, page, view); err != nil {
-		v.fault(fmt.Errorf("render %s: %w", page, err))
-		http.Error(v.w, "something failed on our side", http.StatusInternalServerError)
+	if err := req.portal.pages.ExecuteTemplate(&body, page, view); err != nil {
+		req.recordError(fmt.Errorf("render %s: %w", page, err))
+		http.Error(req.w, "something went wrong on our side", http.StatusInternalServerError)
 		return
 	}
-	if writer, ok := v.w.(interface{ Reserve(bytes int) error }); ok && status == http.StatusOK {
-		// pages to visitors who do not read take memory already
+	if writer, ok := req.w.(interface{ Reserve(bytes int) error }); ok && status == http.StatusOK {
+		// Unread pages hold memory until the client reads them.
 		if err := writer.Reserve(body.Len()); err != nil {
-			v.fail(err)
+			req.writeError(err)
 			return
 		}
 	}
-	setHeaders(v.w.Header())
-	v.w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
-	v.w.WriteHeader(status)
-	if v.r.Method != http.MethodHead {
-		_, _ = v.w.Write(body.Bytes()) // a visitor who left is the visitor's affair
+	setPageHeaders(req.w.Header())
+	req.w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
+	req.w.WriteHeader(status)
+	if req.http.Method != http.MethodHead {
+		_, _ = req.w.Write(body.Bytes()) // the client has gone
 	}
 }

@@ -57,7 +57,7 @@ func handler(cfg portal.Config) http.Handler {
 	if now == nil {
 		now = time.Now
 	}
-	log := cfg.Log
+	log := cfg.Logger
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
@@ -67,9 +67,9 @@ func handler(cfg portal.Config) http.Handler {
 			route.Method,
 			route.Pattern,
 			func(w http.ResponseWriter, r *http.Request) {
-				route.Handle(w, r, portal.Caller{
+				route.Handle(w, r, portal.RequestInfo{
 					RequestID: requestID, At: now(), Network: netip.MustParsePrefix("192.0.2.1/32"),
-					Fault: func(err error) { log.Error("request", "request_id", requestID, "error", err) },
+					RecordError: func(err error) { log.Error("request", "request_id", requestID, "error", err) },
 				})
 			},
 		)
@@ -325,7 +325,7 @@ func TestFailuresAreTold(t *testing.T) {
 	} {
 		var log bytes.Buffer
 		pages := handler(portal.Config{
-			Invitations: &invitations{err: err}, Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Invitations: &invitations{err: err}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			Now: func() time.Time { return time.Unix(0, 0) },
 		})
 		serve(pages, "GET", "/portal/invitations/"+secret, nil)
@@ -344,7 +344,7 @@ func TestVisitorWhoLeft(t *testing.T) {
 	pages := handler(
 		portal.Config{
 			Invitations: &invitations{err: context.Canceled},
-			Log:         slog.New(slog.NewTextHandler(&log, nil)),
+			Logger:      slog.New(slog.NewTextHandler(&log, nil)),
 		},
 	)
 	ctx, cancel := context.WithCancel(t.Context())

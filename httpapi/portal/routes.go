@@ -7,32 +7,36 @@ import (
 	"time"
 )
 
-// Route is a page or an action, for the API's router: a method, a pattern with {names} for
-// r.PathValue, and what answers.
+// Route is one page or action, for the API's router.
 type Route struct {
+	// Method is the HTTP method; Pattern is the path, with {names} for http.Request.PathValue.
 	Method, Pattern string
-	// Held says that the request may last as long as its visitor wants, Live that a hub is asked
-	// meanwhile.
-	Held, Live bool
-	Handle     func(w http.ResponseWriter, r *http.Request, caller Caller)
+	// LongLived marks a request that lasts for as long as the client reads.
+	LongLived bool
+	// AsksHub marks a request that waits for a hub.
+	AsksHub bool
+	// Handle answers a request.
+	Handle func(w http.ResponseWriter, r *http.Request, info RequestInfo)
 }
 
-// Caller is what the router knows of a request.
-type Caller struct {
+// RequestInfo is what the router knows of a request.
+type RequestInfo struct {
 	RequestID string
-	At        time.Time
-	// Network is the block of addresses that the request came from; those of one count together.
+	// At is when the request began.
+	At time.Time
+	// Network is the block of addresses that the request came from. Limits count per block.
 	Network netip.Prefix
-	// Fault hears why an answer is a failure of the service, for the request's line in the log;
-	// nil: nobody does.
-	Fault func(error)
+	// RecordError records why the service failed to answer, for the request's log line. It may be
+	// nil.
+	RecordError func(error)
 }
 
-// Routes is everything under /portal. What is read with GET can be asked with HEAD.
+// Routes returns every route under /portal. HEAD is allowed wherever GET is, except on long-lived
+// requests.
 func (p *Portal) Routes() []Route {
-	all := slices.Concat(p.entrance(), p.organization(), p.hubPages())
+	all := slices.Concat(p.accountRoutes(), p.organizationRoutes(), p.hubRoutes())
 	for _, route := range all {
-		if route.Method == http.MethodGet && !route.Held {
+		if route.Method == http.MethodGet && !route.LongLived {
 			route.Method = http.MethodHead
 			all = append(all, route)
 		}
@@ -40,123 +44,136 @@ func (p *Portal) Routes() []Route {
 	return all
 }
 
-// entrance is what needs no session, and what needs one alone.
-func (p *Portal) entrance() []Route {
+// accountRoutes are the routes that need no organization: signing in and out, invitations, the list
+// of organizations and the files of pages.
+func (p *Portal) accountRoutes() []Route {
 	return []Route{
-		{Method: "GET", Pattern: "/portal", Handle: p.public((*visit).home)},
-		{Method: "GET", Pattern: "/portal/", Handle: p.public((*visit).home)},
+		{Method: "GET", Pattern: "/portal", Handle: p.public((*request).home)},
+		{Method: "GET", Pattern: "/portal/", Handle: p.public((*request).home)},
 		{Method: "GET", Pattern: "/portal/assets/{name}", Handle: p.asset},
 		{
 			Method:  "GET",
 			Pattern: "/portal/invitations/{token}",
-			Handle:  p.public((*visit).invitation),
+			Handle:  p.public((*request).acceptInvitation),
 		},
-		{Method: "GET", Pattern: "/portal/sign-in", Handle: p.public((*visit).signInPage)},
-		{Method: "POST", Pattern: "/portal/sign-in", Handle: p.public((*visit).askForLink)},
-		{Method: "GET", Pattern: "/portal/sign-in/{token}", Handle: p.public((*visit).openLink)},
-		{Method: "POST", Pattern: "/portal/sign-in/{token}", Handle: p.public((*visit).useLink)},
+		{Method: "GET", Pattern: "/portal/sign-in", Handle: p.public((*request).signInPage)},
+		{Method: "POST", Pattern: "/portal/sign-in", Handle: p.public((*request).requestLink)},
+		{Method: "GET", Pattern: "/portal/sign-in/{token}", Handle: p.public((*request).openLink)},
+		{Method: "POST", Pattern: "/portal/sign-in/{token}", Handle: p.public((*request).useLink)},
 		{
 			Method:  "GET",
 			Pattern: "/portal/*",
-			Handle:  p.public(func(*visit) error { return errNoPage }),
+			Handle:  p.public(func(*request) error { return errPageNotFound }),
 		},
-		{Method: "POST", Pattern: "/portal/sign-out", Handle: p.signedIn((*visit).signOut)},
+		{Method: "POST", Pattern: "/portal/sign-out", Handle: p.signedIn((*request).signOut)},
 		{
 			Method:  "GET",
 			Pattern: "/portal/organizations",
-			Handle:  p.signedIn((*visit).organizations),
+			Handle:  p.signedIn((*request).organizations),
 		},
 		{
 			Method:  "POST",
 			Pattern: "/portal/organizations",
-			Handle:  p.signedIn((*visit).createOrganization),
+			Handle:  p.signedIn((*request).createOrganization),
 		},
 		{
 			Method:  "GET",
 			Pattern: "/portal/organizations/new",
-			Handle:  p.signedIn((*visit).newOrganization),
+			Handle:  p.signedIn((*request).newOrganization),
 		},
 	}
 }
 
-// organization is the pages of one organization, for its members.
-func (p *Portal) organization() []Route {
+// organizationRoutes are the management pages of an organization.
+func (p *Portal) organizationRoutes() []Route {
 	return []Route{
-		{Method: "GET", Pattern: "/portal/{org}/members", Handle: p.member((*visit).members)},
+		{Method: "GET", Pattern: "/portal/{org}/members", Handle: p.member((*request).members)},
 		{
 			Method:  "POST",
 			Pattern: "/portal/{org}/members/{member}/role",
-			Handle:  p.manager((*visit).changeRole),
+			Handle:  p.manager((*request).changeRole),
 		},
 		{
 			Method:  "GET",
 			Pattern: "/portal/{org}/members/{member}/role",
-			Handle:  p.member(formOf("members")),
+			Handle:  p.member(redirectToForm("members")),
 		},
 		{
 			Method:  "GET",
 			Pattern: "/portal/{org}/members/{member}/remove",
-			Handle:  p.member((*visit).confirmRemoval),
+			Handle:  p.member((*request).confirmMemberRemoval),
 		},
 		{
 			Method:  "POST",
 			Pattern: "/portal/{org}/members/{member}/remove",
-			Handle:  p.member((*visit).removeMember),
+			Handle:  p.member((*request).removeMember),
 		},
-		{Method: "POST", Pattern: "/portal/{org}/invitations", Handle: p.manager((*visit).invite)},
-		{Method: "GET", Pattern: "/portal/{org}/invitations", Handle: p.member(formOf("members"))},
+		{
+			Method:  "POST",
+			Pattern: "/portal/{org}/invitations",
+			Handle:  p.manager((*request).invite),
+		},
+		{
+			Method:  "GET",
+			Pattern: "/portal/{org}/invitations",
+			Handle:  p.member(redirectToForm("members")),
+		},
 		{
 			Method:  "POST",
 			Pattern: "/portal/{org}/invitations/{invitation}/revoke",
-			Handle:  p.manager((*visit).revokeInvitation),
+			Handle:  p.manager((*request).revokeInvitation),
 		},
 
-		{Method: "GET", Pattern: "/portal/{org}/keys", Handle: p.member((*visit).keys)},
-		{Method: "POST", Pattern: "/portal/{org}/keys", Handle: p.manager((*visit).createKey)},
+		{Method: "GET", Pattern: "/portal/{org}/keys", Handle: p.member((*request).keys)},
+		{Method: "POST", Pattern: "/portal/{org}/keys", Handle: p.manager((*request).createKey)},
 		{
 			Method:  "GET",
 			Pattern: "/portal/{org}/keys/{key}/revoke",
-			Handle:  p.manager((*visit).confirmRevocation),
+			Handle:  p.manager((*request).confirmKeyRevocation),
 		},
 		{
 			Method:  "POST",
 			Pattern: "/portal/{org}/keys/{key}/revoke",
-			Handle:  p.manager((*visit).revokeKey),
+			Handle:  p.manager((*request).revokeKey),
 		},
 
-		{Method: "GET", Pattern: "/portal/{org}/sites", Handle: p.member((*visit).sites)},
-		{Method: "POST", Pattern: "/portal/{org}/sites", Handle: p.manager((*visit).createSite)},
+		{Method: "GET", Pattern: "/portal/{org}/sites", Handle: p.member((*request).sites)},
+		{Method: "POST", Pattern: "/portal/{org}/sites", Handle: p.manager((*request).createSite)},
 		{
 			Method:  "POST",
 			Pattern: "/portal/{org}/sites/{site}/name",
-			Handle:  p.manager((*visit).renameSite),
+			Handle:  p.manager((*request).renameSite),
 		},
 		{
 			Method:  "GET",
 			Pattern: "/portal/{org}/sites/{site}/name",
-			Handle:  p.member(formOf("sites")),
+			Handle:  p.member(redirectToForm("sites")),
 		},
-		{Method: "POST", Pattern: "/portal/{org}/sites/hubs", Handle: p.manager((*visit).addHub)},
-		{Method: "GET", Pattern: "/portal/{org}/sites/hubs", Handle: p.member(formOf("sites"))},
+		{Method: "POST", Pattern: "/portal/{org}/sites/hubs", Handle: p.manager((*request).addHub)},
+		{
+			Method:  "GET",
+			Pattern: "/portal/{org}/sites/hubs",
+			Handle:  p.member(redirectToForm("sites")),
+		},
 
-		{Method: "GET", Pattern: "/portal/{org}/activity", Handle: p.member((*visit).activity)},
+		{Method: "GET", Pattern: "/portal/{org}/activity", Handle: p.member((*request).activity)},
 		{
 			Method:  "GET",
 			Pattern: "/portal/{org}/activity/commands",
-			Handle:  p.member((*visit).commandLog),
+			Handle:  p.member((*request).commandLog),
 		},
 	}
 }
 
-// formOf leads to the page that a form is on. Its own address is in the browser's bar after it was
-// refused, and is loaded again from there.
-func formOf(page string) handler {
-	return func(v *visit) error {
-		v.redirectInOrg(page+v.listQuery(), "")
+// redirectToForm leads to the page that a form is on. Its own address is in the browser's bar after
+// it was refused, and is loaded again from there.
+func redirectToForm(page string) handler {
+	return func(req *request) error {
+		req.redirectInOrg(page+req.listQuery(), "")
 		return nil
 	}
 }
 
-func (p *Portal) asset(w http.ResponseWriter, r *http.Request, _ Caller) {
+func (p *Portal) asset(w http.ResponseWriter, r *http.Request, _ RequestInfo) {
 	p.assets.serve(w, r, r.PathValue("name"))
 }

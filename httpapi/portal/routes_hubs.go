@@ -7,146 +7,167 @@ import (
 	"hubcloud/domain"
 )
 
-// hubPages is the pages that show what hubs do, and what members have them do.
-func (p *Portal) hubPages() []Route {
+// hubRoutes are the dashboard and the pages and actions of hubs and devices.
+func (p *Portal) hubRoutes() []Route {
 	const hub = "/portal/{org}/hubs/{hub}"
 	const device = hub + "/devices/{device}"
 	return []Route{
-		{Method: "GET", Pattern: "/portal/{org}", Handle: p.member((*visit).dashboard)},
+		{Method: "GET", Pattern: "/portal/{org}", Handle: p.member((*request).dashboard)},
 		{
-			Method:  "POST",
-			Pattern: "/portal/{org}/stream",
-			Held:    true,
-			Handle:  p.member((*visit).stream),
+			Method:    "POST",
+			Pattern:   "/portal/{org}/stream",
+			LongLived: true,
+			Handle:    p.member((*request).stream),
 		},
 
-		{Method: "GET", Pattern: hub, Live: true, Handle: p.hub((*visit).hubPage)},
-		{Method: "GET", Pattern: hub + "/events", Handle: p.hub((*visit).hubLog)},
-		{Method: "POST", Pattern: hub + "/place", Handle: p.hubManager((*visit).placeHub)},
-		{Method: "GET", Pattern: hub + "/reset-link", Handle: p.hubManager((*visit).confirmReset)},
-		{Method: "POST", Pattern: hub + "/reset-link", Handle: p.hubManager((*visit).resetLink)},
+		{Method: "GET", Pattern: hub, AsksHub: true, Handle: p.hub((*request).hubPage)},
+		{Method: "GET", Pattern: hub + "/events", Handle: p.hub((*request).hubLog)},
+		{Method: "POST", Pattern: hub + "/place", Handle: p.hubManager((*request).updateHub)},
+		{
+			Method:  "GET",
+			Pattern: hub + "/reset-link",
+			Handle:  p.hubManager((*request).confirmReset),
+		},
+		{Method: "POST", Pattern: hub + "/reset-link", Handle: p.hubManager((*request).resetLink)},
 		{
 			Method:  "POST",
 			Pattern: hub + "/pairing",
-			Live:    true,
-			Handle:  p.hubManager((*visit).openPairing),
+			AsksHub: true,
+			Handle:  p.hubManager((*request).openPairing),
 		},
 		{
 			Method:  "POST",
 			Pattern: hub + "/pairing/close",
-			Live:    true,
-			Handle:  p.hubManager((*visit).closePairing),
+			AsksHub: true,
+			Handle:  p.hubManager((*request).closePairing),
 		},
 		{
 			Method:  "POST",
 			Pattern: hub + "/removal",
-			Live:    true,
-			Handle:  p.hubManager((*visit).openRemoval),
+			AsksHub: true,
+			Handle:  p.hubManager((*request).openRemoval),
 		},
 		{
 			Method:  "POST",
 			Pattern: hub + "/removal/close",
-			Live:    true,
-			Handle:  p.hubManager((*visit).closeRemoval),
+			AsksHub: true,
+			Handle:  p.hubManager((*request).closeRemoval),
 		},
-		{Method: "GET", Pattern: hub + "/place", Handle: p.hub((*visit).toHub)},
-		{Method: "GET", Pattern: hub + "/pairing", Handle: p.hub((*visit).toHub)},
-		{Method: "GET", Pattern: hub + "/pairing/close", Handle: p.hub((*visit).toHub)},
-		{Method: "GET", Pattern: hub + "/removal", Handle: p.hub((*visit).toHub)},
-		{Method: "GET", Pattern: hub + "/removal/close", Handle: p.hub((*visit).toHub)},
+		{Method: "GET", Pattern: hub + "/place", Handle: p.hub((*request).redirectToHub)},
+		{Method: "GET", Pattern: hub + "/pairing", Handle: p.hub((*request).redirectToHub)},
+		{Method: "GET", Pattern: hub + "/pairing/close", Handle: p.hub((*request).redirectToHub)},
+		{Method: "GET", Pattern: hub + "/removal", Handle: p.hub((*request).redirectToHub)},
+		{Method: "GET", Pattern: hub + "/removal/close", Handle: p.hub((*request).redirectToHub)},
 
-		{Method: "GET", Pattern: hub + "/names", Live: true, Handle: p.hub((*visit).deviceNames)},
-		{Method: "GET", Pattern: hub + "/devices", Live: true, Handle: p.hub((*visit).devices)},
-		{Method: "GET", Pattern: device, Live: true, Handle: p.hub((*visit).devicePage)},
-		{Method: "GET", Pattern: device + "/card", Live: true, Handle: p.hub((*visit).deviceCard)},
+		{
+			Method:  "GET",
+			Pattern: hub + "/names",
+			AsksHub: true,
+			Handle:  p.hub((*request).deviceNames),
+		},
+		{
+			Method:  "GET",
+			Pattern: hub + "/devices",
+			AsksHub: true,
+			Handle:  p.hub((*request).devices),
+		},
+		{Method: "GET", Pattern: device, AsksHub: true, Handle: p.hub((*request).devicePage)},
+		{
+			Method:  "GET",
+			Pattern: device + "/card",
+			AsksHub: true,
+			Handle:  p.hub((*request).deviceCard),
+		},
 		{
 			Method:  "POST",
 			Pattern: device + "/commands",
-			Live:    true,
-			Handle:  p.hub((*visit).command),
+			AsksHub: true,
+			Handle:  p.hub((*request).command),
 		},
 		{
 			Method:  "POST",
 			Pattern: device + "/label",
-			Live:    true,
-			Handle:  p.hubManager((*visit).labelDevice),
+			AsksHub: true,
+			Handle:  p.hubManager((*request).labelDevice),
 		},
 		{
 			Method:  "POST",
 			Pattern: device + "/forget",
-			Live:    true,
-			Handle:  p.hubManager((*visit).forgetDevice),
+			AsksHub: true,
+			Handle:  p.hubManager((*request).forgetDevice),
 		},
-		{Method: "GET", Pattern: device + "/commands", Handle: p.hub((*visit).toHub)},
-		{Method: "GET", Pattern: device + "/label", Handle: p.hub((*visit).toDevice)},
-		{Method: "GET", Pattern: device + "/forget", Handle: p.hub((*visit).toDevice)},
+		{Method: "GET", Pattern: device + "/commands", Handle: p.hub((*request).redirectToHub)},
+		{Method: "GET", Pattern: device + "/label", Handle: p.hub((*request).redirectToDevice)},
+		{Method: "GET", Pattern: device + "/forget", Handle: p.hub((*request).redirectToDevice)},
 	}
 }
 
-// hub is for pages of a hub of the organization. Every member may see it and command its devices.
+// hub wraps a page of one of the organization's hubs, for every member.
 func (p *Portal) hub(
-	handle func(*visit, domain.HubID) error,
-) func(http.ResponseWriter, *http.Request, Caller) {
-	return p.member(p.ownHub(handle))
+	handle func(*request, domain.HubID) error,
+) func(http.ResponseWriter, *http.Request, RequestInfo) {
+	return p.member(p.withHub(handle))
 }
 
-// hubManager is for what changes a hub or what hangs on it.
+// hubManager wraps an action on a hub or its devices, for owners and admins.
 func (p *Portal) hubManager(
-	handle func(*visit, domain.HubID) error,
-) func(http.ResponseWriter, *http.Request, Caller) {
-	return p.manager(p.ownHub(handle))
+	handle func(*request, domain.HubID) error,
+) func(http.ResponseWriter, *http.Request, RequestInfo) {
+	return p.manager(p.withHub(handle))
 }
 
-// ownHub finds the hub of the path. One of another organization is not there.
-func (p *Portal) ownHub(handle func(*visit, domain.HubID) error) handler {
-	return func(v *visit) error {
-		hub, ok := domain.ParseHubID(v.r.PathValue("hub"))
+// withHub parses the hub of the path. A hub of another organization is not found.
+func (p *Portal) withHub(handle func(*request, domain.HubID) error) handler {
+	return func(req *request) error {
+		hub, ok := domain.ParseHubID(req.http.PathValue("hub"))
 		if ok {
 			var owner domain.HubAccess
 			owner, ok = p.Owners.Hub(hub)
-			ok = ok && owner.OrgID == v.member.OrgID
+			ok = ok && owner.OrgID == req.member.OrgID
 		}
 		if !ok {
 			return domain.ErrHubNotFound()
 		}
-		v.hub = hub
-		return handle(v, hub)
+		req.hub = hub
+		return handle(req, hub)
 	}
 }
 
-// toHub and toDevice lead to the pages that forms are on, as formOf does, with the query of the
-// links on them.
-func (v *visit) toHub(hub domain.HubID) error { return v.toPage(hubAddress(hub)) }
+// toHub and toDevice lead to the pages that forms are on, as redirectToForm does, with the query of
+// the links on them.
+func (req *request) redirectToHub(hub domain.HubID) error {
+	return req.redirectKeepingQuery(hubAddress(hub))
+}
 
-func (v *visit) toDevice(hub domain.HubID) error {
-	device, err := v.device()
+func (req *request) redirectToDevice(hub domain.HubID) error {
+	device, err := req.deviceID()
 	if err != nil {
 		return err
 	}
-	return v.toPage(deviceAddress(hub, device))
+	return req.redirectKeepingQuery(deviceAddress(hub, device))
 }
 
-func (v *visit) toPage(page string) error {
-	if query := v.r.URL.RawQuery; query != "" {
+func (req *request) redirectKeepingQuery(page string) error {
+	if query := req.http.URL.RawQuery; query != "" {
 		page += "?" + query
 	}
-	v.redirectInOrg(page, "")
+	req.redirectInOrg(page, "")
 	return nil
 }
 
-// device gives the device id of the path.
-func (v *visit) device() (int64, error) {
-	id, err := strconv.ParseInt(v.r.PathValue("device"), 10, 64)
+// deviceID returns the device id of the path.
+func (req *request) deviceID() (int64, error) {
+	id, err := strconv.ParseInt(req.http.PathValue("device"), 10, 64)
 	if err != nil {
 		return 0, domain.Errorf(domain.CodeNotFound, "no such device")
 	}
 	return id, nil
 }
 
-// hubAddress is the page of a hub, below the organization's.
+// hubAddress returns the address of a hub's page, relative to the organization's.
 func hubAddress(hub domain.HubID) string { return "hubs/" + string(hub) }
 
-// deviceAddress is the page of a device.
+// deviceAddress returns the address of a device's page, relative to the organization's.
 func deviceAddress(hub domain.HubID, device int64) string {
 	return hubAddress(hub) + "/devices/" + strconv.FormatInt(device, 10)
 }

@@ -17,38 +17,38 @@ import (
 )
 
 const (
-	// linkLife is how long the link of a mail signs in.
-	linkLife = 15 * time.Minute
-	// SessionLife is how long a person stays signed in.
-	SessionLife = 30 * 24 * time.Hour
+	// linkLifetime is how long the link of a mail signs in.
+	linkLifetime = 15 * time.Minute
+	// SessionLifetime is how long a person stays signed in.
+	SessionLifetime = 30 * 24 * time.Hour
 	// DefaultLinksPerNetwork and DefaultLinksPerAddress are how many links may be asked for within
 	// an hour: from a network, all at once, and for one address, half of them at once.
 	DefaultLinksPerNetwork, DefaultLinksPerAddress = 20, 10
 )
 
-// newNetworkLimits bounds what somebody can have mailed to others. What goes to one address is
+// newNetworkLimiter bounds what somebody can have mailed to others. What goes to one address is
 // bounded over all replicas, whether or not it has an account.
-func newNetworkLimits(perHour int, now time.Time) *ratelimit.Limiter[netip.Prefix] {
+func newNetworkLimiter(perHour int, now time.Time) *ratelimit.Limiter[netip.Prefix] {
 	return ratelimit.New[netip.Prefix](float64(perHour)/3600, perHour, now)
 }
 
 // home sends to where most people go: those who are not signed in to where they can, others to
 // their organization.
-func (v *visit) home() error {
-	if err := v.greet(); err != nil {
+func (req *request) home() error {
+	if err := req.loadOptionalSession(); err != nil {
 		return err
 	}
-	if v.session.Email == "" {
-		v.redirect("sign-in", "")
+	if req.session.Email == "" {
+		req.redirect("sign-in", "")
 		return nil
 	}
-	v.redirect(v.p.firstPage(v.session.Email), "")
+	req.redirect(req.portal.landingPage(req.session.Email), "")
 	return nil
 }
 
 // signInView is the page that asks for an address, and says that a mail is on its way.
 type signInView struct {
-	Shell
+	Layout
 	Address, Next string
 	// Problem is what is wrong with the address.
 	Problem string
@@ -63,52 +63,52 @@ type signInView struct {
 }
 
 // signInPage asks for an address.
-func (v *visit) signInPage() error {
-	if err := v.greet(); err != nil {
+func (req *request) signInPage() error {
+	if err := req.loadOptionalSession(); err != nil {
 		return err
 	}
-	query := v.r.URL.Query()
+	query := req.http.URL.Query()
 	view := signInView{
-		Shell:      v.shell("Sign in", ""),
-		OpenSignUp: v.p.OpenSignUp,
+		Layout:     req.layout("Sign in", ""),
+		OpenSignUp: req.portal.OpenSignUp,
 		Address:    query.Get("email"),
-		Next:       ownPage(query.Get("next")),
+		Next:       portalPath(query.Get("next")),
 	}
 	view.Onward = strings.TrimPrefix(view.Next, "/portal/")
-	view.Plain = v.p.cookies.secure && strings.HasPrefix(v.p.PublicURL, "http://")
-	v.render(http.StatusOK, "sign-in.html", view)
+	view.Plain = req.portal.cookies.secure && strings.HasPrefix(req.portal.PublicURL, "http://")
+	req.render(http.StatusOK, "sign-in.html", view)
 	return nil
 }
 
 // askForLink has a link mailed. It does the same and takes as long whether or not the address has
 // an account: that is looked up when the mail goes out.
-func (v *visit) askForLink() error {
+func (req *request) requestLink() error {
 	view := signInView{
-		OpenSignUp: v.p.OpenSignUp,
-		Address:    v.field("email"),
-		Next:       ownPage(v.field("next")),
+		OpenSignUp: req.portal.OpenSignUp,
+		Address:    req.formValue("email"),
+		Next:       portalPath(req.formValue("next")),
 	}
 	email, err := domain.CleanEmail("email", view.Address)
 	if err != nil {
-		problem, _ := refusalText(err)
-		v.refuseLink(http.StatusBadRequest, view, problem)
+		problem, _ := rejectionText(err)
+		req.rejectLink(http.StatusBadRequest, view, problem)
 		return nil
 	}
-	if allowed := v.p.networks.Take(v.caller.Network, v.caller.At); !allowed.Granted {
-		v.tooMany(
+	if allowed := req.portal.networks.Take(req.info.Network, req.info.At); !allowed.Granted {
+		req.rejectForRate(
 			view, allowed.Next, "Too many links were asked for from your network. Try again in %s.",
 		)
 		return nil
 	}
-	wait, err := v.p.SignIn.Allow(
-		v.r.Context(), "link "+domain.MailboxOf(email), (v.p.LinksPerAddress+1)/2,
-		v.p.LinksPerAddress, v.caller.At,
+	wait, err := req.portal.SignIn.Allow(
+		req.http.Context(), "link "+domain.MailboxOf(email), (req.portal.LinksPerAddress+1)/2,
+		req.portal.LinksPerAddress, req.info.At,
 	)
 	if err != nil {
 		return err
 	}
 	if wait > 0 {
-		v.tooMany(
+		req.rejectForRate(
 			view, wait,
 			"Several links were asked for with this address: look for the newest mail, or try again in %s.",
 		)
@@ -117,34 +117,34 @@ func (v *visit) askForLink() error {
 	link := domain.SignInLink{
 		Email:     email,
 		Next:      view.Next,
-		CreatedAt: v.caller.At,
-		ExpiresAt: v.caller.At.Add(linkLife),
+		CreatedAt: req.info.At,
+		ExpiresAt: req.info.At.Add(linkLifetime),
 	}
-	token, err := v.p.SignIn.NewLink(v.r.Context(), link)
+	token, err := req.portal.SignIn.NewLink(req.http.Context(), link)
 	if err != nil {
 		return err
 	}
-	if err := v.p.Mails.SendSignIn(v.r.Context(), email, v.p.linkAddress(token), link.ExpiresAt); err != nil {
+	if err := req.portal.Mails.SendSignIn(req.http.Context(), email, req.portal.linkAddress(token), link.ExpiresAt); err != nil {
 		return err
 	}
-	v.p.metrics.asked.Inc()
+	req.portal.metrics.asked.Inc()
 	view.Address, view.Sent = email, true
-	view.Shell = v.shell("Look into your mail", "")
-	v.render(http.StatusOK, "sign-in.html", view)
+	view.Layout = req.layout("Look into your mail", "")
+	req.render(http.StatusOK, "sign-in.html", view)
 	return nil
 }
 
 // refuseLink shows the form again, with what was typed and what is wrong.
-func (v *visit) refuseLink(status int, view signInView, problem string) {
-	view.Problem, view.Shell = problem, v.shell("Sign in", "")
-	v.render(status, "sign-in.html", view)
+func (req *request) rejectLink(status int, view signInView, problem string) {
+	view.Problem, view.Layout = problem, req.layout("Sign in", "")
+	req.render(status, "sign-in.html", view)
 }
 
 // tooMany says for how long no more links can be asked for; text has a place for that.
-func (v *visit) tooMany(view signInView, wait time.Duration, text string) {
-	v.p.metrics.limited.Inc()
-	v.w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
-	v.refuseLink(
+func (req *request) rejectForRate(view signInView, wait time.Duration, text string) {
+	req.portal.metrics.limited.Inc()
+	req.w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
+	req.rejectLink(
 		http.StatusTooManyRequests, view,
 		fmt.Sprintf(text, count(int((wait+time.Minute-1)/time.Minute), "minute")),
 	)
@@ -158,87 +158,91 @@ func (p *Portal) linkAddress(token string) string {
 // openLink shows a button that signs in: what looks into mails on its way, and a browser that
 // fetches ahead, uses up no link, and nobody is signed in by somebody else's link without seeing
 // whose it is. A link that says so signs in at once.
-func (v *visit) openLink() error {
-	v.w.Header().Set("Referrer-Policy", "no-referrer") // the address holds a secret
+func (req *request) openLink() error {
+	req.w.Header().Set("Referrer-Policy", "no-referrer") // the address holds a secret
 	switch {
-	case v.r.Method == http.MethodHead:
-		setHeaders(v.w.Header())
-		v.w.WriteHeader(http.StatusOK)
+	case req.http.Method == http.MethodHead:
+		setPageHeaders(req.w.Header())
+		req.w.WriteHeader(http.StatusOK)
 		return nil
-	case fetchesAhead(v.r.Header):
-		setHeaders(v.w.Header())
-		v.w.WriteHeader(http.StatusServiceUnavailable)
+	case isPrefetch(req.http.Header):
+		setPageHeaders(req.w.Header())
+		req.w.WriteHeader(http.StatusServiceUnavailable)
 		return nil
 	}
-	link, err := v.p.SignIn.Link(v.r.Context(), v.r.PathValue("token"), v.caller.At)
+	link, err := req.portal.SignIn.Link(
+		req.http.Context(), req.http.PathValue("token"), req.info.At,
+	)
 	if err != nil {
-		return v.noLink(err)
+		return req.writeLinkError(err)
 	}
 	if link.AtOnce {
-		return v.useLink()
+		return req.useLink()
 	}
-	if err := v.greet(); err != nil {
+	if err := req.loadOptionalSession(); err != nil {
 		return err
 	}
-	v.render(http.StatusOK, "link.html", struct {
-		Shell
+	req.render(http.StatusOK, "link.html", struct {
+		Layout
 		Link domain.SignInLink
-	}{v.shell("Sign in", ""), link})
+	}{req.layout("Sign in", ""), link})
 	return nil
 }
 
 // useLink signs in.
-func (v *visit) useLink() error {
-	ctx := v.r.Context()
-	link, err := v.p.SignIn.TakeLink(ctx, v.r.PathValue("token"), v.caller.At)
+func (req *request) useLink() error {
+	ctx := req.http.Context()
+	link, err := req.portal.SignIn.TakeLink(ctx, req.http.PathValue("token"), req.info.At)
 	if err != nil {
-		return v.noLink(err)
+		return req.writeLinkError(err)
 	}
-	account, err := v.p.accountOf(
+	account, err := req.portal.accountOf(
 		ctx,
 		domain.Origin{
-			At:        v.caller.At,
+			At:        req.info.At,
 			Actor:     domain.Actor{Kind: domain.ActorService},
-			RequestID: v.caller.RequestID,
+			RequestID: req.info.RequestID,
 		},
 		link,
 	)
 	if err != nil {
-		return v.noLink(err)
+		return req.writeLinkError(err)
 	}
 	// Another session of this browser ends: its token may be known to whoever began it.
-	if cookie, err := v.r.Cookie(v.p.cookies.session()); err == nil {
-		if err := v.p.SignIn.End(ctx, cookie.Value); err != nil {
+	if cookie, err := req.http.Cookie(req.portal.cookies.session()); err == nil {
+		if err := req.portal.SignIn.End(ctx, cookie.Value); err != nil {
 			return err
 		}
 	}
-	v.session = domain.PortalSession{
-		AccountID: account.ID, Email: account.Email, CreatedAt: v.caller.At,
-		ExpiresAt: v.caller.At.Add(SessionLife), FormToken: rand.Text(),
+	req.session = domain.PortalSession{
+		AccountID: account.ID, Email: account.Email, CreatedAt: req.info.At,
+		ExpiresAt: req.info.At.Add(SessionLifetime), FormToken: rand.Text(),
 	}
-	token, err := v.p.SignIn.Begin(ctx, v.session)
+	token, err := req.portal.SignIn.Begin(ctx, req.session)
 	if err != nil {
 		return err
 	}
-	v.p.metrics.signedIn.Inc()
-	http.SetCookie(v.w, v.p.cookies.make(v.p.cookies.session(), token, SessionLife))
-	next := strings.TrimPrefix(ownPage(link.Next), "/portal/")
+	req.portal.metrics.signedIn.Inc()
+	http.SetCookie(
+		req.w, req.portal.cookies.make(req.portal.cookies.session(), token, SessionLifetime),
+	)
+	next := strings.TrimPrefix(portalPath(link.Next), "/portal/")
 	if next == "" {
-		next = v.p.firstPage(account.Email)
+		next = req.portal.landingPage(account.Email)
 	}
-	v.redirect(next, "")
+	req.redirect(next, "")
 	return nil
 }
 
 // noLink answers a link that signs nobody in.
-func (v *visit) noLink(err error) error {
+func (req *request) writeLinkError(err error) error {
 	if !errors.Is(err, &domain.Error{Code: domain.CodeNotFound}) {
 		return err
 	}
-	v.p.metrics.expired.Inc()
-	v.render(
+	req.portal.metrics.expired.Inc()
+	req.render(
 		http.StatusGone, "link-over.html",
-		struct{ Shell }{v.shell("This link does not work any more", "")},
+		struct{ Layout }{req.layout("This link does not work any more", "")},
 	)
 	return nil
 }
@@ -295,7 +299,7 @@ func (p *Portal) accountOf(
 }
 
 // firstPage is where a person goes who wanted no page in particular.
-func (p *Portal) firstPage(email string) string {
+func (p *Portal) landingPage(email string) string {
 	if all := p.People.Memberships(email); len(all) == 1 {
 		return all[0].OrgID
 	}
@@ -303,20 +307,20 @@ func (p *Portal) firstPage(email string) string {
 }
 
 // signOut ends the session.
-func (v *visit) signOut() error {
-	if err := v.p.SignIn.End(v.r.Context(), v.token); err != nil {
+func (req *request) signOut() error {
+	if err := req.portal.SignIn.End(req.http.Context(), req.token); err != nil {
 		return err
 	}
-	v.p.metrics.signedOut.Inc()
-	http.SetCookie(v.w, v.p.cookies.end(v.p.cookies.session()))
-	v.redirect("sign-in", "signed-out")
+	req.portal.metrics.signedOut.Inc()
+	http.SetCookie(req.w, req.portal.cookies.end(req.portal.cookies.session()))
+	req.redirect("sign-in", "signed-out")
 	return nil
 }
 
-// ownPage gives back the path of a page of the portal, and nothing for all else: nobody is sent
+// portalPath gives back the path of a page of the portal, and nothing for all else: nobody is sent
 // elsewhere from here. What a browser might read as another host, and what leads out of the portal
 // again, is none.
-func ownPage(next string) string {
+func portalPath(next string) string {
 	page, err := url.Parse(next)
 	if err != nil || page.IsAbs() || page.Host != "" || page.Opaque != "" || page.User != nil ||
 		page.RawQuery != "" ||

@@ -185,7 +185,7 @@ func TestSession(t *testing.T) {
 	}
 	thief.get("/portal/organizations", 303)
 	b.signIn("olga@example.org")
-	w.pass(portal.SessionLife)
+	w.pass(portal.SessionLifetime)
 	b.get("/portal/organizations", 303)
 	b.cookies["hubcloud_session"] = "of another installation"
 	b.get("/portal/organizations", 303)

@@ -198,7 +198,7 @@ func (crowd) serve() http.Handler {
 				route.Handle(
 					w,
 					r,
-					page.Caller{
+					page.RequestInfo{
 						RequestID: "01M7YFSWB1B2J5HN6GSRPC9BZB",
 						At:        time.Now(),
 						Network:   netip.MustParsePrefix("127.0.0.1/32"),

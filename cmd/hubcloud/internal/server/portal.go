@@ -38,7 +38,7 @@ func (s *Server) newPortal() *portal.Portal {
 
 		LinksPerNetwork: s.cfg.SignInLinksPerNetwork,
 		LinksPerAddress: s.cfg.SignInLinksPerAddress,
-		Log:             s.logger,
+		Logger:          s.logger,
 		Metrics:         s.registry,
 	})
 }

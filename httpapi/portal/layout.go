@@ -9,8 +9,8 @@ import (
 	"hubcloud/domain"
 )
 
-// Shell is what every page shows around its own part. Views embed it.
-type Shell struct {
+// Layout is what every page shows around its own part. Views embed it.
+type Layout struct {
 	// Heading is the page's, in its tab and on top; Section is which line of the navigation it
 	// belongs to.
 	Heading, Section string
@@ -32,13 +32,14 @@ type Shell struct {
 }
 
 // shell makes the frame of a page. It takes the notice that waits, so it is called once.
-func (v *visit) shell(heading, section string) Shell {
-	return Shell{
-		Heading: heading, Section: section, Root: v.root(),
-		Email: v.session.Email, FormToken: v.session.FormToken,
-		Member:  v.member,
-		Several: v.session.Email != "" && len(v.p.People.Memberships(v.session.Email)) > 1,
-		Notice:  v.takeNotice(), Now: v.caller.At, RequestID: v.caller.RequestID,
+func (req *request) layout(heading, section string) Layout {
+	return Layout{
+		Heading: heading, Section: section, Root: req.root(),
+		Email: req.session.Email, FormToken: req.session.FormToken,
+		Member: req.member,
+		Several: req.session.Email != "" &&
+			len(req.portal.People.Memberships(req.session.Email)) > 1,
+		Notice: req.popNotice(), Now: req.info.At, RequestID: req.info.RequestID,
 	}
 }
 
@@ -67,16 +68,16 @@ var notices = map[string]string{
 		"hours, or at once when it is restarted.",
 }
 
-func (v *visit) setNotice(name string) {
-	http.SetCookie(v.w, v.p.cookies.make(v.p.cookies.notice(), name, time.Minute))
+func (req *request) setNotice(name string) {
+	http.SetCookie(req.w, req.portal.cookies.make(req.portal.cookies.notice(), name, time.Minute))
 }
 
-func (v *visit) takeNotice() string {
-	cookie, err := v.r.Cookie(v.p.cookies.notice())
+func (req *request) popNotice() string {
+	cookie, err := req.http.Cookie(req.portal.cookies.notice())
 	if err != nil {
 		return ""
 	}
-	http.SetCookie(v.w, v.p.cookies.end(v.p.cookies.notice()))
+	http.SetCookie(req.w, req.portal.cookies.end(req.portal.cookies.notice()))
 	return notices[cookie.Value]
 }
 

@@ -1,0 +1,209 @@
+package portal
+
+import (
+	"crypto/subtle"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"hubcloud/domain"
+)
+
+// maxForm is the largest form in bytes. The largest is that of a page's stream: it has the page's
+// position in the log of each hub, 50 bytes a hub, so that it fits 20,000 hubs.
+const maxForm = 1 << 20
+
+// request is one HTTP request and its answer.
+type request struct {
+	portal *Portal
+	w      http.ResponseWriter
+	http   *http.Request
+	info   RequestInfo
+	// token is the session's, from the cookie. It is empty until loadSession has been called.
+	token   string
+	session domain.PortalSession
+	// member is the user's membership in the organization of the path.
+	member domain.MemberAccess
+	// hub is the hub of the path; "" if the path names none.
+	hub domain.HubID
+}
+
+// handler answers a request. A returned error is shown as a page, or as JSON if a script asked.
+type handler func(*request) error
+
+// public wraps a page that needs no session. A POST must come from a page of the portal.
+func (p *Portal) public(handle handler) func(http.ResponseWriter, *http.Request, RequestInfo) {
+	return func(w http.ResponseWriter, r *http.Request, info RequestInfo) {
+		req := &request{portal: p, w: w, http: r, info: info}
+		err := p.readForm(req)
+		if err == nil {
+			err = handle(req)
+		}
+		if err != nil {
+			req.writeError(err)
+		}
+	}
+}
+
+// signedIn wraps a page that needs a session. Without one the browser is redirected to sign in, and
+// returns to the page afterwards. A POST must also carry the session's form token.
+func (p *Portal) signedIn(handle handler) func(http.ResponseWriter, *http.Request, RequestInfo) {
+	return p.public(func(req *request) error {
+		switch err := req.loadSession(); {
+		case errors.Is(err, &domain.Error{Code: domain.CodeUnauthenticated}):
+			if req.fromScript() {
+				return err
+			}
+			next := ""
+			if req.http.Method == http.MethodGet {
+				next = "?next=" + url.QueryEscape(req.http.URL.Path)
+			}
+			req.redirect("sign-in"+next, "")
+			return nil
+		case err != nil:
+			return err
+		}
+		if req.http.Method == http.MethodPost && !req.hasFormToken() {
+			return p.rejectForgedForm()
+		}
+		return handle(req)
+	})
+}
+
+// hasFormToken reports whether the form carries the session's form token.
+func (req *request) hasFormToken() bool {
+	sent := []byte(req.http.PostForm.Get("form_token"))
+	return subtle.ConstantTimeCompare(sent, []byte(req.session.FormToken)) == 1
+}
+
+// member wraps a page of the organization in the path. Non-members get the same 404 as for an
+// unknown organization.
+func (p *Portal) member(handle handler) func(http.ResponseWriter, *http.Request, RequestInfo) {
+	return p.signedIn(func(req *request) error {
+		member, ok := p.People.Membership(req.http.PathValue("org"), req.session.Email)
+		if !ok {
+			return domain.ErrOrgNotFound()
+		}
+		req.member = member
+		return handle(req)
+	})
+}
+
+// manager wraps a page for owners and admins of the organization.
+func (p *Portal) manager(handle handler) func(http.ResponseWriter, *http.Request, RequestInfo) {
+	return p.member(func(req *request) error {
+		if !req.member.Manages() {
+			return errManagersOnly
+		}
+		return handle(req)
+	})
+}
+
+var (
+	errManagersOnly = domain.Errorf(
+		domain.CodeForbidden, "only owners and admins of the organization can do this",
+	)
+	errPageNotFound = domain.Errorf(domain.CodeNotFound, "there is no page at this address")
+	errForgedForm   = domain.Errorf(
+		domain.CodeForbidden,
+		"this form was not sent from a page of your session; open the page again and repeat it",
+	)
+)
+
+func (p *Portal) rejectForgedForm() error {
+	p.metrics.forged.Inc()
+	return errForgedForm
+}
+
+// readForm parses the form of a POST, and rejects a form that another site's page sent.
+func (p *Portal) readForm(req *request) error {
+	if req.http.Method != http.MethodPost {
+		return nil
+	}
+	if p.origins.Check(req.http) != nil {
+		return p.rejectForgedForm()
+	}
+	req.http.Body = http.MaxBytesReader(req.w, req.http.Body, maxForm)
+	if err := req.http.ParseForm(); err != nil {
+		return domain.Errorf(domain.CodeInvalidRequest, "the form could not be read")
+	}
+	return nil
+}
+
+// loadOptionalSession is loadSession for pages that need no session: having none is no error.
+func (req *request) loadOptionalSession() error {
+	err := req.loadSession()
+	if errors.Is(err, &domain.Error{Code: domain.CodeUnauthenticated}) {
+		return nil
+	}
+	return err
+}
+
+// loadSession sets token and session from the cookie. Without a valid session it returns
+// domain.ErrNotSignedIn.
+func (req *request) loadSession() (err error) {
+	cookie, err := req.http.Cookie(req.portal.cookies.session())
+	if err != nil {
+		return domain.ErrNotSignedIn()
+	}
+	// A replica that is cut off does not learn of sign-outs and of removed members.
+	if fresh := req.portal.Freshness; fresh != nil && !fresh.Fresh() {
+		if err := fresh.Confirm(req.http.Context()); err != nil {
+			return err
+		}
+	}
+	req.token = cookie.Value
+	req.session, err = req.portal.SignIn.Session(req.http.Context(), req.token, req.info.At)
+	return err
+}
+
+// origin returns the origin of commands of this request: the member of the organization in the
+// path.
+func (req *request) origin() domain.Origin {
+	return domain.Origin{
+		At:        req.info.At,
+		Actor:     domain.Actor{Kind: domain.ActorMember, ID: req.member.MemberID},
+		RequestID: req.info.RequestID,
+	}
+}
+
+// queryValue returns a parameter of the page's address, without surrounding spaces.
+func (req *request) queryValue(name string) string {
+	return strings.TrimSpace(req.http.URL.Query().Get(name))
+}
+
+// formValue returns a field of the form, without surrounding spaces.
+func (req *request) formValue(name string) string {
+	return strings.TrimSpace(req.http.PostForm.Get(name))
+}
+
+// root returns the relative path from this page to /portal/. Links are relative so that the service
+// can run under a path of a proxy.
+func (req *request) root() string {
+	below, ok := strings.CutPrefix(req.http.URL.EscapedPath(), "/portal/")
+	if !ok {
+		return "portal/"
+	}
+	if depth := strings.Count(below, "/"); depth > 0 {
+		return strings.Repeat("../", depth)
+	}
+	return "./"
+}
+
+// redirect sends the browser to a page below /portal/, which shows the notice of that name (see
+// notices); "" shows none.
+func (req *request) redirect(page, notice string) {
+	if notice != "" {
+		req.setNotice(notice)
+	}
+	setPageHeaders(req.w.Header())
+	req.w.Header().Del("Content-Type")
+	req.w.Header().Set("Location", req.root()+page)
+	req.w.WriteHeader(http.StatusSeeOther)
+}
+
+// redirectInOrg is redirect for a page of the organization; "" is its dashboard.
+func (req *request) redirectInOrg(page, notice string) {
+	req.redirect(strings.TrimSuffix(req.member.OrgID+"/"+page, "/"), notice)
+}
