@@ -1,27 +1,39 @@
-// Package hubbridge is the cloud's end of the hub link: what hubs say becomes their event logs,
-// what the broker says about their connections becomes their presence, and requests to hubs get
-// their answers.
+// Package hubbridge connects hubs to the cloud. A Bridge stores the events that hubs send, keeps
+// track of which hubs are connected, and acknowledges what is stored.
 //
-// A Bridge looks after the shards whose leases its replica holds; the rooms beside this one hold
-// the parts:
+// Hubs are divided into shards, each with its own account at the broker. At any time one replica
+// holds the lease of a shard and serves it; the leases divide the shards among the replicas.
 //
-//	codec      decodes the messages of hubs: hellos, events, answers
-//	ingest     stores events and presence, hub by hub, exactly once
-//	presence   hears the broker about connections; the presence of all hubs in memory
-//	lease      divides the shards among replicas
-//	rpc        calls the methods of hubs, from any replica
-//	commands   sends commands to hubs, each run once
+// # Packages
+//
+//	protocol     defines the messages between hubs and the cloud
+//	codec        decodes the messages of hubs: hellos, events, responses
+//	lease        divides the shards among the replicas
+//	presence     reads connections from the broker; holds the presence of all hubs in memory
+//	ingest       stores events and presence changes in the hubs' event logs, exactly once
+//	rpc          calls the methods of hubs, from any replica
+//	commands     sends commands to hubs, each run once
 //	idempotency  runs requests with an Idempotency-Key once
-//	identity   certificates of hubs, and who may connect
-//	bucket     records in key-value buckets, with their revision
-//	protocol   the messages of the hub protocol
-//	virtualhub a hub in software, which shares nothing with the rest but protocol
+//	identity     issues certificates to hubs and authenticates their connections
+//	virtualhub   is a hub in software; it shares only protocol with the others
 //
-// # Order of a shard's life
+// # The life of a shard
 //
-// When the lease is taken, the shard hears the broker and its hubs first and then compares the
-// broker's list of connections with the presence bucket, so that nothing falls in between. When the
-// lease is to be handed over, or the bridge ends, it receives nothing more, finishes what it has,
-// writes the ledgers, and only then gives the lease up. A lease that is lost ends it at once; what
-// it had not acknowledged, the hubs send again to the next holder.
+//  1. The lease is acquired. lease.Keeper calls the bridge, which runs an ingest.Shard and a
+//     presence.Watcher until the lease ends.
+//  2. Both subscribe. Then the watcher compares the broker's list of connections with the presence
+//     bucket. A connection that begins or ends between subscription and comparison appears in one
+//     of the two.
+//  3. When another replica is to get the shard, or the bridge stops, the shard unsubscribes, works
+//     off the messages that it has received within seconds, writes the ingest checkpoints, and
+//     releases the lease.
+//  4. When the lease is lost, the shard stops at once, and acks that are not sent yet are dropped:
+//     the next holder may already have acknowledged more.
+//
+// # Failure
+//
+// A message that could not be stored gets no ack, and its hub sends it again, to the same replica
+// or to the next holder of the shard. Every append names the sequence that it expects, so of two
+// replicas that both believe that they hold a shard at most one can write. An error of the
+// bridge's own parts ends Bridge.Run.
 package hubbridge

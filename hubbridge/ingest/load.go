@@ -137,10 +137,10 @@ func (s *session) load(
 func (s *session) recall(marks []hublog.LastEvent, access domain.HubAccess) {
 	for _, m := range marks {
 		if !m.Link || m.EpochID != access.Epoch.At(m.Seq) || m.Connection == "" ||
-			m.Connection == presence.Tell(s.presence) {
+			m.Connection == presence.MarshalConnection(s.presence) {
 			continue
 		}
-		s.presence = presence.Recall(s.presence, m.Connection)
+		s.presence = presence.RestoreConnection(s.presence, m.Connection)
 		s.presence.HubID = s.hub
 		s.presenceDirty = true
 	}

@@ -38,7 +38,7 @@ type session struct {
 	presenceRevision uint64
 	presenceRead     bool
 	presenceDirty    bool
-	held             []presence.Held
+	held             []presence.Pending
 	tally            tally
 	// greeting says that a hello has no ack yet because the broker has not said that the hub is
 	// connected.
@@ -144,7 +144,7 @@ func (s *session) linkRecord(
 	r := hublog.Record{
 		Link: true, Payload: codec.AppendLinkEvent(nil, typ, s.hub, at, data),
 		EpochID: s.log.epoch, OrgID: s.log.org,
-		Connection: presence.Tell(told),
+		Connection: presence.MarshalConnection(told),
 	}
 	if s.log.slack == 0 && !s.log.foreign {
 		r.OwnLog, r.Through = s.log.name, s.log.through

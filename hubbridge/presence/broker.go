@@ -8,9 +8,8 @@ import (
 	"hubcloud/domain"
 )
 
-// What the broker's system account says, as far as it is read here.
-
-// connectionEvent is `$SYS.ACCOUNT.<account>.CONNECT` and `….DISCONNECT`.
+// connectionEvent has the fields read from the messages of the broker's system account on
+// $SYS.ACCOUNT.<account>.CONNECT and $SYS.ACCOUNT.<account>.DISCONNECT.
 type connectionEvent struct {
 	Server struct {
 		ID string `json:"id"`
@@ -24,7 +23,7 @@ type connectionEvent struct {
 	Reason string `json:"reason"`
 }
 
-// observationOf reads an event about a hub's connection. False for connections that are no hub's.
+// observationOf decodes an event about a connection; false when the connection is not a hub's.
 func observationOf(payload []byte, ended bool) (domain.HubID, Observation, bool) {
 	var e connectionEvent
 	if json.Unmarshal(payload, &e) != nil || e.Server.ID == "" {
@@ -55,7 +54,7 @@ type listQuery struct {
 	Limit   int    `json:"limit"`
 }
 
-// listPage is what a server answers.
+// listPage is a server's answer to a listQuery.
 type listPage struct {
 	Server struct {
 		ID string `json:"id"`
@@ -72,7 +71,8 @@ type listPage struct {
 	} `json:"data"`
 }
 
-// pingList asks all servers, serverList one of them.
+// pingList is the subject of a listQuery to all servers.
 const pingList = "$SYS.REQ.SERVER.PING.CONNZ"
 
+// serverList returns the subject of a listQuery to the server id.
 func serverList(id string) string { return "$SYS.REQ.SERVER." + id + ".CONNZ" }

@@ -1,16 +1,28 @@
-// Package presence knows which hubs are connected. The broker says so, by its connect and
-// disconnect events and its list of connections; what a hub claims does not count.
+// Package presence determines which hubs are connected, from the broker's connect and disconnect
+// events and its list of connections. It trusts no claim of a hub.
 //
-// A Watcher hears the broker for one shard and passes on Observations: this connection of that hub
-// began, or ended. What it promises is that every observation is true, and that those of one broker
-// come in the order in which they happened; not that none is missed. Therefore it compares the
-// broker's list with the View at its start, every 30 s, and for a single hub on request: a
-// connection that the list has is observed to have begun, one that it lacks is asked for by itself
-// and then observed to have ended. A broker that does not exist any more has no connections.
+// # Observations
 //
-// Step folds an observation into what is known of a hub and gives the transitions that follow, each
-// of which is told once. In a takeover the broker reports the new connection before the old one's
-// end: Step holds the new one until then, so that it is told as an end and a beginning.
+// A Watcher follows the connections of one shard and reports Observations: a connection of a hub
+// has begun, or has ended. Every observation is true, and the observations about one broker come in
+// the order in which they happened. Observations may repeat, and events of the broker may be
+// missed. Therefore the watcher compares the broker's list with the View when it starts, every 30
+// s, after it has lost the broker, and for a single hub on request. A connection on the list is
+// observed to have begun. A connection missing from the list is looked up by itself first, because
+// a list that comes in pages can miss one; then it is observed to have ended. All connections of a
+// broker that no longer exists have ended.
 //
-// View is the presence bucket in memory, for every replica.
+// # Transitions
+//
+// Step computes from the recorded presence of a hub and an observation which transitions to
+// record, each once. When a connection takes over from another, the broker reports the new one
+// before the end of the old one. Step keeps the new connection as pending until the old one has
+// ended, so that the takeover is recorded as an end and a beginning.
+//
+// # The view
+//
+// A View holds the presence bucket in memory, on every replica. Package ingest writes the bucket.
+//
+// Watcher.Run and View.Run own all goroutines of this package's types. A lost broker ends neither:
+// both continue when the connection is back.
 package presence

@@ -10,69 +10,69 @@ import (
 	"hubcloud/domain"
 )
 
-// rounds compares the broker's lists with the view. It belongs to the goroutine of Watcher.Run.
+// rounds compares the broker's lists with the view. Only the goroutine of Watcher.Run uses it.
 type rounds struct {
 	*Watcher
 	subs    []*nats.Subscription
 	dropped int
-	// open holds the rounds under way by the token of their inbox.
+	// open has the running rounds by the token of their inbox.
 	open   map[string]*round
 	tokens uint64
-	// due holds the single hubs to compare, ending the connections that are known to be gone
-	// without the broker's word.
+	// due has the single hubs to compare, and when. ending has the connections that are gone while
+	// the broker has not reported their end.
 	due    map[domain.HubID]time.Time
 	ending map[domain.HubID]ending
-	// last is when a comparison of all hubs began.
+	// last is when the last comparison of all hubs began.
 	last time.Time
 }
 
 // round is one comparison: of all hubs of the shard, or of one.
 type round struct {
-	hub     domain.HubID // empty for all
-	began   time.Time
-	heard   time.Time
+	hub        domain.HubID // empty for all
+	began      time.Time
+	lastAnswer time.Time
+	// servers has the servers that answered, seen the connections that they listed.
 	servers map[string]bool
-	// seen holds the connections that a server listed.
-	seen map[listed]bool
-	// asked is the connection that is asked for by itself, if this is such a question rather than a
-	// list.
-	asked *domain.Connection
+	seen    map[listed]bool
+	// lookup is the connection to look up, if the round looks up one connection instead of listing
+	// them.
+	lookup *domain.Connection
 }
 
-// ending is a connection that is observed to have ended at a time, unless its end was heard by
-// then.
+// ending is a connection that is observed to have ended at the time at, unless the broker reports
+// its end before.
 type ending struct {
 	connection domain.Connection
 	at         time.Time
 }
 
+// listed is a connection on a server's list.
 type listed struct {
 	hub    domain.HubID
 	server string
 	cid    uint64
 }
 
+// schedule notes a hub to compare, at the earliest time requested.
 func (r *rounds) schedule(c check) {
 	if due, ok := r.due[c.hub]; !ok || c.due.Before(due) {
 		r.due[c.hub] = c.due
 	}
 }
 
-// look starts what is due and ends what has heard everything that it is going to hear.
-func (r *rounds) look(now time.Time) {
+// tick starts the comparisons that are due, observes the ends whose grace is over, and finishes the
+// rounds that expect no more answers.
+func (r *rounds) tick(now time.Time) {
 	for hub, due := range r.due {
 		if !now.Before(due) {
 			delete(r.due, hub)
 			r.start(hub, now)
 		}
 	}
-	if lost := r.lost(); lost || now.Sub(r.last) >= compareEvery {
-		if lost {
+	if dropped := r.countDropped(); dropped || now.Sub(r.last) >= compareEvery {
+		if dropped {
 			r.view.metrics.overruns.Inc()
-			r.log.Warn(
-				"the broker's events came too fast, some were dropped; comparing with its list",
-				"account", r.account,
-			)
+			r.logger.Warn("connection events dropped", "account", r.account)
 		}
 		r.start("", now)
 	}
@@ -86,23 +86,24 @@ func (r *rounds) look(now time.Time) {
 		}
 	}
 	for token, round := range r.open {
-		if now.Sub(round.began) > roundLimit || round.asked == nil && now.Sub(round.heard) > quiet {
+		if now.Sub(round.began) > roundLimit ||
+			round.lookup == nil && now.Sub(round.lastAnswer) > roundQuiet {
 			delete(r.open, token)
 			r.finish(round)
 		}
 	}
 }
 
-// pause is how long it takes until look has something to do.
-func (r *rounds) pause() time.Duration {
+// interval returns the time until the next tick.
+func (r *rounds) interval() time.Duration {
 	if len(r.open)+len(r.due)+len(r.ending) > 0 {
 		return busyTick
 	}
 	return idleTick
 }
 
-// lost says whether messages of the broker were dropped since it was last asked.
-func (r *rounds) lost() bool {
+// countDropped reports whether messages of the broker were dropped since the last call.
+func (r *rounds) countDropped() bool {
 	total := 0
 	for _, sub := range r.subs {
 		if n, err := sub.Dropped(); err == nil {
@@ -114,7 +115,7 @@ func (r *rounds) lost() bool {
 	return grown
 }
 
-// start asks all servers for the connections of the shard, or of one hub.
+// start asks all servers for the connections of one hub; of all hubs of the shard when hub is "".
 func (r *rounds) start(hub domain.HubID, now time.Time) {
 	if hub == "" {
 		r.view.metrics.comparisons.Inc()
@@ -124,24 +125,25 @@ func (r *rounds) start(hub domain.HubID, now time.Time) {
 		pingList,
 		listQuery{MQTT: string(hub)},
 		&round{
-			hub:     hub,
-			began:   now,
-			heard:   now,
-			servers: map[string]bool{},
-			seen:    map[listed]bool{},
+			hub:        hub,
+			began:      now,
+			lastAnswer: now,
+			servers:    map[string]bool{},
+			seen:       map[listed]bool{},
 		},
 	)
 }
 
-// askFor asks one server for one connection.
-func (r *rounds) askFor(hub domain.HubID, c domain.Connection) {
+// lookUp asks the server of a connection whether the connection exists.
+func (r *rounds) lookUp(hub domain.HubID, c domain.Connection) {
 	now := time.Now()
 	r.ask(
 		serverList(c.Server), listQuery{CID: c.CID},
-		&round{hub: hub, began: now, heard: now, asked: &c},
+		&round{hub: hub, began: now, lastAnswer: now, lookup: &c},
 	)
 }
 
+// ask opens a round and sends its first query.
 func (r *rounds) ask(subject string, query listQuery, round *round) {
 	r.tokens++
 	token := strconv.FormatUint(r.tokens, 36)
@@ -149,6 +151,7 @@ func (r *rounds) ask(subject string, query listQuery, round *round) {
 	r.send(subject, token, query)
 }
 
+// send sends a query of the round with the token.
 func (r *rounds) send(subject, token string, query listQuery) {
 	query.Account, query.Sort, query.Limit = string(r.account), "cid", pageSize
 	payload, err := json.Marshal(query)
@@ -156,38 +159,38 @@ func (r *rounds) send(subject, token string, query listQuery) {
 		err = r.sys.PublishRequest(subject, r.inbox+"."+token, payload)
 	}
 	if err != nil {
-		r.log.Warn("the broker's list cannot be asked for", "account", r.account, "error", err)
+		r.logger.Warn("connection list not requested", "account", r.account, "error", err)
 	}
 }
 
-// answer takes what a server answers.
+// answer handles a server's answer to a query of the round with the token.
 func (r *rounds) answer(token string, msg *nats.Msg, now time.Time) {
 	round := r.open[token]
 	if round == nil {
 		return
 	}
-	if msg.Header.Get("Status") == "503" { // nobody has subscribed: the server is gone
-		if round.asked != nil {
+	if msg.Header.Get("Status") == "503" { // no such server: it is gone
+		if round.lookup != nil {
 			delete(r.open, token)
-			r.gone(*round.asked)
+			r.serverGone(round.lookup.Server)
 		}
 		return
 	}
 	var page listPage
 	if err := json.Unmarshal(msg.Data, &page); err != nil || page.Data == nil {
-		r.log.Warn("the broker's list cannot be read", "account", r.account, "error", err)
+		r.logger.Warn("connection list unreadable", "account", r.account, "error", err)
 		return
 	}
-	round.heard = now
+	round.lastAnswer = now
 	alive := false
 	for _, c := range page.Data.Connections {
 		hub, ok := domain.ParseHubID(c.MQTT)
-		if !ok || !r.mine(hub) {
+		if !ok || !r.inShard(hub) {
 			continue
 		}
 		connection := domain.Connection{Server: page.Server.ID, CID: c.CID, Start: c.Start}
-		if round.asked != nil {
-			alive = alive || hub == round.hub && Same(connection, *round.asked)
+		if round.lookup != nil {
+			alive = alive || hub == round.hub && Same(connection, *round.lookup)
 			continue
 		}
 		round.seen[listed{hub, connection.Server, connection.CID}] = true
@@ -195,10 +198,10 @@ func (r *rounds) answer(token string, msg *nats.Msg, now time.Time) {
 			r.observe(hub, Observation{Connection: connection, IP: c.IP})
 		}
 	}
-	if round.asked != nil {
+	if round.lookup != nil {
 		delete(r.open, token)
 		if !alive {
-			r.ending[round.hub] = ending{*round.asked, now.Add(grace)}
+			r.ending[round.hub] = ending{*round.lookup, now.Add(endGrace)}
 		}
 		return
 	}
@@ -208,30 +211,33 @@ func (r *rounds) answer(token string, msg *nats.Msg, now time.Time) {
 	}
 }
 
-// finish asks for each connection that makes a hub online and was not listed. A page may miss a
-// connection that was there all the time, when others ended between two pages, so absence proves
-// nothing by itself. Of a server that did not answer at all one connection is asked for: either it
-// still answers to that, or it is gone with all its connections.
+// finish looks up each connection of an online hub that no server listed. A connection may be
+// missing from the pages of a list although it lasts, when others ended between two pages. Of a
+// server that did not answer, finish looks up one connection only: the server answers, or it is
+// gone with all its connections.
 func (r *rounds) finish(round *round) {
-	if round.asked != nil {
-		return // its server answers nothing, and may only be slow: the next comparison asks again
+	if round.lookup != nil {
+		return // the server may be slow: the next comparison asks again
 	}
 	silent := map[string]bool{}
-	for hub, c := range r.view.online(func(hub domain.HubID) bool { return round.hub == hub || round.hub == "" && r.mine(hub) }) {
+	compared := func(hub domain.HubID) bool {
+		return round.hub == hub || round.hub == "" && r.inShard(hub)
+	}
+	for hub, c := range r.view.online(compared) {
 		if round.seen[listed{hub, c.Server, c.CID}] || silent[c.Server] {
 			continue
 		}
 		if !round.servers[c.Server] {
 			silent[c.Server] = true
 		}
-		r.askFor(hub, c)
+		r.lookUp(hub, c)
 	}
 }
 
-// gone tells the end of every connection to the server that c was to.
-func (r *rounds) gone(c domain.Connection) {
-	for hub, known := range r.view.online(r.mine) {
-		if known.Server == c.Server {
+// serverGone observes the end of every connection to a server that no longer exists.
+func (r *rounds) serverGone(server string) {
+	for hub, known := range r.view.online(r.inShard) {
+		if known.Server == server {
 			r.observe(hub, Observation{Connection: known, Ended: true})
 		}
 	}

@@ -12,98 +12,103 @@ import (
 const reasonTakeover = "duplicate client id"
 
 const (
-	// shortLife is how long a held connection that has ended is remembered: the end of the one that
-	// it took over is reported within moments.
-	shortLife = 2 * time.Second
-	// maxHeld bounds the held connections of a hub. The broker lets a hub take over once a second;
-	// the list of connections repairs the rest.
-	maxHeld = 8
+	// endedFor is how long Step remembers a pending connection that has ended: the end of the
+	// connection that it took over follows within moments.
+	endedFor = 2 * time.Second
+	// maxPending bounds the pending connections of a hub. The broker allows a hub one takeover a
+	// second; a comparison with the broker's list repairs what is beyond the bound.
+	maxPending = 8
 )
 
 // Observation is a fact about one connection of a hub.
 type Observation struct {
 	Connection domain.Connection
-	// Ended says whether the connection has ended; otherwise it has begun.
+	// Ended reports whether the connection has ended; otherwise it has begun.
 	Ended bool
-	// IP is where it comes from, if it has begun and the broker said so.
+	// IP is the hub's address, when the connection has begun and the broker reported the address.
 	IP string
-	// Reason is the broker's word for why it ended, in lower case; nil when it gave none.
+	// Reason is the broker's reason for the end, in lower case; nil when the broker gave none.
 	Reason *string
 }
 
-// Held is a connection that has begun while another one was there.
-type Held struct {
+// Pending is a connection of a hub that began while another one was recorded as online.
+type Pending struct {
 	connection domain.Connection
 	ip         string
-	// endedAt is when it was heard to have ended as well; zero while it lasts.
+	// endedAt is when the end of the connection was observed; zero while it lasts.
 	endedAt time.Time
 	reason  *string
 }
 
-// Transition is a change of a hub's status, to be told.
+// Transition is a change of a hub's status that must be recorded.
 type Transition struct {
 	Online     bool
 	Connection domain.Connection
-	// IP goes with Online, Reason with its opposite.
-	IP     string
+	// IP is the hub's address, when Online.
+	IP string
+	// Reason is the reason for the end, when not Online; nil when it is not known.
 	Reason *string
 }
 
-// Step takes what is told of a hub and the connections that are held, and gives what an observation
-// changes: the transitions to tell, in order, and what is held from then on. It changes none of its
-// inputs.
-func Step(told domain.Presence, held []Held, o Observation, now time.Time) ([]Transition, []Held) {
-	held = slices.DeleteFunc(
-		slices.Clone(held),
-		func(h Held) bool { return !h.endedAt.IsZero() && now.Sub(h.endedAt) > shortLife },
+// Step returns the transitions, in order, that follow from an observation at the time now, and the
+// connections that are pending after it. recorded is the presence of the hub as recorded so far;
+// pending is what the last Step returned. Step changes none of its arguments.
+func Step(
+	recorded domain.Presence, pending []Pending, o Observation, now time.Time,
+) ([]Transition, []Pending) {
+	pending = slices.DeleteFunc(
+		slices.Clone(pending),
+		func(p Pending) bool { return !p.endedAt.IsZero() && now.Sub(p.endedAt) > endedFor },
 	)
-	is := func(h Held) bool { return Same(h.connection, o.Connection) }
-	at := slices.IndexFunc(held, is)
+	at := slices.IndexFunc(
+		pending, func(p Pending) bool { return Same(p.connection, o.Connection) },
+	)
 	switch {
-	case !o.Ended && Same(o.Connection, told.Connection):
-		return nil, held // told already, or over already: no connection comes twice
-	case !o.Ended && !told.Online:
+	case !o.Ended && Same(o.Connection, recorded.Connection):
+		return nil, pending // recorded, or ended already: a connection begins once
+	case !o.Ended && !recorded.Online:
 		return []Transition{{Online: true, Connection: o.Connection, IP: o.IP}}, nil
 	case !o.Ended:
-		if at < 0 && len(held) < maxHeld {
-			held = append(held, Held{connection: o.Connection, ip: o.IP})
+		if at < 0 && len(pending) < maxPending {
+			pending = append(pending, Pending{connection: o.Connection, ip: o.IP})
 		}
-		return nil, held
-	case told.Online && Same(o.Connection, told.Connection):
-		return succession(Transition{Connection: o.Connection, Reason: o.Reason}, held)
+		return nil, pending
+	case recorded.Online && Same(o.Connection, recorded.Connection):
+		return succeed(Transition{Connection: o.Connection, Reason: o.Reason}, pending)
 	case at >= 0 && o.Reason != nil && *o.Reason == reasonTakeover:
-		// it never took over, or was itself taken over at once
-		return nil, slices.Delete(held, at, at+1)
+		// The pending connection never took over, or was itself taken over at once.
+		return nil, slices.Delete(pending, at, at+1)
 	case at >= 0:
-		held[at].endedAt, held[at].reason = now, o.Reason
-		return nil, held
+		pending[at].endedAt, pending[at].reason = now, o.Reason
+		return nil, pending
 	default:
-		return nil, held
+		return nil, pending
 	}
 }
 
-// succession tells the end of the connection that made the hub online, and of the held ones those
-// that came and went since, and the first that lasts.
-func succession(end Transition, held []Held) ([]Transition, []Held) {
+// succeed returns the transitions that follow the end of the recorded connection: end itself, the
+// beginning and end of each pending connection that has ended too, and the beginning of the first
+// one that lasts. It returns the remaining connections as pending.
+func succeed(end Transition, pending []Pending) ([]Transition, []Pending) {
 	transitions := []Transition{end}
-	for i, h := range held {
+	for i, p := range pending {
 		transitions = append(
-			transitions, Transition{Online: true, Connection: h.connection, IP: h.ip},
+			transitions, Transition{Online: true, Connection: p.connection, IP: p.ip},
 		)
-		if h.endedAt.IsZero() {
-			return transitions, held[i+1:]
+		if p.endedAt.IsZero() {
+			return transitions, pending[i+1:]
 		}
-		transitions = append(transitions, Transition{Connection: h.connection, Reason: h.reason})
+		transitions = append(transitions, Transition{Connection: p.connection, Reason: p.reason})
 	}
 	return transitions, nil
 }
 
-// Same says whether a and b are one connection. A server's id is new each time it starts, and its
-// connection ids are not used twice.
+// Same reports whether a and b are the same connection. A server has a new id each time it starts,
+// and never uses a connection id twice.
 func Same(a, b domain.Connection) bool { return a.Server == b.Server && a.CID == b.CID }
 
-// After gives the presence of a hub after a transition at a time. What the hub said of itself
-// stays.
+// After returns the presence p after the transition t at the given time. It keeps firmware and
+// network, which the hub reports itself.
 func After(p domain.Presence, t Transition, at time.Time) domain.Presence {
 	p.Online, p.Since, p.Connection, p.Reason = t.Online, at, t.Connection, t.Reason
 	if t.Online {

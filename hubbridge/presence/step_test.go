@@ -11,9 +11,9 @@ import (
 
 func connection(cid uint64) domain.Connection { return domain.Connection{Server: "S", CID: cid} }
 
-// seen is one observation of a test: +1 is the beginning of connection 1, -1 its end, -1:x its end
-// with a reason.
-func seen(text string) Observation {
+// parseObservation parses an observation of a test case: +1 is the beginning of connection 1, -1
+// its end, -1:x its end for the reason x.
+func parseObservation(text string) Observation {
 	sign, rest := text[:1], text[1:]
 	number, reason, given := strings.Cut(rest, ":")
 	var cid uint64
@@ -27,7 +27,8 @@ func seen(text string) Observation {
 	return o
 }
 
-func say(t Transition) string {
+// format writes a transition in the same way.
+func format(t Transition) string {
 	if t.Online {
 		return fmt.Sprintf("+%d", t.Connection.CID)
 	}
@@ -41,14 +42,14 @@ func TestStep(t *testing.T) {
 	t.Parallel()
 	const dup = ":" + reasonTakeover
 	for name, tc := range map[string]struct {
-		seen []string // "wait" lets some seconds pass
-		want string
+		observations []string // "wait" lets some seconds pass
+		want         string
 	}{
 		"comes and goes": {[]string{"+1", "-1:x", "+2", "-2"}, "+1 -1:x +2 -2"},
-		"said twice": {
+		"reported twice": {
 			[]string{"+1", "+1", "-1:x", "-1", "+1", "+2", "+2"}, "+1 -1:x +2",
 		},
-		"an end that nobody knows of": {[]string{"-7:x", "+1", "-7:x"}, "+1"},
+		"an end of an unknown connection": {[]string{"-7:x", "+1", "-7:x"}, "+1"},
 		"taken over": {
 			[]string{"+1", "+2", "-1" + dup}, "+1 -1" + dup + " +2",
 		},
@@ -59,88 +60,93 @@ func TestStep(t *testing.T) {
 			[]string{"+1", "+2", "+3", "-1" + dup, "-2" + dup},
 			"+1 -1" + dup + " +2 -2" + dup + " +3",
 		},
-		"the one in between never did": {
+		"the connection in between never took over": {
 			[]string{"+1", "+2", "+3", "-2" + dup, "-1" + dup}, "+1 -1" + dup + " +3",
 		},
-		"refused for coming too often": {
+		"rejected for taking over too often": {
 			[]string{"+1", "+2", "-2" + dup, "wait", "-1:x"}, "+1 -1:x",
 		},
 		"taken over and gone at once": {
 			[]string{"+1", "+2", "-2:x", "-1" + dup}, "+1 -1" + dup + " +2 -2:x",
 		},
-		"gone long before": {
+		"pending connection ended long before": {
 			[]string{"+1", "+2", "-2:x", "wait", "-1:y"}, "+1 -1:y",
 		},
-		"gone at once, and another": {
+		"taken over, gone at once, and another": {
 			[]string{"+1", "+2", "-2:x", "+3", "-1" + dup}, "+1 -1" + dup + " +2 -2:x +3",
 		},
-		"the old one's end is never told": {[]string{"+1", "+2", "wait", "-1"}, "+1 -1 +2"},
+		"the end of the old connection is late": {[]string{"+1", "+2", "wait", "-1"}, "+1 -1 +2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var told domain.Presence
-			var held []Held
-			var said []string
+			var recorded domain.Presence
+			var pending []Pending
+			var got []string
 			now := time.Unix(0, 0)
-			for _, s := range tc.seen {
+			for _, s := range tc.observations {
 				if s == "wait" {
-					now = now.Add(shortLife + time.Second)
+					now = now.Add(endedFor + time.Second)
 					continue
 				}
-				o, before := seen(s), fmt.Sprint(held)
-				transitions, next := Step(told, held, o, now)
-				again, _ := Step(told, held, o, now)
-				if fmt.Sprint(held) != before || fmt.Sprint(again) != fmt.Sprint(transitions) {
-					t.Fatalf("%s changed what it was given", s)
+				o, before := parseObservation(s), fmt.Sprint(pending)
+				transitions, next := Step(recorded, pending, o, now)
+				again, _ := Step(recorded, pending, o, now)
+				if fmt.Sprint(pending) != before || fmt.Sprint(again) != fmt.Sprint(transitions) {
+					t.Fatalf("Step changed its arguments for %s", s)
 				}
-				held = next
+				pending = next
 				for _, transition := range transitions {
-					if transition.Online == told.Online {
-						t.Errorf("%s tells %s twice in a row", s, say(transition))
+					if transition.Online == recorded.Online {
+						t.Errorf(
+							"Step returned %s for %s: the status stays the same",
+							format(transition), s,
+						)
 					}
-					told = After(told, transition, now)
-					said = append(said, say(transition))
+					recorded = After(recorded, transition, now)
+					got = append(got, format(transition))
 				}
 			}
-			if got := strings.Join(said, " "); got != tc.want {
-				t.Errorf("told %s, wanted %s", got, tc.want)
+			if got := strings.Join(got, " "); got != tc.want {
+				t.Errorf("transitions %s, want %s", got, tc.want)
 			}
 		})
 	}
 }
 
-func TestHeldIsBounded(t *testing.T) {
+func TestPendingIsBounded(t *testing.T) {
 	t.Parallel()
-	told := domain.Presence{Online: true, Connection: connection(1)}
-	var held []Held
+	recorded := domain.Presence{Online: true, Connection: connection(1)}
+	var pending []Pending
 	for cid := uint64(2); cid < 100; cid++ {
-		_, held = Step(told, held, Observation{Connection: connection(cid)}, time.Unix(0, 0))
+		_, pending = Step(
+			recorded, pending, Observation{Connection: connection(cid)}, time.Unix(0, 0),
+		)
 	}
-	if len(held) != maxHeld {
-		t.Errorf("%d are held", len(held))
+	if len(pending) != maxPending {
+		t.Errorf("%d connections are pending, want %d", len(pending), maxPending)
 	}
 }
 
-func TestTellAndRecall(t *testing.T) {
+func TestMarshalAndRestoreConnection(t *testing.T) {
 	t.Parallel()
 	reason := "read error"
 	for _, p := range []domain.Presence{
 		{Online: true, Since: time.Unix(5, 6000).UTC(), PublicIP: "::1", Connection: connection(3)},
 		{Since: time.Unix(5, 6000).UTC(), Reason: &reason, Connection: connection(3)},
 	} {
-		text := Tell(p)
+		text := MarshalConnection(p)
 		if strings.ContainsAny(text, "\r\n") {
-			t.Errorf("%q is not on one line", text)
+			t.Errorf("MarshalConnection = %q, want one line", text)
 		}
-		got := Recall(
+		got := RestoreConnection(
 			domain.Presence{HubID: "h", Online: true, PublicIP: "x", Firmware: []byte(`{}`)}, text,
 		)
-		if Tell(got) != text || got.HubID != "h" || got.Firmware == nil {
-			t.Errorf("recalled %+v of %s", got, text)
+		if MarshalConnection(got) != text || got.HubID != "h" || got.Firmware == nil {
+			t.Errorf("RestoreConnection(%s) = %+v", text, got)
 		}
 		for _, other := range []string{"", "x", "{}", "[]", `{"online":true}`} {
-			if got := Recall(p, other); Tell(got) != text {
-				t.Errorf("%q recalled %+v", other, got)
+			if got := RestoreConnection(p, other); MarshalConnection(got) != text {
+				t.Errorf("RestoreConnection(%q) = %+v, want no change", other, got)
 			}
 		}
 	}
@@ -160,7 +166,7 @@ func FuzzBrokerEvent(f *testing.F) {
 		}
 		if _, valid := domain.ParseHubID(string(hub)); !valid || o.Connection.Server == "" ||
 			o.Ended != ended {
-			t.Fatalf("%s %+v of %q", hub, o, payload)
+			t.Fatalf("observationOf(%q, %t) = %q, %+v", payload, ended, hub, o)
 		}
 	})
 }

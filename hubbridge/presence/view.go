@@ -17,13 +17,13 @@ import (
 // BucketName is the name of the presence bucket.
 const BucketName = "presence"
 
-// View holds the presence of every hub in memory, as the bucket has it, a moment later at most.
-// Safe for concurrent use.
+// View holds the presence bucket in memory, moments behind the bucket. It is safe for concurrent
+// use.
 type View struct {
 	cloud   *nats.Conn
 	watched jetstream.KeyValue
 	fresh   jsapi.Bucket
-	log     *slog.Logger
+	logger  *slog.Logger
 	loaded  chan struct{}
 	metrics *metrics
 
@@ -31,28 +31,34 @@ type View struct {
 	hubs map[domain.HubID]domain.Presence
 }
 
-// NewView makes the view of the presence bucket; cloud is the connection to the bucket's account.
-// It is empty until Run has loaded it. Its metrics, and those of the watchers that it is given to,
-// are registered with r, unless that is nil.
+// NewView returns a view of the presence bucket kv; cloud is the connection to the bucket's
+// account. The view is empty until Run has loaded it. A nil logger means slog.Default(). NewView
+// registers the metrics of the view and of its watchers with r, unless r is nil.
 func NewView(
-	cloud *nats.Conn, kv jetstream.KeyValue, log *slog.Logger, r prometheus.Registerer,
+	cloud *nats.Conn, kv jetstream.KeyValue, logger *slog.Logger, r prometheus.Registerer,
 ) *View {
+	if logger == nil {
+		logger = slog.Default()
+	}
 	return &View{
-		cloud: cloud, watched: kv, fresh: jsapi.NewBucket(cloud, BucketName), log: log,
-		loaded: make(
-			chan struct{},
-		), metrics: newMetrics(r), hubs: make(map[domain.HubID]domain.Presence),
+		cloud:   cloud,
+		watched: kv,
+		fresh:   jsapi.NewBucket(cloud, BucketName),
+		logger:  logger,
+		loaded:  make(chan struct{}),
+		metrics: newMetrics(r),
+		hubs:    make(map[domain.HubID]domain.Presence),
 	}
 }
 
-// Run follows the bucket until ctx ends, and returns ctx's error then; any other error means that
-// the bucket could not be followed.
+// Run follows the bucket until ctx ends, and returns ctx's error. Any other error means that the
+// bucket could not be watched.
 func (v *View) Run(ctx context.Context) error {
 	loaded := sync.OnceFunc(func() { close(v.loaded) })
 	return jsapi.Watcher{
 		Conn:   v.cloud,
 		KV:     v.watched,
-		Logger: v.log,
+		Logger: v.logger,
 	}.Watch(
 		ctx,
 		func(u jsapi.Update) {
@@ -60,16 +66,17 @@ func (v *View) Run(ctx context.Context) error {
 			case u.Loaded:
 				loaded()
 			case u.Entry != nil && u.Entry.Operation() == jetstream.KeyValuePut:
-				v.take(u.Entry)
+				v.update(u.Entry)
 			}
 		},
 	)
 }
 
-func (v *View) take(entry jetstream.KeyValueEntry) {
+// update stores the presence of one hub.
+func (v *View) update(entry jetstream.KeyValueEntry) {
 	var p domain.Presence
 	if err := json.Unmarshal(entry.Value(), &p); err != nil {
-		v.log.Error("a presence record cannot be read", "hub_id", entry.Key(), "error", err)
+		v.logger.Error("presence record unreadable", "hub_id", entry.Key(), "error", err)
 		return
 	}
 	hub := domain.HubID(entry.Key())
@@ -91,7 +98,7 @@ func (v *View) take(entry jetstream.KeyValueEntry) {
 // Loaded is closed once the view holds what the bucket held when Run began.
 func (v *View) Loaded() <-chan struct{} { return v.loaded }
 
-// Get gives a hub's presence; false when it has never connected.
+// Get returns the presence of a hub; false when the hub has never connected.
 func (v *View) Get(hub domain.HubID) (domain.Presence, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -99,21 +106,21 @@ func (v *View) Get(hub domain.HubID) (domain.Presence, bool) {
 	return p, ok
 }
 
-// Online says whether a hub is connected.
+// Online reports whether a hub is connected.
 func (v *View) Online(hub domain.HubID) bool {
 	p, ok := v.Get(hub)
 	return ok && p.Online
 }
 
-// Fetch gives a hub's presence from the bucket itself: every transition that was told before the
-// call is in it. False when the hub has never connected.
+// Fetch returns the presence of a hub from the bucket itself, with every transition that was
+// written before the call; false when the hub has never connected.
 func (v *View) Fetch(ctx context.Context, hub domain.HubID) (domain.Presence, bool, error) {
 	var p domain.Presence
 	entry, err := v.fresh.GetJSON(ctx, string(hub), &p)
 	return p, entry.Exists(), err
 }
 
-// online gives the connections of all hubs that are online and for which keep is true.
+// online returns the connections of all hubs that are online and for which keep returns true.
 func (v *View) online(keep func(domain.HubID) bool) map[domain.HubID]domain.Connection {
 	v.mu.RLock()
 	defer v.mu.RUnlock()

@@ -16,61 +16,69 @@ import (
 const (
 	// compareEvery is the time between comparisons with the broker's list.
 	compareEvery = 30 * time.Second
-	// queued is how many of the broker's messages may wait: some seconds of every hub of a large
-	// shard connecting at once. What is dropped beyond brings a comparison forward.
-	queued = 16 << 10
-	// busyTick is how often comparisons under way are looked after, idleTick how often it is seen
-	// whether one is due.
+	// queueLength is how many of the broker's messages may wait: enough for every hub of a large
+	// shard connecting within seconds. Dropped messages bring the next comparison forward.
+	queueLength = 16 << 10
+	// busyTick is the interval of rounds.tick while comparisons are running or due, idleTick its
+	// interval otherwise.
 	busyTick, idleTick = 100 * time.Millisecond, time.Second
-	// quiet ends a round: no server has answered for so long. roundLimit ends it whatever happens.
-	quiet      = 300 * time.Millisecond
+	// roundQuiet ends a round in which no server has answered for that long; roundLimit ends every
+	// round.
+	roundQuiet = 300 * time.Millisecond
 	roundLimit = 5 * time.Second
-	// grace is how long the broker's own word about an end is waited for, once the connection is
-	// known to be gone: it says why.
-	grace = 1500 * time.Millisecond
-	// subscribeTimeout is how long the broker may take to take a subscription in.
+	// endGrace is how long to wait for the broker's event about the end of a connection that is
+	// known to be gone: the event has the reason.
+	endGrace = 1500 * time.Millisecond
+	// subscribeTimeout is how long the broker may take to confirm subscriptions.
 	subscribeTimeout = 10 * time.Second
 	// pageSize is how many connections a server lists at a time.
 	pageSize = 1024
 )
 
-// Watcher hears the broker about the connections of one shard's hubs.
+// Watcher follows the connections of one shard's hubs.
 type Watcher struct {
 	sys     *nats.Conn
 	account streams.Account
-	mine    func(domain.HubID) bool
+	inShard func(domain.HubID) bool
 	view    *View
 	observe func(domain.HubID, Observation)
-	log     *slog.Logger
+	logger  *slog.Logger
 
 	msgs   chan *nats.Msg
 	checks chan check
 	inbox  string
 }
 
-// check is the wish to compare one hub with the broker's list at a time.
+// check requests a comparison of one hub with the broker's list, at the time due.
 type check struct {
 	hub domain.HubID
 	due time.Time
 }
 
-// NewWatcher makes the watcher of shard number shard of as many as shards. It calls observe from
-// Run, which must not block.
+// NewWatcher returns the watcher of one of the shards, over a connection to the broker's system
+// account. Run calls observe, which must not block. A nil logger means slog.Default().
 func NewWatcher(
 	sys *nats.Conn, shard, shards int, view *View, observe func(domain.HubID, Observation),
-	log *slog.Logger,
+	logger *slog.Logger,
 ) *Watcher {
+	if logger == nil {
+		logger = slog.Default()
+	}
 	return &Watcher{
-		sys: sys, account: streams.ShardAccount(shard), view: view, observe: observe, log: log,
-		mine:   func(hub domain.HubID) bool { return streams.ShardOf(hub, shards) == shard },
-		msgs:   make(chan *nats.Msg, queued),
-		checks: make(chan check, 1024),
-		inbox:  nats.NewInbox(),
+		sys:     sys,
+		account: streams.ShardAccount(shard),
+		inShard: func(hub domain.HubID) bool { return streams.ShardOf(hub, shards) == shard },
+		view:    view,
+		observe: observe,
+		logger:  logger,
+		msgs:    make(chan *nats.Msg, queueLength),
+		checks:  make(chan check, 1024),
+		inbox:   nats.NewInbox(),
 	}
 }
 
-// Check asks that a hub be compared with the broker's list after a while. When too many are asked
-// for at once some are left to the next comparison of all.
+// Check requests a comparison of a hub with the broker's list after a delay. When too many requests
+// wait, Check drops this one: the next comparison of all hubs covers it.
 func (w *Watcher) Check(hub domain.HubID, after time.Duration) {
 	select {
 	case w.checks <- check{hub, time.Now().Add(after)}:
@@ -78,13 +86,12 @@ func (w *Watcher) Check(hub domain.HubID, after time.Duration) {
 	}
 }
 
-// Run hears the broker until ctx ends, and compares its list with the view at once, every 30 s, and
-// when it has lost the broker for a while. It returns ctx's error, or what kept it from
-// subscribing. ready is called when it hears the broker.
+// Run follows the broker until ctx ends and returns ctx's error, or why it could not subscribe. It
+// compares the broker's list with the view at the start, every 30 s, and after a lost connection to
+// the broker. It calls ready once it has subscribed.
 //
-// The broker's events and its answers come over one connection into one channel, so their order is
-// the order in which the broker sent them: a list never tells of a time before an event that was
-// already passed on.
+// The broker's events and its answers come over one connection into one channel, in the order in
+// which the broker sent them: a list is never older than an event that was observed before it.
 func (w *Watcher) Run(ctx context.Context, ready func()) error {
 	r := &rounds{
 		Watcher: w,
@@ -103,10 +110,7 @@ func (w *Watcher) Run(ctx context.Context, ready func()) error {
 		r.subs = append(r.subs, sub)
 	}
 	if err := w.sys.FlushTimeout(subscribeTimeout); err != nil {
-		w.log.Warn(
-			"the subscriptions to the broker's events are not confirmed yet", "account", w.account,
-			"error", err,
-		)
+		w.logger.Warn("connection events not subscribed yet", "account", w.account, "error", err)
 	}
 	ready()
 	select {
@@ -114,39 +118,40 @@ func (w *Watcher) Run(ctx context.Context, ready func()) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	back := w.sys.StatusChanged(nats.CONNECTED)
-	defer w.sys.RemoveStatusListener(back)
+	reconnected := w.sys.StatusChanged(nats.CONNECTED)
+	defer w.sys.RemoveStatusListener(reconnected)
 	r.start("", time.Now())
-	timer := time.NewTimer(r.pause())
+	timer := time.NewTimer(r.interval())
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-back:
-			r.start("", time.Now()) // nobody listened for a while
+		case <-reconnected:
+			r.start("", time.Now()) // events were missed
 			timer.Reset(busyTick)
 		case msg := <-w.msgs:
-			w.take(r, msg)
+			w.handle(r, msg)
 		case c := <-w.checks:
-			if r.pause() == idleTick {
+			if r.interval() == idleTick {
 				timer.Reset(busyTick)
 			}
 			r.schedule(c)
 		case now := <-timer.C:
-			r.look(now)
-			timer.Reset(r.pause())
+			r.tick(now)
+			timer.Reset(r.interval())
 		}
 	}
 }
 
-func (w *Watcher) take(r *rounds, msg *nats.Msg) {
+// handle handles an answer to a comparison, or an event about a connection.
+func (w *Watcher) handle(r *rounds, msg *nats.Msg) {
 	if token, ok := strings.CutPrefix(msg.Subject, w.inbox+"."); ok {
 		r.answer(token, msg, time.Now())
 		return
 	}
 	hub, o, ok := observationOf(msg.Data, strings.HasSuffix(msg.Subject, ".DISCONNECT"))
-	if ok && w.mine(hub) {
+	if ok && w.inShard(hub) {
 		w.observe(hub, o)
 	}
 }
