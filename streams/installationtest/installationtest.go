@@ -48,14 +48,6 @@ type Installation struct {
 	close func()
 }
 
-// New starts a broker, opens an installation on it and creates an organization with a site.
-func New(t testing.TB, cfg Config) *Installation {
-	t.Helper()
-	i := Open(t, streamstest.Start(t), cfg)
-	i.CreateOrganization(t)
-	return i
-}
-
 // Open opens the installation on a broker that may already have one.
 func Open(t testing.TB, conns *streams.Conns, cfg Config) *Installation {
 	t.Helper()
