@@ -15,41 +15,42 @@ import (
 )
 
 var (
-	// ErrMissing says that events are not in the log where they should be: it was damaged.
+	// ErrMissing means that events are missing from the middle of the log: it was damaged.
 	ErrMissing = errors.New("events are missing from the directory")
-	// ErrBeyondEnd says that somebody wants to go on after an event that the log does not have: it
-	// is another log, or was restored from an older copy.
+	// ErrBeyondEnd means that the log ends before the sequence that the caller wants to continue
+	// from: it is another log, or it was restored from an older copy.
 	ErrBeyondEnd = errors.New("the directory ends before that event")
 )
 
 const (
-	// followBatch is the most events that Follow gives at once.
-	followBatch = 1000
-	// followFeed is how many events may wait that were published again; further ones are read from
-	// the log.
-	followFeed = 2 * followBatch
-	// followLook is how often Follow looks whether an event was not published again: that happens
-	// at most once, and not across reconnects.
-	followLook = time.Second
+	// batchSize is the most events in one batch of Follow and Replay.
+	batchSize = 1000
+	// feedCapacity is the most events of the feed that wait for fn. Further ones are read from the
+	// log.
+	feedCapacity = 2 * batchSize
+	// rereadEvery is how often Follow reads the log for events that the feed did not have. The
+	// broker publishes each event to the feed at most once, and drops it while Follow is
+	// disconnected.
+	rereadEvery = time.Second
 )
 
-// Recorded is one event where it stands in the log.
+// Recorded is an event and its position in the log.
 type Recorded struct {
 	Seq   uint64
 	Event domain.Event
-	// Fact is the event's data, nil when Err is set.
+	// Fact is the event's data; nil when Err is set.
 	Fact domain.Fact
-	// Err says that there is an event, and that it cannot be read: domain.ErrUnknownEvent when a
-	// newer program wrote it, ErrMissing when it is gone, something else when it is no event at
-	// all.
+	// Err is why the event cannot be read: domain.ErrUnknownEvent when a newer program wrote it,
+	// ErrMissing when it is gone, another error when it is not a valid event.
 	Err error
 }
 
-// Follow gives every event after a sequence, in the order of the log and without a gap, first those
-// that are there, then new ones as they are stored, in batches of 1 to 1,000. It holds out while
-// the broker is away, and ends with fn's error, with ctx's, with ErrBeyondEnd when the log ends
-// before `after`, or with nats.ErrConnectionClosed. fn is called by one goroutine, Follow's own; it
-// may keep the batch.
+// Follow calls fn with every event after a sequence, in the order of the log and without a gap:
+// first the stored ones, then new ones as they are stored, in batches of 1 to 1,000. Calls of fn
+// never overlap, and fn may keep the batch.
+//
+// Follow waits while the broker is unreachable. It returns only with an error: fn's, ctx's,
+// ErrBeyondEnd when the log ends before the sequence, or nats.ErrConnectionClosed.
 func (l *Log) Follow(ctx context.Context, after uint64, fn func(batch []Recorded) error) error {
 	head, err := l.awaitHead(ctx, after)
 	if err != nil {
@@ -60,9 +61,8 @@ func (l *Log) Follow(ctx context.Context, after uint64, fn func(batch []Recorded
 			"directory: follow after sequence %d of %d: %w", after, head, ErrBeyondEnd,
 		)
 	}
-	// What is published again goes into a channel; what finds no room there is read from the log,
-	// so nothing is lost if fn is slow.
-	feed := make(chan jsapi.Message, followFeed)
+	// Events that the channel has no space for are read from the log, so a slow fn loses none.
+	feed := make(chan jsapi.Message, feedCapacity)
 	sub, err := l.nc.Subscribe(streams.DirectoryFeed, func(msg *nats.Msg) {
 		if seq, err := jsapi.Sequence(msg); err == nil {
 			select {
@@ -74,24 +74,24 @@ func (l *Log) Follow(ctx context.Context, after uint64, fn func(batch []Recorded
 	if err != nil {
 		return fmt.Errorf("directory: follow: %w", err)
 	}
-	// fails only when the connection is gone, and the subscription with it
+	// Unsubscribe fails only when the connection, and with it the subscription, is gone.
 	defer func() { _ = sub.Unsubscribe() }()
 
 	f := &follower{log: l, position: after}
 	f.fn = func(msgs []jsapi.Message) error { return fn(decode(f.position, msgs)) }
-	look := time.NewTicker(followLook)
-	defer look.Stop()
+	reread := time.NewTicker(rereadEvery)
+	defer reread.Stop()
 	for {
 		if err := f.readLog(ctx); err != nil {
 			return err
 		}
-		if err := f.takeFeed(ctx, feed, look.C); err != nil {
+		if err := f.readFeed(ctx, feed, reread.C); err != nil {
 			return err
 		}
 	}
 }
 
-// awaitHead is Head without its patience.
+// awaitHead returns Head's result, and waits while the broker is unreachable.
 func (l *Log) awaitHead(ctx context.Context, seen uint64) (uint64, error) {
 	for {
 		head, err := l.Head(ctx, seen)
@@ -101,34 +101,35 @@ func (l *Log) awaitHead(ctx context.Context, seen uint64) (uint64, error) {
 	}
 }
 
-// follower is one Follow under way.
+// follower is the state of one Follow or Replay.
 type follower struct {
 	log *Log
-	// fn takes messages, while position is still the sequence before them.
+	// fn is called with each batch, while position is still the sequence before the batch.
 	fn func([]jsapi.Message) error
-	// position is the sequence of the last event given, announced the highest that is known to be
-	// stored.
-	position, announced uint64
+	// position is the sequence of the last event passed to fn.
+	position uint64
+	// announced is the highest sequence that is known to be stored.
+	announced uint64
 }
 
-// readLog gives what the log holds after the position, until there is no more and what was
-// announced has been given.
+// readLog passes the events after position to fn, until the log has no more and announced is
+// reached.
 func (f *follower) readLog(ctx context.Context) error {
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		before := f.position
 		err := f.scanLog(ctx)
-		var ended *endedError
+		var callback *callbackError
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.As(err, &ended):
-			return ended.err
+		case errors.As(err, &callback):
+			return callback.err
 		case errors.Is(err, nats.ErrConnectionClosed):
 			return fmt.Errorf("directory: follow: %w", err)
 		case err == nil && f.position >= f.announced:
 			return nil
 		}
-		// The broker is away, or a replica of it is behind.
+		// The broker is unreachable, or the replica that answered is behind.
 		if f.position > before {
 			pause = firstPause
 		}
@@ -138,20 +139,21 @@ func (f *follower) readLog(ctx context.Context) error {
 	}
 }
 
-// endedError carries fn's error through readLog.
-type endedError struct{ err error }
+// callbackError is an error of fn, which readLog must not retry.
+type callbackError struct{ err error }
 
-func (e *endedError) Error() string { return e.err.Error() }
+func (e *callbackError) Error() string { return e.err.Error() }
 
-// scanLog reads the log to its end. While a batch is given, the next one is under way.
+// scanLog reads the log to its end. It requests the next batch before it calls fn with the current
+// one.
 func (f *follower) scanLog(ctx context.Context) error {
-	g, err := f.log.api.NewBatchGetter(followBatch)
+	g, err := f.log.api.NewBatchGetter(batchSize)
 	if err != nil {
 		return err
 	}
 	defer g.Close()
 	request := jsapi.BatchRequest{
-		Stream: streams.DirectoryStream, From: f.position + 1, Messages: followBatch, Bare: true,
+		Stream: streams.DirectoryStream, From: f.position + 1, Messages: batchSize, Bare: true,
 	}
 	if err := g.Request(request); err != nil {
 		return err
@@ -165,8 +167,8 @@ func (f *follower) scanLog(ctx context.Context) error {
 		if err := g.Request(request); err != nil {
 			return err
 		}
-		if err := f.give(msgs); err != nil {
-			return &endedError{err}
+		if err := f.deliver(msgs); err != nil {
+			return &callbackError{err}
 		}
 	}
 }
@@ -178,14 +180,13 @@ func collect(ctx context.Context, g *jsapi.BatchGetter) ([]jsapi.Message, error)
 }
 
 const (
-	// firstPause and maxPause bound the pauses between reads of a log that cannot be read; they
-	// double.
+	// firstPause and maxPause bound the pause between two tries, which doubles each time.
 	firstPause = 5 * time.Millisecond
 	maxPause   = 500 * time.Millisecond
 )
 
-// sleep pauses for half of d to all of it, at random so that replicas do not read in step. It
-// returns false if ctx ended first.
+// sleep pauses for a random time of d/2 to d, so that replicas do not read in step. It returns
+// false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d/2 + rand.N(d/2+1))
 	defer timer.Stop()
@@ -197,19 +198,21 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// takeFeed gives what is published again for as long as it continues the log. It returns nil when
-// the log is to be read: there is a gap, or it is time to look.
-func (f *follower) takeFeed(ctx context.Context, feed <-chan jsapi.Message, look <-chan time.Time) error {
+// readFeed passes events from the feed to fn. It returns nil when the log must be read: the feed
+// has a gap, or reread fires.
+func (f *follower) readFeed(
+	ctx context.Context, feed <-chan jsapi.Message, reread <-chan time.Time,
+) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-look:
+		case <-reread:
 			return nil
 		case m := <-feed:
-			msgs, gap := f.gather(m, feed)
+			msgs, gap := f.nextBatch(m, feed)
 			if len(msgs) > 0 {
-				if err := f.give(msgs); err != nil {
+				if err := f.deliver(msgs); err != nil {
 					return err
 				}
 			}
@@ -220,9 +223,11 @@ func (f *follower) takeFeed(ctx context.Context, feed <-chan jsapi.Message, look
 	}
 }
 
-// gather takes from the feed what is there and continues the log. gap says that something was
-// announced that is further on.
-func (f *follower) gather(m jsapi.Message, feed <-chan jsapi.Message) (msgs []jsapi.Message, gap bool) {
+// nextBatch returns the consecutive events after position that m and the feed have now. It drops
+// events up to position. gap reports that it stopped at an event that does not follow.
+func (f *follower) nextBatch(
+	m jsapi.Message, feed <-chan jsapi.Message,
+) (msgs []jsapi.Message, gap bool) {
 	next := f.position + 1
 	for {
 		f.announced = max(f.announced, m.Sequence)
@@ -233,7 +238,7 @@ func (f *follower) gather(m jsapi.Message, feed <-chan jsapi.Message) (msgs []js
 		case m.Sequence > next:
 			return msgs, true
 		}
-		if len(msgs) == followBatch {
+		if len(msgs) == batchSize {
 			return msgs, false
 		}
 		select {
@@ -244,25 +249,20 @@ func (f *follower) gather(m jsapi.Message, feed <-chan jsapi.Message) (msgs []js
 	}
 }
 
-// give hands messages over.
-func (f *follower) give(msgs []jsapi.Message) error {
+// deliver calls fn and advances the position.
+func (f *follower) deliver(msgs []jsapi.Message) error {
 	err := f.fn(msgs)
 	f.position = msgs[len(msgs)-1].Sequence
 	return err
 }
 
-// decode reads messages that follow a sequence, with what is missing between them.
+// decode decodes the messages after a sequence. Each gap between them becomes a Recorded with
+// ErrMissing.
 func decode(after uint64, msgs []jsapi.Message) []Recorded {
 	batch := make([]Recorded, 0, len(msgs))
 	for _, m := range msgs {
 		if next := after + 1; m.Sequence > next {
-			batch = append(
-				batch,
-				Recorded{
-					Seq: next,
-					Err: fmt.Errorf("%w: sequences %d to %d", ErrMissing, next, m.Sequence-1),
-				},
-			)
+			batch = append(batch, missing(next, next, m.Sequence-1))
 		}
 		r := Recorded{Seq: m.Sequence}
 		r.Event, r.Fact, r.Err = domain.DecodeEvent(m.Data)
@@ -273,4 +273,11 @@ func decode(after uint64, msgs []jsapi.Message) []Recorded {
 		after = m.Sequence
 	}
 	return batch
+}
+
+// missing returns the Recorded at seq that stands for the lost sequences from first to last.
+func missing(seq, first, last uint64) Recorded {
+	return Recorded{
+		Seq: seq, Err: fmt.Errorf("%w: sequences %d to %d", ErrMissing, first, last),
+	}
 }

@@ -20,14 +20,15 @@ import (
 	"hubcloud/streams/telemetry"
 )
 
-// ErrConflict says that an aggregate has moved on since it was loaded; nothing was stored.
+// ErrConflict means that the aggregate has changed since it was loaded; nothing was stored.
 var ErrConflict = jsapi.ErrConflict
 
-// readTimeout bounds one request for a batch of events.
+// readTimeout bounds one read of a batch of events.
 const readTimeout = 2 * time.Second
 
-// declaration declares the stream. It is the one record of who owns what, so it has no limit of
-// size, count or age, nothing can be removed from it by way of the broker, and it is kept in files.
+// declaration returns the configuration of the stream. The stream is the only record of who owns
+// what. So it has no limit of size, count or age, is kept in files, and the broker rejects every
+// deletion.
 func declaration(replicas int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:        streams.DirectoryStream,
@@ -39,11 +40,10 @@ func declaration(replicas int) jetstream.StreamConfig {
 		Discard:     jetstream.DiscardNew,
 		DenyDelete:  true,
 		DenyPurge:   true,
-		// Batches of events are read without a consumer, and several events of a decision are
-		// stored as one.
+		// Reads need no consumer, and the events of one command are stored all or none.
 		AllowDirect:        true,
 		AllowAtomicPublish: true,
-		// Followers hear of new events at once.
+		// Follow receives new events from this subject.
 		RePublish: &jetstream.RePublish{
 			Source:      streams.DirectoryFilter,
 			Destination: streams.DirectoryFeed,
@@ -55,8 +55,8 @@ func declaration(replicas int) jetstream.StreamConfig {
 type Log struct {
 	nc *nats.Conn
 	js jetstream.JetStream
-	// api repeats every request that can succeed later, also those of which a server that has just
-	// started says that there is no such stream.
+	// api repeats requests that can succeed later. These include requests that a server rejects
+	// with "no such stream" because it has just started.
 	api     jsapi.API
 	metrics *metrics
 	tracer  telemetry.Tracer
@@ -64,9 +64,9 @@ type Log struct {
 	admit func(bytes int) error
 }
 
-// Open opens the stream, and makes it if it is absent, with as many replicas on the broker (1, 3 or
-// 5; 0 leaves them as they are, and makes one). One that is there with other properties is
-// streams.ErrIncompatible.
+// Open opens the stream, or creates it with that number of replicas on the broker: 1, 3 or 5. 0
+// keeps the number of an existing stream, and means 1 for a new one. Open returns
+// streams.ErrIncompatible for a stream with other properties.
 func Open(ctx context.Context, conns *streams.Conns, replicas int) (*Log, error) {
 	js, err := jetstream.New(conns.Cloud)
 	if err != nil {
@@ -83,21 +83,24 @@ func newLog(nc *nats.Conn, js jetstream.JetStream) *Log {
 	return &Log{nc: nc, js: js, api: api, metrics: newMetrics()}
 }
 
-// Head returns the sequence of the log's last event, 0 when it is empty. A log that ends before the
-// sequence seen, of which the caller knows, is believed only once the leader has confirmed it: a
-// stale answer would have the log taken for another one, and every key and read model forgotten.
+// Head returns the sequence of the log's last event, 0 when the log is empty. seen is a sequence
+// that the caller has read. If the log seems to end before seen, Head asks the stream's leader to
+// confirm it: after a stale answer the caller would take the log for another one and drop all keys
+// and read models.
 func (l *Log) Head(ctx context.Context, seen uint64) (uint64, error) {
 	info, err := l.api.ConfirmedInfo(ctx, streams.DirectoryStream, seen)
 	if err != nil {
-		return 0, fmt.Errorf("directory: look for the head: %w", err)
+		return 0, fmt.Errorf("directory: read the head: %w", err)
 	}
 	return info.State.LastSeq, nil
 }
 
-// Append stores the events of one decision, all or none, on condition that expected is the sequence
-// of the subject's last event (0: it has none), and gives the sequence of the last one stored. An
-// event without an ID gets one. It fails with ErrConflict when the condition does not hold, and
-// with jsapi.ErrOutcomeUnknown when the broker did not answer for so long that the outcome stays unknown.
+// Append stores the events of one command, all or none, if the subject's last event has the
+// sequence expected (0 for no event), and returns the sequence of the last event stored. Events
+// without an ID get one.
+//
+// It returns ErrConflict when the subject's last event is another one, and jsapi.ErrOutcomeUnknown
+// when the broker did not answer in time, so that the events may be stored.
 func (l *Log) Append(
 	ctx context.Context, subject string, expected uint64, events ...domain.Event,
 ) (seq uint64, err error) {
@@ -105,8 +108,7 @@ func (l *Log) Append(
 	ctx, span := l.tracer.Start(ctx, "send "+streams.DirectoryStream, trace.SpanKindProducer)
 	if span.On() && len(events) > 0 {
 		span.Set(
-			semconv.MessagingSystemKey.String("nats"),
-			semconv.MessagingOperationTypeSend,
+			semconv.MessagingSystemKey.String("nats"), semconv.MessagingOperationTypeSend,
 			semconv.MessagingOperationName("publish"),
 			semconv.MessagingDestinationName(streams.DirectoryStream),
 			semconv.MessagingBatchMessageCount(len(events)),
@@ -160,11 +162,11 @@ func (l *Log) append(
 		seq, err = jsapi.Append(ctx, l.nc, messages(subject, expected, encoded)...)
 		switch {
 		case errors.Is(err, jsapi.ErrOutcomeUnknown):
-			// Sent again on the same condition: if the first is stored, or is stored yet, the
-			// second meets a conflict, and the other way round.
+			// Retry sends the events again on the same condition, so at most one of the two
+			// sends is stored. The other one conflicts.
 			unsure = true
 		case errors.Is(err, ErrConflict) && unsure:
-			// The conflict can be with these very events.
+			// These events themselves may be what the append conflicts with.
 			found, last, lookErr := l.find(ctx, subject, expected, ids)
 			if lookErr != nil || last == expected {
 				return errors.Join(errUnseen, lookErr)
@@ -185,16 +187,18 @@ func (l *Log) append(
 	return seq, nil
 }
 
-// isRepeatable reports whether an append is sent again after an error: nothing was stored, or
-// nothing twice.
+// isRepeatable reports whether an append can be sent again after an error without storing the
+// events twice.
 func isRepeatable(err error) bool {
 	return errors.Is(err, jsapi.ErrOutcomeUnknown) || errors.Is(err, jsapi.ErrNoStream) ||
 		errors.Is(err, jsapi.ErrNoLeader) || errors.Is(err, errUnseen)
 }
 
-var errUnseen = errors.New("what it conflicts with cannot be seen yet")
+// errUnseen means that the replica which answered does not have the conflicting events yet.
+var errUnseen = errors.New("the conflicting events cannot be read yet")
 
-// messages makes the messages of an append anew for each try: sending adds headers to them.
+// messages returns the messages of an append. Each try needs new ones, because sending adds
+// headers.
 func messages(subject string, expected uint64, encoded [][]byte) []*nats.Msg {
 	msgs := make([]*nats.Msg, len(encoded))
 	for i, data := range encoded {
@@ -206,8 +210,8 @@ func messages(subject string, expected uint64, encoded [][]byte) []*nats.Msg {
 	return msgs
 }
 
-// find looks for events after a sequence of a subject by their ids. It gives the sequence of the
-// last of them, 0 when there is none, and that of the subject's last event.
+// find looks for the events with the ids among a subject's events after a sequence. It returns the
+// sequence of the last one found, 0 for none, and the sequence of the subject's last event.
 func (l *Log) find(
 	ctx context.Context, subject string, after uint64, ids map[string]bool,
 ) (found, last uint64, err error) {

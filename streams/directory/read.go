@@ -10,18 +10,18 @@ import (
 	"hubcloud/streams/jsapi"
 )
 
-// loadBatch is how many events one request of Load asks for.
+// loadBatch is the most events that one request of Load returns.
 const loadBatch = 256
 
-// Load gives the events of one aggregate after a sequence, oldest first, and the sequence of the
-// last one (after itself when there is none). It is fresh: everything that was acknowledged before
-// the call is there. It ends with fn's error, and with an error at an event that cannot be read: an
-// aggregate with a hole in it must not be decided upon.
+// Load calls fn with the events of one aggregate after a sequence, oldest first, and returns the
+// sequence of the last one; with no events that is after. The events include everything that was
+// acknowledged before the call. Load returns fn's error, and an error at an event that cannot be
+// read: no decision may be based on an aggregate with a gap.
 func (l *Log) Load(
 	ctx context.Context, subject string, after uint64, fn func(seq uint64, e domain.Event) error,
 ) (last uint64, err error) {
 	last = after
-	give := func(m jsapi.Message) error {
+	deliver := func(m jsapi.Message) error {
 		e, _, err := domain.DecodeEvent(m.Data)
 		if err != nil {
 			return fmt.Errorf("sequence %d: %w", m.Sequence, err)
@@ -42,10 +42,10 @@ func (l *Log) Load(
 		return after, nil
 	}
 	if before, ok := jsapi.ExpectedLast(newest.Header); ok && before == after {
-		// Most loads: a new aggregate of one event, or a known one with one event more.
-		err = give(jsapi.Message{Sequence: newest.Sequence, Data: newest.Data})
+		// Most loads end here: the newest event is the only one after the sequence.
+		err = deliver(jsapi.Message{Sequence: newest.Sequence, Data: newest.Data})
 	} else {
-		err = l.loadRange(ctx, subject, after, newest.Sequence, give)
+		err = l.loadRange(ctx, subject, after, newest.Sequence, deliver)
 	}
 	if err != nil {
 		return last, fmt.Errorf("directory: load %s: %w", subject, err)
@@ -53,13 +53,13 @@ func (l *Log) Load(
 	return last, nil
 }
 
-// loadRange calls give with the messages of a subject after one sequence and up to another, in order
-// and once each. Any replica may answer, also one that is behind: it is asked until it has come as
-// far as the leader was.
+// loadRange calls deliver once with each message of a subject after one sequence and up to another,
+// in order. Any replica of the broker may answer. If that replica is behind, loadRange asks again
+// until it has read up to until.
 func (l *Log) loadRange(
-	ctx context.Context, subject string, after, until uint64, give func(jsapi.Message) error,
+	ctx context.Context, subject string, after, until uint64, deliver func(jsapi.Message) error,
 ) error {
-	var failed error // give's, which ends the load
+	var failed error // the error of deliver, after which nothing is retried
 	again := func(error) bool { return failed == nil }
 	return jsapi.Retry{If: again}.Do(ctx, func(ctx context.Context) error {
 		for after < until {
@@ -71,7 +71,7 @@ func (l *Log) loadRange(
 				return errBehind
 			}
 			for _, m := range msgs {
-				if failed = give(m); failed != nil {
+				if failed = deliver(m); failed != nil {
 					return failed
 				}
 				after = m.Sequence
@@ -83,7 +83,7 @@ func (l *Log) loadRange(
 
 var errBehind = errors.New("the broker's replica that answered is behind")
 
-// read returns the next messages of a subject from a sequence on, none if there are none.
+// read returns the first messages of a subject from a sequence on, at most loadBatch.
 func (l *Log) read(ctx context.Context, subject string, from uint64) ([]jsapi.Message, error) {
 	g, err := l.api.NewBatchGetter(loadBatch)
 	if err != nil {

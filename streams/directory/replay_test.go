@@ -16,8 +16,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// Every event from one place to another comes once and in order, wherever in a batch the places
-// are; nothing behind comes.
+// Replay delivers every event of a range once and in order, wherever in a batch the range begins
+// and ends, and no event after it.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
@@ -34,31 +34,33 @@ func TestReplay(t *testing.T) {
 					r.Fact != (domain.SiteRenamed{
 						OrgID: "o", SiteID: "s", Name: fmt.Sprint(next),
 					}) {
-					return fmt.Errorf("%d came as %d: %v, %v", next, r.Seq, r.Fact, r.Err)
+					return fmt.Errorf(
+						"got event %d with %v, %v, want event %d", r.Seq, r.Fact, r.Err, next,
+					)
 				}
 				next++
 			}
 			return nil
 		})
 		if err != nil || next != max(span[0], span[1])+1 {
-			t.Errorf("%v: ended before %d: %v", span, next, err)
+			t.Errorf("Replay(%d, %d): next event is %d, error %v", span[0], span[1], next, err)
 		}
 	}
-	nothing := func([]directory.Recorded) error { return errEnough }
-	if err := log.Replay(t.Context(), 0, head+1, nothing); !errors.Is(err, directory.ErrBeyondEnd) {
-		t.Errorf("beyond the end: %v", err)
+	stop := func([]directory.Recorded) error { return errEnough }
+	if err := log.Replay(t.Context(), 0, head+1, stop); !errors.Is(err, directory.ErrBeyondEnd) {
+		t.Errorf("Replay beyond the end: got %v, want ErrBeyondEnd", err)
 	}
-	if err := log.Replay(t.Context(), 0, head, nothing); !errors.Is(err, errEnough) {
-		t.Errorf("ended by its reader: %v", err)
+	if err := log.Replay(t.Context(), 0, head, stop); !errors.Is(err, errEnough) {
+		t.Errorf("Replay with a failing fn: got %v, want fn's error", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := log.Replay(ctx, 0, head, nothing); !errors.Is(err, context.Canceled) {
-		t.Errorf("ended by its caller: %v", err)
+	if err := log.Replay(ctx, 0, head, stop); !errors.Is(err, context.Canceled) {
+		t.Errorf("Replay with a canceled context: got %v, want context.Canceled", err)
 	}
 }
 
-// A skip is recorded once, and found whatever else is written under the projection's subject.
+// A skip is recorded once, and found even if the projection's subject has an unreadable event.
 func TestSkip(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
@@ -71,7 +73,7 @@ func TestSkip(t *testing.T) {
 		}
 	}
 	if head, err := log.Head(t.Context(), 0); err != nil || head != 1 {
-		t.Errorf("recorded %d times, %v", head, err)
+		t.Errorf("Head after three equal skips: got %d, %v, want 1", head, err)
 	}
 	if _, err := jsapi.Append(t.Context(), conns.Cloud, &nats.Msg{
 		Subject: streams.ProjectionSubject("directory"), Data: []byte("rubbish"),
@@ -85,18 +87,18 @@ func TestSkip(t *testing.T) {
 	}
 	skips, err := log.Skips(t.Context(), "directory")
 	if err != nil || len(skips) != 2 || skips[7] != skip || skips[2] != other {
-		t.Errorf("%v, %v", skips, err)
+		t.Errorf("Skips: got %v, %v, want %v and %v", skips, err, skip, other)
 	}
 	if skips, err := log.Skips(t.Context(), "presence"); err != nil || len(skips) != 0 {
-		t.Errorf("%v, %v", skips, err)
+		t.Errorf("Skips of another projection: got %v, %v, want none", skips, err)
 	}
 	event, ok, err := log.At(t.Context(), 2)
 	if err != nil || !ok || event.Seq != 2 || event.Err == nil ||
 		event.Subject != streams.ProjectionSubject("directory") ||
 		time.Since(event.StoredAt) > time.Minute {
-		t.Errorf("%+v, %v, %v", event, ok, err)
+		t.Errorf("At an unreadable event: got %+v, %v, %v", event, ok, err)
 	}
 	if _, ok, err := log.At(t.Context(), 4); ok || err != nil {
-		t.Errorf("behind the end: %v, %v", ok, err)
+		t.Errorf("At after the end: got %v, %v, want false", ok, err)
 	}
 }

@@ -11,9 +11,10 @@ import (
 	"hubcloud/streams/jsapi"
 )
 
-// Skips gives the events that operators have a projection step over, by their sequence in its
-// stream. It is fresh. What cannot be read under the projection's subject is passed over: it may be
-// the very event that is in the way.
+// Skips returns the events that a projection must skip by order of an operator, keyed by their
+// sequence in the projection's stream. The result includes every Skip acknowledged before the call.
+// Skips ignores unreadable events under the projection's subject: one of them may be the event to
+// skip.
 func (l *Log) Skips(
 	ctx context.Context, projection string,
 ) (map[uint64]domain.ProjectionSkipped, error) {
@@ -21,7 +22,7 @@ func (l *Log) Skips(
 	return skips, err
 }
 
-// skips also gives the sequence of the subject's last event.
+// skips returns what Skips returns and the sequence of the subject's last event.
 func (l *Log) skips(
 	ctx context.Context, projection string,
 ) (map[uint64]domain.ProjectionSkipped, uint64, error) {
@@ -48,8 +49,8 @@ func (l *Log) skips(
 	return skips, newest.Sequence, nil
 }
 
-// Skip records that a projection is to step over an event, once: an event that was skipped before
-// is no event more.
+// Skip records that a projection must skip an event. It stores nothing if the event is skipped
+// already.
 func (l *Log) Skip(ctx context.Context, o domain.Origin, skip domain.ProjectionSkipped) error {
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		skips, last, err := l.skips(ctx, skip.Projection)
@@ -68,16 +69,17 @@ func (l *Log) Skip(ctx context.Context, o domain.Origin, skip domain.ProjectionS
 	}
 }
 
-// Stored is an event with what is known of where it is stored.
+// Stored is an event with its subject and storage time. Both are set even if the event cannot be
+// read.
 type Stored struct {
 	Recorded
-	// Subject names its aggregate, also of an event that cannot be read.
+	// Subject names the aggregate.
 	Subject string
-	// StoredAt is when the broker took it.
+	// StoredAt is when the broker stored the event.
 	StoredAt time.Time
 }
 
-// At gives the first event at a sequence or behind it, and false when there is none.
+// At returns the first event at or after a sequence, and false if there is none.
 func (l *Log) At(ctx context.Context, seq uint64) (event Stored, ok bool, err error) {
 	m, err := l.api.GetNext(ctx, streams.DirectoryStream, seq, streams.DirectoryFilter)
 	if errors.Is(err, jsapi.ErrNotFound) {

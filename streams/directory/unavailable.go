@@ -8,7 +8,7 @@ import (
 	"hubcloud/streams/jsapi"
 )
 
-// readError returns a temporary fault of reading the directory as a domain.Unavailable. It returns
+// readError returns a temporary failure to read the directory as a domain.Unavailable. It returns
 // any other error unchanged.
 func readError(err error) error {
 	if !temporary(err) {
@@ -20,8 +20,9 @@ func readError(err error) error {
 	)
 }
 
-// writeError is readError for an append that failed. ErrConflict means that others were faster for
-// as long as an update tries.
+// writeError returns a temporary failure of an append as a domain.Unavailable. It returns any other
+// error unchanged. The message tells the caller whether the change may be stored. ErrConflict
+// arrives here only after Update has used up its tries.
 func writeError(err error) error {
 	var known *domain.Error
 	switch {
@@ -52,8 +53,8 @@ func writeError(err error) error {
 	return err
 }
 
-// temporary reports whether the same call can succeed later. A *domain.Error already says so
-// itself.
+// temporary reports whether the same call can succeed later. It is false for a *domain.Error, which
+// clients can be shown unchanged.
 func temporary(err error) bool {
 	var known *domain.Error
 	if err == nil || errors.As(err, &known) {

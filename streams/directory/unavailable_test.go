@@ -15,24 +15,24 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// unavailable fails unless err is a service_unavailable that says so, and still is what it was.
-func unavailable(t *testing.T, what string, err error, says string, was error) {
+// wantUnavailable fails unless err is a service_unavailable with a Retry-After and a message that
+// contains text, and wraps the cause. A nil cause is not checked.
+func wantUnavailable(t *testing.T, call string, err error, text string, cause error) {
 	t.Helper()
-	var told *domain.Error
-	if !errors.As(err, &told) || told.Code != domain.CodeServiceUnavailable ||
-		told.RetryAfter == 0 ||
-		!strings.Contains(told.Message, says) {
-		t.Errorf("%s: %v, wanted service_unavailable with %q", what, err, says)
+	var got *domain.Error
+	if !errors.As(err, &got) || got.Code != domain.CodeServiceUnavailable ||
+		got.RetryAfter == 0 || !strings.Contains(got.Message, text) {
+		t.Errorf("%s: got %v, want service_unavailable with %q", call, err, text)
 	}
-	if was != nil && !errors.Is(err, was) {
-		t.Errorf("%s: %v is not %v any more", what, err, was)
+	if cause != nil && !errors.Is(err, cause) {
+		t.Errorf("%s: got %v, want an error that wraps %v", call, err, cause)
 	}
 }
 
-// Management calls were answered 500 when an election lasted longer than they waited, and when an
-// answer of the broker was lost: neither is a fault of the service that stays, and the message said
-// nothing of what was known.
-func TestFaultsThatPassAreUnavailable(t *testing.T) {
+// Regression: management requests failed with internal_error when an election lasted longer than
+// they waited, and when the broker's answer was lost. Both are temporary, and the message must say
+// whether the change may be stored.
+func TestTemporaryFailuresAreUnavailable(t *testing.T) {
 	t.Parallel()
 	broker := &cutter{Broker: streamstest.New(t)}
 	conns := broker.Connect(t, nats.InProcessServer(broker))
@@ -56,9 +56,9 @@ func TestFaultsThatPassAreUnavailable(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	_, _, err = histories.Update(ctx, "s", addName("1"))
 	cancel()
-	unavailable(t, "an answer that was lost", err, "may be stored", jsapi.ErrOutcomeUnknown)
+	wantUnavailable(t, "update with a lost answer", err, "may be stored", jsapi.ErrOutcomeUnknown)
 
-	// it is connected again
+	// Wait until the client has reconnected.
 	if _, _, err = histories.Update(t.Context(), "s", addName("2")); err != nil {
 		t.Fatal(err)
 	}
@@ -66,13 +66,13 @@ func TestFaultsThatPassAreUnavailable(t *testing.T) {
 		log, func(string) string { return subject }, evolveHistory, 10,
 	)
 	_, _, err = histories.Update(t.Context(), "s", func(history) ([]domain.Event, error) {
-		if _, _, err := others.Update(t.Context(), "other turns", addName("faster")); err != nil {
+		if _, _, err := others.Update(t.Context(), "another mutex", addName("faster")); err != nil {
 			t.Error(err)
 		}
 		return []domain.Event{renamed("slower")}, nil
 	})
-	unavailable(
-		t, "others who are always faster", err, "nothing was changed", directory.ErrConflict,
+	wantUnavailable(
+		t, "update with endless conflicts", err, "nothing was changed", directory.ErrConflict,
 	)
 
 	broker.Stop()
@@ -88,16 +88,16 @@ func TestFaultsThatPassAreUnavailable(t *testing.T) {
 			return err
 		},
 		"create a site": func(ctx context.Context) error { _, err := service.CreateSite(ctx, origin, org, "Site"); return err },
-		"look for a hub": func(ctx context.Context) error {
+		"read a hub": func(ctx context.Context) error {
 			_, _, err := service.Hub(ctx, "hub-0000-0000-0001")
 			return err
 		},
-		"find an account": func(ctx context.Context) error { _, err := service.Account(ctx, "ann@example.org"); return err },
+		"read an account": func(ctx context.Context) error { _, err := service.Account(ctx, "ann@example.org"); return err },
 	} {
-		unavailable(t, what+" without a broker", within(do), "nothing was changed", nil)
+		wantUnavailable(t, what+" without a broker", within(do), "nothing was changed", nil)
 	}
 	broker.Start(t)
 	if _, err := service.CreateSite(t.Context(), origin, org, "Site"); err != nil {
-		t.Errorf("once the broker is back: %v", err)
+		t.Errorf("CreateSite with the broker restarted: %v", err)
 	}
 }
