@@ -76,7 +76,7 @@ func (req *request) commandLog() error {
 			HubName:     called[command.HubID],
 		}
 		line.Result, line.Mark = resultOf(command)
-		line.Channel, line.To = live.Say(command.Key, command.Value)
+		line.Channel, line.To = live.Describe(command.Key, command.Value)
 		view.Rows = append(view.Rows, line)
 	}
 	view.Layout = req.layout("Commands", "activity")

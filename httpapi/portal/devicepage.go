@@ -66,7 +66,7 @@ func (req *request) devicePage(hub domain.HubID) error {
 // where it is, and what was refused of that.
 func (req *request) showDevice(status int, hub domain.HubID, id int64, refused rejectedForm) error {
 	ctx := req.http.Context()
-	device, err := req.portal.Live.DeviceOf(ctx, req.member.OrgID, hub, id)
+	device, err := req.portal.Live.GetDevice(ctx, req.member.OrgID, hub, id)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (req *request) showDevice(status int, hub domain.HubID, id int64, refused r
 		hours <= 24 {
 		view.Hours = hours
 	}
-	if view.Charts, err = req.portal.Live.ChartsOf(ctx, device, time.Duration(view.Hours)*time.Hour); err != nil {
+	if view.Charts, err = req.portal.Live.DrawCharts(ctx, device, time.Duration(view.Hours)*time.Hour); err != nil {
 		return err
 	}
 	if view.hubHead, err = req.hubHead(hub, device.Name); err != nil {
@@ -94,7 +94,7 @@ func (req *request) deviceCard(hub domain.HubID) error {
 	if err != nil {
 		return err
 	}
-	device, err := req.portal.Live.DeviceOf(req.http.Context(), req.member.OrgID, hub, id)
+	device, err := req.portal.Live.GetDevice(req.http.Context(), req.member.OrgID, hub, id)
 	if err != nil {
 		return err
 	}

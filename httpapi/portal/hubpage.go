@@ -164,9 +164,9 @@ func (req *request) askDevices(
 	view := devicesView{Layout: shell, Hub: hub, Find: strings.TrimSpace(query.Get("find"))}
 	page, _ := strconv.Atoi(query.Get("page")) // none is the first
 	var err error
-	view.List, err = req.portal.Live.DevicesOf(
+	view.List, err = req.portal.Live.ListDevices(
 		req.http.Context(), req.member.OrgID, hub,
-		live.DevicesRequest{Find: view.Find, Page: page - 1, Within: within},
+		live.DevicesRequest{Find: view.Find, Page: page - 1, Timeout: within},
 	)
 	if err != nil {
 		switch code := domain.CodeOf(err); code {

@@ -123,7 +123,7 @@ func TestSteady(t *testing.T) {
 			`{ const now = Date.now; Date.now = () => now() + 3_600_000 };0`,
 		),
 	)
-	p.await("#events", "Away since")
+	p.await("#events", "Offline since")
 	p.await("#connection", "Live")
 	p.temperature(31.5)
 	p.await("#events", "Temperature is 31.5")
@@ -132,7 +132,7 @@ func TestSteady(t *testing.T) {
 	if err := p.hub.FactoryReset(); err != nil {
 		t.Fatal(err)
 	}
-	p.await("#events", "Events were missed here")
+	p.await("#events", "Events are missing here")
 	p.check("missed")
 
 	// A service that is killed is awaited calmly, and found again.

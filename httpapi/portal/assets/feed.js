@@ -2,7 +2,7 @@
 // organization is shown once a second, in screens of the newest SCREEN events: nobody reads faster, and the browser's time is for other things. All
 // that is kept is there as soon as somebody stops the list, points at it or scrolls in it.
 
-import { sayEvent } from "./words.js";
+import { describeEvent } from "./words.js";
 
 const KEPT = 500;
 const SCREEN = 60;
@@ -170,7 +170,7 @@ export class Feed {
     const at = new Date(event.time);
     time.dateTime = event.time;
     time.textContent = Number.isNaN(at.getTime()) ? event.time : clock.format(at);
-    text.textContent = sayEvent(event).slice(0, LONGEST);
+    text.textContent = describeEvent(event).slice(0, LONGEST);
     text.title = text.textContent;
     type.textContent = name.startsWith("portal.") ? "" : name;
     device.hidden = number === null;

@@ -7,7 +7,7 @@ import { Feed } from "./feed.js";
 import { Names } from "./names.js";
 import { announcer, showConnection, showState } from "./states.js";
 import { openStream } from "./stream.js";
-import { sayValue, useWords } from "./words.js";
+import { formatValue, useWords } from "./words.js";
 import { closeWindow, countDown } from "./windows.js";
 
 const data = JSON.parse(document.getElementById("live-data").textContent);
@@ -85,7 +85,7 @@ function take({ type, device_id: device, data: said }) {
       if (!channel) {
         return;
       }
-      channel.querySelector(".value bdi").textContent = sayValue(said.key, said.value, channel.dataset.unit);
+      channel.querySelector(".value bdi").textContent = formatValue(said.key, said.value, channel.dataset.unit);
       if (channel.dataset.desired !== "null" || channel.dataset.control) {
         askDevice(device, 200);
       }

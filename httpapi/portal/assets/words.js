@@ -1,21 +1,22 @@
-// What events say, in the words that the page was given.
+// Texts of channels and events. The names of channels and values come with the page (live.Words).
 
 let words = new Map();
 
-export function useWords(given) {
-  words = new Map(Object.entries(given));
+export function useWords(wordsByKey) {
+  words = new Map(Object.entries(wordsByKey));
 }
 
-const named = (key) => words.get(key)?.name ?? String(key).replaceAll("_", " ");
+const keyName = (key) => words.get(key)?.name ?? String(key).replaceAll("_", " ");
 
-const LONGEST = 200; // characters of what a hub says
-const LONGEST_UNIT = 16;
-const LARGEST = 1e15; // the first number that is written with an exponent
+// These are the limits of package live.
+const LONGEST_VALUE = 200; // characters
+const LONGEST_UNIT = 16; // characters
+const LARGEST = 1e15; // this and larger numbers are shown with an exponent
 
-const clip = (text, longest) => (text.length > longest ? `${[...text.slice(0, 2 * longest)].slice(0, longest).join("")}…` : text);
+const truncate = (text, longest) => (text.length > longest ? `${[...text.slice(0, 2 * longest)].slice(0, longest).join("")}…` : text);
 
-// sayValue writes a channel's value as the server does.
-export function sayValue(key, value, unit = "") {
+// formatValue returns a channel's value for display, as package live does.
+export function formatValue(key, value, unit = "") {
   switch (typeof value) {
     case "boolean": {
       const word = words.get(key);
@@ -23,10 +24,10 @@ export function sayValue(key, value, unit = "") {
     }
     case "number": {
       const number = String(Math.abs(value) >= LARGEST ? value : Math.round(value * 100) / 100);
-      return unit ? `${number} ${clip(unit, LONGEST_UNIT)}` : number;
+      return unit ? `${number} ${truncate(unit, LONGEST_UNIT)}` : number;
     }
     case "string":
-      return clip(value.replaceAll("_", " "), LONGEST);
+      return truncate(value.replaceAll("_", " "), LONGEST_VALUE);
   }
   if (value === null || value === undefined) {
     return "–";
@@ -40,39 +41,39 @@ export function sayValue(key, value, unit = "") {
     .filter((name) => value[name] !== null)
     .map((name) => (typeof value[name] === "object" ? `${name} ${JSON.stringify(value[name])}` : `${name} ${value[name]}`.replaceAll("_", " ")))
     .join(", ");
-  return clip(fields, LONGEST);
+  return truncate(fields, LONGEST_VALUE);
 }
 
-// sayEvent writes what an event tells. Types that nobody knows yet show their data.
-export function sayEvent({ type, data: said }) {
-  const data = said ?? {};
+// describeEvent returns a description of an event. For an event of an unknown type it returns the data.
+export function describeEvent({ type, data: eventData }) {
+  const data = eventData ?? {};
   switch (type) {
     case "channel.observed":
     case "channel.desired": {
       const endpoint = data.endpoint > 0 ? ` ${data.endpoint}` : "";
-      const verb = type === "channel.desired" ? "was asked to be" : "is";
-      return `${named(data.key)}${endpoint} ${verb} ${sayValue(data.key, data.value)}`;
+      const verb = type === "channel.desired" ? "set to" : "is";
+      return `${keyName(data.key)}${endpoint} ${verb} ${formatValue(data.key, data.value)}`;
     }
     case "hub.connected":
-      return "The hub connected";
+      return "Hub connected";
     case "hub.disconnected":
-      return `The hub disconnected${data.reason ? `: ${data.reason}` : ""}`;
+      return `Hub disconnected${data.reason ? `: ${data.reason}` : ""}`;
     case "hub.events_skipped":
-      return `Events ${data.from} to ${data.to} of the hub were lost`;
+      return `The hub lost events ${data.from} to ${data.to}`;
     case "portal.gap":
-      return "Events were missed here: see the hub's event log";
+      return "Events are missing here. See the hub's event log";
     case "portal.away":
-      return `Away since ${data.since}: see the event logs of the hubs`;
+      return `Offline since ${data.since}. See the hubs' event logs`;
     case "device.added":
-      return `Joined as ${data.name || "a device without a name"}`;
+      return `Device joined: ${data.name || "unnamed device"}`;
     case "device.updated":
-      return `Changed: it is ${data.name || "a device without a name"} now`;
+      return `Device updated: ${data.name || "unnamed device"}`;
     case "device.available":
-      return "Can be reached again";
+      return "Device available again";
     case "device.unavailable":
-      return "Cannot be reached";
+      return "Device out of reach";
     case "device.forgotten":
-      return "Removed from the hub";
+      return "Device removed";
   }
   const text = JSON.stringify(data);
   return text === "{}" ? "" : text;

@@ -9,46 +9,46 @@ import (
 	"hubcloud/domain"
 )
 
-// Control is how a channel is set. The zero value is none.
+// Control describes the form control that sets a channel. The zero value stands for no control.
 type Control struct {
-	// Kind is toggle, guarded (a toggle that asks once more), percent, degrees, choice or color; ""
-	// for none.
+	// Kind is toggle, guarded (a toggle with a confirmation), percent, degrees, choice or color,
+	// and "" for no control.
 	Kind string
-	// On and Off are what the two ends of a toggle are called when one brings them about.
+	// On and Off are the labels of the actions of a toggle.
 	On, Off string
-	// IsOn says where a toggle stands, Unknown that nobody knows: then it can be set either way.
+	// IsOn is the value of a toggle. Unknown reports that the value is unknown; pages then show
+	// both actions.
 	IsOn, Unknown bool
-	// Current is the value to begin with; Min and Max are the bounds of a setpoint, empty when the
-	// hub names none.
+	// Current is the initial input. Min and Max are the bounds of a number, empty for no bound.
 	Current  string
 	Min, Max string
-	// Bounds says them in words.
+	// Bounds is the displayed text of Min and Max.
 	Bounds string
-	// WarmWhite is the component of a color that a picker does not have.
+	// WarmWhite is the component of a color that a color picker does not have, empty if the color
+	// has none.
 	WarmWhite string
-	// Choices are names that a mode is known to have: hubs may take others.
+	// Choices are suggested modes. Hubs may accept others.
 	Choices []string
 }
 
-// controlOf gives the control that fits a channel that takes commands. A channel of an unknown key
-// has none.
+// controlOf returns the control of a writable channel, and none for a channel with an unknown key.
 func controlOf(c domain.Channel) Control {
 	switch c.Key {
 	case "switch":
-		return toggle(c, "toggle", "Turn on", "Turn off")
+		return toggleOf(c, "toggle", "Turn on", "Turn off")
 	case "local_protection":
-		return toggle(c, "toggle", "Lock out", "Let work")
+		return toggleOf(c, "toggle", "Disable", "Enable")
 	case "lock":
-		return toggle(c, "guarded", "Lock", "Unlock")
+		return toggleOf(c, "guarded", "Lock", "Unlock")
 	case "barrier":
-		return toggle(c, "guarded", "Open", "Close")
+		return toggleOf(c, "guarded", "Open", "Close")
 	case "level", "position":
-		return Control{Kind: "percent", Current: number(c), Min: "0", Max: "99"}
+		return Control{Kind: "percent", Current: numberOf(c), Min: "0", Max: "99"}
 	case "heating_setpoint", "cooling_setpoint":
-		control := Control{Kind: "degrees", Current: number(c)}
+		control := Control{Kind: "degrees", Current: numberOf(c)}
 		var bounds struct{ Min, Max *float64 }
 		if json.Unmarshal(c.Capabilities, &bounds) == nil {
-			control.Min, control.Max = bound(bounds.Min), bound(bounds.Max)
+			control.Min, control.Max = formatBound(bounds.Min), formatBound(bounds.Max)
 			switch {
 			case bounds.Min != nil && bounds.Max != nil:
 				control.Bounds = control.Min + " to " + control.Max
@@ -62,13 +62,13 @@ func controlOf(c domain.Channel) Control {
 	case "mode":
 		return Control{
 			Kind:    "choice",
-			Current: name(c),
+			Current: nameOf(c),
 			Choices: []string{"off", "heat", "cool", "auto", "eco"},
 		}
 	case "fan_mode":
 		return Control{
 			Kind:    "choice",
-			Current: name(c),
+			Current: nameOf(c),
 			Choices: []string{"auto_low", "low", "medium", "high"},
 		}
 	case "color":
@@ -85,7 +85,7 @@ func controlOf(c domain.Channel) Control {
 	return Control{}
 }
 
-func toggle(c domain.Channel, kind, on, off string) Control {
+func toggleOf(c domain.Channel, kind, on, off string) Control {
 	return Control{
 		Kind:    kind,
 		On:      on,
@@ -95,20 +95,22 @@ func toggle(c domain.Channel, kind, on, off string) Control {
 	}
 }
 
-func number(c domain.Channel) string {
+// numberOf returns the value of a channel as form input, "" if it is not a number.
+func numberOf(c domain.Channel) string {
 	if n, err := strconv.ParseFloat(string(c.Value), 64); err == nil {
 		return strconv.FormatFloat(n, 'f', -1, 64)
 	}
 	return ""
 }
 
-func name(c domain.Channel) string {
+// nameOf returns the value of a channel, "" if it is not a string.
+func nameOf(c domain.Channel) string {
 	var text string
-	_ = json.Unmarshal(c.Value, &text) // a value that is no name is none
+	_ = json.Unmarshal(c.Value, &text) // "" if it is not a string
 	return text
 }
 
-func bound(n *float64) string {
+func formatBound(n *float64) string {
 	if n == nil {
 		return ""
 	}
@@ -117,8 +119,9 @@ func bound(n *float64) string {
 
 func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
 
-// ReadCommand makes a command of the fields of a control's form: key, endpoint, value, and
-// warm_white for a color. The errors are those of domain.CheckCommandValue.
+// ReadCommand returns the command of a submitted control. The form's fields are key, endpoint,
+// value, idempotency_key, and warm_white for a color. Errors are those that the API returns for
+// such a command.
 func ReadCommand(
 	org string, hub domain.HubID, device int64, form url.Values,
 ) (domain.Command, error) {
@@ -140,34 +143,35 @@ func ReadCommand(
 		return c, err
 	}
 	c.Value, err = domain.CheckCommandValue(
-		c.Key, valueOf(c.Key, strings.TrimSpace(form.Get("value")), form.Get("warm_white")),
+		c.Key, commandValue(c.Key, strings.TrimSpace(form.Get("value")), form.Get("warm_white")),
 	)
 	return c, err
 }
 
-// valueOf writes what was typed as JSON; what is none of the key's values is refused by the domain.
-func valueOf(key, typed, warmWhite string) json.RawMessage {
+// commandValue returns form input as JSON. The JSON of invalid input is rejected by
+// domain.CheckCommandValue.
+func commandValue(key, input, warmWhite string) json.RawMessage {
 	switch key {
 	case "mode", "fan_mode":
-		quoted, err := json.Marshal(typed)
+		quoted, err := json.Marshal(input)
 		if err != nil {
 			return nil
 		}
 		return quoted
 	case "color":
-		return colorOf(typed, warmWhite)
+		return colorValue(input, warmWhite)
 	}
-	typed = strings.Replace(typed, ",", ".", 1) // as much of the world writes a decimal
-	if !json.Valid([]byte(typed)) {
+	input = strings.Replace(input, ",", ".", 1) // the decimal separator of many languages
+	if !json.Valid([]byte(input)) {
 		return json.RawMessage("null")
 	}
-	return json.RawMessage(typed)
+	return json.RawMessage(input)
 }
 
-// colorOf reads #rrggbb.
-func colorOf(typed, warmWhite string) json.RawMessage {
-	rgb, err := strconv.ParseUint(strings.TrimPrefix(typed, "#"), 16, 32)
-	if err != nil || len(typed) != len("#rrggbb") || typed[0] != '#' {
+// colorValue returns the JSON of a color from #rrggbb.
+func colorValue(input, warmWhite string) json.RawMessage {
+	rgb, err := strconv.ParseUint(strings.TrimPrefix(input, "#"), 16, 32)
+	if err != nil || len(input) != len("#rrggbb") || input[0] != '#' {
 		return json.RawMessage("null")
 	}
 	color := map[string]uint64{"red": rgb >> 16, "green": rgb >> 8 & 255, "blue": rgb & 255}

@@ -14,196 +14,198 @@ import (
 )
 
 const (
-	// askedAtOnce is how many devices of a hub are asked for at a time.
-	askedAtOnce = 8
-	// askedFor is how long all of a page's devices together may take: a page that shows some of
-	// them is better than one that comes late.
-	askedFor = 15 * time.Second
-	// devicesPage is how many devices a page shows, and asks for.
+	// devicesPage is how many devices a page shows.
 	devicesPage = 60
-	// namedDevices is the most devices of a hub that are named at once.
-	namedDevices = 1000
+	// concurrentDevices is how many devices of a page are requested from the hub at once.
+	concurrentDevices = 8
+	// devicesTimeout bounds the requests of a page together: a page without some values is better
+	// than a slow page.
+	devicesTimeout = 15 * time.Second
+	// maxNames is the most names that DeviceNames and LabelNames return.
+	maxNames = 1000
 )
 
-// DevicesRequest says which of a hub's devices a page shows.
+// DevicesRequest selects the devices of a hub that a page shows.
 type DevicesRequest struct {
-	// Find leaves those whose name, room, maker, model or number has it; "" leaves all.
+	// Find selects devices with this text in their name, room, manufacturer, model or number. ""
+	// selects all devices.
 	Find string
-	// Page counts from 0.
+	// Page is the number of the page, from 0.
 	Page int
-	// Within is how long the hub may take to tell about them. 0 stands for 15 s, which is also the
-	// most.
-	Within time.Duration
+	// Timeout is how long to wait for the hub, at most 15 s. Defaults to 15 s.
+	Timeout time.Duration
 }
 
 // DeviceList is a page of a hub's devices.
 type DeviceList struct {
+	// Rooms are in the order of their names; the devices without a room come last.
 	Rooms []Room
-	// Total is how many devices the hub has, Found how many of them were asked for, on Pages pages,
-	// of which this is Page, counted from 0.
+	// Total is how many devices the hub has. Found is how many of them were selected, on Pages
+	// pages. Page is the number of this page, from 0.
 	Total, Found, Page, Pages int
-	// Late says that the hub did not tell everything in time.
+	// Late reports that the hub did not answer all requests in time.
 	Late bool
 }
 
-// Room is a room's devices; those without one are in the room "".
+// Room is a room with its devices. Devices without a room are in the room "".
 type Room struct {
 	Name    string
 	Devices []Device
 }
 
-// Device is a device as pages show it.
+// Device is a device for display.
 type Device struct {
 	Hub  domain.HubID
 	ID   int64
 	Name string
-	// Reported is the name that the hub reports, Room where it was placed, "" for nowhere.
+	// Reported is the name that the hub reports. Name is the name that a member set, or Reported.
 	Reported     string
 	Manufacturer string
 	Model        string
-	Room         string
-	// Available is false while the hub cannot reach it.
+	// Room is the room that a member set, "" for none.
+	Room string
+	// Available reports whether the hub reaches all channels of the device.
 	Available bool
 	Channels  []Channel
-	// Failure says why it has no values; empty when it has.
+	// Failure is the displayed reason why the device has no channels. Empty if the hub answered.
 	Failure string
 }
 
-// Channel is a channel as pages show it.
+// Channel is a channel of a device for display.
 type Channel struct {
 	Hub      domain.HubID
 	DeviceID int64
 	Key      string
 	Endpoint int64
-	// Label is what it is called, Text its value in words with the unit.
+	// Label is the displayed name.
 	Label string
-	Text  string
-	Unit  string
-	// Value and Desired are the JSON of what was last reported and asked; Wanted is Desired in
-	// words.
+	// Text is the displayed value, with its unit.
+	Text string
+	Unit string
+	// Value is the JSON of the value reported last, Desired that of the last command. Both are
+	// "null" for none.
 	Value   string
 	Desired string
-	Wanted  string
-	Status  domain.ChannelStatus
-	// Explained says what the status means; empty when there is nothing to say.
-	Explained  string
+	// DesiredText is the displayed Desired, empty for none.
+	DesiredText string
+	Status      domain.ChannelStatus
+	// StatusText explains Status; empty if there is nothing to explain.
+	StatusText string
+	// ObservedAt is when Value was reported, zero if it was not.
 	ObservedAt time.Time
 	Available  bool
-	// Control is how it is set; "" for what is only read.
+	// Control is the zero Control for a channel that cannot be set.
 	Control Control
 }
 
-// DevicesOf asks the hub for its devices, and for the values of those of a page. They are given by
-// room, those without a room last. A device that cannot be asked for is there without values; the
-// error is that of the list.
-func (l *Live) DevicesOf(
-	ctx context.Context, org string, hub domain.HubID, want DevicesRequest,
+// ListDevices asks a hub for its devices, and for the values of the devices of a page. A device
+// whose values the hub does not return has a Failure. The error is that of the read models or of
+// the hub's list.
+func (l *Live) ListDevices(
+	ctx context.Context, org string, hub domain.HubID, request DevicesRequest,
 ) (DeviceList, error) {
-	labels, err := l.ReadModels.DeviceLabels(ctx, org, hub)
+	labels, err := l.cfg.ReadModels.DeviceLabels(ctx, org, hub)
 	if err != nil {
 		return DeviceList{}, err
 	}
-	within := askedFor
-	if want.Within > 0 {
-		within = min(within, want.Within)
-	}
-	asked, cancel := context.WithTimeout(ctx, within)
+	timeout := min(cmp.Or(request.Timeout, devicesTimeout), devicesTimeout)
+	hubCtx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	listed, err := l.Devices.List(asked, hub)
+	listed, err := l.cfg.Devices.List(hubCtx, hub)
 	if err != nil {
-		if asked.Err() != nil && ctx.Err() == nil {
+		if hubCtx.Err() != nil && ctx.Err() == nil {
 			return DeviceList{Late: true}, nil
 		}
 		return DeviceList{}, err
 	}
 	var devices []Device
 	for _, d := range listed {
-		if device := deviceOf(hub, d, labels[d.ID], ""); device.fits(want.Find) {
+		if device := deviceOf(hub, d, labels[d.ID]); device.matches(request.Find) {
 			devices = append(devices, device)
 		}
 	}
-	slices.SortStableFunc(devices, inRooms)
+	slices.SortStableFunc(devices, compareRooms)
 	list := DeviceList{
 		Total: len(listed),
 		Found: len(devices),
 		Pages: max(1, (len(devices)+devicesPage-1)/devicesPage),
 	}
-	list.Page = max(0, min(want.Page, list.Pages-1))
+	list.Page = max(0, min(request.Page, list.Pages-1))
 	devices = devices[list.Page*devicesPage : min(len(devices), (list.Page+1)*devicesPage)]
-	asking := new(errgroup.Group)
-	asking.SetLimit(askedAtOnce)
+	var requests errgroup.Group
+	requests.SetLimit(concurrentDevices)
 	for i, d := range devices {
-		asking.Go(func() error {
-			full, err := l.Devices.Get(asked, hub, d.ID)
+		requests.Go(func() error {
+			full, err := l.cfg.Devices.Get(hubCtx, hub, d.ID)
 			if err != nil {
-				devices[i].Failure = "It was listed by the hub, which has not told its values."
+				devices[i].Failure = "The hub did not return the values of this device."
 				return nil
 			}
-			devices[i] = deviceOf(hub, full, labels[d.ID], "")
+			devices[i] = deviceOf(hub, full, labels[d.ID])
 			return nil
 		})
 	}
-	_ = asking.Wait() // each keeps its failure to itself
-	list.Late = asked.Err() != nil
-	list.Rooms = byRoom(devices)
+	_ = requests.Wait() // failures are in the devices
+	list.Late = hubCtx.Err() != nil
+	list.Rooms = groupByRoom(devices)
 	return list, nil
 }
 
-// DeviceNames gives what the devices of a hub are called, by device id, 1,000 of them at most. Of a
-// hub that does not answer it gives the names that were set in the cloud.
+// DeviceNames returns the names of up to 1,000 devices of a hub, by device id. If the hub does not
+// answer it returns the names that members set.
 func (l *Live) DeviceNames(
 	ctx context.Context, org string, hub domain.HubID,
 ) (map[int64]string, error) {
-	names, err := l.GivenNames(ctx, org, hub)
+	names, err := l.LabelNames(ctx, org, hub)
 	if err != nil {
 		return nil, err
 	}
-	listed, err := l.Devices.List(ctx, hub)
+	listed, err := l.cfg.Devices.List(ctx, hub)
 	if err != nil {
-		return names, nil // a hub that is away or busy has those names all the same
+		return names, nil // the names that members set do not need the hub
 	}
 	for _, d := range listed {
-		if _, set := names[d.ID]; !set && len(names) < namedDevices {
+		if _, set := names[d.ID]; !set && len(names) < maxNames {
 			names[d.ID] = d.Name
 		}
 	}
 	return names, nil
 }
 
-// GivenNames gives the names that were set for devices of a hub in the cloud, 1,000 at most.
-func (l *Live) GivenNames(
+// LabelNames returns the names that members set for up to 1,000 devices of a hub, by device id.
+func (l *Live) LabelNames(
 	ctx context.Context, org string, hub domain.HubID,
 ) (map[int64]string, error) {
-	labels, err := l.ReadModels.DeviceLabels(ctx, org, hub)
+	labels, err := l.cfg.ReadModels.DeviceLabels(ctx, org, hub)
 	if err != nil {
 		return nil, err
 	}
 	names := map[int64]string{}
 	for id, label := range labels {
-		if label.Name != nil && len(names) < namedDevices {
+		if label.Name != nil && len(names) < maxNames {
 			names[id] = *label.Name
 		}
 	}
 	return names, nil
 }
 
-// DeviceOf asks the hub for one device.
-func (l *Live) DeviceOf(
+// GetDevice asks a hub for one device.
+func (l *Live) GetDevice(
 	ctx context.Context, org string, hub domain.HubID, id int64,
 ) (Device, error) {
-	labels, err := l.ReadModels.DeviceLabels(ctx, org, hub)
+	labels, err := l.cfg.ReadModels.DeviceLabels(ctx, org, hub)
 	if err != nil {
 		return Device{}, err
 	}
-	full, err := l.Devices.Get(ctx, hub, id)
+	full, err := l.cfg.Devices.Get(ctx, hub, id)
 	if err != nil {
 		return Device{}, err
 	}
-	return deviceOf(hub, full, labels[id], ""), nil
+	return deviceOf(hub, full, labels[id]), nil
 }
 
-// fits says whether a device is one that somebody looks for.
-func (d Device) fits(find string) bool {
+// matches reports whether a device has the text find, as in DevicesRequest.Find.
+func (d Device) matches(find string) bool {
 	find = strings.ToLower(find)
 	for _, text := range []string{d.Name, d.Room, d.Manufacturer, d.Model, formatInt(d.ID)} {
 		if strings.Contains(strings.ToLower(text), find) {
@@ -213,8 +215,8 @@ func (d Device) fits(find string) bool {
 	return false
 }
 
-// inRooms orders devices by room, those without one last.
-func inRooms(a, b Device) int {
+// compareRooms orders devices by room, those without a room last.
+func compareRooms(a, b Device) int {
 	if (a.Room == "") != (b.Room == "") {
 		return strings.Compare(b.Room, a.Room)
 	}
@@ -224,8 +226,8 @@ func inRooms(a, b Device) int {
 	)
 }
 
-// byRoom puts devices that are in that order into their rooms.
-func byRoom(devices []Device) []Room {
+// groupByRoom returns the rooms of devices that compareRooms has sorted.
+func groupByRoom(devices []Device) []Room {
 	var rooms []Room
 	for _, d := range devices {
 		if n := len(rooms); n == 0 || rooms[n-1].Name != d.Room {
@@ -236,7 +238,7 @@ func byRoom(devices []Device) []Room {
 	return rooms
 }
 
-func deviceOf(hub domain.HubID, d domain.Device, label domain.DeviceLabel, failed string) Device {
+func deviceOf(hub domain.HubID, d domain.Device, label domain.DeviceLabel) Device {
 	device := Device{
 		Hub:          hub,
 		ID:           d.ID,
@@ -245,7 +247,6 @@ func deviceOf(hub domain.HubID, d domain.Device, label domain.DeviceLabel, faile
 		Manufacturer: d.Manufacturer,
 		Model:        d.Model,
 		Available:    true,
-		Failure:      failed,
 	}
 	if label.Name != nil {
 		device.Name = *label.Name
@@ -259,14 +260,14 @@ func deviceOf(hub domain.HubID, d domain.Device, label domain.DeviceLabel, faile
 	for _, c := range d.Channels {
 		device.Available = device.Available && c.Available
 		device.Channels = append(
-			device.Channels, channelOf(hub, d.ID, c, severalOf(d.Channels, c.Key)),
+			device.Channels, channelOf(hub, d.ID, c, hasSeveral(d.Channels, c.Key)),
 		)
 	}
 	return device
 }
 
-// severalOf says whether a device has a key at several endpoints: then each is named with its own.
-func severalOf(channels []domain.Channel, key string) bool {
+// hasSeveral reports whether several channels have the same key.
+func hasSeveral(channels []domain.Channel, key string) bool {
 	n := 0
 	for _, c := range channels {
 		if c.Key == key {
@@ -276,27 +277,35 @@ func severalOf(channels []domain.Channel, key string) bool {
 	return n > 1
 }
 
+// channelOf returns a channel for display. The label of one of several channels with the same key
+// has its endpoint.
 func channelOf(hub domain.HubID, device int64, c domain.Channel, several bool) Channel {
 	unit := ""
 	if c.Unit != nil {
 		unit = *c.Unit
 	}
 	view := Channel{
-		Hub: hub, DeviceID: device, Key: c.Key, Endpoint: c.Endpoint, Label: nameOfKey(c.Key),
-		Unit: unit, Text: text(c.Key, unit, c.Value),
-		Value: jsonText(
-			c.Value,
-		), Desired: jsonText(c.Desired), Status: c.Status, Explained: statusWords[c.Status],
-		Available: c.Available,
+		Hub:        hub,
+		DeviceID:   device,
+		Key:        c.Key,
+		Endpoint:   c.Endpoint,
+		Label:      keyName(c.Key),
+		Text:       formatValue(c.Key, unit, c.Value),
+		Unit:       unit,
+		Value:      orNull(c.Value),
+		Desired:    orNull(c.Desired),
+		Status:     c.Status,
+		StatusText: statusTexts[c.Status],
+		Available:  c.Available,
 	}
 	if several {
 		view.Label += " " + formatInt(c.Endpoint)
 	}
 	if len(c.Desired) > 0 && string(c.Desired) != "null" {
-		view.Wanted = text(c.Key, unit, c.Desired)
+		view.DesiredText = formatValue(c.Key, unit, c.Desired)
 	}
 	if c.ObservedAt != nil {
-		// a time that is none is not shown
+		// an invalid time is not shown
 		view.ObservedAt, _ = time.Parse(domain.TimeLayout, *c.ObservedAt)
 	}
 	if c.Writable {
@@ -305,7 +314,7 @@ func channelOf(hub domain.HubID, device int64, c domain.Channel, several bool) C
 	return view
 }
 
-func jsonText(value json.RawMessage) string {
+func orNull(value json.RawMessage) string {
 	if len(value) == 0 {
 		return "null"
 	}

@@ -1,53 +1,54 @@
-// Package live is what the portal's pages about hubs show and do: the states of an organization's
-// hubs, the stream of all their events, a hub's devices with the controls that fit them, its event
-// log by time, and charts of what it measured. It knows nothing of sign-in, forms' tokens or pages:
-// the portal has looked up by then who asks, and calls it with the organization.
+// Package live provides the portal's data about hubs: the states of an organization's hubs, the
+// stream of their events, a hub's devices and their controls, its event log by time, and charts of
+// its readings. The portal authenticates the viewer and checks the membership; this package takes
+// the organization as an argument.
 //
 // # The stream
 //
-// One response carries the events of all hubs of an organization, or of one hub, as Server-Sent
-// Events, owned by one goroutine. Frames are those of the API's own streams. Beside them stand
-// events of the portal's own, whose types begin with `hub.portal_`, which no hub may send:
+// Live.Stream sends the events of all hubs of an organization, or of one hub, as Server-Sent
+// Events. The request's goroutine owns the response. Events of hubs have the same frames as on the
+// API's streams. Events of the portal have types that begin with `hub.portal_`, which hubs cannot
+// send:
 //
-//	hub.portal_positions  {hub: cursor}  where the stream stands in each log; the page keeps these and what each event moves on
-//	hub.portal_states     {whole, hubs}  the hubs' states: all of them first, and again once one was released, then those that changed
-//	hub.portal_gap        {hub_id}       events of this hub were missed: they have expired, or its log was begun anew
-//	hub.portal_now        {}             what there was when the stream began has been told; what follows happens now
+//	hub.portal_positions  {hub: cursor}  the stream's position in each log, to begin with
+//	hub.portal_states     {whole, hubs}  hub states: all (whole), or those that changed
+//	hub.portal_gap        {hub_id}       events were missed: they expired, or the hub was reset
+//	hub.portal_now        {}             the backlog is sent; the events that follow are new
 //
-// A page that comes back posts its positions and gets everything since, each event once, in order
-// per hub. States are read from the read models when the stream begins, shortly after each event
-// that may have changed them, and every StateInterval all the same: so what a page counts is right
-// however long it has been open, and whatever it has missed.
+// A page moves its positions on with the cursor of each event. When it reconnects it posts them and
+// receives every later event once, in order per hub.
 //
-// Writes are at least Pace apart: a busy organization wakes a page ten times a second, not at each
-// event. A stream ends with its lifetime, with the membership or the session that it was opened
-// with, and when the service stops; a reader that does not read is cut off after ten seconds.
+// States are read from the read models when the stream begins, shortly after each event that may
+// change them, and every StateInterval. All of them are sent when the stream begins and when a hub
+// was released. So a page shows the right states even if it missed events.
 //
-// # What pages promise
+// Writes of events are at least Pace apart, so a busy organization wakes a page ten times a second.
+// A stream ends with its lifetime, with the viewer's membership or session, when the service stops
+// or is cut off, and when a client does not accept a write within ten seconds.
 //
-// A page keeps its positions, and comes back by itself: within a second of a stream's end and
-// without a word, after a fault with a pause that doubles from half a second to fifteen, spread by
-// half either way, and at once when the network is back or the machine has slept. It tells that it
-// is connecting once that has taken two seconds. One that nobody sees gives its connection up after
-// 20 s and catches up when it is seen. What it missed for longer than five minutes, what has
-// expired and what a reset took is not shown, and the list says so where it would stand. Signed
-// out, or no member any more, it says which, and stops.
+// # The page's scripts
 //
-// A page holds the newest 500 events and the names of the devices of 1,000 hubs, for which it asks
-// hub by hub, and only for those that it shows. While it is paused, or somebody points at a row or
-// has walked to it with keys, nothing moves, and the newest 500 events are kept for when it goes
-// on. More than twenty events in a quarter of a second are shown as the newest 60, once a second;
-// the rest is there as soon as the list stands still.
+// A page reconnects within a second after a stream ends. After an error it waits half a second,
+// doubled up to 15 s, with jitter; it retries at once when the network returns or the computer
+// wakes up. It shows that it is reconnecting after two seconds. A hidden page disconnects after 20
+// s and catches up when it is shown. When it was away for more than five minutes it begins at the
+// end of the logs, and the list says so, as it does for gaps. A page stops, and says why, when the
+// viewer is signed out or no longer a member.
 //
-// What live parts do to a page takes nothing from under anybody's hands: a control with the focus
-// in a field, with a confirmation open or with something typed that was not sent stays as it is,
-// and only its value and status change.
+// A page keeps the newest 500 events and the device names of 1,000 hubs. It requests names hub by
+// hub, only for the hubs that it shows. While the list is paused, or the viewer points at a row or
+// focuses one, rows do not move, and new events wait. More than 20 events in a quarter of a second
+// are shown as the newest 60, once a second; all events that are kept appear when the list is
+// paused, pointed at or scrolled.
 //
-// # Devices and logs
+// Updates do not disturb input: while a control has a focused field, an open confirmation or unsent
+// input, only its value and its status change.
 //
-// Nothing that a hub says is kept: a page shows 60 devices, asks the hub for each of them, a few at
-// a time, and shows those that it got. The page of a hub waits a moment for it; of a hub that takes
-// longer the devices come afterwards. A log is read by the clock: a time leads to a cursor, and
-// pages go on from there. A chart reads 20,000 events; when there are more it is drawn of samples
-// from all over the time, and says so.
+// # Devices, logs and charts
+//
+// The values of devices are not stored. ListDevices shows 60 devices a page and asks the hub for
+// each of them, eight at a time. A hub that does not answer in time yields a list marked as late,
+// and the page loads the devices later. ReadLog finds the position of a time and reads on from
+// there. DrawCharts reads at most 20,000 events; from a larger log it draws samples from the whole
+// period and reports them as incomplete.
 package live

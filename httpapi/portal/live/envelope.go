@@ -8,7 +8,7 @@ import (
 	"hubcloud/domain"
 )
 
-// Event is one event of a hub's log.
+// Event is a decoded event of a hub's log.
 type Event struct {
 	Cursor       string          `json:"cursor"`
 	Type         string          `json:"type"`
@@ -19,6 +19,9 @@ type Event struct {
 	Data         json.RawMessage `json:"data"`
 }
 
+// isOf reports whether the event is of a device.
+func (e Event) isOf(device int64) bool { return e.DeviceID != nil && *e.DeviceID == device }
+
 // channelEvent is the data of channel.observed and channel.desired.
 type channelEvent struct {
 	Key      string          `json:"key"`
@@ -26,18 +29,18 @@ type channelEvent struct {
 	Value    json.RawMessage `json:"value"`
 }
 
-// decode reads an envelope. One that cannot be read, such as by a time beyond what Go reads, is
-// left out by whoever shows it.
+// decode decodes an event's envelope. ok is false if the envelope cannot be decoded, for example
+// because of a time that Go cannot represent. Pages leave such events out.
 func decode(e domain.EncodedEvent) (event Event, ok bool) {
-	return event, json.Unmarshal(e.Envelope, &event) == nil
+	err := json.Unmarshal(e.Envelope, &event)
+	return event, err == nil
 }
 
-// linkType is what the type of the cloud's own events looks like in an envelope, which has the type
-// right behind the cursor.
-var linkType = []byte(`","type":"hub.`)
+// hubEventType is the type of events that the cloud itself writes, as encoded in an envelope.
+var hubEventType = []byte(`","type":"hub.`)
 
-// isLink says whether an envelope is of an event that the cloud itself wrote, without decoding all
-// of it.
-func isLink(envelope []byte) bool {
-	return bytes.Contains(envelope[:min(len(envelope), 80)], linkType)
+// isHubEvent reports whether an envelope is of an event that the cloud itself wrote, such as
+// hub.connected. It does not decode the envelope: the type follows the cursor at the beginning.
+func isHubEvent(envelope []byte) bool {
+	return bytes.Contains(envelope[:min(len(envelope), 80)], hubEventType)
 }

@@ -10,56 +10,57 @@ import (
 	"hubcloud/domain"
 )
 
-// logPage is how many events a page of a log shows; logScan how many are looked through for those
-// of one device.
 const (
+	// logPage is how many events a page of a log shows.
 	logPage = 100
+	// logScan is about how many events ReadLog reads in search of those of one device.
 	logScan = 5000
 )
 
-// LogEntry is an event as a log's page shows it.
+// LogEntry is an event for display.
 type LogEntry struct {
 	Event
-	// Text says in words what happened.
+	// Text describes the event.
 	Text string
-	// Untrusted says that the hub stamped it before it knew the time.
+	// Untrusted reports that the hub's clock was not set at the time of the event.
 	Untrusted bool
 }
 
 // LogPage is a part of a hub's log.
 type LogPage struct {
 	Entries []LogEntry
-	// Next is where the following part begins; empty when there is none yet.
+	// Next is the cursor to continue from, empty if no events follow yet.
 	Next string
-	// Expired says that what was asked for is gone, and the part begins with the oldest event that
-	// is kept.
+	// Expired reports that requested events have expired. Entries then begins with the oldest event
+	// of the log.
 	Expired bool
 }
 
-// LogRequest says which part.
+// LogRequest selects a part of a hub's log.
 type LogRequest struct {
-	// At is the time to begin at, After the cursor to go on from, which wins; without both the log
-	// begins with the oldest event.
-	At    time.Time
+	// After is the cursor to continue from.
 	After string
-	// Device leaves only its events; nil leaves all.
+	// At is the time to begin at if After is empty. Without both, the part begins with the oldest
+	// event.
+	At time.Time
+	// Device selects the events of one device; nil selects all events.
 	Device *int64
 }
 
-// ReadLog reads a part of a hub's log, oldest first. What is asked for that has expired begins with
-// the oldest event.
-func (l *Live) ReadLog(ctx context.Context, hub domain.HubID, want LogRequest) (LogPage, error) {
-	after, err := want.After, error(nil)
-	if after == "" && !want.At.IsZero() {
-		if after, err = l.Events.At(ctx, hub, want.At); err != nil {
+// ReadLog reads a part of a hub's log, oldest event first. An invalid cursor is an invalid_request
+// error; an expired cursor is not an error.
+func (l *Live) ReadLog(ctx context.Context, hub domain.HubID, request LogRequest) (LogPage, error) {
+	var page LogPage
+	after := request.After
+	if after == "" && !request.At.IsZero() {
+		var err error
+		if after, err = l.cfg.Events.At(ctx, hub, request.At); err != nil {
 			return LogPage{}, err
 		}
-	}
-	page := LogPage{
-		Expired: want.After == "" && !want.At.IsZero() && want.At.Before(l.Now().Add(-l.Retention)),
+		page.Expired = request.At.Before(l.cfg.Now().Add(-l.cfg.Retention))
 	}
 	for scanned := 0; len(page.Entries) < logPage && scanned < logScan; {
-		part, err := l.Events.Page(ctx, hub, after, logPage)
+		part, err := l.cfg.Events.Page(ctx, hub, after, logPage)
 		if codeOf(err) == domain.CodeCursorExpired && after != "" && scanned == 0 {
 			after, page.Expired = "", true
 			continue
@@ -70,7 +71,7 @@ func (l *Live) ReadLog(ctx context.Context, hub domain.HubID, want LogRequest) (
 		for i, encoded := range part.Events {
 			after = encoded.Cursor
 			if event, ok := decode(encoded); ok &&
-				(want.Device == nil || event.DeviceID != nil && *event.DeviceID == *want.Device) {
+				(request.Device == nil || event.isOf(*request.Device)) {
 				page.Entries = append(page.Entries, entryOf(event))
 			}
 			if len(page.Entries) == logPage && (i < len(part.Events)-1 || part.HasMore) {
@@ -94,59 +95,59 @@ func entryOf(event Event) LogEntry {
 	}
 }
 
-// describe says what an event tells. Data of types that nobody knows yet is shown as it is.
+// describe returns a description of an event. For an event of an unknown type it returns the data.
 func describe(event Event) string {
-	var named struct {
+	var data struct {
 		Name   string
 		Reason *string
 		From   json.Number
 		To     json.Number
 	}
-	_ = json.Unmarshal(event.Data, &named) // what does not fit is not said
+	_ = json.Unmarshal(event.Data, &data) // fields of the wrong type are not shown
 	switch event.Type {
 	case "channel.observed", "channel.desired":
 		var c channelEvent
 		if json.Unmarshal(event.Data, &c) != nil {
 			break
 		}
-		said := nameOfKey(c.Key)
+		name := keyName(c.Key)
 		if c.Endpoint > 0 {
-			said += " " + formatInt(c.Endpoint)
+			name += " " + formatInt(c.Endpoint)
 		}
 		if event.Type == "channel.desired" {
-			return said + " was asked to be " + text(c.Key, "", c.Value)
+			return name + " set to " + formatValue(c.Key, "", c.Value)
 		}
-		return said + " is " + text(c.Key, "", c.Value)
+		return name + " is " + formatValue(c.Key, "", c.Value)
 	case "hub.connected":
-		return "The hub connected"
+		return "Hub connected"
 	case "hub.disconnected":
-		return "The hub disconnected: " + explainDisconnect(named.Reason)
+		return "Hub disconnected: " + disconnectText(data.Reason)
 	case "hub.events_skipped":
-		return "Events " + named.From.String() + " to " + named.To.String() + " of the hub were lost"
+		return "The hub lost events " + data.From.String() + " to " + data.To.String()
 	case "device.added":
-		return "Joined as " + calledOr(named.Name, "a device without a name")
+		return "Device joined: " + nameOr(data.Name, "unnamed device")
 	case "device.updated":
-		return "Changed: it is " + calledOr(named.Name, "a device without a name") + " now"
+		return "Device updated: " + nameOr(data.Name, "unnamed device")
 	case "device.available":
-		return "Can be reached again"
+		return "Device available again"
 	case "device.unavailable":
-		return "Cannot be reached"
+		return "Device out of reach"
 	case "device.forgotten":
-		return strings.TrimSpace("Removed from the hub " + parenthesized(named.Name))
+		return strings.TrimSpace("Device removed " + parenthesized(data.Name))
 	}
 	var compact bytes.Buffer
 	if json.Compact(&compact, event.Data) != nil || compact.String() == "{}" {
 		return ""
 	}
-	return clip(compact.String(), 10*longestValue)
+	return truncate(compact.String(), 10*longestValue)
 }
 
-// calledOr gives a name as far as it is shown, or other words where a hub gave none.
-func calledOr(name, none string) string {
+// nameOr returns a name for display, or none if the name is blank.
+func nameOr(name, none string) string {
 	if strings.TrimSpace(name) == "" {
 		return none
 	}
-	return clip(name, longestValue)
+	return truncate(name, longestValue)
 }
 
 func parenthesized(name string) string {

@@ -56,7 +56,7 @@ func TestDevicesByRoom(t *testing.T) {
 		3: {Room: text("Attic")},
 	}
 	r.refused[4] = domain.Errorf(domain.CodeHubTimeout, "no answer")
-	list, err := r.live.DevicesOf(t.Context(), "org", hubA, live.DevicesRequest{})
+	list, err := r.live.ListDevices(t.Context(), "org", hubA, live.DevicesRequest{})
 	if err != nil || list.Late || list.Total != 4 || list.Pages != 1 {
 		t.Fatal(list, err)
 	}
@@ -68,8 +68,8 @@ func TestDevicesByRoom(t *testing.T) {
 	front := rooms[1].Devices[0]
 	c := front.Channels[0]
 	if front.Name != "Front door" || front.Reported != "Lock" || c.Text != "unlocked" ||
-		c.Wanted != "locked" ||
-		c.Explained == "" ||
+		c.DesiredText != "locked" ||
+		c.StatusText == "" ||
 		c.Control.Kind != "guarded" ||
 		c.Control.IsOn ||
 		c.ObservedAt.IsZero() {
@@ -88,7 +88,7 @@ func TestDevicesByRoom(t *testing.T) {
 		t.Errorf("the device that does not answer is %+v", gone)
 	}
 	r.refused[0] = domain.Errorf(domain.CodeHubOffline, "offline")
-	if _, err := r.live.DevicesOf(t.Context(), "org", hubA, live.DevicesRequest{}); err != r.refused[0] {
+	if _, err := r.live.ListDevices(t.Context(), "org", hubA, live.DevicesRequest{}); err != r.refused[0] {
 		t.Errorf("a hub that is offline: %v", err)
 	}
 }
@@ -112,7 +112,7 @@ func TestManyDevices(t *testing.T) {
 	r.labels = map[int64]domain.DeviceLabel{999: {Name: text("Cellar"), Room: text("Below")}}
 	seen, pages := 0, 1
 	for page := 0; page < pages; page++ {
-		list, err := r.live.DevicesOf(t.Context(), "org", hubA, live.DevicesRequest{Page: page})
+		list, err := r.live.ListDevices(t.Context(), "org", hubA, live.DevicesRequest{Page: page})
 		if err != nil || list.Total != 1000 || list.Found != 1000 || list.Page != page {
 			t.Fatalf("page %d: %+v, %v", page, list, err)
 		}
@@ -127,7 +127,7 @@ func TestManyDevices(t *testing.T) {
 	if asked := r.asked.Load(); seen != 1000 || asked != 1000 || pages < 10 {
 		t.Errorf("%d devices on %d pages, for which %d were asked", seen, pages, asked)
 	}
-	list, err := r.live.DevicesOf(
+	list, err := r.live.ListDevices(
 		t.Context(), "org", hubA, live.DevicesRequest{Find: "cellar", Page: 7},
 	)
 	if err != nil || list.Found != 1 || list.Rooms[0].Devices[0].ID != 999 || list.Page != 0 {
@@ -151,21 +151,21 @@ func TestHubThatAnswersLate(t *testing.T) {
 	r := newRig(t, live.Config{})
 	r.devices = []domain.Device{{ID: 1, Name: "Lock", Channels: []domain.Channel{}}}
 	r.slow = make(chan struct{})
-	list, err := r.live.DevicesOf(
-		t.Context(), "org", hubA, live.DevicesRequest{Within: 10 * time.Millisecond},
+	list, err := r.live.ListDevices(
+		t.Context(), "org", hubA, live.DevicesRequest{Timeout: 10 * time.Millisecond},
 	)
 	if err != nil || !list.Late || len(list.Rooms) != 1 || list.Rooms[0].Devices[0].Failure == "" {
 		t.Errorf("values that come late: %+v, %v", list, err)
 	}
 	r.slowList = true
-	if list, err = r.live.DevicesOf(t.Context(), "org", hubA, live.DevicesRequest{
-		Within: 10 * time.Millisecond,
+	if list, err = r.live.ListDevices(t.Context(), "org", hubA, live.DevicesRequest{
+		Timeout: 10 * time.Millisecond,
 	}); err != nil ||
 		!list.Late {
 		t.Errorf("a list that comes late: %+v, %v", list, err)
 	}
 	close(r.slow)
-	if list, err = r.live.DevicesOf(t.Context(), "org", hubA, live.DevicesRequest{}); err != nil ||
+	if list, err = r.live.ListDevices(t.Context(), "org", hubA, live.DevicesRequest{}); err != nil ||
 		list.Late ||
 		list.Rooms[0].Devices[0].Failure != "" {
 		t.Errorf("in the end: %+v, %v", list, err)
@@ -186,7 +186,7 @@ func TestUnknownValueIsSetEitherWay(t *testing.T) {
 			},
 		},
 	}
-	device, err := r.live.DeviceOf(t.Context(), "org", hubA, 1)
+	device, err := r.live.GetDevice(t.Context(), "org", hubA, 1)
 	if err != nil || !device.Channels[0].Control.Unknown || device.Channels[1].Control.Unknown {
 		t.Errorf("%+v, %v", device, err)
 	}
@@ -258,7 +258,7 @@ func TestLogByTime(t *testing.T) {
 	}
 	page, err = r.live.ReadLog(t.Context(), hubA, live.LogRequest{After: page.Next})
 	if err != nil || len(page.Entries) != 54 || page.Next != "" ||
-		page.Entries[53].Text != "Joined as <script>" {
+		page.Entries[53].Text != "Device joined: <script>" {
 		t.Errorf("the second page has %d, %v", len(page.Entries), err)
 	}
 	device := int64(2)
@@ -297,8 +297,8 @@ func TestCharts(t *testing.T) {
 		}, {Key: "battery", Label: "Battery", Value: "80", Unit: "%"},
 		{Key: "lock", Label: "Lock", Value: "true"},
 	}}
-	charts, err := r.live.ChartsOf(t.Context(), device, time.Hour)
-	if err != nil || len(charts.Charts) != 1 || !charts.Whole {
+	charts, err := r.live.DrawCharts(t.Context(), device, time.Hour)
+	if err != nil || len(charts.Charts) != 1 || !charts.Complete {
 		t.Fatalf("%+v, %v", charts, err)
 	}
 	c := charts.Charts[0]
@@ -326,8 +326,8 @@ func TestChartOfABusyHub(t *testing.T) {
 			{Key: "level", Label: "Level", Value: strconv.Itoa(events), ObservedAt: observed},
 		},
 	}
-	charts, err := r.live.ChartsOf(t.Context(), device, time.Hour)
-	if err != nil || len(charts.Charts) != 1 || charts.Whole {
+	charts, err := r.live.DrawCharts(t.Context(), device, time.Hour)
+	if err != nil || len(charts.Charts) != 1 || charts.Complete {
 		t.Fatalf("%+v, %v", charts, err)
 	}
 	if c := charts.Charts[0]; c.Low != "1" || c.High != strconv.Itoa(events) ||

@@ -46,7 +46,7 @@ func TestHubThatSaysRubbish(t *testing.T) {
 		},
 	)
 	r.devices = []domain.Device{device}
-	shown, err := r.live.DeviceOf(t.Context(), "org", hubA, -7)
+	shown, err := r.live.GetDevice(t.Context(), "org", hubA, -7)
 	if err != nil || shown.Name != "Device -7" {
 		t.Fatalf("%q, %v", shown.Name, err)
 	}
@@ -62,7 +62,7 @@ func TestHubThatSaysRubbish(t *testing.T) {
 		`{"key":"temperature","endpoint":1099511627776,"value":[]}`, `{"key":{}}`, `{}`,
 	)
 	r.append(hubA, "device.added", 3, `{"name":7}`, `{"name":null}`, `{"name":`+string(quoted)+`}`)
-	charts, err := r.live.ChartsOf(t.Context(), shown, time.Hour)
+	charts, err := r.live.DrawCharts(t.Context(), shown, time.Hour)
 	if err != nil || len(charts.Charts) != 1 || strings.Contains(charts.Charts[0].Path, "NaN") ||
 		strings.Contains(charts.Charts[0].Path, "Inf") {
 		t.Errorf("%+v, %v", charts, err)
@@ -76,7 +76,7 @@ func TestHubThatSaysRubbish(t *testing.T) {
 			t.Errorf("%s is told with %d bytes", entry.Type, len(entry.Text))
 		}
 	}
-	if _, said := live.Say("temperature", json.RawMessage("1e308")); said != "1e+308" {
+	if _, said := live.Describe("temperature", json.RawMessage("1e308")); said != "1e+308" {
 		t.Errorf("a large number is %q", said)
 	}
 }

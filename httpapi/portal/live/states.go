@@ -7,26 +7,26 @@ import (
 	"hubcloud/domain"
 )
 
-// statesPage is how many hubs are read at once.
+// statesPage is how many hubs one query of States reads.
 const statesPage = 1000
 
-// HubState is a hub as lists of hubs show it.
+// HubState is a hub in lists of hubs.
 type HubState struct {
 	ID     domain.HubID     `json:"id"`
 	Name   string           `json:"name"`
 	SiteID string           `json:"site_id"`
 	Status domain.HubStatus `json:"status"`
-	// Since is when Status last changed.
+	// Since is when Status changed last.
 	Since time.Time `json:"since"`
-	// Reason says in words why it is offline, or unknown; empty when it is online.
+	// Reason is the displayed reason for Status, empty for a hub that is online.
 	Reason string `json:"reason"`
 }
 
-// States gives an organization's hubs in the order of their ids, or only the one that is asked for
-// when it is not "".
+// States returns the states of an organization's hubs in the order of their ids. If only is not "",
+// it returns the state of that hub, and a not_found error if the organization does not have it.
 func (l *Live) States(ctx context.Context, org string, only domain.HubID) ([]HubState, error) {
 	if only != "" {
-		hub, err := l.ReadModels.Hub(ctx, org, only)
+		hub, err := l.cfg.ReadModels.Hub(ctx, org, only)
 		if err != nil {
 			return nil, err
 		}
@@ -34,7 +34,7 @@ func (l *Live) States(ctx context.Context, org string, only domain.HubID) ([]Hub
 	}
 	var states []HubState
 	for after := ""; ; after = string(states[len(states)-1].ID) {
-		page, err := l.ReadModels.Hubs(ctx, org, nil, statesPage, after)
+		page, err := l.cfg.ReadModels.Hubs(ctx, org, nil, statesPage, after)
 		if err != nil {
 			return nil, err
 		}
@@ -55,51 +55,39 @@ func (l *Live) stateOf(hub domain.Hub) HubState {
 	switch hub.Status {
 	case domain.HubOffline:
 		reason := hub.DisconnectReason
-		if reason == nil { // lists leave it out
-			reason = l.DisconnectReason(hub.ID)
+		if reason == nil { // ReadModels.Hubs does not return reasons
+			reason = l.cfg.DisconnectReason(hub.ID)
 		}
-		state.Reason = explainDisconnect(reason)
+		state.Reason = disconnectText(reason)
 	case domain.HubUnknown:
-		state.Reason = "has not connected since it was added"
+		state.Reason = "not connected since it was added"
 	}
 	return state
 }
 
-// disconnects says in words what the broker's reasons mean to somebody who looks after hubs.
-var disconnects = map[string]string{
-	"client closed":                  "it closed the connection, or lost its power or network",
-	"stale connection":               "it fell silent: its power or network may be down",
-	"read error":                     "the connection broke: its power or network may be down",
-	"write error":                    "the connection broke: its power or network may be down",
-	"slow consumer (write deadline)": "it took nothing any more: its network may be bad",
-	"slow consumer (pending bytes)":  "it took less than there was for it: its network may be bad",
-	"duplicate client id":            "another connection of this hub took its place",
-	"credentials revoked":            "its link was reset",
-	"kicked":                         "the service cut it off, as after a reset of its link",
-	"authentication expired":         "its certificate has expired",
-	"server shutdown":                "the service was restarting",
-	"protocol violation":             "it sent what the link does not allow",
-	"parse error":                    "it sent what the link does not allow",
+// disconnectTexts explains the broker's reasons for disconnections.
+var disconnectTexts = map[string]string{
+	"client closed":                  "closed the connection, or lost power or network",
+	"stale connection":               "stopped responding: check its power and network",
+	"read error":                     "connection failed: check its power and network",
+	"write error":                    "connection failed: check its power and network",
+	"slow consumer (write deadline)": "stopped receiving: its network may be slow",
+	"slow consumer (pending bytes)":  "received too slowly: its network may be slow",
+	"duplicate client id":            "replaced by a new connection of this hub",
+	"credentials revoked":            "link reset",
+	"kicked":                         "disconnected by the service, for example after a link reset",
+	"authentication expired":         "certificate expired",
+	"server shutdown":                "service restarting",
+	"protocol violation":             "sent invalid data",
+	"parse error":                    "sent invalid data",
 }
 
-func explainDisconnect(reason *string) string {
+func disconnectText(reason *string) string {
 	if reason == nil || *reason == "" {
-		return "nobody said why"
+		return "reason unknown"
 	}
-	if words, ok := disconnects[*reason]; ok {
+	if words, ok := disconnectTexts[*reason]; ok {
 		return words + " (" + *reason + ")"
 	}
 	return *reason
-}
-
-// changed gives the states that are not as they were told, and remembers them as told.
-func changed(states []HubState, told map[domain.HubID]HubState) []HubState {
-	var news []HubState
-	for _, state := range states {
-		if before, ok := told[state.ID]; !ok || before != state {
-			told[state.ID] = state
-			news = append(news, state)
-		}
-	}
-	return news
 }

@@ -3,9 +3,7 @@ package live
 import (
 	"context"
 	"errors"
-	"maps"
 	"net/http"
-	"slices"
 	"time"
 
 	"hubcloud/domain"
@@ -13,88 +11,78 @@ import (
 	"hubcloud/streams/telemetry"
 )
 
-const (
-	// streamBatch is the most events of one hub that a stream reads at once.
-	streamBatch = 100
-	// settleAfter is how soon after an event of a hub's connection the states are looked at: the
-	// read models have it by then.
-	settleAfter = time.Second
-	// recentHubs is the most hubs of which a stream that begins anew tells what was before,
-	// recentEvents the most events of each: of more, nobody reads it.
-	recentHubs   = 50
-	recentEvents = 100
-)
+// streamBatch is how many events of one hub a stream reads at once.
+const streamBatch = 100
 
-// ErrEventsClosed is what an EventGroup answers once the service has stopped reading event logs.
-var ErrEventsClosed = errors.New("the event logs are closed")
-
-// ErrTooManyStreams refuses one stream more.
+// ErrTooManyStreams rejects a stream beyond StreamsPerMember.
 var ErrTooManyStreams = &domain.Error{Code: domain.CodeRateLimited, RetryAfter: 5 * time.Second,
 	Message: "too many pages are open: close some first"}
 
-// Viewer is who looks at a page.
+// Viewer is the member that reads a stream.
 type Viewer struct {
 	OrgID    string
 	MemberID string
-	// Ended is closed when the viewer is a member no more, SignedOut when the viewer's session
-	// ends.
+	// Ended is closed when the membership ends, SignedOut when the session ends.
 	Ended, SignedOut <-chan struct{}
-	// SignedIn says whether the session still stands. It is asked with each keepalive: nobody tells
-	// of the end of a session while the broker is away.
+	// SignedIn reports whether the session is still valid. The stream calls it with each keepalive,
+	// because SignedOut is not closed while the broker is unreachable.
 	SignedIn func(ctx context.Context) bool
 }
 
 // StreamRequest is what a page posts to begin a stream.
 type StreamRequest struct {
-	// Hub leaves only this hub; "" stands for all.
+	// Hub is the only hub of the stream, "" for all hubs of the organization.
 	Hub domain.HubID
-	// Positions are where an earlier stream stood.
+	// Positions are the cursors of an earlier stream, by hub.
 	Positions map[domain.HubID]string
-	// Recent is how many seconds before now the stream begins, for hubs without a position, when
-	// there are few.
+	// Recent is how many seconds before now the events of hubs without a position begin. It is
+	// shortened for hubs with many events, and ignored for organizations with many hubs.
 	Recent int
 }
 
-// stream is the one owner of one response.
+// stream writes one response. All fields belong to the request's goroutine.
 type stream struct {
 	*Live
 	ctx    context.Context
 	out    sse.Stream
 	viewer Viewer
-	only   domain.HubID
+	only   domain.HubID // StreamRequest.Hub
 	group  EventGroup
-	// told is what the page knows of each hub.
-	told map[domain.HubID]HubState
-	// behind says that the read models had a hub at the beginning that this process does not know.
-	behind bool
-	// buffer is what goes out with the next write, which is not before next.
-	buffer []byte
-	next   time.Time
-	// lost is closed once the replica is cut off; the page comes back to another.
-	lost <-chan struct{}
+
+	sent map[domain.HubID]HubState // the states that the page has
+	// nextRefresh is when the states are read next.
+	nextRefresh time.Time
+
+	buffer    []byte    // frames of the next write
+	nextWrite time.Time // the earliest time of the next write, by Pace
+	caughtUp  bool      // hub.portal_now is sent
+
+	lost <-chan struct{} // closed when the replica is cut off
 }
 
-// Stream answers with the events of the viewer's organization until there is a reason to end. An
-// error is a refusal: nothing is out by then.
+// Stream writes the events of the viewer's organization until the stream ends. It returns an error
+// only if nothing has been written.
 func (l *Live) Stream(
-	w http.ResponseWriter, r *http.Request, viewer Viewer, want StreamRequest,
+	w http.ResponseWriter, r *http.Request, viewer Viewer, request StreamRequest,
 ) error {
 	if !l.open.Acquire(viewer.MemberID) {
 		return ErrTooManyStreams
 	}
 	defer l.open.Release(viewer.MemberID)
-	group := l.Events.Group()
+	group := l.cfg.Events.Group()
 	defer group.Close()
 	s := &stream{
-		Live: l, ctx: r.Context(), viewer: viewer, only: want.Hub, group: group,
-		out:  sse.New(w, r, sse.Config{Lifetime: l.StreamLifetime, Keepalive: l.StreamKeepalive}),
-		told: map[domain.HubID]HubState{},
+		Live: l, ctx: r.Context(), viewer: viewer, only: request.Hub, group: group,
+		out: sse.New(w, r, sse.Config{
+			Lifetime: l.cfg.StreamLifetime, Keepalive: l.cfg.StreamKeepalive,
+		}),
+		sent: map[domain.HubID]HubState{},
 	}
-	if l.Freshness != nil {
-		s.lost = l.Freshness.Lost()
+	if l.cfg.Freshness != nil {
+		s.lost = l.cfg.Freshness.Lost()
 	}
 	s.out.ExtendDeadline() // the deadline of other requests does not apply to streams
-	if err := s.begin(want); err != nil {
+	if err := s.begin(request); err != nil {
 		return err
 	}
 	l.metrics.streams.Inc()
@@ -102,159 +90,67 @@ func (l *Live) Stream(
 	s.out.Begin()
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if err := s.run(); err != nil {
-		l.Log.ErrorContext(
-			s.ctx, "a stream of events has failed", "request_id", telemetry.RequestID(s.ctx),
+		l.cfg.Logger.ErrorContext(
+			s.ctx, "portal stream failed", "request_id", telemetry.RequestID(s.ctx),
 			"org_id", viewer.OrgID, "error", err,
 		)
 	}
 	return nil
 }
 
-// begin follows every hub and puts positions and states before everything else. States are read
-// after the positions: what happens in between is told twice rather than not at all.
-func (s *stream) begin(want StreamRequest) error {
-	states, err := s.States(s.ctx, s.viewer.OrgID, s.only)
-	if err != nil {
-		return err
-	}
-	recent := time.Duration(0)
-	if want.Recent > 0 && len(states) <= recentHubs {
-		recent = min(time.Duration(want.Recent)*time.Second, s.Retention)
-	}
-	positions := make(map[domain.HubID]string, len(states))
-	for _, state := range states {
-		err := s.start(state.ID, want.Positions[state.ID], recent)
-		if s.unknown(err) {
-			s.behind = true
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		positions[state.ID] = s.group.Position(state.ID)
-	}
-	if states, err = s.States(s.ctx, s.viewer.OrgID, s.only); err != nil {
-		return err
-	}
-	s.tell("hub.portal_positions", positions)
-	s.tellStates(true, changed(s.followed(states), s.told))
-	return nil
-}
-
-// start follows a hub's log from behind a cursor or, without one, from so long ago; 0 is now.
-func (s *stream) start(hub domain.HubID, after string, recent time.Duration) (err error) {
-	if after == "" && recent > 0 {
-		if after, err = s.recently(hub, recent); err != nil {
-			return err
-		}
-	}
-	return s.follow(hub, after)
-}
-
-// unknown reports whether an error means that a hub of several belongs to the organization no more,
-// or not yet as far as this process knows. The read models may be ahead or behind.
-func (s *stream) unknown(err error) bool {
-	return s.only == "" && codeOf(err) == domain.CodeNotFound
-}
-
-// followed returns the states of the hubs whose logs are followed.
-func (s *stream) followed(states []HubState) []HubState {
-	return slices.DeleteFunc(
-		states, func(state HubState) bool { return s.group.Position(state.ID) == "" },
-	)
-}
-
-// recently gives a cursor to begin with what a hub has told since so long ago; where that is more
-// than anybody reads, since a tenth or a hundredth of it, or its log's end.
-func (s *stream) recently(hub domain.HubID, ago time.Duration) (string, error) {
-	for range 3 {
-		after, err := s.Events.At(s.ctx, hub, s.Now().Add(-ago))
-		if err != nil {
-			return "", err
-		}
-		page, err := s.Events.Page(s.ctx, hub, after, recentEvents)
-		if err != nil && codeOf(err) != domain.CodeCursorExpired {
-			return "", err
-		}
-		if err == nil && !page.HasMore {
-			return after, nil
-		}
-		ago /= 10
-	}
-	return "", nil
-}
-
-// follow goes on with a hub's log, or begins at its end and says that there is a gap where that
-// cannot be.
-func (s *stream) follow(hub domain.HubID, after string) error {
-	err := s.group.Follow(s.ctx, hub, after)
-	if code := codeOf(err); after != "" &&
-		(code == domain.CodeCursorExpired || code == domain.CodeInvalidRequest) {
-		s.tellGap(hub)
-		return s.group.Follow(s.ctx, hub, "")
-	}
-	return err
-}
-
-// run sends until there is a reason to end. An error is a fault of the service.
+// run sends events, states and keepalives until the stream ends. It returns an error if the service
+// failed.
 func (s *stream) run() error {
-	look := time.Now().Add(s.StateInterval)
-	if s.behind {
-		look = sooner(look, time.Now().Add(settleAfter))
-	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	defer s.out.ExtendDeadline()
-	for caughtUp := false; !s.over(); {
-		more, moved, err := s.collect()
+	for !s.stopped() {
+		more, err := s.collectEvents()
 		if err != nil || s.ctx.Err() != nil {
-			return s.ended(err)
+			return s.failure(err)
 		}
-		if !more && !caughtUp {
-			caughtUp = true
-			s.tell("hub.portal_now", struct{}{})
+		if !more && !s.caughtUp {
+			s.caughtUp = true
+			s.appendEvent("hub.portal_now", struct{}{})
 		}
 		now := time.Now()
-		if moved {
-			look = sooner(look, now.Add(settleAfter))
-		}
 		switch {
 		case s.out.Expired(now):
-			s.flush()
+			_ = s.flush() // the stream ends either way
 			return nil
 		case s.out.KeepaliveDue(now):
 			if !s.viewer.SignedIn(s.ctx) {
 				return nil
 			}
 			s.buffer = sse.AppendKeepalive(s.buffer)
-		case !now.Before(look):
-			if err := s.look(); err != nil {
-				return s.ended(err)
+		case !now.Before(s.nextRefresh):
+			if err := s.refreshStates(); err != nil {
+				return s.failure(err)
 			}
-			look = now.Add(s.StateInterval)
+			s.nextRefresh = now.Add(s.cfg.StateInterval)
 		}
-		wake := sooner(s.out.NextWake(), look)
+		wake := earlier(s.out.NextWake(), s.nextRefresh)
 		ready := s.group.Ready()
 		switch {
 		case len(s.buffer) == 0:
-		case more || !now.Before(s.next):
-			if !s.confirmed() || s.over() || !s.flush() {
+		case more || !now.Before(s.nextWrite):
+			if !s.authorized() || s.stopped() || s.flush() != nil {
 				return nil
 			}
-			s.next = now.Add(s.Pace)
-			if more { // who has much to catch up with is not kept waiting
+			s.nextWrite = now.Add(s.cfg.Pace)
+			if more { // Pace does not apply to a backlog
 				continue
 			}
 		default:
-			wake = sooner(wake, s.next)
-			ready = nil // what comes until then is collected then
+			wake = earlier(wake, s.nextWrite)
+			ready = nil // new events wait for the next write
 		}
 		timer.Reset(time.Until(wake))
 		select {
 		case <-ready:
 		case <-timer.C:
 		case <-s.ctx.Done():
-		case <-s.Draining:
+		case <-s.cfg.Draining:
 		case <-s.viewer.Ended:
 		case <-s.viewer.SignedOut:
 		case <-s.lost:
@@ -263,17 +159,18 @@ func (s *stream) run() error {
 	return nil
 }
 
-// confirmed reports whether the viewer is still known to be one: a process that stood still may
-// hold what came afterwards.
-func (s *stream) confirmed() bool {
-	return s.Freshness == nil || s.Freshness.Fresh() || s.Freshness.Confirm(s.ctx) == nil
+// authorized reports whether the viewer's membership is confirmed. A process that was suspended may
+// hold events from after the membership ended.
+func (s *stream) authorized() bool {
+	freshness := s.cfg.Freshness
+	return freshness == nil || freshness.Fresh() || freshness.Confirm(s.ctx) == nil
 }
 
-// over says that nobody may or wants to read on.
-func (s *stream) over() bool {
+// stopped reports whether the stream must end or the client is gone.
+func (s *stream) stopped() bool {
 	select {
 	case <-s.ctx.Done():
-	case <-s.Draining:
+	case <-s.cfg.Draining:
 	case <-s.viewer.Ended:
 	case <-s.viewer.SignedOut:
 	case <-s.lost:
@@ -283,104 +180,50 @@ func (s *stream) over() bool {
 	return true
 }
 
-// collect puts what hubs have into the buffer, as far as one write goes: more says that there may
-// be more, moved that a hub may have another state.
-func (s *stream) collect() (more, moved bool, err error) {
+// collectEvents appends new events to the buffer, about as many as one write should have. more
+// reports whether there may be more.
+func (s *stream) collectEvents() (more bool, err error) {
 	for len(s.buffer) < sse.BatchBytes {
 		hub, events, err := s.group.Next(streamBatch)
 		if codeOf(err) == domain.CodeCursorExpired {
 			if err := s.follow(hub, ""); err != nil {
-				return false, false, err
+				return false, err
 			}
-			s.tellGap(hub)
+			s.appendGap(hub)
 			continue
 		}
-		if s.unknown(err) { // it was released; the page is told with the states
+		if s.unowned(err) { // released: the refresh informs the page
 			s.group.Leave(hub)
-			moved = true
+			s.refreshSoon()
 			continue
 		}
 		if err != nil || len(events) == 0 {
-			return false, moved, err
+			return false, err
 		}
 		s.metrics.events.Add(float64(len(events)))
 		for _, event := range events {
 			s.buffer = append(s.buffer, event.Frame...)
-			moved = moved || isLink(event.Envelope)
+			if isHubEvent(event.Envelope) {
+				s.refreshSoon()
+			}
 		}
 	}
-	return true, moved, nil
+	return true, nil
 }
 
-// look reads the states again, tells what has changed, follows hubs that were added meanwhile, and
-// tells all states when hubs were released.
-func (s *stream) look() error {
-	states, err := s.States(s.ctx, s.viewer.OrgID, s.only)
-	if err != nil {
-		return err
-	}
-	for _, state := range states {
-		if s.group.Position(state.ID) != "" {
-			continue
-		}
-		err := s.follow(state.ID, "")
-		if s.unknown(err) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		s.tell(
-			"hub.portal_positions", map[domain.HubID]string{state.ID: s.group.Position(state.ID)},
-		)
-	}
-	states = s.followed(states)
-	if s.forget(states) {
-		clear(s.told)
-		s.tellStates(true, changed(states, s.told))
-		return nil
-	}
-	if news := changed(states, s.told); len(news) > 0 {
-		s.tellStates(false, news)
-	}
-	return nil
-}
-
-// forget leaves the logs of hubs that the page was told of and that are not among the states, and
-// reports whether there are any.
-func (s *stream) forget(states []HubState) bool {
-	gone := maps.Clone(s.told)
-	for _, state := range states {
-		delete(gone, state.ID)
-	}
-	for hub := range gone {
-		s.group.Leave(hub)
-	}
-	return len(gone) > 0
-}
-
-// ended tells a fault from the end of the request or of the service, and from a hub that is so new
-// that its owner is not known here yet: the page comes back.
-func (s *stream) ended(err error) error {
+// failure returns err if the service failed, and nil if the request or the service ended, if the
+// service is unavailable, or if the stream's only hub was released. The page reconnects.
+func (s *stream) failure(err error) error {
 	if code := codeOf(err); s.ctx.Err() != nil || errors.Is(err, ErrEventsClosed) ||
-		code == domain.CodeNotFound ||
-		code == domain.CodeServiceUnavailable {
+		code == domain.CodeNotFound || code == domain.CodeServiceUnavailable {
 		return nil
 	}
 	return err
 }
 
-func sooner(a, b time.Time) time.Time {
+func earlier(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
 	}
 	return a
-}
-
-// codeOf gives the code of an error, "" for none.
-func codeOf(err error) domain.Code {
-	if err == nil {
-		return ""
-	}
-	return domain.CodeOf(err)
 }

@@ -115,7 +115,7 @@ func TestStreamLooksAtStates(t *testing.T) {
 	p.await("hub.portal_states", &told)
 	if told.Whole || len(told.Hubs) != 1 || told.Hubs[0].ID != hubB ||
 		told.Hubs[0].Status != domain.HubOffline ||
-		told.Hubs[0].Reason != "the connection broke: its power or network may be down (read error)" {
+		told.Hubs[0].Reason != "connection failed: check its power and network (read error)" {
 		t.Errorf("told %+v", told)
 	}
 	r.add(hubC)
@@ -183,7 +183,7 @@ func TestStreamLooksAfterConnections(t *testing.T) {
 	r.append(hubA, "hub.disconnected", 0, `{"reason":null}`)
 	p.await("hub.portal_states", &told)
 	if len(told.Hubs) != 1 || told.Hubs[0].Status != domain.HubOffline ||
-		told.Hubs[0].Reason != "nobody said why" {
+		told.Hubs[0].Reason != "reason unknown" {
 		t.Errorf("told %+v", told)
 	}
 }

@@ -12,15 +12,16 @@ import (
 	"hubcloud/domain"
 )
 
-// Word is how a channel key is called, and what the two values of a boolean one mean.
+// Word is the display name of a channel key. True and False are the display names of the values of
+// a boolean channel, and empty for other channels.
 type Word struct {
 	Name  string `json:"name"`
 	True  string `json:"true,omitempty"`
 	False string `json:"false,omitempty"`
 }
 
-// Words are those of the contract's channel keys. Pages hand them on to their scripts, so that both
-// say the same.
+// Words has a Word for each channel key of the contract. It must not be changed. Pages pass it to
+// their scripts, so that both show the same text.
 var Words = map[string]Word{
 	"lock":             {"Lock", "locked", "unlocked"},
 	"barrier":          {"Barrier", "open", "closed"},
@@ -32,7 +33,7 @@ var Words = map[string]Word{
 	"heating_setpoint": {Name: "Heat to"},
 	"cooling_setpoint": {Name: "Cool to"},
 	"fan_mode":         {Name: "Fan mode"},
-	"local_protection": {"Buttons on the device", "locked out", "working"},
+	"local_protection": {"Buttons on the device", "disabled", "enabled"},
 	"operating_state":  {Name: "Operating state"},
 	"fan_state":        {Name: "Fan"},
 	"temperature":      {Name: "Temperature"},
@@ -40,12 +41,12 @@ var Words = map[string]Word{
 	"luminance":        {Name: "Light"},
 	"co2":              {Name: "CO₂"},
 	"contact":          {"Contact", "open", "closed"},
-	"motion":           {"Motion", "seen", "not seen"},
-	"leak":             {"Water leak", "found", "not found"},
-	"smoke":            {"Smoke", "found", "not found"},
+	"motion":           {"Motion", "detected", "not detected"},
+	"leak":             {"Water leak", "detected", "not detected"},
+	"smoke":            {"Smoke", "detected", "not detected"},
 	"co":               {"Carbon monoxide", "alarm", "clear"},
 	"heat":             {"Heat", "alarm", "normal"},
-	"tamper":           {"Tampering", "tampered with", "untouched"},
+	"tamper":           {"Tampering", "detected", "not detected"},
 	"battery":          {Name: "Battery"},
 	"energy":           {Name: "Energy"},
 	"power":            {Name: "Power"},
@@ -57,27 +58,27 @@ var Words = map[string]Word{
 	"scene":            {Name: "Scene"},
 }
 
-// nameOfKey gives a channel key as people call it; one that the contract does not have is written
-// with spaces.
-func nameOfKey(key string) string {
+// keyName returns the display name of a channel key. A key that the contract does not have is shown
+// with spaces for underscores.
+func keyName(key string) string {
 	if word, ok := Words[key]; ok {
 		return word.Name
 	}
 	return strings.ReplaceAll(key, "_", " ")
 }
 
-// statusWords explain where a channel stands between what was asked of it and what it reports.
-var statusWords = map[domain.ChannelStatus]string{
-	domain.ChannelUnknown:      "Nothing reported yet",
+// statusTexts explains the status of a channel with a command; "" needs no explanation.
+var statusTexts = map[domain.ChannelStatus]string{
+	domain.ChannelUnknown:      "No value reported yet",
 	domain.ChannelSynchronized: "",
 	domain.ChannelPending:      "Waiting for the device",
-	domain.ChannelDiverged: "The device reports something else than was asked; it may be " +
-		"jammed, or was changed by hand",
-	domain.ChannelFailed: "The hub gave the command up; the device may be out of reach",
+	domain.ChannelDiverged: "The device reports another value than the command set. It may be " +
+		"jammed, or was operated by hand",
+	domain.ChannelFailed: "The hub gave up on the command. The device may be out of reach",
 }
 
-// text writes a channel's value for people; "–" for none.
-func text(key string, unit string, value json.RawMessage) string {
+// formatValue returns a channel's value for display, with its unit, and "–" for no value.
+func formatValue(key, unit string, value json.RawMessage) string {
 	var v any
 	if len(value) == 0 || json.Unmarshal(value, &v) != nil || v == nil {
 		return "–"
@@ -93,39 +94,39 @@ func text(key string, unit string, value json.RawMessage) string {
 		}
 		return word.False
 	case float64:
-		if unit = clip(unit, longestUnit); unit == "" {
-			return numberText(v)
+		if unit = truncate(unit, longestUnit); unit == "" {
+			return formatNumber(v)
 		}
-		return numberText(v) + " " + unit
+		return formatNumber(v) + " " + unit
 	case string:
-		return clip(strings.ReplaceAll(v, "_", " "), longestValue)
+		return truncate(strings.ReplaceAll(v, "_", " "), longestValue)
 	case map[string]any:
 		if key == "color" {
-			return colorText(v)
+			return formatColor(v)
 		}
-		return clip(fieldsText(v), longestValue)
+		return truncate(formatFields(v), longestValue)
 	}
-	return clip(string(value), longestValue)
+	return truncate(string(value), longestValue)
 }
 
 const (
-	// longestValue and longestUnit are how many characters of what a hub says are shown.
+	// longestValue and longestUnit bound the texts of hubs, in characters.
 	longestValue = 200
 	longestUnit  = 16
-	// largestNumber is the first that is written with an exponent.
+	// largestNumber and larger numbers are shown with an exponent.
 	largestNumber = 1e15
 )
 
-// numberText writes a number with two decimals at most.
-func numberText(n float64) string {
+// formatNumber returns a number with at most two decimals.
+func formatNumber(n float64) string {
 	if math.Abs(n) >= largestNumber {
 		return strconv.FormatFloat(n, 'g', -1, 64)
 	}
 	return strconv.FormatFloat(math.Round(n*100)/100, 'f', -1, 64)
 }
 
-// clip leaves the beginning of a text that is longer than so many characters.
-func clip(text string, longest int) string {
+// truncate returns the first longest characters of a text, with an ellipsis if more follow.
+func truncate(text string, longest int) string {
 	n := 0
 	for i := range text {
 		if n == longest {
@@ -136,19 +137,19 @@ func clip(text string, longest int) string {
 	return text
 }
 
-// Say writes a channel's value for people, with what the channel is called.
-func Say(key string, value json.RawMessage) (name, said string) {
-	return nameOfKey(key), text(key, "", value)
+// Describe returns the display name of a channel key and of a value of such a channel.
+func Describe(key string, value json.RawMessage) (name, text string) {
+	return keyName(key), formatValue(key, "", value)
 }
 
-// fieldsText writes an object's fields one after the other, by their names.
-func fieldsText(v map[string]any) string {
+// formatFields returns the names and values of an object's fields, in the order of the names.
+func formatFields(v map[string]any) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(v)) {
 		switch field := v[name].(type) {
 		case nil:
 		case map[string]any, []any:
-			nested, _ := json.Marshal(field) // what was decoded can be encoded
+			nested, _ := json.Marshal(field) // a decoded value always marshals
 			parts = append(parts, name+" "+string(nested))
 		default:
 			parts = append(parts, strings.ReplaceAll(fmt.Sprint(name, " ", field), "_", " "))
@@ -157,23 +158,23 @@ func fieldsText(v map[string]any) string {
 	return strings.Join(parts, ", ")
 }
 
-// colorText writes a color as pages do, with its warm white when it has one.
-func colorText(v map[string]any) string {
-	written := hexColor(v)
+// formatColor returns a color as #rrggbb, with its warm white if it has one.
+func formatColor(v map[string]any) string {
+	text := hexColor(v)
 	if white, ok := v["warm_white"].(float64); ok && white > 0 {
-		written += ", warm white " + strconv.Itoa(int(white))
+		text += ", warm white " + strconv.Itoa(int(white))
 	}
-	return written
+	return text
 }
 
-// hexColor gives #rrggbb.
+// hexColor returns a color as #rrggbb.
 func hexColor(v map[string]any) string {
 	const digits = "0123456789abcdef"
-	written := []byte{'#'}
+	hex := []byte{'#'}
 	for _, name := range []string{"red", "green", "blue"} {
 		component, _ := v[name].(float64)
 		n := uint8(max(0, min(255, component)))
-		written = append(written, digits[n>>4], digits[n&15])
+		hex = append(hex, digits[n>>4], digits[n&15])
 	}
-	return string(written)
+	return string(hex)
 }

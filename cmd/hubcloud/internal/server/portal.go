@@ -24,7 +24,7 @@ func (s *Server) newPortal() *portal.Portal {
 			DisconnectReason: s.disconnectReason,
 			StreamLifetime:   s.cfg.StreamLifetime, StreamKeepalive: s.cfg.StreamKeepalive,
 			Retention: s.cfg.EventRetention,
-			Draining:  s.draining, Freshness: s.freshness, Log: s.logger, Metrics: s.registry,
+			Draining:  s.draining, Freshness: s.freshness, Logger: s.logger, Metrics: s.registry,
 		}),
 		Freshness:   s.freshness,
 		Owners:      s.access,
