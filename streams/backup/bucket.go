@@ -15,33 +15,35 @@ import (
 	"hubcloud/streams/jsapi"
 )
 
-// buckets are those that are taken, in their order. The ledger comes before the DIRECTORY: one of a
-// hub that nobody has added yet stops the hub.
+// buckets are the buckets of a backup, in the order in which they are written. Ingest checkpoints
+// (bucket ledger) come before the DIRECTORY: a checkpoint of a hub that no organization has added
+// stops the hub.
 var buckets = [...]string{"installation", "key-use", "presence", "ledger", "idempotency"}
 
 const (
-	// getBatch is how many keys one question asks for, and getBytes about how many bytes.
+	// getBatch is how many keys are read at once, and getBytes about how many bytes.
 	getBatch = 512
 	getBytes = 1 << 20
-	// putsAtOnce is how many keys are on their way to the broker.
-	putsAtOnce = 1024
-	// maxEntry bounds a line of a bucket's file: the broker's own limit for a message, in base64.
+	// pendingPuts is how many written keys may wait for the broker's acknowledgement.
+	pendingPuts = 1024
+	// maxEntry is the most bytes of a line of a bucket's file: the broker's limit of a message, in
+	// base64.
 	maxEntry = 4 << 20
 )
 
-// entry is one key of a bucket, as a line of JSON. A key can come more than once: the last counts.
+// entry is one key of a bucket, as a line of JSON. If a key has several lines, the last one counts.
 type entry struct {
 	Key string `json:"key"`
 	// Value is in base64.
 	Value []byte `json:"value,omitempty"`
-	// Gone says that the key was removed.
-	Gone bool `json:"gone,omitempty"`
+	// Deleted reports that the key was deleted.
+	Deleted bool `json:"gone,omitempty"`
 }
 
-// readBucket writes the keys of a bucket, one a line, until there are none left that it has not
-// read.
+// readBucket writes the keys of a bucket to w, one a line, until it has read the last message of
+// the bucket's stream. read is called with the size of each value.
 func readBucket(
-	ctx context.Context, nc *nats.Conn, bucket string, w io.Writer, passed func(int64),
+	ctx context.Context, nc *nats.Conn, bucket string, w io.Writer, read func(int64),
 ) error {
 	r, err := newBucketReader(nc, bucket)
 	if err != nil {
@@ -61,12 +63,12 @@ func readBucket(
 			if err := lines.Encode(e); err != nil {
 				return err
 			}
-			passed(int64(len(e.Value)))
+			read(int64(len(e.Value)))
 		}
 	}
 }
 
-// bucketReader reads the stream of a bucket from the front.
+// bucketReader reads the stream of a bucket from its first message on.
 type bucketReader struct {
 	bucket  jsapi.Bucket
 	batches *jsapi.BatchGetter
@@ -83,9 +85,9 @@ func newBucketReader(nc *nats.Conn, bucket string) (*bucketReader, error) {
 	}, err
 }
 
-// next returns the next entries, none at the end of the stream.
+// next returns the next entries, or none at the end of the stream.
 func (r *bucketReader) next(ctx context.Context) ([]entry, error) {
-	msgs, err := r.batch(ctx)
+	msgs, err := r.nextBatch(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +102,7 @@ func (r *bucketReader) next(ctx context.Context) ([]entry, error) {
 	if len(batch) > 0 {
 		return batch, nil
 	}
-	// The replica that answered may be behind. Only the leader knows that there is no more.
+	// The replica that answered may be behind. Only the leader knows that there are no more keys.
 	last, err := r.bucket.Next(ctx, r.request.From)
 	if err != nil || last.Revision == 0 {
 		return nil, err
@@ -109,7 +111,7 @@ func (r *bucketReader) next(ctx context.Context) ([]entry, error) {
 	return []entry{newEntry(last.Key, last.Value, last.Deleted)}, nil
 }
 
-func (r *bucketReader) batch(ctx context.Context) (msgs []jsapi.Message, err error) {
+func (r *bucketReader) nextBatch(ctx context.Context) (msgs []jsapi.Message, err error) {
 	err = jsapi.Retry{If: jsapi.IsTemporary}.Do(ctx, func(ctx context.Context) error {
 		if err := r.batches.Request(r.request); err != nil {
 			return err
@@ -122,16 +124,17 @@ func (r *bucketReader) batch(ctx context.Context) (msgs []jsapi.Message, err err
 
 func newEntry(key string, value []byte, deleted bool) entry {
 	if deleted {
-		return entry{Key: key, Gone: true}
+		return entry{Key: key, Deleted: true}
 	}
 	return entry{Key: key, Value: value}
 }
 
-// restoreBucket puts the keys of a file into a bucket that is empty.
+// restoreBucket writes the keys of a bucket's file to an empty bucket. written is called with the
+// size of each line.
 func restoreBucket(
-	ctx context.Context, nc *nats.Conn, bucket string, r io.Reader, passed func(int64),
+	ctx context.Context, nc *nats.Conn, bucket string, r io.Reader, written func(int64),
 ) error {
-	puts, err := jsapi.NewPipeline(nc, putsAtOnce)
+	puts, err := jsapi.NewPipeline(nc, pendingPuts)
 	if err != nil {
 		return err
 	}
@@ -144,13 +147,13 @@ func restoreBucket(
 			return fmt.Errorf("bucket %s: %w", bucket, err)
 		}
 		msg := &nats.Msg{Subject: jsapi.BucketSubject(bucket, e.Key), Data: e.Value}
-		if e.Gone {
+		if e.Deleted {
 			msg.Header = jsapi.DeleteHeader()
 		}
 		if err := puts.Send(ctx, msg); err != nil {
 			return fmt.Errorf("bucket %s: %w", bucket, err)
 		}
-		passed(int64(len(lines.Bytes())) + 1)
+		written(int64(len(lines.Bytes())) + 1)
 	}
 	if err := errors.Join(lines.Err(), puts.Wait(ctx)); err != nil {
 		return fmt.Errorf("bucket %s: %w", bucket, err)
@@ -158,24 +161,24 @@ func restoreBucket(
 	return nil
 }
 
-// parseEntry reads a line of a bucket's file. A key with anything that means more than itself in a
-// subject is none of the service's.
+// parseEntry decodes a line of a bucket's file. A key that would be another subject or several
+// subjects is ErrDamaged: the service has no such keys.
 func parseEntry(line []byte) (e entry, err error) {
 	if err := json.Unmarshal(line, &e); err != nil {
-		return e, fmt.Errorf("%w: a line is no key of a bucket", ErrDamaged)
+		return e, fmt.Errorf("%w: invalid line: %w", ErrDamaged, err)
 	}
 	if e.Key == "" || strings.ContainsAny(e.Key, "*> \t\r\n") ||
 		strings.Trim(e.Key, ".") != e.Key ||
 		strings.Contains(e.Key, "..") {
-		return e, fmt.Errorf("%w: %q is no key", ErrDamaged, e.Key)
+		return e, fmt.Errorf("%w: invalid key %q", ErrDamaged, e.Key)
 	}
 	return e, nil
 }
 
-// bucketFile names the file of a bucket.
+// bucketFile returns the name of a bucket's file.
 func bucketFile(bucket string) string { return "buckets/" + bucket + ".jsonl" }
 
-// streamFile names the file of a stream's snapshot.
+// streamFile returns the name of the file with a stream's snapshot.
 func streamFile(account streams.Account, stream string) string {
 	if account == streams.AccountCloud {
 		return "streams/" + stream + ".snapshot"

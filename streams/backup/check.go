@@ -10,22 +10,23 @@ import (
 	"strings"
 )
 
-// Check reads a whole backup and compares it with its sums. It returns ErrUnfinished for a folder
-// that holds no finished backup, and ErrDamaged, with the file's name, for one that is not what was
-// written.
-func Check(ctx context.Context, dir string, tell func(Progress)) (Manifest, error) {
-	text, err := read(dir, manifestName)
+// Check reads every file of a backup, compares its checksum, and returns the backup's manifest. The
+// error is ErrUnfinished for a folder without a finished backup, and ErrDamaged, with the names of
+// the files, if files are changed, cut or missing. progress is called as the check proceeds, unless
+// it is nil.
+func Check(ctx context.Context, dir string, progress func(Progress)) (Manifest, error) {
+	text, err := readRequired(dir, manifestName)
 	if err != nil {
 		return Manifest{}, err
 	}
-	sums, err := read(dir, sumsName)
+	sums, err := readRequired(dir, sumsName)
 	if err != nil {
 		return Manifest{}, err
 	}
 	if !strings.HasSuffix(string(sums), fmt.Sprintf("%s  %s\n", sumOf(text), manifestName)) {
 		return Manifest{}, fmt.Errorf(
-			"%w: %s and %s do not fit together, one of them is not what was written", ErrDamaged,
-			manifestName, sumsName,
+			"%w: %s and %s do not match, one of them was changed", ErrDamaged, manifestName,
+			sumsName,
 		)
 	}
 	m, err := parseManifest(text)
@@ -33,9 +34,9 @@ func Check(ctx context.Context, dir string, tell func(Progress)) (Manifest, erro
 		return m, err
 	}
 	if m.sums(sumOf(text)) != string(sums) {
-		return m, fmt.Errorf("%w: %s is not what was written", ErrDamaged, sumsName)
+		return m, fmt.Errorf("%w: %s was changed", ErrDamaged, sumsName)
 	}
-	meter := newMeter(tell, m.Bytes())
+	meter := newMeter(progress, m.Bytes())
 	var damage []error
 	for _, f := range m.Files {
 		if ctx.Err() != nil {
@@ -49,32 +50,30 @@ func Check(ctx context.Context, dir string, tell func(Progress)) (Manifest, erro
 		case err != nil:
 			return m, err
 		case bytes != f.Bytes:
-			damage = append(
-				damage,
-				fmt.Errorf("%s has %d bytes, and was written with %d", f.Name, bytes, f.Bytes),
-			)
+			damage = append(damage, fmt.Errorf("%s has %d bytes, want %d", f.Name, bytes, f.Bytes))
 		case sum != f.SHA256:
 			damage = append(
-				damage, fmt.Errorf("%s is not what was written: its SHA-256 is %s", f.Name, sum),
+				damage,
+				fmt.Errorf("%s was changed: its SHA-256 is %s, want %s", f.Name, sum, f.SHA256),
 			)
 		}
 	}
 	if len(damage) > 0 {
 		return m, fmt.Errorf("%w: %w", ErrDamaged, errors.Join(damage...))
 	}
-	meter.end()
+	meter.finish()
 	return m, nil
 }
 
-// read reads one of the two files that make a folder a backup.
-func read(dir, name string) ([]byte, error) {
+// readRequired reads a file that every finished backup has. Without it the error is ErrUnfinished.
+func readRequired(dir, name string) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(dir, name))
 	if !errors.Is(err, fs.ErrNotExist) {
 		return text, err
 	}
-	why := "it holds no backup"
+	why := "the folder has no backup"
 	if _, err := os.Stat(filepath.Join(dir, unfinishedName)); err == nil {
-		why = "it was not finished, or is being written"
+		why = "the backup is being written or was interrupted"
 	}
 	return nil, fmt.Errorf("%w in %s: %s is missing; %s", ErrUnfinished, dir, name, why)
 }

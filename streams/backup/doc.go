@@ -1,45 +1,48 @@
-// Package backup takes what an installation keeps on its broker into a folder, while it serves, and
-// brings it back into an empty one.
+// Package backup writes the data that an installation keeps on its broker to a folder, while the
+// service runs, and restores it into an empty broker.
 //
-// # What is taken, and in what order
+// # Contents and order
 //
-// The buckets first (settings, use of keys, presence, the ledgers of hubs' logs, answers to
-// commands), then the mails that wait, the hub logs if they are asked for, and the DIRECTORY last,
-// each stream as it is at one moment. So everything else is as old as the DIRECTORY or older, which
-// is what a service finds that was killed at that moment: its buckets and ledgers are written after
-// what they speak of, and every part of it knows how to go on from there. The other way round there
-// would be events and ledgers of hubs that nobody has added yet.
+// A backup has the buckets first (settings, use of keys, presence, ingest checkpoints, answers to
+// commands), then the queued mails, the hub logs if they are wanted, and the DIRECTORY last. Each
+// stream is a snapshot of one moment. Everything else is therefore as old as the DIRECTORY or
+// older. A service that was killed finds the same state, because it writes buckets and ingest
+// checkpoints after the events that they refer to, and every part of it can continue from there.
+// With the DIRECTORY first, a backup could have logs and checkpoints of hubs that its DIRECTORY
+// does not know.
 //
-// A bucket is read from the front until nothing is left, and not as a stream at one moment: a key
-// that is written meanwhile moves to the end, and a snapshot would have it neither where it was nor
-// where it is. Each key is there with a value that it had during the backup.
+// A bucket is read from its first message to its last instead: a key that is written meanwhile
+// moves to the end of the bucket's stream. The backup has every key, with a value that the key had
+// during the backup or a moment earlier, because any replica may answer. Only the leader decides
+// that a bucket has no more keys.
 //
-// Batches of a bucket come from whichever replica answers. One that is behind gives fewer keys, or
-// a value of before, which the key had during the backup or a moment earlier; that nothing is left
-// is asked of the leader. Snapshots are taken by leaders. The list of streams and their state are
-// the leaders' too; a leader that is deposed and cut off knows nothing of what was stored since,
-// for at most 20 s. A backup through it is of that moment: older, and whole. A stream that is
-// missing in it would be of a hub that was added since, which the DIRECTORY of the same side does
-// not have either.
+// Snapshots, the list of streams and their states come from leaders. A deposed leader that is cut
+// off does not know for up to 20 s what was stored since. A backup from that leader is older, but
+// consistent.
 //
-// Not taken: sessions of the portal and links to sign in (what was ended or used since would work
-// again: people sign in anew), leases and heartbeats, which are of running processes, and Postgres,
-// which is made anew from the rest.
+// Not in a backup: portal sessions and sign-in links (ended or used ones would work again), leases
+// and heartbeats, which belong to running processes, and Postgres, which is rebuilt from the rest.
 //
 // # Promises
 //
-//   - Streams come back with the same sequences and times, whichever broker they are restored to:
-//     one server or a cluster, with 1 or 3 replicas.
-//   - Memory does not grow with what is taken: streams and buckets pass through.
-//   - A backup that was not finished never looks like one: SHA256SUMS is written last, and without
-//     it nothing is restored.
-//   - Restore reads every file and compares its sum before it touches anything. A file that is
-//     damaged, cut or missing is refused by name.
-//   - After a restore no cursor of an event that is lost is taken for a place in the log: every
-//     hub's log has another tag (domain.HubLogRestored). Without hub logs in the backup every
-//     cursor of before answers 410; with them those of what is in the backup go on.
-//   - What hubs sent after the backup, had acknowledged and hold no more is told to readers as
-//     hub.events_skipped: the ledger is of the backup.
-//   - A restore that is interrupted leaves a mark on the broker; restoring again begins from the
-//     start, and a service does not start on it.
+//   - Restored streams have the same sequences and times, on one server or on a cluster, with one
+//     or three replicas.
+//   - Memory does not grow with the amount of data: streams and buckets are never held whole.
+//   - An unfinished backup cannot be mistaken for a finished one: SHA256SUMS is written last, and
+//     Check rejects a folder without it.
+//   - Check reads every file and compares its checksum. A file that is changed, cut or missing is
+//     ErrDamaged, with its name.
+//   - After a restore every hub's log has a new epoch (domain.HubLogRestored), so no cursor of an
+//     event that was lost points into the log. Cursors of events in the backup remain valid; all
+//     others answer 410.
+//   - Events that hubs sent after the backup, and deleted once they were acknowledged, are lost.
+//     The next ingest reports them as hub.events_skipped, since the ingest checkpoint is as old as
+//     the backup.
+//   - An interrupted restore leaves a marker on the broker. A service does not start on that
+//     broker, and the next restore starts over.
+//
+// # Goroutines
+//
+// Every function waits for the goroutines that it starts. Write copies eight hub logs at a time;
+// Restore restores up to eight accounts at a time.
 package backup

@@ -18,11 +18,11 @@ import (
 	"hubcloud/streams/durablefile"
 )
 
-// unfinishedText is for whoever finds it.
-const unfinishedText = "This backup was not finished, or is being written. It cannot be " +
-	"restored: remove the folder, and take another one.\n"
+// unfinishedText is the text of the file UNFINISHED, for the operator.
+const unfinishedText = "This backup is being written or was interrupted. It cannot be restored: " +
+	"remove the folder and write another backup.\n"
 
-// folder is a backup that is being written. Safe for concurrent use.
+// folder is the folder of a backup that is being written. Safe for concurrent use.
 type folder struct {
 	dir string
 
@@ -30,7 +30,8 @@ type folder struct {
 	files []File
 }
 
-// newFolder takes a folder that is new or empty. It holds secrets: nobody else may read it.
+// newFolder prepares a new or empty folder for a backup. Only the owner may read it, since a backup
+// contains secrets.
 func newFolder(dir string) (*folder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -43,38 +44,37 @@ func newFolder(dir string) (*folder, error) {
 		entries, func(e fs.DirEntry) bool { return e.Name() == unfinishedName },
 	) {
 		return nil, fmt.Errorf(
-			"%s holds a backup that was not finished: remove the folder, or name another one", dir,
+			"%s has a backup that was not finished: remove the folder, or name another one", dir,
 		)
 	}
 	if len(entries) > 0 {
-		return nil, fmt.Errorf(
-			"%s is not empty: a backup needs a folder of its own, new or empty", dir,
-		)
+		return nil, fmt.Errorf("%s is not empty: a backup needs a new or empty folder", dir)
 	}
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return nil, err
 	}
 	f := &folder{dir: dir}
-	return f, f.put(unfinishedName, []byte(unfinishedText))
+	return f, f.writeUnlisted(unfinishedName, []byte(unfinishedText))
 }
 
-// create begins a file. What the caller says of it besides its name goes into the manifest once it
-// is closed.
+// create creates a file. Once the file is closed, its File goes into the manifest, with the fields
+// that the caller has set.
 func (f *folder) create(name string) (*file, error) {
 	path := filepath.Join(f.dir, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	made, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	onDisk, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	w := &file{folder: f, made: made, sum: sha256.New(), File: File{Name: name}}
-	w.buffer = bufio.NewWriterSize(made, 128<<10)
-	return w, nil
+	return &file{
+		File: File{Name: name}, folder: f, onDisk: onDisk, hash: sha256.New(),
+		buffer: bufio.NewWriterSize(onDisk, 128<<10),
+	}, nil
 }
 
-// write makes a file of bytes at hand.
+// write writes a file of the backup.
 func (f *folder) write(name string, content []byte) error {
 	w, err := f.create(name)
 	if err != nil {
@@ -84,12 +84,13 @@ func (f *folder) write(name string, content []byte) error {
 	return w.close(err)
 }
 
-// put writes a file that the manifest does not list, wholly or not at all.
-func (f *folder) put(name string, content []byte) error {
+// writeUnlisted writes a file that the manifest does not list, atomically.
+func (f *folder) writeUnlisted(name string, content []byte) error {
 	return durablefile.Write(filepath.Join(f.dir, name), content, 0o600)
 }
 
-// finish writes what makes the files a backup.
+// finish writes the manifest and the checksums. The checksums come last, once everything else is on
+// disk: they make the folder a finished backup.
 func (f *folder) finish(m Manifest) (Manifest, error) {
 	m.Files = f.files
 	slices.SortFunc(m.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
@@ -97,68 +98,69 @@ func (f *folder) finish(m Manifest) (Manifest, error) {
 	if err != nil {
 		return m, err
 	}
-	if err := f.put(manifestName, text); err != nil {
+	if err := f.writeUnlisted(manifestName, text); err != nil {
 		return m, err
 	}
-	// Everything is on disk before the sums say that it is there.
 	if err := syncFolders(f.dir); err != nil {
 		return m, err
 	}
 	if err := os.Remove(filepath.Join(f.dir, unfinishedName)); err != nil {
 		return m, err
 	}
-	if err := f.put(sumsName, []byte(m.sums(sumOf(text)))); err != nil {
+	if err := f.writeUnlisted(sumsName, []byte(m.sums(sumOf(text)))); err != nil {
 		return m, err
 	}
 	return m, syncFolders(f.dir)
 }
 
-// file is one file that is being written.
+// file is one file that is being written. It belongs to one goroutine.
 type file struct {
 	File
 	folder *folder
-	made   *os.File
+	onDisk *os.File
 	buffer *bufio.Writer
-	sum    hash.Hash
+	hash   hash.Hash
 }
 
-// Write writes.
+// Write implements io.Writer.
 func (w *file) Write(p []byte) (int, error) {
-	w.sum.Write(p) // never fails
+	w.hash.Write(p) // never fails
 	w.Bytes += int64(len(p))
 	return w.buffer.Write(p)
 }
 
-// again empties the file.
-func (w *file) again() error {
-	w.buffer.Reset(w.made)
-	w.sum.Reset()
+// reset empties the file.
+func (w *file) reset() error {
+	w.buffer.Reset(w.onDisk)
+	w.hash.Reset()
 	w.Bytes = 0
-	if _, err := w.made.Seek(0, io.SeekStart); err != nil {
+	if _, err := w.onDisk.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	return w.made.Truncate(0)
+	return w.onDisk.Truncate(0)
 }
 
-// close puts the file on disk, and into the manifest unless err or that says otherwise.
+// close closes the file and, unless err is an error, syncs it and adds it to the manifest. It
+// returns err or its own error, with the file's name.
 func (w *file) close(err error) error {
 	if err == nil {
 		err = w.buffer.Flush()
 	}
 	if err == nil {
-		err = w.made.Sync()
+		err = w.onDisk.Sync()
 	}
-	if err = errors.Join(err, w.made.Close()); err != nil {
+	if err = errors.Join(err, w.onDisk.Close()); err != nil {
 		return fmt.Errorf("%s: %w", w.Name, err)
 	}
-	w.SHA256 = hex.EncodeToString(w.sum.Sum(nil))
+	w.SHA256 = hex.EncodeToString(w.hash.Sum(nil))
 	w.folder.mu.Lock()
 	defer w.folder.mu.Unlock()
 	w.folder.files = append(w.folder.files, w.File)
 	return nil
 }
 
-// syncFolders makes the names in a folder and those below it outlast a power cut.
+// syncFolders syncs a folder and all folders below it, so that the names in them survive a power
+// failure.
 func syncFolders(dir string) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.IsDir() {
@@ -172,27 +174,28 @@ func syncFolders(dir string) error {
 	})
 }
 
+// sumOf returns the SHA-256 of content in hexadecimal.
 func sumOf(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])
 }
 
-// sumFile reads a file to its end.
-func sumFile(path string, passed func(int64)) (bytes int64, sum string, err error) {
+// sumFile returns the size and the SHA-256 of a file. read is called with the size of each part.
+func sumFile(path string, read func(int64)) (bytes int64, sum string, err error) {
 	opened, err := os.Open(path)
 	if err != nil {
 		return 0, "", err
 	}
 	defer opened.Close()
-	sums := sha256.New()
+	hash := sha256.New()
 	buffer := make([]byte, 256<<10)
 	for {
 		n, err := opened.Read(buffer)
-		sums.Write(buffer[:n]) // never fails
+		hash.Write(buffer[:n]) // never fails
 		bytes += int64(n)
-		passed(int64(n))
+		read(int64(n))
 		if errors.Is(err, io.EOF) {
-			return bytes, hex.EncodeToString(sums.Sum(nil)), nil
+			return bytes, hex.EncodeToString(hash.Sum(nil)), nil
 		}
 		if err != nil {
 			return bytes, "", err

@@ -1,23 +1,19 @@
 package backup
 
 import (
-	"bytes"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
-// A manifest that is taken leads nowhere out of the backup's folder.
+// FuzzManifest checks that no file of an accepted manifest is outside the backup's folder.
 func FuzzManifest(f *testing.F) {
-	f.Add(
-		[]byte(
-			`{"format":1,"shards":4,"files":[{"name":"streams/DIRECTORY.snapshot","stream":{"account":"CLOUD","name":"DIRECTORY"}}]}`,
-		),
-	)
-	f.Add(
-		[]byte(
-			`{"format":1,"shards":4,"files":[{"name":"../x","stream":{"account":"CLOUD","name":"DIRECTORY"}}]}`,
-		),
-	)
+	for _, name := range []string{"streams/DIRECTORY.snapshot", "../x"} {
+		f.Add([]byte(
+			`{"format":1,"shards":4,"files":[` +
+				`{"name":"` + name + `","stream":{"account":"CLOUD","name":"DIRECTORY"}}]}`,
+		))
+	}
 	f.Add([]byte(`{"format":2}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		m, err := parseManifest(text)
@@ -26,33 +22,34 @@ func FuzzManifest(f *testing.F) {
 		}
 		for _, file := range m.Files {
 			if !filepath.IsLocal(filepath.FromSlash(file.Name)) {
-				t.Errorf("takes a file %q", file.Name)
+				t.Errorf("accepted the file %q", file.Name)
 			}
 		}
 	})
 }
 
-// A line that is taken is one key.
+// FuzzEntry checks that an accepted line has a key that is part of a single subject.
 func FuzzEntry(f *testing.F) {
 	f.Add([]byte(`{"key":"a.b","value":"eA=="}`))
 	f.Add([]byte(`{"key":"a.>","gone":true}`))
 	f.Add([]byte(`{"key":"a\r\nPUB x"}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		if e, err := parseEntry(line); err == nil &&
-			(e.Key == "" || bytes.ContainsAny([]byte(e.Key), " *>\r\n\t")) {
-			t.Errorf("takes the key %q", e.Key)
+			(e.Key == "" || strings.ContainsAny(e.Key, " *>\r\n\t")) {
+			t.Errorf("accepted the key %q", e.Key)
 		}
 	})
 }
 
-// What is no whole snapshot is an error, and ends.
+// FuzzInspect checks that inspect ends for all bytes, and that no snapshot has more messages than
+// bytes.
 func FuzzInspect(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("\xff\x06\x00\x00S2sTwO"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		if messages, err := inspect(bytes.NewReader(raw), func(int64) {}); err == nil &&
-			messages > uint64(len(raw)) {
-			t.Errorf("%d messages in %d bytes", messages, len(raw))
+		messages, err := inspect(strings.NewReader(string(raw)), func(int64) {})
+		if err == nil && messages > uint64(len(raw)) {
+			t.Errorf("got %d messages in %d bytes", messages, len(raw))
 		}
 	})
 }

@@ -13,67 +13,66 @@ import (
 )
 
 const (
-	// formatVersion is raised when an older program could not restore what a newer one writes.
+	// formatVersion is raised when older programs cannot restore new backups.
 	formatVersion = 1
 
 	manifestName = "manifest.json"
 	sumsName     = "SHA256SUMS"
-	// unfinishedName is there while a backup is being written.
+	// unfinishedName is the file that a folder has while a backup is being written.
 	unfinishedName = "UNFINISHED"
 )
 
-// ErrDamaged says that a backup is not what was written: a file is missing, cut or changed. The
-// error names it.
+// ErrDamaged reports that a file of a backup is missing, cut or changed. The error names the file.
 var ErrDamaged = errors.New("the backup is damaged")
 
-// ErrUnfinished says that a folder holds no backup, or one that was not finished.
+// ErrUnfinished reports that a folder has no backup, or an unfinished one.
 var ErrUnfinished = errors.New("no finished backup")
 
-// Manifest says what a backup is.
+// Manifest describes a backup.
 type Manifest struct {
 	Format int `json:"format"`
-	// Installation is the id of the installation that it is of.
+	// Installation is the id of the installation.
 	Installation string `json:"installation"`
-	// BeganAt is when it was begun, and At the moment that it shows: what happened later is not in
-	// it.
+	// BeganAt is when the backup was begun. At is when the snapshot of the directory was taken: the
+	// backup has nothing later.
 	BeganAt time.Time `json:"began_at"`
 	At      time.Time `json:"at"`
-	// Shards is over how many accounts hub logs are spread, in the installation and wherever it is
-	// restored.
+	// Shards is the number of shards of the installation. A broker that the backup is restored to
+	// must have the same number.
 	Shards int `json:"shards"`
 	// Directory is the sequence of the last event of the DIRECTORY.
 	Directory uint64 `json:"directory_sequence"`
-	// HubLogs says whether the hub logs are in it.
+	// HubLogs reports whether the backup has the hub logs.
 	HubLogs bool `json:"hub_logs"`
-	// Broker is the version of the broker that it was taken from.
+	// Broker is the version of the installation's broker.
 	Broker string `json:"broker"`
 	Files  []File `json:"files"`
 }
 
 // File is one file of a backup.
 type File struct {
-	// Name is its path in the backup, with slashes.
+	// Name is the slash-separated path in the backup.
 	Name   string `json:"name"`
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
-	// Bucket is the bucket whose keys it holds, one a line.
+	// Bucket is the bucket whose keys the file has, one a line.
 	Bucket string `json:"bucket,omitempty"`
-	// Stream is the stream that it is a snapshot of.
+	// Stream is the stream whose snapshot the file is.
 	Stream *Stream `json:"stream,omitempty"`
 }
 
-// Stream is a stream as it was taken.
+// Stream describes a stream at the moment of its snapshot.
 type Stream struct {
 	Account  streams.Account `json:"account"`
 	Name     string          `json:"name"`
 	Messages uint64          `json:"messages"`
 	First    uint64          `json:"first_sequence"`
 	Last     uint64          `json:"last_sequence"`
-	// Config is its configuration, as the broker writes it.
+	// Config is the stream's configuration in the broker's JSON.
 	Config json.RawMessage `json:"config"`
 }
 
-// Bytes is how much all files have.
+// Bytes returns the size of all files together.
 func (m Manifest) Bytes() (sum int64) {
 	for _, f := range m.Files {
 		sum += f.Bytes
@@ -81,7 +80,7 @@ func (m Manifest) Bytes() (sum int64) {
 	return sum
 }
 
-// Has says whether a file is in the backup.
+// Has reports whether the backup has a file of that name.
 func (m Manifest) Has(name string) bool {
 	for _, f := range m.Files {
 		if f.Name == name {
@@ -91,7 +90,7 @@ func (m Manifest) Has(name string) bool {
 	return false
 }
 
-// encode writes the manifest for people too: what it is of, then one file a line.
+// encode returns the manifest as JSON that people can read: the head, then one file a line.
 func (m Manifest) encode() ([]byte, error) {
 	files := m.Files
 	m.Files = nil
@@ -113,7 +112,8 @@ func (m Manifest) encode() ([]byte, error) {
 	return append(text, "\n  ]\n}\n"...), nil
 }
 
-// parseManifest reads a manifest and checks what restoring relies on.
+// parseManifest decodes a manifest and checks what Restore relies on. Errors are ErrDamaged, except
+// for another format.
 func parseManifest(text []byte) (m Manifest, err error) {
 	var head struct {
 		Format int `json:"format"`
@@ -125,8 +125,7 @@ func parseManifest(text []byte) (m Manifest, err error) {
 		return m, fmt.Errorf(
 			"the backup has format %d, and this program restores format %d: use the version of "+
 				"hubcloud that wrote it, or a newer one",
-			head.Format,
-			formatVersion,
+			head.Format, formatVersion,
 		)
 	}
 	if err := json.Unmarshal(text, &m); err != nil {
@@ -134,10 +133,10 @@ func parseManifest(text []byte) (m Manifest, err error) {
 	}
 	directories := 0
 	for _, f := range m.Files {
-		// A name must not lead out of the folder.
+		// A name must not point outside the folder.
 		if f.Name == "" || path.Clean("/"+f.Name) != "/"+f.Name ||
 			strings.ContainsAny(f.Name, "\\\n\x00") {
-			return m, fmt.Errorf("%w: %s names a file %q", ErrDamaged, manifestName, f.Name)
+			return m, fmt.Errorf("%w: %s names the file %q", ErrDamaged, manifestName, f.Name)
 		}
 		if f.Stream != nil && f.Stream.Name == streams.DirectoryStream &&
 			f.Stream.Account == streams.AccountCloud {
@@ -153,7 +152,7 @@ func parseManifest(text []byte) (m Manifest, err error) {
 	return m, nil
 }
 
-// sums is the text of SHA256SUMS, as sha256sum writes and checks it.
+// sums returns the text of SHA256SUMS in the format of sha256sum.
 func (m Manifest) sums(manifestSum string) string {
 	var text strings.Builder
 	for _, f := range m.Files {

@@ -2,44 +2,45 @@ package backup
 
 import "sync"
 
-// Progress says how far a backup, a check or a restore has come.
+// Progress is how far Write, Check or Restore has come.
 type Progress struct {
-	// Step is what is being done.
+	// Step names the stream, bucket or file at work.
 	Step string
-	// Done and Total count bytes; Total can be a little off while a service writes.
+	// Done and Total count bytes. Total is an estimate while the service writes.
 	Done, Total int64
 }
 
-// meter counts what passes. Safe for concurrent use.
+// meter counts bytes and reports each change. Safe for concurrent use.
 type meter struct {
-	tell func(Progress)
+	report func(Progress)
 
-	mu sync.Mutex
-	at Progress
+	mu       sync.Mutex
+	progress Progress
 }
 
-func newMeter(tell func(Progress), total int64) *meter {
-	return &meter{tell: tell, at: Progress{Total: total}}
+// newMeter returns a meter that calls report, unless report is nil.
+func newMeter(report func(Progress), total int64) *meter {
+	return &meter{report: report, progress: Progress{Total: total}}
 }
 
 func (m *meter) step(name string) {
-	m.change(func(p *Progress) { p.Step = name })
+	m.update(func(p *Progress) { p.Step = name })
 }
 
 func (m *meter) add(bytes int64) {
-	m.change(func(p *Progress) { p.Done = min(p.Done+bytes, p.Total) })
+	m.update(func(p *Progress) { p.Done = min(p.Done+bytes, p.Total) })
 }
 
-// end says that it is done.
-func (m *meter) end() {
-	m.change(func(p *Progress) { p.Done = p.Total })
+// finish reports that everything is done.
+func (m *meter) finish() {
+	m.update(func(p *Progress) { p.Done = p.Total })
 }
 
-func (m *meter) change(with func(*Progress)) {
+func (m *meter) update(change func(*Progress)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	with(&m.at)
-	if m.tell != nil {
-		m.tell(m.at)
+	change(&m.progress)
+	if m.report != nil {
+		m.report(m.progress)
 	}
 }

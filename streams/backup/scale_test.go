@@ -14,10 +14,10 @@ import (
 	"hubcloud/streams/jsapi"
 )
 
-// envEvents makes TestScale a large one: how many events the directory has.
+// envEvents is the environment variable with the number of events in TestScale's directory.
 const envEvents = "HUBCLOUD_TEST_BACKUP_EVENTS"
 
-// TestScale takes and restores a long directory. Memory does not grow with it.
+// TestScale writes and restores a backup of a long directory, and logs times and memory.
 func TestScale(t *testing.T) {
 	t.Parallel()
 	events := 20_000
@@ -27,13 +27,13 @@ func TestScale(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	i := newInstallation(t, 3, 0)
+	i := newTestInstallation(t, 3, 0)
 	event := domain.Record(
 		domain.Origin{At: time.Now(), Actor: domain.Actor{Kind: domain.ActorOperator}},
 		domain.SiteRenamed{
-			OrgID:  i.org,
-			SiteID: i.site,
-			Name:   "A name as long as most of them are",
+			OrgID:  i.OrgID,
+			SiteID: i.SiteID,
+			Name:   "A name of the usual length of names",
 		},
 	)
 	event.ID = "01JD5Q3W8ZV6K2M4N7P9R1S3T5"
@@ -41,14 +41,14 @@ func TestScale(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sending, err := jsapi.NewPipeline(i.conns.Cloud, putsAtOnce)
+	sending, err := jsapi.NewPipeline(i.Conns.Cloud, pendingPuts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer sending.Close()
 	for range events {
 		if err := sending.Send(t.Context(), &nats.Msg{
-			Subject: streams.SiteSubject(i.org, i.site), Data: text,
+			Subject: streams.SiteSubject(i.OrgID, i.SiteID), Data: text,
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -56,41 +56,43 @@ func TestScale(t *testing.T) {
 	if err := sending.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	head, err := i.log.Head(t.Context(), 0)
+	head, err := i.Log.Head(t.Context(), 0)
 	if err != nil || head < uint64(events) {
-		t.Fatalf("the directory ends at %d, %v", head, err)
+		t.Fatalf(
+			"last event of the directory: got %d, error %v, want at least %d", head, err, events,
+		)
 	}
 
-	var before, peak runtime.MemStats
+	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	began := time.Now()
-	dir, m := i.take(false)
-	took := time.Since(began)
-	runtime.ReadMemStats(&peak)
+	dir, m := i.writeBackup(false)
+	writing := time.Since(began)
+	runtime.ReadMemStats(&after)
 	if m.Directory != head {
-		t.Errorf("taken up to %d of %d", m.Directory, head)
+		t.Errorf("last event of the backup: got %d, want %d", m.Directory, head)
 	}
 	began = time.Now()
 	if _, err := Check(t.Context(), dir, nil); err != nil {
 		t.Fatal(err)
 	}
-	checked := time.Since(began)
+	checking := time.Since(began)
 	began = time.Now()
-	to := restored(t, dir)
-	back := time.Since(began)
-	if got, err := to.log.Head(t.Context(), 0); err != nil || got != head+3 {
-		t.Errorf("restored up to %d of %d, %v", got, head, err)
+	to := restoreBackup(t, dir)
+	restoring := time.Since(began)
+	if got, err := to.Log.Head(t.Context(), 0); err != nil || got != head+3 {
+		t.Errorf("last event after the restore: got %d, error %v, want %d", got, err, head+3)
 	}
 	t.Logf(
-		"%d events, %d bytes: taken in %v, checked in %v, restored in %v (with the check, on a new broker); "+
-			"heap of broker and backup %d MB before, %d MB after",
+		"%d events, %d bytes: written in %v, checked in %v, restored in %v (with a check, to a new "+
+			"broker); heap of broker and backup: %d MB before, %d MB after the backup",
 		head,
 		m.Bytes(),
-		took,
-		checked,
-		back,
+		writing,
+		checking,
+		restoring,
 		before.HeapInuse>>20,
-		peak.HeapInuse>>20,
+		after.HeapInuse>>20,
 	)
 }

@@ -16,115 +16,118 @@ import (
 )
 
 const (
-	// mailStream holds the mails that wait for delivery.
+	// mailStream holds the mails that are queued for delivery.
 	mailStream = "MAIL"
-	// logsAtOnce is how many hub logs are taken side by side, and accountsAtOnce in how many
-	// accounts streams are brought back.
-	logsAtOnce     = 8
-	accountsAtOnce = 8
+	// parallelLogs is how many hub logs are copied at a time.
+	parallelLogs = 8
+	// snapshotTries is how often the snapshot of a stream is tried that ends in the middle of a
+	// batch, or of which chunks were lost on the way.
+	snapshotTries = 20
 )
 
-// Config says what to take, and where to.
+// Config configures Write.
 type Config struct {
-	// Dir is a folder that is new or empty.
+	// Dir is a new or empty folder for the backup. Required.
 	Dir string
-	// HubLogs takes the hub logs too.
+	// HubLogs includes the hub logs. Defaults to false.
 	HubLogs bool
-	// Installation is the id of the installation.
+	// Installation is the installation's id, for the manifest.
 	Installation string
-	// Files are what the installation keeps beside the broker, by their names in the backup.
+	// Files are further files of the installation, by their slash-separated names in the backup.
 	Files map[string][]byte
-	// Tell hears how far it has come; nil: nobody does.
-	Tell func(Progress)
+	// Progress is called, from several goroutines but never concurrently, as the backup proceeds.
+	// Defaults to none.
+	Progress func(Progress)
 }
 
-// Write takes a backup of the installation that conns lead to. A folder that is left without one
-// holds a file named UNFINISHED.
+// Validate returns an error that names the first field with an unusable value.
+func (c Config) Validate() error {
+	if c.Dir == "" {
+		return errors.New("backup: Dir: must be set")
+	}
+	return nil
+}
+
+// Write writes a backup of the installation on the broker to cfg.Dir and returns its manifest.
+// After an error the folder contains a file named UNFINISHED, and can only be removed.
 func Write(ctx context.Context, conns *streams.Conns, cfg Config) (Manifest, error) {
+	if err := cfg.Validate(); err != nil {
+		return Manifest{}, err
+	}
 	m := Manifest{
 		Format: formatVersion, Installation: cfg.Installation, BeganAt: time.Now().UTC(),
 		Shards: len(conns.Shards), HubLogs: cfg.HubLogs,
 		Broker: conns.Cloud.ConnectedServerVersion(),
 	}
-	into, err := newFolder(cfg.Dir)
+	dir, err := newFolder(cfg.Dir)
 	if err != nil {
 		return m, err
 	}
-	w := &writer{into: into, conns: conns}
-	if err := w.survey(ctx, cfg); err != nil {
+	w := &writer{folder: dir, conns: conns}
+	if err := w.plan(ctx, cfg); err != nil {
 		return m, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Files)) {
-		if err := into.write(name, cfg.Files[name]); err != nil {
+		if err := dir.write(name, cfg.Files[name]); err != nil {
 			return m, err
 		}
 	}
 	for _, bucket := range buckets {
-		if err := w.bucket(ctx, bucket); err != nil {
+		if err := w.writeBucket(ctx, bucket); err != nil {
 			return m, err
 		}
 	}
 	if w.mail {
-		if _, err := w.stream(ctx, conns.Cloud, streams.AccountCloud, mailStream); err != nil {
+		if _, err := w.writeStream(ctx, conns.Cloud, streams.AccountCloud, mailStream); err != nil {
 			return m, err
 		}
 	}
-	if err := w.hubLogs(ctx); err != nil {
+	if err := w.writeHubLogs(ctx); err != nil {
 		return m, err
 	}
 	m.At = time.Now().UTC()
-	taken, err := w.stream(ctx, conns.Cloud, streams.AccountCloud, streams.DirectoryStream)
+	events, err := w.writeStream(ctx, conns.Cloud, streams.AccountCloud, streams.DirectoryStream)
 	if err != nil {
 		return m, err
 	}
-	if taken.Messages != taken.Last {
+	if events.Messages != events.Last {
 		return m, fmt.Errorf(
-			"the directory has %d events up to sequence %d: some are missing, and a backup would not bring them back",
-			taken.Messages, taken.Last,
+			"the directory has %d events up to sequence %d: a backup of a directory with missing "+
+				"events cannot be restored", events.Messages, events.Last,
 		)
 	}
-	m.Directory = taken.Last
-	w.meter.end()
-	return into.finish(m)
+	m.Directory = events.Last
+	w.meter.finish()
+	return dir.finish(m)
 }
 
-// writer is a backup that is being written.
+// writer writes one backup.
 type writer struct {
-	into  *folder
-	conns *streams.Conns
-	meter *meter
-	mail  bool
-	// logs are the hub logs that are taken, by shard.
+	folder *folder
+	conns  *streams.Conns
+	meter  *meter
+	// mail reports whether the broker has a stream of mails.
+	mail bool
+	// logs are the names of the hub logs to copy, by shard.
 	logs [][]string
 }
 
-// survey finds what there is, and how much of it.
-func (w *writer) survey(ctx context.Context, cfg Config) error {
-	var total int64
-	size := func(nc *nats.Conn, stream string) error {
-		info, err := jsapi.New(nc).Info(ctx, stream)
-		if err != nil {
-			return err
-		}
-		total += int64(info.State.Bytes)
-		return nil
-	}
+// plan finds the streams to copy and their size.
+func (w *writer) plan(ctx context.Context, cfg Config) error {
 	names, err := jsapi.New(w.conns.Cloud).Names(ctx)
 	if err != nil {
 		return err
 	}
-	w.mail = slices.Contains(names, mailStream)
-	wanted := []string{streams.DirectoryStream}
+	cloud := []string{streams.DirectoryStream}
 	for _, bucket := range buckets {
-		wanted = append(wanted, jsapi.BucketStream(bucket))
+		cloud = append(cloud, jsapi.BucketStream(bucket))
 	}
-	if w.mail {
-		wanted = append(wanted, mailStream)
+	if w.mail = slices.Contains(names, mailStream); w.mail {
+		cloud = append(cloud, mailStream)
 	}
-	for _, stream := range wanted {
-		if err := size(w.conns.Cloud, stream); err != nil {
-			return err
-		}
+	total, err := sizeOf(ctx, w.conns.Cloud, cloud)
+	if err != nil {
+		return err
 	}
 	if cfg.HubLogs {
 		w.logs = make([][]string, len(w.conns.Shards))
@@ -136,20 +139,32 @@ func (w *writer) survey(ctx context.Context, cfg Config) error {
 			w.logs[shard] = slices.DeleteFunc(
 				names, func(name string) bool { return !isHubLog(name) },
 			)
-			for _, stream := range w.logs[shard] {
-				if err := size(nc, stream); err != nil {
-					return err
-				}
+			size, err := sizeOf(ctx, nc, w.logs[shard])
+			if err != nil {
+				return err
 			}
+			total += size
 		}
 	}
-	w.meter = newMeter(cfg.Tell, total)
+	w.meter = newMeter(cfg.Progress, total)
 	return nil
 }
 
-func (w *writer) bucket(ctx context.Context, bucket string) error {
+// sizeOf returns the size in bytes of an account's streams.
+func sizeOf(ctx context.Context, nc *nats.Conn, names []string) (bytes int64, err error) {
+	for _, name := range names {
+		info, err := jsapi.New(nc).Info(ctx, name)
+		if err != nil {
+			return 0, err
+		}
+		bytes += int64(info.State.Bytes)
+	}
+	return bytes, nil
+}
+
+func (w *writer) writeBucket(ctx context.Context, bucket string) error {
 	w.meter.step(bucket)
-	f, err := w.into.create(bucketFile(bucket))
+	f, err := w.folder.create(bucketFile(bucket))
 	if err != nil {
 		return err
 	}
@@ -157,35 +172,38 @@ func (w *writer) bucket(ctx context.Context, bucket string) error {
 	return f.close(readBucket(ctx, w.conns.Cloud, bucket, f, w.meter.add))
 }
 
-func (w *writer) stream(
-	ctx context.Context, nc *nats.Conn, account streams.Account, stream string,
-) (taken Stream, err error) {
-	w.meter.step(stream)
-	f, err := w.into.create(streamFile(account, stream))
+func (w *writer) writeStream(
+	ctx context.Context, nc *nats.Conn, account streams.Account, name string,
+) (stream Stream, err error) {
+	w.meter.step(name)
+	f, err := w.folder.create(streamFile(account, name))
 	if err != nil {
-		return taken, err
+		return stream, err
 	}
 	for try := 1; ; try++ {
-		taken, err = snapshot(ctx, nc, stream, f, w.meter.add)
-		if !errors.Is(err, jsapi.ErrTornSnapshot) && !errors.Is(err, errTornBatch) || try == snapshotTries {
+		stream, err = writeSnapshot(ctx, nc, name, f, w.meter.add)
+		torn := errors.Is(err, jsapi.ErrTornSnapshot) || errors.Is(err, errSplitBatch)
+		if !torn || try == snapshotTries {
 			break
 		}
-		if err = f.again(); err != nil {
+		if err = f.reset(); err != nil {
 			break
 		}
 	}
-	taken.Account = account
-	f.Stream = &taken
-	return taken, f.close(err)
+	stream.Account = account
+	f.Stream = &stream
+	return stream, f.close(err)
 }
 
-func (w *writer) hubLogs(ctx context.Context) error {
+func (w *writer) writeHubLogs(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(logsAtOnce)
+	group.SetLimit(parallelLogs)
 	for shard, logs := range w.logs {
-		for _, stream := range logs {
+		for _, name := range logs {
 			group.Go(func() error {
-				_, err := w.stream(ctx, w.conns.Shards[shard], streams.ShardAccount(shard), stream)
+				_, err := w.writeStream(
+					ctx, w.conns.Shards[shard], streams.ShardAccount(shard), name,
+				)
 				return err
 			})
 		}

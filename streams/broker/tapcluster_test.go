@@ -1,14 +1,8 @@
 package broker_test
 
 import (
-	"fmt"
-	"net"
-	"net/url"
-	"strconv"
 	"testing"
-	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/crypto/bcrypt"
@@ -18,9 +12,9 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// TestTapsForgeNothingInACluster: answers come over routes there, and are put into accounts by
-// another server than the one that was asked.
-func TestTapsForgeNothingInACluster(t *testing.T) {
+// TestTapForgesNothingInACluster checks forged reply subjects where answers come over routes, and
+// another server than the one that was asked maps them to accounts.
+func TestTapForgesNothingInACluster(t *testing.T) {
 	t.Parallel()
 	single := start(t, config(t, t.TempDir()))
 	layout, err := broker.NewLayout(single.Credentials())
@@ -31,7 +25,7 @@ func TestTapsForgeNothingInACluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What the auth callout does: each user is in an account of its own, with a tap's permissions.
+	// Like the auth callout: each user is in an account of its own, with the permissions of a tap.
 	for i, account := range layout.Accounts {
 		for n, name := range []string{"tap-attacker", "tap-victim"} {
 			if account.Name == streams.TapAccount(n) {
@@ -43,7 +37,7 @@ func TestTapsForgeNothingInACluster(t *testing.T) {
 			}
 		}
 	}
-	servers := startServers(t, layout)
+	servers := streamstest.StartCluster(t, layout)
 	login := func(n int, user streams.User) (*nats.Conn, <-chan error) {
 		t.Helper()
 		reports := make(chan error, 1000)
@@ -67,21 +61,15 @@ func TestTapsForgeNothingInACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	const hub, stream = "hub-tapt-test-0000", "HUB_hub-tapt-test-0000"
-	for deadline := time.Now().Add(time.Minute); ; {
+	streamstest.EventuallyNil(t, "the stream exists", func() error {
 		_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
 			Name: stream, Subjects: []string{"log." + hub + ".>"}, AllowDirect: true, Replicas: 3,
 			RePublish: &jetstream.RePublish{
-				Source:      "log." + hub + ".>",
-				Destination: "feed." + hub + ".>",
+				Source: "log." + hub + ".>", Destination: "feed." + hub + ".>",
 			},
 		})
-		if err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
+		return err
+	})
 	if _, err := js.Publish(t.Context(), "log."+hub+".event.device", []byte("1")); err != nil {
 		t.Fatal(err)
 	}
@@ -90,70 +78,13 @@ func TestTapsForgeNothingInACluster(t *testing.T) {
 	for n := range servers {
 		victim, _ := login(n, streams.User{User: "tap-victim", Password: "test"})
 		second, _ := login(n, streams.User{User: "tap-attacker", Password: "test"})
-		witnesses = append(
-			witnesses,
-			streamstest.Witness{
-				Conn:  victim,
-				Inbox: streams.TapInbox("tap-victim"),
-				Other: true,
-			},
+		witnesses = append(witnesses,
+			streamstest.Witness{Conn: victim, Inbox: streams.TapInbox("tap-victim"), Other: true},
 			streamstest.Witness{Conn: second},
 		)
 	}
-	// A direct get is answered by whichever server has a copy: each round may take other ways.
+	// Any server with a copy answers a direct get, so each round may use other routes.
 	for range 3 {
 		streamstest.TryReplies(t, attacker, reports, 0, stream, hub, owner, witnesses...)
 	}
-}
-
-// startServers starts three servers as a cluster.
-func startServers(t *testing.T, layout broker.Layout) []*server.Server {
-	t.Helper()
-	var routes []*url.URL
-	var taking []net.Listener
-	for range 3 {
-		taken, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		taking = append(taking, taken)
-		routes = append(routes, &url.URL{Scheme: "nats", Host: taken.Addr().String()})
-	}
-	for _, taken := range taking {
-		taken.Close() // all at once, so that no address comes twice
-	}
-	var servers []*server.Server
-	for n, route := range routes {
-		opts := &server.Options{}
-		if err := opts.ProcessConfigString("jetstream {}\n" + layout.Text()); err != nil {
-			t.Fatal(err)
-		}
-		opts.ServerName, opts.StoreDir = fmt.Sprint("server-", n), t.TempDir()
-		opts.Host, opts.Port, opts.NoLog, opts.NoSigs = "127.0.0.1", -1, true, true
-		port, err := strconv.Atoi(route.Port())
-		if err != nil {
-			t.Fatal(err)
-		}
-		opts.Cluster, opts.Routes = server.ClusterOpts{
-			Name: "test",
-			Host: "127.0.0.1",
-			Port: port,
-		}, routes
-		s, err := server.NewServer(opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Start()
-		t.Cleanup(func() {
-			s.Shutdown()
-			s.WaitForShutdown()
-		})
-		servers = append(servers, s)
-	}
-	for n, s := range servers {
-		if !s.ReadyForConnections(time.Minute) {
-			t.Fatalf("server %d does not start", n)
-		}
-	}
-	return servers
 }

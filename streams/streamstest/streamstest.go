@@ -1,6 +1,6 @@
-// Package streamstest gives tests a real broker: an embedded server with the accounts that the
-// package broker lays out, JetStream on a temporary directory, reached in process. It has no MQTT
-// listener, and nobody answers its auth callout; the package broker is the real thing.
+// Package streamstest starts brokers for tests: an embedded server in process with the accounts of
+// the package broker and JetStream in a temporary directory. The server has no MQTT listener, and
+// no service answers its auth callout; tests of those start a broker.Server.
 package streamstest
 
 import (
@@ -32,8 +32,8 @@ func Start(t testing.TB) *streams.Conns {
 
 // Broker is a broker that a test can stop and start again on the same data.
 type Broker struct {
-	dir    string
-	issuer string
+	dir         string
+	credentials streams.Credentials
 
 	mu     sync.Mutex
 	server *server.Server
@@ -42,15 +42,7 @@ type Broker struct {
 // New starts a broker that ends with the test.
 func New(t testing.TB) *Broker {
 	t.Helper()
-	issuer, err := nkeys.CreateAccount()
-	if err != nil {
-		t.Fatal(err)
-	}
-	seed, err := issuer.Seed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &Broker{dir: t.TempDir(), issuer: string(seed)}
+	b := &Broker{dir: t.TempDir(), credentials: NewCredentials(t)}
 	b.Start(t)
 	t.Cleanup(b.Stop)
 	return b
@@ -76,7 +68,7 @@ func (b *Broker) Start(t testing.TB) {
 	}
 	s.Start()
 	if !s.ReadyForConnections(startTimeout) {
-		t.Fatal("the broker does not start")
+		t.Fatalf("the broker is not ready after %v", startTimeout)
 	}
 	b.mu.Lock()
 	b.server = s
@@ -95,8 +87,7 @@ func (b *Broker) Stop() {
 // Connect connects to every account; the connections end with the test.
 func (b *Broker) Connect(t testing.TB, opts ...nats.Option) *streams.Conns {
 	t.Helper()
-	// What connections report when the broker is stopped on purpose would drown the test's own
-	// words.
+	// Tests stop the broker on purpose: the connections' reports would fill the test's output.
 	quiet := streams.WithLog(slog.New(slog.DiscardHandler))
 	conns, err := streams.Connect(
 		t.Context(),
@@ -109,24 +100,34 @@ func (b *Broker) Connect(t testing.TB, opts ...nats.Option) *streams.Conns {
 	return conns
 }
 
-// InProcessConn makes Broker a nats.InProcessConnProvider: a connection to the server that runs
-// now.
+// InProcessConn connects to the server that runs now. It makes Broker a nats.InProcessConnProvider.
 func (b *Broker) InProcessConn() (net.Conn, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.server.InProcessConn()
 }
 
-// Dir is where the broker keeps its files.
+// Dir returns the folder of the broker's files.
 func (b *Broker) Dir() string { return b.dir }
 
-// Credentials says how to reach the broker's accounts, by way of InProcessConn alone.
-func (b *Broker) Credentials() streams.Credentials {
+// Credentials returns the credentials of the broker's accounts. They need nats.InProcessServer.
+func (b *Broker) Credentials() streams.Credentials { return b.credentials }
+
+// NewCredentials returns credentials for an embedded broker with Shards shards and a new issuer of
+// hub credentials.
+func NewCredentials(t testing.TB) streams.Credentials {
+	t.Helper()
+	issuer, err := nkeys.CreateAccount()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed, err := issuer.Seed()
+	if err != nil {
+		t.Fatal(err)
+	}
 	c := streams.Credentials{
-		URL:        "nats://in-process",
-		Shards:     Shards,
-		Users:      map[streams.Account]streams.User{},
-		IssuerSeed: b.issuer,
+		URL: "nats://in-process", Shards: Shards, IssuerSeed: string(seed),
+		Users: map[streams.Account]streams.User{},
 	}
 	for _, account := range append(c.Accounts(), streams.AccountTap) {
 		c.Users[account] = streams.User{User: strings.ToLower(string(account)), Password: "test"}

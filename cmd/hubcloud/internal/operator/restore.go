@@ -107,7 +107,7 @@ func (r Restore) throughBroker(ctx context.Context, server *broker.Server) error
 // restore restores the broker's data and gives the installation a new id.
 func (r Restore) restore(ctx context.Context, conns *streams.Conns) error {
 	return backup.Restore(ctx, conns, r.Manifest, backup.RestoreConfig{
-		Dir: r.Backup, Replicas: r.Replicas, Origin: Origin(), Tell: r.Progress,
+		Dir: r.Backup, Replicas: r.Replicas, Origin: Origin(), Progress: r.Progress,
 		Adopt: func(ctx context.Context) error {
 			buckets, err := streams.OpenBuckets(ctx, conns, AnyReplicas)
 			if err != nil {
