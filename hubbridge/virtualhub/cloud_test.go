@@ -23,6 +23,7 @@ import (
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/protocol"
 	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/hubbridge/virtualhub/fleet"
 	"hubcloud/streams"
 	"hubcloud/streams/broker"
 	"hubcloud/streams/directory"
@@ -157,11 +158,11 @@ func (c *cloud) enrol(enrolment *identity.Enrolment) http.HandlerFunc {
 }
 
 // register puts a hub into the inventory.
-func (c *cloud) register(t testing.TB, id string) virtualhub.Credentials {
+func (c *cloud) register(t testing.TB, id string) fleet.Credentials {
 	t.Helper()
 	hash := sha256.Sum256([]byte(secret))
 	must(t, c.directory.RegisterHub(t.Context(), operator(), domain.HubID(id), hash[:]))
-	return virtualhub.Credentials{Serial: strings.ToUpper(id), Secret: secret}
+	return fleet.Credentials{Serial: strings.ToUpper(id), Secret: secret}
 }
 
 // own gives a hub to an organization, once.

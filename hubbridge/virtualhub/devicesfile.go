@@ -12,7 +12,7 @@ import (
 	"hubcloud/hubbridge/virtualhub/device"
 )
 
-// DevicesFile is what a devices file says: a JSON object, of which every field may be left out.
+// DevicesFile is the content of a devices file: a JSON object whose fields are all optional.
 //
 //	{
 //	  "devices": [
@@ -24,18 +24,18 @@ import (
 //	  "faults": {"jammed": [1], "late_answers": "3s"}
 //	}
 //
-// Devices get the ids 1, 2, … in order. The fields of a device are those of device.Spec, the faults
-// those of Faults.
+// Devices get the ids 1, 2, … in order. The fields of a device are those of device.Spec, the fields
+// of faults are those of Faults.
 type DevicesFile struct {
-	// Devices are what the hub has when it is new. Left out: device.Demo().
+	// Devices are the devices of a new hub. Defaults to device.Demo().
 	Devices []DeviceSpec `json:"devices"`
-	// Joinable are what can join it. Left out: device.Joinable().
+	// Joinable are the devices that can join. Defaults to device.Joinable().
 	Joinable []DeviceSpec `json:"joinable"`
-	// Faults are faults from the start.
+	// Faults are the faults from the start.
 	Faults Faults `json:"faults"`
 }
 
-// ReadDevicesFile reads and checks a devices file.
+// ReadDevicesFile reads and validates a devices file. Errors name the path and the invalid field.
 func ReadDevicesFile(path string) (DevicesFile, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -56,7 +56,7 @@ func parseDevicesFile(raw []byte) (DevicesFile, error) {
 		return f, err
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return f, errors.New("something follows the object")
+		return f, errors.New("must be one JSON object: there is more after it")
 	}
 	for i, spec := range slices.Concat(f.Devices, f.Joinable) {
 		list, n := "devices", i

@@ -2,114 +2,186 @@ package virtualhub
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"hubcloud/hubbridge/protocol"
+	"hubcloud/hubbridge/virtualhub/controller"
 	"hubcloud/hubbridge/virtualhub/device"
-	"hubcloud/hubbridge/virtualhub/journal"
 )
 
-// Faults are what is wrong with a hub for as long as nobody mends it. The zero Faults are none. It
-// is the "faults" of a devices file, and can be put together from text with Set.
-type Faults struct {
-	// Jammed are the devices whose commands end with the other value.
-	Jammed []int64 `json:"jammed,omitempty"`
-	// Unreachable are devices that the radio cannot reach.
-	Unreachable []int64 `json:"unreachable,omitempty"`
-	// LateAnswers is how long the hub holds back each answer.
-	LateAnswers device.Duration `json:"late_answers,omitempty"`
-	// RefuseCommands makes the hub refuse every command (command_refused).
-	RefuseCommands bool `json:"refuse_commands,omitempty"`
-	// RadioDown: nothing reaches a device, nothing comes from one; commands are answered
-	// hub_unavailable.
-	RadioDown bool `json:"radio_down,omitempty"`
-	// ClockUnknown: the hub does not know the time. Its events are stamped from 2000-01-01 on and
-	// not trusted; commands are answered hub_unavailable.
-	ClockUnknown bool `json:"clock_unknown,omitempty"`
-	// Heedless makes the hub send without regard to the limit of unacknowledged events.
-	Heedless bool `json:"heedless,omitempty"`
-	// CutEvery cuts the connection that often; 0: never.
-	CutEvery device.Duration `json:"cut_every,omitempty"`
-	// LoseEvery loses ten events that often; 0: never.
-	LoseEvery device.Duration `json:"lose_every,omitempty"`
-	// MalformEvery sends one malformed event of each sort that often; 0: never.
-	MalformEvery device.Duration `json:"malform_every,omitempty"`
-	// ResetEvery resets the hub to factory state that often; 0: never.
-	ResetEvery device.Duration `json:"reset_every,omitempty"`
+// Jam makes the device's commands end with the opposite value, like a lock whose bolt does not
+// move. It affects boolean channels only.
+func (h *Hub) Jam(deviceID int64) {
+	h.controller.SetFaults(func(f *Faults) { f.Jammed = append(f.Jammed, deviceID) })
 }
 
-// Set adds one fault written as text: the field's name in a devices file, with a value after "="
-// where it has one: "radio_down", "late_answers=3s", "jammed=1,2".
-func (f *Faults) Set(text string) error {
-	name, value, given := strings.Cut(text, "=")
-	var raw string
-	switch name {
-	case "jammed", "unreachable":
-		for id := range strings.SplitSeq(value, ",") {
-			if _, err := strconv.ParseInt(id, 10, 64); err != nil {
-				return fmt.Errorf("fault %s: %q is no device id", name, id)
-			}
-		}
-		raw = "[" + value + "]"
-	case "refuse_commands", "radio_down", "clock_unknown", "heedless":
-		if raw = "true"; given {
-			raw = value
-		}
-	case "late_answers", "cut_every", "lose_every", "malform_every", "reset_every":
-		raw = strconv.Quote(value)
-	default:
-		return fmt.Errorf("there is no fault %q", name)
+// Unjam ends Jam.
+func (h *Hub) Unjam(deviceID int64) {
+	h.controller.SetFaults(func(f *Faults) {
+		f.Jammed = slices.DeleteFunc(f.Jammed, func(id int64) bool { return id == deviceID })
+	})
+}
+
+// LateAnswers delays each response by d; 0 ends the delay.
+func (h *Hub) LateAnswers(d time.Duration) {
+	h.controller.SetFaults(func(f *Faults) { f.LateAnswers = device.Duration(d) })
+}
+
+// RejectCommands makes the hub answer every command with command_refused while on.
+func (h *Hub) RejectCommands(on bool) {
+	h.controller.SetFaults(func(f *Faults) { f.RejectCommands = on })
+}
+
+// RadioDown cuts the hub off from its devices while on: commands and windows are answered with
+// hub_unavailable, and a pending command fails.
+func (h *Hub) RadioDown(on bool) { h.controller.SetFaults(func(f *Faults) { f.RadioDown = on }) }
+
+// ClockUnknown makes the hub not know the time while on.
+func (h *Hub) ClockUnknown(on bool) {
+	h.controller.SetFaults(func(f *Faults) { f.ClockUnknown = on })
+}
+
+// Heedless makes the hub ignore the limit of 2,000 unacknowledged events while on.
+func (h *Hub) Heedless(on bool) { h.controller.SetFaults(func(f *Faults) { f.Heedless = on }) }
+
+// Unreachable puts a device out of the radio's reach: device.unavailable.
+func (h *Hub) Unreachable(deviceID int64) error {
+	return h.controller.SetReachable(deviceID, false, time.Now())
+}
+
+// Reachable puts a device back within the radio's reach: device.available.
+func (h *Hub) Reachable(deviceID int64) error {
+	return h.controller.SetReachable(deviceID, true, time.Now())
+}
+
+// Report makes a device report a value, as if a person turned the knob of a lock, water reached a
+// leak sensor, or a key of a keypad was pressed. The value is encoded as JSON. Its form is
+// validated, its limits are not.
+func (h *Hub) Report(deviceID int64, ref ChannelRef, value any) error {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("value of %s: %w", ref, err)
 	}
-	if err := json.Unmarshal([]byte(`{"`+name+`":`+raw+`}`), f); err != nil {
-		return fmt.Errorf("fault %s: %w", name, err)
+	return h.controller.Report(deviceID, ref, raw, time.Now())
+}
+
+// Rename gives a device another name and removes channels from it, as a firmware update may do:
+// device.updated.
+func (h *Hub) Rename(deviceID int64, name string, removed ...ChannelRef) error {
+	return h.controller.Rename(deviceID, name, removed, time.Now())
+}
+
+// Join makes a device join in the open pairing window, which closes: device.added with the returned
+// id, then the device's first values. It returns ErrNoWindow if no pairing window is open. A lock
+// or barrier that joins without a setup code rejects commands.
+func (h *Hub) Join(spec DeviceSpec) (deviceID int64, err error) {
+	return h.controller.Join(spec, time.Now())
+}
+
+// Press presses the button of a device: in an open removal window, which closes, the device leaves
+// the hub (device.forgotten). It returns ErrNoWindow if no removal window is open.
+func (h *Hub) Press(deviceID int64) error { return h.controller.Press(deviceID, time.Now()) }
+
+// CutConnection closes the TCP connection without a TLS or MQTT goodbye. The hub connects again.
+func (h *Hub) CutConnection() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.current != nil {
+		h.current.Cut()
 	}
+}
+
+// HalfOpen makes the connection half-open: nothing passes in either direction, and neither end is
+// notified. The hub notices by its keep-alive and connects again.
+func (h *Hub) HalfOpen() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.current != nil && !h.current.Frozen() {
+		h.current.Freeze()
+		h.halfOpen = append(h.halfOpen, h.current)
+	}
+}
+
+// Offline disconnects the hub properly and keeps it disconnected while on.
+func (h *Hub) Offline(on bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.offline = on
+	h.interruptLocked()
+}
+
+// Restart simulates a power cycle: the connection is cut, windows close, and running requests get
+// no response. Events, devices and command ids survive, even without a directory.
+func (h *Hub) Restart() {
+	h.controller.Restart(time.Now())
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.current != nil {
+		h.current.Cut()
+	}
+	h.restarted = true
+	h.interruptLocked()
+}
+
+func (h *Hub) interruptLocked() {
+	close(h.interrupted)
+	h.interrupted = make(chan struct{})
+}
+
+// FactoryReset resets everything but the certificate: a new log, the configured devices, no command
+// ids. It then restarts the hub.
+func (h *Hub) FactoryReset() error {
+	if err := h.controller.Reset(time.Now()); err != nil {
+		return err
+	}
+	h.Restart()
 	return nil
 }
 
-func (f Faults) clone() Faults {
-	f.Jammed, f.Unreachable = slices.Clone(f.Jammed), slices.Clone(f.Unreachable)
-	return f
+// LoseEvents uses n numbers without events and drops every unacknowledged event before them. The
+// hub then says hello. It returns the first and last number that are lost.
+func (h *Hub) LoseEvents(n uint64) (from, to uint64, err error) {
+	return h.controller.LoseEvents(n)
 }
 
-// layFaults makes devices what the faults say.
-func (c *controller) layFaults() {
-	for _, d := range c.devices {
-		d.Jammed = slices.Contains(c.faults.Jammed, d.ID)
-	}
-	c.window.Limit = windowLimit(c.faults.Heedless)
-	for _, id := range c.faults.Unreachable {
-		if d := c.device(id); d != nil {
-			c.reach(d, false, time.Now())
+// Flood emits n events at once and returns the number of the last. The hub keeps the newest ones,
+// up to its capacity.
+func (h *Hub) Flood(n int) (last uint64, err error) {
+	for n > 0 {
+		events := make([]Event, min(n, protocol.MaxMessageEvents))
+		for i := range events {
+			events[i] = Event{
+				Type:     controller.EventObserved,
+				DeviceID: 1,
+				Data:     device.Observation{Ref: ChannelRef{Key: "power"}, Value: float64(n - i)},
+			}
 		}
+		if last, err = h.Emit(events...); err != nil {
+			return last, err
+		}
+		n -= len(events)
 	}
+	return last, nil
 }
 
-// reach notes whether the radio reaches a device.
-func (c *controller) reach(d *device.Device, available bool, now time.Time) {
-	if d.Available == available {
-		return
+// EmitMalformed emits the events of MalformedEvents and returns the number of the last.
+func (h *Hub) EmitMalformed() (last uint64, err error) {
+	var events []Event
+	for _, raw := range MalformedEvents() {
+		events = append(events, Event{Raw: raw})
 	}
-	d.Available = available
-	kind := eventUnavailable
-	if available {
-		kind = eventAvailable
-	}
-	c.commit(
-		journal.Change{Events: []json.RawMessage{c.event(kind, d.ID, now, nil)}, Set: c.entries(d)},
-	)
+	return h.Emit(events...)
 }
 
-// Malformed are events that the cloud cannot store, one of each sort that the hub link names, each
-// for Event.Raw.
-func Malformed() []json.RawMessage {
+// MalformedEvents returns events for Event.Raw that the cloud cannot store, one of each kind that
+// the hub protocol names.
+func MalformedEvents() []json.RawMessage {
 	const at = `"time":"2026-01-02T03:04:05.123456Z"`
-	huge := `{"type":"channel.observed","device_id":1,` + at + `,"clock_trusted":true,"data":{"padding":"` + strings.Repeat(
-		"x", 17<<10,
-	) + `"}}`
+	huge := `{"type":"channel.observed","device_id":1,` + at +
+		`,"clock_trusted":true,"data":{"padding":"` + strings.Repeat("x", 17<<10) + `"}}`
 	return []json.RawMessage{
 		json.RawMessage(`{"type":"","device_id":1,` + at + `,"clock_trusted":true,"data":{}}`),
 		json.RawMessage(`{"type":7,"device_id":1,` + at + `,"clock_trusted":true,"data":{}}`),
@@ -134,52 +206,4 @@ func Malformed() []json.RawMessage {
 		json.RawMessage(huge),
 		json.RawMessage(`{}`),
 	}
-}
-
-// setFaults changes the faults under the lock and lays them on the hub.
-func (c *controller) setFaults(change func(*Faults)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	change(&c.faults)
-	c.layFaults()
-	c.stir()
-}
-
-// loseEvents loses n events: it gives out their numbers, and drops what was held before.
-func (c *controller) loseEvents(n uint64) (from, to uint64, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if n == 0 {
-		return 0, 0, errors.New("no events to lose")
-	}
-	from, to, err = c.journal.Skip(n)
-	c.stir()
-	return from, to, err
-}
-
-// reset makes the hub what it was when it was made: a new log, the first devices, no command ids.
-// It keeps its certificate.
-func (c *controller) reset(now time.Time) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	set, err := c.fresh(now)
-	if err != nil {
-		return err
-	}
-	if err := c.journal.Reset(newLog(), set); err != nil {
-		return err
-	}
-	c.acked = 0
-	c.layFaults()
-	if c.window.Connected() {
-		c.window.Connect() // the cloud has heard of no such log: hello
-	}
-	c.stir()
-	return nil
-}
-
-func (c *controller) lateness() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return time.Duration(c.faults.LateAnswers)
 }

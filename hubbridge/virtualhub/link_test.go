@@ -277,7 +277,7 @@ func TestLink(t *testing.T) {
 		}); err == nil {
 			t.Error("an event that no message can carry is taken")
 		}
-		if last != uint64(1+len(virtualhub.Malformed())) {
+		if last != uint64(1+len(virtualhub.MalformedEvents())) {
 			t.Errorf("last is %d", last)
 		}
 		// the strict reader of this cloud has no mind for them

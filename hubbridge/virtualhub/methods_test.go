@@ -281,7 +281,7 @@ func TestMethods(t *testing.T) {
 			t, c.call(t, h, protocol.MethodChannelsCommand, command("k", frontDoor, "lock", false)),
 		)
 		c.becomes(t, h, frontDoor, "lock", "synchronized", false)
-		h.RefuseCommands(true)
+		h.RejectCommands(true)
 		refused(
 			t, c.call(t, h, protocol.MethodChannelsCommand, command("r", frontDoor, "lock", true)),
 			"command_refused",

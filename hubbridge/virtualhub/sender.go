@@ -2,6 +2,7 @@ package virtualhub
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -9,69 +10,68 @@ import (
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 
 	"hubcloud/hubbridge/protocol"
+	"hubcloud/hubbridge/virtualhub/brokerconn"
+	"hubcloud/hubbridge/virtualhub/controller"
 )
 
-// maxRequests is how many requests are worked on at a time. More are answered busy, which the cloud
-// takes for a hub_error.
+// maxRequests is the most requests that run concurrently. Further ones are answered with busy,
+// which the cloud reports as hub_error.
 const maxRequests = 256
 
-// sender is what a connection says and hears.
+// sender sends and receives the messages of one connection.
 type sender struct {
 	hub        *Hub
 	client     mqtt.Client
 	connection uint64
-	busy       chan struct{} // a place for each request under way
+	slots      chan struct{} // holds a value per running request
 }
 
 func (s *sender) topic(suffix string) string { return "hub/" + string(s.hub.id) + "/" + suffix }
 
-// subscribe subscribes to ack and request. Until it has returned nothing is sent.
+// subscribe subscribes to acks and requests. The hub must not send before it returns: the broker
+// would drop the acks.
 func (s *sender) subscribe(ctx context.Context) error {
-	s.busy = make(chan struct{}, maxRequests)
-	s.client.AddRoute(
-		s.topic("ack"),
-		func(_ mqtt.Client, m mqtt.Message) { s.hub.c.ack(s.connection, m.Payload(), time.Now()) },
-	)
-	s.client.AddRoute(
-		s.topic("request"), func(_ mqtt.Client, m mqtt.Message) { s.request(ctx, m.Payload()) },
-	)
+	s.client.AddRoute(s.topic("ack"), func(_ mqtt.Client, m mqtt.Message) {
+		s.hub.controller.HandleAck(s.connection, m.Payload(), time.Now())
+	})
+	s.client.AddRoute(s.topic("request"), func(_ mqtt.Client, m mqtt.Message) {
+		s.handleRequest(ctx, m.Payload())
+	})
 	token, _ := s.client.SubscribeMultiple(map[string]byte{
 		s.topic("ack"): 0, s.topic("request"): 0,
 	}, nil).(*mqtt.SubscribeToken)
-	timer := time.NewTimer(connectTimeout)
+	timer := time.NewTimer(brokerconn.ConnectTimeout)
 	defer timer.Stop()
 	select {
 	case <-token.Done():
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-timer.C:
-		return errors.New("the broker does not answer a subscription")
+		return errors.New("no answer to the subscriptions")
 	}
 	if err := token.Error(); err != nil {
 		return err
 	}
 	for topic, code := range token.Result() {
 		if code > 2 { // MQTT 3.1.1 section 3.9.3: 0x80 is failure
-			return fmt.Errorf("the broker refuses a subscription to %s", topic)
+			return fmt.Errorf("the broker rejected the subscription to %s", topic)
 		}
 	}
 	return nil
 }
 
-// run sends what the controller has to send until ctx ends.
+// run publishes the controller's messages until ctx ends. It calls end if the journal fails.
 func (s *sender) run(ctx context.Context, end context.CancelCauseFunc) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		m, wake := s.hub.c.outgoing(s.connection, time.Now())
-		if m.suffix != "" {
-			// A number that the cloud has seen must never be given again, not even after a power
-			// cut.
-			if err := s.hub.c.journal.Sync(); err != nil {
+		m, wake := s.hub.controller.Outgoing(s.connection, time.Now())
+		if m.Suffix != "" {
+			if err := s.hub.controller.Sync(); err != nil {
 				end(err)
 				return
 			}
-			s.client.Publish(s.topic(m.suffix), 0, false, m.payload)
+			s.client.Publish(s.topic(m.Suffix), 0, false, m.Payload)
 			continue
 		}
 		if wake.IsZero() {
@@ -82,38 +82,34 @@ func (s *sender) run(ctx context.Context, end context.CancelCauseFunc) {
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
-		case <-s.hub.linkWake:
+		case <-s.hub.sendWake:
 		}
 	}
 }
 
-// request answers a request, beside others. It must not block: the client hands it messages one by
-// one.
-func (s *sender) request(ctx context.Context, payload []byte) {
-	req, err := decodeRequest(payload)
+// handleRequest runs a request in a goroutine. It must not block, since the MQTT client delivers
+// messages one after the other.
+func (s *sender) handleRequest(ctx context.Context, payload []byte) {
+	req, err := controller.DecodeRequest(payload)
 	if err != nil {
-		s.hub.cfg.Log.Warn("a request cannot be read", "error", err)
+		s.hub.cfg.Logger.Warn("request ignored", "error", err)
 		return
 	}
 	select {
-	case s.busy <- struct{}{}:
+	case s.slots <- struct{}{}:
 	default:
 		s.hub.workers.run(func() {
-			s.respond(
-				req,
-				protocol.Response{
-					ID:    req.ID,
-					Error: refuse("busy", "the hub has %d requests under way", maxRequests),
-				},
-			)
+			s.respond(req, protocol.Response{ID: req.ID, Error: &protocol.Error{
+				Type: "busy", Message: fmt.Sprintf("the hub is running %d requests", maxRequests),
+			}})
 		})
 		return
 	}
 	s.hub.workers.run(func() {
-		defer func() { <-s.busy }()
-		response := s.hub.c.answer(req, time.Now())
-		if late := s.hub.c.lateness(); late > 0 {
-			timer := time.NewTimer(late)
+		defer func() { <-s.slots }()
+		response := s.hub.controller.Answer(req, time.Now())
+		if delay := s.hub.controller.AnswerDelay(); delay > 0 {
+			timer := time.NewTimer(delay)
 			defer timer.Stop()
 			select {
 			case <-timer.C:
@@ -126,13 +122,18 @@ func (s *sender) request(ctx context.Context, payload []byte) {
 }
 
 func (s *sender) respond(req protocol.Request, response protocol.Response) {
-	s.client.Publish(s.topic("response/"+req.Token), 0, false, []byte(mustJSON(response)))
+	payload, err := json.Marshal(response)
+	if err != nil {
+		s.hub.cfg.Logger.Error("response not encoded", "method", req.Method, "error", err)
+		return
+	}
+	s.client.Publish(s.topic("response/"+req.Token), 0, false, payload)
 	if response.Error != nil {
-		s.hub.cfg.Log.Debug(
-			"request refused", "method", req.Method, "type", response.Error.Type,
+		s.hub.cfg.Logger.Debug(
+			"request rejected", "method", req.Method, "error_type", response.Error.Type,
 			"message", response.Error.Message,
 		)
 		return
 	}
-	s.hub.cfg.Log.Debug("request answered", "method", req.Method)
+	s.hub.cfg.Logger.Debug("request answered", "method", req.Method)
 }

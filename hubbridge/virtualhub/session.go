@@ -2,7 +2,6 @@ package virtualhub
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -10,86 +9,54 @@ import (
 	"time"
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
-	"github.com/eclipse/paho.mqtt.golang/packets"
+
+	"hubcloud/hubbridge/virtualhub/brokerconn"
 )
 
 const (
-	// connectTimeout bounds each step of a connect.
-	connectTimeout = 15 * time.Second
-	// writeTimeout bounds one write to the broker.
-	writeTimeout = 5 * time.Second
-	// farewell is how long, in ms, a disconnect in good order may take.
-	farewell = 250
-	// renewAgain is when a renewal that did not work is tried again.
-	renewAgain = time.Hour
+	// disconnectQuiesceMS is how many milliseconds the MQTT client may take to disconnect.
+	disconnectQuiesceMS = 250
+	// renewRetry is the least time until a session ends to renew its certificate, so that a failed
+	// renewal is not repeated at once.
+	renewRetry = time.Hour
 )
 
-// stage is how far a connect got.
-type stage int
-
-const (
-	dialing  stage = iota // nothing answered
-	securing              // TLS: the broker's certificate, or what it says of ours
-	joining               // MQTT: CONNECT and the subscriptions
-)
-
-// connectError is a connect that did not succeed.
-type connectError struct {
-	stage stage
-	err   error
-}
-
-func (e *connectError) Error() string { return fmt.Sprintf("connect: %v", e.err) }
-func (e *connectError) Unwrap() error { return e.err }
-
-// certain says whether the broker has said that it does not want the hub, or the hub cannot trust
-// the broker: a new certificate may help with both. A connection that was only closed says neither.
-func (e *connectError) certain() bool {
-	var remote *net.OpError
-	var verification *tls.CertificateVerificationError
-	return errors.Is(e.err, packets.ErrorRefusedNotAuthorised) ||
-		errors.Is(e.err, packets.ErrorRefusedBadUsernameOrPassword) ||
-		errors.As(e.err, &remote) && remote.Op == "remote error" || // a TLS alert
-		errors.As(e.err, &verification)
-}
-
-// session is one connection to the broker. It returns nil when it was ended in good order,
-// otherwise why it ended.
-func (h *Hub) session(ctx context.Context, interrupted <-chan struct{}) error {
-	g, err := dial(ctx, h.identity)
+// runSession connects to the broker and serves the connection. It returns nil if ctx, interrupted
+// or a due renewal of the certificate ended the session, and otherwise the cause of the failure: a
+// *brokerconn.Error if the connection was not established.
+func (h *Hub) runSession(ctx context.Context, interrupted <-chan struct{}) error {
+	conn, err := brokerconn.Dial(ctx, h.identity.Address(), h.identity.TLSConfig())
 	if err != nil {
 		return err
 	}
-	h.mu.Lock()
-	h.current = g
-	h.mu.Unlock()
+	h.setCurrent(conn)
 	defer func() {
-		h.mu.Lock()
-		h.current = nil
-		h.mu.Unlock()
-		_ = g.Close()
+		h.setCurrent(nil)
+		_ = conn.Close()
 	}()
 
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	client, err := h.join(ctx, g, end)
+	client, err := h.connectMQTT(ctx, conn, end)
 	if err != nil {
 		return err
 	}
-	defer client.Disconnect(farewell)
-	h.admission.connected()
-	h.cfg.Log.Info("connected", "broker", h.identity.Broker)
+	defer client.Disconnect(disconnectQuiesceMS)
+	h.schedule.Connected()
+	h.cfg.Logger.Info("connected", "broker", h.identity.Broker)
 
-	connection := h.c.connect()
-	defer h.c.disconnect()
-	s := &sender{hub: h, client: client, connection: connection}
+	connection := h.controller.Connect()
+	defer h.controller.Disconnect()
+	s := &sender{
+		hub: h, client: client, connection: connection, slots: make(chan struct{}, maxRequests),
+	}
 	if err := s.subscribe(ctx); err != nil {
-		return &connectError{joining, err}
+		return &brokerconn.Error{Stage: brokerconn.StageMQTT, Err: err}
 	}
 	h.workers.run(func() { s.run(ctx, end) })
 
 	renew := time.NewTimer(
-		max(renewAgain, time.Until(h.identity.leaf.NotAfter.Add(-h.cfg.RenewBefore))),
+		max(renewRetry, time.Until(h.identity.NotAfter().Add(-h.cfg.RenewBefore))),
 	)
 	defer renew.Stop()
 	select {
@@ -103,57 +70,47 @@ func (h *Hub) session(ctx context.Context, interrupted <-chan struct{}) error {
 	return nil
 }
 
-// dial opens a TLS connection to the broker.
-func dial(ctx context.Context, i *identity) (*gate, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	raw, err := new(net.Dialer).DialContext(ctx, "tcp", i.host)
-	if err != nil {
-		return nil, &connectError{dialing, err}
-	}
-	cfg := i.tlsConfig()
-	if cfg.ServerName, _, err = net.SplitHostPort(i.host); err != nil {
-		_ = raw.Close()
-		return nil, &connectError{dialing, err}
-	}
-	conn := tls.Client(raw, cfg)
-	if err := conn.HandshakeContext(ctx); err != nil {
-		_ = raw.Close()
-		return nil, &connectError{securing, err}
-	}
-	return newGate(conn, raw), nil
+func (h *Hub) setCurrent(conn *brokerconn.Conn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.current = conn
 }
 
-// join makes an MQTT client of a connection. lost is called when the connection is lost later.
-func (h *Hub) join(
-	ctx context.Context, g *gate, lost context.CancelCauseFunc,
+// connectMQTT connects an MQTT client over conn. The client calls lost if it loses the connection
+// later.
+func (h *Hub) connectMQTT(
+	ctx context.Context, conn *brokerconn.Conn, lost context.CancelCauseFunc,
 ) (mqtt.Client, error) {
 	opts := mqtt.NewClientOptions().
 		AddBroker(h.identity.Broker).
 		SetClientID(string(h.id)).
-		SetProtocolVersion(4). // 3.1.1
+		SetProtocolVersion(4). // MQTT 3.1.1
 		SetCleanSession(true).
 		SetKeepAlive(h.cfg.KeepAlive).
 		SetPingTimeout(min(10*time.Second, h.cfg.KeepAlive)).
-		SetConnectTimeout(connectTimeout).
-		SetWriteTimeout(writeTimeout).
-		SetAutoReconnect(false). // runLink does, since it may have to enrol first
-		SetOrderMatters(true).   // acks come in order, and requests are handed on at once
-		SetCustomOpenConnectionFn(func(*url.URL, mqtt.ClientOptions) (net.Conn, error) { return g, nil }).
-		SetConnectionLostHandler(func(_ mqtt.Client, err error) { lost(fmt.Errorf("connection lost: %w", err)) })
+		SetConnectTimeout(brokerconn.ConnectTimeout).
+		SetWriteTimeout(brokerconn.WriteTimeout).
+		SetAutoReconnect(false). // runConnections reconnects: the hub may have to enrol first
+		SetOrderMatters(true).   // acks must be handled in order; requests start goroutines
+		SetCustomOpenConnectionFn(func(*url.URL, mqtt.ClientOptions) (net.Conn, error) {
+			return conn, nil
+		}).
+		SetConnectionLostHandler(func(_ mqtt.Client, err error) {
+			lost(fmt.Errorf("connection lost: %w", err))
+		})
 	client := mqtt.NewClient(opts)
 	token := client.Connect()
 	select {
 	case <-token.Done():
 	case <-ctx.Done():
-		g.cut()
+		conn.Cut()
 		<-token.Done()
 	}
 	if err := token.Error(); err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, &connectError{joining, err}
+		return nil, &brokerconn.Error{Stage: brokerconn.StageMQTT, Err: err}
 	}
 	return client, nil
 }

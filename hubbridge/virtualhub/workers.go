@@ -2,15 +2,15 @@ package virtualhub
 
 import "sync"
 
-// workers are goroutines that are waited for in the end. The zero workers are ready.
+// workers runs goroutines and waits for them. The zero workers is ready for use.
 type workers struct {
 	mu     sync.Mutex
 	ending bool
 	group  sync.WaitGroup
 }
 
-// run runs f on a goroutine of its own, unless the end has begun: a connection that is going down
-// may still bring a request.
+// run calls f in a goroutine. It does nothing after wait has begun: a connection that is closing
+// may still deliver a request then.
 func (w *workers) run(f func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -19,7 +19,7 @@ func (w *workers) run(f func()) {
 	}
 }
 
-// wait lets nothing begin any more, and waits for what has.
+// wait waits for every goroutine.
 func (w *workers) wait() {
 	w.mu.Lock()
 	w.ending = true

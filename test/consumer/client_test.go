@@ -275,13 +275,13 @@ func commands(t *testing.T, c *client.Client, hub *virtualhub.Hub) {
 			t.Errorf("%+v: %v", command, err)
 		}
 	}
-	hub.RefuseCommands(true)
+	hub.RejectCommands(true)
 	if _, err := c.Send(ctx, client.Command{
 		HubID: hub.ID(), DeviceID: lock, Key: "lock", Value: true,
 	}); !errors.Is(err, client.ErrCommandRefused) {
 		t.Error(err)
 	}
-	hub.RefuseCommands(false)
+	hub.RejectCommands(false)
 	hub.RadioDown(true)
 	if _, err := c.Send(ctx, client.Command{
 		HubID: hub.ID(), DeviceID: lock, Key: "lock", Value: true,

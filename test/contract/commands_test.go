@@ -241,7 +241,7 @@ func commands(t *testing.T, c *harness.Target) {
 		} {
 			client.Refused(http.MethodPost, path, body, http.StatusBadRequest, "invalid_request")
 		}
-		hub.RefuseCommands(true)
+		hub.RejectCommands(true)
 		client.Refused(
 			http.MethodPost, path, `{"key":"lock","value":false}`, http.StatusUnprocessableEntity,
 			"command_refused",
@@ -253,7 +253,7 @@ func commands(t *testing.T, c *harness.Target) {
 			string(ch.Desired) != "null" {
 			t.Errorf("%+v", ch)
 		}
-		hub.RefuseCommands(false)
+		hub.RejectCommands(false)
 		client.Must(
 			http.MethodPost, commandPath(hub.ID(), 4), `{"key":"switch","value":true,"endpoint":2}`,
 			http.StatusAccepted,

@@ -135,12 +135,12 @@ func idempotency(t *testing.T, c *harness.Target) {
 		// (design, section 4).
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, house)
-		hub.RefuseCommands(true)
+		hub.RejectCommands(true)
 		first := client.Refused(
 			http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusUnprocessableEntity,
 			"command_refused", keyHeader, "refused",
 		)
-		hub.RefuseCommands(false)
+		hub.RejectCommands(false)
 		again := client.Refused(
 			http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusUnprocessableEntity,
 			"command_refused", keyHeader, "refused",

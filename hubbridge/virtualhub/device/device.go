@@ -48,14 +48,14 @@ type Observation struct {
 	Value Value `json:"value"`
 }
 
-// Refusal is why a command was not accepted.
-type Refusal struct {
+// Rejection is why a command was not accepted.
+type Rejection struct {
 	// Type is an error type of the hub link: not_found, invalid_request or command_refused.
 	Type    string
 	Message string
 }
 
-func (r *Refusal) Error() string { return r.Type + ": " + r.Message }
+func (r *Rejection) Error() string { return r.Type + ": " + r.Message }
 
 // Surroundings are what a device depends on and cannot know by itself.
 type Surroundings struct {
@@ -129,21 +129,21 @@ func (d *Device) Channel(ref Ref) *Channel {
 	return nil
 }
 
-// Check reads a command without accepting it. The error is a *Refusal.
+// Check reads a command without accepting it. The error is a *Rejection.
 func (d *Device) Check(ref Ref, raw json.RawMessage) (Value, error) {
 	c := d.Channel(ref)
 	if c == nil {
-		return nil, &Refusal{
+		return nil, &Rejection{
 			Type:    "not_found",
 			Message: fmt.Sprintf("device %d has no channel %s", d.ID, ref),
 		}
 	}
 	v, err := c.accept(raw)
 	if err != nil {
-		return nil, &Refusal{Type: "invalid_request", Message: err.Error()}
+		return nil, &Rejection{Type: "invalid_request", Message: err.Error()}
 	}
 	if d.Spec.Insecure && (ref.Key == "lock" || ref.Key == "barrier") {
-		return nil, &Refusal{
+		return nil, &Rejection{
 			Type:    "command_refused",
 			Message: fmt.Sprintf("%s did not join securely enough to be driven", d.Spec.Name),
 		}

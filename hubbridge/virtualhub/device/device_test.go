@@ -52,7 +52,7 @@ func TestValues(t *testing.T) {
 	for _, tc := range []struct {
 		kind, channel string
 		value         string
-		refusal       string // "": taken
+		rejection     string // "": taken
 	}{
 		{"garage_door", "barrier", `true`, ""},
 		{"garage_door", "barrier", `1`, "value of barrier must be true or false"},
@@ -110,12 +110,12 @@ func TestValues(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = devices[tc.kind].Check(ref, json.RawMessage(tc.value))
-		var refusal *Refusal
+		var rejection *Rejection
 		switch {
-		case tc.refusal == "" && err != nil:
+		case tc.rejection == "" && err != nil:
 			t.Errorf("%s %s: %v", tc.channel, tc.value, err)
-		case tc.refusal != "" && (!errors.As(err, &refusal) || refusal.Message != tc.refusal):
-			t.Errorf("%s %s: %v; want %s", tc.channel, tc.value, err, tc.refusal)
+		case tc.rejection != "" && (!errors.As(err, &rejection) || rejection.Message != tc.rejection):
+			t.Errorf("%s %s: %v; want %s", tc.channel, tc.value, err, tc.rejection)
 		}
 	}
 }
@@ -428,9 +428,9 @@ func FuzzCommand(f *testing.F) {
 			d := make1(t, spec)
 			ref := Ref{Key: key, Endpoint: endpoint}
 			v, err := d.Check(ref, value)
-			var refusal *Refusal
+			var rejection *Rejection
 			if err != nil {
-				if !errors.As(err, &refusal) || refusal.Message == "" {
+				if !errors.As(err, &rejection) || rejection.Message == "" {
 					t.Fatalf("%v", err)
 				}
 				continue

@@ -27,8 +27,8 @@ type Config struct {
 	Dir string
 	// Capacity is the most events held. 0: DefaultCapacity.
 	Capacity int
-	// NewLog makes the identity of a log that begins. Needed.
-	NewLog func() string
+	// NewLogID makes the identity of a log that begins. Needed.
+	NewLogID func() string
 }
 
 // Journal holds a hub's events and entries.
@@ -60,7 +60,7 @@ func Open(cfg Config) (*Journal, error) {
 	}
 	j := &Journal{capacity: cfg.Capacity, entries: map[string]json.RawMessage{}}
 	if cfg.Dir == "" {
-		j.log = cfg.NewLog()
+		j.log = cfg.NewLogID()
 		return j, nil
 	}
 	d, err := openDisk(cfg.Dir, j.apply)
@@ -69,7 +69,7 @@ func Open(cfg Config) (*Journal, error) {
 	}
 	j.disk = d
 	if j.log == "" {
-		j.log = cfg.NewLog()
+		j.log = cfg.NewLogID()
 		if err := d.rewrite(j.snapshot()); err != nil {
 			return nil, errors.Join(err, d.close())
 		}
@@ -78,7 +78,7 @@ func Open(cfg Config) (*Journal, error) {
 }
 
 // Log is the identity of the log.
-func (j *Journal) Log() string {
+func (j *Journal) LogID() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.log

@@ -14,7 +14,7 @@ import (
 
 func open(t *testing.T, dir string, capacity int) *Journal {
 	t.Helper()
-	j, err := Open(Config{Dir: dir, Capacity: capacity, NewLog: func() string { return "log-1" }})
+	j, err := Open(Config{Dir: dir, Capacity: capacity, NewLogID: func() string { return "log-1" }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,8 +119,8 @@ func TestJournal(t *testing.T) {
 			}
 			again()
 			holds(t, j, 1, 0, "c")
-			if j.Log() != "log-2" {
-				t.Errorf("log %s", j.Log())
+			if j.LogID() != "log-2" {
+				t.Errorf("log %s", j.LogID())
 			}
 		})
 	}
@@ -209,7 +209,7 @@ func TestDamage(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(after, fileName), whole, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(Config{Dir: after, NewLog: func() string { return "x" }}); !errors.Is(
+	if _, err := Open(Config{Dir: after, NewLogID: func() string { return "x" }}); !errors.Is(
 		err, ErrCorrupt,
 	) {
 		t.Errorf("%v", err)
@@ -220,7 +220,7 @@ func TestOneAtATime(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j := open(t, dir, 100)
-	if _, err := Open(Config{Dir: dir, NewLog: func() string { return "x" }}); !errors.Is(
+	if _, err := Open(Config{Dir: dir, NewLogID: func() string { return "x" }}); !errors.Is(
 		err, ErrInUse,
 	) {
 		t.Errorf("a second journal: %v", err)

@@ -49,8 +49,8 @@ func (w *Window) Disconnect() { *w = Window{Limit: w.Limit} }
 // Connected is whether there is a connection.
 func (w *Window) Connected() bool { return w.connected }
 
-// Greeted is whether the cloud has answered the hello of this connection.
-func (w *Window) Greeted() bool { return w.connected && !w.greeting }
+// HelloAcked is whether the cloud has answered the hello of this connection.
+func (w *Window) HelloAcked() bool { return w.connected && !w.greeting }
 
 // Next says what to do at now by a hub that holds the numbers from oldest to newest.
 func (w *Window) Next(now time.Time, oldest, newest uint64) Step {

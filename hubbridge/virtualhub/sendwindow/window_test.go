@@ -149,7 +149,7 @@ func TestNotConnected(t *testing.T) {
 	t.Parallel()
 	h := newHub(5)
 	h.w.Disconnect()
-	if h.send().ack(3).send(); len(h.sent) > 0 || h.w.Connected() || h.w.Greeted() {
+	if h.send().ack(3).send(); len(h.sent) > 0 || h.w.Connected() || h.w.HelloAcked() {
 		t.Errorf("sent %v", h.sent)
 	}
 }

@@ -6,13 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/cmd/hubcloud/internal/usage"
-	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/hubbridge/virtualhub/fleet"
 )
 
 // virtualhubFleetCommand runs many virtual hubs in one process.
@@ -35,8 +36,9 @@ func (c *virtualhubFleetCommand) Run(ctx context.Context, out Streams) error {
 	if err != nil {
 		return usage.Wrap(err)
 	}
-	fleet, err := virtualhub.NewFleet(virtualhub.FleetConfig{
+	hubFleet, err := fleet.New(fleet.Config{
 		EnrollURL: c.Enroll, Hubs: hubs, Rate: c.Rate, Saturate: c.Rate == 0, Batch: c.Batch,
+		Logger: slog.New(slog.DiscardHandler), // the lines of report say enough
 	})
 	if err != nil {
 		return usage.Wrap(err)
@@ -47,16 +49,16 @@ func (c *virtualhubFleetCommand) Run(ctx context.Context, out Streams) error {
 		defer cancel()
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return fleet.Run(ctx) })
+	group.Go(func() error { return hubFleet.Run(ctx) })
 	group.Go(func() error {
-		c.report(ctx, fleet, out)
+		c.report(ctx, hubFleet, out)
 		return nil
 	})
 	return ended(ctx, group.Wait())
 }
 
 // hubs reads the inventory, one JSON object per line.
-func (c *virtualhubFleetCommand) hubs() ([]virtualhub.Credentials, error) {
+func (c *virtualhubFleetCommand) hubs() ([]fleet.Credentials, error) {
 	var from io.Reader = os.Stdin
 	if c.Inventory != "-" {
 		file, err := os.Open(c.Inventory)
@@ -66,10 +68,10 @@ func (c *virtualhubFleetCommand) hubs() ([]virtualhub.Credentials, error) {
 		defer file.Close()
 		from = file
 	}
-	var hubs []virtualhub.Credentials
+	var hubs []fleet.Credentials
 	lines := bufio.NewScanner(from)
 	for n := 1; lines.Scan() && (c.Count == 0 || len(hubs) < c.Count); n++ {
-		var hub virtualhub.Credentials
+		var hub fleet.Credentials
 		if err := json.Unmarshal(lines.Bytes(), &hub); err != nil {
 			return nil, fmt.Errorf("%s, line %d: %w", c.Inventory, n, err)
 		}
@@ -88,15 +90,15 @@ func (c *virtualhubFleetCommand) hubs() ([]virtualhub.Credentials, error) {
 }
 
 // report prints a line of progress per interval, and one at the end.
-func (c *virtualhubFleetCommand) report(ctx context.Context, fleet *virtualhub.Fleet, out Streams) {
+func (c *virtualhubFleetCommand) report(ctx context.Context, hubs *fleet.Fleet, out Streams) {
 	ticker := time.NewTicker(max(c.Every, 100*time.Millisecond))
 	defer ticker.Stop()
-	began, before := time.Now(), virtualhub.FleetStats{}
+	began, before := time.Now(), fleet.Stats{}
 	last := began
 	for {
 		select {
 		case <-ctx.Done():
-			now := fleet.Stats()
+			now := hubs.Stats()
 			fmt.Fprintf(
 				out.Out, "ended: %d events acknowledged of %d in %s, ack p50 %s, p99 %s\n",
 				now.Acked, now.Emitted, time.Since(began).Round(time.Second), now.AckP50,
@@ -104,7 +106,7 @@ func (c *virtualhubFleetCommand) report(ctx context.Context, fleet *virtualhub.F
 			)
 			return
 		case <-ticker.C:
-			now := fleet.Stats()
+			now := hubs.Stats()
 			rate := float64(now.Acked-before.Acked) / time.Since(last).Seconds()
 			fmt.Fprintf(
 				out.Out,

@@ -39,7 +39,7 @@ func (c *virtualhubRunCommand) Run(ctx context.Context, out Streams) error {
 	}
 	cfg := virtualhub.Config{
 		EnrollURL: c.Enroll, Serial: c.Serial, Secret: c.Secret, Dir: c.Dir,
-		Log: slog.New(slog.NewTextHandler(out.Err, &slog.HandlerOptions{Level: level})),
+		Logger: slog.New(slog.NewTextHandler(out.Err, &slog.HandlerOptions{Level: level})),
 	}
 	if c.Devices != "" {
 		file, err := virtualhub.ReadDevicesFile(c.Devices)
@@ -62,7 +62,7 @@ func (c *virtualhubRunCommand) Run(ctx context.Context, out Streams) error {
 	}
 	defer func() {
 		if err := hub.Close(); err != nil {
-			cfg.Log.Warn("virtual hub not closed", "hub_id", hub.ID(), "error", err)
+			cfg.Logger.Warn("virtual hub not closed", "hub_id", hub.ID(), "error", err)
 		}
 	}()
 	return ended(ctx, hub.Run(ctx))

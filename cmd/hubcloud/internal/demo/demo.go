@@ -125,7 +125,7 @@ func runHub(ctx context.Context, cfg Config, id domain.HubID, secret string) err
 		EnrollURL: cfg.Endpoints.PublicURL, Serial: id.Serial(), Secret: secret,
 		Dir:           cfg.Dir.Path("virtualhubs", string(id)),
 		PairingWindow: cfg.PairingWindow, Installer: 5 * time.Second, BackoffMax: 2 * time.Second,
-		Log: cfg.Logger.With("component", "virtualhub"),
+		Logger: cfg.Logger.With("component", "virtualhub"),
 	})
 	if err != nil {
 		return fmt.Errorf("virtual hub %s: %w", id, err)

@@ -1,4 +1,4 @@
-package virtualhub
+package controller
 
 import (
 	"encoding/json"
@@ -12,14 +12,14 @@ import (
 	"hubcloud/hubbridge/virtualhub/journal"
 )
 
-// commandMemory is how long the answer to a command is remembered.
+// commandMemory is how long the answer to a command id is remembered.
 const commandMemory = 24 * time.Hour
 
-// maxCommandID is the longest command id that is taken, in bytes.
+// maxCommandID is the length of the longest command id, in bytes.
 const maxCommandID = 255
 
-// answered is the first answer to a command id.
-type answered struct {
+// rememberedAnswer is the first answer to a command id, with exactly one of Result and Error.
+type rememberedAnswer struct {
 	At     time.Time       `json:"at"`
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  *protocol.Error `json:"error,omitempty"`
@@ -37,16 +37,16 @@ type commandResult struct {
 	Channel device.CommandedChannel `json:"channel"`
 }
 
-// command runs a command once. It is called with the lock held, so that of two with the same id one
-// is the first.
-func (c *controller) command(params commandParams, now time.Time) (any, *protocol.Error) {
+// command runs a command, or returns the first answer again if its id is remembered. The caller
+// holds the lock, so of two requests with one id only the first runs.
+func (c *Controller) command(params commandParams, now time.Time) (any, *protocol.Error) {
 	switch {
 	case params.CommandID == "" || len(params.CommandID) > maxCommandID:
-		return nil, refuse(
+		return nil, reject(
 			"invalid_request", "command_id must have 1 to %d characters", maxCommandID,
 		)
 	case params.DeviceID == nil:
-		return nil, refuse("invalid_request", "device_id is missing")
+		return nil, reject("invalid_request", "device_id is missing")
 	}
 	if first, ok := c.commands[params.CommandID]; ok && now.Sub(first.At) < commandMemory {
 		if first.Error != nil {
@@ -55,12 +55,12 @@ func (c *controller) command(params commandParams, now time.Time) (any, *protoco
 		return first.Result, nil
 	}
 	if unavailable := c.unavailable(); unavailable != nil {
-		return nil, unavailable
+		return nil, unavailable // not remembered: the command may work later
 	}
 	change := journal.Change{Set: map[string]json.RawMessage{}}
-	result, refusal, undo := c.run(params, now, &change)
-	answer := answered{At: now, Error: refusal}
-	if refusal == nil {
+	result, rejection, undo := c.run(params, now, &change)
+	answer := rememberedAnswer{At: now, Error: rejection}
+	if rejection == nil {
 		answer.Result = mustJSON(result)
 	}
 	if c.cfg.Dir != "" {
@@ -68,60 +68,61 @@ func (c *controller) command(params commandParams, now time.Time) (any, *protoco
 	}
 	if _, err := c.journal.Commit(change); err != nil {
 		undo()
-		return nil, refuse("storage", "the hub cannot keep the command: %v", err)
+		return nil, reject("storage", "the hub cannot store the command: %v", err)
 	}
 	c.commands[params.CommandID] = answer
-	c.stir()
-	if refusal != nil {
-		return nil, refusal
+	c.notify()
+	if rejection != nil {
+		return nil, rejection
 	}
 	return answer.Result, nil
 }
 
-// run hands a command to its device and adds what follows to change; undo takes the hand-over back.
-func (c *controller) run(
+// run gives a command to its device and adds the device's new state and event to change. undo
+// restores the device.
+func (c *Controller) run(
 	params commandParams, now time.Time, change *journal.Change,
-) (result any, refusal *protocol.Error, undo func()) {
+) (result any, rejection *protocol.Error, undo func()) {
 	undo = func() {}
 	d := c.device(*params.DeviceID)
 	if d == nil {
-		return nil, refuse("not_found", "no device %d", *params.DeviceID), undo
+		return nil, reject("not_found", "no device %d", *params.DeviceID), undo
 	}
 	ref := device.Ref{Key: params.Key, Endpoint: params.Endpoint}
 	value, err := d.Check(ref, params.Value)
-	var refused *device.Refusal
-	if errors.As(err, &refused) {
-		return nil, &protocol.Error{Type: refused.Type, Message: refused.Message}, undo
+	var rejected *device.Rejection
+	if errors.As(err, &rejected) {
+		return nil, &protocol.Error{Type: rejected.Type, Message: rejected.Message}, undo
 	}
-	if c.faults.RefuseCommands {
-		return nil, refuse("command_refused", "the hub will not drive %s", d.Spec.Name), undo
+	if c.faults.RejectCommands {
+		return nil, reject("command_refused", "the hub will not drive %s", d.Spec.Name), undo
 	}
 	before := d.Snapshot()
 	channel, desired := d.Command(ref, value, now)
 	change.Events = append(change.Events, c.event(eventDesired, d.ID, now, desired))
 	maps.Copy(change.Set, c.entries(d))
 	return commandResult{channel}, nil, func() {
-		if was, err := device.Restore(before, seed(c.id)); err == nil {
-			was.Jammed = d.Jammed
-			*d = *was
+		if restored, err := device.Restore(before, seed(c.cfg.HubID)); err == nil {
+			restored.Jammed = d.Jammed
+			*d = *restored
 		}
 	}
 }
 
-// unavailable is why the hub cannot act now; nil when it can.
-func (c *controller) unavailable() *protocol.Error {
+// unavailable returns the error of a hub that cannot act now, and nil if it can.
+func (c *Controller) unavailable() *protocol.Error {
 	switch {
 	case c.faults.RadioDown:
-		return refuse("hub_unavailable", "the hub's radio is down")
+		return reject("hub_unavailable", "the hub's radio is down")
 	case c.faults.ClockUnknown:
-		return refuse("hub_unavailable", "the hub does not know the time yet")
+		return reject("hub_unavailable", "the hub does not know the time yet")
 	}
 	return nil
 }
 
-// sweep forgets commands that are older than they are remembered, and returns their entries. Once a
-// minute is often enough.
-func (c *controller) sweep(now time.Time) (expired []string) {
+// forgetOldCommands forgets expired command ids, at most once a minute, and returns their journal
+// entries.
+func (c *Controller) forgetOldCommands(now time.Time) (expired []string) {
 	if now.Before(c.nextSweep) {
 		return nil
 	}
@@ -138,6 +139,7 @@ func (c *controller) sweep(now time.Time) (expired []string) {
 	return expired
 }
 
-func refuse(kind, format string, args ...any) *protocol.Error {
+// reject returns an error for a response.
+func reject(kind, format string, args ...any) *protocol.Error {
 	return &protocol.Error{Type: kind, Message: fmt.Sprintf(format, args...)}
 }

@@ -1,4 +1,4 @@
-package virtualhub
+package controller
 
 import (
 	"encoding/json"
@@ -10,9 +10,11 @@ import (
 	"hubcloud/hubbridge/virtualhub/journal"
 )
 
-// Event types that a hub's own doings have. Emit takes any type.
+// EventObserved is the type of an event with a channel's new value. Emit accepts any type.
+const EventObserved = "channel.observed"
+
+// Types of the other events that the hub emits by itself.
 const (
-	eventObserved    = "channel.observed"
 	eventDesired     = "channel.desired"
 	eventAdded       = "device.added"
 	eventUpdated     = "device.updated"
@@ -21,25 +23,25 @@ const (
 	eventUnavailable = "device.unavailable"
 )
 
-// maxEmitted keeps an event, which Emit lets be larger than the link allows, within one message: a
-// message over the link's limit would be dropped whole and sent for ever.
+// maxEmitted bounds the bytes of an event. It is above the protocol's limit, to test the cloud, but
+// leaves an event within one message: the broker would drop a larger message each time it is sent.
 const maxEmitted = 200 << 10
 
 // Event is an event for Emit.
 type Event struct {
-	// Type is not checked.
+	// Type is not validated.
 	Type string
-	// DeviceID is the device that it is about; 0: none.
+	// DeviceID is the device of the event; 0 for none.
 	DeviceID int64
-	// Data is encoded as JSON. Nil: an empty object.
+	// Data is encoded as JSON. Nil is an empty object.
 	Data any
-	// Raw is used in place of all of the above: the event as it stands in its message, but without
-	// a number. It must be a JSON object; malformed events are made with it.
+	// Raw, if set, is the whole event without its number, in place of the other fields. It must be
+	// a JSON object. It can express malformed events.
 	Raw json.RawMessage
 }
 
-// wireEvent is an event as it stands in a message, without its number.
-type wireEvent struct {
+// encodedEvent is the JSON of an event in a message, without its number.
+type encodedEvent struct {
 	Type         string `json:"type"`
 	DeviceID     *int64 `json:"device_id"`
 	Time         string `json:"time"`
@@ -47,12 +49,12 @@ type wireEvent struct {
 	Data         any    `json:"data"`
 }
 
-// bootTime is where the clock of a hub stands that was switched on and does not know the time.
+// bootTime is the clock's time at boot while the hub does not know the time.
 var bootTime = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// event encodes an event that happens at now. Device 0 is none.
-func (c *controller) event(kind string, deviceID int64, now time.Time, data any) json.RawMessage {
-	e := wireEvent{Type: kind, Time: domain.FormatTime(now), ClockTrusted: true, Data: data}
+// event encodes an event that happened at now. Device 0 stands for none.
+func (c *Controller) event(kind string, deviceID int64, now time.Time, data any) json.RawMessage {
+	e := encodedEvent{Type: kind, Time: domain.FormatTime(now), ClockTrusted: true, Data: data}
 	if c.faults.ClockUnknown {
 		e.Time, e.ClockTrusted = domain.FormatTime(bootTime.Add(now.Sub(c.booted))), false
 	}
@@ -65,10 +67,11 @@ func (c *controller) event(kind string, deviceID int64, now time.Time, data any)
 	return mustJSON(e)
 }
 
-// emit numbers events, all or none, and returns the number of the last one.
-func (c *controller) emit(now time.Time, events []Event) (last uint64, err error) {
+// Emit numbers and stores all of events, or none if it returns an error. It returns the number of
+// the last event.
+func (c *Controller) Emit(now time.Time, events []Event) (last uint64, err error) {
 	if len(events) == 0 {
-		return 0, errors.New("no events to emit")
+		return 0, errors.New("events: must not be empty")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,11 +85,11 @@ func (c *controller) emit(now time.Time, events []Event) (last uint64, err error
 	if err != nil {
 		return 0, err
 	}
-	c.stir()
+	c.notify()
 	return last, nil
 }
 
-func (c *controller) encode(now time.Time, e Event) (json.RawMessage, error) {
+func (c *Controller) encode(now time.Time, e Event) (json.RawMessage, error) {
 	if e.Raw == nil {
 		data, err := json.Marshal(e.Data)
 		if err != nil {
@@ -96,16 +99,18 @@ func (c *controller) encode(now time.Time, e Event) (json.RawMessage, error) {
 			data = []byte("{}")
 		}
 		if len(data) > maxEmitted {
-			return nil, fmt.Errorf("%d bytes of data are more than %d", len(data), maxEmitted)
+			return nil, fmt.Errorf(
+				"data: has %d bytes, must have at most %d", len(data), maxEmitted,
+			)
 		}
 		return c.event(e.Type, e.DeviceID, now, json.RawMessage(data)), nil
 	}
 	var object map[string]json.RawMessage
 	if json.Unmarshal(e.Raw, &object) != nil || object == nil || e.Raw[0] != '{' {
-		return nil, errors.New("raw is no JSON object, with nothing before it")
+		return nil, errors.New("raw: must be a JSON object without leading space")
 	}
 	if len(e.Raw) > maxEmitted {
-		return nil, fmt.Errorf("%d bytes are more than %d", len(e.Raw), maxEmitted)
+		return nil, fmt.Errorf("raw: has %d bytes, must have at most %d", len(e.Raw), maxEmitted)
 	}
 	return e.Raw, nil
 }

@@ -1,4 +1,4 @@
-package virtualhub
+package controller
 
 import (
 	"encoding/json"
@@ -10,29 +10,30 @@ import (
 	"hubcloud/hubbridge/virtualhub/device"
 )
 
-// maxToken is the longest response token that is copied, in bytes: a topic has 65,535 at most, and
-// nobody needs nearly as many.
+// maxToken is the length of the longest response token, in bytes. MQTT allows topics of 65,535
+// bytes.
 const maxToken = 1024
 
-var errBadRequest = errors.New("not a request")
+// ErrBadRequest is returned by DecodeRequest for a request that cannot be answered.
+var ErrBadRequest = errors.New("malformed request")
 
-// decodeRequest reads a request. One that cannot be answered, since it is not readable or its token
-// is no topic levels, is an error.
-func decodeRequest(payload []byte) (protocol.Request, error) {
+// DecodeRequest decodes a request from the cloud. It returns ErrBadRequest if the request cannot be
+// answered: it is not readable, has no id, or its token cannot be part of a topic.
+func DecodeRequest(payload []byte) (protocol.Request, error) {
 	var req protocol.Request
 	if err := json.Unmarshal(payload, &req); err != nil {
-		return req, errors.Join(errBadRequest, err)
+		return req, errors.Join(ErrBadRequest, err)
 	}
 	if req.ID == "" {
-		return req, errors.Join(errBadRequest, errors.New("no id"))
+		return req, errors.Join(ErrBadRequest, errors.New("id: must not be empty"))
 	}
 	if !topicLevels(req.Token) {
-		return req, errors.Join(errBadRequest, errors.New("token is no topic levels"))
+		return req, errors.Join(ErrBadRequest, errors.New("token: must be topic levels"))
 	}
 	return req, nil
 }
 
-// topicLevels says whether s can stand in a topic: levels that are not empty, without wildcards or
+// topicLevels reports whether s can be part of a topic: non-empty levels without wildcards and
 // control characters.
 func topicLevels(s string) bool {
 	if s == "" || len(s) > maxToken || strings.ContainsAny(s, "+#") {
@@ -51,18 +52,18 @@ func topicLevels(s string) bool {
 	return true
 }
 
-// answer answers a request.
-func (c *controller) answer(req protocol.Request, now time.Time) protocol.Response {
+// Answer runs a request and returns the response.
+func (c *Controller) Answer(req protocol.Request, now time.Time) protocol.Response {
 	c.mu.Lock()
-	result, refusal := c.dispatch(req, now)
+	result, rejection := c.dispatch(req, now)
 	c.mu.Unlock()
-	if refusal != nil {
-		c.log.Info(
-			"hub request", "request_id", req.ID, "method", req.Method, "refusal", refusal.Type,
+	if rejection != nil {
+		c.cfg.Logger.Info(
+			"hub request", "request_id", req.ID, "method", req.Method, "error_type", rejection.Type,
 		)
-		return protocol.Response{ID: req.ID, Error: refusal}
+		return protocol.Response{ID: req.ID, Error: rejection}
 	}
-	c.log.Info("hub request", "request_id", req.ID, "method", req.Method)
+	c.cfg.Logger.Info("hub request", "request_id", req.ID, "method", req.Method)
 	return protocol.Response{ID: req.ID, Result: mustJSON(result)}
 }
 
@@ -83,15 +84,15 @@ type (
 	}
 )
 
-func (c *controller) dispatch(req protocol.Request, now time.Time) (any, *protocol.Error) {
+func (c *Controller) dispatch(req protocol.Request, now time.Time) (any, *protocol.Error) {
 	switch req.Method {
 	case protocol.MethodDevicesList:
 		return with(req, func(noParams) (any, *protocol.Error) { return c.listDevices(), nil })
 	case protocol.MethodDevicesGet:
 		return with(req, func(p deviceParams) (any, *protocol.Error) {
-			d, refusal := c.find(p)
-			if refusal != nil {
-				return nil, refusal
+			d, rejection := c.find(p)
+			if rejection != nil {
+				return nil, rejection
 			}
 			return deviceResult{d.Full()}, nil
 		})
@@ -100,7 +101,9 @@ func (c *controller) dispatch(req protocol.Request, now time.Time) (any, *protoc
 	case protocol.MethodChannelsCommand:
 		return with(req, func(p commandParams) (any, *protocol.Error) { return c.command(p, now) })
 	case protocol.MethodPairingOpen:
-		return with(req, func(p pairingParams) (any, *protocol.Error) { return c.openPairing(p, now) })
+		return with(
+			req, func(p pairingParams) (any, *protocol.Error) { return c.openPairing(p, now) },
+		)
 	case protocol.MethodPairingClose:
 		return with(req, func(noParams) (any, *protocol.Error) { return c.closeWindow(&c.pairing) })
 	case protocol.MethodRemovalOpen:
@@ -108,23 +111,23 @@ func (c *controller) dispatch(req protocol.Request, now time.Time) (any, *protoc
 	case protocol.MethodRemovalClose:
 		return with(req, func(noParams) (any, *protocol.Error) { return c.closeWindow(&c.removal) })
 	default:
-		return nil, refuse("unknown_method", "this hub has no method %q", req.Method)
+		return nil, reject("unknown_method", "this hub has no method %q", req.Method)
 	}
 }
 
-// with reads a request's params and hands them to do. Absent params are an empty object; fields
-// that nobody knows are passed over, for a cloud that is newer than its hubs.
+// with decodes a request's params and calls do. Absent params are an empty object. Unknown fields
+// are ignored: the cloud may be newer than the hub.
 func with[P any](req protocol.Request, do func(P) (any, *protocol.Error)) (any, *protocol.Error) {
 	var params P
 	if len(req.Params) > 0 && string(req.Params) != "null" {
 		if err := json.Unmarshal(req.Params, &params); err != nil {
-			return nil, refuse("invalid_request", "params of %s: %v", req.Method, err)
+			return nil, reject("invalid_request", "params of %s: %v", req.Method, err)
 		}
 	}
 	return do(params)
 }
 
-func (c *controller) listDevices() devicesResult {
+func (c *Controller) listDevices() devicesResult {
 	out := devicesResult{Devices: []device.View[device.ListedChannel]{}}
 	for _, d := range c.devices {
 		out.Devices = append(out.Devices, d.Listed())
@@ -132,24 +135,24 @@ func (c *controller) listDevices() devicesResult {
 	return out
 }
 
-func (c *controller) find(p deviceParams) (*device.Device, *protocol.Error) {
+func (c *Controller) find(p deviceParams) (*device.Device, *protocol.Error) {
 	if p.DeviceID == nil {
-		return nil, refuse("invalid_request", "device_id is missing")
+		return nil, reject("invalid_request", "device_id is missing")
 	}
 	d := c.device(*p.DeviceID)
 	if d == nil {
-		return nil, refuse("not_found", "no device %d", *p.DeviceID)
+		return nil, reject("not_found", "no device %d", *p.DeviceID)
 	}
 	return d, nil
 }
 
-func (c *controller) forget(p deviceParams, now time.Time) (any, *protocol.Error) {
-	d, refusal := c.find(p)
-	if refusal != nil {
-		return nil, refusal
+func (c *Controller) forget(p deviceParams, now time.Time) (any, *protocol.Error) {
+	d, rejection := c.find(p)
+	if rejection != nil {
+		return nil, rejection
 	}
 	if d.Available {
-		return nil, refuse(
+		return nil, reject(
 			"invalid_request",
 			"%s is still on the hub's network: remove it through a removal window", d.Spec.Name,
 		)
@@ -158,11 +161,11 @@ func (c *controller) forget(p deviceParams, now time.Time) (any, *protocol.Error
 	return noParams{}, nil
 }
 
-func (c *controller) openPairing(p pairingParams, now time.Time) (any, *protocol.Error) {
+func (c *Controller) openPairing(p pairingParams, now time.Time) (any, *protocol.Error) {
 	code := ""
 	if p.SetupCode != nil {
 		if code = strings.TrimSpace(*p.SetupCode); !setupCodes.MatchString(code) {
-			return nil, refuse(
+			return nil, reject(
 				"invalid_request",
 				"setup_code must be a PIN of 5 digits, a DSK of 8 groups of 5 digits, or the text of a QR code",
 			)
@@ -171,19 +174,19 @@ func (c *controller) openPairing(p pairingParams, now time.Time) (any, *protocol
 	if unavailable := c.unavailable(); unavailable != nil {
 		return nil, unavailable
 	}
-	c.stir()
-	return c.begin(&c.pairing, code, now), nil
+	c.notify()
+	return c.open(&c.pairing, code, now), nil
 }
 
-func (c *controller) openRemoval(now time.Time) (any, *protocol.Error) {
+func (c *Controller) openRemoval(now time.Time) (any, *protocol.Error) {
 	if unavailable := c.unavailable(); unavailable != nil {
 		return nil, unavailable
 	}
-	c.stir()
-	return c.begin(&c.removal, "", now), nil
+	c.notify()
+	return c.open(&c.removal, "", now), nil
 }
 
-func (c *controller) closeWindow(w *window) (any, *protocol.Error) {
+func (c *Controller) closeWindow(w *window) (any, *protocol.Error) {
 	*w = window{}
 	return noParams{}, nil
 }

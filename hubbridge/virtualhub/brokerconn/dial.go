@@ -1,0 +1,72 @@
+package brokerconn
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/eclipse/paho.mqtt.golang/packets"
+)
+
+const (
+	// ConnectTimeout bounds each stage of a connect.
+	ConnectTimeout = 15 * time.Second
+	// WriteTimeout bounds one write to the broker.
+	WriteTimeout = 5 * time.Second
+)
+
+// Stage is the part of a connect that failed.
+type Stage int
+
+// The stages of a connect, in order.
+const (
+	StageDial Stage = iota // TCP: no broker answers
+	StageTLS               // the handshake, in which each side verifies the other's certificate
+	StageMQTT              // CONNECT and the subscriptions
+)
+
+// Error is the error of a connect.
+type Error struct {
+	Stage Stage
+	Err   error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("connect: %v", e.Err) }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// NeedsCertificate reports whether a new certificate is likely to help: the broker rejected the
+// hub's certificate, or the hub does not trust the broker's. It is false for a connection that was
+// merely closed, which has many other causes.
+func (e *Error) NeedsCertificate() bool {
+	var remote *net.OpError
+	var verification *tls.CertificateVerificationError
+	return errors.Is(e.Err, packets.ErrorRefusedNotAuthorised) ||
+		errors.Is(e.Err, packets.ErrorRefusedBadUsernameOrPassword) ||
+		errors.As(e.Err, &remote) && remote.Op == "remote error" || // a TLS alert
+		errors.As(e.Err, &verification)
+}
+
+// Dial opens a TLS connection to the broker at address (HOST:PORT). It sets the server name in cfg.
+// Its errors are *Error with StageDial or StageTLS.
+func Dial(ctx context.Context, address string, cfg *tls.Config) (*Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, ConnectTimeout)
+	defer cancel()
+	raw, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, &Error{StageDial, err}
+	}
+	if cfg.ServerName, _, err = net.SplitHostPort(address); err != nil {
+		_ = raw.Close()
+		return nil, &Error{StageDial, err}
+	}
+	conn := tls.Client(raw, cfg)
+	if err := conn.HandshakeContext(ctx); err != nil {
+		_ = raw.Close()
+		return nil, &Error{StageTLS, err}
+	}
+	return &Conn{Conn: conn, raw: raw, closed: make(chan struct{})}, nil
+}

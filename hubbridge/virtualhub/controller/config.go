@@ -1,0 +1,100 @@
+package controller
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/protocol"
+	"hubcloud/hubbridge/virtualhub/device"
+)
+
+// Config configures a Controller. HubID is required.
+type Config struct {
+	HubID domain.HubID
+	// Dir keeps events, devices and command ids over a restart. Empty keeps them in memory, with a
+	// new hub log per Controller.
+	Dir string
+
+	// Devices are the devices of a new or reset hub. Devices in Dir take precedence. Defaults to
+	// device.Demo() if nil.
+	Devices []device.Spec
+	// Joinable are the devices that the installer makes join, in turn. Defaults to
+	// device.Joinable() if nil.
+	Joinable []device.Spec
+	// Installer is how long after a window opens a simulated installer acts: the next device of
+	// Joinable joins, or the device that joined last is removed. 0 disables the installer.
+	Installer time.Duration
+	// Quiet disables readings that no command or report caused.
+	Quiet bool
+	// Faults are the faults from the start.
+	Faults Faults
+
+	// PairingWindow is how long pairing and removal windows stay open. Defaults to 120 s.
+	PairingWindow time.Duration
+	// GiveUp is how long the hub tries to reach a device with a command before the channel fails.
+	// Defaults to 10 s.
+	GiveUp time.Duration
+	// Capacity is the most unacknowledged events that the hub keeps. Defaults to 10,000.
+	Capacity int
+	// Batch is the most events per message, 1 to 500. Defaults to 500.
+	Batch int
+
+	// Firmware is the version in the hello. Defaults to "2.4.1".
+	Firmware string
+	// Network is the network in the hello. Defaults to an Ethernet interface whose addresses are
+	// derived from HubID.
+	Network *protocol.Network
+
+	// Logger receives one record per request, and failures. Defaults to slog.Default().
+	Logger *slog.Logger
+}
+
+// WithDefaults returns a copy of cfg with every default filled in.
+func (cfg Config) WithDefaults() Config {
+	if cfg.Devices == nil {
+		cfg.Devices = device.Demo()
+	}
+	if cfg.Joinable == nil {
+		cfg.Joinable = device.Joinable()
+	}
+	cfg.PairingWindow = cmp.Or(cfg.PairingWindow, 120*time.Second)
+	cfg.GiveUp = cmp.Or(cfg.GiveUp, 10*time.Second)
+	cfg.Batch = cmp.Or(cfg.Batch, protocol.MaxMessageEvents)
+	cfg.Firmware = cmp.Or(cfg.Firmware, "2.4.1")
+	if cfg.Network == nil {
+		cfg.Network = defaultNetwork(cfg.HubID)
+	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
+	return cfg
+}
+
+// Validate returns an error that names the first invalid field. Devices are validated by New.
+func (cfg Config) Validate() error {
+	if cfg.HubID == "" {
+		return errors.New("hub id: must not be empty")
+	}
+	if cfg.Batch < 1 || cfg.Batch > protocol.MaxMessageEvents {
+		return fmt.Errorf("batch: is %d, must be 1 to %d", cfg.Batch, protocol.MaxMessageEvents)
+	}
+	return nil
+}
+
+// seed returns the seed of a hub's devices: they behave the same in every run, and differ from
+// those of other hubs.
+func seed(id domain.HubID) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(id)) // never fails
+	return h.Sum64()
+}
+
+func defaultNetwork(id domain.HubID) *protocol.Network {
+	n := seed(id)
+	ip := fmt.Sprintf("10.%d.%d.%d", byte(n>>16), byte(n>>8), 2+byte(n)%250)
+	mac := fmt.Sprintf("02:00:%02x:%02x:%02x:%02x", byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
+	return &protocol.Network{Type: "ethernet", Interface: "eth0", IPAddress: &ip, MACAddress: &mac}
+}

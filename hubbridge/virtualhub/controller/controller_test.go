@@ -1,0 +1,172 @@
+package controller
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/hubbridge/protocol"
+	"hubcloud/hubbridge/virtualhub/device"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func newTestController(t testing.TB, dir string) *Controller {
+	t.Helper()
+	c, err := New(Config{HubID: "hub-7k2m-q4xd-93ta", Quiet: true, Dir: dir}, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func (c *Controller) ask(method, params string, now time.Time) protocol.Response {
+	return c.Answer(
+		protocol.Request{ID: "1", Token: "t", Method: method, Params: json.RawMessage(params)}, now,
+	)
+}
+
+const unlock = `{"command_id":"c1","device_id":1,"key":"lock","endpoint":0,"value":false}`
+
+// TestCommandMemory holds that a command id is remembered for 24 hours, on disk too, and not for
+// longer.
+func TestCommandMemory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c := newTestController(t, dir)
+	first := c.ask(protocol.MethodChannelsCommand, unlock, noon)
+	if first.Error != nil {
+		t.Fatal(first.Error)
+	}
+	c.Advance(noon.Add(time.Hour))
+	again := c.ask(protocol.MethodChannelsCommand, unlock, noon.Add(commandMemory-time.Second))
+	if string(again.Result) != string(first.Result) {
+		t.Errorf("%s, first %s", again.Result, first.Result)
+	}
+	c.Advance(noon.Add(commandMemory))
+	if n := len(c.journal.Entries(entryCommand)); n != 0 || len(c.commands) != 0 {
+		t.Errorf("%d entries, %d commands after their time", n, len(c.commands))
+	}
+	if late := c.ask(protocol.MethodChannelsCommand, unlock, noon.Add(commandMemory)); string(
+		late.Result,
+	) == string(first.Result) {
+		t.Error("remembered for too long")
+	}
+}
+
+// TestCommandMemoryOverRestart holds that what was answered is answered again by the hub that is
+// started anew on its directory, be it a refusal, for as long as before; and that hub_unavailable
+// is not.
+func TestCommandMemoryOverRestart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ask := func(c *Controller, id, value string, now time.Time) string {
+		params := fmt.Sprintf(
+			`{"command_id":%q,"device_id":1,"key":"lock","endpoint":0,"value":%s}`, id, value,
+		)
+		return string(mustJSON(c.ask(protocol.MethodChannelsCommand, params, now)))
+	}
+	c := newTestController(t, dir)
+	accepted, refused := ask(c, "accepted", "false", noon), ask(c, "refused", "7", noon)
+	c.SetFaults(func(f *Faults) { f.RadioDown = true })
+	unavailable := ask(c, "unavailable", "false", noon)
+	if !strings.Contains(accepted, "pending") || !strings.Contains(refused, "invalid_request") ||
+		!strings.Contains(unavailable, "hub_unavailable") {
+		t.Fatalf("%s\n%s\n%s", accepted, refused, unavailable)
+	}
+	restart := func() {
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		c = newTestController(t, dir)
+	}
+	restart()
+	last := noon.Add(commandMemory - time.Second)
+	// Other values under the same ids: it is the id that counts.
+	if got := ask(c, "accepted", "true", last); got != accepted {
+		t.Errorf("%s, first %s", got, accepted)
+	}
+	if got := ask(c, "refused", "true", last); got != refused {
+		t.Errorf("%s, first %s", got, refused)
+	}
+	if got := ask(c, "unavailable", "false", last); !strings.Contains(got, "pending") {
+		t.Errorf("what was not run: %s", got)
+	}
+	restart()
+	if got := ask(c, "refused", "true", noon.Add(commandMemory)); !strings.Contains(
+		got, "pending",
+	) {
+		t.Errorf("after its time: %s", got)
+	}
+}
+
+// TestWindows holds how long a window is open.
+func TestWindows(t *testing.T) {
+	t.Parallel()
+	c := newTestController(t, "")
+	lock := device.Spec{Kind: "lock"}
+	c.ask(protocol.MethodPairingOpen, `{}`, noon)
+	if due := c.Advance(noon.Add(time.Second)); !due.Equal(noon.Add(120 * time.Second)) {
+		t.Errorf("due %v", due)
+	}
+	if _, err := c.Join(lock, noon.Add(120*time.Second)); !errors.Is(err, ErrNoWindow) {
+		t.Errorf("after 120 s: %v", err)
+	}
+	c.ask(protocol.MethodPairingOpen, `{}`, noon)
+	c.ask(protocol.MethodPairingOpen, `{}`, noon.Add(100*time.Second)) // open anew
+	if _, err := c.Join(lock, noon.Add(219*time.Second)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFaultSettings holds how faults are written as text.
+func TestFaultSettings(t *testing.T) {
+	t.Parallel()
+	var f Faults
+	for _, text := range []string{
+		"jammed=1,2", "late_answers=3s", "radio_down", "clock_unknown=false", "cut_every=1m",
+	} {
+		if err := f.Set(text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	want := Faults{Jammed: []int64{1, 2}, RadioDown: true}
+	_ = want.Set("late_answers=3s")
+	_ = want.Set("cut_every=60s")
+	if fmt.Sprint(f) != fmt.Sprint(want) {
+		t.Errorf("%+v, want %+v", f, want)
+	}
+	for _, text := range []string{
+		"", "on_fire", "jammed", "jammed=lock", "jammed=1]", "late_answers", "late_answers=-1s",
+		"radio_down=perhaps", `late_answers=1s","heedless":true,"x":"`,
+	} {
+		before := fmt.Sprint(f)
+		if err := f.Set(text); err == nil || fmt.Sprint(f) != before {
+			t.Errorf("%q: taken, or half taken: %v", text, err)
+		}
+	}
+}
+
+// TestFullDisk holds that a command that cannot be kept is not run, and not remembered.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	c := newTestController(t, t.TempDir())
+	if err := c.journal.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before := c.ask(protocol.MethodDevicesGet, `{"device_id":1}`, noon)
+	if r := c.ask(protocol.MethodChannelsCommand, unlock, noon); r.Error == nil ||
+		r.Error.Type != "storage" {
+		t.Errorf("%s %+v", r.Result, r.Error)
+	}
+	if after := c.ask(protocol.MethodDevicesGet, `{"device_id":1}`, noon); string(
+		after.Result,
+	) != string(before.Result) ||
+		len(c.commands) != 0 {
+		t.Errorf("%s\nwas %s", after.Result, before.Result)
+	}
+}

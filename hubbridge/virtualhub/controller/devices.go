@@ -1,0 +1,132 @@
+package controller
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"hubcloud/hubbridge/virtualhub/device"
+	"hubcloud/hubbridge/virtualhub/journal"
+)
+
+// nameData is the data of device.added and device.forgotten.
+type nameData struct {
+	Name string `json:"name"`
+}
+
+// device returns the device with the given id, or nil.
+func (c *Controller) device(id int64) *device.Device {
+	for _, d := range c.devices {
+		if d.ID == id {
+			return d
+		}
+	}
+	return nil
+}
+
+// Device returns a device with all its channels, and false if there is no device id.
+func (c *Controller) Device(id int64) (device.View[device.FullChannel], bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.device(id)
+	if d == nil {
+		return device.View[device.FullChannel]{}, false
+	}
+	return d.Full(), true
+}
+
+// DeviceIDs returns the ids of the hub's devices in ascending order.
+func (c *Controller) DeviceIDs() []int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ids := make([]int64, len(c.devices))
+	for i, d := range c.devices {
+		ids[i] = d.ID
+	}
+	return ids
+}
+
+// withDevice calls do for a device with the lock held. It returns an error if there is no device
+// id.
+func (c *Controller) withDevice(id int64, do func(*device.Device) error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.device(id)
+	if d == nil {
+		return fmt.Errorf("no device %d", id)
+	}
+	return do(d)
+}
+
+// Report makes a device report a value. value is JSON of the channel's form; limits are not
+// checked.
+func (c *Controller) Report(
+	deviceID int64, ref device.Ref, value json.RawMessage, now time.Time,
+) error {
+	return c.withDevice(deviceID, func(d *device.Device) error {
+		observations, err := d.Report(ref, value, now)
+		if err != nil {
+			return err
+		}
+		var events []json.RawMessage
+		for _, o := range observations {
+			events = append(events, c.event(EventObserved, d.ID, now, o))
+		}
+		c.commit(journal.Change{Events: events, Set: c.entries(d)})
+		return nil
+	})
+}
+
+// Rename gives a device another name and removes channels from it: device.updated.
+func (c *Controller) Rename(
+	deviceID int64, name string, removed []device.Ref, now time.Time,
+) error {
+	return c.withDevice(deviceID, func(d *device.Device) error {
+		d.Spec.Name = name
+		data := struct {
+			Name            string       `json:"name"`
+			RemovedChannels []device.Ref `json:"removed_channels"`
+		}{name, d.Remove(removed...)}
+		c.commit(journal.Change{
+			Events: []json.RawMessage{c.event(eventUpdated, d.ID, now, data)},
+			Set:    c.entries(d),
+		})
+		return nil
+	})
+}
+
+// SetReachable sets whether the radio reaches a device: device.available or device.unavailable.
+func (c *Controller) SetReachable(deviceID int64, reachable bool, now time.Time) error {
+	return c.withDevice(deviceID, func(d *device.Device) error {
+		c.faults.Unreachable = slices.DeleteFunc(
+			c.faults.Unreachable, func(id int64) bool { return id == deviceID },
+		)
+		c.setAvailable(d, reachable, now)
+		return nil
+	})
+}
+
+// setAvailable changes the availability of a device, with an event if it differs.
+func (c *Controller) setAvailable(d *device.Device, available bool, now time.Time) {
+	if d.Available == available {
+		return
+	}
+	d.Available = available
+	kind := eventUnavailable
+	if available {
+		kind = eventAvailable
+	}
+	c.commit(journal.Change{
+		Events: []json.RawMessage{c.event(kind, d.ID, now, nil)}, Set: c.entries(d),
+	})
+}
+
+// remove removes a device from the hub: device.forgotten.
+func (c *Controller) remove(d *device.Device, now time.Time) {
+	c.devices = slices.DeleteFunc(c.devices, func(other *device.Device) bool { return other == d })
+	c.commit(journal.Change{
+		Events: []json.RawMessage{c.event(eventForgotten, d.ID, now, nameData{d.Spec.Name})},
+		Delete: []string{deviceEntry(d.ID)},
+	})
+}

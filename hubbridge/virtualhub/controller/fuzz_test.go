@@ -1,0 +1,76 @@
+package controller
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"hubcloud/hubbridge/protocol"
+)
+
+// FuzzRequest: whatever comes as a request, it is passed over or answered with exactly one of a
+// result and an error, on a topic that can be published to.
+func FuzzRequest(f *testing.F) {
+	for _, seed := range []string{
+		`{"id":"1","token":"a/b","method":"devices.list","params":{},"timeout_ms":10000}`,
+		`{"id":"1","token":"a","method":"devices.get","params":{"device_id":3}}`,
+		`{"id":"1","token":"a","method":"devices.forget","params":{"device_id":3}}`,
+		`{"id":"1","token":"a","method":"channels.command","params":` + unlock + `}`,
+		`{"id":"1","token":"a","method":"channels.command","params":{"command_id":"x","device_id":10,"key":"color","value":{"red":1,"green":2,"blue":3}}}`,
+		`{"id":"1","token":"a","method":"pairing.open","params":{"setup_code":"12345"}}`,
+		`{"id":"1","token":"a","method":"pairing.close"}`,
+		`{"id":"1","token":"a","method":"removal.open","params":null}`,
+		`{"id":"1","token":"a","method":"removal.close","params":[]}`,
+		`{"id":"1","token":"#","method":"devices.list"}`, `{"id":"1","token":"a//b"}`, `[]`,
+		`null`, `{`,
+	} {
+		f.Add([]byte(seed))
+	}
+	c := newTestController(f, "")
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		req, err := DecodeRequest(payload)
+		if err != nil {
+			if !errors.Is(err, ErrBadRequest) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if strings.ContainsAny(req.Token, "+#\x00") || strings.Contains("/"+req.Token+"/", "//") {
+			t.Fatalf("token %q", req.Token)
+		}
+		r := c.Answer(req, noon)
+		if r.ID != req.ID || (r.Result == nil) == (r.Error == nil) ||
+			r.Error != nil && (r.Error.Type == "" || r.Error.Message == "") {
+			t.Fatalf("%+v", r)
+		}
+		if _, err := json.Marshal(r); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// FuzzAck: whatever comes as an ack, the hub stands where it can stand.
+func FuzzAck(f *testing.F) {
+	f.Add([]byte(`{"log":"x","through":1}`), uint8(3))
+	f.Add([]byte(`{"log":"x","through":-1}`), uint8(3))
+	f.Add([]byte(`{"log":"x","through":9007199254740992}`), uint8(3))
+	f.Fuzz(func(t *testing.T, payload []byte, n uint8) {
+		c := newTestController(t, "")
+		c.journal.Reset("x", nil)
+		connection := c.Connect()
+		c.Outgoing(connection, noon)
+		for range n {
+			if _, err := c.Emit(noon, []Event{{Type: "t"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.HandleAck(connection, payload, noon)
+		for range 10 {
+			c.Outgoing(connection, noon)
+		}
+		if s := c.Status(); s.Oldest > s.Newest+1 || s.Newest > protocol.MaxNumber+256 {
+			t.Fatalf("%+v", s)
+		}
+	})
+}

@@ -1,0 +1,118 @@
+package controller
+
+import (
+	"encoding/json"
+	"time"
+
+	"hubcloud/hubbridge/protocol"
+)
+
+// Message is a message to publish to hub/<id>/<Suffix>.
+type Message struct {
+	Suffix  string
+	Payload []byte
+	// First and Last are the numbers of the first and last event of an events message; 0 in a
+	// hello.
+	First, Last uint64
+}
+
+// Connect begins a connection; a hello is its first message. It returns the number of the
+// connection. Outgoing and HandleAck do nothing for numbers of former connections, so goroutines
+// that still run for one take no messages from its successor.
+func (c *Controller) Connect() (connection uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.connection++
+	c.window.Connect()
+	return c.connection
+}
+
+// Disconnect ends the connection.
+func (c *Controller) Disconnect() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.connection++
+	c.window.Disconnect()
+	c.changes.Send()
+}
+
+// Outgoing returns the next message to send now. If its suffix is empty, there is none before wake
+// (zero: before the next wake). A returned message counts as sent: if it is lost, no ack arrives
+// and its events are sent again. Call Sync before publishing it.
+func (c *Controller) Outgoing(connection uint64, now time.Time) (m Message, wake time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if connection != c.connection {
+		return Message{}, time.Time{}
+	}
+	oldest, newest := c.journal.Bounds()
+	step := c.window.Next(now, oldest, newest)
+	switch {
+	case step.Hello:
+		c.window.HelloSent(now)
+		return Message{Suffix: "hello", Payload: c.hello(oldest, newest)}, time.Time{}
+	case step.From != 0:
+		const frame = len(`{"log":"","events":[]}`)
+		events := c.journal.Events(
+			step.From, int(min(step.Limit, uint64(c.cfg.Batch))),
+			protocol.MaxMessageBytes-frame-len(c.journal.LogID()),
+		)
+		if len(events) == 0 {
+			return Message{}, now // dropped since Bounds: decide again
+		}
+		m = Message{Suffix: "events", First: step.From, Last: step.From + uint64(len(events)) - 1}
+		m.Payload = eventsMessage(c.journal.LogID(), events)
+		c.window.EventsSent(m.Last, now)
+		return m, time.Time{}
+	}
+	return Message{}, step.Wake
+}
+
+func (c *Controller) hello(oldest, newest uint64) []byte {
+	trusted := !c.faults.ClockUnknown
+	return mustJSON(protocol.Hello{
+		Protocol: protocol.Version, Log: c.journal.LogID(), Oldest: oldest, Newest: newest,
+		ClockTrusted: &trusted,
+		Firmware:     &protocol.Firmware{Version: c.cfg.Firmware}, Network: c.cfg.Network,
+	})
+}
+
+// eventsMessage returns an events message of events that are already encoded.
+func eventsMessage(logID string, events []json.RawMessage) []byte {
+	size := len(logID) + 32
+	for _, e := range events {
+		size += len(e) + 1
+	}
+	out := make([]byte, 0, size)
+	out = append(out, `{"log":"`...)
+	out = append(out, logID...)
+	out = append(out, `","events":[`...)
+	for i, e := range events {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, e...)
+	}
+	return append(out, "]}"...)
+}
+
+// HandleAck handles an ack and returns the number through which events are acknowledged. It returns
+// false, and changes nothing, for an unreadable ack or one of another log or connection.
+func (c *Controller) HandleAck(
+	connection uint64, payload []byte, now time.Time,
+) (through uint64, ok bool) {
+	var a protocol.Ack
+	if json.Unmarshal(payload, &a) != nil || a.Through > protocol.MaxNumber {
+		return 0, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if connection != c.connection || a.Log != c.journal.LogID() {
+		return 0, false
+	}
+	c.journal.Ack(a.Through)
+	c.window.Ack(a.Through, now)
+	c.acked = max(c.acked, a.Through)
+	c.notify()
+	return a.Through, true
+}

@@ -1,0 +1,133 @@
+package controller
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/virtualhub/device"
+	"hubcloud/hubbridge/virtualhub/journal"
+)
+
+// ErrNoWindow is returned by Join and Press if the window that they need is not open.
+var ErrNoWindow = errors.New("the window is not open")
+
+// setupCodes matches a PIN, a DSK (eight groups of five digits) or the text of a QR code (Z-Wave's
+// digits or Matter's).
+var setupCodes = regexp.MustCompile(
+	`^(\d{5}|\d{5}([- ]?\d{5}){7}|90\d{50,200}|MT:[0-9A-Z.-]{10,200})$`,
+)
+
+// window is a pairing or removal window. The zero window is closed.
+type window struct {
+	domain.WindowState
+	actAt     time.Time // when the installer acts; zero for never
+	setupCode string
+}
+
+// windowResult is the result of opening a window.
+type windowResult struct {
+	Status    string `json:"status"`
+	ExpiresIn int    `json:"expires_in"` // seconds
+}
+
+// open opens w for the whole configured time, also if it is already open.
+func (c *Controller) open(w *window, setupCode string, now time.Time) windowResult {
+	*w = window{WindowState: domain.OpenWindow(now, c.cfg.PairingWindow), setupCode: setupCode}
+	if c.cfg.Installer > 0 {
+		w.actAt = now.Add(c.cfg.Installer)
+	}
+	return windowResult(w.View(now))
+}
+
+// advanceWindows lets the installer act and closes expired windows. It returns when to call it
+// next.
+func (c *Controller) advanceWindows(now time.Time) (due time.Time) {
+	if w := c.pairing; w.Open(now) && !w.actAt.IsZero() && !now.Before(w.actAt) {
+		c.pairing.actAt = time.Time{}
+		if len(c.cfg.Joinable) > 0 && !c.faults.RadioDown {
+			spec := c.cfg.Joinable[c.joins%len(c.cfg.Joinable)]
+			if _, err := c.join(spec, now); err != nil {
+				c.cfg.Logger.Warn("device not joined", "error", err)
+			}
+		}
+	}
+	if w := c.removal; w.Open(now) && !w.actAt.IsZero() && !now.Before(w.actAt) {
+		c.removal.actAt = time.Time{}
+		if d := c.device(c.lastJoined); d != nil && !c.faults.RadioDown {
+			c.press(d, now)
+		}
+	}
+	for _, w := range []*window{&c.pairing, &c.removal} {
+		if !w.Open(now) {
+			*w = window{}
+			continue
+		}
+		for _, t := range []time.Time{w.Until, w.actAt} {
+			if !t.IsZero() && (due.IsZero() || t.Before(due)) {
+				due = t
+			}
+		}
+	}
+	return due
+}
+
+// Join makes a device join in the open pairing window, which closes: device.added with the returned
+// id, then the device's first values. It returns ErrNoWindow if no pairing window is open.
+func (c *Controller) Join(spec device.Spec, now time.Time) (deviceID int64, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.join(spec, now)
+}
+
+func (c *Controller) join(spec device.Spec, now time.Time) (int64, error) {
+	used, open := c.pairing.Use(now)
+	if !open {
+		return 0, fmt.Errorf("pairing: %w", ErrNoWindow)
+	}
+	if c.faults.RadioDown {
+		return 0, errors.New("the hub's radio is down")
+	}
+	if c.pairing.setupCode == "" {
+		spec.Insecure = true // matters only for devices that must join securely, such as locks
+	}
+	d, err := device.New(c.nextDevice, spec, seed(c.cfg.HubID), now)
+	if err != nil {
+		return 0, err
+	}
+	c.nextDevice++
+	c.joins++
+	c.lastJoined = d.ID
+	c.pairing = window{WindowState: used}
+	c.devices = append(c.devices, d)
+	events := []json.RawMessage{c.event(eventAdded, d.ID, now, nameData{d.Spec.Name})}
+	for _, o := range d.First() {
+		events = append(events, c.event(EventObserved, d.ID, now, o))
+	}
+	c.commit(journal.Change{Events: events, Set: c.entries(d)})
+	return d.ID, nil
+}
+
+// Press presses the button of a device: in an open removal window, which closes, the device leaves
+// the hub (device.forgotten). It returns ErrNoWindow if no removal window is open.
+func (c *Controller) Press(deviceID int64, now time.Time) error {
+	return c.withDevice(deviceID, func(d *device.Device) error {
+		if !c.press(d, now) {
+			return fmt.Errorf("removal: %w", ErrNoWindow)
+		}
+		return nil
+	})
+}
+
+// press reports whether a removal window was open.
+func (c *Controller) press(d *device.Device, now time.Time) bool {
+	used, open := c.removal.Use(now)
+	if open {
+		c.removal = window{WindowState: used}
+		c.remove(d, now)
+	}
+	return open
+}

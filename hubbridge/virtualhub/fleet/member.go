@@ -1,0 +1,327 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/virtualhub/brokerconn"
+	"hubcloud/hubbridge/virtualhub/controller"
+	"hubcloud/hubbridge/virtualhub/device"
+	"hubcloud/hubbridge/virtualhub/enrolment"
+)
+
+// maxEmissions bounds the unacknowledged emissions whose latency a member measures.
+const maxEmissions = 4096
+
+// member is a hub of a fleet. The goroutine of run connects and reads; the pacer writes.
+type member struct {
+	fleet      *Fleet
+	pacer      *pacer
+	logger     *slog.Logger
+	id         domain.HubID
+	secret     string
+	controller *controller.Controller
+
+	// Only the pacer uses these.
+	nextEmit, nextPing time.Time
+	sent               uint64    // the highest number ever sent
+	due                time.Time // when the pacer drives the member next
+	heapIndex          int       // in the pacer's schedule; -1 if not in it
+
+	mu         sync.Mutex
+	conn       *mqttConn // nil while not connected
+	connection uint64
+	helloAcked bool
+	emissions  []emission // not acknowledged, in order
+	acked      uint64
+}
+
+// emission is the time at which the events up to a number were emitted.
+type emission struct {
+	last uint64
+	at   time.Time
+}
+
+func newMember(f *Fleet, credentials Credentials, p *pacer) (*member, error) {
+	id, ok := domain.ParseSerial(credentials.Serial)
+	if !ok {
+		return nil, fmt.Errorf("serial: %q is not a hub serial", credentials.Serial)
+	}
+	if credentials.Secret == "" {
+		return nil, errors.New("secret: must not be empty")
+	}
+	m := &member{
+		fleet: f, pacer: p, logger: f.cfg.Logger.With("hub_id", string(id)),
+		id: id, secret: credentials.Secret, heapIndex: -1,
+	}
+	var err error
+	m.controller, err = controller.New(controller.Config{
+		HubID: id, Devices: f.cfg.Devices, Joinable: []device.Spec{}, Quiet: true,
+		Capacity: f.cfg.Capacity, Batch: f.cfg.messageBatch(), Logger: m.logger,
+	}, func() { p.wake(m) })
+	return m, err
+}
+
+// run keeps the hub connected until ctx ends.
+func (m *member) run(ctx context.Context) {
+	cfg := &m.fleet.cfg
+	backoff := brokerconn.Backoff{Min: cfg.BackoffMin, Max: cfg.BackoffMax}
+	schedule := enrolment.Schedule{Interval: cfg.EnrollEvery}
+	var identity *enrolment.Identity
+	for ctx.Err() == nil {
+		conn, err := m.connect(ctx, &identity, &schedule)
+		retryIn := backoff.Next()
+		if err == nil {
+			schedule.Connected()
+			backoff.Reset()
+			retryIn = cfg.BackoffMin
+			err = m.serve(ctx, conn)
+			m.fleet.disconnections.Add(1)
+		}
+		if rejected := new(enrolment.Error); errors.As(err, &rejected) {
+			retryIn = max(retryIn, rejected.RetryAfter)
+		}
+		if failed := new(brokerconn.Error); errors.As(err, &failed) &&
+			failed.Stage != brokerconn.StageDial &&
+			schedule.Rejected(failed.NeedsCertificate(), time.Now()) {
+			identity = nil
+			m.fleet.enrolled.Add(-1)
+		}
+		if ctx.Err() == nil {
+			m.logger.Info("not connected", "error", err, "retry_in", retryIn)
+			pause(ctx, retryIn)
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// connect waits for a connect slot, enrols if *identity is nil, and connects.
+func (m *member) connect(
+	ctx context.Context, identity **enrolment.Identity, schedule *enrolment.Schedule,
+) (*mqttConn, error) {
+	if err := m.fleet.connectSlots.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer m.fleet.connectSlots.Release(1)
+	if *identity == nil {
+		enrolled, err := enrolment.Request(ctx, enrolment.Config{
+			URL: m.fleet.cfg.EnrollURL, HubID: m.id, Secret: m.secret,
+			Client: m.fleet.cfg.HTTPClient,
+		})
+		if err != nil {
+			return nil, err
+		}
+		*identity = enrolled
+		schedule.Enrolled(time.Now())
+		m.fleet.enrolled.Add(1)
+	}
+	return connectMQTT(ctx, *identity, m.fleet.cfg.KeepAlive)
+}
+
+// serve handles the messages from the broker until the connection ends.
+func (m *member) serve(ctx context.Context, conn *mqttConn) error {
+	stop := context.AfterFunc(ctx, func() { conn.close(true) })
+	defer stop()
+	connection := m.controller.Connect()
+	m.mu.Lock()
+	m.conn, m.connection = conn, connection
+	m.mu.Unlock()
+	m.pacer.wake(m)
+	defer func() {
+		m.controller.Disconnect()
+		m.mu.Lock()
+		if m.helloAcked {
+			m.fleet.connected.Add(-1)
+		}
+		m.conn, m.helloAcked = nil, false
+		m.mu.Unlock()
+		conn.close(false)
+	}()
+	keepAlive := m.fleet.cfg.KeepAlive
+	for {
+		suffix, payload, err := conn.read(keepAlive + keepAlive/2)
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		switch suffix {
+		case "ack":
+			if through, ok := m.controller.HandleAck(connection, payload, now); ok {
+				m.countAck(through, now)
+			}
+		case "request":
+			if err := m.answer(conn, payload, now); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// answer answers a request. It ignores requests that cannot be answered.
+func (m *member) answer(conn *mqttConn, payload []byte, now time.Time) error {
+	req, err := controller.DecodeRequest(payload)
+	if err != nil {
+		return nil
+	}
+	response, err := json.Marshal(m.controller.Answer(req, now))
+	if err != nil {
+		return err
+	}
+	if err := conn.publish("response/"+req.Token, response); err != nil {
+		return err
+	}
+	m.fleet.requests.Add(1)
+	return nil
+}
+
+// countAck counts acknowledged events and their latency.
+func (m *member) countAck(through uint64, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.helloAcked {
+		m.helloAcked = true
+		m.fleet.connected.Add(1)
+		m.fleet.hubConnected.Send()
+	}
+	if through <= m.acked {
+		return
+	}
+	m.fleet.acked.Add(through - m.acked)
+	m.acked = through
+	done := 0
+	for done < len(m.emissions) && m.emissions[done].last <= through {
+		m.fleet.latency.add(now.Sub(m.emissions[done].at))
+		done++
+	}
+	m.emissions = slices.Delete(m.emissions, 0, done)
+}
+
+func (m *member) emit(events []controller.Event) (last uint64, err error) {
+	now := time.Now()
+	last, err = m.controller.Emit(now, events)
+	if err != nil {
+		return 0, err
+	}
+	m.fleet.emitted.Add(uint64(len(events)))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.emissions) < maxEmissions && last > m.acked {
+		m.emissions = append(m.emissions, emission{last, now})
+	}
+	return last, nil
+}
+
+// emitBatch emits one batch of the configured load.
+func (m *member) emitBatch() {
+	events := make([]controller.Event, m.fleet.cfg.Batch)
+	padding := strings.Repeat("x", m.fleet.cfg.Padding)
+	for i := range events {
+		o := device.Observation{Ref: device.Ref{Key: "power"}, Value: float64(i)}
+		events[i] = controller.Event{Type: controller.EventObserved, DeviceID: 1, Data: o}
+		if padding != "" {
+			events[i].Data = paddedObservation{o, padding}
+		}
+	}
+	if _, err := m.emit(events); err != nil {
+		m.logger.Warn("load not emitted", "error", err)
+	}
+}
+
+// paddedObservation is an observation of a configured size.
+type paddedObservation struct {
+	device.Observation
+	Padding string `json:"padding"`
+}
+
+// drive advances the hub, emits the load that is due, and sends what there is to send. It returns
+// when to drive the member next; zero means not before the next wake.
+func (m *member) drive(now time.Time) (due time.Time) {
+	earlier := func(t time.Time) {
+		if !t.IsZero() && (due.IsZero() || t.Before(due)) {
+			due = t
+		}
+	}
+	earlier(m.controller.Advance(now))
+	m.mu.Lock()
+	conn, connection := m.conn, m.connection
+	helloAcked, unacked := m.helloAcked, len(m.emissions)
+	m.mu.Unlock()
+	if conn == nil {
+		m.nextEmit, m.nextPing = time.Time{}, time.Time{}
+		return due
+	}
+	if helloAcked {
+		earlier(m.emitLoad(now, unacked))
+	}
+	for {
+		message, wake := m.controller.Outgoing(connection, now)
+		if message.Suffix == "" {
+			earlier(wake)
+			break
+		}
+		if message.First <= m.sent && message.Last > 0 {
+			m.fleet.resent.Add(min(m.sent, message.Last) - message.First + 1)
+		}
+		m.sent = max(m.sent, message.Last)
+		if conn.publish(message.Suffix, message.Payload) != nil {
+			conn.close(false) // ends serve
+			return due
+		}
+	}
+	// A broker that counts in whole seconds may wait no longer than the keep-alive: ping well
+	// before.
+	if ping := m.fleet.cfg.KeepAlive * 3 / 4; m.nextPing.IsZero() {
+		m.nextPing = now.Add(ping)
+	} else if !now.Before(m.nextPing) {
+		m.nextPing = now.Add(ping)
+		if conn.ping() != nil {
+			conn.close(false)
+		}
+	}
+	earlier(m.nextPing)
+	return due
+}
+
+// emitLoad emits the batches that are due and returns when the next is due. unacked is the number
+// of unacknowledged emissions.
+func (m *member) emitLoad(now time.Time, unacked int) (due time.Time) {
+	cfg := &m.fleet.cfg
+	if cfg.Saturate {
+		for range cfg.Depth - unacked {
+			m.emitBatch()
+		}
+		return time.Time{}
+	}
+	if cfg.Rate == 0 {
+		return time.Time{}
+	}
+	interval := time.Duration(float64(cfg.Batch) / cfg.Rate * float64(time.Second))
+	if m.nextEmit.IsZero() {
+		m.nextEmit = now.Add(randomPart(interval))
+	}
+	for !now.Before(m.nextEmit) {
+		m.emitBatch()
+		m.nextEmit = m.nextEmit.Add(interval)
+		// A process that was suspended skips what it missed instead of flooding the cloud.
+		if now.Sub(m.nextEmit) > time.Second {
+			m.nextEmit = now.Add(interval)
+		}
+	}
+	return m.nextEmit
+}
