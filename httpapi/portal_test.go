@@ -77,8 +77,8 @@ func TestPortalErrorsArePages(t *testing.T) {
 	}{
 		{"POST", "/portal/none", html, 405, "go back, load it again"},
 		{"DELETE", "/portal/sign-in", html, 405, "go back, load it again"},
-		{"GET", "/portal//x", html, 404, "There is nothing here"},
-		{"GET", "/portal/none/of/this", html, 404, "There is nothing here"},
+		{"GET", "/portal//x", html, 404, "Page not found"},
+		{"GET", "/portal/none/of/this", html, 404, "Page not found"},
 		{"POST", "/portal/none", script, 405, `"message":"The page that led here`},
 		{
 			"GET", "/portal/organizations", script, 401,

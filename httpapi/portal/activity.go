@@ -8,27 +8,27 @@ import (
 	"hubcloud/domain"
 )
 
-// activityPageSize is how many lines of activity a page shows.
+// activityPageSize is how many activities a page shows.
 const activityPageSize = 100
 
-// activityView is the page that tells who did what.
+// activityView is the page of the organization's activity.
 type activityView struct {
 	Layout
 	Rows []activityRow
-	// Older is where the page before goes on; 0 when there is none.
+	// Older is the sequence that the next older page ends before; 0 for none.
 	Older uint64
 }
 
-// activityRow is one thing that was done. Its parts are shown one after the other: who, did what,
-// with what, and how it is now.
+// activityRow is one activity. The page shows its parts in order: Who Did What Label Detail, as in
+// "ann@example.org changed the role of bob@example.org to admin".
 type activityRow struct {
 	domain.Activity
 	Who, Did, What string
-	// Label goes before Detail.
+	// Label is the word before Detail.
 	Label string
 }
 
-// activity tells who did what, newest first.
+// activity shows what members, keys and operators changed, newest first.
 func (req *request) activity() error {
 	var before uint64
 	if text := req.http.URL.Query().Get("before"); text != "" {
@@ -55,7 +55,7 @@ func (req *request) activity() error {
 	return nil
 }
 
-// activityTexts says in words what each type of event is.
+// activityTexts are the texts of Did and Label for each type of event.
 var activityTexts = map[string]struct{ did, label string }{
 	domain.TypeOrgCreated:            {"created the organization", ""},
 	domain.TypeMemberAdded:           {"joined", "as"},
@@ -70,59 +70,60 @@ var activityTexts = map[string]struct{ did, label string }{
 	domain.TypeHubAdded:              {"added the hub", ""},
 	domain.TypeHubMoved:              {"moved the hub", "to"},
 	domain.TypeHubRenamed:            {"renamed the hub", "to"},
-	domain.TypeHubLogBegun:           {"began the event log anew of", ""},
+	domain.TypeHubLogBegun:           {"restarted the event log of", ""},
 	domain.TypeHubSecretRotated:      {"replaced the enrolment secret of the hub", ""},
 	domain.TypeHubBlocked:            {"blocked the hub", ""},
 	domain.TypeHubUnblocked:          {"unblocked the hub", ""},
-	domain.TypeHubReleased:           {"took away from the organization the hub", ""},
+	domain.TypeHubReleased:           {"released the hub", ""},
 	domain.TypeDeviceLabeled:         {"named or placed", "now"},
 	domain.TypeDeviceForgotten:       {"forgot", ""},
 	domain.TypeKeyCreated:            {"created the API key", "with"},
 	domain.TypeKeyRevoked:            {"revoked the API key", ""},
 }
 
+// activityRowOf returns the row of an activity.
 func activityRowOf(a domain.Activity) activityRow {
-	deed, ok := activityTexts[a.Type]
+	text, ok := activityTexts[a.Type]
 	if !ok {
-		deed.did = a.Type
+		text.did = a.Type
 	}
-	line := activityRow{Activity: a, Did: deed.did, What: a.SubjectName}
+	row := activityRow{Activity: a, Did: text.did, What: a.SubjectName}
 	if a.Detail != "" {
-		line.Label = deed.label
+		row.Label = text.label
 	}
-	if line.What == "" {
-		line.What = a.SubjectID
+	if row.What == "" {
+		row.What = a.SubjectID
 	}
 	own := a.SubjectID == a.Actor.ID
 	switch {
 	case a.Type == domain.TypeMemberAdded && !own:
-		line.Did = "added"
+		row.Did = "added"
 	case a.Type == domain.TypeMemberRemoved && own:
-		line.Did = "left"
+		row.Did = "left"
 	case a.Type == domain.TypeInvitationRevoked:
-		line.What = a.SubjectName
+		row.What = a.SubjectName
 	case a.Hub != "":
-		line.Did += " device " + a.SubjectID + " of"
-		line.What = cmp.Or(a.SubjectName, string(a.Hub))
+		row.Did += " device " + a.SubjectID + " of"
+		row.What = cmp.Or(a.SubjectName, string(a.Hub))
 	case a.Type == domain.TypeHubRenamed:
-		// what it is called now may be the name of this line, or a later one
-		line.What = a.SubjectID
+		// Not SubjectName: that is the hub's current name, not the one before this change.
+		row.What = a.SubjectID
 		if a.Detail == "" {
-			line.Did = "took the name from the hub"
+			row.Did = "took the name from the hub"
 		}
 	case a.Type == domain.TypeSiteRenamed && a.SubjectName != a.Detail:
-		line.Did = "renamed the site that is now"
+		row.Did = "renamed the site that is now"
 	case a.Type == domain.TypeSiteRenamed:
-		line.What = ""
+		row.What = ""
 	}
 	if a.Type == domain.TypeOrgCreated || own {
-		line.What = ""
+		row.What = ""
 	}
-	line.Who = actorText(a.Actor, a.ActorName)
-	return line
+	row.Who = actorText(a.Actor, a.ActorName)
+	return row
 }
 
-// actorText says who an actor is, called by that name if it has one.
+// actorText returns how a page calls an actor with that name, which may be empty.
 func actorText(actor domain.Actor, name string) string {
 	switch actor.Kind {
 	case domain.ActorOperator:

@@ -18,27 +18,27 @@ import (
 //go:embed assets
 var assetFiles embed.FS
 
-// assets are the files that pages need.
+// assets are the static files of pages.
 type assets struct {
-	named map[string]string // the name in the address, by the file's
-	files map[string]asset  // by the name in the address
+	names map[string]string // the public name of each file
+	files map[string]asset  // by public name
 }
 
 type asset struct {
 	contentType string
 	content     []byte
-	// compressed is content with gzip. Pages are not compressed: they hold secrets beside what
-	// their address says, of which the size would tell.
+	// compressed is content with gzip. Pages are never compressed: they contain secrets beside text
+	// from their address, so that the compressed size could reveal a secret.
 	compressed []byte
 }
 
-// importedModule finds what a script imports: a file beside it.
+// importedModule matches an import of another asset.
 var importedModule = regexp.MustCompile(`from "\./([a-z]+\.js)"`)
 
-// loadAssets names each file after its content, so that a browser may keep it for good: `style.css`
-// becomes `style.1f3a….css`.
+// loadAssets loads the files and gives each a public name with a hash of its content, so that
+// browsers can cache it forever: `style.css` becomes `style.1f3a….css`.
 func loadAssets() assets {
-	a := assets{named: map[string]string{}, files: map[string]asset{}}
+	a := assets{names: map[string]string{}, files: map[string]asset{}}
 	entries, err := assetFiles.ReadDir("assets")
 	for _, entry := range entries {
 		if err == nil {
@@ -46,15 +46,15 @@ func loadAssets() assets {
 		}
 	}
 	if err != nil {
-		panic(fmt.Sprintf("portal: the files in the binary cannot be read: %v", err))
+		panic(fmt.Sprintf("portal: read embedded assets: %v", err))
 	}
 	return a
 }
 
-// load takes a file and gives the name that it gets. A script imports others by theirs, so those
-// come first; they import nobody in a circle.
+// load loads a file and returns its public name. It loads the modules that a script imports first,
+// and writes their public names into the script. Imports must not be circular.
 func (a assets) load(file string) (string, error) {
-	if name, ok := a.named[file]; ok {
+	if name, ok := a.names[file]; ok {
 		return name, nil
 	}
 	content, err := assetFiles.ReadFile("assets/" + file)
@@ -73,7 +73,7 @@ func (a assets) load(file string) (string, error) {
 	}
 	sum := sha256.Sum256(content)
 	name := strings.TrimSuffix(file, extension) + "." + hex.EncodeToString(sum[:6]) + extension
-	a.named[file] = name
+	a.names[file] = name
 	a.files[name] = asset{mime.TypeByExtension(extension), content, compress(content)}
 	return name, err
 }
@@ -89,16 +89,16 @@ func compress(content []byte) []byte {
 		err = w.Close()
 	}
 	if err != nil {
-		panic(fmt.Sprintf("portal: what is in memory cannot be packed: %v", err))
+		panic(fmt.Sprintf("portal: compress an asset: %v", err))
 	}
 	return compressed.Bytes()
 }
 
-// name gives the name under which a page asks for a file.
+// name returns the public name of a file.
 func (a assets) name(file string) (string, error) {
-	name, ok := a.named[file]
+	name, ok := a.names[file]
 	if !ok {
-		return "", fmt.Errorf("there is no file %q", file)
+		return "", fmt.Errorf("no asset %q", file)
 	}
 	return name, nil
 }
@@ -122,12 +122,12 @@ func (a assets) serve(w http.ResponseWriter, r *http.Request, name string) {
 	header.Set("Cache-Control", "public, max-age=31536000, immutable")
 	header.Set("X-Content-Type-Options", "nosniff")
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(content) // a visitor who left is the visitor's affair
+		_, _ = w.Write(content) // the client has gone
 	}
 }
 
-// acceptsGzip reads Accept-Encoding (RFC 9110, section 12.5.3) as far as it names gzip: with a
-// weight of nought it is not wanted.
+// acceptsGzip reports whether an Accept-Encoding header (RFC 9110, section 12.5.3) names gzip with
+// a weight above 0.
 func acceptsGzip(accepted string) bool {
 	for coding := range strings.SplitSeq(accepted, ",") {
 		name, parameters, _ := strings.Cut(strings.TrimSpace(coding), ";")

@@ -15,20 +15,21 @@ import (
 )
 
 const (
-	// maxCommands is how many commands the page shows, and commandsOf how long they are kept.
+	// maxCommands is how many commands the page shows.
 	maxCommands = 200
-	commandsOf  = 24 * time.Hour
-	// maxCommandHubs is the most hubs whose commands are looked for.
+	// commandLogAge is the age of the oldest command on the page: older ones are not kept.
+	commandLogAge = 24 * time.Hour
+	// maxCommandHubs is how many hubs' commands the page includes.
 	maxCommandHubs = 1000
-	// concurrentLogReads is how many hubs' logs are read at once.
+	// concurrentLogReads is how many hubs' commands are read at once.
 	concurrentLogReads = 8
 )
 
-// commandLogView is the page that tells who had which device do what.
+// commandLogView is the page of the organization's recent commands.
 type commandLogView struct {
 	Layout
 	Rows []commandRow
-	// Asked is how many hubs were looked at, when there are more.
+	// Asked is how many hubs the page includes if the organization has more; otherwise 0.
 	Asked int
 }
 
@@ -36,15 +37,15 @@ type commandLogView struct {
 type commandRow struct {
 	domain.CommandDone
 	Who string
-	// HubName is what the hub is called, its id when it has no name.
+	// HubName is the hub's name, or its id if it has none.
 	HubName string
-	// Channel is what was set is called, To what it was to be, in words.
+	// Channel is the label of the channel, and To the text of the value that it was set to.
 	Channel, To string
-	// Result says what came of it, and Mark how that is shown.
+	// Result is the text of the outcome, and Mark its style: good, bad or wait.
 	Result, Mark string
 }
 
-// commandLog tells of the last day's commands, newest first: those of people and those of API keys.
+// commandLog shows the commands of the last day by people and API keys, newest first.
 func (req *request) commandLog() error {
 	ctx := req.http.Context()
 	hubs, err := req.portal.ReadModels.Hubs(ctx, req.member.OrgID, nil, maxCommandHubs, "")
@@ -59,10 +60,10 @@ func (req *request) commandLog() error {
 	if err != nil {
 		return err
 	}
-	called := map[domain.HubID]string{}
+	names := map[domain.HubID]string{}
 	for _, hub := range hubs.Data {
-		if called[hub.ID] = string(hub.ID); hub.Name != nil {
-			called[hub.ID] = *hub.Name
+		if names[hub.ID] = string(hub.ID); hub.Name != nil {
+			names[hub.ID] = *hub.Name
 		}
 	}
 	view := commandLogView{}
@@ -70,21 +71,21 @@ func (req *request) commandLog() error {
 		view.Asked = len(hubs.Data)
 	}
 	for _, command := range done {
-		line := commandRow{
+		row := commandRow{
 			CommandDone: command,
 			Who:         actorText(command.Actor, actors[command.Actor]),
-			HubName:     called[command.HubID],
+			HubName:     names[command.HubID],
 		}
-		line.Result, line.Mark = resultOf(command)
-		line.Channel, line.To = live.Describe(command.Key, command.Value)
-		view.Rows = append(view.Rows, line)
+		row.Result, row.Mark = resultOf(command)
+		row.Channel, row.To = live.Describe(command.Key, command.Value)
+		view.Rows = append(view.Rows, row)
 	}
 	view.Layout = req.layout("Commands", "activity")
 	req.render(http.StatusOK, "command-log.html", view)
 	return nil
 }
 
-// commandsOf reads the newest commands of hubs.
+// readCommands returns the newest commands of hubs that this organization sent, newest first.
 func (req *request) readCommands(
 	ctx context.Context, hubs []domain.Hub,
 ) ([]domain.CommandDone, error) {
@@ -95,7 +96,7 @@ func (req *request) readCommands(
 	for _, hub := range hubs {
 		group.Go(func() error {
 			some, err := req.portal.History.History(
-				ctx, hub.ID, req.info.At.Add(-commandsOf), maxCommands,
+				ctx, hub.ID, req.info.At.Add(-commandLogAge), maxCommands,
 			)
 			mu.Lock()
 			defer mu.Unlock()
@@ -113,7 +114,8 @@ func (req *request) readCommands(
 	return all[:min(len(all), maxCommands)], nil
 }
 
-// actors gives what those are called who sent the commands: the members and keys of now.
+// actorNames returns the names of the members and keys that sent the commands, as far as they still
+// exist.
 func (req *request) actorNames(
 	ctx context.Context, done []domain.CommandDone,
 ) (map[domain.Actor]string, error) {
@@ -141,8 +143,8 @@ func (req *request) actorNames(
 	return names, nil
 }
 
-// resultOf says what came of a command, as far as its caller heard. What the device then did is in
-// the hub's event log.
+// resultOf returns the text of a command's outcome as its sender saw it, and the text's style. What
+// the device did afterwards is in the hub's event log.
 func resultOf(c domain.CommandDone) (result, mark string) {
 	switch c.Outcome {
 	case "":
@@ -150,7 +152,7 @@ func resultOf(c domain.CommandDone) (result, mark string) {
 	case "accepted":
 		return "accepted", "good"
 	case "canceled":
-		return "given up", "wait"
+		return "canceled", "wait"
 	case string(domain.CodeHubOffline):
 		return "hub offline", "bad"
 	case string(domain.CodeHubUnavailable):
@@ -158,5 +160,5 @@ func resultOf(c domain.CommandDone) (result, mark string) {
 	case string(domain.CodeHubTimeout):
 		return "no answer from the hub", "bad"
 	}
-	return "refused", "bad"
+	return "rejected", "bad"
 }

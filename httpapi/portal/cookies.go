@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// cookies names and makes the portal's cookies. Scripts cannot read them, other sites cannot have
-// them sent with what changes something, and they travel over TLS alone, but for a service on the
+// cookies creates the portal's cookies. Scripts cannot read them, and browsers do not send them
+// with POSTs from other sites. They are sent over TLS only, unless the service runs on the
 // browser's own machine.
 type cookies struct{ secure bool }
 
-// cookiesFor gives the cookies of a service that is reached there.
+// cookiesFor returns the cookies of a service with this public URL.
 func cookiesFor(public *url.URL) cookies {
 	host := public.Hostname()
 	ip := net.ParseIP(host)
@@ -23,7 +23,7 @@ func cookiesFor(public *url.URL) cookies {
 func (c cookies) session() string { return c.prefix() + "hubcloud_session" }
 func (c cookies) notice() string  { return c.prefix() + "hubcloud_notice" }
 
-// prefix keeps hosts beside ours from setting our cookies (RFC 6265bis, section 4.1.3.2).
+// prefix keeps sibling hosts from setting the cookies (RFC 6265bis, section 4.1.3.2).
 func (c cookies) prefix() string {
 	if c.secure {
 		return "__Host-"
@@ -31,15 +31,16 @@ func (c cookies) prefix() string {
 	return ""
 }
 
-func (c cookies) make(name, value string, life time.Duration) *http.Cookie {
+// make returns a cookie that expires after its lifetime.
+func (c cookies) make(name, value string, lifetime time.Duration) *http.Cookie {
 	return &http.Cookie{
-		Name: name, Value: value, Path: "/", MaxAge: int(life / time.Second), HttpOnly: true,
+		Name: name, Value: value, Path: "/", MaxAge: int(lifetime / time.Second), HttpOnly: true,
 		Secure: c.secure, SameSite: http.SameSiteLaxMode,
 	}
 }
 
-// end makes the browser forget a cookie.
-func (c cookies) end(name string) *http.Cookie {
+// expire returns the cookie that removes one from the browser.
+func (c cookies) expire(name string) *http.Cookie {
 	return &http.Cookie{
 		Name:     name,
 		Path:     "/",

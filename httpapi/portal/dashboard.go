@@ -13,33 +13,35 @@ import (
 )
 
 const (
-	// maxSites is the most sites that pages show.
+	// maxSites is how many sites pages show.
 	maxSites = 1000
-	// dashboardHubs is the most hubs that one page of the dashboard shows, searchFrom from how many
-	// on they can be searched.
+	// dashboardHubs is how many hubs one page of the dashboard shows.
 	dashboardHubs = 250
-	searchFrom    = 10
+	// searchFrom is the number of hubs from which on the dashboard has a search form.
+	searchFrom = 10
 )
 
-// scriptData is what a page's script begins with.
+// scriptData is what a page's script starts from.
 type scriptData struct {
-	// Stream is where events come from, FormToken what asking for it needs.
+	// Stream is the address of the page's event stream, and FormToken the form token that it
+	// requires.
 	Stream    string `json:"stream"`
 	FormToken string `json:"form_token"`
-	// Hub is the page's hub, "" on the dashboard; Hubs is the way to the pages of hubs.
+	// Hub is the page's hub, "" on the dashboard. Hubs is the address that the addresses of hub
+	// pages begin with.
 	Hub  domain.HubID `json:"hub"`
 	Hubs string       `json:"hubs"`
-	// Words are how channels and their values are called.
+	// Words are the labels of channels and values.
 	Words map[string]live.Word `json:"words"`
 }
 
-func (req *request) scriptData(shell Layout, hub domain.HubID) scriptData {
-	here := shell.Root + req.member.OrgID
+func (req *request) scriptData(layout Layout, hub domain.HubID) scriptData {
+	org := layout.Root + req.member.OrgID
 	return scriptData{
-		Stream:    here + "/stream",
-		FormToken: shell.FormToken,
+		Stream:    org + "/stream",
+		FormToken: layout.FormToken,
 		Hub:       hub,
-		Hubs:      here + "/hubs/",
+		Hubs:      org + "/hubs/",
 		Words:     live.Words,
 	}
 }
@@ -53,30 +55,30 @@ type siteView struct {
 type dashboardView struct {
 	Layout
 	Sites []siteView
-	// NoSites says that the organization has none, whatever is looked for.
+	// NoSites reports whether the organization has no sites, regardless of the filter.
 	NoSites bool
-	// Online, Offline and Unknown are how many hubs are, all over the organization.
+	// Online, Offline and Unknown count the hubs of the whole organization by status.
 	Online, Offline, Unknown int
-	// Find and Status are what the list was narrowed to, Found how many hubs fit.
+	// Find and Status are the filter, and Found is how many hubs match it.
 	Find   string
 	Status domain.HubStatus
 	Found  int
 	Pages  []pageLink
-	// Partial says that the page does not show all hubs.
+	// Partial reports whether the page leaves hubs out.
 	Partial bool
 	Data    scriptData
 }
 
-// Hubs is how many there are.
+// Hubs returns how many hubs the organization has.
 func (d dashboardView) Hubs() int { return d.Online + d.Offline + d.Unknown }
 
-// Search says whether there is enough to look for something.
+// Search reports whether the page has a search form.
 func (d dashboardView) Search() bool { return d.Hubs() >= searchFrom || d.Filtered() }
 
-// PerPage is how many hubs a page shows.
+// PerPage returns how many hubs a page shows.
 func (d dashboardView) PerPage() int { return dashboardHubs }
 
-// Statuses are those that hubs can be looked for by, with what they are called.
+// Statuses returns the statuses to filter by, with their labels.
 func (d dashboardView) Statuses() map[domain.HubStatus]string {
 	return map[domain.HubStatus]string{
 		domain.HubOnline:  "online",
@@ -85,10 +87,10 @@ func (d dashboardView) Statuses() map[domain.HubStatus]string {
 	}
 }
 
-// Filtered says whether only some hubs are wanted.
+// Filtered reports whether the page has a filter.
 func (d dashboardView) Filtered() bool { return d.Find != "" || d.Status != "" }
 
-// dashboard shows the organization's sites and hubs, and what happens at them.
+// dashboard shows the organization's sites and hubs, and its latest events.
 func (req *request) dashboard() error {
 	sites, err := req.portal.ReadModels.Sites(req.http.Context(), req.member.OrgID, maxSites, "")
 	if err != nil {
@@ -106,15 +108,16 @@ func (req *request) dashboard() error {
 	view.Data = req.scriptData(view.Layout, "")
 	query := req.http.URL.Query()
 	view.Find, view.Status = strings.TrimSpace(query.Get("find")), domain.HubStatus(query.Get("status"))
-	page, _ := strconv.Atoi(query.Get("page")) // none is the first
+	page, _ := strconv.Atoi(query.Get("page")) // 0, the first page, if there is none
 	view.fill(sites.Data, states, page-1)
 	req.render(http.StatusOK, "dashboard.html", view)
 	return nil
 }
 
-// fill counts all hubs and puts those of a page, counted from 0, to their sites.
+// fill counts the hubs and fills one page, counted from 0, with the sites and hubs that match the
+// filter. A page beyond the last is the last.
 func (d *dashboardView) fill(sites []domain.Site, states []live.HubState, page int) {
-	at := make(map[string][]live.HubState, len(sites))
+	hubsBySite := make(map[string][]live.HubState, len(sites))
 	for _, state := range states {
 		switch state.Status {
 		case domain.HubOnline:
@@ -124,19 +127,19 @@ func (d *dashboardView) fill(sites []domain.Site, states []live.HubState, page i
 		default:
 			d.Unknown++
 		}
-		at[state.SiteID] = append(at[state.SiteID], state)
+		hubsBySite[state.SiteID] = append(hubsBySite[state.SiteID], state)
 	}
-	var wanted []siteView
+	var matching []siteView
 	for _, site := range sites {
 		view := siteView{ID: site.ID, Name: site.Name}
-		for _, state := range at[site.ID] {
+		for _, state := range hubsBySite[site.ID] {
 			if d.matches(site, state) {
 				view.Hubs = append(view.Hubs, state)
 			}
 		}
 		d.Found += len(view.Hubs)
 		if len(view.Hubs) > 0 || !d.Filtered() {
-			wanted = append(wanted, view)
+			matching = append(matching, view)
 		}
 	}
 	pages := max(1, (d.Found+dashboardHubs-1)/dashboardHubs)
@@ -144,7 +147,7 @@ func (d *dashboardView) fill(sites []domain.Site, states []live.HubState, page i
 	d.Pages = pageLinks(page, pages, url.Values{"find": {d.Find}, "status": {string(d.Status)}})
 	d.Partial = d.Filtered() || pages > 1
 	before, end := page*dashboardHubs, (page+1)*dashboardHubs
-	for _, site := range wanted {
+	for _, site := range matching {
 		from, to := max(0, min(before, len(site.Hubs))), max(0, min(end, len(site.Hubs)))
 		before, end = before-len(site.Hubs), end-len(site.Hubs)
 		if site.Hubs = site.Hubs[from:to]; from < to || pages == 1 {
@@ -153,7 +156,8 @@ func (d *dashboardView) fill(sites []domain.Site, states []live.HubState, page i
 	}
 }
 
-// wants says whether a hub is one that is looked for: by its name or id, or by its site.
+// matches reports whether a hub matches the filter: its status, and a text in its name or id or in
+// the name of its site.
 func (d *dashboardView) matches(site domain.Site, state live.HubState) bool {
 	if d.Status != "" && d.Status != state.Status {
 		return false
@@ -164,8 +168,8 @@ func (d *dashboardView) matches(site domain.Site, state live.HubState) bool {
 		strings.Contains(strings.ToLower(site.Name), find)
 }
 
-// stream answers with the events of the organization, or of one of its hubs, for as long as the
-// page is open.
+// stream answers with the events of the organization, or of one of its hubs, while the page is
+// open.
 func (req *request) stream() error {
 	want := live.StreamRequest{
 		Hub:       domain.HubID(req.formValue("hub")),
@@ -176,7 +180,7 @@ func (req *request) stream() error {
 			return domain.ErrHubNotFound()
 		}
 	}
-	want.Recent, _ = strconv.Atoi(req.formValue("recent")) // none begins now
+	want.Recent, _ = strconv.Atoi(req.formValue("recent")) // 0, no recent events, if there is none
 	for line := range strings.Lines(req.http.PostForm.Get("positions")) {
 		if hub, cursor, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
 			want.Positions[domain.HubID(hub)] = cursor
@@ -193,7 +197,7 @@ func (req *request) stream() error {
 			return !errors.Is(err, &domain.Error{Code: domain.CodeUnauthenticated})
 		},
 	}
-	if !viewer.SignedIn(req.http.Context()) { // it ended before anybody listened
+	if !viewer.SignedIn(req.http.Context()) { // the session ended before Ended was called
 		return domain.ErrNotSignedIn()
 	}
 	return req.portal.Live.Stream(req.w, req.http, viewer, want)

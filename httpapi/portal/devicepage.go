@@ -10,21 +10,21 @@ import (
 	"hubcloud/httpapi/portal/live"
 )
 
-// cardView is a device on a page.
+// cardView is the card of a device.
 type cardView struct {
 	Layout
 	live.Device
-	// From is the page that its forms come back to: device, or "" for the hub's.
+	// From is the page that the card's forms return to: "device", or "" for the hub's.
 	From string
 }
 
-// card is for templates: it puts a device into the frame of its page.
-func card(shell Layout, device live.Device, from string) cardView {
-	return cardView{shell, device, from}
+// card is the template function that returns the card of a device on a page.
+func card(layout Layout, device live.Device, from string) cardView {
+	return cardView{layout, device, from}
 }
 
-// channelView is a channel on a page, with a key under which a command from here is sent once,
-// however often the form is.
+// channelView is a channel on a card. Once is the idempotency key of its form: a second submission
+// of the form sends no second command.
 type channelView struct {
 	Layout
 	live.Channel
@@ -32,7 +32,7 @@ type channelView struct {
 	Once string
 }
 
-// channel is for templates.
+// channel is the template function that returns a channel on a card.
 func channel(card cardView, c live.Channel) channelView {
 	return channelView{card.Layout, c, card.From, "portal-" + rand.Text()}
 }
@@ -47,10 +47,10 @@ type deviceView struct {
 	Data     scriptData
 }
 
-// chartHours are the times that charts are drawn over.
+// chartHours are the time spans of charts to choose from.
 var chartHours = []int{1, 6, 24}
 
-// HourChoices gives them to the page.
+// HourChoices returns chartHours.
 func (deviceView) HourChoices() []int { return chartHours }
 
 // devicePage shows one device.
@@ -62,15 +62,16 @@ func (req *request) devicePage(hub domain.HubID) error {
 	return req.showDevice(http.StatusOK, hub, id, rejectedForm{})
 }
 
-// showDevice shows a device's page: its channels, charts of what it measured, what it is called,
-// where it is, and what was refused of that.
-func (req *request) showDevice(status int, hub domain.HubID, id int64, refused rejectedForm) error {
+// showDevice shows the page of a device, with a rejected form if there is one.
+func (req *request) showDevice(
+	status int, hub domain.HubID, id int64, rejected rejectedForm,
+) error {
 	ctx := req.http.Context()
 	device, err := req.portal.Live.GetDevice(ctx, req.member.OrgID, hub, id)
 	if err != nil {
 		return err
 	}
-	view := deviceView{Hours: chartHours[0], Rejected: refused}
+	view := deviceView{Hours: chartHours[0], Rejected: rejected}
 	if hours, err := strconv.Atoi(req.http.URL.Query().Get("hours")); err == nil && hours > 0 &&
 		hours <= 24 {
 		view.Hours = hours
@@ -88,7 +89,7 @@ func (req *request) showDevice(status int, hub domain.HubID, id int64, refused r
 	return nil
 }
 
-// deviceCard answers with a device as the hub's page shows it, for the page's script.
+// deviceCard answers with the card of a device, for the page's script.
 func (req *request) deviceCard(hub domain.HubID) error {
 	id, err := req.deviceID()
 	if err != nil {

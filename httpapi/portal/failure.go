@@ -14,9 +14,9 @@ import (
 	"hubcloud/httpapi/apierror"
 )
 
-// WriteError answers in the place of a route what the router refuses under /portal: a path where
-// there is nothing, a method that the path does not take, too many requests, and what failed.
-// Headers that belong to the status are set by then.
+// WriteError answers a request that the router rejects under /portal: an unknown path, a method
+// that the path does not allow, too many requests, or a failure. The caller has already set the
+// header fields that the status requires.
 func (p *Portal) WriteError(
 	w http.ResponseWriter, r *http.Request, info RequestInfo, status int, apiErr *domain.Error,
 ) {
@@ -26,28 +26,27 @@ func (p *Portal) WriteError(
 	failure.Status = status
 	switch status {
 	case http.StatusMethodNotAllowed:
-		failure.Title, failure.Message = "That cannot be done here", "The page that led here may be old: go back, load it again, and repeat what you did."
+		failure.Title, failure.Message = "This cannot be done here", "The page that led here may be out of date. Go back, reload it and try again."
 	case http.StatusTooManyRequests:
 		failure.Message = fmt.Sprintf(
-			"Your network asks for more pages than we can serve it. Wait %s, then load the page again.",
+			"Your network has requested too many pages. Wait %s, then reload the page.",
 			count(int(apiErr.RetryAfter/time.Second)+1, "second"),
 		)
 	}
 	req.writeFailure(failure)
 }
 
-// fail answers with what went wrong, and what to do about it. What nobody should know goes into the
-// request's line alone.
+// writeError answers with an error. The cause of an internal error is only logged.
 func (req *request) writeError(err error) {
 	if errors.Is(err, context.Canceled) && req.http.Context().Err() != nil {
-		return // nobody waits for the page any more
+		return // the client has gone
 	}
 	failure := failureOf(err)
 	req.recordFailure(failure.Status, err)
 	req.writeFailure(failure)
 }
 
-// faultOf tells the log of the request why it failed, when that is the service's doing.
+// recordFailure records the cause of an answer with the status, if the service is at fault.
 func (req *request) recordFailure(status int, err error) {
 	if status == http.StatusInternalServerError ||
 		domain.CodeOf(err) == domain.CodeServiceUnavailable {
@@ -55,20 +54,20 @@ func (req *request) recordFailure(status int, err error) {
 	}
 }
 
-// fault tells the log of the request why it failed.
+// recordError records the cause of a failure for the request's log line.
 func (req *request) recordError(err error) {
 	if req.info.RecordError != nil {
 		req.info.RecordError(err)
 	}
 }
 
-// refuse shows a failure, or tells the script that asked.
+// writeFailure answers with the page of a failure, or as JSON if a script asked.
 func (req *request) writeFailure(failure failure) {
 	if req.fromScript() {
 		setPageHeaders(req.w.Header())
 		req.w.Header().Set("Content-Type", "application/json")
 		req.w.WriteHeader(failure.Status)
-		// A script that has gone needs no answer.
+		// The write fails only if the client has gone.
 		_ = json.NewEncoder(req.w).Encode(map[string]string{"message": failure.Message})
 		return
 	}
@@ -79,28 +78,29 @@ func (req *request) writeFailure(failure failure) {
 	req.render(failure.Status, "failure.html", failure)
 }
 
-// scripted says that a script of a page asks, and not somebody who waits for a page.
+// fromScript reports whether a page's script sent the request, and not a browser that loads a page.
 func (req *request) fromScript() bool {
 	accept := req.http.Header.Get("Accept")
 	return strings.Contains(accept, "application/json") ||
 		strings.Contains(accept, "text/event-stream")
 }
 
-// failure is what the page about something that went wrong shows.
+// failure is the page of an error.
 type failure struct {
 	Layout
 	Status  int
 	Title   string
 	Message string
-	// Hub is the way to the hub that it happened at, below /portal/; empty for none.
+	// Hub is the address of the page of the hub in the path, relative to /portal/; "" for none.
 	Hub string
 }
 
+// failureOf returns the page of an error, without its Layout.
 func failureOf(err error) failure {
 	var apiErr *domain.Error
 	if !errors.As(err, &apiErr) {
 		return failure{
-			Status: http.StatusInternalServerError, Title: "Something failed on our side",
+			Status: http.StatusInternalServerError, Title: "Something went wrong on our side",
 			Message: "Wait a minute, then try again.",
 		}
 	}
@@ -111,21 +111,21 @@ func failureOf(err error) failure {
 	}
 	switch apiErr.Code {
 	case domain.CodeNotFound:
-		f.Title, f.Message = "There is nothing here", "It may have been removed, or the address "+
-			"is not whole. What others have is not shown either."
+		f.Title, f.Message = "Page not found", "It may have been removed, the address may be "+
+			"incomplete, or you may not have access."
 	case domain.CodeUnauthenticated:
-		f.Title, f.Message = "You are signed out", "Load the page again to sign in."
+		f.Title, f.Message = "You are signed out", "Reload the page to sign in."
 	case domain.CodeForbidden:
-		f.Title = "You may not do that"
+		f.Title = "You cannot do this"
 	case domain.CodeRateLimited:
 		f.Title = "Too many requests"
 	case domain.CodeInternal:
-		f.Title, f.Message = "Something failed on our side", "Wait a minute, then try again."
+		f.Title, f.Message = "Something went wrong on our side", "Wait a minute, then try again."
 	}
 	return f
 }
 
-// statusOf gives the HTTP status of a apiErr, as the API has it; 500 for what is none.
+// statusOf returns the HTTP status that the API has for a code; 500 for an unknown one.
 func statusOf(code domain.Code) int {
 	if status, ok := apierror.Status(code); ok {
 		return status
@@ -133,8 +133,8 @@ func statusOf(code domain.Code) int {
 	return http.StatusInternalServerError
 }
 
-// rejectionText gives what to show beside the field that an error is about; false for an error that
-// is no apiErr of what was typed.
+// rejectionText returns the text to show beside the rejected field. It returns false if the error
+// is not about what was typed; the error then needs a page of its own.
 func rejectionText(err error) (string, bool) {
 	var apiErr *domain.Error
 	if !errors.As(err, &apiErr) || apiErr == errForgedForm {
@@ -147,7 +147,7 @@ func rejectionText(err error) (string, bool) {
 	return sentence(apiErr.Message), true
 }
 
-// rejectionStatus returns the status of a page whose form was refused: 429 over a limit, otherwise
+// rejectionStatus returns the status of a page whose form was rejected: 429 over a limit, otherwise
 // 400.
 func rejectionStatus(err error) int {
 	if domain.CodeOf(err) == domain.CodeRateLimited {
@@ -156,8 +156,7 @@ func rejectionStatus(err error) int {
 	return http.StatusBadRequest
 }
 
-// rejectedField gives the field of the form that a apiErr is about, as the API calls it; "" when it
-// names none.
+// rejectedField returns the rejected field, by its name in the API; "" if the error names none.
 func rejectedField(err error) string {
 	var apiErr *domain.Error
 	if !errors.As(err, &apiErr) {
@@ -170,18 +169,18 @@ func rejectedField(err error) string {
 	return field
 }
 
-// startsWithVerb finds what the name of a field was the subject of.
+// startsWithVerb matches a message whose subject was the field name before it.
 var startsWithVerb = regexp.MustCompile(`^(is|has|must) `)
 
-// sentence writes a apiErr's message for people: without the name of the API's field that it
-// begins with, and with a capital.
+// sentence turns the message of an API error into a sentence for people: it removes the name of the
+// field at the start and capitalizes. "name: must not be empty" becomes "It must not be empty."
 func sentence(message string) string {
 	if field, rest, ok := strings.Cut(message, ": "); ok && !strings.Contains(field, " ") {
 		if message = rest; startsWithVerb.MatchString(message) {
 			message = "it " + message
 		}
 	} else if first, rest, ok := strings.Cut(message, " "); ok && strings.HasPrefix(rest, "must ") {
-		message = strings.ReplaceAll(first, "_", " ") + " " + rest // a hub names the field so
+		message = strings.ReplaceAll(first, "_", " ") + " " + rest // the form of errors from hubs
 	}
 	if message == "" {
 		return message

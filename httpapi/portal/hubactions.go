@@ -9,8 +9,7 @@ import (
 	"hubcloud/httpapi/portal/live"
 )
 
-// command sends a command to a channel. What became of it shows on the page: by the stream, or when
-// it is loaded again.
+// command sends a command to a channel. The result appears on the page by the stream or a reload.
 func (req *request) command(hub domain.HubID) error {
 	device, err := req.deviceID()
 	if err != nil {
@@ -28,8 +27,8 @@ func (req *request) command(hub domain.HubID) error {
 	return req.finishHubAction(err, hub, req.formPage(hub, device), "command-sent", rejectedForm{})
 }
 
-// back is the page that a device's form came from: the hub's, unless it says that it is the
-// device's own.
+// formPage returns the address of the page that the device's form was on: the device's or its
+// hub's.
 func (req *request) formPage(hub domain.HubID, device int64) string {
 	if req.formValue("from") == "device" {
 		return deviceAddress(hub, device)
@@ -37,7 +36,7 @@ func (req *request) formPage(hub domain.HubID, device int64) string {
 	return hubAddress(hub)
 }
 
-// labelDevice names and places a device; an empty field clears.
+// labelDevice sets the name and room of a device. An empty field clears.
 func (req *request) labelDevice(hub domain.HubID) error {
 	device, err := req.deviceID()
 	if err != nil {
@@ -49,8 +48,8 @@ func (req *request) labelDevice(hub domain.HubID) error {
 	)
 }
 
-// label does what the form of a device's name and room asks for. The hub is asked first: a name for
-// a device that is not there would wait for the next one of that number.
+// saveLabel sets the label that the form has. It asks the hub for the device first: a label for a
+// device that does not exist would apply to the next device with its number.
 func (req *request) saveLabel(hub domain.HubID, device int64) (err error) {
 	change := domain.LabelDevice{
 		OrgID:    req.member.OrgID,
@@ -70,13 +69,13 @@ func (req *request) saveLabel(hub domain.HubID, device int64) (err error) {
 		return err
 	}
 	if change.Name != nil && *change.Name == reported.Name {
-		change.Name = nil // the form shows the reported name: left as it is, it follows the hub
+		change.Name = nil // the form shows the reported name: unchanged, it keeps following the hub
 	}
 	_, err = req.portal.Labels.LabelDevice(req.http.Context(), req.origin(), change)
 	return err
 }
 
-// optionalName reads a name that may be empty: nil then.
+// optionalName returns the name in a field of the form; nil if the field is empty.
 func (req *request) optionalName(field string) (*string, error) {
 	typed := req.formValue(field)
 	if typed == "" {
@@ -86,7 +85,7 @@ func (req *request) optionalName(field string) (*string, error) {
 	return &name, err
 }
 
-// updateHub names a hub and puts it at a site; an empty name clears.
+// updateHub sets the name and site of a hub. An empty name clears.
 func (req *request) updateHub(hub domain.HubID) error {
 	site := req.formValue("site")
 	change := domain.UpdateHub{OrgID: req.member.OrgID, HubID: hub, SetName: true, SiteID: &site}
@@ -100,7 +99,7 @@ func (req *request) updateHub(hub domain.HubID) error {
 	)
 }
 
-// forgetDevice makes the hub forget a device that it cannot reach any more.
+// forgetDevice removes a device that the hub can no longer reach.
 func (req *request) forgetDevice(hub domain.HubID) error {
 	device, err := req.deviceID()
 	if err != nil {
@@ -112,7 +111,7 @@ func (req *request) forgetDevice(hub domain.HubID) error {
 	)
 }
 
-// openPairing lets a device join, and sends the browser to the page that counts down.
+// openPairing lets one device join, and redirects to the page that counts down.
 func (req *request) openPairing(hub domain.HubID) error {
 	code, err := req.optionalName("setup_code")
 	var window domain.Window
@@ -125,7 +124,7 @@ func (req *request) openPairing(hub domain.HubID) error {
 	)
 }
 
-// openRemoval lets a device leave.
+// openRemoval lets one device leave, and redirects to the page that counts down.
 func (req *request) openRemoval(hub domain.HubID) error {
 	window, err := req.portal.Devices.OpenRemoval(req.http.Context(), hub)
 	return req.finishHubAction(
@@ -133,6 +132,7 @@ func (req *request) openRemoval(hub domain.HubID) error {
 	)
 }
 
+// windowAddress returns the address of the hub's page that counts down to the end of a window.
 func (req *request) windowAddress(hub domain.HubID, name string, window domain.Window) string {
 	until := req.portal.Now().Add(time.Duration(window.ExpiresIn) * time.Second)
 	return fmt.Sprintf("%s?%s=%d", hubAddress(hub), name, until.Unix())
@@ -140,25 +140,19 @@ func (req *request) windowAddress(hub domain.HubID, name string, window domain.W
 
 func (req *request) closePairing(hub domain.HubID) error {
 	return req.finishHubAction(
-		req.portal.Devices.ClosePairing(req.http.Context(), hub),
-		hub,
-		hubAddress(hub),
-		"window-closed",
-		rejectedForm{},
+		req.portal.Devices.ClosePairing(req.http.Context(), hub), hub, hubAddress(hub),
+		"window-closed", rejectedForm{},
 	)
 }
 
 func (req *request) closeRemoval(hub domain.HubID) error {
 	return req.finishHubAction(
-		req.portal.Devices.CloseRemoval(req.http.Context(), hub),
-		hub,
-		hubAddress(hub),
-		"window-closed",
-		rejectedForm{},
+		req.portal.Devices.CloseRemoval(req.http.Context(), hub), hub, hubAddress(hub),
+		"window-closed", rejectedForm{},
 	)
 }
 
-// confirmReset warns of what resetting a hub's link does.
+// confirmReset asks whether to reset a hub's link.
 func (req *request) confirmReset(hub domain.HubID) error {
 	head, err := req.hubHead(hub, "Reset the link")
 	if err != nil {
@@ -171,49 +165,45 @@ func (req *request) confirmReset(hub domain.HubID) error {
 func (req *request) resetLink(hub domain.HubID) error {
 	return req.finishHubAction(
 		req.portal.Directory.ResetLink(req.http.Context(), req.origin(), req.member.OrgID, hub),
-		hub,
-		hubAddress(hub),
-		"link-reset",
-		rejectedForm{},
+		hub, hubAddress(hub), "link-reset", rejectedForm{},
 	)
 }
 
-// rejectedForm is what a page about a hub shows of a form that was refused; the zero value is of
-// none.
+// rejectedForm is a rejected form on a page about a hub; zero if there is none.
 type rejectedForm struct {
-	// Form is which: pairing, removal, place, label or forget; "" for one that has no place for it,
-	// so that the page says it on top.
+	// Form is pairing, removal, place, label or forget. It is "" if the page has no place for
+	// Problem beside the form; the page then shows Problem at the top.
 	Form, Problem string
-	// Name and Place are what was typed: a name or a setup code; a site or a room.
+	// Name and Place are what was typed: the name or setup code, and the site or room.
 	Name, Place string
 }
 
-// didAtHub answers an action. What refuses it is told on the hub's page, unless that cannot be
-// shown either.
+// finishHubAction answers the form of an action on a hub. It shows a rejected form on the hub's
+// page, or on a page of its own if the hub's page cannot be shown either.
 func (req *request) finishHubAction(
-	err error, hub domain.HubID, page, notice string, refused rejectedForm,
+	err error, hub domain.HubID, page, notice string, rejected rejectedForm,
 ) error {
-	if refused.Problem = req.problemText(err); refused.Problem == "" ||
-		req.showHub(statusOf(domain.CodeOf(err)), hub, refused) != nil {
+	if rejected.Problem = req.problemText(err); rejected.Problem == "" ||
+		req.showHub(statusOf(domain.CodeOf(err)), hub, rejected) != nil {
 		return req.finishAction(err, page, notice)
 	}
 	return nil
 }
 
-// didAtDevice answers an action. What refuses it is told on the device's page, unless that cannot
-// be shown either: it needs the hub.
+// finishDeviceAction is finishHubAction for the page of a device, which cannot be shown without the
+// hub.
 func (req *request) finishDeviceAction(
-	err error, hub domain.HubID, device int64, page, notice string, refused rejectedForm,
+	err error, hub domain.HubID, device int64, page, notice string, rejected rejectedForm,
 ) error {
-	if refused.Problem = req.problemText(err); refused.Problem == "" ||
-		req.showDevice(statusOf(domain.CodeOf(err)), hub, device, refused) != nil {
+	if rejected.Problem = req.problemText(err); rejected.Problem == "" ||
+		req.showDevice(statusOf(domain.CodeOf(err)), hub, device, rejected) != nil {
 		return req.finishAction(err, page, notice)
 	}
 	return nil
 }
 
-// problemOf says what a page tells of a apiErr; "" when there is none, or when a script asks,
-// which is told by itself.
+// problemText returns the text of a rejection for the page of its form; "" if the error is not a
+// rejection, or if a script asked.
 func (req *request) problemText(err error) string {
 	problem, ok := rejectionText(err)
 	if !ok || req.fromScript() {
@@ -222,8 +212,8 @@ func (req *request) problemText(err error) string {
 	return problem
 }
 
-// did answers an action: with a redirect to a page that says what was done, or, when a script
-// asked, with nothing.
+// finishAction answers an action: with its error, with 204 if a script asked, and otherwise with a
+// redirect to a page that shows the notice.
 func (req *request) finishAction(err error, page, notice string) error {
 	switch {
 	case err != nil:

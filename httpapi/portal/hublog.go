@@ -10,7 +10,7 @@ import (
 	"hubcloud/httpapi/portal/live"
 )
 
-// timeStep is one step through the time of a log.
+// timeStep is a link to another time of a log.
 type timeStep struct {
 	Label, Address string
 }
@@ -18,18 +18,18 @@ type timeStep struct {
 type hubLogView struct {
 	hubHead
 	Page live.LogPage
-	// Names are those that devices were given in the cloud: the log can be read while the hub is
-	// away.
+	// Names are the names of devices that were set in the cloud. Names that only the hub knows are
+	// missing, so that the log can be read while the hub is offline.
 	Names map[int64]string
-	// At is the time that was asked for, as its field has it, Device the device; both empty for
-	// none.
+	// At is the start time and Device the device to filter by, as typed in the form; Device is ""
+	// for all.
 	At, Device string
 	Steps      []timeStep
-	// Later leads to what follows; empty when there is nothing yet.
+	// Later is the address of the next page; "" if there is none yet.
 	Later string
 }
 
-// Called gives what a device is called as far as that is known without its hub.
+// Called returns the name of a device, or its number if the cloud has no name.
 func (v hubLogView) Called(device *int64) string {
 	if name := v.Names[*device]; name != "" {
 		return name
@@ -37,7 +37,7 @@ func (v hubLogView) Called(device *int64) string {
 	return "device " + strconv.FormatInt(*device, 10)
 }
 
-// timeSteps are how far one goes at a time.
+// timeSteps are the steps that the page offers.
 var timeSteps = []struct {
 	label string
 	by    time.Duration
@@ -46,16 +46,16 @@ var timeSteps = []struct {
 	{"+ 1 minute", time.Minute}, {"+ 10 minutes", 10 * time.Minute}, {"+ 1 hour", time.Hour},
 }
 
-// clockLayout is what a field for date and time sends: no seconds when they are nought.
+// clockLayout is the format of a datetime-local field, which omits zero seconds.
 const clockLayout = "2006-01-02T15:04"
 
-// hubLog shows a part of a hub's log and the steps to others. Times are UTC, as in all of the
-// service: its visitors are in many places, and so are its hubs.
+// hubLog shows a page of a hub's event log. Times are UTC: the hub and the reader may be in
+// different time zones.
 func (req *request) hubLog(hub domain.HubID) error {
 	query := req.http.URL.Query()
 	want := live.LogRequest{After: query.Get("after")}
-	at, given := parseClock(query.Get("at"))
-	if !given {
+	at, ok := parseClock(query.Get("at"))
+	if !ok {
 		at = req.info.At.Add(-10 * time.Minute)
 	}
 	want.At = at
@@ -96,6 +96,7 @@ func (req *request) hubLog(hub domain.HubID) error {
 	return nil
 }
 
+// parseClock parses a time of a datetime-local field or in RFC 3339, and reports whether it is one.
 func parseClock(typed string) (time.Time, bool) {
 	for _, layout := range []string{clockLayout, clockLayout + ":05", time.RFC3339} {
 		if at, err := time.Parse(layout, typed); err == nil {

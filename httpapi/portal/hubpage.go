@@ -12,7 +12,7 @@ import (
 	"hubcloud/httpapi/portal/live"
 )
 
-// hubNetwork is the contract's network of a hub, as pages show it.
+// hubNetwork is the network of a hub as the contract defines it.
 type hubNetwork struct {
 	Type        string    `json:"type"`
 	Interface   string    `json:"interface"`
@@ -27,7 +27,7 @@ type hubNetwork struct {
 	ReportedAt  time.Time `json:"reported_at"`
 }
 
-// hubHead is what every page of a hub shows of it.
+// hubHead is the head of every page about a hub.
 type hubHead struct {
 	Layout
 	Hub   live.HubState
@@ -44,29 +44,28 @@ type hubView struct {
 	Firmware string
 	Network  *hubNetwork
 	Devices  devicesView
-	// Pairing and Removal are until when a window that was opened from here is open; zero: none
-	// was.
+	// Pairing and Removal are when a window that was opened from this page closes; zero for none.
 	Pairing, Removal time.Time
 	Rejected         rejectedForm
 	Data             scriptData
 }
 
-// firstAnswerTimeout is how long a hub's page waits for the hub: one that takes longer is shown
-// without its devices, for which its script then asks.
+// firstAnswerTimeout is how long a hub's page waits for the hub. If the hub takes longer, the page
+// is shown without devices and its script asks for them.
 const firstAnswerTimeout = 600 * time.Millisecond
 
-// Left is how many seconds there are left until a time.
+// Left returns the seconds left until a time.
 func (v hubView) Left(until time.Time) int { return int(until.Sub(v.Now) / time.Second) }
 
-// devicesView is the part of a hub's page that shows its devices.
+// devicesView is the part of a hub's page with its devices.
 type devicesView struct {
 	Layout
 	Hub  domain.HubID
 	List live.DeviceList
-	// Find is what somebody looks for among them.
+	// Find is the text that the devices must contain.
 	Find string
-	// Failure says why there are no devices to show; Offline that it is because the hub is not
-	// connected.
+	// Failure is why the devices are missing; "" if they are not. Offline reports whether the
+	// reason is that the hub is offline; Failure is empty then.
 	Failure string
 	Offline bool
 }
@@ -76,9 +75,9 @@ func (req *request) hubPage(id domain.HubID) error {
 	return req.showHub(http.StatusOK, id, rejectedForm{})
 }
 
-// showHub shows a hub's page, and what was refused of it. When the hub does not answer, the rest is
-// there all the same.
-func (req *request) showHub(status int, id domain.HubID, refused rejectedForm) error {
+// showHub shows the page of a hub, with a rejected form if there is one. If the hub does not
+// answer, the page is shown without devices.
+func (req *request) showHub(status int, id domain.HubID, rejected rejectedForm) error {
 	ctx := req.http.Context()
 	hub, err := req.portal.ReadModels.Hub(ctx, req.member.OrgID, id)
 	if err != nil {
@@ -92,7 +91,7 @@ func (req *request) showHub(status int, id domain.HubID, refused rejectedForm) e
 		hubHead:  head,
 		Added:    hub.RegisteredAt,
 		PublicIP: hub.PublicIP,
-		Rejected: refused,
+		Rejected: rejected,
 	}
 	view.Scripts = []string{"hub.js"}
 	view.Data = req.scriptData(view.Layout, id)
@@ -111,23 +110,23 @@ func (req *request) showHub(status int, id domain.HubID, refused rejectedForm) e
 		view.Firmware = firmware.Version
 	}
 	if len(hub.Network) > 0 && json.Unmarshal(hub.Network, &view.Network) != nil {
-		view.Network = nil // one that cannot be read is none
+		view.Network = nil // malformed
 	}
 	view.Pairing, view.Removal = req.openUntil("pairing"), req.openUntil("removal")
-	within := firstAnswerTimeout
-	if req.http.URL.Query().Has("wait") { // for those without scripts
-		within = 0
+	timeout := firstAnswerTimeout
+	if req.http.URL.Query().Has("wait") { // the link for browsers without scripts
+		timeout = 0
 	}
-	if view.Devices, err = req.askDevices(view.Layout, id, within); err != nil {
+	if view.Devices, err = req.askDevices(view.Layout, id, timeout); err != nil {
 		return err
 	}
 	req.render(status, "hub.html", view)
 	return nil
 }
 
-// hubHead makes the head of a page of a hub; under is what the page is about beside the hub, "" for
-// the hub itself.
-func (req *request) hubHead(id domain.HubID, under string) (hubHead, error) {
+// hubHead returns the head of a page about a hub. topic is the page's topic, "" on the hub's main
+// page.
+func (req *request) hubHead(id domain.HubID, topic string) (hubHead, error) {
 	states, err := req.portal.Live.States(req.http.Context(), req.member.OrgID, id)
 	if err != nil {
 		return hubHead{}, err
@@ -137,36 +136,35 @@ func (req *request) hubHead(id domain.HubID, under string) (hubHead, error) {
 		head.Title = string(id)
 	}
 	heading := head.Title
-	if under != "" {
-		heading = under + " · " + heading
+	if topic != "" {
+		heading = topic + " · " + heading
 	}
 	head.Layout = req.layout(heading, "dashboard")
 	return head, nil
 }
 
-// devices answers with the part of the hub's page that shows its devices, for the page's script.
+// devices answers with the list of a hub's devices, for the page's script.
 func (req *request) devices(hub domain.HubID) error {
 	view, err := req.askDevices(req.fragment(2), hub, 0)
 	if err != nil {
 		return err
 	}
-	// Its links are written as the page has them, which is one step up.
 	req.render(http.StatusOK, "devices", view)
 	return nil
 }
 
-// devicesOf asks a hub for the devices that the address wants: find is what somebody looks for,
-// page counts from 1.
+// askDevices asks a hub for its devices, filtered and paged by the query parameters find and page,
+// and waits at most timeout; 0 means the hub's own timeout.
 func (req *request) askDevices(
-	shell Layout, hub domain.HubID, within time.Duration,
+	layout Layout, hub domain.HubID, timeout time.Duration,
 ) (devicesView, error) {
 	query := req.http.URL.Query()
-	view := devicesView{Layout: shell, Hub: hub, Find: strings.TrimSpace(query.Get("find"))}
-	page, _ := strconv.Atoi(query.Get("page")) // none is the first
+	view := devicesView{Layout: layout, Hub: hub, Find: strings.TrimSpace(query.Get("find"))}
+	page, _ := strconv.Atoi(query.Get("page")) // 0, the first page, if there is none
 	var err error
 	view.List, err = req.portal.Live.ListDevices(
 		req.http.Context(), req.member.OrgID, hub,
-		live.DevicesRequest{Find: view.Find, Page: page - 1, Timeout: within},
+		live.DevicesRequest{Find: view.Find, Page: page - 1, Timeout: timeout},
 	)
 	if err != nil {
 		switch code := domain.CodeOf(err); code {
@@ -181,12 +179,12 @@ func (req *request) askDevices(
 	return view, nil
 }
 
-// Pages are the ways to the pages of devices; none when one page has all.
+// Pages returns the links to the pages of devices; nil for a single page.
 func (v devicesView) Pages() []pageLink {
 	return pageLinks(v.List.Page, v.List.Pages, url.Values{"find": {v.Find}})
 }
 
-// deviceNames answers with what the devices of a hub are called, for pages' scripts.
+// deviceNames answers with the names of a hub's devices, for scripts.
 func (req *request) deviceNames(hub domain.HubID) error {
 	names, err := req.portal.Live.DeviceNames(req.http.Context(), req.member.OrgID, hub)
 	if err != nil {
@@ -198,13 +196,13 @@ func (req *request) deviceNames(hub domain.HubID) error {
 	return json.NewEncoder(req.w).Encode(names)
 }
 
-// fragment is the frame of a part of a page, which the script puts into its page. Its links must
-// fit there: up says how many steps below /portal/ that is, which the page of a refused form has
-// more of.
+// fragment returns the layout of a part of a page, which a script inserts into its page. The part's
+// relative links must fit the page: up is the depth of the page below /portal/. The query parameter
+// up overrides it, because the page of a rejected form is deeper.
 func (req *request) fragment(up int) Layout {
-	if asked, err := strconv.Atoi(req.http.URL.Query().Get("up")); err == nil && asked > 0 &&
-		asked < 10 {
-		up = asked
+	if depth, err := strconv.Atoi(req.http.URL.Query().Get("up")); err == nil && depth > 0 &&
+		depth < 10 {
+		up = depth
 	}
 	return Layout{
 		Root: strings.Repeat(
@@ -215,8 +213,8 @@ func (req *request) fragment(up int) Layout {
 	}
 }
 
-// windowOf gives until when a window is open, as the address has it: only pages that were sent
-// there by its opening say so.
+// openUntil returns when a window closes, from the query parameter with the window's name: a
+// redirect after opening the window sets it. It returns zero if the window is not open.
 func (req *request) openUntil(name string) time.Time {
 	seconds, err := strconv.ParseInt(req.http.URL.Query().Get(name), 10, 64)
 	until := time.Unix(seconds, 0)

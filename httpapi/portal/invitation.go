@@ -9,7 +9,7 @@ import (
 	"hubcloud/domain"
 )
 
-// invitationView is what the invitation's page shows.
+// invitationView is the page of an invitation.
 type invitationView struct {
 	Layout
 	// Outcome is joined, already, expired, unknown or failed.
@@ -18,13 +18,12 @@ type invitationView struct {
 	OrgName string
 	// Account is the address that joined.
 	Account string
-	// OrgID is the organization's, for whoever is signed in here with that address; empty for
-	// everybody else.
+	// OrgID is the organization if the browser is signed in with that address; otherwise "".
 	OrgID string
 	Role  string
 }
 
-// invitation is the page behind an invitation's link.
+// acceptInvitation accepts the invitation whose link was opened.
 func (req *request) acceptInvitation() error {
 	req.w.Header().Set("Referrer-Policy", "no-referrer") // the address holds a secret
 	switch {
@@ -33,8 +32,7 @@ func (req *request) acceptInvitation() error {
 		req.w.WriteHeader(http.StatusOK)
 		return nil
 	case isPrefetch(req.http.Header):
-		// Nobody has opened the link. The browser takes this for "not now", and asks again when
-		// somebody does.
+		// The browser discards this answer and asks again once the person opens the link.
 		setPageHeaders(req.w.Header())
 		req.w.WriteHeader(http.StatusServiceUnavailable)
 		return nil
@@ -44,17 +42,17 @@ func (req *request) acceptInvitation() error {
 		req.http.Context(), origin, req.http.PathValue("token"),
 	)
 	if errors.Is(err, context.Canceled) && req.http.Context().Err() != nil {
-		return nil // nobody waits for the page any more
+		return nil // the client has gone
 	}
 	status, view := newInvitationView(accepted, err)
 	if err != nil {
 		req.recordFailure(status, err)
 	}
-	// Whether the page can say who is signed in here decides nothing: the invitation is accepted by
-	// then.
+	// The invitation has been accepted, so that a failed lookup of the session must not fail the
+	// page.
 	if err := req.loadOptionalSession(); err != nil {
 		req.portal.Logger.WarnContext(
-			req.http.Context(), "an invitation's page cannot say who is signed in",
+			req.http.Context(), "session not loaded for invitation page",
 			"request_id", req.info.RequestID, "error", err,
 		)
 	}
@@ -67,7 +65,7 @@ func (req *request) acceptInvitation() error {
 	return nil
 }
 
-// newInvitationView gives the page for what came of a link.
+// newInvitationView returns the page for the result of AcceptInvitation.
 func newInvitationView(accepted domain.Acceptance, err error) (status int, view invitationView) {
 	switch {
 	case errors.Is(err, domain.ErrInvitationExpired):
@@ -83,12 +81,12 @@ func newInvitationView(accepted domain.Acceptance, err error) (status int, view 
 	case errors.Is(err, &domain.Error{Code: domain.CodeServiceUnavailable}):
 		return http.StatusServiceUnavailable, invitationView{
 			Outcome: "failed",
-			Title:   "That cannot be done at the moment",
+			Title:   "This cannot be done at the moment",
 		}
 	case err != nil:
 		return http.StatusInternalServerError, invitationView{
 			Outcome: "failed",
-			Title:   "Something failed on our side",
+			Title:   "Something went wrong on our side",
 		}
 	}
 	view = invitationView{
@@ -99,13 +97,13 @@ func newInvitationView(accepted domain.Acceptance, err error) (status int, view 
 		Role:    string(accepted.Role),
 	}
 	if accepted.Already {
-		view.Outcome, view.Title = "already", "You have joined already"
+		view.Outcome, view.Title = "already", "You have already joined"
 	}
 	return http.StatusOK, view
 }
 
-// isPrefetch says that a browser asks before anybody has opened the link (the Fetch standard's
-// Sec-Purpose, and what was before it).
+// isPrefetch reports whether the browser loads the page before the person has opened it: by the
+// Sec-Purpose header of the Fetch standard or its predecessors.
 func isPrefetch(header http.Header) bool {
 	for _, name := range []string{"Sec-Purpose", "Purpose", "X-Moz", "X-Purpose"} {
 		value := strings.ToLower(header.Get(name))

@@ -16,26 +16,27 @@ type keysView struct {
 	More   pager
 	Scopes []scopeRow
 	Label  string
-	// Problem is what is wrong with what was typed, and Field where: label or scopes.
+	// Problem is what is wrong with the form, and Field the rejected field: label or scopes.
 	Problem, Field string
-	// Created is the key that was made just now, to be seen this once.
+	// Created is a key that was created by this request, and CreatedID its id.
 	Created, CreatedID string
 	Environment        string
 }
 
-// keyRow is a key, and when it was used last: never, when that is zero.
+// keyRow is an API key. LastUsed is zero if it was never used.
 type keyRow struct {
 	domain.KeyView
 	LastUsed time.Time
 }
 
-// scopeRow is a scope with what it allows, in the words of the contract.
+// scopeRow is a scope with its meaning in the words of the contract.
 type scopeRow struct {
 	Scope   domain.Scope
 	Allows  string
 	Checked bool
 }
 
+// scopeMeanings are the meanings of the scopes in the words of the contract.
 var scopeMeanings = map[domain.Scope]string{
 	domain.ScopeSitesRead:  "list sites and read their details",
 	domain.ScopeSitesWrite: "create and rename sites",
@@ -51,8 +52,9 @@ var scopeMeanings = map[domain.Scope]string{
 // keys shows the organization's API keys.
 func (req *request) keys() error { return req.showKeys(http.StatusOK, keysView{}, nil) }
 
+// showKeys shows the page of API keys. checked are the scopes that are checked in the form.
 func (req *request) showKeys(status int, view keysView, checked []string) error {
-	keys, ways, err := readPage(
+	keys, links, err := readPage(
 		req,
 		"keys",
 		"keys",
@@ -81,14 +83,14 @@ func (req *request) showKeys(status int, view keysView, checked []string) error 
 			scopeRow{scope, scopeMeanings[scope], slices.Contains(checked, string(scope))},
 		)
 	}
-	view.More, view.Environment = ways, req.portal.Environment
+	view.More, view.Environment = links, req.portal.Environment
 	view.Layout = req.layout("API keys", "keys")
 	req.render(status, "keys.html", view)
 	return nil
 }
 
-// createKey makes a key and shows it. The answer is the page itself: what is redirected to would
-// have to keep the secret for a while.
+// createKey creates an API key and shows it. It does not redirect: the key would have to be stored
+// for the next page.
 func (req *request) createKey() error {
 	view, checked := keysView{Label: req.formValue("label")}, req.http.PostForm["scope"]
 	scopes := make([]domain.Scope, 0, len(checked))
@@ -109,7 +111,7 @@ func (req *request) createKey() error {
 	if problem, ok := rejectionText(err); ok {
 		view.Problem, view.Field = problem, rejectedField(err)
 		if view.Field == "scopes" && len(scopes) == 0 {
-			view.Problem = "Choose at least one scope: a key without any could do nothing."
+			view.Problem = "Choose at least one scope."
 		}
 		return req.showKeys(rejectionStatus(err), view, checked)
 	}
@@ -119,7 +121,7 @@ func (req *request) createKey() error {
 	return req.showKeys(http.StatusCreated, keysView{Created: key, CreatedID: id}, nil)
 }
 
-// confirmRevocation asks whether a key is to be revoked.
+// confirmKeyRevocation asks whether to revoke an API key.
 func (req *request) confirmKeyRevocation() error {
 	key, err := req.portal.ReadModels.Key(
 		req.http.Context(), req.member.OrgID, req.http.PathValue("key"),
@@ -133,11 +135,11 @@ func (req *request) confirmKeyRevocation() error {
 	req.render(http.StatusOK, "key-revoke.html", struct {
 		Layout
 		Key domain.KeyView
-	}{req.layout("Revoke an API key", "keys"), key})
+	}{req.layout("Revoke API key", "keys"), key})
 	return nil
 }
 
-// revokeKey ends a key.
+// revokeKey revokes an API key.
 func (req *request) revokeKey() error {
 	if err := req.portal.Directory.RevokeKey(req.http.Context(), req.origin(), req.http.PathValue("key"), req.member.OrgID); err != nil {
 		return err

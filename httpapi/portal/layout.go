@@ -9,21 +9,22 @@ import (
 	"hubcloud/domain"
 )
 
-// Layout is what every page shows around its own part. Views embed it.
+// Layout is the data of the frame that all pages share. Views embed it.
 type Layout struct {
-	// Heading is the page's, in its tab and on top; Section is which line of the navigation it
-	// belongs to.
-	Heading, Section string
-	// Root is the way from the page to /portal/.
+	// Heading is the page's title.
+	Heading string
+	// Section is the page's entry in the navigation; "" for none.
+	Section string
+	// Root is the relative path from the page to /portal/.
 	Root string
-	// Email is who is signed in, and FormToken what each of the session's forms carries; both empty
-	// for others.
+	// Email is the address of the person who is signed in, and FormToken the token of the session's
+	// forms. Both are empty without a session.
 	Email, FormToken string
-	// Member is what the visitor is in the page's organization, if it is of one; Several says that
-	// there are others to go to.
-	Member  domain.MemberAccess
+	// Member is the person's membership in the page's organization; zero on other pages.
+	Member domain.MemberAccess
+	// Several reports whether the person is a member of more than one organization.
 	Several bool
-	// Notice says what the last action did; empty mostly.
+	// Notice is the result of the last action; mostly empty.
 	Notice    string
 	Now       time.Time
 	RequestID string
@@ -31,7 +32,7 @@ type Layout struct {
 	Scripts []string
 }
 
-// shell makes the frame of a page. It takes the notice that waits, so it is called once.
+// layout returns the frame of a page. It removes the notice's cookie, so each page calls it once.
 func (req *request) layout(heading, section string) Layout {
 	return Layout{
 		Heading: heading, Section: section, Root: req.root(),
@@ -43,53 +44,55 @@ func (req *request) layout(heading, section string) Layout {
 	}
 }
 
-// notices are what pages say about the action before them, by the names that travel in a cookie:
-// nobody can have a page of ours say something else.
+// notices are the results of actions that a page can show, by the name in the notice cookie. The
+// cookie holds a name and not the text, so that a planted cookie cannot make a page show other
+// text.
 var notices = map[string]string{
 	"signed-out":           "You are signed out.",
-	"organization-created": "The organization is ready. Next, add a site, and the hubs that stand there.",
-	"role-changed":         "The role is changed.",
-	"member-removed":       "The member is removed, and can see nothing of the organization any more.",
+	"organization-created": "Organization created. Next, add a site and its hubs.",
+	"role-changed":         "Role changed.",
+	"member-removed":       "Member removed. They can no longer see the organization.",
 	"left":                 "You have left the organization.",
-	"invited":              "The invitation is on its way. Its link works for whoever opens it.",
-	"invitation-revoked":   "The invitation is withdrawn: its link has stopped working.",
-	"key-shown": "That key is made already. Its secret was shown once: if nobody has " +
-		"copied it, revoke the key and create another.",
-	"key-revoked":      "The key is revoked. It has stopped working, and what was open with it has ended.",
-	"site-created":     "The site is there.",
-	"site-renamed":     "The site has its new name.",
-	"hub-added":        "The hub is added.",
-	"command-sent":     "The hub has the command. The channel shows what becomes of it.",
-	"device-labeled":   "The device has its name and room.",
-	"device-forgotten": "The hub has forgotten the device.",
-	"window-closed":    "The window is closed.",
-	"hub-placed":       "The hub has its name and site.",
-	"link-reset": "The link is reset. The hub asks for a new certificate within six " +
-		"hours, or at once when it is restarted.",
+	"invited":              "Invitation sent. Anyone who has the link can accept it.",
+	"invitation-revoked":   "Invitation withdrawn. Its link no longer works.",
+	"key-shown": "This key has already been created. It was shown once: if you did not " +
+		"copy it, revoke it and create another.",
+	"key-revoked":      "Key revoked. Its requests are rejected and its streams have ended.",
+	"site-created":     "Site created.",
+	"site-renamed":     "Site renamed.",
+	"hub-added":        "Hub added.",
+	"command-sent":     "Command sent. The channel shows its result.",
+	"device-labeled":   "Device updated.",
+	"device-forgotten": "Device forgotten.",
+	"window-closed":    "Window closed.",
+	"hub-placed":       "Hub updated.",
+	"link-reset": "Link reset. The hub requests a new certificate within six hours, or at " +
+		"once when it is restarted.",
 }
 
 func (req *request) setNotice(name string) {
 	http.SetCookie(req.w, req.portal.cookies.make(req.portal.cookies.notice(), name, time.Minute))
 }
 
+// popNotice returns the pending notice, "" if there is none, and removes its cookie.
 func (req *request) popNotice() string {
 	cookie, err := req.http.Cookie(req.portal.cookies.notice())
 	if err != nil {
 		return ""
 	}
-	http.SetCookie(req.w, req.portal.cookies.end(req.portal.cookies.notice()))
+	http.SetCookie(req.w, req.portal.cookies.expire(req.portal.cookies.notice()))
 	return notices[cookie.Value]
 }
 
-// when writes a time as people say it, with the exact one at hand.
+// when renders a relative time, with the exact time as title.
 func when(at, now time.Time) template.HTML {
 	at = at.UTC()
-	// Nothing of it comes from elsewhere.
+	// Safe: no part of it comes from input.
 	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`,
 		at.Format(time.RFC3339), at.Format("2 January 2006, 15:04:05 UTC"), relative(at, now)))
 }
 
-// relative says how long ago, or how far ahead, a time is; after a month it gives the day.
+// relative returns how long ago, or how far ahead, a time is; beyond a month, the date.
 func relative(at, now time.Time) string {
 	distance, ahead := now.Sub(at), false
 	if distance < 0 {
@@ -114,6 +117,7 @@ func relative(at, now time.Time) string {
 	return text + " ago"
 }
 
+// count returns a number with its unit, in the plural unless n is 1.
 func count(n int, unit string) string {
 	if n == 1 {
 		return "1 " + unit

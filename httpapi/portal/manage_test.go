@@ -161,7 +161,7 @@ func TestHubThatCannotBeAdded(t *testing.T) {
 	w := newWorld()
 	b := w.visit(t, nil).signIn("olga@example.org")
 	if _, page := b.post(inOne+"/sites/hubs", 400, "serial", "none", "site", "site"); !strings.Contains(
-		page, "no serial",
+		page, "not a serial",
 	) ||
 		len(w.did) != 0 {
 		t.Errorf("done %q: %s", w.did, page)

@@ -6,29 +6,28 @@ import (
 	"hubcloud/domain"
 )
 
-// membersView is the page of an organization's people.
+// membersView is the page of an organization's members and invitations.
 type membersView struct {
 	Layout
 	People      []memberRow
 	MorePeople  pager
 	Invitations []domain.Invitation
 	MoreInvited pager
-	// Find is the text that addresses of people must have, and Query the end of addresses that lead
-	// back here.
+	// Find is the text that addresses must contain. Query is the list query of links and forms that
+	// return to this page.
 	Find, Query string
-	// Role is what is wrong with the role that a member was to get.
+	// Role is a rejected change of role.
 	Role struct{ Member, Problem string }
-	// Invited is what was typed into the form, with Problem what is wrong with it.
+	// Invited is the rejected form of an invitation.
 	Invited struct{ Email, Role, Problem string }
 }
 
-// memberRow is a member as the visitor may deal with it.
+// memberRow is a member.
 type memberRow struct {
 	domain.Member
-	// Self says that it is the visitor.
+	// Self reports whether the member is the person who is signed in.
 	Self bool
-	// Roles are those that the visitor may give; empty when the member is none of the visitor's
-	// business.
+	// Roles are the roles that the person who is signed in may give the member; nil for none.
 	Roles []domain.Role
 }
 
@@ -38,7 +37,7 @@ func (req *request) members() error { return req.showMembers(http.StatusOK, memb
 func (req *request) showMembers(status int, view membersView) error {
 	ctx := req.http.Context()
 	view.Find, view.Query = req.queryValue("find"), req.listQuery()
-	people, ways, err := readPage(
+	people, links, err := readPage(
 		req,
 		"members",
 		"people",
@@ -50,7 +49,7 @@ func (req *request) showMembers(status int, view membersView) error {
 	if err != nil {
 		return err
 	}
-	view.MorePeople = ways
+	view.MorePeople = links
 	for _, m := range people {
 		view.People = append(view.People, req.memberRow(m))
 	}
@@ -73,16 +72,15 @@ func (req *request) showMembers(status int, view membersView) error {
 	return nil
 }
 
-// memberRow gives a member as the visitor may deal with it.
 func (req *request) memberRow(m domain.Member) memberRow {
 	return memberRow{Member: m, Self: m.ID == req.member.MemberID, Roles: req.rolesFor(m)}
 }
 
-// Leavable says whether the visitor may end the membership: everybody the own one.
-func (m memberRow) Leavable() bool { return m.Self || len(m.Roles) > 0 }
+// Removable reports whether the person who is signed in may end the membership.
+func (m memberRow) Removable() bool { return m.Self || len(m.Roles) > 0 }
 
-// rolesFor gives the roles that the visitor may give a member. The directory decides again: this
-// only leaves out what it would refuse.
+// rolesFor returns the roles that the person who is signed in may give a member. It only decides
+// what the page offers; the directory decides what is allowed.
 func (req *request) rolesFor(m domain.Member) []domain.Role {
 	switch {
 	case req.member.Role == domain.RoleOwner:
@@ -93,7 +91,7 @@ func (req *request) rolesFor(m domain.Member) []domain.Role {
 	return nil
 }
 
-// changeRole gives a member another role.
+// changeRole changes a member's role.
 func (req *request) changeRole() error {
 	var view membersView
 	view.Role.Member = req.http.PathValue("member")
@@ -112,10 +110,10 @@ func (req *request) changeRole() error {
 	return nil
 }
 
-// confirmRemoval asks whether a member is to be removed, or whether the visitor wants to leave.
+// confirmMemberRemoval asks whether to remove a member or, about oneself, to leave.
 func (req *request) confirmMemberRemoval() error { return req.showRemoval(http.StatusOK, "") }
 
-// askRemoval asks, and says what kept it from being done.
+// showRemoval shows the page that asks, with the reason why a removal was rejected if there is one.
 func (req *request) showRemoval(status int, problem string) error {
 	m, err := req.portal.ReadModels.Member(
 		req.http.Context(), req.member.OrgID, req.http.PathValue("member"),
@@ -123,23 +121,23 @@ func (req *request) showRemoval(status int, problem string) error {
 	if err != nil {
 		return err
 	}
-	line := req.memberRow(m)
-	if !line.Leavable() {
+	row := req.memberRow(m)
+	if !row.Removable() {
 		return errManagersOnly
 	}
-	heading := "Remove a member"
-	if line.Self {
-		heading = "Leave the organization"
+	heading := "Remove member"
+	if row.Self {
+		heading = "Leave organization"
 	}
 	req.render(status, "member-remove.html", struct {
 		Layout
 		Person         memberRow
 		Query, Problem string
-	}{req.layout(heading, "members"), line, req.listQuery(), problem})
+	}{req.layout(heading, "members"), row, req.listQuery(), problem})
 	return nil
 }
 
-// removeMember ends a membership, the visitor's own or another's.
+// removeMember removes a member, or lets the person who is signed in leave.
 func (req *request) removeMember() error {
 	id := req.http.PathValue("member")
 	err := req.portal.Directory.RemoveMember(req.http.Context(), req.origin(), req.member.OrgID, id)
@@ -157,7 +155,7 @@ func (req *request) removeMember() error {
 	return nil
 }
 
-// invite has a link mailed that makes its opener a member.
+// invite sends an invitation.
 func (req *request) invite() error {
 	var view membersView
 	view.Invited.Email, view.Invited.Role = req.formValue("email"), req.formValue("role")
@@ -176,7 +174,7 @@ func (req *request) invite() error {
 	return nil
 }
 
-// revokeInvitation takes an invitation back.
+// revokeInvitation withdraws an invitation.
 func (req *request) revokeInvitation() error {
 	if err := req.portal.Directory.RevokeInvitation(req.http.Context(), req.origin(), req.member.OrgID, req.http.PathValue("invitation")); err != nil {
 		return err

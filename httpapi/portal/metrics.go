@@ -2,13 +2,13 @@ package portal
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics are the package's, named hubcloud_portal_….
+// metrics are the metrics of the package, named hubcloud_portal_….
 type metrics struct {
 	asked, limited, signedIn, expired, signedOut prometheus.Counter
 	forged                                       prometheus.Counter
 }
 
-// newMetrics makes the metrics and registers them, unless r is nil.
+// newMetrics returns the metrics, registered unless r is nil.
 func newMetrics(r prometheus.Registerer) *metrics {
 	steps := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_portal_sign_ins_total",

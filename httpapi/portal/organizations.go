@@ -7,15 +7,15 @@ import (
 	"hubcloud/domain"
 )
 
-// organizationsView is the page with the organizations of the person.
+// organizationsView is the list of the person's organizations.
 type organizationsView struct {
 	Layout
 	Memberships []domain.MemberAccess
-	// OpenSignUp says that one can be created here.
+	// OpenSignUp reports whether the person may create an organization.
 	OpenSignUp bool
 }
 
-// organizations lists where the person is a member.
+// organizations lists the organizations that the person is a member of.
 func (req *request) organizations() error {
 	req.render(http.StatusOK, "organizations.html", organizationsView{
 		req.layout(
@@ -25,13 +25,12 @@ func (req *request) organizations() error {
 	return nil
 }
 
-// newOrganizationView is the form that begins an organization.
+// newOrganizationView is the form that creates an organization.
 type newOrganizationView struct {
 	Layout
 	Name, Problem string
 }
 
-// newOrganization shows the form.
 func (req *request) newOrganization() error {
 	if !req.portal.OpenSignUp {
 		return errSignUpClosed
@@ -43,13 +42,13 @@ func (req *request) newOrganization() error {
 	return nil
 }
 
-// createOrganization begins an organization whose owner the person is.
+// createOrganization creates an organization whose owner is the person who is signed in.
 func (req *request) createOrganization() error {
 	if !req.portal.OpenSignUp {
 		return errSignUpClosed
 	}
 	name := req.formValue("name")
-	origin := req.origin() // of a member who gets an id only now
+	origin := req.origin() // without a member id: CreateOrg sets it
 	var org string
 	err := req.submitOnce(func() (err error) {
 		org, _, err = req.portal.Directory.CreateOrg(
@@ -77,5 +76,5 @@ func (req *request) createOrganization() error {
 
 var errSignUpClosed = domain.Errorf(
 	domain.CodeForbidden,
-	"organizations are created by whoever runs this service; ask there, or have yourself invited to one",
+	"only the operator of this service can create organizations; ask the operator, or ask to be invited to one",
 )

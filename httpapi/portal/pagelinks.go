@@ -5,16 +5,15 @@ import (
 	"strconv"
 )
 
-// pageLink leads to a part of a list that is too long for one page.
+// pageLink is a link to one page of a list.
 type pageLink struct {
 	Number  int
 	Address string
 	Current bool
 }
 
-// pageLinks gives the ways to the pages around the current one, which counts from 0, with the rest
-// of the address as it is: the first, the last and two on each side. None when there is one page
-// only.
+// pageLinks returns links to the first page, the last page and two pages on each side of the
+// current one, which counts from 0. The links keep the query. It returns nil for a single page.
 func pageLinks(current, pages int, query url.Values) []pageLink {
 	if pages < 2 {
 		return nil

@@ -171,7 +171,7 @@ func TestFormIsSentOnce(t *testing.T) {
 			t.Errorf("%d: %d %s", i, response.StatusCode, page)
 		}
 	}
-	if page := b.get(inOne+"/keys", 200); !strings.Contains(page, "made already") ||
+	if page := b.get(inOne+"/keys", 200); !strings.Contains(page, "already been created") ||
 		len(w.did) != 1 {
 		t.Errorf("done %q: %s", w.did, page)
 	}

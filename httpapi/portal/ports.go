@@ -9,98 +9,107 @@ import (
 
 // Invitations accepts invitations.
 type Invitations interface {
-	// AcceptInvitation makes whoever has the token a member, or says that it was accepted before. A
-	// domain.Error not_found says that the token is none (any more), domain.ErrInvitationExpired
-	// that it came too late. It gives the request an actor of its own.
+	// AcceptInvitation makes the invited person a member. Accepting again changes nothing and
+	// returns Already. The error is not_found for an unknown or revoked token, and
+	// domain.ErrInvitationExpired for an expired one. The implementation sets the origin's actor.
 	AcceptInvitation(ctx context.Context, o domain.Origin, token string) (domain.Acceptance, error)
 }
 
-// People says who is a member of what. It is asked on every request and must answer from memory; an
-// address is found however it is written.
+// People looks up memberships. It is called on every request and must answer from memory. Addresses
+// are compared as domain.NormalizeEmail does.
 type People interface {
-	// Memberships gives the organizations that an address is a member of, by their names.
+	// Memberships returns the memberships of an address, ordered by the organizations' names.
 	Memberships(email string) []domain.MemberAccess
-	// Membership gives what an address is in an organization.
+	// Membership returns the membership of an address in an organization.
 	Membership(org, email string) (domain.MemberAccess, bool)
 }
 
-// SignIn keeps sessions and the links that begin them. Tokens are secrets: it keeps their hashes
-// alone.
+// SignIn stores sign-in links and sessions. Tokens are secrets: only their hashes are stored.
 type SignIn interface {
-	// NewLink keeps a link until it expires and gives its token.
+	// NewLink stores a link until it expires and returns its token.
 	NewLink(ctx context.Context, link domain.SignInLink) (token string, err error)
-	// Link looks at a link without using it, TakeLink uses it: of several who do, one gets it. One
-	// that is used, expired or none is domain.ErrSignInLink.
+	// Link returns a link without using it. A used, expired or unknown link is
+	// domain.ErrSignInLink.
 	Link(ctx context.Context, token string, now time.Time) (domain.SignInLink, error)
-	TakeLink(ctx context.Context, token string, now time.Time) (domain.SignInLink, error)
-	// Begin keeps a session and gives its token, a new one always.
+	// UseLink uses a link and returns it. Of several concurrent calls one succeeds; the others get
+	// domain.ErrSignInLink.
+	UseLink(ctx context.Context, token string, now time.Time) (domain.SignInLink, error)
+	// Begin stores a session and returns its token, which is new.
 	Begin(ctx context.Context, session domain.PortalSession) (token string, err error)
-	// Session gives a session that has neither ended nor expired: domain.ErrNotSignedIn for any
-	// other.
+	// Session returns a session. An ended, expired or unknown session is domain.ErrNotSignedIn.
 	Session(ctx context.Context, token string, now time.Time) (domain.PortalSession, error)
-	// End ends a session; one that there is not has ended.
+	// End ends a session. An unknown session is no error.
 	End(ctx context.Context, token string) error
-	// Once says whether a form of the session is sent for the first time, by the mark that it has.
-	Once(ctx context.Context, token, mark string) (first bool, err error)
-	// Unsent has a form taken for one that was not sent.
-	Unsent(ctx context.Context, token, mark string) error
-	// Allow counts one more of what may be done perHour times within an hour, burst of them at
-	// once, on all replicas together; it returns for how long it may not be done, 0 when it may.
+	// ClaimForm reports whether the session's form with this submission id is submitted for the
+	// first time.
+	ClaimForm(ctx context.Context, token, form string) (first bool, err error)
+	// ReleaseForm makes the next ClaimForm for the form return true again.
+	ReleaseForm(ctx context.Context, token, form string) error
+	// Allow counts one more action with that name, of which perHour are allowed within an hour and
+	// burst at once, on all replicas together. It returns 0 if the action is allowed, and otherwise
+	// how long to wait.
 	Allow(
 		ctx context.Context, name string, burst, perHour int, now time.Time,
 	) (wait time.Duration, err error)
-	// Ended gives what is closed when the session ends, on whatever replica. One that has ended
-	// before is found out by asking for it afterwards. forget must be called in the end.
+	// Ended returns a channel that is closed when the session ends, on whichever replica. The
+	// channel of a session that ended before the call stays open: call Session afterwards. The
+	// caller must call forget in the end.
 	Ended(token string) (ended <-chan struct{}, forget func())
 }
 
-// ReadModels answers what an organization has. Errors are domain.Errors: not_found for what is not
-// the organization's, invalid_request for a startingAfter that is not (any more).
+// ReadModels reads what an organization has. Errors are domain.Errors: not_found for an item that
+// the organization does not have, invalid_request for a startingAfter that does not exist (any
+// more). Lists return up to limit items after the item startingAfter, or the first if that is "".
 type ReadModels interface {
+	// Sites returns sites in the order of their creation.
 	Sites(
 		ctx context.Context, org string, limit int, startingAfter string,
 	) (domain.Page[domain.Site], error)
+	// Hubs returns hubs, only those at the site unless site is nil.
 	Hubs(
 		ctx context.Context, org string, site *string, limit int, startingAfter string,
 	) (domain.Page[domain.Hub], error)
-	// FindHubs gives the hubs of a site with a text in their name, id or serial; "" stands for
-	// every site, and is in all.
+	// FindHubs returns the hubs at a site whose name, id or serial contains text. An empty site
+	// means every site, an empty text every hub.
 	FindHubs(
 		ctx context.Context, org, site, text string, limit int, startingAfter string,
 	) (domain.Page[domain.Hub], error)
 	Hub(ctx context.Context, org string, hub domain.HubID) (domain.Hub, error)
 	Site(ctx context.Context, org, site string) (domain.Site, error)
-	// FindMembers gives the members with a text in their address, owners first; "" is in all.
+	// FindMembers returns the members whose address contains text, owners first. An empty text
+	// means every member.
 	FindMembers(
 		ctx context.Context, org, text string, limit int, startingAfter string,
 	) (domain.Page[domain.Member], error)
 	Member(ctx context.Context, org, member string) (domain.Member, error)
+	// Invitations returns the invitations that are pending at now.
 	Invitations(
 		ctx context.Context, org string, limit int, startingAfter string, now time.Time,
 	) (domain.Page[domain.Invitation], error)
-	// Keys gives the organization's API keys, those in force first, newest first; Key gives one,
-	// revoked or not.
+	// Keys returns API keys: keys in force before revoked ones, newest first.
 	Keys(
 		ctx context.Context, org string, limit int, startingAfter string,
 	) (domain.Page[domain.KeyView], error)
+	// Key returns an API key, revoked or not.
 	Key(ctx context.Context, org, key string) (domain.KeyView, error)
-	// Activity gives what happened before a sequence, newest first; 0 begins with the newest.
+	// Activity returns the organization's activity before a sequence, newest first; 0 means the
+	// newest.
 	Activity(
 		ctx context.Context, org string, limit int, before uint64,
 	) (domain.Page[domain.Activity], error)
 }
 
-// Directory decides and records what people change. A method returns once ReadModels and People
-// have it. Errors are domain.Errors, with messages that may be shown.
+// Directory decides about and records changes. A method returns once ReadModels and People show the
+// change. Errors are domain.Errors whose messages may be shown.
 type Directory interface {
-	// CreateOrg begins an organization with its first owner, who does it when the origin is of a
-	// member without an id.
+	// CreateOrg creates an organization and its first owner. An origin with the actor kind member
+	// and no actor id gets the owner's id.
 	CreateOrg(
 		ctx context.Context, o domain.Origin, name, ownerEmail string,
 	) (orgID, ownerID string, err error)
-	// Account gives the account of an address: the zero state when there is none. EnsureAccount
-	// makes one then.
+	// Account returns the account of an address, or the zero state if there is none.
 	Account(ctx context.Context, email string) (domain.AccountState, error)
+	// EnsureAccount returns the account of an address, and creates it if there is none.
 	EnsureAccount(ctx context.Context, o domain.Origin, email string) (domain.AccountState, error)
 
 	Invite(
@@ -112,7 +121,7 @@ type Directory interface {
 	) (domain.Member, error)
 	RemoveMember(ctx context.Context, o domain.Origin, org, member string) error
 
-	// CreateKey makes an API key and gives the key itself, which is kept nowhere.
+	// CreateKey creates an API key and returns its id and the key, which is not stored.
 	CreateKey(
 		ctx context.Context, o domain.Origin, org, label string, scopes []domain.Scope,
 	) (keyID, key string, err error)
@@ -122,8 +131,8 @@ type Directory interface {
 	RenameSite(
 		ctx context.Context, o domain.Origin, org, site, name string,
 	) (domain.SiteState, error)
-	// AddHub gives the hub to the organization, or moves it there; whether it was ever connected it
-	// finds out itself.
+	// AddHub adds a hub to the organization, or moves a hub of the organization to another site. A
+	// hub that has never connected is hub_not_addable.
 	AddHub(ctx context.Context, o domain.Origin, add domain.AddHub) (domain.HubState, error)
 	UpdateHub(
 		ctx context.Context, o domain.Origin, change domain.UpdateHub,
@@ -132,16 +141,16 @@ type Directory interface {
 	ResetLink(ctx context.Context, o domain.Origin, org string, hub domain.HubID) error
 }
 
-// KeyUse says when API keys were used.
+// KeyUse reads when API keys were last used.
 type KeyUse interface {
-	// LastUsed gives when each of the keys was used last, to some minutes; those that never were
-	// are absent.
+	// LastUsed returns when each of the keys was last used, to a few minutes. Keys that were never
+	// used are absent.
 	LastUsed(ctx context.Context, keys []string) (map[string]time.Time, error)
 }
 
-// Mails sends what the portal writes.
+// Mails queues the portal's mails.
 type Mails interface {
-	// SendSignIn puts a mail with a link into the queue, for whatever address: whether that may
-	// have one is asked when it goes out.
+	// SendSignIn queues a mail with a sign-in link. Whether the address may have a link is decided
+	// when the mail is sent.
 	SendSignIn(ctx context.Context, email, link string, expires time.Time) error
 }

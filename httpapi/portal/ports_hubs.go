@@ -7,43 +7,48 @@ import (
 	"hubcloud/domain"
 )
 
-// HubDevices has hubs do what people ask of them. Errors are domain.Errors: hub_offline at once for
-// a hub that is not connected, hub_unavailable, hub_timeout and hub_error.
+// HubDevices sends requests about devices to hubs. Errors are domain.Errors: hub_offline at once if
+// the hub is not connected, hub_unavailable, hub_timeout and hub_error.
 type HubDevices interface {
+	// Get returns a device as its hub reports it.
 	Get(ctx context.Context, hub domain.HubID, device int64) (domain.Device, error)
-	// Forget makes the hub forget a device that it can no longer reach; one that it can is an
-	// invalid_request.
+	// Forget removes a device that the hub can no longer reach. It returns invalid_request if the
+	// hub can reach the device.
 	Forget(ctx context.Context, hub domain.HubID, device int64) error
-	// OpenPairing lets one device join; the setup code is the device's own, nil when there is none.
+	// OpenPairing opens a window in which one device can join. The setup code is the device's; nil
+	// if it has none.
 	OpenPairing(ctx context.Context, hub domain.HubID, setupCode *string) (domain.Window, error)
 	ClosePairing(ctx context.Context, hub domain.HubID) error
-	// OpenRemoval lets one device leave, by a press of its button.
+	// OpenRemoval opens a window in which one device can leave, by a press of its button.
 	OpenRemoval(ctx context.Context, hub domain.HubID) (domain.Window, error)
 	CloseRemoval(ctx context.Context, hub domain.HubID) error
 }
 
-// Commands has hubs run commands, one once under its IdempotencyKey.
+// Commands sends commands to hubs.
 type Commands interface {
+	// Send sends a command to its hub and returns the channel state from the hub's answer. Commands
+	// with the same idempotency key are executed once.
 	Send(ctx context.Context, o domain.Origin, command domain.Command) (domain.Channel, error)
 }
 
-// CommandHistory tells what hubs were commanded.
+// CommandHistory reads the recorded commands of hubs.
 type CommandHistory interface {
-	// History gives the newest commands of a hub since then, about limit of them, oldest first.
+	// History returns the newest commands of a hub since a time, about limit of them, oldest first.
 	History(
 		ctx context.Context, hub domain.HubID, since time.Time, limit int,
 	) ([]domain.CommandDone, error)
 }
 
-// Labels names and places devices.
+// Labels sets the names and rooms of devices.
 type Labels interface {
 	LabelDevice(
 		ctx context.Context, o domain.Origin, change domain.LabelDevice,
 	) (domain.DeviceLabel, error)
 }
 
-// Owners says whose hubs are. It must answer from memory: it is asked before anything else about a
-// hub's page.
+// Owners looks up the organization of a hub. It is called for every request about a hub and must
+// answer from memory.
 type Owners interface {
+	// Hub returns false if the hub belongs to no organization.
 	Hub(id domain.HubID) (domain.HubAccess, bool)
 }

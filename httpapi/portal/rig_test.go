@@ -126,7 +126,7 @@ func (w *world) Link(_ context.Context, token string, now time.Time) (domain.Sig
 	return domain.SignInLink{}, domain.ErrSignInLink()
 }
 
-func (w *world) TakeLink(
+func (w *world) UseLink(
 	ctx context.Context, token string, now time.Time,
 ) (domain.SignInLink, error) {
 	link, err := w.Link(ctx, token, now)
@@ -154,13 +154,13 @@ func (w *world) End(_ context.Context, token string) error {
 	return nil
 }
 
-func (w *world) Once(_ context.Context, token, mark string) (bool, error) {
+func (w *world) ClaimForm(_ context.Context, token, mark string) (bool, error) {
 	first := !w.sent[token+mark]
 	w.sent[token+mark] = true
 	return first, nil
 }
 
-func (w *world) Unsent(_ context.Context, token, mark string) error {
+func (w *world) ReleaseForm(_ context.Context, token, mark string) error {
 	delete(w.sent, token+mark)
 	return nil
 }

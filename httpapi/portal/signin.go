@@ -17,23 +17,21 @@ import (
 )
 
 const (
-	// linkLifetime is how long the link of a mail signs in.
+	// linkLifetime is how long a mailed link can be used.
 	linkLifetime = 15 * time.Minute
-	// SessionLifetime is how long a person stays signed in.
+	// SessionLifetime is how long a session lasts.
 	SessionLifetime = 30 * 24 * time.Hour
-	// DefaultLinksPerNetwork and DefaultLinksPerAddress are how many links may be asked for within
-	// an hour: from a network, all at once, and for one address, half of them at once.
+	// DefaultLinksPerNetwork and DefaultLinksPerAddress are how many links may be requested in an
+	// hour: from a network, all of them at once; for an address, half of them at once.
 	DefaultLinksPerNetwork, DefaultLinksPerAddress = 20, 10
 )
 
-// newNetworkLimiter bounds what somebody can have mailed to others. What goes to one address is
-// bounded over all replicas, whether or not it has an account.
+// newNetworkLimiter returns the limiter of requests for links per network on this replica.
 func newNetworkLimiter(perHour int, now time.Time) *ratelimit.Limiter[netip.Prefix] {
 	return ratelimit.New[netip.Prefix](float64(perHour)/3600, perHour, now)
 }
 
-// home sends to where most people go: those who are not signed in to where they can, others to
-// their organization.
+// home redirects to the page that a person most likely wants.
 func (req *request) home() error {
 	if err := req.loadOptionalSession(); err != nil {
 		return err
@@ -46,23 +44,24 @@ func (req *request) home() error {
 	return nil
 }
 
-// signInView is the page that asks for an address, and says that a mail is on its way.
+// signInView is the page that asks for an address, or confirms that a link was requested.
 type signInView struct {
 	Layout
 	Address, Next string
 	// Problem is what is wrong with the address.
 	Problem string
-	// Sent says that a link was asked for.
+	// Sent reports whether a link was requested.
 	Sent bool
-	// OpenSignUp says that any address gets a link.
+	// OpenSignUp reports whether every address gets a link.
 	OpenSignUp bool
-	// Onward is where Next is, below /portal/; empty for none.
+	// Onward is Next relative to /portal/; "" for none.
 	Onward string
-	// Plain says that the page came without TLS, so that the browser keeps no session.
+	// Plain reports whether the page was loaded over plain HTTP, so that the browser will not store
+	// the session cookie.
 	Plain bool
 }
 
-// signInPage asks for an address.
+// signInPage shows the form that asks for an address.
 func (req *request) signInPage() error {
 	if err := req.loadOptionalSession(); err != nil {
 		return err
@@ -80,8 +79,8 @@ func (req *request) signInPage() error {
 	return nil
 }
 
-// askForLink has a link mailed. It does the same and takes as long whether or not the address has
-// an account: that is looked up when the mail goes out.
+// requestLink queues a mail with a link. It does the same work for every address, so that its
+// duration does not reveal whether an account exists: that is looked up when the mail is sent.
 func (req *request) requestLink() error {
 	view := signInView{
 		OpenSignUp: req.portal.OpenSignUp,
@@ -96,7 +95,7 @@ func (req *request) requestLink() error {
 	}
 	if allowed := req.portal.networks.Take(req.info.Network, req.info.At); !allowed.Granted {
 		req.rejectForRate(
-			view, allowed.Next, "Too many links were asked for from your network. Try again in %s.",
+			view, allowed.Next, "Too many links were requested from your network. Try again in %s.",
 		)
 		return nil
 	}
@@ -110,7 +109,7 @@ func (req *request) requestLink() error {
 	if wait > 0 {
 		req.rejectForRate(
 			view, wait,
-			"Several links were asked for with this address: look for the newest mail, or try again in %s.",
+			"Too many links were requested for this address. Use the newest mail, or try again in %s.",
 		)
 		return nil
 	}
@@ -129,35 +128,36 @@ func (req *request) requestLink() error {
 	}
 	req.portal.metrics.asked.Inc()
 	view.Address, view.Sent = email, true
-	view.Layout = req.layout("Look into your mail", "")
+	view.Layout = req.layout("Check your mail", "")
 	req.render(http.StatusOK, "sign-in.html", view)
 	return nil
 }
 
-// refuseLink shows the form again, with what was typed and what is wrong.
+// rejectLink shows the form again, with what was typed and what is wrong.
 func (req *request) rejectLink(status int, view signInView, problem string) {
 	view.Problem, view.Layout = problem, req.layout("Sign in", "")
 	req.render(status, "sign-in.html", view)
 }
 
-// tooMany says for how long no more links can be asked for; text has a place for that.
-func (req *request) rejectForRate(view signInView, wait time.Duration, text string) {
+// rejectForRate answers that too many links were requested. format has one %s, for how long to
+// wait.
+func (req *request) rejectForRate(view signInView, wait time.Duration, format string) {
 	req.portal.metrics.limited.Inc()
 	req.w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
 	req.rejectLink(
 		http.StatusTooManyRequests, view,
-		fmt.Sprintf(text, count(int((wait+time.Minute-1)/time.Minute), "minute")),
+		fmt.Sprintf(format, count(int((wait+time.Minute-1)/time.Minute), "minute")),
 	)
 }
 
-// linkAddress is where a link leads.
+// linkAddress returns the URL of a link.
 func (p *Portal) linkAddress(token string) string {
 	return p.PublicURL + "/portal/sign-in/" + token
 }
 
-// openLink shows a button that signs in: what looks into mails on its way, and a browser that
-// fetches ahead, uses up no link, and nobody is signed in by somebody else's link without seeing
-// whose it is. A link that says so signs in at once.
+// openLink shows a button that signs in. A GET alone must not use the link up, because mail
+// scanners and prefetching browsers send one. The button also shows which account the link signs in
+// to. A link with AtOnce signs in without the button.
 func (req *request) openLink() error {
 	req.w.Header().Set("Referrer-Policy", "no-referrer") // the address holds a secret
 	switch {
@@ -192,7 +192,7 @@ func (req *request) openLink() error {
 // useLink signs in.
 func (req *request) useLink() error {
 	ctx := req.http.Context()
-	link, err := req.portal.SignIn.TakeLink(ctx, req.http.PathValue("token"), req.info.At)
+	link, err := req.portal.SignIn.UseLink(ctx, req.http.PathValue("token"), req.info.At)
 	if err != nil {
 		return req.writeLinkError(err)
 	}
@@ -208,7 +208,7 @@ func (req *request) useLink() error {
 	if err != nil {
 		return req.writeLinkError(err)
 	}
-	// Another session of this browser ends: its token may be known to whoever began it.
+	// End the browser's previous session: somebody else may have planted its token.
 	if cookie, err := req.http.Cookie(req.portal.cookies.session()); err == nil {
 		if err := req.portal.SignIn.End(ctx, cookie.Value); err != nil {
 			return err
@@ -234,7 +234,7 @@ func (req *request) useLink() error {
 	return nil
 }
 
-// noLink answers a link that signs nobody in.
+// writeLinkError answers a link that cannot be used.
 func (req *request) writeLinkError(err error) error {
 	if !errors.Is(err, &domain.Error{Code: domain.CodeNotFound}) {
 		return err
@@ -242,15 +242,15 @@ func (req *request) writeLinkError(err error) error {
 	req.portal.metrics.expired.Inc()
 	req.render(
 		http.StatusGone, "link-over.html",
-		struct{ Layout }{req.layout("This link does not work any more", "")},
+		struct{ Layout }{req.layout("This link no longer works", "")},
 	)
 	return nil
 }
 
-// SignInAddress returns the address that a link asked for with an address is mailed to, "" when
-// there is none: the one stored with the account, or with a membership that is older than accounts,
-// and the address itself where anybody may sign up. A link must never go to another spelling of a
-// stored address: that can be another person's mailbox.
+// SignInAddress returns the address that a requested link is mailed to: the address of the account,
+// or of a membership that is older than accounts, or email itself if sign-up is open; "" if no link
+// may be sent. A link must never go to another spelling of a stored address: that may be another
+// person's mailbox.
 func (p *Portal) SignInAddress(ctx context.Context, email string) (string, error) {
 	account, err := p.Directory.Account(ctx, email)
 	if err != nil {
@@ -268,9 +268,9 @@ func (p *Portal) SignInAddress(ctx context.Context, email string) (string, error
 	return "", nil
 }
 
-// accountOf returns the account that a link signs in to, and makes the one of somebody who has
-// none. A link whose mail went to another address than the account's, because the account was made
-// after the link, signs in to nothing.
+// accountOf returns the account that a link signs in to, and creates it if the person has none. A
+// link that was mailed to another spelling of the account's address, because the account was
+// created after the link, is domain.ErrSignInLink.
 func (p *Portal) accountOf(
 	ctx context.Context, o domain.Origin, link domain.SignInLink,
 ) (domain.AccountState, error) {
@@ -292,13 +292,14 @@ func (p *Portal) accountOf(
 		return domain.AccountState{}, domain.ErrSignInLink()
 	}
 	account, err = p.Directory.EnsureAccount(ctx, o, stored)
-	if err == nil && account.Email != stored { // made by somebody else meanwhile
+	if err == nil && account.Email != stored { // created concurrently with another spelling
 		return domain.AccountState{}, domain.ErrSignInLink()
 	}
 	return account, err
 }
 
-// firstPage is where a person goes who wanted no page in particular.
+// landingPage returns the page after signing in, relative to /portal/, for a person who asked for
+// no other: the only organization, or the list of organizations.
 func (p *Portal) landingPage(email string) string {
 	if all := p.People.Memberships(email); len(all) == 1 {
 		return all[0].OrgID
@@ -312,14 +313,14 @@ func (req *request) signOut() error {
 		return err
 	}
 	req.portal.metrics.signedOut.Inc()
-	http.SetCookie(req.w, req.portal.cookies.end(req.portal.cookies.session()))
+	http.SetCookie(req.w, req.portal.cookies.expire(req.portal.cookies.session()))
 	req.redirect("sign-in", "signed-out")
 	return nil
 }
 
-// portalPath gives back the path of a page of the portal, and nothing for all else: nobody is sent
-// elsewhere from here. What a browser might read as another host, and what leads out of the portal
-// again, is none.
+// portalPath returns next if it is the path of a page of the portal, and "" otherwise, so that
+// signing in cannot redirect to another site. It accepts only path segments of letters, digits and
+// dashes, which no browser can read as another host or as a way out of /portal/.
 func portalPath(next string) string {
 	page, err := url.Parse(next)
 	if err != nil || page.IsAbs() || page.Host != "" || page.Opaque != "" || page.User != nil ||

@@ -255,7 +255,7 @@ func TestNothingThere(t *testing.T) {
 		"/portal/none/of/this", "/portal/invitations/", "/portal/" + orgOne + "/none",
 	} {
 		page := b.get(path, 404)
-		if holdsPromises(t, page); !strings.Contains(page, "There is nothing here") {
+		if holdsPromises(t, page); !strings.Contains(page, "Page not found") {
 			t.Error(page)
 		}
 	}

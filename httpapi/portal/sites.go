@@ -16,23 +16,26 @@ type sitesView struct {
 	MoreSites pager
 	Hubs      []hubRow
 	MoreHubs  pager
-	// Choices are the sites where a hub can be put, and Chosen the one whose hubs alone are shown:
-	// its id is empty for all.
+	// Choices are the sites that a hub can be added to.
 	Choices []domain.Site
-	Chosen  domain.Site
-	// Find is the text that hubs must have, and Query the end of addresses that lead back here.
+	// Chosen is the site whose hubs the page shows; zero means the hubs of all sites.
+	Chosen domain.Site
+	// Find is the text that hubs must contain. Query is the list query of links and forms that
+	// return to this page.
 	Find, Query string
-	// NewSite, NewName and NewHub are what was typed into the forms, each with what is wrong with
-	// it; NewName's is that of the site.
+	// NewSite is the rejected form of a new site.
 	NewSite struct{ Name, Problem string }
+	// NewName is the rejected form of renaming a site.
 	NewName struct{ Site, Name, Problem string }
-	NewHub  struct{ Serial, Site, Name, Problem, Field string }
+	// NewHub is the rejected form of adding a hub. Field is the rejected field; "" means the
+	// serial.
+	NewHub struct{ Serial, Site, Name, Problem, Field string }
 }
 
-// Filtered says that hubs may be left out.
+// Filtered reports whether the page may leave hubs out.
 func (v sitesView) Filtered() bool { return v.Find != "" || v.Chosen.ID != "" }
 
-// hubRow is a hub with what its site is called.
+// hubRow is a hub with the name of its site.
 type hubRow struct {
 	domain.Hub
 	Site string
@@ -60,7 +63,7 @@ func (req *request) showSites(status int, view sitesView) error {
 	if err := req.loadSiteChoices(&view); err != nil {
 		return err
 	}
-	hubs, ways, err := readPage(
+	hubs, links, err := readPage(
 		req,
 		"sites",
 		"hubs",
@@ -74,39 +77,39 @@ func (req *request) showSites(status int, view sitesView) error {
 	if err != nil {
 		return err
 	}
-	view.MoreHubs = ways
-	called := map[string]string{}
+	view.MoreHubs = links
+	siteNames := map[string]string{}
 	for _, site := range view.Choices {
-		called[site.ID] = site.Name
+		siteNames[site.ID] = site.Name
 	}
 	for _, hub := range hubs {
-		view.Hubs = append(view.Hubs, hubRow{hub, called[hub.SiteID]})
+		view.Hubs = append(view.Hubs, hubRow{hub, siteNames[hub.SiteID]})
 	}
 	view.Layout = req.layout("Sites and hubs", "sites")
 	req.render(status, "sites.html", view)
 	return nil
 }
 
-// chooseSite finds the sites that can be chosen. The one that was is among them, however many there
-// are.
+// loadSiteChoices sets Choices and Chosen. Choices includes the chosen site even if the
+// organization has more sites than the page shows.
 func (req *request) loadSiteChoices(view *sitesView) error {
 	choices, err := req.portal.ReadModels.Sites(req.http.Context(), req.member.OrgID, maxSites, "")
 	if err != nil {
 		return err
 	}
 	view.Choices = choices.Data
-	asked := req.queryValue("site")
-	if asked == "" {
+	id := req.queryValue("site")
+	if id == "" {
 		return nil
 	}
-	i := slices.IndexFunc(view.Choices, func(s domain.Site) bool { return s.ID == asked })
+	i := slices.IndexFunc(view.Choices, func(s domain.Site) bool { return s.ID == id })
 	if i >= 0 {
 		view.Chosen = view.Choices[i]
 		return nil
 	}
-	switch view.Chosen, err = req.portal.ReadModels.Site(req.http.Context(), req.member.OrgID, asked); {
+	switch view.Chosen, err = req.portal.ReadModels.Site(req.http.Context(), req.member.OrgID, id); {
 	case errors.Is(err, &domain.Error{Code: domain.CodeNotFound}):
-		return nil // it is asked for by an old address: then all hubs are shown
+		return nil // the site no longer exists: show the hubs of all sites
 	case err != nil:
 		return err
 	}
@@ -114,7 +117,7 @@ func (req *request) loadSiteChoices(view *sitesView) error {
 	return nil
 }
 
-// createSite begins a site.
+// createSite creates a site.
 func (req *request) createSite() error {
 	var view sitesView
 	view.NewSite.Name = req.formValue("name")
@@ -139,7 +142,7 @@ func (req *request) createSite() error {
 	return nil
 }
 
-// renameSite gives a site another name.
+// renameSite renames a site.
 func (req *request) renameSite() error {
 	var view sitesView
 	view.NewName.Site, view.NewName.Name = req.http.PathValue("site"), req.formValue("name")
@@ -163,8 +166,8 @@ func (req *request) addHub() error {
 	view.NewHub.Serial, view.NewHub.Site, view.NewHub.Name = req.formValue("serial"), req.formValue("site"), req.formValue("name")
 	hub, ok := domain.ParseSerial(strings.Join(strings.Fields(view.NewHub.Serial), "-"))
 	if !ok {
-		view.NewHub.Problem = "That is no serial. It stands on the hub's label and looks like " +
-			"HUB-7K2M-Q4XD-93TA; dashes, spaces and capitals do not matter."
+		view.NewHub.Problem = "This is not a serial. The serial is on the hub's label and looks like " +
+			"HUB-7K2M-Q4XD-93TA. Dashes, spaces and case do not matter."
 		return req.showSites(http.StatusBadRequest, view)
 	}
 	add := domain.AddHub{OrgID: req.member.OrgID, HubID: hub, SiteID: view.NewHub.Site}

@@ -70,28 +70,28 @@ func TestLostAnswerUsesUpNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	broker.armed.Store(true)
-	if got, err := s.TakeLink(t.Context(), link, now); err != nil ||
+	if got, err := s.UseLink(t.Context(), link, now); err != nil ||
 		got.Email != "ann@example.org" {
 		t.Errorf("take the link: got %+v, %v", got, err)
 	}
-	if _, err := s.TakeLink(t.Context(), link, now); !errors.Is(err, noLink) {
+	if _, err := s.UseLink(t.Context(), link, now); !errors.Is(err, noLink) {
 		t.Errorf("take the link again: got %v, want ErrSignInLink", err)
 	}
 	token := begin(t, s, time.Hour)
 	broker.armed.Store(true)
-	if first, err := s.Once(t.Context(), token, "mark"); !first || err != nil {
+	if first, err := s.ClaimForm(t.Context(), token, "mark"); !first || err != nil {
 		t.Errorf("send the form: got first %v, %v, want true", first, err)
 	}
-	if first, err := s.Once(t.Context(), token, "mark"); first || err != nil {
+	if first, err := s.ClaimForm(t.Context(), token, "mark"); first || err != nil {
 		t.Errorf("send the form again: got first %v, %v, want false", first, err)
 	}
 	if broker.cuts.Load() != 2 {
 		t.Errorf("%d answers were lost, want 2", broker.cuts.Load())
 	}
-	if err := s.Unsent(t.Context(), token, "mark"); err != nil {
+	if err := s.ReleaseForm(t.Context(), token, "mark"); err != nil {
 		t.Fatal(err)
 	}
-	if first, err := s.Once(t.Context(), token, "mark"); !first || err != nil {
-		t.Errorf("send the form after Unsent: got first %v, %v, want true", first, err)
+	if first, err := s.ClaimForm(t.Context(), token, "mark"); !first || err != nil {
+		t.Errorf("send the form after ReleaseForm: got first %v, %v, want true", first, err)
 	}
 }

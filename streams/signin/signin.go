@@ -61,7 +61,8 @@ type Store struct {
 // means slog.Default().
 func New(nc *nats.Conn, kv jetstream.KeyValue, logger *slog.Logger) *Store {
 	return &Store{
-		nc: nc, kv: kv, bucket: jsapi.NewBucket(nc, kv.Bucket()), logger: cmp.Or(logger, slog.Default()),
+		nc: nc, kv: kv, bucket: jsapi.NewBucket(nc, kv.Bucket()),
+		logger:  cmp.Or(logger, slog.Default()),
 		waiters: waiters{bySession: map[string]*waiter{}},
 	}
 }
@@ -78,18 +79,16 @@ func (s *Store) Link(ctx context.Context, token string, now time.Time) (domain.S
 	return link, err
 }
 
-// TakeLink uses a link and returns it. Of several concurrent calls one succeeds. The others get
+// UseLink uses a link and returns it. Of several concurrent calls one succeeds. The others get
 // domain.ErrSignInLink, as for a link that has expired or does not exist.
-func (s *Store) TakeLink(
+func (s *Store) UseLink(
 	ctx context.Context, token string, now time.Time,
 ) (domain.SignInLink, error) {
 	link, revision, err := s.link(ctx, token, now)
 	if err != nil {
 		return domain.SignInLink{}, err
 	}
-	mine, err := s.claim(
-		ctx, key(kindLink, token), revision, nil, jsapi.PurgeHeader(goneTTL),
-	)
+	mine, err := s.claim(ctx, key(kindLink, token), revision, nil, jsapi.PurgeHeader(goneTTL))
 	switch {
 	case err != nil:
 		return domain.SignInLink{}, unavailable(fmt.Errorf("sign-in: use a link: %w", err))
@@ -147,19 +146,19 @@ func (s *Store) End(ctx context.Context, token string) error {
 	return nil
 }
 
-// Once reports whether the form of a session with that mark is sent for the first time. Of several
-// concurrent calls, on all replicas, one gets true. Forms are remembered for a day.
-func (s *Store) Once(ctx context.Context, token, mark string) (first bool, err error) {
-	name := key(kindForm, token+" "+mark)
+// ClaimForm reports whether the form of a session with that id is submitted for the first time. Of
+// several concurrent calls, on all replicas, one gets true. Forms are remembered for a day.
+func (s *Store) ClaimForm(ctx context.Context, token, form string) (first bool, err error) {
+	name := key(kindForm, token+" "+form)
 	for range maxConflicts {
-		form, err := s.bucket.Get(ctx, name)
+		entry, err := s.bucket.Get(ctx, name)
 		if err != nil {
 			return false, unavailable(fmt.Errorf("sign-in: look up a form: %w", err))
 		}
-		if form.Exists() {
+		if entry.Exists() {
 			return false, nil
 		}
-		first, err := s.claim(ctx, name, form.Revision, nil, jsapi.TTLHeader(formLife))
+		first, err := s.claim(ctx, name, entry.Revision, nil, jsapi.TTLHeader(formLife))
 		if err != nil {
 			return false, unavailable(fmt.Errorf("sign-in: remember a form: %w", err))
 		}
@@ -171,10 +170,10 @@ func (s *Store) Once(ctx context.Context, token, mark string) (first bool, err e
 	return false, unavailable(fmt.Errorf("sign-in: remember a form: %w", jsapi.ErrUnconfirmed))
 }
 
-// Unsent forgets a form of a session: the next Once for it returns true again.
-func (s *Store) Unsent(ctx context.Context, token, mark string) error {
+// ReleaseForm forgets a form of a session: the next ClaimForm for it returns true again.
+func (s *Store) ReleaseForm(ctx context.Context, token, form string) error {
 	err := jsapi.Retry{}.Do(ctx, func(ctx context.Context) error {
-		return s.kv.Purge(ctx, key(kindForm, token+" "+mark), jetstream.PurgeTTL(goneTTL))
+		return s.kv.Purge(ctx, key(kindForm, token+" "+form), jetstream.PurgeTTL(goneTTL))
 	})
 	if err != nil {
 		return unavailable(fmt.Errorf("sign-in: forget a form: %w", err))

@@ -60,7 +60,7 @@ func TestLinkIsUsedOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 16 {
 		all.Go(func() {
-			switch _, err := s.TakeLink(t.Context(), token, now); {
+			switch _, err := s.UseLink(t.Context(), token, now); {
 			case err == nil:
 				took.Add(1)
 			case !errors.Is(err, noLink):
@@ -103,7 +103,7 @@ func TestExpiry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.TakeLink(t.Context(), link, now.Add(time.Second)); !errors.Is(err, noLink) {
+	if _, err := s.UseLink(t.Context(), link, now.Add(time.Second)); !errors.Is(err, noLink) {
 		t.Error(err)
 	}
 	if _, err := s.Session(t.Context(), session, now.Add(time.Hour)); !errors.Is(err, noSession) {
@@ -157,7 +157,7 @@ func TestSessionEnds(t *testing.T) {
 			t.Errorf("end %q: %v", wrong, err)
 		}
 	}
-	if _, err := s.TakeLink(t.Context(), token, now); !errors.Is(err, noLink) {
+	if _, err := s.UseLink(t.Context(), token, now); !errors.Is(err, noLink) {
 		t.Errorf("a session's token as a link: got %v, want ErrSignInLink", err)
 	}
 	for range 2 {
@@ -178,7 +178,7 @@ func TestFormIsSentOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			first, err := s.Once(t.Context(), "session", "mark")
+			first, err := s.ClaimForm(t.Context(), "session", "mark")
 			if err != nil {
 				t.Error(err)
 			}
@@ -191,18 +191,18 @@ func TestFormIsSentOnce(t *testing.T) {
 		t.Errorf("%d calls were the first, want 1", firsts.Load())
 	}
 	for _, form := range [][2]string{{"session", "another"}, {"another", "mark"}} {
-		if first, err := s.Once(t.Context(), form[0], form[1]); !first || err != nil {
+		if first, err := s.ClaimForm(t.Context(), form[0], form[1]); !first || err != nil {
 			t.Errorf("form %q: got first %t, %v, want true", form, first, err)
 		}
 	}
 	for range 2 {
-		if err := s.Unsent(t.Context(), "session", "mark"); err != nil {
+		if err := s.ReleaseForm(t.Context(), "session", "mark"); err != nil {
 			t.Error(err)
 		}
 	}
 	for _, want := range []bool{true, false} {
-		if first, err := s.Once(t.Context(), "session", "mark"); first != want || err != nil {
-			t.Errorf("after Unsent: got first %t, %v, want %t", first, err, want)
+		if first, err := s.ClaimForm(t.Context(), "session", "mark"); first != want || err != nil {
+			t.Errorf("after ReleaseForm: got first %t, %v, want %t", first, err, want)
 		}
 	}
 	if keys, err := kv.Keys(t.Context()); err != nil || len(keys) != 3 {

@@ -144,7 +144,7 @@ func TestWithoutScripts(t *testing.T) {
 	p.await("main", "Without scripts")
 	p.click(channel(1, "lock", "summary"))
 	p.press(channel(1, "lock", "form button"))
-	p.await(".notice", "The hub has the command")
+	p.await(".notice", "Command sent")
 	for !strings.Contains(eval[string](p.tab, fmt.Sprintf("document.querySelector(%q).textContent", channel(1, "lock", ".value"))), "unlocked") {
 		p.goTo(p.hubPage())
 	}

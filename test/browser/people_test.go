@@ -20,7 +20,7 @@ func TestPeople(t *testing.T) {
 	p.goTo(org + "/members")
 	p.fill("#email", "ben@example.org")
 	p.press(`form[action$="/invitations"] button`)
-	p.await(".notice", "invitation")
+	p.await(".notice", "Invitation sent")
 	p.check("members")
 
 	ben := open(t, p.origin)
@@ -43,7 +43,7 @@ func TestPeople(t *testing.T) {
 	const row = `li:has([aria-label="Role of ben@example.org"])`
 	p.do("choose", chooseIn(row+" select", "admin"))
 	p.press(row + " form button")
-	p.await(".notice", "role")
+	p.await(".notice", "Role changed")
 	ben.goTo(org + "/keys")
 	if !eval[bool](ben, `document.querySelector("#label") !== null`) {
 		t.Error("an admin may not create keys")
@@ -55,10 +55,10 @@ func TestPeople(t *testing.T) {
 	p.press(row + ` a[href$="/remove"]`)
 	p.check("remove")
 	p.press("main form button")
-	p.await(".notice", "removed")
+	p.await(".notice", "Member removed")
 	ben.await("#connection", "no member")
 	ben.goTo(org)
-	ben.await("h1", "nothing here")
+	ben.await("h1", "not found")
 }
 
 // TestKeys: a key that is made in the portal works with the API, with its scopes and no others;
@@ -83,7 +83,7 @@ func TestKeys(t *testing.T) {
 	p.press(`li:has(bdi) a[href$="/revoke"]`)
 	p.check("revoke")
 	p.press("main form button")
-	p.await(".notice", "revoked")
+	p.await(".notice", "Key revoked")
 	client.Refused(http.MethodGet, "/hubs", nil, http.StatusUnauthorized, "unauthenticated")
 	select {
 	case <-stream.Ended:
