@@ -166,8 +166,10 @@ func TestFrames(t *testing.T) {
 func TestQuota(t *testing.T) {
 	t.Parallel()
 	q := sse.NewQuota(2)
-	if !q.Acquire("a") || !q.Acquire("a") || q.Acquire("a") {
-		t.Error("want exactly two for owner a")
+	for n, want := range []bool{true, true, false} {
+		if got := q.Acquire("a"); got != want {
+			t.Errorf("Acquire %d of owner a: got %v, want %v", n+1, got, want)
+		}
 	}
 	if !q.Acquire("b") {
 		t.Error("owner b was rejected because of owner a")

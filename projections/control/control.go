@@ -53,9 +53,9 @@ func (c Config) Validate() error {
 	case c.InstallationID == "":
 		return errors.New("InstallationID: must not be empty")
 	case c.Directory == nil:
-		return errors.New("Directory: must not be nil")
+		return errors.New("config: Directory must not be nil")
 	case c.Presence == nil:
-		return errors.New("Presence: must not be nil")
+		return errors.New("config: Presence must not be nil")
 	}
 	return nil
 }

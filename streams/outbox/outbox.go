@@ -139,7 +139,7 @@ func (c Config) Validate() error {
 	case c.PerSender < 0:
 		return fmt.Errorf("PerSender %d: must not be negative", c.PerSender)
 	case c.Replicas < 0 || c.Replicas > 5:
-		return fmt.Errorf("Replicas %d: must be 0 to 5", c.Replicas)
+		return fmt.Errorf("config: Replicas must be 0 to 5, got %d", c.Replicas)
 	}
 	return nil
 }

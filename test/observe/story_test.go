@@ -276,6 +276,24 @@ func (s *story) askTooOften() {
 	limited("hc_dev_" + strings.Repeat("A", 55))
 }
 
+// post sends a form to the portal and returns the response, whose body is closed. It repeats the
+// request while the address has used up its allowance.
+func (s *story) post(path string, form url.Values) (answer *http.Response) {
+	s.t.Helper()
+	client := &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	streamstest.Eventually(s.t, "the form at "+path+" is accepted", func() bool {
+		var err error
+		if answer, err = client.PostForm(s.service.Public()+path, form); err != nil {
+			s.t.Fatal(err)
+		}
+		answer.Body.Close()
+		return answer.StatusCode != http.StatusTooManyRequests
+	})
+	return answer
+}
+
 // invite: a mail goes out, its link is opened and used, and somebody signs in.
 func (s *story) invite() {
 	s.tenant.Must(
@@ -288,13 +306,7 @@ func (s *story) invite() {
 	streamstest.Eventually(s.t, "the link is opened", func() bool {
 		return harness.Open(s.t, http.MethodGet, link).Status == http.StatusOK
 	})
-	answer, err := http.PostForm(
-		s.service.Public()+"/portal/sign-in", url.Values{"email": {"new@example.com"}},
-	)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	answer.Body.Close()
+	s.post("/portal/sign-in", url.Values{"email": {"new@example.com"}})
 	mails := s.service.Mails("new@example.com", 2)
 	text := mails[len(mails)-1].Text
 	_, token, ok := strings.Cut(text, "/portal/sign-in/")
@@ -303,14 +315,7 @@ func (s *story) invite() {
 	}
 	token = strings.FieldsFunc(token, func(r rune) bool { return strings.ContainsRune(" \r\n\"<>", r) })[0]
 	s.secrets["the token to sign in"] = token
-	client := &http.Client{
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	answer, err = client.PostForm(s.service.Public()+"/portal/sign-in/"+token, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	answer.Body.Close()
+	answer := s.post("/portal/sign-in/"+token, nil)
 	for _, cookie := range answer.Cookies() {
 		s.secrets["the cookie "+cookie.Name] = cookie.Value
 	}
