@@ -25,8 +25,8 @@ func TestHubPages(t *testing.T) {
 			"2.4.1", "Guests", "-61 dBm", "unlocked", "diverged", "pending", "failed", "87 %",
 			`type="color"`, `max="30"`, "Open pairing",
 		},
-		"/hubs/" + string(hubHere) + "/devices/1":  {"Name and room", "Forget", "What it measured"},
-		"/hubs/" + string(hubHere) + "/events":     {"Nothing happened", "− 1 hour"},
+		"/hubs/" + string(hubHere) + "/devices/1":  {"Name and room", "Forget", "Charts"},
+		"/hubs/" + string(hubHere) + "/events":     {"No events from", "− 1 hour"},
 		"/hubs/" + string(hubHere) + "/reset-link": {"Reset the link of this hub?", "six hours"},
 	} {
 		response := newBuilding().ask("GET", path, nil)
@@ -348,7 +348,7 @@ func TestRefusedAtAHub(t *testing.T) {
 func TestHubThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	for code, says := range map[domain.Code]string{
-		domain.CodeHubOffline: "The hub is not connected", domain.CodeHubTimeout: "Took too long",
+		domain.CodeHubOffline: "The hub is offline", domain.CodeHubTimeout: "Took too long",
 		domain.CodeHubUnavailable: "Took too long",
 	} {
 		b := newBuilding()

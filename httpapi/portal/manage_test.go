@@ -50,7 +50,7 @@ func TestOnlyMembersSee(t *testing.T) {
 	b.get(inOne+"/members", 200)
 	w.people = w.people[:1] // max is removed
 	b.get(inOne+"/members", 404)
-	if page := b.get("/portal/organizations", 200); !strings.Contains(page, "no organization yet") {
+	if page := b.get("/portal/organizations", 200); !strings.Contains(page, "not in an organization yet") {
 		t.Error(page)
 	}
 }

@@ -118,15 +118,15 @@ func TestOutcomes(t *testing.T) {
 			[]string{"You have joined", "<bdi>Acme</bdi>", "ann@example.org", "admin"},
 		},
 		"already": {
-			already, 200, []string{"You are a member of", "<bdi>Acme</bdi>", "accepted before"},
+			already, 200, []string{"You are a member of", "<bdi>Acme</bdi>", "already accepted"},
 		},
 		"expired": {
 			&invitations{err: domain.ErrInvitationExpired}, 410,
-			[]string{"has expired", "send a new invitation"},
+			[]string{"has expired", "for a new invitation"},
 		},
 		"unknown": {
 			&invitations{err: domain.ErrInvitationNotFound()}, 404,
-			[]string{"does not work", "newer mail", "send a new invitation"},
+			[]string{"does not work", "newer mail", "for a new invitation"},
 		},
 		"failed": {
 			&invitations{err: errors.New("postgres is away")}, 500,

@@ -111,7 +111,7 @@ func TestLateHub(t *testing.T) {
 	p.await("#about", "About this hub")
 	took := time.Since(began)
 	if text := eval[string](p.tab, `document.querySelector("#devices").textContent`); !strings.Contains(
-		text, "takes its time",
+		text, "is slow to answer",
 	) {
 		t.Errorf("after %s the page says %q", took, text)
 	}
@@ -121,7 +121,7 @@ func TestLateHub(t *testing.T) {
 	p.hub.LateAnswers(time.Second)
 	press := channel(14, "switch", "button")
 	p.do("press twice", chromedp.Click(chromedp.CSS(press)), chromedp.Click(chromedp.CSS(press)))
-	p.await(channel(14, "switch", ".sending:not([hidden])"), "Asking the hub")
+	p.await(channel(14, "switch", ".sending:not([hidden])"), "Sending")
 	p.hub.LateAnswers(0)
 	p.await(channel(14, "switch", ".value"), "off")
 	harness.Stored(t, p.hub)
@@ -141,7 +141,7 @@ func TestWithoutScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.goTo(p.hubPage())
-	p.await("main", "Without scripts")
+	p.await("main", "Live updates need JavaScript")
 	p.click(channel(1, "lock", "summary"))
 	p.press(channel(1, "lock", "form button"))
 	p.await(".notice", "Command sent")
@@ -154,7 +154,7 @@ func TestWithoutScripts(t *testing.T) {
 	p.await(".notice ~ .notice, .notice", "closed")
 	p.hub.LateAnswers(time.Second)
 	p.goTo(p.hubPage())
-	p.await("#devices", "wait for what it says")
+	p.await("#devices", "Wait for its devices")
 	p.press(`#devices a[href="?wait"]`)
 	p.await(channel(1, "lock", ".value"), "unlocked")
 }

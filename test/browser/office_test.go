@@ -32,7 +32,7 @@ func TestOffice(t *testing.T) {
 	b.check("organization-new")
 	b.press("main form button")
 	b.await(".notice", "Organization created")
-	b.await(".empty", "no sites yet")
+	b.await(".empty", "No sites yet")
 	b.fill("#site-name", "Mill")
 	b.press(`[aria-labelledby="add-site"] button`)
 	b.await(".notice", "Site created")
@@ -44,7 +44,7 @@ func TestOffice(t *testing.T) {
 	b.await("main", "created the site")
 	b.check("activity")
 	b.press(`.tabs a[href$="/commands"]`)
-	b.await(".empty", "Nobody has sent a command")
+	b.await(".empty", "No commands in the last 24 hours")
 	b.check("commands")
 
 	b.goTo("/portal/" + tenant.Org + "/members")

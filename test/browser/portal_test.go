@@ -161,7 +161,7 @@ func TestPlugIsPulled(t *testing.T) {
 	p.await("#events", "hub.disconnected")
 	p.check("offline")
 	p.goTo(p.hubPage())
-	p.await("#devices", "The hub is not connected")
+	p.await("#devices", "The hub is offline")
 	p.await("#events", "device 2")
 	p.hub.Offline(false)
 	p.await(".live-head .tag", "online")
