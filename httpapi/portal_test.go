@@ -75,14 +75,14 @@ func TestPortalErrorsArePages(t *testing.T) {
 		status               int
 		says                 string
 	}{
-		{"POST", "/portal/none", html, 405, "go back, load it again"},
-		{"DELETE", "/portal/sign-in", html, 405, "go back, load it again"},
+		{"POST", "/portal/none", html, 405, "Go back, reload it"},
+		{"DELETE", "/portal/sign-in", html, 405, "Go back, reload it"},
 		{"GET", "/portal//x", html, 404, "Page not found"},
 		{"GET", "/portal/none/of/this", html, 404, "Page not found"},
 		{"POST", "/portal/none", script, 405, `"message":"The page that led here`},
 		{
 			"GET", "/portal/organizations", script, 401,
-			`"message":"Load the page again to sign in."`,
+			`"message":"Reload the page to sign in."`,
 		},
 		{"GET", "/portalx", html, 404, `"type":"not_found"`},
 		{"GET", "/elsewhere", html, 404, `"type":"not_found"`},

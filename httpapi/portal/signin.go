@@ -126,7 +126,7 @@ func (req *request) requestLink() error {
 	if err := req.portal.Mails.SendSignIn(req.http.Context(), email, req.portal.linkAddress(token), link.ExpiresAt); err != nil {
 		return err
 	}
-	req.portal.metrics.asked.Inc()
+	req.portal.metrics.requested.Inc()
 	view.Address, view.Sent = email, true
 	view.Layout = req.layout("Check your mail", "")
 	req.render(http.StatusOK, "sign-in.html", view)
