@@ -12,7 +12,7 @@ import (
 func office(t *testing.T, name string) (*tab, *harness.Service, *harness.Tenant) {
 	t.Helper()
 	target := harness.NewTarget(t, "--rate", "1000", "--burst", "1000", "--open-signup")
-	service := target.Own()
+	service := target.OwnService()
 	tenant := target.Tenant(name)
 	b := open(t, service.Public())
 	signIn(b, service, tenant.Owner, 1)

@@ -76,7 +76,7 @@ func TestKeys(t *testing.T) {
 	p.check("key-created")
 	client := harness.NewClient(t, p.service.Base(), key)
 	client.Must(http.MethodGet, "/hubs", nil, http.StatusOK)
-	client.Refused(http.MethodGet, "/sites", nil, http.StatusForbidden, "insufficient_scope")
+	client.Rejected(http.MethodGet, "/sites", nil, http.StatusForbidden, "insufficient_scope")
 	stream := harness.OpenStream(t, client, p.hub.ID(), "")
 	p.goTo("/portal/" + p.tenant.Org + "/keys")
 	p.await(".rows", "Wall panel")
@@ -84,7 +84,7 @@ func TestKeys(t *testing.T) {
 	p.check("revoke")
 	p.press("main form button")
 	p.await(".notice", "Key revoked")
-	client.Refused(http.MethodGet, "/hubs", nil, http.StatusUnauthorized, "unauthenticated")
+	client.Rejected(http.MethodGet, "/hubs", nil, http.StatusUnauthorized, "unauthenticated")
 	select {
 	case <-stream.Ended:
 	case <-time.After(time.Minute):

@@ -49,7 +49,7 @@ func newPortal(t *testing.T, name string, args ...string) *portal {
 	target := harness.NewTarget(
 		t,
 		append([]string{"--rate", "1000", "--burst", "1000"}, args...)...)
-	service := target.Own()
+	service := target.OwnService()
 	b := open(t, service.Public())
 	tenant := target.Tenant(name)
 	hub := target.VirtualHub(tenant, virtualhub.Config{})

@@ -85,7 +85,7 @@ func TestClient(t *testing.T) {
 
 	t.Run("lists over pages", func(t *testing.T) {
 		t.Parallel()
-		other := target.For(t).Stranger("Many sites")
+		other := target.For(t).OtherTenant("Many sites")
 		c, ctx := clientOf(t, other, client.Retry{}), soon(t)
 		for range 60 {
 			check[client.Site](t)(c.CreateSite(ctx, "Site"))

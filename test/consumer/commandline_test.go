@@ -14,7 +14,7 @@ import (
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	target := harness.NewTarget(t)
-	service := target.Own()
+	service := target.OwnService()
 	tenant := target.Tenant("Shell")
 	hub := newHub(t, target, tenant)
 	run := func(args ...string) (out, errs string, code int) {

@@ -69,7 +69,7 @@ func rings(t *testing.T, hub *virtualhub.Hub, first, last int) {
 func TestFollowingOverRestarts(t *testing.T) {
 	t.Parallel()
 	target := harness.NewTarget(t, "--stream-lifetime", "2s", "--stream-keepalive", "500ms")
-	service := target.Own()
+	service := target.OwnService()
 	tenant := target.Tenant("Follower")
 	c := clientOf(t, tenant, client.Retry{MaxElapsed: time.Minute, MaxBackoff: time.Second})
 	hub := target.VirtualHub(tenant, virtualhub.Config{})

@@ -46,7 +46,7 @@ func authentication(t *testing.T, c *harness.Target) {
 		for what, header := range wrong {
 			client := tenant.Client.For(t)
 			for _, path := range []string{"/sites", "/hubs/" + noHub, "/nothing/at/all"} {
-				refusal := client.Refused(
+				apiError := client.Rejected(
 					http.MethodGet,
 					path,
 					nil,
@@ -54,9 +54,9 @@ func authentication(t *testing.T, c *harness.Target) {
 					"unauthenticated",
 					header...)
 				if strings.Contains(
-					refusal.Message, tenant.Key[len(tenant.Key)-20:len(tenant.Key)-2],
+					apiError.Message, tenant.Key[len(tenant.Key)-20:len(tenant.Key)-2],
 				) {
-					t.Errorf("%s: the message repeats the key: %s", what, refusal.Message)
+					t.Errorf("%s: the message repeats the key: %s", what, apiError.Message)
 				}
 			}
 		}
@@ -66,7 +66,7 @@ func authentication(t *testing.T, c *harness.Target) {
 		// "Every request carries an API key as a bearer token in the Authorization header."
 		client := tenant.Client.For(t)
 		for _, e := range endpoints {
-			client.Refused(
+			client.Rejected(
 				e.method, e.at(noHub), e.sent(), http.StatusUnauthorized, "unauthenticated",
 				"Authorization", "",
 			)
@@ -81,13 +81,13 @@ func authentication(t *testing.T, c *harness.Target) {
 		if shape == nil {
 			t.Fatal("the key is not of three parts")
 		}
-		if s := c.For(t).Own(); s != nil && shape[2] != tenant.KeyID {
+		if s := c.For(t).OwnService(); s != nil && shape[2] != tenant.KeyID {
 			t.Errorf("key id %q, and the key's is %q", tenant.KeyID, shape[2])
 		}
 	})
 
 	t.Run("only a hash of the key is stored", func(t *testing.T) {
-		s := c.For(t).Own()
+		s := c.For(t).OwnService()
 		if path := s.FindInFiles(tenant.Key[len(tenant.Key)-30:]); path != "" {
 			t.Errorf("%s holds the key's secret", path)
 		}
@@ -96,32 +96,32 @@ func authentication(t *testing.T, c *harness.Target) {
 	t.Run("a key belongs to the organization and reaches only its resources", func(t *testing.T) {
 		// "A key belongs to the organization, not to the person who created it, and reaches only
 		// that organization's resources."
-		stranger := c.For(t).Stranger("Stranger to authentication")
-		stranger.Refused(
+		stranger := c.For(t).OtherTenant("Stranger to authentication")
+		stranger.Rejected(
 			http.MethodGet, "/sites/"+tenant.Site, nil, http.StatusNotFound, "not_found",
 		)
-		stranger.Refused(
+		stranger.Rejected(
 			http.MethodPatch, "/sites/"+tenant.Site, `{"name":"Mine"}`, http.StatusNotFound,
 			"not_found",
 		)
 		for _, member := range data(t, tenant.For(t).Must(http.MethodGet, "/members", nil, http.StatusOK).Object(t)) {
-			stranger.Refused(
+			stranger.Rejected(
 				http.MethodGet, "/members/"+member["id"].(string), nil, http.StatusNotFound,
 				"not_found",
 			)
-			stranger.Refused(
+			stranger.Rejected(
 				http.MethodDelete, "/members/"+member["id"].(string), nil, http.StatusNotFound,
 				"not_found",
 			)
 		}
-		_, key := c.For(t).Own().Key(tenant.Org)
+		_, key := c.For(t).OwnService().Key(tenant.Org)
 		second := harness.NewClient(t, c.Base, key)
 		second.Must(http.MethodGet, "/sites/"+tenant.Site, nil, http.StatusOK)
 	})
 
 	t.Run("a revoked key fails immediately", func(t *testing.T) {
 		// "A revoked key fails immediately." Its open streams end too (design, section 6).
-		s := c.For(t).Own()
+		s := c.For(t).OwnService()
 		hub := c.For(t).Online(tenant)
 		// They end within a second; a machine that stands still for longer than that does not do so
 		// three times.
@@ -157,7 +157,7 @@ func revoke(t *testing.T, s *harness.Service, org, hub string) time.Duration {
 	<-second.Messages
 	s.CLI("key", "revoke", id)
 	began := time.Now()
-	client.Refused(http.MethodGet, "/sites", nil, http.StatusUnauthorized, "unauthenticated")
+	client.Rejected(http.MethodGet, "/sites", nil, http.StatusUnauthorized, "unauthenticated")
 	late := time.After(time.Minute)
 	for _, ended := range []<-chan struct{}{first.Ended, second.Ended} {
 		select {
@@ -179,7 +179,7 @@ func revoke(t *testing.T, s *harness.Service, org, hub string) time.Duration {
 
 // scopes holds the table "Scopes" and the column "Scope" of each table of endpoints.
 func scopes(t *testing.T, c *harness.Target) {
-	s := c.Own()
+	s := c.OwnService()
 	tenant := c.Tenant("Scopes")
 	hub := c.Online(tenant)
 	all := []string{
@@ -201,22 +201,22 @@ func scopes(t *testing.T, c *harness.Target) {
 			without, only := harness.NewClient(t, c.Base, withoutKey), harness.NewClient(t, c.Base, onlyKey)
 			for _, e := range endpoints {
 				if e.scope != scope {
-					refusal := only.Refused(
+					apiError := only.Rejected(
 						e.method, e.at(hub.ID), e.sent(), http.StatusForbidden,
 						"insufficient_scope",
 					)
-					if !strings.Contains(refusal.Message, e.scope) {
+					if !strings.Contains(apiError.Message, e.scope) {
 						t.Errorf(
-							"%s: the message does not name %s: %s", e, e.scope, refusal.Message,
+							"%s: the message does not name %s: %s", e, e.scope, apiError.Message,
 						)
 					}
 					continue
 				}
 				// It comes before 404 and 400 (design, section 6).
-				without.Refused(
+				without.Rejected(
 					e.method, e.at(hub.ID), e.sent(), http.StatusForbidden, "insufficient_scope",
 				)
-				without.Refused(
+				without.Rejected(
 					e.method, e.at(noHub), `{"what":`, http.StatusForbidden, "insufficient_scope",
 				)
 				// And the scope alone is enough: a hub that is none is not found, a site or member

@@ -12,10 +12,10 @@ import (
 // keeps it."
 func adoptionRaces(t *testing.T, c *harness.Target) {
 	const pairs = 50
-	tenant, stranger := c.Tenant("First"), c.Stranger("Second")
+	tenant, stranger := c.Tenant("First"), c.OtherTenant("Second")
 	made := c.Inventory(pairs)
 	var racing sync.WaitGroup
-	queue := make(chan harness.Made, pairs)
+	queue := make(chan harness.FactoryHub, pairs)
 	for _, m := range made {
 		queue <- m
 	}
@@ -25,7 +25,7 @@ func adoptionRaces(t *testing.T, c *harness.Target) {
 			for m := range queue {
 				raw := m.Raw(t, c.Public)
 				raw.Enroll()
-				raw.Come()
+				raw.GoOnline()
 				var both sync.WaitGroup
 				answers := make([]harness.Answer, 2)
 				for i, who := range []*harness.Tenant{tenant, stranger} {

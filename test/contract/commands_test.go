@@ -210,11 +210,11 @@ func commands(t *testing.T, c *harness.Target) {
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, house)
 		path := commandPath(hub.ID(), 1)
-		client.Refused(
+		client.Rejected(
 			http.MethodPost, commandPath(hub.ID(), 3), `{"key":"lock","value":false}`,
 			http.StatusUnprocessableEntity, "command_refused",
 		)
-		client.Refused(
+		client.Rejected(
 			http.MethodPost, commandPath(hub.ID(), 99), `{"key":"lock","value":false}`,
 			http.StatusNotFound, "not_found",
 		)
@@ -223,10 +223,10 @@ func commands(t *testing.T, c *harness.Target) {
 			`{"key":"teleport","value":true}`, `{"key":"","value":true}`,
 			`{"key":"Lock","value":true}`,
 		} {
-			client.Refused(http.MethodPost, path, body, http.StatusNotFound, "not_found")
+			client.Rejected(http.MethodPost, path, body, http.StatusNotFound, "not_found")
 		}
 		// it has 1 and 2
-		client.Refused(
+		client.Rejected(
 			http.MethodPost, commandPath(hub.ID(), 4), `{"key":"switch","value":true}`,
 			http.StatusNotFound, "not_found",
 		)
@@ -239,10 +239,10 @@ func commands(t *testing.T, c *harness.Target) {
 			`{"key":"lock","value":true} x`, `{"key":"lock","value":true,"value":false}`,
 			`{"key":"lock","value":true,"endpoint":1e300}`,
 		} {
-			client.Refused(http.MethodPost, path, body, http.StatusBadRequest, "invalid_request")
+			client.Rejected(http.MethodPost, path, body, http.StatusBadRequest, "invalid_request")
 		}
 		hub.RejectCommands(true)
-		client.Refused(
+		client.Rejected(
 			http.MethodPost, path, `{"key":"lock","value":false}`, http.StatusUnprocessableEntity,
 			"command_refused",
 		)
@@ -278,18 +278,18 @@ func commands(t *testing.T, c *harness.Target) {
 			return <-answers
 		})
 		hub.Enroll()
-		hub.Come()
+		hub.GoOnline()
 		client.Add(hub.Serial)
 		post := func(answer harness.Response, status int, kind string) {
 			t.Helper()
 			answers <- answer
-			client.Refused(
+			client.Rejected(
 				http.MethodPost, commandPath(hub.ID, 5), `{"key":"lock","value":true}`, status,
 				kind,
 			)
 			request := <-sent
 			var params map[string]any
-			request.Into(&params)
+			request.DecodeParams(&params)
 			hasExactly(t, "params", params, "command_id", "device_id", "key", "endpoint", "value")
 			if request.Method != "channels.command" || params["device_id"] != 5.0 ||
 				params["key"] != "lock" ||
@@ -358,15 +358,15 @@ func commandValues(t *testing.T, c *harness.Target) {
 		t.Run(ch.key, func(t *testing.T) {
 			client := tenant.For(t)
 			for _, value := range ch.not {
-				refusal := client.Refused(
+				apiError := client.Rejected(
 					http.MethodPost, commandPath(hub.ID(), ch.device),
 					`{"key":"`+ch.key+`","value":`+value+`}`, http.StatusBadRequest,
 					"invalid_request",
 				)
-				if !strings.Contains(refusal.Message, "value") &&
-					!strings.Contains(refusal.Message, "color") {
+				if !strings.Contains(apiError.Message, "value") &&
+					!strings.Contains(apiError.Message, "color") {
 					t.Errorf(
-						"%s: the message does not say what was wrong: %s", value, refusal.Message,
+						"%s: the message does not say what was wrong: %s", value, apiError.Message,
 					)
 				}
 			}
@@ -409,7 +409,7 @@ func commandValues(t *testing.T, c *harness.Target) {
 				body := fmt.Sprintf(
 					`{"key":%q,"value":%s,"endpoint":%d}`, ch.Key, value, ch.Endpoint,
 				)
-				client.Refused(
+				client.Rejected(
 					http.MethodPost, commandPath(hub.ID(), id), body, http.StatusBadRequest,
 					"invalid_request",
 				)

@@ -29,7 +29,7 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 				continue
 			}
 			began := time.Now()
-			client.Refused(
+			client.Rejected(
 				e.method, e.at(hub.ID()), e.sent(), http.StatusServiceUnavailable, "hub_offline",
 			)
 			if took := time.Since(began); took > 8*time.Second { // the hub has ten
@@ -62,7 +62,7 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 			fault(true)
 			for _, e := range endpoints {
 				if e.method == http.MethodPost && e.live {
-					client.Refused(
+					client.Rejected(
 						e.method, e.at(hub.ID()), e.sent(), http.StatusServiceUnavailable,
 						"hub_unavailable",
 					)
@@ -80,7 +80,7 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 		answers := make(chan harness.Response, 1)
 		hub.OnRequest(func(harness.Request) harness.Response { return <-answers })
 		hub.Enroll()
-		hub.Come()
+		hub.GoOnline()
 		client.Add(hub.Serial)
 		fails := func(kind string) harness.Response {
 			return harness.Response{Error: &harness.LinkError{Type: kind, Message: "as asked"}}
@@ -145,7 +145,7 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 		} {
 			answers <- try.answer
 			answer := client.Must(http.MethodGet, devicePath(hub.ID, 1), nil, try.status)
-			if refusal := harness.CheckRefusal(t, answer); refusal.Type != try.kind {
+			if apiError := harness.CheckAPIError(t, answer); apiError.Type != try.kind {
 				t.Errorf("%s: %s", what, answer.Body)
 			}
 		}
@@ -157,11 +157,11 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 			t.Errorf("%s", list.Body)
 		}
 		answers <- harness.Response{Result: map[string]any{"devices": nil}}
-		client.Refused(
+		client.Rejected(
 			http.MethodGet, "/hubs/"+hub.ID+"/devices", nil, http.StatusBadGateway, "hub_error",
 		)
 		answers <- harness.Response{Raw: []byte(`not JSON`)}
-		client.Refused(
+		client.Rejected(
 			http.MethodGet, "/hubs/"+hub.ID+"/devices", nil, http.StatusBadGateway, "hub_error",
 		)
 		// What is right is let through, and what the contract does not know is left out.

@@ -222,12 +222,12 @@ func devices(t *testing.T, c *harness.Target) {
 		for _, id := range []string{
 			"999", "0", "-1", "x", "1.5", "1e3", "99999999999999999999", "%31%00", "01x",
 		} {
-			client.Refused(http.MethodGet, path+"/"+id, nil, http.StatusNotFound, "not_found")
-			client.Refused(
+			client.Rejected(http.MethodGet, path+"/"+id, nil, http.StatusNotFound, "not_found")
+			client.Rejected(
 				http.MethodPatch, path+"/"+id, `{"name":"x"}`, http.StatusNotFound, "not_found",
 			)
-			client.Refused(http.MethodDelete, path+"/"+id, nil, http.StatusNotFound, "not_found")
-			client.Refused(
+			client.Rejected(http.MethodDelete, path+"/"+id, nil, http.StatusNotFound, "not_found")
+			client.Rejected(
 				http.MethodPost, path+"/"+id+"/commands", `{"key":"lock","value":true}`,
 				http.StatusNotFound, "not_found",
 			)
@@ -292,7 +292,7 @@ func devices(t *testing.T, c *harness.Target) {
 		// hub's network; … a device.forgotten event follows".
 		client := tenant.For(t)
 		head := client.Head(hub.ID())
-		client.Refused(
+		client.Rejected(
 			http.MethodDelete, devicePath(hub.ID(), 15), nil, http.StatusBadRequest,
 			"invalid_request",
 		)
@@ -311,10 +311,10 @@ func devices(t *testing.T, c *harness.Target) {
 		if string(forgotten.Data) != `{"name":"Water"}` {
 			t.Errorf("data %s", forgotten.Data)
 		}
-		client.Refused(
+		client.Rejected(
 			http.MethodGet, devicePath(hub.ID(), 15), nil, http.StatusNotFound, "not_found",
 		)
-		client.Refused(
+		client.Rejected(
 			http.MethodDelete, devicePath(hub.ID(), 15), nil, http.StatusNotFound, "not_found",
 		)
 	})

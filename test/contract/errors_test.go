@@ -9,7 +9,7 @@ import (
 	"hubcloud/test/harness"
 )
 
-// errorBodies holds the part "Errors": the body is held by every refusal of the suite, each row of
+// errorBodies holds the part "Errors": the body is checked in every error response of the suite, each row of
 // the table where it belongs.
 func errorBodies(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Errors")
@@ -31,7 +31,7 @@ func errorBodies(t *testing.T, c *harness.Target) {
 			}
 			seen[id] = true
 			if answer.Status >= 400 {
-				harness.CheckRefusal(t, answer)
+				harness.CheckAPIError(t, answer)
 			}
 			if got := answer.Header.Get("Content-Type"); !strings.HasPrefix(
 				got, "application/json",
@@ -56,7 +56,7 @@ func errorBodies(t *testing.T, c *harness.Target) {
 			"/sites/" + tenant.Site + "/hubs", "/Sites", "/v1/sites",
 		} {
 			for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
-				client.Refused(method, path, nil, http.StatusNotFound, "not_found")
+				client.Rejected(method, path, nil, http.StatusNotFound, "not_found")
 			}
 		}
 		takes := map[string][]string{}
@@ -73,7 +73,7 @@ func errorBodies(t *testing.T, c *harness.Target) {
 				}
 				e := endpoint{method: method, path: path}
 				answer := client.Must(method, e.at(noHub), nil, http.StatusMethodNotAllowed)
-				if refusal := harness.CheckRefusal(t, answer); refusal.Type != "invalid_request" {
+				if apiError := harness.CheckAPIError(t, answer); apiError.Type != "invalid_request" {
 					t.Errorf("%s: %s", e, answer.Body)
 				}
 				for _, takes := range methods {
@@ -93,7 +93,7 @@ func errorBodies(t *testing.T, c *harness.Target) {
 			"text/plain", "application/x-www-form-urlencoded", "application/jsonp",
 			"multipart/form-data; boundary=x", "application/json; charset=latin1",
 		} {
-			client.Refused(
+			client.Rejected(
 				http.MethodPost, "/sites", `{"name":"x"}`, http.StatusBadRequest, "invalid_request",
 				"Content-Type", contentType,
 			)
@@ -111,16 +111,16 @@ func errorBodies(t *testing.T, c *harness.Target) {
 			http.MethodPost, "/sites", `{"name":"x"}`+strings.Repeat(" ", 63<<10),
 			http.StatusCreated,
 		)
-		client.Refused(
+		client.Rejected(
 			http.MethodPost, "/sites", `{"name":"x"}`+strings.Repeat(" ", 65<<10),
 			http.StatusBadRequest, "invalid_request",
 		)
-		client.Refused(
+		client.Rejected(
 			http.MethodPost, "/sites",
 			`{"name":`+strings.Repeat("[", 30000)+strings.Repeat("]", 30000)+`}`,
 			http.StatusBadRequest, "invalid_request",
 		)
-		client.Refused(
+		client.Rejected(
 			http.MethodPost, "/sites", "{\"name\":\"\xff\xfe\"}", http.StatusBadRequest,
 			"invalid_request",
 		)

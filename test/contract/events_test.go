@@ -145,13 +145,13 @@ func events(t *testing.T, c *harness.Target) {
 			"after=" + url.QueryEscape(string(swapped)),
 			"after=" + cursor + "&after=" + cursor, "limit=1&limit=2",
 		} {
-			client.Refused(
+			client.Rejected(
 				http.MethodGet, path+"?"+query, nil, http.StatusBadRequest, "invalid_request",
 			)
 		}
 		// "cursor: position in the hub's events": another hub's is none of this hub's.
 		foreign := client.Events(other.ID, "", 1, 0).NextCursor
-		client.Refused(
+		client.Rejected(
 			http.MethodGet, path+"?after="+foreign, nil, http.StatusGone, "cursor_expired",
 		)
 		answer, err := client.Try(http.MethodGet, path+"/stream", nil, "Last-Event-ID", "garbage")
@@ -178,11 +178,11 @@ func events(t *testing.T, c *harness.Target) {
 		hub.EventsFrom("log-2", 1, 2)
 		hub.WaitAck("log-2", 2)
 		for _, cursor := range []string{page.Data[0].Cursor, page.NextCursor} {
-			client.Refused(
+			client.Rejected(
 				http.MethodGet, "/hubs/"+hub.ID+"/events?after="+cursor, nil, http.StatusGone,
 				"cursor_expired",
 			)
-			client.Refused(
+			client.Rejected(
 				http.MethodGet, "/hubs/"+hub.ID+"/events?wait=30&after="+cursor, nil,
 				http.StatusGone, "cursor_expired",
 			)
@@ -194,7 +194,7 @@ func events(t *testing.T, c *harness.Target) {
 			}
 		}
 		if all := client.AllEvents(hub.ID, ""); len(all) != 2 {
-			t.Errorf("after the reset: %s", harness.Told(all))
+			t.Errorf("after the reset: %s", harness.FormatEvents(all))
 		}
 	})
 

@@ -103,7 +103,7 @@ func eventTypes(t *testing.T, c *harness.Target) {
 		all := client.AllEvents(hub.ID, "")
 		if !sameJSON(all[7].Data, []byte(`{"deep":[1,{"x":null}]}`)) ||
 			!sameJSON(all[2].Data, []byte(`{"slot":4,"label":"Cleaner «é»"}`)) {
-			t.Errorf("%s", harness.Told(all))
+			t.Errorf("%s", harness.FormatEvents(all))
 		}
 	})
 

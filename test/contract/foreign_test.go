@@ -15,7 +15,7 @@ import (
 // exist (404 not_found)"; "a hub of another organization returns 404 not_found, never revealing it
 // exists". The hub is online, and would answer.
 func foreignHubs(t *testing.T, c *harness.Target) {
-	tenant, stranger := c.Tenant("Own"), c.Stranger("Foreign")
+	tenant, stranger := c.Tenant("Own"), c.OtherTenant("Foreign")
 	foreign := c.VirtualHub(stranger, virtualhub.Config{}).ID()
 	// A hub that is in the inventory and nobody's is none either.
 	unowned := c.Inventory(1)[0].HubID
@@ -41,10 +41,10 @@ func foreignHubs(t *testing.T, c *harness.Target) {
 				}
 				for _, id := range []string{foreign, unowned} {
 					answer := client.Must(e.method, e.at(id), body, unknown.Status)
-					refusal := harness.CheckRefusal(t, answer)
-					if refusal.Type != unknown.ErrorType() ||
-						refusal.Message != unknown.Refusal().Message ||
-						strings.Contains(refusal.Message, id) {
+					apiError := harness.CheckAPIError(t, answer)
+					if apiError.Type != unknown.ErrorType() ||
+						apiError.Message != unknown.APIError().Message ||
+						strings.Contains(apiError.Message, id) {
 						t.Errorf("told apart: %s and %s", unknown.Body, answer.Body)
 					}
 				}
@@ -54,14 +54,14 @@ func foreignHubs(t *testing.T, c *harness.Target) {
 	for _, id := range []string{
 		strings.ToUpper(foreign), foreign + "-x", "x", "%00", "a%2fb", strings.Repeat("x", 2000),
 	} {
-		tenant.Refused(http.MethodGet, "/hubs/"+id, nil, http.StatusNotFound, "not_found")
+		tenant.Rejected(http.MethodGet, "/hubs/"+id, nil, http.StatusNotFound, "not_found")
 	}
 	if list := data(t, tenant.Must(http.MethodGet, "/hubs?site_id="+stranger.Site, nil, http.StatusOK).Object(t)); len(
 		list,
 	) != 0 {
 		t.Errorf("another organization's site lists %v", list)
 	}
-	tenant.Refused(
+	tenant.Rejected(
 		http.MethodGet, "/hubs?starting_after="+foreign, nil, http.StatusBadRequest,
 		"invalid_request",
 	)

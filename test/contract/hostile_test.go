@@ -33,8 +33,8 @@ func hostile(t *testing.T, c *harness.Target) {
 		for worker := range uint64(4) {
 			generator := &generator{rand.New(rand.NewPCG(seed, worker)), hub.ID()}
 			client := tenant.For(t).Client
-			if c.For(t).Ours() {
-				_, key := c.For(t).Own().Key(tenant.Org) // each key may ask 50 times a second
+			if c.For(t).Owned() {
+				_, key := c.For(t).OwnService().Key(tenant.Org) // each key may ask 50 times a second
 				client = harness.NewClient(t, c.Base, key)
 			}
 			sending.Go(func() {
@@ -54,7 +54,7 @@ func hostile(t *testing.T, c *harness.Target) {
 								answer.Body,
 							)
 						case answer.Status >= 400:
-							harness.CheckRefusal(t, answer)
+							harness.CheckAPIError(t, answer)
 						}
 					}
 				}
@@ -120,7 +120,7 @@ func hostile(t *testing.T, c *harness.Target) {
 				t.Errorf("%.100q: %d %s", request, status, body)
 			}
 			if status >= 400 {
-				harness.CheckBare(t, status, header, body)
+				harness.CheckBareError(t, status, header, body)
 			}
 		}
 	})

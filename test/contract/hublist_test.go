@@ -30,7 +30,7 @@ func hubList(t *testing.T, c *harness.Target) {
 			for i := range queue {
 				raw := made[i].Raw(t, c.Public)
 				raw.Enroll()
-				raw.Come()
+				raw.GoOnline()
 				site := tenant.Site
 				if i < 3 {
 					site = other
@@ -100,7 +100,7 @@ func hubList(t *testing.T, c *harness.Target) {
 		"limit=0", "limit=51", "limit=x", "limit=-1", "starting_after=x",
 		"starting_after=" + noHub,
 	} {
-		tenant.Refused(
+		tenant.Rejected(
 			http.MethodGet, "/hubs?"+query, nil, http.StatusBadRequest, "invalid_request",
 		)
 	}

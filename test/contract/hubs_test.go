@@ -174,7 +174,7 @@ func hubs(t *testing.T, c *harness.Target) {
 			}
 			raw = c.For(t).RawHub()
 			raw.Enroll()
-			raw.Come()
+			raw.GoOnline()
 			raw.Disconnect()
 			harness.Elapse(wait)
 			client.Must(http.MethodPost, "/hubs", map[string]string{
@@ -232,15 +232,15 @@ func hubs(t *testing.T, c *harness.Target) {
 			``, `{}`, `{"site_id":null}`, `{"site_id":7}`, `{"name":7}`, `{"name":""}`,
 			`{"color":"red"}`, `[]`, `{"name":"` + strings.Repeat("x", 201) + `"}`,
 		} {
-			client.Refused(
+			client.Rejected(
 				http.MethodPatch, "/hubs/"+raw.ID, body, http.StatusBadRequest, "invalid_request",
 			)
 		}
-		client.Refused(
+		client.Rejected(
 			http.MethodPatch, "/hubs/"+raw.ID, `{"site_id":"`+noSite+`"}`, http.StatusNotFound,
 			"not_found",
 		)
-		client.Refused(
+		client.Rejected(
 			http.MethodPatch, "/hubs/"+noHub, `{"name":"x"}`, http.StatusNotFound, "not_found",
 		)
 		// "Adding a hub that the caller's organization already owns moves it to the site named in
@@ -328,7 +328,7 @@ func hubs(t *testing.T, c *harness.Target) {
 			`{"serial":"` + raw.Serial + `","site_id":"` + client.Site + `","colour":1}`,
 			`{"serial":"` + raw.Serial + `","site_id":"` + client.Site + `","name":7}`,
 		} {
-			client.Refused(http.MethodPost, "/hubs", body, http.StatusBadRequest, "invalid_request")
+			client.Rejected(http.MethodPost, "/hubs", body, http.StatusBadRequest, "invalid_request")
 		}
 	})
 
@@ -343,31 +343,31 @@ func hubs(t *testing.T, c *harness.Target) {
 			"not yet online":              unseen.Serial,
 			"not enrolled and lower case": strings.ToLower(unseen.Serial),
 		}
-		serials["another's"] = c.For(t).Online(c.For(t).Stranger("Stranger to hubs")).Serial
+		serials["another's"] = c.For(t).Online(c.For(t).OtherTenant("Stranger to hubs")).Serial
 		messages := map[string]bool{}
 		for what, serial := range serials {
-			refusal := client.Refused(
+			apiError := client.Rejected(
 				http.MethodPost, "/hubs",
 				map[string]string{"serial": serial, "site_id": client.Site},
 				http.StatusUnprocessableEntity, "hub_not_addable",
 			)
-			messages[refusal.Message] = true
+			messages[apiError.Message] = true
 			if len(messages) > 1 {
 				t.Errorf("%s is told apart: %v", what, messages)
 			}
 		}
-		client.Refused(
+		client.Rejected(
 			http.MethodPost, "/hubs", map[string]string{"serial": unseen.Serial, "site_id": noSite},
 			http.StatusNotFound, "not_found",
 		)
 		unseen.Enroll()
-		client.Refused(
+		client.Rejected(
 			http.MethodPost, "/hubs",
 			map[string]string{"serial": unseen.Serial, "site_id": client.Site},
 			http.StatusUnprocessableEntity, "hub_not_addable",
 		)
 		// "yes, once the hub is online".
-		unseen.Come()
+		unseen.GoOnline()
 		client.Add(unseen.Serial)
 	})
 
@@ -394,11 +394,11 @@ func hubs(t *testing.T, c *harness.Target) {
 			t.Errorf("%+v", got)
 		}
 		raw.Enroll()
-		raw.Come()
+		raw.GoOnline()
 		streamstest.Eventually(t, "status online",
 			func() bool { return getHub(client.Client, raw.ID).Connection.Status == "online" },
 		)
-		client.Refused(
+		client.Rejected(
 			http.MethodPost, "/hubs/"+noHub+"/reset-link", nil, http.StatusNotFound, "not_found",
 		)
 	})

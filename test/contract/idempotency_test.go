@@ -54,12 +54,12 @@ func idempotency(t *testing.T, c *harness.Target) {
 			`{"key":"lock","value":true}`, `{"key":"level","value":1}`,
 			`{"key":"lock","value":false,"endpoint":1}`,
 		} {
-			client.Refused(
+			client.Rejected(
 				http.MethodPost, path, body, http.StatusConflict, "idempotency_conflict", keyHeader,
 				"retry",
 			)
 		}
-		client.Refused(
+		client.Rejected(
 			http.MethodPost, commandPath(hub.ID(), 2), unlock, http.StatusConflict,
 			"idempotency_conflict", keyHeader, "retry",
 		)
@@ -98,7 +98,7 @@ func idempotency(t *testing.T, c *harness.Target) {
 		if n := desiredCount(client, hub, 1, "lock"); n != len(keys) {
 			t.Errorf("%d keys, and the hub ran %d commands", len(keys), n)
 		}
-		client.Refused(
+		client.Rejected(
 			http.MethodPost, path, unlock, http.StatusBadRequest, "invalid_request", keyHeader,
 			strings.Repeat("k", 256),
 		)
@@ -108,9 +108,9 @@ func idempotency(t *testing.T, c *harness.Target) {
 		// "Keys are per organization, over all its API keys" (design, section 4).
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, house)
-		stranger := c.For(t).Stranger("Stranger to idempotency")
+		stranger := c.For(t).OtherTenant("Stranger to idempotency")
 		theirs := c.For(t).VirtualHub(stranger, house)
-		_, key := c.For(t).Own().Key(tenant.Org)
+		_, key := c.For(t).OwnService().Key(tenant.Org)
 		second := harness.NewClient(t, c.Base, key)
 		first := client.Must(
 			http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusAccepted, keyHeader,
@@ -130,18 +130,18 @@ func idempotency(t *testing.T, c *harness.Target) {
 		}
 	})
 
-	t.Run("a refusal of the hub is the first response", func(t *testing.T) {
+	t.Run("an error of the hub is the first response", func(t *testing.T) {
 		// "Only answers that settle the matter are remembered (202 and the 4xx of the hub)"
 		// (design, section 4).
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, house)
 		hub.RejectCommands(true)
-		first := client.Refused(
+		first := client.Rejected(
 			http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusUnprocessableEntity,
 			"command_refused", keyHeader, "refused",
 		)
 		hub.RejectCommands(false)
-		again := client.Refused(
+		again := client.Rejected(
 			http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusUnprocessableEntity,
 			"command_refused", keyHeader, "refused",
 		)
@@ -161,7 +161,7 @@ func idempotency(t *testing.T, c *harness.Target) {
 		hub := c.For(t).VirtualHub(tenant, house)
 		path := commandPath(hub.ID(), 1)
 		hub.RadioDown(true)
-		client.Refused(
+		client.Rejected(
 			http.MethodPost, path, unlock, http.StatusServiceUnavailable, "hub_unavailable",
 			keyHeader, "later",
 		)
@@ -171,7 +171,7 @@ func idempotency(t *testing.T, c *harness.Target) {
 		streamstest.Eventually(t, "status offline",
 			func() bool { return getHub(client.Client, hub.ID()).Connection.Status == "offline" },
 		)
-		client.Refused(
+		client.Rejected(
 			http.MethodPost, path, unlock, http.StatusServiceUnavailable, "hub_offline", keyHeader,
 			"later still",
 		)
@@ -266,15 +266,15 @@ func creations(t *testing.T, c *harness.Target) {
 		if !sameJSON(again.Body, answers[0].Body) {
 			t.Errorf("first %s, then %s", answers[0].Body, again.Body)
 		}
-		client.Refused(
+		client.Rejected(
 			http.MethodPost, "/sites", `{"name":"Twice"}`, http.StatusConflict,
 			"idempotency_conflict", keyHeader, "site",
 		)
-		client.Refused(
+		client.Rejected(
 			http.MethodPost, "/invitations", `{"email":"once@example.org"}`, http.StatusConflict,
 			"idempotency_conflict", keyHeader, "site",
 		)
-		client.Refused(
+		client.Rejected(
 			http.MethodPost, "/sites", `{"name":"Once"}`, http.StatusBadRequest, "invalid_request",
 			keyHeader, strings.Repeat("k", 256),
 		)
@@ -329,11 +329,11 @@ func creations(t *testing.T, c *harness.Target) {
 			t.Errorf("a repetition moved the hub back to %s", at)
 		}
 		nowhere := strings.Replace(add, first.ID, "01935f2e-0000-7000-8000-00000000000a", 1)
-		client.Refused(
+		client.Rejected(
 			http.MethodPost, "/hubs", nowhere, http.StatusNotFound, "not_found", keyHeader,
 			"nowhere",
 		)
-		client.Refused(
+		client.Rejected(
 			http.MethodPost, "/hubs", add, http.StatusConflict, "idempotency_conflict", keyHeader,
 			"nowhere",
 		)

@@ -64,7 +64,7 @@ func invitations(t *testing.T, c *harness.Target) {
 		// "Created with email and role (admin or member, default member). A link is emailed to the
 		// address and works for 7 days. Opening it adds the person to the organization, creating
 		// their account if they have none."
-		client, s := tenant.For(t), c.For(t).Own()
+		client, s := tenant.For(t), c.For(t).OwnService()
 		const email = "new@invitations.example.com"
 		answer := client.Must(
 			http.MethodPost, "/invitations", `{"email":"`+email+`"}`, http.StatusCreated,
@@ -122,7 +122,7 @@ func invitations(t *testing.T, c *harness.Target) {
 		if pending(client, made["id"].(string)) {
 			t.Error("an accepted invitation is listed")
 		}
-		client.Refused(
+		client.Rejected(
 			http.MethodDelete, "/invitations/"+made["id"].(string), nil, http.StatusNotFound,
 			"not_found",
 		)
@@ -144,7 +144,7 @@ func invitations(t *testing.T, c *harness.Target) {
 	})
 
 	t.Run("the page is fit for a link that is a secret", func(t *testing.T) {
-		s := c.For(t).Own()
+		s := c.For(t).OwnService()
 		_, link := invite(s, tenant.For(t), "page@invitations.example.com", "admin")
 		for _, url := range []string{
 			link, link[:len(link)-1], s.Public() + "/portal/invitations/garbage",
@@ -181,7 +181,7 @@ func invitations(t *testing.T, c *harness.Target) {
 			if pending(client, made.ID) {
 				t.Error("a revoked invitation is listed")
 			}
-			client.Refused(
+			client.Rejected(
 				http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNotFound, "not_found",
 			)
 		}
@@ -189,7 +189,7 @@ func invitations(t *testing.T, c *harness.Target) {
 
 	t.Run("revoked", func(t *testing.T) {
 		// "pending, DELETE /invitations/{invitation_id}: revoked (link stops working)".
-		client, s := tenant.For(t), c.For(t).Own()
+		client, s := tenant.For(t), c.For(t).OwnService()
 		made, link := invite(s, client, "revoked@invitations.example.com", "member")
 		if answer := client.Must(http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNoContent); len(
 			answer.Body,
@@ -198,7 +198,7 @@ func invitations(t *testing.T, c *harness.Target) {
 		}
 		dead(t, client, link, "revoked@invitations.example.com")
 		for _, id := range []string{made.ID, noMember, "x", "%00", strings.Repeat("x", 1000)} {
-			client.Refused(
+			client.Rejected(
 				http.MethodDelete, "/invitations/"+id, nil, http.StatusNotFound, "not_found",
 			)
 		}
@@ -206,14 +206,14 @@ func invitations(t *testing.T, c *harness.Target) {
 
 	t.Run("replaced", func(t *testing.T) {
 		// "a second to the same address replaces the first" (design, section 6).
-		client, s := tenant.For(t), c.For(t).Own()
+		client, s := tenant.For(t), c.For(t).OwnService()
 		first, oldLink := invite(s, client, "twice@invitations.example.com", "member")
 		second, newLink := invite(s, client, "Twice@invitations.example.com", "admin")
 		if first.ID == second.ID || pending(client, first.ID) || !pending(client, second.ID) {
 			t.Errorf("%+v, then %+v; pending are %+v", first, second, listInvitations(client))
 		}
 		dead(t, client, oldLink, "twice@invitations.example.com")
-		client.Refused(
+		client.Rejected(
 			http.MethodDelete, "/invitations/"+first.ID, nil, http.StatusNotFound, "not_found",
 		)
 		if page := harness.Open(t, http.MethodGet, newLink); page.Status != http.StatusOK {
@@ -225,7 +225,7 @@ func invitations(t *testing.T, c *harness.Target) {
 	})
 
 	t.Run("no such link", func(t *testing.T) {
-		client, s := tenant.For(t), c.For(t).Own()
+		client, s := tenant.For(t), c.For(t).OwnService()
 		_, link := invite(s, client, "near@invitations.example.com", "member")
 		last := link[len(link)-1:]
 		changed := map[bool]string{true: "B", false: "A"}[last == "A"]
@@ -250,18 +250,18 @@ func invitations(t *testing.T, c *harness.Target) {
 			`{"email":"a@example.com","name":"A"}`, `{"email":"a@example.com"}x`,
 			`{"email":"` + strings.Repeat("x", 300) + `@example.com"}`,
 		} {
-			client.Refused(
+			client.Rejected(
 				http.MethodPost, "/invitations", body, http.StatusBadRequest, "invalid_request",
 			)
 		}
-		client.Refused(
+		client.Rejected(
 			http.MethodPost, "/invitations", map[string]string{"email": owner(client).Email},
 			http.StatusBadRequest, "invalid_request",
 		)
 		// "to a member: 400" (design, section 6).
-		somebody := joined(t, c.For(t).Own(), tenant, "already@invitations.example.com", "member")
+		somebody := joined(t, c.For(t).OwnService(), tenant, "already@invitations.example.com", "member")
 		for _, email := range []string{somebody.Email, strings.ToUpper(somebody.Email)} {
-			client.Refused(
+			client.Rejected(
 				http.MethodPost, "/invitations", map[string]string{"email": email},
 				http.StatusBadRequest, "invalid_request",
 			)
@@ -270,7 +270,7 @@ func invitations(t *testing.T, c *harness.Target) {
 
 	t.Run("list", func(t *testing.T) {
 		// "200 pending invitations, newest first".
-		c.For(t).Own() // an organization without other invitations
+		c.For(t).OwnService() // an organization without other invitations
 		client := c.For(t).Tenant("Many invitations")
 		var want []string
 		for i := range 52 {
@@ -310,16 +310,16 @@ func invitations(t *testing.T, c *harness.Target) {
 		for _, query := range []string{
 			"limit=0", "limit=51", "limit=x", "starting_after=x", "starting_after=" + noMember,
 		} {
-			client.Refused(
+			client.Rejected(
 				http.MethodGet, "/invitations?"+query, nil, http.StatusBadRequest,
 				"invalid_request",
 			)
 		}
-		stranger := c.For(t).Stranger("Stranger to invitations")
+		stranger := c.For(t).OtherTenant("Stranger to invitations")
 		if list := listInvitations(stranger); len(list) != 0 {
 			t.Errorf("a stranger sees %+v", list)
 		}
-		stranger.Refused(
+		stranger.Rejected(
 			http.MethodDelete, "/invitations/"+want[0], nil, http.StatusNotFound, "not_found",
 		)
 		if !pending(client, want[0]) {

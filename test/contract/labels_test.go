@@ -100,7 +100,7 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 			`{"room":"` + strings.Repeat("x", 201) + `"}`, `{"name":"x"}x`,
 			`{"name":"x","room":7}`,
 		} {
-			client.Refused(
+			client.Rejected(
 				http.MethodPatch, devicePath(hub.ID(), 1), body, http.StatusBadRequest,
 				"invalid_request",
 			)
@@ -155,7 +155,7 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 		hub := c.For(t).RawHub()
 		hub.OnRequest(twoLocks)
 		hub.Enroll()
-		hub.Come()
+		hub.GoOnline()
 		client.Add(hub.Serial)
 		for _, device := range []int64{1, 2} {
 			client.Must(
@@ -278,7 +278,7 @@ func twoLocks(request harness.Request) harness.Response {
 		var params struct {
 			DeviceID int64 `json:"device_id"`
 		}
-		if request.Into(&params); params.DeviceID == 1 || params.DeviceID == 2 {
+		if request.DecodeParams(&params); params.DeviceID == 1 || params.DeviceID == 2 {
 			return harness.Response{Result: map[string]any{"device": lock(params.DeviceID, true)}}
 		}
 		return harness.Response{

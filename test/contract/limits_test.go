@@ -53,7 +53,7 @@ func limits(t *testing.T, c *harness.Target) {
 	})
 
 	t.Run("50 per second, bursts up to 100, per API key", func(t *testing.T) {
-		s := c.For(t).Own()
+		s := c.For(t).OwnService()
 		_, key := s.Key(tenant.Org)
 		_, otherKey := s.Key(tenant.Org)
 		_, narrowKey := s.Key(tenant.Org, "hubs:read")
@@ -83,7 +83,7 @@ func limits(t *testing.T, c *harness.Target) {
 			t.Errorf("%d requests were granted in %s, wanted 100 to %d", granted, took, most)
 		}
 		// "429 rate_limited with Retry-After (seconds)."
-		harness.CheckRefusal(t, refused)
+		harness.CheckAPIError(t, refused)
 		wait, err := strconv.Atoi(refused.Header.Get("Retry-After"))
 		if refused.ErrorType() != "rate_limited" || err != nil || wait < 1 || wait > 3 ||
 			refused.Header.Get("RateLimit-Remaining") != "0" {
@@ -165,7 +165,7 @@ func quotas(t *testing.T, c *harness.Target) {
 
 	t.Run("sites", func(t *testing.T) {
 		// One organization could create sites without end.
-		tenant, other := c.For(t).Tenant("Many sites"), c.For(t).Stranger("Few sites")
+		tenant, other := c.For(t).Tenant("Many sites"), c.For(t).OtherTenant("Few sites")
 		for range 4 { // it has one
 			tenant.NewSite("Site")
 		}
@@ -178,12 +178,12 @@ func quotas(t *testing.T, c *harness.Target) {
 		tenant, other := c.For(t).
 			Tenant("Many idempotency keys"),
 			c.For(t).
-				Stranger("Few idempotency keys")
+				OtherTenant("Few idempotency keys")
 		const site = `{"name":"Once"}`
 		first := tenant.Must(http.MethodPost, "/sites", site, http.StatusCreated, keyHeader, "0")
 		add := `{"serial":"` + noHub + `","site_id":"` + tenant.Site + `"}`
 		for i := range 3 {
-			tenant.Refused(
+			tenant.Rejected(
 				http.MethodPost, "/hubs", add, http.StatusUnprocessableEntity, "hub_not_addable",
 				keyHeader, strconv.Itoa(i+1),
 			)
@@ -208,7 +208,7 @@ func quotas(t *testing.T, c *harness.Target) {
 			return harness.Response{Silent: true}
 		})
 		silent.Enroll()
-		silent.Come()
+		silent.GoOnline()
 		tenant.Add(silent.Serial)
 		var under sync.WaitGroup
 		for i := range 3 {

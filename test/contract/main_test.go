@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	if code == 0 && whole() {
-		for _, answer := range harness.NotSeen() {
+		for _, answer := range harness.UntestedAnswers() {
 			fmt.Fprintln(os.Stderr, "openapi.yaml describes what no test has got:", answer)
 			code = 1
 		}
@@ -95,7 +95,7 @@ func TestShortLimits(t *testing.T) {
 		"--hub-timeout", "1s", "--invitation-ttl", "8s", "--idempotency-window", "8s",
 		"--streams-per-key", "3", "--rate", "100000", "--burst", "100000",
 	)
-	c.Own()
+	c.OwnService()
 	try(t, c, []part{
 		{"retention", retention},
 		{"stream ends", streamEnds},
@@ -113,7 +113,7 @@ func TestQuotas(t *testing.T) {
 		t, "--sites-per-org", "5", "--idempotency-keys-per-org", "4", "--calls-per-hub", "3",
 		"--hub-timeout", "8s", "--invitations-per-address", "10",
 	)
-	c.Own()
+	c.OwnService()
 	try(t, c, []part{{"quotas", quotas}})
 }
 
@@ -121,6 +121,6 @@ func TestQuotas(t *testing.T) {
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(t)
-	c.Own()
+	c.OwnService()
 	killed(t, c)
 }

@@ -90,7 +90,7 @@ func members(t *testing.T, c *harness.Target) {
 		for _, m := range append(data(t, list), single) {
 			hasExactly(t, "member", m, "id", "email", "role", "joined_at")
 			isTimestamp(t, "joined_at", m["joined_at"])
-			if c.Ours() && (m["email"] != tenant.Owner || m["role"] != "owner") {
+			if c.Owned() && (m["email"] != tenant.Owner || m["role"] != "owner") {
 				t.Errorf("%v", m)
 			}
 		}
@@ -100,15 +100,15 @@ func members(t *testing.T, c *harness.Target) {
 		// "An API key cannot change or remove an owner, nor make someone an owner (403 forbidden)."
 		client := tenant.For(t)
 		for _, role := range []string{"admin", "member", "owner"} {
-			client.Refused(
+			client.Rejected(
 				http.MethodPatch, "/members/"+first.ID, `{"role":"`+role+`"}`, http.StatusForbidden,
 				"forbidden",
 			)
 		}
-		client.Refused(
+		client.Rejected(
 			http.MethodDelete, "/members/"+first.ID, nil, http.StatusForbidden, "forbidden",
 		)
-		client.Refused(
+		client.Rejected(
 			http.MethodPost, "/invitations", `{"email":"boss@members.example.com","role":"owner"}`,
 			http.StatusForbidden, "forbidden",
 		)
@@ -119,8 +119,8 @@ func members(t *testing.T, c *harness.Target) {
 
 	t.Run("nor make one", func(t *testing.T) {
 		client := tenant.For(t)
-		somebody := joined(t, c.For(t).Own(), tenant, "somebody@members.example.com", "member")
-		client.Refused(
+		somebody := joined(t, c.For(t).OwnService(), tenant, "somebody@members.example.com", "member")
+		client.Rejected(
 			http.MethodPatch, "/members/"+somebody.ID, `{"role":"owner"}`, http.StatusForbidden,
 			"forbidden",
 		)
@@ -132,7 +132,7 @@ func members(t *testing.T, c *harness.Target) {
 	t.Run("roles", func(t *testing.T) {
 		// "PATCH /members/{member_id}: body {role: 'admin' or 'member'}; 200 Member; 400, 403
 		// forbidden for an owner, 404".
-		client, s := tenant.For(t), c.For(t).Own()
+		client, s := tenant.For(t), c.For(t).OwnService()
 		somebody := joined(t, s, tenant, "roles@members.example.com", "admin")
 		if somebody.Role != "admin" {
 			t.Errorf("%+v", somebody)
@@ -154,7 +154,7 @@ func members(t *testing.T, c *harness.Target) {
 			``, `{}`, `{"role":null}`, `{"role":"boss"}`, `{"role":""}`, `{"role":"Admin"}`,
 			`{"role":7}`, `{"role":"admin","email":"x@y.z"}`, `[]`, `{"role":"admin"}x`,
 		} {
-			client.Refused(
+			client.Rejected(
 				http.MethodPatch, "/members/"+somebody.ID, body, http.StatusBadRequest,
 				"invalid_request",
 			)
@@ -163,7 +163,7 @@ func members(t *testing.T, c *harness.Target) {
 
 	t.Run("removal", func(t *testing.T) {
 		// "DELETE /members/{member_id}: 204; 403 forbidden for an owner; 404".
-		client, s := tenant.For(t), c.For(t).Own()
+		client, s := tenant.For(t), c.For(t).OwnService()
 		somebody := joined(t, s, tenant, "leaving@members.example.com", "member")
 		if answer := client.Must(http.MethodDelete, "/members/"+somebody.ID, nil, http.StatusNoContent); len(
 			answer.Body,
@@ -171,12 +171,12 @@ func members(t *testing.T, c *harness.Target) {
 			t.Errorf("a 204 with a body: %s", answer.Body)
 		}
 		for _, id := range []string{somebody.ID, noMember, "x", "%00", strings.Repeat("x", 1000)} {
-			client.Refused(http.MethodGet, "/members/"+id, nil, http.StatusNotFound, "not_found")
-			client.Refused(
+			client.Rejected(http.MethodGet, "/members/"+id, nil, http.StatusNotFound, "not_found")
+			client.Rejected(
 				http.MethodPatch, "/members/"+id, `{"role":"admin"}`, http.StatusNotFound,
 				"not_found",
 			)
-			client.Refused(http.MethodDelete, "/members/"+id, nil, http.StatusNotFound, "not_found")
+			client.Rejected(http.MethodDelete, "/members/"+id, nil, http.StatusNotFound, "not_found")
 		}
 		// Who was removed can come again.
 		if again := joined(t, s, tenant, "leaving@members.example.com", "admin"); again.Role != "admin" {
@@ -185,7 +185,7 @@ func members(t *testing.T, c *harness.Target) {
 	})
 
 	t.Run("a person in two organizations", func(t *testing.T) {
-		client, s := tenant.For(t), c.For(t).Own()
+		client, s := tenant.For(t), c.For(t).OwnService()
 		other := c.For(t).Tenant("Other members")
 		here, there := joined(t, s, tenant, "both@members.example.com", "member"), joined(t, s, other, "both@members.example.com", "admin")
 		client.Must(http.MethodDelete, "/members/"+here.ID, nil, http.StatusNoContent)
@@ -196,7 +196,7 @@ func members(t *testing.T, c *harness.Target) {
 
 	t.Run("list", func(t *testing.T) {
 		// "owners first". Pages as everywhere (design, section 6).
-		s := c.For(t).Own()
+		s := c.For(t).OwnService()
 		client := c.For(t).Tenant("Many members")
 		for i := range 4 {
 			joined(
@@ -224,7 +224,7 @@ func members(t *testing.T, c *harness.Target) {
 			"limit=0", "limit=51", "limit=x", "starting_after=x", "starting_after=" + noMember,
 			"starting_after=" + first.ID,
 		} {
-			client.Refused(
+			client.Rejected(
 				http.MethodGet, "/members?"+query, nil, http.StatusBadRequest, "invalid_request",
 			)
 		}

@@ -37,7 +37,7 @@ func description(t *testing.T, c *harness.Target) {
 			http.MethodHead, "/openapi.yaml", nil, http.StatusNotModified, "If-None-Match",
 			"W/"+got.Header.Get("ETag"),
 		)
-		client.Refused(
+		client.Rejected(
 			http.MethodGet, "/openapi.yaml", large, http.StatusBadRequest, "invalid_request",
 		)
 		client.Must(http.MethodHead, "/openapi.yaml", large, http.StatusBadRequest)
@@ -47,7 +47,7 @@ func description(t *testing.T, c *harness.Target) {
 			t.Errorf("the page to read it: %s", page.Body)
 		}
 		client.Must(http.MethodGet, "/reference/reference.js", nil, http.StatusOK)
-		client.Refused(
+		client.Rejected(
 			http.MethodGet, "/reference/nothing.js", nil, http.StatusNotFound, "not_found",
 		)
 	})
@@ -67,7 +67,7 @@ func description(t *testing.T, c *harness.Target) {
 		for _, body := range []string{
 			"", "{}", `{"serial":"HUB-7K2M-Q4XD-93TA","secret":"x"}`, large,
 		} {
-			client.Refused(
+			client.Rejected(
 				http.MethodPost, "/link/v1/certificates", body, http.StatusBadRequest,
 				"invalid_request",
 			)
@@ -86,17 +86,17 @@ func description(t *testing.T, c *harness.Target) {
 			}
 		})
 		hub.Enroll()
-		hub.Come()
+		hub.GoOnline()
 		client.Add(hub.Serial)
 		for _, e := range endpoints {
 			if e.live {
 				kind.Store("hub_unavailable")
-				client.Refused(
+				client.Rejected(
 					e.method, e.at(hub.ID), e.sent(), http.StatusServiceUnavailable,
 					"hub_unavailable",
 				)
 				kind.Store("out_of_smoke")
-				client.Refused(e.method, e.at(hub.ID), e.sent(), http.StatusBadGateway, "hub_error")
+				client.Rejected(e.method, e.at(hub.ID), e.sent(), http.StatusBadGateway, "hub_error")
 			}
 		}
 	})

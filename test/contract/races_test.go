@@ -13,7 +13,7 @@ import (
 // answered is what is.
 func memberRaces(t *testing.T, c *harness.Target) {
 	const pairs = 50
-	s := c.Own()
+	s := c.OwnService()
 
 	t.Run("owners", func(t *testing.T) {
 		// An organization's owner is out of an API key's reach, and stays.

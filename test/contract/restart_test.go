@@ -17,7 +17,7 @@ import (
 // same after: members, invitations, names and rooms, remembered answers.
 func killed(t *testing.T, c *harness.Target) {
 	const rounds, retries = 3, 30
-	s := c.Own()
+	s := c.OwnService()
 	tenant := c.Tenant("Killed")
 	hub := c.VirtualHub(tenant, virtualhub.Config{
 		Devices: []virtualhub.DeviceSpec{

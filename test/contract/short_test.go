@@ -121,7 +121,7 @@ func streamsPerKey(t *testing.T, c *harness.Target) {
 		answer.Header.Get("Retry-After") == "" {
 		t.Errorf("%d %v %s %v", answer.Status, answer.Header, answer.Body, err)
 	}
-	harness.CheckRefusal(t, answer)
+	harness.CheckAPIError(t, answer)
 	tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK)
 	open[0].Close()
 	streamstest.Eventually(t, "room for another stream", func() bool {
@@ -147,25 +147,25 @@ func hubTimeouts(t *testing.T, c *harness.Target) {
 			var params struct {
 				CommandID string `json:"command_id"`
 			}
-			request.Into(&params)
+			request.DecodeParams(&params)
 			seen <- params.CommandID
 			return harness.Response{Silent: true}
 		})
 		silent.Enroll()
-		silent.Come()
+		silent.GoOnline()
 		client.Add(silent.Serial)
 		// "504 … yes, with backoff (same Idempotency-Key for commands)": each try reaches the hub,
 		// under the same command id. The same key with another body is a conflict, also before the
 		// matter is settled.
-		client.Refused(
+		client.Rejected(
 			http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":true}`,
 			http.StatusGatewayTimeout, "hub_timeout", keyHeader, "never",
 		)
-		client.Refused(
+		client.Rejected(
 			http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":false}`,
 			http.StatusConflict, "idempotency_conflict", keyHeader, "never",
 		)
-		client.Refused(
+		client.Rejected(
 			http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":true}`,
 			http.StatusGatewayTimeout, "hub_timeout", keyHeader, "never",
 		)
@@ -173,7 +173,7 @@ func hubTimeouts(t *testing.T, c *harness.Target) {
 		if again := <-seen; again != first || first == "" {
 			t.Errorf("command id %q, then %q", first, again)
 		}
-		client.Refused(
+		client.Rejected(
 			http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":true}`,
 			http.StatusGatewayTimeout, "hub_timeout",
 		)
@@ -224,7 +224,7 @@ func idempotencyWindow(t *testing.T, c *harness.Target) {
 
 // invitationExpiry: "pending, 7 days elapse: expired". They are eight seconds here.
 func invitationExpiry(t *testing.T, c *harness.Target) {
-	s := c.Own()
+	s := c.OwnService()
 	tenant := c.Tenant("Expiry")
 	const email = "late@expiry.example.com"
 	var made invitation
@@ -238,7 +238,7 @@ func invitationExpiry(t *testing.T, c *harness.Target) {
 	link := s.Mails(email, 1)[0].Link()
 	streamstest.Eventually(t, "no longer listed", func() bool { return !pending(tenant, made.ID) })
 	dead(t, tenant, link, email)
-	tenant.Refused(
+	tenant.Rejected(
 		http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNotFound, "not_found",
 	)
 	// Who comes too late can be invited again, and may come too late again on a busy machine.

@@ -90,30 +90,30 @@ func sites(t *testing.T, c *harness.Target) {
 			`{"name":"a\nb"}`, `{"name":"a\u0000b"}`,
 			`{"name":"` + strings.Repeat("x", 201) + `"}`,
 		} {
-			client.Refused(
+			client.Rejected(
 				http.MethodPost, "/sites", body, http.StatusBadRequest, "invalid_request",
 			)
-			client.Refused(
+			client.Rejected(
 				http.MethodPatch, "/sites/"+tenant.Site, body, http.StatusBadRequest,
 				"invalid_request",
 			)
 		}
-		if refusal := client.Refused(http.MethodPost, "/sites", `{"name":"x","color":"red"}`, http.StatusBadRequest, "invalid_request"); !strings.Contains(
-			refusal.Message, "color",
+		if apiError := client.Rejected(http.MethodPost, "/sites", `{"name":"x","color":"red"}`, http.StatusBadRequest, "invalid_request"); !strings.Contains(
+			apiError.Message, "color",
 		) {
-			t.Errorf("the unknown field is not named: %s", refusal.Message)
+			t.Errorf("the unknown field is not named: %s", apiError.Message)
 		}
 	})
 
 	t.Run("no such site", func(t *testing.T) {
 		// "404 not_found: no such site … in the organization". One of another organization is none.
 		client := tenant.For(t)
-		stranger := c.For(t).Stranger("Stranger to sites")
+		stranger := c.For(t).OtherTenant("Stranger to sites")
 		for _, id := range []string{
 			noSite, stranger.Site, "x", strings.ToUpper(tenant.Site) + "0", "%00", "..%2f..%2fetc",
 		} {
-			client.Refused(http.MethodGet, "/sites/"+id, nil, http.StatusNotFound, "not_found")
-			client.Refused(
+			client.Rejected(http.MethodGet, "/sites/"+id, nil, http.StatusNotFound, "not_found")
+			client.Rejected(
 				http.MethodPatch, "/sites/"+id, `{"name":"Mine"}`, http.StatusNotFound, "not_found",
 			)
 		}
@@ -147,7 +147,7 @@ func sites(t *testing.T, c *harness.Target) {
 			t.Errorf("the last of %d sites is %+v", len(place), last)
 		}
 		for _, limit := range []int{1, 7, 49} {
-			if !c.Ours() {
+			if !c.Owned() {
 				break // others make sites meanwhile
 			}
 			if paged := everySite(t, client, limit); fmt.Sprint(paged) != fmt.Sprint(all) {
@@ -158,7 +158,7 @@ func sites(t *testing.T, c *harness.Target) {
 			"limit=0", "limit=51", "limit=x", "limit=-1", "limit=1.5", "limit=",
 			"starting_after=x", "starting_after=" + noSite, "limit=99999999999999999999",
 		} {
-			client.Refused(
+			client.Rejected(
 				http.MethodGet, "/sites?"+query, nil, http.StatusBadRequest, "invalid_request",
 			)
 		}

@@ -14,7 +14,7 @@ func versioning(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Versioning")
 	for _, prefix := range []string{"", "/v2", "/v0", "/V1"} {
 		elsewhere := harness.NewClient(t, c.Public+prefix, tenant.Key)
-		elsewhere.Refused(http.MethodGet, "/sites", nil, http.StatusNotFound, "not_found")
+		elsewhere.Rejected(http.MethodGet, "/sites", nil, http.StatusNotFound, "not_found")
 	}
 	// "The current release of the contract is 1.0.0": the description of the API says so, and needs
 	// no key.

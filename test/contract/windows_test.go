@@ -72,7 +72,7 @@ func windows(t *testing.T, c *harness.Target) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			client.Refused(
+			client.Rejected(
 				http.MethodPost, devicePath(hub.ID(), insecure)+"/commands",
 				`{"key":"lock","value":false}`, http.StatusUnprocessableEntity, "command_refused",
 			)
@@ -112,7 +112,7 @@ func windows(t *testing.T, c *harness.Target) {
 			`{"setup_code":"1234"}`, `{"setup_code":"hello"}`, `{"setup_code":""}`,
 			`{"setup_code":12345}`, `{"code":"12345"}`, `[]`, `{"setup_code":`, `"12345"`,
 		} {
-			client.Refused(http.MethodPost, path, body, http.StatusBadRequest, "invalid_request")
+			client.Rejected(http.MethodPost, path, body, http.StatusBadRequest, "invalid_request")
 		}
 	})
 
@@ -139,7 +139,7 @@ func windows(t *testing.T, c *harness.Target) {
 		if !sameJSON(forgotten.Data, []byte(`{"name":"Drop"}`)) {
 			t.Errorf("data %s", forgotten.Data)
 		}
-		client.Refused(
+		client.Rejected(
 			http.MethodGet, devicePath(hub.ID(), 2), nil, http.StatusNotFound, "not_found",
 		)
 		closed(t, hub.Press(1))

@@ -48,7 +48,7 @@ func TestMetrics(t *testing.T) {
 	tenant := harness.NewTenant(t, service, "Metrics")
 	hub := harness.NewRawHub(t, service)
 	hub.Enroll()
-	hub.Come()
+	hub.GoOnline()
 	tenant.Add(hub.Serial)
 	tenant.Must(http.MethodGet, "/hubs", nil, http.StatusOK)
 	found := scrape(t, service)

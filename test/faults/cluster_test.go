@@ -50,7 +50,7 @@ func TestCluster(t *testing.T) {
 		away := adopted(t, first, tenant)
 		away.Disconnect()
 		away.Through(broker.mqtt[lost])
-		away.Come()
+		away.GoOnline()
 		node.kill()
 		killed := time.Now()
 		crowd.goOn("without a server", tenant.Client)
@@ -92,7 +92,7 @@ func acrossServers(
 		hub.OnRequest(func(harness.Request) harness.Response {
 			return harness.Response{Result: map[string]any{"devices": []any{}}}
 		})
-		hub.Come()
+		hub.GoOnline()
 		for _, replica := range replicas {
 			streamstest.Eventually(t, "the hub at "+address+" is asked", func() bool {
 				answer, err := replica.Try(http.MethodGet, "/hubs/"+hub.ID+"/devices", nil)

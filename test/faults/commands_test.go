@@ -17,7 +17,7 @@ func TestCommandsOutliveCrashes(t *testing.T) {
 	t.Parallel()
 	const retriers, crashes = 30, 3
 	c := harness.NewTarget(t, "--rate", "100000", "--burst", "100000")
-	s := c.Own()
+	s := c.OwnService()
 	tenant := harness.NewTenant(t, s, "Commands")
 	hub := c.VirtualHub(tenant, virtualhub.Config{
 		Devices: []virtualhub.DeviceSpec{

@@ -17,7 +17,7 @@ import (
 func TestAReplicaThatIsCutOffFromTheBroker(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(t)
-	first := c.Own()
+	first := c.OwnService()
 	second := first.Replica()
 	tenant := harness.NewTenant(t, first, "Cut off")
 	hub := c.VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}})
@@ -70,10 +70,10 @@ func TestAReplicaThatIsCutOffFromTheBroker(t *testing.T) {
 		"/sites", "/hubs", "/hubs/" + hub.ID() + "/events", "/hubs/" + hub.ID() + "/events/stream",
 	} {
 		asked := time.Now()
-		refusal := client.Refused(
+		apiError := client.Rejected(
 			http.MethodGet, path, nil, http.StatusServiceUnavailable, "service_unavailable",
 		)
-		t.Logf("%s after %v: %s", path, time.Since(asked), refusal.Message)
+		t.Logf("%s after %v: %s", path, time.Since(asked), apiError.Message)
 	}
 	goOn()
 	streamstest.Eventually(t, "the replica answers again", func() bool {
@@ -87,7 +87,7 @@ func TestAReplicaThatIsCutOffFromTheBroker(t *testing.T) {
 func TestAReplicaThatWakesUpKnowsWhichKeysAreRevoked(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(t)
-	first := c.Own()
+	first := c.OwnService()
 	second := first.Replica()
 	tenant := harness.NewTenant(t, first, "Wakes up")
 	id, key := first.Key(tenant.Org)

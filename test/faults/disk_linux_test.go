@@ -225,7 +225,7 @@ func TestDiskReserve(t *testing.T) {
 	tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK)
 	tenant.Must(http.MethodGet, "/hubs/"+hub.ID+"/devices/1", nil, http.StatusOK)
 	if page := tenant.Events(hub.ID, head, 100, 3); len(page.Data) > 0 {
-		t.Errorf("stored below the reserve: %s", harness.Told(page.Data))
+		t.Errorf("stored below the reserve: %s", harness.FormatEvents(page.Data))
 	}
 	select {
 	case ack := <-hub.Acks:

@@ -42,7 +42,7 @@ func TestIdleConnectionsLeaveFiles(t *testing.T) {
 	for range 3 {
 		hub := harness.NewRawHub(t, s)
 		hub.Enroll()
-		hub.Come()
+		hub.GoOnline()
 		second.Add(hub.Serial)
 		hub.EventsFrom("log-1", 1, 20)
 		hub.WaitAck("log-1", 20)
@@ -64,7 +64,7 @@ func TestSilentConnectionsLeaveTheBroker(t *testing.T) {
 	tenant := harness.NewTenant(t, s, "First")
 	before := harness.NewRawHub(t, s)
 	before.Enroll()
-	before.Come()
+	before.GoOnline()
 	for _, port := range []struct{ name, address string }{
 		{"hubs", s.MQTT}, {"NATS clients", s.NATS},
 	} {

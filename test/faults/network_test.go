@@ -115,7 +115,7 @@ func (n *network) reached(p *namespace) bool {
 		_ = listener.Process.Kill() // it sleeps
 		_ = listener.Wait()         // it was killed
 	}()
-	// Nobody listens: the place's own refusal says that it was reached.
+	// Nothing listens there: the error shows that the service dialed this address.
 	_, err := net.DialTimeout("tcp", net.JoinHostPort(p.Address, "9"), 2*time.Second)
 	return errors.Is(err, syscall.ECONNREFUSED)
 }

@@ -115,7 +115,7 @@ func (p *person) watch(page string) <-chan struct{} {
 func TestPeopleOverReplicas(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(t)
-	first := c.Own()
+	first := c.OwnService()
 	tenant := harness.NewTenant(t, first, "People")
 	owner, again := signIn(t, first, tenant.Owner, 1), signIn(t, first, tenant.Owner, 2)
 	tenant.Must(

@@ -160,7 +160,7 @@ func (l *powerLoad) runCommand(r harness.Request) harness.Response {
 		CommandID string `json:"command_id"`
 		Value     json.RawMessage
 	}
-	r.Into(&params)
+	r.DecodeParams(&params)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ran[params.CommandID]++

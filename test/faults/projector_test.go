@@ -22,7 +22,7 @@ import (
 func TestAProjectorThatIsStoppedHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(t)
-	first := c.Own()
+	first := c.OwnService()
 	replicas := []*harness.Service{
 		first.Replica("--roles", "projector"),
 		first.Replica("--roles", "projector"),

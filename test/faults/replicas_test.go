@@ -17,7 +17,7 @@ import (
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(t)
-	first := c.Own()
+	first := c.OwnService()
 	second := first.Replica()
 	tenant := harness.NewTenant(t, first, "Replicas")
 	other := *tenant
@@ -96,7 +96,7 @@ func TestReplicas(t *testing.T) {
 		}
 		// The same key with another body is a conflict at both.
 		for _, client := range []*harness.Client{tenant.Client.For(t), other.Client.For(t)} {
-			client.Refused(
+			client.Rejected(
 				http.MethodPost, commands, `{"key":"lock","value":true}`, http.StatusConflict,
 				"idempotency_conflict", "Idempotency-Key", "both 0",
 			)
@@ -180,7 +180,7 @@ func TestReplicas(t *testing.T) {
 		stream := harness.OpenStream(t, client, hub.ID(), "")
 		<-stream.Messages
 		first.For(t).CLI("key", "revoke", id)
-		client.Refused(http.MethodGet, "/sites", nil, http.StatusUnauthorized, "unauthenticated")
+		client.Rejected(http.MethodGet, "/sites", nil, http.StatusUnauthorized, "unauthenticated")
 		select {
 		case <-stream.Ended:
 		case <-time.After(time.Minute):

@@ -284,7 +284,7 @@ func tapSenders(t *testing.T, s *harness.Service, tenant *harness.Tenant) []*sen
 		group.Go(func() error {
 			hub := made.Raw(t, s.Public())
 			hub.Enroll()
-			hub.Come()
+			hub.GoOnline()
 			tenant.Add(hub.Serial)
 			hub.Disconnect()
 			limit := *tapEvents / len(senders)

@@ -113,7 +113,7 @@ func (h *trafficHub) respond(request harness.Request) harness.Response {
 		Endpoint  int    `json:"endpoint"`
 		Value     bool   `json:"value"`
 	}
-	request.Into(&command)
+	request.DecodeParams(&command)
 	h.mu.Lock()
 	if !slices.Contains(h.ran[command.Endpoint], command.CommandID) {
 		h.ran[command.Endpoint] = append(h.ran[command.Endpoint], command.CommandID)

@@ -18,7 +18,7 @@ type Client struct {
 	HTTP *http.Client
 }
 
-// NewClient makes a client of its own connections, whose answers are held to openapi.yaml.
+// NewClient returns a client with its own connections. It checks every answer against openapi.yaml.
 func NewClient(t testing.TB, base, key string) *Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 64
@@ -31,7 +31,7 @@ func NewClient(t testing.TB, base, key string) *Client {
 	}
 }
 
-// For is the client in the hands of a subtest: what fails, fails there.
+// For returns a copy of the client that reports failures to t.
 func (c *Client) For(t testing.TB) *Client {
 	other := *c
 	other.T = t
@@ -39,14 +39,14 @@ func (c *Client) For(t testing.TB) *Client {
 	return &other
 }
 
-// Answer is a response read whole.
+// Answer is a response with its whole body.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// JSON reads the body into v.
+// JSON decodes the body into v.
 func (a Answer) JSON(t testing.TB, v any) {
 	t.Helper()
 	if err := json.Unmarshal(a.Body, v); err != nil {
@@ -54,7 +54,7 @@ func (a Answer) JSON(t testing.TB, v any) {
 	}
 }
 
-// Object reads the body as an object of any fields.
+// Object decodes the body as a JSON object.
 func (a Answer) Object(t testing.TB) map[string]any {
 	t.Helper()
 	var object map[string]any
@@ -62,27 +62,28 @@ func (a Answer) Object(t testing.TB) map[string]any {
 	return object
 }
 
-// Refusal is the contract's error body.
-type Refusal struct {
+// APIError is the contract's error body.
+type APIError struct {
 	Type      string `json:"type"`
 	Message   string `json:"message"`
 	RequestID string `json:"request_id"`
 }
 
-// Refusal reads the contract's error body; what is none gives the zero Refusal.
-func (a Answer) Refusal() Refusal {
-	var body struct{ Error Refusal }
+// APIError decodes the contract's error body. It returns the zero APIError for any other body.
+func (a Answer) APIError() APIError {
+	var body struct{ Error APIError }
 	if json.Unmarshal(a.Body, &body) != nil {
-		return Refusal{}
+		return APIError{}
 	}
 	return body.Error
 }
 
-// ErrorType is the `type` of the contract's error body, or empty.
-func (a Answer) ErrorType() string { return a.Refusal().Type }
+// ErrorType returns the error type of the contract's error body, or "".
+func (a Answer) ErrorType() string { return a.APIError().Type }
 
-// Do sends one request; body may be nil, a string or bytes (sent as they are) or anything that JSON
-// can hold. More header fields follow as names and values; an empty value takes a field away.
+// Do sends one request. The body may be nil, a string or []byte (sent unchanged), or a value to
+// encode as JSON. Additional header fields follow as names and values; an empty value removes the
+// field.
 func (c *Client) Do(method, path string, body any, header ...string) (Answer, error) {
 	var content io.Reader
 	switch b := body.(type) {
@@ -122,8 +123,7 @@ func (c *Client) Do(method, path string, body any, header ...string) (Answer, er
 	return Answer{Status: response.StatusCode, Header: response.Header, Body: text}, err
 }
 
-// Try is Do, and waits as long as the service asks for when it says that there were too many
-// requests.
+// Try is Do, and repeats the request after Retry-After while the answer is 429.
 func (c *Client) Try(method, path string, body any, header ...string) (Answer, error) {
 	for {
 		answer, err := c.Do(method, path, body, header...)
@@ -136,7 +136,7 @@ func (c *Client) Try(method, path string, body any, header ...string) (Answer, e
 	}
 }
 
-// Must is Try, and fails the test when the answer is not of the wanted status.
+// Must is Try, and fails the test unless the answer has the wanted status.
 func (c *Client) Must(method, path string, body any, status int, header ...string) Answer {
 	c.T.Helper()
 	answer, err := c.Try(method, path, body, header...)
@@ -145,47 +145,47 @@ func (c *Client) Must(method, path string, body any, status int, header ...strin
 	}
 	if answer.Status != status {
 		c.T.Fatalf(
-			"%s %s %s: status %d, wanted %d: %s", method, path, body, answer.Status, status,
+			"%s %s %s: got status %d, want %d: %s", method, path, body, answer.Status, status,
 			answer.Body,
 		)
 	}
 	return answer
 }
 
-// Refused is Must for a refusal, and holds its body to the contract: `{error: {type: string,
-// message: string, request_id: string}}`.
-func (c *Client) Refused(
+// Rejected is Must for an API error. It checks the error body and its type and returns it.
+func (c *Client) Rejected(
 	method, path string, body any, status int, errorType string, header ...string,
-) Refusal {
+) APIError {
 	c.T.Helper()
 	answer := c.Must(method, path, body, status, header...)
-	refusal := CheckRefusal(c.T, answer)
-	if refusal.Type != errorType {
+	apiError := CheckAPIError(c.T, answer)
+	if apiError.Type != errorType {
 		c.T.Errorf(
-			"%s %s %s: type %q, wanted %q: %s", method, path, body, refusal.Type, errorType,
+			"%s %s %s: got error type %q, want %q: %s", method, path, body, apiError.Type, errorType,
 			answer.Body,
 		)
 	}
-	return refusal
+	return apiError
 }
 
-// CheckRefusal holds an error body to the contract, and gives it.
-func CheckRefusal(t testing.TB, answer Answer) Refusal {
+// CheckAPIError checks an error body against the contract, {error: {type: string, message: string,
+// request_id: string}}, and returns it.
+func CheckAPIError(t testing.TB, answer Answer) APIError {
 	t.Helper()
 	var whole map[string]map[string]string
 	if err := json.Unmarshal(answer.Body, &whole); err != nil || len(whole) != 1 ||
 		len(whole["error"]) != 3 {
-		t.Errorf("status %d: not the contract's error body: %q", answer.Status, answer.Body)
+		t.Errorf("status %d: got body %q, want the contract's error body", answer.Status, answer.Body)
 	}
-	refusal := answer.Refusal()
-	if refusal.Type == "" || refusal.Message == "" || refusal.RequestID == "" {
-		t.Errorf("status %d: the error body lacks something: %s", answer.Status, answer.Body)
+	apiError := answer.APIError()
+	if apiError.Type == "" || apiError.Message == "" || apiError.RequestID == "" {
+		t.Errorf("status %d: got error body %s, want type, message and request_id", answer.Status, answer.Body)
 	}
-	if id := answer.Header.Get("X-Request-Id"); id != refusal.RequestID {
+	if id := answer.Header.Get("X-Request-Id"); id != apiError.RequestID {
 		t.Errorf(
-			"status %d: the header names request %q, the body %q", answer.Status, id,
-			refusal.RequestID,
+			"status %d: got X-Request-Id %q, want the body's %q", answer.Status, id,
+			apiError.RequestID,
 		)
 	}
-	return refusal
+	return apiError
 }

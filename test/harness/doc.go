@@ -1,6 +1,12 @@
-// Package harness drives the built binary as its users do: it starts it, kills it, calls its
-// command line and its API, reads the mails that it sends, and plays hubs against it over real MQTT
-// and TLS: raw ones that do what a test says, and virtual ones that behave. It knows the service
-// only from the contract, the hub link and the command line's help, and holds every answer to
-// openapi.yaml. A Target is a service of a suite's own, or any other that the environment names.
+// Package harness drives the built binary from outside, for black-box tests: it starts and kills
+// the process, runs its commands, calls its API, reads the mails it sends, and connects hubs over
+// real MQTT and TLS.
+//
+// Harness code relies only on the API contract, the hub protocol and the commands' help texts.
+// Every API answer is checked against openapi.yaml.
+//
+// A Service is one process; a Target is either a Service that the suite started or a running
+// service named by environment variables. A RawHub sends exactly the messages that a test asks for;
+// a virtual hub behaves like a real one. Helpers fail the test instead of returning errors, and
+// stop what they started when the test ends.
 package harness

@@ -8,15 +8,14 @@ import (
 	"time"
 )
 
-// Elapse lets time pass. It is for tests whose subject is the time itself, such as the length of an
-// outage or of a measurement; everything else waits for a signal or polls.
+// Elapse sleeps for d. Use it only where the duration itself is tested, such as the length of an
+// outage. Everything else waits for a signal or polls.
 func Elapse(d time.Duration) { time.Sleep(d) }
 
-// AnyMoment lets a random time pass before a crash, so that crashes come at every moment of the
-// work that they interrupt.
+// AnyMoment sleeps for a random time before a crash, so that crashes hit every moment of the work.
 func AnyMoment(least, most time.Duration) { time.Sleep(least + rand.N(most-least)) }
 
-// AwaitRetryAfter waits for as long as an answer asks for with Retry-After.
+// AwaitRetryAfter sleeps as long as the answer's Retry-After asks for.
 func AwaitRetryAfter(header http.Header) error {
 	seconds, err := strconv.Atoi(header.Get("Retry-After"))
 	if err != nil {
@@ -24,6 +23,6 @@ func AwaitRetryAfter(header http.Header) error {
 			"Retry-After: got %q, want a number of seconds", header.Get("Retry-After"),
 		)
 	}
-	time.Sleep(time.Duration(seconds) * time.Second) // what clients are asked to do
+	time.Sleep(time.Duration(seconds) * time.Second)
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Event is an event as the API gives it.
+// Event is an event of the API.
 type Event struct {
 	Cursor       string          `json:"cursor"`
 	Type         string          `json:"type"`
@@ -19,7 +19,7 @@ type Event struct {
 	Data         json.RawMessage `json:"data"`
 }
 
-// About says whether the event is of a type and about a device.
+// About reports whether the event has the type and the device.
 func (e Event) About(eventType string, device int64) bool {
 	return e.Type == eventType && e.DeviceID != nil && *e.DeviceID == device
 }
@@ -31,8 +31,8 @@ type Observed struct {
 	Value    json.RawMessage `json:"value"`
 }
 
-// Observed reads the event's data as that of a channel's event; what is none gives the zero
-// Observed.
+// Observed decodes the event's data as that of a channel's event. It returns the zero Observed for
+// any other data.
 func (e Event) Observed() Observed {
 	var data Observed
 	if json.Unmarshal(e.Data, &data) != nil {
@@ -48,7 +48,7 @@ type Page struct {
 	HasMore    bool    `json:"has_more"`
 }
 
-// Events reads one page.
+// Events reads one page. It waits up to wait seconds for the first event.
 func (c *Client) Events(hub, after string, limit int, wait int) Page {
 	c.T.Helper()
 	path := fmt.Sprintf("/hubs/%s/events?limit=%d&wait=%d", hub, limit, wait)
@@ -60,7 +60,7 @@ func (c *Client) Events(hub, after string, limit int, wait int) Page {
 	return page
 }
 
-// AllEvents reads a hub's log from a cursor (empty: from the oldest event) to its end.
+// AllEvents reads a hub's log from a cursor to its end. An empty cursor means the oldest event.
 func (c *Client) AllEvents(hub, after string) []Event {
 	c.T.Helper()
 	var all []Event
@@ -74,8 +74,8 @@ func (c *Client) AllEvents(hub, after string) []Event {
 	}
 }
 
-// Head is the cursor of the end of a hub's log: what comes after it is new. Of a hub that sends
-// faster than it is read, it is where the log was read to within ten seconds.
+// Head returns the cursor of the end of a hub's log. If the hub sends faster than Head reads, Head
+// returns the position it reached within ten seconds.
 func (c *Client) Head(hub string) string {
 	c.T.Helper()
 	after, deadline := "", time.Now().Add(10*time.Second)
@@ -88,28 +88,28 @@ func (c *Client) Head(hub string) string {
 	}
 }
 
-// Await long-polls a hub's log from a cursor on until an event is the one that is waited for, and
-// gives it. It fails the test when that does not come within a minute.
-func (c *Client) Await(hub, after, what string, is func(Event) bool) Event {
+// Await long-polls a hub's log from a cursor and returns the first event that match accepts. It
+// fails the test after a minute without one.
+func (c *Client) Await(hub, after, what string, match func(Event) bool) Event {
 	c.T.Helper()
 	deadline := time.Now().Add(time.Minute)
 	var seen []Event
 	for time.Now().Before(deadline) {
 		page := c.Events(hub, after, 500, 1)
 		for _, event := range page.Data {
-			if is(event) {
+			if match(event) {
 				return event
 			}
 		}
 		seen = append(seen, page.Data...)
 		after = page.NextCursor
 	}
-	c.T.Fatalf("hub %s: no event within a minute: %s; what came: %s", hub, what, Told(seen))
+	c.T.Fatalf("hub %s: no event within a minute, want one: %s; got %s", hub, what, FormatEvents(seen))
 	return Event{}
 }
 
-// Told writes events for a failure's message.
-func Told(events []Event) string {
+// FormatEvents formats events for a failure message, one a line.
+func FormatEvents(events []Event) string {
 	text := ""
 	for _, e := range events {
 		device := "-"

@@ -19,21 +19,21 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// Mail is a mail that the service has sent, from its outbox.
+// Mail is a mail from the service's outbox.
 type Mail struct {
 	Header mail.Header
-	// Text is all that it says, decoded, its parts one behind the other.
+	// Text has the decoded text of all parts, one after the other.
 	Text string
 	sent time.Time
 }
 
 var invitationLink = regexp.MustCompile(`https?://[^\s"'<>]+/portal/invitations/[A-Za-z0-9._~-]+`)
 
-// Link is the first invitation link of the mail.
+// Link returns the first invitation link of the mail, or "".
 func (m Mail) Link() string { return invitationLink.FindString(m.Text) }
 
-// Mails waits until at least count mails to an address lie in the outbox of a service without an
-// SMTP server, and gives them, oldest first.
+// Mails waits until the outbox has at least count mails to an address and returns them, oldest
+// first. The service must run without an SMTP server.
 func (s *Service) Mails(address string, count int) []Mail {
 	s.t.Helper()
 	var mails []Mail
@@ -88,7 +88,7 @@ func readMail(t testing.TB, path, address string) (Mail, bool) {
 	return Mail{Header: message.Header, Text: text, sent: info.ModTime()}, true
 }
 
-// decodePart gives the text of a part, and of the parts within it.
+// decodePart returns the text of a MIME part and of the parts within it.
 func decodePart(contentType, encoding string, body io.Reader) (string, error) {
 	mediaType, params, err := mime.ParseMediaType(contentType)
 	if err != nil {
@@ -124,7 +124,7 @@ func decodePart(contentType, encoding string, body io.Reader) (string, error) {
 	return string(text), err
 }
 
-// Open opens a link as a browser does, without an API key.
+// Open requests a link without an API key, as a browser does.
 func Open(t testing.TB, method, link string) Answer {
 	t.Helper()
 	request, err := http.NewRequest(method, link, nil)

@@ -25,20 +25,20 @@ func (s *Service) Metrics() Metrics {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(answer.Body)
 	if err != nil {
-		s.t.Fatalf("the metrics cannot be read: %v", err)
+		s.t.Fatalf("parse metrics: %v", err)
 	}
 	return families
 }
 
-// Value gives the sum of the series of a family that have the labels, as telemetrytest.Sum does. A
-// family that is not there fails the test.
+// Value returns the sum of a family's series that have the labels, as telemetrytest.Sum does. A
+// missing family fails the test.
 func (m Metrics) Value(t testing.TB, name string, labels ...string) float64 {
 	t.Helper()
 	family, ok := m[name]
 	if !ok {
-		t.Fatalf("there is no metric %s", name)
+		t.Fatalf("metric %s: not found", name)
 	}
-	// a series that is not there yet has counted nothing
+	// a counter's series appears with its first count
 	sum, _ := telemetrytest.Sum(family, labels...)
 	return sum
 }

@@ -14,25 +14,23 @@ import (
 	"hubcloud/test/openapi"
 )
 
-// described is openapi.yaml, read once a test run.
+// described parses openapi.yaml once per test run.
 var described = sync.OnceValues(
 	func() (*openapitest.Document, error) { return openapi.Parse(httpapi.OpenAPI()) },
 )
 
-// seen are the answers that checked transports have seen in this test run, as answerName names
-// them.
+// seen has the names (see answerName) of the answers that this test run received.
 var seen sync.Map
 
-// answerName names an operation's answer; errorType is "" for what is no refusal.
+// answerName names an answer of an operation. errorType is "" unless the answer is an API error.
 func answerName(op *openapitest.Operation, status int, errorType string) string {
 	return fmt.Sprint(op, " ", status, " ", errorType)
 }
 
-// NotSeen gives the answers that openapi.yaml describes and that no test of this run has got: "GET
-// /v1/sites 400 invalid_request". The common ones are left out, which a route gives before it is
-// itself asked, or when something is broken: 401, 403 for want of a scope, 429, 500, 503 for a part
-// of the service that cannot answer at the moment, and 503 of /readyz.
-func NotSeen() []string {
+// UntestedAnswers returns the answers that openapi.yaml describes and that no test of this run
+// received, such as "GET /v1/sites 400 invalid_request". It leaves out answers that do not depend
+// on the route: 401, 403 for a missing scope, 429, 500, 503, and failures of /readyz.
+func UntestedAnswers() []string {
 	document, err := described()
 	if err != nil {
 		return []string{err.Error()}
@@ -58,7 +56,7 @@ func NotSeen() []string {
 				if common[errorType] {
 					continue
 				}
-				if op.Method == http.MethodHead { // there is no body that could name a type
+				if op.Method == http.MethodHead { // no body, so no error type
 					errorType = ""
 				}
 				name := answerName(op, status, errorType)
@@ -71,12 +69,11 @@ func NotSeen() []string {
 	return missing
 }
 
-// Checked is a transport that holds every answer to httpapi/openapi.yaml before it hands it on, and
-// fails the test with what is wrong: a status or a header field that is not described for the
-// operation, a body that is not as its schema says, with fields that nobody knows included, a
-// message of an event stream that is no event. Of an answer that a crash breaks off, what came is
-// not looked at, but for whole messages of a stream. A transport that is checked already is checked
-// for t from now on.
+// Checked returns a transport that checks every answer against openapi.yaml and reports violations
+// to t: an undescribed status or header field, a body that violates its schema or has unknown
+// fields, an invalid message of an event stream. If the connection breaks in the middle of an
+// answer, the part that arrived is not checked, except for whole messages of a stream. If next is a
+// checked transport, Checked replaces its t.
 func Checked(t testing.TB, next http.RoundTripper) http.RoundTripper {
 	if c, ok := next.(*checked); ok {
 		next = c.next
@@ -90,9 +87,9 @@ func Checked(t testing.TB, next http.RoundTripper) http.RoundTripper {
 	return c
 }
 
-// CheckBare holds a refusal to openapi.yaml that came over a bare connection, to what may have been
-// no request at all.
-func CheckBare(t testing.TB, status int, header http.Header, body []byte) {
+// CheckBareError checks an API error that was received over a bare connection, possibly in answer
+// to something that is no HTTP request.
+func CheckBareError(t testing.TB, status int, header http.Header, body []byte) {
 	t.Helper()
 	document, err := described()
 	if err == nil {
@@ -109,7 +106,7 @@ type checked struct {
 	document *openapitest.Document
 
 	mu    sync.Mutex
-	ended bool // the test is over, and takes no more errors
+	ended bool // t must not be used any more
 }
 
 func (c *checked) end() {
@@ -118,7 +115,7 @@ func (c *checked) end() {
 	c.ended = true
 }
 
-// report fails the test for a thing that is wrong.
+// report fails the test if err is not nil.
 func (c *checked) report(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,7 +124,7 @@ func (c *checked) report(err error) {
 	}
 }
 
-// RoundTrip asks, and looks at the answer.
+// RoundTrip sends the request and checks the answer.
 func (c *checked) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := c.next.RoundTrip(request)
 	if err != nil {
@@ -153,7 +150,7 @@ func (c *checked) RoundTrip(request *http.Request) (*http.Response, error) {
 		return response, nil
 	}
 	body, err := io.ReadAll(response.Body)
-	if err != nil { // the reader is to find it where it is
+	if err != nil { // the reader gets the error at the same position
 		response.Body = struct {
 			io.Reader
 			io.Closer
@@ -164,21 +161,19 @@ func (c *checked) RoundTrip(request *http.Request) (*http.Response, error) {
 	response.Body = io.NopCloser(bytes.NewReader(body))
 	c.report(expected.CheckBody(response.Header, body))
 	if expected.Operation != nil {
-		var refusal struct{ Error struct{ Type string } }
-		_ = json.Unmarshal(body, &refusal) // what is no refusal has no type
-		seen.Store(answerName(expected.Operation, response.StatusCode, refusal.Error.Type), true)
+		var apiError struct{ Error struct{ Type string } }
+		_ = json.Unmarshal(body, &apiError) // other bodies have no error type
+		seen.Store(answerName(expected.Operation, response.StatusCode, apiError.Error.Type), true)
 	}
 	return response, nil
 }
 
-// CloseIdleConnections lets http.Client close those of the transport below.
+// CloseIdleConnections lets http.Client close the connections of the wrapped transport.
 func (c *checked) CloseIdleConnections() {
-	(&http.Client{
-		Transport: c.next,
-	}).CloseIdleConnections()
+	(&http.Client{Transport: c.next}).CloseIdleConnections()
 }
 
-// failing is a body's end that did not come.
+// failing is a reader that fails.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }

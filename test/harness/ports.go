@@ -10,10 +10,9 @@ import (
 	"testing"
 )
 
-// FreeAddress gives a loopback address that nobody uses until the test ends, of a port below those
-// that the system picks for outgoing connections: it stays free while what listens there is down
-// and others call for it. A file that is locked meanwhile keeps other tests, also those of other
-// packages that run beside this one, from taking it before it is listened to.
+// FreeAddress returns a loopback address that stays reserved until the test ends. Its port is below
+// the ephemeral range, so that no outgoing connection takes it while the service is down. A locked
+// file reserves it against concurrent tests of all packages.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(os.TempDir(), "hubcloud-test-ports")
@@ -22,21 +21,21 @@ func FreeAddress(t testing.TB) string {
 	}
 	for range 1000 {
 		port := 12000 + rand.IntN(20000)
-		taken, err := os.OpenFile(
+		lock, err := os.OpenFile(
 			filepath.Join(dir, fmt.Sprint(port)), os.O_CREATE|os.O_RDWR, 0o666,
 		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		address := fmt.Sprintf("127.0.0.1:%d", port)
-		if syscall.Flock(int(taken.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
 			if listener, err := net.Listen("tcp", address); err == nil {
 				listener.Close()
-				t.Cleanup(func() { taken.Close() })
+				t.Cleanup(func() { lock.Close() })
 				return address
 			}
 		}
-		taken.Close()
+		lock.Close()
 	}
 	t.Fatal("no free port")
 	return ""

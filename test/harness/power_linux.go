@@ -11,15 +11,15 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// KillIn sends SIGKILL to a process and to every process that works in dir or below it.
+// KillIn sends SIGKILL to a process and to every process whose working directory is dir or below.
 func KillIn(pid int, dir string) {
-	_ = syscall.Kill(pid, syscall.SIGKILL) // fails only when it has ended
+	_ = syscall.Kill(pid, syscall.SIGKILL) // fails only when the process has exited
 	for _, pid := range workingIn(dir) {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // likewise
+		_ = syscall.Kill(pid, syscall.SIGKILL) // fails only when the process has exited
 	}
 }
 
-// WaitGoneFrom kills what works in dir or below it until nothing does.
+// WaitGoneFrom kills the processes whose working directory is dir or below until there are none.
 func WaitGoneFrom(t testing.TB, dir string) {
 	t.Helper()
 	streamstest.Eventually(t, "no process works in "+dir, func() bool {
@@ -35,15 +35,14 @@ func WaitGoneFrom(t testing.TB, dir string) {
 // as its private database.
 func (s *Service) KillAll() { KillIn(s.PID(), s.Dir) }
 
-// WaitGone waits until the service and every process that works in its data directory is gone after
-// KillAll.
+// WaitGone waits until the processes that KillAll killed have exited.
 func (s *Service) WaitGone() {
 	s.t.Helper()
 	<-s.ended
 	WaitGoneFrom(s.t, s.Dir)
 }
 
-// workingIn returns the processes whose working directory is dir or below it. Zombies have none.
+// workingIn returns the processes whose working directory is dir or below. Zombies have none.
 func workingIn(dir string) (pids []int) {
 	links, err := filepath.Glob("/proc/[0-9]*/cwd")
 	if err != nil {

@@ -20,8 +20,7 @@ import (
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 )
 
-// RawHub speaks the hub link message by message, exactly as a test tells it: it keeps no log and
-// repairs nothing.
+// RawHub speaks the hub protocol message by message. It keeps no log and resends nothing by itself.
 type RawHub struct {
 	t      testing.TB
 	ID     string
@@ -35,20 +34,20 @@ type RawHub struct {
 
 	client mqtt.Client
 	answer func(Request) Response
-	// Acks receives every ack, Requests every request that OnRequest does not answer.
+	// Acks receives every ack. Requests receives every request, unless OnRequest is set.
 	Acks     chan Ack
 	Requests chan Request
 	// Lost is closed when the connection has ended.
 	Lost chan struct{}
 }
 
-// Ack is the cloud's ack.
+// Ack is an ack message of the cloud.
 type Ack struct {
 	Log     string `json:"log"`
 	Through uint64 `json:"through"`
 }
 
-// Request is the cloud's request.
+// Request is a request message of the cloud.
 type Request struct {
 	ID        string          `json:"id"`
 	Token     string          `json:"token"`
@@ -57,12 +56,12 @@ type Request struct {
 	TimeoutMS int64           `json:"timeout_ms"`
 }
 
-// Response is the hub's answer to a request: a result or an error, or what a hub should not answer.
+// Response is the hub's answer to a request. It may violate the protocol.
 type Response struct {
-	// Result is the result; Error, when not nil, is sent in its place.
+	// Result is the result. A non-nil Error is sent instead.
 	Result any
 	Error  *LinkError
-	// Raw, when not nil, is the whole message; Silent sends none.
+	// Raw, if not nil, is the whole message. Silent sends no answer.
 	Raw    []byte
 	Silent bool
 }
@@ -73,14 +72,14 @@ type LinkError struct {
 	Message string `json:"message"`
 }
 
-// NewRawHub registers a hub with the service and makes it known to nobody else.
+// NewRawHub registers a hub with the service.
 func NewRawHub(t testing.TB, s *Service) *RawHub {
 	t.Helper()
 	return s.For(t).Inventory(1)[0].Raw(t, "http://"+s.HTTP)
 }
 
-// Raw makes a hub that does nothing by itself.
-func (m Made) Raw(t testing.TB, public string) *RawHub {
+// Raw returns a RawHub with this identity. It has not enrolled yet.
+func (m FactoryHub) Raw(t testing.TB, public string) *RawHub {
 	return &RawHub{t: t, url: public, ID: m.HubID, Serial: m.Serial, Secret: m.Secret}
 }
 
@@ -93,7 +92,7 @@ func (h *RawHub) Enroll() {
 	}
 	status, body := h.EnrollWith(key, h.Serial, h.Secret)
 	if status != http.StatusCreated {
-		h.t.Fatalf("enrolment: %d %s", status, body)
+		h.t.Fatalf("enrolment: got %d %s, want 201", status, body)
 	}
 	var answer struct{ Certificate, CA, Broker string }
 	if err := json.Unmarshal(body, &answer); err != nil {
@@ -103,16 +102,17 @@ func (h *RawHub) Enroll() {
 	h.cert = tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: key}
 	h.pool = x509.NewCertPool()
 	if !h.pool.AppendCertsFromPEM([]byte(answer.CA)) {
-		h.t.Fatal("enrolment answered no CA")
+		h.t.Fatal("enrolment: got no CA certificate")
 	}
 	h.broker = strings.TrimPrefix(answer.Broker, "mqtts://")
 }
 
-// Through makes the hub connect to that address of the broker, host:port, instead of the one that
-// it was told.
+// Through makes the hub connect to the broker at address (host:port) instead of the address from
+// its enrolment.
 func (h *RawHub) Through(address string) { h.broker = address }
 
-// EnrollWith asks for a certificate with any words, and gives what came.
+// EnrollWith requests a certificate with the given serial and secret and returns status and body of
+// the answer.
 func (h *RawHub) EnrollWith(key *ecdsa.PrivateKey, serial, secret string) (int, []byte) {
 	h.t.Helper()
 	request, err := x509.CreateCertificateRequest(
@@ -130,7 +130,7 @@ func (h *RawHub) EnrollWith(key *ecdsa.PrivateKey, serial, secret string) (int, 
 	}
 	for {
 		response, answer := h.postCertificate(body)
-		// Enrolment is limited by address, and all hubs of a test have the same one.
+		// Enrolment is rate limited by IP address, which all hubs of a test share.
 		if response.StatusCode != http.StatusTooManyRequests {
 			return response.StatusCode, answer
 		}
@@ -157,7 +157,7 @@ func (h *RawHub) postCertificate(body []byte) (*http.Response, []byte) {
 	return response, answer
 }
 
-// Connect connects and subscribes; it fails the test when the broker refuses.
+// Connect connects and subscribes. It fails the test when the broker rejects the connection.
 func (h *RawHub) Connect() {
 	h.t.Helper()
 	if err := h.TryConnect(h.ID); err != nil {
@@ -165,15 +165,15 @@ func (h *RawHub) Connect() {
 	}
 }
 
-// Come connects, says hello with an empty log and waits until that is heard.
-func (h *RawHub) Come() {
+// GoOnline connects, sends hello with an empty log and waits for its ack.
+func (h *RawHub) GoOnline() {
 	h.t.Helper()
 	h.Connect()
 	h.Hello("log-1", 1, 0)
 	h.WaitAck("log-1", 0)
 }
 
-// TryConnect connects under any client id, and subscribes.
+// TryConnect connects with the given client id and subscribes.
 func (h *RawHub) TryConnect(clientID string) error {
 	lost := make(chan struct{})
 	acks, requests := make(chan Ack, 4096), make(chan Request, 64)
@@ -218,7 +218,7 @@ func (h *RawHub) TryConnect(clientID string) error {
 				requests <- request
 				return
 			}
-			go h.respond(client, request) // side by side, as the link says
+			go h.respond(client, request) // the protocol allows concurrent requests
 		})
 	}
 	if err != nil {
@@ -233,7 +233,7 @@ func (h *RawHub) TryConnect(clientID string) error {
 // Disconnect ends the connection with a DISCONNECT packet.
 func (h *RawHub) Disconnect() { h.client.Disconnect(50) }
 
-// Publish sends any payload to any topic.
+// Publish sends a payload to a topic.
 func (h *RawHub) Publish(topic string, payload []byte) {
 	h.t.Helper()
 	if token := h.client.Publish(topic, 0, false, payload); !token.WaitTimeout(time.Minute) {
@@ -277,7 +277,7 @@ func (h *RawHub) respond(client mqtt.Client, request Request) {
 		WaitTimeout(time.Minute)
 }
 
-// Hello says hello.
+// Hello sends a hello message.
 func (h *RawHub) Hello(log string, oldest, newest uint64) {
 	h.t.Helper()
 	h.Send("hello", map[string]any{
@@ -287,8 +287,7 @@ func (h *RawHub) Hello(log string, oldest, newest uint64) {
 	})
 }
 
-// EventsFrom sends events of a log, numbered from first to last, each a temperature that tells its
-// number.
+// EventsFrom sends one message with the Numbered events first to last.
 func (h *RawHub) EventsFrom(log string, first, last uint64) {
 	h.t.Helper()
 	var events []map[string]any
@@ -298,7 +297,7 @@ func (h *RawHub) EventsFrom(log string, first, last uint64) {
 	h.Send("events", map[string]any{"log": log, "events": events})
 }
 
-// Numbered is a well-formed event whose value tells its number.
+// Numbered returns a well-formed event whose value is its number.
 func Numbered(seq uint64) map[string]any {
 	return map[string]any{
 		"seq": seq, "type": "channel.observed", "device_id": 1,
@@ -307,7 +306,7 @@ func Numbered(seq uint64) map[string]any {
 	}
 }
 
-// WaitAck waits for an ack of the log through at least the number.
+// WaitAck waits for an ack of the log through at least the given number.
 func (h *RawHub) WaitAck(log string, through uint64) Ack {
 	h.t.Helper()
 	deadline := time.After(time.Minute)
@@ -330,7 +329,7 @@ func (h *RawHub) WaitAck(log string, through uint64) Ack {
 	}
 }
 
-// NextAck gives the next ack, whatever it says.
+// NextAck returns the next ack.
 func (h *RawHub) NextAck() Ack {
 	h.t.Helper()
 	select {
@@ -342,7 +341,7 @@ func (h *RawHub) NextAck() Ack {
 	}
 }
 
-// Into reads the request's params; what is not there stays as it is.
-func (r Request) Into(params any) {
+// DecodeParams decodes the request's params. Absent fields keep their values.
+func (r Request) DecodeParams(params any) {
 	_ = json.Unmarshal(r.Params, params)
 }

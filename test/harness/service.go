@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// startTimeout bounds a start; a cold one has to make a database first.
+// startTimeout bounds a start. A first start creates a database.
 const startTimeout = 90 * time.Second
 
 var binary = sync.OnceValues(func() (string, error) {
@@ -35,7 +35,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, build("-o", path)
 })
 
-// root returns the root folder of the repository, which is that of the service's module.
+// root returns the root folder of the service's module.
 func root() (string, error) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "hubcloud").Output()
 	if err != nil {
@@ -44,7 +44,7 @@ func root() (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// build builds the program from the service's module alone, as releases are built.
+// build builds the program without the test module (GOWORK=off), as releases are built.
 func build(options ...string) error {
 	dir, err := root()
 	if err != nil {
@@ -60,8 +60,8 @@ func build(options ...string) error {
 	return nil
 }
 
-// Binary builds the binary, once a test run, and gives its path. HUBCLOUD_TEST_BINARY names a ready
-// one instead.
+// Binary returns the path of the binary under test. It builds the binary once per test run, unless
+// HUBCLOUD_TEST_BINARY names one.
 func Binary(t testing.TB) string {
 	t.Helper()
 	if path := os.Getenv("HUBCLOUD_TEST_BINARY"); path != "" {
@@ -74,15 +74,15 @@ func Binary(t testing.TB) string {
 	return path
 }
 
-// RemoveBinary removes what Binary built; a TestMain calls it last.
+// RemoveBinary removes the binary that Binary built. TestMain calls RemoveBinary last.
 func RemoveBinary() {
 	if path, err := binary(); err == nil {
 		os.RemoveAll(filepath.Dir(path))
 	}
 }
 
-// BuildWith builds a binary from the sources with some files replaced, by their paths in the
-// repository, and gives its path. It is removed when the test ends.
+// BuildWith builds a binary with some source files replaced and returns its path. The keys of
+// replaced are paths in the repository. The binary is removed when the test ends.
 func BuildWith(t testing.TB, replaced map[string][]byte) string {
 	t.Helper()
 	sources, err := root()
@@ -112,25 +112,24 @@ func BuildWith(t testing.TB, replaced map[string][]byte) string {
 	return path
 }
 
-// Service is one running hubcloud.
+// Service is one process of hubcloud.
 type Service struct {
 	t    testing.TB
 	Dir  string
 	Args []string
-	// Program is another binary than Binary's; empty: that one.
+	// Program is the path of the binary to run. Defaults to Binary.
 	Program string
-	// Environment is what the process has beside the test's own, NAME=VALUE each.
+	// Environment has variables to add to the test's own, as NAME=VALUE.
 	Environment []string
 
 	*running
 
-	// Under is the command that the process is started under, such as ip netns exec NAME; empty for
-	// none.
+	// Under is a command that runs the process, such as "ip netns exec NAME". Empty means none.
 	Under []string
 
-	// joined says that broker and database are others'.
+	// joined is set when other processes run the broker and the database.
 	joined bool
-	// The addresses that it binds.
+	// HTTP, Admin, MQTT and NATS are the addresses that the process listens on.
 	HTTP, Admin, MQTT, NATS string
 }
 
@@ -141,21 +140,22 @@ type running struct {
 	log     *tail
 }
 
-// For is the service in the hands of a subtest: what fails, fails there.
+// For returns a copy of the service that reports failures to t.
 func (s *Service) For(t testing.TB) *Service {
 	other := *s
 	other.t = t
 	return &other
 }
 
-// Start runs `hubcloud serve` on a data directory and ports of its own, the same over restarts,
-// with more arguments as given, and waits until it is ready. It is stopped when the test ends.
+// Start runs `hubcloud serve` with the additional arguments, on a new data directory and free
+// ports, and waits until it is ready. Directory and ports stay the same over restarts. The service
+// is stopped when the test ends.
 func Start(t testing.TB, args ...string) *Service {
 	t.Helper()
 	return StartIn(t, t.TempDir(), args...)
 }
 
-// StartWith is Start with more variables in the environment, NAME=VALUE each.
+// StartWith is Start with additional environment variables, as NAME=VALUE.
 func StartWith(t testing.TB, environment []string, args ...string) *Service {
 	t.Helper()
 	s := &Service{
@@ -166,7 +166,7 @@ func StartWith(t testing.TB, environment []string, args ...string) *Service {
 	return s
 }
 
-// StartUnder is Start under a command, such as one that lowers a limit.
+// StartUnder is Start under a command, for example one that lowers a limit.
 func StartUnder(t testing.TB, under []string, args ...string) *Service {
 	t.Helper()
 	s := &Service{
@@ -188,14 +188,14 @@ func StartIn(t testing.TB, dir string, args ...string) *Service {
 	return s
 }
 
-// Replica starts another process that serves the API on the broker and the database of this one. It
-// is stopped before it.
+// Replica starts another process that serves the API on this service's broker and database. The
+// replica is stopped before the service.
 func (s *Service) Replica(args ...string) *Service {
 	s.t.Helper()
 	return s.ReplicaOf("", args...)
 }
 
-// ReplicaOf is Replica with another binary, as BuildWith makes it.
+// ReplicaOf is Replica with another binary, such as one from BuildWith.
 func (s *Service) ReplicaOf(program string, args ...string) *Service {
 	s.t.Helper()
 	database := url.Values{
@@ -220,8 +220,8 @@ func (s *Service) ReplicaOf(program string, args ...string) *Service {
 	return r
 }
 
-// Join starts a process that does everything on a broker and a database of others, which the
-// arguments name; mqtt and nats are the broker's addresses as it then tells them.
+// Join starts a process with all roles on a broker and a database that the arguments name.
+// Addresses mqtt and nats are those that the broker announces.
 func Join(t testing.TB, mqtt, nats string, args ...string) *Service {
 	t.Helper()
 	s := &Service{
@@ -232,14 +232,14 @@ func Join(t testing.TB, mqtt, nats string, args ...string) *Service {
 	return s
 }
 
-// Place is where a process of a test runs: the address that it listens on, and the command that it
-// is started under. The zero value is the machine's own loopback address.
+// Place is where a process runs: its IP address and the command that runs it. The zero value is the
+// loopback address of this machine.
 type Place struct {
 	Address string
 	Under   []string
 }
 
-// Joining is Join at a place, without starting anything: Launch and AwaitReady, or Begin, do.
+// Joining is Join at a place, but does not start the process. Call Begin, or Launch and AwaitReady.
 func Joining(t testing.TB, at Place, mqtt, nats string, args ...string) *Service {
 	t.Helper()
 	s := &Service{
@@ -255,14 +255,14 @@ func Joining(t testing.TB, at Place, mqtt, nats string, args ...string) *Service
 	return s
 }
 
-// launch begins the service and ends it with the test.
+// launch starts the service and stops it when the test ends.
 func (s *Service) launch() {
 	s.t.Helper()
 	s.Begin()
 	s.stopWithTest()
 }
 
-// stopWithTest ends the service with the test.
+// stopWithTest stops the service when the test ends.
 func (s *Service) stopWithTest() {
 	s.t.Cleanup(func() {
 		if s.process == nil {
@@ -271,21 +271,21 @@ func (s *Service) stopWithTest() {
 		s.Stop()
 		if s.t.Failed() {
 			s.t.Logf(
-				"the service's last lines, but for requests that went well:\n%s",
-				s.log.but("level=INFO msg=request"),
+				"last log lines of the service, without successful requests:\n%s",
+				s.log.without("level=INFO msg=request"),
 			)
 		}
 	})
 }
 
-// Begin starts the process (again) and waits until it is ready.
+// Begin starts the process, also after Kill or Stop, and waits until it is ready.
 func (s *Service) Begin() {
 	s.t.Helper()
 	s.Launch()
 	s.AwaitReady()
 }
 
-// Launch starts the process (again).
+// Launch starts the process, also after Kill or Stop, without waiting.
 func (s *Service) Launch() {
 	s.t.Helper()
 	os.Remove(filepath.Join(s.Dir, "endpoints.json"))
@@ -311,7 +311,7 @@ func (s *Service) Launch() {
 	}
 	line := append(append(append([]string{}, s.Under...), program), args...)
 	s.process = exec.Command(line[0], line[1:]...)
-	// Tests invite the same people over and over, and wait for what is rate_limited.
+	// Tests invite the same people many times; the default limits would slow them down.
 	s.process.Env = append(
 		os.Environ(), "HUBCLOUD_INVITATIONS_PER_ADDRESS=1000", "HUBCLOUD_INVITATIONS_PER_ORG=1000",
 	)
@@ -343,29 +343,29 @@ func (s *Service) AwaitReady() {
 			}
 			if bound.HTTP != s.HTTP || bound.Admin != s.Admin || bound.MQTT != s.MQTT ||
 				bound.NATS != s.NATS {
-				s.t.Fatalf("endpoints.json says %+v", bound)
+				s.t.Fatalf("endpoints.json: got %+v, want the addresses of the command line", bound)
 			}
 			return
 		}
 		select {
 		case <-s.ended:
-			s.t.Fatalf("the service ended before it was ready:\n%s", s.log)
+			s.t.Fatalf("the service exited before it was ready:\n%s", s.log)
 		case <-time.After(10 * time.Millisecond):
 		}
 		if time.Now().After(deadline) {
-			s.t.Fatalf("the service is not ready after %s:\n%s", startTimeout, s.log)
+			s.t.Fatalf("the service is not ready within %s:\n%s", startTimeout, s.log)
 		}
 	}
 }
 
-// Kill ends the process as a crash would, kill -9, and waits until it is gone.
+// Kill ends the process with SIGKILL and waits until it has exited.
 func (s *Service) Kill() {
 	s.process.Process.Kill()
 	<-s.ended
 }
 
-// Stop ends the process in order and gives how long that took. It fails the test when it takes more
-// than a minute.
+// Stop ends the process with SIGTERM and returns how long the shutdown took. A shutdown of more
+// than a minute fails the test.
 func (s *Service) Stop() time.Duration {
 	began := time.Now()
 	select {
@@ -392,35 +392,35 @@ func (s *Service) Signal(signal syscall.Signal) {
 	}
 }
 
-// Ended is closed when the process has ended.
+// Ended returns a channel that is closed when the process has exited.
 func (s *Service) Ended() <-chan struct{} { return s.ended }
 
-// ExitCode is the exit code of a process that has ended.
+// ExitCode waits for the process to exit and returns its exit code.
 func (s *Service) ExitCode() int {
 	<-s.ended
 	return s.process.ProcessState.ExitCode()
 }
 
-// PID is the process id.
+// PID returns the process id.
 func (s *Service) PID() int { return s.process.Process.Pid }
 
-// Log gives what the service has printed lately.
+// Log returns the last lines that the process printed.
 func (s *Service) Log() string { return s.log.String() }
 
-// Public is the address of everything that it serves.
+// Public returns the base URL of the service, without /v1.
 func (s *Service) Public() string { return "http://" + s.HTTP }
 
-// Base is the address of the API, with /v1.
+// Base returns the base URL of the API, with /v1.
 func (s *Service) Base() string { return "http://" + s.HTTP + "/v1" }
 
 // Inventory registers new hubs.
-func (s *Service) Inventory(count int) []Made {
+func (s *Service) Inventory(count int) []FactoryHub {
 	s.t.Helper()
-	var all []Made
+	var all []FactoryHub
 	for _, made := range s.CLI("inventory", "generate", "--count", strconv.Itoa(count), "--prefix", "try") {
 		all = append(
 			all,
-			Made{
+			FactoryHub{
 				Serial: made["serial"].(string),
 				HubID:  made["hub_id"].(string),
 				Secret: made["secret"].(string),
@@ -430,7 +430,7 @@ func (s *Service) Inventory(count int) []Made {
 	return all
 }
 
-// Key makes an API key for an organization, of the given scopes (none: of every one).
+// Key creates an API key for an organization. Without scopes the key has all of them.
 func (s *Service) Key(org string, scopes ...string) (id, key string) {
 	s.t.Helper()
 	which := []string{"--all-scopes"}
@@ -441,13 +441,13 @@ func (s *Service) Key(org string, scopes ...string) (id, key string) {
 	return made["key_id"].(string), made["key"].(string)
 }
 
-// CLI runs an operator's command against the service with --json and gives the objects that it
+// CLI runs a command of the binary against the service with --json and returns the objects it
 // printed.
 func (s *Service) CLI(args ...string) []map[string]any {
 	s.t.Helper()
 	out, stderr, code := RunBinary(s.t, s.commandLine(args)...)
 	if code != 0 {
-		s.t.Fatalf("hubcloud %s: exit code %d: %s", strings.Join(args, " "), code, stderr)
+		s.t.Fatalf("hubcloud %s: got exit code %d, want 0: %s", strings.Join(args, " "), code, stderr)
 	}
 	var objects []map[string]any
 	lines := bufio.NewScanner(strings.NewReader(out))
@@ -462,15 +462,14 @@ func (s *Service) CLI(args ...string) []map[string]any {
 	return objects
 }
 
-// commandLine puts --data-dir and --json behind the words of the command, before its flags and
-// arguments.
+// commandLine inserts --data-dir and --json between the command's words and its flags.
 func (s *Service) commandLine(args []string) []string {
 	line := append([]string{}, args[:min(2, len(args))]...)
 	line = append(line, "--data-dir", s.Dir, "--json")
 	return append(line, args[min(2, len(args)):]...)
 }
 
-// RunBinary runs the binary and gives what it printed and its exit code.
+// RunBinary runs the binary and returns its output and exit code.
 func RunBinary(t testing.TB, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -486,7 +485,7 @@ func RunBinary(t testing.TB, args ...string) (stdout, stderr string, code int) {
 	return out.String(), errs.String(), command.ProcessState.ExitCode()
 }
 
-// tail keeps the last lines that a process printed.
+// tail keeps the last bytes that a process printed.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
@@ -506,8 +505,8 @@ func (l *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// but gives the lines without a text in them.
-func (l *tail) but(text string) string {
+// without returns the lines that do not contain text.
+func (l *tail) without(text string) string {
 	lines := strings.SplitAfter(l.String(), "\n")
 	return strings.Join(
 		slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, text) }),
@@ -521,14 +520,14 @@ func (l *tail) String() string {
 	return string(l.text)
 }
 
-// FindInFiles looks for a text in every file of the service's data directory but those of the given
-// folders in it, and gives the path of the first that has it, or "".
+// FindInFiles searches the files of the service's data directory for a text and returns the path of
+// the first match, or "". The folders in but are skipped; they are relative to the data directory.
 func (s *Service) FindInFiles(text string, but ...string) string {
 	s.t.Helper()
 	found := ""
 	err := filepath.WalkDir(s.Dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || found != "" {
-			return nil // files come and go under a running service
+			return nil // a running service creates and removes files
 		}
 		if entry.IsDir() {
 			if relative, err := filepath.Rel(s.Dir, path); err == nil &&

@@ -10,30 +10,31 @@ import (
 	"time"
 )
 
-// Message is one block of a Server-Sent Events stream. A block without data dispatches nothing, but
-// its id counts.
+// Message is one block of a Server-Sent Events stream. A block without data is no event, but its id
+// counts.
 type Message struct {
 	ID, Event, Data string
-	// Comment is the text of a comment line that stood before the block.
+	// Comment is the text of the comment line before the block.
 	Comment string
 }
 
 // Stream is an open event stream.
 type Stream struct {
 	Header http.Header
-	// Messages receives every block; Ended is closed when the server has ended the stream.
+	// Messages receives every block. Ended is closed when the server has ended the stream.
 	Messages chan Message
 	Ended    chan struct{}
 	Close    context.CancelFunc
 }
 
-// OpenStream opens a hub's event stream, after a cursor when one is given.
+// OpenStream opens a hub's event stream and reports failures to t. See Client.Stream.
 func OpenStream(t testing.TB, c *Client, hub, lastEventID string) *Stream {
 	t.Helper()
 	return c.For(t).Stream("/hubs/"+hub+"/events/stream", lastEventID)
 }
 
-// Stream opens an event stream, after a cursor when one is given. It is closed when the test ends.
+// Stream opens an event stream, after the given cursor if it is not empty, and closes it when the
+// test ends.
 func (c *Client) Stream(path, lastEventID string) *Stream {
 	c.T.Helper()
 	for {
@@ -56,8 +57,8 @@ func (c *Client) Stream(path, lastEventID string) *Stream {
 	}
 }
 
-// TryStream opens an event stream, which whoever asked for it closes, or gives the answer that was
-// none.
+// TryStream opens an event stream, which the caller must close. If the service answers something
+// else, TryStream returns a nil stream and the answer.
 func (c *Client) TryStream(path, lastEventID string) (*Stream, Answer, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Base+path, nil)
@@ -113,8 +114,7 @@ func (c *Client) TryStream(path, lastEventID string) (*Stream, Answer, error) {
 	return s, Answer{}, nil
 }
 
-// Next gives the next event of the stream, and the id that a client would send as Last-Event-ID
-// just before it came.
+// Next returns the next event of the stream. It fails the test if none arrives in time.
 func (s *Stream) Next(t testing.TB, within time.Duration) Message {
 	t.Helper()
 	deadline := time.After(within)

@@ -9,46 +9,46 @@ import (
 	"testing"
 )
 
-// The environment variables that name a service which stands somewhere already. Without the first,
-// a suite starts one of its own.
+// Environment variables that name a running service to test. Without EnvURL, a suite starts its
+// own.
 const (
-	// EnvURL is the contract's base URL, with /v1.
+	// EnvURL is the base URL of the API, with /v1.
 	EnvURL = "HUBCLOUD_TEST_URL"
-	// EnvKey is an API key of every scope.
+	// EnvKey is an API key with all scopes.
 	EnvKey = "HUBCLOUD_TEST_KEY"
-	// EnvOtherKey is one of another organization. Without it, what needs a second organization is
-	// skipped.
+	// EnvOtherKey is an API key of another organization. Without it, tests that need a second
+	// organization are skipped.
 	EnvOtherKey = "HUBCLOUD_TEST_OTHER_KEY"
-	// EnvHubs is a file of hubs that nobody has used yet, as `hubcloud inventory generate --json`
-	// prints them; each is used once. Without it, what needs hubs is skipped.
+	// EnvHubs is a file with unused hubs, in the format of `hubcloud inventory generate --json`.
+	// Each is used once. Without it, tests that need hubs are skipped.
 	EnvHubs = "HUBCLOUD_TEST_HUBS"
 )
 
-// Target is the service that a suite tries: one that the suite starts and may kill, or one that is
-// known by its address and keys alone.
+// Target is the service under test: one that the suite started and may kill, or one that it knows
+// only by address and keys.
 type Target struct {
 	t testing.TB
-	// Base is the address of the API, with /v1; Public the same without.
+	// Base is the base URL of the API, with /v1. Public is the same without /v1.
 	Base, Public string
 
-	service *Service // nil: not ours
+	service *Service // nil if the environment names the service
 	hubs    *shelf
 }
 
-// Made is a hub as it leaves the factory.
-type Made struct {
+// FactoryHub is the identity of a hub as it leaves the factory.
+type FactoryHub struct {
 	Serial string `json:"serial"`
 	HubID  string `json:"hub_id"`
 	Secret string `json:"secret"`
 }
 
-// shelf holds hubs that nobody has used yet.
+// shelf holds unused hubs.
 type shelf struct {
 	mu   sync.Mutex
-	hubs []Made
+	hubs []FactoryHub
 }
 
-// NewTarget gives the service of the environment, or starts one with the given arguments.
+// NewTarget returns the service that the environment names, or starts one with the given arguments.
 func NewTarget(t testing.TB, args ...string) *Target {
 	t.Helper()
 	base := strings.TrimRight(os.Getenv(EnvURL), "/")
@@ -57,7 +57,7 @@ func NewTarget(t testing.TB, args ...string) *Target {
 		return &Target{t: t, Base: s.Base(), Public: s.Public(), service: s, hubs: &shelf{}}
 	}
 	if !strings.HasSuffix(base, "/v1") || os.Getenv(EnvKey) == "" {
-		t.Fatalf("%s must end in /v1, and goes with %s", EnvURL, EnvKey)
+		t.Fatalf("%s must end in /v1, and %s must be set", EnvURL, EnvKey)
 	}
 	c := &Target{t: t, Base: base, Public: strings.TrimSuffix(base, "/v1"), hubs: &shelf{}}
 	if path := os.Getenv(EnvHubs); path != "" {
@@ -71,41 +71,41 @@ func NewTarget(t testing.TB, args ...string) *Target {
 	return c
 }
 
-func readMade(t testing.TB, lines *bufio.Scanner) []Made {
+func readMade(t testing.TB, lines *bufio.Scanner) []FactoryHub {
 	t.Helper()
-	var all []Made
+	var all []FactoryHub
 	for lines.Scan() {
-		var made Made
+		var made FactoryHub
 		if err := json.Unmarshal(lines.Bytes(), &made); err != nil {
-			t.Fatalf("%q is no hub: %v", lines.Text(), err)
+			t.Fatalf("parse hub %q: %v", lines.Text(), err)
 		}
 		all = append(all, made)
 	}
 	return all
 }
 
-// For is the target in the hands of a subtest: what fails or is skipped, fails or is skipped there.
+// For returns a copy of the target that reports failures and skips to t.
 func (c *Target) For(t testing.TB) *Target {
 	other := *c
 	other.t = t
 	return &other
 }
 
-// Own gives the service that the suite has started. Where it has started none the test is skipped,
-// and says so.
-func (c *Target) Own() *Service {
+// OwnService returns the service that the suite started. It skips the test if the environment names
+// the service.
+func (c *Target) OwnService() *Service {
 	c.t.Helper()
 	if c.service == nil {
 		c.t.Skipf(
-			"NOT TRIED: this needs a service that the suite may configure and kill, and %s names another",
+			"NOT TRIED: needs a service that the suite may configure and kill; %s is set",
 			EnvURL,
 		)
 	}
 	return c.service.For(c.t)
 }
 
-// Tenant gives an organization with one site: a new one, or that of the given key with a site of
-// its own.
+// Tenant returns an organization with one site: a new organization, or that of EnvKey with a new
+// site.
 func (c *Target) Tenant(name string) *Tenant {
 	c.t.Helper()
 	if c.service != nil {
@@ -114,14 +114,14 @@ func (c *Target) Tenant(name string) *Tenant {
 	return c.given(EnvKey, name)
 }
 
-// Stranger gives another organization than Tenant does.
-func (c *Target) Stranger(name string) *Tenant {
+// OtherTenant returns another organization than Tenant.
+func (c *Target) OtherTenant(name string) *Tenant {
 	c.t.Helper()
 	if c.service != nil {
 		return NewTenant(c.t, c.service, name)
 	}
 	if os.Getenv(EnvOtherKey) == "" {
-		c.t.Skipf("NOT TRIED: this needs a second organization, and %s is not set", EnvOtherKey)
+		c.t.Skipf("NOT TRIED: needs a second organization; %s is not set", EnvOtherKey)
 	}
 	return c.given(EnvOtherKey, name)
 }
@@ -133,8 +133,8 @@ func (c *Target) given(variable, name string) *Tenant {
 	return tenant
 }
 
-// Inventory gives hubs that nobody has used yet.
-func (c *Target) Inventory(count int) []Made {
+// Inventory returns unused hubs.
+func (c *Target) Inventory(count int) []FactoryHub {
 	c.t.Helper()
 	if c.service != nil {
 		return c.service.For(c.t).Inventory(count)
@@ -143,7 +143,7 @@ func (c *Target) Inventory(count int) []Made {
 	defer c.hubs.mu.Unlock()
 	if len(c.hubs.hubs) < count {
 		c.t.Skipf(
-			"NOT TRIED: this needs %d hubs that nobody has used, and the file of %s has no more",
+			"NOT TRIED: needs %d unused hubs; the file that %s names has fewer left",
 			count, EnvHubs,
 		)
 	}
@@ -152,21 +152,21 @@ func (c *Target) Inventory(count int) []Made {
 	return taken
 }
 
-// RawHub gives a hub that has not enrolled yet.
+// RawHub returns a hub that has not enrolled yet.
 func (c *Target) RawHub() *RawHub {
 	c.t.Helper()
 	return c.Inventory(1)[0].Raw(c.t, c.Public)
 }
 
-// Online gives a connected hub without events that belongs to the tenant.
+// Online returns a connected hub without events that belongs to the tenant.
 func (c *Target) Online(tenant *Tenant) *RawHub {
 	c.t.Helper()
 	hub := c.RawHub()
 	hub.Enroll()
-	hub.Come()
+	hub.GoOnline()
 	tenant.For(c.t).Add(hub.Serial)
 	return hub
 }
 
-// Ours says whether the suite has started the service.
-func (c *Target) Ours() bool { return c.service != nil }
+// Owned reports whether the suite started the service.
+func (c *Target) Owned() bool { return c.service != nil }

@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// Tenant is an organization with a key of every scope and one site.
+// Tenant is an organization with one site and a client whose key has all scopes.
 type Tenant struct {
 	*Client
 	Org, Site, KeyID string
-	// Owner is the address of the organization's first owner.
+	// Owner is the email address of the organization's first owner.
 	Owner string
 }
 
-// NewTenant makes an organization on the service.
+// NewTenant creates an organization on the service.
 func NewTenant(t testing.TB, s *Service, name string) *Tenant {
 	t.Helper()
 	owner := "owner@" + strings.ReplaceAll(strings.ToLower(name), " ", "-") + ".example.com"
@@ -30,14 +30,14 @@ func NewTenant(t testing.TB, s *Service, name string) *Tenant {
 	return tenant
 }
 
-// For is the tenant in the hands of a subtest: what fails, fails there.
+// For returns a copy of the tenant that reports failures to t.
 func (c *Tenant) For(t testing.TB) *Tenant {
 	other := *c
 	other.Client = c.Client.For(t)
 	return &other
 }
 
-// NewSite makes a site and gives its id.
+// NewSite creates a site and returns its id.
 func (c *Tenant) NewSite(name string) string {
 	c.T.Helper()
 	var site struct{ ID string }

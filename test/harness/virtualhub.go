@@ -8,9 +8,8 @@ import (
 	"hubcloud/hubbridge/virtualhub"
 )
 
-// VirtualHub runs a hub in software that belongs to the tenant, until the test ends, and waits
-// until it is connected. It reports nothing by itself, and comes back soon when it has lost its
-// connection.
+// VirtualHub runs a virtual hub that belongs to the tenant until the test ends, and waits until it
+// is connected. The hub reports nothing by itself and reconnects quickly.
 func (c *Target) VirtualHub(tenant *Tenant, cfg virtualhub.Config) *virtualhub.Hub {
 	c.t.Helper()
 	made := c.Inventory(1)[0]
@@ -36,22 +35,22 @@ func (c *Target) VirtualHub(tenant *Tenant, cfg virtualhub.Config) *virtualhub.H
 	return hub
 }
 
-// Connected waits until a virtual hub is connected and heard.
+// Connected waits until a virtual hub is connected and its hello acknowledged.
 func Connected(t testing.TB, hub *virtualhub.Hub) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := hub.WaitConnected(ctx); err != nil {
-		t.Fatalf("hub %s: not connected after 30 s", hub.ID())
+		t.Fatalf("hub %s: not connected within a minute", hub.ID())
 	}
 }
 
-// Stored waits until the cloud has everything that a virtual hub has to tell.
+// Stored waits until the cloud has acknowledged all events of a virtual hub.
 func Stored(t testing.TB, hub *virtualhub.Hub) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := hub.WaitAcked(ctx, hub.Status().Newest); err != nil {
-		t.Fatalf("hub %s: after 30 s %+v", hub.ID(), hub.Status())
+		t.Fatalf("hub %s: got %+v after a minute, want all events acknowledged", hub.ID(), hub.Status())
 	}
 }

@@ -2,28 +2,28 @@ package lossyfs
 
 import "math/rand/v2"
 
-// pageSize is the unit in which a file's content is written, and lost.
+// pageSize is the unit in which content is written and lost.
 const pageSize = 4096
 
-// content is what is in a file: pages, of which nil stands for zeros, and the size in bytes. Pages
-// behind the size, and the bytes behind it in the last page, are zeros.
+// content is the content of a file. A nil page has only zeros. Bytes behind size are zeros.
 type content struct {
 	pages [][]byte
 	size  int64
 }
 
-// file is the content of a file in its two versions.
+// file has two versions of a file's content: now is what programs see, kept is what a power cut
+// leaves.
 type file struct {
 	now, kept content
-	// dirty holds the pages of now that may differ from those of kept. resized says that the sizes
-	// may differ too.
+	// dirty has the pages of now that may differ from those of kept. resized is set if the sizes
+	// may differ.
 	dirty   map[int]struct{}
 	resized bool
 }
 
 func pagesOf(size int64) int { return int((size + pageSize - 1) / pageSize) }
 
-// readAt fills dest from offset on and returns how many bytes there are.
+// readAt fills dest from offset on and returns the number of bytes read.
 func (f *file) readAt(dest []byte, offset int64) int {
 	if offset >= f.now.size {
 		return 0
@@ -54,7 +54,7 @@ func (f *file) writeAt(data []byte, offset int64) {
 	}
 }
 
-// own returns a page of now for writing: a copy when kept has the same.
+// own returns a page of now for writing. It copies a page that now shares with kept.
 func (f *file) own(index int) []byte {
 	if f.dirty == nil {
 		f.dirty = map[int]struct{}{}
@@ -86,7 +86,7 @@ func (f *file) resize(size int64) {
 	f.now.size = size
 }
 
-// sync keeps what is there now.
+// sync makes now the kept version.
 func (f *file) sync() {
 	if f.resized {
 		f.kept.pages = append([][]byte(nil), f.now.pages...)
@@ -99,8 +99,8 @@ func (f *file) sync() {
 	f.dirty, f.resized = nil, false
 }
 
-// cut leaves what was kept. With a random source, pages that were not synced are kept by chance
-// too: an end of the file that was appended up to any page, and any of the pages before it.
+// cut replaces now by kept. With a random source, it may also keep unsynced pages: any changed
+// page, and any number of the appended pages from the first on.
 func (f *file) cut(random *rand.Rand) {
 	if random == nil || random.IntN(2) == 0 {
 		f.now = content{append([][]byte(nil), f.kept.pages...), f.kept.size}

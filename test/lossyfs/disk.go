@@ -14,20 +14,20 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// Loss is what a power cut takes.
+// Loss selects what a power cut loses.
 type Loss int
 
 const (
-	// Everything drops all that was not synced.
+	// Everything loses all unsynced changes.
 	Everything Loss = iota
-	// Some drops a random part of what was not synced, as a disk that had written some of its
-	// cache: of changed pages any, of changed names all after one of them.
+	// Some loses a random part of the unsynced changes, like a disk that has written part of its
+	// cache: any of the changed pages, and all name changes after a random one.
 	Some
 )
 
-// Disk is a mounted file system that forgets what was not synced.
+// Disk is a mounted file system that loses unsynced changes when the power is cut.
 type Disk struct {
-	// Dir is where it is mounted.
+	// Dir is the mount point.
 	Dir string
 
 	t      testing.TB
@@ -35,25 +35,25 @@ type Disk struct {
 
 	mu   sync.Mutex
 	tree *tree
-	// open folders by handle, as they were listed when opened.
+	// listings has the content of each open folder at the time of opening, by handle.
 	listings map[uint64][]listed
 	handle   uint64
-	// off is not nil while the power is off: closed when calls may fail at last.
+	// off is not nil while the power is off. It is closed when pending calls may fail.
 	off chan struct{}
 }
 
-// Mount mounts an empty file system at dir until the test ends. It skips the test, saying so, where
-// FUSE cannot be used.
+// Mount mounts an empty file system at dir until the test ends. It skips the test where FUSE is not
+// available.
 func Mount(t testing.TB, dir string) *Disk {
 	t.Helper()
 	if f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); err != nil {
-		t.Skipf("POWER CUTS ARE NOT TRIED: /dev/fuse: %v", err)
+		t.Skipf("NOT TRIED: power cuts need /dev/fuse: %v", err)
 	} else if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
 	d := &Disk{Dir: dir, t: t, tree: newTree()}
 	if err := d.mount(); errors.Is(err, syscall.EPERM) {
-		t.Skipf("POWER CUTS ARE NOT TRIED: mount: %v", err)
+		t.Skipf("NOT TRIED: power cuts need the right to mount: %v", err)
 	} else if err != nil {
 		t.Fatalf("mount %s: %v", dir, err)
 	}
@@ -75,23 +75,23 @@ func (d *Disk) mount() error {
 		return err
 	}
 	d.server = server
-	go server.Serve() // until unmount, which waits for it
+	go server.Serve() // ends with unmount, which waits for it
 	return server.WaitMount()
 }
 
 func (d *Disk) unmount() {
 	if err := d.server.Unmount(); err != nil {
 		d.t.Errorf("unmount %s: %v", d.Dir, err)
-		_ = syscall.Unmount(d.Dir, syscall.MNT_DETACH) // the best that is left
+		_ = syscall.Unmount(d.Dir, syscall.MNT_DETACH) // so that the folder can be removed
 		return
 	}
 	d.server.Wait()
 }
 
-// CutPower stops the file system between two calls, and has kill end every process that uses it:
-// their calls wait until kill has returned from sending the signals, and then wait returns once the
-// processes are gone. What was not synced is lost as said, and the rest is mounted again. The seed
-// decides what Some loses.
+// CutPower blocks all calls on the file system, calls kill, lets the blocked calls fail, and calls
+// wait. kill must send SIGKILL to every process that uses the file system; wait must return once
+// they have exited. Then CutPower drops unsynced changes and mounts what is left at the same place.
+// The seed decides what Some loses.
 func (d *Disk) CutPower(loss Loss, seed uint64, kill, wait func()) {
 	d.t.Helper()
 	off := make(chan struct{})
@@ -116,8 +116,8 @@ func (d *Disk) CutPower(loss Loss, seed uint64, kill, wait func()) {
 	}
 }
 
-// enter begins a call on the file system, which ends with d.mu.Unlock. While the power is off it
-// waits and then fails.
+// enter begins a call on the file system, which ends with d.mu.Unlock. While the power is off,
+// enter blocks and then fails.
 func (d *Disk) enter() error {
 	d.mu.Lock()
 	off := d.off

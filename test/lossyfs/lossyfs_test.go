@@ -22,7 +22,7 @@ func (d *Disk) path(name ...string) string {
 	return filepath.Join(append([]string{d.Dir}, name...)...)
 }
 
-// cutQuietly cuts the power while nobody uses the disk.
+// cutQuietly cuts the power while no process uses the disk.
 func (d *Disk) cutQuietly(loss Loss, seed uint64) { d.CutPower(loss, seed, func() {}, func() {}) }
 
 func must(t *testing.T, err error) {
@@ -32,7 +32,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// write writes a file, and syncs it and its folder as asked.
+// write writes a file, and syncs the file and its folder if asked to.
 func write(t *testing.T, path string, data []byte, syncFile, syncFolder bool) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o640)
@@ -60,18 +60,18 @@ func (d *Disk) wantFile(t *testing.T, name, want string) {
 	t.Helper()
 	got, err := os.ReadFile(d.path(name))
 	if err != nil || string(got) != want {
-		t.Errorf("%s: %q, %v; want %q", name, got, err, want)
+		t.Errorf("%s: got %q, %v; want %q", name, got, err, want)
 	}
 }
 
 func (d *Disk) wantNone(t *testing.T, name string) {
 	t.Helper()
 	if _, err := os.Lstat(d.path(name)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%s is there after the power cut: %v", name, err)
+		t.Errorf("%s after the power cut: got error %v, want fs.ErrNotExist", name, err)
 	}
 }
 
-func TestWhatIsNotSyncedIsLost(t *testing.T) {
+func TestUnsyncedChangesAreLost(t *testing.T) {
 	t.Parallel()
 	d := mounted(t)
 	write(t, d.path("kept"), []byte("kept"), true, true)
@@ -96,8 +96,8 @@ func TestWhatIsNotSyncedIsLost(t *testing.T) {
 	d.wantNone(t, "moved")
 }
 
-// TestASyncingWrite: a file opened with O_SYNC keeps each write.
-func TestASyncingWrite(t *testing.T) {
+// TestWriteWithOSync checks that a file opened with O_SYNC keeps each write.
+func TestWriteWithOSync(t *testing.T) {
 	t.Parallel()
 	d := mounted(t)
 	f, err := os.OpenFile(d.path("log"), os.O_CREATE|os.O_WRONLY|os.O_SYNC, 0o600)
@@ -112,7 +112,7 @@ func TestASyncingWrite(t *testing.T) {
 	d.wantFile(t, "log", "line\nline\nline\n")
 }
 
-// TestRename: a file that takes the place of another does so wholly or not at all.
+// TestRename checks that a rename over an existing file is kept wholly or not at all.
 func TestRename(t *testing.T) {
 	t.Parallel()
 	d := mounted(t)
@@ -135,8 +135,9 @@ func TestRename(t *testing.T) {
 	}
 }
 
-// TestACutInTheMidst kills a program that appends and syncs: each line that it reported is there.
-func TestACutInTheMidst(t *testing.T) {
+// TestCutWhileWriting kills a program that appends and syncs. Every line that it reported must be
+// kept.
+func TestCutWhileWriting(t *testing.T) {
 	t.Parallel()
 	d := mounted(t)
 	for round := range uint64(5) {
@@ -151,7 +152,7 @@ func TestACutInTheMidst(t *testing.T) {
 		streamstest.Eventually(t, "the program has synced some lines",
 			func() bool { return d.syncs() >= 40*(int(round)+1) },
 		)
-		// killed
+		// Wait reports the kill
 		d.CutPower(
 			Loss(round%2), round, func() { must(t, program.Process.Kill()) },
 			func() { _ = program.Wait() },
@@ -159,7 +160,7 @@ func TestACutInTheMidst(t *testing.T) {
 		stored, err := os.ReadFile(d.path("log"))
 		must(t, err)
 		if reported := out.Bytes(); len(reported) == 0 || !bytes.Contains(stored, reported) {
-			t.Fatalf("reported %q, stored %q", reported, stored)
+			t.Fatalf("got %q stored, want everything reported: %q", reported, stored)
 		}
 		must(t, os.Remove(d.path("log")))
 		syncDir(t, d.Dir)
@@ -172,9 +173,9 @@ func (d *Disk) syncs() int {
 	return d.tree.synced
 }
 
-// TestAnyFile compares a file with a slice of bytes, over any writes, syncs and cuts. What a cut
-// with random loss leaves is either version of each page.
-func TestAnyFile(t *testing.T) {
+// TestFileModel compares a file with a slice of bytes over random writes, syncs and cuts. After a
+// cut with random loss, each byte must be of either version.
+func TestFileModel(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -209,7 +210,7 @@ func TestAnyFile(t *testing.T) {
 			got := make([]byte, f.now.size)
 			f.readAt(got, 0)
 			if !bytes.Equal(got, now) {
-				t.Fatalf("the file has %d bytes, want %d, or others", len(got), len(now))
+				t.Fatalf("got %d bytes, want %d, or the contents differ", len(got), len(now))
 			}
 		}
 		f.cut(random)
@@ -217,7 +218,7 @@ func TestAnyFile(t *testing.T) {
 		f.readAt(got, 0)
 		for i, b := range got {
 			if (i >= len(now) || b != now[i]) && (i >= len(kept) || b != kept[i]) && b != 0 {
-				t.Fatalf("byte %d of neither version", i)
+				t.Fatalf("byte %d: got a byte of neither version", i)
 			}
 		}
 	}

@@ -11,11 +11,10 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// attributesValid is how long the kernel may believe what it was told: nobody else changes
-// anything.
+// attributesValid is how long the kernel may cache attributes. Nothing else changes them.
 const attributesValid = time.Hour
 
-// listed is one name of an opened folder.
+// listed is one name in the listing of an open folder.
 type listed struct {
 	name string
 	node *node
@@ -27,7 +26,7 @@ type operations struct {
 	disk *Disk
 }
 
-// on runs do with the node of a request, under the file system's mutex.
+// on calls do with the node of a request while holding the file system's mutex.
 func (o *operations) on(id uint64, do func(t *tree, n *node) fuse.Status) fuse.Status {
 	if err := o.disk.enter(); err != nil {
 		return fuse.EIO
@@ -40,7 +39,7 @@ func (o *operations) on(id uint64, do func(t *tree, n *node) fuse.Status) fuse.S
 	return do(o.disk.tree, n)
 }
 
-// inDir is on for a name in a folder; child is nil when the name is free.
+// inDir is on for a name in a folder. child is nil if the name does not exist.
 func (o *operations) inDir(
 	id uint64, name string, do func(t *tree, dir, child *node) fuse.Status,
 ) fuse.Status {
@@ -129,7 +128,7 @@ func (o *operations) SetAttr(
 	})
 }
 
-// make adds a node under a name that is free.
+// make adds a node under a new name.
 func (o *operations) make(
 	header *fuse.InHeader, name string, mode uint32, out *fuse.EntryOut, prepare func(*node),
 ) fuse.Status {
@@ -219,7 +218,7 @@ func (o *operations) Rename(_ <-chan struct{}, input *fuse.RenameIn, from, to st
 			return fuse.ENOENT
 		case target == nil:
 			return fuse.Status(syscall.ESTALE)
-		case input.Flags != 0: // RENAME_EXCHANGE and RENAME_NOREPLACE: nobody here uses them
+		case input.Flags != 0: // RENAME_EXCHANGE and RENAME_NOREPLACE are not supported
 			return fuse.EINVAL
 		}
 		if old := target.entries[to]; old == child {
@@ -278,10 +277,10 @@ func (o *operations) Write(
 	return uint32(len(data)), status
 }
 
-// Fallocate makes room, which in memory is but the size.
+// Fallocate reserves space. In memory it only sets the size.
 func (o *operations) Fallocate(_ <-chan struct{}, input *fuse.FallocateIn) fuse.Status {
 	return o.on(input.NodeId, func(_ *tree, n *node) fuse.Status {
-		if input.Mode != 0 { // holes and the like
+		if input.Mode != 0 { // for example punching holes
 			return fuse.Status(syscall.EOPNOTSUPP)
 		}
 		if end := int64(input.Offset + input.Length); end > n.file.now.size {
@@ -344,7 +343,7 @@ func (o *operations) ReleaseDir(input *fuse.ReleaseIn) {
 	delete(o.disk.listings, input.Fh)
 }
 
-// StatFs reports a disk with plenty of room.
+// StatFs reports a disk with much free space.
 func (o *operations) StatFs(_ <-chan struct{}, _ *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
 	const blocks = 64 << 30 / pageSize
 	out.Blocks, out.Bfree, out.Bavail = blocks, blocks, blocks

@@ -13,28 +13,30 @@ type node struct {
 	mode     uint32 // with the type, as in stat
 	uid, gid uint32
 	modified time.Time
-	// names counts the names that programs see; lookups what the kernel holds.
+	// names counts the names that programs see. lookups counts the kernel's references.
 	names   int
 	lookups uint64
 
 	file   file
 	target string
-	// nameKept says that the file has been synced, and with it the name under which it was made.
+	// nameKept is set once the file was synced, which also keeps the name under which it was
+	// created.
 	nameKept bool
-	// entries are the names in a folder as programs see them, kept as a power cut would leave them.
+	// entries has the names in a folder as programs see them. kept has those that a power cut
+	// leaves.
 	entries, kept map[string]*node
 }
 
 func (n *node) isDir() bool { return n.mode&syscall.S_IFMT == syscall.S_IFDIR }
 
-// change is one name in one folder that is made, or removed when node is nil.
+// change creates one name in a folder, or removes it when node is nil.
 type change struct {
 	dir  *node
 	name string
 	node *node
 }
 
-// operation is what one call did to names: a rename changes two, and is kept wholly or not at all.
+// operation has the name changes of one call. A rename changes two names, which are kept together.
 type operation []change
 
 func (o operation) touches(dirs map[*node]bool) bool {
@@ -51,14 +53,14 @@ func (o operation) keep() {
 	}
 }
 
-// tree is the file system in its two versions. Its caller holds the mutex.
+// tree is the file system in its two versions. Callers hold the disk's mutex.
 type tree struct {
 	root   *node
 	nodes  map[uint64]*node
 	lastID uint64
-	// pending are the operations on names that a power cut would take back, oldest first.
+	// pending has the operations that a power cut would undo, oldest first.
 	pending []operation
-	// synced counts the syncs of files and folders, for the tests of this package's users.
+	// synced counts the syncs of files and folders, for tests.
 	synced int
 }
 
@@ -70,7 +72,7 @@ func newTree() *tree {
 }
 
 func (t *tree) add(mode, uid, gid uint32) *node {
-	t.lastID++ // the root's is 1, as FUSE wants it
+	t.lastID++ // the root gets 1, as FUSE requires
 	n := &node{id: t.lastID, mode: mode, uid: uid, gid: gid, modified: time.Now()}
 	if n.isDir() {
 		n.entries, n.kept = map[string]*node{}, map[string]*node{}
@@ -79,7 +81,7 @@ func (t *tree) add(mode, uid, gid uint32) *node {
 	return n
 }
 
-// apply makes changes of names visible, and notes them as not yet kept.
+// apply makes name changes visible. They are not kept yet.
 func (t *tree) apply(o operation) {
 	for _, c := range o {
 		if old := c.dir.entries[c.name]; old != nil {
@@ -97,15 +99,15 @@ func (t *tree) apply(o operation) {
 	t.pending = append(t.pending, o)
 }
 
-// drop forgets the number of a node that has neither a name nor the kernel's interest.
+// drop deletes a node without names that the kernel does not refer to.
 func (t *tree) drop(n *node) {
 	if n.names == 0 && n.lookups == 0 {
 		delete(t.nodes, n.id)
 	}
 }
 
-// syncFile keeps a file's content. The first sync keeps the name under which the file was made too,
-// whatever the folder's name is worth.
+// syncFile keeps a file's content. The first sync also keeps the name under which the file was
+// created.
 func (t *tree) syncFile(n *node) {
 	t.synced++
 	n.file.sync()
@@ -129,8 +131,8 @@ func (t *tree) syncFile(n *node) {
 	}
 }
 
-// syncDir keeps the names of a folder, and whatever has to be kept before them: an operation on two
-// folders takes along what was done to the other one earlier.
+// syncDir keeps the names of a folder and earlier changes that they depend on: if an operation
+// changed two folders, earlier changes of the other folder are kept too.
 func (t *tree) syncDir(dir *node) {
 	t.synced++
 	dirs := map[*node]bool{dir: true}
@@ -150,8 +152,7 @@ func (t *tree) syncDir(dir *node) {
 	})
 }
 
-// unsyncedNames returns the paths of synced files, and of folders, whose names a power cut may
-// take.
+// unsyncedNames returns the paths of synced files and of folders whose names a power cut may lose.
 func (t *tree) unsyncedNames() (paths []string) {
 	var walk func(dir *node, path string)
 	walk = func(dir *node, path string) {
@@ -169,8 +170,8 @@ func (t *tree) unsyncedNames() (paths []string) {
 	return paths
 }
 
-// cut makes what a power cut leaves what programs see. With a random source, operations on names
-// that were not synced are kept up to any of them, and written pages by chance.
+// cut replaces what programs see by what a power cut leaves. With a random source, it also keeps
+// pending operations up to a random one, and random written pages.
 func (t *tree) cut(random *rand.Rand) {
 	if random != nil {
 		for _, o := range t.pending[:random.IntN(len(t.pending)+1)] {
@@ -182,7 +183,7 @@ func (t *tree) cut(random *rand.Rand) {
 	t.restore(t.root, random)
 }
 
-// restore goes through what is kept from n on.
+// restore rebuilds the visible nodes below n from what is kept.
 func (t *tree) restore(n *node, random *rand.Rand) {
 	if _, again := t.nodes[n.id]; again {
 		n.names++

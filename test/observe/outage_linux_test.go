@@ -150,7 +150,7 @@ func TestNoServerErrorInAnOutage(t *testing.T) {
 	tenant := harness.NewTenant(t, s, "Outage")
 	hub := harness.NewRawHub(t, s)
 	hub.Enroll()
-	hub.Come()
+	hub.GoOnline()
 	tenant.Add(hub.Serial)
 	paths := []string{
 		"/sites",

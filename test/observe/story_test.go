@@ -111,7 +111,7 @@ func (s *story) happenAtHub() {
 		return harness.Response{Result: map[string]any{"devices": []any{}}}
 	})
 	s.hub.Enroll()
-	s.hub.Come()
+	s.hub.GoOnline()
 	s.tenant.Add(s.hub.Serial)
 	s.hub.EventsFrom("log-1", 1, 3)
 	s.hub.WaitAck("log-1", 3)

@@ -68,7 +68,7 @@ func header(more ...string) http.Header {
 	return h
 }
 
-func refusal(errorType string) string {
+func apiError(errorType string) string {
 	return `{"error":{"type":"` + errorType + `","message":"m","request_id":"` + requestID + `"}}`
 }
 
@@ -92,9 +92,9 @@ func TestRight(t *testing.T) {
 		"nothing": {
 			"DELETE", hub + "/pairing", 204, header("Content-Type", ""), "",
 		},
-		"a refusal": {"GET", hub, 404, header(), refusal("not_found")},
+		"a apiError": {"GET", hub, 404, header(), apiError("not_found")},
 		"another one": {
-			"GET", hub + "/devices", 503, header(), refusal("hub_unavailable"),
+			"GET", hub + "/devices", 503, header(), apiError("hub_unavailable"),
 		},
 		"an accepted command": {
 			"POST", hub + "/devices/3/commands", 202, header(),
@@ -110,13 +110,13 @@ func TestRight(t *testing.T) {
 		},
 		"a stream":                  stream("id: c0\n\nid: c1\nevent: channel.observed\ndata: " + event + "\n\n: keepalive\n\nid: c1\n\n"),
 		"a stream that was cut off": stream("id: c0\n\nid: c1\nevent: channel.obs"),
-		"a path that there is not":  {"GET", "/v1/rooms", 404, header(), refusal("not_found")},
+		"a path that there is not":  {"GET", "/v1/rooms", 404, header(), apiError("not_found")},
 		"the same without a key": {
 			"GET", "/v1/rooms", 401, header("Www-Authenticate", "Bearer"),
-			refusal("unauthenticated"),
+			apiError("unauthenticated"),
 		},
 		"a method that is not taken": {
-			"DELETE", "/v1/sites", 405, header("Allow", "GET, POST"), refusal("invalid_request"),
+			"DELETE", "/v1/sites", 405, header("Allow", "GET, POST"), apiError("invalid_request"),
 		},
 		"health": {
 			"GET", "/healthz", 200,
@@ -162,7 +162,7 @@ func TestWrong(t *testing.T) {
 		says string
 	}{
 		"a status": {
-			answer{"GET", "/v1/sites", 404, header(), refusal("not_found")},
+			answer{"GET", "/v1/sites", 404, header(), apiError("not_found")},
 			"described are [200 400 401 403 429 500 503]",
 		},
 		"a field too many": {
@@ -193,15 +193,15 @@ func TestWrong(t *testing.T) {
 			"/created_at",
 		},
 		"another status's type": {
-			answer{"GET", hub, 404, header(), refusal("hub_offline")}, "/error/type",
+			answer{"GET", hub, 404, header(), apiError("hub_offline")}, "/error/type",
 		},
 		"an unknown type": {
-			answer{"GET", hub, 404, header(), refusal("oops")}, "/error/type",
+			answer{"GET", hub, 404, header(), apiError("oops")}, "/error/type",
 		},
 		"another request's id": {
 			answer{
 				"GET", hub, 404, header(),
-				strings.Replace(refusal("not_found"), requestID, "01", 1),
+				strings.Replace(apiError("not_found"), requestID, "01", 1),
 			},
 			`names request "01"`,
 		},
@@ -218,15 +218,15 @@ func TestWrong(t *testing.T) {
 			"header X-Powered-By: is not described",
 		},
 		"a 429 without Retry-After": {
-			answer{"GET", "/v1/sites", 429, header(), refusal("rate_limited")},
+			answer{"GET", "/v1/sites", 429, header(), apiError("rate_limited")},
 			"header Retry-After: is missing",
 		},
 		"a 401 without its challenge": {
-			answer{"GET", "/v1/sites", 401, header(), refusal("unauthenticated")},
+			answer{"GET", "/v1/sites", 401, header(), apiError("unauthenticated")},
 			"header Www-Authenticate: is missing",
 		},
 		"a 405 without Allow": {
-			answer{"PUT", "/v1/sites", 405, header(), refusal("invalid_request")},
+			answer{"PUT", "/v1/sites", 405, header(), apiError("invalid_request")},
 			"header Allow: is missing",
 		},
 		"devices without a cursor": {
@@ -247,11 +247,11 @@ func TestWrong(t *testing.T) {
 			answer{"GET", "/v1/rooms", 200, header(), "{}"}, "is not described",
 		},
 		"405 of an unknown path": {
-			answer{"GET", "/v1/rooms", 405, header("Allow", "POST"), refusal("invalid_request")},
+			answer{"GET", "/v1/rooms", 405, header("Allow", "POST"), apiError("invalid_request")},
 			"is not described",
 		},
 		"404 of a known path": {
-			answer{"PUT", "/v1/sites", 404, header(), refusal("not_found")}, "is not described",
+			answer{"PUT", "/v1/sites", 404, header(), apiError("not_found")}, "is not described",
 		},
 		"a value of another key": {
 			command(strings.Replace(channel, `"value":5`, `"value":true`, 1)), "/channel/value",

@@ -50,7 +50,7 @@ const (
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(t, "--rate", "10000", "--burst", "10000")
-	d := &disaster{t: t, Service: c.Own(), tenant: c.Tenant("Disaster")}
+	d := &disaster{t: t, Service: c.OwnService(), tenant: c.Tenant("Disaster")}
 	d.hub = c.VirtualHub(
 		d.tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}},
 	)
@@ -229,7 +229,7 @@ func (d *disaster) afterwards() {
 	d.after = d.tenant.AllEvents(d.hub.ID(), last)
 	d.positions = append(d.positions, d.position())
 	if len(d.after) != 5 {
-		d.t.Fatalf("after the backup the hub has told %s", harness.Told(d.after))
+		d.t.Fatalf("after the backup the hub has told %s", harness.FormatEvents(d.after))
 	}
 	d.tenant.Must(http.MethodPost, "/sites", `{"name":"Too late"}`, http.StatusCreated)
 	id, key := d.Key(d.tenant.Org)
@@ -321,7 +321,7 @@ func (d *disaster) goesOn(hubLogs bool) {
 		t.Errorf("hubs have enrolled again: %s", got)
 	}
 	harness.NewClient(t, d.Base(), d.revoked).
-		Refused(http.MethodGet, "/sites", nil, http.StatusUnauthorized, "unauthenticated")
+		Rejected(http.MethodGet, "/sites", nil, http.StatusUnauthorized, "unauthenticated")
 	if d.owner.in(t) {
 		t.Error("a session of before is one again; it may have been ended since")
 	}
@@ -348,7 +348,7 @@ func (d *disaster) goesOn(hubLogs bool) {
 		page := d.tenant.Events(hub, e.Cursor, 1, 0)
 		if i+1 < len(d.before) &&
 			(len(page.Data) != 1 || page.Data[0].Cursor != d.before[i+1].Cursor) {
-			t.Errorf("behind event %d of the backup there is %s", i, harness.Told(page.Data))
+			t.Errorf("behind event %d of the backup there is %s", i, harness.FormatEvents(page.Data))
 		}
 	}
 	for _, e := range d.after {
@@ -365,7 +365,7 @@ func (d *disaster) goesOn(hubLogs bool) {
 	d.raw.WaitAck("log-1", 9)
 	d.raw.EventsFrom("log-1", 10, 10)
 	d.raw.WaitAck("log-1", 10)
-	told := harness.Told(d.tenant.AllEvents(d.raw.ID, ""))
+	told := harness.FormatEvents(d.tenant.AllEvents(d.raw.ID, ""))
 	if !strings.Contains(told, `"to":9`) || !strings.Contains(told, `"value":10`) ||
 		hubLogs && !strings.Contains(told, `"from":6`) {
 		t.Errorf("the hub's log tells%s", told)
@@ -388,7 +388,7 @@ func (d *disaster) expired(cursor string) {
 	d.t.Helper()
 	path := "/hubs/" + d.hub.ID() + "/events"
 	for _, wait := range []string{"", "&wait=5"} {
-		d.tenant.Refused(
+		d.tenant.Rejected(
 			http.MethodGet, path+"?after="+url.QueryEscape(cursor)+wait, nil, http.StatusGone,
 			"cursor_expired",
 		)

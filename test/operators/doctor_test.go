@@ -145,7 +145,7 @@ func TestDoctor(t *testing.T) {
 	tenant := harness.NewTenant(t, s, "Doctor")
 	hub := harness.NewRawHub(t, s)
 	hub.Enroll()
-	hub.Come()
+	hub.GoOnline()
 	tenant.Add(hub.Serial)
 	hub.EventsFrom("log-1", 1, 3)
 	hub.WaitAck("log-1", 3)
@@ -277,7 +277,7 @@ func TestDoctor(t *testing.T) {
 	t.Run("hubs that flap", func(t *testing.T) {
 		for range 4 {
 			hub.Disconnect()
-			hub.Come()
+			hub.GoOnline()
 		}
 		streamstest.Eventually(t, "the hub's log says that it was disconnected four times",
 			func() bool {

@@ -28,10 +28,10 @@ func TestAHubCannotGrowTheDirectory(t *testing.T) {
 	if limited := service.Metrics().Value(t, "hubcloud_identity_enrolments_total", "result", "rate_limited"); limited < 1 {
 		t.Errorf("%v enrolments were limited", limited)
 	}
-	hub.Come()
+	hub.GoOnline()
 	tenant.Add(hub.Serial)
 	quiet.Enroll()
-	quiet.Come()
+	quiet.GoOnline()
 	tenant.Add(quiet.Serial)
 	for n := range burst {
 		log := fmt.Sprint("reset-", n)

@@ -55,7 +55,7 @@ func TestInventory(t *testing.T) {
 		t.Errorf("before it has enrolled: %v", line)
 	}
 	hub.Enroll()
-	hub.Come()
+	hub.GoOnline()
 	wrong.Add(hub.Serial)
 	if line := listed(hub.Serial); line["status"] != "enrolled" || line["org_id"] != wrong.Org ||
 		line["site_id"] != wrong.Site ||
@@ -83,7 +83,7 @@ func TestInventory(t *testing.T) {
 		t.Errorf("rotated: %v", line)
 	}
 	hub.Enroll()
-	hub.Come()
+	hub.GoOnline()
 	// Rotated with its certificate kept.
 	hub.Secret = service.CLI("inventory", "rotate", "--keep-certificate", hub.Serial)[0]["secret"].(string)
 	select {
@@ -132,7 +132,7 @@ func TestInventory(t *testing.T) {
 	service.CLI("inventory", "release", hub.Serial)
 	t.Logf("release: %s", time.Since(began))
 	for _, path := range []string{"", "/events", "/events?after=" + former, "/devices"} {
-		wrong.Refused(http.MethodGet, "/hubs/"+hub.ID+path, nil, http.StatusNotFound, "not_found")
+		wrong.Rejected(http.MethodGet, "/hubs/"+hub.ID+path, nil, http.StatusNotFound, "not_found")
 	}
 	var hubs struct{ Data []struct{ ID string } }
 	if wrong.Must(http.MethodGet, "/hubs", nil, http.StatusOK).JSON(t, &hubs); len(hubs.Data) != 0 {
@@ -173,11 +173,11 @@ func TestInventory(t *testing.T) {
 			t.Errorf("the next organization reads %+v", event)
 		}
 	}
-	right.Refused(
+	right.Rejected(
 		http.MethodGet, "/hubs/"+hub.ID+"/events?after="+former, nil, http.StatusGone,
 		"cursor_expired",
 	)
-	wrong.Refused(
+	wrong.Rejected(
 		http.MethodPost, "/hubs", map[string]string{"serial": hub.Serial, "site_id": wrong.Site},
 		http.StatusUnprocessableEntity, "hub_not_addable",
 	)

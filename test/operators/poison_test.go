@@ -27,7 +27,7 @@ func poisonedEvent(t *testing.T, s *harness.Service, made population.Population)
 	tenant := harness.NewTenant(t, s, "Poisoned")
 	hub := harness.NewRawHub(t, s)
 	hub.Enroll()
-	hub.Come()
+	hub.GoOnline()
 	tenant.Add(hub.Serial)
 	sequence := poison(t, s)
 	var stopped map[string]any
@@ -82,7 +82,7 @@ func poisonedEvent(t *testing.T, s *harness.Service, made population.Population)
 	harness.NewClient(t, s.Base(), key).Must(http.MethodGet, "/sites", nil, http.StatusOK)
 	s.CLI("key", "revoke", keyID)
 	harness.NewClient(t, s.Base(), key).
-		Refused(http.MethodGet, "/sites", nil, http.StatusUnauthorized, "unauthenticated")
+		Rejected(http.MethodGet, "/sites", nil, http.StatusUnauthorized, "unauthenticated")
 	t.Logf(
 		"a site, a key and its end while the projection stands still: %s",
 		time.Since(began).Round(time.Millisecond),

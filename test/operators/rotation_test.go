@@ -24,7 +24,7 @@ func TestRotation(t *testing.T) {
 		)
 	}
 	c := harness.NewTarget(t)
-	s, tenant := c.Own(), c.Tenant("Rotation")
+	s, tenant := c.OwnService(), c.Tenant("Rotation")
 	lock := virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}}
 	// enrolled before anything began, and away while hubs are told
 	late := c.VirtualHub(tenant, lock)

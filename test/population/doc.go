@@ -1,6 +1,7 @@
-// Package population fills the directory of an installation with organizations as if they had been
-// managed for months: sites, hubs, members, invitations, keys, names of devices. Every event is one
-// that the domain's own rules decided on; they go into the log in batches, as fast as it takes
-// them, by as many as an append takes. What is in an organization at the end is known, so that
-// readers can be held to it.
+// Package population fills an installation's directory with organizations that look as if they had
+// been managed for months: sites, hubs, members, invitations, keys, device names.
+//
+// The domain's own rules decide every event, so the result is valid. Events are appended in
+// batches, the fastest way to write many. Write returns the final content of every organization,
+// against which tests compare what readers see.
 package population

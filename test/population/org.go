@@ -14,7 +14,7 @@ import (
 	"hubcloud/streams"
 )
 
-// org is an organization that is being managed.
+// org is an organization while its events are being written.
 type org struct {
 	*writer
 	number int
@@ -24,11 +24,11 @@ type org struct {
 	sites  []domain.SiteState
 	hubs   []domain.HubState
 	keys   []domain.KeyState
-	// serial numbers what is made.
+	// serial numbers the organization's sites, hubs and people.
 	serial int
 }
 
-// record folds the events of a decision into a state and writes them.
+// record applies the events of a decision to a state and writes them.
 func record[S any](
 	w *writer, subject string, state *S, evolve func(S, domain.Event) (S, error),
 	events []domain.Event, err error,
@@ -44,7 +44,7 @@ func record[S any](
 	return w.add(subject, events)
 }
 
-// begin makes an organization with its owner, a key and a site.
+// begin creates an organization with its owner, a key and a site.
 func (w *writer) begin(number int) (*org, error) {
 	o := &org{writer: w, number: number, actor: domain.Actor{Kind: domain.ActorOperator}}
 	id, owner, email := w.id(), w.id(), fmt.Sprintf(
@@ -66,8 +66,8 @@ func (w *writer) begin(number int) (*org, error) {
 	return o, o.newSite()
 }
 
-// live does one thing that is done in an organization, mostly something to its hubs.
-func (o *org) live() error {
+// change applies one random change to the organization, mostly to its hubs.
+func (o *org) change() error {
 	switch dice := o.random.IntN(100); {
 	case dice < 12 || len(o.hubs) == 0:
 		return o.newHub()
@@ -123,7 +123,7 @@ func (o *org) renameSite(site *domain.SiteState) error {
 	)
 }
 
-// newHub registers a hub, lets it enrol, and adds it to a site.
+// newHub registers a hub, enrolls it and adds it to a site.
 func (o *org) newHub() error {
 	var state domain.HubState
 	const letters = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -163,8 +163,8 @@ func (o *org) newHub() error {
 	return err
 }
 
-// changeHub names a hub or clears its name, moves it, names one of its devices, or lets its log
-// begin anew.
+// changeHub names a hub or clears its name, moves it, names one of its devices, or forgets a
+// device.
 func (o *org) changeHub(hub *domain.HubState) error {
 	var events []domain.Event
 	var err error
@@ -203,8 +203,7 @@ func (o *org) changeHub(hub *domain.HubState) error {
 	return record(o.writer, streams.HubSubject(hub.ID), hub, domain.EvolveHub, events, err)
 }
 
-// invite invites somebody, who mostly accepts; sometimes the invitation is taken back, or left as
-// it is.
+// invite invites a person. Most accept; some invitations are revoked or stay pending.
 func (o *org) invite() error {
 	o.serial++
 	email := fmt.Sprintf("person-%d@org-%d-%d.example.com", o.serial, o.cfg.Seed, o.number)
@@ -237,7 +236,7 @@ func (o *org) invite() error {
 	return o.account(email)
 }
 
-// changeMember gives a member who is no owner another role, or lets one go.
+// changeMember makes a random member who is no owner an admin, or removes the member.
 func (o *org) changeMember() error {
 	if len(o.state.Members) < 2 {
 		return nil
@@ -251,7 +250,7 @@ func (o *org) changeMember() error {
 	return record(o.writer, streams.OrgSubject(o.state.ID), &o.state, domain.EvolveOrg, events, err)
 }
 
-// newKey makes a key of every scope; the first one is handed out.
+// newKey creates a key with all scopes. The first key is that of the result.
 func (o *org) newKey() error {
 	var entropy [domain.KeyEntropy]byte
 	for i := range entropy {
@@ -270,7 +269,7 @@ func (o *org) newKey() error {
 	return err
 }
 
-// revokeKey revokes any but the first key.
+// revokeKey revokes a random key other than the first.
 func (o *org) revokeKey() error {
 	if len(o.keys) < 2 {
 		return nil
@@ -282,7 +281,7 @@ func (o *org) revokeKey() error {
 	return record(o.writer, streams.KeySubject(key.ID), key, domain.EvolveKey, events, err)
 }
 
-// presence says of one hub in eight that it was connected once.
+// presence stores for one hub in eight that it was connected before.
 func (o *org) presence(conns *streams.Conns) error {
 	js, err := jetstream.New(conns.Cloud)
 	if err != nil {
@@ -312,7 +311,7 @@ func (o *org) presence(conns *streams.Conns) error {
 	return group.Wait()
 }
 
-// result is the organization as it is now.
+// result returns the current content of the organization.
 func (o *org) result() Org {
 	all := Org{ID: o.state.ID, Name: o.state.Name, Key: o.key.Reveal(), Members: o.state.Members}
 	for _, s := range o.sites {

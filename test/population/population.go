@@ -14,50 +14,50 @@ import (
 	"hubcloud/streams/jsapi"
 )
 
-// Config says how much there is to be.
+// Config is the size and the seed of a population.
 type Config struct {
-	// Events is how many events are written at least, over Orgs organizations.
+	// Events is the minimum number of events to write, over Orgs organizations.
 	Events, Orgs int
-	// Environment is that of the keys: the installation's.
+	// Environment is the environment of the API keys. It must be that of the installation.
 	Environment string
-	// Seed makes another population of the same size. Two of one installation need two seeds.
+	// Seed selects the random changes. Populations in one installation need different seeds.
 	Seed uint64
 }
 
-// past is over how long the events are spread: the last of them is of now.
+// past is the time over which the events are spread. The last event is from now.
 const past = 60 * 24 * time.Hour
 
-// Org is one organization as the last of its events left it.
+// Org is the final content of an organization.
 type Org struct {
 	ID, Name string
-	// Key is an API key of every scope.
+	// Key is an API key with all scopes.
 	Key string
-	// Sites in the order in which they were created, Hubs by their ids, Members in the order in
-	// which they joined.
+	// Sites are in order of creation, Hubs in order of their ids, Members in the order in which
+	// they joined.
 	Sites   []Site
 	Hubs    []Hub
 	Members []domain.OrgMember
 }
 
-// Site is a site.
+// Site is a site of an organization.
 type Site struct{ ID, Name string }
 
-// Hub is a hub, of which Name is nil when it has none.
+// Hub is a hub of an organization. Name is nil when the hub has no name.
 type Hub struct {
 	ID, SiteID string
 	Name       *string
 }
 
-// Population is what was written.
+// Population is the result of Write.
 type Population struct {
 	Orgs []Org
-	// Events is how many events were written, Head the sequence of the last one.
+	// Events is the number of events written. Head is the stream sequence of the last one.
 	Events int
 	Head   uint64
 }
 
-// Write fills the directory, whose stream must be there, and the presence of a part of the hubs.
-// Nobody else may write to it of these organizations meanwhile.
+// Write fills the directory, whose stream must exist, and stores the presence of some of the hubs.
+// Nothing else may write to these organizations at the same time.
 func Write(ctx context.Context, conns *streams.Conns, cfg Config) (Population, error) {
 	w := &writer{
 		ctx: ctx, nc: conns.Cloud, cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, 0x706f70)),
@@ -74,7 +74,7 @@ func Write(ctx context.Context, conns *streams.Conns, cfg Config) (Population, e
 		}
 	}
 	for n := 0; w.events < cfg.Events; n++ {
-		if err := orgs[n%len(orgs)].live(); err != nil {
+		if err := orgs[n%len(orgs)].change(); err != nil {
 			return Population{}, err
 		}
 	}
@@ -98,7 +98,7 @@ type writer struct {
 	cfg     Config
 	random  *rand.Rand
 	entropy *ulid.MonotonicEntropy
-	// at is the time of the next command, step how much later each is.
+	// at is the time of the latest command. step is the time between two commands.
 	at   time.Time
 	step time.Duration
 
@@ -107,13 +107,13 @@ type writer struct {
 	head   uint64
 }
 
-// origin is that of the next command.
+// origin returns the origin of the next command.
 func (w *writer) origin(actor domain.Actor) domain.Origin {
 	w.at = w.at.Add(w.step)
 	return domain.Origin{At: w.at, Actor: actor}
 }
 
-// id makes an id as the service does.
+// id returns a new id in the service's format.
 func (w *writer) id() string {
 	var entropy [10]byte
 	for i := range entropy {
@@ -122,7 +122,7 @@ func (w *writer) id() string {
 	return domain.NewUUIDv7(w.at, entropy)
 }
 
-// add takes the events of a decision.
+// add adds the events of a decision to the batch.
 func (w *writer) add(subject string, events []domain.Event) error {
 	if len(w.batch)+len(events) > jsapi.MaxBatch {
 		if err := w.flush(); err != nil {
