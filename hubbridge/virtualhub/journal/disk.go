@@ -14,24 +14,25 @@ import (
 
 const (
 	fileName = "hub.journal"
-	// frameHead is the length and the CRC before each record, 4 bytes each, little endian.
-	frameHead = 8
-	// maxFrame is more than any record has: a length beyond it is damage.
-	maxFrame = 256 << 20
-	// leastRewrite is the size below which a file is not worth rewriting.
-	leastRewrite = 1 << 20
+	// headerBytes is the size of the length and the CRC before each record, 4 bytes each, little
+	// endian.
+	headerBytes = 8
+	// maxRecordBytes is more than any record has: a greater length is damage.
+	maxRecordBytes = 256 << 20
+	// minRewriteBytes is the size up to which a file is not rewritten.
+	minRewriteBytes = 1 << 20
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// record is one frame of the file. Every field may be absent.
+// record is one record of the file. Every field is optional.
 type record struct {
-	// Log is the identity, in the first record of a file.
+	// Log is the log id, in the first record of a file.
 	Log string `json:"log,omitempty"`
-	// Events are events from the number First on.
+	// Events are the events from the number First on.
 	First  uint64            `json:"first,omitempty"`
 	Events []json.RawMessage `json:"events,omitempty"`
-	// Through is the number up to which events are let go.
+	// Through is the number up to which events are dropped.
 	Through uint64                     `json:"through,omitempty"`
 	Set     map[string]json.RawMessage `json:"set,omitempty"`
 	Delete  []string                   `json:"delete,omitempty"`
@@ -42,20 +43,21 @@ type disk struct {
 	dir    string
 	lock   *os.File
 	file   *os.File
-	size   int64 // of the whole frames in it
-	base   int64 // its size when it was last written anew
+	size   int64 // of the complete records
+	base   int64 // size after the last rewrite
 	synced bool
-	broken error // set when the file may end in a part of a frame that could not be taken back
+	broken error // of a failed write that may have left an incomplete record
 }
 
-// openDisk opens the file in dir, if there is one, and gives apply its records in order.
+// openDisk locks dir, opens the file in it if there is one, and calls apply for each record in
+// order.
 func openDisk(dir string, apply func(record)) (*disk, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the journal's directory: %w", err)
+		return nil, fmt.Errorf("create journal directory: %w", err)
 	}
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("open the journal's lock: %w", err)
+		return nil, fmt.Errorf("open journal lock: %w", err)
 	}
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = lock.Close()
@@ -74,75 +76,76 @@ func (d *disk) load(apply func(record)) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("open the journal: %w", err)
+		return fmt.Errorf("open journal: %w", err)
 	}
 	d.file = f
 	data, err := os.ReadFile(d.path())
 	if err != nil {
-		return fmt.Errorf("read the journal: %w", err)
+		return fmt.Errorf("read journal: %w", err)
 	}
-	whole, err := decode(data, apply)
+	complete, err := decode(data, apply)
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, d.path())
 	}
-	if whole < len(data) {
-		if err := f.Truncate(int64(whole)); err != nil {
-			return fmt.Errorf("cut a torn record off the journal: %w", err)
+	if complete < len(data) {
+		if err := f.Truncate(int64(complete)); err != nil {
+			return fmt.Errorf("remove incomplete journal record: %w", err)
 		}
 	}
-	if _, err := f.Seek(int64(whole), 0); err != nil {
-		return fmt.Errorf("open the journal: %w", err)
+	if _, err := f.Seek(int64(complete), 0); err != nil {
+		return fmt.Errorf("open journal: %w", err)
 	}
-	d.size, d.base = int64(whole), int64(whole)
+	d.size, d.base = int64(complete), int64(complete)
 	return nil
 }
 
-// decode reads records until the data ends, and returns how many bytes of it are whole frames. What
-// a crash may have left at the end (a part of a frame, or zeros) is not among them; anything else
-// that is no frame is ErrCorrupt.
-func decode(data []byte, apply func(record)) (whole int, err error) {
-	for whole < len(data) {
-		rest := data[whole:]
-		if len(rest) < frameHead {
-			return whole, nil
+// decode calls apply for each record in data and returns the size of the complete records. A crash
+// may leave an incomplete record or zeros at the end, which decode ignores; any other damage is
+// ErrCorrupt.
+func decode(data []byte, apply func(record)) (complete int, err error) {
+	for complete < len(data) {
+		rest := data[complete:]
+		if len(rest) < headerBytes {
+			return complete, nil
 		}
 		length := int(binary.LittleEndian.Uint32(rest))
-		if length > maxFrame || length == 0 {
+		if length > maxRecordBytes || length == 0 {
 			if len(bytes.Trim(rest, "\x00")) == 0 {
-				return whole, nil
+				return complete, nil
 			}
-			return whole, ErrCorrupt
+			return complete, ErrCorrupt
 		}
-		if len(rest) < frameHead+length {
-			return whole, nil
+		if len(rest) < headerBytes+length {
+			return complete, nil
 		}
-		body := rest[frameHead : frameHead+length]
+		body := rest[headerBytes : headerBytes+length]
 		var r record
 		if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(rest[4:]) ||
 			json.Unmarshal(body, &r) != nil {
-			if len(bytes.Trim(rest[frameHead+length:], "\x00")) == 0 {
-				return whole, nil // the last one
+			if len(bytes.Trim(rest[headerBytes+length:], "\x00")) == 0 {
+				return complete, nil // the last record
 			}
-			return whole, ErrCorrupt
+			return complete, ErrCorrupt
 		}
 		apply(r)
-		whole += frameHead + length
+		complete += headerBytes + length
 	}
-	return whole, nil
+	return complete, nil
 }
 
 func encode(r record) ([]byte, error) {
 	body, err := json.Marshal(r)
 	if err != nil {
-		return nil, fmt.Errorf("encode a record of the journal: %w", err)
+		return nil, fmt.Errorf("encode journal record: %w", err)
 	}
-	frame := make([]byte, frameHead, frameHead+len(body))
+	frame := make([]byte, headerBytes, headerBytes+len(body))
 	binary.LittleEndian.PutUint32(frame, uint32(len(body)))
 	binary.LittleEndian.PutUint32(frame[4:], crc32.Checksum(body, castagnoli))
 	return append(frame, body...), nil
 }
 
-// append adds a record in one write. When that fails, what it left is taken back.
+// append appends a record in one write. If the write fails, append truncates the file to its former
+// size.
 func (d *disk) append(r record) error {
 	if d.broken != nil {
 		return d.broken
@@ -152,7 +155,7 @@ func (d *disk) append(r record) error {
 		return err
 	}
 	if _, err := d.file.Write(frame); err != nil {
-		err = fmt.Errorf("write the journal: %w", err)
+		err = fmt.Errorf("write journal: %w", err)
 		if _, seekErr := d.file.Seek(d.size, 0); seekErr != nil || d.file.Truncate(d.size) != nil {
 			d.broken = err
 		}
@@ -168,27 +171,27 @@ func (d *disk) sync() error {
 		return nil
 	}
 	if err := d.file.Sync(); err != nil {
-		return fmt.Errorf("sync the journal: %w", err)
+		return fmt.Errorf("sync journal: %w", err)
 	}
 	d.synced = true
 	return nil
 }
 
-func (d *disk) mostlyHistory() bool { return d.size > leastRewrite && d.size > 3*d.base }
+// mostlyHistory reports whether a rewrite would shrink the file considerably.
+func (d *disk) mostlyHistory() bool { return d.size > minRewriteBytes && d.size > 3*d.base }
 
-// rewrite puts a new file of the given records in the place of the old one: after a crash there is
-// one or the other.
+// rewrite replaces the file with one of the given records. After a crash, either file is complete.
 func (d *disk) rewrite(records []record) (err error) {
-	fresh := d.path() + ".new"
-	f, err := os.OpenFile(fresh, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+	temporary := d.path() + ".new"
+	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 	if err != nil {
-		return fmt.Errorf("rewrite the journal: %w", err)
+		return fmt.Errorf("rewrite journal: %w", err)
 	}
 	var size int64
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf(
-				"rewrite the journal: %w", errors.Join(err, f.Close(), os.Remove(fresh)),
+				"rewrite journal: %w", errors.Join(err, f.Close(), os.Remove(temporary)),
 			)
 		}
 	}()
@@ -205,11 +208,11 @@ func (d *disk) rewrite(records []record) (err error) {
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	if err := os.Rename(fresh, d.path()); err != nil {
+	if err := os.Rename(temporary, d.path()); err != nil {
 		return err
 	}
 	if dir, err := os.Open(d.dir); err == nil {
-		_ = dir.Sync() // the rename itself; not every file system can
+		_ = dir.Sync() // makes the rename durable, on file systems that support it
 		_ = dir.Close()
 	}
 	if d.file != nil {

@@ -4,63 +4,64 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 )
 
-// DefaultCapacity is how many events are held when Config does not say.
+// DefaultCapacity is the capacity of a journal whose Config has none.
 const DefaultCapacity = 10_000
 
 var (
-	// ErrCorrupt is returned by Open for a file that is damaged before its end.
+	// ErrCorrupt is returned by Open if the file is damaged before its last record.
 	ErrCorrupt = errors.New("journal is damaged")
-	// ErrInUse is returned by Open for a directory that another journal is using.
+	// ErrInUse is returned by Open if another journal uses the directory.
 	ErrInUse = errors.New("journal is in use")
-	// ErrClosed is returned after Close.
+	// ErrClosed is returned by the methods of a closed journal.
 	ErrClosed = errors.New("journal is closed")
 )
 
-// Config says where and how much.
+// Config configures a Journal. NewLogID is required.
 type Config struct {
-	// Dir is the directory of the file; it is created. Empty: in memory.
+	// Dir is the directory of the file. Open creates it. Empty keeps the journal in memory.
 	Dir string
-	// Capacity is the most events held. 0: DefaultCapacity.
+	// Capacity is the most events that the journal keeps. Defaults to DefaultCapacity.
 	Capacity int
-	// NewLogID makes the identity of a log that begins. Needed.
+	// NewLogID returns the id of a new log.
 	NewLogID func() string
 }
 
-// Journal holds a hub's events and entries.
+// Journal keeps a hub's events and entries. Make it with Open.
 type Journal struct {
 	capacity int
 
 	mu      sync.Mutex
-	log     string
-	newest  uint64
-	events  ring // the numbers up to newest
+	logID   string
+	newest  uint64 // the highest number used
+	events  ring   // the numbers up to newest
 	entries map[string]json.RawMessage
-	disk    *disk // nil: in memory
+	disk    *disk // nil for a journal in memory
 	closed  bool
 }
 
-// Change is what Commit does, as one.
+// Change is a change that Commit stores as a whole.
 type Change struct {
-	// Events are JSON objects without a number; they get the next ones.
+	// Events are JSON objects without a number. Commit gives them the next numbers.
 	Events []json.RawMessage
-	// Set and Delete change entries. A nil map and slice leave them.
+	// Set sets entries by name, and Delete deletes entries.
 	Set    map[string]json.RawMessage
 	Delete []string
 }
 
-// Open opens the journal of a directory, or begins one.
+// Open opens the journal in cfg.Dir, or begins a new one. It returns ErrInUse and ErrCorrupt.
 func Open(cfg Config) (*Journal, error) {
 	if cfg.Capacity <= 0 {
 		cfg.Capacity = DefaultCapacity
 	}
 	j := &Journal{capacity: cfg.Capacity, entries: map[string]json.RawMessage{}}
 	if cfg.Dir == "" {
-		j.log = cfg.NewLogID()
+		j.logID = cfg.NewLogID()
 		return j, nil
 	}
 	d, err := openDisk(cfg.Dir, j.apply)
@@ -68,8 +69,8 @@ func Open(cfg Config) (*Journal, error) {
 		return nil, err
 	}
 	j.disk = d
-	if j.log == "" {
-		j.log = cfg.NewLogID()
+	if j.logID == "" {
+		j.logID = cfg.NewLogID()
 		if err := d.rewrite(j.snapshot()); err != nil {
 			return nil, errors.Join(err, d.close())
 		}
@@ -77,15 +78,15 @@ func Open(cfg Config) (*Journal, error) {
 	return j, nil
 }
 
-// Log is the identity of the log.
+// LogID returns the id of the log.
 func (j *Journal) LogID() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.log
+	return j.logID
 }
 
-// Bounds are the lowest number held and the highest ever given; oldest is newest+1 when none is
-// held.
+// Bounds returns the lowest number that the journal keeps and the highest number that it has used.
+// oldest is newest+1 if the journal keeps no event.
 func (j *Journal) Bounds() (oldest, newest uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -94,8 +95,8 @@ func (j *Journal) Bounds() (oldest, newest uint64) {
 
 func (j *Journal) oldest() uint64 { return j.newest + 1 - uint64(j.events.len()) }
 
-// Commit keeps a change, and returns the number of its last event, or the highest number yet when
-// it has none. An error (of the disk, or ErrClosed) leaves everything as it was.
+// Commit stores a change and returns the number of its last event, or the highest number used if
+// the change has no event. If it returns an error, of the disk or ErrClosed, nothing has changed.
 func (j *Journal) Commit(c Change) (last uint64, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -107,72 +108,73 @@ func (j *Journal) Commit(c Change) (last uint64, err error) {
 			r.Events[i] = number(event, r.First+uint64(i))
 		}
 	}
-	if err := j.keep(r); err != nil {
+	if err := j.write(r); err != nil {
 		return 0, err
 	}
 	return j.newest, nil
 }
 
-// Ack lets go of the events up to through. Numbers beyond newest are taken as given: whoever
-// acknowledges them has seen them from this log, whatever happened to its file, and they must not
-// be given to other events.
+// Ack drops the events up to through. If through is beyond the highest number used, for instance
+// because the file was restored from a copy, the numbers up to through count as used: the cloud
+// has seen them from this log, so they must not stand for other events.
 //
-// It is written with the next change: events that come back after a crash are sent again, and
-// recognized by their numbers.
+// An ack is written with the next change. Events that return after a crash are sent again, and the
+// cloud recognizes their numbers.
 func (j *Journal) Ack(through uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.release(through)
+	j.drop(through)
 }
 
-// Skip gives out n numbers without events, and drops the events held before them. It returns the
-// bounds of what is lost.
+// Skip uses n numbers without events and drops all events before them. It returns the first and
+// last number that are lost.
 func (j *Journal) Skip(n uint64) (from, to uint64, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	from, to = j.oldest(), j.newest+n
-	return from, to, j.keep(record{Through: to})
+	return from, to, j.write(record{Through: to})
 }
 
-// Reset begins a new log with the given entries and nothing else.
-func (j *Journal) Reset(log string, entries map[string]json.RawMessage) error {
+// Reset begins a new log without events and replaces all entries.
+func (j *Journal) Reset(logID string, entries map[string]json.RawMessage) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {
 		return ErrClosed
 	}
 	if j.disk != nil {
-		if err := j.disk.rewrite([]record{{Log: log, Set: entries}}); err != nil {
+		if err := j.disk.rewrite([]record{{Log: logID, Set: entries}}); err != nil {
 			return err
 		}
 	}
-	j.log, j.newest, j.events, j.entries = log, 0, ring{}, maps.Clone(entries)
+	j.logID, j.newest, j.events, j.entries = logID, 0, ring{}, maps.Clone(entries)
 	if j.entries == nil {
 		j.entries = map[string]json.RawMessage{}
 	}
 	return nil
 }
 
-// Events are events from the given number on, with their numbers in them: at most limit of them and
-// maxBytes together, but one in any case. None are returned when that number is not held.
+// Events returns events from the given number on, with their numbers: at most limit of them and at
+// most maxBytes in total, but always at least one. It returns none if the journal does not keep the
+// number.
 func (j *Journal) Events(from uint64, limit, maxBytes int) []json.RawMessage {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if from < j.oldest() || from > j.newest {
 		return nil
 	}
-	held := j.events.from(int(from - j.oldest()))
+	events := j.events.from(int(from - j.oldest()))
 	n, size := 0, 0
-	for n < len(held) && n < limit {
-		if size += len(held[n]) + 1; n > 0 && size > maxBytes {
+	for n < len(events) && n < limit {
+		if size += len(events[n]) + 1; n > 0 && size > maxBytes {
 			break
 		}
 		n++
 	}
-	return append([]json.RawMessage(nil), held[:n]...)
+	return slices.Clone(events[:n])
 }
 
-// Entries are the entries whose names begin with prefix.
+// Entries returns the entries whose names begin with prefix.
 func (j *Journal) Entries(prefix string) map[string]json.RawMessage {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -185,7 +187,7 @@ func (j *Journal) Entries(prefix string) map[string]json.RawMessage {
 	return found
 }
 
-// Sync returns once everything committed is safe from a power cut.
+// Sync returns once every committed change would survive a power cut.
 func (j *Journal) Sync() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -198,7 +200,7 @@ func (j *Journal) Sync() error {
 	return j.disk.sync()
 }
 
-// Close ends the journal. A second Close does nothing.
+// Close closes the journal. A second Close does nothing.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -212,8 +214,8 @@ func (j *Journal) Close() error {
 	return errors.Join(j.disk.append(record{Through: j.oldest() - 1}), j.disk.close())
 }
 
-// keep writes r and applies it.
-func (j *Journal) keep(r record) error {
+// write appends r to the file and applies it.
+func (j *Journal) write(r record) error {
 	if j.closed {
 		return ErrClosed
 	}
@@ -225,21 +227,20 @@ func (j *Journal) keep(r record) error {
 	}
 	j.apply(r)
 	if j.disk != nil && j.disk.mostlyHistory() {
-		// The change is kept whether this works or not; it is tried again with the next one.
+		// The change is stored even if the rewrite fails; the next change tries again.
 		_ = j.disk.rewrite(j.snapshot())
 	}
 	return nil
 }
 
-// apply folds a record into what is held. It is the same for records that are made and for records
-// that are read back.
+// apply applies a record, whether it is new or read from the file.
 func (j *Journal) apply(r record) {
 	if r.Log != "" {
-		j.log = r.Log
+		j.logID = r.Log
 	}
 	if len(r.Events) > 0 {
-		if r.First != j.newest+1 { // numbers were acknowledged ahead of what the file has: see Ack
-			j.release(r.First - 1)
+		if r.First != j.newest+1 { // an ack used the numbers before: see Ack
+			j.drop(r.First - 1)
 		}
 		j.events.push(r.Events)
 		j.newest += uint64(len(r.Events))
@@ -249,10 +250,11 @@ func (j *Journal) apply(r record) {
 	for _, name := range r.Delete {
 		delete(j.entries, name)
 	}
-	j.release(r.Through)
+	j.drop(r.Through)
 }
 
-func (j *Journal) release(through uint64) {
+// drop drops the events up to through.
+func (j *Journal) drop(through uint64) {
 	if through >= j.newest {
 		j.newest, j.events = through, ring{}
 		return
@@ -262,20 +264,20 @@ func (j *Journal) release(through uint64) {
 	}
 }
 
-// snapshot is everything as records of moderate size.
+// snapshot returns the whole state as records of moderate size.
 func (j *Journal) snapshot() []record {
 	const perRecord = 500
-	records := []record{{Log: j.log, Set: j.entries, Through: j.oldest() - 1}}
-	held, first := j.events.from(0), j.oldest()
-	for len(held) > 0 {
-		n := min(perRecord, len(held))
-		records = append(records, record{First: first, Events: held[:n]})
-		held, first = held[n:], first+uint64(n)
+	records := []record{{Log: j.logID, Set: j.entries, Through: j.oldest() - 1}}
+	events, first := j.events.from(0), j.oldest()
+	for len(events) > 0 {
+		n := min(perRecord, len(events))
+		records = append(records, record{First: first, Events: events[:n]})
+		events, first = events[n:], first+uint64(n)
 	}
 	return records
 }
 
-// number puts a number into an event.
+// number returns event, a JSON object, with its number as the first field.
 func number(event json.RawMessage, seq uint64) json.RawMessage {
 	out := make([]byte, 0, len(event)+28)
 	out = append(out, `{"seq":`...)

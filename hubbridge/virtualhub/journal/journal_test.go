@@ -39,17 +39,17 @@ func commit(t *testing.T, j *Journal, c Change) uint64 {
 	return last
 }
 
-// holds checks what a journal holds, events by their numbers.
+// holds fails the test unless j keeps exactly the given numbers and entries.
 func holds(t *testing.T, j *Journal, oldest, newest uint64, entries ...string) {
 	t.Helper()
 	o, n := j.Bounds()
 	if o != oldest || n != newest {
-		t.Errorf("holds %d to %d, want %d to %d", o, n, oldest, newest)
+		t.Errorf("Bounds() = %d, %d, want %d, %d", o, n, oldest, newest)
 	}
 	for i, e := range j.Events(o, 1<<30, 1<<30) {
 		var event struct{ Seq uint64 }
 		if err := json.Unmarshal(e, &event); err != nil || event.Seq != o+uint64(i) {
-			t.Errorf("event %d is %s", o+uint64(i), e)
+			t.Errorf("event %s, want number %d", e, o+uint64(i))
 		}
 	}
 	if names := slices.Sorted(maps.Keys(j.Entries(""))); !slices.Equal(names, entries) {
@@ -57,7 +57,7 @@ func holds(t *testing.T, j *Journal, oldest, newest uint64, entries ...string) {
 	}
 }
 
-// crash gives a directory with the files as they are now: what a kill leaves.
+// crash returns a copy of dir as it is now, which is the state after a kill.
 func crash(t *testing.T, dir string) string {
 	t.Helper()
 	after := t.TempDir()
@@ -67,7 +67,7 @@ func crash(t *testing.T, dir string) string {
 	return after
 }
 
-// TestJournal is the same story in memory, on disk, and on disk with a crash after every step.
+// TestJournal runs the same steps in memory, on disk, and on disk with a crash after every step.
 func TestJournal(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"memory", "disk", "crashes"} {
@@ -78,55 +78,55 @@ func TestJournal(t *testing.T) {
 				dir = t.TempDir()
 			}
 			j := open(t, dir, 8)
-			again := func() {
+			maybeCrash := func() {
 				if mode == "crashes" {
 					dir = crash(t, dir)
 					j = open(t, dir, 8)
 				}
 			}
 			holds(t, j, 1, 0)
-			again()
+			maybeCrash()
 			if last := commit(t, j, Change{
 				Events: events(5),
 				Set: map[string]json.RawMessage{
 					"a": json.RawMessage("1"), "b": json.RawMessage("2"),
 				},
 			}); last != 5 {
-				t.Errorf("last is %d", last)
+				t.Errorf("Commit() = %d, want 5", last)
 			}
-			again()
+			maybeCrash()
 			holds(t, j, 1, 5, "a", "b")
 			j.Ack(3)
 			commit(t, j, Change{Delete: []string{"a"}})
-			again()
+			maybeCrash()
 			holds(t, j, 4, 5, "b")
-			commit(t, j, Change{Events: events(9)}) // two more than there is room for
-			again()
+			commit(t, j, Change{Events: events(9)}) // three more than the capacity
+			maybeCrash()
 			holds(t, j, 7, 14, "b")
 			if from, to, err := j.Skip(6); err != nil || from != 7 || to != 20 {
-				t.Errorf("skip: %d to %d, %v", from, to, err)
+				t.Errorf("Skip(6) = %d, %d, %v, want 7, 20", from, to, err)
 			}
-			again()
+			maybeCrash()
 			holds(t, j, 21, 20, "b")
-			j.Ack(30) // the cloud knows numbers that we do not
+			j.Ack(30) // beyond the highest number used
 			commit(t, j, Change{Events: events(1)})
-			again()
+			maybeCrash()
 			holds(t, j, 31, 31, "b")
 			if err := j.Reset("log-2", map[string]json.RawMessage{
 				"c": json.RawMessage("3"),
 			}); err != nil {
 				t.Fatal(err)
 			}
-			again()
+			maybeCrash()
 			holds(t, j, 1, 0, "c")
 			if j.LogID() != "log-2" {
-				t.Errorf("log %s", j.LogID())
+				t.Errorf("LogID() = %q, want log-2", j.LogID())
 			}
 		})
 	}
 }
 
-func TestEventsKeepToTheirBounds(t *testing.T) {
+func TestEventsLimits(t *testing.T) {
 	t.Parallel()
 	j := open(t, "", 100)
 	commit(t, j, Change{Events: events(10)})
@@ -141,14 +141,17 @@ func TestEventsKeepToTheirBounds(t *testing.T) {
 		{11, 4, 1 << 20, 0}, {3, 100, 3 * size, 3}, {3, 100, 1, 1},
 	} {
 		if got := len(j.Events(tc.from, tc.limit, tc.maxSize)); got != tc.want {
-			t.Errorf("%+v: %d events", tc, got)
+			t.Errorf(
+				"Events(%d, %d, %d): %d events, want %d", tc.from, tc.limit, tc.maxSize, got,
+				tc.want,
+			)
 		}
 	}
 }
 
-// TestTornTail cuts the file after every byte: what was committed before the cut record is there,
-// and numbering goes on after it.
-func TestTornTail(t *testing.T) {
+// TestIncompleteLastRecord truncates the file after every byte of its last record. The journal must
+// keep the changes before, and the next number must follow them.
+func TestIncompleteLastRecord(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j := open(t, dir, 100)
@@ -191,9 +194,9 @@ func size(t *testing.T, dir string) int {
 	return int(info.Size())
 }
 
-// TestDamage: what may have been told must not be told differently, so a journal that is damaged
-// before its end does not open.
-func TestDamage(t *testing.T) {
+// TestDamageBeforeTheEnd: the numbers of damaged records may have been used, so the journal must
+// not open and use them again.
+func TestDamageBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j := open(t, dir, 100)
@@ -212,30 +215,29 @@ func TestDamage(t *testing.T) {
 	if _, err := Open(Config{Dir: after, NewLogID: func() string { return "x" }}); !errors.Is(
 		err, ErrCorrupt,
 	) {
-		t.Errorf("%v", err)
+		t.Errorf("Open() = %v, want ErrCorrupt", err)
 	}
 }
 
-func TestOneAtATime(t *testing.T) {
+func TestOneJournalPerDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j := open(t, dir, 100)
 	if _, err := Open(Config{Dir: dir, NewLogID: func() string { return "x" }}); !errors.Is(
 		err, ErrInUse,
 	) {
-		t.Errorf("a second journal: %v", err)
+		t.Errorf("Open() of a second journal = %v, want ErrInUse", err)
 	}
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := j.Commit(Change{Events: events(1)}); !errors.Is(err, ErrClosed) {
-		t.Errorf("after Close: %v", err)
+		t.Errorf("Commit() after Close = %v, want ErrClosed", err)
 	}
 	open(t, dir, 100)
 }
 
-// TestRewrite holds that the file stays near the size of what is held, and that nothing is lost on
-// the way.
+// TestRewrite: the file stays near the size of the kept events, and rewriting it loses nothing.
 func TestRewrite(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -256,33 +258,33 @@ func TestRewrite(t *testing.T) {
 		}
 		largest = max(largest, size(t, dir))
 	}
-	if largest > 2*leastRewrite {
-		t.Errorf("the file grew to %d bytes", largest)
+	if largest > 2*minRewriteBytes {
+		t.Errorf("file grew to %d bytes, want at most %d", largest, 2*minRewriteBytes)
 	}
 	oldest, newest := j.Bounds()
 	after := open(t, crash(t, dir), 50)
 	holds(t, after, oldest, newest, "last")
 	if last := after.Entries("last")["last"]; string(last) != "299" {
-		t.Errorf("last is %s", last)
+		t.Errorf("entry last = %s, want 299", last)
 	}
 }
 
-// TestBadEvent: an event that is no JSON cannot be written, and leaves everything as it was.
-func TestBadEvent(t *testing.T) {
+// TestCommitInvalidEvent: a Commit with an event that is not JSON fails and changes nothing.
+func TestCommitInvalidEvent(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j := open(t, dir, 50)
 	commit(t, j, Change{Events: events(1)})
 	if _, err := j.Commit(Change{Events: []json.RawMessage{json.RawMessage(`{"a":`)}}); err == nil {
-		t.Error("kept")
+		t.Error("Commit() of invalid JSON returned no error")
 	}
 	holds(t, j, 1, 1)
 	commit(t, j, Change{Events: []json.RawMessage{json.RawMessage(`{}`)}})
 	holds(t, open(t, crash(t, dir), 50), 1, 2)
 }
 
-// FuzzDecode: whatever is in a file, decode ends without a panic, and what it takes for whole
-// frames decodes to the same again.
+// FuzzDecode: decode ends without a panic for any data, and the records that it finds complete
+// decode again.
 func FuzzDecode(f *testing.F) {
 	frame, err := encode(record{Log: "a", First: 1, Events: events(2)})
 	if err != nil {
@@ -295,7 +297,7 @@ func FuzzDecode(f *testing.F) {
 		var first, second int
 		whole, err := decode(data, func(record) { first++ })
 		if whole > len(data) {
-			t.Fatalf("%d of %d bytes", whole, len(data))
+			t.Fatalf("decode() = %d, want at most %d", whole, len(data))
 		}
 		if err != nil {
 			return
@@ -304,7 +306,8 @@ func FuzzDecode(f *testing.F) {
 			err != nil ||
 			first != second {
 			t.Fatalf(
-				"%d bytes and %d records, then %d and %d: %v", whole, first, again, second, err,
+				"decode() = %d with %d records, then %d with %d: %v", whole, first, again, second,
+				err,
 			)
 		}
 	})

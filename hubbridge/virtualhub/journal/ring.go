@@ -1,33 +1,36 @@
 package journal
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
-// ring is a queue of events: pushed at its end, dropped from its front. The zero ring is empty.
+// ring is a queue of events: push appends, drop removes from the front. The zero ring is empty.
 type ring struct {
-	held []json.RawMessage
-	head int // where the first event stands in held
+	events []json.RawMessage
+	head   int // index of the first event in events
 }
 
-func (r *ring) len() int { return len(r.held) - r.head }
+func (r *ring) len() int { return len(r.events) - r.head }
 
-// from is what is held after the first n events. It is valid until the next push or drop.
-func (r *ring) from(n int) []json.RawMessage { return r.held[r.head+n:] }
+// from returns the events after the first n. The slice is valid until the next push or drop.
+func (r *ring) from(n int) []json.RawMessage { return r.events[r.head+n:] }
 
-func (r *ring) push(events []json.RawMessage) { r.held = append(r.held, events...) }
+func (r *ring) push(events []json.RawMessage) { r.events = append(r.events, events...) }
 
-// drop drops the first n events; less than one is none. Once most of the slice is behind the head,
-// the rest moves to a slice of its own: each event is moved a bounded number of times, and no
-// memory is held for what is gone.
+// drop drops the first n events; a negative n is 0. Once more than half of the slice is unused, the
+// rest is copied to a new slice: each event is copied a bounded number of times, and memory is
+// freed.
 func (r *ring) drop(n int) {
 	if n <= 0 {
 		return
 	}
-	clear(r.held[r.head : r.head+n])
+	clear(r.events[r.head : r.head+n])
 	r.head += n
 	switch {
-	case r.head == len(r.held):
-		r.held, r.head = nil, 0
-	case r.head > 64 && r.head > len(r.held)/2:
-		r.held, r.head = append([]json.RawMessage(nil), r.held[r.head:]...), 0
+	case r.head == len(r.events):
+		r.events, r.head = nil, 0
+	case r.head > 64 && r.head > len(r.events)/2:
+		r.events, r.head = slices.Clone(r.events[r.head:]), 0
 	}
 }

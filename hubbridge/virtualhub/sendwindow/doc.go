@@ -1,14 +1,15 @@
-// Package sendwindow decides when a hub says hello and which of its events it sends, by the hub link's
-// rules of flow control. It is pure: the time is an input, and sending is left to the caller.
+// Package sendwindow decides when a hub says hello and which of its events it sends, by the flow
+// control rules of the hub protocol. It has no goroutine, no clock and no network: the caller
+// passes the time and sends.
 //
-//   - After a connect: hello, again every 5 s, and nothing else until an ack has said where the
-//     cloud stands.
-//   - Then events from the number after the last acknowledged one, in messages one after the other
-//     without waiting, but never more than 2,000 events beyond the last ack.
-//   - No ack for 5 s while events are out: again from the number after the last acknowledged one.
-//   - An ack that repeats the last one although later events are out means that the cloud met a
-//     gap: again from there, at once. The acks that messages sent before that still get repeat the
-//     same number, and are known for what they are.
-//   - The hub no longer holds the number that comes next, since it had to drop events: hello, so
-//     that the cloud learns what is lost.
+//   - After a connect the hub sends a hello, again every 5 s, and nothing else until the cloud
+//     acknowledges it with the number through which it has stored events.
+//   - Then it sends events from the next number on, without waiting for acks, but never more than
+//     2,000 events beyond the last ack.
+//   - If no ack arrives for 5 s while events are in flight, it sends again from the number after
+//     the last acknowledged one.
+//   - An ack that repeats the last one while later events are in flight means that the cloud found
+//     a gap: the hub sends again from there, at once. Messages that were already in flight cause
+//     further acks with the same number, which the window recognizes and ignores.
+//   - If the hub has dropped the number that comes next, it sends a hello, which reports the loss.
 package sendwindow

@@ -11,8 +11,7 @@ import (
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// hub drives a window as a hub does, and writes down what it sends: "hello", or the numbers of a
-// message.
+// hub drives a window and records each message that it sends: "hello", or "FIRST-LAST" of events.
 type hub struct {
 	w              Window
 	now            time.Time
@@ -66,7 +65,7 @@ func (h *hub) add(n uint64) *hub {
 	return h
 }
 
-// TestRules holds the hub's side of the hub link's rules, one story a case.
+// TestRules tries the rules of the package documentation, one per case.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	ms := time.Millisecond
@@ -74,42 +73,42 @@ func TestRules(t *testing.T) {
 		h    *hub
 		want []string
 	}{
-		"hello, and nothing before its ack": {newHub(3).send(), []string{"hello"}},
-		"hello again every 5 s": {
+		"nothing is sent before the ack of the hello": {newHub(3).send(), []string{"hello"}},
+		"hello is repeated every 5 s": {
 			newHub(3).send().after(4999 * ms).send().after(ms).send().after(5 * time.Second).send(),
 			[]string{"hello", "hello", "hello"},
 		},
-		"from through + 1 on": {
+		"events start after the acknowledged number": {
 			newHub(42).send().ack(40).send(), []string{"hello", "41-42"},
 		},
 		"nothing to send": {
 			newHub(42).send().ack(42).send().after(time.Hour).send(), []string{"hello"},
 		},
-		"without waiting, up to 2,000": {
+		"2,000 events are sent without an ack": {
 			newHub(5000).send().ack(0).send(),
 			[]string{"hello", "1-500", "501-1000", "1001-1500", "1501-2000"},
 		},
-		"on with each ack": {
+		"an ack allows further events": {
 			newHub(5000).send().ack(0).send().ack(500).send(),
 			[]string{"hello", "1-500", "501-1000", "1001-1500", "1501-2000", "2001-2500"},
 		},
-		"again after 5 s without an ack": {
+		"events are sent again after 5 s without an ack": {
 			newHub(2).send().ack(0).send().after(4999 * ms).send().after(ms).send(),
 			[]string{"hello", "1-2", "1-2"},
 		},
-		"an ack puts that off": {
+		"an ack restarts the 5 s": {
 			newHub(1000).send().ack(0).send().after(4 * time.Second).ack(500).send().after(4 * time.Second).send(),
 			[]string{"hello", "1-500", "501-1000"},
 		},
-		"a repeat of the last ack is a gap": {
+		"a repeated ack shows a gap": {
 			newHub(1000).send().ack(0).send().ack(0).send(),
 			[]string{"hello", "1-500", "501-1000", "1-500", "501-1000"},
 		},
-		"the repeats that follow are known": {
+		"acks of messages in flight are ignored after a gap": {
 			newHub(1500).send().ack(0).send().ack(0).send().ack(0).ack(0).send(),
 			[]string{"hello", "1-500", "501-1000", "1001-1500", "1-500", "501-1000", "1001-1500"},
 		},
-		"several messages with one ack for each": {
+		"several messages are stored at once and acknowledged one by one": {
 			newHub(1500).send().ack(0).send().ack(1000).ack(1000).send(),
 			[]string{"hello", "1-500", "501-1000", "1001-1500"},
 		},
@@ -117,24 +116,24 @@ func TestRules(t *testing.T) {
 			newHub(1500).send().ack(0).send().ack(500).ack(500).send(),
 			[]string{"hello", "1-500", "501-1000", "1001-1500", "501-1000", "1001-1500"},
 		},
-		"a repeat with nothing out is nothing": {
+		"a repeated ack with nothing in flight": {
 			newHub(2).send().ack(2).ack(2).send(), []string{"hello"},
 		},
-		"dropped events: hello, then the rest": {
+		"dropped events are reported in a hello": {
 			newHub(10).send().ack(2).drop(6).after(time.Second).send().ack(5).send(),
 			[]string{"hello", "hello", "6-10"},
 		},
-		"hellos for drops are a second apart": {
+		"hellos about dropped events are a second apart": {
 			newHub(10).send().ack(2).drop(6).after(900 * ms).send().after(100 * ms).send(),
 			[]string{"hello", "hello"},
 		},
-		"the cloud is ahead": {
+		"the cloud is ahead of the hub": {
 			newHub(10).send().ack(20).add(1).send(), []string{"hello", "21-21"},
 		},
-		"the cloud fell behind what is held": {
+		"the cloud has lost events that the hub has dropped": {
 			newHub(10).send().ack(10).ack(4).after(time.Second).send(), []string{"hello", "hello"},
 		},
-		"an event at a time": {
+		"one event at a time": {
 			newHub(0).send().ack(0).add(1).send().ack(1).add(1).send(),
 			[]string{"hello", "1-1", "2-2"},
 		},
@@ -150,33 +149,32 @@ func TestNotConnected(t *testing.T) {
 	h := newHub(5)
 	h.w.Disconnect()
 	if h.send().ack(3).send(); len(h.sent) > 0 || h.w.Connected() || h.w.HelloAcked() {
-		t.Errorf("sent %v", h.sent)
+		t.Errorf("sent %v, want nothing", h.sent)
 	}
 }
 
-func TestHeedless(t *testing.T) {
+func TestNoLimit(t *testing.T) {
 	t.Parallel()
 	h := newHub(5000)
 	h.w.Limit = 0
 	if h.send().ack(0).send(); len(h.sent) != 11 {
-		t.Errorf("sent %v", h.sent)
+		t.Errorf("sent %v, want a hello and ten messages", h.sent)
 	}
 }
 
-// TestEverythingArrives plays a hub against a cloud that keeps to the hub link, over a line that
-// loses messages both ways and a hub that has little room: whatever happens, the cloud ends up with
-// every number once, stored or known to be lost, in order, and the hub never has more than 2,000
-// out.
+// TestEverythingArrives runs a hub of limited capacity against a cloud that keeps to the protocol,
+// over a network that loses messages in both directions. In the end the cloud must have every
+// number, stored or reported as lost, and the hub must never have more than 2,000 events in flight.
 func TestEverythingArrives(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHub(0)
 		h.batch = rapid.Uint64Range(1, 500).Draw(t, "batch")
-		room := rapid.Uint64Range(1, 3000).Draw(t, "room")
+		capacity := rapid.Uint64Range(1, 3000).Draw(t, "capacity")
 		loss := rapid.IntRange(0, 40).Draw(t, "loss, percent")
-		var stored uint64 // the cloud's through
-		lost := func() bool { return rapid.IntRange(0, 99).Draw(t, "line") < loss }
-		settle := func() {
+		var stored uint64 // by the cloud, through this number
+		lost := func() bool { return rapid.IntRange(0, 99).Draw(t, "network") < loss }
+		exchange := func() {
 			h.sent = nil
 			h.send()
 			for _, m := range h.sent {
@@ -192,31 +190,31 @@ func TestEverythingArrives(t *testing.T) {
 					stored = max(stored, last)
 				}
 				if stored > h.newest {
-					t.Fatalf("the cloud has %d of %d", stored, h.newest)
+					t.Fatalf("stored through %d, want at most %d", stored, h.newest)
 				}
 				if !lost() {
 					h.ack(stored)
 				}
 			}
-			if h.w.sent > h.w.through+2000 {
-				t.Fatalf("%d out", h.w.sent-h.w.through)
+			if h.w.sent > h.w.acked+2000 {
+				t.Fatalf("%d events in flight, want at most 2000", h.w.sent-h.w.acked)
 			}
 		}
 		for range rapid.IntRange(1, 30).Draw(t, "rounds") {
 			h.add(rapid.Uint64Range(0, 1500).Draw(t, "events"))
-			if held := h.newest + 1 - h.oldest; held > room {
-				h.drop(h.newest + 1 - room)
+			if held := h.newest + 1 - h.oldest; held > capacity {
+				h.drop(h.newest + 1 - capacity)
 			}
-			settle()
+			exchange()
 			h.after(time.Duration(rapid.IntRange(0, 6000).Draw(t, "ms")) * time.Millisecond)
 		}
 		loss = 0
 		for range 10 + h.newest/2000 {
-			settle()
+			exchange()
 			h.after(Interval)
 		}
 		if stored != h.newest {
-			t.Fatalf("the cloud has %d of %d", stored, h.newest)
+			t.Fatalf("stored through %d, want %d", stored, h.newest)
 		}
 	})
 }
