@@ -69,6 +69,7 @@ func (i *testBridge) wholeHub(
 		Secret:     secret,
 		Quiet:      true,
 		BackoffMin: 20 * time.Millisecond,
+		Logger:     streamstest.Logger(),
 	}
 	for _, change := range changes {
 		change(&cfg)

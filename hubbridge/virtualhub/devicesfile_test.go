@@ -22,8 +22,8 @@ func TestDevicesFile(t *testing.T) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	for text, words := range map[string]string{
-		`{"devices": [{"kind": "lock"}, {"kind": "toaster"}]}`: `devices[1]: there is no kind of device "toaster"`,
-		`{"joinable": [{"kind": "lock", "gangs": 2}]}`:         `joinable[0]: gangs is for a switch`,
+		`{"devices": [{"kind": "lock"}, {"kind": "toaster"}]}`: `devices[1]: kind: is "toaster"`,
+		`{"joinable": [{"kind": "lock", "gangs": 2}]}`:         `joinable[0]: gangs: is for a switch`,
 		`{"device": []}`: `unknown field "device"`,
 		`{} {}`:          `must be one JSON object`,
 		`{"devices": [{"kind":"lock","latency":3}]}`: `duration`,

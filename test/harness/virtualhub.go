@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -14,6 +15,9 @@ func (c *Target) VirtualHub(tenant *Tenant, cfg virtualhub.Config) *virtualhub.H
 	c.t.Helper()
 	made := c.Inventory(1)[0]
 	cfg.EnrollURL, cfg.Serial, cfg.Secret, cfg.Quiet = c.Public, made.Serial, made.Secret, true
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
 	if cfg.BackoffMin == 0 {
 		cfg.BackoffMin, cfg.BackoffMax = 200*time.Millisecond, time.Second
 	}

@@ -10,13 +10,16 @@ import (
 
 	"hubcloud/hubbridge/protocol"
 	"hubcloud/hubbridge/virtualhub/device"
+	"hubcloud/streams/streamstest"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func newTestController(t testing.TB, dir string) *Controller {
 	t.Helper()
-	c, err := New(Config{HubID: "hub-7k2m-q4xd-93ta", Quiet: true, Dir: dir}, func() {})
+	c, err := New(Config{
+		HubID: "hub-7k2m-q4xd-93ta", Quiet: true, Dir: dir, Logger: streamstest.Logger(),
+	}, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

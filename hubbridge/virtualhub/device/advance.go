@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// Advance carries the device on to now and returns what is to be told, in order, and whether
-// anything at all has changed (a command given up changes a state and tells nothing).
-func (d *Device) Advance(now time.Time, s Surroundings) (told []Observation, changed bool) {
+// Advance moves the device on to now. It returns the observations for the cloud, in order, and
+// whether the device has changed at all: a command that is given up changes a status without an
+// observation.
+func (d *Device) Advance(now time.Time, s Surroundings) (observed []Observation, changed bool) {
 	reachable := d.Available && s.Radio
 	for {
 		i := d.nextAction()
@@ -22,30 +23,30 @@ func (d *Device) Advance(now time.Time, s Surroundings) (told []Observation, cha
 			c.ChannelState = c.Abandoned()
 			continue
 		}
-		told = append(told, d.take(d.settle(a), now)...)
+		observed = append(observed, d.update(d.carryOut(a), now)...)
 	}
 	if d.sampled(s) && !now.Before(d.nextSample) {
-		// Spread, so that the devices of many hubs do not report in step: the first time anywhere
-		// within the interval, then by a fifth.
+		// The first sample is at a random time within the interval, and each interval varies by a
+		// fifth, so that the devices of many hubs do not report in step.
 		wait := d.rnd.Float64()
 		if !d.nextSample.IsZero() {
 			wait = 0.8 + 0.4*wait
 			readings := d.kind.sample(d)
 			if reachable {
-				told = append(told, d.take(readings, now)...)
+				observed = append(observed, d.update(readings, now)...)
 			}
 		}
 		d.nextSample = now.Add(time.Duration(wait * float64(d.kind.every)))
 	}
-	return told, changed || len(told) > 0
+	return observed, changed || len(observed) > 0
 }
 
-// Due is when Advance next has something to do; zero: never, unless something else happens.
+// Due returns when to call Advance next; zero means not before the next command or report.
 func (d *Device) Due(s Surroundings) time.Time {
 	var due time.Time
 	if d.sampled(s) {
 		if due = d.nextSample; due.IsZero() {
-			due = time.Unix(0, 0) // at once: the first Advance sets the rhythm
+			due = time.Unix(0, 0) // at once: the first Advance schedules the first sample
 		}
 	}
 	for _, a := range d.actions {
@@ -56,10 +57,11 @@ func (d *Device) Due(s Surroundings) time.Time {
 	return due
 }
 
+// sampled reports whether the device makes readings by itself.
 func (d *Device) sampled(s Surroundings) bool { return d.kind.sample != nil && !s.Quiet }
 
-// actionDue is when something comes of a: the device is done with it, or the hub gives up since it
-// cannot hear of it.
+// actionDue returns when a ends: when the device carries it out, or when the hub gives up because
+// it cannot reach the device.
 func (d *Device) actionDue(a action, s Surroundings) time.Time {
 	if d.Available && s.Radio {
 		return a.Due
@@ -67,6 +69,7 @@ func (d *Device) actionDue(a action, s Surroundings) time.Time {
 	return a.Since.Add(s.giveUp())
 }
 
+// nextAction returns the index of the earliest action, or -1.
 func (d *Device) nextAction() int {
 	next := -1
 	for i, a := range d.actions {
@@ -77,8 +80,8 @@ func (d *Device) nextAction() int {
 	return next
 }
 
-// settle carries out a and gives the readings that follow.
-func (d *Device) settle(a action) []reading {
+// carryOut carries out a and returns the readings that result from it.
+func (d *Device) carryOut(a action) []reading {
 	if on, ok := a.Value.(bool); ok && d.Jammed {
 		return []reading{
 			{a.Ref, !on},
@@ -86,7 +89,7 @@ func (d *Device) settle(a action) []reading {
 		}
 	}
 	v := a.Value
-	if c, ok := v.(Color); ok && c.WarmWhite == NotAsked {
+	if c, ok := v.(Color); ok && c.WarmWhite == Unchanged {
 		c.WarmWhite = 0
 		if last, ok := d.Channel(a.Ref).Value.(Color); ok {
 			c.WarmWhite = last.WarmWhite
@@ -94,26 +97,26 @@ func (d *Device) settle(a action) []reading {
 		v = c
 	}
 	own := reading{a.Ref, v}
-	if d.kind.settle == nil {
+	if d.kind.afterCommand == nil {
 		return []reading{own}
 	}
-	return append([]reading{own}, d.kind.settle(d, own)...)
+	return append([]reading{own}, d.kind.afterCommand(d, own)...)
 }
 
-// take lays readings into the channels. A reading of a channel that the device does not have is
-// passed over.
-func (d *Device) take(readings []reading, now time.Time) []Observation {
-	var told []Observation
+// update updates the channels with readings and returns the observations for the cloud. It ignores
+// readings of channels that the device does not have.
+func (d *Device) update(readings []reading, now time.Time) []Observation {
+	var observed []Observation
 	for _, r := range readings {
 		c := d.Channel(r.Ref)
 		if c == nil {
 			continue
 		}
-		next, news := c.Reported(r.Value, now)
+		next, changed := c.Reported(r.Value, now)
 		c.ChannelState = next
-		if news || keys[r.Key].everyReport {
-			told = append(told, Observation(r))
+		if changed || keys[r.Key].everyReport {
+			observed = append(observed, Observation(r))
 		}
 	}
-	return told
+	return observed
 }

@@ -22,14 +22,14 @@ func (r Ref) String() string {
 	return fmt.Sprintf("%s at endpoint %d", r.Key, r.Endpoint)
 }
 
-// Channel is one thing that a device reads or sets.
+// Channel is one value that a device reports or sets.
 type Channel struct {
 	Ref
-	// ChannelState's values are Values.
+	// ChannelState has the channel's Values and status.
 	domain.ChannelState
-	// limits are the bounds of a setpoint; nil for other channels.
+	// limits bound a setpoint; nil for other channels.
 	limits *limits
-	// choices are the names that a mode takes; nil for other channels.
+	// choices are the names that a mode accepts; nil for other channels.
 	choices []string
 }
 
@@ -38,9 +38,9 @@ type limits struct {
 	Max float64 `json:"max"`
 }
 
-// accept reads the value of a command to the channel. The error is fit for the caller of the
-// command.
-func (c *Channel) accept(raw json.RawMessage) (Value, error) {
+// parseCommand decodes and validates the value of a command. Its errors are shown to the sender of
+// the command.
+func (c *Channel) parseCommand(raw json.RawMessage) (Value, error) {
 	if !keys[c.Key].writable {
 		return nil, fmt.Errorf("channel %s is read-only", c.Ref)
 	}
@@ -66,8 +66,7 @@ func (c *Channel) accept(raw json.RawMessage) (Value, error) {
 	return v, nil
 }
 
-// The parts of a channel as the API contract has them: which of them are present depends on what
-// was asked for.
+// The parts of a channel in a response, as in the API contract.
 type (
 	channelHead struct {
 		Key       string  `json:"key"`

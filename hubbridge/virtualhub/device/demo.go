@@ -2,7 +2,7 @@ package device
 
 import "encoding/json"
 
-// Demo is a small house: together its devices have a channel of every key.
+// Demo returns the devices of a small house, which have a channel of every key.
 func Demo() []Spec {
 	return []Spec{
 		{Kind: "lock", Name: "Front door"},
@@ -30,7 +30,7 @@ func Demo() []Spec {
 	}
 }
 
-// Joinable are the devices that lie about unpacked: each pairing window lets the next of them join.
+// Joinable returns devices that are not joined yet, for the pairing windows of a demonstration.
 func Joinable() []Spec {
 	return []Spec{
 		{Kind: "contact_sensor", Name: "Window contact"},

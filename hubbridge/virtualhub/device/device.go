@@ -17,18 +17,18 @@ type Device struct {
 	Channels []*Channel
 	// Available is false while the radio cannot reach the device.
 	Available bool
-	// Jammed makes the device report the other value when a command is to switch it over.
+	// Jammed makes boolean commands end with the opposite value and an alarm.
 	Jammed bool
 
 	kind kind
-	// memory holds what physics knows beside the channels' values.
+	// memory is the state of the physics besides the channels' values.
 	memory     map[string]float64
 	actions    []action
 	nextSample time.Time
 	rnd        *rand.Rand
 }
 
-// action is a command under way: at due the device is done with it.
+// action is a pending command. The device carries it out at Due.
 type action struct {
 	Ref
 	Value Value
@@ -36,7 +36,7 @@ type action struct {
 	Due   time.Time
 }
 
-// reading is what a device reports of one channel.
+// reading is a value that a device reports for one of its channels.
 type reading struct {
 	Ref
 	Value Value
@@ -48,22 +48,22 @@ type Observation struct {
 	Value Value `json:"value"`
 }
 
-// Rejection is why a command was not accepted.
+// Rejection is the error of a command that the device rejects.
 type Rejection struct {
-	// Type is an error type of the hub link: not_found, invalid_request or command_refused.
+	// Type is an error type of the hub protocol: not_found, invalid_request or command_refused.
 	Type    string
 	Message string
 }
 
 func (r *Rejection) Error() string { return r.Type + ": " + r.Message }
 
-// Surroundings are what a device depends on and cannot know by itself.
+// Surroundings is the state of the hub that affects its devices.
 type Surroundings struct {
 	// Radio is false while the hub's radio is down.
 	Radio bool
-	// Quiet stops readings that nobody asked for.
+	// Quiet disables readings that no command or report caused.
 	Quiet bool
-	// GiveUp is how long the hub tries to reach the device with a command. 0 is 10 s.
+	// GiveUp is how long the hub tries to reach the device with a command. Defaults to 10 s.
 	GiveUp time.Duration
 }
 
@@ -74,8 +74,8 @@ func (s Surroundings) giveUp() time.Duration {
 	return s.GiveUp
 }
 
-// New makes a device of the given spec that has just joined: its channels have reported their first
-// values at now.
+// New makes a device that has just joined: its channels have reported their first values at now. It
+// returns an error for an invalid spec. Devices with the same id and seed behave the same.
 func New(id int64, spec Spec, seed uint64, now time.Time) (*Device, error) {
 	spec, err := spec.complete()
 	if err != nil {
@@ -119,7 +119,7 @@ func (d *Device) setFirst(name string, raw json.RawMessage, now time.Time) error
 	return nil
 }
 
-// Channel finds a channel; nil when the device has no such one.
+// Channel returns the channel with the given ref, or nil.
 func (d *Device) Channel(ref Ref) *Channel {
 	for _, c := range d.Channels {
 		if c.Ref == ref {
@@ -129,7 +129,7 @@ func (d *Device) Channel(ref Ref) *Channel {
 	return nil
 }
 
-// Check reads a command without accepting it. The error is a *Rejection.
+// Check decodes and validates the value of a command without running it. Its errors are *Rejection.
 func (d *Device) Check(ref Ref, raw json.RawMessage) (Value, error) {
 	c := d.Channel(ref)
 	if c == nil {
@@ -138,21 +138,21 @@ func (d *Device) Check(ref Ref, raw json.RawMessage) (Value, error) {
 			Message: fmt.Sprintf("device %d has no channel %s", d.ID, ref),
 		}
 	}
-	v, err := c.accept(raw)
+	v, err := c.parseCommand(raw)
 	if err != nil {
 		return nil, &Rejection{Type: "invalid_request", Message: err.Error()}
 	}
 	if d.Spec.Insecure && (ref.Key == "lock" || ref.Key == "barrier") {
 		return nil, &Rejection{
 			Type:    "command_refused",
-			Message: fmt.Sprintf("%s did not join securely enough to be driven", d.Spec.Name),
+			Message: fmt.Sprintf("%s did not join securely: it rejects commands", d.Spec.Name),
 		}
 	}
 	return v, nil
 }
 
-// Command accepts a command whose value Check has read: the channel is pending, and what comes of
-// it shows in a later Advance.
+// Command starts a command with a value from Check. It returns the channel, which is pending, and
+// the data of the channel.desired event. The outcome comes from a later Advance.
 func (d *Device) Command(ref Ref, v Value, now time.Time) (CommandedChannel, Observation) {
 	c := d.Channel(ref)
 	if i := slices.IndexFunc(d.actions, func(a action) bool { return a.Ref == ref }); i >= 0 {
@@ -179,7 +179,8 @@ func (d *Device) latency(ref Ref, v Value) time.Duration {
 	}
 }
 
-// Report makes the device report v, as when somebody turns the knob of a lock.
+// Report makes the device report a value, as if a person turned the knob of a lock. It returns the
+// observations for the cloud.
 func (d *Device) Report(ref Ref, raw json.RawMessage, now time.Time) ([]Observation, error) {
 	if d.Channel(ref) == nil {
 		return nil, fmt.Errorf("device %d has no channel %s", d.ID, ref)
@@ -188,10 +189,10 @@ func (d *Device) Report(ref Ref, raw json.RawMessage, now time.Time) ([]Observat
 	if err != nil {
 		return nil, err
 	}
-	return d.take([]reading{{ref, v}}, now), nil
+	return d.update([]reading{{ref, v}}, now), nil
 }
 
-// First is what a device that has just joined has reported: an observation for each channel with a
+// First returns the observations of a device that has just joined: one for each channel with a
 // value.
 func (d *Device) First() []Observation {
 	var out []Observation
@@ -203,7 +204,7 @@ func (d *Device) First() []Observation {
 	return out
 }
 
-// Remove takes channels away that the device no longer has, and returns those that it had.
+// Remove removes channels from the device and returns those of refs that the device had.
 func (d *Device) Remove(refs ...Ref) []Ref {
 	removed := []Ref{}
 	for _, ref := range refs {

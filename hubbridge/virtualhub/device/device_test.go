@@ -16,7 +16,7 @@ var (
 	healthy = Surroundings{Radio: true}
 )
 
-func make1(t *testing.T, spec Spec) *Device {
+func newDevice(t *testing.T, spec Spec) *Device {
 	t.Helper()
 	d, err := New(1, spec, 42, start)
 	if err != nil {
@@ -25,34 +25,34 @@ func make1(t *testing.T, spec Spec) *Device {
 	return d
 }
 
-// TestDemoHasEveryKey holds that the demo's devices have a channel of every key of the contract.
+// TestDemoHasEveryKey: the devices of the demo have a channel of every key of the API contract.
 func TestDemoHasEveryKey(t *testing.T) {
 	t.Parallel()
 	missing := Keys()
 	for _, spec := range Demo() {
-		for _, c := range make1(t, spec).Channels {
+		for _, c := range newDevice(t, spec).Channels {
 			missing = slices.DeleteFunc(missing, func(key string) bool { return key == c.Key })
 		}
 	}
 	if len(missing) > 0 {
-		t.Errorf("no device has %v", missing)
+		t.Errorf("no device has the channels %v", missing)
 	}
 	if len(Keys()) != 33 {
-		t.Errorf("%d keys; the contract names 33", len(Keys()))
+		t.Errorf("%d keys, want the 33 of the API contract", len(Keys()))
 	}
 }
 
-// TestValues holds what commands take, and what they say when they do not.
+// TestValues: which values commands accept, and the messages of those that are rejected.
 func TestValues(t *testing.T) {
 	t.Parallel()
 	devices := map[string]*Device{}
 	for _, spec := range Demo() {
-		devices[spec.Kind] = make1(t, spec)
+		devices[spec.Kind] = newDevice(t, spec)
 	}
 	for _, tc := range []struct {
 		kind, channel string
 		value         string
-		rejection     string // "": taken
+		rejection     string // "" if accepted
 	}{
 		{"garage_door", "barrier", `true`, ""},
 		{"garage_door", "barrier", `1`, "value of barrier must be true or false"},
@@ -113,15 +113,15 @@ func TestValues(t *testing.T) {
 		var rejection *Rejection
 		switch {
 		case tc.rejection == "" && err != nil:
-			t.Errorf("%s %s: %v", tc.channel, tc.value, err)
+			t.Errorf("Check(%s, %s) = %v, want no error", tc.channel, tc.value, err)
 		case tc.rejection != "" && (!errors.As(err, &rejection) || rejection.Message != tc.rejection):
-			t.Errorf("%s %s: %v; want %s", tc.channel, tc.value, err, tc.rejection)
+			t.Errorf("Check(%s, %s) = %v, want %s", tc.channel, tc.value, err, tc.rejection)
 		}
 	}
 }
 
-// do commands a device and carries it on until there is an outcome.
-func do(t *testing.T, d *Device, ref Ref, value string, s Surroundings) []Observation {
+// run runs a command until its outcome and returns the observations.
+func run(t *testing.T, d *Device, ref Ref, value string, s Surroundings) []Observation {
 	t.Helper()
 	v, err := d.Check(ref, json.RawMessage(value))
 	if err != nil {
@@ -130,27 +130,27 @@ func do(t *testing.T, d *Device, ref Ref, value string, s Surroundings) []Observ
 	now := start.Add(time.Hour)
 	answer, desired := d.Command(ref, v, now)
 	if answer.Status != domain.ChannelPending || desired.Ref != ref || desired.Value != v {
-		t.Fatalf("answer %+v, desired %+v", answer, desired)
+		t.Fatalf("Command() = %+v, %+v, want pending and the desired value", answer, desired)
 	}
-	if told, changed := d.Advance(now, s); len(told) > 0 || changed {
-		t.Fatalf("an outcome at once: %v", told)
+	if observed, changed := d.Advance(now, s); len(observed) > 0 || changed {
+		t.Fatalf("outcome before the latency: %v", observed)
 	}
-	told, changed := d.Advance(d.Due(s), s)
+	observed, changed := d.Advance(d.Due(s), s)
 	if !changed {
-		t.Fatal("no outcome")
+		t.Fatal("no outcome when due")
 	}
-	return told
+	return observed
 }
 
 func quiet() Surroundings { return Surroundings{Radio: true, Quiet: true} }
 
 func TestCommandOutcomes(t *testing.T) {
 	t.Parallel()
-	lock := make1(t, Spec{Kind: "lock"})
-	if told := do(t, lock, Ref{Key: "lock"}, "false", quiet()); !reflect.DeepEqual(
-		told, []Observation{{Ref{Key: "lock"}, false}},
+	lock := newDevice(t, Spec{Kind: "lock"})
+	if observed := run(t, lock, Ref{Key: "lock"}, "false", quiet()); !reflect.DeepEqual(
+		observed, []Observation{{Ref{Key: "lock"}, false}},
 	) {
-		t.Errorf("unlock: %v", told)
+		t.Errorf("unlock: %v", observed)
 	}
 	if c := lock.Channel(Ref{Key: "lock"}); c.Status != domain.ChannelSynchronized ||
 		c.Value != false {
@@ -158,10 +158,10 @@ func TestCommandOutcomes(t *testing.T) {
 	}
 
 	lock.Jammed = true
-	told := do(t, lock, Ref{Key: "lock"}, "true", quiet())
-	if len(told) != 2 || told[0] != (Observation{Ref{Key: "lock"}, false}) ||
-		told[1].Key != "alarm" {
-		t.Errorf("jammed: %v", told)
+	observed := run(t, lock, Ref{Key: "lock"}, "true", quiet())
+	if len(observed) != 2 || observed[0] != (Observation{Ref{Key: "lock"}, false}) ||
+		observed[1].Key != "alarm" {
+		t.Errorf("jammed: %v", observed)
 	}
 	if c := lock.Channel(Ref{Key: "lock"}); c.Status != domain.ChannelDiverged ||
 		c.Value != false ||
@@ -169,12 +169,12 @@ func TestCommandOutcomes(t *testing.T) {
 		t.Errorf("after a jam: %+v", c.ChannelState)
 	}
 
-	// A radio that is down, or a device out of reach: the hub gives up.
+	// The hub gives up if its radio is down or the device is out of reach.
 	for name, s := range map[string]Surroundings{"radio": {Quiet: true}, "reach": quiet()} {
-		lock := make1(t, Spec{Kind: "lock"})
+		lock := newDevice(t, Spec{Kind: "lock"})
 		lock.Available = name != "reach"
-		if told := do(t, lock, Ref{Key: "lock"}, "false", s); len(told) != 0 {
-			t.Errorf("%s: %v", name, told)
+		if observed := run(t, lock, Ref{Key: "lock"}, "false", s); len(observed) != 0 {
+			t.Errorf("%s: %v", name, observed)
 		}
 		if c := lock.Channel(Ref{Key: "lock"}); c.Status != domain.ChannelFailed ||
 			c.Value != true {
@@ -185,7 +185,7 @@ func TestCommandOutcomes(t *testing.T) {
 
 func TestDimmer(t *testing.T) {
 	t.Parallel()
-	d := make1(t, Spec{Kind: "dimmer"})
+	d := newDevice(t, Spec{Kind: "dimmer"})
 	level, on := Ref{Key: "level"}, Ref{Key: "switch"}
 	for _, step := range []struct {
 		ref   Ref
@@ -196,7 +196,7 @@ func TestDimmer(t *testing.T) {
 		{level, "40", 40, true}, {on, "false", 0, false}, {on, "true", 40, true},
 		{level, "0", 0, false}, {on, "true", 40, true},
 	} {
-		do(t, d, step.ref, step.value, quiet())
+		run(t, d, step.ref, step.value, quiet())
 		if d.number("level") != step.level || d.flag("switch") != step.on {
 			t.Fatalf(
 				"%s %s: level %v, switch %v", step.ref, step.value, d.number("level"),
@@ -206,32 +206,32 @@ func TestDimmer(t *testing.T) {
 	}
 }
 
-// TestShadeTurnsAround holds that a shade takes as long as its way, from where it is.
-func TestShadeTurnsAround(t *testing.T) {
+// TestShadeInterrupted: a command takes as long as the way from where the shade is.
+func TestShadeInterrupted(t *testing.T) {
 	t.Parallel()
-	d := make1(t, Spec{Kind: "shade"})
+	d := newDevice(t, Spec{Kind: "shade"})
 	ref := Ref{Key: "position"}
 	d.Command(ref, 0.0, start)
 	whole := d.Due(quiet()).Sub(start)
 	if whole < fullTravel || whole > fullTravel+time.Second {
-		t.Fatalf("%v for the whole way", whole)
+		t.Fatalf("full travel takes %v, want about %v", whole, fullTravel)
 	}
 	half := start.Add(whole / 2)
 	d.Command(ref, 99.0, half)
 	if back := d.Due(quiet()).Sub(half); back < fullTravel/2-time.Second ||
 		back > fullTravel/2+time.Second {
-		t.Errorf("%v for the way back from the middle", back)
+		t.Errorf("half the travel takes %v, want about %v", back, fullTravel/2)
 	}
-	told, _ := d.Advance(d.Due(quiet()), quiet())
-	if !reflect.DeepEqual(told, []Observation{{ref, 99.0}}) {
-		t.Errorf("told %v: the first command is replaced, it has no outcome of its own", told)
+	observed, _ := d.Advance(d.Due(quiet()), quiet())
+	if !reflect.DeepEqual(observed, []Observation{{ref, 99.0}}) {
+		t.Errorf("observed %v, want only the outcome of the second command", observed)
 	}
 }
 
-// TestThermostat holds that the room goes to the setpoint and stays about there.
+// TestThermostat: the temperature reaches the setpoint and stays near it.
 func TestThermostat(t *testing.T) {
 	t.Parallel()
-	d := make1(
+	d := newDevice(
 		t,
 		Spec{
 			Kind: "thermostat",
@@ -241,26 +241,29 @@ func TestThermostat(t *testing.T) {
 			},
 		},
 	)
-	now, heated, news := start, false, 0
+	now, heated, events := start, false, 0
 	for range 400 {
 		now = now.Add(5 * time.Second)
-		told, _ := d.Advance(now, healthy)
-		news += len(told)
+		observed, _ := d.Advance(now, healthy)
+		events += len(observed)
 		heated = heated || d.text("operating_state") == "heating"
 	}
 	if n := d.number("temperature"); !heated || n < 21 || n > 23 {
-		t.Errorf("heated %v, and it is %v °C with a setpoint of 22", heated, n)
+		t.Errorf("heated %v to %v °C, want a temperature near the setpoint of 22", heated, n)
 	}
-	if news < 50 {
-		t.Errorf("%d events in half an hour", news)
+	if events < 50 {
+		t.Errorf("%d events in half an hour, want at least 50", events)
 	}
-	do(t, d, Ref{Key: "mode"}, `"off"`, quiet())
+	run(t, d, Ref{Key: "mode"}, `"off"`, quiet())
 	if d.text("operating_state") != "idle" || d.text("fan_state") != "idle" {
-		t.Errorf("off: %s, %s", d.text("operating_state"), d.text("fan_state"))
+		t.Errorf(
+			"states after mode off: %s, %s, want idle", d.text("operating_state"),
+			d.text("fan_state"),
+		)
 	}
 }
 
-// TestDemoIsAlive holds that a hub with the demo's devices has something to tell every few seconds.
+// TestDemoIsAlive: the devices of the demo report every few seconds.
 func TestDemoIsAlive(t *testing.T) {
 	t.Parallel()
 	var devices []*Device
@@ -274,21 +277,20 @@ func TestDemoIsAlive(t *testing.T) {
 	var last, longest time.Duration
 	for at := time.Duration(0); at < 10*time.Minute; at += 100 * time.Millisecond {
 		for _, d := range devices {
-			if told, _ := d.Advance(start.Add(at), healthy); len(told) > 0 {
+			if observed, _ := d.Advance(start.Add(at), healthy); len(observed) > 0 {
 				longest, last = max(longest, at-last), at
 			}
 		}
 	}
 	if longest > 4*time.Second {
-		t.Errorf("nothing told for %v", longest)
+		t.Errorf("no observation for %v, want one within 4s", longest)
 	}
 }
 
-// TestAlarmsAndScenesAreAlwaysTold holds that a report that repeats the last one is an event for
-// them, and only for them.
-func TestAlarmsAndScenesAreAlwaysTold(t *testing.T) {
+// TestRepeatedReports: a report that repeats the last one is an event for alarms and scenes only.
+func TestRepeatedReports(t *testing.T) {
 	t.Parallel()
-	d := make1(t, Spec{Kind: "keypad"})
+	d := newDevice(t, Spec{Kind: "keypad"})
 	for key, tc := range map[string]struct {
 		value string
 		again int
@@ -298,18 +300,18 @@ func TestAlarmsAndScenesAreAlwaysTold(t *testing.T) {
 		"tamper": {`true`, 0},
 	} {
 		for i, want := range []int{1, tc.again} {
-			told, err := d.Report(Ref{Key: key}, json.RawMessage(tc.value), start)
-			if err != nil || len(told) != want {
-				t.Errorf("%s, report %d: told %v, %v", key, i+1, told, err)
+			observed, err := d.Report(Ref{Key: key}, json.RawMessage(tc.value), start)
+			if err != nil || len(observed) != want {
+				t.Errorf("%s, report %d: observed %v, %v, want %d", key, i+1, observed, err, want)
 			}
 		}
 	}
 }
 
-// TestForms holds which fields a channel has in which answer.
-func TestForms(t *testing.T) {
+// TestChannelFields: the fields of a channel in each response.
+func TestChannelFields(t *testing.T) {
 	t.Parallel()
-	d := make1(t, Spec{Kind: "thermostat", Min: new(7.5)})
+	d := newDevice(t, Spec{Kind: "thermostat", Min: new(7.5)})
 	head := []string{"available", "endpoint", "key", "kind", "unit"}
 	abilities := []string{"capabilities", "readable", "writable"}
 	state := []string{"desired", "desired_at", "observed_at", "status", "value"}
@@ -340,9 +342,9 @@ func TestForms(t *testing.T) {
 	full := string(encode(d.Full().Channels[1]))
 	if want := `{"key":"heating_setpoint","endpoint":0,"kind":"heating_setpoint","unit":"°C","available":true,"readable":true,"writable":true,` +
 		`"capabilities":{"min":7.5,"max":35},"value":21,"observed_at":"2026-01-02T03:04:05.123456Z","desired":null,"desired_at":null,"status":"synchronized"}`; full != want {
-		t.Errorf("%s\nwant %s", full, want)
+		t.Errorf("FullChannel %s\nwant %s", full, want)
 	}
-	if unknown := string(encode(make1(t, Spec{
+	if unknown := string(encode(newDevice(t, Spec{
 		Kind: "keypad",
 	}).Full().Channels[0])); unknown != `{"key":"alarm","endpoint":0,"kind":"alarm","unit":null,`+
 		`"available":true,"readable":true,"writable":false,"capabilities":{},"value":null,"observed_at":null,"desired":null,"desired_at":null,"status":"unknown"}` {
@@ -350,11 +352,11 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestSnapshot holds that every device is the same after a restart, with commands under way.
+// TestSnapshot: a restored device equals the original, pending commands included.
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
 	for _, spec := range Demo() {
-		d := make1(t, spec)
+		d := newDevice(t, spec)
 		for range 5 {
 			d.Advance(start.Add(time.Minute), healthy)
 		}
@@ -389,16 +391,16 @@ func TestSpecs(t *testing.T) {
 		}
 	}
 	for name, spec := range map[string]Spec{
-		"no kind":             {},
-		"no such kind":        {Kind: "toaster"},
+		"kind missing":        {},
+		"kind unknown":        {Kind: "toaster"},
 		"gangs of a lock":     {Kind: "lock", Gangs: 2},
 		"nine gangs":          {Kind: "switch", Gangs: 9},
 		"setpoints of a lock": {Kind: "lock", Min: new(1.0)},
 		"min above max":       {Kind: "thermostat", Min: new(40.0)},
-		"value of no channel": {
+		"value of an unknown channel": {
 			Kind: "lock", Values: map[string]json.RawMessage{"switch": json.RawMessage("true")},
 		},
-		"value of another form": {
+		"value of another type": {
 			Kind: "lock", Values: map[string]json.RawMessage{"lock": json.RawMessage("7")},
 		},
 		"bad endpoint": {
@@ -407,13 +409,12 @@ func TestSpecs(t *testing.T) {
 		},
 	} {
 		if Check(spec) == nil {
-			t.Errorf("%s: taken", name)
+			t.Errorf("%s: Check returned no error", name)
 		}
 	}
 }
 
-// FuzzCommand: whatever is commanded is refused with a type of the hub link, or taken and then
-// reported.
+// FuzzCommand: any command is either rejected with a message or accepted and then reported.
 func FuzzCommand(f *testing.F) {
 	for _, seed := range []string{
 		`true`, `50`, `{"red":1,"green":2,"blue":3}`, `"heat"`, `1e308`, `-0`, `null`, `[`,
@@ -425,7 +426,7 @@ func FuzzCommand(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, key string, endpoint int, value []byte) {
 		for _, spec := range Demo() {
-			d := make1(t, spec)
+			d := newDevice(t, spec)
 			ref := Ref{Key: key, Endpoint: endpoint}
 			v, err := d.Check(ref, value)
 			var rejection *Rejection

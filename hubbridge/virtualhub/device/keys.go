@@ -1,6 +1,6 @@
 package device
 
-// shape is what the values of a channel key look like.
+// shape is the form of a channel key's values.
 type shape int
 
 const (
@@ -19,7 +19,7 @@ type key struct {
 	shape    shape
 	unit     string // "" is null in JSON
 	writable bool
-	// everyReport says that each report is an event, also one that repeats the last value.
+	// everyReport makes each report an event, even one that repeats the last value.
 	everyReport bool
 }
 
@@ -68,7 +68,7 @@ func byName(list []key) map[string]key {
 	return m
 }
 
-// Keys lists the names of all channel keys, in no particular order.
+// Keys returns the names of all channel keys, in no particular order.
 func Keys() []string {
 	names := make([]string, 0, len(keys))
 	for name := range keys {

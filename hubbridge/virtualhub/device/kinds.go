@@ -7,21 +7,21 @@ import (
 	"hubcloud/domain"
 )
 
-// kind is what all devices of one kind have in common.
+// kind is the behaviour that all devices of one kind share.
 type kind struct {
 	name, manufacturer, model string
-	// channels are the channels of a device with their first values; nil: the channel has not
-	// reported yet.
+	// channels returns the channels of a device with their first values, nil for a channel that has
+	// not reported yet.
 	channels func(Spec) []Channel
-	// latency is how long a command takes, delay the same for kinds where it depends on what is
-	// asked.
+	// latency is how long a command takes. delay, if set, computes it from the command.
 	latency time.Duration
 	delay   func(*Device, Ref, Value) time.Duration
-	// interrupt is told of a command under way that another replaces.
+	// interrupt is called for a pending command that another one replaces.
 	interrupt func(*Device, action, time.Time)
-	// settle gives the readings that follow the reading of what was asked.
-	settle func(*Device, reading) []reading
-	// sample gives the readings that a device makes by itself every so often.
+	// afterCommand returns the readings that follow a command, in addition to the commanded
+	// channel's own reading.
+	afterCommand func(*Device, reading) []reading
+	// sample returns the readings that a device makes by itself at the interval every.
 	every  time.Duration
 	sample func(*Device) []reading
 }
@@ -46,18 +46,19 @@ var kinds = map[string]kind{
 	"gas_meter":         gasMeter,
 }
 
-// channel makes a channel at endpoint 0.
+// channel returns a channel at endpoint 0.
 func channel(key string, first Value) Channel {
 	return Channel{Ref: Ref{Key: key}, ChannelState: domain.ChannelState{Value: first}}
 }
 
-// fixed makes the channels of a kind whose devices are all alike.
+// fixed is for kinds whose devices all have the same channels.
 func fixed(channels ...Channel) func(Spec) []Channel {
 	return func(Spec) []Channel { return append([]Channel(nil), channels...) }
 }
 
 func (d *Device) read(key string, v Value) reading { return reading{Ref{Key: key}, v} }
 
+// number returns the value of a channel at endpoint 0; 0 if it has none. flag and text do the same.
 func (d *Device) number(key string) float64 {
 	if c := d.Channel(Ref{Key: key}); c != nil {
 		n, _ := c.Value.(float64)
@@ -82,15 +83,15 @@ func (d *Device) text(key string) string {
 	return ""
 }
 
-// chance is true with probability p.
+// chance returns true with probability p.
 func (d *Device) chance(p float64) bool { return d.rnd.Float64() < p }
 
-// wander takes a number a random step of at most step further, kept between low and high.
+// wander moves a number by a random amount up to step in either direction, within low and high.
 func (d *Device) wander(from, step, low, high float64) float64 {
 	return min(max(from+(d.rnd.Float64()*2-1)*step, low), high)
 }
 
-// drain is a battery that loses a percent once in a long while.
+// drain occasionally lowers the battery by a percent.
 func (d *Device) drain() []reading {
 	if left := d.number("battery"); left > 1 && d.chance(0.02) {
 		return []reading{d.read("battery", left-1)}
@@ -98,7 +99,7 @@ func (d *Device) drain() []reading {
 	return nil
 }
 
-// round rounds to a multiple of step, the resolution of a sensor.
+// round rounds n to a multiple of step, the resolution of a sensor.
 func round(n, step float64) float64 {
 	steps := math.Round(n / step)
 	return math.Round(steps*step*1e6) / 1e6

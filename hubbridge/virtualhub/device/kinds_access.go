@@ -2,7 +2,7 @@ package device
 
 import "time"
 
-// lock: a deadbolt with a keypad of its own. Jammed, it reports the other value and an alarm.
+// lock is a deadbolt with its own keypad.
 var lock = kind{
 	name: "Lock", manufacturer: "Castellan", model: "Bolt 2",
 	channels: fixed(channel("lock", true), channel("alarm", nil), channel("battery", 88.0)),
@@ -10,14 +10,14 @@ var lock = kind{
 	every:    time.Minute, sample: (*Device).drain,
 }
 
-// garageDoor: it travels for seconds and reports when it has come to rest.
+// garageDoor takes seconds to move, and reports once it has stopped.
 var garageDoor = kind{
 	name: "Garage door", manufacturer: "Portcullis", model: "GD-40",
 	channels: fixed(channel("barrier", false), channel("tamper", false)),
 	latency:  4 * time.Second,
 }
 
-// keypad: presses of its keys are scenes, wrong codes and the like are alarms.
+// keypad reports key presses as scenes, and accepted and rejected codes as alarms.
 var keypad = kind{
 	name: "Keypad", manufacturer: "Castellan", model: "Touch 12",
 	channels: fixed(
@@ -57,7 +57,7 @@ var keypad = kind{
 	},
 }
 
-// contactSensor: a door that somebody goes through now and then.
+// contactSensor is at a door that opens and closes now and then.
 var contactSensor = kind{
 	name: "Door contact", manufacturer: "Sentire", model: "Contact S",
 	channels: fixed(channel("contact", false), channel("tamper", false), channel("battery", 95.0)),

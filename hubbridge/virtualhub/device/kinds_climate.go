@@ -2,13 +2,14 @@ package device
 
 import "time"
 
-// thermostat: a room that cools or warms by itself towards outside, and a plant that takes it to
-// the setpoint and keeps it there.
+// thermostat controls a room whose temperature drifts towards that outside, by heating and cooling
+// towards the setpoints.
 var thermostat = kind{
 	name: "Thermostat", manufacturer: "Aerotherm", model: "T3",
 	channels: func(s Spec) []Channel {
 		l := s.limits()
-		heating, cooling := channel("heating_setpoint", min(max(21.0, l.Min), l.Max)), channel("cooling_setpoint", min(max(25.0, l.Min), l.Max))
+		heating := channel("heating_setpoint", min(max(21.0, l.Min), l.Max))
+		cooling := channel("cooling_setpoint", min(max(25.0, l.Min), l.Max))
 		heating.limits, cooling.limits = &l, &l
 		mode, fan := channel("mode", "heat"), channel("fan_mode", "auto_low")
 		mode.choices = []string{"off", "heat", "cool", "auto", "eco"}
@@ -19,9 +20,9 @@ var thermostat = kind{
 			channel("temperature", 19.4), channel("humidity", 44.0), channel("battery", 90.0),
 		}
 	},
-	latency: 300 * time.Millisecond,
-	settle:  func(d *Device, r reading) []reading { return d.climate(r) },
-	every:   4 * time.Second,
+	latency:      300 * time.Millisecond,
+	afterCommand: func(d *Device, r reading) []reading { return d.climate(r) },
+	every:        4 * time.Second,
 	sample: func(d *Device) []reading {
 		const outside = 16.0
 		t := d.number("temperature")
@@ -32,8 +33,8 @@ var thermostat = kind{
 		case "cooling":
 			step -= 0.25
 		}
-		// The sensor shows tenths; what is below them must not be lost, or a slow drift would never
-		// show.
+		// The sensor reports tenths of a degree. The rest is remembered: otherwise a slow drift
+		// would never show.
 		rest := d.memory["temperature"] + step
 		next := round(t+rest, 0.1)
 		d.memory["temperature"] = rest - (next - t)
@@ -48,8 +49,8 @@ var thermostat = kind{
 	},
 }
 
-// climate says what plant and fan do, given one reading that is not yet in the channels. Half a
-// degree of hysteresis keeps the plant from going on and off.
+// climate returns changes of the operating and fan state after the reading latest, which is not yet
+// in the channels. Half a degree of hysteresis prevents frequent switching.
 func (d *Device) climate(latest reading) []reading {
 	number := func(key string) float64 {
 		if n, ok := latest.Value.(float64); ok && latest.Key == key {
@@ -63,18 +64,18 @@ func (d *Device) climate(latest reading) []reading {
 		}
 		return d.text(key)
 	}
-	t, low, high, mode, now := number("temperature"), number("heating_setpoint"), number("cooling_setpoint"), text("mode"), d.text("operating_state")
+	temperature, mode, current := number("temperature"), text("mode"), d.text("operating_state")
+	low, high := number("heating_setpoint"), number("cooling_setpoint")
 	if mode == "eco" {
 		low, high = low-3, high+3
 	}
-	heats, cools := mode == "heat" || mode == "auto" ||
-		mode == "eco", mode == "cool" || mode == "auto" ||
-		mode == "eco"
+	both := mode == "auto" || mode == "eco"
+	heats, cools := both || mode == "heat", both || mode == "cool"
 	state := "idle"
 	switch {
-	case heats && (t < low-0.25 || now == "heating" && t < low+0.25):
+	case heats && (temperature < low-0.25 || current == "heating" && temperature < low+0.25):
 		state = "heating"
-	case cools && (t > high+0.25 || now == "cooling" && t > high-0.25):
+	case cools && (temperature > high+0.25 || current == "cooling" && temperature > high-0.25):
 		state = "cooling"
 	}
 	fan := "idle"
@@ -89,16 +90,12 @@ func (d *Device) climate(latest reading) []reading {
 	return append(d.follow("operating_state", state), d.follow("fan_state", fan)...)
 }
 
-// climateSensor: what a room feels like, and whether somebody is in it.
+// climateSensor measures the climate of a room and detects motion.
 var climateSensor = kind{
 	name: "Room sensor", manufacturer: "Sentire", model: "Multi 6",
 	channels: fixed(
-		channel("motion", false),
-		channel("temperature", 20.8),
-		channel("humidity", 41.0),
-		channel("luminance", 180.0),
-		channel("co2", 640.0),
-		channel("tamper", false),
+		channel("motion", false), channel("temperature", 20.8), channel("humidity", 41.0),
+		channel("luminance", 180.0), channel("co2", 640.0), channel("tamper", false),
 		channel("battery", 83.0),
 	),
 	every: 5 * time.Second,

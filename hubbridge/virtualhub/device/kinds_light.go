@@ -7,7 +7,7 @@ import (
 	"hubcloud/domain"
 )
 
-// gangedSwitch: one switch, or several at the endpoints 1, 2, ….
+// gangedSwitch is one switch, or several at the endpoints 1, 2, ….
 var gangedSwitch = kind{
 	name: "Switch", manufacturer: "Lumen", model: "Gang",
 	channels: func(s Spec) []Channel {
@@ -29,12 +29,13 @@ var gangedSwitch = kind{
 	latency: 80 * time.Millisecond,
 }
 
-// dimmer: its level and its switch move together; switched on again it goes back to its last level.
+// dimmer has a level and a switch that follow each other. Switched on, it returns to its last
+// level.
 var dimmer = kind{
 	name: "Dimmer", manufacturer: "Lumen", model: "Fade",
-	channels: fixed(channel("switch", false), channel("level", 0.0)),
-	latency:  150 * time.Millisecond,
-	settle:   settleDimmer,
+	channels:     fixed(channel("switch", false), channel("level", 0.0)),
+	latency:      150 * time.Millisecond,
+	afterCommand: afterDimmerCommand,
 }
 
 // colorBulb is a dimmer with a color.
@@ -44,11 +45,11 @@ var colorBulb = kind{
 		channel("switch", true), channel("level", 80.0),
 		channel("color", Color{Red: 255, Green: 180, Blue: 90}),
 	),
-	latency: 150 * time.Millisecond,
-	settle:  settleDimmer,
+	latency:      150 * time.Millisecond,
+	afterCommand: afterDimmerCommand,
 }
 
-func settleDimmer(d *Device, r reading) []reading {
+func afterDimmerCommand(d *Device, r reading) []reading {
 	switch v := r.Value.(type) {
 	case float64:
 		if v > 0 {
@@ -74,8 +75,8 @@ func settleDimmer(d *Device, r reading) []reading {
 	return nil
 }
 
-// follow is a reading of a channel that moves with another: only when it does move, since its own
-// command may be under way.
+// follow returns a reading of a channel that follows another one, or none if its value is v
+// already: a reading without a change would end the channel's own pending command.
 func (d *Device) follow(key string, v Value) []reading {
 	if c := d.Channel(Ref{Key: key}); c == nil || c.Value == v {
 		return nil
@@ -83,7 +84,7 @@ func (d *Device) follow(key string, v Value) []reading {
 	return []reading{d.read(key, v)}
 }
 
-// outlet: a switched socket that measures, and whose button can be locked out.
+// outlet is a switched socket that meters, and whose button can be disabled.
 var outlet = kind{
 	name: "Outlet", manufacturer: "Lumen", model: "Socket M",
 	channels: fixed(
@@ -91,7 +92,7 @@ var outlet = kind{
 		channel("energy", 12.4),
 	),
 	latency: 100 * time.Millisecond,
-	settle: func(d *Device, r reading) []reading {
+	afterCommand: func(d *Device, r reading) []reading {
 		if on, ok := r.Value.(bool); ok && r.Key == "switch" && !on {
 			return d.follow("power", 0.0)
 		}
@@ -107,11 +108,11 @@ var outlet = kind{
 	},
 }
 
-// fullTravel is how long a shade takes from one end to the other.
+// fullTravel is how long a shade takes between its ends.
 const fullTravel = 8 * time.Second
 
-// shade: it moves at a steady speed and reports its position when it has come to rest. Sent
-// elsewhere on its way, it turns where it is.
+// shade moves at a constant speed and reports its position once it has stopped. A new command while
+// it moves starts from where it is.
 var shade = kind{
 	name: "Shade", manufacturer: "Umbra", model: "Roll 1",
 	channels: fixed(channel("position", 99.0), channel("battery", 64.0)),
@@ -129,15 +130,14 @@ var shade = kind{
 			)
 		}
 	},
-	settle: func(d *Device, _ reading) []reading {
+	afterCommand: func(d *Device, _ reading) []reading {
 		delete(d.memory, "position")
 		return nil
 	},
 	every: time.Minute, sample: (*Device).drain,
 }
 
-// position is where the shade is: where it turned around on its way, otherwise what it last
-// reported.
+// position returns where the shade is: where it was last interrupted, otherwise its last report.
 func (d *Device) position() float64 {
 	if p, ok := d.memory["position"]; ok {
 		return p

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// electricityMeter: a household's consumption, which wanders and now and then jumps.
+// electricityMeter measures the consumption of a household, which drifts and sometimes jumps.
 var electricityMeter = kind{
 	name: "Electricity meter", manufacturer: "Ampere", model: "EM-1",
 	channels: fixed(
@@ -15,7 +15,7 @@ var electricityMeter = kind{
 	every: 3 * time.Second,
 	sample: func(d *Device) []reading {
 		power := d.wander(d.number("power"), 40, 120, 3400)
-		if d.chance(0.06) { // a kettle goes on, or off
+		if d.chance(0.06) { // a kettle is switched on or off
 			if power > 1800 {
 				power -= 1600
 			} else {
@@ -34,7 +34,7 @@ var electricityMeter = kind{
 	},
 }
 
-// waterMeter: nothing flows most of the time.
+// waterMeter measures water, which flows in a third of the samples.
 var waterMeter = kind{
 	name: "Water meter", manufacturer: "Ampere", model: "WM-1",
 	channels: fixed(channel("water", 311.482), channel("battery", 92.0)),
@@ -47,7 +47,7 @@ var waterMeter = kind{
 	},
 }
 
-// gasMeter: what a boiler burns.
+// gasMeter measures the gas of a boiler.
 var gasMeter = kind{
 	name: "Gas meter", manufacturer: "Ampere", model: "GM-1",
 	channels: fixed(channel("gas", 4711.05), channel("battery", 94.0)),
@@ -60,7 +60,8 @@ var gasMeter = kind{
 	},
 }
 
-// accumulate adds to a meter that shows steps. What is below a step is kept for the next time.
+// accumulate adds more to a meter with a resolution of step. It remembers the rest for the next
+// call.
 func (d *Device) accumulate(key string, more, step float64) []reading {
 	rest := d.memory[key] + more
 	steps := math.Floor(rest / step)

@@ -2,7 +2,7 @@ package device
 
 import "time"
 
-// leakSensor stays dry, unless a report is made for it.
+// leakSensor stays dry until a Report changes it.
 var leakSensor = kind{
 	name: "Leak sensor", manufacturer: "Sentire", model: "Drop",
 	channels: fixed(
@@ -18,16 +18,12 @@ var leakSensor = kind{
 	},
 }
 
-// smokeAlarm stays silent, unless a report is made for it.
+// smokeAlarm stays silent until a Report changes it.
 var smokeAlarm = kind{
 	name: "Smoke alarm", manufacturer: "Vigil", model: "SC-2",
 	channels: fixed(
-		channel("smoke", false),
-		channel("co", false),
-		channel("heat", false),
-		channel("alarm", nil),
-		channel("tamper", false),
-		channel("battery", 100.0),
+		channel("smoke", false), channel("co", false), channel("heat", false),
+		channel("alarm", nil), channel("tamper", false), channel("battery", 100.0),
 	),
 	every: time.Minute, sample: (*Device).drain,
 }

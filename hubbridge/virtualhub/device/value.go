@@ -6,23 +6,23 @@ import (
 	"math"
 )
 
-// Value is what a channel reads or takes: nil (nothing yet), bool, float64, string, Color, Alarm or
-// Scene. All are comparable with ==.
+// Value is the value of a channel: nil (unknown), bool, float64, string, Color, Alarm or Scene. All
+// are comparable with ==.
 type Value any
 
 // Color is the value of a color channel; each component is 0 to 255.
 type Color struct {
 	Red, Green, Blue int
-	// WarmWhite is NotAsked in a command that leaves it alone.
+	// WarmWhite is Unchanged in a command without it.
 	WarmWhite int
 }
 
-// NotAsked stands for a color component that a command does not name.
-const NotAsked = -1
+// Unchanged is a color component that a command does not set.
+const Unchanged = -1
 
-// MarshalJSON leaves out what was not asked.
+// MarshalJSON omits warm_white if it is Unchanged.
 func (c Color) MarshalJSON() ([]byte, error) {
-	if c.WarmWhite == NotAsked {
+	if c.WarmWhite == Unchanged {
 		return fmt.Appendf(nil, `{"red":%d,"green":%d,"blue":%d}`, c.Red, c.Green, c.Blue), nil
 	}
 	return fmt.Appendf(
@@ -35,7 +35,7 @@ type Alarm struct {
 	Type   string
 	Event  string
 	Active bool
-	// User is the number of the person that it is about; 0 is nobody (null in JSON).
+	// User is the number of the user whose code caused the alarm; 0 (null in JSON) for none.
 	User int
 }
 
@@ -46,7 +46,7 @@ type alarmJSON struct {
 	User   *int   `json:"user"`
 }
 
-// MarshalJSON writes nobody as null.
+// MarshalJSON encodes user 0 as null.
 func (a Alarm) MarshalJSON() ([]byte, error) {
 	out := alarmJSON{Type: a.Type, Event: a.Event, Active: a.Active}
 	if a.User != 0 {
@@ -55,28 +55,28 @@ func (a Alarm) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// Scene is one report of a scene channel: which scene, and what was done with its button (for
-// example pressed or held).
+// Scene is one report of a scene channel: the number of the scene, and the gesture on its button,
+// such as "pressed" or "held".
 type Scene struct {
 	Scene     int    `json:"scene"`
 	Attribute string `json:"attribute"`
 }
 
-// Matches reports whether a reported color has the components that were asked (domain.Desired).
+// Matches reports whether a reported color has the components of the desired color c. It implements
+// domain.Desired.
 func (c Color) Matches(reported any) bool {
 	r, ok := reported.(Color)
-	if c.WarmWhite == NotAsked {
-		r.WarmWhite = NotAsked
+	if c.WarmWhite == Unchanged {
+		r.WarmWhite = Unchanged
 	}
 	return ok && r == c
 }
 
-// parse reads a value of the given key. The error says what the key takes, in words fit for the
-// caller of a command.
+// parse decodes a value of the given channel key. Its errors are shown to the sender of a command.
 func parse(keyName string, raw json.RawMessage) (Value, error) {
 	k, ok := keys[keyName]
 	if !ok {
-		return nil, fmt.Errorf("there is no channel key %q", keyName)
+		return nil, fmt.Errorf("unknown channel key %q", keyName)
 	}
 	switch k.shape {
 	case boolean:
@@ -127,7 +127,7 @@ func parseColor(raw json.RawMessage) (Value, error) {
 			"value of color must be an object of red, green and blue, and warm_white if wanted",
 		)
 	}
-	c := Color{WarmWhite: NotAsked}
+	c := Color{WarmWhite: Unchanged}
 	fields := map[string]*int{
 		"red":        &c.Red,
 		"green":      &c.Green,
@@ -155,8 +155,8 @@ func parseColor(raw json.RawMessage) (Value, error) {
 	return c, nil
 }
 
-// decode reads raw as a T. null is no T: encoding/json would leave the zero value, and a command
-// for null would be one for false.
+// decode decodes raw as a T. It returns false for null: encoding/json would leave the zero value,
+// and a command with null would act like one with false.
 func decode[T any](raw json.RawMessage) (T, bool) {
 	var value *T
 	if len(raw) == 0 || json.Unmarshal(raw, &value) != nil || value == nil {

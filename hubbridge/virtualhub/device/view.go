@@ -8,7 +8,7 @@ import (
 	"hubcloud/domain"
 )
 
-// View is a device as the hub answers it; C is ListedChannel or FullChannel.
+// View is a device in a response of the hub. C is ListedChannel or FullChannel.
 type View[C any] struct {
 	ID           int64  `json:"id"`
 	Name         string `json:"name"`
@@ -17,7 +17,7 @@ type View[C any] struct {
 	Channels     []C    `json:"channels"`
 }
 
-// Listed is the device as in a list: without values.
+// Listed returns the device as in a list of devices: without values.
 func (d *Device) Listed() View[ListedChannel] {
 	return view(
 		d,
@@ -25,7 +25,7 @@ func (d *Device) Listed() View[ListedChannel] {
 	)
 }
 
-// Full is the device with everything.
+// Full returns the device with all its channels and values.
 func (d *Device) Full() View[FullChannel] {
 	return view(
 		d,
@@ -51,7 +51,7 @@ func view[C any](d *Device, channel func(*Channel) C) View[C] {
 	return v
 }
 
-// Snapshot is all that a device is, for the disk.
+// Snapshot is the whole state of a device, for storage.
 type Snapshot struct {
 	ID        int64              `json:"id"`
 	Spec      Spec               `json:"spec"`
@@ -77,7 +77,7 @@ type actionSnapshot struct {
 	Due   time.Time       `json:"due"`
 }
 
-// Snapshot takes one.
+// Snapshot returns the present state of the device.
 func (d *Device) Snapshot() Snapshot {
 	s := Snapshot{ID: d.ID, Spec: d.Spec, Available: d.Available, Memory: d.memory}
 	for _, c := range d.Channels {
@@ -95,8 +95,8 @@ func (d *Device) Snapshot() Snapshot {
 	return s
 }
 
-// Restore makes the device of a snapshot. Commands that were under way still are: the device went
-// on while its hub was down.
+// Restore makes a device from a snapshot. Pending commands stay pending: the device went on while
+// its hub was down. seed must be the one that was given to New.
 func Restore(s Snapshot, seed uint64) (*Device, error) {
 	spec, err := s.Spec.complete()
 	if err != nil {
@@ -140,11 +140,12 @@ func Restore(s Snapshot, seed uint64) (*Device, error) {
 func encode(v Value) json.RawMessage {
 	raw, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("device: a channel holds %T, which is no Value", v))
+		panic(fmt.Sprintf("device: encode a value of type %T", v))
 	}
 	return raw
 }
 
+// restore decodes a stored value; null is nil.
 func restore(key string, raw json.RawMessage) (Value, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil

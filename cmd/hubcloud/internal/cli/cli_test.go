@@ -57,7 +57,7 @@ func TestUsageErrors(t *testing.T) {
 			[]string{
 				"virtualhub", "--enroll", "http://127.0.0.1:1", "--serial", "x", "--secret", "y",
 			},
-			"Serial",
+			"serial",
 		},
 		{
 			[]string{
