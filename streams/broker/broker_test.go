@@ -9,7 +9,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
-	"io/fs"
 	"log/slog"
 	"math/big"
 	"net"
@@ -32,13 +31,12 @@ import (
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, append(
 		streamstest.Leaks(),
-		// Nats-server 2.15 leaves one behind for each atomic batch that it cannot write to a full
-		// disk.
+		// nats-server 2.15 leaks one for each atomic batch that it cannot write to a full disk.
 		goleak.IgnoreTopFunction("github.com/nats-io/nats-server/v2/server.(*msgBlock).flushLoop"),
 	)...)
 }
 
-const patient = time.Minute
+const testTimeout = time.Minute
 
 func config(t testing.TB, dir string) broker.Config {
 	return broker.Config{
@@ -74,7 +72,7 @@ func connect(t testing.TB, s *broker.Server) *streams.Conns {
 	return conns
 }
 
-// mutualTLS is a certificate that vouches for itself, for both sides.
+// mutualTLS returns a configuration for server and clients with a self-signed certificate.
 func mutualTLS(t testing.TB) *tls.Config {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -82,10 +80,9 @@ func mutualTLS(t testing.TB) *tls.Config {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(
-			1,
-		), Subject: pkix.Name{CommonName: "test"}, NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, DNSNames: []string{"localhost"},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
+		NotAfter: time.Now().Add(time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, DNSNames: []string{"localhost"},
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
 	}
@@ -100,15 +97,14 @@ func mutualTLS(t testing.TB) *tls.Config {
 	pool := x509.NewCertPool()
 	pool.AddCert(certificate)
 	return &tls.Config{
-		Certificates: []tls.Certificate{
-			{Certificate: [][]byte{der}, PrivateKey: key},
-		}, ClientCAs: pool, RootCAs: pool, ServerName: "localhost",
+		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
+		ClientCAs:    pool, RootCAs: pool, ServerName: "localhost",
 		ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12,
 	}
 }
 
-// TestStreamsInEveryAccount: CLOUD and each shard keep streams of their own, in process and over
-// the listener, and they are there after a restart under the same credentials.
+// TestStreamsInEveryAccount checks that CLOUD and each shard have separate streams, reached in
+// process and over the listener, and keep them over a restart with the same credentials.
 func TestStreamsInEveryAccount(t *testing.T) {
 	t.Parallel()
 	c := config(t, t.TempDir())
@@ -132,13 +128,13 @@ func TestStreamsInEveryAccount(t *testing.T) {
 	conns.Close()
 	stop(t, first)
 
-	c.Shards = 0 // whatever it was
+	c.Shards = 0 // the installation's
 	second := start(t, c)
 	kept := second.Credentials()
-	credentials.URL = kept.URL // the port is another
+	credentials.URL = kept.URL // with another port
 	for account, user := range credentials.Users {
 		if kept.Users[account] != user {
-			t.Errorf("account %s has another user", account)
+			t.Errorf("user of account %s: got another one after the restart", account)
 		}
 	}
 	overTCP, err := streams.Connect(t.Context(), credentials)
@@ -156,33 +152,42 @@ func TestStreamsInEveryAccount(t *testing.T) {
 			t.Fatal(err)
 		}
 		if msg, err := stream.GetMsg(t.Context(), 1); err != nil || msg.Data[0] != byte(n) {
-			t.Errorf("account %d: %v, %v", n, msg, err)
+			t.Errorf("message of account %d: got %v, error %v, want %d", n, msg, err, n)
 		}
 	}
 }
 
-// TestSecretsOnDisk: what opens the broker is readable by nobody else.
+// TestSecretsOnDisk checks that only the owner can read the credentials and the streams.
 func TestSecretsOnDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := start(t, config(t, dir))
 	path := filepath.Join(dir, "nats-credentials.json")
 	info, err := os.Stat(path)
-	if err != nil || info.Mode() != 0o600 {
-		t.Errorf("credentials: %v, %v", info.Mode(), err)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if info, err := os.Stat(filepath.Join(dir, "nats")); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("streams: %v, %v", info.Mode(), err)
+	if got := info.Mode(); got != 0o600 {
+		t.Errorf("mode of the credentials: got %v, want 0600", got)
+	}
+	if info, err = os.Stat(filepath.Join(dir, "nats")); err != nil {
+		t.Fatal(err)
+	}
+	if got := info.Mode().Perm(); got != 0o700 {
+		t.Errorf("mode of the streams' folder: got %v, want 0700", got)
 	}
 	kept, err := streams.ReadCredentials(path)
 	if err != nil || kept.URL != "nats://"+s.NATSAddr() || kept.Shards != 3 ||
 		kept.IssuerSeed != s.Credentials().IssuerSeed {
-		t.Errorf("%s, %d shards, %v", kept.URL, kept.Shards, err)
+		t.Errorf(
+			"credentials on disk: got %s with %d shards, error %v, want nats://%s with 3", kept.URL,
+			kept.Shards, err, s.NATSAddr(),
+		)
 	}
 }
 
-// TestShardsAreFixed: with another number of shards every hub's log would be looked for in the
-// wrong place.
+// TestShardsAreFixed checks that a start with another number of shards fails. It would look for hub
+// logs in the wrong accounts.
 func TestShardsAreFixed(t *testing.T) {
 	t.Parallel()
 	c := config(t, t.TempDir())
@@ -190,14 +195,14 @@ func TestShardsAreFixed(t *testing.T) {
 	c.Shards = 4
 	_, err := broker.Start(t.Context(), c)
 	if !errors.Is(err, broker.ErrShards) || !strings.Contains(err.Error(), "it has 3, got 4") {
-		t.Fatalf("got %v", err)
+		t.Fatalf("got %v, want ErrShards with both numbers", err)
 	}
 	c.Shards = 3
 	start(t, c)
 }
 
-// TestLostFiles: what is lost beside the streams is made anew where that is safe, and missed where
-// it is not.
+// TestLostFiles checks that lost credentials are generated again, and that damaged credentials or a
+// lost number of shards end the start.
 func TestLostFiles(t *testing.T) {
 	t.Parallel()
 	c := config(t, t.TempDir())
@@ -225,25 +230,25 @@ func TestLostFiles(t *testing.T) {
 	}
 	if _, err := broker.Start(t.Context(), c); err == nil ||
 		!strings.Contains(err.Error(), "remove the file") {
-		t.Errorf("broken credentials: %v", err)
+		t.Errorf("Start with damaged credentials: got %v, want the advice to remove the file", err)
 	}
 	if err := os.Remove(filepath.Join(c.DataDir, "nats", "installation.json")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := broker.Start(t.Context(), c); err == nil ||
 		!strings.Contains(err.Error(), "installation.json with their number of shards is missing") {
-		t.Errorf("streams without an installation: %v", err)
+		t.Errorf("Start without the number of shards: got %v, want that its file is missing", err)
 	}
 }
 
-// TestBadConfigurations are refused before anything is made.
-func TestBadConfigurations(t *testing.T) {
+// TestConfigIsValidated checks that Start fails at once for values that it cannot use.
+func TestConfigIsValidated(t *testing.T) {
 	t.Parallel()
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	inUse, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { taken.Close() })
+	t.Cleanup(func() { inUse.Close() })
 	for what, change := range map[string]struct {
 		edit func(*broker.Config)
 		want string
@@ -252,29 +257,29 @@ func TestBadConfigurations(t *testing.T) {
 		"too many shards": {
 			func(c *broker.Config) { c.Shards = streams.MaxShards + 1 }, "1 to 256",
 		},
-		"fewer than none": {func(c *broker.Config) { c.Shards = -1 }, "1 to 256"},
+		"negative shards": {func(c *broker.Config) { c.Shards = -1 }, "1 to 256"},
 		"no TLS": {
 			func(c *broker.Config) { c.MQTTTLS = nil }, "client certificates",
 		},
-		"TLS for everybody": {
+		"optional client certificates": {
 			func(c *broker.Config) { c.MQTTTLS.ClientAuth = tls.VerifyClientCertIfGiven },
 			"client certificates",
 		},
-		"an address without port": {
+		"address without port": {
 			func(c *broker.Config) { c.MQTTAddr = "localhost" }, "MQTT address",
 		},
-		"a port that is none": {
+		"port out of range": {
 			func(c *broker.Config) { c.NATSAddr = "localhost:70000" }, "NATS address",
 		},
-		"MQTT port taken": {
-			func(c *broker.Config) { c.MQTTAddr = taken.Addr().String() },
+		"MQTT port in use": {
+			func(c *broker.Config) { c.MQTTAddr = inUse.Addr().String() },
 			"address already in use",
 		},
-		"NATS port taken": {
-			func(c *broker.Config) { c.NATSAddr = taken.Addr().String() },
+		"NATS port in use": {
+			func(c *broker.Config) { c.NATSAddr = inUse.Addr().String() },
 			"address already in use",
 		},
-		"no time in the past": {
+		"negative sync interval": {
 			func(c *broker.Config) { c.SyncInterval = -time.Second }, "sync interval",
 		},
 	} {
@@ -290,15 +295,15 @@ func TestBadConfigurations(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), change.want) {
 				t.Errorf("got %v, want an error with %q", err, change.want)
 			}
-			if took := time.Since(began); took > patient/2 {
-				t.Errorf("took %v to say so", took)
+			if took := time.Since(began); took > testTimeout/2 {
+				t.Errorf("Start took %v, want an error at once", took)
 			}
 		})
 	}
 }
 
-// TestEveryAddress: without a host hubs are heard on all of the machine's addresses, of both
-// families.
+// TestEveryAddress checks that an MQTT address without a host accepts connections over IPv4 and
+// IPv6.
 func TestEveryAddress(t *testing.T) {
 	t.Parallel()
 	c := config(t, t.TempDir())
@@ -311,7 +316,7 @@ func TestEveryAddress(t *testing.T) {
 		if host == "::1" && !haveIPv6() {
 			continue
 		}
-		conn, err := net.DialTimeout("tcp", net.JoinHostPort(host, port), patient)
+		conn, err := net.DialTimeout("tcp", net.JoinHostPort(host, port), testTimeout)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -328,26 +333,26 @@ func haveIPv6() bool {
 	return probe.Close() == nil
 }
 
-// TestGate: hubs' handshakes wait until somebody answers the auth callout, and end when the broker
-// does.
-func TestGate(t *testing.T) {
+// TestHandhandshakesWaitForTheCallout checks that TLS handhandshakes of hubs wait until the auth
+// callout has a subscriber, and fail when the broker stops.
+func TestHandhandshakesWaitForTheCallout(t *testing.T) {
 	t.Parallel()
 	c := config(t, t.TempDir())
 	s := start(t, c)
 	conns := connect(t, s)
-	shakes := make(chan error, 2)
-	shake := func() {
+	handshakes := make(chan error, 2)
+	handshake := func() {
 		conn, err := tls.Dial("tcp", s.MQTTAddr(), c.MQTTTLS)
 		if err == nil {
 			err = conn.Close()
 		}
-		shakes <- err
+		handshakes <- err
 	}
-	go shake()
-	go shake()
+	go handshake()
+	go handshake()
 	select {
-	case err := <-shakes:
-		t.Fatalf("did not wait: %v", err)
+	case err := <-handshakes:
+		t.Fatalf("handshake without a subscriber: got %v, want that it waits", err)
 	case <-time.After(200 * time.Millisecond):
 	}
 	sub, err := conns.Cloud.QueueSubscribe("$SYS.REQ.USER.AUTH", "test", func(*nats.Msg) {})
@@ -355,30 +360,30 @@ func TestGate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := <-shakes; err != nil {
+		if err := <-handshakes; err != nil {
 			t.Error(err)
 		}
 	}
 	if err := errors.Join(sub.Unsubscribe(), conns.Cloud.Flush()); err != nil {
 		t.Fatal(err)
 	}
-	go shake()
+	go handshake()
 	select {
-	case err := <-shakes:
-		t.Fatalf("did not wait: %v", err)
+	case err := <-handshakes:
+		t.Fatalf("handshake without a subscriber: got %v, want that it waits", err)
 	case <-time.After(200 * time.Millisecond):
 	}
 	began := time.Now()
 	stop(t, s)
-	if err := <-shakes; err == nil {
-		t.Error("shook hands with a broker that stopped")
+	if err := <-handshakes; err == nil {
+		t.Error("handshake with a stopped broker: got nil, want an error")
 	}
-	if took := time.Since(began); took > patient/2 {
-		t.Errorf("took %v to stop", took)
+	if took := time.Since(began); took > testTimeout/2 {
+		t.Errorf("Close took %v, want less than %v", took, testTimeout/2)
 	}
 }
 
-// TestMetrics are there while the broker runs, and cannot be registered twice.
+// TestMetrics checks the metrics of a broker without hub logs.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	c := config(t, t.TempDir())
@@ -394,16 +399,17 @@ func TestMetrics(t *testing.T) {
 		metric := family.GetMetric()[0]
 		found[family.GetName()] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
 	}
-	if found["hubcloud_broker_streams"] != 3 { // one a shard, which refuses retained messages
-		t.Errorf("streams: %v", found)
+	// Each shard has a stream that rejects retained messages.
+	if got := found["hubcloud_broker_streams"]; got != 3 {
+		t.Errorf("hubcloud_broker_streams: got %v, want 3", got)
 	}
-	if found["hubcloud_broker_storage_limit_bytes"] <= 0 {
-		t.Errorf("storage limit: %v", found)
+	if got := found["hubcloud_broker_storage_limit_bytes"]; got <= 0 {
+		t.Errorf("hubcloud_broker_storage_limit_bytes: got %v, want the size of the disk", got)
 	}
 }
 
-// TestWarnings: what an operator must know is said once, at the start, and the server's own chatter
-// is not.
+// TestWarnings checks that an ordinary start logs no warning, and that a start with a dangerous
+// configuration does.
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	var lines strings.Builder
@@ -411,41 +417,38 @@ func TestWarnings(t *testing.T) {
 	c.Logger = slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	stop(t, start(t, c))
 	if lines.Len() > 0 {
-		t.Errorf("an ordinary start warns of something:\n%s", lines.String())
+		t.Errorf("ordinary start: want no warning, got:\n%s", lines.String())
 	}
 	c.SyncInterval = 2 * time.Minute
 	c.ExpectedHubs = 1 << 40
 	c.NATSAddr = ":0"
 	stop(t, start(t, c))
 	for _, want := range []string{
-		"limit of open files too low", "power cut", "sync_interval=2m0s",
-		"without TLS",
+		"limit of open files too low", "power cut", "sync_interval=2m0s", "without TLS",
 	} {
 		if !strings.Contains(lines.String(), want) {
-			t.Errorf("nothing about %q in:\n%s", want, lines.String())
+			t.Errorf("want %q in the log, got:\n%s", want, lines.String())
 		}
 	}
 }
 
-// TestStartAndStop leaves nothing behind, also when a start is broken off.
+// TestStartAndStop checks that repeated and cancelled starts leave no temporary files.
 func TestStartAndStop(t *testing.T) {
 	t.Parallel()
 	c := config(t, t.TempDir())
 	for range 3 {
 		stop(t, start(t, c))
 	}
-	ended, cancel := context.WithCancel(context.Background())
+	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := broker.Start(ended, c); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+	if _, err := broker.Start(cancelled, c); !errors.Is(err, context.Canceled) {
+		t.Errorf("Start with a cancelled context: got %v, want context.Canceled", err)
 	}
 	left, err := filepath.Glob(filepath.Join(c.DataDir, "*.json.*"))
 	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("temporary files: got %v, error %v, want none", left, err)
 	}
-	if _, err := os.Stat(filepath.Join(c.DataDir, "nats", "installation.json")); errors.Is(
-		err, fs.ErrNotExist,
-	) {
-		t.Error("the installation is gone")
+	if _, err := os.Stat(filepath.Join(c.DataDir, "nats", "installation.json")); err != nil {
+		t.Errorf("installation.json: got %v, want the file", err)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// TestLogger: what strangers do at the listeners, and what follows a crash, is a detail; the rest
-// is told, and never without bound.
-func TestLogger(t *testing.T) {
+// TestServerLogger checks that lines about clients and about the recovery after a crash are not
+// logged above debug level, that others are, and that a flood is limited.
+func TestServerLogger(t *testing.T) {
 	t.Parallel()
 	var lines bytes.Buffer
 	l := newServerLogger(slog.New(slog.NewTextHandler(&lines, nil)), newFaults())
@@ -31,7 +31,7 @@ func TestLogger(t *testing.T) {
 		"/data/nats/jetstream/SHARD09/streams/$MQTT_rmsgs/obs/x/meta.inf",
 	)
 	if lines.Len() > 0 {
-		t.Fatalf("said:\n%s", lines.String())
+		t.Fatalf("want no lines, got:\n%s", lines.String())
 	}
 	l.Warnf("Filestore [%s] Stream state checksum did not match", "HUB_x")
 	l.Errorf("JetStream out of %s", "resources")
@@ -40,7 +40,7 @@ func TestLogger(t *testing.T) {
 		"level=ERROR msg=\"JetStream out of resources\" component=nats-server",
 	} {
 		if !strings.Contains(lines.String(), want) {
-			t.Errorf("no %s in:\n%s", want, lines.String())
+			t.Errorf("want %s, got:\n%s", want, lines.String())
 		}
 	}
 	lines.Reset()
@@ -48,17 +48,17 @@ func TestLogger(t *testing.T) {
 		l.Errorf("flood")
 	}
 	if got := strings.Count(lines.String(), "\n"); got > logBurst+10 {
-		t.Errorf("%d lines of a flood", got)
+		t.Errorf("lines of a flood: got %d, want at most %d", got, logBurst+10)
 	}
 	lines.Reset()
 	l.limit = rate.NewLimiter(rate.Inf, 1)
 	l.Errorf("after the flood")
 	if !strings.Contains(lines.String(), "lines_suppressed=") {
-		t.Errorf("nothing of what was left out: %s", lines.String())
+		t.Errorf("want lines_suppressed, got: %s", lines.String())
 	}
 	l.Fatalf("cannot %s", "listen")
 	l.Fatalf("and more")
 	if first := <-l.fatal; first != "cannot listen" {
-		t.Errorf("got %q", first)
+		t.Errorf("fatal error: got %q, want the first", first)
 	}
 }

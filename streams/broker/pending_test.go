@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// TestSuperfluous: connections that have not logged in leave room for newcomers: which of them are
-// closed when they are too many.
-func TestSuperfluous(t *testing.T) {
+// TestExcess checks which connections are closed when too many have not logged in.
+func TestExcess(t *testing.T) {
 	t.Parallel()
 	begun := time.Now()
 	var id uint64
@@ -37,20 +36,20 @@ func TestSuperfluous(t *testing.T) {
 		slots int
 		want  []pending
 	}{
-		"few":                       {attack[:50], 100, nil},
-		"the oldest of one address": {attack, 100, attack[:40]},
-		"the address with the most": {slices.Concat(other, attack), 100, attack[:45]},
+		"few":                   {attack[:50], 100, nil},
+		"oldest of one address": {attack, 100, attack[:40]},
+		"address with the most": {slices.Concat(other, attack), 100, attack[:45]},
 		"an IPv6 /64 is one address": {
 			slices.Concat(other, network), 100, network[:15],
 		},
-		"hubs that come back wait":            {hubs, 100, nil},
-		"silent ones before those that hello": {slices.Concat(hubs, attack), 100, attack[:78]},
-		"a ClientHello is not enough":         {slices.Concat(hubs, late), 100, hubs[:15]},
-		"good certificates last": {
+		"reconnecting hubs stay":            {hubs, 100, nil},
+		"silent before ClientHello":         {slices.Concat(hubs, attack), 100, attack[:78]},
+		"ClientHello without a certificate": {slices.Concat(hubs, late), 100, hubs[:15]},
+		"valid certificates last": {
 			slices.Concat(trusted, hubs, late), 100, hubs[:20],
 		},
-		"others have logged in and left nothing": {attack[:3], 0, attack[:3]},
-		"more have logged in than there is room": {attack[:3], -1, attack[:3]},
+		"no slots left":               {attack[:3], 0, attack[:3]},
+		"more logged in than allowed": {attack[:3], -1, attack[:3]},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,7 +62,7 @@ func TestSuperfluous(t *testing.T) {
 				return ids
 			}
 			if !slices.Equal(ids(got), ids(tt.want)) {
-				t.Errorf("closes %v, want %v", ids(got), ids(tt.want))
+				t.Errorf("closed: got %v, want %v", ids(got), ids(tt.want))
 			}
 		})
 	}

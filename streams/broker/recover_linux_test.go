@@ -17,10 +17,10 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// After a full disk nothing was stored any more until the process was restarted: nats-server keeps
-// a stream's write error. The broker comes back by itself once there is room, on the same
-// addresses, with everything that it had acknowledged.
-func TestAFullDiskIsSurvived(t *testing.T) {
+// After a full disk nothing was stored until the process was restarted, because nats-server keeps a
+// stream's write error. The broker must recover by itself once the disk has space, on the same
+// addresses and with every acknowledged message.
+func TestRecoversFromAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := streamstest.SmallDisk(t, 48<<20)
 	cfg := config(t, dir)
@@ -28,13 +28,7 @@ func TestAFullDiskIsSurvived(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	measuring, stopMeasuring := context.WithCancel(t.Context())
-	var measured sync.WaitGroup
-	measured.Go(func() { _ = space.Run(measuring) }) // ends with measuring
-	defer func() {
-		stopMeasuring()
-		measured.Wait()
-	}()
+	defer streamstest.Run(t, "disk space guard", space.Run)()
 	cfg.Space = space
 	s := start(t, cfg)
 	defer stop(t, s)
@@ -50,7 +44,7 @@ func TestAFullDiskIsSurvived(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	// One writer of single messages, and one of batches, without a pause.
+	// One writer of single messages and one of batches, without pauses.
 	acknowledged := make([]map[string]bool, 2)
 	writing, stopWriting := context.WithCancel(t.Context())
 	var writers sync.WaitGroup
@@ -62,13 +56,10 @@ func TestAFullDiskIsSurvived(t *testing.T) {
 			for n := 0; writing.Err() == nil; n++ {
 				var msgs []*nats.Msg
 				for i := range batch {
-					msgs = append(
-						msgs,
-						&nats.Msg{
-							Subject: fmt.Sprintf("log.%d", writer),
-							Data:    fmt.Appendf(nil, "%d %d %d %0400d", writer, n, i, n),
-						},
-					)
+					msgs = append(msgs, &nats.Msg{
+						Subject: fmt.Sprintf("log.%d", writer),
+						Data:    fmt.Appendf(nil, "%d %d %d %0400d", writer, n, i, n),
+					})
 				}
 				ctx, cancel := context.WithTimeout(writing, time.Second)
 				if _, err := jsapi.Append(ctx, conns.Shards[1], msgs...); err == nil {
@@ -84,34 +75,34 @@ func TestAFullDiskIsSurvived(t *testing.T) {
 	}
 	const rounds = 2
 	for round := range rounds {
-		streamstest.Eventually(t, "something is stored", func() bool { return stored(t, conns) })
+		streamstest.Eventually(t, "a message is stored", func() bool { return stored(t, conns) })
 		empty := streamstest.FillDisk(t, dir)
-		streamstest.Eventually(t, "the broker says that its store has failed", func() bool {
+		streamstest.Eventually(t, "the broker reports a failed write", func() bool {
 			_, since := s.StoreFailed()
 			return !since.IsZero()
 		})
 		empty()
 		began := time.Now()
 		streamstest.Eventually(
-			t, "something is stored again", func() bool { return stored(t, conns) },
+			t, "a message is stored again", func() bool { return stored(t, conns) },
 		)
 		t.Logf(
-			"round %d: storing again %v after there was room", round,
+			"round %d: storing again %v after the disk had space", round,
 			time.Since(began).Round(time.Millisecond),
 		)
 		if took := time.Since(began); took > 30*time.Second {
-			t.Errorf("storing again took %v", took)
+			t.Errorf("time until a message is stored again: got %v, want at most 30s", took)
 		}
 	}
 	stopWriting()
 	writers.Wait()
 	if s.NATSAddr() != natsAddr || s.MQTTAddr() != mqttAddr {
 		t.Errorf(
-			"other addresses than before: %s, %s; want %s, %s", s.NATSAddr(), s.MQTTAddr(),
-			natsAddr, mqttAddr,
+			"addresses after the restarts: got %s and %s, want %s and %s", s.NATSAddr(),
+			s.MQTTAddr(), natsAddr, mqttAddr,
 		)
 	}
-	// Everything acknowledged is there once, and in order.
+	// Every acknowledged message is stored exactly once.
 	stream, err := js.Stream(t.Context(), "LOG")
 	if err != nil {
 		t.Fatal(err)
@@ -124,27 +115,27 @@ func TestAFullDiskIsSurvived(t *testing.T) {
 			t.Fatalf("message %d of %d: %v", seq, info.LastSeq, err)
 		}
 		if seen[string(msg.Data)] {
-			t.Errorf("%.20s is there twice", msg.Data)
+			t.Errorf("message %.20s is stored twice", msg.Data)
 		}
 		seen[string(msg.Data)] = true
 	}
 	for writer, all := range acknowledged {
 		if len(all) == 0 {
-			t.Errorf("writer %d stored nothing", writer)
+			t.Errorf("writer %d: got no acknowledgement", writer)
 		}
 		for text := range all {
 			if !seen[text] {
-				t.Errorf("%.20s was acknowledged and is lost", text)
+				t.Errorf("message %.20s was acknowledged and is lost", text)
 			}
 		}
 	}
 	t.Logf(
-		"%d and %d messages acknowledged, %d there", len(acknowledged[0]), len(acknowledged[1]),
+		"%d and %d messages acknowledged, %d stored", len(acknowledged[0]), len(acknowledged[1]),
 		len(seen),
 	)
 }
 
-// stored reports whether the stream LOG takes a message now.
+// stored reports whether the stream LOG stores a message now.
 func stored(t *testing.T, conns *streams.Conns) bool {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()

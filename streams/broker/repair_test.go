@@ -18,10 +18,10 @@ import (
 	"hubcloud/streams/broker"
 )
 
-// A power cut or a kill between nats-server's writes of meta.inf and meta.sum left a stream without
-// a sum, or with that of a former configuration. The server skipped such a stream at every start,
-// with its messages.
-func TestStreamsWithoutTheirSumAreRepaired(t *testing.T) {
+// A power cut or a kill between the server's writes of meta.inf and meta.sum left a stream without
+// a checksum, or with that of an earlier configuration. The server skipped the stream and its
+// messages at every later start.
+func TestChecksumsAreRepaired(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
@@ -34,7 +34,7 @@ func TestStreamsWithoutTheirSumAreRepaired(t *testing.T) {
 			func(path string) error { return os.WriteFile(path, []byte("0123456789abcdef"), 0o600) },
 		},
 		{"half", func(path string) error { return os.Truncate(path, 7) }},
-		{"a folder", func(path string) error {
+		{"folder", func(path string) error {
 			return errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "x"), 0o700))
 		}},
 	} {
@@ -55,32 +55,31 @@ func TestStreamsWithoutTheirSumAreRepaired(t *testing.T) {
 				}
 			}
 			if damaged, err := broker.Damaged(cfg.DataDir); err != nil || len(damaged) > 0 {
-				t.Errorf("a wrong sum counts as damage: %v, %v", damaged, err)
+				t.Errorf("Damaged with wrong checksums: got %v, error %v, want none", damaged, err)
 			}
 			second := start(t, cfg)
 			if got := contents(t, connect(t, second)); !slices.Equal(got, want) {
 				t.Errorf(
-					"after a start with damaged sums:\n%s\nwant\n%s", strings.Join(got, "\n"),
+					"streams after the repair: got\n%s\nwant\n%s", strings.Join(got, "\n"),
 					strings.Join(want, "\n"),
 				)
 			}
 			if missing, err := second.NotRecovered(); err != nil || len(missing) > 0 {
-				t.Errorf("not recovered: %v, %v", missing, err)
+				t.Errorf("NotRecovered: got %v, error %v, want none", missing, err)
 			}
-			if n := strings.Count(lines.String(), "checksum was missing or wrong, repaired"); n != len(
-				sums,
-			) {
-				t.Errorf("%d lines tell of repairs, want %d", n, len(sums))
+			repaired := strings.Count(lines.String(), "checksum was missing or wrong, repaired")
+			if repaired != len(sums) {
+				t.Errorf("log lines about repairs: got %d, want %d", repaired, len(sums))
 			}
 			stop(t, second)
 		})
 	}
 }
 
-// A meta.inf that is no configuration, such as an empty file after a power cut with a sync
-// interval, kept its stream away for ever: making the stream again did not write it again. Its
-// messages are back once the stream is declared again.
-func TestStreamsWithoutAReadableConfigurationComeBackWhenDeclared(t *testing.T) {
+// The server skipped a stream with an unreadable meta.inf, such as an empty file after a power cut
+// with a sync interval, even after the stream was created again. Its messages must be recovered
+// once the stream is created.
+func TestUnreadableConfiguration(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
@@ -108,40 +107,42 @@ func TestStreamsWithoutAReadableConfigurationComeBackWhenDeclared(t *testing.T) 
 			}
 			damaged, err := broker.Damaged(cfg.DataDir)
 			if err != nil || len(damaged) != 1 {
-				t.Fatalf("damaged: %v, %v; want one folder", damaged, err)
+				t.Fatalf("Damaged: got %v, error %v, want one folder", damaged, err)
 			}
 			if hub, ok := damaged[0].Hub(); !ok || hub != "hub1" ||
 				damaged[0].Account != "SHARD00" {
-				t.Errorf("damaged: %+v, want the log of hub1 in SHARD00", damaged[0])
+				t.Errorf("Damaged: got %+v, want the log of hub1 in SHARD00", damaged[0])
 			}
-			for range 2 { // also a second start must tell of it
+			for range 2 { // every start reports the stream
 				second := start(t, cfg)
 				missing, err := second.NotRecovered()
 				if err != nil || len(missing) != 1 || missing[0].Stream != "HUB_hub1" {
-					t.Fatalf("not recovered: %v, %v; want HUB_hub1", missing, err)
+					t.Fatalf("NotRecovered: got %v, error %v, want HUB_hub1", missing, err)
 				}
 				stop(t, second)
 			}
 			third := start(t, cfg)
-			declare(t, connect(t, third))
+			createStreams(t, connect(t, third))
 			if got := contents(t, connect(t, third)); !slices.Equal(got, want) {
 				t.Errorf(
-					"after the stream was declared again:\n%s\nwant\n%s", strings.Join(got, "\n"),
-					strings.Join(want, "\n"),
+					"streams after HUB_hub1 was created: got\n%s\nwant\n%s",
+					strings.Join(got, "\n"), strings.Join(want, "\n"),
 				)
 			}
 			stop(t, third)
 			fourth := start(t, cfg)
 			if missing, err := fourth.NotRecovered(); err != nil || len(missing) > 0 {
-				t.Errorf("not recovered at the start after it: %v, %v", missing, err)
+				t.Errorf(
+					"NotRecovered after the next start: got %v, error %v, want none", missing, err,
+				)
 			}
 			stop(t, fourth)
 		})
 	}
 }
 
-// One file of one hub's log that cannot be read ended the start of the whole service. The others
-// must be there, and the log and what the doctor asks must name that one.
+// One unreadable file of one hub log ended the start of the whole service. The other streams must
+// be recovered, and the log, Damaged and NotRecovered must name the broken one.
 func TestOneBrokenStreamDoesNotStopTheOthers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -163,9 +164,9 @@ func TestOneBrokenStreamDoesNotStopTheOthers(t *testing.T) {
 				filepath.Join(cfg.DataDir, "nats", "jetstream", "*", "streams", "HUB_hub1", c.file),
 			)
 			if err != nil || len(found) != 1 {
-				t.Fatalf("%v, %v", found, err)
+				t.Fatalf("files %s of HUB_hub1: got %v, error %v, want one", c.file, found, err)
 			}
-			if err := os.Rename(found[0], filepath.Join(t.TempDir(), "was")); err != nil {
+			if err := os.Rename(found[0], filepath.Join(t.TempDir(), "original")); err != nil {
 				t.Fatal(err)
 			}
 			switch {
@@ -182,7 +183,7 @@ func TestOneBrokenStreamDoesNotStopTheOthers(t *testing.T) {
 			damaged, err := broker.Damaged(cfg.DataDir)
 			if err != nil ||
 				c.file == "meta.inf" && (len(damaged) != 1 || damaged[0].Stream != "HUB_hub1") {
-				t.Errorf("damaged: %v, %v; want HUB_hub1", damaged, err)
+				t.Errorf("Damaged: got %v, error %v, want HUB_hub1", damaged, err)
 			}
 			cfg.Logger = slog.New(slog.NewTextHandler(&lines, nil))
 			second := start(t, cfg)
@@ -196,23 +197,23 @@ func TestOneBrokenStreamDoesNotStopTheOthers(t *testing.T) {
 					t.Fatal(err)
 				}
 				if _, err := js.Stream(t.Context(), name); err != nil {
-					t.Errorf("%s: %v", name, err)
+					t.Errorf("stream %s: got %v, want it recovered", name, err)
 				}
 			}
 			missing, err := second.NotRecovered()
 			if err != nil ||
 				c.file == "meta.inf" && (len(missing) != 1 || missing[0].Stream != "HUB_hub1") {
-				t.Errorf("not recovered: %v, %v; want HUB_hub1", missing, err)
+				t.Errorf("NotRecovered: got %v, error %v, want HUB_hub1", missing, err)
 			}
 			if !strings.Contains(lines.String(), "HUB_hub1") {
-				t.Errorf("the log does not name the stream:\n%s", lines.String())
+				t.Errorf("want HUB_hub1 in the log, got:\n%s", lines.String())
 			}
 		})
 	}
 }
 
-// declare makes streams in several accounts.
-func declare(t *testing.T, conns *streams.Conns) {
+// createStreams creates streams in several accounts, each with a consumer.
+func createStreams(t *testing.T, conns *streams.Conns) {
 	t.Helper()
 	for account, names := range map[*nats.Conn][]string{
 		conns.Cloud: {"DIRECTORY", "KV_presence"}, conns.Shards[0]: {"HUB_hub1", "HUB_hub2"},
@@ -237,11 +238,10 @@ func declare(t *testing.T, conns *streams.Conns) {
 	}
 }
 
-// fill makes streams in several accounts, puts messages into them, and has consumers acknowledge
-// some.
+// fill creates streams with messages in several accounts. Each stream's consumer acknowledges some.
 func fill(t *testing.T, conns *streams.Conns) {
 	t.Helper()
-	declare(t, conns)
+	createStreams(t, conns)
 	for _, nc := range append([]*nats.Conn{conns.Cloud}, conns.Shards...) {
 		js, err := jetstream.New(nc)
 		if err != nil {
@@ -273,7 +273,7 @@ func fill(t *testing.T, conns *streams.Conns) {
 	}
 }
 
-// contents describes every stream of every account with its messages and consumers.
+// contents returns a line for every stream of every account, with its messages and consumers.
 func contents(t *testing.T, conns *streams.Conns) []string {
 	t.Helper()
 	var all []string
@@ -310,7 +310,7 @@ func contents(t *testing.T, conns *streams.Conns) []string {
 	return all
 }
 
-// metaFiles returns the files of that name in a store: one a stream, one a consumer.
+// metaFiles returns the files of that name in a store, one for each stream and each consumer.
 func metaFiles(t *testing.T, dataDir, name string) []string {
 	t.Helper()
 	var found []string
@@ -326,7 +326,7 @@ func metaFiles(t *testing.T, dataDir, name string) []string {
 		found = append(found, some...)
 	}
 	if len(found) < 10 {
-		t.Fatalf("found %d files %s: does the server keep its streams elsewhere?", len(found), name)
+		t.Fatalf("files %s in the store: got %d, want at least 10", name, len(found))
 	}
 	return found
 }

@@ -17,18 +17,14 @@ import (
 
 func serverFile(dir string) ServerFile {
 	return ServerFile{
-		Nodes: []string{
-			"nats-1",
-			"nats-2",
-			"nats-3",
-		}, Cluster: "hubcloud", Listen: "127.0.0.1", ClientPort: 4222, RoutePort: 6222,
-		MQTTPort: 8883,
-		Monitor:  "127.0.0.1:8222", Folder: dir, Store: "/var/lib/nats", MaxStore: "100GB",
+		Nodes: []string{"nats-1", "nats-2", "nats-3"}, Cluster: "hubcloud", Listen: "127.0.0.1",
+		ClientPort: 4222, RoutePort: 6222, MQTTPort: 8883, Monitor: "127.0.0.1:8222",
+		Folder: dir, Store: "/var/lib/nats", MaxStore: "100GB",
 	}
 }
 
-// parsed gives the options that a nats-server takes from the file; its TLS blocks are left out,
-// since they name files that are not here.
+// parsed returns the options that nats-server reads from the file, without its TLS blocks, which
+// name files that do not exist here.
 func parsed(t *testing.T, f ServerFile, c streams.Credentials) *server.Options {
 	t.Helper()
 	text, err := f.Text(c)
@@ -55,9 +51,9 @@ func parsed(t *testing.T, f ServerFile, c streams.Credentials) *server.Options {
 	return opts
 }
 
-// TestServerFileIsTheEmbeddedBroker: servers of one's own get the limits and the accounts of the
-// embedded one.
-func TestServerFileIsTheEmbeddedBroker(t *testing.T) {
+// TestServerFileMatchesTheEmbeddedBroker checks that an external server gets the limits and
+// accounts of the embedded one.
+func TestServerFileMatchesTheEmbeddedBroker(t *testing.T) {
 	t.Parallel()
 	c, err := newCredentials(3)
 	if err != nil {
@@ -66,56 +62,46 @@ func TestServerFileIsTheEmbeddedBroker(t *testing.T) {
 	for _, interval := range []time.Duration{0, 2 * time.Minute} {
 		f := serverFile(t.TempDir())
 		f.SyncInterval = interval
-		own := parsed(t, f, c)
+		external := parsed(t, f, c)
 		embedded, err := serverOptions(
 			Config{
-				DataDir:      t.TempDir(),
-				NATSAddr:     "127.0.0.1:0",
-				MQTTAddr:     "127.0.0.1:0",
-				MQTTTLS:      &tls.Config{},
-				SyncInterval: interval,
+				DataDir: t.TempDir(), NATSAddr: "127.0.0.1:0", MQTTAddr: "127.0.0.1:0",
+				MQTTTLS: &tls.Config{}, SyncInterval: interval,
 			},
-			installation{ServerName: "embedded", Shards: 3},
-			c,
-			100<<30,
+			installation{ServerName: "embedded", Shards: 3}, c, 100<<30,
 		)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, o := range []*server.Options{own, embedded} {
-			o.MQTT.Host, o.MQTT.Port, o.MQTT.TLSConfig, o.MQTT.TLSTimeout, o.MQTT.StreamReplicas = "", 0, nil, 0, 0
+		for _, o := range []*server.Options{external, embedded} {
+			o.MQTT.Host, o.MQTT.Port, o.MQTT.StreamReplicas = "", 0, 0
+			o.MQTT.TLSConfig, o.MQTT.TLSTimeout = nil, 0
 		}
-		if !reflect.DeepEqual(own.MQTT, embedded.MQTT) {
-			t.Errorf("MQTT: %+v, embedded %+v", own.MQTT, embedded.MQTT)
+		if !reflect.DeepEqual(external.MQTT, embedded.MQTT) {
+			t.Errorf("MQTT options: got %+v, embedded has %+v", external.MQTT, embedded.MQTT)
 		}
-		figures := func(o *server.Options) []any {
+		limits := func(o *server.Options) []any {
 			return []any{
-				o.MaxPayload,
-				o.MaxPending,
-				o.MaxConn,
-				o.MaxClosedClients,
-				o.AuthTimeout,
-				o.SyncAlways,
-				o.JetStreamMaxMemory,
-				o.JetStreamMaxStore,
-				o.SystemAccount,
-				o.AuthCallout.Issuer,
-				o.AuthCallout.Account,
-				o.AuthCallout.AuthUsers,
-				len(o.Users),
+				o.MaxPayload, o.MaxPending, o.MaxConn, o.MaxClosedClients, o.AuthTimeout,
+				o.SyncAlways, o.JetStreamMaxMemory, o.JetStreamMaxStore, o.SystemAccount,
+				o.AuthCallout.Issuer, o.AuthCallout.Account, o.AuthCallout.AuthUsers, len(o.Users),
 			}
 		}
-		if got, want := figures(own), figures(embedded); !reflect.DeepEqual(got, want) {
-			t.Errorf("%v, embedded %v", got, want)
+		if got, want := limits(external), limits(embedded); !reflect.DeepEqual(got, want) {
+			t.Errorf("limits: got %v, embedded has %v", got, want)
 		}
-		if interval > 0 && own.SyncInterval != interval {
-			t.Errorf("synced every %v", own.SyncInterval)
+		if interval > 0 && external.SyncInterval != interval {
+			t.Errorf("sync interval: got %v, want %v", external.SyncInterval, interval)
 		}
-		if got, want := accountNames(own), accountNames(embedded); !slices.Equal(got, want) {
-			t.Errorf("accounts %v, embedded %v", got, want)
+		if got, want := accountNames(external), accountNames(embedded); !slices.Equal(got, want) {
+			t.Errorf("accounts: got %v, embedded has %v", got, want)
 		}
-		if len(own.Routes) != 3 || own.Cluster.Password == "" || !own.Cluster.NoAdvertise {
-			t.Errorf("cluster %+v, routes %v", own.Cluster, own.Routes)
+		if len(external.Routes) != 3 || external.Cluster.Password == "" ||
+			!external.Cluster.NoAdvertise {
+			t.Errorf(
+				"cluster: got %+v with routes %v, want 3 routes with a password", external.Cluster,
+				external.Routes,
+			)
 		}
 	}
 }
@@ -129,8 +115,8 @@ func accountNames(o *server.Options) []string {
 	return names
 }
 
-// TestServerFileKeepsSecretsOut: the configuration can be shown around.
-func TestServerFileKeepsSecretsOut(t *testing.T) {
+// TestServerFileHasNoSecrets checks that the configuration contains no seed and no password.
+func TestServerFileHasNoSecrets(t *testing.T) {
 	t.Parallel()
 	c, err := newCredentials(2)
 	if err != nil {
@@ -149,27 +135,27 @@ func TestServerFileKeepsSecretsOut(t *testing.T) {
 	}
 	for _, secret := range secrets {
 		if strings.Contains(text, secret) {
-			t.Errorf("the configuration holds %q", secret)
+			t.Errorf("the configuration contains the secret %q", secret)
 		}
 	}
 	f.Nodes = []string{"a", "b", "c"}
 	if again := f.RouteSecret([]byte(routes)); strings.Count(again, password) != 4 {
-		t.Errorf("the password of the routes changes with the nodes: %s", again)
+		t.Errorf("passwords of the routes to other nodes: got %s, want %s in all", again, password)
 	}
 }
 
-func TestServerFileRefusesNodes(t *testing.T) {
+func TestServerFileValidatesNodes(t *testing.T) {
 	t.Parallel()
 	for _, nodes := range [][]string{
 		nil, {"a", "b"}, {"a", "b", "a"}, {"a:4222"}, {""}, {"a b"}, {"nats://a"}, {`a"`},
 	} {
 		if err := (ServerFile{Nodes: nodes}).Validate(); err == nil {
-			t.Errorf("%q is taken", nodes)
+			t.Errorf("Validate with nodes %q: got nil, want an error", nodes)
 		}
 	}
 	for _, nodes := range [][]string{{"a"}, {"::1"}, {"10.0.0.1", "10.0.0.2", "10.0.0.3"}} {
 		if err := (ServerFile{Nodes: nodes}).Validate(); err != nil {
-			t.Errorf("%q: %v", nodes, err)
+			t.Errorf("Validate with nodes %q: got %v, want nil", nodes, err)
 		}
 	}
 }

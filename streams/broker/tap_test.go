@@ -16,8 +16,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// tapConn logs in to the account TAP over the listener. What the server reports about it comes to
-// the channel.
+// tapConn logs in to the account TAP over the listener. The channel receives the connection's
+// asynchronous errors.
 func tapConn(t testing.TB, s *broker.Server) (*nats.Conn, <-chan error) {
 	t.Helper()
 	reports := make(chan error, 100)
@@ -34,8 +34,8 @@ func tapConn(t testing.TB, s *broker.Server) (*nats.Conn, <-chan error) {
 	return nc, reports
 }
 
-// makeLog makes a stream like a hub's log with n events, in its shard.
-func makeLog(t testing.TB, conns *streams.Conns, shard, n int) (stream, hub string) {
+// createLog creates a stream like a hub's log in a shard, with n messages.
+func createLog(t testing.TB, conns *streams.Conns, shard, n int) (stream, hub string) {
 	t.Helper()
 	hub = fmt.Sprintf("hub-tapt-test-%04d", shard)
 	js, err := jetstream.New(conns.Shards[shard])
@@ -46,8 +46,7 @@ func makeLog(t testing.TB, conns *streams.Conns, shard, n int) (stream, hub stri
 	_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{
 		Name: stream, Subjects: []string{"log." + hub + ".>"}, AllowDirect: true,
 		RePublish: &jetstream.RePublish{
-			Source:      "log." + hub + ".>",
-			Destination: "feed." + hub + ".>",
+			Source: "log." + hub + ".>", Destination: "feed." + hub + ".>",
 		},
 	})
 	if err != nil {
@@ -61,8 +60,8 @@ func makeLog(t testing.TB, conns *streams.Conns, shard, n int) (stream, hub stri
 	return stream, hub
 }
 
-// TestTapReads: with one connection, a user of the account TAP hears every shard's feed and reads
-// every shard's logs.
+// TestTapReads checks that one connection to the account TAP receives the feeds of all shards and
+// reads their logs.
 func TestTapReads(t *testing.T) {
 	t.Parallel()
 	s := start(t, config(t, t.TempDir()))
@@ -72,16 +71,16 @@ func TestTapReads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := nc.FlushTimeout(patient); err != nil {
+	if err := nc.FlushTimeout(testTimeout); err != nil {
 		t.Fatal(err)
 	}
 	for shard := range conns.Shards {
-		stream, hub := makeLog(t, conns, shard, 3)
+		stream, hub := createLog(t, conns, shard, 3)
 		for n := range 3 {
-			msg, err := feed.NextMsg(patient)
+			msg, err := feed.NextMsg(testTimeout)
 			if err != nil || msg.Subject != "feed."+hub+".event.device" ||
 				msg.Header.Get("Nats-Sequence") != fmt.Sprint(n+1) {
-				t.Fatalf("feed of shard %d: %v, %v", shard, msg, err)
+				t.Fatalf("feed of shard %d: got %v, error %v, want event %d", shard, msg, err, n+1)
 			}
 		}
 		js, err := jetstream.NewWithAPIPrefix(nc, streams.ShardAPI(shard))
@@ -90,17 +89,19 @@ func TestTapReads(t *testing.T) {
 		}
 		found, err := js.Stream(t.Context(), stream)
 		if err != nil || found.CachedInfo().State.Msgs != 3 {
-			t.Fatalf("info in shard %d: %v, %v", shard, found, err)
+			t.Fatalf(
+				"stream info in shard %d: got %v, error %v, want 3 messages", shard, found, err,
+			)
 		}
 		msg, err := found.GetMsg(t.Context(), 2)
 		if err != nil || string(msg.Data) != "1" {
-			t.Fatalf("get in shard %d: %v, %v", shard, msg, err)
+			t.Fatalf("message 2 of shard %d: got %v, error %v", shard, msg, err)
 		}
 		if last, err := found.GetLastMsgForSubject(t.Context(), "log."+hub+".event.device"); err != nil ||
 			string(last.Data) != "2" {
-			t.Fatalf("last in shard %d: %v, %v", shard, last, err)
+			t.Fatalf("last message of shard %d: got %v, error %v", shard, last, err)
 		}
-		// A batch is many answers to one request.
+		// A batch has several answers to one request.
 		inbox := nc.NewInbox()
 		answers, err := nc.SubscribeSync(inbox)
 		if err != nil {
@@ -110,10 +111,10 @@ func TestTapReads(t *testing.T) {
 			t.Fatal(err)
 		}
 		for n := range 4 {
-			msg, err := answers.NextMsg(patient)
+			msg, err := answers.NextMsg(testTimeout)
 			if err != nil || (n < 3 && string(msg.Data) != fmt.Sprint(n)) ||
 				(n == 3 && msg.Header.Get("Status") != "204") {
-				t.Fatalf("batch in shard %d, answer %d: %v, %v", shard, n, msg, err)
+				t.Fatalf("batch of shard %d, answer %d: got %v, error %v", shard, n, msg, err)
 			}
 		}
 		names := js.StreamNames(t.Context())
@@ -122,23 +123,25 @@ func TestTapReads(t *testing.T) {
 			listed = listed || name == stream
 		}
 		if names.Err() != nil || !listed {
-			t.Fatalf("names in shard %d: %v, %v", shard, listed, names.Err())
+			t.Fatalf(
+				"stream names of shard %d: got %s: %v, error %v", shard, stream, listed,
+				names.Err(),
+			)
 		}
 	}
 	select {
 	case err := <-reports:
-		t.Error("the server reports", err)
+		t.Errorf("asynchronous error of the connection: got %v, want none", err)
 	default:
 	}
 }
 
-// TestTapCanDoNothingElse tries what a tap must not be able to do; each time the server itself must
-// say that it refuses.
-func TestTapCanDoNothingElse(t *testing.T) {
+// TestTapIsReadOnly tries what a tap must not do. The server must reject each attempt.
+func TestTapIsReadOnly(t *testing.T) {
 	t.Parallel()
 	s := start(t, config(t, t.TempDir()))
 	conns := connect(t, s)
-	stream, hub := makeLog(t, conns, 0, 3)
+	stream, hub := createLog(t, conns, 0, 3)
 	nc, reports := tapConn(t, s)
 	streamstest.TryForbidden(t, nc, reports, 0, stream, hub)
 	second, _ := tapConn(t, s)
@@ -156,16 +159,16 @@ func TestTapCanDoNothingElse(t *testing.T) {
 	}
 	info := found.CachedInfo()
 	if info.State.Msgs != 4 || info.State.Consumers != 0 || info.Config.MaxMsgs > 0 {
-		t.Errorf("the log is another afterwards: %+v, %+v", info.State, info.Config)
+		t.Errorf("the log was changed: got %+v, %+v", info.State, info.Config)
 	}
 	if _, err := js.Stream(t.Context(), "MINE"); !errors.Is(err, jetstream.ErrStreamNotFound) {
-		t.Errorf("a stream was made: %v", err)
+		t.Errorf("stream of the tap: got %v, want ErrStreamNotFound", err)
 	}
 }
 
-// TestTapUserIsMadeLater: an installation from before there were taps gets a user for them, and
-// keeps the others.
-func TestTapUserIsMadeLater(t *testing.T) {
+// TestTapUserIsAdded checks that credentials from a version without taps get a user for them and
+// keep the other users.
+func TestTapUserIsAdded(t *testing.T) {
 	t.Parallel()
 	c := config(t, t.TempDir())
 	first := start(t, c)
@@ -180,13 +183,13 @@ func TestTapUserIsMadeLater(t *testing.T) {
 	kept, err := streams.ReadCredentials(path)
 	if err != nil || kept.Users[streams.AccountCloud] != before.Users[streams.AccountCloud] ||
 		kept.Users[streams.AccountTap].Password == "" {
-		t.Fatalf("%v; users %d", err, len(kept.Users))
+		t.Fatalf("credentials: got %d users, error %v, want one more", len(kept.Users), err)
 	}
 	tapConn(t, second)
 }
 
-// TestLayoutOfAnInstallation: the accounts are told apart, and only the shards give something away,
-// to those of taps alone.
+// TestLayoutOfAnInstallation checks that only shards export anything, and only to the accounts of
+// taps, and that the configuration contains no password.
 func TestLayoutOfAnInstallation(t *testing.T) {
 	t.Parallel()
 	s := start(t, config(t, t.TempDir()))
@@ -195,39 +198,55 @@ func TestLayoutOfAnInstallation(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, account := range layout.Accounts {
-		shard, tap := strings.HasPrefix(string(account.Name), "SHARD"), slices.Contains(streams.TapAccounts(), account.Name)
+		shard := strings.HasPrefix(string(account.Name), "SHARD")
+		tap := slices.Contains(streams.TapAccounts(), account.Name)
 		if users := len(account.Users); tap && account.Name != streams.AccountTap {
 			if users != 0 {
-				t.Errorf("account %s has %d users beside its tap", account.Name, users)
+				t.Errorf(
+					"account %s: got %d users, want none before a tap is created", account.Name,
+					users,
+				)
 			}
 			continue
 		}
 		if (len(account.Exports) > 0) != shard || (len(account.Imports) > 0) != tap ||
 			len(account.Users) != 1 {
 			t.Errorf(
-				"account %s: %d exports, %d imports, %d users", account.Name, len(account.Exports),
-				len(account.Imports), len(account.Users),
+				"account %s: got %d exports, %d imports, %d users, want one user, exports of shards "+
+					"and imports of taps only",
+				account.Name,
+				len(account.Exports),
+				len(account.Imports),
+				len(account.Users),
 			)
 		}
 		if (account.Users[0].Permissions != nil) != (account.Name == streams.AccountTap) {
-			t.Errorf("account %s: permissions %v", account.Name, account.Users[0].Permissions)
+			t.Errorf(
+				"account %s: got permissions %v, want them for TAP only", account.Name,
+				account.Users[0].Permissions,
+			)
 		}
 		for _, export := range account.Exports {
 			if !slices.Equal(export.To, streams.TapAccounts()) {
-				t.Errorf("account %s exports %s to %s", account.Name, export.Subject, export.To)
+				t.Errorf(
+					"account %s: exports %s to %s, want to taps only", account.Name, export.Subject,
+					export.To,
+				)
 			}
 		}
 		if strings.Contains(layout.Text(), s.Credentials().Users[account.Name].Password) {
-			t.Errorf("the configuration shows the password of %s", account.Name)
+			t.Errorf("the configuration contains the password of %s", account.Name)
 		}
 	}
-	// Credentials from before there were taps have an account TAP, and nobody in it that the server
-	// knows by itself.
+	// With credentials from a version without taps the account TAP has no user.
 	old := s.Credentials()
 	delete(old.Users, streams.AccountTap)
 	layout, err = broker.NewLayout(old)
 	if err != nil || len(layout.Accounts[2].Users) != 0 ||
 		slices.Contains(layout.CalloutUsers, "tap") {
-		t.Errorf("%+v, %v", layout.Accounts[2].Users, err)
+		t.Errorf(
+			"layout without a tap's user: got users %+v, error %v, want none",
+			layout.Accounts[2].Users, err,
+		)
 	}
 }
