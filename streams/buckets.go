@@ -11,54 +11,52 @@ import (
 	"hubcloud/streams/jsapi"
 )
 
-// Lives of keys that keep themselves alive.
+// Lifetimes of keys.
 const (
-	// LeaseTTL is how long a lease stays in its bucket after it was last renewed. Its holder renews
-	// it well before; after a crash the next holder waits at most this long.
+	// LeaseTTL is how long a lease lasts after its last renewal. After a crash of the holder the
+	// next one waits at most this long.
 	LeaseTTL = 10 * time.Second
 	// HeartbeatTTL is how long a replica counts as alive after its last heartbeat.
 	HeartbeatTTL = 10 * time.Second
-	// SignInTTL is how long anything stays in the bucket of the portal's sessions.
+	// SignInTTL is the longest lifetime of an entry of the bucket SignIn.
 	SignInTTL = 30 * 24 * time.Hour
-	// markerTTL is how long the delete marker of an expired lease stays for watchers.
+	// markerTTL is how long the delete marker of an expired key is kept for watchers.
 	markerTTL = time.Minute
 )
 
-// DefaultIdempotencyWindow is how long a new bucket keeps the answers to commands: as the contract
+// DefaultIdempotencyWindow is how long a new bucket keeps the outcomes of commands, as the contract
 // promises.
 const DefaultIdempotencyWindow = 24 * time.Hour
 
-// PresenceBucket names the bucket of hubs' presence.
+// PresenceBucket is the name of the bucket of hubs' presence.
 const PresenceBucket = "presence"
 
 const (
-	// BucketReplicas names the bucket of the replicas' heartbeats, which replicas.Barrier opens.
+	// BucketReplicas is the name of the bucket of the replicas' heartbeats.
 	BucketReplicas    = "replicas"
 	bucketIdempotency = "idempotency"
 )
 
-// Buckets holds the key-value buckets, all in the account CLOUD, in files, with the last value of
-// each key only.
+// Buckets are the key-value buckets. All are in the account CLOUD, on disk, and keep the last value
+// of each key.
 type Buckets struct {
-	// Presence holds a domain.Presence a hub, under the hub's id.
+	// Presence has the domain.Presence of each hub, by hub id.
 	Presence jetstream.KeyValue
-	// Ledger holds what the bridge knows of each hub's own log, under the hub's id.
+	// Ledger has the ingest checkpoint of each hub, by hub id.
 	Ledger jetstream.KeyValue
-	// Leases holds which replica serves which shard.
+	// Leases has the replica that serves each shard.
 	Leases jetstream.KeyValue
-	// Replicas holds a heartbeat of each replica that Barrier.Wait waits for, under the replica's
-	// id.
+	// Replicas has the heartbeat of each replica that replicas.Barrier waits for, by replica id.
 	Replicas jetstream.KeyValue
-	// Installation holds the settings that are fixed when an installation is made, and the password
-	// hashes of taps.
+	// Installation has the settings that are fixed when an installation is created, and the
+	// password hashes of taps.
 	Installation jetstream.KeyValue
-	// Idempotency holds the outcome of each command with an idempotency key, for the window that
-	// SetIdempotencyWindow sets.
+	// Idempotency has the outcome of each command with an idempotency key. SetIdempotencyWindow
+	// sets for how long.
 	Idempotency jetstream.KeyValue
-	// SignIn holds the portal's sessions and the links that begin them, under the hashes of their
-	// tokens.
+	// SignIn has the portal's sessions and sign-in links, by the hashes of their tokens.
 	SignIn jetstream.KeyValue
-	// KeyUse holds when each API key was used last, under the key's id.
+	// KeyUse has the time of the last use of each API key, by key id.
 	KeyUse jetstream.KeyValue
 }
 
@@ -66,16 +64,15 @@ type Buckets struct {
 type bucketDeclaration struct {
 	into *jetstream.KeyValue
 	jetstream.KeyValueConfig
-	// adjustable reports that the TTL is a setting: an existing bucket may have another one.
+	// adjustable reports that an existing bucket may have another TTL, since it is a setting.
 	adjustable bool
 }
 
-// bucketDeclarations declares the buckets. None has a limit of size: one value a hub or a replica,
-// and losing any of them loses truth.
+// bucketDeclarations returns the declarations of all buckets. None has a limit of size: each has at
+// most one small value a hub, replica, key, command or session, and none of them may be lost.
 func bucketDeclarations(b *Buckets) []bucketDeclaration {
 	return []bucketDeclaration{
-		// For ever: the status of a hub that has been away for a year is still known, and its log's
-		// number is not forgotten.
+		// Presence and checkpoints have no TTL: a hub may return after a year.
 		{
 			into: &b.Presence,
 			KeyValueConfig: jetstream.KeyValueConfig{
@@ -90,12 +87,12 @@ func bucketDeclarations(b *Buckets) []bucketDeclaration {
 				Description: "how far each hub's own log is stored",
 			},
 		},
-		// A lease that is not renewed expires by itself, and its marker reaches watchers at once.
+		// Watchers learn of an expired lease from its delete marker.
 		{into: &b.Leases, KeyValueConfig: jetstream.KeyValueConfig{
 			Bucket: "leases", Description: "which replica looks after which shard", TTL: LeaseTTL,
 			LimitMarkerTTL: markerTTL,
 		}},
-		// A heartbeat expires likewise. It is not watched, so it leaves no marker.
+		// Heartbeats are not watched, so they need no markers.
 		{into: &b.Replicas, KeyValueConfig: jetstream.KeyValueConfig{
 			Bucket: BucketReplicas, Description: "which replicas are alive", TTL: HeartbeatTTL,
 		}},
@@ -107,8 +104,7 @@ func bucketDeclarations(b *Buckets) []bucketDeclaration {
 			Description: "what became of commands with an idempotency key",
 			TTL:         DefaultIdempotencyWindow,
 		}},
-		// Each value brings its own life, none a longer one than a session's; what was ended leaves
-		// a mark for a moment.
+		// Each entry has a TTL of its own, at most that of a session.
 		{into: &b.SignIn, KeyValueConfig: jetstream.KeyValueConfig{
 			Bucket: "sign-in", Description: "who is signed in to the portal, and links to sign in",
 			TTL: SignInTTL, LimitMarkerTTL: markerTTL,
@@ -123,8 +119,8 @@ func bucketDeclarations(b *Buckets) []bucketDeclaration {
 	}
 }
 
-// OpenBuckets opens the buckets, makes missing ones, and changes the number of replicas (1, 3 or 5;
-// 0 keeps their number, or makes one). A bucket with other properties is ErrIncompatible.
+// OpenBuckets opens the buckets. It creates missing ones and changes the number of replicas (1, 3
+// or 5; 0 keeps their number, or creates one). A bucket with other properties is ErrIncompatible.
 func OpenBuckets(ctx context.Context, conns *Conns, replicas int) (*Buckets, error) {
 	js, err := jetstream.New(conns.Cloud)
 	if err != nil {
@@ -172,7 +168,7 @@ func openBucket(
 }
 
 // SetIdempotencyWindow sets how long the broker keeps each entry of Idempotency after it was
-// written, existing ones among them; at least 100 ms.
+// written, at least 100 ms. It applies to existing entries too.
 func (b *Buckets) SetIdempotencyWindow(
 	ctx context.Context, conns *Conns, window time.Duration,
 ) error {
@@ -180,7 +176,10 @@ func (b *Buckets) SetIdempotencyWindow(
 	if err != nil {
 		return fmt.Errorf("set the idempotency window: %w", err)
 	}
-	if err := jsapi.SetUp(ctx, func(ctx context.Context) error { return setIdempotencyWindow(ctx, js, window) }); err != nil {
+	err = jsapi.SetUp(ctx, func(ctx context.Context) error {
+		return setIdempotencyWindow(ctx, js, window)
+	})
+	if err != nil {
 		return fmt.Errorf("set the idempotency window to %v: %w", window, err)
 	}
 	return nil
@@ -195,14 +194,13 @@ func setIdempotencyWindow(ctx context.Context, js jetstream.JetStream, window ti
 	if config.MaxAge == window {
 		return nil
 	}
-	// The broker refuses to look for repeats for longer than it keeps anything. Nothing here relies
-	// on that.
+	// The broker rejects a duplicate window longer than MaxAge. The service does not rely on it.
 	config.MaxAge, config.Duplicates = window, min(window, config.Duplicates)
 	_, err = js.UpdateStream(ctx, config)
 	return err
 }
 
-// BucketStreams names the streams of all buckets.
+// BucketStreams returns the names of the streams of all buckets.
 func BucketStreams() []string {
 	var names []string
 	for _, declared := range bucketDeclarations(&Buckets{}) {
@@ -211,7 +209,7 @@ func BucketStreams() []string {
 	return names
 }
 
-// bucketStream is the stream that a bucket is kept in, as far as it is compared.
+// bucketStream returns the configuration of a bucket's stream, as far as checkDeclared compares it.
 func bucketStream(c jetstream.KeyValueConfig) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Subjects:               []string{jsapi.BucketSubject(c.Bucket, ">")},

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -19,44 +18,46 @@ import (
 )
 
 const (
-	// connectTimeout bounds one connection's first attempt.
+	// connectTimeout bounds the first attempt to connect to an account.
 	connectTimeout = 10 * time.Second
-	// reconnectWait is the pause between attempts to reconnect, for ever; reconnectJitter spreads
-	// the replicas of a cluster.
+	// reconnectWait is the pause between attempts to reconnect, which never end. reconnectJitter is
+	// its random part, so that replicas do not reconnect at the same moment.
 	reconnectWait   = 100 * time.Millisecond
 	reconnectJitter = 200 * time.Millisecond
-	// redialTimeout bounds a later attempt: of several servers, one that is cut off must not keep a
-	// connection from the others for long.
+	// redialTimeout bounds an attempt to reconnect: after it, the next server of the cluster is
+	// tried.
 	redialTimeout = 3 * time.Second
-	// pingInterval and maxPings detect a broker that is gone within 15 s.
+	// With pingInterval and maxPings a lost broker is detected within 15 s.
 	pingInterval = 5 * time.Second
 	maxPings     = 2
-	// writeTimeout is how long a write may be stuck until the connection is opened again. Meanwhile
-	// it blocks all other users of the connection.
+	// writeTimeout is how long a write may block before the connection is replaced. A blocked write
+	// blocks all users of the connection.
 	writeTimeout = 4 * time.Second
-	// fullTimeout is for how long a first attempt is made again, after fullPause, while the broker
-	// closes the connection because it has too many.
+	// fullTimeout is how long the first attempt is repeated, with pauses of fullPause, while the
+	// broker has reached its limit of connections.
 	fullTimeout = 5 * time.Second
 	fullPause   = 50 * time.Millisecond
-	// connectAtOnce is how many connections are made side by side.
-	connectAtOnce = 8
+	// parallelConnects is how many accounts are connected to at a time.
+	parallelConnects = 8
 )
 
-// Conns holds one connection to each account of the broker. They are safe for concurrent use and
-// reconnect for ever.
+// Conns is one connection to each account of the broker. The connections are safe for concurrent
+// use and reconnect until they are closed.
 type Conns struct {
 	Sys   *nats.Conn
 	Cloud *nats.Conn
-	// Shards by number.
+	// Shards are the connections to the shards' accounts, by the shards' numbers.
 	Shards []*nats.Conn
 
-	// open opens one more connection to a shard's account.
+	// open opens another connection to a shard's account.
 	open func(shard int, options []nats.Option) (*nats.Conn, error)
 }
 
-// Connect connects to every account, or to none. Without a deadline of ctx each account gets 10 s.
-// opts come after the service's own options and may replace them: nats.InProcessServer for an
-// embedded broker, WithLog for a logger other than the default one.
+// Connect connects to every account, each within 10 s or until ctx ends. After an error no
+// connection is open. The caller must Close the connections.
+//
+// opts override the service's own options: nats.InProcessServer for an embedded broker, WithLog for
+// another logger than the default one.
 func Connect(ctx context.Context, c Credentials, opts ...nats.Option) (*Conns, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("connect to the broker: %w", err)
@@ -64,7 +65,7 @@ func Connect(ctx context.Context, c Credentials, opts ...nats.Option) (*Conns, e
 	accounts := c.Accounts()
 	conns := make([]*nats.Conn, len(accounts))
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(connectAtOnce)
+	group.SetLimit(parallelConnects)
 	for i, account := range accounts {
 		group.Go(func() (err error) {
 			conns[i], err = connect(ctx, c, account, opts)
@@ -97,17 +98,18 @@ func connect(
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = min(timeout, time.Until(deadline))
 	}
-	own, err := optionsOf(c, account)
+	options, err := optionsOf(c, account)
 	if err != nil {
 		return nil, err
 	}
 	dial, connected := dialUntil(ctx, timeout)
 	defer connected()
-	own = append(own, nats.Timeout(timeout), nats.SetCustomDialer(dial))
-	options := append(append(own, opts...), boundWrites)
+	options = append(options, nats.Timeout(timeout), nats.SetCustomDialer(dial))
+	options = append(append(options, opts...), boundWrites)
 	begun := time.Now()
 	nc, err := nats.Connect(c.URL, options...)
-	for err != nil && closedByServer(err) && time.Since(begun) < min(timeout, fullTimeout) && ctx.Err() == nil {
+	for err != nil && closedByServer(err) && ctx.Err() == nil &&
+		time.Since(begun) < min(timeout, fullTimeout) {
 		time.Sleep(fullPause)
 		nc, err = nats.Connect(c.URL, options...)
 	}
@@ -117,19 +119,19 @@ func connect(
 	return nc, nil
 }
 
-// errFull is the error of a server that has reached its limit of connections.
+// errFull is nats.go's error of a server that has reached its limit of connections.
 var errFull = errors.New("nats: " + nats.MAX_CONNECTIONS_ERR)
 
-// closedByServer reports whether a server has closed a new connection, as one with too many
-// connections does. A wrong password is another error.
+// closedByServer reports whether err is that of a new connection that the server closed, as a
+// server does that has reached its limit of connections.
 func closedByServer(err error) bool {
 	return errors.Is(err, errFull) || errors.Is(err, io.EOF) ||
 		errors.Is(err, syscall.ECONNRESET) ||
 		errors.Is(err, syscall.EPIPE)
 }
 
-// boundWrites bounds how long a stuck network blocks the users of a connection. A connection within
-// the process has no network.
+// boundWrites bounds how long a blocked network blocks the users of a connection. Connections in
+// process need no bound.
 func boundWrites(o *nats.Options) error {
 	if o.InProcessServer == nil {
 		o.FlusherTimeout, o.ReconnectOnFlusherError = writeTimeout, true
@@ -137,7 +139,7 @@ func boundWrites(o *nats.Options) error {
 	return nil
 }
 
-// optionsOf are the options of every connection to an account.
+// optionsOf returns the options of every connection to an account.
 func optionsOf(c Credentials, account Account) ([]nats.Option, error) {
 	user := c.Users[account]
 	secure, err := c.TLS()
@@ -160,21 +162,24 @@ func optionsOf(c Credentials, account Account) ([]nats.Option, error) {
 	return options, nil
 }
 
-// dialer is a function that dials.
+// dialer makes a function a nats.CustomDialer.
 type dialer func(network, address string) (net.Conn, error)
 
-// Dial calls the function.
+// Dial implements nats.CustomDialer.
 func (d dialer) Dial(network, address string) (net.Conn, error) { return d(network, address) }
 
-// dialUntil returns what dials for a connection's first attempt, which ends with ctx at whatever
-// point it is, and from connected on for every later one, which ctx does not concern: the library
-// itself knows no context, and tries one address after the other for as long as each takes.
+// dialUntil returns the dialer of a connection. Until connected is called its network connections
+// end with ctx, since nats.Connect has no context and would try each address for as long as
+// timeout. Later dials, to reconnect, do not depend on ctx.
 func dialUntil(ctx context.Context, timeout time.Duration) (dial dialer, connected func()) {
-	var later atomic.Bool
 	var mu sync.Mutex
+	done := false
 	var stops []func() bool
 	dial = func(network, address string) (net.Conn, error) {
-		if later.Load() {
+		mu.Lock()
+		reconnecting := done
+		mu.Unlock()
+		if reconnecting {
 			return net.DialTimeout(network, address, redialTimeout)
 		}
 		d := net.Dialer{Timeout: timeout}
@@ -184,25 +189,24 @@ func dialUntil(ctx context.Context, timeout time.Duration) (dial dialer, connect
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		// nobody has it any more
-		stops = append(stops, context.AfterFunc(ctx, func() { _ = conn.Close() }))
+		stops = append(stops, context.AfterFunc(ctx, func() { _ = conn.Close() })) // ends its reads
 		return conn, nil
 	}
 	return dial, func() {
-		later.Store(true)
 		mu.Lock()
 		defer mu.Unlock()
+		done = true
 		for _, stop := range stops {
 			stop()
 		}
 	}
 }
 
-// WithLog sends what a connection reports on the side to a logger: lost and regained connections,
-// and subscriptions that could not keep up.
-func WithLog(log *slog.Logger) nats.Option {
+// WithLog logs a connection's asynchronous events: a lost or regained connection, and errors such
+// as a subscription that dropped messages.
+func WithLog(logger *slog.Logger) nats.Option {
 	return func(o *nats.Options) error {
-		log := log.With("connection", o.Name)
+		logger := logger.With("connection", o.Name)
 		o.AsyncErrorCB = func(_ *nats.Conn, sub *nats.Subscription, err error) {
 			attrs := []any{"error", err}
 			if sub != nil {
@@ -213,15 +217,17 @@ func WithLog(log *slog.Logger) nats.Option {
 					}
 				}
 			}
-			log.Warn("broker connection reports an error", attrs...)
+			logger.Warn("broker connection reports an error", attrs...)
 		}
 		o.DisconnectedErrCB = func(nc *nats.Conn, err error) {
-			// A connection that was closed on purpose ends without an error.
+			// The error is nil for a connection that was closed by Close.
 			if err != nil {
-				log.Warn("broker connection lost", "error", err)
+				logger.Warn("broker connection lost", "error", err)
 			}
 		}
-		o.ReconnectedCB = func(nc *nats.Conn) { log.Info("broker connection regained", "server", nc.ConnectedServerName()) }
+		o.ReconnectedCB = func(nc *nats.Conn) {
+			logger.Info("broker connection regained", "server", nc.ConnectedServerName())
+		}
 		return nil
 	}
 }
@@ -229,7 +235,7 @@ func WithLog(log *slog.Logger) nats.Option {
 // Shard returns the connection to a hub's shard.
 func (c *Conns) Shard(hub domain.HubID) *nats.Conn { return c.Shards[ShardOf(hub, len(c.Shards))] }
 
-// Close closes every connection. Operations under way end with nats.ErrConnectionClosed.
+// Close closes every connection. Running operations return nats.ErrConnectionClosed.
 func (c *Conns) Close() {
 	for _, nc := range append([]*nats.Conn{c.Sys, c.Cloud}, c.Shards...) {
 		if nc != nil {

@@ -11,21 +11,21 @@ import (
 	"hubcloud/streams/durablefile"
 )
 
-// Credentials are how to reach every account of the broker. The embedded broker writes them to
-// <data>/nats-credentials.json; for a cluster of one's own the operator provides the same file.
+// Credentials are the addresses and logins of every account of the broker. The embedded broker
+// writes them to <data>/nats-credentials.json; for an external cluster the operator provides such a
+// file.
 type Credentials struct {
-	// URL is the broker's address, such as nats://127.0.0.1:4222; several are separated by commas.
+	// URL is the broker's address, such as nats://127.0.0.1:4222, or several separated by commas.
 	URL string `json:"url"`
-	// Shards is how many shards the installation has. It is fixed when the installation is made.
+	// Shards is the number of shards, which is fixed when the installation is created.
 	Shards int `json:"shards"`
-	// Users holds a user for SYS, CLOUD and every shard, and for TAP unless the broker was set up
-	// before there were taps.
+	// Users has a user for SYS, CLOUD and every shard, and for TAP unless the file is from a
+	// version without taps.
 	Users map[Account]User `json:"users"`
 	// IssuerSeed is the seed of the account key that signs the answers of the auth callout.
 	IssuerSeed string `json:"issuer_seed"`
-	// Authority is the certificate (PEM) of the authority that vouches for a broker that is reached
-	// over TLS. Without one there is no TLS, or, if URL asks for it, with a certificate that the
-	// system's authorities vouch for.
+	// Authority is the certificate (PEM) of the authority that signed the broker's certificate.
+	// Without it TLS is used only if URL asks for it, and the system's authorities are trusted.
 	Authority string `json:"authority,omitempty"`
 }
 
@@ -35,7 +35,8 @@ type User struct {
 	Password string `json:"password"`
 }
 
-// ReadCredentials reads a file that Write wrote. The error is an fs.ErrNotExist when there is none.
+// ReadCredentials reads a file that Write wrote. The error is fs.ErrNotExist if the file does not
+// exist.
 func ReadCredentials(path string) (Credentials, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -43,7 +44,7 @@ func ReadCredentials(path string) (Credentials, error) {
 	}
 	var c Credentials
 	if err := json.Unmarshal(raw, &c); err != nil {
-		// The decoder's error can quote the text, which holds passwords.
+		// The decoder's error can quote the text, which contains passwords.
 		return Credentials{}, fmt.Errorf(
 			"read the broker's credentials: %s is not a credentials file", path,
 		)
@@ -54,17 +55,17 @@ func ReadCredentials(path string) (Credentials, error) {
 	return c, nil
 }
 
-// Validate returns an error that names what is missing for Connect.
+// Validate returns an error that names the first missing or invalid field.
 func (c Credentials) Validate() error {
 	if c.URL == "" {
-		return errors.New("url is missing")
+		return errors.New("url: must be set")
 	}
 	if c.Shards < 1 || c.Shards > MaxShards {
-		return fmt.Errorf("shards is %d; 1 to %d are allowed", c.Shards, MaxShards)
+		return fmt.Errorf("shards: must be 1 to %d, got %d", MaxShards, c.Shards)
 	}
 	for _, account := range c.Accounts() {
 		if c.Users[account].User == "" {
-			return fmt.Errorf("users has none for the account %s", account)
+			return fmt.Errorf("users: no user for account %s", account)
 		}
 	}
 	if _, err := c.TLS(); err != nil {
@@ -80,7 +81,7 @@ func (c Credentials) TLS() (*tls.Config, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM([]byte(c.Authority)) {
-		return nil, errors.New("authority holds no PEM certificate")
+		return nil, errors.New("authority: not a PEM certificate")
 	}
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
@@ -95,8 +96,8 @@ func (c Credentials) Accounts() []Account {
 	return accounts
 }
 
-// Write puts the credentials into a file that only its owner may read. It replaces a former file as
-// a whole: a reader sees the old one or the new one, also after a crash.
+// Write writes the credentials to a file that only its owner may read. It replaces an existing file
+// atomically, also if the process or the machine crashes.
 func (c Credentials) Write(path string) error {
 	raw, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {

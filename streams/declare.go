@@ -16,9 +16,9 @@ import (
 // declared. It was not changed.
 var ErrIncompatible = errors.New("incompatible with what is on the broker")
 
-// Declare returns the declared stream. It makes a missing one, and changes the number of replicas
-// of an existing one; 0 replicas keeps their number, or makes one. Any other difference is
-// ErrIncompatible and leaves the stream as it is.
+// Declare returns the declared stream. It creates a missing stream, and changes the number of
+// replicas of an existing one; 0 replicas keeps their number, or creates one. Any other difference
+// is ErrIncompatible and leaves the stream unchanged.
 func Declare(
 	ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig,
 ) (stream jetstream.Stream, err error) {
@@ -34,10 +34,10 @@ func declare(
 ) (jetstream.Stream, error) {
 	stream, err := js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		// If another replica makes the same stream at the same moment, both succeed.
-		made := want
-		made.Replicas = max(want.Replicas, 1)
-		stream, err = js.CreateStream(ctx, made)
+		// If another replica creates the same stream at the same moment, both succeed.
+		config := want
+		config.Replicas = max(want.Replicas, 1)
+		stream, err = js.CreateStream(ctx, config)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("declare stream %s: %w", want.Name, err)
@@ -55,15 +55,13 @@ func declare(
 	return stream, nil
 }
 
-// checkDeclared compares the properties that promises depend on: neither replicas, nor what a
-// broker fills in by itself.
+// checkDeclared returns ErrIncompatible, with all differences, if got differs in a property that
+// promises depend on. It ignores replicas and what the broker sets by itself.
 func checkDeclared(want, got jetstream.StreamConfig) error {
 	var differences []string
 	differ := func(name string, want, got any) {
 		if want != got {
-			differences = append(
-				differences, fmt.Sprintf("%s is %v and should be %v", name, got, want),
-			)
+			differences = append(differences, fmt.Sprintf("%s is %v, want %v", name, got, want))
 		}
 	}
 	if !slices.Equal(want.Subjects, got.Subjects) {
@@ -94,7 +92,7 @@ func checkDeclared(want, got jetstream.StreamConfig) error {
 	return nil
 }
 
-// unlimited returns 0 for every way to write "no limit".
+// unlimited returns 0 for every value that means no limit.
 func unlimited(n int64) int64 { return max(n, 0) }
 
 func republish(r *jetstream.RePublish) string {

@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// fencedTimeout bounds one attempt to connect to one server, and fencedFlush how long Close
-	// waits until the broker has everything.
+	// fencedTimeout bounds one attempt to connect to one server. fencedFlush is how long Close
+	// waits for the broker to receive everything.
 	fencedTimeout = 2 * time.Second
 	fencedFlush   = time.Second
-	// fencedPing and fencedPings detect a broker that is gone within six seconds.
+	// With fencedPing and fencedPings a lost broker is detected within six seconds.
 	fencedPing  = 2 * time.Second
 	fencedPings = 2
 )
 
-// errFenced reports that the connection may send nothing any more.
-var errFenced = errors.New("the connection may not send any more")
+// errFenced reports that the connection may no longer send.
+var errFenced = errors.New("the connection may no longer send")
 
 // FencedConn is a connection to an account for messages that must not arrive late, such as acks,
 // which only the holder of a shard's lease may send. What it cannot send at once it does not send
@@ -35,8 +35,7 @@ type FencedConn struct {
 	cancel  context.CancelFunc
 
 	mu sync.Mutex
-	// socket is the present network connection; nil in process. cut reports that there will be no
-	// other one.
+	// socket is the current network connection; nil in process. After cut it is not replaced.
 	socket net.Conn
 	cut    bool
 }
@@ -50,7 +49,7 @@ func (c *Conns) OpenFencedConn(
 	// The attempts to connect end with the connection rather than with ctx: its last messages may
 	// need another attempt.
 	dialing, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	l := &FencedConn{allowed: allowed, cancel: cancel}
+	f := &FencedConn{allowed: allowed, cancel: cancel}
 	stop := context.AfterFunc(ctx, cancel) // while nats.Connect makes the first attempt
 	defer stop()
 	nc, err := c.open(shard, []nats.Option{
@@ -62,20 +61,20 @@ func (c *Conns) OpenFencedConn(
 		nats.FlusherTimeout(fencedTimeout), // a stuck network must not block senders
 		nats.RetryOnFailedConnect(true),
 		nats.SetCustomDialer(
-			dialer(
-				func(network, address string) (net.Conn, error) { return l.dial(dialing, network, address) },
-			),
+			dialer(func(network, address string) (net.Conn, error) {
+				return f.dial(dialing, network, address)
+			}),
 		),
 	})
 	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("open a fenced connection to %s: %w", ShardAccount(shard), err)
 	}
-	l.nc = nc
-	return l, nil
+	f.nc = nc
+	return f, nil
 }
 
-func (l *FencedConn) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (f *FencedConn) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := net.Dialer{Timeout: fencedTimeout}
 	conn, err := d.DialContext(ctx, network, address)
 	if err != nil {
@@ -85,16 +84,16 @@ func (l *FencedConn) dial(ctx context.Context, network, address string) (net.Con
 		// On close the system discards what it has not sent. Close flushes before.
 		err = tcp.SetLinger(0)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.cut {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cut {
 		err = errFenced
 	}
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	l.socket = conn
-	return &fencedSocket{Conn: conn, allowed: l.allowed}, nil
+	f.socket = conn
+	return &fencedSocket{Conn: conn, allowed: f.allowed}, nil
 }
 
 // fencedSocket is a network connection that writes only while it is allowed.
@@ -104,39 +103,39 @@ type fencedSocket struct {
 }
 
 // Write implements net.Conn. It returns errFenced if it may not write.
-func (g *fencedSocket) Write(p []byte) (int, error) {
-	if !g.allowed() {
+func (s *fencedSocket) Write(p []byte) (int, error) {
+	if !s.allowed() {
 		return 0, errFenced
 	}
-	return g.Conn.Write(p)
+	return s.Conn.Write(p)
 }
 
 // Publish sends a message at once, or returns an error if it was not sent.
-func (l *FencedConn) Publish(subject string, data []byte) error {
-	if !l.allowed() {
+func (f *FencedConn) Publish(subject string, data []byte) error {
+	if !f.allowed() {
 		return errFenced
 	}
-	return l.nc.Publish(subject, data)
+	return f.nc.Publish(subject, data)
 }
 
 // Close ends the connection once the broker has everything that was sent, and like Cut if that
 // takes more than a second.
-func (l *FencedConn) Close() {
-	if l.nc.IsConnected() && l.nc.FlushTimeout(fencedFlush) == nil {
-		l.nc.Close()
+func (f *FencedConn) Close() {
+	if f.nc.IsConnected() && f.nc.FlushTimeout(fencedFlush) == nil {
+		f.nc.Close()
 	}
-	l.Cut()
+	f.Cut()
 }
 
 // Cut ends the connection at once and discards what the system has not sent yet. It may be called
 // more than once, and after Close.
-func (l *FencedConn) Cut() {
-	l.mu.Lock()
-	l.cut = true
-	if l.socket != nil {
-		_ = l.socket.Close() // it is closed to discard what it has not sent
+func (f *FencedConn) Cut() {
+	f.mu.Lock()
+	f.cut = true
+	if f.socket != nil {
+		_ = f.socket.Close() // it is closed to discard what it has not sent
 	}
-	l.mu.Unlock()
-	l.cancel()
-	l.nc.Close()
+	f.mu.Unlock()
+	f.cancel()
+	f.nc.Close()
 }

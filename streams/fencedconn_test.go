@@ -10,9 +10,9 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// Acks that a replica had sent into a network that was cut arrived when it was mended, seconds
-// after another replica had acknowledged more: within one connection of the hub, acks went
-// backwards.
+// Acks that a replica had sent into an interrupted network arrived when the network was back,
+// seconds after another replica had acknowledged later events. Acks on one connection of a hub must
+// not go backwards.
 func TestFencedConnDiscardsUnsentMessages(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -31,7 +31,7 @@ func TestFencedConnDiscardsUnsentMessages(t *testing.T) {
 			t.Fatal(err)
 		}
 		if string(msg.Data) != want {
-			t.Fatalf("heard %q, wanted %q", msg.Data, want)
+			t.Fatalf("message: got %q, want %q", msg.Data, want)
 		}
 	}
 	between := streamstest.NewNetwork(t, broker)
@@ -61,12 +61,12 @@ func TestFencedConnDiscardsUnsentMessages(t *testing.T) {
 	if err := conn.Publish("ack", []byte("second")); err != nil {
 		t.Fatal(err)
 	}
-	conn.Close() // confirmed before it ends
+	conn.Close() // returns once the broker has the message
 	next("second")
 
 	conn = open()
 	between.Hold(true)
-	// More than the network takes in: what comes after it waits on this side.
+	// More than fits into the buffers of the network, so that the next message stays on this side.
 	filler := make([]byte, 16<<10)
 	for range 32 {
 		if err := conn.Publish("filler", filler); err != nil {
@@ -76,7 +76,7 @@ func TestFencedConnDiscardsUnsentMessages(t *testing.T) {
 	if err := conn.Publish("ack", []byte("late")); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(200 * time.Millisecond) // it leaves the process in its own time
+	<-time.After(200 * time.Millisecond) // the connection writes it to its socket in the meantime
 	conn.Cut()
 	between.Hold(false)
 	if msg, err := sub.NextMsg(2 * time.Second); err == nil {
@@ -86,7 +86,7 @@ func TestFencedConnDiscardsUnsentMessages(t *testing.T) {
 		t.Error("Publish after Cut: nil; want an error")
 	}
 
-	// One that may not send any more says so, and is not connected again.
+	// A connection that may no longer send returns an error and sends nothing.
 	conn = open()
 	allowed.Store(false)
 	if err := conn.Publish("ack", []byte("never")); err == nil {
@@ -94,6 +94,6 @@ func TestFencedConnDiscardsUnsentMessages(t *testing.T) {
 	}
 	conn.Close()
 	if msg, err := sub.NextMsg(200 * time.Millisecond); err == nil {
-		t.Errorf("heard %q", msg.Data)
+		t.Errorf("got %q from a connection that may no longer send", msg.Data)
 	}
 }

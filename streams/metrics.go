@@ -5,31 +5,29 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// connections reads how the service's own connections to the broker do when it is asked. It works
-// for an embedded broker and for one elsewhere.
+// connections collects the metrics of the service's connections to the broker.
 type connections struct {
 	all []*nats.Conn
 
 	up, down, reconnects, in, out *prometheus.Desc
 }
 
-// NewCollector makes a collector of how connections to the broker do, named hubcloud_streams_….
+// NewCollector returns a collector of metrics of conns, named hubcloud_streams_…
 func NewCollector(conns ...*Conns) prometheus.Collector {
 	desc := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc("hubcloud_streams_"+name, help, nil, nil)
 	}
 	c := &connections{
-		up: desc("connections_up", "The service's own connections to the broker that are there."),
+		up: desc("connections_up", "The service's own connections to the broker that are up."),
 		down: desc(
 			"connections_down",
-			"The service's own connections to the broker that are lost and being made again. "+
-				"More than 0 for long is a broker that is away.",
+			"The service's own connections to the broker that are lost and reconnecting. "+
+				"More than 0 for long means that the broker is down.",
 		),
 		reconnects: desc(
-			"reconnects_total",
-			"Times that the service's own connections to the broker were lost and made again.",
+			"reconnects_total", "Reconnects of the service's own connections to the broker.",
 		),
-		in:  desc("received_bytes_total", "Bytes that the service got from the broker."),
+		in:  desc("received_bytes_total", "Bytes that the service received from the broker."),
 		out: desc("sent_bytes_total", "Bytes that the service sent to the broker."),
 	}
 	for _, some := range conns {

@@ -10,7 +10,7 @@ import (
 	"hubcloud/streams/telemetry/telemetrytest"
 )
 
-// TestConnectionMetrics: a broker that goes away and comes back shows.
+// TestConnectionMetrics checks the metrics while the broker stops and starts again.
 func TestConnectionMetrics(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -23,14 +23,14 @@ func TestConnectionMetrics(t *testing.T) {
 	}
 	all := float64(2 + len(conns.Shards))
 	if up, down := value("connections_up"), value("connections_down"); up != all || down != 0 {
-		t.Errorf("%v up, %v down, of %v", up, down, all)
+		t.Errorf("connections: got %v up and %v down, want %v up", up, down, all)
 	}
 	before := value("sent_bytes_total")
 	if err := conns.Cloud.Publish("anything", make([]byte, 1000)); err != nil {
 		t.Fatal(err)
 	}
 	if sent := value("sent_bytes_total") - before; sent < 1000 {
-		t.Errorf("%v bytes sent", sent)
+		t.Errorf("bytes sent: got %v, want at least 1000", sent)
 	}
 	broker.Stop()
 	streamstest.Eventually(

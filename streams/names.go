@@ -9,7 +9,7 @@ import (
 // Account is the name of an account of the broker.
 type Account string
 
-// The accounts beside the shards and AccountTap.
+// The accounts besides those of shards and taps.
 const (
 	AccountSys   Account = "SYS"
 	AccountCloud Account = "CLOUD"
@@ -18,11 +18,11 @@ const (
 // MaxShards is the most shards that an installation may have.
 const MaxShards = 256
 
-// ShardAccount names the account of a shard, counted from 0.
+// ShardAccount returns the account of a shard, whose number begins with 0.
 func ShardAccount(i int) Account { return Account(fmt.Sprintf("SHARD%02d", i)) }
 
 // ShardOf returns the shard of a hub: FNV-1a, 32 bits, of its id, modulo the number of shards,
-// which must be above 0. It must never change: the streams of hub logs are placed by it.
+// which must be above 0. It must never change, because it decides in which account a hub's log is.
 func ShardOf(hub domain.HubID, shards int) int {
 	h := uint32(2166136261)
 	for i := range len(hub) {
@@ -33,26 +33,26 @@ func ShardOf(hub domain.HubID, shards int) int {
 
 // A hub's log, in the account of its shard.
 
-// HubStream names the stream of a hub's log.
+// HubStream returns the name of the stream of a hub's log.
 func HubStream(hub domain.HubID) string { return "HUB_" + string(hub) }
 
-// LogFilter matches everything in a hub's log. It is the one subject of its stream.
+// LogFilter matches every message of a hub's log. It is the only subject of the log's stream.
 func LogFilter(hub domain.HubID) string { return "log." + string(hub) + ".>" }
 
-// EventFilter matches the events of a hub's log, those of the hub and those of the cloud.
+// EventFilter matches the events of a hub's log, from the hub and from the cloud.
 func EventFilter(hub domain.HubID) string { return "log." + string(hub) + ".event.>" }
 
-// DeviceSubject holds the events that come from the hub.
+// DeviceSubject is the subject of events from the hub.
 func DeviceSubject(hub domain.HubID) string { return "log." + string(hub) + ".event.device" }
 
-// LinkSubject holds the cloud's own `hub.*` events.
+// LinkSubject is the subject of the cloud's own `hub.*` events.
 func LinkSubject(hub domain.HubID) string { return "log." + string(hub) + ".event.link" }
 
-// CommandSubject holds the commands, as requested and with their outcome.
+// CommandSubject is the subject of commands, as requested and with their outcome.
 func CommandSubject(hub domain.HubID) string { return "log." + string(hub) + ".command" }
 
-// FeedDestination is where everything in a hub's log is published again once it is stored; it
-// stands for LogFilter.
+// FeedDestination is where the broker republishes every message of a hub's log once it is stored.
+// It replaces LogFilter in the message's subject.
 func FeedDestination(hub domain.HubID) string { return "feed." + string(hub) + ".>" }
 
 // The hub link, in the account of the hub's shard: MQTT topics with a dot for each slash.
@@ -60,7 +60,7 @@ func FeedDestination(hub domain.HubID) string { return "feed." + string(hub) + "
 // AnyHub stands for every hub in a subject that is subscribed to.
 const AnyHub domain.HubID = "*"
 
-// HelloSubject is where a hub says hello.
+// HelloSubject is where a hub sends its hello.
 func HelloSubject(hub domain.HubID) string { return "hub." + string(hub) + ".hello" }
 
 // EventsSubject is where a hub sends its events.
@@ -72,52 +72,52 @@ func AckSubject(hub domain.HubID) string { return "hub." + string(hub) + ".ack" 
 // RequestSubject is where a hub receives requests.
 func RequestSubject(hub domain.HubID) string { return "hub." + string(hub) + ".request" }
 
-// ResponseSubject is where a hub answers a request with that token: one or more levels, joined by
-// dots.
+// ResponseSubject is where a hub answers the request with a token. The token has one or more
+// levels, separated by dots.
 func ResponseSubject(hub domain.HubID, token string) string {
 	return "hub." + string(hub) + ".response." + token
 }
 
-// ResponseFilter matches all answers of a hub.
+// ResponseFilter matches all responses of a hub.
 func ResponseFilter(hub domain.HubID) string { return "hub." + string(hub) + ".response.>" }
 
-// The directory, in the account CLOUD. Ids in these subjects must be valid ones: an id with a dot
-// or a wildcard would name another aggregate.
+// The directory, in the account CLOUD. Ids in these subjects must be valid: an id with a dot or a
+// wildcard would be the subject of another aggregate.
 
 const (
 	// DirectoryStream is the stream of the directory.
 	DirectoryStream = "DIRECTORY"
-	// DirectoryFilter is its one subject.
+	// DirectoryFilter is the only subject of DirectoryStream.
 	DirectoryFilter = "directory.>"
-	// DirectoryFeed is where the directory is published again once it is stored; it stands for
-	// DirectoryFilter.
+	// DirectoryFeed is where the broker republishes every event of the directory once it is stored.
+	// It replaces DirectoryFilter in the event's subject.
 	DirectoryFeed = "feed.directory.>"
 )
 
-// OrgSubject holds an organization, its members and invitations.
+// OrgSubject is the subject of an organization, with its members and invitations.
 func OrgSubject(orgID string) string { return "directory.org." + orgID }
 
-// AccountSubject holds the account of an address, by its domain.AccountKey.
+// AccountSubject is the subject of the account of an address, by its domain.AccountKey.
 func AccountSubject(key string) string { return "directory.account." + key }
 
-// SiteSubject holds a site.
+// SiteSubject is the subject of a site.
 func SiteSubject(orgID, siteID string) string { return "directory.site." + orgID + "." + siteID }
 
-// HubSubject holds a hub: inventory, certificate, owner, place, name, log, names and rooms of its
-// devices.
+// HubSubject is the subject of a hub: its inventory, certificate, organization, site, name, log,
+// and the names and rooms of its devices.
 func HubSubject(hub domain.HubID) string { return "directory.hub." + string(hub) }
 
-// KeySubject holds an API key.
+// KeySubject is the subject of an API key.
 func KeySubject(keyID string) string { return "directory.key." + keyID }
 
-// ProjectionSubject holds what operators decided about a projection: events that it steps over.
+// ProjectionSubject is the subject of operators' decisions that a projection skips an event.
 func ProjectionSubject(projection string) string { return "directory.projection." + projection }
 
-// CommandsSubject is where a process that sends commands answers that it still runs, in the account
-// CLOUD.
+// CommandsSubject is where a process that sends commands is asked whether it still runs, in the
+// account CLOUD.
 func CommandsSubject(process string) string { return "hubcloud.commands." + process }
 
-// BarrierSubject is where a replica is asked whether it has applied an event of the directory. In
+// BarrierSubject is where a replica is asked whether it has applied an event of the directory, in
 // the account CLOUD.
 func BarrierSubject(replicaID string) string { return "hubcloud.barrier." + replicaID }
 

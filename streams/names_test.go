@@ -11,9 +11,9 @@ import (
 	"hubcloud/streams"
 )
 
-// Where a hub's log is follows from this: with another answer the logs of every installation are
-// lost.
-func TestShardsDoNotChange(t *testing.T) {
+// TestShardOf checks that hubs stay in their shards: with another result the hub logs of every
+// installation would be lost.
+func TestShardOf(t *testing.T) {
 	t.Parallel()
 	for hub, want := range map[domain.HubID][2]int{ // of 16 and of 64
 		"hub-7k2m-q4xd-93ta": {10, 58},
@@ -21,22 +21,26 @@ func TestShardsDoNotChange(t *testing.T) {
 		"ab-zzzz-0000-0001":  {12, 12},
 	} {
 		if got := [2]int{streams.ShardOf(hub, 16), streams.ShardOf(hub, 64)}; got != want {
-			t.Errorf("%q: {%d, %d},", hub, got[0], got[1])
+			t.Errorf("shard of %s among 16 and 64: got %v, want %v", hub, got, want)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		hub, shards := rapid.StringMatching(`[a-z][a-z0-9]{1,11}(-[a-z0-9]{4}){3}`).
-			Draw(t, "hub"),
-			rapid.IntRange(1, streams.MaxShards).
-				Draw(t, "shards")
+		hub := rapid.StringMatching(`[a-z][a-z0-9]{1,11}(-[a-z0-9]{4}){3}`).Draw(t, "hub")
+		shards := rapid.IntRange(1, streams.MaxShards).Draw(t, "shards")
 		sum := fnv.New32a()
 		fmt.Fprint(sum, hub)
-		if got, want := streams.ShardOf(domain.HubID(hub), shards), int(sum.Sum32()%uint32(shards)); got != want {
-			t.Fatalf("%s of %d shards is in %d, want %d", hub, shards, got, want)
+		want := int(sum.Sum32() % uint32(shards))
+		if got := streams.ShardOf(domain.HubID(hub), shards); got != want {
+			t.Fatalf("shard of %s among %d: got %d, want %d", hub, shards, got, want)
 		}
 	})
-	if streams.ShardAccount(3) != "SHARD03" || streams.ShardAccount(15) != "SHARD15" ||
-		streams.ShardAccount(128) != "SHARD128" {
-		t.Error("accounts of shards have other names")
+}
+
+func TestShardAccount(t *testing.T) {
+	t.Parallel()
+	for shard, want := range map[int]streams.Account{3: "SHARD03", 15: "SHARD15", 128: "SHARD128"} {
+		if got := streams.ShardAccount(shard); got != want {
+			t.Errorf("ShardAccount(%d): got %s, want %s", shard, got, want)
+		}
 	}
 }

@@ -3,23 +3,23 @@ package streams
 import "fmt"
 
 // AccountTap is the account in which `hubcloud tap` reads hub logs with the service's own
-// credentials. It has no streams of its own. The feeds of all shards come into it under their own
-// names, and of each shard's JetStream API what only reads, below ShardAPI.
+// credentials. The account has no streams. It imports the feeds of all shards, and the read-only
+// part of each shard's JetStream API under the prefix ShardAPI.
 const AccountTap Account = "TAP"
 
-// MaxTaps is how many credentials of taps an installation can have. Each has an account of its own,
-// TapAccount, which is like AccountTap.
+// MaxTaps is the most tap credentials that an installation can have. Each has an account of its
+// own, TapAccount, with the same imports as AccountTap.
 //
-// The server answers a request wherever the requester asks it to: no permission covers reply
-// subjects. So a tap in the account of another could have the answer to a request delivered to the
-// other's inbox, or as a message of a feed. An answer never leaves the requester's account, and
-// within that one nothing is delivered on a feed's subject but what a shard has stored: see NoFeed.
+// Separate accounts keep taps from forging messages for each other. The server sends the answer to
+// a request to any reply subject that the requester names, whatever its permissions. In a shared
+// account a tap could therefore send an answer to another tap's inbox, or as a message of a feed.
+// Answers never leave the requester's account, and within it NoFeed keeps them off the feeds.
 const MaxTaps = 16
 
-// TapAccount returns the account of credentials of a tap, by their number from 0 to MaxTaps - 1.
+// TapAccount returns the account of the tap credentials with a number from 0 to MaxTaps - 1.
 func TapAccount(i int) Account { return Account(fmt.Sprintf("TAP%02d", i)) }
 
-// TapAccounts returns AccountTap and those of credentials.
+// TapAccounts returns AccountTap and the accounts of all tap credentials.
 func TapAccounts() []Account {
 	accounts := []Account{AccountTap}
 	for i := range MaxTaps {
@@ -28,21 +28,21 @@ func TapAccounts() []Account {
 	return accounts
 }
 
-// NoFeed is where a message goes that was published on a feed's subject within an account of a tap,
-// such as an answer that was asked for there: nobody may subscribe to it. Messages of shards come
-// past that mapping.
+// NoFeed is the subject to which a tap's account maps messages that are published on a feed's
+// subject within the account, such as an answer to a forged reply subject. No user may subscribe to
+// it. The mapping does not apply to messages imported from shards.
 const NoFeed = "no-feed.>"
 
-// AnyFeed matches everything that is published again once it is stored, of every hub log.
+// AnyFeed matches the feeds of all hubs: the broker republishes each message of a hub log there
+// once it is stored.
 const AnyFeed = "feed.>"
 
-// ShardAPI is the JetStream API prefix under which the accounts of taps reach a shard: what
-// elsewhere is $JS.API.STREAM.INFO.… is <ShardAPI>.STREAM.INFO.… there.
+// ShardAPI returns the prefix under which tap accounts import a shard's JetStream API. It replaces
+// $JS.API: requests go to <ShardAPI>.STREAM.INFO.… instead of $JS.API.STREAM.INFO.….
 func ShardAPI(i int) string { return fmt.Sprintf("shard.%02d", i) }
 
-// ReadOnly are the requests of the JetStream API that a tap may make, without their prefix, and
-// whether one is answered by many messages. What is not among them cannot be asked for in the
-// account of a tap, by whoever: there are no consumers, and nothing that writes.
+// ReadOnly returns the requests of the JetStream API that tap accounts import, with subjects
+// without the prefix. A tap cannot make any other: it cannot write, and cannot create consumers.
 func ReadOnly() []ReadOnlyRequest {
 	return []ReadOnlyRequest{
 		{Subject: "STREAM.NAMES"},
@@ -54,23 +54,25 @@ func ReadOnly() []ReadOnlyRequest {
 	}
 }
 
-// ReadOnlyRequest is one of them.
+// ReadOnlyRequest is a request of the JetStream API that changes nothing.
 type ReadOnlyRequest struct {
-	Subject  string
+	Subject string
+	// Streamed reports that a request may have several answers.
 	Streamed bool
 }
 
-// Permissions are what a user of the broker may publish and subscribe to; what is denied wins.
+// Permissions are the subjects that a user of the broker may publish and subscribe to. Deny has
+// subjects that the user may not publish to, even if Publish matches them.
 type Permissions struct {
 	Publish, Deny, Subscribe []string
 }
 
-// TapInbox is the inbox prefix of a tap.
+// TapInbox returns the inbox prefix of a tap's user.
 func TapInbox(user string) string { return "_INBOX." + user }
 
-// TapPermissions are what a tap may do: subscribe to the feeds and to an inbox of its own, and ask
-// what ReadOnly lists. The server's own streams of MQTT sessions lie in the same accounts as hub
-// logs, and are denied by name.
+// TapPermissions returns the permissions of a tap's user: to subscribe to the feeds and to its own
+// inbox, and to make the requests of ReadOnly. The server's streams of MQTT sessions, which are in
+// the same accounts as hub logs, are denied by name.
 func TapPermissions(user string) Permissions {
 	p := Permissions{Subscribe: []string{AnyFeed, TapInbox(user) + ".>"}}
 	for _, request := range ReadOnly() {
