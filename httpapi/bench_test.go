@@ -291,7 +291,7 @@ func bareStream(w *world) http.Handler {
 		_ = control.Flush()
 		for {
 			ready := reader.Ready()
-			events, _ := reader.Next(streamBatch)
+			events, _ := reader.Next(r.Context(), streamBatch)
 			for _, e := range events {
 				_, _ = rw.Write(e.Frame)
 				_ = control.Flush()

@@ -396,7 +396,7 @@ type worldReader struct {
 	at int
 }
 
-func (r *worldReader) Next(limit int) ([]domain.EncodedEvent, error) {
+func (r *worldReader) Next(_ context.Context, limit int) ([]domain.EncodedEvent, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.reset {

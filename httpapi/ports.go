@@ -169,7 +169,7 @@ type EventReader interface {
 	// of them, possibly fewer than there are; none if there are none yet. The caller must not keep
 	// the slice. Next returns cursor_expired if the log was reset or events expired before they
 	// were read, and ErrEventsClosed once the logs are closed; both are final.
-	Next(limit int) ([]domain.EncodedEvent, error)
+	Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error)
 	// Ready returns a channel that is closed once Next has more events, which may be already. The
 	// channel is good for one wait.
 	Ready() <-chan struct{}

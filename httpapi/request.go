@@ -24,9 +24,12 @@ const managementTimeout = 20 * time.Second
 // request is one HTTP request and its answer. It is also the http.ResponseWriter of the request, so
 // that it can count what is written.
 type request struct {
-	api    *api
-	w      http.ResponseWriter
-	http   *http.Request
+	api  *api
+	w    http.ResponseWriter
+	http *http.Request
+	// ctx is the context of http with the span and the deadline of the request. It is a field, as
+	// in http.Request: the request lives as long as its context, and Request.WithContext would copy
+	// the http.Request each time.
 	ctx    context.Context
 	id     string
 	start  time.Time

@@ -195,7 +195,7 @@ func (s *stream) position(keepalive bool) []byte {
 // events, which keeps more of the event cache alive than the events themselves. The caller must put
 // buf, if not nil, back after the write.
 func (s *stream) next() (frames []byte, buf *[]byte, err error) {
-	events, err := s.reader.Next(streamBatch)
+	events, err := s.reader.Next(s.req.ctx, streamBatch)
 	if err != nil || len(events) == 0 {
 		return nil, nil, err
 	}

@@ -31,16 +31,18 @@ func (c *Client) Position(ctx context.Context, hubID string) (string, error) {
 // tryPosition opens a stream and reads its position. If the stream does not send one, it reads the
 // log to its end.
 func (c *Client) tryPosition(ctx context.Context, hubID string) (string, error) {
-	s, err := c.openStream(ctx, hubID, "", c.timeout)
+	streaming, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s, err := c.openStream(streaming, cancel, hubID, "", c.timeout)
 	if err != nil {
 		return "", err
 	}
 	defer s.close()
 	// After that an event follows, which may take hours for a quiet hub.
-	impatience := time.AfterFunc(positionPatience, func() { s.end(errStalled) })
+	impatience := time.AfterFunc(positionPatience, func() { cancel(errStalled) })
 	defer impatience.Stop()
 	for {
-		b, err := s.next()
+		b, err := s.next(streaming)
 		switch {
 		case errors.Is(err, errStalled) && ctx.Err() == nil:
 			return c.endOfLog(ctx, hubID)

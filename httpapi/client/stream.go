@@ -19,19 +19,17 @@ const maxPause = time.Minute
 type eventStream struct {
 	body   io.Closer
 	blocks *blockReader
-	ctx    context.Context
-	end    context.CancelCauseFunc
 }
 
 func streamRoute(hubID string) string { return route("hubs", hubID, "events", "stream") }
 
-// openStream opens a stream after a position, or with "" at the next new event. The stream ends
-// with errStalled if it is silent for stall.
+// openStream opens a stream after a position, or with "" at the next new event. The stream lasts as
+// long as ctx. If the stream is silent for stall, it calls cancel, which must be ctx's, with
+// errStalled.
 func (c *Client) openStream(
-	ctx context.Context, hubID, position string, stall time.Duration,
+	ctx context.Context, cancel context.CancelCauseFunc, hubID, position string,
+	stall time.Duration,
 ) (*eventStream, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	s := &eventStream{ctx: ctx, end: cancel}
 	watchdog := time.AfterFunc(stall, func() { cancel(errStalled) })
 	response, err := c.request(
 		ctx,
@@ -48,20 +46,15 @@ func (c *Client) openStream(
 		},
 	)
 	if err == nil {
-		s.body = response.Body
 		if err = checkStream(response); err == nil {
 			watchdog.Stop()
-			s.blocks = newBlockReader(
-				&watched{from: response.Body, watchdog: watchdog, stall: stall},
-			)
-			return s, nil
+			watched := &watched{from: response.Body, watchdog: watchdog, stall: stall}
+			return &eventStream{body: response.Body, blocks: newBlockReader(watched)}, nil
 		}
 		response.Body.Close()
 	}
 	watchdog.Stop()
-	err = brokenOff(ctx, err)
-	cancel(nil)
-	return nil, err
+	return nil, brokenOff(ctx, err)
 }
 
 // brokenOff returns the error of a connection for one that is neither an API error nor invalid
@@ -94,22 +87,19 @@ func checkStream(response *http.Response) error {
 	return nil
 }
 
-// next returns the next block with an id or data.
-func (s *eventStream) next() (block, error) {
+// next returns the next block with an id or data. ctx is the stream's.
+func (s *eventStream) next(ctx context.Context) (block, error) {
 	b, err := s.blocks.next()
 	if errors.Is(err, io.EOF) {
 		err = errEnded
 	}
 	if err != nil {
-		err = brokenOff(s.ctx, err)
+		err = brokenOff(ctx, err)
 	}
 	return b, err
 }
 
-func (s *eventStream) close() {
-	s.end(nil)
-	s.body.Close()
-}
+func (s *eventStream) close() { s.body.Close() }
 
 // watched runs a watchdog while a read is under way: the time that the caller takes for an event
 // does not count as silence of the stream.
@@ -125,15 +115,17 @@ func (w *watched) Read(p []byte) (int, error) {
 	return w.from.Read(p)
 }
 
-// stream reads a connection to its end and returns why it ended.
+// stream reads one stream to its end and returns why it ended.
 func (f *follower) stream(ctx context.Context) error {
-	s, err := f.c.openStream(ctx, f.hub, f.position, f.stall)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s, err := f.c.openStream(ctx, cancel, f.hub, f.position, f.stall)
 	if err != nil {
 		return err
 	}
 	defer s.close()
 	for {
-		b, err := s.next()
+		b, err := s.next(ctx)
 		if s.blocks.hasRetry {
 			f.pause = min(s.blocks.retry, maxPause)
 		}

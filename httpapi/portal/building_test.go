@@ -236,12 +236,14 @@ func (b *building) Group() live.EventGroup { return &quiet{make(chan struct{})} 
 // quiet is logs in which nothing happens.
 type quiet struct{ ready chan struct{} }
 
-func (*quiet) Follow(context.Context, domain.HubID, string) error    { return nil }
-func (*quiet) Leave(domain.HubID)                                    {}
-func (*quiet) Next(int) (domain.HubID, []domain.EncodedEvent, error) { return "", nil, nil }
-func (q *quiet) Ready() <-chan struct{}                              { return q.ready }
-func (*quiet) Position(domain.HubID) string                          { return "position" }
-func (*quiet) Close()                                                {}
+func (*quiet) Follow(context.Context, domain.HubID, string) error { return nil }
+func (*quiet) Leave(domain.HubID)                                 {}
+func (*quiet) Next(context.Context, int) (domain.HubID, []domain.EncodedEvent, error) {
+	return "", nil, nil
+}
+func (q *quiet) Ready() <-chan struct{}     { return q.ready }
+func (*quiet) Position(domain.HubID) string { return "position" }
+func (*quiet) Close()                       {}
 
 // owners says whose hubs are.
 type owners struct{}

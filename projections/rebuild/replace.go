@@ -34,10 +34,12 @@ func (b *build) replace(ctx context.Context) (replaced string, err error) {
 		return "", err
 	}
 	b.phase.Store(PhaseFollow)
-	f := b.startFollowing(ctx, loaded)
-	defer f.close()
-	replaced, err = b.switchWhenNear(f.ctx, head, f)
-	if cause := context.Cause(f.ctx); err != nil && cause != nil {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	f := b.startFollowing(ctx, fail, loaded)
+	defer f.stop()
+	replaced, err = b.switchWhenNear(ctx, head, f)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
 	}
 	return replaced, err
@@ -45,43 +47,35 @@ func (b *build) replace(ctx context.Context) (replaced string, err error) {
 
 // following are the two goroutines that write to the target.
 type following struct {
-	// ctx ends with the first error of a follower as its cause.
-	ctx    context.Context
-	fail   context.CancelCauseFunc
 	cancel context.CancelFunc
 	group  sync.WaitGroup
 }
 
-func (b *build) startFollowing(ctx context.Context, loaded uint64) *following {
-	f := &following{}
-	f.ctx, f.fail = context.WithCancelCause(ctx)
+// startFollowing starts the two goroutines. When one of them fails, it calls fail with its error,
+// which cancels ctx.
+func (b *build) startFollowing(
+	ctx context.Context, fail context.CancelCauseFunc, loaded uint64,
+) *following {
 	writing, cancel := context.WithCancel(ctx)
-	f.cancel = cancel
+	f := &following{cancel: cancel}
 	for _, follow := range []func() error{
 		func() error { return b.followDirectory(writing, loaded) },
 		func() error { return b.followPresence(writing, nil) },
 	} {
 		f.group.Go(func() {
 			if err := follow(); writing.Err() == nil {
-				f.fail(err)
+				fail(err)
 			}
 		})
 	}
 	return f
 }
 
-// stop ends the followers and waits for them: the target no longer changes. It returns the error
-// with which one of them has failed.
-func (f *following) stop() error {
+// stop ends the goroutines and waits for them: the target no longer changes. Further calls do
+// nothing.
+func (f *following) stop() {
 	f.cancel()
 	f.group.Wait()
-	return context.Cause(f.ctx)
-}
-
-// close stops the followers and ends f.ctx.
-func (f *following) close() {
-	_ = f.stop()
-	f.fail(nil)
 }
 
 // switchWhenNear waits until the target has the directory up to goal and is near its head, and

@@ -47,8 +47,9 @@ func (b *build) trySwitch(ctx context.Context, f *following) (replaced string, e
 		if err := b.catchUp(ctx, queries); err != nil {
 			return err
 		}
-		if err := f.stop(); err != nil {
-			return err
+		f.stop()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		if err := b.checkTarget(ctx, tx); err != nil {
 			return err

@@ -222,7 +222,7 @@ func BenchmarkResume(b *testing.B) {
 				}
 				defer r.Close()
 				for got := 0; got < 100; {
-					events, err := r.Next(100)
+					events, err := r.Next(b.Context(), 100)
 					if err != nil {
 						b.Error(err)
 						return
@@ -252,7 +252,7 @@ func BenchmarkFanOut(b *testing.B) {
 			defer r.Close()
 			for {
 				ready := r.Ready()
-				events, err := r.Next(100)
+				events, err := r.Next(b.Context(), 100)
 				if err != nil {
 					b.Error(err)
 					return

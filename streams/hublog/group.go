@@ -30,8 +30,7 @@ func (l *Logs) NewGroup() *Group {
 }
 
 // Follow adds a hub's log, from the cursor after or, if it is empty, from the log's end. A hub that
-// is followed already restarts there. ctx applies to all reads of the log. Errors are those of
-// Logs.Follow.
+// is followed already restarts there. Errors are those of Logs.Follow.
 func (g *Group) Follow(ctx context.Context, hub domain.HubID, after string) error {
 	g.Leave(hub)
 	r, err := g.logs.Follow(ctx, hub, after)
@@ -58,12 +57,12 @@ func (g *Group) Leave(hub domain.HubID) {
 
 // Next returns the next events of one hub, at most limit; none when no log has any. An error is the
 // hub's, as of Reader.Next; its log is not read again until it is followed again.
-func (g *Group) Next(limit int) (domain.HubID, []domain.EncodedEvent, error) {
+func (g *Group) Next(ctx context.Context, limit int) (domain.HubID, []domain.EncodedEvent, error) {
 	for r := g.dequeue(); r != nil; r = g.dequeue() {
 		if r.closed {
 			continue
 		}
-		events, err := r.Next(limit)
+		events, err := r.Next(ctx, limit)
 		if err != nil {
 			return r.tail.hub, nil, err
 		}

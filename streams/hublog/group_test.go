@@ -19,7 +19,7 @@ func follow(t *testing.T, g *Group, limit int, last map[domain.HubID]int) map[do
 	missing := len(last)
 	timeout := time.After(time.Minute)
 	for missing > 0 {
-		hub, events, err := g.Next(limit)
+		hub, events, err := g.Next(t.Context(), limit)
 		if err != nil {
 			t.Errorf("%s: %v", hub, err)
 			return got
@@ -100,11 +100,11 @@ func TestGroupTakesTurns(t *testing.T) {
 	f.append(hubB, 0, 1, 1)
 	f.page(hubA, "", 1) // the feed has brought what a page shows
 	f.page(hubB, "", 1)
-	first, _, err := g.Next(10)
+	first, _, err := g.Next(t.Context(), 10)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, _, err := g.Next(10)
+	second, _, err := g.Next(t.Context(), 10)
 	if err != nil || first == second {
 		t.Errorf("%s has two turns, %v", first, err)
 	}
@@ -135,7 +135,7 @@ func TestGroupGoesOn(t *testing.T) {
 	f.begin(hubA, domain.Epoch{ID: domain.NewEpochID(0xc), After: last})
 	for {
 		<-g.Ready()
-		hub, _, err := g.Next(10)
+		hub, _, err := g.Next(t.Context(), 10)
 		if hub == hubA && codeOf(err) == domain.CodeCursorExpired {
 			break
 		}
@@ -152,7 +152,7 @@ func TestGroupGoesOn(t *testing.T) {
 	}
 	g.Leave(hubA)
 	g.Leave(hubA)
-	if hub, events, err := g.Next(10); len(events) > 0 || err != nil {
+	if hub, events, err := g.Next(t.Context(), 10); len(events) > 0 || err != nil {
 		t.Errorf("%s gives %v, %v", hub, events, err)
 	}
 }

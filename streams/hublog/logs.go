@@ -16,8 +16,8 @@ import (
 var (
 	// ErrConflict means that nothing was appended: the log's last event is not the expected one.
 	ErrConflict = jsapi.ErrConflict
-	// ErrOutcomeUnknown means that the broker's answer was lost: the records may be stored, wholly or not
-	// at all, or may still be stored later. LastEvents shows which.
+	// ErrOutcomeUnknown means that the broker's answer was lost: either all records are stored, now
+	// or later, or none. LastEvents shows which.
 	ErrOutcomeUnknown = jsapi.ErrOutcomeUnknown
 	// ErrLogEnded ends the readers of a log when a new log begins. It is a domain.Error with the
 	// code cursor_expired.
@@ -51,7 +51,9 @@ type Logs struct {
 	// known are the hubs whose stream has been ensured.
 	known map[domain.HubID]struct{}
 
-	// ctx ends the background work of the tails.
+	// ctx is the context of the goroutines started by work, canceled by Close. It is a field
+	// because the callers whose requests start these goroutines do not wait for them: no caller's
+	// context would last long enough.
 	ctx    context.Context
 	cancel context.CancelFunc
 	// background counts the goroutines started by work. workMu keeps new ones from starting while

@@ -237,7 +237,8 @@ func TestQuietHubOverRetentions(t *testing.T) {
 			t.Errorf("%s: got %v", name, got)
 		}
 	}
-	if events, err := reader.Next(10); err != nil || !slices.Equal(numbers(t, events), upTo(4, 5)) {
+	if events, err := reader.Next(t.Context(), 10); err != nil ||
+		!slices.Equal(numbers(t, events), upTo(4, 5)) {
 		t.Errorf("the stream goes on with %v, %v", events, err)
 	}
 }
@@ -329,7 +330,7 @@ func TestLogBegunAnew(t *testing.T) {
 	f.append(hubA, last, 201, 5)
 	<-readers[1].Ready()
 	for _, r := range readers {
-		if _, err := r.Next(10); !errors.Is(err, ErrLogEnded) ||
+		if _, err := r.Next(t.Context(), 10); !errors.Is(err, ErrLogEnded) ||
 			codeOf(err) != domain.CodeCursorExpired {
 			t.Errorf("a stream ends with %v", err)
 		}
@@ -406,7 +407,7 @@ func TestLogLost(t *testing.T) {
 		t.Errorf("page: %v", err)
 	}
 	<-r.Ready()
-	if _, err := r.Next(10); codeOf(err) != domain.CodeCursorExpired {
+	if _, err := r.Next(t.Context(), 10); codeOf(err) != domain.CodeCursorExpired {
 		t.Errorf("stream: %v", err)
 	}
 	if page := f.page(hubA, "", 10); len(page.Events) != 0 {

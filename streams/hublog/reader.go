@@ -12,7 +12,6 @@ import (
 type Reader struct {
 	logs *Logs
 	tail *tail
-	ctx  context.Context
 	// pos is the sequence up to which Next has returned everything.
 	pos uint64
 	// cursor is the last event's cursor, or a position: see Position.
@@ -27,7 +26,7 @@ type Reader struct {
 }
 
 // Follow returns a reader of the events after a cursor. With an empty cursor the first event is the
-// next one to be stored. ctx applies to all reads of the reader. Errors are those of Page.
+// next one to be stored. Errors are those of Page.
 func (l *Logs) Follow(ctx context.Context, hub domain.HubID, after string) (*Reader, error) {
 	if err := l.refresh(ctx, hub, after); err != nil {
 		return nil, unavailable(err)
@@ -50,7 +49,7 @@ func (l *Logs) follow(ctx context.Context, hub domain.HubID, after string) (*Rea
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{logs: l, tail: t, ctx: ctx, cursor: after}
+	r := &Reader{logs: l, tail: t, cursor: after}
 	if after == "" {
 		err = r.startAtEnd(begin)
 	} else {
@@ -101,8 +100,8 @@ const nextBytes = 32 << 10
 // the slice are shared with other readers and must not be changed.
 //
 // Errors: ErrLogEnded when a new log has begun, cursor_expired when the next event has expired,
-// ErrLost, ErrClosed, and service_unavailable, after which Next may be called again.
-func (r *Reader) Next(limit int) ([]domain.EncodedEvent, error) {
+// ErrLost, ErrClosed, and those that do not end the reader: ctx's and service_unavailable.
+func (r *Reader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error) {
 	wanted := space{events: limit, bytes: nextBytes}
 	for {
 		v, err := r.tail.view(r.pos, wanted, true)
@@ -114,7 +113,7 @@ func (r *Reader) Next(limit int) ([]domain.EncodedEvent, error) {
 				r.logs.metrics.overruns.Inc()
 			}
 			v.events, v.next, _, err = r.logs.history.read(
-				r.ctx, r.tail, r.pos+1, v.logTo, wanted, true,
+				ctx, r.tail, r.pos+1, v.logTo, wanted, true,
 			)
 			var gone *goneError
 			if errors.As(err, &gone) {

@@ -33,7 +33,7 @@ func read(tb testing.TB, r *Reader, limit, last int) []int {
 	timeout := time.After(time.Minute)
 	for len(got) == 0 || got[len(got)-1] < last {
 		ready := r.Ready()
-		events, err := r.Next(limit)
+		events, err := r.Next(tb.Context(), limit)
 		if err != nil {
 			tb.Errorf("after %v: %v", got, err)
 			return got
@@ -66,7 +66,7 @@ func TestFollowFromTheNextEvent(t *testing.T) {
 	}
 	defer r.Close()
 	from := r.Position()
-	if events, err := r.Next(10); err != nil || len(events) != 0 {
+	if events, err := r.Next(t.Context(), 10); err != nil || len(events) != 0 {
 		t.Fatalf("there is %v, %v", numbers(t, events), err)
 	}
 	select {
@@ -283,7 +283,7 @@ func TestAnnouncedIsNotYetStored(t *testing.T) {
 	tail.appendBegun() // nobody but an append of ours is to say what is stored
 	expect := func(want ...int) {
 		t.Helper()
-		events, err := r.Next(100)
+		events, err := r.Next(t.Context(), 100)
 		if got := numbers(t, events); err != nil || !slices.Equal(got, want) {
 			t.Fatalf("readers see %v, %v; want %v", got, err, want)
 		}
@@ -402,7 +402,8 @@ func TestReadersComeAndGo(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if _, err := r.Next(5); err != nil && codeOf(err) != domain.CodeCursorExpired {
+				if _, err := r.Next(t.Context(), 5); err != nil &&
+					codeOf(err) != domain.CodeCursorExpired {
 					t.Error(err)
 				}
 				r.Close()
@@ -475,7 +476,7 @@ func TestCloseEndsReaders(t *testing.T) {
 	}
 	logs.Close()
 	<-r.Ready()
-	if _, err := r.Next(1); err != ErrClosed {
+	if _, err := r.Next(t.Context(), 1); err != ErrClosed {
 		t.Errorf("a reader ends with %v", err)
 	}
 	r.Close()

@@ -30,7 +30,7 @@ func TestAReleasedHubEndsItsReaders(t *testing.T) {
 	delete(f.epochs, hubA)
 	f.mu.Unlock()
 	f.Released(hubA)
-	if _, err := r.Next(10); codeOf(err) != domain.CodeNotFound {
+	if _, err := r.Next(t.Context(), 10); codeOf(err) != domain.CodeNotFound {
 		t.Errorf("a stream ends with %v", err)
 	}
 	if err := <-polled; codeOf(err) != domain.CodeNotFound {

@@ -54,7 +54,7 @@ func TestRestored(t *testing.T) {
 	var followed []domain.EncodedEvent
 	for len(followed) < 5 {
 		<-follower.Ready()
-		events, err := follower.Next(100)
+		events, err := follower.Next(t.Context(), 100)
 		if err != nil {
 			t.Fatal(err)
 		}

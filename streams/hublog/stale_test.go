@@ -131,7 +131,7 @@ func TestStaleAnswersExpireNoCursor(t *testing.T) {
 			case <-time.After(time.Minute):
 				t.Fatal("the reader hears nothing")
 			}
-			if events, err := reader.Next(10); err != nil || len(events) != 1 {
+			if events, err := reader.Next(t.Context(), 10); err != nil || len(events) != 1 {
 				t.Errorf("the reader got %d events and %v, want the sixth event", len(events), err)
 			}
 		})

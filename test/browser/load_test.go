@@ -147,7 +147,7 @@ func (*chatter) Position(domain.HubID) string {
 }
 func (*chatter) Close() {}
 
-func (c *chatter) Next(int) (domain.HubID, []domain.EncodedEvent, error) {
+func (c *chatter) Next(context.Context, int) (domain.HubID, []domain.EncodedEvent, error) {
 	if c.told >= int(time.Since(c.begun)*loadRate/time.Second) {
 		return "", nil, nil
 	}

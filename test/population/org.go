@@ -2,6 +2,7 @@ package population
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -281,13 +282,13 @@ func (o *org) revokeKey() error {
 	return record(o.writer, streams.KeySubject(key.ID), key, domain.EvolveKey, events, err)
 }
 
-// presence stores for one hub in eight that it was connected before.
-func (o *org) presence(conns *streams.Conns) error {
+// presence stores a past connection for every eighth hub.
+func (o *org) presence(ctx context.Context, conns *streams.Conns) error {
 	js, err := jetstream.New(conns.Cloud)
 	if err != nil {
 		return err
 	}
-	bucket, err := js.KeyValue(o.ctx, streams.PresenceBucket)
+	bucket, err := js.KeyValue(ctx, streams.PresenceBucket)
 	if err != nil {
 		return err
 	}
@@ -304,7 +305,7 @@ func (o *org) presence(conns *streams.Conns) error {
 			return err
 		}
 		group.Go(func() error {
-			_, err := bucket.Put(o.ctx, string(o.hubs[i].ID), value)
+			_, err := bucket.Put(ctx, string(o.hubs[i].ID), value)
 			return err
 		})
 	}

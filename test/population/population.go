@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -60,7 +61,7 @@ type Population struct {
 // Nothing else may write to these organizations at the same time.
 func Write(ctx context.Context, conns *streams.Conns, cfg Config) (Population, error) {
 	w := &writer{
-		ctx: ctx, nc: conns.Cloud, cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, 0x706f70)),
+		nc: conns.Cloud, cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, 0x706f70)),
 		at: time.Now().Add(-past),
 		step: past / time.Duration(
 			cfg.Events+cfg.Orgs,
@@ -72,18 +73,24 @@ func Write(ctx context.Context, conns *streams.Conns, cfg Config) (Population, e
 		if orgs[i], err = w.begin(i); err != nil {
 			return Population{}, err
 		}
+		if err := w.writeFullBatch(ctx); err != nil {
+			return Population{}, err
+		}
 	}
 	for n := 0; w.events < cfg.Events; n++ {
 		if err := orgs[n%len(orgs)].change(); err != nil {
 			return Population{}, err
 		}
+		if err := w.writeFullBatch(ctx); err != nil {
+			return Population{}, err
+		}
 	}
-	if err := w.flush(); err != nil {
+	if err := w.flush(ctx); err != nil {
 		return Population{}, err
 	}
 	made := Population{Events: w.events, Head: w.head}
 	for _, o := range orgs {
-		if err := o.presence(conns); err != nil {
+		if err := o.presence(ctx, conns); err != nil {
 			return Population{}, err
 		}
 		made.Orgs = append(made.Orgs, o.result())
@@ -93,7 +100,6 @@ func Write(ctx context.Context, conns *streams.Conns, cfg Config) (Population, e
 
 // writer appends events in batches.
 type writer struct {
-	ctx     context.Context
 	nc      *nats.Conn
 	cfg     Config
 	random  *rand.Rand
@@ -102,6 +108,7 @@ type writer struct {
 	at   time.Time
 	step time.Duration
 
+	// batch has the events that are not written yet.
 	batch  []*nats.Msg
 	events int
 	head   uint64
@@ -122,13 +129,8 @@ func (w *writer) id() string {
 	return domain.NewUUIDv7(w.at, entropy)
 }
 
-// add adds the events of a decision to the batch.
+// add appends the events of a command to the batch.
 func (w *writer) add(subject string, events []domain.Event) error {
-	if len(w.batch)+len(events) > jsapi.MaxBatch {
-		if err := w.flush(); err != nil {
-			return err
-		}
-	}
 	for _, e := range events {
 		id, err := ulid.New(ulid.Timestamp(e.At), w.entropy)
 		if err != nil {
@@ -145,12 +147,20 @@ func (w *writer) add(subject string, events []domain.Event) error {
 	return nil
 }
 
-func (w *writer) flush() (err error) {
-	if len(w.batch) == 0 {
+// writeFullBatch writes the batch if it is large.
+func (w *writer) writeFullBatch(ctx context.Context) error {
+	if len(w.batch) < jsapi.MaxBatch/2 {
 		return nil
 	}
-	if w.head, err = jsapi.Append(w.ctx, w.nc, w.batch...); err != nil {
-		return fmt.Errorf("write %d events: %w", len(w.batch), err)
+	return w.flush(ctx)
+}
+
+// flush writes the batch.
+func (w *writer) flush(ctx context.Context) (err error) {
+	for part := range slices.Chunk(w.batch, jsapi.MaxBatch) {
+		if w.head, err = jsapi.Append(ctx, w.nc, part...); err != nil {
+			return fmt.Errorf("write %d events: %w", len(part), err)
+		}
 	}
 	w.batch = w.batch[:0]
 	return nil

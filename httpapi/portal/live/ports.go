@@ -55,7 +55,7 @@ type EventGroup interface {
 	// Next returns up to limit new events of one hub, and no events if no hub has any. After an
 	// error the hub returned with the error is skipped until it is followed again. After
 	// ErrEventsClosed the group returns no more events.
-	Next(limit int) (domain.HubID, []domain.EncodedEvent, error)
+	Next(ctx context.Context, limit int) (domain.HubID, []domain.EncodedEvent, error)
 	// Ready returns a channel that receives, or is closed, when Next may have events.
 	Ready() <-chan struct{}
 	// Position returns the cursor of the last event that Next returned for a hub, or the cursor

@@ -184,7 +184,7 @@ func (s *stream) stopped() bool {
 // reports whether there may be more.
 func (s *stream) collectEvents() (more bool, err error) {
 	for len(s.buffer) < sse.BatchBytes {
-		hub, events, err := s.group.Next(streamBatch)
+		hub, events, err := s.group.Next(s.ctx, streamBatch)
 		if codeOf(err) == domain.CodeCursorExpired {
 			if err := s.follow(hub, ""); err != nil {
 				return false, err

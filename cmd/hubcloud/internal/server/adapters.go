@@ -30,8 +30,8 @@ func (e apiEvents) Follow(
 type apiReader struct{ *hublog.Reader }
 
 // Next returns up to limit new events.
-func (r apiReader) Next(limit int) ([]domain.EncodedEvent, error) {
-	events, err := r.Reader.Next(limit)
+func (r apiReader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error) {
+	events, err := r.Reader.Next(ctx, limit)
 	if errors.Is(err, hublog.ErrClosed) {
 		err = httpapi.ErrEventsClosed
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 
 	"hubcloud/domain"
@@ -59,8 +60,10 @@ func (e portalEvents) Group() live.EventGroup { return portalGroup{e.NewGroup()}
 type portalGroup struct{ *hublog.Group }
 
 // Next returns up to limit new events of one hub.
-func (g portalGroup) Next(limit int) (domain.HubID, []domain.EncodedEvent, error) {
-	hub, events, err := g.Group.Next(limit)
+func (g portalGroup) Next(
+	ctx context.Context, limit int,
+) (domain.HubID, []domain.EncodedEvent, error) {
+	hub, events, err := g.Group.Next(ctx, limit)
 	if errors.Is(err, hublog.ErrClosed) {
 		err = live.ErrEventsClosed
 	}
