@@ -97,7 +97,7 @@ func (c *Client) repeat(ctx context.Context, what call, try func() error) error 
 			return err
 		}
 		lost = lost || mayHaveActed(err)
-		c.log.WarnContext(
+		c.logger.WarnContext(
 			ctx, "call is repeated", "method", what.method, "path", what.path, "error", err,
 			"wait", wait,
 		)

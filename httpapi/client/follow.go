@@ -285,7 +285,7 @@ func (f *follower) missed(err error) (time.Duration, error) {
 		return 0, err
 	}
 	if f.misses++; f.misses > 1 || !errors.Is(err, errEnded) {
-		f.c.log.Warn("events are taken up again", "hub_id", f.hub, "error", err, "wait", wait)
+		f.c.logger.Warn("event stream reconnecting", "hub_id", f.hub, "error", err, "wait", wait)
 	}
 	return wait, nil
 }

@@ -46,9 +46,24 @@ func (*queue) HasSpace(context.Context, string, string) error { return nil }
 
 var now = time.Date(2026, 1, 2, 15, 4, 5, 123456789, time.UTC)
 
-func mailer(q mail.Queue, transport mail.Transport) *mail.Mailer {
-	return mail.New(mail.Config{
-		From: netmail.Address{Name: "Hübe", Address: "hubs@example.org"}, PublicURL: publicURL,
+// newMailer returns the mailer of a configuration that is completed with a sender and a URL.
+func newMailer(t testing.TB, cfg mail.Config) *mail.Mailer {
+	t.Helper()
+	if cfg.From.Address == "" {
+		cfg.From.Address = "hubs@example.org"
+	}
+	cfg.PublicURL = publicURL
+	m, err := mail.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func mailer(t testing.TB, q mail.Queue, transport mail.Transport) *mail.Mailer {
+	t.Helper()
+	return newMailer(t, mail.Config{
+		From:  netmail.Address{Name: "Hübe", Address: "hubs@example.org"},
 		Queue: q, Transport: transport, Now: func() time.Time { return now },
 	})
 }
@@ -133,7 +148,7 @@ func composed(t testing.TB, inv domain.InvitationMail) string {
 		t.Fatal(err)
 	}
 	q := &queue{}
-	m := mailer(q, folder)
+	m := mailer(t, q, folder)
 	if err := m.SendInvitation(t.Context(), inv); err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +299,7 @@ func TestEveryTryIsTheSameMail(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := &queue{}
-	if err := mailer(q, folder).SendInvitation(t.Context(), invitation("Acme")); err != nil {
+	if err := mailer(t, q, folder).SendInvitation(t.Context(), invitation("Acme")); err != nil {
 		t.Fatal(err)
 	}
 	if !q.expires[0].Equal(now.Add(7*24*time.Hour)) ||
@@ -292,13 +307,7 @@ func TestEveryTryIsTheSameMail(t *testing.T) {
 		t.Errorf("queued with id %s until %s", q.ids[0], q.expires[0])
 	}
 	for range 3 {
-		later := mail.New(
-			mail.Config{
-				From:      netmail.Address{Address: "hubs@example.org"},
-				Queue:     q,
-				Transport: folder,
-			},
-		)
+		later := newMailer(t, mail.Config{Queue: q, Transport: folder})
 		if err := later.Deliver(t.Context(), q.contents[0]); err != nil {
 			t.Fatal(err)
 		}
@@ -321,7 +330,7 @@ func TestMailThatCannotBeComposedIsRejected(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := &queue{}
-	m := mailer(q, folder)
+	m := mailer(t, q, folder)
 	bad := invitation("Acme")
 	bad.Invitation.Email = "ann"
 	if err := m.SendInvitation(t.Context(), bad); err != nil {
@@ -349,9 +358,8 @@ func TestInvitationThatIsOver(t *testing.T) {
 		files     int
 	}{{false, nil, mail.ErrObsolete, 0}, {true, away, away, 0}, {true, nil, nil, 1}} {
 		q := &queue{}
-		m := mail.New(mail.Config{
-			From: netmail.Address{Address: "hubs@example.org"}, Queue: q, Transport: folder,
-			PublicURL: publicURL,
+		m := newMailer(t, mail.Config{
+			Queue: q, Transport: folder,
 			InvitationRecipient: func(_ context.Context, asked, email string) (string, error) {
 				if !c.pending || asked != token {
 					return "", c.err
@@ -381,7 +389,7 @@ func TestFolderThatIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := &queue{}
-	m := mailer(q, folder)
+	m := mailer(t, q, folder)
 	if err := errors.Join(m.SendInvitation(t.Context(), invitation("Acme")), os.Remove(dir)); err != nil {
 		t.Fatal(err)
 	}

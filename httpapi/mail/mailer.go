@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	netmail "net/mail"
 	"path"
 	"time"
 
@@ -63,50 +62,17 @@ type Transport interface {
 	Plain() bool
 }
 
-// Config configures a Mailer. From, Queue and Transport are required.
-type Config struct {
-	// From is the sender of every mail.
-	From netmail.Address
-	Queue
-	Transport
-	// PublicURL is the address of the service that links begin with, without a slash at the end.
-	PublicURL string
-	// InvitationRecipient returns the address that an invitation's mail goes to, "" when the
-	// invitation of the token is over. It is called before each try: the invitation may have been
-	// revoked or replaced while the mail waited. Defaults to the address that was typed.
-	InvitationRecipient func(ctx context.Context, token, email string) (recipient string, err error)
-	// SignInRecipient returns the address that a sign-in link goes to, "" when nobody may sign in
-	// with the address that was typed. It is called before each try, and not before the mail is
-	// queued: the time of an answer must not reveal whether an address is known. Defaults to the
-	// address that was typed.
-	SignInRecipient func(ctx context.Context, email string) (recipient string, err error)
-	// Now is the clock for the dates of mails. Defaults to time.Now.
-	Now func() time.Time
-}
-
-// WithDefaults returns the configuration with a default in each field that has one.
-func (c Config) WithDefaults() Config {
-	if c.InvitationRecipient == nil {
-		c.InvitationRecipient = func(_ context.Context, _, email string) (string, error) {
-			return email, nil
-		}
-	}
-	if c.SignInRecipient == nil {
-		c.SignInRecipient = func(_ context.Context, email string) (string, error) {
-			return email, nil
-		}
-	}
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-	return c
-}
-
 // Mailer queues and delivers the service's mails.
 type Mailer struct{ cfg Config }
 
 // New returns a Mailer.
-func New(cfg Config) *Mailer { return &Mailer{cfg.WithDefaults()} }
+func New(cfg Config) (*Mailer, error) {
+	cfg = cfg.WithDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	return &Mailer{cfg}, nil
+}
 
 // queued is a mail as the queue stores it. It is small: the mail is composed when it goes out.
 // Exactly one of Invitation and SignIn is set.

@@ -3,7 +3,6 @@ package mail_test
 import (
 	"context"
 	"errors"
-	netmail "net/mail"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,8 +22,8 @@ func TestSignInMail(t *testing.T) {
 		t.Fatal(err)
 	}
 	allowed := false
-	m := mail.New(mail.Config{
-		Queue: q, Transport: folder, From: netmail.Address{Address: "hubs@example.org"},
+	m := newMailer(t, mail.Config{
+		Queue: q, Transport: folder,
 		Now: func() time.Time { return now },
 		SignInRecipient: func(_ context.Context, email string) (string, error) {
 			if !allowed || email != "Ann@example.org" {

@@ -25,7 +25,8 @@ var (
 	noBuffering  = []string{"no"}
 )
 
-// Config holds the durations of a stream. Both must be positive.
+// Config holds the durations of a stream. Both must be positive. New is called for each response
+// and does not check them: they come from a configuration that has defaults and a Validate.
 type Config struct {
 	// Lifetime is the longest that a stream lasts. Each stream ends between 13/15 and 15/15 of
 	// Lifetime, so that clients do not reconnect all at once.

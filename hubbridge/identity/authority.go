@@ -43,18 +43,18 @@ const (
 	clockSkew = 10 * time.Minute
 )
 
-// AuthorityConfig configures an Authority.
+// AuthorityConfig configures an Authority. Dir, or CertificateFile and KeyFile, are required.
 type AuthorityConfig struct {
 	// Dir is the directory of the service's own authority: ca.pem and ca-key.pem. They are created
-	// if they do not exist.
+	// if they do not exist. Unused with an external authority.
 	Dir string
 	// CertificateFile and KeyFile are the paths (PEM) of an external authority. The first
 	// certificate is the authority's, followed by those of the authorities above it. The key must
-	// not be encrypted. Both or neither must be set.
+	// not be encrypted. Both or neither must be set. Default to the service's own authority.
 	CertificateFile, KeyFile string
 	// AlsoFile is the path (PEM) of the certificates of further authorities, used while one
 	// authority replaces another. Hubs are told to trust them too, and certificates issued by them
-	// are accepted while they are current. Optional.
+	// are accepted while they are current. Defaults to none.
 	AlsoFile string
 	// Hosts are the names and addresses of the broker for hubs, in addition to localhost, 127.0.0.1
 	// and ::1.
@@ -63,8 +63,28 @@ type AuthorityConfig struct {
 	Now func() time.Time
 	// Logger receives a warning when the authority expires soon. Defaults to slog.Default().
 	Logger *slog.Logger
-	// Metrics registers the expiry times of certificates. Without it none are registered.
+	// Metrics registers the expiry times of certificates. Defaults to none.
 	Metrics prometheus.Registerer
+}
+
+// WithDefaults returns a copy with defaults in place of zero values.
+func (c AuthorityConfig) WithDefaults() AuthorityConfig {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	return c
+}
+
+// Validate returns an error that names the first invalid field. It does not read the files.
+func (c AuthorityConfig) Validate() error {
+	switch {
+	case (c.CertificateFile == "") != (c.KeyFile == ""):
+		return errors.New("authority: CertificateFile and KeyFile: must be given together")
+	case c.CertificateFile == "" && c.Dir == "":
+		return errors.New("authority: Dir: must be set, or CertificateFile and KeyFile")
+	}
+	return nil
 }
 
 // Authority is the installation's certificate authority. It issues the certificates of the broker
@@ -86,18 +106,15 @@ type Authority struct {
 // OpenAuthority opens the configured authority, or creates the service's own. It returns an error
 // if only the authority's certificate exists: a new authority would lock out all hubs.
 func OpenAuthority(cfg AuthorityConfig) (*Authority, error) {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
+	cfg = cfg.WithDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
 	}
-	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	a := &Authority{cfg: cfg}
 	var err error
-	switch {
-	case (cfg.CertificateFile == "") != (cfg.KeyFile == ""):
-		err = errors.New("authority: certificate and key must be given together")
-	case cfg.CertificateFile != "":
+	if cfg.CertificateFile != "" {
 		err = a.load(cfg.CertificateFile, cfg.KeyFile)
-	default:
+	} else {
 		err = a.openOwn()
 	}
 	if err == nil {

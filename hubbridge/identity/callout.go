@@ -38,28 +38,51 @@ const (
 	calloutFlush = time.Second
 )
 
-// CalloutConfig configures a Callout.
+// CalloutConfig configures a Callout. Conns, Credentials and Directory are required.
 type CalloutConfig struct {
+	// Conns are the service's connections to the broker.
 	Conns *streams.Conns
 	// Credentials have the key that signs the responses and the number of shards.
 	Credentials streams.Credentials
-	Directory   Directory
-	// Taps checks the logins of taps. Without it only hubs are admitted.
+	// Directory has the hubs and their certificates.
+	Directory Directory
+	// Taps checks the logins of taps. Defaults to none: only hubs are admitted.
 	Taps Taps
 	// HubConnections limits the rate of one hub's connections, as far as this process answers for
-	// them. Each connection adds two events to the hub's log. The zero value means no limit.
+	// them. Each connection adds two events to the hub's log. Defaults to no limit.
 	HubConnections domain.HubLimit
 	// Confirm returns nil if this process is not cut off from the majority of the cluster. A
-	// process that is cut off could admit hubs that have been revoked since. Without it nothing is
-	// checked.
+	// process that is cut off could admit hubs that have been revoked since. Defaults to no
+	// check.
 	Confirm func(ctx context.Context) error
 	// Now is the clock. Defaults to time.Now.
 	Now func() time.Time
 	// Logger receives a line for each rejection, at most one a minute for the same hub and reason.
 	// Defaults to slog.Default().
 	Logger *slog.Logger
-	// Metrics registers the metrics. Without it none are registered.
+	// Metrics registers the metrics. Defaults to none.
 	Metrics prometheus.Registerer
+}
+
+// WithDefaults returns a copy with defaults in place of zero values.
+func (c CalloutConfig) WithDefaults() CalloutConfig {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	return c
+}
+
+// Validate returns an error that names the first missing field. NewCallout checks the key in
+// Credentials.
+func (c CalloutConfig) Validate() error {
+	switch {
+	case c.Conns == nil:
+		return errors.New("auth callout: Conns: must be set")
+	case c.Directory == nil:
+		return errors.New("auth callout: Directory: must be set")
+	}
+	return nil
 }
 
 // Taps checks the logins of taps.
@@ -82,10 +105,10 @@ type Callout struct {
 
 // NewCallout returns a Callout, which answers requests while Run runs.
 func NewCallout(cfg CalloutConfig) (*Callout, error) {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
+	cfg = cfg.WithDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
 	}
-	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	issuer, err := nkeys.FromSeed([]byte(cfg.Credentials.IssuerSeed))
 	if err != nil {
 		return nil, fmt.Errorf("auth callout: credentials: issuer_seed: %w", err)

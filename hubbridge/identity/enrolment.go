@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -42,9 +43,11 @@ type IssuingDirectory interface {
 	) error
 }
 
-// EnrolmentConfig configures an Enrolment.
+// EnrolmentConfig configures an Enrolment. Authority, Directory and Broker are required.
 type EnrolmentConfig struct {
+	// Authority signs the certificates.
 	Authority *Authority
+	// Directory has the hubs' secrets and records the certificates.
 	Directory IssuingDirectory
 	// Broker returns the address of the broker for hubs, mqtts://HOST:PORT.
 	Broker func() string
@@ -52,8 +55,30 @@ type EnrolmentConfig struct {
 	Now func() time.Time
 	// Logger receives a line for each certificate and each rejection. Defaults to slog.Default().
 	Logger *slog.Logger
-	// Metrics registers the metrics. Without it none are registered.
+	// Metrics registers the metrics. Defaults to none.
 	Metrics prometheus.Registerer
+}
+
+// WithDefaults returns a copy with defaults in place of zero values.
+func (c EnrolmentConfig) WithDefaults() EnrolmentConfig {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	return c
+}
+
+// Validate returns an error that names the first missing field.
+func (c EnrolmentConfig) Validate() error {
+	switch {
+	case c.Authority == nil:
+		return errors.New("enrolment: Authority: must be set")
+	case c.Directory == nil:
+		return errors.New("enrolment: Directory: must be set")
+	case c.Broker == nil:
+		return errors.New("enrolment: Broker: must be set")
+	}
+	return nil
 }
 
 // Enrolment issues certificates to hubs. It is safe for concurrent use.
@@ -66,10 +91,10 @@ type Enrolment struct {
 
 // NewEnrolment returns an Enrolment.
 func NewEnrolment(cfg EnrolmentConfig) (*Enrolment, error) {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
+	cfg = cfg.WithDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
 	}
-	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	e := &Enrolment{
 		cfg:     cfg,
 		results: newEnrolments(),

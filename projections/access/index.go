@@ -34,15 +34,16 @@ type Directory interface {
 	At(ctx context.Context, seq uint64) (event directory.Stored, ok bool, err error)
 }
 
-// Config configures an Index.
+// Config configures an Index. There is no Validate: every field may be empty, and only Run needs a
+// Directory.
 type Config struct {
 	// Directory is what the Index follows. Required by Run.
 	Directory Directory
-	// Store is where Run loads the Index from; nil loads everything from the directory.
+	// Store is where Run loads the Index from. Defaults to the directory.
 	Store *readmodel.Store
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
-	// Metrics registers the Index's metrics; nil means none.
+	// Metrics registers the Index's metrics. Defaults to none.
 	Metrics prometheus.Registerer
 }
 

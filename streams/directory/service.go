@@ -34,7 +34,8 @@ var ErrNotInForce = errors.New("stored, but not known to be in force yet")
 // the directory until an operator acts: an event stops them, or an operator has stopped them.
 var ErrStandingStill = errors.New("the read models stand still")
 
-// ServiceConfig configures a Service. The zero value of each field is usable.
+// ServiceConfig configures a Service. The zero value of each field is usable. There is no Validate:
+// a command that needs a missing field returns an error.
 type ServiceConfig struct {
 	// Environment is the environment of new API keys: domain.EnvironmentLive or
 	// domain.EnvironmentDev. CreateKey requires it.
@@ -77,7 +78,7 @@ type ServiceConfig struct {
 	Tracer telemetry.Tracer
 }
 
-// WithDefaults returns the configuration with a default in each field that has one.
+// WithDefaults returns a copy with defaults in place of zero values.
 func (c ServiceConfig) WithDefaults() ServiceConfig {
 	noWait := func(context.Context, uint64) error { return nil }
 	c.InvitationTTL = cmp.Or(c.InvitationTTL, domain.DefaultInvitationTTL)

@@ -95,12 +95,24 @@ func (c FreshnessConfig) WithDefaults() FreshnessConfig {
 	return c
 }
 
-// NewFreshness returns a Freshness. Nothing is confirmed until Run runs.
-func NewFreshness(cfg FreshnessConfig) *Freshness {
-	return &Freshness{
-		cfg: cfg.WithDefaults(), round: make(chan struct{}), lost: make(chan struct{}),
-		kick: make(chan struct{}, 1),
+// Validate returns an error if Refresh is missing.
+func (c FreshnessConfig) Validate() error {
+	if c.Refresh == nil {
+		return errors.New("freshness: Refresh: must be set")
 	}
+	return nil
+}
+
+// NewFreshness returns a Freshness. Nothing is confirmed until Run runs.
+func NewFreshness(cfg FreshnessConfig) (*Freshness, error) {
+	cfg = cfg.WithDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	return &Freshness{
+		cfg: cfg, round: make(chan struct{}), lost: make(chan struct{}),
+		kick: make(chan struct{}, 1),
+	}, nil
 }
 
 // Run confirms the view until ctx ends, and returns ctx's error.

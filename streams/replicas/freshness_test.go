@@ -22,7 +22,8 @@ type view struct {
 // startView runs in a bubble: its clock is the test's.
 func startView(t *testing.T) *view {
 	v := &view{}
-	v.Freshness = replicas.NewFreshness(replicas.FreshnessConfig{
+	var err error
+	v.Freshness, err = replicas.NewFreshness(replicas.FreshnessConfig{
 		Refresh: func(ctx context.Context) error {
 			switch {
 			case v.refused.Load():
@@ -35,6 +36,9 @@ func startView(t *testing.T) *view {
 		},
 		CutOff: v.cutOff.Load, Clustered: v.clustered.Load, Logger: slog.New(slog.DiscardHandler),
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- v.Run(ctx) }()

@@ -3,55 +3,15 @@ package tap
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
-	"github.com/nats-io/nats.go"
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/domain"
 	"hubcloud/streams/hublog"
 )
-
-// DefaultCheckpointEvery is the default of Config.CheckpointEvery.
-const DefaultCheckpointEvery = time.Second
-
-// Config configures a Tap.
-type Config struct {
-	// Conn is a connection made by Connect.
-	Conn *nats.Conn
-	// Shards is the number of the installation's shards.
-	Shards int
-	// Hubs are the hubs to read. Defaults to all hubs, including those added while the tap runs.
-	Hubs []domain.HubID
-	// Types are the event types to deliver. A type that ends in ".*" selects all types with that
-	// prefix. Defaults to all types.
-	Types []string
-	// Commands adds records of commands to the output.
-	Commands bool
-	// Since is the time from which events of a hub without a position are read. Defaults to the
-	// oldest stored event.
-	Since time.Time
-	// New starts hubs without a position at their next event. It excludes Since.
-	New bool
-	// Follow makes Run continue with new events. Otherwise Run ends after the events that were
-	// stored when it started.
-	Follow bool
-	// Output receives the records.
-	Output Output
-	// Checkpoint is the path of the file with the hubs' positions. Without it the tap starts over
-	// at every run.
-	Checkpoint string
-	// CheckpointEvery is the pause between two checkpoints; it grows with the time that writing one
-	// takes. Defaults to DefaultCheckpointEvery.
-	CheckpointEvery time.Duration
-	// Logger receives warnings about failures that the tap recovers from. Defaults to
-	// slog.Default().
-	Logger *slog.Logger
-}
 
 // Output receives records. Write is called concurrently, but never concurrently for the same hub.
 type Output interface {
@@ -87,21 +47,11 @@ type Tap struct {
 	listed bool
 }
 
-// New returns a Tap. It returns an error that names the field if the configuration is not valid.
+// New returns a Tap.
 func New(cfg Config) (*Tap, error) {
-	switch {
-	case cfg.Conn == nil || cfg.Shards < 1:
-		return nil, errors.New("tap: Conn and Shards must be set")
-	case cfg.Output == nil:
-		return nil, errors.New("tap: Output must be set")
-	case cfg.New && !cfg.Since.IsZero():
-		return nil, errors.New("tap: Since and New exclude each other")
-	}
-	if cfg.CheckpointEvery == 0 {
-		cfg.CheckpointEvery = DefaultCheckpointEvery
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.Default()
+	cfg = cfg.WithDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
 	}
 	t := &Tap{cfg: cfg, source: hublog.NewSource(cfg.Conn, cfg.Shards), hubs: newHubs(cfg.Follow)}
 	if len(cfg.Hubs) > 0 {

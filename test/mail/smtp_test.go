@@ -42,13 +42,16 @@ func deliver(
 ) error {
 	t.Helper()
 	q := &queue{}
-	m := mail.New(mail.Config{
+	m, err := mail.New(mail.Config{
 		From:      netmail.Address{Name: "Hübe", Address: "hubs@example.org"},
 		PublicURL: publicURL,
 		Queue:     q,
 		Transport: mail.NewSMTP(to, &tls.Config{RootCAs: roots}),
 		Now:       time.Now,
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := m.SendInvitation(t.Context(), domain.InvitationMail{
 		Invitation: domain.Invitation{
 			ID: "01a1fcfc-f161-7b6e-8ddf-bdd9037f06ca", Email: "ann@example.org",

@@ -53,7 +53,7 @@ func (c *apiFlags) open(base, key string, out Streams) (*client.Client, error) {
 	}
 	api, err := client.New(client.Config{
 		BaseURL: base, APIKey: key, UserAgent: "hubcloud", Retry: retry,
-		Log: slog.New(slog.NewTextHandler(out.Err, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Logger: slog.New(slog.NewTextHandler(out.Err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
 		return nil, usage.Wrap(err)

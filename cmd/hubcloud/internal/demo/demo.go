@@ -3,6 +3,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,16 +43,47 @@ var hubs = []struct {
 	{"hub-demo-0000-0003", "Garage"},
 }
 
-// Config is what a demo needs of the server that it runs on. Every field is required.
+// Config is what a demo needs of the server that it runs on. All fields but Logger are required.
 type Config struct {
-	Dir       datadir.Dir
+	// Dir is the server's data directory. The demo keeps dev.json and its hubs there.
+	Dir datadir.Dir
+	// Endpoints are the server's addresses.
 	Endpoints datadir.Endpoints
+	// Directory creates the organization, the site, the key and the hubs.
 	Directory *directory.Service
-	Presence  *presence.View
-	SignIn    *signin.Store
+	// Presence shows when the hubs are online.
+	Presence *presence.View
+	// SignIn creates the link to the portal.
+	SignIn *signin.Store
 	// PairingWindow is how long a virtual hub's pairing window stays open.
 	PairingWindow time.Duration
-	Logger        *slog.Logger
+	// Logger defaults to slog.Default().
+	Logger *slog.Logger
+}
+
+// WithDefaults returns a copy with defaults in place of zero values.
+func (c Config) WithDefaults() Config {
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	return c
+}
+
+// Validate returns an error that names the first invalid field.
+func (c Config) Validate() error {
+	switch {
+	case c.Dir == "":
+		return errors.New("demo: Dir: must be set")
+	case c.Endpoints.PublicURL == "":
+		return errors.New("demo: Endpoints: must have a PublicURL")
+	case c.Directory == nil:
+		return errors.New("demo: Directory: must be set")
+	case c.Presence == nil:
+		return errors.New("demo: Presence: must be set")
+	case c.SignIn == nil:
+		return errors.New("demo: SignIn: must be set")
+	case c.PairingWindow <= 0:
+		return fmt.Errorf("demo: PairingWindow is %s: must be positive", c.PairingWindow)
+	}
+	return nil
 }
 
 // State is the content of dev.json. A later run continues with the same organization, key and
@@ -95,6 +127,10 @@ func (s State) save(dir datadir.Dir) error {
 // are online and added to the demo's site, Run calls ready with the demo's state and a link that
 // signs in to the portal.
 func Run(ctx context.Context, cfg Config, ready func(state State, link string)) error {
+	cfg = cfg.WithDefaults()
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
 	state, err := create(ctx, cfg)
 	if err != nil {
 		return fmt.Errorf("create the demo: %w", err)

@@ -21,7 +21,8 @@ const (
 	giveUpTimeout = 4500 * time.Millisecond
 )
 
-// Config has what is known about an installation. Zero fields are unknown.
+// Config has what is known about an installation. Zero fields are unknown. It has neither defaults,
+// which the command line sets, nor a Validate: the check that a field concerns reports it.
 type Config struct {
 	// DataDir is the data directory of a service on this machine; "" for none.
 	DataDir string

@@ -37,13 +37,16 @@ func (s *Server) startMail(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.mailer = mail.New(mail.Config{
+	s.mailer, err = mail.New(mail.Config{
 		From: from, Queue: mailQueue{queue}, Transport: transport, PublicURL: s.bound.PublicURL,
 		InvitationRecipient: s.directory.InvitationRecipient,
 		SignInRecipient: func(ctx context.Context, email string) (string, error) {
 			return s.portal.SignInAddress(ctx, email)
 		},
 	})
+	if err != nil {
+		return err
+	}
 	s.portal = s.newPortal() // sends its mails through the mailer
 	s.foundation.run("mail", func(ctx context.Context) error {
 		return queue.Run(ctx, func(ctx context.Context, content []byte) error {

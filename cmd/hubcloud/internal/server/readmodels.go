@@ -105,11 +105,14 @@ func (s *Server) startReadModels(ctx context.Context) (err error) {
 	)
 	s.reach = replicas.NewReach(s.logger, s.conns, s.reads)
 	s.foundation.run("reach", s.reach.Run)
-	s.freshness = replicas.NewFreshness(replicas.FreshnessConfig{
+	s.freshness, err = replicas.NewFreshness(replicas.FreshnessConfig{
 		Refresh: s.access.Refresh, Registered: barrier.Registered, CutOff: s.reach.CutOff,
 		Clustered: func() bool { return s.conns.Cloud.ConnectedClusterName() != "" },
 		Logger:    s.logger,
 	})
+	if err != nil {
+		return err
+	}
 	s.foundation.run("freshness", s.freshness.Run)
 	return nil
 }
