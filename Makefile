@@ -1,10 +1,10 @@
-# hubcloud: every command a developer or an operator of one machine needs. `make help` lists them.
+# Commands for developers. `make help` lists them.
 
 GO        ?= go
 BIN       := bin/hubcloud
 DATA_DIR  ?= ./data
 FUZZTIME  ?= 10s
-# The two modules that go.work joins: the service, and the tests with what only tests need.
+# The two modules that go.work joins: the service, and the black-box tests with their dependencies.
 PACKAGES  := ./... ./test/...
 # TOOL is the path of a tool that test/tools/go.mod pins. -modfile and go.work exclude each other.
 TOOL       = $$(GOWORK=off $(GO) tool -modfile=test/tools/go.mod -n $(1))
@@ -16,7 +16,7 @@ help: ## List the commands
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z][a-z-]*:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: deps build ## Set everything up and run the service with a demo organization and three virtual hubs
+run: deps build ## Run the service with a demo organization and three virtual hubs
 	$(BIN) dev --data-dir $(DATA_DIR)
 
 .PHONY: build
@@ -24,38 +24,38 @@ build: ## Build the binary, bin/hubcloud
 	GOWORK=off $(GO) build -o $(BIN) ./cmd/hubcloud
 
 .PHONY: deps
-deps: ## Install what is missing on this machine (PostgreSQL), or say exactly what to install
+deps: ## Install PostgreSQL if it is missing, or print what to install
 	@deploy/install-dependencies.sh
 
 .PHONY: test
-test: deps ## Run every test, against real brokers, a real Postgres, the built binary and a browser, which is installed where it can be
+test: deps ## Run every test: real brokers, a real Postgres, the built binary and, where it can be installed, a browser
 	@test/browser/install.sh
 	$(GO) test -timeout 30m $(PACKAGES)
 
 .PHONY: race
-race: deps ## Run the packages' tests under the race detector
+race: deps ## Run the package tests with the race detector
 	$(GO) test -race -timeout 40m ./...
 
 .PHONY: lint
-lint: ## Formatting, vet, staticcheck, and code that nothing reaches
+lint: ## Check formatting, vet, staticcheck and unreachable code
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet $(PACKAGES)
 	$(call TOOL,staticcheck) $(PACKAGES)
-	@dead=$$($(call TOOL,deadcode) -test $(PACKAGES)) || exit 1; if [ -n "$$dead" ]; then echo "nothing reaches:"; echo "$$dead"; exit 1; fi
+	@dead=$$($(call TOOL,deadcode) -test $(PACKAGES)) || exit 1; if [ -n "$$dead" ]; then echo "unreachable code:"; echo "$$dead"; exit 1; fi
 
 .PHONY: generate
-generate: ## Write what is generated from sources
+generate: ## Run all code generators
 	$(GO) generate ./...
 
 .PHONY: verify
-verify: generate ## Generate, tidy and format; fail when that changes anything
+verify: generate ## Generate and tidy; fail if that changes a file
 	@$(GO) mod tidy -diff
 	@$(GO) -C test mod tidy -diff
 	@$(GO) work sync
 	@git diff --exit-code || (echo "the tree differs from what \`make generate\` writes: commit the difference"; exit 1)
 
 .PHONY: bench
-bench: deps ## Measure, each figure with its limit from the same run (a quarter of an hour)
+bench: deps ## Run the benchmarks, each with its reference figure (15 minutes)
 	$(GO) test -count=1 -timeout 60m -v -run '^TestBench' ./test/bench -bench.report
 	$(GO) test -run '^$$' -bench '^BenchmarkChain$$' -count 3 ./httpapi
 
@@ -68,5 +68,5 @@ fuzz: ## Run every fuzz target for FUZZTIME (10s)
 	done
 
 .PHONY: clean
-clean: ## Remove what was built; the data directory stays
+clean: ## Remove build results; keeps the data directory
 	rm -rf bin test/artifacts

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes sure that the PostgreSQL server binaries are there: the service runs a private cluster of its own with them.
-# Installs them with the system's package manager when it may, and says exactly what to do when it may not.
+# Installs the PostgreSQL server binaries, with which the service runs a private cluster, if they are missing.
+# Uses the system's package manager if permitted, and otherwise prints what to install.
 set -eu
 
 found() {

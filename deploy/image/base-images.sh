@@ -1,6 +1,6 @@
 #!/bin/sh
-# base-images.sh asks the registry for the digests of the images that deploy/ builds on and runs, and prints them as NAME=image:tag@digest. Keep
-# what it prints: the same file builds the same images. It needs docker with buildx.
+# base-images.sh looks up the digests of the base images of deploy/ in the registry, and prints them as NAME=image:tag@digest. Keep the
+# output: the same file builds the same images. Needs docker with buildx.
 set -eu
 resolve() {
   digest=$(docker buildx imagetools inspect --format '{{.Manifest.Digest}}' "$2")
