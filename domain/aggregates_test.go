@@ -210,7 +210,7 @@ func TestCleanScopes(t *testing.T) {
 }
 
 // An event that stands under another aggregate's subject must stop whoever folds it.
-func TestEvolveRefusesEventsOfOthers(t *testing.T) {
+func TestEvolveRejectsEventsOfOthers(t *testing.T) {
 	t.Parallel()
 	moved := domain.Record(origin, domain.HubMoved{HubID: hub})
 	renamed := domain.Record(origin, domain.SiteRenamed{SiteID: site1})

@@ -103,7 +103,7 @@ func TestChannelState(t *testing.T) {
 		"nothing is given up": {
 			synchronized, true, true, giveUp, synchronized, true, false,
 		},
-		"a wish that is fulfilled": {
+		"a wish that is matches": {
 			pending, 1.0, near(20), report(20.4), synchronized, 20.4, true,
 		},
 		"a wish that is not": {
@@ -177,16 +177,16 @@ func TestChannelHistories(t *testing.T) {
 				t.Fatalf("%+v; reported %v, asked %v", s, value, desired)
 			}
 			var want domain.ChannelStatus
-			fulfilled := false
+			matches := false
 			for _, r := range reports {
-				fulfilled = fulfilled || r == desired
+				matches = matches || r == desired
 			}
 			switch {
 			case desired == nil && value == nil:
 				want = domain.ChannelUnknown
 			case desired == nil:
 				want = domain.ChannelSynchronized
-			case given && !fulfilled:
+			case given && !matches:
 				want = domain.ChannelFailed
 			case len(reports) == 0:
 				want = domain.ChannelPending

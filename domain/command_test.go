@@ -82,19 +82,19 @@ func TestCommandValues(t *testing.T) {
 				}
 			}
 			for _, value := range append(tc.not, "", "x") {
-				refusedFor(t, "value: ", key, value, domain.CodeInvalidRequest)
+				rejectedFor(t, "value: ", key, value, domain.CodeInvalidRequest)
 			}
 		}
 	}
 	for _, key := range readOnly {
-		refusedFor(t, "key: ", key, `true`, domain.CodeInvalidRequest)
+		rejectedFor(t, "key: ", key, `true`, domain.CodeInvalidRequest)
 	}
 	for _, key := range []string{"", "toast", "Lock", "lock ", "lock\x00"} {
-		refusedFor(t, "", key, `true`, domain.CodeNotFound)
+		rejectedFor(t, "", key, `true`, domain.CodeNotFound)
 	}
 }
 
-func refusedFor(t *testing.T, field, key, value string, code domain.Code) {
+func rejectedFor(t *testing.T, field, key, value string, code domain.Code) {
 	t.Helper()
 	got, err := domain.CheckCommandValue(key, json.RawMessage(value))
 	if err == nil || domain.CodeOf(err) != code || !strings.Contains(err.Error(), field) ||

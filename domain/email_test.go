@@ -157,7 +157,9 @@ func TestDomainsCompareInASCII(t *testing.T) {
 		err != nil {
 		t.Errorf("what is stored does not show where mail goes: %q, %v", stored, err)
 	}
-	if a, b := domain.NormalizeEmail("ann@stra\u1e9ee.example"), domain.NormalizeEmail("ann@stra\u00dfe.example"); a == b {
+	a := domain.NormalizeEmail("ann@stra\u1e9ee.example")
+	b := domain.NormalizeEmail("ann@stra\u00dfe.example")
+	if a == b {
 		t.Errorf("both compare as %q", a)
 	}
 	for _, bad := range []string{

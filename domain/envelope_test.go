@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// goldenEvents gives every event that is kept as it was once written.
+// goldenEvents returns every event type in the form in which it was once stored.
 func goldenEvents(tb testing.TB) [][]byte {
 	tb.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", "events", "*.json"))

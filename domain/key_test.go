@@ -48,7 +48,7 @@ func TestKeysParseBack(t *testing.T) {
 	})
 }
 
-func TestParseKeyRefuses(t *testing.T) {
+func TestParseKeyRejects(t *testing.T) {
 	t.Parallel()
 	key := domain.NewKey(domain.EnvironmentLive, [domain.KeyEntropy]byte{7}).Reveal()
 	flipped := []byte(key)
@@ -79,7 +79,8 @@ func TestParseKeyRefuses(t *testing.T) {
 
 func TestMatchesIsOfThisKeyAlone(t *testing.T) {
 	t.Parallel()
-	a, b := domain.NewKey(domain.EnvironmentDev, [domain.KeyEntropy]byte{1}), domain.NewKey(domain.EnvironmentDev, [domain.KeyEntropy]byte{47: 1})
+	a := domain.NewKey(domain.EnvironmentDev, [domain.KeyEntropy]byte{1})
+	b := domain.NewKey(domain.EnvironmentDev, [domain.KeyEntropy]byte{47: 1})
 	if a.Matches(b.SecretHash()) || b.Matches([32]byte{}) {
 		t.Error("a key matches another's hash")
 	}

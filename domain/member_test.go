@@ -194,7 +194,8 @@ func TestAccount(t *testing.T) {
 	}
 	decided(t, domain.DecideCreateAccount(state, origin, omar, "olga@example.org"), nil, nil, "")
 	// It never changes: accounts are found by it.
-	if key := domain.AccountKey(" OLGA@Example.org "); key != "0450de3d14dfa2d080b7743d08227dbfe9e1f0515b84a9af58451d63b07148f5" {
+	const want = "0450de3d14dfa2d080b7743d08227dbfe9e1f0515b84a9af58451d63b07148f5"
+	if key := domain.AccountKey(" OLGA@Example.org "); key != want {
 		t.Errorf("the key of the account is %s", key)
 	}
 }

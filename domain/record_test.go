@@ -163,7 +163,7 @@ func TestDecodeEventPassesOverWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-func TestDecodeEventRefusesWhatItCannotUnderstand(t *testing.T) {
+func TestDecodeEventRejectsWhatItCannotUnderstand(t *testing.T) {
 	t.Parallel()
 	head := `{"id":"` + eventID + `","at":"2026-01-02T03:04:05Z","actor":{"kind":"service"},`
 	for name, raw := range map[string]string{

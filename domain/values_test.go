@@ -134,7 +134,7 @@ func TestUUIDv7(t *testing.T) {
 }
 
 // What passes IsUUID becomes part of a subject.
-func TestIsUUIDRefuses(t *testing.T) {
+func TestIsUUIDRejects(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{
 		"", "x", strings.ToUpper(site1), site1[:35], site1 + "0",

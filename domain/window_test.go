@@ -26,10 +26,10 @@ func TestWindow(t *testing.T) {
 			case "open":
 				lasts := time.Duration(rapid.Int64Range(1, int64(3*time.Minute)).Draw(t, "lasts"))
 				w, until = domain.OpenWindow(now, lasts), now.Add(lasts)
-				told := w.View(now)
-				left := time.Duration(told.ExpiresIn) * time.Second
-				if told.Status != "open" || left < lasts || left >= lasts+time.Second {
-					t.Fatalf("told %+v of %v", told, lasts)
+				snapshot := w.View(now)
+				left := time.Duration(snapshot.ExpiresIn) * time.Second
+				if snapshot.Status != "open" || left < lasts || left >= lasts+time.Second {
+					t.Fatalf("snapshot %+v of %v", snapshot, lasts)
 				}
 			case "use":
 				used, ok := w.Use(now)

@@ -60,7 +60,7 @@
 //	memory for unread answers     Config.ResponseBytesPerKey, Config.ResponseBytes   429, 503
 //	connections of an address     Config.ConnectionsPerAddress   the longest idle is closed; if none is, 429
 //	connections                   Config.Connections             the longest idle is closed; if none is, 503
-//	requests                      Config.Rate and Config.Burst, for a key on all replicas that API.ShareLimits joins   429
+//	requests                      Config.Rate and Config.Burst, for a key on all replicas   429
 //	streams and reads of events   Config.StreamsPerKey, and half of Config.Connections, on each replica   429
 //	kernel memory                 twice 128 KiB a connection, twice 64 KiB a stream
 //	commands and calls under way, commands an hour, what an organization creates: deploy/docs/limits.md   429

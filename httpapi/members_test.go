@@ -197,10 +197,9 @@ func TestScopes(t *testing.T) {
 		bearer, _ := s.addKey(orgOne, seed, others...)
 		seed++
 		a := s.do(rt.method, ids.Replace(rt.pattern), "", "Authorization", bearer)
-		if msg := wantError(t, a, 403, domain.CodeInsufficientScope); msg != "the API key does not have the scope "+string(
-			scope,
-		) {
-			t.Errorf("%s: %s", name, msg)
+		want := "the API key does not have the scope " + string(scope)
+		if got := wantError(t, a, 403, domain.CodeInsufficientScope); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 		wantError(
 			t, s.do(rt.method, ids.Replace(rt.pattern), "", "Authorization", ""), 401,

@@ -57,19 +57,24 @@ func TestOnTheWire(t *testing.T) {
 			[]int{401}, "given once",
 		},
 		"key folded over two lines": {
-			"GET /v1/sites HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer\r\n " + strings.TrimPrefix(s.bearer, "Bearer ") + "\r\n\r\n",
+			"GET /v1/sites HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer\r\n " +
+				strings.TrimPrefix(s.bearer, "Bearer ") + "\r\n\r\n",
 			[]int{200}, "",
 		},
 		"a body on GET": {
-			"GET /v1/sites HTTP/1.1\r\n" + auth + "Content-Length: 5\r\n\r\nhelloGET /v1/sites HTTP/1.1\r\n" + auth + "\r\n",
+			"GET /v1/sites HTTP/1.1\r\n" + auth + "Content-Length: 5\r\n\r\nhello" +
+				"GET /v1/sites HTTP/1.1\r\n" + auth + "\r\n",
 			[]int{200, 200}, "",
 		},
 		"a body on a rejected request": {
-			"GET /v1/sites HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhelloGET /v1/sites HTTP/1.1\r\n" + auth + "\r\n",
+			"GET /v1/sites HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello" +
+				"GET /v1/sites HTTP/1.1\r\n" + auth + "\r\n",
 			[]int{401, 200}, "",
 		},
 		"chunks": {
-			"POST /v1/sites HTTP/1.1\r\n" + post + "Transfer-Encoding: chunked\r\n\r\n5\r\n{\"nam\r\n7;x=y\r\ne\":\"x\"}\r\n0\r\nX-Trailer: 1\r\n\r\nGET /v1/sites HTTP/1.1\r\n" + auth + "\r\n",
+			"POST /v1/sites HTTP/1.1\r\n" + post + "Transfer-Encoding: chunked\r\n\r\n" +
+				"5\r\n{\"nam\r\n7;x=y\r\ne\":\"x\"}\r\n0\r\nX-Trailer: 1\r\n\r\n" +
+				"GET /v1/sites HTTP/1.1\r\n" + auth + "\r\n",
 			[]int{201, 200}, "",
 		},
 		"a transfer coding": {
@@ -81,7 +86,8 @@ func TestOnTheWire(t *testing.T) {
 			[]int{400}, "body",
 		},
 		"chunks without end": {
-			"POST /v1/sites HTTP/1.1\r\n" + post + "Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1000\r\n"+strings.Repeat("x", 0x1000)+"\r\n", 17),
+			"POST /v1/sites HTTP/1.1\r\n" + post + "Transfer-Encoding: chunked\r\n\r\n" +
+				strings.Repeat("1000\r\n"+strings.Repeat("x", 0x1000)+"\r\n", 17),
 			[]int{400}, "65536",
 		},
 		"a length and chunks": {

@@ -11,7 +11,7 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// channel gives a channel as the hub has it now.
+// channel returns the hub's current state of a channel.
 func (h *wholeHub) channel(device int64, key string) domain.Channel {
 	h.i.t.Helper()
 	d, err := h.devices.Get(h.i.t.Context(), h.id, device)
@@ -128,7 +128,8 @@ func TestARaceToAWholeHub(t *testing.T) {
 	answers := make([]string, 30)
 	for n := range answers {
 		group.Go(func() {
-			for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); <-time.After(10 * time.Millisecond) {
+			deadline := time.Now().Add(time.Minute)
+			for ; time.Now().Before(deadline); <-time.After(10 * time.Millisecond) {
 				if channel, err := h.send(frontDoor, "lock", "false", "k"); err == nil {
 					answers[n] = *channel.DesiredAt
 					return

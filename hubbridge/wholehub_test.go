@@ -137,7 +137,7 @@ func wantCode(t testing.TB, what string, err error, code domain.Code) {
 	}
 }
 
-// events gives the types of the events in the hub's log, in order.
+// events returns the types of the events in the hub's log, in order.
 func (h *wholeHub) events() (types []string) {
 	h.i.t.Helper()
 	for after := ""; ; {

@@ -44,7 +44,8 @@ func TestEventData(t *testing.T) {
 		read(&updated, `{"name":"x","removed_channels":["a",{"key":"b"}]}`),
 		read(&credential, `{"slot":3,"label":"Ann"}`), read(&rule, `{"name":"r","enabled":true}`),
 	}
-	if on, _ := value.Value.Bool(); slices.ContainsFunc(failures, func(s string) bool { return s != "" }) || !on || value.Endpoint != 1 || named.Name != "x" ||
+	failed := slices.ContainsFunc(failures, func(s string) bool { return s != "" })
+	if on, _ := value.Value.Bool(); failed || !on || value.Endpoint != 1 || named.Name != "x" ||
 		len(updated.RemovedChannels) != 2 ||
 		credential.Slot != 3 ||
 		!rule.Enabled {

@@ -121,7 +121,10 @@ func TestEventsAreTakenUpAgain(t *testing.T) {
 		"another line end": {
 			"a", nil,
 			[]step{
-				events(errSilent, "\uFEFF"+strings.ReplaceAll(frames("b"), "\n", "\r\n"), strings.ReplaceAll(frames("c d"), "\n", "\r")),
+				events(
+					errSilent, "\uFEFF"+strings.ReplaceAll(frames("b"), "\n", "\r\n"),
+					strings.ReplaceAll(frames("c d"), "\n", "\r"),
+				),
 			},
 			"b c d", "a",
 		},

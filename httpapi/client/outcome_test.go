@@ -93,7 +93,10 @@ func TestOutcomes(t *testing.T) {
 			pending, StatusSynchronized, "true", nil, 0,
 		},
 		"an earlier command's": {
-			events(errSilent, desired("x", "false"), observed("y", "false"), desired("a", "true"), observed("b", "true")),
+			events(
+				errSilent, desired("x", "false"), observed("y", "false"), desired("a", "true"),
+				observed("b", "true"),
+			),
 			pending, StatusSynchronized, "true", nil, 0,
 		},
 		"other channels' reports": {

@@ -36,7 +36,7 @@ func TestResync(t *testing.T) {
 	})
 }
 
-// Position gives up like any other call.
+// TestPosition checks that Position fails like any other call.
 func TestPosition(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

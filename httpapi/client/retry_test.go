@@ -368,7 +368,8 @@ func TestAnswersOfOthers(t *testing.T) {
 		}, func(err error) bool { return errors.Is(err, ErrProtocol) }},
 		"a proxy's 404": {answer(404, "no\xffsuch host"), func(err error) bool {
 			e, ok := errors.AsType[*Error](err)
-			return ok && e.Type == "" && e.Status == 404 && !errors.Is(err, ErrNotFound) && strings.Contains(e.Error(), "such host")
+			return ok && e.Type == "" && e.Status == 404 && !errors.Is(err, ErrNotFound) &&
+				strings.Contains(e.Error(), "such host")
 		}},
 		"an error of another shape": {
 			answer(400, `{"error":"bad"}`, "X-Request-Id", "01X"), func(err error) bool {

@@ -99,8 +99,8 @@ func (k *Keys) admit(ctx context.Context, org string) error {
 	return err
 }
 
-// countAtBroker returns the number of an organization's keys. Any replica of the stream may answer. A stale answer admits or rejects
-// a few keys too many until the next count.
+// countAtBroker returns the number of an organization's keys. Any replica of the stream may answer.
+// A stale answer admits or rejects a few keys too many until the next count.
 func (k *Keys) countAtBroker(ctx context.Context, org string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()

@@ -534,7 +534,8 @@ func TestAbortEndsNoOtherProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &Cluster{data: t.TempDir()}
-	if err := os.WriteFile(filepath.Join(c.data, pidFile), fmt.Appendf(nil, "%d\n", other.Process.Pid), 0o600); err != nil {
+	pid := fmt.Appendf(nil, "%d\n", other.Process.Pid)
+	if err := os.WriteFile(filepath.Join(c.data, pidFile), pid, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c.abort()

@@ -205,7 +205,10 @@ func TestReleases(t *testing.T) {
 		}
 		dir := t.TempDir()
 		archive := filepath.Join(dir, "package.tgz")
-		if err := errors.Join(download(t.Context(), r.url(registry), r.sum, archive), unpack(archive, filepath.Join(dir, "unpacked"))); err != nil {
+		if err := errors.Join(
+			download(t.Context(), r.url(registry), r.sum, archive),
+			unpack(archive, filepath.Join(dir, "unpacked")),
+		); err != nil {
 			t.Errorf("%s: %v", platform, err)
 		}
 		if info, err := os.Stat(filepath.Join(dir, "unpacked", "bin", "initdb")); err != nil ||

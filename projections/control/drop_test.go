@@ -29,7 +29,8 @@ func TestDrop(t *testing.T) {
 	projectionstest.Execute(
 		t,
 		w.URL,
-		"CREATE SCHEMA "+served+"; CREATE SCHEMA "+unserved+"; CREATE SCHEMA "+building+"; CREATE SCHEMA hubcloud_of_mine; "+
+		"CREATE SCHEMA "+served+"; CREATE SCHEMA "+unserved+"; CREATE SCHEMA "+building+
+			"; CREATE SCHEMA hubcloud_of_mine; "+
 			"CREATE TABLE "+unserved+".orgs AS SELECT generate_series(1, 10000)",
 	)
 	w.WithConn(t, "public", func(conn *pgx.Conn) {

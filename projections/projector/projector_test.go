@@ -354,7 +354,7 @@ func TestManyEventsAreProjected(t *testing.T) {
 	w := projectionstest.New(t)
 	const hubs, rounds = 2_000, 3
 	events := make([]*nats.Msg, 0, hubs*(rounds+1)+1)
-	tell := func(subject string, fact domain.Fact) {
+	report := func(subject string, fact domain.Fact) {
 		event := domain.Record(
 			domain.Origin{At: time.Now().Add(-time.Hour), Actor: projectionstest.Operator}, fact,
 		)
@@ -365,17 +365,17 @@ func TestManyEventsAreProjected(t *testing.T) {
 		}
 		events = append(events, &nats.Msg{Subject: subject, Data: data})
 	}
-	tell(
+	report(
 		streams.SiteSubject(org, projectionstest.SiteID(1)),
 		domain.SiteCreated{OrgID: org, SiteID: projectionstest.SiteID(1), Name: "1"},
 	)
 	for n := range hubs {
-		tell(streams.HubSubject(projectionstest.HubID(n)), projectionstest.HubAdded(org, n, 1))
+		report(streams.HubSubject(projectionstest.HubID(n)), projectionstest.HubAdded(org, n, 1))
 	}
 	for round := range rounds {
 		for n := range hubs {
 			name := fmt.Sprint("Hub ", round)
-			tell(
+			report(
 				streams.HubSubject(projectionstest.HubID(n)),
 				domain.HubRenamed{HubID: projectionstest.HubID(n), OrgID: org, Name: &name},
 			)

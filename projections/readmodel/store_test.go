@@ -126,7 +126,8 @@ func TestHubsAreListedInTheOrderOfTheirIDs(t *testing.T) {
 			t.Errorf("pages of %d: got %v, want %v", limit, got, ids)
 		}
 	}
-	first, second, nowhere, odd := projectionstest.SiteID(1), projectionstest.SiteID(2), projectionstest.SiteID(3), "\xff\x00"
+	first, second := projectionstest.SiteID(1), projectionstest.SiteID(2)
+	nowhere, odd := projectionstest.SiteID(3), "\xff\x00"
 	if got, want := list(&first, 2), []domain.HubID{ids[1], ids[3], ids[4]}; !reflect.DeepEqual(
 		got, want,
 	) {

@@ -82,7 +82,7 @@ func BenchmarkPage(b *testing.B) {
 	f := startOn(b, broker.Connect(b), Config{})
 	cursors := benchLog(b, f, hubA, benchEvents)
 	cold := startOn(b, broker.Connect(b), Config{CacheBytes: 1})
-	warm := startOn(b, broker.Connect(b), Config{})
+	cached := startOn(b, broker.Connect(b), Config{})
 	bare := broker.Connect(b).Shard(hubA)
 	b.Run("bare", func(b *testing.B) {
 		side(
@@ -101,13 +101,13 @@ func BenchmarkPage(b *testing.B) {
 	})
 	b.Run("newest", func(b *testing.B) {
 		side(b, func(r *rand.Rand) error {
-			_, err := warm.Page(b.Context(), hubA, cursors[benchEvents-2000+r.IntN(2000)], 100)
+			_, err := cached.Page(b.Context(), hubA, cursors[benchEvents-2000+r.IntN(2000)], 100)
 			return err
 		})
 	})
 	b.Run("empty", func(b *testing.B) {
 		side(b, func(r *rand.Rand) error {
-			_, err := warm.Page(b.Context(), hubA, cursors[benchEvents-1], 100)
+			_, err := cached.Page(b.Context(), hubA, cursors[benchEvents-1], 100)
 			return err
 		})
 	})

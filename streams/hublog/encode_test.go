@@ -31,7 +31,8 @@ func TestFrameOfAnyType(t *testing.T) {
 			t.Fatalf("%q: %v", typ, err)
 		}
 		lines := strings.Split(string(e.Frame), "\n")
-		if len(lines) != 5 || lines[0] != "id: "+e.Cursor || !strings.HasPrefix(lines[1], "event: ") || lines[2] != "data: "+string(e.Envelope) ||
+		if len(lines) != 5 || lines[0] != "id: "+e.Cursor ||
+			!strings.HasPrefix(lines[1], "event: ") || lines[2] != "data: "+string(e.Envelope) ||
 			lines[3] != "" ||
 			lines[4] != "" ||
 			strings.ContainsAny(string(e.Frame), "\r\x00") {

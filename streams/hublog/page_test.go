@@ -63,11 +63,11 @@ func TestPages(t *testing.T) {
 		}
 	}
 	// An event has one cursor, however it came.
-	warm, fromLog := f.page(hubA, "", 500), cold.page(hubA, "", 500)
-	for i := range warm.Events {
-		if string(warm.Events[i].Frame) != string(fromLog.Events[i].Frame) {
+	cached, fromLog := f.page(hubA, "", 500), cold.page(hubA, "", 500)
+	for i := range cached.Events {
+		if string(cached.Events[i].Frame) != string(fromLog.Events[i].Frame) {
 			t.Fatalf(
-				"event %d is %q from the ring, %q from the log", i, warm.Events[i].Frame,
+				"event %d is %q from the ring, %q from the log", i, cached.Events[i].Frame,
 				fromLog.Events[i].Frame,
 			)
 		}

@@ -16,7 +16,7 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// valueOf gives the value of a counter or a gauge.
+// valueOf returns the value of a counter or a gauge.
 func valueOf(tb testing.TB, m prometheus.Metric) float64 {
 	tb.Helper()
 	var value dto.Metric

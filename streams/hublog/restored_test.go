@@ -9,7 +9,7 @@ import (
 )
 
 // TestRestored reads a log that was restored from a backup: what was in the backup is there under
-// its own cursors, and a cursor of what was lost is refused, also once another event has its
+// its own cursors, and a cursor of what was lost is rejected, also once another event has its
 // sequence.
 func TestRestored(t *testing.T) {
 	t.Parallel()
@@ -33,7 +33,7 @@ func TestRestored(t *testing.T) {
 	if got := numbers(t, f.page(hubA, "", 100).Events); !slices.Equal(got, upTo(1, 10)) {
 		t.Fatalf("restored are %v", got)
 	}
-	refused := func(what, after string) {
+	rejected := func(what, after string) {
 		t.Helper()
 		if _, err := f.Page(t.Context(), hubA, after, 10); codeOf(err) != domain.CodeCursorExpired {
 			t.Errorf("%s: %v", what, err)
@@ -42,14 +42,14 @@ func TestRestored(t *testing.T) {
 			t.Errorf("%s, as a stream: %v", what, err)
 		}
 	}
-	refused("a cursor of what was lost", lost)
+	rejected("a cursor of what was lost", lost)
 	follower, err := f.Follow(t.Context(), hubA, end)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer follower.Close()
 	f.append(hubA, last, 101, 5)
-	refused("a cursor of what was lost, with another event in its place", lost)
+	rejected("a cursor of what was lost, with another event in its place", lost)
 
 	var followed []domain.EncodedEvent
 	for len(followed) < 5 {
@@ -93,9 +93,9 @@ func TestRestored(t *testing.T) {
 	)
 	g.append(hubA, 0, 201, 20)
 	f = g
-	refused("the position of a log that was empty", empty)
+	rejected("the position of a log that was empty", empty)
 	for _, e := range former {
-		refused("a cursor of before", e.Cursor)
+		rejected("a cursor of before", e.Cursor)
 	}
 	if got := numbers(t, g.page(hubA, "", 100).Events); !slices.Equal(got, upTo(201, 220)) {
 		t.Errorf("the log has %v", got)

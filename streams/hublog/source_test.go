@@ -107,7 +107,7 @@ func TestSourceReads(t *testing.T) {
 	}
 }
 
-// TestSourceLists gives every log of every shard, also past the end of the broker's pages.
+// TestSourceLists checks that List finds every log of every shard, over several of the broker's pages.
 func TestSourceLists(t *testing.T) {
 	t.Parallel()
 	const many = 700 // the broker gives 256 at a time

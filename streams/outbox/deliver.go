@@ -144,7 +144,7 @@ func (r *runner) retryAfter(msg jetstream.Msg, mail mail, wait time.Duration) {
 	r.release(msg, max(min(wait, mail.expires.Sub(r.cfg.Now())), 0))
 }
 
-// release gives a mail back to the broker, which hands it out again after the wait. If that fails,
+// release returns a mail to the broker, which delivers it again after the wait. If that fails,
 // the broker hands it out after ackWait.
 func (r *runner) release(msg jetstream.Msg, wait time.Duration) {
 	if err := msg.NakWithDelay(wait); err != nil {

@@ -98,7 +98,10 @@ func TestSenderWithManyMailsDelaysOthersByOne(t *testing.T) {
 	if err := o.HasSpace(t.Context(), "flood", "one-more"); !errors.Is(err, outbox.ErrSenderFull) {
 		t.Errorf("space for a mail too many: got %v, want ErrSenderFull", err)
 	}
-	if err := errors.Join(o.HasSpace(t.Context(), "flood", "victim7"), putAs("flood", "victim7", false), o.HasSpace(t.Context(), "quiet", "ann")); err != nil {
+	if err := errors.Join(
+		o.HasSpace(t.Context(), "flood", "victim7"), putAs("flood", "victim7", false),
+		o.HasSpace(t.Context(), "quiet", "ann"),
+	); err != nil {
 		t.Errorf("replace a mail of a full sender: %v", err)
 	}
 	// The mail server accepts one mail at a time, and delays all mails of the flood.

@@ -56,7 +56,10 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", label, got, want)
 		}
 	}
-	if mail, server, tries := value("failures_total", "cause", "mail"), value("failures_total", "cause", "server"), value("delivery_duration_seconds"); mail != 1 ||
+	mail := value("failures_total", "cause", "mail")
+	server := value("failures_total", "cause", "server")
+	tries := value("delivery_duration_seconds")
+	if mail != 1 ||
 		server != 1 ||
 		tries != 6 {
 		t.Errorf("got %v and %v failures in %v tries, want 1, 1 and 6", mail, server, tries)

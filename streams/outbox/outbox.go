@@ -172,7 +172,7 @@ func Open(ctx context.Context, conns *streams.Conns, cfg Config) (*Outbox, error
 	return &Outbox{cfg: cfg, nc: conns.Cloud, js: js, metrics: newMetrics(cfg.Metrics)}, nil
 }
 
-// upgrade gives a stream of a version without senders and recipients today's subjects and capacity.
+// upgrade changes the stream of an earlier version to the current subjects and capacity.
 func upgrade(ctx context.Context, js jetstream.JetStream) error {
 	stream, err := js.Stream(ctx, Stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {

@@ -188,7 +188,8 @@ func (o *Outbox) checkSpace(ctx context.Context, m Mail, replaces bool) error {
 	if m.Urgent {
 		return o.checkCount(ctx, urgentPrefix+"*", UrgentCapacity, replaces, ErrFull)
 	}
-	if err := o.checkCount(ctx, ordinaryPrefix+token(m.Sender)+".*", o.cfg.PerSender, replaces, ErrSenderFull); err != nil {
+	subject := ordinaryPrefix + token(m.Sender) + ".*"
+	if err := o.checkCount(ctx, subject, o.cfg.PerSender, replaces, ErrSenderFull); err != nil {
 		return err
 	}
 	return o.checkCount(ctx, ordinaryPrefix+"*.*", Capacity, replaces, ErrFull)

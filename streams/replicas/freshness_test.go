@@ -16,7 +16,7 @@ import (
 // view is a view of the directory as a test wants it.
 type view struct {
 	*replicas.Freshness
-	away, refused, cutOff, clustered atomic.Bool
+	away, rejected, cutOff, clustered atomic.Bool
 }
 
 // startView runs in a bubble: its clock is the test's.
@@ -26,7 +26,7 @@ func startView(t *testing.T) *view {
 	v.Freshness, err = replicas.NewFreshness(replicas.FreshnessConfig{
 		Refresh: func(ctx context.Context) error {
 			switch {
-			case v.refused.Load():
+			case v.rejected.Load():
 				return errors.New("no leader")
 			case !v.away.Load():
 				return nil
@@ -135,7 +135,7 @@ func TestOneAnswerAfterASilenceIsNotEnough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := startView(t)
 		v.clustered.Store(true)
-		v.refused.Store(true)
+		v.rejected.Store(true)
 		time.Sleep(10 * time.Second)
 		confirmed := make(chan time.Time, 1)
 		go func() {
@@ -143,11 +143,11 @@ func TestOneAnswerAfterASilenceIsNotEnough(t *testing.T) {
 				confirmed <- time.Now()
 			}
 		}()
-		v.refused.Store(false)
+		v.rejected.Store(false)
 		time.Sleep(900 * time.Millisecond)
-		v.refused.Store(true)
+		v.rejected.Store(true)
 		time.Sleep(100 * time.Millisecond)
-		v.refused.Store(false)
+		v.rejected.Store(false)
 		back := time.Now()
 		if at := <-confirmed; at.Sub(back) < time.Second || at.Sub(back) > 2*time.Second {
 			t.Errorf("confirmed %v after the leader was back", at.Sub(back))

@@ -113,7 +113,8 @@ func TestEnded(t *testing.T) {
 		t.Cleanup(forget)
 		return ended
 	}
-	first, second, far, last, others := on(here, token), on(here, token), on(there, token), on(there, expiring), on(there, other)
+	first, second := on(here, token), on(here, token)
+	far, last, others := on(there, token), on(there, expiring), on(there, other)
 	_, forget := there.Ended(token)
 	forget()
 	forget() // a second call does nothing

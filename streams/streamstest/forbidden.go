@@ -85,7 +85,7 @@ func unheard() []string {
 	}
 }
 
-const refusedTimeout = time.Minute
+const rejectedTimeout = time.Minute
 
 // TryForbidden tries everything that a tap must not be able to do; the server itself must say each
 // time that it refuses, which comes to reports. The stream is the log of a hub in that shard.
@@ -93,9 +93,9 @@ func TryForbidden(
 	t testing.TB, nc *nats.Conn, reports <-chan error, shard int, stream, hub string,
 ) {
 	t.Helper()
-	refused := func(what string) {
+	rejected := func(what string) {
 		t.Helper()
-		if err := nc.FlushTimeout(refusedTimeout); err != nil {
+		if err := nc.FlushTimeout(rejectedTimeout); err != nil {
 			t.Fatal(err)
 		}
 		select {
@@ -103,20 +103,20 @@ func TryForbidden(
 			if !errors.Is(err, nats.ErrPermissionViolation) {
 				t.Errorf("%s: %v", what, err)
 			}
-		case <-time.After(refusedTimeout):
-			t.Errorf("%s: not refused", what)
+		case <-time.After(rejectedTimeout):
+			t.Errorf("%s: not rejected", what)
 		}
 	}
 	for _, request := range forbiddenRequests(shard, stream, hub) {
 		if err := nc.PublishRequest(request.subject, nc.NewInbox(), []byte(request.body)); err != nil {
 			t.Fatal(err)
 		}
-		refused("publish to " + request.subject)
+		rejected("publish to " + request.subject)
 	}
 	for _, subject := range unheard() {
 		if _, err := nc.SubscribeSync(subject); err != nil {
 			t.Fatal(err)
 		}
-		refused("subscribe to " + subject)
+		rejected("subscribe to " + subject)
 	}
 }

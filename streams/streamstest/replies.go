@@ -17,7 +17,7 @@ type Witness struct {
 	*nats.Conn
 	// Inbox is its inbox prefix.
 	Inbox string
-	// Other says that the witness has other credentials than the attacker: then nothing may come to
+	// Other reports that the witness has other credentials than the attacker: then nothing may come to
 	// its inbox.
 	Other bool
 }
@@ -80,7 +80,7 @@ func TryReplies(
 				ear{fmt.Sprintf("witness %d on %s", n, subject), sub, subject == streams.AnyFeed},
 			)
 		}
-		if err := w.FlushTimeout(refusedTimeout); err != nil {
+		if err := w.FlushTimeout(rejectedTimeout); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -107,7 +107,7 @@ func TryReplies(
 			}
 		}
 		// Its own answer comes after those.
-		if _, err := attacker.Request(request.subject, []byte(request.body), refusedTimeout); err != nil {
+		if _, err := attacker.Request(request.subject, []byte(request.body), rejectedTimeout); err != nil {
 			t.Fatalf("%s: %v", request.subject, err)
 		}
 	}
@@ -116,7 +116,7 @@ func TryReplies(
 			t.Fatal(err)
 		}
 	}
-	if err := attacker.FlushTimeout(refusedTimeout); err != nil {
+	if err := attacker.FlushTimeout(rejectedTimeout); err != nil {
 		t.Fatal(err)
 	}
 	for len(reports) > 0 {
@@ -127,12 +127,12 @@ func TryReplies(
 	}
 
 	const event = "the event that was stored"
-	if _, err := owner.Request(subject, []byte(event), refusedTimeout); err != nil {
+	if _, err := owner.Request(subject, []byte(event), rejectedTimeout); err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range ears {
 		if e.feeds {
-			msg, err := e.sub.NextMsg(refusedTimeout)
+			msg, err := e.sub.NextMsg(rejectedTimeout)
 			if err != nil {
 				t.Fatalf("%s does not hear the event: %v", e.what, err)
 			}

@@ -208,8 +208,14 @@ func declared(file *ast.File) (names []*ast.Ident) {
 	return names
 }
 
+// contractTerm is the API's name of an error type: command_refused.
+const contractTerm = "CommandRefused"
+
 // standardTerm returns what to write instead of an identifier, if it is not to be used.
 func standardTerm(name string) (string, bool) {
+	if strings.HasSuffix(name, contractTerm) {
+		return "", false
+	}
 	if term, ok := standardNames[name]; ok {
 		return term, true
 	}
