@@ -35,12 +35,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
 
 const (
 	secret  = "a-secret-of-the-hubs-in-these-tests-0123456"
-	patient = time.Minute
+	timeout = time.Minute
 )
 
-// cloud is the cloud's end of the link, written from the link's description: the real broker,
-// certificates and enrolment, and an ingest that keeps what it is told in memory. It misbehaves
-// when a test asks for it.
+// cloud is the cloud's side of the hub protocol: the real broker, certificates and enrolment, and
+// an ingest in memory that is written from the description of the protocol. Tests can make it
+// misbehave.
 type cloud struct {
 	broker       *broker.Server
 	conns        *streams.Conns
@@ -49,9 +49,9 @@ type cloud struct {
 	http         *httptest.Server
 
 	enrolments atomic.Int32
-	refuse     atomic.Int32 // status of enrolments that are refused; 0: none
+	reject     atomic.Int32 // HTTP status that rejects enrolments; 0 accepts them
 
-	org string // of the hubs that own gave away
+	org string // that owns the hub of the test; set by own
 
 	mu    sync.Mutex
 	hubs  map[domain.HubID]*remote
@@ -59,21 +59,20 @@ type cloud struct {
 	token int
 }
 
-// remote is what the cloud knows of a hub.
+// remote is the cloud's state of one hub.
 type remote struct {
-	known   bool
-	log     string
-	through uint64
-	hellos  []protocol.Hello
-	stored  []protocol.Event
-	skipped [][2]uint64
-	logs    []string
-	// loseNext is how many events messages are taken for lost on the way, silent whether acks are.
-	loseNext int
-	silent   bool
+	known    bool
+	log      string
+	through  uint64
+	hellos   []protocol.Hello
+	stored   []protocol.Event
+	skipped  [][2]uint64
+	logs     []string
+	loseNext int      // events messages to ignore, as if lost
+	silent   bool     // no acks are sent
 	messages int      // of events
 	largest  int      // in bytes
-	faults   []string // what the hub did against the rules
+	faults   []string // violations of the protocol by the hub
 }
 
 func startCloud(t testing.TB) *cloud {
@@ -118,7 +117,7 @@ func startCloud(t testing.TB) *cloud {
 	ended := make(chan error, 1)
 	go func() { ended <- callout.Run(calloutCtx) }()
 	c.http = httptest.NewServer(c.enrol(enrolment))
-	_, err = c.conns.Shards[0].Subscribe("hub.>", c.hear)
+	_, err = c.conns.Shards[0].Subscribe("hub.>", c.receive)
 	must(t, err)
 	must(t, c.conns.Shards[0].Flush())
 	t.Cleanup(func() {
@@ -142,7 +141,7 @@ func (c *cloud) enrol(enrolment *identity.Enrolment) http.HandlerFunc {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
-		if status := c.refuse.Load(); status != 0 {
+		if status := c.reject.Load(); status != 0 {
 			w.Header().Set("Retry-After", "1")
 			w.WriteHeader(int(status))
 			return
@@ -157,7 +156,7 @@ func (c *cloud) enrol(enrolment *identity.Enrolment) http.HandlerFunc {
 	}
 }
 
-// register puts a hub into the inventory.
+// register adds a hub to the inventory.
 func (c *cloud) register(t testing.TB, id string) fleet.Credentials {
 	t.Helper()
 	hash := sha256.Sum256([]byte(secret))
@@ -165,7 +164,7 @@ func (c *cloud) register(t testing.TB, id string) fleet.Credentials {
 	return fleet.Credentials{Serial: strings.ToUpper(id), Secret: secret}
 }
 
-// own gives a hub to an organization, once.
+// own adds a hub to an organization. Further calls do nothing.
 func (c *cloud) own(t testing.TB, h *virtualhub.Hub) {
 	t.Helper()
 	if c.org != "" {
@@ -189,8 +188,8 @@ func operator() domain.Origin {
 	}
 }
 
-// hear takes what hubs publish.
-func (c *cloud) hear(m *nats.Msg) {
+// receive handles a message of a hub.
+func (c *cloud) receive(m *nats.Msg) {
 	levels := strings.SplitN(m.Subject, ".", 4)
 	id := domain.HubID(levels[1])
 	c.mu.Lock()
@@ -283,14 +282,14 @@ func (r *remote) events(data []byte) {
 	}
 }
 
-// with looks at what the cloud knows of a hub, or changes it.
+// with calls do for the cloud's state of a hub, under the lock.
 func (c *cloud) with(h *virtualhub.Hub, do func(*remote)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	do(c.remote(domain.HubID(h.ID())))
 }
 
-// of gives the stored events of the given types, all when none is given.
+// of returns the stored events of the given types, or all if there is no type.
 func (c *cloud) of(h *virtualhub.Hub, types ...string) (found []protocol.Event) {
 	c.with(h, func(r *remote) {
 		for _, e := range r.stored {
@@ -307,19 +306,20 @@ func (c *cloud) of(h *virtualhub.Hub, types ...string) (found []protocol.Event) 
 	return found
 }
 
-// call asks a hub.
+// call sends a request to a hub and waits for the response.
 func (c *cloud) call(t testing.TB, h *virtualhub.Hub, method string, params any) protocol.Response {
 	t.Helper()
 	response := c.ask(t, h, method, params)
 	select {
 	case r := <-response:
 		return r
-	case <-time.After(patient):
-		t.Fatalf("%s: no answer", method)
+	case <-time.After(timeout):
+		t.Fatalf("no response to %s", method)
 		return protocol.Response{}
 	}
 }
 
+// ask sends a request to a hub.
 func (c *cloud) ask(
 	t testing.TB, h *virtualhub.Hub, method string, params any,
 ) <-chan protocol.Response {
@@ -347,7 +347,8 @@ func (c *cloud) ask(
 	return answer
 }
 
-// hub starts a hub with the given changes to its configuration, and stops it when the test ends.
+// hub starts a hub, waits until it is connected, and stops it when the test ends. change may be
+// nil.
 func (c *cloud) hub(t testing.TB, id string, change func(*virtualhub.Config)) *virtualhub.Hub {
 	t.Helper()
 	credentials := c.register(t, id)
@@ -363,9 +364,10 @@ func (c *cloud) hub(t testing.TB, id string, change func(*virtualhub.Config)) *v
 	return h
 }
 
-// start runs a hub; stop ends it, and waits.
+// start runs a hub. stop ends it, waits, and fails the test if the hub violated the protocol.
 func (c *cloud) start(t testing.TB, cfg virtualhub.Config) (h *virtualhub.Hub, stop func()) {
 	t.Helper()
+	cfg.Logger = streamstest.Logger()
 	h, err := virtualhub.New(cfg)
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -374,11 +376,11 @@ func (c *cloud) start(t testing.TB, cfg virtualhub.Config) (h *virtualhub.Hub, s
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			t.Errorf("run: %v", err)
+			t.Errorf("Run() = %v", err)
 		}
 		c.with(h, func(r *remote) {
 			if len(r.faults) > 0 {
-				t.Errorf("the hub broke the link's rules: %v", r.faults)
+				t.Errorf("the hub violated the protocol: %v", r.faults)
 			}
 		})
 	})
@@ -388,7 +390,7 @@ func (c *cloud) start(t testing.TB, cfg virtualhub.Config) (h *virtualhub.Hub, s
 
 func (c *cloud) connected(t testing.TB, h *virtualhub.Hub) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	if err := h.WaitConnected(ctx); err != nil {
 		t.Fatalf("not connected: %v", err)
@@ -397,10 +399,10 @@ func (c *cloud) connected(t testing.TB, h *virtualhub.Hub) {
 
 func (c *cloud) acked(t testing.TB, h *virtualhub.Hub, seq uint64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	if err := h.WaitAcked(ctx, seq); err != nil {
-		t.Fatalf("%d is not acknowledged, %d is: %v", seq, h.Acked(), err)
+		t.Fatalf("acknowledged through %d, want %d: %v", h.Acked(), seq, err)
 	}
 }
 

@@ -24,6 +24,7 @@ func (c *cloud) startFleet(t *testing.T, n int, change func(*fleet.Config)) *fle
 	for i := range n {
 		cfg.Hubs = append(cfg.Hubs, c.register(t, fmt.Sprintf("hub-flee-0000-%04d", i)))
 	}
+	cfg.Logger = streamstest.Logger()
 	change(&cfg)
 	f, err := fleet.New(cfg)
 	must(t, err)
@@ -34,9 +35,9 @@ func (c *cloud) startFleet(t *testing.T, n int, change func(*fleet.Config)) *fle
 		cancel()
 		must(t, <-ended)
 	})
-	waiting, done := context.WithTimeout(t.Context(), patient)
+	waitCtx, done := context.WithTimeout(t.Context(), timeout)
 	defer done()
-	if err := f.WaitConnected(waiting); err != nil {
+	if err := f.WaitConnected(waitCtx); err != nil {
 		t.Fatalf("%+v: %v", f.Stats(), err)
 	}
 	return f
@@ -59,7 +60,7 @@ func TestFleet(t *testing.T) {
 			s.Disconnections != 0 ||
 			s.AckP50 == 0 ||
 			s.AckP99 < s.AckP50 {
-			t.Errorf("%+v", s)
+			t.Errorf("unexpected Stats() = %+v", s)
 		}
 		f.ResetLatency()
 	})
@@ -73,7 +74,7 @@ func TestFleet(t *testing.T) {
 		)
 		streamstest.Eventually(t, "many acks", func() bool { return f.Stats().Acked >= 20000 })
 		if s := f.Stats(); s.Emitted-s.Acked > 4*2*50+4*50 || s.Resent != 0 {
-			t.Errorf("%+v", s)
+			t.Errorf("unexpected Stats() = %+v", s)
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -96,7 +97,7 @@ func TestFleet(t *testing.T) {
 			t.Fatalf("%d, %v", last, err)
 		}
 		streamstest.Eventually(t, "acked", func() bool { return f.Stats().Acked == 2 })
-		// for its ID
+		// only for its ID
 		like, err := virtualhub.New(
 			virtualhub.Config{EnrollURL: "-", Serial: "hub-flee-0000-0000", Secret: "-"},
 		)
@@ -106,17 +107,18 @@ func TestFleet(t *testing.T) {
 			t, c.call(t, like, protocol.MethodChannelsCommand, command("c", 1, "switch", false)),
 		)
 		if answer.Channel.Status != "pending" {
-			t.Errorf("%+v", answer)
+			t.Errorf("answer %+v, want pending", answer)
 		}
 		streamstest.Eventually(
-			t, "told", func() bool { return len(c.of(like, "channel.observed")) >= 1 },
+			t, "an observation stored",
+			func() bool { return len(c.of(like, "channel.observed")) >= 1 },
 		)
 		// The broker cuts a hub that has not pinged for one and a half times its keep-alive.
 		streamstest.Eventually(
 			t, "two keep-alives pass", func() bool { return time.Since(begun) > 2*time.Second },
 		)
 		if s := f.Stats(); s.Disconnections != 0 || s.Requests != 1 {
-			t.Errorf("%+v", s)
+			t.Errorf("unexpected Stats() = %+v", s)
 		}
 		_, err = identity.Disconnect(t.Context(), c.conns, "hub-flee-0000-0000")
 		must(t, err)

@@ -10,11 +10,11 @@ func TestBackoff(t *testing.T) {
 	b := Backoff{Min: time.Second, Max: 30 * time.Second}
 	for i, want := range []time.Duration{1, 2, 4, 8, 16, 30, 30, 30} {
 		if wait := b.Next(); wait < want*time.Second/2 || wait > want*time.Second*3/2 {
-			t.Errorf("attempt %d: %v", i, wait)
+			t.Errorf("wait no. %d = %v, want %v s ± 50 %%", i+1, wait, int64(want))
 		}
 	}
 	b.Reset()
 	if wait := b.Next(); wait > 1500*time.Millisecond {
-		t.Errorf("after a reset: %v", wait)
+		t.Errorf("wait after Reset = %v, want at most 1.5s", wait)
 	}
 }

@@ -35,8 +35,8 @@ func (c *Controller) ask(method, params string, now time.Time) protocol.Response
 
 const unlock = `{"command_id":"c1","device_id":1,"key":"lock","endpoint":0,"value":false}`
 
-// TestCommandMemory holds that a command id is remembered for 24 hours, on disk too, and not for
-// longer.
+// TestCommandMemory: a command id is remembered for 24 hours, and its journal entry is deleted
+// then.
 func TestCommandMemory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -48,22 +48,21 @@ func TestCommandMemory(t *testing.T) {
 	c.Advance(noon.Add(time.Hour))
 	again := c.ask(protocol.MethodChannelsCommand, unlock, noon.Add(commandMemory-time.Second))
 	if string(again.Result) != string(first.Result) {
-		t.Errorf("%s, first %s", again.Result, first.Result)
+		t.Errorf("second answer %s, want the first, %s", again.Result, first.Result)
 	}
 	c.Advance(noon.Add(commandMemory))
 	if n := len(c.journal.Entries(entryCommand)); n != 0 || len(c.commands) != 0 {
-		t.Errorf("%d entries, %d commands after their time", n, len(c.commands))
+		t.Errorf("%d entries, %d commands after 24 hours, want none", n, len(c.commands))
 	}
 	if late := c.ask(protocol.MethodChannelsCommand, unlock, noon.Add(commandMemory)); string(
 		late.Result,
 	) == string(first.Result) {
-		t.Error("remembered for too long")
+		t.Error("command id remembered for more than 24 hours")
 	}
 }
 
-// TestCommandMemoryOverRestart holds that what was answered is answered again by the hub that is
-// started anew on its directory, be it a refusal, for as long as before; and that hub_unavailable
-// is not.
+// TestCommandMemoryOverRestart: answers, rejections included, are remembered over a restart with a
+// directory; hub_unavailable is not.
 func TestCommandMemoryOverRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -74,12 +73,12 @@ func TestCommandMemoryOverRestart(t *testing.T) {
 		return string(mustJSON(c.ask(protocol.MethodChannelsCommand, params, now)))
 	}
 	c := newTestController(t, dir)
-	accepted, refused := ask(c, "accepted", "false", noon), ask(c, "refused", "7", noon)
+	accepted, rejected := ask(c, "accepted", "false", noon), ask(c, "rejected", "7", noon)
 	c.SetFaults(func(f *Faults) { f.RadioDown = true })
 	unavailable := ask(c, "unavailable", "false", noon)
-	if !strings.Contains(accepted, "pending") || !strings.Contains(refused, "invalid_request") ||
+	if !strings.Contains(accepted, "pending") || !strings.Contains(rejected, "invalid_request") ||
 		!strings.Contains(unavailable, "hub_unavailable") {
-		t.Fatalf("%s\n%s\n%s", accepted, refused, unavailable)
+		t.Fatalf("%s\n%s\n%s", accepted, rejected, unavailable)
 	}
 	restart := func() {
 		if err := c.Close(); err != nil {
@@ -89,45 +88,44 @@ func TestCommandMemoryOverRestart(t *testing.T) {
 	}
 	restart()
 	last := noon.Add(commandMemory - time.Second)
-	// Other values under the same ids: it is the id that counts.
+	// Only the id counts: the values differ.
 	if got := ask(c, "accepted", "true", last); got != accepted {
-		t.Errorf("%s, first %s", got, accepted)
+		t.Errorf("after a restart: %s, want the first answer, %s", got, accepted)
 	}
-	if got := ask(c, "refused", "true", last); got != refused {
-		t.Errorf("%s, first %s", got, refused)
+	if got := ask(c, "rejected", "true", last); got != rejected {
+		t.Errorf("after a restart: %s, want the first answer, %s", got, rejected)
 	}
 	if got := ask(c, "unavailable", "false", last); !strings.Contains(got, "pending") {
-		t.Errorf("what was not run: %s", got)
+		t.Errorf("command that was unavailable: %s, want it to run", got)
 	}
 	restart()
-	if got := ask(c, "refused", "true", noon.Add(commandMemory)); !strings.Contains(
+	if got := ask(c, "rejected", "true", noon.Add(commandMemory)); !strings.Contains(
 		got, "pending",
 	) {
-		t.Errorf("after its time: %s", got)
+		t.Errorf("after 24 hours: %s, want it to run", got)
 	}
 }
 
-// TestWindows holds how long a window is open.
-func TestWindows(t *testing.T) {
+// TestWindowDuration: a window is open for 120 s, and opening it again starts over.
+func TestWindowDuration(t *testing.T) {
 	t.Parallel()
 	c := newTestController(t, "")
 	lock := device.Spec{Kind: "lock"}
 	c.ask(protocol.MethodPairingOpen, `{}`, noon)
 	if due := c.Advance(noon.Add(time.Second)); !due.Equal(noon.Add(120 * time.Second)) {
-		t.Errorf("due %v", due)
+		t.Errorf("Advance() = %v, want the end of the window", due)
 	}
 	if _, err := c.Join(lock, noon.Add(120*time.Second)); !errors.Is(err, ErrNoWindow) {
-		t.Errorf("after 120 s: %v", err)
+		t.Errorf("Join() after 120 s = %v, want ErrNoWindow", err)
 	}
 	c.ask(protocol.MethodPairingOpen, `{}`, noon)
-	c.ask(protocol.MethodPairingOpen, `{}`, noon.Add(100*time.Second)) // open anew
+	c.ask(protocol.MethodPairingOpen, `{}`, noon.Add(100*time.Second))
 	if _, err := c.Join(lock, noon.Add(219*time.Second)); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestFaultSettings holds how faults are written as text.
-func TestFaultSettings(t *testing.T) {
+func TestFaultsSet(t *testing.T) {
 	t.Parallel()
 	var f Faults
 	for _, text := range []string{
@@ -149,12 +147,12 @@ func TestFaultSettings(t *testing.T) {
 	} {
 		before := fmt.Sprint(f)
 		if err := f.Set(text); err == nil || fmt.Sprint(f) != before {
-			t.Errorf("%q: taken, or half taken: %v", text, err)
+			t.Errorf("Set(%q) = %v, faults %v; want an error and no change", text, err, f)
 		}
 	}
 }
 
-// TestFullDisk holds that a command that cannot be kept is not run, and not remembered.
+// TestFullDisk: a command that cannot be stored is not run and not remembered.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	c := newTestController(t, t.TempDir())

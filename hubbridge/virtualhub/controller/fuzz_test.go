@@ -9,8 +9,8 @@ import (
 	"hubcloud/hubbridge/protocol"
 )
 
-// FuzzRequest: whatever comes as a request, it is passed over or answered with exactly one of a
-// result and an error, on a topic that can be published to.
+// FuzzRequest: any payload is either rejected by DecodeRequest or answered with exactly one of a
+// result and an error, with a token that can be part of a topic.
 func FuzzRequest(f *testing.F) {
 	for _, seed := range []string{
 		`{"id":"1","token":"a/b","method":"devices.list","params":{},"timeout_ms":10000}`,
@@ -50,7 +50,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// FuzzAck: whatever comes as an ack, the hub stands where it can stand.
+// FuzzAck: no ack brings the hub's numbers into an impossible state.
 func FuzzAck(f *testing.F) {
 	f.Add([]byte(`{"log":"x","through":1}`), uint8(3))
 	f.Add([]byte(`{"log":"x","through":-1}`), uint8(3))

@@ -11,34 +11,34 @@ func TestSchedule(t *testing.T) {
 	t.Parallel()
 	s := Schedule{Interval: 6 * time.Hour}
 	if !s.Rejected(true, noon) {
-		t.Error("not at once after a start")
+		t.Error("a hub that is rejected after a start must enrol at once")
 	}
 	s.Enrolled(noon)
 	if s.Rejected(true, noon.Add(6*time.Hour-time.Second)) ||
 		!s.Rejected(true, noon.Add(6*time.Hour)) {
-		t.Error("not after six hours")
+		t.Error("a hub that is rejected after an enrolment must wait for the interval")
 	}
 	s.Connected()
 	if s.Rejected(true, noon.Add(7*time.Hour)) || s.Rejected(true, noon.Add(12*time.Hour)) ||
 		!s.Rejected(true, noon.Add(13*time.Hour)) {
-		t.Error("one that was let in and is refused waits six hours")
+		t.Error("a hub that is rejected after a connection must wait for the interval")
 	}
 	s.Restarted()
 	for i, want := range []bool{false, true} {
 		if s.Rejected(false, noon) != want {
-			t.Errorf("a connection that is only closed counts the second time, not time %d", i+1)
+			t.Errorf("Rejected(false) no. %d = %v, want %v", i+1, !want, want)
 		}
 	}
 	s.Restarted()
 	for i, want := range []bool{false, false, true} {
 		if s.Unreachable() != want {
-			t.Errorf("no broker after a restart counts the third time, not time %d", i+1)
+			t.Errorf("Unreachable() no. %d after a restart = %v, want %v", i+1, !want, want)
 		}
 	}
 	s.Connected()
 	for range 5 {
 		if s.Unreachable() {
-			t.Error("a broker that goes away is waited for")
+			t.Error("Unreachable() after a connection = true, want false")
 		}
 	}
 }

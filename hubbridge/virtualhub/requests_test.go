@@ -14,7 +14,7 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// Devices of device.Demo, by their ids.
+// Ids of devices of device.Demo.
 const (
 	frontDoor  = 1
 	thermostat = 2
@@ -28,18 +28,18 @@ func command(id string, device int, key string, value any) params {
 	return params{"command_id": id, "device_id": device, "key": key, "endpoint": 0, "value": value}
 }
 
-// refused holds that an answer is a refusal of the given type, with words.
-func refused(t testing.TB, r protocol.Response, kind string) {
+// rejected fails the test unless r is an error of the given type with a message.
+func rejected(t testing.TB, r protocol.Response, kind string) {
 	t.Helper()
 	if r.Error == nil || r.Error.Type != kind || r.Error.Message == "" {
-		t.Errorf("answer %s %+v, want %s", r.Result, r.Error, kind)
+		t.Errorf("response %s %+v, want error %s", r.Result, r.Error, kind)
 	}
 }
 
 func result[T any](t testing.TB, r protocol.Response) (value T) {
 	t.Helper()
 	if r.Error != nil {
-		t.Fatalf("refused: %+v", r.Error)
+		t.Fatalf("response %+v, want a result", r.Error)
 	}
 	must(t, json.Unmarshal(r.Result, &value))
 	return value
@@ -91,7 +91,7 @@ func (c *cloud) becomes(
 	})
 }
 
-func TestMethods(t *testing.T) {
+func TestRequests(t *testing.T) {
 	t.Parallel()
 	c := startCloud(t)
 	hub := func(t *testing.T, id string) *virtualhub.Hub {
@@ -115,13 +115,13 @@ func TestMethods(t *testing.T) {
 			len(d.Device.Channels) != 9 {
 			t.Errorf("%+v", d)
 		}
-		refused(t, c.call(t, h, protocol.MethodDevicesGet, params{"device_id": 99}), "not_found")
-		refused(t, c.call(t, h, protocol.MethodDevicesGet, params{}), "invalid_request")
-		refused(
+		rejected(t, c.call(t, h, protocol.MethodDevicesGet, params{"device_id": 99}), "not_found")
+		rejected(t, c.call(t, h, protocol.MethodDevicesGet, params{}), "invalid_request")
+		rejected(
 			t, c.call(t, h, protocol.MethodDevicesGet, params{"device_id": "1"}), "invalid_request",
 		)
-		refused(t, c.call(t, h, protocol.MethodDevicesGet, []int{1}), "invalid_request")
-		refused(t, c.call(t, h, "devices.paint", params{}), "unknown_method")
+		rejected(t, c.call(t, h, protocol.MethodDevicesGet, []int{1}), "invalid_request")
+		rejected(t, c.call(t, h, "devices.paint", params{}), "unknown_method")
 		if r := c.call(t, h, protocol.MethodDevicesList, nil); r.Error != nil {
 			t.Errorf("without params: %+v", r.Error)
 		}
@@ -129,8 +129,10 @@ func TestMethods(t *testing.T) {
 
 	t.Run("forget", func(t *testing.T) {
 		h := hub(t, "hub-meth-0000-0002")
-		refused(t, c.call(t, h, protocol.MethodDevicesForget, params{"device_id": 99}), "not_found")
-		refused(
+		rejected(
+			t, c.call(t, h, protocol.MethodDevicesForget, params{"device_id": 99}), "not_found",
+		)
+		rejected(
 			t, c.call(t, h, protocol.MethodDevicesForget, params{"device_id": keypad}),
 			"invalid_request",
 		)
@@ -140,16 +142,16 @@ func TestMethods(t *testing.T) {
 		}).Result); got != "{}" {
 			t.Errorf("answer %s", got)
 		}
-		refused(
+		rejected(
 			t, c.call(t, h, protocol.MethodDevicesForget, params{"device_id": keypad}), "not_found",
 		)
 		streamstest.Eventually(
-			t, "told",
+			t, "events stored",
 			func() bool { return len(c.of(h, "device.unavailable", "device.forgotten")) == 2 },
 		)
 		e := c.of(h, "device.forgotten")[0]
 		if string(e.Data) != `{"name":"Hall keypad"}` || *e.DeviceID != keypad {
-			t.Errorf("%+v", e)
+			t.Errorf("unexpected event %+v", e)
 		}
 	})
 
@@ -163,7 +165,7 @@ func TestMethods(t *testing.T) {
 			t.Errorf("answer %+v", answer)
 		}
 		c.becomes(t, h, frontDoor, "lock", "synchronized", false)
-		streamstest.Eventually(t, "told", func() bool { return len(c.of(h)) == 2 })
+		streamstest.Eventually(t, "events stored", func() bool { return len(c.of(h)) == 2 })
 		for i, want := range []string{"channel.desired", "channel.observed"} {
 			if e := c.of(h)[i]; e.Type != want ||
 				string(e.Data) != `{"key":"lock","endpoint":0,"value":false}` ||
@@ -171,34 +173,34 @@ func TestMethods(t *testing.T) {
 				t.Errorf("event %d: %+v", i, e)
 			}
 		}
-		refused(
+		rejected(
 			t,
 			c.call(t, h, protocol.MethodChannelsCommand, command("c2", frontDoor, "lock", "shut")),
 			"invalid_request",
 		)
-		refused(
+		rejected(
 			t,
 			c.call(t, h, protocol.MethodChannelsCommand, command("c3", frontDoor, "battery", 100)),
 			"invalid_request",
 		)
-		refused(
+		rejected(
 			t,
 			c.call(t, h, protocol.MethodChannelsCommand, command("c4", frontDoor, "switch", true)),
 			"not_found",
 		)
-		refused(
+		rejected(
 			t, c.call(t, h, protocol.MethodChannelsCommand, command("c5", 99, "lock", true)),
 			"not_found",
 		)
-		refused(
+		rejected(
 			t, c.call(t, h, protocol.MethodChannelsCommand, command("c6", shed, "lock", true)),
 			"command_refused",
 		)
-		refused(
+		rejected(
 			t, c.call(t, h, protocol.MethodChannelsCommand, command("", frontDoor, "lock", true)),
 			"invalid_request",
 		)
-		// somebody turns the knob
+		// a person turns the knob
 		must(t, h.Report(frontDoor, virtualhub.ChannelRef{Key: "lock"}, true))
 		c.becomes(t, h, frontDoor, "lock", "diverged", true)
 	})
@@ -226,17 +228,17 @@ func TestMethods(t *testing.T) {
 		) != string(first.Result) {
 			t.Errorf("later: %s", r.Result)
 		}
-		refused(
+		rejected(
 			t, c.call(t, h, protocol.MethodChannelsCommand, command("bad", frontDoor, "lock", 1)),
 			"invalid_request",
 		)
-		refused(
+		rejected(
 			t,
 			c.call(t, h, protocol.MethodChannelsCommand, command("bad", frontDoor, "lock", true)),
 			"invalid_request",
 		)
 		if n := len(c.of(h, "channel.desired")); n != 1 {
-			t.Errorf("run %d times", n)
+			t.Errorf("run %d times, want once", n)
 		}
 	})
 
@@ -244,7 +246,7 @@ func TestMethods(t *testing.T) {
 		h := hub(t, "hub-meth-0000-0005")
 		for _, fault := range []func(bool){h.RadioDown, h.ClockUnknown} {
 			fault(true)
-			refused(
+			rejected(
 				t,
 				c.call(
 					t, h, protocol.MethodChannelsCommand,
@@ -252,8 +254,8 @@ func TestMethods(t *testing.T) {
 				),
 				"hub_unavailable",
 			)
-			refused(t, c.call(t, h, protocol.MethodPairingOpen, params{}), "hub_unavailable")
-			refused(t, c.call(t, h, protocol.MethodRemovalOpen, params{}), "hub_unavailable")
+			rejected(t, c.call(t, h, protocol.MethodPairingOpen, params{}), "hub_unavailable")
+			rejected(t, c.call(t, h, protocol.MethodRemovalOpen, params{}), "hub_unavailable")
 			fault(false)
 		}
 		result[channelAnswer](
@@ -264,12 +266,12 @@ func TestMethods(t *testing.T) {
 		)
 		h.RadioDown(true)
 		if r := c.call(t, h, protocol.MethodChannelsCommand, command("again", frontDoor, "lock", false)); r.Error != nil {
-			t.Errorf("what was run is answered again: %+v", r.Error)
+			t.Errorf("repeat of a command that ran: %+v, want its first answer", r.Error)
 		}
 		c.becomes(t, h, frontDoor, "lock", "failed", true)
 	})
 
-	t.Run("jammed, refused, late", func(t *testing.T) {
+	t.Run("jammed, rejected, late", func(t *testing.T) {
 		h := hub(t, "hub-meth-0000-0006")
 		h.Jam(frontDoor)
 		result[channelAnswer](
@@ -282,7 +284,7 @@ func TestMethods(t *testing.T) {
 		)
 		c.becomes(t, h, frontDoor, "lock", "synchronized", false)
 		h.RejectCommands(true)
-		refused(
+		rejected(
 			t, c.call(t, h, protocol.MethodChannelsCommand, command("r", frontDoor, "lock", true)),
 			"command_refused",
 		)
@@ -291,7 +293,7 @@ func TestMethods(t *testing.T) {
 		late := c.ask(t, h, protocol.MethodDevicesList, params{})
 		<-late
 		if took := time.Since(begun); took < 300*time.Millisecond {
-			t.Errorf("late by %v", took)
+			t.Errorf("response after %v, want at least 300ms", took)
 		}
 	})
 
@@ -301,12 +303,12 @@ func TestMethods(t *testing.T) {
 		c.acked(t, h, emit(t, h, 1))
 		if e := c.of(h)[0]; e.ClockTrusted == nil || *e.ClockTrusted ||
 			!strings.HasPrefix(e.Time, "2000-01-01T") {
-			t.Errorf("%+v", e)
+			t.Errorf("unexpected event %+v", e)
 		}
 		h.CutConnection()
-		streamstest.Eventually(t, "says so in its hello", func() (said bool) {
-			c.with(h, func(r *remote) { said = !*r.hellos[len(r.hellos)-1].ClockTrusted })
-			return said
+		streamstest.Eventually(t, "hello with an untrusted clock", func() (untrusted bool) {
+			c.with(h, func(r *remote) { untrusted = !*r.hellos[len(r.hellos)-1].ClockTrusted })
+			return untrusted
 		})
 	})
 
@@ -314,10 +316,10 @@ func TestMethods(t *testing.T) {
 		h := hub(t, "hub-meth-0000-0008")
 		side := virtualhub.DeviceSpec{Kind: "lock", Name: "Side door"}
 		if _, err := h.Join(side); !errors.Is(err, virtualhub.ErrNoWindow) {
-			t.Errorf("without a window: %v", err)
+			t.Errorf("without a window: %v, want ErrNoWindow", err)
 		}
 		for _, code := range []any{"1234", "123456", "abcde", "", "12345-12345", "90", 12345} {
-			refused(
+			rejected(
 				t, c.call(t, h, protocol.MethodPairingOpen, params{"setup_code": code}),
 				"invalid_request",
 			)
@@ -339,14 +341,14 @@ func TestMethods(t *testing.T) {
 				t.Fatalf("joined as %d: %v", id, err)
 			}
 			if _, err := h.Join(side); !errors.Is(err, virtualhub.ErrNoWindow) {
-				t.Errorf("a second device in one window: %v", err)
+				t.Errorf("second device in one window: %v, want ErrNoWindow", err)
 			}
 			r = c.call(
 				t, h, protocol.MethodChannelsCommand,
 				command("p"+side.Name+string(rune('a'+i)), int(id), "lock", false),
 			)
 			if code == nil {
-				refused(t, r, "command_refused")
+				rejected(t, r, "command_refused")
 			} else {
 				result[channelAnswer](t, r)
 			}
@@ -354,19 +356,21 @@ func TestMethods(t *testing.T) {
 		result[struct{}](t, c.call(t, h, protocol.MethodPairingOpen, params{}))
 		result[struct{}](t, c.call(t, h, protocol.MethodPairingClose, params{}))
 		if _, err := h.Join(side); !errors.Is(err, virtualhub.ErrNoWindow) {
-			t.Errorf("in a closed window: %v", err)
+			t.Errorf("in a closed window: %v, want ErrNoWindow", err)
 		}
-		streamstest.Eventually(t, "told", func() bool { return len(c.of(h, "device.added")) == 5 })
+		streamstest.Eventually(
+			t, "events stored", func() bool { return len(c.of(h, "device.added")) == 5 },
+		)
 		if e := c.of(h)[0]; e.Type != "device.added" || string(e.Data) != `{"name":"Side door"}` ||
 			*e.DeviceID != 18 {
-			t.Errorf("%+v", e)
+			t.Errorf("unexpected event %+v", e)
 		}
 	})
 
 	t.Run("removal", func(t *testing.T) {
 		h := hub(t, "hub-meth-0000-0009")
 		if err := h.Press(keypad); !errors.Is(err, virtualhub.ErrNoWindow) {
-			t.Errorf("without a window: %v", err)
+			t.Errorf("without a window: %v, want ErrNoWindow", err)
 		}
 		if r := c.call(t, h, protocol.MethodRemovalOpen, params{}); string(
 			r.Result,
@@ -375,17 +379,17 @@ func TestMethods(t *testing.T) {
 		}
 		must(t, h.Press(keypad))
 		if err := h.Press(frontDoor); !errors.Is(err, virtualhub.ErrNoWindow) {
-			t.Errorf("a second device: %v", err)
+			t.Errorf("second device: %v, want ErrNoWindow", err)
 		}
 		result[struct{}](t, c.call(t, h, protocol.MethodRemovalOpen, params{}))
 		result[struct{}](t, c.call(t, h, protocol.MethodRemovalClose, params{}))
 		if err := h.Press(frontDoor); !errors.Is(err, virtualhub.ErrNoWindow) {
-			t.Errorf("in a closed window: %v", err)
+			t.Errorf("in a closed window: %v, want ErrNoWindow", err)
 		}
 		streamstest.Eventually(
-			t, "told", func() bool { return len(c.of(h, "device.forgotten")) == 1 },
+			t, "events stored", func() bool { return len(c.of(h, "device.forgotten")) == 1 },
 		)
-		refused(
+		rejected(
 			t, c.call(t, h, protocol.MethodDevicesGet, params{"device_id": keypad}), "not_found",
 		)
 	})
@@ -397,7 +401,7 @@ func TestMethods(t *testing.T) {
 			must(t, h.Report(keypad, virtualhub.ChannelRef{Key: "scene"}, scene))
 			must(t, h.Report(keypad, virtualhub.ChannelRef{Key: "tamper"}, true))
 		}
-		must(t, h.Reachable(keypad)) // it is already: nothing to tell
+		must(t, h.Reachable(keypad)) // no change: no event
 		must(
 			t,
 			h.Rename(
@@ -407,9 +411,9 @@ func TestMethods(t *testing.T) {
 		)
 		if h.Report(keypad, virtualhub.ChannelRef{Key: "tamper"}, true) == nil ||
 			h.Report(99, virtualhub.ChannelRef{Key: "tamper"}, true) == nil {
-			t.Error("a report of a channel that is not there")
+			t.Error("Report() for a channel or device that does not exist returned no error")
 		}
-		streamstest.Eventually(t, "told", func() bool { return len(c.of(h)) == 4 })
+		streamstest.Eventually(t, "events stored", func() bool { return len(c.of(h)) == 4 })
 		var data []string
 		for _, e := range c.of(h) {
 			data = append(data, e.Type+" "+string(e.Data))
@@ -424,7 +428,7 @@ func TestMethods(t *testing.T) {
 		}
 	})
 
-	t.Run("side by side", func(t *testing.T) {
+	t.Run("concurrently", func(t *testing.T) {
 		h := hub(t, "hub-meth-0000-0011")
 		h.LateAnswers(500 * time.Millisecond)
 		var answers []<-chan protocol.Response
@@ -441,33 +445,30 @@ func TestMethods(t *testing.T) {
 	})
 }
 
-// TestInstaller holds that an installer, where there is one, acts while a window is open.
+// TestInstaller: the installer acts while a window is open.
 func TestInstaller(t *testing.T) {
 	t.Parallel()
 	c := startCloud(t)
-	staffed := c.hub(
+	h := c.hub(
 		t, "hub-wind-0000-0002",
 		func(cfg *virtualhub.Config) { cfg.Installer = 20 * time.Millisecond },
 	)
-	result[struct{}](
-		t, c.call(t, staffed, protocol.MethodPairingOpen, params{"setup_code": "12345"}),
-	)
+	result[struct{}](t, c.call(t, h, protocol.MethodPairingOpen, params{"setup_code": "12345"}))
 	streamstest.Eventually(
-		t, "a device joins", func() bool { return len(c.of(staffed, "device.added")) == 1 },
+		t, "a device joins", func() bool { return len(c.of(h, "device.added")) == 1 },
 	)
-	result[struct{}](t, c.call(t, staffed, protocol.MethodRemovalOpen, params{}))
+	result[struct{}](t, c.call(t, h, protocol.MethodRemovalOpen, params{}))
 	streamstest.Eventually(
-		t, "it leaves", func() bool { return len(c.of(staffed, "device.forgotten")) == 1 },
+		t, "it leaves", func() bool { return len(c.of(h, "device.forgotten")) == 1 },
 	)
-	if added, gone := c.of(staffed, "device.added")[0], c.of(staffed, "device.forgotten")[0]; *added.DeviceID != *gone.DeviceID {
+	if added, gone := c.of(h, "device.added")[0], c.of(h, "device.forgotten")[0]; *added.DeviceID != *gone.DeviceID {
 		t.Errorf("%d joined, %d left", *added.DeviceID, *gone.DeviceID)
 	}
 }
 
-// TestRestartKeeps holds that devices and command ids survive a kill: the hub that is started from
-// a copy of the directory answers a repeat with the first answer, and the command that was under
-// way still comes to its end.
-func TestRestartKeeps(t *testing.T) {
+// TestStateSurvivesKill: a hub that is started from a copy of the directory has the devices and
+// command ids, answers a repeated command with the first answer, and completes the pending command.
+func TestStateSurvivesKill(t *testing.T) {
 	t.Parallel()
 	c := startCloud(t)
 	credentials := c.register(t, "hub-keep-0000-0001")
@@ -495,11 +496,11 @@ func TestRestartKeeps(t *testing.T) {
 	if again := c.call(t, h, protocol.MethodChannelsCommand, command("once", 1, "lock", false)); string(
 		again.Result,
 	) != string(first.Result) {
-		t.Errorf("%s, first %s", again.Result, first.Result)
+		t.Errorf("answer %s, want the first, %s", again.Result, first.Result)
 	}
 	c.becomes(t, h, 1, "lock", "synchronized", false)
 	if n := len(c.of(h, "channel.desired")); n != 1 {
-		t.Errorf("run %d times", n)
+		t.Errorf("run %d times, want once", n)
 	}
 	for device, name := range map[int64]string{2: "Twins", id: "Boiler"} {
 		if d, ok := h.Device(device); !ok || d.Name != name {
@@ -508,7 +509,7 @@ func TestRestartKeeps(t *testing.T) {
 	}
 	must(t, h.FactoryReset())
 	if _, ok := h.Device(id); ok {
-		t.Error("a device outlives a factory reset")
+		t.Error("device that joined still exists after a factory reset")
 	}
 	c.connected(t, h)
 	result[channelAnswer](
@@ -517,12 +518,12 @@ func TestRestartKeeps(t *testing.T) {
 	c.becomes(t, h, 1, "lock", "synchronized", true)
 }
 
-// TestAlive holds that a hub with the demo's devices tells something soon after it has connected.
-func TestAlive(t *testing.T) {
+// TestDemoReports: a hub with the devices of the demo reports soon after it has connected.
+func TestDemoReports(t *testing.T) {
 	t.Parallel()
 	c := startCloud(t)
 	h := c.hub(t, "hub-aliv-0000-0001", func(cfg *virtualhub.Config) { cfg.Quiet = false })
 	begun := time.Now()
-	streamstest.Eventually(t, "tells something", func() bool { return len(c.of(h)) > 0 })
+	streamstest.Eventually(t, "an event", func() bool { return len(c.of(h)) > 0 })
 	t.Logf("took %v", time.Since(begun))
 }

@@ -24,22 +24,22 @@ func emit(t testing.TB, h *virtualhub.Hub, n int) (last uint64) {
 	return last
 }
 
-// inOrder holds that the cloud has exactly the numbers from first to last of the hub's log.
+// inOrder fails the test unless the cloud has exactly the numbers from first to last, in order.
 func inOrder(t testing.TB, c *cloud, h *virtualhub.Hub, first, last uint64) {
 	t.Helper()
 	for _, e := range c.of(h) {
 		if e.Seq != first {
-			t.Fatalf("the cloud has %d in the place of %d", e.Seq, first)
+			t.Fatalf("the cloud has number %d, want %d", e.Seq, first)
 		}
 		first++
 	}
 	if first != last+1 {
-		t.Fatalf("the cloud has up to %d, not to %d", first-1, last)
+		t.Fatalf("the cloud has numbers through %d, want %d", first-1, last)
 	}
 }
 
-// TestLink holds the hub's end of the hub link against the real broker, one rule a subtest.
-func TestLink(t *testing.T) {
+// TestProtocol tries the hub's side of the hub protocol with a real broker, one rule per subtest.
+func TestProtocol(t *testing.T) {
 	t.Parallel()
 	c := startCloud(t)
 
@@ -55,15 +55,15 @@ func TestLink(t *testing.T) {
 			e.ClockTrusted == nil ||
 			!*e.ClockTrusted ||
 			e.DeviceID != nil {
-			t.Errorf("%+v", e)
+			t.Errorf("event %+v", e)
 		}
 		s := h.Status()
 		if s.Oldest != last+1 || s.Newest != last || s.Acked != last || !s.Connected {
-			t.Errorf("what is acknowledged is still held: %+v", s)
+			t.Errorf("Status() = %+v, want everything acknowledged and dropped", s)
 		}
 	})
 
-	t.Run("large backlog keeps to the limits", func(t *testing.T) {
+	t.Run("a large backlog is sent in messages within the limits", func(t *testing.T) {
 		t.Parallel()
 		h := c.hub(t, "hub-link-0000-0002", nil)
 		h.Offline(true)
@@ -78,19 +78,20 @@ func TestLink(t *testing.T) {
 		inOrder(t, c, h, 1, last)
 		c.with(h, func(r *remote) {
 			if r.largest > 256<<10 {
-				t.Errorf("%d bytes in a message", r.largest)
+				t.Errorf("message of %d bytes, want at most 256 KiB", r.largest)
 			}
 		})
 	})
 
-	t.Run("no more than 2,000 without an ack", func(t *testing.T) {
+	t.Run("at most 2,000 events without an ack", func(t *testing.T) {
 		t.Parallel()
 		h := c.hub(t, "hub-link-0000-0013", nil)
 		c.with(h, func(r *remote) { r.silent = true })
 		last, err := h.Flood(2700)
 		must(t, err)
 		streamstest.Eventually(t, "sends", func() bool { return len(c.of(h)) >= 2000 })
-		// What is too much would follow at once; the second time around shows that nothing did.
+		// An event beyond the limit would follow at once. The repetition after 5 s shows that none
+		// did.
 		streamstest.Eventually(t, "sends again", func() (again bool) {
 			c.with(h, func(r *remote) { again = r.messages >= 8 })
 			return again
@@ -102,12 +103,11 @@ func TestLink(t *testing.T) {
 	})
 
 	t.Run(
-		"a lost message is sent again at once when a later one shows the gap",
+		"a lost message is sent again at once if a later one shows the gap",
 		func(t *testing.T) {
 			t.Parallel()
 			h := c.hub(t, "hub-link-0000-0003", func(cfg *virtualhub.Config) { cfg.Batch = 10 })
-			// that it takes less than the 5 s below is seen in one of some tries on a busy machine
-			// too
+			// One try within the 5 s of the next rule is enough: the machine may be busy.
 			for tries := 1; ; tries++ {
 				c.with(h, func(r *remote) { r.loseNext = 1 })
 				begun := time.Now()
@@ -125,7 +125,7 @@ func TestLink(t *testing.T) {
 		},
 	)
 
-	t.Run("no ack: again after 5 s", func(t *testing.T) {
+	t.Run("events are sent again after 5 s without an ack", func(t *testing.T) {
 		t.Parallel()
 		h := c.hub(t, "hub-link-0000-0004", nil)
 		c.with(h, func(r *remote) { r.loseNext = 1 })
@@ -136,7 +136,7 @@ func TestLink(t *testing.T) {
 		}
 	})
 
-	t.Run("a heedless hub sends more than that", func(t *testing.T) {
+	t.Run("a heedless hub sends more than 2,000 events", func(t *testing.T) {
 		t.Parallel()
 		h := c.hub(t, "hub-link-0000-0014", nil)
 		h.Heedless(true)
@@ -146,7 +146,7 @@ func TestLink(t *testing.T) {
 		streamstest.Eventually(t, "sends", func() bool { return len(c.of(h)) == 4000 })
 	})
 
-	t.Run("hello again every 5 s until an ack", func(t *testing.T) {
+	t.Run("hello is repeated every 5 s until an ack", func(t *testing.T) {
 		t.Parallel()
 		h := c.hub(t, "hub-link-0000-0005", nil)
 		c.with(h, func(r *remote) { r.silent, r.hellos = true, nil })
@@ -156,19 +156,19 @@ func TestLink(t *testing.T) {
 			return two
 		})
 		if h.Connected() {
-			t.Error("taken for connected without an ack")
+			t.Error("Connected() = true before the ack of the hello")
 		}
 		last := emit(t, h, 5)
 		c.with(h, func(r *remote) {
 			if r.through != 0 {
-				t.Error("events before an ack")
+				t.Error("events sent before the ack of the hello")
 			}
 			r.silent = false
 		})
 		c.acked(t, h, last)
 	})
 
-	t.Run("dropped events are said in a hello", func(t *testing.T) {
+	t.Run("dropped events are reported in a hello", func(t *testing.T) {
 		t.Parallel()
 		h := c.hub(t, "hub-link-0000-0006", func(cfg *virtualhub.Config) { cfg.Capacity = 10 })
 		c.acked(t, h, emit(t, h, 4))
@@ -184,34 +184,34 @@ func TestLink(t *testing.T) {
 		})
 	})
 
-	t.Run("lost events while connected", func(t *testing.T) {
+	t.Run("events are lost while connected", func(t *testing.T) {
 		t.Parallel()
 		h := c.hub(t, "hub-link-0000-0007", nil)
 		c.acked(t, h, emit(t, h, 4))
 		from, to, err := h.LoseEvents(7)
 		if err != nil || from != 5 || to != 11 {
-			t.Fatalf("%d to %d, %v", from, to, err)
+			t.Fatalf("LoseEvents(7) = %d, %d, %v, want 5, 11", from, to, err)
 		}
 		c.acked(t, h, emit(t, h, 1))
 		c.with(h, func(r *remote) {
 			if want := [][2]uint64{{5, 11}}; !slices.Equal(r.skipped, want) || r.through != 12 {
-				t.Errorf("skipped %v, through %d", r.skipped, r.through)
+				t.Errorf("skipped %v, through %d, want %v, 12", r.skipped, r.through, want)
 			}
 		})
 	})
 
-	t.Run("the cloud is ahead of a hub that lost its log's end", func(t *testing.T) {
+	t.Run("the cloud is ahead of a hub that lost the end of its log", func(t *testing.T) {
 		t.Parallel()
 		h := c.hub(t, "hub-link-0000-0008", nil)
 		c.with(h, func(r *remote) { r.through = 100 })
 		h.CutConnection()
 		streamstest.Eventually(t, "goes on after it", func() bool { return h.Acked() == 100 })
 		if last := emit(t, h, 1); last != 101 {
-			t.Errorf("number %d is given again", last)
+			t.Errorf("next number = %d, want 101", last)
 		}
 	})
 
-	t.Run("cut connections and restarts", func(t *testing.T) {
+	t.Run("nothing is lost by cut connections and restarts", func(t *testing.T) {
 		t.Parallel()
 		h := c.hub(t, "hub-link-0000-0009", nil)
 		var last uint64
@@ -223,7 +223,8 @@ func TestLink(t *testing.T) {
 				h.Restart()
 			}
 			streamstest.Eventually(
-				t, "notices", func() bool { return !h.Connected() || h.Acked() == last },
+				t, "disconnected or acknowledged",
+				func() bool { return !h.Connected() || h.Acked() == last },
 			)
 			c.connected(t, h)
 		}
@@ -238,8 +239,8 @@ func TestLink(t *testing.T) {
 		)
 		h.HalfOpen()
 		last := emit(t, h, 3)
-		if h.Connected() == false {
-			t.Error("noticed at once: it was told")
+		if !h.Connected() {
+			t.Error("the hub noticed at once, want it to notice by its keep-alive")
 		}
 		c.acked(t, h, last)
 		inOrder(t, c, h, 1, last)
@@ -252,7 +253,7 @@ func TestLink(t *testing.T) {
 		must(t, h.FactoryReset())
 		last := emit(t, h, 2)
 		if last != 2 {
-			t.Errorf("numbering goes on at %d", last)
+			t.Errorf("last number after the reset = %d, want 2", last)
 		}
 		c.acked(t, h, 2)
 		c.with(h, func(r *remote) {
@@ -262,7 +263,7 @@ func TestLink(t *testing.T) {
 		})
 	})
 
-	t.Run("malformed events do not stop the line", func(t *testing.T) {
+	t.Run("malformed events can be emitted", func(t *testing.T) {
 		t.Parallel()
 		h := c.hub(t, "hub-link-0000-0012", nil)
 		c.with(h, func(r *remote) { r.silent = true })
@@ -270,24 +271,23 @@ func TestLink(t *testing.T) {
 		last, err := h.EmitMalformed()
 		must(t, err)
 		if _, err := h.Emit(virtualhub.Event{Raw: json.RawMessage(`[1]`)}); err == nil {
-			t.Error("an array is taken for an event")
+			t.Error("Emit() of an array returned no error")
 		}
 		if _, err := h.Emit(virtualhub.Event{
 			Raw: json.RawMessage(`{"a":"` + strings.Repeat("x", 300<<10) + `"}`),
 		}); err == nil {
-			t.Error("an event that no message can carry is taken")
+			t.Error("Emit() of an event larger than a message returned no error")
 		}
 		if last != uint64(1+len(virtualhub.MalformedEvents())) {
-			t.Errorf("last is %d", last)
+			t.Errorf("EmitMalformed() = %d, want %d", last, 1+len(virtualhub.MalformedEvents()))
 		}
-		// the strict reader of this cloud has no mind for them
+		// this cloud counts malformed events as violations
 		c.with(h, func(r *remote) { r.faults = nil })
 	})
 }
 
-// TestKill holds that what a hub has on its disk is enough: at any instant, a hub that is started
-// from a copy of the directory goes on where the cloud stands, gives no number twice and loses
-// nothing.
+// TestKill: a hub that is started from a copy of the directory, taken at any instant, continues
+// where the cloud is, uses no number twice and loses nothing.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	c := startCloud(t)
@@ -316,23 +316,23 @@ func TestKill(t *testing.T) {
 	c.acked(t, h, emit(t, h, 1))
 	inOrder(t, c, h, 1, last+1)
 	if n := c.enrolments.Load(); n != 1 {
-		t.Errorf("%d enrolments: the certificate is not kept", n)
+		t.Errorf("%d enrolments, want 1: the certificate is stored", n)
 	}
 	c.with(h, func(r *remote) {
 		if len(r.logs) != 1 || len(r.skipped) != 0 {
-			t.Errorf("logs %v, skipped %v", r.logs, r.skipped)
+			t.Errorf("logs %v, skipped %v, want one log and nothing skipped", r.logs, r.skipped)
 		}
 	})
 }
 
-// TestEnrolment holds when a hub asks for a certificate.
+// TestEnrolment: when a hub enrols.
 func TestEnrolment(t *testing.T) {
 	t.Parallel()
 
-	t.Run("until it gets one", func(t *testing.T) {
+	t.Run("until it succeeds", func(t *testing.T) {
 		t.Parallel()
 		c := startCloud(t)
-		c.refuse.Store(503)
+		c.reject.Store(503)
 		credentials := c.register(t, "hub-enro-0000-0001")
 		h, _ := c.start(t, virtualhub.Config{
 			EnrollURL:  c.http.URL + "/",
@@ -341,46 +341,49 @@ func TestEnrolment(t *testing.T) {
 			BackoffMin: 10 * time.Millisecond,
 		})
 		streamstest.Eventually(t, "asks", func() bool { return c.enrolments.Load() > 0 })
-		c.refuse.Store(0)
+		c.reject.Store(0)
 		c.connected(t, h)
 	})
 
-	t.Run("refused by the broker: at once after a restart, otherwise later", func(t *testing.T) {
-		t.Parallel()
-		c := startCloud(t)
-		h := c.hub(
-			t, "hub-enro-0000-0002",
-			func(cfg *virtualhub.Config) { cfg.EnrollEvery = 8 * time.Second },
-		)
-		revoke := func() {
-			t.Helper()
-			c.own(t, h)
-			must(t, c.directory.ResetLink(t.Context(), operator(), c.org, "hub-enro-0000-0002"))
-			streamstest.Eventually(t, "disconnected", func() bool { return !h.Connected() })
-		}
-		revoke()
-		begun := time.Now()
-		c.connected(t, h)
-		if took, n := time.Since(begun), c.enrolments.Load(); n != 2 || took < 4*time.Second {
-			t.Errorf("%d enrolments, let in after %v", n, took)
-		}
-		revoke()
-		begun = time.Now()
-		h.Restart()
-		c.connected(t, h)
-		if took, n := time.Since(begun), c.enrolments.Load(); n != 3 || took >= 4*time.Second {
-			t.Errorf("%d enrolments, let in after %v", n, took)
-		}
-	})
+	t.Run(
+		"rejected by the broker: at once after a restart, otherwise after EnrollEvery",
+		func(t *testing.T) {
+			t.Parallel()
+			c := startCloud(t)
+			h := c.hub(
+				t, "hub-enro-0000-0002",
+				func(cfg *virtualhub.Config) { cfg.EnrollEvery = 8 * time.Second },
+			)
+			revoke := func() {
+				t.Helper()
+				c.own(t, h)
+				must(t, c.directory.ResetLink(t.Context(), operator(), c.org, "hub-enro-0000-0002"))
+				streamstest.Eventually(t, "disconnected", func() bool { return !h.Connected() })
+			}
+			revoke()
+			begun := time.Now()
+			c.connected(t, h)
+			if took, n := time.Since(begun), c.enrolments.Load(); n != 2 || took < 4*time.Second {
+				t.Errorf("%d enrolments, connected after %v", n, took)
+			}
+			revoke()
+			begun = time.Now()
+			h.Restart()
+			c.connected(t, h)
+			if took, n := time.Since(begun), c.enrolments.Load(); n != 3 || took >= 4*time.Second {
+				t.Errorf("%d enrolments, connected after %v", n, took)
+			}
+		},
+	)
 
-	t.Run("its certificate ends soon", func(t *testing.T) {
+	t.Run("before its certificate expires", func(t *testing.T) {
 		t.Parallel()
 		c := startCloud(t)
-		// every certificate ends sooner
+		// longer than certificates are valid
 		cfg := func(cfg *virtualhub.Config) { cfg.RenewBefore = 400 * 24 * time.Hour }
 		h := c.hub(t, "hub-enro-0000-0003", cfg)
 		if n := c.enrolments.Load(); n != 1 {
-			t.Errorf("%d enrolments at first", n)
+			t.Errorf("%d enrolments at first, want 1", n)
 		}
 		h.CutConnection()
 		streamstest.Eventually(t, "enrols again", func() bool { return c.enrolments.Load() == 2 })
@@ -410,7 +413,7 @@ func TestConfig(t *testing.T) {
 		cfg := good
 		change(&cfg)
 		if h, err := virtualhub.New(cfg); err == nil {
-			t.Errorf("%s: taken", name)
+			t.Errorf("%s: New returned no error", name)
 			_ = h.Close()
 		}
 	}
@@ -418,7 +421,7 @@ func TestConfig(t *testing.T) {
 	must(t, err)
 	if h.ID() != "hub-7k2m-q4xd-93ta" ||
 		fmt.Sprint(h.DeviceIDs()) != "[1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17]" {
-		t.Errorf("%s with %v", h.ID(), h.DeviceIDs())
+		t.Errorf("hub %s has devices %v, want the 17 of the demo", h.ID(), h.DeviceIDs())
 	}
 	must(t, h.Close())
 }
