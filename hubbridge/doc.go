@@ -15,7 +15,7 @@
 //	commands     sends commands to hubs, each run once
 //	idempotency  runs requests with an Idempotency-Key once
 //	identity     issues certificates to hubs and authenticates their connections
-//	virtualhub   is a hub in software; it shares only protocol with the others
+//	virtualhub   is a hub in software, with a load generator; it shares only protocol with the others
 //
 // # The life of a shard
 //

@@ -78,7 +78,7 @@ func (c *Controller) command(params commandParams, now time.Time) (any, *protoco
 	return answer.Result, nil
 }
 
-// run gives a command to its device and adds the device's new state and event to change. undo
+// run starts a command on its device and adds the device's new state and event to change. undo
 // restores the device.
 func (c *Controller) run(
 	params commandParams, now time.Time, change *journal.Change,

@@ -84,40 +84,53 @@ type (
 	}
 )
 
+// dispatch runs the method of a request, with the lock held.
 func (c *Controller) dispatch(req protocol.Request, now time.Time) (any, *protocol.Error) {
 	switch req.Method {
 	case protocol.MethodDevicesList:
-		return with(req, func(noParams) (any, *protocol.Error) { return c.listDevices(), nil })
+		return withParams(
+			req, func(noParams) (any, *protocol.Error) { return c.listDevices(), nil },
+		)
 	case protocol.MethodDevicesGet:
-		return with(req, func(p deviceParams) (any, *protocol.Error) {
-			d, rejection := c.find(p)
+		return withParams(req, func(p deviceParams) (any, *protocol.Error) {
+			d, rejection := c.findDevice(p)
 			if rejection != nil {
 				return nil, rejection
 			}
 			return deviceResult{d.Full()}, nil
 		})
 	case protocol.MethodDevicesForget:
-		return with(req, func(p deviceParams) (any, *protocol.Error) { return c.forget(p, now) })
+		return withParams(
+			req, func(p deviceParams) (any, *protocol.Error) { return c.forget(p, now) },
+		)
 	case protocol.MethodChannelsCommand:
-		return with(req, func(p commandParams) (any, *protocol.Error) { return c.command(p, now) })
+		return withParams(
+			req, func(p commandParams) (any, *protocol.Error) { return c.command(p, now) },
+		)
 	case protocol.MethodPairingOpen:
-		return with(
+		return withParams(
 			req, func(p pairingParams) (any, *protocol.Error) { return c.openPairing(p, now) },
 		)
 	case protocol.MethodPairingClose:
-		return with(req, func(noParams) (any, *protocol.Error) { return c.closeWindow(&c.pairing) })
+		return withParams(
+			req, func(noParams) (any, *protocol.Error) { return c.closeWindow(&c.pairing) },
+		)
 	case protocol.MethodRemovalOpen:
-		return with(req, func(noParams) (any, *protocol.Error) { return c.openRemoval(now) })
+		return withParams(req, func(noParams) (any, *protocol.Error) { return c.openRemoval(now) })
 	case protocol.MethodRemovalClose:
-		return with(req, func(noParams) (any, *protocol.Error) { return c.closeWindow(&c.removal) })
+		return withParams(
+			req, func(noParams) (any, *protocol.Error) { return c.closeWindow(&c.removal) },
+		)
 	default:
 		return nil, reject("unknown_method", "this hub has no method %q", req.Method)
 	}
 }
 
-// with decodes a request's params and calls do. Absent params are an empty object. Unknown fields
-// are ignored: the cloud may be newer than the hub.
-func with[P any](req protocol.Request, do func(P) (any, *protocol.Error)) (any, *protocol.Error) {
+// withParams decodes a request's params and calls do. Absent params are an empty object. Unknown
+// fields are ignored: the cloud may be newer than the hub.
+func withParams[P any](
+	req protocol.Request, do func(P) (any, *protocol.Error),
+) (any, *protocol.Error) {
 	var params P
 	if len(req.Params) > 0 && string(req.Params) != "null" {
 		if err := json.Unmarshal(req.Params, &params); err != nil {
@@ -135,7 +148,7 @@ func (c *Controller) listDevices() devicesResult {
 	return out
 }
 
-func (c *Controller) find(p deviceParams) (*device.Device, *protocol.Error) {
+func (c *Controller) findDevice(p deviceParams) (*device.Device, *protocol.Error) {
 	if p.DeviceID == nil {
 		return nil, reject("invalid_request", "device_id is missing")
 	}
@@ -146,8 +159,9 @@ func (c *Controller) find(p deviceParams) (*device.Device, *protocol.Error) {
 	return d, nil
 }
 
+// forget removes a device that the radio cannot reach. Others leave through a removal window.
 func (c *Controller) forget(p deviceParams, now time.Time) (any, *protocol.Error) {
-	d, rejection := c.find(p)
+	d, rejection := c.findDevice(p)
 	if rejection != nil {
 		return nil, rejection
 	}

@@ -49,6 +49,7 @@ var colorBulb = kind{
 	afterCommand: afterDimmerCommand,
 }
 
+// afterDimmerCommand lets the switch follow the level and the level follow the switch.
 func afterDimmerCommand(d *Device, r reading) []reading {
 	switch v := r.Value.(type) {
 	case float64:
