@@ -56,7 +56,7 @@ func TestPeople(t *testing.T) {
 	p.check("remove")
 	p.press("main form button")
 	p.await(".notice", "Member removed")
-	ben.await("#connection", "no member")
+	ben.await("#connection", "no longer a member")
 	ben.goTo(org)
 	ben.await("h1", "not found")
 }

@@ -254,7 +254,7 @@ func TestFeed(t *testing.T) {
 	p.fill("#filter-device", "\b\b\b\b")
 	p.await("#events", "Temperature is 18.5")
 	p.service.Stop()
-	p.await("#connection", "Connecting again")
+	p.await("#connection", "Reconnecting")
 	report(19.5)
 	p.service.Begin()
 	p.await("#connection", "Live")

@@ -80,7 +80,7 @@ func TestSteady(t *testing.T) {
 	p.goTo("/portal/" + p.tenant.Org)
 	p.await("#connection", "Live")
 
-	// A stream ends with its lifetime, every quarter of an hour: the page said "Connecting again…"
+	// A stream ends with its lifetime, every quarter of an hour: the page said "Connection lost. Reconnecting…"
 	// each time, aloud to those who listen to it.
 	var want []string
 	for i := range 12 {
@@ -101,7 +101,7 @@ func TestSteady(t *testing.T) {
 
 	// A page that nobody sees gives its connection up, and catches up when somebody does.
 	p.hide(true)
-	p.await("#connection", "Connecting again")
+	p.await("#connection", "Reconnecting")
 	p.temperature(30.5)
 	harness.Stored(t, p.hub)
 	if got := p.temperatures(); got[0] == "30.5" {
@@ -137,7 +137,7 @@ func TestSteady(t *testing.T) {
 
 	// A service that is killed is awaited calmly, and found again.
 	p.service.Kill()
-	p.await("#connection", "Connecting again")
+	p.await("#connection", "Reconnecting")
 	p.check("away")
 	p.service.Begin()
 	p.await("#connection", "Live")

@@ -1,10 +1,10 @@
-// Relative times: those that the server wrote move on with the clock.
+// Relative times, updated as time passes.
 
 const exact = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeStyle: "medium", timeZone: "UTC" });
 
 const count = (n, unit) => (n === 1 ? `1 ${unit}` : `${n} ${unit}s`);
 
-// ago writes a time as the server does.
+// ago returns a relative time, as the server formats it.
 export function ago(at, now = Date.now()) {
   const seconds = Math.abs(now - at) / 1000;
   const ahead = at > now;
@@ -23,15 +23,15 @@ export function ago(at, now = Date.now()) {
   return ahead ? `in ${text}` : `${text} ago`;
 }
 
-// setTime points a <time> at another time.
+// setTime sets the time of a <time> element.
 export function setTime(element, at) {
   element.dateTime = at;
   element.title = `${exact.format(new Date(at))} UTC`;
   element.textContent = ago(Date.parse(at));
 }
 
-// keepTimes moves them all on, twice a minute.
-export function keepTimes() {
+// updateTimes updates all relative times twice a minute.
+export function updateTimes() {
   setInterval(() => {
     if (document.hidden) {
       return;

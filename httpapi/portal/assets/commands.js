@@ -1,9 +1,11 @@
-// Commands without loading the page. What becomes of them comes by the stream.
+// Commands without reloading the page. Their results arrive on the event stream.
 
-// After these the hub may have acted, or not yet: the same press again is the same command, which the hub runs once.
-const UNSETTLED = [500, 502, 503, 504];
+// After these statuses the hub may have run the command. A retry uses the same idempotency key, so
+// that the hub runs it once.
+const UNCERTAIN = [500, 502, 503, 504];
 
-// inUse says whether somebody is about to use a control: the focus is in a field of it, it is open, or something was typed that was not sent.
+// inUse reports whether the user is about to use a control: a field has the focus, a confirmation
+// is open, or input is not sent yet.
 export function inUse(control) {
   if (control.contains(document.activeElement) && document.activeElement.localName === "input") {
     return true;
@@ -11,8 +13,8 @@ export function inUse(control) {
   return control.querySelector("details[open]") !== null || [...control.querySelectorAll("input:not([type=hidden])")].some((input) => input.value !== input.defaultValue);
 }
 
-// takeCommands sends the forms of controls, wherever on the page they are or will be.
-export function takeCommands() {
+// submitCommands sends the forms of all controls, also of those that are added later.
+export function submitCommands() {
   document.addEventListener("submit", (event) => {
     if (event.target.classList.contains("command")) {
       event.preventDefault();
@@ -29,14 +31,14 @@ export function takeCommands() {
 
 async function send(form, button) {
   if (form.dataset.sending) {
-    return; // a second press of an impatient finger
+    return; // pressed twice
   }
   const body = new URLSearchParams(new FormData(form, button));
   body.delete("idempotency_key");
-  if (form.dataset.unsettled !== body.toString()) {
+  if (form.dataset.uncertain !== body.toString()) {
     form.dataset.key = `portal-${crypto.randomUUID()}`;
   }
-  form.dataset.unsettled = body.toString();
+  form.dataset.uncertain = body.toString();
   body.set("idempotency_key", form.dataset.key);
   const control = form.closest(".control");
   const problem = control.querySelector(".problem");
@@ -44,7 +46,7 @@ async function send(form, button) {
   problem.hidden = true;
   form.dataset.sending = "yes";
   const slow = setTimeout(() => (sending.hidden = false), 300);
-  const message = await ask(form, body);
+  const message = await post(form, body);
   clearTimeout(slow);
   sending.hidden = true;
   delete form.dataset.sending;
@@ -55,9 +57,9 @@ async function send(form, button) {
   }
   for (const input of form.querySelectorAll("input:not([type=hidden])")) {
     if (input.list) {
-      input.value = ""; // its placeholder says what there is
+      input.value = ""; // its placeholder shows the current value
     } else {
-      input.defaultValue = input.value; // what was typed is sent
+      input.defaultValue = input.value; // the input is sent
     }
   }
   const details = form.closest("details");
@@ -70,15 +72,15 @@ async function send(form, button) {
   }
 }
 
-// ask sends a command and gives what went wrong, "" when nothing did.
-async function ask(form, body) {
+// post sends a command. It returns an error message, "" for success.
+async function post(form, body) {
   try {
     const response = await fetch(form.action, { method: "POST", body, headers: { Accept: "application/json" } });
-    if (!UNSETTLED.includes(response.status)) {
-      delete form.dataset.unsettled;
+    if (!UNCERTAIN.includes(response.status)) {
+      delete form.dataset.uncertain;
     }
     if (response.redirected) {
-      return "You are signed out. Load the page again to sign in.";
+      return "You are signed out. Reload the page to sign in.";
     }
     if (response.ok) {
       return "";
@@ -86,8 +88,8 @@ async function ask(form, body) {
     if (response.headers.get("Content-Type")?.startsWith("application/json")) {
       return (await response.json()).message;
     }
-    return "That did not work. Load the page again.";
+    return "The command failed. Reload the page.";
   } catch {
-    return "The service cannot be reached. Try again in a moment.";
+    return "The service is unreachable. Try again.";
   }
 }

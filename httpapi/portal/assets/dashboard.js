@@ -1,25 +1,25 @@
-// The dashboard: states and counts of all hubs, and the feed of what happens at them.
+// The dashboard: the states and counts of all hubs, and their events.
 
-import { keepTimes } from "./ago.js";
+import { updateTimes } from "./ago.js";
 import { Feed } from "./feed.js";
 import { Names } from "./names.js";
 import { announcer, showConnection, showState } from "./states.js";
 import { openStream } from "./stream.js";
 import { useWords } from "./words.js";
 
-const REFRESH = 3_000; // between two times that the list of hubs is asked for again
+const REFRESH = 3_000; // between two reloads of the list of hubs
 
 const data = JSON.parse(document.getElementById("live-data").textContent);
 const announce = announcer(document.getElementById("announcer"));
 const section = document.querySelector(".feed");
 const sites = document.getElementById("sites");
-const hubs = new Map(); // what is known of each, by id
+const hubs = new Map(); // states, by hub id
 const nameOf = (hub) => hubs.get(hub)?.name || hub;
-const absent = new Set(); // hubs that the page does not show though it was asked for again: their sites are too many
+const absent = new Set(); // hubs that are missing after a reload, because they are on another page of the list
 let feed = null;
 let refreshing = null;
 useWords(data.words);
-keepTimes();
+updateTimes();
 if (section) {
   feed = new Feed(section, data.hubs, nameOf, new Names(data.hubs, () => feed.renamed()));
 }
@@ -46,7 +46,7 @@ function states({ whole, hubs: changed }) {
   }
   if (!section) {
     if (changed.length > 0) {
-      location.reload(); // the first hub, at the first site: the page has no place for it
+      location.reload(); // the first hub: the page has no list yet
     }
     return;
   }
@@ -67,8 +67,8 @@ function states({ whole, hubs: changed }) {
     for (const row of sites.querySelectorAll("[data-hub]")) {
       if (!hubs.has(row.dataset.hub)) {
         const name = before.get(row.dataset.hub)?.name || row.dataset.hub;
-        row.remove(); // the organization has it no more
-        announce(`${name} is no hub of the organization any more.`);
+        row.remove(); // released
+        announce(`${name} was removed from the organization.`);
         refresh();
       }
     }
@@ -82,7 +82,7 @@ function states({ whole, hubs: changed }) {
   count();
 }
 
-// refresh brings hubs that the page does not have yet, or has at another place.
+// refresh reloads the list of hubs, for hubs that were added or moved.
 function refresh() {
   refreshing ??= setTimeout(async () => {
     const page = await fetch(location.href, { headers: { Accept: "text/html" } })
@@ -96,7 +96,7 @@ function refresh() {
         const { value: chosen } = old;
         const focused = old.contains(document.activeElement) && document.activeElement !== old ? document.activeElement : null;
         if (focused?.form) {
-          return; // somebody types there: the next change brings it
+          return; // the user is typing: the next change reloads the list
         }
         old.replaceChildren(...fresh.childNodes);
         if (chosen) {

@@ -1,14 +1,15 @@
-// The devices of a hub on its page, or the one of its own page: shown anew without taking anything from under somebody's hands.
+// Updates of the devices on the page of a hub or of a device. They do not disturb what the user is
+// doing.
 
 import { inUse } from "./commands.js";
 
-const waiting = new Map(); // timers of devices that are to be asked for again
+const scheduled = new Map(); // timers of reloads, by device and reason
 let here = "";
-let up = 0; // how many steps the page is below /portal/
+let up = 0; // the depth of the page below /portal/
 let announce = () => {};
 let reloading = null;
 
-// showDevices begins with the page of a hub, at that address; say(text) tells those who do not see it.
+// showDevices sets the address of the hub's page. say(text) announces a change to screen readers.
 export function showDevices(address, say) {
   here = address;
   up = address.split("../").length - 1;
@@ -19,31 +20,32 @@ export const cardOf = (device) => document.querySelector(`[data-device="${device
 
 export const channelOf = (card, key, endpoint) => card?.querySelector(`[data-channel="${CSS.escape(key)}/${endpoint}"]`);
 
-// askDevice has a device shown anew in a while, once however often it is asked.
-export function askDevice(device, pause, reason = "soon") {
+// reloadDevice reloads a device after a pause. Calls with the same reason during the pause have no
+// effect.
+export function reloadDevice(device, pause, reason = "soon") {
   const name = `${device} ${reason}`;
-  if (waiting.has(name) || !cardOf(device)) {
+  if (scheduled.has(name) || !cardOf(device)) {
     return;
   }
-  waiting.set(
+  scheduled.set(
     name,
     setTimeout(async () => {
-      waiting.delete(name);
+      scheduled.delete(name);
       const from = cardOf(device)?.dataset.from ?? "";
       const fresh = await part(`${here}/devices/${device}/card?from=${from}&up=${up}`);
       const card = cardOf(device);
       if (fresh && card) {
-        renew(card, fresh.querySelector("[data-device]"));
+        update(card, fresh.querySelector("[data-device]"));
       }
     }, pause),
   );
 }
 
-// reloadDevices asks for all devices of the page again.
+// reloadDevices reloads all devices of the page after a pause.
 export function reloadDevices(pause = 300) {
   const all = document.getElementById("devices");
   if (!all) {
-    askDevice(document.querySelector("[data-device]").dataset.device, pause);
+    reloadDevice(document.querySelector("[data-device]").dataset.device, pause);
     return;
   }
   reloading ??= setTimeout(async () => {
@@ -57,28 +59,28 @@ export function reloadDevices(pause = 300) {
   }, pause);
 }
 
-// merge puts what is new into the page's devices. Cards that stay are the same elements as before.
+// merge updates the page's devices. The cards of devices that stay keep their elements.
 function merge(all, fresh) {
   const failure = fresh.querySelector("[data-failure]");
   document.querySelector(".stale")?.remove();
   if (failure && all.querySelector("[data-device]")) {
-    // What is shown was true a moment ago: it stays, and it is said that it may be so no more.
+    // Keep the last known values, marked as such.
     failure.classList.add("stale");
-    failure.textContent = "What is shown below is from before: the hub cannot be asked now, and takes no commands. It is shown anew once it answers.";
+    failure.textContent = "The hub does not answer. These are the last known values; they update when the hub answers. Commands do not work now.";
     all.before(failure);
     return;
   }
   const focused = all.contains(document.activeElement) ? document.activeElement : null;
   if (outline(all) === outline(fresh)) {
     for (const card of fresh.querySelectorAll("[data-device]")) {
-      renew(cardOf(card.dataset.device), card);
+      update(cardOf(card.dataset.device), card);
     }
     return;
   }
   for (const card of fresh.querySelectorAll("[data-device]")) {
     const old = all.querySelector(`[data-device="${card.dataset.device}"]`);
     if (old && sameChannels(old, card)) {
-      renew(old, card);
+      update(old, card);
       old.querySelector("h3")?.replaceWith(card.querySelector("h3"));
       card.replaceWith(old);
     }
@@ -89,23 +91,23 @@ function merge(all, fresh) {
   }
 }
 
-// outline says which devices there are, where, and what they are called.
+// outline returns the texts that differ if devices were added, removed, moved or renamed.
 const outline = (devices) => [...devices.querySelectorAll("h2, h3, .channel .name, .empty, .pages")].map((element) => element.textContent).join("\n");
 
 const channels = (card) => [...card.querySelectorAll("[data-channel]")].map((channel) => channel.dataset.channel).join();
 
 const sameChannels = (a, b) => channels(a) === channels(b);
 
-const says = (channel) => [channel.textContent, channel.dataset.status, channel.dataset.desired, channel.dataset.control].join();
+const fingerprint = (channel) => [channel.textContent, channel.dataset.status, channel.dataset.desired, channel.dataset.control].join();
 
-// renew puts what is new into a card, and leaves alone what somebody is about to use.
-function renew(card, fresh) {
-  for (const mark of [".reach", ".untold"]) {
-    card.querySelector(mark).hidden = fresh.querySelector(mark).hidden;
-    card.querySelector(mark).textContent = fresh.querySelector(mark).textContent;
+// update updates a card, except for controls that the user is about to use.
+function update(card, fresh) {
+  for (const name of [".reach", ".untold"]) {
+    card.querySelector(name).hidden = fresh.querySelector(name).hidden;
+    card.querySelector(name).textContent = fresh.querySelector(name).textContent;
   }
   if (!fresh.querySelector(".untold").hidden) {
-    return; // it has no values: those of before are better
+    return; // no new values: keep the old ones
   }
   if (!sameChannels(card, fresh)) {
     card.querySelector(".channels").replaceWith(fresh.querySelector(".channels"));
@@ -113,13 +115,13 @@ function renew(card, fresh) {
   }
   for (const channel of fresh.querySelectorAll("[data-channel]")) {
     const old = card.querySelector(`[data-channel="${CSS.escape(channel.dataset.channel)}"]`);
-    if (says(old) !== says(channel)) {
-      renewChannel(card, old, channel);
+    if (fingerprint(old) !== fingerprint(channel)) {
+      updateChannel(card, old, channel);
     }
   }
 }
 
-function renewChannel(card, old, channel) {
+function updateChannel(card, old, channel) {
   const before = old.dataset.status;
   const status = channel.dataset.status;
   const control = old.querySelector(".control");
@@ -132,7 +134,7 @@ function renewChannel(card, old, channel) {
     const focused = old.contains(document.activeElement) ? document.activeElement.localName : "";
     const problem = old.querySelector(".problem:not([hidden])");
     if (problem && before === status) {
-      channel.querySelector(".problem")?.replaceWith(problem); // nobody has read it yet
+      channel.querySelector(".problem")?.replaceWith(problem); // the user may not have read it yet
     }
     old.replaceWith(channel);
     if (focused) {
@@ -141,7 +143,7 @@ function renewChannel(card, old, channel) {
   }
   if (before !== status && ["diverged", "failed"].includes(status)) {
     const device = card.querySelector("h3")?.textContent ?? document.querySelector("h1").textContent;
-    announce(`${device}: ${card.querySelector(`[data-channel="${CSS.escape(channel.dataset.channel)}"] .name`).textContent} has ${status}.`);
+    announce(`${device}: ${card.querySelector(`[data-channel="${CSS.escape(channel.dataset.channel)}"] .name`).textContent} is ${status === "failed" ? "not set: the command failed" : "different from the command"}.`);
   }
 }
 
@@ -153,6 +155,6 @@ async function part(address) {
     }
     return new DOMParser().parseFromString(await response.text(), "text/html").body;
   } catch {
-    return null; // the next event, or the next load, shows it
+    return null; // the next event reloads it
   }
 }

@@ -1,6 +1,6 @@
-// The list of events. It is bounded: the newest KEPT events in memory, and as many rows on the page, which are used again and again. A busy
-// organization is shown once a second, in screens of the newest SCREEN events: nobody reads faster, and the browser's time is for other things. All
-// that is kept is there as soon as somebody stops the list, points at it or scrolls in it.
+// The event list. It keeps the newest KEPT events and reuses its rows. When many events arrive it
+// shows the newest SCREEN events once a second. All kept events appear when the user pauses the
+// list, points at it or scrolls it.
 
 import { describeEvent } from "./words.js";
 
@@ -8,15 +8,15 @@ const KEPT = 500;
 const SCREEN = 60;
 const CALM_PAUSE = 250;
 const BUSY_PAUSE = 1000;
-const BUSY = 20; // events in one pause
-const LONGEST = 300; // characters of what one event says
+const BUSY = 20; // more new events than this at once are many
+const LONGEST = 300; // characters of an event's text
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 
-// inTime puts events of several hubs that came together into the order of their clocks.
-const inTime = (events) => events.sort((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0));
+// sortByTime orders new events of several hubs by their times.
+const sortByTime = (events) => events.sort((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0));
 
-const events = (n) => (n > KEPT ? `${n} new, the newest ${KEPT} are kept` : `${n} new`);
+const countNew = (n) => (n > KEPT ? `${n} new, the newest ${KEPT} kept` : `${n} new`);
 
 function newRow() {
   const row = document.createElement("li");
@@ -29,7 +29,8 @@ function newRow() {
 }
 
 export class Feed {
-  // section holds the list and its controls. hubs is the way to the pages of hubs; nameOf(hub) gives what one is called, names what its devices are.
+  // section contains the list and its controls. hubs is the path of the hubs' pages. nameOf(hub)
+  // returns a hub's name. names is a Names.
   constructor(section, hubs, nameOf, names) {
     this.section = section;
     this.list = section.querySelector("#events");
@@ -45,15 +46,15 @@ export class Feed {
     this.fresh = [];
     this.missed = 0;
     this.paused = false;
-    this.resumed = false; // it was paused until now
+    this.resumed = false; // the pause has ended since the last show
     this.timer = null;
     this.drawing = false;
-    this.whole = true; // every event that is kept and fits has a row
+    this.whole = true; // every kept event that matches the filter has a row
     section.hidden = false;
     this.button.addEventListener("click", () => this.pause(!this.paused));
-    this.form.addEventListener("input", () => this.again());
+    this.form.addEventListener("input", () => this.redraw());
     this.form.addEventListener("submit", (event) => event.preventDefault());
-    // What somebody points at or has walked to with keys does not move away from under it.
+    // Rows do not move while the user points at one or focuses one.
     for (const event of ["mouseenter", "mouseleave", "focusin", "focusout"]) {
       this.list.addEventListener(event, () => {
         this.complete();
@@ -62,29 +63,30 @@ export class Feed {
     }
     this.list.addEventListener("scroll", () => this.complete());
     document.addEventListener("visibilitychange", () => this.schedule(0));
-    this.again();
+    this.redraw();
   }
 
   add(event) {
     this.names.learn(event);
     this.fresh.push(event);
     if (this.fresh.length > 2 * KEPT) {
-      this.fresh = inTime(this.fresh).slice(-KEPT);
+      this.fresh = sortByTime(this.fresh).slice(-KEPT);
     }
     this.missed++;
     this.schedule(this.fresh.length > BUSY ? BUSY_PAUSE : CALM_PAUSE);
   }
 
-  // begin forgets everything, and says since when the page was away.
+  // begin removes all events and adds a row that says since when the page was disconnected.
   begin(since) {
     this.kept = [];
     this.fresh = [];
-    this.again();
+    this.redraw();
     const time = new Date(since);
     this.add({ type: "portal.away", hub_id: null, device_id: null, time: time.toISOString(), data: { since: clock.format(time) } });
   }
 
-  // schedule has show called in a while. There is one call to come at a time, whoever asks, and however long the browser takes to draw.
+  // schedule calls show after a pause. At most one call is scheduled, so a slow browser draws less
+  // often.
   schedule(pause) {
     if (document.hidden || this.drawing || (this.timer !== null && pause > 0)) {
       return;
@@ -100,61 +102,61 @@ export class Feed {
     }, pause);
   }
 
-  // pointedAt says that somebody is about to press a row: then nothing moves.
+  // pointedAt reports whether the user points at the list or focuses a row.
   pointedAt() {
     return this.list.matches(":hover") || (this.list.contains(document.activeElement) && this.list !== document.activeElement);
   }
 
-  // show brings what is new onto the page.
+  // show displays new events.
   show() {
     if (this.paused) {
-      this.button.textContent = this.missed > 0 ? `Go on (${events(this.missed)})` : "Go on";
+      this.button.textContent = this.missed > 0 ? `Resume (${countNew(this.missed)})` : "Resume";
       this.held.textContent = "";
       return;
     }
     if (this.pointedAt()) {
-      this.held.textContent = this.missed > 0 ? `held while you point at it: ${this.missed > KEPT ? `${KEPT}+` : this.missed} new` : "";
+      this.held.textContent = this.missed > 0 ? `Paused while you point here: ${this.missed > KEPT ? `${KEPT}+` : this.missed} new` : "";
       return;
     }
     this.held.textContent = "";
     this.missed = 0;
-    const fresh = inTime(this.fresh);
+    const fresh = sortByTime(this.fresh);
     this.fresh = [];
     this.kept.push(...fresh);
     if (this.kept.length > KEPT) {
       this.kept.splice(0, this.kept.length - KEPT);
     }
-    const read = this.list.scrollTop; // whoever has scrolled down reads on undisturbed
+    const scrolled = this.list.scrollTop; // kept, so that the rows on screen do not move
     const shown = fresh.filter(this.filter()).slice(-KEPT);
     const busy = fresh.length > BUSY;
     if (this.resumed) {
-      this.again();
-    } else if (busy && read === 0) {
+      this.redraw();
+    } else if (busy && scrolled === 0) {
       this.put(shown.slice(-SCREEN), SCREEN);
       this.whole = false;
     } else {
       this.put(shown, KEPT);
     }
     this.resumed = false;
-    if (read > 0 && shown.length > 0) {
-      this.list.scrollTop = read + shown.length * this.list.firstElementChild.offsetHeight;
+    if (scrolled > 0 && shown.length > 0) {
+      this.list.scrollTop = scrolled + shown.length * this.list.firstElementChild.offsetHeight;
     }
-    this.sayWhatIsThere();
+    this.showHints();
     if (busy) {
       this.schedule(BUSY_PAUSE); // the next screen in a second, not at the next event
     }
   }
 
-  sayWhatIsThere() {
+  showHints() {
     this.none.hidden = this.list.childElementCount > 0;
-    this.none.textContent = this.kept.length > 0 ? "None of the events here fits. New ones that do show as they happen." : "No events yet. They show here as they happen.";
+    this.none.textContent = this.kept.length > 0 ? "No matching events. New matching events appear here." : "No events yet. New events appear here.";
     this.bound.hidden = this.kept.length < KEPT;
   }
 
-  // put shows events above those that are there; of all of them the newest stay, in as many rows.
-  put(events, rows) {
+  // put inserts events above the list and removes the oldest rows beyond the limit.
+  put(events, limit) {
     const free = [];
-    while (this.list.childElementCount > Math.max(0, rows - events.length)) {
+    while (this.list.childElementCount > Math.max(0, limit - events.length)) {
       free.push(this.list.lastElementChild);
       this.list.lastElementChild.remove();
     }
@@ -195,22 +197,22 @@ export class Feed {
     return (event) => (!hub || event.hub_id === hub) && (wanted === "" || fits(event)) && (!type || event.type.startsWith(type));
   }
 
-  // again shows what is kept through another filter.
-  again() {
+  // redraw shows the kept events that match the filter.
+  redraw() {
     this.whole = true;
     this.list.replaceChildren();
     this.put(this.kept.filter(this.filter()), KEPT);
-    this.sayWhatIsThere();
+    this.showHints();
   }
 
-  // complete shows all that is kept, where a busy time had left it out.
+  // complete shows the kept events that were left out when many arrived.
   complete() {
     if (!this.whole) {
-      this.again();
+      this.redraw();
     }
   }
 
-  // renamed writes what hubs and devices are called anew.
+  // renamed updates the names of hubs and devices.
   renamed() {
     for (const row of this.list.children) {
       const { hub_id: id, device_id: number } = row.event;
@@ -231,7 +233,7 @@ export class Feed {
     this.missed = this.fresh.length;
     this.complete();
     this.button.setAttribute("aria-pressed", String(paused));
-    this.button.textContent = paused ? "Go on" : "Pause";
+    this.button.textContent = paused ? "Resume" : "Pause";
     this.schedule(0);
   }
 }

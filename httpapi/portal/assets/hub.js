@@ -1,8 +1,9 @@
-// The page of a hub or of one of its devices: live values, commands without loading the page, windows that count down.
+// The page of a hub or of a device: live values, commands, and the countdown of pairing and
+// removal.
 
-import { keepTimes } from "./ago.js";
-import { takeCommands } from "./commands.js";
-import { askDevice, cardOf, channelOf, reloadDevices, showDevices } from "./devices.js";
+import { updateTimes } from "./ago.js";
+import { submitCommands } from "./commands.js";
+import { cardOf, channelOf, reloadDevice, reloadDevices, showDevices } from "./devices.js";
 import { Feed } from "./feed.js";
 import { Names } from "./names.js";
 import { announcer, showConnection, showState } from "./states.js";
@@ -14,13 +15,13 @@ const data = JSON.parse(document.getElementById("live-data").textContent);
 const announce = announcer(document.getElementById("announcer"));
 const section = document.querySelector(".feed");
 let status = document.querySelector(".live-head[data-hub]")?.dataset.status;
-let live = false; // until then events are of before: the page was made later than they
+let live = false; // events before hub.portal_now are older than the page
 let feed = null;
 useWords(data.words);
-keepTimes();
+updateTimes();
 countDown(announce);
 showDevices(data.hubs + data.hub, announce);
-takeCommands();
+submitCommands();
 if (section) {
   feed = new Feed(section, data.hubs, () => "", new Names(data.hubs, () => feed.renamed()));
 }
@@ -34,13 +35,13 @@ openStream(
     event(event) {
       feed?.add(event);
       if (live) {
-        take(event);
+        apply(event);
       }
     },
     now() {
       if (!live) {
         live = true;
-        reloadDevices(); // for what happened between the page and its stream
+        reloadDevices(); // for changes between the page's creation and the stream
       }
     },
     states({ hubs: [state] }) {
@@ -72,45 +73,46 @@ openStream(
 
 function connection(text, how) {
   if (text === "Live" && !section && status === "offline") {
-    return; // the page of a device says there that its hub is away
+    return; // the page of a device shows there that its hub is offline
   }
   showConnection(text, how);
 }
 
-// take shows what an event changes. Values are shown at once; where a channel stands after a command only its hub knows, so it is asked.
-function take({ type, device_id: device, data: said }) {
+// apply shows the changes of an event: a value at once, the status of a command after reloading the
+// device from its hub.
+function apply({ type, device_id: device, data: eventData }) {
   switch (type) {
     case "channel.observed": {
-      const channel = channelOf(cardOf(device), said.key, said.endpoint);
+      const channel = channelOf(cardOf(device), eventData.key, eventData.endpoint);
       if (!channel) {
         return;
       }
-      channel.querySelector(".value bdi").textContent = formatValue(said.key, said.value, channel.dataset.unit);
+      channel.querySelector(".value bdi").textContent = formatValue(eventData.key, eventData.value, channel.dataset.unit);
       if (channel.dataset.desired !== "null" || channel.dataset.control) {
-        askDevice(device, 200);
+        reloadDevice(device, 200);
       }
       return;
     }
     case "channel.desired":
-      askDevice(device, 50);
-      askDevice(device, 12_000, "later"); // a command that was given up tells nobody
-      askDevice(device, 45_000, "at last");
+      reloadDevice(device, 50);
+      reloadDevice(device, 12_000, "later"); // a command that fails has no event
+      reloadDevice(device, 45_000, "last");
       return;
     case "device.available":
     case "device.unavailable":
-      askDevice(device, 100);
+      reloadDevice(device, 100);
       return;
     case "device.updated":
       reloadDevices();
       return;
     case "device.added":
-      announce(`${said.name || "A device"} has joined.`);
-      closeWindow("pairing", `${said.name || "A device"} has joined as device ${device}. Give it a name and a room on its own page.`);
+      announce(`${eventData.name || "A device"} has joined.`);
+      closeWindow("pairing", `${eventData.name || "A device"} has joined as device ${device}. Set its name and room on its page.`);
       reloadDevices();
       return;
     case "device.forgotten":
-      announce("A device has left.");
-      closeWindow("removal", "The device has left.");
+      announce("A device was removed.");
+      closeWindow("removal", "The device was removed.");
       reloadDevices();
   }
 }

@@ -1,42 +1,43 @@
-// What devices are called, by hub. The service keeps no such list, so hubs are asked, one after the other and only those that the page shows; what
-// their events tell is taken as well.
+// The names of devices. Only the hubs know them, so the page requests them from the hubs that it
+// shows, one after the other, and updates them from events.
 
-const HUBS = 1000; // of how many hubs names are kept; the one that was asked for longest ago goes first
-const SOON = 10; // hubs are asked without much ado; then a page has most of what it shows, or shows too many for anybody to read
-const PAUSE = 200; // between two questions
+const HUBS = 1000; // the most hubs whose names are kept; the oldest are dropped
+const FAST_HUBS = 10; // the number of hubs that are requested with the short pause
+const PAUSE = 200; // between two requests
 const LONG_PAUSE = 2_000;
-const AGAIN = 600_000; // what a hub said is asked for again after that long: names are changed elsewhere, too
-const FAILED = 60_000; // and after that long when it said nothing
-const CONNECTED = 2_000; // and that long after it has connected
+const MAX_AGE = 600_000; // names are requested again after this time: they can change without an event
+const RETRY = 60_000; // and after this time if the hub did not answer
+const CONNECTED = 2_000; // and this long after the hub has connected
 
 export class Names {
-  // hubs is the way to the pages of hubs; told() is called when there are new names.
-  constructor(hubs, told) {
+  // hubs is the path of the hubs' pages. updated() is called when there are new names.
+  constructor(hubs, updated) {
     this.hubs = hubs;
-    this.told = told;
+    this.updated = updated;
     this.known = new Map(); // hub → {names, until}
     this.waiting = new Set();
-    this.asking = false;
+    this.requesting = false;
   }
 
-  // of gives what a device is called, "" when that is not known (yet).
+  // of returns the name of a device, "" if it is not known yet. Unknown and old names are
+  // requested.
   of(hub, device) {
     const known = this.known.get(hub);
     if (!known || known.until < Date.now()) {
       this.waiting.add(hub);
-      this.ask();
+      this.request();
     }
     return known?.names[device] ?? "";
   }
 
-  // learn takes the name that a device has from an event of its hub.
+  // learn updates the names from an event.
   learn({ type, hub_id: hub, device_id: device, data }) {
     const known = this.known.get(hub);
     if (known && type === "hub.connected") {
-      // While it was away it said nothing; it answers a moment after it has connected.
+      // Request the names again: the hub answers shortly after it has connected.
       setTimeout(() => {
         this.waiting.add(hub);
-        this.ask();
+        this.request();
       }, CONNECTED);
     }
     const names = known?.names;
@@ -48,25 +49,25 @@ export class Names {
     }
   }
 
-  async ask() {
-    if (this.asking) {
+  async request() {
+    if (this.requesting) {
       return;
     }
-    this.asking = true;
+    this.requesting = true;
     for (const hub of this.waiting) {
       this.waiting.delete(hub);
       const names = await fetch(`${this.hubs}${hub}/names`).then((response) => (response.ok && !response.redirected ? response.json() : null)).catch(() => null);
       const before = this.known.get(hub)?.names ?? {};
       this.known.delete(hub);
-      this.known.set(hub, { names: names ?? before, until: Date.now() + (names ? AGAIN : FAILED) });
+      this.known.set(hub, { names: names ?? before, until: Date.now() + (names ? MAX_AGE : RETRY) });
       if (this.known.size > HUBS) {
         this.known.delete(this.known.keys().next().value);
       }
       if (names) {
-        this.told();
+        this.updated();
       }
-      await new Promise((resolve) => setTimeout(resolve, this.known.size < SOON ? PAUSE : LONG_PAUSE));
+      await new Promise((resolve) => setTimeout(resolve, this.known.size < FAST_HUBS ? PAUSE : LONG_PAUSE));
     }
-    this.asking = false;
+    this.requesting = false;
   }
 }

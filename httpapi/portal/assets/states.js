@@ -1,10 +1,10 @@
-// The states of hubs, wherever the page shows one.
+// The display of hub states and of the connection.
 
 import { setTime } from "./ago.js";
 
 const classes = { online: "good", offline: "bad", unknown: "wait" };
 
-// showState writes a hub's state into the element of that hub; true when its status is another than before.
+// showState shows a hub's state in the hub's element. It returns whether the status changed.
 export function showState(element, state) {
   const before = element.dataset.status;
   const tag = element.querySelector(".tag");
@@ -21,7 +21,7 @@ export function showState(element, state) {
   return before !== state.status;
 }
 
-// showConnection says how the page's stream is doing; how is "good", "bad" or "".
+// showConnection shows the state of the page's stream. how is "good", "bad" or "".
 export function showConnection(text, how) {
   const element = document.getElementById("connection");
   if (element.textContent !== text) {
@@ -31,17 +31,18 @@ export function showConnection(text, how) {
   element.classList.toggle("bad", how === "bad");
 }
 
-// announcer says what changed to those who do not see it: one sentence every few seconds, and no more than a number when much changes.
+// announcer returns a function that announces changes to screen readers, at most every three
+// seconds. It only counts more than three changes.
 export function announcer(element) {
   let waiting = [];
   let timer = null;
-  const say = () => {
-    element.textContent = waiting.length > 3 ? `${waiting.length} hubs have changed their status.` : waiting.join(" ");
+  const announce = () => {
+    element.textContent = waiting.length > 3 ? `${waiting.length} hubs changed their status.` : waiting.join(" ");
     waiting = [];
     timer = null;
   };
   return (text) => {
     waiting.push(text);
-    timer ??= setTimeout(say, 3000);
+    timer ??= setTimeout(announce, 3000);
   };
 }

@@ -1,40 +1,47 @@
-// The stream of events: one connection, kept up for as long as the page is open. It posts where it stood in each hub's log, so that every event
-// comes once, whatever happened in between. EventSource cannot do that: it posts nothing, and hears no type that it does not know beforehand.
+// The page's event stream. It reconnects until the page is closed, and posts the position in each
+// hub's log, so that each event arrives once. EventSource cannot post, and needs a listener for
+// every event type.
 
-const SILENCE = 90_000; // after that long without a keepalive the connection is taken for dead
-const FIRST_PAUSE = 500;
+const SILENCE = 90_000; // without data for this long the connection is dead
+const FIRST_PAUSE = 500; // before the first reconnection; doubled after each failure
 const LONGEST_PAUSE = 15_000;
-const HIDDEN = 20_000; // a page that nobody sees gives its connection up after that: a browser has six, for all its tabs
-const FORGET = 300_000; // what was missed for longer than that is left to the hubs' logs: nobody reads it here, and it may be very much
-const PATIENCE = 2_000; // a connection that is back sooner was never away: streams end every quarter of an hour, and nobody need know
+const HIDDEN_LIMIT = 20_000; // a hidden page disconnects after this time: a browser has six connections for all its tabs
+const LONGEST_ABSENCE = 300_000; // after a longer absence the page does not catch up: it may have missed very many events
+const GRACE = 2_000; // a shorter interruption is not shown: streams end every quarter of an hour
 const TICK = 5_000;
-const ASLEEP = 30_000; // a clock that jumps that far between two ticks has slept, and its connection is dead, whatever it looks like
+const SLEEP = 30_000; // a longer time between two ticks means that the computer slept: the connection is dead
 
-const OVER = {
-  out: "You are signed out. Load the page again to sign in.",
-  gone: "You are no member of this organization any more.",
-  released: "The organization does not have this hub any more, or you are no member of it.",
-  forged: "You have signed in anew since this page was loaded. Load it again to go on.",
+// The messages of a stream that ends and does not reconnect.
+const ENDED = {
+  out: "You are signed out. Reload the page to sign in.",
+  gone: "You are no longer a member of this organization.",
+  released: "This hub was removed from the organization, or you are no longer a member.",
+  forged: "You signed in again after this page was loaded. Reload the page.",
 };
 
-// openStream follows the events of data.hub, or of all hubs, from recent seconds ago where those are few. handlers: event(envelope),
-// states({whole, hubs}), gap(hub), begin(since) when what was shown up to that time has no connection to what comes, now() when what comes is no more
-// history, connection(text, how) with how one of "good", "bad" and "".
+// openStream follows the events of data.hub, or of all hubs if it is empty. The first stream begins
+// up to `recent` seconds ago. handlers has
+//   event(envelope)        for each event of a hub,
+//   states({whole, hubs})  for hub states: all of them, or those that changed,
+//   gap(hub)               when events of a hub were missed,
+//   begin(since)           when all events since that time are skipped after a long absence,
+//   now()                  when the backlog is complete,
+//   connection(text, how)  for the state of the connection; how is "good", "bad" or "".
 export function openStream(data, handlers, recent) {
   const positions = new Map();
   let pause = FIRST_PAUSE;
-  let heardAt = Date.now();
-  let cut = null; // cuts the connection off
-  let wake = null; // ends a wait before its time
-  let complaint = null; // says that the connection is away, once it has been for a while
+  let receivedAt = Date.now();
+  let disconnect = null; // ends the connection
+  let wake = null; // ends sleep early
+  let warning = null; // the timer that shows the interruption
 
-  function say(text, how) {
-    clearTimeout(complaint);
-    complaint = null;
+  function report(text, how) {
+    clearTimeout(warning);
+    warning = null;
     handlers.connection(text, how);
   }
 
-  // sleep waits, but not on while the page has a reason to try at once.
+  // sleep resolves after a pause, or when wake is called.
   const sleep = (pause) =>
     new Promise((resolve) => {
       const timer = setTimeout(resolve, pause);
@@ -46,41 +53,41 @@ export function openStream(data, handlers, recent) {
 
   window.addEventListener("online", () => wake?.());
   document.addEventListener("visibilitychange", () => !document.hidden && wake?.());
-  let ticked = Date.now();
+  let tickedAt = Date.now();
   setInterval(() => {
-    if (Date.now() - ticked > ASLEEP && !document.hidden) {
-      cut?.();
+    if (Date.now() - tickedAt > SLEEP && !document.hidden) {
+      disconnect?.();
       wake?.();
     }
-    ticked = Date.now();
+    tickedAt = Date.now();
   }, TICK);
 
   async function connect() {
     const abort = new AbortController();
-    cut = () => abort.abort();
+    disconnect = () => abort.abort();
     let watchdog;
     const watch = () => {
       clearTimeout(watchdog);
       watchdog = setTimeout(() => abort.abort(), SILENCE);
     };
-    const heard = () => {
-      heardAt = Date.now();
+    const received = () => {
+      receivedAt = Date.now();
       watch();
     };
-    let unseen;
-    const look = () => {
-      clearTimeout(unseen);
+    let hideTimer;
+    const watchVisibility = () => {
+      clearTimeout(hideTimer);
       if (document.hidden) {
-        unseen = setTimeout(() => abort.abort(), HIDDEN);
+        hideTimer = setTimeout(() => abort.abort(), HIDDEN_LIMIT);
       }
     };
-    if (positions.size > 0 && Date.now() - heardAt > FORGET) {
+    if (positions.size > 0 && Date.now() - receivedAt > LONGEST_ABSENCE) {
       positions.clear();
-      handlers.begin(heardAt);
+      handlers.begin(receivedAt);
     }
     watch();
-    look();
-    document.addEventListener("visibilitychange", look);
+    watchVisibility();
+    document.addEventListener("visibilitychange", watchVisibility);
     try {
       const response = await fetch(data.stream, {
         method: "POST",
@@ -94,10 +101,10 @@ export function openStream(data, handlers, recent) {
         signal: abort.signal,
       });
       if (response.redirected || response.status === 401) {
-        return OVER.out;
+        return ENDED.out;
       }
       if (response.status === 403 || response.status === 404) {
-        return response.status === 403 ? OVER.forged : data.hub ? OVER.released : OVER.gone;
+        return response.status === 403 ? ENDED.forged : data.hub ? ENDED.released : ENDED.gone;
       }
       if (!response.ok || !response.headers.get("Content-Type").startsWith("text/event-stream")) {
         const after = Number(response.headers.get("Retry-After"));
@@ -106,20 +113,20 @@ export function openStream(data, handlers, recent) {
         }
         return null;
       }
-      await read(response.body, heard);
-      pause = FIRST_PAUSE; // it was there, and has come to its end
+      await read(response.body, received);
+      pause = FIRST_PAUSE; // the stream ended normally
     } catch {
-      // The network is away: the next try tells more.
+      // The connection failed: run tries again.
     } finally {
       clearTimeout(watchdog);
-      clearTimeout(unseen);
-      document.removeEventListener("visibilitychange", look);
+      clearTimeout(hideTimer);
+      document.removeEventListener("visibilitychange", watchVisibility);
       abort.abort();
     }
     return null;
   }
 
-  async function read(body, heard) {
+  async function read(body, received) {
     const reader = body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
     for (;;) {
@@ -127,16 +134,16 @@ export function openStream(data, handlers, recent) {
       if (done) {
         return;
       }
-      heard();
+      received();
       const blocks = (rest + value).split("\n\n");
       rest = blocks.pop();
       for (const block of blocks) {
-        take(block);
+        dispatch(block);
       }
     }
   }
 
-  function take(block) {
+  function dispatch(block) {
     let type = "";
     let text = "";
     for (const line of block.split("\n")) {
@@ -155,7 +162,7 @@ export function openStream(data, handlers, recent) {
         for (const [hub, cursor] of Object.entries(message)) {
           positions.set(hub, cursor);
         }
-        say("Live", "good");
+        report("Live", "good");
         pause = FIRST_PAUSE;
         break;
       case "hub.portal_states":
@@ -174,14 +181,14 @@ export function openStream(data, handlers, recent) {
   }
 
   async function run() {
-    say("Connecting…", "");
+    report("Connecting…", "");
     for (;;) {
-      const over = await connect();
-      if (over) {
-        say(over, "bad");
+      const ended = await connect();
+      if (ended) {
+        report(ended, "bad");
         return;
       }
-      complaint ??= setTimeout(() => handlers.connection("Connecting again…", ""), PATIENCE);
+      warning ??= setTimeout(() => handlers.connection("Connection lost. Reconnecting…", ""), GRACE);
       if (document.hidden) {
         await new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }));
         continue;

@@ -1,14 +1,14 @@
-// The windows in which devices join and leave.
+// The windows of pairing and removal.
 
-const NOTHING = {
-  pairing: "The window has closed, and no device has joined. Open it again when you have the device at hand.",
-  removal: "The window has closed, and no device has left.",
+const TIMED_OUT = {
+  pairing: "No device has joined. Open pairing again when the device is ready.",
+  removal: "No device was removed.",
 };
 
-// countDown shows how long windows are still open.
+// countDown shows the remaining time of open windows.
 export function countDown(announce) {
   for (const box of document.querySelectorAll("[data-left]")) {
-    const until = performance.now() / 1000 + Number(box.dataset.left); // by a clock of its own: that of the service may be another
+    const until = performance.now() / 1000 + Number(box.dataset.left); // the browser's clock may differ from the service's
     const timer = setInterval(() => {
       const left = Math.ceil(until - performance.now() / 1000);
       if (!box.dataset.left) {
@@ -16,14 +16,15 @@ export function countDown(announce) {
       } else if (left > 0) {
         box.querySelector(".countdown").textContent = `in ${left} s`;
       } else {
-        closeWindow(box.dataset.window, NOTHING[box.dataset.window]);
-        announce(NOTHING[box.dataset.window]);
+        closeWindow(box.dataset.window, TIMED_OUT[box.dataset.window]);
+        announce(TIMED_OUT[box.dataset.window]);
       }
     }, 1000);
   }
 }
 
-// closeWindow says in the place of a window what came of it, and takes it out of the address, so that it does not come back.
+// closeWindow shows the outcome in place of a window, and removes the window from the address, so
+// that a reload does not show it again.
 export function closeWindow(name, outcome) {
   const box = document.querySelector(`[data-window="${name}"]`);
   if (!box?.dataset.left) {

@@ -44,7 +44,8 @@ export function formatValue(key, value, unit = "") {
   return truncate(fields, LONGEST_VALUE);
 }
 
-// describeEvent returns a description of an event. For an event of an unknown type it returns the data.
+// describeEvent returns a description of an event. For an event of an unknown type it returns the
+// data.
 export function describeEvent({ type, data: eventData }) {
   const data = eventData ?? {};
   switch (type) {
