@@ -50,7 +50,7 @@ func TestOffice(t *testing.T) {
 	b.goTo("/portal/" + tenant.Org + "/members")
 	b.fill("#email", "no address")
 	b.press(`[aria-labelledby="invitations"] .fields button`)
-	b.await(".problem", "no e-mail address")
+	b.await(".problem", "It must be an e-mail address")
 	b.check("invitation-refused")
 	b.goTo("/portal/" + tenant.Org + "/keys")
 	b.press("form:has(fieldset) > button")

@@ -8,8 +8,7 @@ import (
 	"hubcloud/httpapi/portal/live"
 )
 
-// FuzzReadCommand: whatever a form says, what is made of it is a command that the API would take as
-// it is.
+// FuzzReadCommand checks that the API accepts every command that ReadCommand returns.
 func FuzzReadCommand(f *testing.F) {
 	f.Add("lock", "0", "true", "", "once")
 	f.Add("color", "1", "#ff0080", "7", "once")
@@ -31,7 +30,7 @@ func FuzzReadCommand(f *testing.F) {
 		again, err := domain.CheckCommandValue(command.Key, command.Value)
 		if err != nil || string(again) != string(command.Value) || command.Endpoint < 0 ||
 			domain.CheckIdempotencyKey(command.IdempotencyKey) != nil {
-			t.Errorf("%v became %+v: %v", form, command, err)
+			t.Errorf("ReadCommand(%v): got invalid command %+v: %v", form, command, err)
 		}
 	})
 }

@@ -11,11 +11,11 @@ import (
 	"hubcloud/streams/telemetry/telemetrytest"
 )
 
-// TestMetrics: open streams, what is written to them, and the gaps that they tell are counted.
+// TestMetrics checks the counts of open streams, events and gaps.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewPedanticRegistry()
-	r := newRig(t, live.Config{Metrics: registry})
+	r := newTestLive(t, live.Config{Metrics: registry})
 	value := func(name string) float64 {
 		t.Helper()
 		return telemetrytest.Value(t, registry, "hubcloud_live_"+name)
@@ -27,14 +27,12 @@ func TestMetrics(t *testing.T) {
 	if streams, events, gaps := value("streams"), value("stream_events_total"), value("gaps_total"); streams != 1 ||
 		events != 7 ||
 		gaps != 0 {
-		t.Errorf("%v streams, %v events, %v gaps", streams, events, gaps)
+		t.Errorf("got %v streams, %v events, %v gaps; want 1, 7, 0", streams, events, gaps)
 	}
-	r.mu.Lock()
-	r.epochs[hubA] = domain.Epoch{ID: domain.NewEpochID(0xff), After: r.last[hubA]}
-	r.mu.Unlock()
+	r.reset(hubA)
 	p.await("hub.portal_gap", &struct{}{})
 	if gaps := value("gaps_total"); gaps != 1 {
-		t.Errorf("%v gaps", gaps)
+		t.Errorf("got %v gaps, want 1", gaps)
 	}
 	p.cancel()
 	streamstest.Eventually(t, "the stream that ended is no longer counted as open", func() bool {

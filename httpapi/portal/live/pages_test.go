@@ -14,11 +14,11 @@ import (
 
 func text(s string) *string { return &s }
 
-// Devices stand in their rooms, those without one last; one that cannot be asked for is there
+// TestDevicesByRoom checks the order of rooms, and that a device that does not answer is listed
 // without values.
 func TestDevicesByRoom(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, live.Config{})
+	r := newTestLive(t, live.Config{})
 	observed := "2026-01-02T03:04:05.000000Z"
 	lock := domain.Channel{
 		Key: "lock", Kind: "lock", Readable: true, Writable: true, Available: true,
@@ -55,7 +55,7 @@ func TestDevicesByRoom(t *testing.T) {
 		1: {Name: text("Front door"), Room: text("hall")},
 		3: {Room: text("Attic")},
 	}
-	r.refused[4] = domain.Errorf(domain.CodeHubTimeout, "no answer")
+	r.errs[4] = domain.Errorf(domain.CodeHubTimeout, "no answer")
 	list, err := r.live.ListDevices(t.Context(), "org", hubA, live.DevicesRequest{})
 	if err != nil || list.Late || list.Total != 4 || list.Pages != 1 {
 		t.Fatal(list, err)
@@ -63,7 +63,7 @@ func TestDevicesByRoom(t *testing.T) {
 	rooms := list.Rooms
 	if len(rooms) != 3 || rooms[0].Name != "Attic" || rooms[1].Name != "hall" ||
 		rooms[2].Name != "" {
-		t.Fatalf("the rooms are %+v", rooms)
+		t.Fatalf("got rooms %+v, want Attic, hall and none", rooms)
 	}
 	front := rooms[1].Devices[0]
 	c := front.Channels[0]
@@ -73,32 +73,31 @@ func TestDevicesByRoom(t *testing.T) {
 		c.Control.Kind != "guarded" ||
 		c.Control.IsOn ||
 		c.ObservedAt.IsZero() {
-		t.Errorf("the lock is %+v", front)
+		t.Errorf("got lock %+v", front)
 	}
 	sensor := rooms[0].Devices[0]
 	if sensor.Available || sensor.Channels[0].Text != "21.46 °C" ||
 		sensor.Channels[0].Control.Kind != "" {
-		t.Errorf("the sensor is %+v", sensor)
+		t.Errorf("got sensor %+v", sensor)
 	}
 	if gangs := rooms[2].Devices[0]; gangs.Channels[0].Label != "Switch 1" ||
 		!gangs.Channels[0].Control.IsOn {
-		t.Errorf("the gangs are %+v", gangs)
+		t.Errorf("got gangs %+v", gangs)
 	}
 	if gone := rooms[2].Devices[1]; gone.Failure == "" {
-		t.Errorf("the device that does not answer is %+v", gone)
+		t.Errorf("got no failure: %+v", gone)
 	}
-	r.refused[0] = domain.Errorf(domain.CodeHubOffline, "offline")
-	if _, err := r.live.ListDevices(t.Context(), "org", hubA, live.DevicesRequest{}); err != r.refused[0] {
-		t.Errorf("a hub that is offline: %v", err)
+	r.errs[0] = domain.Errorf(domain.CodeHubOffline, "offline")
+	if _, err := r.live.ListDevices(t.Context(), "org", hubA, live.DevicesRequest{}); err != r.errs[0] {
+		t.Errorf("ListDevices of an offline hub: got %v, want %v", err, r.errs[0])
 	}
 }
 
-// A hub with very many devices made a page of megabytes, for which each of them was asked: a page
-// has a bounded number, by room, and asks for those alone; what is looked for is found on whatever
-// page it would be.
+// The page of a hub with very many devices had megabytes and requested every device. Now a page has
+// a bounded number of devices and requests only these. A search covers all pages.
 func TestManyDevices(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, live.Config{})
+	r := newTestLive(t, live.Config{})
 	for id := range int64(1000) {
 		r.devices = append(
 			r.devices,
@@ -117,65 +116,64 @@ func TestManyDevices(t *testing.T) {
 			t.Fatalf("page %d: %+v, %v", page, list, err)
 		}
 		if page == 0 && list.Rooms[0].Name != "Below" {
-			t.Errorf("the first page begins with %q", list.Rooms[0].Name)
+			t.Errorf("got first room %q, want Below", list.Rooms[0].Name)
 		}
 		for _, room := range list.Rooms {
 			seen += len(room.Devices)
 		}
 		pages = list.Pages
 	}
-	if asked := r.asked.Load(); seen != 1000 || asked != 1000 || pages < 10 {
-		t.Errorf("%d devices on %d pages, for which %d were asked", seen, pages, asked)
+	if requests := r.gets.Load(); seen != 1000 || requests != 1000 || pages < 10 {
+		t.Errorf("got %d devices on %d pages with %d requests", seen, pages, requests)
 	}
 	list, err := r.live.ListDevices(
 		t.Context(), "org", hubA, live.DevicesRequest{Find: "cellar", Page: 7},
 	)
 	if err != nil || list.Found != 1 || list.Rooms[0].Devices[0].ID != 999 || list.Page != 0 {
-		t.Errorf("the cellar is %+v, %v", list, err)
+		t.Errorf("search for cellar: got %+v, %v", list, err)
 	}
 	names, err := r.live.DeviceNames(t.Context(), "org", hubA)
 	if err != nil || len(names) != 1000 || names[999] != "Cellar" || names[3] != "Sensor 3" {
-		t.Errorf("%d names, %v", len(names), err)
+		t.Errorf("got %d names, %v; want 1000", len(names), err)
 	}
-	r.refused[0] = domain.Errorf(domain.CodeHubOffline, "offline")
+	r.errs[0] = domain.Errorf(domain.CodeHubOffline, "offline")
 	if names, err = r.live.DeviceNames(t.Context(), "org", hubA); err != nil || len(names) != 1 ||
 		names[999] != "Cellar" {
-		t.Errorf("names of a hub that is away: %v, %v", names, err)
+		t.Errorf("names of an offline hub: got %v, %v", names, err)
 	}
 }
 
-// A hub that took its time held up its whole page: now there is a page without its devices, or
-// without their values, that says so.
-func TestHubThatAnswersLate(t *testing.T) {
+// A slow hub delayed its whole page. Now the page lacks the devices or their values, and says so.
+func TestSlowHub(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, live.Config{})
+	r := newTestLive(t, live.Config{})
 	r.devices = []domain.Device{{ID: 1, Name: "Lock", Channels: []domain.Channel{}}}
 	r.slow = make(chan struct{})
 	list, err := r.live.ListDevices(
 		t.Context(), "org", hubA, live.DevicesRequest{Timeout: 10 * time.Millisecond},
 	)
 	if err != nil || !list.Late || len(list.Rooms) != 1 || list.Rooms[0].Devices[0].Failure == "" {
-		t.Errorf("values that come late: %+v, %v", list, err)
+		t.Errorf("slow values: got %+v, %v", list, err)
 	}
 	r.slowList = true
 	if list, err = r.live.ListDevices(t.Context(), "org", hubA, live.DevicesRequest{
 		Timeout: 10 * time.Millisecond,
 	}); err != nil ||
 		!list.Late {
-		t.Errorf("a list that comes late: %+v, %v", list, err)
+		t.Errorf("slow list: got %+v, %v", list, err)
 	}
 	close(r.slow)
 	if list, err = r.live.ListDevices(t.Context(), "org", hubA, live.DevicesRequest{}); err != nil ||
 		list.Late ||
 		list.Rooms[0].Devices[0].Failure != "" {
-		t.Errorf("in the end: %+v, %v", list, err)
+		t.Errorf("after the delay: got %+v, %v", list, err)
 	}
 }
 
-// A lock of which nobody knows how it stands could only be locked: there was no way to unlock it.
-func TestUnknownValueIsSetEitherWay(t *testing.T) {
+// A lock with an unknown value could only be locked, not unlocked.
+func TestControlOfUnknownValue(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, live.Config{})
+	r := newTestLive(t, live.Config{})
 	r.devices = []domain.Device{
 		{
 			ID:   1,
@@ -192,7 +190,8 @@ func TestUnknownValueIsSetEitherWay(t *testing.T) {
 	}
 }
 
-// What a form says becomes the command that the API would take; what it would refuse is refused.
+// TestReadCommand checks that ReadCommand accepts and rejects the same values as the API. "" stands
+// for a rejection.
 func TestReadCommand(t *testing.T) {
 	t.Parallel()
 	for form, want := range map[string]string{
@@ -230,22 +229,23 @@ func TestReadCommand(t *testing.T) {
 		command, err := live.ReadCommand("org", hubA, 1, values)
 		if want == "" {
 			if err == nil {
-				t.Errorf("%s became %s", form, command.Value)
+				t.Errorf("%s: got %s, want an error", form, command.Value)
 			}
 			continue
 		}
 		if err != nil || string(command.Value) != want || command.HubID != hubA ||
 			command.DeviceID != 1 ||
 			command.IdempotencyKey != "once" {
-			t.Errorf("%s became %+v, %v", form, command, err)
+			t.Errorf("%s: got %+v, %v, want %s", form, command, err, want)
 		}
 	}
 }
 
-// A log is read by the clock, page by page, and for one device alone.
+// TestLogByTime checks that ReadLog begins at a time, continues from a cursor, and selects a
+// device.
 func TestLogByTime(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, live.Config{})
+	r := newTestLive(t, live.Config{})
 	r.append(hubA, "channel.observed", 1, levels(1, 150)...)
 	r.append(hubA, "channel.observed", 2, levels(1, 3)...)
 	r.append(hubA, "device.added", 3, `{"name":"<script>"}`)
@@ -254,35 +254,35 @@ func TestLogByTime(t *testing.T) {
 	)
 	if err != nil || len(page.Entries) != 100 || page.Next == "" ||
 		page.Entries[0].Text != "Level is 1" {
-		t.Fatalf("the first page has %d, %v", len(page.Entries), err)
+		t.Fatalf("first page: got %d entries, %v; want 100", len(page.Entries), err)
 	}
 	page, err = r.live.ReadLog(t.Context(), hubA, live.LogRequest{After: page.Next})
 	if err != nil || len(page.Entries) != 54 || page.Next != "" ||
 		page.Entries[53].Text != "Device joined: <script>" {
-		t.Errorf("the second page has %d, %v", len(page.Entries), err)
+		t.Errorf("second page: got %d entries, %v; want 54", len(page.Entries), err)
 	}
 	device := int64(2)
 	page, err = r.live.ReadLog(
 		t.Context(), hubA, live.LogRequest{At: time.Now().Add(-time.Minute), Device: &device},
 	)
 	if err != nil || len(page.Entries) != 3 || *page.Entries[0].DeviceID != 2 {
-		t.Errorf("of one device: %+v, %v", page, err)
+		t.Errorf("one device: got %+v, %v", page, err)
 	}
 	page, err = r.live.ReadLog(t.Context(), hubA, live.LogRequest{At: time.Now().Add(time.Minute)})
 	if err != nil || len(page.Entries) != 0 {
-		t.Errorf("of the future: %+v, %v", page, err)
+		t.Errorf("future: got %+v, %v", page, err)
 	}
 	if page, err = r.live.ReadLog(t.Context(), hubA, live.LogRequest{
 		After: "AQAAAAEAAAAAAAEBm",
 	}); domain.CodeOf(err) != domain.CodeInvalidRequest {
-		t.Errorf("what is no cursor: %+v, %v", page, err)
+		t.Errorf("invalid cursor: got %+v, %v", page, err)
 	}
 }
 
-// A chart has the highest and the lowest that there were, and its line ends where the values do.
+// TestCharts checks the bounds, the last value and the path of a chart.
 func TestCharts(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, live.Config{})
+	r := newTestLive(t, live.Config{})
 	r.append(hubA, "channel.observed", 1, levels(3, 42)...)
 	r.append(
 		hubA, "channel.observed", 1, `{"key":"level","endpoint":0,"value":7}`,
@@ -305,15 +305,15 @@ func TestCharts(t *testing.T) {
 	if c.Low != "3" || c.High != "42" || c.Last != "7" || c.Count != 41 ||
 		!strings.HasPrefix(c.Path, "M") ||
 		!strings.HasSuffix(c.Path, "H600") {
-		t.Errorf("the chart is %+v", c)
+		t.Errorf("got chart %+v", c)
 	}
 }
 
-// A chart of a busy hub ended long before now: the newest was missing. It is drawn of samples from
-// all over the time, and says so.
-func TestChartOfABusyHub(t *testing.T) {
+// The chart of a busy hub lacked the newest values. Now it is drawn from samples of the whole
+// period and is marked as incomplete.
+func TestChartOfBusyHub(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, live.Config{})
+	r := newTestLive(t, live.Config{})
 	const events = 25_000
 	for from := 1; from <= events; from += 500 {
 		r.append(hubA, "channel.observed", 1, levels(from, from+499)...)
@@ -334,6 +334,6 @@ func TestChartOfABusyHub(t *testing.T) {
 		c.Last != strconv.Itoa(events) ||
 		c.Count > 21_000 ||
 		c.Count < 5_000 {
-		t.Errorf("the chart is from %s to %s, at last %s, of %d", c.Low, c.High, c.Last, c.Count)
+		t.Errorf("got a chart from %s to %s, last %s, of %d values", c.Low, c.High, c.Last, c.Count)
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"hubcloud/httpapi/portal/live"
 )
 
-// A hub that says rubbish made pages of it: a device without a name had a link that nobody could
-// see, a value of kilobytes was shown whole, and of very large numbers there was no chart.
-func TestHubThatSaysRubbish(t *testing.T) {
+// Invalid data of a hub broke pages: a device without a name had an invisible link, a value of
+// kilobytes was shown in full, and very large numbers had no chart.
+func TestInvalidHubData(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, live.Config{})
+	r := newTestLive(t, live.Config{})
 	long := strings.Repeat("é", 10_000)
 	quoted, err := json.Marshal(long)
 	if err != nil {
@@ -48,11 +48,11 @@ func TestHubThatSaysRubbish(t *testing.T) {
 	r.devices = []domain.Device{device}
 	shown, err := r.live.GetDevice(t.Context(), "org", hubA, -7)
 	if err != nil || shown.Name != "Device -7" {
-		t.Fatalf("%q, %v", shown.Name, err)
+		t.Fatalf("got name %q, %v", shown.Name, err)
 	}
 	for _, c := range shown.Channels {
 		if n := utf8.RuneCountInString(c.Text); n > 250 || c.Text == "" {
-			t.Errorf("%s is shown with %d characters", c.Key, n)
+			t.Errorf("%s: got a text of %d characters", c.Key, n)
 		}
 	}
 	r.append(
@@ -65,32 +65,32 @@ func TestHubThatSaysRubbish(t *testing.T) {
 	charts, err := r.live.DrawCharts(t.Context(), shown, time.Hour)
 	if err != nil || len(charts.Charts) != 1 || strings.Contains(charts.Charts[0].Path, "NaN") ||
 		strings.Contains(charts.Charts[0].Path, "Inf") {
-		t.Errorf("%+v, %v", charts, err)
+		t.Errorf("got charts %+v, %v", charts, err)
 	}
 	page, err := r.live.ReadLog(t.Context(), hubA, live.LogRequest{})
 	if err != nil || len(page.Entries) != 8 {
-		t.Fatalf("%d entries, %v", len(page.Entries), err)
+		t.Fatalf("got %d entries, %v; want 8", len(page.Entries), err)
 	}
 	for _, entry := range page.Entries {
 		if len(entry.Text) > 3000 {
-			t.Errorf("%s is told with %d bytes", entry.Type, len(entry.Text))
+			t.Errorf("%s: got a text of %d bytes", entry.Type, len(entry.Text))
 		}
 	}
-	if _, said := live.Describe("temperature", json.RawMessage("1e308")); said != "1e+308" {
-		t.Errorf("a large number is %q", said)
+	if _, text := live.Describe("temperature", json.RawMessage("1e308")); text != "1e+308" {
+		t.Errorf("got %q for a large number", text)
 	}
 }
 
-// A time before all that is kept was answered with the oldest events, as if they were of that time.
-func TestLogOfTheDayBefore(t *testing.T) {
+// For a time before the retention, the oldest events were shown as if they were of that time.
+func TestLogBeforeRetention(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, live.Config{Retention: time.Hour})
+	r := newTestLive(t, live.Config{Retention: time.Hour})
 	r.append(hubA, "channel.observed", 1, levels(1, 3)...)
 	for ago, expired := range map[time.Duration]bool{2 * time.Hour: true, 50 * time.Minute: false} {
 		page, err := r.live.ReadLog(t.Context(), hubA, live.LogRequest{At: time.Now().Add(-ago)})
 		if err != nil || len(page.Entries) != 3 || page.Expired != expired {
 			t.Errorf(
-				"%s ago: %d entries, expired %v, %v", ago, len(page.Entries), page.Expired, err,
+				"%s ago: got %d entries, expired %v, %v", ago, len(page.Entries), page.Expired, err,
 			)
 		}
 	}

@@ -30,8 +30,9 @@ const (
 
 var day = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// rig is a Live over real hub logs; the read models and the hubs are in memory.
-type rig struct {
+// testLive is a Live over real hub logs. The read models and the hubs are fakes, so that tests can
+// make them slow, wrong or late.
+type testLive struct {
 	t         testing.TB
 	logs      *hublog.Logs
 	live      *live.Live
@@ -44,21 +45,20 @@ type rig struct {
 	last    map[domain.HubID]uint64
 	devices []domain.Device
 	labels  map[int64]domain.DeviceLabel
-	refused map[int64]error // what asking for a device answers
-	asked   atomic.Int64    // how many devices were asked for
-	// slow holds up what is asked for a device, and with slowList for all of them, until it is
-	// closed; nil holds up nothing.
+	errs    map[int64]error // the results of Get by device, and of List by 0
+	gets    atomic.Int64    // calls of Get
+	// slow blocks Get, and with slowList also List, until it is closed. nil does not block.
 	slow     chan struct{}
 	slowList bool
-	out      bool // the viewer has signed out
+	out      bool // the session is invalid, but signedOut is not closed
 }
 
-func newRig(t testing.TB, cfg live.Config) *rig {
+func newTestLive(t testing.TB, cfg live.Config) *testLive {
 	t.Helper()
-	r := &rig{
+	r := &testLive{
 		t: t, ended: make(chan struct{}), signedOut: make(chan struct{}),
 		hubs: map[domain.HubID]domain.Hub{}, epochs: map[domain.HubID]domain.Epoch{},
-		last: map[domain.HubID]uint64{}, refused: map[int64]error{},
+		last: map[domain.HubID]uint64{}, errs: map[int64]error{},
 	}
 	r.add(hubA)
 	r.add(hubB)
@@ -89,44 +89,52 @@ func newRig(t testing.TB, cfg live.Config) *rig {
 	return r
 }
 
-// groups is hublog.Logs as pages take it.
+// groups adapts hublog.Logs to live.Events.
 type groups struct{ *hublog.Logs }
 
 func (g groups) Group() live.EventGroup { return g.NewGroup() }
 
-func (r *rig) epoch(hub domain.HubID) (domain.Epoch, bool) {
+func (r *testLive) epoch(hub domain.HubID) (domain.Epoch, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	epoch, ok := r.epochs[hub]
 	return epoch, ok
 }
 
-// add gives the organization a hub that is online.
-func (r *rig) add(hub domain.HubID) {
+// add adds an online hub to the organization.
+func (r *testLive) add(hub domain.HubID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.hubs[hub] = domain.Hub{ID: hub, SiteID: "site", Status: domain.HubOnline, Since: day}
 	r.epochs[hub] = domain.Epoch{ID: domain.NewEpochID(uint32(len(r.hubs)))}
 }
 
-// release takes a hub from the organization, as everything but the read models has it.
-func (r *rig) release(hub domain.HubID) {
+// release removes a hub from the organization, but not from the read models, which are behind.
+func (r *testLive) release(hub domain.HubID) {
 	r.mu.Lock()
 	delete(r.epochs, hub)
 	r.mu.Unlock()
 	r.logs.Released(hub)
 }
 
-func (r *rig) change(hub domain.HubID, how func(*domain.Hub)) {
+// reset begins a new epoch of a hub's log.
+func (r *testLive) reset(hub domain.HubID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.epochs[hub] = domain.Epoch{ID: domain.NewEpochID(0xff), After: r.last[hub]}
+}
+
+// change changes a hub in the read models.
+func (r *testLive) change(hub domain.HubID, update func(*domain.Hub)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	changed := r.hubs[hub]
-	how(&changed)
+	update(&changed)
 	r.hubs[hub] = changed
 }
 
-// append stores events in a hub's log, each of that type with its data.
-func (r *rig) append(hub domain.HubID, eventType string, device int64, data ...string) {
+// append appends an event to a hub's log for each data.
+func (r *testLive) append(hub domain.HubID, eventType string, device int64, data ...string) {
 	r.t.Helper()
 	epoch, _ := r.epoch(hub)
 	var records []hublog.Record
@@ -148,7 +156,7 @@ func (r *rig) append(hub domain.HubID, eventType string, device int64, data ...s
 	r.last[hub] = last
 }
 
-func (r *rig) Hubs(
+func (r *testLive) Hubs(
 	_ context.Context, _ string, _ *string, limit int, after string,
 ) (domain.Page[domain.Hub], error) {
 	r.mu.Lock()
@@ -167,7 +175,7 @@ func (r *rig) Hubs(
 	return page, nil
 }
 
-func (r *rig) Hub(_ context.Context, _ string, id domain.HubID) (domain.Hub, error) {
+func (r *testLive) Hub(_ context.Context, _ string, id domain.HubID) (domain.Hub, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	hub, ok := r.hubs[id]
@@ -177,14 +185,14 @@ func (r *rig) Hub(_ context.Context, _ string, id domain.HubID) (domain.Hub, err
 	return hub, nil
 }
 
-func (r *rig) DeviceLabels(
+func (r *testLive) DeviceLabels(
 	context.Context, string, domain.HubID,
 ) (map[int64]domain.DeviceLabel, error) {
 	return r.labels, nil
 }
 
-// wait is what a hub that takes its time does.
-func (r *rig) wait(ctx context.Context, slow bool) error {
+// wait blocks while the hub is slow.
+func (r *testLive) wait(ctx context.Context, slow bool) error {
 	if !slow || r.slow == nil {
 		return nil
 	}
@@ -196,33 +204,33 @@ func (r *rig) wait(ctx context.Context, slow bool) error {
 	}
 }
 
-func (r *rig) List(ctx context.Context, _ domain.HubID) ([]domain.Device, error) {
+func (r *testLive) List(ctx context.Context, _ domain.HubID) ([]domain.Device, error) {
 	if err := r.wait(ctx, r.slowList); err != nil {
 		return nil, err
 	}
-	return r.devices, r.refused[0]
+	return r.devices, r.errs[0]
 }
 
-func (r *rig) Get(ctx context.Context, _ domain.HubID, id int64) (domain.Device, error) {
-	r.asked.Add(1)
+func (r *testLive) Get(ctx context.Context, _ domain.HubID, id int64) (domain.Device, error) {
+	r.gets.Add(1)
 	if err := r.wait(ctx, true); err != nil {
 		return domain.Device{}, err
 	}
 	i := slices.IndexFunc(r.devices, func(d domain.Device) bool { return d.ID == id })
-	if i < 0 || r.refused[id] != nil {
+	if i < 0 || r.errs[id] != nil {
 		return domain.Device{}, cmp.Or(
-			r.refused[id], error(domain.Errorf(domain.CodeNotFound, "no such device")),
+			r.errs[id], error(domain.Errorf(domain.CodeNotFound, "no such device")),
 		)
 	}
 	return r.devices[i], nil
 }
 
-// page is an open stream as a page reads it.
+// page reads a stream as a page of the portal does.
 type page struct {
 	t      testing.TB
 	lines  *bufio.Scanner
 	cancel context.CancelFunc
-	// positions are what the page keeps to come back with.
+	// positions are the cursors to reconnect with, nil if the stream was rejected.
 	positions map[domain.HubID]string
 }
 
@@ -232,8 +240,8 @@ type block struct {
 	Data json.RawMessage
 }
 
-// open begins a stream. It ends with the test.
-func (r *rig) open(want live.StreamRequest) *page {
+// open opens a stream, which ends with the test.
+func (r *testLive) open(want live.StreamRequest) *page {
 	r.t.Helper()
 	server := httptest.NewServer(
 		http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
@@ -280,7 +288,7 @@ func (r *rig) open(want live.StreamRequest) *page {
 	return p
 }
 
-// next gives the next event; false at the stream's end.
+// next returns the next event, and false at the stream's end.
 func (p *page) next() (block, bool) {
 	var b block
 	for p.lines.Scan() {
@@ -292,15 +300,15 @@ func (p *page) next() (block, bool) {
 			b.Data = json.RawMessage(text)
 		}
 		if line == "" && b.Data != nil {
-			p.keep(b)
+			p.updatePositions(b)
 			return b, true
 		}
 	}
 	return b, false
 }
 
-// keep moves the page's positions on.
-func (p *page) keep(b block) {
+// updatePositions applies an event to the page's positions.
+func (p *page) updatePositions(b block) {
 	p.t.Helper()
 	var err error
 	if b.Type == "hub.portal_positions" {
@@ -315,13 +323,13 @@ func (p *page) keep(b block) {
 	}
 }
 
-// await reads on to an event of that type, and gives its data.
+// await skips events up to one of a type, and unmarshals its data.
 func (p *page) await(eventType string, into any) {
 	p.t.Helper()
 	for {
 		b, ok := p.next()
 		if !ok {
-			p.t.Fatalf("the stream ended without %s", eventType)
+			p.t.Fatalf("stream ended, want %s", eventType)
 		}
 		if b.Type != eventType {
 			continue
@@ -333,7 +341,7 @@ func (p *page) await(eventType string, into any) {
 	}
 }
 
-// values reads on until each hub has reported its last value, and gives what each reported.
+// values reads events until each hub has reported its last value. It returns all values by hub.
 func (p *page) values(last map[domain.HubID]int) map[domain.HubID][]int {
 	p.t.Helper()
 	got := map[domain.HubID][]int{}
@@ -352,7 +360,7 @@ func (p *page) values(last map[domain.HubID]int) map[domain.HubID][]int {
 	return got
 }
 
-// levels are the data of reports from a value to another.
+// levels returns the data of channel.observed events with the values from, from+1, … to.
 func levels(from, to int) []string {
 	var all []string
 	for n := from; n <= to; n++ {
@@ -361,8 +369,8 @@ func levels(from, to int) []string {
 	return all
 }
 
-// upTo gives from, from+1, … up to to.
-func upTo(from, to int) []int {
+// sequence returns from, from+1, … to.
+func sequence(from, to int) []int {
 	all := []int{}
 	for n := from; n <= to; n++ {
 		all = append(all, n)
@@ -370,6 +378,7 @@ func upTo(from, to int) []int {
 	return all
 }
 
+// states is the data of hub.portal_states.
 type states struct {
 	Whole bool
 	Hubs  []live.HubState
