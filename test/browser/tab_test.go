@@ -26,7 +26,8 @@ const artifacts = "../artifacts"
 
 // tab is a tab of a browser with a profile of its own.
 type tab struct {
-	t      *testing.T
+	t *testing.T
+	// ctx identifies the tab to chromedp, which keeps its state in contexts.
 	ctx    context.Context
 	origin string
 

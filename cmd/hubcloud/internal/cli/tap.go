@@ -120,13 +120,13 @@ func (c *tapRunCommand) since(now time.Time) (time.Time, error) {
 func (c *tapRunCommand) Run(ctx context.Context, out Streams) error {
 	// By default, a write to a closed standard output kills the process.
 	signal.Ignore(syscall.SIGPIPE)
-	log := slog.New(slog.NewTextHandler(out.Err, nil))
-	nc, shards, err := c.connect(ctx, log)
+	logger := slog.New(slog.NewTextHandler(out.Err, nil))
+	nc, shards, err := c.connect(ctx, logger)
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	sink, closeSink, err := c.output(ctx, out, log)
+	sink, closeSink, err := c.output(ctx, out, logger)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (c *tapRunCommand) Run(ctx context.Context, out Streams) error {
 	cfg := tap.Config{
 		Conn: nc, Shards: shards, Types: c.Type, Commands: c.Commands, New: c.New,
 		Follow: c.Follow, Output: sink,
-		Checkpoint: c.Checkpoint, CheckpointEvery: c.CheckpointEvery, Logger: log,
+		Checkpoint: c.Checkpoint, CheckpointEvery: c.CheckpointEvery, Logger: logger,
 	}
 	for _, id := range c.Hub {
 		cfg.Hubs = append(cfg.Hubs, domain.HubID(id))
@@ -154,7 +154,7 @@ func (c *tapRunCommand) Run(ctx context.Context, out Streams) error {
 
 // output returns the tap's output and a function that closes it.
 func (c *tapRunCommand) output(
-	ctx context.Context, out Streams, log *slog.Logger,
+	ctx context.Context, out Streams, logger *slog.Logger,
 ) (tap.Output, func(), error) {
 	if c.Publish == "" {
 		return tap.NewWriter(out.Out, c.Format), func() {}, nil
@@ -163,7 +163,7 @@ func (c *tapRunCommand) output(
 		nats.Name("hubcloud tap"),
 		nats.MaxReconnects(-1),
 		nats.Timeout(5 * time.Second),
-		streams.WithLog(log),
+		streams.WithLog(logger),
 	}
 	if c.PublishCredentials != "" {
 		opts = append(opts, nats.UserCredentials(c.PublishCredentials))
@@ -177,7 +177,7 @@ func (c *tapRunCommand) output(
 		nc.Close()
 		return nil, nil, err
 	}
-	publisher := tap.NewPublisher(js, tap.Subject(c.Publish), c.Format, log)
+	publisher := tap.NewPublisher(js, tap.Subject(c.Publish), c.Format, logger)
 	if err := publisher.Check(ctx); err != nil {
 		nc.Close()
 		return nil, nil, fmt.Errorf(
@@ -190,7 +190,7 @@ func (c *tapRunCommand) output(
 // connect connects to the broker with a tap's credentials or those of the service, and returns the
 // number of shards.
 func (c *tapRunCommand) connect(
-	ctx context.Context, log *slog.Logger,
+	ctx context.Context, logger *slog.Logger,
 ) (nc *nats.Conn, shards int, err error) {
 	url, path := c.NATSURL, c.NATSCredentials
 	var opts []nats.Option
@@ -217,7 +217,7 @@ func (c *tapRunCommand) connect(
 	if url != "" {
 		credentials.URL = url
 	}
-	if nc, err = tap.Connect(ctx, credentials, log, opts...); err != nil {
+	if nc, err = tap.Connect(ctx, credentials, logger, opts...); err != nil {
 		return nil, 0, err
 	}
 	return nc, credentials.Shards, nil
