@@ -13,18 +13,17 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestBridges runs a second process that looks after hubs beside the first, and kills it: the first
-// takes over its hubs, and nothing that they send is lost or stored twice.
+// TestBridges runs and kills a second bridge process. The first takes over its hubs, and no event
+// is lost or stored twice.
 func TestBridges(t *testing.T) {
 	t.Parallel()
 	first := harness.Start(t, "--rate", "100000", "--burst", "100000")
 	second := first.Replica("--roles", "bridge")
 	tenant := harness.NewTenant(t, first, "Bridges")
-	// What the operator's commands find by the data directory of a service is that service's
-	// broker, also when others run it.
+	// Commands also work with the data directory of a service whose broker runs elsewhere.
 	second.CLI("inventory", "generate", "--prefix", "any")
 
-	const hubs = 12 // over 16 shards: each replica has some
+	const hubs = 12 // over 16 shards, so that each replica has some
 	senders := make([]*sender, hubs)
 	for i := range senders {
 		hub := adopted(t, first, tenant)
@@ -45,7 +44,7 @@ func TestBridges(t *testing.T) {
 				func() bool { return len(tenant.Events(h.hub.ID, head, 1, 0).Data) > 0 },
 			)
 		}
-		t.Logf("%s: all go on after %s", when, time.Since(began))
+		t.Logf("%s: all continue after %s", when, time.Since(began))
 	}
 	goOn("with two")
 	second.Kill()
@@ -63,8 +62,8 @@ func TestBridges(t *testing.T) {
 	}
 }
 
-// TestBridgeAlone runs a replica without the API: the operators' port tells how it is, which it did
-// not.
+// TestBridgeAlone runs a replica without the API role. A regression: its admin port did not report
+// readiness.
 func TestBridgeAlone(t *testing.T) {
 	t.Parallel()
 	first := harness.Start(t)
@@ -105,13 +104,12 @@ func TestBridgeAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := process.Wait(); err != nil {
-		t.Errorf("ended with %v", err)
+		t.Errorf("exit: got %v, want nil", err)
 	}
 }
 
-// TestKillWhileStarting kills the service in the midst of its first starts. The next one begins
-// where that one was: in the midst of making the database, for instance, whose own processes live a
-// moment longer.
+// TestKillWhileStarting kills the service during its first starts, for example while it creates the
+// database. The next start must succeed.
 func TestKillWhileStarting(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -127,9 +125,9 @@ func TestKillWhileStarting(t *testing.T) {
 		}
 		harness.AnyMoment(0, time.Second)
 		if err := process.Process.Kill(); err != nil {
-			t.Errorf("it ended before: %v", err)
+			t.Errorf("kill: %v; want a running process", err)
 		}
-		_ = process.Wait() // it was killed
+		_ = process.Wait() // Wait reports the kill
 	}
 	s := harness.StartIn(t, dir)
 	tenant := harness.NewTenant(t, s, "Killed")

@@ -14,16 +14,16 @@ import (
 	"hubcloud/test/harness"
 )
 
-// clusterKills is how often TestCluster kills a server or a replica. Each costs up to a quarter of
-// a minute, in which leaders are elected.
+// clusterKills is how often TestCluster kills a server or a replica. Each kill takes up to 15
+// seconds, in which the servers elect leaders.
 var clusterKills = flag.Int(
 	"cluster.kills", 0, "how often the test of a cluster kills a server, then a replica, in turn",
 )
 
-// TestCluster runs two replicas on a cluster of three nats-servers as `hubcloud broker-config`
-// configures them, with three copies of every stream. With -cluster.kills it kills a server, then a
-// replica, in the midst of traffic: hubs and consumers go on by way of the others, and what was
-// acknowledged is there once and in order.
+// TestCluster runs two replicas on a cluster of three nats-servers that `hubcloud broker-config`
+// configured, with three copies of every stream. With -cluster.kills it kills a server, then a
+// replica, under traffic. Hubs and consumers continue over the others, and what was acknowledged is
+// stored once and in order.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	broker := newOwnBroker(t, "2")
@@ -45,7 +45,7 @@ func TestCluster(t *testing.T) {
 			crowd.goOn("with everything again", other.Client)
 			continue
 		}
-		lost := 2 - kill/2%2 // new hubs are told to come to the first
+		lost := 2 - kill/2%2 // enrolment sends new hubs to the first server
 		node := broker.nodes[lost]
 		away := adopted(t, first, tenant)
 		away.Disconnect()
@@ -54,12 +54,11 @@ func TestCluster(t *testing.T) {
 		node.kill()
 		killed := time.Now()
 		crowd.goOn("without a server", tenant.Client)
-		// A stream with three copies is made where two servers are: a hub that comes for the first
-		// time need not wait.
+		// Two of three servers are enough to create a stream, so a new hub need not wait.
 		crowd.add(broker, first, tenant, &other)
 		crowd.goOn("with a new hub, still without the server", other.Client)
 		tenant.NewSite("Made without a server")
-		// The lost server said nothing of its hubs.
+		// The killed server did not report that its hubs disconnected.
 		streamstest.Eventually(t, "a hub of the lost server that stays away is offline",
 			func() bool {
 				var hub struct{ Connection struct{ Status string } }
@@ -79,8 +78,8 @@ func TestCluster(t *testing.T) {
 	crowd.check()
 }
 
-// acrossServers has hubs that are connected to one server asked, and cut off, by replicas that are
-// connected to any.
+// acrossServers connects a hub to each server, and lets every replica send it requests and
+// disconnect it.
 func acrossServers(
 	t *testing.T, broker *ownBroker, first *harness.Service, replicas ...*harness.Tenant,
 ) {
@@ -103,15 +102,15 @@ func acrossServers(
 		select {
 		case <-hub.Lost:
 		case <-time.After(time.Minute):
-			t.Errorf("a hub at %s is not cut off by a reset link", address)
+			t.Errorf("hub at %s: still connected after its link was reset", address)
 		}
 		if err := hub.TryConnect(hub.ID); err == nil {
-			t.Errorf("a hub whose link was reset comes back at %s", address)
+			t.Errorf("hub at %s: connected although its link was reset", address)
 		}
 	}
 }
 
-// renewCertificate gives a running server another certificate.
+// renewCertificate replaces the certificate of a running server.
 func renewCertificate(t *testing.T, broker *ownBroker) {
 	t.Helper()
 	before := shownCertificate(broker.mqtt[0])
@@ -123,22 +122,22 @@ func renewCertificate(t *testing.T, broker *ownBroker) {
 	})
 }
 
-// shownCertificate is the certificate that a server shows to who connects; nil when it shows none.
+// shownCertificate returns the certificate that a server presents, or nil.
 func shownCertificate(address string) (raw []byte) {
 	conn, err := tls.Dial("tcp", address, &tls.Config{
-		InsecureSkipVerify: true, // it is looked at, not trusted
+		InsecureSkipVerify: true, // the certificate is only read
 		VerifyPeerCertificate: func(certificates [][]byte, _ [][]*x509.Certificate) error {
 			raw = certificates[0]
 			return nil
 		},
 	})
 	if err == nil {
-		_ = conn.Close() // nothing was said
+		_ = conn.Close() // nothing was sent
 	}
 	return raw
 }
 
-// crowd is hubs that send, and consumers that read them from each replica, through everything.
+// crowd is hubs that send and consumers that read them from each replica during all outages.
 type crowd struct {
 	t                        *testing.T
 	replicas                 []*harness.Tenant
@@ -166,7 +165,7 @@ func newCrowd(
 	return c
 }
 
-// add adds a hub that sends by way of each server in turn, a reader of its pages and one of its
+// add adds a hub that connects to each server in turn, a reader of its pages and a reader of its
 // stream.
 func (c *crowd) add(broker *ownBroker, first *harness.Service, replicas ...*harness.Tenant) {
 	c.t.Helper()
@@ -185,8 +184,7 @@ func (c *crowd) add(broker *ownBroker, first *harness.Service, replicas ...*harn
 	c.reading.Go(func() { stream.runStream(c.stopReading) })
 }
 
-// goOn waits until everything that was stored before the call has been read, and something more of
-// every hub.
+// goOn waits until everything stored before the call has been read, and a new event of every hub.
 func (c *crowd) goOn(when string, client *harness.Client) {
 	c.t.Helper()
 	began := time.Now()
@@ -199,8 +197,8 @@ func (c *crowd) goOn(when string, client *harness.Client) {
 	c.t.Logf("%s: all go on after %s", when, time.Since(began))
 }
 
-// check ends it and looks for what is lost, doubled or out of order: in the logs, and in what each
-// consumer got.
+// check stops the crowd and checks that no event is lost, duplicated or out of order, in the logs
+// and in what each consumer received.
 func (c *crowd) check() {
 	c.t.Helper()
 	close(c.stopSending)
@@ -221,20 +219,20 @@ func (c *crowd) check() {
 	}
 }
 
-// position is how far a hub's log has been read, by somebody to whom refusals do not matter.
+// position is a reader's position in a hub's log. It ignores API errors.
 type position struct {
 	client *harness.Client
 	hub    string
 	cursor string
 }
 
-// more reads a page and says whether it has events.
+// more reads a page and reports whether it has events.
 func (p *position) more() bool {
 	page, ok := p.read()
 	return ok && len(page.Data) > 0
 }
 
-// end reads a page and says whether it is the last.
+// end reads a page and reports whether it is the last.
 func (p *position) end() bool {
 	page, ok := p.read()
 	return ok && !page.HasMore

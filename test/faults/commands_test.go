@@ -11,8 +11,9 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestCommandsOutliveCrashes retries one command 30 times at once while the service is killed and
-// started again: the hub runs it once, and whoever is accepted hears the same.
+// TestCommandsOutliveCrashes sends one command from 30 concurrent clients, with the same
+// Idempotency-Key, while the service is killed and restarted. The hub runs the command once, and
+// all accepted answers are equal.
 func TestCommandsOutliveCrashes(t *testing.T) {
 	t.Parallel()
 	const retriers, crashes = 30, 3
@@ -24,7 +25,7 @@ func TestCommandsOutliveCrashes(t *testing.T) {
 			{Kind: "lock"},
 		}, BackoffMin: 50 * time.Millisecond, BackoffMax: 200 * time.Millisecond,
 	})
-	// so that a command is under way when the service is killed
+	// so that the service is killed while it waits for the hub
 	hub.LateAnswers(400 * time.Millisecond)
 	answers := make([]harness.Answer, retriers)
 	var retrying sync.WaitGroup
@@ -36,7 +37,7 @@ func TestCommandsOutliveCrashes(t *testing.T) {
 					`{"key":"lock","value":false}`, "Idempotency-Key", "crash",
 				)
 				if err != nil {
-					return false // the service is away
+					return false // the service is down
 				}
 				answers[i] = answer
 				return answer.Status == http.StatusAccepted
@@ -53,12 +54,12 @@ func TestCommandsOutliveCrashes(t *testing.T) {
 	for i, answer := range answers {
 		if answer.Status != http.StatusAccepted || string(answer.Body) != string(answers[0].Body) {
 			t.Errorf(
-				"answer %d is %d %s, the first %s", i, answer.Status, answer.Body, answers[0].Body,
+				"answer %d: got %d %s, want that of the first: %s", i, answer.Status, answer.Body, answers[0].Body,
 			)
 		}
 	}
 	harness.Stored(t, hub)
 	if n := len(desired(tenant.For(t), hub)); n != 1 {
-		t.Errorf("the hub ran it %d times", n)
+		t.Errorf("got the command run %d times, want 1", n)
 	}
 }

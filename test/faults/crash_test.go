@@ -15,31 +15,31 @@ import (
 	"hubcloud/test/harness"
 )
 
-// kills is how often a test kills the service; more find more.
+// kills is how often a test kills the service.
 var kills = flag.Int("kills", 6, "how often a test kills the service")
 
-// retryPause is the time between two tries of a load while the service is away.
+// retryPause is the pause between two requests while the service is down.
 const retryPause = 50 * time.Millisecond
 
-// sender is a hub that keeps sending numbered events, through every crash: it resends what was not
-// acknowledged, as the link says.
+// sender is a hub that sends numbered events through every crash. It resends unacknowledged events,
+// as the protocol requires.
 type sender struct {
 	hub *harness.RawHub
-	// pace is the time between two of its messages.
+	// pace is the time between two messages.
 	pace time.Duration
-	// limit is how many events it has at all; 0 is no limit.
+	// limit is the total number of events. 0 means no limit.
 	limit uint64
 	acked uint64
 	next  uint64
-	// progress is acked, for others to look at; backwards are acks that said less than another
-	// before them on their connection.
+	// progress is a copy of acked for other goroutines. backwards has the acks that were lower than
+	// an earlier one on the same connection.
 	progress  atomic.Uint64
 	backwards []backwards
-	// through are addresses of the broker that it tries in turn; none for the one that it was told.
+	// through has broker addresses to use in turn. Empty means the address from enrolment.
 	through []string
 }
 
-// backwards is an ack that said less than another before it on its connection.
+// backwards is an ack that is lower than an earlier one on the same connection.
 type backwards struct {
 	at             time.Time
 	through, after uint64
@@ -49,8 +49,8 @@ func (b backwards) String() string {
 	return fmt.Sprintf("%d after %d at %s", b.through, b.after, b.at.Format("15:04:05.000"))
 }
 
-// run sends until stop is closed or everything is acknowledged; whatever was acknowledged is
-// counted in acked.
+// run sends until stop is closed or all events are acknowledged. It counts acknowledged events in
+// acked.
 func (h *sender) run(stop <-chan struct{}) {
 	retry := time.NewTicker(retryPause)
 	defer retry.Stop()
@@ -100,8 +100,7 @@ func (h *sender) session(stop <-chan struct{}) {
 				}
 				resend.Reset(5 * time.Second)
 			case greeted:
-				// The ack repeats what is stored: what was sent since did not connect to it, so the
-				// hub sends again from there.
+				// The ack is repeated because later events left a gap: send again from there.
 				sent = h.acked
 			}
 			if !greeted {
@@ -129,17 +128,17 @@ func (h *sender) session(stop <-chan struct{}) {
 	}
 }
 
-// follower reads a hub's events by cursor through every crash, and keeps what it got.
+// follower reads a hub's events by cursor through every crash and keeps them.
 type follower struct {
 	client *harness.Client
 	hub    string
 	cursor string
 	got    []harness.Event
-	// patient is set where a page may be answered 503 while the broker is away.
-	patient bool
+	// unavailable is set where a page may be answered with 503 while the broker is down.
+	unavailable bool
 }
 
-// It ends once stop is closed and it has caught up.
+// run reads pages. It returns once stop is closed and it has read everything.
 func (f *follower) run(stop <-chan struct{}) {
 	retry := time.NewTicker(retryPause)
 	defer retry.Stop()
@@ -149,13 +148,13 @@ func (f *follower) run(stop <-chan struct{}) {
 			path += "&after=" + f.cursor
 		}
 		answer, err := f.client.Do("GET", path, nil)
-		if err != nil || answer.Status == 429 || f.patient && answer.Status == 503 {
+		if err != nil || answer.Status == 429 || f.unavailable && answer.Status == 503 {
 			<-retry.C
 			continue
 		}
 		if answer.Status != 200 {
 			f.client.T.Errorf(
-				"hub %s: a follower was answered %d %s", f.hub, answer.Status, answer.Body,
+				"hub %s: page: got %d %s, want 200", f.hub, answer.Status, answer.Body,
 			)
 			return
 		}
@@ -176,8 +175,8 @@ func (f *follower) run(stop <-chan struct{}) {
 	}
 }
 
-// runStream reads the same from event streams, each from the last id of the one before. It ends
-// once stop is closed and nothing has come for a second.
+// runStream reads event streams, each from the last id of the one before. It returns once stop is
+// closed and nothing has arrived for a second.
 func (f *follower) runStream(stop <-chan struct{}) {
 	retry := time.NewTicker(retryPause)
 	defer retry.Stop()
@@ -187,7 +186,7 @@ func (f *follower) runStream(stop <-chan struct{}) {
 		if stream == nil {
 			if err == nil && answer.Status != 429 && answer.Status < 500 {
 				f.client.T.Errorf(
-					"hub %s: a stream was answered %d %s", f.hub, answer.Status, answer.Body,
+					"hub %s: stream: got %d %s, want 200", f.hub, answer.Status, answer.Body,
 				)
 				return
 			}
@@ -202,15 +201,15 @@ func (f *follower) runStream(stop <-chan struct{}) {
 	}
 }
 
-// readStream reads a stream to its end and says whether nothing more is to be read at all.
+// readStream reads a stream to its end and reports whether the follower is done.
 func (f *follower) readStream(stream *harness.Stream, stop <-chan struct{}) bool {
 	for {
 		select {
 		case m := <-stream.Messages:
-			f.take(m)
+			f.handle(m)
 		case <-stream.Ended:
 			for len(stream.Messages) > 0 {
-				f.take(<-stream.Messages)
+				f.handle(<-stream.Messages)
 			}
 			return false
 		case <-time.After(time.Second):
@@ -223,8 +222,8 @@ func (f *follower) readStream(stream *harness.Stream, stop <-chan struct{}) bool
 	}
 }
 
-// take keeps what a block of a stream says.
-func (f *follower) take(m harness.Message) {
+// handle records the event of a message.
+func (f *follower) handle(m harness.Message) {
 	if m.ID != "" {
 		f.cursor = m.ID
 	}
@@ -238,13 +237,13 @@ func (f *follower) take(m harness.Message) {
 	f.got = append(f.got, event)
 }
 
-// numbersOf checks that the observed values of a log rise by one from 1, and gives the last.
+// numbersOf checks that the observed values of a log rise by one from 1, and returns the last.
 func numbersOf(t *testing.T, who string, events []harness.Event) uint64 {
 	t.Helper()
 	var last uint64
 	for _, e := range events {
 		if e.Type == "hub.events_skipped" {
-			t.Errorf("%s: skipped %s", who, e.Data)
+			t.Errorf("%s: got hub.events_skipped %s, want none", who, e.Data)
 		}
 		if e.Type != "channel.observed" {
 			continue
@@ -254,16 +253,16 @@ func numbersOf(t *testing.T, who string, events []harness.Event) uint64 {
 			t.Fatal(err)
 		}
 		if data.Value != last+1 {
-			t.Fatalf("%s: after %d comes %d", who, last, data.Value)
+			t.Fatalf("%s: after event %d got %d, want the next number", who, last, data.Value)
 		}
 		last = data.Value
 	}
 	return last
 }
 
-// TestKill kills the service in the midst of traffic, again and again: what was acknowledged to a
-// hub is there once, in order, under the same cursor, and a consumer that goes on with its last
-// cursor misses and repeats nothing.
+// TestKill kills the service repeatedly under traffic. What was acknowledged to a hub is stored
+// once, in order and under the same cursor, and a consumer that continues after its last cursor
+// misses and repeats nothing.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	const hubs = 8
@@ -316,7 +315,7 @@ func TestKill(t *testing.T) {
 			t.Errorf("hub %s: acknowledged through %d, stored through %d", h.hub.ID, h.acked, last)
 		}
 		if h.acked == 0 {
-			t.Errorf("hub %s: nothing was acknowledged", h.hub.ID)
+			t.Errorf("hub %s: got no acks", h.hub.ID)
 		}
 	}
 	close(stopReading)
@@ -327,15 +326,15 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// same holds that a reader has got what is stored: every event, once, in order, under its cursor.
+// same checks that a reader received every stored event once, in order and under its cursor.
 func same(t *testing.T, who string, got, stored []harness.Event) {
 	t.Helper()
 	if len(got) != len(stored) {
-		t.Errorf("hub %s: %d events stored, its reader got %d", who, len(stored), len(got))
+		t.Errorf("hub %s: want %d events, reader got %d", who, len(stored), len(got))
 	}
 	for n := range min(len(got), len(stored)) {
 		if got[n].Cursor != stored[n].Cursor || string(got[n].Data) != string(stored[n].Data) {
-			t.Fatalf("hub %s: event %d was read as %+v, and is %+v", who, n, got[n], stored[n])
+			t.Fatalf("hub %s: event %d: got %+v, want %+v", who, n, got[n], stored[n])
 		}
 	}
 }

@@ -11,9 +11,10 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestCreationsOutliveCrashes: a client that repeated POST /v1/sites after a lost answer made two
-// sites. Clients repeat it under one Idempotency-Key until it is answered, two of them at once,
-// while the service is killed and started again: each site is made once, and both hear the same.
+// TestCreationsOutliveCrashes creates sites under crashes. A regression: a client that repeated
+// POST /v1/sites after a lost answer created two sites. Two concurrent clients repeat each request
+// with one Idempotency-Key until it is answered, while the service is killed and restarted. Each
+// site is created once, and both clients get the same answer.
 func TestCreationsOutliveCrashes(t *testing.T) {
 	t.Parallel()
 	const clients, crashes = 6, 4
@@ -22,7 +23,7 @@ func TestCreationsOutliveCrashes(t *testing.T) {
 	stop := make(chan struct{})
 	var creating sync.WaitGroup
 	var mu sync.Mutex
-	answered := map[string]string{} // the site's id by its name
+	answered := map[string]string{} // site ids by name
 	var repeated int
 	create := func(name string) string {
 		retry := time.NewTicker(retryPause)
@@ -32,7 +33,7 @@ func TestCreationsOutliveCrashes(t *testing.T) {
 				http.MethodPost, "/sites", map[string]string{"name": name}, "Idempotency-Key", name,
 			)
 			if err != nil || answer.Status >= 500 {
-				<-retry.C // the service is away
+				<-retry.C // the service is down
 				continue
 			}
 			var made struct{ ID, Name string }
@@ -65,7 +66,7 @@ func TestCreationsOutliveCrashes(t *testing.T) {
 				}
 				both.Wait()
 				if twins[0] != twins[1] {
-					t.Errorf("%s: twins were answered %s and %s", name, twins[0], twins[1])
+					t.Errorf("%s: concurrent duplicates got different answers: %s and %s", name, twins[0], twins[1])
 				}
 				mu.Lock()
 				answered[name] = twins[0]
@@ -94,7 +95,7 @@ func TestCreationsOutliveCrashes(t *testing.T) {
 			}
 			if answered[site.Name] != site.ID {
 				t.Errorf(
-					"%s is there as %s; answered was %q", site.Name, site.ID, answered[site.Name],
+					"%s: got id %s in the list, want %q from the answer", site.Name, site.ID, answered[site.Name],
 				)
 			}
 			delete(answered, site.Name)
@@ -102,9 +103,9 @@ func TestCreationsOutliveCrashes(t *testing.T) {
 		more = page.HasMore
 	}
 	for name, id := range answered {
-		t.Errorf("%s was answered as %s, and is not there", name, id)
+		t.Errorf("%s: created as %s, but not listed", name, id)
 	}
 	if repeated == 0 {
-		t.Error("no crash came in the midst of a creation")
+		t.Error("no crash interrupted a request")
 	}
 }

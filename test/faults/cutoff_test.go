@@ -11,10 +11,10 @@ import (
 	"hubcloud/test/harness"
 )
 
-// A key that was revoked went on working on a replica that was cut off from the broker, for as long
-// as that lasted; its streams and long-polls hung there without a word. The broker is in the first
-// replica, which is stopped.
-func TestAReplicaThatIsCutOffFromTheBroker(t *testing.T) {
+// TestReplicaCutOffFromBroker stops the broker, which runs in the first replica. A regression: on a
+// replica that was cut off from the broker, a revoked key stayed valid, and streams and long polls
+// hung until the outage ended.
+func TestReplicaCutOffFromBroker(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(t)
 	first := c.OwnService()
@@ -54,17 +54,17 @@ func TestAReplicaThatIsCutOffFromTheBroker(t *testing.T) {
 	case <-stream.Ended:
 		t.Logf("the stream ended after %v", time.Since(began))
 	case <-time.After(time.Minute):
-		t.Fatal("the stream goes on")
+		t.Fatal("stream: still open, want it ended")
 	}
 	select {
 	case answer := <-polled:
 		t.Logf("the long-poll was answered after %v", time.Since(began))
 		if answer.Status != http.StatusServiceUnavailable ||
 			answer.Header.Get("Retry-After") == "" {
-			t.Errorf("the long-poll was answered %d %s", answer.Status, answer.Body)
+			t.Errorf("long poll: got %d %s, want 503", answer.Status, answer.Body)
 		}
 	case <-time.After(time.Minute):
-		t.Fatal("the long-poll goes on")
+		t.Fatal("long poll: no answer")
 	}
 	for _, path := range []string{
 		"/sites", "/hubs", "/hubs/" + hub.ID() + "/events", "/hubs/" + hub.ID() + "/events/stream",
@@ -82,9 +82,9 @@ func TestAReplicaThatIsCutOffFromTheBroker(t *testing.T) {
 	})
 }
 
-// A replica that was stopped let a key in when it woke up that had been revoked meanwhile, until it
-// had heard of that.
-func TestAReplicaThatWakesUpKnowsWhichKeysAreRevoked(t *testing.T) {
+// TestResumedReplicaRejectsRevokedKey stops a replica process while a key is revoked. A regression:
+// after it resumed, the replica accepted the key until it had read the revocation.
+func TestResumedReplicaRejectsRevokedKey(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(t)
 	first := c.OwnService()
@@ -100,7 +100,7 @@ func TestAReplicaThatWakesUpKnowsWhichKeysAreRevoked(t *testing.T) {
 	asked := make(chan harness.Answer, 20)
 	for range cap(asked) {
 		go func() {
-			// it waits in the stopped replica's socket
+			// the request waits in the stopped replica's socket
 			answer, err := client.Do(http.MethodGet, "/sites", nil)
 			if err != nil {
 				t.Error(err)
@@ -112,7 +112,7 @@ func TestAReplicaThatWakesUpKnowsWhichKeysAreRevoked(t *testing.T) {
 	for range cap(asked) {
 		if answer := <-asked; answer.Status != http.StatusUnauthorized &&
 			answer.Status != http.StatusServiceUnavailable {
-			t.Errorf("a revoked key was answered %d %s", answer.Status, answer.Body)
+			t.Errorf("revoked key: got %d %s, want 401", answer.Status, answer.Body)
 		}
 	}
 	streamstest.Eventually(t, "the key is known to be revoked", func() bool {

@@ -24,16 +24,16 @@ var (
 )
 
 const (
-	// diskSize is enough for the database, its log, and the streams of a test.
+	// diskSize has space for the database, its log, and the streams of a test.
 	diskSize = 420 << 20
-	// recovery is how long the service may take once there is room again.
+	// recovery is how long the service may take to recover after disk space was freed.
 	recovery = 30 * time.Second
 )
 
-// A service on a full disk answered all changes with 500, acknowledged no hub and held no shard
-// until it was restarted. Here another program fills the disk to its last block while hubs send,
-// programs read and organizations write. Once there is room again everything goes on by itself, and
-// nothing that was acknowledged is lost or there twice.
+// TestFullDisk fills the disk to its last block while hubs send, clients read and organizations
+// write. A regression: the service answered all changes with 500, acknowledged no hub and held no
+// shard until it was restarted. Once space is free again everything must work without a restart,
+// and nothing acknowledged is lost or duplicated.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	const hubs, writers = 4, 2
@@ -45,7 +45,7 @@ func TestFullDisk(t *testing.T) {
 		hub := adopted(t, s, tenant)
 		hub.Disconnect()
 		senders[i] = &sender{hub: hub, pace: 25 * time.Millisecond}
-		followers[i] = &follower{client: tenant.Client, hub: hub.ID, patient: true}
+		followers[i] = &follower{client: tenant.Client, hub: hub.ID, unavailable: true}
 	}
 	organizations := make([]*writer, writers)
 	for i := range organizations {
@@ -72,7 +72,7 @@ func TestFullDisk(t *testing.T) {
 		began := time.Now()
 		within := func() time.Duration { return max(time.Second, recovery-time.Since(began)) }
 		site := fmt.Sprintf("Round %d", round)
-		streamstest.EventuallyWithin(t, within(), "a change is taken again", func() bool {
+		streamstest.EventuallyWithin(t, within(), "a change succeeds again", func() bool {
 			answer, err := tenant.Do(http.MethodPost, "/sites", map[string]string{"name": site})
 			return err == nil && answer.Status == http.StatusCreated
 		})
@@ -132,18 +132,19 @@ func TestFullDisk(t *testing.T) {
 	}
 	for i, w := range organizations {
 		if w.written == 0 {
-			t.Errorf("writer %d has written nothing", i)
+			t.Errorf("writer %d: got no successful write", i)
 		}
 		w.check()
 		t.Logf("writer %d: %d written; failed: %v", i, w.written, w.failed)
 		if n := w.failed["500 internal_error"]; n > 0 {
-			t.Errorf("writer %d was answered 500 %d times", i, n)
+			t.Errorf("writer %d: got 500 %d times, want none", i, n)
 		}
 	}
 }
 
-// A service below its reserve wrote on until the disk was full. It must stop taking events, changes
-// and commands before, say so, go on reading, and take everything again once there is room.
+// TestDiskReserve tests the disk reserve. A regression: the service wrote until the disk was full.
+// Below the reserve the service must reject events, changes and commands, report why, keep serving
+// reads, and accept writes again once space is free.
 func TestDiskReserve(t *testing.T) {
 	t.Parallel()
 	dir := streamstest.SmallDisk(t, diskSize)
@@ -172,7 +173,7 @@ func TestDiskReserve(t *testing.T) {
 	hub.WaitAck("log-1", 3)
 	head := tenant.Head(hub.ID)
 
-	// Another program leaves 32 MiB.
+	// Leave 32 MiB free.
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(dir, &disk); err != nil {
 		t.Fatal(err)
@@ -189,7 +190,7 @@ func TestDiskReserve(t *testing.T) {
 	if !ready.Ready || ready.component("disk").OK ||
 		!strings.Contains(ready.component("disk").Detail, "64 MiB") {
 		t.Errorf(
-			"/readyz: %+v; want ready, degraded, and the component disk with the reserve", ready,
+			"/readyz: got %+v, want ready, degraded, and the component disk with the reserve", ready,
 		)
 	}
 	for _, c := range []struct {
@@ -212,31 +213,31 @@ func TestDiskReserve(t *testing.T) {
 			answer.ErrorType() != "service_unavailable" ||
 			after < 1 {
 			t.Errorf(
-				"%s %s: %d %s, Retry-After %q; want 503 service_unavailable with Retry-After",
+				"%s %s: got %d %s, Retry-After %q; want 503 service_unavailable with Retry-After",
 				c.method, c.path, answer.Status, answer.Body, answer.Header.Get("Retry-After"),
 			)
 		}
 		if !strings.Contains(string(answer.Body), "disk") {
-			t.Errorf("%s %s: %s; want the reason", c.method, c.path, answer.Body)
+			t.Errorf("%s %s: got %s, want the reason", c.method, c.path, answer.Body)
 		}
 	}
 	hub.EventsFrom("log-1", 4, 6)
-	// Reading goes on, and none of the events are there.
+	// Reads still work, and none of the events was stored.
 	tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK)
 	tenant.Must(http.MethodGet, "/hubs/"+hub.ID+"/devices/1", nil, http.StatusOK)
 	if page := tenant.Events(hub.ID, head, 100, 3); len(page.Data) > 0 {
-		t.Errorf("stored below the reserve: %s", harness.FormatEvents(page.Data))
+		t.Errorf("below the reserve: got stored events %s, want none", harness.FormatEvents(page.Data))
 	}
 	select {
 	case ack := <-hub.Acks:
-		t.Errorf("acknowledged below the reserve: %+v", ack)
+		t.Errorf("below the reserve: got ack %+v, want none", ack)
 	default:
 	}
 	if low := s.Metrics().Value(t, "hubcloud_broker_disk_low"); low != 1 {
-		t.Errorf("hubcloud_broker_disk_low is %v, want 1", low)
+		t.Errorf("hubcloud_broker_disk_low: got %v, want 1", low)
 	}
 	if !strings.Contains(s.Log(), "disk almost full") {
-		t.Error("the log does not say that the disk is almost full")
+		t.Error("log: want \"disk almost full\"")
 	}
 	found := false
 	out, _, _ := harness.RunBinary(t, "doctor", "--data-dir", dir, "--json")
@@ -250,13 +251,13 @@ func TestDiskReserve(t *testing.T) {
 				strings.Contains(component.Detail, "reserve")
 	}
 	if !found {
-		t.Errorf("the doctor does not tell of the reserve:\n%s", out)
+		t.Errorf("doctor: got\n%s\nwant the reserve", out)
 	}
 
 	if err := os.Remove(other); err != nil {
 		t.Fatal(err)
 	}
-	streamstest.EventuallyWithin(t, recovery, "/readyz says that all is well", func() bool {
+	streamstest.EventuallyWithin(t, recovery, "/readyz reports ok", func() bool {
 		_, ready = readiness(t, s)
 		return ready.Ready && !ready.Degraded
 	})
@@ -265,7 +266,7 @@ func TestDiskReserve(t *testing.T) {
 	hub.WaitAck("log-1", 6)
 }
 
-// readinessAnswer is what /readyz answers.
+// readinessAnswer is the body of /readyz.
 type readinessAnswer struct {
 	Ready, Degraded bool
 	Components      []readinessComponent
@@ -286,7 +287,7 @@ func (r readinessAnswer) component(name string) readinessComponent {
 	return readinessComponent{}
 }
 
-// readiness asks the operators' port.
+// readiness requests /readyz from the admin port.
 func readiness(t *testing.T, s *harness.Service) (status int, answer readinessAnswer) {
 	t.Helper()
 	response, err := http.Get("http://" + s.Admin + "/readyz")

@@ -1,9 +1,9 @@
-// Package faults tries the built binary under fire: hubs that resend, lie, flood and vanish, a
-// service that is killed in the midst of it, replicas of it that come and go, and a cluster of
-// brokers that loses one. Every event is to be stored exactly once and in order, no consumer may
-// miss one without being told, and what was answered holds.
+// Package faults tests the built binary under faults: hubs that resend, violate the protocol, flood
+// and vanish; a service, its replicas and its broker cluster that are stopped, cut off, wiped and
+// killed. Every acknowledged event must be stored exactly once and in order, no consumer may miss
+// an event unnoticed, and every answered change must persist.
 //
-// TestOutages stops, cuts off, wipes and kills each part of a cluster: one round by default,
-// -faults.rounds N for more. TestPowerCut cuts the power of the disk, on a file system that forgets
-// what was not synced: -power.cuts N.
+// TestOutages puts each part of a cluster through each kind of outage: one round by default,
+// -faults.rounds N for more. TestPowerCut cuts the power of the disk, on a file system that loses
+// unsynced changes: -power.cuts N.
 package faults

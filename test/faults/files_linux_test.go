@@ -11,9 +11,10 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestIdleConnectionsLeaveFiles: idle connections used up the open files of the process, so that
-// new clients were left without an answer and a new hub without a log. With 1,200 files and more
-// idle connections than that to each port, a new client is answered and a new hub has its log.
+// TestIdleConnectionsLeaveFiles limits the process to 1,200 open files and opens more idle
+// connections than that to each port. A regression: idle connections used up the open files, so
+// that new clients got no answer and new hubs no log. A new client must get an answer and a new hub
+// its log.
 func TestIdleConnectionsLeaveFiles(t *testing.T) {
 	t.Parallel()
 	s := harness.StartUnder(t, []string{"sh", "-c", `ulimit -n 1200 && exec "$@"`, "sh"})
@@ -27,7 +28,7 @@ func TestIdleConnectionsLeaveFiles(t *testing.T) {
 			}
 			defer conn.Close()
 			if i%2 == 1 {
-				// its header does not come to its end
+				// an incomplete header
 				fmt.Fprint(conn, "GET /v1/sites HTTP/1.1\r\nHost: h\r\n")
 			}
 			idle = append(idle, conn)
@@ -38,7 +39,7 @@ func TestIdleConnectionsLeaveFiles(t *testing.T) {
 	}
 	first.Must(http.MethodGet, "/sites", nil, http.StatusOK)
 	harness.NewClient(t, s.Base(), first.Key).Must(http.MethodGet, "/sites", nil, http.StatusOK)
-	second := harness.NewTenant(t, s, "Second") // the operator's commands work too
+	second := harness.NewTenant(t, s, "Second") // commands work too
 	for range 3 {
 		hub := harness.NewRawHub(t, s)
 		hub.Enroll()
@@ -49,15 +50,15 @@ func TestIdleConnectionsLeaveFiles(t *testing.T) {
 		var page struct{ Data []map[string]any }
 		second.Must(http.MethodGet, "/hubs/"+hub.ID+"/events", nil, http.StatusOK).JSON(t, &page)
 		if len(page.Data) < 20 {
-			t.Errorf("%d events of a hub that came while files were short", len(page.Data))
+			t.Errorf("new hub: got %d events", len(page.Data))
 		}
 	}
 }
 
-// TestSilentConnectionsLeaveTheBroker: connections that say nothing held all that the broker takes
-// until its time-outs, so that no new hub got in, and two threads that replaced those that were
-// closed kept it so. With 700 of them to the port of hubs, and then to that of NATS clients, a new
-// hub connects and has its log, hubs that are connected stay so, and the operator's commands work.
+// TestSilentConnectionsLeaveTheBroker opens 700 silent connections to the MQTT port and then to the
+// NATS port. A regression: silent connections used up the broker's connections until their
+// timeouts, and two threads that replaced closed ones kept new hubs out. A new hub must connect and
+// get its log, connected hubs must stay connected, and commands must work.
 func TestSilentConnectionsLeaveTheBroker(t *testing.T) {
 	t.Parallel()
 	s := harness.StartUnder(t, []string{"sh", "-c", `ulimit -n 1200 && exec "$@"`, "sh"})
@@ -71,13 +72,13 @@ func TestSilentConnectionsLeaveTheBroker(t *testing.T) {
 		stop := holdSilent(t, port.address, 700)
 		began := time.Now()
 		for i := range 3 {
-			hub := harness.NewRawHub(t, s) // an operator's command
+			hub := harness.NewRawHub(t, s) // runs a command
 			hub.Enroll()
 			attempts := 1
 			for err := hub.TryConnect(hub.ID); err != nil; err = hub.TryConnect(hub.ID) {
 				if time.Since(began) > time.Minute {
 					t.Fatalf(
-						"silent connections to the port of %s: hub %d does not get in: %v",
+						"silent connections to the port of %s: hub %d cannot connect: %v",
 						port.name, i, err,
 					)
 				}
@@ -92,7 +93,7 @@ func TestSilentConnectionsLeaveTheBroker(t *testing.T) {
 			tenant.Must(http.MethodGet, "/hubs/"+hub.ID+"/events", nil, http.StatusOK).
 				JSON(t, &page)
 			if len(page.Data) < 20 {
-				t.Errorf("%d events of a hub that came among silent connections", len(page.Data))
+				t.Errorf("new hub: got %d events", len(page.Data))
 			}
 			t.Logf(
 				"silent connections to the port of %s: hub %d has its log %s after the first, at attempt %d",
@@ -108,8 +109,8 @@ func TestSilentConnectionsLeaveTheBroker(t *testing.T) {
 	}
 }
 
-// holdSilent keeps n connections to an address on which nothing is said. Those that are closed are
-// replaced, two at a time, until stop is called.
+// holdSilent keeps n silent connections to an address. It replaces closed ones, two at a time,
+// until stop is called.
 func holdSilent(t *testing.T, address string, n int) (stop func()) {
 	dialing := make(chan struct{}, 2)
 	done := make(chan struct{})
@@ -142,7 +143,7 @@ func holdSilent(t *testing.T, address string, n int) (stop func()) {
 			default:
 			}
 			for err == nil {
-				_, err = conn.Read(make([]byte, 1024)) // until it is closed
+				_, err = conn.Read(make([]byte, 1024)) // until the broker closes the connection
 			}
 			conn.Close()
 			mu.Lock()

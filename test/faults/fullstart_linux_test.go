@@ -14,9 +14,9 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestStartOnAFullDisk: a start on a full disk ended the process ("write service.json: no space
-// left on device"), and the service did not come back when there was room. It waits, past
-// --start-timeout, and goes on by itself; it ends when it is told to.
+// TestStartOnAFullDisk starts the service on a full disk. A regression: the process exited ("write
+// service.json: no space left on device") and did not recover. It must wait, also past
+// --start-timeout, start once space is free, and stop on SIGTERM.
 func TestStartOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -41,7 +41,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 				streamstest.Eventually(t, "the start waits", func() bool {
 					select {
 					case <-s.Ended():
-						t.Fatalf("the start ended:\n%s", s.Log())
+						t.Fatalf("the process exited, want it to wait:\n%s", s.Log())
 					default:
 					}
 					return strings.Contains(s.Log(), "waiting: the disk is full")
@@ -54,27 +54,27 @@ func TestStartOnAFullDisk(t *testing.T) {
 			select {
 			case <-s.Ended():
 			case <-time.After(time.Minute):
-				t.Fatalf("told to stop, it goes on:\n%s", s.Log())
+				t.Fatalf("after SIGTERM: still running:\n%s", s.Log())
 			}
 			if s.ExitCode() != 0 || time.Since(began) > 20*time.Second {
-				t.Errorf("told to stop: exit code %d after %v", s.ExitCode(), time.Since(began))
+				t.Errorf("after SIGTERM: got exit code %d after %v", s.ExitCode(), time.Since(began))
 			}
 			s.Args = []string{"--start-timeout", "30s"}
 			s.Launch()
 			waits()
 			if _, err := os.Stat(filepath.Join(dir, "postgres", "data", "postmaster.pid")); err == nil {
-				t.Log("a database is up while the start waits")
+				t.Log("the database runs while the start waits")
 			}
 			empty()
 			began = time.Now()
 			s.AwaitReady()
 			if took := time.Since(began); took > recovery {
-				t.Errorf("ready %v after there was room", took)
+				t.Errorf("ready %v after space was freed, want less", took)
 			}
 			var sites struct{ Data []map[string]any }
 			tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &sites)
-			if len(sites.Data) != 2 { // one is made with the organization
-				t.Errorf("sites after it: %v", sites.Data)
+			if len(sites.Data) != 2 { // one was created with the organization
+				t.Errorf("got sites %v, want 2", sites.Data)
 			}
 			tenant.Must(
 				http.MethodPost, "/sites", map[string]string{"name": "New"}, http.StatusCreated,
@@ -83,8 +83,8 @@ func TestStartOnAFullDisk(t *testing.T) {
 	}
 }
 
-// TestFirstStartOnAFullDisk: nothing is there yet, and nothing half-made may stand in the way once
-// there is room.
+// TestFirstStartOnAFullDisk checks that a first start that failed halfway does not block the start
+// once space is free.
 func TestFirstStartOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := streamstest.SmallDisk(t, diskSize)
@@ -105,9 +105,9 @@ func TestFirstStartOnAFullDisk(t *testing.T) {
 	harness.NewTenant(t, s, "First")
 }
 
-// TestFilesRunOut: a disk on which no file could be made was not seen, since the reserve counted
-// bytes only. Changes are refused with the reason, which the service tells operators too, reading
-// goes on, and all goes on by itself once files can be made.
+// TestFilesRunOut uses up the inodes of the disk. A regression: the reserve counted bytes only.
+// Changes are rejected with the reason, operators are informed, reads work, and the service
+// recovers once files can be created.
 func TestFilesRunOut(t *testing.T) {
 	t.Parallel()
 	dir := streamstest.SmallDisk(t, diskSize)
@@ -115,7 +115,7 @@ func TestFilesRunOut(t *testing.T) {
 	tenant := harness.NewTenant(t, s, "Files")
 	more := noMoreFiles(t, dir)
 	var ready readinessAnswer
-	streamstest.Eventually(t, "/readyz says that files run out", func() bool {
+	streamstest.Eventually(t, "/readyz reports the lack of inodes", func() bool {
 		_, ready = readiness(t, s)
 		return strings.Contains(ready.component("disk").Detail, "files")
 	})
@@ -123,19 +123,19 @@ func TestFilesRunOut(t *testing.T) {
 	if err != nil || answer.Status != http.StatusServiceUnavailable ||
 		!strings.Contains(string(answer.Body), "files") ||
 		answer.Header.Get("Retry-After") == "" {
-		t.Errorf("a change: %d %s, %v; want 503 with the reason", answer.Status, answer.Body, err)
+		t.Errorf("change: got %d %s, %v; want 503 with the reason", answer.Status, answer.Body, err)
 	}
 	tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK)
 	if low := s.Metrics().Value(t, "hubcloud_broker_disk_low"); low != 1 {
-		t.Errorf("hubcloud_broker_disk_low is %v, want 1", low)
+		t.Errorf("hubcloud_broker_disk_low: got %v, want 1", low)
 	}
 	if !strings.Contains(s.Log(), "disk almost out of files") {
-		t.Error("the log does not say that files run out")
+		t.Error("log: want \"disk almost out of files\"")
 	}
 	if out, _, _ := harness.RunBinary(t, "doctor", "--data-dir", dir, "--json"); !strings.Contains(
 		out, "files (inodes) are free and",
 	) {
-		t.Errorf("the doctor does not tell of files:\n%s", out)
+		t.Errorf("doctor: got\n%s\nwant the lack of inodes", out)
 	}
 	more()
 	streamstest.EventuallyWithin(t, recovery, "a change is taken again", func() bool {
@@ -144,7 +144,7 @@ func TestFilesRunOut(t *testing.T) {
 	})
 }
 
-// noMoreFiles leaves no file to be made on the file system of dir, which is one in memory.
+// noMoreFiles uses up the inodes of the tmpfs at dir. The returned function frees them.
 func noMoreFiles(t *testing.T, dir string) (empty func()) {
 	t.Helper()
 	limit := func(files uint64) {

@@ -10,8 +10,9 @@ import (
 	"hubcloud/test/lossyfs"
 )
 
-// With --sync 2m a power cut right after the first start took the installation itself: the broker
-// had synced nothing yet. A service that has said that it is ready has its installation on disk.
+// TestPowerCutAfterTheInstallation cuts the power right after the first start. A regression: with
+// --sync 2m the broker had synced nothing yet, and the installation was lost. The installation must
+// be on disk once the service is ready.
 func TestPowerCutAfterTheInstallation(t *testing.T) {
 	t.Parallel()
 	disk := lossyfs.Mount(t, t.TempDir())
@@ -34,6 +35,6 @@ func TestPowerCutAfterTheInstallation(t *testing.T) {
 	disk.CutPower(lossyfs.Everything, 1, s.KillAll, s.WaitGone)
 	s.Begin()
 	if got := read(); got != want {
-		t.Errorf("after a power cut it is another installation:\n%s\nand was\n%s", got, want)
+		t.Errorf("installation after the power cut: got\n%s\nwant\n%s", got, want)
 	}
 }

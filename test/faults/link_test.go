@@ -15,7 +15,7 @@ import (
 	"hubcloud/test/harness"
 )
 
-// adopted gives a hub that has said hello with an empty log and belongs to a tenant.
+// adopted returns a hub that has sent hello with an empty log and belongs to the tenant.
 func adopted(t *testing.T, s *harness.Service, tenant *harness.Tenant) *harness.RawHub {
 	t.Helper()
 	hub := harness.NewRawHub(t, s)
@@ -27,8 +27,8 @@ func adopted(t *testing.T, s *harness.Service, tenant *harness.Tenant) *harness.
 	return hub
 }
 
-// values gives what the events of a log say, in order: the value of each observed channel, from-to
-// of each skip, else the type.
+// values summarizes events: the value of each channel.observed, the range of each
+// hub.events_skipped, otherwise the type.
 func values(events []harness.Event) []string {
 	var all []string
 	for _, e := range events {
@@ -51,17 +51,17 @@ func values(events []harness.Event) []string {
 func expect(t *testing.T, got []harness.Event, want ...string) {
 	t.Helper()
 	if a, b := strings.Join(values(got), ", "), strings.Join(want, ", "); a != b {
-		t.Errorf("the log holds\n%s\nwanted\n%s", a, b)
+		t.Errorf("log: got\n%s\nwant\n%s", a, b)
 	}
 }
 
-// TestLink holds the rules of the hub link, section 4, each over a hub of its own.
+// TestLink tests the rules of the hub protocol, section 4, each with its own hub.
 func TestLink(t *testing.T) {
 	t.Parallel()
 	s := harness.Start(t)
 	tenant := harness.NewTenant(t, s, "Link")
 
-	t.Run("what is stored already is passed over", func(t *testing.T) {
+	t.Run("stored events are ignored", func(t *testing.T) {
 		t.Parallel()
 		hub := adopted(t, s, tenant)
 		hub.EventsFrom("log-1", 1, 3)
@@ -72,21 +72,21 @@ func TestLink(t *testing.T) {
 		expect(t, tenant.AllEvents(hub.ID, ""), "1", "2", "3", "4", "5")
 	})
 
-	t.Run("beyond the next number nothing is stored and the ack repeats", func(t *testing.T) {
+	t.Run("events after a gap are not stored and the ack is repeated", func(t *testing.T) {
 		t.Parallel()
 		hub := adopted(t, s, tenant)
 		hub.EventsFrom("log-1", 1, 2)
 		hub.WaitAck("log-1", 2)
 		hub.EventsFrom("log-1", 4, 6)
 		if ack := hub.NextAck(); ack.Through != 2 {
-			t.Errorf("ack of a message with a hole before it: %+v", ack)
+			t.Errorf("ack of a message after a gap: got %+v, want through 2", ack)
 		}
 		hub.EventsFrom("log-1", 3, 6)
 		hub.WaitAck("log-1", 6)
 		expect(t, tenant.AllEvents(hub.ID, ""), "1", "2", "3", "4", "5", "6")
 	})
 
-	t.Run("lost events are told once", func(t *testing.T) {
+	t.Run("lost events are reported once", func(t *testing.T) {
 		t.Parallel()
 		hub := adopted(t, s, tenant)
 		hub.EventsFrom("log-1", 1, 2)
@@ -100,7 +100,7 @@ func TestLink(t *testing.T) {
 		expect(t, tenant.AllEvents(hub.ID, ""), "1", "2", "skip 3-9", "10", "11", "12")
 	})
 
-	t.Run("another log begins anew and ends every cursor", func(t *testing.T) {
+	t.Run("a new log starts empty and expires every cursor", func(t *testing.T) {
 		t.Parallel()
 		hub := adopted(t, s, tenant)
 		hub.EventsFrom("log-1", 1, 2)
@@ -115,11 +115,11 @@ func TestLink(t *testing.T) {
 			http.MethodGet, "/hubs/"+hub.ID+"/events?after="+before, nil, http.StatusGone,
 		)
 		if answer.ErrorType() != "cursor_expired" {
-			t.Errorf("error type %q", answer.ErrorType())
+			t.Errorf("got error type %q, want cursor_expired", answer.ErrorType())
 		}
 	})
 
-	t.Run("a malformed event is marked and those around it are stored", func(t *testing.T) {
+	t.Run("a malformed event is skipped and its neighbours are stored", func(t *testing.T) {
 		t.Parallel()
 		hub := adopted(t, s, tenant)
 		with := func(seq uint64, change func(map[string]any)) map[string]any {
@@ -183,7 +183,7 @@ func TestLink(t *testing.T) {
 		expect(t, tenant.AllEvents(hub.ID, ""), "1", "2")
 	})
 
-	t.Run("before adoption everything is acknowledged and nothing kept", func(t *testing.T) {
+	t.Run("without an organization all events are acknowledged and none stored", func(t *testing.T) {
 		t.Parallel()
 		hub := harness.NewRawHub(t, s)
 		hub.Enroll()
@@ -202,11 +202,11 @@ func TestLink(t *testing.T) {
 		}
 		tenant.Must(http.MethodGet, "/hubs/"+hub.ID, nil, http.StatusOK).JSON(t, &added)
 		if added.Connection.Status != "online" || added.Firmware.Version != "1.0.0" {
-			t.Errorf("added while connected: %+v", added)
+			t.Errorf("added while connected: got %+v, want online with firmware 1.0.0", added)
 		}
 	})
 
-	t.Run("a takeover is told as an end and a beginning", func(t *testing.T) {
+	t.Run("a takeover is a disconnect and a connect", func(t *testing.T) {
 		t.Parallel()
 		hub := adopted(t, s, tenant)
 		hub.Connect()
@@ -216,11 +216,11 @@ func TestLink(t *testing.T) {
 		events := tenant.AllEvents(hub.ID, "")
 		expect(t, events, "hub.disconnected", "hub.connected")
 		if string(events[0].Data) != `{"reason":"duplicate client id"}` {
-			t.Errorf("reason: %s", events[0].Data)
+			t.Errorf("got data %s, want the reason \"duplicate client id\"", events[0].Data)
 		}
 	})
 
-	t.Run("an orderly end is told with its reason", func(t *testing.T) {
+	t.Run("a disconnect has its reason", func(t *testing.T) {
 		t.Parallel()
 		hub := adopted(t, s, tenant)
 		hub.Disconnect()
@@ -246,7 +246,7 @@ func TestLink(t *testing.T) {
 		expect(t, tenant.AllEvents(hub.ID, ""), "hub.disconnected", "hub.connected")
 	})
 
-	t.Run("a reset link cuts the hub off and lets it enrol again", func(t *testing.T) {
+	t.Run("a link reset disconnects the hub and lets it enrol again", func(t *testing.T) {
 		t.Parallel()
 		hub := adopted(t, s, tenant)
 		tenant.Must(http.MethodPost, "/hubs/"+hub.ID+"/reset-link", nil, http.StatusNoContent)
@@ -262,7 +262,7 @@ func TestLink(t *testing.T) {
 		hub.Connect()
 	})
 
-	t.Run("impostors are refused", func(t *testing.T) {
+	t.Run("impostors are rejected", func(t *testing.T) {
 		t.Parallel()
 		hub, other := adopted(t, s, tenant), adopted(t, s, tenant)
 		if err := hub.TryConnect(other.ID); err == nil {
@@ -276,7 +276,7 @@ func TestLink(t *testing.T) {
 		unknownStatus, unknown := hub.EnrollWith(key, "HUB-ZZZZ-ZZZZ-ZZZZ", "wrong")
 		if status != http.StatusUnauthorized || unknownStatus != http.StatusUnauthorized {
 			t.Errorf(
-				"wrong secret: %d %s; unknown Serial: %d %s", status, wrong, unknownStatus, unknown,
+				"wrong secret: got %d %s; unknown Serial: got %d %s; want 401 for both", status, wrong, unknownStatus, unknown,
 			)
 		}
 		hub.Publish("hub/"+other.ID+"/events", []byte(`{"log":"log-1","events":[]}`))

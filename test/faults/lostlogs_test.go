@@ -15,10 +15,10 @@ import (
 	"hubcloud/test/harness"
 )
 
-// A crash between two writes of the broker left a stream without its checksum. The service then
-// answered 200 with an empty page and 410 to every cursor until the hub connected, and again after
-// every restart. Here every stream of an installation is damaged that way, and a hub log in worse
-// ways: each event, every list and every key is there afterwards.
+// TestDamagedStreams damages every stream of an installation as a crash does, and one hub log in
+// worse ways. A regression: a crash between two writes of the broker left a stream without its
+// checksum; the service then answered 200 with an empty page and 410 to every cursor until the hub
+// connected, and again after every restart. All events, lists and keys must survive.
 func TestDamagedStreams(t *testing.T) {
 	t.Parallel()
 	s := harness.Start(t, "--rate", "100000", "--burst", "100000")
@@ -91,16 +91,16 @@ func TestDamagedStreams(t *testing.T) {
 			}
 		}
 		if found < 15 {
-			t.Fatalf("%s: %d checksums found", c.name, found)
+			t.Fatalf("%s: got %d checksums, want at least 15", c.name, found)
 		}
 		s.Begin()
 		if got := read(); got != want {
-			t.Errorf("%s: what the API says is other than before:\n%s\nwant\n%s", c.name, got, want)
+			t.Errorf("%s: answers of the API: got\n%s\nwant\n%s", c.name, got, want)
 		}
 		tenant.Must(http.MethodGet, "/hubs/"+hubs[0].ID+"/events?after="+cursor, nil, http.StatusOK)
 	}
 
-	// A log that is gone for good is named, by the log and by the doctor.
+	// The service log and the doctor name the hub whose log is lost.
 	s.Kill()
 	folders, err := filepath.Glob(
 		filepath.Join(s.Dir, "nats", "jetstream", "*", "streams", stream(hubs[1])),
@@ -118,21 +118,21 @@ func TestDamagedStreams(t *testing.T) {
 		})
 	})
 	if n := strings.Count(s.Log(), "hub log lost"); n != 1 {
-		t.Errorf("the log names %d hubs, want 1", n)
+		t.Errorf("service log: got %d lost hub logs, want 1", n)
 	}
 	out, _, _ := harness.RunBinary(t, "doctor", "--data-dir", s.Dir, "--json")
-	told := false
+	named := false
 	for line := range strings.Lines(out) {
 		var c struct{ Name, Verdict, Detail string }
 		if err := json.Unmarshal([]byte(line), &c); err != nil {
 			t.Fatal(err)
 		}
-		told = told || c.Name == "logs" && c.Verdict == "wrong" &&
+		named = named || c.Name == "logs" && c.Verdict == "wrong" &&
 			strings.Contains(
 				c.Detail, "the log of "+hubs[1].ID+" is lost",
 			) && strings.Count(c.Detail, " is lost") == 1
 	}
-	if !told {
-		t.Errorf("the doctor does not name %s:\n%s", hubs[1].ID, out)
+	if !named {
+		t.Errorf("doctor: want %s named, got\n%s", hubs[1].ID, out)
 	}
 }

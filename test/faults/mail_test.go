@@ -25,7 +25,7 @@ func awaitMail(t *testing.T, s *mailserver.Server, address string) (subject, tex
 	return mails[0].Read(t)
 }
 
-// invite invites a person and gives the invitation's id.
+// invite invites a person and returns the invitation's id.
 func invite(t *testing.T, tenant *harness.Tenant, email string) (id string) {
 	t.Helper()
 	var invitation struct{ ID string }
@@ -38,8 +38,8 @@ func invite(t *testing.T, tenant *harness.Tenant, email string) (id string) {
 
 var portalLink = regexp.MustCompile(`http://\S+/portal/invitations/\S+`)
 
-// TestInvitationsOutliveCrashes: an invitation that was answered with 201 arrives, once, although
-// its mail server is away and the service is killed meanwhile, and its link works.
+// TestInvitationsOutliveCrashes checks that the mail of an accepted invitation arrives once,
+// although the mail server is down and the service is killed meanwhile, and that its link works.
 func TestInvitationsOutliveCrashes(t *testing.T) {
 	t.Parallel()
 	address := harness.FreeAddress(t)
@@ -52,8 +52,8 @@ func TestInvitationsOutliveCrashes(t *testing.T) {
 	s.Kill()
 	s.Begin()
 	invite(t, tenant, "bob@example.org")
-	// While the server is away, one invitation is replaced and one revoked: their mails would only
-	// lead astray.
+	// While the server is down, one invitation is replaced and one revoked: their mails must not be
+	// sent.
 	invite(t, tenant, "dee@example.org")
 	tenant.Must(
 		http.MethodDelete, "/invitations/"+invite(t, tenant, "eve@example.org"), nil,
@@ -73,16 +73,16 @@ func TestInvitationsOutliveCrashes(t *testing.T) {
 			t.Errorf("%s opens %s: %d %s", address, link, answer.Status, answer.Body)
 		}
 		if strings.Contains(s.Log(), link[strings.LastIndexByte(link, '/')+1:]) {
-			t.Error("the link's secret is in the log")
+			t.Error("the log has the link's secret")
 		}
 	}
 	var members struct{ Data []struct{ Email string } }
 	tenant.Must(http.MethodGet, "/members", nil, http.StatusOK).JSON(t, &members)
 	if len(members.Data) != 3 {
-		t.Errorf("the members are %v", members.Data)
+		t.Errorf("got members %v", members.Data)
 	}
 
-	// Nothing is left over that a restart would send again.
+	// A restart must not send anything again.
 	s.Stop()
 	s.Begin()
 	invite(t, tenant, "cem@example.org")
@@ -94,10 +94,10 @@ func TestInvitationsOutliveCrashes(t *testing.T) {
 	awaitMail(t, server, "bob@example.org")
 	_, newest := awaitMail(t, server, "dee@example.org")
 	if answer := harness.Open(t, http.MethodGet, portalLink.FindString(newest)); answer.Status != http.StatusOK {
-		t.Errorf("the mail that arrived is not the newest: %d", answer.Status)
+		t.Errorf("link of the mail: got %d, want that of the newest invitation", answer.Status)
 	}
 	if mails := server.MailsTo("eve@example.org"); len(mails) != 0 {
-		t.Errorf("a revoked invitation was mailed: %v", mails)
+		t.Errorf("revoked invitation: got mails %v, want none", mails)
 	}
 }
 
@@ -106,13 +106,13 @@ func waitingMails(t *testing.T, s *harness.Service) string {
 	found := regexp.MustCompile(`(?m)^hubcloud_outbox_waiting (\S+)$`).
 		FindSubmatch(harness.Open(t, http.MethodGet, "http://"+s.Admin+"/metrics").Body)
 	if found == nil {
-		t.Fatal("there is no hubcloud_outbox_waiting")
+		t.Fatal("metric hubcloud_outbox_waiting: not found")
 	}
 	return string(found[1])
 }
 
-// TestMailServersAnswers: a recipient that does not exist is told in the log and tried no more; one
-// that is not taken yet is tried again; and neither holds up the others.
+// TestMailServersAnswers checks that a permanent rejection of a recipient is logged and not
+// retried, a temporary one is retried, and neither delays other mails.
 func TestMailServersAnswers(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -149,6 +149,6 @@ func TestMailServersAnswers(t *testing.T) {
 	defer mu.Unlock()
 	if tries["nobody@example.org"] != 1 || tries["grey@example.org"] != 3 ||
 		tries["ann@example.org"] != 1 {
-		t.Errorf("the server was asked %v", tries)
+		t.Errorf("got recipients %v", tries)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestManagement kills the service while organizations write: what was answered holds, what was not
-// was done wholly or not at all, and nothing that was taken back comes again.
+// TestManagement kills the service while organizations write. Answered changes persist, unanswered
+// changes are done wholly or not at all, and nothing that was revoked returns.
 func TestManagement(t *testing.T) {
 	t.Parallel()
 	const writers, kills = 6, 4
@@ -39,23 +39,23 @@ func TestManagement(t *testing.T) {
 	writing.Wait()
 	for i, w := range tenants {
 		if w.written == 0 {
-			t.Errorf("writer %d has written nothing", i)
+			t.Errorf("writer %d: got no successful write", i)
 		}
 		w.check()
 	}
 }
 
-// writer makes and renames sites, invites and revokes, and keeps what was answered.
+// writer creates and renames sites, creates and revokes invitations, and records the answers.
 type writer struct {
 	*harness.Tenant
 	t       *testing.T
 	written int
-	names   []string // of sites that were answered, in order
+	names   []string // sites of successful requests, in order
 	ids     []string
-	doubt   map[string]bool // names of requests without an answer
-	retry   *time.Ticker    // paces tries while the service is away
+	doubt   map[string]bool // sites of unanswered requests
+	retry   *time.Ticker    // paces retries while the service is down
 	invited map[string]bool // id: pending
-	unknown int             // invitations without an answer
+	unknown int             // unanswered invitations
 	// failed counts answers of 500 and above by status and type.
 	failed map[string]int
 }
@@ -89,7 +89,7 @@ func (w *writer) run(stop <-chan struct{}) {
 		}
 		w.invited[made.ID] = true
 		if n%2 == 0 {
-			delete(w.invited, made.ID) // in doubt, until it is answered
+			delete(w.invited, made.ID) // unknown until the revocation is answered
 			if w.write(http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNoContent, nil) {
 				w.invited[made.ID] = false
 			}
@@ -97,7 +97,7 @@ func (w *writer) run(stop <-chan struct{}) {
 	}
 }
 
-// write says whether a request was answered as it should be.
+// write reports whether a request was answered with the wanted status.
 func (w *writer) write(method, path string, body any, status int, answered any) bool {
 	answer, err := w.Do(method, path, body)
 	if err != nil || answer.Status >= 500 {
@@ -107,7 +107,7 @@ func (w *writer) write(method, path string, body any, status int, answered any) 
 			}
 			w.failed[fmt.Sprintf("%d %s", answer.Status, answer.ErrorType())]++
 		}
-		<-w.retry.C // the service is away
+		<-w.retry.C // the service is down
 		return false
 	}
 	if answer.Status != status {
@@ -149,12 +149,12 @@ func (w *writer) check() {
 		case w.doubt[name]:
 			w.doubt[name] = false // once
 		default:
-			w.t.Errorf("%s: site %q was never asked for, or is there twice", w.Owner, name)
+			w.t.Errorf("%s: got site %q, which was never requested or is listed twice", w.Owner, name)
 		}
 	}
 	if next != len(w.names) {
 		w.t.Errorf(
-			"%s: of %d sites that were answered %d are there, in order", w.Owner, len(w.names),
+			"%s: want %d sites in order, got %d", w.Owner, len(w.names),
 			next,
 		)
 	}
@@ -175,7 +175,7 @@ func (w *writer) check() {
 	for id, is := range w.invited {
 		if pending[id] != is {
 			w.t.Errorf(
-				"%s: invitation %s is pending: %v, and should be: %v", w.Owner, id, pending[id], is,
+				"%s: invitation %s pending: got %v, want %v", w.Owner, id, pending[id], is,
 			)
 		}
 	}

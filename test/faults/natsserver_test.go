@@ -21,10 +21,10 @@ import (
 	"hubcloud/test/harness"
 )
 
-// natsServerVariable makes the test's own binary a nats-server, which takes its arguments.
+// natsServerVariable is an environment variable that makes the test binary run as nats-server.
 const natsServerVariable = "HUBCLOUD_TEST_NATS_SERVER"
 
-// natsServer is nats-server's own main.
+// natsServer is the main function of nats-server.
 func natsServer() error {
 	flags := flag.NewFlagSet("nats-server", flag.ExitOnError)
 	options, err := server.ConfigureOptions(
@@ -45,17 +45,17 @@ func natsServer() error {
 	return nil
 }
 
-// ownBroker is a cluster of three nats-servers, configured by `hubcloud broker-config`, on
-// addresses of the loopback network and the same ports; and a database.
+// ownBroker is a database and a cluster of three nats-servers, which `hubcloud broker-config`
+// configured. The servers use the same ports on different loopback addresses.
 type ownBroker struct {
 	t     *testing.T
 	dir   string
 	nodes []*natsNode
-	// arguments are those of `serve` for it.
+	// arguments make `serve` use the cluster and the database.
 	arguments []string
 	mqtt      []string
 	nats      string
-	// renew runs broker-config again, which makes another certificate.
+	// renew runs broker-config again, which creates a new certificate.
 	renew func()
 }
 
@@ -70,7 +70,7 @@ type natsNode struct {
 	ended   chan struct{}
 }
 
-// newOwnBroker starts a cluster on addresses of the loopback network, and a database.
+// newOwnBroker starts a cluster on loopback addresses, and a database.
 func newOwnBroker(t *testing.T, shards string) *ownBroker {
 	t.Helper()
 	places := make([]harness.Place, 3)
@@ -82,7 +82,7 @@ func newOwnBroker(t *testing.T, shards string) *ownBroker {
 	return b
 }
 
-// newBrokerAt makes a cluster, a server at each place, which start starts.
+// newBrokerAt configures a cluster with a server at each place. Call start to start it.
 func newBrokerAt(t *testing.T, shards string, places []harness.Place, database string) *ownBroker {
 	t.Helper()
 	b := &ownBroker{t: t, dir: t.TempDir()}
@@ -149,7 +149,7 @@ func (b *ownBroker) start() {
 	}
 }
 
-// join starts a replica of the service on it.
+// join starts a replica of the service on the cluster.
 func (b *ownBroker) join() *harness.Service {
 	b.t.Helper()
 	return harness.Join(b.t, b.mqtt[0], b.nats, b.arguments...)
@@ -177,11 +177,11 @@ func (n *natsNode) start() {
 	process := n.process
 	go func() {
 		defer close(ended)
-		_ = process.Wait() // it is killed
+		_ = process.Wait() // Wait reports the kill
 	}()
 }
 
-// reload is nats-server's own --signal reload.
+// reload makes the server reload its configuration.
 func (n *natsNode) reload() {
 	n.t.Helper()
 	if err := n.process.Process.Signal(syscall.SIGHUP); err != nil {
@@ -197,16 +197,16 @@ func (n *natsNode) signal(signal syscall.Signal) {
 	}
 }
 
-// kill is kill -9; nothing where the server was not started.
+// kill sends SIGKILL, unless the server was not started.
 func (n *natsNode) kill() {
 	if n.process == nil {
 		return
 	}
-	_ = n.process.Process.Kill() // fails only when it has ended
+	_ = n.process.Process.Kill() // fails only when the process has exited
 	<-n.ended
 }
 
-// database is a Postgres of the test's own.
+// database starts a Postgres and returns its address.
 func database(t *testing.T) string {
 	t.Helper()
 	c, err := cluster.Start(

@@ -15,9 +15,9 @@ import (
 	"hubcloud/test/harness"
 )
 
-// network is a network of the test's own: a bridge, and a network namespace for each process on it.
-// The test itself is on the bridge and reaches everything, always. Cutting two places from each
-// other loses their packets without a word, as a network does.
+// network is a bridge with a network namespace for each process. The test is on the bridge and
+// always reaches all of them. Cutting two places from each other silently drops the packets between
+// them.
 type network struct {
 	t      *testing.T
 	bridge string
@@ -31,26 +31,26 @@ type namespace struct {
 	name string
 }
 
-// nowhere is an Ethernet address that nobody has.
+// nowhere is an unused Ethernet address.
 const nowhere = "02:00:00:00:00:01"
 
-// newNetwork makes a network; nil, and a line in the test's log, where the machine allows none.
+// newNetwork creates a network. It returns nil and logs the reason where that is not possible.
 func newNetwork(t *testing.T) *network {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Log("NO NETWORK OF ITS OWN: only root can make network namespaces")
+		t.Log("NO SEPARATE NETWORK: only root can create network namespaces")
 		return nil
 	}
 	n := &network{t: t}
 	if err := n.make(); err != nil {
-		t.Logf("NO NETWORK OF ITS OWN: %v", err)
+		t.Logf("NO SEPARATE NETWORK: %v", err)
 		return nil
 	}
 	return n
 }
 
-// make makes the bridge, on addresses that no other test has: of the range that is for trying
-// network devices.
+// make creates the bridge, on addresses of the benchmarking range (198.18.0.0/15) that no other
+// test uses.
 func (n *network) make() error {
 	dir := filepath.Join(os.TempDir(), "hubcloud-test-networks")
 	if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -67,7 +67,7 @@ func (n *network) make() error {
 		}
 		n.t.Cleanup(func() { lock.Close() })
 		n.bridge, n.prefix = fmt.Sprintf("hctest%d", i), fmt.Sprintf("198.18.%d", i)
-		n.remove() // what a killed test left
+		n.remove() // leftovers of a killed test
 		n.t.Cleanup(n.remove)
 		return errors.Join(
 			ip("link", "add", n.bridge, "type", "bridge"),
@@ -104,23 +104,23 @@ func (n *network) place(what string) *namespace {
 	return p
 }
 
-// reached says whether packets pass between the test and a place: a machine's firewall may hold up
-// its bridges.
+// reached reports whether packets pass between the test and a place. The machine's firewall may
+// block bridges.
 func (n *network) reached(p *namespace) bool {
 	listener := exec.Command(p.Under[0], append(p.Under[1:], "sleep", "60")...)
 	if listener.Start() != nil {
 		return false
 	}
 	defer func() {
-		_ = listener.Process.Kill() // it sleeps
-		_ = listener.Wait()         // it was killed
+		_ = listener.Process.Kill() // a sleeping process
+		_ = listener.Wait()         // Wait reports the kill
 	}()
 	// Nothing listens there: the error shows that the service dialed this address.
 	_, err := net.DialTimeout("tcp", net.JoinHostPort(p.Address, "9"), 2*time.Second)
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// cut loses everything that two places send to each other.
+// cut drops all packets between two places.
 func (n *network) cut(a, b *namespace) {
 	n.t.Helper()
 	err := errors.Join(
@@ -138,7 +138,7 @@ func (n *network) cut(a, b *namespace) {
 	}
 }
 
-// mend ends what cut began.
+// mend ends a cut.
 func (n *network) mend(a, b *namespace) {
 	n.t.Helper()
 	err := errors.Join(
@@ -150,12 +150,12 @@ func (n *network) mend(a, b *namespace) {
 	}
 }
 
-// remove takes the network away. Processes in it keep their namespace until they end.
+// remove deletes the network. Processes in it keep their namespace until they exit.
 func (n *network) remove() {
 	for number := 10; number < 40; number++ {
-		_ = ip("netns", "del", fmt.Sprintf("%s-%d", n.bridge, number)) // most are not there
+		_ = ip("netns", "del", fmt.Sprintf("%s-%d", n.bridge, number)) // most do not exist
 	}
-	_ = ip("link", "del", n.bridge) // likewise
+	_ = ip("link", "del", n.bridge) // may not exist
 }
 
 func ip(arguments ...string) error {

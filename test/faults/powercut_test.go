@@ -107,7 +107,7 @@ func newPowerLoad(t *testing.T, s *harness.Service) *powerLoad {
 		hub.Disconnect()
 		start := l.tenant.Head(hub.ID)
 		l.senders = append(l.senders, &sender{hub: hub, pace: 25 * time.Millisecond})
-		l.pages = append(l.pages, &follower{client: l.tenant.Client, hub: hub.ID, patient: true})
+		l.pages = append(l.pages, &follower{client: l.tenant.Client, hub: hub.ID, unavailable: true})
 		l.streams = append(
 			l.streams, &follower{client: l.tenant.Client, hub: hub.ID, cursor: start},
 		)
