@@ -21,35 +21,35 @@ var (
 	rounds = flag.Int(
 		"faults.rounds",
 		1,
-		"how many rounds of outages a cluster is put through; every round after the first takes "+
-			"other victims and other times",
+		"rounds of outages; every round after the first has "+
+			"other targets and durations",
 	)
 	seed = flag.Uint64("faults.seed", 1, "which victims and times the rounds of outages take")
-	// A machine that is busy with something else takes longer for everything.
+	// A busy machine needs more time for everything.
 	patience = flag.Duration(
 		"faults.patience",
 		time.Minute,
-		"how long after an outage everything may take to work again before the test fails; 15s "+
-			"is what is promised of a machine with nothing else to do",
+		"maximum time to recover from an outage; 15s "+
+			"is the promise for an idle machine",
 	)
 )
 
-// TestOutages puts three nats-servers, three replicas and a database, each on a network of its own,
-// through what breaks in data centers: processes that stand still and go on, networks that lose
-// everything between two of them, servers that lose their disk, databases that are killed. Hubs
-// send and take commands all the while, readers read and people make sites. What was acknowledged
-// is stored once and in order, every reader gets all of it and no cursor is refused, every site
-// that was answered is there, no command is run twice, and after each outage everything works again
-// by itself. -faults.rounds N is the long form.
+// TestOutages puts three nats-servers, three replicas and a database, each in its own network
+// namespace, through outages: processes that are stopped and continued, networks that drop
+// everything between two places, servers that lose their disk, databases that are killed. Meanwhile
+// hubs send events and run commands, readers read, and clients create sites. What was acknowledged
+// is stored once and in order, every reader gets all of it, no valid cursor is rejected, every
+// created site persists, no command runs twice, and the cluster recovers from each outage by
+// itself.
 func TestOutages(t *testing.T) {
 	t.Parallel()
 	o := newOutages(t)
 	o.traffic = newTraffic(t, o.broker, o.replicas[0], 3, o.clients, o.tenant)
-	o.awaitWell("at the start", *patience)
+	o.awaitHealthy("at the start", *patience)
 	random := rand.New(rand.NewPCG(*seed, 0))
 	for round := range *rounds {
 		for _, outage := range o.outages(round, random) {
-			o.suffer(outage)
+			o.run(outage)
 		}
 	}
 	o.traffic.end()
@@ -58,7 +58,7 @@ func TestOutages(t *testing.T) {
 // outages is the cluster that suffers them.
 type outages struct {
 	t        *testing.T
-	net      *network // nil where there is none: then no network is cut
+	net      *network // nil where namespaces are not possible; then no network is cut
 	broker   *ownBroker
 	nodes    []*namespace
 	machines []*namespace
@@ -70,12 +70,12 @@ type outages struct {
 	traffic  *traffic
 }
 
-// outage is one thing that breaks, for a time.
+// outage is one temporary fault.
 type outage struct {
 	name       string
 	lasts      time.Duration
 	begin, end func()
-	// routes reports that brokers cannot reach each other meanwhile.
+	// routes is set if brokers cannot reach each other during the outage.
 	routes bool
 }
 
@@ -87,7 +87,7 @@ func newOutages(t *testing.T) *outages {
 	}
 	if o.net != nil {
 		if probe := o.net.place("probe"); !o.net.reached(probe) {
-			t.Log("NO NETWORK OF ITS OWN: packets do not pass over the bridge")
+			t.Log("NO SEPARATE NETWORK: packets do not pass over the bridge")
 			o.net = nil
 		}
 	}
@@ -101,7 +101,7 @@ func newOutages(t *testing.T) *outages {
 		brokers[i], services[i] = node.Place, machine.Place
 	}
 	if o.net == nil {
-		t.Log("PARTITIONS ARE LEFT OUT: only processes are stopped and killed")
+		t.Log("NOT TRIED: partitions; processes are only stopped and killed")
 	} else {
 		o.database = o.net.place("database")
 		database = o.database.Place
@@ -122,9 +122,9 @@ func newOutages(t *testing.T) *outages {
 	return o
 }
 
-// startLate starts the replicas before anything that they need, and all at once on a new
-// installation. They used to end, each for another reason: no server available, a stream that was
-// not found, an outbox that did not answer in time.
+// startLate starts the replicas before the brokers and the database, all at once on a new
+// installation. A regression: they exited, with "no server available", a missing stream, or a
+// timeout of the outbox.
 func (o *outages) startLate() {
 	o.t.Helper()
 	for _, replica := range o.replicas {
@@ -141,33 +141,32 @@ func (o *outages) startLate() {
 	for i, replica := range o.replicas {
 		replica.AwaitReady()
 		if lines := strings.Count(replica.Log(), "msg=waiting"); lines > 30 {
-			o.t.Errorf("replica %d said %d times that it waits", i, lines)
+			o.t.Errorf("replica %d: got %d log lines with msg=waiting, want at most 30", i, lines)
 		}
 	}
 }
 
-// awaitLine waits until a replica, which must not end, has logged something.
+// awaitLine waits until a replica has logged text. The replica must not exit.
 func (o *outages) awaitLine(replica *harness.Service, text string) {
 	o.t.Helper()
 	streamstest.Eventually(o.t, "a replica logs "+text, func() bool {
 		select {
 		case <-replica.Ended():
-			o.t.Fatalf("a replica ended instead of waiting:\n%s", replica.Log())
+			o.t.Fatalf("a replica exited instead of waiting:\n%s", replica.Log())
 		default:
 		}
 		return strings.Contains(replica.Log(), text)
 	})
 }
 
-// lateAck is how long after brokers could reach each other again the system may still repeat what
-// it could not send between them.
+// lateAck is how long after a partition of brokers an old ack may still arrive.
 const lateAck = 20 * time.Second
 
-// leaseTime is longer than a lease of a shard lasts: what breaks for so long loses its leases.
+// leaseTime is longer than a shard's lease. Longer outages lose their leases.
 const leaseTime = 11 * time.Second
 
-// outages lists what a round breaks: of each kind one victim in the first round, with times as
-// short as they show something, and others later.
+// outages returns the faults of a round: in the first round one of each kind with short durations,
+// later other targets and durations.
 func (o *outages) outages(round int, random *rand.Rand) []outage {
 	lasts := func(least time.Duration) time.Duration {
 		if round == 0 {
@@ -208,8 +207,8 @@ func (o *outages) outages(round int, random *rand.Rand) []outage {
 	return all
 }
 
-// suffer breaks something, mends it, and waits until everything works again.
-func (o *outages) suffer(what outage) {
+// run starts an outage, ends it, and waits until everything works again.
+func (o *outages) run(what outage) {
 	o.t.Helper()
 	o.t.Logf(
 		"%s %s, for %s", time.Now().Format("15:04:05.000"), what.name,
@@ -219,19 +218,19 @@ func (o *outages) suffer(what outage) {
 	what.begin()
 	harness.Elapse(what.lasts)
 	what.end()
-	o.awaitWell("after "+what.name, *patience)
+	o.awaitHealthy("after "+what.name, *patience)
 	if what.routes {
 		o.traffic.routesCut = append(o.traffic.routesCut, period{began, time.Now().Add(lateAck)})
 	}
 }
 
-// awaitWell waits until the brokers are well, and from then on until every replica is ready and
-// every hub's events are stored and read.
-func (o *outages) awaitWell(when string, within time.Duration) {
+// awaitHealthy waits until the brokers are healthy, and then until every replica is ready and every
+// hub's events are stored and read.
+func (o *outages) awaitHealthy(when string, within time.Duration) {
 	o.t.Helper()
 	began := time.Now()
 	for _, node := range o.broker.nodes {
-		streamstest.EventuallyWithin(o.t, 2*time.Minute, node.name+" is well "+when, node.well)
+		streamstest.EventuallyWithin(o.t, 2*time.Minute, node.name+" is healthy "+when, node.healthy)
 	}
 	brokers := time.Now()
 	var last string
@@ -244,7 +243,7 @@ func (o *outages) awaitWell(when string, within time.Duration) {
 		}
 		return true
 	}) {
-		o.t.Fatalf("%s: not ready %s after the brokers were well: %s", when, within, last)
+		o.t.Fatalf("%s: not ready %s after the brokers were healthy: %s", when, within, last)
 	}
 	replicas := time.Now()
 	if o.traffic != nil {
@@ -254,14 +253,14 @@ func (o *outages) awaitWell(when string, within time.Duration) {
 				return h.progress.Load() != before
 			}) {
 				o.t.Fatalf(
-					"%s: hub %s is not acknowledged %s after the brokers were well", when, h.hub.ID,
+					"%s: hub %s: no ack %s after the brokers were healthy", when, h.hub.ID,
 					within,
 				)
 			}
 		}
 	}
 	o.t.Logf(
-		"%s %s: the brokers are well after %s, the replicas %s later, every hub is acknowledged %s later",
+		"%s %s: brokers healthy after %s, replicas ready %s later, every hub acknowledged %s later",
 		time.Now().Format("15:04:05.000"),
 		when,
 		brokers.Sub(began).
@@ -271,7 +270,7 @@ func (o *outages) awaitWell(when string, within time.Duration) {
 	)
 }
 
-// notReady says what a replica lacks; empty when it is ready.
+// notReady returns what a replica reports as unhealthy, or "" when it is ready.
 func notReady(replica *harness.Service) string {
 	client := http.Client{Timeout: 5 * time.Second}
 	answer, err := client.Get(replica.Public() + "/readyz")
@@ -289,7 +288,7 @@ func notReady(replica *harness.Service) string {
 	return ""
 }
 
-// stopNode has a server stand still.
+// stopNode stops a server's process (SIGSTOP) for a time.
 func (o *outages) stopNode(what string, node int, lasts time.Duration) outage {
 	n := o.broker.nodes[node]
 	return outage{
@@ -298,7 +297,7 @@ func (o *outages) stopNode(what string, node int, lasts time.Duration) outage {
 	}
 }
 
-// stopReplica has a replica stand still.
+// stopReplica stops a replica's process for a time.
 func (o *outages) stopReplica(replica int, lasts time.Duration) outage {
 	return outage{
 		name: fmt.Sprintf("replica %d stands still", replica), lasts: lasts,
@@ -307,7 +306,7 @@ func (o *outages) stopReplica(replica int, lasts time.Duration) outage {
 	}
 }
 
-// stopPostgres has the database stand still.
+// stopPostgres stops the database's processes for a time.
 func (o *outages) stopPostgres(lasts time.Duration) outage {
 	return outage{
 		name: "the database stands still", lasts: lasts,
@@ -316,7 +315,7 @@ func (o *outages) stopPostgres(lasts time.Duration) outage {
 	}
 }
 
-// killPostgres kills the database, and starts it again.
+// killPostgres kills the database and restarts it.
 func (o *outages) killPostgres(lasts time.Duration) outage {
 	return outage{
 		name:  "the database is killed",
@@ -326,7 +325,7 @@ func (o *outages) killPostgres(lasts time.Duration) outage {
 	}
 }
 
-// wipe kills a server, and starts it again without anything that it had stored.
+// wipe kills a server and restarts it with an empty disk.
 func (o *outages) wipe(node int, lasts time.Duration) outage {
 	n := o.broker.nodes[node]
 	return outage{
@@ -342,7 +341,7 @@ func (o *outages) wipe(node int, lasts time.Duration) outage {
 	}
 }
 
-// isolate cuts a place from every other.
+// isolate cuts a place from all others.
 func (o *outages) isolate(what string, place *namespace, lasts time.Duration) outage {
 	var pairs [][2]*namespace
 	for _, other := range append(append([]*namespace{o.database}, o.nodes...), o.machines...) {
@@ -362,7 +361,8 @@ func (o *outages) cutBrokers(a, b *namespace, lasts time.Duration) outage {
 	return cut
 }
 
-// cutOff cuts a replica from every broker. Its streams end, so that their readers go elsewhere.
+// cutOff cuts a replica from every broker. The replica must end its streams, so that their readers
+// reconnect elsewhere.
 func (o *outages) cutOff(replica int, lasts time.Duration) outage {
 	var pairs [][2]*namespace
 	for _, node := range o.nodes {
@@ -378,19 +378,19 @@ func (o *outages) cutOff(replica int, lasts time.Duration) outage {
 		select {
 		case <-stream.Ended:
 			o.t.Logf(
-				"a stream of the replica ended %s after it was cut off",
+				"the replica ended a stream %s after it was cut off",
 				time.Since(began).Round(time.Millisecond),
 			)
 		case <-time.After(streamEnd):
-			o.t.Errorf("a stream of a replica that is cut off goes on after %s", streamEnd)
+			o.t.Errorf("stream of a cut-off replica: still open after %s", streamEnd)
 		}
 		stream.Close()
 	}
 	return cut
 }
 
-// streamEnd is how long a stream may go on at a replica that has lost the broker: three seconds are
-// promised of a machine with nothing else to do.
+// streamEnd is how long a stream may stay open on a replica without a broker. The promise for an
+// idle machine is three seconds.
 const streamEnd = 10 * time.Second
 
 // cut cuts pairs of places from each other.
@@ -416,7 +416,7 @@ func (o *outages) cut(what string, pairs [][2]*namespace, lasts time.Duration) o
 	}
 }
 
-// leader is the number of the server that leads a stream of the account CLOUD.
+// leader returns the number of the server that leads a stream of the account CLOUD.
 func (o *outages) leader(stream string) int {
 	o.t.Helper()
 	leader := -1
@@ -429,7 +429,7 @@ func (o *outages) leader(stream string) int {
 				} `json:"stream_detail"`
 			} `json:"account_details"`
 		}
-		if !o.broker.nodes[0].ask("/jsz?acc=CLOUD&streams=true", &answer) {
+		if !o.broker.nodes[0].get("/jsz?acc=CLOUD&streams=true", &answer) {
 			return false
 		}
 		for _, account := range answer.Accounts {
@@ -445,14 +445,14 @@ func (o *outages) leader(stream string) int {
 	return leader
 }
 
-// well says whether a server has everything that it should.
-func (n *natsNode) well() bool {
+// healthy reports whether a server has caught up with its cluster.
+func (n *natsNode) healthy() bool {
 	var answer struct{ Status string }
-	return n.ask("/healthz", &answer) && answer.Status == "ok"
+	return n.get("/healthz", &answer) && answer.Status == "ok"
 }
 
-// ask asks a server's monitoring.
-func (n *natsNode) ask(path string, into any) bool {
+// get requests a path of the server's monitoring port and decodes the answer.
+func (n *natsNode) get(path string, into any) bool {
 	client := http.Client{Timeout: 5 * time.Second}
 	answer, err := client.Get(n.monitor + path)
 	if err != nil {

@@ -19,16 +19,16 @@ var (
 	memberID   = regexp.MustCompile(`members/([0-9a-f-]+)/remove`)
 )
 
-// person is somebody's browser without scripts: it keeps cookies, for both replicas, and sends the
-// forms of pages.
+// person is a browser without scripts. It keeps cookies for both replicas and submits the forms of
+// pages.
 type person struct {
 	t      *testing.T
 	client http.Client
 	token  string
 }
 
-// signIn signs somebody in by a mail. It is done before there is a second replica: that would
-// deliver mails, too.
+// signIn signs a person in by mail. Call it before starting a second replica, which would also
+// deliver mails.
 func signIn(t *testing.T, s *harness.Service, address string, mails int) *person {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -42,7 +42,7 @@ func signIn(t *testing.T, s *harness.Service, address string, mails int) *person
 	page := p.get(s.Public()+"/portal/organizations", http.StatusOK)
 	found := formToken.FindStringSubmatch(page)
 	if found == nil {
-		t.Fatalf("%s is not signed in: %s", address, page)
+		t.Fatalf("%s: not signed in: %s", address, page)
 	}
 	p.token = found[1]
 	return p
@@ -54,7 +54,7 @@ func (p *person) get(address string, status int) string {
 	return p.read(answer, err, address, status)
 }
 
-// post sends a form, and follows where it leads.
+// post submits a form and follows the redirect.
 func (p *person) post(address string, status int, fields ...string) string {
 	p.t.Helper()
 	answer, err := p.send(address, fields...)
@@ -80,12 +80,13 @@ func (p *person) read(answer *http.Response, err error, address string, status i
 		p.t.Fatal(err)
 	}
 	if answer.StatusCode != status {
-		p.t.Fatalf("%s: %d: %s", address, answer.StatusCode, page)
+		p.t.Fatalf("%s: got %d: %s", address, answer.StatusCode, page)
 	}
 	return string(page)
 }
 
-// watch opens the stream of an organization's page, and gives what is closed at its end.
+// watch opens the stream of an organization's page and returns a channel that is closed when the
+// stream ends.
 func (p *person) watch(page string) <-chan struct{} {
 	p.t.Helper()
 	answer, err := p.send(page + "/stream")
@@ -100,7 +101,7 @@ func (p *person) watch(page string) <-chan struct{} {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = io.Copy(io.Discard, answer.Body) // however it ends, it has
+		_, _ = io.Copy(io.Discard, answer.Body) // only the end matters
 	}()
 	p.t.Cleanup(func() {
 		answer.Body.Close()
@@ -109,9 +110,9 @@ func (p *person) watch(page string) <-chan struct{} {
 	return ended
 }
 
-// TestPeopleOverReplicas: who signs out at one replica, or is removed there, is out at the other
-// when the answer comes, with the pages that are open. A stream at another replica went on until
-// its next keepalive, half a minute later.
+// TestPeopleOverReplicas checks that a sign-out or a removal at one replica holds at the other as
+// soon as it is answered, also for open pages. A regression: a stream at another replica continued
+// until its next keepalive, half a minute later.
 func TestPeopleOverReplicas(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(t)
@@ -135,8 +136,8 @@ func TestPeopleOverReplicas(t *testing.T) {
 		select {
 		case <-ended:
 			t.Logf("%s: the stream at the other replica ended after %s", what, time.Since(began))
-		case <-time.After(25 * time.Second): // far from a keepalive's half minute, also on a machine under load
-			t.Errorf("%s: the stream at the other replica goes on", what)
+		case <-time.After(25 * time.Second): // less than the 30 s of a keepalive
+			t.Errorf("%s: stream at the other replica: still open, want it ended", what)
 		}
 	}
 
@@ -154,7 +155,7 @@ func TestPeopleOverReplicas(t *testing.T) {
 	owner.post(here+"/sites", http.StatusOK, mark...)
 	owner.post(there+"/sites", http.StatusOK, mark...)
 	if page := owner.get(here+"/sites", http.StatusOK); strings.Count(page, "<b><bdi>Twice<") != 1 {
-		t.Errorf("a form that was sent to both: %s", page)
+		t.Errorf("form submitted to both replicas: got %s", page)
 	}
 
 	id := memberID.FindStringSubmatch(ben.get(there+"/members", http.StatusOK))[1]
@@ -165,12 +166,12 @@ func TestPeopleOverReplicas(t *testing.T) {
 	out("removed", watching, began)
 	select {
 	case <-others:
-		t.Error("the stream of somebody else has ended, too")
+		t.Error("stream of another person: ended, want it open")
 	default:
 	}
 	if strings.Contains(
 		ben.get(second.Public()+"/portal/organizations", http.StatusOK), tenant.Org,
 	) {
-		t.Error("who was removed is shown the organization")
+		t.Error("removed member: got the organization's page")
 	}
 }

@@ -18,8 +18,7 @@ import (
 	"hubcloud/test/harness"
 )
 
-// postgresServer is a PostgreSQL at a place of its own, reached over TCP, which can be stopped and
-// killed.
+// postgresServer is a PostgreSQL server at a place, reached over TCP.
 type postgresServer struct {
 	t       *testing.T
 	at      harness.Place
@@ -29,7 +28,7 @@ type postgresServer struct {
 	ended   chan struct{}
 }
 
-// newPostgres makes a database cluster, whose server start starts.
+// newPostgres creates a database cluster. Call start to start its server.
 func newPostgres(t *testing.T, at harness.Place) *postgresServer {
 	t.Helper()
 	p := &postgresServer{
@@ -40,14 +39,14 @@ func newPostgres(t *testing.T, at harness.Place) *postgresServer {
 	}
 	owner, err := user.Lookup("postgres")
 	if err != nil {
-		t.Skipf("PostgreSQL does not run as root, and there is no user postgres: %v", err)
+		t.Skipf("NOT TRIED: PostgreSQL does not run as root, and the user postgres does not exist: %v", err)
 	}
 	uid, uidErr := strconv.Atoi(owner.Uid)
 	gid, gidErr := strconv.Atoi(owner.Gid)
 	if uidErr != nil || gidErr != nil {
 		t.Fatal(uidErr, gidErr)
 	}
-	// The test's folder is for its own user only, and the database's files are another's.
+	// The user postgres must reach its files below the test's folder.
 	if err := os.Chmod(filepath.Dir(filepath.Dir(p.data)), 0o711); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +75,7 @@ func newPostgres(t *testing.T, at harness.Place) *postgresServer {
 	return p
 }
 
-// postgresBinaries is the folder of PostgreSQL's programs.
+// postgresBinaries returns the folder of PostgreSQL's programs.
 func postgresBinaries(t *testing.T) string {
 	t.Helper()
 	if path, err := exec.LookPath("initdb"); err == nil {
@@ -86,12 +85,12 @@ func postgresBinaries(t *testing.T) string {
 	}
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin")
 	if err != nil || len(found) == 0 {
-		t.Skip("PostgreSQL's own programs are not installed")
+		t.Skip("NOT TRIED: PostgreSQL's server programs are not installed")
 	}
 	return found[len(found)-1]
 }
 
-// command runs a program of PostgreSQL at the place, as the user postgres.
+// command returns a command that runs a program of PostgreSQL at the place, as the user postgres.
 func (p *postgresServer) command(program string, arguments ...string) *exec.Cmd {
 	line := append([]string{}, p.at.Under...)
 	line = append(
@@ -124,7 +123,7 @@ func (p *postgresServer) start() {
 	process := p.process
 	go func() {
 		defer close(ended)
-		_ = process.Wait() // it is killed
+		_ = process.Wait() // Wait reports the kill
 	}()
 	streamstest.Eventually(p.t, "the database takes connections", func() bool {
 		conn, err := net.DialTimeout("tcp", net.JoinHostPort(p.at.Address, "5432"), time.Second)
@@ -132,7 +131,7 @@ func (p *postgresServer) start() {
 	})
 }
 
-// url is the server's database.
+// url returns the address of the server's database.
 func (p *postgresServer) url() string {
 	return fmt.Sprintf(
 		"postgres://hubcloud@%s/postgres?sslmode=disable", net.JoinHostPort(p.at.Address, "5432"),
@@ -143,24 +142,24 @@ func (p *postgresServer) url() string {
 func (p *postgresServer) signal(signal syscall.Signal) {
 	p.t.Helper()
 	for _, pid := range append(childrenOf(p.process.Process.Pid), p.process.Process.Pid) {
-		_ = syscall.Kill(pid, signal) // a backend may have ended meanwhile
+		_ = syscall.Kill(pid, signal) // a backend may have exited
 	}
 }
 
-// kill is kill -9 of the server and everything that it has started.
+// kill sends SIGKILL to the server and its child processes.
 func (p *postgresServer) kill() {
 	p.signal(syscall.SIGKILL)
 	<-p.ended
 }
 
-// childrenOf lists the processes that a process has started.
+// childrenOf returns the child processes of a process.
 func childrenOf(parent int) []int {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is right
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // fails only for a bad pattern
 	var children []int
 	for _, path := range stats {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has ended
+			continue // the process has exited
 		}
 		// pid (name) state ppid …
 		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))

@@ -22,14 +22,13 @@ import (
 var (
 	// powerCuts is how often TestPowerCut cuts the power under load. Each costs about four seconds.
 	powerCuts = flag.Int("power.cuts", 3, "how often the test of power cuts cuts the power")
-	// powerSeed repeats what the power cuts of a run lost, though not when they came.
+	// powerSeed repeats the losses of an earlier run, but not the moments of its power cuts.
 	powerSeed = flag.Uint64("power.seed", 0, "seed of what power cuts lose; 0 for any")
 )
 
-// TestPowerCut cuts the power of the disk that the data directory is on, in the midst of traffic:
-// what was not synced is lost, all of it or a random part. What was acknowledged to a hub is there
-// once and in order, what was read before is there under the same cursor, every site that was
-// created is there, and every command ran once.
+// TestPowerCut cuts the power of the data directory's disk under traffic. All unsynced changes are
+// lost, or a random part. Events acknowledged to a hub are stored once and in order, events that
+// were read keep their cursors, created sites persist, and every command ran once.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
 	seed := *powerSeed
@@ -50,8 +49,7 @@ func TestPowerCut(t *testing.T) {
 	load.check()
 }
 
-// cutFirstStarts cuts the power while an installation is made, at any moment of it. The next start
-// must come up.
+// cutFirstStarts cuts the power at random moments of the first start. The next start must succeed.
 func cutFirstStarts(t *testing.T, disk *lossyfs.Disk, dir string, seed uint64) {
 	t.Helper()
 	for n := range max(1, *powerCuts/3) {
@@ -70,15 +68,15 @@ func cutFirstStarts(t *testing.T, disk *lossyfs.Disk, dir string, seed uint64) {
 			seed^uint64(n),
 			func() { harness.KillIn(first.Process.Pid, dir) },
 			func() {
-				_ = first.Wait() // it was killed
+				_ = first.Wait() // Wait reports the kill
 				harness.WaitGoneFrom(t, dir)
 			},
 		)
 	}
 }
 
-// powerLoad is hubs that send, consumers that read, and clients that change things and send
-// commands, through power cuts.
+// powerLoad is hubs that send, consumers that read, and clients that create sites and send
+// commands, during power cuts.
 type powerLoad struct {
 	t                        *testing.T
 	tenant                   *harness.Tenant
@@ -90,7 +88,7 @@ type powerLoad struct {
 
 	lamp  *harness.RawHub
 	sites []string
-	// ran holds the commands that the hub ran, by command id.
+	// ran has the commands that the hub ran, by command id.
 	mu       sync.Mutex
 	ran      map[string]int
 	accepted int
@@ -127,7 +125,7 @@ func newPowerLoad(t *testing.T, s *harness.Service) *powerLoad {
 	return l
 }
 
-// keepLampConnected has the hub that takes commands come back after each cut.
+// keepLampConnected reconnects the hub that runs commands after each cut.
 func (l *powerLoad) keepLampConnected() {
 	retry := time.NewTicker(retryPause)
 	defer retry.Stop()
@@ -154,7 +152,7 @@ func (l *powerLoad) over() bool {
 	}
 }
 
-// runCommand is the hub's side: it runs a command id once and answers repeats with the same answer.
+// runCommand runs a command once per command id and repeats its answer.
 func (l *powerLoad) runCommand(r harness.Request) harness.Response {
 	var params struct {
 		CommandID string `json:"command_id"`
@@ -173,7 +171,7 @@ func (l *powerLoad) runCommand(r harness.Request) harness.Response {
 	}}}
 }
 
-// createSites creates one site after the other and remembers those that were answered.
+// createSites creates sites one after the other and records those that were answered.
 func (l *powerLoad) createSites() {
 	retry := time.NewTicker(retryPause)
 	defer retry.Stop()
@@ -191,7 +189,7 @@ func (l *powerLoad) createSites() {
 	}
 }
 
-// command sends one command after the other, each under its key until it is accepted.
+// command sends one command after the other, each with one Idempotency-Key until it is accepted.
 func (l *powerLoad) command() {
 	retry := time.NewTicker(retryPause)
 	defer retry.Stop()
@@ -210,7 +208,7 @@ func (l *powerLoad) command() {
 	}
 }
 
-// check ends the load and looks for what is lost, doubled, moved or out of order.
+// check stops the load and checks that nothing is lost, duplicated, moved or out of order.
 func (l *powerLoad) check() {
 	t := l.t
 	t.Helper()
@@ -234,18 +232,18 @@ func (l *powerLoad) check() {
 	for _, id := range l.sites {
 		if answer, err := l.tenant.Try(http.MethodGet, "/sites/"+id, nil); err != nil ||
 			answer.Status != http.StatusOK {
-			t.Errorf("a created site is answered %d, %v", answer.Status, err)
+			t.Errorf("created site: got %d, %v; want 200", answer.Status, err)
 		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	keys := l.accepted
-	// the last one may have been on its way at the end
+	// the last command may not have been answered
 	if len(l.ran) < keys || len(l.ran) > keys+1 {
-		t.Errorf("%d commands were accepted; the hub was sent %d command ids", keys, len(l.ran))
+		t.Errorf("accepted %d commands, hub got %d command ids", keys, len(l.ran))
 	}
 	t.Logf("acknowledged: %d events, %d sites, %d commands", acked, len(l.sites), keys)
 	if acked == 0 || len(l.sites) == 0 || keys == 0 {
-		t.Error("nothing was acknowledged between two cuts")
+		t.Error("got no acks between two cuts")
 	}
 }

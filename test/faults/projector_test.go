@@ -16,10 +16,10 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestAProjectorThatIsStoppedHoldsUpNobody: a replica that was stopped while it built the read
-// models kept the projector's lock. Every change of every replica was stored, and answered 500
-// after ten seconds; a client that asked again had two sites.
-func TestAProjectorThatIsStoppedHoldsUpNobody(t *testing.T) {
+// TestStoppedProjectorLosesItsLock stops a replica while it updates the read models. A regression:
+// the stopped replica kept the projector's lock. Every replica stored changes but answered 500
+// after ten seconds, and a client that repeated its request created two sites.
+func TestStoppedProjectorLosesItsLock(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(t)
 	first := c.OwnService()
@@ -30,8 +30,8 @@ func TestAProjectorThatIsStoppedHoldsUpNobody(t *testing.T) {
 	tenant := harness.NewTenant(t, first, "Stopped")
 	leads := func(s *harness.Service) bool { return s.Metrics().Value(t, "hubcloud_projections_leading") == 1 }
 
-	// Which one projects is chance: whoever holds the lock loses it until a replica does, since the
-	// first is the broker's process too.
+	// The process that projects is random. End its session until a replica projects: the first
+	// process also runs the broker, so it must not be stopped.
 	var stopped, other *harness.Service
 	streamstest.Eventually(t, "a replica projects", func() bool {
 		for i, r := range replicas {
@@ -64,11 +64,11 @@ func TestAProjectorThatIsStoppedHoldsUpNobody(t *testing.T) {
 	if client.Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &sites); len(
 		sites.Data,
 	) != 6 {
-		t.Errorf("five sites beside the one there was are %+v", sites)
+		t.Errorf("got sites %+v, want 6", sites)
 	}
 
 	resume()
-	streamstest.Eventually(t, "one of them projects, and not the one that was stopped",
+	streamstest.Eventually(t, "another process projects",
 		func() bool {
 			return !leads(stopped) && leads(first) != leads(other)
 		},
@@ -78,11 +78,11 @@ func TestAProjectorThatIsStoppedHoldsUpNobody(t *testing.T) {
 	if woken.Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &sites); len(
 		sites.Data,
 	) != 7 {
-		t.Errorf("six sites beside the one there was are %+v", sites)
+		t.Errorf("got sites %+v, want 7", sites)
 	}
 }
 
-// endProjector ends the session of the process that projects, in a service's private database.
+// endProjector ends the database session of the process that projects.
 func endProjector(t *testing.T, s *harness.Service) {
 	t.Helper()
 	database := url.Values{

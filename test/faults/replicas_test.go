@@ -12,8 +12,7 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestReplicas runs a second process that serves the API beside the first: what one has answered
-// holds at the other, at once.
+// TestReplicas runs a second API process. Changes answered by one are visible at the other at once.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(t)
@@ -26,7 +25,7 @@ func TestReplicas(t *testing.T) {
 	commands := "/hubs/" + hub.ID() + "/devices/1/commands"
 	const unlock = `{"key":"lock","value":false}`
 
-	t.Run("what one writes the other reads", func(t *testing.T) {
+	t.Run("one reads the writes of the other", func(t *testing.T) {
 		here, there := tenant.For(t), other.For(t)
 		for i := range 20 {
 			var site struct{ ID, Name string }
@@ -53,7 +52,7 @@ func TestReplicas(t *testing.T) {
 		}
 	})
 
-	t.Run("a command that both are asked for is run once", func(t *testing.T) {
+	t.Run("a command sent to both runs once", func(t *testing.T) {
 		for round := range 5 {
 			key := fmt.Sprintf("both %d", round)
 			answers := make([]harness.Answer, 30)
@@ -78,7 +77,7 @@ func TestReplicas(t *testing.T) {
 				if answer.Status != http.StatusAccepted ||
 					string(answer.Body) != string(answers[0].Body) {
 					t.Errorf(
-						"one answer is %s, another %d %s", answers[0].Body, answer.Status,
+						"answers differ: %s and %d %s", answers[0].Body, answer.Status,
 						answer.Body,
 					)
 				}
@@ -91,7 +90,7 @@ func TestReplicas(t *testing.T) {
 				}
 			}
 			if ran != round+1 {
-				t.Fatalf("%d commands were run %d times", round+1, ran)
+				t.Fatalf("%d commands: got %d runs", round+1, ran)
 			}
 		}
 		// The same key with another body is a conflict at both.
@@ -103,8 +102,8 @@ func TestReplicas(t *testing.T) {
 		}
 	})
 
-	t.Run("a key's rate limit is one over both", func(t *testing.T) {
-		// Each replica used to count on its own, so that a key could ask twice as much of two.
+	t.Run("both share a key's rate limit", func(t *testing.T) {
+		// A regression: each replica counted separately, so that two replicas doubled the limit.
 		_, key := first.For(t).Key(tenant.Org, "sites:read")
 		clients := []*harness.Client{
 			harness.NewClient(t, first.Base(), key),
@@ -124,14 +123,14 @@ func TestReplicas(t *testing.T) {
 		if most := 2*100 + int(50*time.Since(began).Seconds()) + 20; granted > most ||
 			granted < 100 {
 			t.Errorf(
-				"%d requests were granted in %s; %d are the most", granted, time.Since(began), most,
+				"got %d requests accepted in %s, want at most %d", granted, time.Since(began), most,
 			)
 		}
 	})
 
-	t.Run("a command under way when its replica is killed", func(t *testing.T) {
-		// The hub answers late, the replica that asked is killed, and the other, asked with the
-		// same key, says what the hub did.
+	t.Run("a replica is killed during a command", func(t *testing.T) {
+		// The first replica is killed before the hub answers. A repeat with the same key at the
+		// other returns the hub's answer.
 		before := len(desired(tenant.For(t), hub))
 		hub.LateAnswers(time.Second)
 		sent := make(chan struct{})
@@ -154,11 +153,11 @@ func TestReplicas(t *testing.T) {
 		if again := other.For(t).Must(http.MethodPost, commands, unlock, http.StatusAccepted, "Idempotency-Key", "killed"); string(
 			again.Body,
 		) != string(answer.Body) {
-			t.Errorf("one answer is %s, another %s", answer.Body, again.Body)
+			t.Errorf("answers differ: %s and %s", answer.Body, again.Body)
 		}
 		harness.Stored(t, hub)
 		if n := len(desired(tenant.For(t), hub)); n != before+1 {
-			t.Errorf("one command was run %d times", n-before)
+			t.Errorf("got %d runs of the command, want 1", n-before)
 		}
 	})
 
@@ -170,7 +169,7 @@ func TestReplicas(t *testing.T) {
 			t.Fatal(err)
 		}
 		if a, b := one.Next(t, time.Minute), two.Next(t, time.Minute); a != b {
-			t.Errorf("one says %+v, the other %+v", a, b)
+			t.Errorf("events differ: %+v and %+v", a, b)
 		}
 	})
 
@@ -184,12 +183,12 @@ func TestReplicas(t *testing.T) {
 		select {
 		case <-stream.Ended:
 		case <-time.After(time.Minute):
-			t.Error("a revoked key's stream goes on")
+			t.Error("stream of a revoked key: still open, want it ended")
 		}
 	})
 }
 
-// desired gives what commands have asked of a hub.
+// desired returns the channel.desired events of a hub.
 func desired(client *harness.Tenant, hub *virtualhub.Hub) []harness.Event {
 	client.T.Helper()
 	var all []harness.Event

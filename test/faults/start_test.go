@@ -13,14 +13,14 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestStartThatCannot: a replica waits for servers that are not there, until it is told to stop or
-// --start-timeout is over, and does not wait for what does not pass by itself. (That it starts once
-// everything is there is tried by TestOutages.)
-func TestStartThatCannot(t *testing.T) {
+// TestStartWithoutServers checks that a starting replica waits for missing servers until SIGTERM or
+// --start-timeout, and fails at once for permanent errors. TestOutages covers the start after the
+// servers have appeared.
+func TestStartWithoutServers(t *testing.T) {
 	t.Parallel()
 	s := harness.Start(t)
 	nobody := harness.FreeAddress(t)
-	// replica starts a replica on the broker and the database of the service, with more arguments.
+	// replica starts a replica on the service's broker and database, with additional arguments.
 	replica := func(t *testing.T, args ...string) *harness.Service {
 		t.Helper()
 		all := append([]string{
@@ -37,21 +37,20 @@ func TestStartThatCannot(t *testing.T) {
 		r.Launch()
 		return r
 	}
-	// ends waits until a replica has ended, and returns what it printed. at most is what it may
-	// take on a machine that is busy with something else.
+	// ends waits until a replica has exited with the code and returns its output.
 	ends := func(t *testing.T, r *harness.Service, code int) string {
 		t.Helper()
 		select {
 		case <-r.Ended():
 		case <-time.After(time.Minute):
-			t.Fatalf("goes on:\n%s", r.Log())
+			t.Fatalf("still running:\n%s", r.Log())
 		}
 		if r.ExitCode() != code {
-			t.Errorf("exit code %d, wanted %d:\n%s", r.ExitCode(), code, r.Log())
+			t.Errorf("got exit code %d, want %d:\n%s", r.ExitCode(), code, r.Log())
 		}
 		return r.Log()
 	}
-	t.Run("it is told to stop", func(t *testing.T) {
+	t.Run("SIGTERM", func(t *testing.T) {
 		t.Parallel()
 		r := replica(t, "--nats-url", "nats://"+nobody)
 		streamstest.Eventually(t, "it waits",
@@ -61,16 +60,16 @@ func TestStartThatCannot(t *testing.T) {
 		r.Signal(syscall.SIGTERM)
 		ends(t, r, 0)
 		if took := time.Since(began); took > 10*time.Second {
-			t.Errorf("took %s", took)
+			t.Errorf("shutdown took %s", took)
 		}
 	})
-	t.Run("it is told to stop while nobody answers", func(t *testing.T) {
+	t.Run("SIGTERM while a server is silent", func(t *testing.T) {
 		t.Parallel()
 		net := newNetwork(t)
 		if net == nil {
-			t.Skip("without a network of its own nobody is silent")
+			t.Skip("NOT TRIED: a silent address needs a separate network")
 		}
-		silent := net.prefix + ".250" // nobody has that address, and nobody says so at once
+		silent := net.prefix + ".250" // an unused address, whose packets are dropped
 		r := replica(t, "--nats-url", "nats://"+silent+":4222")
 		streamstest.Eventually(t, "it tries",
 			func() bool { return exists(filepath.Join(r.Dir, "service.json")) },
@@ -82,16 +81,16 @@ func TestStartThatCannot(t *testing.T) {
 			t.Errorf("took %s", took)
 		}
 	})
-	t.Run("there is no broker in time", func(t *testing.T) {
+	t.Run("no broker within the timeout", func(t *testing.T) {
 		t.Parallel()
 		log := ends(t, replica(t, "--nats-url", "nats://"+nobody, "--start-timeout", "2s"), 1)
 		if want := "after 2s (--start-timeout) still waiting for the broker: "; !strings.Contains(
 			log, want,
 		) {
-			t.Errorf("not in the log: %s\n%s", want, log)
+			t.Errorf("log: want %s, got\n%s", want, log)
 		}
 	})
-	t.Run("there is no database in time", func(t *testing.T) {
+	t.Run("no database within the timeout", func(t *testing.T) {
 		t.Parallel()
 		log := ends(
 			t,
@@ -130,10 +129,10 @@ func TestStartThatCannot(t *testing.T) {
 		if log := ends(t, replica(t, "--nats-credentials", wrong), 1); !strings.Contains(
 			log, "Authorization Violation",
 		) {
-			t.Errorf("it does not say why:\n%s", log)
+			t.Errorf("log: want the reason, got\n%s", log)
 		}
 	})
-	t.Run("the database knows no such role", func(t *testing.T) {
+	t.Run("unknown database role", func(t *testing.T) {
 		t.Parallel()
 		log := ends(
 			t,
@@ -147,15 +146,15 @@ func TestStartThatCannot(t *testing.T) {
 			1,
 		)
 		if !strings.Contains(log, "somebody") {
-			t.Errorf("it does not say why:\n%s", log)
+			t.Errorf("log: want the reason, got\n%s", log)
 		}
 	})
-	t.Run("there are no three servers for three copies", func(t *testing.T) {
+	t.Run("three copies on fewer than three servers", func(t *testing.T) {
 		t.Parallel()
 		if log := ends(t, replica(t, "--log-replicas", "3"), 1); !strings.Contains(
 			log, "replicas",
 		) {
-			t.Errorf("it does not say why:\n%s", log)
+			t.Errorf("log: want the reason, got\n%s", log)
 		}
 	})
 }

@@ -20,14 +20,13 @@ import (
 	"hubcloud/test/harness"
 )
 
-// How large the trial of the tap is. `-tap.hubs 1000 -tap.events 100000` is the one that says
-// something about size.
+// The load of TestTap. Use `-tap.hubs 1000 -tap.events 100000` for a large one.
 var (
 	tapHubs   = flag.Int("tap.hubs", 12, "hubs that a tap is tried with")
 	tapEvents = flag.Int("tap.events", 6000, "events that they send, all together")
 )
 
-// tapProcess is `hubcloud tap` with its lines going to a file.
+// tapProcess is a process of `hubcloud tap` that writes to a file.
 type tapProcess struct {
 	t          testing.TB
 	out        string
@@ -52,7 +51,7 @@ func startTap(t testing.TB, dir, name string, args ...string) *tapProcess {
 			p.kill()
 		}
 		if t.Failed() {
-			t.Logf("the tap %s said:\n%s", name, p.errs.String())
+			t.Logf("tap %s: stderr:\n%s", name, p.errs.String())
 		}
 	})
 	return p
@@ -85,22 +84,22 @@ func (p *tapProcess) begin() {
 }
 
 func (p *tapProcess) kill() {
-	_ = p.process.Process.Kill() // it may have ended by itself
-	_ = p.process.Wait()         // it was killed
+	_ = p.process.Process.Kill() // fails only when the process has exited
+	_ = p.process.Wait()         // Wait reports the kill
 }
 
-// end interrupts the tap, which ends in order.
+// end interrupts the tap and waits for an orderly exit.
 func (p *tapProcess) end() {
 	p.t.Helper()
 	if err := p.process.Process.Signal(os.Interrupt); err != nil {
 		p.t.Fatal(err)
 	}
 	if err := p.process.Wait(); err != nil {
-		p.t.Errorf("the tap ends with %v: %s", err, p.errs.String())
+		p.t.Errorf("tap: got exit %v, want 0: %s", err, p.errs.String())
 	}
 }
 
-// position gives the cursors of the checkpoint, by hub; none when there is no checkpoint yet.
+// position returns the cursors of the checkpoint by hub, or none without a checkpoint.
 func (p *tapProcess) position() map[string]string {
 	p.t.Helper()
 	text, err := os.ReadFile(p.checkpoint)
@@ -117,7 +116,7 @@ func (p *tapProcess) position() map[string]string {
 	return all
 }
 
-// tapLine is a line of the tap.
+// tapLine is a line of the tap's output.
 type tapLine struct {
 	harness.Event
 	Hub      string `json:"hub_id"`
@@ -125,8 +124,8 @@ type tapLine struct {
 	Org      string `json:"organization_id"`
 }
 
-// lines gives what the file has from an offset on, by hub. Half lines that a kill -9 left are
-// passed over.
+// lines returns the lines of the file from an offset on, by hub. It skips incomplete lines, which
+// SIGKILL leaves.
 func (p *tapProcess) lines(from int64) map[string][]tapLine {
 	p.t.Helper()
 	file, err := os.Open(p.out)
@@ -142,7 +141,7 @@ func (p *tapProcess) lines(from int64) map[string][]tapLine {
 	for {
 		text, err := reader.ReadBytes('\n')
 		if err != nil {
-			return all // the rest is no whole line (yet)
+			return all // the rest is no complete line
 		}
 		var line tapLine
 		if json.Unmarshal(text, &line) == nil {
@@ -151,9 +150,9 @@ func (p *tapProcess) lines(from int64) map[string][]tapLine {
 	}
 }
 
-// TestTap taps a service that is killed while hubs send, with one tap that lives and one that is
-// killed as well: no event is missing from either, the order of each hub is kept, the first repeats
-// nothing, and the second only what its checkpoint did not cover.
+// TestTap taps a service that is killed while hubs send, with one tap that keeps running and one
+// that is killed too. Neither misses an event, and each keeps the order of a hub. The first repeats
+// nothing, the second only events after its checkpoint.
 func TestTap(t *testing.T) {
 	t.Parallel()
 	const kills = 2
@@ -197,7 +196,7 @@ func TestTap(t *testing.T) {
 			return stored[id][len(stored[id])-1].Type == "hub.disconnected"
 		})
 		if last := numbersOf(t, id, stored[id]); last != sender.limit {
-			t.Errorf("hub %s: %d stored", id, last)
+			t.Errorf("hub %s: got %d events stored", id, last)
 		}
 		want += len(stored[id])
 	}
@@ -222,17 +221,17 @@ func TestTap(t *testing.T) {
 			if len(again[id]) == 0 {
 				continue
 			}
-			at := place(stored[id], cursor)
-			if first := place(stored[id], again[id][0].Cursor); first != at+1 {
+			at := indexOf(stored[id], cursor)
+			if first := indexOf(stored[id], again[id][0].Cursor); first != at+1 {
 				t.Errorf(
-					"hub %s: the checkpoint is at event %d, and the next tap begins with event %d",
+					"hub %s: checkpoint at event %d, but the next tap begins with event %d",
 					id, at, first,
 				)
 			}
 		}
 	}
 	t.Logf(
-		"%d hubs, %d events; the tap that was killed repeated %d", len(senders), want,
+		"%d hubs, %d events; the killed tap repeated %d", len(senders), want,
 		count(dies)-want,
 	)
 	lives.end()
@@ -240,8 +239,8 @@ func TestTap(t *testing.T) {
 	readerGone(t, s, stored)
 }
 
-// readerGone holds that a tap whose output nobody reads any more ends as if nothing were wrong, and
-// that its checkpoint does not cover what was never read.
+// readerGone checks that a tap exits successfully when the reader of its output has closed it, and
+// that its checkpoint covers no unread event.
 func readerGone(t *testing.T, s *harness.Service, stored map[string][]harness.Event) {
 	t.Helper()
 	p := &tapProcess{t: t, checkpoint: filepath.Join(t.TempDir(), "checkpoint")}
@@ -265,16 +264,16 @@ func readerGone(t *testing.T, s *harness.Service, stored map[string][]harness.Ev
 		t.Fatal(err)
 	}
 	if err := command.Wait(); err != nil {
-		t.Errorf("a tap without a reader ends with %v: %s", err, errs.String())
+		t.Errorf("tap without a reader: got exit %v, want 0: %s", err, errs.String())
 	}
 	for id, cursor := range p.position() {
-		if at := place(stored[id], cursor); at >= 0 {
-			t.Errorf("hub %s: the checkpoint covers event %d, which nobody has read", id, at)
+		if at := indexOf(stored[id], cursor); at >= 0 {
+			t.Errorf("hub %s: the checkpoint covers event %d, which was not read", id, at)
 		}
 	}
 }
 
-// tapSenders makes hubs that have a part of the events each.
+// tapSenders creates hubs that share the events.
 func tapSenders(t *testing.T, s *harness.Service, tenant *harness.Tenant) []*sender {
 	t.Helper()
 	senders := make([]*sender, *tapHubs)
@@ -288,7 +287,7 @@ func tapSenders(t *testing.T, s *harness.Service, tenant *harness.Tenant) []*sen
 			tenant.Add(hub.Serial)
 			hub.Disconnect()
 			limit := *tapEvents / len(senders)
-			// All together send for some four seconds, whatever their number.
+			// Together they send for about four seconds.
 			senders[i] = &sender{
 				hub:   hub,
 				pace:  max(25*time.Millisecond, 4*time.Second/time.Duration(1+limit/10)),
@@ -303,8 +302,8 @@ func tapSenders(t *testing.T, s *harness.Service, tenant *harness.Tenant) []*sen
 	return senders
 }
 
-// place gives the index of the event with a cursor; -1 when there is none.
-func place(events []harness.Event, cursor string) int {
+// indexOf returns the index of the event with a cursor, or -1.
+func indexOf(events []harness.Event, cursor string) int {
 	for i, e := range events {
 		if e.Cursor == cursor {
 			return i
@@ -313,7 +312,7 @@ func place(events []harness.Event, cursor string) int {
 	return -1
 }
 
-// count is how many lines there are.
+// count returns the number of lines.
 func count(p *tapProcess) (all int) {
 	for _, of := range p.lines(0) {
 		all += len(of)
@@ -321,7 +320,7 @@ func count(p *tapProcess) (all int) {
 	return all
 }
 
-// distinct is how many different events there are.
+// distinct returns the number of different events.
 func distinct(lines map[string][]tapLine) int {
 	seen := map[string]bool{}
 	for _, of := range lines {
@@ -332,21 +331,21 @@ func distinct(lines map[string][]tapLine) int {
 	return len(seen)
 }
 
-// sameTapped holds that a tap has given what is stored of a hub, one after the other; it may go
-// back as often as it was started anew.
+// sameTapped checks that a tap has written the stored events of a hub in order. It may go back once
+// per restart.
 func sameTapped(
 	t *testing.T, id string, got []tapLine, stored []harness.Event, restarts int, org string,
 ) {
 	t.Helper()
 	next, all := 0, 0
 	for _, line := range got {
-		at := place(stored, line.Cursor)
+		at := indexOf(stored, line.Cursor)
 		if at < next && restarts > 0 {
 			next, restarts = at, restarts-1
 		}
 		if at != next {
 			t.Fatalf(
-				"hub %s: event %d is to come, and event %d comes: %s %s", id, next, at, line.Type,
+				"hub %s: want event %d, got event %d: %s %s", id, next, at, line.Type,
 				line.Data,
 			)
 		}
@@ -355,10 +354,10 @@ func sameTapped(
 		if string(line.Data) != string(stored[at].Data) || line.Type != stored[at].Type ||
 			line.Org != org ||
 			line.Sequence == 0 {
-			t.Fatalf("hub %s: event %d is given as %+v, and is %+v", id, at, line, stored[at])
+			t.Fatalf("hub %s: event %d: got %+v, want %+v", id, at, line, stored[at])
 		}
 	}
 	if all != len(stored) {
-		t.Fatalf("hub %s: %d of %d events", id, all, len(stored))
+		t.Fatalf("hub %s: got %d of %d events", id, all, len(stored))
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"hubcloud/test/harness"
 )
 
-// traffic is everything that users do, while something is broken: hubs that send and take commands,
-// readers of every kind, people who make sites. Each goes elsewhere when a replica answers that it
-// cannot, as clients do, and keeps what it was told.
+// traffic is all use of the service during outages: hubs that send events and run commands, readers
+// of every kind, clients that create sites. When a replica fails, each changes to another, as
+// clients do, and each records the answers.
 type traffic struct {
 	t       *testing.T
 	clients []*harness.Client
@@ -27,28 +27,27 @@ type traffic struct {
 	stop, stopReading chan struct{}
 	working, reading  sync.WaitGroup
 	mu                sync.Mutex
-	sites             map[string]string // names of those that were answered, by id
-	accepted          map[string][]int  // endpoints of the commands that were answered, by hub
+	sites             map[string]string // names of created sites, by id
+	accepted          map[string][]int  // endpoints of accepted commands, by hub
 	commands          int
-	answers           map[string]int // by what was asked and what came
-	wrong             []string       // answers that no fault excuses
+	answers           map[string]int // count by request and answer
+	wrong             []string       // answers that no outage excuses
 	slowest           time.Duration
 	slowestWhat       string
-	longestSilence    time.Duration // of a stream that was not ended meanwhile
-	// when brokers could not reach each other, and what they had sent may have come late
+	longestSilence    time.Duration // the longest time without an event on an open stream
+	// times of partitions between brokers, during which acks may arrive late
 	routesCut []period
 }
 
-// period is a time from one moment to another.
+// period is a time interval.
 type period struct{ from, to time.Time }
 
-// trafficHub is a hub that sends numbered events, and runs commands.
+// trafficHub is a hub that sends numbered events and runs commands.
 type trafficHub struct {
 	sender
 
 	mu sync.Mutex
-	// ran holds the ids of the commands that it was sent, by the endpoint, of which each command
-	// has another.
+	// ran has the ids of the received commands by endpoint. Each command has another endpoint.
 	ran map[int][]string
 }
 
@@ -58,7 +57,7 @@ type trafficReader struct {
 	got                     []harness.Event
 }
 
-// newTraffic has hubs added, and begins.
+// newTraffic adds hubs and starts the traffic.
 func newTraffic(
 	t *testing.T, broker *ownBroker, service *harness.Service, hubs int, clients []*harness.Client,
 	tenant *harness.Tenant,
@@ -127,7 +126,7 @@ func (h *trafficHub) respond(request harness.Request) harness.Response {
 	}}}
 }
 
-// over says whether a channel is closed.
+// over reports whether a channel is closed.
 func over(stop <-chan struct{}) bool {
 	select {
 	case <-stop:
@@ -137,7 +136,7 @@ func over(stop <-chan struct{}) bool {
 	}
 }
 
-// pause waits a moment, or until the end.
+// pause waits for d or until stop is closed.
 func pause(stop <-chan struct{}, d time.Duration) {
 	select {
 	case <-stop:
@@ -145,8 +144,8 @@ func pause(stop <-chan struct{}, d time.Duration) {
 	}
 }
 
-// ask asks one replica, and says what came. Whatever passes is answered as what passes: nobody is
-// told 500, or 410 of a cursor that is in order.
+// ask sends a request to one replica. Temporary faults must be answered as temporary: never with
+// 500, nor with 410 for a valid cursor.
 func (r *traffic) ask(
 	client int, what, method, path string, body any, header ...string,
 ) (harness.Answer, bool) {
@@ -168,14 +167,14 @@ func (r *traffic) ask(
 	}
 	if !excused(what == "command", answer) {
 		r.accuse(
-			"replica %d: %s %s was answered %d %s after %s", client, method, path, answer.Status,
+			"replica %d: %s %s: got %d %s after %s", client, method, path, answer.Status,
 			answer.Body, took.Round(time.Millisecond),
 		)
 	}
 	return answer, false
 }
 
-// named returns an answer's status, and why it is an error.
+// named returns an answer's status and error type.
 func named(answer harness.Answer) string {
 	var body struct{ Error struct{ Message string } }
 	if answer.Status < 300 || json.Unmarshal(answer.Body, &body) != nil {
@@ -184,10 +183,10 @@ func named(answer harness.Answer) string {
 	return fmt.Sprint(answer.Status, " ", body.Error.Message)
 }
 
-// excused reports whether a fault that passes may be answered so. Whatever the service cannot do at
-// the moment is service_unavailable and says when to come back. A hub is blamed only for what the
-// contract blames it for: it is not connected, the request could not be sent to it, or it has not
-// answered in time. Sent again under its key, such a command is run once.
+// excused reports whether a temporary fault excuses an answer. Failures of the service must be
+// service_unavailable with Retry-After. Failures of the hub must be those of the contract: it is
+// not connected, the request could not be sent to it, or it did not answer in time. Sent again with
+// its key, such a command runs once.
 func excused(command bool, answer harness.Answer) bool {
 	var body struct {
 		Error struct{ Type, Message string }
@@ -210,7 +209,7 @@ func excused(command bool, answer harness.Answer) bool {
 	return false
 }
 
-// accuse keeps what was wrong, not more of it than anybody reads. Needs the mutex.
+// accuse records a wrong answer, up to a limit. The caller holds the mutex.
 func (r *traffic) accuse(format string, arguments ...any) {
 	if len(r.wrong) < 40 {
 		r.wrong = append(
@@ -219,8 +218,8 @@ func (r *traffic) accuse(format string, arguments ...any) {
 	}
 }
 
-// makeSites makes one site after the other by way of a replica. What was not answered may be made
-// or not.
+// makeSites creates one site after the other at a replica. An unanswered request may or may not
+// create its site.
 func (r *traffic) makeSites(client int) {
 	for i := 0; !over(r.stop); i++ {
 		name := fmt.Sprintf("site %d of %d", i, client)
@@ -238,8 +237,8 @@ func (r *traffic) makeSites(client int) {
 	}
 }
 
-// command commands one hub after the other, each time another endpoint under a key of its own, at
-// one replica after the other until it is answered: that is what the key is for.
+// command sends commands to one hub after the other, each for another endpoint and with its own
+// Idempotency-Key, and repeats each at one replica after the other until it is answered.
 func (r *traffic) command(client int) {
 	for n := 0; !over(r.stop); n++ {
 		hub := r.hubs[n%len(r.hubs)]
@@ -266,7 +265,7 @@ func (r *traffic) command(client int) {
 	}
 }
 
-// follow reads until the end, and at the end until it has everything.
+// follow reads until the end of the test, and then until it has everything.
 func (r *traffic) follow(f *trafficReader, client int) {
 	for quiet := 0; quiet < 3; client++ {
 		count := len(f.got)
@@ -281,7 +280,7 @@ func (r *traffic) follow(f *trafficReader, client int) {
 	}
 }
 
-// followPages reads pages of one replica until it does not answer.
+// followPages reads pages of one replica until it fails.
 func (r *traffic) followPages(f *trafficReader, client int) {
 	wait := map[string]string{"pages": "0", "long-polls": "5"}[f.how]
 	for {
@@ -308,8 +307,8 @@ func (r *traffic) followPages(f *trafficReader, client int) {
 	}
 }
 
-// followStream reads a stream of one replica until it ends. The hub sends ten times a second: a
-// stream that says nothing for long while nothing is broken should have ended.
+// followStream reads a stream of one replica until it ends. The hub sends ten times a second, so a
+// long silence without an outage means that the stream should have ended.
 func (r *traffic) followStream(f *trafficReader, client int) {
 	stream, answer, err := r.clients[client].TryStream("/hubs/"+f.hub+"/events/stream", f.cursor)
 	if stream == nil {
@@ -322,7 +321,7 @@ func (r *traffic) followStream(f *trafficReader, client int) {
 		default:
 			r.answers["stream "+named(answer)]++
 			r.accuse(
-				"replica %d: a stream of %s was answered %d %s", client, f.hub, answer.Status,
+				"replica %d: stream of %s: got %d %s", client, f.hub, answer.Status,
 				answer.Body,
 			)
 		}
@@ -335,12 +334,12 @@ func (r *traffic) followStream(f *trafficReader, client int) {
 	for {
 		select {
 		case m := <-stream.Messages:
-			r.takeMessage(f, m)
+			r.handleMessage(f, m)
 			r.silence(heard)
 			heard = time.Now()
 		case <-stream.Ended:
 			for len(stream.Messages) > 0 {
-				r.takeMessage(f, <-stream.Messages)
+				r.handleMessage(f, <-stream.Messages)
 			}
 			r.silence(heard)
 			return
@@ -358,8 +357,8 @@ func (r *traffic) silence(since time.Time) {
 	r.longestSilence = max(r.longestSilence, time.Since(since))
 }
 
-// takeMessage keeps what a block of a stream says.
-func (r *traffic) takeMessage(f *trafficReader, m harness.Message) {
+// handleMessage records the event of a message.
+func (r *traffic) handleMessage(f *trafficReader, m harness.Message) {
 	if m.ID != "" {
 		f.cursor = m.ID
 	}
@@ -373,12 +372,12 @@ func (r *traffic) takeMessage(f *trafficReader, m harness.Message) {
 	f.got = append(f.got, event)
 }
 
-// end ends it and looks for what is lost, doubled, out of order, or done twice.
+// end stops the traffic and checks that nothing is lost, duplicated, out of order, or done twice.
 func (r *traffic) end() {
 	r.t.Helper()
 	close(r.stop)
 	r.working.Wait()
-	for _, h := range r.hubs { // their last events are stored then
+	for _, h := range r.hubs { // an offline hub's last events are stored
 		streamstest.Eventually(r.t, h.hub.ID+" is offline", func() bool {
 			var got struct{ Connection struct{ Status string } }
 			answer, err := r.tenant.Try(http.MethodGet, "/hubs/"+h.hub.ID, nil)
@@ -409,20 +408,19 @@ func (r *traffic) end() {
 	}
 }
 
-// checkLog holds that what was acknowledged is stored once and in order, the same for every
-// replica, and that every reader got all of it.
+// checkLog checks that acknowledged events are stored once and in order, identically at every
+// replica, and that every reader got all of them.
 func (r *traffic) checkLog(h *trafficHub) {
 	r.t.Helper()
 	for _, b := range h.backwards {
-		// What a broker has for another waits in the network between them, and comes when that is
-		// mended, whatever took another way meanwhile: nobody can take it back, and hubs pass over
-		// it.
+		// During a partition an ack may wait between two brokers and arrive after newer ones took
+		// another way. Hubs ignore it.
 		if slices.ContainsFunc(
 			r.routesCut,
 			func(cut period) bool { return b.at.After(cut.from) && b.at.Before(cut.to) },
 		) {
 			r.t.Logf(
-				"hub %s: after brokers were cut off from each other an ack came late: %s", h.hub.ID,
+				"hub %s: late ack after a partition of brokers: %s", h.hub.ID,
 				b,
 			)
 			continue
@@ -434,7 +432,7 @@ func (r *traffic) checkLog(h *trafficHub) {
 		stored := client.AllEvents(h.hub.ID, "")
 		if last := numbersOf(r.t, h.hub.ID, stored); last < h.acked || h.acked == 0 {
 			r.t.Errorf(
-				"hub %s: acknowledged through %d, replica %d has stored through %d", h.hub.ID,
+				"hub %s: acknowledged through %d, replica %d stored through %d", h.hub.ID,
 				h.acked, i, last,
 			)
 		}
@@ -451,26 +449,26 @@ func (r *traffic) checkLog(h *trafficHub) {
 	}
 }
 
-// checkCommands holds that every command that was answered was run, and each once.
+// checkCommands checks that every accepted command ran once.
 func (r *traffic) checkCommands(h *trafficHub) {
 	r.t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, number := range r.accepted[h.hub.ID] {
 		if len(h.ran[number]) == 0 {
-			r.t.Errorf("hub %s: command %d was answered and never sent", h.hub.ID, number)
+			r.t.Errorf("hub %s: command %d was accepted but never sent", h.hub.ID, number)
 		}
 	}
 	for number, ids := range h.ran {
 		if len(ids) > 1 {
 			r.t.Errorf(
-				"hub %s: command %d was run as %s", h.hub.ID, number, strings.Join(ids, " and "),
+				"hub %s: command %d ran more than once: %s", h.hub.ID, number, strings.Join(ids, " and "),
 			)
 		}
 	}
 }
 
-// checkSites holds that every site that was answered is there at every replica, as it was answered.
+// checkSites checks that every replica has every created site.
 func (r *traffic) checkSites() {
 	r.t.Helper()
 	for i, client := range r.clients {
@@ -492,7 +490,7 @@ func (r *traffic) checkSites() {
 		}
 		for id, name := range r.sites {
 			if found[id] != name {
-				r.t.Errorf("site %q was answered, and replica %d has %q", name, i, found[id])
+				r.t.Errorf("site %q: replica %d has %q", name, i, found[id])
 			}
 		}
 	}
