@@ -10,20 +10,20 @@ import (
 	"hubcloud/test/harness"
 )
 
-// authentication holds the part "Authentication", but for scopes.
+// authentication tests "Authentication", except for scopes.
 func authentication(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Authentication")
 
 	t.Run("wrong keys", func(t *testing.T) {
-		// "A missing, malformed, revoked or unknown key gets 401 unauthenticated." It comes before
-		// everything else: also where there is nothing (design, section 6).
+		// "A missing, malformed, revoked or unknown key gets 401 unauthenticated." It takes
+		// precedence over every other error, also 404 (design, section 6).
 		last := "x"
 		if strings.HasSuffix(tenant.Key, last) {
 			last = "y"
 		}
 		environment := regexp.MustCompile(`_(dev|live)_`).FindStringSubmatch(tenant.Key)
 		if environment == nil {
-			t.Fatal("the key names no environment")
+			t.Fatal("the key has no environment")
 		}
 		other := map[string]string{"dev": "live", "live": "dev"}[environment[1]]
 		wrong := map[string][]string{
@@ -62,7 +62,7 @@ func authentication(t *testing.T, c *harness.Target) {
 		}
 	})
 
-	t.Run("every endpoint asks for a key", func(t *testing.T) {
+	t.Run("every endpoint requires a key", func(t *testing.T) {
 		// "Every request carries an API key as a bearer token in the Authorization header."
 		client := tenant.Client.For(t)
 		for _, e := range endpoints {
@@ -79,10 +79,10 @@ func authentication(t *testing.T, c *harness.Target) {
 		shape := regexp.MustCompile(`^[a-z]+_(live|dev)_([A-Za-z0-9]{12})([A-Za-z0-9]{20,})$`).
 			FindStringSubmatch(tenant.Key)
 		if shape == nil {
-			t.Fatal("the key is not of three parts")
+			t.Fatal("the key does not have three parts")
 		}
 		if s := c.For(t).OwnService(); s != nil && shape[2] != tenant.KeyID {
-			t.Errorf("key id %q, and the key's is %q", tenant.KeyID, shape[2])
+			t.Errorf("key id: got %q, want that of the key: %q", tenant.KeyID, shape[2])
 		}
 	})
 
@@ -123,23 +123,22 @@ func authentication(t *testing.T, c *harness.Target) {
 		// "A revoked key fails immediately." Its open streams end too (design, section 6).
 		s := c.For(t).OwnService()
 		hub := c.For(t).Online(tenant)
-		// They end within a second; a machine that stands still for longer than that does not do so
-		// three times.
+		// Streams end within a second. Retry, since a busy machine may be slower.
 		for attempt := 1; ; attempt++ {
 			took := revoke(t, s, tenant.Org, hub.ID)
 			if took <= time.Second {
 				break
 			}
 			if attempt == 3 {
-				t.Fatalf("the streams of a revoked key went on for %s", took)
+				t.Fatalf("streams of a revoked key: ended after %s", took)
 			}
 		}
 		tenant.For(t).Must(http.MethodGet, "/sites", nil, http.StatusOK)
 	})
 }
 
-// revoke makes a key, opens streams and a long-poll with it and revokes it. It gives how long the
-// last of them went on.
+// revoke creates a key, opens streams and a long poll with it and revokes it. It returns how long
+// the last of them stayed open.
 func revoke(t *testing.T, s *harness.Service, org, hub string) time.Duration {
 	t.Helper()
 	id, key := s.Key(org)
@@ -163,21 +162,21 @@ func revoke(t *testing.T, s *harness.Service, org, hub string) time.Duration {
 		select {
 		case <-ended:
 		case <-late:
-			t.Fatal("a stream of a revoked key goes on")
+			t.Fatal("stream of a revoked key: still open, want it ended")
 		}
 	}
 	select {
 	case answer := <-polled:
 		if answer.Status != http.StatusUnauthorized {
-			t.Errorf("the long-poll of a revoked key: %d %s", answer.Status, answer.Body)
+			t.Errorf("long poll of a revoked key: got %d %s", answer.Status, answer.Body)
 		}
 	case <-late:
-		t.Fatal("a long-poll of a revoked key goes on")
+		t.Fatal("long poll of a revoked key: no answer")
 	}
 	return time.Since(began)
 }
 
-// scopes holds the table "Scopes" and the column "Scope" of each table of endpoints.
+// scopes tests the table "Scopes" and the column "Scope" of each table of endpoints.
 func scopes(t *testing.T, c *harness.Target) {
 	s := c.OwnService()
 	tenant := c.Tenant("Scopes")
@@ -207,20 +206,19 @@ func scopes(t *testing.T, c *harness.Target) {
 					)
 					if !strings.Contains(apiError.Message, e.scope) {
 						t.Errorf(
-							"%s: the message does not name %s: %s", e, e.scope, apiError.Message,
+							"%s: want the scope %s in the message, got %s", e, e.scope, apiError.Message,
 						)
 					}
 					continue
 				}
-				// It comes before 404 and 400 (design, section 6).
+				// 403 takes precedence over 404 and 400 (design, section 6).
 				without.Rejected(
 					e.method, e.at(hub.ID), e.sent(), http.StatusForbidden, "insufficient_scope",
 				)
 				without.Rejected(
 					e.method, e.at(noHub), `{"what":`, http.StatusForbidden, "insufficient_scope",
 				)
-				// And the scope alone is enough: a hub that is none is not found, a site or member
-				// neither, the rest is answered.
+				// The scope alone is enough: unknown ids are not found, other requests succeed.
 				answer, err := only.Try(e.method, e.at(noHub), e.sent())
 				if err != nil {
 					t.Fatal(err)
@@ -228,7 +226,7 @@ func scopes(t *testing.T, c *harness.Target) {
 				if answer.Status == http.StatusForbidden ||
 					answer.Status == http.StatusUnauthorized ||
 					answer.Status >= 500 {
-					t.Errorf("%s with %s alone: %d %s", e, scope, answer.Status, answer.Body)
+					t.Errorf("%s with %s alone: got %d %s", e, scope, answer.Status, answer.Body)
 				}
 			}
 		})

@@ -8,8 +8,8 @@ import (
 	"hubcloud/test/harness"
 )
 
-// adoptionRaces: "A hub belongs to one organization at a time; the first organization to add it
-// keeps it."
+// adoptionRaces tests "A hub belongs to one organization at a time; the first organization to add
+// it keeps it."
 func adoptionRaces(t *testing.T, c *harness.Target) {
 	const pairs = 50
 	tenant, stranger := c.Tenant("First"), c.OtherTenant("Second")
@@ -62,7 +62,7 @@ func adoptionRaces(t *testing.T, c *harness.Target) {
 					if answer, err := who.Try(http.MethodGet, "/hubs/"+raw.ID, nil); err != nil ||
 						answer.Status != want {
 						t.Errorf(
-							"%s: organization %d reads %d, wanted %d: %v", raw.ID, i, answer.Status,
+							"%s: organization %d: got status %d, want %d: %v", raw.ID, i, answer.Status,
 							want, err,
 						)
 					}

@@ -16,14 +16,14 @@ import (
 
 func commandPath(hub string, device int64) string { return devicePath(hub, device) + "/commands" }
 
-// accepted is the answer to a command that was accepted.
+// accepted is the answer to an accepted command.
 type accepted struct {
 	HubID    string `json:"hub_id"`
 	DeviceID int64  `json:"device_id"`
 	Channel  channel
 }
 
-// desiredCount counts how often the hub says that a command asked something of a channel.
+// desiredCount returns how many channel.desired events a channel has.
 func desiredCount(client *harness.Tenant, hub *virtualhub.Hub, device int64, key string) int {
 	client.T.Helper()
 	harness.Stored(client.T, hub)
@@ -36,7 +36,7 @@ func desiredCount(client *harness.Tenant, hub *virtualhub.Hub, device int64, key
 	return n
 }
 
-// commands holds the parts "Commands" and "Channel status".
+// commands tests "Commands" and "Channel status".
 func commands(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Commands")
 	slow := virtualhub.DeviceSpec{
@@ -129,7 +129,7 @@ func commands(t *testing.T, c *harness.Target) {
 		}
 	})
 
-	t.Run("pending meanwhile", func(t *testing.T) {
+	t.Run("pending until reported", func(t *testing.T) {
 		// "any, command accepted (202): pending; desired and desired_at set; value unchanged;
 		// channel.desired event".
 		client := tenant.For(t)
@@ -203,7 +203,7 @@ func commands(t *testing.T, c *harness.Target) {
 		}
 	})
 
-	t.Run("refused", func(t *testing.T) {
+	t.Run("rejected", func(t *testing.T) {
 		// "404 not_found: no such device or channel", "422 command_refused: the hub will not drive
 		// the device, for example a lock that did not join securely enough". "A command rejected
 		// with an HTTP error is not an accepted command."
@@ -225,7 +225,7 @@ func commands(t *testing.T, c *harness.Target) {
 		} {
 			client.Rejected(http.MethodPost, path, body, http.StatusNotFound, "not_found")
 		}
-		// it has 1 and 2
+		// the device has endpoints 1 and 2
 		client.Rejected(
 			http.MethodPost, commandPath(hub.ID(), 4), `{"key":"switch","value":true}`,
 			http.StatusNotFound, "not_found",
@@ -247,7 +247,7 @@ func commands(t *testing.T, c *harness.Target) {
 			"command_refused",
 		)
 		if n := desiredCount(client, hub, 1, "lock"); n != 0 {
-			t.Errorf("refused commands asked for something %d times", n)
+			t.Errorf("rejected commands: got %d channel.desired events, want none", n)
 		}
 		if ch := getChannel(client, hub.ID(), 1, "lock", 0); ch.Status != "synchronized" ||
 			string(ch.Desired) != "null" {
@@ -268,7 +268,7 @@ func commands(t *testing.T, c *harness.Target) {
 		}
 	})
 
-	t.Run("what the hub makes of it", func(t *testing.T) {
+	t.Run("errors of the hub", func(t *testing.T) {
 		// The hub's answers in terms of the contract: "502 hub_error: the hub failed".
 		client := tenant.For(t)
 		hub := c.For(t).RawHub()
@@ -315,11 +315,11 @@ func commands(t *testing.T, c *harness.Target) {
 	})
 }
 
-// commandValues holds "Values by channel", "Level and position values 0-99", "Color components
+// commandValues tests "Values by channel", "Level and position values 0-99", "Color components
 // 0-255", and "invalid_request (read-only channel or a value the channel does not take)".
 func commandValues(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Values")
-	hub := c.VirtualHub(tenant, virtualhub.Config{}) // the demo house: a channel of every key
+	hub := c.VirtualHub(tenant, virtualhub.Config{}) // the demo house has a channel of every key
 	notBool := []string{`1`, `0`, `"true"`, `null`, `{}`, `[]`, `"on"`}
 	notPercent := []string{`-1`, `100`, `1.5`, `"50"`, `true`, `null`, `[50]`, `1e9`}
 	notNumber := []string{`"21"`, `null`, `true`, `{}`, `4.9`, `35.1`, `-300`}
@@ -366,12 +366,12 @@ func commandValues(t *testing.T, c *harness.Target) {
 				if !strings.Contains(apiError.Message, "value") &&
 					!strings.Contains(apiError.Message, "color") {
 					t.Errorf(
-						"%s: the message does not say what was wrong: %s", value, apiError.Message,
+						"%s: want the reason in the message, got %s", value, apiError.Message,
 					)
 				}
 			}
 			if n := desiredCount(client, hub, ch.device, ch.key); n != 0 {
-				t.Errorf("refused values asked for something %d times", n)
+				t.Errorf("rejected values: got %d channel.desired events, want none", n)
 			}
 			for _, value := range ch.takes {
 				var got accepted
@@ -379,11 +379,11 @@ func commandValues(t *testing.T, c *harness.Target) {
 					JSON(t, &got)
 				if !sameJSON(got.Channel.Desired, json.RawMessage(value)) ||
 					got.Channel.Status != "pending" {
-					t.Errorf("asked for %s, answered %+v", value, got)
+					t.Errorf("command %s: got %+v", value, got)
 				}
 			}
 			if ch.slowToReport {
-				return // a door and a shade travel for seconds
+				return // doors and shades move for seconds
 			}
 			last := ch.takes[len(ch.takes)-1]
 			streamstest.Eventually(t, ch.key+" reports "+last, func() bool {

@@ -10,14 +10,14 @@ import (
 	"hubcloud/test/harness"
 )
 
-// deviceErrors holds what live calls answer when the hub does not: "404, 502 hub_error, 503
+// deviceErrors tests the answers of live calls when the hub fails: "404, 502 hub_error, 503
 // hub_offline or hub_unavailable, and 504 hub_timeout".
 func deviceErrors(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Device errors")
 
 	t.Run("offline", func(t *testing.T) {
-		// "503 hub_offline: the hub is not connected; nothing was done". At once: nobody waits for
-		// a hub that is not there.
+		// "503 hub_offline: the hub is not connected; nothing was done". The answer must come at
+		// once.
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{})
 		hub.Offline(true)
@@ -32,8 +32,8 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 			client.Rejected(
 				e.method, e.at(hub.ID()), e.sent(), http.StatusServiceUnavailable, "hub_offline",
 			)
-			if took := time.Since(began); took > 8*time.Second { // the hub has ten
-				t.Errorf("%s: told after %s", e, took)
+			if took := time.Since(began); took > 8*time.Second { // a connected hub has ten seconds
+				t.Errorf("%s: answered after %s, want at once", e, took)
 			}
 		}
 		head := client.Head(hub.ID())
@@ -49,7 +49,7 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 			return err == nil && answer.Status == http.StatusOK
 		})
 		if ch := getChannel(client, hub.ID(), 1, "lock", 0); string(ch.Desired) != "null" {
-			t.Errorf("a command was queued: %+v", ch)
+			t.Errorf("offline command: got %+v, want it not queued", ch)
 		}
 	})
 
@@ -72,7 +72,7 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 		}
 	})
 
-	t.Run("what a hub may answer", func(t *testing.T) {
+	t.Run("invalid answers of the hub", func(t *testing.T) {
 		// "502 hub_error: the hub failed"; hub link, section 4: "any other type is a hub_error",
 		// "An answer that is no such object is a hub_error".
 		client := tenant.For(t)
@@ -164,7 +164,7 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 		client.Rejected(
 			http.MethodGet, "/hubs/"+hub.ID+"/devices", nil, http.StatusBadGateway, "hub_error",
 		)
-		// What is right is let through, and what the contract does not know is left out.
+		// Valid fields pass, and fields outside the contract are removed.
 		answers <- device(func(d, ch map[string]any) { d["secret"], d["room"], ch["mood"] = "x", "Hall", "fine" })
 		got := client.Must(http.MethodGet, devicePath(hub.ID, 1), nil, http.StatusOK).Object(t)
 		hasExactly(t, "device", got, "id", "name", "manufacturer", "model", "room", "channels")
@@ -174,7 +174,7 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 			"desired", "desired_at", "status",
 		)
 		if got["room"] != nil {
-			t.Errorf("room is set only through the API: %v", got)
+			t.Errorf("got %v, want the hub's room ignored", got)
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"hubcloud/test/harness"
 )
 
-// channel is a channel as a single device and the answer to a command have it.
+// channel is a channel of a single device and of a command's answer.
 type channel struct {
 	Key        string
 	Endpoint   int64
@@ -36,7 +36,7 @@ func getChannel(
 			return c
 		}
 	}
-	client.T.Fatalf("device %d of %s has no channel %s at endpoint %d", device, hub, key, endpoint)
+	client.T.Fatalf("device %d of %s: channel %s at endpoint %d: not found", device, hub, key, endpoint)
 	return channel{}
 }
 
@@ -44,8 +44,8 @@ func devicePath(hub string, device int64) string {
 	return fmt.Sprintf("/hubs/%s/devices/%d", hub, device)
 }
 
-// channelKeys are the contract's "Channel keys": whether each is writable, and what its value looks
-// like.
+// channelKeys has the contract's "Channel keys": whether each is writable, and a check of its
+// value.
 var channelKeys = map[string]struct {
 	writable bool
 	value    func(any) bool
@@ -109,10 +109,10 @@ func isScene(v any) bool {
 	return ok && isNumber(s["scene"]) && isText(s["attribute"])
 }
 
-// devices holds the parts "Device", "Channel" and "Channel keys", and reading devices.
+// devices tests "Device", "Channel", "Channel keys", and reads of devices.
 func devices(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Devices")
-	hub := c.VirtualHub(tenant, virtualhub.Config{}) // the demo house: a channel of every key
+	hub := c.VirtualHub(tenant, virtualhub.Config{}) // the demo house has a channel of every key
 	path := "/hubs/" + hub.ID() + "/devices"
 
 	t.Run("list", func(t *testing.T) {
@@ -121,7 +121,7 @@ func devices(t *testing.T, c *harness.Target) {
 		hasExactly(t, "list", list, "data")
 		all := data(t, list)
 		if len(all) != len(device.Demo()) {
-			t.Errorf("%d devices of %d", len(all), len(device.Demo()))
+			t.Errorf("got %d devices, want %d", len(all), len(device.Demo()))
 		}
 		for i, d := range all {
 			hasExactly(t, "device", d, "id", "name", "manufacturer", "model", "room", "channels")
@@ -155,7 +155,7 @@ func devices(t *testing.T, c *harness.Target) {
 				)
 				known, ok := channelKeys[key]
 				if !ok {
-					t.Errorf("the contract has no channel key %q", key)
+					t.Errorf("channel key %q: not in the contract", key)
 					continue
 				}
 				// "kind: equals the key in every case given"; "unit: % for battery; null for lock";
@@ -167,18 +167,18 @@ func devices(t *testing.T, c *harness.Target) {
 					t.Errorf("%v", ch)
 				}
 				if key == "battery" && ch["unit"] != "%" || key == "lock" && ch["unit"] != nil {
-					t.Errorf("unit of %s: %v", key, ch["unit"])
+					t.Errorf("unit of %s: got %v", key, ch["unit"])
 				}
 				capabilities := ch["capabilities"].(map[string]any)
 				if key == "heating_setpoint" || key == "cooling_setpoint" {
 					hasExactly(t, "capabilities of "+key, capabilities, "min", "max")
 				} else if len(capabilities) != 0 {
-					t.Errorf("capabilities of %s: %v", key, capabilities)
+					t.Errorf("capabilities of %s: got %v", key, capabilities)
 				}
 				if ch["value"] == nil {
 					// "unknown (nothing asked, nothing reported yet)".
 					if ch["observed_at"] != nil || ch["status"] != "unknown" {
-						t.Errorf("nothing reported: %v", ch)
+						t.Errorf("channel without a report: got %v", ch)
 					}
 				} else {
 					// "synchronized (the device reports what was asked, or nothing was asked)".
@@ -188,13 +188,13 @@ func devices(t *testing.T, c *harness.Target) {
 					isMicroTimestamp(t, "observed_at of "+key, ch["observed_at"])
 				}
 				if ch["desired"] != nil || ch["desired_at"] != nil {
-					t.Errorf("nothing was asked: %v", ch)
+					t.Errorf("channel without a command: got %v", ch)
 				}
 			}
 		}
 		for key := range channelKeys {
 			if !seen[key] {
-				t.Errorf("no device has a channel %s", key)
+				t.Errorf("channel %s: no device has it", key)
 			}
 		}
 	})
@@ -245,7 +245,7 @@ func devices(t *testing.T, c *harness.Target) {
 			if got := getChannel(client, hub.ID(), 11, "temperature", 0); string(
 				got.Value,
 			) != fmt.Sprint(value) {
-				t.Errorf("reported %v, reads %s", value, got.Value)
+				t.Errorf("reported %v, got %s", value, got.Value)
 			}
 		}
 	})

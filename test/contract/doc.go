@@ -1,10 +1,10 @@
-// Package contract holds the service to its contract, sentence by sentence, from outside: over HTTP
-// as consumers call it, and with hubs over MQTT and TLS. Each test quotes the sentence that it
-// holds; where the contract is silent and the design says something, it says so.
+// Package contract tests the contract sentence by sentence, from outside: over HTTP as consumers
+// call it, and with hubs over MQTT and TLS. Each test quotes the sentence that it tests, or names
+// the section of the design where the contract is silent.
 //
-// It starts the built binary, once with the contract's own limits, once with limits short enough to
-// be waited for, and once to kill it. It tries any other service when HUBCLOUD_TEST_URL and
-// HUBCLOUD_TEST_KEY name one, with HUBCLOUD_TEST_OTHER_KEY of a second organization and
-// HUBCLOUD_TEST_HUBS, a file of hubs that nobody has used yet; what cannot be tried there is
-// skipped as NOT TRIED (see with -v).
+// The suite starts the built binary three times: with the contract's limits, with limits short
+// enough to wait for, and to kill it. To test a running service instead, set HUBCLOUD_TEST_URL and
+// HUBCLOUD_TEST_KEY, and also HUBCLOUD_TEST_OTHER_KEY (a key of a second organization) and
+// HUBCLOUD_TEST_HUBS (a file of unused hubs). Tests that are not possible there are skipped as NOT
+// TRIED (see with -v).
 package contract

@@ -9,13 +9,13 @@ import (
 type endpoint struct {
 	method, path string
 	scope        string
-	// body is one that the endpoint takes; "": it takes none.
+	// body is a valid request body. Empty means that the endpoint has none.
 	body string
-	// live says that the hub is asked.
+	// live is set if the service forwards the request to the hub.
 	live bool
 }
 
-// endpoints are all of them.
+// endpoints has every endpoint of the contract.
 var endpoints = []endpoint{
 	{http.MethodGet, "/sites", "sites:read", "", false},
 	{http.MethodPost, "/sites", "sites:write", `{"name":"North"}`, false},
@@ -75,20 +75,20 @@ var endpoints = []endpoint{
 	{http.MethodDelete, "/invitations/{invitation_id}", "members:write", "", false},
 }
 
-// Ids of the right shape that nothing has.
+// Well-formed ids that do not exist.
 const (
 	noSite   = "0190a0a0-0000-7000-8000-000000000000"
 	noHub    = "raw-zzzz-zzzz-zzzz"
 	noMember = "0190a0a0-0000-7000-8000-000000000001"
 )
 
-// at puts a hub into the path, and ids that nothing has into the rest of it.
+// at returns the path with the given hub and otherwise unknown ids.
 func (e endpoint) at(hub string) string {
 	return strings.NewReplacer("{site_id}", noSite, "{hub_id}", hub, "{device_id}", "1", "{member_id}", noMember, "{invitation_id}", noMember).
 		Replace(e.path)
 }
 
-// sent is the body as harness.Client.Do takes it.
+// sent returns the body for harness.Client.Do.
 func (e endpoint) sent() any {
 	if e.body == "" {
 		return nil

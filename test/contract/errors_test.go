@@ -9,13 +9,13 @@ import (
 	"hubcloud/test/harness"
 )
 
-// errorBodies holds the part "Errors": the body is checked in every error response of the suite, each row of
-// the table where it belongs.
+// errorBodies tests "Errors". The suite checks the body of every API error; the rows of the table
+// are tested where they belong.
 func errorBodies(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Errors")
 
 	t.Run("request ids", func(t *testing.T) {
-		// "request_id is quoted to support": every answer has one of its own.
+		// "request_id is quoted to support": every answer has a unique one.
 		client := tenant.For(t)
 		seen := map[string]bool{}
 		for _, path := range []string{
@@ -39,11 +39,11 @@ func errorBodies(t *testing.T, c *harness.Target) {
 				t.Errorf("%s: Content-Type %q", path, got)
 			}
 		}
-		// A client's own id is not taken for one of ours.
+		// The service does not accept a client's request id.
 		if answer := client.Must(http.MethodGet, "/sites", nil, http.StatusOK, "X-Request-Id", "mine"); answer.Header.Get(
 			"X-Request-Id",
 		) == "mine" {
-			t.Error("a client may choose its request's id")
+			t.Error("got the client's X-Request-Id, want a new one")
 		}
 	})
 

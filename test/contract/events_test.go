@@ -11,7 +11,7 @@ import (
 	"hubcloud/test/harness"
 )
 
-// events holds the part "Events" of the endpoints: pages, cursors and waiting.
+// events tests "Events": pages, cursors and waiting.
 func events(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Events")
 
@@ -32,7 +32,7 @@ func events(t *testing.T, c *harness.Target) {
 		var first harness.Page
 		client.Must(http.MethodGet, path, nil, http.StatusOK).JSON(t, &first)
 		if len(first.Data) != 100 || !first.HasMore {
-			t.Fatalf("without a limit: %d events, has_more %v", len(first.Data), first.HasMore)
+			t.Fatalf("without a limit: got %d events, has_more %v", len(first.Data), first.HasMore)
 		}
 		for _, limit := range []int{1, 7, 125, 249, 250, 500} {
 			after, next := "", uint64(1)
@@ -40,7 +40,7 @@ func events(t *testing.T, c *harness.Target) {
 				page := client.Events(hub.ID, after, limit, 0)
 				for _, e := range page.Data {
 					if string(e.Observed().Value) != text(number(next)) {
-						t.Fatalf("pages of %d: after %d comes %s", limit, next-1, e.Data)
+						t.Fatalf("pages of %d: after event %d got %s", limit, next-1, e.Data)
 					}
 					next++
 				}
@@ -52,7 +52,7 @@ func events(t *testing.T, c *harness.Target) {
 				}
 				if n := len(page.Data); n > 0 && page.NextCursor != page.Data[n-1].Cursor {
 					t.Errorf(
-						"next_cursor %q, the last event's %q", page.NextCursor,
+						"next_cursor: got %q, want the last event's %q", page.NextCursor,
 						page.Data[n-1].Cursor,
 					)
 				}
@@ -73,11 +73,11 @@ func events(t *testing.T, c *harness.Target) {
 		again, cursors := client.AllEvents(hub.ID, ""), map[string]bool{}
 		for i, e := range again {
 			if cursors[e.Cursor] = true; i < 100 && e.Cursor != first.Data[i].Cursor {
-				t.Errorf("event %d had cursor %s, and has %s", i+1, first.Data[i].Cursor, e.Cursor)
+				t.Errorf("event %d: want cursor %s as before, got %s", i+1, first.Data[i].Cursor, e.Cursor)
 			}
 		}
 		if len(cursors) != 250 {
-			t.Errorf("250 events have %d cursors", len(cursors))
+			t.Errorf("250 events: got %d distinct cursors", len(cursors))
 		}
 	})
 
@@ -91,7 +91,7 @@ func events(t *testing.T, c *harness.Target) {
 		if took := time.Since(began); len(empty.Data) != 0 || empty.HasMore ||
 			took < 900*time.Millisecond ||
 			took > 30*time.Second {
-			t.Errorf("an empty wait of 1 s took %s and gave %+v", took, empty)
+			t.Errorf("empty wait of 1 s: took %s, got %+v", took, empty)
 		}
 		answered := make(chan harness.Answer, 1)
 		go func() {
@@ -111,13 +111,13 @@ func events(t *testing.T, c *harness.Target) {
 				t.Errorf("%s", answer.Body)
 			}
 		case <-time.After(time.Minute):
-			t.Fatal("an event came and the long-poll goes on")
+			t.Fatal("long poll: no answer after a new event")
 		}
 		began = time.Now()
 		if page := client.Events(hub.ID, empty.NextCursor, 100, 60); len(page.Data) != 1 ||
 			time.Since(began) > 30*time.Second {
 			t.Errorf(
-				"with an event there already, a wait took %s and gave %+v", time.Since(began), page,
+				"wait with an event present: took %s, got %+v", time.Since(began), page,
 			)
 		}
 	})
@@ -149,7 +149,7 @@ func events(t *testing.T, c *harness.Target) {
 				http.MethodGet, path+"?"+query, nil, http.StatusBadRequest, "invalid_request",
 			)
 		}
-		// "cursor: position in the hub's events": another hub's is none of this hub's.
+		// "cursor: position in the hub's events": another hub's cursor is invalid.
 		foreign := client.Events(other.ID, "", 1, 0).NextCursor
 		client.Rejected(
 			http.MethodGet, path+"?after="+foreign, nil, http.StatusGone, "cursor_expired",
@@ -199,8 +199,8 @@ func events(t *testing.T, c *harness.Target) {
 	})
 
 	t.Run("order is per hub, and nothing is missing", func(t *testing.T) {
-		// "Order is per hub"; "Delivery is at least once": what repeats, repeats with its cursor;
-		// here a reader follows while the hub sends.
+		// "Order is per hub"; "Delivery is at least once": a repeated event has the same cursor. A
+		// reader follows while the hub sends.
 		client := tenant.For(t)
 		hub := c.For(t).
 			VirtualHub(tenant, virtualhub.Config{
@@ -215,7 +215,7 @@ func events(t *testing.T, c *harness.Target) {
 					return
 				}
 				if i%10 == 5 {
-					hub.CutConnection() // and it sends again what was not acknowledged
+					hub.CutConnection() // the hub resends unacknowledged events
 				}
 			}
 		}()
@@ -224,13 +224,13 @@ func events(t *testing.T, c *harness.Target) {
 			page := client.Events(hub.ID(), after, 500, 1)
 			for _, e := range page.Data {
 				if seen[e.Cursor] {
-					t.Fatalf("cursor %s came twice", e.Cursor)
+					t.Fatalf("cursor %s: got it twice", e.Cursor)
 				}
 				if seen[e.Cursor] = true; e.Type == "channel.observed" {
 					if want := text(number(uint64(50 - got%50))); string(
 						e.Observed().Value,
 					) != want {
-						t.Fatalf("event %d is %s, wanted %s", got, e.Data, want)
+						t.Fatalf("event %d: got %s, want %s", got, e.Data, want)
 					}
 					got++
 				}
@@ -238,7 +238,7 @@ func events(t *testing.T, c *harness.Target) {
 			after = page.NextCursor
 		}
 		if got != many {
-			t.Errorf("%d events of %d", got, many)
+			t.Errorf("got %d events, want %d", got, many)
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"hubcloud/test/harness"
 )
 
-// eventTypes holds the tables "Envelope" and "Types".
+// eventTypes tests the tables "Envelope" and "Types".
 func eventTypes(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Types")
 
@@ -57,7 +57,7 @@ func eventTypes(t *testing.T, c *harness.Target) {
 			),
 		}})
 		hub.WaitAck("log-1", 8)
-		// "timestamp with microseconds", in UTC, however the hub has written it.
+		// "timestamp with microseconds", in UTC, whatever format the hub used.
 		var odd []any
 		for i, written := range []string{
 			"2026-01-02T03:04:05Z", "2026-01-02T05:04:05.5+02:00",
@@ -75,7 +75,7 @@ func eventTypes(t *testing.T, c *harness.Target) {
 			"2026-01-02T03:04:05.123456Z",
 		} {
 			if last[i].Time != want {
-				t.Errorf("%v is told as %s, wanted %s", odd[i], last[i].Time, want)
+				t.Errorf("time %v: got %s, want %s", odd[i], last[i].Time, want)
 			}
 		}
 		list := data(
@@ -132,7 +132,7 @@ func eventTypes(t *testing.T, c *harness.Target) {
 		for _, e := range []harness.Event{gone, back} {
 			if at, err := time.Parse(time.RFC3339Nano, e.Time); err != nil || at.Before(before) ||
 				at.After(time.Now().Add(time.Second)) {
-				t.Errorf("%s happened at %s", e.Type, e.Time)
+				t.Errorf("%s: got time %s", e.Type, e.Time)
 			}
 			isMicroTimestamp(t, "time", e.Time)
 		}
@@ -160,7 +160,7 @@ func eventTypes(t *testing.T, c *harness.Target) {
 		)
 		want := `{"from":` + text(number(from)) + `,"to":` + text(number(to)) + `}`
 		if !sameJSON(skipped.Data, []byte(want)) || skipped.DeviceID != nil {
-			t.Errorf("%s, wanted %s", skipped.Data, want)
+			t.Errorf("got %s, want %s", skipped.Data, want)
 		}
 		client.Await(
 			hub.ID(), skipped.Cursor, "what came after",
@@ -195,7 +195,7 @@ func eventTypes(t *testing.T, c *harness.Target) {
 			!strings.HasPrefix(unsure.Time, "2000-") ||
 			sure.ClockTrusted == nil ||
 			!*sure.ClockTrusted {
-			t.Errorf("%+v, then %+v", unsure, sure)
+			t.Errorf("got %+v, then %+v", unsure, sure)
 		}
 	})
 
@@ -218,12 +218,12 @@ func eventTypes(t *testing.T, c *harness.Target) {
 			}
 		}
 		harness.Stored(t, hub)
-		told := map[string]int{}
+		reported := map[string]int{}
 		for _, e := range client.AllEvents(hub.ID(), head) {
-			told[e.Observed().Key]++
+			reported[e.Observed().Key]++
 		}
-		if told["scene"] != 3 || told["battery"] != 1 {
-			t.Errorf("told %v", told)
+		if reported["scene"] != 3 || reported["battery"] != 1 {
+			t.Errorf("got reports %v", reported)
 		}
 	})
 }

@@ -11,13 +11,13 @@ import (
 	"hubcloud/test/harness"
 )
 
-// foreignHubs: "A hub that belongs to another organization answers exactly like a hub that does not
-// exist (404 not_found)"; "a hub of another organization returns 404 not_found, never revealing it
-// exists". The hub is online, and would answer.
+// foreignHubs tests "A hub that belongs to another organization answers exactly like a hub that
+// does not exist (404 not_found)" and "a hub of another organization returns 404 not_found, never
+// revealing it exists". The hub is online and would answer.
 func foreignHubs(t *testing.T, c *harness.Target) {
 	tenant, stranger := c.Tenant("Own"), c.OtherTenant("Foreign")
 	foreign := c.VirtualHub(stranger, virtualhub.Config{}).ID()
-	// A hub that is in the inventory and nobody's is none either.
+	// A registered hub without an organization does not exist either.
 	unowned := c.Inventory(1)[0].HubID
 
 	for _, e := range endpoints {
@@ -37,7 +37,7 @@ func foreignHubs(t *testing.T, c *harness.Target) {
 				}
 				if i == 0 &&
 					(unknown.Status != http.StatusNotFound || unknown.ErrorType() != "not_found") {
-					t.Fatalf("no such hub: %d %s", unknown.Status, unknown.Body)
+					t.Fatalf("unknown hub: got %d %s", unknown.Status, unknown.Body)
 				}
 				for _, id := range []string{foreign, unowned} {
 					answer := client.Must(e.method, e.at(id), body, unknown.Status)
@@ -45,7 +45,7 @@ func foreignHubs(t *testing.T, c *harness.Target) {
 					if apiError.Type != unknown.ErrorType() ||
 						apiError.Message != unknown.APIError().Message ||
 						strings.Contains(apiError.Message, id) {
-						t.Errorf("told apart: %s and %s", unknown.Body, answer.Body)
+						t.Errorf("unknown and foreign hub differ: %s and %s", unknown.Body, answer.Body)
 					}
 				}
 			}
@@ -59,7 +59,7 @@ func foreignHubs(t *testing.T, c *harness.Target) {
 	if list := data(t, tenant.Must(http.MethodGet, "/hubs?site_id="+stranger.Site, nil, http.StatusOK).Object(t)); len(
 		list,
 	) != 0 {
-		t.Errorf("another organization's site lists %v", list)
+		t.Errorf("another organization's site: got hubs %v, want none", list)
 	}
 	tenant.Rejected(
 		http.MethodGet, "/hubs?starting_after="+foreign, nil, http.StatusBadRequest,
@@ -67,11 +67,11 @@ func foreignHubs(t *testing.T, c *harness.Target) {
 	)
 
 	t.Run("time", func(t *testing.T) {
-		// What else goes on here makes a request slower, never faster: the fastest of some tell. A
-		// difference that is there shows every time; one by chance does not.
+		// Other load only makes requests slower, so compare the fastest of several. A real
+		// difference shows in every attempt, a random one does not.
 		client := tenant.For(t)
 		alike := func(what string, call func(hub string) (harness.Answer, error)) {
-			told := ""
+			difference := ""
 			for range 10 {
 				fastest := [2]time.Duration{time.Hour, time.Hour}
 				for range 6 {
@@ -94,9 +94,9 @@ func foreignHubs(t *testing.T, c *harness.Target) {
 				) {
 					return
 				}
-				told = fmt.Sprintf("foreign %s, unknown %s", fastest[0], fastest[1])
+				difference = fmt.Sprintf("foreign %s, unknown %s", fastest[0], fastest[1])
 			}
-			t.Errorf("%s: told apart by time: %s", what, told)
+			t.Errorf("%s: unknown and foreign hub differ in time: %s", what, difference)
 		}
 		for _, e := range endpoints {
 			if e.ofHub() && (e.body == "" || e.method == http.MethodPost) {

@@ -18,9 +18,8 @@ import (
 	"hubcloud/test/harness"
 )
 
-// hostile sends malformed requests to every endpoint. None is answered with a 5xx, but for what the
-// hub is asked and cannot give; each has the contract's error body; and afterwards everything still
-// works.
+// hostile sends malformed requests to every endpoint. None is answered with 5xx, except where the
+// hub fails, every error has the contract's body, and everything still works afterwards.
 func hostile(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Hostile")
 	hub := c.VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}})
@@ -34,7 +33,7 @@ func hostile(t *testing.T, c *harness.Target) {
 			generator := &generator{rand.New(rand.NewPCG(seed, worker)), hub.ID()}
 			client := tenant.For(t).Client
 			if c.For(t).Owned() {
-				_, key := c.For(t).OwnService().Key(tenant.Org) // each key may ask 50 times a second
+				_, key := c.For(t).OwnService().Key(tenant.Org) // each key is limited to 50 requests a second
 				client = harness.NewClient(t, c.Base, key)
 			}
 			sending.Go(func() {
@@ -44,7 +43,7 @@ func hostile(t *testing.T, c *harness.Target) {
 						answer, err := client.Try(method, path, body, header...)
 						switch {
 						case err != nil:
-							// refused by our own client: nothing was sent
+							// rejected by the HTTP client: nothing was sent
 							if !strings.Contains(err.Error(), "invalid") {
 								t.Errorf("%s %s %.200s %q: %v", method, path, body, header, err)
 							}
@@ -63,8 +62,8 @@ func hostile(t *testing.T, c *harness.Target) {
 		sending.Wait()
 	})
 
-	t.Run("beside the API", func(t *testing.T) {
-		// What else the service answers on the same address, without a key.
+	t.Run("outside the API", func(t *testing.T) {
+		// Other paths of the same address, without a key.
 		public := harness.NewClient(t, c.Public, "")
 		good := `{"serial":"HUB-ZZZZ-ZZZZ-ZZZZ","secret":"x","csr":"x"}`
 		generator := &generator{rand.New(rand.NewPCG(seed, 100)), hub.ID()}
@@ -94,7 +93,7 @@ func hostile(t *testing.T, c *harness.Target) {
 	t.Run("on the wire", func(t *testing.T) {
 		address := strings.TrimPrefix(strings.TrimPrefix(c.Public, "http://"), "https://")
 		if !strings.HasPrefix(c.Public, "http://") {
-			t.Skip("NOT TRIED: bytes on the wire, behind TLS")
+			t.Skip("NOT TRIED: raw bytes over TLS")
 		}
 		auth := "Authorization: Bearer " + tenant.Key + "\r\n"
 		for _, request := range []string{
@@ -125,14 +124,14 @@ func hostile(t *testing.T, c *harness.Target) {
 		}
 	})
 
-	t.Run("and then", func(t *testing.T) {
+	t.Run("afterwards", func(t *testing.T) {
 		client := tenant.For(t)
 		client.Must(http.MethodGet, "/sites", nil, http.StatusOK)
 		client.Must(http.MethodGet, devicePath(hub.ID(), 1), nil, http.StatusOK)
 	})
 }
 
-// onTheWire sends bytes, and gives the answer that comes back; status 0 is a closed connection.
+// onTheWire sends bytes and returns the answer. Status 0 means a closed connection.
 func onTheWire(
 	t *testing.T, address, request string,
 ) (status int, header http.Header, body []byte) {
@@ -157,7 +156,7 @@ func onTheWire(
 	return response.StatusCode, response.Header, body
 }
 
-// generator makes requests wrong.
+// generator generates malformed requests.
 type generator struct {
 	*rand.Rand
 	hub string
@@ -165,17 +164,17 @@ type generator struct {
 
 func (g *generator) one(of ...string) string { return of[g.IntN(len(of))] }
 
-// malformed gives a request to an endpoint with one or several things wrong.
+// malformed returns a request to an endpoint with one or more faults.
 func (g *generator) malformed(e endpoint) (method, path string, body any, header []string) {
 	hub := g.one(
 		g.hub, g.hub, g.hub, noHub, "x", "%00", "%ff%fe", strings.Repeat("x", 3000), "..%2f", "😀",
 	)
 	if strings.HasSuffix(e.path, "/reset-link") && hub == g.hub {
-		hub = noHub // there is little to get wrong in it, and the hub is to stay connected
+		hub = noHub // the request has no parameters, and the hub must stay connected
 	}
 	method, path, body = e.method, e.at(hub), e.sent()
 	if strings.HasSuffix(path, "/stream") {
-		// never one that is let in
+		// never a valid one
 		header = append(
 			header, "Last-Event-ID",
 			g.one("garbage", strings.Repeat("x", 3000), "AAAA", "\x01", "é"),
@@ -226,7 +225,7 @@ func (g *generator) query() string {
 	) + "=" + g.one(url.QueryEscape(value), "%zz", "%", "%00")
 }
 
-// body gives a body that is nearly the good one.
+// body returns a nearly valid body.
 func (g *generator) body(good string) any {
 	var object map[string]any
 	if json.Unmarshal([]byte(good), &object) != nil {

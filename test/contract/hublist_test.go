@@ -10,7 +10,7 @@ import (
 	"hubcloud/test/harness"
 )
 
-// hubList holds the list of hubs: "ordered by hub ID", "50 items per page", `site_id` "(only hubs
+// hubList tests the list of hubs: "ordered by hub ID", "50 items per page", `site_id` "(only hubs
 // at this site)".
 func hubList(t *testing.T, c *harness.Target) {
 	const many = 53
@@ -66,14 +66,14 @@ func hubList(t *testing.T, c *harness.Target) {
 			for _, h := range page.Data {
 				all = append(all, h.ID)
 				if h.SiteID != site {
-					t.Errorf("hub %s at %s is listed at %s", h.ID, h.SiteID, site)
+					t.Errorf("hub %s at %s: listed at %s", h.ID, h.SiteID, site)
 				}
 			}
 			if !page.HasMore {
 				return all
 			}
 			if limit == 0 && len(page.Data) != 50 {
-				t.Errorf("a page has %d hubs", len(page.Data))
+				t.Errorf("got a page of %d hubs", len(page.Data))
 			}
 			after = "&starting_after=" + page.Data[len(page.Data)-1].ID
 		}
@@ -81,20 +81,20 @@ func hubList(t *testing.T, c *harness.Target) {
 	few, rest := slices.Sorted(slices.Values(ids[:3])), slices.Sorted(slices.Values(ids[3:]))
 	for _, limit := range []int{0, 1, 2, 3, 50} {
 		if got := at(other, limit); !slices.Equal(got, few) {
-			t.Errorf("pages of %d of one site: %v, wanted %v", limit, got, few)
+			t.Errorf("pages of %d of one site: got %v, want %v", limit, got, few)
 		}
 	}
 	for _, limit := range []int{0, 7, 49, 50} {
 		if got := at(tenant.Site, limit); !slices.Equal(got, rest) {
-			t.Errorf("pages of %d of the other site: %v, wanted %v", limit, got, rest)
+			t.Errorf("pages of %d of the other site: got %v, want %v", limit, got, rest)
 		}
 	}
 	first := tenant.Must(http.MethodGet, "/hubs", nil, http.StatusOK).Object(t)
 	if n := len(data(t, first)); n != 50 || first["has_more"] != true {
-		t.Errorf("the first page of %d hubs has %d, has_more %v", many, n, first["has_more"])
+		t.Errorf("first page of %d hubs: got %d, has_more %v", many, n, first["has_more"])
 	}
 	if got := at(noSite, 0); len(got) != 0 {
-		t.Errorf("no such site lists %v", got)
+		t.Errorf("unknown site: got hubs %v, want none", got)
 	}
 	for _, query := range []string{
 		"limit=0", "limit=51", "limit=x", "limit=-1", "starting_after=x",

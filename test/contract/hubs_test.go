@@ -33,7 +33,7 @@ func getHub(client *harness.Client, id string) hub {
 	return got
 }
 
-// hubs holds the parts "Hub" and "Hubs".
+// hubs tests "Hub" and "Hubs".
 func hubs(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Hubs")
 
@@ -75,7 +75,7 @@ func hubs(t *testing.T, c *harness.Target) {
 			isTimestamp(t, what+" since", connection["since"])
 			isTimestamp(t, what+" registered_at", got["registered_at"])
 			if ip, _ := connection["public_ip"].(string); net.ParseIP(ip) == nil {
-				t.Errorf("%s: a connected hub's public_ip is %v", what, connection["public_ip"])
+				t.Errorf("%s: connected hub: got public_ip %v", what, connection["public_ip"])
 			}
 			if got["id"] != raw.ID || got["name"] != "Lobby" || got["site_id"] != client.Site ||
 				connection["status"] != "online" {
@@ -137,7 +137,7 @@ func hubs(t *testing.T, c *harness.Target) {
 		)
 		if back := getHub(client.Client, raw.ID); back.Connection.Since <= away.Connection.Since {
 			t.Errorf(
-				"offline since %s, online since %s", away.Connection.Since, back.Connection.Since,
+				"got offline since %s, online since %s", away.Connection.Since, back.Connection.Since,
 			)
 		}
 		// `network`: "what the hub reported when it last connected"; and so with firmware.
@@ -152,7 +152,7 @@ func hubs(t *testing.T, c *harness.Target) {
 				"metered":   true,
 			},
 		})
-		streamstest.Eventually(t, "what the last hello said", func() bool {
+		streamstest.Eventually(t, "the values of the last hello", func() bool {
 			got := client.Must(http.MethodGet, "/hubs/"+raw.ID, nil, http.StatusOK).Object(t)
 			network := got["network"].(map[string]any)
 			return got["firmware"].(map[string]any)["version"] == "9.9.9" &&
@@ -166,11 +166,11 @@ func hubs(t *testing.T, c *harness.Target) {
 		client := tenant.For(t)
 		var raw *harness.RawHub
 		var added hub
-		// That a hub of nobody's has gone is known a moment later, and cannot be seen: when that
-		// was too soon, another is tried.
+		// The service notices the disconnect a moment later, which is not visible for a hub without
+		// an organization. If the wait was too short, try with another hub.
 		for wait := 300 * time.Millisecond; added.Connection.Status != "unknown"; wait *= 2 {
 			if wait > 5*time.Second {
-				t.Fatalf("added while it was away: %+v", added)
+				t.Fatalf("added while offline: got %+v, want unknown", added)
 			}
 			raw = c.For(t).RawHub()
 			raw.Enroll()
@@ -207,7 +207,7 @@ func hubs(t *testing.T, c *harness.Target) {
 			client.Must(http.MethodPatch, "/hubs/"+raw.ID, body, http.StatusOK).JSON(t, &got)
 			if read := getHub(client.Client, raw.ID); (read.Name == nil) != (got.Name == nil) ||
 				read.SiteID != got.SiteID {
-				t.Errorf("after %s the answer is %+v, and it reads %+v", body, got, read)
+				t.Errorf("%s: got answer %+v, then read %+v", body, got, read)
 			}
 			return got
 		}
@@ -226,7 +226,7 @@ func hubs(t *testing.T, c *harness.Target) {
 		patch(`{"site_id":"` + second + `"}`)
 		var counted site
 		if client.Must(http.MethodGet, "/sites/"+second, nil, http.StatusOK).JSON(t, &counted); counted.HubCount != 1 {
-			t.Errorf("hub_count %d", counted.HubCount)
+			t.Errorf("got hub_count %d", counted.HubCount)
 		}
 		for _, body := range []string{
 			``, `{}`, `{"site_id":null}`, `{"site_id":7}`, `{"name":7}`, `{"name":""}`,
@@ -254,7 +254,7 @@ func hubs(t *testing.T, c *harness.Target) {
 		}
 		client.Must(http.MethodGet, "/sites/"+second, nil, http.StatusOK).JSON(t, &counted)
 		if counted.HubCount != 0 {
-			t.Errorf("hub_count of the site that it has left: %d", counted.HubCount)
+			t.Errorf("hub_count of the former site: got %d", counted.HubCount)
 		}
 	})
 
@@ -291,14 +291,14 @@ func hubs(t *testing.T, c *harness.Target) {
 			}
 			at := getHub(client.Client, raw.ID)
 			if at.Name == nil || *at.Name != name || !slices.Contains(places, at.SiteID) {
-				t.Errorf("%+v, and should be called %s", at, name)
+				t.Errorf("got %+v, want the name %s", at, name)
 			}
 			for _, id := range places {
 				var counted site
 				client.Must(http.MethodGet, "/sites/"+id, nil, http.StatusOK).JSON(t, &counted)
 				if want := map[bool]int{true: 1}[id == at.SiteID]; counted.HubCount != want {
 					t.Errorf(
-						"the hub is at %s, and hub_count of %s is %d", at.SiteID, id,
+						"hub at %s: got hub_count of %s: %d", at.SiteID, id,
 						counted.HubCount,
 					)
 				}
@@ -334,8 +334,8 @@ func hubs(t *testing.T, c *harness.Target) {
 
 	t.Run("not addable", func(t *testing.T) {
 		// "POST /hubs answers 422 hub_not_addable when the Serial is unknown, the hub has not come
-		// online yet, or another organization has it." The three look the same, so that nobody
-		// learns which hubs there are.
+		// online yet, or another organization has it." The three answers are equal and do not
+		// reveal which hubs exist.
 		client := tenant.For(t)
 		unseen := c.For(t).RawHub()
 		serials := map[string]string{
@@ -353,7 +353,7 @@ func hubs(t *testing.T, c *harness.Target) {
 			)
 			messages[apiError.Message] = true
 			if len(messages) > 1 {
-				t.Errorf("%s is told apart: %v", what, messages)
+				t.Errorf("%s: got distinguishable answers: %v", what, messages)
 			}
 		}
 		client.Rejected(
@@ -380,7 +380,7 @@ func hubs(t *testing.T, c *harness.Target) {
 			http.MethodPost, "/hubs/"+raw.ID+"/reset-link", nil, http.StatusNoContent,
 		)
 		if len(answer.Body) != 0 {
-			t.Errorf("a 204 with a body: %s", answer.Body)
+			t.Errorf("204: got body %s, want none", answer.Body)
 		}
 		select {
 		case <-raw.Lost:

@@ -15,7 +15,7 @@ import (
 
 const keyHeader = "Idempotency-Key"
 
-// idempotency holds the paragraph "Idempotency".
+// idempotency tests the paragraph "Idempotency".
 func idempotency(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Idempotency")
 	house := virtualhub.Config{
@@ -47,7 +47,7 @@ func idempotency(t *testing.T, c *harness.Target) {
 			if again := client.Must(http.MethodPost, path, body, http.StatusAccepted, keyHeader, "retry"); !sameJSON(
 				again.Body, first.Body,
 			) {
-				t.Errorf("first %s\nthen %s", first.Body, again.Body)
+				t.Errorf("got first %s\nthen %s", first.Body, again.Body)
 			}
 		}
 		for _, body := range []string{
@@ -64,14 +64,14 @@ func idempotency(t *testing.T, c *harness.Target) {
 			"idempotency_conflict", keyHeader, "retry",
 		)
 		if n := desiredCount(client, hub, 1, "lock"); n != 1 {
-			t.Errorf("one command was run %d times", n)
+			t.Errorf("one command: got %d runs", n)
 		}
 		// "optional by contract": without one, and with another, each is a command of its own.
 		client.Must(http.MethodPost, path, unlock, http.StatusAccepted)
 		client.Must(http.MethodPost, path, unlock, http.StatusAccepted)
 		client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "another")
 		if n := desiredCount(client, hub, 1, "lock"); n != 4 {
-			t.Errorf("four commands were run %d times", n)
+			t.Errorf("four commands: got %d runs", n)
 		}
 	})
 
@@ -96,7 +96,7 @@ func idempotency(t *testing.T, c *harness.Target) {
 			client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, key)
 		}
 		if n := desiredCount(client, hub, 1, "lock"); n != len(keys) {
-			t.Errorf("%d keys, and the hub ran %d commands", len(keys), n)
+			t.Errorf("%d keys: got %d runs", len(keys), n)
 		}
 		client.Rejected(
 			http.MethodPost, path, unlock, http.StatusBadRequest, "invalid_request", keyHeader,
@@ -119,14 +119,14 @@ func idempotency(t *testing.T, c *harness.Target) {
 		if again := second.Must(http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusAccepted, keyHeader, "shared"); !sameJSON(
 			again.Body, first.Body,
 		) {
-			t.Errorf("first %s\nthen %s", first.Body, again.Body)
+			t.Errorf("got first %s\nthen %s", first.Body, again.Body)
 		}
 		stranger.Must(
 			http.MethodPost, commandPath(theirs.ID(), 1), `{"key":"lock","value":true}`,
 			http.StatusAccepted, keyHeader, "shared",
 		)
 		if n := desiredCount(client, hub, 1, "lock"); n != 1 {
-			t.Errorf("one command was run %d times", n)
+			t.Errorf("one command: got %d runs", n)
 		}
 	})
 
@@ -146,7 +146,7 @@ func idempotency(t *testing.T, c *harness.Target) {
 			"command_refused", keyHeader, "refused",
 		)
 		if again.Message != first.Message {
-			t.Errorf("first %q, then %q", first.Message, again.Message)
+			t.Errorf("got first %q, then %q", first.Message, again.Message)
 		}
 		client.Must(
 			http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusAccepted, keyHeader,
@@ -154,7 +154,7 @@ func idempotency(t *testing.T, c *harness.Target) {
 		)
 	})
 
-	t.Run("what is not settled is tried again", func(t *testing.T) {
+	t.Run("a failed command is sent again", func(t *testing.T) {
 		// "503 hub_offline: … nothing was done", "retry on … 502, 503, 504", "(same Idempotency-Key
 		// for commands)".
 		client := tenant.For(t)
@@ -175,7 +175,7 @@ func idempotency(t *testing.T, c *harness.Target) {
 			http.MethodPost, path, unlock, http.StatusServiceUnavailable, "hub_offline", keyHeader,
 			"later still",
 		)
-		// What was answered before is answered also now: it asks nothing of the hub.
+		// A stored response needs no hub.
 		client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "later")
 		hub.Offline(false)
 		harness.Connected(t, hub)
@@ -188,7 +188,7 @@ func idempotency(t *testing.T, c *harness.Target) {
 			return err == nil && answer.Status == http.StatusAccepted
 		})
 		if n := desiredCount(client, hub, 1, "lock"); n != 2 {
-			t.Errorf("two commands were run %d times", n)
+			t.Errorf("two commands: got %d runs", n)
 		}
 	})
 
@@ -202,12 +202,12 @@ func idempotency(t *testing.T, c *harness.Target) {
 		for _, answer := range answers {
 			if answer.Status != http.StatusAccepted || !sameJSON(answer.Body, answers[0].Body) {
 				t.Errorf(
-					"one answer %s, another %d %s", answers[0].Body, answer.Status, answer.Body,
+					"answers differ: %s and %d %s", answers[0].Body, answer.Status, answer.Body,
 				)
 			}
 		}
 		if n := desiredCount(client, hub, 1, "lock"); n != 1 {
-			t.Errorf("one command was run %d times", n)
+			t.Errorf("one command: got %d runs", n)
 		}
 	})
 
@@ -237,18 +237,19 @@ func idempotency(t *testing.T, c *harness.Target) {
 			}
 		}
 		if n := desiredCount(client, hub, 3, "heating_setpoint"); n != 10 {
-			t.Errorf("ten commands were run %d times", n)
+			t.Errorf("ten commands: got %d runs", n)
 		}
 	})
 }
 
-// creations holds what the Idempotency-Key does on the calls that make something: additive to the
-// contract, by the rules of commands.
+// creations tests the Idempotency-Key of calls that create something. It is an addition to the
+// contract with the rules of commands.
 func creations(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Creations")
 
-	t.Run("a site is made once", func(t *testing.T) {
-		// A client that repeated POST /v1/sites after a lost answer made two sites.
+	t.Run("a site is created once", func(t *testing.T) {
+		// A regression: a client that repeated POST /v1/sites after a lost answer created two
+		// sites.
 		client := tenant.For(t)
 		answers := atOnce(t, 30, func(int) (harness.Answer, error) {
 			return client.Try(http.MethodPost, "/sites", `{"name":"Once"}`, keyHeader, "site")
@@ -256,7 +257,7 @@ func creations(t *testing.T, c *harness.Target) {
 		for _, answer := range answers {
 			if answer.Status != http.StatusCreated || !sameJSON(answer.Body, answers[0].Body) {
 				t.Errorf(
-					"one answer %s, another %d %s", answers[0].Body, answer.Status, answer.Body,
+					"answers differ: %s and %d %s", answers[0].Body, answer.Status, answer.Body,
 				)
 			}
 		}
@@ -287,11 +288,11 @@ func creations(t *testing.T, c *harness.Target) {
 			}
 		}
 		if made != 1 {
-			t.Errorf("%d sites were made", made)
+			t.Errorf("got %d sites, want 1", made)
 		}
 	})
 
-	t.Run("an invitation is made once", func(t *testing.T) {
+	t.Run("an invitation is created once", func(t *testing.T) {
 		client := tenant.For(t)
 		first := client.Must(
 			http.MethodPost, "/invitations", `{"email":"once@example.org"}`, http.StatusCreated,
@@ -306,7 +307,7 @@ func creations(t *testing.T, c *harness.Target) {
 		}
 	})
 
-	t.Run("a hub that is moved on stays", func(t *testing.T) {
+	t.Run("a repetition does not move a hub back", func(t *testing.T) {
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{})
 		var first, second site
@@ -340,7 +341,7 @@ func creations(t *testing.T, c *harness.Target) {
 	})
 }
 
-// atOnce makes the same call n times at once and gives the answers.
+// atOnce makes n concurrent calls and returns the answers.
 func atOnce(t *testing.T, n int, call func(i int) (harness.Answer, error)) []harness.Answer {
 	t.Helper()
 	answers := make([]harness.Answer, n)
@@ -361,8 +362,8 @@ func atOnce(t *testing.T, n int, call func(i int) (harness.Answer, error)) []har
 	return answers
 }
 
-// lateAnswers: "504 hub_timeout: the hub did not answer within 10 seconds; it may still have
-// acted"; "After 504 the hub may still act; retry with the same key."
+// lateAnswers tests "504 hub_timeout: the hub did not answer within 10 seconds; it may still have
+// acted" and "After 504 the hub may still act; retry with the same key."
 func lateAnswers(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Late")
 	hub := c.VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}})
@@ -370,7 +371,7 @@ func lateAnswers(t *testing.T, c *harness.Target) {
 	late(t, tenant, hub, 10*time.Second)
 
 	t.Run("the hub is cut off before it has answered", func(t *testing.T) {
-		// Whatever the first try was told, the hub did it, and the same key says so.
+		// The hub ran the command; a retry with the same key returns its result.
 		client := tenant.For(t)
 		const lock = `{"key":"lock","value":true}`
 		before := desiredCount(client, hub, 1, "lock")
@@ -404,13 +405,13 @@ func lateAnswers(t *testing.T, c *harness.Target) {
 			return err == nil && answer.Status == http.StatusAccepted
 		})
 		if n := desiredCount(client, hub, 1, "lock"); n != before+1 {
-			t.Errorf("one command was run %d times", n-before)
+			t.Errorf("one command: got %d runs", n-before)
 		}
 	})
 }
 
-// late calls a hub whose answers come later than the service waits for them, in time for a retry
-// with the same key.
+// late calls a hub that answers after the timeout of the service, but in time for a retry with the
+// same key.
 func late(t *testing.T, tenant *harness.Tenant, hub *virtualhub.Hub, timeout time.Duration) {
 	t.Helper()
 	const unlock = `{"key":"lock","value":false}`
@@ -433,7 +434,7 @@ func late(t *testing.T, tenant *harness.Tenant, hub *virtualhub.Hub, timeout tim
 		}
 	}
 	if took < timeout-100*time.Millisecond || took > timeout+time.Minute {
-		t.Errorf("a hub may take %s, and the answer came after %s", timeout, took)
+		t.Errorf("hub timeout %s: got the answer after %s", timeout, took)
 	}
 	hub.LateAnswers(0)
 	var got accepted
@@ -452,9 +453,9 @@ func late(t *testing.T, tenant *harness.Tenant, hub *virtualhub.Hub, timeout tim
 	})
 	if got.Channel.Status != "pending" || string(got.Channel.Value) != "true" ||
 		string(got.Channel.Desired) != "false" {
-		t.Errorf("the first answer of the hub was not this: %+v", got)
+		t.Errorf("got %+v, want the hub's first answer", got)
 	}
 	if n := desiredCount(tenant, hub, 1, "lock"); n != 1 {
-		t.Errorf("one command was run %d times", n)
+		t.Errorf("one command: got %d runs", n)
 	}
 }

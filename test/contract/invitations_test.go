@@ -38,7 +38,7 @@ func pending(client *harness.Tenant, id string) bool {
 	return false
 }
 
-// invite invites somebody and gives the link of the mail.
+// invite invites a person and returns the link in the mail.
 func invite(
 	s *harness.Service, client *harness.Tenant, email, role string,
 ) (made invitation, link string) {
@@ -51,12 +51,12 @@ func invite(
 		JSON(client.T, &made)
 	link = s.Mails(email, mails+1)[mails].Link()
 	if !strings.HasPrefix(link, s.Public()+"/portal/invitations/") {
-		client.T.Fatalf("the mail's link is %q", link)
+		client.T.Fatalf("mail: got link %q", link)
 	}
 	return made, link
 }
 
-// invitations holds the parts "Invitation".
+// invitations tests "Invitation".
 func invitations(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Invitations")
 
@@ -82,31 +82,31 @@ func invitations(t *testing.T, c *harness.Target) {
 		created, _ := time.Parse(time.RFC3339Nano, fmt.Sprint(made["created_at"]))
 		expires, _ := time.Parse(time.RFC3339Nano, fmt.Sprint(made["expires_at"]))
 		if valid := expires.Sub(created); valid != 7*24*time.Hour {
-			t.Errorf("valid for %s", valid)
+			t.Errorf("got a validity of %s", valid)
 		}
 		list := client.Must(http.MethodGet, "/invitations", nil, http.StatusOK).Object(t)
 		hasExactly(t, "list", list, "data", "has_more")
 		if first := data(t, list)[0]; fmt.Sprint(first) != fmt.Sprint(made) {
-			t.Errorf("made %v, listed %v", made, first)
+			t.Errorf("created %v, listed %v", made, first)
 		}
 		mail := s.For(t).Mails(email, 1)[0]
 		link := mail.Link()
 		if !strings.Contains(mail.Text, tenantName) || mail.Header.Get("Subject") == "" ||
 			mail.Header.Get("From") == "" ||
 			mail.Header.Get("Date") == "" {
-			t.Errorf("the mail: %v\n%s", mail.Header, mail.Text)
+			t.Errorf("got mail %v\n%s", mail.Header, mail.Text)
 		}
 		token := link[strings.LastIndex(link, "/")+1:]
 		if len(token) < 43 || strings.Contains(string(answer.Body), token) {
-			t.Errorf("the token %q must be long, and not be told to who invites", token)
+			t.Errorf("token %q: must be long and not part of the answer", token)
 		}
 		if _, ok := memberOf(client, email); ok {
-			t.Error("a member before the link was opened")
+			t.Error("got a member before the link was opened")
 		}
-		// A mail program that looks at a link before it is opened changes nothing.
+		// HEAD, which mail programs send to check a link, changes nothing.
 		harness.Open(t, http.MethodHead, link)
 		if !pending(client, made["id"].(string)) {
-			t.Error("HEAD has used the link up")
+			t.Error("HEAD: got the link used")
 		}
 		page := harness.Open(t, http.MethodGet, link)
 		if page.Status != http.StatusOK ||
@@ -115,26 +115,26 @@ func invitations(t *testing.T, c *harness.Target) {
 			t.Errorf("%d %v %s", page.Status, page.Header, page.Body)
 		}
 		if m, ok := memberOf(client, email); !ok || m.Role != "member" {
-			t.Errorf("not a member: %+v", m)
+			t.Errorf("got %+v, want a member", m)
 		}
 		// "pending, invited person opens the link within 7 days: accepted"; "GET /invitations lists
 		// only pending ones".
 		if pending(client, made["id"].(string)) {
-			t.Error("an accepted invitation is listed")
+			t.Error("accepted invitation: still listed")
 		}
 		client.Rejected(
 			http.MethodDelete, "/invitations/"+made["id"].(string), nil, http.StatusNotFound,
 			"not_found",
 		)
-		// Opened once more, it changes nothing.
+		// Opening the link again changes nothing.
 		before := listMembers(client)
 		if again := harness.Open(t, http.MethodGet, link); again.Status != http.StatusOK {
-			t.Errorf("opened again: %d %s", again.Status, again.Body)
+			t.Errorf("opened again: got %d %s", again.Status, again.Body)
 		}
 		if after := listMembers(client); fmt.Sprint(before) != fmt.Sprint(after) {
-			t.Errorf("opened again, members were %v, and are %v", before, after)
+			t.Errorf("opened again: members were %v, got %v", before, after)
 		}
-		// "only its hash": the token stands in the mail alone.
+		// "only its hash": only the mail has the token.
 		if found := s.For(t).FindInFiles(token, "outbox"); found != "" {
 			t.Errorf("%s holds the token", found)
 		}
@@ -143,7 +143,7 @@ func invitations(t *testing.T, c *harness.Target) {
 		}
 	})
 
-	t.Run("the page is fit for a link that is a secret", func(t *testing.T) {
+	t.Run("the page keeps its secret link", func(t *testing.T) {
 		s := c.For(t).OwnService()
 		_, link := invite(s, tenant.For(t), "page@invitations.example.com", "admin")
 		for _, url := range []string{
@@ -157,7 +157,7 @@ func invitations(t *testing.T, c *harness.Target) {
 				t.Errorf("%s: %v", url, page.Header)
 			}
 			if third := regexp.MustCompile(`(src|href|action)="(https?:)?//`).FindString(string(page.Body)); third != "" {
-				t.Errorf("the page asks another host: %s", third)
+				t.Errorf("the page requests another host: %s", third)
 			}
 		}
 		if m, ok := memberOf(tenant.For(t), "page@invitations.example.com"); !ok ||
@@ -166,7 +166,7 @@ func invitations(t *testing.T, c *harness.Target) {
 		}
 	})
 
-	t.Run("created and taken back", func(t *testing.T) {
+	t.Run("created and revoked", func(t *testing.T) {
 		client := tenant.For(t)
 		for _, role := range []string{"admin", "member"} {
 			var made invitation
@@ -179,7 +179,7 @@ func invitations(t *testing.T, c *harness.Target) {
 			}
 			client.Must(http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNoContent)
 			if pending(client, made.ID) {
-				t.Error("a revoked invitation is listed")
+				t.Error("revoked invitation: still listed")
 			}
 			client.Rejected(
 				http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNotFound, "not_found",
@@ -194,7 +194,7 @@ func invitations(t *testing.T, c *harness.Target) {
 		if answer := client.Must(http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNoContent); len(
 			answer.Body,
 		) != 0 {
-			t.Errorf("a 204 with a body: %s", answer.Body)
+			t.Errorf("204: got body %s, want none", answer.Body)
 		}
 		dead(t, client, link, "revoked@invitations.example.com")
 		for _, id := range []string{made.ID, noMember, "x", "%00", strings.Repeat("x", 1000)} {
@@ -210,7 +210,7 @@ func invitations(t *testing.T, c *harness.Target) {
 		first, oldLink := invite(s, client, "twice@invitations.example.com", "member")
 		second, newLink := invite(s, client, "Twice@invitations.example.com", "admin")
 		if first.ID == second.ID || pending(client, first.ID) || !pending(client, second.ID) {
-			t.Errorf("%+v, then %+v; pending are %+v", first, second, listInvitations(client))
+			t.Errorf("got %+v, then %+v; pending %+v", first, second, listInvitations(client))
 		}
 		dead(t, client, oldLink, "twice@invitations.example.com")
 		client.Rejected(
@@ -238,7 +238,7 @@ func invitations(t *testing.T, c *harness.Target) {
 		}
 	})
 
-	t.Run("refused", func(t *testing.T) {
+	t.Run("rejected", func(t *testing.T) {
 		client := tenant.For(t)
 		for _, body := range []string{
 			``, `{}`, `[]`, `{"role":"member"}`, `{"email":null}`, `{"email":7}`, `{"email":""}`,
@@ -270,7 +270,7 @@ func invitations(t *testing.T, c *harness.Target) {
 
 	t.Run("list", func(t *testing.T) {
 		// "200 pending invitations, newest first".
-		c.For(t).OwnService() // an organization without other invitations
+		c.For(t).OwnService() // needs an organization without other invitations
 		client := c.For(t).Tenant("Many invitations")
 		var want []string
 		for i := range 52 {
@@ -285,7 +285,7 @@ func invitations(t *testing.T, c *harness.Target) {
 			var got []string
 			query := fmt.Sprintf("?limit=%d", limit)
 			if limit == 50 {
-				query = "?" // as many as there are without it (design, section 6)
+				query = "?" // the default limit (design, section 6)
 			}
 			after := ""
 			for more := true; more; {
@@ -299,12 +299,12 @@ func invitations(t *testing.T, c *harness.Target) {
 					got = append(got, i.ID)
 				}
 				if more = page.HasMore; more && len(page.Data) != limit {
-					t.Errorf("a page of %d has %d invitations", limit, len(page.Data))
+					t.Errorf("page of %d: got %d invitations", limit, len(page.Data))
 				}
 				after = "&starting_after=" + got[len(got)-1]
 			}
 			if !slices.Equal(got, want) {
-				t.Errorf("pages of %d: %v, wanted %v", limit, got, want)
+				t.Errorf("pages of %d: got %v, want %v", limit, got, want)
 			}
 		}
 		for _, query := range []string{
@@ -317,21 +317,21 @@ func invitations(t *testing.T, c *harness.Target) {
 		}
 		stranger := c.For(t).OtherTenant("Stranger to invitations")
 		if list := listInvitations(stranger); len(list) != 0 {
-			t.Errorf("a stranger sees %+v", list)
+			t.Errorf("other organization: got %+v, want none", list)
 		}
 		stranger.Rejected(
 			http.MethodDelete, "/invitations/"+want[0], nil, http.StatusNotFound, "not_found",
 		)
 		if !pending(client, want[0]) {
-			t.Error("a stranger has revoked an invitation")
+			t.Error("other organization: revoked the invitation")
 		}
 	})
 }
 
-// tenantName is what the invitations' organization is called.
+// tenantName is the name of the organization that invites.
 const tenantName = "Invitations"
 
-// dead holds that a link does not work, and makes nobody a member.
+// dead checks that a link does not work and creates no member.
 func dead(t *testing.T, client *harness.Tenant, link, email string) {
 	t.Helper()
 	page := harness.Open(t, http.MethodGet, link)
@@ -339,6 +339,6 @@ func dead(t *testing.T, client *harness.Tenant, link, email string) {
 		t.Errorf("%s: %d %s", link, page.Status, page.Body)
 	}
 	if m, ok := memberOf(client.For(t), email); ok {
-		t.Errorf("a dead link has made a member: %+v", m)
+		t.Errorf("dead link: got a member: %+v", m)
 	}
 }

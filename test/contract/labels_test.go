@@ -11,7 +11,7 @@ import (
 	"hubcloud/test/harness"
 )
 
-// label is what a device is called and where it is, as the API tells it in every place.
+// label is the name and room of a device in any answer.
 type label struct {
 	ID         int64
 	Name, Room *string
@@ -25,18 +25,18 @@ func labelOf(client *harness.Tenant, hub string, device int64) (name, room strin
 	return text(single.Name), text(single.Room)
 }
 
-// isLabeled holds a device's label, alone and in the list.
+// isLabeled checks a device's label, in the device and in the list.
 func isLabeled(client *harness.Tenant, hub string, device int64, name, room string) {
 	client.T.Helper()
 	if n, r := labelOf(client, hub, device); n != name || r != room {
-		client.T.Errorf("device %d is %q in %q, wanted %q in %q", device, n, r, name, room)
+		client.T.Errorf("device %d: got %q in %q, want %q in %q", device, n, r, name, room)
 	}
 	var list struct{ Data []label }
 	client.Must(http.MethodGet, "/hubs/"+hub+"/devices", nil, http.StatusOK).JSON(client.T, &list)
 	for _, d := range list.Data {
 		if d.ID == device && (text(d.Name) != name || text(d.Room) != room) {
 			client.T.Errorf(
-				"device %d is %q in %q in the list, wanted %q in %q", device, text(d.Name),
+				"device %d in the list: got %q in %q, want %q in %q", device, text(d.Name),
 				text(d.Room), name, room,
 			)
 		}
@@ -50,7 +50,7 @@ func text(s *string) string {
 	return *s
 }
 
-// deviceLabels holds what the contract says of a device's name and room.
+// deviceLabels tests the contract's rules for a device's name and room.
 func deviceLabels(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Labels")
 	devices := []virtualhub.DeviceSpec{
@@ -88,7 +88,7 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 			}
 			if answer["id"] != want["id"] || answer["name"] != want["name"] ||
 				answer["room"] != want["room"] {
-				t.Errorf("%s is answered %v", step.body, answer)
+				t.Errorf("%s: got %v", step.body, answer)
 			}
 			is(t, hub.ID(), 1, step.name, step.room)
 		}
@@ -177,7 +177,7 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 		)
 		is(t, hub.ID, 2, "Lock 2", "<null>")
 		is(t, hub.ID, 1, "Set", "Hall")
-		// A repeat of the event does not take away what was set since.
+		// A repeat of the event does not remove a label that was set since.
 		client.Must(http.MethodPatch, devicePath(hub.ID, 2), `{"name":"Set again"}`, http.StatusOK)
 		hub.Send("events", map[string]any{"log": "log-1", "events": []any{forgotten}})
 		hub.EventsFrom("log-1", 2, 2)

@@ -12,9 +12,9 @@ import (
 	"hubcloud/test/harness"
 )
 
-// killed kills the service while 30 retries of one command are under way, again and again: "the hub
-// runs it once even if two retries race", and all answers agree. What was answered before is the
-// same after: members, invitations, names and rooms, remembered answers.
+// killed repeatedly kills the service while 30 retries of one command are running: "the hub runs it
+// once even if two retries race", and all answers are equal. Members, invitations, names, rooms and
+// stored responses persist.
 func killed(t *testing.T, c *harness.Target) {
 	const rounds, retries = 3, 30
 	s := c.OwnService()
@@ -37,7 +37,7 @@ func killed(t *testing.T, c *harness.Target) {
 
 	for round := range rounds {
 		key := []string{"first", "second", "third"}[round]
-		// The hub answers late, so that the crash comes while its answers are under way.
+		// The hub answers late, so that the service is killed while it waits for the answers.
 		hub.LateAnswers(time.Duration(round) * 150 * time.Millisecond)
 		var sent atomic.Int64
 		answers := make([]harness.Answer, retries)
@@ -70,7 +70,7 @@ func killed(t *testing.T, c *harness.Target) {
 		for _, answer := range answers {
 			if answer.Status != http.StatusAccepted || !sameJSON(answer.Body, answers[0].Body) {
 				t.Fatalf(
-					"round %d: one answer %d %s, another %d %s", round, answers[0].Status,
+					"round %d: answers differ: %d %s and %d %s", round, answers[0].Status,
 					answers[0].Body, answer.Status, answer.Body,
 				)
 			}
@@ -78,7 +78,7 @@ func killed(t *testing.T, c *harness.Target) {
 		hub.LateAnswers(0)
 		harness.Connected(t, hub)
 		if n := desiredCount(tenant, hub, 1, "lock"); n != 2+round {
-			t.Fatalf("round %d: %d commands were run %d times", round, 2+round, n)
+			t.Fatalf("round %d: %d commands: got %d runs", round, 2+round, n)
 		}
 	}
 
@@ -86,11 +86,11 @@ func killed(t *testing.T, c *harness.Target) {
 	if again := tenant.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "settled"); !sameJSON(
 		again.Body, settled.Body,
 	) {
-		t.Errorf("settled %s\nafter restarts %s", settled.Body, again.Body)
+		t.Errorf("before restarts %s\nafter %s", settled.Body, again.Body)
 	}
 	isLabeled(tenant, hub.ID(), 1, "Entrance", "Hall")
 	if m, ok := memberOf(tenant, somebody.Email); !ok || m != somebody {
-		t.Errorf("%+v, was %+v", m, somebody)
+		t.Errorf("got %+v, want %+v", m, somebody)
 	}
 	if !pending(tenant, made.ID) {
 		t.Error("the invitation is no longer pending")
@@ -99,12 +99,12 @@ func killed(t *testing.T, c *harness.Target) {
 		t.Errorf("%d %s", page.Status, page.Body)
 	}
 	if _, ok := memberOf(tenant, "open@killed.example.com"); !ok {
-		t.Error("opened after restarts, and no member")
+		t.Error("opened after restarts: want a member")
 	}
 }
 
-// stopped stops the service in order while a command is under way and a stream is open: the command
-// is finished, the stream ends, and goes on after the restart without a gap.
+// stopped stops the service with SIGTERM while a command is running and a stream is open. The
+// command finishes, the stream ends, and it continues after the restart without a gap.
 func stopped(t *testing.T, s *harness.Service, tenant *harness.Tenant, hub *virtualhub.Hub) {
 	t.Helper()
 	const lock = `{"key":"lock","value":true}`
@@ -129,12 +129,12 @@ func stopped(t *testing.T, s *harness.Service, tenant *harness.Tenant, hub *virt
 	s.Stop()
 	answer := <-told
 	if answer.Status != http.StatusAccepted {
-		t.Errorf("a command under way at an orderly end: %d %s", answer.Status, answer.Body)
+		t.Errorf("command during shutdown: got %d %s", answer.Status, answer.Body)
 	}
 	select {
 	case <-open.Ended:
 	case <-time.After(time.Minute):
-		t.Error("a stream outlives the service")
+		t.Error("stream: still open after shutdown")
 	}
 	hub.LateAnswers(0)
 	s.Begin()
@@ -142,15 +142,15 @@ func stopped(t *testing.T, s *harness.Service, tenant *harness.Tenant, hub *virt
 	if again := tenant.Must(http.MethodPost, commandPath(hub.ID(), 1), lock, http.StatusAccepted, keyHeader, "stopped"); !sameJSON(
 		again.Body, answer.Body,
 	) {
-		t.Errorf("one answer %s, another %s", answer.Body, again.Body)
+		t.Errorf("answers differ: %s and %s", answer.Body, again.Body)
 	}
 	if n := desiredCount(tenant, hub, 1, "lock"); n != before+1 {
-		t.Errorf("one command was run %d times", n-before)
+		t.Errorf("one command: got %d runs", n-before)
 	}
 	resumed := tenant.Stream(events, position.ID)
 	for _, want := range tenant.AllEvents(hub.ID(), position.ID) {
 		if m := resumed.Next(t, time.Minute); m.ID != want.Cursor {
-			t.Fatalf("the stream goes on with %+v, and the log with %+v", m, want)
+			t.Fatalf("stream: got %+v, want %+v as in the log", m, want)
 		}
 	}
 }

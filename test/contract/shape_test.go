@@ -9,41 +9,41 @@ import (
 	"time"
 )
 
-// hasExactly holds an object to its fields: those, and no others.
+// hasExactly checks that an object has exactly the named fields.
 func hasExactly(t *testing.T, what string, object map[string]any, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		if _, ok := object[name]; !ok {
-			t.Errorf("%s has no %s: %v", what, name, object)
+			t.Errorf("%s: want field %s, got %v", what, name, object)
 		}
 	}
 	for name := range object {
 		if !slices.Contains(names, name) {
-			t.Errorf("%s has %s, which the contract does not list: %v", what, name, object)
+			t.Errorf("%s: got field %s, which is not in the contract: %v", what, name, object)
 		}
 	}
 }
 
-// isTimestamp: "Timestamps are ISO 8601 UTC strings."
+// isTimestamp tests "Timestamps are ISO 8601 UTC strings."
 func isTimestamp(t *testing.T, what string, value any) {
 	t.Helper()
 	text, _ := value.(string)
 	if _, err := time.Parse(time.RFC3339Nano, text); err != nil || !strings.HasSuffix(text, "Z") {
-		t.Errorf("%s is %v, and should be an ISO 8601 timestamp in UTC", what, value)
+		t.Errorf("%s: got %v, want an ISO 8601 timestamp in UTC", what, value)
 	}
 }
 
 var microseconds = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$`)
 
-// isMicroTimestamp: "timestamp with microseconds".
+// isMicroTimestamp tests "timestamp with microseconds".
 func isMicroTimestamp(t *testing.T, what string, value any) {
 	t.Helper()
 	if text, _ := value.(string); !microseconds.MatchString(text) {
-		t.Errorf("%s is %v, and should be a timestamp with microseconds", what, value)
+		t.Errorf("%s: got %v, want a timestamp with microseconds", what, value)
 	}
 }
 
-// sameJSON compares two JSON texts by what they say.
+// sameJSON reports whether two JSON texts have the same value.
 func sameJSON(a, b []byte) bool {
 	var x, y any
 	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
@@ -57,12 +57,12 @@ func sameJSON(a, b []byte) bool {
 	return err == nil && string(one) == string(other)
 }
 
-// data gives the objects of a list answer.
+// data returns the objects of a list answer.
 func data(t *testing.T, list map[string]any) []map[string]any {
 	t.Helper()
 	all, ok := list["data"].([]any)
 	if !ok {
-		t.Fatalf("no data: %v", list)
+		t.Fatalf("got %v, want a list", list)
 	}
 	objects := make([]map[string]any, len(all))
 	for i, item := range all {

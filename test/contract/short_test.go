@@ -12,8 +12,8 @@ import (
 	"hubcloud/test/harness"
 )
 
-// retention: "the last 24 hours are kept"; "A cursor older than 24 hours … gets 410
-// cursor_expired". The day is five seconds here.
+// retention tests "the last 24 hours are kept" and "A cursor older than 24 hours … gets 410
+// cursor_expired", with a retention of five seconds.
 func retention(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Retention")
 
@@ -34,16 +34,16 @@ func retention(t *testing.T, c *harness.Target) {
 			t.Errorf("stream: %d %s %v", answer.Status, answer.Body, err)
 		}
 		if page := client.Events(hub.ID, "", 100, 0); len(page.Data) != 0 {
-			t.Errorf("past the retention the log holds %+v", page)
+			t.Errorf("after the retention: got %+v, want no events", page)
 		}
-		// The numbering goes on: no gap is told, and nothing is stored twice.
+		// The numbering continues: no gap is reported, and nothing is stored twice.
 		hub.Hello("log-1", 3, 2)
 		hub.WaitAck("log-1", 2)
 		hub.EventsFrom("log-1", 3, 3)
 		hub.WaitAck("log-1", 3)
 		if page := client.Events(hub.ID, "", 100, 0); len(page.Data) != 1 ||
 			page.Data[0].Type != "channel.observed" {
-			t.Errorf("after the log was emptied: %+v", page)
+			t.Errorf("after the log was emptied: got %+v", page)
 		}
 	})
 
@@ -66,10 +66,10 @@ func retention(t *testing.T, c *harness.Target) {
 	})
 }
 
-// streamEnds: "A comment line : keepalive is sent every 30 seconds. The server ends the stream
-// after 15 minutes; the client reconnects with Last-Event-ID set to the last processed id." They
-// are half a second and three seconds here, and the retention five: what a quiet stream says last
-// is still a place to go on from after several of it.
+// streamEnds tests "A comment line : keepalive is sent every 30 seconds. The server ends the stream
+// after 15 minutes; the client reconnects with Last-Event-ID set to the last processed id.", with
+// half a second, three seconds and a retention of five. The last id of a quiet stream stays a valid
+// cursor over several retentions.
 func streamEnds(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Stream ends")
 	hub := c.Online(tenant)
@@ -90,11 +90,11 @@ func streamEnds(t *testing.T, c *harness.Target) {
 			case <-open.Ended:
 				ongoing = false
 			case <-time.After(time.Minute):
-				t.Fatal("a stream of 3 s goes on")
+				t.Fatal("stream of 3 s: still open")
 			}
 		}
 		if took := time.Since(began); keepalives < 1 || keepalives > 7 || took < 2*time.Second {
-			t.Errorf("%d keepalives in %s", keepalives, took)
+			t.Errorf("got %d keepalives in %s", keepalives, took)
 		}
 	}
 	hub.EventsFrom("log-1", 1, 1)
@@ -105,8 +105,8 @@ func streamEnds(t *testing.T, c *harness.Target) {
 	}
 }
 
-// streamsPerKey: the service has a limit of its own on the streams that a key holds open, three
-// here, and tells it as `429 rate_limited`.
+// streamsPerKey tests the service's limit on open streams per key, three here, which is answered
+// with `429 rate_limited`.
 func streamsPerKey(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Streams")
 	hub := c.Online(tenant)
@@ -124,15 +124,14 @@ func streamsPerKey(t *testing.T, c *harness.Target) {
 	harness.CheckAPIError(t, answer)
 	tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK)
 	open[0].Close()
-	streamstest.Eventually(t, "room for another stream", func() bool {
-		// A refused stream is an answer; one that is let in goes on: it is asked for with a cursor
-		// that nothing has.
+	streamstest.Eventually(t, "another stream is accepted", func() bool {
+		// An accepted stream would not return, so request one with an invalid cursor.
 		answer, err := tenant.Do(http.MethodGet, path, nil, "Last-Event-ID", "garbage")
 		return err == nil && answer.Status == http.StatusBadRequest
 	})
 }
 
-// hubTimeouts: as lateAnswers, with a second in place of ten; and a hub that never answers.
+// hubTimeouts is lateAnswers with a timeout of one second, and with a hub that never answers.
 func hubTimeouts(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Hub timeouts")
 	hub := c.VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}})
@@ -156,7 +155,7 @@ func hubTimeouts(t *testing.T, c *harness.Target) {
 		client.Add(silent.Serial)
 		// "504 … yes, with backoff (same Idempotency-Key for commands)": each try reaches the hub,
 		// under the same command id. The same key with another body is a conflict, also before the
-		// matter is settled.
+		// hub has answered.
 		client.Rejected(
 			http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":true}`,
 			http.StatusGatewayTimeout, "hub_timeout", keyHeader, "never",
@@ -171,20 +170,20 @@ func hubTimeouts(t *testing.T, c *harness.Target) {
 		)
 		first := <-seen
 		if again := <-seen; again != first || first == "" {
-			t.Errorf("command id %q, then %q", first, again)
+			t.Errorf("got command id %q, then %q, want the same", first, again)
 		}
 		client.Rejected(
 			http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":true}`,
 			http.StatusGatewayTimeout, "hub_timeout",
 		)
 		if other := <-seen; other == first {
-			t.Error("a command without a key took another's command id")
+			t.Error("command without a key: got the command id of another")
 		}
 	})
 }
 
-// idempotencyWindow: "a retry with the same key within 24 hours returns the first response". The
-// day is eight seconds here; after it the key is as new.
+// idempotencyWindow tests "a retry with the same key within 24 hours returns the first response",
+// with a window of eight seconds. After it the key is unused again.
 func idempotencyWindow(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Window")
 	hub := c.VirtualHub(
@@ -192,8 +191,7 @@ func idempotencyWindow(t *testing.T, c *harness.Target) {
 	)
 	path := commandPath(hub.ID(), 1)
 	body := func(degrees int) string { return fmt.Sprintf(`{"key":"heating_setpoint","value":%d}`, degrees) }
-	// The hub is busy with other tests' load: a command that came too late is repeated, as the
-	// contract has it.
+	// A busy machine may answer 504, which is retried as in the contract.
 	send := func(degrees int) harness.Answer {
 		t.Helper()
 		for {
@@ -214,15 +212,15 @@ func idempotencyWindow(t *testing.T, c *harness.Target) {
 		time.Since(began) < 6*time.Second {
 		t.Fatalf("%d %s", answer.Status, answer.Body)
 	}
-	streamstest.Eventually(t, "the key is as new",
+	streamstest.Eventually(t, "the key is unused again",
 		func() bool { return send(21).Status == http.StatusAccepted },
 	)
 	if took := time.Since(began); took < 6*time.Second {
-		t.Errorf("as new after %s", took)
+		t.Errorf("got the key unused after %s", took)
 	}
 }
 
-// invitationExpiry: "pending, 7 days elapse: expired". They are eight seconds here.
+// invitationExpiry tests "pending, 7 days elapse: expired", with eight seconds.
 func invitationExpiry(t *testing.T, c *harness.Target) {
 	s := c.OwnService()
 	tenant := c.Tenant("Expiry")
@@ -233,7 +231,7 @@ func invitationExpiry(t *testing.T, c *harness.Target) {
 	}, http.StatusCreated).
 		JSON(t, &made)
 	if !pending(tenant, made.ID) {
-		t.Error("not pending before it has expired")
+		t.Error("not pending before its expiry")
 	}
 	link := s.Mails(email, 1)[0].Link()
 	streamstest.Eventually(t, "no longer listed", func() bool { return !pending(tenant, made.ID) })
@@ -241,7 +239,7 @@ func invitationExpiry(t *testing.T, c *harness.Target) {
 	tenant.Rejected(
 		http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNotFound, "not_found",
 	)
-	// Who comes too late can be invited again, and may come too late again on a busy machine.
+	// The person can be invited again. On a busy machine that invitation may expire too.
 	streamstest.Eventually(t, "a second invitation works", func() bool {
 		_, link := invite(s, tenant, email, "admin")
 		return harness.Open(t, http.MethodGet, link).Status == http.StatusOK

@@ -22,7 +22,7 @@ type siteList struct {
 	HasMore bool `json:"has_more"`
 }
 
-// sites holds the parts "Site" and "Sites".
+// sites tests "Site" and "Sites".
 func sites(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Sites")
 
@@ -53,7 +53,7 @@ func sites(t *testing.T, c *harness.Target) {
 				JSON(t, &made)
 			client.Must(http.MethodGet, "/sites/"+made.ID, nil, http.StatusOK).JSON(t, &read)
 			if read != made {
-				t.Fatalf("made %+v, read %+v", made, read)
+				t.Fatalf("created %+v, read %+v", made, read)
 			}
 			client.Must(
 				http.MethodPatch, "/sites/"+made.ID, map[string]string{"name": "New " + name},
@@ -61,7 +61,7 @@ func sites(t *testing.T, c *harness.Target) {
 			)
 			client.Must(http.MethodGet, "/sites/"+made.ID, nil, http.StatusOK).JSON(t, &read)
 			if read.Name != "New "+name || read.CreatedAt != made.CreatedAt {
-				t.Fatalf("renamed, and reads %+v", read)
+				t.Fatalf("renamed, then read %+v", read)
 			}
 		}
 	})
@@ -80,7 +80,7 @@ func sites(t *testing.T, c *harness.Target) {
 			}, http.StatusCreated).
 				JSON(t, &made)
 			if client.Must(http.MethodGet, "/sites/"+made.ID, nil, http.StatusOK).JSON(t, &read); read.Name != name {
-				t.Errorf("%q reads %q", name, read.Name)
+				t.Errorf("name %q: got %q", name, read.Name)
 			}
 		}
 		for _, body := range []string{
@@ -101,12 +101,13 @@ func sites(t *testing.T, c *harness.Target) {
 		if apiError := client.Rejected(http.MethodPost, "/sites", `{"name":"x","color":"red"}`, http.StatusBadRequest, "invalid_request"); !strings.Contains(
 			apiError.Message, "color",
 		) {
-			t.Errorf("the unknown field is not named: %s", apiError.Message)
+			t.Errorf("want the unknown field named, got %s", apiError.Message)
 		}
 	})
 
 	t.Run("no such site", func(t *testing.T) {
-		// "404 not_found: no such site … in the organization". One of another organization is none.
+		// "404 not_found: no such site … in the organization". The same holds for a site of another
+		// organization.
 		client := tenant.For(t)
 		stranger := c.For(t).OtherTenant("Stranger to sites")
 		for _, id := range []string{
@@ -130,28 +131,28 @@ func sites(t *testing.T, c *harness.Target) {
 		first := client.Must(http.MethodGet, "/sites", nil, http.StatusOK).Object(t)
 		hasExactly(t, "list", first, "data", "has_more")
 		if n := len(data(t, first)); n != 50 || first["has_more"] != true {
-			t.Errorf("%d sites on the first page, has_more %v", n, first["has_more"])
+			t.Errorf("first page: got %d sites, has_more %v", n, first["has_more"])
 		}
 		all := everySite(t, client, 50)
 		var last site
 		for _, s := range all {
 			if place[s.ID] == 0 {
-				continue // not made here, one after the other
+				continue // created by another test
 			}
 			if place[s.ID] != place[last.ID]+1 || s.CreatedAt < last.CreatedAt {
-				t.Errorf("%+v comes before %+v", last, s)
+				t.Errorf("got %+v before %+v", last, s)
 			}
 			last = s
 		}
 		if place[last.ID] != len(place) {
-			t.Errorf("the last of %d sites is %+v", len(place), last)
+			t.Errorf("last of %d sites: got %+v", len(place), last)
 		}
 		for _, limit := range []int{1, 7, 49} {
 			if !c.Owned() {
-				break // others make sites meanwhile
+				break // other tests create sites
 			}
 			if paged := everySite(t, client, limit); fmt.Sprint(paged) != fmt.Sprint(all) {
-				t.Errorf("pages of %d give %v, of 50 %v", limit, paged, all)
+				t.Errorf("pages of %d: got %v, pages of 50: %v", limit, paged, all)
 			}
 		}
 		for _, query := range []string{
@@ -178,7 +179,7 @@ func everySite(t *testing.T, client *harness.Tenant, limit int) []site {
 		}
 		if len(page.Data) != limit {
 			t.Fatalf(
-				"a page of %d has %d sites and says that there are more", limit, len(page.Data),
+				"page of %d: got %d sites and has_more", limit, len(page.Data),
 			)
 		}
 		query = fmt.Sprintf("?limit=%d&starting_after=%s", limit, page.Data[limit-1].ID)

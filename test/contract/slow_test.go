@@ -12,11 +12,11 @@ import (
 	"hubcloud/test/harness"
 )
 
-// slowSenders: clients that begin a request and do not go on are answered or cut off after a while,
-// and hold up nobody meanwhile.
+// slowSenders tests that clients that do not finish their request are answered or disconnected
+// after a while, and delay no other client.
 func slowSenders(t *testing.T, c *harness.Target) {
 	if !strings.HasPrefix(c.Public, "http://") {
-		t.Skip("NOT TRIED: bytes on the wire, behind TLS")
+		t.Skip("NOT TRIED: raw bytes over TLS")
 	}
 	tenant := c.Tenant("Slow")
 	began := []string{
@@ -42,7 +42,7 @@ func slowSenders(t *testing.T, c *harness.Target) {
 				return
 			}
 			if began[i%len(began)] == "" {
-				return // connected and gone
+				return // connected only
 			}
 			if err := conn.SetReadDeadline(time.Now().Add(2 * time.Minute)); err != nil {
 				t.Error(err)
@@ -50,11 +50,11 @@ func slowSenders(t *testing.T, c *harness.Target) {
 			}
 			answer, err := io.ReadAll(conn)
 			if err != nil && !strings.Contains(err.Error(), "reset") {
-				t.Errorf("%.60q is still waited for: %v", began[i%len(began)], err)
+				t.Errorf("%.60q: still connected: %v", began[i%len(began)], err)
 			}
 			if strings.HasPrefix(string(answer), "HTTP/1.1 5") ||
 				strings.HasPrefix(string(answer), "HTTP/1.1 2") {
-				t.Errorf("%.60q is answered %.200q", began[i%len(began)], answer)
+				t.Errorf("%.60q: got %.200q", began[i%len(began)], answer)
 			}
 		})
 	}
@@ -62,7 +62,7 @@ func slowSenders(t *testing.T, c *harness.Target) {
 		begun := time.Now()
 		tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK)
 		if took := time.Since(begun); took > 20*time.Second {
-			t.Errorf("meanwhile a request took %s", took)
+			t.Errorf("concurrent request took %s", took)
 		}
 	}
 	waiting.Wait()

@@ -14,7 +14,7 @@ import (
 	"hubcloud/test/harness"
 )
 
-// stream holds the paragraph "Stream rules".
+// stream tests "Stream rules".
 func stream(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Stream")
 
@@ -30,7 +30,7 @@ func stream(t *testing.T, c *harness.Target) {
 		if got := open.Header.Get("Content-Type"); got != "text/event-stream" {
 			t.Errorf("Content-Type %q", got)
 		}
-		// The design, section 6: fit for proxies.
+		// The design, section 6: headers for proxies.
 		if got := open.Header.Get("Cache-Control"); !strings.Contains(got, "no-cache") ||
 			open.Header.Get("X-Accel-Buffering") != "no" {
 			t.Errorf("%v", open.Header)
@@ -39,7 +39,7 @@ func stream(t *testing.T, c *harness.Target) {
 		// connections to a quiet hub.
 		position := <-open.Messages
 		if position.ID == "" || position.Data != "" || position.Event != "" {
-			t.Errorf("the first block is %+v, and should be an id alone", position)
+			t.Errorf("first block: got %+v, want only an id", position)
 		}
 		hub.EventsFrom("log-1", 4, 6)
 		hub.WaitAck("log-1", 6)
@@ -57,24 +57,24 @@ func stream(t *testing.T, c *harness.Target) {
 				envelope.Cursor != want.Cursor ||
 				!sameJSON(envelope.Data, want.Data) ||
 				envelope.HubID != hub.ID {
-				t.Errorf("the stream says %+v, the page %+v", message, want)
+				t.Errorf("stream: got %+v, want %+v as in the page", message, want)
 			}
 		}
 		// "header Last-Event-ID (string cursor)": with it, after it.
 		resumed := client.Stream("/hubs/"+hub.ID+"/events/stream", got[0].ID)
 		if next := resumed.Next(t, time.Minute); next != got[1] {
-			t.Errorf("%+v, wanted %+v", next, got[1])
+			t.Errorf("got %+v, want %+v", next, got[1])
 		}
 		quiet := client.Stream("/hubs/"+hub.ID+"/events/stream", position.ID)
 		if next := quiet.Next(t, time.Minute); next != got[0] {
-			t.Errorf("%+v, wanted %+v", next, got[0])
+			t.Errorf("got %+v, want %+v", next, got[0])
 		}
-		// A page's cursor is good for a stream, and a stream's for a page.
+		// Cursors of pages work for streams and the other way round.
 		fromPage := client.Stream(
 			"/hubs/"+hub.ID+"/events/stream", client.Events(hub.ID, "", 2, 0).NextCursor,
 		)
 		if next := fromPage.Next(t, time.Minute); next.ID != stored[2].Cursor {
-			t.Errorf("%+v, wanted %+v", next, stored[2])
+			t.Errorf("got %+v, want %+v", next, stored[2])
 		}
 		if page := client.Events(hub.ID, got[1].ID, 100, 0); len(page.Data) != 1 ||
 			page.Data[0].Cursor != got[2].ID {
@@ -83,7 +83,7 @@ func stream(t *testing.T, c *harness.Target) {
 	})
 
 	t.Run("one line", func(t *testing.T) {
-		// "data (the whole event envelope as one JSON line)", however the hub has written it.
+		// "data (the whole event envelope as one JSON line)", whatever format the hub used.
 		client := tenant.For(t)
 		hub := c.For(t).Online(tenant)
 		open := client.Stream("/hubs/"+hub.ID+"/events/stream", "")
@@ -134,21 +134,21 @@ func stream(t *testing.T, c *harness.Target) {
 			}
 		}
 		if len(stored) != many {
-			t.Fatalf("%d events stored of %d", len(stored), many)
+			t.Fatalf("got %d events stored, want %d", len(stored), many)
 		}
 		for i, s := range open {
 			for n, want := range stored {
 				if m := s.Next(t, time.Minute); m.ID != want.Cursor {
-					t.Fatalf("reader %d: message %d is %+v, wanted %s", i, n, m, want.Cursor)
+					t.Fatalf("reader %d: message %d: got %+v, want %s", i, n, m, want.Cursor)
 				}
 			}
 		}
 	})
 }
 
-// resync: "Resync after 410: call GET /hubs/{hub_id}/devices, then read events without after and
-// continue from the newest event." The device list says from where on events tell what it did not
-// know yet, in Event-Cursor (design, section 6): with it there is no gap.
+// resync tests "Resync after 410: call GET /hubs/{hub_id}/devices, then read events without after
+// and continue from the newest event." The device list has the header Event-Cursor (design, section
+// 6), after which events report every change that the list does not have yet.
 func resync(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Resync")
 	hub := c.VirtualHub(
@@ -166,7 +166,7 @@ func resync(t *testing.T, c *harness.Target) {
 	harness.Connected(t, hub)
 
 	stop, stopped := make(chan struct{}), make(chan struct{})
-	// the hub goes on telling meanwhile: its device has another name every few milliseconds
+	// meanwhile the hub renames its device every few milliseconds
 	go func() {
 		defer close(stopped)
 		tick := time.NewTicker(5 * time.Millisecond)
@@ -195,7 +195,7 @@ func resync(t *testing.T, c *harness.Target) {
 		list := tenant.Must(http.MethodGet, path, nil, http.StatusOK)
 		cursor := list.Header.Get("Event-Cursor")
 		if cursor == "" {
-			t.Fatalf("no Event-Cursor: %v", list.Header)
+			t.Fatalf("got headers %v, want Event-Cursor", list.Header)
 		}
 		name, _ := data(t, list.Object(t))[0]["name"].(string)
 		known, _ := strconv.Atoi(name) // 0: not renamed yet
@@ -205,18 +205,17 @@ func resync(t *testing.T, c *harness.Target) {
 		)
 		if numbered(next) > known+1 {
 			t.Errorf(
-				"the list knows of %d, and the next event after its cursor tells of %d", known,
+				"list has name %d, next event after its cursor has %d", known,
 				numbered(next),
 			)
 		}
-		// Rule 5 as it stands: the newest event of a read without a cursor is a place to go on
-		// from.
+		// Rule 5: the newest event of a read without a cursor is a valid cursor.
 		newest := tenant.AllEvents(hub.ID(), "")
 		last := newest[len(newest)-1]
 		if after := tenant.Await(hub.ID(), last.Cursor, "an event after the newest", func(e harness.Event) bool { return numbered(e) > 0 }); numbered(
 			after,
 		) != numbered(last)+1 {
-			t.Errorf("after the newest event, %d, comes %d", numbered(last), numbered(after))
+			t.Errorf("after the newest event, %d, got %d", numbered(last), numbered(after))
 		}
 	}
 	close(stop)

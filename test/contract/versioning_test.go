@@ -8,7 +8,7 @@ import (
 	"hubcloud/test/harness"
 )
 
-// versioning holds the part "Versioning".
+// versioning tests "Versioning".
 func versioning(t *testing.T, c *harness.Target) {
 	// "The version is the path prefix /v1, part of {base_url}."
 	tenant := c.Tenant("Versioning")
@@ -23,10 +23,10 @@ func versioning(t *testing.T, c *harness.Target) {
 		!strings.Contains(string(description.Body), "version: 1.0.0") {
 		t.Errorf("%d %.200s", description.Status, description.Body)
 	}
-	// It names each endpoint of the contract.
+	// The API description has every endpoint of the contract.
 	for _, e := range endpoints {
 		if !strings.Contains(string(description.Body), e.path+":") {
-			t.Errorf("it does not describe %s", e)
+			t.Errorf("API description: %s is missing", e)
 		}
 	}
 }

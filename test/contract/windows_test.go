@@ -10,7 +10,7 @@ import (
 	"hubcloud/test/harness"
 )
 
-// windows holds the part "Pairing window and removal window (per hub)" and its endpoints.
+// windows tests "Pairing window and removal window (per hub)" and its endpoints.
 func windows(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Windows")
 	devices := []virtualhub.DeviceSpec{{Kind: "switch"}, {Kind: "leak_sensor", Name: "Drop"}}
@@ -27,7 +27,7 @@ func windows(t *testing.T, c *harness.Target) {
 	closed := func(t *testing.T, err error) {
 		t.Helper()
 		if !errors.Is(err, virtualhub.ErrNoWindow) {
-			t.Errorf("the hub's window should be closed: %v", err)
+			t.Errorf("want the hub's window closed: %v", err)
 		}
 	}
 
@@ -59,13 +59,13 @@ func windows(t *testing.T, c *harness.Target) {
 		}
 		_, err = join()
 		closed(t, err)
-		// "locks need it to join securely enough to be driven": this one did.
+		// "locks need it to join securely enough to be driven": this lock joined with a code.
 		client.Must(
 			http.MethodPost, devicePath(hub.ID(), id)+"/commands", `{"key":"lock","value":false}`,
 			http.StatusAccepted,
 		)
 
-		// "optional body": without a code, and a lock that joins then is not driven.
+		// "optional body": a lock that joins without a code is not driven.
 		for _, body := range []any{nil, `{}`, ``} {
 			opened(t, client.Must(http.MethodPost, path, body, http.StatusAccepted))
 			insecure, err := join()
@@ -83,7 +83,7 @@ func windows(t *testing.T, c *harness.Target) {
 		if answer := client.Must(http.MethodDelete, path, nil, http.StatusNoContent); len(
 			answer.Body,
 		) != 0 {
-			t.Errorf("a 204 with a body: %s", answer.Body)
+			t.Errorf("204: got body %s, want none", answer.Body)
 		}
 		_, err = join()
 		closed(t, err)
@@ -147,17 +147,17 @@ func windows(t *testing.T, c *harness.Target) {
 		if answer := client.Must(http.MethodDelete, path, nil, http.StatusNoContent); len(
 			answer.Body,
 		) != 0 {
-			t.Errorf("a 204 with a body: %s", answer.Body)
+			t.Errorf("204: got body %s, want none", answer.Body)
 		}
 		closed(t, hub.Press(1))
 		client.Must(http.MethodDelete, path, nil, http.StatusNoContent)
-		// "Request: none": what is sent all the same is nobody's concern.
+		// "Request: none": a body is ignored.
 		opened(t, client.Must(http.MethodPost, path, `{}`, http.StatusAccepted))
 		client.Must(http.MethodDelete, path, `{}`, http.StatusNoContent)
 	})
 
-	t.Run("what elapses is closed", func(t *testing.T) {
-		// "2 minutes elapse: closed". The two minutes are the hub's, and half a second long here.
+	t.Run("a window closes after its time", func(t *testing.T) {
+		// "2 minutes elapse: closed". The hub's two minutes are half a second here.
 		client := tenant.For(t)
 		hub := c.For(t).
 			VirtualHub(tenant, virtualhub.Config{
