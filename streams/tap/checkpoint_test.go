@@ -35,7 +35,8 @@ func checkpoint() tap.Checkpoint {
 	}
 }
 
-// TestCheckpointRoundTrip: what is written is read again, and the file is its owner's alone.
+// TestCheckpointRoundTrip checks that ReadCheckpoint reads what Write wrote, and that only the
+// owner can read the file.
 func TestCheckpointRoundTrip(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tap.checkpoint")
@@ -51,19 +52,19 @@ func TestCheckpointRoundTrip(t *testing.T) {
 		}
 		got, err := tap.ReadCheckpoint(path)
 		if err != nil || !reflect.DeepEqual(got, c) {
-			t.Errorf("read %+v, %v; want %+v", got, err, c)
+			t.Errorf("ReadCheckpoint: got %+v, error %v, want %+v", got, err, c)
 		}
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v", info.Mode(), err)
+		t.Errorf("mode: got %v, error %v, want 0600", info.Mode(), err)
 	}
 	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
-		t.Errorf("beside it lie %v, %v", entries, err)
+		t.Errorf("files in the folder: got %v, error %v, want only the checkpoint", entries, err)
 	}
 }
 
-// TestDamagedCheckpoint: a byte that changed, or an end that is missing, is noticed; such a file is
-// never gone on from.
+// TestDamagedCheckpoint checks that a checkpoint with a changed byte or a missing end is an error,
+// and that a tap does not start with it.
 func TestDamagedCheckpoint(t *testing.T) {
 	t.Parallel()
 	whole, err := checkpoint().Encode()
@@ -74,25 +75,27 @@ func TestDamagedCheckpoint(t *testing.T) {
 		damaged := bytes.Clone(whole)
 		damaged[i] ^= 0x01
 		if _, err := tap.DecodeCheckpoint(damaged); err == nil {
-			t.Errorf("byte %d of %q may change", i, whole)
+			t.Errorf(
+				"DecodeCheckpoint with byte %d of %q changed: got nil, want an error", i, whole,
+			)
 		}
 		if _, err := tap.DecodeCheckpoint(whole[:i]); err == nil {
-			t.Errorf("the first %d bytes are taken for all", i)
+			t.Errorf("DecodeCheckpoint of the first %d bytes: got nil, want an error", i)
 		}
 	}
 	path := filepath.Join(t.TempDir(), "tap.checkpoint")
 	if err := os.WriteFile(path, whole[:20], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t, time.Hour)
+	r := newTestHubs(t, time.Hour)
 	if err := r.start(tap.Config{Output: newSink(), Checkpoint: path}).wait(); err == nil ||
 		!strings.Contains(err.Error(), "move it away") {
-		t.Errorf("%v", err)
+		t.Errorf("Run: got %v, want the advice to move the file away", err)
 	}
 }
 
-// FuzzCheckpoint: whatever is in the file, reading it ends with a checkpoint that is written in the
-// same way again, or with an error.
+// FuzzCheckpoint checks that a checkpoint that can be decoded is the same after it is encoded and
+// decoded again.
 func FuzzCheckpoint(f *testing.F) {
 	whole, err := checkpoint().Encode()
 	if err != nil {
@@ -112,18 +115,19 @@ func FuzzCheckpoint(f *testing.F) {
 		}
 		again, err := c.Encode()
 		if err != nil {
-			t.Fatalf("%q is read and cannot be written: %v", text, err)
+			t.Fatalf("Encode of the decoded %q: %v", text, err)
 		}
 		if back, err := tap.DecodeCheckpoint(again); err != nil || !reflect.DeepEqual(back, c) {
-			t.Fatalf("%q comes back as %q: %v", text, again, err)
+			t.Fatalf("decoded again: got %+v from %q, error %v, want %+v", back, again, err, c)
 		}
 	})
 }
 
-// TestOneTapACheckpoint: a second tap on the same file would set the first one back.
-func TestOneTapACheckpoint(t *testing.T) {
+// TestOneTapPerCheckpoint checks that a second tap with the same file is rejected: it would
+// overwrite the first one's position.
+func TestOneTapPerCheckpoint(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestHubs(t, time.Hour)
 	r.store(hubID(1), 1)
 	path := filepath.Join(t.TempDir(), "tap.checkpoint")
 	out := newSink()
@@ -132,20 +136,20 @@ func TestOneTapACheckpoint(t *testing.T) {
 	if err := r.start(tap.Config{
 		Follow: true, Output: newSink(), Checkpoint: path,
 	}).wait(); !errors.Is(err, tap.ErrCheckpointTaken) {
-		t.Errorf("the second: %v", err)
+		t.Errorf("second tap: got %v, want ErrCheckpointTaken", err)
 	}
 	if err := first.end(); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.start(tap.Config{Output: newSink(), Checkpoint: path}).wait(); err != nil {
-		t.Errorf("the third: %v", err)
+		t.Errorf("tap after the first has ended: got %v, want nil", err)
 	}
 }
 
-// TestGoesOn: a tap that ended in order repeats nothing.
-func TestGoesOn(t *testing.T) {
+// TestResumes checks that a tap that was stopped resumes without repeating an event.
+func TestResumes(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestHubs(t, time.Hour)
 	path := filepath.Join(t.TempDir(), "tap.checkpoint")
 	var all []tap.Record
 	for range 4 {
@@ -163,31 +167,31 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
-// TestKilledAtAnyTime takes the checkpoint's file at random instants, as a kill -9 leaves it, and
-// goes on from there: whatever was delivered up to that instant and what comes then have
-// everything, and what comes twice was delivered after the checkpoint was made.
+// TestKilledAtAnyTime copies the checkpoint's file at random moments, as a kill -9 leaves it, and
+// resumes from the copies. No event is lost, and only events delivered after the checkpoint was
+// written are repeated.
 func TestKilledAtAnyTime(t *testing.T) {
 	t.Parallel()
 	const hubs = 8
-	r := newRig(t, time.Hour)
+	r := newTestHubs(t, time.Hour)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "tap.checkpoint")
 	out := newSink()
 	u := r.start(
 		tap.Config{Follow: true, Output: out, Checkpoint: path, CheckpointEvery: time.Millisecond},
 	)
-	type death struct {
+	type killed struct {
 		delivered int
 		file      []byte
 	}
-	var deaths []death
+	var kills []killed
 	for i := range 25 {
 		for n := range hubs {
 			r.store(hubID(n), 1+(i+n)%9)
 		}
 		file, err := os.ReadFile(path)
 		if err == nil {
-			deaths = append(deaths, death{len(out.all()), file})
+			kills = append(kills, killed{len(out.all()), file})
 		}
 	}
 	want := 0
@@ -198,11 +202,11 @@ func TestKilledAtAnyTime(t *testing.T) {
 	if err := u.end(); err != nil {
 		t.Fatal(err)
 	}
-	if len(deaths) < 5 {
-		t.Fatalf("only %d checkpoints", len(deaths))
+	if len(kills) < 5 {
+		t.Fatalf("checkpoints: got %d, want at least 5", len(kills))
 	}
-	for i, d := range deaths {
-		if i%4 != 0 && i != len(deaths)-1 {
+	for i, d := range kills {
+		if i%4 != 0 && i != len(kills)-1 {
 			continue
 		}
 		former := filepath.Join(dir, "former")
@@ -222,30 +226,34 @@ func TestKilledAtAnyTime(t *testing.T) {
 			id := hubID(n)
 			if len(before[id]) < int(c.Hubs[id].Seq) {
 				t.Errorf(
-					"%s: the checkpoint is at %d, and only %d were delivered", id, c.Hubs[id].Seq,
-					len(before[id]),
+					"%s: checkpoint at %d after %d delivered events, want at most that", id,
+					c.Hubs[id].Seq, len(before[id]),
 				)
 			}
 			for i, number := range after[id] {
 				if number != int(c.Hubs[id].Seq)+i+1 {
 					t.Fatalf(
-						"%s: event %d behind %d has the number %d", id, i, c.Hubs[id].Seq, number,
+						"%s: event %d after checkpoint %d: got number %d", id, i+1, c.Hubs[id].Seq,
+						number,
 					)
 				}
 			}
 			if int(c.Hubs[id].Seq)+len(after[id]) != r.n[id] {
-				t.Errorf("%s: %d behind %d; it has %d", id, len(after[id]), c.Hubs[id].Seq, r.n[id])
+				t.Errorf(
+					"%s: got %d events after checkpoint %d, want %d in all", id, len(after[id]),
+					c.Hubs[id].Seq, r.n[id],
+				)
 			}
 		}
 	}
 }
 
-// TestExpired: what retention removed while no tap ran is told, with its sequences, in its place;
-// also of a hub that the tap never saw.
+// TestExpired checks that events that expired while no tap ran are reported in their place as a gap
+// with their sequences, also for a hub that the tap did not know.
 func TestExpired(t *testing.T) {
 	t.Parallel()
 	const retention = 1500 * time.Millisecond
-	r := newRig(t, retention)
+	r := newTestHubs(t, retention)
 	path := filepath.Join(t.TempDir(), "tap.checkpoint")
 	r.store(hubID(1), 5)
 	r.store(hubID(3), 5)
@@ -256,8 +264,7 @@ func TestExpired(t *testing.T) {
 	if got := summary(numbers(t, out.all())); got != "hub-aaaa-aaaa-0001: 1-5; hub-aaaa-aaaa-0003: 1-5" {
 		t.Fatal(got)
 	}
-	// Of 1 some are lost that were not read, and others come; of 2 nothing was ever read; 3 has
-	// nothing new.
+	// Hub 1 loses unread events and gets new ones, hub 2 was never read, hub 3 gets no new events.
 	r.store(hubID(1), 5)
 	r.store(hubID(2), 5)
 	streamstest.Eventually(t, "the events of three hubs have expired", func() bool {
@@ -288,13 +295,13 @@ func TestExpired(t *testing.T) {
 	for id, gap := range want {
 		if first[id].Type != tap.TypeGap ||
 			!strings.Contains(string(first[id].Envelope), `"data":`+gap) {
-			t.Errorf("%s begins with %s", id, first[id].Envelope)
+			t.Errorf("first record of %s: got %s, want the gap %s", id, first[id].Envelope, gap)
 		}
 	}
 	if got := summary(numbers(t, out.all())); got != "hub-aaaa-aaaa-0001: 0,11-12; hub-aaaa-aaaa-0002: 0,6-7" {
 		t.Error(got)
 	}
-	// Once told, it is told no more.
+	// A gap is reported once.
 	r.store(hubID(1), 1)
 	out = newSink()
 	if err := r.start(tap.Config{Output: out, Checkpoint: path}).wait(); err != nil {
@@ -305,16 +312,16 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-// TestExpiredUndelivered: what a tap knew of and had not delivered yet when it was killed, and what
-// expired before it was started again, is told.
+// TestExpiredUndelivered checks that events are reported as a gap that a tap had received but not
+// delivered when it was killed, and that expired before the next start.
 func TestExpiredUndelivered(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 1500*time.Millisecond)
+	r := newTestHubs(t, 1500*time.Millisecond)
 	path := filepath.Join(t.TempDir(), "tap.checkpoint")
 	r.store(hubID(1), 5)
 	stuck := newSink()
-	gate := make(chan struct{})
-	stuck.fail = func() error { <-gate; return tap.ErrReaderGone }
+	release := make(chan struct{})
+	stuck.fail = func() error { <-release; return tap.ErrReaderGone }
 	first := r.start(
 		tap.Config{
 			Follow:          true,
@@ -328,7 +335,7 @@ func TestExpiredUndelivered(t *testing.T) {
 		_, known := c.Hubs[hubID(1)]
 		return err == nil && known
 	})
-	close(gate)
+	close(release)
 	if err := first.wait(); !errors.Is(err, tap.ErrReaderGone) {
 		t.Fatal(err)
 	}
@@ -346,6 +353,6 @@ func TestExpiredUndelivered(t *testing.T) {
 	if len(got) != 2 ||
 		!strings.Contains(string(got[0].Envelope), `"data":{"reason":"expired","from":1,"to":5}`) ||
 		number(t, got[1]) != 6 {
-		t.Errorf("%d records, the first is %s", len(got), got[0].Envelope)
+		t.Errorf("got %d records, the first %s, want a gap and event 6", len(got), got[0].Envelope)
 	}
 }

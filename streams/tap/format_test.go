@@ -7,7 +7,7 @@ import (
 	"hubcloud/streams/tap"
 )
 
-// TestCloudEventSubject: an event about a device has that device as its subject.
+// TestCloudEventSubject checks that only an event of a device has the device as its subject.
 func TestCloudEventSubject(t *testing.T) {
 	t.Parallel()
 	for envelope, want := range map[string]string{
@@ -19,10 +19,12 @@ func TestCloudEventSubject(t *testing.T) {
 		)
 		if err != nil || (want == "") != !strings.Contains(string(text), `"subject"`) ||
 			!strings.Contains(string(text), want) {
-			t.Errorf("%s, %v", text, err)
+			t.Errorf(
+				"CloudEvent of %s: got %s, error %v, want subject %q", envelope, text, err, want,
+			)
 		}
 	}
 	if _, err := tap.CloudEvents.Append(nil, tap.Record{Envelope: []byte("no JSON")}); err == nil {
-		t.Error("an envelope that is none is taken")
+		t.Error("CloudEvent of an invalid envelope: got nil, want an error")
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 const anyHub = domain.HubID("hub-aaaa-aaaa-0001")
 
-func fed(seq uint64) hublog.Message {
+func feedMessage(seq uint64) hublog.Message {
 	return hublog.Message{Seq: seq, Event: &hublog.Event{Envelope: make([]byte, 100)}}
 }
 
@@ -24,8 +24,7 @@ func sequences(messages []hublog.Message) string {
 	return fmt.Sprint(all)
 }
 
-// TestFresh: what came through the feed is used where it follows the position at once, and only
-// then.
+// TestFresh checks that messages of the feed are used only where they directly follow the position.
 func TestFresh(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -48,47 +47,53 @@ func TestFresh(t *testing.T) {
 		hs := newHubs(true)
 		hs.restore(anyHub, hublog.Position{Seq: 5})
 		for _, seq := range c.announced {
-			hs.announce(anyHub, fed(seq), !c.uncertain[seq])
+			hs.announce(anyHub, feedMessage(seq), !c.uncertain[seq])
 		}
 		h := hs.all[anyHub]
 		hs.move(h, hublog.Position{Seq: c.at})
 		if got := sequences(hs.takeFresh(h)); got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
 	}
 }
 
-// TestFreshIsBounded: however long nobody takes it, what came through the feed takes no more than
-// it may.
+// TestFreshIsBounded checks the limits of messages that wait for a worker, of one hub and of all.
 func TestFreshIsBounded(t *testing.T) {
 	t.Parallel()
 	hs := newHubs(true)
 	for seq := range uint64(3000) {
 		for n := range 2 {
-			hs.announce(domain.HubID(fmt.Sprintf("hub-aaaa-aaaa-%04d", n)), fed(seq+1), true)
+			hs.announce(
+				domain.HubID(fmt.Sprintf("hub-aaaa-aaaa-%04d", n)), feedMessage(seq+1), true,
+			)
 		}
 	}
 	for id, h := range hs.all {
 		if len(h.fresh) > maxFresh || h.known != 3000 {
-			t.Errorf("%s: %d fresh messages, known up to %d", id, len(h.fresh), h.known)
+			t.Errorf(
+				"%s: got %d fresh messages, known up to %d, want at most %d, known up to 3000", id,
+				len(h.fresh), h.known, maxFresh,
+			)
 		}
 	}
 	for n := range 50_000 {
-		hs.announce(domain.HubID(fmt.Sprintf("hub-aaaa-b%03d-%04d", n%1000, n/1000)), fed(1), true)
+		hs.announce(
+			domain.HubID(fmt.Sprintf("hub-aaaa-b%03d-%04d", n%1000, n/1000)), feedMessage(1), true,
+		)
 	}
-	if limit := maxFreshBytes + freshSize(fed(1)); hs.freshBytes > limit {
-		t.Errorf("%d bytes, at most %d are allowed", hs.freshBytes, limit)
+	if limit := maxFreshBytes + freshSize(feedMessage(1)); hs.freshBytes > limit {
+		t.Errorf("bytes of all hubs: got %d, want at most %d", hs.freshBytes, limit)
 	}
 	for _, h := range hs.all {
 		hs.dropFresh(h)
 	}
 	if hs.freshBytes != 0 {
-		t.Errorf("%d bytes when there is nothing", hs.freshBytes)
+		t.Errorf("bytes after all were dropped: got %d, want 0", hs.freshBytes)
 	}
 }
 
-// TestQueue: under many who announce and many who work, every hub has one worker at a time, and
-// none is left behind.
+// TestQueue checks, with many announcing goroutines and workers, that a hub has one worker at a
+// time and that every hub reaches its last message.
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	const hubCount, last, workers = 50, 400, 8
@@ -102,7 +107,7 @@ func TestQueue(t *testing.T) {
 		working.Go(func() {
 			for h := hs.take(ctx); h != nil; h = hs.take(ctx) {
 				if _, taken := busy.LoadOrStore(h.id, true); taken {
-					t.Errorf("%s has two workers", h.id)
+					t.Errorf("%s: got two workers at the same time", h.id)
 				}
 				known := hs.known(h)
 				before := h.at.Seq
@@ -119,7 +124,9 @@ func TestQueue(t *testing.T) {
 		announcing.Go(func() {
 			for seq := range uint64(last) {
 				hs.announce(
-					domain.HubID(fmt.Sprintf("hub-aaaa-aaaa-%04d", n)), fed(seq+1), seq%3 == 0,
+					domain.HubID(fmt.Sprintf("hub-aaaa-aaaa-%04d", n)),
+					feedMessage(seq+1),
+					seq%3 == 0,
 				)
 			}
 		})

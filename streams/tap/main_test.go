@@ -16,6 +16,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/hublog"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 	"hubcloud/streams/tap"
 )
@@ -23,14 +24,14 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
 
 const (
-	patient = time.Minute
-	org     = "01930000-0000-7000-8000-00000000000a"
+	testTimeout = time.Minute
+	org         = "01930000-0000-7000-8000-00000000000a"
 )
 
 func hubID(n int) domain.HubID { return domain.HubID(fmt.Sprintf("hub-aaaa-aaaa-%04d", n)) }
 
-// rig is a broker with hub logs that a test fills.
-type rig struct {
+// testHubs is a broker with hub logs that a test appends events to.
+type testHubs struct {
 	t      testing.TB
 	broker *streamstest.Broker
 	conns  *streams.Conns
@@ -42,9 +43,9 @@ type rig struct {
 	n      map[domain.HubID]int
 }
 
-func newRig(t testing.TB, retention time.Duration) *rig {
+func newTestHubs(t testing.TB, retention time.Duration) *testHubs {
 	t.Helper()
-	r := &rig{
+	r := &testHubs{
 		t: t, broker: streamstest.New(t), epochs: map[domain.HubID]domain.EpochID{},
 		last: map[domain.HubID]uint64{}, n: map[domain.HubID]int{},
 	}
@@ -53,9 +54,7 @@ func newRig(t testing.TB, retention time.Duration) *rig {
 	r.logs, err = hublog.New(
 		r.conns,
 		hublog.Config{
-			Retention: retention,
-			Logger:    slog.New(slog.DiscardHandler),
-			Epoch:     r.epoch,
+			Retention: retention, Epoch: r.epoch, Logger: slog.New(slog.DiscardHandler),
 		},
 	)
 	if err != nil {
@@ -65,21 +64,21 @@ func newRig(t testing.TB, retention time.Duration) *rig {
 	return r
 }
 
-func (r *rig) epochID(id domain.HubID) domain.EpochID {
+func (r *testHubs) epochID(id domain.HubID) domain.EpochID {
 	if epoch, ok := r.epochs[id]; ok {
 		return epoch
 	}
 	return domain.NewEpochID(0xa)
 }
 
-func (r *rig) epoch(id domain.HubID) (domain.Epoch, bool) {
+func (r *testHubs) epoch(id domain.HubID) (domain.Epoch, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return domain.Epoch{ID: r.epochID(id)}, true
 }
 
-// store appends count events, numbered on from those before, as one batch.
-func (r *rig) store(id domain.HubID, count int) {
+// store appends count events to a hub's log, as one batch. The events of a hub are numbered from 1.
+func (r *testHubs) store(id domain.HubID, count int) {
 	r.t.Helper()
 	r.mu.Lock()
 	last, n, epoch := r.last[id], r.n[id], r.epochID(id)
@@ -99,11 +98,8 @@ func (r *rig) store(id domain.HubID, count int) {
 			return
 		}
 		records[i] = hublog.Record{
-			Payload: payload,
-			EpochID: epoch,
-			OrgID:   org,
-			OwnLog:  "log",
-			Through: uint64(n + i + 1),
+			Payload: payload, EpochID: epoch, OrgID: org,
+			OwnLog: "log", Through: uint64(n + i + 1),
 		}
 	}
 	last, err := r.logs.Append(context.Background(), id, last, records)
@@ -117,7 +113,7 @@ func (r *rig) store(id domain.HubID, count int) {
 }
 
 // connect logs in to the account TAP.
-func (r *rig) connect() *nats.Conn {
+func (r *testHubs) connect() *nats.Conn {
 	r.t.Helper()
 	c := tap.ForUser(
 		"nats://in-process", streamstest.Shards, r.broker.Credentials().Users[streams.AccountTap],
@@ -132,27 +128,27 @@ func (r *rig) connect() *nats.Conn {
 	return nc
 }
 
-// run is a tap under way.
-type run struct {
+// runningTap is a tap in a goroutine of its own.
+type runningTap struct {
 	t    testing.TB
 	stop context.CancelFunc
 	done chan error
 }
 
-// start starts a tap, which ends with the test.
-func (r *rig) start(cfg tap.Config) *run {
+// start starts a tap that ends with the test at the latest.
+func (r *testHubs) start(cfg tap.Config) *runningTap {
 	r.t.Helper()
 	cfg.Conn, cfg.Shards = r.connect(), streamstest.Shards
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	made, err := tap.New(cfg)
+	created, err := tap.New(cfg)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	u := &run{t: r.t, stop: cancel, done: make(chan error, 1)}
-	go func() { u.done <- made.Run(ctx) }()
+	u := &runningTap{t: r.t, stop: cancel, done: make(chan error, 1)}
+	go func() { u.done <- created.Run(ctx) }()
 	r.t.Cleanup(func() {
 		cancel()
 		<-u.done
@@ -160,31 +156,32 @@ func (r *rig) start(cfg tap.Config) *run {
 	return u
 }
 
-// end ends the tap and gives what it returned.
-func (u *run) end() error {
+// end stops the tap and returns the error of its Run.
+func (u *runningTap) end() error {
 	u.stop()
 	return u.wait()
 }
 
-func (u *run) wait() error {
+// wait waits until Run returns, and returns its error.
+func (u *runningTap) wait() error {
 	select {
 	case err := <-u.done:
 		u.done <- err
 		return err
-	case <-time.After(patient):
-		u.t.Fatal("the tap does not end")
+	case <-time.After(testTimeout):
+		u.t.Fatalf("Run: still running after %v", testTimeout)
 		return nil
 	}
 }
 
-// sink is an Output that remembers.
+// sink is an Output that keeps all records.
 type sink struct {
 	mu      sync.Mutex
 	records []tap.Record
 	changed chan struct{}
-	// fail, when set, is asked about each write.
+	// fail, unless nil, returns the error of each write.
 	fail func() error
-	// flushed is how many records there were at the last flush.
+	// flushed is the number of records at the last flush.
 	flushed int
 }
 
@@ -219,10 +216,10 @@ func (s *sink) all() []tap.Record {
 	return append([]tap.Record(nil), s.records...)
 }
 
-// await waits until there are n records.
+// await waits until the sink has n records, and returns all.
 func (s *sink) await(t testing.TB, n int) []tap.Record {
 	t.Helper()
-	deadline := time.After(patient)
+	deadline := time.After(testTimeout)
 	for {
 		s.mu.Lock()
 		changed, have := s.changed, len(s.records)
@@ -233,12 +230,12 @@ func (s *sink) await(t testing.TB, n int) []tap.Record {
 		select {
 		case <-changed:
 		case <-deadline:
-			t.Fatalf("%d records, want %d", have, n)
+			t.Fatalf("records: got %d, want %d", have, n)
 		}
 	}
 }
 
-// number gives the number that an event carries; 0 for what is none of a hub's.
+// number returns the number of a hub's event, and 0 for a record of the tap itself.
 func number(t testing.TB, r tap.Record) int {
 	t.Helper()
 	var envelope struct {
@@ -250,12 +247,12 @@ func number(t testing.TB, r tap.Record) int {
 		t.Fatalf("envelope %q: %v", r.Envelope, err)
 	}
 	if envelope.Hub != r.Hub || envelope.Type != r.Type {
-		t.Fatalf("record of %s, %s has the envelope %s", r.Hub, r.Type, r.Envelope)
+		t.Fatalf("record of %s, type %s: got envelope %s", r.Hub, r.Type, r.Envelope)
 	}
 	return envelope.Data.N
 }
 
-// numbers gives the numbers of each hub's events, in the order in which they came.
+// numbers returns the numbers of each hub's events, in the order of the records.
 func numbers(t testing.TB, records []tap.Record) map[domain.HubID][]int {
 	t.Helper()
 	all := map[domain.HubID][]int{}
@@ -265,29 +262,21 @@ func numbers(t testing.TB, records []tap.Record) map[domain.HubID][]int {
 	return all
 }
 
-// consecutive checks that a hub's numbers are 1, 2, 3, … up to n.
+// consecutive checks that a hub's numbers are 1, 2, 3, … n.
 func consecutive(t testing.TB, id domain.HubID, got []int, n int) {
 	t.Helper()
 	if len(got) != n {
-		t.Errorf("%s: %d events, want %d", id, len(got), n)
+		t.Errorf("events of %s: got %d, want %d", id, len(got), n)
 	}
 	for i, number := range got {
 		if number != i+1 {
-			t.Errorf("%s: event %d has the number %d", id, i+1, number)
+			t.Errorf("event %d of %s: got number %d", i+1, id, number)
 			return
 		}
 	}
 }
 
-// stream gives what the broker says of a hub's stream.
-func (r *rig) stream(id domain.HubID) (*jetstream.StreamInfo, error) {
-	js, err := jetstream.New(r.conns.Shard(id))
-	if err != nil {
-		return nil, err
-	}
-	stream, err := js.Stream(r.t.Context(), streams.HubStream(id))
-	if err != nil {
-		return nil, err
-	}
-	return stream.CachedInfo(), nil
+// stream returns the information of a hub's stream.
+func (r *testHubs) stream(id domain.HubID) (*jetstream.StreamInfo, error) {
+	return jsapi.New(r.conns.Shard(id)).Info(r.t.Context(), streams.HubStream(id))
 }

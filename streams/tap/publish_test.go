@@ -15,8 +15,8 @@ import (
 	"hubcloud/streams/tap"
 )
 
-// target is a broker of somebody else's with a stream of their own.
-func target(t testing.TB) (*streamstest.Broker, jetstream.JetStream, jetstream.Stream) {
+// newTarget returns another broker with a stream that a tap publishes to.
+func newTarget(t testing.TB) (*streamstest.Broker, jetstream.JetStream, jetstream.Stream) {
 	t.Helper()
 	broker := streamstest.New(t)
 	js, err := jetstream.New(broker.Connect(t).Cloud)
@@ -26,9 +26,7 @@ func target(t testing.TB) (*streamstest.Broker, jetstream.JetStream, jetstream.S
 	stream, err := js.CreateStream(
 		t.Context(),
 		jetstream.StreamConfig{
-			Name:     "EVENTS",
-			Subjects: []string{"analytics.>"},
-			Storage:  jetstream.FileStorage,
+			Name: "EVENTS", Subjects: []string{"analytics.>"}, Storage: jetstream.FileStorage,
 		},
 	)
 	if err != nil {
@@ -41,7 +39,7 @@ func publisher(js jetstream.JetStream, subject tap.Subject, format tap.Format) *
 	return tap.NewPublisher(js, subject, format, slog.New(slog.DiscardHandler))
 }
 
-// published gives the numbers in the stream, by hub, in its order.
+// published returns the numbers of each hub's events in the stream, in the stream's order.
 func published(t testing.TB, stream jetstream.Stream) map[domain.HubID][]int {
 	t.Helper()
 	info, err := stream.Info(t.Context())
@@ -63,20 +61,20 @@ func published(t testing.TB, stream jetstream.Stream) map[domain.HubID][]int {
 		}
 		if want := "analytics." + string(line.Hub) + "."; len(msg.Subject) < len(want) ||
 			msg.Subject[:len(want)] != want {
-			t.Fatalf("%s is published on %s", line.Hub, msg.Subject)
+			t.Fatalf("subject of an event of %s: got %s", line.Hub, msg.Subject)
 		}
 		all[line.Hub] = append(all[line.Hub], line.Data.N)
 	}
 	return all
 }
 
-// TestPublish: everything is in the stream once and in order, although the broker with the stream
-// is away meanwhile and a second tap without a checkpoint publishes it all again.
+// TestPublish checks that every event is in the stream once and in order, although the stream's
+// broker restarts and a second tap without a checkpoint publishes all events again.
 func TestPublish(t *testing.T) {
 	t.Parallel()
 	const hubs, each = 5, 120
-	r := newRig(t, time.Hour)
-	theirs, js, stream := target(t)
+	r := newTestHubs(t, time.Hour)
+	broker, js, stream := newTarget(t)
 	to := publisher(js, "analytics.{hub_id}.{type}", tap.NDJSON)
 	if err := to.Check(t.Context()); err != nil {
 		t.Fatal(err)
@@ -87,10 +85,10 @@ func TestPublish(t *testing.T) {
 			r.store(hubID(n), each/4)
 		}
 		if i == 1 {
-			theirs.Stop()
+			broker.Stop()
 		}
 		if i == 2 {
-			theirs.Start(t)
+			broker.Start(t)
 		}
 	}
 	streamstest.Eventually(t, "the stream has every event", func() bool {
@@ -109,29 +107,29 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// TestPublishNowhere: a subject that no stream takes is told before the first record, or with it.
-func TestPublishNowhere(t *testing.T) {
+// TestPublishWithoutStream checks that a subject without a stream is ErrNoStream.
+func TestPublishWithoutStream(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestHubs(t, time.Hour)
 	r.store(hubID(1), 1)
-	_, js, _ := target(t)
+	_, js, _ := newTarget(t)
 	to := publisher(js, "elsewhere", tap.CloudEvents)
 	if err := to.Check(t.Context()); !errors.Is(err, tap.ErrNoStream) {
-		t.Errorf("check: %v", err)
+		t.Errorf("Check: got %v, want ErrNoStream", err)
 	}
 	if err := r.start(tap.Config{Follow: true, Output: to}).wait(); !errors.Is(
 		err, tap.ErrNoStream,
 	) {
-		t.Errorf("run: %v", err)
+		t.Errorf("Run: got %v, want ErrNoStream", err)
 	}
 }
 
-// TestPublishedMessage: a message says what it is, and what makes it the same as another.
+// TestPublishedMessage checks the headers and the subject of a published event.
 func TestPublishedMessage(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestHubs(t, time.Hour)
 	r.store(hubID(1), 1)
-	_, js, stream := target(t)
+	_, js, stream := newTarget(t)
 	if err := r.start(tap.Config{
 		Output: publisher(js, "analytics.{organization_id}", tap.CloudEvents),
 	}).wait(); err != nil {
@@ -151,25 +149,26 @@ func TestPublishedMessage(t *testing.T) {
 	}
 	for name := range want {
 		if msg.Header.Get(name) != want.Get(name) {
-			t.Errorf("%s is %q, want %q", name, msg.Header.Get(name), want.Get(name))
+			t.Errorf("header %s: got %q, want %q", name, msg.Header.Get(name), want.Get(name))
 		}
 	}
 	if msg.Subject != "analytics."+org {
-		t.Errorf("subject %s", msg.Subject)
+		t.Errorf("subject: got %s, want analytics.%s", msg.Subject, org)
 	}
 }
 
-// TestSubject: what stands in records cannot make another subject than was meant.
+// TestSubject checks that invalid subjects are rejected, and that values of records cannot add
+// tokens or wildcards to a subject.
 func TestSubject(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{
 		"", "a..b", ".a", "a.", "a b", "a.*", "a.>", "a.{hub}", "{", "a\nb",
 	} {
 		if s, err := tap.ParseSubject(bad); err == nil {
-			t.Errorf("%q is taken as %q", bad, s)
+			t.Errorf("ParseSubject(%q): got %q, want an error", bad, s)
 		}
 	}
-	_, js, stream := target(t)
+	_, js, stream := newTarget(t)
 	subject, err := tap.ParseSubject("analytics.{hub_id}.{type}.{organization_id}")
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +184,7 @@ func TestSubject(t *testing.T) {
 		}
 		msg, err := stream.GetLastMsgForSubject(t.Context(), "analytics.>")
 		if err != nil || msg.Subject != "analytics."+string(hubID(1))+"."+want+"._" {
-			t.Errorf("%q: %v, %v", typ, msg, err)
+			t.Errorf("subject of type %q: got %v, error %v, want %s", typ, msg, err, want)
 		}
 	}
 }

@@ -17,23 +17,23 @@ import (
 	"hubcloud/streams/tap"
 )
 
-// scaleHubs is how many hubs TestManyHubs has; 50,000 is what an installation may have.
-var scaleHubs = flag.Int("tap.scale", 400, "hubs of the trial of a tap with many")
+// scaleHubs is the number of hubs in TestManyHubs. An installation may have 50,000.
+var scaleHubs = flag.Int("tap.scale", 400, "number of hubs in TestManyHubs")
 
 func scaleHub(n int) domain.HubID {
 	return domain.HubID(fmt.Sprintf("hub-scal-%04d-%04d", n/10000, n%10000))
 }
 
-// TestManyHubs taps as many hubs as the flag says: all that is kept comes, what comes later comes
-// at once, and a checkpoint is whole.
+// TestManyHubs reads the stored events of many hubs, then new ones, and checks that the checkpoint
+// has every hub.
 func TestManyHubs(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
-	var making errgroup.Group
+	r := newTestHubs(t, time.Hour)
+	var creating errgroup.Group
 	for shard, nc := range r.conns.Shards {
-		making.Go(func() error { return makeLogs(t, nc, shard) })
+		creating.Go(func() error { return createLogs(t, nc, shard) })
 	}
-	if err := making.Wait(); err != nil {
+	if err := creating.Wait(); err != nil {
 		t.Fatal(err)
 	}
 	before := heap()
@@ -49,10 +49,7 @@ func TestManyHubs(t *testing.T) {
 		},
 	)
 	out.await(t, *scaleHubs)
-	t.Logf(
-		"%d hubs: all that was kept after %v", *scaleHubs,
-		time.Since(began).Round(time.Millisecond),
-	)
+	t.Logf("%d hubs: stored events after %v", *scaleHubs, time.Since(began).Round(time.Millisecond))
 	began = time.Now()
 	for i := range 20 {
 		publishTo(t, r.conns, scaleHub(i*(*scaleHubs)/20), 2)
@@ -69,8 +66,8 @@ func TestManyHubs(t *testing.T) {
 	}
 }
 
-// makeLogs makes the logs of a shard, in memory, with an event each.
-func makeLogs(t *testing.T, nc *nats.Conn, shard int) error {
+// createLogs creates the logs of a shard, in memory, with an event each.
+func createLogs(t *testing.T, nc *nats.Conn, shard int) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return err
@@ -81,10 +78,8 @@ func makeLogs(t *testing.T, nc *nats.Conn, shard int) error {
 			continue
 		}
 		_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
-			Name: streams.HubStream(
-				id,
-			), Subjects: []string{streams.LogFilter(id)}, Storage: jetstream.MemoryStorage,
-			MaxAge: time.Hour, AllowDirect: true,
+			Name: streams.HubStream(id), Subjects: []string{streams.LogFilter(id)},
+			Storage: jetstream.MemoryStorage, MaxAge: time.Hour, AllowDirect: true,
 			RePublish: &jetstream.RePublish{
 				Source:      streams.LogFilter(id),
 				Destination: streams.FeedDestination(id),
@@ -97,7 +92,7 @@ func makeLogs(t *testing.T, nc *nats.Conn, shard int) error {
 			return err
 		}
 	}
-	return nc.FlushTimeout(patient)
+	return nc.FlushTimeout(testTimeout)
 }
 
 func scaleEvent(id domain.HubID, n int) *nats.Msg {

@@ -1,6 +1,7 @@
 package tap_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -15,12 +16,12 @@ import (
 	"hubcloud/streams/tap"
 )
 
-// TestHistoryThenLive: a tap that begins in the midst of things gives every event of every hub once
-// and in order, also of hubs that come later.
+// TestHistoryThenLive checks that a tap that starts while events are stored delivers every event of
+// every hub once and in order, also of hubs that are new.
 func TestHistoryThenLive(t *testing.T) {
 	t.Parallel()
 	const hubs, late, batches = 20, 10, 30
-	r := newRig(t, time.Hour)
+	r := newTestHubs(t, time.Hour)
 	for n := range hubs {
 		r.store(hubID(n), 1+n*40)
 	}
@@ -50,14 +51,14 @@ func TestHistoryThenLive(t *testing.T) {
 		t.Error(err)
 	}
 	if got := len(out.all()); got != want {
-		t.Errorf("%d records, want %d", got, want)
+		t.Errorf("records: got %d, want %d", got, want)
 	}
 }
 
-// TestEndsAtTheHead: without Follow, a tap gives what there was and ends.
-func TestEndsAtTheHead(t *testing.T) {
+// TestWithoutFollow checks that a tap without Follow delivers the stored events and ends.
+func TestWithoutFollow(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestHubs(t, time.Hour)
 	for n := range 5 {
 		r.store(hubID(n), 600)
 	}
@@ -70,20 +71,20 @@ func TestEndsAtTheHead(t *testing.T) {
 	}
 	first := out.all()[0]
 	if first.OrgID != org || first.Seq == 0 || first.ID == "" ||
-		time.Since(first.Stored) > patient {
-		t.Errorf("the first record is %+v", first)
+		time.Since(first.Stored) > testTimeout {
+		t.Errorf("first record: got %+v, want all fields set", first)
 	}
-	// Nothing there at all is an end too.
-	empty := newRig(t, time.Hour)
+	// Without any hub log it ends too.
+	empty := newTestHubs(t, time.Hour)
 	if err := empty.start(tap.Config{Output: newSink()}).wait(); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestWhatIsChosen: hubs, types, a time to begin with, commands, and the next event only.
-func TestWhatIsChosen(t *testing.T) {
+// TestFilters checks the selection by hub, type and time, and of commands.
+func TestFilters(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestHubs(t, time.Hour)
 	r.store(hubID(1), 20)
 	r.store(hubID(2), 20)
 	stored := newSink()
@@ -91,12 +92,9 @@ func TestWhatIsChosen(t *testing.T) {
 		t.Fatal(err)
 	}
 	since := time.Now()
-	for {
-		// Until the broker's clock, which stores in the same millisecond otherwise, is past it.
-		if time.Since(since) > 2*time.Millisecond {
-			break
-		}
-	}
+	streamstest.Eventually(t, "later events are stored in a later millisecond", func() bool {
+		return time.Since(since) > 2*time.Millisecond
+	})
 	r.store(hubID(2), 10)
 	if _, err := r.logs.AppendCommand(t.Context(), hubID(2), []byte(`{"key":"lock","value":true}`), nil); err != nil {
 		t.Fatal(err)
@@ -107,8 +105,8 @@ func TestWhatIsChosen(t *testing.T) {
 		cfg  tap.Config
 		want string
 	}{
-		"a hub": {tap.Config{Hubs: []domain.HubID{hubID(1)}}, "hub-aaaa-aaaa-0001: 1-20"},
-		"a type": {
+		"hub": {tap.Config{Hubs: []domain.HubID{hubID(1)}}, "hub-aaaa-aaaa-0001: 1-20"},
+		"type": {
 			tap.Config{Types: []string{"device.updated"}, Hubs: []domain.HubID{hubID(2)}},
 			"hub-aaaa-aaaa-0002: 10,20,30",
 		},
@@ -116,10 +114,10 @@ func TestWhatIsChosen(t *testing.T) {
 			tap.Config{Types: []string{"device.*", "rule.fired"}, Hubs: []domain.HubID{hubID(1)}},
 			"hub-aaaa-aaaa-0001: 10,20",
 		},
-		"a time": {
+		"time": {
 			tap.Config{Since: since}, "hub-aaaa-aaaa-0002: 21-30; hub-aaaa-aaaa-0003: 1-10",
 		},
-		"no such hub": {tap.Config{Hubs: []domain.HubID{hubID(9)}}, ""},
+		"unknown hub": {tap.Config{Hubs: []domain.HubID{hubID(9)}}, ""},
 	} {
 		out := newSink()
 		c.cfg.Output = out
@@ -127,7 +125,7 @@ func TestWhatIsChosen(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if got := summary(numbers(t, out.all())); got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
 	}
 
@@ -139,15 +137,15 @@ func TestWhatIsChosen(t *testing.T) {
 	}
 	if got := out.all(); len(got) != 1 || got[0].Type != tap.TypeCommand ||
 		!strings.Contains(string(got[0].Envelope), `"data":{"key":"lock","value":true}`) {
-		t.Errorf("commands: %+v", got)
+		t.Errorf("commands: got %+v, want one of key lock", got)
 	}
 }
 
-// TestNextEventOnly: New begins with what is stored after the tap has begun, and a hub that comes
-// later with its first event.
-func TestNextEventOnly(t *testing.T) {
+// TestNew checks that a tap with New delivers only events that are stored after its start, and all
+// events of a new hub.
+func TestNew(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestHubs(t, time.Hour)
 	r.store(hubID(1), 20)
 	out := newSink()
 	path := t.TempDir() + "/checkpoint"
@@ -160,7 +158,7 @@ func TestNextEventOnly(t *testing.T) {
 			CheckpointEvery: 5 * time.Millisecond,
 		},
 	)
-	// The checkpoint says where it has begun.
+	// The checkpoint has the position at which the tap started.
 	streamstest.Eventually(t, "the checkpoint has 20 events of the hub", func() bool {
 		c, err := tap.ReadCheckpoint(path)
 		return err == nil && c.Hubs[hubID(1)].Seq == 20
@@ -172,11 +170,11 @@ func TestNextEventOnly(t *testing.T) {
 	}
 }
 
-// TestBrokerAway: a tap outlives its broker, more than once, and nothing is missing or repeated.
-func TestBrokerAway(t *testing.T) {
+// TestBrokerRestarts checks that a tap loses and repeats no event when the broker restarts.
+func TestBrokerRestarts(t *testing.T) {
 	t.Parallel()
 	const hubs, rounds = 6, 3
-	r := newRig(t, time.Hour)
+	r := newTestHubs(t, time.Hour)
 	out := newSink()
 	u := r.start(tap.Config{Follow: true, Output: out})
 	want := 0
@@ -201,46 +199,47 @@ func TestBrokerAway(t *testing.T) {
 	}
 }
 
-// TestOutputFails: what the output says ends the tap.
+// TestOutputFails checks that an error of the output ends the tap and is returned by Run.
 func TestOutputFails(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestHubs(t, time.Hour)
 	r.store(hubID(1), 3)
 	out := newSink()
 	out.fail = func() error { return tap.ErrReaderGone }
-	if err := r.start(tap.Config{Follow: true, Output: out}).wait(); err != tap.ErrReaderGone {
-		t.Errorf("%v", err)
+	if err := r.start(tap.Config{Follow: true, Output: out}).wait(); !errors.Is(
+		err, tap.ErrReaderGone,
+	) {
+		t.Errorf("Run: got %v, want ErrReaderGone", err)
 	}
 }
 
-// TestSlowOutput: an output that stands still costs no memory that grows, and gets everything once
-// it goes on.
+// TestSlowOutput checks that an output that blocks for a while receives every event.
 func TestSlowOutput(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestHubs(t, time.Hour)
 	out := newSink()
-	gate := make(chan struct{})
-	out.fail = func() error { <-gate; return nil }
+	release := make(chan struct{})
+	out.fail = func() error { <-release; return nil }
 	r.start(tap.Config{Follow: true, Output: out})
 	for range 40 {
 		for n := range 4 {
 			r.store(hubID(n), 25)
 		}
 	}
-	close(gate)
+	close(release)
 	for id, got := range numbers(t, out.await(t, 4000)) {
 		consecutive(t, id, got, 1000)
 	}
 }
 
-// TestLogReplaced: a log that was made anew under a running or a stopped tap is told, and read from
-// its beginning.
+// TestLogReplaced checks that a log that was deleted and created again while no tap ran is reported
+// as replaced, and read from its beginning.
 func TestLogReplaced(t *testing.T) {
 	t.Parallel()
 	for name, again := range map[string]int{"shorter": 3, "longer": 50} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, time.Hour)
+			r := newTestHubs(t, time.Hour)
 			path := t.TempDir() + "/checkpoint"
 			r.store(hubID(1), 10)
 			if err := r.start(tap.Config{Output: newSink(), Checkpoint: path}).wait(); err != nil {
@@ -265,18 +264,20 @@ func TestLogReplaced(t *testing.T) {
 					string(got[0].Envelope),
 					`"data":{"reason":"log_replaced","from":null,"to":null}`,
 				) {
-				t.Fatalf("%d records, the first is %s", len(got), got[0].Envelope)
+				t.Fatalf(
+					"got %d records, the first %s, want log_replaced", len(got), got[0].Envelope,
+				)
 			}
 			consecutive(t, hubID(1), numbers(t, got[1:])[hubID(1)], again)
 		})
 	}
 }
 
-// TestLogBegunAnew: a hub that was reset is told, between the last event of the one log and the
-// first of the other.
-func TestLogBegunAnew(t *testing.T) {
+// TestNewEpoch checks that a new epoch is reported between the last event of the old one and the
+// first event of the new one.
+func TestNewEpoch(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestHubs(t, time.Hour)
 	out := newSink()
 	r.start(tap.Config{Follow: true, Output: out})
 	r.store(hubID(1), 3)
@@ -291,11 +292,11 @@ func TestLogBegunAnew(t *testing.T) {
 			string(got[3].Envelope), `"data":{"former":"0000000a","log":"0000000b"}`,
 		) ||
 		number(t, got[4]) != 4 {
-		t.Errorf("%s, then %s", got[3].Envelope, got[4].Envelope)
+		t.Errorf("got %s, then %s, want log begun, then event 4", got[3].Envelope, got[4].Envelope)
 	}
 }
 
-// summary writes numbers as "hub: 1-3,7; hub: 2", hubs in order.
+// summary returns the numbers of each hub in the form "hub: 1-3,7; hub: 2", sorted by hub.
 func summary(all map[domain.HubID][]int) string {
 	var parts []string
 	for n := range 10 {

@@ -14,16 +14,16 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// discard is an Output of a tap that delivers nothing.
+// discard is an Output that discards all records.
 type discard struct{}
 
 func (discard) Write(context.Context, []Record) error { return nil }
 func (discard) Flush(context.Context) error           { return nil }
 func (discard) Writers() int                          { return 1 }
 
-// TestFeedIsLost: when messages of the feed were dropped, or the connection was another for a
-// while, the logs tell what was missed.
-func TestFeedIsLost(t *testing.T) {
+// TestFeedLost checks that the tap finds missed events in the logs after messages of the feed were
+// dropped, or after a reconnect.
+func TestFeedLost(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(t *testing.T, nc *nats.Conn, sub *nats.Subscription){
 		"dropped": func(t *testing.T, nc *nats.Conn, sub *nats.Subscription) {
@@ -31,7 +31,7 @@ func TestFeedIsLost(t *testing.T) {
 				if dropped, err := sub.Dropped(); err != nil || dropped > 0 {
 					return
 				}
-				// answers fill the inbox that nobody empties
+				// The answers fill the inbox, which is not read.
 				if _, err := nc.Request("shard.00.STREAM.NAMES", nil, 5*time.Second); err != nil {
 					t.Fatal(err)
 				}
@@ -56,8 +56,7 @@ func TestFeedIsLost(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(nc.Close)
-			// A subscription that cannot keep up, in the place of the feed's: it hears what this
-			// connection is answered.
+			// In place of the feed: a subscription to the connection's inbox that does not keep up.
 			stuck := make(chan struct{})
 			t.Cleanup(func() { close(stuck) })
 			sub, err := nc.Subscribe(streams.TapInbox(user.User)+".>", func(*nats.Msg) { <-stuck })
@@ -69,10 +68,7 @@ func TestFeedIsLost(t *testing.T) {
 			}
 			tap, err := New(
 				Config{
-					Conn:   nc,
-					Shards: streamstest.Shards,
-					Follow: true,
-					Output: discard{},
+					Conn: nc, Shards: streamstest.Shards, Follow: true, Output: discard{},
 					Logger: slog.New(slog.DiscardHandler),
 				},
 			)
@@ -82,9 +78,7 @@ func TestFeedIsLost(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			watching := make(chan error, 1)
 			go func() { watching <- tap.watch(ctx, feeds{sub}) }()
-			for !opened(tap.hubs) {
-				<-time.After(5 * time.Millisecond)
-			}
+			streamstest.Eventually(t, "the hubs are open", func() bool { return isOpen(tap.hubs) })
 			js, err := jetstream.New(conns.Shard(anyHub))
 			if err != nil {
 				t.Fatal(err)
@@ -102,7 +96,7 @@ func TestFeedIsLost(t *testing.T) {
 			late := time.AfterFunc(20*time.Second, cancel)
 			defer late.Stop()
 			if h := tap.hubs.take(ctx); h == nil || h.id != domain.HubID(anyHub) || h.known != 1 {
-				t.Errorf("due is %+v", h)
+				t.Errorf("next hub: got %+v, want %s with 1 known event", h, anyHub)
 			}
 			cancel()
 			if err := <-watching; err != nil {
@@ -112,7 +106,7 @@ func TestFeedIsLost(t *testing.T) {
 	}
 }
 
-func opened(hs *hubs) bool {
+func isOpen(hs *hubs) bool {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	return hs.open

@@ -31,7 +31,7 @@ func pipe(t testing.TB) (reader, writer *os.File) {
 	return reader, writer
 }
 
-// TestWriterReaderGone: a pipe without a reader is told as such, and stays so.
+// TestWriterReaderGone checks that a pipe without a reader is ErrReaderGone at every write.
 func TestWriterReaderGone(t *testing.T) {
 	t.Parallel()
 	reader, writer := pipe(t)
@@ -42,26 +42,26 @@ func TestWriterReaderGone(t *testing.T) {
 	if err := reader.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// What was not read is lost, and must not be taken for delivered.
+	// The unread record is lost, so Flush must not report it as delivered.
 	if runtime.GOOS == "linux" {
 		if err := w.Flush(t.Context()); !errors.Is(err, tap.ErrReaderGone) {
-			t.Errorf("flush: %v", err)
+			t.Errorf("Flush: got %v, want ErrReaderGone", err)
 		}
 	}
 	for range 2 {
 		if err := w.Write(t.Context(), []tap.Record{record("b")}); !errors.Is(
 			err, tap.ErrReaderGone,
 		) {
-			t.Errorf("write: %v", err)
+			t.Errorf("Write: got %v, want ErrReaderGone", err)
 		}
 	}
 }
 
-// TestWriterFlush: what is in a pipe is not delivered before its reader has taken it out.
+// TestWriterFlush checks that Flush waits until the reader has read everything.
 func TestWriterFlush(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("this system does not tell how much is in a pipe")
+		t.Skip("this system does not report the number of bytes in a pipe")
 	}
 	reader, writer := pipe(t)
 	w := tap.NewWriter(writer, tap.NDJSON)
@@ -71,22 +71,22 @@ func TestWriterFlush(t *testing.T) {
 	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := w.Flush(short); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("flush of a full pipe: %v", err)
+		t.Fatalf("Flush with unread records: got %v, want DeadlineExceeded", err)
 	}
 	flushed := make(chan error, 1)
 	go func() { flushed <- w.Flush(t.Context()) }()
 	text := make([]byte, 1000)
 	n, err := reader.Read(text)
 	if err != nil || strings.Count(string(text[:n]), "\n") != 2 {
-		t.Fatalf("%q, %v", text[:n], err)
+		t.Fatalf("read: got %q, error %v, want two lines", text[:n], err)
 	}
 	if err := <-flushed; err != nil {
-		t.Errorf("flush of an empty pipe: %v", err)
+		t.Errorf("Flush after the read: got %v, want nil", err)
 	}
 }
 
-// TestWriterStuck: a tap whose output nobody reads ends all the same.
-func TestWriterStuck(t *testing.T) {
+// TestWriterBlocked checks that a write to a full pipe ends with its context.
+func TestWriterBlocked(t *testing.T) {
 	t.Parallel()
 	reader, writer := pipe(t)
 	w := tap.NewWriter(writer, tap.NDJSON)
@@ -99,27 +99,26 @@ func TestWriterStuck(t *testing.T) {
 		}
 		done <- err
 	}()
-	full := make([]byte, 1)
-	if _, err := reader.Read(full); err != nil { // it has begun
+	if _, err := reader.Read(make([]byte, 1)); err != nil { // the writes have begun
 		t.Fatal(err)
 	}
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
+		t.Errorf("Write: got %v, want context.Canceled", err)
 	}
-	if err := reader.Close(); err != nil { // lets the write go that was left behind
+	if err := reader.Close(); err != nil { // ends the abandoned write
 		t.Fatal(err)
 	}
 }
 
-// TestTapIntoAPipe: a checkpoint covers only what was taken out of the pipe, and a reader that goes
-// away ends the tap.
-func TestTapIntoAPipe(t *testing.T) {
+// TestTapToAPipe checks that a checkpoint covers only what was read from the pipe, and that a
+// reader that closes the pipe ends the tap.
+func TestTapToAPipe(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("this system does not tell how much is in a pipe")
+		t.Skip("this system does not report the number of bytes in a pipe")
 	}
-	r := newRig(t, time.Hour)
+	r := newTestHubs(t, time.Hour)
 	r.store(hubID(1), 5)
 	path := filepath.Join(t.TempDir(), "tap.checkpoint")
 	reader, writer := pipe(t)
@@ -144,18 +143,18 @@ func TestTapIntoAPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := u.wait(); !errors.Is(err, tap.ErrReaderGone) {
-		t.Errorf("%v", err)
+		t.Errorf("Run: got %v, want ErrReaderGone", err)
 	}
 	c, err := tap.ReadCheckpoint(path)
 	if err != nil || c.Hubs[hubID(1)].Seq != 5 {
-		t.Errorf("the checkpoint is at %d, %v", c.Hubs[hubID(1)].Seq, err)
+		t.Errorf("checkpoint: got %d, error %v, want 5", c.Hubs[hubID(1)].Seq, err)
 	}
 }
 
-// TestTapIntoAFile: the file has a line for each event.
-func TestTapIntoAFile(t *testing.T) {
+// TestTapToAFile checks that the file has a line for each event.
+func TestTapToAFile(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, time.Hour)
+	r := newTestHubs(t, time.Hour)
 	r.store(hubID(1), 700)
 	file, err := os.Create(filepath.Join(t.TempDir(), "events"))
 	if err != nil {
@@ -168,15 +167,15 @@ func TestTapIntoAFile(t *testing.T) {
 	text, err := os.ReadFile(file.Name())
 	if err != nil || strings.Count(string(text), "\n") != 700 ||
 		!strings.HasSuffix(string(text), "}\n") {
-		t.Errorf("%d lines, %v", strings.Count(string(text), "\n"), err)
+		t.Errorf("lines: got %d, error %v, want 700", strings.Count(string(text), "\n"), err)
 	}
 }
 
-// TestTornLine: a file that a killed tap left in the midst of a line goes on with a new one.
+// TestTornLine checks that a tap continues a file that ends in the middle of a line on a new line.
 func TestTornLine(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("this system does not show the end of a file that is only written")
+		t.Skip("this system does not read the end of a file that is open for writing only")
 	}
 	for before, want := range map[string]string{
 		"": "", "{}\n": "{}\n", "{}\n{\"cur": "{}\n{\"cur\n",
@@ -202,7 +201,7 @@ func TestTornLine(t *testing.T) {
 		rest, ok := strings.CutPrefix(string(got), want)
 		if err != nil || !ok || strings.Count(rest, "\n") != 2 ||
 			!strings.HasPrefix(rest, `{"n":"a"`) {
-			t.Errorf("%q becomes %q, %v", before, got, err)
+			t.Errorf("file of %q: got %q, error %v, want %q and two lines", before, got, err, want)
 		}
 	}
 }
