@@ -28,7 +28,7 @@ func NewCollector(conns ...*Conns) prometheus.Collector {
 			"reconnects_total", "Reconnects of the service's own connections to the broker.",
 		),
 		in:  desc("received_bytes_total", "Bytes that the service received from the broker."),
-		out: desc("sent_bytes_total", "Bytes that the service sent to the broker."),
+		out: desc("sent_bytes_total", "Bytes sent to the broker."),
 	}
 	for _, some := range conns {
 		c.all = append(c.all, some.Sys, some.Cloud)

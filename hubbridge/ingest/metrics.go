@@ -64,12 +64,12 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		"online", "offline",
 	)
 	m := &Metrics{
-		stored: counter("events_stored_total", "Events of hubs that were stored."),
+		stored: counter("events_stored_total", "Stored events of hubs."),
 		repeats: counter(
 			"events_repeated_total",
 			"Events of hubs that were stored already and passed over. A rise is acks that do not reach hubs in time.",
 		),
-		lost: counter("events_lost_total", "Numbers of events that hubs said they had lost."),
+		lost: counter("events_lost_total", "Events that hubs reported as lost."),
 		unowned: counter(
 			"events_unowned_total",
 			"Events that were acknowledged and not kept because no organization has their hub.",
@@ -87,10 +87,10 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		),
 		unreadable: counter(
 			"messages_unreadable_total",
-			"Events messages that were dropped whole: not to be read, or too big.",
+			"Events messages dropped because they were unreadable or too large.",
 		),
 		strays: counter(
-			"messages_stray_total", "Events messages of a log that its hub has given up.",
+			"messages_stray_total", "Events messages of a log that its hub has ended by a reset.",
 		),
 		shed: counter(
 			"messages_shed_total",
@@ -107,7 +107,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 				"shard is not this replica's any more. Any lasting rise is a broker that does not store.",
 		),
 		acks:   counter("acks_total", "Acks sent to hubs."),
-		resets: counter("resets_total", "Event logs begun anew because their hub was reset."),
+		resets: counter("resets_total", "New event logs started because a hub was reset."),
 		conflicts: counter(
 			"conflicts_total",
 			"Writes that found that somebody else had written, or whose answer was lost; they are tried again.",

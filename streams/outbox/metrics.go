@@ -44,7 +44,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "hubcloud_outbox_delivery_duration_seconds",
-			Help:    "Seconds that one try to deliver a mail took.",
+			Help:    "Duration of one attempt to deliver a mail, in seconds.",
 			Buckets: []float64{.001, .005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 		}),
 	}

@@ -13,23 +13,24 @@ import (
 	"hubcloud/test/harness"
 )
 
-var update = flag.Bool("update", false, "write deploy/docs/metrics.md anew")
+var update = flag.Bool("update", false, "write deploy/docs/metrics.md")
 
 const metricsHead = `# Metrics
 
-Each process serves its own at ` + "`http://ADMIN/metrics`" + ` (` + "`--admin`" + `, on loopback unless told otherwise), in the format of Prometheus. Durations are in
-seconds and sizes in bytes; counters begin at 0 with the process; labels have few values and never the id of a hub, a key or an organization. What only
-one replica does, others do not tell: how far read models are is told by the one with ` + "`hubcloud_projections_leading`" + ` 1, hubs' events by
-whoever has the lease of their shard, the broker's own figures by a process that runs one. Beside these there are those of the Go runtime (` + "`go_…`" + `) and of the
-process (` + "`process_…`" + `).
+Each process serves its metrics in the Prometheus format at ` + "`http://ADMIN/metrics`" + ` (` + "`--admin`" + `, on loopback by default). Durations are in seconds,
+sizes in bytes. Counters start at 0 with the process. Labels have few values, and never the id of a hub, a key or an organization.
 
-This table is made of what a service says of itself: ` + "`go test ./test/observe -run TestStory -update`" + ` writes it anew.
+Some metrics come from one replica only: read model lag from the replica with ` + "`hubcloud_projections_leading`" + ` 1, hub events from the replica that holds
+the lease of the hub's shard, broker metrics from a process with an embedded broker. The Go runtime (` + "`go_…`" + `) and process (` + "`process_…`" + `) metrics are
+also exported.
 
-| metric | kind | labels | what it says |
+` + "`go test ./test/observe -run TestStory -update`" + ` generates this table from a running service.
+
+| metric | type | labels | meaning |
 |---|---|---|---|
 `
 
-// documented holds deploy/docs/metrics.md to the metrics that there are.
+// documented compares deploy/docs/metrics.md with the metrics of the service.
 func (s *story) documented(t *testing.T) {
 	text := metricsHead + metricsTable(s.after)
 	path := filepath.Join("..", "..", "deploy", "docs", "metrics.md")
@@ -56,7 +57,7 @@ func (s *story) documented(t *testing.T) {
 			t.Errorf("in deploy/docs/metrics.md, and not true: %s", line)
 		}
 	}
-	t.Error("write it anew with -update")
+	t.Error("write it with -update")
 }
 
 func metricsTable(metrics harness.Metrics) string {
