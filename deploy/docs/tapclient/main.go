@@ -1,6 +1,5 @@
-// Command tapclient follows the event log of one hub with nothing but a NATS client: first what is
-// kept, then what comes, in order, without a gap and without a repeat. It is the example of
-// ../tap.md.
+// Command tapclient follows the event log of one hub with only a NATS client. It prints the stored
+// events, then new ones, each once and in order. It is the example in ../tap.md.
 //
 //	go run ./deploy/docs/tapclient tap.json hub-7k2m-q4xd-93ta
 package main
@@ -33,7 +32,7 @@ func main() {
 	}
 }
 
-// credentials is the file that `hubcloud tap credentials` makes.
+// credentials is the content of the file that `hubcloud tap credentials` writes.
 type credentials struct {
 	URL         string `json:"url"`
 	User        string `json:"user"`
@@ -42,7 +41,7 @@ type credentials struct {
 	Shards      uint32 `json:"shards"`
 }
 
-// connect logs in. The connection comes back by itself, also when the service was away.
+// connect connects with the credentials in a file. The connection reconnects by itself.
 func connect(path string, opts ...nats.Option) (*nats.Conn, credentials, error) {
 	var c credentials
 	text, err := os.ReadFile(path)
@@ -60,23 +59,23 @@ func connect(path string, opts ...nats.Option) (*nats.Conn, credentials, error) 
 	return nc, c, err
 }
 
-// api is the JetStream API prefix of the shard that has a hub's log: FNV-1a, 32 bits, of its id,
-// modulo the number of shards.
+// api returns the JetStream API prefix of a hub's shard. The shard is FNV-1a, 32 bits, of the hub's
+// id, modulo the number of shards.
 func api(hub string, shards uint32) string {
 	h := fnv.New32a()
-	io.WriteString(h, hub) // it never fails
+	io.WriteString(h, hub) // never fails
 	return fmt.Sprintf("shard.%02d", h.Sum32()%shards)
 }
 
-// follow writes a hub's events, one a line, until ctx ends. The options are for tests.
+// follow writes a hub's events to out, one a line, until ctx ends. opts are for tests.
 func follow(ctx context.Context, path, hub string, out io.Writer, opts ...nats.Option) error {
 	nc, c, err := connect(path, opts...)
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	// The feed first, then the log: so nothing falls between the two. Of the feed only matters that
-	// there is something new.
+	// Subscribing before the first read makes sure that no event is missed. A message of the feed
+	// only means that the log has a new event.
 	news := make(chan *nats.Msg, 1024)
 	if _, err := nc.ChanSubscribe("feed."+hub+".>", news); err != nil {
 		return err
@@ -84,8 +83,8 @@ func follow(ctx context.Context, path, hub string, out io.Writer, opts ...nats.O
 	for last := uint64(0); ; {
 		messages, err := read(ctx, nc, api(hub, c.Shards)+".DIRECT.GET.HUB_"+hub, last+1)
 		if err != nil && ctx.Err() == nil {
-			// The broker is away. Once it is back, the log has what was missed.
-			fmt.Fprintln(os.Stderr, "trying again:", err)
+			// The broker is down. Once it is back, the log has the missed events.
+			fmt.Fprintln(os.Stderr, "retrying:", err)
 			pause(ctx, nil, time.Second)
 			continue
 		}
@@ -108,22 +107,22 @@ func follow(ctx context.Context, path, hub string, out io.Writer, opts ...nats.O
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		pause(ctx, news, 30*time.Second) // not for ever: the feed may have lost what came last
+		pause(ctx, news, 30*time.Second) // limited: the feed may have lost a message
 	}
 }
 
-// pause waits for news, for a time at most.
-func pause(ctx context.Context, news <-chan *nats.Msg, most time.Duration) {
+// pause waits for a message of news, but not longer than limit.
+func pause(ctx context.Context, news <-chan *nats.Msg, limit time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-news:
-	case <-time.After(most):
+	case <-time.After(limit):
 	}
 }
 
-// read gets up to 500 messages of a log from a sequence on: many answers to one request, up to one
-// without a body that has a Status. 204 ends them; 404 says that there is nothing, and 503 that
-// there is no such log (yet).
+// read returns up to 500 messages of a log from a sequence on. The broker sends each message as an
+// answer of its own. A last answer without a body has a Status: 204 after messages, 404 if there
+// are none, 503 if the log does not exist yet.
 func read(
 	ctx context.Context, nc *nats.Conn, subject string, from uint64,
 ) (messages []*nats.Msg, err error) {
