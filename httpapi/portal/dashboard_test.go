@@ -8,9 +8,8 @@ import (
 	"hubcloud/httpapi/portal/live"
 )
 
-// A dashboard of thousands of hubs was a page of megabytes, in which nothing could be found: it
-// shows them a page at a time, each once, counts all of them, and finds them by name, id, site and
-// status.
+// A dashboard of thousands of hubs was a page of megabytes. It shows pages of hubs, each hub once,
+// counts all hubs, and filters by name, id, site and status.
 func TestDashboardOfManyHubs(t *testing.T) {
 	t.Parallel()
 	var sites []domain.Site
@@ -65,7 +64,7 @@ func TestDashboardOfManyHubs(t *testing.T) {
 	}
 }
 
-// Few hubs, and sites without any, are all there at once.
+// A dashboard with few hubs shows all of them, and sites without hubs.
 func TestDashboardOfFewHubs(t *testing.T) {
 	t.Parallel()
 	var view dashboardView

@@ -15,21 +15,21 @@ import (
 	"hubcloud/domain"
 )
 
-// TestHubPages: every page is there, whole, and holds to what pages hold to; what others called
-// something is a name and nothing else.
+// The pages of hubs and devices show their data, hold the promises of all pages, and show names as
+// text.
 func TestHubPages(t *testing.T) {
 	t.Parallel()
 	for path, says := range map[string][]string{
-		"": {"Mill &amp; Sons", string(hubHere), `data-count="online">1<`},
-		"/hubs/" + string(hubHere): {
+		"": {"Mill &amp; Sons", string(ownHub), `data-count="online">1<`},
+		"/hubs/" + string(ownHub): {
 			"2.4.1", "Guests", "-61 dBm", "unlocked", "diverged", "pending", "failed", "87 %",
 			`type="color"`, `max="30"`, "Open pairing",
 		},
-		"/hubs/" + string(hubHere) + "/devices/1":  {"Name and room", "Forget", "Charts"},
-		"/hubs/" + string(hubHere) + "/events":     {"No events from", "− 1 hour"},
-		"/hubs/" + string(hubHere) + "/reset-link": {"Reset the link of this hub?", "six hours"},
+		"/hubs/" + string(ownHub) + "/devices/1":  {"Name and room", "Forget", "Charts"},
+		"/hubs/" + string(ownHub) + "/events":     {"No events from", "− 1 hour"},
+		"/hubs/" + string(ownHub) + "/reset-link": {"Reset the link of this hub?", "six hours"},
 	} {
-		response := newBuilding().ask("GET", path, nil)
+		response := newHubBackend().ask("GET", path, nil)
 		page := read(t, response)
 		if response.StatusCode != http.StatusOK {
 			t.Errorf("%q: %d %s", path, response.StatusCode, page)
@@ -40,12 +40,12 @@ func TestHubPages(t *testing.T) {
 				t.Errorf("%q does not say %q", path, want)
 			}
 		}
-		holdPage(t, path, page)
+		checkOrgPage(t, path, page)
 	}
 }
 
-// holdPage is what every page of an organization holds to.
-func holdPage(t *testing.T, path, page string) {
+// checkOrgPage checks what every page of an organization promises.
+func checkOrgPage(t *testing.T, path, page string) {
 	t.Helper()
 	document, err := html.Parse(strings.NewReader(page))
 	if err != nil {
@@ -97,12 +97,11 @@ func holdPage(t *testing.T, path, page string) {
 	}
 }
 
-// TestHubPagesOfOthers: a hub of another organization is a page that is not there, for each page
-// and each action.
-func TestHubPagesOfOthers(t *testing.T) {
+// Every page and action of a hub of another organization is a 404.
+func TestForeignHub(t *testing.T) {
 	t.Parallel()
-	b := newBuilding()
-	for _, hub := range []domain.HubID{hubElse, "hub-none-none-none", "x"} {
+	b := newHubBackend()
+	for _, hub := range []domain.HubID{foreignHub, "hub-none-none-none", "x"} {
 		for _, page := range []string{
 			"", "/events", "/reset-link", "/devices", "/devices/1", "/devices/1/card",
 		} {
@@ -120,7 +119,7 @@ func TestHubPagesOfOthers(t *testing.T) {
 		}
 	}
 	if response := b.ask("POST", "/stream", url.Values{
-		"hub": {string(hubElse)},
+		"hub": {string(foreignHub)},
 	}); response.StatusCode != http.StatusNotFound {
 		t.Errorf("the stream of another's hub: %d", response.StatusCode)
 	}
@@ -132,7 +131,7 @@ func TestHubPagesOfOthers(t *testing.T) {
 // TestHubActions: each works as a form without scripts, by the member who sent it.
 func TestHubActions(t *testing.T) {
 	t.Parallel()
-	hub, device := "/hubs/"+string(hubHere), "/hubs/"+string(hubHere)+"/devices/1"
+	hub, device := "/hubs/"+string(ownHub), "/hubs/"+string(ownHub)+"/devices/1"
 	for path, form := range map[string]url.Values{
 		device + "/commands": {
 			"key": {"lock"}, "endpoint": {"0"}, "value": {"true"}, "idempotency_key": {"once"},
@@ -146,7 +145,7 @@ func TestHubActions(t *testing.T) {
 		hub + "/removal/close": {},
 		hub + "/reset-link":    {},
 	} {
-		b := newBuilding()
+		b := newHubBackend()
 		response := b.ask("POST", path, form)
 		if response.StatusCode != http.StatusSeeOther {
 			t.Errorf("%s: %d %s", path, response.StatusCode, read(t, response))
@@ -168,7 +167,7 @@ func TestHubActions(t *testing.T) {
 			t.Errorf("%s was done by %+v", path, b.origin)
 		}
 	}
-	b := newBuilding()
+	b := newHubBackend()
 	b.ask(
 		"POST",
 		device+"/commands",
@@ -179,7 +178,7 @@ func TestHubActions(t *testing.T) {
 			"idempotency_key": {"once"},
 		},
 	)
-	if len(b.sent) != 1 || b.sent[0].OrgID != acme || b.sent[0].HubID != hubHere ||
+	if len(b.sent) != 1 || b.sent[0].OrgID != acme || b.sent[0].HubID != ownHub ||
 		string(b.sent[0].Value) != "true" ||
 		b.origin.Actor != (domain.Actor{Kind: domain.ActorMember, ID: "member"}) {
 		t.Errorf("sent %+v by %+v", b.sent, b.origin)
@@ -187,7 +186,7 @@ func TestHubActions(t *testing.T) {
 	b.ask("POST", hub+"/place", url.Values{"name": {" Lobby "}, "site": {"other"}})
 	if change := b.placed[0]; *change.Name != "Lobby" || !change.SetName ||
 		*change.SiteID != "other" ||
-		change.HubID != hubHere ||
+		change.HubID != ownHub ||
 		change.OrgID != acme {
 		t.Errorf("placed %+v", change)
 	}
@@ -202,13 +201,12 @@ func TestHubActions(t *testing.T) {
 	}
 }
 
-// TestMembersWatchAndCommand: a member who does not manage sees everything and sends commands, and
-// changes nothing else.
-func TestMembersWatchAndCommand(t *testing.T) {
+// A member without a managing role sees everything and sends commands, and changes nothing else.
+func TestMemberPermissions(t *testing.T) {
 	t.Parallel()
-	b := newBuilding()
+	b := newHubBackend()
 	b.role = domain.RoleMember
-	hub, device := "/hubs/"+string(hubHere), "/hubs/"+string(hubHere)+"/devices/1"
+	hub, device := "/hubs/"+string(ownHub), "/hubs/"+string(ownHub)+"/devices/1"
 	for _, action := range []string{
 		hub + "/place", hub + "/pairing", hub + "/removal", hub + "/reset-link", device + "/label",
 		device + "/forget",
@@ -233,11 +231,11 @@ func TestMembersWatchAndCommand(t *testing.T) {
 	}
 }
 
-// TestScriptedActions: a script gets no page to show in place of its own.
-func TestScriptedActions(t *testing.T) {
+// A script gets a status and JSON in place of a page.
+func TestActionsFromScripts(t *testing.T) {
 	t.Parallel()
-	b := newBuilding()
-	path := "/hubs/" + string(hubHere) + "/devices/1/commands"
+	b := newHubBackend()
+	path := "/hubs/" + string(ownHub) + "/devices/1/commands"
 	command := url.Values{
 		"key":             {"lock"},
 		"endpoint":        {"0"},
@@ -259,11 +257,11 @@ func TestScriptedActions(t *testing.T) {
 	}
 }
 
-// TestRefusedAtAHub: who was refused something at a hub lost the page, and what was typed, to one
-// that said so and no more.
-func TestRefusedAtAHub(t *testing.T) {
+// A rejected form about a hub is shown on its page with what was typed. It used to be an error
+// page.
+func TestRejectedHubForms(t *testing.T) {
 	t.Parallel()
-	hub, device := "/hubs/"+string(hubHere), "/hubs/"+string(hubHere)+"/devices/1"
+	hub, device := "/hubs/"+string(ownHub), "/hubs/"+string(ownHub)+"/devices/1"
 	long := strings.Repeat("x", 201)
 	for path, try := range map[string]struct {
 		form url.Values
@@ -305,8 +303,8 @@ func TestRefusedAtAHub(t *testing.T) {
 			[]string{`role="alert">`, "Open pairing"},
 		},
 	} {
-		b := newBuilding()
-		b.refuses = domain.Errorf(domain.CodeInvalidRequest, "setup_code must be shorter")
+		b := newHubBackend()
+		b.rejects = domain.Errorf(domain.CodeInvalidRequest, "setup_code must be shorter")
 		response := b.ask("POST", path, try.form)
 		page := read(t, response)
 		if response.StatusCode != http.StatusBadRequest {
@@ -317,7 +315,7 @@ func TestRefusedAtAHub(t *testing.T) {
 				t.Errorf("%s does not say %q: %s", path, want, page)
 			}
 		}
-		holdPage(t, path, page)
+		checkOrgPage(t, path, page)
 		// Its address stands in the browser's bar, and under it the page's own links.
 		to := b.ask("GET", path+"?hours=6", nil).Header.Get("Location")
 		if path != hub+"/reset-link" &&
@@ -325,53 +323,52 @@ func TestRefusedAtAHub(t *testing.T) {
 			t.Errorf("%s leads to %q", path, to)
 		}
 	}
-	if page := read(t, newBuilding().ask("GET", device+"/card?up=5", nil)); !strings.Contains(
+	if page := read(t, newHubBackend().ask("GET", device+"/card?up=5", nil)); !strings.Contains(
 		page, `href="../../../../../`+acme+device+`"`,
 	) {
 		t.Errorf("a part of the page of a refused form does not fit there: %s", page)
 	}
-	b := newBuilding()
+	b := newHubBackend()
 	b.fails = domain.Errorf(domain.CodeHubOffline, "the hub is not connected")
 	if response := b.ask("POST", device+"/forget", url.Values{}); response.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("a device's page that cannot be shown either: %d", response.StatusCode)
 	} else if page := read(t, response); !strings.Contains(page, `href="../../../../../`+acme+hub+`"`) {
 		t.Errorf("there is no way back: %s", page)
 	}
-	if page := read(t, b.ask("GET", "/hubs/"+string(hubElse), nil)); strings.Contains(
+	if page := read(t, b.ask("GET", "/hubs/"+string(foreignHub), nil)); strings.Contains(
 		page, "Back to the hub",
 	) {
 		t.Error("a hub of others has a way to it")
 	}
 }
 
-// TestHubThatDoesNotAnswer: its page is there all the same, and says why its devices are not.
-func TestHubThatDoesNotAnswer(t *testing.T) {
+// The page of a hub that does not answer is shown without devices, and with the reason.
+func TestHubDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	for code, says := range map[domain.Code]string{
 		domain.CodeHubOffline: "The hub is offline", domain.CodeHubTimeout: "Took too long",
 		domain.CodeHubUnavailable: "Took too long",
 	} {
-		b := newBuilding()
+		b := newHubBackend()
 		b.fails = domain.Errorf(code, "took too long")
-		response := b.ask("GET", "/hubs/"+string(hubHere), nil)
+		response := b.ask("GET", "/hubs/"+string(ownHub), nil)
 		if page := read(t, response); response.StatusCode != http.StatusOK ||
 			!strings.Contains(page, says) ||
 			!strings.Contains(page, "2.4.1") {
 			t.Errorf("%s: %d", code, response.StatusCode)
 		}
 	}
-	b := newBuilding()
+	b := newHubBackend()
 	b.fails = errors.New("postgres is away")
-	if response := b.ask("GET", "/hubs/"+string(hubHere), nil); response.StatusCode != http.StatusInternalServerError {
+	if response := b.ask("GET", "/hubs/"+string(ownHub), nil); response.StatusCode != http.StatusInternalServerError {
 		t.Errorf("a fault: %d", response.StatusCode)
 	}
 }
 
-// TestStreamOfPages: the stream is for members alone, asks for the session's form token, and ends
-// with its client.
-func TestStreamOfPages(t *testing.T) {
+// A page's stream requires membership and the session's form token, and ends when the session ends.
+func TestPageStream(t *testing.T) {
 	t.Parallel()
-	b := newBuilding()
+	b := newHubBackend()
 	server := httptest.NewServer(b.serve())
 	defer server.Close()
 	post := func(token, session string) *http.Response {
@@ -380,7 +377,7 @@ func TestStreamOfPages(t *testing.T) {
 			"POST",
 			server.URL+"/portal/"+acme+"/stream",
 			strings.NewReader(url.Values{
-				"form_token": {token}, "positions": {string(hubHere) + " cursor\nnonsense\n"},
+				"form_token": {token}, "positions": {string(ownHub) + " cursor\nnonsense\n"},
 			}.Encode()),
 		)
 		if err != nil {
@@ -398,13 +395,13 @@ func TestStreamOfPages(t *testing.T) {
 		}
 		return response
 	}
-	forged, nobody := post("x", "session"), post(formKey, "x")
+	forged, nobody := post("x", "session"), post(formToken, "x")
 	defer forged.Body.Close()
 	defer nobody.Body.Close()
 	if forged.StatusCode != http.StatusForbidden || nobody.StatusCode != http.StatusSeeOther {
 		t.Errorf("forged %d, of nobody %d", forged.StatusCode, nobody.StatusCode)
 	}
-	stream := post(formKey, "session")
+	stream := post(formToken, "session")
 	defer stream.Body.Close()
 	lines := bufio.NewScanner(stream.Body)
 	var text []string
@@ -413,7 +410,7 @@ func TestStreamOfPages(t *testing.T) {
 	}
 	if stream.Header.Get("Content-Type") != "text/event-stream" || len(text) < 5 ||
 		text[0] != "event: hub.portal_positions" ||
-		text[1] != `data: {"`+string(hubHere)+`":"position"}` ||
+		text[1] != `data: {"`+string(ownHub)+`":"position"}` ||
 		text[3] != "event: hub.portal_states" {
 		t.Errorf("the stream says %q", text)
 	} // Who signed out was shown what happens until the next keepalive, half a minute later.

@@ -12,21 +12,20 @@ import (
 
 const inOne = "/portal/" + orgOne
 
-// TestPagesOfAnOrganization hold to what every page does, and show what people called something as
-// a name and nothing else.
+// The pages of an organization hold the promises of all pages, and show names as text.
 func TestPagesOfAnOrganization(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
+	w := newBackend()
 	w.people[0].OrgName = "<b>شركة</b>"
 	for who, manages := range map[string]bool{"olga@example.org": true, "max@example.org": false} {
-		b := w.visit(t, nil).signIn(who)
+		b := w.open(t, nil).signIn(who)
 		for path, says := range map[string]string{
 			"/members": "&lt;script&gt;", "/keys": "3 hours ago", "/sites": "hub-7k2m-q4xd-93ta",
 			"/activity":          "changed the role of",
 			"/activity/commands": "to <b><bdi>&lt;b&gt;eco&lt;/b&gt;</bdi></b>",
 		} {
 			page := b.get(inOne+path, 200)
-			if holdsPromises(t, page); !strings.Contains(page, says) {
+			if checkPage(t, page); !strings.Contains(page, says) {
 				t.Errorf("%s does not say %q: %s", path, says, page)
 			}
 			if forms := strings.Count(page, `method="post"`); (forms > 1) != manages &&
@@ -37,11 +36,11 @@ func TestPagesOfAnOrganization(t *testing.T) {
 	}
 }
 
-// TestOnlyMembersSee an organization, and for others it is none.
-func TestOnlyMembersSee(t *testing.T) {
+// Non-members get the same page as for an unknown organization.
+func TestNonMembersSeeNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	b := w.visit(t, nil).signIn("max@example.org")
+	w := newBackend()
+	b := w.open(t, nil).signIn("max@example.org")
 	foreign := b.get("/portal/"+orgTwo+"/members", 404)
 	none := b.get("/portal/01940000-0000-7000-8000-000000000009/members", 404)
 	if foreign != none {
@@ -50,22 +49,24 @@ func TestOnlyMembersSee(t *testing.T) {
 	b.get(inOne+"/members", 200)
 	w.people = w.people[:1] // max is removed
 	b.get(inOne+"/members", 404)
-	if page := b.get("/portal/organizations", 200); !strings.Contains(page, "not in an organization yet") {
+	if page := b.get("/portal/organizations", 200); !strings.Contains(
+		page, "not in an organization yet",
+	) {
 		t.Error(page)
 	}
 }
 
-// TestOnlyManagersManage: for members nothing is done, whatever they send.
+// A member without a managing role can change nothing.
 func TestOnlyManagersManage(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	b := w.visit(t, nil).signIn("max@example.org")
+	w := newBackend()
+	b := w.open(t, nil).signIn("max@example.org")
 	for _, path := range []string{
 		"/members/olga/role", "/invitations", "/invitations/x/revoke", "/keys",
 		"/keys/keyid/revoke", "/sites", "/sites/site/name", "/sites/hubs",
 	} {
 		_, page := b.post(inOne+path, 403)
-		holdsPromises(t, page)
+		checkPage(t, page)
 	}
 	if len(w.did) != 0 {
 		t.Errorf("done: %q", w.did)
@@ -77,8 +78,8 @@ func TestOnlyManagersManage(t *testing.T) {
 	}
 }
 
-// TestActions are done by the member who is signed in, and lead back with a notice; what is refused
-// is told in place.
+// An action is recorded for the member who is signed in and redirects to a page with a notice. A
+// rejected form is shown again with the error.
 func TestActions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -86,7 +87,8 @@ func TestActions(t *testing.T) {
 		fields []string
 		did    string
 		to     string
-		// in says where the refusal's own words stand, with what was typed: its status.
+		// in is the status of the page with the rejected form; 0 if the action has an error page
+		// instead.
 		in int
 	}{
 		{"/members/max/role", []string{"role", "admin"}, "make max admin", "/members", 0},
@@ -102,8 +104,8 @@ func TestActions(t *testing.T) {
 			"add hub-7k2m-q4xd-93ta at site", "/sites", 400,
 		},
 	} {
-		w := newWorld()
-		b := w.visit(t, nil).signIn("olga@example.org")
+		w := newBackend()
+		b := w.open(t, nil).signIn("olga@example.org")
 		to, _ := b.post(inOne+c.path, 303, c.fields...)
 		if to != inOne+c.to || len(w.did) != 1 || w.did[0] != "member olga: "+c.did {
 			t.Errorf("%s: to %q, done %q", c.path, to, w.did)
@@ -117,7 +119,7 @@ func TestActions(t *testing.T) {
 			status = 400
 		}
 		_, page := b.post(inOne+c.path, status, c.fields...)
-		if holdsPromises(t, page); !strings.Contains(page, "It is wrong in &lt;some&gt; way.") ||
+		if checkPage(t, page); !strings.Contains(page, "It is wrong in &lt;some&gt; way.") ||
 			c.in != 0 && !strings.Contains(page, `value="`+strings.TrimSpace(c.fields[1])) {
 			t.Errorf("%s: %s", c.path, page)
 		}
@@ -129,15 +131,15 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// TestKeyIsShownOnce: on the answer to the form, and nowhere else.
+// A new key is shown in the answer to its form and nowhere else.
 func TestKeyIsShownOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	b := w.visit(t, nil).signIn("olga@example.org")
+	w := newBackend()
+	b := w.open(t, nil).signIn("olga@example.org")
 	_, page := b.post(
 		inOne+"/keys", 201, "label", "Meter", "scope", "hubs:read", "scope", "events:read",
 	)
-	if holdsPromises(t, page); !strings.Contains(page, "hc_dev_keyid-and-secret") ||
+	if checkPage(t, page); !strings.Contains(page, "hc_dev_keyid-and-secret") ||
 		w.did[0] != "member olga: create key Meter [hubs:read events:read]" {
 		t.Errorf("done %q: %s", w.did, page)
 	}
@@ -151,15 +153,15 @@ func TestKeyIsShownOnce(t *testing.T) {
 		!strings.Contains(page, "at least one scope") {
 		t.Error(page)
 	}
-	holdsPromises(t, b.get(inOne+"/keys/keyid/revoke", 200))
+	checkPage(t, b.get(inOne+"/keys/keyid/revoke", 200))
 	b.get(inOne+"/keys/another/revoke", 404)
 }
 
-// TestHubThatCannotBeAdded says why, and what to do.
-func TestHubThatCannotBeAdded(t *testing.T) {
+// A hub that cannot be added gets an explanation.
+func TestHubNotAddable(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	b := w.visit(t, nil).signIn("olga@example.org")
+	w := newBackend()
+	b := w.open(t, nil).signIn("olga@example.org")
 	if _, page := b.post(inOne+"/sites/hubs", 400, "serial", "none", "site", "site"); !strings.Contains(
 		page, "not a serial",
 	) ||
@@ -174,12 +176,12 @@ func TestHubThatCannotBeAdded(t *testing.T) {
 	}
 }
 
-// TestCommandLog tells who sent what, newest first, and what came of it, and nothing of another
-// organization's time with the hub.
+// The command log shows commands newest first, with sender and outcome, and no commands of the
+// hub's former organization.
 func TestCommandLog(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	page := w.visit(t, nil).signIn("max@example.org").get(inOne+"/activity/commands", 200)
+	w := newBackend()
+	page := w.open(t, nil).signIn("max@example.org").get(inOne+"/activity/commands", 200)
 	at := 0
 	for _, text := range []string{
 		"API key another", "Lock", "no answer from the hub", "it is silent", "olga@example.org",
@@ -196,11 +198,11 @@ func TestCommandLog(t *testing.T) {
 	}
 }
 
-// TestOrganizations: who is in one goes there, and one is created where that is allowed.
+// Members see their organizations. People can create organizations only if sign-up is open.
 func TestOrganizations(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	b := w.visit(t, nil).signIn("olga@example.org")
+	w := newBackend()
+	b := w.open(t, nil).signIn("olga@example.org")
 	if page := b.get("/portal/organizations", 200); !strings.Contains(page, "Mill") ||
 		!strings.Contains(page, "Quay") ||
 		strings.Contains(page, "New organization") {
@@ -208,24 +210,24 @@ func TestOrganizations(t *testing.T) {
 	}
 	b.get("/portal/organizations/new", 403)
 	b.post("/portal/organizations", 403, "name", "Pier")
-	open := w.visit(t, func(c *portal.Config) { c.OpenSignUp = true }).signIn("new@example.org")
-	holdsPromises(t, open.get("/portal/organizations", 200))
-	holdsPromises(t, open.get("/portal/organizations/new", 200))
+	open := w.open(t, func(c *portal.Config) { c.OpenSignUp = true }).signIn("new@example.org")
+	checkPage(t, open.get("/portal/organizations", 200))
+	checkPage(t, open.get("/portal/organizations/new", 200))
 	if to, _ := open.post("/portal/organizations", 303, "name", "Pier"); to != "/portal/"+orgTwo+"/sites" ||
 		w.did[0] != "member : create organization Pier new@example.org" {
 		t.Errorf("to %q, done %q", to, w.did)
 	}
 	w.err = domain.Errorf(domain.CodeInvalidRequest, "name: must not be empty")
 	_, page := open.post("/portal/organizations", 400, "name", "")
-	holdsPromises(t, page)
+	checkPage(t, page)
 }
 
-// TestFormsAddressesLead to their pages: the address of a form that was refused stayed in the
-// browser's bar, and loading it showed that there is nothing.
-func TestFormsAddressesLead(t *testing.T) {
+// A rejected form left its action's address in the address bar, and loading it was a 404. It
+// redirects to the page of the form.
+func TestFormAddressesRedirect(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	b := w.visit(t, nil).signIn("olga@example.org")
+	w := newBackend()
+	b := w.open(t, nil).signIn("olga@example.org")
 	for path, to := range map[string]string{
 		"/members/max/role?find=m": "/members?find=m", "/invitations": "/members",
 		"/sites/site/name": "/sites", "/sites/hubs": "/sites",
@@ -246,12 +248,11 @@ func TestFormsAddressesLead(t *testing.T) {
 	}
 }
 
-// TestMemberMayLeave: there was no way to, but for owners and admins. Who is the last owner is told
-// in place.
-func TestMemberMayLeave(t *testing.T) {
+// Members without a managing role could not leave. The last owner gets the reason on the page.
+func TestMemberLeaves(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	b := w.visit(t, nil).signIn("max@example.org")
+	w := newBackend()
+	b := w.open(t, nil).signIn("max@example.org")
 	page := b.get(inOne+"/members", 200)
 	if !strings.Contains(page, "members/max/remove") ||
 		strings.Contains(page, "members/olga/remove") {
@@ -267,20 +268,20 @@ func TestMemberMayLeave(t *testing.T) {
 	}
 	w.err = domain.Errorf(domain.CodeForbidden, "this is the last owner")
 	_, page = b.post(inOne+"/members/max/remove", 403)
-	if holdsPromises(t, page); !strings.Contains(page, "This is the last owner.") ||
+	if checkPage(t, page); !strings.Contains(page, "This is the last owner.") ||
 		!strings.Contains(page, "Leave <bdi>Mill") {
 		t.Error(page)
 	}
 }
 
-// TestHome leads into the organization of who is in one, and to all of them who is in several.
+// The portal redirects to the only organization of a person, or to the list of several.
 func TestHome(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
+	w := newBackend()
 	for who, to := range map[string]string{
 		"": "sign-in", "max@example.org": orgOne, "olga@example.org": "organizations",
 	} {
-		b := w.visit(t, nil)
+		b := w.open(t, nil)
 		if who != "" {
 			b.signIn(who)
 		}
@@ -296,11 +297,11 @@ func TestHome(t *testing.T) {
 	}
 }
 
-// TestActivitySaysWhat: a device was one of its own number and not of its hub, what was renamed had
-// the new name twice, and whose invitation was withdrawn was not said.
-func TestActivitySaysWhat(t *testing.T) {
+// The activity did not name the hub of a device, showed the new name of a renamed site or hub
+// twice, and did not show whose invitation was withdrawn.
+func TestActivityTexts(t *testing.T) {
 	t.Parallel()
-	page := newWorld().visit(t, nil).signIn("max@example.org").get(inOne+"/activity", 200)
+	page := newBackend().open(t, nil).signIn("max@example.org").get(inOne+"/activity", 200)
 	for _, want := range []string{
 		"named or placed device 2 of <b><bdi>Lobby</bdi></b> now <bdi>Hall, Attic</bdi>",
 		"forgot device 3 of <b><bdi>hub-7k2m-q4xd-93ta</bdi></b>",

@@ -10,12 +10,12 @@ import (
 	"hubcloud/streams/telemetry/telemetrytest"
 )
 
-// TestMetrics: each step of signing in is counted, and forms of others.
+// Each step of signing in and each forged form is counted.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewPedanticRegistry()
-	w := newWorld()
-	b := w.visit(t, func(c *portal.Config) { c.Metrics = registry })
+	w := newBackend()
+	b := w.open(t, func(c *portal.Config) { c.Metrics = registry })
 	b.signIn("olga@example.org")
 	b.post("/portal/sign-out", 303)
 	b.post("/portal/sign-in/nonsense", 410)

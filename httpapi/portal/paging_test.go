@@ -11,7 +11,7 @@ import (
 	"hubcloud/domain"
 )
 
-// nextPage finds where the way to the next page of a list leads, "" when there is none.
+// nextPage returns the address of the next page of a list; "" if there is none.
 func nextPage(t *testing.T, from, page, list string) string {
 	t.Helper()
 	for _, link := range regexp.MustCompile(`href="([^"]*)">Next page<`).FindAllStringSubmatch(page, -1) {
@@ -32,13 +32,13 @@ func nextPage(t *testing.T, from, page, list string) string {
 	return ""
 }
 
-// TestListsHavePages: lists showed 200 and no way to the rest. Whoever follows the ways sees each
-// item once, and what was looked for is kept on the way.
+// Lists showed only their first 200 items. Following the links shows each item once and keeps the
+// search.
 func TestListsHavePages(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	w.crowd = 120
-	b := w.visit(t, nil).signIn("olga@example.org")
+	w := newBackend()
+	w.extra = 120
+	b := w.open(t, nil).signIn("olga@example.org")
 	for _, c := range []struct {
 		path, list string
 		item       func(int) string
@@ -62,11 +62,11 @@ func TestListsHavePages(t *testing.T) {
 			func(i int) string { return fmt.Sprintf("<b>hub-0000-0000-%04d<", i) },
 		},
 	} {
-		seen, pages, path := make([]int, w.crowd), 0, inOne+c.path
+		seen, pages, path := make([]int, w.extra), 0, inOne+c.path
 		_, kept, _ := strings.Cut(c.path, "?")
 		for path != "" && pages < 5 {
 			page := b.get(path, 200)
-			holdsPromises(t, page)
+			checkPage(t, page)
 			for i := range seen {
 				seen[i] += strings.Count(page, c.item(i))
 			}
@@ -76,7 +76,7 @@ func TestListsHavePages(t *testing.T) {
 			}
 			path = nextPage(t, path, page, c.list)
 			if asked, err := url.ParseQuery(kept); err != nil ||
-				path != "" && !holdsAll(path, asked) {
+				path != "" && !hasAll(path, asked) {
 				t.Errorf("%s leads to %s", c.path, path)
 			}
 			pages++
@@ -90,8 +90,8 @@ func TestListsHavePages(t *testing.T) {
 	}
 }
 
-// holdsAll says whether an address has all of a query.
-func holdsAll(address string, all url.Values) bool {
+// hasAll reports whether an address has all parameters of a query.
+func hasAll(address string, all url.Values) bool {
 	parsed, err := url.Parse(address)
 	if err != nil {
 		return false
@@ -104,14 +104,13 @@ func holdsAll(address string, all url.Values) bool {
 	return true
 }
 
-// TestActionsComeBack to the page of the list where they were done, with what was looked for; an
-// address that names what is not there any more shows the first page, and one that says anything
-// else says nothing.
-func TestActionsComeBack(t *testing.T) {
+// An action redirects back to the page of the list that it was on, and keeps the search. A removed
+// item in the address shows the first page; unknown parameters are dropped.
+func TestActionsKeepListPosition(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	w.crowd = 120
-	b := w.visit(t, nil).signIn("olga@example.org")
+	w := newBackend()
+	w.extra = 120
+	b := w.open(t, nil).signIn("olga@example.org")
 	const at = "?find=m&people=m49"
 	page := b.get(inOne+"/members"+at+"&evil=1", 200)
 	if strings.Contains(page, "evil") ||
@@ -142,23 +141,23 @@ func TestActionsComeBack(t *testing.T) {
 	}
 }
 
-// TestAnyKeyCanBeRevoked: the page that asks found a key only among the first 200.
+// The confirmation page found only the first 200 keys.
 func TestAnyKeyCanBeRevoked(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	w.crowd = 300
-	b := w.visit(t, nil).signIn("olga@example.org")
+	w := newBackend()
+	w.extra = 300
+	b := w.open(t, nil).signIn("olga@example.org")
 	if page := b.get(inOne+"/keys/k299/revoke", 200); !strings.Contains(page, "the key 299") {
 		t.Error(page)
 	}
 }
 
-// TestFormIsSentOnce: loading the page with a new key again made another one, and showed that. What
-// was sent before is done no second time.
-func TestFormIsSentOnce(t *testing.T) {
+// Reloading the page with a new key created another key. A form that was submitted before does
+// nothing.
+func TestFormIsSubmittedOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	b := w.visit(t, nil).signIn("olga@example.org")
+	w := newBackend()
+	b := w.open(t, nil).signIn("olga@example.org")
 	form := url.Values{
 		"form_token": {b.session().FormToken},
 		"once":       {"mark"},

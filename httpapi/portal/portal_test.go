@@ -24,7 +24,7 @@ import (
 
 const secret = "AaH8_O8cfTGDFqYDlZI-vAGh_PzxYXtujd-92QN_Bsp98U5BZPEvtYjE-iDy4Hh5XfwaafROGZPaD5D-GpPdHQ"
 
-// invitations answers as a test wants it, and counts.
+// invitations returns a fixed answer and records its calls.
 type invitations struct {
 	acceptance domain.Acceptance
 	err        error
@@ -51,7 +51,7 @@ func accepted(orgName string) *invitations {
 
 const requestID = "01M7YFSWB1B2J5HN6GSRPC9BZB"
 
-// handler hands requests on as the API's router does.
+// handler routes requests as the API's router does.
 func handler(cfg portal.Config) http.Handler {
 	now := cfg.Now
 	if now == nil {
@@ -103,8 +103,7 @@ func read(t *testing.T, response *http.Response) string {
 	return string(body)
 }
 
-// TestOutcomes: every end of a link has its status and a page that says what to do next.
-func TestOutcomes(t *testing.T) {
+func TestInvitationPage(t *testing.T) {
 	t.Parallel()
 	already := accepted("Acme")
 	already.acceptance.Already = true
@@ -153,7 +152,7 @@ func TestOutcomes(t *testing.T) {
 				t.Errorf("asked for %q by %+v", c.invitations.asked, c.invitations.origins)
 			}
 			checkHeaders(t, response.Header)
-			checkPage(t, page)
+			checkInvitationPage(t, page)
 		})
 	}
 }
@@ -174,10 +173,9 @@ func checkHeaders(t *testing.T, header http.Header) {
 	}
 }
 
-// checkPage holds what every page holds to: one heading, a language, a title, a viewport, a name
-// for every image, and nothing from elsewhere, no script and no inline style, which the policy
-// would refuse.
-func checkPage(t *testing.T, page string) {
+// checkInvitationPage checks the page of an invitation: one heading, a language, a title, a
+// viewport, alt texts, and nothing that the content security policy would block.
+func checkInvitationPage(t *testing.T, page string) {
 	t.Helper()
 	document, err := html.Parse(strings.NewReader(page))
 	if err != nil {
@@ -221,7 +219,7 @@ func checkPage(t *testing.T, page string) {
 	}
 }
 
-// TestHostileNames: what an organization calls itself is a name on the page, and nothing else.
+// The name of an organization is shown as text, whatever it contains.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
@@ -229,7 +227,7 @@ func TestHostileNames(t *testing.T) {
 		"{{.Email}}", "A\u202Egro", "日本語の組織", "&amp;",
 	} {
 		page := read(t, open(accepted(name), "GET", nil))
-		checkPage(t, page)
+		checkInvitationPage(t, page)
 		document, err := html.Parse(strings.NewReader(page))
 		if err != nil {
 			t.Fatal(err)
@@ -242,9 +240,8 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// TestOnlyOpeningAccepts: whoever looks whether the link is there, or fetches it ahead, opens
-// nothing.
-func TestOnlyOpeningAccepts(t *testing.T) {
+// HEAD requests and prefetches do not accept an invitation.
+func TestPrefetchDoesNotAccept(t *testing.T) {
 	t.Parallel()
 	i := accepted("Acme")
 	response := open(i, "HEAD", nil)
@@ -263,8 +260,7 @@ func TestOnlyOpeningAccepts(t *testing.T) {
 	}
 }
 
-// TestAssets: what pages name is there, under a name that changes with it, and may be kept for
-// good.
+// Pages refer to assets by names that change with their content, and assets may be cached forever.
 func TestAssets(t *testing.T) {
 	t.Parallel()
 	pages := handler(portal.Config{Invitations: accepted("Acme")})
@@ -317,8 +313,8 @@ func TestAssets(t *testing.T) {
 	}
 }
 
-// TestFailuresAreTold to the log, with the request's id and without the secret of the link.
-func TestFailuresAreTold(t *testing.T) {
+// A failure is logged with the request's id and without the token of the link.
+func TestFailuresAreLogged(t *testing.T) {
 	t.Parallel()
 	for err, lines := range map[error]int{
 		errors.New("postgres is away"): 1, context.Canceled: 1, domain.ErrInvitationExpired: 0,
@@ -337,8 +333,8 @@ func TestFailuresAreTold(t *testing.T) {
 	}
 }
 
-// TestVisitorWhoLeft gets no page, and is no failure.
-func TestVisitorWhoLeft(t *testing.T) {
+// A client that has gone gets no page, and is not logged as a failure.
+func TestClientGone(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	pages := handler(

@@ -12,22 +12,21 @@ import (
 	"hubcloud/httpapi/portal"
 )
 
-// TestSignInByMail: a link signs in once, behind a button, and leads to the page that was asked
-// for.
+// A link signs in once, behind a button, and redirects to the page that was requested.
 func TestSignInByMail(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	b := w.visit(t, nil)
+	w := newBackend()
+	b := w.open(t, nil)
 	response, _ := b.do("GET", "/portal/"+orgOne+"/keys", nil, nil)
 	if to := response.Header.Get("Location"); response.StatusCode != 303 ||
 		to != "../sign-in?next="+url.QueryEscape("/portal/"+orgOne+"/keys") {
 		t.Fatalf("%d to %q", response.StatusCode, to)
 	}
-	holdsPromises(t, b.get("/portal/sign-in?next=/portal/"+orgOne+"/keys", 200))
+	checkPage(t, b.get("/portal/sign-in?next=/portal/"+orgOne+"/keys", 200))
 	_, page := b.post(
 		"/portal/sign-in", 200, "email", " Olga@Example.org ", "next", "/portal/"+orgOne+"/keys",
 	)
-	holdsPromises(t, page)
+	checkPage(t, page)
 	address, link, _ := strings.Cut(w.mails[0], " ")
 	path, ours := strings.CutPrefix(link, public)
 	if address != "Olga@Example.org" || !ours {
@@ -43,7 +42,7 @@ func TestSignInByMail(t *testing.T) {
 			t.Errorf("prefetch: %d", response.StatusCode)
 		}
 		page := b.get(path, 200)
-		if holdsPromises(t, page); !strings.Contains(page, "Olga@Example.org") ||
+		if checkPage(t, page); !strings.Contains(page, "Olga@Example.org") ||
 			len(b.cookies) != 0 {
 			t.Errorf("cookies %v, page %s", b.cookies, page)
 		}
@@ -52,20 +51,20 @@ func TestSignInByMail(t *testing.T) {
 		t.Errorf("to %q", to)
 	}
 	b.get("/portal/"+orgOne+"/keys", 200)
-	thief := b.other()
-	holdsPromises(t, thief.get(path, 410))
+	thief := b.newBrowser()
+	checkPage(t, thief.get(path, 410))
 	thief.post(path, 410)
 	if len(thief.cookies) != 0 {
 		t.Errorf("a link that was used signs in: %v", thief.cookies)
 	}
 }
 
-// TestWhoHasAnAccountIsNotTold: the answer is the same for everybody, and whether a mail goes out
-// is decided later.
-func TestWhoHasAnAccountIsNotTold(t *testing.T) {
+// Requesting a link gets the same answer for every address. Whether a mail is sent is decided
+// later.
+func TestAccountsAreNotRevealed(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	b := w.visit(t, nil)
+	w := newBackend()
+	b := w.open(t, nil)
 	_, known := b.post("/portal/sign-in", 200, "email", "olga@example.org")
 	_, unknown := b.post("/portal/sign-in", 200, "email", "nemo@example.org")
 	if strings.ReplaceAll(unknown, "nemo@", "olga@") != known || len(w.mails) != 2 {
@@ -91,12 +90,11 @@ func TestWhoHasAnAccountIsNotTold(t *testing.T) {
 	b.post(strings.TrimPrefix(link, public), 410)
 }
 
-// TestALinkGoesToTheStoredAddress: a link was mailed to the address as it was typed, and signed in
-// to the account that compared as the same. It must go to the account's own mailbox, and sign in to
-// nothing else.
-func TestALinkGoesToTheStoredAddress(t *testing.T) {
+// A link was mailed to the address as typed, and signed in to the account that compared as equal.
+// The link must be mailed to the account's own address, and sign in to no other account.
+func TestLinkGoesToStoredAddress(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
+	w := newBackend()
 	w.accounts["ann@stra\u00dfe.example"], w.accounts["Bob@example.org"] = true, true
 	open := portal.New(portal.Config{People: w, Directory: w, PublicURL: public, OpenSignUp: true})
 	for typed, stored := range map[string]string{
@@ -108,7 +106,7 @@ func TestALinkGoesToTheStoredAddress(t *testing.T) {
 		"bob@\uff45xample\u3002org":   "Bob@example.org",
 		"ann@stra\u00dfe.example.org": "ann@stra\u00dfe.example.org",
 	} {
-		b := w.visit(t, func(c *portal.Config) { c.OpenSignUp = true })
+		b := w.open(t, func(c *portal.Config) { c.OpenSignUp = true })
 		b.post("/portal/sign-in", 200, "email", typed)
 		address, link, _ := strings.Cut(w.mails[len(w.mails)-1], " ")
 		if to, err := open.SignInAddress(t.Context(), address); to != stored || err != nil {
@@ -120,7 +118,7 @@ func TestALinkGoesToTheStoredAddress(t *testing.T) {
 		}
 	}
 	// The account was made after the link's mail went out to another spelling of its address.
-	b := w.visit(t, func(c *portal.Config) { c.OpenSignUp = true })
+	b := w.open(t, func(c *portal.Config) { c.OpenSignUp = true })
 	b.post("/portal/sign-in", 200, "email", "Cid@example.org")
 	_, link, _ := strings.Cut(w.mails[len(w.mails)-1], " ")
 	w.accounts["cid@example.org"] = true
@@ -128,11 +126,12 @@ func TestALinkGoesToTheStoredAddress(t *testing.T) {
 	b.post(strings.TrimPrefix(link, public), 410)
 }
 
-// TestSignInIsLimited for an address and for a network, whether or not anybody has the address.
+// Requests for links are limited per address and per network, whether or not the address has an
+// account.
 func TestSignInIsLimited(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	b := w.visit(t, nil)
+	w := newBackend()
+	b := w.open(t, nil)
 	for range 5 {
 		b.post("/portal/sign-in", 200, "email", "nemo@example.org")
 	}
@@ -142,26 +141,25 @@ func TestSignInIsLimited(t *testing.T) {
 		!strings.Contains(page, "try again in 6 minutes") {
 		t.Error(page)
 	}
-	holdsPromises(t, page)
+	checkPage(t, page)
 	for i := range 14 {
 		b.post("/portal/sign-in", 200, "email", "a"+strings.Repeat("b", i)+"@example.org")
 	}
 	b.post("/portal/sign-in", 429, "email", "olga@example.org")
-	w.pass(time.Hour)
+	w.advance(time.Hour)
 	b.post("/portal/sign-in", 200, "email", "olga@example.org")
 	_, page = b.post("/portal/sign-in", 400, "email", "no address")
-	if holdsPromises(t, page); !strings.Contains(page, `value="no address"`) ||
+	if checkPage(t, page); !strings.Contains(page, `value="no address"`) ||
 		!strings.Contains(page, "aria-invalid") {
 		t.Error(page)
 	}
 }
 
-// TestSession: each sign-in has a token of its own and ends the one before; sign-out and time end
-// it too.
+// Each sign-in creates a session and ends the previous one. Signing out and expiry end it too.
 func TestSession(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	b := w.visit(t, nil)
+	w := newBackend()
+	b := w.open(t, nil)
 	b.cookies["hubcloud_session"] = "planted"
 	w.sessions["planted"] = domain.PortalSession{
 		Email:     "eve@example.org",
@@ -172,7 +170,7 @@ func TestSession(t *testing.T) {
 		t.Error("a session that was planted lives on")
 	}
 	first := b.cookies["hubcloud_session"]
-	thief := b.other()
+	thief := b.newBrowser()
 	thief.cookies["hubcloud_session"] = first
 	if to, _ := b.post("/portal/sign-out", 303); to != "/portal/sign-in" {
 		t.Errorf("to %q", to)
@@ -185,17 +183,17 @@ func TestSession(t *testing.T) {
 	}
 	thief.get("/portal/organizations", 303)
 	b.signIn("olga@example.org")
-	w.pass(portal.SessionLifetime)
+	w.advance(portal.SessionLifetime)
 	b.get("/portal/organizations", 303)
 	b.cookies["hubcloud_session"] = "of another installation"
 	b.get("/portal/organizations", 303)
 }
 
-// TestForgedForms: what does not come from a page of the session changes nothing.
+// A form that was not sent from a page of the session changes nothing.
 func TestForgedForms(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	b := w.visit(t, nil).signIn("olga@example.org")
+	w := newBackend()
+	b := w.open(t, nil).signIn("olga@example.org")
 	path, form := "/portal/"+orgOne+"/members/max/remove", url.Values{
 		"form_token": {b.session().FormToken},
 	}
@@ -216,7 +214,7 @@ func TestForgedForms(t *testing.T) {
 		if response.StatusCode != 403 || len(w.did) != 0 {
 			t.Errorf("%s: %d, done %q", name, response.StatusCode, w.did)
 		}
-		holdsPromises(t, page)
+		checkPage(t, page)
 	}
 	if response, _ := b.do("POST", path, form, http.Header{
 		"Sec-Fetch-Site": nil, "Origin": {public},
@@ -226,18 +224,17 @@ func TestForgedForms(t *testing.T) {
 	}
 }
 
-// TestNobodyIsSentElsewhere: what a link to the sign-in names as the next page is one of ours or
-// none.
-func TestNobodyIsSentElsewhere(t *testing.T) {
+// Signing in redirects only to pages of the portal.
+func TestNoOpenRedirect(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
+	w := newBackend()
 	for _, next := range []string{
 		"https://evil.example/portal/", "//evil.example/portal/x", "/portal//evil.example",
 		`/portal/\evil.example`, "/portal/../../evil", "/portal/./x",
 		"/portal/%2e%2e/x", "/portal/x?y=z", "/portal/x#y", "javascript:alert(1)", "/v1/hubs",
 		"/portal/", "/portal", "portal/x", "/portal/x\r\nSet-Cookie: a=b",
 	} {
-		b := w.visit(t, nil)
+		b := w.open(t, nil)
 		w.mails = nil
 		b.post("/portal/sign-in", 200, "email", "olga@example.org", "next", next)
 		_, link, _ := strings.Cut(w.mails[0], " ")
@@ -247,22 +244,22 @@ func TestNobodyIsSentElsewhere(t *testing.T) {
 	}
 }
 
-// TestNothingThere: who mistypes an address gets a page, and no way out of the portal.
-func TestNothingThere(t *testing.T) {
+// An unknown address gets an error page of the portal.
+func TestPageNotFound(t *testing.T) {
 	t.Parallel()
-	b := newWorld().visit(t, nil)
+	b := newBackend().open(t, nil)
 	for _, path := range []string{
 		"/portal/none/of/this", "/portal/invitations/", "/portal/" + orgOne + "/none",
 	} {
 		page := b.get(path, 404)
-		if holdsPromises(t, page); !strings.Contains(page, "Page not found") {
+		if checkPage(t, page); !strings.Contains(page, "Page not found") {
 			t.Error(page)
 		}
 	}
 }
 
-// TestCookiesTravelOverTLS, but for a service on the browser's own machine.
-func TestCookiesTravelOverTLS(t *testing.T) {
+// Cookies are Secure, except for a service on the browser's own machine.
+func TestCookiesAreSecure(t *testing.T) {
 	t.Parallel()
 	for address, name := range map[string]string{
 		"https://hubs.example.org": "__Host-hubcloud_session",
@@ -271,8 +268,8 @@ func TestCookiesTravelOverTLS(t *testing.T) {
 		"http://127.0.0.1:8080":    "hubcloud_session", "http://[::1]:8080": "hubcloud_session",
 		"http://localhost:8080": "hubcloud_session",
 	} {
-		w := newWorld()
-		b := w.visit(t, func(c *portal.Config) { c.PublicURL = address })
+		w := newBackend()
+		b := w.open(t, func(c *portal.Config) { c.PublicURL = address })
 		w.links["x"] = domain.SignInLink{
 			Email:     "max@example.org",
 			AtOnce:    true,
@@ -289,14 +286,13 @@ func TestCookiesTravelOverTLS(t *testing.T) {
 	}
 }
 
-// TestWhoIsSignedInIsTold on pages for everybody: a link, and an invitation, opened in the browser
-// of somebody else did not say so, and who came back to the page that signs in was not told to be
-// signed in already.
-func TestWhoIsSignedInIsTold(t *testing.T) {
+// The pages of links and invitations did not show that the browser was signed in as somebody else,
+// and the sign-in page did not show that it was signed in already.
+func TestPagesShowWhoIsSignedIn(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
+	w := newBackend()
 	var asked *invitations
-	b := w.visit(t, func(c *portal.Config) {
+	b := w.open(t, func(c *portal.Config) {
 		asked = &invitations{
 			acceptance: domain.Acceptance{
 				OrgID:   orgTwo,

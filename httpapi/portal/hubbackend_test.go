@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	acme    = "01940000-0000-7000-8000-000000000001"
-	hubHere = domain.HubID("hub-7k2m-q4xd-93ta")
-	hubElse = domain.HubID("hub-aaaa-bbbb-cccc")
-	formKey = "form-token"
+	acme       = "01940000-0000-7000-8000-000000000001"
+	ownHub     = domain.HubID("hub-7k2m-q4xd-93ta")
+	foreignHub = domain.HubID("hub-aaaa-bbbb-cccc")
+	formToken  = "form-token"
 )
 
-// building is an organization with one site, one hub and a few devices, as the portal's pages about
-// hubs see it.
-type building struct {
+// hubBackend implements the interfaces of the pages about hubs: an organization with one site, one
+// hub and a few devices.
+type hubBackend struct {
 	// What these pages do not ask is nobody's.
 	portal.SignIn
 	portal.ReadModels
@@ -42,7 +42,7 @@ type building struct {
 	labels   map[int64]domain.DeviceLabel
 	log      []domain.EncodedEvent
 	fails    error // what the hub answers
-	refuses  error // what it answers to what changes something
+	rejects  error // what it answers to what changes something
 	sent     []domain.Command
 	labeled  []domain.LabelDevice
 	placed   []domain.UpdateHub
@@ -54,7 +54,7 @@ type building struct {
 	origin    domain.Origin
 }
 
-func newBuilding() *building {
+func newHubBackend() *hubBackend {
 	name, room, unit, address := "<script>alert(1)</script>", "\u202eLobby", "%", "192.0.2.7"
 	observed := "2026-01-02T03:04:05.000000Z"
 	channel := func(key, value, desired string, status domain.ChannelStatus) domain.Channel {
@@ -65,10 +65,10 @@ func newBuilding() *building {
 			Capabilities: json.RawMessage(`{"min":5,"max":30}`),
 		}
 	}
-	return &building{
+	return &hubBackend{
 		role: domain.RoleOwner, signedOut: make(chan struct{}),
 		hub: domain.Hub{
-			ID: hubHere, SiteID: "site", Status: domain.HubOnline,
+			ID: ownHub, SiteID: "site", Status: domain.HubOnline,
 			Since: time.Now().Add(-time.Hour), PublicIP: &address,
 			RegisteredAt: time.Now().Add(-48 * time.Hour),
 			Firmware:     json.RawMessage(`{"version":"2.4.1"}`),
@@ -105,7 +105,7 @@ func newBuilding() *building {
 	}
 }
 
-func (b *building) Session(
+func (b *hubBackend) Session(
 	_ context.Context, token string, _ time.Time,
 ) (domain.PortalSession, error) {
 	b.mu.Lock()
@@ -117,18 +117,18 @@ func (b *building) Session(
 	return domain.PortalSession{
 		AccountID: "account",
 		Email:     "ann@example.org",
-		FormToken: formKey,
+		FormToken: formToken,
 	}, nil
 }
 
-func (b *building) Ended(string) (<-chan struct{}, func()) { return b.signedOut, func() {} }
+func (b *hubBackend) Ended(string) (<-chan struct{}, func()) { return b.signedOut, func() {} }
 
-func (b *building) Memberships(string) []domain.MemberAccess {
+func (b *hubBackend) Memberships(string) []domain.MemberAccess {
 	m, _ := b.Membership(acme, "")
 	return []domain.MemberAccess{m}
 }
 
-func (b *building) Membership(org, _ string) (domain.MemberAccess, bool) {
+func (b *hubBackend) Membership(org, _ string) (domain.MemberAccess, bool) {
 	return domain.MemberAccess{
 		OrgID:    acme,
 		OrgName:  "Acme",
@@ -138,34 +138,34 @@ func (b *building) Membership(org, _ string) (domain.MemberAccess, bool) {
 	}, org == acme
 }
 
-func (b *building) Hub(_ context.Context, org string, hub domain.HubID) (domain.Hub, error) {
-	if org != acme || hub != hubHere {
+func (b *hubBackend) Hub(_ context.Context, org string, hub domain.HubID) (domain.Hub, error) {
+	if org != acme || hub != ownHub {
 		return domain.Hub{}, domain.ErrHubNotFound()
 	}
 	return b.hub, nil
 }
 
-func (b *building) Hubs(
+func (b *hubBackend) Hubs(
 	context.Context, string, *string, int, string,
 ) (domain.Page[domain.Hub], error) {
 	return domain.Page[domain.Hub]{Data: []domain.Hub{b.hub}}, nil
 }
 
-func (b *building) Sites(context.Context, string, int, string) (domain.Page[domain.Site], error) {
+func (b *hubBackend) Sites(context.Context, string, int, string) (domain.Page[domain.Site], error) {
 	return domain.Page[domain.Site]{Data: []domain.Site{{ID: "site", Name: "Mill & Sons"}}}, nil
 }
 
-func (b *building) DeviceLabels(
+func (b *hubBackend) DeviceLabels(
 	context.Context, string, domain.HubID,
 ) (map[int64]domain.DeviceLabel, error) {
 	return b.labels, nil
 }
 
-func (b *building) List(context.Context, domain.HubID) ([]domain.Device, error) {
+func (b *hubBackend) List(context.Context, domain.HubID) ([]domain.Device, error) {
 	return b.devices, b.fails
 }
 
-func (b *building) Get(_ context.Context, _ domain.HubID, id int64) (domain.Device, error) {
+func (b *hubBackend) Get(_ context.Context, _ domain.HubID, id int64) (domain.Device, error) {
 	for _, d := range b.devices {
 		if d.ID == id {
 			return d, b.fails
@@ -174,87 +174,87 @@ func (b *building) Get(_ context.Context, _ domain.HubID, id int64) (domain.Devi
 	return domain.Device{}, domain.Errorf(domain.CodeNotFound, "no such device")
 }
 
-func (b *building) Send(
+func (b *hubBackend) Send(
 	_ context.Context, o domain.Origin, c domain.Command,
 ) (domain.Channel, error) {
 	b.sent, b.origin = append(b.sent, c), o
 	return domain.Channel{}, b.fails
 }
 
-func (b *building) LabelDevice(
+func (b *hubBackend) LabelDevice(
 	_ context.Context, o domain.Origin, change domain.LabelDevice,
 ) (domain.DeviceLabel, error) {
 	b.labeled, b.origin = append(b.labeled, change), o
 	return domain.DeviceLabel{}, nil
 }
 
-func (b *building) UpdateHub(
+func (b *hubBackend) UpdateHub(
 	_ context.Context, o domain.Origin, change domain.UpdateHub,
 ) (domain.HubState, error) {
 	b.placed, b.origin = append(b.placed, change), o
 	return domain.HubState{}, nil
 }
 
-func (b *building) did(what string) error {
+func (b *hubBackend) did(what string) error {
 	b.done = append(b.done, what)
-	return cmp.Or(b.refuses, b.fails)
+	return cmp.Or(b.rejects, b.fails)
 }
 
-func (b *building) Forget(context.Context, domain.HubID, int64) error { return b.did("forget") }
+func (b *hubBackend) Forget(context.Context, domain.HubID, int64) error { return b.did("forget") }
 
-func (b *building) ClosePairing(context.Context, domain.HubID) error {
+func (b *hubBackend) ClosePairing(context.Context, domain.HubID) error {
 	return b.did("close pairing")
 }
 
-func (b *building) CloseRemoval(context.Context, domain.HubID) error {
+func (b *hubBackend) CloseRemoval(context.Context, domain.HubID) error {
 	return b.did("close removal")
 }
-func (b *building) ResetLink(_ context.Context, o domain.Origin, _ string, _ domain.HubID) error {
+func (b *hubBackend) ResetLink(_ context.Context, o domain.Origin, _ string, _ domain.HubID) error {
 	b.origin = o
 	return b.did("reset")
 }
 
-func (b *building) OpenPairing(
+func (b *hubBackend) OpenPairing(
 	_ context.Context, _ domain.HubID, code *string,
 ) (domain.Window, error) {
 	b.code = code
 	return domain.Window{Status: domain.WindowOpen, ExpiresIn: 120}, b.did("pairing")
 }
 
-func (b *building) OpenRemoval(context.Context, domain.HubID) (domain.Window, error) {
+func (b *hubBackend) OpenRemoval(context.Context, domain.HubID) (domain.Window, error) {
 	return domain.Window{Status: domain.WindowOpen, ExpiresIn: 120}, b.did("removal")
 }
 
-func (b *building) At(context.Context, domain.HubID, time.Time) (string, error) { return "", nil }
+func (b *hubBackend) At(context.Context, domain.HubID, time.Time) (string, error) { return "", nil }
 
-func (b *building) Page(context.Context, domain.HubID, string, int) (domain.EventPage, error) {
+func (b *hubBackend) Page(context.Context, domain.HubID, string, int) (domain.EventPage, error) {
 	return domain.EventPage{Events: b.log, Next: "next"}, nil
 }
 
-func (b *building) Group() live.EventGroup { return &quiet{make(chan struct{})} }
+func (b *hubBackend) Group() live.EventGroup { return &idleGroup{make(chan struct{})} }
 
-// quiet is logs in which nothing happens.
-type quiet struct{ ready chan struct{} }
+// idleGroup is an event group without events.
+type idleGroup struct{ ready chan struct{} }
 
-func (*quiet) Follow(context.Context, domain.HubID, string) error { return nil }
-func (*quiet) Leave(domain.HubID)                                 {}
-func (*quiet) Next(context.Context, int) (domain.HubID, []domain.EncodedEvent, error) {
+func (*idleGroup) Follow(context.Context, domain.HubID, string) error { return nil }
+func (*idleGroup) Leave(domain.HubID)                                 {}
+func (*idleGroup) Next(context.Context, int) (domain.HubID, []domain.EncodedEvent, error) {
 	return "", nil, nil
 }
-func (q *quiet) Ready() <-chan struct{}     { return q.ready }
-func (*quiet) Position(domain.HubID) string { return "position" }
-func (*quiet) Close()                       {}
+func (q *idleGroup) Ready() <-chan struct{}     { return q.ready }
+func (*idleGroup) Position(domain.HubID) string { return "position" }
+func (*idleGroup) Close()                       {}
 
-// owners says whose hubs are.
+// owners implements portal.Owners.
 type owners struct{}
 
 func (owners) Hub(id domain.HubID) (domain.HubAccess, bool) {
-	org := map[domain.HubID]string{hubHere: acme, hubElse: "other"}[id]
+	org := map[domain.HubID]string{ownHub: acme, foreignHub: "other"}[id]
 	return domain.HubAccess{OrgID: org}, org != ""
 }
 
-// serve puts the portal's routes on a router, as the API does.
-func (b *building) serve() http.Handler {
+// serve returns the portal's routes on a router.
+func (b *hubBackend) serve() http.Handler {
 	p := portal.New(portal.Config{
 		SignIn: b, People: b, ReadModels: b, Directory: b, Owners: owners{}, Devices: b,
 		Commands: b, Labels: b, PublicURL: "http://localhost:8080",
@@ -284,11 +284,11 @@ func (b *building) serve() http.Handler {
 	return mux
 }
 
-// ask sends a request of somebody who is signed in: a form when there is one.
-func (b *building) ask(method, path string, form url.Values, header ...string) *http.Response {
+// ask sends a request with a session, and with a form unless form is nil.
+func (b *hubBackend) ask(method, path string, form url.Values, header ...string) *http.Response {
 	var body io.Reader
 	if form != nil {
-		form.Set("form_token", formKey)
+		form.Set("form_token", formToken)
 		body = strings.NewReader(form.Encode())
 	}
 	r := httptest.NewRequest(method, "http://localhost:8080/portal/"+acme+path, body)

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzPortalPath: where a person is sent after signing in is a page of the portal, as any browser
-// reads it.
+// Signing in redirects only to pages of the portal, as any browser resolves the address.
 func FuzzPortalPath(f *testing.F) {
 	for _, seed := range []string{
 		"/portal/01940000-0000-7000-8000-000000000001/keys", "/portal/x/hubs/hub-7k2m-q4xd-93ta",

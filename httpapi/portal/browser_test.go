@@ -1,0 +1,189 @@
+package portal_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"hubcloud/domain"
+	"hubcloud/httpapi/portal"
+)
+
+// browser sends requests with cookies, and forms as a page of the portal does.
+type browser struct {
+	t       *testing.T
+	backend *backend
+	pages   http.Handler
+	cookies map[string]string
+}
+
+// open returns a browser on a new portal with the backend.
+func (w *backend) open(t *testing.T, change func(*portal.Config)) *browser {
+	w.allowed = nil // a portal of its own
+	cfg := portal.Config{
+		People: w, SignIn: w, ReadModels: w, Directory: w, KeyUse: w, Mails: w, History: w,
+		PublicURL: public, Environment: domain.EnvironmentDev, Now: w.clock,
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	return &browser{t: t, backend: w, pages: handler(cfg), cookies: map[string]string{}}
+}
+
+// newBrowser returns another browser on the same portal.
+func (b *browser) newBrowser() *browser {
+	return &browser{t: b.t, backend: b.backend, pages: b.pages, cookies: map[string]string{}}
+}
+
+func (b *browser) do(
+	method, path string, form url.Values, header http.Header,
+) (*http.Response, string) {
+	b.t.Helper()
+	r := httptest.NewRequest(method, public+path, strings.NewReader(form.Encode()))
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+	for name, values := range header {
+		r.Header[name] = values
+	}
+	for name, value := range b.cookies {
+		r.AddCookie(&http.Cookie{Name: name, Value: value})
+	}
+	w := httptest.NewRecorder()
+	b.pages.ServeHTTP(w, r)
+	response := w.Result()
+	for _, cookie := range response.Cookies() {
+		if !cookie.HttpOnly || cookie.Path != "/" || cookie.SameSite != http.SameSiteLaxMode {
+			b.t.Errorf("a cookie %v", cookie)
+		}
+		b.cookies[cookie.Name] = cookie.Value
+		if cookie.MaxAge < 0 {
+			delete(b.cookies, cookie.Name)
+		}
+	}
+	return response, read(b.t, response)
+}
+
+// get loads a page.
+func (b *browser) get(path string, status int) string {
+	b.t.Helper()
+	response, page := b.do("GET", path, nil, nil)
+	if response.StatusCode != status {
+		b.t.Errorf("GET %s: %d: %s", path, response.StatusCode, page)
+	}
+	return page
+}
+
+// post submits a form with the session's token, and returns where the answer redirects to.
+func (b *browser) post(path string, status int, fields ...string) (to, page string) {
+	b.t.Helper()
+	b.backend.forms++
+	form := url.Values{
+		"form_token": {b.session().FormToken},
+		"once":       {fmt.Sprint("form ", b.backend.forms)},
+	}
+	for i := 0; i < len(fields); i += 2 {
+		form.Add(fields[i], fields[i+1])
+	}
+	response, page := b.do("POST", path, form, nil)
+	if response.StatusCode != status {
+		b.t.Errorf("POST %s: %d: %s", path, response.StatusCode, page)
+	}
+	if location := response.Header.Get("Location"); location != "" {
+		base, err := url.Parse(public + path)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		where, err := base.Parse(location)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		to = where.RequestURI()
+	}
+	return to, page
+}
+
+func (b *browser) session() domain.PortalSession {
+	return b.backend.sessions[b.cookies["hubcloud_session"]]
+}
+
+// signIn signs in with a mailed link.
+func (b *browser) signIn(email string) *browser {
+	b.t.Helper()
+	b.post("/portal/sign-in", 200, "email", email)
+	_, link, _ := strings.Cut(b.backend.mails[len(b.backend.mails)-1], " ")
+	b.post(strings.TrimPrefix(link, public), 303)
+	if b.session().Email != email {
+		b.t.Fatalf("signed in as %q", b.session().Email)
+	}
+	return b
+}
+
+// checkPage checks what every page promises: valid ids and references, relative links, form tokens,
+// one heading, and no inline script or style.
+func checkPage(t *testing.T, page string) {
+	t.Helper()
+	document, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	count, ids := map[string]int{}, map[string]bool{}
+	var named []string
+	for node := range document.Descendants() {
+		if node.Type != html.ElementNode {
+			continue
+		}
+		count[node.Data]++
+		attributes := map[string]string{}
+		for _, a := range node.Attr {
+			attributes[a.Key] = a.Val
+			if a.Key == "style" || strings.HasPrefix(a.Key, "on") {
+				t.Errorf("<%s> has %s", node.Data, a.Key)
+			}
+			if a.Key == "aria-labelledby" || a.Key == "aria-describedby" || a.Key == "for" {
+				named = append(named, a.Val)
+			}
+		}
+		if id, ok := attributes["id"]; ok {
+			if ids[id] {
+				t.Errorf("two have the id %q", id)
+			}
+			ids[id] = true
+		}
+		for _, name := range []string{"src", "href", "action"} {
+			if address := attributes[name]; strings.Contains(address, "//") ||
+				strings.HasPrefix(address, "/") {
+				t.Errorf("<%s %s=%q>", node.Data, name, address)
+			}
+		}
+		if node.Data == "form" && strings.EqualFold(attributes["method"], "post") &&
+			strings.Contains(page, "Sign out") &&
+			!strings.Contains(formOf(t, node), "form_token") {
+			t.Error("a form without a token")
+		}
+	}
+	for _, id := range named {
+		if !ids[id] {
+			t.Errorf("nothing has the id %q", id)
+		}
+	}
+	if count["h1"] != 1 || count["main"] != 1 || count["title"] != 1 || count["style"] != 0 ||
+		count["script"] != 0 {
+		t.Errorf("the page has %v", count)
+	}
+}
+
+func formOf(t *testing.T, node *html.Node) string {
+	t.Helper()
+	var text strings.Builder
+	if err := html.Render(&text, node); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
