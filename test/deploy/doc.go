@@ -1,4 +1,4 @@
-// Package deploy holds what operators are given (deploy/) to what there is: alerts, dashboard and
-// runbook name metrics, sections and files that exist, and commands and settings in container and
-// manifest files are the binary's.
+// Package deploy compares the files for operators (deploy/) with the binary: alerts, dashboard and
+// runbook use existing metrics, sections and files, and container and manifest files use existing
+// commands and settings.
 package deploy

@@ -13,7 +13,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// read gives a file of the folder deploy/.
+// read returns a file of the folder deploy/.
 func read(t *testing.T, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile("../../deploy/" + name)

@@ -16,7 +16,7 @@ import (
 	"hubcloud/test/harness"
 )
 
-// rules is hubcloud.rules.yaml, as far as it is read here.
+// rules is the part of hubcloud.rules.yaml that the tests need.
 type rules struct {
 	Groups []struct {
 		Rules []struct {
@@ -36,12 +36,11 @@ func readRules(t *testing.T) rules {
 	return r
 }
 
-// query is a PromQL expression and where it stands.
+// query is a PromQL expression and its location.
 type query struct{ where, expr string }
 
-// TestMetrics holds every query of the alerts and the dashboard to a scrape of a running service:
-// the metrics are there, and so are the labels and their values, but for values that only time
-// brings.
+// TestMetrics compares every query of the alerts and the dashboard with a scrape of a running
+// service: metrics, labels and label values must exist, except for values that need time to appear.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	service := harness.Start(t)
@@ -63,7 +62,7 @@ func TestMetrics(t *testing.T) {
 	queries = append(queries, dashboardQueries(t)...)
 	if alerts < 20 || len(queries) < alerts+50 {
 		t.Fatalf(
-			"only %d alerts and %d queries of the dashboard are read", alerts, len(queries)-alerts,
+			"got only %d alerts and %d dashboard queries", alerts, len(queries)-alerts,
 		)
 	}
 	for _, q := range queries {
@@ -81,7 +80,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// dashboardQueries gives the queries of the dashboard with Grafana's variables filled in.
+// dashboardQueries returns the queries of the dashboard, with values for Grafana's variables.
 func dashboardQueries(t *testing.T) []query {
 	t.Helper()
 	var board struct {
@@ -105,7 +104,7 @@ func dashboardQueries(t *testing.T) []query {
 	return queries
 }
 
-// series are those of a scrape: of each metric the sets of labels.
+// series has the label sets of each metric of a scrape.
 type series map[string][]map[string]string
 
 func scrape(t *testing.T, service *harness.Service) series {
@@ -126,7 +125,7 @@ func scrape(t *testing.T, service *harness.Service) series {
 			all.add(name, family.GetType(), metric)
 		}
 	}
-	// Prometheus itself adds this one.
+	// Prometheus adds this metric.
 	all["up"] = []map[string]string{{}}
 	return all
 }
@@ -149,10 +148,10 @@ func (s series) add(name string, kind dto.MetricType, metric *dto.Metric) {
 	s[name+"_count"] = append(s[name+"_count"], set)
 }
 
-// scraped are the labels that Prometheus puts on everything it scrapes.
+// scraped are the labels that Prometheus adds to every scraped series.
 var scraped = []string{"job", "instance"}
 
-// wrong says what a part of a query names that the scrape does not have.
+// wrong returns the unknown names in a part of a query.
 func (s series) wrong(node parser.Node) []string {
 	switch node := node.(type) {
 	case *parser.VectorSelector:
@@ -164,7 +163,7 @@ func (s series) wrong(node parser.Node) []string {
 	}
 }
 
-// lacks says by which labels is grouped what does not have them.
+// lacks returns the grouping labels that the grouped series do not have.
 func (s series) lacks(group *parser.AggregateExpr) []string {
 	var wrong []string
 	parser.Inspect(group.Expr, func(node parser.Node, _ []parser.Node) error {
@@ -186,7 +185,7 @@ func (s series) lacks(group *parser.AggregateExpr) []string {
 	return wrong
 }
 
-// misses says what a selector names that the scrape does not have.
+// misses returns the names in a selector that the scrape does not have.
 func (s series) misses(selector *parser.VectorSelector) []string {
 	sets, ok := s[selector.Name]
 	if !ok {

@@ -11,8 +11,7 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestEachAlertHasItsSection: whoever is called at night finds what the alert means by the address
-// that it carries.
+// TestEachAlertHasItsSection checks that each alert links to its own section of the runbook.
 func TestEachAlertHasItsSection(t *testing.T) {
 	t.Parallel()
 	runbook, tests := string(read(t, "README.md")), string(read(t, "prometheus/hubcloud.rules.test.yaml"))
@@ -25,25 +24,25 @@ func TestEachAlertHasItsSection(t *testing.T) {
 		for _, rule := range group.Rules {
 			if want := "deploy/README.md#" + strings.ToLower(rule.Alert); rule.Annotations["runbook_url"] != want {
 				t.Errorf(
-					"%s: runbook_url is %q and should be %q", rule.Alert,
+					"%s: got runbook_url %q, want %q", rule.Alert,
 					rule.Annotations["runbook_url"], want,
 				)
 			}
 			if rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" {
-				t.Errorf("%s: has no summary or no description", rule.Alert)
+				t.Errorf("%s: want a summary and a description", rule.Alert)
 			}
 			if !strings.Contains(sections[rule.Alert], "**Do:**") {
-				t.Errorf("%s: the runbook does not say what to do", rule.Alert)
+				t.Errorf("%s: runbook section has no instructions", rule.Alert)
 			}
 			if !strings.Contains(tests, "- name: "+rule.Alert+"\n") {
-				t.Errorf("%s: is not tried in hubcloud.rules.test.yaml", rule.Alert)
+				t.Errorf("%s: not in hubcloud.rules.test.yaml", rule.Alert)
 			}
 			delete(sections, rule.Alert)
 		}
 	}
 	for name := range sections {
 		if strings.HasPrefix(name, "Hubcloud") {
-			t.Errorf("the runbook has a section about %s, which is no alert", name)
+			t.Errorf("runbook: section for unknown alert %s", name)
 		}
 	}
 }
@@ -54,7 +53,7 @@ var (
 	noWord  = regexp.MustCompile("[^a-z0-9 _-]")
 )
 
-// TestLinks follows every link within the runbook and what it links to.
+// TestLinks follows every link of the runbook.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../deploy/docs/*.md")
@@ -90,7 +89,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// anchors are the names under which a page's headings can be linked to.
+// anchors returns the anchors of a page's headings.
 func anchors(page string) []string {
 	var all []string
 	for _, found := range heading.FindAllStringSubmatch(page, -1) {
@@ -111,8 +110,8 @@ var (
 	variable = regexp.MustCompile(`\bHUBCLOUD_[A-Z_]+\b`)
 )
 
-// TestCommandsAndSettings: what the runbook tells to type is there, and so is every setting in the
-// files of this folder.
+// TestCommandsAndSettings checks that the commands in the runbook and the settings in the files of
+// deploy/ exist.
 func TestCommandsAndSettings(t *testing.T) {
 	t.Parallel()
 	runbook := string(read(t, "README.md"))
@@ -129,7 +128,7 @@ func TestCommandsAndSettings(t *testing.T) {
 		}
 	}
 	if len(help) < 8 {
-		t.Fatalf("only %d commands are found", len(help))
+		t.Fatalf("got only %d commands", len(help))
 	}
 	var everything strings.Builder
 	for _, text := range help {
@@ -146,7 +145,7 @@ func TestCommandsAndSettings(t *testing.T) {
 		"systemd/hubcloud.env", "systemd/hubcloud.service",
 	} {
 		for _, name := range variable.FindAllString(string(read(t, file)), -1) {
-			// These two are the compose file's own.
+			// These two belong to the compose file.
 			if !strings.Contains(help["serve"], name) && name != "HUBCLOUD_GOMEMLIMIT" &&
 				name != "HUBCLOUD_MEMORY" {
 				t.Errorf("%s names %s, which `hubcloud serve` does not know", file, name)
@@ -155,8 +154,8 @@ func TestCommandsAndSettings(t *testing.T) {
 	}
 }
 
-// isCommand says whether what stands behind the word hubcloud is one, rather than the rest of a
-// path, a name or a sentence.
+// isCommand reports whether the words after "hubcloud" are a command, not the rest of a path, name
+// or sentence.
 func isCommand(words string) bool {
 	first, _, _ := strings.Cut(words, " ")
 	return slices.Contains(
@@ -182,7 +181,7 @@ func helpOf(t *testing.T, command string) string {
 	t.Helper()
 	out, stderr, code := harness.RunBinary(t, append(strings.Fields(command), "--help")...)
 	if code != 0 {
-		t.Errorf("hubcloud %s --help: exit code %d: %s", command, code, stderr)
+		t.Errorf("hubcloud %s --help: got exit code %d: %s", command, code, stderr)
 	}
 	return out
 }

@@ -16,9 +16,8 @@ var (
 	byDigest  = regexp.MustCompile(`@sha256:[0-9a-f]{64}$`)
 )
 
-// TestBaseImagesAreNamedByDigest: images were built on tags, which are other images tomorrow. An
-// image from elsewhere is named by its digest, or by a variable that must be given; what the
-// Dockerfile builds on refuses a tag.
+// TestBaseImagesAreNamedByDigest checks that images from elsewhere are named by digest or by a
+// required variable, since tags change their meaning. The Dockerfile rejects tags.
 func TestBaseImagesAreNamedByDigest(t *testing.T) {
 	t.Parallel()
 	dockerfile := string(read(t, "image/Dockerfile"))
@@ -41,26 +40,26 @@ func TestBaseImagesAreNamedByDigest(t *testing.T) {
 		stages[stage] = true
 	}
 	if len(stages) < 5 {
-		t.Errorf("only the stages %v are found", stages)
+		t.Errorf("got only the stages %v", stages)
 	}
 	for _, file := range []string{"compose/one-node.yaml", "compose/cluster.yaml"} {
 		for _, found := range imageLine.FindAllStringSubmatch(string(read(t, file)), -1) {
 			if image := found[1]; !strings.HasPrefix(image, "hubcloud:") &&
 				!byDigest.MatchString(image) &&
 				!required.MatchString(image) {
-				t.Errorf("%s: image %s is not named by its digest", file, image)
+				t.Errorf("%s: image %s: want a digest", file, image)
 			}
 		}
 	}
 }
 
-// TestBaseImagesRefuseATag runs what the Dockerfile refuses a tag with.
-func TestBaseImagesRefuseATag(t *testing.T) {
+// TestBaseImagesRejectTags runs the Dockerfile's check against tags.
+func TestBaseImagesRejectTags(t *testing.T) {
 	t.Parallel()
 	found := regexp.MustCompile(`(?m)^RUN (case "\$([A-Z_]+)" in .* esac)$`).
 		FindAllStringSubmatch(string(read(t, "image/Dockerfile")), -1)
 	if len(found) != 2 {
-		t.Fatalf("%d checks are found", len(found))
+		t.Fatalf("got %d checks", len(found))
 	}
 	for _, check := range found {
 		for image, ok := range map[string]bool{
@@ -75,8 +74,8 @@ func TestBaseImagesRefuseATag(t *testing.T) {
 	}
 }
 
-// TestBaseImagesAreResolved runs base-images.sh with a docker that answers as the registry does, or
-// without a digest.
+// TestBaseImagesAreResolved runs base-images.sh with a fake docker that answers with and without a
+// digest.
 func TestBaseImagesAreResolved(t *testing.T) {
 	t.Parallel()
 	script, err := filepath.Abs("../../deploy/image/base-images.sh")
@@ -98,22 +97,22 @@ func TestBaseImagesAreResolved(t *testing.T) {
 	}
 }
 
-// TestShippedConfigurationsTrustNobody: Kubernetes' configuration believed X-Forwarded-For from
-// 10.0.0.0/8, so from every pod; and a proxy that waits for a request's header for ever is full of
-// those who send it byte by byte.
+// TestShippedConfigurationsTrustNobody checks the defaults of proxies. A regression: the Kubernetes
+// configuration trusted X-Forwarded-For from 10.0.0.0/8, that is from every pod, and a proxy
+// without a header timeout is blocked by clients that send slowly.
 func TestShippedConfigurationsTrustNobody(t *testing.T) {
 	t.Parallel()
 	if service := string(read(t, "kubernetes/service.yaml")); !strings.Contains(
 		service, "\n  HUBCLOUD_TRUSTED_PROXIES: \"\"\n",
 	) {
-		t.Error("kubernetes/service.yaml names networks to be trusted; they belong into an overlay")
+		t.Error("kubernetes/service.yaml: trusted networks belong into an overlay")
 	}
 	if overlay := string(read(t, "kubernetes/overlay.example/kustomization.yaml")); !regexp.MustCompile(`HUBCLOUD_TRUSTED_PROXIES: \S`).
 		MatchString(overlay) {
-		t.Error("the overlay does not say that networks to be trusted must be named")
+		t.Error("overlay: want a note that trusted networks must be set")
 	}
 	if proxy := string(read(t, "compose/haproxy.cfg")); !regexp.MustCompile(`(?m)^  timeout http-request [0-9]+s$`).
 		MatchString(proxy) {
-		t.Error("haproxy.cfg has no timeout http-request")
+		t.Error("haproxy.cfg: want timeout http-request")
 	}
 }

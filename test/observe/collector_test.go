@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// collected is what an OTLP receiver has got.
+// collected has the spans that an OTLP receiver got.
 type collected struct {
 	collector.UnimplementedTraceServiceServer
 
@@ -25,7 +25,7 @@ type collected struct {
 	resources []map[string]string
 }
 
-// Export implements the service of OTLP.
+// Export implements the OTLP service.
 func (c *collected) Export(
 	_ context.Context, request *collector.ExportTraceServiceRequest,
 ) (*collector.ExportTraceServiceResponse, error) {
@@ -40,7 +40,7 @@ func (c *collected) Export(
 	return &collector.ExportTraceServiceResponse{}, nil
 }
 
-// overHTTP receives OTLP as http/protobuf, and gives the address.
+// overHTTP receives OTLP as http/protobuf and returns the address.
 func (c *collected) overHTTP(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -58,14 +58,14 @@ func (c *collected) overHTTP(t *testing.T) string {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
-		_, _ = c.Export(r.Context(), &request) // fails never
+		_, _ = c.Export(r.Context(), &request) // never fails
 		w.Header().Set("Content-Type", "application/x-protobuf")
 	}))
 	t.Cleanup(server.Close)
 	return server.URL
 }
 
-// overGRPC receives OTLP as gRPC, and gives the address.
+// overGRPC receives OTLP over gRPC and returns the address.
 func (c *collected) overGRPC(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -79,7 +79,7 @@ func (c *collected) overGRPC(t *testing.T) string {
 	return "http://" + listener.Addr().String()
 }
 
-// of gives the spans of a name.
+// of returns the spans with a name.
 func (c *collected) of(name string) (spans []*trace.Span) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +91,7 @@ func (c *collected) of(name string) (spans []*trace.Span) {
 	return spans
 }
 
-// all gives every span.
+// all returns all spans.
 func (c *collected) all() []*trace.Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,7 +111,7 @@ func attributes(pairs []*common.KeyValue) map[string]string {
 	return all
 }
 
-// span gives the first span of a name that has an attribute.
+// span returns the first span with a name and an attribute.
 func (s *story) span(t *testing.T, name, key, value string) *trace.Span {
 	t.Helper()
 	for _, span := range s.collector.of(name) {
@@ -119,11 +119,11 @@ func (s *story) span(t *testing.T, name, key, value string) *trace.Span {
 			return span
 		}
 	}
-	t.Fatalf("there is no span %q with %s=%s; there are %s", name, key, value, s.names())
+	t.Fatalf("span %q with %s=%s: not found among %s", name, key, value, s.names())
 	return nil
 }
 
-// below gives the span of a name right below another.
+// below returns the child span with a name.
 func (s *story) below(t *testing.T, parent []byte, name string) *trace.Span {
 	t.Helper()
 	for _, span := range s.collector.of(name) {
@@ -131,6 +131,6 @@ func (s *story) below(t *testing.T, parent []byte, name string) *trace.Span {
 			return span
 		}
 	}
-	t.Fatalf("there is no span %q below %x; there are %s", name, parent, s.names())
+	t.Fatalf("span %q below %x: not found among %s", name, parent, s.names())
 	return nil
 }

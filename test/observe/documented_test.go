@@ -54,7 +54,7 @@ func (s *story) documented(t *testing.T) {
 	}
 	for _, line := range was {
 		if !slices.Contains(is, line) {
-			t.Errorf("in deploy/docs/metrics.md, and not true: %s", line)
+			t.Errorf("wrong in deploy/docs/metrics.md: %s", line)
 		}
 	}
 	t.Error("write it with -update")

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// canonical is what deploy/docs/logs.md says of one kind of line.
+// canonical is the description of one kind of line in deploy/docs/logs.md.
 type canonical struct {
 	always, sometimes []string
 	example           map[string]any
@@ -51,24 +51,24 @@ func documented(t *testing.T) map[string]*canonical {
 	return kinds
 }
 
-// check holds a line to what is documented.
+// check compares a line with its description.
 func (c *canonical) check(t *testing.T, kind string, line map[string]any) {
 	t.Helper()
 	for _, field := range c.always {
 		if _, ok := line[field]; !ok {
-			t.Errorf("a line %q has no %s: %v", kind, field, line)
+			t.Errorf("line %q: want field %s, got %v", kind, field, line)
 		}
 	}
 	for field := range maps.Keys(line) {
 		if !slices.Contains([]string{"time", "level", "msg", "trace_id", "span_id"}, field) &&
 			!slices.Contains(c.always, field) &&
 			!slices.Contains(c.sometimes, field) {
-			t.Errorf("a line %q has %s, which is documented nowhere: %v", kind, field, line)
+			t.Errorf("line %q: undocumented field %s: %v", kind, field, line)
 		}
 	}
 }
 
-// lines: each kind of canonical line is there, as documented, and there is one for each thing.
+// lines checks that each kind of canonical line appears as documented, once per occurrence.
 func (s *story) lines(t *testing.T) {
 	kinds := documented(t)
 	if len(kinds) != 4 {
@@ -81,7 +81,7 @@ func (s *story) lines(t *testing.T) {
 		c.check(t, kind, c.example)
 		found := s.of(t, kind, "", nil)
 		if len(found) == 0 {
-			t.Errorf("there is no line %q", kind)
+			t.Errorf("line %q: not found", kind)
 		}
 		for _, line := range found {
 			c.check(t, kind, line)

@@ -17,23 +17,23 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestStory runs the service through a story and then looks at everything that it told.
+// TestStory runs the service through a story and then checks its telemetry.
 func TestStory(t *testing.T) {
 	t.Parallel()
-	s := tell(t)
+	s := runStory(t)
 	t.Run("metrics", s.metrics)
 	t.Run("lint", s.lint)
 	t.Run("documented", s.documented)
 	t.Run("profiles", s.profiles)
 	t.Run("health", s.health)
 	t.Run("request ids", s.requestIDs)
-	s.service.Stop() // the last lines and spans are out then
+	s.service.Stop() // writes the last lines and spans
 	t.Run("lines", s.lines)
 	t.Run("traces", s.traces)
 	t.Run("secrets", s.nothingSecret)
 }
 
-// metrics: each family that a story like this must move has moved.
+// metrics checks that every metric family that the story affects has changed.
 func (s *story) metrics(t *testing.T) {
 	for _, family := range []struct {
 		name   string
@@ -119,7 +119,7 @@ func (s *story) metrics(t *testing.T) {
 			before = s.before.Value(t, name, family.labels...)
 		}
 		if after <= before {
-			t.Errorf("%s %v has not moved: %v, then %v", name, family.labels, before, after)
+			t.Errorf("%s %v: want a change, got %v, then %v", name, family.labels, before, after)
 		}
 	}
 	for name, want := range map[string]float64{
@@ -130,7 +130,7 @@ func (s *story) metrics(t *testing.T) {
 		"hubcloud_ready": 5, "hubcloud_hubbridge_inbox_bytes": 0,
 	} {
 		if got := s.after.Value(t, name); got != want {
-			t.Errorf("%s is %v, want %v", name, got, want)
+			t.Errorf("%s: got %v, want %v", name, got, want)
 		}
 	}
 	if end := s.after.Value(t, "hubcloud_identity_authority_expiry_timestamp_seconds"); end < float64(
@@ -145,8 +145,8 @@ func (s *story) metrics(t *testing.T) {
 	}
 }
 
-// lint: every metric is named and described as Prometheus wants it, ours say what they are, and no
-// label has what a client or a hub made up.
+// lint checks that every metric follows Prometheus' conventions, that ours have a help text, and
+// that no label has a value that a client or a hub chose.
 func (s *story) lint(t *testing.T) {
 	answer, err := http.Get("http://" + s.service.Admin + "/metrics")
 	if err != nil {
@@ -167,7 +167,7 @@ func (s *story) lint(t *testing.T) {
 			continue
 		}
 		if !strings.HasSuffix(family.GetHelp(), ".") {
-			t.Errorf("%s: its help is no sentence: %q", name, family.GetHelp())
+			t.Errorf("%s: help must be a sentence, got %q", name, family.GetHelp())
 		}
 		for _, metric := range family.GetMetric() {
 			for _, label := range metric.GetLabel() {
@@ -181,7 +181,7 @@ func (s *story) lint(t *testing.T) {
 	}
 }
 
-// profiles: every profile answers on the operators' port, and none on the public one.
+// profiles checks that the admin port serves every profile and the public port none.
 func (s *story) profiles(t *testing.T) {
 	for _, name := range []string{
 		"", "cmdline", "symbol", "heap", "allocs", "goroutine", "threadcreate", "block", "mutex",
@@ -203,8 +203,8 @@ func (s *story) profiles(t *testing.T) {
 	}
 }
 
-// health: the operators' port answers like the public one, and with what each part of the service
-// says.
+// health checks that the admin port serves the health checks of the public port, with the state of
+// each component.
 func (s *story) health(t *testing.T) {
 	for address, ready := range map[string]string{
 		s.service.HTTP:  `{"status":"ready"}`,
@@ -219,8 +219,7 @@ func (s *story) health(t *testing.T) {
 	}
 }
 
-// requestIDs: what the API answers as X-Request-Id is found at the hub, in the directory and in the
-// log.
+// requestIDs checks that the hub, the directory and the log have the X-Request-Id of an answer.
 func (s *story) requestIDs(t *testing.T) {
 	methods := map[string]string{}
 	for len(s.asked) > 0 {
@@ -229,7 +228,7 @@ func (s *story) requestIDs(t *testing.T) {
 	}
 	if methods[s.listed] != "devices.list" || methods[s.commanded] != "channels.command" {
 		t.Errorf(
-			"the hub was asked %v; the requests were %s and %s", methods, s.listed, s.commanded,
+			"hub: got requests %v, want %s and %s", methods, s.listed, s.commanded,
 		)
 	}
 	streamstest.Eventually(t, "the directory has the request's id", func() bool {
@@ -237,18 +236,19 @@ func (s *story) requestIDs(t *testing.T) {
 	})
 	for _, id := range []string{s.listed, s.commanded, s.created} {
 		if lines := s.of(t, "request", "request_id", id); len(lines) != 1 {
-			t.Errorf("request %s has %d lines", id, len(lines))
+			t.Errorf("request %s: got %d lines", id, len(lines))
 		}
 	}
 }
 
-// of gives the log's lines of a message in which a field has a value; "" for any.
+// of returns the log lines with a message in which a field has a value. An empty field matches any
+// line.
 func (s *story) of(t *testing.T, msg, field string, value any) (lines []map[string]any) {
 	t.Helper()
 	for _, text := range strings.Split(strings.TrimSpace(s.service.Log()), "\n") {
 		var line map[string]any
 		if err := json.Unmarshal([]byte(text), &line); err != nil {
-			continue // the first line that is kept may be cut
+			continue // the oldest line may be cut
 		}
 		if line["msg"] == msg && (field == "" || line[field] == value) {
 			lines = append(lines, line)
@@ -257,7 +257,7 @@ func (s *story) of(t *testing.T, msg, field string, value any) (lines []map[stri
 	return lines
 }
 
-// nothingSecret: nothing that lets anybody in stands in the log or in a span.
+// nothingSecret checks that neither the log nor a span has a credential.
 func (s *story) nothingSecret(t *testing.T) {
 	if len(s.secrets) < 6 {
 		t.Errorf("the story has the secrets %v", s.secrets)
@@ -271,16 +271,16 @@ func (s *story) nothingSecret(t *testing.T) {
 			t.Errorf("%s is %q", what, secret)
 		}
 		if strings.Contains(text, secret) {
-			t.Errorf("%s is told", what)
+			t.Errorf("%s is in the telemetry", what)
 		}
 		if key, rest, ok := strings.Cut(secret, "_dev_"); ok && key == "hc" &&
 			strings.Contains(text, rest[12:]) {
-			t.Errorf("the secret of %s is told", what)
+			t.Errorf("the secret of %s is in the telemetry", what)
 		}
 	}
 }
 
-// traces: the story's spans, their place in the trace and what they say.
+// traces checks the story's spans, their parents and attributes.
 func (s *story) traces(t *testing.T) {
 	command := s.span(
 		t, "POST /v1/hubs/{hub_id}/devices/{device_id}/commands", "hubcloud.request_id",
@@ -333,11 +333,11 @@ func (s *story) traces(t *testing.T) {
 	s.below(t, queued.GetSpanId(), "deliver mail")
 	for _, name := range []string{"project directory", "project presence"} {
 		if len(s.collector.of(name)) == 0 {
-			t.Errorf("there is no span %q", name)
+			t.Errorf("span %q: not found", name)
 		}
 	}
 	if len(s.collector.of("GET /readyz"))+len(s.collector.of("GET /healthz")) > 0 {
-		t.Error("questions after health are traced")
+		t.Error("health checks: got spans, want none")
 	}
 	for _, resource := range s.collector.resources {
 		if resource["service.name"] != "hubcloud" || resource["service.instance.id"] == "" ||
@@ -356,7 +356,7 @@ func (s *story) traces(t *testing.T) {
 	}
 }
 
-// names says which names there are, for a test that misses one.
+// names returns the names of all spans, for failure messages.
 func (s *story) names() string {
 	var names []string
 	for _, span := range s.collector.all() {

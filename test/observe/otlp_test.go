@@ -11,8 +11,8 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestGRPC: spans go out by gRPC too, sampled as the environment says, from a service that has a
-// name of its own; what they are about is in the log as text.
+// TestGRPC exports spans over gRPC, with the sampling and the service name of the environment, and
+// with a text log.
 func TestGRPC(t *testing.T) {
 	t.Parallel()
 	c := &collected{}
@@ -45,7 +45,7 @@ func TestGRPC(t *testing.T) {
 			"hubcloud_broker_streams": false,
 		} {
 			if _, ok := s.after[name]; ok != there {
-				t.Errorf("%s is there: %v", name, ok)
+				t.Errorf("%s: got %v", name, ok)
 			}
 		}
 		if got := s.after.Value(t, "hubcloud_projections_leading"); got != 0 {
@@ -72,10 +72,10 @@ func TestGRPC(t *testing.T) {
 	}
 }
 
-// TestCollectorAway: a collector that takes nothing holds up nobody, and is told of once.
+// TestCollectorAway checks that a silent collector delays nothing and is logged once.
 func TestCollectorAway(t *testing.T) {
 	t.Parallel()
-	// It accepts connections and answers nothing.
+	// The collector accepts connections and does not answer.
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -96,16 +96,16 @@ func TestCollectorAway(t *testing.T) {
 		func() bool { return strings.Contains(service.Log(), "trace export failed") },
 	)
 	if took := service.Stop(); took > 30*time.Second {
-		t.Errorf("it took %s to stop", took)
+		t.Errorf("shutdown took %s", took)
 	}
 	if lines := strings.Count(service.Log(), "trace export failed"); lines > 1 {
-		t.Errorf("%d lines tell of it", lines)
+		t.Errorf("got %d lines, want 1", lines)
 	}
 }
 
-// TestProtocolNobodySpeaks: a protocol that there is not is refused at the start, with what there
-// is.
-func TestProtocolNobodySpeaks(t *testing.T) {
+// TestUnknownProtocol checks that an unknown OTLP protocol fails the start with the list of known
+// ones.
+func TestUnknownProtocol(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
 	_, stderr, code := harness.RunBinary(

@@ -17,7 +17,7 @@ import (
 	"hubcloud/test/harness"
 )
 
-// readiness is what /readyz answers.
+// readiness is the body of /readyz.
 type readiness struct {
 	Ready      bool
 	Components []struct {
@@ -36,8 +36,8 @@ func ready(t *testing.T, s *harness.Service) (int, readiness) {
 	return answer.Status, body
 }
 
-// TestReadinessInAnOutage: a database that is killed is back before anybody hears of it; one that
-// hangs makes the process unready, with what is wrong and what to do, until it goes on.
+// TestReadinessInAnOutage checks that the process stays ready while a killed database restarts, and
+// that a hanging database makes it unready, with the reason and advice.
 func TestReadinessInAnOutage(t *testing.T) {
 	t.Parallel()
 	s := harness.Start(t)
@@ -46,7 +46,7 @@ func TestReadinessInAnOutage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	polls := time.NewTicker(50 * time.Millisecond) // more often than a load balancer
+	polls := time.NewTicker(50 * time.Millisecond) // more often than a load balancer polls
 	defer polls.Stop()
 	for range 30 {
 		if status, body := ready(t, s); status != http.StatusOK {
@@ -55,12 +55,12 @@ func TestReadinessInAnOutage(t *testing.T) {
 		}
 		<-polls.C
 	}
-	// Every process hangs, the listener's first: nobody takes connections, and none of those that
-	// are there is answered.
+	// Stop every process, the listener's first, so that neither new nor open connections get an
+	// answer.
 	var hanging []int
 	goOn := func() {
 		for _, pid := range hanging {
-			_ = syscall.Kill(pid, syscall.SIGCONT) // it may have ended meanwhile
+			_ = syscall.Kill(pid, syscall.SIGCONT) // the process may have exited
 		}
 	}
 	defer goOn()
@@ -79,7 +79,7 @@ func TestReadinessInAnOutage(t *testing.T) {
 		return status == http.StatusServiceUnavailable
 	})
 	if body.Ready {
-		t.Error("it answers 503 and says that it is ready")
+		t.Error("got 503 with a body that reports ready")
 	}
 	for _, c := range body.Components {
 		if bad := c.Name == "read_models"; c.OK == bad ||
@@ -89,7 +89,7 @@ func TestReadinessInAnOutage(t *testing.T) {
 		}
 	}
 	if got := s.Metrics().Value(t, "hubcloud_ready", "component", "read_models"); got != 0 {
-		t.Errorf("the metric says %v", got)
+		t.Errorf("metric: got %v", got)
 	}
 	goOn()
 	streamstest.Eventually(t, "the process is ready again",
@@ -100,12 +100,12 @@ func TestReadinessInAnOutage(t *testing.T) {
 	} {
 		streamstest.Eventually(t, text, func() bool { return strings.Contains(s.Log(), text) })
 		if got := strings.Count(s.Log(), text); got != 1 {
-			t.Errorf("%d lines %s", got, text)
+			t.Errorf("got %d lines %s, want 1", got, text)
 		}
 	}
 }
 
-// postgres gives the processes of the private database, that which takes connections first.
+// postgres returns the processes of the private database, the listener first.
 func postgres(t *testing.T, s *harness.Service) (pids []int) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(s.Dir, "postgres", "*", "postmaster.pid"))
@@ -142,8 +142,9 @@ func postgres(t *testing.T, s *harness.Service) (pids []int) {
 	return pids
 }
 
-// TestNoServerErrorInAnOutage: lists were answered 500 while PostgreSQL restarted, and so were
-// changes that were stored. Reads wait, and are then 503; a change is answered.
+// TestNoServerErrorInAnOutage checks that no request gets a 500 during a database outage. A
+// regression: lists, and changes that were stored, were answered with 500 while PostgreSQL
+// restarted. Reads wait and then get 503; changes succeed.
 func TestNoServerErrorInAnOutage(t *testing.T) {
 	t.Parallel()
 	s := harness.Start(t)
@@ -161,7 +162,7 @@ func TestNoServerErrorInAnOutage(t *testing.T) {
 		"/invitations",
 	}
 
-	// Killed: nobody hears of it.
+	// Killed: no request fails.
 	for round := range 3 {
 		if err := syscall.Kill(postgres(t, s)[0], syscall.SIGKILL); err != nil {
 			t.Fatal(err)
@@ -180,7 +181,7 @@ func TestNoServerErrorInAnOutage(t *testing.T) {
 		)
 	}
 
-	// Hanging: reads are told so, and a change is stored and answered.
+	// Hanging: reads get 503, and a change is stored and answered.
 	all := postgres(t, s)
 	for _, pid := range all {
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {

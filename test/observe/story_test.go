@@ -19,18 +19,18 @@ import (
 	"hubcloud/test/harness"
 )
 
-// story is something of everything that happens to a service, and what it told of it.
+// story is one run of the service with an example of everything that it reports.
 type story struct {
 	t         *testing.T
 	service   *harness.Service
 	collector *collected
 	tenant    *harness.Tenant
 	hub       *harness.RawHub
-	// asked are the requests that the hub got.
+	// asked receives the requests to the hub.
 	asked chan harness.Request
 
 	before, after harness.Metrics
-	// secrets must not stand in any line of the log, nor in any span.
+	// secrets must not appear in the log or in a span.
 	secrets map[string]string
 	// listed, commanded and created are the X-Request-Ids of a live call, a command and a
 	// management call.
@@ -46,8 +46,8 @@ const (
 const commandAnswer = `{"channel":{"key":"lock","endpoint":0,"kind":"lock","unit":null,"available":true,"value":true,` +
 	`"observed_at":"2026-01-02T03:04:05.000000Z","desired":false,"desired_at":"2026-01-02T03:04:06.000000Z","status":"pending"}}`
 
-// tell lets the story happen.
-func tell(t *testing.T) *story {
+// runStory runs the story.
+func runStory(t *testing.T) *story {
 	t.Helper()
 	s := &story{
 		t:         t,
@@ -97,7 +97,7 @@ func tell(t *testing.T) *story {
 	return s
 }
 
-// happenAtHub: events, repeats, losses and what cannot be stored.
+// happenAtHub sends events, repeats, gaps and malformed events.
 func (s *story) happenAtHub() {
 	s.hub = harness.NewRawHub(s.t, s.service)
 	s.secrets["the enrolment secret"] = s.hub.Secret
@@ -126,7 +126,8 @@ func (s *story) happenAtHub() {
 	s.hub.WaitAck("log-1", 6)
 }
 
-// happenAtAPI: management, live calls, a command and its repeat, a page, a wait and a stream.
+// happenAtAPI makes management calls, live calls, a command and its repeat, and reads a page, a
+// long poll and a stream.
 func (s *story) happenAtAPI() {
 	id := func(a harness.Answer) string { return a.Header.Get("X-Request-Id") }
 	s.created = id(
@@ -167,7 +168,7 @@ func (s *story) happenAtAPI() {
 	stream.Close()
 }
 
-// overrun: a stream's reader does not read while more comes than the ring holds.
+// overrun opens a stream whose reader does not read while more events arrive than the ring holds.
 func (s *story) overrun() {
 	t := s.t
 	conn, err := net.Dial("tcp", s.service.HTTP)
@@ -205,7 +206,7 @@ func (s *story) overrun() {
 	})
 }
 
-// withhold: the hub's log takes nothing for a while.
+// withhold makes the hub's log reject events for a while.
 func (s *story) withhold() {
 	t := s.t
 	credentials, err := streams.ReadCredentials(s.service.Dir + "/nats-credentials.json")
@@ -250,7 +251,7 @@ func (s *story) withhold() {
 	})
 }
 
-// askTooOften uses up a key's allowance, and has somebody try keys.
+// askTooOften exceeds a key's rate limit and that of unknown keys.
 func (s *story) askTooOften() {
 	_, key := s.service.Key(s.tenant.Org)
 	s.secrets["another key"] = key
@@ -294,7 +295,7 @@ func (s *story) post(path string, form url.Values) (answer *http.Response) {
 	return answer
 }
 
-// invite: a mail goes out, its link is opened and used, and somebody signs in.
+// invite sends an invitation, opens and uses its link, and signs a person in.
 func (s *story) invite() {
 	s.tenant.Must(
 		http.MethodPost, "/invitations", map[string]string{"email": "new@example.com"},
@@ -302,7 +303,7 @@ func (s *story) invite() {
 	)
 	link := s.service.Mails("new@example.com", 1)[0].Link()
 	s.secrets["the invitation's token"] = link[strings.LastIndex(link, "/")+1:]
-	// The addresses here have used up their allowance a moment ago.
+	// This address has just used up its rate limit.
 	streamstest.Eventually(s.t, "the link is opened", func() bool {
 		return harness.Open(s.t, http.MethodGet, link).Status == http.StatusOK
 	})

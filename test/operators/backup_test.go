@@ -16,25 +16,25 @@ import (
 	"hubcloud/test/harness"
 )
 
-// disaster is an installation that is backed up while it is used, destroyed, and restored.
+// disaster is an installation that is backed up while in use, destroyed, and restored.
 type disaster struct {
 	t *testing.T
 	*harness.Service
 	tenant *harness.Tenant
-	// hub goes on by itself, whatever becomes of the service; raw does what it is told.
+	// hub runs by itself during the whole test. raw sends only what the test asks for.
 	hub *virtualhub.Hub
 	raw *harness.RawHub
-	// owner has a session of the portal from before the backup.
+	// owner has a portal session from before the backup.
 	owner *person
-	// were are the answers to reads at the time of the backup.
+	// were has the answers to reads at the time of the backup.
 	were map[string]string
-	// link is that of an invitation that is pending then.
+	// link is the link of an invitation that was pending at that time.
 	link string
-	// before are events in the backup, after those that were stored behind it; positions are
-	// cursors of the log's end, from before and from after.
+	// before has events from before the backup, after those stored later. positions are cursors of
+	// the log's end from before and after the backup.
 	before, after []harness.Event
 	positions     []string
-	// commanded is the answer to a command with an idempotency key, and revoked a key that was
+	// commanded is the answer to a command with an Idempotency-Key. revoked is a key that was
 	// revoked after the backup.
 	commanded []byte
 	revoked   string
@@ -45,8 +45,8 @@ const (
 	invited = "guest@disaster.example.com"
 )
 
-// TestBackup is the whole story: taken while the service is written to, kill -9, data directory
-// gone, restored, and the API goes on; first without hub logs, then with them.
+// TestBackup takes a backup while clients write, kills the service, deletes the data directory and
+// restores it, first without hub logs, then with them. The API must work afterwards.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(t, "--rate", "10000", "--burst", "10000")
@@ -67,11 +67,11 @@ func TestBackup(t *testing.T) {
 	if taken["hub_logs"] != false || taken["authority"] != true ||
 		taken["directory_sequence"].(float64) < 10 ||
 		enrolled == "" {
-		t.Errorf("backup says %v, and the metric %q", taken, enrolled)
+		t.Errorf("backup: got %v, metric %q", taken, enrolled)
 	}
 	d.afterwards()
 
-	d.refusals(plain)
+	d.rejections(plain)
 	d.destroy()
 	d.CLI("restore", plain)
 	d.Begin()
@@ -84,14 +84,14 @@ func TestBackup(t *testing.T) {
 	t.Run("with hub logs", func(t *testing.T) { d.in(t).goesOn(true) })
 }
 
-// in is the story in the hands of a subtest.
+// in returns a copy that reports failures to t.
 func (d *disaster) in(t *testing.T) *disaster {
 	other := *d
 	other.t, other.Service, other.tenant = t, d.For(t), d.tenant.For(t)
 	return &other
 }
 
-// live does what there is to bring back.
+// live creates the content that a restore must bring back.
 func (d *disaster) live() {
 	d.t.Helper()
 	d.tenant.Must(http.MethodPatch, "/hubs/"+d.hub.ID(), `{"name":"Front hub"}`, http.StatusOK)
@@ -105,7 +105,7 @@ func (d *disaster) live() {
 	d.link = d.Mails(invited, 1)[0].Link()
 	d.owner = signIn(d.t, d.Service, d.tenant.Owner)
 	if !d.owner.in(d.t) {
-		d.t.Error("the owner is not signed in")
+		d.t.Error("owner: not signed in")
 	}
 	d.commanded = d.command()
 	for n := range 5 {
@@ -118,7 +118,7 @@ func (d *disaster) live() {
 	d.positions = append(d.positions, d.position())
 }
 
-// command sends one and the same command.
+// command sends the same command each time.
 func (d *disaster) command() []byte {
 	d.t.Helper()
 	return d.tenant.Must(
@@ -134,7 +134,7 @@ func (d *disaster) report(value int) {
 	}
 }
 
-// position gives a cursor of the log's end.
+// position returns a cursor of the log's end.
 func (d *disaster) position() string {
 	d.t.Helper()
 	return d.tenant.Must(
@@ -142,7 +142,7 @@ func (d *disaster) position() string {
 	).Header.Get("Event-Cursor")
 }
 
-// remember keeps what lists and single reads answer.
+// remember records the answers of lists and single reads.
 func (d *disaster) remember() {
 	d.t.Helper()
 	d.were = map[string]string{}
@@ -154,8 +154,7 @@ func (d *disaster) remember() {
 	}
 }
 
-// read gives an answer without what the destruction changes: since when a hub is connected, and
-// what it does.
+// read returns an answer without the values that change, such as since when a hub is connected.
 func (d *disaster) read(path string) string {
 	d.t.Helper()
 	answer := d.tenant.Must(http.MethodGet, path, nil, http.StatusOK).Object(d.t)
@@ -183,7 +182,7 @@ func (d *disaster) read(path string) string {
 	return string(text)
 }
 
-// write keeps an organization of its own and the hub busy until it is stopped.
+// write keeps an organization and the hub busy until stop is called.
 func (d *disaster) write() (stop func()) {
 	d.t.Helper()
 	other := harness.NewTenant(d.t, d.Service, "Busy")
@@ -200,10 +199,10 @@ func (d *disaster) write() (stop func()) {
 				"name": fmt.Sprint("Site ", n),
 			}); err != nil ||
 				answer.Status != http.StatusCreated {
-				d.t.Errorf("a write during the backup: %v, %d", err, answer.Status)
+				d.t.Errorf("write during the backup: got %v, %d", err, answer.Status)
 				return
 			}
-			// fails when the test has ended
+			// fails after the test has ended
 			_ = d.hub.Report(1, virtualhub.ChannelRef{Key: battery}, n%50)
 		}
 	})
@@ -215,7 +214,7 @@ func (d *disaster) write() (stop func()) {
 	return stop
 }
 
-// afterwards does what no backup has.
+// afterwards makes changes that are in no backup.
 func (d *disaster) afterwards() {
 	d.t.Helper()
 	harness.Stored(d.t, d.hub)
@@ -229,7 +228,7 @@ func (d *disaster) afterwards() {
 	d.after = d.tenant.AllEvents(d.hub.ID(), last)
 	d.positions = append(d.positions, d.position())
 	if len(d.after) != 5 {
-		d.t.Fatalf("after the backup the hub has told %s", harness.FormatEvents(d.after))
+		d.t.Fatalf("after the backup: got events %s", harness.FormatEvents(d.after))
 	}
 	d.tenant.Must(http.MethodPost, "/sites", `{"name":"Too late"}`, http.StatusCreated)
 	id, key := d.Key(d.tenant.Org)
@@ -237,16 +236,16 @@ func (d *disaster) afterwards() {
 	d.revoked = key
 }
 
-// refusals: nothing is restored over a data directory in use, nor from a backup that is damaged.
-func (d *disaster) refusals(backup string) {
+// rejections checks that restore rejects a data directory in use and a damaged backup.
+func (d *disaster) rejections(backup string) {
 	d.t.Helper()
 	_, stderr, code := harness.RunBinary(d.t, "restore", "--data-dir", d.Dir, backup)
 	if code != 1 || !strings.Contains(stderr, "is not empty") {
-		d.t.Errorf("restored over a running service: %d %s", code, stderr)
+		d.t.Errorf("restore over a running service: got exit code %d: %s", code, stderr)
 	}
 	_, stderr, code = harness.RunBinary(d.t, "backup", "--data-dir", d.Dir, backup)
 	if code != 1 || !strings.Contains(stderr, "is not empty") {
-		d.t.Errorf("one backup over another: %d %s", code, stderr)
+		d.t.Errorf("backup over another: got exit code %d: %s", code, stderr)
 	}
 	path := filepath.Join(backup, "streams", "DIRECTORY.snapshot")
 	content, err := os.ReadFile(path)
@@ -262,23 +261,23 @@ func (d *disaster) refusals(backup string) {
 	if _, err := os.Stat(empty); code != 1 ||
 		!strings.Contains(stderr, "streams/DIRECTORY.snapshot") ||
 		err == nil {
-		d.t.Errorf("restored what is damaged: %d %s", code, stderr)
+		d.t.Errorf("restore of a damaged backup: got exit code %d: %s", code, stderr)
 	}
 	content[len(content)/2] ^= 1
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		d.t.Fatal(err)
 	}
 	if checked := d.CLI("restore", backup, "--check")[0]; checked["dir"] != backup {
-		d.t.Errorf("a check says %v", checked)
+		d.t.Errorf("check: got %v", checked)
 	}
 }
 
-// destroy kills the service and takes everything that it kept away. What is in the data directory
-// when a restore is interrupted is no installation.
+// destroy kills the service and deletes its data. It leaves the data directory of an interrupted
+// restore.
 func (d *disaster) destroy() {
 	d.t.Helper()
 	d.Kill()
-	// The database of a killed service ends by itself, and writes until then.
+	// The database of a killed service exits by itself and writes until then.
 	streamstest.Eventually(d.t, "the data directory is gone",
 		func() bool { return os.RemoveAll(d.Dir) == nil },
 	)
@@ -295,16 +294,16 @@ func (d *disaster) destroy() {
 		"--nats", d.NATS,
 	)
 	if code != 1 || !strings.Contains(stderr, "run `hubcloud restore` again") {
-		d.t.Errorf("a service starts on half a restore: %d %s", code, stderr)
+		d.t.Errorf("start on an interrupted restore: got exit code %d: %s", code, stderr)
 	}
 }
 
-// goesOn tries that everything of the backup is there, and that nobody is told anything wrong of
-// what is not.
+// goesOn checks that everything in the backup is restored and that clients get no wrong answer
+// about later changes.
 func (d *disaster) goesOn(hubLogs bool) {
 	t, hub := d.t, d.hub.ID()
 	if _, err := os.Stat(filepath.Join(d.Dir, "half")); err == nil {
-		t.Error("what an interrupted restore had left is there")
+		t.Error("files of the interrupted restore: still there")
 	}
 	streamstest.Eventually(t, "the hub is back", func() bool {
 		answer, err := d.tenant.Do(http.MethodGet, "/hubs/"+hub+"/devices", nil)
@@ -312,24 +311,24 @@ func (d *disaster) goesOn(hubLogs bool) {
 	})
 	for path, was := range d.were {
 		if is := d.read(path); is != was {
-			t.Errorf("%s is\n%s\nand was\n%s", path, is, was)
+			t.Errorf("%s: got\n%s\nwant\n%s", path, is, was)
 		}
 	}
 	if got := d.metric(`hubcloud_identity_enrolments_total`); strings.Contains(
 		got, `result="issued"} 1`,
 	) {
-		t.Errorf("hubs have enrolled again: %s", got)
+		t.Errorf("got enrolments %s, want none", got)
 	}
 	harness.NewClient(t, d.Base(), d.revoked).
 		Rejected(http.MethodGet, "/sites", nil, http.StatusUnauthorized, "unauthenticated")
 	if d.owner.in(t) {
-		t.Error("a session of before is one again; it may have been ended since")
+		t.Error("session from before the restore: still valid; it may have been ended since")
 	}
 	if got := d.command(); string(got) != string(d.commanded) {
-		t.Errorf("a command that is repeated answers %s, and did %s", got, d.commanded)
+		t.Errorf("repeated command: got %s, want %s", got, d.commanded)
 	}
 
-	// More new events than there were ever: every sequence of before is taken.
+	// More new events than before, so that every earlier sequence is used again.
 	harness.Stored(t, d.hub)
 	for n := range len(d.before) + len(d.after) + 200 {
 		d.report(n % 100)
@@ -348,7 +347,7 @@ func (d *disaster) goesOn(hubLogs bool) {
 		page := d.tenant.Events(hub, e.Cursor, 1, 0)
 		if i+1 < len(d.before) &&
 			(len(page.Data) != 1 || page.Data[0].Cursor != d.before[i+1].Cursor) {
-			t.Errorf("behind event %d of the backup there is %s", i, harness.FormatEvents(page.Data))
+			t.Errorf("after event %d of the backup: got %s", i, harness.FormatEvents(page.Data))
 		}
 	}
 	for _, e := range d.after {
@@ -359,7 +358,7 @@ func (d *disaster) goesOn(hubLogs bool) {
 		d.expired(d.positions[0])
 	}
 
-	// What this hub sent after the backup is gone, here and at the hub.
+	// Neither the service nor the hub has the events that this hub sent after the backup.
 	d.raw.Connect()
 	d.raw.Hello("log-1", 10, 9)
 	d.raw.WaitAck("log-1", 9)
@@ -368,22 +367,22 @@ func (d *disaster) goesOn(hubLogs bool) {
 	told := harness.FormatEvents(d.tenant.AllEvents(d.raw.ID, ""))
 	if !strings.Contains(told, `"to":9`) || !strings.Contains(told, `"value":10`) ||
 		hubLogs && !strings.Contains(told, `"from":6`) {
-		t.Errorf("the hub's log tells%s", told)
+		t.Errorf("hub log: got%s", told)
 	}
 	if page := harness.Open(t, http.MethodGet, d.link); page.Status != http.StatusOK {
-		t.Errorf("the invitation's link: %d", page.Status)
+		t.Errorf("invitation link: got %d", page.Status)
 	}
 	for _, line := range d.CLI("projections", "verify") {
 		if differences, ok := line["differences"].([]any); !ok || len(differences) > 0 {
-			t.Errorf("the read models are not what the streams say: %v", line)
+			t.Errorf("verify: got a difference: %v", line)
 		}
 	}
 	if members := d.read("/members"); !strings.Contains(members, invited) {
-		t.Errorf("members are %s", members)
+		t.Errorf("got members %s", members)
 	}
 }
 
-// expired tries a cursor in every way of reading.
+// expired checks that a cursor is expired in every way of reading.
 func (d *disaster) expired(cursor string) {
 	d.t.Helper()
 	path := "/hubs/" + d.hub.ID() + "/events"
@@ -396,7 +395,7 @@ func (d *disaster) expired(cursor string) {
 	stream, answer, err := d.tenant.TryStream(path+"/stream", cursor)
 	if err != nil || stream != nil || answer.Status != http.StatusGone {
 		d.t.Errorf(
-			"a stream from a cursor that means nothing: %v, %d %s", err, answer.Status, answer.Body,
+			"stream from an expired cursor: got %v, %d %s", err, answer.Status, answer.Body,
 		)
 	}
 	if stream != nil {
@@ -404,7 +403,7 @@ func (d *disaster) expired(cursor string) {
 	}
 }
 
-// metric gives the lines of a metric.
+// metric returns the lines of a metric.
 func (d *disaster) metric(name string) string {
 	d.t.Helper()
 	answer := harness.Open(d.t, http.MethodGet, "http://"+d.Admin+"/metrics")

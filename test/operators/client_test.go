@@ -13,8 +13,8 @@ import (
 	"hubcloud/test/population"
 )
 
-// crowd is clients that read and write without a pause, each in an organization of its own, so that
-// each knows what must be there.
+// crowd is clients that read and write without pause. Each has an organization of its own and
+// therefore knows its content.
 type crowd struct {
 	t       *testing.T
 	clients []*orgClient
@@ -22,21 +22,19 @@ type crowd struct {
 	ended   chan struct{}
 }
 
-// orgClient is the only one who writes in its organization.
+// orgClient is the only writer of its organization.
 type orgClient struct {
 	t    *testing.T
 	api  *harness.Client
-	also *harness.Client // another replica, or the same
+	also *harness.Client // another replica, or the same service
 	org  population.Org
-	// reads and writes count what was answered as it must be; slowest is the longest that a request
-	// took.
+	// reads and writes count successful requests. slowest is the longest request.
 	reads, writes atomic.Int64
 	slowest       atomic.Int64
 	serial        int
 }
 
-// startCrowd lets clients work against the services, each against two of them in turn when there
-// are two, until close is called.
+// startCrowd runs clients against one service, or against two in turn, until close is called.
 func startCrowd(t *testing.T, orgs []population.Org, services ...*harness.Service) *crowd {
 	t.Helper()
 	c := &crowd{t: t, stop: make(chan struct{}), ended: make(chan struct{})}
@@ -72,7 +70,7 @@ func startCrowd(t *testing.T, orgs []population.Org, services ...*harness.Servic
 	return c
 }
 
-// busy waits until every client has done so many more requests.
+// busy waits until every client has made so many more requests.
 func (c *crowd) busy(requests int64) {
 	c.t.Helper()
 	before := make([]int64, len(c.clients))
@@ -91,7 +89,7 @@ func (c *crowd) busy(requests int64) {
 	)
 }
 
-// close ends the clients and waits for them. It may be called twice.
+// close stops the clients and waits for them. It may be called twice.
 func (c *crowd) close() {
 	select {
 	case <-c.stop:
@@ -101,7 +99,7 @@ func (c *crowd) close() {
 	<-c.ended
 }
 
-// report says what the clients did.
+// report returns a summary of the requests.
 func (c *crowd) report() string {
 	var reads, writes, slowest int64
 	for _, client := range c.clients {
@@ -115,8 +113,8 @@ func (c *crowd) report() string {
 	)
 }
 
-// work writes something, reads it back, and now and then everything. False ends the client: what
-// follows would fail for the same reason.
+// work makes a change, reads it back, and sometimes reads everything. It returns false after a
+// failure, since later checks would fail for the same reason.
 func (c *orgClient) work(n int) bool {
 	switch n % 10 {
 	case 0:
@@ -132,7 +130,7 @@ func (c *orgClient) work(n int) bool {
 	}
 }
 
-// ask makes a request that must be answered so, and reads its answer.
+// ask makes a request, checks its status and decodes its answer.
 func (c *orgClient) ask(
 	api *harness.Client, method, path string, body any, status int, into any,
 ) bool {
@@ -143,7 +141,7 @@ func (c *orgClient) ask(
 	}
 	if err != nil || answer.Status != status {
 		c.t.Errorf(
-			"%s: %s %s: status %d, %s, %v, after %s", c.org.Name, method, path, answer.Status,
+			"%s: %s %s: got status %d, %s, %v, after %s", c.org.Name, method, path, answer.Status,
 			answer.Body, err, time.Since(began),
 		)
 		return false
@@ -191,14 +189,14 @@ func (c *orgClient) renameSite(n int) bool {
 		c.readSite(*site)
 }
 
-// readSite reads what was written, where it was not written when there are two services.
+// readSite reads a changed site, from the other service if there are two.
 func (c *orgClient) readSite(want population.Site) bool {
 	var got population.Site
 	if !c.ask(c.also, http.MethodGet, "/sites/"+want.ID, nil, http.StatusOK, &got) {
 		return false
 	}
 	if got != want {
-		c.t.Errorf("%s: site is %+v and was written as %+v", c.org.Name, got, want)
+		c.t.Errorf("%s: site got %+v, want %+v", c.org.Name, got, want)
 		return false
 	}
 	return true
@@ -233,7 +231,7 @@ func (c *orgClient) moveHub(n int) bool {
 		c.readHub(*hub)
 }
 
-// hubAnswer is what is read of a hub.
+// hubAnswer is a hub in an answer.
 type hubAnswer struct {
 	ID     string  `json:"id"`
 	SiteID string  `json:"site_id"`
@@ -251,13 +249,13 @@ func (c *orgClient) readHub(want population.Hub) bool {
 		return false
 	}
 	if !got.is(want) {
-		c.t.Errorf("%s: hub is %+v and was written as %+v", c.org.Name, got, want)
+		c.t.Errorf("%s: hub got %+v, want %+v", c.org.Name, got, want)
 		return false
 	}
 	return true
 }
 
-// readSites reads the whole list, and counts the hubs at each site.
+// readSites reads the whole list of sites and checks their hub counts.
 func (c *orgClient) readSites() bool {
 	hubs := map[string]int{}
 	for _, hub := range c.org.Hubs {
@@ -271,13 +269,13 @@ func (c *orgClient) readSites() bool {
 		return false
 	}
 	if len(got) != len(c.org.Sites) {
-		c.t.Errorf("%s: %d sites, and there must be %d", c.org.Name, len(got), len(c.org.Sites))
+		c.t.Errorf("%s: got %d sites, want %d", c.org.Name, len(got), len(c.org.Sites))
 		return false
 	}
 	for i, want := range c.org.Sites {
 		if got[i].Site != want || got[i].HubCount != hubs[want.ID] {
 			c.t.Errorf(
-				"%s: site %d is %+v, and must be %+v with %d hubs", c.org.Name, i, got[i], want,
+				"%s: site %d: got %+v, want %+v with %d hubs", c.org.Name, i, got[i], want,
 				hubs[want.ID],
 			)
 			return false
@@ -286,19 +284,19 @@ func (c *orgClient) readSites() bool {
 	return true
 }
 
-// readHubs reads the whole list.
+// readHubs reads the whole list of hubs.
 func (c *orgClient) readHubs() bool {
 	var got []hubAnswer
 	if !readList(c, "/hubs", &got) {
 		return false
 	}
 	if len(got) != len(c.org.Hubs) {
-		c.t.Errorf("%s: %d hubs, and there must be %d", c.org.Name, len(got), len(c.org.Hubs))
+		c.t.Errorf("%s: got %d hubs, want %d", c.org.Name, len(got), len(c.org.Hubs))
 		return false
 	}
 	for i, want := range c.org.Hubs {
 		if !got[i].is(want) {
-			c.t.Errorf("%s: hub %d is %+v, and must be %+v", c.org.Name, i, got[i], want)
+			c.t.Errorf("%s: hub %d: got %+v, want %+v", c.org.Name, i, got[i], want)
 			return false
 		}
 	}
@@ -332,7 +330,8 @@ func readList[E any](c *orgClient, path string, into *[]E) bool {
 	}
 }
 
-// invite invites somebody, finds the invitation, takes it back, and finds it no more.
+// invite invites a person, checks that the invitation is listed, revokes it, and checks that it is
+// not.
 func (c *orgClient) invite() bool {
 	var made struct{ ID string }
 	address := fmt.Sprintf("guest-%d@%s.example.com", c.serial, c.org.ID)
@@ -356,7 +355,7 @@ func (c *orgClient) findsInvitation(id string, want bool) bool {
 		found = found || invitation.ID == id
 	}
 	if found != want {
-		c.t.Errorf("%s: invitation %s is listed: %v, and must be: %v", c.org.Name, id, found, want)
+		c.t.Errorf("%s: invitation %s listed: got %v, want %v", c.org.Name, id, found, want)
 	}
 	return found == want
 }

@@ -16,10 +16,10 @@ import (
 	"hubcloud/test/population"
 )
 
-// TestTwoDefinitions runs a binary whose read models are defined otherwise beside the one that
-// serves, on the same broker and database: "built beside the old one while the old binary serves,
-// switched when caught up". Clients of the old one notice nothing, whatever becomes of the new one
-// meanwhile, and each of the two answers from its own read models what was just written there.
+// TestTwoDefinitions runs a binary with other definitions of the read models beside the serving
+// one, on the same broker and database: "built beside the old one while the old binary serves,
+// switched when caught up". Clients of the old binary must not notice, also when the new one is
+// killed, and each binary answers from its own read models what was just written there.
 func TestTwoDefinitions(t *testing.T) {
 	t.Parallel()
 	size := sizeOf(t, 2_000, 6)
@@ -30,7 +30,7 @@ func TestTwoDefinitions(t *testing.T) {
 	first := startCrowd(t, made.Orgs[:half], older)
 	first.busy(5)
 
-	// The new one is killed while it builds, and builds on.
+	// The new binary is killed while it builds its read models, and continues.
 	next := older.ReplicaOf(newer, append([]string{"--roles", "api,projector"}, unlimited...)...)
 	next.Kill()
 	next.Begin()
@@ -54,9 +54,9 @@ func TestTwoDefinitions(t *testing.T) {
 
 	schemas := liveSchemas(t, older)
 	if len(schemas) != 2 || schemas[0] == schemas[1] {
-		t.Fatalf("the live schemas are %v", schemas)
+		t.Fatalf("got live schemas %v", schemas)
 	}
-	// What one wrote the other has too, once it has come that far.
+	// Each has the writes of the other once it has caught up.
 	for _, s := range []*harness.Service{older, next} {
 		for _, client := range slices.Concat(first.clients, second.clients) {
 			client.api, client.also = harness.NewClient(
@@ -68,7 +68,7 @@ func TestTwoDefinitions(t *testing.T) {
 			}
 		}
 	}
-	// Clients change over, as in an upgrade.
+	// Clients switch to the other binary, as in an upgrade.
 	orgs := func(c *crowd) (all []population.Org) {
 		for _, client := range c.clients {
 			all = append(all, client.org)
@@ -82,7 +82,7 @@ func TestTwoDefinitions(t *testing.T) {
 	fourth.close()
 }
 
-// newerBinary is one whose table of sites has a column more.
+// newerBinary returns a binary whose table of sites has an additional column.
 func newerBinary(t *testing.T) string {
 	t.Helper()
 	const file = "projections/schema/sql/schema.sql"
@@ -95,12 +95,12 @@ func newerBinary(t *testing.T) string {
 		[]byte("CREATE TABLE sites (\n    remark text NOT NULL DEFAULT 'none',\n"), 1,
 	)
 	if bytes.Equal(changed, definition) {
-		t.Fatalf("%s has no table of sites", file)
+		t.Fatalf("%s: table of sites not found", file)
 	}
 	return harness.BuildWith(t, map[string][]byte{file: changed})
 }
 
-// liveSchemas names the schemas that have been complete once.
+// liveSchemas returns the schemas that were complete once.
 func liveSchemas(t *testing.T, s *harness.Service) []string {
 	t.Helper()
 	return query[string](
@@ -108,7 +108,7 @@ func liveSchemas(t *testing.T, s *harness.Service) []string {
 	)
 }
 
-// caughtUp waits until every schema is as far as the others.
+// caughtUp waits until all schemas have the same sequence.
 func caughtUp(t *testing.T, s *harness.Service, schemas []string) {
 	t.Helper()
 	streamstest.Eventually(t, "the read models of both are equally far", func() bool {
@@ -129,7 +129,7 @@ func caughtUp(t *testing.T, s *harness.Service, schemas []string) {
 	})
 }
 
-// query asks the service's database for one column.
+// query returns one column of a query on the service's database.
 func query[T any](t *testing.T, s *harness.Service, sql string) []T {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

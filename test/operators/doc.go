@@ -1,3 +1,3 @@
-// Package operators tries what whoever runs the service has at hand: the built binary's commands
-// for operators, on installations that are broken on purpose, large, or both.
+// Package operators tests the built binary's commands for operators, on large installations and on
+// installations that were broken on purpose.
 package operators

@@ -41,7 +41,7 @@ type component struct {
 	Advice  []string `json:"advice"`
 }
 
-// diagnosis is what the doctor says, by component, and its exit code.
+// diagnosis is the doctor's output by component, and its exit code.
 type diagnosis struct {
 	t          *testing.T
 	components map[string]component
@@ -49,17 +49,17 @@ type diagnosis struct {
 	text       string
 }
 
-// examine asks the doctor about a service. What it says must make sense in itself, whatever it
-// says: it is quick, its exit code fits its verdicts, whatever is not well has something to do, and
-// no secret is in it.
-func examine(t *testing.T, s *harness.Service, args ...string) diagnosis {
+// diagnose runs the doctor on a service and checks its output for consistency: it is quick, the
+// exit code matches the verdicts, exactly the unhealthy components have advice, and it contains no
+// secret.
+func diagnose(t *testing.T, s *harness.Service, args ...string) diagnosis {
 	t.Helper()
 	began := time.Now()
 	out, stderr, code := harness.RunBinary(
 		t,
 		append([]string{"doctor", "--json", "--data-dir", s.Dir}, args...)...)
-	if took := time.Since(began); took > time.Minute { // five seconds on a machine of its own
-		t.Errorf("it took %s", took)
+	if took := time.Since(began); took > time.Minute { // five seconds on an idle machine
+		t.Errorf("doctor took %s, want less than a minute", took)
 	}
 	d := diagnosis{t: t, components: map[string]component{}, code: code, text: out}
 	unwell := false
@@ -76,24 +76,24 @@ func examine(t *testing.T, s *harness.Service, args ...string) diagnosis {
 		}
 		if (c.Verdict != "ok" && c.Verdict != "skipped") != (len(c.Advice) > 0) &&
 			c.Verdict != "skipped" {
-			t.Errorf("advice for what is well, or none for what is not: %s", line)
+			t.Errorf("want advice exactly for unhealthy components, got %s", line)
 		}
 	}
 	if want := map[bool]int{false: 0, true: 1}[unwell]; code != want || stderr != "" {
-		t.Errorf("exit code %d, want %d: %s%s", code, want, out, stderr)
+		t.Errorf("got exit code %d, want %d: %s%s", code, want, out, stderr)
 	}
 	for _, secret := range secrets(t, s) {
 		if strings.Contains(out, secret) {
-			t.Errorf("a secret is in what it says: %s", out)
+			t.Errorf("output has a secret: %s", out)
 		}
 	}
 	return d
 }
 
-// secrets are those that a data directory holds.
+// secrets returns the secrets in a data directory.
 func secrets(t *testing.T, s *harness.Service) []string {
 	t.Helper()
-	all := []string{"pa55word"} // of addresses that the tests give
+	all := []string{"pa55word"} // in the addresses of these tests
 	credentials, err := streams.ReadCredentials(filepath.Join(s.Dir, "nats-credentials.json"))
 	if err != nil {
 		return all
@@ -104,21 +104,21 @@ func secrets(t *testing.T, s *harness.Service) []string {
 	return append(all, credentials.IssuerSeed)
 }
 
-// says fails unless a component has the verdict, with all of the texts in its detail.
+// says fails unless a component has the verdict and a detail with all of the texts.
 func (d diagnosis) says(name, verdict string, texts ...string) {
 	d.t.Helper()
 	c, ok := d.components[name]
 	if !ok || c.Verdict != verdict {
-		d.t.Errorf("%s is not %s: %+v", name, verdict, c)
+		d.t.Errorf("%s: want verdict %s, got %+v", name, verdict, c)
 	}
 	for _, text := range texts {
 		if !strings.Contains(c.Detail, text) {
-			d.t.Errorf("%s does not say %q: %s", name, text, c.Detail)
+			d.t.Errorf("%s: want %q in the detail, got %s", name, text, c.Detail)
 		}
 	}
 }
 
-// hasAll are the components that are told, whatever happens.
+// hasAll has the components that are always reported.
 var hasAll = []string{
 	"service", "broker", "disk", "sync", "open_files", "clock", "certificates", "postgres",
 	"projections", "mail", "hubs", "logs",
@@ -133,11 +133,10 @@ func (d diagnosis) complete() {
 	}
 }
 
-// generous are limits that a busy machine with a small disk does not reach.
+// generous has limits that a busy machine with a small disk does not reach.
 var generous = []string{"--disk-free", "0", "--sync-time", "1m", "--clock-skew", "1m"}
 
-// TestDoctor breaks what can be broken beside a service that runs, one thing after the other, and
-// has the doctor find it.
+// TestDoctor breaks one thing after the other around a running service. The doctor must find each.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	nowhere := harness.FreeAddress(t)
@@ -150,14 +149,14 @@ func TestDoctor(t *testing.T) {
 	hub.EventsFrom("log-1", 1, 3)
 	hub.WaitAck("log-1", 3)
 	ask := func(args ...string) diagnosis {
-		return examine(t, s, append(append([]string{}, generous...), args...)...)
+		return diagnose(t, s, append(append([]string{}, generous...), args...)...)
 	}
 
-	t.Run("what is well", func(t *testing.T) {
-		d := examine(t, s, generous...)
+	t.Run("a healthy installation", func(t *testing.T) {
+		d := diagnose(t, s, generous...)
 		d.complete()
 		for _, name := range hasAll {
-			if name != "mail" { // its server is not there
+			if name != "mail" { // its server does not exist
 				d.says(name, "ok")
 			}
 		}
@@ -168,8 +167,8 @@ func TestDoctor(t *testing.T) {
 		d.says("certificates", "ok", "the broker's certificate", "1 hubs have a certificate")
 	})
 
-	t.Run("limits that are not kept", func(t *testing.T) {
-		d := examine(
+	t.Run("exceeded limits", func(t *testing.T) {
+		d := diagnose(
 			t, s, "--disk-free", "100", "--open-files", "100000000", "--storage-used", "0.00000001",
 			"--connections", "64", "--certificate-days", "4000", "--sync-time", "1ns",
 			"--clock-skew", "1m",
@@ -216,7 +215,7 @@ func TestDoctor(t *testing.T) {
 		ask().says("clock", "ok", "the broker's", "the database", "the file system")
 	})
 
-	t.Run("files that cannot be read", func(t *testing.T) {
+	t.Run("unreadable files", func(t *testing.T) {
 		for name, component := range map[string]string{
 			"service.json": "service", "postgres.json": "postgres",
 			"nats-credentials.json": "broker",
@@ -281,7 +280,7 @@ func TestDoctor(t *testing.T) {
 		}
 		streamstest.Eventually(t, "the hub's log says that it was disconnected four times",
 			func() bool {
-				return examine(t, s, "--flaps", "4").components["hubs"].Verdict == "warning"
+				return diagnose(t, s, "--flaps", "4").components["hubs"].Verdict == "warning"
 			},
 		)
 		d := ask("--flaps", "4")
@@ -294,10 +293,10 @@ func TestDoctor(t *testing.T) {
 		ask().says("logs", "wrong", "stream SMALL has 19 of at most 20 messages")
 	})
 
-	t.Run("a broker that was named", func(t *testing.T) {
+	t.Run("an external broker", func(t *testing.T) {
 		credentials := filepath.Join(s.Dir, "nats-credentials.json")
 		elsewhere := &harness.Service{Dir: filepath.Join(t.TempDir(), "none")}
-		d := examine(
+		d := diagnose(
 			t,
 			elsewhere,
 			append(generous, "--nats-url", "nats://"+s.NATS, "--nats-credentials", credentials)...)
@@ -307,7 +306,7 @@ func TestDoctor(t *testing.T) {
 		}
 		d.says("broker", "ok")
 		d.says("hubs", "ok", "hubs that have ever connected")
-		d = examine(
+		d = diagnose(
 			t,
 			elsewhere,
 			append(generous, "--nats-url", "nats://"+nowhere, "--nats-credentials", credentials)...)
@@ -315,9 +314,9 @@ func TestDoctor(t *testing.T) {
 		d.says("broker", "wrong", "cannot be reached at nats://"+nowhere)
 	})
 
-	t.Run("an event that nobody understands", func(t *testing.T) {
+	t.Run("an unknown event", func(t *testing.T) {
 		poison(t, s)
-		streamstest.Eventually(t, "the poisoned event stops the line", func() bool {
+		streamstest.Eventually(t, "the unknown event stops the projection", func() bool {
 			return ask().components["projections"].Verdict == "wrong"
 		})
 		d := ask()
@@ -329,24 +328,24 @@ func TestDoctor(t *testing.T) {
 	})
 }
 
-// TestDoctorOfAServiceThatIsDown looks at a data directory before a service, while it hangs, after
-// it was killed, and after it has stopped.
+// TestDoctorOfAServiceThatIsDown diagnoses a data directory before the first start, while the
+// service hangs, after SIGKILL, and after an orderly stop.
 func TestDoctorOfAServiceThatIsDown(t *testing.T) {
 	t.Parallel()
-	empty := examine(t, &harness.Service{Dir: filepath.Join(t.TempDir(), "none")}, generous...)
+	empty := diagnose(t, &harness.Service{Dir: filepath.Join(t.TempDir(), "none")}, generous...)
 	empty.complete()
 	empty.says("service", "wrong", "there is no data directory")
 	empty.says("broker", "unknown")
 
 	s := harness.Start(t, "--environment", "live", "--sync", "2m")
-	d := examine(t, s, generous...)
+	d := diagnose(t, s, generous...)
 	d.says("sync", "warning", "a power cut can lose")
 	d.says("mail", "warning", "there is no mail server")
 
 	if err := syscall.Kill(s.PID(), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	d = examine(t, s, generous...)
+	d = diagnose(t, s, generous...)
 	if err := syscall.Kill(s.PID(), syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
@@ -354,18 +353,18 @@ func TestDoctorOfAServiceThatIsDown(t *testing.T) {
 	d.says("service", "wrong", "uses the data directory and does not answer")
 	d.says("broker", "wrong", "cannot be reached")
 	d.says("disk", "ok")
-	d.says("postgres", "ok") // a process of its own
+	d.says("postgres", "ok") // a separate process
 	d.says("hubs", "unknown")
 
 	s.Kill()
-	d = examine(t, s, generous...)
+	d = diagnose(t, s, generous...)
 	d.complete()
 	d.says("service", "wrong", "was killed")
 	d.says("sync", "warning", "when it ran")
 
 	s.Begin()
 	s.Stop()
-	d = examine(t, s, generous...)
+	d = diagnose(t, s, generous...)
 	d.complete()
 	d.says("service", "wrong", "no service runs on", "was started")
 	d.says("disk", "ok", "free")
@@ -377,7 +376,7 @@ func TestDoctorOfAServiceThatIsDown(t *testing.T) {
 // beforeDetail matches the verdict and the component of a line.
 var beforeDetail = regexp.MustCompile(`^\S+ +\S+ +`)
 
-// TestDoctorForPeople reads what the doctor prints without --json.
+// TestDoctorForPeople tests the doctor's output without --json.
 func TestDoctorForPeople(t *testing.T) {
 	t.Parallel()
 	out, stderr, code := harness.RunBinary(
@@ -390,14 +389,14 @@ func TestDoctorForPeople(t *testing.T) {
 	for line := range strings.Lines(out) {
 		if advice := strings.Index(line, "→ "); strings.HasPrefix(line, " ") {
 			if advice != column {
-				t.Errorf("advice is not below the detail, at %d: %s", column, line)
+				t.Errorf("advice: want it below the detail, in column %d: %s", column, line)
 			}
 			continue
 		}
 		if at := len(beforeDetail.FindString(line)); column == -1 {
 			column = at
 		} else if at != column {
-			t.Errorf("not aligned with what is above: %s", line)
+			t.Errorf("line: not aligned with the one above: %s", line)
 		}
 	}
 	if !strings.Contains(out, "→ name the service's with --data-dir") {
@@ -409,7 +408,7 @@ func TestDoctorForPeople(t *testing.T) {
 	}
 }
 
-// newCertificate makes a file with a certificate that ends then.
+// newCertificate writes a file with a certificate that expires at end.
 func newCertificate(t *testing.T, end time.Time) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -436,7 +435,7 @@ func newCertificate(t *testing.T, end time.Time) string {
 	return path
 }
 
-// databaseURL is how to reach the service's database.
+// databaseURL returns the address of the service's database.
 func databaseURL(t *testing.T, s *harness.Service) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.Dir, "postgres.json"))
@@ -450,7 +449,7 @@ func databaseURL(t *testing.T, s *harness.Service) string {
 	return database.URL
 }
 
-// newDatabase makes a database beside the service's and gives its address.
+// newDatabase creates another database on the service's server and returns its address.
 func newDatabase(t *testing.T, s *harness.Service, name, properties string) string {
 	t.Helper()
 	address := databaseURL(t, s)
@@ -477,7 +476,7 @@ func execute(t *testing.T, address, sql string, args ...any) {
 	}
 }
 
-// connect reaches every account of the service's broker, as operators can.
+// connect connects to every account of the service's broker.
 func connect(t *testing.T, s *harness.Service) *streams.Conns {
 	t.Helper()
 	credentials, err := streams.ReadCredentials(filepath.Join(s.Dir, "nats-credentials.json"))
@@ -494,7 +493,7 @@ func connect(t *testing.T, s *harness.Service) *streams.Conns {
 	return conns
 }
 
-// poison writes an event into the directory that no program understands, and gives its sequence.
+// poison appends an event of an unknown type to the directory and returns its sequence.
 func poison(t *testing.T, s *harness.Service) uint64 {
 	t.Helper()
 	org := domain.NewUUIDv7(time.Now(), [10]byte{1})
@@ -512,7 +511,7 @@ func poison(t *testing.T, s *harness.Service) uint64 {
 	return seq
 }
 
-// fillStream makes a stream of an operator's own, with a limit, and fills it.
+// fillStream creates a stream with a limit and fills it.
 func fillStream(t *testing.T, s *harness.Service) {
 	t.Helper()
 	js, err := jetstream.New(connect(t, s).Cloud)

@@ -10,9 +10,9 @@ import (
 	"hubcloud/test/harness"
 )
 
-// One hub could make facts that are kept for ever, 525 a second by being reset, and as many by
-// enrolling. It waits now, also when the service is killed in between; it loses nothing, and the
-// operator sees which hub it is.
+// TestAHubCannotGrowTheDirectory limits how many permanent facts a hub can cause. A regression: one
+// hub could create 525 facts a second by resets, and as many by enrolments. The hub must wait, also
+// after a restart of the service; it loses nothing, and operators see which hub is limited.
 func TestAHubCannotGrowTheDirectory(t *testing.T) {
 	t.Parallel()
 	const burst = 3
@@ -23,10 +23,10 @@ func TestAHubCannotGrowTheDirectory(t *testing.T) {
 	tenant := harness.NewTenant(t, service, "Limits")
 	hub, quiet := harness.NewRawHub(t, service), harness.NewRawHub(t, service)
 	for range burst + 1 {
-		hub.Enroll() // the last of them is asked to come again
+		hub.Enroll() // the last enrolment is stored to retry
 	}
 	if limited := service.Metrics().Value(t, "hubcloud_identity_enrolments_total", "result", "rate_limited"); limited < 1 {
-		t.Errorf("%v enrolments were limited", limited)
+		t.Errorf("got %v limited enrolments", limited)
 	}
 	hub.GoOnline()
 	tenant.Add(hub.Serial)
@@ -48,19 +48,19 @@ func TestAHubCannotGrowTheDirectory(t *testing.T) {
 	hub.Hello("more", 1, 9)
 	streamstest.Eventually(t, "the hello is limited", func() bool { return limited() > 0 })
 	if n := resets(); n != burst {
-		t.Errorf("%v resets were taken up, want %d", n, burst)
+		t.Errorf("got %v resets accepted, want %d", n, burst)
 	}
 	if !strings.Contains(service.Log(), "hub limited") {
-		t.Error("the log does not say which hub is limited")
+		t.Error("log: want \"hub limited\"")
 	}
 	out, _, _ := harness.RunBinary(
 		t, "doctor", "--data-dir", service.Dir, "--hub-facts", fmt.Sprint(burst),
 	)
 	if !strings.Contains(out, hub.ID) || !strings.Contains(out, "too often") ||
 		strings.Contains(out, quiet.ID) {
-		t.Errorf("the doctor says\n%s", out)
+		t.Errorf("doctor: got\n%s", out)
 	}
-	// Killed, it has not forgotten.
+	// The limit survives a kill.
 	service.Kill()
 	service.Begin()
 	hub.Connect()
@@ -69,19 +69,19 @@ func TestAHubCannotGrowTheDirectory(t *testing.T) {
 		func() bool { return limited() > 0 || resets() > 0 },
 	)
 	if n := resets(); n > 0 && time.Since(began) < 50*time.Second {
-		t.Errorf("%v resets were taken up after a kill", n)
+		t.Errorf("got %v resets accepted after a kill", n)
 	}
-	// Others feel nothing, and what is stored stays readable.
+	// Other hubs are not limited, and stored events stay readable.
 	quiet.Connect()
 	quiet.Hello("log-1", 1, 0)
 	quiet.WaitAck("log-1", 0)
-	told := 0
+	stored := 0
 	for _, event := range tenant.AllEvents(hub.ID, "") {
 		if event.Type == "channel.observed" {
-			told++
+			stored++
 		}
 	}
-	if told != 2 && time.Since(began) < 50*time.Second {
-		t.Errorf("%d events are left of 2", told)
+	if stored != 2 && time.Since(began) < 50*time.Second {
+		t.Errorf("got %d events, want 2", stored)
 	}
 }

@@ -14,8 +14,9 @@ import (
 	"hubcloud/test/harness"
 )
 
-// A stolen enrolment secret could not be ended, a hub could not be kept out, and one that was
-// claimed wrongly stayed where it was. Each command is in force when it returns.
+// TestInventory tests the inventory commands. A regression: a stolen enrolment secret could not be
+// replaced, a hub could not be blocked, and a wrongly claimed hub could not be released. Each
+// command is in force when it returns.
 func TestInventory(t *testing.T) {
 	t.Parallel()
 	service := harness.Start(t)
@@ -37,7 +38,7 @@ func TestInventory(t *testing.T) {
 			all, func(line map[string]any) bool { return line["serial"] == serial },
 		)
 		if len(all) != len(made) || at < 0 {
-			t.Fatalf("the inventory is %v", all)
+			t.Fatalf("got inventory %v", all)
 		}
 		return all[at]
 	}
@@ -46,13 +47,13 @@ func TestInventory(t *testing.T) {
 		select {
 		case <-hub.Lost:
 		case <-time.After(time.Minute):
-			t.Fatalf("%s did not cut the connection", what)
+			t.Fatalf("%s: still connected", what)
 		}
 	}
 
 	if line := listed(hub.Serial); line["status"] != "never_enrolled" || line["org_id"] != nil ||
 		line["enrolled_at"] != nil {
-		t.Errorf("before it has enrolled: %v", line)
+		t.Errorf("before enrolment: got %v", line)
 	}
 	hub.Enroll()
 	hub.GoOnline()
@@ -60,7 +61,7 @@ func TestInventory(t *testing.T) {
 	if line := listed(hub.Serial); line["status"] != "enrolled" || line["org_id"] != wrong.Org ||
 		line["site_id"] != wrong.Site ||
 		line["enrolled_at"] == nil {
-		t.Errorf("enrolled and added: %v", line)
+		t.Errorf("enrolled and added: got %v", line)
 	}
 	text, _, code := harness.RunBinary(t, "inventory", "list", "--data-dir", service.Dir)
 	if code != 0 || !strings.Contains(text, hub.Serial) || !strings.Contains(text, wrong.Org) ||
@@ -68,15 +69,15 @@ func TestInventory(t *testing.T) {
 		t.Errorf("for people (%d):\n%s", code, text)
 	}
 
-	// Rotated: the former secret and what was enrolled with it are worth nothing.
+	// After a rotation the former secret and its certificate are invalid.
 	stolen := hub.Secret
 	hub.Secret = service.CLI("inventory", "rotate", hub.Serial)[0]["secret"].(string)
 	cut("rotate")
 	if status := enrols(stolen); status != http.StatusUnauthorized {
-		t.Errorf("the former secret enrols: %d", status)
+		t.Errorf("enrolment with the former secret: got %d", status)
 	}
 	if err := hub.TryConnect(hub.ID); err == nil {
-		t.Error("the certificate from before still connects")
+		t.Error("former certificate: connected")
 	}
 	if line := listed(hub.Serial); line["status"] != "no_certificate" ||
 		line["org_id"] != wrong.Org {
@@ -88,7 +89,7 @@ func TestInventory(t *testing.T) {
 	hub.Secret = service.CLI("inventory", "rotate", "--keep-certificate", hub.Serial)[0]["secret"].(string)
 	select {
 	case <-hub.Lost:
-		t.Error("a certificate that was to be kept was cut")
+		t.Error("kept certificate: disconnected")
 	default:
 	}
 	hub.EventsFrom("log-1", 1, 3)
@@ -98,10 +99,10 @@ func TestInventory(t *testing.T) {
 	service.CLI("inventory", "block", strings.ToLower(hub.Serial))
 	cut("block")
 	if status := enrols(hub.Secret); status != http.StatusUnauthorized {
-		t.Errorf("a blocked hub enrols: %d", status)
+		t.Errorf("enrolment of a blocked hub: got %d", status)
 	}
 	if err := hub.TryConnect(hub.ID); err == nil {
-		t.Error("a blocked hub connects")
+		t.Error("blocked hub: connected")
 	}
 	if line := listed(hub.Serial); line["status"] != "blocked" || line["org_id"] != wrong.Org {
 		t.Errorf("blocked: %v", line)
@@ -111,7 +112,7 @@ func TestInventory(t *testing.T) {
 	hub.Hello("log-1", 1, 3)
 	hub.WaitAck("log-1", 3)
 
-	// Released: gone from everything of the organization, and nothing of it reaches the next.
+	// A released hub disappears from its organization, and the next one gets none of its events.
 	wrong.Must(http.MethodGet, "/hubs/"+hub.ID, nil, http.StatusOK)
 	former := wrong.Head(hub.ID)
 	stream := harness.OpenStream(t, wrong.Client, hub.ID, "")
@@ -136,41 +137,41 @@ func TestInventory(t *testing.T) {
 	}
 	var hubs struct{ Data []struct{ ID string } }
 	if wrong.Must(http.MethodGet, "/hubs", nil, http.StatusOK).JSON(t, &hubs); len(hubs.Data) != 0 {
-		t.Errorf("its lists still have %+v", hubs.Data)
+		t.Errorf("former organization: got hubs %+v, want none", hubs.Data)
 	}
 	select {
 	case status := <-polled:
 		if status != http.StatusNotFound {
-			t.Errorf("the long-poll ends with %d", status)
+			t.Errorf("long poll: got %d", status)
 		}
 	case <-time.After(20 * time.Second):
-		t.Error("the long-poll goes on")
+		t.Error("long poll: no answer")
 	}
 	select {
 	case <-stream.Ended:
 	case <-time.After(20 * time.Second):
-		t.Error("the stream goes on")
+		t.Error("stream: still open")
 	}
 	cut("release")
 	if line := listed(hub.Serial); line["status"] != "enrolled" || line["org_id"] != nil ||
 		line["added_at"] != nil {
 		t.Errorf("released: %v", line)
 	}
-	// It was away meanwhile and holds events of the former organization's time.
+	// The hub was offline and still has events from the time of the former organization.
 	right.Add(hub.Serial)
 	hub.Connect()
 	hub.Hello("log-1", 1, 5)
 	hub.WaitAck("log-1", 5)
 	hub.EventsFrom("log-1", 6, 7)
 	hub.WaitAck("log-1", 7)
-	told := right.AllEvents(hub.ID, "")
-	if n := len(told); n == 0 || string(told[n-1].Observed().Value) != "7" {
-		t.Errorf("the next organization reads %+v", told)
+	events := right.AllEvents(hub.ID, "")
+	if n := len(events); n == 0 || string(events[n-1].Observed().Value) != "7" {
+		t.Errorf("next organization: got %+v", events)
 	}
-	for _, event := range told {
+	for _, event := range events {
 		if event.Type == "channel.observed" && string(event.Observed().Value) != "6" &&
 			string(event.Observed().Value) != "7" {
-			t.Errorf("the next organization reads %+v", event)
+			t.Errorf("next organization: got %+v", event)
 		}
 	}
 	right.Rejected(
@@ -182,19 +183,19 @@ func TestInventory(t *testing.T) {
 		http.StatusUnprocessableEntity, "hub_not_addable",
 	)
 
-	// All of it survives a rebuild, and the log has no secret.
+	// A rebuild changes nothing, and no file has the secret.
 	for _, row := range service.CLI("projections", "verify") {
 		if differences, ok := row["differences"].([]any); !ok || len(differences) > 0 {
-			t.Errorf("built anew: %v", row)
+			t.Errorf("after a rebuild: got %v", row)
 		}
 	}
 	if file := service.FindInFiles(hub.Secret); file != "" {
-		t.Errorf("the secret is in %s", file)
+		t.Errorf("%s has the secret", file)
 	}
 	for _, command := range []string{"rotate", "block", "unblock", "release"} {
 		if _, stderr, code := harness.RunBinary(t, "inventory", command, "--data-dir", service.Dir, "HUB-AAAA-BBBB-CCCC"); code == 0 ||
 			!strings.Contains(stderr, "not in the inventory") {
-			t.Errorf("%s of an unknown hub: exit code %d, %s", command, code, stderr)
+			t.Errorf("%s of an unknown hub: got exit code %d, %s", command, code, stderr)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"hubcloud/test/harness"
 )
 
-// person is somebody with a browser, as far as signing in goes.
+// person is a browser with cookies, for signing in.
 type person struct {
 	t      *testing.T
 	portal string
@@ -34,7 +34,7 @@ func signIn(t *testing.T, s *harness.Service, email string) *person {
 	if status := p.post(p.portal+"/sign-in", url.Values{
 		"email": {email},
 	}); status != http.StatusOK {
-		t.Fatalf("asked to sign in: %d", status)
+		t.Fatalf("request to sign in: got %d", status)
 	}
 	link := signInLink.FindString(s.Mails(email, 1)[0].Text)
 	if status := p.post(link, nil); status != http.StatusSeeOther {
@@ -54,7 +54,7 @@ func (p *person) post(address string, form url.Values) (status int) {
 	return p.do(request)
 }
 
-// in says whether the portal takes the person for signed in.
+// in reports whether the person is signed in to the portal.
 func (p *person) in(t *testing.T) bool {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodGet, p.portal+"/organizations", nil)

@@ -21,8 +21,8 @@ func TestRepair(t *testing.T) {
 	t.Run("a poisoned event", func(t *testing.T) { poisonedEvent(t, s.For(t), made) })
 }
 
-// poisonedEvent puts an event into the directory that nobody understands: "everything else still
-// answers, the operator sees why, and gets past it".
+// poisonedEvent appends an unknown event to the directory: "everything else still answers, the
+// operator sees why, and gets past it".
 func poisonedEvent(t *testing.T, s *harness.Service, made population.Population) {
 	tenant := harness.NewTenant(t, s, "Poisoned")
 	hub := harness.NewRawHub(t, s)
@@ -31,7 +31,7 @@ func poisonedEvent(t *testing.T, s *harness.Service, made population.Population)
 	tenant.Add(hub.Serial)
 	sequence := poison(t, s)
 	var stopped map[string]any
-	streamstest.Eventually(t, "the operator sees what is wrong", func() bool {
+	streamstest.Eventually(t, "the status names the stopped projection", func() bool {
 		for _, line := range s.CLI("projections", "status") {
 			if line["name"] == "directory" && line["state"] == "stopped" {
 				stopped = line
@@ -48,14 +48,14 @@ func poisonedEvent(t *testing.T, s *harness.Service, made population.Population)
 	if !strings.Contains(
 		string(metrics.Body), `hubcloud_projections_stopped{projection="directory"} 1`,
 	) {
-		t.Errorf("no metric tells that the projection is stopped")
+		t.Errorf("metrics: want the stopped projection")
 	}
 	ready := harness.Open(t, http.MethodGet, "http://"+s.Admin+"/readyz")
 	if !strings.Contains(string(ready.Body), fmt.Sprint(sequence)) {
-		t.Errorf("readiness does not say why: %s", ready.Body)
+		t.Errorf("readiness: want the reason, got %s", ready.Body)
 	}
 
-	// Reads, hubs and their events go on.
+	// Reads, hubs and their events still work.
 	client := &orgClient{
 		t:   t,
 		org: made.Orgs[0],
@@ -63,7 +63,7 @@ func poisonedEvent(t *testing.T, s *harness.Service, made population.Population)
 	}
 	client.also = client.api
 	if !client.readSites() || !client.readHubs() {
-		t.Fatal("reads do not go on")
+		t.Fatal("reads fail")
 	}
 	hub.EventsFrom("log-1", 1, 20)
 	hub.WaitAck("log-1", 20)
@@ -71,7 +71,7 @@ func poisonedEvent(t *testing.T, s *harness.Service, made population.Population)
 	hub.Connect()
 	hub.Hello("log-1", 1, 20)
 	hub.WaitAck("log-1", 20)
-	// What is changed meanwhile is stored and answered, not lost, and no server error.
+	// Changes are stored and answered without a server error.
 	began := time.Now()
 	var site struct{ ID string }
 	tenant.Must(http.MethodPost, "/sites", map[string]string{
@@ -84,18 +84,18 @@ func poisonedEvent(t *testing.T, s *harness.Service, made population.Population)
 	harness.NewClient(t, s.Base(), key).
 		Rejected(http.MethodGet, "/sites", nil, http.StatusUnauthorized, "unauthenticated")
 	t.Logf(
-		"a site, a key and its end while the projection stands still: %s",
+		"a site, a key and its revocation while the projection is stopped: %s",
 		time.Since(began).Round(time.Millisecond),
 	)
 
-	// Only what stops it can be skipped, and only with a reason.
+	// Only the event that stops the projection can be skipped, and only with a reason.
 	for _, wrong := range [][]string{
 		{fmt.Sprint(sequence + 1), "--why", "a trial"}, {fmt.Sprint(sequence)},
 	} {
 		if out, _, code := harness.RunBinary(t, append([]string{
 			"projections", "skip", "--data-dir", s.Dir,
 		}, wrong...)...); code == 0 {
-			t.Errorf("skip %v: exit code 0: %s", wrong, out)
+			t.Errorf("skip %v: got exit code 0: %s", wrong, out)
 		}
 	}
 	s.CLI("projections", "skip", fmt.Sprint(sequence), "--why", "written by a trial")
@@ -107,7 +107,7 @@ func poisonedEvent(t *testing.T, s *harness.Service, made population.Population)
 	if differences := verify(t, s); len(differences) != 0 {
 		t.Errorf("%s", differences)
 	}
-	// A rebuild, and a service that starts anew, step over it too.
+	// A rebuild and a restarted service skip the event too.
 	rebuild(t, s)
 	s.Kill()
 	s.Begin()

@@ -14,7 +14,7 @@ import (
 	"hubcloud/test/population"
 )
 
-// command is a command of the binary that is under way.
+// command is a running command of the binary.
 type command struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -36,36 +36,36 @@ func begin(t *testing.T, s *harness.Service, args ...string) *command {
 	}
 	go func() {
 		defer close(c.ended)
-		_ = c.cmd.Wait() // its state says it
+		_ = c.cmd.Wait() // ProcessState has the result
 	}()
 	t.Cleanup(c.kill)
 	return c
 }
 
-// kill ends it as a crash would, unless it has ended, and waits until it is gone.
+// kill sends SIGKILL and waits until the command has exited.
 func (c *command) kill() {
 	select {
 	case <-c.ended:
 	default:
 		c.killed = true
-		_ = c.cmd.Process.Kill() // it may have ended meanwhile
+		_ = c.cmd.Process.Kill() // fails only when the process has exited
 		<-c.ended
 	}
 }
 
-// wait waits for its end and gives its exit code.
+// wait waits for the command's exit and returns its exit code.
 func (c *command) wait() int {
 	c.t.Helper()
 	select {
 	case <-c.ended:
 	case <-time.After(10 * time.Minute):
 		c.kill()
-		c.t.Fatalf("%v does not end: %s%s", c.cmd.Args, c.out.String(), c.errs.String())
+		c.t.Fatalf("%v: still running: %s%s", c.cmd.Args, c.out.String(), c.errs.String())
 	}
 	return c.cmd.ProcessState.ExitCode()
 }
 
-// rebuild builds the read models anew and gives how long that took.
+// rebuild rebuilds the read models and returns how long that took.
 func rebuild(t *testing.T, s *harness.Service) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -84,8 +84,8 @@ func rebuild(t *testing.T, s *harness.Service) time.Duration {
 	return time.Since(began)
 }
 
-// verify compares the read models with what the streams say, and gives the differences, with the
-// exit code that says whether there are any.
+// verify compares the read models with the streams and returns the differences. It checks that the
+// exit code matches.
 func verify(t *testing.T, s *harness.Service) []json.RawMessage {
 	t.Helper()
 	c := begin(t, s, "projections", "verify", "--json")
@@ -109,9 +109,8 @@ func verify(t *testing.T, s *harness.Service) []json.RawMessage {
 	return differences
 }
 
-// TestRebuild builds the read models anew while clients read and write, and while the command is
-// killed again and again: no read fails or is wrong, and what is there at the end is what the
-// streams say.
+// TestRebuild rebuilds the read models while clients read and write and while the command is killed
+// repeatedly. No read fails or is wrong, and the result matches the streams.
 func TestRebuild(t *testing.T) {
 	t.Parallel()
 	size := sizeOf(t, 5_000, 10)
@@ -122,7 +121,7 @@ func TestRebuild(t *testing.T) {
 
 	took := rebuild(t, s)
 	t.Logf(
-		"rebuild of %d events, beside %d clients: %s", made.Events, size.clients,
+		"rebuild of %d events with %d clients: %s", made.Events, size.clients,
 		took.Round(time.Millisecond),
 	)
 	kills, cut := 3, 0
@@ -133,22 +132,22 @@ func TestRebuild(t *testing.T) {
 			cut++
 		}
 	}
-	t.Logf("%d of %d rebuilds were killed before their end", cut, kills)
+	t.Logf("%d of %d rebuilds were killed before they finished", cut, kills)
 	first, second := begin(t, s, "projections", "rebuild", "--json"), begin(t, s, "projections", "rebuild")
 	if a, b := first.wait(), second.wait(); a != 0 || b != 0 {
 		t.Fatalf(
-			"two at once: exit codes %d and %d: %s%s%s%s", a, b, &first.out, &first.errs,
+			"two concurrent rebuilds: got exit codes %d and %d: %s%s%s%s", a, b, &first.out, &first.errs,
 			&second.out, &second.errs,
 		)
 	}
 	if !strings.Contains(second.out.String(), "Switched") {
-		t.Errorf("the second said %q", &second.out)
+		t.Errorf("second rebuild: got %q", &second.out)
 	}
 	c.busy(10)
 	c.close()
 	t.Log(c.report())
 	if differences := verify(t, s); len(differences) != 0 {
-		t.Errorf("%d differences, among them %s", len(differences), differences[0])
+		t.Errorf("got %d differences, for example %s", len(differences), differences[0])
 	}
 	for _, client := range c.clients {
 		if !client.readSites() || !client.readHubs() {
@@ -159,18 +158,18 @@ func TestRebuild(t *testing.T) {
 	if left := query[string](t, s, "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'hubcloud\\_%'"); len(
 		left,
 	) != 1 {
-		t.Errorf("after drop there are %v", left)
+		t.Errorf("after drop: got %v", left)
 	}
-	// The service finds its read models where they are, also after a crash.
+	// After a crash the service uses the new read models.
 	s.Kill()
 	s.Begin()
 	if differences := verify(t, s); len(differences) != 0 {
-		t.Errorf("after a restart: %d differences, among them %s", len(differences), differences[0])
+		t.Errorf("after a restart: got %d differences, for example %s", len(differences), differences[0])
 	}
 }
 
-// changedByHand changes rows behind the service's back: verify names each by its table and its key,
-// and a rebuild makes it right.
+// changedByHand changes rows in the database. verify must name each by table and key, and a rebuild
+// repairs them.
 func changedByHand(t *testing.T, s *harness.Service, made population.Population) {
 	if differences := verify(t, s); len(differences) != 0 {
 		t.Fatalf("%d differences, among them %s", len(differences), differences[0])
@@ -178,7 +177,7 @@ func changedByHand(t *testing.T, s *harness.Service, made population.Population)
 	org := made.Orgs[1]
 	schema := liveSchemas(t, s)[0]
 	seen := query[string](t, s, "SELECT hub_id FROM "+schema+".hub_presence LIMIT 1")[0]
-	// What is done to a table, with which key, and what verify must name beside the table.
+	// named is what verify must name beside the table.
 	changes := []struct{ sql, key, table, named string }{
 		{
 			"UPDATE sites SET name = 'Elsewhere' WHERE id = $1",
@@ -224,7 +223,7 @@ func changedByHand(t *testing.T, s *harness.Service, made population.Population)
 	differences := verify(t, s)
 	if len(differences) != len(changes) {
 		t.Errorf(
-			"%d differences, and %d rows were changed: %s", len(differences), len(changes),
+			"got %d differences, want %d: %s", len(differences), len(changes),
 			differences,
 		)
 	}
@@ -232,7 +231,7 @@ func changedByHand(t *testing.T, s *harness.Service, made population.Population)
 		if !slices.ContainsFunc(differences, func(d json.RawMessage) bool {
 			return bytes.Contains(d, []byte(c.table)) && bytes.Contains(d, []byte(c.named))
 		}) {
-			t.Errorf("%s: nothing names %s of %s: %s", c.sql, c.named, c.table, differences)
+			t.Errorf("%s: want %s of %s named, got %s", c.sql, c.named, c.table, differences)
 		}
 	}
 	people := begin(t, s, "projections", "verify")
@@ -243,6 +242,6 @@ func changedByHand(t *testing.T, s *harness.Service, made population.Population)
 	}
 	rebuild(t, s)
 	if differences := verify(t, s); len(differences) != 0 {
-		t.Errorf("after a rebuild: %s", differences)
+		t.Errorf("after a rebuild: got %s", differences)
 	}
 }

@@ -13,20 +13,20 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestRotation replaces the certificate authority as the runbook says, with its own commands: a hub
-// that was told of the new one in time stays, one that comes later knows only both, and one that
-// was not told enrols again when it is refused.
+// TestRotation replaces the certificate authority with the runbook's own commands. A hub that
+// learned of the new one in time stays connected, one that enrols later knows both, and one that
+// did not learn of it enrols again when it is rejected.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("openssl"); err != nil {
 		t.Skip(
-			"NOT TRIED: the runbook makes the new authority with openssl, and there is none here",
+			"NOT TRIED: the runbook needs openssl",
 		)
 	}
 	c := harness.NewTarget(t)
 	s, tenant := c.OwnService(), c.Tenant("Rotation")
 	lock := virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}}
-	// enrolled before anything began, and away while hubs are told
+	// enrolled before the rotation, and offline while hubs learn of it
 	late := c.VirtualHub(tenant, lock)
 	late.Offline(true)
 
@@ -59,15 +59,15 @@ func TestRotation(t *testing.T) {
 		if !strings.Contains(
 			string(answer.Body), `hubcloud_identity_enrolments_total{result="issued"} `+want+"\n",
 		) {
-			t.Errorf("not %s hubs have enrolled since the start", want)
+			t.Errorf("want %s enrolments since the start", want)
 		}
 	}
 
-	// Hubs that enrol are told of both.
+	// Enrolling hubs get both authorities.
 	restart("--ca-also", next)
 	told := c.VirtualHub(tenant, lock)
 
-	// The new one signs.
+	// The new authority signs.
 	content, err := os.ReadFile(filepath.Join(s.Dir, "ca", "ca.pem"))
 	if err == nil {
 		err = os.WriteFile(former, content, 0o600)
@@ -80,11 +80,11 @@ func TestRotation(t *testing.T) {
 	enrolled("0")
 	new := c.VirtualHub(tenant, lock)
 	late.Offline(false)
-	late.Restart() // or six hours later
+	late.Restart() // a running hub does this within six hours
 	online(late)
 	enrolled("2")
 
-	// The former one is forgotten.
+	// The former authority is removed.
 	restart("--ca-cert", next, "--ca-key", key)
 	online(new)
 	online(late)

@@ -11,15 +11,14 @@ import (
 	"hubcloud/test/population"
 )
 
-// envEvents is how many events the directory is filled with, and envClients how many clients read
-// and write meanwhile. Small numbers show that everything works; 200,000 events and 50 clients are
-// the size that is promised.
+// envEvents is the number of events in the directory, envClients the number of clients that read
+// and write at the same time. Defaults are small; the promise is for 200,000 events and 50 clients.
 const (
 	envEvents  = "HUBCLOUD_TEST_EVENTS"
 	envClients = "HUBCLOUD_TEST_CLIENTS"
 )
 
-// scale is the size of a trial.
+// scale is the size of a test.
 type scale struct{ events, orgs, clients int }
 
 func sizeOf(t *testing.T, events, clients int) scale {
@@ -36,8 +35,7 @@ func sizeOf(t *testing.T, events, clients int) scale {
 	return scale{events: events, orgs: max(clients, events/400), clients: clients}
 }
 
-// populate fills the directory of a running service, and waits until its read models have
-// everything.
+// populate fills the directory of a running service and waits until the read models have caught up.
 func populate(t *testing.T, s *harness.Service, size scale, seed uint64) population.Population {
 	t.Helper()
 	began := time.Now()
@@ -70,5 +68,5 @@ func populate(t *testing.T, s *harness.Service, size scale, seed uint64) populat
 	return made
 }
 
-// unlimited lifts the limits that are not to be tried here.
+// unlimited lifts limits that are not tested here.
 var unlimited = []string{"--rate", "1000000", "--burst", "1000000", "--log-level", "warn"}
