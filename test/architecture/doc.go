@@ -1,3 +1,2 @@
-// Package architecture holds the rules of the house that a compiler does not: which folder may
-// import which, and why.
+// Package architecture tests which folder may import which, and why.
 package architecture

@@ -85,8 +85,7 @@ var rooms = []room{
 	},
 }
 
-// TestImports holds the direction of imports: inward, as the table says. Tests may import more;
-// they are not looked at here.
+// TestImports checks the direction of imports against the table. Imports of tests are not checked.
 func TestImports(t *testing.T) {
 	t.Parallel()
 	for pkg, imports := range packages(t) {
@@ -115,8 +114,8 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestExporters: what sends traces to a collector is imported by the program alone, so that no part
-// can depend on one being there.
+// TestExporters checks that only the program imports the trace exporters, so that no package
+// depends on a collector.
 func TestExporters(t *testing.T) {
 	t.Parallel()
 	for pkg, imports := range packages(t) {
@@ -143,7 +142,7 @@ func TestEveryRoomIsThere(t *testing.T) {
 	}
 }
 
-// roomOf finds the most particular room that pkg is in. Test helper packages (…test) are in none.
+// roomOf returns the most specific rule for pkg. Test helper packages (…test) have none.
 func roomOf(pkg string) (room, bool) {
 	var best room
 	if strings.HasSuffix(pkg, "test") {

@@ -29,7 +29,7 @@ func newHub(t *testing.T, target *harness.Target, tenant *harness.Tenant) *virtu
 		}})
 }
 
-// TestClient calls every route through the client, as a program would.
+// TestClient calls every route through the Go client.
 func TestClient(t *testing.T) {
 	t.Parallel()
 	target := harness.NewTarget(t)
@@ -98,7 +98,7 @@ func TestClient(t *testing.T) {
 			seen[site.ID] = true
 		}
 		if len(seen) != 61 {
-			t.Errorf("%d sites of 61", len(seen))
+			t.Errorf("got %d sites, want 61", len(seen))
 		}
 	})
 
@@ -197,7 +197,7 @@ func TestClient(t *testing.T) {
 	})
 }
 
-// commands sends what can become of a command, and sees that it did.
+// commands sends commands with every outcome and checks the outcomes.
 func commands(t *testing.T, c *client.Client, hub *virtualhub.Hub) {
 	ctx := soon(t)
 	send := func(device int64, key string, endpoint int, value any) (client.Outcome, error) {
@@ -233,7 +233,7 @@ func commands(t *testing.T, c *client.Client, hub *virtualhub.Hub) {
 	hub.Jam(lock)
 	if outcome, err := send(lock, "lock", 0, false); !errors.Is(err, client.ErrDiverged) ||
 		outcome.Value.String() != "true" {
-		t.Errorf("a jammed lock: %+v, %v", outcome, err)
+		t.Errorf("jammed lock: got %+v, %v", outcome, err)
 	}
 	hub.Unjam(lock)
 	if err := hub.Unreachable(thermostat); err != nil {
@@ -243,11 +243,10 @@ func commands(t *testing.T, c *client.Client, hub *virtualhub.Hub) {
 		err, client.ErrFailed,
 	) ||
 		outcome.Status != client.StatusFailed {
-		t.Errorf("a device out of reach: %+v, %v", outcome, err)
+		t.Errorf("unreachable device: got %+v, %v", outcome, err)
 	}
 
-	// The same command again, by a program that has restarted: the outcome is older than the
-	// position.
+	// A restarted program repeats the command: its outcome is older than the program's cursor.
 	command := client.Command{
 		HubID:          hub.ID(),
 		DeviceID:       lock,
@@ -260,7 +259,7 @@ func commands(t *testing.T, c *client.Client, hub *virtualhub.Hub) {
 	}
 	if _, outcome, err := c.SendAndWait(ctx, command, time.Minute); err != nil ||
 		outcome.Event != nil {
-		t.Errorf("sent again: %+v, %v", outcome, err)
+		t.Errorf("repeated command: got %+v, %v", outcome, err)
 	}
 	command.Value = false
 	if _, err := c.Send(ctx, command); !errors.Is(err, client.ErrIdempotencyConflict) {

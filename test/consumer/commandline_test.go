@@ -9,8 +9,8 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestCommandLine runs the consumer's commands of the binary as a person would: against the service
-// on a data directory, and by address and key.
+// TestCommandLine runs the consumer commands of the binary, with a data directory and with an
+// address and key.
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	target := harness.NewTarget(t)
@@ -18,16 +18,16 @@ func TestCommandLine(t *testing.T) {
 	tenant := target.Tenant("Shell")
 	hub := newHub(t, target, tenant)
 	run := func(args ...string) (out, errs string, code int) {
-		// what the caller gives comes later, and wins
+		// later flags of the caller take precedence
 		line := []string{args[0], "--data-dir", service.Dir, "--key", tenant.Key}
 		return harness.RunBinary(t, append(line, args[1:]...)...)
 	}
-	// objects runs a command with --json and gives what it printed, an object a line.
+	// objects runs a command with --json and returns the printed objects.
 	objects := func(args ...string) (all []map[string]any) {
 		t.Helper()
 		out, errs, code := run(append(args, "--json")...)
 		if code != 0 {
-			t.Fatalf("%v: exit code %d: %s", args, code, errs)
+			t.Fatalf("%v: got exit code %d: %s", args, code, errs)
 		}
 		for line := range strings.Lines(out) {
 			var object map[string]any
@@ -62,14 +62,14 @@ func TestCommandLine(t *testing.T) {
 	log := tenant.AllEvents(hub.ID(), "")
 	for i, event := range events {
 		if event["cursor"] != log[i].Cursor || event["time"] != log[i].Time {
-			t.Errorf("event %d is %v, in the log %+v", i, event, log[i])
+			t.Errorf("event %d: got %v, want %+v as in the log", i, event, log[i])
 		}
 	}
 	if rest := objects("events", hub.ID(), "--after", events[0]["cursor"].(string)); len(
 		rest,
 	) < len(events)-1 ||
 		rest[0]["cursor"] != events[1]["cursor"] {
-		t.Errorf("after the first: %v", rest)
+		t.Errorf("after the first: got %v", rest)
 	}
 
 	for _, tt := range []struct {
@@ -96,7 +96,7 @@ func TestCommandLine(t *testing.T) {
 	if out, errs, code := run("send", hub.ID(), "1", "lock", "false", "--wait"); code != 1 ||
 		!strings.Contains(out, "diverged, value true") ||
 		!strings.Contains(errs, "another value than the command asked for") {
-		t.Errorf("a jammed lock: exit code %d: %s%s", code, out, errs)
+		t.Errorf("jammed lock: got exit code %d: %s%s", code, out, errs)
 	}
 	for _, tt := range []struct {
 		args []string

@@ -1,3 +1,3 @@
-// Package consumer tries the Go client and the command line's consumer commands against the built
-// binary, with virtual hubs: what a consumer of the API meets, over restarts, gaps and resets.
+// Package consumer tests the Go client and the command line's consumer commands against the built
+// binary, with virtual hubs, over restarts, gaps and resets.
 package consumer

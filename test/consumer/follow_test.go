@@ -12,8 +12,7 @@ import (
 	"hubcloud/test/harness"
 )
 
-// follow collects a hub's events in a goroutine of its own until the number is reached or the
-// sequence ends.
+// follow collects a hub's events in a goroutine until it has enough or the sequence ends.
 type follow struct {
 	events []client.Event
 	gaps   int
@@ -63,9 +62,9 @@ func rings(t *testing.T, hub *virtualhub.Hub, first, last int) {
 	}
 }
 
-// TestFollowingOverRestarts: readers by stream and by long-poll follow a hub while the service is
-// killed again and again and ends streams every few seconds. Each gets every event once, in the
-// order of the log, under the cursors of the log.
+// TestFollowingOverRestarts follows a hub by stream and by long poll while the service is killed
+// repeatedly and ends streams every few seconds. Each reader gets every event once, in the order
+// and under the cursors of the log.
 func TestFollowingOverRestarts(t *testing.T) {
 	t.Parallel()
 	target := harness.NewTarget(t, "--stream-lifetime", "2s", "--stream-keepalive", "500ms")
@@ -95,25 +94,25 @@ func TestFollowingOverRestarts(t *testing.T) {
 	for name, reader := range readers {
 		<-reader.ended
 		if reader.err != nil || reader.gaps != 0 {
-			t.Errorf("%s: %d gaps, %v", name, reader.gaps, reader.err)
+			t.Errorf("%s: got %d gaps, %v", name, reader.gaps, reader.err)
 		}
 		got := reader.events
 		first := slices.IndexFunc(
 			got, func(e client.Event) bool { return e.Cursor == log[0].Cursor },
 		)
 		if first < 0 || len(got)-first > len(log) {
-			t.Fatalf("%s: %d events of %d, from the %dth on", name, len(got), len(log), first)
+			t.Fatalf("%s: got %d events, want %d, from event %d on", name, len(got), len(log), first)
 		}
 		for i, event := range got[first:] {
 			if event.Cursor != log[i].Cursor || string(event.Type) != log[i].Type {
-				t.Fatalf("%s: event %d is %+v, in the log %+v", name, i, event, log[i])
+				t.Fatalf("%s: event %d: got %+v, want %+v as in the log", name, i, event, log[i])
 			}
 		}
 	}
 }
 
-// TestGapsAndResets: what a hub has lost is told as a gap and no more, and a reset as the need to
-// resync, after which a program goes on.
+// TestGapsAndResets checks that lost events are reported as a gap, and a hub reset as the need to
+// resync, after which a program can continue.
 func TestGapsAndResets(t *testing.T) {
 	t.Parallel()
 	target := harness.NewTarget(t)
@@ -130,7 +129,7 @@ func TestGapsAndResets(t *testing.T) {
 	rings(t, hub, 2, 2)
 	<-reader.ended
 	if reader.err != nil || reader.gaps != 1 {
-		t.Fatalf("%d gaps, %v", reader.gaps, reader.err)
+		t.Fatalf("got %d gaps, %v", reader.gaps, reader.err)
 	}
 	kept := reader.events[len(reader.events)-1].Cursor
 
@@ -143,17 +142,17 @@ func TestGapsAndResets(t *testing.T) {
 	case <-ctx.Done():
 	}
 	if !errors.Is(reader.err, client.ErrResync) || !errors.Is(reader.err, client.ErrCursorExpired) {
-		t.Fatalf("after a reset: %v", reader.err)
+		t.Fatalf("after a reset: got %v", reader.err)
 	}
 	harness.Connected(t, hub)
 	snapshot := check[client.Snapshot](t)(c.Resync(ctx, hub.ID()))
 	if len(snapshot.Devices) != len(hub.DeviceIDs()) || snapshot.Cursor == "" {
-		t.Errorf("%d devices, cursor %q", len(snapshot.Devices), snapshot.Cursor)
+		t.Errorf("got %d devices, cursor %q", len(snapshot.Devices), snapshot.Cursor)
 	}
 	reader = following(ctx, c, hub.ID(), snapshot.Cursor, 3)
 	rings(t, hub, 3, 3)
 	<-reader.ended
 	if reader.err != nil || len(reader.events) == 0 {
-		t.Errorf("after the resync: %+v, %v", reader.events, reader.err)
+		t.Errorf("after the resync: got %+v, %v", reader.events, reader.err)
 	}
 }

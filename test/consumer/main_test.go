@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// clientOf makes a client with the tenant's key. Every answer that it gets is held to openapi.yaml.
+// clientOf returns a client with the tenant's key that checks every answer against openapi.yaml.
 func clientOf(t *testing.T, tenant *harness.Tenant, retry client.Retry) *client.Client {
 	t.Helper()
 	transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -32,14 +32,14 @@ func clientOf(t *testing.T, tenant *harness.Tenant, retry client.Retry) *client.
 	return c
 }
 
-// soon is a context for what must not take long.
+// soon returns a context with a short deadline.
 func soon(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// check fails the test at once when there is an error.
+// check fails the test if there is an error.
 func check[T any](t *testing.T) func(T, error) T {
 	return func(result T, err error) T {
 		t.Helper()

@@ -19,12 +19,12 @@ func document(t testing.TB) *openapitest.Document {
 	return d
 }
 
-// TestExamples holds every example of the document to the schema that it is an example of.
+// TestExamples checks every example of the document against its schema.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	examples := document(t).Examples
 	if len(examples) < 50 {
-		t.Errorf("only %d examples were found", len(examples))
+		t.Errorf("got only %d examples", len(examples))
 	}
 	for _, example := range examples {
 		if err := example.Check(); err != nil {
@@ -43,7 +43,7 @@ const (
 		`"desired_at":"2026-01-02T03:04:05.123456Z","status":"pending","available":true}`
 )
 
-// answer is one that the service could give.
+// answer is a possible answer of the service.
 type answer struct {
 	method, path string
 	status       int
@@ -51,8 +51,8 @@ type answer struct {
 	body         string
 }
 
-// header gives the fields of every answer with more, as names and values; an empty value takes one
-// away.
+// header returns the fields of every answer and more, given as names and values. An empty value
+// removes a field.
 func header(more ...string) http.Header {
 	h := http.Header{}
 	fields := append([]string{
@@ -80,7 +80,7 @@ func stream(frames string) answer {
 		), frames}
 }
 
-// TestRight holds that what the document describes passes.
+// TestRight checks that described answers pass.
 func TestRight(t *testing.T) {
 	t.Parallel()
 	d := document(t)
@@ -92,7 +92,7 @@ func TestRight(t *testing.T) {
 		"nothing": {
 			"DELETE", hub + "/pairing", 204, header("Content-Type", ""), "",
 		},
-		"a apiError": {"GET", hub, 404, header(), apiError("not_found")},
+		"an API error": {"GET", hub, 404, header(), apiError("not_found")},
 		"another one": {
 			"GET", hub + "/devices", 503, header(), apiError("hub_unavailable"),
 		},
@@ -110,12 +110,12 @@ func TestRight(t *testing.T) {
 		},
 		"a stream":                  stream("id: c0\n\nid: c1\nevent: channel.observed\ndata: " + event + "\n\n: keepalive\n\nid: c1\n\n"),
 		"a stream that was cut off": stream("id: c0\n\nid: c1\nevent: channel.obs"),
-		"a path that there is not":  {"GET", "/v1/rooms", 404, header(), apiError("not_found")},
+		"an unknown path":           {"GET", "/v1/rooms", 404, header(), apiError("not_found")},
 		"the same without a key": {
 			"GET", "/v1/rooms", 401, header("Www-Authenticate", "Bearer"),
 			apiError("unauthenticated"),
 		},
-		"a method that is not taken": {
+		"an unsupported method": {
 			"DELETE", "/v1/sites", 405, header("Allow", "GET, POST"), apiError("invalid_request"),
 		},
 		"health": {
@@ -133,8 +133,8 @@ func TestRight(t *testing.T) {
 	}
 }
 
-// TestWrong holds that each kind of answer that the document does not describe is found, and that
-// the message says where.
+// TestWrong checks that every kind of undescribed answer is found, and that the error names the
+// place.
 func TestWrong(t *testing.T) {
 	t.Parallel()
 	d := document(t)
@@ -290,12 +290,12 @@ func TestWrong(t *testing.T) {
 	} {
 		err := d.Check(c.method, c.path, c.status, c.header, []byte(c.body))
 		if err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: wanted an error that says %q, got: %v", what, c.says, err)
+			t.Errorf("%s: want an error with %q, got %v", what, c.says, err)
 		}
 	}
 }
 
-// BenchmarkCheck is what the checks cost the black-box tests: a page of 100 events.
+// BenchmarkCheck measures the check of a page of 100 events.
 func BenchmarkCheck(b *testing.B) {
 	d := document(b)
 	body := []byte(
@@ -310,7 +310,7 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-// TestOrder holds that fields in another order than the schema's are found at every depth.
+// TestOrder checks that fields out of the schema's order are found at every depth.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	d := document(t)
@@ -325,7 +325,7 @@ func TestOrder(t *testing.T) {
 		`{"data":[`,
 	} {
 		if d.CheckOrder("SiteList", []byte(body)) == nil {
-			t.Errorf("%s: passes", body)
+			t.Errorf("%s: got no error", body)
 		}
 	}
 }
