@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/domain"
@@ -17,30 +14,9 @@ import (
 	"hubcloud/hubbridge/presence"
 	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
-	"hubcloud/streams/telemetry"
 )
 
-// Config is what a Bridge needs beside what it works on.
-type Config struct {
-	// ReplicaID ([A-Za-z0-9_-]+) names this replica; it stays the same over restarts, and no other
-	// replica has it.
-	ReplicaID string
-	// Retention is how long the hubs' event logs keep events.
-	Retention time.Duration
-	// Admit is asked for room on the disk before anything that a hub sent is stored; its error
-	// withholds the ack. Nil admits everything.
-	Admit func(bytes int) error
-	// Now is the clock; nil is time.Now.
-	Now func() time.Time
-	// Log is where trouble goes; nil is the default logger.
-	Log *slog.Logger
-	// Metrics gets the bridge's metrics; nil for none.
-	Metrics prometheus.Registerer
-	// Tracer begins a span for each batch of a hub's events; the zero value none.
-	Tracer telemetry.Tracer
-}
-
-// Bridge looks after the hubs of the shards that its replica has leases for.
+// Bridge serves the hubs of the shards whose leases its replica holds.
 type Bridge struct {
 	cfg     Config
 	conns   *streams.Conns
@@ -52,51 +28,65 @@ type Bridge struct {
 	metrics *ingest.Metrics
 
 	mu sync.Mutex
-	// ready counts the parts of each shard that hear what they should.
+	// ready counts the parts of each shard that have subscribed.
 	ready map[int]int
-	// serving are the shards that are looked after.
+	// serving has the shards that are served.
 	serving map[int]*ingest.Shard
 }
 
-// shardParts is how many parts serve a shard: one hears its hubs, one the broker.
+// shardParts is the number of parts of a served shard: an ingest.Shard and a presence.Watcher.
 const shardParts = 2
 
-// New makes a bridge over the broker's connections and buckets: it writes to the hubs' logs, begins
-// them anew in the directory, and looks up in hubs who has a hub, which must have everything that
-// the directory held when Run begins. view must run beside it.
+// New returns a bridge over the broker's connections and buckets. It writes to the hubs' logs,
+// starts their new epochs in dir, and looks up the owners of hubs in hubs, which must be loaded
+// when Run begins. view.Run must run while the bridge does. The error is that of cfg.Validate.
 func New(
 	conns *streams.Conns, buckets *streams.Buckets, logs ingest.Logs, dir ingest.Directory,
 	hubs ingest.Ownership, view *presence.View, cfg Config,
-) *Bridge {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
+) (*Bridge, error) {
+	cfg = cfg.WithDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.Default()
+	leases, err := lease.NewKeeper(lease.Config{
+		Conn:      conns.Cloud,
+		Bucket:    buckets.Leases,
+		ReplicaID: cfg.ReplicaID,
+		Shards:    len(conns.Shards),
+		Logger:    cfg.Logger,
+		Metrics:   cfg.Metrics,
+	})
+	if err != nil {
+		return nil, err
 	}
 	return &Bridge{
-		cfg: cfg, conns: conns, logs: logs, dir: dir, hubs: hubs, view: view,
-		leases: lease.NewKeeper(
-			conns.Cloud, buckets.Leases, cfg.ReplicaID, len(conns.Shards), cfg.Log, cfg.Metrics,
-		),
+		cfg:     cfg,
+		conns:   conns,
+		logs:    logs,
+		dir:     dir,
+		hubs:    hubs,
+		view:    view,
+		leases:  leases,
 		metrics: ingest.NewMetrics(cfg.Metrics),
-		ready:   make(map[int]int), serving: make(map[int]*ingest.Shard),
-	}
+		ready:   make(map[int]int),
+		serving: make(map[int]*ingest.Shard),
+	}, nil
 }
 
-// Run looks after hubs until ctx ends, finishes what it has received within some seconds and
-// returns ctx's error. Any other error means that a shard could not be served, or that the leases
-// could not be followed.
+// Run serves hubs until ctx ends, works off the received messages within seconds, and returns ctx's
+// error. Any other error means that a shard could not be served, or that the leases could not be
+// watched.
 func (b *Bridge) Run(ctx context.Context) error { return b.leases.Run(ctx, b.serve) }
 
-// serve looks after one shard, for as long as its lease is held.
+// serve serves one shard until its lease ends.
 func (b *Bridge) serve(ctx context.Context, shard int, held func() bool) error {
 	acks, err := b.conns.OpenFencedConn(ctx, shard, held)
 	if err != nil {
 		return fmt.Errorf("shard %d: %w", shard, err)
 	}
-	// An orderly end gives the lease away once the broker has every ack. After a lease that was
-	// lost none must arrive any more: the next holder has said more by then.
+	// Close returns once the broker has every ack, so the lease is released after the last ack.
+	// When the lease is lost, the remaining acks are dropped: the next holder may have acknowledged
+	// more.
 	defer acks.Close()
 	defer context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), lease.ErrLost) {
@@ -105,31 +95,52 @@ func (b *Bridge) serve(ctx context.Context, shard int, held func() bool) error {
 	})()
 	var hubs *ingest.Shard
 	watcher := presence.NewWatcher(b.conns.Sys, shard, len(b.conns.Shards), b.view,
-		func(hub domain.HubID, o presence.Observation) { hubs.Observe(hub, o) }, b.cfg.Log)
-	hubs = ingest.NewShard(ingest.Config{
-		Logs: b.logs, Directory: b.dir, Ownership: b.hubs,
-		Presence: jsapi.NewBucket(b.conns.Cloud, presence.BucketName),
-		Ledger:   jsapi.NewBucket(b.conns.Cloud, ingest.LedgerName),
-		Conn:     b.conns.Shards[shard],
-		Acks:     acks,
-		Held:     held,
-		// What is asked of the watcher once it has ended is left to the shard's next holder.
-		Check: watcher.Check, Admit: b.cfg.Admit,
-		Retention: b.cfg.Retention, Now: b.cfg.Now, Log: b.cfg.Log.With("shard", shard),
-		Metrics: b.metrics, Tracer: b.cfg.Tracer,
-	})
+		func(hub domain.HubID, o presence.Observation) { hubs.Observe(hub, o) }, b.cfg.Logger)
+	hubs = ingest.NewShard(b.shardConfig(shard, watcher, acks, held))
 	b.mu.Lock()
 	b.serving[shard] = hubs
 	b.mu.Unlock()
-	defer b.ended(shard)
-	ready := func() { b.began(shard) }
-	// The context's cause must reach the shard: it says how to end. So it is not the group's, and
-	// the first error ends the other by hand.
+	defer b.stopServing(shard)
+	return runParts(ctx, shard, func() { b.partReady(shard) }, hubs.Run, watcher.Run)
+}
+
+// shardConfig returns the configuration of a served shard.
+func (b *Bridge) shardConfig(
+	shard int, watcher *presence.Watcher, acks *streams.FencedConn, held func() bool,
+) ingest.Config {
+	return ingest.Config{
+		Logs:        b.logs,
+		Directory:   b.dir,
+		Ownership:   b.hubs,
+		Presence:    jsapi.NewBucket(b.conns.Cloud, presence.BucketName),
+		Checkpoints: jsapi.NewBucket(b.conns.Cloud, ingest.CheckpointBucket),
+		Conn:        b.conns.Shards[shard],
+		Acks:        acks,
+		LeaseHeld:   held,
+		// A check that is requested after the watcher has ended is left to the shard's next holder.
+		CheckPresence: watcher.Check,
+		Admit:         b.cfg.Admit,
+		Retention:     b.cfg.Retention,
+		Now:           b.cfg.Now,
+		Logger:        b.cfg.Logger.With("shard", shard),
+		Metrics:       b.metrics,
+		Tracer:        b.cfg.Tracer,
+	}
+}
+
+// runParts runs the parts of a shard until ctx ends or a part fails, and returns the first error.
+//
+// The parts get ctx with its cause, not an errgroup's context, because the cause tells them how to
+// end.
+func runParts(
+	ctx context.Context, shard int, ready func(),
+	parts ...func(ctx context.Context, ready func()) error,
+) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var parts errgroup.Group
-	run := func(part func(context.Context, func()) error) {
-		parts.Go(func() error {
+	var group errgroup.Group
+	for _, part := range parts {
+		group.Go(func() error {
 			if err := part(ctx, ready); err != nil && ctx.Err() == nil {
 				cancel(err)
 				return fmt.Errorf("shard %d: %w", shard, err)
@@ -137,37 +148,37 @@ func (b *Bridge) serve(ctx context.Context, shard int, held func() bool) error {
 			return nil
 		})
 	}
-	run(hubs.Run)
-	run(watcher.Run)
-	return parts.Wait()
+	return group.Wait()
 }
 
-func (b *Bridge) began(shard int) {
+// partReady notes that a part of a shard has subscribed.
+func (b *Bridge) partReady(shard int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ready[shard]++
 }
 
-func (b *Bridge) ended(shard int) {
+// stopServing notes that a shard is not served any more.
+func (b *Bridge) stopServing(shard int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.ready, shard)
 	delete(b.serving, shard)
 }
 
-// Asked hears that this process asks a hub for something, for the line at the end of the hub's
-// session. It is for the bridge that looks after the hub; any other passes it over.
-func (b *Bridge) Asked(hub domain.HubID) {
+// CountRequest counts a request of this process to a hub, for the log line at the end of the hub's
+// session. It does nothing when this bridge does not serve the hub.
+func (b *Bridge) CountRequest(hub domain.HubID) {
 	b.mu.Lock()
 	shard := b.serving[streams.ShardOf(hub, len(b.conns.Shards))]
 	b.mu.Unlock()
 	if shard != nil {
-		shard.Asked(hub)
+		shard.CountRequest(hub)
 	}
 }
 
-// Ready gives nil once this replica looks after every shard that it should, and says what is
-// missing otherwise.
+// Ready returns nil once this replica serves every shard of its share, and otherwise an error that
+// names what is missing.
 func (b *Bridge) Ready() error {
 	select {
 	case <-b.view.Loaded():
@@ -187,9 +198,7 @@ func (b *Bridge) Ready() error {
 		}
 	}
 	if missing > 0 {
-		return fmt.Errorf(
-			"bridge: %d of its %d shards are not looked after yet", missing, len(share),
-		)
+		return fmt.Errorf("bridge: %d of %d shards are not served yet", missing, len(share))
 	}
 	return nil
 }

@@ -89,10 +89,13 @@ func (i *testBridge) run(name string, run func(context.Context) error) (stop fun
 // bridge runs a bridge, and waits until the bridge serves its share of the shards.
 func (i *testBridge) bridge(replica string) (b *hubbridge.Bridge, stop func()) {
 	i.t.Helper()
-	b = hubbridge.New(
+	b, err := hubbridge.New(
 		i.Conns, i.Buckets, i.HubLogs, i.Directory, i, i.view,
-		hubbridge.Config{ReplicaID: replica, Retention: time.Hour, Log: streamstest.Logger()},
+		hubbridge.Config{ReplicaID: replica, Retention: time.Hour, Logger: streamstest.Logger()},
 	)
+	if err != nil {
+		i.t.Fatal(err)
+	}
 	stop = i.run("bridge "+replica, b.Run)
 	streamstest.Eventually(i.t, "the bridge is ready", func() bool { return b.Ready() == nil })
 	return b, stop

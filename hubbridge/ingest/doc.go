@@ -1,40 +1,45 @@
-// Package ingest turns what hubs say into their event logs, and what the broker says about their
-// connections into their presence, for one shard at a time.
+// Package ingest stores what hubs send in their event logs, and the changes of their connections in
+// the event logs and the presence bucket, for one shard at a time.
 //
-// # Promises
+// # Guarantees
 //
-//   - Each event of a hub is stored exactly once, in the order of its numbers, whatever is sent
-//     again, lost, or interrupted. The hub's numbers make it so: every record says up to which
-//     number of which of the hub's logs it settles, and is appended only if the log's last event is
-//     the one that this process knows. Two writers cannot both win.
-//   - An ack is sent only when everything up to its number is stored. Storage that fails withholds
-//     the ack, and the hub sends again.
-//   - A hub whose hello has its ack is known to be online: the ack waits for the broker's word,
-//     which comes by another way, until the hub says hello again.
-//   - The identity and number of a hub's log are known for good: by the last record, or, when
-//     retention has emptied the log, by the ledger. No false gap and no false reset, after any
-//     restart.
-//   - hub.connected and hub.disconnected are appended once per transition, also over a crash
-//     between the log and the presence bucket.
-//   - Each connection of a hub that has ended has one line in the log, written once its end is
-//     stored, with what came of the hub meanwhile (tally).
-//   - The name and room that were set for a device are forgotten before the hub's device.forgotten
-//     is stored.
-//   - A hub that was taken away from an organization leaves nothing of that organization's to the
-//     next: what it holds when it says hello again is passed over.
-//   - What one hub can have recorded for ever is bounded: beyond the limit it gets no ack, keeps
-//     its events, and goes on when it may.
-//   - The events of a hub that somebody has added are all stored: whether a hub has an owner is
-//     looked up for every message, and for one that seems to have none in the directory itself.
+//   - Each event of a hub is stored exactly once, in the order of the hub's numbers, whatever is
+//     repeated, lost or interrupted. Every record carries the hub's log and number, and is appended
+//     only if the log's last event is the one that this process knows. Of two writers one wins.
+//   - An ack is sent once everything up to its number is stored. When storage fails there is no
+//     ack, and the hub sends again.
+//   - A hub whose hello has been acknowledged is online. The ack of a hello waits until the broker
+//     has reported the connection, or until the hub repeats the hello.
+//   - The identity of a hub's log and its last number are never forgotten. They are in the log's
+//     last record, and, when retention has emptied the log, in the ingest checkpoint. A restart
+//     produces no false gap and no false reset.
+//   - hub.connected and hub.disconnected are appended once for each transition, also when a crash
+//     comes between the log and the presence bucket.
+//   - Every connection of a hub that has ended has one log line with what was received from the hub
+//     (sessionStats), written once the end is stored.
+//   - The name and room set for a device are deleted before the hub's device.forgotten is stored.
+//   - After a hub has been released by its organization, the events that it still holds are skipped
+//     at its next hello. Its next organization never sees them.
+//   - A hub can cause a bounded number of stored records (domain.HubLimit). Beyond the limit it
+//     gets no ack, keeps its events, and continues later.
+//   - All events of a hub with an organization are stored. Every message looks up the owner in
+//     memory, and a hub that seems to have none in the directory itself.
 //
-// # Who does what
+// # Goroutines
 //
-// A Shard receives the messages of its hubs in one goroutine, which only sorts them into a bounded
-// queue a hub; it never waits, so the broker need not drop anything. Workers, which come and go
-// with the work, take the hubs in turn: one message of one hub, or a run of its events messages as
-// one atomic batch. Everything about one hub happens in one worker at a time, and a hub that floods
-// holds one worker at most. What does not fit into a queue is shed and counted: it was not
-// acknowledged, so the hub sends it again.
+// Shard.Run receives the messages of all hubs in one goroutine, which only puts them into a bounded
+// inbox for each hub. It never waits for storage, so the broker need not drop messages. Up to
+// maxWorkers workers handle the hubs in turn: one message of a hub, or its consecutive events
+// messages as one atomic batch. One worker at a time handles a hub, so a hub that floods occupies
+// one worker. A message that does not fit into its inbox is dropped and counted; the hub sends it
+// again, because it got no ack. Workers start with the work and end without it; Run waits for them.
 //
-// A hub costs its session, some hundred bytes, and no goroutine.
+// A hub costs some hundred bytes for its session, and no goroutine.
+//
+// # Failure
+//
+// A message that could not be stored is dropped, and its hub pauses for up to maxPause. An
+// observation of the broker is kept and tried again, because the broker does not repeat it. A write
+// that finds another writer's revision or sequence reloads the hub's state and tries again. Without
+// the shard's lease nothing is written and nothing acknowledged.
 package ingest

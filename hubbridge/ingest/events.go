@@ -18,24 +18,24 @@ import (
 	"hubcloud/streams/telemetry"
 )
 
-// events deals with an events message, and with those that wait behind it if they go on with the
-// same log: all as one atomic batch.
+// events handles an events message, together with the events messages of the same log that wait
+// behind it, as one atomic batch.
 func (s *session) events(ctx context.Context, reader *codec.Reader, message []byte) error {
 	metrics := s.shard.cfg.Metrics
 	batch, err := reader.Events(s.hub, message)
 	if err != nil {
 		metrics.unreadable.Inc()
-		s.shard.cfg.Log.Debug("an events message is dropped", "hub_id", s.hub, "error", err)
-		return s.settle(ctx, func() error {
-			if s.log.name != "" {
-				s.ack(s.log.name, s.log.through)
+		s.shard.cfg.Logger.Debug("events message dropped", "hub_id", s.hub, "error", err)
+		return s.withState(ctx, func() error {
+			if s.log.ownLog != "" {
+				s.ack(s.log.ownLog, s.log.through)
 			}
 			return nil
 		})
 	}
-	run, count := []codec.Batch{batch}, len(batch.Events)
-	for s.loaded && batch.Log == s.log.name && count+protocol.MaxMessageEvents <= jsapi.MaxBatch {
-		message, ok := s.shard.more(s)
+	batches, count := []codec.Batch{batch}, len(batch.Events)
+	for s.loaded && batch.Log == s.log.ownLog && count+protocol.MaxMessageEvents <= jsapi.MaxBatch {
+		message, ok := s.shard.nextEvents(s)
 		if !ok {
 			break
 		}
@@ -44,71 +44,68 @@ func (s *session) events(ctx context.Context, reader *codec.Reader, message []by
 			s.shard.putBack(s, message)
 			break
 		}
-		run, count = append(run, next), count+len(next.Events)
+		batches, count = append(batches, next), count+len(next.Events)
 	}
 	began := time.Now()
 	ctx, span := s.shard.cfg.Tracer.Start(ctx, "process hub events", trace.SpanKindConsumer)
 	if span.On() {
 		span.Set(
-			semconv.MessagingSystemKey.String("mqtt"),
-			semconv.MessagingOperationTypeProcess,
+			semconv.MessagingSystemKey.String("mqtt"), semconv.MessagingOperationTypeProcess,
 			semconv.MessagingOperationName("process"),
 			semconv.MessagingDestinationTemplate(streams.EventsSubject(streams.AnyHub)),
-			semconv.MessagingBatchMessageCount(count),
-			telemetry.KeyHubID.String(string(s.hub)),
+			semconv.MessagingBatchMessageCount(count), telemetry.KeyHubID.String(string(s.hub)),
 		)
 	}
-	err = s.settle(ctx, func() error { return s.store(ctx, run) })
-	if errors.Is(err, errTooOften) {
+	err = s.withState(ctx, func() error { return s.store(ctx, batches) })
+	if errors.Is(err, errResetLimited) {
 		s.warnLimited("it is reset too often")
 		span.End(nil)
 		return nil
 	}
 	span.End(err)
 	if err != nil {
-		metrics.withheld.Add(float64(len(run) - 1)) // one is counted with the error
+		metrics.withheld.Add(float64(len(batches) - 1)) // finish counts one more
 		return err
 	}
 	metrics.batch.Observe(time.Since(began).Seconds())
 	return nil
 }
 
-// store stores the new events of messages of one log, and acknowledges each message. More than one
-// message is of the log that the hub has.
-func (s *session) store(ctx context.Context, run []codec.Batch) error {
-	if err := s.admit(run); err != nil {
+// store stores the new events of messages of one log, and acknowledges each message. Several
+// messages are always of the hub's current log.
+func (s *session) store(ctx context.Context, batches []codec.Batch) error {
+	if err := s.admit(batches); err != nil {
 		return err
 	}
-	log, first := run[0].Log, run[0].First
+	log, first := batches[0].Log, batches[0].First
 	switch {
-	case s.log.foreign && s.log.owned():
-		return nil // whose events these are is known once the hub has said hello
-	case log == s.log.name:
+	case s.log.released && s.log.owned():
+		return nil // the next hello shows which organization's events these are
+	case log == s.log.ownLog:
 	case slices.Contains(s.log.retired, log):
-		s.shard.cfg.Metrics.strays.Add(float64(len(run)))
-		// from a connection of before the reset: no ack either, it would be about another log
+		s.shard.cfg.Metrics.strays.Add(float64(len(batches)))
+		// From a connection of before the reset. An ack would name another log than the hub's.
 		return nil
 	case !s.log.owned():
-		if err := s.turnTo(ctx, log, first-1); err != nil {
+		if err := s.switchLog(ctx, log, first-1); err != nil {
 			return err
 		}
 	case first != 1:
-		// The hub was reset and did not say hello. From the middle of a log nothing can be told; it
-		// sends again from the first number, or says hello with the oldest that it has, and then
-		// the log begins.
-		for range run {
+		// The hub was reset and has not said hello. The ack of 0 has it send from its first number,
+		// or say hello with the oldest number that it holds.
+		for range batches {
 			s.ack(log, 0)
 		}
 		return nil
 	default:
-		if err := s.turnTo(ctx, log, 0); err != nil {
+		if err := s.switchLog(ctx, log, 0); err != nil {
 			return err
 		}
 	}
 	if !s.log.owned() {
-		return s.forgo(ctx, run)
+		return s.ackUnowned(ctx, batches)
 	}
-	plan := s.plan(run)
+	plan := s.plan(batches)
 	if err := s.forgetDevices(ctx, plan.forgotten); err != nil {
 		return err
 	}
@@ -117,25 +114,26 @@ func (s *session) store(ctx context.Context, run []codec.Batch) error {
 			return err
 		}
 	}
-	plan.count(s.shard.cfg.Metrics, &s.tally)
+	plan.count(s.shard.cfg.Metrics, &s.stats)
 	for _, through := range plan.acks {
 		s.ack(log, through)
 	}
 	return nil
 }
 
-// admit asks for room for a run of messages. Also what is not kept of them takes room: a skip, or
-// the number up to which the events of a hub that nobody has added are acknowledged.
-func (s *session) admit(run []codec.Batch) error {
+// admit reports whether the disk has space for the events of batches. Events that are not stored
+// need space too: for a skip, or for the checkpoint of a hub without an organization.
+func (s *session) admit(batches []codec.Batch) error {
 	bytes := 0
-	for i := range run {
-		for _, e := range run[i].Events {
+	for i := range batches {
+		for _, e := range batches[i].Events {
 			bytes += len(e.Payload) + eventOverhead
 		}
 	}
 	return s.admitBytes(bytes)
 }
 
+// admitBytes reports whether the disk has space for a number of bytes.
 func (s *session) admitBytes(bytes int) error {
 	if s.shard.cfg.Admit == nil {
 		return nil
@@ -143,19 +141,19 @@ func (s *session) admitBytes(bytes int) error {
 	return s.shard.cfg.Admit(bytes)
 }
 
-// eventOverhead is what an event takes on disk beyond its payload: subject, headers, length and
-// checksum.
+// eventOverhead is the space that an event needs on disk beyond its payload: subject, headers,
+// length and checksum.
 const eventOverhead = 300
 
-// forgetDevices forgets the names and rooms of devices that the hub has forgotten. It comes before
-// their events are stored: whoever has heard of the event must not see the name any more, and what
-// happens only afterwards would not happen at all after a crash in between.
+// forgetDevices deletes the names and rooms of devices that the hub has forgotten. It must be
+// called before their events are stored: a client that has seen the event must not see the name,
+// and after a crash in between the names would stay.
 func (s *session) forgetDevices(ctx context.Context, devices []int64) error {
 	if len(devices) == 0 {
 		return nil
 	}
-	if err := s.mustHold(); err != nil {
-		return err // names that were set since, of devices that came back, are not to be forgotten
+	if err := s.requireLease(); err != nil {
+		return err // the names may be those of devices that have returned since
 	}
 	origin := domain.Origin{
 		At:    s.now(),
@@ -164,44 +162,46 @@ func (s *session) forgetDevices(ctx context.Context, devices []int64) error {
 	return s.shard.cfg.Directory.ForgetDevices(ctx, origin, s.hub, devices)
 }
 
-// forgo acknowledges events of a hub that nobody has added, and keeps none.
-func (s *session) forgo(ctx context.Context, run []codec.Batch) error {
+// ackUnowned acknowledges the events of a hub without an organization, and stores none.
+func (s *session) ackUnowned(ctx context.Context, batches []codec.Batch) error {
 	unowned := 0
-	for i := range run {
-		s.log.through = max(s.log.through, run[i].Last())
-		unowned += len(run[i].Events)
+	for i := range batches {
+		s.log.through = max(s.log.through, batches[i].Last())
+		unowned += len(batches[i].Events)
 	}
-	s.log.foreign, s.dirty = false, true
+	s.log.released, s.dirty = false, true
 	if err := s.flush(ctx); err != nil {
 		return err
 	}
-	for range run {
-		s.ack(s.log.name, s.log.through)
+	for range batches {
+		s.ack(s.log.ownLog, s.log.through)
 	}
 	s.shard.cfg.Metrics.unowned.Add(float64(unowned))
-	s.tally.unowned += unowned
+	s.stats.unowned += unowned
 	return nil
 }
 
-// plan is what becomes of a run of messages.
+// plan is how a series of messages is stored and acknowledged.
 type plan struct {
 	records []hublog.Record
-	// acks has, for each message, up to which number the log is settled after it.
+	// acks has for each message the number through which it is acknowledged.
 	acks []uint64
-	// forgotten are the devices that the records say the hub has forgotten.
+	// forgotten has the devices of the records of device.forgotten.
 	forgotten []int64
 
+	// repeats counts events that are stored already, beyond messages that begin after the next
+	// number, flaws events that cannot be stored.
 	repeats, beyond int
 	flaws           map[codec.Flaw]int
 }
 
-// plan passes over what is stored already and what lies beyond the next number, and makes a record
-// of everything else.
-func (s *session) plan(run []codec.Batch) plan {
-	p := plan{acks: make([]uint64, 0, len(run))}
+// plan returns the records of the events that are new, and the acks of all messages. It ignores
+// events that are stored already, and messages that begin after the next number.
+func (s *session) plan(batches []codec.Batch) plan {
+	p := plan{acks: make([]uint64, 0, len(batches))}
 	through := s.log.through
-	for i := range run {
-		batch := &run[i]
+	for i := range batches {
+		batch := &batches[i]
 		if batch.First > through+1 {
 			p.beyond++
 			p.acks = append(p.acks, through)
@@ -229,7 +229,8 @@ func (s *session) plan(run []codec.Batch) plan {
 	return p
 }
 
-func (p *plan) count(m *Metrics, t *tally) {
+// count counts what was stored and ignored.
+func (p *plan) count(m *Metrics, t *sessionStats) {
 	flawed := 0
 	for flaw, n := range p.flaws {
 		m.flawed.WithLabelValues(string(flaw)).Add(float64(n))

@@ -105,7 +105,7 @@ func TestNothingWithoutTheLease(t *testing.T) {
 	var asleep atomic.Bool
 	late := r.shard(
 		h.id, withLogs(logs),
-		func(cfg *ingest.Config) { cfg.Held = func() bool { return !asleep.Load() } },
+		func(cfg *ingest.Config) { cfg.LeaseHeld = func() bool { return !asleep.Load() } },
 	)
 	h.hello("a", 1, 0)
 	h.wantAck("a", 0)
@@ -155,7 +155,8 @@ func TestLostAnswer(t *testing.T) {
 	logs.set(nil, once(fmt.Errorf("no answer: %w", jsapi.ErrOutcomeUnknown)))
 	h.events("a", 1, 3)
 	h.wantAck("a", 3)
-	logs.set(once(fmt.Errorf("no answer: %w", jsapi.ErrOutcomeUnknown)), nil) // this one was not stored
+	// this one was not stored
+	logs.set(once(fmt.Errorf("no answer: %w", jsapi.ErrOutcomeUnknown)), nil)
 	h.events("a", 4, 5)
 	h.wantAck("a", 5)
 	h.wantEventLog("1 2 3 4 5")
@@ -236,7 +237,7 @@ func TestRetentionEmptiesTheLog(t *testing.T) {
 			h.wantAck("a", 0)
 			h.events("a", 1, 5)
 			h.wantAck("a", 5)
-			h.emptied() // by then the ledger is long written
+			h.emptied() // by then the checkpoint is long written
 			end(s)
 			if name != "none" {
 				r.shard(h.id)
@@ -254,9 +255,9 @@ func TestRetentionEmptiesTheLog(t *testing.T) {
 	}
 }
 
-// TestDeadLongerThanRetention: a process was killed before it had written the ledger, and stayed
-// away until every event had expired. What the hub no longer holds was acknowledged, as far as
-// anybody can tell.
+// TestDeadLongerThanRetention: a process was killed before it had written the checkpoint, and
+// stayed away until every event had expired. What the hub no longer holds was acknowledged, as far
+// as anybody can tell.
 func TestDeadLongerThanRetention(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -272,7 +273,7 @@ func TestDeadLongerThanRetention(t *testing.T) {
 			t.Parallel()
 			r := newTestIngest(t, 1500*time.Millisecond)
 			h := adopted(r)
-			// so that the ledger comes late
+			// so that the checkpoint comes late
 			s := r.shard(h.id, func(cfg *ingest.Config) { cfg.Retention = time.Hour })
 			h.hello("a", 1, 2)
 			h.wantAck("a", 0)
@@ -395,7 +396,7 @@ func (l *lagging) Hub(hub domain.HubID) (domain.HubAccess, bool) {
 }
 
 // TestShutdownFinishes holds that a shard that is ended in order has stored and acknowledged what
-// it had received, and written the ledger.
+// it had received, and written the checkpoint.
 func TestShutdownFinishes(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
@@ -423,14 +424,14 @@ func TestShutdownFinishes(t *testing.T) {
 	for seq := range acks {
 		through = max(through, seq)
 	}
-	var ledger struct {
+	var checkpoint struct {
 		Log       string
 		Through   uint64
 		StreamSeq uint64 `json:"stream_seq"`
 	}
-	h.record(ingest.LedgerName, &ledger)
-	if ledger.Log != "a" || ledger.Through != through || ledger.StreamSeq != through {
-		t.Errorf("acknowledged through %d, ledger %+v", through, ledger)
+	h.record(ingest.CheckpointBucket, &checkpoint)
+	if checkpoint.Log != "a" || checkpoint.Through != through || checkpoint.StreamSeq != through {
+		t.Errorf("acknowledged through %d, checkpoint %+v", through, checkpoint)
 	}
 }
 

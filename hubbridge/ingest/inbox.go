@@ -4,7 +4,7 @@ import (
 	"hubcloud/hubbridge/presence"
 )
 
-// kind is what an item is.
+// kind is the kind of an item.
 type kind uint8
 
 const (
@@ -14,27 +14,29 @@ const (
 	kindFlush
 )
 
-// item is one thing to do for a hub.
+// item is one piece of work for a hub.
 type item struct {
 	kind kind
-	// data is a message of the hub.
+	// data is the message of a kindHello or kindEvents.
 	data        []byte
 	observation *presence.Observation
 }
 
-// inbox is a hub's queue. It is guarded by its shard's mutex.
+// inbox is a hub's queue. The shard's mutex guards it.
 type inbox struct {
 	items []item
 	bytes int
-	// scheduled says that the session is in its shard's ready queue, with a worker, or paused.
+	// scheduled reports that the session is in its shard's ready queue, with a worker, or paused.
 	scheduled bool
 	paused    bool
-	// flush asks for the ledger to be written; waiting says that it will be asked for.
-	flush, waiting bool
+	// flush requests that the checkpoint be written; flushWaiting reports that the session is in
+	// its shard's unsaved or due.
+	flush, flushWaiting bool
 }
 
 func (b *inbox) empty() bool { return len(b.items) == 0 && !b.flush }
 
+// push appends an item.
 func (b *inbox) push(it item) {
 	b.items = append(b.items, it)
 	b.bytes += len(it.data)
@@ -46,7 +48,8 @@ func (b *inbox) putBack(it item) {
 	b.bytes += len(it.data)
 }
 
-// pop takes the first item; the ledger comes before the rest, which may never end.
+// pop removes and returns the first item. A requested flush comes before the items, which may never
+// end.
 func (b *inbox) pop() (item, bool) {
 	if b.flush {
 		b.flush = false
@@ -58,13 +61,13 @@ func (b *inbox) pop() (item, bool) {
 	it := b.items[0]
 	b.items[0] = item{}
 	if b.items = b.items[1:]; len(b.items) == 0 {
-		b.items = nil // an idle hub holds no queue
+		b.items = nil // an idle hub keeps no array
 	}
 	b.bytes -= len(it.data)
 	return it, true
 }
 
-// popEvents takes the first item if it is an events message.
+// popEvents removes and returns the first item if it is an events message.
 func (b *inbox) popEvents() (item, bool) {
 	if b.flush || len(b.items) == 0 || b.items[0].kind != kindEvents {
 		return item{}, false

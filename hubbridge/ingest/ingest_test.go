@@ -86,12 +86,12 @@ func (r *testIngest) shard(hub domain.HubID, changes ...change) *running {
 		Logs: r.HubLogs, Directory: r.Directory, Ownership: r,
 		Presence: jsapi.NewBucket(
 			r.Conns.Cloud, presence.BucketName,
-		), Ledger: jsapi.NewBucket(r.Conns.Cloud, ingest.LedgerName),
+		), Checkpoints: jsapi.NewBucket(r.Conns.Cloud, ingest.CheckpointBucket),
 		Conn: r.Conns.Shard(
 			hub,
-		), Acks: r.Conns.Shard(hub), Held: func() bool { return true }, Retention: r.retention,
-		Now: time.Now, Log: slog.New(slog.DiscardHandler), Metrics: r.metrics,
-		Check: func(hub domain.HubID, _ time.Duration) {
+		), Acks: r.Conns.Shard(hub), LeaseHeld: func() bool { return true }, Retention: r.retention,
+		Now: time.Now, Logger: slog.New(slog.DiscardHandler), Metrics: r.metrics,
+		CheckPresence: func(hub domain.HubID, _ time.Duration) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.checks = append(r.checks, hub)
@@ -127,7 +127,7 @@ func (s *running) Observe(hub domain.HubID, o presence.Observation) {
 	s.Shard.Observe(hub, o)
 }
 
-// stop ends the shard in order, kill as when its lease is lost: nothing is finished, no ledger
+// stop ends the shard in order, kill as when its lease is lost: nothing is finished, no checkpoint
 // written.
 func (s *running) stop() { s.end(errors.New("stop")) }
 func (s *running) kill() { s.end(lease.ErrLost) }

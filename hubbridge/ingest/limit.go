@@ -8,32 +8,34 @@ import (
 )
 
 const (
-	// helloEvery and helloBurst bound the hellos of one hub that are dealt with. Each writes the
+	// helloEvery and helloBurst bound the hellos of one hub that are handled. Each writes the
 	// presence bucket. A hub repeats its hello every five seconds until it has an ack.
 	helloEvery = time.Second
 	helloBurst = 30
-	// limitedEvery is how often the log has a line about the same hub that is limited.
+	// limitedEvery is how often the same limited hub is logged.
 	limitedEvery = 10 * time.Minute
 )
 
-// errTooOften says that the hub was reset more often than domain.HubLimit allows. It gets no ack,
-// keeps its events, and says hello again.
-var errTooOften = errors.New("the hub is reset too often")
+// errResetLimited reports that the hub was reset more often than domain.HubLimit allows. The hub
+// gets no ack, keeps its events, and says hello again.
+var errResetLimited = errors.New("the hub is reset too often")
 
-// mayGreet reports whether a hello of the hub is dealt with now.
-func (s *session) mayGreet() bool {
+// allowHello reports whether a hello of the hub may be handled now.
+func (s *session) allowHello() bool {
 	if s.hellos == nil {
 		s.hellos = rate.NewLimiter(rate.Every(helloEvery), helloBurst)
 	}
 	return s.hellos.AllowN(s.shard.cfg.Now(), 1)
 }
 
-// warnLimited logs that the hub is limited, and why.
-func (s *session) warnLimited(why string) {
+// warnLimited logs that the hub is limited, at most once in limitedEvery.
+func (s *session) warnLimited(reason string) {
 	now := s.shard.cfg.Now()
 	if !s.warned.IsZero() && now.Sub(s.warned) < limitedEvery {
 		return
 	}
 	s.warned = now
-	s.shard.cfg.Log.Warn("hub limited: it gets no ack for now", "hub_id", s.hub, "reason", why)
+	s.shard.cfg.Logger.Warn(
+		"hub limited: it gets no ack for now", "hub_id", s.hub, "reason", reason,
+	)
 }

@@ -50,7 +50,7 @@ func TestAHubThatIsResetWithoutEndWaits(t *testing.T) {
 	})
 	h := adopted(r)
 	log := &lines{}
-	configure := func(cfg *ingest.Config) { cfg.Now, cfg.Log = now.Now, slog.New(slog.NewJSONHandler(log, nil)) }
+	configure := func(cfg *ingest.Config) { cfg.Now, cfg.Logger = now.Now, slog.New(slog.NewJSONHandler(log, nil)) }
 	s := r.shard(h.id, configure)
 	h.hello("log-0", 1, 0)
 	h.wantAck("log-0", 0)
@@ -272,7 +272,7 @@ func TestAReleasedHubBringsNothingAlong(t *testing.T) {
 				h.wantAck("a", 0)
 				h.events("a", 1, 5)
 				h.wantAck("a", 5)
-				if killed { // the ledger does not know of the five
+				if killed { // the checkpoint does not know of the five
 					s.kill()
 					s = r.shard(h.id)
 				}

@@ -13,14 +13,14 @@ import (
 	"hubcloud/streams/jsapi"
 )
 
-// LostLogs returns the hubs whose events were stored once and whose log the broker does not have
-// any more, by their ids. A hub gets a log again when it connects; the events are gone.
+// LostLogs returns the hubs that had stored events and whose log the broker no longer has, sorted
+// by id. A hub gets a log again when it connects; the events are gone.
 func LostLogs(ctx context.Context, conns *streams.Conns) ([]domain.HubID, error) {
 	stored, err := storedOnce(ctx, conns)
 	if err != nil {
 		return nil, fmt.Errorf("lost hub logs: %w", err)
 	}
-	// The streams are listed after the ledger: a log that is made meanwhile is not lost.
+	// The streams are listed after the checkpoints are read: a log created meanwhile is not lost.
 	for shard, nc := range conns.Shards {
 		names, err := jsapi.New(nc).Names(ctx)
 		if err != nil {
@@ -38,23 +38,24 @@ func LostLogs(ctx context.Context, conns *streams.Conns) ([]domain.HubID, error)
 	return lost, nil
 }
 
-// storedOnce returns the hubs whose ledger speaks of stored events, by the names of their streams.
+// storedOnce returns the hubs whose checkpoint accounts for stored events, by the names of their
+// streams.
 func storedOnce(ctx context.Context, conns *streams.Conns) (map[string]domain.HubID, error) {
 	js, err := jetstream.New(conns.Cloud)
 	if err != nil {
 		return nil, err
 	}
-	kv, err := js.KeyValue(ctx, LedgerName)
+	kv, err := js.KeyValue(ctx, CheckpointBucket)
 	if err != nil {
 		return nil, err
 	}
 	stored := map[string]domain.HubID{}
 	err = jsapi.Each(ctx, kv, func(entry jetstream.KeyValueEntry) error {
-		var l ledger
-		if err := json.Unmarshal(entry.Value(), &l); err != nil {
-			return fmt.Errorf("ledger of %s: %w", entry.Key(), err)
+		var c checkpoint
+		if err := json.Unmarshal(entry.Value(), &c); err != nil {
+			return fmt.Errorf("ingest checkpoint of %s: %w", entry.Key(), err)
 		}
-		if l.StreamSeq > 0 {
+		if c.StreamSeq > 0 {
 			hub := domain.HubID(entry.Key())
 			stored[streams.HubStream(hub)] = hub
 		}

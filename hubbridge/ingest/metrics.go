@@ -6,7 +6,7 @@ import (
 	"hubcloud/hubbridge/codec"
 )
 
-// Metrics counts what all shards of a process do.
+// Metrics are the metrics of all shards of a process.
 type Metrics struct {
 	stored, repeats, beyond, lost, strays, resets prometheus.Counter
 	unreadable, shed, dropped, withheld, acks     prometheus.Counter
@@ -18,7 +18,7 @@ type Metrics struct {
 	sessions, inbox                               prometheus.Gauge
 }
 
-// NewMetrics makes the metrics and registers them, unless r is nil.
+// NewMetrics returns the metrics, registered with r unless r is nil.
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	var all []prometheus.Collector
 	counter := func(name, help string) prometheus.Counter {
@@ -51,8 +51,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	}
 	gaps := vector(
 		"gaps_total",
-		"Gaps that were marked in hubs' event logs (hub.events_skipped), by cause: `lost`, the hub had dropped events "+
-			"before they were acknowledged, which rises after a long outage; `malformed`, it "+
+		"Gaps recorded in hubs' event logs (hub.events_skipped), by cause: `lost`, the hub dropped events "+
+			"before they were acknowledged, which rises after a long outage; `malformed`, the hub "+
 			"sent an event that cannot be stored.",
 		"cause",
 		"lost",
@@ -60,63 +60,62 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	)
 	transitions := vector(
 		"presence_transitions_total",
-		"Changes of hubs' status, by the new one. Both rising together is hubs that flap.", "status",
+		"Changes of hubs' status, by the new one. Both rising together: hubs that flap.", "status",
 		"online", "offline",
 	)
 	m := &Metrics{
 		stored: counter("events_stored_total", "Stored events of hubs."),
 		repeats: counter(
 			"events_repeated_total",
-			"Events of hubs that were stored already and passed over. A rise is acks that do not reach hubs in time.",
+			"Repeated events of hubs, stored already. A rise means that acks do not reach hubs in time.",
 		),
 		lost: counter("events_lost_total", "Events that hubs reported as lost."),
 		unowned: counter(
 			"events_unowned_total",
-			"Events that were acknowledged and not kept because no organization has their hub.",
+			"Events that were acknowledged and not stored because no organization has their hub.",
 		),
 		flawed: vector(
 			"events_malformed_total",
-			"Events of hubs that were marked as skipped, by what was wrong. A rise is a firmware with a defect.",
+			"Events of hubs that were recorded as skipped, by defect. A rise points to a firmware with a fault.",
 			"flaw",
 			flaws...),
 		gapLost:      gaps.WithLabelValues("lost"),
 		gapMalformed: gaps.WithLabelValues("malformed"),
 		beyond: counter(
 			"messages_beyond_total",
-			"Events messages that began beyond the next number; nothing of them was stored, and the hub sends again.",
+			"Events messages that began after the next number; nothing of them was stored, and the hub sends again.",
 		),
 		unreadable: counter(
 			"messages_unreadable_total",
-			"Events messages dropped because they were unreadable or too large.",
+			"Events messages that were dropped: unreadable, or too big.",
 		),
-		strays: counter(
-			"messages_stray_total", "Events messages of a log that its hub has ended by a reset.",
-		),
+		strays: counter("messages_stray_total", "Events messages of a former log of their hub."),
 		shed: counter(
 			"messages_shed_total",
-			"Messages of hubs that did not fit into their queue: a hub floods, or the broker stores too slowly.",
+			"Messages of hubs that did not fit into their inbox: a hub floods, or the broker stores too slowly.",
 		),
 		dropped: counter(
 			"messages_dropped_total",
-			"Messages of hubs that the broker's client dropped because it was not read fast "+
+			"Messages of hubs that the broker's client dropped because they were not received fast "+
 				"enough. Hubs send them again.",
 		),
 		withheld: counter(
 			"acks_withheld_total",
-			"Messages of hubs that got no ack because they could not be stored, or because their "+
-				"shard is not this replica's any more. Any lasting rise is a broker that does not store.",
+			"Messages of hubs that got no ack because they could not be stored, or because this "+
+				"replica lost their shard. A lasting rise means that the broker does not store.",
 		),
-		acks:   counter("acks_total", "Acks sent to hubs."),
-		resets: counter("resets_total", "New event logs started because a hub was reset."),
+		acks: counter("acks_total", "Acks sent to hubs."),
+		resets: counter(
+			"resets_total", "Resets of hubs; each started a new epoch of the event log.",
+		),
 		conflicts: counter(
 			"conflicts_total",
-			"Writes that found that somebody else had written, or whose answer was lost; they are tried again.",
+			"Writes that conflicted with another writer, or whose outcome is unknown; they are tried again.",
 		),
 		hellos: vector(
 			"hellos_total",
-			"Hellos of hubs, by what became of them. `limited` is a hub that is reset, or says "+
-				"hello, without end: it gets no ack, and the log and "+
-				"`hubcloud doctor` name it.",
+			"Hellos of hubs, by outcome. `limited` means that a hub is reset, or says hello, too "+
+				"often: it gets no ack, and the log and `hubcloud doctor` name it.",
 			"outcome",
 			"ok",
 			"unreadable",
@@ -125,16 +124,16 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		),
 		online:   transitions.WithLabelValues("online"),
 		offline:  transitions.WithLabelValues("offline"),
-		sessions: gauge("sessions", "Hubs that this process has in memory."),
+		sessions: gauge("sessions", "Hubs with a session in this process."),
 		inbox: gauge(
 			"inbox_bytes",
-			"Bytes of hubs' messages that wait for their turn. One that stays high is a broker "+
-				"that stores more slowly than hubs send.",
+			"Bytes of hubs' messages in inboxes. A value that stays high means that the broker "+
+				"stores more slowly than hubs send.",
 		),
 		batch: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "hubcloud_hubbridge_batch_duration_seconds",
-			Help: "Seconds from taking up events messages of a hub, as many as go into one " +
-				"batch, until they were stored and acknowledged.",
+			Help: "Seconds from receiving the events messages of a hub that form one batch " +
+				"until they were stored and acknowledged.",
 			// From a write beside the broker to one that waits for a leader.
 			Buckets: []float64{
 				.0001,

@@ -10,9 +10,9 @@ import (
 	"hubcloud/streams/installationtest"
 )
 
-// TestRestored: the installation was restored from a backup. The ledger is of then, and so is the
-// log where the backup has it: what the hub sent afterwards, was acknowledged and holds no more is
-// told as a gap, and what it still holds is stored again.
+// TestRestored: the installation was restored from a backup. The checkpoint is of then, and so is
+// the log where the backup has it: what the hub sent afterwards, was acknowledged and holds no more
+// is told as a gap, and what it still holds is stored again.
 func TestRestored(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

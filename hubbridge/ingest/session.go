@@ -15,36 +15,37 @@ import (
 	"hubcloud/streams/hublog"
 )
 
-// session is one hub. Its inbox is its shard's; the rest belongs to the worker that has taken it.
+// session is the state of one hub. The shard's mutex guards its inbox; the rest belongs to the
+// worker that handles the session.
 type session struct {
 	shard *Shard
 	hub   domain.HubID
 	inbox inbox
-	// pause is how long it was left alone after its last error.
+	// pause is the length of the pause after the last error.
 	pause time.Duration
 
-	// loaded says that log is known; dirty, that the ledger is to be written.
+	// loaded reports that log is the stored state; dirty, that the checkpoint must be written.
 	loaded bool
 	dirty  bool
 	log    logState
 
-	// ledger and presence are what the buckets have, as of their revisions, if they were read.
-	// presence is what was told, also when the bucket does not have it yet, which presenceDirty
-	// says.
-	ledger           ledger
-	ledgerRevision   uint64
-	ledgerRead       bool
-	presence         domain.Presence
-	presenceRevision uint64
-	presenceRead     bool
-	presenceDirty    bool
-	held             []presence.Pending
-	tally            tally
-	// greeting says that a hello has no ack yet because the broker has not said that the hub is
-	// connected.
-	greeting bool
-	// hellos bounds the hub's hellos; nil before the first. noResetBefore is when the hub may be
-	// reset again, and warned when the log last said that the hub is limited.
+	// checkpoint and presence are the values of the buckets at their revisions, once read. presence
+	// is ahead of its bucket while presenceDirty.
+	checkpoint         checkpoint
+	checkpointRevision uint64
+	checkpointRead     bool
+	presence           domain.Presence
+	presenceRevision   uint64
+	presenceRead       bool
+	presenceDirty      bool
+	// pending has the connections that wait for the end of the recorded one.
+	pending []presence.Pending
+	stats   sessionStats
+	// helloPending reports that a hello has no ack yet because the broker has not reported the
+	// hub's connection.
+	helloPending bool
+	// hellos limits the hub's hellos; nil before the first. noResetBefore is when the hub may be
+	// reset again, and warned when the hub was last logged as limited.
 	hellos        *rate.Limiter
 	noResetBefore time.Time
 	warned        time.Time
@@ -52,9 +53,8 @@ type session struct {
 
 func (s *session) now() time.Time { return s.shard.cfg.Now().UTC().Truncate(time.Microsecond) }
 
-// do does one thing. An error means that it was not done, or not wholly, and that it may be done
-// again.
-func (s *session) do(ctx context.Context, reader *codec.Reader, it item) error {
+// handle handles an item. After an error the item may be handled again.
+func (s *session) handle(ctx context.Context, reader *codec.Reader, it item) error {
 	switch it.kind {
 	case kindHello:
 		return s.hello(ctx, it.data)
@@ -68,103 +68,102 @@ func (s *session) do(ctx context.Context, reader *codec.Reader, it item) error {
 	return nil
 }
 
-// settle does act with what is stored about the hub now, again if that turns out to be older than
-// thought. act must change the session only after what it stores is stored.
-func (s *session) settle(ctx context.Context, act func() error) error {
+// withState calls act with the hub's stored state loaded, and again, up to maxTries times, when act
+// finds the state stale. act must change the session only after the change is stored.
+func (s *session) withState(ctx context.Context, act func() error) error {
 	for try := 1; ; try++ {
-		err := s.mustHold()
+		err := s.requireLease()
 		if err == nil {
-			err = s.current(ctx)
+			err = s.ensureLoaded(ctx)
 		}
 		if err == nil {
 			err = act()
 		}
-		if !errors.Is(err, errMoved) || try == maxTries {
+		if !errors.Is(err, errStale) || try == maxTries {
 			return err
 		}
 	}
 }
 
-// errNotHeld reports that the shard's lease is not held: its hubs are another replica's now.
-var errNotHeld = errors.New("the shard's lease is not held")
+// errLeaseNotHeld reports that the shard's lease is not held: another replica may serve its hubs.
+var errLeaseNotHeld = errors.New("the shard's lease is not held")
 
-// mustHold is called right before anything is written. Between it and the write the process may
-// still stand still; then the write meets the revision or the sequence that somebody else has
-// written meanwhile.
-func (s *session) mustHold() error {
-	if !s.shard.cfg.Held() {
-		return errNotHeld
+// requireLease returns errLeaseNotHeld unless the lease is held. It must be called right before
+// each write. The process may still be suspended between the call and the write; then the write
+// names a revision or sequence that the next holder has replaced, and fails.
+func (s *session) requireLease() error {
+	if !s.shard.cfg.LeaseHeld() {
+		return errLeaseNotHeld
 	}
 	return nil
 }
 
-// append appends records to the hub's event log, wholly or not at all, if nobody else has appended
-// since.
+// append appends records to the hub's event log as one atomic batch. It fails with errStale if
+// another process has appended since the state was loaded.
 func (s *session) append(ctx context.Context, records []hublog.Record) error {
-	if err := s.mustHold(); err != nil {
+	if err := s.requireLease(); err != nil {
 		return err
 	}
 	last, err := s.shard.cfg.Logs.Append(ctx, s.hub, s.log.last, records)
 	if err != nil {
-		return s.moved(err)
+		return s.writeFailed(err)
 	}
 	s.log.last = last
 	if final := &records[len(records)-1]; final.OwnLog != "" {
-		s.log.through, s.log.seq, s.log.slack = final.Through, last, 0
+		s.log.through, s.log.seq, s.log.unaccounted = final.Through, last, 0
 		s.dirty = true
 	}
 	return nil
 }
 
-// deviceRecord is an event of the hub with that number.
+// deviceRecord returns the record of the hub's event number seq.
 func (s *session) deviceRecord(payload []byte, seq uint64) hublog.Record {
 	return hublog.Record{
 		Payload: payload,
 		EpochID: s.log.epoch,
 		OrgID:   s.log.org,
-		OwnLog:  s.log.name,
+		OwnLog:  s.log.ownLog,
 		Through: seq,
 	}
 }
 
-// skipRecord is hub.events_skipped for some of the hub's numbers.
+// skipRecord returns a record of hub.events_skipped for the numbers from from to to.
 func (s *session) skipRecord(from, to uint64) hublog.Record {
 	data := append(strconv.AppendUint([]byte(`{"from":`), from, 10), `,"to":`...)
 	data = append(strconv.AppendUint(data, to, 10), '}')
-	r := s.linkRecord(domain.EventHubEventsSkipped, s.now(), data, s.presence)
-	r.OwnLog, r.Through = s.log.name, to
+	r := s.cloudRecord(domain.EventHubEventsSkipped, s.now(), data, s.presence)
+	r.OwnLog, r.Through = s.log.ownLog, to
 	return r
 }
 
-// linkRecord is an event of the cloud: its time is the cloud's own, which the cloud trusts. told is
-// the hub's presence as of the event.
-func (s *session) linkRecord(
-	typ string, at time.Time, data []byte, told domain.Presence,
+// cloudRecord returns the record of an event of the cloud itself, with the cloud's time. p is the
+// hub's presence after the event.
+func (s *session) cloudRecord(
+	typ string, at time.Time, data []byte, p domain.Presence,
 ) hublog.Record {
 	r := hublog.Record{
 		Link: true, Payload: codec.AppendLinkEvent(nil, typ, s.hub, at, data),
 		EpochID: s.log.epoch, OrgID: s.log.org,
-		Connection: presence.MarshalConnection(told),
+		Connection: presence.MarshalConnection(p),
 	}
-	if s.log.slack == 0 && !s.log.foreign {
-		r.OwnLog, r.Through = s.log.name, s.log.through
+	if s.log.unaccounted == 0 && !s.log.released {
+		r.OwnLog, r.Through = s.log.ownLog, s.log.through
 	}
 	return r
 }
 
-// ack tells the hub how far its log is stored, while the lease is held: in a process that has stood
-// still, what was stored before is not the latest that the hub was told, by the replica that has
-// the shard now. A hub that hears nothing sends again.
+// ack acknowledges the hub's log through a number, if the lease is held: the next holder of the
+// lease may already have acknowledged more. A hub without an ack sends again.
 func (s *session) ack(log string, through uint64) {
 	cfg := &s.shard.cfg
 	payload := append(append([]byte(`{"log":"`), log...), `","through":`...)
 	payload = append(strconv.AppendUint(payload, through, 10), '}')
-	if !cfg.Held() {
+	if !cfg.LeaseHeld() {
 		cfg.Metrics.withheld.Inc()
 		return
 	}
 	if err := cfg.Acks.Publish(streams.AckSubject(s.hub), payload); err != nil {
-		cfg.Log.Debug("ack not sent", "hub_id", s.hub, "error", err)
+		cfg.Logger.Debug("ack not sent", "hub_id", s.hub, "error", err)
 		cfg.Metrics.withheld.Inc()
 		return
 	}

@@ -18,32 +18,33 @@ import (
 	"hubcloud/streams"
 )
 
-// subscribeTimeout is how long the broker may take to take a subscription in.
+// subscribeTimeout is how long the broker may take to confirm subscriptions.
 const subscribeTimeout = 10 * time.Second
 
 // Shard serves the hubs of one shard.
 type Shard struct {
-	cfg      Config
-	msgs     chan *nats.Msg
-	troubles rate.Sometimes
-	// oddities bounds the lines about what hubs send: any of them can send it all day.
-	oddities rate.Sometimes
+	cfg  Config
+	msgs chan *nats.Msg
+	// storageErrors and protocolWarnings limit the log lines about failed writes and about faulty
+	// messages, which any hub can send all day.
+	storageErrors, protocolWarnings rate.Sometimes
 
 	mu       sync.Mutex
 	sessions map[domain.HubID]*session
-	// ready holds the sessions that wait for a worker, in turn.
+	// ready has the sessions that wait for a worker, in order.
 	ready []*session
-	// unsaved holds the sessions whose ledger is to be written at the next tick but one, due those
-	// of the next.
+	// due has the sessions whose checkpoint is written at the next tick, unsaved those of the tick
+	// after it.
 	unsaved, due []*session
-	bytes        int
-	// told is how many bytes the metric was told of; that happens with every tick, and not with
-	// every message.
-	told    int
-	workers int
-	// closed says that nothing more is taken in.
+	// bytes is the size of all messages in inboxes.
+	bytes int
+	// reportedBytes is the part of bytes that the metric has. The metric changes with every tick,
+	// not with every message.
+	reportedBytes int
+	workers       int
+	// closed reports that nothing more is received.
 	closed bool
-	// idle, if not nil, is closed when no worker is left.
+	// idle, if not nil, is closed when the last worker has ended.
 	idle chan struct{}
 
 	// work is the workers' context.
@@ -51,21 +52,20 @@ type Shard struct {
 	wait sync.WaitGroup
 }
 
-// NewShard makes a shard. It takes observations and messages from then on, and works on them in
-// Run.
+// NewShard returns a shard. It accepts observations at once, and handles them during Run.
 func NewShard(cfg Config) *Shard {
 	return &Shard{
-		cfg: cfg, msgs: make(chan *nats.Msg, received),
-		troubles: rate.Sometimes{First: 1, Interval: time.Second},
-		oddities: rate.Sometimes{First: 1, Interval: time.Second},
-		sessions: make(map[domain.HubID]*session),
+		cfg: cfg, msgs: make(chan *nats.Msg, receiveQueue),
+		storageErrors:    rate.Sometimes{First: 1, Interval: time.Second},
+		protocolWarnings: rate.Sometimes{First: 1, Interval: time.Second},
+		sessions:         make(map[domain.HubID]*session),
 	}
 }
 
-// Run serves the shard until ctx ends: it receives from then on nothing more, finishes what it has
-// within three seconds, writes the ledgers and returns nil. When ctx ends with lease.ErrLost it
-// drops everything at once, because somebody else may have the shard. Any error means that it could
-// not subscribe. ready is called when it receives.
+// Run serves the shard until ctx ends. Then it receives no more, handles the messages that it has
+// received within drainTime, writes the checkpoints and returns nil. When ctx ends with
+// lease.ErrLost, Run drops everything at once, because another replica may serve the shard. Any
+// error means that Run could not subscribe. It calls ready once it has subscribed.
 func (sh *Shard) Run(ctx context.Context, ready func()) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer sh.wait.Wait()
@@ -73,7 +73,7 @@ func (sh *Shard) Run(ctx context.Context, ready func()) error {
 	defer sh.close()
 	sh.mu.Lock()
 	sh.work = work
-	sh.spawn() // for observations that came before
+	sh.startWorker() // for observations that came before Run
 	sh.mu.Unlock()
 
 	// One channel for both subjects: what one connection sends stays in order.
@@ -85,14 +85,14 @@ func (sh *Shard) Run(ctx context.Context, ready func()) error {
 		if err != nil {
 			return fmt.Errorf("ingest: subscribe %s: %w", subject, err)
 		}
-		// again at the end of an error's way; otherwise done below
+		// For the returns with an error. Otherwise the subscription has ended below.
 		defer func() { _ = sub.Unsubscribe() }()
 		subs = append(subs, sub)
 	}
 	if err := sh.cfg.Conn.FlushTimeout(subscribeTimeout); err != nil {
-		// The connection is lost, and subscribes again when it is back. What hubs said meanwhile
-		// had no ack.
-		sh.cfg.Log.Warn("a shard's subscriptions are not confirmed yet", "error", err)
+		// The client subscribes again when its connection is back. Hubs send again the messages
+		// that were missed.
+		sh.cfg.Logger.Warn("shard not subscribed yet", "error", err)
 	}
 	ready()
 	sh.receive(ctx, subs)
@@ -100,16 +100,16 @@ func (sh *Shard) Run(ctx context.Context, ready func()) error {
 		// fails only when the connection is gone, and the subscription with it
 		_ = sub.Unsubscribe()
 	}
-	// Without the broker there is nowhere to finish anything: the hubs send again.
+	// Without the broker nothing can be stored: the hubs send again.
 	if !errors.Is(context.Cause(ctx), lease.ErrLost) && sh.cfg.Conn.IsConnected() {
 		sh.drain()
 	}
 	return nil
 }
 
-// receive sorts messages into queues until ctx ends.
+// receive puts messages into inboxes until ctx ends.
 func (sh *Shard) receive(ctx context.Context, subs []*nats.Subscription) {
-	ticker := time.NewTicker(max(min(maxLedgerDelay, sh.cfg.Retention/8)/2, 5*time.Millisecond))
+	ticker := time.NewTicker(max(min(maxCheckpointDelay, sh.cfg.Retention/8)/2, 5*time.Millisecond))
 	defer ticker.Stop()
 	dropped := 0
 	for {
@@ -117,23 +117,25 @@ func (sh *Shard) receive(ctx context.Context, subs []*nats.Subscription) {
 		case <-ctx.Done():
 			return
 		case msg := <-sh.msgs:
-			sh.deliver(msg)
+			sh.enqueue(msg)
 		case <-ticker.C:
-			sh.save()
-			sh.tellInbox()
+			sh.flushDue()
+			sh.reportInbox()
 			dropped = sh.countDropped(subs, dropped)
 		}
 	}
 }
 
-// tellInbox brings the metric of what waits up to date.
-func (sh *Shard) tellInbox() {
+// reportInbox updates the metric of the bytes in inboxes.
+func (sh *Shard) reportInbox() {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	sh.cfg.Metrics.inbox.Add(float64(sh.bytes - sh.told))
-	sh.told = sh.bytes
+	sh.cfg.Metrics.inbox.Add(float64(sh.bytes - sh.reportedBytes))
+	sh.reportedBytes = sh.bytes
 }
 
+// countDropped counts the messages that the client of the broker has dropped since the total
+// before, and returns the new total.
 func (sh *Shard) countDropped(subs []*nats.Subscription, before int) int {
 	total := 0
 	for _, sub := range subs {
@@ -145,19 +147,19 @@ func (sh *Shard) countDropped(subs []*nats.Subscription, before int) int {
 	return total
 }
 
-// deliver puts a hub's message into its queue, or sheds it.
-func (sh *Shard) deliver(msg *nats.Msg) {
+// enqueue puts a hub's message into the hub's inbox, or drops it when the inbox is full.
+func (sh *Shard) enqueue(msg *nats.Msg) {
 	id, topic, _ := strings.Cut(strings.TrimPrefix(msg.Subject, "hub."), ".")
 	it := item{kind: kindEvents, data: msg.Data}
 	if topic == "hello" {
 		it.kind = kindHello
 	}
 	if len(it.data) > protocol.MaxMessageBytes {
-		it.data = nil // too big in any case: what is left of it is unreadable too
+		it.data = nil // empty is as unreadable as too big, and needs no space
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	s := sh.session(domain.HubID(id))
+	s := sh.sessionOf(domain.HubID(id))
 	if s == nil {
 		return
 	}
@@ -174,23 +176,22 @@ func (sh *Shard) deliver(msg *nats.Msg) {
 	sh.schedule(s)
 }
 
-// Observe takes what the broker says about a hub's connection. It does not block.
+// Observe queues an observation of one of a hub's connections. It does not block.
 func (sh *Shard) Observe(hub domain.HubID, o presence.Observation) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	s := sh.session(hub)
+	s := sh.sessionOf(hub)
 	if s == nil || len(s.inbox.items) >= 2*maxInbox {
-		// far beyond what can happen within the time of one comparison with the broker's list,
-		// which repairs it
+		// Far more than can happen between two comparisons with the broker's list, which repair it.
 		return
 	}
 	s.inbox.push(item{kind: kindObservation, observation: &o})
 	sh.schedule(s)
 }
 
-// session gives a hub's session; nil for what is no hub, and when the shard is closed. Needs the
-// mutex.
-func (sh *Shard) session(hub domain.HubID) *session {
+// sessionOf returns a hub's session; nil when the id is not a hub's or the shard is closed. The
+// caller must hold the mutex.
+func (sh *Shard) sessionOf(hub domain.HubID) *session {
 	if s := sh.sessions[hub]; s != nil || sh.closed {
 		return s
 	}
@@ -204,21 +205,21 @@ func (sh *Shard) session(hub domain.HubID) *session {
 	return s
 }
 
-// schedule puts a session with something to do into the ready queue. Needs the mutex.
+// schedule puts a session with work into the ready queue. The caller must hold the mutex.
 func (sh *Shard) schedule(s *session) {
 	if s.inbox.scheduled || s.inbox.empty() || sh.closed {
 		return
 	}
 	s.inbox.scheduled = true
 	sh.ready = append(sh.ready, s)
-	sh.spawn()
+	sh.startWorker()
 }
 
-// spawn sees to it that somebody works. Needs the mutex.
-func (sh *Shard) spawn() {
+// startWorker starts a worker if one more is needed. The caller must hold the mutex.
+func (sh *Shard) startWorker() {
 	if sh.work == nil || len(sh.ready) == 0 || sh.workers == maxWorkers {
 		return
 	}
 	sh.workers++
-	sh.wait.Go(sh.workOff)
+	sh.wait.Go(sh.runWorker)
 }

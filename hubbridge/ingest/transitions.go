@@ -9,58 +9,58 @@ import (
 	"hubcloud/streams/hublog"
 )
 
-// observe deals with what the broker says about one of the hub's connections: it tells the
-// transitions that follow, first in the event log of a hub that somebody has, all of them as one
-// atomic batch, then in the presence bucket.
+// observe records the transitions that follow from an observation of one of the hub's connections:
+// first in the event log of a hub with an organization, as one atomic batch, then in the presence
+// bucket.
 func (s *session) observe(ctx context.Context, o presence.Observation) error {
 	cfg := &s.shard.cfg
-	err := s.settle(ctx, func() error {
+	err := s.withState(ctx, func() error {
 		now := s.now()
-		transitions, held := presence.Step(s.presence, s.held, o, now)
-		if len(held) > len(s.held) {
-			cfg.Check(s.hub, takeoverGrace)
+		transitions, pending := presence.Step(s.presence, s.pending, o, now)
+		if len(pending) > len(s.pending) {
+			cfg.CheckPresence(s.hub, takeoverGrace)
 		}
 		if len(transitions) > 0 {
-			told, records := s.presence, make([]hublog.Record, 0, len(transitions))
-			told.HubID = s.hub
+			next, records := s.presence, make([]hublog.Record, 0, len(transitions))
+			next.HubID = s.hub
 			for _, t := range transitions {
-				told = presence.After(told, t, now)
-				typ, data := describe(t)
-				records = append(records, s.linkRecord(typ, now, data, told))
+				next = presence.After(next, t, now)
+				typ, data := transitionEvent(t)
+				records = append(records, s.cloudRecord(typ, now, data, next))
 			}
 			if s.log.owned() {
 				if err := s.append(ctx, records); err != nil {
 					return err
 				}
 			}
-			ended := s.presence
-			s.presence, s.presenceDirty = told, true
+			previous := s.presence
+			s.presence, s.presenceDirty = next, true
 			for _, t := range transitions {
 				cfg.Metrics.count(t)
 				if !t.Online {
-					s.reportSession(ctx, ended, t, now)
+					s.reportSession(ctx, previous, t, now)
 				}
-				ended = presence.After(ended, t, now)
+				previous = presence.After(previous, t, now)
 			}
 		}
-		s.held = held
+		s.pending = pending
 		return s.putPresence(ctx)
 	})
 	if err != nil {
 		return err
 	}
 	if s.presence.Online {
-		if s.greeting {
-			s.greet()
+		if s.helloPending {
+			s.ackHello()
 		}
 		return nil
 	}
-	// The hub is gone for now: whatever is known of its log is put aside.
+	// The hub is offline: its log does not change for now.
 	return s.flush(ctx)
 }
 
-// describe gives the type and data of the event about a transition.
-func describe(t presence.Transition) (typ string, data []byte) {
+// transitionEvent returns the type and data of the event for a transition.
+func transitionEvent(t presence.Transition) (typ string, data []byte) {
 	if t.Online {
 		return domain.EventHubConnected, []byte(`{}`)
 	}
@@ -73,6 +73,7 @@ func describe(t presence.Transition) (typ string, data []byte) {
 	return domain.EventHubDisconnected, data
 }
 
+// count counts a recorded transition.
 func (m *Metrics) count(t presence.Transition) {
 	if t.Online {
 		m.online.Inc()
@@ -81,12 +82,12 @@ func (m *Metrics) count(t presence.Transition) {
 	}
 }
 
-// putPresence writes the presence bucket if it is behind what was told.
+// putPresence writes the hub's presence to the bucket if it has changed.
 func (s *session) putPresence(ctx context.Context) error {
 	if !s.presenceDirty {
 		return nil
 	}
-	if err := s.mustHold(); err != nil {
+	if err := s.requireLease(); err != nil {
 		return err
 	}
 	revision, err := s.shard.cfg.Presence.CompareAndSetJSON(
@@ -94,7 +95,7 @@ func (s *session) putPresence(ctx context.Context) error {
 	)
 	if err != nil {
 		s.presenceRead = false
-		return s.moved(err)
+		return s.writeFailed(err)
 	}
 	s.presenceRevision, s.presenceDirty = revision, false
 	return nil

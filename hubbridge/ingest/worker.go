@@ -9,21 +9,21 @@ import (
 	"hubcloud/streams/diskspace"
 )
 
-// workOff is a worker: it takes sessions in turn until none is ready.
-func (sh *Shard) workOff() {
+// runWorker handles one item of each ready session in turn until none is ready.
+func (sh *Shard) runWorker() {
 	var reader codec.Reader
 	for {
-		s, it, ok := sh.take()
+		s, it, ok := sh.next()
 		if !ok {
 			return
 		}
-		err := s.do(sh.work, &reader, it)
-		sh.done(s, it, err)
+		err := s.handle(sh.work, &reader, it)
+		sh.finish(s, it, err)
 	}
 }
 
-// take gives the next session and its first item. Without any the worker is over.
-func (sh *Shard) take() (s *session, it item, ok bool) {
+// next returns the next session and its first item. When it returns false the worker must end.
+func (sh *Shard) next() (s *session, it item, ok bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	for len(sh.ready) > 0 && !sh.closed {
@@ -45,8 +45,8 @@ func (sh *Shard) take() (s *session, it item, ok bool) {
 	return nil, item{}, false
 }
 
-// more gives the session's next item, if it is an events message.
-func (sh *Shard) more(s *session) ([]byte, bool) {
+// nextEvents returns the session's next message, if it is an events message.
+func (sh *Shard) nextEvents(s *session) ([]byte, bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	it, ok := s.inbox.popEvents()
@@ -54,29 +54,28 @@ func (sh *Shard) more(s *session) ([]byte, bool) {
 	return it.data, ok
 }
 
-// done puts a session back behind the others, or leaves it alone for a while after an error. A
-// message of the hub is then gone: it was not acknowledged. What the broker said about the hub is
-// kept, because nobody says it again.
-func (sh *Shard) done(s *session, it item, err error) {
-	// A disk that is low is reported once, by its guard. Nothing was tried, so there is nothing to
-	// wait for either: the hub sends again by itself.
+// finish schedules the rest of a session's items, or pauses the session after an error. The message
+// that failed is dropped: the hub sends it again, because it got no ack. An observation that failed
+// is kept, because the broker does not repeat it.
+func (sh *Shard) finish(s *session, it item, err error) {
+	// The disk guard has logged a low disk. Nothing was written, so the session needs no pause.
 	low := errors.Is(err, diskspace.ErrLow) && it.kind != kindObservation && it.kind != kindFlush
 	if low {
 		sh.cfg.Metrics.withheld.Inc()
 		err = nil
 	}
-	if err != nil && sh.work.Err() == nil && !errors.Is(err, errNotHeld) {
-		sh.troubles.Do(func() {
-			sh.cfg.Log.Error(
-				"a hub's log or records cannot be written; trying again", "hub_id", s.hub,
+	if err != nil && sh.work.Err() == nil && !errors.Is(err, errLeaseNotHeld) {
+		sh.storageErrors.Do(func() {
+			sh.cfg.Logger.Error(
+				"hub's log or records not written; trying again", "hub_id", s.hub,
 				"error", err,
 			)
 		})
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if s.dirty && !s.inbox.waiting {
-		s.inbox.waiting = true
+	if s.dirty && !s.inbox.flushWaiting {
+		s.inbox.flushWaiting = true
 		sh.unsaved = append(sh.unsaved, s)
 	}
 	if err == nil {
@@ -105,23 +104,23 @@ func (sh *Shard) resume(s *session) {
 	}
 }
 
-// save asks for the ledgers that are due.
-func (sh *Shard) save() {
+// flushDue requests the checkpoints that are due.
+func (sh *Shard) flushDue() {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	for _, s := range sh.due {
-		s.inbox.waiting, s.inbox.flush = false, true
+		s.inbox.flushWaiting, s.inbox.flush = false, true
 		sh.schedule(s)
 	}
 	sh.due, sh.unsaved = sh.unsaved, nil
 }
 
-// drain finishes what was received and writes the ledgers.
+// drain handles the messages that were received and writes the checkpoints, within drainTime.
 func (sh *Shard) drain() {
 	for {
 		select {
 		case msg := <-sh.msgs:
-			sh.deliver(msg)
+			sh.enqueue(msg)
 			continue
 		default:
 		}
@@ -130,16 +129,14 @@ func (sh *Shard) drain() {
 	deadline, cancel := context.WithTimeout(sh.work, drainTime)
 	defer cancel()
 	sh.awaitIdle(deadline)
-	sh.save()
-	sh.save() // those that waited for the tick after the next as well
+	sh.flushDue()
+	sh.flushDue() // also the checkpoints of the tick after the next
 	if !sh.awaitIdle(deadline) {
-		sh.cfg.Log.Warn(
-			"a shard ends with work left; its hubs send again what was not acknowledged",
-		)
+		sh.cfg.Logger.Warn("shard ended with work left; its hubs send again")
 	}
 }
 
-// awaitIdle waits until no worker is left.
+// awaitIdle waits until the last worker has ended, and reports whether it has before ctx.
 func (sh *Shard) awaitIdle(ctx context.Context) bool {
 	sh.mu.Lock()
 	if sh.workers == 0 {
@@ -157,21 +154,21 @@ func (sh *Shard) awaitIdle(ctx context.Context) bool {
 	}
 }
 
-// close takes in nothing more. What is queued is dropped.
+// close drops the queued items and accepts no more.
 func (sh *Shard) close() {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sh.closed = true
 	sh.cfg.Metrics.sessions.Sub(float64(len(sh.sessions)))
-	sh.cfg.Metrics.inbox.Sub(float64(sh.told))
-	sh.told = 0
+	sh.cfg.Metrics.inbox.Sub(float64(sh.reportedBytes))
+	sh.reportedBytes = 0
 	for _, s := range sh.sessions {
 		s.inbox = inbox{}
 	}
 	sh.ready, sh.unsaved, sh.due = nil, nil, nil
 }
 
-// putBack puts an events message of a session back in front.
+// putBack puts an events message back as the session's first.
 func (sh *Shard) putBack(s *session, message []byte) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

@@ -1,27 +1,37 @@
-// Package lease divides the shards among the replicas that look after hubs.
+// Package lease divides the shards among the replicas that serve hubs.
 //
-// Each shard has one holder at a time. A lease is a key in the bucket `leases` that the broker
-// takes away ten seconds after it was last renewed, by the broker's own clock; a holder renews it
-// every three, and lets go of its shard by itself when it could not for seven. A process that has
-// stood still knows by its own clock that its lease is over, before anything else in it runs on. So
-// two holders at a time need a broker that loses what it has confirmed; and then the expected
-// sequence of every append still lets only one of them write.
+// # Leases
 //
-// Every replica also keeps a key of its own, so that each knows who is there, and computes from it
-// alone who should have which shard (rendezvous hashing: when a replica comes or goes only its own
-// share moves). Who holds a shard that another replica should have lets go of it in an orderly way;
-// who should have one takes it as soon as it is free. A replica that starts again under the id it
-// had before takes its own leases at once; one that is alone has all shards within milliseconds.
+// A shard has one holder at a time. Its lease is a key in the bucket `leases`, which the broker
+// removes ten seconds after the last renewal, by the broker's clock. The holder renews the key
+// every three seconds, and stops serving the shard when it could not renew the key for seven, by
+// its own clock. A process that was suspended sees by its clock that its lease is over before it
+// continues its work. Two replicas can hold a shard at the same time only if the broker loses a
+// confirmed write; then the sequence that every append expects still lets only one of them write.
 //
-// # What is known may be wrong
+// # Shares
 //
-// The keys are watched, and a watch can miss that one has gone; a broker that was cut off can miss
-// that a key's time is over. Nothing rests on either alone: the leader of the bucket is asked for
-// all keys every ten seconds, every three while this replica lacks a shard that it should have, and
-// at once when a lease was refused because its key is another than was known. A key that had the
-// same revision for eleven seconds, from when it was first heard of to a reading, is not renewed by
-// anybody, and may be taken. A stale answer (of a leader that is cut off and does not know it yet)
-// does no harm: a lease is taken by a write that names the revision it replaces, and such a leader
-// cannot store it. What keeps a replica from a shard for longer than five seconds is logged every
-// ten.
+// Every replica also renews a key of its own. From these keys each replica computes by rendezvous
+// hashing which shards are its share: when a replica comes or goes, only that replica's share
+// moves. A holder hands over a shard that belongs to another replica's share: it finishes its work,
+// then deletes the key. A replica acquires each shard of its share as soon as the shard is free. A
+// replica that restarts under its id acquires its own leases at once. A replica that is alone holds
+// all shards within milliseconds.
+//
+// # Stale knowledge
+//
+// The keys are watched, but a watch can miss a deletion, and a broker that was cut off can miss an
+// expiry. Therefore the replica also reads all keys from the bucket's leader: every ten seconds,
+// every three while it lacks a shard of its share, and at once after a write that found another
+// revision than expected. A key that has had the same revision for eleven seconds, from when the
+// replica first saw the revision to a read, is not renewed, and the replica may write over it. A
+// leader that is cut off without knowing can answer a read with stale keys. That does no harm: a
+// lease is acquired by a write that names the revision it replaces, and such a leader cannot store
+// the write.
+//
+// # Goroutines
+//
+// Keeper.Run owns one goroutine for the replica's own key, one for the watch and one for each shard
+// that it holds, and waits for all of them. When Run's context ends, every shard ends in order and
+// its key is deleted, and so is the replica's own key.
 package lease

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
 
 const shards = 8
 
-// replica is a Keeper that runs, and the shards that it serves.
+// replica is a running Keeper, with the shards that it serves and the causes that ended shards.
 type replica struct {
 	keeper *lease.Keeper
 	stop   context.CancelFunc
@@ -36,14 +36,14 @@ type replica struct {
 	causes []error
 }
 
-// serving counts, over all replicas, who serves each shard now.
-type serving struct {
+// holders counts the replicas that serve each shard, and fails the test when two do.
+type holders struct {
 	t     *testing.T
 	mu    sync.Mutex
 	count map[int]int
 }
 
-func (s *serving) change(shard, by int) {
+func (s *holders) change(shard, by int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.count[shard] += by; s.count[shard] > 1 {
@@ -51,30 +51,42 @@ func (s *serving) change(shard, by int) {
 	}
 }
 
-func start(t *testing.T, bucket store, id string, all *serving) *replica {
+func newKeeper(t *testing.T, bucket store, id string, metrics prometheus.Registerer) *lease.Keeper {
+	t.Helper()
+	keeper, err := lease.NewKeeper(lease.Config{
+		Conn: bucket.cloud, Bucket: bucket.KeyValue, ReplicaID: id, Shards: shards,
+		Logger: slog.New(slog.DiscardHandler), Metrics: metrics,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keeper
+}
+
+// start runs a replica until its end is called or the test ends.
+func start(t *testing.T, bucket store, id string, all *holders) *replica {
 	return startWith(t, bucket, id, all, nil)
 }
 
 func startWith(
-	t *testing.T, bucket store, id string, all *serving, metrics prometheus.Registerer,
+	t *testing.T, bucket store, id string, all *holders, metrics prometheus.Registerer,
 ) *replica {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &replica{
-		keeper: lease.NewKeeper(
-			bucket.cloud, bucket.KeyValue, id, shards, slog.New(slog.DiscardHandler), metrics,
-		), stop: cancel, ended: make(chan error, 1), serves: map[int]bool{},
+		keeper: newKeeper(t, bucket, id, metrics),
+		stop:   cancel, ended: make(chan error, 1), serves: map[int]bool{},
 	}
 	go func() {
 		r.ended <- r.keeper.Run(ctx, func(ctx context.Context, shard int, held func() bool) error {
 			all.change(shard, 1)
 			r.set(shard, true)
 			if !held() {
-				t.Errorf("shard %d is served and not held", shard)
+				t.Errorf("shard %d is served while held returns false", shard)
 			}
 			<-ctx.Done()
 			if held() == errors.Is(context.Cause(ctx), lease.ErrLost) {
-				t.Errorf("shard %d ended with %v, and held is %t", shard, context.Cause(ctx), held())
+				t.Errorf("shard %d ended with %v while held is %t", shard, context.Cause(ctx), held())
 			}
 			r.set(shard, false)
 			all.change(shard, -1)
@@ -110,10 +122,10 @@ func (r *replica) end(t *testing.T) {
 	select {
 	case err := <-r.ended:
 		if !errors.Is(err, context.Canceled) {
-			t.Errorf("ended with %v", err)
+			t.Errorf("Run = %v, want %v", err, context.Canceled)
 		}
 	case <-time.After(time.Minute):
-		t.Fatal("does not end")
+		t.Fatal("Run has not returned after a minute")
 	}
 }
 
@@ -137,17 +149,17 @@ func leases(t *testing.T) store {
 
 func TestAloneHasAll(t *testing.T) {
 	t.Parallel()
-	bucket, all := leases(t), &serving{t: t, count: map[int]int{}}
+	bucket, all := leases(t), &holders{t: t, count: map[int]int{}}
 	a := start(t, bucket, "a", all)
 	streamstest.Eventually(t, "all shards", func() bool { return a.count() == shards })
 	if share := a.keeper.Share(); len(share) != shards {
-		t.Errorf("its share is %v", share)
+		t.Errorf("Share = %v, want all %d shards", share, shards)
 	}
 	a.end(t)
 	if a.count() != 0 {
-		t.Errorf("serves %d shards after its end", a.count())
+		t.Errorf("%d shards are served after Run, want 0", a.count())
 	}
-	// An orderly end leaves nothing behind: whoever comes next need not wait.
+	// Run has released the leases: the next replica need not wait.
 	b := start(t, bucket, "b", all)
 	streamstest.Eventually(t, "all shards for the next", func() bool { return b.count() == shards })
 	b.end(t)
@@ -155,7 +167,7 @@ func TestAloneHasAll(t *testing.T) {
 
 func TestSharedAndHandedOver(t *testing.T) {
 	t.Parallel()
-	bucket, all := leases(t), &serving{t: t, count: map[int]int{}}
+	bucket, all := leases(t), &holders{t: t, count: map[int]int{}}
 	a := start(t, bucket, "a", all)
 	streamstest.Eventually(t, "all shards", func() bool { return a.count() == shards })
 	b := start(t, bucket, "b", all)
@@ -164,7 +176,7 @@ func TestSharedAndHandedOver(t *testing.T) {
 	)
 	for _, cause := range a.causes {
 		if !errors.Is(cause, lease.ErrHandedOver) {
-			t.Errorf("a shard ended with %v", cause)
+			t.Errorf("a shard ended with %v, want %v", cause, lease.ErrHandedOver)
 		}
 	}
 	b.end(t)
@@ -172,11 +184,11 @@ func TestSharedAndHandedOver(t *testing.T) {
 	a.end(t)
 }
 
-// TestRestartTakesItsOwn holds that a process that was killed and starts again under its id does
-// not wait for its own leases to run out.
-func TestRestartTakesItsOwn(t *testing.T) {
+// TestRestartAcquiresItsOwn holds that a replica that was killed and restarts under its id does not
+// wait for its own leases to expire.
+func TestRestartAcquiresItsOwn(t *testing.T) {
 	t.Parallel()
-	bucket, all := leases(t), &serving{t: t, count: map[int]int{}}
+	bucket, all := leases(t), &holders{t: t, count: map[int]int{}}
 	for _, key := range []string{"shard.0", "shard.1", "replica.a"} {
 		if _, err := bucket.Create(t.Context(), key, []byte(`{"replica":"a"}`)); err != nil {
 			t.Fatal(err)
@@ -187,10 +199,10 @@ func TestRestartTakesItsOwn(t *testing.T) {
 	a.end(t)
 }
 
-// TestLostLease holds that a replica stops serving a shard that another one has got hold of.
+// TestLostLease holds that a replica stops serving a shard whose key another replica has written.
 func TestLostLease(t *testing.T) {
 	t.Parallel()
-	bucket, all := leases(t), &serving{t: t, count: map[int]int{}}
+	bucket, all := leases(t), &holders{t: t, count: map[int]int{}}
 	registry := prometheus.NewPedanticRegistry()
 	a := startWith(t, bucket, "a", all, registry)
 	streamstest.Eventually(t, "all shards", func() bool { return a.count() == shards })
@@ -198,22 +210,24 @@ func TestLostLease(t *testing.T) {
 	if _, err := bucket.Put(t.Context(), "shard.3", []byte(`{"replica":"z"}`)); err != nil {
 		t.Fatal(err)
 	}
-	streamstest.Eventually(t, "the shard is let go", func() bool { return a.count() == shards-1 })
-	// Nobody renews it: the broker takes it away, and it is held again.
+	streamstest.Eventually(
+		t, "the shard is not served", func() bool { return a.count() == shards-1 },
+	)
+	// The other replica does not renew the key: the broker removes it.
 	streamstest.EventuallyWithin(
-		t, streams.LeaseTTL+time.Minute, "the shard is back",
+		t, streams.LeaseTTL+time.Minute, "the shard is served again",
 		func() bool { return a.count() == shards },
 	)
 	wantMetrics(t, registry, shards, 1)
 	if len(a.causes) != 1 || !errors.Is(a.causes[0], lease.ErrLost) {
-		t.Errorf("ended with %v", a.causes)
+		t.Errorf("shards ended with %v, want one %v", a.causes, lease.ErrLost)
 	}
 	a.end(t)
 	telemetrytest.Lint(t, registry)
 	wantMetrics(t, registry, 0, 1)
 }
 
-// wantMetrics waits until as many leases are held, and were lost.
+// wantMetrics waits until the metrics report the numbers of held and lost leases.
 func wantMetrics(t *testing.T, registry *prometheus.Registry, held, lost float64) {
 	t.Helper()
 	streamstest.Eventually(t, "the metrics", func() bool {
@@ -223,15 +237,12 @@ func wantMetrics(t *testing.T, registry *prometheus.Registry, held, lost float64
 	})
 }
 
-// TestServeEnds holds that a shard that cannot be served ends all of it: the process must not go on
-// without one.
-func TestServeEnds(t *testing.T) {
+// TestServeError holds that an error of serve ends Run: the process must not go on without a shard.
+func TestServeError(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	bucket := leases(t)
-	k := lease.NewKeeper(
-		bucket.cloud, bucket.KeyValue, "a", shards, slog.New(slog.DiscardHandler), nil,
-	)
+	k := newKeeper(t, bucket, "a", nil)
 	err := k.Run(t.Context(), func(ctx context.Context, shard int, _ func() bool) error {
 		if shard == 2 {
 			return broken
@@ -240,73 +251,73 @@ func TestServeEnds(t *testing.T) {
 		return nil
 	})
 	if !errors.Is(err, broken) {
-		t.Errorf("ended with %v", err)
+		t.Errorf("Run = %v, want %v", err, broken)
 	}
 }
 
-// TestBrokerAway: the broker is away for longer than leases last. The replica lets go of its shards
-// by itself, and has them again soon after.
+// TestBrokerAway holds that a replica stops serving its shards when the broker is away for longer
+// than leases last, and serves them again afterwards.
 func TestBrokerAway(t *testing.T) {
 	t.Parallel()
-	bucket, all := leases(t), &serving{t: t, count: map[int]int{}}
+	bucket, all := leases(t), &holders{t: t, count: map[int]int{}}
 	a := start(t, bucket, "a", all)
 	streamstest.Eventually(t, "all shards", func() bool { return a.count() == shards })
 	bucket.broker.Stop()
 	streamstest.EventuallyWithin(
-		t, streams.LeaseTTL, "all shards are let go", func() bool { return a.count() == 0 },
+		t, streams.LeaseTTL, "no shard is served", func() bool { return a.count() == 0 },
 	)
 	bucket.broker.Start(t)
 	streamstest.Eventually(t, "all shards again", func() bool { return a.count() == shards })
 	a.end(t)
 }
 
-// deaf is a bucket whose watches give what is there when they begin, and nothing of what happens
-// once they are cut: as on a server that is cut off.
-type deaf struct {
+// cutOff is a bucket whose watches load the bucket and miss every change after cut: as on a server
+// that is cut off.
+type cutOff struct {
 	jetstream.KeyValue
 	cut *atomic.Bool
 }
 
-type deafWatcher struct {
+type cutOffWatcher struct {
 	jetstream.KeyWatcher
-	heard chan jetstream.KeyValueEntry
+	passed chan jetstream.KeyValueEntry
 }
 
-func (w deafWatcher) Updates() <-chan jetstream.KeyValueEntry { return w.heard }
+func (w cutOffWatcher) Updates() <-chan jetstream.KeyValueEntry { return w.passed }
 
-func (d deaf) WatchAll(
+func (c cutOff) WatchAll(
 	ctx context.Context, options ...jetstream.WatchOpt,
 ) (jetstream.KeyWatcher, error) {
-	watcher, err := d.KeyValue.WatchAll(ctx, options...)
+	watcher, err := c.KeyValue.WatchAll(ctx, options...)
 	if err != nil {
 		return nil, err
 	}
-	heard := make(chan jetstream.KeyValueEntry, 1000)
+	passed := make(chan jetstream.KeyValueEntry, 1000)
 	go func() {
 		loaded := false
 		for entry := range watcher.Updates() {
-			if !loaded || !d.cut.Load() {
-				heard <- entry
+			if !loaded || !c.cut.Load() {
+				passed <- entry
 			}
 			loaded = loaded || entry == nil
 		}
-		close(heard)
+		close(passed)
 	}()
-	return deafWatcher{watcher, heard}, nil
+	return cutOffWatcher{watcher, passed}, nil
 }
 
-// recovery is how long after everything is there again a shard may be without a holder. That it is
-// held in 15 s is promised of a machine with nothing else to do.
+// recovery is how long a shard may be without a holder after a failure is over. An idle machine
+// takes 15 s.
 const recovery = time.Minute
 
-// After a broker had been cut off, no replica held any shard until they were restarted: the keys
-// had gone, the marks of that were missed, and each went on writing over revisions that were no
-// more, once a second and without a word.
+// TestMissedByTheWatch tries keys that changed while the watch missed it. After a broker had been
+// cut off, no replica held any shard until they were restarted: the keys had gone, the watch had
+// missed it, and each replica went on writing over former revisions.
 func TestMissedByTheWatch(t *testing.T) {
 	t.Parallel()
-	t.Run("keys that have gone", func(t *testing.T) {
+	t.Run("deleted keys", func(t *testing.T) {
 		t.Parallel()
-		bucket, all := leases(t), &serving{t: t, count: map[int]int{}}
+		bucket, all := leases(t), &holders{t: t, count: map[int]int{}}
 		keys := []string{"replica.z"}
 		for shard := range shards {
 			keys = append(keys, fmt.Sprint("shard.", shard))
@@ -317,10 +328,11 @@ func TestMissedByTheWatch(t *testing.T) {
 			}
 		}
 		kv, cut := bucket.KeyValue, &atomic.Bool{}
-		bucket.KeyValue = deaf{kv, cut}
+		bucket.KeyValue = cutOff{kv, cut}
 		a := start(t, bucket, "a", all)
 		streamstest.EventuallyWithin(
-			t, recovery, "the other is seen", func() bool { return a.keeper.Share() != nil },
+			t, recovery, "the other replica is known",
+			func() bool { return a.keeper.Share() != nil },
 		)
 		cut.Store(true)
 		for _, key := range keys {
@@ -335,11 +347,11 @@ func TestMissedByTheWatch(t *testing.T) {
 		t.Logf("all shards after %s", time.Since(began))
 		a.end(t)
 	})
-	t.Run("keys that somebody else has written", func(t *testing.T) {
+	t.Run("keys written by another replica", func(t *testing.T) {
 		t.Parallel()
-		bucket, all := leases(t), &serving{t: t, count: map[int]int{}}
+		bucket, all := leases(t), &holders{t: t, count: map[int]int{}}
 		kv, cut := bucket.KeyValue, &atomic.Bool{}
-		bucket.KeyValue = deaf{kv, cut}
+		bucket.KeyValue = cutOff{kv, cut}
 		a := start(t, bucket, "a", all)
 		streamstest.EventuallyWithin(
 			t, recovery, "all shards", func() bool { return a.count() == shards },
@@ -366,11 +378,11 @@ func TestMissedByTheWatch(t *testing.T) {
 	})
 }
 
-// A key whose time is over stays where the broker does not notice: with its replica gone nobody had
-// the shard any more.
+// TestMissedByTheBroker tries expired keys that the broker does not remove. Once, no replica
+// acquired the shards of such keys.
 func TestMissedByTheBroker(t *testing.T) {
 	t.Parallel()
-	store, all := leases(t), &serving{t: t, count: map[int]int{}}
+	store, all := leases(t), &holders{t: t, count: map[int]int{}}
 	js, err := jetstream.New(store.cloud)
 	if err != nil {
 		t.Fatal(err)
@@ -391,22 +403,22 @@ func TestMissedByTheBroker(t *testing.T) {
 		t, recovery, "all shards", func() bool { return a.count() == shards },
 	)
 	if took := time.Since(began); took < streams.LeaseTTL {
-		t.Errorf("a lease that may be held was taken after %s", took)
+		t.Errorf("a lease was acquired after %s, want at least %s", took, streams.LeaseTTL)
 	}
-	// One who renews keeps its shards.
+	// A replica that renews its leases keeps them.
 	b := start(t, store, "b", all)
 	streamstest.EventuallyWithin(
 		t, recovery, "a share each",
 		func() bool { return a.count() > 0 && b.count() > 0 && a.count()+b.count() == shards },
 	)
 	if a.lost()+b.lost() > 0 {
-		t.Error("a lease was lost")
+		t.Errorf("%d leases were lost, want 0", a.lost()+b.lost())
 	}
 	b.end(t)
 	a.end(t)
 }
 
-// lost is how many leases the replica has lost.
+// lost returns the number of leases that the replica has lost.
 func (r *replica) lost() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -2,30 +2,28 @@ package lease
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics are the package's, named hubcloud_lease_….
+// metrics are the metrics hubcloud_lease_….
 type metrics struct {
 	held, wanted prometheus.Gauge
 	lost         prometheus.Counter
 }
 
-// newMetrics makes the metrics and registers them, unless r is nil.
+// newMetrics returns the metrics, registered with r unless r is nil.
 func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
 		held: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_lease_shards_held",
-			Help: "Shards that this replica has the lease of, and looks after the hubs of. Over " +
-				"all replicas the sum is the number of shards; less for " +
-				"long is hubs that nobody hears.",
+			Help: "Shards whose lease this replica holds and whose hubs it serves. The sum over " +
+				"all replicas is the number of shards; less for long: some hubs are not served.",
 		}),
 		wanted: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_lease_shards_wanted",
-			Help: "Shards that this replica should have the lease of, as the replicas that are there divide them.",
+			Help: "Shards whose lease this replica should hold, as the running replicas divide them.",
 		}),
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_lease_lost_total",
 			Help: "Leases that this replica lost because it could not renew them in time. Any " +
-				"rise is a broker that does not answer, or a process " +
-				"that stood still.",
+				"rise points to a broker that does not answer, or a process that was suspended.",
 		}),
 	}
 	if r != nil {

@@ -50,7 +50,8 @@ func (s *Server) startHubLink(ctx context.Context) (err error) {
 	}
 
 	if s.cfg.has(roleBridge) {
-		s.bridge = hubbridge.New(
+		var err error
+		s.bridge, err = hubbridge.New(
 			s.conns,
 			s.buckets,
 			s.logs,
@@ -59,9 +60,12 @@ func (s *Server) startHubLink(ctx context.Context) (err error) {
 			s.presence,
 			hubbridge.Config{
 				ReplicaID: s.replicaID, Retention: s.cfg.EventRetention, Admit: s.space.Admit,
-				Log: s.logger, Metrics: s.registry, Tracer: s.traces.Tracer(),
+				Logger: s.logger, Metrics: s.registry, Tracer: s.traces.Tracer(),
 			},
 		)
+		if err != nil {
+			return err
+		}
 		s.bridging.run("bridge", s.bridge.Run)
 		if err := s.retry(ctx, "the leases of its shards", s.waitForBridge); err != nil {
 			return err
@@ -127,7 +131,7 @@ func (s *Server) orgOf(hub domain.HubID) string {
 // onRequest notifies this replica's bridge, if any, of a request to a hub.
 func (s *Server) onRequest(hub domain.HubID) {
 	if s.bridge != nil {
-		s.bridge.Asked(hub)
+		s.bridge.CountRequest(hub)
 	}
 }
 

@@ -1,0 +1,56 @@
+package hubbridge
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hubcloud/streams/telemetry"
+)
+
+// Config configures a Bridge. ReplicaID and Retention are required.
+type Config struct {
+	// ReplicaID ([A-Za-z0-9_-]+) names this replica. It stays the same over restarts, and no other
+	// replica has it.
+	ReplicaID string
+	// Retention is how long the hubs' event logs keep events.
+	Retention time.Duration
+	// Admit reports whether the disk has space for a number of bytes, before anything that a hub
+	// sent is stored. Its error withholds the ack. Defaults to admitting everything.
+	Admit func(bytes int) error
+	// Now returns the current time. Defaults to time.Now.
+	Now func() time.Time
+	// Logger defaults to slog.Default().
+	Logger *slog.Logger
+	// Metrics is where the bridge's metrics are registered; nil registers nothing.
+	Metrics prometheus.Registerer
+	// Tracer starts a span for each batch of a hub's events; the zero Tracer starts none.
+	Tracer telemetry.Tracer
+}
+
+// WithDefaults returns a copy of c with the defaults for zero fields.
+func (c Config) WithDefaults() Config {
+	if c.Admit == nil {
+		c.Admit = func(int) error { return nil }
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	return c
+}
+
+// Validate returns an error that names the first field out of bounds.
+func (c Config) Validate() error {
+	switch {
+	case c.ReplicaID == "":
+		return errors.New("hubbridge: ReplicaID is required")
+	case c.Retention <= 0:
+		return fmt.Errorf("hubbridge: Retention is %v, must be positive", c.Retention)
+	}
+	return nil
+}

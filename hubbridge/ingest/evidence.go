@@ -1,0 +1,132 @@
+package ingest
+
+import (
+	"slices"
+
+	"hubcloud/domain"
+	"hubcloud/streams/hublog"
+)
+
+// evidence is everything stored from which the state of a hub's log is resolved.
+type evidence struct {
+	access     domain.HubAccess
+	lastEvents []hublog.LastEvent
+	checkpoint checkpoint
+	// resetLog is the hub's own log since its last reset, empty without a reset; resetThrough is
+	// the number before its first.
+	resetLog     string
+	resetThrough uint64
+	// released is the log of the organization that released the hub before this one added it. It is
+	// set when nothing else is stored of the present organization's log.
+	released *domain.ReleasedLog
+	// lastSequence is the stream's last sequence. It is set when no stored record carries a number
+	// of the hub's log.
+	lastSequence uint64
+}
+
+// inEpoch returns the last events that are in the log's epoch and carry a number of the hub's log.
+func (e *evidence) inEpoch() []hublog.LastEvent {
+	var events []hublog.LastEvent
+	for _, event := range e.lastEvents {
+		if e.access.Epoch.Has(event.Seq, event.EpochID) && event.OwnLog != "" {
+			events = append(events, event)
+		}
+	}
+	return events
+}
+
+// checkpointSeq returns the sequence in the stream up to which the checkpoint accounts for the log,
+// and whether the checkpoint is of the log. For a checkpoint from before a restore it is a sequence
+// that was restored.
+func (e *evidence) checkpointSeq() (seq uint64, ok bool) {
+	if e.checkpoint.Log == "" {
+		return 0, false
+	}
+	if e.checkpoint.Epoch == e.access.Epoch.ID {
+		return e.checkpoint.StreamSeq, true
+	}
+	former, ok := e.access.Epoch.Former.Find(e.checkpoint.Epoch)
+	return min(e.checkpoint.StreamSeq, former.Through), ok
+}
+
+// needsDirectory reports that neither the log nor the checkpoint has the state of the epoch.
+func (e *evidence) needsDirectory() bool {
+	_, ok := e.checkpointSeq()
+	return len(e.inEpoch()) == 0 && !ok
+}
+
+// resolve returns the state of the log. Of the sources for the epoch, the one with the highest
+// sequence counts: the last record, the checkpoint, and the directory's fact about the reset that
+// began the epoch. When there is none, and the hub was not reset since it was added, the checkpoint
+// from before it was added counts: what was acknowledged then is no gap.
+//
+// After a restore from a backup the log has another epoch, and records of the former epoch still
+// count. What the hub sent after the backup, had acknowledged, and no longer holds, becomes a gap
+// at its next hello.
+//
+// The checkpoint is written some time after the log. A process that is killed in between, and stays
+// down until retention has emptied the log, leaves a checkpoint that is behind what was stored. The
+// stream keeps its last sequence, which is then beyond the checkpoint's. The distance, the
+// unaccounted range, bounds how many numbers were stored that no record shows any more; records
+// without a number count too. A hub that then holds only later events is not known to have lost
+// any, so a gap of at most that many numbers in its next hello is none. Readers miss nothing: their
+// cursors are older than the retention, and answer 410.
+func (e *evidence) resolve() logState {
+	l := logState{epoch: e.access.Epoch.ID, org: e.access.OrgID}
+	for _, event := range e.lastEvents {
+		l.last = max(l.last, event.Seq)
+	}
+	checkpointSeq, ok := e.checkpointSeq()
+	switch {
+	case ok:
+		l.ownLog, l.through, l.seq = e.checkpoint.Log, e.checkpoint.Through, checkpointSeq
+	case e.resetLog != "":
+		l.ownLog, l.through, l.seq = e.resetLog, e.resetThrough, e.access.Epoch.After
+	case e.checkpoint.Epoch.IsZero():
+		l.ownLog, l.through, l.seq = e.checkpoint.Log, e.checkpoint.Through, e.access.Epoch.After
+	default:
+		l.seq = e.access.Epoch.After
+	}
+	events := e.inEpoch()
+	for _, event := range events {
+		if event.Seq > l.seq {
+			l.ownLog, l.through, l.seq = event.OwnLog, event.Through, event.Seq
+		}
+	}
+	if len(events) == 0 && e.lastSequence > l.seq && l.ownLog != "" {
+		l.streamLast, l.unaccounted = e.lastSequence, e.lastSequence-l.seq
+	}
+	l.retired = retire(e.checkpoint.Retired, e.checkpoint.Log, l.ownLog)
+	if e.released != nil && e.resetLog == "" && len(events) == 0 && !ok {
+		former := e.resolveReleased(e.released)
+		l.ownLog, l.through = former.ownLog, former.through
+		l.retired, l.released = former.retired, former.released
+		l.streamLast, l.unaccounted = 0, 0
+	}
+	return l
+}
+
+// resolveReleased returns the state of the hub's log when an organization released the hub, or
+// later, while the hub had no organization. No other organization gets the events up to there.
+func (e *evidence) resolveReleased(r *domain.ReleasedLog) logState {
+	atRelease := evidence{
+		access:     domain.HubAccess{OrgID: r.OrgID, Epoch: r.Epoch},
+		lastEvents: e.lastEvents, checkpoint: e.checkpoint,
+		resetLog: r.OwnLog, resetThrough: r.OwnLogThrough,
+	}
+	former := atRelease.resolve()
+	l := logState{
+		last:     former.last,
+		ownLog:   former.ownLog,
+		through:  former.through,
+		retired:  former.retired,
+		released: true,
+	}
+	c := &e.checkpoint
+	newer := c.Log == former.ownLog && c.Through >= former.through ||
+		slices.Contains(c.Retired, former.ownLog)
+	if c.Epoch.IsZero() && (newer || former.ownLog == "") {
+		l.ownLog, l.through, l.retired, l.released = c.Log, c.Through, c.Retired, false
+	}
+	return l
+}

@@ -1,0 +1,119 @@
+package lease
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
+)
+
+const (
+	// readEvery is how often the bucket is read from its leader, and readSoon how often while this
+	// replica lacks a shard of its share.
+	readEvery = 10 * time.Second
+	readSoon  = 3 * time.Second
+	// silentAfter is how long a key keeps its revision until its replica counts as gone, even if
+	// the broker has not removed the key. It is longer than the broker keeps a key.
+	silentAfter = streams.LeaseTTL + time.Second
+	// readTimeout bounds a read of the bucket.
+	readTimeout = 8 * time.Second
+)
+
+// knownKey is what this replica knows of a key.
+type knownKey struct {
+	keyValue
+	revision uint64
+	// deleted reports that the revision marks a deleted or expired key.
+	deleted bool
+	// since is when this replica first saw the revision. silent reports that the key had not been
+	// renewed for silentAfter at the last read.
+	since  time.Time
+	silent bool
+}
+
+// alive reports whether a replica has the key and renews it.
+func (k knownKey) alive() bool { return k.Replica != "" && !k.deleted && !k.silent }
+
+// apply applies an update of the watch.
+func (l *loop) apply(update jsapi.Update) {
+	if update.Restarted {
+		// A read finds the keys that have gone meanwhile. The known keys stay until then: without
+		// them every replica would try to acquire every shard.
+		l.stale = true
+	}
+	if update.Entry == nil {
+		return
+	}
+	l.learn(jsapi.Entry{
+		Key: update.Entry.Key(), Revision: update.Entry.Revision(), Value: update.Entry.Value(),
+		Deleted: update.Entry.Operation() != jetstream.KeyValuePut,
+	})
+}
+
+// learn keeps a record unless a newer one of its key is known.
+func (l *loop) learn(record jsapi.Entry) {
+	k := l.keys[record.Key]
+	if record.Revision <= k.revision {
+		return
+	}
+	k = knownKey{revision: record.Revision, deleted: record.Deleted, since: time.Now()}
+	if !record.Deleted && json.Unmarshal(record.Value, &k.keyValue) != nil {
+		k.Replica = "" // not written by a replica
+	}
+	l.keys[record.Key] = k
+}
+
+// bucketRead is the bucket as its leader had it, or why it could not be read.
+type bucketRead struct {
+	began   time.Time
+	records []jsapi.Entry
+	err     error
+}
+
+// readWhenDue starts a read of the bucket in a goroutine of helpers: at once when keys is known to
+// be wrong, after readSoon while this replica lacks a shard, otherwise after readEvery.
+func (l *loop) readWhenDue(ctx context.Context, helpers *sync.WaitGroup) {
+	due := readEvery
+	switch {
+	case l.stale:
+		due = 0
+	case l.lacksShard():
+		due = readSoon
+	}
+	if l.reading || ctx.Err() != nil || time.Since(l.readAt) < due {
+		return
+	}
+	l.reading, l.stale, l.readAt = true, false, time.Now()
+	began := l.readAt
+	helpers.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, readTimeout)
+		defer cancel()
+		records, err := jsapi.NewBucket(l.conn, l.bucket.Bucket()).All(ctx)
+		l.reads <- bucketRead{began, records, err}
+	})
+}
+
+// merge replaces keys by the records of a read, except for keys that changed since the read began.
+// It marks keys that have not been renewed as silent: by its own clock, the replica of such a key
+// no longer serves the shard, whether the broker has removed the key or not.
+func (l *loop) merge(read bucketRead) {
+	present := make(map[string]bool, len(read.records))
+	for _, record := range read.records {
+		present[record.Key] = true
+		l.learn(record)
+		if k := l.keys[record.Key]; k.revision == record.Revision {
+			k.silent = read.began.Sub(k.since) > silentAfter
+			l.keys[record.Key] = k
+		}
+	}
+	for key, k := range l.keys {
+		if !present[key] && k.since.Before(read.began) {
+			delete(l.keys, key)
+		}
+	}
+}

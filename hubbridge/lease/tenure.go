@@ -1,0 +1,171 @@
+package lease
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/streams/jsapi"
+)
+
+// tenure is one shard that is held or being acquired, with its goroutine.
+type tenure struct {
+	cancel   context.CancelCauseFunc
+	acquired atomic.Bool
+}
+
+// tenureEnd reports that the goroutine of a shard has returned. acquireErr is why the lease was not
+// acquired, serveErr the error of serve.
+type tenureEnd struct {
+	shard                int
+	serveErr, acquireErr error
+}
+
+// startTenure acquires a shard and serves it, in a goroutine that reports its end. revision is that
+// of the shard's key, 0 when there is no key.
+func (l *loop) startTenure(ctx context.Context, shard int, revision uint64) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	t := &tenure{cancel: cancel}
+	l.tenures[shard] = t
+	go func() {
+		defer cancel(nil)
+		end := tenureEnd{shard: shard}
+		requested := time.Now()
+		revision, err := l.acquire(ctx, shard, revision)
+		if err == nil {
+			t.acquired.Store(true)
+			end.serveErr = l.holdLease(ctx, cancel, shard, revision, requested)
+		} else if ctx.Err() == nil {
+			end.acquireErr = err
+		}
+		l.ended <- end
+	}()
+}
+
+// term is the time until which a lease is certainly held, by the clock of this process, which goes
+// on while the process is suspended.
+type term struct{ until atomic.Pointer[time.Time] }
+
+// extend extends the term after a renewal that succeeded and was requested at the given time.
+func (t *term) extend(requested time.Time) {
+	until := requested.Add(holdFor)
+	t.until.Store(&until)
+}
+
+// end ends the term now.
+func (t *term) end() { t.until.Store(&time.Time{}) }
+
+// held reports whether the term has not ended.
+func (t *term) held() bool { return time.Now().Before(*t.until.Load()) }
+
+// holdLease runs serve while it renews the lease, which was requested at the given time, and
+// releases the lease when serve has returned. cancel ends ctx when the lease is lost. The error is
+// that of serve.
+func (l *loop) holdLease(
+	ctx context.Context, cancel context.CancelCauseFunc, shard int, revision uint64,
+	requested time.Time,
+) error {
+	l.logger.Debug("lease acquired", "shard", shard)
+	l.metrics.held.Inc()
+	defer l.metrics.held.Dec()
+
+	var term term
+	term.extend(requested)
+	served := make(chan error, 1)
+	go func() { served <- l.serve(ctx, shard, term.held) }()
+
+	ticker := time.NewTicker(renewEvery)
+	defer ticker.Stop()
+	expiry := time.NewTimer(time.Until(requested.Add(holdFor)))
+	defer expiry.Stop()
+	// The lease is renewed also after ctx has ended: serve may take longer to finish than a lease
+	// lasts.
+	for lost := false; ; {
+		select {
+		case err := <-served:
+			if !lost {
+				l.remove(ctx, shardKey(shard), jetstream.LastRevision(revision))
+			}
+			if context.Cause(ctx) != nil {
+				l.logger.Debug("lease released", "shard", shard, "reason", context.Cause(ctx))
+				return nil
+			}
+			if err == nil {
+				err = errors.New("the shard is not served any more")
+			}
+			return err
+		case <-expiry.C:
+			// This comes first in a process that was suspended for long.
+			l.logger.Error(
+				"lease lost", "shard", shard, "reason", "not renewed in time", "after", holdFor,
+			)
+			lost = true
+			term.end()
+			l.metrics.lost.Inc()
+			cancel(ErrLost)
+		case <-ticker.C:
+			if lost || time.Since(requested) > holdFor {
+				continue
+			}
+			began := time.Now()
+			next, err := l.renew(ctx, shard, revision)
+			switch {
+			case err == nil:
+				revision, requested = next, began
+				term.extend(requested)
+				expiry.Reset(time.Until(requested.Add(holdFor)))
+			case isConflict(err):
+				l.logger.Error(
+					"lease lost", "shard", shard, "reason", "another replica has written its key",
+					"error", err,
+				)
+				lost = true
+				term.end()
+				l.metrics.lost.Inc()
+				expiry.Stop()
+				cancel(ErrLost)
+			default:
+				l.logger.Warn("lease not renewed", "shard", shard, "error", err)
+			}
+		}
+	}
+}
+
+// renew writes the shard's key again and returns its new revision.
+func (l *loop) renew(ctx context.Context, shard int, revision uint64) (uint64, error) {
+	return l.write(
+		context.WithoutCancel(ctx),
+		func(ctx context.Context, value []byte) (uint64, error) {
+			next, err := l.bucket.Update(ctx, shardKey(shard), value, revision)
+			if !isConflict(err) {
+				return next, err
+			}
+			// The other revision may be that of the last renewal, whose answer was lost. Only the
+			// bucket's leader certainly has it.
+			current, readErr := jsapi.NewBucket(l.conn, l.bucket.Bucket()).Get(ctx, shardKey(shard))
+			if readErr != nil || !current.Exists() || !bytes.Equal(current.Value, value) {
+				return 0, err
+			}
+			return l.bucket.Update(ctx, shardKey(shard), value, current.Revision)
+		},
+	)
+}
+
+// isConflict reports whether a write failed because the key has another revision.
+func isConflict(err error) bool {
+	return errors.Is(err, jetstream.ErrKeyRevisionMismatch) ||
+		errors.Is(err, jetstream.ErrKeyExists)
+}
+
+// acquire writes the shard's key over its known revision, 0 when there is no key, and returns the
+// new one. The revision may be that of a deleted key, of a key that is not renewed, or of the
+// replica's own key from before a restart.
+func (l *loop) acquire(ctx context.Context, shard int, revision uint64) (uint64, error) {
+	return l.write(ctx, func(ctx context.Context, value []byte) (uint64, error) {
+		return l.bucket.Update(ctx, shardKey(shard), value, revision)
+	})
+}
