@@ -15,7 +15,7 @@ import (
 
 const hello = `{"protocol":1,"log":"a","oldest":1,"newest":0,"firmware":{"version":"1"},"network":{"type":"wifi","interface":"w0","metered":false}}`
 
-// goOnline connects an adopted hub, waits until that is told, and says hello.
+// goOnline returns a hub of the organization that is connected and has said hello.
 func goOnline(i *testBridge) (*hub, mqtt.Client) {
 	i.t.Helper()
 	h := i.hub()
@@ -27,6 +27,7 @@ func goOnline(i *testBridge) (*hub, mqtt.Client) {
 	return h, client
 }
 
+// events publishes the events from from to to in one message.
 func (h *hub) events(client mqtt.Client, from, to int) {
 	h.i.t.Helper()
 	var all []string
@@ -46,7 +47,8 @@ func (h *hub) events(client mqtt.Client, from, to int) {
 	)
 }
 
-// TestOverMQTT is the link end to end: connection, events, orderly end, takeover.
+// TestOverMQTT holds that connections, events, an orderly end and a takeover come from a hub over
+// real MQTT into its event log.
 func TestOverMQTT(t *testing.T) {
 	t.Parallel()
 	i := newTestBridge(t)
@@ -66,12 +68,11 @@ func TestOverMQTT(t *testing.T) {
 	if err != nil || !ok || !p.Online || p.PublicIP != "127.0.0.1" ||
 		string(p.Firmware) != `{"version":"1"}` ||
 		!strings.Contains(string(p.Network), `"reported_at":"2`) {
-		t.Errorf("presence %+v, %v", p, err)
+		t.Errorf("Fetch = %+v, %v, want online with firmware, network and address", p, err)
 	}
 }
 
-// TestShortConnections holds that a connection that is over before anybody looks still has its two
-// events.
+// TestShortConnections holds that connections of moments have their two events each.
 func TestShortConnections(t *testing.T) {
 	t.Parallel()
 	i := newTestBridge(t)
@@ -87,8 +88,8 @@ func TestShortConnections(t *testing.T) {
 	)
 }
 
-// TestBrokerEnds: a broker that ends tells nobody about its connections. Hubs that do not come back
-// are offline, those that do are told to have been away.
+// TestBrokerEnds holds that the connections of a broker that has ended are recorded as ended. Such
+// a broker reports no disconnects.
 func TestBrokerEnds(t *testing.T) {
 	t.Parallel()
 	i := newTestBridge(t)
@@ -99,21 +100,20 @@ func TestBrokerEnds(t *testing.T) {
 	i.restart()
 	early.connect(nil) // before there is a bridge
 	i.bridge("r1")
-	back.connect(nil) // while it compares
-	began := time.Now()
+	back.connect(nil) // while the bridge compares
 	away.eventuallyLogged("connected disconnected:null")
 	back.eventuallyLogged("connected disconnected:null connected")
 	early.eventuallyLogged("connected disconnected:null connected")
-	t.Logf("it took %v", time.Since(began))
 	for h, online := range map[*hub]bool{away: false, back: true, early: true} {
 		h.eventuallyOnline(online)
 		if p, _ := i.view.Get(h.id); p.Reason != nil {
-			t.Errorf("reason %q", *p.Reason)
+			t.Errorf("reason: got %q, want none", *p.Reason)
 		}
 	}
 }
 
-// TestBridgeAway: what happened while no bridge listened is found in the broker's list.
+// TestBridgeAway holds that a bridge that starts records the transitions that happened while no
+// bridge ran.
 func TestBridgeAway(t *testing.T) {
 	t.Parallel()
 	i := newTestBridge(t)
@@ -138,7 +138,8 @@ func TestBridgeAway(t *testing.T) {
 	stays.eventuallyLogged("connected")
 }
 
-// TestAddedWhileConnected over the broker's own words.
+// TestAddedWhileConnected holds that a hub that is connected when it is added has no hub.connected
+// in its log, but every later transition.
 func TestAddedWhileConnected(t *testing.T) {
 	t.Parallel()
 	i := newTestBridge(t)
@@ -154,8 +155,7 @@ func TestAddedWhileConnected(t *testing.T) {
 	h.eventuallyLogged("1 disconnected:client_closed")
 }
 
-// TestLongList: the broker lists its connections in pages, and a hub on the second page is not
-// overlooked.
+// TestLongList holds that a comparison reads all pages of the broker's list.
 func TestLongList(t *testing.T) {
 	t.Parallel()
 	i := newTestBridge(t)
@@ -173,8 +173,8 @@ func TestLongList(t *testing.T) {
 	h.eventuallyLogged("connected")
 }
 
-// TestReplicas: two replicas share the shards; while hubs send, one comes, and then one goes. No
-// event is lost or repeated.
+// TestReplicas holds that no event is lost or repeated while a second replica starts and the first
+// one stops.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	i := newTestBridge(t)
@@ -193,9 +193,8 @@ func TestReplicas(t *testing.T) {
 		for seq := from; seq <= to; seq++ {
 			for _, s := range senders {
 				s.events(s.client, seq, seq)
-				// What nobody took while the shard changed hands is sent again, as a hub does after
-				// five seconds without an ack.
-				s.ackOrAgain(
+				// An events message may be lost while the shard is handed over.
+				s.wantAckOrResend(
 					fmt.Sprintf(`{"log":"a","through":%d}`, seq),
 					func() { s.events(s.client, seq, seq) },
 				)
@@ -217,7 +216,8 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-func (h *hub) ackOrAgain(want string, again func()) {
+// wantAckOrResend waits for an ack, and calls again after each 200 ms without one.
+func (h *hub) wantAckOrResend(want string, again func()) {
 	h.i.t.Helper()
 	for range 100 {
 		select {
@@ -229,20 +229,21 @@ func (h *hub) ackOrAgain(want string, again func()) {
 			again()
 		}
 	}
-	h.i.t.Fatalf("no ack %s", want)
+	h.i.t.Fatalf("no ack, want %s", want)
 }
 
-// TestNotReadyAfterTheEnd holds that a bridge says why it is not ready.
+// TestNotReadyAfterTheEnd holds that Ready names the missing shards of a bridge that has stopped.
 func TestNotReadyAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	i := newTestBridge(t)
 	b, stop := i.bridge("r1")
 	stop()
-	if err := b.Ready(); err == nil || !strings.Contains(err.Error(), "not looked after") {
-		t.Errorf("ready: %v", err)
+	if err := b.Ready(); err == nil || !strings.Contains(err.Error(), "not served") {
+		t.Errorf("Ready = %v, want an error with %q", err, "not served")
 	}
 }
 
+// credentials returns the user of the hub's shard.
 func credentials(i *testBridge, hub domain.HubID) nats.Option {
 	user := i.Broker.Credentials().Users[streams.ShardAccount(streams.ShardOf(hub, shards))]
 	return nats.UserInfo(user.User, user.Password)

@@ -11,7 +11,7 @@ import (
 	"hubcloud/hubbridge/protocol"
 )
 
-// TestCallsOverMQTT asks a hub over real MQTT: an answer, a refusal, no answer, no hub.
+// TestCallsOverMQTT calls methods of a hub over real MQTT: a result, an error, no response, no hub.
 func TestCallsOverMQTT(t *testing.T) {
 	t.Parallel()
 	i := newTestBridge(t)
@@ -34,7 +34,7 @@ func TestCallsOverMQTT(t *testing.T) {
 	if err := i.caller.Call(t.Context(), h.id, protocol.MethodDevicesList, struct{}{}, read); err != nil ||
 		len(result.Devices) != 1 ||
 		result.Devices[0].ID != 3 {
-		t.Errorf("%+v, %v", result, err)
+		t.Errorf("%s = %+v, %v, want device 3", protocol.MethodDevicesList, result, err)
 	}
 	for method, code := range map[string]domain.Code{
 		protocol.MethodDevicesGet:  domain.CodeNotFound,
@@ -42,7 +42,7 @@ func TestCallsOverMQTT(t *testing.T) {
 	} {
 		if err := i.caller.Call(t.Context(), h.id, method, struct{}{}, nil); err == nil ||
 			domain.CodeOf(err) != code {
-			t.Errorf("%s: %v", method, err)
+			t.Errorf("%s: got %v, want %s", method, err, code)
 		}
 	}
 	var latencies []time.Duration
@@ -60,6 +60,6 @@ func TestCallsOverMQTT(t *testing.T) {
 	if err := i.caller.Call(t.Context(), h.id, protocol.MethodDevicesList, struct{}{}, nil); domain.CodeOf(
 		err,
 	) != domain.CodeHubOffline {
-		t.Errorf("offline: %v", err)
+		t.Errorf("call of an offline hub: got %v, want %s", err, domain.CodeHubOffline)
 	}
 }

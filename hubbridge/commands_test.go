@@ -11,7 +11,7 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// channel returns the hub's current state of a channel.
+// channel returns the hub's present state of a channel.
 func (h *wholeHub) channel(device int64, key string) domain.Channel {
 	h.i.t.Helper()
 	d, err := h.devices.Get(h.i.t.Context(), h.id, device)
@@ -27,7 +27,8 @@ func (h *wholeHub) channel(device int64, key string) domain.Channel {
 	return domain.Channel{}
 }
 
-// desired counts the channel.desired events in the hub's log: each is a command that was run.
+// desired returns the number of channel.desired events in the hub's log: the commands that the hub
+// ran.
 func (h *wholeHub) desired() (n int) {
 	h.i.t.Helper()
 	for _, e := range h.events() {
@@ -50,16 +51,16 @@ func TestCommandsToAWholeHub(t *testing.T) {
 	channel, err := h.send(frontDoor, "lock", "false", "k1")
 	if err != nil || channel.Status != domain.ChannelPending || string(channel.Value) != "true" ||
 		string(channel.Desired) != "false" {
-		t.Fatalf("%+v, %v", channel, err)
+		t.Fatalf("Send = %+v, %v, want pending", channel, err)
 	}
-	streamstest.Eventually(t, "it is unlocked", func() bool {
+	streamstest.Eventually(t, "the door is unlocked", func() bool {
 		c := h.channel(frontDoor, "lock")
 		return c.Status == domain.ChannelSynchronized && string(c.Value) == "false"
 	})
 	if again, err := h.send(frontDoor, "lock", "false", "k1"); err != nil ||
 		*again.DesiredAt != *channel.DesiredAt ||
 		again.Status != domain.ChannelPending {
-		t.Errorf("%+v, first %+v, %v", again, channel, err)
+		t.Errorf("Send again = %+v, %v, want %+v", again, err, channel)
 	}
 	for n, tc := range []struct {
 		device         int64
@@ -74,50 +75,50 @@ func TestCommandsToAWholeHub(t *testing.T) {
 		{shed, "lock", "true", domain.CodeCommandRefused},
 	} {
 		for range 2 {
-			_, err := h.send(tc.device, tc.channel, tc.value, fmt.Sprint("refused", n))
+			_, err := h.send(tc.device, tc.channel, tc.value, fmt.Sprint("rejected", n))
 			wantCode(t, fmt.Sprint(tc), err, tc.code)
 		}
 	}
 	if n := h.desired(); n != 1 {
-		t.Errorf("ran %d commands", n)
+		t.Errorf("the hub ran %d commands, want 1", n)
 	}
 
-	// Not remembered: the radio is down, then it is not.
+	// hub_unavailable is not remembered for the key.
 	h.RadioDown(true)
 	_, err = h.send(frontDoor, "lock", "true", "k2")
-	wantCode(t, "the radio is down", err, domain.CodeHubUnavailable)
+	wantCode(t, "command without the radio", err, domain.CodeHubUnavailable)
 	h.RadioDown(false)
 	if _, err := h.send(frontDoor, "lock", "true", "k2"); err != nil {
 		t.Error(err)
 	}
-	// Late: the hub acts, and its answer comes when nobody listens any more.
+	// The hub runs the command, and responds after the timeout.
 	h.LateAnswers(1100 * time.Millisecond)
 	_, err = h.send(thermostat, "heating_setpoint", "22.5", "k3")
-	wantCode(t, "late", err, domain.CodeHubTimeout)
+	wantCode(t, "late response", err, domain.CodeHubTimeout)
 	h.LateAnswers(0)
 	if channel, err := h.send(thermostat, "heating_setpoint", "22.5", "k3"); err != nil ||
 		string(channel.Desired) != "22.5" {
-		t.Errorf("%+v, %v", channel, err)
+		t.Errorf("Send again after a late response = %+v, %v, want 22.5", channel, err)
 	}
-	// Offline: at once, and the key works later.
+	// hub_offline is not remembered for the key either.
 	h.Offline(true)
 	h.online(false)
 	_, err = h.send(thermostat, "mode", `"off"`, "k4")
-	wantCode(t, "offline", err, domain.CodeHubOffline)
+	wantCode(t, "command to an offline hub", err, domain.CodeHubOffline)
 	if channel, err := h.send(frontDoor, "lock", "false", "k1"); err != nil ||
 		channel.Status != domain.ChannelPending {
-		t.Errorf("what is remembered: %+v, %v", channel, err)
+		t.Errorf("remembered command to an offline hub = %+v, %v, want pending", channel, err)
 	}
 	h.Offline(false)
 	h.online(true)
 	if _, err := h.send(thermostat, "mode", `"off"`, "k4"); err != nil {
 		t.Error(err)
 	}
-	streamstest.Eventually(t, "four are run", func() bool { return h.desired() == 4 })
+	streamstest.Eventually(t, "the hub ran four commands", func() bool { return h.desired() == 4 })
 }
 
-// TestARaceToAWholeHub: 30 at once under one key, as the hub is restarted from what its disk has.
-// It runs the command once, and all that are accepted hear the same.
+// TestARaceToAWholeHub holds that a hub runs a command once that is sent 30 times at once under one
+// key while its connection is cut, and that all senders get the same answer.
 func TestARaceToAWholeHub(t *testing.T) {
 	t.Parallel()
 	i := newTestBridge(t)
@@ -128,29 +129,31 @@ func TestARaceToAWholeHub(t *testing.T) {
 	answers := make([]string, 30)
 	for n := range answers {
 		group.Go(func() {
-			deadline := time.Now().Add(time.Minute)
-			for ; time.Now().Before(deadline); <-time.After(10 * time.Millisecond) {
-				if channel, err := h.send(frontDoor, "lock", "false", "k"); err == nil {
+			streamstest.Poll(time.Minute, func() bool {
+				channel, err := h.send(frontDoor, "lock", "false", "k")
+				if err == nil {
 					answers[n] = *channel.DesiredAt
-					return
 				}
-			}
+				return err == nil
+			})
 		})
 	}
-	streamstest.Eventually(t, "the hub has it", func() bool {
+	streamstest.Eventually(t, "the hub has the command", func() bool {
 		d, _ := h.Device(frontDoor)
 		return d.Channels[0].DesiredAt != nil
 	})
-	h.CutConnection() // the answer that it holds back is lost
+	h.CutConnection() // the late response is lost
 	h.LateAnswers(0)
 	group.Wait()
 	for n, answer := range answers {
 		if answer == "" || answer != answers[0] {
-			t.Errorf("answer %d: %q, the first %q", n, answer, answers[0])
+			t.Errorf("answer %d: got %q, want %q as the first", n, answer, answers[0])
 		}
 	}
-	streamstest.Eventually(t, "it is told", func() bool { return h.desired() > 0 })
+	streamstest.Eventually(
+		t, "the command is in the event log", func() bool { return h.desired() > 0 },
+	)
 	if n := h.desired(); n != 1 {
-		t.Errorf("ran %d times", n)
+		t.Errorf("the hub ran the command %d times, want once", n)
 	}
 }

@@ -19,7 +19,7 @@ const (
 	shed       = 17
 )
 
-// TestDevicesOfAWholeHub asks a virtual hub for everything that it has, over real MQTT.
+// TestDevicesOfAWholeHub lists, gets and forgets the devices of a virtual hub over real MQTT.
 func TestDevicesOfAWholeHub(t *testing.T) {
 	t.Parallel()
 	i := newTestBridge(t)
@@ -29,24 +29,24 @@ func TestDevicesOfAWholeHub(t *testing.T) {
 
 	list, err := h.devices.List(ctx, h.id)
 	if err != nil || len(list) != 17 || list[0].Name != "Front door" {
-		t.Fatalf("%+v, %v", list, err)
+		t.Fatalf("List = %+v, %v, want 17 devices from Front door", list, err)
 	}
 	for _, listed := range list {
 		device, err := h.devices.Get(ctx, h.id, listed.ID)
 		if err != nil || len(device.Channels) == 0 {
-			t.Errorf("device %d: %+v, %v", listed.ID, device, err)
+			t.Errorf("Get(%d) = %+v, %v, want channels", listed.ID, device, err)
 		}
-		// The same but for what a list leaves out.
+		// A list has no values.
 		for n := range device.Channels {
 			c := &device.Channels[n]
 			if _, ok := domain.ParseChannelStatus(string(c.Status)); !ok ||
 				c.ObservedAt == nil && c.Status != domain.ChannelUnknown {
-				t.Errorf("device %d: %+v", listed.ID, c)
+				t.Errorf("Get(%d): channel %+v, want a status and observed_at", listed.ID, c)
 			}
 			c.Value, c.ObservedAt, c.Desired, c.DesiredAt, c.Status = nil, nil, nil, nil, ""
 		}
 		if !reflect.DeepEqual(device, listed) {
-			t.Errorf("listed as\n%+v, and got as\n%+v", listed, device)
+			t.Errorf("Get(%d) without values:\n%+v\nwant as listed\n%+v", listed.ID, device, listed)
 		}
 	}
 	hall, err := h.devices.Get(ctx, h.id, thermostat)
@@ -60,26 +60,27 @@ func TestDevicesOfAWholeHub(t *testing.T) {
 		*c.Unit != "°C" ||
 		!c.Writable ||
 		string(c.Desired) != "" {
-		t.Errorf("%+v", c)
+		t.Errorf("heating_setpoint: got %+v, want 5 to 35 °C, writable", c)
 	}
 	_, err = h.devices.Get(ctx, h.id, 99)
-	wantCode(t, "no such device", err, domain.CodeNotFound)
+	wantCode(t, "get an unknown device", err, domain.CodeNotFound)
 
 	wantCode(
-		t, "forget what is there", h.devices.Forget(ctx, h.id, keypad), domain.CodeInvalidRequest,
+		t, "forget a device in reach", h.devices.Forget(ctx, h.id, keypad),
+		domain.CodeInvalidRequest,
 	)
-	wantCode(t, "forget what is not", h.devices.Forget(ctx, h.id, 99), domain.CodeNotFound)
+	wantCode(t, "forget an unknown device", h.devices.Forget(ctx, h.id, 99), domain.CodeNotFound)
 	if err := h.Unreachable(keypad); err != nil {
 		t.Fatal(err)
 	}
 	if gone, err := h.devices.Get(ctx, h.id, keypad); err != nil || gone.Channels[0].Available {
-		t.Errorf("out of reach: %+v, %v", gone, err)
+		t.Errorf("Get of a device out of reach = %+v, %v, want unavailable", gone, err)
 	}
 	if err := h.devices.Forget(ctx, h.id, keypad); err != nil {
 		t.Error(err)
 	}
 	_, err = h.devices.Get(ctx, h.id, keypad)
-	wantCode(t, "forgotten", err, domain.CodeNotFound)
+	wantCode(t, "get a forgotten device", err, domain.CodeNotFound)
 }
 
 // TestWindowsOfAWholeHub opens and closes the windows of a virtual hub.
@@ -95,17 +96,17 @@ func TestWindowsOfAWholeHub(t *testing.T) {
 	open := domain.Window{Status: "open", ExpiresIn: 90}
 	for _, code := range []*string{nil, &pin} {
 		if window, err := h.devices.OpenPairing(ctx, h.id, code); err != nil || window != open {
-			t.Errorf("%+v, %v", window, err)
+			t.Errorf("OpenPairing = %+v, %v, want %+v", window, err, open)
 		}
 	}
 	_, err := h.devices.OpenPairing(ctx, h.id, &bad)
-	wantCode(t, "no code", err, domain.CodeInvalidRequest)
+	wantCode(t, "open pairing with a bad code", err, domain.CodeInvalidRequest)
 	id, err := h.Join(virtualhub.DeviceSpec{Kind: "lock"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if window, err := h.devices.OpenRemoval(ctx, h.id); err != nil || window != open {
-		t.Errorf("%+v, %v", window, err)
+		t.Errorf("OpenRemoval = %+v, %v, want %+v", window, err, open)
 	}
 	if err := h.Press(id); err != nil {
 		t.Error(err)
@@ -119,11 +120,11 @@ func TestWindowsOfAWholeHub(t *testing.T) {
 		}
 	}
 	if _, err := h.Join(virtualhub.DeviceSpec{Kind: "lock"}); err == nil {
-		t.Error("joined in a closed window")
+		t.Error("a device joined while pairing was closed")
 	}
 	h.RadioDown(true)
 	_, err = h.devices.OpenPairing(ctx, h.id, nil)
-	wantCode(t, "the radio is down", err, domain.CodeHubUnavailable)
+	wantCode(t, "open pairing without the radio", err, domain.CodeHubUnavailable)
 	_, err = h.devices.OpenRemoval(ctx, h.id)
-	wantCode(t, "the radio is down", err, domain.CodeHubUnavailable)
+	wantCode(t, "open removal without the radio", err, domain.CodeHubUnavailable)
 }

@@ -47,7 +47,7 @@ func newTestBridge(t testing.TB) *testBridge {
 	return i
 }
 
-// startParts starts what knows and calls hubs.
+// startParts starts the presence view and the caller.
 func (i *testBridge) startParts() {
 	i.t.Helper()
 	i.view = presence.NewView(i.Conns.Cloud, i.Buckets.Presence, streamstest.Logger(), nil)
@@ -70,7 +70,7 @@ func (i *testBridge) stopParts() {
 	i.stop = nil
 }
 
-// restart stops everything and starts everything again but the bridges.
+// restart stops the installation and starts it again without bridges.
 func (i *testBridge) restart() {
 	i.t.Helper()
 	i.stopParts()
@@ -79,6 +79,7 @@ func (i *testBridge) restart() {
 	i.startParts()
 }
 
+// run runs a part until stopParts.
 func (i *testBridge) run(name string, run func(context.Context) error) (stop func()) {
 	i.t.Helper()
 	stop = streamstest.Run(i.t, name, run)
@@ -109,6 +110,7 @@ type hub struct {
 	acks chan string
 }
 
+// hub returns a new hub of the inventory with a certificate.
 func (i *testBridge) hub() *hub {
 	i.t.Helper()
 	i.made++
@@ -155,7 +157,7 @@ func (h *hub) connect(answer func(request request) string) mqtt.Client {
 	return client
 }
 
-// request is what a hub is asked.
+// request is a request to a hub.
 type request struct {
 	ID, Token, Method string
 	Params            json.RawMessage
@@ -164,6 +166,7 @@ type request struct {
 
 func (h *hub) topic(name string) string { return "hub/" + string(h.id) + "/" + name }
 
+// must waits for token, and fails the test with its error.
 func (h *hub) must(token mqtt.Token) {
 	h.i.t.Helper()
 	if !token.WaitTimeout(time.Minute) || token.Error() != nil {
@@ -171,6 +174,7 @@ func (h *hub) must(token mqtt.Token) {
 	}
 }
 
+// wantAck waits for an ack, and ignores others.
 func (h *hub) wantAck(want string) {
 	h.i.t.Helper()
 	for deadline := time.After(time.Minute); ; {
@@ -180,7 +184,7 @@ func (h *hub) wantAck(want string) {
 				return
 			}
 		case <-deadline:
-			h.i.t.Fatalf("no ack %s", want)
+			h.i.t.Fatalf("no ack, want %s", want)
 		}
 	}
 }
@@ -196,9 +200,10 @@ func (h *hub) eventuallyLogged(want string) {
 	})
 }
 
+// eventuallyOnline waits until the view has the hub as online, or as offline.
 func (h *hub) eventuallyOnline(online bool) {
 	h.i.t.Helper()
-	streamstest.Eventually(h.i.t, fmt.Sprintf("online is %v", online), func() bool {
+	streamstest.Eventually(h.i.t, fmt.Sprintf("presence with online %v", online), func() bool {
 		p, ok := h.i.view.Get(h.id)
 		return ok && p.Online == online
 	})

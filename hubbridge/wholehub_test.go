@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -21,16 +22,17 @@ import (
 )
 
 // wholeHub is a virtual hub that has enrolled with an installation, belongs to its organization and
-// is connected.
+// connects over MQTT.
 type wholeHub struct {
 	*virtualhub.Hub
 	i  *testBridge
 	id domain.HubID
-	// devices and commands ask it, with the time-out that the test wants.
+	// devices and commands call the hub with the timeout of the test.
 	devices  *rpc.Devices
 	commands *commands.Commands
 }
 
+// wholeHub starts a virtual hub and waits until it is online.
 func (i *testBridge) wholeHub(
 	timeout time.Duration, changes ...func(*virtualhub.Config),
 ) *wholeHub {
@@ -111,14 +113,16 @@ func (i *testBridge) wholeHub(
 	return h
 }
 
+// online waits until the view has the hub as online, or as offline.
 func (h *wholeHub) online(online bool) {
 	h.i.t.Helper()
 	streamstest.Eventually(
-		h.i.t, "it is told whether it is online",
+		h.i.t, fmt.Sprintf("presence with online %v", online),
 		func() bool { return h.i.view.Online(h.id) == online },
 	)
 }
 
+// send sends a command to the hub.
 func (h *wholeHub) send(
 	device int64, channel, value, idempotencyKey string,
 ) (domain.Channel, error) {
@@ -133,7 +137,7 @@ func (h *wholeHub) send(
 func wantCode(t testing.TB, what string, err error, code domain.Code) {
 	t.Helper()
 	if err == nil || domain.CodeOf(err) != code {
-		t.Errorf("%s: %v, wanted %s", what, err, code)
+		t.Errorf("%s: got %v, want %s", what, err, code)
 	}
 }
 

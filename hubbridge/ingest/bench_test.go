@@ -19,9 +19,9 @@ const (
 	benchBatch = 50
 )
 
-// BenchmarkIngest stores events of 64 hubs in messages of 50, each hub with up to 2,000 events on
-// the way; beside it the same events appended straight into the same logs. One operation is one
-// message.
+// BenchmarkIngest stores events of 64 hubs in messages of 50, each hub with up to 2,000
+// unacknowledged events, and for comparison appends the same events to the same logs directly. One
+// operation is one message.
 func BenchmarkIngest(b *testing.B) {
 	b.Run("bridge", func(b *testing.B) {
 		hubs := benchFleet(b)
@@ -80,6 +80,7 @@ func BenchmarkIngest(b *testing.B) {
 	})
 }
 
+// benchFleet returns hubs whose shards run.
 func benchFleet(b *testing.B) []*hub {
 	b.Helper()
 	r := newTestIngest(b, time.Hour)
@@ -97,6 +98,7 @@ func benchFleet(b *testing.B) []*hub {
 	return hubs
 }
 
+// inParallel calls send for all hubs at once, and reports the events per second.
 func inParallel(b *testing.B, hubs []*hub, send func(h *hub, messages int)) {
 	b.Helper()
 	var all sync.WaitGroup
@@ -108,6 +110,7 @@ func inParallel(b *testing.B, hubs []*hub, send func(h *hub, messages int)) {
 	b.ReportMetric(float64(each*len(hubs)*benchBatch)/b.Elapsed().Seconds(), "events/s")
 }
 
+// benchMessage returns the events message number n.
 func benchMessage(n int) []byte {
 	events := make([]string, benchBatch)
 	for i := range events {

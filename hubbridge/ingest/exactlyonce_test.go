@@ -12,31 +12,32 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// faithful is a hub that keeps to the link, on a bad day: what it sends may get lost or be sent
-// twice, it may run out of room, and it may be reset.
-type faithful struct {
+// randomHub is a hub that follows the protocol while messages are lost and repeated, its buffer
+// overflows, and it is reset.
+type randomHub struct {
 	*hub
 	random *rand.Rand
 	log    string
-	// first is the first number of the log that the cloud can have heard of, newest the highest
-	// given, through what is acknowledged.
-	first, newest, through uint64
-	// oldest is the lowest number held: it has room for few.
-	oldest uint64
-	// lost holds the numbers that were dropped before they were acknowledged.
+	// newest is the highest number used, through the last one acknowledged, oldest the lowest one
+	// held.
+	newest, through, oldest uint64
+	// lost has the numbers that were dropped before they were acknowledged.
 	lost map[uint64]bool
 }
 
-const room = 40
+// capacity is how many events a randomHub holds.
+const capacity = 40
 
-func (f *faithful) reset(log string) {
-	f.log, f.first, f.newest, f.through, f.oldest, f.lost = log, 1, 0, 0, 1, map[uint64]bool{}
+// reset starts a new log.
+func (f *randomHub) reset(log string) {
+	f.log, f.newest, f.through, f.oldest, f.lost = log, 0, 0, 1, map[uint64]bool{}
 }
 
-// emit gives n numbers more, and drops the oldest when there is no room for them.
-func (f *faithful) emit(n uint64) (dropped bool) {
+// emit creates n events, and drops the oldest beyond capacity. It reports whether an event was
+// dropped before it was acknowledged.
+func (f *randomHub) emit(n uint64) (dropped bool) {
 	f.newest += n
-	for ; f.newest-f.oldest >= room; f.oldest++ {
+	for ; f.newest-f.oldest >= capacity; f.oldest++ {
 		if f.oldest > f.through {
 			f.lost[f.oldest] = true
 			dropped = true
@@ -46,19 +47,19 @@ func (f *faithful) emit(n uint64) (dropped bool) {
 	return dropped
 }
 
-// lossy sends a message that may not arrive, or arrive twice.
-func (f *faithful) lossy(send func()) {
+// lossy calls send once, twice or not at all.
+func (f *randomHub) lossy(send func()) {
 	for range []int{0, 1, 1, 1, 1, 2}[f.random.IntN(6)] {
 		send()
 	}
 }
 
-func (f *faithful) sayHello() {
+func (f *randomHub) sayHello() {
 	f.lossy(func() { f.hello(f.log, f.oldest, f.newest) })
 }
 
 // sendPending sends everything from through+1 on, in messages of odd sizes.
-func (f *faithful) sendPending() {
+func (f *randomHub) sendPending() {
 	for from := max(f.through+1, f.oldest); from <= f.newest; {
 		to := min(from+f.random.Uint64N(12), f.newest)
 		f.lossy(func() { f.events(f.log, from, to) })
@@ -66,8 +67,8 @@ func (f *faithful) sendPending() {
 	}
 }
 
-// listen takes acks for a while.
-func (f *faithful) listen(d time.Duration) {
+// listen handles acks until none has come for d.
+func (f *randomHub) listen(d time.Duration) {
 	for {
 		got, ok := f.ackWithin(d)
 		if !ok {
@@ -83,9 +84,9 @@ func (f *faithful) listen(d time.Duration) {
 	}
 }
 
-// TestExactlyOnce lets a hub, the network, the bridge and the broker's answers misbehave at random,
-// and then holds that its event log has every number once, in order, and gaps only where the hub
-// has lost something.
+// TestExactlyOnce runs a hub while messages and answers of the broker are lost and the bridge is
+// killed, at random. Then the hub's event log must have every number once, in order, and gaps only
+// where the hub has dropped events.
 func TestExactlyOnce(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
@@ -96,9 +97,10 @@ func TestExactlyOnce(t *testing.T) {
 	}
 }
 
+// misbehave runs one sequence of random failures.
 func misbehave(t *testing.T, random *rand.Rand) {
 	r := newTestIngest(t, time.Hour)
-	f := &faithful{hub: adopted(r), random: random}
+	f := &randomHub{hub: adopted(r), random: random}
 	f.reset("log0")
 	logs := &faultyLogs{}
 	s := r.shard(f.id, withLogs(logs))
@@ -114,7 +116,7 @@ func misbehave(t *testing.T, random *rand.Rand) {
 		case n < 13:
 			f.sendPending()
 		case n == 13:
-			f.emit(room + random.Uint64N(5)) // a burst that nobody hears
+			f.emit(capacity + random.Uint64N(5)) // a burst that is not sent
 		case n == 14:
 			logs.set(once(jsapi.ErrOutcomeUnknown), nil)
 		case n == 15:
@@ -126,7 +128,7 @@ func misbehave(t *testing.T, random *rand.Rand) {
 			s.stop()
 			s = r.shard(f.id, withLogs(logs))
 		case n == 18:
-			second := r.shard(f.id) // for a moment two look after the hub
+			second := r.shard(f.id) // two processes serve the hub
 			f.sendPending()
 			f.listen(20 * time.Millisecond)
 			second.kill()
@@ -153,32 +155,32 @@ func misbehave(t *testing.T, random *rand.Rand) {
 	f.verify()
 }
 
-// verify reads the log.
-func (f *faithful) verify() {
+// verify checks the hub's event log.
+func (f *randomHub) verify() {
 	t := f.r.t
 	next, skipped := uint64(0), 0
 	for _, w := range strings.Fields(f.eventLog()) {
 		var from, to uint64
 		if n, _ := fmt.Sscanf(w, "skip:%d-%d", &from, &to); n == 0 {
 			if err := json.Unmarshal([]byte(w), &from); err != nil {
-				t.Fatalf("the log holds %s", w)
+				t.Fatalf("event log: got %s, want a number or a gap", w)
 			}
 			to = from
 		} else {
 			for seq := from; seq <= to; seq++ {
 				skipped++
 				if !f.lost[seq] {
-					t.Errorf("%d is told to be lost and was not", seq)
+					t.Errorf("event log: number %d is in a gap, but was not lost", seq)
 				}
 			}
 		}
 		if next != 0 && from != next {
-			t.Fatalf("%s comes where %d should be", w, next)
+			t.Fatalf("event log: got %s, want %d", w, next)
 		}
 		next = to + 1
 	}
 	if next != f.newest+1 {
-		t.Errorf("the log ends before %d; the hub's newest is %d", next, f.newest)
+		t.Errorf("event log ends with %d, want %d", next-1, f.newest)
 	}
 	t.Logf(
 		"log %s: through %d, %d lost, %d conflicts, %v beyond, %v repeats, %v resets", f.log,

@@ -21,17 +21,17 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// nobody is a view of the directory that has heard of nothing.
-type nobody struct{}
+// emptyView is a view of the directory that has no hubs.
+type emptyView struct{}
 
-func (nobody) Hub(domain.HubID) (domain.HubAccess, bool) { return domain.HubAccess{}, false }
+func (emptyView) Hub(domain.HubID) (domain.HubAccess, bool) { return domain.HubAccess{}, false }
 
-// faultyLogs fails appends as a test tells it.
+// faultyLogs are logs whose appends fail as a test sets them.
 type faultyLogs struct {
 	ingest.Logs
 	mu sync.Mutex
-	// before is what happens instead of an append, after what happens once it is done; nil is
-	// nothing.
+	// before runs before an append, which does not happen if before fails. after runs after an
+	// append, whose result is lost if after fails. Nil functions succeed.
 	before, after func() error
 }
 
@@ -63,7 +63,7 @@ func withLogs(logs *faultyLogs) change {
 	return func(cfg *ingest.Config) { logs.Logs, cfg.Logs = cfg.Logs, logs }
 }
 
-// once answers err the first time, and nothing later.
+// once returns a function that returns err at its first call and nil later.
 func once(err error) func() error {
 	var done sync.Once
 	return func() (now error) {
@@ -72,8 +72,8 @@ func once(err error) func() error {
 	}
 }
 
-// TestNoAckWithoutStorage holds that what is not stored is not acknowledged, whatever the hub
-// sends, and that all goes on once it can be.
+// TestNoAckWithoutStorage holds that events that could not be stored are not acknowledged, and that
+// they are stored once storage works again.
 func TestNoAckWithoutStorage(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
@@ -84,20 +84,20 @@ func TestNoAckWithoutStorage(t *testing.T) {
 	logs.set(func() error { return errors.New("the disk is full") }, nil)
 	h.events("a", 1, 3)
 	if got, ok := h.ackWithin(200 * time.Millisecond); ok {
-		t.Fatalf("ack %+v of what is not stored", got)
+		t.Fatalf("ack %+v, want none: the events are not stored", got)
 	}
 	logs.set(nil, nil)
 	h.events("a", 1, 3) // the hub sends again
 	h.wantAck("a", 3)
 	h.wantEventLog("1 2 3")
 	if got := r.count("acks_withheld_total"); got != 1 {
-		t.Errorf("acks withheld counted: %v", got)
+		t.Errorf("acks withheld counted: got %v, want 1", got)
 	}
 }
 
-// A holder that stood still for longer than its lease (SIGSTOP, 40 s) went on where it was when it
-// woke: it acknowledged what it had stored before, after the next holder had acknowledged more
-// within the same connection, and wrote presence as it had been.
+// TestNothingWithoutTheLease holds that a process without the lease sends no ack and writes no
+// presence. Once, a holder that was suspended for longer than its lease continued when it woke: its
+// ack came after the next holder had acknowledged more, and it wrote an old presence.
 func TestNothingWithoutTheLease(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
@@ -111,7 +111,7 @@ func TestNothingWithoutTheLease(t *testing.T) {
 	h.wantAck("a", 0)
 
 	stored, wake := make(chan struct{}), make(chan struct{})
-	logs.set(nil, func() error { // it stands still between the broker's answer and the ack
+	logs.set(nil, func() error { // suspended between the broker's answer and the ack
 		close(stored)
 		<-wake
 		return nil
@@ -120,31 +120,32 @@ func TestNothingWithoutTheLease(t *testing.T) {
 	<-stored
 	asleep.Store(true)
 	logs.set(nil, nil)
-	next := r.shard(h.id) // hears the hub from now on, as does the one that sleeps
+	next := r.shard(h.id) // receives the hub's messages too
 	h.events("a", 4, 5)
 	h.wantAck("a", 5)
 	close(wake)
-	h.events("a", 4, 5) // a repeat that both hear
+	h.events("a", 4, 5) // both receive the repeat
 	h.wantAck("a", 5)
 	late.Shard.Observe(
 		h.id,
 		presence.Observation{Connection: domain.Connection{Server: "s", CID: 1, Start: time.Now()}},
 	)
 	if got, ok := h.ackWithin(300 * time.Millisecond); ok {
-		t.Errorf("ack %+v without the lease", got)
+		t.Errorf("ack %+v, want none without the lease", got)
 	}
 	if p := h.presence(); p.Online {
 		t.Errorf("presence was written without the lease: %+v", p)
 	}
 	if got := r.count("acks_withheld_total"); got == 0 {
-		t.Error("no ack was counted as withheld")
+		t.Error("acks_withheld_total is 0, want more")
 	}
 	h.wantEventLog("1 2 3 4 5")
 	late.kill()
 	next.stop()
 }
 
-// TestLostAnswer: the broker stored an append and its answer was lost. Nothing is stored twice.
+// TestLostAnswer holds that events are stored once when the broker's answer to an append is lost,
+// whether the append was stored or not.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
@@ -155,15 +156,14 @@ func TestLostAnswer(t *testing.T) {
 	logs.set(nil, once(fmt.Errorf("no answer: %w", jsapi.ErrOutcomeUnknown)))
 	h.events("a", 1, 3)
 	h.wantAck("a", 3)
-	// this one was not stored
+	// This append was not stored.
 	logs.set(once(fmt.Errorf("no answer: %w", jsapi.ErrOutcomeUnknown)), nil)
 	h.events("a", 4, 5)
 	h.wantAck("a", 5)
 	h.wantEventLog("1 2 3 4 5")
 }
 
-// TestBrokerRestarts: the broker goes away and comes back under everything. All goes on by itself,
-// and nothing is lost or repeated.
+// TestBrokerRestarts holds that a restart of the broker loses and repeats nothing.
 func TestBrokerRestarts(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
@@ -175,7 +175,7 @@ func TestBrokerRestarts(t *testing.T) {
 	for n := range uint64(3) {
 		seq := 10*n + 1
 		h.events("a", seq, seq+4)
-		if n > 0 { // in the midst of it
+		if n > 0 { // while events are on the way
 			r.broker.Stop()
 			s.Observe(h.id, began(n))
 			r.broker.Start(t)
@@ -193,15 +193,14 @@ func TestBrokerRestarts(t *testing.T) {
 		}
 	}
 	if events != "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 " {
-		t.Errorf("the log holds %s", events)
+		t.Errorf("event log: got %s, want 1 to 30", events)
 	}
 	if p := h.presence(); !p.Online || p.Connection.CID != 1 {
-		t.Errorf("presence %+v", p)
+		t.Errorf("presence %+v, want connection 1 online", p)
 	}
 }
 
-// TestTwoWriters: two processes look after the same hub, each thinking that it is alone. Nothing is
-// stored twice, and no event is lost.
+// TestTwoWriters holds that two processes that serve the same hub store every event once.
 func TestTwoWriters(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
@@ -221,8 +220,8 @@ func TestTwoWriters(t *testing.T) {
 	h.wantEventLog(want[:len(want)-1])
 }
 
-// TestRetentionEmptiesTheLog holds that the number and identity of a hub's log survive its events:
-// no false gap, no false reset, no repeat, after any restart.
+// TestRetentionEmptiesTheLog holds that the identity and last number of a hub's log outlive its
+// events: no restart causes a false gap, a false reset or a repeat.
 func TestRetentionEmptiesTheLog(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*running){
@@ -237,7 +236,7 @@ func TestRetentionEmptiesTheLog(t *testing.T) {
 			h.wantAck("a", 0)
 			h.events("a", 1, 5)
 			h.wantAck("a", 5)
-			h.emptied() // by then the checkpoint is long written
+			h.emptied() // the checkpoint is written long before
 			end(s)
 			if name != "none" {
 				r.shard(h.id)
@@ -255,9 +254,8 @@ func TestRetentionEmptiesTheLog(t *testing.T) {
 	}
 }
 
-// TestDeadLongerThanRetention: a process was killed before it had written the checkpoint, and
-// stayed away until every event had expired. What the hub no longer holds was acknowledged, as far
-// as anybody can tell.
+// TestDeadLongerThanRetention tries a process that was killed before it had written the checkpoint,
+// and restarts after every event has expired. A gap within the unaccounted range is none.
 func TestDeadLongerThanRetention(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -265,27 +263,27 @@ func TestDeadLongerThanRetention(t *testing.T) {
 		want   string
 	}{
 		"everything was acknowledged": {7, "connected 7"},
-		// 6 expired before anybody could have read it since
-		"the last ack was lost":      {6, "connected 6 7"},
-		"some were lost in addition": {9, "connected skip:3-8 9"},
+		// 6 is stored again: its first record has expired
+		"the last ack was lost":        {6, "connected 6 7"},
+		"events were lost in addition": {9, "connected skip:3-8 9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newTestIngest(t, 1500*time.Millisecond)
 			h := adopted(r)
-			// so that the checkpoint comes late
+			// The long retention has the checkpoint written late.
 			s := r.shard(h.id, func(cfg *ingest.Config) { cfg.Retention = time.Hour })
 			h.hello("a", 1, 2)
 			h.wantAck("a", 0)
 			h.events("a", 1, 2)
 			h.wantAck("a", 2)
-			s.stop() // this one has written it
+			s.stop() // writes the checkpoint
 			s = r.shard(h.id, func(cfg *ingest.Config) { cfg.Retention = time.Hour })
 			h.events("a", 3, 6)
 			h.wantAck("a", 6)
 			s.kill()
 			h.emptied()
-			// The bridge starts again, twice, and hears the broker before the hub says hello.
+			// The bridge restarts twice, and observes the connection before the hub says hello.
 			r.shard(h.id).kill()
 			s = r.shard(h.id)
 			s.Observe(h.id, began(1))
@@ -308,7 +306,8 @@ func TestDeadLongerThanRetention(t *testing.T) {
 	}
 }
 
-// TestResetSurvivesACrash: a process was killed right after the directory heard of the reset.
+// TestResetSurvivesACrash tries a process that was killed right after it had recorded a reset in
+// the directory.
 func TestResetSurvivesACrash(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
@@ -329,19 +328,19 @@ func TestResetSurvivesACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.shard(h.id)
-	h.events("a", 3, 3) // a stray by now
+	h.events("a", 3, 3) // of the former log
 	h.hello("b", 5, 6)
 	h.wantAck("b", 4)
 	h.events("b", 5, 6)
 	h.wantAck("b", 6)
 	h.wantEventLog("5 6")
 	if got := r.count("resets_total"); got != 0 {
-		t.Errorf("it was reset again: %v", got)
+		t.Errorf("resets counted: got %v, want 0", got)
 	}
 }
 
-// TestBehindTheDirectory: this replica has not heard of a reset that another one has dealt with. It
-// must not begin the log once more.
+// TestBehindTheDirectory holds that a replica whose view lacks a reset that another replica has
+// recorded does not record the reset again.
 func TestBehindTheDirectory(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
@@ -358,7 +357,7 @@ func TestBehindTheDirectory(t *testing.T) {
 	}
 	h.hello("b", 1, 1)
 	if got, ok := h.ackWithin(100 * time.Millisecond); ok {
-		t.Errorf("ack %+v before the view had caught up", got)
+		t.Errorf("ack %+v, want none while the view is behind", got)
 	}
 	stale.freeze("")
 	h.hello("b", 1, 1)
@@ -367,11 +366,11 @@ func TestBehindTheDirectory(t *testing.T) {
 	h.wantAck("b", 1)
 	h.wantEventLog("1")
 	if got := r.count("resets_total"); got != 0 {
-		t.Errorf("it was reset again: %v", got)
+		t.Errorf("resets counted: got %v, want 0", got)
 	}
 }
 
-// lagging is a view of the directory that can stand still.
+// lagging is a view of the directory that can be frozen for a hub.
 type lagging struct {
 	testIngest *testIngest
 	mu         sync.Mutex
@@ -395,8 +394,8 @@ func (l *lagging) Hub(hub domain.HubID) (domain.HubAccess, bool) {
 	return l.testIngest.Hub(hub)
 }
 
-// TestShutdownFinishes holds that a shard that is ended in order has stored and acknowledged what
-// it had received, and written the checkpoint.
+// TestShutdownFinishes holds that a shard that is stopped stores and acknowledges the messages that
+// it has received, and writes the checkpoint.
 func TestShutdownFinishes(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
@@ -431,18 +430,18 @@ func TestShutdownFinishes(t *testing.T) {
 	}
 	h.record(ingest.CheckpointBucket, &checkpoint)
 	if checkpoint.Log != "a" || checkpoint.Through != through || checkpoint.StreamSeq != through {
-		t.Errorf("acknowledged through %d, checkpoint %+v", through, checkpoint)
+		t.Errorf("checkpoint %+v, want log a through %d", checkpoint, through)
 	}
 }
 
-// TestFlood: one hub floods. Another one keeps its latency, memory stays bounded, and what is
-// stored of the flood is right.
+// TestFlood holds that a hub that floods does not delay another hub, and that its own events are
+// stored in order without gaps.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
 	flooding := adopted(r)
 	other := adopted(r)
-	for streams.ShardOf(other.id, streamsShards(r)) != streams.ShardOf(flooding.id, streamsShards(r)) {
+	for streams.ShardOf(other.id, len(r.Conns.Shards)) != streams.ShardOf(flooding.id, len(r.Conns.Shards)) {
 		other = adopted(r)
 	}
 	r.shard(flooding.id)
@@ -481,18 +480,18 @@ func TestFlood(t *testing.T) {
 		r.count("messages_dropped_total"), r.count("events_stored_total"),
 	)
 	if latencies[50] > 2*time.Second {
-		t.Errorf("the other hub's median latency is %v", latencies[50])
+		t.Errorf("the other hub's median latency is %v, want at most 2s", latencies[50])
 	}
 	for i, event := range strings.Fields(flooding.eventLog()) {
 		if event != fmt.Sprint(i+1) {
-			t.Fatalf("event %d of the flood: got %s", i+1, event)
+			t.Fatalf("event %d of the flood: got number %s", i+1, event)
 		}
 	}
 }
 
 func streamsShards(r *testIngest) int { return len(r.Conns.Shards) }
 
-// began is the observation of a connection that begins.
+// began returns the observation that a connection has begun.
 func began(cid uint64) presence.Observation {
 	return presence.Observation{
 		Connection: domain.Connection{Server: "S", CID: cid, Start: time.Unix(int64(cid), 0).UTC()},
@@ -500,7 +499,7 @@ func began(cid uint64) presence.Observation {
 	}
 }
 
-// ended is the observation of its end, with the broker's reason; "" for none.
+// ended returns the observation that a connection has ended, with the broker's reason; "" for none.
 func ended(cid uint64, reason string) presence.Observation {
 	o := presence.Observation{
 		Connection: domain.Connection{Server: "S", CID: cid, Start: time.Unix(int64(cid), 0).UTC()},

@@ -14,15 +14,16 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// watchedDirectory counts what is forgotten, and fails it as long as fails says so.
-type watchedDirectory struct {
+// recordingDirectory records the devices of ForgetDevices, which fails while fails returns an
+// error.
+type recordingDirectory struct {
 	ingest.Directory
 	mu        sync.Mutex
 	fails     func() error
 	forgotten []int64
 }
 
-func (d *watchedDirectory) ForgetDevices(
+func (d *recordingDirectory) ForgetDevices(
 	ctx context.Context, o domain.Origin, hub domain.HubID, devices []int64,
 ) error {
 	d.mu.Lock()
@@ -36,16 +37,18 @@ func (d *watchedDirectory) ForgetDevices(
 	return d.Directory.ForgetDevices(ctx, o, hub, devices)
 }
 
-func (d *watchedDirectory) asked() string {
+// recorded returns the devices of all calls.
+func (d *recordingDirectory) recorded() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return fmt.Sprint(d.forgotten)
 }
 
-func withDirectory(dir *watchedDirectory) change {
+func withDirectory(dir *recordingDirectory) change {
 	return func(cfg *ingest.Config) { dir.Directory, cfg.Directory = cfg.Directory, dir }
 }
 
+// label sets the name of a device.
 func (h *hub) label(device int64, name string) {
 	h.r.t.Helper()
 	c := domain.LabelDevice{
@@ -60,6 +63,7 @@ func (h *hub) label(device int64, name string) {
 	}
 }
 
+// labeled returns the number of devices with a name.
 func (h *hub) labeled() (devices int) {
 	h.r.t.Helper()
 	state, _, err := h.r.Directory.Hub(h.r.t.Context(), h.id)
@@ -69,6 +73,7 @@ func (h *hub) labeled() (devices int) {
 	return len(state.Labels)
 }
 
+// forgotten returns the event device.forgotten number seq.
 func forgotten(seq uint64, device string) string {
 	return fmt.Sprintf(
 		`{"seq":%d,"type":"device.forgotten","device_id":%s,"time":"2026-01-02T03:04:05Z","clock_trusted":true,"data":{"name":"Lock"}}`,
@@ -76,12 +81,12 @@ func forgotten(seq uint64, device string) string {
 	)
 }
 
-// TestForgottenDevices: the names of devices go with device.forgotten, once a message, and a repeat
-// of an event that is stored leaves alone what was named since.
+// TestForgottenDevices holds that device.forgotten deletes the names of devices, and that a repeat
+// of the stored event keeps the names set since.
 func TestForgottenDevices(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
-	h, dir := adopted(r), &watchedDirectory{}
+	h, dir := adopted(r), &recordingDirectory{}
 	r.shard(h.id, withDirectory(dir))
 	h.hello("a", 1, 0)
 	h.wantAck("a", 0)
@@ -96,62 +101,68 @@ func TestForgottenDevices(t *testing.T) {
 		forgotten(5, "null"),
 		forgotten(6, `"2"`),
 	}
-	h.these("a", message...)
+	h.sendEvents("a", message...)
 	h.wantAck("a", 6)
 	h.wantEventLog("1 device.forgotten device.forgotten device.forgotten device.forgotten skip:6-6")
-	if got := dir.asked(); got != "[1 1 7]" || h.labeled() != 2 {
-		t.Errorf("forgotten %s, %d devices named", got, h.labeled())
+	if got := dir.recorded(); got != "[1 1 7]" || h.labeled() != 2 {
+		t.Errorf("forgotten %s and %d named devices, want [1 1 7] and 2", got, h.labeled())
 	}
 	h.label(1, "Another door")
-	h.these("a", message...)
+	h.sendEvents("a", message...)
 	h.wantAck("a", 6)
-	if got := dir.asked(); got != "[1 1 7]" || h.labeled() != 3 {
-		t.Errorf("after a repeat: forgotten %s, %d devices named", got, h.labeled())
+	if got := dir.recorded(); got != "[1 1 7]" || h.labeled() != 3 {
+		t.Errorf(
+			"after a repeat: forgotten %s and %d named devices, want [1 1 7] and 3", got,
+			h.labeled(),
+		)
 	}
 }
 
-// TestForgottenBeforeStored: a directory that cannot forget withholds the events, and a process
-// that ends between the two leaves nothing undone.
+// TestForgottenBeforeStored holds that the names are deleted before the events are stored: a
+// directory that fails withholds the events, and a process that ends in between leaves no name
+// behind.
 func TestForgottenBeforeStored(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
-	h, dir, logs := adopted(r), &watchedDirectory{
+	h, dir, logs := adopted(r), &recordingDirectory{
 		fails: once(errors.New("the directory is away")),
 	}, &faultyLogs{}
 	s := r.shard(h.id, withDirectory(dir), withLogs(logs))
 	h.hello("a", 1, 0)
 	h.wantAck("a", 0)
 	h.label(1, "Door")
-	h.these("a", forgotten(1, "1"))
-	streamstest.Eventually(t, "it is asked", func() bool { return dir.asked() == "[1]" })
+	h.sendEvents("a", forgotten(1, "1"))
+	streamstest.Eventually(
+		t, "ForgetDevices is called", func() bool { return dir.recorded() == "[1]" },
+	)
 	if got, ok := h.ackWithin(200 * time.Millisecond); ok || h.labeled() != 1 {
-		t.Fatalf("ack %+v, %d devices named", got, h.labeled())
+		t.Fatalf("ack %+v and %d named devices, want none and 1", got, h.labeled())
 	}
 	h.wantEventLog("")
-	// Now it forgets, and then the process ends.
+	// Now the directory deletes the name, and the process ends before it stores the event.
 	logs.set(func() error { return errors.New("killed") }, nil)
-	h.these("a", forgotten(1, "1"))
-	streamstest.Eventually(t, "it is forgotten", func() bool { return h.labeled() == 0 })
+	h.sendEvents("a", forgotten(1, "1"))
+	streamstest.Eventually(t, "the name is deleted", func() bool { return h.labeled() == 0 })
 	s.kill()
 	h.wantEventLog("")
 	r.shard(h.id)
-	h.these("a", forgotten(1, "1"))
+	h.sendEvents("a", forgotten(1, "1"))
 	h.wantAck("a", 1)
 	h.wantEventLog("device.forgotten")
 }
 
-// TestForgottenByNobodysHub: what a hub that nobody has added forgets is acknowledged, and the
-// directory is left alone.
-func TestForgottenByNobodysHub(t *testing.T) {
+// TestForgottenByUnownedHub holds that device.forgotten of a hub without an organization is
+// acknowledged and changes nothing in the directory.
+func TestForgottenByUnownedHub(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
-	h, dir := r.hub(), &watchedDirectory{}
+	h, dir := r.hub(), &recordingDirectory{}
 	r.shard(h.id, withDirectory(dir))
 	h.hello("a", 1, 0)
 	h.wantAck("a", 0)
-	h.these("a", forgotten(1, "1"))
+	h.sendEvents("a", forgotten(1, "1"))
 	h.wantAck("a", 1)
-	if got := dir.asked(); got != "[]" {
-		t.Errorf("forgotten %s", got)
+	if got := dir.recorded(); got != "[]" {
+		t.Errorf("forgotten %s, want []", got)
 	}
 }

@@ -29,19 +29,20 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
 
-// testIngest is an installation without a broker for MQTT: hubs are NATS clients of their shard's
-// account, as MQTT clients are to the broker.
+// testIngest is an installation without an MQTT listener: hubs are NATS clients of their shard's
+// account, as which the broker treats MQTT clients.
 type testIngest struct {
 	*installationtest.Installation
 	t         testing.TB
 	broker    *streamstest.Broker
-	hubs      *streams.Conns // of the hubs
+	hubs      *streams.Conns // the connections of the hubs
 	retention time.Duration
 	registry  *prometheus.Registry
 	metrics   *ingest.Metrics
 	made      int
 
-	mu     sync.Mutex
+	mu sync.Mutex
+	// checks has the hubs whose comparison with the broker's list was requested.
 	checks []domain.HubID
 	// connected has the hubs that the broker last reported as connected.
 	connected map[domain.HubID]bool
@@ -66,10 +67,10 @@ func newTestIngest(t testing.TB, retention time.Duration) *testIngest {
 	return r
 }
 
-// change alters what a shard works with.
+// change changes the configuration of a shard.
 type change func(*ingest.Config)
 
-// running is a shard that runs.
+// running is a running shard.
 type running struct {
 	*ingest.Shard
 	r      *testIngest
@@ -84,13 +85,15 @@ func (r *testIngest) shard(hub domain.HubID, changes ...change) *running {
 	r.t.Helper()
 	cfg := ingest.Config{
 		Logs: r.HubLogs, Directory: r.Directory, Ownership: r,
-		Presence: jsapi.NewBucket(
-			r.Conns.Cloud, presence.BucketName,
-		), Checkpoints: jsapi.NewBucket(r.Conns.Cloud, ingest.CheckpointBucket),
-		Conn: r.Conns.Shard(
-			hub,
-		), Acks: r.Conns.Shard(hub), LeaseHeld: func() bool { return true }, Retention: r.retention,
-		Now: time.Now, Logger: slog.New(slog.DiscardHandler), Metrics: r.metrics,
+		Presence:    jsapi.NewBucket(r.Conns.Cloud, presence.BucketName),
+		Checkpoints: jsapi.NewBucket(r.Conns.Cloud, ingest.CheckpointBucket),
+		Conn:        r.Conns.Shard(hub),
+		Acks:        r.Conns.Shard(hub),
+		LeaseHeld:   func() bool { return true },
+		Retention:   r.retention,
+		Now:         time.Now,
+		Logger:      slog.New(slog.DiscardHandler),
+		Metrics:     r.metrics,
 		CheckPresence: func(hub domain.HubID, _ time.Duration) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -113,13 +116,13 @@ func (r *testIngest) shard(hub domain.HubID, changes ...change) *running {
 	select {
 	case <-ready:
 	case err := <-s.ended:
-		r.t.Fatalf("the shard does not begin: %v", err)
+		r.t.Fatalf("Run ended with %v before it was ready", err)
 	}
 	r.t.Cleanup(s.stop)
 	return s
 }
 
-// Observe tells the shard what the broker says of a hub's connection.
+// Observe passes an observation to the shard, and notes whether the hub is connected.
 func (s *running) Observe(hub domain.HubID, o presence.Observation) {
 	s.r.mu.Lock()
 	s.r.connected[hub] = !o.Ended
@@ -127,9 +130,11 @@ func (s *running) Observe(hub domain.HubID, o presence.Observation) {
 	s.Shard.Observe(hub, o)
 }
 
-// stop ends the shard in order, kill as when its lease is lost: nothing is finished, no checkpoint
-// written.
+// stop ends the shard in order.
 func (s *running) stop() { s.end(errors.New("stop")) }
+
+// kill ends the shard as the loss of its lease does: the shard drops its messages and writes no
+// checkpoint.
 func (s *running) kill() { s.end(lease.ErrLost) }
 
 func (s *running) end(cause error) {
@@ -139,10 +144,10 @@ func (s *running) end(cause error) {
 		select {
 		case err := <-s.ended:
 			if err != nil {
-				s.t.Errorf("the shard ended with %v", err)
+				s.t.Errorf("Run = %v, want nil", err)
 			}
 		case <-time.After(time.Minute):
-			s.t.Error("the shard does not end")
+			s.t.Error("Run has not returned after a minute")
 		}
 	})
 }
@@ -153,13 +158,13 @@ func (r *testIngest) count(name string, labels ...string) float64 {
 	return telemetrytest.Value(r.t, r.registry, "hubcloud_hubbridge_"+name, labels...)
 }
 
-// ack is what a hub hears.
+// ack is an ack that a hub receives.
 type ack struct {
 	Log     string
 	Through uint64
 }
 
-// hub is a hub that says exactly what a test has it say.
+// hub is a hub that sends exactly the messages of a test.
 type hub struct {
 	r    *testIngest
 	id   domain.HubID
@@ -167,13 +172,13 @@ type hub struct {
 	acks chan *nats.Msg
 }
 
-// hub makes a hub that is in the inventory.
+// hub returns a new hub of the inventory.
 func (r *testIngest) hub() *hub {
 	r.t.Helper()
 	r.made++
 	id, ok := domain.ParseHubID(fmt.Sprintf("hub-%04d-aaaa-bbbb", r.made))
 	if !ok {
-		r.t.Fatal("no hub id")
+		r.t.Fatalf("hub-%04d-aaaa-bbbb is not a hub id", r.made)
 	}
 	r.RegisterHub(r.t, id)
 	h := &hub{r: r, id: id, nc: r.hubs.Shard(id), acks: make(chan *nats.Msg, 10_000)}
@@ -194,6 +199,7 @@ func (h *hub) adopt() {
 	h.r.AddHub(h.r.t, h.id)
 }
 
+// send publishes a message of the hub.
 func (h *hub) send(topic string, payload string) {
 	h.r.t.Helper()
 	if err := h.nc.Publish("hub."+string(h.id)+"."+topic, []byte(payload)); err != nil {
@@ -201,8 +207,8 @@ func (h *hub) send(topic string, payload string) {
 	}
 }
 
-// hello says hello so that there is one ack. In most tests nobody says that the hub is connected:
-// then the ack comes for the second one.
+// hello sends a hello that causes one ack. While the hub's connection is not observed, hello sends
+// two hellos, because only the second one is acknowledged.
 func (h *hub) hello(log string, oldest, newest uint64) {
 	h.r.t.Helper()
 	h.r.mu.Lock()
@@ -214,6 +220,7 @@ func (h *hub) hello(log string, oldest, newest uint64) {
 	h.helloOnce(log, oldest, newest)
 }
 
+// helloOnce sends one hello.
 func (h *hub) helloOnce(log string, oldest, newest uint64) {
 	h.r.t.Helper()
 	h.send(
@@ -225,6 +232,7 @@ func (h *hub) helloOnce(log string, oldest, newest uint64) {
 	)
 }
 
+// event returns the event number seq.
 func event(seq uint64) string {
 	return fmt.Sprintf(
 		`{"seq":%d,"type":"channel.observed","device_id":1,"time":"2026-01-02T03:04:05Z","clock_trusted":true,"data":{"value":%d}}`,
@@ -232,21 +240,23 @@ func event(seq uint64) string {
 	)
 }
 
+// events sends the events from from to to in one message.
 func (h *hub) events(log string, from, to uint64) {
 	h.r.t.Helper()
 	var all []string
 	for seq := from; seq <= to; seq++ {
 		all = append(all, event(seq))
 	}
-	h.these(log, all...)
+	h.sendEvents(log, all...)
 }
 
-func (h *hub) these(log string, events ...string) {
+// sendEvents sends the given events in one message.
+func (h *hub) sendEvents(log string, events ...string) {
 	h.r.t.Helper()
 	h.send("events", fmt.Sprintf(`{"log":%q,"events":[%s]}`, log, strings.Join(events, ",")))
 }
 
-// ack gives the next ack.
+// ack returns the next ack.
 func (h *hub) ack() ack {
 	h.r.t.Helper()
 	a, ok := h.ackWithin(time.Minute)
@@ -256,6 +266,7 @@ func (h *hub) ack() ack {
 	return a
 }
 
+// ackWithin returns the next ack; false when none has come within d.
 func (h *hub) ackWithin(d time.Duration) (a ack, ok bool) {
 	select {
 	case msg := <-h.acks:
@@ -271,7 +282,7 @@ func (h *hub) ackWithin(d time.Duration) (a ack, ok bool) {
 func (h *hub) wantAck(log string, through uint64) {
 	h.r.t.Helper()
 	if got := h.ack(); got != (ack{log, through}) {
-		h.r.t.Fatalf("ack %+v, wanted %s %d", got, log, through)
+		h.r.t.Fatalf("ack: got %+v, want log %s through %d", got, log, through)
 	}
 }
 
@@ -281,6 +292,7 @@ func (h *hub) eventLog() string {
 	return h.r.EventLog(h.r.t, h.id)
 }
 
+// wantEventLog compares the hub's event log with want.
 func (h *hub) wantEventLog(want string) {
 	h.r.t.Helper()
 	if got := h.eventLog(); got != want {
@@ -288,14 +300,14 @@ func (h *hub) wantEventLog(want string) {
 	}
 }
 
-// presence gives the hub's record in the presence bucket.
+// presence returns the hub's record in the presence bucket.
 func (h *hub) presence() (p domain.Presence) {
 	h.r.t.Helper()
 	h.record(presence.BucketName, &p)
 	return p
 }
 
-// record reads the hub's record in a bucket, and gives its revision.
+// record reads the hub's record in a bucket, and returns its revision.
 func (h *hub) record(name string, into any) (revision uint64) {
 	h.r.t.Helper()
 	bucket := jsapi.NewBucket(h.r.Conns.Cloud, name)
@@ -306,7 +318,7 @@ func (h *hub) record(name string, into any) (revision uint64) {
 	return entry.Revision
 }
 
-// emptied waits until retention has taken everything out of the hub's stream.
+// emptied waits until every record of the hub's stream has expired.
 func (h *hub) emptied() {
 	h.r.t.Helper()
 	js, err := jetstream.New(h.r.Conns.Shard(h.id))

@@ -33,9 +33,10 @@ func (c *clock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// Every hello with a new log became a fact that is kept for ever, 525 a second from one hub. A
-// restart of the bridge does not begin the count anew, and the hub loses nothing.
-func TestAHubThatIsResetWithoutEndWaits(t *testing.T) {
+// TestResetsAreLimited holds that a hub that is reset all the time is limited, also over a restart
+// of the bridge, and loses nothing. Once, every hello with a new log became a fact that is kept for
+// ever, 525 a second from one hub.
+func TestResetsAreLimited(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
 	now := &clock{now: time.Now()}
@@ -49,7 +50,7 @@ func TestAHubThatIsResetWithoutEndWaits(t *testing.T) {
 		HubLogs:     domain.HubLimit{PerMinute: 2, Burst: burst},
 	})
 	h := adopted(r)
-	log := &lines{}
+	log := &logLines{}
 	configure := func(cfg *ingest.Config) { cfg.Now, cfg.Logger = now.Now, slog.New(slog.NewJSONHandler(log, nil)) }
 	s := r.shard(h.id, configure)
 	h.hello("log-0", 1, 0)
@@ -69,7 +70,7 @@ func TestAHubThatIsResetWithoutEndWaits(t *testing.T) {
 		}
 		return len(state.LogTimes)
 	}
-	for round := range 2 { // the second time another process has the shard
+	for round := range 2 { // in the second round another process serves the shard
 		for n := range 5 {
 			before := r.count("hellos_total", "outcome", "limited")
 			now.advance(time.Second)
@@ -85,12 +86,12 @@ func TestAHubThatIsResetWithoutEndWaits(t *testing.T) {
 		s.kill()
 		s = r.shard(h.id, configure)
 	}
-	if told := log.of(t, "hub limited: it gets no ack for now"); len(told) != 2 ||
-		told[0]["hub_id"] != string(h.id) {
-		t.Errorf("the log says %v, want one line of each process", told)
+	if logged := log.of(t, "hub limited: it gets no ack for now"); len(logged) != 2 ||
+		logged[0]["hub_id"] != string(h.id) {
+		t.Errorf("logged %v, want one line of each process", logged)
 	}
 	h.wantEventLog("1 2")
-	// It waits, and goes on with everything that it has.
+	// After a pause the hub continues with everything that it holds.
 	now.advance(time.Minute)
 	h.hello("last", 1, 2)
 	h.wantAck("last", 0)
@@ -102,8 +103,9 @@ func TestAHubThatIsResetWithoutEndWaits(t *testing.T) {
 	}
 }
 
-// A hub that said hello without end had each of them written into the bucket of presence.
-func TestAHubThatSaysHelloWithoutEndWaits(t *testing.T) {
+// TestHellosAreLimited holds that most hellos of a hub that repeats them all the time are ignored.
+// Once, each was written into the presence bucket.
+func TestHellosAreLimited(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
@@ -113,11 +115,11 @@ func TestAHubThatSaysHelloWithoutEndWaits(t *testing.T) {
 	for range hellos {
 		h.helloOnce("a", 1, 0)
 	}
-	streamstest.Eventually(t, "all are dealt with", func() bool {
+	streamstest.Eventually(t, "all hellos are handled", func() bool {
 		return r.count("hellos_total", "outcome", "ok")+r.count("hellos_total", "outcome", "limited") == hellos
 	})
 	if ok := r.count("hellos_total", "outcome", "ok"); ok > 40 {
-		t.Errorf("%v hellos at once were taken", ok)
+		t.Errorf("%v hellos were accepted, want at most 40", ok)
 	}
 	for _, ok := h.ackWithin(0); ok; _, ok = h.ackWithin(0) {
 	}
@@ -126,7 +128,7 @@ func TestAHubThatSaysHelloWithoutEndWaits(t *testing.T) {
 	h.wantAck("a", 0)
 }
 
-// release takes the hub away from its organization, and adopt gives it to another one.
+// release releases the hub from its organization. adopt adds it to one again.
 func (h *hub) release() {
 	h.r.t.Helper()
 	if _, err := h.r.Directory.ReleaseHub(h.r.t.Context(), installationtest.Operator, h.id); err != nil {
@@ -134,28 +136,30 @@ func (h *hub) release() {
 	}
 }
 
-// Whatever a hub did for an organization that it was taken away from, the next one gets none of it:
-// neither what is stored, nor what the hub still holds, also when the bridge was killed in between.
-func TestAReleasedHubBringsNothingAlong(t *testing.T) {
+// TestReleasedHub holds that the next organization of a released hub gets none of the former
+// organization's events: neither those that are stored nor those that the hub still holds, also
+// when the bridge was killed in between.
+func TestReleasedHub(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		// before is what happens after the release and before the next organization adds the hub,
-		// then what it says afterwards.
+		// before runs after the release and before the next organization adds the hub, then runs
+		// after that.
 		before func(h *hub, s **running)
 		then   func(h *hub)
 		want   string
 	}{
-		"it is away until it is added again": {
+		"silent until it is added again": {
 			func(*hub, **running) {},
 			func(h *hub) {
-				h.hello("a", 2, 9) // it holds what was stored, and more of that time
+				// it holds stored events, and later ones of the former organization
+				h.hello("a", 2, 9)
 				h.wantAck("a", 9)
 				h.events("a", 10, 11)
 				h.wantAck("a", 11)
 			},
 			"skip:6-9 10 11",
 		},
-		"the broker says that it goes and comes": {
+		"disconnected by the broker": {
 			func(h *hub, s **running) {
 				(*s).Observe(h.id, ended(1, "kicked"))
 				h.wantOnline(false)
@@ -168,7 +172,7 @@ func TestAReleasedHubBringsNothingAlong(t *testing.T) {
 			},
 			"skip:6-9 10 11",
 		},
-		"it connects, and the bridge is killed before it says hello": {
+		"bridge killed between connection and hello": {
 			func(h *hub, s **running) {
 				(*s).Observe(h.id, ended(1, "kicked"))
 				h.wantOnline(false)
@@ -186,7 +190,7 @@ func TestAReleasedHubBringsNothingAlong(t *testing.T) {
 			},
 			"connected skip:6-9 10 11",
 		},
-		"it says hello in between": {
+		"hello in between": {
 			func(h *hub, _ **running) {
 				h.hello("a", 2, 9)
 				h.wantAck("a", 9)
@@ -199,7 +203,7 @@ func TestAReleasedHubBringsNothingAlong(t *testing.T) {
 			},
 			"10 11",
 		},
-		"it sends events in between": {
+		"events in between": {
 			func(h *hub, _ **running) {
 				h.hello("a", 2, 7)
 				h.wantAck("a", 7)
@@ -212,7 +216,7 @@ func TestAReleasedHubBringsNothingAlong(t *testing.T) {
 			},
 			"10 11",
 		},
-		"it is reset in between": {
+		"reset in between": {
 			func(h *hub, _ **running) {
 				h.hello("b", 1, 4)
 				h.wantAck("b", 4)
@@ -223,7 +227,7 @@ func TestAReleasedHubBringsNothingAlong(t *testing.T) {
 			},
 			"5 6",
 		},
-		"it is reset, and says so to the next": {
+		"reset after it is added again": {
 			func(*hub, **running) {},
 			func(h *hub) {
 				h.hello("b", 1, 4)
@@ -233,7 +237,7 @@ func TestAReleasedHubBringsNothingAlong(t *testing.T) {
 			},
 			"5 6",
 		},
-		"it sends events before it says hello": {
+		"events before the hello": {
 			func(*hub, **running) {},
 			func(h *hub) {
 				h.events("a", 6, 9)
@@ -244,7 +248,7 @@ func TestAReleasedHubBringsNothingAlong(t *testing.T) {
 			},
 			"skip:6-9 10",
 		},
-		"the bridge is killed in between": {
+		"bridge killed in between": {
 			func(h *hub, s **running) {
 				(*s).kill()
 				*s = h.r.shard(h.id)
@@ -272,7 +276,7 @@ func TestAReleasedHubBringsNothingAlong(t *testing.T) {
 				h.wantAck("a", 0)
 				h.events("a", 1, 5)
 				h.wantAck("a", 5)
-				if killed { // the checkpoint does not know of the five
+				if killed { // the checkpoint is behind the five events
 					s.kill()
 					s = r.shard(h.id)
 				}
@@ -280,7 +284,7 @@ func TestAReleasedHubBringsNothingAlong(t *testing.T) {
 				if _, err := r.HubLogs.Page(t.Context(), h.id, "", 10); domain.CodeOf(
 					err,
 				) != domain.CodeNotFound {
-					t.Errorf("the log of a hub that nobody has: %v", err)
+					t.Errorf("Page of a released hub: %v, want %s", err, domain.CodeNotFound)
 				}
 				c.before(h, &s)
 				h.adopt()

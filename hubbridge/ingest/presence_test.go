@@ -14,16 +14,18 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
+// wantOnline waits until the presence bucket has the hub as online, or as offline, and returns its
+// presence.
 func (h *hub) wantOnline(online bool) (p domain.Presence) {
 	h.r.t.Helper()
-	streamstest.Eventually(h.r.t, fmt.Sprintf("online is %v", online), func() bool {
+	streamstest.Eventually(h.r.t, fmt.Sprintf("presence with online %v", online), func() bool {
 		p = h.presence()
 		return p.Online == online && p.HubID == h.id
 	})
 	return p
 }
 
-func TestTransitionsAreTold(t *testing.T) {
+func TestTransitionsAreRecorded(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
@@ -32,7 +34,7 @@ func TestTransitionsAreTold(t *testing.T) {
 	p := h.wantOnline(true)
 	if p.PublicIP != "10.0.0.7" || p.Reason != nil || p.Connection.CID != 1 ||
 		time.Since(p.Since) > time.Minute {
-		t.Errorf("presence %+v", p)
+		t.Errorf("presence %+v, want connection 1 from 10.0.0.7 without a reason", p)
 	}
 	h.hello("a", 1, 1)
 	h.wantAck("a", 0)
@@ -40,7 +42,7 @@ func TestTransitionsAreTold(t *testing.T) {
 	p = h.wantOnline(false)
 	if p.PublicIP != "10.0.0.7" || p.Reason == nil || *p.Reason != "client closed" ||
 		string(p.Firmware) != `{"version":"1.0"}` {
-		t.Errorf("presence %+v", p)
+		t.Errorf("presence %+v, want client closed, firmware 1.0 and 10.0.0.7", p)
 	}
 	s.Observe(h.id, began(2))
 	s.Observe(h.id, ended(2, ""))
@@ -49,7 +51,7 @@ func TestTransitionsAreTold(t *testing.T) {
 	h.wantAck("a", 1)
 	h.wantEventLog("connected disconnected:client_closed connected disconnected:null connected 1")
 	if got := r.count("presence_transitions_total", "status", "online"); got != 3 {
-		t.Errorf("transitions counted: %v", got)
+		t.Errorf("online transitions counted: got %v, want 3", got)
 	}
 }
 
@@ -60,7 +62,7 @@ func TestTakeoverIsOneBatch(t *testing.T) {
 	s := r.shard(h.id)
 	s.Observe(h.id, began(1))
 	s.Observe(h.id, began(2))
-	streamstest.Eventually(t, "a comparison is asked for", func() bool {
+	streamstest.Eventually(t, "a comparison is requested", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return len(r.checks) == 1 && r.checks[0] == h.id
@@ -73,9 +75,9 @@ func TestTakeoverIsOneBatch(t *testing.T) {
 	h.wantEventLog("connected disconnected:duplicate_client_id connected")
 }
 
-// TestToldOnceOverACrash: a process was killed when the log had a transition and the bucket had
-// not.
-func TestToldOnceOverACrash(t *testing.T) {
+// TestTransitionOnceOverACrash holds that a transition is recorded once when the process was killed
+// between the log and the bucket.
+func TestTransitionOnceOverACrash(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
@@ -100,11 +102,11 @@ func TestToldOnceOverACrash(t *testing.T) {
 			t.Fatal(err)
 		}
 		s = r.shard(h.id)
-		// The broker's list says it again, and what ended long ago is said to end.
+		// The comparison with the broker's list observes the connection again, and an old end.
 		s.Observe(h.id, began(2))
 		s.Observe(h.id, ended(1, ""))
 		streamstest.Eventually(
-			t, "the bucket is put right",
+			t, "the bucket has connection 2",
 			func() bool { p := h.presence(); return p.Online && p.Connection.CID == 2 },
 		)
 		s.kill()
@@ -112,8 +114,8 @@ func TestToldOnceOverACrash(t *testing.T) {
 	h.wantEventLog("connected disconnected:read_error connected")
 }
 
-// TestObservationsOutliveFailures: nobody repeats what the broker said, so it is kept until it can
-// be stored.
+// TestObservationsOutliveFailures holds that observations are kept until they can be stored: the
+// broker does not repeat them.
 func TestObservationsOutliveFailures(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
@@ -123,7 +125,7 @@ func TestObservationsOutliveFailures(t *testing.T) {
 	s.Observe(h.id, began(1))
 	s.Observe(h.id, ended(1, "kicked"))
 	s.Observe(h.id, began(2))
-	streamstest.Eventually(t, "it is tried", func() bool { return r.count("sessions") == 1 })
+	streamstest.Eventually(t, "the session exists", func() bool { return r.count("sessions") == 1 })
 	logs.set(
 		once(fmt.Errorf("no answer: %w", jsapi.ErrOutcomeUnknown)),
 		once(fmt.Errorf("no answer: %w", jsapi.ErrOutcomeUnknown)),
@@ -135,8 +137,8 @@ func TestObservationsOutliveFailures(t *testing.T) {
 	h.wantEventLog("connected disconnected:kicked connected")
 }
 
-// TestAddedWhileConnected: nothing connected when the hub was added, so nothing is told; what
-// happens later is.
+// TestAddedWhileConnected holds that a hub that is connected when it is added has no hub.connected
+// in its log, but every later transition.
 func TestAddedWhileConnected(t *testing.T) {
 	t.Parallel()
 	for _, restart := range []bool{false, true} {
@@ -168,9 +170,9 @@ func TestAddedWhileConnected(t *testing.T) {
 	}
 }
 
-// TestHelloBeforeTheBroker: a hub was heard before the broker told of its connection. Who has an
-// ack is online already: an organization that adds the hub as soon as it has one must not hear that
-// it has never come online.
+// TestHelloBeforeTheBroker holds that a hello that comes before the broker's report of the
+// connection is acknowledged after the report. Otherwise an organization that adds the hub at once
+// would see a hub that was never online.
 func TestHelloBeforeTheBroker(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
@@ -183,21 +185,21 @@ func TestHelloBeforeTheBroker(t *testing.T) {
 		return len(r.checks) == 1
 	})
 	if a, early := h.ackWithin(50 * time.Millisecond); early {
-		t.Errorf("ack %+v before the broker's word", a)
+		t.Errorf("ack %+v before the broker reported the connection", a)
 	}
 	s.Observe(h.id, began(1))
 	h.wantAck("a", 0)
 	if p := h.presence(); !p.Online || string(p.Firmware) != `{"version":"1.0"}` ||
 		p.Network == nil {
-		t.Errorf("presence %+v", p)
+		t.Errorf("presence %+v, want online with firmware 1.0 and a network", p)
 	}
 	h.events("a", 1, 1)
 	h.wantAck("a", 1)
 	h.wantEventLog("connected 1")
 }
 
-// TestHelloWithoutTheBroker: the broker's word does not come. The hub's second hello has its ack
-// all the same.
+// TestHelloWithoutTheBroker holds that a repeated hello is acknowledged, once, although the broker
+// has not reported the connection.
 func TestHelloWithoutTheBroker(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
@@ -207,12 +209,11 @@ func TestHelloWithoutTheBroker(t *testing.T) {
 	h.helloOnce("a", 1, 0)
 	h.wantAck("a", 0)
 	if a, more := h.ackWithin(50 * time.Millisecond); more {
-		t.Errorf("a second ack %+v", a)
+		t.Errorf("second ack %+v, want one", a)
 	}
 }
 
-// TestPresenceWriters: two processes hear of each transition, each thinking that it is alone. It is
-// told once.
+// TestPresenceWriters holds that two processes that serve the same hub record each transition once.
 func TestPresenceWriters(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
@@ -224,7 +225,7 @@ func TestPresenceWriters(t *testing.T) {
 			for _, s := range writers {
 				s.Observe(h.id, o)
 			}
-			h.hello("a", 1, 0) // what they answer comes after what they were told before
+			h.hello("a", 1, 0) // both answer after they have recorded the observation
 			h.wantAck("a", 0)
 			h.wantAck("a", 0)
 		}
@@ -232,6 +233,6 @@ func TestPresenceWriters(t *testing.T) {
 	}
 	h.wantEventLog(want[1:])
 	if r.count("conflicts_total") == 0 {
-		t.Error("they never met")
+		t.Error("conflicts_total is 0: the writers did not conflict")
 	}
 }

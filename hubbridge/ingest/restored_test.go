@@ -10,9 +10,9 @@ import (
 	"hubcloud/streams/installationtest"
 )
 
-// TestRestored: the installation was restored from a backup. The checkpoint is of then, and so is
-// the log where the backup has it: what the hub sent afterwards, was acknowledged and holds no more
-// is told as a gap, and what it still holds is stored again.
+// TestRestored holds that after a restore from a backup, events that were acknowledged since the
+// backup become a gap if the hub no longer holds them, and are stored again otherwise. The backup
+// has the checkpoint and possibly the log.
 func TestRestored(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -20,10 +20,10 @@ func TestRestored(t *testing.T) {
 		oldest uint64
 		want   string
 	}{
-		"lost for good":           {0, 7, "skip:4-6 7 8"},
-		"the hub has it":          {0, 4, "4 5 6 7 8"},
-		"lost, with hub logs":     {3, 7, "1 2 3 skip:4-6 7 8"},
-		"the hub has it, as well": {3, 4, "1 2 3 4 5 6 7 8"},
+		"lost":                               {0, 7, "skip:4-6 7 8"},
+		"held by the hub":                    {0, 4, "4 5 6 7 8"},
+		"lost, log in the backup":            {3, 7, "1 2 3 skip:4-6 7 8"},
+		"held by the hub, log in the backup": {3, 4, "1 2 3 4 5 6 7 8"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -54,7 +54,7 @@ func TestRestored(t *testing.T) {
 			h.wantAck("a", 8)
 			h.wantEventLog(tc.want)
 			if got := r.count("resets_total"); got != 0 {
-				t.Errorf("it was reset: %v", got)
+				t.Errorf("resets counted: got %v, want 0", got)
 			}
 		})
 	}

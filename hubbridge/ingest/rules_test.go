@@ -10,7 +10,7 @@ import (
 	"hubcloud/hubbridge/protocol"
 )
 
-// adopted gives a hub that belongs to somebody and has said hello with an empty log.
+// adopted returns a new hub of the organization.
 func adopted(r *testIngest) *hub {
 	r.t.Helper()
 	h := r.hub()
@@ -18,7 +18,7 @@ func adopted(r *testIngest) *hub {
 	return h
 }
 
-// started gives an adopted hub whose shard runs and whose log is "a", empty.
+// started returns a hub of the organization whose shard runs and whose log is "a", empty.
 func started(t *testing.T) (*hub, *running) {
 	t.Helper()
 	r := newTestIngest(t, time.Hour)
@@ -29,7 +29,7 @@ func started(t *testing.T) (*hub, *running) {
 	return h, s
 }
 
-func TestRepeatsArePassedOver(t *testing.T) {
+func TestRepeatsAreNotStored(t *testing.T) {
 	t.Parallel()
 	h, _ := started(t)
 	h.events("a", 1, 3)
@@ -40,7 +40,7 @@ func TestRepeatsArePassedOver(t *testing.T) {
 	h.wantAck("a", 5)
 	h.wantEventLog("1 2 3 4 5")
 	if got := h.r.count("events_repeated_total"); got != 5 {
-		t.Errorf("repeats counted: %v", got)
+		t.Errorf("repeats counted: got %v, want 5", got)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestBeyondTheNextNumber(t *testing.T) {
 	h.wantEventLog("1 2 3 4 5 6")
 }
 
-func TestLostEventsAreToldOnce(t *testing.T) {
+func TestLostEventsAreRecordedOnce(t *testing.T) {
 	t.Parallel()
 	h, _ := started(t)
 	h.events("a", 1, 2)
@@ -71,7 +71,7 @@ func TestLostEventsAreToldOnce(t *testing.T) {
 	h.wantAck("a", 12)
 	h.hello("a", 13, 12)
 	h.wantAck("a", 12)
-	h.hello("a", 5, 8) // it never gave 9 to 12, it says
+	h.hello("a", 5, 8) // its newest is below the stored numbers
 	h.wantAck("a", 12)
 	h.wantEventLog("1 2 skip:3-9 10 11 12")
 }
@@ -98,7 +98,7 @@ func TestReset(t *testing.T) {
 	h.events("b", 5, 6)
 	h.wantAck("b", 6)
 	h.wantEventLog("5 6")
-	// Nothing of before counts after a restart either.
+	// The former log does not count after a restart either.
 	s.stop()
 	h.r.shard(h.id)
 	h.hello("b", 5, 6)
@@ -106,17 +106,17 @@ func TestReset(t *testing.T) {
 	h.events("b", 7, 7)
 	h.wantAck("b", 7)
 	h.wantEventLog("5 6 7")
-	// Back to the former log: a reset like any other.
+	// The return to a former log is a reset like any other.
 	h.hello("a", 1, 3)
 	h.wantAck("a", 0)
 	h.wantEventLog("")
 	if got := h.r.count("resets_total"); got != 2 {
-		t.Errorf("resets counted: %v", got)
+		t.Errorf("resets counted: got %v, want 2", got)
 	}
 }
 
-// TestStraysOfAFormerLog holds that what still comes of a log that the hub has given up, over
-// another connection, is no reset.
+// TestStraysOfAFormerLog holds that events of a former log, which arrive over an old connection,
+// are no reset.
 func TestStraysOfAFormerLog(t *testing.T) {
 	t.Parallel()
 	h, s := started(t)
@@ -136,12 +136,12 @@ func TestStraysOfAFormerLog(t *testing.T) {
 		h.wantEventLog("")
 	}
 	if got := h.r.count("messages_stray_total"); got != 4 {
-		t.Errorf("strays counted: %v", got)
+		t.Errorf("strays counted: got %v, want 4", got)
 	}
 }
 
-// TestResetWithoutHello: a hub that was reset while connected sends events of a log that nobody has
-// heard of.
+// TestResetWithoutHello tries a hub that was reset while connected and sends events of its new log
+// without a hello.
 func TestResetWithoutHello(t *testing.T) {
 	t.Parallel()
 	h, _ := started(t)
@@ -149,24 +149,24 @@ func TestResetWithoutHello(t *testing.T) {
 	h.wantAck("a", 2)
 	h.events("b", 7, 8)
 	h.wantAck("b", 0)
-	h.wantEventLog("1 2") // nothing has happened yet
+	h.wantEventLog("1 2") // not reset yet
 	h.events("b", 1, 3)
 	h.wantAck("b", 3)
 	h.wantEventLog("1 2 3")
 	h.events("c", 9, 9)
 	h.wantAck("c", 0)
-	h.hello("c", 8, 9) // it has no number 1 any more
+	h.hello("c", 8, 9) // it no longer holds number 1
 	h.wantAck("c", 7)
 	h.events("c", 8, 9)
 	h.wantAck("c", 9)
 	h.wantEventLog("8 9")
 }
 
-func TestMalformedEventsAreMarked(t *testing.T) {
+func TestMalformedEventsBecomeGaps(t *testing.T) {
 	t.Parallel()
 	h, _ := started(t)
 	without := func(seq uint64, what, instead string) string { return strings.Replace(event(seq), what, instead, 1) }
-	h.these(
+	h.sendEvents(
 		"a", event(1), without(2, `"type":"channel.observed",`, ``),
 		without(3, `2026-01-02T03:04:05Z`, `yesterday`), event(4),
 		without(5, `channel.observed`, `hub.connected`), without(6, `{"value":6}`, `[]`),
@@ -179,11 +179,11 @@ func TestMalformedEventsAreMarked(t *testing.T) {
 		"1 skip:2-2 skip:3-3 4 skip:5-5 skip:6-6 skip:7-7 skip:8-8 skip:9-9 skip:10-10 weather.changed",
 	)
 	if got := h.r.count("events_malformed_total", "flaw", "time"); got != 1 {
-		t.Errorf("malformed times counted: %v", got)
+		t.Errorf("malformed times counted: got %v, want 1", got)
 	}
 }
 
-func TestUnreadableMessagesAreDroppedWhole(t *testing.T) {
+func TestUnreadableMessagesAreDropped(t *testing.T) {
 	t.Parallel()
 	h, _ := started(t)
 	h.events("a", 1, 1)
@@ -212,15 +212,15 @@ func TestUnreadableMessagesAreDroppedWhole(t *testing.T) {
 	h.wantAck("a", 2)
 	h.wantEventLog("1 2")
 	if got := h.r.count("messages_unreadable_total"); got != 8 {
-		t.Errorf("unreadable messages counted: %v", got)
+		t.Errorf("unreadable messages counted: got %v, want 8", got)
 	}
 	if got := h.r.count("hellos_total", "outcome", "protocol"); got != 1 {
-		t.Errorf("hellos of another protocol counted: %v", got)
+		t.Errorf("hellos of another protocol counted: got %v, want 1", got)
 	}
 }
 
-// TestAdoption: everything of a hub that nobody has is acknowledged, nothing kept; added, it goes
-// on where it is, with no new hello.
+// TestAdoption holds that events of a hub without an organization are acknowledged and not stored,
+// and that the hub, once added, continues after the last ack without a new hello.
 func TestAdoption(t *testing.T) {
 	t.Parallel()
 	for _, restarts := range []bool{false, true} {
@@ -240,9 +240,9 @@ func TestAdoption(t *testing.T) {
 			restart()
 			h.events("a", 3, 5)
 			h.wantAck("a", 5)
-			h.events("a", 8, 9) // a gap in what nobody keeps is none
+			h.events("a", 8, 9) // no log, no gap
 			h.wantAck("a", 9)
-			h.these("a", "{}", event(11))
+			h.sendEvents("a", "{}", event(11))
 			h.wantAck("a", 9)
 			restart()
 			h.adopt()
@@ -253,7 +253,7 @@ func TestAdoption(t *testing.T) {
 			h.wantAck("a", 13)
 			h.wantEventLog("10 11 12 13")
 			if h.presence().HubID != "" {
-				t.Error("a hub whose connection nobody has reported has a presence record")
+				t.Error("a hub whose connection was not reported has a presence record")
 			}
 		})
 	}
@@ -275,13 +275,13 @@ func TestResetBeforeAdoption(t *testing.T) {
 	h.wantEventLog("3 4")
 }
 
-// TestAdoptionIsNeverMissed holds that whoever looks up the owner in a view that is behind still
-// stores what belongs to somebody.
+// TestAdoptionIsNeverMissed holds that the events of a hub that was just added are stored although
+// the view of the directory is behind.
 func TestAdoptionIsNeverMissed(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
 	h := r.hub()
-	r.shard(h.id, func(cfg *ingest.Config) { cfg.Ownership = nobody{} })
+	r.shard(h.id, func(cfg *ingest.Config) { cfg.Ownership = emptyView{} })
 	h.hello("a", 1, 1)
 	h.wantAck("a", 0)
 	h.adopt()

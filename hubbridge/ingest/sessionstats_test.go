@@ -14,20 +14,20 @@ import (
 	"hubcloud/streams/telemetry/telemetrytest"
 )
 
-// lines is a log that a test reads.
-type lines struct {
+// logLines collects the lines of a logger.
+type logLines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (l *lines) Write(p []byte) (int, error) {
+func (l *logLines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(p)
 }
 
-// of gives the lines of a message.
-func (l *lines) of(t *testing.T, msg string) (all []map[string]any) {
+// of returns the lines with a message.
+func (l *logLines) of(t *testing.T, msg string) (all []map[string]any) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,14 +43,16 @@ func (l *lines) of(t *testing.T, msg string) (all []map[string]any) {
 	return all
 }
 
-// TestSession: what happens to a hub is counted, for the metrics and for the one line at the end of
-// its session.
+// TestSession holds that the metrics and the log line at the end of a session count what was
+// received from the hub.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
-	log := &lines{}
-	s := r.shard(h.id, func(c *ingest.Config) { c.Logger = slog.New(slog.NewJSONHandler(log, nil)) })
+	log := &logLines{}
+	s := r.shard(
+		h.id, func(c *ingest.Config) { c.Logger = slog.New(slog.NewJSONHandler(log, nil)) },
+	)
 	s.Observe(h.id, began(1))
 	h.wantOnline(true)
 	h.hello("a", 1, 3)
@@ -61,9 +63,9 @@ func TestSession(t *testing.T) {
 	h.wantAck("a", 4)
 	h.hello("a", 7, 8) // 5 and 6 are lost
 	h.wantAck("a", 6)
-	h.these("a", event(7), `{"seq":8,"type":""}`)
+	h.sendEvents("a", event(7), `{"seq":8,"type":""}`)
 	h.wantAck("a", 8)
-	h.these("a", "no event")
+	h.sendEvents("a", "no event")
 	h.wantAck("a", 8)
 	h.events("a", 20, 20)
 	h.wantAck("a", 8)
@@ -74,7 +76,7 @@ func TestSession(t *testing.T) {
 	s.Observe(h.id, began(2))
 	s.Observe(h.id, ended(2, "kicked"))
 	streamstest.Eventually(
-		t, "two sessions have a line", func() bool { return len(log.of(t, "hub session")) == 2 },
+		t, "two sessions are logged", func() bool { return len(log.of(t, "hub session")) == 2 },
 	)
 	for name, want := range map[string]float64{
 		"events_stored_total": 5, "events_repeated_total": 2, "events_lost_total": 2,
@@ -105,19 +107,19 @@ func TestSession(t *testing.T) {
 		"events_lost": 2.0, "events_malformed": 1.0, "events_unowned": 0.0, "requests": 2.0,
 	} {
 		if both[0][field] != want {
-			t.Errorf("%s is %v, want %v", field, both[0][field], want)
+			t.Errorf("%s: got %v, want %v", field, both[0][field], want)
 		}
 	}
 	if took, _ := both[0]["duration_ms"].(float64); took <= 0 || took > 60_000 {
-		t.Errorf("it took %v ms", both[0]["duration_ms"])
+		t.Errorf("duration_ms: got %v, want more than 0", both[0]["duration_ms"])
 	}
 	if both[1]["events_stored"] != 0.0 || both[1]["requests"] != 0.0 ||
 		both[1]["reason"] != "kicked" {
-		t.Errorf("the second session's line tells of the first: %v", both[1])
+		t.Errorf("second line %v, want the counts of the second session", both[1])
 	}
 }
 
-// TestUnownedAreCounted: what is acknowledged and not kept shows.
+// TestUnownedAreCounted holds that events that are acknowledged and not stored are counted.
 func TestUnownedAreCounted(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
@@ -128,6 +130,6 @@ func TestUnownedAreCounted(t *testing.T) {
 	h.events("a", 1, 3)
 	h.wantAck("a", 3)
 	if got := r.count("events_unowned_total"); got != 3 {
-		t.Errorf("%v are counted", got)
+		t.Errorf("unowned events counted: got %v, want 3", got)
 	}
 }
