@@ -489,8 +489,6 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-func streamsShards(r *testIngest) int { return len(r.Conns.Shards) }
-
 // began returns the observation that a connection has begun.
 func began(cid uint64) presence.Observation {
 	return presence.Observation{
