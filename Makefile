@@ -39,6 +39,7 @@ race: deps ## Run the package tests with the race detector
 .PHONY: lint
 lint: ## Check formatting, vet, staticcheck and unreachable code
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi
+	$(GO) run ./test/style $$(git ls-files '*.go')
 	$(GO) vet $(PACKAGES)
 	$(call TOOL,staticcheck) $(PACKAGES)
 	@dead=$$($(call TOOL,deadcode) -test $(PACKAGES)) || exit 1; if [ -n "$$dead" ]; then echo "unreachable code:"; echo "$$dead"; exit 1; fi

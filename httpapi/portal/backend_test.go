@@ -423,13 +423,13 @@ func (w *backend) History(
 		Value: json.RawMessage(`"<b>eco</b>"`), At: day,
 		Actor: domain.Actor{Kind: domain.ActorMember, ID: "olga"}, Outcome: "accepted",
 	}
-	refused, foreign := done, done
-	refused.ID, refused.Key, refused.At, refused.Outcome, refused.Message = "2", "lock", day.Add(
+	rejected, foreign := done, done
+	rejected.ID, rejected.Key, rejected.At, rejected.Outcome, rejected.Message = "2", "lock", day.Add(
 		time.Minute,
 	), "hub_timeout", "it is silent"
-	refused.Actor = domain.Actor{Kind: domain.ActorKey, ID: "another"}
+	rejected.Actor = domain.Actor{Kind: domain.ActorKey, ID: "another"}
 	foreign.ID, foreign.OrgID, foreign.Key = "3", orgTwo, "foreign"
-	return []domain.CommandDone{done, refused, foreign}, nil
+	return []domain.CommandDone{done, rejected, foreign}, nil
 }
 
 func (w *backend) Activity(

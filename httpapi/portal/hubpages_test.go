@@ -105,7 +105,9 @@ func TestForeignHub(t *testing.T) {
 		for _, page := range []string{
 			"", "/events", "/reset-link", "/devices", "/devices/1", "/devices/1/card",
 		} {
-			if response := b.ask("GET", "/hubs/"+string(hub)+page, nil); response.StatusCode != http.StatusNotFound {
+			if response := b.ask(
+				"GET", "/hubs/"+string(hub)+page, nil,
+			); response.StatusCode != http.StatusNotFound {
 				t.Errorf("GET %s%s: %d", hub, page, response.StatusCode)
 			}
 		}
@@ -113,7 +115,9 @@ func TestForeignHub(t *testing.T) {
 			"/pairing", "/pairing/close", "/removal", "/removal/close", "/place", "/reset-link",
 			"/devices/1/commands", "/devices/1/label", "/devices/1/forget",
 		} {
-			if response := b.ask("POST", "/hubs/"+string(hub)+action, url.Values{}); response.StatusCode != http.StatusNotFound {
+			if response := b.ask(
+				"POST", "/hubs/"+string(hub)+action, url.Values{},
+			); response.StatusCode != http.StatusNotFound {
 				t.Errorf("POST %s%s: %d", hub, action, response.StatusCode)
 			}
 		}
@@ -242,7 +246,9 @@ func TestActionsFromScripts(t *testing.T) {
 		"value":           {"true"},
 		"idempotency_key": {"once"},
 	}
-	if response := b.ask("POST", path, command, "Accept", "application/json"); response.StatusCode != http.StatusNoContent {
+	if response := b.ask(
+		"POST", path, command, "Accept", "application/json",
+	); response.StatusCode != http.StatusNoContent {
 		t.Errorf("a command: %d", response.StatusCode)
 	}
 	b.fails = domain.Errorf(domain.CodeHubOffline, "the hub is not connected")
@@ -252,7 +258,9 @@ func TestActionsFromScripts(t *testing.T) {
 		t.Errorf("a hub that is offline: %d %s", response.StatusCode, text)
 	}
 	command.Set("value", "perhaps")
-	if response := b.ask("POST", path, command, "Accept", "application/json"); response.StatusCode != http.StatusBadRequest {
+	if response := b.ask(
+		"POST", path, command, "Accept", "application/json",
+	); response.StatusCode != http.StatusBadRequest {
 		t.Errorf("what is no value: %d", response.StatusCode)
 	}
 }
@@ -330,7 +338,9 @@ func TestRejectedHubForms(t *testing.T) {
 	}
 	b := newHubBackend()
 	b.fails = domain.Errorf(domain.CodeHubOffline, "the hub is not connected")
-	if response := b.ask("POST", device+"/forget", url.Values{}); response.StatusCode != http.StatusServiceUnavailable {
+	if response := b.ask(
+		"POST", device+"/forget", url.Values{},
+	); response.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("a device's page that cannot be shown either: %d", response.StatusCode)
 	} else if page := read(t, response); !strings.Contains(page, `href="../../../../../`+acme+hub+`"`) {
 		t.Errorf("there is no way back: %s", page)
@@ -360,7 +370,9 @@ func TestHubDoesNotAnswer(t *testing.T) {
 	}
 	b := newHubBackend()
 	b.fails = errors.New("postgres is away")
-	if response := b.ask("GET", "/hubs/"+string(ownHub), nil); response.StatusCode != http.StatusInternalServerError {
+	if response := b.ask(
+		"GET", "/hubs/"+string(ownHub), nil,
+	); response.StatusCode != http.StatusInternalServerError {
 		t.Errorf("a fault: %d", response.StatusCode)
 	}
 }

@@ -141,7 +141,9 @@ func (req *request) confirmKeyRevocation() error {
 
 // revokeKey revokes an API key.
 func (req *request) revokeKey() error {
-	if err := req.portal.Directory.RevokeKey(req.http.Context(), req.origin(), req.http.PathValue("key"), req.member.OrgID); err != nil {
+	if err := req.portal.Directory.RevokeKey(
+		req.http.Context(), req.origin(), req.http.PathValue("key"), req.member.OrgID,
+	); err != nil {
 		return err
 	}
 	req.redirectInOrg("keys", "key-revoked")

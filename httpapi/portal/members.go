@@ -176,7 +176,9 @@ func (req *request) invite() error {
 
 // revokeInvitation withdraws an invitation.
 func (req *request) revokeInvitation() error {
-	if err := req.portal.Directory.RevokeInvitation(req.http.Context(), req.origin(), req.member.OrgID, req.http.PathValue("invitation")); err != nil {
+	if err := req.portal.Directory.RevokeInvitation(
+		req.http.Context(), req.origin(), req.member.OrgID, req.http.PathValue("invitation"),
+	); err != nil {
 		return err
 	}
 	req.redirectInOrg("members"+req.listQuery(), "invitation-revoked")

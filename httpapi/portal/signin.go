@@ -123,7 +123,9 @@ func (req *request) requestLink() error {
 	if err != nil {
 		return err
 	}
-	if err := req.portal.Mails.SendSignIn(req.http.Context(), email, req.portal.linkAddress(token), link.ExpiresAt); err != nil {
+	if err := req.portal.Mails.SendSignIn(
+		req.http.Context(), email, req.portal.linkAddress(token), link.ExpiresAt,
+	); err != nil {
 		return err
 	}
 	req.portal.metrics.requested.Inc()

@@ -163,7 +163,9 @@ func (req *request) renameSite() error {
 // addHub adds a hub by the serial on its label, or moves it to another site.
 func (req *request) addHub() error {
 	var view sitesView
-	view.NewHub.Serial, view.NewHub.Site, view.NewHub.Name = req.formValue("serial"), req.formValue("site"), req.formValue("name")
+	view.NewHub.Serial = req.formValue("serial")
+	view.NewHub.Site = req.formValue("site")
+	view.NewHub.Name = req.formValue("name")
 	hub, ok := domain.ParseSerial(strings.Join(strings.Fields(view.NewHub.Serial), "-"))
 	if !ok {
 		view.NewHub.Problem = "This is not a serial. The serial is on the hub's label and looks like " +

@@ -22,39 +22,39 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// TestImpostorsAreRefused tries to connect as a hub in every way but the right one.
-func TestImpostorsAreRefused(t *testing.T) {
+// TestImpostorsAreRejected tries to connect as a hub in every way but the right one.
+func TestImpostorsAreRejected(t *testing.T) {
 	t.Parallel()
 	i := start(t)
 	h, other := i.newHub(t, 1), i.newHub(t, 2)
 	user := i.broker.Credentials().Users[streams.AccountCloud]
 
-	mustBeRefused(t, "another client id", h.options().SetClientID(string(other.id)))
-	mustBeRefused(
+	mustBeRejected(t, "another client id", h.options().SetClientID(string(other.id)))
+	mustBeRejected(
 		t, "a client id in upper case", h.options().SetClientID(strings.ToUpper(string(h.id))),
 	)
-	mustBeRefused(t, "an empty client id", h.options().SetClientID(""))
-	mustBeRefused(
+	mustBeRejected(t, "an empty client id", h.options().SetClientID(""))
+	mustBeRejected(
 		t, "the service's own user over MQTT",
 		h.options().SetUsername(user.User).SetPassword(user.Password),
 	)
-	mustBeRefused(t, "the service's own user over MQTT, as itself",
+	mustBeRejected(t, "the service's own user over MQTT, as itself",
 		h.options().SetClientID("service").SetUsername(user.User).SetPassword(user.Password))
 
 	bare := h.tls()
 	bare.Certificates = nil
-	mustBeRefused(t, "no certificate", h.options().SetTLSConfig(bare))
-	mustBeRefused(t, "no certificate, but the service's own user",
+	mustBeRejected(t, "no certificate", h.options().SetTLSConfig(bare))
+	mustBeRejected(t, "no certificate, but the service's own user",
 		h.options().SetTLSConfig(bare).SetUsername(user.User).SetPassword(user.Password))
-	mustBeRefused(
+	mustBeRejected(
 		t,
 		"no TLS",
 		mqtt.NewClientOptions().AddBroker("tcp://"+i.broker.MQTTAddr()).SetClientID(string(h.id)).
-			SetConnectTimeout(patient).SetUsername(user.User).SetPassword(user.Password),
+			SetConnectTimeout(testTimeout).SetUsername(user.User).SetPassword(user.Password),
 	)
 	old := h.tls()
 	old.MinVersion, old.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
-	mustBeRefused(t, "TLS 1.1", h.options().SetTLSConfig(old))
+	mustBeRejected(t, "TLS 1.1", h.options().SetTLSConfig(old))
 
 	foreign, err := identity.OpenAuthority(
 		identity.AuthorityConfig{Dir: t.TempDir(), Logger: quiet()},
@@ -62,19 +62,19 @@ func TestImpostorsAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustBeRefused(
+	mustBeRejected(
 		t, "a certificate of another authority's",
 		h.options().SetTLSConfig(certifiedBy(t, foreign, h, h.id)),
 	)
-	mustBeRefused(
+	mustBeRejected(
 		t, "a certificate of the authority's that the directory does not know",
 		h.options().SetTLSConfig(certifiedBy(t, i.authority, h, h.id)),
 	)
-	mustBeRefused(
+	mustBeRejected(
 		t, "a certificate that the hub signed itself", h.options().SetTLSConfig(selfSigned(t, h)),
 	)
 	unknown := hubID(9)
-	mustBeRefused(
+	mustBeRejected(
 		t,
 		"a hub that is not in the inventory",
 		h.options().
@@ -94,9 +94,9 @@ func TestPasswordsAreNoMatter(t *testing.T) {
 	mustConnect(t, h.options().SetUsername("anything").SetPassword("anything"))
 }
 
-// TestOldCertificatesAreRefused: a hub has one certificate. A new one ends the former at its next
+// TestOldCertificatesAreRejected: a hub has one certificate. A new one ends the former at its next
 // connection, and a revoked one is refused.
-func TestOldCertificatesAreRefused(t *testing.T) {
+func TestOldCertificatesAreRejected(t *testing.T) {
 	t.Parallel()
 	i := start(t)
 	first := i.newHub(t, 1)
@@ -107,18 +107,18 @@ func TestOldCertificatesAreRefused(t *testing.T) {
 		t.Fatal("the connection with the former certificate ended at once")
 	default:
 	}
-	mustBeRefused(t, "a former certificate", first.options())
+	mustBeRejected(t, "a former certificate", first.options())
 	client, _ := mustConnect(t, second.options())
 	client.Disconnect(0)
 	i.add(t, first.id)
 	i.resetLink(t, first.id)
-	mustBeRefused(t, "a revoked certificate", second.options())
+	mustBeRejected(t, "a revoked certificate", second.options())
 	mustConnect(t, i.enrol(t, first.id).options())
 }
 
-// subscriptionRefused is the return code of a SUBACK for a topic that is not granted (MQTT 3.1.1,
+// subscriptionRejected is the return code of a SUBACK for a topic that is not granted (MQTT 3.1.1,
 // 3.9.3).
-const subscriptionRefused = 0x80
+const subscriptionRejected = 0x80
 
 // TestHubReachesOnlyItsOwnTopics puts a listener on everything in both shards and a hub that tries
 // to be heard and to hear.
@@ -178,7 +178,7 @@ func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
 				func(_ mqtt.Client, m mqtt.Message) { t.Errorf("the attacker got %s on %s", m.Payload(), m.Topic()) },
 			)
 			if err := wait(t, token); err == nil &&
-				token.(*mqtt.SubscribeToken).Result()[topic] != subscriptionRefused {
+				token.(*mqtt.SubscribeToken).Result()[topic] != subscriptionRejected {
 				t.Errorf("subscribed to %s at QoS %d", topic, qos)
 			}
 		}
@@ -188,10 +188,15 @@ func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
 	// What the service says to the victim goes to the victim alone.
 	victimClient, _ := mustConnect(t, victim.options())
 	got := make(chan string, 10)
-	if err := wait(t, victimClient.Subscribe(foreign+"/ack", 1, func(_ mqtt.Client, m mqtt.Message) { got <- string(m.Payload()) })); err != nil {
+	if err := wait(
+		t,
+		victimClient.Subscribe(foreign+"/ack", 1, func(_ mqtt.Client, m mqtt.Message) { got <- string(m.Payload()) }),
+	); err != nil {
 		t.Fatal(err)
 	}
-	if err := i.conns.Shard(victim.id).Publish(streams.AckSubject(victim.id), []byte("for the victim")); err != nil {
+	if err := i.conns.Shard(victim.id).Publish(
+		streams.AckSubject(victim.id), []byte("for the victim"),
+	); err != nil {
 		t.Fatal(err)
 	}
 	if text := <-got; text != "for the victim" {
@@ -229,10 +234,12 @@ func TestNothingIsRetained(t *testing.T) {
 	client, _ := mustConnect(t, h.options())
 	for qos := range byte(2) {
 		for _, topic := range []string{"hello", "response/1", "response/2"} {
-			if err := wait(t, client.Publish("hub/"+string(h.id)+"/"+topic, qos, true, "keep this")); err != nil {
+			if err := wait(
+				t, client.Publish("hub/"+string(h.id)+"/"+topic, qos, true, "keep this"),
+			); err != nil {
 				t.Fatal(err)
 			}
-			if msg, err := heard.NextMsg(patient); err != nil || string(msg.Data) != "keep this" {
+			if msg, err := heard.NextMsg(testTimeout); err != nil || string(msg.Data) != "keep this" {
 				t.Fatalf("the message itself: %v, %v", msg, err)
 			}
 		}
@@ -272,18 +279,20 @@ func TestTooLargeAMessageCutsTheHubAlone(t *testing.T) {
 	}
 	client.Publish("hub/"+string(large.id)+"/events", 0, false, make([]byte, 2<<20))
 	mustEnd(t, "a message of 2 MiB", lost)
-	if err := wait(t, otherClient.Publish("hub/"+string(other.id)+"/hello", 1, false, "still here")); err != nil {
+	if err := wait(
+		t, otherClient.Publish("hub/"+string(other.id)+"/hello", 1, false, "still here"),
+	); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := heard.NextMsg(patient); err != nil {
+	if _, err := heard.NextMsg(testTimeout); err != nil {
 		t.Fatal(err)
 	}
 	mustConnect(t, large.options())
 }
 
-// TestQoS2PublishIsRefused: the server would keep each message until the client releases it, which
+// TestQoS2PublishIsRejected: the server would keep each message until the client releases it, which
 // an attacker never does.
-func TestQoS2PublishIsRefused(t *testing.T) {
+func TestQoS2PublishIsRejected(t *testing.T) {
 	t.Parallel()
 	i := start(t)
 	h := i.newHub(t, 1)
@@ -306,13 +315,16 @@ func TestNATSPortIsNotForHubs(t *testing.T) {
 		"the service's user, guessing": {nats.UserInfo("cloud", "cloud")},
 		"a token":                      {nats.Token(secret)},
 	} {
-		if nc, err := nats.Connect(url, append(options, nats.Timeout(patient))...); err == nil {
+		if nc, err := nats.Connect(url, append(options, nats.Timeout(testTimeout))...); err == nil {
 			t.Errorf("%s: connected", what)
 			nc.Close()
 		}
 	}
 	// Nor does a NATS client at the MQTT port.
-	if nc, err := nats.Connect("tls://"+i.broker.MQTTAddr(), nats.Secure(h.tls()), nats.TLSHandshakeFirst(), nats.Timeout(time.Second)); err == nil {
+	if nc, err := nats.Connect(
+		"tls://"+i.broker.MQTTAddr(), nats.Secure(h.tls()), nats.TLSHandshakeFirst(),
+		nats.Timeout(time.Second),
+	); err == nil {
 		t.Error("a NATS client at the MQTT port: connected")
 		nc.Close()
 	}
@@ -325,15 +337,15 @@ func (brokenDirectory) Hub(context.Context, domain.HubID) (domain.HubState, uint
 	return domain.HubState{}, 0, errors.New("no answer from the directory")
 }
 
-// TestUnreadableDirectoryRefuses: what the directory does not confirm is not let in, and is again
+// TestUnreadableDirectoryRejects: what the directory does not confirm is not let in, and is again
 // when it can be read.
-func TestUnreadableDirectoryRefuses(t *testing.T) {
+func TestUnreadableDirectoryRejects(t *testing.T) {
 	t.Parallel()
 	i := start(t)
 	h := i.newHub(t, 1)
 	i.stopCallout()
 	i.startCallout(t, brokenDirectory{})
-	mustBeRefused(t, "a directory that cannot be read", h.options())
+	mustBeRejected(t, "a directory that cannot be read", h.options())
 	i.stopCallout()
 	i.startCallout(t, i.directory)
 	mustConnect(t, h.options())

@@ -48,10 +48,12 @@ func TestHubSpeaks(t *testing.T) {
 				}
 			}
 			for _, topic := range []string{"hello", "events", "response/a/b.c"} {
-				if err := wait(t, client.Publish("hub/"+string(h.id)+"/"+topic, min(c.qos, 1), false, "hello")); err != nil {
+				if err := wait(
+					t, client.Publish("hub/"+string(h.id)+"/"+topic, min(c.qos, 1), false, "hello"),
+				); err != nil {
 					t.Fatalf("publish %s: %v", topic, err)
 				}
-				if msg, err := heard.NextMsg(patient); err != nil || string(msg.Data) != "hello" {
+				if msg, err := heard.NextMsg(testTimeout); err != nil || string(msg.Data) != "hello" {
 					t.Fatalf("publish %s: the cloud got %v, %v", topic, msg, err)
 				}
 			}

@@ -54,7 +54,7 @@ func rsaKey(t testing.TB, bits int) crypto.Signer {
 	return key
 }
 
-// testdata gives a request that cannot be made here: Go makes no weak RSA keys, and very large ones
+// testdata returns a stored request that cannot be generated here: Go makes no weak RSA keys, and very large ones
 // take minutes.
 func testdata(t testing.TB, name string) string {
 	t.Helper()

@@ -15,7 +15,7 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// add gives a hub to a new organization, which only then can revoke its certificate.
+// add adds a hub to a new organization, which can then revoke its certificate.
 func (i *installation) add(t testing.TB, id domain.HubID) (org string) {
 	t.Helper()
 	org, _, err := i.directory.CreateOrg(t.Context(), operator(), "Org", "owner@example.org")
@@ -53,7 +53,7 @@ func (i *installation) listed(t testing.TB, id domain.HubID) int {
 		`{"acc": %q, "mqtt_client": %q}`, streams.ShardAccount(streams.ShardOf(id, shards)), id,
 	)
 	answer, err := i.conns.Sys.Request(
-		"$SYS.REQ.SERVER."+i.broker.ServerID()+".CONNZ", []byte(question), patient,
+		"$SYS.REQ.SERVER."+i.broker.ServerID()+".CONNZ", []byte(question), testTimeout,
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestResetLink(t *testing.T) {
 
 	i.resetLink(t, former.id)
 	mustEnd(t, "revoked", formerLost)
-	mustBeRefused(t, "revoked", former.options())
+	mustBeRejected(t, "revoked", former.options())
 
 	_, lost := mustConnect(t, i.enrol(t, former.id).options())
 	select {
@@ -129,7 +129,7 @@ func TestKickNotices(t *testing.T) {
 		go func() {
 			defer close(ended)
 			if token := client.Connect(); token.Wait() && token.Error() == nil {
-				streamstest.Poll(patient, func() bool { return !client.IsConnectionOpen() })
+				streamstest.Poll(testTimeout, func() bool { return !client.IsConnectionOpen() })
 			}
 		}()
 		i.resetLink(t, h.id)

@@ -114,7 +114,7 @@ func TestEnrolment(t *testing.T) {
 	}
 }
 
-// counted gives a counter by its name and only label.
+// counted returns the value of a counter by its name and only label.
 func counted(t testing.TB, registry *prometheus.Registry, name, label string) float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -185,14 +185,14 @@ func TestRefusals(t *testing.T) {
 	} {
 		directory.reads = 0
 		_, err := e.Issue(t.Context(), c.req)
-		var refused *domain.Error
-		if !errors.As(err, &refused) || refused.Code != c.code ||
-			!strings.HasPrefix(refused.Message, c.names) {
+		var rejected *domain.Error
+		if !errors.As(err, &rejected) || rejected.Code != c.code ||
+			!strings.HasPrefix(rejected.Message, c.names) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if c.code == domain.CodeUnauthenticated &&
-			refused.Message != "unknown serial or wrong secret" {
-			t.Errorf("%s: %q tells which", what, refused.Message)
+			rejected.Message != "unknown serial or wrong secret" {
+			t.Errorf("%s: %q tells which", what, rejected.Message)
 		}
 		if directory.reads != c.reads {
 			t.Errorf("%s: looked up %d times", what, directory.reads)

@@ -38,9 +38,9 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	shards  = 2
-	secret  = "a-secret-of-the-hubs-in-these-tests-0123456"
-	patient = time.Minute
+	shards      = 2
+	secret      = "a-secret-of-the-hubs-in-these-tests-0123456"
+	testTimeout = time.Minute
 )
 
 // installation is a broker with everything that decides about hubs, on a data directory that
@@ -216,7 +216,7 @@ func (h *hub) options() *mqtt.ClientOptions {
 		SetTLSConfig(h.tls()).
 		SetAutoReconnect(false).
 		SetConnectRetry(false).
-		SetConnectTimeout(patient).
+		SetConnectTimeout(testTimeout).
 		SetProtocolVersion(4).
 		SetOrderMatters(false)
 }
@@ -249,7 +249,7 @@ func mustConnect(t testing.TB, options *mqtt.ClientOptions) (mqtt.Client, <-chan
 	return client, lost
 }
 
-func mustBeRefused(t testing.TB, what string, options *mqtt.ClientOptions) {
+func mustBeRejected(t testing.TB, what string, options *mqtt.ClientOptions) {
 	t.Helper()
 	if client, _, err := connect(t, options); err == nil {
 		t.Errorf("%s: connected", what)
@@ -259,7 +259,7 @@ func mustBeRefused(t testing.TB, what string, options *mqtt.ClientOptions) {
 
 func wait(t testing.TB, token mqtt.Token) error {
 	t.Helper()
-	if !token.WaitTimeout(patient) {
+	if !token.WaitTimeout(testTimeout) {
 		t.Fatal("the MQTT client is still waiting")
 	}
 	return token.Error()
@@ -269,7 +269,7 @@ func mustEnd(t testing.TB, what string, lost <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-lost:
-	case <-time.After(patient):
+	case <-time.After(testTimeout):
 		t.Fatalf("%s: still connected", what)
 	}
 }

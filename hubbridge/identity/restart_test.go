@@ -42,12 +42,12 @@ func TestRestart(t *testing.T) {
 		before.Users[streams.AccountCloud] != after.Users[streams.AccountCloud] {
 		t.Error("the credentials changed")
 	}
-	mustBeRefused(t, "a certificate that was revoked before", revoked.options())
+	mustBeRejected(t, "a certificate that was revoked before", revoked.options())
 	mustConnect(t, options())
 	// The session's subscriptions come into force shortly after the hub is told that it is
 	// connected.
 	for _, subject := range []string{streams.AckSubject(h.id), streams.RequestSubject(h.id)} {
-		for deadline := time.Now().Add(patient); ; {
+		for deadline := time.Now().Add(testTimeout); ; {
 			if err := i.conns.Shard(h.id).Publish(subject, []byte(subject)); err != nil {
 				t.Fatal(err)
 			}

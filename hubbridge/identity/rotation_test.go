@@ -14,7 +14,7 @@ import (
 	"hubcloud/hubbridge/identity"
 )
 
-// TestOneAuthorityAfterAnother: hubs are first told of the one to come, then the broker's
+// TestOneAuthorityAfterAnother: hubs are first reported of the one to come, then the broker's
 // certificate is of that one, and hubs with a certificate of the former still get in.
 func TestOneAuthorityAfterAnother(t *testing.T) {
 	t.Parallel()
@@ -25,7 +25,7 @@ func TestOneAuthorityAfterAnother(t *testing.T) {
 		return openAuthority(t, cfg)
 	}
 	first := with(former, "")
-	told := with(former, next.CertificateFile)
+	reported := with(former, next.CertificateFile)
 	switched := with(next, former.CertificateFile)
 	last := with(next, "")
 
@@ -55,16 +55,16 @@ func TestOneAuthorityAfterAnother(t *testing.T) {
 		broker *identity.Authority
 		in     bool
 	}{
-		"not told, before":           {hub(first), first, true},
-		"not told, while told":       {hub(first), told, true},
-		"told, while told":           {hub(told), told, true},
-		"told, switched":             {hub(told), switched, true},
-		"new, switched":              {hub(switched), switched, true},
-		"new, and back again":        {hub(switched), told, true},
-		"new, at last":               {hub(switched), last, true},
-		"not told, switched":         {hub(first), switched, false},
-		"of the former, at last":     {hub(told), last, false},
-		"not told, switched at once": {hub(first), last, false},
+		"not reported, before":           {hub(first), first, true},
+		"not reported, while reported":   {hub(first), reported, true},
+		"reported, while reported":       {hub(reported), reported, true},
+		"reported, switched":             {hub(reported), switched, true},
+		"new, switched":                  {hub(switched), switched, true},
+		"new, and back again":            {hub(switched), reported, true},
+		"new, at last":                   {hub(switched), last, true},
+		"not reported, switched":         {hub(first), switched, false},
+		"of the former, at last":         {hub(reported), last, false},
+		"not reported, switched at once": {hub(first), last, false},
 	} {
 		if err := shake(c.hub, c.broker.ServerTLS()); (err == nil) != c.in {
 			t.Errorf("%s: %v", what, err)

@@ -80,7 +80,7 @@ func TestTapLogsIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, request := range []string{"DIRECT.GET." + stream, "STREAM.MSG.GET." + stream} {
-		if _, err := nc.Request(streams.ShardAPI(0)+"."+request, []byte(`{"seq":1}`), patient); err != nil {
+		if _, err := nc.Request(streams.ShardAPI(0)+"."+request, []byte(`{"seq":1}`), testTimeout); err != nil {
 			t.Errorf("%s: %v", request, err)
 		}
 	}
@@ -185,7 +185,7 @@ func TestTapIsRevoked(t *testing.T) {
 		}
 		select {
 		case <-closed:
-		case <-time.After(patient):
+		case <-time.After(testTimeout):
 			t.Error("the connection is still there")
 		}
 		if _, _, err := i.logIn(t, user); !errors.Is(err, nats.ErrAuthorization) {
@@ -198,7 +198,7 @@ func TestTapIsRevoked(t *testing.T) {
 		func() error { second, err = i.taps.Renew(t.Context(), "analytics", time.Now()); return err },
 	)
 	cut(second, func() error { return i.taps.Revoke(t.Context(), "analytics") })
-	if err := kept.FlushTimeout(patient); err != nil {
+	if err := kept.FlushTimeout(testTimeout); err != nil {
 		t.Errorf("another's connection: %v", err)
 	}
 }

@@ -68,7 +68,7 @@ func (h *Hub) Report(deviceID int64, ref ChannelRef, value any) error {
 	return h.controller.Report(deviceID, ref, raw, time.Now())
 }
 
-// Rename gives a device another name and removes channels from it, as a firmware update may do:
+// Rename renames a device and removes channels from it, as a firmware update may do:
 // device.updated.
 func (h *Hub) Rename(deviceID int64, name string, removed ...ChannelRef) error {
 	return h.controller.Rename(deviceID, name, removed, time.Now())

@@ -223,7 +223,9 @@ func TestRequests(t *testing.T) {
 			}
 		}
 		c.becomes(t, h, frontDoor, "lock", "synchronized", false)
-		if r := c.call(t, h, protocol.MethodChannelsCommand, command("same", frontDoor, "lock", true)); string(
+		if r := c.call(
+			t, h, protocol.MethodChannelsCommand, command("same", frontDoor, "lock", true),
+		); string(
 			r.Result,
 		) != string(first.Result) {
 			t.Errorf("later: %s", r.Result)
@@ -265,7 +267,9 @@ func TestRequests(t *testing.T) {
 			),
 		)
 		h.RadioDown(true)
-		if r := c.call(t, h, protocol.MethodChannelsCommand, command("again", frontDoor, "lock", false)); r.Error != nil {
+		if r := c.call(
+			t, h, protocol.MethodChannelsCommand, command("again", frontDoor, "lock", false),
+		); r.Error != nil {
 			t.Errorf("repeat of a command that ran: %+v, want its first answer", r.Error)
 		}
 		c.becomes(t, h, frontDoor, "lock", "failed", true)

@@ -114,7 +114,10 @@ func Repair(store string, logger *slog.Logger) error {
 					err,
 				)
 			} else if err != nil {
-				logger.Error("consumer not checked or not repaired; the server may skip it", "consumer", name, "error", err)
+				logger.Error(
+					"consumer not checked or not repaired; the server may skip it",
+					"consumer", name, "error", err,
+				)
 			}
 		}
 	}

@@ -252,7 +252,9 @@ func fill(t *testing.T, conns *streams.Conns) {
 				continue
 			}
 			for i := range 50 {
-				if _, err := js.Publish(t.Context(), fmt.Sprintf("%s.%d", name, i%3), fmt.Appendf(nil, "message %d", i)); err != nil {
+				if _, err := js.Publish(
+					t.Context(), fmt.Sprintf("%s.%d", name, i%3), fmt.Appendf(nil, "message %d", i),
+				); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -62,15 +62,15 @@ func TestReadersReportGaps(t *testing.T) {
 			"follow": func(fn func([]Recorded) error) error { return log.Follow(t.Context(), after, fn) },
 			"replay": func(fn func([]Recorded) error) error { return log.Replay(t.Context(), after, last, fn) },
 		} {
-			next, told := after+1, []uint64(nil)
+			next, reported := after+1, []uint64(nil)
 			err := read(func(batch []Recorded) error {
 				for _, r := range batch {
 					if skipped := r.Seq - next; r.Seq < next ||
-						skipped > 0 && (len(told) == 0 || next != told[len(told)-1]+1) {
+						skipped > 0 && (len(reported) == 0 || next != reported[len(reported)-1]+1) {
 						t.Errorf("got %s: got sequence %d, want %d", name, r.Seq, next)
 					}
 					if errors.Is(r.Err, ErrMissing) {
-						told = append(told, r.Seq)
+						reported = append(reported, r.Seq)
 					}
 					next = r.Seq + 1
 				}
@@ -82,8 +82,8 @@ func TestReadersReportGaps(t *testing.T) {
 			if !errors.Is(err, enough) {
 				t.Fatal(name, err)
 			}
-			if !slices.Equal(told, want) {
-				t.Errorf("got %s after %d: got gaps %v, want %v", name, after, told, want)
+			if !slices.Equal(reported, want) {
+				t.Errorf("got %s after %d: got gaps %v, want %v", name, after, reported, want)
 			}
 		}
 	}

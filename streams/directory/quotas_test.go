@@ -50,11 +50,11 @@ func atOnce(t *testing.T, n int, do func(i int) error) int {
 	for i := range n {
 		all.Go(func() {
 			err := do(i)
-			var refused *domain.Error
+			var rejected *domain.Error
 			switch {
 			case err == nil:
 				succeeded.Add(1)
-			case !errors.As(err, &refused) || refused.Code != domain.CodeRateLimited || refused.RetryAfter <= 0:
+			case !errors.As(err, &rejected) || rejected.Code != domain.CodeRateLimited || rejected.RetryAfter <= 0:
 				t.Errorf("got %d: %v, want rate_limited with a RetryAfter", i, err)
 			}
 		})
@@ -77,7 +77,9 @@ func TestSitesAreBounded(t *testing.T) {
 	var orgs [2]string
 	for i := range orgs {
 		var err error
-		if orgs[i], _, err = one.CreateOrg(t.Context(), anOperator, "A", fmt.Sprintf("owner%d@example.org", i)); err != nil {
+		if orgs[i], _, err = one.CreateOrg(
+			t.Context(), anOperator, "A", fmt.Sprintf("owner%d@example.org", i),
+		); err != nil {
 			t.Fatal(err)
 		}
 	}

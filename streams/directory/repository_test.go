@@ -75,9 +75,11 @@ func TestUpdateWithoutEventsAndWithAnError(t *testing.T) {
 	if len(h) != 1 || seq != 1 || err != nil {
 		t.Errorf("without events: %v, %d, %v", h, seq, err)
 	}
-	refusal := domain.ErrSiteNotFound()
-	if _, _, err := r.Update(t.Context(), "s", func(history) ([]domain.Event, error) { return nil, refusal }); err != error(
-		refusal,
+	rejection := domain.ErrSiteNotFound()
+	if _, _, err := r.Update(
+		t.Context(), "s", func(history) ([]domain.Event, error) { return nil, rejection },
+	); err != error(
+		rejection,
 	) {
 		t.Errorf("got %v, want the error of decide", err)
 	}

@@ -95,7 +95,11 @@ func TestTheFirstOwnerHasAnAccount(t *testing.T) {
 func TestAccountsOfFormerVersionsAreFound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
-	const annID, bobID, sharpID = "01940000-0000-7000-8000-000000000001", "01940000-0000-7000-8000-000000000002", "01940000-0000-7000-8000-000000000003"
+	const (
+		annID   = "01940000-0000-7000-8000-000000000001"
+		bobID   = "01940000-0000-7000-8000-000000000002"
+		sharpID = "01940000-0000-7000-8000-000000000003"
+	)
 	// The keys of former versions. The second and the third are also keys of other addresses.
 	for _, former := range []struct{ id, stored, form string }{
 		{annID, "ann@Stra\u00dfe.example", "ann@stra\u00dfe.example"},
@@ -106,7 +110,9 @@ func TestAccountsOfFormerVersionsAreFound(t *testing.T) {
 		made := domain.Record(
 			origin, domain.AccountCreated{AccountID: former.id, Email: former.stored},
 		)
-		if _, err := w.log.Append(t.Context(), streams.AccountSubject(hex.EncodeToString(name[:])), 0, made); err != nil {
+		if _, err := w.log.Append(
+			t.Context(), streams.AccountSubject(hex.EncodeToString(name[:])), 0, made,
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -454,10 +460,10 @@ func TestInvitationsAreBounded(t *testing.T) {
 	}
 	limited := func(err error, after time.Duration) {
 		t.Helper()
-		var refused *domain.Error
-		if !errors.As(err, &refused) || refused.Code != domain.CodeRateLimited ||
-			refused.RetryAfter != after {
-			t.Errorf("got %v, %v, want rate_limited with RetryAfter %v", err, refused, after)
+		var rejected *domain.Error
+		if !errors.As(err, &rejected) || rejected.Code != domain.CodeRateLimited ||
+			rejected.RetryAfter != after {
+			t.Errorf("got %v, %v, want rate_limited with RetryAfter %v", err, rejected, after)
 		}
 	}
 	if err := invite(0, "owner@example.org"); domain.CodeOf(err) != domain.CodeInvalidRequest ||
@@ -480,7 +486,9 @@ func TestInvitationsAreBounded(t *testing.T) {
 	}
 	now = now.Add(10 * time.Minute)
 	limited(invite(1, "one-more@example.org"), 50*time.Minute)
-	if _, err := replicas[0].Invite(t.Context(), as, w.orgB, "one-more@example.org", domain.RoleMember); err != nil {
+	if _, err := replicas[0].Invite(
+		t.Context(), as, w.orgB, "one-more@example.org", domain.RoleMember,
+	); err != nil {
 		t.Errorf("an invitation of another organization: %v", err)
 	}
 	now = now.Add(50 * time.Minute)

@@ -87,12 +87,18 @@ func TestTemporaryFailuresAreUnavailable(t *testing.T) {
 			_, _, err := histories.Update(ctx, "s", addName("3"))
 			return err
 		},
-		"create a site": func(ctx context.Context) error { _, err := service.CreateSite(ctx, origin, org, "Site"); return err },
+		"create a site": func(ctx context.Context) error {
+			_, err := service.CreateSite(ctx, origin, org, "Site")
+			return err
+		},
 		"read a hub": func(ctx context.Context) error {
 			_, _, err := service.Hub(ctx, "hub-0000-0000-0001")
 			return err
 		},
-		"read an account": func(ctx context.Context) error { _, err := service.Account(ctx, "ann@example.org"); return err },
+		"read an account": func(ctx context.Context) error {
+			_, err := service.Account(ctx, "ann@example.org")
+			return err
+		},
 	} {
 		wantUnavailable(t, what+" without a broker", within(do), "nothing was changed", nil)
 	}

@@ -58,7 +58,7 @@ func (a *authority) sign(template, parent *x509.Certificate, public *ecdsa.Publi
 	return der
 }
 
-// issue gives a new key and a certificate of that name for it.
+// issue returns a new key and its certificate with that name.
 func (a *authority) issue(name string, usage x509.ExtKeyUsage) (*ecdsa.PrivateKey, []byte) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -159,7 +159,7 @@ func (b *bareBroker) makeStreams(c streamsCommand) (nothing, error) {
 	return nothing{}, nil
 }
 
-// jetStreamError gives the error in an answer of the broker.
+// jetStreamError returns the error in a response of the JetStream API.
 func jetStreamError(answer []byte) error {
 	var a struct {
 		Error *struct{ Description string }

@@ -28,7 +28,9 @@ func (d *bareDatabase) copy(c copyCommand) (copyResult, error) {
 	}
 	defer conn.Release()
 	var schema string
-	if err := conn.QueryRow(ctx, "SELECT name FROM hubcloud.schemas WHERE state = 'live'").Scan(&schema); err != nil {
+	if err := conn.QueryRow(ctx, "SELECT name FROM hubcloud.schemas WHERE state = 'live'").Scan(
+		&schema,
+	); err != nil {
 		return copyResult{}, err
 	}
 	found, err := conn.Query(ctx, "SELECT tablename FROM pg_tables WHERE schemaname = $1", schema)
@@ -51,10 +53,14 @@ func (d *bareDatabase) copy(c copyCommand) (copyResult, error) {
 	content := make([]bytes.Buffer, len(tables))
 	for i, table := range tables {
 		from, to := pgx.Identifier{schema, table}.Sanitize(), pgx.Identifier{own, table}.Sanitize()
-		if _, err := conn.Conn().PgConn().CopyTo(ctx, &content[i], "COPY "+from+" TO STDOUT (FORMAT binary)"); err != nil {
+		if _, err := conn.Conn().PgConn().CopyTo(
+			ctx, &content[i], "COPY "+from+" TO STDOUT (FORMAT binary)",
+		); err != nil {
 			return copyResult{}, err
 		}
-		if _, err := conn.Exec(ctx, "CREATE TABLE "+to+" (LIKE "+from+" INCLUDING "+including+")"); err != nil {
+		if _, err := conn.Exec(
+			ctx, "CREATE TABLE "+to+" (LIKE "+from+" INCLUDING "+including+")",
+		); err != nil {
 			return copyResult{}, err
 		}
 	}

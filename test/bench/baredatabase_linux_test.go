@@ -14,7 +14,7 @@ import (
 
 const roleDatabase = "database"
 
-// databaseConfig says which database is asked, and over how many connections.
+// databaseConfig is the database and the number of connections to it.
 type databaseConfig struct {
 	URL     string
 	Readers int

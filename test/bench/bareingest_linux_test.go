@@ -20,7 +20,7 @@ type ingestCommand struct {
 	During time.Duration
 }
 
-// ingest gives events stored in a second.
+// ingest returns the events stored per second.
 func (b *bareBroker) ingest(c ingestCommand) (float64, error) {
 	var stored atomic.Int64
 	deadline := time.Now().Add(c.During)

@@ -21,7 +21,7 @@ type pagesCommand struct {
 	Events  int
 }
 
-// pages gives pages a second.
+// pages returns the pages read per second.
 func (b *bareBroker) pages(c pagesCommand) (float64, error) {
 	var next atomic.Int64
 	var pages atomic.Int64

@@ -41,7 +41,7 @@ type bench struct {
 	full bool
 }
 
-// size gives the size of a measurement.
+// size returns the size of a measurement.
 func size[S any](b *bench, full, tiny S) S {
 	if b.full {
 		return full

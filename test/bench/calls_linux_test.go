@@ -134,7 +134,7 @@ type callCommand struct {
 	Count int
 }
 
-// call gives the time of each round trip.
+// call returns the duration of each round trip.
 func (b *bareBroker) call(c callCommand) ([]float64, error) {
 	nc := b.shard(c.Hub)
 	hub := domain.HubID(c.Hub)

@@ -54,7 +54,7 @@ func newEventsMessage(h *hub, events int) *eventsMessage {
 	return m
 }
 
-// places gives where what stands behind each occurrence of mark begins.
+// places returns the offsets after each occurrence of mark.
 func places(text, mark []byte) []int {
 	var found []int
 	for at := 0; ; {

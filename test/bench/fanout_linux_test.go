@@ -103,13 +103,16 @@ func measureFanOut(b *bench, name string, n fanOutSize) {
 
 		cpu.Values, cpu.Limits = append(cpu.Values, own.own/1e3), append(cpu.Limits, limit.own/1e3)
 		total, bareTotal = append(total, own.total/1e3), append(bareTotal, limit.total/1e3)
-		bare50, bare99 = append(bare50, median(limit.latencies)/1e6), append(bare99, percentile(limit.latencies, 0.99)/1e6)
+		bare50 = append(bare50, median(limit.latencies)/1e6)
+		bare99 = append(bare99, percentile(limit.latencies, 0.99)/1e6)
 		both := make([]float64, len(limit.latencies))
 		for i, latency := range limit.latencies {
 			both[i] = latency + stored[rand.IntN(len(stored))]
 		}
-		p50.Values, p50.Limits = append(p50.Values, median(own.latencies)/1e6), append(p50.Limits, median(both)/1e6)
-		p99.Values, p99.Limits = append(p99.Values, percentile(own.latencies, 0.99)/1e6), append(p99.Limits, percentile(both, 0.99)/1e6)
+		p50.Values = append(p50.Values, median(own.latencies)/1e6)
+		p50.Limits = append(p50.Limits, median(both)/1e6)
+		p99.Values = append(p99.Values, percentile(own.latencies, 0.99)/1e6)
+		p99.Limits = append(p99.Limits, percentile(both, 0.99)/1e6)
 	}
 	cpu.Note = fmt.Sprintf(
 		"%d hubs × %d readers × %d events/s; a difference: with what the events themselves "+
@@ -211,7 +214,7 @@ func (a *ackTimes) take() []float64 {
 	return times
 }
 
-// frames gives a hub's oldest events as an event stream has them.
+// frames returns a hub's oldest events as frames of an event stream.
 func (s *service) frames(h *hub, count int) ([]byte, error) {
 	page := s.Events(h.ID, "", count, 0)
 	answer := s.Must("GET", fmt.Sprintf("/hubs/%s/events?limit=%d", h.ID, count), nil, 200)
@@ -234,7 +237,7 @@ func (s *service) frames(h *hub, count int) ([]byte, error) {
 	return frames.Bytes(), nil
 }
 
-// feeds gives functions that send the frame, stamped with the time, to each topic of the bare
+// feeds returns functions that send the frame, stamped with the time, to each topic of the bare
 // server.
 func (b *bare) feeds(topics int, frame []byte) ([]func() error, error) {
 	conn, err := net.Dial("tcp", b.ready.Feed)

@@ -71,14 +71,14 @@ func (h *hub) connect() error {
 	}
 	h.conn = tls.Client(raw, h.tls)
 	h.reader = bufio.NewReaderSize(h.conn, 1<<10)
-	if err := h.greet(); err != nil {
+	if err := h.sendHello(); err != nil {
 		h.conn.Close()
 		return fmt.Errorf("hub %s: connect: %w", h.ID, err)
 	}
 	return nil
 }
 
-func (h *hub) greet() error {
+func (h *hub) sendHello() error {
 	h.conn.SetDeadline(time.Now().Add(dialTimeout))
 	defer h.conn.SetDeadline(time.Time{})
 	flags := byte(0x02) // clean session
@@ -109,7 +109,7 @@ func (h *hub) greet() error {
 	return nil
 }
 
-// hello says hello and waits for the ack; the hub goes on behind what it says.
+// hello sends a hello and waits for its ack. The hub continues after the acknowledged event.
 func (h *hub) hello() error {
 	if h.next == 0 {
 		h.next = firstNumber

@@ -77,7 +77,7 @@ func measureLatency(b *bench) {
 	b.report.add(r, tail)
 }
 
-// roundTrips gives the times from sending an event to the bare broker to its answer.
+// roundTrips returns the durations of round trips to the bare broker.
 func (h *hub) roundTrips(b *bench, count int) []float64 {
 	m := newEventsMessage(h, 1)
 	var took []float64
@@ -102,7 +102,7 @@ type appendCommand struct {
 	Count  int
 }
 
-// append gives the time of each append.
+// append returns the duration of each append.
 func (b *bareBroker) append(c appendCommand) ([]float64, error) {
 	msg := c.Sample.message(c.Hub)
 	nc := b.shard(c.Hub)

@@ -81,7 +81,7 @@ func (s *service) databaseURL() string {
 
 var parameter = regexp.MustCompile(`@[a-z_]+`)
 
-// storedQuery gives a query of the read models as it stands in their source, and its arguments in
+// storedQuery returns a query of the read models as it stands in their source, and its arguments in
 // order.
 func storedQuery(b *bench, name string, named map[string]any) (sql string, args []json.RawMessage) {
 	source, err := os.ReadFile("../../projections/internal/query/sql/queries.sql")

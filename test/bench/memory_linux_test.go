@@ -105,7 +105,7 @@ func measureReaderMemory(b *bench) {
 	b.report.add(r)
 }
 
-// memoryOfReaders gives what a process grows by for each stream, in KB.
+// memoryOfReaders returns what a process grows by for each stream, in KB.
 func memoryOfReaders(
 	b *bench, n memorySize, p process, of func(i int) (address, request string), name string,
 ) float64 {

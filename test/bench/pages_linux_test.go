@@ -140,7 +140,7 @@ func (s *service) measureNewestPages(b *bench, n pageSize) row {
 	return r
 }
 
-// readPages gives how many pages a second the readers get that send these requests in a circle.
+// readPages returns the pages per second of readers that repeat the requests.
 func readPages(
 	b *bench, address string, readers int, during time.Duration, requests [][]byte,
 ) float64 {

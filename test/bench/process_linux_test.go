@@ -60,7 +60,7 @@ func unrest(t testing.TB) float64 {
 	return 1 - (idleAfter-idleBefore)/(after-before)
 }
 
-// processors gives the time of all processors since the machine started, and what of it they were
+// processors returns the time of all processors since the machine started, and what of it they were
 // idle or waiting for a disk, in ticks.
 func processors(t testing.TB) (all, idle float64) {
 	t.Helper()
@@ -107,7 +107,7 @@ func (p process) resident(t testing.TB) float64 {
 	return rss - (field(t, heap, "# HeapIdle =") - field(t, heap, "# HeapReleased ="))
 }
 
-// field gives the number behind a name.
+// field returns the number that follows a name.
 func field(t testing.TB, text, name string) float64 {
 	t.Helper()
 	_, rest, ok := strings.Cut(text, name)
@@ -224,7 +224,7 @@ func (b *bare) stop() {
 	}
 }
 
-// do gives the bare server a command and waits for its answer.
+// do sends the bare server a command and waits for its response.
 func (b *bare) do(command string, body, answer any) {
 	b.t.Helper()
 	text, err := json.Marshal(body)

@@ -96,7 +96,7 @@ func (r *readers) expect(count, target int) <-chan struct{} {
 	return r.finished
 }
 
-// counted gives the events since expect, and their latencies.
+// counted returns the events since expect, and their latencies.
 func (r *readers) counted() (int, []float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

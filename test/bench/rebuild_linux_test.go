@@ -86,7 +86,8 @@ func (s *service) populate(cfg population.Config) population.Population {
 func (s *service) rebuild() time.Duration {
 	s.t.Helper()
 	began := time.Now()
-	if out, err := exec.Command(harness.Binary(s.t), "projections", "rebuild", "--data-dir", s.Dir).CombinedOutput(); err != nil {
+	rebuild := exec.Command(harness.Binary(s.t), "projections", "rebuild", "--data-dir", s.Dir)
+	if out, err := rebuild.CombinedOutput(); err != nil {
 		s.t.Fatalf("rebuild: %v\n%s", err, out)
 	}
 	took := time.Since(began)

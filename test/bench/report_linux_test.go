@@ -12,7 +12,7 @@ import (
 	"text/tabwriter"
 )
 
-// aim says how a value is to stand to its limit: at least, or at most, so many times as much.
+// aim is the required ratio of a value to its limit: at least or at most.
 type aim struct {
 	Least, Most float64
 }
@@ -41,7 +41,7 @@ type row struct {
 	Values  []float64
 	Limits  []float64
 	Aim     aim
-	// Note tells what one should know beside the figures.
+	// Note explains the figures.
 	Note string
 }
 

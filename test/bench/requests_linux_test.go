@@ -30,7 +30,8 @@ func (s *service) streamRequest(h *hub, lastEventID string) string {
 }
 
 func (s *service) get(path string) string {
-	return "GET /v1" + path + " HTTP/1.1\r\nHost: " + s.Service.HTTP + "\r\nAuthorization: Bearer " + s.Tenant.Key + "\r\n\r\n"
+	return "GET /v1" + path + " HTTP/1.1\r\nHost: " + s.Service.HTTP + "\r\n" +
+		"Authorization: Bearer " + s.Tenant.Key + "\r\n\r\n"
 }
 
 // pageClient reads pages over one connection.
@@ -85,7 +86,7 @@ func (c *pageClient) read(request []byte) error {
 	return err
 }
 
-// next gives the page's next_cursor, and more its has_more.
+// next returns the page's next_cursor, and more its has_more.
 func (c *pageClient) next() string {
 	_, rest, _ := bytes.Cut(c.tail(), []byte(`"next_cursor":"`))
 	cursor, _, _ := bytes.Cut(rest, []byte(`"`))

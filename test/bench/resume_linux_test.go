@@ -68,7 +68,7 @@ func (s *service) measureResume(b *bench, web *bare, hubs []*hub, n resumeSize) 
 	b.report.add(r)
 }
 
-// positions gives the cursor of the end of each hub's log: the first block of an event stream has
+// positions returns the cursor of the end of each hub's log: the first block of an event stream has
 // it.
 func (s *service) positions(hubs []*hub) []string {
 	s.t.Helper()

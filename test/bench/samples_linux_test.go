@@ -65,7 +65,7 @@ func (s *service) sampleOf(h *hub) sample {
 	return sample{Hub: h.ID, Stream: info.Config, Header: header, Data: last.Data}
 }
 
-// streamFor gives the stream's configuration for another hub.
+// streamFor returns the stream's configuration for another hub.
 func (s sample) streamFor(hub string) []byte {
 	return []byte(strings.ReplaceAll(string(s.Stream), s.Hub, hub))
 }

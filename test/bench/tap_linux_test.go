@@ -44,7 +44,8 @@ func measureTap(b *bench) {
 		done()
 		tapping.end()
 		cpu.Values, cpu.Limits = append(cpu.Values, beside.total/1e3), append(cpu.Limits, alone.total/1e3)
-		p50.Values, p50.Limits = append(p50.Values, median(beside.latencies)/1e6), append(p50.Limits, median(alone.latencies)/1e6)
+		p50.Values = append(p50.Values, median(beside.latencies)/1e6)
+		p50.Limits = append(p50.Limits, median(alone.latencies)/1e6)
 		p99.Values = append(p99.Values, percentile(beside.latencies, 0.99)/1e6)
 		p99.Limits = append(p99.Limits, percentile(alone.latencies, 0.99)/1e6)
 	}

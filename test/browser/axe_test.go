@@ -30,7 +30,11 @@ var loadAxe = sync.OnceValues(func() (string, error) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := exec.CommandContext(ctx, "npm", "install", "--no-save", "--silent", "--prefix", folder, "axe-core@"+axeVersion).Run(); err != nil {
+		install := exec.CommandContext(
+			ctx, "npm", "install", "--no-save", "--silent", "--prefix", folder,
+			"axe-core@"+axeVersion,
+		)
+		if err := install.Run(); err != nil {
 			return "", err
 		}
 	}
@@ -38,7 +42,7 @@ var loadAxe = sync.OnceValues(func() (string, error) {
 	return string(text), err
 })
 
-// axe gives axe-core; "" where it cannot be had.
+// axe returns the source of axe-core, or "" if it is not available.
 func axe(t *testing.T) string {
 	t.Helper()
 	text, err := loadAxe()

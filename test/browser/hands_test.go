@@ -15,7 +15,7 @@ import (
 	"hubcloud/test/harness"
 )
 
-// valueOf gives what a field has.
+// valueOf returns the value of a field.
 func (b *tab) valueOf(selector string) string {
 	b.t.Helper()
 	return eval[string](b, fmt.Sprintf("document.querySelector(%q).value", selector))
@@ -145,7 +145,8 @@ func TestWithoutScripts(t *testing.T) {
 	p.click(channel(1, "lock", "summary"))
 	p.press(channel(1, "lock", "form button"))
 	p.await(".notice", "Command sent")
-	for !strings.Contains(eval[string](p.tab, fmt.Sprintf("document.querySelector(%q).textContent", channel(1, "lock", ".value"))), "unlocked") {
+	text := fmt.Sprintf("document.querySelector(%q).textContent", channel(1, "lock", ".value"))
+	for !strings.Contains(eval[string](p.tab, text), "unlocked") {
 		p.goTo(p.hubPage())
 	}
 	p.press(`form[action$="/removal"] button`)

@@ -116,7 +116,7 @@ func (crowd) List(context.Context, domain.HubID) ([]domain.Device, error) {
 	return devices, nil
 }
 
-// Hub says that all hubs are the organization's.
+// Hub returns the organization's access for every hub.
 func (crowdOwners) Hub(domain.HubID) (domain.HubAccess, bool) {
 	return domain.HubAccess{OrgID: "org"}, true
 }
@@ -135,8 +135,8 @@ func (crowd) Group() live.EventGroup {
 
 // chatter is logs to which an event is added every 5 ms.
 type chatter struct {
-	begun time.Time
-	told  int
+	begun    time.Time
+	reported int
 }
 
 func (*chatter) Follow(context.Context, domain.HubID, string) error { return nil }
@@ -148,20 +148,20 @@ func (*chatter) Position(domain.HubID) string {
 func (*chatter) Close() {}
 
 func (c *chatter) Next(context.Context, int) (domain.HubID, []domain.EncodedEvent, error) {
-	if c.told >= int(time.Since(c.begun)*loadRate/time.Second) {
+	if c.reported >= int(time.Since(c.begun)*loadRate/time.Second) {
 		return "", nil, nil
 	}
-	c.told++
-	hub := crowdHub(c.told * 7919 % loadHubs)
+	c.reported++
+	hub := crowdHub(c.reported * 7919 % loadHubs)
 	envelope := fmt.Appendf(
 		nil,
 		`{"cursor":"%028d","type":"channel.observed","hub_id":%q,"device_id":%d,"time":%q,"clock_trusted":true,"data":{"key":"power","endpoint":0,"value":%d.5}}`,
-		c.told, hub, c.told%17+1, domain.FormatTime(time.Now()), c.told%3000,
+		c.reported, hub, c.reported%17+1, domain.FormatTime(time.Now()), c.reported%3000,
 	)
 	return hub, []domain.EncodedEvent{
 		{
 			Frame: fmt.Appendf(
-				nil, "id: %028d\nevent: channel.observed\ndata: %s\n\n", c.told, envelope,
+				nil, "id: %028d\nevent: channel.observed\ndata: %s\n\n", c.reported, envelope,
 			),
 			Envelope: envelope,
 		},

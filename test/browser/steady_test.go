@@ -32,9 +32,8 @@ const heard = `addEventListener("DOMContentLoaded", () => {
 // before runs a script before each page to come.
 func (b *tab) before(script string) {
 	b.t.Helper()
-	if _, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
-		Source: script,
-	}); err != nil {
+	params := page.AddScriptToEvaluateOnNewDocumentParams{Source: script}
+	if _, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, params); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -80,8 +79,8 @@ func TestSteady(t *testing.T) {
 	p.goTo("/portal/" + p.tenant.Org)
 	p.await("#connection", "Live")
 
-	// A stream ends with its lifetime, every quarter of an hour: the page said "Connection lost. Reconnecting…"
-	// each time, aloud to those who listen to it.
+	// A stream ends with its lifetime, every quarter of an hour: the page said "Connection lost.
+	// Reconnecting…" each time, aloud to those who listen to it.
 	var want []string
 	for i := range 12 {
 		value := 10.5 + float64(i)
@@ -204,7 +203,9 @@ func TestReleased(t *testing.T) {
 	streamstest.Eventually(t, "the hub is gone from the page",
 		func() bool { return eval[int](p.tab, places) == 0 },
 	)
-	if rows := eval[int](p.tab, `window.loaded ? document.querySelectorAll("#sites [data-hub]").length : -1`); rows != 1 {
+	if rows := eval[int](
+		p.tab, `window.loaded ? document.querySelectorAll("#sites [data-hub]").length : -1`,
+	); rows != 1 {
 		t.Errorf("%d hubs are shown (-1: the page was loaded again)", rows)
 	}
 	p.await("#connection", "Live")

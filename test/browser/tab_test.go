@@ -74,7 +74,9 @@ func open(t *testing.T, origin string) *tab {
 		t.Fatalf("the browser does not start: %v", err)
 	}
 	var listening sync.WaitGroup
-	console, complaints, requests := chromedp.Console(ctx), chromedp.Events(ctx, log.EntryAdded), chromedp.Events(ctx, network.RequestWillBeSent)
+	console := chromedp.Console(ctx)
+	complaints := chromedp.Events(ctx, log.EntryAdded)
+	requests := chromedp.Events(ctx, network.RequestWillBeSent)
 	// Who watches keeps nothing of what passes: a page is not slower for being watched.
 	if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{
 		MaxTotalBufferSize: new(int64(1)), MaxResourceBufferSize: new(int64(1)),
@@ -146,7 +148,7 @@ func (b *tab) hold() {
 	}
 }
 
-// expect says that pages may be refused with a status.
+// expect allows pages to be rejected with a status.
 func (b *tab) expect(statuses ...int) { b.refusals = append(b.refusals, statuses...) }
 
 // quiet forgets what the console has: for tests in which the service goes away, which browsers
@@ -173,7 +175,7 @@ func (b *tab) do(what string, steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// eval gives what an expression of the page is.
+// eval returns the value of an expression in the page.
 func eval[T any](b *tab, expression string) T {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, 2*time.Minute)
@@ -194,7 +196,7 @@ func (b *tab) goTo(page string) {
 	b.do("open "+page, chromedp.Navigate(page))
 }
 
-// path gives the path of the page.
+// path returns the path of the current page.
 func (b *tab) path() string {
 	b.t.Helper()
 	address, err := url.Parse(eval[string](b, "location.href"))

@@ -55,7 +55,9 @@ func TestCommandLine(t *testing.T) {
 		outcome["value"] != false {
 		t.Errorf("%v", sent)
 	}
-	if sent := objects("send", hub.ID(), "2", "mode", "heat"); sent[0]["channel"].(map[string]any)["desired"] != "heat" {
+	if sent := objects(
+		"send", hub.ID(), "2", "mode", "heat",
+	); sent[0]["channel"].(map[string]any)["desired"] != "heat" {
 		t.Errorf("%v", sent)
 	}
 	events := objects("events", hub.ID())

@@ -84,8 +84,10 @@ const (
 
 // at returns the path with the given hub and otherwise unknown ids.
 func (e endpoint) at(hub string) string {
-	return strings.NewReplacer("{site_id}", noSite, "{hub_id}", hub, "{device_id}", "1", "{member_id}", noMember, "{invitation_id}", noMember).
-		Replace(e.path)
+	return strings.NewReplacer(
+		"{site_id}", noSite, "{hub_id}", hub, "{device_id}", "1", "{member_id}", noMember,
+		"{invitation_id}", noMember,
+	).Replace(e.path)
 }
 
 // sent returns the body for harness.Client.Do.

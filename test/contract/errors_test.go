@@ -40,7 +40,9 @@ func errorBodies(t *testing.T, c *harness.Target) {
 			}
 		}
 		// The service does not accept a client's request id.
-		if answer := client.Must(http.MethodGet, "/sites", nil, http.StatusOK, "X-Request-Id", "mine"); answer.Header.Get(
+		if answer := client.Must(
+			http.MethodGet, "/sites", nil, http.StatusOK, "X-Request-Id", "mine",
+		); answer.Header.Get(
 			"X-Request-Id",
 		) == "mine" {
 			t.Error("got the client's X-Request-Id, want a new one")

@@ -33,7 +33,8 @@ func hostile(t *testing.T, c *harness.Target) {
 			generator := &generator{rand.New(rand.NewPCG(seed, worker)), hub.ID()}
 			client := tenant.For(t).Client
 			if c.For(t).Owned() {
-				_, key := c.For(t).OwnService().Key(tenant.Org) // each key is limited to 50 requests a second
+				// each key is limited to 50 requests a second
+				_, key := c.For(t).OwnService().Key(tenant.Org)
 				client = harness.NewClient(t, c.Base, key)
 			}
 			sending.Go(func() {
@@ -104,9 +105,13 @@ func hostile(t *testing.T, c *harness.Target) {
 			"GET /v1/sites\r\n\r\n",
 			"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
 			"POST /v1/sites HTTP/1.1\r\nHost: x\r\n" + auth + "Content-Length: -1\r\n\r\n",
-			"POST /v1/sites HTTP/1.1\r\nHost: x\r\n" + auth + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-			"POST /v1/sites HTTP/1.1\r\nHost: x\r\n" + auth + "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\r\n",
-			"POST /v1/sites HTTP/1.1\r\nHost: x\r\n" + auth + "Content-Type: application/json\r\nContent-Length: 12\r\nExpect: nonsense\r\n\r\n{\"name\":\"x\"}",
+			"POST /v1/sites HTTP/1.1\r\nHost: x\r\n" + auth +
+				"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+			"POST /v1/sites HTTP/1.1\r\nHost: x\r\n" + auth +
+				"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\r\n",
+			"POST /v1/sites HTTP/1.1\r\nHost: x\r\n" + auth +
+				"Content-Type: application/json\r\nContent-Length: 12\r\nExpect: nonsense\r\n\r\n" +
+				"{\"name\":\"x\"}",
 			"GET /v1/sites HTTP/1.1\r\nHost: x\r\n" + auth + "X-Long: " + strings.Repeat("x", 2<<20) + "\r\n\r\n",
 			"GET /v1/" + strings.Repeat("x", 2<<20) + " HTTP/1.1\r\nHost: x\r\n" + auth + "\r\n",
 			"GET * HTTP/1.1\r\nHost: x\r\n" + auth + "\r\n",
@@ -246,7 +251,8 @@ func (g *generator) body(good string) any {
 		}
 	}
 	if g.IntN(4) == 0 {
-		object[g.one("", "x", "__proto__", "Name", "id", strings.Repeat("n", 2000), "é\x00")] = values[g.IntN(len(values))]
+		name := g.one("", "x", "__proto__", "Name", "id", strings.Repeat("n", 2000), "é\x00")
+		object[name] = values[g.IntN(len(values))]
 	}
 	encoded, err := json.Marshal(object)
 	if err != nil {

@@ -44,7 +44,9 @@ func idempotency(t *testing.T, c *harness.Target) {
 			unlock, `{ "value" : false, "key" : "lock" }`,
 			"{\"key\":\"\\u006cock\",\n\"value\":false}",
 		} {
-			if again := client.Must(http.MethodPost, path, body, http.StatusAccepted, keyHeader, "retry"); !sameJSON(
+			if again := client.Must(
+				http.MethodPost, path, body, http.StatusAccepted, keyHeader, "retry",
+			); !sameJSON(
 				again.Body, first.Body,
 			) {
 				t.Errorf("got first %s\nthen %s", first.Body, again.Body)
@@ -116,7 +118,10 @@ func idempotency(t *testing.T, c *harness.Target) {
 			http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusAccepted, keyHeader,
 			"shared",
 		)
-		if again := second.Must(http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusAccepted, keyHeader, "shared"); !sameJSON(
+		if again := second.Must(
+			http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusAccepted, keyHeader,
+			"shared",
+		); !sameJSON(
 			again.Body, first.Body,
 		) {
 			t.Errorf("got first %s\nthen %s", first.Body, again.Body)
@@ -376,7 +381,7 @@ func lateAnswers(t *testing.T, c *harness.Target) {
 		const lock = `{"key":"lock","value":true}`
 		before := desiredCount(client, hub, 1, "lock")
 		hub.LateAnswers(3 * time.Second)
-		told := make(chan harness.Answer, 1)
+		reported := make(chan harness.Answer, 1)
 		go func() {
 			answer, err := client.Try(
 				http.MethodPost, commandPath(hub.ID(), 1), lock, keyHeader, "cut",
@@ -384,7 +389,7 @@ func lateAnswers(t *testing.T, c *harness.Target) {
 			if err != nil {
 				t.Error(err)
 			}
-			told <- answer
+			reported <- answer
 		}()
 		streamstest.Eventually(t, "the hub has the command",
 			func() bool { return desiredCount(client, hub, 1, "lock") == before+1 },
@@ -392,7 +397,7 @@ func lateAnswers(t *testing.T, c *harness.Target) {
 		hub.CutConnection()
 		hub.LateAnswers(0)
 		harness.Connected(t, hub)
-		answer := <-told
+		answer := <-reported
 		if answer.Status != http.StatusBadGateway &&
 			answer.Status != http.StatusServiceUnavailable &&
 			answer.Status != http.StatusGatewayTimeout {

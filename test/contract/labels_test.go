@@ -259,7 +259,11 @@ func twoLocks(request harness.Request) harness.Response {
 			"writable": true, "capabilities": map[string]any{}, "available": true,
 		}
 		if full {
-			ch["value"], ch["observed_at"], ch["desired"], ch["desired_at"], ch["status"] = true, "2026-01-02T03:04:05.123456Z", nil, nil, "synchronized"
+			ch["value"] = true
+			ch["observed_at"] = "2026-01-02T03:04:05.123456Z"
+			ch["desired"] = nil
+			ch["desired_at"] = nil
+			ch["status"] = "synchronized"
 		}
 		return map[string]any{
 			"id":           id,

@@ -57,12 +57,14 @@ func limits(t *testing.T, c *harness.Target) {
 		_, key := s.Key(tenant.Org)
 		_, otherKey := s.Key(tenant.Org)
 		_, narrowKey := s.Key(tenant.Org, "hubs:read")
-		client, other, narrow := harness.NewClient(t, c.Base, key), harness.NewClient(t, c.Base, otherKey), harness.NewClient(t, c.Base, narrowKey)
+		client := harness.NewClient(t, c.Base, key)
+		other := harness.NewClient(t, c.Base, otherKey)
+		narrow := harness.NewClient(t, c.Base, narrowKey)
 
 		began := time.Now()
 		granted := 0
-		var refused harness.Answer
-		for refused.Status != http.StatusTooManyRequests {
+		var rejected harness.Answer
+		for rejected.Status != http.StatusTooManyRequests {
 			answer, err := client.Do(http.MethodGet, "/sites", nil)
 			if err != nil {
 				t.Fatal(err)
@@ -76,21 +78,21 @@ func limits(t *testing.T, c *harness.Target) {
 			if granted > 5000 {
 				t.Fatal("5000 requests in a row and no 429")
 			}
-			refused = answer
+			rejected = answer
 		}
 		took := time.Since(began)
 		if most := 100 + int(took.Seconds()*50) + 2; granted < 100 || granted > most {
 			t.Errorf("%d requests were granted in %s, wanted 100 to %d", granted, took, most)
 		}
 		// "429 rate_limited with Retry-After (seconds)."
-		harness.CheckAPIError(t, refused)
-		wait, err := strconv.Atoi(refused.Header.Get("Retry-After"))
-		if refused.ErrorType() != "rate_limited" || err != nil || wait < 1 || wait > 3 ||
-			refused.Header.Get("RateLimit-Remaining") != "0" {
-			t.Errorf("%v %s", refused.Header, refused.Body)
+		harness.CheckAPIError(t, rejected)
+		wait, err := strconv.Atoi(rejected.Header.Get("Retry-After"))
+		if rejected.ErrorType() != "rate_limited" || err != nil || wait < 1 || wait > 3 ||
+			rejected.Header.Get("RateLimit-Remaining") != "0" {
+			t.Errorf("%v %s", rejected.Header, rejected.Body)
 		}
 		other.Must(http.MethodGet, "/sites", nil, http.StatusOK)
-		if err := harness.AwaitRetryAfter(refused.Header); err != nil {
+		if err := harness.AwaitRetryAfter(rejected.Header); err != nil {
 			t.Fatal(err)
 		}
 		if answer, err := client.Do(http.MethodGet, "/sites", nil); err != nil ||
@@ -98,7 +100,7 @@ func limits(t *testing.T, c *harness.Target) {
 			t.Errorf("after the wait that was asked for: %d %s %v", answer.Status, answer.Body, err)
 		}
 
-		// 429 comes before 403 (design, section 6), and a refused request counts.
+		// 429 comes before 403 (design, section 6), and a rejected request counts.
 		for range 5000 {
 			answer, err := narrow.Do(http.MethodGet, "/sites", nil)
 			if err != nil {
@@ -189,7 +191,9 @@ func quotas(t *testing.T, c *harness.Target) {
 			)
 		}
 		limited(t, tenant.Client, http.MethodPost, "/hubs", add, keyHeader, "one too many")
-		if again := tenant.Must(http.MethodPost, "/sites", site, http.StatusCreated, keyHeader, "0"); !sameJSON(
+		if again := tenant.Must(
+			http.MethodPost, "/sites", site, http.StatusCreated, keyHeader, "0",
+		); !sameJSON(
 			again.Body, first.Body,
 		) {
 			t.Errorf("first %s, then %s", first.Body, again.Body)
@@ -213,7 +217,9 @@ func quotas(t *testing.T, c *harness.Target) {
 		var under sync.WaitGroup
 		for i := range 3 {
 			under.Go(func() {
-				method, path, body := http.MethodPost, commandPath(silent.ID, 1), any(`{"key":"lock","value":false}`)
+				method := http.MethodPost
+				path := commandPath(silent.ID, 1)
+				body := any(`{"key":"lock","value":false}`)
 				if i == 2 {
 					method, path, body = http.MethodGet, "/hubs/"+silent.ID+"/devices", nil
 				}
@@ -233,7 +239,7 @@ func quotas(t *testing.T, c *harness.Target) {
 		)
 		limited(t, tenant.Client, http.MethodGet, "/hubs/"+silent.ID+"/devices/1", nil)
 		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("refused after %v", took)
+			t.Errorf("rejected after %v", took)
 		}
 		under.Wait()
 	})

@@ -64,7 +64,7 @@ func joined(t *testing.T, s *harness.Service, tenant *harness.Tenant, email, rol
 	return m
 }
 
-// owner gives the organization's only owner.
+// owner returns the organization's only owner.
 func owner(client *harness.Tenant) member {
 	client.T.Helper()
 	for _, m := range listMembers(client) {
@@ -119,7 +119,9 @@ func members(t *testing.T, c *harness.Target) {
 
 	t.Run("nor make one", func(t *testing.T) {
 		client := tenant.For(t)
-		somebody := joined(t, c.For(t).OwnService(), tenant, "somebody@members.example.com", "member")
+		somebody := joined(
+			t, c.For(t).OwnService(), tenant, "somebody@members.example.com", "member",
+		)
 		client.Rejected(
 			http.MethodPatch, "/members/"+somebody.ID, `{"role":"owner"}`, http.StatusForbidden,
 			"forbidden",
@@ -176,7 +178,9 @@ func members(t *testing.T, c *harness.Target) {
 				http.MethodPatch, "/members/"+id, `{"role":"admin"}`, http.StatusNotFound,
 				"not_found",
 			)
-			client.Rejected(http.MethodDelete, "/members/"+id, nil, http.StatusNotFound, "not_found")
+			client.Rejected(
+				http.MethodDelete, "/members/"+id, nil, http.StatusNotFound, "not_found",
+			)
 		}
 		// Who was removed can come again.
 		if again := joined(t, s, tenant, "leaving@members.example.com", "admin"); again.Role != "admin" {
@@ -187,7 +191,8 @@ func members(t *testing.T, c *harness.Target) {
 	t.Run("a person in two organizations", func(t *testing.T) {
 		client, s := tenant.For(t), c.For(t).OwnService()
 		other := c.For(t).Tenant("Other members")
-		here, there := joined(t, s, tenant, "both@members.example.com", "member"), joined(t, s, other, "both@members.example.com", "admin")
+		here := joined(t, s, tenant, "both@members.example.com", "member")
+		there := joined(t, s, other, "both@members.example.com", "admin")
 		client.Must(http.MethodDelete, "/members/"+here.ID, nil, http.StatusNoContent)
 		if still, ok := memberOf(other, "both@members.example.com"); !ok || still != there {
 			t.Errorf("%+v, was %+v", still, there)

@@ -129,10 +129,10 @@ func memberRaces(t *testing.T, c *harness.Target) {
 			seen[opened]++
 			_, there := memberOf(tenant, email)
 			accepted := opened == http.StatusOK && revoked == http.StatusNotFound && there
-			refused := (opened == http.StatusGone || opened == http.StatusNotFound) &&
+			rejected := (opened == http.StatusGone || opened == http.StatusNotFound) &&
 				revoked == http.StatusNoContent &&
 				!there
-			if !accepted && !refused || pending(tenant, made.ID) {
+			if !accepted && !rejected || pending(tenant, made.ID) {
 				t.Errorf("opened: %d, revoked: %d, a member: %v", opened, revoked, there)
 			}
 		}
@@ -144,7 +144,10 @@ func memberRaces(t *testing.T, c *harness.Target) {
 		for n := range 15 {
 			email := fmt.Sprintf("door%d@races.example.com", n)
 			_, link := invite(s, tenant, email, "member")
-			for _, answer := range atOnce(t, 4, func(int) (harness.Answer, error) { return harness.Open(t, http.MethodGet, link), nil }) {
+			open := func(int) (harness.Answer, error) {
+				return harness.Open(t, http.MethodGet, link), nil
+			}
+			for _, answer := range atOnce(t, 4, open) {
 				if answer.Status != http.StatusOK {
 					t.Errorf("%d %s", answer.Status, answer.Body)
 				}

@@ -83,7 +83,9 @@ func killed(t *testing.T, c *harness.Target) {
 	}
 
 	stopped(t, s, tenant, hub)
-	if again := tenant.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "settled"); !sameJSON(
+	if again := tenant.Must(
+		http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "settled",
+	); !sameJSON(
 		again.Body, settled.Body,
 	) {
 		t.Errorf("before restarts %s\nafter %s", settled.Body, again.Body)
@@ -113,7 +115,7 @@ func stopped(t *testing.T, s *harness.Service, tenant *harness.Tenant, hub *virt
 	open := tenant.Stream(events, "")
 	position := <-open.Messages
 	hub.LateAnswers(500 * time.Millisecond)
-	told := make(chan harness.Answer, 1)
+	reported := make(chan harness.Answer, 1)
 	go func() {
 		answer, err := tenant.Do(
 			http.MethodPost, commandPath(hub.ID(), 1), lock, keyHeader, "stopped",
@@ -121,13 +123,13 @@ func stopped(t *testing.T, s *harness.Service, tenant *harness.Tenant, hub *virt
 		if err != nil {
 			t.Error(err)
 		}
-		told <- answer
+		reported <- answer
 	}()
 	streamstest.Eventually(t, "the hub has the command",
 		func() bool { return desiredCount(tenant, hub, 1, "lock") == before+1 },
 	)
 	s.Stop()
-	answer := <-told
+	answer := <-reported
 	if answer.Status != http.StatusAccepted {
 		t.Errorf("command during shutdown: got %d %s", answer.Status, answer.Body)
 	}
@@ -139,7 +141,9 @@ func stopped(t *testing.T, s *harness.Service, tenant *harness.Tenant, hub *virt
 	hub.LateAnswers(0)
 	s.Begin()
 	harness.Connected(t, hub)
-	if again := tenant.Must(http.MethodPost, commandPath(hub.ID(), 1), lock, http.StatusAccepted, keyHeader, "stopped"); !sameJSON(
+	if again := tenant.Must(
+		http.MethodPost, commandPath(hub.ID(), 1), lock, http.StatusAccepted, keyHeader, "stopped",
+	); !sameJSON(
 		again.Body, answer.Body,
 	) {
 		t.Errorf("answers differ: %s and %s", answer.Body, again.Body)

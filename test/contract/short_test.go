@@ -29,7 +29,9 @@ func retention(t *testing.T, c *harness.Target) {
 			return err == nil && answer.Status == http.StatusGone &&
 				answer.ErrorType() == "cursor_expired"
 		})
-		if answer, err := client.Try(http.MethodGet, "/hubs/"+hub.ID+"/events/stream", nil, "Last-Event-ID", cursor); err != nil ||
+		if answer, err := client.Try(
+			http.MethodGet, "/hubs/"+hub.ID+"/events/stream", nil, "Last-Event-ID", cursor,
+		); err != nil ||
 			answer.Status != http.StatusGone {
 			t.Errorf("stream: %d %s %v", answer.Status, answer.Body, err)
 		}

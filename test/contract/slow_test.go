@@ -21,8 +21,10 @@ func slowSenders(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Slow")
 	began := []string{
 		"", "G", "GET /v1/sites HTTP/1.1\r\nHost: x\r\n",
-		"POST /v1/sites HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + tenant.Key + "\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"name\":",
-		"POST /v1/sites HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + tenant.Key + "\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"nam",
+		"POST /v1/sites HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + tenant.Key +
+			"\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"name\":",
+		"POST /v1/sites HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + tenant.Key +
+			"\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"nam",
 		// without a key
 		"POST /v1/sites HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
 		"POST /link/v1/certificates HTTP/1.1\r\nHost: x\r\nContent-Type: " +

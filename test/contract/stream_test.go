@@ -204,15 +204,15 @@ func resync(t *testing.T, c *harness.Target) {
 			func(e harness.Event) bool { return numbered(e) > 0 },
 		)
 		if numbered(next) > known+1 {
-			t.Errorf(
-				"list has name %d, next event after its cursor has %d", known,
-				numbered(next),
-			)
+			t.Errorf("list has name %d, next event after its cursor has %d", known, numbered(next))
 		}
 		// Rule 5: the newest event of a read without a cursor is a valid cursor.
 		newest := tenant.AllEvents(hub.ID(), "")
 		last := newest[len(newest)-1]
-		if after := tenant.Await(hub.ID(), last.Cursor, "an event after the newest", func(e harness.Event) bool { return numbered(e) > 0 }); numbered(
+		if after := tenant.Await(
+			hub.ID(), last.Cursor, "an event after the newest",
+			func(e harness.Event) bool { return numbered(e) > 0 },
+		); numbered(
 			after,
 		) != numbered(last)+1 {
 			t.Errorf("after the newest event, %d, got %d", numbered(last), numbered(after))

@@ -85,7 +85,9 @@ func TestBaseImagesAreResolved(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("ab", 32)
 	for answer, ok := range map[string]bool{digest: true, "": false} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "docker"), []byte("#!/bin/sh\necho "+answer+"\n"), 0o755); err != nil {
+		if err := os.WriteFile(
+			filepath.Join(dir, "docker"), []byte("#!/bin/sh\necho "+answer+"\n"), 0o755,
+		); err != nil {
 			t.Fatal(err)
 		}
 		run := exec.Command("sh", script)
@@ -107,11 +109,15 @@ func TestShippedConfigurationsTrustNobody(t *testing.T) {
 	) {
 		t.Error("kubernetes/service.yaml: trusted networks belong into an overlay")
 	}
-	if overlay := string(read(t, "kubernetes/overlay.example/kustomization.yaml")); !regexp.MustCompile(`HUBCLOUD_TRUSTED_PROXIES: \S`).
+	if overlay := string(
+		read(t, "kubernetes/overlay.example/kustomization.yaml"),
+	); !regexp.MustCompile(`HUBCLOUD_TRUSTED_PROXIES: \S`).
 		MatchString(overlay) {
 		t.Error("overlay: want a note that trusted networks must be set")
 	}
-	if proxy := string(read(t, "compose/haproxy.cfg")); !regexp.MustCompile(`(?m)^  timeout http-request [0-9]+s$`).
+	if proxy := string(
+		read(t, "compose/haproxy.cfg"),
+	); !regexp.MustCompile(`(?m)^  timeout http-request [0-9]+s$`).
 		MatchString(proxy) {
 		t.Error("haproxy.cfg: want timeout http-request")
 	}

@@ -57,7 +57,9 @@ func TestStartOnAFullDisk(t *testing.T) {
 				t.Fatalf("after SIGTERM: still running:\n%s", s.Log())
 			}
 			if s.ExitCode() != 0 || time.Since(began) > 20*time.Second {
-				t.Errorf("after SIGTERM: got exit code %d after %v", s.ExitCode(), time.Since(began))
+				t.Errorf(
+					"after SIGTERM: got exit code %d after %v", s.ExitCode(), time.Since(began),
+				)
 			}
 			s.Args = []string{"--start-timeout", "30s"}
 			s.Launch()
@@ -149,7 +151,10 @@ func noMoreFiles(t *testing.T, dir string) (empty func()) {
 	t.Helper()
 	limit := func(files uint64) {
 		t.Helper()
-		if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, fmt.Sprintf("size=%d,nr_inodes=%d", diskSize, files)); err != nil {
+		if err := syscall.Mount(
+			"tmpfs", dir, "tmpfs", syscall.MS_REMOUNT,
+			fmt.Sprintf("size=%d,nr_inodes=%d", diskSize, files),
+		); err != nil {
 			t.Fatal(err)
 		}
 	}

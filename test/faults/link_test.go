@@ -183,28 +183,31 @@ func TestLink(t *testing.T) {
 		expect(t, tenant.AllEvents(hub.ID, ""), "1", "2")
 	})
 
-	t.Run("without an organization all events are acknowledged and none stored", func(t *testing.T) {
-		t.Parallel()
-		hub := harness.NewRawHub(t, s)
-		hub.Enroll()
-		hub.Connect()
-		hub.Hello("log-1", 1, 3)
-		hub.WaitAck("log-1", 0)
-		hub.EventsFrom("log-1", 1, 3)
-		hub.WaitAck("log-1", 3)
-		tenant.Add(hub.Serial)
-		hub.EventsFrom("log-1", 4, 5)
-		hub.WaitAck("log-1", 5)
-		expect(t, tenant.AllEvents(hub.ID, ""), "4", "5")
-		var added struct {
-			Connection struct{ Status string }
-			Firmware   struct{ Version string }
-		}
-		tenant.Must(http.MethodGet, "/hubs/"+hub.ID, nil, http.StatusOK).JSON(t, &added)
-		if added.Connection.Status != "online" || added.Firmware.Version != "1.0.0" {
-			t.Errorf("added while connected: got %+v, want online with firmware 1.0.0", added)
-		}
-	})
+	t.Run(
+		"without an organization all events are acknowledged and none stored",
+		func(t *testing.T) {
+			t.Parallel()
+			hub := harness.NewRawHub(t, s)
+			hub.Enroll()
+			hub.Connect()
+			hub.Hello("log-1", 1, 3)
+			hub.WaitAck("log-1", 0)
+			hub.EventsFrom("log-1", 1, 3)
+			hub.WaitAck("log-1", 3)
+			tenant.Add(hub.Serial)
+			hub.EventsFrom("log-1", 4, 5)
+			hub.WaitAck("log-1", 5)
+			expect(t, tenant.AllEvents(hub.ID, ""), "4", "5")
+			var added struct {
+				Connection struct{ Status string }
+				Firmware   struct{ Version string }
+			}
+			tenant.Must(http.MethodGet, "/hubs/"+hub.ID, nil, http.StatusOK).JSON(t, &added)
+			if added.Connection.Status != "online" || added.Firmware.Version != "1.0.0" {
+				t.Errorf("added while connected: got %+v, want online with firmware 1.0.0", added)
+			}
+		},
+	)
 
 	t.Run("a takeover is a disconnect and a connect", func(t *testing.T) {
 		t.Parallel()
@@ -276,7 +279,8 @@ func TestLink(t *testing.T) {
 		unknownStatus, unknown := hub.EnrollWith(key, "HUB-ZZZZ-ZZZZ-ZZZZ", "wrong")
 		if status != http.StatusUnauthorized || unknownStatus != http.StatusUnauthorized {
 			t.Errorf(
-				"wrong secret: got %d %s; unknown Serial: got %d %s; want 401 for both", status, wrong, unknownStatus, unknown,
+				"wrong secret: got %d %s; unknown Serial: got %d %s; want 401 for both", status,
+				wrong, unknownStatus, unknown,
 			)
 		}
 		hub.Publish("hub/"+other.ID+"/events", []byte(`{"log":"log-1","events":[]}`))

@@ -150,7 +150,9 @@ func TestReplicas(t *testing.T) {
 			Must(http.MethodPost, commands, unlock, http.StatusAccepted, "Idempotency-Key", "killed")
 		t.Logf("answered after %s", time.Since(began))
 		second.Begin()
-		if again := other.For(t).Must(http.MethodPost, commands, unlock, http.StatusAccepted, "Idempotency-Key", "killed"); string(
+		if again := other.For(t).Must(
+			http.MethodPost, commands, unlock, http.StatusAccepted, "Idempotency-Key", "killed",
+		); string(
 			again.Body,
 		) != string(answer.Body) {
 			t.Errorf("answers differ: %s and %s", answer.Body, again.Body)
@@ -164,7 +166,8 @@ func TestReplicas(t *testing.T) {
 	t.Run("events and streams", func(t *testing.T) {
 		here, there := tenant.For(t), other.For(t)
 		after := here.Head(hub.ID())
-		one, two := harness.OpenStream(t, here.Client, hub.ID(), after), harness.OpenStream(t, there.Client, hub.ID(), after)
+		one := harness.OpenStream(t, here.Client, hub.ID(), after)
+		two := harness.OpenStream(t, there.Client, hub.ID(), after)
 		if err := hub.Report(1, virtualhub.ChannelRef{Key: "battery"}, 12); err != nil {
 			t.Fatal(err)
 		}

@@ -305,17 +305,17 @@ func (s *story) traces(t *testing.T) {
 			t.Errorf("%s is %q, want %q", key, got, want)
 		}
 	}
-	flight := s.below(t, command.GetSpanId(), "command")
+	inFlight := s.below(t, command.GetSpanId(), "command")
 	for _, step := range []string{
 		"reserve idempotency key", "record command", "channels.command", "remember answer",
 		"record outcome",
 	} {
-		below := s.below(t, flight.GetSpanId(), step)
+		below := s.below(t, inFlight.GetSpanId(), step)
 		if strings.HasPrefix(step, "record") {
 			s.below(t, below.GetSpanId(), "send hub log")
 		}
 	}
-	if got := attributes(flight.GetAttributes()); got["hubcloud.outcome"] != "accepted" ||
+	if got := attributes(inFlight.GetAttributes()); got["hubcloud.outcome"] != "accepted" ||
 		got["hubcloud.answer"] != "hub" ||
 		got["hubcloud.command_id"] == "" {
 		t.Errorf("the command's span says %v", got)

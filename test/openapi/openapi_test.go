@@ -108,7 +108,10 @@ func TestRight(t *testing.T) {
 			"GET", hub + "/events", 200, header(),
 			`{"data":[` + strings.Replace(event, "channel.observed", "sun.rose", 1) + `],"next_cursor":"c1","has_more":false}`,
 		},
-		"a stream":                  stream("id: c0\n\nid: c1\nevent: channel.observed\ndata: " + event + "\n\n: keepalive\n\nid: c1\n\n"),
+		"a stream": stream(
+			"id: c0\n\nid: c1\nevent: channel.observed\ndata: " + event +
+				"\n\n: keepalive\n\nid: c1\n\n",
+		),
 		"a stream that was cut off": stream("id: c0\n\nid: c1\nevent: channel.obs"),
 		"an unknown path":           {"GET", "/v1/rooms", 404, header(), apiError("not_found")},
 		"the same without a key": {

@@ -364,10 +364,10 @@ func (d *disaster) goesOn(hubLogs bool) {
 	d.raw.WaitAck("log-1", 9)
 	d.raw.EventsFrom("log-1", 10, 10)
 	d.raw.WaitAck("log-1", 10)
-	told := harness.FormatEvents(d.tenant.AllEvents(d.raw.ID, ""))
-	if !strings.Contains(told, `"to":9`) || !strings.Contains(told, `"value":10`) ||
-		hubLogs && !strings.Contains(told, `"from":6`) {
-		t.Errorf("hub log: got%s", told)
+	reported := harness.FormatEvents(d.tenant.AllEvents(d.raw.ID, ""))
+	if !strings.Contains(reported, `"to":9`) || !strings.Contains(reported, `"value":10`) ||
+		hubLogs && !strings.Contains(reported, `"from":6`) {
+		t.Errorf("hub log: got%s", reported)
 	}
 	if page := harness.Open(t, http.MethodGet, d.link); page.Status != http.StatusOK {
 		t.Errorf("invitation link: got %d", page.Status)

@@ -62,14 +62,14 @@ func diagnose(t *testing.T, s *harness.Service, args ...string) diagnosis {
 		t.Errorf("doctor took %s, want less than a minute", took)
 	}
 	d := diagnosis{t: t, components: map[string]component{}, code: code, text: out}
-	unwell := false
+	unhealthy := false
 	for line := range strings.Lines(out) {
 		var c component
 		if err := json.Unmarshal([]byte(line), &c); err != nil {
 			t.Fatalf("%q: %v\n%s", line, err, stderr)
 		}
 		d.components[c.Name] = c
-		unwell = unwell || !c.OK
+		unhealthy = unhealthy || !c.OK
 		if c.Detail == "" ||
 			c.OK != (c.Verdict == "ok" || c.Verdict == "warning" || c.Verdict == "skipped") {
 			t.Errorf("%s", line)
@@ -79,7 +79,7 @@ func diagnose(t *testing.T, s *harness.Service, args ...string) diagnosis {
 			t.Errorf("want advice exactly for unhealthy components, got %s", line)
 		}
 	}
-	if want := map[bool]int{false: 0, true: 1}[unwell]; code != want || stderr != "" {
+	if want := map[bool]int{false: 0, true: 1}[unhealthy]; code != want || stderr != "" {
 		t.Errorf("got exit code %d, want %d: %s%s", code, want, out, stderr)
 	}
 	for _, secret := range secrets(t, s) {

@@ -25,7 +25,9 @@ func TestAHubCannotGrowTheDirectory(t *testing.T) {
 	for range burst + 1 {
 		hub.Enroll() // the last enrolment is stored to retry
 	}
-	if limited := service.Metrics().Value(t, "hubcloud_identity_enrolments_total", "result", "rate_limited"); limited < 1 {
+	if limited := service.Metrics().Value(
+		t, "hubcloud_identity_enrolments_total", "result", "rate_limited",
+	); limited < 1 {
 		t.Errorf("got %v limited enrolments", limited)
 	}
 	hub.GoOnline()

@@ -193,7 +193,9 @@ func TestInventory(t *testing.T) {
 		t.Errorf("%s has the secret", file)
 	}
 	for _, command := range []string{"rotate", "block", "unblock", "release"} {
-		if _, stderr, code := harness.RunBinary(t, "inventory", command, "--data-dir", service.Dir, "HUB-AAAA-BBBB-CCCC"); code == 0 ||
+		if _, stderr, code := harness.RunBinary(
+			t, "inventory", command, "--data-dir", service.Dir, "HUB-AAAA-BBBB-CCCC",
+		); code == 0 ||
 			!strings.Contains(stderr, "not in the inventory") {
 			t.Errorf("%s of an unknown hub: got exit code %d, %s", command, code, stderr)
 		}

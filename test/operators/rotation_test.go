@@ -19,9 +19,7 @@ import (
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("openssl"); err != nil {
-		t.Skip(
-			"NOT TRIED: the runbook needs openssl",
-		)
+		t.Skip("NOT TRIED: the runbook needs openssl")
 	}
 	c := harness.NewTarget(t)
 	s, tenant := c.OwnService(), c.Tenant("Rotation")
@@ -31,8 +29,12 @@ func TestRotation(t *testing.T) {
 	late.Offline(true)
 
 	dir := t.TempDir()
-	former, next, key := filepath.Join(dir, "former.pem"), filepath.Join(dir, "next.pem"), filepath.Join(dir, "next-key.pem")
-	out, err := exec.Command("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "10950",
+	former := filepath.Join(dir, "former.pem")
+	next := filepath.Join(dir, "next.pem")
+	key := filepath.Join(dir, "next-key.pem")
+	out, err := exec.Command(
+		"openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+		"-days", "10950",
 		"-subj", "/CN=hubcloud authority 2", "-addext",
 		"basicConstraints=critical,CA:TRUE,pathlen:0",
 		"-addext", "keyUsage=critical,keyCertSign,cRLSign", "-keyout", key, "-out", next).
@@ -65,7 +67,7 @@ func TestRotation(t *testing.T) {
 
 	// Enrolling hubs get both authorities.
 	restart("--ca-also", next)
-	told := c.VirtualHub(tenant, lock)
+	reported := c.VirtualHub(tenant, lock)
 
 	// The new authority signs.
 	content, err := os.ReadFile(filepath.Join(s.Dir, "ca", "ca.pem"))
@@ -76,7 +78,7 @@ func TestRotation(t *testing.T) {
 		t.Fatal(err)
 	}
 	restart("--ca-cert", next, "--ca-key", key, "--ca-also", former)
-	online(told)
+	online(reported)
 	enrolled("0")
 	new := c.VirtualHub(tenant, lock)
 	late.Offline(false)
@@ -89,7 +91,7 @@ func TestRotation(t *testing.T) {
 	online(new)
 	online(late)
 	enrolled("0")
-	told.Restart()
-	online(told)
+	reported.Restart()
+	online(reported)
 	enrolled("1")
 }

@@ -78,7 +78,7 @@ func (c *Controller) Report(
 	})
 }
 
-// Rename gives a device another name and removes channels from it: device.updated.
+// Rename renames a device and removes channels from it: device.updated.
 func (c *Controller) Rename(
 	deviceID int64, name string, removed []device.Ref, now time.Time,
 ) error {

@@ -171,7 +171,9 @@ func TestIncompleteLastRecord(t *testing.T) {
 	for cut := kept; cut < len(whole); cut++ {
 		for _, tail := range []string{"", strings.Repeat("\x00", 40)} {
 			after := t.TempDir()
-			if err := os.WriteFile(filepath.Join(after, fileName), append(slices.Clone(whole[:cut]), tail...), 0o600); err != nil {
+			if err := os.WriteFile(
+				filepath.Join(after, fileName), append(slices.Clone(whole[:cut]), tail...), 0o600,
+			); err != nil {
 				t.Fatal(err)
 			}
 			j := open(t, after, 100)

@@ -174,7 +174,7 @@ func TestEverythingArrives(t *testing.T) {
 		loss := rapid.IntRange(0, 40).Draw(t, "loss, percent")
 		var stored uint64 // by the cloud, through this number
 		lost := func() bool { return rapid.IntRange(0, 99).Draw(t, "network") < loss }
-		exchange := func() {
+		roundTrip := func() {
 			h.sent = nil
 			h.send()
 			for _, m := range h.sent {
@@ -205,12 +205,12 @@ func TestEverythingArrives(t *testing.T) {
 			if held := h.newest + 1 - h.oldest; held > capacity {
 				h.drop(h.newest + 1 - capacity)
 			}
-			exchange()
+			roundTrip()
 			h.after(time.Duration(rapid.IntRange(0, 6000).Draw(t, "ms")) * time.Millisecond)
 		}
 		loss = 0
 		for range 10 + h.newest/2000 {
-			exchange()
+			roundTrip()
 			h.after(Interval)
 		}
 		if stored != h.newest {

@@ -75,7 +75,10 @@ func (c *projectionsDropCommand) Run(ctx context.Context, out Streams) error {
 		case c.DryRun:
 			verb = "would drop"
 		}
-		if _, err := fmt.Fprintf(out.Out, "%s %s (%s), %.1f MB\n", verb, d.Schema, kindNames[d.Kind], float64(d.Bytes)/1e6); err != nil {
+		if _, err := fmt.Fprintf(
+			out.Out, "%s %s (%s), %.1f MB\n", verb, d.Schema, kindNames[d.Kind],
+			float64(d.Bytes)/1e6,
+		); err != nil {
 			return err
 		}
 	}

@@ -84,7 +84,7 @@ func create(ctx context.Context, kv jetstream.KeyValue, environment string) erro
 	return nil
 }
 
-// ReplaceID gives a restored installation a new id. The installation that the backup was taken of
+// ReplaceID assigns a restored installation a new id. The installation that the backup was taken of
 // may still run, or its read models may be ahead of the backup.
 func ReplaceID(ctx context.Context, cloud *nats.Conn, kv jetstream.KeyValue) error {
 	s, err := Read(ctx, cloud, kv)

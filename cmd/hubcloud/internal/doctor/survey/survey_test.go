@@ -88,7 +88,10 @@ func TestStreamsAreListedToTheLast(t *testing.T) {
 		t.Errorf("%+v", last)
 	}
 	seen := 0
-	if err := survey.Streams(t.Context(), conns.Shards[1], func(page []survey.Stream) bool { seen += len(page); return true }); err != nil ||
+	if err := survey.Streams(
+		t.Context(), conns.Shards[1],
+		func(page []survey.Stream) bool { seen += len(page); return true },
+	); err != nil ||
 		seen >= count {
 		t.Errorf("%d streams for who had enough, %v", seen, err)
 	}
