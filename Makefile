@@ -37,7 +37,7 @@ race: deps ## Run the package tests with the race detector
 	$(GO) test -race -timeout 40m ./...
 
 .PHONY: lint
-lint: ## Check formatting, vet, staticcheck and unreachable code
+lint: ## Check formatting, house style, vet, staticcheck and unreachable code
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi
 	$(GO) run ./test/style $$(git ls-files '*.go')
 	$(GO) vet $(PACKAGES)

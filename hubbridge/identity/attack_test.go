@@ -63,11 +63,11 @@ func TestImpostorsAreRejected(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustBeRejected(
-		t, "a certificate of another authority's",
+		t, "a certificate of another authority",
 		h.options().SetTLSConfig(certifiedBy(t, foreign, h, h.id)),
 	)
 	mustBeRejected(
-		t, "a certificate of the authority's that the directory does not know",
+		t, "a certificate of the authority that the directory does not know",
 		h.options().SetTLSConfig(certifiedBy(t, i.authority, h, h.id)),
 	)
 	mustBeRejected(
@@ -85,9 +85,9 @@ func TestImpostorsAreRejected(t *testing.T) {
 	mustConnect(t, h.options())
 }
 
-// TestPasswordsAreNoMatter: some MQTT libraries always send a user name. It says nothing about a
-// hub.
-func TestPasswordsAreNoMatter(t *testing.T) {
+// TestPasswordsAreIgnored holds that a hub may send any user name and password: some MQTT libraries
+// always do.
+func TestPasswordsAreIgnored(t *testing.T) {
 	t.Parallel()
 	i := start(t)
 	h := i.newHub(t, 1)
@@ -120,15 +120,15 @@ func TestOldCertificatesAreRejected(t *testing.T) {
 // 3.9.3).
 const subscriptionRejected = 0x80
 
-// TestHubReachesOnlyItsOwnTopics puts a listener on everything in both shards and a hub that tries
-// to be heard and to hear.
+// TestHubReachesOnlyItsOwnTopics holds that a hub can neither publish nor subscribe outside its own
+// topics. Listeners in all accounts check that no message of the attacker arrives.
 func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
 	t.Parallel()
 	i := start(t)
 	victim := i.newHub(t, 0)
 	attacker := i.newHub(t, 1)
 	for n := 2; i.conns.Shard(attacker.id) != i.conns.Shard(victim.id); n++ {
-		// the walls between accounts are the broker's; those inside one are ours
+		// Within one account only the permissions of the hubs separate them.
 		attacker = i.newHub(t, n)
 	}
 	heard := make(chan *nats.Msg, 1000)
@@ -185,7 +185,7 @@ func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
 	}
 	mustHaveNothingRetained(t, i)
 
-	// What the service says to the victim goes to the victim alone.
+	// A message of the service to the victim reaches only the victim.
 	victimClient, _ := mustConnect(t, victim.options())
 	got := make(chan string, 10)
 	if err := wait(
@@ -203,7 +203,7 @@ func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
 		t.Errorf("the victim got %q", text)
 	}
 	<-heard // that message itself
-	// The will is due when the connection is cut.
+	// The broker publishes a will when the connection is cut.
 	if _, err := identity.Disconnect(t.Context(), i.conns, attacker.id); err != nil {
 		t.Fatal(err)
 	}
@@ -218,11 +218,12 @@ func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
 	}
 	close(heard)
 	for msg := range heard {
-		t.Errorf("the cloud heard %q on %s", msg.Data, msg.Subject)
+		t.Errorf("the cloud received %q on %s, want nothing", msg.Data, msg.Subject)
 	}
 }
 
-// TestNothingIsRetained: each topic below response/ could otherwise hold a message for ever.
+// TestNothingIsRetained holds that the broker retains no message of a hub. Otherwise each topic below
+// response/ could hold one for ever.
 func TestNothingIsRetained(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -260,13 +261,13 @@ func mustHaveNothingRetained(t *testing.T, i *installation) {
 		}
 		if info, err := stream.Info(t.Context()); err != nil || info.State.Msgs > 0 ||
 			info.State.LastSeq > 0 {
-			t.Errorf("retained: %+v, %v", info, err)
+			t.Errorf("retained messages: %+v, %v, want none", info, err)
 		}
 	}
 }
 
-// TestTooLargeAMessageCutsTheHubAlone: past the broker's limit a hub is disconnected, and another
-// does not notice.
+// TestTooLargeAMessageCutsTheHubAlone holds that a message beyond the broker's limit disconnects its
+// hub and no other.
 func TestTooLargeAMessageCutsTheHubAlone(t *testing.T) {
 	t.Parallel()
 	i := start(t)

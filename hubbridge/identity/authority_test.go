@@ -24,7 +24,7 @@ import (
 
 const day = 24 * time.Hour
 
-// clock is one that tests set.
+// clock is a clock that tests set.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -54,9 +54,9 @@ func openAuthority(t testing.TB, cfg identity.AuthorityConfig) *identity.Authori
 	return a
 }
 
-// TestAuthorityIsMadeOnce: the first start makes it, later ones find it; the key is nobody else's
-// to read.
-func TestAuthorityIsMadeOnce(t *testing.T) {
+// TestAuthorityIsCreatedOnce holds that the first start creates the authority, later starts load it,
+// and only the owner of the files can read the key.
+func TestAuthorityIsCreatedOnce(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "ca")
 	first := openAuthority(t, identity.AuthorityConfig{Dir: dir})
@@ -83,8 +83,8 @@ func TestAuthorityIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestHalfAnAuthority: a crash between the two files leaves a key, which is made whole; a
-// certificate without its key is a loss that nothing may paper over.
+// TestHalfAnAuthority holds that a key without a certificate, as a crash leaves it, gets one, and that
+// a certificate without its key is an error.
 func TestHalfAnAuthority(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -102,7 +102,7 @@ func TestHalfAnAuthority(t *testing.T) {
 	}
 }
 
-// TestHubCertificate is what the hub link says of it.
+// TestHubCertificate holds that a hub's certificate is as the hub protocol defines it.
 func TestHubCertificate(t *testing.T) {
 	t.Parallel()
 	time0 := time.Date(2030, 1, 2, 3, 4, 5, 678, time.UTC)
@@ -135,8 +135,8 @@ func TestHubCertificate(t *testing.T) {
 	}
 }
 
-// TestServerCertificate has the names of this start, convinces clients, and is renewed a month
-// before its end.
+// TestServerCertificate holds that the broker's certificate has the configured names, verifies, and is
+// renewed a month before it expires.
 func TestServerCertificate(t *testing.T) {
 	t.Parallel()
 	now := &clock{now: time.Now()}
@@ -188,8 +188,8 @@ func TestServerCertificate(t *testing.T) {
 	}
 }
 
-// given writes an authority of an operator's: an intermediate one under a root that has its key in
-// a safe.
+// given writes the files of an operator's authority: an intermediate certificate under a root whose
+// key is not there.
 func given(
 	t *testing.T, notAfter time.Time, edit func(*x509.Certificate),
 ) identity.AuthorityConfig {
@@ -243,8 +243,8 @@ func write(t *testing.T, path string, content []byte) {
 	}
 }
 
-// TestGivenAuthority: certificates of an operator's own authority work in both directions of a
-// handshake, by the chain that hubs are given.
+// TestGivenAuthority holds that hubs and the broker can verify each other by the chain of an
+// operator's own authority.
 func TestGivenAuthority(t *testing.T) {
 	t.Parallel()
 	end := time.Now().Add(100 * day)
@@ -283,7 +283,7 @@ func TestGivenAuthority(t *testing.T) {
 	}
 }
 
-// TestBadAuthorities are refused at the start, with the file and the reason.
+// TestBadAuthorities holds that bad authorities are rejected with the file and the reason.
 func TestBadAuthorities(t *testing.T) {
 	t.Parallel()
 	far := time.Now().Add(1000 * day)
@@ -327,7 +327,7 @@ func exchanged(c identity.AuthorityConfig) identity.AuthorityConfig {
 	return c
 }
 
-// TestAuthorityThatEnds is announced while there is time.
+// TestAuthorityThatEnds holds that the end of an authority is logged long before.
 func TestAuthorityThatEnds(t *testing.T) {
 	t.Parallel()
 	for days, want := range map[int]bool{700: true, 760: false} {

@@ -139,7 +139,7 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// FuzzParseCSR: whatever a stranger sends is a key that is allowed or an invalid_request.
+// FuzzParseCSR holds that every input is an allowed key or an invalid_request.
 func FuzzParseCSR(f *testing.F) {
 	good := request(f, ecKey(f, elliptic.P256()))
 	f.Add(good)
@@ -153,7 +153,7 @@ func FuzzParseCSR(f *testing.F) {
 		case err != nil && domain.CodeOf(err) != domain.CodeInvalidRequest:
 			t.Errorf("got %v", err)
 		case err == nil && checkKey(key) != "":
-			t.Errorf("took a %T", key)
+			t.Errorf("accepted a %T", key)
 		}
 	})
 }

@@ -46,7 +46,7 @@ func (i *installation) resetLink(t testing.TB, id domain.HubID) {
 	}
 }
 
-// listed is how many connections the broker has with a client id.
+// listed returns the number of the broker's connections with a client id.
 func (i *installation) listed(t testing.TB, id domain.HubID) int {
 	t.Helper()
 	question := fmt.Sprintf(
@@ -67,7 +67,7 @@ func (i *installation) listed(t testing.TB, id domain.HubID) int {
 	return len(list.Data.Conns)
 }
 
-// TestDisconnect cuts the connection with the named certificate and no other.
+// TestDisconnect holds that Disconnect cuts connections with the given certificates and no others.
 func TestDisconnect(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -93,9 +93,8 @@ func TestDisconnect(t *testing.T) {
 	mustEnd(t, "kicked", otherLost)
 }
 
-// TestResetLink revokes and cuts. The former certificate of a hub, with which it may still be
-// connected, goes with the current one; what it is issued afterwards is left alone, also by the
-// repetitions.
+// TestResetLink holds that a reset of the link revokes all certificates of the hub, cuts connections
+// with them, and spares connections with later certificates, also when it cuts again.
 func TestResetLink(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -111,13 +110,13 @@ func TestResetLink(t *testing.T) {
 	_, lost := mustConnect(t, i.enrol(t, former.id).options())
 	select {
 	case <-lost:
-		t.Error("the repetitions cut the new connection")
+		t.Error("the connection with a later certificate was cut")
 	case <-time.After(2500 * time.Millisecond):
 	}
 }
 
-// TestKickNotices is the race of a reset link with a hub that connects at the same moment, again
-// and again: revoked first and kicked second, nothing stays connected.
+// TestKickNotices holds that no connection outlives a reset of the link that happens while the hub
+// connects.
 func TestKickNotices(t *testing.T) {
 	t.Parallel()
 	i := start(t)

@@ -192,10 +192,10 @@ func TestRefusals(t *testing.T) {
 		}
 		if c.code == domain.CodeUnauthenticated &&
 			rejected.Message != "unknown serial or wrong secret" {
-			t.Errorf("%s: %q tells which", what, rejected.Message)
+			t.Errorf("%s: message %q distinguishes the two", what, rejected.Message)
 		}
 		if directory.reads != c.reads {
-			t.Errorf("%s: looked up %d times", what, directory.reads)
+			t.Errorf("%s: %d reads of the directory, want %d", what, directory.reads, c.reads)
 		}
 	}
 	if directory.hubs[known].Certificate != "" {
@@ -211,13 +211,12 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestRefusalsTakeTheSameTime compares a wrong secret with an unknown serial. Both take a fixed
-// time that hides what was done meanwhile.
-func TestRefusalsTakeTheSameTime(t *testing.T) {
+// TestRejectionsTakeTheSameTime holds that a wrong secret and an unknown serial take the same time.
+func TestRejectionsTakeTheSameTime(t *testing.T) {
 	t.Parallel()
 	e, _, _ := newEnrolment(t)
 	csr := newCSR(t, newKey(t))
-	// The fastest of several is what the machine's other business disturbs least.
+	// Other work of the machine disturbs the fastest of several tries least.
 	took := func(req protocol.CertificateRequest) time.Duration {
 		fastest := time.Hour
 		for range 9 {
@@ -231,7 +230,7 @@ func TestRefusalsTakeTheSameTime(t *testing.T) {
 		}
 		return fastest
 	}
-	for tries := 1; ; tries++ { // on a busy machine nine of one kind can be disturbed
+	for tries := 1; ; tries++ { // on a busy machine all nine tries can be disturbed
 		wrong := took(protocol.CertificateRequest{Serial: string(known), Secret: "wrong", CSR: csr})
 		none := took(protocol.CertificateRequest{Serial: string(unknown), Secret: secret, CSR: csr})
 		if difference := (wrong - none).Abs(); difference <= 20*time.Millisecond {
@@ -251,11 +250,11 @@ func TestRefusalsTakeTheSameTime(t *testing.T) {
 		)
 	}
 	if took := time.Since(began); took >= 100*50*time.Millisecond {
-		t.Errorf("100 refusals to callers that have gone took %v", took)
+		t.Errorf("100 rejections of callers that have gone took %v, want less than 5s", took)
 	}
 }
 
-// BenchmarkEnrolment is the cost of a certificate without the directory's.
+// BenchmarkEnrolment measures the issue of a certificate without the directory.
 func BenchmarkEnrolment(b *testing.B) {
 	e, _, _ := newEnrolment(b)
 	req := protocol.CertificateRequest{

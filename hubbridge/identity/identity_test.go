@@ -43,8 +43,8 @@ const (
 	testTimeout = time.Minute
 )
 
-// installation is a broker with everything that decides about hubs, on a data directory that
-// outlives restarts.
+// installation is a broker with the certificate authority, enrolment and auth callout, on a data
+// directory that outlives restarts.
 type installation struct {
 	dir       string
 	authority *identity.Authority
@@ -74,6 +74,7 @@ func start(t testing.TB) *installation {
 	return i
 }
 
+// up starts the broker and its services; mqttAddr is where hubs connect.
 func (i *installation) up(t testing.TB, mqttAddr string) {
 	t.Helper()
 	ctx := context.Background()
@@ -112,6 +113,7 @@ func (i *installation) up(t testing.TB, mqttAddr string) {
 	i.startCallout(t, i.directory)
 }
 
+// down stops everything that up started.
 func (i *installation) down(t testing.TB) {
 	t.Helper()
 	i.broker.RejectHubs(context.Background())
@@ -143,7 +145,7 @@ func (i *installation) startCallout(t testing.TB, d identity.Directory) {
 	})
 }
 
-// hub is one in the inventory with a certificate.
+// hub is a hub of the inventory with a certificate.
 type hub struct {
 	id          domain.HubID
 	key         crypto.Signer
@@ -207,7 +209,7 @@ func (h *hub) fingerprint() string {
 	return fmt.Sprintf("%x", sha256.Sum256(h.certificate.Raw))
 }
 
-// options are those of a well-behaved hub that does not come back by itself.
+// options returns the MQTT options of a correct hub that does not reconnect.
 func (h *hub) options() *mqtt.ClientOptions {
 	return mqtt.NewClientOptions().
 		AddBroker(strings.Replace(h.broker, "mqtts://", "ssl://", 1)).
@@ -221,7 +223,7 @@ func (h *hub) options() *mqtt.ClientOptions {
 		SetOrderMatters(false)
 }
 
-// connect connects, and hangs up when the test ends. lost is closed when the connection breaks.
+// connect connects a client until the test ends. lost is closed when the connection breaks.
 func connect(
 	t testing.TB, options *mqtt.ClientOptions,
 ) (client mqtt.Client, lost <-chan struct{}, err error) {
@@ -260,7 +262,7 @@ func mustBeRejected(t testing.TB, what string, options *mqtt.ClientOptions) {
 func wait(t testing.TB, token mqtt.Token) error {
 	t.Helper()
 	if !token.WaitTimeout(testTimeout) {
-		t.Fatal("the MQTT client is still waiting")
+		t.Fatal("the MQTT client has not finished after a minute")
 	}
 	return token.Error()
 }
@@ -309,7 +311,7 @@ func operator() domain.Origin {
 	return domain.Origin{At: time.Now(), Actor: domain.Actor{Kind: domain.ActorOperator}}
 }
 
-// quiet shows the service's lines only with HUBCLOUD_TEST_LOG set.
+// quiet returns a logger that discards its lines unless HUBCLOUD_TEST_LOG is set.
 func quiet() *slog.Logger {
 	if os.Getenv("HUBCLOUD_TEST_LOG") == "" {
 		return slog.New(slog.DiscardHandler)

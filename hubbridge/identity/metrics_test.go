@@ -11,9 +11,9 @@ import (
 	"hubcloud/streams/telemetry/telemetrytest"
 )
 
-// TestExpiryIsTold: when the authority ends, and the broker's certificate once a hub has been shown
-// one.
-func TestExpiryIsTold(t *testing.T) {
+// TestExpiryMetrics holds that the metrics have the expiry of the authority, and of the broker's
+// certificate once a hub has received one.
+func TestExpiryMetrics(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewPedanticRegistry()
 	authority, err := identity.OpenAuthority(
@@ -36,17 +36,17 @@ func TestExpiryIsTold(t *testing.T) {
 	if end := parseCertificate(t, string(authority.CAPEM())).NotAfter; !value(
 		"authority",
 	).Equal(end) {
-		t.Errorf("the authority ends at %v, told is %v", end, value("authority"))
+		t.Errorf("expiry of the authority: got %v, want %v", value("authority"), end)
 	}
 	if got := value("broker_certificate"); got.Unix() != 0 {
-		t.Errorf("a certificate that nobody was shown ends at %v", got)
+		t.Errorf("expiry without a broker certificate: got %v, want 0", got)
 	}
 	shown, err := authority.ServerTLS().GetCertificate(&tls.ClientHelloInfo{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := value("broker_certificate"); !got.Equal(shown.Leaf.NotAfter) {
-		t.Errorf("the broker's ends at %v, told is %v", shown.Leaf.NotAfter, got)
+		t.Errorf("expiry of the broker's certificate: got %v, want %v", got, shown.Leaf.NotAfter)
 	}
 	telemetrytest.Lint(t, registry)
 }

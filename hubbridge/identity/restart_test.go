@@ -12,8 +12,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// TestRestart stops everything and starts it on the same data: certificates are good as before, and
-// sessions that hubs wanted kept are.
+// TestRestart holds that certificates, revocations, the broker's credentials and kept MQTT sessions
+// outlive a restart.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -42,10 +42,9 @@ func TestRestart(t *testing.T) {
 		before.Users[streams.AccountCloud] != after.Users[streams.AccountCloud] {
 		t.Error("the credentials changed")
 	}
-	mustBeRejected(t, "a certificate that was revoked before", revoked.options())
+	mustBeRejected(t, "a certificate revoked before the restart", revoked.options())
 	mustConnect(t, options())
-	// The session's subscriptions come into force shortly after the hub is told that it is
-	// connected.
+	// The subscriptions of the session take effect shortly after the hub is connected.
 	for _, subject := range []string{streams.AckSubject(h.id), streams.RequestSubject(h.id)} {
 		for deadline := time.Now().Add(testTimeout); ; {
 			if err := i.conns.Shard(h.id).Publish(subject, []byte(subject)); err != nil {
@@ -58,7 +57,7 @@ func TestRestart(t *testing.T) {
 				}
 			case <-time.After(20 * time.Millisecond):
 				if time.Now().After(deadline) {
-					t.Fatalf("nothing on %s: the session's subscription is gone", subject)
+					t.Fatalf("no message on %s: the session's subscription is lost", subject)
 				}
 				continue
 			}
@@ -67,7 +66,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestHubsWaitForTheCallout: a hub that comes while the service starts is not refused, it waits.
+// TestHubsWaitForTheCallout holds that a hub that connects before the callout runs waits and is not
+// rejected.
 func TestHubsWaitForTheCallout(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -82,7 +82,7 @@ func TestHubsWaitForTheCallout(t *testing.T) {
 	}()
 	select {
 	case err := <-connected:
-		t.Fatalf("the hub did not wait: %v", err)
+		t.Fatalf("connect ended with %v before the callout ran", err)
 	case <-time.After(300 * time.Millisecond):
 	}
 	i.startCallout(t, i.directory)
@@ -92,8 +92,8 @@ func TestHubsWaitForTheCallout(t *testing.T) {
 	client.Disconnect(0)
 }
 
-// TestStopWhileHubsConnect: a hub that was put to the callout while the broker stopped ended the
-// whole process, by a nil pointer in the server.
+// TestStopWhileHubsConnect stops the broker while hubs wait for the callout. Once, such a hub ended
+// the process, by a nil pointer in the server.
 func TestStopWhileHubsConnect(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -132,8 +132,7 @@ func TestStopWhileHubsConnect(t *testing.T) {
 	}
 }
 
-// BenchmarkReconnect is what follows a restart: hubs that all come back at once, over TLS, each to
-// be looked up and let in.
+// BenchmarkReconnect connects many hubs at once over TLS, as after a restart.
 func BenchmarkReconnect(b *testing.B) {
 	const hubs = 400
 	i := start(b)

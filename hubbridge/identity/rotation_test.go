@@ -97,7 +97,7 @@ func TestOneAuthorityAfterAnother(t *testing.T) {
 	}
 }
 
-// shake tries a handshake, and gives what either side says against it.
+// shake tries a handshake and returns the errors of both sides.
 func shake(hub, broker *tls.Config) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

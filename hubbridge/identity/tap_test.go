@@ -13,8 +13,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// logIn logs in over the NATS listener. What the server reports about the connection comes to the
-// channel.
+// logIn connects to the NATS listener as user. The channel receives the errors that the server
+// reports.
 func (i *installation) logIn(
 	t testing.TB, user streams.User, opts ...nats.Option,
 ) (*nats.Conn, <-chan error, error) {
@@ -34,7 +34,7 @@ func (i *installation) logIn(
 	return nc, reports, err
 }
 
-// hubLog makes a stream like a hub's log, with one message, in the first shard.
+// hubLog creates a stream like a hub's log, with one message, in the first shard.
 func (i *installation) hubLog(t testing.TB) (stream, hub string) {
 	t.Helper()
 	js, err := jetstream.New(i.conns.Shards[0])
@@ -63,7 +63,7 @@ func (i *installation) hubLog(t testing.TB) (stream, hub string) {
 	return "HUB_" + hub, hub
 }
 
-// TestTapLogsIn: somebody with credentials of a tap reads hub logs, and can do nothing else.
+// TestTapLogsIn holds that the credentials of a tap allow reading hub logs and nothing else.
 func TestTapLogsIn(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -87,8 +87,8 @@ func TestTapLogsIn(t *testing.T) {
 	streamstest.TryForbidden(t, nc, reports, 0, stream, hub)
 }
 
-// TestTapsForgeNothing: the server answers wherever it is asked to, so that one tap could put
-// messages into the feeds and the inboxes of others.
+// TestTapsForgeNothing holds that a tap cannot have the server's answers sent to the feeds and inboxes
+// of others.
 func TestTapsForgeNothing(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -129,9 +129,8 @@ func TestTapsForgeNothing(t *testing.T) {
 	)
 }
 
-// TestTapWithTheWrongWords: another password, a name that is none, the service's own names, no name
-// at all.
-func TestTapWithTheWrongWords(t *testing.T) {
+// TestTapWithWrongCredentials tries a wrong password, unknown names, the service's names and no name.
+func TestTapWithWrongCredentials(t *testing.T) {
 	t.Parallel()
 	i := start(t)
 	user, err := i.taps.Create(t.Context(), "analytics", time.Now())
@@ -144,13 +143,13 @@ func TestTapWithTheWrongWords(t *testing.T) {
 		{User: "tap", Password: user.Password}, {User: "cloud", Password: user.Password}, {},
 	} {
 		if _, _, err := i.logIn(t, wrong); !errors.Is(err, nats.ErrAuthorization) {
-			t.Errorf("%q: %v", wrong.User, err)
+			t.Errorf("log in as %q: got %v, want %v", wrong.User, err, nats.ErrAuthorization)
 		}
 	}
 }
 
-// TestTapIsRevoked: a renewed password and a revocation cut the connections that are there, and the
-// old password opens nothing any more.
+// TestTapIsRevoked holds that a renewed password and a revocation cut the open connections of a tap
+// and reject the old password.
 func TestTapIsRevoked(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -181,15 +180,15 @@ func TestTapIsRevoked(t *testing.T) {
 		}
 		if n, err := identity.DisconnectTap(t.Context(), i.conns, account, user.User); err != nil ||
 			n != 1 {
-			t.Errorf("%d connections cut, %v", n, err)
+			t.Errorf("DisconnectTap = %d, %v, want 1", n, err)
 		}
 		select {
 		case <-closed:
 		case <-time.After(testTimeout):
-			t.Error("the connection is still there")
+			t.Error("the connection is still open after a minute")
 		}
 		if _, _, err := i.logIn(t, user); !errors.Is(err, nats.ErrAuthorization) {
-			t.Errorf("the old password: %v", err)
+			t.Errorf("old password: got %v, want %v", err, nats.ErrAuthorization)
 		}
 	}
 	var second streams.User
@@ -199,6 +198,6 @@ func TestTapIsRevoked(t *testing.T) {
 	)
 	cut(second, func() error { return i.taps.Revoke(t.Context(), "analytics") })
 	if err := kept.FlushTimeout(testTimeout); err != nil {
-		t.Errorf("another's connection: %v", err)
+		t.Errorf("connection of another tap: %v", err)
 	}
 }

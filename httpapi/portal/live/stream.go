@@ -43,7 +43,6 @@ type StreamRequest struct {
 // stream writes one response. All fields belong to the request's goroutine.
 type stream struct {
 	*Live
-	ctx    context.Context
 	out    sse.Stream
 	viewer Viewer
 	only   domain.HubID // StreamRequest.Hub
@@ -69,10 +68,11 @@ func (l *Live) Stream(
 		return ErrTooManyStreams
 	}
 	defer l.open.Release(viewer.MemberID)
+	ctx := r.Context()
 	group := l.cfg.Events.Group()
 	defer group.Close()
 	s := &stream{
-		Live: l, ctx: r.Context(), viewer: viewer, only: request.Hub, group: group,
+		Live: l, viewer: viewer, only: request.Hub, group: group,
 		out: sse.New(w, r, sse.Config{
 			Lifetime: l.cfg.StreamLifetime, Keepalive: l.cfg.StreamKeepalive,
 		}),
@@ -82,16 +82,16 @@ func (l *Live) Stream(
 		s.lost = l.cfg.Freshness.Lost()
 	}
 	s.out.ExtendDeadline() // the deadline of other requests does not apply to streams
-	if err := s.begin(request); err != nil {
+	if err := s.begin(ctx, request); err != nil {
 		return err
 	}
 	l.metrics.streams.Inc()
 	defer l.metrics.streams.Dec()
 	s.out.Begin()
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if err := s.run(); err != nil {
+	if err := s.run(ctx); err != nil {
 		l.cfg.Logger.ErrorContext(
-			s.ctx, "portal stream failed", "request_id", telemetry.RequestID(s.ctx),
+			ctx, "portal stream failed", "request_id", telemetry.RequestID(ctx),
 			"org_id", viewer.OrgID, "error", err,
 		)
 	}
@@ -100,14 +100,14 @@ func (l *Live) Stream(
 
 // run sends events, states and keepalives until the stream ends. It returns an error if the service
 // failed.
-func (s *stream) run() error {
+func (s *stream) run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	defer s.out.ExtendDeadline()
-	for !s.stopped() {
-		more, err := s.collectEvents()
-		if err != nil || s.ctx.Err() != nil {
-			return s.failure(err)
+	for !s.stopped(ctx) {
+		more, err := s.collectEvents(ctx)
+		if err != nil || ctx.Err() != nil {
+			return s.failure(ctx, err)
 		}
 		if !more && !s.caughtUp {
 			s.caughtUp = true
@@ -119,13 +119,13 @@ func (s *stream) run() error {
 			_ = s.flush() // the stream ends either way
 			return nil
 		case s.out.KeepaliveDue(now):
-			if !s.viewer.SignedIn(s.ctx) {
+			if !s.viewer.SignedIn(ctx) {
 				return nil
 			}
 			s.buffer = sse.AppendKeepalive(s.buffer)
 		case !now.Before(s.nextRefresh):
-			if err := s.refreshStates(); err != nil {
-				return s.failure(err)
+			if err := s.refreshStates(ctx); err != nil {
+				return s.failure(ctx, err)
 			}
 			s.nextRefresh = now.Add(s.cfg.StateInterval)
 		}
@@ -134,7 +134,7 @@ func (s *stream) run() error {
 		switch {
 		case len(s.buffer) == 0:
 		case more || !now.Before(s.nextWrite):
-			if !s.authorized() || s.stopped() || s.flush() != nil {
+			if !s.authorized(ctx) || s.stopped(ctx) || s.flush() != nil {
 				return nil
 			}
 			s.nextWrite = now.Add(s.cfg.Pace)
@@ -149,7 +149,7 @@ func (s *stream) run() error {
 		select {
 		case <-ready:
 		case <-timer.C:
-		case <-s.ctx.Done():
+		case <-ctx.Done():
 		case <-s.cfg.Draining:
 		case <-s.viewer.Ended:
 		case <-s.viewer.SignedOut:
@@ -161,15 +161,15 @@ func (s *stream) run() error {
 
 // authorized reports whether the viewer's membership is confirmed. A process that was suspended may
 // hold events from after the membership ended.
-func (s *stream) authorized() bool {
+func (s *stream) authorized(ctx context.Context) bool {
 	freshness := s.cfg.Freshness
-	return freshness == nil || freshness.Fresh() || freshness.Confirm(s.ctx) == nil
+	return freshness == nil || freshness.Fresh() || freshness.Confirm(ctx) == nil
 }
 
 // stopped reports whether the stream must end or the client is gone.
-func (s *stream) stopped() bool {
+func (s *stream) stopped(ctx context.Context) bool {
 	select {
-	case <-s.ctx.Done():
+	case <-ctx.Done():
 	case <-s.cfg.Draining:
 	case <-s.viewer.Ended:
 	case <-s.viewer.SignedOut:
@@ -182,11 +182,11 @@ func (s *stream) stopped() bool {
 
 // collectEvents appends new events to the buffer, about as many as one write should have. more
 // reports whether there may be more.
-func (s *stream) collectEvents() (more bool, err error) {
+func (s *stream) collectEvents(ctx context.Context) (more bool, err error) {
 	for len(s.buffer) < sse.BatchBytes {
-		hub, events, err := s.group.Next(s.ctx, streamBatch)
+		hub, events, err := s.group.Next(ctx, streamBatch)
 		if codeOf(err) == domain.CodeCursorExpired {
-			if err := s.follow(hub, ""); err != nil {
+			if err := s.follow(ctx, hub, ""); err != nil {
 				return false, err
 			}
 			s.appendGap(hub)
@@ -213,8 +213,8 @@ func (s *stream) collectEvents() (more bool, err error) {
 
 // failure returns err if the service failed, and nil if the request or the service ended, if the
 // service is unavailable, or if the stream's only hub was released. The page reconnects.
-func (s *stream) failure(err error) error {
-	if code := codeOf(err); s.ctx.Err() != nil || errors.Is(err, ErrEventsClosed) ||
+func (s *stream) failure(ctx context.Context, err error) error {
+	if code := codeOf(err); ctx.Err() != nil || errors.Is(err, ErrEventsClosed) ||
 		code == domain.CodeNotFound || code == domain.CodeServiceUnavailable {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"time"
 
 	"hubcloud/domain"
@@ -14,8 +15,8 @@ const (
 
 // begin follows all hubs and buffers positions and states. It reads the states again after the
 // positions, so that a change in between is sent twice rather than not at all.
-func (s *stream) begin(request StreamRequest) error {
-	states, err := s.States(s.ctx, s.viewer.OrgID, s.only)
+func (s *stream) begin(ctx context.Context, request StreamRequest) error {
+	states, err := s.States(ctx, s.viewer.OrgID, s.only)
 	if err != nil {
 		return err
 	}
@@ -26,7 +27,7 @@ func (s *stream) begin(request StreamRequest) error {
 	}
 	positions := make(map[domain.HubID]string, len(states))
 	for _, state := range states {
-		err := s.followFirst(state.ID, request.Positions[state.ID], recent)
+		err := s.followFirst(ctx, state.ID, request.Positions[state.ID], recent)
 		if s.unowned(err) {
 			s.refreshSoon()
 			continue
@@ -36,7 +37,7 @@ func (s *stream) begin(request StreamRequest) error {
 		}
 		positions[state.ID] = s.group.Position(state.ID)
 	}
-	if states, err = s.States(s.ctx, s.viewer.OrgID, s.only); err != nil {
+	if states, err = s.States(ctx, s.viewer.OrgID, s.only); err != nil {
 		return err
 	}
 	s.appendEvent("hub.portal_positions", positions)
@@ -46,24 +47,28 @@ func (s *stream) begin(request StreamRequest) error {
 
 // followFirst follows a hub from a cursor. Without a cursor the stream begins recent before now; 0
 // stands for the log's end.
-func (s *stream) followFirst(hub domain.HubID, after string, recent time.Duration) (err error) {
+func (s *stream) followFirst(
+	ctx context.Context, hub domain.HubID, after string, recent time.Duration,
+) (err error) {
 	if after == "" && recent > 0 {
-		if after, err = s.recentCursor(hub, recent); err != nil {
+		if after, err = s.recentCursor(ctx, hub, recent); err != nil {
 			return err
 		}
 	}
-	return s.follow(hub, after)
+	return s.follow(ctx, hub, after)
 }
 
 // recentCursor returns the cursor of the time ago before now. If more than recentEvents follow it,
 // a tenth and a hundredth of ago are tried; then the result is "", the log's end.
-func (s *stream) recentCursor(hub domain.HubID, ago time.Duration) (string, error) {
+func (s *stream) recentCursor(
+	ctx context.Context, hub domain.HubID, ago time.Duration,
+) (string, error) {
 	for range 3 {
-		after, err := s.cfg.Events.At(s.ctx, hub, s.cfg.Now().Add(-ago))
+		after, err := s.cfg.Events.At(ctx, hub, s.cfg.Now().Add(-ago))
 		if err != nil {
 			return "", err
 		}
-		page, err := s.cfg.Events.Page(s.ctx, hub, after, recentEvents)
+		page, err := s.cfg.Events.Page(ctx, hub, after, recentEvents)
 		if err != nil && codeOf(err) != domain.CodeCursorExpired {
 			return "", err
 		}
@@ -77,12 +82,12 @@ func (s *stream) recentCursor(hub domain.HubID, ago time.Duration) (string, erro
 
 // follow follows a hub from a cursor. If the cursor has expired or is invalid, follow reports a gap
 // to the page and begins at the log's end.
-func (s *stream) follow(hub domain.HubID, after string) error {
-	err := s.group.Follow(s.ctx, hub, after)
+func (s *stream) follow(ctx context.Context, hub domain.HubID, after string) error {
+	err := s.group.Follow(ctx, hub, after)
 	if code := codeOf(err); after != "" &&
 		(code == domain.CodeCursorExpired || code == domain.CodeInvalidRequest) {
 		s.appendGap(hub)
-		return s.group.Follow(s.ctx, hub, "")
+		return s.group.Follow(ctx, hub, "")
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"time"
@@ -19,8 +20,8 @@ func (s *stream) refreshSoon() {
 
 // refreshStates reads the states, follows hubs that were added, and buffers the states that
 // changed, or all states if a hub was released.
-func (s *stream) refreshStates() error {
-	states, err := s.States(s.ctx, s.viewer.OrgID, s.only)
+func (s *stream) refreshStates(ctx context.Context) error {
+	states, err := s.States(ctx, s.viewer.OrgID, s.only)
 	if err != nil {
 		return err
 	}
@@ -28,7 +29,7 @@ func (s *stream) refreshStates() error {
 		if s.group.Position(state.ID) != "" {
 			continue
 		}
-		err := s.follow(state.ID, "")
+		err := s.follow(ctx, state.ID, "")
 		if s.unowned(err) {
 			continue
 		}
