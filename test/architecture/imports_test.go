@@ -9,79 +9,79 @@ import (
 	"testing"
 )
 
-// room is one folder at the top with what its packages may import of this module, and the reason
-// for the rule.
-type room struct {
+// rule is what the packages below a folder may import.
+type rule struct {
 	folder string
-	may    []string
-	// libraries, when not nil, are the only packages from outside the module and the standard
-	// library that it may import.
+	// allowed are the folders of this module that may be imported, with all packages below them.
+	allowed []string
+	// libraries, if not nil, are the only packages that may be imported from outside the module and
+	// the standard library.
 	libraries []string
-	why       string
+	reason    string
 }
 
-var rooms = []room{
+var rules = []rule{
 	{
-		folder: "hubcloud/domain", may: []string{"hubcloud/domain"},
+		folder: "hubcloud/domain", allowed: []string{"hubcloud/domain"},
 		libraries: []string{
 			"github.com/oklog/ulid/v2",
 			"golang.org/x/net/idna",
 			"golang.org/x/text/unicode/norm",
 		},
-		why: "the rules are pure: whoever imports them gets no I/O with them",
+		reason: "the rules are pure: importing them brings no I/O",
 	},
 	{
-		folder: "hubcloud/streams/telemetry", may: []string{"hubcloud/domain"},
+		folder: "hubcloud/streams/telemetry", allowed: []string{"hubcloud/domain"},
 		libraries: []string{
 			"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes",
 			"go.opentelemetry.io/otel/propagation",
 			"go.opentelemetry.io/otel/semconv/v1.43.0", "go.opentelemetry.io/otel/trace",
 		},
-		why: "every part tells of itself through it: whoever imports it gets no exporter with it",
+		reason: "every package may use it: importing it brings no exporter",
 	},
 	{
-		folder: "hubcloud/cmd/hubcloud/otlp", may: []string{"hubcloud/streams/telemetry"},
-		why: "exporters are for the program: nothing else may import them, and they know of nothing else",
+		folder: "hubcloud/cmd/hubcloud/otlp", allowed: []string{"hubcloud/streams/telemetry"},
+		reason: "exporters depend on telemetry only",
 	},
 	{
-		folder: "hubcloud/streams", may: []string{"hubcloud/domain", "hubcloud/streams"},
-		why: "the logs are the ground that everything else stands on",
+		folder: "hubcloud/streams", allowed: []string{"hubcloud/domain", "hubcloud/streams"},
+		reason: "all other folders depend on the streams",
 	},
 	{
-		folder: "hubcloud/projections",
-		may:    []string{"hubcloud/domain", "hubcloud/streams", "hubcloud/projections"},
-		why:    "read models are made from streams, and from nothing else, so that they can be rebuilt",
+		folder:  "hubcloud/projections",
+		allowed: []string{"hubcloud/domain", "hubcloud/streams", "hubcloud/projections"},
+		reason:  "read models are built from streams only, so that they can be rebuilt",
 	},
 	{
-		folder: "hubcloud/hubbridge/protocol", may: []string{"hubcloud/hubbridge/protocol"},
+		folder: "hubcloud/hubbridge/protocol", allowed: []string{"hubcloud/hubbridge/protocol"},
 		libraries: []string{},
-		why:       "the messages of the hub link are shared with hubs, which know nothing of the cloud",
+		reason:    "the messages are shared with hubs, which know nothing of the cloud",
 	},
 	{
 		folder: "hubcloud/hubbridge/virtualhub",
-		may: []string{
+		allowed: []string{
 			"hubcloud/domain",
 			"hubcloud/hubbridge/protocol",
 			"hubcloud/hubbridge/virtualhub",
 		},
-		why: "a virtual hub speaks the hub link and shares nothing else with the cloud's side: it tests that side",
+		reason: "a virtual hub shares only the messages with the cloud, since it tests the cloud",
 	},
 	{
-		folder: "hubcloud/hubbridge",
-		may:    []string{"hubcloud/domain", "hubcloud/streams", "hubcloud/hubbridge"},
-		why:    "hubs must be heard when Postgres is away",
+		folder:  "hubcloud/hubbridge",
+		allowed: []string{"hubcloud/domain", "hubcloud/streams", "hubcloud/hubbridge"},
+		reason:  "the bridge must work while Postgres is down",
 	},
 	{
-		folder: "hubcloud/httpapi/client", may: []string{}, libraries: []string{},
-		why: "whoever imports the client gets the standard library with it, and nothing of the service",
+		folder: "hubcloud/httpapi/client", allowed: []string{}, libraries: []string{},
+		reason: "importing the client brings only the standard library",
 	},
 	{
 		folder: "hubcloud/httpapi",
-		may: []string{
+		allowed: []string{
 			"hubcloud/domain", "hubcloud/hubbridge/protocol", "hubcloud/httpapi",
 			"hubcloud/streams/telemetry", "hubcloud/streams/durablefile",
 		},
-		why: "the API is an adapter: what it serves comes through interfaces that it declares itself",
+		reason: "the API is an adapter: it uses interfaces that it declares itself",
 	},
 }
 
@@ -89,24 +89,24 @@ var rooms = []room{
 func TestImports(t *testing.T) {
 	t.Parallel()
 	for pkg, imports := range packages(t) {
-		r, ok := roomOf(pkg)
+		r, ok := ruleFor(pkg)
 		if !ok {
 			continue
 		}
 		for _, imported := range imports {
 			switch {
 			case strings.HasPrefix(imported, "hubcloud/"):
-				if !within(imported, r.may) {
+				if !within(imported, r.allowed) {
 					t.Errorf(
 						"%s imports %s; %s may import %s: %s", pkg, imported, r.folder,
-						strings.Join(r.may, ", "), r.why,
+						strings.Join(r.allowed, ", "), r.reason,
 					)
 				}
 			case strings.Contains(strings.SplitN(imported, "/", 2)[0], ".") && r.libraries != nil:
 				if !slices.Contains(r.libraries, imported) {
 					t.Errorf(
-						"%s imports %s; of libraries it may import only %v: %s", pkg, imported,
-						r.libraries, r.why,
+						"%s imports %s; the only libraries allowed are %v: %s", pkg, imported,
+						r.libraries, r.reason,
 					)
 				}
 			}
@@ -126,12 +126,11 @@ func TestExporters(t *testing.T) {
 	}
 }
 
-// TestEveryRoomIsThere fails when a folder of the table has moved: a rule about nothing holds
-// nothing.
-func TestEveryRoomIsThere(t *testing.T) {
+// TestFoldersExist fails if a folder of the table has no packages, as after a move.
+func TestFoldersExist(t *testing.T) {
 	t.Parallel()
 	all := packages(t)
-	for _, r := range rooms {
+	for _, r := range rules {
 		found := false
 		for pkg := range all {
 			found = found || within(pkg, []string{r.folder})
@@ -142,13 +141,13 @@ func TestEveryRoomIsThere(t *testing.T) {
 	}
 }
 
-// roomOf returns the most specific rule for pkg. Test helper packages (…test) have none.
-func roomOf(pkg string) (room, bool) {
-	var best room
+// ruleFor returns the most specific rule for pkg. Test helper packages (…test) have none.
+func ruleFor(pkg string) (rule, bool) {
+	var best rule
 	if strings.HasSuffix(pkg, "test") {
 		return best, false
 	}
-	for _, r := range rooms {
+	for _, r := range rules {
 		if within(pkg, []string{r.folder}) && len(r.folder) > len(best.folder) {
 			best = r
 		}
