@@ -85,7 +85,7 @@ func TestUnderOnesHands(t *testing.T) {
 	// A hub that goes took the page's devices with it, and what was typed.
 	p.hub.Offline(true)
 	p.await(".live-head .tag", "offline")
-	p.await(".stale", "from before")
+	p.await(".stale", "last known values")
 	p.click(channel(14, "switch", "button"))
 	p.await(channel(14, "switch", ".problem"), "not connected")
 	p.check("stale")

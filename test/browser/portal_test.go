@@ -98,7 +98,7 @@ func TestLock(t *testing.T) {
 	p.click(channel(1, "lock", "form button"))
 	p.await(channel(1, "lock", ".state"), "pending")
 	p.await(channel(1, "lock", ".state"), "diverged")
-	p.await(channel(1, "lock", ".state"), "locked was asked for")
+	p.await(channel(1, "lock", ".state"), "Requested: locked")
 	p.check("diverged")
 }
 

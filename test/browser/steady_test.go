@@ -168,7 +168,7 @@ func TestPauseLosesNothing(t *testing.T) {
 	if _, err := p.hub.Flood(600); err != nil {
 		t.Fatal(err)
 	}
-	p.await("#pause", "the newest 500 are kept")
+	p.await("#pause", "the newest 500 kept")
 
 	// Devices were told by number: their names are their hub's, or those that people gave them.
 	p.click("#pause")
