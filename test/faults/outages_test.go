@@ -135,7 +135,7 @@ func (o *outages) startLate() {
 	}
 	o.broker.start()
 	for _, replica := range o.replicas {
-		o.awaitLine(replica, `cannot reach the database`)
+		o.awaitLine(replica, `database not reached`)
 	}
 	o.postgres.start()
 	for i, replica := range o.replicas {
