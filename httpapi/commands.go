@@ -15,7 +15,9 @@ type commandBody struct {
 	Channel  commandedChannel `json:"channel"`
 }
 
-// sendCommand rejects commands that no hub accepts without asking the hub.
+// sendCommand sends a command to a hub and answers 202 with the channel. It rejects invalid bodies
+// and values itself. For an unknown channel key it asks the hub whether the device has such a
+// channel (rejectKey).
 func (a *api) sendCommand(req *request) error {
 	hub, device, err := a.ownDevice(req)
 	if err != nil {
@@ -66,23 +68,23 @@ func (req *request) readCommand(command *domain.Command) error {
 	return err
 }
 
-// rejectKey returns the error for a command whose channel key is not in the contract:
-// invalid_request if the device has such a channel, which is then read-only, or else unknown, which
-// is not_found.
-func (a *api) rejectKey(req *request, command domain.Command, unknown error) error {
+// rejectKey returns the error for a channel key that commands do not know. If the device has a
+// channel with this key, the channel is read-only and the error is invalid_request. Otherwise, and
+// if the hub cannot be asked, the error is notFound.
+func (a *api) rejectKey(req *request, command domain.Command, notFound error) error {
 	device, err := a.Devices.Get(req.ctx, command.HubID, command.DeviceID)
 	if err != nil {
 		if err := req.ctx.Err(); err != nil {
 			return err
 		}
-		return unknown
+		return notFound
 	}
 	for _, c := range device.Channels {
 		if c.Key == command.Key && c.Endpoint == command.Endpoint {
 			return invalid("key: channel %s is read-only", shorten(command.Key))
 		}
 	}
-	return unknown
+	return notFound
 }
 
 // maxCount is the highest integer that all JSON decoders read exactly (RFC 8259, section 6).

@@ -127,8 +127,8 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		}),
 		responseBytes: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_httpapi_answer_bytes",
-			Help: "Bytes of responses on their way to clients. A value that stays near `--answer- " +
-				"memory` means that clients do not read.",
+			Help: "Bytes of responses on their way to clients. A value that stays near " +
+				"`--answer-memory` means that clients do not read.",
 		}),
 		events: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_httpapi_stream_events_total",

@@ -12,6 +12,8 @@ import (
 // streamBatch is the most events that go out in one write. The EventReader bounds their bytes.
 const streamBatch = 100
 
+// streamEvents streams a hub's events as Server-Sent Events until the client leaves or the stream
+// must end.
 func (a *api) streamEvents(req *request) error {
 	hub, err := a.ownHub(req)
 	if err != nil {
@@ -89,8 +91,8 @@ type stream struct {
 // answer has begun, so the client cannot get it.
 func (s *stream) run() (ended string, cause error) {
 	a, gone, lost := s.req.api, s.req.ctx.Done(), s.req.api.lost()
-	// The reader's position moves on by itself once it is older than half the retention. Repeating
-	// it every quarter keeps the last id of a client that receives no events from expiring.
+	// The reader renews its position once it is older than half the retention. Sending the position
+	// every quarter keeps the last id of a client that receives no events from expiring.
 	renewal := time.Now().Add(a.Retention / 4)
 	if err := s.out.Send(s.position(false)); err != nil {
 		return endedByClient, nil

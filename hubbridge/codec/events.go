@@ -14,7 +14,7 @@ var ErrUnreadable = errors.New("unreadable events message")
 
 // Batch is a decoded events message.
 type Batch struct {
-	// Log is the identity of the hub's event log.
+	// Log is the hub's identity of its own log.
 	Log string
 	// First is the number of the first event. Each event has the next number.
 	First uint64

@@ -30,7 +30,7 @@ const (
 
 // Hello is a decoded hello.
 type Hello struct {
-	// Log is the identity of the hub's event log.
+	// Log is the hub's identity of its own log.
 	Log string
 	// Oldest is at least 1, and at most Newest+1.
 	Oldest uint64

@@ -14,8 +14,8 @@
 //   - A command to an offline hub is rejected at once. It reserves no key and is not queued.
 //   - The hub's event log has each command before it is sent, and its outcome after the caller has
 //     the answer: one record of each kind for each time that the command is sent.
-//   - Each command that is answered has one log line, with the ID of its own request, also when it
-//     was answered from memory or shared the answer of a concurrent duplicate.
+//   - Each command that was admitted and answered has one log line, with the ID of its own request,
+//     also when it was answered from memory or shared the answer of a concurrent duplicate.
 //   - A command that has begun is finished although its caller has gone, within the timeouts of the
 //     hub and of storage.
 //

@@ -39,7 +39,7 @@ func (s *session) flush(ctx context.Context) error {
 		return err
 	}
 	if s.log.unaccounted == 0 {
-		// Also the events without a number of the hub's log are accounted for.
+		// Every event is accounted for, also the cloud's events, which have no number.
 		s.log.seq = max(s.log.seq, s.log.last)
 	}
 	c := checkpoint{

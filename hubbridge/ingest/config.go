@@ -28,9 +28,13 @@ type Logs interface {
 	LastSequence(ctx context.Context, hub domain.HubID) (uint64, error)
 }
 
-// Directory has the owners of hubs at the moment of the call (directory.Service).
+// Directory looks up hubs in the directory itself (directory.Service).
 type Directory interface {
+	// Hub returns the state of a hub and the sequence of its last event. An unknown hub has the
+	// zero state and 0.
 	Hub(ctx context.Context, hub domain.HubID) (domain.HubState, uint64, error)
+	// BeginLog begins a new epoch of the hub's event log. It returns rate_limited if the hub is
+	// reset too often.
 	BeginLog(ctx context.Context, o domain.Origin, hub domain.HubID, c domain.BeginLog) error
 	// ForgetDevices deletes the names and rooms that were set for devices. It does nothing for
 	// devices without any.

@@ -71,8 +71,8 @@ func (s *session) events(ctx context.Context, reader *codec.Reader, message []by
 	return nil
 }
 
-// store stores the new events of messages of one log, and acknowledges each message. Several
-// messages are always of the hub's current log.
+// store stores the new events of messages of one log, and acknowledges each message. The log was
+// the hub's current one when the messages were collected; a reload may have changed that.
 func (s *session) store(ctx context.Context, batches []codec.Batch) error {
 	if err := s.admit(batches); err != nil {
 		return err

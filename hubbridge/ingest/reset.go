@@ -62,9 +62,13 @@ func (s *session) startEpoch(ctx context.Context, log string, through uint64) er
 		s.loaded = false
 		return err
 	}
-	if state, _, err = cfg.Directory.Hub(ctx, s.hub); err != nil || state.OwnLog != log {
+	if state, _, err = cfg.Directory.Hub(ctx, s.hub); err != nil {
 		s.loaded = false
-		return fmt.Errorf("hub %s: the directory does not have its new log: %w", s.hub, err)
+		return err
+	}
+	if state.OwnLog != log {
+		s.loaded = false
+		return fmt.Errorf("hub %s: own log in the directory: got %q, want %q", s.hub, state.OwnLog, log)
 	}
 	if err := s.awaitView(ctx, state.Epoch.ID); err != nil {
 		s.loaded = false

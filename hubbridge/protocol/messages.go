@@ -22,7 +22,7 @@ const (
 // dropped unacknowledged events.
 type Hello struct {
 	Protocol int `json:"protocol"`
-	// Log is the identity of the hub's event log, [A-Za-z0-9_-]{1,64}. A new one means that the hub
+	// Log is the hub's identity of its own log, [A-Za-z0-9_-]{1,64}. A new one means that the hub
 	// was reset.
 	Log string `json:"log"`
 	// Oldest is the lowest number that the hub still holds; Newest+1 when it holds none.

@@ -1,5 +1,6 @@
 // Package virtualhub is a complete hub in software, for demonstrations and tests. It speaks the hub
-// protocol over MQTT and TLS and shares only package protocol with the cloud's side.
+// protocol over MQTT and TLS and shares only the packages protocol and domain with the cloud's
+// side.
 //
 // A Hub enrols for a certificate, connects, says hello, sends its numbered events until they are
 // acknowledged, and answers requests about simulated devices. Its methods inject faults while it

@@ -32,10 +32,10 @@ type tail struct {
 	// err ends the readers.
 	err error
 	sub *nats.Subscription
-	// ring holds every event from sequence ringFrom to received. The first visible of them may be
-	// read. Readers keep slices of the ring, so its elements never change: it grows at the end, is
-	// cut at the front, and is copied when cut, the number of elements cut since the last copy,
-	// gets large.
+	// ring holds every event from sequence ringFrom to received. Readers may read ring[:visible];
+	// the rest is not durable yet. Readers keep slices of the ring, so its elements never change:
+	// it grows at the end, is cut at the front, and is copied when cut, the number of elements cut
+	// since the last copy, gets large.
 	ring     []domain.EncodedEvent
 	ringFrom uint64
 	visible  int

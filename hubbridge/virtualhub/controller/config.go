@@ -54,7 +54,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// WithDefaults returns a copy of cfg with every default filled in.
+// WithDefaults returns a copy of cfg with the defaults for zero fields. Package journal has the
+// default of Capacity.
 func (cfg Config) WithDefaults() Config {
 	if cfg.Devices == nil {
 		cfg.Devices = device.Demo()

@@ -5,5 +5,3 @@
 // A change is in force on every replica when its function returns. Replicas learn of a change from
 // the directory log, and a Session waits until all of them have applied it.
 package operator
-
-import ()

@@ -1,8 +1,8 @@
 // Package server runs one replica of the hub cloud: the broker or a connection to one, the read
 // models, the bridge that serves hubs, the API and the portal, as far as the replica's roles ask
-// for them.
+// for them. Run starts the replica, waits until its context ends or a part fails, and stops it.
 //
-// Run starts the parts in four steps, each on top of the former one: infrastructure (data
+// Start starts the parts in four steps, each on top of the former one: infrastructure (data
 // directory, broker, database), read models, hub link, HTTP. A start retries while servers of
 // others are not there yet, up to Config.StartTimeout, and waits without limit while the disk is
 // full. The server is ready once every part is up, the read models contain the directory, and
@@ -13,5 +13,3 @@
 // groups in the reverse order of the start and waits for their loops; it takes at most ten seconds.
 // Whatever a stop cannot finish is as durable as after a kill.
 package server
-
-import ()

@@ -19,9 +19,9 @@ import (
 // bridgePoll is the pause between two checks of whether the bridge is ready.
 const bridgePoll = 5 * time.Millisecond
 
-// startHubLink opens the hub logs and, on a replica with the role bridge, starts the bridge. The
-// callout starts last: the broker accepts hubs only once the callout answers, and by then the
-// bridge handles their messages.
+// startHubLink opens the hub logs and starts, in this order: the presence view, the calls to hubs
+// (role api), the bridge (role bridge) and the callout. The callout is last: the broker accepts
+// hubs only once it answers, and by then the bridge handles their messages.
 func (s *Server) startHubLink(ctx context.Context) (err error) {
 	var syncFolders func(streams.Account) error
 	if s.broker != nil {

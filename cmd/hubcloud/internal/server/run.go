@@ -8,8 +8,9 @@ import (
 // Run runs a replica until ctx ends or one of its parts fails, and then stops it in order. When ctx
 // ends, Run returns nil, also during the start. Run waits while the disk is full.
 //
-// When the server is ready, Run calls ready in a goroutine of its own; ready may be nil. The context
-// of ready ends before the server stops. An error of ready stops the server.
+// When the server is ready, Run calls ready in a goroutine of its own, unless it is nil. ready must
+// run until its context ends, which is before the server stops. If it returns earlier, Run stops
+// the server and returns an error.
 func Run(
 	ctx context.Context, cfg Config, logger *slog.Logger,
 	ready func(ctx context.Context, s *Server) error,

@@ -130,8 +130,8 @@ func (s *Server) SignIn() *signin.Store { return s.signIn }
 // Endpoints returns the addresses at which the server listens.
 func (s *Server) Endpoints() datadir.Endpoints { return s.bound }
 
-// Start starts a replica and returns once it is ready. When Start fails, it stops the parts that it
-// has started. The caller must call Stop.
+// Start starts a replica and returns once it is ready. The caller must then call Stop. If Start
+// fails, it has already stopped the parts that it had started.
 func Start(ctx context.Context, cfg Config, logger *slog.Logger) (_ *Server, err error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, usage.Wrap(err)
@@ -197,12 +197,14 @@ func Start(ctx context.Context, cfg Config, logger *slog.Logger) (_ *Server, err
 //  3. Commands whose clients have gone finish; no more calls to hubs start.
 //  4. The demo stops.
 //  5. The embedded broker rejects new hub connections.
-//  6. The bridge stops between two messages of a hub.
+//  6. The bridge stops between two messages of a hub; then the disconnector closes.
 //  7. The read models stop between two events, and the other loops with them.
-//  8. The database pool, the broker and the private database close.
+//  8. The hub logs, the database pool, the broker connections, the broker and the private database
+//     close.
 //  9. The last traces are sent.
 //
-// Each step has a time limit; Stop takes at most ten seconds. Stop must be called once.
+// Steps 2, 3, 5, 8 and 9 have time limits. The loops stopped in steps 4, 6 and 7 return promptly
+// when their context ends. Together they take less than ten seconds. Stop must be called once.
 func (s *Server) Stop() {
 	began := time.Now()
 	close(s.draining)
