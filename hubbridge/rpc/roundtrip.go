@@ -86,7 +86,8 @@ func (c *Caller) roundTrip(
 		}
 		if time.Since(began) > min(subscribeTime, c.cfg.Timeout/2) {
 			return nil, domain.Errorf(
-				domain.CodeHubError, "the hub is connected but not subscribed to its requests",
+				domain.CodeHubError,
+				"the request could not be sent to the hub: it is connected but not subscribed to requests",
 			)
 		}
 		select {
