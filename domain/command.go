@@ -73,7 +73,9 @@ const (
 	color
 )
 
-// channelKeys are the channel keys of the contract.
+// channelKeys are the channel keys of the contract. A new key also needs an entry in
+// hubbridge/virtualhub/device/keys.go, httpapi/portal/live/words.go (controls.go if it can be set)
+// and httpapi/openapi.yaml.
 var channelKeys = map[string]valueForm{
 	"lock": flag, "barrier": flag, "switch": flag, "local_protection": flag,
 	"level": percent, "position": percent,

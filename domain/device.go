@@ -42,7 +42,7 @@ type Channel struct {
 	Status    ChannelStatus   `json:"status"`
 }
 
-// Command sets a channel to a value.
+// Command is a command to set a channel to a value.
 type Command struct {
 	OrgID    string
 	HubID    HubID

@@ -9,7 +9,8 @@ import (
 // Code is the `type` of an API error. Clients branch on it.
 type Code string
 
-// The codes of the contract, in the order of its table.
+// The codes of the contract, in the order of its table. A new code needs a status in
+// httpapi/apierror and an entry in httpapi/openapi.yaml; tests compare them.
 const (
 	CodeInvalidRequest      Code = "invalid_request"
 	CodeUnauthenticated     Code = "unauthenticated"

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Event is a fact of the directory. Events are stored for ever, and every later version of the code
-// must read every event ever written: a type's data only gains optional fields, and a change of
-// meaning is a new V.
+// Event is a stored event of the directory: a Fact with its id, time and cause. Events are stored
+// forever, and every later version of the code must read every event ever written: a type's data
+// only gains optional fields, and a change of meaning is a new V.
 type Event struct {
 	// ID is a ULID, unique over the installation.
 	ID string `json:"id"`

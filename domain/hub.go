@@ -112,7 +112,7 @@ func DecideRegisterHub(s HubState, o Origin, id HubID, secretHash []byte) ([]Eve
 	return []Event{Record(o, HubRegistered{HubID: id, SecretHash: secretHash})}, nil
 }
 
-// IssueCertificate makes a certificate a hub's current one.
+// IssueCertificate is the command to make a certificate a hub's current one.
 type IssueCertificate struct {
 	Fingerprint string
 	ExpiresAt   time.Time
@@ -227,7 +227,7 @@ func DecideUpdateHub(s HubState, o Origin, c UpdateHub) ([]Event, error) {
 	return events, nil
 }
 
-// BeginLog asks that a new event log begin for a hub that was reset.
+// BeginLog is the command to begin a new event log for a hub that was reset.
 type BeginLog struct {
 	// OwnLog is the hub's name for its new log, and Through the number up to which no event of it
 	// is expected.

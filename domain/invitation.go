@@ -65,7 +65,7 @@ type InvitationMail struct {
 	Token string
 }
 
-// Invite invites a person. The caller has validated the fields.
+// Invite is the command to invite a person. The caller has validated the fields.
 type Invite struct {
 	InvitationID string
 	Email        string

@@ -9,8 +9,8 @@ import (
 // radio network can have, and limits what a hub that invents devices can have stored.
 const MaxDeviceLabels = 10_000
 
-// LabelDevice sets the name and room of a device. The caller has checked that the hub has the
-// device.
+// LabelDevice is the command to set the name and room of a device. The caller has checked that the
+// hub has the device.
 type LabelDevice struct {
 	OrgID    string
 	HubID    HubID

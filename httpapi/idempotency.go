@@ -22,8 +22,9 @@ func idempotencyKey(header http.Header) (string, error) {
 }
 
 // answerOnce calls do and answers with its result. If key is not empty, do is called once for the
-// key, and a repeated request gets the first answer. The JSON of body is what makes two requests of
-// a route the same. do gets the id of the resource to create, or "" to choose one.
+// key, and a repeated request gets the first answer. Requests with the key are the same
+// request if their method, route and JSON of body are equal. do gets the id of the resource to
+// create; if the id is empty, do chooses one.
 func (req *request) answerOnce(
 	status int, key string, body any, do func(ctx context.Context, id string) (any, error),
 ) error {

@@ -58,8 +58,9 @@ type ReadModels interface {
 
 // Directory makes the changes that callers request. A method returns once ReadModels, Keys and Hubs
 // have the change, or after a limited wait for ReadModels that lag; its result is up to date in any
-// case. Errors are domain.Errors: not_found for a site, hub, member or invitation that is not the
-// organization's.
+// case. Methods that take access away return service_unavailable if the change is stored but is not
+// known to be in force; the call can be repeated. Errors are domain.Errors: not_found for a site,
+// hub, member or invitation that is not the organization's.
 type Directory interface {
 	// CreateSiteAs creates a site with that id, a UUIDv7, or with a new id if id is empty. If the
 	// site exists already, it is returned unchanged.

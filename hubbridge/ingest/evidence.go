@@ -64,13 +64,12 @@ func (e *evidence) needsDirectory() bool {
 // count. What the hub sent after the backup, had acknowledged, and no longer holds, becomes a gap
 // at its next hello.
 //
-// The checkpoint is written some time after the log. A process that is killed in between, and stays
-// down until retention has emptied the log, leaves a checkpoint that is behind what was stored. The
-// stream keeps its last sequence, which is then beyond the checkpoint's. The distance, the
-// unaccounted range, bounds how many numbers were stored that no record shows any more; records
-// without a number count too. A hub that then holds only later events is not known to have lost
-// any, so a gap of at most that many numbers in its next hello is none. Readers miss nothing: their
-// cursors are older than the retention, and answer 410.
+// The checkpoint is written after the log. If a process is killed in between and retention empties
+// the log before the next load, the checkpoint is behind. The stream still has its last sequence.
+// The distance to the checkpoint's sequence, the unaccounted range, is the most numbers that may
+// have been stored since. If the next hello begins beyond the checkpoint by no more than that, no
+// gap is recorded: those events were probably stored, and have expired. Readers miss nothing: their
+// cursors have expired too.
 func (e *evidence) resolve() logState {
 	l := logState{epoch: e.access.Epoch.ID, org: e.access.OrgID}
 	for _, event := range e.lastEvents {

@@ -19,7 +19,7 @@ func (a *Index) follow(ctx context.Context) error {
 	}
 	if after > head {
 		return fmt.Errorf(
-			"%w: they have it up to sequence %d, and it ends at %d", projections.ErrOtherStream,
+			"%w: the index is at sequence %d, but the directory ends at %d", projections.ErrOtherStream,
 			after, head,
 		)
 	}
@@ -113,7 +113,7 @@ func (a *Index) applyLocked(
 		case r.Seq == last:
 			if a.eventID != "" && r.Event.ID != a.eventID {
 				return last, released, fmt.Errorf(
-					"%w: event %d is %q there and %q here", projections.ErrOtherStream, r.Seq,
+					"%w: event %d is %q in the directory and %q in the index", projections.ErrOtherStream, r.Seq,
 					r.Event.ID, a.eventID,
 				)
 			}

@@ -157,8 +157,8 @@ func (a *Index) Refresh(ctx context.Context) error {
 	return a.WaitFor(ctx, head)
 }
 
-// Loaded is closed once the Index has everything that the directory held when Run began. Until then
-// keys, members and hubs may be missing.
+// Loaded returns a channel that is closed once the Index has everything that the directory held
+// when Run began. Until then keys, members and hubs may be missing.
 func (a *Index) Loaded() <-chan struct{} { return a.loaded }
 
 // Ready returns nil once Loaded is closed, and ErrNotLoaded before.

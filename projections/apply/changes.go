@@ -41,8 +41,8 @@ type revokedKey struct {
 	at        time.Time
 }
 
-// Add folds one event. It fails if the event contradicts itself or the events folded before; the
-// error IsPermanent.
+// Add folds one event. It returns an error for which IsPermanent is true if the event contradicts
+// itself or an event folded before.
 func (c *Changes) Add(r directory.Recorded) error {
 	c.recordActivity(r)
 	switch f := r.Fact.(type) {
@@ -98,6 +98,9 @@ func (c *Changes) createSite(r directory.Recorded, f domain.SiteCreated) error {
 	return nil
 }
 
+// renameSite renames a site, whether this batch creates it or its row exists. An event that names
+// another organization than the site's is kept: its statement finds no row, and stops the
+// projection.
 func (c *Changes) renameSite(f domain.SiteRenamed) {
 	if site := c.sites.get(f.SiteID); site != nil && site.OrgID == f.OrgID {
 		site.Name = f.Name
@@ -160,7 +163,7 @@ func (c *Changes) Statements() []tables.Statement {
 	return all
 }
 
-// statements leaves out those that change no rows.
+// statements is a list of statements. add leaves out a statement that changes no rows.
 type statements []tables.Statement
 
 func (s *statements) add(statement tables.Statement) {

@@ -19,7 +19,8 @@ type Source[E any] interface {
 	Follow(ctx context.Context, after uint64, fn func(batch []E) error) error
 	// Header returns what identifies an entry.
 	Header(entry E) Header
-	// Statements returns what a batch does to the tables. Its error is always IsPermanent.
+	// Statements returns what a batch does to the tables. Its errors are permanent
+	// (IsPermanent).
 	Statements(batch []E) ([]tables.Statement, error)
 }
 

@@ -53,7 +53,7 @@ func (r *run[E]) run(ctx context.Context) error {
 	at := r.writer.Checkpoint
 	if at.Sequence > r.goal {
 		return r.otherStream(fmt.Sprintf(
-			"they have it up to sequence %d, and it ends at %d", at.Sequence, r.goal,
+			"they are at sequence %d, but the stream ends at %d", at.Sequence, r.goal,
 		))
 	}
 	if err := r.markComplete(ctx); err != nil {
@@ -154,7 +154,7 @@ func (r *run[E]) clearStaleStop(ctx context.Context) error {
 func (r *run[E]) apply(ctx context.Context, batch []E) error {
 	if other, is := r.writer.OtherStream(batch); is {
 		return r.otherStream(fmt.Sprintf(
-			"its event %d is %q and theirs is %q", other.Sequence, other.ID,
+			"event %d is %q in the stream and %q in the read models", other.Sequence, other.ID,
 			r.writer.Checkpoint.EventID,
 		))
 	}

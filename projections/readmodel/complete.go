@@ -56,8 +56,8 @@ type buildingRow struct{}
 
 func (buildingRow) Scan(...any) error { return projections.ErrBuilding }
 
-// Complete is closed once the read models have been complete. Until then queries fail with
-// projections.ErrBuilding.
+// Complete returns a channel that is closed once the read models have been complete. Until then
+// queries fail with projections.ErrBuilding.
 func (s *Store) Complete() <-chan struct{} { return s.complete }
 
 // checkComplete closes s.complete if the read models are complete.

@@ -19,9 +19,9 @@ import (
 // waiter when a notification is lost.
 const pollInterval = time.Second
 
-// WaitFor returns nil once the read models have the directory up to and including seq: later
-// queries show it. It returns directory.ErrStandingStill at once if the projection stands still
-// before seq, and ctx's error if ctx ends first.
+// WaitFor returns nil once the read models have been complete once and have the directory up to and
+// including seq: later queries show it. It returns directory.ErrStandingStill at once if the
+// projection stands still before seq, and ctx's error if ctx ends first.
 func (s *Store) WaitFor(ctx context.Context, seq uint64) error {
 	if err := s.directory.Wait(ctx, seq); err != nil {
 		return err

@@ -24,8 +24,8 @@ type Statement struct {
 	// Args returns the arguments, mostly an array for each column; nil means none.
 	Args func() []any
 
-	// copy does the same by COPY; nil if that is impossible. If upserts, copy is the same only for
-	// rows that do not exist.
+	// copy writes the rows by COPY; nil if the statement has no such form. upserts means that SQL
+	// also replaces existing rows, which copy cannot do.
 	copy    func(ctx context.Context, conn *pgx.Conn) error
 	upserts bool
 }

@@ -21,10 +21,10 @@ type Table[R any] struct {
 // column is a column that an insert sets.
 type column[R any] struct {
 	Column
-	// parameter is the type of one element of the insert's array, expression what the insert makes
-	// of it.
+	// parameter is the element type of the insert's array parameter. expression converts an element
+	// of it to the column.
 	parameter, expression string
-	// value returns the column of one row for COPY, array that of all rows as an insert's array.
+	// value returns the column of one row, for COPY. array returns it for all rows, for an insert.
 	value func(*R) any
 	array func([]R) any
 }
@@ -80,8 +80,8 @@ func words[R any](name string, value func(*R) []string) column[R] {
 	return c
 }
 
-// newTable makes a table that inserts set the columns of; later are columns that keep their default
-// until they are changed.
+// newTable returns a table. Inserts set the inserted columns; the later columns keep their defaults
+// until another statement changes them.
 func newTable[R any](d Definition, inserted []column[R], later ...Column) *Table[R] {
 	var names, parameters, expressions []string
 	for i, c := range inserted {

@@ -10,8 +10,9 @@ import (
 const lockWait = 2 * time.Second
 
 // keyedMutex makes updates of one key within this process run one after the other, so that they do
-// not conflict at the broker again and again. No rule depends on it: lock gives up after lockWait,
-// and the update goes ahead without the lock. The zero value is ready to use.
+// not conflict at the broker again and again. No rule of an aggregate depends on it: lock gives up
+// after lockWait, and the update goes ahead without the lock. Quotas that count depend on it, and
+// may then be exceeded by one for each such update. The zero value is ready to use.
 type keyedMutex struct {
 	mu    sync.Mutex
 	locks map[string]*keyLock

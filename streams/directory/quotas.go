@@ -11,23 +11,26 @@ import (
 	"hubcloud/streams/allowance"
 )
 
-// Quotas limit what one organization, or one person, can store in the directory for ever. 0 is no
+// Quotas limit what one organization, or one person, can store in the directory forever. 0 is no
 // limit. Operators have no limits.
 //
 // Sites are counted at the broker, keys and organizations in memory, and one process creates them
 // one after the other for an organization: replicas that create at the same moment can exceed a
-// limit by one each. Each replica counts changes for itself.
+// limit by one each, and so can a creation that waited longer than lockWait. Each replica counts
+// changes for itself.
 type Quotas struct {
 	// SitesPerOrg is how many sites an organization may have.
 	SitesPerOrg int
 	// KeysPerOrg is how many API keys an organization may have in force, as KeysOf counts them.
 	KeysPerOrg int
-	KeysOf     func(orgID string) int
+	// KeysOf returns how many keys of an organization are in force. KeysPerOrg requires it.
+	KeysOf func(orgID string) int
 	// MembersPerOrg is how many members an organization may have, exactly.
 	MembersPerOrg int
 	// OrgsPerAccount is how many organizations a person may own, as OwnedBy counts them.
 	OrgsPerAccount int
-	OwnedBy        func(email string) int
+	// OwnedBy returns how many organizations an address owns. OrgsPerAccount requires it.
+	OwnedBy func(email string) int
 	// ChangesPerHour is how many changes an organization may make within an hour, or at once.
 	// Removing a key, a member or an invitation is always allowed.
 	ChangesPerHour int
@@ -59,8 +62,8 @@ func errOverQuota(retryAfter time.Duration, format string, args ...any) error {
 	return err
 }
 
-// checkSiteQuota returns rate_limited for a site too many. The caller holds the organization's lock
-// in quotaState.creations until the site is stored.
+// checkSiteQuota returns rate_limited if the organization has Quotas.SitesPerOrg sites or more. The
+// caller holds the organization's lock in quotaState.creations until the site is stored.
 func (s *Service) checkSiteQuota(ctx context.Context, o domain.Origin, orgID string) error {
 	limit := s.cfg.Quotas.SitesPerOrg
 	if limit == 0 || o.Actor.Kind == domain.ActorOperator {
@@ -82,8 +85,8 @@ func (s *Service) checkSiteQuota(ctx context.Context, o domain.Origin, orgID str
 	return nil
 }
 
-// checkKeyQuota returns rate_limited for an API key too many. The caller holds the organization's
-// lock in quotaState.creations until the key is in force.
+// checkKeyQuota returns rate_limited if the organization has Quotas.KeysPerOrg keys or more. The
+// caller holds the organization's lock in quotaState.creations until the key is in force.
 func (s *Service) checkKeyQuota(o domain.Origin, orgID string) error {
 	q := s.cfg.Quotas
 	if q.KeysPerOrg == 0 || q.KeysOf == nil || o.Actor.Kind == domain.ActorOperator {
@@ -101,7 +104,8 @@ func (s *Service) checkKeyQuota(o domain.Origin, orgID string) error {
 	return nil
 }
 
-// checkMemberQuota returns rate_limited for a member too many.
+// checkMemberQuota returns rate_limited if the organization has Quotas.MembersPerOrg members or
+// more.
 func (s *Service) checkMemberQuota(org domain.OrgState) error {
 	if limit := s.cfg.Quotas.MembersPerOrg; limit > 0 && len(org.Members) >= limit {
 		return errOverQuota(
@@ -113,8 +117,9 @@ func (s *Service) checkMemberQuota(org domain.OrgState) error {
 	return nil
 }
 
-// checkOrgQuota returns rate_limited for an organization too many. The caller holds the person's
-// lock in quotaState.creations until the organization is in force.
+// checkOrgQuota returns rate_limited if the person owns Quotas.OrgsPerAccount organizations or
+// more. The caller holds the person's lock in quotaState.creations until the organization is in
+// force.
 func (s *Service) checkOrgQuota(o domain.Origin, email string) error {
 	q := s.cfg.Quotas
 	if q.OrgsPerAccount == 0 || q.OwnedBy == nil || o.Actor.Kind == domain.ActorOperator {

@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// effectTimeout bounds how long a command waits for its effect after it is stored.
+	// effectTimeout bounds each wait after a command is stored: for the read models, and for the
+	// replicas. A command may have both waits.
 	effectTimeout = 10 * time.Second
 	// How many aggregates are cached. Hubs are looked up at every connection, the others by
 	// management commands only.
@@ -115,6 +116,7 @@ func NewService(l *Log, cfg ServiceConfig) *Service {
 	if cfg.Metrics != nil {
 		l.metrics.register(cfg.Metrics)
 	}
+	// A copy: the caller's Log keeps appending without this service's tracer and admission check.
 	traced := *l
 	traced.tracer, traced.admit = cfg.Tracer, cfg.Admit
 	l = &traced
@@ -133,8 +135,8 @@ func NewService(l *Log, cfg ServiceConfig) *Service {
 }
 
 // CreateOrg creates an organization with its first owner, and the owner's account if there is none.
-// It returns the ids of both. When it returns, every replica lets the owner in. An origin whose
-// actor is a member without an id is the owner: the id is made here.
+// It returns the ids of both. When it returns, every replica lets the owner in. If o.Actor
+// is a member without an id, CreateOrg sets the id to the owner's.
 func (s *Service) CreateOrg(
 	ctx context.Context, o domain.Origin, name, ownerEmail string,
 ) (orgID, ownerID string, err error) {
@@ -192,16 +194,15 @@ func (s *Service) newID(o domain.Origin) string {
 	return domain.NewUUIDv7(o.At, entropy)
 }
 
-// awaitReadable waits until the read models have a command, so that its caller can read the effect.
-// A command whose effect is not readable in time has succeeded all the same: reported as failed, it
-// would be repeated, and create a second site.
+// awaitReadable waits until the read models have the event at seq. The command has succeeded even
+// if the wait fails: a caller that gets an error would repeat it, and create a second site.
 func (s *Service) awaitReadable(ctx context.Context, seq uint64) {
 	s.awaitEffect(ctx, seq, s.cfg.AwaitReadModels)
 }
 
-// awaitGranted waits until the read models have a command that grants access, and every replica
-// acts by it. Without that the command has succeeded as well: the replicas follow, and what the
-// command made cannot be made again, such as a key that is shown once.
+// awaitGranted waits until the read models have the event at seq and every replica acts by it. It
+// is for commands that grant access. They have succeeded even if a wait fails: the replicas follow,
+// and a result such as a new key can be shown only once.
 func (s *Service) awaitGranted(ctx context.Context, seq uint64) {
 	s.awaitEffect(ctx, seq, s.cfg.AwaitReadModels, s.cfg.AwaitReplicas)
 }

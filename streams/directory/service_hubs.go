@@ -154,9 +154,9 @@ func (s *Service) BeginLog(
 	return err
 }
 
-// RestoreLog begins another epoch of a hub's event log after a restore that brought the hub's stream
-// back up to the sequence kept; 0 when the backup had none of it. A hub without an organization is
-// not_found.
+// RestoreLog begins another epoch of a hub's event log after a restore that brought the hub's
+// stream back up to the sequence kept; 0 when the backup had none of it. A hub without an
+// organization is not_found.
 func (s *Service) RestoreLog(
 	ctx context.Context, o domain.Origin, hubID domain.HubID, kept uint64,
 ) error {
@@ -168,8 +168,8 @@ func (s *Service) RestoreLog(
 	return err
 }
 
-// updateHub is hubs.Update for any text as an id. A text that is no hub id must not reach the
-// broker as a subject: the domain decides about an unknown hub then.
+// updateHub calls hubs.Update. For a malformed id, which must not become part of a subject, it
+// calls decide with the zero state instead: the domain returns the error for an unknown hub.
 func (s *Service) updateHub(
 	ctx context.Context, hubID domain.HubID, decide func(domain.HubState) ([]domain.Event, error),
 ) (domain.HubState, uint64, error) {

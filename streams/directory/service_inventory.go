@@ -12,8 +12,8 @@ import (
 // The commands of operators about the inventory: the hubs that may enrol. A hub that is not in the
 // inventory is not_found.
 
-// generateTries is how often GenerateHub tries another random id. Two of 10^17 ids are hardly ever
-// the same; an error that stays has another cause.
+// generateTries is how often GenerateHub tries another random id. Two equal ids are so unlikely
+// that a repeated rejection has another cause, such as a bad prefix.
 const generateTries = 3
 
 // RegisterHub adds a hub to the inventory with the domain.HashEnrolmentSecret of its enrolment
@@ -69,8 +69,8 @@ func NewEnrolmentSecret() string {
 
 // RotateSecret replaces a hub's enrolment secret and returns the new one, which is stored nowhere.
 // Unless keepCertificate is set it also revokes the hub's certificates and cuts its connections,
-// for which it uses ServiceConfig.Connections. A secret that is returned with an error is in force:
-// the error says what is not.
+// for which it uses ServiceConfig.Connections. If it returns both a secret and an error, the secret
+// is in force, and the error names the step that failed.
 func (s *Service) RotateSecret(
 	ctx context.Context, o domain.Origin, hubID domain.HubID, keepCertificate bool,
 ) (secret string, err error) {
