@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
@@ -23,6 +24,12 @@ const (
 	// Some loses a random part of the unsynced changes, like a disk that has written part of its
 	// cache: any of the changed pages, and all name changes after a random one.
 	Some
+)
+
+// busyTimeout and busyPause bound the attempts to unmount a file system that is in use.
+const (
+	busyTimeout = 10 * time.Second
+	busyPause   = 20 * time.Millisecond
 )
 
 // Disk is a mounted file system that loses unsynced changes when the power is cut.
@@ -79,8 +86,15 @@ func (d *Disk) mount() error {
 	return server.WaitMount()
 }
 
+// unmount unmounts the file system. A process that another test has just forked may use it until it
+// calls exec, so unmount tries for busyTimeout.
 func (d *Disk) unmount() {
-	if err := d.server.Unmount(); err != nil {
+	err := d.server.Unmount()
+	for began := time.Now(); err != nil && time.Since(began) < busyTimeout; {
+		<-time.After(busyPause)
+		err = d.server.Unmount()
+	}
+	if err != nil {
 		d.t.Errorf("unmount %s: %v", d.Dir, err)
 		_ = syscall.Unmount(d.Dir, syscall.MNT_DETACH) // so that the folder can be removed
 		return
