@@ -109,7 +109,7 @@ func (req *request) writeBody(status int, body []byte) {
 	header["Content-Type"] = contentTypeJSON
 	header["Content-Length"] = []string{strconv.Itoa(len(body))}
 	req.WriteHeader(status)
-	_, _ = req.Write(body)
+	_, _ = req.Write(body) // fails only if the client has gone
 }
 
 // writeNoContent answers 204.

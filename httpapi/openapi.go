@@ -73,7 +73,7 @@ func (req *request) serveDocument(etag string) {
 	header.Set("Content-Type", "application/yaml")
 	header.Set("Content-Length", strconv.Itoa(len(openAPI)))
 	req.WriteHeader(http.StatusOK)
-	_, _ = req.Write([]byte(openAPI))
+	_, _ = req.Write([]byte(openAPI)) // fails only if the client has gone
 }
 
 func (req *request) serveReference(files reference.Files, name string) error {

@@ -72,7 +72,7 @@ func (f Files) Serve(w http.ResponseWriter, r *http.Request, name string) bool {
 		content = decompress(content)
 	}
 	header.Set("Content-Length", strconv.Itoa(len(content)))
-	_, _ = w.Write(content)
+	_, _ = w.Write(content) // fails only if the client has gone
 	return true
 }
 
