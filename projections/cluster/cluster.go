@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+
+	"hubcloud/streams/filelock"
 )
 
 // Config configures a Cluster.
@@ -49,7 +51,7 @@ type Cluster struct {
 	socket  socketDir
 	binary  binaries
 	owner   identity
-	lock    *os.File
+	lock    *filelock.Lock
 	stop    chan struct{}
 	stopped sync.Once
 	done    chan struct{}
@@ -123,7 +125,7 @@ func prepare(ctx context.Context, dir string, fetch bool, logger *slog.Logger) (
 	}
 	if err := c.prepareData(ctx, dir, fetch); err != nil {
 		c.socket.remove()
-		return nil, errors.Join(err, lock.Close())
+		return nil, errors.Join(err, lock.Release())
 	}
 	return c, nil
 }

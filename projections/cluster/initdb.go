@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"hubcloud/streams/durablefile"
+	"hubcloud/streams/filelock"
 )
 
 // halfMade is the prefix of a cluster's directory until initdb has finished.
@@ -28,19 +29,12 @@ func makeDir(dir string, owner identity) error {
 
 // lockDir locks the directory for this process, or fails with ErrInUse. The kernel releases the
 // lock however the process ends. The server does not inherit the lock.
-func lockDir(dir string) (*os.File, error) {
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
+func lockDir(dir string) (*filelock.Lock, error) {
+	lock, err := filelock.Acquire(filepath.Join(dir, "lock"))
+	if errors.Is(err, filelock.ErrInUse) {
+		return nil, ErrInUse
 	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = lock.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, ErrInUse
-		}
-		return nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
-	}
-	return lock, nil
+	return lock, err
 }
 
 // removeHalfMade removes what interrupted runs of initdb have left.

@@ -38,7 +38,7 @@ func (c *Cluster) supervise(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(c.done)
-	defer func() { c.outcome = errors.Join(c.outcome, c.lock.Close()) }()
+	defer func() { c.outcome = errors.Join(c.outcome, c.lock.Release()) }()
 	defer c.socket.remove()
 
 	begun := time.Now()

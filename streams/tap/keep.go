@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"syscall"
 	"time"
+
+	"hubcloud/streams/filelock"
 )
 
 const (
@@ -52,15 +52,14 @@ var ErrCheckpointTaken = errors.New("another tap uses this checkpoint")
 // lock prevents other taps from using the checkpoint at path until unlock is called or the process
 // ends. It locks a file beside the checkpoint, since each write replaces the checkpoint's file.
 func lock(path string) (unlock func(), err error) {
-	file, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	held, err := filelock.Acquire(path + ".lock")
+	if errors.Is(err, filelock.ErrInUse) {
+		return nil, fmt.Errorf("%w: %s", ErrCheckpointTaken, path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = file.Close() // nothing was written
-		return nil, fmt.Errorf("%w: %s", ErrCheckpointTaken, path)
-	}
-	return func() { _ = file.Close() }, nil // closing releases the lock
+	return func() { _ = held.Release() }, nil // it fails only if it was released before
 }
 
 // keepCheckpoints writes a checkpoint every CheckpointEvery, if positions have changed, until ctx

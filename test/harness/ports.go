@@ -1,13 +1,15 @@
 package harness
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
+
+	"hubcloud/streams/filelock"
 )
 
 // FreeAddress returns a loopback address that stays reserved until the test ends. Its port is below
@@ -21,21 +23,20 @@ func FreeAddress(t testing.TB) string {
 	}
 	for range 1000 {
 		port := 12000 + rand.IntN(20000)
-		lock, err := os.OpenFile(
-			filepath.Join(dir, fmt.Sprint(port)), os.O_CREATE|os.O_RDWR, 0o666,
-		)
+		lock, err := filelock.Acquire(filepath.Join(dir, fmt.Sprint(port)))
+		if errors.Is(err, filelock.ErrInUse) {
+			continue
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		address := fmt.Sprintf("127.0.0.1:%d", port)
-		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-			if listener, err := net.Listen("tcp", address); err == nil {
-				listener.Close()
-				t.Cleanup(func() { lock.Close() })
-				return address
-			}
+		if listener, err := net.Listen("tcp", address); err == nil {
+			listener.Close()
+			t.Cleanup(func() { lock.Release() })
+			return address
 		}
-		lock.Close()
+		lock.Release()
 	}
 	t.Fatal("no free port")
 	return ""

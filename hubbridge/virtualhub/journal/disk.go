@@ -9,7 +9,8 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
-	"syscall"
+
+	"hubcloud/streams/filelock"
 )
 
 const (
@@ -41,7 +42,7 @@ type record struct {
 // disk is the file of a journal.
 type disk struct {
 	dir    string
-	lock   *os.File
+	lock   *filelock.Lock
 	file   *os.File
 	size   int64 // of the complete records
 	base   int64 // size after the last rewrite
@@ -55,13 +56,12 @@ func openDisk(dir string, apply func(record)) (*disk, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create journal directory: %w", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open journal lock: %w", err)
-	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = lock.Close()
+	lock, err := filelock.Acquire(filepath.Join(dir, "lock"))
+	if errors.Is(err, filelock.ErrInUse) {
 		return nil, fmt.Errorf("%w: %s", ErrInUse, dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
 	}
 	d := &disk{dir: dir, lock: lock}
 	if err := d.load(apply); err != nil {
@@ -227,7 +227,7 @@ func (d *disk) close() error {
 	if d.file != nil {
 		err = errors.Join(d.file.Sync(), d.file.Close())
 	}
-	return errors.Join(err, d.lock.Close())
+	return errors.Join(err, d.lock.Release())
 }
 
 func (d *disk) path() string { return filepath.Join(d.dir, fileName) }

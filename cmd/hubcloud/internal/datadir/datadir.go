@@ -10,10 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/streams/durablefile"
+	"hubcloud/streams/filelock"
 )
 
 // The names of files that other packages refer to.
@@ -42,23 +42,21 @@ func (d Dir) Path(name ...string) string {
 	return filepath.Join(append([]string{string(d)}, name...)...)
 }
 
-// Lock creates the directory if needed and locks it for this process. Closing the file releases
-// the lock; the operating system releases it when the process dies.
-func (d Dir) Lock() (*os.File, error) {
+// Lock creates the directory if needed and locks it for this process.
+func (d Dir) Lock() (*filelock.Lock, error) {
 	if err := os.MkdirAll(string(d), 0o755); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	file, err := os.OpenFile(d.Path(lockFile), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("data directory: %w", err)
-	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		file.Close()
+	lock, err := filelock.Acquire(d.Path(lockFile))
+	if errors.Is(err, filelock.ErrInUse) {
 		return nil, fmt.Errorf(
 			"another hubcloud is running on %s: stop it first, or use another --data-dir", d,
 		)
 	}
-	return file, nil
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	return lock, nil
 }
 
 // ReplicaID returns the id of the replica on this directory and creates the id on the first call.

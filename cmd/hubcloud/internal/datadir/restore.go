@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"hubcloud/streams/durablefile"
+	"hubcloud/streams/filelock"
 )
 
 const (
@@ -37,8 +38,8 @@ func (d Dir) CheckRestored() error {
 
 // BeginRestore locks an empty directory and marks it as being restored. It also accepts a
 // directory that an interrupted restore left, and removes that restore's files. Any other directory
-// is an error and stays untouched. The caller closes the lock.
-func (d Dir) BeginRestore() (lock *os.File, err error) {
+// is an error and stays untouched. The caller releases the lock.
+func (d Dir) BeginRestore() (lock *filelock.Lock, err error) {
 	if err := d.checkEmpty(); err != nil {
 		return nil, err
 	}
@@ -47,7 +48,7 @@ func (d Dir) BeginRestore() (lock *os.File, err error) {
 	}
 	defer func() {
 		if err != nil {
-			lock.Close()
+			_ = lock.Release()
 		}
 	}()
 	// A service may have used the directory between the first check and the lock.

@@ -70,7 +70,7 @@ func (r Restore) IntoDataDir(ctx context.Context, dir datadir.Dir) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Close() // releases the lock
+	defer lock.Release()
 	if err := r.copyFiles(dir); err != nil {
 		return err
 	}

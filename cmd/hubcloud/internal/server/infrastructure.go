@@ -201,6 +201,8 @@ func (s *Server) stopInfrastructure() {
 		if err := s.dir.RemoveEndpoints(); err != nil {
 			s.logger.Warn("endpoints.json not removed", "error", err)
 		}
-		s.lock.Close() // releases the lock
+		if err := s.lock.Release(); err != nil {
+			s.logger.Warn("data directory not unlocked", "error", err)
+		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"os"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -30,6 +29,7 @@ import (
 	"hubcloud/streams/broker"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/diskspace"
+	"hubcloud/streams/filelock"
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/keyuse"
 	"hubcloud/streams/replicas"
@@ -71,7 +71,7 @@ type Server struct {
 	postponed   []func() error
 
 	// Infrastructure. broker and postgres are nil when the operator runs them.
-	lock        *os.File
+	lock        *filelock.Lock
 	authority   *identity.Authority
 	postgres    *cluster.Cluster
 	postgresURL string

@@ -1,0 +1,4 @@
+package filelock
+
+// Descriptor returns the file descriptor of a lock.
+func Descriptor(l *Lock) uintptr { return l.file.Fd() }
