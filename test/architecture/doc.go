@@ -1,2 +1,3 @@
-// Package architecture tests which folder may import which, and why.
+// Package architecture tests which package may import which, and which package may speak a
+// protocol.
 package architecture

@@ -1,0 +1,256 @@
+package architecture
+
+// Packages are named without the module's prefix hubcloud/. A pattern that ends in /... matches the
+// folder and every package below it, as in the go command.
+
+// importRule limits what the packages of a pattern may import.
+type importRule struct {
+	packages string
+	// allowed are patterns of packages of this module, apart from the package itself.
+	allowed []string
+	// libraries, if not nil, are the only packages from outside the module and the standard library
+	// that may be imported.
+	libraries []string
+	reason    string
+}
+
+// importRules apply to production code. Of several rules that match a package, the most specific
+// counts.
+var importRules = []importRule{
+	{
+		packages: "domain/...",
+		libraries: []string{
+			"github.com/oklog/ulid/v2",
+			"golang.org/x/net/idna",
+			"golang.org/x/text/unicode/norm",
+		},
+		reason: "the rules are pure: importing them brings no I/O",
+	},
+
+	{
+		packages: "streams/...", allowed: []string{"domain", "streams/..."},
+		reason: "all other folders depend on the streams",
+	},
+	{
+		packages: "streams", allowed: []string{"domain", "streams/durablefile", "streams/jsapi"},
+		reason: "names and connections are the base of all packages below streams",
+	},
+	{
+		packages: "streams/jsapi", allowed: []string{"domain"},
+		reason: "JetStream's API knows no stream of this service",
+	},
+	{
+		packages: "streams/hublog",
+		allowed:  []string{"domain", "streams", "streams/jsapi", "streams/telemetry"},
+		reason:   "hub logs and the directory are independent sources of truth",
+	},
+	{
+		packages: "streams/directory",
+		allowed: []string{
+			"domain", "streams", "streams/allowance", "streams/jsapi", "streams/telemetry",
+		},
+		reason: "hub logs and the directory are independent sources of truth",
+	},
+	{
+		packages: "streams/durablefile", libraries: []string{},
+		reason: "files are written by many packages, of virtual hubs too",
+	},
+	{
+		packages: "streams/filelock", libraries: []string{},
+		reason: "files are locked by many packages, of virtual hubs too",
+	},
+	{
+		packages: "streams/telemetry", allowed: []string{"domain"},
+		libraries: []string{
+			"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes",
+			"go.opentelemetry.io/otel/propagation",
+			"go.opentelemetry.io/otel/semconv/v1.43.0", "go.opentelemetry.io/otel/trace",
+		},
+		reason: "every package may use it: importing it brings no exporter",
+	},
+
+	{
+		packages: "hubbridge/...", allowed: []string{"domain", "streams/...", "hubbridge/..."},
+		reason: "the bridge must work while Postgres is down",
+	},
+	{
+		packages: "hubbridge/protocol", libraries: []string{},
+		reason: "the messages are shared with hubs, which know nothing of the cloud",
+	},
+	{
+		packages: "hubbridge/codec", allowed: []string{"domain", "hubbridge/protocol"},
+		libraries: []string{"github.com/go-json-experiment/json/jsontext"},
+		reason:    "decoding is pure: it connects to nothing and keeps nothing",
+	},
+	{
+		packages: "hubbridge/virtualhub/...",
+		allowed: []string{
+			"domain", "hubbridge/protocol", "hubbridge/virtualhub/...", "streams/filelock",
+		},
+		reason: "a virtual hub shares only the messages with the cloud, since it tests the cloud",
+	},
+	{
+		packages: "hubbridge/virtualhub",
+		allowed: []string{
+			"domain", "hubbridge/protocol", "hubbridge/virtualhub/brokerconn",
+			"hubbridge/virtualhub/controller", "hubbridge/virtualhub/device",
+			"hubbridge/virtualhub/enrolment", "hubbridge/virtualhub/internal/...",
+		},
+		reason: "a single hub does not depend on the load generator, fleet",
+	},
+
+	{
+		packages: "projections/...", allowed: []string{"domain", "streams/...", "projections/..."},
+		reason: "read models are built from streams only, so that they can be rebuilt",
+	},
+	{
+		packages: "projections/readmodel", allowed: []string{"domain", "projections/..."},
+		reason: "queries read Postgres only",
+	},
+	{
+		packages: "projections/tables", allowed: []string{"domain", "projections"},
+		reason: "which row a fact becomes does not depend on the stream it came from",
+	},
+
+	{
+		packages: "httpapi/...",
+		allowed: []string{
+			"domain", "hubbridge/protocol", "httpapi/...", "streams/durablefile",
+			"streams/telemetry",
+		},
+		reason: "the API is an adapter: it uses interfaces that it declares itself",
+	},
+	{
+		packages: "httpapi/client", libraries: []string{},
+		reason: "importing the client brings only the standard library",
+	},
+	{
+		packages: "httpapi/sse", libraries: []string{},
+		reason: "API and portal write their streams with it",
+	},
+	{
+		packages: "httpapi/apierror", allowed: []string{"domain"}, libraries: []string{},
+		reason: "API and portal translate errors with it",
+	},
+	{
+		packages: "httpapi/ratelimit", libraries: []string{},
+		reason: "API and portal limit rates with it",
+	},
+
+	{
+		packages: "cmd/hubcloud", allowed: []string{"cmd/hubcloud/internal/cli"},
+		libraries: []string{},
+		reason:    "package main calls the command line and does nothing else",
+	},
+	{
+		packages: "cmd/hubcloud/otlp", allowed: []string{"streams/telemetry"},
+		reason: "exporters depend on telemetry only",
+	},
+	{
+		packages: "deploy/...",
+		reason:   "programs of the documentation use only what is public",
+	},
+}
+
+// importerRule limits which packages may import a package.
+type importerRule struct {
+	// imported is a pattern of packages of this module, or of a library by its full path.
+	imported string
+	// by are patterns of the packages of this module that may import it.
+	by     []string
+	reason string
+}
+
+var importerRules = []importerRule{
+	{
+		"cmd/...", []string{"cmd/..."}, "the program is wiring: nothing depends on it",
+	},
+	{
+		"cmd/hubcloud/internal/cli", []string{"cmd/hubcloud"},
+		"the command line calls the server, never the other way round",
+	},
+	{
+		"cmd/hubcloud/internal/server", []string{"cmd/hubcloud/internal/cli"},
+		"only commands start the server",
+	},
+	{
+		"cmd/hubcloud/otlp", []string{"cmd/hubcloud/internal/server"},
+		"no package depends on a collector of traces",
+	},
+	{
+		"hubbridge/virtualhub/...",
+		[]string{
+			"hubbridge/virtualhub/...", "cmd/hubcloud/internal/cli", "cmd/hubcloud/internal/demo",
+		},
+		"the service contains no hub in software",
+	},
+	{
+		"streams/jsapi",
+		[]string{
+			"streams/...", "hubbridge/...", "projections/apply",
+			"cmd/hubcloud/internal/doctor/...", "cmd/hubcloud/internal/installation",
+			"cmd/hubcloud/internal/server",
+		},
+		"others use the packages that own the streams",
+	},
+
+	{
+		"github.com/nats-io/nats.go/...",
+		[]string{
+			"streams/...", "hubbridge/...", "projections/...", "cmd/hubcloud/internal/...",
+			"deploy/docs/tapclient",
+		},
+		"domain and httpapi do not know the broker",
+	},
+	{
+		"github.com/nats-io/nats-server/...", []string{"streams/broker", "streams/backup"},
+		"only package broker runs a server; backup reads its archives",
+	},
+	{
+		"github.com/jackc/pgx/...", []string{
+			"projections/...", "cmd/hubcloud/internal/doctor", "cmd/hubcloud/internal/server",
+		},
+		"Postgres is behind projections",
+	},
+	{
+		"github.com/eclipse/paho.mqtt.golang/...", []string{"hubbridge/virtualhub/..."},
+		"the cloud's end of MQTT is the broker",
+	},
+	{
+		"github.com/alecthomas/kong", []string{"cmd/hubcloud/internal/cli"},
+		"flags are read in one place",
+	},
+	{
+		"github.com/wneessen/go-mail", []string{"httpapi/mail"}, "mails are written in one place",
+	},
+	{
+		"github.com/go-json-experiment/...", []string{"hubbridge/codec"},
+		"untrusted messages are decoded in one place",
+	},
+	{
+		"go.opentelemetry.io/otel/sdk/...", []string{"cmd/hubcloud/otlp"},
+		"no package depends on a collector of traces",
+	},
+	{
+		"go.opentelemetry.io/otel/exporters/...", []string{"cmd/hubcloud/otlp"},
+		"no package depends on a collector of traces",
+	},
+}
+
+// textRule limits which packages may have a text in a string literal.
+type textRule struct {
+	text   string
+	in     []string
+	reason string
+}
+
+var textRules = []textRule{
+	{"$JS.", []string{"streams/jsapi"}, "JetStream's API is spoken in one package"},
+	{"$KV.", []string{"streams/jsapi"}, "JetStream's API is spoken in one package"},
+	{"Nats-Batch-", []string{"streams/jsapi"}, "JetStream's API is spoken in one package"},
+	{
+		"text/event-stream", []string{"httpapi/sse", "httpapi/client", "httpapi/portal"},
+		"SSE is written by sse and read by client; portal compares the header Accept",
+	},
+	{": keepalive", []string{"httpapi/sse"}, "SSE is written by one package"},
+}
