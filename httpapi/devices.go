@@ -138,7 +138,7 @@ func (a *api) listDevices(req *request) error {
 		return err
 	}
 	waitForLabels := a.readLabels(req, hub)
-	cursor, err := a.Events.Position(req.ctx, hub)
+	cursor, err := a.Events.EndCursor(req.ctx, hub)
 	var devices []domain.Device
 	if err == nil {
 		devices, err = a.Devices.List(req.ctx, hub)

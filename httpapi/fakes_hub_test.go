@@ -195,7 +195,7 @@ func (w *world) LabelDevice(
 	return label, nil
 }
 
-func (w *world) Position(context.Context, domain.HubID) (string, error) {
+func (w *world) EndCursor(context.Context, domain.HubID) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return fmt.Sprintf("c%d", len(w.log)), w.fault

@@ -428,7 +428,7 @@ func (r *worldReader) Ready() <-chan struct{} {
 	return r.changed
 }
 
-func (r *worldReader) Position() string { return fmt.Sprintf("c%d", r.at) }
+func (r *worldReader) Cursor() string { return fmt.Sprintf("c%d", r.at) }
 
 func (r *worldReader) Close() {
 	r.mu.Lock()

@@ -155,9 +155,9 @@ type Events interface {
 	) (domain.EventPage, error)
 	// Follow returns a reader of the events after the cursor, or of new events if after is "".
 	Follow(ctx context.Context, hub domain.HubID, after string) (EventReader, error)
-	// Position returns a cursor of the log's end: events stored before the call are before it,
+	// EndCursor returns a cursor of the log's end: events stored before the call are before it,
 	// events stored after the call returns are after it.
-	Position(ctx context.Context, hub domain.HubID) (string, error)
+	EndCursor(ctx context.Context, hub domain.HubID) (string, error)
 }
 
 // ErrEventsClosed is the error of an EventReader once the service has stopped reading event logs.
@@ -174,8 +174,8 @@ type EventReader interface {
 	// Ready returns a channel that is closed once Next has more events, which may be already. The
 	// channel is good for one wait.
 	Ready() <-chan struct{}
-	// Position returns the cursor from which another reader would continue.
-	Position() string
+	// Cursor returns the cursor from which another reader would continue.
+	Cursor() string
 	Close()
 }
 

@@ -94,7 +94,7 @@ func (s *stream) run() (ended string, cause error) {
 	// The reader renews its position once it is older than half the retention. Sending the position
 	// every quarter keeps the last id of a client that receives no events from expiring.
 	renewal := time.Now().Add(a.Retention / 4)
-	if err := s.out.Send(s.position(false)); err != nil {
+	if err := s.out.Send(s.cursorFrame(false)); err != nil {
 		return endedByClient, nil
 	}
 	// AfterFunc with a channel of its own: waiting on a timer's channel would add the timer to the
@@ -122,7 +122,7 @@ func (s *stream) run() (ended string, cause error) {
 				return endedByLifetime, nil
 			}
 			renewal = now.Add(a.Retention / 4)
-			if err := s.out.Send(s.position(s.out.KeepaliveDue(now))); err != nil {
+			if err := s.out.Send(s.cursorFrame(s.out.TakeKeepalive(now))); err != nil {
 				return endedByClient, nil
 			}
 			timer.Reset(time.Until(s.wake(renewal)))
@@ -185,12 +185,12 @@ func (s *stream) readerEnded(err error) (ended string, cause error) {
 
 // position returns a frame with the reader's position, after a keepalive comment if asked for. The
 // comment is a block of its own, for clients that split a stream at empty lines.
-func (s *stream) position(keepalive bool) []byte {
+func (s *stream) cursorFrame(keepalive bool) []byte {
 	frames := make([]byte, 0, 64)
 	if keepalive {
 		frames = sse.AppendKeepalive(frames)
 	}
-	return sse.AppendPosition(frames, s.reader.Position())
+	return sse.AppendLastEventID(frames, s.reader.Cursor())
 }
 
 // next returns the frames of the next events. It holds no reference to the reader's slice of

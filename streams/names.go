@@ -42,11 +42,12 @@ func LogFilter(hub domain.HubID) string { return "log." + string(hub) + ".>" }
 // EventFilter matches the events of a hub's log, from the hub and from the cloud.
 func EventFilter(hub domain.HubID) string { return "log." + string(hub) + ".event.>" }
 
-// DeviceSubject is the subject of events from the hub.
-func DeviceSubject(hub domain.HubID) string { return "log." + string(hub) + ".event.device" }
+// HubEventSubject is the subject of the hub's own events. Its last token is from an older name.
+func HubEventSubject(hub domain.HubID) string { return "log." + string(hub) + ".event.device" }
 
-// LinkSubject is the subject of the cloud's own `hub.*` events.
-func LinkSubject(hub domain.HubID) string { return "log." + string(hub) + ".event.link" }
+// CloudEventSubject is the subject of the `hub.*` events, which the cloud writes. Its last token is
+// from an older name.
+func CloudEventSubject(hub domain.HubID) string { return "log." + string(hub) + ".event.link" }
 
 // CommandSubject is the subject of commands, as requested and with their outcome.
 func CommandSubject(hub domain.HubID) string { return "log." + string(hub) + ".command" }

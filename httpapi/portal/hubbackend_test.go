@@ -241,9 +241,9 @@ func (*idleGroup) Leave(domain.HubID)                                 {}
 func (*idleGroup) Next(context.Context, int) (domain.HubID, []domain.EncodedEvent, error) {
 	return "", nil, nil
 }
-func (q *idleGroup) Ready() <-chan struct{}     { return q.ready }
-func (*idleGroup) Position(domain.HubID) string { return "position" }
-func (*idleGroup) Close()                       {}
+func (q *idleGroup) Ready() <-chan struct{}   { return q.ready }
+func (*idleGroup) Cursor(domain.HubID) string { return "position" }
+func (*idleGroup) Close()                     {}
 
 // owners implements portal.Owners.
 type owners struct{}

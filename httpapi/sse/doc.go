@@ -9,7 +9,7 @@
 //
 // Frames of hub events are encoded once, when the event is read from the hub's log (encode.go in
 // package hublog), and shared by all streams (domain.EncodedEvent). Send writes them as they are.
-// AppendEvent, AppendPosition and AppendKeepalive encode everything else.
+// AppendEvent, AppendLastEventID and AppendKeepalive encode everything else.
 //
 // A Quota bounds how many streams one owner has open.
 package sse

@@ -10,9 +10,9 @@ func AppendEvent(dst []byte, eventType string, data []byte) []byte {
 	return append(dst, "\n\n"...)
 }
 
-// AppendPosition appends a frame that sets the client's last event id and dispatches no event: a
+// AppendLastEventID appends a frame that sets the client's last event id and dispatches no event: a
 // client that reconnects before the first event continues from id.
-func AppendPosition(dst []byte, id string) []byte {
+func AppendLastEventID(dst []byte, id string) []byte {
 	dst = append(dst, "id: "...)
 	dst = append(dst, id...)
 	return append(dst, "\n\n"...)

@@ -109,9 +109,9 @@ func (s *Stream) ExtendDeadline() {
 // Expired reports whether the stream's lifetime is over.
 func (s *Stream) Expired(now time.Time) bool { return !now.Before(s.expires) }
 
-// KeepaliveDue reports whether it is time for a keepalive comment, and if so schedules the next
+// TakeKeepalive reports whether it is time for a keepalive comment, and if so schedules the next
 // one. Comments that a stalled process missed are not made up for.
-func (s *Stream) KeepaliveDue(now time.Time) bool {
+func (s *Stream) TakeKeepalive(now time.Time) bool {
 	if now.Before(s.nextKeepalive) {
 		return false
 	}
@@ -121,7 +121,7 @@ func (s *Stream) KeepaliveDue(now time.Time) bool {
 	return true
 }
 
-// NextWake returns when Expired or KeepaliveDue will return true next.
+// NextWake returns when Expired or TakeKeepalive will return true next.
 func (s *Stream) NextWake() time.Time {
 	if s.nextKeepalive.Before(s.expires) {
 		return s.nextKeepalive

@@ -124,21 +124,21 @@ func TestTimes(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	s := sse.New(newConnection(), newRequest(1), config)
-	if s.KeepaliveDue(now) {
+	if s.TakeKeepalive(now) {
 		t.Error("a keepalive is due at once")
 	}
 	due := s.NextWake()
 	if got := due.Sub(now); got < config.Keepalive || got > 2*config.Keepalive {
 		t.Errorf("NextWake is in %v, want about %v", got, config.Keepalive)
 	}
-	if !s.KeepaliveDue(due) || s.KeepaliveDue(due) {
+	if !s.TakeKeepalive(due) || s.TakeKeepalive(due) {
 		t.Error("want exactly one keepalive at NextWake")
 	}
 	if got := s.NextWake(); !got.Equal(due.Add(config.Keepalive)) {
 		t.Errorf("the second keepalive is due at %v, want %v", got, due.Add(config.Keepalive))
 	}
 	late := due.Add(10 * config.Keepalive)
-	if !s.KeepaliveDue(late) || !s.NextWake().Equal(late.Add(config.Keepalive)) {
+	if !s.TakeKeepalive(late) || !s.NextWake().Equal(late.Add(config.Keepalive)) {
 		t.Errorf(
 			"after a stall the next keepalive is at %v, want %v", s.NextWake(),
 			late.Add(config.Keepalive),
@@ -155,7 +155,7 @@ func TestTimes(t *testing.T) {
 func TestFrames(t *testing.T) {
 	t.Parallel()
 	frames := sse.AppendKeepalive(nil)
-	frames = sse.AppendPosition(frames, "c7")
+	frames = sse.AppendLastEventID(frames, "c7")
 	frames = sse.AppendEvent(frames, "hub.portal_now", []byte(`{}`))
 	const want = ": keepalive\n\nid: c7\n\nevent: hub.portal_now\ndata: {}\n\n"
 	if string(frames) != want {

@@ -117,9 +117,9 @@ func appendCompact(out, text []byte) []byte {
 	return append(out, text[copied:]...)
 }
 
-// AppendLinkEvent appends the stored form of an event that the cloud writes about a hub's
+// AppendCloudEvent appends the stored form of an event that the cloud writes about a hub's
 // connection. typ must need no escapes, and data must be a JSON object.
-func AppendLinkEvent(out []byte, typ string, hub domain.HubID, at time.Time, data []byte) []byte {
+func AppendCloudEvent(out []byte, typ string, hub domain.HubID, at time.Time, data []byte) []byte {
 	out = append(append(out, `{"type":"`...), typ...)
 	out = append(append(out, `","hub_id":"`...), hub...)
 	out = append(out, `","device_id":null,"time":"`...)

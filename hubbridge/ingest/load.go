@@ -151,7 +151,7 @@ func (s *session) readBuckets(ctx context.Context) error {
 // bucket.
 func (s *session) restorePresence(lastEvents []hublog.LastEvent, access domain.HubAccess) {
 	for _, e := range lastEvents {
-		if !e.Link || e.EpochID != access.Epoch.At(e.Seq) || e.Connection == "" ||
+		if !e.FromCloud || e.EpochID != access.Epoch.At(e.Seq) || e.Connection == "" ||
 			e.Connection == presence.MarshalConnection(s.presence) {
 			continue
 		}

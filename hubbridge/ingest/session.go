@@ -142,7 +142,7 @@ func (s *session) cloudRecord(
 	typ string, at time.Time, data []byte, p domain.Presence,
 ) hublog.Record {
 	r := hublog.Record{
-		Link: true, Payload: codec.AppendLinkEvent(nil, typ, s.hub, at, data),
+		FromCloud: true, Payload: codec.AppendCloudEvent(nil, typ, s.hub, at, data),
 		EpochID: s.log.epoch, OrgID: s.log.org,
 		Connection: presence.MarshalConnection(p),
 	}

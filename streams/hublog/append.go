@@ -42,8 +42,8 @@ const (
 
 // Record is an event to be stored.
 type Record struct {
-	// Link is whether it is an event of the cloud (`hub.*`); otherwise it is the hub's.
-	Link bool
+	// FromCloud reports whether the cloud wrote the event (a `hub.*` event); otherwise the hub did.
+	FromCloud bool
 	// Payload is a domain.HubEvent as one line of JSON, its type first.
 	Payload []byte
 	// EpochID is the id of the log's epoch.
@@ -73,7 +73,7 @@ func (l *Logs) Append(
 		)
 	}
 	msgs := make([]*nats.Msg, len(records))
-	device, link := streams.DeviceSubject(hub), streams.LinkSubject(hub)
+	fromHub, fromCloud := streams.HubEventSubject(hub), streams.CloudEventSubject(hub)
 	// Records of one append mostly have the same header values: make each only once.
 	shared := headerValues{}
 	var epoch []string
@@ -84,9 +84,9 @@ func (l *Logs) Append(
 				"hub log of %s: append event %d of %d: %w", hub, i+1, len(records), err,
 			)
 		}
-		msg := &nats.Msg{Subject: device, Data: r.Payload, Header: make(nats.Header, 8)}
-		if r.Link {
-			msg.Subject = link
+		msg := &nats.Msg{Subject: fromHub, Data: r.Payload, Header: make(nats.Header, 8)}
+		if r.FromCloud {
+			msg.Subject = fromCloud
 		}
 		if i == 0 || r.EpochID != records[i-1].EpochID {
 			epoch = []string{r.EpochID.String()}

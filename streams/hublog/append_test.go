@@ -27,7 +27,7 @@ func TestAppendExpectsTheLastEvent(t *testing.T) {
 		t.Fatalf("four events and a command end at %d", last)
 	}
 	link := record(hubA, domain.NewEpochID(0xa), 5)
-	link.Link, link.OwnLog = true, ""
+	link.FromCloud, link.OwnLog = true, ""
 	if last, err := f.Append(t.Context(), hubA, last, []Record{link}); err != nil || last != 6 {
 		t.Fatalf("an event of the cloud: %d, %v", last, err)
 	}
@@ -185,7 +185,7 @@ func TestLastEvents(t *testing.T) {
 	}
 	device := record(hubA, domain.NewEpochID(0xa), 41)
 	link := record(hubA, domain.NewEpochID(0xa), 2)
-	link.Link, link.OwnLog, link.Through, link.Connection = true, "log-2", 7, `{"server":"x","cid":3}`
+	link.FromCloud, link.OwnLog, link.Through, link.Connection = true, "log-2", 7, `{"server":"x","cid":3}`
 	if _, err := f.Append(t.Context(), hubA, 0, []Record{device, link}); err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestLastEvents(t *testing.T) {
 		},
 		{
 			Seq:        2,
-			Link:       true,
+			FromCloud:  true,
 			EpochID:    domain.NewEpochID(0xa),
 			OwnLog:     "log-2",
 			Through:    7,

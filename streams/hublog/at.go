@@ -25,8 +25,9 @@ func (l *Logs) At(ctx context.Context, hub domain.HubID, t time.Time) (string, e
 	if err != nil {
 		return "", err
 	}
-	if len(found) == 0 || found[0].seq <= epoch.After {
-		return l.Position(ctx, hub)
+	if len(found) == 0 {
+		return l.EndCursor(ctx, hub)
 	}
-	return cursorAt(epoch, found[0].seq-1, t.UnixMilli()).String(), nil
+	// If the first message since t is from before the epoch, the epoch's first event follows.
+	return cursorAt(epoch, max(found[0].seq-1, epoch.After), t.UnixMilli()).String(), nil
 }

@@ -183,7 +183,7 @@ func benchAppend(b *testing.B, size int, bare bool) {
 				if bare {
 					msgs := make([]*nats.Msg, size)
 					for k := range msgs {
-						msgs[k] = &nats.Msg{Subject: streams.DeviceSubject(hub), Data: payload}
+						msgs[k] = &nats.Msg{Subject: streams.HubEventSubject(hub), Data: payload}
 					}
 					_, err = jsapi.Append(b.Context(), f.conns.Shard(hub), msgs...)
 				} else {

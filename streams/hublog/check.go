@@ -118,8 +118,8 @@ func (t *tail) runCheck(ctx context.Context, c *check, received, end uint64) {
 		logs.cfg.Logger.Error(
 			"hub log lost events", "hub_id", t.hub, "last_seen", end, "last_stored", c.last,
 		)
-		t.shard.remove(t, ErrLogEnded)
-		c.err = ErrLogEnded
+		t.shard.remove(t, ErrEpochEnded)
+		c.err = ErrEpochEnded
 		return
 	case c.last < received:
 		// Published and never stored: the broker stopped in the middle of a batch. If the answer

@@ -25,7 +25,7 @@ func (l *Logs) Disconnections(
 ) ([]Disconnection, error) {
 	limit = min(max(limit, 1), maxGet)
 	found, err := l.shard(hub).get(ctx, hub, jsapi.BatchRequest{
-		Since: t, Filter: streams.LinkSubject(hub), Messages: limit,
+		Since: t, Filter: streams.CloudEventSubject(hub), Messages: limit,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("hub log of %s: %w", hub, err)

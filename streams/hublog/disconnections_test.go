@@ -22,7 +22,7 @@ func linkEvent(t *testing.T, kind, data string) Record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Record{Payload: payload, EpochID: domain.NewEpochID(0xa), Link: true, Connection: "c"}
+	return Record{Payload: payload, EpochID: domain.NewEpochID(0xa), FromCloud: true, Connection: "c"}
 }
 
 // The ends of a hub's connections are found among everything else in its log: other events of the

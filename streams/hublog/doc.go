@@ -43,7 +43,7 @@
 //     back until they are durable: until Append is confirmed or, for batches of other processes,
 //     until the broker has answered a request that it can only answer after the batch. So no crash
 //     takes back what a reader has seen.
-//   - A new epoch ends the readers of the former one with ErrLogEnded.
+//   - A new epoch ends the readers of the former one with ErrEpochEnded.
 //   - A Group reads many logs in one goroutine: their tails wake it through one channel.
 //
 // Source reads hub logs from outside the service, through a tap's account, without tails and cache.
@@ -59,7 +59,7 @@
 //
 // A broker without a leader for a stream fails reads with service_unavailable after 15 seconds;
 // readers may call Next again. A tail whose stream has lost events that readers have seen ends them
-// with ErrLogEnded. A server that is cut off from the broker ends its readers with ErrLost.
+// with ErrEpochEnded. A server that is cut off from the broker ends its readers with ErrLost.
 //
 // # Memory
 //

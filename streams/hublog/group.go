@@ -77,11 +77,11 @@ func (g *Group) Next(ctx context.Context, limit int) (domain.HubID, []domain.Enc
 // Ready returns a channel, always the same, that receives once Next may have events or an error.
 func (g *Group) Ready() <-chan struct{} { return g.ready }
 
-// Position returns the cursor to continue a hub's log from, as Reader.Position; "" for a hub that
+// Cursor returns the cursor to continue a hub's log from, as Reader.Cursor; "" for a hub that
 // is not followed.
-func (g *Group) Position(hub domain.HubID) string {
+func (g *Group) Cursor(hub domain.HubID) string {
 	if r, ok := g.readers[hub]; ok {
-		return r.Position()
+		return r.Cursor()
 	}
 	return ""
 }

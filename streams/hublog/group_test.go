@@ -126,10 +126,10 @@ func TestGroupGoesOn(t *testing.T) {
 	) {
 		t.Errorf("got %v", got)
 	}
-	if position := g.Position(hubA); position != f.page(hubA, "", 10).Next {
+	if position := g.Cursor(hubA); position != f.page(hubA, "", 10).Next {
 		t.Errorf("the position is %q", position)
 	}
-	if position := g.Position("hub-none-none-none"); position != "" {
+	if position := g.Cursor("hub-none-none-none"); position != "" {
 		t.Errorf("a log that is not followed is at %q", position)
 	}
 	f.begin(hubA, domain.Epoch{ID: domain.NewEpochID(0xc), After: last})
@@ -154,38 +154,5 @@ func TestGroupGoesOn(t *testing.T) {
 	g.Leave(hubA)
 	if hub, events, err := g.Next(t.Context(), 10); len(events) > 0 || err != nil {
 		t.Errorf("%s gives %v, %v", hub, events, err)
-	}
-}
-
-// A time of the clock leads to the first event from then on.
-func TestAt(t *testing.T) {
-	t.Parallel()
-	f := start(t, Config{})
-	begun := time.Now()
-	last := f.append(hubA, 0, 1, 3)
-	between := time.Now().Add(2 * time.Millisecond)
-	streamstest.Eventually(
-		t, "the clock moves on",
-		func() bool { return time.Now().After(between.Add(2 * time.Millisecond)) },
-	)
-	f.append(hubA, last, 4, 3)
-	for at, want := range map[time.Time][]int{
-		begun.Add(-2 * time.Hour):                         upTo(1, 6),
-		begun.Add(-time.Minute):                           upTo(1, 6),
-		between.Truncate(time.Millisecond):                upTo(4, 6),
-		time.Now().Add(time.Minute).Truncate(time.Second): {},
-	} {
-		after, err := f.At(t.Context(), hubA, at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := numbers(t, f.page(hubA, after, 10).Events); !slices.Equal(got, want) {
-			t.Errorf("from %v: %v, want %v", at, got, want)
-		}
-	}
-	if _, err := f.At(t.Context(), "hub-none-none-none", begun); codeOf(
-		err,
-	) != domain.CodeNotFound {
-		t.Errorf("a hub that nobody has: %v", err)
 	}
 }

@@ -19,8 +19,8 @@ type LastEvent struct {
 	Seq uint64
 	// Time is when it was stored.
 	Time time.Time
-	// Link, EpochID, OwnLog, Through and Connection are as they were appended.
-	Link       bool
+	// FromCloud, EpochID, OwnLog, Through and Connection are as they were appended.
+	FromCloud  bool
 	EpochID    domain.EpochID
 	OwnLog     string
 	Through    uint64
@@ -38,7 +38,7 @@ type LastEvent struct {
 // stores anything.
 func (l *Logs) LastEvents(ctx context.Context, hub domain.HubID) ([]LastEvent, error) {
 	var events []LastEvent
-	for _, subject := range []string{streams.DeviceSubject(hub), streams.LinkSubject(hub)} {
+	for _, subject := range []string{streams.HubEventSubject(hub), streams.CloudEventSubject(hub)} {
 		event, ok, err := l.lastOf(ctx, hub, subject)
 		if err != nil {
 			return nil, fmt.Errorf("hub log of %s: last of %s: %w", hub, subject, err)
@@ -63,7 +63,7 @@ func (l *Logs) lastOf(
 	event = LastEvent{
 		Seq:        msg.Sequence,
 		Time:       msg.Time,
-		Link:       subject == streams.LinkSubject(hub),
+		FromCloud:  subject == streams.CloudEventSubject(hub),
 		OwnLog:     msg.Header.Get(headerOwnLog),
 		Connection: msg.Header.Get(headerConnection),
 	}

@@ -52,7 +52,7 @@ func (l *Logs) Part(
 			return page, nil
 		case errors.As(err, &gone) && after != "":
 			return page, errExpired()
-		case after == "" && try < freshTries && (gone != nil || errors.Is(err, ErrLogEnded)):
+		case after == "" && try < freshTries && (gone != nil || errors.Is(err, ErrEpochEnded)):
 		default:
 			return page, err
 		}
@@ -321,10 +321,10 @@ func (l *Logs) renew(text string, position cursor) string {
 	return position.String()
 }
 
-// Position returns a cursor of the log's end: it is after everything stored before the call, and
+// EndCursor returns a cursor of the log's end: it is after everything stored before the call, and
 // before everything stored later. Errors: not_found for a hub without an organization, and
 // service_unavailable.
-func (l *Logs) Position(ctx context.Context, hub domain.HubID) (string, error) {
+func (l *Logs) EndCursor(ctx context.Context, hub domain.HubID) (string, error) {
 	epoch, err := l.epoch(hub)
 	if err != nil {
 		return "", err

@@ -214,7 +214,7 @@ func TestQuietHubOverRetentions(t *testing.T) {
 			t.Fatalf("events again: %v %v", numbers(t, page.Events), numbers(t, long.Events))
 		}
 		// A stream that is cut off and comes back now goes on.
-		again, err := f.Follow(t.Context(), hubA, reader.Position())
+		again, err := f.Follow(t.Context(), hubA, reader.Cursor())
 		if err != nil {
 			t.Fatalf("after %v the stream's position is refused: %v", time.Since(begun), err)
 		}
@@ -231,7 +231,7 @@ func TestQuietHubOverRetentions(t *testing.T) {
 		t.Fatalf("the log goes on with %d", got)
 	}
 	for name, after := range map[string]string{
-		"polled": polled, "waited": waited, "streamed": reader.Position(),
+		"polled": polled, "waited": waited, "streamed": reader.Cursor(),
 	} {
 		if got := numbers(t, f.page(hubA, after, 10).Events); !slices.Equal(got, upTo(4, 5)) {
 			t.Errorf("%s: got %v", name, got)
@@ -261,7 +261,7 @@ func TestEmptiedLogAcrossRestart(t *testing.T) {
 		return err == nil && b.first == 26 && b.last == 25
 	})
 	// As young as can be: the restart may take its time.
-	after, err := f.Position(t.Context(), hubA)
+	after, err := f.EndCursor(t.Context(), hubA)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +313,7 @@ func TestLogBegunAnew(t *testing.T) {
 		defer r.Close()
 		readers = append(readers, r)
 		go func() {
-			page, err := l.Part(t.Context(), hubA, r.Position(), 10, unbounded, time.Minute)
+			page, err := l.Part(t.Context(), hubA, r.Cursor(), 10, unbounded, time.Minute)
 			outcomes <- outcome{page, err}
 		}()
 		streamstest.Eventually(t, "it waits", func() bool { return waiting(l, hubA) == 2 })
@@ -330,7 +330,7 @@ func TestLogBegunAnew(t *testing.T) {
 	f.append(hubA, last, 201, 5)
 	<-readers[1].Ready()
 	for _, r := range readers {
-		if _, err := r.Next(t.Context(), 10); !errors.Is(err, ErrLogEnded) ||
+		if _, err := r.Next(t.Context(), 10); !errors.Is(err, ErrEpochEnded) ||
 			codeOf(err) != domain.CodeCursorExpired {
 			t.Errorf("a stream ends with %v", err)
 		}
@@ -347,7 +347,7 @@ func TestLogBegunAnew(t *testing.T) {
 	// The replica that is behind never shows events of the new log under the old one; it may have
 	// learned from the feed that the old one ended.
 	page, err := late.Page(t.Context(), hubA, former, 500)
-	if err != nil && !errors.Is(err, ErrLogEnded) {
+	if err != nil && !errors.Is(err, ErrEpochEnded) {
 		t.Errorf("a page of the log before: %v", err)
 	}
 	for _, e := range page.Events {
@@ -361,11 +361,11 @@ func TestLogBegunAnew(t *testing.T) {
 	}
 }
 
-func TestPosition(t *testing.T) {
+func TestEndCursor(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})
 	for n := 1; n < 20; n += 2 {
-		position, err := f.Position(t.Context(), hubA)
+		position, err := f.EndCursor(t.Context(), hubA)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -395,7 +395,7 @@ func TestLogLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	end := r.Position()
+	end := r.Cursor()
 	js, err := jetstream.New(f.conns.Shard(hubA))
 	if err != nil {
 		t.Fatal(err)

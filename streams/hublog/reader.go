@@ -14,7 +14,7 @@ type Reader struct {
 	tail *tail
 	// pos is the sequence up to which Next has returned everything.
 	pos uint64
-	// cursor is the last event's cursor, or a position: see Position.
+	// cursor is the last event's cursor, or a position: see Cursor.
 	cursor string
 	// inRing is whether the last read was from the ring.
 	inRing bool
@@ -33,7 +33,7 @@ func (l *Logs) Follow(ctx context.Context, hub domain.HubID, after string) (*Rea
 	}
 	for try := 1; ; try++ {
 		r, err := l.follow(ctx, hub, after)
-		if after == "" && errors.Is(err, ErrLogEnded) && try < freshTries {
+		if after == "" && errors.Is(err, ErrEpochEnded) && try < freshTries {
 			// A new epoch began at this moment: follow the new log from its end.
 			continue
 		}
@@ -99,7 +99,7 @@ const nextBytes = 32 << 10
 // has been stored since. When it returns fewer than are stored, Ready fires at once. The events and
 // the slice are shared with other readers and must not be changed.
 //
-// Errors: ErrLogEnded when a new log has begun, cursor_expired when the next event has expired,
+// Errors: ErrEpochEnded when a new log has begun, cursor_expired when the next event has expired,
 // ErrLost, ErrClosed, and those that do not end the reader: ctx's and service_unavailable.
 func (r *Reader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error) {
 	wanted := space{events: limit, bytes: nextBytes}
@@ -139,10 +139,10 @@ func (r *Reader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, er
 // one wait.
 func (r *Reader) Ready() <-chan struct{} { return r.tail.wait(r.pos) }
 
-// Position returns the cursor to continue from: that of the last event that Next has returned, or
+// Cursor returns the cursor to continue from: that of the last event that Next has returned, or
 // the one that the reader began with. Once it is older than half the retention and no event has
-// followed, Position returns a new one for the same place.
-func (r *Reader) Position() string {
+// followed, Cursor returns a new one for the same place.
+func (r *Reader) Cursor() string {
 	end, at := r.tail.position()
 	if r.pos >= end {
 		r.cursor = r.logs.renew(r.cursor, cursorAt(r.tail.epoch, r.pos, at.UnixMilli()))

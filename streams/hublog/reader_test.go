@@ -65,7 +65,7 @@ func TestFollowFromTheNextEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	from := r.Position()
+	from := r.Cursor()
 	if events, err := r.Next(t.Context(), 10); err != nil || len(events) != 0 {
 		t.Fatalf("there is %v, %v", numbers(t, events), err)
 	}
@@ -437,7 +437,7 @@ func TestIdleReadersAreSmall(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	all := make([]*Reader, 0, readers)
 	for range readers {
-		r, err := f.Follow(t.Context(), hubA, first.Position())
+		r, err := f.Follow(t.Context(), hubA, first.Cursor())
 		if err != nil {
 			t.Fatal(err)
 		}

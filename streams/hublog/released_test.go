@@ -19,7 +19,7 @@ func TestAReleasedHubEndsItsReaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	former := r.Position()
+	former := r.Cursor()
 	polled := make(chan error, 1)
 	go func() {
 		_, err := f.Part(t.Context(), hubA, former, 10, unbounded, time.Minute)

@@ -16,7 +16,7 @@ func TestRestored(t *testing.T) {
 	f := start(t, Config{})
 	last := f.append(hubA, 0, 1, 10)
 	former := f.page(hubA, "", 100).Events
-	end, err := f.Position(t.Context(), hubA)
+	end, err := f.EndCursor(t.Context(), hubA)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestRestored(t *testing.T) {
 	// Nothing of the log is in the backup: its sequences begin again, and no cursor of before means
 	// anything.
 	g := start(t, Config{})
-	empty, err := g.Position(t.Context(), hubA)
+	empty, err := g.EndCursor(t.Context(), hubA)
 	if err != nil {
 		t.Fatal(err)
 	}

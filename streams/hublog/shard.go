@@ -207,7 +207,7 @@ func (s *shard) attach(hub domain.HubID) (*tail, error) {
 	s.logs.metrics.tails.Inc()
 	s.mu.Unlock()
 	if former != nil {
-		s.stop(former, ErrLogEnded)
+		s.stop(former, ErrEpochEnded)
 	}
 	s.logs.work(t.open)
 	return t, nil

@@ -88,7 +88,7 @@ func TestSourceReads(t *testing.T) {
 			(m.Event.OrgID == "org") != (m.Seq == 702) {
 			t.Fatalf("%+v, and a page has %+v", m, e)
 		}
-		position, err := ParsePosition(m.Event.Cursor)
+		position, err := DecodeCursor(m.Event.Cursor)
 		if err != nil || position.Seq != m.Seq || position.EpochID != domain.NewEpochID(0xa) ||
 			position.Stored.UnixMilli() != m.Stored.UnixMilli() {
 			t.Fatalf("%+v, %v", position, err)

@@ -166,7 +166,7 @@ func TestALeaderMustRepeatThatALogIsShorter(t *testing.T) {
 	}
 	// What the leader repeats is true.
 	fresh.last.Store(2)
-	beyond := Position{EpochID: domain.NewEpochID(0xa), Seq: last + 10, Stored: time.Now()}.Cursor()
+	beyond := DecodedCursor{EpochID: domain.NewEpochID(0xa), Seq: last + 10, Stored: time.Now()}.Cursor()
 	if _, err := late.Page(t.Context(), hubA, beyond, 5); domain.CodeOf(
 		err,
 	) != domain.CodeCursorExpired {
@@ -241,7 +241,7 @@ func TestAnUnknownEpochIsLookedUpAfresh(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	after := Position{EpochID: domain.NewEpochID(0xb), Seq: 3, Stored: time.Now()}.Cursor()
+	after := DecodedCursor{EpochID: domain.NewEpochID(0xb), Seq: 3, Stored: time.Now()}.Cursor()
 	page, err := f.Page(t.Context(), hubA, after, 5)
 	if err != nil || refreshed != nil || fmt.Sprint(numbers(t, page.Events)) != "[4]" {
 		t.Errorf(

@@ -64,7 +64,7 @@ func (s *shard) sweep(now time.Time, unchecked time.Duration) {
 			continue
 		}
 		if epoch.ID != t.epoch.ID {
-			s.remove(t, ErrLogEnded)
+			s.remove(t, ErrEpochEnded)
 			continue
 		}
 		if t.idleSince(idle) {

@@ -2,7 +2,7 @@ package hublog
 
 import "context"
 
-// receive adds the next message of the feed and reports whether readers see more now. ErrLogEnded
+// receive adds the next message of the feed and reports whether readers see more now. ErrEpochEnded
 // means that the message belongs to a new log.
 func (t *tail) receive(m stored) (changed bool, err error) {
 	t.mu.Lock()
@@ -12,7 +12,7 @@ func (t *tail) receive(m stored) (changed bool, err error) {
 		return false, nil
 	}
 	if m.event && m.epoch != t.epoch.At(m.seq) {
-		return false, ErrLogEnded
+		return false, ErrEpochEnded
 	}
 	switch {
 	case m.seq <= t.received:

@@ -30,7 +30,7 @@ type Checkpoint struct {
 	Since time.Time
 	// Written is the time at which the checkpoint was written.
 	Written time.Time
-	Hubs    map[domain.HubID]hublog.Position
+	Hubs    map[domain.HubID]hublog.DecodedCursor
 }
 
 const (
@@ -72,7 +72,7 @@ func DecodeCheckpoint(text []byte) (Checkpoint, error) {
 	if !lines.Scan() {
 		return Checkpoint{}, errNoCheckpoint
 	}
-	c := Checkpoint{Hubs: map[domain.HubID]hublog.Position{}}
+	c := Checkpoint{Hubs: map[domain.HubID]hublog.DecodedCursor{}}
 	fields := strings.Split(lines.Text(), " ")
 	if len(fields) != 4 || fields[0]+" "+fields[1] != checkpointMagic {
 		return Checkpoint{}, errNoCheckpoint
@@ -88,7 +88,7 @@ func DecodeCheckpoint(text []byte) (Checkpoint, error) {
 	for lines.Scan() {
 		name, text, _ := strings.Cut(lines.Text(), " ")
 		id, ok := domain.ParseHubID(name)
-		at, err := hublog.ParsePosition(text)
+		at, err := hublog.DecodeCursor(text)
 		if !ok || err != nil {
 			return Checkpoint{}, errNoCheckpoint
 		}

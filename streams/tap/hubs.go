@@ -13,7 +13,7 @@ type hub struct {
 	id domain.HubID
 	// at is the position up to which everything has been delivered. It is valid if placed is true;
 	// otherwise it is not known yet where to begin.
-	at     hublog.Position
+	at     hublog.DecodedCursor
 	placed bool
 	// known is the highest sequence that the log is known to have.
 	known uint64
@@ -69,7 +69,7 @@ func newHubs(endless bool) *hubs {
 }
 
 // restore adds a hub at the position of a checkpoint.
-func (hs *hubs) restore(id domain.HubID, at hublog.Position) {
+func (hs *hubs) restore(id domain.HubID, at hublog.DecodedCursor) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	hs.all[id] = &hub{id: id, at: at, placed: true, known: at.Seq}
@@ -244,7 +244,7 @@ func (hs *hubs) known(h *hub) uint64 {
 }
 
 // move sets a hub's position. Only the hub's worker calls it.
-func (hs *hubs) move(h *hub, at hublog.Position) {
+func (hs *hubs) move(h *hub, at hublog.DecodedCursor) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	h.at, h.placed, h.unread = at, true, 0
@@ -258,7 +258,7 @@ func (hs *hubs) move(h *hub, at hublog.Position) {
 func (hs *hubs) displace(h *hub) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
-	h.at, h.placed = hublog.Position{}, false
+	h.at, h.placed = hublog.DecodedCursor{}, false
 	hs.moved++
 }
 
@@ -273,10 +273,10 @@ func (hs *hubs) shorten(h *hub, expected, last uint64) {
 }
 
 // positions returns the positions of all hubs that have one, and the number of changes so far.
-func (hs *hubs) positions() (map[domain.HubID]hublog.Position, uint64) {
+func (hs *hubs) positions() (map[domain.HubID]hublog.DecodedCursor, uint64) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
-	all := make(map[domain.HubID]hublog.Position, len(hs.all))
+	all := make(map[domain.HubID]hublog.DecodedCursor, len(hs.all))
 	for id, h := range hs.all {
 		if h.placed {
 			all[id] = h.at

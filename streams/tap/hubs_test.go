@@ -45,12 +45,12 @@ func TestFresh(t *testing.T) {
 		"all known by reading": {9, []uint64{6, 7, 8}, nil, "[]"},
 	} {
 		hs := newHubs(true)
-		hs.restore(anyHub, hublog.Position{Seq: 5})
+		hs.restore(anyHub, hublog.DecodedCursor{Seq: 5})
 		for _, seq := range c.announced {
 			hs.announce(anyHub, feedMessage(seq), !c.uncertain[seq])
 		}
 		h := hs.all[anyHub]
-		hs.move(h, hublog.Position{Seq: c.at})
+		hs.move(h, hublog.DecodedCursor{Seq: c.at})
 		if got := sequences(hs.takeFresh(h)); got != c.want {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
@@ -111,7 +111,7 @@ func TestQueue(t *testing.T) {
 				}
 				known := hs.known(h)
 				before := h.at.Seq
-				hs.move(h, hublog.Position{Seq: known})
+				hs.move(h, hublog.DecodedCursor{Seq: known})
 				busy.Delete(h.id)
 				if before < last && known == last {
 					done <- struct{}{}

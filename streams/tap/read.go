@@ -115,7 +115,7 @@ func (t *Tap) fetch(ctx context.Context, h *hub, compare bool) ([]hublog.Message
 }
 
 // same reports whether m is the message at the position.
-func same(m hublog.Message, at hublog.Position) bool {
+func same(m hublog.Message, at hublog.DecodedCursor) bool {
 	if m.Stored.UnixMilli() != at.Stored.UnixMilli() {
 		return false
 	}
@@ -170,7 +170,7 @@ type batch struct {
 	tap *Tap
 	hub *hub
 	// at is the position of the last added message.
-	at      hublog.Position
+	at      hublog.DecodedCursor
 	records []Record
 }
 

@@ -80,7 +80,7 @@ func eventRecord(id domain.HubID, m hublog.Message) Record {
 }
 
 // commandRecord returns the record of a stored command; at is the command's position.
-func commandRecord(id domain.HubID, m hublog.Message, at hublog.Position) (Record, error) {
+func commandRecord(id domain.HubID, m hublog.Message, at hublog.DecodedCursor) (Record, error) {
 	cursor := at.Cursor()
 	data := json.RawMessage(m.Command)
 	if !json.Valid(data) {
@@ -93,7 +93,7 @@ func commandRecord(id domain.HubID, m hublog.Message, at hublog.Position) (Recor
 }
 
 // notice returns a record of the tap itself at a position.
-func notice(id domain.HubID, typ string, at hublog.Position, data any) (Record, error) {
+func notice(id domain.HubID, typ string, at hublog.DecodedCursor, data any) (Record, error) {
 	r := Record{Hub: id, Type: typ, ID: fmt.Sprintf("%s-%d-%d", typ, at.Seq, at.Stored.UnixMilli())}
 	var err error
 	r.Envelope, err = envelope(r, nil, time.Now(), data)

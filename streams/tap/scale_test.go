@@ -97,7 +97,7 @@ func createLogs(t *testing.T, nc *nats.Conn, shard int) error {
 
 func scaleEvent(id domain.HubID, n int) *nats.Msg {
 	return &nats.Msg{
-		Subject: streams.DeviceSubject(
+		Subject: streams.HubEventSubject(
 			id,
 		), Header: nats.Header{"Hubcloud-Incarnation": {"0000000a"}},
 		Data: fmt.Appendf(

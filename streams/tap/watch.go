@@ -166,7 +166,7 @@ func (t *Tap) place(s hublog.State) func(*hub) {
 		switch {
 		case s.Last == 0:
 		case t.cfg.New && !t.listed, !t.cfg.Since.IsZero() && s.LastStored.Before(t.cfg.Since):
-			h.at, h.placed = hublog.Position{Seq: s.Last, Stored: s.LastStored}, true
+			h.at, h.placed = hublog.DecodedCursor{Seq: s.Last, Stored: s.LastStored}, true
 		case !t.cfg.Since.IsZero():
 			if s.First > 1 && s.Retention > 0 && time.Since(t.cfg.Since) > s.Retention {
 				h.unread = s.First - 1 // some of the expired events may have been stored since then
@@ -181,6 +181,6 @@ func (t *Tap) place(s hublog.State) func(*hub) {
 }
 
 // beforeAll returns a position at a sequence without a message, which cannot be compared.
-func beforeAll(seq uint64) hublog.Position {
-	return hublog.Position{Seq: seq, Stored: time.UnixMilli(0)}
+func beforeAll(seq uint64) hublog.DecodedCursor {
+	return hublog.DecodedCursor{Seq: seq, Stored: time.UnixMilli(0)}
 }

@@ -88,7 +88,7 @@ func TestFeedLost(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := js.Publish(ctx, streams.DeviceSubject(anyHub), []byte("x")); err != nil {
+			if _, err := js.Publish(ctx, streams.HubEventSubject(anyHub), []byte("x")); err != nil {
 				t.Fatal(err)
 			}
 			lose(t, nc, sub)

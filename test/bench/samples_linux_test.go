@@ -52,7 +52,7 @@ func (s *service) sampleOf(h *hub) sample {
 	}
 	last, err := conns.Shard(id).RequestWithContext(ctx,
 		"$JS.API.DIRECT.GET."+streams.HubStream(id),
-		fmt.Appendf(nil, `{"last_by_subj":%q}`, streams.DeviceSubject(id)))
+		fmt.Appendf(nil, `{"last_by_subj":%q}`, streams.HubEventSubject(id)))
 	if err != nil || len(last.Data) == 0 {
 		s.t.Fatalf("last event of %s: %v %v", h.ID, last, err)
 	}
@@ -72,7 +72,7 @@ func (s sample) streamFor(hub string) []byte {
 
 // message makes an event for a hub as the service would store it.
 func (s sample) message(hub string) *nats.Msg {
-	msg := nats.NewMsg(streams.DeviceSubject(domain.HubID(hub)))
+	msg := nats.NewMsg(streams.HubEventSubject(domain.HubID(hub)))
 	for name, values := range s.Header {
 		msg.Header[name] = append([]string(nil), values...)
 	}

@@ -142,7 +142,7 @@ type chatter struct {
 func (*chatter) Follow(context.Context, domain.HubID, string) error { return nil }
 func (*chatter) Leave(domain.HubID)                                 {}
 
-func (*chatter) Position(domain.HubID) string {
+func (*chatter) Cursor(domain.HubID) string {
 	return strings.Repeat("x", 28)
 }
 func (*chatter) Close() {}

@@ -58,9 +58,9 @@ type EventGroup interface {
 	Next(ctx context.Context, limit int) (domain.HubID, []domain.EncodedEvent, error)
 	// Ready returns a channel that receives, or is closed, when Next may have events.
 	Ready() <-chan struct{}
-	// Position returns the cursor of the last event that Next returned for a hub, or the cursor
+	// Cursor returns the cursor of the last event that Next returned for a hub, or the cursor
 	// that the hub is followed from. It returns "" for a hub outside the group.
-	Position(hub domain.HubID) string
+	Cursor(hub domain.HubID) string
 	// Close removes all hubs.
 	Close()
 }

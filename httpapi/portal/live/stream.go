@@ -118,7 +118,7 @@ func (s *stream) run(ctx context.Context) error {
 		case s.out.Expired(now):
 			_ = s.flush() // the stream ends either way
 			return nil
-		case s.out.KeepaliveDue(now):
+		case s.out.TakeKeepalive(now):
 			if !s.viewer.SignedIn(ctx) {
 				return nil
 			}

@@ -35,7 +35,7 @@ func (s *stream) begin(ctx context.Context, request StreamRequest) error {
 		if err != nil {
 			return err
 		}
-		positions[state.ID] = s.group.Position(state.ID)
+		positions[state.ID] = s.group.Cursor(state.ID)
 	}
 	if states, err = s.States(ctx, s.viewer.OrgID, s.only); err != nil {
 		return err

@@ -26,7 +26,7 @@ func (s *stream) refreshStates(ctx context.Context) error {
 		return err
 	}
 	for _, state := range states {
-		if s.group.Position(state.ID) != "" {
+		if s.group.Cursor(state.ID) != "" {
 			continue
 		}
 		err := s.follow(ctx, state.ID, "")
@@ -37,7 +37,7 @@ func (s *stream) refreshStates(ctx context.Context) error {
 			return err
 		}
 		s.appendEvent(
-			"hub.portal_positions", map[domain.HubID]string{state.ID: s.group.Position(state.ID)},
+			"hub.portal_positions", map[domain.HubID]string{state.ID: s.group.Cursor(state.ID)},
 		)
 	}
 	states = s.followed(states)
@@ -55,7 +55,7 @@ func (s *stream) refreshStates(ctx context.Context) error {
 // followed returns the states of the hubs that the stream follows.
 func (s *stream) followed(states []HubState) []HubState {
 	return slices.DeleteFunc(
-		states, func(state HubState) bool { return s.group.Position(state.ID) == "" },
+		states, func(state HubState) bool { return s.group.Cursor(state.ID) == "" },
 	)
 }
 

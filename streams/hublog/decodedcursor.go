@@ -6,9 +6,9 @@ import (
 	"hubcloud/domain"
 )
 
-// Position is a place in a hub's log, the decoded form of a cursor: after the message with the
+// DecodedCursor is a place in a hub's log, the decoded form of a cursor: after the message with the
 // sequence Seq, which was stored at Stored.
-type Position struct {
+type DecodedCursor struct {
 	// EpochID is the id of the log's epoch; zero when it is not known.
 	EpochID domain.EpochID
 	Seq     uint64
@@ -16,16 +16,16 @@ type Position struct {
 	Stored time.Time
 }
 
-// ParsePosition decodes a cursor. The error is invalid_request.
-func ParsePosition(text string) (Position, error) {
+// DecodeCursor decodes a cursor. The error is invalid_request.
+func DecodeCursor(text string) (DecodedCursor, error) {
 	c, err := parseCursor(text)
 	if err != nil {
-		return Position{}, err
+		return DecodedCursor{}, err
 	}
-	return Position{EpochID: c.epoch, Seq: c.seq, Stored: c.stored().UTC()}, nil
+	return DecodedCursor{EpochID: c.epoch, Seq: c.seq, Stored: c.stored().UTC()}, nil
 }
 
 // Cursor returns the position's cursor: that of the event at Seq, if there is one.
-func (p Position) Cursor() string {
+func (p DecodedCursor) Cursor() string {
 	return cursor{p.EpochID, p.Seq, p.Stored.UnixMilli()}.String()
 }
