@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -18,19 +19,19 @@ import (
 
 // Bridge serves the hubs of the shards whose leases its replica holds.
 type Bridge struct {
-	cfg     Config
-	conns   *streams.Conns
-	logs    ingest.Logs
-	dir     ingest.Directory
-	hubs    ingest.Ownership
-	view    *presence.View
-	leases  *lease.Keeper
-	metrics *ingest.Metrics
+	cfg       Config
+	conns     *streams.Conns
+	logs      ingest.Logs
+	directory ingest.Directory
+	ownership ingest.Ownership
+	view      *presence.View
+	leases    *lease.Keeper
+	metrics   *ingest.Metrics
 
 	mu sync.Mutex
-	// ready counts the parts of each shard that have subscribed.
+	// ready counts the parts of each shard whose subscriptions the broker has confirmed.
 	ready map[int]int
-	// serving has the shards that are served.
+	// serving holds the shards that are served.
 	serving map[int]*ingest.Shard
 }
 
@@ -38,11 +39,12 @@ type Bridge struct {
 const shardParts = 2
 
 // New returns a bridge over the broker's connections and buckets. It writes to the hubs' logs,
-// starts their new epochs in dir, and looks up the owners of hubs in hubs, which must be loaded
-// when Run begins. view.Run must run while the bridge does. The error is that of cfg.Validate.
+// starts their new epochs in directory, and looks up the owners of hubs in ownership, which must be
+// loaded when Run begins. view.Run must run while the bridge does. The error is that of
+// cfg.Validate.
 func New(
-	conns *streams.Conns, buckets *streams.Buckets, logs ingest.Logs, dir ingest.Directory,
-	hubs ingest.Ownership, view *presence.View, cfg Config,
+	conns *streams.Conns, buckets *streams.Buckets, logs ingest.Logs, directory ingest.Directory,
+	ownership ingest.Ownership, view *presence.View, cfg Config,
 ) (*Bridge, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
@@ -60,22 +62,22 @@ func New(
 		return nil, err
 	}
 	return &Bridge{
-		cfg:     cfg,
-		conns:   conns,
-		logs:    logs,
-		dir:     dir,
-		hubs:    hubs,
-		view:    view,
-		leases:  leases,
-		metrics: ingest.NewMetrics(cfg.Metrics),
-		ready:   make(map[int]int),
-		serving: make(map[int]*ingest.Shard),
+		cfg:       cfg,
+		conns:     conns,
+		logs:      logs,
+		directory: directory,
+		ownership: ownership,
+		view:      view,
+		leases:    leases,
+		metrics:   ingest.NewMetrics(cfg.Metrics),
+		ready:     make(map[int]int),
+		serving:   make(map[int]*ingest.Shard),
 	}, nil
 }
 
-// Run serves hubs until ctx ends, works off the received messages within seconds, and returns ctx's
-// error. Any other error means that a shard could not be served, or that the leases could not be
-// watched.
+// Run serves hubs until ctx ends, handles the messages already received, which takes a few seconds
+// at most, and returns ctx's error. Any other error means that a shard could not be served, or that
+// the leases could not be watched.
 func (b *Bridge) Run(ctx context.Context) error { return b.leases.Run(ctx, b.serve) }
 
 // serve serves one shard until its lease ends.
@@ -85,33 +87,34 @@ func (b *Bridge) serve(ctx context.Context, shard int, held func() bool) error {
 		return fmt.Errorf("shard %d: %w", shard, err)
 	}
 	// Close returns once the broker has every ack, so the lease is released after the last ack.
-	// When the lease is lost, the remaining acks are dropped: the next holder may have acknowledged
-	// more.
+	// When the lease is lost, the remaining acks are dropped (see the package documentation).
 	defer acks.Close()
 	defer context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), lease.ErrLost) {
 			acks.Cut()
 		}
 	})()
-	var hubs *ingest.Shard
+	logger := b.cfg.Logger.With("shard", shard)
+	var ingestShard *ingest.Shard
 	watcher := presence.NewWatcher(b.conns.Sys, shard, len(b.conns.Shards), b.view,
-		func(hub domain.HubID, o presence.Observation) { hubs.Observe(hub, o) }, b.cfg.Logger)
-	hubs = ingest.NewShard(b.shardConfig(shard, watcher, acks, held))
+		func(hub domain.HubID, o presence.Observation) { ingestShard.Observe(hub, o) }, logger)
+	ingestShard = ingest.NewShard(b.shardConfig(shard, watcher, acks, held, logger))
 	b.mu.Lock()
-	b.serving[shard] = hubs
+	b.serving[shard] = ingestShard
 	b.mu.Unlock()
 	defer b.stopServing(shard)
-	return runParts(ctx, shard, func() { b.partReady(shard) }, hubs.Run, watcher.Run)
+	return runParts(ctx, shard, func() { b.partReady(shard) }, ingestShard.Run, watcher.Run)
 }
 
 // shardConfig returns the configuration of a served shard.
 func (b *Bridge) shardConfig(
 	shard int, watcher *presence.Watcher, acks *streams.FencedConn, held func() bool,
+	logger *slog.Logger,
 ) ingest.Config {
 	return ingest.Config{
 		Logs:        b.logs,
-		Directory:   b.dir,
-		Ownership:   b.hubs,
+		Directory:   b.directory,
+		Ownership:   b.ownership,
 		Presence:    jsapi.NewBucket(b.conns.Cloud, presence.BucketName),
 		Checkpoints: jsapi.NewBucket(b.conns.Cloud, ingest.CheckpointBucket),
 		Conn:        b.conns.Shards[shard],
@@ -122,7 +125,7 @@ func (b *Bridge) shardConfig(
 		Admit:         b.cfg.Admit,
 		Retention:     b.cfg.Retention,
 		Now:           b.cfg.Now,
-		Logger:        b.cfg.Logger.With("shard", shard),
+		Logger:        logger,
 		Metrics:       b.metrics,
 		Tracer:        b.cfg.Tracer,
 	}
@@ -151,14 +154,14 @@ func runParts(
 	return group.Wait()
 }
 
-// partReady notes that a part of a shard has subscribed.
+// partReady counts a part of a shard that has subscribed.
 func (b *Bridge) partReady(shard int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ready[shard]++
 }
 
-// stopServing notes that a shard is not served any more.
+// stopServing removes a shard that is no longer served.
 func (b *Bridge) stopServing(shard int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -24,8 +24,8 @@
 //  2. Both subscribe. Then the watcher compares the broker's list of connections with the presence
 //     bucket. A connection that begins or ends between subscription and comparison appears in one
 //     of the two.
-//  3. When another replica is to get the shard, or the bridge stops, the shard unsubscribes, works
-//     off the messages that it has received within seconds, writes the ingest checkpoints, and
+//  3. When another replica is to get the shard, or the bridge stops, the shard unsubscribes, handles
+//     the messages already received, which takes a few seconds at most, writes the ingest checkpoints, and
 //     releases the lease.
 //  4. When the lease is lost, the shard stops at once, and acks that are not sent yet are dropped:
 //     the next holder may already have acknowledged more.

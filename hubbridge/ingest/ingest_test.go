@@ -76,12 +76,26 @@ type running struct {
 	r      *testIngest
 	t      testing.TB
 	cancel context.CancelCauseFunc
+	ready  chan struct{}
 	ended  chan error
 	once   sync.Once
 }
 
-// shard runs the shard of a hub until the test or the caller ends it.
+// shard runs the shard of a hub until the test or the caller ends it. It returns when the shard is
+// ready.
 func (r *testIngest) shard(hub domain.HubID, changes ...change) *running {
+	r.t.Helper()
+	s := r.start(hub, changes...)
+	select {
+	case <-s.ready:
+	case err := <-s.ended:
+		r.t.Fatalf("Run ended with %v before it was ready", err)
+	}
+	return s
+}
+
+// start is shard, but does not wait until the shard is ready.
+func (r *testIngest) start(hub domain.HubID, changes ...change) *running {
 	r.t.Helper()
 	cfg := ingest.Config{
 		Logs: r.HubLogs, Directory: r.Directory, Ownership: r,
@@ -109,15 +123,10 @@ func (r *testIngest) shard(hub domain.HubID, changes ...change) *running {
 		r:      r,
 		t:      r.t,
 		cancel: cancel,
+		ready:  make(chan struct{}),
 		ended:  make(chan error, 1),
 	}
-	ready := make(chan struct{})
-	go func() { s.ended <- s.Run(ctx, func() { close(ready) }) }()
-	select {
-	case <-ready:
-	case err := <-s.ended:
-		r.t.Fatalf("Run ended with %v before it was ready", err)
-	}
+	go func() { s.ended <- s.Run(ctx, func() { close(s.ready) }) }()
 	r.t.Cleanup(s.stop)
 	return s
 }

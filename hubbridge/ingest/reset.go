@@ -68,7 +68,9 @@ func (s *session) startEpoch(ctx context.Context, log string, through uint64) er
 	}
 	if state.OwnLog != log {
 		s.loaded = false
-		return fmt.Errorf("hub %s: own log in the directory: got %q, want %q", s.hub, state.OwnLog, log)
+		return fmt.Errorf(
+			"hub %s: own log in the directory: got %q, want %q", s.hub, state.OwnLog, log,
+		)
 	}
 	if err := s.awaitView(ctx, state.Epoch.ID); err != nil {
 		s.loaded = false

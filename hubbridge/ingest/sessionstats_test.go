@@ -31,7 +31,10 @@ func (l *logLines) of(t *testing.T, msg string) (all []map[string]any) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, text := range strings.Split(strings.TrimSpace(l.text.String()), "\n") {
+	for _, text := range strings.Split(l.text.String(), "\n") {
+		if text == "" {
+			continue
+		}
 		var line map[string]any
 		if err := json.Unmarshal([]byte(text), &line); err != nil {
 			t.Fatalf("log %q: %v", text, err)

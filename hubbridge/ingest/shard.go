@@ -18,9 +18,6 @@ import (
 	"hubcloud/streams"
 )
 
-// subscribeTimeout is how long the broker may take to confirm subscriptions.
-const subscribeTimeout = 10 * time.Second
-
 // Shard serves the hubs of one shard.
 type Shard struct {
 	cfg  Config
@@ -65,7 +62,8 @@ func NewShard(cfg Config) *Shard {
 // Run serves the shard until ctx ends. Then it receives no more, handles the messages that it has
 // received within drainTime, writes the checkpoints and returns nil. When ctx ends with
 // lease.ErrLost, Run drops everything at once, because another replica may serve the shard. Any
-// error means that Run could not subscribe. It calls ready once it has subscribed.
+// error means that Run could not subscribe. It calls ready once the broker has confirmed the
+// subscriptions.
 func (sh *Shard) Run(ctx context.Context, ready func()) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer sh.wait.Wait()
@@ -89,13 +87,10 @@ func (sh *Shard) Run(ctx context.Context, ready func()) error {
 		defer func() { _ = sub.Unsubscribe() }()
 		subs = append(subs, sub)
 	}
-	if err := sh.cfg.Conn.FlushTimeout(subscribeTimeout); err != nil {
-		// The client subscribes again when its connection is back. Hubs send again the messages
-		// that were missed.
-		sh.cfg.Logger.Warn("shard not subscribed yet", "error", err)
+	if streams.AwaitSubscribed(ctx, sh.cfg.Conn, sh.cfg.Logger) == nil {
+		ready()
+		sh.receive(ctx, subs)
 	}
-	ready()
-	sh.receive(ctx, subs)
 	for _, sub := range subs {
 		// fails only when the connection is gone, and the subscription with it
 		_ = sub.Unsubscribe()

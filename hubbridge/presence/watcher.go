@@ -29,8 +29,6 @@ const (
 	// endGrace is how long to wait for the broker's event about the end of a connection that is
 	// known to be gone: the event has the reason.
 	endGrace = 1500 * time.Millisecond
-	// subscribeTimeout is how long the broker may take to confirm subscriptions.
-	subscribeTimeout = 10 * time.Second
 	// pageSize is how many connections a server lists at a time.
 	pageSize = 1024
 )
@@ -88,7 +86,8 @@ func (w *Watcher) Check(hub domain.HubID, after time.Duration) {
 
 // Run follows the broker until ctx ends and returns ctx's error, or why it could not subscribe. It
 // compares the broker's list with the view at the start, every 30 s, and after a lost connection to
-// the broker. It calls ready once it has subscribed.
+// the broker. It calls ready once the broker has confirmed the
+// subscriptions.
 //
 // The broker's events and its answers come over one connection into one channel, in the order in
 // which the broker sent them: a list is never older than an event that was observed before it.
@@ -109,8 +108,8 @@ func (w *Watcher) Run(ctx context.Context, ready func()) error {
 		defer func() { _ = sub.Unsubscribe() }()
 		r.subs = append(r.subs, sub)
 	}
-	if err := w.sys.FlushTimeout(subscribeTimeout); err != nil {
-		w.logger.Warn("connection events not subscribed yet", "account", w.account, "error", err)
+	if err := streams.AwaitSubscribed(ctx, w.sys, w.logger); err != nil {
+		return err
 	}
 	ready()
 	select {

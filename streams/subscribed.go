@@ -1,0 +1,41 @@
+package streams
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	// confirmTimeout is how long AwaitSubscribed waits for the broker before it logs a warning and
+	// tries again, after confirmPause.
+	confirmTimeout = 2 * time.Second
+	confirmPause   = 100 * time.Millisecond
+)
+
+// AwaitSubscribed waits until the broker has confirmed the subscriptions that nc has made. While
+// the broker does not answer, AwaitSubscribed logs a warning and tries again; the client repeats
+// the subscriptions when its connection is back. The error is that of ctx, if ctx ends first.
+func AwaitSubscribed(ctx context.Context, nc *nats.Conn, logger *slog.Logger) error {
+	for warned := false; ; {
+		attempt, cancel := context.WithTimeout(ctx, confirmTimeout)
+		err := nc.FlushWithContext(attempt)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil:
+			return nil
+		case !warned:
+			logger.Warn("subscriptions not confirmed; trying again", "error", err)
+			warned = true
+		}
+		select {
+		case <-time.After(confirmPause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
