@@ -44,6 +44,12 @@ func Unavailable(format string, args ...any) *Error {
 	}
 }
 
+// UnavailableBecause returns an error that is both Unavailable, with the message, and cause. Clients
+// see the message, the log has both. cause must not be nil.
+func UnavailableBecause(cause error, format string, args ...any) error {
+	return fmt.Errorf("%w: %w", Unavailable(format, args...), cause)
+}
+
 // unavailableRetryAfter is how long clients wait after service_unavailable. A new leader is usually
 // elected by then.
 const unavailableRetryAfter = 2 * time.Second
@@ -71,6 +77,13 @@ func (e *Error) Is(target error) bool {
 // Errorf returns an Error.
 func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// RateLimited returns a rate_limited Error. The same request can succeed after the duration.
+func RateLimited(after time.Duration, format string, args ...any) *Error {
+	return &Error{
+		Code: CodeRateLimited, Message: fmt.Sprintf(format, args...), RetryAfter: after,
+	}
 }
 
 // CodeOf returns the code of the first Error in err's chain, and CodeInternal if there is none. err

@@ -17,14 +17,14 @@ type HubState struct {
 	// Blocked hubs neither enrol nor connect.
 	Blocked bool
 
-	// OrgID is the organization that has the hub; empty if none has. SiteID, Name, RegisteredAt
+	// OrgID is the organization that has the hub; empty if none has. SiteID, Name, AddedAt
 	// and ConnectedAtAdd are then zero too.
 	OrgID  string
 	SiteID string
 	Name   *string
-	// RegisteredAt is when the organization added the hub, the contract's registered_at.
+	// AddedAt is when the organization added the hub, the contract's registered_at.
 	// ConnectedAtAdd is whether the hub was connected then.
-	RegisteredAt   time.Time
+	AddedAt        time.Time
 	ConnectedAtAdd bool
 
 	// Epoch is the epoch of the hub's event log.
@@ -140,11 +140,10 @@ func DecideIssueCertificate(
 		return nil, nil
 	}
 	if wait := limit.wait(s.CertificateTimes, o.At); wait > 0 {
-		return nil, &Error{
-			Code:       CodeRateLimited,
-			RetryAfter: wait,
-			Message:    "too many certificates were issued to this hub recently; its current one stays valid",
-		}
+		return nil, RateLimited(
+			wait,
+			"too many certificates were issued to this hub recently; its current one stays valid",
+		)
 	}
 	return []Event{
 		Record(
@@ -260,11 +259,7 @@ func DecideBeginLog(s HubState, o Origin, c BeginLog, id EpochID, limit HubLimit
 		)
 	}
 	if wait := limit.wait(s.LogTimes, o.At); wait > 0 {
-		return nil, &Error{
-			Code:       CodeRateLimited,
-			RetryAfter: wait,
-			Message:    "this hub was reset too often recently",
-		}
+		return nil, RateLimited(wait, "this hub was reset too often recently")
 	}
 	return []Event{Record(o, HubLogBegun{
 		HubID: s.ID, OrgID: s.OrgID, EpochID: id, OwnLog: c.OwnLog, Through: c.Through,
@@ -318,7 +313,7 @@ func EvolveHub(s HubState, e Event) (HubState, error) {
 		s.Blocked = false
 	case HubAdded:
 		s.OrgID, s.SiteID, s.Name = f.OrgID, f.SiteID, f.Name
-		s.RegisteredAt, s.ConnectedAtAdd = e.At, f.Connected
+		s.AddedAt, s.ConnectedAtAdd = e.At, f.Connected
 		s.Epoch = f.Epoch()
 	case HubMoved:
 		s.SiteID = f.SiteID
@@ -333,7 +328,7 @@ func EvolveHub(s HubState, e Event) (HubState, error) {
 			OrgID: s.OrgID, Epoch: s.Epoch, OwnLog: s.OwnLog, OwnLogThrough: s.OwnLogThrough,
 		}
 		s.OrgID, s.SiteID, s.Name = "", "", nil
-		s.RegisteredAt, s.ConnectedAtAdd = time.Time{}, false
+		s.AddedAt, s.ConnectedAtAdd = time.Time{}, false
 		s.Epoch, s.OwnLog, s.OwnLogThrough = Epoch{After: f.After}, "", 0
 		s.Labels = nil
 	case HubLogRestored:

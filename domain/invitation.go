@@ -148,7 +148,7 @@ func DecideInvite(s OrgState, o Origin, c Invite) ([]Event, error) {
 		}
 	}
 	if limit := cmp.Or(c.MaxPending, DefaultPendingInvitations); pending >= limit {
-		return nil, rateLimited(
+		return nil, RateLimited(
 			time.Minute,
 			"the organization has %d pending invitations: at most %d are allowed; revoke some first",
 			pending, limit,
@@ -156,7 +156,7 @@ func DecideInvite(s OrgState, o Origin, c Invite) ([]Event, error) {
 	}
 	if limit := cmp.Or(c.MaxPerHour, DefaultInvitationsPerHour); o.Actor.Kind != ActorOperator {
 		if wait := s.untilInvitation(o.At, limit); wait > 0 {
-			return nil, rateLimited(
+			return nil, RateLimited(
 				wait,
 				"the organization has sent %d invitations within an hour: no more are allowed",
 				limit,
@@ -173,13 +173,6 @@ func (s OrgState) untilInvitation(at time.Time, limit int) time.Duration {
 		return 0
 	}
 	return s.InvitedAt[len(s.InvitedAt)-limit].Add(time.Hour).Sub(at)
-}
-
-// rateLimited returns a rate_limited Error with a RetryAfter.
-func rateLimited(after time.Duration, format string, args ...any) *Error {
-	err := Errorf(CodeRateLimited, format, args...)
-	err.RetryAfter = after
-	return err
 }
 
 // CheckInvitedRole returns an error for a role that nobody can be invited with: forbidden for

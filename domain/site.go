@@ -16,6 +16,11 @@ type SiteState struct {
 // Exists reports whether the site exists.
 func (s SiteState) Exists() bool { return s.ID != "" }
 
+// View returns the site as readers see it, without its hubs: HubCount is 0.
+func (s SiteState) View() Site {
+	return Site{ID: s.ID, Name: s.Name, CreatedAt: s.CreatedAt}
+}
+
 // DecideCreateSite creates a site. The caller has validated the name.
 func DecideCreateSite(s SiteState, o Origin, orgID, siteID, name string) ([]Event, error) {
 	if s.Exists() {

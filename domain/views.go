@@ -33,7 +33,7 @@ type Hub struct {
 	// Status is unknown until the hub connects for the first time after it was added, unless it was
 	// connected then.
 	Status HubStatus
-	// Since is when Status last changed, in UTC, never before RegisteredAt.
+	// Since is when Status last changed, in UTC, never before AddedAt.
 	Since time.Time
 	// PublicIP is the address that the hub last connected from; nil if unknown.
 	PublicIP *string
@@ -43,8 +43,8 @@ type Hub struct {
 	// once.
 	Firmware json.RawMessage
 	Network  json.RawMessage
-	// RegisteredAt is when the organization added the hub, in UTC.
-	RegisteredAt time.Time
+	// AddedAt is when the organization added the hub, in UTC.
+	AddedAt time.Time
 }
 
 // Member is a person in an organization, as the organization sees it.

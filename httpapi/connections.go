@@ -55,8 +55,10 @@ func newConnections(
 }
 
 var (
-	errAddressConnections = &domain.Error{Code: domain.CodeRateLimited, RetryAfter: time.Second,
-		Message: "too many connections are open from this address; close some, or send several requests on one"}
+	errAddressConnections = domain.RateLimited(
+		time.Second,
+		"too many connections are open from this address; close some, or send several requests on one",
+	)
 	errAllConnections = domain.Unavailable("too many connections are open")
 )
 

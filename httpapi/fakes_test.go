@@ -61,15 +61,15 @@ func newWorld() *world {
 		hubs: map[domain.HubID]domain.Hub{
 			hubOne: {
 				ID: hubOne, SiteID: siteOne, Status: domain.HubOnline, Since: day, PublicIP: &ip,
-				RegisteredAt: day,
-				Firmware:     json.RawMessage(`{"version":"2.4.1"}`),
+				AddedAt:  day,
+				Firmware: json.RawMessage(`{"version":"2.4.1"}`),
 			},
 			hubTwo: {
-				ID:           hubTwo,
-				SiteID:       siteTwo,
-				Status:       domain.HubUnknown,
-				Since:        day,
-				RegisteredAt: day,
+				ID:      hubTwo,
+				SiteID:  siteTwo,
+				Status:  domain.HubUnknown,
+				Since:   day,
+				AddedAt: day,
 			},
 		},
 		owner: map[domain.HubID]string{hubOne: orgOne, hubTwo: orgTwo},
@@ -203,7 +203,7 @@ func (m *remembered) Once(
 	return answer, nil
 }
 
-func (w *world) CreateSiteAs(
+func (w *world) CreateSiteWithID(
 	_ context.Context, o domain.Origin, org, _, name string,
 ) (domain.SiteState, error) {
 	return domain.SiteState{OrgID: org, ID: siteOne, Name: name, CreatedAt: day}, w.fault
@@ -241,7 +241,7 @@ func (w *world) AddHub(
 
 // decidedOf returns the part of a hub that changes decide.
 func decidedOf(h domain.Hub) domain.HubState {
-	return domain.HubState{ID: h.ID, Name: h.Name, SiteID: h.SiteID, RegisteredAt: h.RegisteredAt}
+	return domain.HubState{ID: h.ID, Name: h.Name, SiteID: h.SiteID, AddedAt: h.AddedAt}
 }
 
 func (w *world) UpdateHub(

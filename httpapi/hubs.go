@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 
 	"hubcloud/domain"
@@ -56,7 +55,7 @@ func newHubItem(h domain.Hub) hubItem {
 	return hubItem{
 		ID: h.ID, Name: h.Name, SiteID: h.SiteID,
 		Connection:   itemConnection{Status: h.Status, Since: domain.FormatTime(h.Since)},
-		RegisteredAt: domain.FormatTime(h.RegisteredAt),
+		RegisteredAt: domain.FormatTime(h.AddedAt),
 	}
 }
 
@@ -67,7 +66,7 @@ func newHubBody(h domain.Hub) hubBody {
 			Status: h.Status, Since: domain.FormatTime(h.Since), PublicIP: h.PublicIP,
 			DisconnectReason: h.DisconnectReason,
 		},
-		Firmware: h.Firmware, Network: h.Network, RegisteredAt: domain.FormatTime(h.RegisteredAt),
+		Firmware: h.Firmware, Network: h.Network, RegisteredAt: domain.FormatTime(h.AddedAt),
 	}
 }
 
@@ -206,26 +205,6 @@ func (a *api) resetLink(req *request) error {
 	}
 	req.writeNoContent()
 	return nil
-}
-
-// changedHub returns the hub after a change: the fields that the change sets from its result, the
-// others from the read models, which may lag.
-func (a *api) changedHub(ctx context.Context, org string, state domain.HubState) (hubBody, error) {
-	ctx, cancel := context.WithTimeout(ctx, changedReadTimeout)
-	defer cancel()
-	hub, err := a.ReadModels.Hub(ctx, org, state.ID)
-	var known *domain.Error
-	switch {
-	case errors.As(err, &known) && known.Code == domain.CodeNotFound:
-		hub = domain.Hub{Status: domain.HubUnknown, Since: state.RegisteredAt}
-		if state.ConnectedAtAdd {
-			hub.Status = domain.HubOnline
-		}
-	case err != nil:
-		return hubBody{}, changedUnread("hub", err)
-	}
-	hub.ID, hub.Name, hub.SiteID, hub.RegisteredAt = state.ID, state.Name, state.SiteID, state.RegisteredAt
-	return newHubBody(hub), nil
 }
 
 // answerHub answers with the hub from the read models.

@@ -26,7 +26,7 @@ func TestWriteList(t *testing.T) {
 		for range rapid.IntRange(0, 3).Draw(t, "items") {
 			hubs.Data = append(hubs.Data, domain.Hub{
 				ID: "hub-7k2m-q4xd-93ta", Name: rapid.Ptr(text, true).Draw(t, "name"), SiteID: "s",
-				Status: domain.HubOnline, Since: at, RegisteredAt: at,
+				Status: domain.HubOnline, Since: at, AddedAt: at,
 			})
 			sites.Data = append(
 				sites.Data,

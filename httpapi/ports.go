@@ -62,9 +62,9 @@ type ReadModels interface {
 // known to be in force; the call can be repeated. Errors are domain.Errors: not_found for a site,
 // hub, member or invitation that is not the organization's.
 type Directory interface {
-	// CreateSiteAs creates a site with that id, a UUIDv7, or with a new id if id is empty. If the
+	// CreateSiteWithID creates a site with that id, a UUIDv7, or with a new id if id is empty. If the
 	// site exists already, it is returned unchanged.
-	CreateSiteAs(
+	CreateSiteWithID(
 		ctx context.Context, o domain.Origin, org, id, name string,
 	) (domain.SiteState, error)
 	RenameSite(

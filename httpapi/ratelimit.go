@@ -29,6 +29,7 @@ func (req *request) checkAllowance(a ratelimit.Allowance, limited prometheus.Cou
 		return nil
 	}
 	limited.Inc()
-	return &domain.Error{Code: domain.CodeRateLimited, RetryAfter: a.Next,
-		Message: "too many requests; wait for the number of seconds in the header Retry-After"}
+	return domain.RateLimited(
+		a.Next, "too many requests; wait for the number of seconds in the header Retry-After",
+	)
 }

@@ -56,9 +56,11 @@ func (req *request) memoryOwner() memoryOwner {
 const addresses = "addresses"
 
 // errResponseMemory is the error of a key that has used up its response memory.
-var errResponseMemory = &domain.Error{Code: domain.CodeRateLimited, RetryAfter: time.Second,
-	Message: "clients of this API key leave too many responses unread; read the responses, or " +
-		"request smaller pages"}
+var errResponseMemory = domain.RateLimited(
+	time.Second,
+	"clients of this API key leave too many responses unread; read the responses, or "+
+		"request smaller pages",
+)
 
 // acquire counts n more bytes for an owner.
 func (m *responseMemory) acquire(o memoryOwner, n int64) error {

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strconv"
 
@@ -61,10 +60,8 @@ func (a *api) createSite(req *request) error {
 		key,
 		name,
 		func(ctx context.Context, id string) (any, error) {
-			site, err := a.Directory.CreateSiteAs(ctx, req.origin(), req.key.OrgID, id, name)
-			return newSiteBody(
-				domain.Site{ID: site.ID, Name: site.Name, CreatedAt: site.CreatedAt},
-			), err
+			site, err := a.Directory.CreateSiteWithID(ctx, req.origin(), req.key.OrgID, id, name)
+			return newSiteBody(site.View()), err
 		},
 	)
 }
@@ -94,17 +91,11 @@ func (a *api) updateSite(req *request) error {
 	if err != nil {
 		return err
 	}
-	// The fields that the change sets come from its result, the others from the read models, which
-	// may lag.
-	ctx, cancel := context.WithTimeout(req.ctx, changedReadTimeout)
-	defer cancel()
-	site, err := a.ReadModels.Site(ctx, req.key.OrgID, id)
-	var known *domain.Error
-	if err != nil && (!errors.As(err, &known) || known.Code != domain.CodeNotFound) {
-		return changedUnread("site", err)
+	changed, err := a.changedSite(req.ctx, req.key.OrgID, state)
+	if err != nil {
+		return err
 	}
-	site.ID, site.Name, site.CreatedAt = state.ID, state.Name, state.CreatedAt
-	return req.writeJSON(http.StatusOK, newSiteBody(site))
+	return req.writeJSON(http.StatusOK, changed)
 }
 
 // readSiteName reads the body of POST and PATCH, which has only a name.

@@ -55,8 +55,10 @@ func (a *api) acquireStream(req *request) error {
 		return nil
 	}
 	a.metrics.limited.open.Inc()
-	return &domain.Error{Code: domain.CodeRateLimited, RetryAfter: time.Second,
-		Message: "too many event streams and reads of events are open with this API key; close some first"}
+	return domain.RateLimited(
+		time.Second,
+		"too many event streams and reads of events are open with this API key; close some first",
+	)
 }
 
 // streamStart returns the cursor after which the stream begins, "" for now. Last-Event-ID takes

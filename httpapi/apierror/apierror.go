@@ -7,7 +7,6 @@ package apierror
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"net/http"
@@ -75,10 +74,11 @@ var errInternal = domain.Errorf(
 func From(err error) Answer {
 	var known *domain.Error
 	if !errors.As(err, &known) && errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("%w: %w", domain.Unavailable(
+		err = domain.UnavailableBecause(
+			err,
 			"the request was not finished in time because part of the service is not responding; "+
 				"a change may have been made",
-		), err)
+		)
 	}
 	if !errors.As(err, &known) {
 		return Answer{http.StatusInternalServerError, errInternal, err}

@@ -70,8 +70,8 @@ func newHubBackend() *hubBackend {
 		hub: domain.Hub{
 			ID: ownHub, SiteID: "site", Status: domain.HubOnline,
 			Since: time.Now().Add(-time.Hour), PublicIP: &address,
-			RegisteredAt: time.Now().Add(-48 * time.Hour),
-			Firmware:     json.RawMessage(`{"version":"2.4.1"}`),
+			AddedAt:  time.Now().Add(-48 * time.Hour),
+			Firmware: json.RawMessage(`{"version":"2.4.1"}`),
 			Network: json.RawMessage(
 				`{"type":"wifi","interface":"wlan0","ip_address":"10.0.0.7","ssid":"Guests","signal_dbm":-61,"metered":false,"reported_at":"2026-01-02T03:04:05.000000Z"}`,
 			),

@@ -89,7 +89,7 @@ func (req *request) showHub(status int, id domain.HubID, rejected rejectedForm) 
 	}
 	view := hubView{
 		hubHead:  head,
-		Added:    hub.RegisteredAt,
+		Added:    hub.AddedAt,
 		PublicIP: hub.PublicIP,
 		Rejected: rejected,
 	}

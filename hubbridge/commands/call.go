@@ -87,10 +87,11 @@ func (c *Commands) Send(
 		return call.channel, call.err
 	case <-ctx.Done():
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return domain.Channel{}, errors.Join(domain.Unavailable(
+			return domain.Channel{}, domain.UnavailableBecause(
+				ctx.Err(),
 				"the command is still under way, and may reach the hub: send it again with the "+
 					"same Idempotency-Key for its answer",
-			), ctx.Err())
+			)
 		}
 		return domain.Channel{}, ctx.Err()
 	}
@@ -105,13 +106,11 @@ func (c *Commands) admit(command domain.Command) (release func(), err error) {
 	}
 	if wait, ok := c.sent.Take(command.OrgID, time.Now()); !ok {
 		release()
-		rejected := domain.Errorf(
-			domain.CodeRateLimited,
+		return nil, domain.RateLimited(
+			wait,
 			"the organization has sent %d commands within an hour; no more are allowed (--commands-per-org)",
 			c.sent.Most(),
 		)
-		rejected.RetryAfter = wait
-		return nil, rejected
 	}
 	return release, nil
 }
@@ -265,7 +264,7 @@ func (c *Commands) maybeSent(err error) error {
 func (c *Commands) temporary(err error, message string) error {
 	var apiError *domain.Error
 	if err != nil && c.isAborted() && !errors.As(err, &apiError) {
-		return fmt.Errorf("%w: %w", domain.Unavailable("%s", message), err)
+		return domain.UnavailableBecause(err, "%s", message)
 	}
 	return jsapi.Unavailable(err, "%s", message)
 }

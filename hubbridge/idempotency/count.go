@@ -89,14 +89,12 @@ func (k *Keys) admit(ctx context.Context, org string) error {
 	if c.total() < k.cfg.MaxPerOrg {
 		return nil
 	}
-	err := domain.Errorf(
-		domain.CodeRateLimited,
+	return domain.RateLimited(
+		recountPause,
 		"Idempotency-Key: the organization has used %d keys within %s; at most %d are allowed "+
 			"(--idempotency-keys-per-org). Each is free again %s after its first use",
 		c.total(), k.cfg.Window, k.cfg.MaxPerOrg, k.cfg.Window,
 	)
-	err.RetryAfter = recountPause
-	return err
 }
 
 // countAtBroker returns the number of an organization's keys. Any replica of the stream may answer.

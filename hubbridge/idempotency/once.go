@@ -76,10 +76,11 @@ func (k *Keys) finishOnce(
 		k.cfg.Logger.WarnContext(ctx, "idempotency key not released", "error", err)
 		return nil, doErr
 	case err != nil:
-		return nil, errors.Join(domain.Unavailable(
+		return nil, domain.UnavailableBecause(
+			err,
 			"the request was done, but its answer could not be stored under its "+
 				"Idempotency-Key: send the same request again for the answer",
-		), err)
+		)
 	case len(first) > 0:
 		return restoreAnswer(first)
 	}
@@ -90,9 +91,8 @@ func (k *Keys) finishOnce(
 // and any other error as it is.
 func waitTimedOut(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) && domain.CodeOf(err) == domain.CodeInternal {
-		return errors.Join(
-			domain.Unavailable("the same request is still under way: send it again for its answer"),
-			err,
+		return domain.UnavailableBecause(
+			err, "the same request is still under way: send it again for its answer",
 		)
 	}
 	return err

@@ -127,9 +127,7 @@ func (l *Limiter) check(org string, hub domain.HubID) error {
 
 func (l *Limiter) reject(bound, format string, args ...any) error {
 	l.rejected.WithLabelValues(bound).Inc()
-	err := domain.Errorf(domain.CodeRateLimited, format, args...)
-	err.RetryAfter = limiterRetryAfter
-	return err
+	return domain.RateLimited(limiterRetryAfter, format, args...)
 }
 
 func (l *Limiter) release(org string, hub domain.HubID) {

@@ -47,7 +47,7 @@ func (c *hubChanges) add(r directory.Recorded) error {
 			return fmt.Errorf("%w: hub %s is added twice", errBadEvent, f.HubID)
 		}
 		c.added.put(f.HubID, tables.Hub{
-			ID: f.HubID, OrgID: f.OrgID, SiteID: f.SiteID, Name: f.Name, Registered: r.Event.At,
+			ID: f.HubID, OrgID: f.OrgID, SiteID: f.SiteID, Name: f.Name, AddedAt: r.Event.At,
 			ConnectedWhenAdded: f.Connected, Epoch: f.Epoch(),
 		})
 	case domain.HubReleased:

@@ -136,13 +136,13 @@ func (s *Store) hub(ctx context.Context, org string, id domain.HubID) (domain.Hu
 
 func listedHub(row *query.HubsOfOrgRow) domain.Hub {
 	hub := domain.Hub{
-		ID:           domain.HubID(row.ID),
-		Name:         row.Name,
-		SiteID:       row.SiteID,
-		RegisteredAt: row.RegisteredAt.UTC(),
+		ID:      domain.HubID(row.ID),
+		Name:    row.Name,
+		SiteID:  row.SiteID,
+		AddedAt: row.RegisteredAt.UTC(),
 	}
 	hub.Status, hub.Since = connection(
-		hub.RegisteredAt, row.ConnectedWhenAdded, row.Online, row.Since,
+		hub.AddedAt, row.ConnectedWhenAdded, row.Online, row.Since,
 	)
 	return hub
 }

@@ -3,7 +3,6 @@ package readmodel
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -41,16 +40,17 @@ func read[T any](
 			}
 			return answer, nil
 		case errors.Is(err, projections.ErrBuilding):
-			return answer, fmt.Errorf("%w: %w", domain.Unavailable(
+			return answer, domain.UnavailableBecause(
+				err,
 				"the read models are being built; lists and single reads cannot be answered "+
 					"until they are complete",
-			), err)
+			)
 		case callerGone, !mayPass(err):
 			return answer, err
 		case waiting.Err() != nil:
-			return answer, fmt.Errorf("%w: %w", domain.Unavailable(
-				"the database does not answer at the moment; nothing was read",
-			), err)
+			return answer, domain.UnavailableBecause(
+				err, "the database does not answer at the moment; nothing was read",
+			)
 		}
 		if !s.away.Swap(true) {
 			s.logger.Warn(

@@ -110,7 +110,7 @@ func TestHubsAreListedInTheOrderOfTheirIDs(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, hub := range page.Data {
-				if hub.Status != domain.HubUnknown || !hub.Since.Equal(hub.RegisteredAt) ||
+				if hub.Status != domain.HubUnknown || !hub.Since.Equal(hub.AddedAt) ||
 					hub.Name == nil {
 					t.Errorf("unexpected hub %+v", hub)
 				}

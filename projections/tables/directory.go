@@ -119,7 +119,7 @@ type Hub struct {
 	ID            domain.HubID
 	OrgID, SiteID string
 	Name          *string
-	Registered    time.Time
+	AddedAt       time.Time
 	// ConnectedWhenAdded means that the hub was connected when the organization added it.
 	ConnectedWhenAdded bool
 	Epoch              domain.Epoch
@@ -139,7 +139,7 @@ var Hubs = newTable(
 		text("org_id", func(h *Hub) string { return h.OrgID }),
 		text("site_id", func(h *Hub) string { return h.SiteID }),
 		nullableText("name", func(h *Hub) *string { return h.Name }),
-		timestamp("registered_at", func(h *Hub) time.Time { return h.Registered }),
+		timestamp("registered_at", func(h *Hub) time.Time { return h.AddedAt }),
 		boolean("connected_when_added", func(h *Hub) bool { return h.ConnectedWhenAdded }),
 		text("incarnation", func(h *Hub) string { return h.Epoch.ID.String() }),
 		bigint("log_after", func(h *Hub) int64 { return int64(h.Epoch.After) }),

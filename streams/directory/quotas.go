@@ -55,13 +55,6 @@ type quotaState struct {
 	changes   *allowance.Hourly
 }
 
-// errOverQuota returns the error for a limit that is reached.
-func errOverQuota(retryAfter time.Duration, format string, args ...any) error {
-	err := domain.Errorf(domain.CodeRateLimited, format, args...)
-	err.RetryAfter = retryAfter
-	return err
-}
-
 // checkSiteQuota returns rate_limited if the organization has Quotas.SitesPerOrg sites or more. The
 // caller holds the organization's lock in quotaState.creations until the site is stored.
 func (s *Service) checkSiteQuota(ctx context.Context, o domain.Origin, orgID string) error {
@@ -74,7 +67,7 @@ func (s *Service) checkSiteQuota(ctx context.Context, o domain.Origin, orgID str
 		return err
 	}
 	if n >= limit {
-		return errOverQuota(
+		return domain.RateLimited(
 			standingRetryAfter,
 			"the organization has %d sites; at most %d are allowed (--sites-per-org). Rename a "+
 				"site that is no longer used, or ask the operator for more",
@@ -93,7 +86,7 @@ func (s *Service) checkKeyQuota(o domain.Origin, orgID string) error {
 		return nil
 	}
 	if n := q.KeysOf(orgID); n >= q.KeysPerOrg {
-		return errOverQuota(
+		return domain.RateLimited(
 			standingRetryAfter,
 			"the organization has %d API keys; at most %d are allowed (--keys-per-org). Revoke "+
 				"one that is no longer used",
@@ -108,7 +101,7 @@ func (s *Service) checkKeyQuota(o domain.Origin, orgID string) error {
 // more.
 func (s *Service) checkMemberQuota(org domain.OrgState) error {
 	if limit := s.cfg.Quotas.MembersPerOrg; limit > 0 && len(org.Members) >= limit {
-		return errOverQuota(
+		return domain.RateLimited(
 			standingRetryAfter,
 			"the organization has %d members; at most %d are allowed (--members-per-org)",
 			len(org.Members), limit,
@@ -126,7 +119,7 @@ func (s *Service) checkOrgQuota(o domain.Origin, email string) error {
 		return nil
 	}
 	if n := q.OwnedBy(email); n >= q.OrgsPerAccount {
-		return errOverQuota(
+		return domain.RateLimited(
 			standingRetryAfter,
 			"you own %d organizations; at most %d are allowed (--orgs-per-account). Ask the operator for more",
 			n, q.OrgsPerAccount,
@@ -163,7 +156,7 @@ func (s *Service) checkInvitationMail(
 			return err
 		}
 		if wait > 0 {
-			return errOverQuota(
+			return domain.RateLimited(
 				wait,
 				"email: this address has been invited %d times within an hour; no more are "+
 					"allowed (--invitations-per-address)",
@@ -193,7 +186,7 @@ func (s *Service) countChange(o domain.Origin, orgID string) error {
 		return nil
 	}
 	if wait, ok := s.quotas.changes.Take(orgID, time.Now()); !ok {
-		return errOverQuota(
+		return domain.RateLimited(
 			wait,
 			"the organization has made %d changes within an hour; no more are allowed (--changes-per-org)",
 			s.quotas.changes.Most(),

@@ -110,11 +110,11 @@ func TestRepeatedCreation(t *testing.T) {
 	t.Parallel()
 	s, org, _ := bounded(t, directory.Quotas{SitesPerOrg: 1})
 	const id = "01935f2e-0000-7000-8000-0000000000aa"
-	first, err := s.CreateSiteAs(t.Context(), aKey, org, id, "Site")
+	first, err := s.CreateSiteWithID(t.Context(), aKey, org, id, "Site")
 	if err != nil || first.ID != id {
 		t.Fatalf("got %+v, %v", first, err)
 	}
-	if again, err := s.CreateSiteAs(t.Context(), aKey, org, id, "Site"); err != nil ||
+	if again, err := s.CreateSiteWithID(t.Context(), aKey, org, id, "Site"); err != nil ||
 		again != first {
 		t.Errorf("got %+v, %v, want %+v", again, err, first)
 	}

@@ -213,10 +213,11 @@ func (s *Service) awaitGranted(ctx context.Context, seq uint64) {
 func (s *Service) awaitInForce(ctx context.Context, seq uint64) error {
 	s.awaitEffect(ctx, seq, s.cfg.AwaitReadModels)
 	if err := s.awaitEffect(ctx, seq, s.cfg.AwaitReplicas); err != nil {
-		return fmt.Errorf("directory: sequence %d: %w: %w: %w", seq, domain.Unavailable(
+		return domain.UnavailableBecause(
+			fmt.Errorf("directory: sequence %d: %w: %w", seq, ErrNotInForce, err),
 			"the change is stored, but a replica of the service has not confirmed that it acts "+
 				"by it; it will, and the request can be repeated",
-		), ErrNotInForce, err)
+		)
 	}
 	return nil
 }

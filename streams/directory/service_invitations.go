@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 
 	"hubcloud/domain"
 )
@@ -111,12 +110,9 @@ func (s *Service) AcceptInvitation(
 	o.Actor.ID = accepted.MemberID
 	if _, err := s.EnsureAccount(ctx, o, accepted.Email); err != nil {
 		if domain.CodeOf(err) == domain.CodeServiceUnavailable {
-			err = fmt.Errorf(
-				"%w: %w",
-				domain.Unavailable(
-					"the invitation is accepted, but the account could not be created; open the link again",
-				),
+			err = domain.UnavailableBecause(
 				err,
+				"the invitation is accepted, but the account could not be created; open the link again",
 			)
 		}
 		return domain.Acceptance{}, err

@@ -20,13 +20,13 @@ func siteSubject(key string) string {
 func (s *Service) CreateSite(
 	ctx context.Context, o domain.Origin, orgID, name string,
 ) (domain.SiteState, error) {
-	return s.CreateSiteAs(ctx, o, orgID, "", name)
+	return s.CreateSiteWithID(ctx, o, orgID, "", name)
 }
 
-// CreateSiteAs creates a site of an organization with an id of the caller, a UUIDv7. With an empty
+// CreateSiteWithID creates a site of an organization with an id of the caller, a UUIDv7. With an empty
 // id it makes one. A site that already has the id is returned unchanged: the caller created it
 // before and lost the answer.
-func (s *Service) CreateSiteAs(
+func (s *Service) CreateSiteWithID(
 	ctx context.Context, o domain.Origin, orgID, siteID, name string,
 ) (domain.SiteState, error) {
 	name, err := domain.CleanName("name", name)

@@ -2,7 +2,6 @@ package directory
 
 import (
 	"errors"
-	"fmt"
 
 	"hubcloud/domain"
 	"hubcloud/streams/jsapi"
@@ -14,9 +13,8 @@ func readError(err error) error {
 	if !temporary(err) {
 		return err
 	}
-	return fmt.Errorf(
-		"%w: %w",
-		domain.Unavailable("the directory cannot be read at the moment; nothing was changed"), err,
+	return domain.UnavailableBecause(
+		err, "the directory cannot be read at the moment; nothing was changed",
 	)
 }
 
@@ -29,25 +27,18 @@ func writeError(err error) error {
 	case errors.As(err, &known):
 		return err
 	case errors.Is(err, jsapi.ErrOutcomeUnknown):
-		return fmt.Errorf("%w: %w", domain.Unavailable(
+		return domain.UnavailableBecause(
+			err,
 			"the directory did not confirm the change: it may be stored, now or in a moment; "+
 				"check before you repeat the request",
-		), err)
+		)
 	case errors.Is(err, ErrConflict):
-		return fmt.Errorf(
-			"%w: %w",
-			domain.Unavailable(
-				"others are changing the same object at the moment; nothing was changed",
-			),
-			err,
+		return domain.UnavailableBecause(
+			err, "others are changing the same object at the moment; nothing was changed",
 		)
 	case temporary(err):
-		return fmt.Errorf(
-			"%w: %w",
-			domain.Unavailable(
-				"the directory cannot be written at the moment; nothing was changed",
-			),
-			err,
+		return domain.UnavailableBecause(
+			err, "the directory cannot be written at the moment; nothing was changed",
 		)
 	}
 	return err

@@ -61,9 +61,8 @@ func apiError(answered *jetstream.APIError) error {
 	case isWrongLastSequence(answered):
 		return fmt.Errorf("%w: %w", ErrConflict, answered)
 	case isFull(answered):
-		return fmt.Errorf(
-			"%w: %w", answered,
-			domain.Unavailable("the broker cannot store at the moment: try again later"),
+		return domain.UnavailableBecause(
+			answered, "the broker cannot store at the moment: try again later",
 		)
 	case answered.Code == http.StatusServiceUnavailable,
 		answered.ErrorCode == codeStreamOffline:
@@ -143,5 +142,5 @@ func Unavailable(err error, format string, args ...any) error {
 	if err == nil || errors.As(err, &known) || !IsTemporary(err) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", domain.Unavailable(format, args...), err)
+	return domain.UnavailableBecause(err, format, args...)
 }

@@ -15,8 +15,9 @@ import (
 const streamBatch = 100
 
 // ErrTooManyStreams rejects a stream beyond StreamsPerMember.
-var ErrTooManyStreams = &domain.Error{Code: domain.CodeRateLimited, RetryAfter: 5 * time.Second,
-	Message: "too many pages are open: close some first"}
+var ErrTooManyStreams = domain.RateLimited(
+	5*time.Second, "too many pages are open: close some first",
+)
 
 // Viewer is the member that reads a stream.
 type Viewer struct {

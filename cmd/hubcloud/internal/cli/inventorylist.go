@@ -30,7 +30,7 @@ type inventoryJSON struct {
 func inventoryJSONOf(hub domain.HubState, now time.Time) inventoryJSON {
 	line := inventoryJSON{
 		Serial: hub.ID.Serial(), HubID: string(hub.ID), Status: string(hub.EnrolmentStatus(now)),
-		AddedAt: optionalTime(hub.RegisteredAt), EnrolledAt: optionalTime(hub.EnrolledAt),
+		AddedAt: optionalTime(hub.AddedAt), EnrolledAt: optionalTime(hub.EnrolledAt),
 		CertificateExpiresAt: optionalTime(hub.CertificateExpires),
 	}
 	if hub.OrgID != "" {

@@ -105,13 +105,11 @@ func (q mailQueue) HasSpace(ctx context.Context, sender, recipient string) error
 func queueError(err error) error {
 	switch {
 	case errors.Is(err, outbox.ErrSenderFull):
-		full := domain.Errorf(
-			domain.CodeRateLimited,
+		return domain.RateLimited(
+			time.Minute,
 			"too many mails of the organization are waiting for the mail server "+
 				"(--waiting-mails-per-org); try again later",
 		)
-		full.RetryAfter = time.Minute
-		return full
 	case errors.Is(err, outbox.ErrFull):
 		return domain.Unavailable(
 			"the mail cannot be sent at the moment: too many mails are waiting for the mail server",
