@@ -18,15 +18,18 @@ type devCommand struct {
 func (c *devCommand) Run(ctx context.Context, out Streams) error {
 	c.FetchPostgres = true
 	logger := c.logger(out)
-	return server.Run(ctx, c.Config, logger, func(ctx context.Context, s *server.Server) error {
-		cfg := demo.Config{
-			Dir: c.Dir(), Endpoints: s.Endpoints(), Directory: s.Directory(),
-			Presence: s.Presence(), SignIn: s.SignIn(), PairingWindow: c.PairingWindow,
-			Logger: logger,
-		}
-		return demo.Run(ctx, cfg, func(state demo.State, link string) {
-			printDemo(out, cfg, state, link)
-		})
+	return server.Run(ctx, c.Config, logger, &server.Client{
+		Name: "demo",
+		Run: func(ctx context.Context, s *server.Server) error {
+			cfg := demo.Config{
+				Dir: c.Dir(), Endpoints: s.Endpoints(), Directory: s.Directory(),
+				Presence: s.Presence(), SignIn: s.SignIn(), PairingWindow: c.PairingWindow,
+				Logger: logger,
+			}
+			return demo.Run(ctx, cfg, func(state demo.State, link string) {
+				printDemo(out, cfg, state, link)
+			})
+		},
 	})
 }
 

@@ -13,18 +13,18 @@ type Started struct {
 	Roles []string  `json:"roles"`
 	// Environment is `live` or `dev`.
 	Environment string `json:"environment"`
-	// OwnBroker and OwnDatabase report whether the operator runs the broker and the database.
-	// Otherwise the service runs private ones.
-	OwnBroker   bool `json:"nats_url_given"`
-	OwnDatabase bool `json:"postgres_url_given"`
-	// Sync is --sync. It has no effect with a broker of the operator's.
+	// ExternalBroker and ExternalDatabase report whether the service was started with --nats-url
+	// and --postgres-url. Otherwise the service runs private ones.
+	ExternalBroker   bool `json:"nats_url_given"`
+	ExternalDatabase bool `json:"postgres_url_given"`
+	// Sync is --sync. It has no effect with an external broker.
 	Sync string `json:"sync"`
 	// Connections is the most connections of API clients, HubConnections the most connections to
 	// the embedded broker.
 	Connections    int `json:"connections"`
 	HubConnections int `json:"hub_connections"`
 	LogReplicas    int `json:"log_replicas"`
-	// CACert is the path of the operator's CA certificate, PublicMQTT the address at which hubs
+	// CACert is the path of --ca-cert, PublicMQTT the address at which hubs
 	// reach the broker. Each is "" when its flag was not given.
 	CACert     string `json:"ca_cert,omitempty"`
 	PublicMQTT string `json:"public_mqtt,omitempty"`

@@ -78,7 +78,7 @@ func brokerAway(t *target, f *findings, err error) {
 	switch {
 	case errors.Is(err, nats.ErrAuthorization):
 		advice = "the credentials file is of another broker: name the right one with --nats-credentials"
-	case !t.Elsewhere && t.Started != nil && !t.Started.OwnBroker:
+	case !t.Elsewhere && t.Started != nil && !t.Started.ExternalBroker:
 		advice = "it runs in the service's process: see the component service and the service's log"
 	}
 	f.add(Wrong, fmt.Sprintf("cannot be reached at %s: %v", t.Credentials.URL, err), advice)

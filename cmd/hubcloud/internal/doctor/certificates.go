@@ -57,7 +57,7 @@ func checkAuthority(t *target, f *findings) *x509.Certificate {
 	}
 	chain, err := readCertificates(file)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && key != "" && (t.Started == nil || t.Started.OwnBroker):
+	case errors.Is(err, fs.ErrNotExist) && key != "" && (t.Started == nil || t.Started.ExternalBroker):
 		return nil // the service was never started, or the replica has no authority
 	case err != nil:
 		f.add(
@@ -159,7 +159,7 @@ func (t *target) listener() (address, name string) {
 		if host, _, err := net.SplitHostPort(public); err == nil {
 			name = host
 		}
-		if address == "" || t.Started.OwnBroker {
+		if address == "" || t.Started.ExternalBroker {
 			address = public
 		}
 	}

@@ -121,7 +121,7 @@ func TestMissingServers(t *testing.T) {
 	check := func() Component {
 		return find(t, Check(t.Context(), Config{
 			Elsewhere: true, Credentials: cluster.credentials, Limits: limits(),
-			Started: &datadir.Started{LogReplicas: 3, OwnBroker: true, Sync: "always"},
+			Started: &datadir.Started{LogReplicas: 3, ExternalBroker: true, Sync: "always"},
 		}), "broker")
 	}
 	streamstest.Eventually(

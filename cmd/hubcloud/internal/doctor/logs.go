@@ -68,7 +68,7 @@ func checkLogs(ctx context.Context, t *target, f *findings) {
 // judgeFolders reports streams on the disk of the embedded broker that the broker does not have.
 // While the broker does not run, it reports streams with an unreadable configuration.
 func judgeFolders(t *target, f *findings) {
-	if t.DataDir == "" || t.Started != nil && t.Started.OwnBroker {
+	if t.DataDir == "" || t.Started != nil && t.Started.ExternalBroker {
 		return
 	}
 	list, err := t.hubLogs()
@@ -132,7 +132,7 @@ func judgeLost(ctx context.Context, t *target, f *findings) {
 	}
 	advice := "start the server or mount the disk that had the log; otherwise the hub gets an empty " +
 		"log when it connects (which is normal after a restore without hub logs)"
-	if t.DataDir == "" || t.Started != nil && t.Started.OwnBroker {
+	if t.DataDir == "" || t.Started != nil && t.Started.ExternalBroker {
 		advice += "; its messages may still be in the store of a nats-server that skips it at each " +
 			"start (\"checksum\" in that server's log): remove nothing there, stop that server, " +
 			"repair its store with `hubcloud broker-repair`, and start it"

@@ -27,7 +27,7 @@ func checkOpenFiles(_ context.Context, t *target, f *findings) {
 		}
 	}
 	need := t.Limits.OpenFiles
-	if t.Started != nil && t.Started.OwnBroker {
+	if t.Started != nil && t.Started.ExternalBroker {
 		f.note("the hub logs are on another machine")
 	} else {
 		hubs, err := countHubLogs(t)
@@ -40,7 +40,7 @@ func checkOpenFiles(_ context.Context, t *target, f *findings) {
 	}
 	if s := t.Started; s != nil && s.Connections > 0 {
 		own := uint64(s.Connections)
-		if !s.OwnBroker {
+		if !s.ExternalBroker {
 			own += uint64(s.HubConnections)
 		}
 		f.note(

@@ -109,7 +109,7 @@ func checkPostgres(_ context.Context, t *target, f *findings) {
 
 // databaseAway reports a database that cannot be reached.
 func databaseAway(t *target, f *findings, err error) {
-	private := t.Started != nil && !t.Started.OwnDatabase
+	private := t.Started != nil && !t.Started.ExternalDatabase
 	switch {
 	case errors.Is(err, errNoDatabase) && t.DataDir == "":
 		f.add(Skipped, err.Error(), "name it with --postgres-url to check it")

@@ -77,7 +77,7 @@ func syncSettings(t *target) []syncSetting {
 		}
 		return all
 	}
-	if t.Started == nil || t.Started.OwnBroker {
+	if t.Started == nil || t.Started.ExternalBroker {
 		return nil
 	}
 	setting := syncSetting{

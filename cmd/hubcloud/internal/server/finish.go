@@ -44,18 +44,14 @@ func (s *Server) syncInstallation() error {
 	})
 }
 
-// writeStarted writes how the server was started to service.json, for the doctor.
-func (s *Server) writeStarted() error {
-	shares, err := s.cfg.shareFiles()
-	if err != nil {
-		return err
-	}
+// writeServiceFile writes to service.json how the server was started, for the doctor.
+func (s *Server) writeServiceFile() error {
 	started := datadir.Started{
 		PID: os.Getpid(), At: time.Now().UTC(),
 		Roles: s.cfg.Roles, Environment: s.cfg.Environment,
-		OwnBroker: s.cfg.NATSURL != "", OwnDatabase: s.cfg.PostgresURL != "",
+		ExternalBroker: s.cfg.NATSURL != "", ExternalDatabase: s.cfg.PostgresURL != "",
 		Sync: s.cfg.Sync, LogReplicas: s.cfg.LogReplicas,
-		Connections: shares.api, HubConnections: shares.broker,
+		Connections: s.files.api, HubConnections: s.files.broker,
 		CACert: s.cfg.CACert, PublicMQTT: s.cfg.PublicMQTT,
 	}
 	if s.cfg.SMTPURL != "" {

@@ -23,8 +23,7 @@ import (
 // asks for.
 const profileTimeout = 10 * time.Minute
 
-// startHTTP opens the admin port and, on a replica with the role api, the public port with API and
-// portal.
+// startHTTP opens the public port on a replica with the role api, and the admin port on each.
 func (s *Server) startHTTP(ctx context.Context) error {
 	admin, err := net.Listen("tcp", s.cfg.Admin)
 	if err != nil {
@@ -32,49 +31,62 @@ func (s *Server) startHTTP(ctx context.Context) error {
 	}
 	s.bound.Admin = admin.Addr().String()
 	s.registry.MustRegister(streams.NewCollector(s.conns, s.reads), newReadiness(s.health))
-	// Without the role api, this handler only answers the health checks of the admin port.
-	handler, err := httpapi.New(httpapi.Config{
-		Environment: s.cfg.Environment, Ready: s.health.check, Draining: s.draining,
-		Logger: s.logger,
-	})
+	public, err := s.startPublic(ctx)
 	if err != nil {
 		admin.Close()
 		return err
 	}
-	if s.cfg.has(roleAPI) {
-		public, err := net.Listen("tcp", s.cfg.HTTP)
-		if err != nil {
-			admin.Close()
-			return fmt.Errorf("--http: %w", err)
-		}
-		s.bound.HTTP = public.Addr().String()
-		s.bound.PublicURL = publicURL(s.cfg.PublicURL, s.bound.HTTP)
-		s.keyUse = keyuse.New(s.buckets.KeyUse, s.logger, s.registry)
-		s.foundation.run("key use", s.keyUse.Run)
-		s.foundation.run("sign-in", s.signIn.Run)
-		if err := s.startMail(ctx); err != nil {
-			admin.Close()
-			public.Close()
-			return fmt.Errorf("mail: %w", err)
-		}
-		if handler, err = s.api(); err != nil {
-			admin.Close()
-			public.Close()
-			return err
-		}
-		s.foundation.run("shared rate limits", func(ctx context.Context) error {
-			return handler.ShareLimits(ctx, grantsBus{s.conns.Cloud, s.replicaID})
-		})
-		s.serveHTTP(handler.Listener(public), httpapi.NewServer(handler, s.logger))
-	}
-	operators := httpapi.NewServer(s.adminHandler(handler), s.logger)
+	operators := httpapi.NewServer(s.adminHandler(public), s.logger)
 	operators.WriteTimeout = profileTimeout
-	s.serveHTTP(handler.OperatorsListener(admin), operators)
+	s.serveHTTP(public.OperatorsListener(admin), operators)
 	return nil
 }
 
-// api returns the handler of the public port.
-func (s *Server) api() (httpapi.API, error) {
+// startPublic serves the API and the portal on the public port. Without the role api it opens no
+// port, and the handler that it returns only answers health checks.
+func (s *Server) startPublic(ctx context.Context) (httpapi.API, error) {
+	if !s.cfg.has(roleAPI) {
+		return httpapi.New(httpapi.Config{
+			Environment: s.cfg.Environment, Ready: s.health.check, Draining: s.draining,
+			Logger: s.logger,
+		})
+	}
+	listener, err := net.Listen("tcp", s.cfg.HTTP)
+	if err != nil {
+		return httpapi.API{}, fmt.Errorf("--http: %w", err)
+	}
+	s.bound.HTTP = listener.Addr().String()
+	s.bound.PublicURL = publicURL(s.cfg.PublicURL, s.bound.HTTP)
+	api, err := s.startAPI(ctx)
+	if err != nil {
+		listener.Close()
+		return httpapi.API{}, err
+	}
+	s.serveHTTP(api.Listener(listener), httpapi.NewServer(api, s.logger))
+	return api, nil
+}
+
+// startAPI starts the parts that only the API and the portal use, and returns the handler of the
+// public port. It needs the public URL.
+func (s *Server) startAPI(ctx context.Context) (httpapi.API, error) {
+	s.keyUse = keyuse.New(s.buckets.KeyUse, s.logger, s.registry)
+	s.foundation.run("key use", s.keyUse.Run)
+	s.foundation.run("sign-in", s.signIn.Run)
+	if err := s.startMail(ctx); err != nil {
+		return httpapi.API{}, fmt.Errorf("mail: %w", err)
+	}
+	api, err := s.newAPI()
+	if err != nil {
+		return httpapi.API{}, err
+	}
+	s.foundation.run("shared rate limits", func(ctx context.Context) error {
+		return api.ShareLimits(ctx, grantsBus{s.conns.Cloud, s.replicaID})
+	})
+	return api, nil
+}
+
+// newAPI returns the handler of the public port.
+func (s *Server) newAPI() (httpapi.API, error) {
 	enrolment, err := identity.NewEnrolment(identity.EnrolmentConfig{
 		Authority: s.authority, Directory: s.directory, Broker: s.brokerURL, Logger: s.logger,
 		Metrics: s.registry,
@@ -94,7 +106,7 @@ func (s *Server) api() (httpapi.API, error) {
 		Devices:               s.devices,
 		Commands:              s.commands,
 		Idempotency:           s.keys,
-		Events:                apiEvents{s.logs},
+		Events:                apiEvents{s.hubLogs},
 		Enrolment:             enrolment,
 		Portal:                s.portal,
 		KeyUse:                s.keyUse,

@@ -19,15 +19,34 @@ import (
 // bridgePoll is the pause between two checks of whether the bridge is ready.
 const bridgePoll = 5 * time.Millisecond
 
-// startHubLink opens the hub logs and starts, in this order: the presence view, the calls to hubs
-// (role api), the bridge (role bridge) and the callout. The callout is last: the broker accepts
-// hubs only once it answers, and by then the bridge handles their messages.
-func (s *Server) startHubLink(ctx context.Context) (err error) {
+// startHubLink starts, in this order: the hub logs, the presence view, the calls to hubs (role api),
+// the bridge (role bridge) and the callout. The callout is last: the broker accepts hubs only once
+// the callout answers, and by then the bridge handles their messages.
+func (s *Server) startHubLink(ctx context.Context) error {
+	if err := s.startHubLogs(ctx); err != nil {
+		return err
+	}
+	s.foundation.run("presence", s.presence.Run)
+	if s.cfg.has(roleAPI) {
+		if err := s.startCalls(ctx); err != nil {
+			return err
+		}
+	}
+	if s.cfg.has(roleBridge) {
+		if err := s.startBridge(ctx); err != nil {
+			return err
+		}
+	}
+	return s.startCallout()
+}
+
+// startHubLogs opens the hub logs and recovers those whose configuration is unreadable.
+func (s *Server) startHubLogs(ctx context.Context) (err error) {
 	var syncFolders func(streams.Account) error
 	if s.broker != nil {
 		syncFolders = s.broker.SyncFolders
 	}
-	s.logs, err = hublog.New(s.conns, hublog.Config{
+	s.hubLogs, err = hublog.New(s.conns, hublog.Config{
 		SyncFolders: syncFolders, Retention: s.cfg.EventRetention, Replicas: s.cfg.LogReplicas,
 		Reads: s.reads, Epoch: s.epoch, Refresh: s.access.Refresh, Lost: s.reach.Lost,
 		CacheBytes: s.cfg.HistoryCache << 20, RingBytes: s.cfg.LiveCache << 20, Logger: s.logger,
@@ -36,59 +55,17 @@ func (s *Server) startHubLink(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.access.OnRelease(s.logs.Released)
-	s.foundation.run("hub logs", s.logs.Run)
+	s.access.OnRelease(s.hubLogs.Released)
+	s.foundation.run("hub logs", s.hubLogs.Run)
 	s.recoverLogs(ctx)
 	if s.cfg.has(roleBridge) {
 		s.foundation.run("lost hub logs", s.reportLostLogs)
 	}
-	s.foundation.run("presence", s.presence.Run)
-	if s.cfg.has(roleAPI) {
-		if err := s.startCalls(ctx); err != nil {
-			return err
-		}
-	}
-
-	if s.cfg.has(roleBridge) {
-		var err error
-		s.bridge, err = hubbridge.New(
-			s.conns,
-			s.buckets,
-			s.logs,
-			s.directory,
-			s.access,
-			s.presence,
-			hubbridge.Config{
-				ReplicaID: s.replicaID, Retention: s.cfg.EventRetention, Admit: s.space.Admit,
-				Logger: s.logger, Metrics: s.registry, Tracer: s.traces.Tracer(),
-			},
-		)
-		if err != nil {
-			return err
-		}
-		s.bridging.run("bridge", s.bridge.Run)
-		if err := s.retry(ctx, "the leases of its shards", s.waitForBridge); err != nil {
-			return err
-		}
-	}
-	callout, err := identity.NewCallout(identity.CalloutConfig{
-		Conns: s.conns, Credentials: s.credentials, Directory: s.directory,
-		Taps:    tapuser.New(s.conns.Cloud, s.buckets.Installation),
-		Confirm: s.freshness.Confirm, Logger: s.logger, Metrics: s.registry,
-		HubConnections: domain.HubLimit{
-			PerMinute: s.cfg.HubConnections,
-			Burst:     s.cfg.HubConnectionBurst,
-		},
-	})
-	if err != nil {
-		return err
-	}
-	s.foundation.run("callout", callout.Run)
 	return nil
 }
 
-// startCalls makes what the API needs to send requests and commands to hubs. Requests go over the
-// broker, so that the replica needs no bridge of its own.
+// startCalls creates what the API needs to send requests and commands to hubs. Requests go over the
+// broker, so the replica needs no bridge.
 func (s *Server) startCalls(ctx context.Context) (err error) {
 	err = s.retry(ctx, brokerStorage, func(ctx context.Context) error {
 		return s.buckets.SetIdempotencyWindow(ctx, s.conns, s.cfg.IdempotencyWindow)
@@ -114,25 +91,12 @@ func (s *Server) startCalls(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.commands, err = commands.New(s.logs, s.devices, commands.Config{
+	s.commands, err = commands.New(s.hubLogs, s.devices, commands.Config{
 		Keys: s.keys, Admit: s.space.Admit, HubTimeout: s.cfg.HubTimeout, Limiter: limiter,
 		PerHour: s.cfg.CommandsPerOrg, Logger: s.logger,
 		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
 	return err
-}
-
-// orgOf returns the organization that has the hub; "" for none.
-func (s *Server) orgOf(hub domain.HubID) string {
-	owner, _ := s.access.Hub(hub)
-	return owner.OrgID
-}
-
-// onRequest notifies this replica's bridge, if any, of a request to a hub.
-func (s *Server) onRequest(hub domain.HubID) {
-	if s.bridge != nil {
-		s.bridge.CountRequest(hub)
-	}
 }
 
 // stopCalls waits for commands whose clients have gone, and ends requests to hubs.
@@ -146,6 +110,22 @@ func (s *Server) stopCalls() {
 	if s.caller != nil {
 		s.caller.Close()
 	}
+}
+
+// startBridge starts the bridge and waits until it holds the leases of its shards.
+func (s *Server) startBridge(ctx context.Context) (err error) {
+	s.bridge, err = hubbridge.New(
+		s.conns, s.buckets, s.hubLogs, s.directory, s.access, s.presence,
+		hubbridge.Config{
+			ReplicaID: s.replicaID, Retention: s.cfg.EventRetention, Admit: s.space.Admit,
+			Logger: s.logger, Metrics: s.registry, Tracer: s.traces.Tracer(),
+		},
+	)
+	if err != nil {
+		return err
+	}
+	s.bridging.run("bridge", s.bridge.Run)
+	return s.retry(ctx, "the leases of its shards", s.waitForBridge)
 }
 
 // waitForBridge waits until the bridge has the leases of its shards.
@@ -164,6 +144,37 @@ func (s *Server) waitForBridge(ctx context.Context) error {
 			return finalError{err}
 		case <-ticker.C:
 		}
+	}
+}
+
+// startCallout starts the service that decides for the broker which hubs and taps may connect.
+func (s *Server) startCallout() error {
+	callout, err := identity.NewCallout(identity.CalloutConfig{
+		Conns: s.conns, Credentials: s.credentials, Directory: s.directory,
+		Taps:    tapuser.New(s.conns.Cloud, s.buckets.Installation),
+		Confirm: s.freshness.Confirm, Logger: s.logger, Metrics: s.registry,
+		HubConnections: domain.HubLimit{
+			PerMinute: s.cfg.HubConnections,
+			Burst:     s.cfg.HubConnectionBurst,
+		},
+	})
+	if err != nil {
+		return err
+	}
+	s.foundation.run("callout", callout.Run)
+	return nil
+}
+
+// orgOf returns the organization that has the hub; "" for none.
+func (s *Server) orgOf(hub domain.HubID) string {
+	owner, _ := s.access.Hub(hub)
+	return owner.OrgID
+}
+
+// onRequest notifies this replica's bridge, if any, of a request to a hub.
+func (s *Server) onRequest(hub domain.HubID) {
+	if s.bridge != nil {
+		s.bridge.CountRequest(hub)
 	}
 }
 

@@ -36,11 +36,11 @@ func (s *Server) startInfrastructure(ctx context.Context) (err error) {
 	if err := s.dir.RemoveEndpoints(); err != nil {
 		return err
 	}
-	if err := s.writeOrPostpone(datadir.StartedFile, s.writeStarted); err != nil {
-		return fmt.Errorf("write %s: %w", datadir.StartedFile, err)
-	}
 	if s.files, err = s.cfg.shareFiles(); err != nil {
 		return err
+	}
+	if err := s.writeOrPostpone(datadir.StartedFile, s.writeServiceFile); err != nil {
+		return fmt.Errorf("write %s: %w", datadir.StartedFile, err)
 	}
 	s.logger.Info(
 		"open files allotted", "open_files", s.files.limit, "connections", s.files.api,
@@ -57,8 +57,8 @@ func (s *Server) startInfrastructure(ctx context.Context) (err error) {
 	return group.Wait()
 }
 
-// openDatabase starts the private database, unless the operator runs one, and writes its URL to
-// postgres.json for the operator's commands.
+// openDatabase starts the private database, unless an external one is configured, and writes the
+// database's URL to postgres.json for the operator's commands.
 func (s *Server) openDatabase(ctx context.Context) (err error) {
 	s.postgresURL = s.cfg.PostgresURL
 	if s.postgresURL == "" {
@@ -80,7 +80,7 @@ func (s *Server) openDatabase(ctx context.Context) (err error) {
 	return nil
 }
 
-// openBroker starts the embedded broker or connects to the operator's, and opens the buckets and
+// openBroker starts the embedded broker or connects to the external one, and opens the buckets and
 // the installation's settings. A replica that listens for hubs or enrols hubs also opens the
 // certificate authority.
 func (s *Server) openBroker(ctx context.Context) (err error) {
@@ -149,7 +149,7 @@ func (s *Server) embedBroker(ctx context.Context) (err error) {
 	return err
 }
 
-// connectBroker connects to a broker that the operator runs.
+// connectBroker connects to an external broker.
 func (s *Server) connectBroker(ctx context.Context) (err error) {
 	if s.credentials, err = streams.ReadCredentials(s.cfg.NATSCredentials); err != nil {
 		return err

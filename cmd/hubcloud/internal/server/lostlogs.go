@@ -36,7 +36,7 @@ func (s *Server) recoverLogs(ctx context.Context) {
 			)
 			continue
 		}
-		if err := s.logs.Ensure(ctx, hub); err != nil {
+		if err := s.hubLogs.Ensure(ctx, hub); err != nil {
 			s.logger.Error(
 				"hub log not recovered: its messages are on disk", "hub_id", hub,
 				"account", folder.Account, "error", err,

@@ -21,7 +21,7 @@ func (s *Server) newPortal() *portal.Portal {
 		KeyUse:      s.keyUse,
 		Mails:       s.mailer,
 		Live: live.New(live.Config{
-			ReadModels: s.store, Devices: s.devices, Events: portalEvents{s.logs},
+			ReadModels: s.store, Devices: s.devices, Events: portalEvents{s.hubLogs},
 			DisconnectReason: s.disconnectReason,
 			StreamLifetime:   s.cfg.StreamLifetime, StreamKeepalive: s.cfg.StreamKeepalive,
 			Retention: s.cfg.EventRetention,

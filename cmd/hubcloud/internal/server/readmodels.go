@@ -16,12 +16,41 @@ import (
 	"hubcloud/streams/signin"
 )
 
-// startReadModels opens the directory log and the read models, and makes the directory service. The
-// index of keys and hubs is complete when it returns; the read models in the database may still be
-// built.
-func (s *Server) startReadModels(ctx context.Context) (err error) {
-	err = s.retry(ctx, brokerStorage, func(ctx context.Context) (err error) {
-		s.events, err = directory.Open(ctx, s.conns, s.cfg.LogReplicas)
+// startReadModels opens the directory log and the read models, starts the projector (role projector)
+// and the index of keys and hubs, and creates the directory service. The index is complete when
+// startReadModels returns; the read models in the database may still be built.
+func (s *Server) startReadModels(ctx context.Context) error {
+	if err := s.openReadModels(ctx); err != nil {
+		return err
+	}
+	if err := s.startProjector(); err != nil {
+		return err
+	}
+	id, err := s.dir.ReplicaID()
+	if err != nil {
+		return err
+	}
+	s.replicaID = id
+	barrier := replicas.NewBarrier(s.conns, id, s.logger)
+	s.access = access.New(access.Config{
+		Directory: s.directoryLog, Store: s.store, Logger: s.logger, Metrics: s.registry,
+	})
+	s.foundation.run("access", s.access.Run)
+	s.presence = presence.NewView(s.conns.Cloud, s.buckets.Presence, s.logger, s.registry)
+	s.disconnector = identity.NewDisconnector(s.conns, s.logger, s.registry)
+	s.signIn = signin.New(s.conns.Cloud, s.buckets.SignIn, s.logger)
+	s.directory = s.newDirectory(barrier)
+	if err := s.waitForAccess(ctx); err != nil {
+		return fmt.Errorf("index of keys and hubs: %w", err)
+	}
+	s.waitForReadModels(ctx)
+	return s.startFreshness(barrier)
+}
+
+// openReadModels opens the directory log and the database.
+func (s *Server) openReadModels(ctx context.Context) error {
+	err := s.retry(ctx, brokerStorage, func(ctx context.Context) (err error) {
+		s.directoryLog, err = directory.Open(ctx, s.conns, s.cfg.LogReplicas)
 		return err
 	})
 	if err != nil {
@@ -40,31 +69,29 @@ func (s *Server) startReadModels(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("read models: %w", err)
 	}
-	projecting, err := projector.New(projector.Config{
-		Store: s.store, Directory: s.events, Presence: s.buckets.Presence, Logger: s.logger,
+	return nil
+}
+
+// startProjector starts the projector on a replica with its role. Replicas without the role check
+// its configuration all the same.
+func (s *Server) startProjector() error {
+	p, err := projector.New(projector.Config{
+		Store: s.store, Directory: s.directoryLog, Presence: s.buckets.Presence, Logger: s.logger,
 		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
 	if err != nil {
 		return err
 	}
 	if s.cfg.has(roleProjector) {
-		s.foundation.run("projector", projecting.Run)
+		s.foundation.run("projector", p.Run)
 	}
-	s.access = access.New(access.Config{
-		Directory: s.events, Store: s.store, Logger: s.logger, Metrics: s.registry,
-	})
-	s.foundation.run("access", s.access.Run)
+	return nil
+}
 
-	id, err := s.dir.ReplicaID()
-	if err != nil {
-		return err
-	}
-	s.replicaID = id
-	barrier := replicas.NewBarrier(s.conns, id, s.logger)
-	s.presence = presence.NewView(s.conns.Cloud, s.buckets.Presence, s.logger, s.registry)
-	s.disconnector = identity.NewDisconnector(s.conns, s.logger, s.registry)
-	s.signIn = signin.New(s.conns.Cloud, s.buckets.SignIn, s.logger)
-	s.directory = directory.NewService(s.events, directory.ServiceConfig{
+// newDirectory returns the directory service. Its changes wait for the read models and, through
+// barrier, for the other replicas.
+func (s *Server) newDirectory(barrier *replicas.Barrier) *directory.Service {
+	return directory.NewService(s.directoryLog, directory.ServiceConfig{
 		Environment: s.settings.Environment, InvitationTTL: s.cfg.InvitationTTL, Now: time.Now,
 		AwaitReadModels: s.store.WaitFor, AwaitReplicas: barrier.Wait,
 		Presence: s.presence, Connections: s.disconnector, Mailer: invitationMailer{s},
@@ -89,20 +116,25 @@ func (s *Server) startReadModels(ctx context.Context) (err error) {
 		},
 		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
-	err = s.retry(ctx, "the index of keys and hubs", func(ctx context.Context) error {
-		head, err := s.events.Head(ctx, 0)
+}
+
+// waitForAccess waits until the index of keys and hubs has applied the whole directory log.
+func (s *Server) waitForAccess(ctx context.Context) error {
+	return s.retry(ctx, "the index of keys and hubs", func(ctx context.Context) error {
+		head, err := s.directoryLog.Head(ctx, 0)
 		if err != nil {
 			return err
 		}
 		return s.access.WaitFor(ctx, head)
 	})
-	if err != nil {
-		return fmt.Errorf("index of keys and hubs: %w", err)
-	}
-	s.waitForReadModels(ctx)
-	s.foundation.run(
-		"barrier", func(ctx context.Context) error { return barrier.Serve(ctx, s.access.WaitFor) },
-	)
+}
+
+// startFreshness starts the three loops of package replicas, which together make a revoked key stop
+// working at every replica.
+func (s *Server) startFreshness(barrier *replicas.Barrier) (err error) {
+	s.foundation.run("barrier", func(ctx context.Context) error {
+		return barrier.Serve(ctx, s.access.WaitFor)
+	})
 	s.reach = replicas.NewReach(s.logger, s.conns, s.reads)
 	s.foundation.run("reach", s.reach.Run)
 	s.freshness, err = replicas.NewFreshness(replicas.FreshnessConfig{

@@ -5,16 +5,20 @@ import (
 	"log/slog"
 )
 
+// Client is a loop that uses the server in the same process, such as the demo.
+type Client struct {
+	// Name names the loop in errors.
+	Name string
+	// Run runs until its context ends, which is before the server stops.
+	Run func(ctx context.Context, s *Server) error
+}
+
 // Run runs a replica until ctx ends or one of its parts fails, and then stops it in order. When ctx
 // ends, Run returns nil, also during the start. Run waits while the disk is full.
 //
-// When the server is ready, Run calls ready in a goroutine of its own, unless it is nil. ready must
-// run until its context ends, which is before the server stops. If it returns earlier, Run stops
-// the server and returns an error.
-func Run(
-	ctx context.Context, cfg Config, logger *slog.Logger,
-	ready func(ctx context.Context, s *Server) error,
-) error {
+// Once the server is ready, Run runs the client, unless it is nil, in a goroutine. A client that
+// returns before its context ends counts as a part that fails.
+func Run(ctx context.Context, cfg Config, logger *slog.Logger, client *Client) error {
 	s, err := startWhenSpace(ctx, cfg, logger)
 	if err != nil && ctx.Err() != nil {
 		logger.Info("stopped during the start")
@@ -27,8 +31,8 @@ func Run(
 		_ = notifyServiceManager("STOPPING=1") // the stop does not depend on the service manager
 		s.Stop()
 	}()
-	if ready != nil {
-		s.clients.run("demo", func(ctx context.Context) error { return ready(ctx, s) })
+	if client != nil {
+		s.clients.run(client.Name, func(ctx context.Context) error { return client.Run(ctx, s) })
 	}
 	select {
 	case <-ctx.Done():

@@ -70,7 +70,7 @@ type Server struct {
 	postponedMu sync.Mutex
 	postponed   []func() error
 
-	// Infrastructure. broker and postgres are nil when the operator runs them.
+	// Infrastructure. broker and postgres are nil when external ones are configured.
 	lock        *filelock.Lock
 	authority   *identity.Authority
 	postgres    *cluster.Cluster
@@ -82,36 +82,37 @@ type Server struct {
 	reads       *streams.Conns // separate connections, so that long reads do not delay writes
 	buckets     *streams.Buckets
 	settings    installation.Settings
-	replicaID   string
 
-	// Read models.
-	events    *directory.Log
-	directory *directory.Service
-	store     *readmodel.Store
-	access    *access.Index
-	reach     *replicas.Reach
-	freshness *replicas.Freshness
-
-	// Hub link.
+	// Read models, and the directory service with the parts that it calls.
+	replicaID    string
+	directoryLog *directory.Log
+	store        *readmodel.Store
+	access       *access.Index
 	presence     *presence.View
-	logs         *hublog.Logs
 	disconnector *identity.Disconnector
-	caller       *rpc.Caller
-	devices      *rpc.Devices
-	keys         *idempotency.Keys
-	commands     *commands.Commands
-	bridge       *hubbridge.Bridge
+	signIn       *signin.Store
+	directory    *directory.Service
+	reach        *replicas.Reach
+	freshness    *replicas.Freshness
 
-	// HTTP.
-	mailer *mail.Mailer
+	// Hub link. Replicas without the role bridge have no bridge, replicas without the role api only
+	// hub logs and bridge.
+	hubLogs  *hublog.Logs
+	caller   *rpc.Caller
+	devices  *rpc.Devices
+	keys     *idempotency.Keys
+	commands *commands.Commands
+	bridge   *hubbridge.Bridge
+
+	// HTTP, with the role api.
 	keyUse *keyuse.Tracker
-	signIn *signin.Store
+	mailer *mail.Mailer
 	portal *portal.Portal
 
 	// The groups of loops, in the reverse order of their stop.
-	foundation *group // everything but the bridge and the demo
+	foundation *group // everything but the bridge and the client
 	bridging   *group // the bridge
-	clients    *group // the demo, which uses the server as its clients do
+	clients    *group // the Client that Run was called with
 
 	// draining is closed when Stop begins: event streams and long-polls then end.
 	draining chan struct{}
@@ -124,7 +125,7 @@ func (s *Server) Directory() *directory.Service { return s.directory }
 // Presence returns the connection status of all hubs.
 func (s *Server) Presence() *presence.View { return s.presence }
 
-// SignIn returns the portal's links and sessions. It is nil without the role api.
+// SignIn returns the store of the portal's links and sessions.
 func (s *Server) SignIn() *signin.Store { return s.signIn }
 
 // Endpoints returns the addresses at which the server listens.
@@ -195,7 +196,7 @@ func Start(ctx context.Context, cfg Config, logger *slog.Logger) (_ *Server, err
 //  1. /readyz answers 503; event streams and long-polls end.
 //  2. The HTTP servers finish requests under way.
 //  3. Commands whose clients have gone finish; no more calls to hubs start.
-//  4. The demo stops.
+//  4. The client of Run stops.
 //  5. The embedded broker rejects new hub connections.
 //  6. The bridge stops between two messages of a hub; then the disconnector closes.
 //  7. The read models stop between two events, and the other loops with them.
@@ -217,8 +218,8 @@ func (s *Server) Stop() {
 		s.disconnector.Close()
 	}
 	s.foundation.stop()
-	if s.logs != nil {
-		s.logs.Close()
+	if s.hubLogs != nil {
+		s.hubLogs.Close()
 	}
 	if s.store != nil {
 		s.store.Close()

@@ -1,0 +1,255 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"hubcloud/cmd/hubcloud/internal/address"
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/streams/diskspace"
+)
+
+// Validate checks all fields. Errors name the flag and what it allows.
+func (c Config) Validate() error {
+	for _, validate := range []func() error{
+		c.validateAddresses, c.validateRoles, c.validateServers, c.validateStorage,
+		c.validateMail, c.validateLimits,
+	} {
+		if err := validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c Config) validateAddresses() error {
+	for _, f := range []struct{ name, address string }{
+		{"http", c.HTTP}, {"admin", c.Admin}, {"mqtt", c.MQTT}, {"nats", c.NATS},
+	} {
+		if address.Check(f.address) != nil {
+			return fmt.Errorf(
+				"--%s %q: must be HOST:PORT or :PORT, where port 0 picks a free one",
+				f.name, f.address,
+			)
+		}
+	}
+	if c.PublicURL != "" {
+		u, err := url.Parse(c.PublicURL)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return fmt.Errorf("--public-url %q: must be http://… or https://…", c.PublicURL)
+		}
+	}
+	if c.PublicMQTT != "" && address.Check(c.PublicMQTT) != nil {
+		return fmt.Errorf("--public-mqtt %q: must be HOST:PORT", c.PublicMQTT)
+	}
+	_, err := c.trustedProxies()
+	return err
+}
+
+func (c Config) validateRoles() error {
+	if len(c.Roles) == 0 {
+		return errors.New("--roles: at least one of api, bridge and projector is needed")
+	}
+	for _, role := range c.Roles {
+		if !slices.Contains(allRoles, role) {
+			return fmt.Errorf("--roles: %q is none of api, bridge and projector", role)
+		}
+	}
+	return nil
+}
+
+// validateServers checks the fields about external servers.
+func (c Config) validateServers() error {
+	if (c.CACert == "") != (c.CAKey == "") {
+		return errors.New("--ca-cert and --ca-key need each other")
+	}
+	if c.PostgresURL != "" {
+		if _, err := pgx.ParseConfig(c.PostgresURL); err != nil {
+			// The cause may contain the password.
+			return errors.New("--postgres-url: must be postgres://USER:PASSWORD@HOST/DATABASE")
+		}
+	}
+	if c.NATSURL == "" {
+		return nil
+	}
+	if c.NATSCredentials == "" {
+		return errors.New("--nats-url needs --nats-credentials")
+	}
+	if !c.has(roleAPI) {
+		return nil
+	}
+	// A replica with the role api enrols hubs: it issues certificates and sends the broker's
+	// address.
+	if c.CACert == "" {
+		return errors.New(
+			"--nats-url with the role api needs --ca-cert and --ca-key, the authority that the " +
+				"broker's MQTT listener trusts",
+		)
+	}
+	if c.PublicMQTT == "" {
+		return errors.New(
+			"--nats-url with the role api needs --public-mqtt, the broker's address for hubs",
+		)
+	}
+	return nil
+}
+
+func (c Config) validateStorage() error {
+	if c.LogReplicas != 1 && c.LogReplicas != 3 {
+		return fmt.Errorf("--log-replicas %d: must be 1 or 3", c.LogReplicas)
+	}
+	if err := ValidateShards(c.Shards); err != nil {
+		return err
+	}
+	if _, err := ParseSync(c.Sync); err != nil {
+		return err
+	}
+	if _, err := diskspace.ParseReserve(c.DiskReserve); err != nil {
+		return fmt.Errorf("--disk-reserve %w", err)
+	}
+	return nil
+}
+
+// validateLimits checks the limits in the order of the flags, so that the same configuration always
+// gets the same error.
+func (c Config) validateLimits() error {
+	for _, f := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"start-timeout", c.StartTimeout},
+		{"event-retention", c.EventRetention},
+		{"stream-lifetime", c.StreamLifetime},
+		{"stream-keepalive", c.StreamKeepalive},
+		{"hub-timeout", c.HubTimeout},
+		{"idempotency-window", c.IdempotencyWindow},
+		{"invitation-ttl", c.InvitationTTL},
+		{"pairing-window", c.PairingWindow},
+	} {
+		if f.value < 100*time.Millisecond {
+			return fmt.Errorf("--%s %s: must be at least 100ms", f.name, f.value)
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"rate", int64(c.Rate)},
+		{"burst", int64(c.Burst)},
+		{"streams-per-key", int64(c.StreamsPerKey)},
+		{"calls", int64(c.Calls)},
+		{"calls-per-org", int64(c.CallsPerOrg)},
+		{"calls-per-hub", int64(c.CallsPerHub)},
+		{"commands-per-org", int64(c.CommandsPerOrg)},
+		{"idempotency-keys-per-org", int64(c.IdempotencyKeysPerOrg)},
+		{"sites-per-org", int64(c.SitesPerOrg)},
+		{"keys-per-org", int64(c.KeysPerOrg)},
+		{"members-per-org", int64(c.MembersPerOrg)},
+		{"orgs-per-account", int64(c.OrgsPerAccount)},
+		{"changes-per-org", int64(c.ChangesPerOrg)},
+		{"hub-resets", int64(c.HubResets)},
+		{"hub-reset-burst", int64(c.HubResetBurst)},
+		{"hub-enrolments", int64(c.HubEnrolments)},
+		{"hub-enrolment-burst", int64(c.HubEnrolmentBurst)},
+		{"hub-connections", int64(c.HubConnections)},
+		{"hub-connection-burst", int64(c.HubConnectionBurst)},
+		{"invitations-per-org", int64(c.InvitationsPerOrg)},
+		{"pending-invitations-per-org", int64(c.PendingInvitationsPerOrg)},
+		{"invitations-per-address", int64(c.InvitationsPerAddress)},
+		{"waiting-mails-per-org", int64(c.WaitingMailsPerOrg)},
+		{"sign-in-links-per-address", int64(c.SignInLinksPerAddress)},
+		{"sign-in-links-per-network", int64(c.SignInLinksPerNetwork)},
+		{"history-cache", c.HistoryCache},
+		{"live-cache", c.LiveCache},
+		{"answer-memory", c.AnswerMemory},
+		{"answer-memory-per-key", c.AnswerMemoryPerKey},
+	} {
+		if f.value < 1 {
+			return fmt.Errorf("--%s %d: must be at least 1", f.name, f.value)
+		}
+	}
+	for _, f := range []struct {
+		name       string
+		value, max int
+	}{
+		{"hub-reset-burst", c.HubResetBurst, domain.MaxHubBurst},
+		{"hub-enrolment-burst", c.HubEnrolmentBurst, domain.MaxHubBurst},
+		{"invitations-per-org", c.InvitationsPerOrg, domain.MaxInvitationsPerHour},
+	} {
+		if f.value > f.max {
+			return fmt.Errorf("--%s %d: must be at most %d", f.name, f.value, f.max)
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		value int
+	}{
+		{"connections", c.Connections},
+		{"connections-per-address", c.ConnectionsPerAddress},
+		{"broker-connections", c.BrokerConnections},
+	} {
+		if f.value < 0 {
+			return fmt.Errorf(
+				"--%s %d: must be at least 1, or 0 for a part of the limit of open files",
+				f.name, f.value,
+			)
+		}
+	}
+	if c.AnswerMemoryPerKey > c.AnswerMemory {
+		return fmt.Errorf(
+			"--answer-memory-per-key %d: must be at most --answer-memory, which is %d",
+			c.AnswerMemoryPerKey, c.AnswerMemory,
+		)
+	}
+	return nil
+}
+
+// ValidateShards checks --shards, in which 0 stands for the default.
+func ValidateShards(n int) error {
+	if n < 0 || n > streams.MaxShards {
+		return fmt.Errorf(
+			"--shards %d: must be 1 to %d, or 0 for the default", n, streams.MaxShards,
+		)
+	}
+	return nil
+}
+
+// ParseSync parses --sync. The result 0 means that the broker syncs every write before it
+// acknowledges the write.
+func ParseSync(text string) (time.Duration, error) {
+	if text == "always" {
+		return 0, nil
+	}
+	interval, err := time.ParseDuration(text)
+	if err != nil || interval <= 0 {
+		return 0, fmt.Errorf("--sync %q: must be \"always\" or an interval such as 2m", text)
+	}
+	return interval, nil
+}
+
+// trustedProxies parses --trusted-proxies: networks or single addresses.
+func (c Config) trustedProxies() ([]netip.Prefix, error) {
+	var proxies []netip.Prefix
+	for _, text := range c.TrustedProxies {
+		network, err := netip.ParsePrefix(text)
+		if addr, addrErr := netip.ParseAddr(text); addrErr == nil && addr.Zone() == "" {
+			network, err = addr.Prefix(addr.BitLen())
+		}
+		if err != nil || network.Addr().Is4In6() || network != network.Masked() {
+			return nil, fmt.Errorf(
+				"--trusted-proxies %q: must be a network such as 10.0.0.0/8 or 2001:db8::/32, or "+
+					"an address such as 192.0.2.7; all bits after a network's prefix must be 0",
+				text,
+			)
+		}
+		proxies = append(proxies, network)
+	}
+	return proxies, nil
+}
