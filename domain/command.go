@@ -15,6 +15,9 @@ import (
 const (
 	// MaxIdempotencyKey is the most characters (code points) that an Idempotency-Key may have.
 	MaxIdempotencyKey = 255
+	// DefaultHubTimeout is how long a hub has to answer a request, unless an operator sets another
+	// timeout.
+	DefaultHubTimeout = 10 * time.Second
 	// maxModeName is the most characters that the name of a mode may have. The list of modes is
 	// open.
 	maxModeName = 200
@@ -37,29 +40,28 @@ func CheckIdempotencyKey(key string) error {
 // read-only key and for a value that the key does not allow. The limits of a single channel, such
 // as the bounds of a setpoint or the modes it has, are checked by its hub.
 func CheckCommandValue(key string, value json.RawMessage) (canonical json.RawMessage, err error) {
-	form, ok := channelKeys[key]
-	switch {
-	case !ok:
+	i := slices.IndexFunc(channelKeys, func(known channelKey) bool { return known.key == key })
+	if i < 0 {
 		return nil, Errorf(CodeNotFound, "no such channel")
+	}
+	form := channelKeys[i].form
+	switch {
 	case form == readOnly:
 		return nil, Errorf(
 			CodeInvalidRequest, "key: must be one of %s; %s channels are read-only",
-			writableKeys, key,
+			writableKeys(), key,
 		)
 	case len(value) == 0:
 		return nil, Errorf(
 			CodeInvalidRequest, "value: is required; for %s it must be %s", key, form.allowed(),
 		)
 	}
-	if canonical, ok = form.canonical(value); !ok {
+	canonical, ok := form.canonical(value)
+	if !ok {
 		return nil, Errorf(CodeInvalidRequest, "value: for %s it must be %s", key, form.allowed())
 	}
 	return canonical, nil
 }
-
-// writableKeys lists the writable channel keys, in the contract's order.
-const writableKeys = "lock, barrier, switch, level, position, color, mode, heating_setpoint, " +
-	"cooling_setpoint, fan_mode, local_protection"
 
 // valueForm is the form of the values that a channel key allows in commands.
 type valueForm uint8
@@ -73,24 +75,43 @@ const (
 	color
 )
 
-// channelKeys are the channel keys of the contract. A new key also needs an entry in
-// hubbridge/virtualhub/device/keys.go, httpapi/portal/live/words.go (controls.go if it can be set)
-// and httpapi/openapi.yaml.
-var channelKeys = map[string]valueForm{
-	"lock": flag, "barrier": flag, "switch": flag, "local_protection": flag,
-	"level": percent, "position": percent,
-	"color": color,
-	"mode":  modeName, "fan_mode": modeName,
-	"heating_setpoint": degrees, "cooling_setpoint": degrees,
+// channelKey is a channel key with the form of its values in commands.
+type channelKey struct {
+	key  string
+	form valueForm
+}
 
-	"operating_state": readOnly, "fan_state": readOnly,
-	"temperature": readOnly, "humidity": readOnly, "luminance": readOnly, "co2": readOnly,
-	"contact": readOnly, "motion": readOnly, "leak": readOnly, "smoke": readOnly, "co": readOnly,
-	"heat": readOnly, "tamper": readOnly,
-	"battery": readOnly,
-	"energy":  readOnly, "power": readOnly, "voltage": readOnly, "current": readOnly,
-	"water": readOnly, "gas": readOnly,
-	"alarm": readOnly, "scene": readOnly,
+// channelKeys are the channel keys of the contract, the writable ones first, in its order. A new
+// key also needs an entry in hubbridge/virtualhub/device/keys.go, httpapi/portal/live/words.go
+// (controls.go if it can be set) and httpapi/openapi.yaml.
+var channelKeys = []channelKey{
+	{"lock", flag}, {"barrier", flag}, {"switch", flag},
+	{"level", percent}, {"position", percent},
+	{"color", color},
+	{"mode", modeName},
+	{"heating_setpoint", degrees}, {"cooling_setpoint", degrees},
+	{"fan_mode", modeName},
+	{"local_protection", flag},
+
+	{"operating_state", readOnly}, {"fan_state", readOnly},
+	{"temperature", readOnly}, {"humidity", readOnly}, {"luminance", readOnly}, {"co2", readOnly},
+	{"contact", readOnly}, {"motion", readOnly}, {"leak", readOnly}, {"smoke", readOnly},
+	{"co", readOnly}, {"heat", readOnly}, {"tamper", readOnly},
+	{"battery", readOnly},
+	{"energy", readOnly}, {"power", readOnly}, {"voltage", readOnly}, {"current", readOnly},
+	{"water", readOnly}, {"gas", readOnly},
+	{"alarm", readOnly}, {"scene", readOnly},
+}
+
+// writableKeys lists the writable channel keys, for error messages.
+func writableKeys() string {
+	var keys []string
+	for _, known := range channelKeys {
+		if known.form != readOnly {
+			keys = append(keys, known.key)
+		}
+	}
+	return strings.Join(keys, ", ")
 }
 
 // allowed describes the allowed values, for error messages.
@@ -203,8 +224,9 @@ func canonicalColor(value json.RawMessage) (json.RawMessage, bool) {
 	return append(canonical, '}'), true
 }
 
-// CommandDone is a command that was sent to a hub, as recorded in the hub's stream.
-type CommandDone struct {
+// CommandRecord is a command that was sent to a hub, with its outcome, as recorded in the hub's
+// event log.
+type CommandRecord struct {
 	// ID identifies the command to the hub, which runs it once.
 	ID       string
 	OrgID    string

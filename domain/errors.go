@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -94,4 +95,19 @@ func CodeOf(err error) Code {
 		return e.Code
 	}
 	return CodeInternal
+}
+
+// OutcomeCanceled is the outcome of an operation whose caller has gone or whose deadline is over.
+const OutcomeCanceled = "canceled"
+
+// OutcomeOf returns the outcome of an operation for metrics, log lines and records: success for a
+// nil error, OutcomeCanceled for the error of a context, and otherwise the error's code.
+func OutcomeOf(err error, success string) string {
+	switch {
+	case err == nil:
+		return success
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return OutcomeCanceled
+	}
+	return string(CodeOf(err))
 }

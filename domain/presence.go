@@ -32,6 +32,12 @@ type Connection struct {
 	Start  time.Time `json:"start"`
 }
 
+// Same reports whether c and other are the same connection. A server has a new id each time it
+// starts, and never uses a connection id twice.
+func (c Connection) Same(other Connection) bool {
+	return c.Server == other.Server && c.CID == other.CID
+}
+
 // HubStatus is a hub's `connection.status`.
 type HubStatus string
 

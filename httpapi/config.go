@@ -22,7 +22,6 @@ const (
 	DefaultStreamLifetime  = 15 * time.Minute
 	DefaultStreamKeepalive = 30 * time.Second
 	DefaultStreamsPerKey   = 5000
-	DefaultHubTimeout      = 10 * time.Second
 	DefaultRetention       = 24 * time.Hour
 
 	DefaultResponseBytes       = 32 << 20
@@ -100,7 +99,8 @@ type Config struct {
 	// Retention is how long hubs' events are kept, and thus how long a client can resume from a
 	// cursor. Open streams send a new position well before. Defaults to DefaultRetention.
 	Retention time.Duration
-	// HubTimeout is how long Devices and Commands wait for a hub. Defaults to DefaultHubTimeout.
+	// HubTimeout is how long Devices and Commands wait for a hub. Defaults to
+	// domain.DefaultHubTimeout.
 	HubTimeout time.Duration
 
 	// TrustedProxies are the networks whose X-Forwarded-For is trusted. If empty, a client's
@@ -135,7 +135,7 @@ func (c Config) WithDefaults() Config {
 		c.ResponseBytesPerKey, min(DefaultResponseBytesPerKey, c.ResponseBytes),
 	)
 	c.Retention = cmp.Or(c.Retention, DefaultRetention)
-	c.HubTimeout = cmp.Or(c.HubTimeout, DefaultHubTimeout)
+	c.HubTimeout = cmp.Or(c.HubTimeout, domain.DefaultHubTimeout)
 	if c.Now == nil {
 		c.Now = time.Now
 	}

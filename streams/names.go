@@ -114,9 +114,9 @@ func KeySubject(keyID string) string { return "directory.key." + keyID }
 // ProjectionSubject is the subject of operators' decisions that a projection skips an event.
 func ProjectionSubject(projection string) string { return "directory.projection." + projection }
 
-// CommandsSubject is where a process that sends commands is asked whether it still runs, in the
+// LivenessSubject is where a process that sends commands is asked whether it still runs, in the
 // account CLOUD.
-func CommandsSubject(process string) string { return "hubcloud.commands." + process }
+func LivenessSubject(process string) string { return "hubcloud.commands." + process }
 
 // BarrierSubject is where a replica is asked whether it has applied an event of the directory, in
 // the account CLOUD.

@@ -414,11 +414,11 @@ func (w *backend) Hubs(
 
 func (w *backend) History(
 	_ context.Context, hub domain.HubID, since time.Time, limit int,
-) ([]domain.CommandDone, error) {
+) ([]domain.CommandRecord, error) {
 	if !since.Equal(w.clock().Add(-24*time.Hour)) || limit < 1 {
 		return nil, fmt.Errorf("asked for %d since %v", limit, since)
 	}
-	done := domain.CommandDone{
+	done := domain.CommandRecord{
 		ID: "1", OrgID: orgOne, HubID: hub, DeviceID: 3, Key: "mode",
 		Value: json.RawMessage(`"<b>eco</b>"`), At: day,
 		Actor: domain.Actor{Kind: domain.ActorMember, ID: "olga"}, Outcome: "accepted",
@@ -429,7 +429,7 @@ func (w *backend) History(
 	), "hub_timeout", "it is silent"
 	rejected.Actor = domain.Actor{Kind: domain.ActorKey, ID: "another"}
 	foreign.ID, foreign.OrgID, foreign.Key = "3", orgTwo, "foreign"
-	return []domain.CommandDone{done, rejected, foreign}, nil
+	return []domain.CommandRecord{done, rejected, foreign}, nil
 }
 
 func (w *backend) Activity(

@@ -35,7 +35,7 @@ type commandLogView struct {
 
 // commandRow is one command.
 type commandRow struct {
-	domain.CommandDone
+	domain.CommandRecord
 	Who string
 	// HubName is the hub's name, or its id if it has none.
 	HubName string
@@ -72,9 +72,9 @@ func (req *request) commandLog() error {
 	}
 	for _, command := range done {
 		row := commandRow{
-			CommandDone: command,
-			Who:         actorText(command.Actor, actors[command.Actor]),
-			HubName:     names[command.HubID],
+			CommandRecord: command,
+			Who:           actorText(command.Actor, actors[command.Actor]),
+			HubName:       names[command.HubID],
 		}
 		row.Result, row.Mark = resultOf(command)
 		row.Channel, row.To = live.Describe(command.Key, command.Value)
@@ -88,9 +88,9 @@ func (req *request) commandLog() error {
 // readCommands returns the newest commands of hubs that this organization sent, newest first.
 func (req *request) readCommands(
 	ctx context.Context, hubs []domain.Hub,
-) ([]domain.CommandDone, error) {
+) ([]domain.CommandRecord, error) {
 	var mu sync.Mutex
-	var all []domain.CommandDone
+	var all []domain.CommandRecord
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrentLogReads)
 	for _, hub := range hubs {
@@ -108,16 +108,16 @@ func (req *request) readCommands(
 		return nil, err
 	}
 	all = slices.DeleteFunc(
-		all, func(c domain.CommandDone) bool { return c.OrgID != req.member.OrgID },
+		all, func(c domain.CommandRecord) bool { return c.OrgID != req.member.OrgID },
 	)
-	slices.SortStableFunc(all, func(a, b domain.CommandDone) int { return b.At.Compare(a.At) })
+	slices.SortStableFunc(all, func(a, b domain.CommandRecord) int { return b.At.Compare(a.At) })
 	return all[:min(len(all), maxCommands)], nil
 }
 
 // actorNames returns the names of the members and keys that sent the commands, as far as they still
 // exist.
 func (req *request) actorNames(
-	ctx context.Context, done []domain.CommandDone,
+	ctx context.Context, done []domain.CommandRecord,
 ) (map[domain.Actor]string, error) {
 	names := map[domain.Actor]string{}
 	for _, command := range done {
@@ -145,7 +145,7 @@ func (req *request) actorNames(
 
 // resultOf returns the text of a command's outcome as its sender saw it, and the text's style. What
 // the device did afterwards is in the hub's event log.
-func resultOf(c domain.CommandDone) (result, mark string) {
+func resultOf(c domain.CommandRecord) (result, mark string) {
 	switch c.Outcome {
 	case "":
 		return "no answer yet", "wait"

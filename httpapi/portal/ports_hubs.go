@@ -36,7 +36,7 @@ type CommandHistory interface {
 	// History returns the newest commands of a hub since a time, about limit of them, oldest first.
 	History(
 		ctx context.Context, hub domain.HubID, since time.Time, limit int,
-	) ([]domain.CommandDone, error)
+	) ([]domain.CommandRecord, error)
 }
 
 // Labels sets the names and rooms of devices.

@@ -57,16 +57,17 @@ const (
 // pending. The caller must have validated the value and the idempotency key.
 //
 // Errors are ErrClosed; ctx's, after which the command may still be in flight; those of storage; or
-// a *domain.Error: rate_limited at once when too many calls are in flight, idempotency_conflict for
-// a key of another command, hub_offline, hub_timeout, hub_error, hub_unavailable, and the hub's
-// not_found, invalid_request and command_refused.
+// a *domain.Error: rate_limited at once when too many calls are in flight or the organization has
+// sent all its commands of the hour; idempotency_conflict for a key of another command;
+// service_unavailable when storage does not answer or the disk is full; hub_offline; hub_timeout;
+// hub_error; hub_unavailable; and the hub's not_found, invalid_request and command_refused.
 func (c *Commands) Send(
 	ctx context.Context, o domain.Origin, command domain.Command,
 ) (domain.Channel, error) {
 	began := time.Now()
 	release, err := c.admit(command)
 	if err != nil {
-		c.metrics.commands.WithLabelValues(outcomeOf(err)).Inc()
+		c.metrics.commands.WithLabelValues(domain.OutcomeOf(err, outcomeAccepted)).Inc()
 		return domain.Channel{}, err
 	}
 	call, shared, err := c.join(ctx, o, command, release)
@@ -104,7 +105,7 @@ func (c *Commands) admit(command domain.Command) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if wait, ok := c.sent.Take(command.OrgID, time.Now()); !ok {
+	if wait, ok := c.sent.Take(command.OrgID, c.cfg.Now()); !ok {
 		release()
 		return nil, domain.RateLimited(
 			wait,
@@ -140,19 +141,19 @@ func (c *Commands) join(
 	c.running.Go(func() {
 		defer release()
 		defer cancel()
-		c.start(ctx, started, key, o, command)
+		c.runCall(ctx, started, key, o, command)
 	})
 	return started, false, nil
 }
 
-// start runs a call to its end. ctx does not end with the caller's request, but belongs to its
-// trace.
-func (c *Commands) start(
+// runCall runs a call to its end: it executes the command, reports it, publishes the result, and
+// then cleans up. ctx does not end with the caller's request, but belongs to its trace.
+func (c *Commands) runCall(
 	ctx context.Context, call *call, key callKey, o domain.Origin, command domain.Command,
 ) {
 	began := time.Now()
 	ctx, span := c.startSpan(telemetry.WithRequest(ctx, o.RequestID), o, command)
-	call.result = c.run(ctx, key, o, command)
+	call.result = c.execute(ctx, key, o, command)
 	c.report(ctx, o, command, call.result, time.Since(began))
 	endSpan(span, call.result)
 
@@ -188,16 +189,18 @@ func endSpan(span telemetry.Span, r result) {
 	if span.On() {
 		span.Set(
 			telemetry.KeyCommandID.String(r.commandID),
-			telemetry.KeyOutcome.String(outcomeOf(r.err)),
+			telemetry.KeyOutcome.String(domain.OutcomeOf(r.err, outcomeAccepted)),
 			attribute.String("hubcloud.answer", string(r.source)),
 		)
 	}
 	span.End(r.err)
 }
 
-// run reserves the idempotency key, sends the command and returns the result. It takes no longer
-// than another holder of the key, the hub and storage may take.
-func (c *Commands) run(
+// execute returns the answer remembered under the command's idempotency key, or reserves the key
+// and sends the command. Its time limit covers two calls one after the other: that of another
+// holder of the key, which execute may have to wait for, and its own. Each takes at most the hub's
+// timeout and the wait for storage.
+func (c *Commands) execute(
 	ctx context.Context, key callKey, o domain.Origin, command domain.Command,
 ) result {
 	ctx, cancel := context.WithTimeout(ctx, 2*(c.cfg.HubTimeout+leaderTimeout))
@@ -239,7 +242,7 @@ const commandBytes = 4 << 10
 // mayBegin returns an error if the hub is offline or the disk has no space for the records of a
 // command.
 func (c *Commands) mayBegin(ctx context.Context, hub domain.HubID) error {
-	if err := c.hubs.MustBeOnline(ctx, hub); err != nil {
+	if err := c.hubs.CheckOnline(ctx, hub); err != nil {
 		return err
 	}
 	return c.cfg.Admit(commandBytes)

@@ -21,8 +21,8 @@ import (
 
 // Hubs sends commands to hubs (rpc.Devices).
 type Hubs interface {
-	// MustBeOnline returns hub_offline for a hub that is not connected.
-	MustBeOnline(ctx context.Context, hub domain.HubID) error
+	// CheckOnline returns hub_offline for a hub that is not connected.
+	CheckOnline(ctx context.Context, hub domain.HubID) error
 	// Command sends a command to its hub, which runs each commandID once, and returns the channel.
 	Command(ctx context.Context, c domain.Command, commandID string) (domain.Channel, error)
 }
@@ -42,7 +42,7 @@ type Logs interface {
 type Config struct {
 	// Keys reserves idempotency keys. The caller closes it after Commands.
 	Keys *idempotency.Keys
-	// HubTimeout is the timeout of Hubs. Defaults to rpc.DefaultTimeout.
+	// HubTimeout is the timeout of Hubs. Defaults to domain.DefaultHubTimeout.
 	HubTimeout time.Duration
 	// Limiter bounds the calls in flight, together with the callers that wait for them. Defaults to
 	// an rpc.Limiter with default limits.
@@ -53,7 +53,7 @@ type Config struct {
 	// PerHour is how many commands an organization may send within an hour; 0 sets no bound. Each
 	// leaves two records in its hub's event log.
 	PerHour int
-	// Now is the clock. Defaults to time.Now.
+	// Now is the clock of records and of PerHour. Timeouts run in real time. Defaults to time.Now.
 	Now func() time.Time
 	// Logger gets one line for each answer to a command. Defaults to slog.Default().
 	Logger *slog.Logger
@@ -65,7 +65,7 @@ type Config struct {
 
 // WithDefaults returns a copy of c with the defaults for zero fields.
 func (c Config) WithDefaults() Config {
-	c.HubTimeout = cmp.Or(c.HubTimeout, rpc.DefaultTimeout)
+	c.HubTimeout = cmp.Or(c.HubTimeout, domain.DefaultHubTimeout)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Limiter == nil {
 		c.Limiter = rpc.NewLimiter(rpc.Limits{}, nil)

@@ -20,23 +20,23 @@ const recordsPerCommand = 2
 // events.
 func (c *Commands) History(
 	ctx context.Context, hub domain.HubID, since time.Time, limit int,
-) ([]domain.CommandDone, error) {
+) ([]domain.CommandRecord, error) {
 	payloads, err := c.logs.Commands(ctx, hub, since, recordsPerCommand*limit)
 	if err != nil {
 		return nil, jsapi.Unavailable(err, "the hub's commands cannot be read at the moment")
 	}
-	var all []domain.CommandDone
+	var all []domain.CommandRecord
 	for _, payload := range payloads {
 		r, at, err := parseRecord(payload)
 		if err != nil {
 			return nil, fmt.Errorf("commands of %s: decode record: %w", hub, err)
 		}
 		i := slices.IndexFunc(
-			all, func(known domain.CommandDone) bool { return known.ID == r.CommandID },
+			all, func(known domain.CommandRecord) bool { return known.ID == r.CommandID },
 		)
 		if i < 0 {
 			i = len(all)
-			all = append(all, domain.CommandDone{
+			all = append(all, domain.CommandRecord{
 				ID: r.CommandID, OrgID: r.OrgID, HubID: r.HubID, DeviceID: r.DeviceID, Key: r.Key,
 				Endpoint: r.Endpoint, Value: r.Value, At: at, Actor: r.Actor,
 			})

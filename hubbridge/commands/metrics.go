@@ -8,11 +8,8 @@ import (
 	"hubcloud/domain"
 )
 
-// Outcomes of commands besides the codes of errors.
-const (
-	outcomeAccepted = "accepted"
-	outcomeCanceled = "canceled"
-)
+// outcomeAccepted is the outcome of a command without an error.
+const outcomeAccepted = "accepted"
 
 type metrics struct {
 	commands         *prometheus.CounterVec
@@ -55,7 +52,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 	}
 	for _, outcome := range []string{
-		outcomeAccepted, outcomeCanceled, string(domain.CodeIdempotencyConflict),
+		outcomeAccepted, domain.OutcomeCanceled, string(domain.CodeIdempotencyConflict),
 		string(domain.CodeHubOffline), string(domain.CodeHubTimeout),
 		string(domain.CodeHubError), string(domain.CodeHubUnavailable),
 		string(domain.CodeNotFound), string(domain.CodeInvalidRequest),

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"time"
@@ -50,22 +49,10 @@ func (r record) requested(now time.Time) record {
 }
 
 func (r record) answered(now time.Time, err error) record {
-	r.Type, r.Time, r.Outcome = recordAnswered, domain.FormatTime(now), outcomeOf(err)
+	r.Type, r.Time, r.Outcome = recordAnswered, domain.FormatTime(now), domain.OutcomeOf(err, outcomeAccepted)
 	var apiError *domain.Error
 	if errors.As(err, &apiError) {
 		r.Message = apiError.Message
 	}
 	return r
-}
-
-// outcomeOf returns the outcome of a command in metrics, log lines and records.
-func outcomeOf(err error) string {
-	switch {
-	case err == nil:
-		return outcomeAccepted
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return outcomeCanceled
-	default:
-		return string(domain.CodeOf(err))
-	}
 }

@@ -12,7 +12,7 @@ import (
 func (c *Commands) report(
 	ctx context.Context, o domain.Origin, command domain.Command, r result, took time.Duration,
 ) {
-	outcome := outcomeOf(r.err)
+	outcome := domain.OutcomeOf(r.err, outcomeAccepted)
 	c.metrics.observe(outcome, took)
 	attrs := []slog.Attr{
 		slog.String("request_id", o.RequestID),

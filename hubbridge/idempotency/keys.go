@@ -96,7 +96,7 @@ func New(conns *streams.Conns, cfg Config) (*Keys, error) {
 	}
 	var err error
 	k.presence, err = k.cloud.Subscribe(
-		streams.CommandsSubject(k.process), func(msg *nats.Msg) { _ = msg.Respond(nil) },
+		streams.LivenessSubject(k.process), func(msg *nats.Msg) { _ = msg.Respond(nil) },
 	)
 	if err != nil {
 		// Without answers, other processes take over what this process holds, which does no harm.
@@ -123,7 +123,7 @@ func (k *Keys) heldElsewhere(ctx context.Context, process string) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
 	defer cancel()
-	_, err := k.cloud.RequestWithContext(ctx, streams.CommandsSubject(process), nil)
+	_, err := k.cloud.RequestWithContext(ctx, streams.LivenessSubject(process), nil)
 	return !errors.Is(err, nats.ErrNoResponders)
 }
 

@@ -24,7 +24,7 @@ func (s *session) observe(ctx context.Context, o presence.Observation) error {
 			next, records := s.presence, make([]hublog.Record, 0, len(transitions))
 			next.HubID = s.hub
 			for _, t := range transitions {
-				next = presence.After(next, t, now)
+				next = t.Apply(next, now)
 				typ, data := transitionEvent(t)
 				records = append(records, s.cloudRecord(typ, now, data, next))
 			}
@@ -40,7 +40,7 @@ func (s *session) observe(ctx context.Context, o presence.Observation) error {
 				if !t.Online {
 					s.reportSession(ctx, previous, t, now)
 				}
-				previous = presence.After(previous, t, now)
+				previous = t.Apply(previous, now)
 			}
 		}
 		s.pending = pending

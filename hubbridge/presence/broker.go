@@ -44,8 +44,8 @@ func observationOf(payload []byte, ended bool) (domain.HubID, Observation, bool)
 	return hub, o, ok
 }
 
-// listQuery asks a server for its open connections (CONNZ), in the order of their ids.
-type listQuery struct {
+// listRequest asks a server for its open connections (CONNZ), in the order of their ids.
+type listRequest struct {
 	Account string `json:"acc"`
 	MQTT    string `json:"mqtt_client,omitempty"`
 	CID     uint64 `json:"cid,omitempty"`
@@ -54,7 +54,7 @@ type listQuery struct {
 	Limit   int    `json:"limit"`
 }
 
-// listPage is a server's answer to a listQuery.
+// listPage is a server's answer to a listRequest.
 type listPage struct {
 	Server struct {
 		ID string `json:"id"`
@@ -71,8 +71,8 @@ type listPage struct {
 	} `json:"data"`
 }
 
-// pingList is the subject of a listQuery to all servers.
+// pingList is the subject of a listRequest to all servers.
 const pingList = "$SYS.REQ.SERVER.PING.CONNZ"
 
-// serverList returns the subject of a listQuery to the server id.
+// serverList returns the subject of a listRequest to the server id.
 func serverList(id string) string { return "$SYS.REQ.SERVER." + id + ".CONNZ" }

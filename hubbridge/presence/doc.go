@@ -4,13 +4,14 @@
 // # Observations
 //
 // A Watcher follows the connections of one shard and reports Observations: a connection of a hub
-// has begun, or has ended. Every observation is true, and the observations about one broker come in
-// the order in which they happened. Observations may repeat, and events of the broker may be
-// missed. Therefore the watcher compares the broker's list with the View when it starts, every 30
-// s, after it has lost the broker, and for a single hub on request. A connection on the list is
-// observed to have begun. A connection missing from the list is looked up by itself first, because
-// a list that comes in pages can miss one; then it is observed to have ended. All connections of a
-// broker that no longer exists have ended.
+// has begun, or has ended. It reports none that did not happen. The observations of the connections
+// to one server come in their order, and may repeat.
+//
+// Events of the broker can be lost. Therefore the watcher compares the broker's lists of
+// connections with the View when it starts, every 30 s, after it has lost the broker, and for a
+// single hub on request. It observes the beginning of each connection on a list. A connection that
+// no list has is looked up by itself first, because a list that comes in pages can miss it; if the
+// server does not have the connection, or does not exist any more, the watcher observes the end.
 //
 // # Transitions
 //

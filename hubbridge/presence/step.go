@@ -60,11 +60,9 @@ func Step(
 		slices.Clone(pending),
 		func(p Pending) bool { return !p.endedAt.IsZero() && now.Sub(p.endedAt) > endedFor },
 	)
-	at := slices.IndexFunc(
-		pending, func(p Pending) bool { return Same(p.connection, o.Connection) },
-	)
+	at := slices.IndexFunc(pending, func(p Pending) bool { return p.connection.Same(o.Connection) })
 	switch {
-	case !o.Ended && Same(o.Connection, recorded.Connection):
+	case !o.Ended && o.Connection.Same(recorded.Connection):
 		return nil, pending // recorded, or ended already: a connection begins once
 	case !o.Ended && !recorded.Online:
 		return []Transition{{Online: true, Connection: o.Connection, IP: o.IP}}, nil
@@ -73,7 +71,7 @@ func Step(
 			pending = append(pending, Pending{connection: o.Connection, ip: o.IP})
 		}
 		return nil, pending
-	case recorded.Online && Same(o.Connection, recorded.Connection):
+	case recorded.Online && o.Connection.Same(recorded.Connection):
 		return succeed(Transition{Connection: o.Connection, Reason: o.Reason}, pending)
 	case at >= 0 && o.Reason != nil && *o.Reason == reasonTakeover:
 		// The pending connection never took over, or was itself taken over at once.
@@ -103,13 +101,9 @@ func succeed(end Transition, pending []Pending) ([]Transition, []Pending) {
 	return transitions, nil
 }
 
-// Same reports whether a and b are the same connection. A server has a new id each time it starts,
-// and never uses a connection id twice.
-func Same(a, b domain.Connection) bool { return a.Server == b.Server && a.CID == b.CID }
-
-// After returns the presence p after the transition t at the given time. It keeps firmware and
-// network, which the hub reports itself.
-func After(p domain.Presence, t Transition, at time.Time) domain.Presence {
+// Apply returns the presence p after the transition, which happened at the given time. It keeps
+// firmware and network, which the hub reports itself.
+func (t Transition) Apply(p domain.Presence, at time.Time) domain.Presence {
 	p.Online, p.Since, p.Connection, p.Reason = t.Online, at, t.Connection, t.Reason
 	if t.Online {
 		p.PublicIP = t.IP

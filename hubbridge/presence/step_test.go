@@ -102,7 +102,7 @@ func TestStep(t *testing.T) {
 							format(transition), s,
 						)
 					}
-					recorded = After(recorded, transition, now)
+					recorded = transition.Apply(recorded, now)
 					got = append(got, format(transition))
 				}
 			}

@@ -21,8 +21,8 @@ const BucketName = "presence"
 // use.
 type View struct {
 	cloud   *nats.Conn
-	watched jetstream.KeyValue
-	fresh   jsapi.Bucket
+	kv      jetstream.KeyValue // for the watch
+	bucket  jsapi.Bucket       // for reads that must not be stale
 	logger  *slog.Logger
 	loaded  chan struct{}
 	metrics *metrics
@@ -42,8 +42,8 @@ func NewView(
 	}
 	return &View{
 		cloud:   cloud,
-		watched: kv,
-		fresh:   jsapi.NewBucket(cloud, BucketName),
+		kv:      kv,
+		bucket:  jsapi.NewBucket(cloud, BucketName),
 		logger:  logger,
 		loaded:  make(chan struct{}),
 		metrics: newMetrics(r),
@@ -57,7 +57,7 @@ func (v *View) Run(ctx context.Context) error {
 	loaded := sync.OnceFunc(func() { close(v.loaded) })
 	return jsapi.Watcher{
 		Conn:   v.cloud,
-		KV:     v.watched,
+		KV:     v.kv,
 		Logger: v.logger,
 	}.Watch(
 		ctx,
@@ -116,12 +116,13 @@ func (v *View) Online(hub domain.HubID) bool {
 // written before the call; false when the hub has never connected.
 func (v *View) Fetch(ctx context.Context, hub domain.HubID) (domain.Presence, bool, error) {
 	var p domain.Presence
-	entry, err := v.fresh.GetJSON(ctx, string(hub), &p)
+	entry, err := v.bucket.GetJSON(ctx, string(hub), &p)
 	return p, entry.Exists(), err
 }
 
-// online returns the connections of all hubs that are online and for which keep returns true.
-func (v *View) online(keep func(domain.HubID) bool) map[domain.HubID]domain.Connection {
+// onlineConnections returns the connections of all hubs that are online and for which keep returns
+// true.
+func (v *View) onlineConnections(keep func(domain.HubID) bool) map[domain.HubID]domain.Connection {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	all := make(map[domain.HubID]domain.Connection)

@@ -19,13 +19,13 @@ const (
 	// queueLength is how many of the broker's messages may wait: enough for every hub of a large
 	// shard connecting within seconds. Dropped messages bring the next comparison forward.
 	queueLength = 16 << 10
-	// busyTick is the interval of rounds.tick while comparisons are running or due, idleTick its
+	// busyTick is the interval of comparer.tick while comparisons are running or due, idleTick its
 	// interval otherwise.
 	busyTick, idleTick = 100 * time.Millisecond, time.Second
-	// roundQuiet ends a round in which no server has answered for that long; roundLimit ends every
-	// round.
-	roundQuiet = 300 * time.Millisecond
-	roundLimit = 5 * time.Second
+	// queryQuiet ends a query for lists that no server has answered for that long; queryLimit ends
+	// every query.
+	queryQuiet = 300 * time.Millisecond
+	queryLimit = 5 * time.Second
 	// endGrace is how long to wait for the broker's event about the end of a connection that is
 	// known to be gone: the event has the reason.
 	endGrace = 1500 * time.Millisecond
@@ -42,15 +42,15 @@ type Watcher struct {
 	observe func(domain.HubID, Observation)
 	logger  *slog.Logger
 
-	msgs   chan *nats.Msg
-	checks chan check
-	inbox  string
+	msgs     chan *nats.Msg
+	requests chan checkRequest
+	inbox    string
 }
 
-// check requests a comparison of one hub with the broker's list, at the time due.
-type check struct {
+// checkRequest requests a comparison of one hub with the broker's list, at the given time.
+type checkRequest struct {
 	hub domain.HubID
-	due time.Time
+	at  time.Time
 }
 
 // NewWatcher returns the watcher of one of the shards, over a connection to the broker's system
@@ -63,15 +63,15 @@ func NewWatcher(
 		logger = slog.Default()
 	}
 	return &Watcher{
-		sys:     sys,
-		account: streams.ShardAccount(shard),
-		inShard: func(hub domain.HubID) bool { return streams.ShardOf(hub, shards) == shard },
-		view:    view,
-		observe: observe,
-		logger:  logger,
-		msgs:    make(chan *nats.Msg, queueLength),
-		checks:  make(chan check, 1024),
-		inbox:   nats.NewInbox(),
+		sys:      sys,
+		account:  streams.ShardAccount(shard),
+		inShard:  func(hub domain.HubID) bool { return streams.ShardOf(hub, shards) == shard },
+		view:     view,
+		observe:  observe,
+		logger:   logger,
+		msgs:     make(chan *nats.Msg, queueLength),
+		requests: make(chan checkRequest, 1024),
+		inbox:    nats.NewInbox(),
 	}
 }
 
@@ -79,7 +79,7 @@ func NewWatcher(
 // wait, Check drops this one: the next comparison of all hubs covers it.
 func (w *Watcher) Check(hub domain.HubID, after time.Duration) {
 	select {
-	case w.checks <- check{hub, time.Now().Add(after)}:
+	case w.requests <- checkRequest{hub, time.Now().Add(after)}:
 	default:
 	}
 }
@@ -92,11 +92,11 @@ func (w *Watcher) Check(hub domain.HubID, after time.Duration) {
 // The broker's events and its answers come over one connection into one channel, in the order in
 // which the broker sent them: a list is never older than an event that was observed before it.
 func (w *Watcher) Run(ctx context.Context, ready func()) error {
-	r := &rounds{
-		Watcher: w,
-		open:    make(map[string]*round),
-		due:     make(map[domain.HubID]time.Time),
-		ending:  make(map[domain.HubID]ending),
+	c := &comparer{
+		Watcher:   w,
+		queries:   make(map[string]*query),
+		requested: make(map[domain.HubID]time.Time),
+		gone:      make(map[domain.HubID]goneConnection),
 	}
 	events := "$SYS.ACCOUNT." + string(w.account) + "."
 	for _, subject := range []string{events + "CONNECT", events + "DISCONNECT", w.inbox + ".*"} {
@@ -106,7 +106,7 @@ func (w *Watcher) Run(ctx context.Context, ready func()) error {
 		}
 		// fails only when the connection is gone, and the subscription with it
 		defer func() { _ = sub.Unsubscribe() }()
-		r.subs = append(r.subs, sub)
+		c.subs = append(c.subs, sub)
 	}
 	if err := streams.AwaitSubscribed(ctx, w.sys, w.logger); err != nil {
 		return err
@@ -119,34 +119,34 @@ func (w *Watcher) Run(ctx context.Context, ready func()) error {
 	}
 	reconnected := w.sys.StatusChanged(nats.CONNECTED)
 	defer w.sys.RemoveStatusListener(reconnected)
-	r.start("", time.Now())
-	timer := time.NewTimer(r.interval())
+	c.compare("", time.Now())
+	timer := time.NewTimer(c.interval())
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-reconnected:
-			r.start("", time.Now()) // events were missed
+			c.compare("", time.Now()) // events were missed
 			timer.Reset(busyTick)
 		case msg := <-w.msgs:
-			w.handle(r, msg)
-		case c := <-w.checks:
-			if r.interval() == idleTick {
+			w.handle(c, msg)
+		case r := <-w.requests:
+			if c.interval() == idleTick {
 				timer.Reset(busyTick)
 			}
-			r.schedule(c)
+			c.request(r)
 		case now := <-timer.C:
-			r.tick(now)
-			timer.Reset(r.interval())
+			c.tick(now)
+			timer.Reset(c.interval())
 		}
 	}
 }
 
 // handle handles an answer to a comparison, or an event about a connection.
-func (w *Watcher) handle(r *rounds, msg *nats.Msg) {
+func (w *Watcher) handle(c *comparer, msg *nats.Msg) {
 	if token, ok := strings.CutPrefix(msg.Subject, w.inbox+"."); ok {
-		r.answer(token, msg, time.Now())
+		c.handleAnswer(token, msg, time.Now())
 		return
 	}
 	hub, o, ok := observationOf(msg.Data, strings.HasSuffix(msg.Subject, ".DISCONNECT"))

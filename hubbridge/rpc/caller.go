@@ -25,9 +25,6 @@ import (
 	"hubcloud/streams/telemetry"
 )
 
-// DefaultTimeout is how long a hub has to answer by the contract.
-const DefaultTimeout = 10 * time.Second
-
 // Presence reports whether hubs are connected.
 type Presence interface {
 	// Online reports whether this replica's view has the hub connected.
@@ -38,7 +35,7 @@ type Presence interface {
 
 // Config configures a Caller. Every field may be zero.
 type Config struct {
-	// Timeout is how long a hub has to answer. Defaults to DefaultTimeout.
+	// Timeout is how long a hub has to answer. Defaults to domain.DefaultHubTimeout.
 	Timeout time.Duration
 	// Logger gets the faults of hubs. Defaults to slog.Default().
 	Logger *slog.Logger
@@ -52,7 +49,7 @@ type Config struct {
 
 // WithDefaults returns a copy of c with the defaults for zero fields.
 func (c Config) WithDefaults() Config {
-	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	c.Timeout = cmp.Or(c.Timeout, domain.DefaultHubTimeout)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
 }
@@ -142,7 +139,8 @@ func (c *Caller) Call(
 	}
 	err := c.call(ctx, hub, id, method, params, read)
 	span.End(err)
-	c.latency.WithLabelValues(method, outcomeOf(err)).Observe(time.Since(began).Seconds())
+	c.latency.WithLabelValues(method, domain.OutcomeOf(err, outcomeOK)).
+		Observe(time.Since(began).Seconds())
 	return err
 }
 
@@ -150,7 +148,7 @@ func (c *Caller) call(
 	ctx context.Context, hub domain.HubID, id, method string, params any,
 	read func(result []byte) error,
 ) error {
-	if err := c.MustBeOnline(ctx, hub); err != nil {
+	if err := c.CheckOnline(ctx, hub); err != nil {
 		return err
 	}
 	token, subject, answers := c.expect(hub)
@@ -186,10 +184,10 @@ func encodeRequest(request protocol.Request, params any) ([]byte, error) {
 	return json.Marshal(request)
 }
 
-// MustBeOnline returns hub_offline for a hub that is not connected, as every call does. It returns
+// CheckOnline returns hub_offline for a hub that is not connected, as every call does. It returns
 // service_unavailable when the broker does not answer for 15 s. Any other error is the broker
 // connection's.
-func (c *Caller) MustBeOnline(ctx context.Context, hub domain.HubID) error {
+func (c *Caller) CheckOnline(ctx context.Context, hub domain.HubID) error {
 	if c.presence.Online(hub) {
 		return nil
 	}

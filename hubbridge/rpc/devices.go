@@ -58,9 +58,9 @@ type (
 	}
 )
 
-// MustBeOnline returns hub_offline for a hub that is not connected, without sending a request.
-func (d *Devices) MustBeOnline(ctx context.Context, hub domain.HubID) error {
-	return d.caller.MustBeOnline(ctx, hub)
+// CheckOnline returns hub_offline for a hub that is not connected, without sending a request.
+func (d *Devices) CheckOnline(ctx context.Context, hub domain.HubID) error {
+	return d.caller.CheckOnline(ctx, hub)
 }
 
 // List returns the hub's devices in the hub's order. Their channels have no values and no status.

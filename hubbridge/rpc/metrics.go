@@ -1,20 +1,14 @@
 package rpc
 
 import (
-	"context"
-	"errors"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/protocol"
 )
 
-// Outcomes of calls besides the codes of errors.
-const (
-	outcomeOK       = "ok"
-	outcomeCanceled = "canceled"
-)
+// outcomeOK is the outcome of a call without an error.
+const outcomeOK = "ok"
 
 // newLatency returns the histogram of calls by method and outcome, registered with r unless r is
 // nil. The outcomes that alerts use exist from the start, so that their first call shows in a rate.
@@ -40,14 +34,4 @@ func newLatency(r prometheus.Registerer) *prometheus.HistogramVec {
 		r.MustRegister(latency)
 	}
 	return latency
-}
-
-func outcomeOf(err error) string {
-	switch {
-	case err == nil:
-		return outcomeOK
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return outcomeCanceled
-	}
-	return string(domain.CodeOf(err))
 }

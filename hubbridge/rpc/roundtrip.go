@@ -81,7 +81,7 @@ func (c *Caller) roundTrip(
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		if err := c.MustBeOnline(ctx, hub); err != nil {
+		if err := c.CheckOnline(ctx, hub); err != nil {
 			return nil, err
 		}
 		if time.Since(began) > min(subscribeTime, c.cfg.Timeout/2) {
