@@ -19,7 +19,7 @@ func (c *Changes) recordActivity(r directory.Recorded) {
 	if r.Fact == nil {
 		return
 	}
-	row := tables.Act{Sequence: r.Seq, At: r.Event.At, Type: r.Event.Type, Actor: r.Event.Actor}
+	row := tables.ActivityRow{Sequence: r.Seq, At: r.Event.At, Type: r.Event.Type, Actor: r.Event.Actor}
 	switch f := r.Fact.(type) {
 	case domain.OrgCreated:
 		row.OrgID, row.SubjectID, row.Detail = f.OrgID, f.OrgID, f.Name

@@ -16,8 +16,8 @@ var (
 	changeHubs string
 )
 
-// hubChanges are the changes of tables.Hubs. Released hubs are deleted before hubs are inserted: a
-// hub may be released and added again in one batch.
+// hubChanges are the changes of tables.Hubs. The statement that deletes released hubs comes before
+// the one that inserts added hubs, because a batch may release a hub and add it again.
 type hubChanges struct {
 	released rows[domain.HubID, releasedHub]
 	added    rows[domain.HubID, tables.Hub]
@@ -29,8 +29,8 @@ type releasedHub struct {
 	orgID string
 }
 
-// hubChange has the new values of a hub's columns; nil leaves a column unchanged. A name can become
-// nil: renamed means that it changes.
+// hubChange has the new values of a hub's columns; nil leaves a column unchanged. A hub can lose its
+// name, so renamed reports whether name is the new one.
 type hubChange struct {
 	id      domain.HubID
 	orgID   string
@@ -66,7 +66,7 @@ func (c *hubChanges) add(r directory.Recorded) error {
 	return nil
 }
 
-// release removes a hub, whether its row is made by this batch or exists.
+// release removes a hub of this batch or a hub whose row exists.
 func (c *hubChanges) release(f domain.HubReleased) error {
 	if row := c.added.get(f.HubID); row != nil {
 		if row.OrgID != f.OrgID {
@@ -86,7 +86,7 @@ func (c *hubChanges) release(f domain.HubReleased) error {
 	return nil
 }
 
-// change changes a hub, whether its row is made by this batch or exists.
+// change changes a hub of this batch or a hub whose row exists.
 func (c *hubChanges) change(change hubChange) {
 	if row := c.added.get(change.id); row != nil && row.OrgID == change.orgID {
 		change.applyTo(row)

@@ -14,8 +14,8 @@ var (
 	deleteLabels string
 )
 
-// labelChanges are the changes of tables.DeviceLabels: first the hubs whose labels are all deleted,
-// then the last label of each device.
+// labelChanges are the changes of tables.DeviceLabels. The statements first delete all labels of the
+// cleared hubs, and then set or delete the last label of each device.
 type labelChanges struct {
 	cleared rows[domain.HubID, domain.HubID]
 	// labels has a zero label for each device whose label is deleted.
@@ -80,7 +80,8 @@ func (c *labelChanges) addTo(all *statements) {
 	all.add(tables.DeviceLabels.Insert(set))
 }
 
-// anyRows returns 0 for an empty list: there is nothing to do.
+// anyRows returns tables.AnyRows, or 0 for an empty list, so that statements.add leaves the
+// statement out.
 func anyRows[R any](list []R) int {
 	if len(list) == 0 {
 		return 0

@@ -19,8 +19,8 @@ var (
 )
 
 // memberChanges are the changes of tables.Members, tables.People and tables.Invitations. Their
-// statements insert, change and delete in this order, so that they work both for rows of this batch
-// and for rows that exist.
+// statements insert, then change, then delete: so they work for rows of this batch and for rows that
+// exist.
 type memberChanges struct {
 	joined  []tables.Member
 	changed rows[string, memberRole]
@@ -91,7 +91,7 @@ func (c *memberChanges) invite(r directory.Recorded, f domain.MemberInvited) err
 	return c.end(f.OrgID, f.Replaces, domain.InvitationRevoked)
 }
 
-// end ends a pending invitation.
+// end gives a pending invitation its last status.
 func (c *memberChanges) end(org, id string, status domain.InvitationStatus) error {
 	if c.ended.has(id) {
 		return fmt.Errorf("%w: invitation %s ends twice", errBadEvent, id)

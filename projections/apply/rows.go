@@ -2,7 +2,7 @@ package apply
 
 import "slices"
 
-// rows are values by their key, in the order in which they were put.
+// rows are rows by key, in the order in which they were put.
 type rows[K comparable, R any] struct {
 	list  []R
 	index map[K]int
@@ -19,13 +19,13 @@ func (r *rows[K, R]) get(key K) *R {
 
 func (r *rows[K, R]) has(key K) bool { return r.get(key) != nil }
 
-func (r *rows[K, R]) put(key K, row R) *R {
+// put appends the row of a key that has none.
+func (r *rows[K, R]) put(key K, row R) {
 	if r.index == nil {
 		r.index = map[K]int{}
 	}
 	r.index[key] = len(r.list)
 	r.list = append(r.list, row)
-	return &r.list[len(r.list)-1]
 }
 
 // remove removes the row of a key, if there is one.

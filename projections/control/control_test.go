@@ -46,8 +46,8 @@ func TestStopAndResume(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		err = s.WaitFor(ctx, seq)
 		cancel()
-		if !errors.Is(err, directory.ErrStandingStill) {
-			t.Errorf("WaitFor(%d) while stopped: got %v, want ErrStandingStill", seq, err)
+		if !errors.Is(err, directory.ErrReadModelsStopped) {
+			t.Errorf("WaitFor(%d) while stopped: got %v, want ErrReadModelsStopped", seq, err)
 		}
 		streamstest.Eventually(t, "the metric shows the stop", func() bool {
 			return projecting.MetricIs(t, "stopped_by_operator", projections.Directory, 1)
@@ -75,8 +75,8 @@ func TestStopAndResume(t *testing.T) {
 	later := w.OpenStore(t)
 	w.Project(t, later)
 	seq := w.AddSite(t, org, 5_000_000)
-	if err := later.Ready(t.Context()); !errors.Is(err, directory.ErrStandingStill) {
-		t.Errorf("Ready after a restart: got %v, want ErrStandingStill", err)
+	if err := later.Ready(t.Context()); !errors.Is(err, directory.ErrReadModelsStopped) {
+		t.Errorf("Ready after a restart: got %v, want ErrReadModelsStopped", err)
 	}
 	if err := c.Resume(t.Context(), []string{
 		projections.Directory, projections.Presence,

@@ -9,7 +9,7 @@ import (
 )
 
 // WaitFor returns nil once the read models have the directory up to and including seq. It returns
-// directory.ErrStandingStill if the projection of the directory does not run, and ctx's error if
+// directory.ErrReadModelsStopped if the projection of the directory does not run, and ctx's error if
 // ctx ends first.
 func (c *Control) WaitFor(ctx context.Context, seq uint64) error {
 	for ctx.Err() == nil {
@@ -23,7 +23,7 @@ func (c *Control) WaitFor(ctx context.Context, seq uint64) error {
 			case p.Sequence >= seq:
 				return nil
 			case p.State != projections.StateRunning:
-				return directory.ErrStandingStill
+				return directory.ErrReadModelsStopped
 			}
 		}
 		database.Pause(ctx, awaitPause)

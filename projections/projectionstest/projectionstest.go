@@ -207,14 +207,14 @@ type Waiter interface {
 	WaitFor(ctx context.Context, seq uint64) error
 }
 
-// Await waits until w has a sequence, also if w stands still before it for a while.
+// Await waits until w has a sequence. It goes on waiting while the read models are stopped.
 func Await(t testing.TB, w Waiter, seq uint64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	streamstest.EventuallyNil(t, "sequence reached", func() error {
 		err := w.WaitFor(ctx, seq)
-		if err != nil && !errors.Is(err, directory.ErrStandingStill) {
+		if err != nil && !errors.Is(err, directory.ErrReadModelsStopped) {
 			t.Fatalf("WaitFor(%d): got %v, want nil", seq, err)
 		}
 		return err

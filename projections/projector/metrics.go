@@ -78,7 +78,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		leading: prometheus.NewGauge(gauge(
 			"leading",
 			"1 while this process projects. The sum over all replicas is 1; 0 for long "+
-				"means that the read models stand still.",
+				"means that no process keeps the read models up to date.",
 		)),
 	}
 	for _, projection := range projections.Names() {

@@ -17,8 +17,8 @@ import (
 	"hubcloud/projections/internal/query"
 )
 
-// controlInterval is how often a projection that stands still checks whether an operator lets it go
-// on.
+// controlInterval is the time between two checks of a stopped projection whether an operator has
+// resumed it or has skipped the event.
 const controlInterval = time.Second
 
 // errDeposed means that another process has taken over as the projector.

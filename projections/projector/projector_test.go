@@ -401,7 +401,7 @@ func TestManyEventsAreProjected(t *testing.T) {
 }
 
 // An event stopped a projection while a rebuild replaced the read models. The stop was recorded in
-// the new ones, which stood still until the next event.
+// the new ones, which stayed stopped until the next event.
 func TestStopIsNotRecordedInReplacedReadModels(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
@@ -449,7 +449,7 @@ func TestStopIsNotRecordedInReplacedReadModels(t *testing.T) {
 			s.Schema(), last-1,
 		),
 	)
-	if err := s.Ready(t.Context()); !errors.Is(err, directory.ErrStandingStill) {
+	if err := s.Ready(t.Context()); !errors.Is(err, directory.ErrReadModelsStopped) {
 		t.Fatal(err)
 	}
 	w.Project(t, s)

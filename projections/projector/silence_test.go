@@ -167,7 +167,7 @@ func TestOnlyTheLatestTermCommits(t *testing.T) {
 		t.Error(err)
 	}
 	if err := s.Ready(t.Context()); !errors.Is(err, projections.ErrBuilding) ||
-		errors.Is(err, directory.ErrStandingStill) {
+		errors.Is(err, directory.ErrReadModelsStopped) {
 		t.Errorf("Ready: got %v, want ErrBuilding without a stop", err)
 	}
 	// A rebuild keeps the term: the projector goes on in the new read models.

@@ -8,7 +8,7 @@
 //     service_unavailable then.
 //   - Store.WaitFor returns once the read models have a sequence of the directory, whichever
 //     process projects it. It cannot miss the moment: it listens first, then reads the checkpoint,
-//     and reads it again every second. While the projection stands still WaitFor fails at once.
+//     and reads it again every second. WaitFor fails at once while the projection is stopped.
 //
 // A Store owns one goroutine, which listens for commits; Close ends it and waits for it. The Store
 // never writes to the read models.

@@ -21,7 +21,7 @@ func (s *Store) Status(
 }
 
 // Ready returns nil if the read models are complete and every projection may go on. Otherwise it
-// returns projections.ErrBuilding with the progress of the build; directory.ErrStandingStill, with
+// returns projections.ErrBuilding with the progress of the build; directory.ErrReadModelsStopped, with
 // a *projections.StoppedError if an event stops a projection; or the database's error.
 func (s *Store) Ready(ctx context.Context) error {
 	switch state, err := s.admin.SchemaState(ctx, s.schema); {
@@ -32,12 +32,12 @@ func (s *Store) Ready(ctx context.Context) error {
 	case state != schema.StateLive:
 		return s.buildProgress(ctx)
 	}
-	return s.halted(ctx)
+	return s.stoppedReason(ctx)
 }
 
 // buildProgress returns projections.ErrBuilding with how far the first build is.
 func (s *Store) buildProgress(ctx context.Context) error {
-	if err := s.halted(ctx); err != nil {
+	if err := s.stoppedReason(ctx); err != nil {
 		return fmt.Errorf("%w: %w", projections.ErrBuilding, err)
 	}
 	row, err := s.admin.Build(ctx, s.schema)
@@ -54,8 +54,9 @@ func (s *Store) buildProgress(ctx context.Context) error {
 	)
 }
 
-// halted returns directory.ErrStandingStill if a projection stands still, and nil if none does.
-func (s *Store) halted(ctx context.Context) error {
+// stoppedReason returns an error that wraps directory.ErrReadModelsStopped if a projection is
+// stopped, and nil if none is.
+func (s *Store) stoppedReason(ctx context.Context) error {
 	rows, err := s.admin.Checkpoints(ctx)
 	if err != nil {
 		return fmt.Errorf("read models: %w", err)
@@ -65,7 +66,7 @@ func (s *Store) halted(ctx context.Context) error {
 		return fmt.Errorf("read models: %w", err)
 	}
 	for _, row := range rows {
-		if err := status.Halted(row, stops); err != nil {
+		if err := status.StoppedReason(row, stops); err != nil {
 			return err
 		}
 	}

@@ -19,9 +19,10 @@ import (
 // waiter when a notification is lost.
 const pollInterval = time.Second
 
-// WaitFor returns nil once the read models have been complete once and have the directory up to and
-// including seq: later queries show it. It returns directory.ErrStandingStill at once if the
-// projection stands still before seq, and ctx's error if ctx ends first.
+// WaitFor returns nil once the read models have been complete and have the directory up to and
+// including seq: later queries show the event at seq. It returns an error that wraps
+// directory.ErrReadModelsStopped at once if the projection of the directory is stopped before seq,
+// and ctx's error if ctx ends first.
 func (s *Store) WaitFor(ctx context.Context, seq uint64) error {
 	if err := s.directory.Wait(ctx, seq); err != nil {
 		return err
@@ -119,8 +120,7 @@ func (s *Store) receiveNotifications(
 	return nil
 }
 
-// readCheckpoint sets the position to the checkpoint, and halts it while the projection stands
-// still.
+// readCheckpoint sets the position to the checkpoint, and stops it while the projection is stopped.
 func (s *Store) readCheckpoint(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, database.AnswerLimit)
 	defer cancel()
@@ -140,7 +140,7 @@ func (s *Store) readCheckpoint(ctx context.Context, conn *pgx.Conn) error {
 	for _, row := range rows {
 		if row.Projection == projections.Directory {
 			s.directory.Set(uint64(row.Sequence), version)
-			s.directory.Halt(status.Halted(row, stops))
+			s.directory.Stop(status.StoppedReason(row, stops))
 		}
 	}
 	return nil

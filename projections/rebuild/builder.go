@@ -150,7 +150,8 @@ func (b *Builder) Rebuild(ctx context.Context) error {
 // process builds, Verify waits for it first.
 //
 // The presence bucket has only the newest value of each hub. Hubs whose presence is newer than the
-// moment of the comparison are compared again until they stand still.
+// moment of the comparison are compared again until their
+// presence no longer changes.
 func (b *Builder) Verify(
 	ctx context.Context, found func(projection string, d Difference) error,
 ) (all []Verified, err error) {

@@ -38,7 +38,7 @@ func (b *build) load(ctx context.Context, until uint64) error {
 	}
 	l := &loading{
 		build: b, skipped: skipped, folded: &apply.Changes{},
-		activity: make(chan []tables.Act, 2), entities: make(chan *apply.Changes),
+		activity: make(chan []tables.ActivityRow, 2), entities: make(chan *apply.Changes),
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return l.fold(groupCtx, until) })
@@ -67,7 +67,7 @@ type loading struct {
 	folded  *apply.Changes
 	eventID string
 
-	activity chan []tables.Act
+	activity chan []tables.ActivityRow
 	entities chan *apply.Changes
 }
 

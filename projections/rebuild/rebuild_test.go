@@ -226,7 +226,7 @@ func TestRebuildRepairsReadModelsOfAnotherStream(t *testing.T) {
 	elsewhere.Project(t, s)
 	streamstest.Eventually(
 		t, "stopped",
-		func() bool { return errors.Is(s.Ready(t.Context()), directory.ErrStandingStill) },
+		func() bool { return errors.Is(s.Ready(t.Context()), directory.ErrReadModelsStopped) },
 	)
 	c := elsewhere.Control(t)
 	if _, err := c.Verify(t.Context(), nil, nil); !errors.Is(err, projections.ErrOtherStream) {

@@ -128,14 +128,14 @@ func BuildUnderWay(row query.BuildRow) bool {
 	return row.Phase != PhaseDone && row.Phase != PhaseFailed
 }
 
-// Halted returns nil while a projection may go on. Otherwise it returns an error that wraps
-// directory.ErrStandingStill, and a *projections.StoppedError when an event stops the projection.
-func Halted(row query.Checkpoint, stops []query.HubcloudStop) error {
+// StoppedReason returns nil while a projection may go on. Otherwise it returns an error that wraps
+// directory.ErrReadModelsStopped, and a *projections.StoppedError when an event stops the projection.
+func StoppedReason(row query.Checkpoint, stops []query.HubcloudStop) error {
 	if stop, ok := StopOf(stops, row.Projection); ok {
-		return &haltedError{&operatorStop{stop}}
+		return &stoppedReason{&operatorStop{stop}}
 	}
 	if stopped := stoppedError(row); stopped != nil {
-		return &haltedError{stopped}
+		return &stoppedReason{stopped}
 	}
 	return nil
 }
@@ -170,9 +170,9 @@ func (e *operatorStop) Error() string {
 	return text
 }
 
-// haltedError is directory.ErrStandingStill with the text of its reason.
-type haltedError struct{ reason error }
+// stoppedReason is directory.ErrReadModelsStopped with the text of its reason.
+type stoppedReason struct{ reason error }
 
-func (e *haltedError) Error() string { return e.reason.Error() }
+func (e *stoppedReason) Error() string { return e.reason.Error() }
 
-func (e *haltedError) Unwrap() []error { return []error{directory.ErrStandingStill, e.reason} }
+func (e *stoppedReason) Unwrap() []error { return []error{directory.ErrReadModelsStopped, e.reason} }

@@ -27,7 +27,7 @@ var Orgs = newTable(
 type Member struct {
 	OrgID, ID, Email, Role string
 	Joined                 time.Time
-	// Sequence is that of the event that added the member.
+	// Sequence is the sequence of the event that added the member.
 	Sequence uint64
 }
 
@@ -50,7 +50,7 @@ var Members = newTable(
 	},
 )
 
-// People has everybody who ever was a member: activity shows the addresses of former members.
+// People has every present and former member: activity shows the addresses of former members.
 var People = newTable(
 	Definition{Name: "people", Projection: projections.Directory, Key: []string{"org_id", "id"}},
 	[]column[Member]{
@@ -64,7 +64,7 @@ var People = newTable(
 type Invitation struct {
 	OrgID, ID, Email, Role string
 	Created, Expires       time.Time
-	// Sequence is that of the event that made the invitation.
+	// Sequence is the sequence of the event that created the invitation.
 	Sequence uint64
 }
 
@@ -93,7 +93,7 @@ var Invitations = newTable(
 type Site struct {
 	ID, OrgID, Name string
 	Created         time.Time
-	// Sequence is that of the event that created the site.
+	// Sequence is the sequence of the event that created the site.
 	Sequence uint64
 }
 
@@ -141,6 +141,8 @@ var Hubs = newTable(
 		nullableText("name", func(h *Hub) *string { return h.Name }),
 		timestamp("registered_at", func(h *Hub) time.Time { return h.AddedAt }),
 		boolean("connected_when_added", func(h *Hub) bool { return h.ConnectedWhenAdded }),
+		// The column has the old name of the epoch: a new name would rebuild the read models of
+		// every installation.
 		text("incarnation", func(h *Hub) string { return h.Epoch.ID.String() }),
 		bigint("log_after", func(h *Hub) int64 { return int64(h.Epoch.After) }),
 		text("log_former", func(h *Hub) string { return h.Epoch.Former.String() }),
@@ -189,22 +191,23 @@ var Keys = newTable(
 		words("scopes", func(k *Key) []string {
 			return collect(k.Scopes, func(s *domain.Scope) string { return string(*s) })
 		}),
-		bytes("secret_hash", func(k *Key) []byte { return k.SecretHash }),
+		bytea("secret_hash", func(k *Key) []byte { return k.SecretHash }),
 		timestamp("created_at", func(k *Key) time.Time { return k.Created }),
 	},
 	Column{Name: "revoked_at", Type: "timestamp with time zone"},
 )
 
-// Act is a row of Activity: one event that concerns an organization, without secrets.
-type Act struct {
+// ActivityRow is a row of Activity: one event that concerns an organization, without secrets.
+type ActivityRow struct {
 	OrgID    string
 	Sequence uint64
 	At       time.Time
 	Type     string
 	Actor    domain.Actor
-	// SubjectID is what the event changes; Detail is what the subject became.
+	// SubjectID is the id of what the event changes. Detail is the new value: a name, a role, a
+	// site's id or a list of scopes.
 	SubjectID, Detail string
-	// HubID is the hub of a device that is the subject; nil otherwise.
+	// HubID is the device's hub if the subject is a device; nil otherwise.
 	HubID *string
 }
 
@@ -214,15 +217,15 @@ var Activity = newTable(
 		Name: "activity", Projection: projections.Directory, Key: []string{"org_id", "sequence"},
 		Indexes: []string{"CREATE INDEX activity_by_time ON activity (at)"},
 	},
-	[]column[Act]{
-		text("org_id", func(a *Act) string { return a.OrgID }),
-		bigint("sequence", func(a *Act) int64 { return int64(a.Sequence) }),
-		timestamp("at", func(a *Act) time.Time { return a.At }),
-		text("type", func(a *Act) string { return a.Type }),
-		text("actor_kind", func(a *Act) string { return a.Actor.Kind }),
-		text("actor_id", func(a *Act) string { return a.Actor.ID }),
-		text("subject_id", func(a *Act) string { return a.SubjectID }),
-		nullableText("hub_id", func(a *Act) *string { return a.HubID }),
-		text("detail", func(a *Act) string { return a.Detail }),
+	[]column[ActivityRow]{
+		text("org_id", func(a *ActivityRow) string { return a.OrgID }),
+		bigint("sequence", func(a *ActivityRow) int64 { return int64(a.Sequence) }),
+		timestamp("at", func(a *ActivityRow) time.Time { return a.At }),
+		text("type", func(a *ActivityRow) string { return a.Type }),
+		text("actor_kind", func(a *ActivityRow) string { return a.Actor.Kind }),
+		text("actor_id", func(a *ActivityRow) string { return a.Actor.ID }),
+		text("subject_id", func(a *ActivityRow) string { return a.SubjectID }),
+		nullableText("hub_id", func(a *ActivityRow) *string { return a.HubID }),
+		text("detail", func(a *ActivityRow) string { return a.Detail }),
 	},
 )

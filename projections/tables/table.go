@@ -65,7 +65,7 @@ func timestamp[R any](name string, value func(*R) time.Time) column[R] {
 	return columnOf(name, "timestamp with time zone", value)
 }
 
-func bytes[R any](name string, value func(*R) []byte) column[R] {
+func bytea[R any](name string, value func(*R) []byte) column[R] {
 	return columnOf(name, "bytea", value)
 }
 

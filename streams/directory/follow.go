@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -93,10 +92,13 @@ func (l *Log) Follow(ctx context.Context, after uint64, fn func(batch []Recorded
 
 // awaitHead returns Head's result, and waits while the broker is unreachable.
 func (l *Log) awaitHead(ctx context.Context, seen uint64) (uint64, error) {
-	for {
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		head, err := l.Head(ctx, seen)
-		if err == nil || ctx.Err() != nil || errors.Is(err, nats.ErrConnectionClosed) {
+		if err == nil || errors.Is(err, nats.ErrConnectionClosed) {
 			return head, err
+		}
+		if !sleep(ctx, pause) {
+			return 0, ctx.Err()
 		}
 	}
 }
@@ -179,25 +181,6 @@ func collect(ctx context.Context, g *jsapi.BatchGetter) ([]jsapi.Message, error)
 	return g.Collect(ctx)
 }
 
-const (
-	// firstPause and maxPause bound the pause between two tries, which doubles each time.
-	firstPause = 5 * time.Millisecond
-	maxPause   = 500 * time.Millisecond
-)
-
-// sleep pauses for a random time of d/2 to d, so that replicas do not read in step. It returns
-// false if ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d/2 + rand.N(d/2+1))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // readFeed passes events from the feed to fn. It returns nil when the log must be read: the feed
 // has a gap, or reread fires.
 func (f *follower) readFeed(
@@ -266,9 +249,6 @@ func decode(after uint64, msgs []jsapi.Message) []Recorded {
 		}
 		r := Recorded{Seq: m.Sequence}
 		r.Event, r.Fact, r.Err = domain.DecodeEvent(m.Data)
-		if r.Err != nil {
-			r.Fact = nil
-		}
 		batch = append(batch, r)
 		after = m.Sequence
 	}

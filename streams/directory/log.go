@@ -169,7 +169,7 @@ func (l *Log) append(
 			// These events themselves may be what the append conflicts with.
 			found, last, lookErr := l.find(ctx, subject, expected, ids)
 			if lookErr != nil || last == expected {
-				return errors.Join(errUnseen, lookErr)
+				return errors.Join(errBehind, lookErr)
 			}
 			unsure = false
 			if found > 0 {
@@ -191,11 +191,8 @@ func (l *Log) append(
 // events twice.
 func isRepeatable(err error) bool {
 	return errors.Is(err, jsapi.ErrOutcomeUnknown) || errors.Is(err, jsapi.ErrNoStream) ||
-		errors.Is(err, jsapi.ErrNoLeader) || errors.Is(err, errUnseen)
+		errors.Is(err, jsapi.ErrNoLeader) || errors.Is(err, errBehind)
 }
-
-// errUnseen means that the replica which answered does not have the conflicting events yet.
-var errUnseen = errors.New("the conflicting events cannot be read yet")
 
 // messages returns the messages of an append. Each try needs new ones, because sending adds
 // headers.

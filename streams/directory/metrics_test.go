@@ -38,14 +38,14 @@ func TestMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	errReadModels = directory.ErrStandingStill
+	errReadModels = directory.ErrReadModelsStopped
 	before := applied
 	if _, _, err := s.CreateKey(t.Context(), domain.Origin{
 		Actor: domain.Actor{Kind: domain.ActorOperator},
 	}, org, "", domain.AllScopes()); err != nil ||
 		applied != before+1 {
 		t.Errorf(
-			"with read models that stand still: %v, %d waits for other replicas", err,
+			"with stopped read models: %v, %d waits for other replicas", err,
 			applied-before,
 		)
 	}

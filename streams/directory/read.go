@@ -81,6 +81,7 @@ func (l *Log) loadRange(
 	})
 }
 
+// errBehind means that the broker's replica that answered does not have all stored events yet.
 var errBehind = errors.New("the broker's replica that answered is behind")
 
 // read returns the first messages of a subject from a sequence on, at most loadBatch.

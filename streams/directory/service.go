@@ -31,9 +31,9 @@ const (
 // The error is also a domain.Unavailable.
 var ErrNotInForce = errors.New("stored, but not known to be in force yet")
 
-// ErrStandingStill is returned by ServiceConfig.AwaitReadModels when the read models do not follow
-// the directory until an operator acts: an event stops them, or an operator has stopped them.
-var ErrStandingStill = errors.New("the read models stand still")
+// ErrReadModelsStopped is returned by ServiceConfig.AwaitReadModels while the read models do not
+// follow the directory: an event stops them, or an operator has stopped them.
+var ErrReadModelsStopped = errors.New("the read models are stopped")
 
 // ServiceConfig configures a Service. The zero value of each field is usable. There is no Validate:
 // a command that needs a missing field returns an error.
@@ -223,7 +223,7 @@ func (s *Service) awaitInForce(ctx context.Context, seq uint64) error {
 }
 
 // awaitEffect calls one wait after the other, each with effectTimeout, and returns the first error.
-// ErrStandingStill is no error.
+// ErrReadModelsStopped is no error.
 func (s *Service) awaitEffect(
 	ctx context.Context, seq uint64, waits ...func(context.Context, uint64) error,
 ) (err error) {
@@ -232,7 +232,7 @@ func (s *Service) awaitEffect(
 	defer func() { span.End(err) }()
 	for _, wait := range waits {
 		if failed := waitWithin(ctx, effectTimeout, seq, wait); failed != nil &&
-			!errors.Is(failed, ErrStandingStill) {
+			!errors.Is(failed, ErrReadModelsStopped) {
 			s.metrics.effectsUnconfirmed.Inc()
 			err = cmp.Or(err, failed)
 		}

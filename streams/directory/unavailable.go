@@ -51,6 +51,5 @@ func temporary(err error) bool {
 	if err == nil || errors.As(err, &known) {
 		return false
 	}
-	return jsapi.IsTemporary(err) || errors.Is(err, errBehind) ||
-		errors.Is(err, errUnseen)
+	return jsapi.IsTemporary(err) || errors.Is(err, errBehind)
 }

@@ -13,9 +13,9 @@ type Position struct {
 	at uint64
 	// version counts the changes of at.
 	version uint64
-	// halted is why the position does not move at the moment; nil while it may move.
-	halted error
-	// changed is closed at the next change of at or halted; nil while no goroutine waits.
+	// stopped is why the position does not move; nil while it may move.
+	stopped error
+	// changed is closed at the next change of at or stopped; nil while no goroutine waits.
 	changed chan struct{}
 }
 
@@ -32,12 +32,13 @@ func (p *Position) Read() (at, version uint64) {
 	return p.at, p.version
 }
 
-// Advance moves the position forward to seq and ends a halt. A seq that is not ahead has no effect.
+// Advance moves the position forward to seq and ends a Stop. A seq that is not after the position
+// has no effect.
 func (p *Position) Advance(seq uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if seq > p.at {
-		p.halted = nil
+		p.stopped = nil
 		p.move(seq)
 	}
 }
@@ -66,11 +67,11 @@ func (p *Position) move(seq uint64) {
 	p.wake()
 }
 
-// Halt makes every Wait for a later sequence number return reason; nil ends the halt.
-func (p *Position) Halt(reason error) {
+// Stop makes every Wait for a later sequence number return reason; a nil reason ends the stop.
+func (p *Position) Stop(reason error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.halted = reason
+	p.stopped = reason
 	p.wake()
 }
 
@@ -81,7 +82,7 @@ func (p *Position) wake() {
 	}
 }
 
-// Wait returns nil once the position is at seq or beyond. It returns the reason of a halt, or ctx's
+// Wait returns nil once the position is at seq or beyond. It returns the reason of a Stop, or ctx's
 // error, if that comes first.
 func (p *Position) Wait(ctx context.Context, seq uint64) error {
 	for {
@@ -90,9 +91,9 @@ func (p *Position) Wait(ctx context.Context, seq uint64) error {
 			p.mu.Unlock()
 			return nil
 		}
-		if halted := p.halted; halted != nil {
+		if stopped := p.stopped; stopped != nil {
 			p.mu.Unlock()
-			return halted
+			return stopped
 		}
 		if p.changed == nil {
 			p.changed = make(chan struct{})

@@ -86,7 +86,7 @@ func (s *Server) checkReadModels(ctx context.Context) (string, *problem) {
 			action: "reads show the state before that event: run a program that understands the " +
 				"event, or step over it (hubcloud projections skip --help)",
 		}
-	case errors.Is(err, directory.ErrStandingStill):
+	case errors.Is(err, directory.ErrReadModelsStopped):
 		return "", &problem{
 			detail: err.Error(), cause: err, lasting: true, serves: true,
 			action: "reads do not change until the projection is resumed (hubcloud projections resume)",
