@@ -10,7 +10,7 @@ import (
 )
 
 // A hub could begin its log anew, and have certificates issued, as fast as it could ask: 525 facts
-// a second, each of them kept for ever.
+// a second, each of them kept forever.
 func TestAHubLimitHoldsOverWhatIsRecorded(t *testing.T) {
 	t.Parallel()
 	limit := domain.HubLimit{PerMinute: 4, Burst: 20}

@@ -114,7 +114,7 @@ func (e Event) Fact() (Fact, error) {
 }
 
 // EncodeEvent returns an event in its stored form, one line of JSON. It is strict, since events are
-// stored for ever: it rejects an event without a ULID, a time or a known kind of actor, and data
+// stored forever: it rejects an event without a ULID, a time or a known kind of actor, and data
 // that differs from the encoding of its type.
 func EncodeEvent(e Event) ([]byte, error) {
 	if _, err := ulid.ParseStrict(e.ID); err != nil {

@@ -17,7 +17,7 @@ import (
 const eventID = "01JD5Q3W8ZV6K2M4N7P9R1S3T5"
 
 // Every form in which an event was ever written has a golden file, and every later program reads
-// it: what is stored is stored for ever. A form that is written today reads back to exactly the
+// it: what is stored is stored forever. A form that is written today reads back to exactly the
 // facts below. To add a form, add its fact here and its file beside the others; the files that are
 // there are never changed.
 func TestEveryEventEverWrittenIsRead(t *testing.T) {

@@ -136,7 +136,7 @@ type KeyView struct {
 }
 
 // ActivityRetention is how long the activity of an organization can be read. The directory keeps
-// the facts for ever.
+// the facts forever.
 const ActivityRetention = 365 * 24 * time.Hour
 
 // Activity is a change in an organization.

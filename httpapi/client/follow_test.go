@@ -257,7 +257,7 @@ func TestEventsEnd(t *testing.T) {
 		"pages that stand still": {
 			[]EventsOption{LongPoll()}, []step{pageOf("", "a", true)}, "", []error{ErrProtocol}, 3,
 		},
-		"pages of nothing for ever": {
+		"pages of nothing forever": {
 			[]EventsOption{LongPoll()},
 			[]step{pageOf("", "b", true), pageOf("", "c", true), pageOf("", "d", true)}, "",
 			[]error{ErrProtocol}, 3,

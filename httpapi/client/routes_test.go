@@ -335,7 +335,7 @@ func TestLists(t *testing.T) {
 	} {
 		c, s = playing(t, nil, endless)
 		if _, err := read(c, 100); !errors.Is(err, ErrProtocol) || len(s.seen()) > 2 {
-			t.Errorf("%s for ever: %v after %d requests", name, err, len(s.seen()))
+			t.Errorf("%s forever: %v after %d requests", name, err, len(s.seen()))
 		}
 	}
 }

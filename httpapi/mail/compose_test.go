@@ -322,7 +322,7 @@ func TestEveryTryIsTheSameMail(t *testing.T) {
 	}
 }
 
-// TestMailThatCannotBeComposedIsRejected: such a mail must not be tried again for ever.
+// TestMailThatCannotBeComposedIsRejected: such a mail must not be tried again forever.
 func TestMailThatCannotBeComposedIsRejected(t *testing.T) {
 	t.Parallel()
 	folder, err := mail.NewFolder(t.TempDir())

@@ -223,7 +223,7 @@ func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
 }
 
 // TestNothingIsRetained holds that the broker retains no message of a hub. Otherwise each topic below
-// response/ could hold one for ever.
+// response/ could hold one forever.
 func TestNothingIsRetained(t *testing.T) {
 	t.Parallel()
 	i := start(t)

@@ -30,7 +30,7 @@ type Directory interface {
 	// Head returns the sequence of the last event. If that is before seen, which the caller knows
 	// of, the answer is confirmed with the stream's leader.
 	Head(ctx context.Context, seen uint64) (uint64, error)
-	// At returns the first event at a sequence or behind it, and false if there is none.
+	// At returns the first event at a sequence or after it, and false if there is none.
 	At(ctx context.Context, seq uint64) (event directory.Stored, ok bool, err error)
 }
 
@@ -191,7 +191,7 @@ func (a *Index) Run(ctx context.Context) error {
 			return fmt.Errorf("access: %w", err)
 		case errors.Is(err, projections.ErrOtherStream):
 			a.logger.Warn(
-				"read models are of another directory; loading from this directory", "error", err,
+				"read models built from another directory; loading the index from this directory", "error", err,
 			)
 			a.restart()
 		default:

@@ -16,7 +16,7 @@ func (a *Index) load(ctx context.Context) {
 		return
 	}
 	begun := time.Now()
-	loading, cancel := context.WithTimeout(ctx, database.CommitLimit)
+	loading, cancel := context.WithTimeout(ctx, database.CommitTimeout)
 	defer cancel()
 	snapshot, err := a.cfg.Store.AccessSnapshot(loading)
 	if err != nil {

@@ -24,7 +24,7 @@ type Directory interface {
 	// Head returns the sequence of the last event. If that is before seen, which the caller knows
 	// of, the answer is confirmed with the stream's leader.
 	Head(ctx context.Context, seen uint64) (uint64, error)
-	// At returns the first event at a sequence or behind it, and false if there is none.
+	// At returns the first event at a sequence or after it, and false if there is none.
 	At(ctx context.Context, seq uint64) (event directory.Stored, ok bool, err error)
 	// Skips returns the events that operators have made a projection skip, by their sequence in its
 	// stream.
@@ -32,8 +32,8 @@ type Directory interface {
 }
 
 const (
-	// presenceLimit bounds the wait for the presence of a hub that is added.
-	presenceLimit = time.Second
+	// presenceTimeout bounds the wait for the presence of a hub that is added.
+	presenceTimeout = time.Second
 	// recent is the age of an event up to which a caller may be waiting for it.
 	recent = time.Minute
 )
@@ -55,7 +55,7 @@ func (d *DirectorySource) Head(ctx context.Context, seen uint64) (uint64, error)
 	return d.Log.Head(ctx, seen)
 }
 
-// StoredAt returns when the first event at a sequence or behind it was stored, and false if there
+// StoredAt returns when the first event at a sequence or after it was stored, and false if there
 // is none.
 func (d *DirectorySource) StoredAt(ctx context.Context, seq uint64) (time.Time, bool, error) {
 	event, ok, err := d.Log.At(ctx, seq)
@@ -87,7 +87,7 @@ func addsHub(batch []directory.Recorded) bool {
 // awaitPresence lets the other projection catch up. A hub connects before it is added: a client
 // that adds the hub at that very moment must find its status and what its hello said.
 func (d *DirectorySource) awaitPresence(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, presenceLimit)
+	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
 	defer cancel()
 	if head, err := d.Presence.Head(ctx, 0); err == nil {
 		_ = d.PresencePosition.Wait(ctx, head) // otherwise the status appears a little later

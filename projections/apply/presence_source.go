@@ -56,7 +56,7 @@ func (p *PresenceSource) Head(ctx context.Context, seen uint64) (uint64, error) 
 	return jsapi.LastRevision(ctx, p.Bucket, seen)
 }
 
-// StoredAt returns when the first entry at a revision or behind it was stored, and false if there
+// StoredAt returns when the first entry at a revision or after it was stored, and false if there
 // is none.
 func (p *PresenceSource) StoredAt(ctx context.Context, revision uint64) (time.Time, bool, error) {
 	entry, err := p.first(ctx, func(ctx context.Context) (jetstream.KeyWatcher, error) {
@@ -71,7 +71,7 @@ func (p *PresenceSource) StoredAt(ctx context.Context, revision uint64) (time.Ti
 // HubRevision returns the revision of a hub's newest value, also of a deletion; 0 if the hub has
 // none.
 func (p *PresenceSource) HubRevision(ctx context.Context, hub string) (uint64, error) {
-	getting, cancel := context.WithTimeout(ctx, database.AnswerLimit)
+	getting, cancel := context.WithTimeout(ctx, database.AnswerTimeout)
 	defer cancel()
 	entry, err := p.Bucket.Get(getting, hub)
 	switch {
@@ -96,7 +96,7 @@ func (p *PresenceSource) HubRevision(ctx context.Context, hub string) (uint64, e
 func (p *PresenceSource) first(
 	ctx context.Context, watch func(ctx context.Context) (jetstream.KeyWatcher, error),
 ) (jetstream.KeyValueEntry, error) {
-	ctx, cancel := context.WithTimeout(ctx, database.AnswerLimit)
+	ctx, cancel := context.WithTimeout(ctx, database.AnswerTimeout)
 	defer cancel()
 	watcher, err := watch(ctx)
 	if err != nil {

@@ -96,7 +96,7 @@ func (w *Writer[E]) commit(ctx context.Context, batch []E) error {
 		return err
 	}
 	last := w.Source.Header(batch[len(batch)-1])
-	ctx, cancel := context.WithTimeout(ctx, database.CommitLimit)
+	ctx, cancel := context.WithTimeout(ctx, database.CommitTimeout)
 	defer cancel()
 	err = pgx.BeginFunc(ctx, w.Conn, func(tx pgx.Tx) error {
 		pipeline := &pgx.Batch{}

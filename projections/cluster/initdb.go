@@ -54,7 +54,7 @@ func removeHalfMade(ctx context.Context, dir string) error {
 // removeAbandoned removes a directory in which initdb was killed. The server that initdb runs
 // notices that a moment later, and creates files until then.
 func removeAbandoned(ctx context.Context, path string) error {
-	ctx, cancel := context.WithTimeout(ctx, killWait)
+	ctx, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
 	poll := time.NewTicker(5 * time.Millisecond)
 	defer poll.Stop()

@@ -27,8 +27,8 @@ const (
 	// firstBackoff and lastBackoff are the first and the longest pause between two starts.
 	firstBackoff = 100 * time.Millisecond
 	lastBackoff  = 5 * time.Second
-	// memoryWait is how long starts are tried while processes of the server before hold its memory.
-	memoryWait = 10 * time.Second
+	// memoryTimeout is how long starts are tried while processes of the server before hold its memory.
+	memoryTimeout = 10 * time.Second
 )
 
 // supervise runs the server until Stop. It sends the outcome of the first start to started.
@@ -106,7 +106,7 @@ func (c *Cluster) launch() (*server, error) {
 		running, err := c.launchOnce()
 		// Children of a server that was killed hold its shared memory for a moment.
 		if errors.Is(err, errEnded) && running.output.foundLock() &&
-			time.Since(begun) < memoryWait {
+			time.Since(begun) < memoryTimeout {
 			continue
 		}
 		if err != nil {
@@ -161,8 +161,8 @@ func (c *Cluster) shutDown(running *server) error {
 		signal syscall.Signal
 		wait   time.Duration
 	}{
-		{syscall.SIGINT, fastWait}, {syscall.SIGQUIT, immediateWait},
-		{syscall.SIGKILL, killWait},
+		{syscall.SIGINT, fastTimeout}, {syscall.SIGQUIT, immediateTimeout},
+		{syscall.SIGKILL, killTimeout},
 	} {
 		_ = running.command.Process.Signal(step.signal) // it may have ended by now
 		select {

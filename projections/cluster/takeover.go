@@ -17,11 +17,11 @@ import (
 // How long a server may take for each way to end it. A fast shutdown writes everything out; an
 // immediate one leaves that to recovery; SIGKILL is the last resort.
 const (
-	fastWait      = 5 * time.Second
-	immediateWait = 3 * time.Second
-	killWait      = 2 * time.Second
-	// orphanWait is for children whose postmaster has ended.
-	orphanWait = 500 * time.Millisecond
+	fastTimeout      = 5 * time.Second
+	immediateTimeout = 3 * time.Second
+	killTimeout      = 2 * time.Second
+	// orphanTimeout is for children whose postmaster has ended.
+	orphanTimeout = 500 * time.Millisecond
 )
 
 // takeOver ends the server on the cluster in data, if one outlived the process that started it,
@@ -39,8 +39,8 @@ func takeOver(ctx context.Context, data string, socket socketDir, logger *slog.L
 		signal syscall.Signal
 		wait   time.Duration
 	}{
-		{syscall.SIGINT, fastWait}, {syscall.SIGQUIT, immediateWait},
-		{syscall.SIGKILL, killWait},
+		{syscall.SIGINT, fastTimeout}, {syscall.SIGQUIT, immediateTimeout},
+		{syscall.SIGKILL, killTimeout},
 	} {
 		if len(pids) == 0 {
 			break
@@ -52,7 +52,7 @@ func takeOver(ctx context.Context, data string, socket socketDir, logger *slog.L
 		} else {
 			// Children whose postmaster has ended end by themselves when they notice. SIGINT has
 			// another meaning for them.
-			wait = min(wait, orphanWait)
+			wait = min(wait, orphanTimeout)
 			for _, pid := range pids {
 				if step.signal != syscall.SIGINT {
 					_ = syscall.Kill(pid, step.signal)

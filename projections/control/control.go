@@ -53,9 +53,9 @@ func (c Config) Validate() error {
 	case c.InstallationID == "":
 		return errors.New("InstallationID: must not be empty")
 	case c.Directory == nil:
-		return errors.New("config: Directory must not be nil")
+		return errors.New("Directory: must not be nil")
 	case c.Presence == nil:
-		return errors.New("config: Presence must not be nil")
+		return errors.New("Presence: must not be nil")
 	}
 	return nil
 }
@@ -177,17 +177,17 @@ func (c *Control) builder(report func(rebuild.Progress)) (*rebuild.Builder, erro
 }
 
 const (
-	// awaitLimit bounds how long a command waits for its effect, awaitPause is the time between two
+	// awaitTimeout bounds how long a command waits for its effect, awaitPause is the time between two
 	// looks.
-	awaitLimit = 15 * time.Second
-	awaitPause = 100 * time.Millisecond
+	awaitTimeout = 15 * time.Second
+	awaitPause   = 100 * time.Millisecond
 )
 
-// await waits up to awaitLimit until a projection satisfies reached, and returns its status.
+// await waits up to awaitTimeout until a projection satisfies reached, and returns its status.
 func (c *Control) await(
 	ctx context.Context, name string, reached func(projections.Status) bool,
 ) (projections.Status, error) {
-	for deadline := time.Now().Add(awaitLimit); ; database.Pause(ctx, awaitPause) {
+	for deadline := time.Now().Add(awaitTimeout); ; database.Pause(ctx, awaitPause) {
 		all, err := c.Status(ctx)
 		if err != nil {
 			return projections.Status{}, err

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// AnswerLimit bounds one query. A database that works answers within milliseconds.
-	AnswerLimit = 5 * time.Second
-	// CommitLimit bounds a transaction that writes or reads many rows.
-	CommitLimit = 30 * time.Second
+	// AnswerTimeout bounds one query. A database that works answers within milliseconds.
+	AnswerTimeout = 5 * time.Second
+	// CommitTimeout bounds a transaction that writes or reads many rows.
+	CommitTimeout = 30 * time.Second
 	// FirstRetry and LastRetry are the pauses before the first and before later tries to reach the
 	// database: each pause is twice as long as the one before.
 	FirstRetry = 50 * time.Millisecond
@@ -37,7 +37,7 @@ func Config(url, schema string) (*pgxpool.Config, error) {
 		transactionLimit.Milliseconds(), 10,
 	)
 	if config.ConnConfig.ConnectTimeout == 0 {
-		config.ConnConfig.ConnectTimeout = AnswerLimit
+		config.ConnConfig.ConnectTimeout = AnswerTimeout
 	}
 	// Without keep-alives a query waits five minutes and more for a machine that has vanished.
 	dialer := &net.Dialer{
@@ -54,7 +54,7 @@ func Config(url, schema string) (*pgxpool.Config, error) {
 
 // WithConn runs fn on a new connection, closes the connection, and returns fn's error.
 func WithConn(ctx context.Context, config *pgx.ConnConfig, fn func(conn *pgx.Conn) error) error {
-	connecting, cancel := context.WithTimeout(ctx, AnswerLimit)
+	connecting, cancel := context.WithTimeout(ctx, AnswerTimeout)
 	defer cancel()
 	conn, err := pgx.ConnectConfig(connecting, config.Copy())
 	if err != nil {

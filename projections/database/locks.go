@@ -51,7 +51,7 @@ var (
 // holds the lock and has been silent for SilenceLimit, Try ends that session: the next Try
 // succeeds.
 func (l Lock) Try(ctx context.Context, conn *pgx.Conn) (taken bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, AnswerLimit)
+	ctx, cancel := context.WithTimeout(ctx, AnswerTimeout)
 	defer cancel()
 	err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1::int, $2::int)", l.space, l.key).
 		Scan(&taken)
@@ -104,7 +104,7 @@ const (
 // silence: a stopped process keeps its connections. A server before version 14 cannot do that;
 // then only Lock.Try ends the session.
 func EndWhenSilent(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, AnswerLimit)
+	ctx, cancel := context.WithTimeout(ctx, AnswerTimeout)
 	defer cancel()
 	if err := DetectLostClient(ctx, conn); err != nil {
 		return err

@@ -24,7 +24,7 @@ func (p *Projector) RecordStop(
 
 // RunOnce runs the directory's projection once as the projector of a term.
 func (p *Projector) RunOnce(ctx context.Context, term int64) error {
-	_, err := p.ofTerm(term).runOnce(ctx)
+	_, err := p.ofTerm(term).attempt(ctx)
 	return err
 }
 

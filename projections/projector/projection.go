@@ -26,9 +26,13 @@ var errDeposed = errors.New("another process projects now")
 
 // projection runs one projection under one term: from its checkpoint on, batch by batch.
 type projection[E any] struct {
-	*Projector
-	source apply.Source[E]
-	logger *slog.Logger
+	cfg     Config
+	schema  string
+	metrics *metrics
+	logger  *slog.Logger
+	source  apply.Source[E]
+	// name is the source's name.
+	name string
 	// committed is the checkpoint; it advances with each commit.
 	committed *position.Position
 	term      int64
@@ -40,14 +44,15 @@ func newProjection[E any](
 	p *Projector, source apply.Source[E], committed *position.Position, term int64,
 ) *projection[E] {
 	return &projection[E]{
-		Projector: p, source: source, committed: committed, term: term,
+		cfg: p.cfg, schema: p.schema, metrics: p.metrics,
 		logger: p.cfg.Logger.With("projection", source.Name()),
+		source: source, name: source.Name(), committed: committed, term: term,
 	}
 }
 
 // skipped returns the sequences of the events that operators have skipped.
 func (p *projection[E]) skipped(ctx context.Context) (map[uint64]bool, error) {
-	return apply.Skips(p.cfg.Directory.Skips).Sequences(ctx, p.source.Name())
+	return apply.Skips(p.cfg.Directory.Skips).Sequences(ctx, p.name)
 }
 
 // run projects until ctx ends, and returns nil then. It returns an error only if the broker's
@@ -56,13 +61,13 @@ func (p *projection[E]) run(ctx context.Context) error {
 	wait := database.FirstRetry
 	for {
 		begun := time.Now()
-		at, err := p.runOnce(ctx)
+		at, err := p.attempt(ctx)
 		var stopped *projections.StoppedError
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, errDeposed):
-			return fmt.Errorf("projection %s: %w", p.source.Name(), err)
+			return fmt.Errorf("projection %s: %w", p.name, err)
 		case errors.As(err, &stopped):
 			if p.recordStop(ctx, at, stopped) {
 				p.awaitRetry(ctx, stopped)
@@ -76,7 +81,7 @@ func (p *projection[E]) run(ctx context.Context) error {
 		if time.Since(begun) > database.LastRetry {
 			wait = database.FirstRetry
 		}
-		p.metrics.interruptions.WithLabelValues(p.source.Name()).Inc()
+		p.metrics.interruptions.WithLabelValues(p.name).Inc()
 		p.logger.Warn(
 			"projection interrupted; going on from its checkpoint", "error", err,
 			"retry_ms", wait.Milliseconds(),
@@ -86,18 +91,18 @@ func (p *projection[E]) run(ctx context.Context) error {
 	}
 }
 
-// runOnce runs the projection on one connection. It returns the checkpoint that it has reached.
-func (p *projection[E]) runOnce(ctx context.Context) (at apply.Checkpoint, err error) {
-	err = p.withConn(ctx, func(conn *pgx.Conn) error {
-		r := newRun(p, conn)
-		defer func() { at = r.writer.Checkpoint }()
-		return r.run(ctx)
+// attempt runs the projection on one connection until an error. It returns the checkpoint that it
+// has reached.
+func (p *projection[E]) attempt(ctx context.Context) (at apply.Checkpoint, err error) {
+	err = database.WithConn(ctx, p.cfg.Store.ConnConfig(), func(conn *pgx.Conn) error {
+		a := newAttempt(p, conn)
+		defer func() { at = a.writer.Checkpoint }()
+		return a.run(ctx)
 	})
 	return at, err
 }
 
-// awaitRetry waits until it is time to try an event again: when an operator has skipped it, or
-// after RetryStopped.
+// awaitRetry waits until an operator has skipped the event, at most RetryStopped.
 func (p *projection[E]) awaitRetry(ctx context.Context, stopped *projections.StoppedError) {
 	deadline := time.Now().Add(p.cfg.RetryStopped)
 	for time.Now().Before(deadline) && ctx.Err() == nil {
@@ -109,24 +114,25 @@ func (p *projection[E]) awaitRetry(ctx context.Context, stopped *projections.Sto
 }
 
 // recordStop records that an event stops the projection at a checkpoint. It returns false if the
-// read models have another checkpoint by now: a rebuild has replaced those that the event stopped,
-// and the event may be no problem for the new ones.
+// read models have another checkpoint by now: a rebuild has replaced them, and the new ones may be
+// able to apply the event.
 func (p *projection[E]) recordStop(
 	ctx context.Context, at apply.Checkpoint, stopped *projections.StoppedError,
 ) bool {
 	sequence := int64(stopped.Sequence)
 	reason := database.StorableText(stopped.Err.Error())
 	kind := database.StorableText(stopped.Type)
-	recording, cancel := context.WithTimeout(ctx, database.AnswerLimit)
+	recording, cancel := context.WithTimeout(ctx, database.AnswerTimeout)
 	defer cancel()
 	recorded := int64(0)
-	err := p.withConn(recording, func(conn *pgx.Conn) (err error) {
+	record := func(conn *pgx.Conn) (err error) {
 		recorded, err = query.New(conn).RecordStop(recording, query.RecordStopParams{
-			Projection: p.source.Name(), Sequence: &sequence, Type: &kind, Error: &reason,
+			Projection: p.name, Sequence: &sequence, Type: &kind, Error: &reason,
 			Channel: p.schema, Checkpoint: int64(at.Sequence), EventID: at.EventID, Term: p.term,
 		})
 		return err
-	})
+	}
+	err := database.WithConn(recording, p.cfg.Store.ConnConfig(), record)
 	if err == nil && recorded == 0 {
 		p.logger.Info(
 			"stop not recorded: the read models were replaced, or another process projects",
@@ -134,7 +140,7 @@ func (p *projection[E]) recordStop(
 		)
 		return false
 	}
-	p.metrics.stopped.WithLabelValues(p.source.Name()).Set(1)
+	p.metrics.stopped.WithLabelValues(p.name).Set(1)
 	p.logger.Error(
 		"projection stopped until the event can be applied or an operator skips it",
 		"sequence", stopped.Sequence, "event_type", stopped.Type, "error", stopped.Err,

@@ -22,9 +22,11 @@ import (
 const (
 	// standByPause is the time between two tries to take over.
 	standByPause = 500 * time.Millisecond
-	// keepLockInterval is the time between two statements on the connection of the lock, several
-	// within database.SilenceLimit; keepLockLimit bounds the answer.
-	keepLockInterval, keepLockLimit = 500 * time.Millisecond, 2 * time.Second
+	// keepLockInterval is the time between two statements on the connection that holds the lock. It
+	// must be well below database.SilenceLimit.
+	keepLockInterval = 500 * time.Millisecond
+	// keepLockTimeout bounds each of these statements.
+	keepLockTimeout = 2 * time.Second
 )
 
 // Projector keeps the read models up to date, or stands by while another process does.
@@ -58,8 +60,8 @@ func New(cfg Config) (*Projector, error) {
 }
 
 // Run projects, or stands by while another process projects, until ctx ends, and returns nil then.
-// It returns an error only if the broker's connection was closed. Everything else that goes wrong
-// is waited out, and shows in the status and the metrics.
+// It returns an error only if the broker's connection was closed. After any other error it tries
+// again; the status and the metrics show such errors.
 func (p *Projector) Run(ctx context.Context) error {
 	for {
 		err := p.withConn(ctx, func(conn *pgx.Conn) error {
@@ -109,9 +111,9 @@ func (p *Projector) standBy(ctx context.Context, conn *pgx.Conn) error {
 //go:embed end_writers.sql
 var endWriters string
 
-// takeOver returns the term of this projector; nothing of the projector before can be committed any
-// more. The caller must hold the lock. takeOver ends the session of a process that hangs or was cut
-// off within a transaction.
+// takeOver begins the term of this projector and returns it: the previous projector can commit
+// nothing any more. If that one hangs or was cut off within a transaction, takeOver ends its
+// session. The caller must hold the lock.
 func takeOver(ctx context.Context, conn *pgx.Conn) (term int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, database.SessionLimit/2)
 	defer cancel()
@@ -150,13 +152,14 @@ func (p *Projector) runProjections(ctx context.Context, term int64) error {
 	return group.Wait()
 }
 
-// keepLock keeps the session alive, and returns an error as soon as the lock may be lost, which
-// ends with the connection. Nothing but the database may delay it.
+// keepLock runs a statement on the connection of the lock again and again, so that no other process
+// takes the session for a hanging one. It returns an error when a statement fails: the connection,
+// and the lock with it, may be lost. It must do nothing else that takes time.
 func (p *Projector) keepLock(ctx context.Context, conn *pgx.Conn) error {
 	tick := time.NewTicker(keepLockInterval)
 	defer tick.Stop()
 	for {
-		asking, cancel := context.WithTimeout(ctx, keepLockLimit)
+		asking, cancel := context.WithTimeout(ctx, keepLockTimeout)
 		stops, err := query.New(conn).Stops(asking)
 		cancel()
 		if err != nil {
@@ -180,7 +183,7 @@ func (p *Projector) measureLags(ctx context.Context) {
 		projections.Directory: p.directory, projections.Presence: p.presence,
 	}
 	for ctx.Err() == nil {
-		asking, cancel := context.WithTimeout(ctx, database.AnswerLimit)
+		asking, cancel := context.WithTimeout(ctx, database.AnswerTimeout)
 		all, err := p.cfg.Store.Status(asking, streams)
 		cancel()
 		if err == nil { // otherwise the metrics keep their values

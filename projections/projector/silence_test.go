@@ -38,7 +38,8 @@ func hangs(
 	if err := database.EndWhenSilent(t.Context(), lock); err != nil {
 		t.Fatal(err)
 	}
-	// The server may not have ended the last projector's session yet, which has the lock until then.
+	// The server may not have ended the last projector's session yet, which has the lock until
+	// then.
 	streamstest.Eventually(t, "the lock is free", func() bool {
 		mine, err := wanted.Try(t.Context(), lock)
 		if err != nil {

@@ -13,22 +13,22 @@ import (
 )
 
 const (
-	// readLimit bounds how long a read waits for a database that is away or restarts.
-	readLimit = 15 * time.Second
+	// readTimeout bounds how long a read waits for a database that is away or restarts.
+	readTimeout = 15 * time.Second
 	// firstReread and lastReread are the first and the longest pause between two tries.
 	firstReread, lastReread = 20 * time.Millisecond, 500 * time.Millisecond
 )
 
 // read runs a query until the database answers. Errors that may pass, such as a lost connection or
-// a restart, are waited out for readLimit; then read fails with service_unavailable. ask must be
+// a restart, are waited out for readTimeout; then read fails with service_unavailable. ask must be
 // safe to call again.
 func read[T any](
 	ctx context.Context, s *Store, ask func(ctx context.Context) (T, error),
 ) (T, error) {
-	waiting, cancel := context.WithTimeout(ctx, readLimit)
+	waiting, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	for wait := firstReread; ; wait = min(2*wait, lastReread) {
-		asking, cancel := context.WithTimeout(waiting, database.AnswerLimit)
+		asking, cancel := context.WithTimeout(waiting, database.AnswerTimeout)
 		answer, err := ask(asking)
 		timedOut := asking.Err() != nil
 		cancel()
@@ -55,7 +55,7 @@ func read[T any](
 		if !s.away.Swap(true) {
 			s.logger.Warn(
 				"database does not answer reads", "error", err,
-				"limit_ms", readLimit.Milliseconds(),
+				"limit_ms", readTimeout.Milliseconds(),
 			)
 		}
 		if timedOut { // the other connections may be dead too

@@ -75,9 +75,9 @@ func (s *Store) listenOn(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// beginListening listens for commits. It takes at most database.CommitLimit.
+// beginListening listens for commits. It takes at most database.CommitTimeout.
 func (s *Store) beginListening(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, database.CommitLimit)
+	ctx, cancel := context.WithTimeout(ctx, database.CommitTimeout)
 	defer cancel()
 	if err := database.DetectLostClient(ctx, conn); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (s *Store) receiveNotifications(
 
 // readCheckpoint sets the position to the checkpoint, and stops it while the projection is stopped.
 func (s *Store) readCheckpoint(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, database.AnswerLimit)
+	ctx, cancel := context.WithTimeout(ctx, database.AnswerTimeout)
 	defer cancel()
 	queries := query.New(conn)
 	if err := s.checkComplete(ctx, queries); err != nil {

@@ -20,8 +20,8 @@ const (
 	// reportInterval is the time between two reports of a build. Each report is also a statement on
 	// the connection of the lock, several within database.SilenceLimit.
 	reportInterval = 500 * time.Millisecond
-	// cleanupLimit bounds the cleanup after a build.
-	cleanupLimit = 20 * time.Second
+	// cleanupTimeout bounds the cleanup after a build.
+	cleanupTimeout = 20 * time.Second
 )
 
 // build is one build under way.
@@ -59,7 +59,7 @@ func (b *build) run(ctx context.Context, fn func(ctx context.Context, build *bui
 // connection of its own, since that of the lock may be lost; it needs no lock, since no other build
 // has a schema of that name. The next build drops what end could not.
 func (b *build) end(ctx context.Context, outcome error) {
-	ctx, cancel := context.WithTimeout(ctx, cleanupLimit)
+	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	defer cancel()
 	b.phase.Store(PhaseDone)
 	if outcome != nil {
@@ -110,7 +110,7 @@ func (b *build) progress(perSecond float64) Progress {
 }
 
 func (b *build) recordProgress(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, database.AnswerLimit)
+	ctx, cancel := context.WithTimeout(ctx, database.AnswerTimeout)
 	defer cancel()
 	p := b.progress(0)
 	return query.New(conn).UpdateBuild(ctx, query.UpdateBuildParams{

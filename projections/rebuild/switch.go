@@ -15,9 +15,9 @@ import (
 	"hubcloud/projections/schema"
 )
 
-// catchUpLimit bounds how long the projector waits for the target to catch up. It is less than the
+// catchUpTimeout bounds how long the projector waits for the target to catch up. It is less than the
 // limit of silence within a transaction.
-const catchUpLimit = 2 * time.Second
+const catchUpTimeout = 2 * time.Second
 
 // errNotYet means that the switch must be tried again.
 var errNotYet = errors.New("not yet")
@@ -27,7 +27,7 @@ var errNotYet = errors.New("not yet")
 func (b *build) trySwitch(ctx context.Context, f *following) (replaced string, err error) {
 	b.connMu.Lock()
 	defer b.connMu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, database.CommitLimit)
+	ctx, cancel := context.WithTimeout(ctx, database.CommitTimeout)
 	defer cancel()
 	replaced = schema.OldName(b.Schema, b.target, time.Now())
 	err = pgx.BeginFunc(ctx, b.conn, func(tx pgx.Tx) error {
@@ -131,7 +131,7 @@ func (b *build) catchUp(ctx context.Context, queries *query.Queries) error {
 	if err != nil {
 		return err
 	}
-	waiting, cancel := context.WithTimeout(ctx, catchUpLimit)
+	waiting, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
 	foreign, err := isForeign(waiting, b.Directory, directoryAt)
 	if err != nil {

@@ -22,7 +22,7 @@ type Stream interface {
 	// Head returns the sequence of the last event. If that is before seen, which the caller knows
 	// of, the answer is confirmed with the stream's leader.
 	Head(ctx context.Context, seen uint64) (uint64, error)
-	// StoredAt returns when the first event at a sequence or behind it was stored, and false if
+	// StoredAt returns when the first event at a sequence or after it was stored, and false if
 	// there is none.
 	StoredAt(ctx context.Context, seq uint64) (time.Time, bool, error)
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A hub without an MQTT keep-alive stayed connected for ever after it lost its network, because the
+// A hub without an MQTT keep-alive stayed connected forever after it lost its network, because the
 // server's listener turns off the keep-alive of TCP.
 func TestKeepAlive(t *testing.T) {
 	t.Parallel()

@@ -1,5 +1,5 @@
 // Package directory is the record of who owns what: the stream DIRECTORY, which keeps every event
-// for ever, the aggregates that are folded from it, and the commands that append to it.
+// forever, the aggregates that are folded from it, and the commands that append to it.
 //
 // An aggregate (an organization with its members and invitations, an account, a site, a hub, a key)
 // is everything stored under one subject. A command loads the aggregate, lets package domain

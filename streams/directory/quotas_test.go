@@ -180,7 +180,7 @@ func TestMembersAreBounded(t *testing.T) {
 }
 
 // TestChangesAreBounded: an organization could rename a site any number of times, and each event is
-// stored for ever. Commands that change nothing, and revocations, are always allowed.
+// stored forever. Commands that change nothing, and revocations, are always allowed.
 func TestChangesAreBounded(t *testing.T) {
 	t.Parallel()
 	s, org, _ := bounded(t, directory.Quotas{ChangesPerHour: 10})

@@ -1,0 +1,238 @@
+package projector
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"hubcloud/projections"
+	"hubcloud/projections/apply"
+	"hubcloud/projections/database"
+	"hubcloud/projections/internal/query"
+	"hubcloud/projections/status"
+)
+
+// attempt runs a projection on one connection, from the checkpoint until an error.
+type attempt[E any] struct {
+	projection *projection[E]
+	writer     *apply.Writer[E]
+	conn       *pgx.Conn
+	queries    *query.Queries
+	// buildTarget is the sequence of the stream's last event when the attempt began. The tables are
+	// complete once they have it.
+	buildTarget uint64
+	// built means that the tables have been complete.
+	built bool
+	// staleStop means that the recorded stop is about an event that the tables have by now. It is
+	// cleared as soon as it is certain that the tables were built from this stream.
+	staleStop bool
+}
+
+func newAttempt[E any](p *projection[E], conn *pgx.Conn) *attempt[E] {
+	return &attempt[E]{
+		projection: p, conn: conn, queries: query.New(conn),
+		writer: &apply.Writer[E]{
+			Source: p.source, Conn: conn, Term: p.term, RespectStops: true,
+			NotifyChannel: p.notifyChannel,
+		},
+	}
+}
+
+func (a *attempt[E]) run(ctx context.Context) error {
+	if err := a.awaitResume(ctx); err != nil {
+		return err
+	}
+	if err := a.readCheckpoint(ctx); err != nil {
+		return err
+	}
+	at := a.writer.Checkpoint
+	if at.Sequence > a.buildTarget { // the stream ends before the checkpoint
+		return a.otherStream(fmt.Sprintf(
+			"they are at sequence %d, but the stream ends at %d", at.Sequence, a.buildTarget,
+		))
+	}
+	if err := a.markComplete(ctx); err != nil {
+		return err
+	}
+	after := at.Sequence
+	if at.EventID != "" {
+		after-- // apply compares the id of the event at the checkpoint
+	} else if err := a.clearStaleStop(ctx); err != nil {
+		return err
+	}
+	return a.projection.source.Follow(
+		ctx, after, func(batch []E) error { return a.apply(ctx, batch) },
+	)
+}
+
+// readCheckpoint reads the checkpoint of the tables and the head of the stream. It fails with
+// errDeposed if another process has taken over.
+func (a *attempt[E]) readCheckpoint(ctx context.Context) error {
+	_, version := a.projection.committed.Read()
+	row, err := a.queries.Checkpoint(ctx, a.projection.name)
+	if err != nil {
+		return err
+	}
+	if row.Term != a.projection.term {
+		return errDeposed
+	}
+	at := apply.Checkpoint{Sequence: uint64(row.Sequence), EventID: row.EventID}
+	a.writer.Checkpoint, a.built = at, row.Built
+	a.staleStop = row.StoppedSequence != nil && uint64(*row.StoppedSequence) <= at.Sequence
+	a.projection.committed.Set(at.Sequence, version)
+	if a.writer.Skipped, err = a.projection.skipped(ctx); err != nil {
+		return err
+	}
+	if a.buildTarget, err = a.projection.source.Head(ctx, at.Sequence); err != nil {
+		return err
+	}
+	if a.projection.name == projections.Directory {
+		a.projection.cfg.Store.SetBuildTarget(a.buildTarget)
+	}
+	a.projection.metrics.sequence.WithLabelValues(a.projection.name).Set(float64(at.Sequence))
+	return nil
+}
+
+// awaitResume waits while an operator has stopped the projection.
+func (a *attempt[E]) awaitResume(ctx context.Context) error {
+	for logged := false; ; {
+		stops, err := a.queries.Stops(ctx)
+		if err != nil {
+			return err
+		}
+		stop, stopped := status.StopOf(stops, a.projection.name)
+		switch {
+		case !stopped && logged:
+			a.projection.logger.Info("projection resumed by an operator")
+			return nil
+		case !stopped:
+			return nil
+		case !logged:
+			a.projection.logger.Warn(
+				"projection stopped by an operator until it is resumed",
+				"why", stop.Why, "stopped_at", stop.StoppedAt,
+			)
+			logged = true
+		}
+		if database.Pause(ctx, controlInterval); ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// otherStream returns the error that stops the projection: the tables were built from another
+// stream.
+func (a *attempt[E]) otherStream(reason string) error {
+	return &projections.StoppedError{
+		Projection: a.projection.name,
+		Sequence:   a.writer.Checkpoint.Sequence,
+		Err: fmt.Errorf(
+			"%w: %s; build them again with `hubcloud projections rebuild`",
+			projections.ErrOtherStream, reason,
+		),
+	}
+}
+
+// clearStaleStop removes the recorded stop if it is stale.
+func (a *attempt[E]) clearStaleStop(ctx context.Context) error {
+	if !a.staleStop {
+		return nil
+	}
+	if err := a.queries.ClearStop(ctx, query.ClearStopParams{
+		Projection: a.projection.name, Term: a.projection.term,
+	}); err != nil {
+		return err
+	}
+	a.staleStop = false
+	a.projection.metrics.stopped.WithLabelValues(a.projection.name).Set(0)
+	return nil
+}
+
+// apply commits a batch. It fails with projections.ErrOtherStream if the batch is of another stream
+// than the tables.
+func (a *attempt[E]) apply(ctx context.Context, batch []E) error {
+	if other, is := a.writer.OtherStream(batch); is {
+		return a.otherStream(fmt.Sprintf(
+			"event %d is %q in the stream and %q in the read models", other.Sequence, other.ID,
+			a.writer.Checkpoint.EventID,
+		))
+	}
+	if err := a.clearStaleStop(ctx); err != nil {
+		return err
+	}
+	ctx, span := a.projection.cfg.Tracer.Start(
+		ctx, "project "+a.projection.name, trace.SpanKindConsumer,
+	)
+	a.writer.OnCommit = a.observeCommits(ctx)
+	err := a.writer.Apply(ctx, batch)
+	if span.On() {
+		span.Set(
+			semconv.DBSystemNamePostgreSQL, semconv.MessagingBatchMessageCount(len(batch)),
+			attribute.String("hubcloud.projection", a.projection.name),
+			attribute.Int64("hubcloud.sequence", int64(a.writer.Checkpoint.Sequence)),
+		)
+	}
+	span.End(err)
+	if err != nil {
+		return err
+	}
+	return a.markComplete(ctx)
+}
+
+// observeCommits returns a function that advances the position, the metrics and the log after each
+// commit.
+func (a *attempt[E]) observeCommits(ctx context.Context) func(entries int) {
+	begun, from := time.Now(), a.writer.Checkpoint.Sequence+1
+	return func(entries int) {
+		took := time.Since(begun)
+		name, at := a.projection.name, a.writer.Checkpoint.Sequence
+		a.projection.committed.Advance(at)
+		a.projection.metrics.sequence.WithLabelValues(name).Set(float64(at))
+		a.projection.metrics.stopped.WithLabelValues(name).Set(0)
+		a.projection.metrics.events.WithLabelValues(name).Add(float64(entries))
+		a.projection.metrics.commits.WithLabelValues(name).Observe(took.Seconds())
+		// Requests and hub sessions log a line each, so a line for each batch is never more: under
+		// load a batch has everything that has gathered.
+		a.projection.logger.LogAttrs(
+			ctx, slog.LevelInfo, "projection batch", slog.Uint64("from", from),
+			slog.Uint64("to", at), slog.Int("events", entries),
+			slog.Float64("duration_ms", float64(took.Microseconds())/1000),
+		)
+		begun, from = time.Now(), at+1
+	}
+}
+
+// markComplete records, once, that the tables have reached buildTarget. The schema becomes live
+// when the tables of all projections have.
+func (a *attempt[E]) markComplete(ctx context.Context) error {
+	if a.built || a.writer.Checkpoint.Sequence < a.buildTarget {
+		return nil
+	}
+	err := pgx.BeginFunc(ctx, a.conn, func(tx pgx.Tx) error {
+		queries := query.New(tx)
+		if _, err := queries.LockSchema(ctx, a.projection.schema); err != nil {
+			return err
+		}
+		if err := queries.SetBuilt(ctx, query.SetBuiltParams{
+			Projection: a.projection.name, Term: a.projection.term,
+		}); err != nil {
+			return err
+		}
+		return queries.SetLive(ctx, a.projection.schema)
+	})
+	if err != nil {
+		return err
+	}
+	a.built = true
+	a.projection.logger.Info(
+		"projection complete", "sequence", a.writer.Checkpoint.Sequence,
+		"schema", a.projection.schema,
+	)
+	return nil
+}
