@@ -161,8 +161,8 @@ func (c *Client) Rejected(
 	apiError := CheckAPIError(c.T, answer)
 	if apiError.Type != errorType {
 		c.T.Errorf(
-			"%s %s %s: got error type %q, want %q: %s", method, path, body, apiError.Type, errorType,
-			answer.Body,
+			"%s %s %s: got error type %q, want %q: %s", method, path, body, apiError.Type,
+			errorType, answer.Body,
 		)
 	}
 	return apiError
@@ -175,11 +175,16 @@ func CheckAPIError(t testing.TB, answer Answer) APIError {
 	var whole map[string]map[string]string
 	if err := json.Unmarshal(answer.Body, &whole); err != nil || len(whole) != 1 ||
 		len(whole["error"]) != 3 {
-		t.Errorf("status %d: got body %q, want the contract's error body", answer.Status, answer.Body)
+		t.Errorf(
+			"status %d: got body %q, want the contract's error body", answer.Status, answer.Body,
+		)
 	}
 	apiError := answer.APIError()
 	if apiError.Type == "" || apiError.Message == "" || apiError.RequestID == "" {
-		t.Errorf("status %d: got error body %s, want type, message and request_id", answer.Status, answer.Body)
+		t.Errorf(
+			"status %d: got error body %s, want type, message and request_id", answer.Status,
+			answer.Body,
+		)
 	}
 	if id := answer.Header.Get("X-Request-Id"); id != apiError.RequestID {
 		t.Errorf(

@@ -32,18 +32,11 @@ type Target struct {
 	Base, Public string
 
 	service *Service // nil if the environment names the service
-	hubs    *shelf
+	hubs    *unusedHubs
 }
 
-// FactoryHub is the identity of a hub as it leaves the factory.
-type FactoryHub struct {
-	Serial string `json:"serial"`
-	HubID  string `json:"hub_id"`
-	Secret string `json:"secret"`
-}
-
-// shelf holds unused hubs.
-type shelf struct {
+// unusedHubs are the hubs of the file that EnvHubs names which no test has used yet.
+type unusedHubs struct {
 	mu   sync.Mutex
 	hubs []FactoryHub
 }
@@ -54,34 +47,34 @@ func NewTarget(t testing.TB, args ...string) *Target {
 	base := strings.TrimRight(os.Getenv(EnvURL), "/")
 	if base == "" {
 		s := Start(t, args...)
-		return &Target{t: t, Base: s.Base(), Public: s.Public(), service: s, hubs: &shelf{}}
+		return &Target{t: t, Base: s.Base(), Public: s.Public(), service: s, hubs: &unusedHubs{}}
 	}
 	if !strings.HasSuffix(base, "/v1") || os.Getenv(EnvKey) == "" {
 		t.Fatalf("%s must end in /v1, and %s must be set", EnvURL, EnvKey)
 	}
-	c := &Target{t: t, Base: base, Public: strings.TrimSuffix(base, "/v1"), hubs: &shelf{}}
+	c := &Target{t: t, Base: base, Public: strings.TrimSuffix(base, "/v1"), hubs: &unusedHubs{}}
 	if path := os.Getenv(EnvHubs); path != "" {
 		file, err := os.Open(path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer file.Close()
-		c.hubs.hubs = readMade(t, bufio.NewScanner(file))
+		c.hubs.hubs = readHubs(t, bufio.NewScanner(file))
 	}
 	return c
 }
 
-func readMade(t testing.TB, lines *bufio.Scanner) []FactoryHub {
+func readHubs(t testing.TB, lines *bufio.Scanner) []FactoryHub {
 	t.Helper()
-	var all []FactoryHub
+	var hubs []FactoryHub
 	for lines.Scan() {
-		var made FactoryHub
-		if err := json.Unmarshal(lines.Bytes(), &made); err != nil {
+		var hub FactoryHub
+		if err := json.Unmarshal(lines.Bytes(), &hub); err != nil {
 			t.Fatalf("parse hub %q: %v", lines.Text(), err)
 		}
-		all = append(all, made)
+		hubs = append(hubs, hub)
 	}
-	return all
+	return hubs
 }
 
 // For returns a copy of the target that reports failures and skips to t.
@@ -97,8 +90,7 @@ func (c *Target) OwnService() *Service {
 	c.t.Helper()
 	if c.service == nil {
 		c.t.Skipf(
-			"NOT TRIED: needs a service that the suite may configure and kill; %s is set",
-			EnvURL,
+			"NOT TRIED: needs a service that the suite may configure and kill; %s is set", EnvURL,
 		)
 	}
 	return c.service.For(c.t)
@@ -126,6 +118,7 @@ func (c *Target) OtherTenant(name string) *Tenant {
 	return c.given(EnvOtherKey, name)
 }
 
+// given returns the organization of the key in an environment variable, with a new site.
 func (c *Target) given(variable, name string) *Tenant {
 	c.t.Helper()
 	tenant := &Tenant{Client: NewClient(c.t, c.Base, os.Getenv(variable))}

@@ -13,8 +13,8 @@ import (
 // is connected. The hub reports nothing by itself and reconnects quickly.
 func (c *Target) VirtualHub(tenant *Tenant, cfg virtualhub.Config) *virtualhub.Hub {
 	c.t.Helper()
-	made := c.Inventory(1)[0]
-	cfg.EnrollURL, cfg.Serial, cfg.Secret, cfg.Quiet = c.Public, made.Serial, made.Secret, true
+	identity := c.Inventory(1)[0]
+	cfg.EnrollURL, cfg.Serial, cfg.Secret, cfg.Quiet = c.Public, identity.Serial, identity.Secret, true
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -31,11 +31,11 @@ func (c *Target) VirtualHub(tenant *Tenant, cfg virtualhub.Config) *virtualhub.H
 	c.t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
-			c.t.Errorf("hub %s: %v", made.HubID, err)
+			c.t.Errorf("hub %s: %v", identity.HubID, err)
 		}
 	})
 	Connected(c.t, hub)
-	tenant.For(c.t).Add(made.Serial)
+	tenant.For(c.t).Add(identity.Serial)
 	return hub
 }
 
@@ -55,6 +55,8 @@ func Stored(t testing.TB, hub *virtualhub.Hub) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := hub.WaitAcked(ctx, hub.Status().Newest); err != nil {
-		t.Fatalf("hub %s: got %+v after a minute, want all events acknowledged", hub.ID(), hub.Status())
+		t.Fatalf(
+			"hub %s: got %+v after a minute, want all events acknowledged", hub.ID(), hub.Status(),
+		)
 	}
 }

@@ -394,9 +394,7 @@ func (d *disaster) expired(cursor string) {
 	}
 	stream, answer, err := d.tenant.TryStream(path+"/stream", cursor)
 	if err != nil || stream != nil || answer.Status != http.StatusGone {
-		d.t.Errorf(
-			"stream from an expired cursor: got %v, %d %s", err, answer.Status, answer.Body,
-		)
+		d.t.Errorf("stream from an expired cursor: got %v, %d %s", err, answer.Status, answer.Body)
 	}
 	if stream != nil {
 		stream.Close()

@@ -136,8 +136,8 @@ func TestRebuild(t *testing.T) {
 	first, second := begin(t, s, "projections", "rebuild", "--json"), begin(t, s, "projections", "rebuild")
 	if a, b := first.wait(), second.wait(); a != 0 || b != 0 {
 		t.Fatalf(
-			"two concurrent rebuilds: got exit codes %d and %d: %s%s%s%s", a, b, &first.out, &first.errs,
-			&second.out, &second.errs,
+			"two concurrent rebuilds: got exit codes %d and %d: %s%s%s%s", a, b, &first.out,
+			&first.errs, &second.out, &second.errs,
 		)
 	}
 	if !strings.Contains(second.out.String(), "Switched") {
@@ -164,7 +164,9 @@ func TestRebuild(t *testing.T) {
 	s.Kill()
 	s.Begin()
 	if differences := verify(t, s); len(differences) != 0 {
-		t.Errorf("after a restart: got %d differences, for example %s", len(differences), differences[0])
+		t.Errorf(
+			"after a restart: got %d differences, for example %s", len(differences), differences[0],
+		)
 	}
 }
 
@@ -222,10 +224,7 @@ func changedByHand(t *testing.T, s *harness.Service, made population.Population)
 	}
 	differences := verify(t, s)
 	if len(differences) != len(changes) {
-		t.Errorf(
-			"got %d differences, want %d: %s", len(differences), len(changes),
-			differences,
-		)
+		t.Errorf("got %d differences, want %d: %s", len(differences), len(changes), differences)
 	}
 	for _, c := range changes {
 		if !slices.ContainsFunc(differences, func(d json.RawMessage) bool {

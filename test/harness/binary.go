@@ -1,0 +1,119 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "hubcloud-test-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "hubcloud")
+	return path, build("-o", path)
+})
+
+// root returns the root folder of the service's module.
+func root() (string, error) {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "hubcloud").Output()
+	if err != nil {
+		return "", fmt.Errorf("go list: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// build builds the program without the test module (GOWORK=off), as releases are built.
+func build(options ...string) error {
+	dir, err := root()
+	if err != nil {
+		return err
+	}
+	command := exec.Command(
+		"go",
+		slices.Concat([]string{"build"}, options, []string{"./cmd/hubcloud"})...)
+	command.Dir, command.Env = dir, append(os.Environ(), "GOWORK=off")
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// Binary returns the path of the binary under test. It builds the binary once per test run, unless
+// HUBCLOUD_TEST_BINARY names one.
+func Binary(t testing.TB) string {
+	t.Helper()
+	if path := os.Getenv("HUBCLOUD_TEST_BINARY"); path != "" {
+		return path
+	}
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// RemoveBinary removes the binary that Binary built. TestMain calls RemoveBinary last.
+func RemoveBinary() {
+	if path, err := binary(); err == nil {
+		os.RemoveAll(filepath.Dir(path))
+	}
+}
+
+// BuildWith builds a binary with some source files replaced and returns its path. The keys of
+// replaced are paths in the repository. The binary is removed when the test ends.
+func BuildWith(t testing.TB, replaced map[string][]byte) string {
+	t.Helper()
+	sources, err := root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	for name, content := range replaced {
+		file := filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		overlay.Replace[filepath.Join(sources, name)] = file
+	}
+	text, err := json.Marshal(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, path := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "hubcloud")
+	if err := os.WriteFile(list, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := build("-overlay", list, "-o", path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// RunBinary runs the binary and returns its output and exit code.
+func RunBinary(t testing.TB, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, Binary(t), args...)
+	var out, errs bytes.Buffer
+	command.Stdout, command.Stderr = &out, &errs
+	err := command.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), command.ProcessState.ExitCode()
+}

@@ -1,0 +1,72 @@
+package harness
+
+import (
+	"bufio"
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// Inventory registers new hubs.
+func (s *Service) Inventory(count int) []FactoryHub {
+	s.t.Helper()
+	var hubs []FactoryHub
+	for _, hub := range s.CLI(
+		"inventory", "generate", "--count", strconv.Itoa(count), "--prefix", "try",
+	) {
+		hubs = append(hubs, FactoryHub{
+			Serial: hub["serial"].(string),
+			HubID:  hub["hub_id"].(string),
+			Secret: hub["secret"].(string),
+		})
+	}
+	return hubs
+}
+
+// Key creates an API key for an organization. Without scopes the key has all of them.
+func (s *Service) Key(org string, scopes ...string) (id, key string) {
+	s.t.Helper()
+	flags := []string{"--all-scopes"}
+	if len(scopes) > 0 {
+		flags = []string{"--scope", strings.Join(scopes, ",")}
+	}
+	created := s.CLI(append([]string{"key", "create", "--org", org}, flags...)...)[0]
+	return created["key_id"].(string), created["key"].(string)
+}
+
+// CLI runs a command of the binary against the service with --json and returns the objects it
+// printed.
+func (s *Service) CLI(args ...string) []map[string]any {
+	s.t.Helper()
+	out, stderr, code := RunBinary(s.t, s.commandLine(args)...)
+	if code != 0 {
+		s.t.Fatalf(
+			"hubcloud %s: got exit code %d, want 0: %s", strings.Join(args, " "), code, stderr,
+		)
+	}
+	var objects []map[string]any
+	lines := bufio.NewScanner(strings.NewReader(out))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		object := map[string]any{}
+		if err := json.Unmarshal(lines.Bytes(), &object); err != nil {
+			s.t.Fatalf("hubcloud %s printed %q: %v", strings.Join(args, " "), lines.Text(), err)
+		}
+		objects = append(objects, object)
+	}
+	return objects
+}
+
+// commandLine inserts --data-dir and --json between the command's words and its flags.
+func (s *Service) commandLine(args []string) []string {
+	line := append([]string{}, args[:min(2, len(args))]...)
+	line = append(line, "--data-dir", s.Dir, "--json")
+	return append(line, args[min(2, len(args)):]...)
+}
+
+// FactoryHub is the identity of a hub as it leaves the factory.
+type FactoryHub struct {
+	Serial string `json:"serial"`
+	HubID  string `json:"hub_id"`
+	Secret string `json:"secret"`
+}

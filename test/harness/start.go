@@ -1,0 +1,142 @@
+package harness
+
+import (
+	"net"
+	"net/url"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// startTimeout bounds a start. A first start creates a database.
+const startTimeout = 90 * time.Second
+
+// Start runs `hubcloud serve` with the additional arguments, on a new data directory and free
+// ports, and waits until it is ready. Directory and ports stay the same over restarts. The service
+// is stopped when the test ends.
+func Start(t testing.TB, args ...string) *Service {
+	t.Helper()
+	return StartIn(t, t.TempDir(), args...)
+}
+
+// StartWith is Start with additional environment variables, as NAME=VALUE.
+func StartWith(t testing.TB, environment []string, args ...string) *Service {
+	t.Helper()
+	s := newService(t, t.TempDir(), args)
+	s.Environment = environment
+	s.launch()
+	return s
+}
+
+// StartUnder is Start under a command, for example one that lowers a limit.
+func StartUnder(t testing.TB, under []string, args ...string) *Service {
+	t.Helper()
+	s := newService(t, t.TempDir(), args)
+	s.Under = under
+	s.launch()
+	return s
+}
+
+// StartIn is Start on the given data directory.
+func StartIn(t testing.TB, dir string, args ...string) *Service {
+	t.Helper()
+	s := newService(t, dir, args)
+	s.launch()
+	return s
+}
+
+// newService returns a service with free ports that has not started yet.
+func newService(t testing.TB, dir string, args []string) *Service {
+	t.Helper()
+	return &Service{
+		t: t, Dir: dir, Args: args, running: &running{},
+		HTTP: FreeAddress(t), Admin: FreeAddress(t), MQTT: FreeAddress(t), NATS: FreeAddress(t),
+	}
+}
+
+// Replica starts another process that serves the API on this service's broker and database. The
+// replica is stopped before the service.
+func (s *Service) Replica(args ...string) *Service {
+	s.t.Helper()
+	return s.ReplicaOf("", args...)
+}
+
+// ReplicaOf is Replica with another binary, such as one from BuildWith.
+func (s *Service) ReplicaOf(program string, args ...string) *Service {
+	s.t.Helper()
+	database := url.Values{
+		"host":    {filepath.Join(s.Dir, "postgres", "socket")},
+		"port":    {"5432"},
+		"user":    {"hubcloud"},
+		"sslmode": {"disable"},
+	}
+	r := &Service{
+		t: s.t, Dir: s.t.TempDir(), Program: program, running: &running{}, HTTP: FreeAddress(s.t),
+		Admin: FreeAddress(s.t), MQTT: s.MQTT, NATS: s.NATS,
+		Args: append([]string{
+			"--roles", "api", "--nats-url", "nats://" + s.NATS, "--nats-credentials",
+			filepath.Join(s.Dir, "nats-credentials.json"), "--public-mqtt", s.MQTT,
+			"--postgres-url",
+			(&url.URL{Scheme: "postgres", Path: "/postgres", RawQuery: database.Encode()}).String(),
+			"--ca-cert", filepath.Join(s.Dir, "ca", "ca.pem"), "--ca-key",
+			filepath.Join(s.Dir, "ca", "ca-key.pem"),
+		}, args...),
+	}
+	r.launch()
+	return r
+}
+
+// Join starts a process with all roles on a broker and a database that the arguments name. The
+// addresses mqtt and nats are those that the broker announces.
+func Join(t testing.TB, mqtt, nats string, args ...string) *Service {
+	t.Helper()
+	s := Joining(t, Place{}, mqtt, nats, args...)
+	s.Begin()
+	return s
+}
+
+// Place is where a process runs: its IP address and the command that runs it. The zero value is the
+// loopback address of this machine.
+type Place struct {
+	Address string
+	Under   []string
+}
+
+// Joining is Join at a place, but does not start the process. Call Begin, or Launch and AwaitReady.
+func Joining(t testing.TB, at Place, mqtt, nats string, args ...string) *Service {
+	t.Helper()
+	s := &Service{
+		t: t, Dir: t.TempDir(), Args: args, running: &running{}, joined: true, Under: at.Under,
+		HTTP:  net.JoinHostPort(at.Address, "8080"),
+		Admin: net.JoinHostPort(at.Address, "9090"),
+		MQTT:  mqtt, NATS: nats,
+	}
+	if len(at.Under) == 0 {
+		s.HTTP, s.Admin = FreeAddress(t), FreeAddress(t)
+	}
+	s.stopWithTest()
+	return s
+}
+
+// launch starts the service and stops it when the test ends.
+func (s *Service) launch() {
+	s.t.Helper()
+	s.Begin()
+	s.stopWithTest()
+}
+
+// stopWithTest stops the service when the test ends.
+func (s *Service) stopWithTest() {
+	s.t.Cleanup(func() {
+		if s.process == nil {
+			return
+		}
+		s.Stop()
+		if s.t.Failed() {
+			s.t.Logf(
+				"last log lines of the service, without successful requests:\n%s",
+				s.log.without("level=INFO msg=request"),
+			)
+		}
+	})
+}
