@@ -18,6 +18,9 @@ type eventStream struct {
 	events   int
 	lastID   string
 	keepsIDs bool
+	// cloud means that the present block is an event of the cloud, such as hub.disconnected. These
+	// are not counted: on a busy machine a hub may lose its connection.
+	cloud bool
 }
 
 // feed takes what came over the wire: an HTTP/1.1 answer in chunks.
@@ -82,7 +85,14 @@ func (s *eventStream) text(content []byte, r *readers) {
 }
 
 func (s *eventStream) take(line []byte, r *readers) {
+	if typ, ok := bytes.CutPrefix(line, []byte("event: ")); ok {
+		s.cloud = bytes.HasPrefix(typ, []byte("hub."))
+		return
+	}
 	if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok {
+		if s.cloud {
+			return
+		}
 		s.events++
 		r.events++
 		if at, ok := stampOf(data); ok {
