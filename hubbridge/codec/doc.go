@@ -1,12 +1,13 @@
-// Package codec decodes the messages of hubs: hello, events, and answers to requests. Messages are
-// untrusted bytes. The package is pure and keeps nothing.
+// Package codec decodes the messages of hubs: hellos, events, and responses to requests. It also
+// encodes acks, and the cloud's own events. Messages are untrusted bytes. The package is pure and
+// keeps nothing.
 //
 // An events message is decoded in one pass over its bytes, which validates the JSON and finds the
 // extents of each event and its members. The pass builds no trees and converts no number of a hub's
 // data to a float: data is stored as the hub wrote it, without the white space between its tokens.
 //
-// The result of an answer must have the members that the hub protocol requires, each with its type.
-// A nullable member may be absent, and unknown members are skipped.
+// The result of a response must have the members that the hub protocol requires, each with its
+// type. A nullable member may be absent, and unknown members are skipped.
 //
 // The rules where the hub protocol leaves a choice:
 //

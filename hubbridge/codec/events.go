@@ -41,7 +41,7 @@ type Flaw string
 
 // The flaws.
 const (
-	FlawNoObject     Flaw = "no_object"
+	FlawNotObject    Flaw = "no_object"
 	FlawSize         Flaw = "size"
 	FlawEncoding     Flaw = "encoding"
 	FlawType         Flaw = "type"
@@ -55,7 +55,7 @@ const (
 // Flaws returns every flaw.
 func Flaws() []Flaw {
 	return []Flaw{
-		FlawNoObject, FlawSize, FlawEncoding, FlawType, FlawReserved, FlawTime, FlawDevice,
+		FlawNotObject, FlawSize, FlawEncoding, FlawType, FlawReserved, FlawTime, FlawDevice,
 		FlawClockTrusted, FlawData,
 	}
 }
@@ -66,20 +66,20 @@ type parts struct {
 	seq, typ, device, time, trusted, data span
 }
 
-// Reader decodes events messages. It reuses its memory between messages, so it is not safe for
-// concurrent use. The zero Reader is ready to use.
-type Reader struct {
+// EventsDecoder decodes events messages. It reuses its memory between messages, so it is not safe
+// for concurrent use. The zero EventsDecoder is ready to use.
+type EventsDecoder struct {
 	scan  scanner
 	parts []parts
 }
 
-// Events decodes an events message of a hub. The batch does not refer to message. The error is
+// Decode decodes an events message of a hub. The batch does not refer to message. The error is
 // ErrUnreadable; Batch.Log is then the message's log if it could be read, and "" otherwise.
-func (r *Reader) Events(hub domain.HubID, message []byte) (Batch, error) {
+func (d *EventsDecoder) Decode(hub domain.HubID, message []byte) (Batch, error) {
 	if len(message) > protocol.MaxMessageBytes {
 		return Batch{}, ErrUnreadable
 	}
-	log, ok := r.locate(message)
+	log, ok := d.locate(message)
 	if !ok {
 		return Batch{}, ErrUnreadable
 	}
@@ -87,18 +87,18 @@ func (r *Reader) Events(hub domain.HubID, message []byte) (Batch, error) {
 	if text, ok := stringOf(message, log); ok && ValidLog(text) {
 		batch.Log = string(text)
 	}
-	first, ok := r.first(message)
+	first, ok := d.firstNumber(message)
 	if batch.Log == "" || !ok {
 		return batch, ErrUnreadable
 	}
 	batch.First = first
-	batch.Events = make([]Event, len(r.parts))
+	batch.Events = make([]Event, len(d.parts))
 	// One allocation holds all payloads: a stored event is about as long as the hub's. It loses its
 	// number and gains the hub's ID.
-	arena := make([]byte, 0, len(message)+len(r.parts)*(len(hub)+32))
-	for i := range r.parts {
+	arena := make([]byte, 0, len(message)+len(d.parts)*(len(hub)+32))
+	for i := range d.parts {
 		from, e := len(arena), &batch.Events[i]
-		if arena = e.appendStored(arena, hub, message, &r.parts[i]); e.Flaw != "" {
+		if arena = e.appendStored(arena, hub, message, &d.parts[i]); e.Flaw != "" {
 			arena = arena[:from]
 			continue
 		}
@@ -107,44 +107,44 @@ func (r *Reader) Events(hub domain.HubID, message []byte) (Batch, error) {
 	return batch, nil
 }
 
-// locate finds the parts of each event in r.parts, and the log. ok reports whether message is JSON
+// locate finds the parts of each event in d.parts, and the log. ok reports whether message is JSON
 // with 1 to protocol.MaxMessageEvents events.
-func (r *Reader) locate(message []byte) (log span, ok bool) {
-	s := &r.scan
+func (d *EventsDecoder) locate(message []byte) (log span, ok bool) {
+	s := &d.scan
 	s.text, s.pos = message, 0
-	r.parts = r.parts[:0]
-	s.space()
-	ok = s.object(func(name []byte) (ok bool) {
+	d.parts = d.parts[:0]
+	s.skipSpace()
+	ok = s.eachMember(func(name []byte) (ok bool) {
 		switch string(name) {
 		case "log":
-			log, ok = s.value()
+			log, ok = s.skipValue()
 		case "events":
-			r.parts = r.parts[:0]
+			d.parts = d.parts[:0]
 			if s.peek() != '[' {
-				_, ok = s.value()
+				_, ok = s.skipValue()
 				return ok
 			}
-			ok = s.array(r.event)
+			ok = s.eachElement(d.skipEvent)
 		default:
-			_, ok = s.value()
+			_, ok = s.skipValue()
 		}
 		return ok
 	})
-	s.space()
-	return log, ok && s.pos == len(message) && len(r.parts) > 0 &&
-		len(r.parts) <= protocol.MaxMessageEvents
+	s.skipSpace()
+	return log, ok && s.pos == len(message) && len(d.parts) > 0 &&
+		len(d.parts) <= protocol.MaxMessageEvents
 }
 
-// event steps over one element of events and appends its parts.
-func (r *Reader) event() (ok bool) {
-	s := &r.scan
+// skipEvent steps over one element of events and appends its parts.
+func (d *EventsDecoder) skipEvent() (ok bool) {
+	s := &d.scan
 	p := parts{}
 	from := s.pos
 	if s.peek() != '{' {
-		_, ok = s.value()
+		_, ok = s.skipValue()
 	} else {
-		ok = s.object(func(name []byte) bool {
-			value, ok := s.value()
+		ok = s.eachMember(func(name []byte) bool {
+			value, ok := s.skipValue()
 			switch string(name) {
 			case "seq":
 				p.seq = value
@@ -165,32 +165,32 @@ func (r *Reader) event() (ok bool) {
 	p.whole = span{from, s.pos}
 	// Elements beyond the limit are only validated. The first of them is kept, so that locate sees
 	// that there are too many.
-	if len(r.parts) <= protocol.MaxMessageEvents {
-		r.parts = append(r.parts, p)
+	if len(d.parts) <= protocol.MaxMessageEvents {
+		d.parts = append(d.parts, p)
 	}
 	return ok
 }
 
-// first returns the number of the first event; ok reports whether the numbers of all events are
-// readable and consecutive.
-func (r *Reader) first(message []byte) (first uint64, ok bool) {
-	for i := range r.parts {
-		p := &r.parts[i]
+// firstNumber returns the number of the first event; ok reports whether the numbers of all events
+// are readable and consecutive.
+func (d *EventsDecoder) firstNumber(message []byte) (first uint64, ok bool) {
+	for i := range d.parts {
+		p := &d.parts[i]
 		if message[p.whole.from] != '{' {
 			continue // it has the number of its position
 		}
-		n, readable := number(p.seq.of(message))
+		n, readable := parseNumber(p.seq.of(message))
 		if !readable || n < uint64(i)+1 || ok && n != first+uint64(i) {
 			return 0, false
 		}
 		first, ok = n-uint64(i), true
 	}
-	return first, ok && first+uint64(len(r.parts))-1 <= protocol.MaxNumber
+	return first, ok && first+uint64(len(d.parts))-1 <= protocol.MaxNumber
 }
 
-// number returns a number of the hub protocol: a plain integer from 0 to protocol.MaxNumber.
-func number(text []byte) (uint64, bool) {
-	n, ok := integer(text)
+// parseNumber returns a number of the hub protocol: a plain integer from 0 to protocol.MaxNumber.
+func parseNumber(text []byte) (uint64, bool) {
+	n, ok := parseInteger(text)
 	return uint64(n), ok && n >= 0 && n <= protocol.MaxNumber && text[0] != '-'
 }
 
@@ -219,7 +219,7 @@ func flawOf(message []byte, p *parts) Flaw {
 	whole := p.whole.of(message)
 	switch {
 	case whole[0] != '{':
-		return FlawNoObject
+		return FlawNotObject
 	case len(whole) > protocol.MaxEventBytes:
 		return FlawSize
 	case !utf8.Valid(whole):

@@ -42,8 +42,8 @@ func message(events ...string) []byte {
 
 func read(t *testing.T, raw []byte) (Batch, error) {
 	t.Helper()
-	var r Reader
-	return r.Events(hub, raw)
+	var d EventsDecoder
+	return d.Decode(hub, raw)
 }
 
 func TestStoredForm(t *testing.T) {
@@ -103,8 +103,8 @@ func TestFlaws(t *testing.T) {
 		event string
 		want  Flaw
 	}{
-		"not an object":                {`[2]`, FlawNoObject},
-		"null":                         {`null`, FlawNoObject},
+		"not an object":                {`[2]`, FlawNotObject},
+		"null":                         {`null`, FlawNotObject},
 		"as big as allowed":            {pad(protocol.MaxEventBytes), ""},
 		"one byte too big":             {pad(protocol.MaxEventBytes + 1), FlawSize},
 		"not UTF-8":                    {event(2, "data", "{\"x\":\"\xff\"}"), FlawEncoding},
@@ -252,8 +252,8 @@ func FuzzEvents(f *testing.F) {
 	)
 	f.Add([]byte("{\"log\":\"a\",\"events\":[{\"seq\":1,\"data\":{\"\xff\":1}},2]} "))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		var r Reader
-		batch, err := r.Events(hub, raw)
+		var d EventsDecoder
+		batch, err := d.Decode(hub, raw)
 		var members map[string]json.RawMessage
 		valid := json.Unmarshal(raw, &members) == nil
 		if err != nil {
@@ -295,11 +295,11 @@ func BenchmarkEvents(b *testing.B) {
 		all[i] = event(i + 1)
 	}
 	raw := message(all...)
-	var r Reader
+	var d EventsDecoder
 	b.SetBytes(int64(len(raw)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := r.Events(hub, raw); err != nil {
+		if _, err := d.Decode(hub, raw); err != nil {
 			b.Fatal(err)
 		}
 	}

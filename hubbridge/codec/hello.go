@@ -49,7 +49,7 @@ func ParseHello(message []byte) (Hello, error) {
 	if len(message) > maxHelloBytes || json.Unmarshal(message, &members) != nil {
 		return Hello{}, ErrHello
 	}
-	version, ok := number(members["protocol"])
+	version, ok := parseNumber(members["protocol"])
 	if !ok {
 		return Hello{}, ErrHello
 	}
@@ -57,22 +57,22 @@ func ParseHello(message []byte) (Hello, error) {
 		return Hello{}, ErrProtocol
 	}
 	var h Hello
-	oldest, ok1 := number(members["oldest"])
-	newest, ok2 := number(members["newest"])
+	oldest, ok1 := parseNumber(members["oldest"])
+	newest, ok2 := parseNumber(members["newest"])
 	if !ok1 || !ok2 || json.Unmarshal(members["log"], &h.Log) != nil || !ValidLog([]byte(h.Log)) ||
 		oldest > newest+1 {
 		return Hello{}, ErrHello
 	}
 	h.Oldest, h.Newest = max(oldest, 1), newest
-	h.Firmware = firmware(members["firmware"])
-	h.Network = network(members["network"])
+	h.Firmware = parseFirmware(members["firmware"])
+	h.Network = parseNetwork(members["network"])
 	return h, nil
 }
 
-// firmware returns the contract's object of the firmware; nil if it is invalid.
-func firmware(raw json.RawMessage) json.RawMessage {
-	members := object(raw)
-	version := text(members["version"])
+// parseFirmware returns the contract's object of the firmware; nil if it is invalid.
+func parseFirmware(raw json.RawMessage) json.RawMessage {
+	members := parseMembers(raw)
+	version := parseShortText(members["version"])
 	if version == nil || *version == "" {
 		return nil
 	}
@@ -83,25 +83,25 @@ func firmware(raw json.RawMessage) json.RawMessage {
 	return out
 }
 
-// network decodes the network; nil if its type is not one of the contract's. Other invalid members
-// are null.
-func network(raw json.RawMessage) *protocol.Network {
-	members := object(raw)
-	kind := text(members["type"])
+// parseNetwork decodes the network; nil if its type is not one of the contract's. Other invalid
+// members are null.
+func parseNetwork(raw json.RawMessage) *protocol.Network {
+	members := parseMembers(raw)
+	kind := parseShortText(members["type"])
 	if kind == nil || !slices.Contains([]string{"wifi", "ethernet", "cellular"}, *kind) {
 		return nil
 	}
 	n := &protocol.Network{
 		Type:        *kind,
-		IPAddress:   text(members["ip_address"]),
-		IPv6Address: text(members["ipv6_address"]),
-		MACAddress:  text(members["mac_address"]),
-		SSID:        text(members["ssid"]),
-		Carrier:     text(members["carrier"]),
-		Radio:       text(members["radio"]),
+		IPAddress:   parseShortText(members["ip_address"]),
+		IPv6Address: parseShortText(members["ipv6_address"]),
+		MACAddress:  parseShortText(members["mac_address"]),
+		SSID:        parseShortText(members["ssid"]),
+		Carrier:     parseShortText(members["carrier"]),
+		Radio:       parseShortText(members["radio"]),
 		Metered:     string(members["metered"]) == "true",
 	}
-	if name := text(members["interface"]); name != nil {
+	if name := parseShortText(members["interface"]); name != nil {
 		n.Interface = *name
 	}
 	if dbm, err := strconv.Atoi(string(members["signal_dbm"])); err == nil {
@@ -125,17 +125,17 @@ func MarshalNetwork(n *protocol.Network, reportedAt time.Time) json.RawMessage {
 	return out
 }
 
-// object returns the members of an object; nil for another value.
-func object(raw json.RawMessage) (members map[string]json.RawMessage) {
+// parseMembers returns the members of an object; nil for another value.
+func parseMembers(raw json.RawMessage) (members map[string]json.RawMessage) {
 	if json.Unmarshal(raw, &members) != nil {
 		return nil
 	}
 	return members
 }
 
-// text returns a string; nil for another value, and for a text that is too long or has control
-// characters.
-func text(raw json.RawMessage) *string {
+// parseShortText returns a string; nil for another value, and for a text that is too long or has
+// control characters.
+func parseShortText(raw json.RawMessage) *string {
 	var s *string
 	if json.Unmarshal(raw, &s) != nil || s == nil || utf8.RuneCountInString(*s) > maxText ||
 		slices.ContainsFunc([]rune(*s), isControl) {

@@ -49,7 +49,7 @@ func parseObject(text []byte, what string, members ...member) error {
 	d := decoder{jsontext.NewDecoder(
 		bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true),
 	)}
-	if err := d.object(what, members...); err != nil {
+	if err := d.readObject(what, members...); err != nil {
 		return err
 	}
 	if _, err := d.ReadToken(); err != io.EOF {
@@ -58,10 +58,10 @@ func parseObject(text []byte, what string, members ...member) error {
 	return nil
 }
 
-// object reads an object and fails if a required member is absent. Other members are skipped.
-func (d decoder) object(what string, members ...member) error {
+// readObject reads an object and fails if a required member is absent. Other members are skipped.
+func (d decoder) readObject(what string, members ...member) error {
 	if d.PeekKind() != '{' {
-		return fmt.Errorf("%s is no object", what)
+		return fmt.Errorf("%s is not an object", what)
 	}
 	if _, err := d.ReadToken(); err != nil {
 		return errNotJSON
@@ -101,8 +101,8 @@ func indexOf(members []member, quoted jsontext.Value) int {
 	return slices.IndexFunc(members, func(m member) bool { return m.name == string(name) })
 }
 
-// array reads an array; element must read one element.
-func (d decoder) array(what memberOf, element func() error) error {
+// readArray reads an array; element must read one element.
+func (d decoder) readArray(what memberOf, element func() error) error {
 	if d.PeekKind() != '[' {
 		return fmt.Errorf("%s: not an array", what)
 	}
@@ -120,8 +120,8 @@ func (d decoder) array(what memberOf, element func() error) error {
 	return nil
 }
 
-// value returns the next value as it is written, valid until the next read; nil for null.
-func (d decoder) value() (jsontext.Value, error) {
+// readNullable returns the next value as it is written, valid until the next read; nil for null.
+func (d decoder) readNullable() (jsontext.Value, error) {
 	text, err := d.ReadValue()
 	if err != nil {
 		return nil, errNotJSON
@@ -132,10 +132,10 @@ func (d decoder) value() (jsontext.Value, error) {
 	return text, nil
 }
 
-// raw reads any value as it is written; null is nil.
-func raw(into *jsontext.Value) valueReader {
+// rawInto reads any value as it is written; null is nil.
+func rawInto(into *jsontext.Value) valueReader {
 	return func(d decoder, _ memberOf) error {
-		text, err := d.value()
+		text, err := d.readNullable()
 		*into = bytes.Clone(text)
 		return err
 	}
@@ -155,25 +155,25 @@ func stringInto(into *string) valueReader {
 	}
 }
 
-// stringIfAny reads a string and skips a value of another type.
-func stringIfAny(into *string) valueReader {
+// stringOrSkipInto reads a string and skips a value of another type.
+func stringOrSkipInto(into *string) valueReader {
 	return func(d decoder, what memberOf) error {
 		if d.PeekKind() == '"' {
 			return stringInto(into)(d, what)
 		}
-		_, err := d.value()
+		_, err := d.readNullable()
 		return err
 	}
 }
 
-// integerInto reads a plain integer: 1.0 and 1e3 are none.
+// integerInto reads a plain integer, which excludes 1.0 and 1e3.
 func integerInto(into *int64) valueReader {
 	return func(d decoder, what memberOf) error {
-		text, err := d.value()
+		text, err := d.readNullable()
 		if err != nil {
 			return err
 		}
-		n, ok := integer(text)
+		n, ok := parseInteger(text)
 		if !ok {
 			return fmt.Errorf("%s: not an integer", what)
 		}
@@ -184,7 +184,7 @@ func integerInto(into *int64) valueReader {
 
 func boolInto(into *bool) valueReader {
 	return func(d decoder, what memberOf) error {
-		text, err := d.value()
+		text, err := d.readNullable()
 		if err != nil {
 			return err
 		}
@@ -196,12 +196,12 @@ func boolInto(into *bool) valueReader {
 	}
 }
 
-// nullableString reads a string or null, which is nil.
-func nullableString(into **string) valueReader {
+// nullableStringInto reads a string or null, which is nil.
+func nullableStringInto(into **string) valueReader {
 	return func(d decoder, what memberOf) error {
 		*into = nil
 		if d.PeekKind() == 'n' {
-			_, err := d.value()
+			_, err := d.readNullable()
 			return err
 		}
 		*into = new(string)
@@ -209,12 +209,13 @@ func nullableString(into **string) valueReader {
 	}
 }
 
-// nullableTime reads an RFC 3339 timestamp, rewritten in domain.TimeLayout, or null, which is nil.
-func nullableTime(into **string) valueReader {
+// nullableTimeInto reads an RFC 3339 timestamp, rewritten in domain.TimeLayout, or null, which is
+// nil.
+func nullableTimeInto(into **string) valueReader {
 	return func(d decoder, what memberOf) error {
 		var written *string
 		*into = nil
-		if err := nullableString(&written)(d, what); err != nil || written == nil {
+		if err := nullableStringInto(&written)(d, what); err != nil || written == nil {
 			return err
 		}
 		canonical, ok := appendTime(nil, []byte(*written))
@@ -227,12 +228,12 @@ func nullableTime(into **string) valueReader {
 	}
 }
 
-// nullableValue reads any value, without the white space between its tokens; null is nil. It fails
-// over maxValueBytes and maxValueDepth.
-func nullableValue(into *json.RawMessage) valueReader {
+// nullableValueInto reads any value, without the white space between its tokens; null is nil. It
+// fails over maxValueBytes and maxValueDepth.
+func nullableValueInto(into *json.RawMessage) valueReader {
 	return func(d decoder, what memberOf) error {
 		*into = nil
-		text, err := d.value()
+		text, err := d.readNullable()
 		switch {
 		case err != nil || text == nil:
 			return err
@@ -248,13 +249,13 @@ func nullableValue(into *json.RawMessage) valueReader {
 	}
 }
 
-// nullableObject is nullableValue for an object.
-func nullableObject(into *json.RawMessage) valueReader {
+// nullableObjectInto is nullableValueInto for an object.
+func nullableObjectInto(into *json.RawMessage) valueReader {
 	return func(d decoder, what memberOf) error {
 		if next := d.PeekKind(); next != '{' && next != 'n' {
 			return fmt.Errorf("%s: not an object", what)
 		}
-		return nullableValue(into)(d, what)
+		return nullableValueInto(into)(d, what)
 	}
 }
 

@@ -8,47 +8,46 @@ import (
 	"hubcloud/hubbridge/protocol"
 )
 
-// Answer is a hub's answer to a request: either Result or Error is set.
-type Answer struct {
+// Response is a hub's response to a request: either Result or Error is set.
+type Response struct {
 	// ID is the id of the request.
 	ID string
-	// Result is a JSON object; nil when the hub answered with an error.
+	// Result is a JSON object; nil when the response is an error.
 	Result []byte
 	// Error has a type; its message may be empty.
 	Error protocol.Error
 }
 
-// ParseAnswer decodes an answer. Its errors are fit for API callers: they state what is wrong with
-// "it", the answer.
-func ParseAnswer(payload []byte) (Answer, error) {
-	var id, result, answered jsontext.Value
+// ParseResponse decodes a response. Its errors are fit for API callers and call the response "it".
+func ParseResponse(payload []byte) (Response, error) {
+	var id, result, responseError jsontext.Value
 	err := parseObject(payload, "it",
-		optional("id", raw(&id)),
-		optional("result", raw(&result)),
-		optional("error", raw(&answered)),
+		optional("id", rawInto(&id)),
+		optional("result", rawInto(&result)),
+		optional("error", rawInto(&responseError)),
 	)
 	switch {
 	case err != nil:
-		return Answer{}, err
+		return Response{}, err
 	case id.Kind() != '"':
-		return Answer{}, errors.New("it has no id")
-	case (result == nil) == (answered == nil):
-		return Answer{}, errors.New("it must have exactly one of result and error")
+		return Response{}, errors.New("it has no id")
+	case (result == nil) == (responseError == nil):
+		return Response{}, errors.New("it must have exactly one of result and error")
 	case result != nil && result.Kind() != '{':
-		return Answer{}, errors.New("its result is no object")
+		return Response{}, errors.New("its result is not an object")
 	}
-	a := Answer{ID: string(unescape(id)), Result: result}
+	r := Response{ID: string(unescape(id)), Result: result}
 	if result == nil {
-		a.Error, err = parseError(answered)
+		r.Error, err = parseError(responseError)
 	}
-	return a, err
+	return r, err
 }
 
-// parseError decodes an error, which must have a type. A message that is no string is ignored.
+// parseError decodes an error, which must have a type. A message that is not a string is ignored.
 func parseError(text []byte) (e protocol.Error, err error) {
 	err = parseObject(text, "its error",
 		required("type", stringInto(&e.Type)),
-		optional("message", stringIfAny(&e.Message)),
+		optional("message", stringOrSkipInto(&e.Message)),
 	)
 	if err != nil || e.Type == "" {
 		return protocol.Error{}, errors.New("its error has no type")

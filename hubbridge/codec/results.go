@@ -27,8 +27,8 @@ func ParseDevices(result []byte) ([]domain.Device, error) {
 	devices := []domain.Device{}
 	readAll := func(d decoder, what memberOf) error {
 		devices = devices[:0]
-		return d.array(what, func() error {
-			device, err := d.device(listedChannel)
+		return d.readArray(what, func() error {
+			device, err := d.readDevice(listedChannel)
 			devices = append(devices, device)
 			return err
 		})
@@ -42,7 +42,7 @@ func ParseDevices(result []byte) ([]domain.Device, error) {
 // ParseDevice decodes the result of devices.get: a device whose channels have all members.
 func ParseDevice(result []byte) (device domain.Device, err error) {
 	read := func(d decoder, _ memberOf) (err error) {
-		device, err = d.device(fullChannel)
+		device, err = d.readDevice(fullChannel)
 		return err
 	}
 	err = parseObject(result, "the result", required("device", read))
@@ -53,7 +53,7 @@ func ParseDevice(result []byte) (device domain.Device, err error) {
 // without abilities.
 func ParseChannel(result []byte) (channel domain.Channel, err error) {
 	read := func(d decoder, _ memberOf) (err error) {
-		channel, err = d.channel(commandedChannel)
+		channel, err = d.readChannel(commandedChannel)
 		return err
 	}
 	err = parseObject(result, "the result", required("channel", read))
@@ -89,16 +89,16 @@ const (
 	commandedChannel                    // state
 )
 
-func (d decoder) device(form channelForm) (device domain.Device, err error) {
+func (d decoder) readDevice(form channelForm) (device domain.Device, err error) {
 	channels := func(d decoder, what memberOf) error {
 		device.Channels = []domain.Channel{}
-		return d.array(what, func() error {
-			channel, err := d.channel(form)
+		return d.readArray(what, func() error {
+			channel, err := d.readChannel(form)
 			device.Channels = append(device.Channels, channel)
 			return err
 		})
 	}
-	err = d.object("a device",
+	err = d.readObject("a device",
 		required("id", integerInto(&device.ID)),
 		required("name", stringInto(&device.Name)),
 		required("manufacturer", stringInto(&device.Manufacturer)),
@@ -108,33 +108,33 @@ func (d decoder) device(form channelForm) (device domain.Device, err error) {
 	return device, err
 }
 
-// channel reads a channel. Members that the form does not have are skipped.
-func (d decoder) channel(form channelForm) (c domain.Channel, err error) {
+// readChannel reads a channel. Members that the form does not have are skipped.
+func (d decoder) readChannel(form channelForm) (c domain.Channel, err error) {
 	var status string
 	members := append(make([]member, 0, 13),
 		required("key", stringInto(&c.Key)),
 		required("endpoint", integerInto(&c.Endpoint)),
 		required("kind", stringInto(&c.Kind)),
 		required("available", boolInto(&c.Available)),
-		optional("unit", nullableString(&c.Unit)),
+		optional("unit", nullableStringInto(&c.Unit)),
 	)
 	if form != commandedChannel {
 		members = append(members,
 			required("readable", boolInto(&c.Readable)),
 			required("writable", boolInto(&c.Writable)),
-			optional("capabilities", nullableObject(&c.Capabilities)),
+			optional("capabilities", nullableObjectInto(&c.Capabilities)),
 		)
 	}
 	if form != listedChannel {
 		members = append(members,
 			required("status", stringInto(&status)),
-			optional("value", nullableValue(&c.Value)),
-			optional("observed_at", nullableTime(&c.ObservedAt)),
-			optional("desired", nullableValue(&c.Desired)),
-			optional("desired_at", nullableTime(&c.DesiredAt)),
+			optional("value", nullableValueInto(&c.Value)),
+			optional("observed_at", nullableTimeInto(&c.ObservedAt)),
+			optional("desired", nullableValueInto(&c.Desired)),
+			optional("desired_at", nullableTimeInto(&c.DesiredAt)),
 		)
 	}
-	if err := d.object("a channel", members...); err != nil {
+	if err := d.readObject("a channel", members...); err != nil {
 		return c, err
 	}
 	if c.Key == "" || c.Endpoint < 0 {

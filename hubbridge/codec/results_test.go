@@ -172,8 +172,8 @@ func TestInvalidResults(t *testing.T) {
 		}
 		rejected(form, `{"`+form+`":null}`, "no")
 		rejected(form, `{"`+form+`":7}`, "no")
-		rejected(form, `[]`, "no object")
-		rejected(form, ``, "no object")
+		rejected(form, `[]`, "not an object")
+		rejected(form, ``, "not an object")
 		rejected(form, `{`, "JSON")
 	}
 	rejected("devices", `{"devices":{}}`, "array")
@@ -241,9 +241,9 @@ func TestInvalidResults(t *testing.T) {
 	}
 }
 
-// FuzzAnswers compares the parsers with encoding/json: an accepted answer is JSON, and its channels
-// are valid and can be encoded.
-func FuzzAnswers(f *testing.F) {
+// FuzzResponses compares the parsers with encoding/json: an accepted message is JSON, and its
+// channels are valid and can be encoded.
+func FuzzResponses(f *testing.F) {
 	f.Add([]byte(`{"device":` + deviceWith(channelWith()) + `}`))
 	f.Add([]byte(`{"devices":[` + deviceWith(channelWith()) + `]}`))
 	f.Add([]byte(`{"channel":` + channelWith("value", `{"a":[1,{"b":"\ud800"}]}`) + `}`))
@@ -288,10 +288,10 @@ func FuzzAnswers(f *testing.F) {
 		check(err, channel)
 		_, err = ParseWindow(raw)
 		check(err)
-		answer, err := ParseAnswer(raw)
+		response, err := ParseResponse(raw)
 		check(err)
-		if err == nil && (answer.Result == nil) == (answer.Error.Type == "") {
-			t.Fatalf("%+v of %q", answer, raw)
+		if err == nil && (response.Result == nil) == (response.Error.Type == "") {
+			t.Fatalf("%+v of %q", response, raw)
 		}
 	})
 }

@@ -32,8 +32,8 @@ func (s span) of(text []byte) []byte { return text[s.from:s.to] }
 
 func (s span) absent() bool { return s.to == 0 }
 
-// space steps over white space.
-func (s *scanner) space() {
+// skipSpace steps over white space.
+func (s *scanner) skipSpace() {
 	for s.pos < len(s.text) {
 		switch s.text[s.pos] {
 		case ' ', '\t', '\n', '\r':
@@ -70,8 +70,8 @@ var unescaped = func() (t [256]bool) {
 	return t
 }()
 
-// str steps over a string and returns its extent with the quotes.
-func (s *scanner) str() (span, bool) {
+// skipString steps over a string and returns its extent with the quotes.
+func (s *scanner) skipString() (span, bool) {
 	from := s.pos
 	if !s.accept('"') {
 		return span{}, false
@@ -85,7 +85,7 @@ func (s *scanner) str() (span, bool) {
 			s.pos++
 			return span{from, s.pos}, true
 		case c == '\\':
-			if !s.escape() {
+			if !s.skipEscape() {
 				return span{}, false
 			}
 		default:
@@ -95,8 +95,8 @@ func (s *scanner) str() (span, bool) {
 	return span{}, false
 }
 
-// escape steps over an escape sequence, which begins at the backslash.
-func (s *scanner) escape() bool {
+// skipEscape steps over an escape sequence, which begins at the backslash.
+func (s *scanner) skipEscape() bool {
 	rest := s.text[s.pos+1:]
 	if len(rest) == 0 {
 		return false
@@ -124,26 +124,26 @@ func isHex(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
-// number steps over a number.
-func (s *scanner) number() bool {
+// skipNumber steps over a number.
+func (s *scanner) skipNumber() bool {
 	s.accept('-')
-	if !s.accept('0') && !s.digits() {
+	if !s.accept('0') && !s.skipDigits() {
 		return false
 	}
-	if s.accept('.') && !s.digits() {
+	if s.accept('.') && !s.skipDigits() {
 		return false
 	}
 	if s.accept('e') || s.accept('E') {
 		if !s.accept('+') {
 			s.accept('-')
 		}
-		return s.digits()
+		return s.skipDigits()
 	}
 	return true
 }
 
-// digits steps over one digit or more.
-func (s *scanner) digits() bool {
+// skipDigits steps over one digit or more.
+func (s *scanner) skipDigits() bool {
 	from := s.pos
 	for s.pos < len(s.text) && s.text[s.pos]-'0' <= 9 {
 		s.pos++
@@ -151,8 +151,8 @@ func (s *scanner) digits() bool {
 	return s.pos > from
 }
 
-// literal steps over word.
-func (s *scanner) literal(word string) bool {
+// skipLiteral steps over word.
+func (s *scanner) skipLiteral(word string) bool {
 	if end := s.pos + len(word); end <= len(s.text) && string(s.text[s.pos:end]) == word {
 		s.pos = end
 		return true
@@ -160,20 +160,20 @@ func (s *scanner) literal(word string) bool {
 	return false
 }
 
-// value steps over any value and returns its extent. It does not recurse: a level of nesting costs
-// one byte, not a stack frame.
-func (s *scanner) value() (span, bool) {
+// skipValue steps over any value and returns its extent. It does not recurse: a level of nesting
+// costs one byte, not a stack frame.
+func (s *scanner) skipValue() (span, bool) {
 	from := s.pos
 	s.open = s.open[:0]
 	for {
-		opened, ok := s.enter()
+		opened, ok := s.enterValue()
 		if !ok {
 			return span{}, false
 		}
 		if opened {
 			continue
 		}
-		more, ok := s.leave()
+		more, ok := s.leaveValue()
 		if !ok {
 			return span{}, false
 		}
@@ -183,45 +183,45 @@ func (s *scanner) value() (span, bool) {
 	}
 }
 
-// enter steps over a whole scalar or empty array or object, or into an array or object up to its
-// first value. opened reports the latter.
-func (s *scanner) enter() (opened, ok bool) {
+// enterValue steps over a whole scalar or empty array or object, or into an array or object up to
+// its first value. opened reports the latter.
+func (s *scanner) enterValue() (opened, ok bool) {
 	switch c := s.peek(); c {
 	case '{', '[':
 		if len(s.open) == maxDepth {
 			return false, false
 		}
 		s.pos++
-		s.space()
+		s.skipSpace()
 		end := c + 2 // in ASCII both closing brackets are two after their opening ones
 		if s.accept(end) {
 			return false, true
 		}
 		s.open = append(s.open, end)
-		return true, end == ']' || s.name()
+		return true, end == ']' || s.skipName()
 	case '"':
-		_, ok = s.str()
+		_, ok = s.skipString()
 		return false, ok
 	case 't':
-		return false, s.literal("true")
+		return false, s.skipLiteral("true")
 	case 'f':
-		return false, s.literal("false")
+		return false, s.skipLiteral("false")
 	case 'n':
-		return false, s.literal("null")
+		return false, s.skipLiteral("null")
 	default:
-		return false, s.number()
+		return false, s.skipNumber()
 	}
 }
 
-// leave steps from the end of a value to the next value, out of the arrays and objects that end in
-// between. more is false when the outermost value has ended.
-func (s *scanner) leave() (more, ok bool) {
+// leaveValue steps from the end of a value to the next value, out of the arrays and objects that
+// end in between. more is false when the outermost value has ended.
+func (s *scanner) leaveValue() (more, ok bool) {
 	for len(s.open) > 0 {
-		s.space()
+		s.skipSpace()
 		end := s.open[len(s.open)-1]
 		if s.accept(',') {
-			s.space()
-			return true, end == ']' || s.name()
+			s.skipSpace()
+			return true, end == ']' || s.skipName()
 		}
 		if !s.accept(end) {
 			return false, false
@@ -231,55 +231,55 @@ func (s *scanner) leave() (more, ok bool) {
 	return false, true
 }
 
-// name steps over a member's name and colon, up to the value.
-func (s *scanner) name() bool {
-	if _, ok := s.str(); !ok {
+// skipName steps over a member's name and colon, up to the value.
+func (s *scanner) skipName() bool {
+	if _, ok := s.skipString(); !ok {
 		return false
 	}
-	return s.colon()
+	return s.skipColon()
 }
 
-func (s *scanner) colon() bool {
-	s.space()
+func (s *scanner) skipColon() bool {
+	s.skipSpace()
 	if !s.accept(':') {
 		return false
 	}
-	s.space()
+	s.skipSpace()
 	return true
 }
 
-// object steps over an object. It calls member at the value of each member, with the unescaped
+// eachMember steps over an object. It calls member at the value of each member, with the unescaped
 // name, which is valid only during the call. member must step over the value.
-func (s *scanner) object(member func(name []byte) bool) bool {
+func (s *scanner) eachMember(member func(name []byte) bool) bool {
 	if !s.accept('{') {
 		return false
 	}
-	s.space()
+	s.skipSpace()
 	if s.accept('}') {
 		return true
 	}
 	for {
-		quoted, ok := s.str()
-		if !ok || !s.colon() || !member(unescape(quoted.of(s.text))) {
+		quoted, ok := s.skipString()
+		if !ok || !s.skipColon() || !member(unescape(quoted.of(s.text))) {
 			return false
 		}
-		s.space()
+		s.skipSpace()
 		if s.accept('}') {
 			return true
 		}
 		if !s.accept(',') {
 			return false
 		}
-		s.space()
+		s.skipSpace()
 	}
 }
 
-// array steps over an array. It calls element at each element; element must step over it.
-func (s *scanner) array(element func() bool) bool {
+// eachElement steps over an array. It calls element at each element; element must step over it.
+func (s *scanner) eachElement(element func() bool) bool {
 	if !s.accept('[') {
 		return false
 	}
-	s.space()
+	s.skipSpace()
 	if s.accept(']') {
 		return true
 	}
@@ -287,14 +287,14 @@ func (s *scanner) array(element func() bool) bool {
 		if !element() {
 			return false
 		}
-		s.space()
+		s.skipSpace()
 		if s.accept(']') {
 			return true
 		}
 		if !s.accept(',') {
 			return false
 		}
-		s.space()
+		s.skipSpace()
 	}
 }
 
@@ -310,8 +310,8 @@ func unescape(quoted []byte) []byte {
 	return text
 }
 
-// integer returns the value of a number that is written as a plain integer of at most 64 bits.
-func integer(text []byte) (n int64, ok bool) {
+// parseInteger returns the value of a number that is written as a plain integer of at most 64 bits.
+func parseInteger(text []byte) (n int64, ok bool) {
 	for i, c := range text {
 		if c-'0' > 9 && (c != '-' || i > 0) {
 			return 0, false

@@ -30,44 +30,24 @@ func (e *Event) appendStored(out []byte, hub domain.HubID, message []byte, p *pa
 	out = append(out, hub...)
 
 	out = append(out, `","device_id":`...)
-	switch device := p.device.of(message); {
-	case len(device) == 0, string(device) == "null":
-		out = append(out, "null"...)
-	default:
-		n, ok := integer(device)
-		if !ok {
-			e.Flaw = FlawDevice
-			return out
-		}
-		out = strconv.AppendInt(out, n, 10)
-		if string(typ) == domain.EventDeviceForgotten {
-			forgotten := n // a copy, so that n stays off the heap for other events
-			e.Forgotten = &forgotten
-		}
+	if out, ok = e.appendDevice(out, typ, p.device.of(message)); !ok {
+		e.Flaw = FlawDevice
+		return out
 	}
-
 	out = append(out, `,"time":"`...)
 	written, ok := stringOf(message, p.time)
+	if ok {
+		out, ok = appendTime(out, written)
+	}
 	if !ok {
 		e.Flaw = FlawTime
 		return out
 	}
-	if out, ok = appendTime(out, written); !ok {
-		e.Flaw = FlawTime
-		return out
-	}
-
 	out = append(out, `","clock_trusted":`...)
-	switch trusted := p.trusted.of(message); string(trusted) {
-	case "true", "false", "null":
-		out = append(out, trusted...)
-	case "":
-		out = append(out, "null"...)
-	default:
+	if out, ok = appendTrusted(out, p.trusted.of(message)); !ok {
 		e.Flaw = FlawClockTrusted
 		return out
 	}
-
 	out = append(out, `,"data":`...)
 	data := p.data.of(message)
 	if len(data) == 0 || data[0] != '{' {
@@ -75,6 +55,35 @@ func (e *Event) appendStored(out []byte, hub domain.HubID, message []byte, p *pa
 		return out
 	}
 	return append(appendCompact(out, data), '}')
+}
+
+// appendDevice appends a device_id, null if it is absent, and sets e.Forgotten for a
+// device.forgotten event. ok is false if device is neither null nor an integer.
+func (e *Event) appendDevice(out, typ, device []byte) (appended []byte, ok bool) {
+	if len(device) == 0 || string(device) == "null" {
+		return append(out, "null"...), true
+	}
+	n, ok := parseInteger(device)
+	if !ok {
+		return out, false
+	}
+	if string(typ) == domain.EventDeviceForgotten {
+		forgotten := n // a copy, so that n stays off the heap for other events
+		e.Forgotten = &forgotten
+	}
+	return strconv.AppendInt(out, n, 10), true
+}
+
+// appendTrusted appends a clock_trusted, null if it is absent. ok is false for another value than
+// true, false and null.
+func appendTrusted(out, trusted []byte) (appended []byte, ok bool) {
+	switch string(trusted) {
+	case "true", "false", "null":
+		return append(out, trusted...), true
+	case "":
+		return append(out, "null"...), true
+	}
+	return out, false
 }
 
 // appendString appends text, which must be UTF-8, as a JSON string.

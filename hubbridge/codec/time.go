@@ -14,11 +14,11 @@ func appendTime(out, text []byte) (appended []byte, ok bool) {
 	if !ok {
 		return out, false
 	}
-	micros, rest, ok := fraction(text[clockLength:])
+	micros, rest, ok := parseFraction(text[clockLength:])
 	if !ok {
 		return out, false
 	}
-	offset, ok := zone(rest)
+	offset, ok := parseZone(rest)
 	if !ok {
 		return out, false
 	}
@@ -55,12 +55,12 @@ func parseClock(text []byte) (c clock, ok bool) {
 		return c, false
 	}
 	var ok1, ok2, ok3, ok4, ok5, ok6 bool
-	c.year, ok1 = decimal(text[0:4])
-	c.month, ok2 = decimal(text[5:7])
-	c.day, ok3 = decimal(text[8:10])
-	c.hour, ok4 = decimal(text[11:13])
-	c.minute, ok5 = decimal(text[14:16])
-	c.second, ok6 = decimal(text[17:19])
+	c.year, ok1 = parseDigits(text[0:4])
+	c.month, ok2 = parseDigits(text[5:7])
+	c.day, ok3 = parseDigits(text[8:10])
+	c.hour, ok4 = parseDigits(text[11:13])
+	c.minute, ok5 = parseDigits(text[14:16])
+	c.second, ok6 = parseDigits(text[17:19])
 	if !(ok1 && ok2 && ok3 && ok4 && ok5 && ok6) {
 		return c, false
 	}
@@ -68,8 +68,8 @@ func parseClock(text []byte) (c clock, ok bool) {
 		c.hour <= 23 && c.minute <= 59 && c.second <= 60
 }
 
-// fraction parses the optional fraction of a second and returns the text after it.
-func fraction(text []byte) (micros int, rest []byte, ok bool) {
+// parseFraction parses the optional fraction of a second and returns the text after it.
+func parseFraction(text []byte) (micros int, rest []byte, ok bool) {
 	if len(text) == 0 || text[0] != '.' {
 		return 0, text, true
 	}
@@ -81,16 +81,16 @@ func fraction(text []byte) (micros int, rest []byte, ok bool) {
 	return micros, text[i:], i > 1
 }
 
-// zone parses the offset from UTC.
-func zone(text []byte) (minutes int, ok bool) {
+// parseZone parses the offset from UTC.
+func parseZone(text []byte) (minutes int, ok bool) {
 	if len(text) == 1 && text[0]|0x20 == 'z' {
 		return 0, true
 	}
 	if len(text) != 6 || text[0] != '+' && text[0] != '-' || text[3] != ':' {
 		return 0, false
 	}
-	h, ok1 := decimal(text[1:3])
-	m, ok2 := decimal(text[4:6])
+	h, ok1 := parseDigits(text[1:3])
+	m, ok2 := parseDigits(text[4:6])
 	if !ok1 || !ok2 || h > 23 || m > 59 {
 		return 0, false
 	}
@@ -100,8 +100,8 @@ func zone(text []byte) (minutes int, ok bool) {
 	return minutes, true
 }
 
-// decimal parses digits only.
-func decimal(text []byte) (n int, ok bool) {
+// parseDigits parses digits only.
+func parseDigits(text []byte) (n int, ok bool) {
 	for _, c := range text {
 		if c-'0' > 9 {
 			return 0, false

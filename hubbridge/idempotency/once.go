@@ -26,9 +26,9 @@ type answer struct {
 }
 
 // Once runs do once for a request under an organization's key, and returns the JSON or the error
-// that do returned; for a key with a final answer, it returns that answer. Final are a success and
-// the errors not_found, invalid_request and forbidden. do gets the UUID of what it makes. Run again
-// after its answer was lost, do must find what it made.
+// that do returned; for a key with a final answer, it returns that answer. A success and the errors
+// not_found, invalid_request and forbidden are final. do receives the UUID for the object that it
+// creates. If do runs again because its answer was lost, it must find the object it created.
 //
 // The answer is stored before Once returns it. If that fails, Once returns service_unavailable, and
 // the same request gets the answer later.

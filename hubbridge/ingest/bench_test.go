@@ -55,9 +55,9 @@ func BenchmarkIngest(b *testing.B) {
 		inParallel(b, hubs, func(h *hub, messages int) {
 			access, _ := h.r.Hub(h.id)
 			var last uint64
-			var reader codec.Reader
+			var decoder codec.EventsDecoder
 			for n := range messages {
-				batch, err := reader.Events(h.id, benchMessage(n))
+				batch, err := decoder.Decode(h.id, benchMessage(n))
 				if err != nil {
 					b.Error(err)
 					return

@@ -20,9 +20,9 @@ import (
 
 // events handles an events message, together with the events messages of the same log that wait
 // behind it, as one atomic batch.
-func (s *session) events(ctx context.Context, reader *codec.Reader, message []byte) error {
+func (s *session) events(ctx context.Context, decoder *codec.EventsDecoder, message []byte) error {
 	metrics := s.shard.cfg.Metrics
-	batch, err := reader.Events(s.hub, message)
+	batch, err := decoder.Decode(s.hub, message)
 	if err != nil {
 		metrics.unreadable.Inc()
 		s.shard.cfg.Logger.Debug("events message dropped", "hub_id", s.hub, "error", err)
@@ -39,7 +39,7 @@ func (s *session) events(ctx context.Context, reader *codec.Reader, message []by
 		if !ok {
 			break
 		}
-		next, err := reader.Events(s.hub, message)
+		next, err := decoder.Decode(s.hub, message)
 		if err != nil || next.Log != batch.Log {
 			s.shard.putBack(s, message)
 			break

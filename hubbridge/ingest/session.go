@@ -3,7 +3,6 @@ package ingest
 import (
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -54,12 +53,12 @@ type session struct {
 func (s *session) now() time.Time { return s.shard.cfg.Now().UTC().Truncate(time.Microsecond) }
 
 // handle handles an item. After an error the item may be handled again.
-func (s *session) handle(ctx context.Context, reader *codec.Reader, it item) error {
+func (s *session) handle(ctx context.Context, decoder *codec.EventsDecoder, it item) error {
 	switch it.kind {
 	case kindHello:
 		return s.hello(ctx, it.data)
 	case kindEvents:
-		return s.events(ctx, reader, it.data)
+		return s.events(ctx, decoder, it.data)
 	case kindObservation:
 		return s.observe(ctx, *it.observation)
 	case kindFlush:
@@ -129,8 +128,7 @@ func (s *session) deviceRecord(payload []byte, seq uint64) hublog.Record {
 
 // skipRecord returns a record of hub.events_skipped for the numbers from from to to.
 func (s *session) skipRecord(from, to uint64) hublog.Record {
-	data := append(strconv.AppendUint([]byte(`{"from":`), from, 10), `,"to":`...)
-	data = append(strconv.AppendUint(data, to, 10), '}')
+	data := codec.AppendSkipData(nil, from, to)
 	r := s.cloudRecord(domain.EventHubEventsSkipped, s.now(), data, s.presence)
 	r.OwnLog, r.Through = s.log.ownLog, to
 	return r
@@ -156,13 +154,13 @@ func (s *session) cloudRecord(
 // lease may already have acknowledged more. A hub without an ack sends again.
 func (s *session) ack(log string, through uint64) {
 	cfg := &s.shard.cfg
-	payload := append(append([]byte(`{"log":"`), log...), `","through":`...)
-	payload = append(strconv.AppendUint(payload, through, 10), '}')
 	if !cfg.LeaseHeld() {
 		cfg.Metrics.withheld.Inc()
 		return
 	}
-	if err := cfg.Acks.Publish(streams.AckSubject(s.hub), payload); err != nil {
+	if err := cfg.Acks.Publish(
+		streams.AckSubject(s.hub), codec.AppendAck(nil, log, through),
+	); err != nil {
 		cfg.Logger.Debug("ack not sent", "hub_id", s.hub, "error", err)
 		cfg.Metrics.withheld.Inc()
 		return

@@ -11,13 +11,13 @@ import (
 
 // runWorker handles one item of each ready session in turn until none is ready.
 func (sh *Shard) runWorker() {
-	var reader codec.Reader
+	var decoder codec.EventsDecoder
 	for {
 		s, it, ok := sh.next()
 		if !ok {
 			return
 		}
-		err := s.handle(sh.work, &reader, it)
+		err := s.handle(sh.work, &decoder, it)
 		sh.finish(s, it, err)
 	}
 }

@@ -6,7 +6,8 @@ import "encoding/json"
 const (
 	// Version is the protocol version in a hello.
 	Version = 1
-	// MaxMessageEvents is the most events of one message.
+	// MaxMessageEvents is the most events of one message. A message is stored as one batch, so the
+	// limit must stay at or below jsapi.MaxBatch.
 	MaxMessageEvents = 500
 	// MaxMessageBytes is the most bytes of an events message.
 	MaxMessageBytes = 256 << 10

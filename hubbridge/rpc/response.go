@@ -49,15 +49,15 @@ func decode(method, id string, payload []byte, read func(result []byte) error) e
 			len(payload), maxAnswerBytes,
 		)
 	}
-	answer, err := codec.ParseAnswer(payload)
+	response, err := codec.ParseResponse(payload)
 	switch {
 	case err != nil:
-	case answer.ID != id:
+	case response.ID != id:
 		err = errors.New("its id is not the request's")
-	case answer.Result == nil:
-		return hubError(method, answer.Error)
+	case response.Result == nil:
+		return hubError(method, response.Error)
 	case read != nil:
-		err = read(answer.Result)
+		err = read(response.Result)
 	}
 	if err != nil {
 		return domain.Errorf(domain.CodeHubError, "the hub's answer cannot be read: %v", err)

@@ -85,7 +85,8 @@ func TestDecode(t *testing.T) {
 			"exactly one",
 		},
 		"a result that is a list": {
-			protocol.MethodDevicesList, `{"id":"R","result":[]}`, domain.CodeHubError, "no object",
+			protocol.MethodDevicesList, `{"id":"R","result":[]}`, domain.CodeHubError,
+			"not an object",
 		},
 		"a result of another shape": {
 			protocol.MethodDevicesGet, `{"id":"R","result":{"device":5}}`, domain.CodeHubError,
@@ -109,9 +110,9 @@ func TestDecode(t *testing.T) {
 		"no id": {
 			protocol.MethodDevicesGet, `{"result":{}}`, domain.CodeHubError, "id",
 		},
-		"nothing": {protocol.MethodDevicesGet, ``, domain.CodeHubError, "no object"},
+		"nothing": {protocol.MethodDevicesGet, ``, domain.CodeHubError, "not an object"},
 		"no JSON": {
-			protocol.MethodDevicesGet, `hello`, domain.CodeHubError, "no object",
+			protocol.MethodDevicesGet, `hello`, domain.CodeHubError, "not an object",
 		},
 		"too long": {
 			protocol.MethodDevicesGet, strings.Repeat(" ", maxAnswerBytes+1), domain.CodeHubError,

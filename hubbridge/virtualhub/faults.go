@@ -44,8 +44,10 @@ func (h *Hub) ClockUnknown(on bool) {
 	h.controller.SetFaults(func(f *Faults) { f.ClockUnknown = on })
 }
 
-// Heedless makes the hub ignore the limit of 2,000 unacknowledged events while on.
-func (h *Hub) Heedless(on bool) { h.controller.SetFaults(func(f *Faults) { f.Heedless = on }) }
+// IgnoreWindow makes the hub ignore the limit of 2,000 unacknowledged events while on.
+func (h *Hub) IgnoreWindow(on bool) {
+	h.controller.SetFaults(func(f *Faults) { f.IgnoreWindow = on })
+}
 
 // Unreachable puts a device out of the radio's reach: device.unavailable.
 func (h *Hub) Unreachable(deviceID int64) error {

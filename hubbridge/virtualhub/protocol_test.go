@@ -136,10 +136,10 @@ func TestProtocol(t *testing.T) {
 		}
 	})
 
-	t.Run("a heedless hub sends more than 2,000 events", func(t *testing.T) {
+	t.Run("a hub that ignores the window sends more than 2,000 events", func(t *testing.T) {
 		t.Parallel()
 		h := c.hub(t, "hub-link-0000-0014", nil)
-		h.Heedless(true)
+		h.IgnoreWindow(true)
 		c.with(h, func(r *remote) { r.silent = true })
 		_, err := h.Flood(4000)
 		must(t, err)

@@ -29,8 +29,8 @@ type Faults struct {
 	// ClockUnknown makes the hub's clock start at 2000-01-01 and count as not trusted. Commands are
 	// answered with hub_unavailable.
 	ClockUnknown bool `json:"clock_unknown,omitempty"`
-	// Heedless makes the hub ignore the limit of unacknowledged events.
-	Heedless bool `json:"heedless,omitempty"`
+	// IgnoreWindow makes the hub ignore the limit of unacknowledged events.
+	IgnoreWindow bool `json:"heedless,omitempty"`
 	// CutEvery is the interval of cut connections; 0 for none.
 	CutEvery device.Duration `json:"cut_every,omitempty"`
 	// LoseEvery is the interval at which ten events are lost; 0 for none.
@@ -90,7 +90,7 @@ func (c *Controller) applyFaults() {
 		d.Jammed = slices.Contains(c.faults.Jammed, d.ID)
 	}
 	c.window.Limit = protocol.MaxUnacknowledged
-	if c.faults.Heedless {
+	if c.faults.IgnoreWindow {
 		c.window.Limit = 0
 	}
 	for _, id := range c.faults.Unreachable {

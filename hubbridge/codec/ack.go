@@ -1,0 +1,17 @@
+package codec
+
+import "strconv"
+
+// AppendAck appends a protocol.Ack of a hub's log. The log must be valid (ValidLog).
+func AppendAck(out []byte, log string, through uint64) []byte {
+	out = append(append(out, `{"log":"`...), log...)
+	out = strconv.AppendUint(append(out, `","through":`...), through, 10)
+	return append(out, '}')
+}
+
+// AppendSkipData appends the data of a hub.events_skipped event for the numbers from from to to.
+func AppendSkipData(out []byte, from, to uint64) []byte {
+	out = strconv.AppendUint(append(out, `{"from":`...), from, 10)
+	out = strconv.AppendUint(append(out, `,"to":`...), to, 10)
+	return append(out, '}')
+}
