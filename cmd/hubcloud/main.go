@@ -9,6 +9,6 @@ import (
 )
 
 func main() {
-	streams := cli.Streams{Out: os.Stdout, Err: os.Stderr}
-	os.Exit(cli.Run(context.Background(), os.Args[1:], streams))
+	out := cli.Output{Out: os.Stdout, Err: os.Stderr}
+	os.Exit(cli.Run(context.Background(), os.Args[1:], out))
 }

@@ -11,7 +11,7 @@ import (
 	"hubcloud/projections/schema"
 )
 
-// The kinds of schemas beside the one in use.
+// The kinds of schemas that are not the one in use.
 const (
 	// KindOld is a schema that a rebuild has replaced.
 	KindOld = "old"
@@ -21,7 +21,7 @@ const (
 	KindUnfinished = "unfinished"
 )
 
-// Droppable is a schema of read models beside the one in use.
+// Droppable is a schema of read models that is not the one in use.
 type Droppable struct {
 	Schema string
 	// Kind is one of the Kind constants.
@@ -35,16 +35,16 @@ type Droppable struct {
 //go:embed schema_sizes.sql
 var schemaSizes string
 
-// Beside returns the schemas of read models beside the one in use.
-func (c *Control) Beside(ctx context.Context) (all []Droppable, err error) {
+// Unused returns the schemas of read models that are not the one in use.
+func (c *Control) Unused(ctx context.Context) (all []Droppable, err error) {
 	err = c.withConn(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
-		all, err = c.beside(ctx, conn)
+		all, err = c.unused(ctx, conn)
 		return err
 	})
 	return all, err
 }
 
-func (c *Control) beside(ctx context.Context, conn *pgx.Conn) ([]Droppable, error) {
+func (c *Control) unused(ctx context.Context, conn *pgx.Conn) ([]Droppable, error) {
 	rows, err := conn.Query(ctx, schemaSizes)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (c *Control) beside(ctx context.Context, conn *pgx.Conn) ([]Droppable, erro
 	if err != nil {
 		return nil, err
 	}
-	var others []Droppable
+	var unused []Droppable
 	for _, d := range all {
 		if d.Schema == c.schema {
 			continue
@@ -65,9 +65,9 @@ func (c *Control) beside(ctx context.Context, conn *pgx.Conn) ([]Droppable, erro
 		if d.Kept, err = keptReason(ctx, conn, d); err != nil {
 			return nil, err
 		}
-		others = append(others, d)
+		unused = append(unused, d)
 	}
-	return others, nil
+	return unused, nil
 }
 
 func kindOf(name string) string {
@@ -101,11 +101,11 @@ func keptReason(ctx context.Context, db query.DBTX, d Droppable) (string, error)
 }
 
 // Drop drops every schema of read models that is not used: those that rebuilds have replaced, those
-// of other versions that no longer run, and those of interrupted builds. It returns all schemas
-// beside the one in use, with the reason for those that it kept. It never drops the schema in use.
+// of other versions that no longer run, and those of interrupted builds. It returns all unused
+// schemas, with the reason for those that it kept. It never drops the schema in use.
 func (c *Control) Drop(ctx context.Context) (all []Droppable, err error) {
 	err = c.withConn(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
-		if all, err = c.beside(ctx, conn); err != nil {
+		if all, err = c.unused(ctx, conn); err != nil {
 			return err
 		}
 		for i, d := range all {

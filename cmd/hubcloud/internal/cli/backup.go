@@ -69,7 +69,7 @@ func backupJSONOf(dir string, m backup.Manifest) backupJSON {
 }
 
 // Run writes the backup.
-func (c *backupCommand) Run(ctx context.Context, out Streams) error {
+func (c *backupCommand) Run(ctx context.Context, out Output) error {
 	s, err := operator.Connect(ctx, c.service())
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (c *backupCommand) Run(ctx context.Context, out Streams) error {
 }
 
 // files reads the files of the backup that are not in the broker, by their names in the backup.
-func (c *backupCommand) files(out Streams) (map[string][]byte, error) {
+func (c *backupCommand) files(out Output) (map[string][]byte, error) {
 	dir := datadir.Dir(c.DataDir)
 	from := map[string]string{}
 	started, err := dir.Started()

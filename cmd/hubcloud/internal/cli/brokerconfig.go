@@ -69,11 +69,14 @@ func (c *brokerConfigCommand) Validate() error {
 	if (c.CACert == "") != (c.CAKey == "") {
 		return errors.New("--ca-cert and --ca-key need each other")
 	}
-	for name, port := range map[string]int{
-		"client-port": c.ClientPort, "route-port": c.RoutePort, "mqtt-port": c.MQTTPort,
+	for _, f := range []struct {
+		name string
+		port int
+	}{
+		{"client-port", c.ClientPort}, {"route-port", c.RoutePort}, {"mqtt-port", c.MQTTPort},
 	} {
-		if port < 1 || port > 65535 {
-			return fmt.Errorf("--%s %d: must be 1 to 65535", name, port)
+		if f.port < 1 || f.port > 65535 {
+			return fmt.Errorf("--%s %d: must be 1 to 65535", f.name, f.port)
 		}
 	}
 	if c.Monitor != "" && address.Check(c.Monitor) != nil {
@@ -103,14 +106,14 @@ func (c *brokerConfigCommand) file() broker.ServerFile {
 }
 
 // Run writes the files and prints the configuration.
-func (c *brokerConfigCommand) Run(out Streams) error {
+func (c *brokerConfigCommand) Run(out Output) error {
 	if err := os.MkdirAll(c.Out, 0o700); err != nil {
 		return err
 	}
 	authority, err := identity.OpenAuthority(identity.AuthorityConfig{
 		Dir: c.path("ca"), CertificateFile: c.CACert, KeyFile: c.CAKey, AlsoFile: c.CAAlso,
 		Hosts:  append(c.Nodes, c.Hosts...),
-		Logger: slog.New(slog.NewTextHandler(out.Err, nil)),
+		Logger: textLogger(out, slog.LevelInfo),
 	})
 	if err != nil {
 		return fmt.Errorf("certificate authority: %w", err)
@@ -164,7 +167,7 @@ func (c *brokerConfigCommand) write(
 }
 
 // report prints the configuration to standard output, and where the files are to standard error.
-func (c *brokerConfigCommand) report(out Streams, text string, expires time.Time) error {
+func (c *brokerConfigCommand) report(out Output, text string, expires time.Time) error {
 	if c.JSON {
 		return c.print(
 			out.Out, field{"config", c.path(broker.ServerFileName)},

@@ -20,7 +20,7 @@ func configure(t *testing.T, args ...string) (stdout, stderr string) {
 	var out, errs bytes.Buffer
 	if code := Run(t.Context(), append([]string{
 		"broker-config",
-	}, args...), Streams{Out: &out, Err: &errs}); code != exitOK {
+	}, args...), Output{Out: &out, Err: &errs}); code != exitOK {
 		t.Fatalf("broker-config %v: exit code %d: %s", args, code, &errs)
 	}
 	return out.String(), errs.String()
@@ -105,7 +105,7 @@ func TestBrokerConfig(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := Run(t.Context(), append([]string{
 		"broker-config",
-	}, append(args, "--shards", "3")...), Streams{Out: &out, Err: &errs}); code != exitUsage {
+	}, append(args, "--shards", "3")...), Output{Out: &out, Err: &errs}); code != exitUsage {
 		t.Errorf("another number of shards: exit code %d: %s", code, &errs)
 	}
 }

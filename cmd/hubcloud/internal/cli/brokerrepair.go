@@ -35,7 +35,7 @@ The embedded broker does not need this command: the service repairs its store at
 }
 
 // Run repairs the store.
-func (c *brokerRepairCommand) Run(_ context.Context, out Streams) error {
+func (c *brokerRepairCommand) Run(_ context.Context, out Output) error {
 	if _, err := os.Stat(filepath.Join(c.Store, "jetstream")); errors.Is(err, fs.ErrNotExist) {
 		return usage.Errorf(
 			"%s is not the store of a nats-server: it has no folder jetstream", c.Store,
@@ -43,7 +43,7 @@ func (c *brokerRepairCommand) Run(_ context.Context, out Streams) error {
 	} else if err != nil {
 		return err
 	}
-	if err := broker.Repair(c.Store, slog.New(slog.NewTextHandler(out.Err, nil))); err != nil {
+	if err := broker.Repair(c.Store, textLogger(out, slog.LevelInfo)); err != nil {
 		return err
 	}
 	fmt.Fprintln(

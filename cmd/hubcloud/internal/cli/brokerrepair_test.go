@@ -90,7 +90,7 @@ func TestBrokerRepair(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := Run(t.Context(), []string{
 		"broker-repair", store,
-	}, Streams{Out: &out, Err: &errs}); code != exitOK ||
+	}, Output{Out: &out, Err: &errs}); code != exitOK ||
 		!strings.Contains(errs.String(), lost) {
 		t.Errorf("exit code %d, printed %q; want the stream named", code, errs.String())
 	}
@@ -99,7 +99,7 @@ func TestBrokerRepair(t *testing.T) {
 	}
 	if code := Run(t.Context(), []string{
 		"broker-repair", t.TempDir(),
-	}, Streams{Out: &out, Err: &errs}); code != exitUsage {
+	}, Output{Out: &out, Err: &errs}); code != exitUsage {
 		t.Errorf("a folder without a store: exit code %d, want %d", code, exitUsage)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"hubcloud/domain"
 )
 
-// Streams are the outputs of a command: results go to Out, everything else to Err.
-type Streams struct {
+// Output is what a command writes to: Out gets its results, Err everything else.
+type Output struct {
 	Out, Err io.Writer
 }
 
@@ -65,7 +65,7 @@ Every flag can also be given as an environment variable; the help of each comman
 // Run runs one command line and returns its exit code: 0 for success, 1 when the command failed, 2
 // for a usage error. SIGINT and SIGTERM stop the command in order; a second signal ends the process
 // at once.
-func Run(ctx context.Context, args []string, out Streams) (code int) {
+func Run(ctx context.Context, args []string, out Output) (code int) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
@@ -101,7 +101,7 @@ func Run(ctx context.Context, args []string, out Streams) (code int) {
 
 // exitCode prints an error in one line and returns its exit code: 2 when the command line was
 // wrong, otherwise 1.
-func exitCode(err error, out Streams) int {
+func exitCode(err error, out Output) int {
 	if err == nil {
 		return exitOK
 	}
@@ -124,4 +124,12 @@ func exitCode(err error, out Streams) int {
 		fmt.Fprintln(out.Err, "hubcloud:", err)
 		return exitFailed
 	}
+}
+
+// ended returns nil for a loop that ctx has stopped, and the loop's error otherwise.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }

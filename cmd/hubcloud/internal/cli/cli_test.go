@@ -78,7 +78,7 @@ func TestUsageErrors(t *testing.T) {
 		},
 	} {
 		var out, errs bytes.Buffer
-		code := Run(context.Background(), c.args, Streams{Out: &out, Err: &errs})
+		code := Run(context.Background(), c.args, Output{Out: &out, Err: &errs})
 		if code != exitUsage || !strings.Contains(errs.String(), c.says) ||
 			strings.Count(errs.String(), "\n") != 1 {
 			t.Errorf(
@@ -95,7 +95,7 @@ func TestNoServiceRuns(t *testing.T) {
 	var out, errs bytes.Buffer
 	code := Run(
 		context.Background(), []string{"inventory", "generate", "--data-dir", t.TempDir()},
-		Streams{Out: &out, Err: &errs},
+		Output{Out: &out, Err: &errs},
 	)
 	if code != exitFailed || !strings.Contains(errs.String(), "hubcloud serve") {
 		t.Errorf("exit code %d, printed %q", code, errs.String())
@@ -107,7 +107,7 @@ func TestHelpShowsDefaultsAndEnvironment(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := Run(context.Background(), []string{
 		"serve", "--help",
-	}, Streams{Out: &out, Err: &errs}); code != exitOK {
+	}, Output{Out: &out, Err: &errs}); code != exitOK {
 		t.Fatalf("exit code %d, printed %q", code, errs.String())
 	}
 	for _, want := range []string{

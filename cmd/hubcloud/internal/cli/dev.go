@@ -15,7 +15,7 @@ type devCommand struct {
 }
 
 // Run serves until SIGINT or SIGTERM, and prints how to try the demo once its hubs are online.
-func (c *devCommand) Run(ctx context.Context, out Streams) error {
+func (c *devCommand) Run(ctx context.Context, out Output) error {
 	c.FetchPostgres = true
 	logger := c.logger(out)
 	return server.Run(ctx, c.Config, logger, &server.Client{
@@ -34,7 +34,7 @@ func (c *devCommand) Run(ctx context.Context, out Streams) error {
 }
 
 // printDemo prints commands that work when pasted into a shell.
-func printDemo(out Streams, cfg demo.Config, state demo.State, link string) {
+func printDemo(out Output, cfg demo.Config, state demo.State, link string) {
 	api, hubs := cfg.Endpoints.PublicURL+"/v1", demo.HubIDs()
 	fmt.Fprintf(out.Out, `
 hubcloud is running, with three virtual hubs that send events.

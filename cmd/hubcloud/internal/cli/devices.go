@@ -26,8 +26,8 @@ request. The hub must be online. The key needs the scope hubs:read.
 }
 
 // Run prints the devices, or the device.
-func (c *devicesCommand) Run(ctx context.Context, out Streams) error {
-	return c.do(ctx, out, func(api *client.Client) error {
+func (c *devicesCommand) Run(ctx context.Context, out Output) error {
+	return c.withClient(ctx, out, func(api *client.Client) error {
 		if c.Device != nil {
 			device, err := api.Device(ctx, c.Hub, *c.Device)
 			if err != nil {
@@ -43,7 +43,7 @@ func (c *devicesCommand) Run(ctx context.Context, out Streams) error {
 	})
 }
 
-func (c *devicesCommand) listDevices(out Streams, devices []client.ListedDevice) error {
+func (c *devicesCommand) listDevices(out Output, devices []client.ListedDevice) error {
 	if c.JSON {
 		for _, device := range devices {
 			if err := printJSON(out.Out, device); err != nil {
@@ -66,7 +66,7 @@ func (c *devicesCommand) listDevices(out Streams, devices []client.ListedDevice)
 	return t.flush()
 }
 
-func (c *devicesCommand) showDevice(out Streams, device client.Device) error {
+func (c *devicesCommand) showDevice(out Output, device client.Device) error {
 	if c.JSON {
 		return printJSON(out.Out, device)
 	}

@@ -59,11 +59,14 @@ wrong or unknown, and 0 otherwise. With --json it prints one object per line: na
 
 // Validate checks the flags. The flag parser calls it.
 func (c *doctorCommand) Validate() error {
-	for name, part := range map[string]float64{
-		"disk-free": c.DiskFree, "storage-used": c.StorageUsed,
+	for _, f := range []struct {
+		name    string
+		percent float64
+	}{
+		{"disk-free", c.DiskFree}, {"storage-used", c.StorageUsed},
 	} {
-		if part < 0 || part > 100 {
-			return fmt.Errorf("--%s %g: must be 0 to 100", name, part)
+		if f.percent < 0 || f.percent > 100 {
+			return fmt.Errorf("--%s %g: must be 0 to 100", f.name, f.percent)
 		}
 	}
 	if c.Flaps < 1 {
@@ -79,7 +82,7 @@ func (c *doctorCommand) Validate() error {
 var errUnhealthy = errors.New("a component is wrong or unknown")
 
 // Run checks the components and prints them.
-func (c *doctorCommand) Run(ctx context.Context, out Streams) error {
+func (c *doctorCommand) Run(ctx context.Context, out Output) error {
 	all := doctor.Check(ctx, c.config())
 	if c.JSON {
 		for _, component := range all {
@@ -100,7 +103,7 @@ func (c *doctorCommand) Run(ctx context.Context, out Streams) error {
 // concerned reports what cannot be read.
 func (c *doctorCommand) config() doctor.Config {
 	cfg := doctor.Config{
-		Elsewhere: c.NATSURL != "", PostgresURL: c.PostgresURL, SMTPURL: c.SMTPURL,
+		Elsewhere: c.NATSURL != "", SMTPURL: c.SMTPURL,
 		CACert: c.CACert, Certificates: c.Certificate,
 		Limits: doctor.Limits{
 			DiskFree: c.DiskFree, SyncTime: c.SyncTime, OpenFiles: c.OpenFiles,
@@ -125,13 +128,10 @@ func (c *doctorCommand) config() doctor.Config {
 	if cfg.Started = started; !errors.Is(err, fs.ErrNotExist) {
 		cfg.StartedErr = err
 	}
-	if cfg.PostgresURL == "" {
-		db, err := dir.Database()
-		// A usage error means that the file does not exist; the doctor reports other errors.
-		if _, none := errors.AsType[usage.Error](err); !none {
-			cfg.PostgresErr = err
-		}
-		cfg.PostgresURL = db.URL
+	cfg.PostgresURL, err = c.databaseURL(c.PostgresURL)
+	// A usage error means that the file does not exist; the doctor reports other errors.
+	if _, none := errors.AsType[usage.Error](err); !none {
+		cfg.PostgresErr = err
 	}
 	cfg.Credentials, cfg.CredentialsErr = c.service().Credentials()
 	cfg.Projections = func(ctx context.Context, conns *streams.Conns) ([]projections.Status, error) {

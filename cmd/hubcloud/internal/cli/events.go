@@ -42,8 +42,8 @@ func (c *eventsCommand) Validate() error {
 }
 
 // Run prints the events. With --follow, an interrupt ends it without an error.
-func (c *eventsCommand) Run(ctx context.Context, out Streams) error {
-	return c.do(ctx, out, func(api *client.Client) error {
+func (c *eventsCommand) Run(ctx context.Context, out Output) error {
+	return c.withClient(ctx, out, func(api *client.Client) error {
 		for event, err := range api.Events(ctx, c.Hub, c.After, c.options()...) {
 			switch {
 			case client.IsGap(err):
@@ -73,7 +73,7 @@ func (c *eventsCommand) options() []client.EventsOption {
 	return nil
 }
 
-func (c *eventsCommand) show(out Streams, event client.Event) error {
+func (c *eventsCommand) show(out Output, event client.Event) error {
 	if c.JSON {
 		return printJSON(out.Out, event)
 	}

@@ -28,7 +28,7 @@ type virtualhubFleetCommand struct {
 }
 
 // Run runs the fleet and prints its progress.
-func (c *virtualhubFleetCommand) Run(ctx context.Context, out Streams) error {
+func (c *virtualhubFleetCommand) Run(ctx context.Context, out Output) error {
 	if err := checkEnroll(c.Enroll); err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (c *virtualhubFleetCommand) hubs() ([]fleet.Credentials, error) {
 }
 
 // report prints a line of progress per interval, and one at the end.
-func (c *virtualhubFleetCommand) report(ctx context.Context, hubs *fleet.Fleet, out Streams) {
+func (c *virtualhubFleetCommand) report(ctx context.Context, hubs *fleet.Fleet, out Output) {
 	ticker := time.NewTicker(max(c.Every, 100*time.Millisecond))
 	defer ticker.Stop()
 	began, before := time.Now(), fleet.Stats{}

@@ -21,8 +21,8 @@ func (*hubsCommand) Help() string {
 }
 
 // Run lists the hubs.
-func (c *hubsCommand) Run(ctx context.Context, out Streams) error {
-	return c.do(ctx, out, func(api *client.Client) error {
+func (c *hubsCommand) Run(ctx context.Context, out Output) error {
+	return c.withClient(ctx, out, func(api *client.Client) error {
 		t := table{}
 		if !c.JSON {
 			t = newTable(out.Out, "HUB", "NAME", "STATUS", "SINCE", "SITE")

@@ -29,12 +29,12 @@ type inventoryAddCommand struct {
 }
 
 // Run registers the hub.
-func (c *inventoryAddCommand) Run(ctx context.Context, out Streams) error {
+func (c *inventoryAddCommand) Run(ctx context.Context, out Output) error {
 	hub, err := parseSerial("--serial", c.Serial)
 	if err != nil {
 		return err
 	}
-	return c.do(ctx, func(ctx context.Context, s *operator.Session) error {
+	return c.withSession(ctx, func(ctx context.Context, s *operator.Session) error {
 		secret := directory.NewEnrolmentSecret()
 		err := s.Directory.RegisterHub(
 			ctx, operator.Origin(), hub, domain.HashEnrolmentSecret(secret),
@@ -70,7 +70,7 @@ type inventoryGenerateCommand struct {
 var prefixPattern = regexp.MustCompile(`^[a-z][a-z0-9]{1,11}$`)
 
 // Run registers the hubs, and prints each as soon as it is registered.
-func (c *inventoryGenerateCommand) Run(ctx context.Context, out Streams) error {
+func (c *inventoryGenerateCommand) Run(ctx context.Context, out Output) error {
 	if c.Count < 1 {
 		return usage.Errorf("--count %d: at least 1", c.Count)
 	}
@@ -97,7 +97,7 @@ func (c *inventoryGenerateCommand) Run(ctx context.Context, out Streams) error {
 }
 
 // printHub prints a hub with further fields.
-func (f outputFlags) printHub(out Streams, hub domain.HubID, more ...field) error {
+func (f outputFlags) printHub(out Output, hub domain.HubID, more ...field) error {
 	fields := []field{{"serial", hub.Serial()}, {"hub_id", string(hub)}}
 	return f.print(out.Out, append(fields, more...)...)
 }

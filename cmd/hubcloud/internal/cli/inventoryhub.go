@@ -18,8 +18,8 @@ type hubFlags struct {
 	Serial      string `arg:"" help:"Serial of the hub, in any case, with or without dashes."`
 }
 
-// change runs a command on the hub.
-func (f *hubFlags) change(
+// withHub runs a command on the hub.
+func (f *hubFlags) withHub(
 	ctx context.Context,
 	command func(ctx context.Context, s *operator.Session, hub domain.HubID) error,
 ) error {
@@ -27,7 +27,7 @@ func (f *hubFlags) change(
 	if err != nil {
 		return err
 	}
-	return f.do(ctx, func(ctx context.Context, s *operator.Session) error {
+	return f.withSession(ctx, func(ctx context.Context, s *operator.Session) error {
 		f.waitForReadModels(ctx, s)
 		return command(ctx, s, hub)
 	})
@@ -36,13 +36,12 @@ func (f *hubFlags) change(
 // waitForReadModels makes the session wait for the read models if their database can be reached.
 // Otherwise lists may show the change a moment later.
 func (f *hubFlags) waitForReadModels(ctx context.Context, s *operator.Session) {
-	url := f.PostgresURL
-	if url == "" {
-		database, err := f.service().Dir().Database()
-		if err != nil || f.NATSURL != "" {
-			return
-		}
-		url = database.URL
+	if f.NATSURL != "" && f.PostgresURL == "" {
+		return // the data directory may be another service's
+	}
+	url, err := f.databaseURL(f.PostgresURL)
+	if err != nil {
+		return
 	}
 	if models, err := s.ReadModels(ctx, url); err == nil {
 		s.WaitForReadModels(models)
@@ -62,8 +61,8 @@ certificate ends.`
 }
 
 // Run replaces the secret and prints the new one.
-func (c *inventoryRotateCommand) Run(ctx context.Context, out Streams) error {
-	return c.change(ctx, func(ctx context.Context, s *operator.Session, hub domain.HubID) error {
+func (c *inventoryRotateCommand) Run(ctx context.Context, out Output) error {
+	return c.withHub(ctx, func(ctx context.Context, s *operator.Session, hub domain.HubID) error {
 		secret, err := s.Directory.RotateSecret(ctx, operator.Origin(), hub, c.KeepCertificate)
 		if secret == "" {
 			return err
@@ -79,8 +78,8 @@ func (c *inventoryRotateCommand) Run(ctx context.Context, out Streams) error {
 type inventoryBlockCommand struct{ hubFlags }
 
 // Run blocks the hub.
-func (c *inventoryBlockCommand) Run(ctx context.Context, out Streams) error {
-	return c.change(ctx, func(ctx context.Context, s *operator.Session, hub domain.HubID) error {
+func (c *inventoryBlockCommand) Run(ctx context.Context, out Output) error {
+	return c.withHub(ctx, func(ctx context.Context, s *operator.Session, hub domain.HubID) error {
 		cut, err := s.Directory.BlockHub(ctx, operator.Origin(), hub)
 		if err != nil {
 			return err
@@ -97,8 +96,8 @@ func (*inventoryUnblockCommand) Help() string {
 }
 
 // Run unblocks the hub.
-func (c *inventoryUnblockCommand) Run(ctx context.Context, out Streams) error {
-	return c.change(ctx, func(ctx context.Context, s *operator.Session, hub domain.HubID) error {
+func (c *inventoryUnblockCommand) Run(ctx context.Context, out Output) error {
+	return c.withHub(ctx, func(ctx context.Context, s *operator.Session, hub domain.HubID) error {
 		if err := s.Directory.UnblockHub(ctx, operator.Origin(), hub); err != nil {
 			return err
 		}
@@ -116,8 +115,8 @@ its connection is cut once, so that it connects again. A hub without an organiza
 }
 
 // Run releases the hub.
-func (c *inventoryReleaseCommand) Run(ctx context.Context, out Streams) error {
-	return c.change(ctx, func(ctx context.Context, s *operator.Session, hub domain.HubID) error {
+func (c *inventoryReleaseCommand) Run(ctx context.Context, out Output) error {
+	return c.withHub(ctx, func(ctx context.Context, s *operator.Session, hub domain.HubID) error {
 		former, err := s.Directory.ReleaseHub(ctx, operator.Origin(), hub)
 		if err != nil {
 			return err

@@ -49,7 +49,7 @@ func optionalTime(t time.Time) *string {
 }
 
 // Run prints the hubs, without secrets, in the order of their registration.
-func (c *inventoryListCommand) Run(ctx context.Context, out Streams) error {
+func (c *inventoryListCommand) Run(ctx context.Context, out Output) error {
 	s, err := operator.Connect(ctx, c.service())
 	if err != nil {
 		return err

@@ -25,12 +25,12 @@ type keyCreateCommand struct {
 }
 
 // Run creates the key.
-func (c *keyCreateCommand) Run(ctx context.Context, out Streams) error {
+func (c *keyCreateCommand) Run(ctx context.Context, out Output) error {
 	scopes, err := c.scopes()
 	if err != nil {
 		return err
 	}
-	return c.do(ctx, func(ctx context.Context, s *operator.Session) error {
+	return c.withSession(ctx, func(ctx context.Context, s *operator.Session) error {
 		id, key, err := s.Directory.CreateKey(ctx, operator.Origin(), c.Org, c.Label, scopes)
 		if err != nil {
 			return err
@@ -69,8 +69,8 @@ type keyRevokeCommand struct {
 }
 
 // Run revokes the key. When it returns, every replica rejects the key.
-func (c *keyRevokeCommand) Run(ctx context.Context, out Streams) error {
-	return c.do(ctx, func(ctx context.Context, s *operator.Session) error {
+func (c *keyRevokeCommand) Run(ctx context.Context, out Output) error {
+	return c.withSession(ctx, func(ctx context.Context, s *operator.Session) error {
 		if err := s.Directory.RevokeKey(ctx, operator.Origin(), c.KeyID, ""); err != nil {
 			return err
 		}

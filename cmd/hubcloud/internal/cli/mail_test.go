@@ -21,7 +21,7 @@ func TestMailFlags(t *testing.T) {
 		var out, errs bytes.Buffer
 		code := Run(
 			context.Background(), []string{"serve", c.flag, c.value},
-			Streams{Out: &out, Err: &errs},
+			Output{Out: &out, Err: &errs},
 		)
 		said := errs.String()
 		if code != exitUsage || strings.Count(said, "\n") != 1 || !strings.Contains(said, c.flag) ||

@@ -19,8 +19,8 @@ type orgCreateCommand struct {
 }
 
 // Run creates the organization.
-func (c *orgCreateCommand) Run(ctx context.Context, out Streams) error {
-	return c.do(ctx, func(ctx context.Context, s *operator.Session) error {
+func (c *orgCreateCommand) Run(ctx context.Context, out Output) error {
+	return c.withSession(ctx, func(ctx context.Context, s *operator.Session) error {
 		org, owner, err := s.Directory.CreateOrg(ctx, operator.Origin(), c.Name, c.OwnerEmail)
 		if err != nil {
 			return err

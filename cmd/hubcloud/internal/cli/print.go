@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,20 +22,7 @@ type field struct{ name, value string }
 // fields.
 func (f outputFlags) print(w io.Writer, fields ...field) error {
 	if f.JSON {
-		members := make([]string, 0, len(fields))
-		for _, f := range fields {
-			name, err := json.Marshal(f.name)
-			if err != nil {
-				return err
-			}
-			value, err := json.Marshal(f.value)
-			if err != nil {
-				return err
-			}
-			members = append(members, string(name)+":"+string(value))
-		}
-		_, err := fmt.Fprintf(w, "{%s}\n", strings.Join(members, ","))
-		return err
+		return printJSON(w, object(fields))
 	}
 	parts := make([]string, 0, len(fields))
 	for _, f := range fields {
@@ -44,11 +32,36 @@ func (f outputFlags) print(w io.Writer, fields ...field) error {
 	return err
 }
 
+// object is a JSON object of strings. Its members have the order of the fields.
+type object []field
+
+// MarshalJSON returns the object.
+func (o object) MarshalJSON() ([]byte, error) {
+	var text bytes.Buffer
+	text.WriteByte('{')
+	for i, f := range o {
+		if i > 0 {
+			text.WriteByte(',')
+		}
+		name, err := json.Marshal(f.name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(f.value)
+		if err != nil {
+			return nil, err
+		}
+		text.Write(append(append(name, ':'), value...))
+	}
+	text.WriteByte('}')
+	return text.Bytes(), nil
+}
+
 // printJSON writes an object as one line of JSON.
-func printJSON(w io.Writer, object any) error {
+func printJSON(w io.Writer, value any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
-	return encoder.Encode(object)
+	return encoder.Encode(value)
 }
 
 // table writes rows in aligned columns.

@@ -39,17 +39,17 @@ var kindNames = map[string]string{
 }
 
 // Run drops the unused read models, or prints them.
-func (c *projectionsDropCommand) Run(ctx context.Context, out Streams) error {
+func (c *projectionsDropCommand) Run(ctx context.Context, out Output) error {
 	models, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer models.session.Close()
-	list := models.Drop
+	act := models.Drop
 	if c.DryRun {
-		list = models.Beside
+		act = models.Unused
 	}
-	all, err := list(ctx)
+	all, err := act(ctx)
 	if err != nil {
 		return err
 	}

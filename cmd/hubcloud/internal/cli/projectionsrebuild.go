@@ -38,7 +38,7 @@ type rebuiltJSON struct {
 }
 
 // Run rebuilds the read models, or follows a rebuild of another process.
-func (c *projectionsRebuildCommand) Run(ctx context.Context, out Streams) error {
+func (c *projectionsRebuildCommand) Run(ctx context.Context, out Output) error {
 	models, err := c.open(ctx)
 	if err != nil {
 		return err

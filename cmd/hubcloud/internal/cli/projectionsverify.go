@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,8 +26,8 @@ dropped afterwards; after a kill, the next verify or rebuild drops it. The exit 
 
 "hubcloud projections rebuild" repairs differences. A hub whose presence keeps changing is compared once it has not changed for a second.
 
-With --json: one object per projection with "name", "sequence", "rows" and "differences", a list of {table, key, what, column, live, rebuilt};
-"what" is changed, missing (the read models in use lack the row) or extra (only they have it).
+With --json: one object per projection with "name", "sequence", "rows", "moving" (hubs that kept changing and were not compared) and
+"differences", a list of {table, key, what, column, live, rebuilt}; "what" is changed, missing (the read models in use lack the row) or extra (only they have it).
 
 Example: hubcloud projections verify && echo the read models match the log`
 }
@@ -39,7 +38,7 @@ var errDifferences = errors.New(
 )
 
 // Run compares the read models and prints the differences.
-func (c *projectionsVerifyCommand) Run(ctx context.Context, out Streams) (err error) {
+func (c *projectionsVerifyCommand) Run(ctx context.Context, out Output) (err error) {
 	models, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -107,36 +106,20 @@ func (r *verifyReport) close() {
 // differenceJSON is a difference with --json.
 type differenceJSON struct {
 	Table   string  `json:"table"`
-	Key     rowKey  `json:"key"`
+	Key     object  `json:"key"`
 	What    string  `json:"what"`
 	Column  string  `json:"column"`
 	Live    *string `json:"live"`
 	Rebuilt *string `json:"rebuilt"`
 }
 
-// rowKey is the key of a row. Its JSON object has the columns in the key's order.
-type rowKey []rebuild.KeyColumn
-
-// MarshalJSON returns the object.
-func (k rowKey) MarshalJSON() ([]byte, error) {
-	var object bytes.Buffer
-	object.WriteByte('{')
-	for i, column := range k {
-		name, err := json.Marshal(column.Name)
-		if err != nil {
-			return nil, err
-		}
-		value, err := json.Marshal(column.Value)
-		if err != nil {
-			return nil, err
-		}
-		if i > 0 {
-			object.WriteByte(',')
-		}
-		object.Write(append(append(name, ':'), value...))
+// keyObject returns the key of a row, with the columns in the key's order.
+func keyObject(key []rebuild.KeyColumn) object {
+	columns := make(object, 0, len(key))
+	for _, column := range key {
+		columns = append(columns, field{column.Name, column.Value})
 	}
-	object.WriteByte('}')
-	return object.Bytes(), nil
+	return columns
 }
 
 // add reports a difference.
@@ -146,16 +129,10 @@ func (r *verifyReport) add(projection string, d rebuild.Difference) error {
 		_, err := fmt.Fprintln(r.to, inWords(d))
 		return err
 	}
-	raw, err := json.Marshal(
-		differenceJSON{
-			Table:   d.Table,
-			Key:     d.Key,
-			What:    d.What,
-			Column:  d.Column,
-			Live:    d.Live,
-			Rebuilt: d.Rebuilt,
-		},
-	)
+	raw, err := json.Marshal(differenceJSON{
+		Table: d.Table, Key: keyObject(d.Key), What: d.What, Column: d.Column, Live: d.Live,
+		Rebuilt: d.Rebuilt,
+	})
 	if err != nil {
 		return err
 	}
@@ -210,7 +187,11 @@ func (r *verifyReport) finish(v rebuild.Verified) error {
 		)
 		return err
 	}
-	if _, err := fmt.Fprintf(r.to, `{"name":%q,"sequence":%d,"rows":%d,"moving":%d,"differences":[`, v.Name, v.Sequence, v.Rows, v.Moving); err != nil {
+	_, err := fmt.Fprintf(
+		r.to, `{"name":%q,"sequence":%d,"rows":%d,"moving":%d,"differences":[`, v.Name,
+		v.Sequence, v.Rows, v.Moving,
+	)
+	if err != nil {
 		return err
 	}
 	file := r.spool[v.Name]
@@ -220,6 +201,6 @@ func (r *verifyReport) finish(v rebuild.Verified) error {
 	if _, err := io.Copy(r.to, file); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(r.to, "]}")
+	_, err = fmt.Fprintln(r.to, "]}")
 	return err
 }

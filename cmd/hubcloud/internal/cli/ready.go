@@ -33,7 +33,7 @@ Example: hubcloud ready --data-dir /var/lib/hubcloud`
 }
 
 // Run requests /readyz and prints the unhealthy components.
-func (c *readyCommand) Run(ctx context.Context, out Streams) error {
+func (c *readyCommand) Run(ctx context.Context, out Output) error {
 	bound, err := datadir.Dir(c.DataDir).Endpoints()
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ func TestReady(t *testing.T) {
 		var out bytes.Buffer
 		code := Run(
 			t.Context(), []string{"ready", "--data-dir", string(dir)},
-			Streams{Out: &out, Err: &out},
+			Output{Out: &out, Err: &out},
 		)
 		return out.String(), code
 	}

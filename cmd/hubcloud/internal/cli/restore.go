@@ -56,7 +56,7 @@ func (c *restoreCommand) Validate() error {
 }
 
 // Run checks the backup and restores it.
-func (c *restoreCommand) Run(ctx context.Context, out Streams) error {
+func (c *restoreCommand) Run(ctx context.Context, out Output) error {
 	bar := newTransfer(out.Err, "check", c.JSON)
 	defer bar.end()
 	m, err := backup.Check(ctx, c.Dir, bar.show)
@@ -93,7 +93,7 @@ func (c *restoreCommand) Run(ctx context.Context, out Streams) error {
 }
 
 // report prints what was restored, what is lost, and what to do.
-func (c *restoreCommand) report(m backup.Manifest, into string, out Streams) {
+func (c *restoreCommand) report(m backup.Manifest, into string, out Output) {
 	at := m.At.Format(time.RFC3339)
 	fmt.Fprintf(
 		out.Out, "%s has the installation at %s, %s ago.\n\n", into, at,
@@ -153,15 +153,13 @@ func (c *restoreCommand) report(m backup.Manifest, into string, out Streams) {
 
 // restore restores into the broker or the data directory that the flags name, and returns which.
 func (c *restoreCommand) restore(
-	ctx context.Context, m backup.Manifest, out Streams,
+	ctx context.Context, m backup.Manifest, out Output,
 ) (into string, err error) {
 	bar := newTransfer(out.Err, "restore", c.JSON)
 	defer bar.end()
 	r := operator.Restore{
 		Backup: c.Dir, Manifest: m, Replicas: c.LogReplicas, Progress: bar.show,
-		Logger: slog.New(slog.NewTextHandler(out.Err, &slog.HandlerOptions{
-			Level: slog.LevelError,
-		})),
+		Logger: textLogger(out, slog.LevelError),
 	}
 	if c.NATSURL == "" {
 		if c.LogReplicas != 1 {

@@ -56,12 +56,12 @@ type sentResult struct {
 }
 
 // Run sends the command.
-func (c *sendCommand) Run(ctx context.Context, out Streams) error {
+func (c *sendCommand) Run(ctx context.Context, out Output) error {
 	command := client.Command{
 		HubID: c.Hub, DeviceID: c.Device, Key: c.Channel, Endpoint: c.Endpoint,
 		Value: valueOf(c.Value), IdempotencyKey: c.IdempotencyKey,
 	}
-	return c.do(ctx, out, func(api *client.Client) error {
+	return c.withClient(ctx, out, func(api *client.Client) error {
 		if !c.Wait {
 			sent, err := api.Send(ctx, command)
 			if err != nil {
@@ -85,7 +85,7 @@ func valueOf(text string) any {
 	return text
 }
 
-func (c *sendCommand) show(out Streams, result sentResult) error {
+func (c *sendCommand) show(out Output, result sentResult) error {
 	if c.JSON {
 		return printJSON(out.Out, result)
 	}

@@ -117,10 +117,10 @@ func (c *tapRunCommand) since(now time.Time) (time.Time, error) {
 
 // Run prints or publishes the events. With --follow it runs until it is interrupted, or until the
 // reader of standard output has gone.
-func (c *tapRunCommand) Run(ctx context.Context, out Streams) error {
+func (c *tapRunCommand) Run(ctx context.Context, out Output) error {
 	// By default, a write to a closed standard output kills the process.
 	signal.Ignore(syscall.SIGPIPE)
-	logger := slog.New(slog.NewTextHandler(out.Err, nil))
+	logger := textLogger(out, slog.LevelInfo)
 	nc, shards, err := c.connect(ctx, logger)
 	if err != nil {
 		return err
@@ -154,7 +154,7 @@ func (c *tapRunCommand) Run(ctx context.Context, out Streams) error {
 
 // output returns the tap's output and a function that closes it.
 func (c *tapRunCommand) output(
-	ctx context.Context, out Streams, logger *slog.Logger,
+	ctx context.Context, out Output, logger *slog.Logger,
 ) (tap.Output, func(), error) {
 	if c.Publish == "" {
 		return tap.NewWriter(out.Out, c.Format), func() {}, nil

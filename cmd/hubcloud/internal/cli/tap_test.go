@@ -48,7 +48,7 @@ func TestTapUsageErrors(t *testing.T) {
 		var out, errs bytes.Buffer
 		code := Run(
 			context.Background(), append([]string{"tap"}, c.args...),
-			Streams{Out: &out, Err: &errs},
+			Output{Out: &out, Err: &errs},
 		)
 		if code != c.code || !strings.Contains(errs.String(), c.says) ||
 			strings.Count(errs.String(), "\n") != 1 ||

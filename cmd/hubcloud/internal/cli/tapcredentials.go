@@ -55,8 +55,8 @@ func (c *tapCredentialsCommand) Validate() error {
 }
 
 // Run does what the flags ask for.
-func (c *tapCredentialsCommand) Run(ctx context.Context, out Streams) error {
-	err := c.do(ctx, func(ctx context.Context, s *operator.Session) error {
+func (c *tapCredentialsCommand) Run(ctx context.Context, out Output) error {
+	err := c.withSession(ctx, func(ctx context.Context, s *operator.Session) error {
 		users := tapuser.New(s.Conns.Cloud, s.Buckets.Installation)
 		switch {
 		case c.List:
@@ -77,7 +77,7 @@ func (c *tapCredentialsCommand) Run(ctx context.Context, out Streams) error {
 
 // create creates credentials, or replaces the password of existing ones.
 func (c *tapCredentialsCommand) create(
-	ctx context.Context, out Streams, s *operator.Session, users *tapuser.Store,
+	ctx context.Context, out Output, s *operator.Session, users *tapuser.Store,
 ) error {
 	name, create := c.Name, users.Create
 	switch {
@@ -110,7 +110,7 @@ func (c *tapCredentialsCommand) create(
 
 // deliver prints credentials, or writes them to the file.
 func (c *tapCredentialsCommand) deliver(
-	out Streams, name string, service streams.Credentials, user streams.User,
+	out Output, name string, service streams.Credentials, user streams.User,
 ) error {
 	credentials := tap.ForUser(service.URL, service.Shards, user)
 	credentials.Authority = service.Authority
@@ -138,7 +138,7 @@ func (c *tapCredentialsCommand) deliver(
 }
 
 func (c *tapCredentialsCommand) revoke(
-	ctx context.Context, out Streams, s *operator.Session, users *tapuser.Store,
+	ctx context.Context, out Output, s *operator.Session, users *tapuser.Store,
 ) error {
 	account, err := users.Account(ctx, c.Revoke)
 	if err != nil {
@@ -162,7 +162,7 @@ func (c *tapCredentialsCommand) revoke(
 	)
 }
 
-func (c *tapCredentialsCommand) list(ctx context.Context, out Streams, users *tapuser.Store) error {
+func (c *tapCredentialsCommand) list(ctx context.Context, out Output, users *tapuser.Store) error {
 	all, err := users.List(ctx)
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"log/slog"
 	"net/url"
 	"os"
 
@@ -29,17 +28,13 @@ type virtualhubRunCommand struct {
 }
 
 // Run runs the hub until SIGINT or SIGTERM.
-func (c *virtualhubRunCommand) Run(ctx context.Context, out Streams) error {
+func (c *virtualhubRunCommand) Run(ctx context.Context, out Output) error {
 	if err := checkEnroll(c.Enroll); err != nil {
 		return err
 	}
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
-		return usage.Wrap(err)
-	}
 	cfg := virtualhub.Config{
 		EnrollURL: c.Enroll, Serial: c.Serial, Secret: c.Secret, Dir: c.Dir,
-		Logger: slog.New(slog.NewTextHandler(out.Err, &slog.HandlerOptions{Level: level})),
+		Logger: textLogger(out, levelOf(c.LogLevel)),
 	}
 	if c.Devices != "" {
 		file, err := virtualhub.ReadDevicesFile(c.Devices)
@@ -75,12 +70,4 @@ func checkEnroll(address string) error {
 		return usage.Errorf("--enroll %q: must be http://… or https://…", address)
 	}
 	return nil
-}
-
-// ended returns nil if the loop was stopped by ctx, and its error otherwise.
-func ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }

@@ -46,14 +46,14 @@ func (c *apiFlags) Validate() error {
 }
 
 // open returns a client for the API at base.
-func (c *apiFlags) open(base, key string, out Streams) (*client.Client, error) {
+func (c *apiFlags) open(base, key string, out Output) (*client.Client, error) {
 	retry := client.Retry{MaxElapsed: c.Retry, Except: []client.ErrorType{client.ErrHubOffline}}
 	if c.Retry == 0 {
 		retry.MaxElapsed = -1
 	}
 	api, err := client.New(client.Config{
 		BaseURL: base, APIKey: key, UserAgent: "hubcloud", Retry: retry,
-		Logger: slog.New(slog.NewTextHandler(out.Err, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Logger: textLogger(out, slog.LevelWarn),
 	})
 	if err != nil {
 		return nil, usage.Wrap(err)
@@ -61,9 +61,9 @@ func (c *apiFlags) open(base, key string, out Streams) (*client.Client, error) {
 	return api, nil
 }
 
-// where returns the API's base URL and the key. The demo's key is used only for the service on the
-// data directory, and never sent to the address of --url.
-func (c *apiFlags) where() (base, key string, err error) {
+// baseAndKey returns the API's base URL and the key. The demo's key is used only for the service on
+// the data directory, and never sent to the address of --url.
+func (c *apiFlags) baseAndKey() (base, key string, err error) {
 	dir := datadir.Dir(c.DataDir)
 	base, key = strings.TrimRight(c.URL, "/"), c.Key
 	if base != "" && !strings.HasSuffix(base, "/v1") {
@@ -92,12 +92,12 @@ func (c *apiFlags) where() (base, key string, err error) {
 	return base, key, nil
 }
 
-// do runs a command with a client. An invalid request, or one for something that does not exist, is
-// a usage error.
-func (c *apiFlags) do(
-	ctx context.Context, out Streams, command func(api *client.Client) error,
+// withClient runs a command with a client. An invalid request, or one for something that does not
+// exist, is a usage error.
+func (c *apiFlags) withClient(
+	ctx context.Context, out Output, command func(api *client.Client) error,
 ) error {
-	base, key, err := c.where()
+	base, key, err := c.baseAndKey()
 	if err != nil {
 		return err
 	}

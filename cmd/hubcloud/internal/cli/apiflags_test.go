@@ -54,7 +54,7 @@ func TestAPIUsageErrors(t *testing.T) {
 		},
 	} {
 		var out, errs bytes.Buffer
-		code := Run(t.Context(), c.args, Streams{Out: &out, Err: &errs})
+		code := Run(t.Context(), c.args, Output{Out: &out, Err: &errs})
 		if code != exitUsage || !strings.Contains(errs.String(), c.says) ||
 			strings.Count(errs.String(), "\n") != 1 {
 			t.Errorf(
@@ -71,7 +71,7 @@ func TestNothingAnswers(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := Run(t.Context(), []string{
 		"hubs", "--data-dir", t.TempDir(),
-	}, Streams{Out: &out, Err: &errs}); code != exitFailed ||
+	}, Output{Out: &out, Err: &errs}); code != exitFailed ||
 		!strings.Contains(errs.String(), "--url") {
 		t.Errorf("exit code %d, printed %q", code, errs.String())
 	}
@@ -85,7 +85,7 @@ func TestNothingAnswers(t *testing.T) {
 	code := Run(
 		t.Context(),
 		[]string{"hubs", "--url", "http://" + address, "--key", "hc_dev_x", "--retry", "0s"},
-		Streams{Out: &out, Err: &errs},
+		Output{Out: &out, Err: &errs},
 	)
 	if code != exitFailed ||
 		!strings.Contains(errs.String(), "nothing answers at http://"+address) ||
@@ -142,7 +142,7 @@ func TestAPIAddressAndKey(t *testing.T) {
 		var out, errs bytes.Buffer
 		code := Run(
 			t.Context(), append([]string{"hubs", "--data-dir", dir}, c.args...),
-			Streams{Out: &out, Err: &errs},
+			Output{Out: &out, Err: &errs},
 		)
 		if c.want == "" {
 			if code != exitUsage || len(asked) != 0 {
@@ -174,7 +174,7 @@ func TestAPIHelp(t *testing.T) {
 		var out, errs bytes.Buffer
 		if code := Run(t.Context(), []string{
 			command, "--help",
-		}, Streams{Out: &out, Err: &errs}); code != exitOK {
+		}, Output{Out: &out, Err: &errs}); code != exitOK {
 			t.Fatalf("exit code %d, printed %q", code, errs.String())
 		}
 		for _, want := range append(says, "$HUBCLOUD_URL", "$HUBCLOUD_API_KEY", "--retry=5s", "--json") {
@@ -195,7 +195,7 @@ func TestControlCharactersAreReplaced(t *testing.T) {
 	var out, errs bytes.Buffer
 	code := Run(
 		t.Context(), []string{"devices", "hub-1", "--url", server.URL, "--key", "hc_dev_x"},
-		Streams{Out: &out, Err: &errs},
+		Output{Out: &out, Err: &errs},
 	)
 	if code != exitOK || strings.ContainsAny(out.String(), "\x1b\x7f\t\u009b") ||
 		!strings.Contains(out.String(), "Door") {
@@ -222,7 +222,7 @@ func TestRetryEnds(t *testing.T) {
 		code := Run(
 			t.Context(),
 			append(command, "--url", server.URL, "--key", "hc_dev_x", "--retry", "500ms"),
-			Streams{Out: &out, Err: &errs},
+			Output{Out: &out, Err: &errs},
 		)
 		if took := time.Since(began); code != exitFailed || took > 30*time.Second ||
 			!strings.Contains(errs.String(), "hub_unavailable: its radio is down") {
@@ -258,7 +258,7 @@ func TestInterrupts(t *testing.T) {
 		var out, errs bytes.Buffer
 		code := Run(
 			ctx, append(c.args, "--url", server.URL, "--key", "hc_dev_x"),
-			Streams{Out: &out, Err: &errs},
+			Output{Out: &out, Err: &errs},
 		)
 		interrupt()
 		if code != c.code || (c.says == "") != (errs.Len() == 0) ||

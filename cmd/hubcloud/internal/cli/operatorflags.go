@@ -23,8 +23,18 @@ func (f operatorFlags) service() operator.Service {
 	}
 }
 
-// do runs a short command on a session.
-func (f operatorFlags) do(
+// databaseURL returns the URL that a flag has, or the one in the data directory if the flag is
+// empty.
+func (f operatorFlags) databaseURL(flag string) (string, error) {
+	if flag != "" {
+		return flag, nil
+	}
+	database, err := f.service().Dir().Database()
+	return database.URL, err
+}
+
+// withSession runs a short command on a session.
+func (f operatorFlags) withSession(
 	ctx context.Context, command func(ctx context.Context, s *operator.Session) error,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)

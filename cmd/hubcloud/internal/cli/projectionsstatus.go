@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"hubcloud/projections"
+)
+
+type projectionsStatusCommand struct {
+	readModelFlags
+	outputFlags
+}
+
+// Help returns the long help text.
+func (*projectionsStatusCommand) Help() string {
+	return `Prints one line per projection. The projection "directory" has organizations, sites, hubs and members, "presence" the hubs' connections.
+
+States: running; building (not complete yet); stopped (an event cannot be applied: its sequence, type and error are shown);
+stopped_by_operator; unattended (no process has the role projector, or none reaches the database).
+
+LAG is the number of events that the projection has not applied, and the age of the first of them.
+
+Example: hubcloud projections status --json | jq 'select(.state != "running")'`
+}
+
+// Run prints the status, and the progress of a build.
+func (c *projectionsStatusCommand) Run(ctx context.Context, out Output) error {
+	return c.withReadModels(ctx, func(ctx context.Context, models *readModels) error {
+		all, err := models.Status(ctx)
+		if err != nil {
+			return err
+		}
+		if err := c.printStatus(out.Out, all); err != nil || c.JSON {
+			return err
+		}
+		build, running, err := models.Building(ctx)
+		if err == nil && running {
+			_, err = fmt.Fprintf(
+				out.Out, "\nA build is running (%s, for %s): %s, %d of %d events.\n",
+				build.Purpose, build.Elapsed.Round(time.Second), phaseNames[build.Phase],
+				build.Sequence, build.Head,
+			)
+		}
+		return err
+	})
+}
+
+// projectionJSON is a projection's status with --json.
+type projectionJSON struct {
+	Name     string `json:"name"`
+	Sequence uint64 `json:"sequence"`
+	Head     uint64 `json:"head"`
+	Lag      uint64 `json:"lag"`
+	// LagSeconds is the age of the first event that is not projected.
+	LagSeconds float64 `json:"lag_seconds"`
+	State      string  `json:"state"`
+	Reason     string  `json:"reason,omitempty"`
+	// The event that stops the projection.
+	StoppedSequence uint64 `json:"stopped_sequence,omitempty"`
+	StoppedType     string `json:"stopped_type,omitempty"`
+	StoppedError    string `json:"stopped_error,omitempty"`
+}
+
+func projectionJSONOf(p projections.Status) projectionJSON {
+	status := projectionJSON{
+		Name: p.Name, Sequence: p.Sequence, Head: p.Head, Lag: p.Lag,
+		LagSeconds: math.Round(p.Behind.Seconds()*1000) / 1000,
+		State:      p.State, Reason: p.Reason,
+	}
+	if p.Stopped != nil {
+		status.StoppedSequence, status.StoppedType = p.Stopped.Sequence, p.Stopped.Type
+		status.StoppedError = p.Stopped.Err.Error()
+	}
+	return status
+}
+
+// printStatus prints projections as a table with advice below, or as one JSON object per line.
+func (f outputFlags) printStatus(w io.Writer, all []projections.Status) error {
+	if f.JSON {
+		for _, status := range all {
+			if err := printJSON(w, projectionJSONOf(status)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	t := newTable(w, "PROJECTION", "STATE", "SEQUENCE", "HEAD", "LAG")
+	for _, status := range all {
+		line := projectionJSONOf(status)
+		t.row(
+			line.Name, strings.ReplaceAll(line.State, "_", " "), strconv.FormatUint(line.Sequence, 10),
+			strconv.FormatUint(line.Head, 10),
+			fmt.Sprintf("%d events, %.1f s", line.Lag, line.LagSeconds),
+		)
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	for _, status := range all {
+		if status.Reason != "" {
+			fmt.Fprintf(w, "\n%s: %s\n", status.Name, status.Reason)
+		}
+		switch {
+		case status.State == projections.StateStoppedByOperator:
+			fmt.Fprintf(w, "  Resume it with `hubcloud projections resume %s`.\n", status.Name)
+		case status.Stopped != nil && status.Stopped.Sequence > status.Sequence:
+			fmt.Fprintf(
+				w,
+				"  Run a program that understands the event, or step over it: "+
+					"`hubcloud projections skip %d --why REASON`.\n",
+				status.Stopped.Sequence,
+			)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+
+	"hubcloud/projections"
+)
+
+// projectionFlags name the projections that a command works on.
+type projectionFlags struct {
+	Projection []string `arg:"" optional:"" enum:"directory,presence" help:"directory or presence. Defaults to both."`
+}
+
+// names returns the chosen projections.
+func (f projectionFlags) names() []string {
+	if len(f.Projection) > 0 {
+		return f.Projection
+	}
+	return projections.Names()
+}
+
+type projectionsStopCommand struct {
+	readModelFlags
+	outputFlags
+	projectionFlags
+	Why string `help:"Reason; the status shows it." placeholder:"TEXT"`
+}
+
+// Help returns the long help text.
+func (*projectionsStopCommand) Help() string {
+	return `When the command returns, no process writes to the read models until "hubcloud projections resume", also after restarts.
+
+Meanwhile the API answers reads with the state of that moment. Changes (a site, a hub's name, a member) are stored and acknowledged; reads show
+them once the projection is resumed. Revoked keys and removed members are rejected at once nevertheless. /readyz answers 200 "degraded".
+
+Example: hubcloud projections stop directory --why "moving the database"`
+}
+
+// Run stops the projections.
+func (c *projectionsStopCommand) Run(ctx context.Context, out Output) error {
+	return c.withReadModels(ctx, func(ctx context.Context, models *readModels) error {
+		if err := models.Stop(ctx, c.names(), c.Why); err != nil {
+			return err
+		}
+		all, err := models.Status(ctx)
+		if err != nil {
+			return err
+		}
+		return c.printStatus(out.Out, only(all, c.names()))
+	})
+}
+
+type projectionsResumeCommand struct {
+	readModelFlags
+	outputFlags
+	projectionFlags
+}
+
+// Run resumes the projections and waits, for some seconds, until they have caught up.
+func (c *projectionsResumeCommand) Run(ctx context.Context, out Output) error {
+	return c.withReadModels(ctx, func(ctx context.Context, models *readModels) error {
+		if err := models.Resume(ctx, c.names()); err != nil {
+			return err
+		}
+		all, err := models.AwaitRunning(ctx, c.names())
+		if err != nil {
+			return err
+		}
+		return c.printStatus(out.Out, all)
+	})
+}
+
+// only returns the statuses of the named projections, in the order of names.
+func only(all []projections.Status, names []string) []projections.Status {
+	var some []projections.Status
+	for _, name := range names {
+		for _, status := range all {
+			if status.Name == name {
+				some = append(some, status)
+			}
+		}
+	}
+	return some
+}
