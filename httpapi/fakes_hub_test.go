@@ -12,18 +12,11 @@ import (
 	"hubcloud/domain"
 )
 
-const (
-	memberOwner   = "01940000-0000-7000-8000-0000000000c1"
-	memberAdmin   = "01940000-0000-7000-8000-0000000000c2"
-	memberForeign = "01940000-0000-7000-8000-0000000000c3"
-	invitationOne = "01940000-0000-7000-8000-0000000000d1"
-	nowhere       = "01940000-0000-7000-8000-0000000000ff"
-)
-
-// hub is how hubOne answers live, and the labels of its devices.
+// hub answers as a test wants: late, or with any error. No real hub does that on request. It counts
+// the calls, so that tests can show that a rejected request reaches no hub.
 type hub struct {
+	id      domain.HubID
 	devices map[int64]domain.Device
-	labels  map[int64]domain.DeviceLabel
 	fault   error // what it answers to everything
 	takes   time.Duration
 	asked   int
@@ -36,6 +29,7 @@ func text(s string) *string { return &s }
 func newHub() hub {
 	celsius, at := text("°C"), text("2026-01-02T03:04:05.000001Z")
 	return hub{
+		id: hubOne,
 		devices: map[int64]domain.Device{
 			1: {
 				ID:           1,
@@ -65,10 +59,6 @@ func newHub() hub {
 				Channels:     []domain.Channel{},
 			},
 		},
-		labels: map[int64]domain.DeviceLabel{
-			1:  {Room: text("Hall")},
-			77: {Name: text("gone long ago")},
-		},
 	}
 }
 
@@ -78,8 +68,8 @@ type live struct{ *world }
 // ask starts a call to the hub.
 func (w live) ask(hub domain.HubID) error {
 	w.hub.asked++
-	if hub != hubOne {
-		panic("a hub was asked that is not the caller's")
+	if hub != w.hub.id {
+		panic("asked a hub of another organization")
 	}
 	return w.hub.fault
 }
@@ -171,129 +161,8 @@ func (w live) Send(_ context.Context, _ domain.Origin, c domain.Command) (domain
 	}, nil
 }
 
-func (w *world) DeviceLabels(
-	context.Context, string, domain.HubID,
-) (map[int64]domain.DeviceLabel, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return maps.Clone(w.hub.labels), w.fault
-}
-
-func (w *world) LabelDevice(
-	_ context.Context, _ domain.Origin, c domain.LabelDevice,
-) (domain.DeviceLabel, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	label := w.hub.labels[c.DeviceID]
-	if c.SetName {
-		label.Name = c.Name
-	}
-	if c.SetRoom {
-		label.Room = c.Room
-	}
-	w.hub.labels[c.DeviceID] = label
-	return label, nil
-}
-
 func (w *world) EndCursor(context.Context, domain.HubID) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return fmt.Sprintf("c%d", len(w.log)), w.fault
-}
-
-// members returns the members of orgOne; orgTwo has one more.
-func (w *world) members() []domain.Member {
-	return []domain.Member{
-		{ID: memberOwner, Email: "ann@example.org", Role: domain.RoleOwner, JoinedAt: day},
-		{ID: memberAdmin, Email: "bo+1@example.org", Role: domain.RoleAdmin, JoinedAt: day},
-	}
-}
-
-func (w *world) Members(
-	_ context.Context, org string, limit int, after string,
-) (domain.Page[domain.Member], error) {
-	all := w.members()
-	if org != orgOne {
-		all = nil
-	}
-	if after != "" {
-		i := slices.IndexFunc(all, func(m domain.Member) bool { return m.ID == after })
-		if i < 0 {
-			return domain.Page[domain.Member]{}, domain.Errorf(
-				domain.CodeInvalidRequest, "starting_after: no such member",
-			)
-		}
-		all = all[i+1:]
-	}
-	return domain.Page[domain.Member]{
-		Data:    all[:min(limit, len(all))],
-		HasMore: len(all) > limit,
-	}, w.fault
-}
-
-func (w *world) Member(_ context.Context, org, id string) (domain.Member, error) {
-	for _, m := range w.members() {
-		if org == orgOne && m.ID == id {
-			return m, w.fault
-		}
-	}
-	return domain.Member{}, domain.ErrMemberNotFound()
-}
-
-func (w *world) ChangeRole(
-	ctx context.Context, _ domain.Origin, org, id string, role domain.Role,
-) (domain.Member, error) {
-	if role == domain.RoleOwner {
-		return domain.Member{}, domain.Errorf(
-			domain.CodeForbidden, "role: an API key makes nobody an owner",
-		)
-	}
-	m, err := w.Member(ctx, org, id)
-	if err == nil && m.Role == domain.RoleOwner {
-		err = domain.Errorf(domain.CodeForbidden, "an API key does not change owners")
-	}
-	m.Role = role
-	return m, err
-}
-
-func (w *world) RemoveMember(ctx context.Context, o domain.Origin, org, id string) error {
-	_, err := w.ChangeRole(ctx, o, org, id, domain.RoleMember)
-	return err
-}
-
-func (w *world) invitation(email string, role domain.Role) domain.Invitation {
-	return domain.Invitation{
-		ID: invitationOne, Email: email, Role: role, Status: domain.InvitationPending,
-		CreatedAt: day, ExpiresAt: day.Add(7 * 24 * time.Hour),
-	}
-}
-
-func (w *world) Invitations(
-	_ context.Context, org string, limit int, after string, now time.Time,
-) (domain.Page[domain.Invitation], error) {
-	page := domain.Page[domain.Invitation]{Data: []domain.Invitation{}}
-	if org == orgOne && after == "" {
-		page.Data = append(page.Data, w.invitation("cy@example.org", domain.RoleAdmin))
-	}
-	return page, w.fault
-}
-
-func (w *world) Invite(
-	_ context.Context, _ domain.Origin, _, email string, role domain.Role,
-) (domain.Invitation, error) {
-	if err := domain.CheckInvitedRole(role); err != nil {
-		return domain.Invitation{}, err
-	}
-	email, err := domain.CleanEmail("email", email)
-	if err != nil {
-		return domain.Invitation{}, err
-	}
-	return w.invitation(email, role), w.fault
-}
-
-func (w *world) RevokeInvitation(_ context.Context, _ domain.Origin, org, id string) error {
-	if org != orgOne || id != invitationOne {
-		return domain.ErrInvitationNotFound()
-	}
-	return w.fault
 }

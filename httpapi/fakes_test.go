@@ -1,9 +1,7 @@
 package httpapi
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,15 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"hubcloud/domain"
 	"hubcloud/httpapi/sse"
 	"hubcloud/hubbridge/protocol"
-	"hubcloud/streams/streamstest"
+	"hubcloud/projections/projectionstest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
+func TestMain(m *testing.M) { projectionstest.Main(m) }
 
 const (
 	orgOne  = "01940000-0000-7000-8000-000000000001"
@@ -29,19 +25,29 @@ const (
 	hubOne  = domain.HubID("hub-7k2m-q4xd-93ta")
 	hubTwo  = domain.HubID("hub-aaaa-bbbb-cccc") // orgTwo's
 	hubNone = domain.HubID("hub-none-none-none")
+
+	memberOwner   = "01940000-0000-7000-8000-0000000000c1"
+	memberAdmin   = "01940000-0000-7000-8000-0000000000c2"
+	memberForeign = "01940000-0000-7000-8000-0000000000c3"
+	invitationOne = "01940000-0000-7000-8000-0000000000d1"
+	nowhere       = "01940000-0000-7000-8000-0000000000ff"
+
+	owner = "ann@example.org" // of every organization of startReal
 )
 
 var day = time.Date(2026, 1, 2, 3, 4, 5, 123456000, time.UTC)
 
-// world implements the API's ports in memory: two organizations with one site and one hub each, and
-// one event log for all hubs. Tests use it where time must be simulated (testing/synctest), and
-// where stores, logs and hubs must fail on request.
+// world has what real parts cannot show: a clock, hubs that misbehave, event logs that fail, end or
+// have exactly the given bytes, and keys and hub access that work in a bubble of testing/synctest.
+// It has one event log for all hubs. Of the read models and the directory it has only what such
+// tests need; startReal serves the real ones.
 type world struct {
+	ReadModels
+	Directory
+
 	mu    sync.Mutex
 	keys  map[string]domain.KeyAccess
-	hubs  map[domain.HubID]domain.Hub
 	owner map[domain.HubID]string
-	sites map[string]domain.Site
 	hub   hub
 
 	log     []domain.EncodedEvent
@@ -51,32 +57,13 @@ type world struct {
 	parts   int   // parts of pages that were read
 	given   int   // events that readers have taken
 	closed  bool  // the logs are closed
-	fault   error // what every method answers
+	fault   error // what reads and enrolment answer
 }
 
 func newWorld() *world {
-	ip := "192.0.2.7"
 	return &world{
-		keys: map[string]domain.KeyAccess{},
-		hubs: map[domain.HubID]domain.Hub{
-			hubOne: {
-				ID: hubOne, SiteID: siteOne, Status: domain.HubOnline, Since: day, PublicIP: &ip,
-				AddedAt:  day,
-				Firmware: json.RawMessage(`{"version":"2.4.1"}`),
-			},
-			hubTwo: {
-				ID:      hubTwo,
-				SiteID:  siteTwo,
-				Status:  domain.HubUnknown,
-				Since:   day,
-				AddedAt: day,
-			},
-		},
-		owner: map[domain.HubID]string{hubOne: orgOne, hubTwo: orgTwo},
-		sites: map[string]domain.Site{
-			siteOne: {ID: siteOne, Name: "Mill", HubCount: 1, CreatedAt: day},
-			siteTwo: {ID: siteTwo, Name: "Quay", HubCount: 1, CreatedAt: day},
-		},
+		keys:    map[string]domain.KeyAccess{},
+		owner:   map[domain.HubID]string{hubOne: orgOne, hubTwo: orgTwo},
 		hub:     newHub(),
 		changed: make(chan struct{}),
 	}
@@ -123,148 +110,20 @@ func (w hubAccess) Hub(id domain.HubID) (domain.HubAccess, bool) {
 	return domain.HubAccess{OrgID: org}, ok
 }
 
-func (w *world) orgOf(site string) string {
-	return map[string]string{siteOne: orgOne, siteTwo: orgTwo}[site]
+func (w *world) Sites(context.Context, string, int, string) (domain.Page[domain.Site], error) {
+	return domain.Page[domain.Site]{}, w.fault
 }
 
-func (w *world) Sites(
-	_ context.Context, org string, limit int, after string,
-) (domain.Page[domain.Site], error) {
-	page := domain.Page[domain.Site]{Data: []domain.Site{}}
-	for id, s := range w.sites {
-		if w.orgOf(id) == org && id > after && len(page.Data) < limit {
-			page.Data = append(page.Data, s)
-		}
-	}
-	return page, w.fault
+func (w *world) DeviceLabels(
+	context.Context, string, domain.HubID,
+) (map[int64]domain.DeviceLabel, error) {
+	return nil, w.fault
 }
 
-func (w *world) Site(_ context.Context, org, site string) (domain.Site, error) {
-	if s, ok := w.sites[site]; ok && w.orgOf(site) == org {
-		return s, w.fault
-	}
-	return domain.Site{}, domain.ErrSiteNotFound()
-}
-
-func (w *world) Hubs(
-	_ context.Context, org string, site *string, limit int, after string,
-) (domain.Page[domain.Hub], error) {
-	page := domain.Page[domain.Hub]{Data: []domain.Hub{}}
-	for id, h := range w.hubs {
-		if w.owner[id] == org && string(id) > after && len(page.Data) < limit &&
-			(site == nil || *site == h.SiteID) {
-			page.Data = append(page.Data, h)
-		}
-	}
-	return page, w.fault
-}
-
-func (w *world) Hub(_ context.Context, org string, hub domain.HubID) (domain.Hub, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.fault != nil {
-		return domain.Hub{}, w.fault
-	}
-	if h, ok := w.hubs[hub]; ok && w.owner[hub] == org {
-		return h, nil
-	}
-	return domain.Hub{}, domain.ErrHubNotFound()
-}
-
-// remembered implements Idempotency in memory, for one request at a time.
-type remembered struct {
-	mu      sync.Mutex
-	answers map[string]struct{ request, answer string }
-}
-
-func (m *remembered) Once(
-	ctx context.Context, org, key string, request []byte,
-	do func(ctx context.Context, id string) ([]byte, error),
-) ([]byte, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if known, ok := m.answers[org+key]; ok {
-		if known.request != string(request) {
-			return nil, domain.Errorf(
-				domain.CodeIdempotencyConflict,
-				"Idempotency-Key: was used for another request; use a new key",
-			)
-		}
-		return []byte(known.answer), nil
-	}
-	answer, err := do(ctx, siteOne)
-	if err != nil {
-		return nil, err
-	}
-	if m.answers == nil {
-		m.answers = map[string]struct{ request, answer string }{}
-	}
-	m.answers[org+key] = struct{ request, answer string }{string(request), string(answer)}
-	return answer, nil
-}
-
-func (w *world) CreateSiteWithID(
-	_ context.Context, o domain.Origin, org, _, name string,
+func (w *world) CreateSiteAs(
+	_ context.Context, _ domain.Origin, org, _, name string,
 ) (domain.SiteState, error) {
-	return domain.SiteState{OrgID: org, ID: siteOne, Name: name, CreatedAt: day}, w.fault
-}
-
-func (w *world) RenameSite(
-	ctx context.Context, o domain.Origin, org, site, name string,
-) (domain.SiteState, error) {
-	s, err := w.Site(ctx, org, site)
-	if err != nil {
-		return domain.SiteState{}, err
-	}
-	s.Name = name
-	w.sites[site] = s
-	return domain.SiteState{ID: s.ID, OrgID: org, Name: s.Name, CreatedAt: s.CreatedAt}, nil
-}
-
-func (w *world) AddHub(
-	_ context.Context, _ domain.Origin, add domain.AddHub,
-) (domain.HubState, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.orgOf(add.SiteID) != add.OrgID {
-		return domain.HubState{}, domain.ErrSiteNotFound()
-	}
-	h, ok := w.hubs[add.HubID]
-	if !ok || w.owner[add.HubID] != add.OrgID {
-		return domain.HubState{}, domain.ErrHubNotAddable()
-	}
-	h.SiteID = add.SiteID
-	h.Name = cmp.Or(add.Name, h.Name)
-	w.hubs[add.HubID] = h
-	return decidedOf(h), nil
-}
-
-// decidedOf returns the part of a hub that changes decide.
-func decidedOf(h domain.Hub) domain.HubState {
-	return domain.HubState{ID: h.ID, Name: h.Name, SiteID: h.SiteID, AddedAt: h.AddedAt}
-}
-
-func (w *world) UpdateHub(
-	_ context.Context, _ domain.Origin, change domain.UpdateHub,
-) (domain.HubState, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	h := w.hubs[change.HubID]
-	if change.SetName {
-		h.Name = change.Name
-	}
-	if change.SiteID != nil {
-		if w.orgOf(*change.SiteID) != change.OrgID {
-			return domain.HubState{}, domain.ErrSiteNotFound()
-		}
-		h.SiteID = *change.SiteID
-	}
-	w.hubs[change.HubID] = h
-	return decidedOf(h), nil
-}
-
-func (w *world) ResetLink(context.Context, domain.Origin, string, domain.HubID) error {
-	return w.fault
+	return domain.SiteState{OrgID: org, ID: siteOne, Name: name, CreatedAt: day}, nil
 }
 
 func (w *world) Issue(
@@ -275,7 +134,10 @@ func (w *world) Issue(
 			domain.CodeUnauthenticated, "serial or secret is wrong",
 		)
 	}
-	return protocol.Certificate{HubID: string(hubOne), Broker: "mqtts://127.0.0.1:8883"}, nil
+	return protocol.Certificate{
+		HubID: req.Serial, Certificate: "x", CA: "x", Broker: "mqtts://127.0.0.1:8883",
+		ExpiresAt: domain.FormatTime(day),
+	}, w.fault
 }
 
 // emit appends n events of about size bytes to the log.
@@ -383,6 +245,9 @@ func (w *world) Part(
 func (w *world) Follow(_ context.Context, _ domain.HubID, after string) (EventReader, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.fault != nil {
+		return nil, w.fault
+	}
 	at, err := w.position(after, len(w.log))
 	if err != nil {
 		return nil, err

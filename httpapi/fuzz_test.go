@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -72,13 +73,7 @@ func FuzzBody(f *testing.F) {
 // Whatever body and idempotency key a route gets, the answer is not internal_error, errors have the
 // contract's form, and commands that reach a hub are valid.
 func FuzzRequests(f *testing.F) {
-	w := newWorld()
-	bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
-	handler := newAPI(f, Config{
-		Keys: w, Hubs: hubAccess{w}, ReadModels: w, Directory: w, Devices: live{w},
-		Commands: live{w}, Idempotency: &remembered{}, Events: w, Enrolment: w,
-		Environment: domain.EnvironmentDev, Rate: 1e9, Burst: 1e9,
-	})
+	s := startReal(f, func(c *Config) { c.Logger = slog.New(slog.DiscardHandler) })
 	var routes []*route
 	for _, rt := range (&api{}).routes() {
 		if rt.readsBody {
@@ -104,15 +99,17 @@ func FuzzRequests(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, which uint8, key string, body []byte) {
 		rt := routes[int(which)%len(routes)]
-		req := httptest.NewRequest(rt.method, ids.Replace(rt.pattern), bytes.NewReader(body))
+		req := httptest.NewRequest(
+			rt.method, s.ids.Replace(ids.Replace(rt.pattern)), bytes.NewReader(body),
+		)
 		req.Header = http.Header{
-			"Authorization":   {bearer},
+			"Authorization":   {s.bearer},
 			"Content-Type":    {"application/json"},
 			"Idempotency-Key": {key},
 		}
-		w.hub.sent = nil
+		s.hub.sent = nil
 		recorder := httptest.NewRecorder()
-		handler.ServeHTTP(recorder, req)
+		s.api.ServeHTTP(recorder, req)
 		a := answer{recorder.Result(), recorder.Body.String()}
 		a.Request = req
 		if a.StatusCode >= 500 {
@@ -124,7 +121,7 @@ func FuzzRequests(f *testing.F) {
 				t.Fatalf("message %q", msg)
 			}
 		}
-		for _, c := range w.hub.sent {
+		for _, c := range s.hub.sent {
 			_, known := map[string]bool{
 				"lock": true, "barrier": true, "switch": true, "level": true, "position": true,
 				"color": true, "mode": true, "heating_setpoint": true,
@@ -229,7 +226,7 @@ func FuzzQuery(f *testing.F) {
 // form.
 func TestMalformedRequests(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s := startReal(t, nil)
 	random := rand.New(rand.NewPCG(1, 2))
 	pick := func(from ...string) string { return from[random.IntN(len(from))] }
 	noise := func() string {

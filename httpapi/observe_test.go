@@ -26,7 +26,7 @@ func TestObservation(t *testing.T) {
 		}
 		return line
 	}
-	a := s.do("GET", "/v1/sites/"+siteOne, "")
+	a := s.do("GET", eventsPath, "")
 	s.client.CloseIdleConnections()
 	streamstest.Eventually(
 		t, "the request is logged",
@@ -36,7 +36,7 @@ func TestObservation(t *testing.T) {
 	key, _ := domain.ParseKey(strings.TrimPrefix(s.bearer, "Bearer "))
 	for name, want := range map[string]any{
 		"msg": "request", "level": "INFO", "request_id": a.Header.Get("X-Request-Id"),
-		"method": "GET", "route": "/v1/sites/{site_id}",
+		"method": "GET", "route": "/v1/hubs/{hub_id}/events",
 		"status": 200.0, "bytes": float64(len(a.body)), "key_id": key.ID, "org_id": orgOne,
 		"remote": "127.0.0.1",
 	} {
@@ -52,11 +52,11 @@ func TestObservation(t *testing.T) {
 	streamstest.Eventually(t, "all requests are counted", func() bool {
 		got := samples(t, registry)
 		for series, want := range map[string]float64{
-			"requests_total code=200 method=GET route=/v1/sites/{site_id}":  1,
-			"requests_total code=405 method=other route=/v1/sites":          1,
-			"requests_total code=404 method=any route=/v1/":                 1,
-			"requests_total code=401 method=GET route=/v1/sites":            1,
-			"request_duration_seconds method=GET route=/v1/sites/{site_id}": 1,
+			"requests_total code=200 method=GET route=/v1/hubs/{hub_id}/events":  1,
+			"requests_total code=405 method=other route=/v1/sites":               1,
+			"requests_total code=404 method=any route=/v1/":                      1,
+			"requests_total code=401 method=GET route=/v1/sites":                 1,
+			"request_duration_seconds method=GET route=/v1/hubs/{hub_id}/events": 1,
 			"streams":            1,
 			"requests_in_flight": 1,
 		} {
@@ -67,7 +67,7 @@ func TestObservation(t *testing.T) {
 		return true
 	})
 	for series := range samples(t, registry) {
-		if strings.Contains(series, siteOne) || strings.Contains(series, "secrets") ||
+		if strings.Contains(series, string(hubOne)) || strings.Contains(series, "secrets") ||
 			strings.Contains(series, "BREW") {
 			t.Errorf("a client has made the series %s", series)
 		}

@@ -2,8 +2,8 @@ package httpapi
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,7 +18,8 @@ import (
 	"hubcloud/hubbridge/protocol"
 )
 
-// there and notThere build paths and bodies of things that the world has and does not have.
+// there and notThere build paths and bodies of things that the organization of startReal has and
+// does not have.
 var (
 	there = strings.NewReplacer(
 		"{site_id}", siteOne, "{hub_id}", string(hubOne), "{device_id}", "2",
@@ -30,7 +31,8 @@ var (
 	)
 )
 
-// requestBodies holds bodies with every field that the world accepts, by the name of their schema.
+// requestBodies holds bodies with every field that startReal's service accepts, by the name of
+// their schema.
 var requestBodies = map[string]string{
 	"":                   "",
 	"SiteChange":         `{"name":"Mill"}`,
@@ -44,41 +46,13 @@ var requestBodies = map[string]string{
 	"CertificateRequest": `{"serial":"HUB-7K2M-Q4XD-93TA","secret":"right","csr":"x"}`,
 }
 
-// faulty is a world whose faults reach also the routes that world answers without an error.
-type faulty struct{ *world }
-
-func (w faulty) Follow(ctx context.Context, hub domain.HubID, after string) (EventReader, error) {
-	if w.fault != nil {
-		return nil, w.fault
-	}
-	return w.world.Follow(ctx, hub, after)
-}
-
-func (w faulty) Issue(context.Context, protocol.CertificateRequest) (protocol.Certificate, error) {
-	return protocol.Certificate{
-		HubID: string(hubOne), Certificate: "x", CA: "x", Broker: "mqtts://127.0.0.1:8883",
-		ExpiresAt: domain.FormatTime(day),
-	}, w.fault
-}
-
-// startFaulty is start with the faulty world.
-func startFaulty(t *testing.T, change func(*Config)) *service {
-	t.Helper()
-	return start(t, func(c *Config) {
-		w := c.Events.(*world)
-		c.Events, c.Enrolment = faulty{w}, faulty{w}
-		if change != nil {
-			change(c)
-		}
-	})
-}
-
 // Each answer that openapi.yaml describes, by operation, status and error type, is produced and
 // checked against the document, including the order of its fields. A described answer that no route
 // can give fails here.
 func TestAnswersAreDescribed(t *testing.T) {
 	t.Parallel()
 	d, routes := described(t), describable(t)
+	real := startReal(t, nil)
 	for _, op := range d.Operations {
 		for _, status := range op.Statuses() {
 			types := op.Types(status)
@@ -87,7 +61,7 @@ func TestAnswersAreDescribed(t *testing.T) {
 			}
 			for _, code := range types {
 				t.Run(fmt.Sprint(op, " ", status, " ", code), func(t *testing.T) {
-					a := bringAbout(t, op, routes[op.String()], status, domain.Code(code))
+					a := bringAbout(t, real, op, routes[op.String()], status, domain.Code(code))
 					var body apierror.Body
 					if err := json.Unmarshal([]byte(a.body), &body); code != "" &&
 						op.Method != http.MethodHead &&
@@ -113,45 +87,66 @@ func TestAnswersAreDescribed(t *testing.T) {
 }
 
 // bringAbout sends a request that should get the answer. Code is "" if the answer is not an error.
+// It uses the service real, or a service of its own for faults that real parts cannot show.
 func bringAbout(
-	t *testing.T, op *openapitest.Operation, rt *route, status int, code domain.Code,
+	t *testing.T, real *service, op *openapitest.Operation, rt *route, status int, code domain.Code,
 ) answer {
 	t.Helper()
-	s := startFaulty(t, func(c *Config) {
+	path, body := op.Pattern, requestBodies[op.Body]
+	s, headers := real, []string{}
+	switch code {
+	case "":
 		switch {
-		case code == domain.CodeRateLimited:
-			c.Rate, c.Burst = 0.001, 1
-		case code == domain.CodeInternal:
-			c.Ready = func(context.Context) []Component { panic("no parts") }
+		case status == http.StatusServiceUnavailable || strings.HasSuffix(path, "/stream"):
+			s = start(t, nil)
+			s.drain()
+		case strings.HasSuffix(path, "/events"):
+			s = start(t, nil) // its log is empty: the real service's has events after List
+		case status == http.StatusNotModified:
+			headers = []string{"If-None-Match", s.do(op.Method, path, body).Header.Get("ETag")}
+		case op.Method == http.MethodDelete:
+			s = startReal(t, nil)
 		}
-	})
-	if strings.HasSuffix(op.Pattern, "/stream") ||
-		code == "" && status == http.StatusServiceUnavailable {
-		s.drain()
-	}
-	path, body, headers := op.Pattern, requestBodies[op.Body], []string{}
-	switch {
-	case code == "" && status == http.StatusNotModified:
-		headers = []string{"If-None-Match", s.do(op.Method, path, body).Header.Get("ETag")}
-	case code == "":
-	case code == domain.CodeInvalidRequest:
+	case domain.CodeInvalidRequest:
 		body = strings.Repeat(" ", maxBody+1)
-	case code == domain.CodeUnauthenticated && rt.access == forKey:
-		headers = []string{"Authorization", ""}
-	case code == domain.CodeInsufficientScope:
+	case domain.CodeNotFound:
+		path, body = notThere.Replace(path), notThere.Replace(body)
+	case domain.CodeForbidden:
+		path = strings.Replace(path, "{member_id}", memberOwner, 1)
+		body = strings.Replace(body, `"admin"`, `"owner"`, 1)
+	case domain.CodeHubNotAddable:
+		body = strings.Replace(body, "HUB-7K2M-Q4XD-93TA", string(hubNone), 1)
+	case domain.CodeInsufficientScope:
+		s = start(t, nil)
 		bearer, _ := s.addKey(orgOne, 9)
 		headers = []string{"Authorization", bearer}
-	case code == domain.CodeRateLimited:
-		s.do(op.Method, there.Replace(path), body)
-	case code == domain.CodeNotFound:
-		path, body = notThere.Replace(path), notThere.Replace(body)
+	case domain.CodeRateLimited:
+		s = start(t, func(c *Config) { c.Rate, c.Burst = 0.001, 1 })
+		s.do(op.Method, there.Replace(path), strings.Repeat(" ", maxBody+1))
+	case domain.CodeInternal:
+		s = start(t, func(c *Config) { // a route that calls any port panics
+			c.ReadModels, c.Directory, c.Devices, c.Commands = nil, nil, nil, nil
+			c.Events, c.Enrolment = nil, nil
+			c.Ready = func(context.Context) []Component { panic("no components") }
+		})
 	default:
-		fault := error(domain.Errorf(code, "because"))
-		if code == domain.CodeInternal {
-			fault = errors.New("because")
+		if code == domain.CodeIdempotencyConflict && !rt.asksHub {
+			headers = []string{"Idempotency-Key", rand.Text()}
+			s.do(op.Method, path, strings.Replace(body, `"name":"`, `"name":"Old `, 1), headers...)
+			body = strings.Replace(body, `"role":"admin"`, `"role":"member"`, 1)
+			break
 		}
-		if s.fault = fault; rt.asksHub {
-			s.fault, s.hub.fault = nil, fault
+		view := newReplicaView()
+		s = start(t, func(c *Config) { c.Freshness = view })
+		switch fault := domain.Errorf(code, "because"); {
+		case code == domain.CodeUnauthenticated && rt.access == forKey:
+			headers = []string{"Authorization", ""}
+		case code == domain.CodeServiceUnavailable && rt.access == forKey:
+			view.lose()
+		case rt.asksHub:
+			s.hub.fault = fault
+		default: // of event logs and enrolment
+			s.fault = fault
 		}
 	}
 	return s.do(op.Method, there.Replace(path), body, headers...)
@@ -170,7 +165,7 @@ func namesOf(fields []openapitest.Field) []string {
 func TestRequestsAreDescribed(t *testing.T) {
 	t.Parallel()
 	d := described(t)
-	s := startFaulty(t, nil)
+	s := startReal(t, nil)
 	for _, op := range d.Operations {
 		if op.Body == "" {
 			continue
@@ -237,7 +232,7 @@ func TestRequestsAreDescribed(t *testing.T) {
 func TestParametersAreDescribed(t *testing.T) {
 	t.Parallel()
 	d := described(t)
-	s := startFaulty(t, nil)
+	s := startReal(t, nil)
 	s.drain() // nothing waits
 	var queries []string
 	for _, op := range d.Operations {
@@ -273,7 +268,9 @@ func TestParametersAreDescribed(t *testing.T) {
 // askTwice sends a header field twice and returns the answer's body.
 func askTwice(t *testing.T, s *service, method, path, body, header string) string {
 	t.Helper()
-	req, err := http.NewRequest(method, s.base+path, strings.NewReader(body))
+	req, err := http.NewRequest(
+		method, s.base+s.ids.Replace(path), strings.NewReader(s.ids.Replace(body)),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -17,12 +19,15 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/hubbridge/idempotency"
+	"hubcloud/projections/projectionstest"
+	"hubcloud/streams/installationtest"
 )
 
 // service is an API on a server of its own, and a client of it.
 type service struct {
 	*world
-	t      *testing.T
+	t      testing.TB
 	base   string
 	client *http.Client
 	bearer string // of a key of orgOne with every scope
@@ -31,6 +36,9 @@ type service struct {
 	server *http.Server
 	api    API
 	logged *lockedBuffer
+	// ids replaces the constants in requests by real ids, and constants the ids in responses by
+	// the constants. nil replaces nothing.
+	ids, constants *strings.Replacer
 }
 
 type lockedBuffer struct {
@@ -62,13 +70,54 @@ func newAPI(t testing.TB, cfg Config) API {
 }
 
 // start serves on a loopback port.
-func start(t *testing.T, change func(*Config)) *service {
+func start(t testing.TB, change func(*Config)) *service {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return startOn(t, listener, &http.Transport{}, "http://"+listener.Addr().String(), change)
+}
+
+// startReal serves the real directory, its read models and the real idempotency keys, for an
+// organization of its own. In requests orgOne's ids stand for that organization, and siteTwo,
+// hubTwo and memberForeign for another one. Hubs' answers and event logs are world's.
+func startReal(t testing.TB, change func(*Config)) *service {
+	t.Helper()
+	b := projectionstest.Shared()
+	own, other := b.NewOrganization(t, "Mill", owner), b.NewOrganization(t, "Quay", owner)
+	admin := own.NewMember(t, "bo+1@example.org", domain.RoleAdmin)
+	hub, foreignHub := own.NewHub(t), other.NewHub(t)
+	invitation, err := b.Directory.Invite(
+		t.Context(), installationtest.Operator, own.ID, "cy@example.org", domain.RoleAdmin,
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, bearer := own.NewKey(t, domain.AllScopes()...)
+	keys, err := idempotency.New(b.Conns, idempotency.Config{ReplicaID: rand.Text()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(keys.Close)
+	s := start(t, func(c *Config) {
+		c.Keys, c.Hubs, c.ReadModels, c.Directory = b.Access, b.Access, b.Store, b.Directory
+		c.Idempotency = keys
+		if change != nil {
+			change(c)
+		}
+	})
+	s.bearer, s.world.hub.id = bearer, hub
+	pairs := []string{
+		siteOne, own.SiteID, siteTwo, other.SiteID, memberOwner, own.Owner.ID,
+		memberAdmin, admin.ID, memberForeign, other.Owner.ID, invitationOne, invitation.ID,
+		string(hubOne), string(hub), string(hubTwo), string(foreignHub),
+		strings.ToUpper(string(hubOne)), strings.ToUpper(string(hub)),
+	}
+	s.ids = strings.NewReplacer(pairs...)
+	slices.Reverse(pairs)
+	s.constants = strings.NewReplacer(pairs...)
+	return s
 }
 
 // startInBubble serves on in-memory pipes, which testing/synctest can wait for.
@@ -85,7 +134,7 @@ func startInBubble(
 }
 
 func startOn(
-	t *testing.T, listener net.Listener, transport *http.Transport, base string,
+	t testing.TB, listener net.Listener, transport *http.Transport, base string,
 	change func(*Config),
 ) *service {
 	t.Helper()
@@ -99,7 +148,7 @@ func startOn(
 	s.bearer, s.revoke = w.addKey(orgOne, 1, domain.AllScopes()...)
 	cfg := Config{
 		Keys: w, Hubs: hubAccess{w}, ReadModels: w, Directory: w, Devices: live{w},
-		Commands: live{w}, Idempotency: &remembered{}, Events: w, Enrolment: w,
+		Commands: live{w}, Events: w, Enrolment: w,
 		Environment: domain.EnvironmentDev, Rate: 1e5, Burst: 1e5, Draining: draining,
 		Logger: slog.New(slog.NewJSONHandler(s.logged, nil)),
 	}
@@ -131,6 +180,44 @@ func startOn(
 		}
 	})
 	return s
+}
+
+var (
+	timestamp = regexp.MustCompile(`"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z"`)
+	uuid      = regexp.MustCompile(`"01[0-9a-f]{6}-[0-9a-f-]{27}"`)
+)
+
+// form returns a response with the constants in place of real ids, "NEW" in place of ids that no
+// constant stands for, and "TIME" in place of timestamps.
+func (s *service) form(a answer) string {
+	body := timestamp.ReplaceAllString(strings.TrimSpace(a.body), `"TIME"`)
+	return uuid.ReplaceAllStringFunc(s.constants.Replace(body), func(id string) string {
+		if strings.HasPrefix(id, `"01940000-0000-7000-8000`) {
+			return id
+		}
+		return `"NEW"`
+	})
+}
+
+// checkForms sends requests in order and compares the responses' statuses and forms.
+func checkForms(t *testing.T, s *service, tests []formTest) {
+	t.Helper()
+	for _, tt := range tests {
+		a := s.do(tt.method, tt.path, tt.body)
+		if got := s.form(a); a.StatusCode != tt.status || got != tt.want {
+			t.Errorf(
+				"%s %s %s: got %d %s\nwant %d %s", tt.method, tt.path, tt.body, a.StatusCode, got,
+				tt.status, tt.want,
+			)
+		}
+		checkHeaders(t, a)
+	}
+}
+
+type formTest struct {
+	method, path, body string
+	status             int
+	want               string
 }
 
 // pipeListener is a listener of in-memory pipes.
@@ -182,6 +269,9 @@ type answer struct {
 // removes the header.
 func (s *service) do(method, path, body string, headers ...string) answer {
 	s.t.Helper()
+	if s.ids != nil {
+		path, body = s.ids.Replace(path), s.ids.Replace(body)
+	}
 	var reader io.Reader
 	if body != "" {
 		reader = strings.NewReader(body)
@@ -213,7 +303,7 @@ func (s *service) do(method, path, body string, headers ...string) answer {
 }
 
 // wantError checks that a is an error of the contract's form and returns its message.
-func wantError(t *testing.T, a answer, status int, code domain.Code) string {
+func wantError(t testing.TB, a answer, status int, code domain.Code) string {
 	t.Helper()
 	if a.StatusCode != status {
 		t.Fatalf(

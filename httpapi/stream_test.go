@@ -30,7 +30,7 @@ func inBubble(t *testing.T, change func(*Config), test func(*service, *pipeListe
 
 // openStream is a client's view of a stream.
 type openStream struct {
-	t    *testing.T
+	t    testing.TB
 	res  *http.Response
 	text *bufio.Reader
 	stop context.CancelFunc

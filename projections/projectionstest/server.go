@@ -45,6 +45,7 @@ func (w withServer) Run() int {
 		return 1
 	}
 	code := w.m.Run()
+	shared.stop()
 	if err := server.Stop(ctx); err != nil {
 		fmt.Println(err)
 		return 1
