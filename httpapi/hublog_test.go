@@ -15,6 +15,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi"
+	"hubcloud/httpapi/sse"
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/streamstest"
 )
@@ -178,5 +179,55 @@ func TestRealLog(t *testing.T) {
 	}
 	if want != 301 {
 		t.Errorf("the stream ended before event %d: %v", want, stream.Err())
+	}
+}
+
+// TestReadFitsIntoWrite reads a log of large events: one read must not return more bytes than a
+// stream sends at once, which bounds the memory of a client that stopped reading.
+func TestReadFitsIntoWrite(t *testing.T) {
+	t.Parallel()
+	store, err := hublog.New(streamstest.Start(t), hublog.Config{
+		Retention: time.Hour,
+		Epoch: func(domain.HubID) (domain.Epoch, bool) {
+			return domain.Epoch{ID: domain.NewEpochID(1)}, true
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Close)
+	const count = 50
+	records := make([]hublog.Record, count)
+	for i := range records {
+		records[i].EpochID = domain.NewEpochID(1)
+		records[i].Payload = fmt.Appendf(nil, `{"type":"x","data":%q}`, strings.Repeat("x", 3000))
+	}
+	if _, err := store.Append(t.Context(), hub, 0, records); err != nil {
+		t.Fatal(err)
+	}
+	page, err := store.Page(t.Context(), hub, "", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, err := store.Follow(t.Context(), hub, page.Next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	for read := 1; read < count; {
+		events, err := reader.Next(t.Context(), count)
+		if err != nil || len(events) == 0 {
+			t.Fatalf(
+				"Next returned %d events, %v after event %d of %d", len(events), err, read, count,
+			)
+		}
+		read += len(events)
+		bytes := 0
+		for _, e := range events {
+			bytes += len(e.Envelope)
+		}
+		if bytes > sse.BatchBytes {
+			t.Errorf("Next returned %d bytes of events, want at most %d", bytes, sse.BatchBytes)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package streams
 
 import (
 	"fmt"
+	"strings"
 
 	"hubcloud/domain"
 )
@@ -49,6 +50,14 @@ func HubEventSubject(hub domain.HubID) string { return "log." + string(hub) + ".
 // from an older name.
 func CloudEventSubject(hub domain.HubID) string { return "log." + string(hub) + ".event.link" }
 
+// IsEventSubject reports whether a subject of a hub's log is that of an event rather than of a
+// command.
+func IsEventSubject(subject string) bool {
+	_, rest, _ := strings.Cut(subject, ".")
+	_, kind, _ := strings.Cut(rest, ".")
+	return strings.HasPrefix(kind, "event.")
+}
+
 // CommandSubject is the subject of commands, as requested and with their outcome.
 func CommandSubject(hub domain.HubID) string { return "log." + string(hub) + ".command" }
 
@@ -56,10 +65,25 @@ func CommandSubject(hub domain.HubID) string { return "log." + string(hub) + ".c
 // It replaces LogFilter in the message's subject.
 func FeedDestination(hub domain.HubID) string { return "feed." + string(hub) + ".>" }
 
+// ParseFeedSubject returns the hub of a subject that FeedDestination matches, without checking the
+// id.
+func ParseFeedSubject(subject string) domain.HubID {
+	_, rest, _ := strings.Cut(subject, ".")
+	hub, _, _ := strings.Cut(rest, ".")
+	return domain.HubID(hub)
+}
+
 // The hub link, in the account of the hub's shard: MQTT topics with a dot for each slash.
 
 // AnyHub stands for every hub in a subject that is subscribed to.
 const AnyHub domain.HubID = "*"
+
+// ParseHubSubject returns the hub of a subject of the hub link, without checking the id, and the
+// topic, such as "hello".
+func ParseHubSubject(subject string) (hub domain.HubID, topic string) {
+	id, topic, _ := strings.Cut(strings.TrimPrefix(subject, "hub."), ".")
+	return domain.HubID(id), topic
+}
 
 // HelloSubject is where a hub sends its hello.
 func HelloSubject(hub domain.HubID) string { return "hub." + string(hub) + ".hello" }

@@ -36,6 +36,37 @@ func TestShardOf(t *testing.T) {
 	})
 }
 
+func TestParseSubjects(t *testing.T) {
+	t.Parallel()
+	const hub = domain.HubID("hub-7k2m-q4xd-93ta")
+	for subject, topic := range map[string]string{
+		streams.HelloSubject(hub): "hello", streams.EventsSubject(hub): "events",
+		streams.ResponseSubject(hub, "a.b"): "response.a.b",
+	} {
+		if gotHub, gotTopic := streams.ParseHubSubject(subject); gotHub != hub ||
+			gotTopic != topic {
+			t.Errorf(
+				"ParseHubSubject(%q) = %q, %q, want %q, %q", subject, gotHub, gotTopic, hub, topic,
+			)
+		}
+	}
+	for _, subject := range []string{
+		"feed." + string(hub) + ".event.device", "feed." + string(hub) + ".command",
+	} {
+		if got := streams.ParseFeedSubject(subject); got != hub {
+			t.Errorf("ParseFeedSubject(%q) = %q, want %q", subject, got, hub)
+		}
+	}
+	for subject, want := range map[string]bool{
+		streams.HubEventSubject(hub): true, streams.CloudEventSubject(hub): true,
+		streams.CommandSubject(hub): false, "": false, "log.event.x": false,
+	} {
+		if got := streams.IsEventSubject(subject); got != want {
+			t.Errorf("IsEventSubject(%q) = %v, want %v", subject, got, want)
+		}
+	}
+}
+
 func TestShardAccount(t *testing.T) {
 	t.Parallel()
 	for shard, want := range map[int]streams.Account{3: "SHARD03", 15: "SHARD15", 128: "SHARD128"} {

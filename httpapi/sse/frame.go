@@ -1,5 +1,7 @@
 package sse
 
+// The frames of hub events are made where the events are read: encode.go in package hublog.
+
 // AppendEvent appends an event without an id to dst: it does not change the client's position. The
 // data must be one line.
 func AppendEvent(dst []byte, eventType string, data []byte) []byte {

@@ -150,8 +150,8 @@ func (s *session) cloudRecord(
 	return r
 }
 
-// ack acknowledges the hub's log through a number, if the lease is held: the next holder of the
-// lease may already have acknowledged more. A hub without an ack sends again.
+// ack acknowledges the hub's log through a number, if the lease is held. A hub without an ack sends
+// again.
 func (s *session) ack(log string, through uint64) {
 	cfg := &s.shard.cfg
 	if !cfg.LeaseHeld() {

@@ -144,7 +144,7 @@ func (sh *Shard) countDropped(subs []*nats.Subscription, before int) int {
 
 // enqueue puts a hub's message into the hub's inbox, or drops it when the inbox is full.
 func (sh *Shard) enqueue(msg *nats.Msg) {
-	id, topic, _ := strings.Cut(strings.TrimPrefix(msg.Subject, "hub."), ".")
+	hub, topic := streams.ParseHubSubject(msg.Subject)
 	it := item{kind: kindEvents, data: msg.Data}
 	if topic == "hello" {
 		it.kind = kindHello
@@ -154,7 +154,7 @@ func (sh *Shard) enqueue(msg *nats.Msg) {
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	s := sh.sessionOf(domain.HubID(id))
+	s := sh.sessionOf(hub)
 	if s == nil {
 		return
 	}

@@ -19,6 +19,7 @@ import (
 
 // Headers of a stored event.
 const (
+	// The stored name is from before the term "epoch"; changing it would need a migration.
 	headerEpoch      = "Hubcloud-Incarnation"
 	headerOrg        = "Hubcloud-Organization"
 	headerOwnLog     = "Hubcloud-Log"
@@ -51,8 +52,8 @@ type Record struct {
 	// OrgID is the organization that has the hub, for readers of the log without access to the
 	// directory. It may be empty.
 	OrgID string
-	// OwnLog and Through mean that with this record everything up to the number Through of the
-	// hub's own log is dealt with. They mean nothing when OwnLog is empty.
+	// OwnLog is the hub's name for its log; "" for none. Through is a number of that log: with this
+	// record everything up to Through is stored or known to be lost.
 	OwnLog  string
 	Through uint64
 	// Connection is opaque text on one line, stored with hub.connected and hub.disconnected.
@@ -62,8 +63,8 @@ type Record struct {
 // Append stores 1 to jsapi.MaxBatch events, in order, and wholly or not at all. The stream's last
 // event must have the sequence expected; 0 means that the stream has no event, for instance because
 // all have expired. Append returns the sequence of the last record; the others precede it without a
-// gap. It creates the stream if it is missing. Errors: ErrConflict, ErrOutcomeUnknown, and those of an
-// invalid record.
+// gap. It creates the stream if it is missing. Errors: ErrConflict, ErrOutcomeUnknown, and one that
+// names the field of an invalid record.
 func (l *Logs) Append(
 	ctx context.Context, hub domain.HubID, expected uint64, records []Record,
 ) (last uint64, err error) {
@@ -74,53 +75,43 @@ func (l *Logs) Append(
 	}
 	msgs := make([]*nats.Msg, len(records))
 	fromHub, fromCloud := streams.HubEventSubject(hub), streams.CloudEventSubject(hub)
-	// Records of one append mostly have the same header values: make each only once.
-	shared := headerValues{}
-	var epoch []string
+	var headers headerCache
 	for i := range records {
 		r := &records[i]
-		if err := r.check(); err != nil {
+		if err := r.validate(); err != nil {
 			return 0, fmt.Errorf(
 				"hub log of %s: append event %d of %d: %w", hub, i+1, len(records), err,
 			)
 		}
-		msg := &nats.Msg{Subject: fromHub, Data: r.Payload, Header: make(nats.Header, 8)}
+		subject := fromHub
 		if r.FromCloud {
-			msg.Subject = fromCloud
+			subject = fromCloud
 		}
-		if i == 0 || r.EpochID != records[i-1].EpochID {
-			epoch = []string{r.EpochID.String()}
-		}
-		msg.Header[headerEpoch] = epoch
-		if r.OrgID != "" {
-			msg.Header[headerOrg] = shared.of(r.OrgID)
-		}
-		if r.OwnLog != "" {
-			msg.Header[headerOwnLog] = shared.of(r.OwnLog)
-			msg.Header[headerThrough] = []string{strconv.FormatUint(r.Through, 10)}
-		}
-		if r.Connection != "" {
-			msg.Header[headerConnection] = []string{r.Connection}
-		}
-		msgs[i] = msg
+		msgs[i] = r.message(subject, &headers)
 	}
 	jsapi.ExpectLast(msgs[0], streams.EventFilter(hub), expected)
 	return l.store(ctx, hub, msgs)
 }
 
-// AppendCommand stores the record of a command: its request or its outcome. Readers of events do
-// not see it. Repeated after an ErrOutcomeUnknown it may store the record twice. It returns the record's
-// sequence.
-func (l *Logs) AppendCommand(
-	ctx context.Context, hub domain.HubID, payload []byte, header nats.Header,
-) (uint64, error) {
-	return l.store(
-		ctx, hub,
-		[]*nats.Msg{{Subject: streams.CommandSubject(hub), Data: payload, Header: header}},
-	)
+// message returns the record as a message for the broker.
+func (r *Record) message(subject string, headers *headerCache) *nats.Msg {
+	msg := &nats.Msg{Subject: subject, Data: r.Payload, Header: make(nats.Header, 8)}
+	msg.Header[headerEpoch] = headers.epochValue(r.EpochID)
+	if r.OrgID != "" {
+		msg.Header[headerOrg] = headers.value(r.OrgID)
+	}
+	if r.OwnLog != "" {
+		msg.Header[headerOwnLog] = headers.value(r.OwnLog)
+		msg.Header[headerThrough] = []string{strconv.FormatUint(r.Through, 10)}
+	}
+	if r.Connection != "" {
+		msg.Header[headerConnection] = []string{r.Connection}
+	}
+	return msg
 }
 
-func (r *Record) check() error {
+// validate returns an error that names the invalid field.
+func (r *Record) validate() error {
 	if len(r.Payload) > maxPayload {
 		return fmt.Errorf("payload: has %d bytes, must be at most %d", len(r.Payload), maxPayload)
 	}
@@ -130,6 +121,7 @@ func (r *Record) check() error {
 	return checkPayload(r.Payload)
 }
 
+// store stores messages as Append does, with a span and the metrics of appends.
 func (l *Logs) store(
 	ctx context.Context, hub domain.HubID, msgs []*nats.Msg,
 ) (last uint64, err error) {
@@ -157,6 +149,8 @@ func (l *Logs) store(
 	return last, err
 }
 
+// storeWithRetry creates the hub's stream if it is missing and sends the messages, several as one
+// atomic batch. It sends a batch again that the broker dropped for having too many batches.
 func (l *Logs) storeWithRetry(
 	ctx context.Context, hub domain.HubID, msgs []*nats.Msg,
 ) (last uint64, err error) {
@@ -197,20 +191,30 @@ func (l *Logs) storeWithRetry(
 	}
 }
 
-// headerValues returns the same slice for repeated header values; it remembers three.
-type headerValues struct {
-	values [3][]string
-	next   int
+// headerCache makes the values of headers. Records of one append mostly have the same values: the
+// cache returns the same slice again for the last epoch and for up to three other values.
+type headerCache struct {
+	epochID domain.EpochID
+	epoch   []string
+	values  [3][]string
+	next    int
 }
 
-func (s *headerValues) of(value string) []string {
-	for _, v := range s.values {
+func (c *headerCache) epochValue(id domain.EpochID) []string {
+	if c.epoch == nil || c.epochID != id {
+		c.epochID, c.epoch = id, []string{id.String()}
+	}
+	return c.epoch
+}
+
+func (c *headerCache) value(value string) []string {
+	for _, v := range c.values {
 		if v != nil && v[0] == value {
 			return v
 		}
 	}
 	v := []string{value}
-	s.values[s.next%len(s.values)] = v
-	s.next++
+	c.values[c.next%len(c.values)] = v
+	c.next++
 	return v
 }

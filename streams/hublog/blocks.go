@@ -80,9 +80,9 @@ func (c *blockCache) shard(key blockKey) *cacheShard {
 	return &c.shards[maphash.Comparable(c.seed, key)%cacheShards]
 }
 
-// find returns the cached events from seq to the end of its block, and the sequence up to which
-// they are all. That is 0 when they are not cached; wait is then the end of a load under way, or
-// nil.
+// find returns the cached events from seq to the end of its block. They are complete up to the
+// sequence through. through is 0 when seq is not cached; wait is then closed at the end of the load
+// that is under way, and nil if there is none.
 func (c *blockCache) find(
 	hub domain.HubID, epoch domain.EpochID, seq uint64,
 ) (events []domain.EncodedEvent, through uint64, wait <-chan struct{}) {

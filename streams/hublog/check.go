@@ -15,8 +15,8 @@ const (
 	checkTimeout = readPatience
 )
 
-// check is a comparison of a tail with its stream.
-type check struct {
+// streamCheck is a comparison of a tail with its stream.
+type streamCheck struct {
 	// done is closed when the other fields are set.
 	done chan struct{}
 	// bounds are the stream's; the tail's end is at last or beyond. at is before the stream was
@@ -29,7 +29,7 @@ type check struct {
 // checks are a tail's checks: at most one is running and one waiting. Callers share the waiting
 // one.
 type checks struct {
-	running, next *check
+	running, next *streamCheck
 	// began is when the last check began.
 	began time.Time
 }
@@ -37,8 +37,8 @@ type checks struct {
 // check compares the tail with its stream, in a check that begins after the call. Afterwards
 // readers see everything that was stored before the call. Errors are those of the broker, the tail
 // and ctx.
-func (t *tail) check(ctx context.Context) (*check, error) {
-	c := t.checkSoon(true)
+func (t *tail) check(ctx context.Context) (*streamCheck, error) {
+	c := t.startOrQueueCheck()
 	select {
 	case <-c.done:
 	case <-ctx.Done():
@@ -52,32 +52,52 @@ func (t *tail) check(ctx context.Context) (*check, error) {
 	return c, nil
 }
 
-// checkSoon starts a check. If one is running, checkSoon returns that one or, with later, one that
-// begins after it.
-func (t *tail) checkSoon(later bool) *check {
+// startCheck starts a check unless one is running.
+func (t *tail) startCheck() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c := &t.checks
-	if c.running == nil {
-		c.running = &check{done: make(chan struct{})}
-		t.shard.logs.work(t.runChecks)
-		return c.running
+	if t.checks.running == nil {
+		t.launchCheck()
 	}
-	if !later {
-		return c.running
-	}
-	if c.next == nil {
-		c.next = &check{done: make(chan struct{})}
-	}
-	return c.next
 }
 
-// checkDue reports whether the tail has readers, its last check began before then, and none is
+// startOrQueueCheck returns a check that begins after the call: a new one or, while one is running,
+// the next one.
+func (t *tail) startOrQueueCheck() *streamCheck {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.checks.running == nil {
+		return t.launchCheck()
+	}
+	if t.checks.next == nil {
+		t.checks.next = newStreamCheck()
+	}
+	return t.checks.next
+}
+
+// launchCheck starts a check, while none is running. The caller must hold t.mu.
+func (t *tail) launchCheck() *streamCheck {
+	c := newStreamCheck()
+	t.checks.running = c
+	t.shard.logs.work(t.runChecks)
+	return c
+}
+
+func newStreamCheck() *streamCheck { return &streamCheck{done: make(chan struct{})} }
+
+// checkDue reports whether the tail has readers, its last check began before then, and no check is
 // running.
 func (t *tail) checkDue(then time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.err == nil && t.readers > 0 && t.checks.running == nil && t.checks.began.Before(then)
+}
+
+// forceCheck makes the next sweeps check the tail as soon as they can.
+func (t *tail) forceCheck() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.checks.began = time.Time{}
 }
 
 // runChecks runs the current check, and then those that were waiting.
@@ -88,8 +108,8 @@ func (t *tail) runChecks(ctx context.Context) {
 		t.checks.began = time.Now()
 		received, end := t.received, t.end
 		t.mu.Unlock()
-		within, cancel := context.WithTimeout(ctx, checkTimeout)
-		t.runCheck(within, c, received, end)
+		checkCtx, cancel := context.WithTimeout(ctx, checkTimeout)
+		t.runCheck(checkCtx, c, received, end)
 		cancel()
 		close(c.done)
 		t.mu.Lock()
@@ -102,8 +122,9 @@ func (t *tail) runChecks(ctx context.Context) {
 	}
 }
 
-// runCheck compares the stream with what the tail had received, and shown up to end, before.
-func (t *tail) runCheck(ctx context.Context, c *check, received, end uint64) {
+// runCheck compares the stream with the tail before the check: received is the last sequence that
+// the tail had received, end the last that readers could see.
+func (t *tail) runCheck(ctx context.Context, c *streamCheck, received, end uint64) {
 	logs := t.shard.logs
 	c.at = logs.cfg.Now()
 	if c.bounds, c.err = logs.bounds(ctx, t.hub, t.known(end)); c.err != nil {

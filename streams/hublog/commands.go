@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
@@ -36,4 +38,16 @@ func (l *Logs) Commands(
 		}
 		request.Since, request.From = time.Time{}, found[len(found)-1].seq+1
 	}
+}
+
+// AppendCommand stores the record of a command: its request or its outcome. Readers of events do
+// not see the record. A call that is repeated after ErrOutcomeUnknown may store the record twice.
+// AppendCommand returns the record's sequence.
+func (l *Logs) AppendCommand(
+	ctx context.Context, hub domain.HubID, payload []byte, header nats.Header,
+) (uint64, error) {
+	return l.store(
+		ctx, hub,
+		[]*nats.Msg{{Subject: streams.CommandSubject(hub), Data: payload, Header: header}},
+	)
 }

@@ -13,8 +13,12 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/telemetry"
 )
+
+// readPatience bounds how long a read waits for the broker.
+const readPatience = jsapi.Patience
 
 // MinRetention is the shortest retention that the broker accepts.
 const MinRetention = 100 * time.Millisecond

@@ -2,6 +2,7 @@ package hublog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,10 +12,11 @@ import (
 
 const (
 	// loadPause is the first pause between attempts at a load; it doubles up to maxLoadPause. All
-	// attempts together take at most readPatience.
+	// attempts together take at most readPatience. Loads may be answered by any copy of the stream,
+	// so they are repeated here; requests to the leader are repeated by jsapi.Retry.
 	loadPause    = 20 * time.Millisecond
 	maxLoadPause = 500 * time.Millisecond
-	// loadTries is how many answers that are no temporary failures end a load.
+	// loadTries is how many failures that are not temporary end a load.
 	loadTries = 4
 	// maxShardLoads bounds the loads of one shard under way, and with them the memory for messages
 	// on their way to readers.
@@ -45,8 +47,8 @@ func newHistory(l *Logs, bytes int64) *history {
 }
 
 // read returns the events from sequence from to to, both included, that fit into wanted. Everything
-// up to to must have been stored. through is the sequence up to which events holds all events, left
-// the space after them. With atLeastOne the first event is returned whatever its size. Callers may
+// up to to must have been stored. events is complete up to the sequence through; left is the space
+// after them. With atLeastOne the first event is returned whatever its size. Callers may
 // append to the slice but not change it. The error is a *goneError when a wanted message has
 // expired.
 func (h *history) read(
@@ -86,8 +88,9 @@ func join(events, more []domain.EncodedEvent) []domain.EncodedEvent {
 	return append(events, more...)
 }
 
-// clip cuts events, which are all up to the sequence covered, to those up to the sequence to that
-// fit into left. It returns the sequence that they reach and the space after them.
+// clip cuts events, which are complete up to the sequence covered, to those up to the sequence to
+// that fit into left. It returns them, the sequence up to which they are complete, and the space
+// after them.
 func clip(
 	events []domain.EncodedEvent, covered, to uint64, left space, atLeastOne bool,
 ) ([]domain.EncodedEvent, uint64, space) {
@@ -107,7 +110,7 @@ func clip(
 
 // load reads messages from the stream into the cache, starting at from: about as many as limit, but
 // not beyond to nor into blocks that are cached or being loaded. It returns the events from from on
-// and the sequence up to which they are all; 0 means that another load has come first.
+// and the sequence up to which they are complete; 0 means that another load has come first.
 func (h *history) load(
 	ctx context.Context, t *tail, from, to uint64, limit int,
 ) (events []domain.EncodedEvent, through uint64, err error) {
@@ -171,55 +174,67 @@ func (s *shard) acquireLoad(ctx context.Context) (release func(), err error) {
 func (h *history) fetch(ctx context.Context, t *tail, from, to uint64) ([]stored, error) {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
-	var messages []stored
 	failures := 0
 	for pause := loadPause; ; pause = min(2*pause, maxLoadPause) {
-		messages = messages[:0]
-		got, err := t.shard.getRange(ctx, t.hub, from, int(to-from+1))
-		for i, m := range got {
-			if m.seq > to {
-				got = got[:i]
-				break
-			}
-			if i > 0 && m.seq != got[i-1].seq+1 {
-				messages = messages[:0]
-			}
-			messages = append(messages, m)
-		}
-		h.logs.metrics.read.Add(float64(len(got)))
-		some := len(messages) > 0
-		switch {
-		case some && messages[0].seq == from:
+		messages, err := t.shard.getRange(ctx, t.hub, from, int(to-from+1))
+		h.logs.metrics.read.Add(float64(len(messages)))
+		messages = lastRun(messages, to)
+		if len(messages) > 0 && messages[0].seq == from {
 			return messages, nil
-		case err == nil:
-			// An empty answer proves nothing: the copy may be behind, the broker unreachable, or
-			// everything expired. Ask the leader.
-			var b bounds
-			b, err = h.logs.bounds(ctx, t.hub, to)
-			switch {
-			case err != nil:
-			case b.first > to:
-				return nil, &goneError{b.first}
-			case some && b.first >= messages[0].seq:
-				return messages, nil
-			default:
-				err = errBehind
-			}
 		}
-		if !jsapi.IsTemporary(err) {
+		if err == nil {
+			err = h.confirmExpired(ctx, t, messages, to)
+		}
+		var gone *goneError
+		switch {
+		case err == nil:
+			return messages, nil
+		case errors.As(err, &gone):
+			return nil, err
+		case !jsapi.IsTemporary(err):
 			failures++
 		}
-		if ctx.Err() != nil || failures == loadTries {
-			return nil, fmt.Errorf(
-				"read the log of %s from sequence %d to %d: %w", t.hub, from, to, err,
-			)
+		if failures < loadTries {
+			select {
+			case <-time.After(pause):
+				continue
+			case <-ctx.Done():
+			}
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return nil, fmt.Errorf(
-				"read the log of %s from sequence %d to %d: %w", t.hub, from, to, err,
-			)
+		return nil, fmt.Errorf(
+			"read the log of %s from sequence %d to %d: %w", t.hub, from, to, err,
+		)
+	}
+}
+
+// lastRun returns the last messages up to the sequence to, as many as have no gap between them.
+func lastRun(messages []stored, to uint64) []stored {
+	start := 0
+	for i := range messages {
+		if messages[i].seq > to {
+			return messages[start:i]
 		}
+		if i > 0 && messages[i].seq != messages[i-1].seq+1 {
+			start = i
+		}
+	}
+	return messages[start:]
+}
+
+// confirmExpired asks the leader whether the messages before those given, which reach up to the
+// sequence to or are none, have expired. It returns nil if they have, a *goneError if everything up
+// to to has, and errBehind if some have not: the copy that answered lacks them. An empty answer
+// proves nothing by itself: the copy may be behind, or the broker out of reach.
+func (h *history) confirmExpired(ctx context.Context, t *tail, messages []stored, to uint64) error {
+	b, err := h.logs.bounds(ctx, t.hub, to)
+	switch {
+	case err != nil:
+		return err
+	case b.first > to:
+		return &goneError{b.first}
+	case len(messages) > 0 && b.first >= messages[0].seq:
+		return nil
+	default:
+		return errBehind
 	}
 }

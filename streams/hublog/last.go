@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
@@ -30,8 +28,8 @@ type LastEvent struct {
 }
 
 // LastEvents returns the last event of the hub and the last event of the cloud, as far as they
-// exist, from the stream's leader: everything that was stored before the call is seen. A log without
-// events or without a stream has none.
+// exist, from the stream's leader: everything that was stored before the call is seen. A log
+// without events or without a stream has none.
 //
 // A leader that is deposed and cut off may answer from an old state for some seconds. That is
 // harmless: callers append on condition that the log still ends there, and only the true leader
@@ -82,48 +80,14 @@ func (l *Logs) lastOf(
 	return event, true, nil
 }
 
-// LastSequence returns the last sequence of the hub's stream, of events and commands alike, from the
-// stream's leader; 0 without a stream.
+// LastSequence returns the last sequence of the hub's stream, of events and commands alike, from
+// the stream's leader; 0 without a stream.
 func (l *Logs) LastSequence(ctx context.Context, hub domain.HubID) (uint64, error) {
 	// From a stale answer a hub's log would begin again before events of the former epoch, and
 	// readers would see those again. Only a leader that hears a majority is believed, and ingest
 	// appends on condition of what it has read.
 	b, err := l.bounds(ctx, hub, 0)
 	return b.last, err
-}
-
-// bounds are the first and the last sequence of a stream; first is last+1 for an empty one.
-type bounds struct{ first, last uint64 }
-
-// bounds asks the stream's leader, which must confirm an end before the sequence seen. Without a
-// stream they are 1 and 0.
-func (l *Logs) bounds(ctx context.Context, hub domain.HubID, seen uint64) (bounds, error) {
-	info, err := l.api(hub).ConfirmedInfo(ctx, streams.HubStream(hub), seen)
-	if errors.Is(err, jsapi.ErrNoStream) {
-		return bounds{first: 1}, nil
-	}
-	if err != nil {
-		return bounds{}, fmt.Errorf("hub log of %s: %w", hub, err)
-	}
-	l.correctRetention(hub, info.Config.MaxAge)
-	return boundsOf(info), nil
-}
-
-func boundsOf(info *jetstream.StreamInfo) bounds {
-	b := bounds{first: info.State.FirstSeq, last: info.State.LastSeq}
-	if info.State.Msgs == 0 {
-		b.first = b.last + 1
-	}
-	return b
-}
-
-// awaitDurable returns once everything is on disk that the stream has announced. It asks over the
-// connection of the feed, so that a broker that was restarted in between shows as a reconnection.
-func (l *Logs) awaitDurable(ctx context.Context, hub domain.HubID) error {
-	if err := l.api(hub).AwaitStored(ctx, streams.HubStream(hub)); err != nil {
-		return fmt.Errorf("hub log of %s: %w", hub, err)
-	}
-	return nil
 }
 
 // api returns the JetStream API of the hub's shard.

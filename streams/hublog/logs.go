@@ -19,8 +19,8 @@ var (
 	// ErrOutcomeUnknown means that the broker's answer was lost: either all records are stored, now
 	// or later, or none. LastEvents shows which.
 	ErrOutcomeUnknown = jsapi.ErrOutcomeUnknown
-	// ErrEpochEnded ends the readers of a log when a new log begins. It is a domain.Error with the
-	// code cursor_expired.
+	// ErrEpochEnded ends the readers of a log when a new epoch begins. It is a domain.Error with
+	// the code cursor_expired.
 	ErrEpochEnded error = domain.Errorf(domain.CodeCursorExpired,
 		"a new event log has begun for the hub: read its devices, then its events without a cursor")
 	// ErrLost ends the readers of a server that is cut off from the broker. It is a domain.Error

@@ -11,7 +11,7 @@ import (
 )
 
 // freshTries is how often a read without a cursor restarts because the oldest event has expired
-// meanwhile or a new log has begun.
+// meanwhile or a new epoch has begun.
 const freshTries = 5
 
 // Page returns up to limit events after a cursor, oldest first. An empty cursor stands for the
@@ -41,7 +41,7 @@ func (l *Logs) Part(
 		return domain.EventPage{}, unavailable(err)
 	}
 	for try := 1; ; try++ {
-		page, err := l.wait(
+		page, err := l.readPart(
 			ctx, hub, after, space{events: max(limit, 1), bytes: max(bytes, 1)},
 			wait-time.Since(begun),
 		)
@@ -59,55 +59,32 @@ func (l *Logs) Part(
 	}
 }
 
-func (l *Logs) wait(
-	ctx context.Context, hub domain.HubID, after string, wanted space, wait time.Duration,
+// readPart is one try of Part.
+func (l *Logs) readPart(
+	ctx context.Context, hub domain.HubID, after string, wanted space, patience time.Duration,
 ) (domain.EventPage, error) {
 	s := l.shard(hub)
-	now, cancel := context.WithTimeout(ctx, readPatience)
+	startCtx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
-	t, err := s.acquire(now, hub)
+	t, err := s.acquire(startCtx, hub)
 	if err != nil {
 		return domain.EventPage{}, err
 	}
 	defer s.release(t)
 	r := pageRead{logs: l, tail: t, after: after, limit: wanted.events, bytes: wanted.bytes}
-	if err := r.start(now); err != nil {
+	if err := r.start(startCtx); err != nil {
 		return domain.EventPage{}, err
 	}
-	if err := r.fill(now, true); err != nil {
+	if err := r.fill(startCtx, true); err != nil {
 		return domain.EventPage{}, err
 	}
-	if len(r.events) > 0 || wait <= 0 {
-		return r.page(), nil
-	}
-	elapsed := time.NewTimer(wait)
-	defer elapsed.Stop()
-	for waiting := true; waiting && len(r.events) == 0; {
-		quiet := r.pos
-		select {
-		case <-t.wait(r.pos):
-			err = r.fillWithTimeout(ctx, false)
-		case <-elapsed.C:
-			err, waiting = r.fillWithTimeout(ctx, true), false
-		case <-ctx.Done():
-			waiting = false
-		}
-		if ctx.Err() != nil {
-			// HasMore cannot be computed any more for events that came at the last moment: leave
-			// them to the next page.
-			r.events, r.pos, r.more = nil, quiet, false
-			break
-		}
-		if err != nil {
+	if len(r.events) == 0 && patience > 0 {
+		if err := r.await(ctx, patience); err != nil {
 			return domain.EventPage{}, err
 		}
 	}
 	return r.page(), nil
 }
-
-// readPatience bounds how long a page or the start of a stream waits for the broker. A cluster that
-// lost a server has new leaders within ten seconds.
-const readPatience = 15 * time.Second
 
 // unavailable returns a temporary error of the broker as a domain.Unavailable, others unchanged.
 func unavailable(err error) error {
@@ -150,21 +127,22 @@ type pageRead struct {
 	events []domain.EncodedEvent
 	// bytes is how many more bytes fit.
 	bytes int
-	// more is whether an event follows that does not fit.
+	// more reports whether an event follows that does not fit.
 	more bool
-	// end is the last check. Unless more events follow than asked for, pos has reached it.
-	end *check
-	// checked is whether end was made by start, a moment ago.
-	checked bool
+	// lastCheck is the last check of the tail. Unless more events follow than asked for, pos has
+	// reached the end that it found.
+	lastCheck *streamCheck
+	// checkFresh reports whether start made lastCheck, a moment ago.
+	checkFresh bool
 }
 
-// start sets the first position.
+// start sets pos to the sequence after which the page begins.
 func (r *pageRead) start(ctx context.Context) (err error) {
 	if r.after == "" {
-		if r.end, err = r.tail.check(ctx); err != nil {
+		if r.lastCheck, err = r.tail.check(ctx); err != nil {
 			return err
 		}
-		r.pos, r.checked = r.end.first-1, true
+		r.pos, r.checkFresh = r.lastCheck.first-1, true
 		return nil
 	}
 	r.from, err = r.logs.resume(ctx, r.tail, r.after)
@@ -225,16 +203,44 @@ func (r *pageRead) fill(ctx context.Context, checkEmpty bool) error {
 	if r.more || len(r.events) > r.limit || len(r.events) == 0 && !checkEmpty {
 		return nil
 	}
-	if r.checked {
-		r.checked = false
+	if r.checkFresh {
+		r.checkFresh = false
 		return nil
 	}
-	end, err := r.tail.check(ctx)
+	check, err := r.tail.check(ctx)
 	if err != nil {
 		return err
 	}
-	r.end = end
+	r.lastCheck = check
 	return r.collect(ctx)
+}
+
+// await reads the next events once there are any. It returns without events when patience has
+// passed or ctx has ended.
+func (r *pageRead) await(ctx context.Context, patience time.Duration) error {
+	elapsed := time.NewTimer(patience)
+	defer elapsed.Stop()
+	for waiting := true; waiting && len(r.events) == 0; {
+		before := r.pos
+		var err error
+		select {
+		case <-r.tail.wait(r.pos):
+			err = r.fillWithTimeout(ctx, false)
+		case <-elapsed.C:
+			err, waiting = r.fillWithTimeout(ctx, true), false
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			// HasMore cannot be computed any more for events that came at the last moment: leave
+			// them to the next page.
+			r.events, r.pos, r.more = nil, before, false
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fillWithTimeout is fill with a time limit of its own.
@@ -251,17 +257,9 @@ func (r *pageRead) collect(ctx context.Context) error {
 			events: r.limit + 1 - len(r.events),
 			bytes:  r.bytes,
 		}
-		v, err := r.tail.view(r.pos, left, first)
+		v, err := r.tail.read(ctx, r.pos, left, first)
 		if err != nil {
 			return err
-		}
-		if v.logTo > 0 {
-			v.events, v.next, v.left, err = r.logs.history.read(
-				ctx, r.tail, r.pos+1, v.logTo, left, first,
-			)
-			if err != nil {
-				return err
-			}
 		}
 		r.more = v.left.full
 		if v.next == r.pos {
@@ -305,12 +303,12 @@ func (r *pageRead) page() domain.EventPage {
 	}
 	return domain.EventPage{
 		Events: r.events,
-		Next:   r.logs.renew(next, cursorAt(r.tail.epoch, r.pos, r.end.at.UnixMilli())),
+		Next:   r.logs.renew(next, cursorAt(r.tail.epoch, r.pos, r.lastCheck.at.UnixMilli())),
 	}
 }
 
-// renew returns the cursor text or, if it is empty or older than half the retention, the position,
-// which stands for the same place.
+// renew returns the cursor text or, if text is empty or older than half the retention, the cursor
+// position, which stands for the same place.
 func (l *Logs) renew(text string, position cursor) string {
 	if text != "" {
 		c, err := parseCursor(text)

@@ -16,11 +16,11 @@ type Reader struct {
 	pos uint64
 	// cursor is the last event's cursor, or a position: see Cursor.
 	cursor string
-	// inRing is whether the last read was from the ring.
+	// inRing reports whether the last read was from the ring.
 	inRing bool
 	closed bool
-	// group is woken by the tail; nil for a reader on its own. queued, guarded by the group, is
-	// whether the reader is in its queue.
+	// group is woken by the tail; nil for a reader on its own. queued, guarded by the group,
+	// reports whether the reader is in its queue.
 	group  *Group
 	queued bool
 }
@@ -34,7 +34,7 @@ func (l *Logs) Follow(ctx context.Context, hub domain.HubID, after string) (*Rea
 	for try := 1; ; try++ {
 		r, err := l.follow(ctx, hub, after)
 		if after == "" && errors.Is(err, ErrEpochEnded) && try < freshTries {
-			// A new epoch began at this moment: follow the new log from its end.
+			// A new epoch began at this moment: follow it from its end.
 			continue
 		}
 		return r, unavailable(err)
@@ -43,17 +43,17 @@ func (l *Logs) Follow(ctx context.Context, hub domain.HubID, after string) (*Rea
 
 func (l *Logs) follow(ctx context.Context, hub domain.HubID, after string) (*Reader, error) {
 	s := l.shard(hub)
-	begin, cancel := context.WithTimeout(ctx, readPatience)
+	startCtx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
-	t, err := s.acquire(begin, hub)
+	t, err := s.acquire(startCtx, hub)
 	if err != nil {
 		return nil, err
 	}
 	r := &Reader{logs: l, tail: t, cursor: after}
 	if after == "" {
-		err = r.startAtEnd(begin)
+		err = r.startAtEnd(startCtx)
 	} else {
-		err = r.startBehind(begin, after)
+		err = r.startAfter(startCtx, after)
 	}
 	if err != nil {
 		s.release(t)
@@ -72,7 +72,7 @@ func (r *Reader) startAtEnd(ctx context.Context) error {
 	return nil
 }
 
-func (r *Reader) startBehind(ctx context.Context, after string) error {
+func (r *Reader) startAfter(ctx context.Context, after string) error {
 	c, err := r.logs.resume(ctx, r.tail, after)
 	if err != nil {
 		return err
@@ -92,36 +92,29 @@ func (r *Reader) startBehind(ctx context.Context, after string) error {
 }
 
 // nextBytes is about how many bytes of events one Next returns, and so how much memory a caller
-// that is slow to write them holds.
+// that is slow to write them holds. It must not exceed sse.BatchBytes, the most that a stream sends
+// at once.
 const nextBytes = 32 << 10
 
 // Next returns the next events in order, at most limit and about 32 KiB of them; none when no event
 // has been stored since. When it returns fewer than are stored, Ready fires at once. The events and
 // the slice are shared with other readers and must not be changed.
 //
-// Errors: ErrEpochEnded when a new log has begun, cursor_expired when the next event has expired,
+// Errors: ErrEpochEnded when a new epoch has begun, cursor_expired when the next event has expired,
 // ErrLost, ErrClosed, and those that do not end the reader: ctx's and service_unavailable.
 func (r *Reader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error) {
 	wanted := space{events: limit, bytes: nextBytes}
 	for {
-		v, err := r.tail.view(r.pos, wanted, true)
-		if err != nil {
-			return nil, err
+		v, err := r.tail.read(ctx, r.pos, wanted, true)
+		if v.logTo > 0 && r.inRing {
+			r.logs.metrics.overruns.Inc()
 		}
-		if v.logTo > 0 {
-			if r.inRing {
-				r.logs.metrics.overruns.Inc()
-			}
-			v.events, v.next, _, err = r.logs.history.read(
-				ctx, r.tail, r.pos+1, v.logTo, wanted, true,
-			)
-			var gone *goneError
-			if errors.As(err, &gone) {
-				return nil, errExpired()
-			}
-			if err != nil {
-				return nil, unavailable(err)
-			}
+		var gone *goneError
+		if errors.As(err, &gone) {
+			return nil, errExpired()
+		}
+		if err != nil {
+			return nil, unavailable(err)
 		}
 		r.inRing = v.logTo == 0
 		if v.next == r.pos {
@@ -143,7 +136,7 @@ func (r *Reader) Ready() <-chan struct{} { return r.tail.wait(r.pos) }
 // the one that the reader began with. Once it is older than half the retention and no event has
 // followed, Cursor returns a new one for the same place.
 func (r *Reader) Cursor() string {
-	end, at := r.tail.position()
+	end, at := r.tail.lastCheck()
 	if r.pos >= end {
 		r.cursor = r.logs.renew(r.cursor, cursorAt(r.tail.epoch, r.pos, at.UnixMilli()))
 	}

@@ -3,7 +3,6 @@ package hublog
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/domain"
+	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
 )
 
@@ -107,7 +107,7 @@ func (s *shard) dispatch(ctx context.Context) {
 // deliver passes a message of the feed to its tail. It appends the tail to changed if its readers
 // see more now.
 func (s *shard) deliver(changed []*tail, msg *nats.Msg) []*tail {
-	t := s.tail(hubOfFeed(msg.Subject))
+	t := s.tail(streams.ParseFeedSubject(msg.Subject))
 	if t == nil {
 		return changed
 	}
@@ -132,13 +132,6 @@ func (s *shard) deliver(changed []*tail, msg *nats.Msg) []*tail {
 		}
 	}
 	return append(changed, t)
-}
-
-// hubOfFeed returns the hub of a subject feed.<hub>.….
-func hubOfFeed(subject string) domain.HubID {
-	_, rest, _ := strings.Cut(subject, ".")
-	hub, _, _ := strings.Cut(rest, ".")
-	return domain.HubID(hub)
 }
 
 func (s *shard) tail(hub domain.HubID) *tail {

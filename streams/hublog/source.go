@@ -118,7 +118,7 @@ func (m stored) message() (Message, error) {
 // disk: the broker publishes the messages of a batch before it has stored the batch, all others
 // afterwards.
 func ParseFeed(msg *nats.Msg) (hub domain.HubID, m Message, durable bool, err error) {
-	hub = hubOfFeed(msg.Subject)
+	hub = streams.ParseFeedSubject(msg.Subject)
 	stored, err := parsePublished(msg)
 	if err != nil {
 		return hub, m, false, fmt.Errorf("feed of %s: %w", hub, err)

@@ -3,12 +3,12 @@ package hublog
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"hubcloud/domain"
+	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
 )
 
@@ -43,7 +43,7 @@ func parseStored(seq uint64, header nats.Header, data []byte) (m stored, err err
 	if m.at, err = time.Parse(time.RFC3339Nano, jsapi.Field(header, jsapi.HeaderTime)); err != nil {
 		return m, fmt.Errorf("sequence %d: %w", m.seq, err)
 	}
-	m.event = isEvent(jsapi.Field(header, jsapi.HeaderSubject))
+	m.event = streams.IsEventSubject(jsapi.Field(header, jsapi.HeaderSubject))
 	if !m.event {
 		return m, nil
 	}
@@ -65,11 +65,4 @@ func parsePublished(msg *nats.Msg) (stored, error) {
 
 func (m stored) encode() (domain.EncodedEvent, error) {
 	return encode(m.epoch, m.seq, m.at, m.data)
-}
-
-// isEvent reports whether a subject is log.<hub>.event.….
-func isEvent(subject string) bool {
-	_, rest, _ := strings.Cut(subject, ".")
-	_, kind, _ := strings.Cut(rest, ".")
-	return strings.HasPrefix(kind, "event.")
 }

@@ -7,7 +7,7 @@ import (
 
 const (
 	// maxSweep is the longest pause between two sweeps. The readers of a log end about that soon
-	// after a new log has begun.
+	// after a new epoch has begun.
 	maxSweep = 250 * time.Millisecond
 	// maxUnchecked is how long a log with readers goes without a check.
 	maxUnchecked = 4 * time.Second
@@ -76,22 +76,8 @@ func (s *shard) sweep(now time.Time, unchecked time.Duration) {
 			t.forceCheck()
 		}
 		if started < sweepChecks && t.checkDue(now.Add(-unchecked)) {
-			t.checkSoon(false)
+			t.startCheck()
 			started++
 		}
 	}
-}
-
-// trimToBudget trims the ring after other rings have grown.
-func (t *tail) trimToBudget() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.trim()
-}
-
-// forceCheck makes the next sweeps check the tail as soon as they can.
-func (t *tail) forceCheck() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.checks.began = time.Time{}
 }

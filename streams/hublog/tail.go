@@ -18,7 +18,8 @@ import (
 //	   in the stream only
 //
 // Its methods are spread over tail.go (opening and closing, readers), tail_feed.go (what the feed
-// and appends bring), tail_ring.go (the ring), tail_view.go (what readers see) and check.go.
+// and appends bring), tail_ring.go (the ring), tail_view.go (what readers see) and check.go (the
+// comparison with the stream).
 type tail struct {
 	shard *shard
 	hub   domain.HubID
@@ -48,14 +49,14 @@ type tail struct {
 	durable uint64
 	// end is the last sequence that readers see: the lesser of received and durable.
 	end uint64
-	// connected is the number of reconnections of the feed when the first message after end was
+	// reconnects is the number of reconnections of the feed when the first message after end was
 	// received.
-	connected uint64
+	reconnects uint64
 	// checkedEnd is where the stream ended at the time checkedAt.
 	checkedEnd uint64
 	checkedAt  time.Time
 
-	// changed is closed when end moves or err is set. waited is whether a reader waits on it.
+	// changed is closed when end moves or err is set, if waited is set: a reader may wait on it.
 	changed chan struct{}
 	waited  bool
 
@@ -143,7 +144,6 @@ func (t *tail) fail(err error) {
 	t.restart(t.received + 1)
 	sub := t.sub
 	t.sub = nil
-	t.waited = true
 	t.wakeLocked()
 	t.mu.Unlock()
 	if sub != nil {
@@ -199,6 +199,7 @@ func (t *tail) wake() {
 	t.wakeLocked()
 }
 
+// wakeLocked wakes the readers and their groups. The caller must hold t.mu.
 func (t *tail) wakeLocked() {
 	if t.waited {
 		close(t.changed)

@@ -3,7 +3,7 @@ package hublog
 import "context"
 
 // receive adds the next message of the feed and reports whether readers see more now. ErrEpochEnded
-// means that the message belongs to a new log.
+// means that the message belongs to a newer epoch.
 func (t *tail) receive(m stored) (changed bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -25,7 +25,7 @@ func (t *tail) receive(m stored) (changed bool, err error) {
 		t.restart(m.seq)
 	}
 	if t.received == t.end {
-		t.connected = t.shard.reconnections()
+		t.reconnects = t.shard.reconnections()
 	}
 	t.received = m.seq
 	// The broker stores one batch after the other, so everything before this batch is durable.
@@ -41,14 +41,14 @@ func (t *tail) receive(m stored) (changed bool, err error) {
 
 // dropUnconfirmed drops what was received before a reconnection and was not durable by then. A
 // broker that was restarted in the middle of a batch may have given the same sequences to other
-// messages.
+// messages. The caller must hold t.mu.
 func (t *tail) dropUnconfirmed() {
-	if t.received > t.end && t.connected != t.shard.reconnections() {
+	if t.received > t.end && t.reconnects != t.shard.reconnections() {
 		t.cutFrom(t.end + 1)
 	}
 }
 
-// advance moves end and reports whether it moved.
+// advance moves end and reports whether it moved. The caller must hold t.mu.
 func (t *tail) advance() bool {
 	end := min(t.received, t.durable)
 	if end <= t.end {
@@ -89,6 +89,7 @@ func (t *tail) appendEnded() {
 }
 
 // confirmSoon starts a request that the broker answers once everything received so far is durable.
+// The caller must hold t.mu.
 func (t *tail) confirmSoon() {
 	if t.confirming || t.err != nil {
 		return

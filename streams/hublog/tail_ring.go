@@ -19,7 +19,7 @@ func (b *ringBudget) mustTrim(bytes int64) bool {
 	return b.used.Load() > b.limit && bytes > b.limit/max(b.tails.Load(), 1)
 }
 
-// push appends a received event to the ring.
+// push appends a received event to the ring. The caller must hold t.mu.
 func (t *tail) push(m stored) {
 	logs := t.shard.logs
 	e, err := m.encode()
@@ -33,7 +33,7 @@ func (t *tail) push(m stored) {
 	t.trim()
 }
 
-// trim cuts the oldest events until the ring is within its bounds.
+// trim cuts the oldest events until the ring is within its bounds. The caller must hold t.mu.
 func (t *tail) trim() {
 	logs := t.shard.logs
 	for len(t.ring) > logs.cfg.RingEvents || len(t.ring) > 0 && logs.rings.mustTrim(t.bytes) {
@@ -52,7 +52,8 @@ func (t *tail) trim() {
 	}
 }
 
-// cutFrom removes the events from a sequence on. Readers must not have seen them.
+// cutFrom removes the events from a sequence on. Readers must not have seen them. The caller must
+// hold t.mu.
 func (t *tail) cutFrom(seq uint64) {
 	keep := t.visible
 	for keep < len(t.ring) && t.ring[keep].Seq < seq {
@@ -68,9 +69,16 @@ func (t *tail) cutFrom(seq uint64) {
 	t.durable = min(t.durable, t.received)
 }
 
-// restart empties the ring, which continues at a sequence.
+// restart empties the ring, which continues at a sequence. The caller must hold t.mu.
 func (t *tail) restart(seq uint64) {
 	t.shard.logs.rings.used.Add(-t.bytes)
 	t.ring, t.visible, t.cut, t.bytes = nil, 0, 0, 0
 	t.ringFrom = seq
+}
+
+// trimToBudget trims the ring after other rings have grown.
+func (t *tail) trimToBudget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.trim()
 }

@@ -1,25 +1,26 @@
 package hublog
 
 import (
+	"context"
 	"sort"
 	"time"
 
 	"hubcloud/domain"
 )
 
-// view is what a tail has after a position.
+// view is the result of reading a tail after a sequence.
 type view struct {
 	// events are from the ring, as many as fit; left is the space after them.
 	events []domain.EncodedEvent
 	left   space
-	// next is the position after them: no event lies between the last of them and next.
+	// next is the sequence to read after next: no event lies between the last of events and next.
 	next uint64
-	// logTo, unless it is 0, means that the sequences up to it must be read from the stream first.
+	// logTo, unless it is 0, is the last sequence that is in the stream and no longer in the ring.
 	logTo uint64
 }
 
-// view returns the events after pos that fit into left. With atLeastOne the first event is returned
-// whatever its size.
+// view returns the ring's events after pos that fit into left, or logTo if the ring does not have
+// the next one. With atLeastOne the first event is returned whatever its size.
 func (t *tail) view(pos uint64, left space, atLeastOne bool) (view, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -45,6 +46,20 @@ func (t *tail) view(pos uint64, left space, atLeastOne bool) (view, error) {
 	return v, nil
 }
 
+// read returns the events after pos that fit into left, from the stream where the ring does not
+// have them. With atLeastOne the first event is returned whatever its size. The error is a
+// *goneError when the next event has expired.
+func (t *tail) read(ctx context.Context, pos uint64, left space, atLeastOne bool) (view, error) {
+	v, err := t.view(pos, left, atLeastOne)
+	if err != nil || v.logTo == 0 {
+		return v, err
+	}
+	v.events, v.next, v.left, err = t.shard.logs.history.read(
+		ctx, t, pos+1, v.logTo, left, atLeastOne,
+	)
+	return v, err
+}
+
 // wait returns a channel that is closed when the log reaches beyond pos or the tail has ended.
 func (t *tail) wait(pos uint64) <-chan struct{} {
 	t.mu.Lock()
@@ -62,8 +77,8 @@ var closed = func() <-chan struct{} {
 	return c
 }()
 
-// position returns where the stream ended at the last check, and the time of the check.
-func (t *tail) position() (end uint64, at time.Time) {
+// lastCheck returns where the stream ended at the last check, and the time of the check.
+func (t *tail) lastCheck() (end uint64, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.checkedEnd, t.checkedAt

@@ -24,7 +24,9 @@
 //
 // There is one policy, Retry: reads and key-value gets are repeated while no leader answers, for
 // 15 s or until ctx ends, each try for at most 2 s. Appends are sent once: after
-// ErrOutcomeUnknown only the caller knows how to find out whether its messages were stored.
+// ErrOutcomeUnknown only the caller knows how to find out whether its messages were stored. So
+// package ingest repeats its appends itself, and hublog its loads of history, which any copy of a
+// stream may answer.
 //
 // # Goroutines
 //
