@@ -13,11 +13,11 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// axeVersion is the version of axe-core that pages are held to. It is not among our files: it is
-// another's work under the MPL 2.0.
+// axeVersion is the version of axe-core that checks the pages. It is downloaded, since its licence
+// is the MPL 2.0.
 const axeVersion = "4.14.1"
 
-// loadAxe brings axe-core from npm, once, and gives its text.
+// loadAxe returns the source of axe-core, which it installs from npm if it is missing.
 var loadAxe = sync.OnceValues(func() (string, error) {
 	folder, err := filepath.Abs(filepath.Join(artifacts, "axe"))
 	if err != nil {
@@ -47,12 +47,12 @@ func axe(t *testing.T) string {
 	t.Helper()
 	text, err := loadAxe()
 	if err != nil {
-		t.Logf("NOT TRIED: axe-core %s cannot be had: %v", axeVersion, err)
+		t.Logf("NOT TRIED: axe-core %s is not available: %v", axeVersion, err)
 	}
 	return text
 }
 
-// prefer has pages believe that somebody likes them light or dark.
+// prefer emulates a user's preference for a color scheme, light or dark.
 func prefer(scheme string) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
 		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{

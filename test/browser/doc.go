@@ -1,12 +1,11 @@
-// Package browser tries the web portal as people do: with a real Chromium, by clicks and keys,
-// against the built binary and hubs in software. Each page is held to what axe-core finds (WCAG A
-// and AA), to asking nobody but its own origin, and to a quiet console.
+// Package browser tests the web portal in a real Chromium, by clicks and keys, against the built
+// binary and virtual hubs. Every page must pass axe-core (WCAG A and AA), request only its own
+// origin, and write nothing to the console.
 //
-// `make test` installs a Chromium where it can (install.sh). Where there is none the tests are
-// skipped, and say so. axe-core comes from npm, once, into test/artifacts; where that cannot be,
-// its check alone is skipped, and says so. Screenshots of every page lie in test/artifacts/portal
-// afterwards.
+// `make test` installs Chromium where it can (install.sh). Without Chromium the tests are skipped.
+// axe-core is installed once from npm into test/artifacts; without it only its check is skipped.
+// The tests save a screenshot of every page in test/artifacts/portal.
 //
-// All of it takes about three and a half minutes of two busy cores, of which 20 s are the dashboard
-// under load. HUBCLOUD_TEST_LOAD_TIME=10m watches it for as long as it says.
+// The package takes about three and a half minutes on two busy cores, 20 s of them for the
+// dashboard under load. HUBCLOUD_TEST_LOAD_TIME=10m lengthens that test.
 package browser

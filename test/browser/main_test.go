@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// A browser takes more of the machine than a service.
+	// A browser takes more CPU and memory than a service.
 	if err := flag.Set("test.parallel", "2"); err != nil {
 		panic(err)
 	}

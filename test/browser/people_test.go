@@ -10,9 +10,8 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestPeople: an owner invites somebody, who accepts in a browser of its own, watches, becomes an
-// admin, and is removed, at which the open page ends. Every page for people is held to what
-// axe-core finds.
+// TestPeople invites a person, who accepts in a second browser, becomes an admin, and is removed.
+// The page open at the removal must stop its live updates.
 func TestPeople(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "People")
@@ -36,17 +35,17 @@ func TestPeople(t *testing.T) {
 	ben.await("#connection", "Live")
 	ben.goTo(org + "/keys")
 	if eval[bool](ben, `document.querySelector("#label") !== null`) {
-		t.Error("a member may create keys")
+		t.Error("the keys page of a member has the form to create keys")
 	}
 
 	p.goTo(org + "/members")
 	const row = `li:has([aria-label="Role of ben@example.org"])`
-	p.do("choose", chooseIn(row+" select", "admin"))
+	p.do("choose the role", chooseIn(row+" select", "admin"))
 	p.press(row + " form button")
 	p.await(".notice", "Role changed")
 	ben.goTo(org + "/keys")
 	if !eval[bool](ben, `document.querySelector("#label") !== null`) {
-		t.Error("an admin may not create keys")
+		t.Error("the keys page of an admin lacks the form to create keys")
 	}
 
 	ben.goTo(org)
@@ -61,8 +60,8 @@ func TestPeople(t *testing.T) {
 	ben.await("h1", "not found")
 }
 
-// TestKeys: a key that is made in the portal works with the API, with its scopes and no others;
-// revoked, it fails and its stream ends.
+// TestKeys creates a key in the portal. The key must work with the API, within its scopes. Once it
+// is revoked, requests with it must fail and its stream must end.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "API")
@@ -88,11 +87,11 @@ func TestKeys(t *testing.T) {
 	select {
 	case <-stream.Ended:
 	case <-time.After(time.Minute):
-		t.Error("the stream of a revoked key is open")
+		t.Error("the stream of a revoked key is still open after a minute")
 	}
 }
 
-// TestOtherPages: the rest of the pages hold to the same.
+// TestOtherPages checks the pages that no other test opens.
 func TestOtherPages(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Others")
@@ -103,12 +102,12 @@ func TestOtherPages(t *testing.T) {
 	p.goTo("/portal/organizations")
 	p.check("organizations")
 	if cookies := eval[string](p.tab, "document.cookie"); cookies != "" {
-		t.Errorf("scripts can read %q", cookies)
+		t.Errorf("cookies that scripts can read: got %q, want none", cookies)
 	}
 	p.press(".who button")
 	p.check("sign-in")
 	p.goTo("/portal/" + p.tenant.Org)
 	if !strings.HasPrefix(p.path(), "/portal/sign-in") {
-		t.Errorf("after signing out: %s", p.path())
+		t.Errorf("after signing out: got %s, want the sign-in page", p.path())
 	}
 }

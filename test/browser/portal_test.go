@@ -15,7 +15,8 @@ import (
 
 var signInLink = regexp.MustCompile(`https?://[^\s"'<>]+/portal/sign-in/[A-Za-z0-9._~-]+`)
 
-// signIn signs a person in as people do: by the link of a mail.
+// signIn signs a person in with the link of a mail. The person must have received mails messages by
+// then, counting the one with the link.
 func signIn(b *tab, s *harness.Service, address string, mails int) {
 	b.t.Helper()
 	b.goTo("/portal/sign-in")
@@ -34,8 +35,8 @@ func signIn(b *tab, s *harness.Service, address string, mails int) {
 	b.press("main form button")
 }
 
-// portal is a service with an organization, one hub in software, and a browser in which the owner
-// is signed in.
+// portal is a service with an organization and one virtual hub, and a browser in which the owner is
+// signed in.
 type portal struct {
 	*tab
 	target  *harness.Target
@@ -55,19 +56,19 @@ func newPortal(t *testing.T, name string, args ...string) *portal {
 	hub := target.VirtualHub(tenant, virtualhub.Config{})
 	signIn(b, service, tenant.Owner, 1)
 	if want := "/portal/" + tenant.Org; b.path() != want {
-		t.Fatalf("signed in at %s, not at %s", b.path(), want)
+		t.Fatalf("page after signing in: got %s, want %s", b.path(), want)
 	}
 	return &portal{b, target, service, tenant, hub}
 }
 
 func (p *portal) hubPage() string { return fmt.Sprintf("/portal/%s/hubs/%s", p.tenant.Org, p.hub.ID()) }
 
-// channel finds a channel on a page of a hub.
+// channel returns the selector of a part of a channel on a hub's page.
 func channel(device int64, key string, part string) string {
 	return fmt.Sprintf(`[data-device="%d"] [data-channel="%s/0"] %s`, device, key, part)
 }
 
-// TestPages: every page about hubs is there, and holds to what axe-core and the budget ask.
+// TestPages checks every page about hubs.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Pages")
@@ -81,8 +82,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestLock: a lock that is asked to unlock is pending, then does what it was asked; one that is
-// jammed diverges, and says so.
+// TestLock unlocks a lock: it must be pending, then unlocked. A jammed lock must be shown as
+// diverged.
 func TestLock(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Locks")
@@ -102,9 +103,9 @@ func TestLock(t *testing.T) {
 	p.check("diverged")
 }
 
-// TestGivenUp: a command that the hub gives up tells nobody, and the page shows that it has failed
-// all the same; one that the hub does not take is refused in place.
-func TestGivenUp(t *testing.T) {
+// TestFailedCommand checks that the page shows a command as failed when the hub gave it up, which
+// the hub reports in no event, and shows the error when the hub rejects a command.
+func TestFailedCommand(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Radio")
 	p.expect(503)
@@ -118,10 +119,10 @@ func TestGivenUp(t *testing.T) {
 	p.check("failed")
 	p.click(channel(14, "switch", "button"))
 	p.await(channel(14, "switch", ".problem"), "radio")
-	p.check("refused")
+	p.check("rejected")
 }
 
-// TestKeyboard: a switch is turned with keys alone, from the link that skips to the page on.
+// TestKeyboard turns a switch off with the keyboard only, starting at the skip link.
 func TestKeyboard(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Keys")
@@ -137,17 +138,17 @@ func TestKeyboard(t *testing.T) {
 		}
 	}
 	if outline := eval[string](p.tab, "getComputedStyle(document.activeElement).outlineStyle"); outline != "solid" {
-		t.Errorf("the focus is shown as %q", outline)
+		t.Errorf("outline of the focused button: got %q, want solid", outline)
 	}
 	p.do("press", chromedp.KeyEvent("\r"))
 	p.await(channel(14, "switch", ".value"), "off")
 }
 
-// TestPlugIsPulled: a hub that goes is shown offline with the reason, on the dashboard and on its
-// page, and back when it is back.
-func TestPlugIsPulled(t *testing.T) {
+// TestHubGoesOffline checks that the dashboard and the hub's page show a hub as offline with the
+// reason, and as online when it is back.
+func TestHubGoesOffline(t *testing.T) {
 	t.Parallel()
-	p := newPortal(t, "Plugs")
+	p := newPortal(t, "Offline")
 	if err := p.hub.Report(2, virtualhub.ChannelRef{Key: "temperature"}, 17.5); err != nil {
 		t.Fatal(err)
 	}
@@ -166,23 +167,24 @@ func TestPlugIsPulled(t *testing.T) {
 	p.hub.Offline(false)
 	p.await(".live-head .tag", "online")
 	p.await(channel(1, "lock", ".value"), "locked")
-	// A page that was opened while its hub was away called devices by their numbers for ten minutes
-	// after it was back.
+	// A page that was opened while its hub was offline showed device numbers instead of names for
+	// ten minutes after the hub was back.
 	p.await("#events", "Hall thermostat")
 }
 
-// TestPairing: a device joins while the window counts down, and is on the page without loading it.
+// TestPairing lets a device join while the pairing window counts down. The device must appear
+// without reloading the page.
 func TestPairing(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Pairing")
 	p.expect(400)
 	p.goTo(p.hubPage())
-	// A code that the hub refused was lost, with the page that it was typed into.
+	// When the hub rejected a code, the page lost the typed code.
 	p.fill("#setup-code", "1234")
 	p.press(`form[action$="/pairing"] button`)
 	p.await("#pairing-problem", "Setup code must be a PIN")
 	p.await("#connection", "Live")
-	p.check("pairing-refused")
+	p.check("pairing-rejected")
 	p.fill("#setup-code", "5")
 	p.press(`form[action$="/pairing"] button`)
 	p.await(`[data-window="pairing"] .countdown`, " s")
@@ -194,10 +196,10 @@ func TestPairing(t *testing.T) {
 	}
 	p.await(fmt.Sprintf(`[data-device="%d"] h3`, id), "<script>alert(1)</script>")
 	p.await(`[data-window="pairing"]`, "has joined as device")
-	// The window stood in the address: loaded again, the page said that it was open still.
+	// The window was part of the address, so the reloaded page showed it as still open.
 	p.goTo(eval[string](p.tab, "location.href"))
 	if eval[bool](p.tab, `document.querySelector('[data-window="pairing"]') !== null`) {
-		t.Error("loaded again, the page has the window open")
+		t.Error("the reloaded page shows a pairing window, want none")
 	}
 	p.goTo(fmt.Sprintf("%s/devices/%d", p.hubPage(), id))
 	p.do("clear", chromedp.Clear(chromedp.CSS("#name")))
@@ -210,11 +212,11 @@ func TestPairing(t *testing.T) {
 	p.await(fmt.Sprintf(`.room:has([data-device="%d"]) h2`, id), "مرحبا")
 }
 
-// TestFeed: the feed can be paused and filtered, and a page that was cut off has every event all
-// the same.
-func TestFeed(t *testing.T) {
+// TestEventList pauses and filters the list of events, and checks that it has every event after the
+// page was disconnected.
+func TestEventList(t *testing.T) {
 	t.Parallel()
-	p := newPortal(t, "Feeds")
+	p := newPortal(t, "Events")
 	p.await("#connection", "Live")
 	report := func(value float64) {
 		if err := p.hub.Report(2, virtualhub.ChannelRef{Key: "temperature"}, value); err != nil {
@@ -234,7 +236,7 @@ func TestFeed(t *testing.T) {
 	report(17.5)
 	p.await("#events", "Temperature is 17.5")
 	if eval[bool](p.tab, `document.querySelector("#events img") !== null`) {
-		t.Error("what a hub says became a part of the page")
+		t.Error("HTML from a hub's event became part of the page")
 	}
 	p.click("#pause")
 	report(18.5)
@@ -242,14 +244,14 @@ func TestFeed(t *testing.T) {
 	if text := eval[string](p.tab, `document.querySelector("#events").textContent`); strings.Contains(
 		text, "18.5",
 	) {
-		t.Error("the feed goes on while it is paused")
+		t.Error("the paused list shows a new event")
 	}
 	p.click("#pause")
 	p.await("#events", "Temperature is 18.5")
 	p.fill("#filter-device", "9999")
 	p.await("#events", "")
 	if n := eval[int](p.tab, `document.querySelector("#events").childElementCount`); n != 0 {
-		t.Errorf("%d events of a device that there is not", n)
+		t.Errorf("events of an unknown device: got %d, want 0", n)
 	}
 	p.fill("#filter-device", "\b\b\b\b")
 	p.await("#events", "Temperature is 18.5")
@@ -259,5 +261,5 @@ func TestFeed(t *testing.T) {
 	p.service.Begin()
 	p.await("#connection", "Live")
 	p.await("#events", "Temperature is 19.5")
-	p.quiet() // a service that is away shows there
+	p.clearConsole() // failed connections are written there
 }

@@ -21,26 +21,27 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// artifacts is where screenshots go; git ignores it.
+// artifacts is the folder of the screenshots, which git ignores.
 const artifacts = "../artifacts"
 
-// tab is a tab of a browser with a profile of its own.
+// tab is a browser tab with its own profile.
 type tab struct {
 	t *testing.T
-	// ctx identifies the tab to chromedp, which keeps its state in contexts.
+	// ctx identifies the tab to chromedp, which keeps the state of a tab in a context: there is no
+	// other handle to store.
 	ctx    context.Context
 	origin string
 
-	mu    sync.Mutex
-	asked []string // the addresses that pages have asked for
-	said  []string // what they said to the console
-	// refusals are the statuses of pages that are to be refused: a browser writes those to its
-	// console, too.
-	refusals []int
+	mu        sync.Mutex
+	requested []string // URLs that pages requested
+	console   []string // messages that pages and the browser wrote
+	// expected are the error statuses that the test expects. The browser writes them to the
+	// console.
+	expected []int
 }
 
-// names are where a Chromium may be installed.
-var names = []string{
+// programs are the names under which Chromium may be installed.
+var programs = []string{
 	"chromium",
 	"chromium-browser",
 	"google-chrome",
@@ -52,20 +53,20 @@ var names = []string{
 func open(t *testing.T, origin string) *tab {
 	t.Helper()
 	path := ""
-	for _, name := range names {
+	for _, name := range programs {
 		if found, err := exec.LookPath(name); err == nil && path == "" {
 			path = found
 		}
 	}
 	if path == "" {
-		t.Skipf("NOT TRIED: no browser is installed; any of %v will do", names)
+		t.Skipf("NOT TRIED: no browser is installed; want one of %v", programs)
 	}
 	options := append(
 		chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
 		chromedp.WindowSize(1300, 950),
 	)
 	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // Chromium has none for root
+		options = append(options, chromedp.NoSandbox) // Chromium has no sandbox for root
 	}
 	allocated, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, cancel := chromedp.NewContext(allocated)
@@ -74,10 +75,10 @@ func open(t *testing.T, origin string) *tab {
 		t.Fatalf("the browser does not start: %v", err)
 	}
 	var listening sync.WaitGroup
-	console := chromedp.Console(ctx)
-	complaints := chromedp.Events(ctx, log.EntryAdded)
+	messages := chromedp.Console(ctx)
+	entries := chromedp.Events(ctx, log.EntryAdded)
 	requests := chromedp.Events(ctx, network.RequestWillBeSent)
-	// Who watches keeps nothing of what passes: a page is not slower for being watched.
+	// Response bodies are not kept: that would slow pages down.
 	if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{
 		MaxTotalBufferSize: new(int64(1)), MaxResourceBufferSize: new(int64(1)),
 	}); err != nil {
@@ -87,25 +88,25 @@ func open(t *testing.T, origin string) *tab {
 		t.Fatal(err)
 	}
 	listening.Go(func() {
-		for message, err := range console {
+		for message, err := range messages {
 			if err != nil {
 				return
 			}
 			b.mu.Lock()
-			b.said = append(b.said, fmt.Sprint(message))
+			b.console = append(b.console, fmt.Sprint(message))
 			b.mu.Unlock()
 		}
 	})
-	// What the browser itself writes there, such as what the content security policy has kept from
-	// happening.
+	// Messages of the browser itself, such as violations of the content security policy.
 	listening.Go(func() {
-		for event, err := range complaints {
+		for event, err := range entries {
 			if err != nil {
 				return
 			}
 			b.mu.Lock()
-			b.said = append(
-				b.said, fmt.Sprint(event.Entry.Level, " ", event.Entry.Text, " ", event.Entry.URL),
+			b.console = append(
+				b.console,
+				fmt.Sprint(event.Entry.Level, " ", event.Entry.Text, " ", event.Entry.URL),
 			)
 			b.mu.Unlock()
 		}
@@ -116,12 +117,12 @@ func open(t *testing.T, origin string) *tab {
 				return
 			}
 			b.mu.Lock()
-			b.asked = append(b.asked, event.Request.URL)
+			b.requested = append(b.requested, event.Request.URL)
 			b.mu.Unlock()
 		}
 	})
 	t.Cleanup(func() {
-		b.hold()
+		b.checkTraffic()
 		cancel()
 		stop()
 		listening.Wait()
@@ -129,47 +130,46 @@ func open(t *testing.T, origin string) *tab {
 	return b
 }
 
-// hold fails the test when a page has asked anybody else, or complained.
-func (b *tab) hold() {
+// checkTraffic fails the test if a page requested another origin or wrote to the console.
+func (b *tab) checkTraffic() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, address := range b.asked {
+	for _, address := range b.requested {
 		if !strings.HasPrefix(address, b.origin) && !strings.HasPrefix(address, "data:") &&
 			!strings.HasPrefix(address, "about:") {
-			b.t.Errorf("a page has asked for %s", address)
+			b.t.Errorf("a page requested %s, want only %s", address, b.origin)
 		}
 	}
-	for _, text := range b.said {
-		if !slices.ContainsFunc(b.refusals, func(status int) bool {
+	for _, text := range b.console {
+		if !slices.ContainsFunc(b.expected, func(status int) bool {
 			return strings.Contains(text, fmt.Sprintf("responded with a status of %d ", status))
 		}) {
-			b.t.Errorf("the console has %s", text)
+			b.t.Errorf("console: got %s, want nothing", text)
 		}
 	}
 }
 
-// expect allows pages to be rejected with a status.
-func (b *tab) expect(statuses ...int) { b.refusals = append(b.refusals, statuses...) }
+// expect allows answers with the given error statuses.
+func (b *tab) expect(statuses ...int) { b.expected = append(b.expected, statuses...) }
 
-// quiet forgets what the console has: for tests in which the service goes away, which browsers
-// write there.
-func (b *tab) quiet() {
+// clearConsole discards the messages in the console.
+func (b *tab) clearConsole() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.said = nil
+	b.console = nil
 }
 
-// chooseIn chooses an option of a select.
+// chooseIn returns the action that chooses an option of a select.
 func chooseIn(selector, option string) chromedp.Action[chromedp.Void] {
 	return chromedp.SendKeys(chromedp.CSS(selector), option)
 }
 
-// do takes steps, and fails the test when they do not come to an end in time.
-func (b *tab) do(what string, steps ...chromedp.Action[chromedp.Void]) {
+// do runs actions. It fails the test if one fails or they take more than two minutes.
+func (b *tab) do(what string, actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, 2*time.Minute)
 	defer cancel()
-	if err := chromedp.Do(ctx, steps...); err != nil {
+	if err := chromedp.Do(ctx, actions...); err != nil {
 		b.shoot("failed")
 		b.t.Fatalf("%s: %v", what, err)
 	}
@@ -187,7 +187,7 @@ func eval[T any](b *tab, expression string) T {
 	return value
 }
 
-// goTo opens a page, by its path below the origin or its whole address.
+// goTo opens a page, given by its path or its URL.
 func (b *tab) goTo(page string) {
 	b.t.Helper()
 	if !strings.HasPrefix(page, "http") {
@@ -206,11 +206,11 @@ func (b *tab) path() string {
 	return address.Path
 }
 
-// await waits until the text of an element has what is wanted.
+// await waits until the text of an element contains wanted.
 func (b *tab) await(selector, wanted string) {
 	b.t.Helper()
 	var text string
-	// Not with the page's own clock: the page may have no scripts.
+	// The page cannot wait itself: its scripts may be disabled.
 	if !streamstest.Poll(time.Minute, func() bool {
 		text = eval[string](
 			b, fmt.Sprintf(`document.querySelector(%q)?.textContent ?? ""`, selector),
@@ -222,19 +222,19 @@ func (b *tab) await(selector, wanted string) {
 	}
 }
 
-// click presses what a selector finds.
+// click clicks an element.
 func (b *tab) click(selector string) {
 	b.t.Helper()
 	b.do("click "+selector, chromedp.Click(chromedp.CSS(selector)))
 }
 
-// fill types into an empty field.
+// fill types text into an empty field.
 func (b *tab) fill(selector, text string) {
 	b.t.Helper()
 	b.do("fill "+selector, chromedp.SendKeys(chromedp.CSS(selector), text))
 }
 
-// press clicks on what leads to another page, and waits for that.
+// press clicks an element that opens another page, and waits for that page.
 func (b *tab) press(selector string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, 2*time.Minute)
@@ -245,7 +245,7 @@ func (b *tab) press(selector string) {
 	}
 }
 
-// shoot keeps a screenshot.
+// shoot saves a screenshot.
 func (b *tab) shoot(name string) {
 	b.t.Helper()
 	folder := filepath.Join(artifacts, "portal", strings.ReplaceAll(b.t.Name(), "/", "-"))
@@ -261,8 +261,8 @@ func (b *tab) shoot(name string) {
 	}
 }
 
-// check keeps a screenshot of the page and holds the page to what axe-core finds, as it is in light
-// and in dark, wide and on a phone.
+// check saves screenshots of the page and fails the test if axe-core finds a violation or the page
+// is wider than the window, in a wide window with light colors and on a phone with dark ones.
 func (b *tab) check(name string) {
 	b.t.Helper()
 	b.shoot(name)
@@ -272,7 +272,7 @@ func (b *tab) check(name string) {
 	}
 	for scheme, width := range map[string]int64{"light": 1300, "dark": 390} {
 		b.do(
-			"look at it in "+scheme, chromedp.EmulateViewport(width, 900), prefer(scheme),
+			"show the page in "+scheme, chromedp.EmulateViewport(width, 900), prefer(scheme),
 			chromedp.Evaluate[chromedp.Void](script+";0"),
 		)
 		found := eval[string](
@@ -280,16 +280,18 @@ func (b *tab) check(name string) {
 			`axe.run().then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join("; ")).join("\n"))`,
 		)
 		if found != "" {
-			b.t.Errorf("%s, %s and %d wide: %s", name, scheme, width, found)
+			b.t.Errorf("%s, %s, width %d: axe-core found: %s", name, scheme, width, found)
 		}
 		if over := eval[int](b, "document.documentElement.scrollWidth - "+
 			"document.documentElement.clientWidth"); over > 0 {
 			b.shoot(name + "-too-wide")
-			b.t.Errorf("%s, %s and %d wide: it is %d too wide", name, scheme, width, over)
+			b.t.Errorf(
+				"%s, %s, width %d: the page is %d pixels too wide", name, scheme, width, over,
+			)
 		}
 		if scheme == "dark" {
 			b.shoot(name + "-dark")
 		}
 	}
-	b.do("as it was", chromedp.ResetViewport(), prefer("light"))
+	b.do("restore the window", chromedp.ResetViewport(), prefer("light"))
 }

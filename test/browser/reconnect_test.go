@@ -15,22 +15,21 @@ import (
 	"hubcloud/test/harness"
 )
 
-// faster has the timers of pages to come that last longer than ten seconds end forty times as soon:
-// nobody waits for them here.
-const faster = `{
+// shortTimers is a script that divides timeouts of more than ten seconds by forty.
+const shortTimers = `{
 	const slow = setTimeout;
 	window.setTimeout = (done, pause, ...given) => slow(done, pause > 10_000 ? pause / 40 : pause, ...given);
 }`
 
-// heard keeps what pages to come say about their connection.
-const heard = `addEventListener("DOMContentLoaded", () => {
+// recordConnection is a script that records the texts of the connection's status.
+const recordConnection = `addEventListener("DOMContentLoaded", () => {
 	const element = document.getElementById("connection");
-	window.heard = [];
-	element && new MutationObserver(() => window.heard.push(element.textContent)).observe(element, { childList: true, characterData: true, subtree: true });
+	window.connectionTexts = [];
+	element && new MutationObserver(() => window.connectionTexts.push(element.textContent)).observe(element, { childList: true, characterData: true, subtree: true });
 })`
 
-// before runs a script before each page to come.
-func (b *tab) before(script string) {
+// runBeforePages runs a script before every page that the tab opens from now on.
+func (b *tab) runBeforePages(script string) {
 	b.t.Helper()
 	params := page.AddScriptToEvaluateOnNewDocumentParams{Source: script}
 	if _, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, params); err != nil {
@@ -38,7 +37,7 @@ func (b *tab) before(script string) {
 	}
 }
 
-// hide has the page believe that nobody sees it, or that somebody does again.
+// hide makes the page believe that it is hidden, as in a background tab, or visible again.
 func (b *tab) hide(hidden bool) {
 	b.t.Helper()
 	b.do(
@@ -53,7 +52,7 @@ func (b *tab) hide(hidden bool) {
 	)
 }
 
-// temperature has a thermostat report.
+// temperature makes the thermostat report a value.
 func (p *portal) temperature(value float64) {
 	p.t.Helper()
 	if err := p.hub.Report(2, virtualhub.ChannelRef{Key: "temperature"}, value); err != nil {
@@ -61,7 +60,7 @@ func (p *portal) temperature(value float64) {
 	}
 }
 
-// temperatures are those that the list of events shows, newest first.
+// temperatures returns the values in the page's list of events, newest first.
 func (p *portal) temperatures() []string {
 	return eval[[]string](
 		p.tab,
@@ -69,53 +68,53 @@ func (p *portal) temperatures() []string {
 	)
 }
 
-// TestSteady: a page that is open all day loses nothing, repeats nothing and does not fidget,
-// whatever becomes of its connection.
-func TestSteady(t *testing.T) {
+// TestReconnects interrupts the connection of an open page in several ways. The page must neither
+// lose nor repeat an event.
+func TestReconnects(t *testing.T) {
 	t.Parallel()
-	p := newPortal(t, "Steady", "--stream-lifetime", "2s")
-	p.before(faster)
-	p.before(heard)
+	p := newPortal(t, "Reconnects", "--stream-lifetime", "2s")
+	p.runBeforePages(shortTimers)
+	p.runBeforePages(recordConnection)
 	p.goTo("/portal/" + p.tenant.Org)
 	p.await("#connection", "Live")
 
-	// A stream ends with its lifetime, every quarter of an hour: the page said "Connection lost.
-	// Reconnecting…" each time, aloud to those who listen to it.
+	// When a stream ends with its lifetime, the page reconnects without announcing it. It used to
+	// announce "Connection lost. Reconnecting…" to screen readers every quarter of an hour.
 	var want []string
 	for i := range 12 {
 		value := 10.5 + float64(i)
 		p.temperature(value)
 		want = append([]string{fmt.Sprint(value)}, want...)
 		p.await("#events", fmt.Sprint("Temperature is ", value))
-		harness.Elapse(500 * time.Millisecond) // several lifetimes of a stream in all
+		harness.Elapse(500 * time.Millisecond) // the loop takes several lifetimes of a stream
 	}
 	if got := p.temperatures(); !slices.Equal(got, want) {
-		t.Errorf("over several streams the page shows %v, not %v", got, want)
+		t.Errorf("events over several streams: got %v, want %v", got, want)
 	}
-	if said := eval[[]string](p.tab, "window.heard"); slices.ContainsFunc(
-		said, func(s string) bool { return strings.Contains(s, "again") },
+	if texts := eval[[]string](p.tab, "window.connectionTexts"); slices.ContainsFunc(
+		texts, func(s string) bool { return strings.Contains(s, "again") },
 	) {
-		t.Errorf("it says %q", said)
+		t.Errorf("status texts of the connection: got %q, want none about reconnecting", texts)
 	}
 
-	// A page that nobody sees gives its connection up, and catches up when somebody does.
+	// A hidden page closes its connection, and catches up when it is visible again.
 	p.hide(true)
 	p.await("#connection", "Reconnecting")
 	p.temperature(30.5)
 	harness.Stored(t, p.hub)
 	if got := p.temperatures(); got[0] == "30.5" {
-		t.Error("a page that nobody sees has its connection still")
+		t.Error("a hidden page received an event, want its connection closed")
 	}
 	p.hide(false)
 	p.await("#connection", "Live")
 	p.await("#events", "Temperature is 30.5")
 	if got := p.temperatures(); len(got) != 13 {
-		t.Errorf("after it was hidden it shows %v", got)
+		t.Errorf("events after the page was hidden: got %v, want 13", got)
 	}
 
-	// A machine that has slept has a connection that only looks alive, and the page waited for a
-	// minute and a half until it saw that. What it missed for long is left to the logs, and it says
-	// so: it only began anew, as if nothing had been there before.
+	// After the computer has slept, the connection only looks alive: the page waited for a minute
+	// and a half until it noticed. The page does not load events from a long time offline. It must
+	// show that they are missing; it used to start over without a note.
 	p.do(
 		"sleep",
 		chromedp.Evaluate[chromedp.Void](
@@ -127,14 +126,14 @@ func TestSteady(t *testing.T) {
 	p.temperature(31.5)
 	p.await("#events", "Temperature is 31.5")
 
-	// What is gone is said where it would have been.
+	// The list marks where events are missing.
 	if err := p.hub.FactoryReset(); err != nil {
 		t.Fatal(err)
 	}
 	p.await("#events", "Events are missing here")
 	p.check("missed")
 
-	// A service that is killed is awaited calmly, and found again.
+	// After the service was killed, the page reconnects.
 	p.service.Kill()
 	p.await("#connection", "Reconnecting")
 	p.check("away")
@@ -143,11 +142,11 @@ func TestSteady(t *testing.T) {
 	p.await(`[data-count="online"]`, "1")
 	p.temperature(32.5)
 	p.await("#events", "Temperature is 32.5")
-	p.quiet() // a service that is away shows there
+	p.clearConsole() // failed connections are written there
 }
 
-// TestPauseLosesNothing: what came while the list stood still was shown as far as a screen of sixty
-// goes, and the rest was lost.
+// TestPauseLosesNothing pauses the list of events. Events beyond the first sixty of a pause were
+// lost.
 func TestPauseLosesNothing(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Pause")
@@ -162,7 +161,10 @@ func TestPauseLosesNothing(t *testing.T) {
 	p.await("#events", "Temperature is 199.5")
 	got := p.temperatures()
 	if len(got) != events || got[0] != "199.5" || got[events-1] != "0.5" {
-		t.Errorf("%d of %d events are there, from %s", len(got), events, got[0])
+		t.Errorf(
+			"events after a pause: got %d from %s to %s, want %d from 199.5 to 0.5",
+			len(got), got[0], got[len(got)-1], events,
+		)
 	}
 	p.click("#pause")
 	if _, err := p.hub.Flood(600); err != nil {
@@ -170,20 +172,19 @@ func TestPauseLosesNothing(t *testing.T) {
 	}
 	p.await("#pause", "the newest 500 kept")
 
-	// Devices were told by number: their names are their hub's, or those that people gave them.
+	// The filter finds devices by name; it only knew their numbers.
 	p.click("#pause")
 	p.temperature(17.5)
 	p.await("#events", "Temperature is 17.5")
 	p.fill("#filter-device", "thermostat")
 	p.await("#events .where", "Hall thermostat")
 	if n := eval[int](p.tab, `document.querySelectorAll("#events li").length`); n != 1 {
-		t.Errorf("%d rows of one event", n)
+		t.Errorf("rows of one event: got %d, want 1", n)
 	}
 	p.check("busy")
 }
 
-// TestReleased: a dashboard that was open went on showing a hub that had been taken from the
-// organization.
+// TestReleased releases a hub while the dashboard is open. The dashboard kept showing the hub.
 func TestReleased(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Released")
@@ -191,22 +192,22 @@ func TestReleased(t *testing.T) {
 	p.goTo("/portal/" + p.tenant.Org)
 	p.await("#connection", "Live")
 	p.await(`[data-count="all"]`, "2")
-	places := fmt.Sprintf(
+	mentions := fmt.Sprintf(
 		`document.querySelectorAll('[data-hub="%[1]s"], option[value="%[1]s"]').length`, id,
 	)
-	if n := eval[int](p.tab, places); n != 2 {
-		t.Fatalf("the hub is at %d places of the page, not in the list and among the choices", n)
+	if n := eval[int](p.tab, mentions); n != 2 {
+		t.Fatalf("elements for the hub: got %d, want 2, in the list and in the filter", n)
 	}
 	eval[bool](p.tab, "window.loaded = true")
 	p.service.CLI("inventory", "release", strings.ToUpper(id))
 	p.await(`[data-count="all"]`, "1")
 	streamstest.Eventually(t, "the hub is gone from the page",
-		func() bool { return eval[int](p.tab, places) == 0 },
+		func() bool { return eval[int](p.tab, mentions) == 0 },
 	)
 	if rows := eval[int](
 		p.tab, `window.loaded ? document.querySelectorAll("#sites [data-hub]").length : -1`,
 	); rows != 1 {
-		t.Errorf("%d hubs are shown (-1: the page was loaded again)", rows)
+		t.Errorf("hubs on the page: got %d (-1: the page was reloaded), want 1", rows)
 	}
 	p.await("#connection", "Live")
 }

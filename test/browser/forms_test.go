@@ -7,9 +7,9 @@ import (
 	"hubcloud/test/harness"
 )
 
-// office is a service where anybody may sign up, with an organization, and a browser in which its
-// owner is signed in.
-func office(t *testing.T, name string) (*tab, *harness.Service, *harness.Tenant) {
+// openSignup starts a service with open sign-up and an organization, and a browser in which the
+// organization's owner is signed in.
+func openSignup(t *testing.T, name string) (*tab, *harness.Service, *harness.Tenant) {
 	t.Helper()
 	target := harness.NewTarget(t, "--rate", "1000", "--burst", "1000", "--open-signup")
 	service := target.OwnService()
@@ -19,11 +19,11 @@ func office(t *testing.T, name string) (*tab, *harness.Service, *harness.Tenant)
 	return b, service, tenant
 }
 
-// TestOffice: an organization is begun, with a name that is written from right to left, a site, and
-// what cannot be done is told in place.
-func TestOffice(t *testing.T) {
+// TestForms creates an organization with a right-to-left name, and a site, and sends forms with
+// invalid input. Each form must show its problem beside the field.
+func TestForms(t *testing.T) {
 	t.Parallel()
-	b, _, tenant := office(t, "Begin")
+	b, _, tenant := openSignup(t, "Begin")
 	b.expect(400, 422)
 	b.goTo("/portal/organizations")
 	b.check("organizations")
@@ -39,7 +39,7 @@ func TestOffice(t *testing.T) {
 	b.fill("#serial", "HUB-7K2M-Q4XD-93TA")
 	b.press(`[aria-labelledby="add-hub"] button`)
 	b.await("#hub-problem", "no hub has that serial")
-	b.check("hub-refused")
+	b.check("hub-rejected")
 	b.press(`nav a[href$="/activity"]`)
 	b.await("main", "created the site")
 	b.check("activity")
@@ -51,17 +51,18 @@ func TestOffice(t *testing.T) {
 	b.fill("#email", "no address")
 	b.press(`[aria-labelledby="invitations"] .fields button`)
 	b.await(".problem", "It must be an e-mail address")
-	b.check("invitation-refused")
+	b.check("invitation-rejected")
 	b.goTo("/portal/" + tenant.Org + "/keys")
 	b.press("form:has(fieldset) > button")
 	b.await(".problem", "at least one scope")
-	b.check("key-refused")
+	b.check("key-rejected")
 }
 
-// TestLinkIsStolen: a link that was used signs nobody in, and after signing out the pages are shut.
-func TestLinkIsStolen(t *testing.T) {
+// TestUsedLinkIsRejected checks that a used sign-in link signs nobody in, and that pages require
+// signing in again after signing out.
+func TestUsedLinkIsRejected(t *testing.T) {
 	t.Parallel()
-	b, service, tenant := office(t, "Links")
+	b, service, tenant := openSignup(t, "Links")
 	sent := service.For(t).Mails(tenant.Owner, 1)
 	link, err := url.Parse(signInLink.FindString(sent[0].Text))
 	if err != nil {
@@ -74,13 +75,13 @@ func TestLinkIsStolen(t *testing.T) {
 	thief.check("link-over")
 	thief.goTo("/portal/" + tenant.Org)
 	if thief.path() != "/portal/sign-in" {
-		t.Errorf("the thief is at %s", thief.path())
+		t.Errorf("with a used link: got %s, want the sign-in page", thief.path())
 	}
 	thief.check("sign-in")
 	b.press("header .who button")
 	b.await(".notice", "signed out")
 	b.goTo("/portal/" + tenant.Org)
 	if b.path() != "/portal/sign-in" {
-		t.Errorf("after signing out at %s", b.path())
+		t.Errorf("after signing out: got %s, want the sign-in page", b.path())
 	}
 }

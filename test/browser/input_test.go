@@ -15,44 +15,43 @@ import (
 	"hubcloud/test/harness"
 )
 
-// valueOf returns the value of a field.
+// valueOf returns the value of an input field.
 func (b *tab) valueOf(selector string) string {
 	b.t.Helper()
 	return eval[string](b, fmt.Sprintf("document.querySelector(%q).value", selector))
 }
 
-// TestUnderOnesHands: live parts change, and take nothing away from whoever uses them.
-func TestUnderOnesHands(t *testing.T) {
+// TestLiveUpdatesKeepInput checks that live updates of a page keep typed input and the focus.
+func TestLiveUpdatesKeepInput(t *testing.T) {
 	t.Parallel()
-	p := newPortal(t, "Hands")
+	p := newPortal(t, "Input")
 	p.expect(503, 504)
 	p.goTo(p.hubPage())
 	p.await("#connection", "Live")
 
-	// What was typed, but not sent, was lost when the channel reported, once the focus had gone on
-	// to the button.
+	// A report of the channel discarded typed input once the focus had moved to the button.
 	field := channel(2, "heating_setpoint", "input[type=number]")
 	p.do("clear", chromedp.Clear(chromedp.CSS(field)))
 	p.fill(field, "24.5")
-	p.do("go on", chromedp.KeyEvent("\t"))
+	p.do("move the focus", chromedp.KeyEvent("\t"))
 	if err := p.hub.Report(2, virtualhub.ChannelRef{Key: "heating_setpoint"}, 18.0); err != nil {
 		t.Fatal(err)
 	}
 	p.await(channel(2, "heating_setpoint", ".value"), "18 °C")
-	harness.Elapse(time.Second) // a moment after a report the page asks the hub for the device
+	harness.Elapse(time.Second) // soon after a report the page requests the device
 	if got := p.valueOf(field); got != "24.5" {
-		t.Errorf("what was typed became %q", got)
+		t.Errorf("input after a report: got %q, want 24.5", got)
 	}
 	p.do("send", chromedp.KeyEvent("\r"))
 	p.await(channel(2, "heating_setpoint", ".value"), "24.5 °C")
 
-	// A device that joins had the whole list replaced, with what was typed in it and the focus.
+	// A device that joined replaced the whole list, and with it typed input and the focus.
 	p.do("clear", chromedp.Clear(chromedp.CSS(field)))
 	p.fill(field, "25.5")
 	if _, err := p.hub.Join(virtualhub.DeviceSpec{
 		Kind: "switch", Name: strings.Repeat("ABCDEFGHIJ", 20),
 	}); err == nil {
-		t.Fatal("a device joined without a window")
+		t.Fatal("a device joined without a pairing window")
 	}
 	p.do(
 		"pair",
@@ -78,11 +77,11 @@ func TestUnderOnesHands(t *testing.T) {
 		!eval[bool](
 			p.tab, fmt.Sprintf("document.activeElement === document.querySelector(%q)", field),
 		) {
-		t.Errorf("beside a new device, what was typed became %q", got)
+		t.Errorf("after a device joined: got input %q or no focus, want 25.5 with the focus", got)
 	}
 	p.check("long-name")
 
-	// A hub that goes took the page's devices with it, and what was typed.
+	// A hub that disconnected removed the devices from the page, and typed input with them.
 	p.hub.Offline(true)
 	p.await(".live-head .tag", "offline")
 	p.await(".stale", "last known values")
@@ -96,15 +95,15 @@ func TestUnderOnesHands(t *testing.T) {
 		return eval[bool](p.tab, `document.querySelector(".stale") === null`)
 	})
 	if got := p.valueOf(field); got != "25.5" {
-		t.Errorf("after the hub was away, what was typed became %q", got)
+		t.Errorf("input after the hub was offline: got %q, want 25.5", got)
 	}
 }
 
-// TestLateHub: a hub that takes its time held up its page for as long. An impatient second press
-// was a second command.
-func TestLateHub(t *testing.T) {
+// TestSlowHub opens the page of a hub that answers late. The page waited for the hub, and a second
+// click on a button sent a second command.
+func TestSlowHub(t *testing.T) {
 	t.Parallel()
-	p := newPortal(t, "Late")
+	p := newPortal(t, "Slow")
 	p.hub.LateAnswers(2 * time.Second)
 	began := time.Now()
 	p.goTo(p.hubPage())
@@ -113,25 +112,26 @@ func TestLateHub(t *testing.T) {
 	if text := eval[string](p.tab, `document.querySelector("#devices").textContent`); !strings.Contains(
 		text, "is slow to answer",
 	) {
-		t.Errorf("after %s the page says %q", took, text)
+		t.Errorf("devices after %s: got %q, want \"is slow to answer\"", took, text)
 	}
-	p.check("late")
+	p.check("slow")
 	p.await(channel(1, "lock", ".value"), "locked")
 	p.await("#connection", "Live")
 	p.hub.LateAnswers(time.Second)
-	press := channel(14, "switch", "button")
-	p.do("press twice", chromedp.Click(chromedp.CSS(press)), chromedp.Click(chromedp.CSS(press)))
+	button := channel(14, "switch", "button")
+	p.do("click twice", chromedp.Click(chromedp.CSS(button)), chromedp.Click(chromedp.CSS(button)))
 	p.await(channel(14, "switch", ".sending:not([hidden])"), "Sending")
 	p.hub.LateAnswers(0)
 	p.await(channel(14, "switch", ".value"), "off")
 	harness.Stored(t, p.hub)
 	p.goTo("/portal/" + p.tenant.Org + "/activity/commands")
 	if n := eval[int](p.tab, `document.querySelectorAll("main li").length`); n != 1 {
-		t.Errorf("two presses were %d commands", n)
+		t.Errorf("two clicks: got %d commands, want 1", n)
 	}
 }
 
-// TestWithoutScripts: every action works as a form, and the page says that it stands still.
+// TestWithoutScripts checks that without JavaScript every action works as a form, and that the page
+// states that it does not update.
 func TestWithoutScripts(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Plain")
@@ -160,11 +160,10 @@ func TestWithoutScripts(t *testing.T) {
 	p.await(channel(1, "lock", ".value"), "unlocked")
 }
 
-// TestFirstPage: all that a browser needs which has nothing yet is below 100 KB. The measure once
-// was of a browser that had most of it already.
-func TestFirstPage(t *testing.T) {
+// TestPageSize checks that a browser with an empty cache loads at most 100 KB for a page.
+func TestPageSize(t *testing.T) {
 	t.Parallel()
-	p := newPortal(t, "First")
+	p := newPortal(t, "Size")
 	p.await("#connection", "Live")
 	if _, err := chromedp.Call(p.ctx, network.SetCacheDisabled, network.SetCacheDisabledParams{
 		CacheDisabled: true,
@@ -186,9 +185,9 @@ func TestFirstPage(t *testing.T) {
 			`performance.getEntriesByType("resource").concat(performance.getEntriesByType("navigation"))
 			.filter((e) => !e.name.endsWith("/stream")).reduce((sum, e) => sum + e.transferSize, 0)`,
 		)
-		t.Logf("%s takes %d KB", path, size>>10)
+		t.Logf("%s: %d KB", path, size>>10)
 		if size > 100<<10 || size < 4<<10 {
-			t.Errorf("%s takes %d bytes", path, size)
+			t.Errorf("%s: got %d bytes, want between 4 and 100 KB", path, size)
 		}
 	}
 }
