@@ -40,7 +40,7 @@ func TestClient(t *testing.T) {
 		c, ctx := clientOf(t, tenant, client.Retry{}), soon(t)
 		site := check[client.Site](t)(c.CreateSite(ctx, "Annex"))
 		if site = check[client.Site](t)(c.RenameSite(ctx, site.ID, "Annexe")); site.Name != "Annexe" {
-			t.Errorf("%+v", site)
+			t.Errorf("renamed site: got %+v, want the name Annexe", site)
 		}
 		hub := newHub(t, target, tenant)
 		moved := check[client.Hub](t)(
@@ -51,18 +51,21 @@ func TestClient(t *testing.T) {
 		if moved.SiteID != site.ID || moved.Name == nil || *moved.Name != "Attic" ||
 			moved.Firmware == nil ||
 			moved.Network == nil {
-			t.Errorf("%+v", moved)
+			t.Errorf(
+				"moved hub: got %+v, want name Attic, site %s, firmware and network", moved,
+				site.ID,
+			)
 		}
 		if cleared := check[client.Hub](t)(c.UpdateHub(ctx, hub.ID(), client.HubUpdate{
 			Name: client.Clear(),
 		})); cleared.Name != nil ||
 			cleared.SiteID != site.ID {
-			t.Errorf("%+v", cleared)
+			t.Errorf("cleared name: got %+v, want no name and site %s", cleared, site.ID)
 		}
 		seen := 0
 		for listed, err := range c.Hubs(ctx, site.ID) {
 			if err != nil || listed.ID != hub.ID() || listed.Connection.Status != client.HubOnline {
-				t.Errorf("%+v, %v", listed, err)
+				t.Errorf("listed hub: got %+v, %v, want %s online", listed, err, hub.ID())
 			}
 			seen++
 		}
@@ -110,7 +113,7 @@ func TestClient(t *testing.T) {
 			devices,
 		) != 4 ||
 			devices[0].Name != "Front door" {
-			t.Errorf("%+v", devices)
+			t.Errorf("devices: got %+v, want 4 that begin with Front door", devices)
 		}
 		label := check[client.DeviceLabel](t)(
 			c.UpdateDevice(
@@ -120,17 +123,17 @@ func TestClient(t *testing.T) {
 		)
 		got := check[client.Device](t)(c.Device(ctx, hub.ID(), thermostat))
 		if label.Name != "Dial" || got.Name != "Dial" || got.Room == nil || *got.Room != "Hall" {
-			t.Errorf("%+v, %+v", label, got)
+			t.Errorf("label: got %+v, then %+v, want Dial in Hall", label, got)
 		}
 		setpoint, ok := got.Channel("heating_setpoint", 0)
 		if _, high, bounded := setpoint.Capabilities.Bounds(); !ok || !bounded || high <= 0 ||
 			!setpoint.Writable {
-			t.Errorf("%+v", setpoint)
+			t.Errorf("setpoint: got %+v, want it writable with bounds", setpoint)
 		}
 		if window := check[client.Window](t)(c.OpenPairing(ctx, hub.ID(), "12345")); window != (client.Window{
 			Status: "open", ExpiresIn: 120,
 		}) {
-			t.Errorf("%+v", window)
+			t.Errorf("pairing window: got %+v, want open for 120 s", window)
 		}
 		if err := c.ClosePairing(ctx, hub.ID()); err != nil {
 			t.Error(err)
@@ -166,7 +169,7 @@ func TestClient(t *testing.T) {
 		c, ctx := clientOf(t, tenant, client.Retry{}), soon(t)
 		for member, err := range c.Members(ctx) {
 			if err != nil || member.Role != client.RoleOwner {
-				t.Errorf("%+v, %v", member, err)
+				t.Errorf("member: got %+v, %v, want the owner", member, err)
 			}
 			if err := c.RemoveMember(ctx, member.ID); !errors.Is(err, client.ErrForbidden) {
 				t.Error(err)
@@ -184,7 +187,7 @@ func TestClient(t *testing.T) {
 		listed := 0
 		for i, err := range c.Invitations(ctx) {
 			if err != nil || i != invitation || i.Status != "pending" {
-				t.Errorf("%+v, %v", i, err)
+				t.Errorf("invitation: got %+v, %v, want %+v pending", i, err, invitation)
 			}
 			listed++
 		}
@@ -227,7 +230,7 @@ func commands(t *testing.T, c *client.Client, hub *virtualhub.Hub) {
 		if outcome, err := send(tt.device, tt.key, tt.endpoint, tt.value); err != nil ||
 			outcome.Status != client.StatusSynchronized ||
 			outcome.Event == nil {
-			t.Errorf("%+v: %+v, %v", tt, outcome, err)
+			t.Errorf("%+v: got %+v, %v, want it synchronized by an event", tt, outcome, err)
 		}
 	}
 	hub.Jam(lock)
@@ -271,7 +274,7 @@ func commands(t *testing.T, c *client.Client, hub *virtualhub.Hub) {
 		client.ErrNotFound:       {HubID: hub.ID(), DeviceID: 99, Key: "lock", Value: true},
 	} {
 		if _, err := c.Send(ctx, command); !errors.Is(err, want) {
-			t.Errorf("%+v: %v", command, err)
+			t.Errorf("%+v: got error %v, want %v", command, err, want)
 		}
 	}
 	hub.RejectCommands(true)

@@ -40,25 +40,25 @@ func TestCommandLine(t *testing.T) {
 	}
 
 	if hubs := objects("hubs"); len(hubs) != 1 || hubs[0]["id"] != hub.ID() {
-		t.Errorf("%v", hubs)
+		t.Errorf("hubs: got %v, want only %s", hubs, hub.ID())
 	}
 	if devices := objects("devices", hub.ID()); len(devices) != 4 ||
 		devices[0]["name"] != "Front door" {
-		t.Errorf("%v", devices)
+		t.Errorf("devices: got %v, want 4 that begin with Front door", devices)
 	}
 	if device := objects("devices", hub.ID(), "1"); len(device) != 1 ||
 		device[0]["channels"].([]any)[0].(map[string]any)["status"] != "synchronized" {
-		t.Errorf("%v", device)
+		t.Errorf("device 1: got %v, want its lock synchronized", device)
 	}
 	sent := objects("send", hub.ID(), "1", "lock", "false", "--wait")
 	if outcome := sent[0]["outcome"].(map[string]any); outcome["status"] != "synchronized" ||
 		outcome["value"] != false {
-		t.Errorf("%v", sent)
+		t.Errorf("send --wait: got %v, want synchronized with the value false", sent)
 	}
 	if sent := objects(
 		"send", hub.ID(), "2", "mode", "heat",
 	); sent[0]["channel"].(map[string]any)["desired"] != "heat" {
-		t.Errorf("%v", sent)
+		t.Errorf("send mode heat: got %v, want the desired value heat", sent)
 	}
 	events := objects("events", hub.ID())
 	log := tenant.AllEvents(hub.ID(), "")

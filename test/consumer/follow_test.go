@@ -101,7 +101,9 @@ func TestFollowingOverRestarts(t *testing.T) {
 			got, func(e client.Event) bool { return e.Cursor == log[0].Cursor },
 		)
 		if first < 0 || len(got)-first > len(log) {
-			t.Fatalf("%s: got %d events, want %d, from event %d on", name, len(got), len(log), first)
+			t.Fatalf(
+				"%s: got %d events, want %d, from event %d on", name, len(got), len(log), first,
+			)
 		}
 		for i, event := range got[first:] {
 			if event.Cursor != log[i].Cursor || string(event.Type) != log[i].Type {

@@ -23,7 +23,7 @@ func authentication(t *testing.T, c *harness.Target) {
 		}
 		environment := regexp.MustCompile(`_(dev|live)_`).FindStringSubmatch(tenant.Key)
 		if environment == nil {
-			t.Fatal("the key has no environment")
+			t.Fatal("got a key without an environment")
 		}
 		other := map[string]string{"dev": "live", "live": "dev"}[environment[1]]
 		wrong := map[string][]string{
@@ -56,7 +56,7 @@ func authentication(t *testing.T, c *harness.Target) {
 				if strings.Contains(
 					apiError.Message, tenant.Key[len(tenant.Key)-20:len(tenant.Key)-2],
 				) {
-					t.Errorf("%s: the message repeats the key: %s", what, apiError.Message)
+					t.Errorf("%s: got a message with the key: %s", what, apiError.Message)
 				}
 			}
 		}
@@ -79,7 +79,7 @@ func authentication(t *testing.T, c *harness.Target) {
 		shape := regexp.MustCompile(`^[a-z]+_(live|dev)_([A-Za-z0-9]{12})([A-Za-z0-9]{20,})$`).
 			FindStringSubmatch(tenant.Key)
 		if shape == nil {
-			t.Fatal("the key does not have three parts")
+			t.Fatal("got a key without three parts")
 		}
 		if s := c.For(t).OwnService(); s != nil && shape[2] != tenant.KeyID {
 			t.Errorf("key id: got %q, want that of the key: %q", tenant.KeyID, shape[2])
@@ -89,7 +89,7 @@ func authentication(t *testing.T, c *harness.Target) {
 	t.Run("only a hash of the key is stored", func(t *testing.T) {
 		s := c.For(t).OwnService()
 		if path := s.FindInFiles(tenant.Key[len(tenant.Key)-30:]); path != "" {
-			t.Errorf("%s holds the key's secret", path)
+			t.Errorf("%s contains the key's secret", path)
 		}
 	})
 
@@ -123,14 +123,14 @@ func authentication(t *testing.T, c *harness.Target) {
 		// "A revoked key fails immediately." Its open streams end too (design, section 6).
 		s := c.For(t).OwnService()
 		hub := c.For(t).Online(tenant)
-		// Streams end within a second. Retry, since a busy machine may be slower.
+		// Streams end within a second. A busy machine may be slower, so there are three attempts.
 		for attempt := 1; ; attempt++ {
 			took := revoke(t, s, tenant.Org, hub.ID)
 			if took <= time.Second {
 				break
 			}
 			if attempt == 3 {
-				t.Fatalf("streams of a revoked key: ended after %s", took)
+				t.Fatalf("streams of a revoked key: ended after %s, want at most 1 s", took)
 			}
 		}
 		tenant.For(t).Must(http.MethodGet, "/sites", nil, http.StatusOK)
@@ -143,7 +143,8 @@ func revoke(t *testing.T, s *harness.Service, org, hub string) time.Duration {
 	t.Helper()
 	id, key := s.Key(org)
 	client := harness.NewClient(t, s.Base(), key)
-	first, second := client.Stream("/hubs/"+hub+"/events/stream", ""), client.Stream("/hubs/"+hub+"/events/stream", "")
+	first := client.Stream("/hubs/"+hub+"/events/stream", "")
+	second := client.Stream("/hubs/"+hub+"/events/stream", "")
 	polled := make(chan harness.Answer, 1)
 	go func() {
 		answer, err := client.Do(http.MethodGet, "/hubs/"+hub+"/events?wait=60", nil)
@@ -197,7 +198,8 @@ func scopes(t *testing.T, c *harness.Target) {
 			}
 			_, withoutKey := s.For(t).Key(tenant.Org, others...)
 			_, onlyKey := s.For(t).Key(tenant.Org, scope)
-			without, only := harness.NewClient(t, c.Base, withoutKey), harness.NewClient(t, c.Base, onlyKey)
+			without := harness.NewClient(t, c.Base, withoutKey)
+			only := harness.NewClient(t, c.Base, onlyKey)
 			for _, e := range endpoints {
 				if e.scope != scope {
 					apiError := only.Rejected(
@@ -206,7 +208,8 @@ func scopes(t *testing.T, c *harness.Target) {
 					)
 					if !strings.Contains(apiError.Message, e.scope) {
 						t.Errorf(
-							"%s: want the scope %s in the message, got %s", e, e.scope, apiError.Message,
+							"%s: want the scope %s in the message, got %s", e, e.scope,
+							apiError.Message,
 						)
 					}
 					continue

@@ -13,26 +13,26 @@ import (
 func adoptionRaces(t *testing.T, c *harness.Target) {
 	const pairs = 50
 	tenant, stranger := c.Tenant("First"), c.OtherTenant("Second")
-	made := c.Inventory(pairs)
+	hubs := c.Inventory(pairs)
 	var racing sync.WaitGroup
 	queue := make(chan harness.FactoryHub, pairs)
-	for _, m := range made {
-		queue <- m
+	for _, hub := range hubs {
+		queue <- hub
 	}
 	close(queue)
 	for range 4 {
 		racing.Go(func() {
-			for m := range queue {
-				raw := m.Raw(t, c.Public)
+			for hub := range queue {
+				raw := hub.Raw(t, c.Public)
 				raw.Enroll()
 				raw.GoOnline()
 				var both sync.WaitGroup
 				answers := make([]harness.Answer, 2)
-				for i, who := range []*harness.Tenant{tenant, stranger} {
+				for i, org := range []*harness.Tenant{tenant, stranger} {
 					both.Go(func() {
-						answer, err := who.Try(
+						answer, err := org.Try(
 							http.MethodPost, "/hubs",
-							map[string]string{"serial": raw.Serial, "site_id": who.Site},
+							map[string]string{"serial": raw.Serial, "site_id": org.Site},
 						)
 						if err != nil {
 							t.Error(err)
@@ -49,21 +49,21 @@ func adoptionRaces(t *testing.T, c *harness.Target) {
 					answers[loser].Status != http.StatusUnprocessableEntity ||
 					answers[loser].ErrorType() != "hub_not_addable" {
 					t.Errorf(
-						"%s: %d %s, %d %s", raw.ID, answers[0].Status, answers[0].Body,
-						answers[1].Status, answers[1].Body,
+						"%s: got %d %s and %d %s, want 200 and 422 hub_not_addable", raw.ID,
+						answers[0].Status, answers[0].Body, answers[1].Status, answers[1].Body,
 					)
 					continue
 				}
-				for i, who := range []*harness.Tenant{tenant, stranger} {
+				for i, org := range []*harness.Tenant{tenant, stranger} {
 					want := http.StatusNotFound
 					if i == winner {
 						want = http.StatusOK
 					}
-					if answer, err := who.Try(http.MethodGet, "/hubs/"+raw.ID, nil); err != nil ||
+					if answer, err := org.Try(http.MethodGet, "/hubs/"+raw.ID, nil); err != nil ||
 						answer.Status != want {
 						t.Errorf(
-							"%s: organization %d: got status %d, want %d: %v", raw.ID, i, answer.Status,
-							want, err,
+							"%s: organization %d: got status %d, want %d: %v", raw.ID, i,
+							answer.Status, want, err,
 						)
 					}
 				}

@@ -91,7 +91,10 @@ func commands(t *testing.T, c *harness.Target) {
 			ch.Status != "pending" ||
 			!ch.Available ||
 			*ch.ObservedAt != *before.ObservedAt {
-			t.Errorf("%s", answer.Body)
+			t.Errorf(
+				"accepted command: got %s, want it pending with the last reported value",
+				answer.Body,
+			)
 		}
 		isMicroTimestamp(t, "desired_at", *ch.DesiredAt)
 		desired := client.Await(
@@ -104,7 +107,7 @@ func commands(t *testing.T, c *harness.Target) {
 		)
 		for _, e := range []harness.Event{desired, observed} {
 			if !sameJSON(e.Data, []byte(`{"key":"lock","endpoint":0,"value":false}`)) {
-				t.Errorf("%s: %s", e.Type, e.Data)
+				t.Errorf("%s: got data %s, want the value false", e.Type, e.Data)
 			}
 		}
 		done := getChannel(client, hub.ID(), 1, "lock", 0)
@@ -112,7 +115,7 @@ func commands(t *testing.T, c *harness.Target) {
 			string(done.Desired) != "false" ||
 			*done.ObservedAt <= *before.ObservedAt ||
 			*done.DesiredAt != *ch.DesiredAt {
-			t.Errorf("%+v", done)
+			t.Errorf("after the report: got %+v, want synchronized", done)
 		}
 		// "synchronized, device reports something other than desired: diverged, channel.observed
 		// event".
@@ -125,7 +128,7 @@ func commands(t *testing.T, c *harness.Target) {
 		if turned := getChannel(client, hub.ID(), 1, "lock", 0); turned.Status != "diverged" ||
 			string(turned.Value) != "true" ||
 			string(turned.Desired) != "false" {
-			t.Errorf("%+v", turned)
+			t.Errorf("after another report: got %+v, want diverged", turned)
 		}
 	})
 
@@ -147,7 +150,7 @@ func commands(t *testing.T, c *harness.Target) {
 			string(ch.Value) != "true" ||
 			string(ch.Desired) != "false" ||
 			ch.DesiredAt == nil {
-			t.Errorf("%+v", ch)
+			t.Errorf("without a report: got %+v, want pending", ch)
 		}
 	})
 
@@ -168,7 +171,7 @@ func commands(t *testing.T, c *harness.Target) {
 		})
 		if ch := status(t, hub, 1, "lock", "diverged"); string(ch.Value) != "true" ||
 			string(ch.Desired) != "false" {
-			t.Errorf("%+v", ch)
+			t.Errorf("jammed lock: got %+v, want value true, desired false", ch)
 		}
 		// "sent on every change, and for alarm and scene channels on every report".
 		client.Await(
@@ -199,7 +202,7 @@ func commands(t *testing.T, c *harness.Target) {
 		if ch := status(t, hub, 1, "lock", "failed"); string(ch.Value) != "true" ||
 			string(ch.Desired) != "false" ||
 			ch.Available {
-			t.Errorf("%+v", ch)
+			t.Errorf("given up: got %+v, want value true, desired false, not available", ch)
 		}
 	})
 
@@ -251,7 +254,7 @@ func commands(t *testing.T, c *harness.Target) {
 		}
 		if ch := getChannel(client, hub.ID(), 1, "lock", 0); ch.Status != "synchronized" ||
 			string(ch.Desired) != "null" {
-			t.Errorf("%+v", ch)
+			t.Errorf("after rejected commands: got %+v, want nothing desired", ch)
 		}
 		hub.RejectCommands(false)
 		client.Must(
@@ -296,7 +299,10 @@ func commands(t *testing.T, c *harness.Target) {
 				params["endpoint"] != 0.0 ||
 				params["value"] != true ||
 				params["command_id"] == "" {
-				t.Errorf("%s %s", request.Method, request.Params)
+				t.Errorf(
+					"request to the hub: got %s %s, want the command", request.Method,
+					request.Params,
+				)
 			}
 		}
 		fails := func(kind string) harness.Response {
@@ -319,7 +325,7 @@ func commands(t *testing.T, c *harness.Target) {
 // 0-255", and "invalid_request (read-only channel or a value the channel does not take)".
 func commandValues(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Values")
-	hub := c.VirtualHub(tenant, virtualhub.Config{}) // the demo house has a channel of every key
+	hub := c.VirtualHub(tenant, virtualhub.Config{}) // the demo devices have every channel key
 	notBool := []string{`1`, `0`, `"true"`, `null`, `{}`, `[]`, `"on"`}
 	notPercent := []string{`-1`, `100`, `1.5`, `"50"`, `true`, `null`, `[50]`, `1e9`}
 	notNumber := []string{`"21"`, `null`, `true`, `{}`, `4.9`, `35.1`, `-300`}
@@ -327,20 +333,20 @@ func commandValues(t *testing.T, c *harness.Target) {
 	for _, ch := range []struct {
 		device       int64
 		key          string
-		takes, not   []string
-		asReported   string // how the last of takes is reported, when otherwise
+		valid        []string
+		invalid      []string
 		slowToReport bool
 	}{
-		{1, "lock", []string{`true`, `false`}, notBool, "", false},
-		{6, "barrier", []string{`true`, `false`}, notBool, "", true},
-		{3, "switch", []string{`true`, `false`}, notBool, "", false},
-		{14, "local_protection", []string{`false`, `true`}, notBool, "", false},
-		{3, "level", []string{`0`, `50`, `99`}, notPercent, "", false},
-		{5, "position", []string{`0`, `99`, `98`}, notPercent, "", true},
-		{2, "heating_setpoint", []string{`5`, `35`, `21.5`}, notNumber, "", false},
-		{2, "cooling_setpoint", []string{`5`, `35`, `25.5`}, notNumber, "", false},
-		{2, "mode", []string{`"heat"`, `"cool"`, `"auto"`, `"eco"`, `"off"`}, notName, "", false},
-		{2, "fan_mode", []string{`"low"`, `"high"`, `"auto_low"`}, notName, "", false},
+		{1, "lock", []string{`true`, `false`}, notBool, false},
+		{6, "barrier", []string{`true`, `false`}, notBool, true},
+		{3, "switch", []string{`true`, `false`}, notBool, false},
+		{14, "local_protection", []string{`false`, `true`}, notBool, false},
+		{3, "level", []string{`0`, `50`, `99`}, notPercent, false},
+		{5, "position", []string{`0`, `99`, `98`}, notPercent, true},
+		{2, "heating_setpoint", []string{`5`, `35`, `21.5`}, notNumber, false},
+		{2, "cooling_setpoint", []string{`5`, `35`, `25.5`}, notNumber, false},
+		{2, "mode", []string{`"heat"`, `"cool"`, `"auto"`, `"eco"`, `"off"`}, notName, false},
+		{2, "fan_mode", []string{`"low"`, `"high"`, `"auto_low"`}, notName, false},
 		{
 			10, "color",
 			[]string{
@@ -353,11 +359,11 @@ func commandValues(t *testing.T, c *harness.Target) {
 				`{"red":1.5,"green":0,"blue":0}`,
 				`{"red":"1","green":0,"blue":0}`, `{"red":1,"green":2,"blue":3,"pink":4}`,
 				`{"red":1,"green":2,"blue":3,"warm_white":256}`, `{"red":null,"green":0,"blue":0}`,
-			}, "", false},
+			}, false},
 	} {
 		t.Run(ch.key, func(t *testing.T) {
 			client := tenant.For(t)
-			for _, value := range ch.not {
+			for _, value := range ch.invalid {
 				apiError := client.Rejected(
 					http.MethodPost, commandPath(hub.ID(), ch.device),
 					`{"key":"`+ch.key+`","value":`+value+`}`, http.StatusBadRequest,
@@ -365,15 +371,13 @@ func commandValues(t *testing.T, c *harness.Target) {
 				)
 				if !strings.Contains(apiError.Message, "value") &&
 					!strings.Contains(apiError.Message, "color") {
-					t.Errorf(
-						"%s: want the reason in the message, got %s", value, apiError.Message,
-					)
+					t.Errorf("%s: want the reason in the message, got %s", value, apiError.Message)
 				}
 			}
 			if n := desiredCount(client, hub, ch.device, ch.key); n != 0 {
 				t.Errorf("rejected values: got %d channel.desired events, want none", n)
 			}
-			for _, value := range ch.takes {
+			for _, value := range ch.valid {
 				var got accepted
 				client.Must(http.MethodPost, commandPath(hub.ID(), ch.device), `{"key":"`+ch.key+`","value":`+value+`,"endpoint":0}`, http.StatusAccepted).
 					JSON(t, &got)
@@ -385,7 +389,7 @@ func commandValues(t *testing.T, c *harness.Target) {
 			if ch.slowToReport {
 				return // doors and shades move for seconds
 			}
-			last := ch.takes[len(ch.takes)-1]
+			last := ch.valid[len(ch.valid)-1]
 			streamstest.Eventually(t, ch.key+" reports "+last, func() bool {
 				now := getChannel(client, hub.ID(), ch.device, ch.key, 0)
 				return now.Status == "synchronized" && sameJSON(now.Value, json.RawMessage(last))

@@ -49,7 +49,7 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 			return err == nil && answer.Status == http.StatusOK
 		})
 		if ch := getChannel(client, hub.ID(), 1, "lock", 0); string(ch.Desired) != "null" {
-			t.Errorf("offline command: got %+v, want it not queued", ch)
+			t.Errorf("command to an offline hub: got %+v, want it not queued", ch)
 		}
 	})
 
@@ -146,7 +146,7 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 			answers <- try.answer
 			answer := client.Must(http.MethodGet, devicePath(hub.ID, 1), nil, try.status)
 			if apiError := harness.CheckAPIError(t, answer); apiError.Type != try.kind {
-				t.Errorf("%s: %s", what, answer.Body)
+				t.Errorf("%s: got %s, want the type %s", what, answer.Body, try.kind)
 			}
 		}
 		// A hub without devices has an empty list; one without a list fails.
@@ -154,7 +154,7 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 		if list := client.Must(http.MethodGet, "/hubs/"+hub.ID+"/devices", nil, http.StatusOK); !sameJSON(
 			list.Body, []byte(`{"data":[]}`),
 		) {
-			t.Errorf("%s", list.Body)
+			t.Errorf("hub without devices: got %s, want an empty list", list.Body)
 		}
 		answers <- harness.Response{Result: map[string]any{"devices": nil}}
 		client.Rejected(

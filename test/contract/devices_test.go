@@ -36,7 +36,9 @@ func getChannel(
 			return c
 		}
 	}
-	client.T.Fatalf("device %d of %s: channel %s at endpoint %d: not found", device, hub, key, endpoint)
+	client.T.Fatalf(
+		"device %d of %s: channel %s at endpoint %d: not found", device, hub, key, endpoint,
+	)
 	return channel{}
 }
 
@@ -50,40 +52,39 @@ var channelKeys = map[string]struct {
 	writable bool
 	value    func(any) bool
 }{
-	"lock": {
-		true,
-		isBool,
-	}, "barrier": {true, isBool}, "switch": {true, isBool}, "level": {true, isPercent},
-	"position": {true, isPercent},
-	"color": {
-		true,
-		isColor,
-	}, "mode": {true, isText}, "heating_setpoint": {true, isNumber},
+	"lock":             {true, isBool},
+	"barrier":          {true, isBool},
+	"switch":           {true, isBool},
+	"level":            {true, isPercent},
+	"position":         {true, isPercent},
+	"color":            {true, isColor},
+	"mode":             {true, isText},
+	"heating_setpoint": {true, isNumber},
 	"cooling_setpoint": {true, isNumber},
-	"fan_mode": {
-		true,
-		isText,
-	}, "local_protection": {true, isBool}, "operating_state": {false, isText},
-	"fan_state": {false, isText},
-	"temperature": {
-		false,
-		isNumber,
-	}, "humidity": {false, isNumber}, "luminance": {false, isNumber}, "co2": {false, isNumber},
-	"contact": {
-		false,
-		isBool,
-	}, "motion": {false, isBool}, "leak": {false, isBool}, "smoke": {false, isBool},
-	"co": {false, isBool},
-	"heat": {
-		false,
-		isBool,
-	}, "tamper": {false, isBool}, "battery": {false, isNumber}, "energy": {false, isNumber},
-	"power": {false, isNumber},
-	"voltage": {
-		false,
-		isNumber,
-	}, "current": {false, isNumber}, "water": {false, isNumber}, "gas": {false, isNumber},
-	"alarm": {false, isAlarm}, "scene": {false, isScene},
+	"fan_mode":         {true, isText},
+	"local_protection": {true, isBool},
+	"operating_state":  {false, isText},
+	"fan_state":        {false, isText},
+	"temperature":      {false, isNumber},
+	"humidity":         {false, isNumber},
+	"luminance":        {false, isNumber},
+	"co2":              {false, isNumber},
+	"contact":          {false, isBool},
+	"motion":           {false, isBool},
+	"leak":             {false, isBool},
+	"smoke":            {false, isBool},
+	"co":               {false, isBool},
+	"heat":             {false, isBool},
+	"tamper":           {false, isBool},
+	"battery":          {false, isNumber},
+	"energy":           {false, isNumber},
+	"power":            {false, isNumber},
+	"voltage":          {false, isNumber},
+	"current":          {false, isNumber},
+	"water":            {false, isNumber},
+	"gas":              {false, isNumber},
+	"alarm":            {false, isAlarm},
+	"scene":            {false, isScene},
 }
 
 func isBool(v any) bool   { _, ok := v.(bool); return ok }
@@ -112,7 +113,7 @@ func isScene(v any) bool {
 // devices tests "Device", "Channel", "Channel keys", and reads of devices.
 func devices(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Devices")
-	hub := c.VirtualHub(tenant, virtualhub.Config{}) // the demo house has a channel of every key
+	hub := c.VirtualHub(tenant, virtualhub.Config{}) // the demo devices have every channel key
 	path := "/hubs/" + hub.ID() + "/devices"
 
 	t.Run("list", func(t *testing.T) {
@@ -126,7 +127,10 @@ func devices(t *testing.T, c *harness.Target) {
 		for i, d := range all {
 			hasExactly(t, "device", d, "id", "name", "manufacturer", "model", "room", "channels")
 			if d["id"] != float64(i+1) || d["name"] != device.Demo()[i].Name || d["room"] != nil {
-				t.Errorf("%v", d)
+				t.Errorf(
+					"device %d: got %v, want the name %s and no room", i+1, d,
+					device.Demo()[i].Name,
+				)
 			}
 			for _, item := range d["channels"].([]any) {
 				hasExactly(
@@ -164,7 +168,10 @@ func devices(t *testing.T, c *harness.Target) {
 				if ch["kind"] != key || ch["writable"] != known.writable ||
 					ch["available"] != true ||
 					ch["readable"] != true {
-					t.Errorf("%v", ch)
+					t.Errorf(
+						"channel: got %v, want it available, readable, writable: %v", ch,
+						known.writable,
+					)
 				}
 				if key == "battery" && ch["unit"] != "%" || key == "lock" && ch["unit"] != nil {
 					t.Errorf("unit of %s: got %v", key, ch["unit"])
@@ -183,7 +190,7 @@ func devices(t *testing.T, c *harness.Target) {
 				} else {
 					// "synchronized (the device reports what was asked, or nothing was asked)".
 					if !known.value(ch["value"]) || ch["status"] != "synchronized" {
-						t.Errorf("%v", ch)
+						t.Errorf("reported channel: got %v, want a valid value, synchronized", ch)
 					}
 					isMicroTimestamp(t, "observed_at of "+key, ch["observed_at"])
 				}
@@ -213,7 +220,7 @@ func devices(t *testing.T, c *harness.Target) {
 			}
 		}
 		if !slices.Equal(ends, []int64{1, 2}) {
-			t.Errorf("endpoints %v", ends)
+			t.Errorf("got endpoints %v, want 1 and 2", ends)
 		}
 	})
 
@@ -245,7 +252,7 @@ func devices(t *testing.T, c *harness.Target) {
 			if got := getChannel(client, hub.ID(), 11, "temperature", 0); string(
 				got.Value,
 			) != fmt.Sprint(value) {
-				t.Errorf("reported %v, got %s", value, got.Value)
+				t.Errorf("got %s, want %v as reported", got.Value, value)
 			}
 		}
 	})
@@ -263,15 +270,15 @@ func devices(t *testing.T, c *harness.Target) {
 			func(e harness.Event) bool { return e.About("device.unavailable", 7) },
 		)
 		if string(gone.Data) != "{}" {
-			t.Errorf("data %s", gone.Data)
+			t.Errorf("device.unavailable: got data %s, want {}", gone.Data)
 		}
 		if getChannel(client, hub.ID(), 7, "leak", 0).Available {
-			t.Error("still available")
+			t.Error("unreachable device: got available")
 		}
 		for _, d := range data(t, client.Must(http.MethodGet, path, nil, http.StatusOK).Object(t)) {
 			for _, item := range d["channels"].([]any) {
 				if available := item.(map[string]any)["available"]; available != (d["id"] != 7.0) {
-					t.Errorf("device %v: available %v in the list", d["id"], available)
+					t.Errorf("list: device %v: got available %v", d["id"], available)
 				}
 			}
 		}
@@ -283,7 +290,7 @@ func devices(t *testing.T, c *harness.Target) {
 			func(e harness.Event) bool { return e.About("device.available", 7) },
 		)
 		if !getChannel(client, hub.ID(), 7, "leak", 0).Available {
-			t.Error("not available again")
+			t.Error("reachable device: got not available")
 		}
 	})
 
@@ -302,7 +309,7 @@ func devices(t *testing.T, c *harness.Target) {
 		if answer := client.Must(http.MethodDelete, devicePath(hub.ID(), 15), nil, http.StatusNoContent); len(
 			answer.Body,
 		) != 0 {
-			t.Errorf("a 204 with a body: %s", answer.Body)
+			t.Errorf("204: got body %s, want none", answer.Body)
 		}
 		forgotten := client.Await(
 			hub.ID(), head, "device.forgotten",

@@ -27,7 +27,7 @@ func errorBodies(t *testing.T, c *harness.Target) {
 			}
 			id := answer.Header.Get("X-Request-Id")
 			if !regexp.MustCompile(`^[0-9A-HJKMNP-TV-Z]{26}$`).MatchString(id) || seen[id] {
-				t.Errorf("%s: request id %q", path, id)
+				t.Errorf("%s: got request id %q, want a new ULID", path, id)
 			}
 			seen[id] = true
 			if answer.Status >= 400 {
@@ -36,15 +36,13 @@ func errorBodies(t *testing.T, c *harness.Target) {
 			if got := answer.Header.Get("Content-Type"); !strings.HasPrefix(
 				got, "application/json",
 			) {
-				t.Errorf("%s: Content-Type %q", path, got)
+				t.Errorf("%s: got Content-Type %q, want JSON", path, got)
 			}
 		}
 		// The service does not accept a client's request id.
 		if answer := client.Must(
 			http.MethodGet, "/sites", nil, http.StatusOK, "X-Request-Id", "mine",
-		); answer.Header.Get(
-			"X-Request-Id",
-		) == "mine" {
+		); answer.Header.Get("X-Request-Id") == "mine" {
 			t.Error("got the client's X-Request-Id, want a new one")
 		}
 	})
@@ -61,11 +59,11 @@ func errorBodies(t *testing.T, c *harness.Target) {
 				client.Rejected(method, path, nil, http.StatusNotFound, "not_found")
 			}
 		}
-		takes := map[string][]string{}
+		allowed := map[string][]string{}
 		for _, e := range endpoints {
-			takes[e.path] = append(takes[e.path], e.method)
+			allowed[e.path] = append(allowed[e.path], e.method)
 		}
-		for path, methods := range takes {
+		for path, methods := range allowed {
 			for _, method := range []string{
 				http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch,
 				http.MethodDelete, "PURGE",
@@ -76,11 +74,14 @@ func errorBodies(t *testing.T, c *harness.Target) {
 				e := endpoint{method: method, path: path}
 				answer := client.Must(method, e.at(noHub), nil, http.StatusMethodNotAllowed)
 				if apiError := harness.CheckAPIError(t, answer); apiError.Type != "invalid_request" {
-					t.Errorf("%s: %s", e, answer.Body)
+					t.Errorf("%s: got %s, want invalid_request", e, answer.Body)
 				}
-				for _, takes := range methods {
-					if !strings.Contains(answer.Header.Get("Allow"), takes) {
-						t.Errorf("%s: Allow %q", e, answer.Header.Get("Allow"))
+				for _, method := range methods {
+					if !strings.Contains(answer.Header.Get("Allow"), method) {
+						t.Errorf(
+							"%s: got Allow %q, want %s in it", e, answer.Header.Get("Allow"),
+							method,
+						)
 					}
 				}
 			}

@@ -73,7 +73,10 @@ func events(t *testing.T, c *harness.Target) {
 		again, cursors := client.AllEvents(hub.ID, ""), map[string]bool{}
 		for i, e := range again {
 			if cursors[e.Cursor] = true; i < 100 && e.Cursor != first.Data[i].Cursor {
-				t.Errorf("event %d: want cursor %s as before, got %s", i+1, first.Data[i].Cursor, e.Cursor)
+				t.Errorf(
+					"event %d: want cursor %s as before, got %s", i+1, first.Data[i].Cursor,
+					e.Cursor,
+				)
 			}
 		}
 		if len(cursors) != 250 {
@@ -108,7 +111,7 @@ func events(t *testing.T, c *harness.Target) {
 		case answer := <-answered:
 			var page harness.Page
 			if answer.JSON(t, &page); len(page.Data) != 1 {
-				t.Errorf("%s", answer.Body)
+				t.Errorf("long poll: got %s, want one event", answer.Body)
 			}
 		case <-time.After(time.Minute):
 			t.Fatal("long poll: no answer after a new event")
@@ -116,9 +119,7 @@ func events(t *testing.T, c *harness.Target) {
 		began = time.Now()
 		if page := client.Events(hub.ID, empty.NextCursor, 100, 60); len(page.Data) != 1 ||
 			time.Since(began) > 30*time.Second {
-			t.Errorf(
-				"wait with an event present: took %s, got %+v", time.Since(began), page,
-			)
+			t.Errorf("wait with an event present: took %s, got %+v", time.Since(began), page)
 		}
 	})
 
@@ -157,12 +158,18 @@ func events(t *testing.T, c *harness.Target) {
 		answer, err := client.Try(http.MethodGet, path+"/stream", nil, "Last-Event-ID", "garbage")
 		if err != nil || answer.Status != http.StatusBadRequest ||
 			answer.ErrorType() != "invalid_request" {
-			t.Errorf("%d %s %v", answer.Status, answer.Body, err)
+			t.Errorf(
+				"stream after a malformed cursor: got %d %s %v, want 400", answer.Status,
+				answer.Body, err,
+			)
 		}
 		answer, err = client.Try(http.MethodGet, path+"/stream", nil, "Last-Event-ID", foreign)
 		if err != nil || answer.Status != http.StatusGone ||
 			answer.ErrorType() != "cursor_expired" {
-			t.Errorf("%d %s %v", answer.Status, answer.Body, err)
+			t.Errorf(
+				"stream after another hub's cursor: got %d %s %v, want 410", answer.Status,
+				answer.Body, err,
+			)
 		}
 	})
 

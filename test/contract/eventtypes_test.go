@@ -82,7 +82,7 @@ func eventTypes(t *testing.T, c *harness.Target) {
 			t, client.Must(http.MethodGet, "/hubs/"+hub.ID+"/events", nil, http.StatusOK).Object(t),
 		)
 		if list = list[:min(8, len(list))]; len(list) != 8 {
-			t.Fatalf("%v", list)
+			t.Fatalf("got %d events, want 8: %v", len(list), list)
 		}
 		for i, e := range list {
 			hasExactly(
@@ -98,12 +98,12 @@ func eventTypes(t *testing.T, c *harness.Target) {
 			list[1]["clock_trusted"] != false ||
 			list[2]["clock_trusted"] != nil ||
 			list[0]["clock_trusted"] != true {
-			t.Errorf("%v", list)
+			t.Errorf("device_id or clock_trusted differ from the hub's events: %v", list)
 		}
 		all := client.AllEvents(hub.ID, "")
 		if !sameJSON(all[7].Data, []byte(`{"deep":[1,{"x":null}]}`)) ||
 			!sameJSON(all[2].Data, []byte(`{"slot":4,"label":"Cleaner «é»"}`)) {
-			t.Errorf("%s", harness.FormatEvents(all))
+			t.Errorf("data differs from the hub's events: %s", harness.FormatEvents(all))
 		}
 	})
 
@@ -127,7 +127,10 @@ func eventTypes(t *testing.T, c *harness.Target) {
 			!sameJSON(back.Data, []byte(`{}`)) ||
 			gone.DeviceID != nil ||
 			back.DeviceID != nil {
-			t.Errorf("%+v, %+v", gone, back)
+			t.Errorf(
+				"got %+v, then %+v, want the reason client closed, then {}, both without a device",
+				gone, back,
+			)
 		}
 		for _, e := range []harness.Event{gone, back} {
 			if at, err := time.Parse(time.RFC3339Nano, e.Time); err != nil || at.Before(before) ||

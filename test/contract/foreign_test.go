@@ -37,7 +37,9 @@ func foreignHubs(t *testing.T, c *harness.Target) {
 				}
 				if i == 0 &&
 					(unknown.Status != http.StatusNotFound || unknown.ErrorType() != "not_found") {
-					t.Fatalf("unknown hub: got %d %s", unknown.Status, unknown.Body)
+					t.Fatalf(
+						"unknown hub: got %d %s, want 404 not_found", unknown.Status, unknown.Body,
+					)
 				}
 				for _, id := range []string{foreign, unowned} {
 					answer := client.Must(e.method, e.at(id), body, unknown.Status)
@@ -45,7 +47,9 @@ func foreignHubs(t *testing.T, c *harness.Target) {
 					if apiError.Type != unknown.ErrorType() ||
 						apiError.Message != unknown.APIError().Message ||
 						strings.Contains(apiError.Message, id) {
-						t.Errorf("unknown and foreign hub differ: %s and %s", unknown.Body, answer.Body)
+						t.Errorf(
+							"unknown and foreign hub differ: %s and %s", unknown.Body, answer.Body,
+						)
 					}
 				}
 			}

@@ -46,7 +46,10 @@ func hostile(t *testing.T, c *harness.Target) {
 						case err != nil:
 							// rejected by the HTTP client: nothing was sent
 							if !strings.Contains(err.Error(), "invalid") {
-								t.Errorf("%s %s %.200s %q: %v", method, path, body, header, err)
+								t.Errorf(
+									"%s %s %.200s %q: got error %v, want an answer", method, path,
+									body, header, err,
+								)
 							}
 						case answer.Status >= 500 && answer.ErrorType() != "hub_unavailable":
 							t.Errorf(
@@ -119,9 +122,9 @@ func hostile(t *testing.T, c *harness.Target) {
 			"CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n",
 			"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 		} {
-			status, header, body := onTheWire(t, address, request)
+			status, header, body := sendRaw(t, address, request)
 			if status >= 500 {
-				t.Errorf("%.100q: %d %s", request, status, body)
+				t.Errorf("%.100q: got %d %s, want less than 500", request, status, body)
 			}
 			if status >= 400 {
 				harness.CheckBareError(t, status, header, body)
@@ -136,10 +139,9 @@ func hostile(t *testing.T, c *harness.Target) {
 	})
 }
 
-// onTheWire sends bytes and returns the answer. Status 0 means a closed connection.
-func onTheWire(
-	t *testing.T, address, request string,
-) (status int, header http.Header, body []byte) {
+// sendRaw sends bytes over a new connection and returns the answer. Status 0 means a closed
+// connection.
+func sendRaw(t *testing.T, address, request string) (status int, header http.Header, body []byte) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -149,9 +151,8 @@ func onTheWire(
 	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	go io.WriteString(
-		conn, request,
-	) //nolint // a server may answer and close before it has read all
+	// The server may answer and close before it has read the whole request.
+	go func() { _, _ = io.WriteString(conn, request) }()
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		return 0, nil, nil
@@ -167,6 +168,7 @@ type generator struct {
 	hub string
 }
 
+// one returns one of the texts.
 func (g *generator) one(of ...string) string { return of[g.IntN(len(of))] }
 
 // malformed returns a request to an endpoint with one or more faults.
@@ -179,7 +181,7 @@ func (g *generator) malformed(e endpoint) (method, path string, body any, header
 	}
 	method, path, body = e.method, e.at(hub), e.sent()
 	if strings.HasSuffix(path, "/stream") {
-		// never a valid one
+		// never a valid id: a stream would not end
 		header = append(
 			header, "Last-Event-ID",
 			g.one("garbage", strings.Repeat("x", 3000), "AAAA", "\x01", "é"),
@@ -220,6 +222,7 @@ func (g *generator) malformed(e endpoint) (method, path string, body any, header
 	return method, path, body, header
 }
 
+// query returns a nearly valid query.
 func (g *generator) query() string {
 	value := g.one(
 		"", "0", "-1", "x", "1e9", "99999999999999999999", "null", "true",

@@ -15,12 +15,12 @@ import (
 func hubList(t *testing.T, c *harness.Target) {
 	const many = 53
 	tenant := c.Tenant("Hub list")
-	made := c.Inventory(many)
+	inventory := c.Inventory(many)
 	other := tenant.NewSite("Other")
 	ids := make([]string, many)
 	queue := make(chan int, many)
 	for i := range many {
-		ids[i] = made[i].HubID
+		ids[i] = inventory[i].HubID
 		queue <- i
 	}
 	close(queue)
@@ -28,7 +28,7 @@ func hubList(t *testing.T, c *harness.Target) {
 	for range 8 {
 		adding.Go(func() {
 			for i := range queue {
-				raw := made[i].Raw(t, c.Public)
+				raw := inventory[i].Raw(t, c.Public)
 				raw.Enroll()
 				raw.GoOnline()
 				site := tenant.Site
@@ -40,7 +40,9 @@ func hubList(t *testing.T, c *harness.Target) {
 					map[string]string{"serial": raw.Serial, "site_id": site},
 				)
 				if err != nil || answer.Status != http.StatusOK {
-					t.Errorf("%s: %d %s %v", raw.ID, answer.Status, answer.Body, err)
+					t.Errorf(
+						"add %s: got %d %s %v, want 200", raw.ID, answer.Status, answer.Body, err,
+					)
 				}
 			}
 		})
@@ -66,14 +68,14 @@ func hubList(t *testing.T, c *harness.Target) {
 			for _, h := range page.Data {
 				all = append(all, h.ID)
 				if h.SiteID != site {
-					t.Errorf("hub %s at %s: listed at %s", h.ID, h.SiteID, site)
+					t.Errorf("list of site %s: got hub %s of site %s", site, h.ID, h.SiteID)
 				}
 			}
 			if !page.HasMore {
 				return all
 			}
 			if limit == 0 && len(page.Data) != 50 {
-				t.Errorf("got a page of %d hubs", len(page.Data))
+				t.Errorf("page without a limit: got %d hubs, want 50", len(page.Data))
 			}
 			after = "&starting_after=" + page.Data[len(page.Data)-1].ID
 		}

@@ -79,7 +79,9 @@ func hubs(t *testing.T, c *harness.Target) {
 			}
 			if got["id"] != raw.ID || got["name"] != "Lobby" || got["site_id"] != client.Site ||
 				connection["status"] != "online" {
-				t.Errorf("%s: %v", what, got)
+				t.Errorf(
+					"%s: got %v, want hub %s online at site %s", what, got, raw.ID, client.Site,
+				)
 			}
 			hasExactly(t, what+" firmware", got["firmware"].(map[string]any), "version")
 			network := got["network"].(map[string]any)
@@ -92,7 +94,7 @@ func hubs(t *testing.T, c *harness.Target) {
 				network["metered"] != true ||
 				network["ipv6_address"] != nil ||
 				network["ssid"] != "Lobby" {
-				t.Errorf("%s: %v", what, network)
+				t.Errorf("%s: got network %v, want that of the hello", what, network)
 			}
 		}
 		list := client.Must(http.MethodGet, "/hubs?site_id="+client.Site, nil, http.StatusOK).
@@ -124,7 +126,7 @@ func hubs(t *testing.T, c *harness.Target) {
 		)
 		if got := getHub(client.Client, raw.ID); got.Connection.DisconnectReason == nil ||
 			*got.Connection.DisconnectReason != strings.ToLower(*got.Connection.DisconnectReason) {
-			t.Errorf("disconnect_reason: %+v", got.Connection)
+			t.Errorf("disconnect_reason: got %+v, want lower case", got.Connection)
 		}
 		away := getHub(client.Client, raw.ID)
 		raw.Connect()
@@ -137,7 +139,8 @@ func hubs(t *testing.T, c *harness.Target) {
 		)
 		if back := getHub(client.Client, raw.ID); back.Connection.Since <= away.Connection.Since {
 			t.Errorf(
-				"got offline since %s, online since %s", away.Connection.Since, back.Connection.Since,
+				"got offline since %s, online since %s", away.Connection.Since,
+				back.Connection.Since,
 			)
 		}
 		// `network`: "what the hub reported when it last connected"; and so with firmware.
@@ -161,7 +164,7 @@ func hubs(t *testing.T, c *harness.Target) {
 		})
 	})
 
-	t.Run("added while it is away", func(t *testing.T) {
+	t.Run("added while offline", func(t *testing.T) {
 		// "unknown (hub has not connected since it was added)".
 		client := tenant.For(t)
 		var raw *harness.RawHub
@@ -184,7 +187,7 @@ func hubs(t *testing.T, c *harness.Target) {
 		}
 		if got := getHub(client.Client, raw.ID); got.Connection.Status != "unknown" ||
 			got.Connection.DisconnectReason != nil {
-			t.Errorf("%+v", got)
+			t.Errorf("hub added while offline: got %+v, want unknown without a reason", got)
 		}
 		raw.Connect()
 		client.Await(
@@ -213,20 +216,20 @@ func hubs(t *testing.T, c *harness.Target) {
 		}
 		if patch(`{"name":"Lobby"}`); got.Name == nil || *got.Name != "Lobby" ||
 			got.SiteID != client.Site {
-			t.Errorf("%+v", got)
+			t.Errorf("renamed: got %+v, want Lobby at %s", got, client.Site)
 		}
 		if patch(`{"site_id":"` + second + `"}`); got.Name == nil || *got.Name != "Lobby" ||
 			got.SiteID != second {
-			t.Errorf("%+v", got)
+			t.Errorf("moved: got %+v, want Lobby at %s", got, second)
 		}
 		if patch(`{"name":null,"site_id":"` + client.Site + `"}`); got.Name != nil ||
 			got.SiteID != client.Site {
-			t.Errorf("%+v", got)
+			t.Errorf("cleared and moved: got %+v, want no name, at %s", got, client.Site)
 		}
 		patch(`{"site_id":"` + second + `"}`)
 		var counted site
 		if client.Must(http.MethodGet, "/sites/"+second, nil, http.StatusOK).JSON(t, &counted); counted.HubCount != 1 {
-			t.Errorf("got hub_count %d", counted.HubCount)
+			t.Errorf("hub_count: got %d, want 1", counted.HubCount)
 		}
 		for _, body := range []string{
 			``, `{}`, `{"site_id":null}`, `{"site_id":7}`, `{"name":7}`, `{"name":""}`,
@@ -250,11 +253,11 @@ func hubs(t *testing.T, c *harness.Target) {
 		}, http.StatusOK).
 			JSON(t, &got)
 		if got.SiteID != client.Site || getHub(client.Client, raw.ID).SiteID != client.Site {
-			t.Errorf("%+v", got)
+			t.Errorf("added again: got %+v, want it at %s", got, client.Site)
 		}
 		client.Must(http.MethodGet, "/sites/"+second, nil, http.StatusOK).JSON(t, &counted)
 		if counted.HubCount != 0 {
-			t.Errorf("hub_count of the former site: got %d", counted.HubCount)
+			t.Errorf("hub_count of the former site: got %d, want 0", counted.HubCount)
 		}
 	})
 
@@ -262,10 +265,8 @@ func hubs(t *testing.T, c *harness.Target) {
 		// "Every hub is at exactly one site"; "hub_count: number of hubs at the site".
 		client := tenant.For(t)
 		raw := c.For(t).Online(tenant)
-		places := []string{
-			client.NewSite("Here"),
-			client.NewSite("There"),
-			client.NewSite("Elsewhere"),
+		sites := []string{
+			client.NewSite("A"), client.NewSite("B"), client.NewSite("C"),
 		}
 		for round := range 10 {
 			name := fmt.Sprintf("Hub %d", round)
@@ -277,29 +278,29 @@ func hubs(t *testing.T, c *harness.Target) {
 					})
 				case i < 4:
 					return client.Try(http.MethodPatch, "/hubs/"+raw.ID, map[string]string{
-						"site_id": places[i%3],
+						"site_id": sites[i%3],
 					})
 				default:
 					return client.Try(http.MethodPost, "/hubs", map[string]string{
-						"serial": raw.Serial, "site_id": places[i%3],
+						"serial": raw.Serial, "site_id": sites[i%3],
 					})
 				}
 			}) {
 				if answer.Status != http.StatusOK {
-					t.Errorf("%d %s", answer.Status, answer.Body)
+					t.Errorf("concurrent change: got %d %s, want 200", answer.Status, answer.Body)
 				}
 			}
 			at := getHub(client.Client, raw.ID)
-			if at.Name == nil || *at.Name != name || !slices.Contains(places, at.SiteID) {
+			if at.Name == nil || *at.Name != name || !slices.Contains(sites, at.SiteID) {
 				t.Errorf("got %+v, want the name %s", at, name)
 			}
-			for _, id := range places {
+			for _, id := range sites {
 				var counted site
 				client.Must(http.MethodGet, "/sites/"+id, nil, http.StatusOK).JSON(t, &counted)
 				if want := map[bool]int{true: 1}[id == at.SiteID]; counted.HubCount != want {
 					t.Errorf(
-						"hub at %s: got hub_count of %s: %d", at.SiteID, id,
-						counted.HubCount,
+						"hub at %s: hub_count of site %s: got %d, want %d", at.SiteID, id,
+						counted.HubCount, want,
 					)
 				}
 			}
@@ -328,7 +329,9 @@ func hubs(t *testing.T, c *harness.Target) {
 			`{"serial":"` + raw.Serial + `","site_id":"` + client.Site + `","colour":1}`,
 			`{"serial":"` + raw.Serial + `","site_id":"` + client.Site + `","name":7}`,
 		} {
-			client.Rejected(http.MethodPost, "/hubs", body, http.StatusBadRequest, "invalid_request")
+			client.Rejected(
+				http.MethodPost, "/hubs", body, http.StatusBadRequest, "invalid_request",
+			)
 		}
 	})
 
@@ -385,13 +388,13 @@ func hubs(t *testing.T, c *harness.Target) {
 		select {
 		case <-raw.Lost:
 		case <-time.After(time.Minute):
-			t.Fatal("still connected after its link was reset")
+			t.Fatal("still connected a minute after the link was reset")
 		}
 		if err := raw.TryConnect(raw.ID); err == nil {
-			t.Fatal("connected with a revoked certificate")
+			t.Fatal("revoked certificate: got a connection")
 		}
 		if got := getHub(client.Client, raw.ID); got.SiteID != client.Site {
-			t.Errorf("%+v", got)
+			t.Errorf("reset link: got %+v, want the hub at site %s", got, client.Site)
 		}
 		raw.Enroll()
 		raw.GoOnline()

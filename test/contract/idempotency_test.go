@@ -46,10 +46,8 @@ func idempotency(t *testing.T, c *harness.Target) {
 		} {
 			if again := client.Must(
 				http.MethodPost, path, body, http.StatusAccepted, keyHeader, "retry",
-			); !sameJSON(
-				again.Body, first.Body,
-			) {
-				t.Errorf("got first %s\nthen %s", first.Body, again.Body)
+			); !sameJSON(again.Body, first.Body) {
+				t.Errorf("same key: got %s\nwant %s", again.Body, first.Body)
 			}
 		}
 		for _, body := range []string{
@@ -66,14 +64,14 @@ func idempotency(t *testing.T, c *harness.Target) {
 			"idempotency_conflict", keyHeader, "retry",
 		)
 		if n := desiredCount(client, hub, 1, "lock"); n != 1 {
-			t.Errorf("one command: got %d runs", n)
+			t.Errorf("one command: got %d runs, want 1", n)
 		}
 		// "optional by contract": without one, and with another, each is a command of its own.
 		client.Must(http.MethodPost, path, unlock, http.StatusAccepted)
 		client.Must(http.MethodPost, path, unlock, http.StatusAccepted)
 		client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "another")
 		if n := desiredCount(client, hub, 1, "lock"); n != 4 {
-			t.Errorf("four commands: got %d runs", n)
+			t.Errorf("four commands: got %d runs, want 4", n)
 		}
 	})
 
@@ -98,7 +96,7 @@ func idempotency(t *testing.T, c *harness.Target) {
 			client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, key)
 		}
 		if n := desiredCount(client, hub, 1, "lock"); n != len(keys) {
-			t.Errorf("%d keys: got %d runs", len(keys), n)
+			t.Errorf("got %d runs, want one for each of %d keys", n, len(keys))
 		}
 		client.Rejected(
 			http.MethodPost, path, unlock, http.StatusBadRequest, "invalid_request", keyHeader,
@@ -121,17 +119,15 @@ func idempotency(t *testing.T, c *harness.Target) {
 		if again := second.Must(
 			http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusAccepted, keyHeader,
 			"shared",
-		); !sameJSON(
-			again.Body, first.Body,
-		) {
-			t.Errorf("got first %s\nthen %s", first.Body, again.Body)
+		); !sameJSON(again.Body, first.Body) {
+			t.Errorf("same key: got %s\nwant %s", again.Body, first.Body)
 		}
 		stranger.Must(
 			http.MethodPost, commandPath(theirs.ID(), 1), `{"key":"lock","value":true}`,
 			http.StatusAccepted, keyHeader, "shared",
 		)
 		if n := desiredCount(client, hub, 1, "lock"); n != 1 {
-			t.Errorf("one command: got %d runs", n)
+			t.Errorf("one command: got %d runs, want 1", n)
 		}
 	})
 
@@ -143,19 +139,19 @@ func idempotency(t *testing.T, c *harness.Target) {
 		hub.RejectCommands(true)
 		first := client.Rejected(
 			http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusUnprocessableEntity,
-			"command_refused", keyHeader, "refused",
+			"command_refused", keyHeader, "rejected",
 		)
 		hub.RejectCommands(false)
 		again := client.Rejected(
 			http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusUnprocessableEntity,
-			"command_refused", keyHeader, "refused",
+			"command_refused", keyHeader, "rejected",
 		)
 		if again.Message != first.Message {
-			t.Errorf("got first %q, then %q", first.Message, again.Message)
+			t.Errorf("same key: got message %q, want %q", again.Message, first.Message)
 		}
 		client.Must(
 			http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusAccepted, keyHeader,
-			"refused no more",
+			"no longer rejected",
 		)
 	})
 
@@ -188,12 +184,12 @@ func idempotency(t *testing.T, c *harness.Target) {
 			answer, err := client.Try(http.MethodPost, path, unlock, keyHeader, "later still")
 			if err == nil && answer.Status != http.StatusAccepted &&
 				answer.Status != http.StatusServiceUnavailable {
-				t.Fatalf("%d %s", answer.Status, answer.Body)
+				t.Fatalf("hub is back: got %d %s, want 202 or 503", answer.Status, answer.Body)
 			}
 			return err == nil && answer.Status == http.StatusAccepted
 		})
 		if n := desiredCount(client, hub, 1, "lock"); n != 2 {
-			t.Errorf("two commands: got %d runs", n)
+			t.Errorf("two commands: got %d runs, want 2", n)
 		}
 	})
 
@@ -207,12 +203,12 @@ func idempotency(t *testing.T, c *harness.Target) {
 		for _, answer := range answers {
 			if answer.Status != http.StatusAccepted || !sameJSON(answer.Body, answers[0].Body) {
 				t.Errorf(
-					"answers differ: %s and %d %s", answers[0].Body, answer.Status, answer.Body,
+					"got %d %s, want the answer %s", answer.Status, answer.Body, answers[0].Body,
 				)
 			}
 		}
 		if n := desiredCount(client, hub, 1, "lock"); n != 1 {
-			t.Errorf("one command: got %d runs", n)
+			t.Errorf("one command: got %d runs, want 1", n)
 		}
 	})
 
@@ -235,14 +231,14 @@ func idempotency(t *testing.T, c *harness.Target) {
 				}
 				if answer.Status != want || answer.ErrorType() != kind {
 					t.Errorf(
-						"round %d, body %d: %d %s, wanted %d", round, i%2, answer.Status,
+						"round %d, body %d: got %d %s, want %d", round, i%2, answer.Status,
 						answer.Body, want,
 					)
 				}
 			}
 		}
 		if n := desiredCount(client, hub, 3, "heating_setpoint"); n != 10 {
-			t.Errorf("ten commands: got %d runs", n)
+			t.Errorf("ten commands: got %d runs, want 10", n)
 		}
 	})
 }
@@ -262,7 +258,7 @@ func creations(t *testing.T, c *harness.Target) {
 		for _, answer := range answers {
 			if answer.Status != http.StatusCreated || !sameJSON(answer.Body, answers[0].Body) {
 				t.Errorf(
-					"answers differ: %s and %d %s", answers[0].Body, answer.Status, answer.Body,
+					"got %d %s, want the answer %s", answer.Status, answer.Body, answers[0].Body,
 				)
 			}
 		}
@@ -270,7 +266,7 @@ func creations(t *testing.T, c *harness.Target) {
 			http.MethodPost, "/sites", `{ "name" : "Once" }`, http.StatusCreated, keyHeader, "site",
 		)
 		if !sameJSON(again.Body, answers[0].Body) {
-			t.Errorf("first %s, then %s", answers[0].Body, again.Body)
+			t.Errorf("same key: got %s, want %s", again.Body, answers[0].Body)
 		}
 		client.Rejected(
 			http.MethodPost, "/sites", `{"name":"Twice"}`, http.StatusConflict,
@@ -286,14 +282,14 @@ func creations(t *testing.T, c *harness.Target) {
 		)
 		var all siteList
 		client.Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &all)
-		made := 0
+		created := 0
 		for _, s := range all.Data {
 			if s.Name == "Once" {
-				made++
+				created++
 			}
 		}
-		if made != 1 {
-			t.Errorf("got %d sites, want 1", made)
+		if created != 1 {
+			t.Errorf("got %d sites, want 1", created)
 		}
 	})
 
@@ -308,7 +304,7 @@ func creations(t *testing.T, c *harness.Target) {
 			keyHeader, "invitation",
 		)
 		if !sameJSON(again.Body, first.Body) {
-			t.Errorf("first %s, then %s", first.Body, again.Body)
+			t.Errorf("same key: got %s, want %s", again.Body, first.Body)
 		}
 	})
 
@@ -329,10 +325,10 @@ func creations(t *testing.T, c *harness.Target) {
 		if again := client.Must(http.MethodPost, "/hubs", add, http.StatusOK, keyHeader, "hub"); !sameJSON(
 			again.Body, answer.Body,
 		) {
-			t.Errorf("first %s, then %s", answer.Body, again.Body)
+			t.Errorf("same key: got %s, want %s", again.Body, answer.Body)
 		}
 		if at := getHub(client.Client, hub.ID()).SiteID; at != second.ID {
-			t.Errorf("a repetition moved the hub back to %s", at)
+			t.Errorf("site after a repeated request: got %s, want %s", at, second.ID)
 		}
 		nowhere := strings.Replace(add, first.ID, "01935f2e-0000-7000-8000-00000000000a", 1)
 		client.Rejected(
@@ -401,16 +397,16 @@ func lateAnswers(t *testing.T, c *harness.Target) {
 		if answer.Status != http.StatusBadGateway &&
 			answer.Status != http.StatusServiceUnavailable &&
 			answer.Status != http.StatusGatewayTimeout {
-			t.Errorf("%d %s", answer.Status, answer.Body)
+			t.Errorf("cut connection: got %d %s, want 502, 503 or 504", answer.Status, answer.Body)
 		}
-		streamstest.Eventually(t, "the same key gives what the hub did", func() bool {
+		streamstest.Eventually(t, "the same key returns the hub's result", func() bool {
 			answer, err := client.Try(
 				http.MethodPost, commandPath(hub.ID(), 1), lock, keyHeader, "cut",
 			)
 			return err == nil && answer.Status == http.StatusAccepted
 		})
 		if n := desiredCount(client, hub, 1, "lock"); n != before+1 {
-			t.Errorf("one command: got %d runs", n-before)
+			t.Errorf("one command: got %d runs, want 1", n-before)
 		}
 	})
 }
@@ -435,21 +431,21 @@ func late(t *testing.T, tenant *harness.Tenant, hub *virtualhub.Hub, timeout tim
 	took := time.Since(began)
 	for i, answer := range answers {
 		if answer.Status != http.StatusGatewayTimeout || answer.ErrorType() != "hub_timeout" {
-			t.Errorf("%s: %d %s", calls[i], answer.Status, answer.Body)
+			t.Errorf("%s: got %d %s, want 504 hub_timeout", calls[i], answer.Status, answer.Body)
 		}
 	}
 	if took < timeout-100*time.Millisecond || took > timeout+time.Minute {
-		t.Errorf("hub timeout %s: got the answer after %s", timeout, took)
+		t.Errorf("answer after %s, want it after the hub timeout, %s", took, timeout)
 	}
 	hub.LateAnswers(0)
 	var got accepted
-	streamstest.Eventually(t, "the same key gives what the hub did", func() bool {
+	streamstest.Eventually(t, "the same key returns the hub's result", func() bool {
 		answer, err := tenant.Try(
 			http.MethodPost, commandPath(hub.ID(), 1), unlock, keyHeader, "late",
 		)
 		if err != nil ||
 			answer.Status != http.StatusAccepted && answer.Status != http.StatusGatewayTimeout {
-			t.Fatalf("%d %s %v", answer.Status, answer.Body, err)
+			t.Fatalf("same key: got %d %s %v, want 202 or 504", answer.Status, answer.Body, err)
 		}
 		if answer.Status == http.StatusAccepted {
 			answer.JSON(t, &got)
@@ -461,6 +457,6 @@ func late(t *testing.T, tenant *harness.Tenant, hub *virtualhub.Hub, timeout tim
 		t.Errorf("got %+v, want the hub's first answer", got)
 	}
 	if n := desiredCount(tenant, hub, 1, "lock"); n != 1 {
-		t.Errorf("one command: got %d runs", n)
+		t.Errorf("one command: got %d runs, want 1", n)
 	}
 }

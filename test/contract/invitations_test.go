@@ -41,19 +41,19 @@ func pending(client *harness.Tenant, id string) bool {
 // invite invites a person and returns the link in the mail.
 func invite(
 	s *harness.Service, client *harness.Tenant, email, role string,
-) (made invitation, link string) {
+) (created invitation, link string) {
 	client.T.Helper()
 	s = s.For(client.T)
 	mails := len(s.Mails(email, 0))
 	client.Must(http.MethodPost, "/invitations", map[string]string{
 		"email": email, "role": role,
 	}, http.StatusCreated).
-		JSON(client.T, &made)
+		JSON(client.T, &created)
 	link = s.Mails(email, mails+1)[mails].Link()
 	if !strings.HasPrefix(link, s.Public()+"/portal/invitations/") {
-		client.T.Fatalf("mail: got link %q", link)
+		client.T.Fatalf("mail: got link %q, want one to the portal", link)
 	}
-	return made, link
+	return created, link
 }
 
 // invitations tests "Invitation".
@@ -75,19 +75,19 @@ func invitations(t *testing.T, c *harness.Target) {
 			t, "invitation", made, "id", "email", "role", "status", "created_at", "expires_at",
 		)
 		if made["email"] != email || made["role"] != "member" || made["status"] != "pending" {
-			t.Errorf("%v", made)
+			t.Errorf("got %v, want a pending invitation of a member, %s", made, email)
 		}
 		isTimestamp(t, "created_at", made["created_at"])
 		isTimestamp(t, "expires_at", made["expires_at"])
 		created, _ := time.Parse(time.RFC3339Nano, fmt.Sprint(made["created_at"]))
 		expires, _ := time.Parse(time.RFC3339Nano, fmt.Sprint(made["expires_at"]))
 		if valid := expires.Sub(created); valid != 7*24*time.Hour {
-			t.Errorf("got a validity of %s", valid)
+			t.Errorf("validity: got %s, want 7 days", valid)
 		}
 		list := client.Must(http.MethodGet, "/invitations", nil, http.StatusOK).Object(t)
 		hasExactly(t, "list", list, "data", "has_more")
 		if first := data(t, list)[0]; fmt.Sprint(first) != fmt.Sprint(made) {
-			t.Errorf("created %v, listed %v", made, first)
+			t.Errorf("list: got %v, want %v as created", first, made)
 		}
 		mail := s.For(t).Mails(email, 1)[0]
 		link := mail.Link()
@@ -106,13 +106,16 @@ func invitations(t *testing.T, c *harness.Target) {
 		// HEAD, which mail programs send to check a link, changes nothing.
 		harness.Open(t, http.MethodHead, link)
 		if !pending(client, made["id"].(string)) {
-			t.Error("HEAD: got the link used")
+			t.Error("HEAD: the invitation is no longer pending")
 		}
 		page := harness.Open(t, http.MethodGet, link)
 		if page.Status != http.StatusOK ||
 			!strings.HasPrefix(page.Header.Get("Content-Type"), "text/html") ||
 			!strings.Contains(string(page.Body), tenantName) {
-			t.Errorf("%d %v %s", page.Status, page.Header, page.Body)
+			t.Errorf(
+				"opened link: got %d %v %s, want a page that names %s", page.Status, page.Header,
+				page.Body, tenantName,
+			)
 		}
 		if m, ok := memberOf(client, email); !ok || m.Role != "member" {
 			t.Errorf("got %+v, want a member", m)
@@ -136,10 +139,10 @@ func invitations(t *testing.T, c *harness.Target) {
 		}
 		// "only its hash": only the mail has the token.
 		if found := s.For(t).FindInFiles(token, "outbox"); found != "" {
-			t.Errorf("%s holds the token", found)
+			t.Errorf("%s contains the token", found)
 		}
 		if strings.Contains(s.Log(), token) {
-			t.Error("the log holds the token")
+			t.Error("the log contains the token")
 		}
 	})
 
@@ -152,17 +155,21 @@ func invitations(t *testing.T, c *harness.Target) {
 			page := harness.Open(t, http.MethodGet, url)
 			if page.Header.Get("Referrer-Policy") != "no-referrer" ||
 				!strings.Contains(page.Header.Get("Cache-Control"), "no-store") ||
-				!strings.Contains(page.Header.Get("Content-Security-Policy"), "default-src 'none'") ||
+				!strings.Contains(
+					page.Header.Get("Content-Security-Policy"), "default-src 'none'",
+				) ||
 				page.Header.Get("X-Content-Type-Options") != "nosniff" {
-				t.Errorf("%s: %v", url, page.Header)
+				t.Errorf(
+					"%s: got header %v, want the headers that protect the link", url, page.Header,
+				)
 			}
-			if third := regexp.MustCompile(`(src|href|action)="(https?:)?//`).FindString(string(page.Body)); third != "" {
-				t.Errorf("the page requests another host: %s", third)
+			if external := regexp.MustCompile(`(src|href|action)="(https?:)?//`).FindString(string(page.Body)); external != "" {
+				t.Errorf("the page requests another host: %s", external)
 			}
 		}
 		if m, ok := memberOf(tenant.For(t), "page@invitations.example.com"); !ok ||
 			m.Role != "admin" {
-			t.Errorf("%+v", m)
+			t.Errorf("got %+v, want an admin", m)
 		}
 	})
 
@@ -175,7 +182,7 @@ func invitations(t *testing.T, c *harness.Target) {
 			}, http.StatusCreated).
 				JSON(t, &made)
 			if made.Role != role || made.Status != "pending" || !pending(client, made.ID) {
-				t.Errorf("%+v", made)
+				t.Errorf("got %+v, want a pending invitation, listed, with role %s", made, role)
 			}
 			client.Must(http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNoContent)
 			if pending(client, made.ID) {
@@ -196,7 +203,7 @@ func invitations(t *testing.T, c *harness.Target) {
 		) != 0 {
 			t.Errorf("204: got body %s, want none", answer.Body)
 		}
-		dead(t, client, link, "revoked@invitations.example.com")
+		expectDeadLink(t, client, link, "revoked@invitations.example.com")
 		for _, id := range []string{made.ID, noMember, "x", "%00", strings.Repeat("x", 1000)} {
 			client.Rejected(
 				http.MethodDelete, "/invitations/"+id, nil, http.StatusNotFound, "not_found",
@@ -212,15 +219,15 @@ func invitations(t *testing.T, c *harness.Target) {
 		if first.ID == second.ID || pending(client, first.ID) || !pending(client, second.ID) {
 			t.Errorf("got %+v, then %+v; pending %+v", first, second, listInvitations(client))
 		}
-		dead(t, client, oldLink, "twice@invitations.example.com")
+		expectDeadLink(t, client, oldLink, "twice@invitations.example.com")
 		client.Rejected(
 			http.MethodDelete, "/invitations/"+first.ID, nil, http.StatusNotFound, "not_found",
 		)
 		if page := harness.Open(t, http.MethodGet, newLink); page.Status != http.StatusOK {
-			t.Errorf("%d %s", page.Status, page.Body)
+			t.Errorf("new link: got %d %s, want 200", page.Status, page.Body)
 		}
 		if m, ok := memberOf(client, "twice@invitations.example.com"); !ok || m.Role != "admin" {
-			t.Errorf("%+v", m)
+			t.Errorf("got %+v, want an admin", m)
 		}
 	})
 
@@ -234,7 +241,7 @@ func invitations(t *testing.T, c *harness.Target) {
 			s.Public() + "/portal/invitations/x", s.Public() + "/portal/invitations/%00",
 			s.Public() + "/portal/invitations/" + strings.Repeat("A", 4000),
 		} {
-			dead(t, client, other, "near@invitations.example.com")
+			expectDeadLink(t, client, other, "near@invitations.example.com")
 		}
 	})
 
@@ -259,7 +266,9 @@ func invitations(t *testing.T, c *harness.Target) {
 			http.StatusBadRequest, "invalid_request",
 		)
 		// "to a member: 400" (design, section 6).
-		somebody := joined(t, c.For(t).OwnService(), tenant, "already@invitations.example.com", "member")
+		somebody := joined(
+			t, c.For(t).OwnService(), tenant, "already@invitations.example.com", "member",
+		)
 		for _, email := range []string{somebody.Email, strings.ToUpper(somebody.Email)} {
 			client.Rejected(
 				http.MethodPost, "/invitations", map[string]string{"email": email},
@@ -331,12 +340,12 @@ func invitations(t *testing.T, c *harness.Target) {
 // tenantName is the name of the organization that invites.
 const tenantName = "Invitations"
 
-// dead checks that a link does not work and creates no member.
-func dead(t *testing.T, client *harness.Tenant, link, email string) {
+// expectDeadLink checks that a link does not work and adds no member.
+func expectDeadLink(t *testing.T, client *harness.Tenant, link, email string) {
 	t.Helper()
 	page := harness.Open(t, http.MethodGet, link)
 	if page.Status != http.StatusGone && page.Status != http.StatusNotFound {
-		t.Errorf("%s: %d %s", link, page.Status, page.Body)
+		t.Errorf("%s: got %d %s, want 410 or 404", link, page.Status, page.Body)
 	}
 	if m, ok := memberOf(client.For(t), email); ok {
 		t.Errorf("dead link: got a member: %+v", m)

@@ -43,6 +43,7 @@ func isLabeled(client *harness.Tenant, hub string, device int64, name, room stri
 	}
 }
 
+// text returns the text that s points to, or <null>.
 func text(s *string) string {
 	if s == nil {
 		return "<null>"
@@ -57,7 +58,7 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 		{Kind: "lock", Name: "Front door"},
 		{Kind: "dimmer", Name: "Lamp"},
 	}
-	is := func(t *testing.T, hub string, device int64, name, room string) {
+	expectLabel := func(t *testing.T, hub string, device int64, name, room string) {
 		t.Helper()
 		isLabeled(tenant.For(t), hub, device, name, room)
 	}
@@ -68,7 +69,7 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 		// "room: set only through the API".
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices})
-		is(t, hub.ID(), 1, "Front door", "<null>")
+		expectLabel(t, hub.ID(), 1, "Front door", "<null>")
 		for _, step := range []struct{ body, name, room string }{
 			{`{"name":" Main entrance "}`, "Main entrance", "<null>"},
 			{`{"room":"Lobby"}`, "Main entrance", "Lobby"},
@@ -88,11 +89,11 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 			}
 			if answer["id"] != want["id"] || answer["name"] != want["name"] ||
 				answer["room"] != want["room"] {
-				t.Errorf("%s: got %v", step.body, answer)
+				t.Errorf("%s: got %v, want %v", step.body, answer, want)
 			}
-			is(t, hub.ID(), 1, step.name, step.room)
+			expectLabel(t, hub.ID(), 1, step.name, step.room)
 		}
-		is(t, hub.ID(), 2, "Lamp", "<null>")
+		expectLabel(t, hub.ID(), 2, "Lamp", "<null>")
 		for _, body := range []string{
 			``, `{}`, `[]`, `{"name":""}`, `{"name":" "}`, `{"room":""}`, `{"name":7}`,
 			`{"room":true}`, `{"color":"red"}`, `{"name":"a\nb"}`,
@@ -105,10 +106,10 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 				"invalid_request",
 			)
 		}
-		is(t, hub.ID(), 1, "Café «1»", "Süd 🏢")
+		expectLabel(t, hub.ID(), 1, "Café «1»", "Süd 🏢")
 	})
 
-	t.Run("kept through a restart of the hub, and its renaming", func(t *testing.T) {
+	t.Run("kept through a restart of the hub and a new name from it", func(t *testing.T) {
 		// "name and room are kept by the service, not by the hub, and survive a hub restart."
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices, Dir: t.TempDir()})
@@ -124,7 +125,7 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 			func(e harness.Event) bool { return e.Type == "hub.connected" },
 		)
 		harness.Connected(t, hub)
-		is(t, hub.ID(), 1, "Entrance", "Hall")
+		expectLabel(t, hub.ID(), 1, "Entrance", "Hall")
 		if err := hub.Rename(1, "Renamed by the hub"); err != nil {
 			t.Fatal(err)
 		}
@@ -140,15 +141,15 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 			updated.Data,
 			[]byte(`{"name":"Renamed too","removed_channels":[{"key":"switch","endpoint":0}]}`),
 		) {
-			t.Errorf("data %s", updated.Data)
+			t.Errorf("device.updated: got data %s", updated.Data)
 		}
-		is(t, hub.ID(), 1, "Entrance", "Hall")
-		is(t, hub.ID(), 2, "Renamed too", "Hall")
+		expectLabel(t, hub.ID(), 1, "Entrance", "Hall")
+		expectLabel(t, hub.ID(), 2, "Renamed too", "Hall")
 		client.Must(http.MethodPatch, devicePath(hub.ID(), 1), `{"name":null}`, http.StatusOK)
-		is(t, hub.ID(), 1, "Renamed by the hub", "Hall")
+		expectLabel(t, hub.ID(), 1, "Renamed by the hub", "Hall")
 	})
 
-	t.Run("gone with the device", func(t *testing.T) {
+	t.Run("deleted with the device", func(t *testing.T) {
 		// Hub link, section 4: "When a hub reports device.forgotten, the cloud forgets the name and
 		// room that were set for that device ID."
 		client := tenant.For(t)
@@ -169,23 +170,23 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 		}
 		hub.Send("events", map[string]any{"log": "log-1", "events": []any{forgotten}})
 		hub.WaitAck("log-1", 1)
-		streamstest.Eventually(t, "the label of a forgotten device is forgotten",
+		streamstest.Eventually(t, "the label of a forgotten device is deleted",
 			func() bool {
 				name, room := labelOf(client, hub.ID, 2)
 				return name == "Lock 2" && room == "<null>"
 			},
 		)
-		is(t, hub.ID, 2, "Lock 2", "<null>")
-		is(t, hub.ID, 1, "Set", "Hall")
+		expectLabel(t, hub.ID, 2, "Lock 2", "<null>")
+		expectLabel(t, hub.ID, 1, "Set", "Hall")
 		// A repeat of the event does not remove a label that was set since.
 		client.Must(http.MethodPatch, devicePath(hub.ID, 2), `{"name":"Set again"}`, http.StatusOK)
 		hub.Send("events", map[string]any{"log": "log-1", "events": []any{forgotten}})
 		hub.EventsFrom("log-1", 2, 2)
 		hub.WaitAck("log-1", 2)
-		is(t, hub.ID, 2, "Set again", "<null>")
+		expectLabel(t, hub.ID, 2, "Set again", "<null>")
 	})
 
-	t.Run("gone with a reset of the hub", func(t *testing.T) {
+	t.Run("deleted by a reset of the hub", func(t *testing.T) {
 		// Hub link, section 4: "another log than before: the hub was reset. The cloud … forgets the
 		// names and rooms of its devices".
 		client := tenant.For(t)
@@ -205,7 +206,7 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 			return err == nil && answer.Status == http.StatusGone
 		})
 		harness.Connected(t, hub)
-		streamstest.Eventually(t, "the labels of a reset hub are forgotten", func() bool {
+		streamstest.Eventually(t, "the labels of a reset hub are deleted", func() bool {
 			answer, err := client.Try(http.MethodGet, devicePath(hub.ID(), 1), nil)
 			if err != nil || answer.Status != http.StatusOK {
 				return false
@@ -213,12 +214,12 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 			name, room := labelOf(client, hub.ID(), 1)
 			return name == "Front door" && room == "<null>"
 		})
-		is(t, hub.ID(), 1, "Front door", "<null>")
+		expectLabel(t, hub.ID(), 1, "Front door", "<null>")
 	})
 
 	t.Run("two at once", func(t *testing.T) {
-		// "either or both": what one request does not name, it leaves alone, also when another sets
-		// it at that moment.
+		// "either or both": a request does not change a member that it omits, also if a concurrent
+		// request sets that member.
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices})
 		for round := range 15 {
@@ -229,10 +230,10 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 				}[i])
 			}) {
 				if answer.Status != http.StatusOK {
-					t.Errorf("%d %s", answer.Status, answer.Body)
+					t.Errorf("concurrent PATCH: got %d %s, want 200", answer.Status, answer.Body)
 				}
 			}
-			is(t, hub.ID(), 1, name, room)
+			expectLabel(t, hub.ID(), 1, name, room)
 		}
 	})
 
@@ -247,7 +248,7 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 			http.MethodPatch, "/hubs/"+hub.ID(),
 			map[string]string{"site_id": client.NewSite("Elsewhere")}, http.StatusOK,
 		)
-		is(t, hub.ID(), 1, "Entrance", "Hall")
+		expectLabel(t, hub.ID(), 1, "Entrance", "Hall")
 	})
 }
 

@@ -10,8 +10,7 @@ import (
 	"hubcloud/test/harness"
 )
 
-// limits holds the rows of the table "Limits" about requests; the other rows are held where they
-// belong.
+// limits tests the rows of the table "Limits" about requests. Other parts test the other rows.
 func limits(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Limits")
 
@@ -41,13 +40,15 @@ func limits(t *testing.T, c *harness.Target) {
 			} {
 				if n, err := strconv.Atoi(answer.Header.Get(name)); err != nil || n < 0 {
 					t.Errorf(
-						"%s %s (%d): %s is %q", request.method, request.path, answer.Status, name,
-						answer.Header.Get(name),
+						"%s %s (%d): got %s %q, want a number", request.method, request.path,
+						answer.Status, name, answer.Header.Get(name),
 					)
 				}
 			}
 			if answer.Header.Get("X-Request-Id") == "" {
-				t.Errorf("%s %s (%d): no X-Request-Id", request.method, request.path, answer.Status)
+				t.Errorf(
+					"%s %s (%d): got no X-Request-Id", request.method, request.path, answer.Status,
+				)
 			}
 		}
 	})
@@ -73,23 +74,26 @@ func limits(t *testing.T, c *harness.Target) {
 				granted++
 			}
 			if answer.Header.Get("RateLimit-Limit") != "100" {
-				t.Fatalf("RateLimit-Limit %q", answer.Header.Get("RateLimit-Limit"))
+				t.Fatalf("RateLimit-Limit: got %q, want 100", answer.Header.Get("RateLimit-Limit"))
 			}
 			if granted > 5000 {
-				t.Fatal("5000 requests in a row and no 429")
+				t.Fatal("5000 requests in a row: got no 429")
 			}
 			rejected = answer
 		}
 		took := time.Since(began)
 		if most := 100 + int(took.Seconds()*50) + 2; granted < 100 || granted > most {
-			t.Errorf("%d requests were granted in %s, wanted 100 to %d", granted, took, most)
+			t.Errorf("got %d successful requests in %s, want 100 to %d", granted, took, most)
 		}
 		// "429 rate_limited with Retry-After (seconds)."
 		harness.CheckAPIError(t, rejected)
 		wait, err := strconv.Atoi(rejected.Header.Get("Retry-After"))
 		if rejected.ErrorType() != "rate_limited" || err != nil || wait < 1 || wait > 3 ||
 			rejected.Header.Get("RateLimit-Remaining") != "0" {
-			t.Errorf("%v %s", rejected.Header, rejected.Body)
+			t.Errorf(
+				"rejected request: got %v %s, want rate_limited and Retry-After", rejected.Header,
+				rejected.Body,
+			)
 		}
 		other.Must(http.MethodGet, "/sites", nil, http.StatusOK)
 		if err := harness.AwaitRetryAfter(rejected.Header); err != nil {
@@ -97,7 +101,7 @@ func limits(t *testing.T, c *harness.Target) {
 		}
 		if answer, err := client.Do(http.MethodGet, "/sites", nil); err != nil ||
 			answer.Status != http.StatusOK {
-			t.Errorf("after the wait that was asked for: %d %s %v", answer.Status, answer.Body, err)
+			t.Errorf("after Retry-After: got %d %s %v, want 200", answer.Status, answer.Body, err)
 		}
 
 		// 429 comes before 403 (design, section 6), and a rejected request counts.
@@ -110,19 +114,21 @@ func limits(t *testing.T, c *harness.Target) {
 				return
 			}
 			if answer.Status != http.StatusForbidden {
-				t.Fatalf("%d %s", answer.Status, answer.Body)
+				t.Fatalf(
+					"outside the scopes: got %d %s, want 403 or 429", answer.Status, answer.Body,
+				)
 			}
 		}
-		t.Error("5000 requests outside the key's scopes and no 429")
+		t.Error("5000 requests outside the key's scopes: got no 429")
 	})
 }
 
-// quotas tries the bounds on what one organization can create and have under way: `429
-// rate_limited` with `Retry-After`, at once, and others go on.
+// quotas tests the quotas of one organization: above a quota it gets `429 rate_limited` with
+// `Retry-After` at once, and other organizations are not affected.
 func quotas(t *testing.T, c *harness.Target) {
 	limited := func(t *testing.T, client *harness.Client, method, path string, body any, header ...string) {
 		t.Helper()
-		// Not Must: that sends again what is rate_limited.
+		// Must would repeat a rate-limited request.
 		answer, err := client.Do(method, path, body, header...)
 		if err != nil {
 			t.Fatal(err)
@@ -132,15 +138,15 @@ func quotas(t *testing.T, c *harness.Target) {
 			err != nil ||
 			wait < 1 {
 			t.Errorf(
-				"%s %s: %d %s, Retry-After %q", method, path, answer.Status, answer.Body,
-				answer.Header.Get("Retry-After"),
+				"%s %s: got %d %s, Retry-After %q, want 429 rate_limited", method, path,
+				answer.Status, answer.Body, answer.Header.Get("Retry-After"),
 			)
 		}
 	}
 	t.Run("invitations of an address", func(t *testing.T) {
 		// 353 invitations to one address were accepted in six seconds.
 		tenant := c.Tenant("Flood").For(t)
-		for n := range 5 { // half of what an address may get
+		for n := range 5 { // half of the limit of an address
 			email := []string{
 				"flood@quotas.example.com", "Flood@QUOTAS.example.com",
 				"flood+1@quotas.example.com",
@@ -166,9 +172,9 @@ func quotas(t *testing.T, c *harness.Target) {
 	})
 
 	t.Run("sites", func(t *testing.T) {
-		// One organization could create sites without end.
+		// One organization could create sites without limit.
 		tenant, other := c.For(t).Tenant("Many sites"), c.For(t).OtherTenant("Few sites")
-		for range 4 { // it has one
+		for range 4 { // the tenant has one
 			tenant.NewSite("Site")
 		}
 		limited(t, tenant.Client, http.MethodPost, "/sites", `{"name":"One too many"}`)
@@ -176,7 +182,7 @@ func quotas(t *testing.T, c *harness.Target) {
 	})
 
 	t.Run("idempotency keys", func(t *testing.T) {
-		// One organization could have the broker remember keys without end.
+		// One organization could make the broker store keys without limit.
 		tenant, other := c.For(t).
 			Tenant("Many idempotency keys"),
 			c.For(t).
@@ -193,16 +199,14 @@ func quotas(t *testing.T, c *harness.Target) {
 		limited(t, tenant.Client, http.MethodPost, "/hubs", add, keyHeader, "one too many")
 		if again := tenant.Must(
 			http.MethodPost, "/sites", site, http.StatusCreated, keyHeader, "0",
-		); !sameJSON(
-			again.Body, first.Body,
-		) {
-			t.Errorf("first %s, then %s", first.Body, again.Body)
+		); !sameJSON(again.Body, first.Body) {
+			t.Errorf("same key: got %s, want %s", again.Body, first.Body)
 		}
 		other.Must(http.MethodPost, "/sites", site, http.StatusCreated, keyHeader, "0")
 	})
 
 	t.Run("calls to a hub that never answers", func(t *testing.T) {
-		// One organization with such a hub held every call that there was, and others' commands
+		// One organization with such a hub used up all calls, and commands of other organizations
 		// waited for 20 s.
 		tenant := c.For(t).Tenant("Silent hub")
 		silent := c.For(t).RawHub()
@@ -225,7 +229,7 @@ func quotas(t *testing.T, c *harness.Target) {
 				}
 				if answer, err := tenant.Do(method, path, body); err != nil ||
 					answer.Status != http.StatusGatewayTimeout {
-					t.Errorf("%s: %d %s, %v", path, answer.Status, answer.Body, err)
+					t.Errorf("%s: got %d %s, %v, want 504", path, answer.Status, answer.Body, err)
 				}
 			})
 		}

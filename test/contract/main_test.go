@@ -16,9 +16,11 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	code := m.Run()
-	if code == 0 && whole() {
+	if code == 0 && ranAll() {
 		for _, answer := range harness.UntestedAnswers() {
-			fmt.Fprintln(os.Stderr, "openapi.yaml describes what no test has got:", answer)
+			fmt.Fprintln(
+				os.Stderr, "openapi.yaml describes an answer that no test received:", answer,
+			)
 			code = 1
 		}
 	}
@@ -26,8 +28,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// whole reports whether all tests have run, on a service with all rights.
-func whole() bool {
+// ranAll reports whether all tests ran, on a service that the suite started.
+func ranAll() bool {
 	for _, name := range []string{"test.run", "test.skip", "test.list", "test.fuzz"} {
 		if flag.Lookup(name).Value.String() != "" {
 			return false
@@ -36,25 +38,26 @@ func whole() bool {
 	return os.Getenv(harness.EnvURL) == ""
 }
 
-// part is one part of the contract.
+// part is the test of one part of the contract.
 type part struct {
 	name string
-	try  func(*testing.T, *harness.Target)
+	run  func(*testing.T, *harness.Target)
 }
 
-func try(t *testing.T, c *harness.Target, parts []part) {
+// runParts runs the parts as parallel subtests on one service.
+func runParts(t *testing.T, c *harness.Target, parts []part) {
 	for _, p := range parts {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			p.try(t, c.For(t))
+			p.run(t, c.For(t))
 		})
 	}
 }
 
-// TestContract tries the service with the limits that the contract gives.
+// TestContract tests a service with the limits of the contract.
 func TestContract(t *testing.T) {
 	t.Parallel()
-	try(t, harness.NewTarget(t), []part{
+	runParts(t, harness.NewTarget(t), []part{
 		{"authentication", authentication},
 		{"scopes", scopes},
 		{"limits", limits},
@@ -87,7 +90,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// TestShortLimits tries what comes after a limit has run out, with limits that can be waited for.
+// TestShortLimits tests what happens after a limit in time has passed, with short limits.
 func TestShortLimits(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(
@@ -96,7 +99,7 @@ func TestShortLimits(t *testing.T) {
 		"--streams-per-key", "3", "--rate", "100000", "--burst", "100000",
 	)
 	c.OwnService()
-	try(t, c, []part{
+	runParts(t, c, []part{
 		{"retention", retention},
 		{"stream ends", streamEnds},
 		{"streams per key", streamsPerKey},
@@ -106,7 +109,7 @@ func TestShortLimits(t *testing.T) {
 	})
 }
 
-// TestQuotas tries the bounds of organizations, with some that are soon reached.
+// TestQuotas tests the quotas of organizations, with small quotas.
 func TestQuotas(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(
@@ -114,10 +117,10 @@ func TestQuotas(t *testing.T) {
 		"--hub-timeout", "8s", "--invitations-per-address", "10",
 	)
 	c.OwnService()
-	try(t, c, []part{{"quotas", quotas}})
+	runParts(t, c, []part{{"quotas", quotas}})
 }
 
-// TestRestart tries what must outlive the process.
+// TestRestart tests what must survive a crash of the service.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(t)

@@ -34,7 +34,7 @@ func listMembers(client *harness.Tenant) []member {
 	}
 }
 
-// memberOf finds a member by address.
+// memberOf returns the member with an email address.
 func memberOf(client *harness.Tenant, email string) (member, bool) {
 	client.T.Helper()
 	for _, m := range listMembers(client) {
@@ -45,7 +45,7 @@ func memberOf(client *harness.Tenant, email string) (member, bool) {
 	return member{}, false
 }
 
-// joined makes somebody a member of the organization, by invitation.
+// joined adds a person to the organization by invitation and returns the member.
 func joined(t *testing.T, s *harness.Service, tenant *harness.Tenant, email, role string) member {
 	t.Helper()
 	mails := len(s.Mails(email, 0))
@@ -55,16 +55,16 @@ func joined(t *testing.T, s *harness.Service, tenant *harness.Tenant, email, rol
 		}, http.StatusCreated)
 	link := s.For(t).Mails(email, mails+1)[mails].Link()
 	if answer := harness.Open(t, http.MethodGet, link); answer.Status != http.StatusOK {
-		t.Fatalf("opening %s: %d %s", link, answer.Status, answer.Body)
+		t.Fatalf("open %s: got %d %s, want 200", link, answer.Status, answer.Body)
 	}
 	m, ok := memberOf(tenant.For(t), email)
 	if !ok {
-		t.Fatalf("%s has opened the link and is no member", email)
+		t.Fatalf("%s opened the link: got no member", email)
 	}
 	return m
 }
 
-// owner returns the organization's only owner.
+// owner returns the organization's first owner.
 func owner(client *harness.Tenant) member {
 	client.T.Helper()
 	for _, m := range listMembers(client) {
@@ -72,11 +72,11 @@ func owner(client *harness.Tenant) member {
 			return m
 		}
 	}
-	client.T.Fatal("an organization without an owner")
+	client.T.Fatal("got no owner, want one")
 	return member{}
 }
 
-// members holds the parts "Member" and "Members and invitations", as far as they are about members.
+// members tests "Member", and "Members and invitations" except for invitations.
 func members(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Members")
 	first := owner(tenant)
@@ -91,7 +91,7 @@ func members(t *testing.T, c *harness.Target) {
 			hasExactly(t, "member", m, "id", "email", "role", "joined_at")
 			isTimestamp(t, "joined_at", m["joined_at"])
 			if c.Owned() && (m["email"] != tenant.Owner || m["role"] != "owner") {
-				t.Errorf("%v", m)
+				t.Errorf("member: got %v, want owner %s", m, tenant.Owner)
 			}
 		}
 	})
@@ -113,11 +113,11 @@ func members(t *testing.T, c *harness.Target) {
 			http.StatusForbidden, "forbidden",
 		)
 		if again := owner(client); again != first {
-			t.Errorf("the owner was %+v, and is %+v", first, again)
+			t.Errorf("owner: got %+v, want %+v unchanged", again, first)
 		}
 	})
 
-	t.Run("nor make one", func(t *testing.T) {
+	t.Run("an API key cannot make an owner", func(t *testing.T) {
 		client := tenant.For(t)
 		somebody := joined(
 			t, c.For(t).OwnService(), tenant, "somebody@members.example.com", "member",
@@ -127,7 +127,7 @@ func members(t *testing.T, c *harness.Target) {
 			"forbidden",
 		)
 		if m, _ := memberOf(client, somebody.Email); m != somebody {
-			t.Errorf("was %+v, and is %+v", somebody, m)
+			t.Errorf("member: got %+v, want %+v unchanged", m, somebody)
 		}
 	})
 
@@ -137,7 +137,7 @@ func members(t *testing.T, c *harness.Target) {
 		client, s := tenant.For(t), c.For(t).OwnService()
 		somebody := joined(t, s, tenant, "roles@members.example.com", "admin")
 		if somebody.Role != "admin" {
-			t.Errorf("%+v", somebody)
+			t.Errorf("invited as an admin: got %+v", somebody)
 		}
 		for _, role := range []string{"member", "member", "admin", "member"} {
 			answer := client.Must(
@@ -149,7 +149,7 @@ func members(t *testing.T, c *harness.Target) {
 			client.Must(http.MethodGet, "/members/"+somebody.ID, nil, http.StatusOK).JSON(t, &read)
 			if changed.Role != role || read != changed || read.JoinedAt != somebody.JoinedAt ||
 				read.Email != somebody.Email {
-				t.Errorf("asked for %s, answered %+v, reads %+v", role, changed, read)
+				t.Errorf("role %s: got answer %+v, then read %+v", role, changed, read)
 			}
 		}
 		for _, body := range []string{
@@ -170,7 +170,7 @@ func members(t *testing.T, c *harness.Target) {
 		if answer := client.Must(http.MethodDelete, "/members/"+somebody.ID, nil, http.StatusNoContent); len(
 			answer.Body,
 		) != 0 {
-			t.Errorf("a 204 with a body: %s", answer.Body)
+			t.Errorf("204: got body %s, want none", answer.Body)
 		}
 		for _, id := range []string{somebody.ID, noMember, "x", "%00", strings.Repeat("x", 1000)} {
 			client.Rejected(http.MethodGet, "/members/"+id, nil, http.StatusNotFound, "not_found")
@@ -182,9 +182,9 @@ func members(t *testing.T, c *harness.Target) {
 				http.MethodDelete, "/members/"+id, nil, http.StatusNotFound, "not_found",
 			)
 		}
-		// Who was removed can come again.
+		// A removed person can be invited again.
 		if again := joined(t, s, tenant, "leaving@members.example.com", "admin"); again.Role != "admin" {
-			t.Errorf("%+v", again)
+			t.Errorf("invited again as an admin: got %+v", again)
 		}
 	})
 
@@ -195,7 +195,7 @@ func members(t *testing.T, c *harness.Target) {
 		there := joined(t, s, other, "both@members.example.com", "admin")
 		client.Must(http.MethodDelete, "/members/"+here.ID, nil, http.StatusNoContent)
 		if still, ok := memberOf(other, "both@members.example.com"); !ok || still != there {
-			t.Errorf("%+v, was %+v", still, there)
+			t.Errorf("other organization: got %+v, want %+v", still, there)
 		}
 	})
 
@@ -211,7 +211,7 @@ func members(t *testing.T, c *harness.Target) {
 		}
 		all := listMembers(client)
 		if len(all) != 5 || all[0].Role != "owner" {
-			t.Fatalf("%+v", all)
+			t.Fatalf("members: got %+v, want 5, the owner first", all)
 		}
 		after := ""
 		for i, m := range all {
@@ -221,7 +221,7 @@ func members(t *testing.T, c *harness.Target) {
 			}
 			client.Must(http.MethodGet, "/members?limit=1"+after, nil, http.StatusOK).JSON(t, &page)
 			if len(page.Data) != 1 || page.Data[0] != m || page.HasMore != (i < len(all)-1) {
-				t.Errorf("page %d: %+v, wanted %+v", i, page, m)
+				t.Errorf("page %d: got %+v, want %+v", i, page, m)
 			}
 			after = "&starting_after=" + m.ID
 		}

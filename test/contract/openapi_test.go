@@ -10,11 +10,10 @@ import (
 	"hubcloud/test/harness"
 )
 
-// description gets what openapi.yaml describes beside the contract, and the answers to each route
-// that the contract's parts try on some. Like every answer of the suite, these are held to
-// openapi.yaml by the client itself.
+// description requests what openapi.yaml describes beyond the contract, and provokes on every route
+// the answers that other parts provoke on some. The client checks all answers against openapi.yaml.
 func description(t *testing.T, c *harness.Target) {
-	// Bodies of more than 64 KiB are refused everywhere, also where none is taken.
+	// Bodies of more than 64 KiB are rejected everywhere, also by routes without a body.
 	large := strings.Repeat(" ", 64<<10+1)
 
 	t.Run("the document", func(t *testing.T) {
@@ -23,7 +22,7 @@ func description(t *testing.T, c *harness.Target) {
 		client := harness.NewClient(t, c.Base, "")
 		got := client.Must(http.MethodGet, "/openapi.yaml", nil, http.StatusOK)
 		if string(got.Body) != httpapi.OpenAPI() {
-			t.Error("another openapi.yaml is served than this suite holds answers to")
+			t.Error("got another openapi.yaml than the one that this suite checks answers against")
 		}
 		client.Must(
 			http.MethodGet, "/openapi.yaml", nil, http.StatusNotModified, "If-None-Match",
@@ -44,7 +43,7 @@ func description(t *testing.T, c *harness.Target) {
 		page := client.Must(http.MethodGet, "/reference", nil, http.StatusOK)
 		if !strings.HasPrefix(page.Header.Get("Content-Type"), "text/html") ||
 			!strings.Contains(string(page.Body), "reference/reference.js") {
-			t.Errorf("the page to read it: %s", page.Body)
+			t.Errorf("reference page: got %s, want HTML that loads reference.js", page.Body)
 		}
 		client.Must(http.MethodGet, "/reference/reference.js", nil, http.StatusOK)
 		client.Rejected(
@@ -96,7 +95,9 @@ func description(t *testing.T, c *harness.Target) {
 					"hub_unavailable",
 				)
 				kind.Store("out_of_smoke")
-				client.Rejected(e.method, e.at(hub.ID), e.sent(), http.StatusBadGateway, "hub_error")
+				client.Rejected(
+					e.method, e.at(hub.ID), e.sent(), http.StatusBadGateway, "hub_error",
+				)
 			}
 		}
 	})

@@ -9,14 +9,14 @@ import (
 	"hubcloud/test/harness"
 )
 
-// memberRaces lets 50 pairs of requests race on each rule about people: no rule breaks, and what is
-// answered is what is.
+// memberRaces runs conflicting requests about members at the same time. The rules must hold, and
+// the answers must agree with the result.
 func memberRaces(t *testing.T, c *harness.Target) {
 	const pairs = 50
 	s := c.OwnService()
 
 	t.Run("owners", func(t *testing.T) {
-		// An organization's owner is out of an API key's reach, and stays.
+		// API keys cannot change or remove an owner.
 		tenant := c.For(t).Tenant("Races for owners")
 		first := owner(tenant)
 		for range pairs {
@@ -28,12 +28,12 @@ func memberRaces(t *testing.T, c *harness.Target) {
 			})
 			for _, answer := range answers {
 				if answer.Status != http.StatusForbidden || answer.ErrorType() != "forbidden" {
-					t.Fatalf("%d %s", answer.Status, answer.Body)
+					t.Fatalf("owner: got %d %s, want 403 forbidden", answer.Status, answer.Body)
 				}
 			}
 		}
 		if again := owner(tenant); again != first {
-			t.Errorf("the owner was %+v, and is %+v", first, again)
+			t.Errorf("owner: got %+v, want %+v unchanged", again, first)
 		}
 	})
 
@@ -55,11 +55,15 @@ func memberRaces(t *testing.T, c *harness.Target) {
 				case i%2 == 0 && answer.Status == http.StatusOK,
 					answer.Status == http.StatusNotFound:
 				default:
-					t.Errorf("%d %s", answer.Status, answer.Body)
+					t.Errorf(
+						"request %d: got %d %s, want success or 404", i, answer.Status, answer.Body,
+					)
 				}
 			}
-			if _, there := memberOf(tenant, somebody.Email); removed != 1 || there {
-				t.Errorf("removed %d times, and there: %v", removed, there)
+			if _, found := memberOf(tenant, somebody.Email); removed != 1 || found {
+				t.Errorf(
+					"got %d successful removals, still a member: %v; want 1, false", removed, found,
+				)
 			}
 		}
 	})
@@ -76,7 +80,7 @@ func memberRaces(t *testing.T, c *harness.Target) {
 			})
 			for _, answer := range answers {
 				if answer.Status != http.StatusCreated {
-					t.Errorf("%d %s", answer.Status, answer.Body)
+					t.Errorf("invite %s: got %d %s, want 201", email, answer.Status, answer.Body)
 				}
 			}
 			found := 0
@@ -86,10 +90,10 @@ func memberRaces(t *testing.T, c *harness.Target) {
 				}
 			}
 			if found != 1 {
-				t.Errorf("%d invitations to %s are pending", found, email)
+				t.Errorf("pending invitations to %s: got %d, want 1", email, found)
 			}
 		}
-		// Of the links that reach an address one works. The other's mail may not be sent at all.
+		// Only one of the links works. The mail with the other may not be sent.
 		for n := range 3 {
 			email := fmt.Sprintf("address%d@races.example.com", n)
 			opened, worked := map[string]bool{}, 0
@@ -105,51 +109,53 @@ func memberRaces(t *testing.T, c *harness.Target) {
 				}
 				return worked > 0
 			})
-			if _, there := memberOf(tenant, email); worked != 1 || !there {
-				t.Errorf("%d links of %s worked, and a member: %v", worked, email, there)
+			if _, found := memberOf(tenant, email); worked != 1 || !found {
+				t.Errorf(
+					"%s: got %d working links, a member: %v; want 1, true", email, worked, found,
+				)
 			}
 		}
 	})
 
 	t.Run("a link opened and revoked", func(t *testing.T) {
-		// Either it was accepted, and there was nothing to revoke any more, or it was revoked, and
-		// the link does not work.
+		// Either the link was accepted and the revocation finds nothing, or the invitation was
+		// revoked and the link does not work.
 		tenant := c.For(t).Tenant("Races for links")
 		seen := map[int]int{}
 		for n := range pairs {
 			email := fmt.Sprintf("link%d@races.example.com", n)
-			made, link := invite(s, tenant, email, "member")
+			invited, link := invite(s, tenant, email, "member")
 			answers := atOnce(t, 2, func(i int) (harness.Answer, error) {
 				if i == 0 {
 					return harness.Open(t, http.MethodGet, link), nil
 				}
-				return tenant.Try(http.MethodDelete, "/invitations/"+made.ID, nil)
+				return tenant.Try(http.MethodDelete, "/invitations/"+invited.ID, nil)
 			})
 			opened, revoked := answers[0].Status, answers[1].Status
 			seen[opened]++
-			_, there := memberOf(tenant, email)
-			accepted := opened == http.StatusOK && revoked == http.StatusNotFound && there
+			_, isMember := memberOf(tenant, email)
+			accepted := opened == http.StatusOK && revoked == http.StatusNotFound && isMember
 			rejected := (opened == http.StatusGone || opened == http.StatusNotFound) &&
 				revoked == http.StatusNoContent &&
-				!there
-			if !accepted && !rejected || pending(tenant, made.ID) {
-				t.Errorf("opened: %d, revoked: %d, a member: %v", opened, revoked, there)
+				!isMember
+			if !accepted && !rejected || pending(tenant, invited.ID) {
+				t.Errorf("open: got %d, revoke: got %d, a member: %v", opened, revoked, isMember)
 			}
 		}
 		t.Logf("opened: %v", seen)
 	})
 
 	t.Run("a link opened twice", func(t *testing.T) {
-		tenant := c.For(t).Tenant("Races for doors")
+		tenant := c.For(t).Tenant("Races for one link")
 		for n := range 15 {
-			email := fmt.Sprintf("door%d@races.example.com", n)
+			email := fmt.Sprintf("twice%d@races.example.com", n)
 			_, link := invite(s, tenant, email, "member")
 			open := func(int) (harness.Answer, error) {
 				return harness.Open(t, http.MethodGet, link), nil
 			}
 			for _, answer := range atOnce(t, 4, open) {
 				if answer.Status != http.StatusOK {
-					t.Errorf("%d %s", answer.Status, answer.Body)
+					t.Errorf("open link: got %d %s, want 200", answer.Status, answer.Body)
 				}
 			}
 			found := 0
@@ -159,7 +165,7 @@ func memberRaces(t *testing.T, c *harness.Target) {
 				}
 			}
 			if found != 1 {
-				t.Errorf("%s is a member %d times", email, found)
+				t.Errorf("%s: got %d members, want 1", email, found)
 			}
 		}
 	})

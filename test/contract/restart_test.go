@@ -12,9 +12,9 @@ import (
 	"hubcloud/test/harness"
 )
 
-// killed repeatedly kills the service while 30 retries of one command are running: "the hub runs it
-// once even if two retries race", and all answers are equal. Members, invitations, names, rooms and
-// stored responses persist.
+// killed kills the service several times while 30 retries of one command are running: "the hub runs
+// it once even if two retries race", and all answers are equal. Members, invitations, names, rooms
+// and stored responses persist.
 func killed(t *testing.T, c *harness.Target) {
 	const rounds, retries = 3, 30
 	s := c.OwnService()
@@ -31,9 +31,9 @@ func killed(t *testing.T, c *harness.Target) {
 		http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`,
 		http.StatusOK,
 	)
-	somebody := joined(t, s, tenant, "before@killed.example.com", "admin")
-	made, link := invite(s, tenant, "open@killed.example.com", "member")
-	settled := tenant.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "settled")
+	admin := joined(t, s, tenant, "before@killed.example.com", "admin")
+	invited, link := invite(s, tenant, "open@killed.example.com", "member")
+	first := tenant.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "before")
 
 	for round := range rounds {
 		key := []string{"first", "second", "third"}[round]
@@ -70,38 +70,36 @@ func killed(t *testing.T, c *harness.Target) {
 		for _, answer := range answers {
 			if answer.Status != http.StatusAccepted || !sameJSON(answer.Body, answers[0].Body) {
 				t.Fatalf(
-					"round %d: answers differ: %d %s and %d %s", round, answers[0].Status,
-					answers[0].Body, answer.Status, answer.Body,
+					"round %d: got answers %d %s and %d %s, want equal ones with 202", round,
+					answers[0].Status, answers[0].Body, answer.Status, answer.Body,
 				)
 			}
 		}
 		hub.LateAnswers(0)
 		harness.Connected(t, hub)
 		if n := desiredCount(tenant, hub, 1, "lock"); n != 2+round {
-			t.Fatalf("round %d: %d commands: got %d runs", round, 2+round, n)
+			t.Fatalf("round %d: got %d runs, want %d", round, n, 2+round)
 		}
 	}
 
 	stopped(t, s, tenant, hub)
 	if again := tenant.Must(
-		http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "settled",
-	); !sameJSON(
-		again.Body, settled.Body,
-	) {
-		t.Errorf("before restarts %s\nafter %s", settled.Body, again.Body)
+		http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "before",
+	); !sameJSON(again.Body, first.Body) {
+		t.Errorf("same key after restarts: got %s, want %s", again.Body, first.Body)
 	}
 	isLabeled(tenant, hub.ID(), 1, "Entrance", "Hall")
-	if m, ok := memberOf(tenant, somebody.Email); !ok || m != somebody {
-		t.Errorf("got %+v, want %+v", m, somebody)
+	if m, ok := memberOf(tenant, admin.Email); !ok || m != admin {
+		t.Errorf("got %+v, want %+v", m, admin)
 	}
-	if !pending(tenant, made.ID) {
-		t.Error("the invitation is no longer pending")
+	if !pending(tenant, invited.ID) {
+		t.Error("open invitation after restarts: not listed, want it pending")
 	}
 	if page := harness.Open(t, http.MethodGet, link); page.Status != http.StatusOK {
-		t.Errorf("%d %s", page.Status, page.Body)
+		t.Errorf("invitation link after restarts: got %d %s, want 200", page.Status, page.Body)
 	}
 	if _, ok := memberOf(tenant, "open@killed.example.com"); !ok {
-		t.Error("opened after restarts: want a member")
+		t.Error("invitation link opened after restarts: got no member")
 	}
 }
 
@@ -131,25 +129,23 @@ func stopped(t *testing.T, s *harness.Service, tenant *harness.Tenant, hub *virt
 	s.Stop()
 	answer := <-reported
 	if answer.Status != http.StatusAccepted {
-		t.Errorf("command during shutdown: got %d %s", answer.Status, answer.Body)
+		t.Errorf("command during shutdown: got %d %s, want 202", answer.Status, answer.Body)
 	}
 	select {
 	case <-open.Ended:
 	case <-time.After(time.Minute):
-		t.Error("stream: still open after shutdown")
+		t.Error("stream: still open a minute after the shutdown began")
 	}
 	hub.LateAnswers(0)
 	s.Begin()
 	harness.Connected(t, hub)
 	if again := tenant.Must(
 		http.MethodPost, commandPath(hub.ID(), 1), lock, http.StatusAccepted, keyHeader, "stopped",
-	); !sameJSON(
-		again.Body, answer.Body,
-	) {
-		t.Errorf("answers differ: %s and %s", answer.Body, again.Body)
+	); !sameJSON(again.Body, answer.Body) {
+		t.Errorf("same key after the restart: got %s, want %s", again.Body, answer.Body)
 	}
 	if n := desiredCount(tenant, hub, 1, "lock"); n != before+1 {
-		t.Errorf("one command: got %d runs", n-before)
+		t.Errorf("one command: got %d runs, want 1", n-before)
 	}
 	resumed := tenant.Stream(events, position.ID)
 	for _, want := range tenant.AllEvents(hub.ID(), position.ID) {

@@ -33,7 +33,10 @@ func retention(t *testing.T, c *harness.Target) {
 			http.MethodGet, "/hubs/"+hub.ID+"/events/stream", nil, "Last-Event-ID", cursor,
 		); err != nil ||
 			answer.Status != http.StatusGone {
-			t.Errorf("stream: %d %s %v", answer.Status, answer.Body, err)
+			t.Errorf(
+				"stream after an old cursor: got %d %s %v, want 410", answer.Status, answer.Body,
+				err,
+			)
 		}
 		if page := client.Events(hub.ID, "", 100, 0); len(page.Data) != 0 {
 			t.Errorf("after the retention: got %+v, want no events", page)
@@ -57,13 +60,13 @@ func retention(t *testing.T, c *harness.Target) {
 		for range 12 {
 			page := client.Events(hub.ID, cursor, 100, 1)
 			if len(page.Data) != 0 {
-				t.Fatalf("%+v", page)
+				t.Fatalf("quiet hub: got %+v, want no events", page)
 			}
 			cursor = page.NextCursor
 		}
 		hub.EventsFrom("log-1", 1, 1)
 		if page := client.Events(hub.ID, cursor, 100, 10); len(page.Data) != 1 {
-			t.Errorf("%+v", page)
+			t.Errorf("after one event: got %+v, want it", page)
 		}
 	})
 }
@@ -103,7 +106,7 @@ func streamEnds(t *testing.T, c *harness.Target) {
 	hub.WaitAck("log-1", 1)
 	open := tenant.Stream("/hubs/"+hub.ID+"/events/stream", lastID)
 	if first := open.Next(t, time.Minute); !strings.Contains(first.Data, `"value":1`) {
-		t.Errorf("%+v", first)
+		t.Errorf("first message after the last id: got %+v, want event 1", first)
 	}
 }
 
@@ -121,7 +124,10 @@ func streamsPerKey(t *testing.T, c *harness.Target) {
 	if err != nil || answer.Status != http.StatusTooManyRequests ||
 		answer.ErrorType() != "rate_limited" ||
 		answer.Header.Get("Retry-After") == "" {
-		t.Errorf("%d %v %s %v", answer.Status, answer.Header, answer.Body, err)
+		t.Errorf(
+			"fourth stream: got %d %v %s %v, want 429 with Retry-After", answer.Status,
+			answer.Header, answer.Body, err,
+		)
 	}
 	harness.CheckAPIError(t, answer)
 	tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK)
@@ -207,12 +213,12 @@ func idempotencyWindow(t *testing.T, c *harness.Target) {
 		}
 	}
 	if answer := send(20); answer.Status != http.StatusAccepted {
-		t.Fatalf("%d %s", answer.Status, answer.Body)
+		t.Fatalf("first command: got %d %s, want 202", answer.Status, answer.Body)
 	}
 	began := time.Now()
 	if answer := send(21); answer.Status != http.StatusConflict &&
 		time.Since(began) < 6*time.Second {
-		t.Fatalf("%d %s", answer.Status, answer.Body)
+		t.Fatalf("same key within the window: got %d %s, want 409", answer.Status, answer.Body)
 	}
 	streamstest.Eventually(t, "the key is unused again",
 		func() bool { return send(21).Status == http.StatusAccepted },
@@ -233,11 +239,11 @@ func invitationExpiry(t *testing.T, c *harness.Target) {
 	}, http.StatusCreated).
 		JSON(t, &made)
 	if !pending(tenant, made.ID) {
-		t.Error("not pending before its expiry")
+		t.Error("new invitation: not listed, want it pending")
 	}
 	link := s.Mails(email, 1)[0].Link()
 	streamstest.Eventually(t, "no longer listed", func() bool { return !pending(tenant, made.ID) })
-	dead(t, tenant, link, email)
+	expectDeadLink(t, tenant, link, email)
 	tenant.Rejected(
 		http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNotFound, "not_found",
 	)
@@ -247,6 +253,6 @@ func invitationExpiry(t *testing.T, c *harness.Target) {
 		return harness.Open(t, http.MethodGet, link).Status == http.StatusOK
 	})
 	if m, ok := memberOf(tenant, email); !ok || m.Role != "admin" {
-		t.Errorf("%+v", m)
+		t.Errorf("got %+v, want an admin", m)
 	}
 }

@@ -34,10 +34,10 @@ func sites(t *testing.T, c *harness.Target) {
 		hasExactly(t, "site", made, "id", "name", "hub_count", "created_at")
 		if id, _ := made["id"].(string); !regexp.MustCompile(`^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$`).
 			MatchString(id) {
-			t.Errorf("id %q is not UUID-shaped", id)
+			t.Errorf("id: got %q, want a UUID", id)
 		}
 		if made["name"] != "North wing" || made["hub_count"] != 0.0 {
-			t.Errorf("%v", made)
+			t.Errorf("created site: got %v, want North wing without hubs", made)
 		}
 		isTimestamp(t, "created_at", made["created_at"])
 	})
@@ -53,7 +53,7 @@ func sites(t *testing.T, c *harness.Target) {
 				JSON(t, &made)
 			client.Must(http.MethodGet, "/sites/"+made.ID, nil, http.StatusOK).JSON(t, &read)
 			if read != made {
-				t.Fatalf("created %+v, read %+v", made, read)
+				t.Fatalf("read: got %+v, want %+v as created", read, made)
 			}
 			client.Must(
 				http.MethodPatch, "/sites/"+made.ID, map[string]string{"name": "New " + name},
@@ -80,7 +80,7 @@ func sites(t *testing.T, c *harness.Target) {
 			}, http.StatusCreated).
 				JSON(t, &made)
 			if client.Must(http.MethodGet, "/sites/"+made.ID, nil, http.StatusOK).JSON(t, &read); read.Name != name {
-				t.Errorf("name %q: got %q", name, read.Name)
+				t.Errorf("name: got %q, want %q", read.Name, name)
 			}
 		}
 		for _, body := range []string{
@@ -178,9 +178,7 @@ func everySite(t *testing.T, client *harness.Tenant, limit int) []site {
 			return all
 		}
 		if len(page.Data) != limit {
-			t.Fatalf(
-				"page of %d: got %d sites and has_more", limit, len(page.Data),
-			)
+			t.Fatalf("page of %d: got %d sites and has_more", limit, len(page.Data))
 		}
 		query = fmt.Sprintf("?limit=%d&starting_after=%s", limit, page.Data[limit-1].ID)
 	}

@@ -19,7 +19,7 @@ func slowSenders(t *testing.T, c *harness.Target) {
 		t.Skip("NOT TRIED: raw bytes over TLS")
 	}
 	tenant := c.Tenant("Slow")
-	began := []string{
+	starts := []string{
 		"", "G", "GET /v1/sites HTTP/1.1\r\nHost: x\r\n",
 		"POST /v1/sites HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + tenant.Key +
 			"\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"name\":",
@@ -31,7 +31,8 @@ func slowSenders(t *testing.T, c *harness.Target) {
 			"application/json\r\nContent-Length: 100\r\n\r\n{",
 	}
 	var waiting sync.WaitGroup
-	for i := range 10 * len(began) {
+	for i := range 10 * len(starts) {
+		start := starts[i%len(starts)]
 		waiting.Go(func() {
 			conn, err := net.Dial("tcp", strings.TrimPrefix(c.Public, "http://"))
 			if err != nil {
@@ -39,11 +40,11 @@ func slowSenders(t *testing.T, c *harness.Target) {
 				return
 			}
 			defer conn.Close()
-			if _, err := io.WriteString(conn, began[i%len(began)]); err != nil {
+			if _, err := io.WriteString(conn, start); err != nil {
 				t.Error(err)
 				return
 			}
-			if began[i%len(began)] == "" {
+			if start == "" {
 				return // connected only
 			}
 			if err := conn.SetReadDeadline(time.Now().Add(2 * time.Minute)); err != nil {
@@ -52,19 +53,19 @@ func slowSenders(t *testing.T, c *harness.Target) {
 			}
 			answer, err := io.ReadAll(conn)
 			if err != nil && !strings.Contains(err.Error(), "reset") {
-				t.Errorf("%.60q: still connected: %v", began[i%len(began)], err)
+				t.Errorf("%.60q: got %v, want an answer or the connection closed", start, err)
 			}
 			if strings.HasPrefix(string(answer), "HTTP/1.1 5") ||
 				strings.HasPrefix(string(answer), "HTTP/1.1 2") {
-				t.Errorf("%.60q: got %.200q", began[i%len(began)], answer)
+				t.Errorf("%.60q: got %.200q, want an error of the client", start, answer)
 			}
 		})
 	}
 	for range 20 {
-		begun := time.Now()
+		began := time.Now()
 		tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK)
-		if took := time.Since(begun); took > 20*time.Second {
-			t.Errorf("concurrent request took %s", took)
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("concurrent request took %s, want at most 20 s", took)
 		}
 	}
 	waiting.Wait()

@@ -33,7 +33,7 @@ func stream(t *testing.T, c *harness.Target) {
 		// The design, section 6: headers for proxies.
 		if got := open.Header.Get("Cache-Control"); !strings.Contains(got, "no-cache") ||
 			open.Header.Get("X-Accel-Buffering") != "no" {
-			t.Errorf("%v", open.Header)
+			t.Errorf("got header %v, want no-cache and X-Accel-Buffering no", open.Header)
 		}
 		// The design, section 3: a block with only an id, so that nothing falls between two
 		// connections to a quiet hub.
@@ -78,7 +78,7 @@ func stream(t *testing.T, c *harness.Target) {
 		}
 		if page := client.Events(hub.ID, got[1].ID, 100, 0); len(page.Data) != 1 ||
 			page.Data[0].Cursor != got[2].ID {
-			t.Errorf("%+v", page)
+			t.Errorf("page after message 2: got %+v, want only event %s", page, got[2].ID)
 		}
 	})
 
@@ -103,7 +103,7 @@ func stream(t *testing.T, c *harness.Target) {
 		var envelope harness.Event
 		if m := open.Next(t, time.Minute); json.Unmarshal([]byte(m.Data), &envelope) != nil ||
 			!sameJSON(envelope.Data, []byte(`{"text":"a\nb\r\u2028c","deep":[{}]}`)) {
-			t.Errorf("%+v", m)
+			t.Errorf("got %+v, want the data on one line", m)
 		}
 	})
 
@@ -212,9 +212,7 @@ func resync(t *testing.T, c *harness.Target) {
 		if after := tenant.Await(
 			hub.ID(), last.Cursor, "an event after the newest",
 			func(e harness.Event) bool { return numbered(e) > 0 },
-		); numbered(
-			after,
-		) != numbered(last)+1 {
+		); numbered(after) != numbered(last)+1 {
 			t.Errorf("after the newest event, %d, got %d", numbered(last), numbered(after))
 		}
 	}

@@ -16,12 +16,15 @@ func versioning(t *testing.T, c *harness.Target) {
 		elsewhere := harness.NewClient(t, c.Public+prefix, tenant.Key)
 		elsewhere.Rejected(http.MethodGet, "/sites", nil, http.StatusNotFound, "not_found")
 	}
-	// "The current release of the contract is 1.0.0": the description of the API says so, and needs
-	// no key.
+	// "The current release of the contract is 1.0.0": the API description has this version. It is
+	// public.
 	description := harness.Open(t, http.MethodGet, c.Base+"/openapi.yaml")
 	if description.Status != http.StatusOK ||
 		!strings.Contains(string(description.Body), "version: 1.0.0") {
-		t.Errorf("%d %.200s", description.Status, description.Body)
+		t.Errorf(
+			"API description: got %d %.200s, want version 1.0.0", description.Status,
+			description.Body,
+		)
 	}
 	// The API description has every endpoint of the contract.
 	for _, e := range endpoints {

@@ -21,7 +21,7 @@ func windows(t *testing.T, c *harness.Target) {
 		got := answer.Object(t)
 		hasExactly(t, "window", got, "status", "expires_in")
 		if got["status"] != "open" || got["expires_in"] != 120.0 {
-			t.Errorf("%v", got)
+			t.Errorf("window: got %v, want open for 120 s", got)
 		}
 	}
 	closed := func(t *testing.T, err error) {
@@ -167,7 +167,7 @@ func windows(t *testing.T, c *harness.Target) {
 			got := client.Must(http.MethodPost, "/hubs/"+hub.ID()+"/"+kind, nil, http.StatusAccepted).
 				Object(t)
 			if got["status"] != "open" || got["expires_in"] != 1.0 {
-				t.Errorf("%v", got)
+				t.Errorf("window of 500 ms: got %v, want open for 1 s", got)
 			}
 		}
 		harness.Elapse(600 * time.Millisecond)

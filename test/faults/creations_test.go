@@ -40,7 +40,7 @@ func TestCreationsOutliveCrashes(t *testing.T) {
 			if err := json.Unmarshal(answer.Body, &made); err != nil ||
 				answer.Status != http.StatusCreated ||
 				made.Name != name {
-				t.Errorf("%s: %d %s", name, answer.Status, answer.Body)
+				t.Errorf("create %s: got %d %s, want 201 with the site", name, answer.Status, answer.Body)
 			}
 			mu.Lock()
 			defer mu.Unlock()

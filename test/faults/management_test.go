@@ -111,7 +111,7 @@ func (w *writer) write(method, path string, body any, status int, answered any) 
 		return false
 	}
 	if answer.Status != status {
-		w.t.Errorf("%s %s: %d %s", method, path, answer.Status, answer.Body)
+		w.t.Errorf("%s %s: got %d %s, want %d", method, path, answer.Status, answer.Body, status)
 		return false
 	}
 	w.written++

@@ -96,7 +96,9 @@ func (p *person) watch(page string) <-chan struct{} {
 	first := make([]byte, 1)
 	if _, err := io.ReadFull(answer.Body, first); err != nil ||
 		answer.Header.Get("Content-Type") != "text/event-stream" {
-		p.t.Fatalf("%d: %v", answer.StatusCode, err)
+		p.t.Fatalf(
+			"%s/stream: got status %d, %v, want an event stream", page, answer.StatusCode, err,
+		)
 	}
 	ended := make(chan struct{})
 	go func() {

@@ -36,7 +36,7 @@ func TestReplicas(t *testing.T) {
 			there.Must(http.MethodPatch, "/sites/"+site.ID, `{"name":"Renamed"}`, http.StatusOK)
 			here.Must(http.MethodGet, "/sites/"+site.ID, nil, http.StatusOK).JSON(t, &site)
 			if site.Name != "Renamed" {
-				t.Fatalf("%+v", site)
+				t.Fatalf("site %d renamed on another replica: got %+v, want Renamed", i, site)
 			}
 			here, there = there, here
 		}
@@ -48,7 +48,7 @@ func TestReplicas(t *testing.T) {
 		there.Must(http.MethodGet, "/hubs/"+hub.ID()+"/devices/1", nil, http.StatusOK).
 			JSON(t, &device)
 		if device.Name != "Entrance" || device.Room != "Hall" {
-			t.Errorf("%+v", device)
+			t.Errorf("device labeled on another replica: got %+v, want Entrance in Hall", device)
 		}
 	})
 
@@ -152,9 +152,7 @@ func TestReplicas(t *testing.T) {
 		second.Begin()
 		if again := other.For(t).Must(
 			http.MethodPost, commands, unlock, http.StatusAccepted, "Idempotency-Key", "killed",
-		); string(
-			again.Body,
-		) != string(answer.Body) {
+		); string(again.Body) != string(answer.Body) {
 			t.Errorf("answers differ: %s and %s", answer.Body, again.Body)
 		}
 		harness.Stored(t, hub)

@@ -50,7 +50,7 @@ func diagnose(t *testing.T, s *harness.Service, args ...string) diagnosis {
 		unhealthy = unhealthy || !c.OK
 		if c.Detail == "" ||
 			c.OK != (c.Verdict == "ok" || c.Verdict == "warning" || c.Verdict == "skipped") {
-			t.Errorf("%s", line)
+			t.Errorf("want a detail, and ok exactly for ok, warning and skipped: %s", line)
 		}
 		if (c.Verdict != "ok" && c.Verdict != "skipped") != (len(c.Advice) > 0) &&
 			c.Verdict != "skipped" {

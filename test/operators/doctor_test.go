@@ -112,7 +112,9 @@ func TestDoctor(t *testing.T) {
 			d.complete()
 			if c := d.components[component]; c.Verdict != "warning" && c.Verdict != "unknown" ||
 				!strings.Contains(c.Detail, name) {
-				t.Errorf("%s: %+v", name, c)
+				t.Errorf(
+					"damaged %s: got %+v, want a warning or unknown that names the file", name, c,
+				)
 			}
 			d.says("disk", "ok")
 		}
@@ -200,7 +202,7 @@ func TestDoctor(t *testing.T) {
 		d.says("projections", "wrong", "directory at", "is stopped", "no.such_fact")
 		if advice := d.components["projections"].Advice; len(advice) != 1 ||
 			!strings.Contains(advice[0], "hubcloud projections skip") {
-			t.Errorf("%q", advice)
+			t.Errorf("advice: got %q, want to skip the event", advice)
 		}
 	})
 }

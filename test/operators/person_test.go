@@ -38,7 +38,7 @@ func signIn(t *testing.T, s *harness.Service, email string) *person {
 	}
 	link := signInLink.FindString(s.Mails(email, 1)[0].Text)
 	if status := p.post(link, nil); status != http.StatusSeeOther {
-		t.Fatalf("%s: %d", link, status)
+		t.Fatalf("sign-in link %s: got %d, want %d", link, status, http.StatusSeeOther)
 	}
 	return p
 }

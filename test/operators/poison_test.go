@@ -42,7 +42,7 @@ func poisonedEvent(t *testing.T, s *harness.Service, made population.Population)
 	if stopped["stopped_sequence"] != float64(sequence) ||
 		stopped["stopped_type"] != "no.such_fact" ||
 		stopped["stopped_error"] == "" {
-		t.Errorf("%v", stopped)
+		t.Errorf("got %v, want it stopped at %d, no.such_fact", stopped, sequence)
 	}
 	metrics := harness.Open(t, http.MethodGet, "http://"+s.Admin+"/metrics")
 	if !strings.Contains(
@@ -105,7 +105,7 @@ func poisonedEvent(t *testing.T, s *harness.Service, made population.Population)
 	})
 	tenant.NewSite("After it")
 	if differences := verify(t, s); len(differences) != 0 {
-		t.Errorf("%s", differences)
+		t.Errorf("differences after the skip: got %s, want none", differences)
 	}
 	// A rebuild and a restarted service skip the event too.
 	rebuild(t, s)
@@ -113,6 +113,6 @@ func poisonedEvent(t *testing.T, s *harness.Service, made population.Population)
 	s.Begin()
 	tenant.NewSite("After a restart")
 	if differences := verify(t, s); len(differences) != 0 {
-		t.Errorf("%s", differences)
+		t.Errorf("differences after the restart: got %s, want none", differences)
 	}
 }
