@@ -94,7 +94,8 @@ func Wanted() bool {
 
 func newExporter(ctx context.Context) (*otlptrace.Exporter, error) {
 	var client otlptrace.Client
-	switch protocol := first("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"); protocol {
+	protocol := first("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+	switch protocol {
 	case "", "http/protobuf":
 		client = otlptracehttp.NewClient()
 	case "grpc":

@@ -110,7 +110,8 @@ func (c *apiFlags) withClient(
 	if failed, ok := errors.AsType[*net.OpError](err); ok && failed.Op == "dial" &&
 		ctx.Err() == nil {
 		return fmt.Errorf(
-			"nothing answers at %s: start a service with `hubcloud dev`, or name another with --url: %w",
+			"nothing answers at %s: start a service with `hubcloud dev`, or name another with "+
+				"--url: %w",
 			base, failed.Err,
 		)
 	}

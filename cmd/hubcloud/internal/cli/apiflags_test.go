@@ -147,7 +147,8 @@ func TestAPIAddressAndKey(t *testing.T) {
 		if c.want == "" {
 			if code != exitUsage || len(asked) != 0 {
 				t.Errorf(
-					"%v: exit code %d, printed %q: the demo's key must not go to an address that was given",
+					"%v: exit code %d, printed %q: the demo's key must not go to an address that "+
+						"was given",
 					c.args, code, errs.String(),
 				)
 			}
@@ -177,7 +178,8 @@ func TestAPIHelp(t *testing.T) {
 		}, Output{Out: &out, Err: &errs}); code != exitOK {
 			t.Fatalf("exit code %d, printed %q", code, errs.String())
 		}
-		for _, want := range append(says, "$HUBCLOUD_URL", "$HUBCLOUD_API_KEY", "--retry=5s", "--json") {
+		says = append(says, "$HUBCLOUD_URL", "$HUBCLOUD_API_KEY", "--retry=5s", "--json")
+		for _, want := range says {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("the help of %s has no %s", command, want)
 			}

@@ -18,7 +18,7 @@ import (
 	"hubcloud/streams/durablefile"
 )
 
-// brokerConfigCommand writes the files that an operator's own nats-servers need.
+// brokerConfigCommand writes the files that the nats-servers of an external broker need.
 type brokerConfigCommand struct {
 	outputFlags
 	Out    string   `help:"Folder for the configuration, the certificates and the credentials. All files are readable by their owner only." required:"" type:"path" placeholder:"DIR"`
@@ -44,7 +44,7 @@ type brokerConfigCommand struct {
 
 // Help returns the long help text.
 func (c *brokerConfigCommand) Help() string {
-	return `Prints the configuration of nats-server for your own broker, for example a cluster of three, and writes it to --out with the other files:
+	return `Prints the configuration of nats-server for an external broker, for example a cluster of three, and writes it to --out with the other files:
 
   nats.conf              the configuration, the same for every server; the environment variable NATS_SERVER_NAME has the server's name
   routes.conf            the password of the routes between the servers
@@ -181,8 +181,8 @@ func (c *brokerConfigCommand) report(out Output, text string, expires time.Time)
 	}
 	_, err := fmt.Fprintf(
 		out.Err,
-		"Written to %s. The servers' certificate expires on %s: run this command again before, and "+
-			"reload the servers.\nServe with --nats-url %s --nats-credentials %s\n",
+		"Written to %s. The servers' certificate expires on %s: run this command again before, "+
+			"and reload the servers.\nServe with --nats-url %s --nats-credentials %s\n",
 		c.Out,
 		expires.Format(time.DateOnly),
 		c.file().URL(),

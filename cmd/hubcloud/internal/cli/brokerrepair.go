@@ -13,7 +13,7 @@ import (
 	"hubcloud/streams/broker"
 )
 
-// brokerRepairCommand repairs the store of an operator's own nats-server.
+// brokerRepairCommand repairs the store of an external nats-server.
 type brokerRepairCommand struct {
 	Store string `arg:"" help:"Folder with the server's streams: store_dir of its configuration, which contains the folder jetstream." type:"path"`
 }
@@ -48,7 +48,8 @@ func (c *brokerRepairCommand) Run(_ context.Context, out Output) error {
 	}
 	fmt.Fprintln(
 		out.Out,
-		"The store was checked; the log above names repaired and renamed files. Start the server now.",
+		"The store was checked; the log above names repaired and renamed files. Start the server "+
+			"now.",
 	)
 	return nil
 }

@@ -46,8 +46,8 @@ type cli struct {
 	Restore restoreCommand `cmd:"" help:"Restore a backup into an empty data directory or an empty broker."`
 
 	Ready        readyCommand        `cmd:"" help:"Check whether the service on this machine is ready, for example as a container's health check."`
-	BrokerConfig brokerConfigCommand `cmd:"" help:"Write the configuration of nats-server for your own broker."`
-	BrokerRepair brokerRepairCommand `cmd:"" help:"Repair the store of your own nats-server after a crash, while it is stopped."`
+	BrokerConfig brokerConfigCommand `cmd:"" help:"Write the configuration of nats-server for an external broker."`
+	BrokerRepair brokerRepairCommand `cmd:"" help:"Repair the store of an external nats-server after a crash, while it is stopped."`
 	Tap          tapCommand          `cmd:"" help:"Read the events of all hubs, for analytics."`
 
 	Hubs    hubsCommand    `cmd:"" help:"List the organization's hubs." group:"With an API key:"`

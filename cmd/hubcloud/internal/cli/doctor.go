@@ -134,7 +134,9 @@ func (c *doctorCommand) config() doctor.Config {
 		cfg.PostgresErr = err
 	}
 	cfg.Credentials, cfg.CredentialsErr = c.service().Credentials()
-	cfg.Projections = func(ctx context.Context, conns *streams.Conns) ([]projections.Status, error) {
+	cfg.Projections = func(
+		ctx context.Context, conns *streams.Conns,
+	) ([]projections.Status, error) {
 		return projectionStatus(ctx, conns, cfg.PostgresURL)
 	}
 	return cfg

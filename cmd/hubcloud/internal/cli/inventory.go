@@ -51,8 +51,8 @@ func parseSerial(argument, text string) (domain.HubID, error) {
 	hub, ok := domain.ParseSerial(text)
 	if !ok {
 		return "", usage.Errorf(
-			"%s %q is not a serial: a serial is a prefix of 2 to 12 letters and digits that starts "+
-				"with a letter, then three groups of four, as in HUB-7K2M-Q4XD-93TA",
+			"%s %q is not a serial: a serial is a prefix of 2 to 12 letters and digits that "+
+				"starts with a letter, then three groups of four, as in HUB-7K2M-Q4XD-93TA",
 			argument,
 			text,
 		)

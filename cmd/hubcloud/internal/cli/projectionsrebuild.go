@@ -85,7 +85,8 @@ var phaseNames = map[string]string{
 	rebuild.PhaseLoad: "loading", rebuild.PhaseFollow: "catching up",
 	rebuild.PhaseCompare: "comparing",
 	rebuild.PhaseSwitch:  "switching",
-	rebuild.PhaseHeld:    "waiting: a projection is stopped by an operator (hubcloud projections resume)",
+	rebuild.PhaseHeld: "waiting: a projection is stopped by an operator (hubcloud projections " +
+		"resume)",
 }
 
 // buildProgress shows the progress of a build of read models.

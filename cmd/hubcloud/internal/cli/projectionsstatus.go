@@ -94,8 +94,8 @@ func (f outputFlags) printStatus(w io.Writer, all []projections.Status) error {
 	for _, status := range all {
 		line := projectionJSONOf(status)
 		t.row(
-			line.Name, strings.ReplaceAll(line.State, "_", " "), strconv.FormatUint(line.Sequence, 10),
-			strconv.FormatUint(line.Head, 10),
+			line.Name, strings.ReplaceAll(line.State, "_", " "),
+			strconv.FormatUint(line.Sequence, 10), strconv.FormatUint(line.Head, 10),
 			fmt.Sprintf("%d events, %.1f s", line.Lag, line.LagSeconds),
 		)
 	}

@@ -26,7 +26,8 @@ func TestReady(t *testing.T) {
 		!strings.Contains(said, "no service is running") {
 		t.Errorf("without a service: exit code %d, printed %q", code, said)
 	}
-	body := `{"ready":false,"components":[{"name":"broker","ok":false,"detail":"gone"},{"name":"access","ok":true,"detail":"ok"}]}`
+	body := `{"ready":false,"components":[{"name":"broker","ok":false,"detail":"gone"},` +
+		`{"name":"access","ok":true,"detail":"ok"}]}`
 	service := httptest.NewServer(
 		http.HandlerFunc(
 			func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) },

@@ -20,7 +20,7 @@ type restoreCommand struct {
 	Dir             string `arg:"" help:"Folder with the backup." type:"path"`
 	Check           bool   `help:"Only check the backup and describe it."`
 	DataDir         string `help:"New or empty data directory to restore into." default:"./data" type:"path"`
-	NATSURL         string `help:"Your own empty broker to restore into, instead of a data directory." name:"nats-url" placeholder:"URL"`
+	NATSURL         string `help:"Empty external broker to restore into, instead of a data directory." name:"nats-url" placeholder:"URL"`
 	NATSCredentials string `help:"Credentials file for --nats-url." name:"nats-credentials" type:"path" placeholder:"FILE"`
 	LogReplicas     int    `help:"Copies of each stream in a cluster, 1 or 3, as for serve." default:"1"`
 }
@@ -102,7 +102,8 @@ func (c *restoreCommand) report(m backup.Manifest, into string, out Output) {
 	fmt.Fprintf(out.Out, "All changes after %s are lost:\n", at)
 	fmt.Fprintln(
 		out.Out,
-		"  - organizations, sites, hubs, members, invitations and API keys that were added later are missing;",
+		"  - organizations, sites, hubs, members, invitations and API keys that were added later "+
+			"are missing;",
 	)
 	fmt.Fprintln(
 		out.Out,
@@ -115,12 +116,13 @@ func (c *restoreCommand) report(m backup.Manifest, into string, out Output) {
 	if m.HubLogs {
 		fmt.Fprintln(out.Out, "Events up to then are restored; cursors of later events answer 410.")
 	} else {
-		fmt.Fprintln(out.Out, "The events of the last 24 hours are lost; cursors answer 410, and clients resync.")
+		fmt.Fprintln(out.Out, "The events of the last 24 hours are lost; cursors answer 410, and "+
+			"clients resync.")
 	}
 	fmt.Fprintln(
 		out.Out,
-		"The event hub.events_skipped reports what a hub sent later and no longer has. People must "+
-			"sign in to the portal again.",
+		"The event hub.events_skipped reports what a hub sent later and no longer has. People "+
+			"must sign in to the portal again.",
 	)
 	fmt.Fprintln(out.Out)
 	switch {
@@ -139,8 +141,8 @@ func (c *restoreCommand) report(m backup.Manifest, into string, out Output) {
 	case m.Has(operator.AuthorityKey):
 		fmt.Fprintf(
 			out.Out,
-			"Start the replicas with their former flags. The authority for --ca-cert and --ca-key, also of "+
-				"broker-config, is in %s/ca.\n",
+			"Start the replicas with their former flags. The authority for --ca-cert and "+
+				"--ca-key, also of broker-config, is in %s/ca.\n",
 			c.Dir,
 		)
 	default:
@@ -177,7 +179,8 @@ func (c *restoreCommand) restore(
 	err = r.IntoBroker(ctx, credentials)
 	if errors.Is(err, backup.ErrNotEmpty) {
 		return "", fmt.Errorf(
-			"nothing was restored: %w: stop the service and remove its streams, or restore into another broker",
+			"nothing was restored: %w: stop the service and remove its streams, or restore into "+
+				"another broker",
 			err,
 		)
 	}

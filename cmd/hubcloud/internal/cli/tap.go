@@ -108,7 +108,8 @@ func (c *tapRunCommand) since(now time.Time) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339Nano, c.Since)
 	if err != nil {
 		return at, fmt.Errorf(
-			"--since %q: must be a duration such as 2h or 30m, or a time such as 2026-01-02T03:04:05Z",
+			"--since %q: must be a duration such as 2h or 30m, or a time such as "+
+				"2026-01-02T03:04:05Z",
 			c.Since,
 		)
 	}

@@ -15,7 +15,8 @@ func TestTapUsageErrors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	notCredentials := filepath.Join(dir, "none.json")
-	if err := os.WriteFile(notCredentials, []byte(`{"url": "nats://127.0.0.1:1", "password": "hunter2"}`), 0o600); err != nil {
+	content := []byte(`{"url": "nats://127.0.0.1:1", "password": "hunter2"}`)
+	if err := os.WriteFile(notCredentials, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {

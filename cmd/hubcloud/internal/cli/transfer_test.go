@@ -18,7 +18,8 @@ func TestTransfer(t *testing.T) {
 	}{
 		"terminal": {
 			true, false,
-			"\r\x1b[Kbackup [###############...............]  50 %  1.5 MB of 3.0 MB  11s left  DIRECTORY\r\x1b[K",
+			"\r\x1b[Kbackup [###############...............]  50 %  1.5 MB of 3.0 MB  11s left  " +
+				"DIRECTORY\r\x1b[K",
 		},
 		"elsewhere": {false, false, "backup:  50 %  1.5 MB of 3.0 MB  11s left  DIRECTORY\n"},
 		"json":      {true, true, ""},

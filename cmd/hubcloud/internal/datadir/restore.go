@@ -31,7 +31,8 @@ func (d Dir) CheckRestored() error {
 		return err
 	}
 	return fmt.Errorf(
-		"a restore into %s was not finished: run `hubcloud restore` again, it begins from the start",
+		"a restore into %s was not finished: run `hubcloud restore` again, it begins from the "+
+			"start",
 		d,
 	)
 }

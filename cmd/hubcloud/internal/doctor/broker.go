@@ -67,7 +67,8 @@ func brokerAway(t *target, f *findings, err error) {
 		advice := "name the credentials file with --nats-credentials, or the service's --data-dir"
 		switch {
 		case errors.Is(err, fs.ErrPermission):
-			advice = "run the doctor as the user of the service: other users cannot read the broker's credentials"
+			advice = "run the doctor as the user of the service: other users cannot read the " +
+				"broker's credentials"
 		case t.DataDir != "" && !t.Elsewhere && !t.running():
 			advice = "start the service: the embedded broker runs in its process"
 		}
@@ -77,7 +78,8 @@ func brokerAway(t *target, f *findings, err error) {
 	advice := "check whether its process runs and whether a firewall blocks the connection"
 	switch {
 	case errors.Is(err, nats.ErrAuthorization):
-		advice = "the credentials file is of another broker: name the right one with --nats-credentials"
+		advice = "the credentials file is of another broker: name the right one with " +
+			"--nats-credentials"
 	case !t.Elsewhere && t.Started != nil && !t.Started.ExternalBroker:
 		advice = "it runs in the service's process: see the component service and the service's log"
 	}
@@ -152,7 +154,8 @@ func checkCluster(
 				"%d of the cluster's %d servers answer%s", len(servers), meta.Size,
 				absent(servers, meta),
 			),
-			"start the missing servers, or remove them permanently: nats server cluster peer-remove",
+			"start the missing servers, or remove them permanently: nats server cluster "+
+				"peer-remove",
 		)
 	}
 	problems, err := survey.Problems(ctx, conns.Sys, len(servers))
@@ -194,11 +197,12 @@ func judgeCopies(t *target, f *findings) {
 		return
 	}
 	var leaderless, behind, few []string
+	lags := func(peer survey.Peer) bool { return peer.Offline || !peer.Current }
 	for _, s := range all {
 		switch {
 		case s.Leader == "":
 			leaderless = append(leaderless, s.Name)
-		case slices.ContainsFunc(s.Peers, func(peer survey.Peer) bool { return peer.Offline || !peer.Current }):
+		case slices.ContainsFunc(s.Peers, lags):
 			behind = append(behind, s.Name)
 		}
 		if t.Started != nil && s.Replicas < t.Started.LogReplicas {

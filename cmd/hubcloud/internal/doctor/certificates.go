@@ -57,7 +57,8 @@ func checkAuthority(t *target, f *findings) *x509.Certificate {
 	}
 	chain, err := readCertificates(file)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && key != "" && (t.Started == nil || t.Started.ExternalBroker):
+	case errors.Is(err, fs.ErrNotExist) && key != "" &&
+		(t.Started == nil || t.Started.ExternalBroker):
 		return nil // the service was never started, or the replica has no authority
 	case err != nil:
 		f.add(
@@ -72,11 +73,13 @@ func checkAuthority(t *target, f *findings) *x509.Certificate {
 		f.add(
 			Warning,
 			fmt.Sprintf("the authority expires in %s, and its certificates not later", ago(left)),
-			"replace the authority, and the certificate of every hub, before: see certificate rotation in the runbook",
+			"replace the authority, and the certificate of every hub, before: see certificate "+
+				"rotation in the runbook",
 		)
 	} else {
 		t.judgeEnd(f, "the authority", authority.NotAfter, "replace the authority "+
-			"(--ca-cert, --ca-key) and the certificates of hubs before: see certificate rotation in the runbook")
+			"(--ca-cert, --ca-key) and the certificates of hubs before: see certificate rotation "+
+			"in the runbook")
 	}
 	if info, err := os.Stat(key); err == nil && info.Mode().Perm()&0o077 != 0 {
 		f.add(
@@ -114,7 +117,7 @@ func checkBrokerCertificate(
 		"the broker's certificate",
 		shown[0].NotAfter,
 		"with the embedded broker, start the service again: it renews the certificate in its last "+
-			"month; with your own broker, replace it",
+			"month; with an external broker, replace it",
 	)
 	if authority == nil {
 		return
@@ -132,7 +135,8 @@ func checkBrokerCertificate(
 		(!ok || invalid.Reason != x509.Expired) {
 		f.add(
 			Wrong, fmt.Sprintf("hubs reject the broker's certificate for %q: %v", name, err),
-			"it must be signed by the installation's authority, for the name in --public-mqtt or --public-url",
+			"it must be signed by the installation's authority, for the name in --public-mqtt or "+
+				"--public-url",
 		)
 	}
 	if len(trusted) > 0 &&
@@ -142,7 +146,8 @@ func checkBrokerCertificate(
 		) {
 		f.add(
 			Wrong,
-			"the broker's listener trusts another authority than the one that signs the hubs' certificates",
+			"the broker's listener trusts another authority than the one that signs the hubs' "+
+				"certificates",
 			"configure the same authority in the broker's MQTT listener (ca_file) and in --ca-cert",
 		)
 	}

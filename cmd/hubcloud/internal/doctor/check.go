@@ -148,7 +148,8 @@ func runChecks(ctx context.Context, cfg Config, checks []check) []Component {
 			f := newFindings()
 			f.add(
 				Unknown, fmt.Sprintf("no answer within %s", giveUpTimeout),
-				"check whether a disk or a mount of this machine hangs (dmesg, `df`), and try again",
+				"check whether a disk or a mount of this machine hangs (dmesg, `df`), and try "+
+					"again",
 			)
 			all[i] = f.component(c.name)
 		}

@@ -50,7 +50,8 @@ func checkClock(_ context.Context, t *target, f *findings) {
 	if compared == 0 {
 		f.add(
 			Unknown,
-			"neither broker nor database can be reached, to compare this machine's clock with theirs",
+			"neither broker nor database can be reached, to compare this machine's clock with "+
+				"theirs",
 			"see the components broker and postgres",
 		)
 		return

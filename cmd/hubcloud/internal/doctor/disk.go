@@ -22,7 +22,8 @@ func checkDisk(_ context.Context, t *target, f *findings) {
 	if t.DataDir == "" {
 		f.add(
 			Skipped,
-			"no data directory is known here: the disks of broker and database are on other machines",
+			"no data directory is known here: the disks of broker and database are on other "+
+				"machines",
 			"",
 		)
 		return
@@ -67,7 +68,8 @@ func judgeReserve(t *target, f *findings) {
 		f.add(
 			Wrong,
 			fmt.Sprintf(
-				"%.0f files (inodes) are free and %.0f are the reserve: hub events, changes and commands are rejected",
+				"%.0f files (inodes) are free and %.0f are the reserve: hub events, changes and "+
+					"commands are rejected",
 				freeFiles, reserveFiles,
 			),
 			"remove files that are not the service's, or use a file system with more inodes "+
@@ -78,7 +80,8 @@ func judgeReserve(t *target, f *findings) {
 		f.add(
 			Wrong,
 			fmt.Sprintf(
-				"%s are free, less than the reserve of %s: hub events, changes and commands are rejected",
+				"%s are free, less than the reserve of %s: hub events, changes and commands are "+
+					"rejected",
 				size(int64(free)), size(int64(reserve)),
 			),
 			"free space; the service recovers by itself. --disk-reserve sets the reserve",
@@ -138,8 +141,8 @@ func judgeVolume(limits Limits, v volume, f *findings) {
 // judgeFree compares the free part, in percent, with the limit.
 func judgeFree(limits Limits, f *findings, part float64, found string) {
 	found = fmt.Sprintf("%s (%.0f %%)", found, part)
-	const advice = "free space, or stop the service and move the data directory to a larger disk: on a " +
-		"full disk neither broker nor database can store"
+	const advice = "free space, or stop the service and move the data directory to a larger " +
+		"disk: on a full disk neither broker nor database can store"
 	switch {
 	case part < limits.DiskFree:
 		f.add(Wrong, found, advice)

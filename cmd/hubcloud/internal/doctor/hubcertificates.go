@@ -95,8 +95,8 @@ func judgeHubCertificates(t *target, ends map[domain.HubID]time.Time, f *finding
 	slices.Sort(ended)
 	slices.Sort(soon)
 	f.note("%d hubs have a certificate", len(ends))
-	const advice = "a hub renews its certificate in its last month: this hub is offline or cannot " +
-		"reach /link/v1/certificates. After the expiry it enrols again with its secret"
+	const advice = "a hub renews its certificate in its last month: this hub is offline or " +
+		"cannot reach /link/v1/certificates. After the expiry it enrols again with its secret"
 	if len(soon) > 0 {
 		f.add(
 			Warning,

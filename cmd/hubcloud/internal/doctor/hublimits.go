@@ -121,7 +121,9 @@ func busyHubs(ctx context.Context, t *target) ([]busyHub, error) {
 	}
 	slices.SortFunc(
 		busy,
-		func(a, b busyHub) int { return cmp.Or(cmp.Compare(b.most(), a.most()), cmp.Compare(a.id, b.id)) },
+		func(a, b busyHub) int {
+			return cmp.Or(cmp.Compare(b.most(), a.most()), cmp.Compare(a.id, b.id))
+		},
 	)
 	return busy, nil
 }

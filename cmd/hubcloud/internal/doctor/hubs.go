@@ -61,7 +61,8 @@ func checkHubs(ctx context.Context, t *target, f *findings) {
 	}
 	if looked < len(moved) {
 		f.note(
-			"only %d of the %d logs of hubs that connected or disconnected within the hour were read in time",
+			"only %d of the %d logs of hubs that connected or disconnected within the hour were "+
+				"read in time",
 			looked, len(moved),
 		)
 	}
@@ -95,13 +96,14 @@ func flapAdvice(all []flapping) string {
 	for _, hub := range all {
 		if hub.reason == "duplicate client id" {
 			return fmt.Sprintf(
-				"two devices connect as %s with the same certificate: find the copy, and reset the hub's link",
+				"two devices connect as %s with the same certificate: find the copy, and reset "+
+					"the hub's link",
 				hub.id,
 			)
 		}
 	}
-	return "check each hub's network and power; if many hubs flap, check the cloud's network, proxies " +
-		"that cut idle connections, and the limit of open files"
+	return "check each hub's network and power; if many hubs flap, check the cloud's network, " +
+		"proxies that cut idle connections, and the limit of open files"
 }
 
 // presences returns the presence of every hub that has ever connected. It reads one server's copy

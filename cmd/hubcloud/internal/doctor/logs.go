@@ -130,12 +130,12 @@ func judgeLost(ctx context.Context, t *target, f *findings) {
 		f.unknown("whether hub logs are missing is unknown: ", err)
 		return
 	}
-	advice := "start the server or mount the disk that had the log; otherwise the hub gets an empty " +
-		"log when it connects (which is normal after a restore without hub logs)"
+	advice := "start the server or mount the disk that had the log; otherwise the hub gets an " +
+		"empty log when it connects (which is normal after a restore without hub logs)"
 	if t.DataDir == "" || t.Started != nil && t.Started.ExternalBroker {
-		advice += "; its messages may still be in the store of a nats-server that skips it at each " +
-			"start (\"checksum\" in that server's log): remove nothing there, stop that server, " +
-			"repair its store with `hubcloud broker-repair`, and start it"
+		advice += "; its messages may still be in the store of a nats-server that skips it at " +
+			"each start (\"checksum\" in that server's log): remove nothing there, stop that " +
+			"server, repair its store with `hubcloud broker-repair`, and start it"
 	}
 	for _, hub := range lost {
 		f.add(
@@ -195,7 +195,8 @@ func judge(limits Limits, f *findings, what, unit string, used, limit int64) {
 		verdict,
 		fmt.Sprintf("%s has %d of at most %d %s (%.0f %%)", what, used, limit, unit, part),
 		fmt.Sprintf(
-			"beyond the limit, writes are rejected: raise the limit of %s, or find out what fills it",
+			"beyond the limit, writes are rejected: raise the limit of %s, or find out what "+
+				"fills it",
 			what,
 		),
 	)

@@ -102,7 +102,8 @@ func checkFolder(t *target, f *findings) {
 	if t.live() {
 		f.add(
 			Warning, found,
-			"start the service with --smtp-url: otherwise nobody receives invitations and sign-in links",
+			"start the service with --smtp-url: otherwise nobody receives invitations and "+
+				"sign-in links",
 		)
 		return
 	}
@@ -134,7 +135,8 @@ func judgeWaiting(limits Limits, s survey.Stream, f *findings) {
 	if age > limits.MailAge {
 		f.add(
 			Wrong, found,
-			"see the service's log (\"mail\"): the mail server may be down, or defer or greylist mails",
+			"see the service's log (\"mail\"): the mail server may be down, or defer or greylist "+
+				"mails",
 		)
 		return
 	}

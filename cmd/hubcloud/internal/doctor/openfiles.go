@@ -32,7 +32,10 @@ func checkOpenFiles(_ context.Context, t *target, f *findings) {
 	} else {
 		hubs, err := countHubLogs(t)
 		if err != nil {
-			f.add(Unknown, fmt.Sprintf("the number of hub logs is unknown: %v", err), "see the component broker")
+			f.add(
+				Unknown, fmt.Sprintf("the number of hub logs is unknown: %v", err),
+				"see the component broker",
+			)
 			return
 		}
 		need = max(need, broker.OpenFilesNeeded(hubs))
@@ -51,7 +54,8 @@ func checkOpenFiles(_ context.Context, t *target, f *findings) {
 			f.add(
 				Warning,
 				fmt.Sprintf(
-					"connections may use %d of %d files: too few remain for hub logs and the process itself",
+					"connections may use %d of %d files: too few remain for hub logs and the "+
+						"process itself",
 					own, limit,
 				),
 				"lower --connections and --broker-connections, or use their defaults",
@@ -64,7 +68,8 @@ func checkOpenFiles(_ context.Context, t *target, f *findings) {
 			Wrong,
 			found,
 			"raise the limit (LimitNOFILE of the unit, ulimit -n, the container's ulimits) and "+
-				"start the service again: otherwise hubs cannot connect and their logs cannot be written",
+				"start the service again: otherwise hubs cannot connect and their logs cannot be "+
+				"written",
 		)
 	} else {
 		f.note("%s", found)

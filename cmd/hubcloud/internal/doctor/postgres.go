@@ -72,7 +72,8 @@ func checkPostgres(_ context.Context, t *target, f *findings) {
 	if facts.encoding != "UTF8" {
 		f.add(
 			Wrong, fmt.Sprintf("its encoding is %s", facts.encoding),
-			"create a database with ENCODING 'UTF8' and name it with --postgres-url; the service fills it",
+			"create a database with ENCODING 'UTF8' and name it with --postgres-url; the service "+
+				"fills it",
 		)
 	}
 	switch {
@@ -121,7 +122,8 @@ func databaseAway(t *target, f *findings, err error) {
 	case errors.Is(err, errNoDatabase):
 		f.add(
 			Unknown, err.Error(),
-			"name it with --postgres-url; the service writes it to postgres.json in its data directory",
+			"name it with --postgres-url; the service writes it to postgres.json in its data "+
+				"directory",
 		)
 	case private && !t.running():
 		f.add(Unknown, "the private database runs only while the service does", "start the service")

@@ -36,7 +36,8 @@ func checkProjections(ctx context.Context, t *target, f *findings) {
 	case err != nil:
 		f.add(
 			Wrong, fmt.Sprintf("unknown: %v", withoutLogin(err)),
-			"if the database is the right one, start the service: it fills the database from the streams",
+			"if the database is the right one, start the service: it fills the database from the "+
+				"streams",
 		)
 		return
 	}
@@ -98,7 +99,8 @@ func judgeProjection(limits Limits, s projections.Status, f *findings) {
 		if s.Behind > limits.Lag {
 			f.add(
 				Wrong, fmt.Sprintf("%s is too far behind", at),
-				"see the service's log and the load of the database: lists do not show recent changes",
+				"see the service's log and the load of the database: lists do not show recent "+
+					"changes",
 			)
 			return
 		}

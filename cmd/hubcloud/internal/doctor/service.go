@@ -66,7 +66,8 @@ func notRunning(t *target, f *findings) {
 	if _, err := os.Stat(t.DataDir); errors.Is(err, fs.ErrNotExist) {
 		f.add(
 			Wrong, fmt.Sprintf("there is no data directory %s", t.DataDir),
-			"name the service's with --data-dir, or the broker with --nats-url and --nats-credentials",
+			"name the service's with --data-dir, or the broker with --nats-url and "+
+				"--nats-credentials",
 		)
 		return
 	}
@@ -109,7 +110,8 @@ func notAnswering(t *target, f *findings, err error) {
 			t.Bound.Admin, err,
 		),
 		fmt.Sprintf(
-			"start it again: hubcloud serve --data-dir %s; the kernel's log (dmesg) shows whether memory ran out",
+			"start it again: hubcloud serve --data-dir %s; the kernel's log (dmesg) shows "+
+				"whether memory ran out",
 			t.DataDir,
 		),
 	)

@@ -101,7 +101,8 @@ func judgeSync(t *target, s syncSetting, f *findings) {
 	switch {
 	case s.always:
 		f.note(
-			"%s syncs every write before it acknowledges it: a power cut loses no acknowledged write",
+			"%s syncs every write before it acknowledges it: a power cut loses no acknowledged "+
+				"write",
 			s.who,
 		)
 	case !s.alone:
@@ -115,7 +116,8 @@ func judgeSync(t *target, s syncSetting, f *findings) {
 			fmt.Sprintf(
 				"%s syncs every %s: a power cut can lose acknowledged writes", s.who, every,
 			),
-			"start with --sync always (sync_interval: always in your own broker), unless speed matters more",
+			"start with --sync always (sync_interval: always in an external broker), unless "+
+				"speed matters more",
 		)
 	default:
 		f.note("%s syncs every %s: a power cut can lose acknowledged writes", s.who, every)

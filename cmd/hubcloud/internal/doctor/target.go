@@ -53,16 +53,14 @@ func newTarget(ctx context.Context, cfg Config) *target {
 	t := &target{Config: cfg}
 	t.broker = sync.OnceValues(func() (*streams.Conns, error) { return t.connect(ctx) })
 	t.servers = sync.OnceValues(func() ([]survey.Server, error) {
-		return ofBroker(
-			t,
-			func(conns *streams.Conns) ([]survey.Server, error) { return survey.Servers(ctx, conns.Sys) },
-		)
+		return ofBroker(t, func(conns *streams.Conns) ([]survey.Server, error) {
+			return survey.Servers(ctx, conns.Sys)
+		})
 	})
 	t.accounts = sync.OnceValues(func() ([]survey.Account, error) {
-		return ofBroker(
-			t,
-			func(conns *streams.Conns) ([]survey.Account, error) { return survey.Accounts(ctx, conns) },
-		)
+		return ofBroker(t, func(conns *streams.Conns) ([]survey.Account, error) {
+			return survey.Accounts(ctx, conns)
+		})
 	})
 	t.cloud = sync.OnceValues(func() ([]survey.Stream, error) {
 		return ofBroker(t, func(conns *streams.Conns) (all []survey.Stream, err error) {

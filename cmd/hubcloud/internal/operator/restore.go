@@ -50,7 +50,7 @@ type Restore struct {
 	Logger *slog.Logger
 }
 
-// IntoBroker restores into an empty broker that the operator runs. The error is
+// IntoBroker restores into an empty external broker. The error is
 // backup.ErrNotEmpty when the broker has streams.
 func (r Restore) IntoBroker(ctx context.Context, credentials streams.Credentials) error {
 	conns, err := streams.Connect(

@@ -151,7 +151,8 @@ func (s Service) Credentials() (streams.Credentials, error) {
 	credentials, err := streams.ReadCredentials(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return credentials, usage.Errorf(
-			"no broker credentials at %s: name the file with --nats-credentials, or the service's --data-dir",
+			"no broker credentials at %s: name the file with --nats-credentials, or the "+
+				"service's --data-dir",
 			path,
 		)
 	}

@@ -1,5 +1,6 @@
 // Package server runs one replica of the hub cloud: the broker or a connection to one, the read
-// models, the bridge that serves hubs, the API and the portal, depending on the replica's roles. Run starts the replica, waits until its context ends or a part fails, and stops it.
+// models, the bridge that serves hubs, the API and the portal, depending on the replica's roles.
+// Run starts the replica, waits until its context ends or a part fails, and stops it.
 //
 // Start starts the parts in four steps, each on top of the former one: infrastructure (data
 // directory, broker, database), read models, hub link, HTTP. A start retries while external

@@ -21,8 +21,8 @@ type group struct {
 // buffer of one.
 func newGroup(failed chan<- error) *group { return &group{failed: failed} }
 
-// run starts a loop, which must return when its context ends. Any earlier return is a failure, which
-// run reports with the loop's name.
+// run starts a loop, which must return when its context ends. Any earlier return is a failure,
+// which run reports with the loop's name.
 func (g *group) run(name string, loop func(ctx context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	g.mu.Lock()

@@ -89,7 +89,8 @@ func (s *Server) checkReadModels(ctx context.Context) (string, *problem) {
 	case errors.Is(err, directory.ErrReadModelsStopped):
 		return "", &problem{
 			detail: err.Error(), cause: err, lasting: true, serves: true,
-			action: "reads do not change until the projection is resumed (hubcloud projections resume)",
+			action: "reads do not change until the projection is resumed (hubcloud projections " +
+				"resume)",
 		}
 	case err != nil:
 		return "", &problem{

@@ -19,9 +19,9 @@ import (
 // bridgePoll is the pause between two checks of whether the bridge is ready.
 const bridgePoll = 5 * time.Millisecond
 
-// startHubLink starts, in this order: the hub logs, the presence view, the calls to hubs (role api),
-// the bridge (role bridge) and the callout. The callout is last: the broker accepts hubs only once
-// the callout answers, and by then the bridge handles their messages.
+// startHubLink starts the hub logs, the presence view, the calls to hubs (role api), the bridge
+// (role bridge) and the callout, in this order. The callout is last: the broker accepts hubs only
+// once the callout answers, and by then the bridge handles their messages.
 func (s *Server) startHubLink(ctx context.Context) error {
 	if err := s.startHubLogs(ctx); err != nil {
 		return err

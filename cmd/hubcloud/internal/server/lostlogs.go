@@ -56,9 +56,9 @@ func (s *Server) reportLostLogs(ctx context.Context) error {
 		if err == nil {
 			message := "hub log lost: the hub gets an empty one when it connects"
 			if s.broker == nil {
-				message = "hub log lost: its messages may still be in the store of a nats-server; " +
-					"remove nothing, stop that server, run `hubcloud broker-repair` on its " +
-					"store, and start it"
+				message = "hub log lost: its messages may still be in the store of a " +
+					"nats-server; remove nothing, stop that server, run `hubcloud broker-repair` " +
+					"on its store, and start it"
 			}
 			for _, hub := range lost {
 				s.logger.Error(message, "hub_id", hub)

@@ -27,7 +27,8 @@ func TestBuildInfo(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(newBuildInfo(Config{Roles: []string{roleAPI, roleBridge}}))
-	if got := telemetrytest.Value(t, registry, "hubcloud_build_info", "roles", "api,bridge"); got != 1 {
+	got := telemetrytest.Value(t, registry, "hubcloud_build_info", "roles", "api,bridge")
+	if got != 1 {
 		t.Errorf("hubcloud_build_info{roles=\"api,bridge\"} is %v, want 1", got)
 	}
 }

@@ -16,9 +16,9 @@ import (
 	"hubcloud/streams/signin"
 )
 
-// startReadModels opens the directory log and the read models, starts the projector (role projector)
-// and the index of keys and hubs, and creates the directory service. The index is complete when
-// startReadModels returns; the read models in the database may still be built.
+// startReadModels opens the directory log and the read models, starts the projector (role
+// projector) and the index of keys and hubs, and creates the directory service. The index is
+// complete when startReadModels returns; the read models in the database may still be built.
 func (s *Server) startReadModels(ctx context.Context) error {
 	if err := s.openReadModels(ctx); err != nil {
 		return err

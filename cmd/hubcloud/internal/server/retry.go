@@ -31,8 +31,8 @@ const (
 var errStartTimeout = errors.New("not started in time")
 
 // retry calls do until it succeeds, fails for a reason that does not pass by itself, or ctx ends.
-// During a start, external servers may not run yet, may have no leader, or may know a stream by name
-// before they can open it. retry logs the first failure at once, and every ten seconds what it
+// During a start, external servers may not run yet, may have no leader, or may know a stream by
+// name before they can open it. retry logs the first failure at once, and every ten seconds what it
 // waits for.
 func (s *Server) retry(ctx context.Context, what string, do func(ctx context.Context) error) error {
 	w := &wait{what: what, began: time.Now(), logger: s.logger}

@@ -211,8 +211,9 @@ func scatter(
 	}
 	for wait := ctx; ; {
 		msg, err := sub.NextMsgWithContext(wait)
+		timedOut := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 		switch {
-		case err != nil && wait != ctx && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+		case timedOut && wait != ctx:
 			return nil // all servers that can answer have answered
 		case errors.Is(err, nats.ErrNoResponders):
 			return err
