@@ -53,6 +53,30 @@ var (
 	noWord  = regexp.MustCompile("[^a-z0-9 _-]")
 )
 
+// tourStep is a link to a Go file in the README, followed by the function to read there.
+var tourStep = regexp.MustCompile("\\]\\(([a-z/_]+\\.go)\\),\\s+`(?:([A-Za-z]+)\\.)?([A-Za-z]+)`")
+
+// TestToursOfTheReadme checks that each function that the README sends a reader to is declared in
+// the file that the README names.
+func TestToursOfTheReadme(t *testing.T) {
+	t.Parallel()
+	readme := string(read(t, "../README.md"))
+	steps := tourStep.FindAllStringSubmatch(readme, -1)
+	if len(steps) < 30 {
+		t.Errorf("got %d functions in the README's tours, want at least 30", len(steps))
+	}
+	for _, step := range steps {
+		path, receiver, name := step[1], step[2], step[3]
+		declared := `(?m)^func ` + name + `[\[(]`
+		if receiver != "" {
+			declared = `(?m)^func \(\w+ \*?` + receiver + `(\[\w+\])?\) ` + name + `\(`
+		}
+		if !regexp.MustCompile(declared).Match(read(t, "../"+path)) {
+			t.Errorf("README: %s does not declare %s", path, strings.TrimLeft(receiver+"."+name, "."))
+		}
+	}
+}
+
 // TestLinks follows every link of the runbook.
 func TestLinks(t *testing.T) {
 	t.Parallel()
