@@ -19,7 +19,7 @@ type backupCommand struct {
 	operatorFlags
 	outputFlags
 	Dir     string `arg:"" help:"New or empty folder for the backup." type:"path"`
-	HubLogs bool   `help:"Include the hub logs, the events of the last 24 hours. They are most of an installation's data."`
+	HubLogs bool   `help:"Include the hub logs: all events within --event-retention. They are most of an installation's data."`
 	CACert  string `help:"Certificate of the authority, if the service runs with --ca-cert." placeholder:"FILE" name:"ca-cert" type:"path"`
 	CAKey   string `help:"Key of --ca-cert." placeholder:"FILE" name:"ca-key" type:"path"`
 }

@@ -20,7 +20,7 @@ type eventsCommand struct {
 
 // Help returns the long help text.
 func (*eventsCommand) Help() string {
-	return `Prints the events of a hub, oldest first. Events are kept for a day. The key needs the scope events:read.
+	return `Prints the events of a hub, oldest first. Events are kept for 24 hours by default. The key needs the scope events:read.
 
 Each event has a cursor. With --after and the last cursor that you have seen, the command prints the events that follow, each exactly once.
 Where the cloud lacks events of the hub, a line on standard error reports the gap.

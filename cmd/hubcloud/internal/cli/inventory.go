@@ -72,11 +72,11 @@ var prefixPattern = regexp.MustCompile(`^[a-z][a-z0-9]{1,11}$`)
 // Run registers the hubs, and prints each as soon as it is registered.
 func (c *inventoryGenerateCommand) Run(ctx context.Context, out Output) error {
 	if c.Count < 1 {
-		return usage.Errorf("--count %d: at least 1", c.Count)
+		return usage.Errorf("--count %d: must be at least 1", c.Count)
 	}
 	if !prefixPattern.MatchString(c.Prefix) {
 		return usage.Errorf(
-			"--prefix %q: 2 to 12 lower-case letters and digits, starting with a letter", c.Prefix,
+			"--prefix %q: must be 2 to 12 lower-case letters and digits, starting with a letter", c.Prefix,
 		)
 	}
 	s, err := operator.Connect(ctx, c.service())

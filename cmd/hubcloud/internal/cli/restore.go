@@ -33,8 +33,8 @@ the service afterwards, with the flags that it had.
 The installation then has its state AT THE TIME OF THE BACKUP. All later changes are lost: what was added later is missing, and what was removed
 later is back. API keys, members and hub certificates that were revoked after the backup ARE VALID AGAIN; revoke them again.
 
-Events: if the backup has no hub logs, the events of the last 24 hours are lost; requests with a cursor are answered 410, and clients resync as
-the contract describes. With hub logs, cursors of events in the backup stay valid. Hubs keep their certificates and their numbering; the event
+Events: if the backup has no hub logs, all hub events are lost; requests with a cursor are answered 410, and clients resync as
+the API describes. With hub logs, cursors of events in the backup stay valid. Hubs keep their certificates and their numbering; the event
 hub.events_skipped reports what a hub sent after the backup and no longer has. People must sign in to the portal again. With --postgres-url,
 give the service an empty database.
 
@@ -116,8 +116,7 @@ func (c *restoreCommand) report(m backup.Manifest, into string, out Output) {
 	if m.HubLogs {
 		fmt.Fprintln(out.Out, "Events up to then are restored; cursors of later events answer 410.")
 	} else {
-		fmt.Fprintln(out.Out, "The events of the last 24 hours are lost; cursors answer 410, and "+
-			"clients resync.")
+		fmt.Fprintln(out.Out, "All hub events are lost; cursors answer 410, and clients resync.")
 	}
 	fmt.Fprintln(
 		out.Out,

@@ -49,7 +49,7 @@ type tapRunCommand struct {
 
 // Help returns the long help text.
 func (*tapCommand) Help() string {
-	return `Prints the events of all hubs of the last day, and with --follow new ones, as one JSON object per line: the API's event with organization_id,
+	return `Prints the stored events of all hubs, and with --follow new ones, as one JSON object per line: the API's event with organization_id,
 sequence and stored_at. Events of one hub are in the order of its log.
 
 With --checkpoint, a tap continues after a stop or a kill: no event is missing, and events after the last checkpoint are printed again. Lines of

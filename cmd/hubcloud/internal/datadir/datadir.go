@@ -81,13 +81,13 @@ func (d Dir) ReplicaID() (string, error) {
 // Endpoints are the addresses of a running service, as endpoints.json has them.
 type Endpoints struct {
 	// HTTP, Admin, MQTT and NATS are bound addresses, HOST:PORT. HTTP is "" without the role api.
-	// With a broker of the operator's, NATS has its addresses, separated by commas.
+	// With an external broker, NATS has its addresses, separated by commas.
 	HTTP  string `json:"http"`
 	Admin string `json:"admin"`
 	MQTT  string `json:"mqtt"`
 	NATS  string `json:"nats"`
-	// NATSCredentials is the path of the credentials file for a broker of the operator's; "" for
-	// the embedded broker.
+	// NATSCredentials is the path of the credentials file for an external broker; "" for the
+	// embedded broker.
 	NATSCredentials string `json:"nats_credentials,omitempty"`
 	// PublicURL is the URL of the API for clients elsewhere, without /v1.
 	PublicURL string `json:"public_url"`

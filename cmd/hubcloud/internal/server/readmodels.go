@@ -72,8 +72,8 @@ func (s *Server) openReadModels(ctx context.Context) error {
 	return nil
 }
 
-// startProjector starts the projector on a replica with its role. Replicas without the role check
-// its configuration all the same.
+// startProjector starts the projector on a replica with its role. On other replicas it only
+// registers the projector's metrics.
 func (s *Server) startProjector() error {
 	p, err := projector.New(projector.Config{
 		Store: s.store, Directory: s.directoryLog, Presence: s.buckets.Presence, Logger: s.logger,

@@ -93,7 +93,7 @@ func TestStreamsAreListedToTheLast(t *testing.T) {
 		func(page []survey.Stream) bool { seen += len(page); return true },
 	); err != nil ||
 		seen >= count {
-		t.Errorf("%d streams for who had enough, %v", seen, err)
+		t.Errorf("after an early end: got %d streams and %v, want fewer than %d", seen, err, count)
 	}
 	accounts, err := survey.Accounts(t.Context(), conns)
 	if err != nil || len(accounts) != 1+streamstest.Shards ||
