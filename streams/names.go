@@ -138,8 +138,8 @@ func KeySubject(keyID string) string { return "directory.key." + keyID }
 // ProjectionSubject is the subject of operators' decisions that a projection skips an event.
 func ProjectionSubject(projection string) string { return "directory.projection." + projection }
 
-// LivenessSubject is where a process that sends commands is asked whether it still runs, in the
-// account CLOUD.
+// LivenessSubject is where a process that holds idempotency keys is asked whether it still runs, in
+// the account CLOUD.
 func LivenessSubject(process string) string { return "hubcloud.commands." + process }
 
 // BarrierSubject is where a replica is asked whether it has applied an event of the directory, in

@@ -2,18 +2,17 @@ package commands
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"hubcloud/domain"
+	"hubcloud/hubbridge/idempotency"
 )
 
 // answer is a final answer as the reservation stores it: either the channel from the hub's answer,
 // or the hub's error.
 type answer struct {
 	Channel *domain.Channel `json:"channel,omitempty"`
-	Code    domain.Code     `json:"code,omitempty"`
-	Message string          `json:"message,omitempty"`
+	idempotency.FinalError
 }
 
 // finalAnswer returns the answer to remember; nil if the same command, sent again, may have another
@@ -22,16 +21,13 @@ func finalAnswer(channel domain.Channel, err error) *answer {
 	if err == nil {
 		return &answer{Channel: &channel}
 	}
-	var apiError *domain.Error
-	if !errors.As(err, &apiError) {
+	final, ok := idempotency.NewFinalError(
+		err, domain.CodeNotFound, domain.CodeInvalidRequest, domain.CodeCommandRefused,
+	)
+	if !ok {
 		return nil
 	}
-	switch apiError.Code {
-	case domain.CodeNotFound, domain.CodeInvalidRequest, domain.CodeCommandRefused:
-		return &answer{Code: apiError.Code, Message: apiError.Message}
-	default:
-		return nil
-	}
+	return &answer{FinalError: final}
 }
 
 // restoreAnswer returns a remembered answer as it was returned the first time.
@@ -41,7 +37,7 @@ func restoreAnswer(remembered []byte) (domain.Channel, error) {
 		return domain.Channel{}, fmt.Errorf("commands: decode remembered answer: %w", err)
 	}
 	if a.Channel == nil {
-		return domain.Channel{}, &domain.Error{Code: a.Code, Message: a.Message}
+		return domain.Channel{}, a.Err()
 	}
 	return *a.Channel, nil
 }

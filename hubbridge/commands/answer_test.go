@@ -32,4 +32,13 @@ func TestStoredAnswer(t *testing.T) {
 			t.Errorf("restored %+v, %v, want %+v", restored, err, channel)
 		}
 	}
+	const want = `{"code":"not_found","message":"no such device"}`
+	rejected := domain.Errorf(domain.CodeNotFound, "no such device")
+	got, err := json.Marshal(finalAnswer(domain.Channel{}, rejected))
+	if err != nil || string(got) != want {
+		t.Errorf("stored %s, %v, want %s", got, err, want)
+	}
+	if _, err := restoreAnswer([]byte(want)); !reflect.DeepEqual(err, error(rejected)) {
+		t.Errorf("restored error %v, want %v", err, rejected)
+	}
 }

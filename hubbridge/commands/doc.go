@@ -6,10 +6,10 @@
 //     the command is sent, at any replica, at the same moment and across crashes. The key is
 //     reserved (package idempotency) with a command ID before anything is sent. Everything that is
 //     sent under the key carries this ID, and a hub runs each ID once.
-//   - A final answer is remembered for the window and returned again without asking the hub. Final
-//     are an accepted command and the hub's errors not_found, invalid_request and command_refused.
-//     After any other outcome, the same key sends the same ID again, and the hub answers what it
-//     did.
+//   - A final answer is remembered for the window and returned again without asking the hub. An
+//     accepted command and the hub's errors not_found, invalid_request and command_refused are
+//     final. After any other outcome, the same key sends the same ID again, and the hub answers
+//     what it did.
 //   - The same key with another command is idempotency_conflict, whatever the outcome of the first.
 //   - A command to an offline hub is rejected at once. It reserves no key and is not queued.
 //   - The hub's event log has each command before it is sent, and its outcome after the caller has

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// recountAfter is the part of the bound, one in so many, that this replica admits between two
-	// counts at the broker.
-	recountAfter = 16
+	// recountDivisor limits the error of the bound: this replica counts an organization's keys at
+	// the broker again once it has admitted MaxPerOrg/recountDivisor keys since the last count.
+	recountDivisor = 16
 	// recountPause is the pause between two counts of an organization that has reached its bound,
 	// and its Retry-After.
 	recountPause = 10 * time.Second
@@ -38,7 +38,7 @@ func (k *Keys) admitted(org string) bool {
 	defer k.mu.Unlock()
 	c := k.counts[org]
 	return c == nil ||
-		c.total() < k.cfg.MaxPerOrg && c.added < max(1, k.cfg.MaxPerOrg/recountAfter)
+		c.total() < k.cfg.MaxPerOrg && c.added < max(1, k.cfg.MaxPerOrg/recountDivisor)
 }
 
 // addKey counts one more key of an organization.

@@ -24,8 +24,8 @@ const BucketName = "idempotency"
 // DefaultMaxPerOrg is the default bound of the keys of an organization within the window.
 const DefaultMaxPerOrg = 500_000
 
-// presenceTimeout is how long a process may take to answer that it still runs.
-const presenceTimeout = 500 * time.Millisecond
+// livenessTimeout is how long a process may take to answer that it still runs.
+const livenessTimeout = 500 * time.Millisecond
 
 // Config configures Keys. ReplicaID is required.
 type Config struct {
@@ -72,10 +72,10 @@ type Keys struct {
 	cfg      Config
 	cloud    *nats.Conn
 	reserved jsapi.Bucket
-	// process names this process in reservations, and presence answers other processes that it
+	// process names this process in reservations, and liveness answers other processes that it
 	// still runs.
 	process  string
-	presence *nats.Subscription
+	liveness *nats.Subscription
 
 	mu      sync.Mutex
 	running map[string]chan struct{} // by name; closed when the request under the name has ended
@@ -95,21 +95,21 @@ func New(conns *streams.Conns, cfg Config) (*Keys, error) {
 		running: map[string]chan struct{}{}, counts: map[string]*count{},
 	}
 	var err error
-	k.presence, err = k.cloud.Subscribe(
+	k.liveness, err = k.cloud.Subscribe(
 		streams.LivenessSubject(k.process), func(msg *nats.Msg) { _ = msg.Respond(nil) },
 	)
 	if err != nil {
 		// Without answers, other processes take over what this process holds, which does no harm.
-		k.cfg.Logger.Warn("presence not answered to other processes", "error", err)
+		k.cfg.Logger.Warn("liveness not answered to other processes", "error", err)
 	}
 	return k, nil
 }
 
 // Close ends the answers to other processes.
 func (k *Keys) Close() {
-	if k.presence != nil {
+	if k.liveness != nil {
 		// Unsubscribe fails only on a closed connection, which has ended the subscription.
-		_ = k.presence.Unsubscribe()
+		_ = k.liveness.Unsubscribe()
 	}
 }
 
@@ -121,7 +121,7 @@ func (k *Keys) heldElsewhere(ctx context.Context, process string) bool {
 	if process == k.process {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
+	ctx, cancel := context.WithTimeout(ctx, livenessTimeout)
 	defer cancel()
 	_, err := k.cloud.RequestWithContext(ctx, streams.LivenessSubject(process), nil)
 	return !errors.Is(err, nats.ErrNoResponders)

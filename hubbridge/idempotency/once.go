@@ -20,9 +20,8 @@ const (
 
 // answer is a final answer of Once: the body of a success, or the error.
 type answer struct {
-	Body    json.RawMessage `json:"body,omitempty"`
-	Code    domain.Code     `json:"code,omitempty"`
-	Message string          `json:"message,omitempty"`
+	Body json.RawMessage `json:"body,omitempty"`
+	FinalError
 }
 
 // Once runs do once for a request under an organization's key, and returns the JSON or the error
@@ -128,16 +127,13 @@ func (k *Keys) lock(ctx context.Context, name string) (unlock func(), err error)
 func finalAnswer(body []byte, doErr error) ([]byte, error) {
 	a := answer{Body: body}
 	if doErr != nil {
-		var apiError *domain.Error
-		if !errors.As(doErr, &apiError) {
+		final, ok := NewFinalError(
+			doErr, domain.CodeNotFound, domain.CodeInvalidRequest, domain.CodeForbidden,
+		)
+		if !ok {
 			return nil, nil
 		}
-		switch apiError.Code {
-		case domain.CodeNotFound, domain.CodeInvalidRequest, domain.CodeForbidden:
-			a = answer{Code: apiError.Code, Message: apiError.Message}
-		default:
-			return nil, nil
-		}
+		a = answer{FinalError: final}
 	}
 	return json.Marshal(a)
 }
@@ -149,7 +145,7 @@ func restoreAnswer(remembered []byte) ([]byte, error) {
 		return nil, fmt.Errorf("idempotency: decode remembered answer: %w", err)
 	}
 	if a.Code != "" {
-		return nil, &domain.Error{Code: a.Code, Message: a.Message}
+		return nil, a.Err()
 	}
 	return a.Body, nil
 }

@@ -11,14 +11,14 @@ import (
 )
 
 // Reservation is the record of an idempotency key in the bucket. Other versions of the service read
-// it within the window.
+// it within the window, so its JSON keeps the names that it began with, when only commands had
+// keys.
 type Reservation struct {
 	// ID identifies the request for as long as the key stands for it: a ULID. Hubs know commands by
 	// it.
-	ID string `json:"command_id"`
-	// Request is the fingerprint of the request.
-	Request    string    `json:"request"`
-	ReservedAt time.Time `json:"reserved_at"`
+	ID          string    `json:"command_id"`
+	Fingerprint string    `json:"request"`
+	ReservedAt  time.Time `json:"reserved_at"`
 	// Process and Attempt name the holder, who runs the request until Deadline at the latest. They
 	// are empty when no attempt holds the reservation.
 	Process  string    `json:"process,omitempty"`

@@ -53,19 +53,14 @@ func (k *Keys) Reserve(ctx context.Context, q Request) (*Reservation, error) {
 			}
 		}
 		now := k.cfg.Now()
-		switch {
-		case r.revision > 0 && r.Attempt == a.id:
-			return r, nil // a write whose acknowledgement was lost
-		case r.revision == 0 || now.Sub(r.ReservedAt) >= k.cfg.Window:
-			r.ID, r.Request, r.ReservedAt, r.Answer = ulid.Make().String(), q.Fingerprint, now, nil
-		case r.Request != q.Fingerprint:
-			return nil, domain.Errorf(
-				domain.CodeIdempotencyConflict,
-				"Idempotency-Key: was used for another request; use a new key",
-			)
-		case len(r.Answer) > 0:
+		next, err := a.next(ctx, q, r, now)
+		if err != nil {
+			return nil, err
+		}
+		switch next {
+		case actionReturn:
 			return r, nil
-		case now.Before(r.Deadline) && k.heldElsewhere(ctx, r.Process):
+		case actionWait:
 			if err := a.sleep(ctx, r.Deadline.Sub(now)); err != nil {
 				return nil, err
 			}
@@ -78,10 +73,11 @@ func (k *Keys) Reserve(ctx context.Context, q Request) (*Reservation, error) {
 			return nil, err
 		}
 		r.Process, r.Attempt, r.Deadline = k.process, a.id, now.Add(q.Hold)
-		switch stored, err := a.write(ctx, r); {
-		case err != nil:
+		stored, err := a.write(ctx, r)
+		if err != nil {
 			return nil, err
-		case stored:
+		}
+		if stored {
 			if r.isNew() {
 				k.addKey(q.OrgID)
 			}
@@ -124,6 +120,41 @@ type attempt struct {
 	unsure int
 	// revision is that of the last write.
 	revision uint64
+}
+
+// action is what an attempt does with a reservation that it has read.
+type action int
+
+const (
+	actionReturn action = iota // return the reservation: it has an answer, or the attempt holds it
+	actionWait                 // read it again later: another process holds it
+	actionWrite                // write it with this attempt as the holder
+)
+
+// next returns what to do with r, the reservation as read at the time now; idempotency_conflict if
+// the key stands for another request. If the key is new or its window is over, next makes r a new
+// reservation of q.
+func (a *attempt) next(
+	ctx context.Context, q Request, r *Reservation, now time.Time,
+) (action, error) {
+	switch {
+	case !r.isNew() && r.Attempt == a.id:
+		return actionReturn, nil // a write whose acknowledgement was lost
+	case r.isNew() || now.Sub(r.ReservedAt) >= a.keys.cfg.Window:
+		r.ID, r.Fingerprint, r.ReservedAt = ulid.Make().String(), q.Fingerprint, now
+		r.Answer = nil
+		return actionWrite, nil
+	case r.Fingerprint != q.Fingerprint:
+		return 0, domain.Errorf(
+			domain.CodeIdempotencyConflict,
+			"Idempotency-Key: was used for another request; use a new key",
+		)
+	case len(r.Answer) > 0:
+		return actionReturn, nil
+	case now.Before(r.Deadline) && a.keys.heldElsewhere(ctx, r.Process):
+		return actionWait, nil
+	}
+	return actionWrite, nil
 }
 
 // renew starts the wait for a leader again.

@@ -99,6 +99,15 @@ type Error struct {
 	Message string `json:"message"`
 }
 
+// The types of errors that the protocol defines. A hub may answer with other types, which the cloud
+// reports as hub_error.
+const (
+	ErrorNotFound       = "not_found"
+	ErrorInvalidRequest = "invalid_request"
+	ErrorCommandRefused = "command_refused"
+	ErrorHubUnavailable = "hub_unavailable"
+)
+
 // The methods of a hub.
 const (
 	MethodDevicesList     = "devices.list"

@@ -101,7 +101,6 @@ func (l *Limiter) Acquire(org string, hub domain.HubID) (release func(), err err
 // check returns an error if one more call would exceed a bound.
 func (l *Limiter) check(org string, hub domain.HubID) error {
 	ofOrg, ofHub := l.orgs[org], l.hubs[hub]
-	left := l.limits.Total - (l.total - ofOrg)
 	switch {
 	case ofHub >= l.limits.PerHub:
 		return l.reject(
@@ -115,7 +114,7 @@ func (l *Limiter) check(org string, hub domain.HubID) error {
 			"the organization has %d calls to hubs in flight; at most %d are allowed "+
 				"(--calls-per-org)", ofOrg, l.limits.PerOrg,
 		)
-	case ofOrg >= (left+1)/2:
+	case ofOrg >= l.fairShare(l.total-ofOrg):
 		return l.reject(
 			boundAll,
 			"the organization has %d calls to hubs in flight, its share of the %d that are "+
@@ -124,6 +123,11 @@ func (l *Limiter) check(org string, hub domain.HubID) error {
 	}
 	return nil
 }
+
+// fairShare returns how many calls an organization may have in flight while the other organizations
+// have ofOthers: half of what those leave of Total. So however many calls some organizations have
+// in flight, another one can still make calls.
+func (l *Limiter) fairShare(ofOthers int) int { return (l.limits.Total - ofOthers + 1) / 2 }
 
 func (l *Limiter) reject(bound, format string, args ...any) error {
 	l.rejected.WithLabelValues(bound).Inc()

@@ -107,7 +107,7 @@ func (s *sender) handleRequest(ctx context.Context, payload []byte) {
 	}
 	s.hub.workers.run(func() {
 		defer func() { <-s.slots }()
-		response := s.hub.controller.Answer(req, time.Now())
+		response := s.hub.controller.HandleRequest(req, time.Now())
 		if delay := s.hub.controller.AnswerDelay(); delay > 0 {
 			timer := time.NewTimer(delay)
 			defer timer.Stop()

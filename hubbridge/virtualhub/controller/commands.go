@@ -43,10 +43,10 @@ func (c *Controller) command(params commandParams, now time.Time) (any, *protoco
 	switch {
 	case params.CommandID == "" || len(params.CommandID) > maxCommandID:
 		return nil, reject(
-			"invalid_request", "command_id must have 1 to %d characters", maxCommandID,
+			protocol.ErrorInvalidRequest, "command_id must have 1 to %d characters", maxCommandID,
 		)
 	case params.DeviceID == nil:
-		return nil, reject("invalid_request", "device_id is missing")
+		return nil, reject(protocol.ErrorInvalidRequest, "device_id is missing")
 	}
 	if first, ok := c.commands[params.CommandID]; ok && now.Sub(first.At) < commandMemory {
 		if first.Error != nil {
@@ -84,9 +84,9 @@ func (c *Controller) run(
 	params commandParams, now time.Time, change *journal.Change,
 ) (result any, rejection *protocol.Error, undo func()) {
 	undo = func() {}
-	d := c.device(*params.DeviceID)
-	if d == nil {
-		return nil, reject("not_found", "no device %d", *params.DeviceID), undo
+	d, rejection := c.findDevice(params.DeviceID)
+	if rejection != nil {
+		return nil, rejection, undo
 	}
 	ref := device.Ref{Key: params.Key, Endpoint: params.Endpoint}
 	value, err := d.Check(ref, params.Value)
@@ -95,7 +95,9 @@ func (c *Controller) run(
 		return nil, &protocol.Error{Type: rejected.Type, Message: rejected.Message}, undo
 	}
 	if c.faults.RejectCommands {
-		return nil, reject("command_refused", "the hub will not drive %s", d.Spec.Name), undo
+		return nil, reject(
+			protocol.ErrorCommandRefused, "the hub will not drive %s", d.Spec.Name,
+		), undo
 	}
 	before := d.Snapshot()
 	channel, desired := d.Command(ref, value, now)
@@ -113,9 +115,9 @@ func (c *Controller) run(
 func (c *Controller) unavailable() *protocol.Error {
 	switch {
 	case c.faults.RadioDown:
-		return reject("hub_unavailable", "the hub's radio is down")
+		return reject(protocol.ErrorHubUnavailable, "the hub's radio is down")
 	case c.faults.ClockUnknown:
-		return reject("hub_unavailable", "the hub does not know the time yet")
+		return reject(protocol.ErrorHubUnavailable, "the hub does not know the time yet")
 	}
 	return nil
 }

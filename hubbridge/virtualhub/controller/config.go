@@ -11,6 +11,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/protocol"
 	"hubcloud/hubbridge/virtualhub/device"
+	"hubcloud/hubbridge/virtualhub/journal"
 )
 
 // Config configures a Controller. HubID is required.
@@ -39,7 +40,8 @@ type Config struct {
 	// GiveUp is how long the hub tries to reach a device with a command before the channel fails.
 	// Defaults to 10 s.
 	GiveUp time.Duration
-	// Capacity is the most unacknowledged events that the hub keeps. Defaults to 10,000.
+	// Capacity is the most unacknowledged events that the hub keeps. Defaults to
+	// journal.DefaultCapacity.
 	Capacity int
 	// Batch is the most events per message, 1 to 500. Defaults to 500.
 	Batch int
@@ -54,8 +56,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// WithDefaults returns a copy of cfg with the defaults for zero fields. Package journal has the
-// default of Capacity.
+// WithDefaults returns a copy of cfg with the defaults for zero fields.
 func (cfg Config) WithDefaults() Config {
 	if cfg.Devices == nil {
 		cfg.Devices = device.Demo()
@@ -65,6 +66,7 @@ func (cfg Config) WithDefaults() Config {
 	}
 	cfg.PairingWindow = cmp.Or(cfg.PairingWindow, 120*time.Second)
 	cfg.GiveUp = cmp.Or(cfg.GiveUp, 10*time.Second)
+	cfg.Capacity = cmp.Or(cfg.Capacity, journal.DefaultCapacity)
 	cfg.Batch = cmp.Or(cfg.Batch, protocol.MaxMessageEvents)
 	cfg.Firmware = cmp.Or(cfg.Firmware, "2.4.1")
 	if cfg.Network == nil {

@@ -28,7 +28,7 @@ func newTestController(t testing.TB, dir string) *Controller {
 }
 
 func (c *Controller) ask(method, params string, now time.Time) protocol.Response {
-	return c.Answer(
+	return c.HandleRequest(
 		protocol.Request{ID: "1", Token: "t", Method: method, Params: json.RawMessage(params)}, now,
 	)
 }

@@ -39,7 +39,7 @@ func FuzzRequest(f *testing.F) {
 		if strings.ContainsAny(req.Token, "+#\x00") || strings.Contains("/"+req.Token+"/", "//") {
 			t.Fatalf("token %q", req.Token)
 		}
-		r := c.Answer(req, noon)
+		r := c.HandleRequest(req, noon)
 		if r.ID != req.ID || (r.Result == nil) == (r.Error == nil) ||
 			r.Error != nil && (r.Error.Type == "" || r.Error.Message == "") {
 			t.Fatalf("%+v", r)

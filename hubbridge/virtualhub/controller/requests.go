@@ -52,8 +52,8 @@ func topicLevels(s string) bool {
 	return true
 }
 
-// Answer runs a request and returns the response.
-func (c *Controller) Answer(req protocol.Request, now time.Time) protocol.Response {
+// HandleRequest runs a request and returns the response.
+func (c *Controller) HandleRequest(req protocol.Request, now time.Time) protocol.Response {
 	c.mu.Lock()
 	result, rejection := c.dispatch(req, now)
 	c.mu.Unlock()
@@ -93,7 +93,7 @@ func (c *Controller) dispatch(req protocol.Request, now time.Time) (any, *protoc
 		)
 	case protocol.MethodDevicesGet:
 		return withParams(req, func(p deviceParams) (any, *protocol.Error) {
-			d, rejection := c.findDevice(p)
+			d, rejection := c.findDevice(p.DeviceID)
 			if rejection != nil {
 				return nil, rejection
 			}
@@ -134,7 +134,7 @@ func withParams[P any](
 	var params P
 	if len(req.Params) > 0 && string(req.Params) != "null" {
 		if err := json.Unmarshal(req.Params, &params); err != nil {
-			return nil, reject("invalid_request", "params of %s: %v", req.Method, err)
+			return nil, reject(protocol.ErrorInvalidRequest, "params of %s: %v", req.Method, err)
 		}
 	}
 	return do(params)
@@ -148,26 +148,26 @@ func (c *Controller) listDevices() devicesResult {
 	return out
 }
 
-func (c *Controller) findDevice(p deviceParams) (*device.Device, *protocol.Error) {
-	if p.DeviceID == nil {
-		return nil, reject("invalid_request", "device_id is missing")
+func (c *Controller) findDevice(id *int64) (*device.Device, *protocol.Error) {
+	if id == nil {
+		return nil, reject(protocol.ErrorInvalidRequest, "device_id is missing")
 	}
-	d := c.device(*p.DeviceID)
+	d := c.device(*id)
 	if d == nil {
-		return nil, reject("not_found", "no device %d", *p.DeviceID)
+		return nil, reject(protocol.ErrorNotFound, "no device %d", *id)
 	}
 	return d, nil
 }
 
 // forget removes a device that the radio cannot reach. Others leave through a removal window.
 func (c *Controller) forget(p deviceParams, now time.Time) (any, *protocol.Error) {
-	d, rejection := c.findDevice(p)
+	d, rejection := c.findDevice(p.DeviceID)
 	if rejection != nil {
 		return nil, rejection
 	}
 	if d.Available {
 		return nil, reject(
-			"invalid_request",
+			protocol.ErrorInvalidRequest,
 			"%s is still on the hub's network: remove it through a removal window", d.Spec.Name,
 		)
 	}
@@ -180,7 +180,7 @@ func (c *Controller) openPairing(p pairingParams, now time.Time) (any, *protocol
 	if p.SetupCode != nil {
 		if code = strings.TrimSpace(*p.SetupCode); !setupCodes.MatchString(code) {
 			return nil, reject(
-				"invalid_request",
+				protocol.ErrorInvalidRequest,
 				"setup_code must be a PIN of 5 digits, a DSK of 8 groups of 5 digits, or the text of a QR code",
 			)
 		}
@@ -188,16 +188,18 @@ func (c *Controller) openPairing(p pairingParams, now time.Time) (any, *protocol
 	if unavailable := c.unavailable(); unavailable != nil {
 		return nil, unavailable
 	}
+	opened := c.open(&c.pairing, code, now)
 	c.notify()
-	return c.open(&c.pairing, code, now), nil
+	return opened, nil
 }
 
 func (c *Controller) openRemoval(now time.Time) (any, *protocol.Error) {
 	if unavailable := c.unavailable(); unavailable != nil {
 		return nil, unavailable
 	}
+	opened := c.open(&c.removal, "", now)
 	c.notify()
-	return c.open(&c.removal, "", now), nil
+	return opened, nil
 }
 
 func (c *Controller) closeWindow(w *window) (any, *protocol.Error) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/hubbridge/protocol"
 )
 
 // Device is one device on a hub's network. It is not safe for concurrent use.
@@ -134,17 +135,17 @@ func (d *Device) Check(ref Ref, raw json.RawMessage) (Value, error) {
 	c := d.Channel(ref)
 	if c == nil {
 		return nil, &Rejection{
-			Type:    "not_found",
+			Type:    protocol.ErrorNotFound,
 			Message: fmt.Sprintf("device %d has no channel %s", d.ID, ref),
 		}
 	}
 	v, err := c.parseCommand(raw)
 	if err != nil {
-		return nil, &Rejection{Type: "invalid_request", Message: err.Error()}
+		return nil, &Rejection{Type: protocol.ErrorInvalidRequest, Message: err.Error()}
 	}
 	if d.Spec.Insecure && (ref.Key == "lock" || ref.Key == "barrier") {
 		return nil, &Rejection{
-			Type:    "command_refused",
+			Type:    protocol.ErrorCommandRefused,
 			Message: fmt.Sprintf("%s did not join securely: it rejects commands", d.Spec.Name),
 		}
 	}

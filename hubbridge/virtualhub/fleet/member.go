@@ -169,7 +169,7 @@ func (m *member) answer(conn *mqttConn, payload []byte, now time.Time) error {
 	if err != nil {
 		return nil
 	}
-	response, err := json.Marshal(m.controller.Answer(req, now))
+	response, err := json.Marshal(m.controller.HandleRequest(req, now))
 	if err != nil {
 		return err
 	}
