@@ -57,7 +57,7 @@ func TestImpostorsAreRejected(t *testing.T) {
 	mustBeRejected(t, "TLS 1.1", h.options().SetTLSConfig(old))
 
 	foreign, err := identity.OpenAuthority(
-		identity.AuthorityConfig{Dir: t.TempDir(), Logger: quiet()},
+		identity.AuthorityConfig{Dir: t.TempDir(), Logger: streamstest.Logger()},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -222,8 +222,8 @@ func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
 	}
 }
 
-// TestNothingIsRetained holds that the broker retains no message of a hub. Otherwise each topic below
-// response/ could hold one forever.
+// TestNothingIsRetained holds that the broker retains no message of a hub. Otherwise each topic
+// below response/ could hold one forever.
 func TestNothingIsRetained(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -240,7 +240,8 @@ func TestNothingIsRetained(t *testing.T) {
 			); err != nil {
 				t.Fatal(err)
 			}
-			if msg, err := heard.NextMsg(testTimeout); err != nil || string(msg.Data) != "keep this" {
+			if msg, err := heard.NextMsg(testTimeout); err != nil ||
+				string(msg.Data) != "keep this" {
 				t.Fatalf("the message itself: %v, %v", msg, err)
 			}
 		}
@@ -266,8 +267,8 @@ func mustHaveNothingRetained(t *testing.T, i *installation) {
 	}
 }
 
-// TestTooLargeAMessageCutsTheHubAlone holds that a message beyond the broker's limit disconnects its
-// hub and no other.
+// TestTooLargeAMessageCutsTheHubAlone holds that a message beyond the broker's limit disconnects
+// its hub and no other.
 func TestTooLargeAMessageCutsTheHubAlone(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -348,7 +349,7 @@ func TestUnreadableDirectoryRejects(t *testing.T) {
 	i.startCallout(t, brokenDirectory{})
 	mustBeRejected(t, "a directory that cannot be read", h.options())
 	i.stopCallout()
-	i.startCallout(t, i.directory)
+	i.startCallout(t, i.streams.Directory)
 	mustConnect(t, h.options())
 }
 

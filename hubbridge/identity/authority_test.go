@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"hubcloud/hubbridge/identity"
+	"hubcloud/streams/streamstest"
 )
 
 const day = 24 * time.Hour
@@ -45,7 +46,7 @@ func (c *clock) set(now time.Time) {
 func openAuthority(t testing.TB, cfg identity.AuthorityConfig) *identity.Authority {
 	t.Helper()
 	if cfg.Logger == nil {
-		cfg.Logger = quiet()
+		cfg.Logger = streamstest.Logger()
 	}
 	a, err := identity.OpenAuthority(cfg)
 	if err != nil {
@@ -54,8 +55,8 @@ func openAuthority(t testing.TB, cfg identity.AuthorityConfig) *identity.Authori
 	return a
 }
 
-// TestAuthorityIsCreatedOnce holds that the first start creates the authority, later starts load it,
-// and only the owner of the files can read the key.
+// TestAuthorityIsCreatedOnce holds that the first start creates the authority, later starts load
+// it, and only the owner of the files can read the key.
 func TestAuthorityIsCreatedOnce(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "ca")
@@ -83,8 +84,8 @@ func TestAuthorityIsCreatedOnce(t *testing.T) {
 	}
 }
 
-// TestHalfAnAuthority holds that a key without a certificate, as a crash leaves it, gets one, and that
-// a certificate without its key is an error.
+// TestHalfAnAuthority holds that a key without a certificate, as a crash leaves it, gets one, and
+// that a certificate without its key is an error.
 func TestHalfAnAuthority(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -135,8 +136,8 @@ func TestHubCertificate(t *testing.T) {
 	}
 }
 
-// TestServerCertificate holds that the broker's certificate has the configured names, verifies, and is
-// renewed a month before it expires.
+// TestServerCertificate holds that the broker's certificate has the configured names, verifies, and
+// is renewed a month before it expires.
 func TestServerCertificate(t *testing.T) {
 	t.Parallel()
 	now := &clock{now: time.Now()}
@@ -222,7 +223,7 @@ func given(
 	cfg := identity.AuthorityConfig{
 		CertificateFile: dir + "/given.pem",
 		KeyFile:         dir + "/given-key.pem",
-		Logger:          quiet(),
+		Logger:          streamstest.Logger(),
 	}
 	write(
 		t, cfg.CertificateFile,
@@ -314,7 +315,7 @@ func TestBadAuthorities(t *testing.T) {
 			"contains no PEM certificate",
 		},
 	} {
-		c.cfg.Logger = quiet()
+		c.cfg.Logger = streamstest.Logger()
 		if _, err := identity.OpenAuthority(c.cfg); err == nil ||
 			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", what, err)

@@ -53,7 +53,8 @@ func TestHubSpeaks(t *testing.T) {
 				); err != nil {
 					t.Fatalf("publish %s: %v", topic, err)
 				}
-				if msg, err := heard.NextMsg(testTimeout); err != nil || string(msg.Data) != "hello" {
+				if msg, err := heard.NextMsg(testTimeout); err != nil ||
+					string(msg.Data) != "hello" {
 					t.Fatalf("publish %s: the cloud got %v, %v", topic, msg, err)
 				}
 			}

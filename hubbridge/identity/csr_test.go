@@ -54,8 +54,8 @@ func rsaKey(t testing.TB, bits int) crypto.Signer {
 	return key
 }
 
-// testdata returns a stored request that cannot be generated here: Go makes no weak RSA keys, and very large ones
-// take minutes.
+// testdata returns a stored request that cannot be generated here: Go makes no weak RSA keys, and
+// very large ones take minutes.
 func testdata(t testing.TB, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))

@@ -12,36 +12,25 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/streams"
+	"hubcloud/streams/installationtest"
 	"hubcloud/streams/streamstest"
 )
 
-// add adds a hub to a new organization, which can then revoke its certificate.
-func (i *installation) add(t testing.TB, id domain.HubID) (org string) {
+// add adds a hub to a new organization, so that its certificate can be revoked.
+func (i *installation) add(t testing.TB, id domain.HubID) {
 	t.Helper()
-	org, _, err := i.directory.CreateOrg(t.Context(), operator(), "Org", "owner@example.org")
-	if err != nil {
-		t.Fatal(err)
-	}
-	site, err := i.directory.CreateSite(t.Context(), operator(), org, "Site")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := i.directory.AddHub(
-		t.Context(), operator(), domain.AddHub{OrgID: org, HubID: id, SiteID: site.ID},
-	); err != nil {
-		t.Fatal(err)
-	}
-	return org
+	i.streams.CreateOrganization(t)
+	i.streams.AddHub(t, id)
 }
 
 // resetLink revokes the hub's certificate and cuts its connections.
 func (i *installation) resetLink(t testing.TB, id domain.HubID) {
 	t.Helper()
-	state, _, err := i.directory.Hub(t.Context(), id)
+	state, _, err := i.streams.Directory.Hub(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := i.directory.ResetLink(t.Context(), operator(), state.OrgID, id); err != nil {
+	if err := i.streams.Directory.ResetLink(t.Context(), installationtest.Operator, state.OrgID, id); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -93,8 +82,8 @@ func TestDisconnect(t *testing.T) {
 	mustEnd(t, "kicked", otherLost)
 }
 
-// TestResetLink holds that a reset of the link revokes all certificates of the hub, cuts connections
-// with them, and spares connections with later certificates, also when it cuts again.
+// TestResetLink holds that a reset of the link revokes all certificates of the hub, cuts
+// connections with them, and spares connections with later certificates, also when it cuts again.
 func TestResetLink(t *testing.T) {
 	t.Parallel()
 	i := start(t)

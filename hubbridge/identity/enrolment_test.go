@@ -15,6 +15,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/protocol"
+	"hubcloud/streams/streamstest"
 )
 
 // kept is a directory in memory: enrolment's decisions, without a broker. It counts how often it is
@@ -68,7 +69,8 @@ func newEnrolment(t testing.TB) (*identity.Enrolment, *kept, *prometheus.Registr
 		Authority: openAuthority(
 			t, identity.AuthorityConfig{Dir: t.TempDir()},
 		), Directory: directory,
-		Broker: func() string { return "mqtts://hubs.example.org:8883" }, Logger: quiet(),
+		Broker:  func() string { return "mqtts://hubs.example.org:8883" },
+		Logger:  streamstest.Logger(),
 		Metrics: registry,
 	})
 	if err != nil {

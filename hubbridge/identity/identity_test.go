@@ -12,8 +12,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -28,7 +26,7 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/broker"
 	"hubcloud/streams/directory"
-	"hubcloud/streams/directory/directorytest"
+	"hubcloud/streams/installationtest"
 	"hubcloud/streams/streamstest"
 	"hubcloud/streams/tapuser"
 )
@@ -51,9 +49,9 @@ type installation struct {
 
 	broker       *broker.Server
 	conns        *streams.Conns
-	directory    *directory.Service
 	enrolment    *identity.Enrolment
 	disconnector *identity.Disconnector
+	streams      *installationtest.Installation
 	taps         *tapuser.Store
 	// stopCallout ends the auth callout and waits for it.
 	stopCallout func()
@@ -65,7 +63,7 @@ func start(t testing.TB) *installation {
 	i := &installation{dir: t.TempDir()}
 	var err error
 	if i.authority, err = identity.OpenAuthority(identity.AuthorityConfig{
-		Dir: i.dir + "/ca", Logger: quiet(),
+		Dir: i.dir + "/ca", Logger: streamstest.Logger(),
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +79,7 @@ func (i *installation) up(t testing.TB, mqttAddr string) {
 	var err error
 	i.broker, err = broker.Start(ctx, broker.Config{
 		DataDir: i.dir, Shards: shards, NATSAddr: "127.0.0.1:0", MQTTAddr: mqttAddr,
-		MQTTTLS: i.authority.ServerTLS(), Logger: quiet(),
+		MQTTTLS: i.authority.ServerTLS(), Logger: streamstest.Logger(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -89,28 +87,20 @@ func (i *installation) up(t testing.TB, mqttAddr string) {
 	if i.conns, err = i.broker.Connect(ctx); err != nil {
 		t.Fatal(err)
 	}
-	log, err := directory.Open(ctx, i.conns, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	i.disconnector = identity.NewDisconnector(i.conns, quiet(), nil)
-	i.directory = directory.NewService(log, directory.ServiceConfig{
-		Environment: domain.EnvironmentDev, Presence: directorytest.Presence{},
-		Connections: i.disconnector,
+	i.disconnector = identity.NewDisconnector(i.conns, streamstest.Logger(), nil)
+	i.streams = installationtest.Open(t, i.conns, installationtest.Config{
+		Directory: func(cfg *directory.ServiceConfig) { cfg.Connections = i.disconnector },
 	})
 	i.enrolment, err = identity.NewEnrolment(identity.EnrolmentConfig{
-		Authority: i.authority, Directory: i.directory,
-		Broker: func() string { return "mqtts://" + i.broker.MQTTAddr() }, Logger: quiet(),
+		Authority: i.authority, Directory: i.streams.Directory,
+		Broker: func() string { return "mqtts://" + i.broker.MQTTAddr() },
+		Logger: streamstest.Logger(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	buckets, err := streams.OpenBuckets(ctx, i.conns, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	i.taps = tapuser.New(i.conns.Cloud, buckets.Installation)
-	i.startCallout(t, i.directory)
+	i.taps = tapuser.New(i.conns.Cloud, i.streams.Buckets.Installation)
+	i.startCallout(t, i.streams.Directory)
 }
 
 // down stops everything that up started.
@@ -119,6 +109,7 @@ func (i *installation) down(t testing.TB) {
 	i.broker.RejectHubs(context.Background())
 	i.disconnector.Close()
 	i.stopCallout()
+	i.streams.Close()
 	i.conns.Close()
 	if err := i.broker.Close(context.Background()); err != nil {
 		t.Error(err)
@@ -129,7 +120,7 @@ func (i *installation) startCallout(t testing.TB, d identity.Directory) {
 	t.Helper()
 	callout, err := identity.NewCallout(identity.CalloutConfig{
 		Conns: i.conns, Credentials: i.broker.Credentials(), Directory: d, Taps: i.taps,
-		Logger: quiet(),
+		Logger: streamstest.Logger(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +149,9 @@ type hub struct {
 func (i *installation) register(t testing.TB, id domain.HubID) {
 	t.Helper()
 	hash := sha256.Sum256([]byte(secret))
-	if err := i.directory.RegisterHub(t.Context(), operator(), id, hash[:]); err != nil {
+	if err := i.streams.Directory.RegisterHub(
+		t.Context(), installationtest.Operator, id, hash[:],
+	); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -305,16 +298,4 @@ func parseCertificate(t testing.TB, text string) *x509.Certificate {
 		t.Fatal(err)
 	}
 	return certificate
-}
-
-func operator() domain.Origin {
-	return domain.Origin{At: time.Now(), Actor: domain.Actor{Kind: domain.ActorOperator}}
-}
-
-// quiet returns a logger that discards its lines unless HUBCLOUD_TEST_LOG is set.
-func quiet() *slog.Logger {
-	if os.Getenv("HUBCLOUD_TEST_LOG") == "" {
-		return slog.New(slog.DiscardHandler)
-	}
-	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/hubbridge/identity"
+	"hubcloud/streams/streamstest"
 	"hubcloud/streams/telemetry/telemetrytest"
 )
 
@@ -17,7 +18,7 @@ func TestExpiryMetrics(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewPedanticRegistry()
 	authority, err := identity.OpenAuthority(
-		identity.AuthorityConfig{Dir: t.TempDir(), Logger: quiet(), Metrics: registry},
+		identity.AuthorityConfig{Dir: t.TempDir(), Logger: streamstest.Logger(), Metrics: registry},
 	)
 	if err != nil {
 		t.Fatal(err)

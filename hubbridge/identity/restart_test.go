@@ -85,7 +85,7 @@ func TestHubsWaitForTheCallout(t *testing.T) {
 		t.Fatalf("connect ended with %v before the callout ran", err)
 	case <-time.After(300 * time.Millisecond):
 	}
-	i.startCallout(t, i.directory)
+	i.startCallout(t, i.streams.Directory)
 	if err := <-connected; err != nil {
 		t.Fatal(err)
 	}

@@ -87,8 +87,8 @@ func TestTapLogsIn(t *testing.T) {
 	streamstest.TryForbidden(t, nc, reports, 0, stream, hub)
 }
 
-// TestTapsForgeNothing holds that a tap cannot have the server's answers sent to the feeds and inboxes
-// of others.
+// TestTapsForgeNothing holds that a tap cannot have the server's answers sent to the feeds and
+// inboxes of others.
 func TestTapsForgeNothing(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -129,7 +129,8 @@ func TestTapsForgeNothing(t *testing.T) {
 	)
 }
 
-// TestTapWithWrongCredentials tries a wrong password, unknown names, the service's names and no name.
+// TestTapWithWrongCredentials tries a wrong password, unknown names, the service's names and no
+// name.
 func TestTapWithWrongCredentials(t *testing.T) {
 	t.Parallel()
 	i := start(t)

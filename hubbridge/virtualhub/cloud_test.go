@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -27,7 +26,7 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/broker"
 	"hubcloud/streams/directory"
-	"hubcloud/streams/directory/directorytest"
+	"hubcloud/streams/installationtest"
 	"hubcloud/streams/streamstest"
 )
 
@@ -44,14 +43,12 @@ const (
 type cloud struct {
 	broker       *broker.Server
 	conns        *streams.Conns
-	directory    *directory.Service
+	installation *installationtest.Installation
 	disconnector *identity.Disconnector
 	http         *httptest.Server
 
 	enrolments atomic.Int32
 	reject     atomic.Int32 // HTTP status that rejects enrolments; 0 accepts them
-
-	org string // that owns the hub of the test; set by own
 
 	mu    sync.Mutex
 	hubs  map[domain.HubID]*remote
@@ -82,39 +79,32 @@ func startCloud(t testing.TB) *cloud {
 	t.Helper()
 	ctx := context.Background()
 	dir := t.TempDir()
-	quiet := slog.New(slog.DiscardHandler)
+	logger := streamstest.Logger()
 	authority, err := identity.OpenAuthority(
-		identity.AuthorityConfig{Dir: dir + "/ca", Logger: quiet},
+		identity.AuthorityConfig{Dir: dir + "/ca", Logger: logger},
 	)
 	must(t, err)
 	c := &cloud{hubs: map[domain.HubID]*remote{}, calls: map[string]chan protocol.Response{}}
 	c.broker, err = broker.Start(ctx, broker.Config{
 		DataDir: dir, Shards: 1, NATSAddr: "127.0.0.1:0", MQTTAddr: "127.0.0.1:0",
-		MQTTTLS: authority.ServerTLS(), SyncInterval: time.Minute, Logger: quiet,
+		MQTTTLS: authority.ServerTLS(), SyncInterval: time.Minute, Logger: logger,
 	})
 	must(t, err)
 	c.conns, err = c.broker.Connect(ctx)
 	must(t, err)
-	log, err := directory.Open(ctx, c.conns, 1)
-	must(t, err)
-	c.disconnector = identity.NewDisconnector(c.conns, quiet, nil)
-	c.directory = directory.NewService(log, directory.ServiceConfig{
-		Environment: domain.EnvironmentDev, Presence: directorytest.Presence{Online: true},
-		Connections: c.disconnector,
+	c.disconnector = identity.NewDisconnector(c.conns, logger, nil)
+	c.installation = installationtest.Open(t, c.conns, installationtest.Config{
+		Directory: func(cfg *directory.ServiceConfig) { cfg.Connections = c.disconnector },
 	})
 	enrolment, err := identity.NewEnrolment(identity.EnrolmentConfig{
-		Authority: authority, Directory: c.directory,
-		Broker: func() string { return "mqtts://" + c.broker.MQTTAddr() }, Logger: quiet,
+		Authority: authority, Directory: c.installation.Directory,
+		Broker: func() string { return "mqtts://" + c.broker.MQTTAddr() }, Logger: logger,
 	})
 	must(t, err)
-	callout, err := identity.NewCallout(
-		identity.CalloutConfig{
-			Conns:       c.conns,
-			Credentials: c.broker.Credentials(),
-			Directory:   c.directory,
-			Logger:      quiet,
-		},
-	)
+	callout, err := identity.NewCallout(identity.CalloutConfig{
+		Conns: c.conns, Credentials: c.broker.Credentials(), Directory: c.installation.Directory,
+		Logger: logger,
+	})
 	must(t, err)
 	calloutCtx, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
@@ -128,6 +118,7 @@ func startCloud(t testing.TB) *cloud {
 		c.disconnector.Close()
 		stop()
 		<-ended
+		c.installation.Close()
 		c.conns.Close()
 		must(t, c.broker.Close(ctx))
 	})
@@ -163,31 +154,18 @@ func (c *cloud) enrol(enrolment *identity.Enrolment) http.HandlerFunc {
 func (c *cloud) register(t testing.TB, id string) fleet.Credentials {
 	t.Helper()
 	hash := sha256.Sum256([]byte(secret))
-	must(t, c.directory.RegisterHub(t.Context(), operator(), domain.HubID(id), hash[:]))
+	must(t, c.installation.Directory.RegisterHub(
+		t.Context(), installationtest.Operator, domain.HubID(id), hash[:],
+	))
 	return fleet.Credentials{Serial: strings.ToUpper(id), Secret: secret}
 }
 
-// own adds a hub to an organization. Further calls do nothing.
+// own adds a hub to the organization, which it creates at the first call. Further calls do nothing.
 func (c *cloud) own(t testing.TB, h *virtualhub.Hub) {
 	t.Helper()
-	if c.org != "" {
-		return
-	}
-	var err error
-	c.org, _, err = c.directory.CreateOrg(t.Context(), operator(), "Test", "owner@example.com")
-	must(t, err)
-	site, err := c.directory.CreateSite(t.Context(), operator(), c.org, "Site")
-	must(t, err)
-	_, err = c.directory.AddHub(t.Context(), operator(), domain.AddHub{
-		OrgID: c.org, SiteID: site.ID, HubID: domain.HubID(h.ID()),
-	})
-	must(t, err)
-}
-
-func operator() domain.Origin {
-	return domain.Origin{
-		At:    time.Now(),
-		Actor: domain.Actor{Kind: domain.ActorOperator, ID: "test"},
+	if c.installation.OrgID == "" {
+		c.installation.CreateOrganization(t)
+		c.installation.AddHub(t, domain.HubID(h.ID()))
 	}
 }
 
@@ -310,47 +288,6 @@ func (c *cloud) of(h *virtualhub.Hub, types ...string) (found []protocol.Event) 
 		}
 	})
 	return found
-}
-
-// call sends a request to a hub and waits for the response.
-func (c *cloud) call(t testing.TB, h *virtualhub.Hub, method string, params any) protocol.Response {
-	t.Helper()
-	response := c.ask(t, h, method, params)
-	select {
-	case r := <-response:
-		return r
-	case <-time.After(timeout):
-		t.Fatalf("no response to %s", method)
-		return protocol.Response{}
-	}
-}
-
-// ask sends a request to a hub.
-func (c *cloud) ask(
-	t testing.TB, h *virtualhub.Hub, method string, params any,
-) <-chan protocol.Response {
-	t.Helper()
-	raw, err := json.Marshal(params)
-	must(t, err)
-	answer := make(chan protocol.Response, 2)
-	c.mu.Lock()
-	c.token++
-	token := fmt.Sprintf("k3/%d", c.token)
-	c.calls[strings.ReplaceAll(token, "/", ".")] = answer
-	c.mu.Unlock()
-	request, err := json.Marshal(
-		protocol.Request{
-			ID:        token + "-id",
-			Token:     token,
-			Method:    method,
-			Params:    raw,
-			TimeoutMS: 10000,
-		},
-	)
-	must(t, err)
-	id := domain.HubID(h.ID())
-	must(t, c.conns.Shard(id).Publish(streams.RequestSubject(id), request))
-	return answer
 }
 
 // hub starts a hub, waits until it is connected, and stops it when the test ends. change may be

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"hubcloud/hubbridge/identity"
-	"hubcloud/hubbridge/protocol"
 	"hubcloud/hubbridge/virtualhub"
 	"hubcloud/hubbridge/virtualhub/fleet"
 	"hubcloud/streams/streamstest"
@@ -103,9 +102,7 @@ func TestFleet(t *testing.T) {
 		)
 		must(t, err)
 		defer func() { must(t, like.Close()) }()
-		answer := result[channelAnswer](
-			t, c.call(t, like, protocol.MethodChannelsCommand, command("c", 1, "switch", false)),
-		)
+		answer := result[channelAnswer](t, c.command(t, like, "c", 1, "switch", false))
 		if answer.Channel.Status != "pending" {
 			t.Errorf("answer %+v, want pending", answer)
 		}

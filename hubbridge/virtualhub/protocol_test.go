@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/streams/installationtest"
 	"hubcloud/streams/streamstest"
 )
 
@@ -355,7 +356,10 @@ func TestEnrolment(t *testing.T) {
 			revoke := func() {
 				t.Helper()
 				c.own(t, h)
-				must(t, c.directory.ResetLink(t.Context(), operator(), c.org, "hub-enro-0000-0002"))
+				must(t, c.installation.Directory.ResetLink(
+					t.Context(), installationtest.Operator, c.installation.OrgID,
+					"hub-enro-0000-0002",
+				))
 				streamstest.Eventually(t, "disconnected", func() bool { return !h.Connected() })
 			}
 			revoke()
