@@ -22,7 +22,7 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// TestImpostorsAreRejected tries to connect as a hub in every way but the right one.
+// TestImpostorsAreRejected connects with wrong client ids, users, certificates and TLS versions.
 func TestImpostorsAreRejected(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -85,8 +85,8 @@ func TestImpostorsAreRejected(t *testing.T) {
 	mustConnect(t, h.options())
 }
 
-// TestPasswordsAreIgnored holds that a hub may send any user name and password: some MQTT libraries
-// always do.
+// TestPasswordsAreIgnored: a hub may send any user name and password, as some MQTT libraries always
+// do.
 func TestPasswordsAreIgnored(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -94,8 +94,8 @@ func TestPasswordsAreIgnored(t *testing.T) {
 	mustConnect(t, h.options().SetUsername("anything").SetPassword("anything"))
 }
 
-// TestOldCertificatesAreRejected: a hub has one certificate. A new one ends the former at its next
-// connection, and a revoked one is refused.
+// TestOldCertificatesAreRejected: a hub has one certificate. Once it has a new one, connections
+// with the former are rejected, and so are connections with a revoked one.
 func TestOldCertificatesAreRejected(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -120,8 +120,8 @@ func TestOldCertificatesAreRejected(t *testing.T) {
 // 3.9.3).
 const subscriptionRejected = 0x80
 
-// TestHubReachesOnlyItsOwnTopics holds that a hub can neither publish nor subscribe outside its own
-// topics. Listeners in all accounts check that no message of the attacker arrives.
+// TestHubReachesOnlyItsOwnTopics: a hub can neither publish nor subscribe outside its own topics.
+// Subscriptions in all accounts check that no message of the attacker arrives.
 func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -175,7 +175,9 @@ func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
 		for qos := range byte(3) {
 			token := client.Subscribe(
 				topic, qos,
-				func(_ mqtt.Client, m mqtt.Message) { t.Errorf("the attacker got %s on %s", m.Payload(), m.Topic()) },
+				func(_ mqtt.Client, m mqtt.Message) {
+					t.Errorf("the attacker got %s on %s", m.Payload(), m.Topic())
+				},
 			)
 			if err := wait(t, token); err == nil &&
 				token.(*mqtt.SubscribeToken).Result()[topic] != subscriptionRejected {
@@ -188,10 +190,8 @@ func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
 	// A message of the service to the victim reaches only the victim.
 	victimClient, _ := mustConnect(t, victim.options())
 	got := make(chan string, 10)
-	if err := wait(
-		t,
-		victimClient.Subscribe(foreign+"/ack", 1, func(_ mqtt.Client, m mqtt.Message) { got <- string(m.Payload()) }),
-	); err != nil {
+	receive := func(_ mqtt.Client, m mqtt.Message) { got <- string(m.Payload()) }
+	if err := wait(t, victimClient.Subscribe(foreign+"/ack", 1, receive)); err != nil {
 		t.Fatal(err)
 	}
 	if err := i.conns.Shard(victim.id).Publish(
@@ -222,8 +222,8 @@ func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
 	}
 }
 
-// TestNothingIsRetained holds that the broker retains no message of a hub. Otherwise each topic
-// below response/ could hold one forever.
+// TestNothingIsRetained: the broker retains no message of a hub. Otherwise a hub could store one
+// for every topic below response/.
 func TestNothingIsRetained(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -267,9 +267,9 @@ func mustHaveNothingRetained(t *testing.T, i *installation) {
 	}
 }
 
-// TestTooLargeAMessageCutsTheHubAlone holds that a message beyond the broker's limit disconnects
-// its hub and no other.
-func TestTooLargeAMessageCutsTheHubAlone(t *testing.T) {
+// TestOversizedMessageCutsOnlyItsHub: a message beyond the broker's limit disconnects its hub and
+// no other.
+func TestOversizedMessageCutsOnlyItsHub(t *testing.T) {
 	t.Parallel()
 	i := start(t)
 	large, other := i.newHub(t, 1), i.newHub(t, 2)
@@ -303,8 +303,8 @@ func TestQoS2PublishIsRejected(t *testing.T) {
 	mustEnd(t, "a publish at QoS 2", lost)
 }
 
-// TestNATSPortIsNotForHubs: what is not the service's own user gets in there neither with a
-// certificate nor without.
+// TestNATSPortIsNotForHubs: the port for NATS clients admits only the service's own users, whatever
+// certificate a client has, and the port for hubs admits no NATS client.
 func TestNATSPortIsNotForHubs(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -322,7 +322,6 @@ func TestNATSPortIsNotForHubs(t *testing.T) {
 			nc.Close()
 		}
 	}
-	// Nor does a NATS client at the MQTT port.
 	if nc, err := nats.Connect(
 		"tls://"+i.broker.MQTTAddr(), nats.Secure(h.tls()), nats.TLSHandshakeFirst(),
 		nats.Timeout(time.Second),
@@ -339,8 +338,8 @@ func (brokenDirectory) Hub(context.Context, domain.HubID) (domain.HubState, uint
 	return domain.HubState{}, 0, errors.New("no answer from the directory")
 }
 
-// TestUnreadableDirectoryRejects: what the directory does not confirm is not let in, and is again
-// when it can be read.
+// TestUnreadableDirectoryRejects: hubs are rejected while the directory cannot be read, and
+// admitted again afterwards.
 func TestUnreadableDirectoryRejects(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -369,10 +368,10 @@ func certifiedBy(t *testing.T, a *identity.Authority, h *hub, id domain.HubID) *
 func selfSigned(t *testing.T, h *hub) *tls.Config {
 	t.Helper()
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(
-			1,
-		), Subject: pkix.Name{CommonName: string(h.id)}, NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		SerialNumber: big.NewInt(1),
+		Subject:      pkix.Name{CommonName: string(h.id)},
+		NotAfter:     time.Now().Add(time.Hour),
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, h.key.Public(), h.key)
 	if err != nil {

@@ -53,8 +53,8 @@ type AuthorityConfig struct {
 	// not be encrypted. Both or neither must be set. Default to the service's own authority.
 	CertificateFile, KeyFile string
 	// AlsoFile is the path (PEM) of the certificates of further authorities, used while one
-	// authority replaces another. Hubs are told to trust them too, and certificates issued by them
-	// are accepted while they are current. Defaults to none.
+	// authority replaces another. Enrolment tells hubs to trust them too, and certificates issued
+	// by them are accepted while they are current. Defaults to none.
 	AlsoFile string
 	// Hosts are the names and addresses of the broker for hubs, in addition to localhost, 127.0.0.1
 	// and ::1.
@@ -141,7 +141,8 @@ func OpenAuthority(cfg AuthorityConfig) (*Authority, error) {
 // crash in between leaves a key without a certificate, which is then created again, since no hub
 // has seen the first. A certificate without a key is never caused by a crash.
 func (a *Authority) openOwn() error {
-	certificate, key := filepath.Join(a.cfg.Dir, authorityCertificateFile), filepath.Join(a.cfg.Dir, authorityKeyFile)
+	certificate := filepath.Join(a.cfg.Dir, authorityCertificateFile)
+	key := filepath.Join(a.cfg.Dir, authorityKeyFile)
 	if _, err := os.Stat(certificate); !errors.Is(err, fs.ErrNotExist) {
 		return a.load(certificate, key)
 	}

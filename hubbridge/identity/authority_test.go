@@ -55,8 +55,8 @@ func openAuthority(t testing.TB, cfg identity.AuthorityConfig) *identity.Authori
 	return a
 }
 
-// TestAuthorityIsCreatedOnce holds that the first start creates the authority, later starts load
-// it, and only the owner of the files can read the key.
+// TestAuthorityIsCreatedOnce: the first start creates the authority, later starts load it, and only
+// the owner of the files can read the key.
 func TestAuthorityIsCreatedOnce(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "ca")
@@ -84,9 +84,9 @@ func TestAuthorityIsCreatedOnce(t *testing.T) {
 	}
 }
 
-// TestHalfAnAuthority holds that a key without a certificate, as a crash leaves it, gets one, and
-// that a certificate without its key is an error.
-func TestHalfAnAuthority(t *testing.T) {
+// TestIncompleteAuthority: for a key without a certificate, as a crash leaves it, a certificate is
+// created. A certificate without its key is an error.
+func TestIncompleteAuthority(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	openAuthority(t, identity.AuthorityConfig{Dir: dir})
@@ -99,11 +99,11 @@ func TestHalfAnAuthority(t *testing.T) {
 	}
 	if _, err := identity.OpenAuthority(identity.AuthorityConfig{Dir: dir}); err == nil ||
 		!strings.Contains(err.Error(), "ca-key.pem") {
-		t.Errorf("got %v", err)
+		t.Errorf("without the key: got %v, want an error that names ca-key.pem", err)
 	}
 }
 
-// TestHubCertificate holds that a hub's certificate is as the hub protocol defines it.
+// TestHubCertificate: a hub's certificate is as the hub protocol defines it.
 func TestHubCertificate(t *testing.T) {
 	t.Parallel()
 	time0 := time.Date(2030, 1, 2, 3, 4, 5, 678, time.UTC)
@@ -136,8 +136,8 @@ func TestHubCertificate(t *testing.T) {
 	}
 }
 
-// TestServerCertificate holds that the broker's certificate has the configured names, verifies, and
-// is renewed a month before it expires.
+// TestServerCertificate: the broker's certificate has the configured names, verifies, and is
+// renewed a month before it expires.
 func TestServerCertificate(t *testing.T) {
 	t.Parallel()
 	now := &clock{now: time.Now()}
@@ -189,20 +189,19 @@ func TestServerCertificate(t *testing.T) {
 	}
 }
 
-// given writes the files of an operator's authority: an intermediate certificate under a root whose
-// key is not there.
-func given(
+// external writes the files of an operator's authority, an intermediate certificate below a root,
+// and returns a configuration with them. The root's key is not among the files.
+func external(
 	t *testing.T, notAfter time.Time, edit func(*x509.Certificate),
 ) identity.AuthorityConfig {
 	t.Helper()
 	rootKey, key := newKey(t), newKey(t)
 	template := func(name string) *x509.Certificate {
 		return &x509.Certificate{
-			SerialNumber: big.NewInt(
-				1,
-			), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour),
-			NotAfter: notAfter,
-			IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+			SerialNumber: big.NewInt(1),
+			Subject:      pkix.Name{CommonName: name},
+			NotBefore:    time.Now().Add(-time.Hour), NotAfter: notAfter,
+			IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 		}
 	}
 	root, intermediate := template("Root"), template("Hubs")
@@ -221,8 +220,8 @@ func given(
 	}
 	dir := t.TempDir()
 	cfg := identity.AuthorityConfig{
-		CertificateFile: dir + "/given.pem",
-		KeyFile:         dir + "/given-key.pem",
+		CertificateFile: dir + "/external.pem",
+		KeyFile:         dir + "/external-key.pem",
 		Logger:          streamstest.Logger(),
 	}
 	write(
@@ -244,12 +243,12 @@ func write(t *testing.T, path string, content []byte) {
 	}
 }
 
-// TestGivenAuthority holds that hubs and the broker can verify each other by the chain of an
-// operator's own authority.
-func TestGivenAuthority(t *testing.T) {
+// TestExternalAuthority: hubs and the broker can verify each other by the chain of an operator's
+// authority.
+func TestExternalAuthority(t *testing.T) {
 	t.Parallel()
 	end := time.Now().Add(100 * day)
-	a := openAuthority(t, given(t, end, func(*x509.Certificate) {}))
+	a := openAuthority(t, external(t, end, func(*x509.Certificate) {}))
 	key := newKey(t)
 	issued, err := a.IssueHub("hub-7k2m-q4xd-93ta", key.Public())
 	if err != nil {
@@ -279,13 +278,13 @@ func TestGivenAuthority(t *testing.T) {
 	}
 	if shown := hub.ConnectionState().PeerCertificates; len(shown) != 2 {
 		t.Errorf(
-			"the broker shows %d certificates, not its own and the intermediate one", len(shown),
+			"the broker sent %d certificates, want its own and the intermediate one", len(shown),
 		)
 	}
 }
 
-// TestBadAuthorities holds that bad authorities are rejected with the file and the reason.
-func TestBadAuthorities(t *testing.T) {
+// TestInvalidAuthorities: the error of an invalid authority has the file and the reason.
+func TestInvalidAuthorities(t *testing.T) {
 	t.Parallel()
 	far := time.Now().Add(1000 * day)
 	nothing := func(*x509.Certificate) {}
@@ -293,24 +292,25 @@ func TestBadAuthorities(t *testing.T) {
 		cfg  identity.AuthorityConfig
 		want string
 	}{
-		"no authority's certificate": {
-			given(t, far, func(c *x509.Certificate) { c.IsCA = false }), "not that of an authority",
+		"a certificate that is no authority": {
+			external(t, far, func(c *x509.Certificate) { c.IsCA = false }),
+			"not that of an authority",
 		},
-		"not for certificates": {
-			given(t, far, func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageCRLSign }),
+		"not for signing certificates": {
+			external(t, far, func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageCRLSign }),
 			"does not allow signing",
 		},
-		"ended": {given(t, time.Now().Add(-time.Minute), nothing), "expired on"},
-		"another's key": {identity.AuthorityConfig{
-			CertificateFile: given(t, far, nothing).CertificateFile,
-			KeyFile:         given(t, far, nothing).KeyFile,
+		"expired": {external(t, time.Now().Add(-time.Minute), nothing), "expired on"},
+		"the key of another authority": {identity.AuthorityConfig{
+			CertificateFile: external(t, far, nothing).CertificateFile,
+			KeyFile:         external(t, far, nothing).KeyFile,
 		}, "does not belong to the certificate"},
-		"half of it": {
-			identity.AuthorityConfig{CertificateFile: given(t, far, nothing).CertificateFile},
+		"a certificate without a key": {
+			identity.AuthorityConfig{CertificateFile: external(t, far, nothing).CertificateFile},
 			"must be given together",
 		},
-		"files exchanged": {exchanged(given(t, far, nothing)), "only certificates are allowed"},
-		"a file that is no": {
+		"files swapped": {swapped(external(t, far, nothing)), "only certificates are allowed"},
+		"empty files": {
 			identity.AuthorityConfig{CertificateFile: "/dev/null", KeyFile: "/dev/null"},
 			"contains no PEM certificate",
 		},
@@ -318,26 +318,26 @@ func TestBadAuthorities(t *testing.T) {
 		c.cfg.Logger = streamstest.Logger()
 		if _, err := identity.OpenAuthority(c.cfg); err == nil ||
 			!strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: got %v, want an error with %q", what, err, c.want)
 		}
 	}
 }
 
-func exchanged(c identity.AuthorityConfig) identity.AuthorityConfig {
+func swapped(c identity.AuthorityConfig) identity.AuthorityConfig {
 	c.CertificateFile, c.KeyFile = c.KeyFile, c.CertificateFile
 	return c
 }
 
-// TestAuthorityThatEnds holds that the end of an authority is logged long before.
-func TestAuthorityThatEnds(t *testing.T) {
+// TestAuthorityExpiryIsLogged: a warning is logged two years before an authority expires.
+func TestAuthorityExpiryIsLogged(t *testing.T) {
 	t.Parallel()
 	for days, want := range map[int]bool{700: true, 760: false} {
 		var lines bytes.Buffer
-		cfg := given(t, time.Now().Add(time.Duration(days)*day), func(*x509.Certificate) {})
+		cfg := external(t, time.Now().Add(time.Duration(days)*day), func(*x509.Certificate) {})
 		cfg.Logger = slog.New(slog.NewTextHandler(&lines, nil))
 		openAuthority(t, cfg)
 		if got := strings.Contains(lines.String(), "level=WARN"); got != want {
-			t.Errorf("%d days before: %q", days, lines.String())
+			t.Errorf("%d days before: warned %t, want %t:\n%s", days, got, want, lines.String())
 		}
 	}
 }

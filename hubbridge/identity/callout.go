@@ -119,7 +119,9 @@ func NewCallout(cfg CalloutConfig) (*Callout, error) {
 		results:  newCallouts(), seconds: newCalloutDuration(),
 	}
 	if cfg.Metrics != nil {
-		if err := errors.Join(cfg.Metrics.Register(c.results), cfg.Metrics.Register(c.seconds)); err != nil {
+		if err := errors.Join(
+			cfg.Metrics.Register(c.results), cfg.Metrics.Register(c.seconds),
+		); err != nil {
 			return nil, fmt.Errorf("auth callout: %w", err)
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"hubcloud/streams"
 )
 
-// TestHubSpeaks takes a hub through everything that the hub link needs of the broker, at both
-// qualities of service and with both kinds of session.
-func TestHubSpeaks(t *testing.T) {
+// TestHubTopics publishes and receives on every topic of the hub protocol, at each quality of
+// service and with both kinds of session.
+func TestHubTopics(t *testing.T) {
 	t.Parallel()
 	i := start(t)
 	for n, c := range []struct {
@@ -21,7 +21,7 @@ func TestHubSpeaks(t *testing.T) {
 		{"qos 0, clean session", 0, true},
 		{"qos 1, clean session", 1, true},
 		{"qos 1, persistent session", 1, false},
-		{"qos 2 is taken as 1", 2, true},
+		{"qos 2 is granted as 1", 2, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -66,7 +66,7 @@ func TestHubSpeaks(t *testing.T) {
 					t.Fatal(err)
 				}
 				if text := <-got; text != want {
-					t.Fatalf("the hub got %q, not %q", text, want)
+					t.Fatalf("the hub got %q, want %q", text, want)
 				}
 			}
 		})

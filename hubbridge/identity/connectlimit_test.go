@@ -8,8 +8,8 @@ import (
 	"hubcloud/domain"
 )
 
-// TestConnectLimits: a hub that reconnected in a loop added two events to its log each time. The
-// limit's own memory is limited too.
+// TestConnectLimits: each hub may connect only so often. A hub that reconnected in a loop added two
+// events to its log each time. The number of remembered hubs is limited too.
 func TestConnectLimits(t *testing.T) {
 	t.Parallel()
 	l, now := newConnectLimits(domain.HubLimit{PerMinute: 60, Burst: 5}), time.Now()

@@ -24,7 +24,9 @@ const (
 // verifies that the hub has the private key. Everything else in the request is ignored. Errors are
 // invalid_request and name the field.
 func parseCSR(text string) (crypto.PublicKey, error) {
-	invalid := func(what string) error { return domain.Errorf(domain.CodeInvalidRequest, "csr: %s", what) }
+	invalid := func(what string) error {
+		return domain.Errorf(domain.CodeInvalidRequest, "csr: %s", what)
+	}
 	if len(text) > maxCSRBytes {
 		return nil, invalid("must be at most 16 KiB")
 	}

@@ -22,7 +22,7 @@ import (
 func request(t testing.TB, key crypto.Signer) string {
 	t.Helper()
 	template := &x509.CertificateRequest{
-		Subject:  pkix.Name{CommonName: "somebody else"},
+		Subject:  pkix.Name{CommonName: "another name"},
 		DNSNames: []string{"api.example.org"},
 	}
 	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
@@ -65,7 +65,7 @@ func testdata(t testing.TB, name string) string {
 	return string(text)
 }
 
-func TestGoodRequests(t *testing.T) {
+func TestValidCSRs(t *testing.T) {
 	t.Parallel()
 	_, edwards, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -78,11 +78,13 @@ func TestGoodRequests(t *testing.T) {
 	} {
 		text := request(t, key)
 		for form, text := range map[string]string{
-			"as made":                      text,
-			"without the last line's end":  strings.TrimSpace(text),
-			"with DOS line ends":           strings.ReplaceAll(text, "\n", "\r\n"),
-			"with empty lines around":      "\n\n" + text + "\n\n",
-			"under the name of old tools":  strings.ReplaceAll(text, "CERTIFICATE REQUEST", "NEW CERTIFICATE REQUEST"),
+			"as made":                     text,
+			"without the last line's end": strings.TrimSpace(text),
+			"with DOS line ends":          strings.ReplaceAll(text, "\n", "\r\n"),
+			"with empty lines around":     "\n\n" + text + "\n\n",
+			"under the name of old tools": strings.ReplaceAll(
+				text, "CERTIFICATE REQUEST", "NEW CERTIFICATE REQUEST",
+			),
 			"with white space at the ends": " " + text + "\t",
 		} {
 			got, err := parseCSR(text)
@@ -97,7 +99,7 @@ func TestGoodRequests(t *testing.T) {
 	}
 }
 
-func TestBadRequests(t *testing.T) {
+func TestInvalidCSRs(t *testing.T) {
 	t.Parallel()
 	good := request(t, ecKey(t, elliptic.P256()))
 	decoded, _ := pem.Decode([]byte(good))
@@ -139,7 +141,7 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// FuzzParseCSR holds that every input is an allowed key or an invalid_request.
+// FuzzParseCSR: every input has an allowed key or is an invalid_request.
 func FuzzParseCSR(f *testing.F) {
 	good := request(f, ecKey(f, elliptic.P256()))
 	f.Add(good)
@@ -151,7 +153,7 @@ func FuzzParseCSR(f *testing.F) {
 		key, err := parseCSR(text)
 		switch {
 		case err != nil && domain.CodeOf(err) != domain.CodeInvalidRequest:
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want invalid_request", err)
 		case err == nil && checkKey(key) != "":
 			t.Errorf("accepted a %T", key)
 		}

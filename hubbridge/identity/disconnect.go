@@ -21,8 +21,8 @@ import (
 
 const (
 	connectionsSubject = "$SYS.REQ.SERVER.PING.CONNZ"
-	// firstResponse is how long to wait for the first server's list of connections, and nextResponse
-	// for each further one. The number of servers is not known.
+	// firstResponse is how long to wait for the first server's list of connections, and
+	// nextResponse for each further one. The number of servers is not known.
 	firstResponse = 2 * time.Second
 	nextResponse  = 250 * time.Millisecond
 	kickTimeout   = 2 * time.Second
@@ -30,13 +30,14 @@ const (
 	repeatTimeout = 5 * time.Second
 )
 
-// repeatAfter are the times, after the first search for connections, of its repetitions. A connection
-// admitted just before a revocation may not be in its server's list yet at the first search.
+// repeatAfter are the times, after the first search for connections, of its repetitions. A
+// connection admitted just before a revocation may not be in its server's list yet at the first
+// search.
 var repeatAfter = []time.Duration{500 * time.Millisecond, 2 * time.Second}
 
-// Disconnect closes the connections of a hub that use one of the certificates, or all of them if none
-// is named, on every server, and returns their number. It searches once. A connection that is being
-// established at that moment may be missed; Disconnector repeats the search.
+// Disconnect closes the connections of a hub that use one of the certificates, or all of them if
+// none is named, on every server, and returns their number. It searches once. A connection that is
+// being established at that moment may be missed; Disconnector repeats the search.
 func Disconnect(
 	ctx context.Context, conns *streams.Conns, hub domain.HubID, fingerprints ...string,
 ) (closed int, err error) {
@@ -124,9 +125,9 @@ func (c connection) close(ctx context.Context, sys *nats.Conn, fingerprints []st
 	return err
 }
 
-// eachConnection calls do for every connection in an account that matches filter, on every server. The
-// account must be named: when asked for all accounts, nats-server 2.15 reads client ids of pending
-// connections without a lock, and can crash.
+// eachConnection calls do for every connection in an account that matches filter, on every server.
+// The account must be named: when asked for all accounts, nats-server 2.15 reads client ids of
+// pending connections without a lock, and can crash.
 func eachConnection(
 	ctx context.Context, sys *nats.Conn, account streams.Account, filter map[string]any,
 	do func(connection),
@@ -200,8 +201,8 @@ type Disconnector struct {
 	repetitions sync.WaitGroup
 }
 
-// NewDisconnector returns a Disconnector. A nil logger is slog.Default(). Metrics are registered with
-// r unless it is nil. The caller must call Close or Finish.
+// NewDisconnector returns a Disconnector. A nil logger is slog.Default(). Metrics are registered
+// with r unless it is nil. The caller must call Close or Finish.
 func NewDisconnector(
 	conns *streams.Conns, logger *slog.Logger, r prometheus.Registerer,
 ) *Disconnector {
@@ -213,10 +214,10 @@ func NewDisconnector(
 	}
 }
 
-// DisconnectRevoked closes the hub's connections that use one of the certificates (fingerprints). It
-// returns after the first search; two more follow in the background, half a second and two seconds
-// later. The certificates must be revoked before the call, so that new connections with them are
-// rejected. Connections with other certificates stay open.
+// DisconnectRevoked closes the hub's connections that use one of the certificates (fingerprints).
+// It returns after the first search; two more follow in the background, half a second and two
+// seconds later. The certificates must be revoked before the call, so that new connections with
+// them are rejected. Connections with other certificates stay open.
 func (d *Disconnector) DisconnectRevoked(
 	ctx context.Context, hub domain.HubID, certificates []string,
 ) error {

@@ -30,7 +30,9 @@ func (i *installation) resetLink(t testing.TB, id domain.HubID) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := i.streams.Directory.ResetLink(t.Context(), installationtest.Operator, state.OrgID, id); err != nil {
+	if err := i.streams.Directory.ResetLink(
+		t.Context(), installationtest.Operator, state.OrgID, id,
+	); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -56,7 +58,7 @@ func (i *installation) listed(t testing.TB, id domain.HubID) int {
 	return len(list.Data.Conns)
 }
 
-// TestDisconnect holds that Disconnect cuts connections with the given certificates and no others.
+// TestDisconnect: Disconnect cuts connections with the given certificates and no others.
 func TestDisconnect(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -68,9 +70,10 @@ func TestDisconnect(t *testing.T) {
 		cut != 0 {
 		t.Fatalf("with another certificate: cut %d, %v", cut, err)
 	}
-	if cut, err := identity.Disconnect(t.Context(), i.conns, h.id, other.fingerprint(), h.fingerprint()); err != nil ||
-		cut != 1 {
-		t.Fatalf("cut %d, %v", cut, err)
+	if cut, err := identity.Disconnect(
+		t.Context(), i.conns, h.id, other.fingerprint(), h.fingerprint(),
+	); err != nil || cut != 1 {
+		t.Fatalf("with its own certificate: cut %d, %v", cut, err)
 	}
 	mustEnd(t, "kicked", lost)
 	if cut, err := identity.Disconnect(t.Context(), i.conns, h.id); err != nil || cut != 0 {
@@ -82,8 +85,8 @@ func TestDisconnect(t *testing.T) {
 	mustEnd(t, "kicked", otherLost)
 }
 
-// TestResetLink holds that a reset of the link revokes all certificates of the hub, cuts
-// connections with them, and spares connections with later certificates, also when it cuts again.
+// TestResetLink: a reset of the link revokes all certificates of the hub and cuts connections with
+// them. It spares connections with later certificates, also when it repeats the search.
 func TestResetLink(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -104,9 +107,9 @@ func TestResetLink(t *testing.T) {
 	}
 }
 
-// TestKickNotices holds that no connection outlives a reset of the link that happens while the hub
-// connects.
-func TestKickNotices(t *testing.T) {
+// TestResetLinkWhileConnecting: no connection outlives a reset of the link that happens while the
+// hub connects.
+func TestResetLinkWhileConnecting(t *testing.T) {
 	t.Parallel()
 	i := start(t)
 	h := i.newHub(t, 1)

@@ -18,33 +18,34 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// kept is a directory in memory: enrolment's decisions, without a broker. It counts how often it is
-// read.
-type kept struct {
+// memoryDirectory is a directory in memory. It counts its reads.
+type memoryDirectory struct {
 	mu    sync.Mutex
 	hubs  map[domain.HubID]domain.HubState
 	reads int
 	err   error
 }
 
-func (k *kept) Hub(_ context.Context, hub domain.HubID) (domain.HubState, uint64, error) {
+func (k *memoryDirectory) Hub(
+	_ context.Context, hub domain.HubID,
+) (domain.HubState, uint64, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.reads++
 	return k.hubs[hub], 1, k.err
 }
 
-func (k *kept) IssueCertificate(
+func (k *memoryDirectory) IssueCertificate(
 	_ context.Context, o domain.Origin, hub domain.HubID, c domain.IssueCertificate,
 ) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if o.Actor != (domain.Actor{Kind: domain.ActorHub, ID: string(hub)}) || o.At.IsZero() {
-		return errors.New("recorded as somebody else's doing")
+		return errors.New("origin: must be the hub, with a time")
 	}
 	state := k.hubs[hub]
 	if !bytes.Equal(state.SecretHash, c.SecretHash) {
-		return errors.New("issued for another secret")
+		return errors.New("secret hash: must be the hub's")
 	}
 	state.Certificate, state.CertificateExpires = c.Fingerprint, c.ExpiresAt
 	k.hubs[hub] = state
@@ -56,22 +57,21 @@ const (
 	unknown domain.HubID = "hub-7k2m-q4xd-93tb"
 )
 
-func newEnrolment(t testing.TB) (*identity.Enrolment, *kept, *prometheus.Registry) {
+func newEnrolment(t testing.TB) (*identity.Enrolment, *memoryDirectory, *prometheus.Registry) {
 	t.Helper()
 	hash := sha256.Sum256([]byte(secret))
-	directory := &kept{
+	directory := &memoryDirectory{
 		hubs: map[domain.HubID]domain.HubState{
 			known: {ID: known, Registered: true, SecretHash: hash[:]},
 		},
 	}
 	registry := prometheus.NewPedanticRegistry()
 	e, err := identity.NewEnrolment(identity.EnrolmentConfig{
-		Authority: openAuthority(
-			t, identity.AuthorityConfig{Dir: t.TempDir()},
-		), Directory: directory,
-		Broker:  func() string { return "mqtts://hubs.example.org:8883" },
-		Logger:  streamstest.Logger(),
-		Metrics: registry,
+		Authority: openAuthority(t, identity.AuthorityConfig{Dir: t.TempDir()}),
+		Directory: directory,
+		Broker:    func() string { return "mqtts://hubs.example.org:8883" },
+		Logger:    streamstest.Logger(),
+		Metrics:   registry,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func newEnrolment(t testing.TB) (*identity.Enrolment, *kept, *prometheus.Registr
 	return e, directory, registry
 }
 
-// TestEnrolment is the hub link's answer, field by field.
+// TestEnrolment checks every field of an enrolment's answer.
 func TestEnrolment(t *testing.T) {
 	t.Parallel()
 	e, directory, registry := newEnrolment(t)
@@ -104,9 +104,8 @@ func TestEnrolment(t *testing.T) {
 		if answer.ExpiresAt != domain.FormatTime(c.NotAfter) {
 			t.Errorf("expires at %s, the certificate at %v", answer.ExpiresAt, c.NotAfter)
 		}
-		if current := directory.hubs[known]; current.Certificate != (&hub{
-			certificate: c,
-		}).fingerprint() ||
+		current, issued := directory.hubs[known], &hub{certificate: c}
+		if current.Certificate != issued.fingerprint() ||
 			!current.CertificateExpires.Equal(c.NotAfter) {
 			t.Errorf("recorded %s until %v", current.Certificate, current.CertificateExpires)
 		}
@@ -133,9 +132,9 @@ func counted(t testing.TB, registry *prometheus.Registry, name, label string) fl
 	return 0
 }
 
-// TestRefusals: what is wrong in itself is told before anything is looked up; what is wrong with a
-// secret is not told from an unknown serial.
-func TestRefusals(t *testing.T) {
+// TestRejectedEnrolments: a malformed request is rejected before the directory is read. A wrong
+// secret and an unknown serial get the same answer.
+func TestRejectedEnrolments(t *testing.T) {
 	t.Parallel()
 	e, directory, _ := newEnrolment(t)
 	csr := newCSR(t, newKey(t))
@@ -150,7 +149,7 @@ func TestRefusals(t *testing.T) {
 			"serial",
 			0,
 		},
-		"a serial that is no": {
+		"a malformed serial": {
 			protocol.CertificateRequest{Serial: "HUB-1", Secret: secret, CSR: csr},
 			domain.CodeInvalidRequest, "serial", 0,
 		},
@@ -162,7 +161,7 @@ func TestRefusals(t *testing.T) {
 			protocol.CertificateRequest{Serial: string(known), CSR: csr}, domain.CodeInvalidRequest,
 			"secret", 0,
 		},
-		"an endless secret": {
+		"too long a secret": {
 			protocol.CertificateRequest{
 				Serial: string(known), Secret: strings.Repeat("x", 1<<20), CSR: csr,
 			},
@@ -213,26 +212,25 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestRejectionsTakeTheSameTime holds that a wrong secret and an unknown serial take the same time.
+// TestRejectionsTakeTheSameTime: a wrong secret and an unknown serial take the same time.
 func TestRejectionsTakeTheSameTime(t *testing.T) {
 	t.Parallel()
 	e, _, _ := newEnrolment(t)
 	csr := newCSR(t, newKey(t))
-	// Other work of the machine disturbs the fastest of several tries least.
+	// Other work of the machine affects the fastest of several tries least.
 	took := func(req protocol.CertificateRequest) time.Duration {
 		fastest := time.Hour
 		for range 9 {
 			began := time.Now()
-			if _, err := e.Issue(t.Context(), req); domain.CodeOf(
-				err,
-			) != domain.CodeUnauthenticated {
-				t.Fatal(err)
+			_, err := e.Issue(t.Context(), req)
+			if domain.CodeOf(err) != domain.CodeUnauthenticated {
+				t.Fatalf("got %v, want unauthenticated", err)
 			}
 			fastest = min(fastest, time.Since(began))
 		}
 		return fastest
 	}
-	for tries := 1; ; tries++ { // on a busy machine all nine tries can be disturbed
+	for tries := 1; ; tries++ { // on a busy machine all nine tries can be slow
 		wrong := took(protocol.CertificateRequest{Serial: string(known), Secret: "wrong", CSR: csr})
 		none := took(protocol.CertificateRequest{Serial: string(unknown), Secret: secret, CSR: csr})
 		if difference := (wrong - none).Abs(); difference <= 20*time.Millisecond {

@@ -12,7 +12,7 @@ import (
 	"hubcloud/streams/telemetry/telemetrytest"
 )
 
-// TestExpiryMetrics holds that the metrics have the expiry of the authority, and of the broker's
+// TestExpiryMetrics: the metrics have the expiry of the authority, and of the broker's
 // certificate once a hub has received one.
 func TestExpiryMetrics(t *testing.T) {
 	t.Parallel()
@@ -25,19 +25,12 @@ func TestExpiryMetrics(t *testing.T) {
 	}
 	value := func(certificate string) time.Time {
 		t.Helper()
-		return time.Unix(
-			int64(
-				telemetrytest.Value(
-					t, registry, "hubcloud_identity_"+certificate+"_expiry_timestamp_seconds",
-				),
-			),
-			0,
-		)
+		name := "hubcloud_identity_" + certificate + "_expiry_timestamp_seconds"
+		return time.Unix(int64(telemetrytest.Value(t, registry, name)), 0)
 	}
-	if end := parseCertificate(t, string(authority.CAPEM())).NotAfter; !value(
-		"authority",
-	).Equal(end) {
-		t.Errorf("expiry of the authority: got %v, want %v", value("authority"), end)
+	end := parseCertificate(t, string(authority.CAPEM())).NotAfter
+	if got := value("authority"); !got.Equal(end) {
+		t.Errorf("expiry of the authority: got %v, want %v", got, end)
 	}
 	if got := value("broker_certificate"); got.Unix() != 0 {
 		t.Errorf("expiry without a broker certificate: got %v, want 0", got)

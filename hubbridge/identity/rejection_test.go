@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/jwt/v2"
 )
 
-// TestRejectionLog: a hub that is locked out tries for days, and must neither fill the log nor be
-// absent from it.
+// TestRejectionLog: a rejected hub, which may try for days, has a line in the log once a minute for
+// each reason.
 func TestRejectionLog(t *testing.T) {
 	t.Parallel()
 	var lines bytes.Buffer

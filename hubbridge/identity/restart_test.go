@@ -12,8 +12,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// TestRestart holds that certificates, revocations, the broker's credentials and kept MQTT sessions
-// outlive a restart.
+// TestRestart: certificates, revocations, the broker's credentials and persistent MQTT sessions
+// survive a restart.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -66,8 +66,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestHubsWaitForTheCallout holds that a hub that connects before the callout runs waits and is not
-// rejected.
+// TestHubsWaitForTheCallout: a hub that connects before the callout runs waits and is not rejected.
 func TestHubsWaitForTheCallout(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -92,8 +91,8 @@ func TestHubsWaitForTheCallout(t *testing.T) {
 	client.Disconnect(0)
 }
 
-// TestStopWhileHubsConnect stops the broker while hubs wait for the callout. Once, such a hub ended
-// the process, by a nil pointer in the server.
+// TestStopWhileHubsConnect stops the broker while hubs wait for the callout. Such a hub once
+// crashed the process: the server used a nil pointer.
 func TestStopWhileHubsConnect(t *testing.T) {
 	t.Parallel()
 	i := start(t)

@@ -14,18 +14,20 @@ import (
 	"hubcloud/hubbridge/identity"
 )
 
-// TestOneAuthorityAfterAnother: hubs are first reported of the one to come, then the broker's
-// certificate is of that one, and hubs with a certificate of the former still get in.
-func TestOneAuthorityAfterAnother(t *testing.T) {
+// TestAuthorityRotation replaces an authority in three steps. At first hubs that enrol are told to
+// trust the next authority too. Then the next authority issues all certificates, while those of the
+// former are still accepted. At last the former is removed.
+func TestAuthorityRotation(t *testing.T) {
 	t.Parallel()
 	far := time.Now().Add(5000 * day)
-	former, next := given(t, far, func(*x509.Certificate) {}), given(t, far, func(*x509.Certificate) {})
+	former := external(t, far, func(*x509.Certificate) {})
+	next := external(t, far, func(*x509.Certificate) {})
 	with := func(cfg identity.AuthorityConfig, also string) *identity.Authority {
 		cfg.AlsoFile = also
 		return openAuthority(t, cfg)
 	}
 	first := with(former, "")
-	reported := with(former, next.CertificateFile)
+	announced := with(former, next.CertificateFile)
 	switched := with(next, former.CertificateFile)
 	last := with(next, "")
 
@@ -55,16 +57,16 @@ func TestOneAuthorityAfterAnother(t *testing.T) {
 		broker *identity.Authority
 		in     bool
 	}{
-		"not reported, before":           {hub(first), first, true},
-		"not reported, while reported":   {hub(first), reported, true},
-		"reported, while reported":       {hub(reported), reported, true},
-		"reported, switched":             {hub(reported), switched, true},
-		"new, switched":                  {hub(switched), switched, true},
-		"new, and back again":            {hub(switched), reported, true},
-		"new, at last":                   {hub(switched), last, true},
-		"not reported, switched":         {hub(first), switched, false},
-		"of the former, at last":         {hub(reported), last, false},
-		"not reported, switched at once": {hub(first), last, false},
+		"old hub, before":                                     {hub(first), first, true},
+		"old hub, next authority announced":                   {hub(first), announced, true},
+		"hub that trusts both, next authority announced":      {hub(announced), announced, true},
+		"hub that trusts both, switched":                      {hub(announced), switched, true},
+		"new hub, switched":                                   {hub(switched), switched, true},
+		"new hub, switched back":                              {hub(switched), announced, true},
+		"new hub, former authority removed":                   {hub(switched), last, true},
+		"old hub, switched":                                   {hub(first), switched, false},
+		"certificate of the former, former authority removed": {hub(announced), last, false},
+		"old hub, switched without announcement":              {hub(first), last, false},
 	} {
 		if err := shake(c.hub, c.broker.ServerTLS()); (err == nil) != c.in {
 			t.Errorf("%s: %v", what, err)
@@ -81,8 +83,8 @@ func TestOneAuthorityAfterAnother(t *testing.T) {
 	}
 	for what, c := range map[string]struct{ also, want string }{
 		"a hub's certificate": {leaf, "not the certificate of an authority"},
-		"one that has ended": {
-			given(t, time.Now().Add(-time.Minute), func(*x509.Certificate) {}).CertificateFile,
+		"an expired one": {
+			external(t, time.Now().Add(-time.Minute), func(*x509.Certificate) {}).CertificateFile,
 			"expired on",
 		},
 		"a key":   {former.KeyFile, "only certificates are allowed"},

@@ -28,10 +28,12 @@ type serverCertificate struct {
 // automatically. Clients must have a certificate of the authority or of a further one.
 func (a *Authority) ServerTLS() *tls.Config {
 	return &tls.Config{
-		MinVersion:     tls.VersionTLS12,
-		ClientAuth:     tls.RequireAndVerifyClientCert,
-		ClientCAs:      a.pool,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return a.serverCertificate() },
+		MinVersion: tls.VersionTLS12,
+		ClientAuth: tls.RequireAndVerifyClientCert,
+		ClientCAs:  a.pool,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return a.serverCertificate()
+		},
 	}
 }
 

@@ -63,7 +63,7 @@ func (i *installation) hubLog(t testing.TB) (stream, hub string) {
 	return "HUB_" + hub, hub
 }
 
-// TestTapLogsIn holds that the credentials of a tap allow reading hub logs and nothing else.
+// TestTapLogsIn: the credentials of a tap allow reading the logs of hubs and nothing else.
 func TestTapLogsIn(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -80,16 +80,17 @@ func TestTapLogsIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, request := range []string{"DIRECT.GET." + stream, "STREAM.MSG.GET." + stream} {
-		if _, err := nc.Request(streams.ShardAPI(0)+"."+request, []byte(`{"seq":1}`), testTimeout); err != nil {
+		subject := streams.ShardAPI(0) + "." + request
+		if _, err := nc.Request(subject, []byte(`{"seq":1}`), testTimeout); err != nil {
 			t.Errorf("%s: %v", request, err)
 		}
 	}
 	streamstest.TryForbidden(t, nc, reports, 0, stream, hub)
 }
 
-// TestTapsForgeNothing holds that a tap cannot have the server's answers sent to the feeds and
-// inboxes of others.
-func TestTapsForgeNothing(t *testing.T) {
+// TestTapsCannotRedirectAnswers: a tap cannot make the server send its answers to feeds or to the
+// inboxes of other clients.
+func TestTapsCannotRedirectAnswers(t *testing.T) {
 	t.Parallel()
 	i := start(t)
 	stream, hub := i.hubLog(t)
@@ -149,8 +150,8 @@ func TestTapWithWrongCredentials(t *testing.T) {
 	}
 }
 
-// TestTapIsRevoked holds that a renewed password and a revocation cut the open connections of a tap
-// and reject the old password.
+// TestTapIsRevoked: renewing the password of a tap and revoking the tap cut its open connections,
+// and the old password is rejected.
 func TestTapIsRevoked(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -169,7 +170,8 @@ func TestTapIsRevoked(t *testing.T) {
 	cut := func(user streams.User, change func() error) {
 		t.Helper()
 		closed := make(chan struct{})
-		if _, _, err := i.logIn(t, user, nats.ClosedHandler(func(*nats.Conn) { close(closed) })); err != nil {
+		onClosed := nats.ClosedHandler(func(*nats.Conn) { close(closed) })
+		if _, _, err := i.logIn(t, user, onClosed); err != nil {
 			t.Fatal(err)
 		}
 		account, err := i.taps.Account(t.Context(), "analytics")
