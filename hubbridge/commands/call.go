@@ -260,7 +260,8 @@ func (c *Commands) notSent(err error) error {
 func (c *Commands) maybeSent(err error) error {
 	return c.temporary(
 		err,
-		"the command could not be finished; the hub may have it: send it again with the same Idempotency-Key",
+		"the command could not be finished; the hub may have it: send it again with the same "+
+			"Idempotency-Key",
 	)
 }
 

@@ -83,11 +83,11 @@ func TestConcurrentConflict(t *testing.T) {
 			case err == nil:
 				accepted++
 			case !errors.Is(err, &domain.Error{Code: domain.CodeIdempotencyConflict}):
-				t.Errorf("%d: %v", i, err)
+				t.Errorf("command %d: got %v, want an answer or idempotency_conflict", i, err)
 			}
 		}
 		if accepted != 4 {
-			t.Errorf("%s: %d accepted: %v", key, accepted, errs)
+			t.Errorf("%s: %d accepted, want 4: %v", key, accepted, errs)
 		}
 		cloud.hub.wantRan(n+1, n+1)
 	}
@@ -116,7 +116,11 @@ func TestKilled(t *testing.T) {
 		})
 	}
 	const kills = 5
-	asked := func() int { cloud.hub.mu.Lock(); defer cloud.hub.mu.Unlock(); return len(cloud.hub.asked) }
+	asked := func() int {
+		cloud.hub.mu.Lock()
+		defer cloud.hub.mu.Unlock()
+		return len(cloud.hub.asked)
+	}
 	for n := range kills {
 		streamstest.Eventually(t, "the hub got the request", func() bool { return asked() == n+1 })
 		dead := current.Load()
@@ -142,15 +146,15 @@ func TestHolderDies(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
 	p := cloud.replica("r1")
-	cloud.hub.set(
-		func(h *hub) { h.act = func(c hubCommand) (string, bool) { p.kill(); return accepts(c, 1), true } },
-	)
+	cloud.hub.set(func(h *hub) {
+		h.act = func(c hubCommand) (string, bool) { p.kill(); return accepts(c, 1), true }
+	})
 	p.sent(cloud.command("k"))
 	began := time.Now()
 	channel, err := cloud.replica("r2").send(cloud.command("k"))
 	cloud.wantAccepted(channel, err)
 	if took := time.Since(began); took > 10*time.Second { // a reservation is held for 15
-		t.Errorf("it took %v", took)
+		t.Errorf("took over after %v, want at once", took)
 	}
 	cloud.hub.wantRan(2, 1)
 }
@@ -170,10 +174,9 @@ func TestHolderHangs(t *testing.T) {
 
 	impatient, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if _, err := cloud.replica("r2").Send(impatient, origin(), cloud.command("k")); !errors.Is(
-		err, context.DeadlineExceeded,
-	) {
-		t.Errorf("within its time: %v", err)
+	_, err := cloud.replica("r2").Send(impatient, origin(), cloud.command("k"))
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("before the holder's deadline: got %v, want %v", err, context.DeadlineExceeded)
 	}
 	cloud.hub.wantRan(0, 0)
 	later := cloud.replica("r3", func(_ *commands.Config, cfg *idempotency.Config) {
@@ -183,7 +186,7 @@ func TestHolderHangs(t *testing.T) {
 	cloud.hub.wantRan(1, 1)
 	close(hang)
 	if got := <-first; got != second || got.err != "" {
-		t.Errorf("%+v, and %+v", got, second)
+		t.Errorf("answer of the holder: got %+v, want %+v", got, second)
 	}
 	cloud.hub.wantRan(2, 1)
 }
@@ -252,7 +255,7 @@ func TestClose(t *testing.T) {
 			<-closed
 			cancel()
 			if got := <-answer; (got.err == "") != waits {
-				t.Errorf("%+v", got)
+				t.Errorf("command in flight: got %+v, want an answer: %t", got, waits)
 			}
 			if !waits {
 				close(release)

@@ -14,9 +14,7 @@ func TestHistory(t *testing.T) {
 	p := cloud.replica("r1")
 	begun := time.Now().Add(-time.Minute)
 	cloud.wantAccepted(p.send(cloud.command("k")))
-	cloud.hub.set(
-		func(h *hub) { h.act = func(hubCommand) (string, bool) { return rejects("command_refused"), true } },
-	)
+	cloud.hub.answersAll(rejects("command_refused"), true)
 	if _, err := p.send(cloud.command("")); domain.CodeOf(err) != domain.CodeCommandRefused {
 		t.Fatal(err)
 	}
@@ -42,8 +40,8 @@ func TestHistory(t *testing.T) {
 		newest[0].ID != all[1].ID {
 		t.Errorf("the newest: %+v, %v", newest, err)
 	}
-	if none, err := p.History(t.Context(), cloud.hub.id, time.Now().Add(time.Minute), 10); err != nil ||
-		len(none) != 0 {
-		t.Errorf("%+v, %v", none, err)
+	none, err := p.History(t.Context(), cloud.hub.id, time.Now().Add(time.Minute), 10)
+	if err != nil || len(none) != 0 {
+		t.Errorf("History since later: got %+v, %v, want none", none, err)
 	}
 }

@@ -15,12 +15,21 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// TestCommandsPerHour: an organization could fill the event logs of its hubs with records of
-// commands.
+// TestCommandsPerHour: an organization may send only so many commands within an hour. Without a
+// bound it could fill the event logs of its hubs with records of commands.
 func TestCommandsPerHour(t *testing.T) {
 	t.Parallel()
 	cloud := newTestCloud(t)
-	p := cloud.replica("r1", func(cfg *commands.Config, _ *idempotency.Config) { cfg.PerHour = 3 })
+	var later atomic.Bool
+	p := cloud.replica("r1", func(cfg *commands.Config, _ *idempotency.Config) {
+		cfg.PerHour = 3
+		cfg.Now = func() time.Time {
+			if later.Load() {
+				return time.Now().Add(time.Hour)
+			}
+			return time.Now()
+		}
+	})
 	for range 3 {
 		cloud.wantAccepted(p.send(cloud.command("")))
 	}
@@ -29,7 +38,9 @@ func TestCommandsPerHour(t *testing.T) {
 	other := cloud.command("")
 	other.OrgID = orgB
 	cloud.wantAccepted(p.send(other))
-	cloud.hub.wantRan(4, 4)
+	later.Store(true)
+	cloud.wantAccepted(p.send(cloud.command("")))
+	cloud.hub.wantRan(5, 5)
 }
 
 // TestSilentHub: all commands shared 16,384 slots, and one organization with a hub that never

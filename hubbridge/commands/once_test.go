@@ -22,7 +22,9 @@ func TestOnceInAnyHistory(t *testing.T) {
 	cloud := newTestCloud(t)
 	replicas := map[string]*replica{}
 	names := []string{"r1", "r2"}
-	start := func(name string) { replicas[name] = cloud.replica(name, hubTimeout(30*time.Millisecond)) }
+	start := func(name string) {
+		replicas[name] = cloud.replica(name, hubTimeout(30*time.Millisecond))
+	}
 	for _, name := range names {
 		start(name)
 	}
@@ -41,7 +43,7 @@ func TestOnceInAnyHistory(t *testing.T) {
 			value := rapid.SampledFrom([]string{"true", "false"}).Draw(rt, "value")
 			name := rapid.SampledFrom(names).Draw(rt, "replica")
 			behavior := rapid.SampledFrom([]string{
-				"accepts", "refuses", "unavailable", "silent", "fails", "offline", "kills",
+				"accepts", "rejects", "unavailable", "silent", "fails", "offline", "kills",
 			}).
 				Draw(rt, "behavior")
 			p := replicas[name]
@@ -50,7 +52,7 @@ func TestOnceInAnyHistory(t *testing.T) {
 				h.before = nil
 				h.act = func(c hubCommand) (string, bool) {
 					switch behavior {
-					case "refuses":
+					case "rejects":
 						return rejects("command_refused"), true
 					case "unavailable":
 						return rejects("hub_unavailable"), false

@@ -49,7 +49,8 @@ func (r record) requested(now time.Time) record {
 }
 
 func (r record) answered(now time.Time, err error) record {
-	r.Type, r.Time, r.Outcome = recordAnswered, domain.FormatTime(now), domain.OutcomeOf(err, outcomeAccepted)
+	r.Type, r.Time = recordAnswered, domain.FormatTime(now)
+	r.Outcome = domain.OutcomeOf(err, outcomeAccepted)
 	var apiError *domain.Error
 	if errors.As(err, &apiError) {
 		r.Message = apiError.Message

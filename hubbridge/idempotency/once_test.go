@@ -135,7 +135,8 @@ func TestFinalAnswers(t *testing.T) {
 			if !errors.Is(err, tc.err) || len(ids) != 1 {
 				t.Errorf("%s: then got %s, %v, runs %v, want the first answer", name, got, err, ids)
 			}
-		case err != nil || string(got) != `"done"` || len(ids) != 2 || ids[0] != ids[1] || !domain.IsUUID(ids[0]):
+		case err != nil || string(got) != `"done"` || len(ids) != 2 || ids[0] != ids[1] ||
+			!domain.IsUUID(ids[0]):
 			t.Errorf("%s: then got %s, %v, runs %v, want two with one UUID", name, got, err, ids)
 		}
 	}

@@ -264,8 +264,8 @@ func TestForgedAnswer(t *testing.T) {
 	c := newTestCaller(t, 300*time.Millisecond)
 	other := domain.HubID("hub-dddd-dddd-dddd")
 	c.answers(func(request protocol.Request) string {
-		_ = c.hubs.Shard(hub).
-			Publish(streams.ResponseSubject(other, strings.ReplaceAll(request.Token, "/", ".")), []byte(echo(request)))
+		subject := streams.ResponseSubject(other, strings.ReplaceAll(request.Token, "/", "."))
+		_ = c.hubs.Shard(hub).Publish(subject, []byte(echo(request)))
 		return ""
 	})
 	wantCode(t, c.call(protocol.MethodDevicesList, nil), domain.CodeHubTimeout)

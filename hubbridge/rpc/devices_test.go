@@ -13,21 +13,28 @@ import (
 )
 
 // channelResult is a result of channels.command for the command of newMethods.
-const channelResult = `{"channel":{"key":"lock","endpoint":0,"kind":"lock","available":false,"status":"pending"}}`
+const channelResult = `{"channel":{"key":"lock","endpoint":0,"kind":"lock","available":false,` +
+	`"status":"pending"}}`
 
 // newMethods returns a call of each method by its name.
 func newMethods(t *testing.T, d *rpc.Devices) map[string]func() error {
 	ctx := t.Context()
 	command := domain.Command{HubID: hub, DeviceID: 3, Key: "lock", Value: json.RawMessage("true")}
 	return map[string]func() error{
-		protocol.MethodDevicesList:     func() error { _, err := d.List(ctx, hub); return err },
-		protocol.MethodDevicesGet:      func() error { _, err := d.Get(ctx, hub, 3); return err },
-		protocol.MethodDevicesForget:   func() error { return d.Forget(ctx, hub, 3) },
-		protocol.MethodPairingOpen:     func() error { _, err := d.OpenPairing(ctx, hub, nil); return err },
-		protocol.MethodPairingClose:    func() error { return d.ClosePairing(ctx, hub) },
-		protocol.MethodRemovalOpen:     func() error { _, err := d.OpenRemoval(ctx, hub); return err },
-		protocol.MethodRemovalClose:    func() error { return d.CloseRemoval(ctx, hub) },
-		protocol.MethodChannelsCommand: func() error { _, err := d.Command(ctx, command, "c"); return err },
+		protocol.MethodDevicesList:   func() error { _, err := d.List(ctx, hub); return err },
+		protocol.MethodDevicesGet:    func() error { _, err := d.Get(ctx, hub, 3); return err },
+		protocol.MethodDevicesForget: func() error { return d.Forget(ctx, hub, 3) },
+		protocol.MethodPairingOpen: func() error {
+			_, err := d.OpenPairing(ctx, hub, nil)
+			return err
+		},
+		protocol.MethodPairingClose: func() error { return d.ClosePairing(ctx, hub) },
+		protocol.MethodRemovalOpen:  func() error { _, err := d.OpenRemoval(ctx, hub); return err },
+		protocol.MethodRemovalClose: func() error { return d.CloseRemoval(ctx, hub) },
+		protocol.MethodChannelsCommand: func() error {
+			_, err := d.Command(ctx, command, "c")
+			return err
+		},
 	}
 }
 

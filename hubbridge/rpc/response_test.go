@@ -144,12 +144,14 @@ func TestDecode(t *testing.T) {
 			}
 		})
 	}
-	if err := decode(protocol.MethodPairingClose, "R", []byte(`{"id":"R","result":{}}`), nil); err != nil {
+	empty := []byte(`{"id":"R","result":{}}`)
+	if err := decode(protocol.MethodPairingClose, "R", empty, nil); err != nil {
 		t.Errorf("decode without a reader: %v", err)
 	}
 	var raw string
 	read := func(result []byte) error { raw = string(result); return nil }
-	if err := decode(protocol.MethodDevicesList, "R", []byte(`{"id":"R","result":{"devices":[1.50]}}`), read); err != nil ||
+	list := []byte(`{"id":"R","result":{"devices":[1.50]}}`)
+	if err := decode(protocol.MethodDevicesList, "R", list, read); err != nil ||
 		raw != `{"devices":[1.50]}` {
 		t.Errorf("the reader got %s, %v, want the result as it is written", raw, err)
 	}

@@ -109,7 +109,8 @@ func TestInstaller(t *testing.T) {
 	streamstest.Eventually(
 		t, "it leaves", func() bool { return len(c.of(h, "device.forgotten")) == 1 },
 	)
-	if added, gone := c.of(h, "device.added")[0], c.of(h, "device.forgotten")[0]; *added.DeviceID != *gone.DeviceID {
-		t.Errorf("%d joined, %d left", *added.DeviceID, *gone.DeviceID)
+	added, gone := c.of(h, "device.added")[0], c.of(h, "device.forgotten")[0]
+	if *added.DeviceID != *gone.DeviceID {
+		t.Errorf("device %d left, want %d, which joined last", *gone.DeviceID, *added.DeviceID)
 	}
 }

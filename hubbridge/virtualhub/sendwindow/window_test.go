@@ -97,7 +97,8 @@ func TestRules(t *testing.T) {
 			[]string{"hello", "1-2", "1-2"},
 		},
 		"an ack restarts the 5 s": {
-			newHub(1000).send().ack(0).send().after(4 * time.Second).ack(500).send().after(4 * time.Second).send(),
+			newHub(1000).send().ack(0).send().after(4 * time.Second).ack(500).send().
+				after(4 * time.Second).send(),
 			[]string{"hello", "1-500", "501-1000"},
 		},
 		"a repeated ack shows a gap": {
