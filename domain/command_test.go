@@ -2,6 +2,7 @@ package domain_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -29,9 +30,9 @@ func TestCommandValues(t *testing.T) {
 	t.Parallel()
 	longest := strings.Repeat("é", 200)
 	for _, tc := range []struct {
-		keys  []string
-		takes map[string]string // value to canonical form
-		not   []string
+		keys    []string
+		valid   map[string]string // value to canonical form
+		invalid []string
 	}{
 		{
 			flags, map[string]string{`true`: `true`, `false`: `false`, " true\n": `true`},
@@ -75,13 +76,13 @@ func TestCommandValues(t *testing.T) {
 		}},
 	} {
 		for _, key := range tc.keys {
-			for value, want := range tc.takes {
+			for value, want := range tc.valid {
 				if got, err := domain.CheckCommandValue(key, json.RawMessage(value)); err != nil ||
 					string(got) != want {
 					t.Errorf("%s of %s became %s, %v; want %s", value, key, got, err, want)
 				}
 			}
-			for _, value := range append(tc.not, "", "x") {
+			for _, value := range append(tc.invalid, "", "x") {
 				rejectedFor(t, "value: ", key, value, domain.CodeInvalidRequest)
 			}
 		}
@@ -99,11 +100,12 @@ func rejectedFor(t *testing.T, field, key, value string, code domain.Code) {
 	got, err := domain.CheckCommandValue(key, json.RawMessage(value))
 	if err == nil || domain.CodeOf(err) != code || !strings.Contains(err.Error(), field) ||
 		got != nil {
-		t.Errorf("%s of %q: %s, %v", value, key, got, err)
+		t.Errorf("%s of %q: got %s, %v, want %s with %q", value, key, got, err, code, field)
 	}
 }
 
-// TestCanonicalValues: values are taken for the same exactly if they are once decoded.
+// TestCanonicalValues: two values have the same canonical form exactly if they decode to the same
+// value.
 func TestCanonicalValues(t *testing.T) {
 	t.Parallel()
 	number := rapid.Custom(func(t *rapid.T) string {
@@ -151,8 +153,8 @@ func decoded(t interface{ Fatal(...any) }, text string) (value any) {
 	return value
 }
 
-// FuzzCommandValue: what is taken is JSON of its key's form, in a form that is taken as it is, and
-// the same as what was sent.
+// FuzzCommandValue: the canonical form of an accepted value decodes to the same value, and its own
+// canonical form is the same.
 func FuzzCommandValue(f *testing.F) {
 	for _, value := range []string{
 		`true`, `21.50`, `-0`, `"heat"`, `{"red":1,"green":2,"blue":3.0,"warm_white":4}`,
@@ -198,11 +200,10 @@ func TestIdempotencyKeys(t *testing.T) {
 		}
 	}
 	for _, key := range []string{"", strings.Repeat("a", 256), strings.Repeat("ü", 256)} {
-		if err := domain.CheckIdempotencyKey(key); domain.CodeOf(
-			err,
-		) != domain.CodeInvalidRequest ||
+		err := domain.CheckIdempotencyKey(key)
+		if !errors.Is(err, &domain.Error{Code: domain.CodeInvalidRequest}) ||
 			!strings.Contains(err.Error(), "Idempotency-Key: ") {
-			t.Errorf("%d bytes: %v", len(key), err)
+			t.Errorf("%d bytes: got %v, want invalid_request", len(key), err)
 		}
 	}
 }

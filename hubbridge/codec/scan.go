@@ -183,8 +183,8 @@ func (s *scanner) skipValue() (span, bool) {
 	}
 }
 
-// enterValue steps over a whole scalar or empty array or object, or into an array or object up to
-// its first value. opened reports the latter.
+// enterValue steps over a scalar or an empty array or object. It steps into any other array or
+// object, up to the first value in it; opened is true then.
 func (s *scanner) enterValue() (opened, ok bool) {
 	switch c := s.peek(); c {
 	case '{', '[':

@@ -30,7 +30,7 @@ func finalAnswer(channel domain.Channel, err error) *answer {
 	return &answer{FinalError: final}
 }
 
-// restoreAnswer returns a remembered answer as it was returned the first time.
+// restoreAnswer decodes a remembered answer, which is a result or an error.
 func restoreAnswer(remembered []byte) (domain.Channel, error) {
 	var a answer
 	if err := json.Unmarshal(remembered, &a); err != nil {

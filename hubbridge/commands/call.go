@@ -40,7 +40,7 @@ type result struct {
 	commandID string
 	// source is where the answer comes from; "" if the command was rejected before.
 	source answerSource
-	// cleanup is what is left to do after the caller has the answer; nil for nothing.
+	// cleanup runs after the caller has the answer; nil for nothing.
 	cleanup func()
 }
 

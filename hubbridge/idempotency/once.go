@@ -138,7 +138,7 @@ func finalAnswer(body []byte, doErr error) ([]byte, error) {
 	return json.Marshal(a)
 }
 
-// restoreAnswer returns a remembered answer as it was returned the first time.
+// restoreAnswer decodes a remembered answer, which is a result or an error.
 func restoreAnswer(remembered []byte) ([]byte, error) {
 	var a answer
 	if err := json.Unmarshal(remembered, &a); err != nil {

@@ -131,10 +131,10 @@ func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
 		// Within one account only the permissions of the hubs separate them.
 		attacker = i.newHub(t, n)
 	}
-	heard := make(chan *nats.Msg, 1000)
+	received := make(chan *nats.Msg, 1000)
 	for _, nc := range append([]*nats.Conn{i.conns.Cloud}, i.conns.Shards...) {
 		for _, subject := range []string{"hub.>", "log.>", "feed.>", "directory.>", "victim.>"} {
-			if _, err := nc.ChanSubscribe(subject, heard); err != nil {
+			if _, err := nc.ChanSubscribe(subject, received); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -202,7 +202,7 @@ func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
 	if text := <-got; text != "for the victim" {
 		t.Errorf("the victim got %q", text)
 	}
-	<-heard // that message itself
+	<-received // that message itself
 	// The broker publishes a will when the connection is cut.
 	if _, err := identity.Disconnect(t.Context(), i.conns, attacker.id); err != nil {
 		t.Fatal(err)
@@ -216,8 +216,8 @@ func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	close(heard)
-	for msg := range heard {
+	close(received)
+	for msg := range received {
 		t.Errorf("the cloud received %q on %s, want nothing", msg.Data, msg.Subject)
 	}
 }
@@ -228,7 +228,7 @@ func TestNothingIsRetained(t *testing.T) {
 	t.Parallel()
 	i := start(t)
 	h := i.newHub(t, 1)
-	heard, err := i.conns.Shard(h.id).SubscribeSync("hub.>")
+	received, err := i.conns.Shard(h.id).SubscribeSync("hub.>")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestNothingIsRetained(t *testing.T) {
 			); err != nil {
 				t.Fatal(err)
 			}
-			if msg, err := heard.NextMsg(testTimeout); err != nil ||
+			if msg, err := received.NextMsg(testTimeout); err != nil ||
 				string(msg.Data) != "keep this" {
 				t.Fatalf("the message itself: %v, %v", msg, err)
 			}
@@ -275,7 +275,7 @@ func TestOversizedMessageCutsOnlyItsHub(t *testing.T) {
 	large, other := i.newHub(t, 1), i.newHub(t, 2)
 	client, lost := mustConnect(t, large.options())
 	otherClient, _ := mustConnect(t, other.options())
-	heard, err := i.conns.Shard(other.id).SubscribeSync(streams.HelloSubject(other.id))
+	received, err := i.conns.Shard(other.id).SubscribeSync(streams.HelloSubject(other.id))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +286,7 @@ func TestOversizedMessageCutsOnlyItsHub(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := heard.NextMsg(testTimeout); err != nil {
+	if _, err := received.NextMsg(testTimeout); err != nil {
 		t.Fatal(err)
 	}
 	mustConnect(t, large.options())

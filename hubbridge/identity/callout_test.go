@@ -27,7 +27,7 @@ func TestHubTopics(t *testing.T) {
 			t.Parallel()
 			h := i.newHub(t, n)
 			shard := i.conns.Shard(h.id)
-			heard, err := shard.SubscribeSync("hub." + string(h.id) + ".>")
+			received, err := shard.SubscribeSync("hub." + string(h.id) + ".>")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -53,7 +53,7 @@ func TestHubTopics(t *testing.T) {
 				); err != nil {
 					t.Fatalf("publish %s: %v", topic, err)
 				}
-				if msg, err := heard.NextMsg(testTimeout); err != nil ||
+				if msg, err := received.NextMsg(testTimeout); err != nil ||
 					string(msg.Data) != "hello" {
 					t.Fatalf("publish %s: the cloud got %v, %v", topic, msg, err)
 				}

@@ -175,7 +175,7 @@ func (i *installation) enrol(t testing.TB, id domain.HubID) *hub {
 		ca:          x509.NewCertPool(),
 	}
 	if !h.ca.AppendCertsFromPEM([]byte(answer.CA)) {
-		t.Fatal("the answer's ca is no PEM certificate")
+		t.Fatal("the answer's ca is not a PEM certificate")
 	}
 	return h
 }

@@ -16,7 +16,7 @@ const (
 	// connection that it took over follows within moments.
 	endedFor = 2 * time.Second
 	// maxPending bounds the pending connections of a hub. The broker allows a hub one takeover a
-	// second; a comparison with the broker's list repairs what is beyond the bound.
+	// second; a comparison with the broker's list finds those beyond the bound.
 	maxPending = 8
 )
 

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
 
-// TestView holds that a view loads the bucket, follows its changes, and continues after the broker
+// TestView: a view loads the bucket, follows its changes, and continues after the broker
 // was away.
 func TestView(t *testing.T) {
 	t.Parallel()

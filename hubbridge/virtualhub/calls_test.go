@@ -83,7 +83,7 @@ func (c *cloud) channel(t testing.TB, h *virtualhub.Hub, device int, key string)
 	return d.Device.Channels[i]
 }
 
-// requestHub starts a hub that soon gives up commands, and runs the rest of the test in parallel.
+// requestHub starts a hub that gives up commands after 200 ms, and makes the test parallel.
 func (c *cloud) requestHub(t *testing.T, id string) *virtualhub.Hub {
 	t.Parallel()
 	return c.hub(t, id, func(cfg *virtualhub.Config) { cfg.GiveUp = 200 * time.Millisecond })
@@ -143,6 +143,6 @@ func (c *cloud) ask(
 	)
 	must(t, err)
 	id := domain.HubID(h.ID())
-	must(t, c.conns.Shard(id).Publish(streams.RequestSubject(id), request))
+	must(t, c.Conns.Shard(id).Publish(streams.RequestSubject(id), request))
 	return answer
 }

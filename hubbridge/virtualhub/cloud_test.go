@@ -20,12 +20,11 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/identity"
+	"hubcloud/hubbridge/mqtttest"
 	"hubcloud/hubbridge/protocol"
 	"hubcloud/hubbridge/virtualhub"
 	"hubcloud/hubbridge/virtualhub/fleet"
 	"hubcloud/streams"
-	"hubcloud/streams/broker"
-	"hubcloud/streams/directory"
 	"hubcloud/streams/installationtest"
 	"hubcloud/streams/streamstest"
 )
@@ -41,11 +40,8 @@ const (
 // an ingest in memory that is written from the description of the protocol. Tests can make it
 // misbehave.
 type cloud struct {
-	broker       *broker.Server
-	conns        *streams.Conns
-	installation *installationtest.Installation
-	disconnector *identity.Disconnector
-	http         *httptest.Server
+	*mqtttest.Installation
+	http *httptest.Server
 
 	enrolments atomic.Int32
 	reject     atomic.Int32 // HTTP status that rejects enrolments; 0 accepts them
@@ -77,51 +73,21 @@ type remote struct {
 
 func startCloud(t testing.TB) *cloud {
 	t.Helper()
-	ctx := context.Background()
-	dir := t.TempDir()
-	logger := streamstest.Logger()
-	authority, err := identity.OpenAuthority(
-		identity.AuthorityConfig{Dir: dir + "/ca", Logger: logger},
-	)
-	must(t, err)
-	c := &cloud{hubs: map[domain.HubID]*remote{}, calls: map[string]chan protocol.Response{}}
-	c.broker, err = broker.Start(ctx, broker.Config{
-		DataDir: dir, Shards: 1, NATSAddr: "127.0.0.1:0", MQTTAddr: "127.0.0.1:0",
-		MQTTTLS: authority.ServerTLS(), SyncInterval: time.Minute, Logger: logger,
-	})
-	must(t, err)
-	c.conns, err = c.broker.Connect(ctx)
-	must(t, err)
-	c.disconnector = identity.NewDisconnector(c.conns, logger, nil)
-	c.installation = installationtest.Open(t, c.conns, installationtest.Config{
-		Directory: func(cfg *directory.ServiceConfig) { cfg.Connections = c.disconnector },
-	})
+	c := &cloud{
+		Installation: mqtttest.Start(t, 1, installationtest.Config{}),
+		hubs:         map[domain.HubID]*remote{},
+		calls:        map[string]chan protocol.Response{},
+	}
 	enrolment, err := identity.NewEnrolment(identity.EnrolmentConfig{
-		Authority: authority, Directory: c.installation.Directory,
-		Broker: func() string { return "mqtts://" + c.broker.MQTTAddr() }, Logger: logger,
+		Authority: c.Authority, Directory: c.Directory,
+		Broker: func() string { return "mqtts://" + c.MQTTAddr }, Logger: streamstest.Logger(),
 	})
 	must(t, err)
-	callout, err := identity.NewCallout(identity.CalloutConfig{
-		Conns: c.conns, Credentials: c.broker.Credentials(), Directory: c.installation.Directory,
-		Logger: logger,
-	})
-	must(t, err)
-	calloutCtx, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- callout.Run(calloutCtx) }()
 	c.http = httptest.NewServer(c.enrol(enrolment))
-	_, err = c.conns.Shards[0].Subscribe("hub.>", c.receive)
+	t.Cleanup(c.http.Close)
+	_, err = c.Conns.Shards[0].Subscribe("hub.>", c.receive)
 	must(t, err)
-	must(t, c.conns.Shards[0].Flush())
-	t.Cleanup(func() {
-		c.http.Close()
-		c.disconnector.Close()
-		stop()
-		<-ended
-		c.installation.Close()
-		c.conns.Close()
-		must(t, c.broker.Close(ctx))
-	})
+	must(t, c.Conns.Shards[0].Flush())
 	return c
 }
 
@@ -154,19 +120,10 @@ func (c *cloud) enrol(enrolment *identity.Enrolment) http.HandlerFunc {
 func (c *cloud) register(t testing.TB, id string) fleet.Credentials {
 	t.Helper()
 	hash := sha256.Sum256([]byte(secret))
-	must(t, c.installation.Directory.RegisterHub(
+	must(t, c.Directory.RegisterHub(
 		t.Context(), installationtest.Operator, domain.HubID(id), hash[:],
 	))
 	return fleet.Credentials{Serial: strings.ToUpper(id), Secret: secret}
-}
-
-// own adds a hub to the organization, which it creates at the first call. Further calls do nothing.
-func (c *cloud) own(t testing.TB, h *virtualhub.Hub) {
-	t.Helper()
-	if c.installation.OrgID == "" {
-		c.installation.CreateOrganization(t)
-		c.installation.AddHub(t, domain.HubID(h.ID()))
-	}
 }
 
 // receive handles a message of a hub.
@@ -201,7 +158,7 @@ func (c *cloud) receive(m *nats.Msg) {
 	}
 	if !r.silent {
 		ack, _ := json.Marshal(protocol.Ack{Log: r.log, Through: r.through})
-		_ = c.conns.Shard(id).Publish(streams.AckSubject(id), ack)
+		_ = c.Conns.Shard(id).Publish(streams.AckSubject(id), ack)
 	}
 }
 
@@ -273,7 +230,7 @@ func (c *cloud) with(h *virtualhub.Hub, do func(*remote)) {
 	do(c.remote(domain.HubID(h.ID())))
 }
 
-// of returns the stored events of the given types, or all if there is no type.
+// of returns the stored events of the given types; all if types is empty.
 func (c *cloud) of(h *virtualhub.Hub, types ...string) (found []protocol.Event) {
 	c.with(h, func(r *remote) {
 		for _, e := range r.stored {

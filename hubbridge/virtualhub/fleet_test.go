@@ -117,12 +117,12 @@ func TestFleet(t *testing.T) {
 		if s := f.Stats(); s.Disconnections != 0 || s.Requests != 1 {
 			t.Errorf("unexpected Stats() = %+v", s)
 		}
-		_, err = identity.Disconnect(t.Context(), c.conns, "hub-flee-0000-0000")
+		_, err = identity.Disconnect(t.Context(), c.Conns, "hub-flee-0000-0000")
 		must(t, err)
 		streamstest.Eventually(t, "cut", func() bool { return f.Stats().Disconnections == 1 })
 		streamstest.Eventually(t, "back", func() bool { return f.Stats().Connected == 2 })
 		if _, err := f.Emit(7, virtualhub.Event{}); err == nil {
-			t.Error("there is no hub 7")
+			t.Error("Emit of a hub that the fleet does not have returned no error")
 		}
 	})
 }

@@ -177,7 +177,7 @@ func (h *Hub) Emit(events ...Event) (last uint64, err error) {
 	return h.controller.Emit(time.Now(), events)
 }
 
-// Device returns a device with all its channels, and false if there is no device id.
+// Device returns a device with all its channels; false if the hub has no device with the id.
 func (h *Hub) Device(id int64) (device.View[device.FullChannel], bool) {
 	return h.controller.Device(id)
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"hubcloud/domain"
+	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/virtualhub"
 	"hubcloud/streams/installationtest"
 	"hubcloud/streams/streamstest"
@@ -324,7 +326,8 @@ func TestKill(t *testing.T) {
 	})
 }
 
-// TestEnrolment: when a hub enrols.
+// TestEnrolment: a hub enrols until it succeeds, again when the broker rejects its certificate, and
+// again before the certificate expires.
 func TestEnrolment(t *testing.T) {
 	t.Parallel()
 
@@ -353,13 +356,15 @@ func TestEnrolment(t *testing.T) {
 				t, "hub-enro-0000-0002",
 				func(cfg *virtualhub.Config) { cfg.EnrollEvery = 8 * time.Second },
 			)
+			hub := domain.HubID(h.ID())
+			c.AddHub(t, hub)
 			revoke := func() {
 				t.Helper()
-				c.own(t, h)
-				must(t, c.installation.Directory.ResetLink(
-					t.Context(), installationtest.Operator, c.installation.OrgID,
-					"hub-enro-0000-0002",
+				must(t, c.Directory.ResetLink(
+					t.Context(), installationtest.Operator, c.OrgID, hub,
 				))
+				_, err := identity.Disconnect(t.Context(), c.Conns, hub)
+				must(t, err)
 				streamstest.Eventually(t, "disconnected", func() bool { return !h.Connected() })
 			}
 			revoke()

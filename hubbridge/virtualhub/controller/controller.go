@@ -196,7 +196,7 @@ func (c *Controller) commit(change journal.Change) {
 	c.notify()
 }
 
-// notify wakes the owner of the controller and everyone in Wait.
+// notify wakes the owner of the controller and all callers of Wait.
 func (c *Controller) notify() {
 	c.wake()
 	c.changes.Send()

@@ -25,7 +25,7 @@ func (c *Controller) device(id int64) *device.Device {
 	return nil
 }
 
-// Device returns a device with all its channels, and false if there is no device id.
+// Device returns a device with all its channels; false if the hub has no device with the id.
 func (c *Controller) Device(id int64) (device.View[device.FullChannel], bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,8 +47,8 @@ func (c *Controller) DeviceIDs() []int64 {
 	return ids
 }
 
-// withDevice calls do for a device with the lock held. It returns an error if there is no device
-// id.
+// withDevice calls do for a device with the lock held. It returns an error if the hub has no device
+// with the id.
 func (c *Controller) withDevice(id int64, do func(*device.Device) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
