@@ -10,8 +10,8 @@ import (
 	"hubcloud/streams/jsapi"
 )
 
-// maxRetired is how many former logs of a hub are remembered. A message of a former log, such as
-// one over a connection that has been taken over, is no reset.
+// maxRetired is how many former logs of a hub are remembered. A message of a former log, for
+// instance over a connection that has been taken over, is not a reset.
 const maxRetired = 8
 
 // checkpoint is the stored state of a hub's own log, in the bucket CheckpointBucket.
@@ -24,13 +24,13 @@ type checkpoint struct {
 	// StreamSeq is the sequence in the hub's stream up to which the checkpoint accounts for every
 	// event.
 	StreamSeq uint64 `json:"stream_seq"`
-	// Retired has the hub's former logs, the last maxRetired, oldest first.
+	// Retired holds the hub's former logs, the last maxRetired, oldest first.
 	Retired []string  `json:"retired,omitempty"`
 	SavedAt time.Time `json:"saved_at"`
 }
 
 // flush writes the checkpoint if the hub's log has changed since the last one.
-func (s *session) flush(ctx context.Context) error {
+func (s *hubState) flush(ctx context.Context) error {
 	// The checkpoint of a released log would assign its events to the hub's present owner.
 	if !s.loaded || !s.dirty || s.log.released {
 		return nil
@@ -40,11 +40,11 @@ func (s *session) flush(ctx context.Context) error {
 	}
 	if s.log.unaccounted == 0 {
 		// Every event is accounted for, also the cloud's events, which have no number.
-		s.log.seq = max(s.log.seq, s.log.last)
+		s.log.accountedSeq = max(s.log.accountedSeq, s.log.lastEventSeq)
 	}
 	c := checkpoint{
 		Epoch: s.log.epoch, Log: s.log.ownLog, Through: s.log.through,
-		StreamSeq: s.log.seq, Retired: s.log.retired,
+		StreamSeq: s.log.accountedSeq, Retired: s.log.retired,
 		SavedAt: s.now(),
 	}
 	revision, err := s.shard.cfg.Checkpoints.CompareAndSetJSON(
@@ -58,10 +58,9 @@ func (s *session) flush(ctx context.Context) error {
 	return nil
 }
 
-// writeFailed has the session's state loaded again before its next use, and returns the error of
-// the write. The error is errStale if another process may have written the state, or if the outcome
-// of this session's write is unknown.
-func (s *session) writeFailed(err error) error {
+// writeFailed marks the state as not loaded and returns the error of the write: errStale if another
+// process may have written the state, or if the outcome of this process's write is unknown.
+func (s *hubState) writeFailed(err error) error {
 	s.loaded = false
 	if errors.Is(err, jsapi.ErrConflict) || errors.Is(err, jsapi.ErrOutcomeUnknown) {
 		s.shard.cfg.Metrics.conflicts.Inc()
@@ -70,7 +69,7 @@ func (s *session) writeFailed(err error) error {
 	return err
 }
 
-// errStale reports that the stored state of a hub may be newer than the session's.
+// errStale reports that the stored state of a hub may be newer than the loaded one.
 var errStale = errors.New("the hub's stored state has changed")
 
 // retire returns retired with the log ended, unless ended is the current log. The current log is in

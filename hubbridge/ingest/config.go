@@ -41,7 +41,7 @@ type Directory interface {
 	ForgetDevices(ctx context.Context, o domain.Origin, hub domain.HubID, devices []int64) error
 }
 
-// Ownership has the owners of hubs in memory, at most moments behind the directory
+// Ownership looks up the owners of hubs in memory, at most moments behind the directory
 // (projections.Access).
 type Ownership interface {
 	Hub(hub domain.HubID) (domain.HubAccess, bool)
@@ -92,7 +92,7 @@ const (
 	maxInbox      = 2048
 	maxInboxBytes = 1 << 20
 	// When the inboxes of a shard hold more than maxShardBytes, each hub has only fairInboxBytes,
-	// so that few hubs that flood take no space from many that do not.
+	// so that a few flooding hubs leave space for all others.
 	maxShardBytes  = 32 << 20
 	fairInboxBytes = 64 << 10
 	// receiveQueue is how many messages may wait to be put into inboxes.
@@ -108,7 +108,8 @@ const (
 	// long. The checkpoint is read only when the log's last record has expired, and the stream's
 	// last sequence bounds what the checkpoint lacks after a crash (see evidence.resolve).
 	maxCheckpointDelay = 5 * time.Second
-	// viewWait is how long a reset waits until this replica's view has the new epoch.
+	// viewWait is how long a reset waits until this replica's view shows the new epoch. viewPause
+	// is the time between two looks.
 	viewWait  = 3 * time.Second
 	viewPause = 2 * time.Millisecond
 	// connectGrace is how long the broker may take to report a connection after the hub's hello;

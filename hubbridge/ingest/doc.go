@@ -16,7 +16,7 @@
 //   - hub.connected and hub.disconnected are appended once for each transition, also when a crash
 //     comes between the log and the presence bucket.
 //   - Every connection of a hub that has ended has one log line with what was received from the hub
-//     (sessionStats), written once the end is stored.
+//     (connectionStats), written once the end is stored.
 //   - The name and room set for a device are deleted before the hub's device.forgotten is stored.
 //   - After a hub has been released by its organization, the events that it still holds are skipped
 //     at its next hello. Its next organization never sees them.
@@ -34,7 +34,7 @@
 // one worker. A message that does not fit into its inbox is dropped and counted; the hub sends it
 // again, because it got no ack. Workers start with the work and end without it; Run waits for them.
 //
-// A hub costs some hundred bytes for its session, and no goroutine.
+// A hub costs some hundred bytes for its state, and no goroutine.
 //
 // # Failure
 //

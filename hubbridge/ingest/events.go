@@ -13,39 +13,23 @@ import (
 	"hubcloud/hubbridge/codec"
 	"hubcloud/hubbridge/protocol"
 	"hubcloud/streams"
-	"hubcloud/streams/hublog"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/telemetry"
 )
 
-// events handles an events message, together with the events messages of the same log that wait
-// behind it, as one atomic batch.
-func (s *session) events(ctx context.Context, decoder *codec.EventsDecoder, message []byte) error {
+// handleEvents handles an events message, together with the events messages of the same log that
+// wait behind it, as one atomic batch.
+func (s *hubState) handleEvents(
+	ctx context.Context, decoder *codec.EventsDecoder, message []byte,
+) error {
 	metrics := s.shard.cfg.Metrics
 	batch, err := decoder.Decode(s.hub, message)
 	if err != nil {
 		metrics.unreadable.Inc()
 		s.shard.cfg.Logger.Debug("events message dropped", "hub_id", s.hub, "error", err)
-		return s.withState(ctx, func() error {
-			if s.log.ownLog != "" {
-				s.ack(s.log.ownLog, s.log.through)
-			}
-			return nil
-		})
+		return s.repeatAck(ctx)
 	}
-	batches, count := []codec.Batch{batch}, len(batch.Events)
-	for s.loaded && batch.Log == s.log.ownLog && count+protocol.MaxMessageEvents <= jsapi.MaxBatch {
-		message, ok := s.shard.nextEvents(s)
-		if !ok {
-			break
-		}
-		next, err := decoder.Decode(s.hub, message)
-		if err != nil || next.Log != batch.Log {
-			s.shard.putBack(s, message)
-			break
-		}
-		batches, count = append(batches, next), count+len(next.Events)
-	}
+	batches, count := s.collect(decoder, batch)
 	began := time.Now()
 	ctx, span := s.shard.cfg.Tracer.Start(ctx, "process hub events", trace.SpanKindConsumer)
 	if span.On() {
@@ -58,7 +42,7 @@ func (s *session) events(ctx context.Context, decoder *codec.EventsDecoder, mess
 	}
 	err = s.withState(ctx, func() error { return s.store(ctx, batches) })
 	if errors.Is(err, errResetLimited) {
-		s.warnLimited("it is reset too often")
+		s.warnLimited("too many resets")
 		span.End(nil)
 		return nil
 	}
@@ -71,9 +55,43 @@ func (s *session) events(ctx context.Context, decoder *codec.EventsDecoder, mess
 	return nil
 }
 
+// repeatAck acknowledges the hub's log through the last stored number again, after a message that
+// could not be read. The hub protocol requires this ack: a hub that receives a number twice sends
+// the events after it again at once, not only when its wait for an ack is over.
+func (s *hubState) repeatAck(ctx context.Context) error {
+	return s.withState(ctx, func() error {
+		if s.log.ownLog != "" {
+			s.ack(s.log.ownLog, s.log.through)
+		}
+		return nil
+	})
+}
+
+// collect returns first and the batches of the events messages in the inbox that directly follow
+// and can be stored together with first: they are of the hub's current log, and all events fit into
+// one append. count is the number of events.
+func (s *hubState) collect(
+	decoder *codec.EventsDecoder, first codec.Batch,
+) (batches []codec.Batch, count int) {
+	batches, count = []codec.Batch{first}, len(first.Events)
+	for s.loaded && first.Log == s.log.ownLog && count+protocol.MaxMessageEvents <= jsapi.MaxBatch {
+		message, ok := s.shard.nextEvents(s)
+		if !ok {
+			break
+		}
+		next, err := decoder.Decode(s.hub, message)
+		if err != nil || next.Log != first.Log {
+			s.shard.putBack(s, message)
+			break
+		}
+		batches, count = append(batches, next), count+len(next.Events)
+	}
+	return batches, count
+}
+
 // store stores the new events of messages of one log, and acknowledges each message. The log was
 // the hub's current one when the messages were collected; a reload may have changed that.
-func (s *session) store(ctx context.Context, batches []codec.Batch) error {
+func (s *hubState) store(ctx context.Context, batches []codec.Batch) error {
 	if err := s.admit(batches); err != nil {
 		return err
 	}
@@ -83,16 +101,16 @@ func (s *session) store(ctx context.Context, batches []codec.Batch) error {
 		return nil // the next hello shows which organization's events these are
 	case log == s.log.ownLog:
 	case slices.Contains(s.log.retired, log):
-		s.shard.cfg.Metrics.strays.Add(float64(len(batches)))
 		// From a connection of before the reset. An ack would name another log than the hub's.
+		s.shard.cfg.Metrics.strays.Add(float64(len(batches)))
 		return nil
 	case !s.log.owned():
 		if err := s.switchLog(ctx, log, first-1); err != nil {
 			return err
 		}
 	case first != 1:
-		// The hub was reset and has not said hello. The ack of 0 has it send from its first number,
-		// or say hello with the oldest number that it holds.
+		// The hub was reset, and its hello did not arrive. After the ack of 0 the hub sends from
+		// its first number, or says hello with the oldest number that it holds.
 		for range batches {
 			s.ack(log, 0)
 		}
@@ -105,7 +123,7 @@ func (s *session) store(ctx context.Context, batches []codec.Batch) error {
 	if !s.log.owned() {
 		return s.ackUnowned(ctx, batches)
 	}
-	plan := s.plan(batches)
+	plan := s.planStore(batches)
 	if err := s.forgetDevices(ctx, plan.forgotten); err != nil {
 		return err
 	}
@@ -122,8 +140,8 @@ func (s *session) store(ctx context.Context, batches []codec.Batch) error {
 }
 
 // admit reports whether the disk has space for the events of batches. Events that are not stored
-// need space too: for a skip, or for the checkpoint of a hub without an organization.
-func (s *session) admit(batches []codec.Batch) error {
+// need space too, for the record of a skip or for the checkpoint of a hub without an organization.
+func (s *hubState) admit(batches []codec.Batch) error {
 	bytes := 0
 	for i := range batches {
 		for _, e := range batches[i].Events {
@@ -134,7 +152,7 @@ func (s *session) admit(batches []codec.Batch) error {
 }
 
 // admitBytes reports whether the disk has space for a number of bytes.
-func (s *session) admitBytes(bytes int) error {
+func (s *hubState) admitBytes(bytes int) error {
 	if s.shard.cfg.Admit == nil {
 		return nil
 	}
@@ -148,12 +166,12 @@ const eventOverhead = 300
 // forgetDevices deletes the names and rooms of devices that the hub has forgotten. It must be
 // called before their events are stored: a client that has seen the event must not see the name,
 // and after a crash in between the names would stay.
-func (s *session) forgetDevices(ctx context.Context, devices []int64) error {
+func (s *hubState) forgetDevices(ctx context.Context, devices []int64) error {
 	if len(devices) == 0 {
 		return nil
 	}
 	if err := s.requireLease(); err != nil {
-		return err // the names may be those of devices that have returned since
+		return err // meanwhile the devices may have returned and have new names
 	}
 	origin := domain.Origin{
 		At:    s.now(),
@@ -163,7 +181,7 @@ func (s *session) forgetDevices(ctx context.Context, devices []int64) error {
 }
 
 // ackUnowned acknowledges the events of a hub without an organization, and stores none.
-func (s *session) ackUnowned(ctx context.Context, batches []codec.Batch) error {
+func (s *hubState) ackUnowned(ctx context.Context, batches []codec.Batch) error {
 	unowned := 0
 	for i := range batches {
 		s.log.through = max(s.log.through, batches[i].Last())
@@ -179,68 +197,4 @@ func (s *session) ackUnowned(ctx context.Context, batches []codec.Batch) error {
 	s.shard.cfg.Metrics.unowned.Add(float64(unowned))
 	s.stats.unowned += unowned
 	return nil
-}
-
-// plan is how a series of messages is stored and acknowledged.
-type plan struct {
-	records []hublog.Record
-	// acks has for each message the number through which it is acknowledged.
-	acks []uint64
-	// forgotten has the devices of the records of device.forgotten.
-	forgotten []int64
-
-	// repeats counts events that are stored already, beyond messages that begin after the next
-	// number, flaws events that cannot be stored.
-	repeats, beyond int
-	flaws           map[codec.Flaw]int
-}
-
-// plan returns the records of the events that are new, and the acks of all messages. It ignores
-// events that are stored already, and messages that begin after the next number.
-func (s *session) plan(batches []codec.Batch) plan {
-	p := plan{acks: make([]uint64, 0, len(batches))}
-	through := s.log.through
-	for i := range batches {
-		batch := &batches[i]
-		if batch.First > through+1 {
-			p.beyond++
-			p.acks = append(p.acks, through)
-			continue
-		}
-		known := min(through+1-batch.First, uint64(len(batch.Events)))
-		p.repeats += int(known)
-		for _, e := range batch.Events[known:] {
-			through++
-			if e.Flaw == "" {
-				p.records = append(p.records, s.deviceRecord(e.Payload, through))
-				if e.Forgotten != nil {
-					p.forgotten = append(p.forgotten, *e.Forgotten)
-				}
-				continue
-			}
-			p.records = append(p.records, s.skipRecord(through, through))
-			if p.flaws == nil {
-				p.flaws = make(map[codec.Flaw]int)
-			}
-			p.flaws[e.Flaw]++
-		}
-		p.acks = append(p.acks, through)
-	}
-	return p
-}
-
-// count counts what was stored and ignored.
-func (p *plan) count(m *Metrics, t *sessionStats) {
-	flawed := 0
-	for flaw, n := range p.flaws {
-		m.flawed.WithLabelValues(string(flaw)).Add(float64(n))
-		flawed += n
-	}
-	m.gapMalformed.Add(float64(flawed))
-	m.stored.Add(float64(len(p.records) - flawed))
-	m.repeats.Add(float64(p.repeats))
-	m.beyond.Add(float64(p.beyond))
-	t.malformed += flawed
-	t.stored += len(p.records) - flawed
-	t.repeats += p.repeats
 }

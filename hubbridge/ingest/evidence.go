@@ -7,7 +7,7 @@ import (
 	"hubcloud/streams/hublog"
 )
 
-// evidence is everything stored from which the state of a hub's log is resolved.
+// evidence holds the stored facts from which resolve derives the state of a hub's log.
 type evidence struct {
 	access     domain.HubAccess
 	lastEvents []hublog.LastEvent
@@ -49,7 +49,7 @@ func (e *evidence) checkpointSeq() (seq uint64, ok bool) {
 	return min(e.checkpoint.StreamSeq, former.Through), ok
 }
 
-// needsDirectory reports that neither the log nor the checkpoint has the state of the epoch.
+// needsDirectory reports whether neither the log nor the checkpoint holds the state of the epoch.
 func (e *evidence) needsDirectory() bool {
 	_, ok := e.checkpointSeq()
 	return len(e.inEpoch()) == 0 && !ok
@@ -73,40 +73,45 @@ func (e *evidence) needsDirectory() bool {
 func (e *evidence) resolve() logState {
 	l := logState{epoch: e.access.Epoch.ID, org: e.access.OrgID}
 	for _, event := range e.lastEvents {
-		l.last = max(l.last, event.Seq)
+		l.lastEventSeq = max(l.lastEventSeq, event.Seq)
 	}
 	checkpointSeq, ok := e.checkpointSeq()
+	// From the newest to the oldest: a checkpoint of this epoch was written after the reset that
+	// began the epoch, and a checkpoint without an epoch before the hub was added.
 	switch {
 	case ok:
-		l.ownLog, l.through, l.seq = e.checkpoint.Log, e.checkpoint.Through, checkpointSeq
+		l.ownLog, l.through, l.accountedSeq = e.checkpoint.Log, e.checkpoint.Through, checkpointSeq
 	case e.resetLog != "":
-		l.ownLog, l.through, l.seq = e.resetLog, e.resetThrough, e.access.Epoch.After
+		l.ownLog, l.through, l.accountedSeq = e.resetLog, e.resetThrough, e.access.Epoch.After
 	case e.checkpoint.Epoch.IsZero():
-		l.ownLog, l.through, l.seq = e.checkpoint.Log, e.checkpoint.Through, e.access.Epoch.After
+		l.ownLog, l.through, l.accountedSeq = e.checkpoint.Log, e.checkpoint.Through, e.access.Epoch.After
 	default:
-		l.seq = e.access.Epoch.After
+		l.accountedSeq = e.access.Epoch.After
 	}
 	events := e.inEpoch()
 	for _, event := range events {
-		if event.Seq > l.seq {
-			l.ownLog, l.through, l.seq = event.OwnLog, event.Through, event.Seq
+		if event.Seq > l.accountedSeq {
+			l.ownLog, l.through, l.accountedSeq = event.OwnLog, event.Through, event.Seq
 		}
 	}
-	if len(events) == 0 && e.lastSequence > l.seq && l.ownLog != "" {
-		l.streamLast, l.unaccounted = e.lastSequence, e.lastSequence-l.seq
+	if len(events) == 0 && e.lastSequence > l.accountedSeq && l.ownLog != "" {
+		l.streamLastSeq, l.unaccounted = e.lastSequence, e.lastSequence-l.accountedSeq
 	}
 	l.retired = retire(e.checkpoint.Retired, e.checkpoint.Log, l.ownLog)
 	if e.released != nil && e.resetLog == "" && len(events) == 0 && !ok {
 		former := e.resolveReleased(e.released)
 		l.ownLog, l.through = former.ownLog, former.through
 		l.retired, l.released = former.retired, former.released
-		l.streamLast, l.unaccounted = 0, 0
+		l.streamLastSeq, l.unaccounted = 0, 0
 	}
 	return l
 }
 
-// resolveReleased returns the state of the hub's log when an organization released the hub, or
-// later, while the hub had no organization. No other organization gets the events up to there.
+// resolveReleased returns the state of the log of a hub that the organization r.OrgID has released:
+// the hub's own log, and the number through which that organization's log accounts for it. The
+// state is released, so that the events that the hub still holds are skipped at its next hello. If
+// a checkpoint was written after the release, while the hub had no organization, those events have
+// been acknowledged since, and the checkpoint's state counts.
 func (e *evidence) resolveReleased(r *domain.ReleasedLog) logState {
 	atRelease := evidence{
 		access:     domain.HubAccess{OrgID: r.OrgID, Epoch: r.Epoch},
@@ -115,14 +120,14 @@ func (e *evidence) resolveReleased(r *domain.ReleasedLog) logState {
 	}
 	former := atRelease.resolve()
 	l := logState{
-		last:     former.last,
-		ownLog:   former.ownLog,
-		through:  former.through,
-		retired:  former.retired,
-		released: true,
+		lastEventSeq: former.lastEventSeq,
+		ownLog:       former.ownLog,
+		through:      former.through,
+		retired:      former.retired,
+		released:     true,
 	}
 	c := &e.checkpoint
-	newer := c.Log == former.ownLog && c.Through >= former.through ||
+	newer := (c.Log == former.ownLog && c.Through >= former.through) ||
 		slices.Contains(c.Retired, former.ownLog)
 	if c.Epoch.IsZero() && (newer || former.ownLog == "") {
 		l.ownLog, l.through, l.retired, l.released = c.Log, c.Through, c.Retired, false

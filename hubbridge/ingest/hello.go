@@ -8,12 +8,12 @@ import (
 	"hubcloud/streams/hublog"
 )
 
-// hello handles a hello of the hub.
-func (s *session) hello(ctx context.Context, message []byte) error {
+// handleHello handles a hello of the hub.
+func (s *hubState) handleHello(ctx context.Context, message []byte) error {
 	cfg := &s.shard.cfg
 	if !s.allowHello() {
 		cfg.Metrics.hellos.WithLabelValues("limited").Inc()
-		s.warnLimited("it says hello too often")
+		s.warnLimited("too many hellos")
 		return nil
 	}
 	h, err := codec.ParseHello(message)
@@ -32,7 +32,7 @@ func (s *session) hello(ctx context.Context, message []byte) error {
 	})
 	if errors.Is(err, errResetLimited) {
 		cfg.Metrics.hellos.WithLabelValues("limited").Inc()
-		s.warnLimited("it is reset too often")
+		s.warnLimited("too many resets")
 		return nil
 	}
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *session) hello(ctx context.Context, message []byte) error {
 }
 
 // ackHello acknowledges the last hello.
-func (s *session) ackHello() {
+func (s *hubState) ackHello() {
 	s.helloPending = false
 	s.ack(s.log.ownLog, s.log.through)
 }
@@ -67,7 +67,7 @@ func helloOutcome(err error) string {
 
 // reconcile compares a hello with the hub's log: it records a reset or a gap, and determines the
 // number from which the hub continues.
-func (s *session) reconcile(ctx context.Context, h codec.Hello) error {
+func (s *hubState) reconcile(ctx context.Context, h codec.Hello) error {
 	cfg := &s.shard.cfg
 	before := h.Oldest - 1
 	// Only a new log or a gap needs space on the disk.
@@ -106,7 +106,7 @@ func (s *session) reconcile(ctx context.Context, h codec.Hello) error {
 		)
 	}
 	if s.log.unaccounted > 0 {
-		s.log.unaccounted, s.log.seq = 0, max(s.log.seq, s.log.streamLast)
+		s.log.unaccounted, s.log.accountedSeq = 0, max(s.log.accountedSeq, s.log.streamLastSeq)
 		s.dirty = true
 	}
 	return nil
@@ -115,7 +115,7 @@ func (s *session) reconcile(ctx context.Context, h codec.Hello) error {
 // skipReleased skips everything that the hub holds, because it belongs to the organization that has
 // released the hub. If another organization has added the hub since, its log gets a gap: some of
 // the skipped events may have happened in its time.
-func (s *session) skipReleased(ctx context.Context, h codec.Hello) error {
+func (s *hubState) skipReleased(ctx context.Context, h codec.Hello) error {
 	if s.log.owned() && s.log.ownLog == h.Log && h.Newest > s.log.through {
 		if err := s.append(ctx, []hublog.Record{
 			s.skipRecord(s.log.through+1, h.Newest),
@@ -135,7 +135,7 @@ func (s *session) skipReleased(ctx context.Context, h codec.Hello) error {
 
 // saveHello saves firmware and network of a hello in the presence bucket. A hub without a record in
 // the bucket gets its first one with the broker's report of the connection.
-func (s *session) saveHello(ctx context.Context, h codec.Hello) error {
+func (s *hubState) saveHello(ctx context.Context, h codec.Hello) error {
 	s.presence.HubID = s.hub
 	s.presence.Firmware, s.presence.Network = h.Firmware, codec.MarshalNetwork(h.Network, s.now())
 	s.presenceDirty = s.presenceDirty || s.presenceRevision > 0

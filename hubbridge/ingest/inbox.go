@@ -26,11 +26,11 @@ type item struct {
 type inbox struct {
 	items []item
 	bytes int
-	// scheduled reports that the session is in its shard's ready queue, with a worker, or paused.
+	// scheduled reports whether the hub is in its shard's ready queue, with a worker, or paused.
 	scheduled bool
 	paused    bool
-	// flush requests that the checkpoint be written; flushWaiting reports that the session is in
-	// its shard's unsaved or due.
+	// flush requests that the checkpoint be written. flushWaiting reports whether the hub is in its
+	// shard's flushNext or flushAfter.
 	flush, flushWaiting bool
 }
 

@@ -21,7 +21,7 @@ const (
 var errResetLimited = errors.New("the hub is reset too often")
 
 // allowHello reports whether a hello of the hub may be handled now.
-func (s *session) allowHello() bool {
+func (s *hubState) allowHello() bool {
 	if s.hellos == nil {
 		s.hellos = rate.NewLimiter(rate.Every(helloEvery), helloBurst)
 	}
@@ -29,13 +29,11 @@ func (s *session) allowHello() bool {
 }
 
 // warnLimited logs that the hub is limited, at most once in limitedEvery.
-func (s *session) warnLimited(reason string) {
+func (s *hubState) warnLimited(reason string) {
 	now := s.shard.cfg.Now()
 	if !s.warned.IsZero() && now.Sub(s.warned) < limitedEvery {
 		return
 	}
 	s.warned = now
-	s.shard.cfg.Logger.Warn(
-		"hub limited: it gets no ack for now", "hub_id", s.hub, "reason", reason,
-	)
+	s.shard.cfg.Logger.Warn("hub limited", "hub_id", s.hub, "reason", reason)
 }

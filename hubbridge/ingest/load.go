@@ -10,29 +10,32 @@ import (
 	"hubcloud/streams/hublog"
 )
 
-// logState is what a session knows of a hub's log.
+// logState is the state of a hub's event log and of the hub's own log.
 type logState struct {
 	// epoch is the id of the log's epoch.
 	epoch domain.EpochID
 	// org is the hub's organization; empty if it has none. Then no event is stored.
 	org string
-	// last is the sequence of the stream's last event, of any epoch; 0 when there is none. Every
-	// append expects it.
-	last uint64
+	// lastEventSeq is the sequence of the stream's last event, of any epoch; 0 when there is none.
+	// Every append expects it.
+	lastEventSeq uint64
 	// ownLog is the hub's identity of its own log; empty before the first. Every number up to
 	// through is stored or skipped.
 	ownLog  string
 	through uint64
-	// seq is the sequence in the stream up to which ownLog and through account for every event.
-	seq uint64
-	// unaccounted is how many sequences lie between seq and streamLast, the stream's last sequence,
-	// when no event is left: the unaccounted range (see evidence.resolve). It is 0 otherwise.
-	streamLast  uint64
+	// accountedSeq is the sequence in the stream up to which ownLog and through account for every
+	// event.
+	accountedSeq uint64
+	// streamLastSeq is the stream's last sequence, also of an expired event. It is set only while
+	// unaccounted is above 0.
+	streamLastSeq uint64
+	// unaccounted is the length of the unaccounted range (see evidence.resolve), the sequences from
+	// accountedSeq to streamLastSeq, when the stream has no event left; 0 otherwise.
 	unaccounted uint64
-	// retired has the hub's former logs, the last maxRetired, oldest first.
+	// retired holds the hub's former logs, the last maxRetired, oldest first.
 	retired []string
-	// released reports that an organization has released the hub and the hub has not said hello
-	// since. What the hub holds up to its newest event belongs to that organization.
+	// released reports whether an organization has released the hub and the hub has sent no hello
+	// since. The events that the hub holds belong to that organization.
 	released bool
 }
 
@@ -43,8 +46,8 @@ func (l *logState) owned() bool { return l.org != "" }
 // than a checkpoint.
 var errViewBehind = errors.New("the view of the directory is behind")
 
-// ensureLoaded loads the state of the hub's log unless the session has that of the current epoch.
-func (s *session) ensureLoaded(ctx context.Context) error {
+// ensureLoaded loads the state of the hub's log unless s holds the state of the current epoch.
+func (s *hubState) ensureLoaded(ctx context.Context) error {
 	access, released, err := s.access(ctx)
 	if err != nil || s.loaded && s.log.epoch == access.Epoch.ID {
 		return err
@@ -54,9 +57,9 @@ func (s *session) ensureLoaded(ctx context.Context) error {
 
 // access returns the owner and epoch of the hub. For a hub without an organization it returns the
 // zero value, and the log of the organization that released the hub last, if any. Only the
-// directory itself can say that a hub has no organization: a stale view would have the events of a
-// hub that was just added acknowledged and not stored.
-func (s *session) access(ctx context.Context) (domain.HubAccess, *domain.ReleasedLog, error) {
+// directory itself can answer that a hub has no organization. With a stale view, the events of a
+// hub that was just added would be acknowledged and not stored.
+func (s *hubState) access(ctx context.Context) (domain.HubAccess, *domain.ReleasedLog, error) {
 	if access, ok := s.shard.cfg.Ownership.Hub(s.hub); ok {
 		return access, nil, nil
 	}
@@ -71,7 +74,7 @@ func (s *session) access(ctx context.Context) (domain.HubAccess, *domain.Release
 }
 
 // load reads the stored state of the hub: checkpoint, presence, and the last events of its log.
-func (s *session) load(
+func (s *hubState) load(
 	ctx context.Context, access domain.HubAccess, released *domain.ReleasedLog,
 ) (err error) {
 	cfg := &s.shard.cfg
@@ -92,16 +95,16 @@ func (s *session) load(
 		s.loaded = true
 		return nil
 	}
-	evidence := evidence{access: access, checkpoint: s.checkpoint}
-	if evidence.lastEvents, err = cfg.Logs.LastEvents(ctx, s.hub); err != nil {
+	ev := evidence{access: access, checkpoint: s.checkpoint}
+	if ev.lastEvents, err = cfg.Logs.LastEvents(ctx, s.hub); err != nil {
 		return err
 	}
 	if access.Epoch.ID.IsZero() {
-		s.log = evidence.resolveReleased(released)
+		s.log = ev.resolveReleased(released)
 		s.loaded = true
 		return nil
 	}
-	if evidence.needsDirectory() {
+	if ev.needsDirectory() {
 		state, _, err := cfg.Directory.Hub(ctx, s.hub)
 		if err != nil {
 			return err
@@ -109,22 +112,22 @@ func (s *session) load(
 		if state.Epoch.ID != access.Epoch.ID {
 			return fmt.Errorf("%w: hub %s", errViewBehind, s.hub)
 		}
-		evidence.resetLog, evidence.resetThrough = state.OwnLog, state.OwnLogThrough
-		evidence.released = state.Released
+		ev.resetLog, ev.resetThrough = state.OwnLog, state.OwnLogThrough
+		ev.released = state.Released
 	}
-	if len(evidence.inEpoch()) == 0 {
-		if evidence.lastSequence, err = cfg.Logs.LastSequence(ctx, s.hub); err != nil {
+	if len(ev.inEpoch()) == 0 {
+		if ev.lastSequence, err = cfg.Logs.LastSequence(ctx, s.hub); err != nil {
 			return err
 		}
 	}
-	s.log = evidence.resolve()
-	s.restorePresence(evidence.lastEvents, access)
+	s.log = ev.resolve()
+	s.restorePresence(ev.lastEvents, access)
 	s.loaded = true
 	return nil
 }
 
-// readBuckets reads the hub's checkpoint and presence, unless the session has them.
-func (s *session) readBuckets(ctx context.Context) error {
+// readBuckets reads the hub's checkpoint and presence, unless s holds them.
+func (s *hubState) readBuckets(ctx context.Context) error {
 	cfg := &s.shard.cfg
 	if !s.checkpointRead {
 		s.checkpoint = checkpoint{}
@@ -149,7 +152,7 @@ func (s *session) readBuckets(ctx context.Context) error {
 // written before the bucket: a log that is newer shows that a process stopped in between, and then
 // the bucket is written again. Transitions in an epoch of another organization are older than the
 // bucket.
-func (s *session) restorePresence(lastEvents []hublog.LastEvent, access domain.HubAccess) {
+func (s *hubState) restorePresence(lastEvents []hublog.LastEvent, access domain.HubAccess) {
 	for _, e := range lastEvents {
 		if !e.FromCloud || e.EpochID != access.Epoch.At(e.Seq) || e.Connection == "" ||
 			e.Connection == presence.MarshalConnection(s.presence) {

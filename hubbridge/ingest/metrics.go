@@ -124,7 +124,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		),
 		online:   transitions.WithLabelValues("online"),
 		offline:  transitions.WithLabelValues("offline"),
-		sessions: gauge("sessions", "Hubs with a session in this process."),
+		sessions: gauge("sessions", "Hubs whose state this process holds in memory."),
 		inbox: gauge(
 			"inbox_bytes",
 			"Bytes of hubs' messages in inboxes. A value that stays high means that the broker "+

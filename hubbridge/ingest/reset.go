@@ -12,7 +12,7 @@ import (
 // switchLog makes log the hub's own log, with numbers that continue after through, and writes the
 // checkpoint at once: the identity of a hub's log must not be forgotten. If the hub had another
 // log, it was reset; then the event log of a hub with an organization starts a new epoch.
-func (s *session) switchLog(ctx context.Context, log string, through uint64) error {
+func (s *hubState) switchLog(ctx context.Context, log string, through uint64) error {
 	if s.log.ownLog != "" && s.log.owned() {
 		if err := s.startEpoch(ctx, log, through); err != nil {
 			return err
@@ -24,10 +24,10 @@ func (s *session) switchLog(ctx context.Context, log string, through uint64) err
 	return s.flush(ctx)
 }
 
-// startEpoch starts a new epoch of the hub's event log. The directory has the epoch first; from
-// then on every older cursor has expired. startEpoch returns when this replica's view has the
+// startEpoch starts a new epoch of the hub's event log. The directory records the epoch first; from
+// then on every older cursor has expired. startEpoch returns when this replica's view shows the
 // epoch.
-func (s *session) startEpoch(ctx context.Context, log string, through uint64) error {
+func (s *hubState) startEpoch(ctx context.Context, log string, through uint64) error {
 	cfg := &s.shard.cfg
 	if s.now().Before(s.noResetBefore) {
 		return errResetLimited
@@ -81,13 +81,13 @@ func (s *session) startEpoch(ctx context.Context, log string, through uint64) er
 		"hub was reset; new epoch of its event log", "hub_id", s.hub, "former_log", s.log.ownLog,
 		"log", log, "from", through+1,
 	)
-	s.log.epoch, s.log.seq = state.Epoch.ID, state.Epoch.After
+	s.log.epoch, s.log.accountedSeq = state.Epoch.ID, state.Epoch.After
 	return nil
 }
 
-// awaitView waits until this replica's view of the directory has an epoch: the readers of the hub's
-// log must know the epoch before its first event is stored.
-func (s *session) awaitView(ctx context.Context, epoch domain.EpochID) error {
+// awaitView waits until this replica's view of the directory shows an epoch: the readers of the
+// hub's log must know the epoch before its first event is stored.
+func (s *hubState) awaitView(ctx context.Context, epoch domain.EpochID) error {
 	ctx, cancel := context.WithTimeout(ctx, viewWait)
 	defer cancel()
 	for {

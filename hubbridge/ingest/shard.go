@@ -23,30 +23,28 @@ type Shard struct {
 	cfg  Config
 	msgs chan *nats.Msg
 	// storageErrors and protocolWarnings limit the log lines about failed writes and about faulty
-	// messages, which any hub can send all day.
+	// messages, which any hub can cause all day.
 	storageErrors, protocolWarnings rate.Sometimes
 
-	mu       sync.Mutex
-	sessions map[domain.HubID]*session
-	// ready has the sessions that wait for a worker, in order.
-	ready []*session
-	// due has the sessions whose checkpoint is written at the next tick, unsaved those of the tick
-	// after it.
-	unsaved, due []*session
+	mu   sync.Mutex
+	hubs map[domain.HubID]*hubState
+	// ready holds the hubs that wait for a worker, in order.
+	ready []*hubState
+	// flushNext holds the hubs whose checkpoint is written at the next tick, flushAfter those of
+	// the tick after it.
+	flushNext, flushAfter []*hubState
 	// bytes is the size of all messages in inboxes.
 	bytes int
-	// reportedBytes is the part of bytes that the metric has. The metric changes with every tick,
-	// not with every message.
+	// reportedBytes is the value of bytes at the last tick, which the metric shows.
 	reportedBytes int
-	workers       int
-	// closed reports that nothing more is received.
+	// workers is the number of running workers. spawnWorker starts the goroutine of another one; it
+	// is nil before Run.
+	workers     int
+	spawnWorker func()
+	// closed reports whether the shard has stopped receiving.
 	closed bool
 	// idle, if not nil, is closed when the last worker has ended.
 	idle chan struct{}
-
-	// work is the workers' context.
-	work context.Context
-	wait sync.WaitGroup
 }
 
 // NewShard returns a shard. It accepts observations at once, and handles them during Run.
@@ -55,7 +53,7 @@ func NewShard(cfg Config) *Shard {
 		cfg: cfg, msgs: make(chan *nats.Msg, receiveQueue),
 		storageErrors:    rate.Sometimes{First: 1, Interval: time.Second},
 		protocolWarnings: rate.Sometimes{First: 1, Interval: time.Second},
-		sessions:         make(map[domain.HubID]*session),
+		hubs:             make(map[domain.HubID]*hubState),
 	}
 }
 
@@ -65,12 +63,14 @@ func NewShard(cfg Config) *Shard {
 // error means that Run could not subscribe. It calls ready once the broker has confirmed the
 // subscriptions.
 func (sh *Shard) Run(ctx context.Context, ready func()) error {
-	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer sh.wait.Wait()
+	// Workers finish their work after ctx has ended, so their context ends later.
+	workCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var workers sync.WaitGroup
+	defer workers.Wait()
 	defer cancel()
 	defer sh.close()
 	sh.mu.Lock()
-	sh.work = work
+	sh.spawnWorker = func() { workers.Go(func() { sh.runWorker(workCtx) }) }
 	sh.startWorker() // for observations that came before Run
 	sh.mu.Unlock()
 
@@ -92,19 +92,19 @@ func (sh *Shard) Run(ctx context.Context, ready func()) error {
 		sh.receive(ctx, subs)
 	}
 	for _, sub := range subs {
-		// fails only when the connection is gone, and the subscription with it
+		// Unsubscribe fails only on a closed connection, which has ended the subscription.
 		_ = sub.Unsubscribe()
 	}
 	// Without the broker nothing can be stored: the hubs send again.
 	if !errors.Is(context.Cause(ctx), lease.ErrLost) && sh.cfg.Conn.IsConnected() {
-		sh.drain()
+		sh.drain(workCtx)
 	}
 	return nil
 }
 
 // receive puts messages into inboxes until ctx ends.
 func (sh *Shard) receive(ctx context.Context, subs []*nats.Subscription) {
-	ticker := time.NewTicker(max(min(maxCheckpointDelay, sh.cfg.Retention/8)/2, 5*time.Millisecond))
+	ticker := time.NewTicker(checkpointTick(sh.cfg.Retention))
 	defer ticker.Stop()
 	dropped := 0
 	for {
@@ -119,6 +119,12 @@ func (sh *Shard) receive(ctx context.Context, subs []*nats.Subscription) {
 			dropped = sh.countDropped(subs, dropped)
 		}
 	}
+}
+
+// checkpointTick returns the interval of ticks. A checkpoint is written at the second tick after a
+// change at the latest: within maxCheckpointDelay, and within an eighth of the retention.
+func checkpointTick(retention time.Duration) time.Duration {
+	return max(min(maxCheckpointDelay, retention/8)/2, 5*time.Millisecond)
 }
 
 // reportInbox updates the metric of the bytes in inboxes.
@@ -154,7 +160,7 @@ func (sh *Shard) enqueue(msg *nats.Msg) {
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	s := sh.sessionOf(hub)
+	s := sh.stateOf(hub)
 	if s == nil {
 		return
 	}
@@ -175,33 +181,34 @@ func (sh *Shard) enqueue(msg *nats.Msg) {
 func (sh *Shard) Observe(hub domain.HubID, o presence.Observation) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	s := sh.sessionOf(hub)
+	s := sh.stateOf(hub)
 	if s == nil || len(s.inbox.items) >= 2*maxInbox {
-		// Far more than can happen between two comparisons with the broker's list, which repair it.
+		// Far more observations than occur between two comparisons with the broker's list. The next
+		// comparison makes up for the dropped one.
 		return
 	}
 	s.inbox.push(item{kind: kindObservation, observation: &o})
 	sh.schedule(s)
 }
 
-// sessionOf returns a hub's session; nil when the id is not a hub's or the shard is closed. The
-// caller must hold the mutex.
-func (sh *Shard) sessionOf(hub domain.HubID) *session {
-	if s := sh.sessions[hub]; s != nil || sh.closed {
+// stateOf returns a hub's state, created if necessary; nil when hub is not a hub's id, or the shard
+// is closed and has no state of the hub. The caller must hold the mutex.
+func (sh *Shard) stateOf(hub domain.HubID) *hubState {
+	if s := sh.hubs[hub]; s != nil || sh.closed {
 		return s
 	}
 	hub, ok := domain.ParseHubID(strings.Clone(string(hub)))
 	if !ok {
 		return nil
 	}
-	s := &session{shard: sh, hub: hub}
-	sh.sessions[hub] = s
+	s := &hubState{shard: sh, hub: hub}
+	sh.hubs[hub] = s
 	sh.cfg.Metrics.sessions.Inc()
 	return s
 }
 
-// schedule puts a session with work into the ready queue. The caller must hold the mutex.
-func (sh *Shard) schedule(s *session) {
+// schedule puts a hub with work into the ready queue. The caller must hold the mutex.
+func (sh *Shard) schedule(s *hubState) {
 	if s.inbox.scheduled || s.inbox.empty() || sh.closed {
 		return
 	}
@@ -212,9 +219,9 @@ func (sh *Shard) schedule(s *session) {
 
 // startWorker starts a worker if one more is needed. The caller must hold the mutex.
 func (sh *Shard) startWorker() {
-	if sh.work == nil || len(sh.ready) == 0 || sh.workers == maxWorkers {
+	if sh.spawnWorker == nil || len(sh.ready) == 0 || sh.workers == maxWorkers {
 		return
 	}
 	sh.workers++
-	sh.wait.Go(sh.runWorker)
+	sh.spawnWorker()
 }

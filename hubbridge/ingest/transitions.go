@@ -3,45 +3,25 @@ package ingest
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/presence"
 	"hubcloud/streams/hublog"
 )
 
-// observe records the transitions that follow from an observation of one of the hub's connections:
-// first in the event log of a hub with an organization, as one atomic batch, then in the presence
-// bucket.
-func (s *session) observe(ctx context.Context, o presence.Observation) error {
-	cfg := &s.shard.cfg
+// handleObservation records the transitions that follow from an observation of one of the hub's
+// connections: first in the event log of a hub with an organization, as one atomic batch, then in
+// the presence bucket.
+func (s *hubState) handleObservation(ctx context.Context, o presence.Observation) error {
 	err := s.withState(ctx, func() error {
 		now := s.now()
 		transitions, pending := presence.Step(s.presence, s.pending, o, now)
 		if len(pending) > len(s.pending) {
-			cfg.CheckPresence(s.hub, takeoverGrace)
+			s.shard.cfg.CheckPresence(s.hub, takeoverGrace)
 		}
-		if len(transitions) > 0 {
-			next, records := s.presence, make([]hublog.Record, 0, len(transitions))
-			next.HubID = s.hub
-			for _, t := range transitions {
-				next = t.Apply(next, now)
-				typ, data := transitionEvent(t)
-				records = append(records, s.cloudRecord(typ, now, data, next))
-			}
-			if s.log.owned() {
-				if err := s.append(ctx, records); err != nil {
-					return err
-				}
-			}
-			previous := s.presence
-			s.presence, s.presenceDirty = next, true
-			for _, t := range transitions {
-				cfg.Metrics.count(t)
-				if !t.Online {
-					s.reportSession(ctx, previous, t, now)
-				}
-				previous = t.Apply(previous, now)
-			}
+		if err := s.recordTransitions(ctx, transitions, now); err != nil {
+			return err
 		}
 		s.pending = pending
 		return s.putPresence(ctx)
@@ -57,6 +37,38 @@ func (s *session) observe(ctx context.Context, o presence.Observation) error {
 	}
 	// The hub is offline: its log does not change for now.
 	return s.flush(ctx)
+}
+
+// recordTransitions appends transitions to the event log of a hub with an organization, and then
+// applies them to s.presence.
+func (s *hubState) recordTransitions(
+	ctx context.Context, transitions []presence.Transition, now time.Time,
+) error {
+	if len(transitions) == 0 {
+		return nil
+	}
+	next, records := s.presence, make([]hublog.Record, 0, len(transitions))
+	next.HubID = s.hub
+	for _, t := range transitions {
+		next = t.Apply(next, now)
+		typ, data := transitionEvent(t)
+		records = append(records, s.cloudRecord(typ, now, data, next))
+	}
+	if s.log.owned() {
+		if err := s.append(ctx, records); err != nil {
+			return err
+		}
+	}
+	previous := s.presence
+	s.presence, s.presenceDirty = next, true
+	for _, t := range transitions {
+		s.shard.cfg.Metrics.count(t)
+		if !t.Online {
+			s.logConnection(ctx, previous, t, now)
+		}
+		previous = t.Apply(previous, now)
+	}
+	return nil
 }
 
 // transitionEvent returns the type and data of the event for a transition.
@@ -83,7 +95,7 @@ func (m *Metrics) count(t presence.Transition) {
 }
 
 // putPresence writes the hub's presence to the bucket if it has changed.
-func (s *session) putPresence(ctx context.Context) error {
+func (s *hubState) putPresence(ctx context.Context) error {
 	if !s.presenceDirty {
 		return nil
 	}

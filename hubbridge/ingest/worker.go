@@ -9,21 +9,21 @@ import (
 	"hubcloud/streams/diskspace"
 )
 
-// runWorker handles one item of each ready session in turn until none is ready.
-func (sh *Shard) runWorker() {
+// runWorker handles one item of each ready hub in turn until none is ready.
+func (sh *Shard) runWorker(ctx context.Context) {
 	var decoder codec.EventsDecoder
 	for {
 		s, it, ok := sh.next()
 		if !ok {
 			return
 		}
-		err := s.handle(sh.work, &decoder, it)
-		sh.finish(s, it, err)
+		err := s.handle(ctx, &decoder, it)
+		sh.finish(ctx, s, it, err)
 	}
 }
 
-// next returns the next session and its first item. When it returns false the worker must end.
-func (sh *Shard) next() (s *session, it item, ok bool) {
+// next returns the next ready hub and its first item. When it returns false the worker must end.
+func (sh *Shard) next() (s *hubState, it item, ok bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	for len(sh.ready) > 0 && !sh.closed {
@@ -45,8 +45,8 @@ func (sh *Shard) next() (s *session, it item, ok bool) {
 	return nil, item{}, false
 }
 
-// nextEvents returns the session's next message, if it is an events message.
-func (sh *Shard) nextEvents(s *session) ([]byte, bool) {
+// nextEvents removes and returns the hub's next message, if it is an events message.
+func (sh *Shard) nextEvents(s *hubState) ([]byte, bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	it, ok := s.inbox.popEvents()
@@ -54,29 +54,26 @@ func (sh *Shard) nextEvents(s *session) ([]byte, bool) {
 	return it.data, ok
 }
 
-// finish schedules the rest of a session's items, or pauses the session after an error. The message
-// that failed is dropped: the hub sends it again, because it got no ack. An observation that failed
+// finish schedules the rest of a hub's items, or pauses the hub after an error. The message that
+// failed is dropped: the hub sends it again, because it got no ack. An observation that failed
 // is kept, because the broker does not repeat it.
-func (sh *Shard) finish(s *session, it item, err error) {
-	// The disk guard has logged a low disk. Nothing was written, so the session needs no pause.
+func (sh *Shard) finish(ctx context.Context, s *hubState, it item, err error) {
+	// The disk guard has logged a low disk. Nothing was written, so the hub needs no pause.
 	low := errors.Is(err, diskspace.ErrLow) && it.kind != kindObservation && it.kind != kindFlush
 	if low {
 		sh.cfg.Metrics.withheld.Inc()
 		err = nil
 	}
-	if err != nil && sh.work.Err() == nil && !errors.Is(err, errLeaseNotHeld) {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, errLeaseNotHeld) {
 		sh.storageErrors.Do(func() {
-			sh.cfg.Logger.Error(
-				"hub's log or records not written; trying again", "hub_id", s.hub,
-				"error", err,
-			)
+			sh.cfg.Logger.Error("hub state not written", "hub_id", s.hub, "error", err)
 		})
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if s.dirty && !s.inbox.flushWaiting {
 		s.inbox.flushWaiting = true
-		sh.unsaved = append(sh.unsaved, s)
+		sh.flushAfter = append(sh.flushAfter, s)
 	}
 	if err == nil {
 		s.pause = 0
@@ -94,8 +91,8 @@ func (sh *Shard) finish(s *session, it item, err error) {
 	time.AfterFunc(s.pause, func() { sh.resume(s) })
 }
 
-// resume ends a session's pause.
-func (sh *Shard) resume(s *session) {
+// resume ends a hub's pause.
+func (sh *Shard) resume(s *hubState) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if s.inbox.paused {
@@ -104,19 +101,19 @@ func (sh *Shard) resume(s *session) {
 	}
 }
 
-// flushDue requests the checkpoints that are due.
+// flushDue requests the checkpoints of flushNext. It runs at each tick.
 func (sh *Shard) flushDue() {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	for _, s := range sh.due {
+	for _, s := range sh.flushNext {
 		s.inbox.flushWaiting, s.inbox.flush = false, true
 		sh.schedule(s)
 	}
-	sh.due, sh.unsaved = sh.unsaved, nil
+	sh.flushNext, sh.flushAfter = sh.flushAfter, nil
 }
 
 // drain handles the messages that were received and writes the checkpoints, within drainTime.
-func (sh *Shard) drain() {
+func (sh *Shard) drain(ctx context.Context) {
 	for {
 		select {
 		case msg := <-sh.msgs:
@@ -126,17 +123,18 @@ func (sh *Shard) drain() {
 		}
 		break
 	}
-	deadline, cancel := context.WithTimeout(sh.work, drainTime)
+	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
-	sh.awaitIdle(deadline)
+	sh.awaitIdle(ctx)
 	sh.flushDue()
 	sh.flushDue() // also the checkpoints of the tick after the next
-	if !sh.awaitIdle(deadline) {
-		sh.cfg.Logger.Warn("shard ended with work left; its hubs send again")
+	if !sh.awaitIdle(ctx) {
+		// The hubs get no ack for the messages that are left, and send them again.
+		sh.cfg.Logger.Warn("shard ended with unhandled messages")
 	}
 }
 
-// awaitIdle waits until the last worker has ended, and reports whether it has before ctx.
+// awaitIdle waits until the last worker has ended; false if ctx ends first.
 func (sh *Shard) awaitIdle(ctx context.Context) bool {
 	sh.mu.Lock()
 	if sh.workers == 0 {
@@ -159,17 +157,17 @@ func (sh *Shard) close() {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sh.closed = true
-	sh.cfg.Metrics.sessions.Sub(float64(len(sh.sessions)))
+	sh.cfg.Metrics.sessions.Sub(float64(len(sh.hubs)))
 	sh.cfg.Metrics.inbox.Sub(float64(sh.reportedBytes))
 	sh.reportedBytes = 0
-	for _, s := range sh.sessions {
+	for _, s := range sh.hubs {
 		s.inbox = inbox{}
 	}
-	sh.ready, sh.unsaved, sh.due = nil, nil, nil
+	sh.ready, sh.flushAfter, sh.flushNext = nil, nil, nil
 }
 
-// putBack puts an events message back as the session's first.
-func (sh *Shard) putBack(s *session, message []byte) {
+// putBack puts an events message back as the hub's first item.
+func (sh *Shard) putBack(s *hubState, message []byte) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sh.bytes += len(message)

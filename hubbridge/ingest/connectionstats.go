@@ -10,9 +10,9 @@ import (
 	"hubcloud/hubbridge/presence"
 )
 
-// sessionStats counts what was received from a hub since it connected, or since this replica began
-// to serve it. Only the worker that handles the session uses it, except for requests.
-type sessionStats struct {
+// connectionStats counts the messages of a hub since it connected, or since this replica began to
+// serve it. The worker that handles the hub owns the fields other than requests.
+type connectionStats struct {
 	stored, repeats, malformed, unowned int
 	// lost is how many numbers the hub reported as lost.
 	lost uint64
@@ -23,15 +23,15 @@ type sessionStats struct {
 // CountRequest counts a request to a hub of the shard.
 func (sh *Shard) CountRequest(hub domain.HubID) {
 	sh.mu.Lock()
-	s := sh.sessions[hub]
+	s := sh.hubs[hub]
 	sh.mu.Unlock()
 	if s != nil {
 		s.stats.requests.Add(1)
 	}
 }
 
-// reportSession logs the end t of the connection recorded in p, and resets the stats.
-func (s *session) reportSession(
+// logConnection logs the end t of the connection recorded in p, and resets the stats.
+func (s *hubState) logConnection(
 	ctx context.Context, p domain.Presence, t presence.Transition, now time.Time,
 ) {
 	reason := ""

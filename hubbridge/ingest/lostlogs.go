@@ -16,7 +16,7 @@ import (
 // LostLogs returns the hubs that had stored events and whose log the broker no longer has, sorted
 // by id. A hub gets a log again when it connects; the events are gone.
 func LostLogs(ctx context.Context, conns *streams.Conns) ([]domain.HubID, error) {
-	stored, err := storedOnce(ctx, conns)
+	stored, err := hubsWithStoredEvents(ctx, conns)
 	if err != nil {
 		return nil, fmt.Errorf("lost hub logs: %w", err)
 	}
@@ -38,9 +38,11 @@ func LostLogs(ctx context.Context, conns *streams.Conns) ([]domain.HubID, error)
 	return lost, nil
 }
 
-// storedOnce returns the hubs whose checkpoint accounts for stored events, by the names of their
-// streams.
-func storedOnce(ctx context.Context, conns *streams.Conns) (map[string]domain.HubID, error) {
+// hubsWithStoredEvents returns the hubs whose checkpoint accounts for stored events, by the names
+// of their streams.
+func hubsWithStoredEvents(
+	ctx context.Context, conns *streams.Conns,
+) (map[string]domain.HubID, error) {
 	js, err := jetstream.New(conns.Cloud)
 	if err != nil {
 		return nil, err

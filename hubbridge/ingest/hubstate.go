@@ -14,22 +14,23 @@ import (
 	"hubcloud/streams/hublog"
 )
 
-// session is the state of one hub. The shard's mutex guards its inbox; the rest belongs to the
-// worker that handles the session.
-type session struct {
+// hubState is the state of one hub in its shard. The shard's mutex guards inbox, and the worker
+// that handles the hub owns the other fields.
+type hubState struct {
 	shard *Shard
 	hub   domain.HubID
 	inbox inbox
 	// pause is the length of the pause after the last error.
 	pause time.Duration
 
-	// loaded reports that log is the stored state; dirty, that the checkpoint must be written.
+	// loaded reports whether log is the stored state, and dirty whether the checkpoint must be
+	// written.
 	loaded bool
 	dirty  bool
 	log    logState
 
-	// checkpoint and presence are the values of the buckets at their revisions, once read. presence
-	// is ahead of its bucket while presenceDirty.
+	// checkpoint and presence are the values of the buckets at their revisions, once they are read.
+	// While presenceDirty is set, presence is newer than its bucket.
 	checkpoint         checkpoint
 	checkpointRevision uint64
 	checkpointRead     bool
@@ -37,10 +38,10 @@ type session struct {
 	presenceRevision   uint64
 	presenceRead       bool
 	presenceDirty      bool
-	// pending has the connections that wait for the end of the recorded one.
+	// pending holds the connections that wait for the end of the recorded one.
 	pending []presence.Pending
-	stats   sessionStats
-	// helloPending reports that a hello has no ack yet because the broker has not reported the
+	stats   connectionStats
+	// helloPending reports whether a hello has no ack yet because the broker has not reported the
 	// hub's connection.
 	helloPending bool
 	// hellos limits the hub's hellos; nil before the first. noResetBefore is when the hub may be
@@ -50,17 +51,17 @@ type session struct {
 	warned        time.Time
 }
 
-func (s *session) now() time.Time { return s.shard.cfg.Now().UTC().Truncate(time.Microsecond) }
+func (s *hubState) now() time.Time { return s.shard.cfg.Now().UTC().Truncate(time.Microsecond) }
 
 // handle handles an item. After an error the item may be handled again.
-func (s *session) handle(ctx context.Context, decoder *codec.EventsDecoder, it item) error {
+func (s *hubState) handle(ctx context.Context, decoder *codec.EventsDecoder, it item) error {
 	switch it.kind {
 	case kindHello:
-		return s.hello(ctx, it.data)
+		return s.handleHello(ctx, it.data)
 	case kindEvents:
-		return s.events(ctx, decoder, it.data)
+		return s.handleEvents(ctx, decoder, it.data)
 	case kindObservation:
-		return s.observe(ctx, *it.observation)
+		return s.handleObservation(ctx, *it.observation)
 	case kindFlush:
 		return s.flush(ctx)
 	}
@@ -68,8 +69,8 @@ func (s *session) handle(ctx context.Context, decoder *codec.EventsDecoder, it i
 }
 
 // withState calls act with the hub's stored state loaded, and again, up to maxTries times, when act
-// finds the state stale. act must change the session only after the change is stored.
-func (s *session) withState(ctx context.Context, act func() error) error {
+// finds the state stale. act must change s only after the change is stored.
+func (s *hubState) withState(ctx context.Context, act func() error) error {
 	for try := 1; ; try++ {
 		err := s.requireLease()
 		if err == nil {
@@ -90,7 +91,7 @@ var errLeaseNotHeld = errors.New("the shard's lease is not held")
 // requireLease returns errLeaseNotHeld unless the lease is held. It must be called right before
 // each write. The process may still be suspended between the call and the write; then the write
 // names a revision or sequence that the next holder has replaced, and fails.
-func (s *session) requireLease() error {
+func (s *hubState) requireLease() error {
 	if !s.shard.cfg.LeaseHeld() {
 		return errLeaseNotHeld
 	}
@@ -99,35 +100,35 @@ func (s *session) requireLease() error {
 
 // append appends records to the hub's event log as one atomic batch. It fails with errStale if
 // another process has appended since the state was loaded.
-func (s *session) append(ctx context.Context, records []hublog.Record) error {
+func (s *hubState) append(ctx context.Context, records []hublog.Record) error {
 	if err := s.requireLease(); err != nil {
 		return err
 	}
-	last, err := s.shard.cfg.Logs.Append(ctx, s.hub, s.log.last, records)
+	last, err := s.shard.cfg.Logs.Append(ctx, s.hub, s.log.lastEventSeq, records)
 	if err != nil {
 		return s.writeFailed(err)
 	}
-	s.log.last = last
+	s.log.lastEventSeq = last
 	if final := &records[len(records)-1]; final.OwnLog != "" {
-		s.log.through, s.log.seq, s.log.unaccounted = final.Through, last, 0
+		s.log.through, s.log.accountedSeq, s.log.unaccounted = final.Through, last, 0
 		s.dirty = true
 	}
 	return nil
 }
 
-// deviceRecord returns the record of the hub's event number seq.
-func (s *session) deviceRecord(payload []byte, seq uint64) hublog.Record {
+// deviceRecord returns the record of the hub's event with a number.
+func (s *hubState) deviceRecord(payload []byte, number uint64) hublog.Record {
 	return hublog.Record{
 		Payload: payload,
 		EpochID: s.log.epoch,
 		OrgID:   s.log.org,
 		OwnLog:  s.log.ownLog,
-		Through: seq,
+		Through: number,
 	}
 }
 
 // skipRecord returns a record of hub.events_skipped for the numbers from from to to.
-func (s *session) skipRecord(from, to uint64) hublog.Record {
+func (s *hubState) skipRecord(from, to uint64) hublog.Record {
 	data := codec.AppendSkipData(nil, from, to)
 	r := s.cloudRecord(domain.EventHubEventsSkipped, s.now(), data, s.presence)
 	r.OwnLog, r.Through = s.log.ownLog, to
@@ -136,7 +137,7 @@ func (s *session) skipRecord(from, to uint64) hublog.Record {
 
 // cloudRecord returns the record of an event of the cloud itself, with the cloud's time. p is the
 // hub's presence after the event.
-func (s *session) cloudRecord(
+func (s *hubState) cloudRecord(
 	typ string, at time.Time, data []byte, p domain.Presence,
 ) hublog.Record {
 	r := hublog.Record{
@@ -144,6 +145,8 @@ func (s *session) cloudRecord(
 		EpochID: s.log.epoch, OrgID: s.log.org,
 		Connection: presence.MarshalConnection(p),
 	}
+	// A record with the number accounts for every event before it. Events of an unaccounted range,
+	// and those that a released hub still holds, are not accounted for yet.
 	if s.log.unaccounted == 0 && !s.log.released {
 		r.OwnLog, r.Through = s.log.ownLog, s.log.through
 	}
@@ -152,7 +155,7 @@ func (s *session) cloudRecord(
 
 // ack acknowledges the hub's log through a number, if the lease is held. A hub without an ack sends
 // again.
-func (s *session) ack(log string, through uint64) {
+func (s *hubState) ack(log string, through uint64) {
 	cfg := &s.shard.cfg
 	if !cfg.LeaseHeld() {
 		cfg.Metrics.withheld.Inc()
