@@ -33,16 +33,16 @@ func TestCluster(t *testing.T) {
 	other := *tenant
 	other.Client = harness.NewClient(t, second.Base(), tenant.Key)
 
-	crowd := newCrowd(t, broker, first, tenant, &other)
-	crowd.goOn("with all", tenant.Client)
+	load := newClusterLoad(t, broker, first, tenant, &other)
+	load.awaitProgress("with all", tenant.Client)
 	acrossServers(t, broker, first, tenant, &other)
 	renewCertificate(t, broker)
 	for kill := range *clusterKills {
 		if kill%2 == 1 {
 			second.Kill()
-			crowd.goOn("without the second replica", tenant.Client)
+			load.awaitProgress("without the second replica", tenant.Client)
 			second.Begin()
-			crowd.goOn("with everything again", other.Client)
+			load.awaitProgress("with everything again", other.Client)
 			continue
 		}
 		lost := 2 - kill/2%2 // enrolment sends new hubs to the first server
@@ -53,10 +53,10 @@ func TestCluster(t *testing.T) {
 		away.GoOnline()
 		node.kill()
 		killed := time.Now()
-		crowd.goOn("without a server", tenant.Client)
+		load.awaitProgress("without a server", tenant.Client)
 		// Two of three servers are enough to create a stream, so a new hub need not wait.
-		crowd.add(broker, first, tenant, &other)
-		crowd.goOn("with a new hub, still without the server", other.Client)
+		load.add(broker, first, tenant, &other)
+		load.awaitProgress("with a new hub, still without the server", other.Client)
 		tenant.NewSite("Made without a server")
 		// The killed server did not report that its hubs disconnected.
 		streamstest.Eventually(t, "a hub of the lost server that stays away is offline",
@@ -75,7 +75,7 @@ func TestCluster(t *testing.T) {
 		)
 		node.start()
 	}
-	crowd.check()
+	load.check()
 }
 
 // acrossServers connects a hub to each server, and lets every replica send it requests and
@@ -113,17 +113,17 @@ func acrossServers(
 // renewCertificate replaces the certificate of a running server.
 func renewCertificate(t *testing.T, broker *ownBroker) {
 	t.Helper()
-	before := shownCertificate(broker.mqtt[0])
+	before := servedCertificate(broker.mqtt[0])
 	broker.renew()
 	broker.nodes[0].reload()
-	streamstest.Eventually(t, "the server shows hubs another certificate", func() bool {
-		after := shownCertificate(broker.mqtt[0])
+	streamstest.Eventually(t, "the server presents another certificate", func() bool {
+		after := servedCertificate(broker.mqtt[0])
 		return len(after) > 0 && !bytes.Equal(after, before)
 	})
 }
 
-// shownCertificate returns the certificate that a server presents, or nil.
-func shownCertificate(address string) (raw []byte) {
+// servedCertificate returns the certificate that a server presents, or nil.
+func servedCertificate(address string) (raw []byte) {
 	conn, err := tls.Dial("tcp", address, &tls.Config{
 		InsecureSkipVerify: true, // the certificate is only read
 		VerifyPeerCertificate: func(certificates [][]byte, _ [][]*x509.Certificate) error {
@@ -137,8 +137,9 @@ func shownCertificate(address string) (raw []byte) {
 	return raw
 }
 
-// crowd is hubs that send and consumers that read them from each replica during all outages.
-type crowd struct {
+// clusterLoad is hubs that send, and consumers that read their events at each replica, during all
+// kills.
+type clusterLoad struct {
 	t                        *testing.T
 	replicas                 []*harness.Tenant
 	senders                  []*sender
@@ -148,11 +149,11 @@ type crowd struct {
 	stopSending, stopReading chan struct{}
 }
 
-func newCrowd(
+func newClusterLoad(
 	t *testing.T, broker *ownBroker, first *harness.Service, replicas ...*harness.Tenant,
-) *crowd {
+) *clusterLoad {
 	t.Helper()
-	c := &crowd{
+	c := &clusterLoad{
 		t:           t,
 		replicas:    replicas,
 		positions:   map[string]string{},
@@ -167,7 +168,7 @@ func newCrowd(
 
 // add adds a hub that connects to each server in turn, a reader of its pages and a reader of its
 // stream.
-func (c *crowd) add(broker *ownBroker, first *harness.Service, replicas ...*harness.Tenant) {
+func (c *clusterLoad) add(broker *ownBroker, first *harness.Service, replicas ...*harness.Tenant) {
 	c.t.Helper()
 	hub := adopted(c.t, first, replicas[0])
 	hub.Disconnect()
@@ -184,22 +185,23 @@ func (c *crowd) add(broker *ownBroker, first *harness.Service, replicas ...*harn
 	c.reading.Go(func() { stream.runStream(c.stopReading) })
 }
 
-// goOn waits until everything stored before the call has been read, and a new event of every hub.
-func (c *crowd) goOn(when string, client *harness.Client) {
+// awaitProgress waits until everything stored before the call was read, and a new event of every
+// hub.
+func (c *clusterLoad) awaitProgress(when string, client *harness.Client) {
 	c.t.Helper()
 	began := time.Now()
 	for hub, cursor := range c.positions {
 		p := position{client: client, hub: hub, cursor: cursor}
-		streamstest.Eventually(c.t, hub+" can be read "+when, p.end)
+		streamstest.Eventually(c.t, hub+" can be read to its end "+when, p.end)
 		c.positions[hub] = p.cursor
-		streamstest.Eventually(c.t, hub+" goes on "+when, p.more)
+		streamstest.Eventually(c.t, hub+" has a new event "+when, p.more)
 	}
-	c.t.Logf("%s: all go on after %s", when, time.Since(began))
+	c.t.Logf("%s: every hub has a new event after %s", when, time.Since(began))
 }
 
-// check stops the crowd and checks that no event is lost, duplicated or out of order, in the logs
+// check stops the load and checks that no event is lost, duplicated or out of order, in the logs
 // and in what each consumer received.
-func (c *crowd) check() {
+func (c *clusterLoad) check() {
 	c.t.Helper()
 	close(c.stopSending)
 	c.sending.Wait()

@@ -54,7 +54,8 @@ func TestCommandsOutliveCrashes(t *testing.T) {
 	for i, answer := range answers {
 		if answer.Status != http.StatusAccepted || string(answer.Body) != string(answers[0].Body) {
 			t.Errorf(
-				"answer %d: got %d %s, want that of the first: %s", i, answer.Status, answer.Body, answers[0].Body,
+				"answer %d: got %d %s, want that of the first: %s", i, answer.Status, answer.Body,
+				answers[0].Body,
 			)
 		}
 	}

@@ -71,11 +71,12 @@ func (h *sender) run(stop <-chan struct{}) {
 	}
 }
 
+// session sends over one connection, until the connection or the sender ends.
 func (h *sender) session(stop <-chan struct{}) {
 	h.hub.Hello("log-1", 1, h.next)
 	sent := h.acked
 	resend := time.NewTimer(5 * time.Second)
-	greeted, highest := false, uint64(0)
+	helloAcked, highest := false, uint64(0)
 	tick := time.NewTicker(h.pace)
 	defer tick.Stop()
 	for {
@@ -99,12 +100,12 @@ func (h *sender) session(stop <-chan struct{}) {
 					return
 				}
 				resend.Reset(5 * time.Second)
-			case greeted:
+			case helloAcked:
 				// The ack is repeated because later events left a gap: send again from there.
 				sent = h.acked
 			}
-			if !greeted {
-				greeted, sent = true, h.acked
+			if !helloAcked {
+				helloAcked, sent = true, h.acked
 			}
 			sent = max(sent, h.acked)
 		case <-resend.C:
@@ -112,7 +113,7 @@ func (h *sender) session(stop <-chan struct{}) {
 			h.hub.Hello("log-1", 1, h.next)
 			resend.Reset(5 * time.Second)
 		case <-tick.C:
-			if !greeted || sent-h.acked > 1500 {
+			if !helloAcked || sent-h.acked > 1500 {
 				continue
 			}
 			count := uint64(1 + rand.IntN(20))
@@ -305,7 +306,7 @@ func TestKill(t *testing.T) {
 	streamstest.Eventually(t, "every hub is connected again", all("online"))
 	close(stopSending)
 	sending.Wait()
-	// its last event is stored
+	// the last event of an offline hub is stored
 	streamstest.Eventually(t, "every hub is gone", all("offline"))
 
 	for _, h := range senders {
@@ -330,7 +331,7 @@ func TestKill(t *testing.T) {
 func same(t *testing.T, who string, got, stored []harness.Event) {
 	t.Helper()
 	if len(got) != len(stored) {
-		t.Errorf("hub %s: want %d events, reader got %d", who, len(stored), len(got))
+		t.Errorf("hub %s: reader got %d events, want %d", who, len(got), len(stored))
 	}
 	for n := range min(len(got), len(stored)) {
 		if got[n].Cursor != stored[n].Cursor || string(got[n].Data) != string(stored[n].Data) {

@@ -36,18 +36,21 @@ func TestCreationsOutliveCrashes(t *testing.T) {
 				<-retry.C // the service is down
 				continue
 			}
-			var made struct{ ID, Name string }
-			if err := json.Unmarshal(answer.Body, &made); err != nil ||
+			var created struct{ ID, Name string }
+			if err := json.Unmarshal(answer.Body, &created); err != nil ||
 				answer.Status != http.StatusCreated ||
-				made.Name != name {
-				t.Errorf("create %s: got %d %s, want 201 with the site", name, answer.Status, answer.Body)
+				created.Name != name {
+				t.Errorf(
+					"create %s: got %d %s, want 201 with the site", name, answer.Status,
+					answer.Body,
+				)
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			if tries > 0 {
 				repeated++
 			}
-			return made.ID
+			return created.ID
 		}
 	}
 	for i := range clients {
@@ -59,17 +62,20 @@ func TestCreationsOutliveCrashes(t *testing.T) {
 				default:
 				}
 				name := fmt.Sprintf("Site %d of %d", n, i)
-				var twins [2]string
+				var ids [2]string
 				var both sync.WaitGroup
-				for k := range twins {
-					both.Go(func() { twins[k] = create(name) })
+				for k := range ids {
+					both.Go(func() { ids[k] = create(name) })
 				}
 				both.Wait()
-				if twins[0] != twins[1] {
-					t.Errorf("%s: concurrent duplicates got different answers: %s and %s", name, twins[0], twins[1])
+				if ids[0] != ids[1] {
+					t.Errorf(
+						"%s: concurrent duplicates got different answers: %s and %s", name, ids[0],
+						ids[1],
+					)
 				}
 				mu.Lock()
-				answered[name] = twins[0]
+				answered[name] = ids[0]
 				mu.Unlock()
 			}
 		})
@@ -95,7 +101,8 @@ func TestCreationsOutliveCrashes(t *testing.T) {
 			}
 			if answered[site.Name] != site.ID {
 				t.Errorf(
-					"%s: got id %s in the list, want %q from the answer", site.Name, site.ID, answered[site.Name],
+					"%s: got id %s in the list, want %q from the answer", site.Name, site.ID,
+					answered[site.Name],
 				)
 			}
 			delete(answered, site.Name)

@@ -43,13 +43,13 @@ func TestReplicaCutOffFromBroker(t *testing.T) {
 	first.Signal(syscall.SIGSTOP)
 	began := time.Now()
 	running := true
-	goOn := func() {
+	resume := func() {
 		if running {
 			running = false
 			first.Signal(syscall.SIGCONT)
 		}
 	}
-	defer goOn()
+	defer resume()
 	select {
 	case <-stream.Ended:
 		t.Logf("the stream ended after %v", time.Since(began))
@@ -69,13 +69,13 @@ func TestReplicaCutOffFromBroker(t *testing.T) {
 	for _, path := range []string{
 		"/sites", "/hubs", "/hubs/" + hub.ID() + "/events", "/hubs/" + hub.ID() + "/events/stream",
 	} {
-		asked := time.Now()
+		sent := time.Now()
 		apiError := client.Rejected(
 			http.MethodGet, path, nil, http.StatusServiceUnavailable, "service_unavailable",
 		)
-		t.Logf("%s after %v: %s", path, time.Since(asked), apiError.Message)
+		t.Logf("%s after %v: %s", path, time.Since(sent), apiError.Message)
 	}
-	goOn()
+	resume()
 	streamstest.Eventually(t, "the replica answers again", func() bool {
 		answer, err := client.Do(http.MethodGet, "/sites", nil)
 		return err == nil && answer.Status == http.StatusOK
@@ -89,7 +89,7 @@ func TestResumedReplicaRejectsRevokedKey(t *testing.T) {
 	c := harness.NewTarget(t)
 	first := c.OwnService()
 	second := first.Replica()
-	tenant := harness.NewTenant(t, first, "Wakes up")
+	tenant := harness.NewTenant(t, first, "Resumed")
 	id, key := first.Key(tenant.Org)
 	client := harness.NewClient(t, second.Base(), key)
 	client.Must(http.MethodGet, "/sites", nil, http.StatusOK)
@@ -97,20 +97,20 @@ func TestResumedReplicaRejectsRevokedKey(t *testing.T) {
 	began := time.Now()
 	first.CLI("key", "revoke", id)
 	t.Logf("revoked after %v", time.Since(began))
-	asked := make(chan harness.Answer, 20)
-	for range cap(asked) {
+	answers := make(chan harness.Answer, 20)
+	for range cap(answers) {
 		go func() {
 			// the request waits in the stopped replica's socket
 			answer, err := client.Do(http.MethodGet, "/sites", nil)
 			if err != nil {
 				t.Error(err)
 			}
-			asked <- answer
+			answers <- answer
 		}()
 	}
 	second.Signal(syscall.SIGCONT)
-	for range cap(asked) {
-		if answer := <-asked; answer.Status != http.StatusUnauthorized &&
+	for range cap(answers) {
+		if answer := <-answers; answer.Status != http.StatusUnauthorized &&
 			answer.Status != http.StatusServiceUnavailable {
 			t.Errorf("revoked key: got %d %s, want 401", answer.Status, answer.Body)
 		}

@@ -113,8 +113,8 @@ func TestFullDisk(t *testing.T) {
 	close(stopSending)
 	sending.Wait()
 	for i, h := range senders {
-		// its last event is stored
-		streamstest.Eventually(t, h.hub.ID+" is gone", func() bool {
+		// the last event of an offline hub is stored
+		streamstest.Eventually(t, h.hub.ID+" is offline", func() bool {
 			var got struct{ Connection struct{ Status string } }
 			tenant.Must(http.MethodGet, "/hubs/"+h.hub.ID, nil, http.StatusOK).JSON(t, &got)
 			return got.Connection.Status == "offline"
@@ -183,14 +183,15 @@ func TestDiskReserve(t *testing.T) {
 		t.Fatal(err)
 	}
 	var ready readinessAnswer
-	streamstest.Eventually(t, "/readyz says that the disk is low", func() bool {
+	streamstest.Eventually(t, "/readyz reports degraded", func() bool {
 		_, ready = readiness(t, s)
 		return ready.Degraded
 	})
 	if !ready.Ready || ready.component("disk").OK ||
 		!strings.Contains(ready.component("disk").Detail, "64 MiB") {
 		t.Errorf(
-			"/readyz: got %+v, want ready, degraded, and the component disk with the reserve", ready,
+			"/readyz: got %+v, want ready, degraded, and the component disk with the reserve",
+			ready,
 		)
 	}
 	for _, c := range []struct {
@@ -226,7 +227,9 @@ func TestDiskReserve(t *testing.T) {
 	tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK)
 	tenant.Must(http.MethodGet, "/hubs/"+hub.ID+"/devices/1", nil, http.StatusOK)
 	if page := tenant.Events(hub.ID, head, 100, 3); len(page.Data) > 0 {
-		t.Errorf("below the reserve: got stored events %s, want none", harness.FormatEvents(page.Data))
+		t.Errorf(
+			"below the reserve: got stored events %s, want none", harness.FormatEvents(page.Data),
+		)
 	}
 	select {
 	case ack := <-hub.Acks:

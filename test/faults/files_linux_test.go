@@ -50,7 +50,7 @@ func TestIdleConnectionsLeaveFiles(t *testing.T) {
 		var page struct{ Data []map[string]any }
 		second.Must(http.MethodGet, "/hubs/"+hub.ID+"/events", nil, http.StatusOK).JSON(t, &page)
 		if len(page.Data) < 20 {
-			t.Errorf("new hub: got %d events", len(page.Data))
+			t.Errorf("new hub: got %d events, want 20", len(page.Data))
 		}
 	}
 }
@@ -93,7 +93,7 @@ func TestSilentConnectionsLeaveTheBroker(t *testing.T) {
 			tenant.Must(http.MethodGet, "/hubs/"+hub.ID+"/events", nil, http.StatusOK).
 				JSON(t, &page)
 			if len(page.Data) < 20 {
-				t.Errorf("new hub: got %d events", len(page.Data))
+				t.Errorf("new hub: got %d events, want 20", len(page.Data))
 			}
 			t.Logf(
 				"silent connections to the port of %s: hub %d has its log %s after the first, at attempt %d",
@@ -120,8 +120,8 @@ func holdSilent(t *testing.T, address string, n int) (stop func()) {
 		all   sync.WaitGroup
 		first sync.WaitGroup
 	)
-	hold := func(once func()) {
-		defer once()
+	keep := func(opened func()) {
+		defer opened()
 		for {
 			select {
 			case <-done:
@@ -136,7 +136,7 @@ func holdSilent(t *testing.T, address string, n int) (stop func()) {
 			mu.Lock()
 			conns[conn] = struct{}{}
 			mu.Unlock()
-			once()
+			opened()
 			select {
 			case <-done: // stop may have missed it
 				conn.Close()
@@ -153,7 +153,7 @@ func holdSilent(t *testing.T, address string, n int) (stop func()) {
 	}
 	first.Add(n)
 	for range n {
-		all.Go(func() { hold(sync.OnceFunc(first.Done)) })
+		all.Go(func() { keep(sync.OnceFunc(first.Done)) })
 	}
 	first.Wait()
 	stop = sync.OnceFunc(func() {

@@ -24,7 +24,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 		fill func(t *testing.T, dir string) (empty func())
 	}{
 		{"bytes", func(t *testing.T, dir string) func() { return streamstest.FillDisk(t, dir) }},
-		{"files", noMoreFiles},
+		{"files", useUpInodes},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -71,7 +71,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 			began = time.Now()
 			s.AwaitReady()
 			if took := time.Since(began); took > recovery {
-				t.Errorf("ready %v after space was freed, want less", took)
+				t.Errorf("ready %v after space was freed, want at most %v", took, recovery)
 			}
 			var sites struct{ Data []map[string]any }
 			tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &sites)
@@ -102,7 +102,7 @@ func TestFirstStartOnAFullDisk(t *testing.T) {
 	began := time.Now()
 	s.AwaitReady()
 	if took := time.Since(began); took > recovery {
-		t.Errorf("ready %v after there was room", took)
+		t.Errorf("ready %v after space was freed, want at most %v", took, recovery)
 	}
 	harness.NewTenant(t, s, "First")
 }
@@ -115,7 +115,7 @@ func TestFilesRunOut(t *testing.T) {
 	dir := streamstest.SmallDisk(t, diskSize)
 	s := harness.StartIn(t, dir)
 	tenant := harness.NewTenant(t, s, "Files")
-	more := noMoreFiles(t, dir)
+	free := useUpInodes(t, dir)
 	var ready readinessAnswer
 	streamstest.Eventually(t, "/readyz reports the lack of inodes", func() bool {
 		_, ready = readiness(t, s)
@@ -139,15 +139,15 @@ func TestFilesRunOut(t *testing.T) {
 	) {
 		t.Errorf("doctor: got\n%s\nwant the lack of inodes", out)
 	}
-	more()
-	streamstest.EventuallyWithin(t, recovery, "a change is taken again", func() bool {
+	free()
+	streamstest.EventuallyWithin(t, recovery, "a change succeeds again", func() bool {
 		answer, err := tenant.Do(http.MethodPost, "/sites", map[string]string{"name": "Now"})
 		return err == nil && answer.Status == http.StatusCreated
 	})
 }
 
-// noMoreFiles uses up the inodes of the tmpfs at dir. The returned function frees them.
-func noMoreFiles(t *testing.T, dir string) (empty func()) {
+// useUpInodes uses up the inodes of the tmpfs at dir. The returned function frees them.
+func useUpInodes(t *testing.T, dir string) (empty func()) {
 	t.Helper()
 	limit := func(files uint64) {
 		t.Helper()

@@ -48,6 +48,7 @@ func values(events []harness.Event) []string {
 	return all
 }
 
+// expect checks the values of a log's events.
 func expect(t *testing.T, got []harness.Event, want ...string) {
 	t.Helper()
 	if a, b := strings.Join(values(got), ", "), strings.Join(want, ", "); a != b {
@@ -175,7 +176,7 @@ func TestLink(t *testing.T) {
 		} {
 			hub.Send("events", message)
 			if ack := hub.NextAck(); ack.Through != 1 {
-				t.Errorf("%s: ack %+v", what, ack)
+				t.Errorf("%s: got ack %+v, want through 1", what, ack)
 			}
 		}
 		hub.EventsFrom("log-1", 2, 2)
@@ -256,10 +257,10 @@ func TestLink(t *testing.T) {
 		select {
 		case <-hub.Lost:
 		case <-time.After(time.Minute):
-			t.Fatal("still connected after its link was reset")
+			t.Fatal("still connected a minute after the link was reset")
 		}
 		if err := hub.TryConnect(hub.ID); err == nil {
-			t.Fatal("connected with a revoked certificate")
+			t.Fatal("revoked certificate: got a connection")
 		}
 		hub.Enroll()
 		hub.Connect()
@@ -269,7 +270,7 @@ func TestLink(t *testing.T) {
 		t.Parallel()
 		hub, other := adopted(t, s, tenant), adopted(t, s, tenant)
 		if err := hub.TryConnect(other.ID); err == nil {
-			t.Error("connected under another hub's client id")
+			t.Error("another hub's client id: got a connection")
 		}
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		if err != nil {

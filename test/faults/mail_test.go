@@ -66,20 +66,20 @@ func TestInvitationsOutliveCrashes(t *testing.T) {
 	for _, address := range []string{"ann@example.org", "bob@example.org"} {
 		subject, text := awaitMail(t, server, address)
 		if subject != "Invitation to Häuser 日本" || !strings.Contains(text, "Häuser 日本") {
-			t.Errorf("%s got %q: %s", address, subject, text)
+			t.Errorf("mail to %s: got subject %q, text %s", address, subject, text)
 		}
 		link := portalLink.FindString(text)
 		if answer := harness.Open(t, http.MethodGet, link); answer.Status != http.StatusOK {
-			t.Errorf("%s opens %s: %d %s", address, link, answer.Status, answer.Body)
+			t.Errorf("%s opens %s: got %d %s, want 200", address, link, answer.Status, answer.Body)
 		}
 		if strings.Contains(s.Log(), link[strings.LastIndexByte(link, '/')+1:]) {
-			t.Error("the log has the link's secret")
+			t.Error("the log contains the link's secret")
 		}
 	}
 	var members struct{ Data []struct{ Email string } }
 	tenant.Must(http.MethodGet, "/members", nil, http.StatusOK).JSON(t, &members)
 	if len(members.Data) != 3 {
-		t.Errorf("got members %v", members.Data)
+		t.Errorf("got members %v, want 3", members.Data)
 	}
 
 	// A restart must not send anything again.
@@ -101,6 +101,7 @@ func TestInvitationsOutliveCrashes(t *testing.T) {
 	}
 }
 
+// waitingMails returns the number of mails in the outbox.
 func waitingMails(t *testing.T, s *harness.Service) string {
 	t.Helper()
 	found := regexp.MustCompile(`(?m)^hubcloud_outbox_waiting (\S+)$`).
@@ -149,6 +150,6 @@ func TestMailServersAnswers(t *testing.T) {
 	defer mu.Unlock()
 	if tries["nobody@example.org"] != 1 || tries["grey@example.org"] != 3 ||
 		tries["ann@example.org"] != 1 {
-		t.Errorf("got recipients %v", tries)
+		t.Errorf("got tries %v, want 1 for nobody and ann, 3 for grey", tries)
 	}
 }

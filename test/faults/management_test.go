@@ -48,20 +48,20 @@ func TestManagement(t *testing.T) {
 // writer creates and renames sites, creates and revokes invitations, and records the answers.
 type writer struct {
 	*harness.Tenant
-	t       *testing.T
-	written int
-	names   []string // sites of successful requests, in order
-	ids     []string
-	doubt   map[string]bool // sites of unanswered requests
-	retry   *time.Ticker    // paces retries while the service is down
-	invited map[string]bool // id: pending
-	unknown int             // unanswered invitations
+	t            *testing.T
+	written      int
+	names        []string // sites of successful requests, in order
+	ids          []string
+	unknownSites map[string]bool // names of sites in unanswered requests
+	retry        *time.Ticker    // paces retries while the service is down
+	invited      map[string]bool // by id: whether the invitation is pending
 	// failed counts answers of 500 and above by status and type.
 	failed map[string]int
 }
 
+// run writes until stop is closed.
 func (w *writer) run(stop <-chan struct{}) {
-	w.doubt, w.retry = map[string]bool{}, time.NewTicker(retryPause)
+	w.unknownSites, w.retry = map[string]bool{}, time.NewTicker(retryPause)
 	defer w.retry.Stop()
 	for n := 0; ; n++ {
 		select {
@@ -70,28 +70,30 @@ func (w *writer) run(stop <-chan struct{}) {
 		default:
 		}
 		name := fmt.Sprintf("Site %d", n)
-		var made struct{ ID string }
+		var created struct{ ID string }
 		if w.write(
-			http.MethodPost, "/sites", map[string]string{"name": name}, http.StatusCreated, &made,
+			http.MethodPost, "/sites", map[string]string{"name": name}, http.StatusCreated,
+			&created,
 		) {
-			w.names, w.ids = append(w.names, name), append(w.ids, made.ID)
+			w.names, w.ids = append(w.names, name), append(w.ids, created.ID)
 		} else {
-			w.doubt[name] = true
+			w.unknownSites[name] = true
 			continue
 		}
 		if !w.write(
 			http.MethodPost, "/invitations",
 			map[string]string{"email": fmt.Sprintf("p%d@%s", n, w.Owner[len("owner@"):])},
-			http.StatusCreated, &made,
+			http.StatusCreated, &created,
 		) {
-			w.unknown++
 			continue
 		}
-		w.invited[made.ID] = true
+		w.invited[created.ID] = true
 		if n%2 == 0 {
-			delete(w.invited, made.ID) // unknown until the revocation is answered
-			if w.write(http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNoContent, nil) {
-				w.invited[made.ID] = false
+			delete(w.invited, created.ID) // unknown until the revocation is answered
+			if w.write(
+				http.MethodDelete, "/invitations/"+created.ID, nil, http.StatusNoContent, nil,
+			) {
+				w.invited[created.ID] = false
 			}
 		}
 	}
@@ -123,6 +125,7 @@ func (w *writer) write(method, path string, body any, status int, answered any) 
 	return true
 }
 
+// check compares the sites and invitations of the service with the recorded answers.
 func (w *writer) check() {
 	w.t.Helper()
 	var got []string
@@ -146,17 +149,16 @@ func (w *writer) check() {
 		switch {
 		case next < len(w.names) && w.names[next] == name:
 			next++
-		case w.doubt[name]:
-			w.doubt[name] = false // once
+		case w.unknownSites[name]:
+			w.unknownSites[name] = false // once
 		default:
-			w.t.Errorf("%s: got site %q, which was never requested or is listed twice", w.Owner, name)
+			w.t.Errorf(
+				"%s: got site %q, which was never requested or is listed twice", w.Owner, name,
+			)
 		}
 	}
 	if next != len(w.names) {
-		w.t.Errorf(
-			"%s: want %d sites in order, got %d", w.Owner, len(w.names),
-			next,
-		)
+		w.t.Errorf("%s: want %d sites in order, got %d", w.Owner, len(w.names), next)
 	}
 	pending := map[string]bool{}
 	after = ""
@@ -172,11 +174,9 @@ func (w *writer) check() {
 		}
 		more = page.HasMore
 	}
-	for id, is := range w.invited {
-		if pending[id] != is {
-			w.t.Errorf(
-				"%s: invitation %s pending: got %v, want %v", w.Owner, id, pending[id], is,
-			)
+	for id, want := range w.invited {
+		if pending[id] != want {
+			w.t.Errorf("%s: invitation %s pending: got %v, want %v", w.Owner, id, pending[id], want)
 		}
 	}
 }

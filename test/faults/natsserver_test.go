@@ -59,6 +59,7 @@ type ownBroker struct {
 	renew func()
 }
 
+// natsNode is one server of the cluster.
 type natsNode struct {
 	t       *testing.T
 	under   []string
@@ -155,6 +156,7 @@ func (b *ownBroker) join() *harness.Service {
 	return harness.Join(b.t, b.mqtt[0], b.nats, b.arguments...)
 }
 
+// start starts the server, also after kill.
 func (n *natsNode) start() {
 	n.t.Helper()
 	line := append(append([]string{}, n.under...), os.Args[0], "--config", n.config)
@@ -227,6 +229,7 @@ func database(t *testing.T) string {
 	return c.URL()
 }
 
+// freePort returns a reserved port.
 func freePort(t *testing.T) string {
 	t.Helper()
 	_, port, err := net.SplitHostPort(harness.FreeAddress(t))

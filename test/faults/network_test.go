@@ -15,9 +15,9 @@ import (
 	"hubcloud/test/harness"
 )
 
-// network is a bridge with a network namespace for each process. The test is on the bridge and
-// always reaches all of them. Cutting two places from each other silently drops the packets between
-// them.
+// network is a bridge with a network namespace, a place, for each process. The test is on the
+// bridge and always reaches all places. Cutting two places from each other silently drops the
+// packets between them.
 type network struct {
 	t      *testing.T
 	bridge string
@@ -71,14 +71,13 @@ func (n *network) make() error {
 		n.t.Cleanup(n.remove)
 		return errors.Join(
 			ip("link", "add", n.bridge, "type", "bridge"),
-			ip("addr", "add", n.prefix+".1/24", "dev", n.bridge),
-			ip("link", "set", n.bridge, "up"),
+			ip("addr", "add", n.prefix+".1/24", "dev", n.bridge), ip("link", "set", n.bridge, "up"),
 		)
 	}
 	return errors.New("every range of addresses is in use")
 }
 
-// place adds a place.
+// place adds a place. what names its process in failures.
 func (n *network) place(what string) *namespace {
 	n.t.Helper()
 	number := len(n.places) + 10
@@ -98,7 +97,7 @@ func (n *network) place(what string) *namespace {
 		ip("-n", p.name, "link", "set", "eth0", "up"), ip("-n", p.name, "link", "set", "lo", "up"),
 	)
 	if err != nil {
-		n.t.Fatalf("place %s: %v", what, err)
+		n.t.Fatalf("add place for %s: %v", what, err)
 	}
 	n.places = append(n.places, p)
 	return p
@@ -115,7 +114,7 @@ func (n *network) reached(p *namespace) bool {
 		_ = listener.Process.Kill() // a sleeping process
 		_ = listener.Wait()         // Wait reports the kill
 	}()
-	// Nothing listens there: the error shows that the service dialed this address.
+	// Nothing listens there: the refusal shows that the packet arrived.
 	_, err := net.DialTimeout("tcp", net.JoinHostPort(p.Address, "9"), 2*time.Second)
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
@@ -158,6 +157,7 @@ func (n *network) remove() {
 	_ = ip("link", "del", n.bridge) // may not exist
 }
 
+// ip runs the program ip.
 func ip(arguments ...string) error {
 	if out, err := exec.Command("ip", arguments...).CombinedOutput(); err != nil {
 		return fmt.Errorf(

@@ -24,10 +24,10 @@ var (
 		"rounds of outages; every round after the first has "+
 			"other targets and durations",
 	)
-	seed = flag.Uint64("faults.seed", 1, "which victims and times the rounds of outages take")
-	// A busy machine needs more time for everything.
-	patience = flag.Duration(
-		"faults.patience",
+	seed = flag.Uint64("faults.seed", 1, "seed of the targets and durations of outages")
+	// recoveryTime is longer on a busy machine.
+	recoveryTime = flag.Duration(
+		"faults.recovery",
 		time.Minute,
 		"maximum time to recover from an outage; 15s "+
 			"is the promise for an idle machine",
@@ -45,7 +45,7 @@ func TestOutages(t *testing.T) {
 	t.Parallel()
 	o := newOutages(t)
 	o.traffic = newTraffic(t, o.broker, o.replicas[0], 3, o.clients, o.tenant)
-	o.awaitHealthy("at the start", *patience)
+	o.awaitHealthy("at the start", *recoveryTime)
 	random := rand.New(rand.NewPCG(*seed, 0))
 	for round := range *rounds {
 		for _, outage := range o.outages(round, random) {
@@ -55,10 +55,10 @@ func TestOutages(t *testing.T) {
 	o.traffic.end()
 }
 
-// outages is the cluster that suffers them.
+// outages is the cluster under test, with its traffic.
 type outages struct {
 	t        *testing.T
-	net      *network // nil where namespaces are not possible; then no network is cut
+	net      *network // nil without namespaces; then no network is cut
 	broker   *ownBroker
 	nodes    []*namespace
 	machines []*namespace
@@ -122,9 +122,9 @@ func newOutages(t *testing.T) *outages {
 	return o
 }
 
-// startLate starts the replicas before the brokers and the database, all at once on a new
-// installation. A regression: they exited, with "no server available", a missing stream, or a
-// timeout of the outbox.
+// startLate starts all replicas of a new installation before the brokers and the database. A
+// regression: they exited, with "no server available", a missing stream, or a timeout of the
+// outbox.
 func (o *outages) startLate() {
 	o.t.Helper()
 	for _, replica := range o.replicas {
@@ -218,7 +218,7 @@ func (o *outages) run(what outage) {
 	what.begin()
 	harness.Elapse(what.lasts)
 	what.end()
-	o.awaitHealthy("after "+what.name, *patience)
+	o.awaitHealthy("after "+what.name, *recoveryTime)
 	if what.routes {
 		o.traffic.routesCut = append(o.traffic.routesCut, period{began, time.Now().Add(lateAck)})
 	}
@@ -230,7 +230,9 @@ func (o *outages) awaitHealthy(when string, within time.Duration) {
 	o.t.Helper()
 	began := time.Now()
 	for _, node := range o.broker.nodes {
-		streamstest.EventuallyWithin(o.t, 2*time.Minute, node.name+" is healthy "+when, node.healthy)
+		streamstest.EventuallyWithin(
+			o.t, 2*time.Minute, node.name+" is healthy "+when, node.healthy,
+		)
 	}
 	brokers := time.Now()
 	var last string
@@ -292,7 +294,7 @@ func notReady(replica *harness.Service) string {
 func (o *outages) stopNode(what string, node int, lasts time.Duration) outage {
 	n := o.broker.nodes[node]
 	return outage{
-		name: fmt.Sprintf("%s stands still (%s)", what, n.name), lasts: lasts, routes: true,
+		name: fmt.Sprintf("%s is stopped (%s)", what, n.name), lasts: lasts, routes: true,
 		begin: func() { n.signal(syscall.SIGSTOP) }, end: func() { n.signal(syscall.SIGCONT) },
 	}
 }
@@ -300,7 +302,7 @@ func (o *outages) stopNode(what string, node int, lasts time.Duration) outage {
 // stopReplica stops a replica's process for a time.
 func (o *outages) stopReplica(replica int, lasts time.Duration) outage {
 	return outage{
-		name: fmt.Sprintf("replica %d stands still", replica), lasts: lasts,
+		name: fmt.Sprintf("replica %d is stopped", replica), lasts: lasts,
 		begin: func() { o.replicas[replica].Signal(syscall.SIGSTOP) },
 		end:   func() { o.replicas[replica].Signal(syscall.SIGCONT) },
 	}
@@ -309,7 +311,7 @@ func (o *outages) stopReplica(replica int, lasts time.Duration) outage {
 // stopPostgres stops the database's processes for a time.
 func (o *outages) stopPostgres(lasts time.Duration) outage {
 	return outage{
-		name: "the database stands still", lasts: lasts,
+		name: "the database is stopped", lasts: lasts,
 		begin: func() { o.postgres.signal(syscall.SIGSTOP) },
 		end:   func() { o.postgres.signal(syscall.SIGCONT) },
 	}
@@ -349,7 +351,7 @@ func (o *outages) isolate(what string, place *namespace, lasts time.Duration) ou
 			pairs = append(pairs, [2]*namespace{place, other})
 		}
 	}
-	isolated := o.cut(what+" and everybody", pairs, lasts)
+	isolated := o.cut(what+" and all others", pairs, lasts)
 	isolated.routes = true
 	return isolated
 }

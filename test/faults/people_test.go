@@ -133,7 +133,7 @@ func TestPeopleOverReplicas(t *testing.T) {
 	ben := signIn(t, first, "ben@example.org", 2)
 	second := first.Replica()
 	here, there := first.Public()+"/portal/"+tenant.Org, second.Public()+"/portal/"+tenant.Org
-	out := func(what string, ended <-chan struct{}, began time.Time) {
+	expectEnd := func(what string, ended <-chan struct{}, began time.Time) {
 		t.Helper()
 		select {
 		case <-ended:
@@ -143,19 +143,19 @@ func TestPeopleOverReplicas(t *testing.T) {
 		}
 	}
 
-	watching, others := again.watch(there), owner.watch(there)
+	watching, other := again.watch(there), owner.watch(there)
 	began := time.Now()
 	again.post(first.Public()+"/portal/sign-out", http.StatusOK)
-	out("signed out", watching, began)
+	expectEnd("signed out", watching, began)
 
 	if page := owner.get(there+"/members", http.StatusOK); !strings.Contains(
 		page, "ben@example.org",
 	) {
-		t.Error(page)
+		t.Errorf("members at the other replica: got %s, want ben@example.org", page)
 	}
-	mark := []string{"once", "one form", "name", "Twice"}
-	owner.post(here+"/sites", http.StatusOK, mark...)
-	owner.post(there+"/sites", http.StatusOK, mark...)
+	form := []string{"once", "one form", "name", "Twice"}
+	owner.post(here+"/sites", http.StatusOK, form...)
+	owner.post(there+"/sites", http.StatusOK, form...)
 	if page := owner.get(here+"/sites", http.StatusOK); strings.Count(page, "<b><bdi>Twice<") != 1 {
 		t.Errorf("form submitted to both replicas: got %s", page)
 	}
@@ -165,9 +165,9 @@ func TestPeopleOverReplicas(t *testing.T) {
 	began = time.Now()
 	owner.post(here+"/members/"+id+"/remove", http.StatusOK)
 	ben.get(there+"/members", http.StatusNotFound)
-	out("removed", watching, began)
+	expectEnd("removed", watching, began)
 	select {
-	case <-others:
+	case <-other:
 		t.Error("stream of another person: ended, want it open")
 	default:
 	}

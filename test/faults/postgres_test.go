@@ -39,7 +39,10 @@ func newPostgres(t *testing.T, at harness.Place) *postgresServer {
 	}
 	owner, err := user.Lookup("postgres")
 	if err != nil {
-		t.Skipf("NOT TRIED: PostgreSQL does not run as root, and the user postgres does not exist: %v", err)
+		t.Skipf(
+			"NOT TRIED: PostgreSQL does not run as root, and the user postgres does not exist: %v",
+			err,
+		)
 	}
 	uid, uidErr := strconv.Atoi(owner.Uid)
 	gid, gidErr := strconv.Atoi(owner.Gid)

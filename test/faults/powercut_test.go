@@ -21,7 +21,7 @@ import (
 
 var (
 	// powerCuts is how often TestPowerCut cuts the power under load. Each costs about four seconds.
-	powerCuts = flag.Int("power.cuts", 3, "how often the test of power cuts cuts the power")
+	powerCuts = flag.Int("power.cuts", 3, "how often TestPowerCut cuts the power")
 	// powerSeed repeats the losses of an earlier run, but not the moments of its power cuts.
 	powerSeed = flag.Uint64("power.seed", 0, "seed of what power cuts lose; 0 for any")
 )
@@ -75,8 +75,8 @@ func cutFirstStarts(t *testing.T, disk *lossyfs.Disk, dir string, seed uint64) {
 	}
 }
 
-// powerLoad is hubs that send, consumers that read, and clients that create sites and send
-// commands, during power cuts.
+// powerLoad is the traffic during power cuts: hubs that send, consumers that read, and clients that
+// create sites and send commands.
 type powerLoad struct {
 	t                        *testing.T
 	tenant                   *harness.Tenant
@@ -105,7 +105,9 @@ func newPowerLoad(t *testing.T, s *harness.Service) *powerLoad {
 		hub.Disconnect()
 		start := l.tenant.Head(hub.ID)
 		l.senders = append(l.senders, &sender{hub: hub, pace: 25 * time.Millisecond})
-		l.pages = append(l.pages, &follower{client: l.tenant.Client, hub: hub.ID, unavailable: true})
+		l.pages = append(
+			l.pages, &follower{client: l.tenant.Client, hub: hub.ID, unavailable: true},
+		)
 		l.streams = append(
 			l.streams, &follower{client: l.tenant.Client, hub: hub.ID, cursor: start},
 		)
@@ -143,14 +145,8 @@ func (l *powerLoad) keepLampConnected() {
 	}
 }
 
-func (l *powerLoad) over() bool {
-	select {
-	case <-l.stopSending:
-		return true
-	default:
-		return false
-	}
-}
+// over reports whether the senders must stop.
+func (l *powerLoad) over() bool { return isClosed(l.stopSending) }
 
 // runCommand runs a command once per command id and repeats its answer.
 func (l *powerLoad) runCommand(r harness.Request) harness.Response {

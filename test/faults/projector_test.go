@@ -73,9 +73,9 @@ func TestStoppedProjectorLosesItsLock(t *testing.T) {
 			return !leads(stopped) && leads(first) != leads(other)
 		},
 	)
-	woken := harness.NewClient(t, stopped.Base(), tenant.Key)
-	woken.Must(http.MethodPost, "/sites", map[string]string{"name": "Site 5"}, http.StatusCreated)
-	if woken.Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &sites); len(
+	resumed := harness.NewClient(t, stopped.Base(), tenant.Key)
+	resumed.Must(http.MethodPost, "/sites", map[string]string{"name": "Site 5"}, http.StatusCreated)
+	if resumed.Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &sites); len(
 		sites.Data,
 	) != 7 {
 		t.Errorf("got sites %+v, want 7", sites)
@@ -99,7 +99,7 @@ func endProjector(t *testing.T, s *harness.Service) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	const projectors = 0x68756263 // the space of the projector's locks
+	const projectors = 0x68756263 // the first key of the projector's locks
 	if _, err := conn.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE "+
 		"locktype = 'advisory' AND classid::bigint = $1", projectors); err != nil {
 		t.Fatal(err)

@@ -56,9 +56,9 @@ func TestReplicas(t *testing.T) {
 		for round := range 5 {
 			key := fmt.Sprintf("both %d", round)
 			answers := make([]harness.Answer, 30)
-			var asking sync.WaitGroup
+			var sending sync.WaitGroup
 			for i := range answers {
-				asking.Go(func() {
+				sending.Go(func() {
 					client := tenant.Client
 					if i%2 == 1 {
 						client = other.Client
@@ -72,13 +72,13 @@ func TestReplicas(t *testing.T) {
 					answers[i] = answer
 				})
 			}
-			asking.Wait()
+			sending.Wait()
 			for _, answer := range answers {
 				if answer.Status != http.StatusAccepted ||
 					string(answer.Body) != string(answers[0].Body) {
 					t.Errorf(
-						"answers differ: %s and %d %s", answers[0].Body, answer.Status,
-						answer.Body,
+						"got %d %s, want the answer %s", answer.Status, answer.Body,
+						answers[0].Body,
 					)
 				}
 			}
@@ -90,7 +90,7 @@ func TestReplicas(t *testing.T) {
 				}
 			}
 			if ran != round+1 {
-				t.Fatalf("%d commands: got %d runs", round+1, ran)
+				t.Fatalf("got %d runs, want %d", ran, round+1)
 			}
 		}
 		// The same key with another body is a conflict at both.
@@ -136,7 +136,7 @@ func TestReplicas(t *testing.T) {
 		sent := make(chan struct{})
 		go func() {
 			defer close(sent)
-			// has no answer
+			// the request fails: the replica is killed
 			_, _ = other.Do(http.MethodPost, commands, unlock, "Idempotency-Key", "killed")
 		}()
 		streamstest.Eventually(t, "the hub has the command",
@@ -153,7 +153,7 @@ func TestReplicas(t *testing.T) {
 		if again := other.For(t).Must(
 			http.MethodPost, commands, unlock, http.StatusAccepted, "Idempotency-Key", "killed",
 		); string(again.Body) != string(answer.Body) {
-			t.Errorf("answers differ: %s and %s", answer.Body, again.Body)
+			t.Errorf("same key: got %s, want %s", again.Body, answer.Body)
 		}
 		harness.Stored(t, hub)
 		if n := len(desired(tenant.For(t), hub)); n != before+1 {
@@ -170,7 +170,7 @@ func TestReplicas(t *testing.T) {
 			t.Fatal(err)
 		}
 		if a, b := one.Next(t, time.Minute), two.Next(t, time.Minute); a != b {
-			t.Errorf("events differ: %+v and %+v", a, b)
+			t.Errorf("second replica: got %+v, want %+v", b, a)
 		}
 	})
 

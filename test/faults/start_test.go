@@ -53,14 +53,14 @@ func TestStartWithoutServers(t *testing.T) {
 	t.Run("SIGTERM", func(t *testing.T) {
 		t.Parallel()
 		r := replica(t, "--nats-url", "nats://"+nobody)
-		streamstest.Eventually(t, "it waits",
+		streamstest.Eventually(t, "the replica waits",
 			func() bool { return strings.Contains(r.Log(), "msg=waiting") },
 		)
 		began := time.Now()
 		r.Signal(syscall.SIGTERM)
 		ends(t, r, 0)
 		if took := time.Since(began); took > 10*time.Second {
-			t.Errorf("shutdown took %s", took)
+			t.Errorf("shutdown took %s, want at most 10 s", took)
 		}
 	})
 	t.Run("SIGTERM while a server is silent", func(t *testing.T) {
@@ -71,14 +71,14 @@ func TestStartWithoutServers(t *testing.T) {
 		}
 		silent := net.prefix + ".250" // an unused address, whose packets are dropped
 		r := replica(t, "--nats-url", "nats://"+silent+":4222")
-		streamstest.Eventually(t, "it tries",
+		streamstest.Eventually(t, "the replica tries to connect",
 			func() bool { return exists(filepath.Join(r.Dir, "service.json")) },
 		)
 		began := time.Now()
 		r.Signal(syscall.SIGTERM)
 		ends(t, r, 0)
 		if took := time.Since(began); took > 8*time.Second {
-			t.Errorf("took %s", took)
+			t.Errorf("shutdown took %s, want at most 8 s", took)
 		}
 	})
 	t.Run("no broker within the timeout", func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestStartWithoutServers(t *testing.T) {
 		if want := "after 4s (--start-timeout) still waiting for the database: "; !strings.Contains(
 			log, want,
 		) {
-			t.Errorf("not in the log: %s\n%s", want, log)
+			t.Errorf("log: want %s, got\n%s", want, log)
 		}
 	})
 	t.Run("the broker's password is wrong", func(t *testing.T) {

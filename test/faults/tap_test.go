@@ -22,8 +22,8 @@ import (
 
 // The load of TestTap. Use `-tap.hubs 1000 -tap.events 100000` for a large one.
 var (
-	tapHubs   = flag.Int("tap.hubs", 12, "hubs that a tap is tried with")
-	tapEvents = flag.Int("tap.events", 6000, "events that they send, all together")
+	tapHubs   = flag.Int("tap.hubs", 12, "number of hubs in the test of the tap")
+	tapEvents = flag.Int("tap.events", 6000, "total number of events that they send")
 )
 
 // tapProcess is a process of `hubcloud tap` that writes to a file.
@@ -159,9 +159,9 @@ func TestTap(t *testing.T) {
 	s := harness.Start(t, "--rate", "100000", "--burst", "100000")
 	tenant := harness.NewTenant(t, s, "Tap")
 	dir := t.TempDir()
-	s.CLI("tap", "credentials", "--name", "lives", "--out", filepath.Join(dir, "tap.json"))
-	lives := startTap(t, dir, "lives", "--nats-credentials", filepath.Join(dir, "tap.json"))
-	dies := startTap(t, dir, "dies", "--data-dir", s.Dir)
+	s.CLI("tap", "credentials", "--name", "kept", "--out", filepath.Join(dir, "tap.json"))
+	kept := startTap(t, dir, "kept", "--nats-credentials", filepath.Join(dir, "tap.json"))
+	killed := startTap(t, dir, "killed", "--data-dir", s.Dir)
 
 	senders := tapSenders(t, s, tenant)
 	stop := make(chan struct{})
@@ -169,39 +169,39 @@ func TestTap(t *testing.T) {
 	for _, sender := range senders {
 		sending.Go(func() { sender.run(stop) })
 	}
-	type death struct {
+	type crash struct {
 		position map[string]string
 		offset   int64
 	}
-	var deaths []death
+	var crashes []crash
 	for range kills {
 		harness.AnyMoment(800*time.Millisecond, 2*time.Second)
 		s.Kill()
 		s.Begin()
 		harness.AnyMoment(0, 800*time.Millisecond)
-		dies.kill()
-		offset, err := os.Stat(dies.out)
+		killed.kill()
+		offset, err := os.Stat(killed.out)
 		if err != nil {
 			t.Fatal(err)
 		}
-		deaths = append(deaths, death{dies.position(), offset.Size()})
-		dies.begin()
+		crashes = append(crashes, crash{killed.position(), offset.Size()})
+		killed.begin()
 	}
 	sending.Wait()
 	stored, want := map[string][]harness.Event{}, 0
 	for _, sender := range senders {
 		id := sender.hub.ID
-		streamstest.Eventually(t, id+" is gone", func() bool {
+		streamstest.Eventually(t, id+" is offline", func() bool {
 			stored[id] = tenant.AllEvents(id, "")
 			return stored[id][len(stored[id])-1].Type == "hub.disconnected"
 		})
 		if last := numbersOf(t, id, stored[id]); last != sender.limit {
-			t.Errorf("hub %s: got %d events stored", id, last)
+			t.Errorf("hub %s: got %d events stored, want %d", id, last, sender.limit)
 		}
 		want += len(stored[id])
 	}
 
-	for _, p := range []*tapProcess{lives, dies} {
+	for _, p := range []*tapProcess{kept, killed} {
 		var got map[string][]tapLine
 		streamstest.Eventually(t, "the tap has caught up", func() bool {
 			got = p.lines(0)
@@ -209,14 +209,14 @@ func TestTap(t *testing.T) {
 		})
 		for id, events := range stored {
 			restarts := 0
-			if p == dies {
+			if p == killed {
 				restarts = kills
 			}
 			sameTapped(t, id, got[id], events, restarts, tenant.Org)
 		}
 	}
-	for _, d := range deaths {
-		again := dies.lines(d.offset)
+	for _, d := range crashes {
+		again := killed.lines(d.offset)
 		for id, cursor := range d.position {
 			if len(again[id]) == 0 {
 				continue
@@ -230,12 +230,9 @@ func TestTap(t *testing.T) {
 			}
 		}
 	}
-	t.Logf(
-		"%d hubs, %d events; the killed tap repeated %d", len(senders), want,
-		count(dies)-want,
-	)
-	lives.end()
-	dies.end()
+	t.Logf("%d hubs, %d events; the killed tap repeated %d", len(senders), want, count(killed)-want)
+	kept.end()
+	killed.end()
 	readerGone(t, s, stored)
 }
 
@@ -279,9 +276,9 @@ func tapSenders(t *testing.T, s *harness.Service, tenant *harness.Tenant) []*sen
 	senders := make([]*sender, *tapHubs)
 	var group errgroup.Group
 	group.SetLimit(8)
-	for i, made := range s.Inventory(len(senders)) {
+	for i, identity := range s.Inventory(len(senders)) {
 		group.Go(func() error {
-			hub := made.Raw(t, s.Public())
+			hub := identity.Raw(t, s.Public())
 			hub.Enroll()
 			hub.GoOnline()
 			tenant.Add(hub.Serial)
@@ -314,8 +311,8 @@ func indexOf(events []harness.Event, cursor string) int {
 
 // count returns the number of lines.
 func count(p *tapProcess) (all int) {
-	for _, of := range p.lines(0) {
-		all += len(of)
+	for _, lines := range p.lines(0) {
+		all += len(lines)
 	}
 	return all
 }
@@ -323,8 +320,8 @@ func count(p *tapProcess) (all int) {
 // distinct returns the number of different events.
 func distinct(lines map[string][]tapLine) int {
 	seen := map[string]bool{}
-	for _, of := range lines {
-		for _, line := range of {
+	for _, ofHub := range lines {
+		for _, line := range ofHub {
 			seen[line.Hub+line.Cursor] = true
 		}
 	}

@@ -14,9 +14,9 @@ import (
 	"hubcloud/test/harness"
 )
 
-// traffic is all use of the service during outages: hubs that send events and run commands, readers
-// of every kind, clients that create sites. When a replica fails, each changes to another, as
-// clients do, and each records the answers.
+// traffic uses the service during outages: hubs send events and run commands, readers follow pages,
+// long polls and streams, and clients create sites and send commands. Each changes to another
+// replica when one fails, and records the answers.
 type traffic struct {
 	t       *testing.T
 	clients []*harness.Client
@@ -31,7 +31,7 @@ type traffic struct {
 	accepted          map[string][]int  // endpoints of accepted commands, by hub
 	commands          int
 	answers           map[string]int // count by request and answer
-	wrong             []string       // answers that no outage excuses
+	wrong             []string       // answers that an outage does not allow
 	slowest           time.Duration
 	slowestWhat       string
 	longestSilence    time.Duration // the longest time without an event on an open stream
@@ -94,7 +94,7 @@ func newTraffic(
 		r.reading.Go(func() { r.follow(reader, i) })
 	}
 	for i := range clients {
-		r.working.Go(func() { r.makeSites(i) })
+		r.working.Go(func() { r.createSites(i) })
 		r.working.Go(func() { r.command(i) })
 	}
 	return r
@@ -104,7 +104,7 @@ func newTraffic(
 func (h *trafficHub) respond(request harness.Request) harness.Response {
 	if request.Method != "channels.command" {
 		return harness.Response{
-			Error: &harness.LinkError{Type: "not_found", Message: "there is none"},
+			Error: &harness.LinkError{Type: "not_found", Message: "no such method"},
 		}
 	}
 	var command struct {
@@ -126,8 +126,8 @@ func (h *trafficHub) respond(request harness.Request) harness.Response {
 	}}}
 }
 
-// over reports whether a channel is closed.
-func over(stop <-chan struct{}) bool {
+// isClosed reports whether a channel is closed.
+func isClosed(stop <-chan struct{}) bool {
 	select {
 	case <-stop:
 		return true
@@ -144,9 +144,10 @@ func pause(stop <-chan struct{}, d time.Duration) {
 	}
 }
 
-// ask sends a request to one replica. Temporary faults must be answered as temporary: never with
-// 500, nor with 410 for a valid cursor.
-func (r *traffic) ask(
+// request sends a request to one replica and records its answer. It reports whether the request
+// succeeded. Outages must be answered as temporary: never with 500, nor with 410 for a valid
+// cursor.
+func (r *traffic) request(
 	client int, what, method, path string, body any, header ...string,
 ) (harness.Answer, bool) {
 	began := time.Now()
@@ -158,15 +159,15 @@ func (r *traffic) ask(
 		r.answers[what+" none"]++
 		return answer, false
 	}
-	r.answers[what+" "+named(answer)]++
+	r.answers[what+" "+statusAndMessage(answer)]++
 	if took > r.slowest {
 		r.slowest, r.slowestWhat = took, fmt.Sprint(what, " ", answer.Status)
 	}
 	if answer.Status < 300 {
 		return answer, true
 	}
-	if !excused(what == "command", answer) {
-		r.accuse(
+	if !isTemporary(what == "command", answer) {
+		r.recordWrong(
 			"replica %d: %s %s: got %d %s after %s", client, method, path, answer.Status,
 			answer.Body, took.Round(time.Millisecond),
 		)
@@ -174,8 +175,8 @@ func (r *traffic) ask(
 	return answer, false
 }
 
-// named returns an answer's status and error type.
-func named(answer harness.Answer) string {
+// statusAndMessage returns an answer's status and, for an error, its message.
+func statusAndMessage(answer harness.Answer) string {
 	var body struct{ Error struct{ Message string } }
 	if answer.Status < 300 || json.Unmarshal(answer.Body, &body) != nil {
 		return fmt.Sprint(answer.Status)
@@ -183,11 +184,11 @@ func named(answer harness.Answer) string {
 	return fmt.Sprint(answer.Status, " ", body.Error.Message)
 }
 
-// excused reports whether a temporary fault excuses an answer. Failures of the service must be
+// isTemporary reports whether an outage allows an answer. Failures of the service must be
 // service_unavailable with Retry-After. Failures of the hub must be those of the contract: it is
-// not connected, the request could not be sent to it, or it did not answer in time. Sent again with
-// its key, such a command runs once.
-func excused(command bool, answer harness.Answer) bool {
+// not connected, the request could not be sent to it, or it did not answer in time. A command
+// that is repeated with its key runs once.
+func isTemporary(command bool, answer harness.Answer) bool {
 	var body struct {
 		Error struct{ Type, Message string }
 	}
@@ -209,8 +210,8 @@ func excused(command bool, answer harness.Answer) bool {
 	return false
 }
 
-// accuse records a wrong answer, up to a limit. The caller holds the mutex.
-func (r *traffic) accuse(format string, arguments ...any) {
+// recordWrong records a wrong answer, up to a limit. The caller must hold r.mu.
+func (r *traffic) recordWrong(format string, arguments ...any) {
 	if len(r.wrong) < 40 {
 		r.wrong = append(
 			r.wrong, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, arguments...),
@@ -218,12 +219,11 @@ func (r *traffic) accuse(format string, arguments ...any) {
 	}
 }
 
-// makeSites creates one site after the other at a replica. An unanswered request may or may not
-// create its site.
-func (r *traffic) makeSites(client int) {
-	for i := 0; !over(r.stop); i++ {
+// createSites creates sites at a replica. An unanswered request may or may not create its site.
+func (r *traffic) createSites(client int) {
+	for i := 0; !isClosed(r.stop); i++ {
 		name := fmt.Sprintf("site %d of %d", i, client)
-		if answer, ok := r.ask(client, "make a site", http.MethodPost, "/sites", map[string]string{
+		if answer, ok := r.request(client, "create a site", http.MethodPost, "/sites", map[string]string{
 			"name": name,
 		}); ok {
 			var site struct{ ID string }
@@ -240,15 +240,15 @@ func (r *traffic) makeSites(client int) {
 // command sends commands to one hub after the other, each for another endpoint and with its own
 // Idempotency-Key, and repeats each at one replica after the other until it is answered.
 func (r *traffic) command(client int) {
-	for n := 0; !over(r.stop); n++ {
+	for n := 0; !isClosed(r.stop); n++ {
 		hub := r.hubs[n%len(r.hubs)]
 		r.mu.Lock()
 		r.commands++
 		number := r.commands
 		r.mu.Unlock()
 		path := "/hubs/" + hub.hub.ID + "/devices/1/commands"
-		for try := 0; !over(r.stop) && try < 20; try++ {
-			_, ok := r.ask(
+		for try := 0; !isClosed(r.stop) && try < 20; try++ {
+			_, ok := r.request(
 				(client+try)%len(r.clients), "command", http.MethodPost, path,
 				map[string]any{"key": "lock", "endpoint": number, "value": true}, "Idempotency-Key",
 				fmt.Sprint("command ", number),
@@ -268,13 +268,13 @@ func (r *traffic) command(client int) {
 // follow reads until the end of the test, and then until it has everything.
 func (r *traffic) follow(f *trafficReader, client int) {
 	for quiet := 0; quiet < 3; client++ {
-		count := len(f.got)
+		before := len(f.got)
 		if f.how == "stream" {
 			r.followStream(f, client%len(r.clients))
 		} else {
 			r.followPages(f, client%len(r.clients))
 		}
-		if quiet++; !over(r.stopReading) || len(f.got) > count {
+		if quiet++; !isClosed(r.stopReading) || len(f.got) > before {
 			quiet = 0
 		}
 	}
@@ -284,7 +284,7 @@ func (r *traffic) follow(f *trafficReader, client int) {
 func (r *traffic) followPages(f *trafficReader, client int) {
 	wait := map[string]string{"pages": "0", "long-polls": "5"}[f.how]
 	for {
-		answer, ok := r.ask(
+		answer, ok := r.request(
 			client, f.how, http.MethodGet,
 			"/hubs/"+f.hub+"/events?limit=500&wait="+wait+"&after="+f.cursor, nil,
 		)
@@ -298,7 +298,7 @@ func (r *traffic) followPages(f *trafficReader, client int) {
 			return
 		}
 		f.got, f.cursor = append(f.got, page.Data...), page.NextCursor
-		if over(r.stopReading) && len(page.Data) == 0 {
+		if isClosed(r.stopReading) && len(page.Data) == 0 {
 			return
 		}
 		if f.how == "pages" {
@@ -316,11 +316,11 @@ func (r *traffic) followStream(f *trafficReader, client int) {
 		switch {
 		case err != nil:
 			r.answers["stream none"]++
-		case excused(false, answer):
-			r.answers["stream "+named(answer)]++
+		case isTemporary(false, answer):
+			r.answers["stream "+statusAndMessage(answer)]++
 		default:
-			r.answers["stream "+named(answer)]++
-			r.accuse(
+			r.answers["stream "+statusAndMessage(answer)]++
+			r.recordWrong(
 				"replica %d: stream of %s: got %d %s", client, f.hub, answer.Status,
 				answer.Body,
 			)
@@ -330,28 +330,29 @@ func (r *traffic) followStream(f *trafficReader, client int) {
 		return
 	}
 	defer stream.Close()
-	heard := time.Now()
+	lastMessage := time.Now()
 	for {
 		select {
 		case m := <-stream.Messages:
 			r.handleMessage(f, m)
-			r.silence(heard)
-			heard = time.Now()
+			r.recordSilence(lastMessage)
+			lastMessage = time.Now()
 		case <-stream.Ended:
 			for len(stream.Messages) > 0 {
 				r.handleMessage(f, <-stream.Messages)
 			}
-			r.silence(heard)
+			r.recordSilence(lastMessage)
 			return
 		case <-time.After(2 * time.Second):
-			if over(r.stopReading) {
+			if isClosed(r.stopReading) {
 				return
 			}
 		}
 	}
 }
 
-func (r *traffic) silence(since time.Time) {
+// recordSilence updates longestSilence.
+func (r *traffic) recordSilence(since time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.longestSilence = max(r.longestSilence, time.Since(since))
@@ -419,10 +420,7 @@ func (r *traffic) checkLog(h *trafficHub) {
 			r.routesCut,
 			func(cut period) bool { return b.at.After(cut.from) && b.at.Before(cut.to) },
 		) {
-			r.t.Logf(
-				"hub %s: late ack after a partition of brokers: %s", h.hub.ID,
-				b,
-			)
+			r.t.Logf("hub %s: late ack after a partition of brokers: %s", h.hub.ID, b)
 			continue
 		}
 		r.t.Errorf("hub %s: acks went backwards within a connection: %s", h.hub.ID, b)
@@ -462,7 +460,8 @@ func (r *traffic) checkCommands(h *trafficHub) {
 	for number, ids := range h.ran {
 		if len(ids) > 1 {
 			r.t.Errorf(
-				"hub %s: command %d ran more than once: %s", h.hub.ID, number, strings.Join(ids, " and "),
+				"hub %s: command %d ran more than once: %s", h.hub.ID, number,
+				strings.Join(ids, " and "),
 			)
 		}
 	}
@@ -490,7 +489,7 @@ func (r *traffic) checkSites() {
 		}
 		for id, name := range r.sites {
 			if found[id] != name {
-				r.t.Errorf("site %q: replica %d has %q", name, i, found[id])
+				r.t.Errorf("replica %d: site %s: got name %q, want %q", i, id, found[id], name)
 			}
 		}
 	}
