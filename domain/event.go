@@ -2,6 +2,7 @@ package domain
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -55,3 +56,24 @@ type Origin struct {
 	Actor     Actor
 	RequestID string
 }
+
+// Record returns the event of a fact. Its ID is empty; the directory log sets it. Times are
+// truncated to microseconds, in UTC, so that a state folded from these events equals one folded
+// from the stored ones.
+func Record(o Origin, fact Fact) Event {
+	data, err := json.Marshal(fact)
+	if err != nil {
+		// Facts contain only text, numbers and times, so this is a bug in this package.
+		panic(fmt.Sprintf("domain: encode %s: %v", fact.EventType(), err))
+	}
+	return Event{
+		Type:      fact.EventType(),
+		V:         currentVersion,
+		At:        wholeMicroseconds(o.At),
+		Actor:     o.Actor,
+		RequestID: o.RequestID,
+		Data:      data,
+	}
+}
+
+func wholeMicroseconds(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }

@@ -1,9 +1,7 @@
 package domain
 
 import (
-	"bytes"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -61,19 +59,6 @@ type HubState struct {
 	LogTimes         []time.Time
 }
 
-// ReleasedLog is a hub's event log at its release from an organization. The fields are those of
-// HubState.
-type ReleasedLog struct {
-	OrgID         string
-	Epoch         Epoch
-	OwnLog        string
-	OwnLogThrough uint64
-}
-
-// MaxFormerCertificates is how many superseded, and how many revoked, certificates a hub's state
-// remembers. A hub has one connection, so only the last few can still be connected.
-const MaxFormerCertificates = 8
-
 // AddHub is the command to add a hub to an organization at one of its sites. A hub that the
 // organization already has is moved to the site.
 //
@@ -98,8 +83,8 @@ type UpdateHub struct {
 	SiteID *string
 }
 
-// DecideRegisterHub adds a hub to the inventory, with the SHA-256 of its enrolment secret. A hub
-// that is registered already is an invalid_request.
+// DecideRegisterHub adds a hub to the inventory, with the SHA-256 of its enrolment secret. It
+// returns invalid_request for a hub that is registered already.
 func DecideRegisterHub(s HubState, o Origin, id HubID, secretHash []byte) ([]Event, error) {
 	if s.Registered {
 		return nil, Errorf(
@@ -112,73 +97,14 @@ func DecideRegisterHub(s HubState, o Origin, id HubID, secretHash []byte) ([]Eve
 	return []Event{Record(o, HubRegistered{HubID: id, SecretHash: secretHash})}, nil
 }
 
-// IssueCertificate is the command to make a certificate a hub's current one.
-type IssueCertificate struct {
-	Fingerprint string
-	ExpiresAt   time.Time
-	// SecretHash is the SHA-256 of the secret that the hub presented.
-	SecretHash []byte
-}
-
-// DecideIssueCertificate makes a certificate the hub's current one; it returns no event if it is
-// that already. A hub that is not in the inventory, is blocked, or whose secret was rotated
-// meanwhile is unauthenticated, as with a wrong secret. A hub over the limit is rate_limited.
-func DecideIssueCertificate(
-	s HubState, o Origin, c IssueCertificate, limit HubLimit,
-) ([]Event, error) {
-	if !s.Registered || s.Blocked || !bytes.Equal(s.SecretHash, c.SecretHash) {
-		return nil, Errorf(CodeUnauthenticated, "unknown serial or wrong secret")
-	}
-	fingerprint := c.Fingerprint
-	if !isLowerHex(fingerprint, 64) || slices.Contains(s.RevokedCertificates, fingerprint) ||
-		slices.Contains(s.SupersededCertificates, fingerprint) {
-		return nil, fmt.Errorf(
-			"hub %s: fingerprint %q: malformed, superseded or revoked", s.ID, fingerprint,
-		)
-	}
-	if s.Certificate == fingerprint {
-		return nil, nil
-	}
-	if wait := limit.wait(s.CertificateTimes, o.At); wait > 0 {
-		return nil, RateLimited(
-			wait,
-			"too many certificates were issued to this hub recently; its current one stays valid",
-		)
-	}
-	return []Event{
-		Record(
-			o,
-			HubCertificateIssued{
-				HubID:       s.ID,
-				Fingerprint: fingerprint,
-				ExpiresAt:   wholeMicroseconds(c.ExpiresAt),
-			},
-		),
-	}, nil
-}
-
-// DecideRevokeCertificate revokes the hub's certificates; it returns no event if the hub has none.
-// A hub that the organization does not have is not_found.
-func DecideRevokeCertificate(s HubState, o Origin, orgID string) ([]Event, error) {
-	if !s.ownedBy(orgID) {
-		return nil, ErrHubNotFound()
-	}
-	if s.Certificate == "" {
-		return nil, nil
-	}
-	return []Event{
-		Record(o, HubCertificateRevoked{HubID: s.ID, OrgID: orgID, Fingerprint: s.Certificate}),
-	}, nil
-}
-
 // DecideAddHub adds a hub to an organization, or moves and renames a hub that the organization has.
 // The caller has checked that the site is the organization's. presence is the hub's presence; nil
-// for a hub that has never connected. The log of an added hub begins in the epoch. A command that
-// changes nothing is no event.
+// for a hub that has never connected. The log of an added hub begins in the epoch. DecideAddHub
+// returns no event if nothing changes.
 //
-// Every hub that cannot be added is the same ErrHubNotAddable, whether it is unknown, blocked, has
-// never connected, or belongs to another organization: a caller who reads a serial off a label must
-// not learn whose hub it is.
+// It returns the same ErrHubNotAddable for every hub that cannot be added, whether the hub is
+// unknown, blocked, has never connected, or belongs to another organization: a caller who reads a
+// serial off a label must not learn whose hub it is.
 func DecideAddHub(
 	s HubState, o Origin, c AddHub, presence *Presence, epoch EpochID,
 ) ([]Event, error) {
@@ -210,8 +136,8 @@ func DecideAddHub(
 }
 
 // DecideUpdateHub moves and renames a hub; it returns no event if nothing changes. The caller has
-// checked that the site is the organization's. A hub that the organization does not have is
-// not_found.
+// checked that the site is the organization's. It returns not_found for a hub that the organization
+// does not have.
 func DecideUpdateHub(s HubState, o Origin, c UpdateHub) ([]Event, error) {
 	if !s.ownedBy(c.OrgID) {
 		return nil, ErrHubNotFound()
@@ -224,65 +150,6 @@ func DecideUpdateHub(s HubState, o Origin, c UpdateHub) ([]Event, error) {
 		events = append(events, Record(o, HubRenamed{HubID: s.ID, OrgID: s.OrgID, Name: c.Name}))
 	}
 	return events, nil
-}
-
-// BeginLog is the command to begin a new event log for a hub that was reset.
-type BeginLog struct {
-	// OwnLog is the hub's name for its new log, and Through the number up to which no event of it
-	// is expected.
-	OwnLog  string
-	Through uint64
-	// After is the last sequence of the hub's stream: events up to it belong to the log before.
-	After uint64
-}
-
-// DecideBeginLog begins a new event log, in the epoch id, for a hub that was reset. A log that was
-// begun already for c.OwnLog is no event, so a bridge may repeat the command. A hub that no
-// organization has is not_found. A hub over the limit is rate_limited.
-func DecideBeginLog(s HubState, o Origin, c BeginLog, id EpochID, limit HubLimit) ([]Event, error) {
-	if s.OrgID == "" {
-		return nil, ErrHubNotFound()
-	}
-	if c.OwnLog == "" {
-		return nil, fmt.Errorf("hub %s: begin log: the hub's log has no name", s.ID)
-	}
-	if s.OwnLog == c.OwnLog {
-		return nil, nil
-	}
-	if id.IsZero() || id == s.Epoch.ID {
-		return nil, fmt.Errorf("hub %s: begin log: epoch %s cannot follow %s", s.ID, id, s.Epoch.ID)
-	}
-	if c.After < s.Epoch.After {
-		return nil, fmt.Errorf(
-			"hub %s: begin log: sequence %d is before sequence %d, where the current log begins",
-			s.ID, c.After, s.Epoch.After,
-		)
-	}
-	if wait := limit.wait(s.LogTimes, o.At); wait > 0 {
-		return nil, RateLimited(wait, "this hub was reset too often recently")
-	}
-	return []Event{Record(o, HubLogBegun{
-		HubID: s.ID, OrgID: s.OrgID, EpochID: id, OwnLog: c.OwnLog, Through: c.Through,
-		After: c.After,
-	})}, nil
-}
-
-// DecideRestoreLog begins the epoch id of the hub's event log after a restore that brought the
-// hub's stream back up to the sequence kept; 0 when the backup had none of it. A hub that no
-// organization has is not_found.
-func DecideRestoreLog(s HubState, o Origin, id EpochID, kept uint64) ([]Event, error) {
-	if s.OrgID == "" {
-		return nil, ErrHubNotFound()
-	}
-	if _, used := s.Epoch.Former.Find(id); used || id.IsZero() || id == s.Epoch.ID {
-		return nil, fmt.Errorf(
-			"hub %s: restore log: epoch %s cannot follow %s", s.ID, id, s.Epoch.ID,
-		)
-	}
-	restored := s.Epoch.Restored(id, kept)
-	return []Event{Record(o, HubLogRestored{
-		HubID: s.ID, OrgID: s.OrgID, EpochID: id, After: restored.After, Former: restored.Former,
-	})}, nil
 }
 
 // EvolveHub folds an event into a hub's state.
@@ -357,26 +224,6 @@ func ErrHubNotAddable() *Error {
 }
 
 func (s HubState) ownedBy(orgID string) bool { return orgID != "" && s.OrgID == orgID }
-
-// remember returns list with more fingerprints, at most MaxFormerCertificates of them. It does not
-// change list, which an earlier state holds.
-func remember(list []string, more ...string) []string {
-	list = append(slices.Clone(list), more...)
-	return list[max(0, len(list)-MaxFormerCertificates):]
-}
-
-// withoutCertificates returns the state after the revocation of the current and the superseded
-// certificates.
-func (s HubState) withoutCertificates(current string) HubState {
-	ended := slices.Clone(s.SupersededCertificates)
-	if current != "" {
-		ended = append(ended, current)
-	}
-	s.RevokedCertificates = remember(s.RevokedCertificates, ended...)
-	s.SupersededCertificates = nil
-	s.Certificate, s.CertificateExpires = "", time.Time{}
-	return s
-}
 
 func sameText(a, b *string) bool {
 	if a == nil || b == nil {

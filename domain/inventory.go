@@ -35,7 +35,7 @@ func (s HubState) EnrolmentStatus(now time.Time) EnrolmentStatus {
 }
 
 // DecideRotateSecret replaces the SHA-256 of a hub's enrolment secret, and revokes the hub's
-// certificates unless keepCertificate is set. The error is ErrNotInInventory.
+// certificates unless keepCertificate is set. It returns ErrNotInInventory for an unknown hub.
 func DecideRotateSecret(
 	s HubState, o Origin, secretHash []byte, keepCertificate bool,
 ) ([]Event, error) {
@@ -61,7 +61,7 @@ func DecideRotateSecret(
 }
 
 // DecideBlockHub blocks a hub from enrolling and connecting; it returns no event if the hub is
-// blocked. The error is ErrNotInInventory.
+// blocked. It returns ErrNotInInventory for an unknown hub.
 func DecideBlockHub(s HubState, o Origin) ([]Event, error) {
 	if !s.Registered {
 		return nil, ErrNotInInventory()
@@ -72,8 +72,8 @@ func DecideBlockHub(s HubState, o Origin) ([]Event, error) {
 	return []Event{Record(o, HubBlocked{HubID: s.ID, OrgID: s.OrgID})}, nil
 }
 
-// DecideUnblockHub unblocks a hub; it returns no event if the hub is not blocked. The error is
-// ErrNotInInventory.
+// DecideUnblockHub unblocks a hub; it returns no event if the hub is not blocked. It returns
+// ErrNotInInventory for an unknown hub.
 func DecideUnblockHub(s HubState, o Origin) ([]Event, error) {
 	if !s.Registered {
 		return nil, ErrNotInInventory()
@@ -85,7 +85,8 @@ func DecideUnblockHub(s HubState, o Origin) ([]Event, error) {
 }
 
 // DecideReleaseHub releases a hub from its organization; it returns no event if no organization has
-// the hub. after is the last sequence of the hub's stream. The error is ErrNotInInventory.
+// the hub. after is the last sequence of the hub's stream. It returns ErrNotInInventory for an
+// unknown hub.
 func DecideReleaseHub(s HubState, o Origin, after uint64) ([]Event, error) {
 	if !s.Registered {
 		return nil, ErrNotInInventory()

@@ -25,8 +25,8 @@ const (
 	DefaultInvitationTTL = 7 * 24 * time.Hour
 )
 
-// ErrInvitationExpired is the error for an invitation that was not accepted in time: a not_found of
-// its own, for errors.Is.
+// ErrInvitationExpired is the not_found error for an invitation that was not accepted in time. It
+// has its own message, so that errors.Is distinguishes it from ErrInvitationNotFound.
 var ErrInvitationExpired error = Errorf(
 	CodeNotFound, "the invitation has expired; ask for a new one",
 )
@@ -134,8 +134,8 @@ func DecideInvite(s OrgState, o Origin, c Invite) ([]Event, error) {
 		switch {
 		case i.expired(o.At):
 		case i.Address == address:
-			// Older facts can have left several invitations of one address: domains were not
-			// compared in their IDNA form then.
+			// Facts from before domains were compared in their IDNA form can have left several
+			// invitations of one address.
 			if invited.Replaces != "" {
 				events = append(
 					events,
@@ -150,7 +150,8 @@ func DecideInvite(s OrgState, o Origin, c Invite) ([]Event, error) {
 	if limit := cmp.Or(c.MaxPending, DefaultPendingInvitations); pending >= limit {
 		return nil, RateLimited(
 			time.Minute,
-			"the organization has %d pending invitations: at most %d are allowed; revoke some first",
+			"the organization has %d pending invitations: at most %d are allowed; "+
+				"revoke some first",
 			pending, limit,
 		)
 	}
@@ -175,8 +176,8 @@ func (s OrgState) untilInvitation(at time.Time, limit int) time.Duration {
 	return s.InvitedAt[len(s.InvitedAt)-limit].Add(time.Hour).Sub(at)
 }
 
-// CheckInvitedRole returns an error for a role that nobody can be invited with: forbidden for
-// owner, invalid_request for an unknown role.
+// CheckInvitedRole returns nil for RoleAdmin and RoleMember, forbidden for RoleOwner, and
+// invalid_request for an unknown role.
 func CheckInvitedRole(role Role) error {
 	if role == RoleOwner {
 		return Errorf(
@@ -188,8 +189,8 @@ func CheckInvitedRole(role Role) error {
 	return err
 }
 
-// DecideRevokeInvitation revokes a pending invitation. An invitation that is not pending is
-// not_found; an actor that may not revoke it is forbidden.
+// DecideRevokeInvitation revokes a pending invitation. It returns not_found for an invitation that
+// is not pending, and forbidden for an actor that may not revoke invitations.
 func DecideRevokeInvitation(s OrgState, o Origin, invitationID string) ([]Event, error) {
 	if err := s.mayManage(o.Actor, RoleMember); err != nil {
 		return nil, err
@@ -201,9 +202,9 @@ func DecideRevokeInvitation(s OrgState, o Origin, invitationID string) ([]Event,
 }
 
 // DecideAcceptInvitation adds the holder of an invitation's link as the member memberID. It returns
-// no event if that invitation was accepted before and its member still exists. An invitation that
-// is unknown, revoked, replaced, or whose member was removed is not_found, as is a wrong secret. An
-// expired invitation is ErrInvitationExpired.
+// no event if that invitation was accepted before and its member still exists. It returns not_found
+// for a wrong secret and for an invitation that is unknown, revoked, replaced, or whose member was
+// removed, and ErrInvitationExpired for an expired one.
 func DecideAcceptInvitation(
 	s OrgState, o Origin, token InvitationToken, memberID string,
 ) ([]Event, Acceptance, error) {
@@ -242,8 +243,9 @@ func (i OrgInvitation) matches(token InvitationToken) bool {
 		subtle.ConstantTimeCompare(i.TokenHash[:], hash[:]) == 1
 }
 
-// invite folds an invitation: it replaces others of its address, and drops the oldest expired ones.
-func (s OrgState) invite(e Event, f MemberInvited) (OrgState, error) {
+// withInvitation returns the state after an invitation. It replaces others of its address, and
+// drops the oldest expired ones.
+func (s OrgState) withInvitation(e Event, f MemberInvited) (OrgState, error) {
 	if len(f.TokenHash) != 32 {
 		return s, fmt.Errorf(
 			"event %s (%s): token hash has %d bytes, must be 32", e.ID, e.Type, len(f.TokenHash),
@@ -260,7 +262,7 @@ func (s OrgState) invite(e Event, f MemberInvited) (OrgState, error) {
 			expired--
 			return true
 		}
-		// f.Replaces: an earlier version compared addresses differently.
+		// f.Replaces may have another address: an earlier version compared addresses differently.
 		return i.Address == address || i.ID == f.Replaces
 	})
 	s.InvitedAt = append(
@@ -273,8 +275,8 @@ func (s OrgState) invite(e Event, f MemberInvited) (OrgState, error) {
 	return s, nil
 }
 
-// acceptInvitation folds an acceptance: it moves the invitation to the member.
-func (s *OrgState) acceptInvitation(f MemberInvitationAccepted) {
+// withAcceptance returns the state after an acceptance, which moves the invitation to the member.
+func (s OrgState) withAcceptance(f MemberInvitationAccepted) OrgState {
 	accepted, _ := s.Invitation(f.InvitationID)
 	s.Invitations = withoutInvitation(s.Invitations, f.InvitationID)
 	s.Members = slices.Clone(s.Members)
@@ -283,6 +285,7 @@ func (s *OrgState) acceptInvitation(f MemberInvitationAccepted) {
 			s.Members[i].Accepted = accepted
 		}
 	}
+	return s
 }
 
 func withoutInvitation(all []OrgInvitation, id string) []OrgInvitation {

@@ -1,125 +1,98 @@
 package domain
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
-	"hash/crc32"
-	"log/slog"
-	"strings"
+	"fmt"
+	"slices"
+	"time"
 )
 
-// The form of an API key is `hc_<environment>_<key id><secret>`. The secret ends with a checksum of
-// all characters before it, so that a truncated or mistyped key is rejected without a lookup.
-const (
-	keyPrefix = "hc_"
-	// KeyIDLength is the length of a key id: 71 random bits, so that ids do not collide.
-	KeyIDLength = 12
-	// keyRandomLength is the length of the random part of a secret: 256 bits.
-	keyRandomLength = 43
-	// keyCheckLength is the length of the checksum, a CRC-32.
-	keyCheckLength  = 6
-	keySecretLength = keyRandomLength + keyCheckLength
-	// KeyEntropy is how many random bytes NewKey takes: 16 for the id, 32 for the secret.
-	KeyEntropy = 16 + 32
-)
-
-// The environments of keys. An installation has one, and rejects keys of the other.
-const (
-	EnvironmentLive = "live"
-	EnvironmentDev  = "dev"
-)
-
-// IsEnvironment reports whether s is an environment.
-func IsEnvironment(s string) bool { return s == EnvironmentLive || s == EnvironmentDev }
-
-// Key is a parsed API key. It prints and logs without its secret; only Reveal returns the whole
-// key.
-type Key struct {
-	// Environment is EnvironmentLive or EnvironmentDev.
+// KeyState is an API key, folded from its events. The zero value is no key.
+type KeyState struct {
+	ID          string
+	OrgID       string
+	Label       string
 	Environment string
-	// ID identifies the key; it is not secret.
-	ID string
-	// Secret is the rest of the key, with the checksum.
-	Secret string
+	Scopes      []Scope
+	SecretHash  [32]byte
+	CreatedAt   time.Time
+	// RevokedAt is zero while the key is valid.
+	RevokedAt time.Time
 }
 
-// NewKey returns a key of an environment, made from random bytes.
-func NewKey(environment string, entropy [KeyEntropy]byte) Key {
-	k := Key{
-		Environment: environment,
-		ID:          encodeBase62(entropy[:16], KeyIDLength),
-		Secret:      encodeBase62(entropy[16:], keyRandomLength),
-	}
-	check := keyCheck(k.Reveal())
-	k.Secret += string(check[:])
-	return k
-}
+// Exists reports whether the key was ever created.
+func (s KeyState) Exists() bool { return s.ID != "" }
 
-// ParseKey parses a text returned by Reveal, without any tolerance for white space or case. Every
-// error is the same unauthenticated, without a part of the text. ParseKey does not allocate for a
-// well-formed key.
-func ParseKey(s string) (Key, error) {
-	rest, ok := strings.CutPrefix(s, keyPrefix)
-	if !ok {
-		return Key{}, errNoKey()
-	}
-	environment, rest, ok := strings.Cut(rest, "_")
-	if !ok || !IsEnvironment(environment) || len(rest) != KeyIDLength+keySecretLength ||
-		!isBase62(rest) {
-		return Key{}, errNoKey()
-	}
-	covered := s[:len(s)-keyCheckLength]
-	check := keyCheck(covered)
-	if s[len(covered):] != string(check[:]) {
-		return Key{}, errNoKey()
-	}
-	return Key{Environment: environment, ID: rest[:KeyIDLength], Secret: rest[KeyIDLength:]}, nil
-}
+// Revoked reports whether the key was revoked.
+func (s KeyState) Revoked() bool { return !s.RevokedAt.IsZero() }
 
-func errNoKey() error {
-	return Errorf(
-		CodeUnauthenticated,
-		"the API key is malformed; send it as `Authorization: Bearer <key>`, exactly as it was shown",
+// CleanScopes returns the scopes for a new key without duplicates, in the contract's order. It
+// returns an invalid_request that names the allowed scopes for an empty list and an unknown scope.
+func CleanScopes(scopes []Scope) ([]Scope, error) {
+	for _, scope := range scopes {
+		if _, err := ParseScope(string(scope)); err != nil {
+			return nil, err
+		}
+	}
+	clean := slices.DeleteFunc(
+		AllScopes(), func(scope Scope) bool { return !slices.Contains(scopes, scope) },
 	)
-}
-
-// IsKeyID reports whether s has the form of a key id.
-func IsKeyID(s string) bool { return len(s) == KeyIDLength && isBase62(s) }
-
-// SecretHash returns the SHA-256 of the secret, the only part that is stored. A slower hash is not
-// needed for 256 random bits.
-func (k Key) SecretHash() [32]byte { return sha256.Sum256([]byte(k.Secret)) }
-
-// Matches reports, in constant time, whether hash is the key's SecretHash.
-func (k Key) Matches(hash [32]byte) bool {
-	own := k.SecretHash()
-	return subtle.ConstantTimeCompare(own[:], hash[:]) == 1
-}
-
-// Reveal returns the whole key, which is shown once, when it is created.
-func (k Key) Reveal() string { return keyPrefix + k.Environment + "_" + k.ID + k.Secret }
-
-// String returns the key without its secret.
-func (k Key) String() string { return keyPrefix + k.Environment + "_" + k.ID + "…" }
-
-// GoString returns the key without its secret.
-func (k Key) GoString() string { return "domain.Key(" + k.String() + ")" }
-
-// LogValue returns the key without its secret.
-func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
-
-// keyCheck returns the checksum of a key's text: CRC-32 (IEEE) in base 62. The loop avoids the
-// allocation of converting the text to bytes for crc32.Update, on every request.
-func keyCheck(s string) [keyCheckLength]byte {
-	crc := ^uint32(0)
-	for i := range len(s) {
-		crc = crc32.IEEETable[byte(crc)^s[i]] ^ crc>>8
+	if len(clean) == 0 {
+		return nil, Errorf(CodeInvalidRequest, "scopes: must name at least one of %s", scopeNames())
 	}
-	crc = ^crc
-	var out [keyCheckLength]byte
-	for i := len(out) - 1; i >= 0; i-- {
-		out[i] = base62[crc%62]
-		crc /= 62
-	}
-	return out
+	return clean, nil
 }
+
+// DecideCreateKey creates a key for an organization. The caller has validated label and scopes.
+func DecideCreateKey(
+	s KeyState, o Origin, orgID, label string, scopes []Scope, key Key,
+) ([]Event, error) {
+	if s.Exists() {
+		return nil, fmt.Errorf("key %s exists already", key.ID)
+	}
+	hash := key.SecretHash()
+	return []Event{Record(o, KeyCreated{
+		KeyID: key.ID, OrgID: orgID, Label: label, Environment: key.Environment, Scopes: scopes,
+		SecretHash: hash[:],
+	})}, nil
+}
+
+// DecideRevokeKey revokes a key; it returns no event if the key is revoked already. It returns
+// not_found for a key that does not exist and, unless orgID is empty, for another organization's.
+func DecideRevokeKey(s KeyState, o Origin, orgID string) ([]Event, error) {
+	if !s.Exists() || orgID != "" && s.OrgID != orgID {
+		return nil, ErrKeyNotFound()
+	}
+	if s.Revoked() {
+		return nil, nil
+	}
+	return []Event{Record(o, KeyRevoked{KeyID: s.ID, OrgID: s.OrgID})}, nil
+}
+
+// EvolveKey folds an event into a key.
+func EvolveKey(s KeyState, e Event) (KeyState, error) {
+	fact, err := e.Fact()
+	if err != nil {
+		return s, err
+	}
+	switch f := fact.(type) {
+	case KeyCreated:
+		if len(f.SecretHash) != len(s.SecretHash) {
+			return s, fmt.Errorf(
+				"event %s (%s): secret hash has %d bytes, must be 32",
+				e.ID, e.Type, len(f.SecretHash),
+			)
+		}
+		return KeyState{
+			ID: f.KeyID, OrgID: f.OrgID, Label: f.Label, Environment: f.Environment,
+			Scopes: f.Scopes, SecretHash: [32]byte(f.SecretHash), CreatedAt: e.At,
+		}, nil
+	case KeyRevoked:
+		s.RevokedAt = e.At
+		return s, nil
+	default:
+		return s, misplaced(e, "key")
+	}
+}
+
+// ErrKeyNotFound returns the not_found error for an API key.
+func ErrKeyNotFound() *Error { return Errorf(CodeNotFound, "no such API key") }

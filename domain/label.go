@@ -22,9 +22,9 @@ type LabelDevice struct {
 	Room    *string
 }
 
-// DecideLabelDevice sets the name and room of a device; it returns no event if nothing changes. A
-// hub that the organization does not have is not_found; a label beyond MaxDeviceLabels is an
-// invalid_request.
+// DecideLabelDevice sets the name and room of a device; it returns no event if nothing changes. It
+// returns not_found for a hub that the organization does not have, and invalid_request for a label
+// beyond MaxDeviceLabels.
 func DecideLabelDevice(s HubState, o Origin, c LabelDevice) ([]Event, error) {
 	if !s.ownedBy(c.OrgID) {
 		return nil, ErrHubNotFound()

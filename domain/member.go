@@ -2,6 +2,16 @@ package domain
 
 import "slices"
 
+// Role is the role of a member of an organization.
+type Role string
+
+// The roles of the contract.
+const (
+	RoleOwner  Role = "owner"
+	RoleAdmin  Role = "admin"
+	RoleMember Role = "member"
+)
+
 // ParseRole returns the role of that name. The error is an invalid_request that names the field and
 // the allowed roles.
 func ParseRole(field, s string) (Role, error) {
@@ -32,9 +42,9 @@ func (s OrgState) member(is func(OrgMember) bool) (OrgMember, bool) {
 	return s.Members[i], true
 }
 
-// DecideChangeRole changes a member's role; it returns no event if the role is the same. An actor
-// that may not change it is forbidden, and so is a change of the last owner. An unknown member is
-// not_found.
+// DecideChangeRole changes a member's role; it returns no event if the role is the same. It returns
+// forbidden for an actor that may not change the role and for a change of the last owner, and
+// not_found for an unknown member.
 func DecideChangeRole(s OrgState, o Origin, memberID string, role Role) ([]Event, error) {
 	if _, err := ParseRole("role", string(role)); err != nil {
 		return nil, err
@@ -52,8 +62,9 @@ func DecideChangeRole(s OrgState, o Origin, memberID string, role Role) ([]Event
 	return []Event{Record(o, MemberRoleChanged{OrgID: s.ID, MemberID: member.ID, Role: role})}, nil
 }
 
-// DecideRemoveMember ends a membership. Members may end their own. An actor that may not end it is
-// forbidden, and so is the removal of the last owner. An unknown member is not_found.
+// DecideRemoveMember ends a membership. Members may end their own. It returns forbidden for an
+// actor that may not end the membership and for the removal of the last owner, and not_found for an
+// unknown member.
 func DecideRemoveMember(s OrgState, o Origin, memberID string) ([]Event, error) {
 	member, ok := s.Member(memberID)
 	if leaves := ok && o.Actor == (Actor{Kind: ActorMember, ID: memberID}); !leaves {
@@ -68,7 +79,8 @@ func DecideRemoveMember(s OrgState, o Origin, memberID string) ([]Event, error) 
 	return []Event{Record(o, MemberRemoved{OrgID: s.ID, MemberID: member.ID})}, nil
 }
 
-// managed returns a member, or an error if the actor may not change it.
+// managed returns the member, forbidden if the actor may not change it, and not_found if the
+// organization has no such member.
 func (s OrgState) managed(actor Actor, memberID string) (OrgMember, error) {
 	if err := s.mayManage(actor, RoleMember); err != nil {
 		return OrgMember{}, err
@@ -80,9 +92,9 @@ func (s OrgState) managed(actor Actor, memberID string) (OrgMember, error) {
 	return member, s.mayManage(actor, member.Role)
 }
 
-// mayManage returns a forbidden error unless the actor may create, change and remove members of a
-// role. The operator and the service may manage all members, API keys and admins all but owners,
-// and owners all.
+// mayManage returns a forbidden error unless the actor may create, change and remove members with
+// that role. Operators, the service and owners may manage all members; API keys and admins may
+// manage all but owners.
 func (s OrgState) mayManage(actor Actor, role Role) error {
 	switch actor.Kind {
 	case ActorOperator, ActorService:

@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -9,34 +10,27 @@ import (
 // MaxNameLength is the most characters (code points) of a name, a room or a label after trimming.
 const MaxNameLength = 200
 
-// CleanName returns a name without surrounding white space. The error is an invalid_request that
-// names the field, for a name that is then empty, longer than MaxNameLength characters, not UTF-8,
+// CleanName returns a name without surrounding white space. It returns an invalid_request that
+// names the field for a name that is then empty, longer than MaxNameLength characters, not UTF-8,
 // without a visible character, or with a control character.
-func CleanName(field, s string) (string, error) {
-	name, err := cleanText(field, s)
-	if err != nil {
-		return "", err
-	}
-	if name == "" {
-		return "", Errorf(
-			CodeInvalidRequest, "%s: must be 1 to %d characters", field, MaxNameLength,
-		)
-	}
-	return name, nil
-}
+func CleanName(field, s string) (string, error) { return cleanText(field, s, 1) }
 
 // CleanLabel is CleanName for text that may be empty.
-func CleanLabel(field, s string) (string, error) { return cleanText(field, s) }
+func CleanLabel(field, s string) (string, error) { return cleanText(field, s, 0) }
 
-func cleanText(field, s string) (string, error) {
+// cleanText is CleanName for text of at least a number of characters.
+func cleanText(field, s string, least int) (string, error) {
 	if !utf8.ValidString(s) {
 		return "", Errorf(CodeInvalidRequest, "%s: must be valid UTF-8", field)
 	}
 	s = strings.TrimSpace(s)
-	if n := utf8.RuneCountInString(s); n > MaxNameLength {
+	if n := utf8.RuneCountInString(s); n < least || n > MaxNameLength {
+		allowed := fmt.Sprintf("%d to %d", least, MaxNameLength)
+		if least == 0 {
+			allowed = fmt.Sprintf("at most %d", MaxNameLength)
+		}
 		return "", Errorf(
-			CodeInvalidRequest, "%s: must be 1 to %d characters, not %d", field,
-			MaxNameLength, n,
+			CodeInvalidRequest, "%s: must be %s characters, not %d", field, allowed, n,
 		)
 	}
 	if strings.ContainsFunc(s, unicode.IsControl) {

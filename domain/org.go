@@ -17,12 +17,12 @@ type OrgState struct {
 	// Invitations are the pending and the newest MaxExpiredInvitations expired ones, oldest first:
 	// at most one of an address, and none of a member's.
 	Invitations []OrgInvitation
-	// InvitedAt is when the newest MaxInvitationsPerHour invitations were made, oldest first, also
-	// of those that were accepted or revoked.
+	// InvitedAt has the times of the newest MaxInvitationsPerHour invitations, oldest first. It
+	// includes invitations that were accepted or revoked since.
 	InvitedAt []time.Time
 }
 
-// OrgMember is a person in an organization.
+// OrgMember is a member in an organization's state.
 type OrgMember struct {
 	ID string
 	// Email is the address as entered, Address its NormalizeEmail.
@@ -73,13 +73,15 @@ func EvolveOrg(s OrgState, e Event) (OrgState, error) {
 			}
 		}
 	case MemberRemoved:
-		s.Members = slices.DeleteFunc(slices.Clone(s.Members), func(m OrgMember) bool { return m.ID == f.MemberID })
+		s.Members = slices.DeleteFunc(
+			slices.Clone(s.Members), func(m OrgMember) bool { return m.ID == f.MemberID },
+		)
 	case MemberInvited:
-		return s.invite(e, f)
+		return s.withInvitation(e, f)
 	case MemberInvitationRevoked:
 		s.Invitations = withoutInvitation(s.Invitations, f.InvitationID)
 	case MemberInvitationAccepted:
-		s.acceptInvitation(f)
+		return s.withAcceptance(f), nil
 	default:
 		return s, misplaced(e, "organization")
 	}

@@ -43,13 +43,3 @@ func scopeNames() string {
 	}
 	return strings.Join(names, ", ")
 }
-
-// Role is the role of a member of an organization.
-type Role string
-
-// The roles of the contract.
-const (
-	RoleOwner  Role = "owner"
-	RoleAdmin  Role = "admin"
-	RoleMember Role = "member"
-)

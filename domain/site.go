@@ -29,8 +29,8 @@ func DecideCreateSite(s SiteState, o Origin, orgID, siteID, name string) ([]Even
 	return []Event{Record(o, SiteCreated{OrgID: orgID, SiteID: siteID, Name: name})}, nil
 }
 
-// DecideRenameSite renames a site; it returns no event if the name is the same. A site that does
-// not exist is not_found.
+// DecideRenameSite renames a site; it returns no event if the name is the same. It returns
+// not_found for a site that does not exist.
 func DecideRenameSite(s SiteState, o Origin, name string) ([]Event, error) {
 	if !s.Exists() {
 		return nil, ErrSiteNotFound()

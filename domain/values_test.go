@@ -1,6 +1,7 @@
 package domain_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ func TestCleanName(t *testing.T) {
 		"<script>alert</script>": "<script>alert</script>",
 	} {
 		if got, err := domain.CleanName("name", given); err != nil || got != want {
-			t.Errorf("%q became %q, %v", given, got, err)
+			t.Errorf("CleanName(%q): got %q, %v, want %q", given, got, err, want)
 		}
 	}
 	for _, bad := range []string{
@@ -37,10 +38,14 @@ func TestCleanName(t *testing.T) {
 		}
 	}
 	if got, err := domain.CleanLabel("label", "  "); err != nil || got != "" {
-		t.Errorf("an empty label became %q, %v", got, err)
+		t.Errorf("CleanLabel of spaces: got %q, %v, want an empty label", got, err)
 	}
-	if _, err := domain.CleanLabel("label", long+"x"); err == nil {
-		t.Error("a label of 201 characters was taken")
+	// Regression: the message said that a label needs at least one character.
+	_, err := domain.CleanLabel("label", long+"x")
+	if want := domain.Errorf(
+		domain.CodeInvalidRequest, "label: must be at most 200 characters, not 201",
+	); !errors.Is(err, want) {
+		t.Errorf("CleanLabel of 201 characters: got %v, want %v", err, want)
 	}
 }
 

@@ -28,19 +28,20 @@ func goldenEvents(tb testing.TB) [][]byte {
 	return all
 }
 
-// What EncodeEvent writes is read the short way, and comes out the same; of what anybody else might
-// write nothing is misread.
-func TestEnvelopesAreReadTheShortWay(t *testing.T) {
+// decodeCanonical must read what EncodeEvent writes as encoding/json does, and reject all other
+// texts.
+func TestDecodeCanonical(t *testing.T) {
 	t.Parallel()
 	for _, raw := range goldenEvents(t) {
-		e, ok := readEnvelope(raw)
+		e, ok := decodeCanonical(raw)
 		var same Event
 		if err := json.Unmarshal(raw, &same); err != nil || !ok || !reflect.DeepEqual(e, same) {
-			t.Errorf("%s: %t, %+v, %v", raw, ok, e, err)
+			t.Errorf("decodeCanonical(%s): got %+v, %t, want %+v, true (%v)", raw, e, ok, same, err)
 		}
 	}
-	const good = `{"id":"i","type":"t","v":1,"at":"2026-01-02T03:04:05Z","actor":{"kind":"key","id":"k"},"request_id":"r","data":{"a":1}}`
-	if e, ok := readEnvelope([]byte(good)); !ok || e.ID != "i" || e.Actor.ID != "k" ||
+	const good = `{"id":"i","type":"t","v":1,"at":"2026-01-02T03:04:05Z",` +
+		`"actor":{"kind":"key","id":"k"},"request_id":"r","data":{"a":1}}`
+	if e, ok := decodeCanonical([]byte(good)); !ok || e.ID != "i" || e.Actor.ID != "k" ||
 		e.RequestID != "r" ||
 		string(e.Data) != `{"a":1}` {
 		t.Fatalf("%+v, %t", e, ok)
@@ -53,30 +54,30 @@ func TestEnvelopesAreReadTheShortWay(t *testing.T) {
 		{`"data":{"a":1}}`, `"data":{"a":1}`}, {`,"data"`, `,"more":1,"data"`},
 		{`{"a":1}}`, `{"a":1}}` + "\n"}, {`"type":"t"`, "\"type\":\"\x01\""},
 	} {
-		if e, ok := readEnvelope([]byte(strings.Replace(good, change[0], change[1], 1))); ok {
-			t.Errorf("%s for %s is read as %+v", change[1], change[0], e)
+		if e, ok := decodeCanonical([]byte(strings.Replace(good, change[0], change[1], 1))); ok {
+			t.Errorf("with %s for %s: got %+v, want false", change[1], change[0], e)
 		}
 	}
 	for cut := range good {
-		if e, ok := readEnvelope([]byte(good[:cut])); ok {
-			t.Errorf("%s is read as %+v", good[:cut], e)
+		if e, ok := decodeCanonical([]byte(good[:cut])); ok {
+			t.Errorf("decodeCanonical(%s): got %+v, want false", good[:cut], e)
 		}
 	}
 }
 
-// Whatever is read the short way is an event, and the same one as JSON.
-func FuzzEnvelope(f *testing.F) {
+// An event that decodeCanonical accepts is the one that encoding/json reads.
+func FuzzDecodeCanonical(f *testing.F) {
 	for _, raw := range goldenEvents(f) {
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		e, ok := readEnvelope(raw)
-		if !ok || !json.Valid(e.Data) { // whoever decodes the data finds that out
+		e, ok := decodeCanonical(raw)
+		if !ok || !json.Valid(e.Data) { // Event.Fact rejects invalid data
 			return
 		}
 		var same Event
 		if err := json.Unmarshal(raw, &same); err != nil || !reflect.DeepEqual(e, same) {
-			t.Errorf("%q: %+v, as JSON %+v, %v", raw, e, same, err)
+			t.Errorf("decodeCanonical(%q): got %+v, want %+v (%v)", raw, e, same, err)
 		}
 	})
 }

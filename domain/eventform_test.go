@@ -16,10 +16,9 @@ import (
 
 const eventID = "01JD5Q3W8ZV6K2M4N7P9R1S3T5"
 
-// Every form in which an event was ever written has a golden file, and every later program reads
-// it: what is stored is stored forever. A form that is written today reads back to exactly the
-// facts below. To add a form, add its fact here and its file beside the others; the files that are
-// there are never changed.
+// Events are stored forever, so every form in which an event was ever written has a golden file,
+// which must decode to the fact below. To add a form, add its fact here and its file beside the
+// others. Never change an existing file.
 func TestEveryEventEverWrittenIsRead(t *testing.T) {
 	t.Parallel()
 	name := "Front hall"
@@ -122,7 +121,7 @@ func TestEveryEventEverWrittenIsRead(t *testing.T) {
 			Error: "unknown event: site.painted version 1", Why: "written by mistake",
 		},
 	}
-	for _, form := range domain.EventTypes() {
+	for _, form := range domain.EventForms() {
 		file := fmt.Sprintf("%s.v%d", form.Type, form.V)
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
@@ -135,23 +134,24 @@ func TestEveryEventEverWrittenIsRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !reflect.DeepEqual(fact, want[file]) {
-				t.Errorf("read %#v, want %#v", fact, want[file])
+				t.Errorf("DecodeEvent: got %#v, want %#v", fact, want[file])
 			}
 			again, err := domain.EncodeEvent(event)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if string(again)+"\n" != string(golden) {
-				t.Errorf("written again it is\n%s\nand was\n%s", again, golden)
+				t.Errorf("EncodeEvent of the decoded event: got\n%s\nwant\n%s", again, golden)
 			}
 		})
 	}
 }
 
-// What a newer program adds to an event does not keep an older one from reading the rest.
-func TestDecodeEventPassesOverWhatItDoesNotKnow(t *testing.T) {
+// A newer program may add fields to an event. An older program must still read the others.
+func TestDecodeEventIgnoresUnknownFields(t *testing.T) {
 	t.Parallel()
-	raw := `{"id":"` + eventID + `","type":"site.renamed","v":1,"at":"2026-01-02T03:04:05Z","actor":{"kind":"robot","id":"x","mood":1},` +
+	raw := `{"id":"` + eventID + `","type":"site.renamed","v":1,"at":"2026-01-02T03:04:05Z",` +
+		`"actor":{"kind":"robot","id":"x","mood":1},` +
 		`"trace":"abc","data":{"org_id":"o","site_id":"s","name":"n","color":"red"}}`
 	event, fact, err := domain.DecodeEvent([]byte(raw))
 	if err != nil {
@@ -159,22 +159,23 @@ func TestDecodeEventPassesOverWhatItDoesNotKnow(t *testing.T) {
 	}
 	if want := (domain.SiteRenamed{OrgID: "o", SiteID: "s", Name: "n"}); fact != want ||
 		event.Actor.Kind != "robot" {
-		t.Errorf("read %#v by %#v", fact, event.Actor)
+		t.Errorf("DecodeEvent: got %#v by %#v, want %#v by a robot", fact, event.Actor, want)
 	}
 }
 
-func TestDecodeEventRejectsWhatItCannotUnderstand(t *testing.T) {
+func TestDecodeEventRejects(t *testing.T) {
 	t.Parallel()
 	head := `{"id":"` + eventID + `","at":"2026-01-02T03:04:05Z","actor":{"kind":"service"},`
 	for name, raw := range map[string]string{
 		"a newer version": head + `"type":"site.renamed","v":2,"data":{}}`,
 		"a newer type":    head + `"type":"site.painted","v":1,"data":{}}`,
 	} {
-		if event, _, err := domain.DecodeEvent([]byte(raw)); !errors.Is(
-			err, domain.ErrUnknownEvent,
-		) ||
-			event.ID != eventID {
-			t.Errorf("%s: %v, event %q", name, err, event.ID)
+		event, _, err := domain.DecodeEvent([]byte(raw))
+		if !errors.Is(err, domain.ErrUnknownEvent) || event.ID != eventID {
+			t.Errorf(
+				"%s: got %v with event %q, want ErrUnknownEvent with %q",
+				name, err, event.ID, eventID,
+			)
 		}
 	}
 	for name, raw := range map[string]string{
@@ -189,7 +190,7 @@ func TestDecodeEventRejectsWhatItCannotUnderstand(t *testing.T) {
 	} {
 		if _, _, err := domain.DecodeEvent([]byte(raw)); err == nil ||
 			errors.Is(err, domain.ErrUnknownEvent) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want an error other than ErrUnknownEvent", name, err)
 		}
 	}
 }
@@ -213,18 +214,20 @@ func TestEncodeEventIsStrict(t *testing.T) {
 		"unknown field": func(e *domain.Event) {
 			e.Data = json.RawMessage(`{"org_id":"o","site_id":"s","name":"n","color":"red"}`)
 		},
-		"missing field": func(e *domain.Event) { e.Data = json.RawMessage(`{"org_id":"o","site_id":"s"}`) },
+		"missing field": func(e *domain.Event) {
+			e.Data = json.RawMessage(`{"org_id":"o","site_id":"s"}`)
+		},
 	} {
 		e := good()
 		spoil(&e)
 		if raw, err := domain.EncodeEvent(e); err == nil {
-			t.Errorf("%s: written as %s", name, raw)
+			t.Errorf("%s: got %s, want an error", name, raw)
 		}
 	}
 }
 
-// A state folded from what was decided must be the one folded from what was stored.
-func TestRecordKeepsTimesAsTheyAreStored(t *testing.T) {
+// A state folded from decided events must equal the state folded from the stored events.
+func TestRecordTruncatesTimes(t *testing.T) {
 	t.Parallel()
 	o := origin
 	o.At = time.Date(2026, 1, 2, 3, 4, 5, 123456789, time.FixedZone("", 3600))
@@ -239,7 +242,7 @@ func TestRecordKeepsTimesAsTheyAreStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(stored, e) {
-		t.Errorf("stored %#v, decided %#v", stored, e)
+		t.Errorf("decoded: got %#v, want %#v as decided", stored, e)
 	}
 }
 
@@ -261,7 +264,7 @@ func FuzzDecodeEvent(f *testing.F) {
 			return
 		}
 		if fact == nil || fact.EventType() != event.Type {
-			t.Errorf("an event of type %s with the fact %#v", event.Type, fact)
+			t.Errorf("event of type %s: got the fact %#v of another type", event.Type, fact)
 		}
 	})
 }

@@ -1,0 +1,89 @@
+package domain
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// ErrUnknownEvent means that this program does not know an event's type or version: a newer program
+// wrote it.
+var ErrUnknownEvent = errors.New("unknown event")
+
+// EventForm is a form in which events are stored: a type, one of the Type… constants, and a version
+// of the type's data.
+type EventForm struct {
+	Type string
+	V    int
+}
+
+// factDecoders has every form in which events were ever written. Entries may be added, but never
+// removed or changed. The map is read-only.
+var factDecoders = map[EventForm]func(json.RawMessage) (Fact, error){
+	{TypeOrgCreated, 1}:            decodeFact[OrgCreated],
+	{TypeMemberAdded, 1}:           decodeFact[MemberAdded],
+	{TypeMemberRoleChanged, 1}:     decodeFact[MemberRoleChanged],
+	{TypeMemberRemoved, 1}:         decodeFact[MemberRemoved],
+	{TypeMemberInvited, 1}:         decodeFact[MemberInvited],
+	{TypeInvitationRevoked, 1}:     decodeFact[MemberInvitationRevoked],
+	{TypeInvitationAccepted, 1}:    decodeFact[MemberInvitationAccepted],
+	{TypeAccountCreated, 1}:        decodeFact[AccountCreated],
+	{TypeSiteCreated, 1}:           decodeFact[SiteCreated],
+	{TypeSiteRenamed, 1}:           decodeFact[SiteRenamed],
+	{TypeHubRegistered, 1}:         decodeFact[HubRegistered],
+	{TypeHubCertificateIssued, 1}:  decodeFact[HubCertificateIssued],
+	{TypeHubCertificateRevoked, 1}: decodeFact[HubCertificateRevoked],
+	{TypeHubAdded, 1}:              decodeFact[HubAdded],
+	{TypeHubMoved, 1}:              decodeFact[HubMoved],
+	{TypeHubRenamed, 1}:            decodeFact[HubRenamed],
+	{TypeHubLogBegun, 1}:           decodeFact[HubLogBegun],
+	{TypeHubLogRestored, 1}:        decodeFact[HubLogRestored],
+	{TypeHubSecretRotated, 1}:      decodeFact[HubSecretRotated],
+	{TypeHubBlocked, 1}:            decodeFact[HubBlocked],
+	{TypeHubUnblocked, 1}:          decodeFact[HubUnblocked],
+	{TypeHubReleased, 1}:           decodeFact[HubReleased],
+	{TypeDeviceLabeled, 1}:         decodeFact[DeviceLabeled],
+	{TypeDeviceForgotten, 1}:       decodeFact[DeviceForgotten],
+	{TypeKeyCreated, 1}:            decodeFact[KeyCreated],
+	{TypeKeyRevoked, 1}:            decodeFact[KeyRevoked],
+	{TypeProjectionSkipped, 1}:     decodeFact[ProjectionSkipped],
+}
+
+// currentVersion is the version in which all types are written.
+const currentVersion = 1
+
+func decodeFact[F Fact](data json.RawMessage) (Fact, error) {
+	var fact F
+	if err := json.Unmarshal(data, &fact); err != nil {
+		return nil, err
+	}
+	return fact, nil
+}
+
+// EventForms returns every form in which events are stored, sorted by type and version.
+func EventForms() []EventForm {
+	forms := make([]EventForm, 0, len(factDecoders))
+	for form := range factDecoders {
+		forms = append(forms, form)
+	}
+	slices.SortFunc(forms, func(a, b EventForm) int {
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.V, b.V))
+	})
+	return forms
+}
+
+// Fact decodes the event's data and ignores unknown fields. It returns ErrUnknownEvent for an
+// unknown type or version.
+func (e Event) Fact() (Fact, error) {
+	decode, ok := factDecoders[EventForm{e.Type, e.V}]
+	if !ok {
+		return nil, fmt.Errorf("%w: %s version %d", ErrUnknownEvent, e.Type, e.V)
+	}
+	fact, err := decode(e.Data)
+	if err != nil {
+		return nil, fmt.Errorf("data of %s version %d: %w", e.Type, e.V, err)
+	}
+	return fact, nil
+}
