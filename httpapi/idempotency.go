@@ -21,10 +21,13 @@ func idempotencyKey(header http.Header) (string, error) {
 	}
 }
 
-// answerOnce calls do and answers with its result. If key is not empty, do is called once for the
-// key, and a repeated request gets the first answer. Requests with the key are the same
-// request if their method, route and JSON of body are equal. do gets the id of the resource to
-// create; if the id is empty, do chooses one.
+// answerOnce calls do and answers with its result. do receives the id of the resource to create; if
+// the id is empty, do chooses one.
+//
+// If key, the Idempotency-Key, is not empty, do runs once for the key of the organization, and a
+// repeated request gets the first answer. A request with the key is a repetition if its method,
+// route and the JSON of body are equal; any other is idempotency_conflict. body must therefore
+// contain every field that changes the result.
 func (req *request) answerOnce(
 	status int, key string, body any, do func(ctx context.Context, id string) (any, error),
 ) error {

@@ -33,7 +33,7 @@ func (a *api) listInvitations(req *request) error {
 	if err != nil {
 		return err
 	}
-	return req.writeJSON(http.StatusOK, listOf(page.Data, page.HasMore, newInvitationBody))
+	return req.writeJSON(http.StatusOK, listOf(page, newInvitationBody))
 }
 
 func (a *api) createInvitation(req *request) error {

@@ -22,10 +22,10 @@ type listBody[T any] struct {
 	HasMore bool `json:"has_more"`
 }
 
-// listOf returns the body of a list; form converts each item.
-func listOf[T, V any](items []T, hasMore bool, form func(T) V) listBody[V] {
-	body := listBody[V]{Data: make([]V, 0, len(items)), HasMore: hasMore}
-	for _, item := range items {
+// listOf returns the body of a page of a list; form converts each item.
+func listOf[T, V any](page domain.Page[T], form func(T) V) listBody[V] {
+	body := listBody[V]{Data: make([]V, 0, len(page.Data)), HasMore: page.HasMore}
+	for _, item := range page.Data {
 		body.Data = append(body.Data, form(item))
 	}
 	return body

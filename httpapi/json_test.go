@@ -41,18 +41,12 @@ func TestWriteList(t *testing.T) {
 		same(
 			t,
 			written(t, req, func() error { writeList(req, hubs, newHubItem); return nil }),
-			written(
-				t, req,
-				func() error { return req.writeJSON(200, listOf(hubs.Data, hubs.HasMore, newHubItem)) },
-			),
+			written(t, req, func() error { return req.writeJSON(200, listOf(hubs, newHubItem)) }),
 		)
 		same(
 			t,
 			written(t, req, func() error { writeList(req, sites, newSiteBody); return nil }),
-			written(
-				t, req,
-				func() error { return req.writeJSON(200, listOf(sites.Data, sites.HasMore, newSiteBody)) },
-			),
+			written(t, req, func() error { return req.writeJSON(200, listOf(sites, newSiteBody)) }),
 		)
 	})
 }

@@ -32,7 +32,7 @@ func (a *api) listMembers(req *request) error {
 	if err != nil {
 		return err
 	}
-	return req.writeJSON(http.StatusOK, listOf(page.Data, page.HasMore, newMemberBody))
+	return req.writeJSON(http.StatusOK, listOf(page, newMemberBody))
 }
 
 func (a *api) getMember(req *request) error {

@@ -22,6 +22,18 @@ type Hubs interface {
 	Hub(id domain.HubID) (domain.HubAccess, bool)
 }
 
+// Freshness reports whether Keys and Hubs, which answer from memory, are up to date. A replica that
+// loses the broker does not learn that a key was revoked.
+type Freshness interface {
+	// Fresh reports whether they are up to date now.
+	Fresh() bool
+	// Confirm waits until they are up to date, and returns service_unavailable if that takes too
+	// long.
+	Confirm(ctx context.Context) error
+	// Lost returns a channel that is closed when the replica loses the broker.
+	Lost() <-chan struct{}
+}
+
 // KeyUse records when API keys are used. It is called for each request and must not block.
 type KeyUse interface {
 	Used(key string, at time.Time)
@@ -62,8 +74,8 @@ type ReadModels interface {
 // known to be in force; the call can be repeated. Errors are domain.Errors: not_found for a site,
 // hub, member or invitation that is not the organization's.
 type Directory interface {
-	// CreateSiteWithID creates a site with that id, a UUIDv7, or with a new id if id is empty. If the
-	// site exists already, it is returned unchanged.
+	// CreateSiteWithID creates a site with that id, a UUIDv7, or with a new id if id is empty. If
+	// the site exists already, it is returned unchanged.
 	CreateSiteWithID(
 		ctx context.Context, o domain.Origin, org, id, name string,
 	) (domain.SiteState, error)

@@ -21,10 +21,10 @@ func (req *request) countForAddress() error {
 // checkAllowance sets the RateLimit header fields. If the allowance is used up, it increments
 // limited and returns rate_limited.
 func (req *request) checkAllowance(a ratelimit.Allowance, limited prometheus.Counter) error {
-	req.setHeader(1, "RateLimit-Limit", strconv.Itoa(a.Limit))
-	req.setHeader(2, "RateLimit-Remaining", strconv.Itoa(a.Remaining))
-	req.setHeader(3, "RateLimit-Reset", strconv.Itoa(apierror.WholeSeconds(a.Full)))
-	req.setHeader(4, "RateLimit-Policy", a.Policy)
+	req.setHeader(slotRateLimit, "RateLimit-Limit", strconv.Itoa(a.Limit))
+	req.setHeader(slotRateRemaining, "RateLimit-Remaining", strconv.Itoa(a.Remaining))
+	req.setHeader(slotRateReset, "RateLimit-Reset", strconv.Itoa(apierror.WholeSeconds(a.Full)))
+	req.setHeader(slotRatePolicy, "RateLimit-Policy", a.Policy)
 	if a.Granted {
 		return nil
 	}

@@ -50,8 +50,8 @@ type request struct {
 	// ended is why an event stream ended, and events how many were sent, for the log.
 	ended  string
 	events int
-	// values holds the values of the header fields that every answer has, in one allocation.
-	values [5]string
+	// values holds the values of the header fields that setHeader sets, in one allocation.
+	values [headerSlots]string
 }
 
 // begin starts the handling of a request and gives it its id.
@@ -66,7 +66,7 @@ func (a *api) begin(w http.ResponseWriter, r *http.Request) *request {
 		start:  now,
 		remote: a.clientAddress(r),
 	}
-	req.setHeader(0, "X-Request-Id", req.id)
+	req.setHeader(slotRequestID, "X-Request-Id", req.id)
 	req.limitBodyTime()
 	a.metrics.inFlight.Inc()
 	return req
@@ -83,8 +83,20 @@ func newRequestID(now time.Time) string {
 	return id.String()
 }
 
-// setHeader sets a header field in exactly that spelling. Each field has its own slot in values.
-func (req *request) setHeader(slot int, name, value string) {
+// headerSlot is the place of a header field's value in request.values.
+type headerSlot int
+
+const (
+	slotRequestID headerSlot = iota
+	slotRateLimit
+	slotRateRemaining
+	slotRateReset
+	slotRatePolicy
+	headerSlots
+)
+
+// setHeader sets a header field in exactly that spelling. Each field must have a slot of its own.
+func (req *request) setHeader(slot headerSlot, name, value string) {
 	req.values[slot] = value
 	req.w.Header()[name] = req.values[slot : slot+1 : slot+1]
 }
@@ -180,8 +192,8 @@ func (req *request) timeLimit() time.Duration {
 	return limit
 }
 
-// end must be deferred by whoever called begin. It recovers from a panic of the handler, answers
-// with an error if there is no answer yet, and logs and counts the request.
+// end recovers from a panic of the handler, answers with an error if there is no answer yet, and
+// logs and counts the request. The caller of begin must defer it.
 func (req *request) end() {
 	recovered := recover()
 	req.releaseMemory()

@@ -66,8 +66,9 @@ func (a *api) bind(rt *route) *route {
 	return rt
 }
 
-// track is the middleware that passes on a request in place of the server's ResponseWriter. It
-// guarantees one answer, one log line and one count for each request.
+// track is the middleware that begins and ends each request. It passes a *request to the router as
+// the ResponseWriter, so that the request can count what is written, and guarantees one answer, one
+// log line and one count for each request.
 func (a *api) track(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		req := a.begin(w, r)

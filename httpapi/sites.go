@@ -98,7 +98,9 @@ func (a *api) updateSite(req *request) error {
 	return req.writeJSON(http.StatusOK, changed)
 }
 
-// readSiteName reads the body of POST and PATCH, which has only a name.
+// readSiteName reads the body of POST and PATCH, which has only a name. The directory cleans the
+// name too; here it is cleaned so that requests with the same Idempotency-Key whose names differ
+// only in white space are equal.
 func (req *request) readSiteName() (string, error) {
 	body, err := req.readObject("name")
 	if err != nil {

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// lockWait bounds how long keyedMutex.lock waits.
-const lockWait = 2 * time.Second
+// lockTimeout bounds how long keyedMutex.lock waits.
+const lockTimeout = 2 * time.Second
 
 // keyedMutex makes updates of one key within this process run one after the other, so that they do
 // not conflict at the broker again and again. No rule of an aggregate depends on it: lock gives up
-// after lockWait, and the update goes ahead without the lock. Quotas that count depend on it, and
-// may then be exceeded by one for each such update. The zero value is ready to use.
+// after lockTimeout, and the update goes ahead without the lock. Quotas that count depend on it,
+// and may then be exceeded by one for each such update. The zero value is ready to use.
 type keyedMutex struct {
 	mu    sync.Mutex
 	locks map[string]*keyLock
@@ -25,8 +25,8 @@ type keyLock struct {
 	users int
 }
 
-// lock waits for the key's lock, at most lockWait or until ctx ends, and returns the function that
-// releases it, which must be called in any case.
+// lock waits for the key's lock, at most lockTimeout or until ctx ends, and returns the function
+// that releases it, which must be called in any case.
 func (m *keyedMutex) lock(ctx context.Context, key string) (unlock func()) {
 	m.mu.Lock()
 	lock, ok := m.locks[key]
@@ -40,7 +40,7 @@ func (m *keyedMutex) lock(ctx context.Context, key string) (unlock func()) {
 	lock.users++
 	m.mu.Unlock()
 
-	timeout := time.NewTimer(lockWait)
+	timeout := time.NewTimer(lockTimeout)
 	defer timeout.Stop()
 	locked := false
 	select {

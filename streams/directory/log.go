@@ -133,40 +133,64 @@ func (l *Log) Append(
 func (l *Log) append(
 	ctx context.Context, subject string, expected uint64, events []domain.Event,
 ) (seq uint64, err error) {
-	encoded := make([][]byte, len(events))
-	ids := make(map[string]bool, len(events))
+	encoded, ids, err := encode(events)
+	if err == nil {
+		err = l.checkAdmission(encoded)
+	}
+	if err == nil {
+		seq, err = l.publish(ctx, subject, expected, encoded, ids)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("directory: append to %s: %w", subject, err)
+	}
+	return seq, nil
+}
+
+// encode returns the events in their stored form, and their ids. It sets missing ids.
+func encode(events []domain.Event) (encoded [][]byte, ids map[string]bool, err error) {
+	encoded = make([][]byte, len(events))
+	ids = make(map[string]bool, len(events))
 	for i, e := range events {
 		if e.ID == "" {
 			id, err := ulid.New(ulid.Timestamp(e.At), rand.Reader)
 			if err != nil {
-				return 0, fmt.Errorf("directory: append to %s: %w", subject, err)
+				return nil, nil, err
 			}
 			e.ID = id.String()
 		}
 		ids[e.ID] = true
 		if encoded[i], err = domain.EncodeEvent(e); err != nil {
-			return 0, fmt.Errorf("directory: append to %s: %w", subject, err)
+			return nil, nil, err
 		}
 	}
-	if l.admit != nil {
-		bytes := 0
-		for _, text := range encoded {
-			bytes += len(text)
-		}
-		if err := l.admit(bytes); err != nil {
-			return 0, fmt.Errorf("directory: append to %s: %w", subject, err)
-		}
+	return encoded, ids, nil
+}
+
+// checkAdmission returns the error of ServiceConfig.Admit for the encoded events.
+func (l *Log) checkAdmission(encoded [][]byte) error {
+	if l.admit == nil {
+		return nil
 	}
-	unsure := false
+	bytes := 0
+	for _, text := range encoded {
+		bytes += len(text)
+	}
+	return l.admit(bytes)
+}
+
+// publish appends encoded events. After a lost answer it sends them again on the same condition, so
+// at most one of the two sends is stored. When the second one conflicts, publish looks for the ids:
+// the events that it conflicts with may be those of the first.
+func (l *Log) publish(
+	ctx context.Context, subject string, expected uint64, encoded [][]byte, ids map[string]bool,
+) (seq uint64, err error) {
+	unsure := false // whether an earlier send may be stored
 	err = jsapi.Retry{If: isRepeatable}.Do(ctx, func(ctx context.Context) (err error) {
 		seq, err = jsapi.Append(ctx, l.nc, messages(subject, expected, encoded)...)
 		switch {
 		case errors.Is(err, jsapi.ErrOutcomeUnknown):
-			// Retry sends the events again on the same condition, so at most one of the two
-			// sends is stored. The other one conflicts.
 			unsure = true
 		case errors.Is(err, ErrConflict) && unsure:
-			// These events themselves may be what the append conflicts with.
 			found, last, lookErr := l.find(ctx, subject, expected, ids)
 			if lookErr != nil || last == expected {
 				return errors.Join(errBehind, lookErr)
@@ -181,10 +205,7 @@ func (l *Log) append(
 	if err != nil && unsure {
 		err = fmt.Errorf("%w: %w", jsapi.ErrOutcomeUnknown, err)
 	}
-	if err != nil {
-		return 0, fmt.Errorf("directory: append to %s: %w", subject, err)
-	}
-	return seq, nil
+	return seq, err
 }
 
 // isRepeatable reports whether an append can be sent again after an error without storing the

@@ -44,10 +44,7 @@ func TestMetrics(t *testing.T) {
 		Actor: domain.Actor{Kind: domain.ActorOperator},
 	}, org, "", domain.AllScopes()); err != nil ||
 		applied != before+1 {
-		t.Errorf(
-			"with stopped read models: %v, %d waits for other replicas", err,
-			applied-before,
-		)
+		t.Errorf("with stopped read models: %v, %d waits for other replicas", err, applied-before)
 	}
 	errReadModels, errReplicas = nil, errors.New("a replica hangs")
 	id, key, err := s.CreateKey(
@@ -68,6 +65,17 @@ func TestMetrics(t *testing.T) {
 	}
 	if got := value("effects_unconfirmed_total"); got != 2 {
 		t.Errorf("got %v unconfirmed effects, want 2", got)
+	}
+	// Regression: a command that takes access away was observed once for each of its two waits.
+	errReplicas = nil
+	waits := value("effect_wait_duration_seconds")
+	if err := s.RevokeKey(t.Context(), domain.Origin{
+		Actor: domain.Actor{Kind: domain.ActorOperator},
+	}, id, org); err != nil {
+		t.Fatal(err)
+	}
+	if got := value("effect_wait_duration_seconds") - waits; got != 1 {
+		t.Errorf("RevokeKey: got %v observed waits, want 1", got)
 	}
 	if _, err := log.Append(t.Context(), "directory.org."+org, 0, domain.Event{
 		Type: "nonsense",

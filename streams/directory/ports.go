@@ -19,12 +19,12 @@ type Presence interface {
 
 // Connections cuts the connections of hubs. A hub without a connection is no error.
 type Connections interface {
-	// DisconnectRevoked cuts the connections that the hub made with one of the certificates (fingerprints,
-	// at least one), and repeats this in the background for some seconds: a connection may be
-	// accepted just before a revocation takes effect.
+	// DisconnectRevoked cuts the connections that the hub made with one of the certificates, given
+	// by at least one fingerprint. It repeats this in the background for some seconds: a connection
+	// may be accepted just before a revocation takes effect.
 	DisconnectRevoked(ctx context.Context, hub domain.HubID, certificates []string) error
-	// DisconnectBlocked cuts every connection of a hub that may not connect again, until none is left, and
-	// returns how many it cut.
+	// DisconnectBlocked cuts every connection of a hub that may not connect again, until none is
+	// left, and returns how many it cut.
 	DisconnectBlocked(ctx context.Context, hub domain.HubID) (cut int, err error)
 	// Disconnect cuts every connection of the hub once. The hub may connect again at once.
 	Disconnect(ctx context.Context, hub domain.HubID) error

@@ -14,22 +14,24 @@ import (
 // Quotas limit what one organization, or one person, can store in the directory forever. 0 is no
 // limit. Operators have no limits.
 //
-// Sites are counted at the broker, keys and organizations in memory, and one process creates them
-// one after the other for an organization: replicas that create at the same moment can exceed a
-// limit by one each, and so can a creation that waited longer than lockWait. Each replica counts
-// changes for itself.
+// SitesPerOrg, KeysPerOrg and OrgsPerAccount are checked before each creation, and a process
+// creates for one organization or person at a time. They can be exceeded by one for each replica
+// that creates at the same moment, and for each creation that waited longer than lockTimeout. Each
+// replica counts changes for itself.
 type Quotas struct {
 	// SitesPerOrg is how many sites an organization may have.
 	SitesPerOrg int
 	// KeysPerOrg is how many API keys an organization may have in force, as KeysOf counts them.
 	KeysPerOrg int
-	// KeysOf returns how many keys of an organization are in force. KeysPerOrg requires it.
+	// KeysOf returns how many keys of an organization are in force, from memory. It must include
+	// every key for which ServiceConfig.AwaitReplicas has returned. KeysPerOrg requires it.
 	KeysOf func(orgID string) int
 	// MembersPerOrg is how many members an organization may have, exactly.
 	MembersPerOrg int
 	// OrgsPerAccount is how many organizations a person may own, as OwnedBy counts them.
 	OrgsPerAccount int
-	// OwnedBy returns how many organizations an address owns. OrgsPerAccount requires it.
+	// OwnedBy returns how many organizations an address owns, from memory. It must include every
+	// organization for which ServiceConfig.AwaitReplicas has returned. OrgsPerAccount requires it.
 	OwnedBy func(email string) int
 	// ChangesPerHour is how many changes an organization may make within an hour, or at once.
 	// Removing a key, a member or an invitation is always allowed.
@@ -44,13 +46,13 @@ type Quotas struct {
 	InvitationsPerAddress int
 }
 
-// standingRetryAfter is the Retry-After of a limit that passes only when somebody removes something
-// or an operator raises it.
+// standingRetryAfter is the Retry-After of a limit that waiting alone does not lift: something must
+// be removed, or an operator must raise the limit.
 const standingRetryAfter = time.Minute
 
 // quotaState is what a Service keeps in memory for its Quotas.
 type quotaState struct {
-	// creations serializes counting and creating: of one organization or one person.
+	// creations serializes counting and creating for one organization or one person.
 	creations keyedMutex
 	changes   *allowance.Hourly
 }
@@ -121,7 +123,8 @@ func (s *Service) checkOrgQuota(o domain.Origin, email string) error {
 	if n := q.OwnedBy(email); n >= q.OrgsPerAccount {
 		return domain.RateLimited(
 			standingRetryAfter,
-			"you own %d organizations; at most %d are allowed (--orgs-per-account). Ask the operator for more",
+			"you own %d organizations; at most %d are allowed (--orgs-per-account). "+
+				"Ask the operator for more",
 			n, q.OrgsPerAccount,
 		)
 	}
@@ -129,7 +132,7 @@ func (s *Service) checkOrgQuota(o domain.Origin, email string) error {
 }
 
 // checkInvitationMail returns an error when the invitation's mail cannot be queued, since an
-// invitation without a mail is useless, and rate_limited when the recipient has got too many.
+// invitation without a mail is useless, and rate_limited when the recipient was invited too often.
 func (s *Service) checkInvitationMail(
 	ctx context.Context, orgID, email string, now time.Time,
 ) error {
@@ -185,18 +188,19 @@ func (s *Service) countChange(o domain.Origin, orgID string) error {
 	if o.Actor.Kind == domain.ActorOperator || o.Actor.Kind == domain.ActorService {
 		return nil
 	}
-	if wait, ok := s.quotas.changes.Take(orgID, time.Now()); !ok {
+	if wait, ok := s.quotas.changes.Take(orgID, s.cfg.Now()); !ok {
 		return domain.RateLimited(
 			wait,
-			"the organization has made %d changes within an hour; no more are allowed (--changes-per-org)",
+			"the organization has made %d changes within an hour; no more are allowed "+
+				"(--changes-per-org)",
 			s.quotas.changes.Most(),
 		)
 	}
 	return nil
 }
 
-// countSubjects counts the subjects with events that match a filter. In a cluster a server that
-// knows no leader may answer, and count less: then an organization gets a few sites more.
+// countSubjects counts the subjects with events that match a filter. In a cluster, a server that
+// lags may answer and count too few: an organization can then create a few sites more.
 func (l *Log) countSubjects(ctx context.Context, filter string) (int, error) {
 	n, err := l.api.CountSubjects(ctx, streams.DirectoryStream, filter)
 	if err != nil {

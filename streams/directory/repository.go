@@ -67,9 +67,9 @@ func (r *Repository[S]) Get(ctx context.Context, id string) (S, uint64, error) {
 // Update calls decide with the current state of an aggregate and appends the events that decide
 // returns, if any. It returns the new state and the sequence of the aggregate's last event, also
 // when there was nothing to append. When another process appended first, Update calls decide again
-// with the new state, up to maxConflicts times. An error of decide is returned unchanged, with the
-// state that decide got. A temporary fault, ErrConflict and jsapi.ErrOutcomeUnknown among them, is a
-// domain.Unavailable whose message says whether anything was changed.
+// with the new state, up to maxConflicts times. It returns an error of decide unchanged, with the
+// state that decide got. It returns a temporary fault, such as ErrConflict in the end or
+// jsapi.ErrOutcomeUnknown, as a domain.Unavailable whose message says whether anything was changed.
 func (r *Repository[S]) Update(
 	ctx context.Context, id string, decide func(S) ([]domain.Event, error),
 ) (S, uint64, error) {

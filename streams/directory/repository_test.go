@@ -78,9 +78,7 @@ func TestUpdateWithoutEventsAndWithAnError(t *testing.T) {
 	rejection := domain.ErrSiteNotFound()
 	if _, _, err := r.Update(
 		t.Context(), "s", func(history) ([]domain.Event, error) { return nil, rejection },
-	); err != error(
-		rejection,
-	) {
+	); err != error(rejection) {
 		t.Errorf("got %v, want the error of decide", err)
 	}
 }
@@ -142,8 +140,8 @@ func TestUpdatesOfOneProcessDoNotConflict(t *testing.T) {
 	}
 }
 
-// TestStuckUpdateDelaysOthersBriefly checks that an update that hangs delays others for lockWait,
-// and that a caller that goes away does not wait.
+// TestStuckUpdateDelaysOthersBriefly checks that an update that hangs delays others for
+// lockTimeout, and that a caller that goes away does not wait.
 func TestStuckUpdateDelaysOthersBriefly(t *testing.T) {
 	t.Parallel()
 	r := histories(open(t, streamstest.Start(t)), 10)

@@ -23,7 +23,8 @@ const (
 	effectTimeout = 10 * time.Second
 	// How many aggregates are cached. Hubs are looked up at every connection, the others by
 	// management commands only.
-	cachedOrgs, cachedAccounts, cachedSites, cachedHubs, cachedKeys = 1_000, 1_000, 4_000, 20_000, 1_000
+	cachedOrgs, cachedAccounts, cachedKeys = 1_000, 1_000, 1_000
+	cachedSites, cachedHubs                = 4_000, 20_000
 )
 
 // ErrNotInForce is returned by a command that takes access away when the change is stored, but not
@@ -96,8 +97,9 @@ func (c ServiceConfig) WithDefaults() ServiceConfig {
 }
 
 // Service is the write side of the directory: every management command. When a command returns, its
-// effect can be read. A command that changes nothing stores nothing and succeeds. A rejected
-// command returns a *domain.Error.
+// effect can be read, unless the read models lag for more than ten seconds. A command that changes
+// nothing stores nothing and succeeds. A rejected command returns a *domain.Error. A change over
+// Quotas.ChangesPerHour is rate_limited.
 type Service struct {
 	cfg      ServiceConfig
 	metrics  *metrics
@@ -135,8 +137,9 @@ func NewService(l *Log, cfg ServiceConfig) *Service {
 }
 
 // CreateOrg creates an organization with its first owner, and the owner's account if there is none.
-// It returns the ids of both. When it returns, every replica lets the owner in. If o.Actor
-// is a member without an id, CreateOrg sets the id to the owner's.
+// It returns the ids of the organization and of the owner as its member. When it returns, every
+// replica lets the owner in, or did not confirm that in time. If o.Actor is a member without an id,
+// the events have the owner's id. It returns rate_limited for an owner over Quotas.OrgsPerAccount.
 func (s *Service) CreateOrg(
 	ctx context.Context, o domain.Origin, name, ownerEmail string,
 ) (orgID, ownerID string, err error) {
@@ -194,25 +197,25 @@ func (s *Service) newID(o domain.Origin) string {
 	return domain.NewUUIDv7(o.At, entropy)
 }
 
-// awaitReadable waits until the read models have the event at seq. The command has succeeded even
-// if the wait fails: a caller that gets an error would repeat it, and create a second site.
+// awaitReadable waits until the read models have the event at seq. It returns no error, because the
+// command has succeeded even if the wait fails: a caller that got an error would repeat the
+// command, and create a second site.
 func (s *Service) awaitReadable(ctx context.Context, seq uint64) {
-	s.awaitEffect(ctx, seq, s.cfg.AwaitReadModels)
+	_ = s.awaitEffect(ctx, seq, false)
 }
 
 // awaitGranted waits until the read models have the event at seq and every replica acts by it. It
-// is for commands that grant access. They have succeeded even if a wait fails: the replicas follow,
-// and a result such as a new key can be shown only once.
+// is for commands that grant access. It returns no error, because they have succeeded even if a
+// wait fails: the replicas follow, and a result such as a new key can be shown only once.
 func (s *Service) awaitGranted(ctx context.Context, seq uint64) {
-	s.awaitEffect(ctx, seq, s.cfg.AwaitReadModels, s.cfg.AwaitReplicas)
+	_ = s.awaitEffect(ctx, seq, true)
 }
 
-// awaitInForce waits until the read models have a command that takes access away, and every replica
-// acts by it. Unless every replica confirms that, it returns ErrNotInForce: the command has not
-// succeeded yet.
+// awaitInForce waits until the read models have the event at seq and every replica acts by it. It
+// is for commands that take access away. Unless every replica confirms the event, it returns
+// ErrNotInForce: the command has not succeeded yet.
 func (s *Service) awaitInForce(ctx context.Context, seq uint64) error {
-	s.awaitEffect(ctx, seq, s.cfg.AwaitReadModels)
-	if err := s.awaitEffect(ctx, seq, s.cfg.AwaitReplicas); err != nil {
+	if err := s.awaitEffect(ctx, seq, true); err != nil {
 		return domain.UnavailableBecause(
 			fmt.Errorf("directory: sequence %d: %w: %w", seq, ErrNotInForce, err),
 			"the change is stored, but a replica of the service has not confirmed that it acts "+
@@ -222,25 +225,27 @@ func (s *Service) awaitInForce(ctx context.Context, seq uint64) error {
 	return nil
 }
 
-// awaitEffect calls one wait after the other, each with effectTimeout, and returns the first error.
-// ErrReadModelsStopped is no error.
-func (s *Service) awaitEffect(
-	ctx context.Context, seq uint64, waits ...func(context.Context, uint64) error,
-) (err error) {
+// awaitEffect waits for the read models and then, if replicas is set, for the replicas: each for at
+// most effectTimeout, and the second also if the first fails. It returns the error of the wait for
+// the replicas only. ErrReadModelsStopped counts as no failure.
+func (s *Service) awaitEffect(ctx context.Context, seq uint64, replicas bool) (replicasErr error) {
 	began := time.Now()
 	ctx, span := s.cfg.Tracer.Start(ctx, "await effect", trace.SpanKindInternal)
-	defer func() { span.End(err) }()
-	for _, wait := range waits {
-		if failed := waitWithin(ctx, effectTimeout, seq, wait); failed != nil &&
-			!errors.Is(failed, ErrReadModelsStopped) {
-			s.metrics.effectsUnconfirmed.Inc()
-			err = cmp.Or(err, failed)
-		}
+	modelsErr := waitWithin(ctx, effectTimeout, seq, s.cfg.AwaitReadModels)
+	if errors.Is(modelsErr, ErrReadModelsStopped) {
+		modelsErr = nil
 	}
-	if err == nil {
+	if replicas {
+		replicasErr = waitWithin(ctx, effectTimeout, seq, s.cfg.AwaitReplicas)
+	}
+	err := errors.Join(modelsErr, replicasErr)
+	span.End(err)
+	if err != nil {
+		s.metrics.effectsUnconfirmed.Inc()
+	} else {
 		s.metrics.effectWait.Observe(time.Since(began).Seconds())
 	}
-	return err
+	return replicasErr
 }
 
 func waitWithin(

@@ -43,7 +43,7 @@ func (s *Service) EnsureAccount(
 		if err != nil || account.IsOf(email) {
 			return account, err
 		}
-		// The key belongs to another address, which an earlier version took for the same one.
+		// The key belongs to another address, which an earlier version treated as the same one.
 	}
 	return domain.AccountState{}, errors.New(
 		"directory: the keys of an address's account belong to other addresses",

@@ -10,15 +10,16 @@ import (
 )
 
 const (
-	// forgetWait bounds how long ForgetDevices waits for the read models. The hub's next events
-	// wait for it.
-	forgetWait = 2 * time.Second
+	// forgetTimeout bounds how long ForgetDevices waits for the read models. The hub's next events
+	// wait for ForgetDevices.
+	forgetTimeout = 2 * time.Second
 	// forgetBatch is how many devices one decision forgets. Its events are stored as one batch.
 	forgetBatch = jsapi.MaxBatch / 2
 )
 
 // LabelDevice sets the name and the room of a device, and returns its new label. The caller has
-// checked that the hub has the device. A hub that the organization does not have is not_found.
+// checked that the hub has the device. It returns not_found for a hub that the organization does
+// not have.
 func (s *Service) LabelDevice(
 	ctx context.Context, o domain.Origin, c domain.LabelDevice,
 ) (domain.DeviceLabel, error) {
@@ -42,7 +43,7 @@ func (s *Service) LabelDevice(
 }
 
 // ForgetDevices removes the names and rooms of devices that their hub has forgotten. It waits at
-// most two seconds for the read models, and succeeds without them: they follow later.
+// most two seconds for the read models, and succeeds even if they lag.
 func (s *Service) ForgetDevices(
 	ctx context.Context, o domain.Origin, hubID domain.HubID, deviceIDs []int64,
 ) error {
@@ -65,7 +66,7 @@ func (s *Service) ForgetDevices(
 	if last == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, forgetWait)
+	ctx, cancel := context.WithTimeout(ctx, forgetTimeout)
 	defer cancel()
 	_ = s.cfg.AwaitReadModels(ctx, last) // stored already, readable later
 	return nil

@@ -19,10 +19,10 @@ func (s *Service) Hub(ctx context.Context, hubID domain.HubID) (domain.HubState,
 }
 
 // AddHub adds a hub to an organization at one of its sites. A hub that the organization already has
-// is moved there, and renamed if the command has a name. Errors: not_found for a site that the
-// organization does not have, hub_not_addable for a hub that cannot be added. Of several
-// organizations that add the same hub at once exactly one gets it. When AddHub returns, every
-// replica knows the owner. It uses ServiceConfig.Presence.
+// is moved there, and renamed if the command has a name. Of several organizations that add the same
+// hub at once exactly one gets it. When AddHub returns, every replica knows the owner, or did not
+// confirm that in time. It returns not_found for a site that the organization does not have, and
+// hub_not_addable for a hub that cannot be added. It uses ServiceConfig.Presence.
 func (s *Service) AddHub(
 	ctx context.Context, o domain.Origin, c domain.AddHub,
 ) (domain.HubState, error) {
@@ -59,7 +59,8 @@ func (s *Service) fetchPresence(ctx context.Context, hubID domain.HubID) (*domai
 	if err != nil {
 		return nil, jsapi.Unavailable(
 			err,
-			"the service cannot look up at the moment whether the hub has ever come online; nothing was changed",
+			"the service cannot look up at the moment whether the hub has ever come online; "+
+				"nothing was changed",
 		)
 	}
 	if !ok {
@@ -68,8 +69,8 @@ func (s *Service) fetchPresence(ctx context.Context, hubID domain.HubID) (*domai
 	return &presence, nil
 }
 
-// UpdateHub moves and renames a hub. A hub or a site that the organization does not have is
-// not_found.
+// UpdateHub moves and renames a hub. It returns not_found for a hub or a site that the organization
+// does not have.
 func (s *Service) UpdateHub(
 	ctx context.Context, o domain.Origin, c domain.UpdateHub,
 ) (domain.HubState, error) {
@@ -103,8 +104,8 @@ func (s *Service) UpdateHub(
 }
 
 // ResetLink revokes a hub's certificate and then cuts its connections, so that a hub that connects
-// in between is rejected. A hub without a certificate is left as it is. A hub that the organization
-// does not have is not_found. It uses ServiceConfig.Connections.
+// in between is rejected. It changes nothing for a hub without a certificate. It returns not_found
+// for a hub that the organization does not have. It uses ServiceConfig.Connections.
 func (s *Service) ResetLink(
 	ctx context.Context, o domain.Origin, orgID string, hubID domain.HubID,
 ) error {
@@ -128,9 +129,9 @@ func (s *Service) ResetLink(
 	)
 }
 
-// IssueCertificate makes a certificate the hub's current one. A hub that is not in the inventory,
-// is blocked, or has another secret by now is unauthenticated. A hub over its limit is
-// rate_limited.
+// IssueCertificate makes a certificate the hub's current one. It returns unauthenticated for a hub
+// that is not in the inventory, is blocked, or has another secret by now, and rate_limited for a
+// hub over ServiceConfig.HubCertificates.
 func (s *Service) IssueCertificate(
 	ctx context.Context, o domain.Origin, hubID domain.HubID, c domain.IssueCertificate,
 ) error {
@@ -142,7 +143,8 @@ func (s *Service) IssueCertificate(
 }
 
 // BeginLog begins a new event log for a hub that was reset. Repeated for the same log it does
-// nothing. A hub without an organization is not_found; a hub over its limit is rate_limited.
+// nothing. It returns not_found for a hub without an organization, and rate_limited for a hub over
+// ServiceConfig.HubLogs.
 func (s *Service) BeginLog(
 	ctx context.Context, o domain.Origin, hubID domain.HubID, c domain.BeginLog,
 ) error {
@@ -155,8 +157,8 @@ func (s *Service) BeginLog(
 }
 
 // RestoreLog begins another epoch of a hub's event log after a restore that brought the hub's
-// stream back up to the sequence kept; 0 when the backup had none of it. A hub without an
-// organization is not_found.
+// stream back up to the sequence kept; 0 when the backup had none of it. It returns not_found for a
+// hub without an organization.
 func (s *Service) RestoreLog(
 	ctx context.Context, o domain.Origin, hubID domain.HubID, kept uint64,
 ) error {
@@ -168,8 +170,8 @@ func (s *Service) RestoreLog(
 	return err
 }
 
-// updateHub calls hubs.Update. For a malformed id, which must not become part of a subject, it
-// calls decide with the zero state instead: the domain returns the error for an unknown hub.
+// updateHub calls hubs.Update. A malformed id must not become part of a subject: for one, updateHub
+// calls decide with the zero state, which returns the error for an unknown hub.
 func (s *Service) updateHub(
 	ctx context.Context, hubID domain.HubID, decide func(domain.HubState) ([]domain.Event, error),
 ) (domain.HubState, uint64, error) {

@@ -9,15 +9,15 @@ import (
 	"hubcloud/domain"
 )
 
-// The commands of operators about the inventory: the hubs that may enrol. A hub that is not in the
-// inventory is not_found.
+// The commands of operators about the inventory: the hubs that may enrol. They return not_found for
+// a hub that is not in the inventory.
 
-// generateTries is how often GenerateHub tries another random id. Two equal ids are so unlikely
-// that a repeated rejection has another cause, such as a bad prefix.
+// generateTries is how many random ids GenerateHub tries. A random id is so rarely in use that a
+// repeated rejection has another cause.
 const generateTries = 3
 
 // RegisterHub adds a hub to the inventory with the domain.HashEnrolmentSecret of its enrolment
-// secret. A hub that is in the inventory already is an invalid_request.
+// secret. It returns invalid_request for a hub that is in the inventory already.
 func (s *Service) RegisterHub(
 	ctx context.Context, o domain.Origin, hubID domain.HubID, secretHash []byte,
 ) error {
@@ -34,8 +34,8 @@ func (s *Service) RegisterHub(
 }
 
 // GenerateHub registers a hub with a random id that begins with the prefix, and returns it with its
-// new enrolment secret, which is stored nowhere. A prefix that no hub id can have is an
-// invalid_request.
+// new enrolment secret, which is stored nowhere. It returns invalid_request for a prefix that no
+// hub id can have.
 func (s *Service) GenerateHub(
 	ctx context.Context, o domain.Origin, prefix string,
 ) (hubID domain.HubID, secret string, err error) {
@@ -69,8 +69,8 @@ func NewEnrolmentSecret() string {
 
 // RotateSecret replaces a hub's enrolment secret and returns the new one, which is stored nowhere.
 // Unless keepCertificate is set it also revokes the hub's certificates and cuts its connections,
-// for which it uses ServiceConfig.Connections. If it returns both a secret and an error, the secret
-// is in force, and the error names the step that failed.
+// for which it uses ServiceConfig.Connections. If it returns both a secret and an error, the new
+// secret is stored and the only valid one, and the error names the step after it that failed.
 func (s *Service) RotateSecret(
 	ctx context.Context, o domain.Origin, hubID domain.HubID, keepCertificate bool,
 ) (secret string, err error) {
@@ -119,8 +119,8 @@ func (s *Service) BlockHub(
 	return cut, nil
 }
 
-// UnblockHub allows a blocked hub to enrol and connect again. A hub that is not blocked is left as
-// it is.
+// UnblockHub allows a blocked hub to enrol and connect again. It changes nothing for a hub that is
+// not blocked.
 func (s *Service) UnblockHub(ctx context.Context, o domain.Origin, hubID domain.HubID) error {
 	o = s.stamp(o)
 	_, err := s.updateInventory(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
@@ -165,7 +165,7 @@ func (s *Service) ReleaseHub(
 	return before.OrgID, nil
 }
 
-// updateInventory is updateHub, and waits until every replica acts by the change.
+// updateInventory is updateHub followed by awaitInForce.
 func (s *Service) updateInventory(
 	ctx context.Context, hubID domain.HubID, decide func(domain.HubState) ([]domain.Event, error),
 ) (domain.HubState, error) {

@@ -10,10 +10,10 @@ import (
 
 // Invite invites a person into an organization and queues the mail with the link. A pending
 // invitation of the same address is replaced: its link stops working. When the mail cannot be
-// queued, the invitation is stored all the same, and the error says that the request can be
-// repeated. Errors: forbidden for the role owner and for an actor who may not invite,
-// invalid_request for a member's address, rate_limited for an invitation over Quotas, not_found for
-// an unknown organization. It uses ServiceConfig.Mailer.
+// queued after the invitation was stored, the error says that the request can be repeated. Invite
+// returns forbidden for the role owner and for an actor who may not invite, invalid_request for a
+// member's address, rate_limited for an invitation over Quotas, and not_found for an unknown
+// organization. It uses ServiceConfig.Mailer.
 func (s *Service) Invite(
 	ctx context.Context, o domain.Origin, orgID, email string, role domain.Role,
 ) (domain.Invitation, error) {
@@ -60,8 +60,8 @@ func (s *Service) Invite(
 	})
 }
 
-// RevokeInvitation revokes a pending invitation: its link stops working. An invitation that is not
-// pending is not_found.
+// RevokeInvitation revokes a pending invitation: its link stops working. It returns not_found for
+// an invitation that is not pending.
 func (s *Service) RevokeInvitation(
 	ctx context.Context, o domain.Origin, orgID, invitationID string,
 ) error {
@@ -81,9 +81,9 @@ func (s *Service) RevokeInvitation(
 
 // AcceptInvitation makes the person with an invitation's token a member of its organization, and
 // creates the person's account if there is none. The actor of the events is the person, whatever
-// the origin's actor. A repeated call does nothing and sets Acceptance.Already. An invalid token,
-// and the token of an invitation that was revoked or replaced, or whose member was removed, is
-// not_found; an expired one is domain.ErrInvitationExpired.
+// the origin's actor. A repeated call does nothing and sets Acceptance.Already. It returns
+// not_found for an invalid token and for one whose invitation was revoked or replaced or whose
+// member was removed, and domain.ErrInvitationExpired for an expired one.
 func (s *Service) AcceptInvitation(
 	ctx context.Context, o domain.Origin, token string,
 ) (domain.Acceptance, error) {
@@ -112,7 +112,8 @@ func (s *Service) AcceptInvitation(
 		if domain.CodeOf(err) == domain.CodeServiceUnavailable {
 			err = domain.UnavailableBecause(
 				err,
-				"the invitation is accepted, but the account could not be created; open the link again",
+				"the invitation is accepted, but the account could not be created; "+
+					"open the link again",
 			)
 		}
 		return domain.Acceptance{}, err

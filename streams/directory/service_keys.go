@@ -9,7 +9,9 @@ import (
 )
 
 // CreateKey creates an API key of an organization and returns its id and the key itself, which is
-// stored nowhere. When it returns, the key works on every replica. The label may be empty.
+// stored nowhere. When it returns, the key works on every replica, or one did not confirm that in
+// time. The label may be empty. It returns not_found for an unknown organization, and rate_limited
+// for a key over Quotas.KeysPerOrg.
 func (s *Service) CreateKey(
 	ctx context.Context, o domain.Origin, orgID, label string, scopes []domain.Scope,
 ) (keyID, key string, err error) {
@@ -45,7 +47,8 @@ func (s *Service) CreateKey(
 }
 
 // RevokeKey revokes a key. When it returns nil, no replica accepts the key any more. It may be
-// repeated. With an orgID, a key of another organization is not_found, as an unknown key is.
+// repeated. It returns not_found for an unknown key and, unless orgID is empty, for another
+// organization's.
 func (s *Service) RevokeKey(ctx context.Context, o domain.Origin, keyID, orgID string) error {
 	if !domain.IsKeyID(keyID) {
 		return domain.ErrKeyNotFound()

@@ -6,9 +6,9 @@ import (
 	"hubcloud/domain"
 )
 
-// ChangeRole changes a member's role. When it returns nil, every replica acts by the new role. A
-// member that the organization does not have is not_found. A change that the actor may not make, or
-// that leaves the organization without an owner, is forbidden.
+// ChangeRole changes a member's role. When its error is nil, every replica acts by the new role. It
+// returns not_found for a member that the organization does not have, and forbidden for a change
+// that the actor may not make or that leaves the organization without an owner.
 func (s *Service) ChangeRole(
 	ctx context.Context, o domain.Origin, orgID, memberID string, role domain.Role,
 ) (domain.Member, error) {
@@ -28,8 +28,9 @@ func (s *Service) ChangeRole(
 }
 
 // RemoveMember ends a membership. When it returns nil, no replica lets the person into the
-// organization any more. A member that the organization does not have is not_found. A removal that
-// the actor may not make, or that leaves the organization without an owner, is forbidden.
+// organization any more. It returns not_found for a member that the organization does not have, and
+// forbidden for a removal that the actor may not make or that leaves the organization without an
+// owner.
 func (s *Service) RemoveMember(ctx context.Context, o domain.Origin, orgID, memberID string) error {
 	if !domain.IsUUID(orgID) {
 		return domain.ErrMemberNotFound()

@@ -16,16 +16,18 @@ func siteSubject(key string) string {
 	return streams.SiteSubject(orgID, siteID)
 }
 
-// CreateSite creates a site of an organization.
+// CreateSite creates a site of an organization with a new id. Its errors are those of
+// CreateSiteWithID.
 func (s *Service) CreateSite(
 	ctx context.Context, o domain.Origin, orgID, name string,
 ) (domain.SiteState, error) {
 	return s.CreateSiteWithID(ctx, o, orgID, "", name)
 }
 
-// CreateSiteWithID creates a site of an organization with an id of the caller, a UUIDv7. With an empty
-// id it makes one. A site that already has the id is returned unchanged: the caller created it
-// before and lost the answer.
+// CreateSiteWithID creates a site of an organization with an id of the caller, a UUIDv7, or with a
+// new id if siteID is empty. It returns a site that already has the id unchanged: the caller
+// created it before and lost the answer. It returns not_found for an unknown organization, and
+// rate_limited for a site over Quotas.SitesPerOrg.
 func (s *Service) CreateSiteWithID(
 	ctx context.Context, o domain.Origin, orgID, siteID, name string,
 ) (domain.SiteState, error) {
@@ -50,6 +52,7 @@ func (s *Service) CreateSiteWithID(
 		}
 		return domain.DecideCreateSite(site, o, orgID, siteID, name)
 	}
+	// The lock covers counting and storing. The wait for the read models needs no lock.
 	unlock := s.quotas.creations.lock(ctx, "sites "+orgID)
 	site, seq, err := s.sites.Update(ctx, siteKey(orgID, siteID), counted(s, o, orgID, decide))
 	unlock()
@@ -60,7 +63,7 @@ func (s *Service) CreateSiteWithID(
 	return site, nil
 }
 
-// RenameSite renames a site. A site that the organization does not have is not_found.
+// RenameSite renames a site. It returns not_found for a site that the organization does not have.
 func (s *Service) RenameSite(
 	ctx context.Context, o domain.Origin, orgID, siteID, name string,
 ) (domain.SiteState, error) {

@@ -1,0 +1,239 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A stream that is silent for longer than two keepalives is reconnected; one whose caller is slow
+// is not.
+func TestStalledStreamsAreLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, s := playing(t, nil, events(errSilent, frames("b")), events(errSilent, frames("c d")))
+		began := time.Now()
+		if got, err := followed(c.Events(t.Context(), "hub-1", "a"), 2); got != "b c" ||
+			err != nil ||
+			time.Since(began) < 75*time.Second ||
+			time.Since(began) > 76*time.Second {
+			t.Errorf("%q after %s, %v", got, time.Since(began), err)
+		}
+		if positions(s) != "a b" {
+			t.Errorf("from %q", positions(s))
+		}
+		c, s = playing(t, nil, events(errSilent, frames("b c d")))
+		n := 0
+		for _, err := range c.Events(t.Context(), "hub-1", "a") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if time.Sleep(time.Hour); n == 2 { // the caller's work, on the bubble's clock
+				break
+			}
+			n++
+		}
+		if positions(s) != "a" {
+			t.Errorf("a slow caller was taken for a silent stream: from %q", positions(s))
+		}
+	})
+}
+
+// A real server misbehaves on each connection: it is silent, cuts the stream within an event,
+// repeats events, sends garbage, or ends at once. Every event is yielded once.
+func TestHostileStreams(t *testing.T) {
+	t.Parallel()
+	var connections atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		after, _ := strconv.ParseInt(strings.TrimPrefix(r.Header.Get("Last-Event-ID"), "c"), 10, 64)
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.(http.Flusher).Flush()
+		send := func(text string) {
+			io.WriteString(w, text)
+			w.(http.Flusher).Flush()
+		}
+		n := func(i int64) string { return "c" + strconv.FormatInt(i, 10) }
+		switch connections.Add(1) % 6 {
+		case 0:
+			<-r.Context().Done()
+		case 1:
+			send(frame(n(after + 1)))
+			send(frame(n(after + 2))[:70])
+			panic(http.ErrAbortHandler)
+		case 2:
+			for i := max(1, after-5); i <= after+2; i++ {
+				send(frame(n(i)))
+			}
+			panic(http.ErrAbortHandler)
+		case 3:
+			send(frame(n(after+1)) + "data: \x00\xff{{{\n\n")
+			<-r.Context().Done()
+		case 4:
+			w.Header().Set("Connection", "close")
+		default:
+			send("id: " + n(after) + "\n\n" + frame(n(after+1)) + frame(n(after+1)))
+		}
+	}))
+	defer server.Close()
+	c, err := New(
+		Config{
+			BaseURL: server.URL,
+			APIKey:  "k",
+			Retry:   Retry{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond},
+		},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	next := 1
+	for event, err := range c.Events(ctx, "hub-1", "c0", StallTimeout(50*time.Millisecond)) {
+		if err != nil {
+			t.Fatalf("after %d events and %d connections: %v", next-1, connections.Load(), err)
+		}
+		if want := "c" + strconv.Itoa(next); event.Cursor != want {
+			t.Fatalf("%s in place of %s", event.Cursor, want)
+		}
+		if next++; next > 60 {
+			break
+		}
+	}
+	if connections.Load() < 50 {
+		t.Errorf("%d connections", connections.Load())
+	}
+}
+
+// Comments keep a stream from being reconnected.
+func TestKeepalivesKeepAStream(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, s := playing(t, nil, func(r *http.Request) (*http.Response, error) {
+			body, w := io.Pipe()
+			go func() {
+				defer w.Close()
+				for range 60 {
+					time.Sleep(30 * time.Second)
+					io.WriteString(w, ": keepalive\n\n")
+				}
+				io.WriteString(w, frames("b"))
+			}()
+			return respond(r, 200, body, "Content-Type", "text/event-stream; charset=utf-8"), nil
+		})
+		if got, err := followed(c.Events(t.Context(), "hub-1", "a"), 1); got != "b" || err != nil ||
+			positions(s) != "a" {
+			t.Errorf("%q, %v, from %q", got, err, positions(s))
+		}
+	})
+}
+
+// The wait before a reconnect grows after connections that receive nothing, and is short after one
+// that lasted. The wait that the service asks for is kept.
+func TestReconnectsAreSpread(t *testing.T) {
+	t.Parallel()
+	waits := func(s *script) (all []time.Duration) {
+		seen := s.seen()
+		for i := range len(seen) - 1 {
+			all = append(all, seen[i+1].at.Sub(seen[i].at))
+		}
+		return all
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c, s := playing(
+			t, nil, events(nil), events(nil), events(nil), events(nil), events(nil), events(nil),
+			events(nil), events(nil), events(nil), events(errSilent, frames("b")),
+		)
+		if _, err := followed(c.Events(t.Context(), "hub-1", "a"), 1); err != nil {
+			t.Fatal(err)
+		}
+		for i, wait := range waits(s) {
+			if full := min(10*time.Second, 200*time.Millisecond<<i); wait < full/2 || wait > full {
+				t.Errorf("wait %d is %s, of %s", i, wait, full)
+			}
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		quarter := func(r *http.Request) (*http.Response, error) {
+			body, w := io.Pipe()
+			go func() {
+				for range 30 {
+					time.Sleep(30 * time.Second)
+					io.WriteString(w, ": keepalive\n\n")
+				}
+				w.Close()
+			}()
+			return respond(r, 200, body, "Content-Type", "text/event-stream"), nil
+		}
+		c, s := playing(
+			t, nil, quarter, quarter, quarter, quarter, quarter, quarter, quarter, quarter,
+			events(errSilent, frames("b")),
+		)
+		if _, err := followed(c.Events(t.Context(), "hub-1", "a"), 1); err != nil {
+			t.Fatal(err)
+		}
+		for _, wait := range waits(s) {
+			if wait > 15*time.Minute+200*time.Millisecond {
+				t.Errorf(
+					"a stream that ended after its quarter of an hour was followed after %s",
+					wait-15*time.Minute,
+				)
+			}
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		c, s := playing(
+			t, nil, events(nil, "retry: 7000\n\n"), events(nil, "retry: 999999999\n\n"),
+			events(errSilent, frames("b")),
+		)
+		if _, err := followed(c.Events(t.Context(), "hub-1", "a"), 1); err != nil {
+			t.Fatal(err)
+		}
+		if got := waits(s); got[0] != 7*time.Second || got[1] != time.Minute {
+			t.Errorf("waited %s", got)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // a stopping service answers long-polls at once: no storm
+		c, s := playing(t, nil, pageOf("", "a", false))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := followed(c.Events(ctx, "hub-1", "a", LongPoll()), 1); !errors.Is(
+			err, context.DeadlineExceeded,
+		) {
+			t.Error(err)
+		}
+		if n := len(s.seen()); n > 20 {
+			t.Errorf("%d polls in a minute", n)
+		}
+	})
+}
+
+// A service that stays away ends the sequence with GiveUpAfter, and not without.
+func TestGivingUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := playing(t, nil, events(nil, frames("b")), broken)
+		began := time.Now()
+		got, err := followed(c.Events(t.Context(), "hub-1", "a", GiveUpAfter(time.Minute)), 9)
+		if took := time.Since(began); got != "b" || !errors.Is(err, errBroken) ||
+			took > time.Minute ||
+			took < 45*time.Second {
+			t.Errorf("%q, %v after %s", got, err, took)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+		defer cancel()
+		if _, err := followed(c.Events(ctx, "hub-1", "a"), 9); !errors.Is(
+			err, context.DeadlineExceeded,
+		) {
+			t.Errorf("ended with %v", err)
+		}
+	})
+}

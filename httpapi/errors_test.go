@@ -1,0 +1,288 @@
+package httpapi
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/streams/streamstest"
+)
+
+// Errors have the right status and type, and a message that names the problem.
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	const hub = "/v1/hubs/hub-7k2m-q4xd-93ta"
+	const inv, nf = domain.CodeInvalidRequest, domain.CodeNotFound
+	long := strings.Repeat("n", 201)
+	tests := []struct {
+		method, path, body string
+		status             int
+		code               domain.Code
+		names              string
+	}{
+		{"GET", "/v1", "", 404, nf, ""},
+		{"GET", "/v1/", "", 404, nf, ""},
+		{"GET", "/v1/sites/", "", 404, nf, ""},
+		{"GET", "/v1//sites", "", 404, nf, ""},
+		{"GET", "/v1/./sites", "", 404, nf, ""},
+		{"GET", "/v1/hubs/../sites", "", 404, nf, ""},
+		{"POST", "/v1/hubs//reset-link", "", 404, nf, ""},
+		{"GET", "/v1/hubs/./events", "", 404, nf, ""},
+		{"GET", "/v1/sites%2F" + siteOne, "", 404, nf, ""},
+		{"GET", "/v1%2fsites", "", 404, nf, ""},
+		{"GET", "/v1/sites/" + strings.ToUpper(siteOne), "", 404, nf, ""},
+		{"GET", "/v1/sites/1", "", 404, nf, ""},
+		{"GET", "/v1/sites/%00", "", 404, nf, ""},
+		{"GET", "/v1/sites/" + siteTwo, "", 404, nf, ""},
+		{"PATCH", "/v1/sites/" + siteTwo, `{"name":"x"}`, 404, nf, ""},
+		{"GET", "/v1/hubs/HUB-7K2M-Q4XD-93TA", "", 404, nf, ""},
+		{"GET", "/v1/hubs/hub7k2mq4xd93ta", "", 404, nf, ""},
+		{"GET", hub + "%2Fevents", "", 404, nf, ""},
+		{"GET", hub + "/", "", 404, nf, ""},
+		{"GET", "/v1/hubs/" + string(hubTwo), "", 404, nf, ""},
+		{"GET", "/v1/hubs/" + string(hubNone), "", 404, nf, ""},
+		{"PATCH", "/v1/hubs/" + string(hubTwo), `{"name":"x"}`, 404, nf, ""},
+		{"POST", "/v1/hubs/" + string(hubTwo) + "/reset-link", "", 404, nf, ""},
+		{"GET", "/v1/hubs/" + string(hubTwo) + "/events", "", 404, nf, ""},
+		{"GET", "/v1/hubs/" + string(hubTwo) + "/events/stream", "", 404, nf, ""},
+		{"GET", "/nothing", "", 404, nf, ""},
+		{"GET", "//v1/sites", "", 404, nf, ""},
+		{"GET", "/link/v1", "", 404, nf, ""},
+
+		{"DELETE", "/v1/sites", "", 405, inv, "GET, POST"},
+		{"OPTIONS", "/v1/sites", "", 405, inv, "GET, POST"},
+		{"HEAD", "/v1/sites", "", 405, "", ""},
+		{"PUT", hub, "{}", 405, inv, "GET, PATCH"},
+		{"BREW", hub + "/events", "", 405, inv, "GET"},
+		{"get", hub + "/events", "", 405, inv, "GET"},
+		{"BREW", "/v1/coffee", "", 404, nf, ""},
+		{"CONNECT", "/v1/hubs", "", 405, inv, "GET, POST"},
+		{"GET", "/link/v1/certificates", "", 405, inv, "POST"},
+		{"POST", "/healthz", "", 405, inv, "GET, HEAD"},
+
+		{"GET", "/v1/sites?limit=0", "", 400, inv, "limit: must be an integer from 1 to 50"},
+		{"GET", "/v1/sites?limit=51", "", 400, inv, "limit"},
+		{"GET", "/v1/sites?limit=", "", 400, inv, "limit"},
+		{"GET", "/v1/sites?limit=%2B5", "", 400, inv, "limit"},
+		{"GET", "/v1/sites?limit=1e1", "", 400, inv, "limit"},
+		{"GET", "/v1/sites?limit=%zz", "", 400, inv, "limit"},
+		{"GET", "/v1/sites?limit=99999999999999999999", "", 400, inv, "limit"},
+		{"GET", "/v1/sites?limit=1&limit=1", "", 400, inv, "limit"},
+		{"GET", "/v1/sites?starting_after=x", "", 400, inv, "starting_after"},
+		{"GET", "/v1/hubs?starting_after=HUB-7K2M-Q4XD-93TA", "", 400, inv, "starting_after"},
+		{"GET", "/v1/hubs?site_id=", "", 400, inv, "site_id"},
+		{"GET", hub + "/events?limit=501", "", 400, inv, "limit: must be an integer from 1 to 500"},
+		{"GET", hub + "/events?wait=61", "", 400, inv, "wait: must be an integer from 0 to 60"},
+		{"GET", hub + "/events?wait=1.5", "", 400, inv, "wait"},
+		{"GET", hub + "/events?after=", "", 400, inv, "after"},
+		{"GET", hub + "/events?after=x", "", 400, inv, "after"},
+		{"GET", hub + "/events/stream?after=x", "", 400, inv, "after"},
+
+		{"POST", "/v1/sites", `{}`, 400, inv, "name: is required"},
+		{"POST", "/v1/sites", `{"name":null}`, 400, inv, "name: must be a string"},
+		{"POST", "/v1/sites", `{"name":1}`, 400, inv, "name: must be a string"},
+		{"POST", "/v1/sites", `{"Name":"x"}`, 400, inv, `unknown field "Name"`},
+		{"POST", "/v1/sites", `{"name":"x","name":"y"}`, 400, inv, `"name" must be given once`},
+		{
+			"POST",
+			"/v1/sites",
+			`{"name":"x","hub_count":1}`,
+			400,
+			inv,
+			`unknown field "hub_count"; allowed fields are name`,
+		},
+		{"POST", "/v1/sites", `{"name":"` + long + `"}`, 400, inv, "name"},
+		{"POST", "/v1/sites", `{"name":"  "}`, 400, inv, "name"},
+		{"POST", "/v1/sites", `{"name":"a\u0000b"}`, 400, inv, "name"},
+		{"POST", "/v1/sites", `{"name":"\ud800"}`, 400, inv, "name"},
+		{"POST", "/v1/sites", "{\"name\":\"\xff\"}", 400, inv, "UTF-8"},
+		{"POST", "/v1/sites", `{"name":"x"}{}`, 400, inv, "body"},
+		{"POST", "/v1/sites", `["name"]`, 400, inv, "body"},
+		{"POST", "/v1/sites", `null`, 400, inv, "body"},
+		{"POST", "/v1/sites", `{"name":`, 400, inv, "body"},
+		{"POST", "/v1/sites", strings.Repeat(`{"name":`, 5000), 400, inv, "body"},
+		{"POST", "/v1/sites", `{"name":"` + strings.Repeat("n", 64<<10) + `"}`, 400, inv, "65536"},
+		{"PATCH", "/v1/sites/" + siteOne, `{}`, 400, inv, "name"},
+		{"POST", "/v1/hubs", `{"site_id":"` + siteOne + `"}`, 400, inv, "serial"},
+		{"POST", "/v1/hubs", `{"serial":"no","site_id":"` + siteOne + `"}`, 400, inv, "serial"},
+		{"POST", "/v1/hubs", `{"serial":"` + string(hubOne) + `"}`, 400, inv, "site_id"},
+		{
+			"POST",
+			"/v1/hubs",
+			`{"serial":"` + string(hubOne) + `","site_id":7}`,
+			400,
+			inv,
+			"site_id",
+		},
+		{
+			"POST",
+			"/v1/hubs",
+			`{"serial":"` + string(hubOne) + `","site_id":"` + siteOne + `","name":null}`,
+			400,
+			inv,
+			"name",
+		},
+		{"POST", "/v1/hubs", `{"serial":"` + string(hubOne) + `","site_id":"*.>"}`, 404, nf, ""},
+		{
+			"POST",
+			"/v1/hubs",
+			`{"serial":"` + string(hubOne) + `","site_id":"` + siteTwo + `"}`,
+			404,
+			nf,
+			"",
+		},
+		{
+			"POST",
+			"/v1/hubs",
+			`{"serial":"` + string(hubNone) + `","site_id":"` + siteOne + `"}`,
+			422,
+			domain.CodeHubNotAddable,
+			"",
+		},
+		{
+			"POST",
+			"/v1/hubs",
+			`{"serial":"` + string(hubTwo) + `","site_id":"` + siteOne + `"}`,
+			422,
+			domain.CodeHubNotAddable,
+			"",
+		},
+		{"PATCH", hub, `{}`, 400, inv, "name, site_id, or both"},
+		{"PATCH", hub, `{"name":7}`, 400, inv, "name: must be a string or null"},
+		{"PATCH", hub, `{"name":""}`, 400, inv, "name"},
+		{"PATCH", hub, `{"site_id":null}`, 400, inv, "site_id: must be a string"},
+		{"PATCH", hub, `{"site_id":"x"}`, 404, nf, ""},
+		{"PATCH", hub, `{"room":"x"}`, 400, inv, `"room"`},
+		{"POST", hub + "/reset-link", strings.Repeat("x", 64<<10+1), 400, inv, "body"},
+
+		{
+			"POST",
+			"/link/v1/certificates",
+			`{"serial":"` + string(hubOne) + `","secret":"wrong","csr":""}`,
+			401,
+			domain.CodeUnauthenticated,
+			"",
+		},
+		{
+			"POST",
+			"/link/v1/certificates",
+			`{"serial":"` + string(hubOne) + `"}`,
+			400,
+			inv,
+			"secret",
+		},
+		{"POST", "/link/v1/certificates", `{"serial":7}`, 400, inv, "serial"},
+		{"POST", "/link/v1/certificates", `[]`, 400, inv, "body"},
+	}
+	s := startReal(t, nil)
+	for _, tt := range tests {
+		a := s.do(tt.method, tt.path, tt.body)
+		checkHeaders(t, a)
+		if tt.method == "HEAD" {
+			if a.StatusCode != tt.status || a.Header.Get("Allow") != "GET, POST" {
+				t.Errorf("HEAD %s: %d, Allow %q", tt.path, a.StatusCode, a.Header.Get("Allow"))
+			}
+			continue
+		}
+		msg := wantError(t, a, tt.status, tt.code)
+		if tt.status == 405 {
+			if allow := a.Header.Get("Allow"); allow != tt.names {
+				t.Errorf("%s %s: Allow %q", tt.method, tt.path, allow)
+			}
+		}
+		if !strings.Contains(msg, tt.names) {
+			t.Errorf("%s %s %.60s: %q does not name %q", tt.method, tt.path, tt.body, msg, tt.names)
+		}
+	}
+}
+
+// Only application/json is accepted.
+func TestContentType(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for value, ok := range map[string]bool{
+		"application/json": true, "Application/JSON; charset=UTF-8": true,
+		"application/json;charset=utf-8;x=y": true,
+		"":                                   false, "text/plain": false,
+		"application/json; charset=latin1":  false,
+		"application/x-www-form-urlencoded": false,
+		"application/json; charset":         false, "application/json, application/json": false,
+		"application/merge-patch+json": false,
+	} {
+		a := s.do("POST", "/v1/sites", `{"name":"x"}`, "Content-Type", value)
+		if ok && a.StatusCode != 201 {
+			t.Errorf("%q: %d %s", value, a.StatusCode, a.body)
+		}
+		if !ok {
+			if msg := wantError(t, a, 400, domain.CodeInvalidRequest); !strings.Contains(
+				msg, "Content-Type",
+			) {
+				t.Errorf("%q: %s", value, msg)
+			}
+		}
+	}
+}
+
+// A fault of the service is answered without its cause, which the log has under the same request
+// id.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.fault = errors.New("connection to 10.0.0.1 refused, password hunter2")
+	a := s.do("GET", "/v1/sites", "")
+	msg := wantError(t, a, 500, domain.CodeInternal)
+	if strings.Contains(msg, "hunter2") {
+		t.Errorf("answer %s", msg)
+	}
+	streamstest.Eventually(t, "the cause is in the log", func() bool {
+		log := s.logged.String()
+		return strings.Contains(log, "hunter2") &&
+			strings.Contains(log, a.Header.Get("X-Request-Id"))
+	})
+}
+
+// A panic is answered like other faults, and neither the process nor the connection ends.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *Config) { c.ReadModels = nil })
+	a := s.do("GET", "/v1/sites", "")
+	checkHeaders(t, a)
+	if msg := wantError(t, a, 500, domain.CodeInternal); strings.Contains(msg, "nil") {
+		t.Error(msg)
+	}
+	streamstest.Eventually(
+		t, "the panic is in the log",
+		func() bool { return strings.Contains(s.logged.String(), "sites.go") },
+	)
+}
+
+// A client that announces a body and does not send it is disconnected, whether or not the request
+// is rejected first.
+func TestSlowBody(t *testing.T) {
+	t.Parallel()
+	for _, authorization := range []string{"", "x"} {
+		inBubble(t, nil, func(s *service, listener *pipeListener) {
+			conn, err := listener.dial()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			header := "POST /v1/sites HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 20\r\n"
+			if authorization == "" {
+				header += "Authorization: " + s.bearer + "\r\n"
+			}
+			go func() { _, _ = conn.Write([]byte(header + "\r\n{")) }()
+			began := time.Now()
+			buf := make([]byte, 12)
+			n, _ := conn.Read(buf)
+			if took := time.Since(began); took > 11*time.Second {
+				t.Errorf("held for %s", took)
+			}
+			if got := string(buf[:n]); n > 0 && got != "HTTP/1.1 400" && got != "HTTP/1.1 401" {
+				t.Errorf("answer %q", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,275 @@
+package directory_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/streams/directory"
+	"hubcloud/streams/streamstest"
+)
+
+func TestInviteAndAccept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, streamstest.Start(t))
+	w.waited()
+	inv, err := w.Invite(t.Context(), origin, w.orgA, "  Ann@Example.org ", domain.RoleAdmin)
+	want := domain.Invitation{
+		ID: inv.ID, Email: "Ann@Example.org", Role: domain.RoleAdmin,
+		Status:    domain.InvitationPending,
+		CreatedAt: origin.At, ExpiresAt: origin.At.Add(domain.DefaultInvitationTTL),
+	}
+	if err != nil || inv != want || !domain.IsUUID(inv.ID) {
+		t.Fatalf("invite: got %+v, %v, want %+v", inv, err, want)
+	}
+	mail := w.mailbox.Mail(inv.ID)
+	token := mail.Token
+	if mail.Invitation != inv || mail.OrgID != w.orgA || mail.OrgName != "A" || token == "" {
+		t.Errorf("got mail %+v, want one for %+v of organization A", mail, inv)
+	}
+	if readable, applied := w.waited(); len(readable) != 1 || len(applied) != 0 {
+		t.Errorf("waited for %v by the read models, %v by the replicas", readable, applied)
+	}
+	if n, _ := w.accounts(t, "ann@example.org"); n != 0 {
+		t.Error("an invited person has an account before accepting")
+	}
+
+	accepted, err := w.AcceptInvitation(
+		t.Context(), domain.Origin{At: origin.At, RequestID: origin.RequestID}, token,
+	)
+	if err != nil || !domain.IsUUID(accepted.MemberID) || accepted != (domain.Acceptance{
+		OrgID: w.orgA, OrgName: "A", MemberID: accepted.MemberID, Email: "Ann@Example.org",
+		Role: domain.RoleAdmin,
+	}) {
+		t.Fatalf("got %+v, %v", accepted, err)
+	}
+	if readable, _ := w.waited(); len(readable) != 1 {
+		t.Errorf("waited for %v", readable)
+	}
+	if n, by := w.accounts(t, "ann@example.org"); n != 1 ||
+		by != (domain.Actor{Kind: domain.ActorMember, ID: accepted.MemberID}) {
+		t.Errorf("got %d accounts, made by %+v", n, by)
+	}
+	again, err := w.AcceptInvitation(t.Context(), origin, token)
+	accepted.Already = true
+	if err != nil || again != accepted {
+		t.Errorf("accept again: got %+v, %v, want %+v", again, err, accepted)
+	}
+	if readable, _ := w.waited(); len(readable) != 1 {
+		t.Errorf("accept again: waited for %v, want one sequence", readable)
+	}
+	wantCode(t, w.RevokeInvitation(t.Context(), origin, w.orgA, inv.ID), domain.CodeNotFound)
+	_, err = w.Invite(t.Context(), origin, w.orgA, "ann@example.org", domain.RoleMember)
+	wantCode(t, err, domain.CodeInvalidRequest)
+
+	// After the removal the old link does not work. Invited again, the person becomes another
+	// member with the same account.
+	if err := w.RemoveMember(t.Context(), origin, w.orgA, accepted.MemberID); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, w.RemoveMember(t.Context(), origin, w.orgA, accepted.MemberID), domain.CodeNotFound)
+	_, err = w.AcceptInvitation(t.Context(), origin, token)
+	wantCode(t, err, domain.CodeNotFound)
+	if id := w.join(t, "ANN@example.org", domain.RoleMember); id == accepted.MemberID {
+		t.Error("the removed person became the same member")
+	}
+	if n, _ := w.accounts(t, "ann@example.org"); n != 1 {
+		t.Errorf("got %d accounts", n)
+	}
+}
+
+func TestInvalidInvitations(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, streamstest.Start(t))
+	first, firstToken := w.invite(t, "ann@example.org", domain.RoleMember)
+	second, secondToken := w.invite(t, "Ann@Example.ORG", domain.RoleAdmin)
+	if first.ID == second.ID || firstToken == secondToken {
+		t.Fatal("two invitations have the same id or token")
+	}
+	if err := w.RevokeInvitation(t.Context(), origin, w.orgA, second.ID); err != nil {
+		t.Fatal(err)
+	}
+	forged := domain.InvitationToken{OrgID: w.orgA, InvitationID: second.ID}
+	nowhere := domain.InvitationToken{OrgID: w.sitesA[0], InvitationID: second.ID}
+	for name, token := range map[string]string{
+		"replaced": firstToken, "revoked": secondToken, "forged": forged.Reveal(),
+		"of no organization": nowhere.Reveal(),
+		"nothing":            "", "garbage": "x/../*.>", "too long": secondToken + "A",
+	} {
+		_, err := w.AcceptInvitation(t.Context(), origin, token)
+		if domain.CodeOf(err) != domain.CodeNotFound ||
+			errors.Is(err, domain.ErrInvitationExpired) {
+			t.Errorf("got %s: %v", name, err)
+		}
+	}
+	for _, id := range []string{"", "*", first.ID, second.ID, w.orgA} {
+		wantCode(t, w.RevokeInvitation(t.Context(), origin, w.orgA, id), domain.CodeNotFound)
+	}
+	third, thirdToken := w.invite(t, "ann@example.org", domain.RoleMember)
+	wantCode(t, w.RevokeInvitation(t.Context(), origin, w.orgB, third.ID), domain.CodeNotFound)
+	wantCode(t, w.RevokeInvitation(t.Context(), origin, ">", third.ID), domain.CodeNotFound)
+	late := origin
+	late.At = third.ExpiresAt
+	if _, err := w.AcceptInvitation(t.Context(), late, thirdToken); !errors.Is(
+		err, domain.ErrInvitationExpired,
+	) {
+		t.Errorf("accept an expired invitation: got %v, want ErrInvitationExpired", err)
+	}
+	wantCode(t, w.RevokeInvitation(t.Context(), late, w.orgA, third.ID), domain.CodeNotFound)
+	if n, _ := w.accounts(t, "ann@example.org"); n != 0 {
+		t.Error("a rejected link created an account")
+	}
+	if org := w.org(t, w.orgA); len(org.Members) != 1 {
+		t.Errorf("got members %+v, want the owner alone", org.Members)
+	}
+}
+
+// TestInviteRejects checks that the service rejects what the domain rejects, and stores nothing.
+func TestInviteRejects(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, streamstest.Start(t))
+	before, err := w.log.Head(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		org, email string
+		role       domain.Role
+		code       domain.Code
+	}{
+		"the role owner": {w.orgA, "ann@example.org", domain.RoleOwner, domain.CodeForbidden},
+		"no address":     {w.orgA, "ann", domain.RoleMember, domain.CodeInvalidRequest},
+		"a member": {
+			w.orgA, "OWNER@example.org", domain.RoleMember, domain.CodeInvalidRequest,
+		},
+		"an unknown organization": {
+			"01935f2e-0000-7000-8000-00000000000a", "ann@example.org", domain.RoleMember,
+			domain.CodeNotFound,
+		},
+		"an invalid organization id": {
+			"*", "ann@example.org", domain.RoleMember, domain.CodeNotFound,
+		},
+	} {
+		inv, err := w.Invite(t.Context(), origin, c.org, c.email, c.role)
+		if domain.CodeOf(err) != c.code || inv.ID != "" {
+			t.Errorf("invite %s: got %+v, %v, want %s", name, inv, err, c.code)
+		}
+	}
+	if now, err := w.log.Head(t.Context(), 0); err != nil || now != before {
+		t.Errorf("rejected invitations were stored: head is %d, want %d", now, before)
+	}
+}
+
+func TestInvitationTTL(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, streamstest.Start(t))
+	short := directory.NewService(w.log, directory.ServiceConfig{
+		Mailer: w.mailbox, InvitationTTL: time.Minute,
+	})
+	inv, err := short.Invite(t.Context(), origin, w.orgA, "ann@example.org", domain.RoleMember)
+	if err != nil || !inv.ExpiresAt.Equal(origin.At.Add(time.Minute)) {
+		t.Fatalf("got %+v, %v", inv, err)
+	}
+	// The other replica has another TTL: the expiry is the invitation's own.
+	token := w.mailbox.Mail(inv.ID).Token
+	late := origin
+	late.At = origin.At.Add(time.Minute)
+	if _, err := w.AcceptInvitation(t.Context(), late, token); !errors.Is(
+		err, domain.ErrInvitationExpired,
+	) {
+		t.Error(err)
+	}
+	late.At = late.At.Add(-time.Microsecond)
+	if _, err := w.AcceptInvitation(t.Context(), late, token); err != nil {
+		t.Error(err)
+	}
+}
+
+// limiter is a directory.RateLimiter that records its calls and rejects one name.
+type limiter struct {
+	full  string
+	names []string
+}
+
+func (l *limiter) Allow(
+	_ context.Context, name string, _, perHour int, _ time.Time,
+) (time.Duration, error) {
+	l.names = append(l.names, fmt.Sprint(name, " ", perHour))
+	if name == l.full {
+		return time.Hour, nil
+	}
+	return 0, nil
+}
+
+// TestInvitationsAreBounded: 353 invitations to one address were accepted in six seconds. The limit
+// of an organization holds over all replicas. An invitation over the limit of its address is
+// rejected before anything is stored.
+func TestInvitationsAreBounded(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	w := newWorld(t, conns)
+	now := origin.At
+	limiter := &limiter{full: "invitations to tired@example.org"}
+	replica := func() *directory.Service {
+		return directory.NewService(w.log, directory.ServiceConfig{
+			Mailer: w.mailbox, RateLimiter: limiter, Now: func() time.Time { return now },
+			Quotas: directory.Quotas{
+				InvitationsPerHour: 6, PendingInvitations: 9, InvitationsPerAddress: 10,
+			},
+		})
+	}
+	replicas := []*directory.Service{replica(), replica()}
+	as := domain.Origin{Actor: byKey.Actor}
+	invite := func(n int, email string) error {
+		_, err := replicas[n%2].Invite(t.Context(), as, w.orgA, email, domain.RoleMember)
+		return err
+	}
+	limited := func(err error, after time.Duration) {
+		t.Helper()
+		var rejected *domain.Error
+		if !errors.As(err, &rejected) || rejected.Code != domain.CodeRateLimited ||
+			rejected.RetryAfter != after {
+			t.Errorf("got %v, %v, want rate_limited with RetryAfter %v", err, rejected, after)
+		}
+	}
+	if err := invite(0, "owner@example.org"); domain.CodeOf(err) != domain.CodeInvalidRequest ||
+		len(limiter.names) != 0 {
+		t.Errorf("invite a member: got %v, counted %q, want nothing counted", err, limiter.names)
+	}
+	limited(invite(0, "tired@example.org"), time.Hour)
+	want := []string{
+		"invitations of " + w.orgA + " to tired@example.org 5",
+		"invitations to tired@example.org 10",
+	}
+	if !slices.Equal(limiter.names, want) {
+		t.Errorf("got counters %q, want %q", limiter.names, want)
+	}
+	for n := range 6 {
+		// Each invitation of the same address counts: each is a mail.
+		if err := invite(n, fmt.Sprintf("guest%d@example.org", n/2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now = now.Add(10 * time.Minute)
+	limited(invite(1, "one-more@example.org"), 50*time.Minute)
+	if _, err := replicas[0].Invite(
+		t.Context(), as, w.orgB, "one-more@example.org", domain.RoleMember,
+	); err != nil {
+		t.Errorf("an invitation of another organization: %v", err)
+	}
+	now = now.Add(50 * time.Minute)
+	for n := range 6 {
+		if err := invite(n, fmt.Sprintf("later%d@example.org", n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now = now.Add(time.Hour)
+	limited(invite(0, "pending@example.org"), time.Minute)
+	if err := invite(1, "later3@example.org"); err != nil {
+		t.Errorf("an invitation that replaces another: %v", err)
+	}
+}
