@@ -11,7 +11,7 @@ import (
 	"hubcloud/domain"
 )
 
-// What the tests of this package share.
+// Ids that the tests of this package share.
 const (
 	orgA  = "01935f2e-0000-7000-8000-00000000000a"
 	orgB  = "01935f2e-0000-7000-8000-00000000000b"
@@ -46,22 +46,23 @@ func fold[S any](t testing.TB, evolve func(S, domain.Event) (S, error), facts ..
 	return state
 }
 
-// decided compares what a decision gave with the facts or the code that were expected.
-func decided(
+// checkDecision fails unless a decision returned the facts, or an error of the code. It expects
+// events of the actor of origin.
+func checkDecision(
 	t *testing.T, events []domain.Event, err error, facts []domain.Fact, code domain.Code,
 ) {
 	t.Helper()
 	if code != "" {
 		if !errors.Is(err, &domain.Error{Code: code}) {
-			t.Fatalf("refused with %v, want %s", err, code)
+			t.Fatalf("got error %v, want %s", err, code)
 		}
 		if len(events) > 0 {
-			t.Fatalf("refused, and decided %v", events)
+			t.Fatalf("got events %v with error %v, want none", events, err)
 		}
 		return
 	}
 	if err != nil {
-		t.Fatalf("refused: %v", err)
+		t.Fatalf("got error %v, want none", err)
 	}
 	var got []domain.Fact
 	for _, e := range events {
@@ -71,12 +72,12 @@ func decided(
 		}
 		if !e.At.Equal(origin.At) || e.Actor != origin.Actor || e.RequestID != origin.RequestID ||
 			e.ID != "" {
-			t.Errorf("the event is not of its origin: %#v", e)
+			t.Errorf("got event %#v, want one of origin %+v without an id", e, origin)
 		}
 		got = append(got, fact)
 	}
 	if !reflect.DeepEqual(got, facts) {
-		t.Errorf("decided %#v, want %#v", got, facts)
+		t.Errorf("got facts %#v, want %#v", got, facts)
 	}
 }
 
@@ -93,7 +94,7 @@ func TestOrg(t *testing.T) {
 	events, err := domain.DecideCreateOrg(
 		domain.OrgState{}, origin, orgA, "Acme", "m", "a@example.org",
 	)
-	decided(t, events, err, []domain.Fact{created, owner}, "")
+	checkDecision(t, events, err, []domain.Fact{created, owner}, "")
 
 	state := fold(t, domain.EvolveOrg, created, owner)
 	want := domain.OrgState{
@@ -111,8 +112,9 @@ func TestOrg(t *testing.T) {
 	if !reflect.DeepEqual(state, want) {
 		t.Errorf("folded to %#v, want %#v", state, want)
 	}
-	if _, err := domain.DecideCreateOrg(state, origin, orgA, "Acme", "m", "a@example.org"); err == nil {
-		t.Error("an organization was created twice")
+	_, err = domain.DecideCreateOrg(state, origin, orgA, "Acme", "m", "a@example.org")
+	if err == nil {
+		t.Error("DecideCreateOrg for an existing organization: got no error")
 	}
 }
 
@@ -127,22 +129,22 @@ func TestSite(t *testing.T) {
 	}
 
 	events, err := domain.DecideCreateSite(domain.SiteState{}, origin, orgA, site1, "Harbour")
-	decided(t, events, err, []domain.Fact{created}, "")
+	checkDecision(t, events, err, []domain.Fact{created}, "")
 	if _, err := domain.DecideCreateSite(state, origin, orgA, site1, "Harbour"); err == nil {
-		t.Error("a site was created twice")
+		t.Error("DecideCreateSite for an existing site: got no error")
 	}
 
 	renamed := domain.SiteRenamed{OrgID: orgA, SiteID: site1, Name: "Quay"}
 	events, err = domain.DecideRenameSite(state, origin, "Quay")
-	decided(t, events, err, []domain.Fact{renamed}, "")
+	checkDecision(t, events, err, []domain.Fact{renamed}, "")
 	events, err = domain.DecideRenameSite(state, origin, "Harbour")
-	decided(t, events, err, nil, "")
+	checkDecision(t, events, err, nil, "")
 	events, err = domain.DecideRenameSite(domain.SiteState{}, origin, "Quay")
-	decided(t, events, err, nil, domain.CodeNotFound)
+	checkDecision(t, events, err, nil, domain.CodeNotFound)
 
 	if got := fold(t, domain.EvolveSite, created, renamed); got.Name != "Quay" ||
 		got.CreatedAt != origin.At {
-		t.Errorf("folded to %#v", got)
+		t.Errorf("folded to %#v, want the name Quay and the time of creation", got)
 	}
 }
 
@@ -156,14 +158,14 @@ func TestKeyAggregate(t *testing.T) {
 		SecretHash: secret[:],
 	}
 	events, err := domain.DecideCreateKey(domain.KeyState{}, origin, orgA, "l", scopes, key)
-	decided(t, events, err, []domain.Fact{created}, "")
+	checkDecision(t, events, err, []domain.Fact{created}, "")
 
 	state := fold(t, domain.EvolveKey, created)
 	if !state.Exists() || state.Revoked() || !key.Matches(state.SecretHash) || state.OrgID != orgA {
-		t.Errorf("folded to %#v", state)
+		t.Errorf("folded to %#v, want a valid key of %s", state, orgA)
 	}
 	if _, err := domain.DecideCreateKey(state, origin, orgB, "l", scopes, key); err == nil {
-		t.Error("a key was created twice")
+		t.Error("DecideCreateKey for an existing key: got no error")
 	}
 
 	revoked := domain.KeyRevoked{KeyID: key.ID, OrgID: orgA}
@@ -173,22 +175,22 @@ func TestKeyAggregate(t *testing.T) {
 		facts []domain.Fact
 		code  domain.Code
 	}{
-		"by its organization":   {state, orgA, []domain.Fact{revoked}, ""},
-		"by the operator":       {state, "", []domain.Fact{revoked}, ""},
-		"by another":            {state, orgB, nil, domain.CodeNotFound},
-		"one that is not there": {domain.KeyState{}, "", nil, domain.CodeNotFound},
-		"again":                 {fold(t, domain.EvolveKey, created, revoked), orgA, nil, ""},
+		"by its organization": {state, orgA, []domain.Fact{revoked}, ""},
+		"by the operator":     {state, "", []domain.Fact{revoked}, ""},
+		"by another":          {state, orgB, nil, domain.CodeNotFound},
+		"an unknown key":      {domain.KeyState{}, "", nil, domain.CodeNotFound},
+		"again":               {fold(t, domain.EvolveKey, created, revoked), orgA, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			events, err := domain.DecideRevokeKey(c.state, origin, c.org)
-			decided(t, events, err, c.facts, c.code)
+			checkDecision(t, events, err, c.facts, c.code)
 		})
 	}
 	if _, err := domain.EvolveKey(domain.KeyState{}, domain.Record(origin, domain.KeyCreated{
 		SecretHash: []byte{1},
 	})); err == nil {
-		t.Error("a hash of one byte was taken for a secret's")
+		t.Error("EvolveKey with a hash of one byte: got no error")
 	}
 }
 
@@ -199,17 +201,17 @@ func TestCleanScopes(t *testing.T) {
 	)
 	if err != nil ||
 		!reflect.DeepEqual(got, []domain.Scope{domain.ScopeSitesRead, domain.ScopeEventsRead}) {
-		t.Errorf("cleaned to %v, %v", got, err)
+		t.Errorf("CleanScopes: got %v, %v, want sites:read and events:read", got, err)
 	}
 	for _, scopes := range [][]domain.Scope{nil, {"sites:paint"}, {domain.ScopeSitesRead, ""}} {
 		if _, err := domain.CleanScopes(scopes); domain.CodeOf(err) != domain.CodeInvalidRequest ||
 			!strings.Contains(err.Error(), "hubs:command") {
-			t.Errorf("%q: %v", scopes, err)
+			t.Errorf("CleanScopes(%q): got %v, want invalid_request with all scopes", scopes, err)
 		}
 	}
 }
 
-// An event that stands under another aggregate's subject must stop whoever folds it.
+// An event under another aggregate's subject must fail the fold.
 func TestEvolveRejectsEventsOfOthers(t *testing.T) {
 	t.Parallel()
 	moved := domain.Record(origin, domain.HubMoved{HubID: hub})
@@ -223,10 +225,10 @@ func TestEvolveRejectsEventsOfOthers(t *testing.T) {
 	_, unknownErr := domain.EvolveHub(domain.HubState{}, unknown)
 	for _, err := range []error{orgErr, siteErr, keyErr, hubErr, accountErr, unknownErr} {
 		if err == nil {
-			t.Error("an event of another aggregate was folded")
+			t.Error("an event of another aggregate: got no error")
 		}
 	}
 	if !errors.Is(unknownErr, domain.ErrUnknownEvent) {
-		t.Errorf("an unknown event gives %v", unknownErr)
+		t.Errorf("an unknown event: got %v, want ErrUnknownEvent", unknownErr)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"hubcloud/domain"
 )
 
-// near is a wish that every number near it fulfils.
+// near is a Desired that matches every number near it.
 type near float64
 
 func (n near) Matches(reported any) bool {
@@ -17,7 +17,7 @@ func (n near) Matches(reported any) bool {
 	return ok && r-float64(n) < 1 && float64(n)-r < 1
 }
 
-// TestChannelState holds the channel states of the contract, one transition a line.
+// TestChannelState checks the transitions between the contract's channel states, one on each line.
 func TestChannelState(t *testing.T) {
 	t.Parallel()
 	const (
@@ -135,17 +135,17 @@ func TestNewChannelState(t *testing.T) {
 	if s := domain.NewChannelState(nil, origin.At); s != (domain.ChannelState{
 		Status: domain.ChannelUnknown,
 	}) {
-		t.Errorf("of nothing: %+v", s)
+		t.Errorf("NewChannelState(nil): got %+v", s)
 	}
 	if s := domain.NewChannelState(3.0, origin.At); s != (domain.ChannelState{
 		Value: 3.0, ObservedAt: origin.At, Status: domain.ChannelSynchronized,
 	}) {
-		t.Errorf("of a value: %+v", s)
+		t.Errorf("NewChannelState of a value: got %+v", s)
 	}
 }
 
-// TestChannelHistories folds any history of commands, reports and abandonments, and holds what the
-// contract says of each state.
+// TestChannelHistories checks the contract's definition of each state after any sequence of
+// commands, reports and abandonments.
 func TestChannelHistories(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -174,7 +174,7 @@ func TestChannelHistories(t *testing.T) {
 			}
 			if s.Value != value || !s.ObservedAt.Equal(observedAt) || s.Desired != desired ||
 				!s.DesiredAt.Equal(desiredAt) {
-				t.Fatalf("%+v; reported %v, asked %v", s, value, desired)
+				t.Fatalf("got %+v, want value %v and desired %v", s, value, desired)
 			}
 			var want domain.ChannelStatus
 			matches := false
@@ -209,12 +209,12 @@ func TestParseChannelStatus(t *testing.T) {
 	t.Parallel()
 	for _, status := range []string{"unknown", "synchronized", "pending", "diverged", "failed"} {
 		if got, ok := domain.ParseChannelStatus(status); !ok || string(got) != status {
-			t.Errorf("%s became %q, %t", status, got, ok)
+			t.Errorf("ParseChannelStatus(%s): got %q, %t", status, got, ok)
 		}
 	}
 	for _, bad := range []string{"", "Pending", "done", " failed"} {
 		if got, ok := domain.ParseChannelStatus(bad); ok {
-			t.Errorf("%q became %q", bad, got)
+			t.Errorf("ParseChannelStatus(%q): got %q, want false", bad, got)
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"hubcloud/domain"
 )
 
-// writings returns the other forms in which a text with r in it may arrive or be read elsewhere:
-// every case, every normal form of Unicode, and what IDNA makes of it.
+// writings returns the other spellings of a text with r in it: every case, every normal form of
+// Unicode, and the result of IDNA's mapping.
 func writings(r rune) []string {
 	s := string(r)
 	all := []string{
@@ -43,9 +43,10 @@ func writings(r rune) []string {
 	return different
 }
 
-// TestOneAccountIsOneMailbox: `ann@straẞe.example` compared as `ann@straße.example`, and was mailed
-// to `ann@strasse.example`: whoever owned that domain got the links of the other's account. It
-// tries every code point that is written in more than one way, in the local part and in the domain.
+// Regression: `ann@straẞe.example` compared as `ann@straße.example` but was mailed to
+// `ann@strasse.example`, so the owner of that domain received the links of another person's
+// account. The test tries every code point with several spellings, in the local part and in the
+// domain.
 func TestOneAccountIsOneMailbox(t *testing.T) {
 	t.Parallel()
 	tried, accepted := 0, 0
@@ -67,10 +68,12 @@ func TestOneAccountIsOneMailbox(t *testing.T) {
 			accepted++
 			mailed, err := domain.WireAddress(stored)
 			if err != nil {
-				t.Fatalf("%+q is stored as %+q, which cannot be mailed: %v", given, stored, err)
+				t.Fatalf("CleanEmail(%+q): got %+q, which cannot be mailed: %v", given, stored, err)
 			}
 			if again, err := domain.CleanEmail("email", stored); err != nil || again != stored {
-				t.Fatalf("%+q is stored as %+q, and that as %+q, %v", given, stored, again, err)
+				t.Fatalf(
+					"CleanEmail(%+q): got %+q, cleaned again %+q, %v", given, stored, again, err,
+				)
 			}
 			normal := domain.NormalizeEmail(given)
 			for _, same := range []string{stored, mailed, normal} {
@@ -83,7 +86,7 @@ func TestOneAccountIsOneMailbox(t *testing.T) {
 			}
 			_, host, _ := strings.Cut(mailed, "@")
 			if !strings.HasSuffix(normal, "@"+host) {
-				t.Fatalf("%+q compares as %+q and is mailed to %+q", given, normal, mailed)
+				t.Fatalf("%+q: got normal form %+q, but mail goes to %+q", given, normal, mailed)
 			}
 			for _, w := range others {
 				other := fmt.Sprintf(place, w)
@@ -107,12 +110,12 @@ func TestOneAccountIsOneMailbox(t *testing.T) {
 		}
 	}
 	if tried < 5000 || accepted < 5000 {
-		t.Errorf("only %d code points, %d addresses accepted", tried, accepted)
+		t.Errorf("got only %d code points tried, %d addresses accepted", tried, accepted)
 	}
 }
 
-// casePair reports whether two local parts differ only in letters each of which is the other's only
-// case.
+// casePair reports whether two local parts differ only in the case of letters that have exactly two
+// cases.
 func casePair(a, b string) bool {
 	as, bs := []rune(norm.NFD.String(a)), []rune(norm.NFD.String(b))
 	if len(as) != len(bs) {
@@ -128,7 +131,7 @@ func casePair(a, b string) bool {
 	return true
 }
 
-// TestDomainsCompareInASCII: what is one domain is one account, however it is written.
+// All spellings of a domain must compare as equal.
 func TestDomainsCompareInASCII(t *testing.T) {
 	t.Parallel()
 	for _, same := range [][]string{
@@ -155,12 +158,12 @@ func TestDomainsCompareInASCII(t *testing.T) {
 	}
 	if stored, err := domain.CleanEmail("email", "ann@stra\u1e9ee.example"); stored != "ann@strasse.example" ||
 		err != nil {
-		t.Errorf("what is stored does not show where mail goes: %q, %v", stored, err)
+		t.Errorf("CleanEmail: got %q, %v, want the domain that mail goes to", stored, err)
 	}
 	a := domain.NormalizeEmail("ann@stra\u1e9ee.example")
 	b := domain.NormalizeEmail("ann@stra\u00dfe.example")
 	if a == b {
-		t.Errorf("both compare as %q", a)
+		t.Errorf("got %q for both, want different forms", a)
 	}
 	for _, bad := range []string{
 		"ann@a_b.example", "ann@-a.example", "ann@[192.0.2.1]", "ann@xn--a.example",
@@ -172,7 +175,7 @@ func TestDomainsCompareInASCII(t *testing.T) {
 			orNoError(err),
 		) != domain.CodeInvalidRequest ||
 			!strings.HasPrefix(err.(*domain.Error).Message, "email: ") {
-			t.Errorf("%q is stored as %q, %v", bad, stored, err)
+			t.Errorf("CleanEmail(%q): got %q, %v, want invalid_request", bad, stored, err)
 		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"hubcloud/domain"
 )
 
-// A restored log keeps its former epochs up to where each was restored, and no further, whatever
-// is restored afterwards.
+// A restored log keeps each former epoch up to the sequence that was restored, also after further
+// restores.
 func TestRestoreLog(t *testing.T) {
 	t.Parallel()
 	state := fold(t, domain.EvolveHub, registered, added, domain.HubLogBegun{
@@ -27,7 +27,7 @@ func TestRestoreLog(t *testing.T) {
 	_, err := domain.DecideRestoreLog(
 		fold(t, domain.EvolveHub, registered), origin, domain.NewEpochID(0xc), 0,
 	)
-	decided(t, nil, err, nil, domain.CodeNotFound)
+	checkDecision(t, nil, err, nil, domain.CodeNotFound)
 
 	restore := func(epoch uint32, kept uint64) {
 		t.Helper()
@@ -123,7 +123,7 @@ func TestParseEpochID(t *testing.T) {
 	}
 }
 
-// Facts hold epochs as text. Facts and checkpoints that are stored without one have none.
+// Facts contain epochs as text. A stored fact or checkpoint without the text has no epoch.
 func TestEpochsAsJSON(t *testing.T) {
 	t.Parallel()
 	type stored struct {
@@ -150,7 +150,7 @@ func TestEpochsAsJSON(t *testing.T) {
 	}
 }
 
-// Text that cannot be read is the epoch of no event.
+// Unreadable text must not become the epoch of an event.
 func FuzzParseFormerEpochs(f *testing.F) {
 	f.Add("0000000b:200 0000000c:0", uint64(7))
 	f.Add("x", uint64(0))

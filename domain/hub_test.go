@@ -32,13 +32,14 @@ func issued(n int) domain.HubCertificateIssued {
 func TestRegisterHub(t *testing.T) {
 	t.Parallel()
 	events, err := domain.DecideRegisterHub(domain.HubState{}, origin, hub, hash(1))
-	decided(t, events, err, []domain.Fact{registered}, "")
+	checkDecision(t, events, err, []domain.Fact{registered}, "")
 	events, err = domain.DecideRegisterHub(
 		fold(t, domain.EvolveHub, registered), origin, hub, hash(2),
 	)
-	decided(t, events, err, nil, domain.CodeInvalidRequest)
-	if _, err := domain.DecideRegisterHub(domain.HubState{}, origin, hub, []byte("secret")); err == nil {
-		t.Error("what is no hash was taken for one")
+	checkDecision(t, events, err, nil, domain.CodeInvalidRequest)
+	_, err = domain.DecideRegisterHub(domain.HubState{}, origin, hub, []byte("secret"))
+	if err == nil {
+		t.Error("DecideRegisterHub with a hash of six bytes: got no error")
 	}
 }
 
@@ -56,11 +57,11 @@ func TestAddHub(t *testing.T) {
 		facts    []domain.Fact
 		code     domain.Code
 	}{
-		"the first takes it": {
+		"a free hub": {
 			inventory, domain.AddHub{OrgID: orgA, HubID: hub, SiteID: site1, Name: ptr("Hall")},
 			online, []domain.Fact{added}, "",
 		},
-		"without a name, away just now": {
+		"without a name, offline": {
 			inventory, domain.AddHub{OrgID: orgA, HubID: hub, SiteID: site1},
 			offline, []domain.Fact{unnamed}, "",
 		},
@@ -88,7 +89,7 @@ func TestAddHub(t *testing.T) {
 				domain.HubRenamed{HubID: hub, OrgID: orgA, Name: ptr("Attic")},
 			}, "",
 		},
-		"again, as it is": {
+		"again, without a change": {
 			owned, domain.AddHub{OrgID: orgA, HubID: hub, SiteID: site1, Name: ptr("Hall")}, nil,
 			nil, "",
 		},
@@ -100,17 +101,17 @@ func TestAddHub(t *testing.T) {
 			)
 			if c.cmd.OrgID == "" {
 				if err == nil {
-					t.Fatal("a hub was added to no organization")
+					t.Fatal("DecideAddHub without an organization: got no error")
 				}
 				return
 			}
-			decided(t, events, err, c.facts, c.code)
+			checkDecision(t, events, err, c.facts, c.code)
 		})
 	}
 }
 
-// A refusal must not tell whoever typed a serial in whether it exists or whose it is.
-func TestNotAddableSaysNoReason(t *testing.T) {
+// The error must not reveal whether the serial exists or whose hub it is.
+func TestNotAddableHasNoReason(t *testing.T) {
 	t.Parallel()
 	c := domain.AddHub{OrgID: orgB, HubID: hub, SiteID: site1}
 	offline := &domain.Presence{HubID: hub}
@@ -122,7 +123,10 @@ func TestNotAddableSaysNoReason(t *testing.T) {
 		fold(t, domain.EvolveHub, registered), origin, c, nil, domain.NewEpochID(0xa),
 	)
 	if !reflect.DeepEqual(unknown, others) || !reflect.DeepEqual(unknown, never) {
-		t.Errorf("unknown: %v\nanother's: %v\nnever online: %v", unknown, others, never)
+		t.Errorf(
+			"got unknown: %v\nanother's: %v\nnever online: %v\nwant equal errors",
+			unknown, others, never,
+		)
 	}
 }
 
@@ -168,7 +172,7 @@ func TestUpdateHub(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			events, err := domain.DecideUpdateHub(c.state, origin, c.cmd)
-			decided(t, events, err, c.facts, c.code)
+			checkDecision(t, events, err, c.facts, c.code)
 		})
 	}
 }
@@ -185,7 +189,7 @@ func TestCertificates(t *testing.T) {
 		},
 		domain.HubLimit{},
 	)
-	decided(t, events, err, nil, domain.CodeUnauthenticated)
+	checkDecision(t, events, err, nil, domain.CodeUnauthenticated)
 	events, err = domain.DecideIssueCertificate(
 		fold(t, domain.EvolveHub, registered),
 		origin,
@@ -196,7 +200,7 @@ func TestCertificates(t *testing.T) {
 		},
 		domain.HubLimit{},
 	)
-	decided(t, events, err, []domain.Fact{issued(1)}, "")
+	checkDecision(t, events, err, []domain.Fact{issued(1)}, "")
 	events, err = domain.DecideIssueCertificate(
 		fold(t, domain.EvolveHub, registered, issued(1)),
 		origin,
@@ -207,44 +211,46 @@ func TestCertificates(t *testing.T) {
 		},
 		domain.HubLimit{},
 	)
-	decided(t, events, err, nil, "")
+	checkDecision(t, events, err, nil, "")
 
 	state := fold(t, domain.EvolveHub, registered, added, issued(1), issued(2))
 	if state.Certificate != fingerprint(2) || !state.CertificateExpires.Equal(expires) {
-		t.Errorf("current is %q until %s", state.Certificate, state.CertificateExpires)
+		t.Errorf(
+			"got certificate %q until %s, want %q until %s",
+			state.Certificate, state.CertificateExpires, fingerprint(2), expires,
+		)
 	}
 	events, err = domain.DecideRevokeCertificate(state, origin, orgB)
-	decided(t, events, err, nil, domain.CodeNotFound)
+	checkDecision(t, events, err, nil, domain.CodeNotFound)
 	events, err = domain.DecideRevokeCertificate(state, origin, orgA)
 	revoked := domain.HubCertificateRevoked{HubID: hub, OrgID: orgA, Fingerprint: fingerprint(2)}
-	decided(t, events, err, []domain.Fact{revoked}, "")
+	checkDecision(t, events, err, []domain.Fact{revoked}, "")
 
-	// The certificate before the current one may still be connected: a reset of the link cuts it
-	// too.
+	// The hub may still be connected with the superseded certificate, so that one is revoked too.
 	state = fold(t, domain.EvolveHub, registered, added, issued(1), issued(2), revoked)
 	if state.Certificate != "" || !state.CertificateExpires.IsZero() {
-		t.Errorf("after the revocation %q is current", state.Certificate)
+		t.Errorf("got certificate %q after the revocation, want none", state.Certificate)
 	}
 	if want := []string{fingerprint(1), fingerprint(2)}; !slices.Equal(
 		state.RevokedCertificates, want,
 	) {
-		t.Errorf("revoked are %q, want %q", state.RevokedCertificates, want)
+		t.Errorf("got revoked %q, want %q", state.RevokedCertificates, want)
 	}
 	events, err = domain.DecideRevokeCertificate(state, origin, orgA)
-	decided(t, events, err, nil, "")
+	checkDecision(t, events, err, nil, "")
 
 	for _, unfit := range []string{"", "abc", fingerprint(1), fingerprint(2)} {
 		if _, err := domain.DecideIssueCertificate(state, origin, domain.IssueCertificate{
 			Fingerprint: unfit, ExpiresAt: expires, SecretHash: hash(1),
 		}, domain.HubLimit{}); err == nil {
-			t.Errorf("%q became current", unfit)
+			t.Errorf("DecideIssueCertificate(%q): got no error", unfit)
 		}
 	}
 	state = fold(t, domain.EvolveHub, registered, added, issued(1), issued(2), revoked, issued(3))
 	if state.Certificate != fingerprint(3) || len(state.RevokedCertificates) != 2 {
 		t.Errorf(
-			"after the new enrolment %q is current, %d are revoked", state.Certificate,
-			len(state.RevokedCertificates),
+			"after the new enrolment: got certificate %q and %d revoked, want %q and 2",
+			state.Certificate, len(state.RevokedCertificates), fingerprint(3),
 		)
 	}
 }
@@ -265,12 +271,12 @@ func TestBeginLog(t *testing.T) {
 	events, err := domain.DecideBeginLog(
 		owned, origin, command, domain.NewEpochID(0xb), domain.HubLimit{},
 	)
-	decided(t, events, err, []domain.Fact{begun}, "")
+	checkDecision(t, events, err, []domain.Fact{begun}, "")
 	events, err = domain.DecideBeginLog(
 		fold(t, domain.EvolveHub, registered), origin, command, domain.NewEpochID(0xb),
 		domain.HubLimit{},
 	)
-	decided(t, events, err, nil, domain.CodeNotFound)
+	checkDecision(t, events, err, nil, domain.CodeNotFound)
 
 	state := fold(t, domain.EvolveHub, registered, added, begun)
 	want := domain.Epoch{ID: domain.NewEpochID(0xb), After: 4711}
@@ -285,7 +291,7 @@ func TestBeginLog(t *testing.T) {
 		state, origin, domain.BeginLog{OwnLog: "second", After: 4712}, domain.NewEpochID(0xc),
 		domain.HubLimit{},
 	)
-	decided(t, events, err, nil, "")
+	checkDecision(t, events, err, nil, "")
 
 	for name, c := range map[string]struct {
 		command domain.BeginLog
@@ -307,8 +313,9 @@ func TestBeginLog(t *testing.T) {
 	}
 }
 
-// Whatever is asked of a hub, in whatever order: it has one owner for good, one current certificate
-// that is not a revoked one, a bounded memory, and states that were handed out do not change.
+// After any sequence of commands a hub has at most one owner, keeps the owner until it is released,
+// has no current certificate that was superseded or revoked, and remembers a bounded number of
+// certificates. States that were returned do not change.
 func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -320,10 +327,8 @@ func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 		orgs, sites := []string{orgA, orgB}, []string{site1, site2}
 		steps := rapid.IntRange(1, 60).Draw(t, "steps")
 		for step := range steps {
-			org, site := rapid.SampledFrom(orgs).
-				Draw(t, "org"),
-				rapid.SampledFrom(sites).
-					Draw(t, "site")
+			org := rapid.SampledFrom(orgs).Draw(t, "org")
+			site := rapid.SampledFrom(sites).Draw(t, "site")
 			epoch := domain.NewEpochID(uint32(step + 1))
 			var events []domain.Event
 			var err error
@@ -389,12 +394,12 @@ func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 				switch f := fact.(type) {
 				case domain.HubAdded:
 					if owner != "" {
-						t.Fatalf("added to %s, and %s has it", f.OrgID, owner)
+						t.Fatalf("added to %s although %s has the hub", f.OrgID, owner)
 					}
 					owner = f.OrgID
 				case domain.HubReleased:
 					if owner != f.OrgID {
-						t.Fatalf("released by %s, and %q has it", f.OrgID, owner)
+						t.Fatalf("released by %s although %q has the hub", f.OrgID, owner)
 					}
 					owner = ""
 				case domain.HubCertificateIssued:
@@ -403,24 +408,26 @@ func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 					}
 				case domain.HubRegistered:
 					if before.Registered {
-						t.Fatal("registered twice")
+						t.Fatal("a registered hub was registered again")
 					}
 				}
 			}
 			if !reflect.DeepEqual(before, copied) {
-				t.Fatal("a state that was handed out has changed")
+				t.Fatalf("a returned state has changed: got %#v, want %#v", before, copied)
 			}
 			if state.OrgID != owner || owner != "" && (state.SiteID == "" || !state.Registered) {
-				t.Fatalf("owner %s, state %#v", owner, state)
+				t.Fatalf("got state %#v, want owner %q", state, owner)
 			}
 			if before.Epoch.ID != state.Epoch.ID && state.OrgID != "" {
 				if epochs[state.Epoch.ID] {
-					t.Fatalf("epoch %s came back", state.Epoch.ID)
+					t.Fatalf("epoch %s was used twice", state.Epoch.ID)
 				}
 				epochs[state.Epoch.ID] = true
 			}
 			if state.Epoch.After < before.Epoch.After {
-				t.Fatalf("the log went back from %d to %d", before.Epoch.After, state.Epoch.After)
+				t.Fatalf(
+					"Epoch.After went from %d back to %d", before.Epoch.After, state.Epoch.After,
+				)
 			}
 			if slices.Contains(state.RevokedCertificates, state.Certificate) ||
 				slices.Contains(state.SupersededCertificates, state.Certificate) {
@@ -429,7 +436,11 @@ func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 			if max(
 				len(state.RevokedCertificates), len(state.SupersededCertificates),
 			) > domain.MaxFormerCertificates {
-				t.Fatalf("memory without bounds: %#v", state)
+				t.Fatalf(
+					"got %d revoked and %d superseded certificates, want at most %d",
+					len(state.RevokedCertificates), len(state.SupersededCertificates),
+					domain.MaxFormerCertificates,
+				)
 			}
 		}
 	})

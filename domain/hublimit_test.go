@@ -9,9 +9,9 @@ import (
 	"hubcloud/domain"
 )
 
-// A hub could begin its log anew, and have certificates issued, as fast as it could ask: 525 facts
-// a second, each of them kept forever.
-func TestAHubLimitHoldsOverWhatIsRecorded(t *testing.T) {
+// Regression: a hub could begin logs and have certificates issued without a limit, at 525 facts a
+// second that are stored forever.
+func TestHubLimit(t *testing.T) {
 	t.Parallel()
 	limit := domain.HubLimit{PerMinute: 4, Burst: 20}
 	for name, ask := range map[string]func(s domain.HubState, at time.Time, n int) ([]domain.Event, error){
@@ -34,7 +34,7 @@ func TestAHubLimitHoldsOverWhatIsRecorded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			state, now, granted := fold(t, domain.EvolveHub, registered, added), origin.At, 0
-			// Eight hours of asking once a second.
+			// One attempt a second for eight hours.
 			const seconds = 8 * 3600
 			for second := range seconds {
 				at := now.Add(time.Duration(second) * time.Second)
@@ -44,7 +44,10 @@ func TestAHubLimitHoldsOverWhatIsRecorded(t *testing.T) {
 					if !errors.As(err, &limited) || limited.Code != domain.CodeRateLimited ||
 						limited.RetryAfter <= 0 ||
 						limited.RetryAfter > 15*time.Second {
-						t.Fatalf("after %d: %v, retry after %v", granted, err, limited.RetryAfter)
+						t.Fatalf(
+							"after %d granted: got %v, retry after %v", granted, err,
+							limited.RetryAfter,
+						)
 					}
 					continue
 				}
@@ -55,14 +58,14 @@ func TestAHubLimitHoldsOverWhatIsRecorded(t *testing.T) {
 					}
 				}
 				if granted == limit.Burst && second > limit.Burst {
-					t.Errorf("the burst of %d took %d seconds", limit.Burst, second)
+					t.Errorf("got the burst of %d in %d seconds", limit.Burst, second)
 				}
 			}
 			if want := limit.Burst + seconds*limit.PerMinute/60; granted < want-limit.Burst ||
 				granted > want+1 {
-				t.Errorf("%d were granted within eight hours, want about %d", granted, want)
+				t.Errorf("got %d granted within eight hours, want about %d", granted, want)
 			}
-			// A day later the whole burst is there again.
+			// A day later the whole burst is available again.
 			at, burst := now.Add(32*time.Hour), 0
 			for ; burst < 2*limit.Burst; burst++ {
 				events, err := ask(state, at, 1<<20+burst)
@@ -74,7 +77,7 @@ func TestAHubLimitHoldsOverWhatIsRecorded(t *testing.T) {
 				}
 			}
 			if burst != limit.Burst {
-				t.Errorf("a day later %d were granted at once, want %d", burst, limit.Burst)
+				t.Errorf("got %d granted at once a day later, want %d", burst, limit.Burst)
 			}
 		})
 	}

@@ -96,11 +96,11 @@ func TestInvite(t *testing.T) {
 		"again": {
 			few, byKey, invite(2, "ann@Example.org", domain.RoleAdmin), []domain.Fact{again}, "",
 		},
-		"by a key of nothing": {
+		"by a key, to an unknown organization": {
 			domain.OrgState{}, byKey, invite(2, "bob@example.org", domain.RoleMember), nil,
 			domain.CodeNotFound,
 		},
-		"to nothing, by a stranger": {
+		"by a member, to an unknown organization": {
 			domain.OrgState{}, olga, invite(2, "bob@example.org", domain.RoleMember), nil,
 			domain.CodeNotFound,
 		},
@@ -109,7 +109,7 @@ func TestInvite(t *testing.T) {
 			t.Parallel()
 			o := acting(c.who)
 			events, err := domain.DecideInvite(c.state, o, c.cmd)
-			decidedBy(t, o, events, err, c.facts, c.code)
+			checkDecisionBy(t, o, events, err, c.facts, c.code)
 		})
 	}
 	after := fold(
@@ -117,26 +117,26 @@ func TestInvite(t *testing.T) {
 		again,
 	)
 	if len(after.Invitations) != 1 || after.Invitations[0].ID != invitationID(2) {
-		t.Errorf("folded to %+v", after.Invitations)
+		t.Errorf("folded to %+v, want %s alone", after.Invitations, invitationID(2))
 	}
 	view := after.Invitations[0].View(origin.At)
 	want := domain.Invitation{
-		ID: invitationID(
-			2,
-		), Email: "ann@Example.org", Role: domain.RoleAdmin, Status: domain.InvitationPending,
+		ID: invitationID(2), Email: "ann@Example.org", Role: domain.RoleAdmin,
+		Status:    domain.InvitationPending,
 		CreatedAt: origin.At, ExpiresAt: origin.At.Add(ttl),
 	}
 	if view != want {
-		t.Errorf("shown as %+v, want %+v", view, want)
+		t.Errorf("View: got %+v, want %+v", view, want)
 	}
-	if view := after.Invitations[0].View(origin.At.Add(ttl)); view.Status != domain.InvitationExpired {
-		t.Errorf("at its end it is %s", view.Status)
+	view = after.Invitations[0].View(origin.At.Add(ttl))
+	if view.Status != domain.InvitationExpired {
+		t.Errorf("View at ExpiresAt: got status %s, want expired", view.Status)
 	}
 }
 
-// An invitation that has expired is not pending any more, so it is not replaced; a new one to the
-// same address still takes its place.
-func TestInviteAfterTheFirstHasExpired(t *testing.T) {
+// A new invitation of an address takes the place of an expired one, but does not name it as
+// replaced, since only pending invitations can be replaced.
+func TestInviteAfterExpiry(t *testing.T) {
 	t.Parallel()
 	state := fold(
 		t, domain.EvolveOrg, created, owner1, invited(1, "ann@example.org", domain.RoleMember),
@@ -144,19 +144,19 @@ func TestInviteAfterTheFirstHasExpired(t *testing.T) {
 	o := later(origin, ttl)
 	events, err := domain.DecideInvite(state, o, invite(2, "ann@example.org", domain.RoleMember))
 	if err != nil || len(events) != 1 {
-		t.Fatalf("%v, %v", events, err)
+		t.Fatalf("DecideInvite: got %v, %v, want one event", events, err)
 	}
 	fact, err := events[0].Fact()
 	if f, ok := fact.(domain.MemberInvited); err != nil || !ok || f.Replaces != "" ||
 		!f.ExpiresAt.Equal(o.At.Add(ttl)) {
-		t.Errorf("decided %+v, %v", fact, err)
+		t.Errorf("got %+v, %v, want an invitation that replaces none", fact, err)
 	}
 	if state, err = domain.EvolveOrg(state, events[0]); err != nil || len(state.Invitations) != 1 {
-		t.Errorf("folded to %+v, %v", state.Invitations, err)
+		t.Errorf("folded to %+v, %v, want one invitation", state.Invitations, err)
 	}
 	_, _, err = domain.DecideAcceptInvitation(state, o, link(1), maxi)
 	if domain.CodeOf(err) != domain.CodeNotFound || errors.Is(err, domain.ErrInvitationExpired) {
-		t.Errorf("the first link: %v", err)
+		t.Errorf("accept the first link: got %v, want not_found", err)
 	}
 }
 
@@ -173,18 +173,17 @@ func TestRevokeInvitation(t *testing.T) {
 		byKey: "", olga: "", ada: "", maxi: domain.CodeForbidden,
 	} {
 		events, err := domain.DecideRevokeInvitation(state, acting(who), invitationID(1))
-		decidedBy(t, acting(who), events, err, revoked, code)
+		checkDecisionBy(t, acting(who), events, err, revoked, code)
 	}
 	for _, id := range []string{"", "*", invitationID(2), orgA} {
 		_, err := domain.DecideRevokeInvitation(state, origin, id)
 		if domain.CodeOf(err) != domain.CodeNotFound {
-			t.Errorf("%q: %v", id, err)
+			t.Errorf("revoke %q: got %v, want not_found", id, err)
 		}
 	}
-	if _, err := domain.DecideRevokeInvitation(state, later(origin, ttl), invitationID(1)); domain.CodeOf(
-		err,
-	) != domain.CodeNotFound {
-		t.Errorf("one that has expired: %v", err)
+	_, err := domain.DecideRevokeInvitation(state, later(origin, ttl), invitationID(1))
+	if domain.CodeOf(err) != domain.CodeNotFound {
+		t.Errorf("revoke an expired invitation: got %v, want not_found", err)
 	}
 	state = fold(
 		t,
@@ -192,15 +191,13 @@ func TestRevokeInvitation(t *testing.T) {
 		append(
 			[]domain.Fact{created, owner1, invited(1, "ann@example.org", domain.RoleMember)},
 			revoked...)...)
-	if _, err := domain.DecideRevokeInvitation(state, origin, invitationID(1)); domain.CodeOf(
-		err,
-	) != domain.CodeNotFound {
-		t.Errorf("again: %v", err)
+	_, err = domain.DecideRevokeInvitation(state, origin, invitationID(1))
+	if domain.CodeOf(err) != domain.CodeNotFound {
+		t.Errorf("revoke again: got %v, want not_found", err)
 	}
-	if _, _, err := domain.DecideAcceptInvitation(state, origin, link(1), maxi); domain.CodeOf(
-		err,
-	) != domain.CodeNotFound {
-		t.Errorf("its link: %v", err)
+	_, _, err = domain.DecideAcceptInvitation(state, origin, link(1), maxi)
+	if domain.CodeOf(err) != domain.CodeNotFound {
+		t.Errorf("accept the revoked link: got %v, want not_found", err)
 	}
 }
 
@@ -222,7 +219,7 @@ func TestAcceptInvitation(t *testing.T) {
 	for i := range events {
 		events[i].At = origin.At
 	}
-	decided(t, events, err, []domain.Fact{memberAdded, done}, "")
+	checkDecision(t, events, err, []domain.Fact{memberAdded, done}, "")
 	want := domain.Acceptance{
 		OrgID:    orgA,
 		OrgName:  "Acme",
@@ -231,7 +228,7 @@ func TestAcceptInvitation(t *testing.T) {
 		Role:     domain.RoleAdmin,
 	}
 	if acceptance != want {
-		t.Errorf("accepted %+v, want %+v", acceptance, want)
+		t.Errorf("got acceptance %+v, want %+v", acceptance, want)
 	}
 	member, _ := fold(
 		t, domain.EvolveOrg, created, owner1, invited(1, "Ann@example.org", domain.RoleAdmin),
@@ -240,13 +237,11 @@ func TestAcceptInvitation(t *testing.T) {
 	if got := member.View(); got != (domain.Member{
 		ID: nemo, Email: "Ann@example.org", Role: domain.RoleAdmin, JoinedAt: origin.At,
 	}) {
-		t.Errorf("the member is shown as %+v", got)
+		t.Errorf("View of the member: got %+v", got)
 	}
-	if _, _, err := domain.DecideAcceptInvitation(pending, later(origin, ttl), link(1), nemo); !errors.Is(
-		err, domain.ErrInvitationExpired,
-	) ||
-		domain.CodeOf(err) != domain.CodeNotFound {
-		t.Errorf("too late: %v", err)
+	_, _, err = domain.DecideAcceptInvitation(pending, later(origin, ttl), link(1), nemo)
+	if !errors.Is(err, domain.ErrInvitationExpired) || domain.CodeOf(err) != domain.CodeNotFound {
+		t.Errorf("accept at ExpiresAt: got %v, want ErrInvitationExpired", err)
 	}
 	wrong := link(1)
 	wrong.Secret[31] ^= 1
@@ -255,16 +250,15 @@ func TestAcceptInvitation(t *testing.T) {
 	for name, token := range map[string]domain.InvitationToken{
 		"a wrong secret": wrong, "another's id": other, "nothing": {},
 	} {
-		if _, _, err := domain.DecideAcceptInvitation(pending, origin, token, nemo); domain.CodeOf(
-			err,
-		) != domain.CodeNotFound ||
+		_, _, err := domain.DecideAcceptInvitation(pending, origin, token, nemo)
+		if domain.CodeOf(err) != domain.CodeNotFound ||
 			errors.Is(err, domain.ErrInvitationExpired) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want not_found", name, err)
 		}
 	}
 
-	// Again it is nothing, whenever that is and whatever the member has become; but the secret must
-	// still be right.
+	// A repeated acceptance changes nothing, at any time and with any role of the member, but still
+	// requires the secret.
 	accepted := fold(
 		t, domain.EvolveOrg, created, owner1, invited(1, "Ann@example.org", domain.RoleAdmin),
 		memberAdded, done,
@@ -274,34 +268,32 @@ func TestAcceptInvitation(t *testing.T) {
 	events, acceptance, err = domain.DecideAcceptInvitation(
 		accepted, later(origin, 2*ttl), link(1), maxi,
 	)
-	decided(t, events, err, nil, "")
+	checkDecision(t, events, err, nil, "")
 	if acceptance != want || len(accepted.Invitations) != 0 {
-		t.Errorf("accepted again %+v, want %+v", acceptance, want)
+		t.Errorf("accept again: got %+v, want %+v", acceptance, want)
 	}
 	for _, token := range []domain.InvitationToken{wrong, {}} {
-		if _, _, err := domain.DecideAcceptInvitation(accepted, origin, token, maxi); domain.CodeOf(
-			err,
-		) != domain.CodeNotFound {
-			t.Errorf("with a wrong secret: %v", err)
+		_, _, err := domain.DecideAcceptInvitation(accepted, origin, token, maxi)
+		if domain.CodeOf(err) != domain.CodeNotFound {
+			t.Errorf("accept again with a wrong secret: got %v, want not_found", err)
 		}
 	}
 	events, err = domain.DecideInvite(
 		accepted, origin, invite(2, "ann@EXAMPLE.org", domain.RoleMember),
 	)
-	decided(t, events, err, nil, domain.CodeInvalidRequest)
-	// Whoever was removed does not come back by the old link, only by another invitation, as
-	// another member.
+	checkDecision(t, events, err, nil, domain.CodeInvalidRequest)
+	// A removed member cannot use the old link again, but can be invited again.
 	gone := fold(
 		t, domain.EvolveOrg, created, owner1, invited(1, "Ann@example.org", domain.RoleAdmin),
 		memberAdded, done, domain.MemberRemoved{OrgID: orgA, MemberID: nemo},
 	)
-	if _, _, err := domain.DecideAcceptInvitation(gone, origin, link(1), maxi); domain.CodeOf(
-		err,
-	) != domain.CodeNotFound {
-		t.Errorf("the link of who was removed: %v", err)
+	_, _, err = domain.DecideAcceptInvitation(gone, origin, link(1), maxi)
+	if domain.CodeOf(err) != domain.CodeNotFound {
+		t.Errorf("accept the link of a removed member: got %v, want not_found", err)
 	}
-	if _, err := domain.DecideInvite(gone, origin, invite(2, "ann@example.org", domain.RoleMember)); err != nil {
-		t.Errorf("invited again: %v", err)
+	_, err = domain.DecideInvite(gone, origin, invite(2, "ann@example.org", domain.RoleMember))
+	if err != nil {
+		t.Errorf("invite a removed member: got %v, want no error", err)
 	}
 }
 
@@ -310,19 +302,18 @@ func TestInvitationsAreBounded(t *testing.T) {
 	state := fold(t, domain.EvolveOrg, created, owner1)
 	week := func(n int) domain.Origin { return later(origin, time.Duration(n)*ttl) }
 	address := func(n int) string { return fmt.Sprintf("p%d@example.org", n) }
-	// A week has as many as may be pending; the last one of each is asked for, the others are
-	// there.
+	// Each week has as many invitations as may be pending. The last one of a week is a decision,
+	// the others are put into the state.
 	const each = domain.DefaultPendingInvitations
 	for w := range 3 {
 		for n := w * each; n < (w+1)*each-1; n++ {
 			state.Invitations = append(state.Invitations, domain.OrgInvitation{
-				ID: invitationID(
-					n,
-				), Email: address(n), Address: address(n), Role: domain.RoleMember,
-				CreatedAt: week(w).At, ExpiresAt: week(w + 1).At, TokenHash: link(n).SecretHash(),
+				ID: invitationID(n), Email: address(n), Address: address(n),
+				Role: domain.RoleMember, CreatedAt: week(w).At, ExpiresAt: week(w + 1).At,
+				TokenHash: link(n).SecretHash(),
 			})
 		}
-		ask := func(n int) error {
+		send := func(n int) error {
 			events, err := domain.DecideInvite(
 				state, week(w), invite(n, address(n), domain.RoleMember),
 			)
@@ -334,30 +325,30 @@ func TestInvitationsAreBounded(t *testing.T) {
 			return err
 		}
 		last := (w+1)*each - 1
-		if err := ask(last); err != nil {
+		if err := send(last); err != nil {
 			t.Fatal(err)
 		}
-		if err := ask(last + 1); domain.CodeOf(err) != domain.CodeRateLimited {
-			t.Errorf("one more than may be pending: %v", err)
+		if err := send(last + 1); domain.CodeOf(err) != domain.CodeRateLimited {
+			t.Errorf("one more than may be pending: got %v, want rate_limited", err)
 		}
-		// The same address may always be invited anew.
-		if err := ask(last); err != nil {
+		// The limit does not apply to an invitation that replaces another.
+		if err := send(last); err != nil {
 			t.Error(err)
 		}
 	}
 	if len(state.Invitations) != domain.DefaultPendingInvitations+domain.MaxExpiredInvitations {
-		t.Errorf("%d invitations are remembered", len(state.Invitations))
+		t.Errorf(
+			"got %d invitations in the state, want %d", len(state.Invitations),
+			domain.DefaultPendingInvitations+domain.MaxExpiredInvitations,
+		)
 	}
-	// Who comes late hears that it was too late.
-	if _, _, err := domain.DecideAcceptInvitation(state, week(2), link(each+1), nemo); !errors.Is(
-		err, domain.ErrInvitationExpired,
-	) {
-		t.Errorf("last week's: %v", err)
+	// Only remembered invitations are reported as expired.
+	_, _, err := domain.DecideAcceptInvitation(state, week(2), link(each+1), nemo)
+	if !errors.Is(err, domain.ErrInvitationExpired) {
+		t.Errorf("accept last week's link: got %v, want ErrInvitationExpired", err)
 	}
-	if _, _, err := domain.DecideAcceptInvitation(state, week(2), link(0), nemo); domain.CodeOf(
-		err,
-	) != domain.CodeNotFound ||
-		errors.Is(err, domain.ErrInvitationExpired) {
-		t.Errorf("of long ago: %v", err)
+	_, _, err = domain.DecideAcceptInvitation(state, week(2), link(0), nemo)
+	if domain.CodeOf(err) != domain.CodeNotFound || errors.Is(err, domain.ErrInvitationExpired) {
+		t.Errorf("accept a forgotten link: got %v, want not_found", err)
 	}
 }

@@ -14,24 +14,25 @@ import (
 func TestInvitationToken(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		bytes := func(n int, label string) []byte { return rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, label) }
+		bytes := func(n int, label string) []byte {
+			return rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, label)
+		}
 		at := time.UnixMilli(rapid.Int64Range(0, 1<<48-1).Draw(t, "time"))
 		token := domain.InvitationToken{
-			OrgID: domain.NewUUIDv7(
-				at, [10]byte(bytes(10, "org")),
-			), InvitationID: domain.NewUUIDv7(at, [10]byte(bytes(10, "invitation"))),
-			Secret: [32]byte(bytes(32, "secret")),
+			OrgID:        domain.NewUUIDv7(at, [10]byte(bytes(10, "org"))),
+			InvitationID: domain.NewUUIDv7(at, [10]byte(bytes(10, "invitation"))),
+			Secret:       [32]byte(bytes(32, "secret")),
 		}
 		text := token.Reveal()
 		if got, err := domain.ParseInvitationToken(text); err != nil || got != token {
-			t.Fatalf("%s is read as %#v, %v", text, got, err)
+			t.Fatalf("ParseInvitationToken(%s): got %#v, %v, want %#v", text, got, err, token)
 		}
 		if len(text) != 86 || strings.ContainsFunc(text, func(r rune) bool {
 			return !strings.ContainsRune(
 				"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", r,
 			)
 		}) {
-			t.Fatalf("%s is no text for a link", text)
+			t.Fatalf("Reveal: got %s, want 86 characters that a URL may have", text)
 		}
 		for _, printed := range []string{
 			fmt.Sprint(token), fmt.Sprintf("%#v", token), fmt.Sprintf("%+v", token),
@@ -40,7 +41,7 @@ func TestInvitationToken(t *testing.T) {
 			secret := strings.Contains(printed, text[44:]) ||
 				strings.Contains(printed, fmt.Sprint(token.Secret[:4]))
 			if secret || !strings.Contains(printed, token.InvitationID) {
-				t.Fatalf("printed as %s", printed)
+				t.Fatalf("got %s, want the id without the secret", printed)
 			}
 		}
 	})

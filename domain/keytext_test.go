@@ -12,7 +12,7 @@ import (
 	"hubcloud/domain"
 )
 
-// Keys are in the hands of customers: their form does not change.
+// Customers store keys, so the form of keys must not change.
 func TestKeyFormIsFixed(t *testing.T) {
 	t.Parallel()
 	var entropy [domain.KeyEntropy]byte
@@ -22,7 +22,7 @@ func TestKeyFormIsFixed(t *testing.T) {
 	key := domain.NewKey(domain.EnvironmentLive, entropy)
 	const want = "hc_live_ojBPxMaO7Mk7J34NNtAWHf7dWa93WUz8DSFP5HuSPpRZukbQx8y7Tbv31QDfz"
 	if got := key.Reveal(); got != want {
-		t.Errorf("made %s, want %s", got, want)
+		t.Errorf("NewKey: got %s, want %s", got, want)
 	}
 }
 
@@ -39,7 +39,7 @@ func TestKeysParseBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		if parsed != key || !domain.IsKeyID(key.ID) {
-			t.Fatalf("made %#v, parsed %#v", key, parsed)
+			t.Fatalf("ParseKey: got %#v, want %#v", parsed, key)
 		}
 		if hash := sha256.Sum256([]byte(key.Secret)); key.SecretHash() != hash ||
 			!key.Matches(hash) {
@@ -58,7 +58,7 @@ func TestParseKeyRejects(t *testing.T) {
 		"another prefix":      "sk" + key[2:],
 		"another environment": strings.Replace(key, "live", "test", 1),
 		"no environment":      strings.Replace(key, "live_", "", 1),
-		"the other one":       strings.Replace(key, "live", "dev", 1),
+		"the other live one":  strings.Replace(key, "live", "dev", 1),
 		"cut off":             key[:len(key)-1],
 		"too long":            key + "0",
 		"white space":         key + " ",
@@ -68,25 +68,25 @@ func TestParseKeyRejects(t *testing.T) {
 		"two characters":      "hc_live_" + key[9:10] + key[8:9] + key[10:],
 	} {
 		if s == key {
-			continue // the two characters were the same
+			continue // the two swapped characters are equal
 		}
 		if _, err := domain.ParseKey(s); domain.CodeOf(err) != domain.CodeUnauthenticated ||
 			strings.Contains(err.Error(), key[20:40]) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want unauthenticated without the secret", name, err)
 		}
 	}
 }
 
-func TestMatchesIsOfThisKeyAlone(t *testing.T) {
+func TestKeyMatchesOnlyItsOwnHash(t *testing.T) {
 	t.Parallel()
 	a := domain.NewKey(domain.EnvironmentDev, [domain.KeyEntropy]byte{1})
 	b := domain.NewKey(domain.EnvironmentDev, [domain.KeyEntropy]byte{47: 1})
 	if a.Matches(b.SecretHash()) || b.Matches([32]byte{}) {
-		t.Error("a key matches another's hash")
+		t.Error("Matches of another hash: got true, want false")
 	}
 }
 
-// A key that gets into a log line or an error by mistake brings no secret with it.
+// A key that is logged or put into an error by mistake must not reveal its secret.
 func TestKeyPrintsWithoutItsSecret(t *testing.T) {
 	t.Parallel()
 	key := domain.NewKey(domain.EnvironmentDev, [domain.KeyEntropy]byte{1, 2, 3, 40: 9})
@@ -96,7 +96,7 @@ func TestKeyPrintsWithoutItsSecret(t *testing.T) {
 		fmt.Sprint(key), fmt.Sprintf("%v %+v %#v %s %q", key, key, key, key, key), log.String(),
 	} {
 		if strings.Contains(text, key.Secret) || !strings.Contains(text, key.ID) {
-			t.Errorf("prints as %s", text)
+			t.Errorf("got %s, want the id without the secret", text)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func TestParseKeyAllocatesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}); n != 0 {
-		t.Errorf("%v allocations a key", n)
+		t.Errorf("got %v allocations, want 0", n)
 	}
 }
 
@@ -128,7 +128,7 @@ func FuzzParseKey(f *testing.F) {
 			return
 		}
 		if k.Reveal() != s || !domain.IsKeyID(k.ID) || !domain.IsEnvironment(k.Environment) {
-			t.Fatalf("%q was taken for %#v", s, k)
+			t.Fatalf("ParseKey(%q): got %#v", s, k)
 		}
 	})
 }

@@ -71,7 +71,7 @@ func TestLabelDevice(t *testing.T) {
 				c.cmd.OrgID = orgA
 			}
 			events, err := domain.DecideLabelDevice(c.state, origin, c.cmd)
-			decided(t, events, err, c.facts, c.code)
+			checkDecision(t, events, err, c.facts, c.code)
 		})
 	}
 }
@@ -83,23 +83,25 @@ func TestForgetDevices(t *testing.T) {
 		t, domain.EvolveHub, registered, added, labeled(3, ptr("Door"), nil),
 		labeled(4, nil, ptr("Hall")),
 	)
-	decided(
+	checkDecision(
 		t, domain.DecideForgetDevices(both, origin, []int64{5, 3, 3}), nil,
 		[]domain.Fact{forgotten}, "",
 	)
-	decided(t, domain.DecideForgetDevices(both, origin, []int64{5}), nil, nil, "")
-	decided(t, domain.DecideForgetDevices(domain.HubState{}, origin, []int64{3}), nil, nil, "")
+	checkDecision(t, domain.DecideForgetDevices(both, origin, []int64{5}), nil, nil, "")
+	checkDecision(
+		t, domain.DecideForgetDevices(domain.HubState{}, origin, []int64{3}), nil, nil, "",
+	)
 	after := fold(
 		t, domain.EvolveHub, registered, added, labeled(3, ptr("Door"), nil),
 		labeled(4, nil, ptr("Hall")), forgotten,
 	)
 	if len(after.Labels) != 1 || *after.Labels[4].Room != "Hall" {
-		t.Errorf("labels are %v", after.Labels)
+		t.Errorf("got labels %v", after.Labels)
 	}
-	decided(t, domain.DecideForgetDevices(after, origin, []int64{3}), nil, nil, "")
+	checkDecision(t, domain.DecideForgetDevices(after, origin, []int64{3}), nil, nil, "")
 }
 
-// A hub that makes devices up must not fill the directory's memory.
+// A hub that invents devices must not fill the directory's memory.
 func TestLabelsAreBounded(t *testing.T) {
 	t.Parallel()
 	full := fold(t, domain.EvolveHub, registered, added)
@@ -115,15 +117,15 @@ func TestLabelsAreBounded(t *testing.T) {
 		Name:     ptr("y"),
 	}
 	events, err := domain.DecideLabelDevice(full, origin, more)
-	decided(t, events, err, nil, domain.CodeInvalidRequest)
+	checkDecision(t, events, err, nil, domain.CodeInvalidRequest)
 	more.DeviceID = 0
 	events, err = domain.DecideLabelDevice(full, origin, more)
-	decided(t, events, err, []domain.Fact{labeled(0, ptr("y"), nil)}, "")
+	checkDecision(t, events, err, []domain.Fact{labeled(0, ptr("y"), nil)}, "")
 }
 
-// Whatever is labeled, forgotten and reset in whatever order: the state says what was set last, and
-// states that were handed out do not change.
-func TestLabelsAreWhatWasSetLast(t *testing.T) {
+// After any sequence of commands the state has the labels that were set last. States that were
+// returned do not change.
+func TestLastLabelsWin(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		state := fold(t, domain.EvolveHub, registered, added)
@@ -173,12 +175,14 @@ func TestLabelsAreWhatWasSetLast(t *testing.T) {
 					rt.Fatal(err)
 				}
 			}
-			same := func(a, b domain.DeviceLabel) bool { return sameText(a.Name, b.Name) && sameText(a.Room, b.Room) }
+			same := func(a, b domain.DeviceLabel) bool {
+				return sameText(a.Name, b.Name) && sameText(a.Room, b.Room)
+			}
 			if !maps.EqualFunc(state.Labels, want, same) {
-				rt.Fatalf("labels are %v, want %v", state.Labels, want)
+				rt.Fatalf("got labels %v, want %v", state.Labels, want)
 			}
 			if !maps.EqualFunc(before.Labels, copied, same) {
-				rt.Fatal("a state that was handed out has changed")
+				rt.Fatal("a returned state has changed")
 			}
 		}
 	})

@@ -7,7 +7,7 @@ import (
 	"hubcloud/domain"
 )
 
-// The people of the tests: two owners, an admin, a member, one who is none.
+// The actors of the tests: two owners, an admin, a member, a person who is no member, and others.
 const (
 	olga  = "01935f2e-0000-7000-8000-0000000000e1"
 	omar  = "01935f2e-0000-7000-8000-0000000000e2"
@@ -45,22 +45,22 @@ func acting(who string) domain.Origin {
 	return o
 }
 
-// decidedBy is decided for events of somebody else's.
-func decidedBy(
+// checkDecisionBy is checkDecision for events of the actor of o.
+func checkDecisionBy(
 	t *testing.T, o domain.Origin, events []domain.Event, err error, facts []domain.Fact,
 	code domain.Code,
 ) {
 	t.Helper()
 	for i := range events {
 		if events[i].Actor != o.Actor {
-			t.Errorf("the event is not of its origin: %#v", events[i])
+			t.Errorf("got actor %+v, want %+v", events[i].Actor, o.Actor)
 		}
 		events[i].Actor = origin.Actor
 	}
-	decided(t, events, err, facts, code)
+	checkDecision(t, events, err, facts, code)
 }
 
-func TestWhoMayChangeWhom(t *testing.T) {
+func TestManagingMembers(t *testing.T) {
 	t.Parallel()
 	all := fold(t, domain.EvolveOrg, created, owner1, owner2, admin1, member1)
 	for who, can := range map[string]struct{ owners, others bool }{
@@ -78,7 +78,7 @@ func TestWhoMayChangeWhom(t *testing.T) {
 		change := func(may bool, member string, role domain.Role) {
 			t.Helper()
 			events, err := domain.DecideChangeRole(all, o, member, role)
-			decidedBy(
+			checkDecisionBy(
 				t, o, events, err,
 				[]domain.Fact{domain.MemberRoleChanged{OrgID: orgA, MemberID: member, Role: role}},
 				code(may),
@@ -87,7 +87,7 @@ func TestWhoMayChangeWhom(t *testing.T) {
 		remove := func(may bool, member string) {
 			t.Helper()
 			events, err := domain.DecideRemoveMember(all, o, member)
-			decidedBy(
+			checkDecisionBy(
 				t, o, events, err,
 				[]domain.Fact{domain.MemberRemoved{OrgID: orgA, MemberID: member}}, code(may),
 			)
@@ -103,13 +103,13 @@ func TestWhoMayChangeWhom(t *testing.T) {
 			remove(can.others, ada)
 			remove(can.others || who == maxi, maxi)
 
-			// Who may not make owners hears that first, whoever the member is: nobody learns from
-			// it who is there.
+			// An actor that may not make owners gets forbidden also for an unknown member, so that
+			// the error does not reveal who is a member.
 			_, err := domain.DecideChangeRole(all, o, nemo, domain.RoleOwner)
 			if want := map[bool]domain.Code{
 				true: domain.CodeNotFound, false: domain.CodeForbidden,
 			}[can.owners]; domain.CodeOf(err) != want {
-				t.Errorf("making nobody an owner: %v, want %s", err, want)
+				t.Errorf("make an unknown member an owner: got %v, want %s", err, want)
 			}
 			want := map[bool]domain.Code{
 				true: domain.CodeNotFound, false: domain.CodeForbidden,
@@ -118,15 +118,18 @@ func TestWhoMayChangeWhom(t *testing.T) {
 				_, changed := domain.DecideChangeRole(all, o, id, domain.RoleAdmin)
 				_, removed := domain.DecideRemoveMember(all, o, id)
 				if domain.CodeOf(changed) != want || domain.CodeOf(removed) != want {
-					t.Errorf("%q: %v and %v, want %s", id, changed, removed, want)
+					t.Errorf(
+						"member %q: change got %v, removal got %v, want %s", id, changed, removed,
+						want,
+					)
 				}
 			}
-			// A role that there is not is refused before anything else.
+			// An unknown role is rejected before anything else.
 			for _, role := range []domain.Role{"", "boss", "Admin"} {
 				_, err := domain.DecideChangeRole(all, o, ada, role)
 				if domain.CodeOf(err) != domain.CodeInvalidRequest ||
 					!strings.Contains(err.Error(), "role: ") {
-					t.Errorf("role %q: %v", role, err)
+					t.Errorf("role %q: got %v, want invalid_request with the field", role, err)
 				}
 			}
 		})
@@ -137,12 +140,12 @@ func TestTheSameRoleIsNoEvent(t *testing.T) {
 	t.Parallel()
 	all := fold(t, domain.EvolveOrg, created, owner1, admin1)
 	events, err := domain.DecideChangeRole(all, origin, ada, domain.RoleAdmin)
-	decided(t, events, err, nil, "")
-	// Also for the last owner; and still not by a key.
+	checkDecision(t, events, err, nil, "")
+	// The last owner can stay an owner; a key is forbidden even this.
 	events, err = domain.DecideChangeRole(all, acting(olga), olga, domain.RoleOwner)
-	decidedBy(t, acting(olga), events, err, nil, "")
+	checkDecisionBy(t, acting(olga), events, err, nil, "")
 	events, err = domain.DecideChangeRole(all, origin, olga, domain.RoleOwner)
-	decided(t, events, err, nil, domain.CodeForbidden)
+	checkDecision(t, events, err, nil, domain.CodeForbidden)
 }
 
 func TestTheLastOwnerStays(t *testing.T) {
@@ -152,12 +155,12 @@ func TestTheLastOwnerStays(t *testing.T) {
 		_, err := domain.DecideChangeRole(one, acting(who), olga, domain.RoleAdmin)
 		if domain.CodeOf(err) != domain.CodeForbidden ||
 			!strings.Contains(err.Error(), "last owner") {
-			t.Errorf("%s made the last owner an admin: %v", who, err)
+			t.Errorf("%s makes the last owner an admin: got %v, want forbidden", who, err)
 		}
 		if _, err = domain.DecideRemoveMember(one, acting(who), olga); domain.CodeOf(
 			err,
 		) != domain.CodeForbidden {
-			t.Errorf("%s removed the last owner: %v", who, err)
+			t.Errorf("%s removes the last owner: got %v, want forbidden", who, err)
 		}
 	}
 	two := fold(
@@ -165,7 +168,7 @@ func TestTheLastOwnerStays(t *testing.T) {
 		domain.MemberRoleChanged{OrgID: orgA, MemberID: ada, Role: domain.RoleOwner},
 	)
 	events, err := domain.DecideRemoveMember(two, acting(olga), olga)
-	decidedBy(
+	checkDecisionBy(
 		t, acting(olga), events, err,
 		[]domain.Fact{domain.MemberRemoved{OrgID: orgA, MemberID: olga}}, "",
 	)
@@ -174,14 +177,14 @@ func TestTheLastOwnerStays(t *testing.T) {
 		domain.MemberRemoved{OrgID: orgA, MemberID: olga},
 	)
 	if len(after.Members) != 1 || after.Members[0].ID != omar {
-		t.Errorf("folded to %+v", after.Members)
+		t.Errorf("folded to %+v, want %s alone", after.Members, omar)
 	}
 }
 
 func TestAccount(t *testing.T) {
 	t.Parallel()
 	made := domain.AccountCreated{AccountID: olga, Email: "Olga@example.org"}
-	decided(
+	checkDecision(
 		t, domain.DecideCreateAccount(domain.AccountState{}, origin, olga, "Olga@example.org"), nil,
 		[]domain.Fact{made}, "",
 	)
@@ -190,24 +193,26 @@ func TestAccount(t *testing.T) {
 		ID: olga, Email: "Olga@example.org", CreatedAt: origin.At,
 	}); state != want ||
 		!state.Exists() {
-		t.Errorf("folded to %#v", state)
+		t.Errorf("folded to %#v, want %#v", state, want)
 	}
-	decided(t, domain.DecideCreateAccount(state, origin, omar, "olga@example.org"), nil, nil, "")
-	// It never changes: accounts are found by it.
+	checkDecision(
+		t, domain.DecideCreateAccount(state, origin, omar, "olga@example.org"), nil, nil, "",
+	)
+	// Accounts are stored under their keys, so the key of an address must never change.
 	const want = "0450de3d14dfa2d080b7743d08227dbfe9e1f0515b84a9af58451d63b07148f5"
 	if key := domain.AccountKey(" OLGA@Example.org "); key != want {
-		t.Errorf("the key of the account is %s", key)
+		t.Errorf("AccountKey: got %s, want %s", key, want)
 	}
 }
 
-// TestEveryMemberMayLeave: a plain member could not, and had to ask an owner to be removed. Nobody
-// else may be removed that way, and the last owner stays.
+// Regression: a member with the role member could not end their own membership. The last owner
+// still must not, and an actor that is no member must not use a member's id.
 func TestEveryMemberMayLeave(t *testing.T) {
 	t.Parallel()
 	all := fold(t, domain.EvolveOrg, created, owner1, admin1, member1)
 	for _, who := range []string{ada, maxi} {
 		events, err := domain.DecideRemoveMember(all, acting(who), who)
-		decidedBy(
+		checkDecisionBy(
 			t, acting(who), events, err,
 			[]domain.Fact{domain.MemberRemoved{OrgID: orgA, MemberID: who}}, "",
 		)
@@ -216,17 +221,17 @@ func TestEveryMemberMayLeave(t *testing.T) {
 		olga: domain.CodeForbidden, nemo: domain.CodeForbidden,
 	} {
 		if _, err := domain.DecideRemoveMember(all, acting(who), who); domain.CodeOf(err) != code {
-			t.Errorf("%s leaves: %v", who, err)
+			t.Errorf("%s leaves: got %v, want %s", who, err, code)
 		}
 	}
-	// A key, a hub and the service with a member's id are no member.
+	// Only the kind member makes the id a member's.
 	for _, kind := range []string{domain.ActorHub, "", "other"} {
 		o := acting(byHub)
 		o.Actor = domain.Actor{Kind: kind, ID: maxi}
 		if _, err := domain.DecideRemoveMember(all, o, maxi); domain.CodeOf(
 			err,
 		) != domain.CodeForbidden {
-			t.Errorf("a %q leaves: %v", kind, err)
+			t.Errorf("an actor of kind %q leaves: got %v, want forbidden", kind, err)
 		}
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"hubcloud/domain"
 )
 
-// Whatever happens to an organization's people, in whatever order and by whomever: it has an owner,
-// one member and one open invitation an address and none of a member's; keys and admins leave
-// owners alone; a link lets in once, in time and only while it is in force; and states that were
-// handed out do not change.
+// After any sequence of commands by any actors: an organization has an owner; an address has at
+// most one member or invitation; only owners and operators have changed the owners; a link was
+// accepted once, and only before it expired or was revoked. States that were returned do not
+// change.
 func TestOrgRulesHoldOverEveryHistory(t *testing.T) {
 	t.Parallel()
 	emails := []string{
@@ -26,7 +26,7 @@ func TestOrgRulesHoldOverEveryHistory(t *testing.T) {
 	begun := fold(t, domain.EvolveOrg, created, owner1)
 	rapid.Check(t, func(t *rapid.T) {
 		state, o := begun, origin
-		open := map[int]bool{} // the links that are in force, but for their time
+		open := map[int]bool{} // links that were not used, revoked or replaced; they may be expired
 		ends := map[int]time.Time{}
 		members := func() []string {
 			ids := []string{nemo}
@@ -42,10 +42,9 @@ func TestOrgRulesHoldOverEveryHistory(t *testing.T) {
 				{Kind: domain.ActorKey, ID: "0123456789AB"}, {Kind: domain.ActorOperator},
 				{Kind: domain.ActorMember, ID: rapid.SampledFrom(members()).Draw(t, "actor")},
 			}).Draw(t, "kind")
-			role := rapid.SampledFrom([]domain.Role{
-				domain.RoleOwner, domain.RoleAdmin, domain.RoleMember,
-			}).
-				Draw(t, "role")
+			role := rapid.SampledFrom(
+				[]domain.Role{domain.RoleOwner, domain.RoleAdmin, domain.RoleMember},
+			).Draw(t, "role")
 			before, copied := state, cloneOrg(state)
 			actor, _ := before.Member(o.Actor.ID)
 			mayOwners := o.Actor.Kind == domain.ActorOperator || actor.Role == domain.RoleOwner
@@ -56,7 +55,8 @@ func TestOrgRulesHoldOverEveryHistory(t *testing.T) {
 			switch rapid.IntRange(0, 5).Draw(t, "command") {
 			case 0, 1:
 				email := rapid.SampledFrom(emails).Draw(t, "email")
-				if events, err = domain.DecideInvite(state, o, invite(step, email, role)); err == nil {
+				events, err = domain.DecideInvite(state, o, invite(step, email, role))
+				if err == nil {
 					for n := range open {
 						if i, ok := state.Invitation(invitationID(n)); ok &&
 							i.Address == domain.NormalizeEmail(email) {
@@ -66,9 +66,10 @@ func TestOrgRulesHoldOverEveryHistory(t *testing.T) {
 					open[step], ends[step] = true, o.At.Add(ttl)
 				}
 			case 2:
-				if events, err = domain.DecideRevokeInvitation(state, o, invitationID(n)); err == nil {
+				events, err = domain.DecideRevokeInvitation(state, o, invitationID(n))
+				if err == nil {
 					if !open[n] || !o.At.Before(ends[n]) {
-						t.Fatal("an invitation was revoked that is not pending")
+						t.Fatal("revoke an invitation that is not pending: got no error")
 					}
 					delete(open, n)
 				}
@@ -76,15 +77,19 @@ func TestOrgRulesHoldOverEveryHistory(t *testing.T) {
 				var acceptance domain.Acceptance
 				id := fmt.Sprintf("01935f2e-0000-7000-8000-00000002%04d", step)
 				events, acceptance, err = domain.DecideAcceptInvitation(state, o, link(n), id)
-				switch in := open[n] && o.At.Before(ends[n]); {
-				case in && (err != nil || acceptance.MemberID != id || acceptance.Already):
-					t.Fatalf("a link in force lets nobody in: %+v, %v", acceptance, err)
-				case !in && len(events) > 0:
-					t.Fatal("a link lets somebody in that is not in force")
-				case in:
+				switch valid := open[n] && o.At.Before(ends[n]); {
+				case valid && (err != nil || acceptance.MemberID != id || acceptance.Already):
+					t.Fatalf(
+						"accept a valid link: got %+v, %v, want member %s", acceptance, err, id,
+					)
+				case !valid && len(events) > 0:
+					t.Fatalf("accept an invalid link: got events %v, want none", events)
+				case valid:
 					delete(open, n)
 				case err == nil && !acceptance.Already:
-					t.Fatalf("nothing happened: %+v", acceptance)
+					t.Fatalf(
+						"accept an invalid link: got %+v, want an error or Already", acceptance,
+					)
 				}
 			case 4:
 				events, err = domain.DecideChangeRole(state, o, member, role)
@@ -93,7 +98,7 @@ func TestOrgRulesHoldOverEveryHistory(t *testing.T) {
 			}
 			if err != nil {
 				if len(events) > 0 {
-					t.Fatal("refused, and decided")
+					t.Fatalf("got events %v with error %v, want none", events, err)
 				}
 				continue
 			}
@@ -103,10 +108,13 @@ func TestOrgRulesHoldOverEveryHistory(t *testing.T) {
 				}
 			}
 			if !reflect.DeepEqual(before, copied) {
-				t.Fatal("a state that was handed out has changed")
+				t.Fatalf("a returned state has changed: got %#v, want %#v", before, copied)
 			}
 			if !mayOwners && !slices.Equal(owners(before), owners(state)) {
-				t.Fatalf("%+v has changed the owners", o.Actor)
+				t.Fatalf(
+					"actor %+v changed the owners from %v to %v", o.Actor, owners(before),
+					owners(state),
+				)
 			}
 			checkOrg(t, state)
 		}
@@ -127,21 +135,25 @@ func owners(s domain.OrgState) (ids []string) {
 	return ids
 }
 
+// checkOrg fails unless the organization has an owner, and no address and no id twice.
 func checkOrg(t *rapid.T, s domain.OrgState) {
 	t.Helper()
 	if len(owners(s)) == 0 {
-		t.Fatal("no owner is left")
+		t.Fatal("got no owner, want at least one")
 	}
 	ids, addresses := map[string]bool{}, map[string]bool{}
 	for _, m := range s.Members {
 		if ids[m.ID] || addresses[domain.NormalizeEmail(m.Email)] || m.JoinedAt.IsZero() {
-			t.Fatalf("members are %+v", s.Members)
+			t.Fatalf("got members %+v, want each id and address once", s.Members)
 		}
 		ids[m.ID], addresses[domain.NormalizeEmail(m.Email)] = true, true
 	}
 	for _, i := range s.Invitations {
 		if ids[i.ID] || addresses[domain.NormalizeEmail(i.Email)] || i.Role == domain.RoleOwner {
-			t.Fatalf("members are %+v, invitations %+v", s.Members, s.Invitations)
+			t.Fatalf(
+				"got members %+v, invitations %+v, want each id and address once",
+				s.Members, s.Invitations,
+			)
 		}
 		ids[i.ID], addresses[domain.NormalizeEmail(i.Email)] = true, true
 	}

@@ -9,7 +9,7 @@ import (
 	"hubcloud/domain"
 )
 
-// TestFormatTime holds what is written by hand to what the layout says.
+// FormatTime must return the same text as time.Format with TimeLayout.
 func TestFormatTime(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -18,7 +18,7 @@ func TestFormatTime(t *testing.T) {
 		at := time.Unix(seconds, nanoseconds).
 			In(time.FixedZone("there", rapid.IntRange(-50000, 50000).Draw(t, "offset")))
 		if got, want := domain.FormatTime(at), at.UTC().Format(domain.TimeLayout); got != want {
-			t.Fatalf("%s, want %s", got, want)
+			t.Fatalf("FormatTime: got %s, want %s", got, want)
 		}
 	})
 }

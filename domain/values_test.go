@@ -58,7 +58,7 @@ func TestCleanEmail(t *testing.T) {
 		"jose\u0301@example.org": "jos\u00e9@example.org",
 	} {
 		if got, err := domain.CleanEmail("owner_email", given); err != nil || got != want {
-			t.Errorf("%q became %q, %v", given, got, err)
+			t.Errorf("CleanEmail(%q): got %q, %v, want %q", given, got, err, want)
 		}
 	}
 	for _, bad := range []string{
@@ -81,14 +81,17 @@ func TestNormalizeEmail(t *testing.T) {
 		{" Ann@Example.ORG ", "ann@example.org"},
 		{"JOS\u00c9@example.org", "jos\u00e9@example.org"},
 		{"JOSE\u0301@example.org", "jos\u00e9@example.org"}, // written with an accent of its own
-		// the \u00c5ngstr\u00f6m sign is the letter
+		// the \u00c5ngstr\u00f6m sign equals the letter
 		{"\u212bsa@example.org", "\u00e5sa@example.org"},
 	} {
 		if a, b := domain.NormalizeEmail(same[0]), domain.NormalizeEmail(same[1]); a != b {
-			t.Errorf("%q and %q compare as %q and %q", same[0], same[1], a, b)
+			t.Errorf(
+				"NormalizeEmail: got %q for %q and %q for %q, want equal forms", a, same[0], b,
+				same[1],
+			)
 		}
 	}
-	// Two mailboxes must not become one person.
+	// Different mailboxes must not become one account.
 	for _, different := range [][2]string{
 		{"\u0130smail@example.org", "ismail@example.org"},
 		{"\u0131smail@example.org", "ismail@example.org"},
@@ -98,19 +101,21 @@ func TestNormalizeEmail(t *testing.T) {
 		{"ann+a@example.org", "ann@example.org"},
 	} {
 		if a, b := domain.NormalizeEmail(different[0]), domain.NormalizeEmail(different[1]); a == b {
-			t.Errorf("%q and %q both compare as %q", different[0], different[1], a)
+			t.Errorf("NormalizeEmail: got %q for both %q and %q", a, different[0], different[1])
 		}
 	}
-	// The Kelvin sign compares as a k, so mail goes to the k: whoever owns the other mailbox gets
-	// nothing of it.
+	// The Kelvin sign compares as a k, so the stored address must have the k: otherwise mail would
+	// go to another mailbox.
 	if clean, err := domain.CleanEmail("email", "\u212aate@example.org"); err != nil ||
 		clean != "Kate@example.org" {
-		t.Errorf("cleaned to %q, %v", clean, err)
+		t.Errorf("CleanEmail: got %q, %v, want Kate@example.org", clean, err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.String().Draw(t, "address")
 		if once := domain.NormalizeEmail(s); domain.NormalizeEmail(once) != once {
-			t.Fatalf("%q compares as %q, and that as %q", s, once, domain.NormalizeEmail(once))
+			t.Fatalf(
+				"NormalizeEmail(%q): got %q, and then %q", s, once, domain.NormalizeEmail(once),
+			)
 		}
 	})
 }
@@ -126,19 +131,19 @@ func TestUUIDv7(t *testing.T) {
 			t.Fatalf("%s: %v", s, err)
 		}
 		if sec, nsec := id.Time().UnixTime(); !time.Unix(sec, nsec).Equal(at) {
-			t.Fatalf("%s is of %s, want %s", s, time.Unix(sec, nsec), at)
+			t.Fatalf("%s: got time %s, want %s", s, time.Unix(sec, nsec), at)
 		}
 		if later := domain.NewUUIDv7(at.Add(time.Millisecond), [10]byte{}); at.UnixMilli() < 1<<48-1 &&
 			later <= s {
-			t.Fatalf("%s, made later, sorts before %s", later, s)
+			t.Fatalf("got %s for a later time than %s, want it to sort after", later, s)
 		}
 		if !domain.IsUUID(s) {
-			t.Fatalf("%s is not taken for an id", s)
+			t.Fatalf("IsUUID(%s): got false, want true", s)
 		}
 	})
 }
 
-// What passes IsUUID becomes part of a subject.
+// IDs that pass IsUUID become part of a subject.
 func TestIsUUIDRejects(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{
@@ -146,7 +151,7 @@ func TestIsUUIDRejects(t *testing.T) {
 		strings.ReplaceAll(site1, "-", "."), "{" + site1[2:] + "}", strings.Repeat("*", 36),
 	} {
 		if bad != site1 && domain.IsUUID(bad) {
-			t.Errorf("%q was taken for an id", bad)
+			t.Errorf("IsUUID(%q): got true, want false", bad)
 		}
 	}
 }
@@ -161,7 +166,7 @@ func TestSerialAndHubID(t *testing.T) {
 		"A23456789012-AAAA-BBBB-CCCC": "a23456789012-aaaa-bbbb-cccc",
 	} {
 		if got, ok := domain.ParseSerial(given); !ok || got != want {
-			t.Errorf("%q became %q, %t", given, got, ok)
+			t.Errorf("ParseSerial(%q): got %q, %t, want %q", given, got, ok, want)
 		}
 	}
 	for _, bad := range []string{
@@ -169,18 +174,19 @@ func TestSerialAndHubID(t *testing.T) {
 		"hub 7k2mq4xd93ta", "a234567890123aaaabbbbcccc",
 	} {
 		if got, ok := domain.ParseSerial(bad); ok {
-			t.Errorf("%q became %q", bad, got)
+			t.Errorf("ParseSerial(%q): got %q, want false", bad, got)
 		}
 	}
 	if hub.Serial() != "HUB-7K2M-Q4XD-93TA" {
-		t.Errorf("the serial is %s", hub.Serial())
+		t.Errorf("Serial: got %s", hub.Serial())
 	}
 	if _, ok := domain.ParseHubID("HUB-7k2m-q4xd-93ta"); ok {
-		t.Error("a hub id in upper case was taken")
+		t.Error("ParseHubID in upper case: got true, want false")
 	}
 }
 
-// The hub id is a token of subjects and part of a stream's name: nothing of theirs may get in.
+// Hub ids become tokens of subjects and parts of stream names, so they must not contain separators
+// or wildcards.
 func FuzzParseSerial(f *testing.F) {
 	for _, s := range []string{
 		"HUB-7K2M-Q4XD-93TA", "hub7k2mq4xd93ta", "hub.*.>", "İ23456789012345", "-----",
@@ -194,10 +200,10 @@ func FuzzParseSerial(f *testing.F) {
 		}
 		if again, ok := domain.ParseHubID(string(id)); !ok || again != id ||
 			strings.ContainsAny(string(id), ".*> \t/+#") {
-			t.Fatalf("%q became %q", s, id)
+			t.Fatalf("ParseSerial(%q): got %q", s, id)
 		}
 		if back, ok := domain.ParseSerial(id.Serial()); !ok || back != id {
-			t.Fatalf("%q became %q and back %q", s, id, back)
+			t.Fatalf("ParseSerial(%q): got %q, and %q from its serial", s, id, back)
 		}
 	})
 }

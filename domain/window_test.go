@@ -9,8 +9,7 @@ import (
 	"hubcloud/domain"
 )
 
-// TestWindow holds that a window is open for its time and for one device, whatever happens to it in
-// which order.
+// After any sequence of uses, a window is open for its time and for one device only.
 func TestWindow(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -55,10 +54,10 @@ func TestWindowOfTheContract(t *testing.T) {
 		120 * time.Second: 0, time.Hour: 0,
 	} {
 		if got := w.View(origin.At.Add(after)).ExpiresIn; got != want {
-			t.Errorf("after %v it expires in %d s, want %d", after, got, want)
+			t.Errorf("after %v: got %d s left, want %d", after, got, want)
 		}
 	}
 	if w.Open(origin.At.Add(120*time.Second)) || !w.Open(origin.At.Add(120*time.Second-1)) {
-		t.Error("it is open for 120 s")
+		t.Error("open after 120 s: got true, want false")
 	}
 }
