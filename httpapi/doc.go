@@ -49,22 +49,29 @@
 //
 // # Limits
 //
-//	header, including the path    32 KiB (net/http adds 4 KiB of its own)   431
-//	time for the header           10 s, and for its first byte              400 or a closed connection
-//	body                          64 KiB                                    400
-//	nesting of a body             16 levels                                 400
-//	time for the body             10 s                                      400
-//	idle connection               2 min                                     closed
-//	unread answer                 10 s for each 64 KiB of a stream, page or large answer, 40 s otherwise: closed
-//	slowly read page of events    30 s, then it ends early with has_more
-//	memory for unread answers     Config.ResponseBytesPerKey, Config.ResponseBytes   429, 503
-//	connections of an address     Config.ConnectionsPerAddress   the longest idle is closed; if none is, 429
-//	connections                   Config.Connections             the longest idle is closed; if none is, 503
-//	requests                      Config.Rate and Config.Burst, for a key on all replicas   429
-//	streams and reads of events   Config.StreamsPerKey, and half of Config.Connections, on each replica   429
-//	kernel memory                 twice 128 KiB a connection, twice 64 KiB a stream
-//	commands and calls under way, commands an hour, what an organization creates: deploy/docs/limits.md   429
-//	a request in all              20 s, and twice Config.HubTimeout more if it asks a hub   503
+//	header, including the path    32 KiB (net/http adds 4 KiB)         431
+//	time for the header           10 s, and for its first byte         400, or closed
+//	body                          64 KiB                               400
+//	nesting of a body             16 levels                            400
+//	time for the body             10 s                                 400
+//	idle connection               2 min                                closed
+//	unread small answer           40 s                                 closed
+//	unread large answer, stream   10 s for each 64 KiB                 closed
+//	slowly read page of events    30 s                                 ends early with has_more
+//	unread answers of a key       Config.ResponseBytesPerKey           429
+//	unread answers in all         Config.ResponseBytes                 429, 503
+//	connections of an address     Config.ConnectionsPerAddress         429
+//	connections                   Config.Connections                   503
+//	requests, on all replicas     Config.Rate, Config.Burst            429
+//	streams and reads of events   Config.StreamsPerKey, per replica    429
+//	kernel memory                 2 * 128 KiB a connection, 2 * 64 KiB a stream
+//	a request in all              20 s                                 503
+//	a request to a hub            20 s and 2 * Config.HubTimeout       503
+//
+// A new connection beyond a limit first replaces the one that has been idle longest; it is rejected
+// only if none is idle. All streams of a key take at most half of Config.Connections.
+// deploy/docs/limits.md has the limits of commands, of calls to hubs, and of the objects that an
+// organization creates.
 //
 // # Requests to hubs
 //

@@ -66,17 +66,17 @@ func TestFrom(t *testing.T) {
 			)
 		}
 		if logged := answer.Cause != nil; logged != tt.logged {
-			t.Errorf("%s: cause is %v, want one: %v", name, answer.Cause, tt.logged)
+			t.Errorf("%s: got cause %v, want one: %t", name, answer.Cause, tt.logged)
 		}
 		body := answer.Body("id").Error
 		if body.Type != tt.code || body.RequestID != "id" || body.Message == "" ||
 			strings.Contains(body.Message, "secret") {
-			t.Errorf("%s: body is %+v", name, body)
+			t.Errorf("%s: got body %+v, want type %s without the cause", name, body, tt.code)
 		}
 		header := http.Header{}
 		answer.SetHeader(header)
 		if fmt.Sprint(header) != fmt.Sprint(tt.header) && len(header)+len(tt.header) > 0 {
-			t.Errorf("%s: header is %v, want %v", name, header, tt.header)
+			t.Errorf("%s: got header %v, want %v", name, header, tt.header)
 		}
 	}
 }
@@ -86,10 +86,10 @@ func TestStatuses(t *testing.T) {
 	t.Parallel()
 	for code, status := range apierror.Statuses() {
 		if got, ok := apierror.Status(code); !ok || got != status || http.StatusText(got) == "" {
-			t.Errorf("Status(%s) = %d, %v, want %d", code, got, ok, status)
+			t.Errorf("Status(%s): got %d, %t, want %d", code, got, ok, status)
 		}
 	}
 	if status, ok := apierror.Status("no_such_code"); ok {
-		t.Errorf("an unknown code has the status %d", status)
+		t.Errorf("Status of an unknown code: got %d, want false", status)
 	}
 }

@@ -4,29 +4,30 @@
 package ratelimit
 
 import (
+	"fmt"
 	"math"
-	"strconv"
 	"sync"
 	"time"
 )
 
 // Limiter keeps a token bucket for each K. A bucket is a single number: the time at which it will
-// be full (the generic cell rate algorithm). Full buckets take no memory. A bucket that was not
-// used for a period is full, even if it was in the deepest debt (see Share), so the buckets of the
-// period before last are dropped.
+// be full (the generic cell rate algorithm).
+//
+// Time is divided into periods in which even a bucket in the deepest debt (see Share) becomes full.
+// So a bucket that was not used in the current and the previous period is full, and is dropped.
 type Limiter[K comparable] struct {
 	burst    int
-	interval time.Duration // in which one token comes back
-	fill     time.Duration // in which an empty bucket fills
+	interval time.Duration // the time in which one token is regained
+	fill     time.Duration // the time in which an empty bucket becomes full
 	policy   string
 
 	mu       sync.Mutex
-	epoch    time.Time           // what the times in the maps count from
-	latest   time.Duration       // the latest time that was given
-	began    time.Duration       // when current was begun
-	current  map[K]time.Duration // when each bucket touched in this period is full
-	previous map[K]time.Duration // the same of the period before
-	taken    map[K]int           // grants that were not reported yet; nil if they are not shared
+	epoch    time.Time           // the durations below count from this time
+	latest   time.Duration       // the latest time of a request
+	began    time.Duration       // when the current period began
+	current  map[K]time.Duration // when each bucket used in the current period is full
+	previous map[K]time.Duration // the same for the previous period
+	taken    map[K]int           // grants not yet published by Share; nil without Share
 }
 
 // New returns a Limiter whose buckets have burst tokens and regain rate tokens a second.
@@ -35,7 +36,7 @@ func New[K comparable](rate float64, burst int, now time.Time) *Limiter[K] {
 	fill := interval * time.Duration(burst)
 	return &Limiter[K]{
 		burst: burst, interval: interval, fill: fill,
-		policy: strconv.Itoa(burst) + ";w=" + strconv.Itoa(max(1, int(math.Round(float64(burst)/rate)))),
+		policy: fmt.Sprintf("%d;w=%d", burst, max(1, int(math.Round(float64(burst)/rate)))),
 		epoch:  now, current: map[K]time.Duration{}, previous: map[K]time.Duration{},
 	}
 }
@@ -48,8 +49,8 @@ type Allowance struct {
 	Limit     int
 	Policy    string
 	Remaining int
-	// Full is the time until the bucket is full, Next until it has a token; zero if it is, or has
-	// one.
+	// Full is the time until the bucket is full, and Next the time until it has a token; zero if
+	// that is so now.
 	Full, Next time.Duration
 }
 
@@ -57,7 +58,7 @@ type Allowance struct {
 func (l *Limiter[K]) Take(id K, at time.Time) Allowance {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.turn(at)
+	now := l.advance(at)
 	full := l.fullAt(id, now)
 	a := Allowance{Limit: l.burst, Policy: l.policy}
 	if full+l.interval-now <= l.fill {
@@ -75,10 +76,11 @@ func (l *Limiter[K]) Take(id K, at time.Time) Allowance {
 	return a
 }
 
-// turn converts a time to the limiter's scale and starts the next period when the current one is
-// over. Time never goes back: a request that waited before it was counted has an earlier time than
-// its predecessors, at which the tokens that they took would not have been regained.
-func (l *Limiter[K]) turn(at time.Time) (now time.Duration) {
+// advance returns a time as a duration since epoch, and starts the next period when the current one
+// is over. It never goes back before latest: a request that waited before it was counted has an
+// earlier time than its predecessors, at which the tokens that they took would not have been
+// regained.
+func (l *Limiter[K]) advance(at time.Time) (now time.Duration) {
 	l.latest = max(l.latest, at.Sub(l.epoch))
 	now = l.latest
 	if age, period := now-l.began, maxDebt*l.fill; age >= period {

@@ -10,7 +10,7 @@ import (
 
 var day = time.Date(2026, 1, 2, 3, 4, 5, 123456000, time.UTC)
 
-// The limiter, which keeps one number for each bucket, behaves like an explicit token bucket.
+// The limiter must behave like an explicit token bucket.
 func TestLimiterIsATokenBucket(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -19,7 +19,7 @@ func TestLimiterIsATokenBucket(t *testing.T) {
 		interval := time.Second / rate
 		l := New[int](rate, burst, day)
 		now := day
-		tokens := map[int]time.Duration{} // in time that it takes to earn them
+		tokens := map[int]time.Duration{} // as the time in which they are regained
 		last := map[int]time.Time{}
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "ms")) * time.Millisecond)
@@ -44,13 +44,13 @@ func TestLimiterIsATokenBucket(t *testing.T) {
 				t.Fatalf("got %+v, want granted %t with %s in the bucket", got, granted, tokens[id])
 			}
 			if !granted && got.Next != interval-tokens[id] {
-				t.Fatalf("next in %s, want %s", got.Next, interval-tokens[id])
+				t.Fatalf("got next in %s, want %s", got.Next, interval-tokens[id])
 			}
 		}
 	})
 }
 
-// Addresses that came once do not take memory for long, however many there are.
+// Memory must not grow with the number of addresses that made one request.
 func TestLimiterForgets(t *testing.T) {
 	t.Parallel()
 	l := New[string](50, 100, day)
@@ -59,25 +59,25 @@ func TestLimiterForgets(t *testing.T) {
 		now = now.Add(time.Millisecond)
 		l.Take(strconv.Itoa(i), now)
 		if held := len(l.current) + len(l.previous); held > 8002 {
-			t.Fatalf("%d buckets are held after %d clients", held, i)
+			t.Fatalf("got %d buckets after %d clients, want at most 8002", held, i)
 		}
 	}
 }
 
-// A request that waited before it was counted used to be rejected although its bucket had tokens:
-// it was counted at its time of arrival, before the tokens of other requests were regained.
-func TestARequestThatWaited(t *testing.T) {
+// Regression: a request that waited before it was counted was rejected although its bucket had
+// tokens. It was counted at its time of arrival, before the tokens of other requests were regained.
+func TestTakeOutOfOrder(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
 	l := New[string](10, 10, start)
 	later := start.Add(2 * time.Second)
 	if a := l.Take("key", later); !a.Granted {
-		t.Fatal("the first request was rejected")
+		t.Fatalf("first request: got %+v, want it granted", a)
 	}
 	a := l.Take("key", start)
 	if !a.Granted || a.Remaining != 8 {
 		t.Errorf(
-			"a request from 2 s before: granted %t, %d remain; want it granted, and 8", a.Granted,
+			"request from 2 s before: got granted %t, %d remaining, want true, 8", a.Granted,
 			a.Remaining,
 		)
 	}

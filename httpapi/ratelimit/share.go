@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// shareEvery is how often a replica reports to the others what it granted. For that long each
-	// replica grants on its own.
+	// shareEvery is the time between two reports of a replica's grants to the others. In between,
+	// each replica grants on its own.
 	shareEvery = 50 * time.Millisecond
 	// maxShared bounds the clients in a message.
 	maxShared = 1000
@@ -18,7 +18,7 @@ const (
 	maxDebt = 2
 )
 
-// Bus carries what each replica granted to all others. Messages may be lost: the others then grant
+// Bus carries the grants of each replica to all others. Messages may be lost: the others then grant
 // the same tokens again.
 type Bus interface {
 	Publish(message []byte) error
@@ -30,18 +30,18 @@ type Bus interface {
 // buckets what the others granted. It returns ctx's error, or an error if it cannot subscribe.
 // While messages cannot be published, each replica counts on its own.
 func Share(ctx context.Context, l *Limiter[string], bus Bus, now func() time.Time) error {
-	l.count()
+	l.recordGrants()
 	stop, err := bus.Subscribe(func(message []byte) {
 		granted, err := decode(message)
 		if err != nil {
-			return // nothing of ours: another version's message counts for nothing
+			return // the message of another version
 		}
 		for id, n := range granted {
 			l.Charge(id, n, now())
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("hear what other replicas grant: %w", err)
+		return fmt.Errorf("subscribe to the grants of other replicas: %w", err)
 	}
 	defer stop()
 	tick := time.NewTicker(shareEvery)
@@ -51,8 +51,8 @@ func Share(ctx context.Context, l *Limiter[string], bus Bus, now func() time.Tim
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
-			for _, message := range encode(l.granted()) {
-				_ = bus.Publish(message) // a broker that is away: see above
+			for _, message := range encode(l.takeGrants()) {
+				_ = bus.Publish(message) // without the broker each replica counts on its own
 			}
 		}
 	}
@@ -63,20 +63,20 @@ func Share(ctx context.Context, l *Limiter[string], bus Bus, now func() time.Tim
 func (l *Limiter[K]) Charge(id K, n int, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.turn(at)
+	now := l.advance(at)
 	n = max(0, min(n, maxDebt*l.burst))
 	l.current[id] = min(l.fullAt(id, now)+time.Duration(n)*l.interval, now+maxDebt*l.fill)
 }
 
-// count makes the limiter record what it grants, for granted.
-func (l *Limiter[K]) count() {
+// recordGrants makes the limiter record its grants, for takeGrants.
+func (l *Limiter[K]) recordGrants() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.taken = map[K]int{}
 }
 
-// granted returns what was granted since the last call.
-func (l *Limiter[K]) granted() map[K]int {
+// takeGrants returns the grants since the last call.
+func (l *Limiter[K]) takeGrants() map[K]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.taken) == 0 {
@@ -92,7 +92,7 @@ func encode(granted map[string]int) [][]byte {
 	var messages [][]byte
 	part := map[string]int{}
 	flush := func() {
-		// a map of strings and numbers always has JSON
+		// Marshal of strings and numbers cannot fail.
 		if message, err := json.Marshal(part); err == nil {
 			messages = append(messages, message)
 		}
@@ -116,7 +116,7 @@ func decode(message []byte) (map[string]int, error) {
 	}
 	if len(granted) > maxShared {
 		return nil, fmt.Errorf(
-			"%d clients in one message; %d are the most", len(granted), maxShared,
+			"%d clients in one message: must be at most %d", len(granted), maxShared,
 		)
 	}
 	return granted, nil

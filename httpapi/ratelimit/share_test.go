@@ -12,51 +12,51 @@ import (
 	"pgregory.net/rapid"
 )
 
-// hall is an in-memory bus.
-type hall struct {
+// memoryBus connects the memoryClients of a test.
+type memoryBus struct {
 	mu        sync.Mutex
-	listeners map[*seat]func([]byte)
+	listeners map[*memoryClient]func([]byte)
 }
 
-type seat struct{ hall *hall }
+// memoryClient is a replica's Bus.
+type memoryClient struct{ bus *memoryBus }
 
-func (s *seat) Publish(message []byte) error {
-	s.hall.mu.Lock()
-	defer s.hall.mu.Unlock()
-	for other, fn := range s.hall.listeners {
-		if other != s {
+func (c *memoryClient) Publish(message []byte) error {
+	c.bus.mu.Lock()
+	defer c.bus.mu.Unlock()
+	for other, fn := range c.bus.listeners {
+		if other != c {
 			fn(message)
 		}
 	}
 	return nil
 }
 
-func (s *seat) Subscribe(fn func([]byte)) (func(), error) {
-	s.hall.mu.Lock()
-	defer s.hall.mu.Unlock()
-	s.hall.listeners[s] = fn
+func (c *memoryClient) Subscribe(fn func([]byte)) (func(), error) {
+	c.bus.mu.Lock()
+	defer c.bus.mu.Unlock()
+	c.bus.listeners[c] = fn
 	return func() {
-		s.hall.mu.Lock()
-		defer s.hall.mu.Unlock()
-		delete(s.hall.listeners, s)
+		c.bus.mu.Lock()
+		defer c.bus.mu.Unlock()
+		delete(c.bus.listeners, c)
 	}, nil
 }
 
-// A client of three replicas, in any order, gets as much as from one, except for what they grant at
-// the same moment.
+// A client of three replicas gets as many grants as from one, except for those at the same moment.
 func TestShare(t *testing.T) {
 	t.Parallel()
 	const rate, burst, replicas, seconds = 50, 100, 3, 20
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		between := &hall{listeners: map[*seat]func([]byte){}}
+		between := &memoryBus{listeners: map[*memoryClient]func([]byte){}}
 		var limiters []*Limiter[string]
 		var sharing sync.WaitGroup
 		for range replicas {
 			l := New[string](rate, burst, time.Now())
 			limiters = append(limiters, l)
 			sharing.Go(func() {
-				if err := Share(ctx, l, &seat{between}, time.Now); !errors.Is(
+				if err := Share(ctx, l, &memoryClient{between}, time.Now); !errors.Is(
 					err, context.Canceled,
 				) {
 					t.Error(err)
@@ -66,7 +66,7 @@ func TestShare(t *testing.T) {
 		synctest.Wait()
 		granted, others := 0, 0
 		for range seconds * 1000 {
-			// a client that asks as fast as it can, in the bubble's time
+			// One round of requests a millisecond, in the bubble's time.
 			time.Sleep(time.Millisecond)
 			for _, l := range limiters {
 				if l.Take("busy", time.Now()).Granted {
@@ -81,22 +81,23 @@ func TestShare(t *testing.T) {
 		}
 		cancel()
 		sharing.Wait()
-		// At the start each replica may grant a whole burst before the others report; over the
-		// time they are one.
+		// Each replica may grant a whole burst before the first report of the others.
 		if least, most := burst+rate*(seconds-8), burst*replicas+rate*seconds; granted < least ||
 			granted > most {
 			t.Errorf(
-				"%d requests were granted in %d s by %d replicas, not between %d and %d", granted,
+				"got %d requests granted in %d s by %d replicas, want %d to %d", granted,
 				seconds, replicas, least, most,
 			)
 		}
 		if others != replicas {
-			t.Error("another client paid for the busy one")
+			t.Errorf(
+				"got %d replicas with a full bucket of another client, want %d", others, replicas,
+			)
 		}
 	})
 }
 
-// Whatever the others report, a client waits for two full buckets at most.
+// Any reports of other replicas delay a client by two full buckets at most.
 func TestChargeIsBounded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -109,16 +110,16 @@ func TestChargeIsBounded(t *testing.T) {
 			if a := l.Take("a", now); a.Full > maxDebt*l.fill || a.Remaining < 0 ||
 				a.Remaining > burst ||
 				a.Next > maxDebt*l.fill {
-				t.Fatalf("%+v", a)
+				t.Fatalf("got %+v, want a debt of at most %d buckets", a, maxDebt)
 			}
 		}
 		if a := l.Take("a", now.Add(maxDebt*l.fill)); !a.Granted || a.Remaining != burst-1 {
-			t.Fatalf("after the longest wait: %+v", a)
+			t.Fatalf("after the longest wait: got %+v, want it granted with %d left", a, burst-1)
 		}
 	})
 }
 
-// Every client is in one message, and messages have a bounded size.
+// Each client is in exactly one message, and messages have a bounded size.
 func TestEncode(t *testing.T) {
 	t.Parallel()
 	granted := map[string]int{}
@@ -133,13 +134,13 @@ func TestEncode(t *testing.T) {
 		}
 		for id, n := range part {
 			if granted[id] != n {
-				t.Errorf("%s was sent as %d, not %d", id, n, granted[id])
+				t.Errorf("%s: got %d, want %d", id, n, granted[id])
 			}
 			sent++
 		}
 	}
 	if sent != len(granted) {
-		t.Errorf("%d of %d clients were sent", sent, len(granted))
+		t.Errorf("got %d clients, want %d", sent, len(granted))
 	}
 }
 
@@ -151,12 +152,12 @@ func FuzzDecode(f *testing.F) {
 		l := New[string](50, 100, day)
 		granted, err := decode(message)
 		if err != nil && granted != nil {
-			t.Error("half a message counts")
+			t.Errorf("decode: got grants %v with error %v", granted, err)
 		}
 		for id, n := range granted {
 			l.Charge(id, n, day)
 			if a := l.Take(id, day); a.Remaining < 0 || a.Full > maxDebt*l.fill {
-				t.Errorf("%+v", a)
+				t.Errorf("Take after Charge(%d): got %+v", n, a)
 			}
 		}
 	})

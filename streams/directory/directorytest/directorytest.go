@@ -60,7 +60,9 @@ type Connections struct {
 }
 
 // DisconnectRevoked records "revoked", the hub and the certificates.
-func (c *Connections) DisconnectRevoked(_ context.Context, hub domain.HubID, certificates []string) error {
+func (c *Connections) DisconnectRevoked(
+	_ context.Context, hub domain.HubID, certificates []string,
+) error {
 	return c.record("revoked " + string(hub) + " " + strings.Join(certificates, ","))
 }
 
