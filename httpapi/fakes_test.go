@@ -120,7 +120,7 @@ func (w *world) DeviceLabels(
 	return nil, w.fault
 }
 
-func (w *world) CreateSiteAs(
+func (w *world) CreateSiteWithID(
 	_ context.Context, _ domain.Origin, org, _, name string,
 ) (domain.SiteState, error) {
 	return domain.SiteState{OrgID: org, ID: siteOne, Name: name, CreatedAt: day}, nil
