@@ -33,7 +33,7 @@ type request struct {
 type handler func(*request) error
 
 // public wraps a page that needs no session. A POST must come from a page of the portal.
-func (p *Portal) public(handle handler) func(http.ResponseWriter, *http.Request, RequestInfo) {
+func (p *Portal) public(handle handler) routeHandler {
 	return func(w http.ResponseWriter, r *http.Request, info RequestInfo) {
 		req := &request{portal: p, w: w, http: r, info: info}
 		err := p.readForm(req)
@@ -48,7 +48,7 @@ func (p *Portal) public(handle handler) func(http.ResponseWriter, *http.Request,
 
 // signedIn wraps a page that needs a session. Without one the browser is redirected to sign in, and
 // returns to the page afterwards. A POST must also carry the session's form token.
-func (p *Portal) signedIn(handle handler) func(http.ResponseWriter, *http.Request, RequestInfo) {
+func (p *Portal) signedIn(handle handler) routeHandler {
 	return p.public(func(req *request) error {
 		switch err := req.loadSession(); {
 		case errors.Is(err, &domain.Error{Code: domain.CodeUnauthenticated}):
@@ -79,7 +79,7 @@ func (req *request) hasFormToken() bool {
 
 // member wraps a page of the organization in the path. Non-members get the same 404 as for an
 // unknown organization.
-func (p *Portal) member(handle handler) func(http.ResponseWriter, *http.Request, RequestInfo) {
+func (p *Portal) member(handle handler) routeHandler {
 	return p.signedIn(func(req *request) error {
 		member, ok := p.People.Membership(req.http.PathValue("org"), req.session.Email)
 		if !ok {
@@ -91,7 +91,7 @@ func (p *Portal) member(handle handler) func(http.ResponseWriter, *http.Request,
 }
 
 // manager wraps a page for owners and admins of the organization.
-func (p *Portal) manager(handle handler) func(http.ResponseWriter, *http.Request, RequestInfo) {
+func (p *Portal) manager(handle handler) routeHandler {
 	return p.member(func(req *request) error {
 		if !req.member.Manages() {
 			return errManagersOnly

@@ -16,8 +16,11 @@ type Route struct {
 	// AsksHub marks a request that waits for a hub.
 	AsksHub bool
 	// Handle answers a request.
-	Handle func(w http.ResponseWriter, r *http.Request, info RequestInfo)
+	Handle routeHandler
 }
+
+// routeHandler answers a request.
+type routeHandler = func(w http.ResponseWriter, r *http.Request, info RequestInfo)
 
 // RequestInfo is what the router knows of a request.
 type RequestInfo struct {
@@ -29,6 +32,24 @@ type RequestInfo struct {
 	// RecordError records why the service failed to answer, for the request's log line. It may be
 	// nil.
 	RecordError func(error)
+}
+
+func get(pattern string, handle routeHandler) Route {
+	return Route{Method: http.MethodGet, Pattern: pattern, Handle: handle}
+}
+
+func post(pattern string, handle routeHandler) Route {
+	return Route{Method: http.MethodPost, Pattern: pattern, Handle: handle}
+}
+
+func (r Route) askingHub() Route {
+	r.AsksHub = true
+	return r
+}
+
+func (r Route) longLived() Route {
+	r.LongLived = true
+	return r
 }
 
 // Routes returns every route under /portal. HEAD is allowed wherever GET is, except on long-lived
@@ -48,125 +69,55 @@ func (p *Portal) Routes() []Route {
 // of organizations and the files of pages.
 func (p *Portal) accountRoutes() []Route {
 	return []Route{
-		{Method: "GET", Pattern: "/portal", Handle: p.public((*request).home)},
-		{Method: "GET", Pattern: "/portal/", Handle: p.public((*request).home)},
-		{Method: "GET", Pattern: "/portal/assets/{name}", Handle: p.asset},
-		{
-			Method:  "GET",
-			Pattern: "/portal/invitations/{token}",
-			Handle:  p.public((*request).acceptInvitation),
-		},
-		{Method: "GET", Pattern: "/portal/sign-in", Handle: p.public((*request).signInPage)},
-		{Method: "POST", Pattern: "/portal/sign-in", Handle: p.public((*request).requestLink)},
-		{Method: "GET", Pattern: "/portal/sign-in/{token}", Handle: p.public((*request).openLink)},
-		{Method: "POST", Pattern: "/portal/sign-in/{token}", Handle: p.public((*request).useLink)},
-		{
-			Method:  "GET",
-			Pattern: "/portal/*",
-			Handle:  p.public(func(*request) error { return errPageNotFound }),
-		},
-		{Method: "POST", Pattern: "/portal/sign-out", Handle: p.signedIn((*request).signOut)},
-		{
-			Method:  "GET",
-			Pattern: "/portal/organizations",
-			Handle:  p.signedIn((*request).organizations),
-		},
-		{
-			Method:  "POST",
-			Pattern: "/portal/organizations",
-			Handle:  p.signedIn((*request).createOrganization),
-		},
-		{
-			Method:  "GET",
-			Pattern: "/portal/organizations/new",
-			Handle:  p.signedIn((*request).newOrganization),
-		},
+		get("/portal", p.public((*request).home)),
+		get("/portal/", p.public((*request).home)),
+		get("/portal/assets/{name}", p.asset),
+		get("/portal/invitations/{token}", p.public((*request).acceptInvitation)),
+		get("/portal/sign-in", p.public((*request).signInPage)),
+		post("/portal/sign-in", p.public((*request).requestLink)),
+		get("/portal/sign-in/{token}", p.public((*request).openLink)),
+		post("/portal/sign-in/{token}", p.public((*request).useLink)),
+		get("/portal/*", p.public(func(*request) error { return errPageNotFound })),
+		post("/portal/sign-out", p.signedIn((*request).signOut)),
+		get("/portal/organizations", p.signedIn((*request).organizations)),
+		post("/portal/organizations", p.signedIn((*request).createOrganization)),
+		get("/portal/organizations/new", p.signedIn((*request).newOrganization)),
 	}
 }
 
 // organizationRoutes are the management pages of an organization.
 func (p *Portal) organizationRoutes() []Route {
 	return []Route{
-		{Method: "GET", Pattern: "/portal/{org}/members", Handle: p.member((*request).members)},
-		{
-			Method:  "POST",
-			Pattern: "/portal/{org}/members/{member}/role",
-			Handle:  p.manager((*request).changeRole),
-		},
-		{
-			Method:  "GET",
-			Pattern: "/portal/{org}/members/{member}/role",
-			Handle:  p.member(redirectToForm("members")),
-		},
-		{
-			Method:  "GET",
-			Pattern: "/portal/{org}/members/{member}/remove",
-			Handle:  p.member((*request).confirmMemberRemoval),
-		},
-		{
-			Method:  "POST",
-			Pattern: "/portal/{org}/members/{member}/remove",
-			Handle:  p.member((*request).removeMember),
-		},
-		{
-			Method:  "POST",
-			Pattern: "/portal/{org}/invitations",
-			Handle:  p.manager((*request).invite),
-		},
-		{
-			Method:  "GET",
-			Pattern: "/portal/{org}/invitations",
-			Handle:  p.member(redirectToForm("members")),
-		},
-		{
-			Method:  "POST",
-			Pattern: "/portal/{org}/invitations/{invitation}/revoke",
-			Handle:  p.manager((*request).revokeInvitation),
-		},
+		get("/portal/{org}/members", p.member((*request).members)),
+		post("/portal/{org}/members/{member}/role", p.manager((*request).changeRole)),
+		get("/portal/{org}/members/{member}/role", p.member(redirectToForm("members"))),
+		get("/portal/{org}/members/{member}/remove", p.member((*request).confirmMemberRemoval)),
+		post("/portal/{org}/members/{member}/remove", p.member((*request).removeMember)),
+		post("/portal/{org}/invitations", p.manager((*request).invite)),
+		get("/portal/{org}/invitations", p.member(redirectToForm("members"))),
+		post(
+			"/portal/{org}/invitations/{invitation}/revoke", p.manager((*request).revokeInvitation),
+		),
 
-		{Method: "GET", Pattern: "/portal/{org}/keys", Handle: p.member((*request).keys)},
-		{Method: "POST", Pattern: "/portal/{org}/keys", Handle: p.manager((*request).createKey)},
-		{
-			Method:  "GET",
-			Pattern: "/portal/{org}/keys/{key}/revoke",
-			Handle:  p.manager((*request).confirmKeyRevocation),
-		},
-		{
-			Method:  "POST",
-			Pattern: "/portal/{org}/keys/{key}/revoke",
-			Handle:  p.manager((*request).revokeKey),
-		},
+		get("/portal/{org}/keys", p.member((*request).keys)),
+		post("/portal/{org}/keys", p.manager((*request).createKey)),
+		get("/portal/{org}/keys/{key}/revoke", p.manager((*request).confirmKeyRevocation)),
+		post("/portal/{org}/keys/{key}/revoke", p.manager((*request).revokeKey)),
 
-		{Method: "GET", Pattern: "/portal/{org}/sites", Handle: p.member((*request).sites)},
-		{Method: "POST", Pattern: "/portal/{org}/sites", Handle: p.manager((*request).createSite)},
-		{
-			Method:  "POST",
-			Pattern: "/portal/{org}/sites/{site}/name",
-			Handle:  p.manager((*request).renameSite),
-		},
-		{
-			Method:  "GET",
-			Pattern: "/portal/{org}/sites/{site}/name",
-			Handle:  p.member(redirectToForm("sites")),
-		},
-		{Method: "POST", Pattern: "/portal/{org}/sites/hubs", Handle: p.manager((*request).addHub)},
-		{
-			Method:  "GET",
-			Pattern: "/portal/{org}/sites/hubs",
-			Handle:  p.member(redirectToForm("sites")),
-		},
+		get("/portal/{org}/sites", p.member((*request).sites)),
+		post("/portal/{org}/sites", p.manager((*request).createSite)),
+		post("/portal/{org}/sites/{site}/name", p.manager((*request).renameSite)),
+		get("/portal/{org}/sites/{site}/name", p.member(redirectToForm("sites"))),
+		post("/portal/{org}/sites/hubs", p.manager((*request).addHub)),
+		get("/portal/{org}/sites/hubs", p.member(redirectToForm("sites"))),
 
-		{Method: "GET", Pattern: "/portal/{org}/activity", Handle: p.member((*request).activity)},
-		{
-			Method:  "GET",
-			Pattern: "/portal/{org}/activity/commands",
-			Handle:  p.member((*request).commandLog),
-		},
+		get("/portal/{org}/activity", p.member((*request).activity)),
+		get("/portal/{org}/activity/commands", p.member((*request).commandLog)),
 	}
 }
 
-// redirectToForm leads to the page that a form is on. Its own address is in the browser's bar after
-// it was refused, and is loaded again from there.
+// redirectToForm redirects to the page that a form is on. After a rejected form the form's own
+// address is in the browser's address bar, and is loaded again from there.
 func redirectToForm(page string) handler {
 	return func(req *request) error {
 		req.redirectInOrg(page+req.listQuery(), "")

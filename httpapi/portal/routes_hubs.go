@@ -1,7 +1,6 @@
 package portal
 
 import (
-	"net/http"
 	"strconv"
 
 	"hubcloud/domain"
@@ -12,107 +11,44 @@ func (p *Portal) hubRoutes() []Route {
 	const hub = "/portal/{org}/hubs/{hub}"
 	const device = hub + "/devices/{device}"
 	return []Route{
-		{Method: "GET", Pattern: "/portal/{org}", Handle: p.member((*request).dashboard)},
-		{
-			Method:    "POST",
-			Pattern:   "/portal/{org}/stream",
-			LongLived: true,
-			Handle:    p.member((*request).stream),
-		},
+		get("/portal/{org}", p.member((*request).dashboard)),
+		post("/portal/{org}/stream", p.member((*request).stream)).longLived(),
 
-		{Method: "GET", Pattern: hub, AsksHub: true, Handle: p.hub((*request).hubPage)},
-		{Method: "GET", Pattern: hub + "/events", Handle: p.hub((*request).hubLog)},
-		{Method: "POST", Pattern: hub + "/place", Handle: p.hubManager((*request).updateHub)},
-		{
-			Method:  "GET",
-			Pattern: hub + "/reset-link",
-			Handle:  p.hubManager((*request).confirmReset),
-		},
-		{Method: "POST", Pattern: hub + "/reset-link", Handle: p.hubManager((*request).resetLink)},
-		{
-			Method:  "POST",
-			Pattern: hub + "/pairing",
-			AsksHub: true,
-			Handle:  p.hubManager((*request).openPairing),
-		},
-		{
-			Method:  "POST",
-			Pattern: hub + "/pairing/close",
-			AsksHub: true,
-			Handle:  p.hubManager((*request).closePairing),
-		},
-		{
-			Method:  "POST",
-			Pattern: hub + "/removal",
-			AsksHub: true,
-			Handle:  p.hubManager((*request).openRemoval),
-		},
-		{
-			Method:  "POST",
-			Pattern: hub + "/removal/close",
-			AsksHub: true,
-			Handle:  p.hubManager((*request).closeRemoval),
-		},
-		{Method: "GET", Pattern: hub + "/place", Handle: p.hub((*request).redirectToHub)},
-		{Method: "GET", Pattern: hub + "/pairing", Handle: p.hub((*request).redirectToHub)},
-		{Method: "GET", Pattern: hub + "/pairing/close", Handle: p.hub((*request).redirectToHub)},
-		{Method: "GET", Pattern: hub + "/removal", Handle: p.hub((*request).redirectToHub)},
-		{Method: "GET", Pattern: hub + "/removal/close", Handle: p.hub((*request).redirectToHub)},
+		get(hub, p.hub((*request).hubPage)).askingHub(),
+		get(hub+"/events", p.hub((*request).hubLog)),
+		post(hub+"/place", p.hubManager((*request).updateHub)),
+		get(hub+"/reset-link", p.hubManager((*request).confirmReset)),
+		post(hub+"/reset-link", p.hubManager((*request).resetLink)),
+		post(hub+"/pairing", p.hubManager((*request).openPairing)).askingHub(),
+		post(hub+"/pairing/close", p.hubManager((*request).closePairing)).askingHub(),
+		post(hub+"/removal", p.hubManager((*request).openRemoval)).askingHub(),
+		post(hub+"/removal/close", p.hubManager((*request).closeRemoval)).askingHub(),
+		get(hub+"/place", p.hub((*request).redirectToHub)),
+		get(hub+"/pairing", p.hub((*request).redirectToHub)),
+		get(hub+"/pairing/close", p.hub((*request).redirectToHub)),
+		get(hub+"/removal", p.hub((*request).redirectToHub)),
+		get(hub+"/removal/close", p.hub((*request).redirectToHub)),
 
-		{
-			Method:  "GET",
-			Pattern: hub + "/names",
-			AsksHub: true,
-			Handle:  p.hub((*request).deviceNames),
-		},
-		{
-			Method:  "GET",
-			Pattern: hub + "/devices",
-			AsksHub: true,
-			Handle:  p.hub((*request).devices),
-		},
-		{Method: "GET", Pattern: device, AsksHub: true, Handle: p.hub((*request).devicePage)},
-		{
-			Method:  "GET",
-			Pattern: device + "/card",
-			AsksHub: true,
-			Handle:  p.hub((*request).deviceCard),
-		},
-		{
-			Method:  "POST",
-			Pattern: device + "/commands",
-			AsksHub: true,
-			Handle:  p.hub((*request).command),
-		},
-		{
-			Method:  "POST",
-			Pattern: device + "/label",
-			AsksHub: true,
-			Handle:  p.hubManager((*request).labelDevice),
-		},
-		{
-			Method:  "POST",
-			Pattern: device + "/forget",
-			AsksHub: true,
-			Handle:  p.hubManager((*request).forgetDevice),
-		},
-		{Method: "GET", Pattern: device + "/commands", Handle: p.hub((*request).redirectToHub)},
-		{Method: "GET", Pattern: device + "/label", Handle: p.hub((*request).redirectToDevice)},
-		{Method: "GET", Pattern: device + "/forget", Handle: p.hub((*request).redirectToDevice)},
+		get(hub+"/names", p.hub((*request).deviceNames)).askingHub(),
+		get(hub+"/devices", p.hub((*request).devices)).askingHub(),
+		get(device, p.hub((*request).devicePage)).askingHub(),
+		get(device+"/card", p.hub((*request).deviceCard)).askingHub(),
+		post(device+"/commands", p.hub((*request).command)).askingHub(),
+		post(device+"/label", p.hubManager((*request).labelDevice)).askingHub(),
+		post(device+"/forget", p.hubManager((*request).forgetDevice)).askingHub(),
+		get(device+"/commands", p.hub((*request).redirectToHub)),
+		get(device+"/label", p.hub((*request).redirectToDevice)),
+		get(device+"/forget", p.hub((*request).redirectToDevice)),
 	}
 }
 
 // hub wraps a page of one of the organization's hubs, for every member.
-func (p *Portal) hub(
-	handle func(*request, domain.HubID) error,
-) func(http.ResponseWriter, *http.Request, RequestInfo) {
+func (p *Portal) hub(handle func(*request, domain.HubID) error) routeHandler {
 	return p.member(p.withHub(handle))
 }
 
 // hubManager wraps an action on a hub or its devices, for owners and admins.
-func (p *Portal) hubManager(
-	handle func(*request, domain.HubID) error,
-) func(http.ResponseWriter, *http.Request, RequestInfo) {
+func (p *Portal) hubManager(handle func(*request, domain.HubID) error) routeHandler {
 	return p.manager(p.withHub(handle))
 }
 
@@ -133,8 +69,8 @@ func (p *Portal) withHub(handle func(*request, domain.HubID) error) handler {
 	}
 }
 
-// toHub and toDevice lead to the pages that forms are on, as redirectToForm does, with the query of
-// the links on them.
+// redirectToHub redirects to the page that a form about a hub is on, as redirectToForm does, and
+// keeps the query.
 func (req *request) redirectToHub(hub domain.HubID) error {
 	return req.redirectKeepingQuery(hubAddress(hub))
 }
