@@ -24,9 +24,9 @@ type browser struct {
 
 // open returns a browser on a new portal with the backend.
 func (w *backend) open(t *testing.T, change func(*portal.Config)) *browser {
-	w.allowed = nil // a portal of its own
 	cfg := portal.Config{
-		People: w, SignIn: w, ReadModels: w, Directory: w, KeyUse: w, Mails: w, History: w,
+		People: w.Access, SignIn: w.Store, ReadModels: w.Backend.Store, Directory: w,
+		KeyUse: w, Mails: w, History: w,
 		PublicURL: public, Environment: domain.EnvironmentDev, Now: w.clock,
 	}
 	if change != nil {
@@ -44,7 +44,15 @@ func (b *browser) do(
 	method, path string, form url.Values, header http.Header,
 ) (*http.Response, string) {
 	b.t.Helper()
-	r := httptest.NewRequest(method, public+path, strings.NewReader(form.Encode()))
+	sent := url.Values{}
+	for name, values := range form {
+		for _, value := range values {
+			sent.Add(name, b.backend.toReal.Replace(value))
+		}
+	}
+	r := httptest.NewRequest(
+		method, public+b.backend.toReal.Replace(path), strings.NewReader(sent.Encode()),
+	)
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Sec-Fetch-Site", "same-origin")
@@ -60,14 +68,17 @@ func (b *browser) do(
 	response := w.Result()
 	for _, cookie := range response.Cookies() {
 		if !cookie.HttpOnly || cookie.Path != "/" || cookie.SameSite != http.SameSiteLaxMode {
-			b.t.Errorf("a cookie %v", cookie)
+			b.t.Errorf("got cookie %v, want HttpOnly, Path=/ and SameSite=Lax", cookie)
 		}
 		b.cookies[cookie.Name] = cookie.Value
 		if cookie.MaxAge < 0 {
 			delete(b.cookies, cookie.Name)
 		}
 	}
-	return response, read(b.t, response)
+	if location := response.Header.Get("Location"); location != "" {
+		response.Header.Set("Location", b.backend.toConstants.Replace(location))
+	}
+	return response, b.backend.toConstants.Replace(read(b.t, response))
 }
 
 // get loads a page.
@@ -75,7 +86,7 @@ func (b *browser) get(path string, status int) string {
 	b.t.Helper()
 	response, page := b.do("GET", path, nil, nil)
 	if response.StatusCode != status {
-		b.t.Errorf("GET %s: %d: %s", path, response.StatusCode, page)
+		b.t.Errorf("GET %s: got %d %s, want %d", path, response.StatusCode, page, status)
 	}
 	return page
 }
@@ -93,7 +104,7 @@ func (b *browser) post(path string, status int, fields ...string) (to, page stri
 	}
 	response, page := b.do("POST", path, form, nil)
 	if response.StatusCode != status {
-		b.t.Errorf("POST %s: %d: %s", path, response.StatusCode, page)
+		b.t.Errorf("POST %s: got %d %s, want %d", path, response.StatusCode, page, status)
 	}
 	if location := response.Header.Get("Location"); location != "" {
 		base, err := url.Parse(public + path)
@@ -109,18 +120,26 @@ func (b *browser) post(path string, status int, fields ...string) (to, page stri
 	return to, page
 }
 
+// session returns the session of the browser's cookie; the zero value if there is none.
 func (b *browser) session() domain.PortalSession {
-	return b.backend.sessions[b.cookies["hubcloud_session"]]
+	b.t.Helper()
+	session, err := b.backend.Session(
+		b.t.Context(), b.cookies["hubcloud_session"], b.backend.clock(),
+	)
+	if err != nil && domain.CodeOf(err) != domain.CodeUnauthenticated {
+		b.t.Fatal(err)
+	}
+	session.Email = b.backend.toConstants.Replace(session.Email)
+	return session
 }
 
 // signIn signs in with a mailed link.
 func (b *browser) signIn(email string) *browser {
 	b.t.Helper()
 	b.post("/portal/sign-in", 200, "email", email)
-	_, link, _ := strings.Cut(b.backend.mails[len(b.backend.mails)-1], " ")
-	b.post(strings.TrimPrefix(link, public), 303)
-	if b.session().Email != email {
-		b.t.Fatalf("signed in as %q", b.session().Email)
+	b.post(b.backend.mailedPath(), 303)
+	if got := b.session().Email; got != email {
+		b.t.Fatalf("signed in as %q, want %q", got, email)
 	}
 	return b
 }
@@ -144,7 +163,7 @@ func checkPage(t *testing.T, page string) {
 		for _, a := range node.Attr {
 			attributes[a.Key] = a.Val
 			if a.Key == "style" || strings.HasPrefix(a.Key, "on") {
-				t.Errorf("<%s> has %s", node.Data, a.Key)
+				t.Errorf("got <%s> with %s, want no inline style or script", node.Data, a.Key)
 			}
 			if a.Key == "aria-labelledby" || a.Key == "aria-describedby" || a.Key == "for" {
 				named = append(named, a.Val)
@@ -152,30 +171,30 @@ func checkPage(t *testing.T, page string) {
 		}
 		if id, ok := attributes["id"]; ok {
 			if ids[id] {
-				t.Errorf("two have the id %q", id)
+				t.Errorf("got two elements with id %q, want one", id)
 			}
 			ids[id] = true
 		}
 		for _, name := range []string{"src", "href", "action"} {
 			if address := attributes[name]; strings.Contains(address, "//") ||
 				strings.HasPrefix(address, "/") {
-				t.Errorf("<%s %s=%q>", node.Data, name, address)
+				t.Errorf("got <%s %s=%q>, want a relative address", node.Data, name, address)
 			}
 		}
 		if node.Data == "form" && strings.EqualFold(attributes["method"], "post") &&
 			strings.Contains(page, "Sign out") &&
 			!strings.Contains(formOf(t, node), "form_token") {
-			t.Error("a form without a token")
+			t.Error("got a form without form_token")
 		}
 	}
 	for _, id := range named {
 		if !ids[id] {
-			t.Errorf("nothing has the id %q", id)
+			t.Errorf("got a reference to %q, which no element has as id", id)
 		}
 	}
 	if count["h1"] != 1 || count["main"] != 1 || count["title"] != 1 || count["style"] != 0 ||
 		count["script"] != 0 {
-		t.Errorf("the page has %v", count)
+		t.Errorf("got elements %v, want one h1, main and title, no style and script", count)
 	}
 }
 

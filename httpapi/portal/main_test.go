@@ -3,7 +3,7 @@ package portal_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"hubcloud/projections/projectionstest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { projectionstest.Main(m) }

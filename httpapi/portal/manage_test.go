@@ -3,6 +3,7 @@ package portal_test
 import (
 	"errors"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -15,22 +16,24 @@ const inOne = "/portal/" + orgOne
 // The pages of an organization hold the promises of all pages, and show names as text.
 func TestPagesOfAnOrganization(t *testing.T) {
 	t.Parallel()
-	w := newBackend()
-	w.people[0].OrgName = "<b>شركة</b>"
-	for who, manages := range map[string]bool{"olga@example.org": true, "max@example.org": false} {
+	w := newBackend(t)
+	w.mill.NewKey(t, domain.ScopeHubsRead)
+	for who, manages := range map[string]bool{olga: true, max: false} {
 		b := w.open(t, nil).signIn(who)
 		for path, says := range map[string]string{
-			"/members": "&lt;script&gt;", "/keys": "3 hours ago", "/sites": "hub-7k2m-q4xd-93ta",
-			"/activity":          "changed the role of",
+			"/members": "&lt;b&gt;Mill&lt;/b&gt;", "/keys": "3 hours ago", "/sites": string(ownHub),
+			"/activity":          "added the hub",
 			"/activity/commands": "to <b><bdi>&lt;b&gt;eco&lt;/b&gt;</bdi></b>",
 		} {
 			page := b.get(inOne+path, 200)
 			if checkPage(t, page); !strings.Contains(page, says) {
-				t.Errorf("%s does not say %q: %s", path, says, page)
+				t.Errorf("%s: got %s, want %q in it", path, page, says)
 			}
 			if forms := strings.Count(page, `method="post"`); (forms > 1) != manages &&
 				!strings.HasPrefix(path, "/activity") {
-				t.Errorf("%s: %d forms for %s", path, forms, who)
+				t.Errorf(
+					"%s for %s: got %d forms, want more than one: %t", path, who, forms, manages,
+				)
 			}
 		}
 	}
@@ -39,15 +42,15 @@ func TestPagesOfAnOrganization(t *testing.T) {
 // Non-members get the same page as for an unknown organization.
 func TestNonMembersSeeNothing(t *testing.T) {
 	t.Parallel()
-	w := newBackend()
-	b := w.open(t, nil).signIn("max@example.org")
+	w := newBackend(t)
+	b := w.open(t, nil).signIn(max)
 	foreign := b.get("/portal/"+orgTwo+"/members", 404)
 	none := b.get("/portal/01940000-0000-7000-8000-000000000009/members", 404)
 	if foreign != none {
-		t.Errorf("%s\n%s", foreign, none)
+		t.Errorf("got %s\nand for an unknown organization %s", foreign, none)
 	}
 	b.get(inOne+"/members", 200)
-	w.people = w.people[:1] // max is removed
+	w.open(t, nil).signIn(olga).post(inOne+"/members/max/remove", 303)
 	b.get(inOne+"/members", 404)
 	if page := b.get("/portal/organizations", 200); !strings.Contains(
 		page, "not in an organization yet",
@@ -59,22 +62,23 @@ func TestNonMembersSeeNothing(t *testing.T) {
 // A member without a managing role can change nothing.
 func TestOnlyManagersManage(t *testing.T) {
 	t.Parallel()
-	w := newBackend()
-	b := w.open(t, nil).signIn("max@example.org")
+	w := newBackend(t)
+	b := w.open(t, nil).signIn(max)
+	before := w.changes(t)
 	for _, path := range []string{
 		"/members/olga/role", "/invitations", "/invitations/x/revoke", "/keys",
-		"/keys/keyid/revoke", "/sites", "/sites/site/name", "/sites/hubs",
+		"/keys/keyid/revoke", "/sites", "/sites/" + site + "/name", "/sites/hubs",
 	} {
 		_, page := b.post(inOne+path, 403)
 		checkPage(t, page)
 	}
-	if len(w.did) != 0 {
-		t.Errorf("done: %q", w.did)
+	if w.changes(t) != before {
+		t.Errorf("got change %q, want none", w.lastChange(t, w.mill))
 	}
-	// whoever wants to may leave, as far as the directory lets
+	// Every member may leave, as far as the directory allows it.
 	b.post(inOne+"/members/max/remove", 303)
-	if len(w.did) != 1 || w.did[0] != "member max: remove max" {
-		t.Errorf("done: %q", w.did)
+	if got, want := w.lastChange(t, w.mill), max+": org.member_removed "+max; got != want {
+		t.Errorf("got change %q, want %q", got, want)
 	}
 }
 
@@ -82,37 +86,35 @@ func TestOnlyManagersManage(t *testing.T) {
 // rejected form is shown again with the error.
 func TestActions(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
+	w := newBackend(t)
+	b := w.open(t, nil).signIn(olga)
+	key, _ := w.mill.NewKey(t, domain.ScopeHubsRead)
+	serial := strings.ReplaceAll(string(w.hub), "-", "")
+	for _, c := range []struct { // in order: the last removes max
 		path   string
 		fields []string
-		did    string
+		change string
 		to     string
 		// in is the status of the page with the rejected form; 0 if the action has an error page
 		// instead.
 		in int
 	}{
-		{"/members/max/role", []string{"role", "admin"}, "make max admin", "/members", 0},
-		{"/members/max/remove", nil, "remove max", "/members", 0},
+		{
+			"/members/max/role", []string{"role", "admin"},
+			"org.member_role_changed " + max + " admin", "/members", 0,
+		},
 		{
 			"/invitations", []string{"email", "ann@example.org", "role", "admin"},
-			"invite ann@example.org admin", "/members", 400,
+			"org.invited ann@example.org admin", "/members", 400,
 		},
-		{"/keys/keyid/revoke", nil, "revoke key keyid", "/keys", 0},
-		{"/sites", []string{"name", " Mill "}, "create site Mill", "/sites", 400},
+		{"/keys/" + key + "/revoke", nil, "key.revoked test", "/keys", 0},
+		{"/sites", []string{"name", " Quarry "}, "site.created Quarry", "/sites", 400},
 		{
-			"/sites/hubs", []string{"serial", "hub7k2mq4xd93ta", "site", "site"},
-			"add hub-7k2m-q4xd-93ta at site", "/sites", 400,
+			"/sites/hubs", []string{"serial", serial, "site", w.newSite(t)},
+			"hub.moved " + string(ownHub) + " Far", "/sites", 400,
 		},
+		{"/members/max/remove", nil, "org.member_removed " + max, "/members", 0},
 	} {
-		w := newBackend()
-		b := w.open(t, nil).signIn("olga@example.org")
-		to, _ := b.post(inOne+c.path, 303, c.fields...)
-		if to != inOne+c.to || len(w.did) != 1 || w.did[0] != "member olga: "+c.did {
-			t.Errorf("%s: to %q, done %q", c.path, to, w.did)
-		}
-		if page := b.get(to, 200); !strings.Contains(page, `role="status"`) {
-			t.Errorf("%s: no notice: %s", c.path, page)
-		}
 		w.err = domain.Errorf(domain.CodeInvalidRequest, "field: is wrong in <some> way")
 		status := c.in
 		if status == 0 {
@@ -121,12 +123,23 @@ func TestActions(t *testing.T) {
 		_, page := b.post(inOne+c.path, status, c.fields...)
 		if checkPage(t, page); !strings.Contains(page, "It is wrong in &lt;some&gt; way.") ||
 			c.in != 0 && !strings.Contains(page, `value="`+strings.TrimSpace(c.fields[1])) {
-			t.Errorf("%s: %s", c.path, page)
+			t.Errorf("%s: got %s, want the error and the rejected form", c.path, page)
 		}
 		w.err = errors.New("the broker is away")
 		if _, page := b.post(inOne+c.path, 500, c.fields...); strings.Contains(page, "broker") ||
 			!strings.Contains(page, requestID) {
-			t.Errorf("%s: %s", c.path, page)
+			t.Errorf("%s: got %s, want the request id and no cause", c.path, page)
+		}
+		w.err = nil
+		to, _ := b.post(inOne+c.path, 303, c.fields...)
+		if to != inOne+c.to {
+			t.Errorf("%s: redirected to %q, want %q", c.path, to, inOne+c.to)
+		}
+		if got, want := w.lastChange(t, w.mill), olga+": "+c.change; got != want {
+			t.Errorf("%s: got change %q, want %q", c.path, got, want)
+		}
+		if page := b.get(to, 200); !strings.Contains(page, `role="status"`) {
+			t.Errorf("%s: got no notice on %s", c.path, page)
 		}
 	}
 }
@@ -134,45 +147,51 @@ func TestActions(t *testing.T) {
 // A new key is shown in the answer to its form and nowhere else.
 func TestKeyIsShownOnce(t *testing.T) {
 	t.Parallel()
-	w := newBackend()
-	b := w.open(t, nil).signIn("olga@example.org")
+	w := newBackend(t)
+	b := w.open(t, nil).signIn(olga)
 	_, page := b.post(
 		inOne+"/keys", 201, "label", "Meter", "scope", "hubs:read", "scope", "events:read",
 	)
-	if checkPage(t, page); !strings.Contains(page, "hc_dev_keyid-and-secret") ||
-		w.did[0] != "member olga: create key Meter [hubs:read events:read]" {
-		t.Errorf("done %q: %s", w.did, page)
+	checkPage(t, page)
+	key, err := domain.ParseKey(apiKey.FindString(page))
+	if err != nil {
+		t.Fatalf("got no API key on %s: %v", page, err)
 	}
-	if page := b.get(inOne+"/keys", 200); strings.Contains(page, "secret") {
-		t.Error(page)
+	created := olga + ": key.created Meter hubs:read events:read"
+	if got := w.lastChange(t, w.mill); got != created {
+		t.Errorf("got change %q, want %q", got, created)
 	}
-	w.err = domain.Errorf(domain.CodeInvalidRequest, "scopes: at least one is needed")
-	if _, page := b.post(inOne+"/keys", 400, "label", "Meter"); !strings.Contains(
-		page, `value="Meter"`,
-	) ||
-		!strings.Contains(page, "at least one scope") {
-		t.Error(page)
+	if page := b.get(inOne+"/keys", 200); strings.Contains(page, key.Secret) {
+		t.Errorf("got the secret again on %s", page)
 	}
-	checkPage(t, b.get(inOne+"/keys/keyid/revoke", 200))
+	_, page = b.post(inOne+"/keys", 400, "label", "Meter")
+	if !strings.Contains(page, `value="Meter"`) || !strings.Contains(page, "at least one scope") {
+		t.Errorf("got %s, want the label and the error", page)
+	}
+	checkPage(t, b.get(inOne+"/keys/"+key.ID+"/revoke", 200))
 	b.get(inOne+"/keys/another/revoke", 404)
 }
+
+// apiKey matches an API key on a page.
+var apiKey = regexp.MustCompile(`hc_dev_[0-9A-Za-z_]+`)
 
 // A hub that cannot be added gets an explanation.
 func TestHubNotAddable(t *testing.T) {
 	t.Parallel()
-	w := newBackend()
-	b := w.open(t, nil).signIn("olga@example.org")
-	if _, page := b.post(inOne+"/sites/hubs", 400, "serial", "none", "site", "site"); !strings.Contains(
-		page, "not a serial",
-	) ||
-		len(w.did) != 0 {
-		t.Errorf("done %q: %s", w.did, page)
+	w := newBackend(t)
+	b := w.open(t, nil).signIn(olga)
+	before := w.changes(t)
+	_, page := b.post(inOne+"/sites/hubs", 400, "serial", "none", "site", site)
+	if !strings.Contains(page, "not a serial") {
+		t.Errorf("got %s, want the error", page)
 	}
-	w.err = domain.ErrHubNotAddable()
-	if _, page := b.post(inOne+"/sites/hubs", 422, "serial", "hub-7k2m-q4xd-93ta", "site", "site"); !strings.Contains(
-		page, "has not come online yet",
-	) {
-		t.Error(page)
+	foreign := string(w.quay.NewHub(t))
+	_, page = b.post(inOne+"/sites/hubs", 422, "serial", foreign, "site", site)
+	if !strings.Contains(page, "has not come online yet") {
+		t.Errorf("got %s, want the error", page)
+	}
+	if w.changes(t) != before {
+		t.Errorf("got change %q, want none", w.lastChange(t, w.mill))
 	}
 }
 
@@ -180,8 +199,8 @@ func TestHubNotAddable(t *testing.T) {
 // hub's former organization.
 func TestCommandLog(t *testing.T) {
 	t.Parallel()
-	w := newBackend()
-	page := w.open(t, nil).signIn("max@example.org").get(inOne+"/activity/commands", 200)
+	w := newBackend(t)
+	page := w.open(t, nil).signIn(max).get(inOne+"/activity/commands", 200)
 	at := 0
 	for _, text := range []string{
 		"API key another", "Lock", "no answer from the hub", "it is silent", "olga@example.org",
@@ -189,7 +208,7 @@ func TestCommandLog(t *testing.T) {
 	} {
 		next := strings.Index(page[at:], text)
 		if next < 0 {
-			t.Fatalf("after %d there is no %q: %s", at, text, page)
+			t.Fatalf("got %s, want %q after byte %d", page, text, at)
 		}
 		at += next
 	}
@@ -201,23 +220,23 @@ func TestCommandLog(t *testing.T) {
 // Members see their organizations. People can create organizations only if sign-up is open.
 func TestOrganizations(t *testing.T) {
 	t.Parallel()
-	w := newBackend()
-	b := w.open(t, nil).signIn("olga@example.org")
+	w := newBackend(t)
+	b := w.open(t, nil).signIn(olga)
 	if page := b.get("/portal/organizations", 200); !strings.Contains(page, "Mill") ||
-		!strings.Contains(page, "Quay") ||
-		strings.Contains(page, "New organization") {
-		t.Error(page)
+		!strings.Contains(page, "Quay") || strings.Contains(page, "New organization") {
+		t.Errorf("got %s, want Mill, Quay and no new organization", page)
 	}
 	b.get("/portal/organizations/new", 403)
 	b.post("/portal/organizations", 403, "name", "Pier")
 	open := w.open(t, func(c *portal.Config) { c.OpenSignUp = true }).signIn("new@example.org")
 	checkPage(t, open.get("/portal/organizations", 200))
 	checkPage(t, open.get("/portal/organizations/new", 200))
-	if to, _ := open.post("/portal/organizations", 303, "name", "Pier"); to != "/portal/"+orgTwo+"/sites" ||
-		w.did[0] != "member : create organization Pier new@example.org" {
-		t.Errorf("to %q, done %q", to, w.did)
+	to, _ := open.post("/portal/organizations", 303, "name", "Pier")
+	memberships := w.Access.Memberships(w.toReal.Replace("new@example.org"))
+	if len(memberships) != 1 || memberships[0].Role != domain.RoleOwner ||
+		memberships[0].OrgName != "Pier" || to != "/portal/"+memberships[0].OrgID+"/sites" {
+		t.Errorf("redirected to %q with memberships %+v, want an owner of Pier", to, memberships)
 	}
-	w.err = domain.Errorf(domain.CodeInvalidRequest, "name: must not be empty")
 	_, page := open.post("/portal/organizations", 400, "name", "")
 	checkPage(t, page)
 }
@@ -226,11 +245,12 @@ func TestOrganizations(t *testing.T) {
 // redirects to the page of the form.
 func TestFormAddressesRedirect(t *testing.T) {
 	t.Parallel()
-	w := newBackend()
-	b := w.open(t, nil).signIn("olga@example.org")
+	w := newBackend(t)
+	b := w.open(t, nil).signIn(olga)
+	before := w.changes(t)
 	for path, to := range map[string]string{
 		"/members/max/role?find=m": "/members?find=m", "/invitations": "/members",
-		"/sites/site/name": "/sites", "/sites/hubs": "/sites",
+		"/sites/" + site + "/name": "/sites", "/sites/hubs": "/sites",
 	} {
 		response, _ := b.do("GET", inOne+path, nil, nil)
 		at, err := url.Parse(public + inOne + path)
@@ -240,46 +260,49 @@ func TestFormAddressesRedirect(t *testing.T) {
 		if where, err := at.Parse(response.Header.Get("Location")); response.StatusCode != 303 ||
 			err != nil ||
 			where.RequestURI() != inOne+to {
-			t.Errorf("%s: %d to %v, %v", path, response.StatusCode, where, err)
+			t.Errorf(
+				"%s: got %d to %v, %v, want 303 to %s", path, response.StatusCode, where, err, to,
+			)
 		}
 	}
-	if len(w.did) != 0 {
-		t.Errorf("done: %q", w.did)
+	if w.changes(t) != before {
+		t.Errorf("got change %q, want none", w.lastChange(t, w.mill))
 	}
 }
 
 // Members without a managing role could not leave. The last owner gets the reason on the page.
 func TestMemberLeaves(t *testing.T) {
 	t.Parallel()
-	w := newBackend()
-	b := w.open(t, nil).signIn("max@example.org")
+	w := newBackend(t)
+	b := w.open(t, nil).signIn(max)
 	page := b.get(inOne+"/members", 200)
 	if !strings.Contains(page, "members/max/remove") ||
 		strings.Contains(page, "members/olga/remove") {
-		t.Error(page)
+		t.Errorf("got %s, want only max's removal", page)
 	}
-	if page := b.get(inOne+"/members/max/remove", 200); !strings.Contains(page, "Leave <bdi>Mill") {
-		t.Error(page)
+	if page := b.get(inOne+"/members/max/remove", 200); !strings.Contains(page, "Leave <bdi>") {
+		t.Errorf("got %s, want the question", page)
 	}
 	b.get(inOne+"/members/olga/remove", 403)
-	if to, _ := b.post(inOne+"/members/max/remove", 303); to != "/portal/organizations" ||
-		w.did[0] != "member max: remove max" {
-		t.Errorf("to %q, done %q", to, w.did)
+	if to, _ := b.post(inOne+"/members/max/remove", 303); to != "/portal/organizations" {
+		t.Errorf("redirected to %q, want /portal/organizations", to)
 	}
-	w.err = domain.Errorf(domain.CodeForbidden, "this is the last owner")
-	_, page = b.post(inOne+"/members/max/remove", 403)
-	if checkPage(t, page); !strings.Contains(page, "This is the last owner.") ||
-		!strings.Contains(page, "Leave <bdi>Mill") {
-		t.Error(page)
+	if got, want := w.lastChange(t, w.mill), max+": org.member_removed "+max; got != want {
+		t.Errorf("got change %q, want %q", got, want)
+	}
+	_, page = w.open(t, nil).signIn(olga).post(inOne+"/members/olga/remove", 403)
+	if checkPage(t, page); !strings.Contains(page, "last owner") ||
+		!strings.Contains(page, "Leave <bdi>") {
+		t.Errorf("got %s, want the reason on the page of the question", page)
 	}
 }
 
 // The portal redirects to the only organization of a person, or to the list of several.
 func TestHome(t *testing.T) {
 	t.Parallel()
-	w := newBackend()
+	w := newBackend(t)
 	for who, to := range map[string]string{
-		"": "sign-in", "max@example.org": orgOne, "olga@example.org": "organizations",
+		"": "sign-in", max: orgOne, olga: "organizations",
 	} {
 		b := w.open(t, nil)
 		if who != "" {
@@ -289,8 +312,8 @@ func TestHome(t *testing.T) {
 			if response, _ := b.do("GET", path, nil, nil); response.StatusCode != 303 ||
 				response.Header.Get("Location") != way+to {
 				t.Errorf(
-					"%s at %s: %d to %s", who, path, response.StatusCode,
-					response.Header.Get("Location"),
+					"%q at %s: got %d to %s, want 303 to %s", who, path, response.StatusCode,
+					response.Header.Get("Location"), way+to,
 				)
 			}
 		}
@@ -301,18 +324,48 @@ func TestHome(t *testing.T) {
 // twice, and did not show whose invitation was withdrawn.
 func TestActivityTexts(t *testing.T) {
 	t.Parallel()
-	page := newBackend().open(t, nil).signIn("max@example.org").get(inOne+"/activity", 200)
+	w := newBackend(t)
+	ctx, directory := t.Context(), w.Backend.Directory
+	by := domain.Origin{Actor: domain.Actor{Kind: domain.ActorMember, ID: w.mill.Owner.ID}}
+	must := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	invited, err := directory.Invite(ctx, by, w.mill.ID, "ben@example.org", domain.RoleMember)
+	must(nil, err)
+	must(nil, directory.RevokeInvitation(ctx, by, w.mill.ID, invited.ID))
+	lobby, hall, attic := "Lobby", "Hall", "Attic"
+	named := domain.UpdateHub{OrgID: w.mill.ID, HubID: w.hub, SetName: true}
+	nameless := named
+	named.Name = &lobby
+	must(directory.UpdateHub(ctx, by, named))
+	must(directory.UpdateHub(ctx, by, nameless))
+	must(directory.LabelDevice(ctx, by, domain.LabelDevice{
+		OrgID: w.mill.ID, HubID: w.hub, DeviceID: 2, SetName: true, Name: &hall, SetRoom: true,
+		Room: &attic,
+	}))
+	must(directory.LabelDevice(ctx, by, domain.LabelDevice{
+		OrgID: w.mill.ID, HubID: w.hub, DeviceID: 3, SetName: true, Name: &hall,
+	}))
+	must(nil, directory.ForgetDevices(ctx, by, w.hub, []int64{3}))
+	must(directory.UpdateHub(ctx, by, named))
+	for _, name := range []string{"Mall", "Mill!"} {
+		must(directory.RenameSite(ctx, by, w.mill.ID, w.mill.SiteID, name))
+	}
+	page := w.open(t, nil).signIn(max).get(inOne+"/activity", 200)
 	for _, want := range []string{
 		"named or placed device 2 of <b><bdi>Lobby</bdi></b> now <bdi>Hall, Attic</bdi>",
-		"forgot device 3 of <b><bdi>hub-7k2m-q4xd-93ta</bdi></b>",
-		"renamed a site to <bdi>Mill</bdi>",
-		"renamed the site that is now <b><bdi>Mill</bdi></b> to <bdi>Mall</bdi>",
+		"forgot device 3 of <b><bdi>Lobby</bdi></b>",
+		"renamed a site to <bdi>Mill!</bdi>",
+		"renamed the site that is now <b><bdi>Mill!</bdi></b> to <bdi>Mall</bdi>",
 		"renamed the hub <b><bdi>hub-7k2m-q4xd-93ta</bdi></b> to <bdi>Lobby</bdi>",
-		"took the name from the hub <b><bdi>hub-aaaa-bbbb-cccc</bdi></b>",
+		"took the name from the hub <b><bdi>hub-7k2m-q4xd-93ta</bdi></b>",
 		"withdrew the invitation of <b><bdi>ben@example.org</bdi></b>",
 	} {
 		if !strings.Contains(page, want) {
-			t.Errorf("%q is not in %s", want, page)
+			t.Errorf("got %s, want %q in it", page, want)
 		}
 	}
 }

@@ -14,12 +14,12 @@ import (
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewPedanticRegistry()
-	w := newBackend()
+	w := newBackend(t)
 	b := w.open(t, func(c *portal.Config) { c.Metrics = registry })
-	b.signIn("olga@example.org")
+	b.signIn(olga)
 	b.post("/portal/sign-out", 303)
 	b.post("/portal/sign-in/nonsense", 410)
-	b.signIn("olga@example.org")
+	b.signIn(olga)
 	if response, _ := b.do("POST", "/portal/sign-out", url.Values{
 		"form_token": {"stolen"},
 	}, nil); response.StatusCode != 403 {

@@ -1,14 +1,18 @@
 package portal_test
 
 import (
+	"crypto/sha512"
 	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"hubcloud/domain"
+	"hubcloud/projections/projectionstest"
+	"hubcloud/streams"
 )
 
 // nextPage returns the address of the next page of a list; "" if there is none.
@@ -32,13 +36,81 @@ func nextPage(t *testing.T, from, page, list string) string {
 	return ""
 }
 
+// manyItems is how many items of a kind the fill methods add: more than two pages. They append
+// facts to the directory, which is much faster than its commands.
+const manyItems = 110
+
+const memberKind, invitationKind, siteKind = 'a', 'b', 'c'
+
+// itemID returns the id of the item i of a kind, a hexadecimal digit, in the first organization.
+func (w *backend) itemID(kind byte, i int) string {
+	return fmt.Sprintf("%s%c%04d", w.mill.ID[:31], kind, i)
+}
+
+// fillPeople adds members and invitations.
+func (w *backend) fillPeople(t *testing.T) {
+	t.Helper()
+	org := w.mill.ID
+	var facts []domain.Fact
+	for i := range manyItems {
+		facts = append(facts, domain.MemberAdded{
+			OrgID: org, MemberID: w.itemID(memberKind, i), Role: domain.RoleMember,
+			Email: w.toReal.Replace(fmt.Sprintf("m%d@example.org", i)),
+		}, domain.MemberInvited{
+			OrgID: org, InvitationID: w.itemID(invitationKind, i), Role: domain.RoleAdmin,
+			Email:     w.toReal.Replace(fmt.Sprintf("i%d@example.org", i)),
+			TokenHash: make([]byte, 32), ExpiresAt: time.Now().Add(time.Hour),
+		})
+	}
+	last := w.Env.Append(t, streams.OrgSubject(org), facts...)
+	projectionstest.Await(t, w.Backend.Store, last)
+	projectionstest.Await(t, w.Access, last)
+}
+
+// fillKeys adds API keys.
+func (w *backend) fillKeys(t *testing.T) {
+	t.Helper()
+	var last uint64
+	for i := range manyItems {
+		label := fmt.Sprint("the key ", i)
+		key := domain.NewKey(domain.EnvironmentDev, sha512.Sum384([]byte(w.mill.ID+label)))
+		hash := key.SecretHash()
+		last = w.Env.Append(t, streams.KeySubject(key.ID), domain.KeyCreated{
+			KeyID: key.ID, OrgID: w.mill.ID, Label: label, Environment: domain.EnvironmentDev,
+			SecretHash: hash[:], Scopes: []domain.Scope{domain.ScopeHubsRead},
+		})
+	}
+	projectionstest.Await(t, w.Backend.Store, last)
+}
+
+// fillSites adds sites, and hubs at the first of them. Only one test may: hubs are unique.
+func (w *backend) fillSites(t *testing.T) {
+	t.Helper()
+	var last uint64
+	for i := range manyItems {
+		id := w.itemID(siteKind, i)
+		w.Env.Append(t, streams.SiteSubject(w.mill.ID, id), domain.SiteCreated{
+			OrgID: w.mill.ID, SiteID: id, Name: fmt.Sprint("the site ", i),
+		})
+		hub := domain.HubID(fmt.Sprintf("hub-0000-0000-%04d", i))
+		last = w.Env.Append(t, streams.HubSubject(hub), domain.HubAdded{
+			HubID: hub, OrgID: w.mill.ID, SiteID: w.itemID(siteKind, 0),
+			EpochID: domain.NewEpochID(uint32(i)),
+		})
+	}
+	projectionstest.Await(t, w.Backend.Store, last)
+}
+
 // Lists showed only their first 200 items. Following the links shows each item once and keeps the
 // search.
 func TestListsHavePages(t *testing.T) {
 	t.Parallel()
-	w := newBackend()
-	w.extra = 120
-	b := w.open(t, nil).signIn("olga@example.org")
+	w := newBackend(t)
+	w.fillPeople(t)
+	w.fillKeys(t)
+	w.fillSites(t)
+	far := w.itemID(siteKind, 0)
+	b := w.open(t, nil).signIn(olga)
 	for _, c := range []struct {
 		path, list string
 		item       func(int) string
@@ -52,17 +124,17 @@ func TestListsHavePages(t *testing.T) {
 			func(i int) string { return fmt.Sprintf("<bdi dir=\"ltr\">m%d@example.org", i) },
 		},
 		{
-			"/members?people=m3", "invitations",
+			"/members?people=" + w.itemID(memberKind, 3), "invitations",
 			func(i int) string { return fmt.Sprintf("<bdi dir=\"ltr\">i%d@example.org", i) },
 		},
 		{"/keys", "keys", func(i int) string { return fmt.Sprintf("<bdi>the key %d<", i) }},
 		{"/sites", "sites", func(i int) string { return fmt.Sprintf("<b><bdi>the site %d<", i) }},
 		{
-			"/sites?site=far&find=0000", "hubs",
+			"/sites?site=" + far + "&find=0000", "hubs",
 			func(i int) string { return fmt.Sprintf("<b>hub-0000-0000-%04d<", i) },
 		},
 	} {
-		seen, pages, path := make([]int, w.extra), 0, inOne+c.path
+		seen, pages, path := make([]int, manyItems), 0, inOne+c.path
 		_, kept, _ := strings.Cut(c.path, "?")
 		for path != "" && pages < 5 {
 			page := b.get(path, 200)
@@ -72,18 +144,18 @@ func TestListsHavePages(t *testing.T) {
 			}
 			if back := strings.Contains(page, `>First page<`); back != (pages > 0) &&
 				!strings.Contains(kept, "people=") {
-				t.Errorf("%s: a way back: %t", path, back)
+				t.Errorf("%s: got a link to the first page: %t, want %t", path, back, pages > 0)
 			}
 			path = nextPage(t, path, page, c.list)
 			if asked, err := url.ParseQuery(kept); err != nil ||
 				path != "" && !hasAll(path, asked) {
-				t.Errorf("%s leads to %s", c.path, path)
+				t.Errorf("%s: got next page %s, want the same query", c.path, path)
 			}
 			pages++
 		}
 		for i, times := range seen {
 			if times != 1 {
-				t.Errorf("%s: item %d is seen %d times in %d pages", c.path, i, times, pages)
+				t.Errorf("%s: got item %d %d times in %d pages, want once", c.path, i, times, pages)
 				break
 			}
 		}
@@ -108,47 +180,50 @@ func hasAll(address string, all url.Values) bool {
 // item in the address shows the first page; unknown parameters are dropped.
 func TestActionsKeepListPosition(t *testing.T) {
 	t.Parallel()
-	w := newBackend()
-	w.extra = 120
-	b := w.open(t, nil).signIn("olga@example.org")
-	const at = "?find=m&people=m49"
+	w := newBackend(t)
+	w.fillPeople(t)
+	far := w.newSite(t)
+	b := w.open(t, nil).signIn(olga)
+	at := "?find=m&people=" + w.itemID(memberKind, 49)
+	next := "/members/" + w.itemID(memberKind, 50)
 	page := b.get(inOne+"/members"+at+"&evil=1", 200)
 	if strings.Contains(page, "evil") ||
-		!strings.Contains(page, "members/m50/role"+strings.ReplaceAll(at, "&", "&amp;")) {
-		t.Error(page)
+		!strings.Contains(page, next[1:]+"/role"+strings.ReplaceAll(at, "&", "&amp;")) {
+		t.Errorf("got %s, want forms that keep %s", page, at)
 	}
-	for path, list := range map[string]string{
-		"/members/m50/role": "/members", "/members/m50/remove": "/members",
-		"/invitations/i3/revoke": "/members",
+	for _, path := range []string{
+		next + "/role", next + "/remove",
+		"/invitations/" + w.itemID(invitationKind, 3) + "/revoke",
 	} {
-		if to, _ := b.post(inOne+path+at, 303, "role", "admin"); to != inOne+list+at {
-			t.Errorf("%s leads to %s", path, to)
+		if to, _ := b.post(inOne+path+at, 303, "role", "admin"); to != inOne+"/members"+at {
+			t.Errorf("%s: redirected to %s, want /members%s", path, to, at)
 		}
 	}
-	if page := b.get(inOne+"/members?people=gone", 200); !strings.Contains(
-		page, "olga@example.org",
-	) {
-		t.Error(page)
-	}
-	if page := b.get(inOne+"/sites?site=none", 200); !strings.Contains(page, "hub-7k2m-q4xd-93ta") {
-		t.Error(page)
-	}
-	if page := b.get(inOne+"/sites?site=far", 200); strings.Contains(page, "hub-7k2m-q4xd-93ta") {
-		t.Error(page)
-	}
-	if page := b.get(inOne+"/members?find=nobody", 200); !strings.Contains(page, "Show all") {
-		t.Error(page)
+	for path, c := range map[string]struct {
+		text string
+		want bool
+	}{
+		"/members?people=gone": {olga, true},
+		"/members?find=nobody": {"Show all", true},
+		"/sites?site=none":     {string(ownHub), true},
+		"/sites?site=" + far:   {string(ownHub), false},
+	} {
+		page := b.get(inOne+path, 200)
+		if got := strings.Contains(page, c.text); got != c.want {
+			t.Errorf("%s: got %s, want %q in it: %t", path, page, c.text, c.want)
+		}
 	}
 }
 
 // The confirmation page found only the first 200 keys.
 func TestAnyKeyCanBeRevoked(t *testing.T) {
 	t.Parallel()
-	w := newBackend()
-	w.extra = 300
-	b := w.open(t, nil).signIn("olga@example.org")
-	if page := b.get(inOne+"/keys/k299/revoke", 200); !strings.Contains(page, "the key 299") {
-		t.Error(page)
+	w := newBackend(t)
+	id, _ := w.mill.NewKey(t, domain.ScopeHubsRead)
+	w.fillKeys(t) // newer keys
+	page := w.open(t, nil).signIn(olga).get(inOne+"/keys/"+id+"/revoke", 200)
+	if !strings.Contains(page, "<bdi>test</bdi>") {
+		t.Errorf("got %s, want the oldest key", page)
 	}
 }
 
@@ -156,47 +231,49 @@ func TestAnyKeyCanBeRevoked(t *testing.T) {
 // nothing.
 func TestFormIsSubmittedOnce(t *testing.T) {
 	t.Parallel()
-	w := newBackend()
-	b := w.open(t, nil).signIn("olga@example.org")
+	w := newBackend(t)
+	b := w.open(t, nil).signIn(olga)
 	form := url.Values{
-		"form_token": {b.session().FormToken},
-		"once":       {"mark"},
-		"label":      {"Meter"},
-		"scope":      {"hubs:read"},
+		"form_token": {b.session().FormToken}, "once": {"mark"}, "label": {"Meter"},
+		"scope": {"hubs:read"},
 	}
+	var created uint64
 	for i, status := range []int{http.StatusCreated, http.StatusSeeOther, http.StatusSeeOther} {
 		response, page := b.do("POST", inOne+"/keys", form, nil)
-		if response.StatusCode != status || strings.Contains(page, "keyid-and-secret") != (i == 0) {
-			t.Errorf("%d: %d %s", i, response.StatusCode, page)
+		if response.StatusCode != status || apiKey.MatchString(page) != (i == 0) {
+			t.Errorf("submission %d: got %d %s, want %d", i, response.StatusCode, page, status)
+		}
+		if i == 0 {
+			created = w.changes(t)
 		}
 	}
 	if page := b.get(inOne+"/keys", 200); !strings.Contains(page, "already been created") ||
-		len(w.did) != 1 {
-		t.Errorf("done %q: %s", w.did, page)
+		w.changes(t) != created {
+		t.Errorf("got change %q and %s, want one key", w.lastChange(t, w.mill), page)
 	}
-	// What was refused may be sent again, also from the page before.
-	form.Set("once", "of one that is refused")
-	w.err = domain.Errorf(domain.CodeInvalidRequest, "label: is none")
-	if response, _ := b.do("POST", inOne+"/keys", form, nil); response.StatusCode != http.StatusBadRequest {
-		t.Errorf("refused: %d", response.StatusCode)
+	// A rejected form may be submitted again, also from the page before.
+	form.Set("once", "of a rejected form")
+	form.Set("label", strings.Repeat("x", 300))
+	for _, status := range []int{http.StatusBadRequest, http.StatusCreated} {
+		if response, page := b.do("POST", inOne+"/keys", form, nil); response.StatusCode != status {
+			t.Errorf("rejected form: got %d %s, want %d", response.StatusCode, page, status)
+		}
+		form.Set("label", "Meter")
 	}
-	w.err = nil
-	if response, _ := b.do("POST", inOne+"/keys", form, nil); response.StatusCode != http.StatusCreated {
-		t.Errorf("after it was refused: %d", response.StatusCode)
-	}
-	w.did = w.did[:1]
 	form.Del("once")
+	created = w.changes(t)
 	if response, _ := b.do("POST", inOne+"/keys", form, nil); response.StatusCode != http.StatusForbidden ||
-		len(w.did) != 1 {
-		t.Errorf("without a mark: %d, done %q", response.StatusCode, w.did)
+		w.changes(t) != created {
+		t.Errorf("without submission id: got %d, want 403 and no change", response.StatusCode)
 	}
-	form = url.Values{"form_token": {b.session().FormToken}, "once": {"another"}, "name": {"Mill"}}
-	for range 2 {
+	form = url.Values{"form_token": {b.session().FormToken}, "once": {"another"}, "name": {"Far"}}
+	for i := range 2 {
 		if response, _ := b.do("POST", inOne+"/sites", form, nil); response.StatusCode != http.StatusSeeOther {
-			t.Errorf("a site: %d", response.StatusCode)
+			t.Errorf("site, submission %d: got %d, want 303", i, response.StatusCode)
 		}
 	}
-	if len(w.did) != 2 {
-		t.Errorf("done %q", w.did)
+	sites, err := w.Backend.Store.Sites(t.Context(), w.mill.ID, 50, "")
+	if err != nil || len(sites.Data) != 2 {
+		t.Errorf("got %d sites, %v, want Mill and one Far", len(sites.Data), err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // A link signs in once, behind a button, and redirects to the page that was requested.
 func TestSignInByMail(t *testing.T) {
 	t.Parallel()
-	w := newBackend()
+	w := newBackend(t)
 	b := w.open(t, nil)
 	response, _ := b.do("GET", "/portal/"+orgOne+"/keys", nil, nil)
 	if to := response.Header.Get("Location"); response.StatusCode != 303 ||
@@ -30,7 +30,7 @@ func TestSignInByMail(t *testing.T) {
 	address, link, _ := strings.Cut(w.mails[0], " ")
 	path, ours := strings.CutPrefix(link, public)
 	if address != "Olga@Example.org" || !ours {
-		t.Fatalf("mails %q", w.mails)
+		t.Fatalf("got mails %q, want one to Olga@Example.org", w.mails)
 	}
 	for range 2 { // looking uses nothing up
 		if response, _ := b.do("HEAD", path, nil, nil); response.StatusCode != 200 {
@@ -63,40 +63,48 @@ func TestSignInByMail(t *testing.T) {
 // later.
 func TestAccountsAreNotRevealed(t *testing.T) {
 	t.Parallel()
-	w := newBackend()
+	w := newBackend(t)
 	b := w.open(t, nil)
 	_, known := b.post("/portal/sign-in", 200, "email", "olga@example.org")
 	_, unknown := b.post("/portal/sign-in", 200, "email", "nemo@example.org")
 	if strings.ReplaceAll(unknown, "nemo@", "olga@") != known || len(w.mails) != 2 {
 		t.Errorf("known %s\nunknown %s", known, unknown)
 	}
-	p := portal.New(portal.Config{People: w, Directory: w, PublicURL: public})
-	open := portal.New(portal.Config{People: w, Directory: w, PublicURL: public, OpenSignUp: true})
-	w.accounts["left@example.org"] = true
+	cfg := portal.Config{People: w.Access, Directory: w, PublicURL: public}
+	p := portal.New(cfg)
+	cfg.OpenSignUp = true
+	open := portal.New(cfg)
+	w.newAccount(t, w.toReal.Replace("left@example.org"))
 	for email, stored := range map[string]string{
 		"Olga@Example.org": "olga@example.org", "LEFT@example.org": "left@example.org",
 		"nemo@example.org": "",
 	} {
+		email, stored = w.toReal.Replace(email), w.toReal.Replace(stored)
 		if got, err := p.SignInAddress(t.Context(), email); got != stored || err != nil {
-			t.Errorf("%s: %s, %v", email, got, err)
+			t.Errorf("SignInAddress(%s): got %q, %v, want %q", email, got, err, stored)
 		}
-		if got, err := open.SignInAddress(t.Context(), email); got != cmp.Or(stored, email) ||
-			err != nil {
-			t.Errorf("%s, sign-up open: %s, %v", email, got, err)
+		want := cmp.Or(stored, email)
+		if got, err := open.SignInAddress(t.Context(), email); got != want || err != nil {
+			t.Errorf(
+				"with open sign-up: SignInAddress(%s): got %q, %v, want %q", email, got, err, want,
+			)
 		}
 	}
 	// Somebody who lost the membership in the meantime is not let in by the link.
-	_, link, _ := strings.Cut(w.mails[1], " ")
-	b.post(strings.TrimPrefix(link, public), 410)
+	b.post(w.mailedPath(), 410)
 }
 
 // A link was mailed to the address as typed, and signed in to the account that compared as equal.
 // The link must be mailed to the account's own address, and sign in to no other account.
 func TestLinkGoesToStoredAddress(t *testing.T) {
 	t.Parallel()
-	w := newBackend()
-	w.accounts["ann@stra\u00dfe.example"], w.accounts["Bob@example.org"] = true, true
-	open := portal.New(portal.Config{People: w, Directory: w, PublicURL: public, OpenSignUp: true})
+	w := newBackend(t)
+	w.toReal = strings.NewReplacer() // the domains of these addresses matter
+	w.newAccount(t, "ann@stra\u00dfe.example")
+	w.newAccount(t, "Bob@example.org")
+	open := portal.New(portal.Config{
+		People: w.Access, Directory: w, PublicURL: public, OpenSignUp: true,
+	})
 	for typed, stored := range map[string]string{
 		"ann@stra\u1e9ee.example":     "ann@strasse.example", // nobody's yet: a new account
 		"ann@stra\u00dfe.example":     "ann@stra\u00dfe.example",
@@ -108,11 +116,11 @@ func TestLinkGoesToStoredAddress(t *testing.T) {
 	} {
 		b := w.open(t, func(c *portal.Config) { c.OpenSignUp = true })
 		b.post("/portal/sign-in", 200, "email", typed)
-		address, link, _ := strings.Cut(w.mails[len(w.mails)-1], " ")
+		address, _, _ := strings.Cut(w.mails[len(w.mails)-1], " ")
 		if to, err := open.SignInAddress(t.Context(), address); to != stored || err != nil {
 			t.Errorf("a link for %+q goes to %+q, %v; want %+q", typed, to, err, stored)
 		}
-		b.post(strings.TrimPrefix(link, public), 303)
+		b.post(w.mailedPath(), 303)
 		if signedIn := b.session().Email; signedIn != stored {
 			t.Errorf("a link for %+q signs in %+q, want %+q", typed, signedIn, stored)
 		}
@@ -120,17 +128,15 @@ func TestLinkGoesToStoredAddress(t *testing.T) {
 	// The account was made after the link's mail went out to another spelling of its address.
 	b := w.open(t, func(c *portal.Config) { c.OpenSignUp = true })
 	b.post("/portal/sign-in", 200, "email", "Cid@example.org")
-	_, link, _ := strings.Cut(w.mails[len(w.mails)-1], " ")
-	w.accounts["cid@example.org"] = true
-	w.made = w.now.Add(time.Second)
-	b.post(strings.TrimPrefix(link, public), 410)
+	w.newAccount(t, "cid@example.org")
+	b.post(w.mailedPath(), 410)
 }
 
 // Requests for links are limited per address and per network, whether or not the address has an
 // account.
 func TestSignInIsLimited(t *testing.T) {
 	t.Parallel()
-	w := newBackend()
+	w := newBackend(t)
 	b := w.open(t, nil)
 	for range 5 {
 		b.post("/portal/sign-in", 200, "email", "nemo@example.org")
@@ -158,31 +164,34 @@ func TestSignInIsLimited(t *testing.T) {
 // Each sign-in creates a session and ends the previous one. Signing out and expiry end it too.
 func TestSession(t *testing.T) {
 	t.Parallel()
-	w := newBackend()
+	w := newBackend(t)
 	b := w.open(t, nil)
-	b.cookies["hubcloud_session"] = "planted"
-	w.sessions["planted"] = domain.PortalSession{
-		Email:     "eve@example.org",
-		ExpiresAt: day.Add(time.Hour),
+	planted, err := w.Begin(t.Context(), domain.PortalSession{
+		Email: "eve@example.org", CreatedAt: w.clock(), ExpiresAt: w.clock().Add(time.Hour),
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	b.signIn("olga@example.org")
-	if _, there := w.sessions["planted"]; there || b.cookies["hubcloud_session"] == "planted" {
-		t.Error("a session that was planted lives on")
+	b.cookies["hubcloud_session"] = planted
+	b.signIn(olga)
+	if _, err := w.Session(t.Context(), planted, w.clock()); err == nil ||
+		b.cookies["hubcloud_session"] == planted {
+		t.Error("the planted session still exists, want it ended by the sign-in")
 	}
 	first := b.cookies["hubcloud_session"]
 	thief := b.newBrowser()
 	thief.cookies["hubcloud_session"] = first
 	if to, _ := b.post("/portal/sign-out", 303); to != "/portal/sign-in" {
-		t.Errorf("to %q", to)
+		t.Errorf("signing out: redirected to %q, want /portal/sign-in", to)
 	}
-	if page := b.get("/portal/sign-in", 200); !strings.Contains(page, "You are signed out.") {
-		t.Error(page)
-	}
-	if page := b.get("/portal/sign-in", 200); strings.Contains(page, "You are signed out.") {
-		t.Error("a notice is shown twice")
+	for i, want := range []bool{true, false} {
+		page := b.get("/portal/sign-in", 200)
+		if got := strings.Contains(page, "You are signed out."); got != want {
+			t.Errorf("load %d: got notice: %t, want %t", i, got, want)
+		}
 	}
 	thief.get("/portal/organizations", 303)
-	b.signIn("olga@example.org")
+	b.signIn(olga)
 	w.advance(portal.SessionLifetime)
 	b.get("/portal/organizations", 303)
 	b.cookies["hubcloud_session"] = "of another installation"
@@ -192,8 +201,9 @@ func TestSession(t *testing.T) {
 // A form that was not sent from a page of the session changes nothing.
 func TestForgedForms(t *testing.T) {
 	t.Parallel()
-	w := newBackend()
-	b := w.open(t, nil).signIn("olga@example.org")
+	w := newBackend(t)
+	b := w.open(t, nil).signIn(olga)
+	before := w.changes(t)
 	path, form := "/portal/"+orgOne+"/members/max/remove", url.Values{
 		"form_token": {b.session().FormToken},
 	}
@@ -211,23 +221,25 @@ func TestForgedForms(t *testing.T) {
 		"from an unknown page": {form, http.Header{"Sec-Fetch-Site": nil, "Origin": {"null"}}},
 	} {
 		response, page := b.do("POST", path, try.form, try.header)
-		if response.StatusCode != 403 || len(w.did) != 0 {
-			t.Errorf("%s: %d, done %q", name, response.StatusCode, w.did)
+		if response.StatusCode != 403 || w.changes(t) != before {
+			t.Errorf(
+				"%s: got %d and change %q, want 403 and none", name, response.StatusCode,
+				w.lastChange(t, w.mill),
+			)
 		}
 		checkPage(t, page)
 	}
 	if response, _ := b.do("POST", path, form, http.Header{
 		"Sec-Fetch-Site": nil, "Origin": {public},
-	}); response.StatusCode != 303 ||
-		len(w.did) != 1 {
-		t.Errorf("our own: %d, done %q", response.StatusCode, w.did)
+	}); response.StatusCode != 303 || w.changes(t) == before {
+		t.Errorf("from the portal: got %d, want 303 and a change", response.StatusCode)
 	}
 }
 
 // Signing in redirects only to pages of the portal.
 func TestNoOpenRedirect(t *testing.T) {
 	t.Parallel()
-	w := newBackend()
+	w := newBackend(t)
 	for _, next := range []string{
 		"https://evil.example/portal/", "//evil.example/portal/x", "/portal//evil.example",
 		`/portal/\evil.example`, "/portal/../../evil", "/portal/./x",
@@ -235,19 +247,18 @@ func TestNoOpenRedirect(t *testing.T) {
 		"/portal/", "/portal", "portal/x", "/portal/x\r\nSet-Cookie: a=b",
 	} {
 		b := w.open(t, nil)
-		w.mails = nil
 		b.post("/portal/sign-in", 200, "email", "olga@example.org", "next", next)
-		_, link, _ := strings.Cut(w.mails[0], " ")
-		if to, _ := b.post(strings.TrimPrefix(link, public), 303); to != "/portal/organizations" {
-			t.Errorf("%q leads to %q", next, to)
+		if to, _ := b.post(w.mailedPath(), 303); to != "/portal/organizations" {
+			t.Errorf("next %q: redirected to %q, want /portal/organizations", next, to)
 		}
+		w.advance(time.Hour) // links are limited per address
 	}
 }
 
 // An unknown address gets an error page of the portal.
 func TestPageNotFound(t *testing.T) {
 	t.Parallel()
-	b := newBackend().open(t, nil)
+	b := newBackend(t).open(t, nil)
 	for _, path := range []string{
 		"/portal/none/of/this", "/portal/invitations/", "/portal/" + orgOne + "/none",
 	} {
@@ -261,6 +272,7 @@ func TestPageNotFound(t *testing.T) {
 // Cookies are Secure, except for a service on the browser's own machine.
 func TestCookiesAreSecure(t *testing.T) {
 	t.Parallel()
+	w := newBackend(t)
 	for address, name := range map[string]string{
 		"https://hubs.example.org": "__Host-hubcloud_session",
 		"http://hubs.example.org":  "__Host-hubcloud_session",
@@ -268,14 +280,8 @@ func TestCookiesAreSecure(t *testing.T) {
 		"http://127.0.0.1:8080":    "hubcloud_session", "http://[::1]:8080": "hubcloud_session",
 		"http://localhost:8080": "hubcloud_session",
 	} {
-		w := newBackend()
 		b := w.open(t, func(c *portal.Config) { c.PublicURL = address })
-		w.links["x"] = domain.SignInLink{
-			Email:     "max@example.org",
-			AtOnce:    true,
-			ExpiresAt: day.Add(time.Hour),
-		}
-		response, _ := b.do("GET", "/portal/sign-in/x", nil, nil)
+		response, _ := b.do("GET", "/portal/sign-in/"+w.newLink(t, max, true), nil, nil)
 		if to := response.Header.Get("Location"); response.StatusCode != 303 || to != "../"+orgOne {
 			t.Errorf("%s: %d to %q", address, response.StatusCode, to)
 		}
@@ -290,14 +296,14 @@ func TestCookiesAreSecure(t *testing.T) {
 // and the sign-in page did not show that it was signed in already.
 func TestPagesShowWhoIsSignedIn(t *testing.T) {
 	t.Parallel()
-	w := newBackend()
+	w := newBackend(t)
 	var asked *invitations
 	b := w.open(t, func(c *portal.Config) {
 		asked = &invitations{
 			acceptance: domain.Acceptance{
-				OrgID:   orgTwo,
+				OrgID:   w.quay.ID,
 				OrgName: "Quay",
-				Email:   "Max@example.org",
+				Email:   w.toReal.Replace("Max@example.org"),
 				Role:    domain.RoleMember,
 			},
 		}
@@ -309,17 +315,17 @@ func TestPagesShowWhoIsSignedIn(t *testing.T) {
 			t.Errorf("%s says %q: %t: %s", path, text, !want, page)
 		}
 	}
-	w.links["of max"] = domain.SignInLink{Email: "max@example.org", ExpiresAt: day.Add(time.Hour)}
+	link := "/portal/sign-in/" + w.newLink(t, max, false)
 	said("/portal/sign-in", "You are signed in", false)
-	said("/portal/sign-in/of%20max", "You are signed in", false)
+	said(link, "You are signed in", false)
 	said("/portal/invitations/x", "You are signed in", false)
-	b.signIn("olga@example.org")
+	b.signIn(olga)
 	said("/portal/sign-in", "You are signed in as <b><bdi dir=\"ltr\">olga@example.org", true)
 	said("/portal/sign-in?next=/portal/"+orgOne+"/keys", `href="./`+orgOne+`/keys">Continue`, true)
-	said("/portal/sign-in/of%20max", "signed out of that account", true)
+	said(link, "signed out of that account", true)
 	said("/portal/invitations/x", "signed in with another account", true)
-	b.signIn("max@example.org")
-	said("/portal/sign-in/of%20max", "signed out of that account", false)
+	b.signIn(max)
+	said(link, "signed out of that account", false)
 	said("/portal/invitations/x", `href="../`+orgTwo+`">Open`, true)
 	if len(asked.asked) != 3 {
 		t.Errorf("asked %d times", len(asked.asked))
