@@ -2,7 +2,6 @@ package readmodel
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"time"
 
@@ -17,14 +16,6 @@ import (
 func (s *Store) Activity(
 	ctx context.Context, org string, limit int, before uint64,
 ) (domain.Page[domain.Activity], error) {
-	return read(ctx, s, func(ctx context.Context) (domain.Page[domain.Activity], error) {
-		return s.activity(ctx, org, limit, before)
-	})
-}
-
-func (s *Store) activity(
-	ctx context.Context, org string, limit int, before uint64,
-) (domain.Page[domain.Activity], error) {
 	params := query.ActivityParams{
 		OrgID:    database.StorableText(org),
 		Before:   math.MaxInt64,
@@ -34,19 +25,25 @@ func (s *Store) activity(
 	if before > 0 && before < math.MaxInt64 {
 		params.Before = int64(before)
 	}
-	rows, err := s.queries.Activity(ctx, params)
-	if err != nil {
-		return domain.Page[domain.Activity]{}, fmt.Errorf("read models: activity: %w", err)
+	return read(
+		ctx,
+		s,
+		"activity",
+		func(ctx context.Context) (domain.Page[domain.Activity], error) {
+			rows, err := s.queries.Activity(ctx, params)
+			return pageOf(rows, limit, activityOf), err
+		},
+	)
+}
+
+func activityOf(row query.ActivityRow) domain.Activity {
+	a := domain.Activity{
+		Sequence: uint64(row.Sequence), At: row.At.UTC(), Type: row.Type,
+		Actor: domain.Actor{Kind: row.ActorKind, ID: row.ActorID}, ActorName: row.ActorName,
+		SubjectID: row.SubjectID, SubjectName: row.SubjectName, Detail: row.Detail,
 	}
-	return pageOf(rows, limit, func(row query.ActivityRow) domain.Activity {
-		a := domain.Activity{
-			Sequence: uint64(row.Sequence), At: row.At.UTC(), Type: row.Type,
-			Actor: domain.Actor{Kind: row.ActorKind, ID: row.ActorID}, ActorName: row.ActorName,
-			SubjectID: row.SubjectID, SubjectName: row.SubjectName, Detail: row.Detail,
-		}
-		if row.HubID != nil {
-			a.Hub = domain.HubID(*row.HubID)
-		}
-		return a
-	}), nil
+	if row.HubID != nil {
+		a.Hub = domain.HubID(*row.HubID)
+	}
+	return a
 }

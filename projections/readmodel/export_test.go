@@ -1,8 +1,6 @@
 package readmodel
 
-import (
-	"context"
-)
+import "context"
 
 // What tests of the package use.
 var (
@@ -12,7 +10,7 @@ var (
 
 // Read runs a query like those of the Store.
 func (s *Store) Read(ctx context.Context, ask func(ctx context.Context) (int, error)) error {
-	_, err := read(ctx, s, ask)
+	_, err := read(ctx, s, "a test", ask)
 	return err
 }
 

@@ -3,11 +3,7 @@ package readmodel
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"hubcloud/domain"
 	"hubcloud/projections/database"
@@ -22,38 +18,23 @@ import (
 func (s *Store) Hubs(
 	ctx context.Context, org string, site *string, limit int, startingAfter string,
 ) (domain.Page[domain.Hub], error) {
-	return read(ctx, s, func(ctx context.Context) (domain.Page[domain.Hub], error) {
-		return s.hubs(ctx, org, site, limit, startingAfter)
+	return read(ctx, s, "hubs", func(ctx context.Context) (domain.Page[domain.Hub], error) {
+		page := newPage[domain.Hub](limit)
+		after, rowLimit := database.StorableText(startingAfter), int32(limit)+1
+		if err := s.checkHubStart(ctx, org, after); err != nil {
+			return page.Page, err
+		}
+		add := func(row *query.HubsOfOrgRow) { page.add(listedHub(row)) }
+		if site == nil {
+			params := query.HubsOfOrgParams{OrgID: org, After: after, RowLimit: rowLimit}
+			err := s.queries.EachHubOfOrg(ctx, params, add)
+			return page.Page, err
+		}
+		err := s.queries.EachHubOfSite(ctx, query.HubsOfSiteParams{
+			OrgID: org, SiteID: database.StorableText(*site), After: after, RowLimit: rowLimit,
+		}, add)
+		return page.Page, err
 	})
-}
-
-func (s *Store) hubs(
-	ctx context.Context, org string, site *string, limit int, startingAfter string,
-) (domain.Page[domain.Hub], error) {
-	none := domain.Page[domain.Hub]{}
-	startingAfter = database.StorableText(startingAfter)
-	if err := s.checkHubStart(ctx, org, startingAfter); err != nil {
-		return none, err
-	}
-	page := newPage[domain.Hub](limit)
-	use := func(row *query.HubsOfOrgRow) { page.add(listedHub(row)) }
-	var err error
-	if site == nil {
-		err = s.queries.EachHubOfOrg(
-			ctx,
-			query.HubsOfOrgParams{OrgID: org, After: startingAfter, RowLimit: int32(limit) + 1},
-			use,
-		)
-	} else {
-		err = s.queries.EachHubOfSite(ctx, query.HubsOfSiteParams{
-			OrgID: org, SiteID: database.StorableText(*site), After: startingAfter,
-			RowLimit: int32(limit) + 1,
-		}, use)
-	}
-	if err != nil {
-		return none, fmt.Errorf("read models: hubs: %w", err)
-	}
-	return page.Page, nil
 }
 
 // FindHubs is Hubs restricted to a site, unless that is empty, and to hubs with text in their name,
@@ -62,65 +43,45 @@ func (s *Store) hubs(
 func (s *Store) FindHubs(
 	ctx context.Context, org, site, text string, limit int, startingAfter string,
 ) (domain.Page[domain.Hub], error) {
-	return read(ctx, s, func(ctx context.Context) (domain.Page[domain.Hub], error) {
-		return s.findHubs(ctx, org, site, text, limit, startingAfter)
+	return read(ctx, s, "hubs", func(ctx context.Context) (domain.Page[domain.Hub], error) {
+		after := database.StorableText(startingAfter)
+		if err := s.checkHubStart(ctx, org, after); err != nil {
+			return domain.Page[domain.Hub]{}, err
+		}
+		rows, err := s.queries.FindHubs(ctx, query.FindHubsParams{
+			OrgID: org, SiteID: database.StorableText(site), Text: database.StorableText(text),
+			After: after, RowLimit: int32(limit) + 1,
+		})
+		return pageOf(rows, limit, func(row query.FindHubsRow) domain.Hub {
+			listed := query.HubsOfOrgRow(row)
+			return listedHub(&listed)
+		}), err
 	})
 }
 
-func (s *Store) findHubs(
-	ctx context.Context, org, site, text string, limit int, startingAfter string,
-) (domain.Page[domain.Hub], error) {
-	none := domain.Page[domain.Hub]{}
-	startingAfter = database.StorableText(startingAfter)
-	if err := s.checkHubStart(ctx, org, startingAfter); err != nil {
-		return none, err
-	}
-	rows, err := s.queries.FindHubs(ctx, query.FindHubsParams{
-		OrgID: org, SiteID: database.StorableText(site), Text: database.StorableText(text),
-		After:    startingAfter,
-		RowLimit: int32(limit) + 1,
-	})
-	if err != nil {
-		return none, fmt.Errorf("read models: hubs: %w", err)
-	}
-	return pageOf(rows, limit, func(row query.FindHubsRow) domain.Hub {
-		of := query.HubsOfOrgRow(row)
-		return listedHub(&of)
-	}), nil
-}
-
-// checkHubStart returns nil if startingAfter is empty or a hub of the organization.
+// checkHubStart returns an error unless startingAfter is empty or a hub of the organization.
 func (s *Store) checkHubStart(ctx context.Context, org, startingAfter string) error {
 	if startingAfter == "" {
 		return nil
 	}
 	known, err := s.queries.OrgHasHub(ctx, query.OrgHasHubParams{OrgID: org, ID: startingAfter})
-	switch {
-	case err != nil:
-		return fmt.Errorf("read models: hubs: %w", err)
-	case !known:
+	if err == nil && !known {
 		return unknownStart("hub")
 	}
-	return nil
+	return err
 }
 
 // Hub returns a hub of the organization with all fields, or not_found.
 func (s *Store) Hub(ctx context.Context, org string, id domain.HubID) (domain.Hub, error) {
-	return read(ctx, s, func(ctx context.Context) (domain.Hub, error) {
-		return s.hub(ctx, org, id)
+	return read(ctx, s, "hub", func(ctx context.Context) (domain.Hub, error) {
+		row, err := s.queries.Hub(
+			ctx, query.HubParams{OrgID: org, ID: database.StorableText(string(id))},
+		)
+		return hubOf(row), ifNoRow(err, domain.ErrHubNotFound())
 	})
 }
 
-func (s *Store) hub(ctx context.Context, org string, id domain.HubID) (domain.Hub, error) {
-	row, err := s.queries.Hub(
-		ctx, query.HubParams{OrgID: org, ID: database.StorableText(string(id))},
-	)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return domain.Hub{}, domain.ErrHubNotFound()
-	}
-	if err != nil {
-		return domain.Hub{}, fmt.Errorf("read models: hub: %w", err)
-	}
+func hubOf(row query.HubRow) domain.Hub {
 	hub := listedHub(&query.HubsOfOrgRow{
 		ID: row.ID, Name: row.Name, SiteID: row.SiteID, RegisteredAt: row.RegisteredAt,
 		ConnectedWhenAdded: row.ConnectedWhenAdded, Online: row.Online, Since: row.Since,
@@ -131,7 +92,7 @@ func (s *Store) hub(ctx context.Context, org string, id domain.HubID) (domain.Hu
 		hub.PublicIP, hub.DisconnectReason = row.PublicIp, row.Reason
 	}
 	hub.Firmware, hub.Network = rawOf(row.Firmware), rawOf(row.Network)
-	return hub, nil
+	return hub
 }
 
 func listedHub(row *query.HubsOfOrgRow) domain.Hub {
@@ -141,9 +102,7 @@ func listedHub(row *query.HubsOfOrgRow) domain.Hub {
 		SiteID:  row.SiteID,
 		AddedAt: row.RegisteredAt.UTC(),
 	}
-	hub.Status, hub.Since = connection(
-		hub.AddedAt, row.ConnectedWhenAdded, row.Online, row.Since,
-	)
+	hub.Status, hub.Since = connection(hub.AddedAt, row.ConnectedWhenAdded, row.Online, row.Since)
 	return hub
 }
 

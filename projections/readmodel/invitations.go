@@ -2,12 +2,8 @@ package readmodel
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"hubcloud/domain"
 	"hubcloud/projections/database"
@@ -21,43 +17,33 @@ import (
 func (s *Store) Invitations(
 	ctx context.Context, org string, limit int, startingAfter string, now time.Time,
 ) (domain.Page[domain.Invitation], error) {
-	return read(ctx, s, func(ctx context.Context) (domain.Page[domain.Invitation], error) {
-		return s.invitations(ctx, org, limit, startingAfter, now)
+	return read(ctx, s, "invitations", func(
+		ctx context.Context,
+	) (domain.Page[domain.Invitation], error) {
+		params := query.PendingInvitationsParams{
+			OrgID:    org,
+			At:       now,
+			Before:   math.MaxInt64,
+			RowLimit: int32(limit) + 1,
+		}
+		if startingAfter != "" {
+			before, err := s.queries.InvitationSequence(ctx, query.InvitationSequenceParams{
+				OrgID: org, ID: database.StorableText(startingAfter),
+			})
+			if err != nil {
+				return domain.Page[domain.Invitation]{}, ifNoRow(err, unknownStart("invitation"))
+			}
+			params.Before = before
+		}
+		rows, err := s.queries.PendingInvitations(ctx, params)
+		return pageOf(rows, limit, pendingInvitation), err
 	})
 }
 
-func (s *Store) invitations(
-	ctx context.Context, org string, limit int, startingAfter string, now time.Time,
-) (domain.Page[domain.Invitation], error) {
-	none := domain.Page[domain.Invitation]{}
-	params := query.PendingInvitationsParams{
-		OrgID:    org,
-		At:       now,
-		Before:   math.MaxInt64,
-		RowLimit: int32(limit) + 1,
+func pendingInvitation(row query.PendingInvitationsRow) domain.Invitation {
+	return domain.Invitation{
+		ID: row.ID, Email: row.Email, Role: domain.Role(row.Role),
+		Status:    domain.InvitationPending,
+		CreatedAt: row.CreatedAt.UTC(), ExpiresAt: row.ExpiresAt.UTC(),
 	}
-	if startingAfter != "" {
-		before, err := s.queries.InvitationSequence(
-			ctx,
-			query.InvitationSequenceParams{OrgID: org, ID: database.StorableText(startingAfter)},
-		)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return none, unknownStart("invitation")
-		}
-		if err != nil {
-			return none, fmt.Errorf("read models: invitations: %w", err)
-		}
-		params.Before = before
-	}
-	rows, err := s.queries.PendingInvitations(ctx, params)
-	if err != nil {
-		return none, fmt.Errorf("read models: invitations: %w", err)
-	}
-	return pageOf(rows, limit, func(row query.PendingInvitationsRow) domain.Invitation {
-		return domain.Invitation{
-			ID: row.ID, Email: row.Email, Role: domain.Role(row.Role),
-			Status:    domain.InvitationPending,
-			CreatedAt: row.CreatedAt.UTC(), ExpiresAt: row.ExpiresAt.UTC(),
-		}
-	}), nil
 }

@@ -2,11 +2,7 @@ package readmodel
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"hubcloud/domain"
 	"hubcloud/projections/database"
@@ -22,59 +18,41 @@ var afterAllKeys = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 func (s *Store) Keys(
 	ctx context.Context, org string, limit int, startingAfter string,
 ) (domain.Page[domain.KeyView], error) {
-	return read(ctx, s, func(ctx context.Context) (domain.Page[domain.KeyView], error) {
-		return s.keys(ctx, org, limit, startingAfter)
+	return read(ctx, s, "keys", func(ctx context.Context) (domain.Page[domain.KeyView], error) {
+		params := query.KeysOfOrgParams{
+			OrgID:         database.StorableText(org),
+			RowLimit:      int32(limit) + 1,
+			CreatedBefore: afterAllKeys,
+		}
+		if startingAfter != "" {
+			last, err := s.key(ctx, org, startingAfter)
+			if err != nil {
+				return domain.Page[domain.KeyView]{}, ifNoRow(err, unknownStart("API key"))
+			}
+			params.Revoked = !last.RevokedAt.IsZero()
+			params.CreatedBefore, params.After = last.CreatedAt, last.ID
+		}
+		rows, err := s.queries.KeysOfOrg(ctx, params)
+		return pageOf(rows, limit, func(row query.KeysOfOrgRow) domain.KeyView {
+			return keyOf(query.KeyRow(row))
+		}), err
 	})
-}
-
-func (s *Store) keys(
-	ctx context.Context, org string, limit int, startingAfter string,
-) (domain.Page[domain.KeyView], error) {
-	none := domain.Page[domain.KeyView]{}
-	params := query.KeysOfOrgParams{
-		OrgID:         database.StorableText(org),
-		RowLimit:      int32(limit) + 1,
-		CreatedBefore: afterAllKeys,
-	}
-	if startingAfter != "" {
-		last, err := s.key(ctx, org, startingAfter)
-		if errors.Is(err, &domain.Error{Code: domain.CodeNotFound}) {
-			return none, unknownStart("API key")
-		}
-		if err != nil {
-			return none, err
-		}
-		params.Revoked = !last.RevokedAt.IsZero()
-		params.CreatedBefore, params.After = last.CreatedAt, last.ID
-	}
-	rows, err := s.queries.KeysOfOrg(ctx, params)
-	if err != nil {
-		return none, fmt.Errorf("read models: keys: %w", err)
-	}
-	return pageOf(
-		rows, limit,
-		func(row query.KeysOfOrgRow) domain.KeyView { return keyOf(query.KeyRow(row)) },
-	), nil
 }
 
 // Key returns an API key of the organization, revoked or not, or not_found.
 func (s *Store) Key(ctx context.Context, org, id string) (domain.KeyView, error) {
-	return read(ctx, s, func(ctx context.Context) (domain.KeyView, error) {
-		return s.key(ctx, org, id)
+	return read(ctx, s, "key", func(ctx context.Context) (domain.KeyView, error) {
+		key, err := s.key(ctx, org, id)
+		return key, ifNoRow(err, domain.ErrKeyNotFound())
 	})
 }
 
+// key returns an API key of the organization. It fails with pgx.ErrNoRows if there is none.
 func (s *Store) key(ctx context.Context, org, id string) (domain.KeyView, error) {
 	row, err := s.queries.Key(
 		ctx, query.KeyParams{OrgID: database.StorableText(org), ID: database.StorableText(id)},
 	)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return domain.KeyView{}, domain.ErrKeyNotFound()
-	}
-	if err != nil {
-		return domain.KeyView{}, fmt.Errorf("read models: key: %w", err)
-	}
-	return keyOf(row), nil
+	return keyOf(row), err
 }
 
 func keyOf(row query.KeyRow) domain.KeyView {

@@ -2,10 +2,6 @@ package readmodel
 
 import (
 	"context"
-	"errors"
-	"fmt"
-
-	"github.com/jackc/pgx/v5"
 
 	"hubcloud/domain"
 	"hubcloud/projections/database"
@@ -26,58 +22,36 @@ func (s *Store) Members(
 func (s *Store) FindMembers(
 	ctx context.Context, org, text string, limit int, startingAfter string,
 ) (domain.Page[domain.Member], error) {
-	return read(ctx, s, func(ctx context.Context) (domain.Page[domain.Member], error) {
-		return s.findMembers(ctx, org, text, limit, startingAfter)
+	return read(ctx, s, "members", func(ctx context.Context) (domain.Page[domain.Member], error) {
+		params := query.MembersParams{
+			OrgID:    org,
+			Text:     database.StorableText(text),
+			RowLimit: int32(limit) + 1,
+		}
+		if startingAfter != "" {
+			position, err := s.queries.MemberPosition(ctx, query.MemberPositionParams{
+				OrgID: org, ID: database.StorableText(startingAfter),
+			})
+			if err != nil {
+				return domain.Page[domain.Member]{}, ifNoRow(err, unknownStart("member"))
+			}
+			params.BelowOwners, params.JoinedAfter = position.BelowOwners, position.JoinedSequence
+		}
+		rows, err := s.queries.Members(ctx, params)
+		return pageOf(rows, limit, func(row query.MembersRow) domain.Member {
+			return memberOf(query.MemberRow(row))
+		}), err
 	})
-}
-
-func (s *Store) findMembers(
-	ctx context.Context, org, text string, limit int, startingAfter string,
-) (domain.Page[domain.Member], error) {
-	none := domain.Page[domain.Member]{}
-	params := query.MembersParams{
-		OrgID:    org,
-		Text:     database.StorableText(text),
-		RowLimit: int32(limit) + 1,
-	}
-	if startingAfter != "" {
-		position, err := s.queries.MemberPosition(
-			ctx, query.MemberPositionParams{OrgID: org, ID: database.StorableText(startingAfter)},
-		)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return none, unknownStart("member")
-		}
-		if err != nil {
-			return none, fmt.Errorf("read models: members: %w", err)
-		}
-		params.BelowOwners, params.JoinedAfter = position.BelowOwners, position.JoinedSequence
-	}
-	rows, err := s.queries.Members(ctx, params)
-	if err != nil {
-		return none, fmt.Errorf("read models: members: %w", err)
-	}
-	return pageOf(
-		rows, limit,
-		func(row query.MembersRow) domain.Member { return memberOf(query.MemberRow(row)) },
-	), nil
 }
 
 // Member returns a member of the organization, or not_found.
 func (s *Store) Member(ctx context.Context, org, id string) (domain.Member, error) {
-	return read(ctx, s, func(ctx context.Context) (domain.Member, error) {
-		return s.member(ctx, org, id)
+	return read(ctx, s, "member", func(ctx context.Context) (domain.Member, error) {
+		row, err := s.queries.Member(
+			ctx, query.MemberParams{OrgID: org, ID: database.StorableText(id)},
+		)
+		return memberOf(row), ifNoRow(err, domain.ErrMemberNotFound())
 	})
-}
-
-func (s *Store) member(ctx context.Context, org, id string) (domain.Member, error) {
-	row, err := s.queries.Member(ctx, query.MemberParams{OrgID: org, ID: database.StorableText(id)})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return domain.Member{}, domain.ErrMemberNotFound()
-	}
-	if err != nil {
-		return domain.Member{}, fmt.Errorf("read models: member: %w", err)
-	}
-	return memberOf(row), nil
 }
 
 func memberOf(row query.MemberRow) domain.Member {

@@ -21,8 +21,8 @@ func (s *Store) Status(
 }
 
 // Ready returns nil if the read models are complete and every projection may go on. Otherwise it
-// returns projections.ErrBuilding with the progress of the build; directory.ErrReadModelsStopped, with
-// a *projections.StoppedError if an event stops a projection; or the database's error.
+// returns projections.ErrBuilding with the progress of the build; directory.ErrReadModelsStopped,
+// with a *projections.StoppedError if an event stops a projection; or the database's error.
 func (s *Store) Ready(ctx context.Context) error {
 	switch state, err := s.admin.SchemaState(ctx, s.schema); {
 	case errors.Is(err, pgx.ErrNoRows):

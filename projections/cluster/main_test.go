@@ -1,0 +1,136 @@
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
+
+	"hubcloud/streams/streamstest"
+)
+
+// holdEnv makes the test binary a process that starts a cluster in the named directory, prints its
+// URL, and waits to be killed.
+const holdEnv = "HUBCLOUD_TEST_HOLD_CLUSTER"
+
+// containEnv makes that process the first one of a container, as the named user. It prints
+// notContained if it may not.
+const (
+	containEnv   = "HUBCLOUD_TEST_CONTAIN"
+	notContained = "no container: "
+)
+
+func TestMain(m *testing.M) {
+	if user := os.Getenv(containEnv); user != "" {
+		if err := contain(user); err != nil {
+			fmt.Println(notContained, err)
+			os.Exit(1)
+		}
+	}
+	if dir := os.Getenv(holdEnv); dir != "" {
+		hold(dir)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func hold(dir string) {
+	c, err := Start(context.Background(), Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println(c.URL())
+	select {}
+}
+
+// holder starts another process that has a cluster in dir. It returns the process and the cluster's
+// URL.
+func holder(t *testing.T, dir string) (*exec.Cmd, string) {
+	t.Helper()
+	command := exec.Command(os.Args[0])
+	command.Env = append(os.Environ(), holdEnv+"="+dir)
+	command.Stderr = os.Stderr
+	output, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
+	lines := bufio.NewScanner(output)
+	if !lines.Scan() || !strings.HasPrefix(lines.Text(), "postgres://") {
+		t.Fatalf("the other process prints %q, want a URL", lines.Text())
+	}
+	return command, lines.Text()
+}
+
+func start(t *testing.T, dir string) *Cluster {
+	t.Helper()
+	c, err := Start(
+		t.Context(), Config{Dir: dir, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func connect(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+func run(t *testing.T, url, sql string) {
+	t.Helper()
+	if _, err := connect(t, url).Exec(t.Context(), sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func count(t *testing.T, url string) (n int) {
+	t.Helper()
+	if err := connect(t, url).QueryRow(t.Context(), "SELECT count(*) FROM kept").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// orphan starts a server on a stopped cluster as if its parent had been killed.
+func orphan(t *testing.T, c *Cluster) *exec.Cmd {
+	t.Helper()
+	arguments := []string{"-D", c.data}
+	for _, setting := range c.settings() {
+		arguments = append(arguments, "-c", setting)
+	}
+	command := exec.Command(filepath.Join(c.binary.dir, "postgres"), arguments...)
+	command.Dir, command.Env, command.SysProcAttr = "/", environment(), c.owner.attributes(0)
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
+	streamstest.Eventually(t, "the orphan is ready", func() bool {
+		state := readPIDFile(c.data)
+		return state.pid == command.Process.Pid && state.ready
+	})
+	return command
+}
