@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"hubcloud/projections/apply"
 	"hubcloud/projections/database"
 	"hubcloud/projections/internal/position"
 	"hubcloud/projections/internal/query"
@@ -17,8 +18,8 @@ import (
 )
 
 const (
-	// reportInterval is the time between two reports of a build. Each report is also a statement on
-	// the connection of the lock, several within database.SilenceLimit.
+	// reportInterval is the time between two reports of a build. Each report runs a statement on
+	// the connection that holds the lock, so the interval must be well below database.SilenceLimit.
 	reportInterval = 500 * time.Millisecond
 	// cleanupTimeout bounds the cleanup after a build.
 	cleanupTimeout = 20 * time.Second
@@ -26,17 +27,21 @@ const (
 
 // build is one build under way.
 type build struct {
-	*Builder
+	cfg      Config
+	presence *apply.PresenceSource
+	// purpose is one of the Purpose constants; target is the schema that is built.
 	purpose, target string
 	begun           time.Time
-	// conn holds the lock; connMu is held by its user.
+	// conn holds the BuildLock. connMu must be locked by the goroutine that uses conn.
 	connMu sync.Mutex
 	conn   *pgx.Conn
 
-	phase atomic.Value // string
-	// directoryAt and presenceAt are how far the tables are, head is how far the directory is.
+	// phase is one of the Phase constants, a string.
+	phase atomic.Value
+	// directoryAt and presenceAt are the checkpoints of the target's tables.
 	directoryAt, presenceAt position.Position
-	head                    atomic.Uint64
+	// head is the sequence of the directory's last event, as last read.
+	head atomic.Uint64
 }
 
 // run runs fn, reports progress meanwhile, and cleans up.
@@ -55,9 +60,10 @@ func (b *build) run(ctx context.Context, fn func(ctx context.Context, build *bui
 	return err
 }
 
-// end records the outcome, and drops the build's schema if it still has its name. It uses a
-// connection of its own, since that of the lock may be lost; it needs no lock, since no other build
-// has a schema of that name. The next build drops what end could not.
+// end records the outcome, and drops the build's schema if it still has its name: a switch renames
+// it. end uses a connection of its own, since the one that holds the lock may be lost. It needs no
+// lock, since no other build has a schema of that name. If it fails, the next build drops the
+// schema.
 func (b *build) end(ctx context.Context, outcome error) {
 	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	defer cancel()
@@ -65,20 +71,20 @@ func (b *build) end(ctx context.Context, outcome error) {
 	if outcome != nil {
 		b.phase.Store(PhaseFailed)
 	}
-	err := database.WithConn(ctx, b.ConnConfig, func(conn *pgx.Conn) error {
+	err := database.WithConn(ctx, b.cfg.ConnConfig, func(conn *pgx.Conn) error {
 		return errors.Join(b.recordProgress(ctx, conn), schema.Drop(ctx, conn, b.target))
 	})
 	if err != nil {
-		b.Logger.Warn(
+		b.cfg.Logger.Warn(
 			"cleanup after a build failed; the next build cleans up", "schema", b.target,
 			"error", err,
 		)
 	}
-	b.Report(b.progress(0))
+	b.cfg.Report(b.progress(0))
 }
 
-// reportProgress records and reports the progress until ctx ends. If it cannot record, another
-// process may have the lock: then it ends the build through lost.
+// reportProgress records and reports the progress until ctx ends. If it cannot record the progress,
+// the lock may be lost: then it cancels the build by calling lost.
 func (b *build) reportProgress(ctx context.Context, lost context.CancelCauseFunc) {
 	tick := time.NewTicker(reportInterval)
 	defer tick.Stop()
@@ -89,7 +95,7 @@ func (b *build) reportProgress(ctx context.Context, lost context.CancelCauseFunc
 			return
 		case <-tick.C:
 		}
-		if b.connMu.TryLock() { // another user of the connection keeps the lock as well
+		if b.connMu.TryLock() { // otherwise a switch uses the connection, which keeps the lock too
 			err := b.recordProgress(ctx, b.conn)
 			b.connMu.Unlock()
 			if err != nil && ctx.Err() == nil {
@@ -97,7 +103,7 @@ func (b *build) reportProgress(ctx context.Context, lost context.CancelCauseFunc
 				return
 			}
 		}
-		b.Report(b.progress(speed.measure(b.directoryAt.At(), time.Now())))
+		b.cfg.Report(b.progress(speed.measure(b.directoryAt.At(), time.Now())))
 	}
 }
 
@@ -119,12 +125,12 @@ func (b *build) recordProgress(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // withTarget runs fn on a connection that finds the tables of the target. The server ends the
-// session soon after this process has gone. Nothing waits for the disk: the next build drops what a
-// crash leaves.
+// session soon after this process has ended. Commits do not wait for the disk: after a crash of the
+// server, the next build drops the schema.
 func (b *build) withTarget(
 	ctx context.Context, fn func(ctx context.Context, conn *pgx.Conn) error,
 ) error {
-	dial := b.ConnConfig.Copy()
+	dial := b.cfg.ConnConfig.Copy()
 	dial.RuntimeParams["search_path"] = b.target
 	dial.RuntimeParams["synchronous_commit"] = "off"
 	return database.WithConn(ctx, dial, func(conn *pgx.Conn) error {

@@ -61,8 +61,8 @@ type Config struct {
 	// Directory and Presence are the streams of the read models. Required.
 	Directory apply.Directory
 	Presence  jetstream.KeyValue
-	// LoadRows is how many rows a load folds in memory before it writes them; as many again may be
-	// on their way. Defaults to 100,000, some 50 MB.
+	// LoadRows is how many rows a load folds in memory before it writes them. While they are
+	// written, it folds as many again. Defaults to 100,000, some 50 MB.
 	LoadRows int
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
@@ -100,7 +100,7 @@ func (c Config) Validate() error {
 
 // Builder builds read models beside those of a schema.
 type Builder struct {
-	Config
+	cfg      Config
 	presence *apply.PresenceSource
 }
 
@@ -177,35 +177,36 @@ func wrap(err error) error {
 }
 
 // withBuild runs fn with a new build, which holds the BuildLock. It fails with ErrBusy if another
-// process holds the lock. What earlier builds have left is dropped first, what this one leaves at
-// the end. fn's context ends when the lock may be lost.
+// process holds the lock. Schemas that earlier builds have left are dropped first. fn's context
+// ends when the lock may be lost.
 func (b *Builder) withBuild(
 	ctx context.Context, purpose string, fn func(ctx context.Context, build *build) error,
 ) error {
-	return database.WithConn(ctx, b.ConnConfig, func(conn *pgx.Conn) error {
+	return database.WithConn(ctx, b.cfg.ConnConfig, func(conn *pgx.Conn) error {
 		if err := database.EndWhenSilent(ctx, conn); err != nil {
 			return err
 		}
-		taken, err := database.BuildLock(b.Schema).Try(ctx, conn)
+		taken, err := database.BuildLock(b.cfg.Schema).Try(ctx, conn)
 		if err != nil || !taken {
 			return errors.Join(err, ErrBusy)
 		}
-		if err := schema.DropUnfinished(ctx, conn, b.Schema); err != nil {
+		if err := schema.DropUnfinished(ctx, conn, b.cfg.Schema); err != nil {
 			return err
 		}
-		target := schema.NextName(b.Schema)
+		target := schema.NextName(b.cfg.Schema)
 		if purpose == PurposeVerify {
-			target = schema.VerifyName(b.Schema)
+			target = schema.VerifyName(b.cfg.Schema)
 		}
 		err = query.New(conn).BeginBuild(ctx, query.BeginBuildParams{
-			Target: target, Schema: b.Schema, Purpose: purpose,
+			Target: target, Schema: b.cfg.Schema, Purpose: purpose,
 		})
 		if err != nil {
 			return err
 		}
-		made := &build{
-			Builder: b, purpose: purpose, target: target, begun: time.Now(), conn: conn,
+		build := &build{
+			cfg: b.cfg, presence: b.presence, purpose: purpose, target: target,
+			begun: time.Now(), conn: conn,
 		}
-		return made.run(ctx, fn)
+		return build.run(ctx, fn)
 	})
 }

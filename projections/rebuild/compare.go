@@ -29,8 +29,9 @@ type Difference struct {
 	Key []KeyColumn
 	// What is one of the Difference constants.
 	What string
-	// Column is the column that differs, Live its value in the read models in use, Rebuilt the
-	// right one: as text, nil for NULL. All are zero for a missing or extra row.
+	// Column is the column that differs. Live is its value in the read models in use and Rebuilt
+	// its value in the rebuilt ones, as text; nil for NULL. All three are zero for a missing or
+	// extra row.
 	Column        string
 	Live, Rebuilt *string
 }

@@ -9,18 +9,18 @@
 //   - A projector's transaction begins with its row of the table checkpoints, and a transaction
 //     that reads several tables begins with that table too. The switch locks the table first, so no
 //     transaction is half in one schema and half in the other.
-//   - While the table is locked, the new read models catch up with the old ones: a reader that was
-//     told that an event is applied finds it.
+//   - While the table is locked, the new read models catch up with the old ones. So an event that
+//     readers have seen does not disappear.
 //   - Sessions find tables by the schema's name, which stays the same, as do the channel of
 //     notifications and the locks. PostgreSQL plans prepared statements again after a rename.
 //   - A build holds the schema's BuildLock, and switches on the connection that holds it. If the
 //     lock may be lost, the build ends with an error.
-//   - Each build has a schema with a name of its own. A process that was cut off writes only there,
-//     and the next build drops the schema.
+//   - Each build has a schema with a name of its own. A process that has lost the lock can write
+//     only there, and the next build drops the schema.
 //
-// A build that is interrupted at any moment leaves the read models in use unchanged. It waits with
-// the switch while an operator has stopped a projection. Events that operators have skipped are
-// skipped here too; any other event that cannot be applied fails the build with a
+// A build that is interrupted leaves the read models in use unchanged. While an operator has
+// stopped a projection, a build does not switch; it waits. Events that operators have skipped are
+// skipped here too. Any other event that cannot be applied fails the build with a
 // *projections.StoppedError.
 //
 // All goroutines end before the method that started them returns.

@@ -19,7 +19,7 @@ func (b *build) followDirectory(ctx context.Context, after uint64) error {
 		if err != nil {
 			return err
 		}
-		return b.Directory.Follow(
+		return b.cfg.Directory.Follow(
 			ctx, after, func(batch []directory.Recorded) error { return w.Apply(ctx, batch) },
 		)
 	})
@@ -28,9 +28,9 @@ func (b *build) followDirectory(ctx context.Context, after uint64) error {
 func (b *build) directoryWriter(
 	ctx context.Context, conn *pgx.Conn, after uint64,
 ) (*apply.Writer[directory.Recorded], error) {
-	skipped, err := apply.Skips(b.Directory.Skips).Sequences(ctx, projections.Directory)
+	skipped, err := apply.Skips(b.cfg.Directory.Skips).Sequences(ctx, projections.Directory)
 	w := &apply.Writer[directory.Recorded]{
-		Source:     &apply.DirectorySource{Log: b.Directory},
+		Source:     &apply.DirectorySource{Log: b.cfg.Directory},
 		Conn:       conn,
 		Checkpoint: apply.Checkpoint{Sequence: after},
 		Skipped:    skipped,
@@ -39,11 +39,11 @@ func (b *build) directoryWriter(
 	return w, err
 }
 
-// errFarEnough ends followPresence.
+// errFarEnough is returned by a callback of followPresence to end it.
 var errFarEnough = errors.New("far enough")
 
-// followPresence applies the presence bucket from where the tables are, until ctx ends or applied,
-// which is called after each batch, returns an error. applied may be nil.
+// followPresence applies the presence bucket after the tables' checkpoint. It calls applied, unless
+// that is nil, after each batch, and returns its first error, or ctx's.
 func (b *build) followPresence(
 	ctx context.Context, applied func(batch []apply.PresenceEntry) error,
 ) error {
@@ -57,7 +57,7 @@ func (b *build) followPresence(
 			Conn:       conn,
 			Checkpoint: apply.Checkpoint{Sequence: uint64(at.Sequence)},
 		}
-		w.Skipped, err = apply.Skips(b.Directory.Skips).Sequences(ctx, projections.Presence)
+		w.Skipped, err = apply.Skips(b.cfg.Directory.Skips).Sequences(ctx, projections.Presence)
 		if err != nil {
 			return err
 		}

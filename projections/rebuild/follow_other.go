@@ -12,7 +12,7 @@ import (
 	"hubcloud/projections/status"
 )
 
-// followPause is the time between two looks at the build of another process.
+// followPause is the time between two reads of another process's progress.
 const followPause = 500 * time.Millisecond
 
 // Current returns the progress of the build under way, in any process; false if there is none.
@@ -27,11 +27,11 @@ func (b *Builder) Current(ctx context.Context) (now Progress, ok bool, err error
 // lastBuild returns the record of the last build beside the schema, and whether a process holds the
 // BuildLock. It fails with pgx.ErrNoRows if there is no record; busy is set even then.
 func (b *Builder) lastBuild(ctx context.Context) (row query.BuildRow, busy bool, err error) {
-	err = database.WithConn(ctx, b.ConnConfig, func(conn *pgx.Conn) (err error) {
-		if busy, err = database.BuildLock(b.Schema).IsHeld(ctx, conn); err != nil {
+	err = database.WithConn(ctx, b.cfg.ConnConfig, func(conn *pgx.Conn) (err error) {
+		if busy, err = database.BuildLock(b.cfg.Schema).IsHeld(ctx, conn); err != nil {
 			return err
 		}
-		row, err = query.New(conn).Build(ctx, b.Schema)
+		row, err = query.New(conn).Build(ctx, b.cfg.Schema)
 		return err
 	})
 	return row, busy, err
@@ -59,7 +59,7 @@ func (b *Builder) followOther(ctx context.Context) (rebuilt bool, err error) {
 		}
 		ended := !busy || !status.BuildUnderWay(row)
 		switch {
-		case busy && (missing || target == "" && ended): // it is about to record itself
+		case busy && (missing || target == "" && ended): // the other build is not recorded yet
 			continue
 		case missing, target == "" && ended:
 			return false, nil
@@ -77,7 +77,7 @@ func (b *Builder) followOther(ctx context.Context) (rebuilt bool, err error) {
 		}
 		progress := otherProgress(row)
 		progress.PerSecond = speed.measure(progress.Sequence, time.Now())
-		b.Report(progress)
+		b.cfg.Report(progress)
 	}
 	return false, ctx.Err()
 }

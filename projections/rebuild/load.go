@@ -19,12 +19,12 @@ import (
 // activityRows is how many rows of activity are written at once.
 const activityRows = 8192
 
-// errContradiction means that some event contradicts another, so that a load fails. Applying the
-// events one by one finds the event.
+// errContradiction means that an event contradicts itself or another. Applying the events one by
+// one finds that event.
 var errContradiction = errors.New("the directory cannot be loaded at once")
 
-// load makes the target's tables of the directory up to a sequence, from nothing: it folds events
-// into rows, and copies the rows into tables without keys and indexes. It fails with
+// load creates the target's tables and fills those of the directory up to a sequence: it folds
+// events into rows, and copies the rows into tables without keys and indexes. It fails with
 // errContradiction if the events must be applied one by one.
 func (b *build) load(ctx context.Context, until uint64) error {
 	b.phase.Store(PhaseLoad)
@@ -32,7 +32,7 @@ func (b *build) load(ctx context.Context, until uint64) error {
 	if err := b.createTarget(ctx, false); err != nil {
 		return err
 	}
-	skipped, err := apply.Skips(b.Directory.Skips).Sequences(ctx, projections.Directory)
+	skipped, err := apply.Skips(b.cfg.Directory.Skips).Sequences(ctx, projections.Directory)
 	if err != nil {
 		return err
 	}
@@ -60,11 +60,11 @@ func (b *build) load(ctx context.Context, until uint64) error {
 
 // loading is a load under way: fold sends rows to the two writers.
 type loading struct {
-	*build
+	build   *build
 	skipped map[uint64]bool
-	// folded has the rows that are not sent yet; eventID is that of the last event. They belong to
-	// fold.
-	folded  *apply.Changes
+	// folded has the rows that are not sent yet. Only fold and its callees use it.
+	folded *apply.Changes
+	// eventID is the id of the last event that was folded.
 	eventID string
 
 	activity chan []tables.ActivityRow
@@ -75,14 +75,14 @@ type loading struct {
 func (l *loading) fold(ctx context.Context, until uint64) error {
 	defer close(l.activity)
 	defer close(l.entities)
-	err := l.Directory.Replay(ctx, 0, until, func(batch []directory.Recorded) error {
+	err := l.build.cfg.Directory.Replay(ctx, 0, until, func(batch []directory.Recorded) error {
 		for _, r := range batch {
 			if err := l.add(r); err != nil {
 				return err
 			}
 		}
-		l.directoryAt.Advance(batch[len(batch)-1].Seq)
-		return l.send(ctx, activityRows, l.LoadRows)
+		l.build.directoryAt.Advance(batch[len(batch)-1].Seq)
+		return l.send(ctx, activityRows, l.build.cfg.LoadRows)
 	})
 	if err != nil {
 		return err
@@ -107,7 +107,8 @@ func (l *loading) add(r directory.Recorded) error {
 	return nil
 }
 
-// send sends the folded rows of activity and of entities, if there are at least so many.
+// send sends the folded rows of activity to writeActivity if there are at least leastActivity, and
+// the other folded rows to writeEntities if there are at least leastEntities.
 func (l *loading) send(ctx context.Context, leastActivity, leastEntities int) error {
 	size := l.folded.Size()
 	if n := len(l.folded.Activity); n >= leastActivity {
@@ -137,8 +138,8 @@ func send[T any](ctx context.Context, to chan<- T, value T) error {
 	}
 }
 
-// writeActivity copies rows of activity as they come, and adds the table's key and indexes at the
-// end.
+// writeActivity copies the rows of activity that it receives, and adds the table's key and indexes
+// at the end.
 func (l *loading) writeActivity(ctx context.Context, conn *pgx.Conn) error {
 	for rows := range l.activity {
 		if err := tables.Activity.Copy(ctx, conn, rows); err != nil {
@@ -160,8 +161,8 @@ func (l *loading) writeActivity(ctx context.Context, conn *pgx.Conn) error {
 	return execAll(ctx, conn, "ANALYZE "+tables.Activity.Name)
 }
 
-// writeEntities writes changes as they come. The first fill empty tables without keys. Later ones
-// change rows that exist, so the primary keys are added in between.
+// writeEntities writes the changes that it receives. The first changes fill empty tables without
+// keys. Later ones also change rows that exist, so it adds the primary keys before them.
 func (l *loading) writeEntities(ctx context.Context, conn *pgx.Conn) error {
 	var addKeys, addIndexes, names []string
 	for _, table := range tables.Entities() {

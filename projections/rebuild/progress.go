@@ -6,7 +6,7 @@ import "time"
 type Progress struct {
 	// Target is the schema that is built. Purpose and Phase are Purpose and Phase constants.
 	Target, Purpose, Phase string
-	// Sequence is how far the build is in the directory, Head how far it has to go.
+	// Sequence is the last event of the directory that the build has, Head the directory's last.
 	Sequence, Head uint64
 	// PerSecond is how many events the build reads in a second; 0 if unknown.
 	PerSecond float64

@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	// switchDistance is how many events the target may lack when a switch is tried: the projector
+	// switchDistance is how many events the target may lack when a switch begins. The projector
 	// waits while the target applies them.
 	switchDistance = 200
 	// switchPause is the pause between two tries to switch.
 	switchPause = 100 * time.Millisecond
 )
 
-// replace makes the target and lets it replace the read models in use: it loads the directory up
-// to its head, follows both streams, and switches once the target has caught up. It returns the
-// name that the replaced read models have now.
+// replace builds the target and replaces the read models in use with it: it loads the directory up
+// to its head, follows both streams, and switches once the target has caught up. It returns the new
+// name of the replaced schema.
 func (b *build) replace(ctx context.Context) (replaced string, err error) {
-	head, err := b.Directory.Head(ctx, 0)
+	head, err := b.cfg.Directory.Head(ctx, 0)
 	if err != nil {
 		return "", err
 	}
 	loaded, err := head, b.load(ctx, head)
 	if errors.Is(err, errContradiction) {
-		b.Logger.Warn("load failed; applying the events one by one", "error", err)
+		b.cfg.Logger.Warn("load failed; applying the events one by one", "error", err)
 		loaded, err = 0, b.startOver(ctx)
 	}
 	if err != nil {
@@ -78,18 +78,18 @@ func (f *following) stop() {
 	f.group.Wait()
 }
 
-// switchWhenNear waits until the target has the directory up to goal and is near its head, and
+// switchWhenNear waits until the target has the directory up to until and is near its head, and
 // switches.
 func (b *build) switchWhenNear(
-	ctx context.Context, goal uint64, f *following,
+	ctx context.Context, until uint64, f *following,
 ) (replaced string, err error) {
 	for {
-		head, err := b.Directory.Head(ctx, 0)
+		head, err := b.cfg.Directory.Head(ctx, 0)
 		if err != nil {
 			return "", err
 		}
 		b.head.Store(head)
-		if at := b.directoryAt.At(); at >= goal && at+switchDistance >= head {
+		if at := b.directoryAt.At(); at >= until && at+switchDistance >= head {
 			replaced, err := b.trySwitch(ctx, f)
 			if !errors.Is(err, errNotYet) {
 				return replaced, err

@@ -15,8 +15,8 @@ import (
 	"hubcloud/projections/schema"
 )
 
-// catchUpTimeout bounds how long the projector waits for the target to catch up. It is less than the
-// limit of silence within a transaction.
+// catchUpTimeout bounds how long a switch keeps the projector waiting while the target catches up.
+// It must be shorter than the time that a session may be silent within a transaction.
 const catchUpTimeout = 2 * time.Second
 
 // errNotYet means that the switch must be tried again.
@@ -29,7 +29,7 @@ func (b *build) trySwitch(ctx context.Context, f *following) (replaced string, e
 	defer b.connMu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, database.CommitTimeout)
 	defer cancel()
-	replaced = schema.OldName(b.Schema, b.target, time.Now())
+	replaced = schema.OldName(b.cfg.Schema, b.target, time.Now())
 	err = pgx.BeginFunc(ctx, b.conn, func(tx pgx.Tx) error {
 		if err := b.lockCheckpoints(ctx, tx); err != nil {
 			return err
@@ -65,7 +65,7 @@ func (b *build) trySwitch(ctx context.Context, f *following) (replaced string, e
 // lockCheckpoints waits until no projector and no reader of several tables has a transaction open,
 // and keeps new ones waiting.
 func (b *build) lockCheckpoints(ctx context.Context, tx pgx.Tx) error {
-	lock := "SET LOCAL lock_timeout = '1s'; LOCK TABLE " + pgx.Identifier{b.Schema}.Sanitize() +
+	lock := "SET LOCAL lock_timeout = '1s'; LOCK TABLE " + pgx.Identifier{b.cfg.Schema}.Sanitize() +
 		".checkpoints IN ACCESS EXCLUSIVE MODE"
 	_, err := tx.Exec(ctx, lock)
 	if database.HasCode(err, database.CodeLockNotAvailable) {
@@ -76,7 +76,7 @@ func (b *build) lockCheckpoints(ctx context.Context, tx pgx.Tx) error {
 
 // swap renames both schemas and records that.
 func (b *build) swap(ctx context.Context, tx pgx.Tx, replaced string) error {
-	live := pgx.Identifier{b.Schema}.Sanitize()
+	live := pgx.Identifier{b.cfg.Schema}.Sanitize()
 	target := pgx.Identifier{b.target}.Sanitize()
 	for _, statement := range []string{
 		"UPDATE " + target + ".checkpoints SET built = true, stopped_sequence = NULL, " +
@@ -96,15 +96,15 @@ func (b *build) swap(ctx context.Context, tx pgx.Tx, replaced string) error {
 		return err
 	}
 	if err := queries.RecordLive(ctx, query.RecordLiveParams{
-		Name: b.Schema, DefinitionHash: schema.Hash(),
+		Name: b.cfg.Schema, DefinitionHash: schema.Hash(),
 	}); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, "SELECT pg_notify($1, 'look')", b.Schema)
+	_, err := tx.Exec(ctx, "SELECT pg_notify($1, 'look')", b.cfg.Schema)
 	return err
 }
 
-// checkTarget makes sure that the target's tables are as far as this process has counted.
+// checkTarget returns an error if the target's tables have fewer events than this process counted.
 func (b *build) checkTarget(ctx context.Context, tx pgx.Tx) error {
 	counted := b.directoryAt.At()
 	sql := "SELECT sequence FROM " + pgx.Identifier{b.target, "checkpoints"}.Sanitize() +
@@ -120,8 +120,8 @@ func (b *build) checkTarget(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// catchUp waits until the target has everything that is in the schema in use, which does not change
-// meanwhile. What is there of another stream need not be reached.
+// catchUp waits until the target has everything that the schema in use has, which does not change
+// meanwhile. If the schema in use was built from another stream, there is nothing to wait for.
 func (b *build) catchUp(ctx context.Context, queries *query.Queries) error {
 	directoryAt, err := queries.Checkpoint(ctx, projections.Directory)
 	if err != nil {
@@ -133,7 +133,7 @@ func (b *build) catchUp(ctx context.Context, queries *query.Queries) error {
 	}
 	waiting, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
-	foreign, err := isForeign(waiting, b.Directory, directoryAt)
+	foreign, err := isForeign(waiting, b.cfg.Directory, directoryAt)
 	if err != nil {
 		return notYet(ctx, err)
 	}
@@ -146,14 +146,14 @@ func (b *build) catchUp(ctx context.Context, queries *query.Queries) error {
 	if err != nil {
 		return notYet(ctx, err)
 	}
-	goal := min(uint64(presenceAt.Sequence), presenceHead)
-	if err := b.presenceAt.Wait(waiting, goal); err != nil {
+	until := min(uint64(presenceAt.Sequence), presenceHead)
+	if err := b.presenceAt.Wait(waiting, until); err != nil {
 		return notYet(ctx, err)
 	}
 	return nil
 }
 
-// isForeign reports whether a checkpoint is one of another log than dir.
+// isForeign reports whether a checkpoint is of another log than dir.
 func isForeign(ctx context.Context, dir apply.Directory, at query.CheckpointRow) (bool, error) {
 	if at.Sequence == 0 {
 		return false, nil

@@ -20,28 +20,29 @@ import (
 type Verified struct {
 	// Name is projections.Directory or projections.Presence.
 	Name string
-	// Sequence is that of the event as of which the read models were compared.
+	// Sequence is the sequence of the last event that the compared read models have.
 	Sequence uint64
 	// Rows is how many rows were compared, Differences how many differences were found.
 	Rows, Differences int
-	// Moving is how many hubs could not be compared, since the bucket had newer values of them each
-	// time. It is 0 for the directory.
+	// Moving is how many hubs could not be compared, because the bucket had a newer value of them
+	// in every round. It is 0 for the directory.
 	Moving int
 }
 
 const (
-	// presenceRounds is how often moving hubs are compared again, presencePause the pause before.
+	// presenceRounds is how often moving hubs are compared again.
 	presenceRounds = 10
-	presencePause  = 300 * time.Millisecond
+	// presencePause is the pause before each round.
+	presencePause = 300 * time.Millisecond
 )
 
 // verification is a comparison under way.
 type verification struct {
-	*build
+	build *build
 	found func(projection string, d Difference) error
-	// moving are the hubs that are still to be compared.
+	// moving are the hubs that must be compared again: see comparePresence.
 	moving []string
-	// directoryResult and presenceResult are what run returns.
+	// directoryResult and presenceResult are the results of run.
 	directoryResult, presenceResult Verified
 }
 
@@ -58,7 +59,7 @@ func (v *verification) run(ctx context.Context) ([]Verified, error) {
 		if err := v.reachPresence(ctx, at.presence); err != nil {
 			return err
 		}
-		v.phase.Store(PhaseCompare)
+		v.build.phase.Store(PhaseCompare)
 		v.directoryResult.Sequence = at.directory
 		if err := v.compareDirectory(ctx, live); err != nil {
 			return err
@@ -93,7 +94,7 @@ func (v *verification) prepareTarget(ctx context.Context) (begin moment, err err
 	return begin, v.reachPresence(ctx, begin.presence)
 }
 
-// moment is where the read models in use were.
+// moment is the checkpoints of the read models in use.
 type moment struct{ directory, presence uint64 }
 
 // atOneMoment runs fn in a transaction that sees the read models in use between two batches. It
@@ -102,10 +103,10 @@ func (v *verification) atOneMoment(
 	ctx context.Context, fn func(ctx context.Context, live pgx.Tx, at moment) error,
 ) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	return database.WithConn(ctx, v.ConnConfig, func(conn *pgx.Conn) error {
+	return database.WithConn(ctx, v.build.cfg.ConnConfig, func(conn *pgx.Conn) error {
 		return pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
-			// The transaction is silent while the target catches up. Only a switch would wait for
-			// it.
+			// The transaction is silent while the target catches up. It holds up nothing but a
+			// switch.
 			const allowSilence = "SET LOCAL idle_in_transaction_session_timeout = '5min'"
 			if _, err := tx.Exec(ctx, allowSilence); err != nil {
 				return err
@@ -135,11 +136,11 @@ func (v *verification) momentOf(
 		return at, err
 	}
 	at = moment{uint64(directoryAt.Sequence), uint64(presenceAt.Sequence)}
-	foreign, err := isForeign(ctx, v.Directory, directoryAt)
+	foreign, err := isForeign(ctx, v.build.cfg.Directory, directoryAt)
 	if err != nil {
 		return at, err
 	}
-	head, err := v.presence.Head(ctx, at.presence)
+	head, err := v.build.presence.Head(ctx, at.presence)
 	if err != nil {
 		return at, err
 	}
@@ -153,11 +154,11 @@ func (v *verification) momentOf(
 
 // loadExactly makes the target's tables of the directory up to a sequence.
 func (v *verification) loadExactly(ctx context.Context, until uint64) error {
-	err := v.load(ctx, until)
+	err := v.build.load(ctx, until)
 	if !errors.Is(err, errContradiction) {
 		return err
 	}
-	if err := v.startOver(ctx); err != nil {
+	if err := v.build.startOver(ctx); err != nil {
 		return err
 	}
 	return v.reachDirectory(ctx, 0, until)
@@ -165,12 +166,12 @@ func (v *verification) loadExactly(ctx context.Context, until uint64) error {
 
 // reachDirectory brings the target from one sequence exactly to another.
 func (v *verification) reachDirectory(ctx context.Context, from, until uint64) error {
-	return v.withTarget(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		w, err := v.directoryWriter(ctx, conn, from)
+	return v.build.withTarget(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		w, err := v.build.directoryWriter(ctx, conn, from)
 		if err != nil {
 			return err
 		}
-		return v.Directory.Replay(
+		return v.build.cfg.Directory.Replay(
 			ctx, from, until, func(batch []directory.Recorded) error { return w.Apply(ctx, batch) },
 		)
 	})
@@ -179,11 +180,11 @@ func (v *verification) reachDirectory(ctx context.Context, from, until uint64) e
 // reachPresence brings the target to a revision of the bucket, or beyond where values were
 // replaced meanwhile.
 func (v *verification) reachPresence(ctx context.Context, until uint64) error {
-	if v.presenceAt.At() >= until {
+	if v.build.presenceAt.At() >= until {
 		return nil
 	}
-	err := v.followPresence(ctx, func(batch []apply.PresenceEntry) error {
-		if v.presence.Header(batch[len(batch)-1]).Sequence >= until {
+	err := v.build.followPresence(ctx, func(batch []apply.PresenceEntry) error {
+		if v.build.presence.Header(batch[len(batch)-1]).Sequence >= until {
 			return errFarEnough
 		}
 		return nil
@@ -196,7 +197,7 @@ func (v *verification) reachPresence(ctx context.Context, until uint64) error {
 
 // compareDirectory compares every table of the directory.
 func (v *verification) compareDirectory(ctx context.Context, live pgx.Tx) error {
-	return v.withTarget(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+	return v.build.withTarget(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		for _, table := range tables.Of(projections.Directory) {
 			c := comparison{live: live, rebuilt: conn, table: comparedTable(table)}
 			rows, err := c.run(ctx, func(d Difference) error {
@@ -220,7 +221,7 @@ func (v *verification) comparePresence(
 ) error {
 	v.moving = nil
 	v.presenceResult.Sequence = at.presence
-	return v.withTarget(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+	return v.build.withTarget(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		c := comparison{
 			live: live, rebuilt: conn, table: comparedTable(tables.HubPresence.Definition),
 		}
@@ -249,7 +250,7 @@ func (v *verification) isMoving(ctx context.Context, hub string, at moment) (boo
 	if n := len(v.moving); n > 0 && v.moving[n-1] == hub {
 		return true, nil
 	}
-	revision, err := v.presence.HubRevision(ctx, hub)
+	revision, err := v.build.presence.HubRevision(ctx, hub)
 	if err != nil || revision <= at.presence {
 		return false, err
 	}

@@ -7,7 +7,7 @@ import (
 	"hubcloud/projections"
 )
 
-// Definition is the part of a table's declaration that does not depend on the type of its rows.
+// Definition is the name, keys, columns and indexes of a table.
 type Definition struct {
 	Name string
 	// Projection is the projection that writes the table.
@@ -61,8 +61,7 @@ func Of(projection string) []Definition {
 	return slices.DeleteFunc(All(), func(d Definition) bool { return d.Projection != projection })
 }
 
-// Entities returns the tables of the directory without Activity. Activity grows with every event;
-// the others with what exists.
+// Entities returns the tables of the directory but Activity, which grows with every event.
 func Entities() []Definition {
 	return slices.DeleteFunc(
 		Of(projections.Directory), func(d Definition) bool { return d.Name == Activity.Name },

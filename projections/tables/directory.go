@@ -204,8 +204,8 @@ type ActivityRow struct {
 	At       time.Time
 	Type     string
 	Actor    domain.Actor
-	// SubjectID is the id of what the event changes. Detail is the new value: a name, a role, a
-	// site's id or a list of scopes.
+	// SubjectID is the id of what the event changes, or the address that is invited. Detail is the
+	// new value, such as a name, a role or a site's id; empty for events without one.
 	SubjectID, Detail string
 	// HubID is the device's hub if the subject is a device; nil otherwise.
 	HubID *string

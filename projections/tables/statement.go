@@ -24,9 +24,9 @@ type Statement struct {
 	// Args returns the arguments, mostly an array for each column; nil means none.
 	Args func() []any
 
-	// copy writes the rows by COPY; nil if the statement has no such form. upserts means that SQL
-	// also replaces existing rows, which copy cannot do.
-	copy    func(ctx context.Context, conn *pgx.Conn) error
+	// copy inserts the rows with COPY; nil if the statement does not insert rows.
+	copy func(ctx context.Context, conn *pgx.Conn) error
+	// upserts means that SQL also replaces existing rows, which copy cannot do.
 	upserts bool
 }
 
@@ -50,7 +50,8 @@ func (s Statement) Queue(batch *pgx.Batch) {
 	})
 }
 
-// Load runs the statement, by COPY if possible. emptyTables means that none of its rows exists.
+// Load runs the statement, with COPY if possible. emptyTables means that no row of the statement
+// exists.
 func (s Statement) Load(ctx context.Context, conn *pgx.Conn, emptyTables bool) error {
 	if s.copy != nil && (emptyTables || !s.upserts) {
 		return s.copy(ctx, conn)

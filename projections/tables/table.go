@@ -10,22 +10,26 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Table is a table whose rows are made from values of type R.
+// Table is a table with rows of type R.
 type Table[R any] struct {
 	Definition
+	// inserted are the columns that new rows set.
 	inserted []column[R]
-	insert   string
-	upserts  bool
+	// insert is the SQL of Insert. It has one array for each inserted column.
+	insert string
+	// upserts means that insert replaces rows that exist.
+	upserts bool
 }
 
-// column is a column that an insert sets.
+// column is a column that new rows set.
 type column[R any] struct {
 	Column
-	// parameter is the element type of the insert's array parameter. expression converts an element
-	// of it to the column.
+	// parameter is the type of the elements in Insert's array. expression is the SQL that converts
+	// an element to the column's type.
 	parameter, expression string
-	// value returns the column of one row, for COPY. array returns it for all rows, for an insert.
+	// value returns the column of one row, for Copy.
 	value func(*R) any
+	// array returns the column of all rows, for Insert.
 	array func([]R) any
 }
 
@@ -69,8 +73,8 @@ func bytea[R any](name string, value func(*R) []byte) column[R] {
 	return columnOf(name, "bytea", value)
 }
 
-// words is a column of type text[] whose elements have no spaces. An insert passes each row's
-// elements as one text: unnest would flatten an array of arrays.
+// words is a column of type text[] whose elements have no spaces. Insert passes the elements of a
+// row as one text, because unnest would flatten an array of arrays.
 func words[R any](name string, value func(*R) []string) column[R] {
 	c := columnOf(name, "text[]", value)
 	c.parameter, c.expression = "text", "string_to_array("+name+", ' ')"
@@ -80,8 +84,8 @@ func words[R any](name string, value func(*R) []string) column[R] {
 	return c
 }
 
-// newTable returns a table. Inserts set the inserted columns; the later columns keep their defaults
-// until another statement changes them.
+// newTable returns a table. New rows set the inserted columns; the later columns have their
+// defaults until another statement sets them.
 func newTable[R any](d Definition, inserted []column[R], later ...Column) *Table[R] {
 	var names, parameters, expressions []string
 	for i, c := range inserted {
@@ -97,7 +101,7 @@ func newTable[R any](d Definition, inserted []column[R], later ...Column) *Table
 		strings.Join(parameters, ", ") + ") AS new (" + columns + ")"}
 }
 
-// replacing makes inserts set the columns of rows that exist.
+// replacing makes Insert set these columns of a row whose key exists.
 func (t *Table[R]) replacing(columns ...string) *Table[R] {
 	replaced := slices.Clone(columns)
 	for i, name := range replaced {
@@ -127,7 +131,7 @@ func (t *Table[R]) Insert(rows []R) Statement {
 	}
 }
 
-// Copy inserts rows by COPY, which is faster than Insert but cannot replace rows.
+// Copy inserts rows with COPY, which is faster than Insert but fails if the key of a row exists.
 func (t *Table[R]) Copy(ctx context.Context, conn *pgx.Conn, rows []R) error {
 	names := make([]string, len(t.inserted))
 	for i, c := range t.inserted {
