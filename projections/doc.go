@@ -3,21 +3,21 @@
 //
 //   - schema defines the tables, and names, creates and drops the PostgreSQL schemas that hold
 //     them;
-//   - tables declares the same tables as data, and how a row becomes the values of its columns;
+//   - tables declares the same tables in Go, for statements that insert, copy and compare rows;
 //   - apply turns the entries of a stream into changes of the tables, and commits them;
 //   - projector keeps the read models up to date, in one process at a time;
-//   - rebuild builds read models beside those in use, and replaces those or compares with them;
+//   - rebuild builds new read models beside those in use, to replace them or to compare the two;
 //   - readmodel has the queries, and waits until the read models have an event;
-//   - status reads how far the projections are and what stops them;
-//   - control is what an operator does: stop, resume, skip, rebuild, verify, drop;
+//   - status reads the checkpoints of the projections and what stops them;
+//   - control has an operator's commands: stop, resume, skip, rebuild, verify, drop;
 //   - access keeps keys, members and hubs in memory, for authorization without the database;
-//   - database has connections and advisory locks;
+//   - database opens connections and takes advisory locks;
 //   - cluster runs a private PostgreSQL server.
 //
-// There are two projections: Directory from the log of who owns what, and Presence from the bucket
-// that says whether hubs are connected. The read models hold no truth of their own: losing the
-// database loses nothing, and every table can be built again from the streams.
+// There are two projections: Directory reads the stream DIRECTORY, which records who owns what, and
+// Presence reads the bucket `presence`, which has each hub's connection state. Losing the database
+// loses nothing: every table can be built again from the streams.
 //
-// An event is applied once, in order; nothing is skipped unless an operator decides so. What each
-// package promises is in its own documentation.
+// Every event is applied once, in order. Only an operator can make a projection skip an event. Each
+// package documents its own promises.
 package projections

@@ -6,8 +6,8 @@ import (
 )
 
 var (
-	// ErrOtherStream means that the read models were not built from this stream: the stream or the
-	// database was restored from a backup. A rebuild repairs the read models.
+	// ErrOtherStream means that the read models were built from another stream than this one: the
+	// stream or the database was restored from a backup. A rebuild repairs the read models.
 	ErrOtherStream = errors.New("the read models were built from another stream")
 	// ErrBuilding means that the read models have never been complete.
 	ErrBuilding = errors.New("the read models are being built")

@@ -12,8 +12,8 @@ const (
 	StateStopped = "stopped"
 	// StateStoppedByOperator means that an operator has stopped the projection.
 	StateStoppedByOperator = "stopped_by_operator"
-	// StateUnattended means that no process projects: none has the role, or none reaches the
-	// database.
+	// StateUnattended means that no process projects: none has the role projector, or none reaches
+	// the database.
 	StateUnattended = "unattended"
 )
 
@@ -21,8 +21,8 @@ const (
 type Status struct {
 	// Name is Directory or Presence.
 	Name string
-	// Sequence is the last event in the read models, Head the last event of the stream, and Lag
-	// their distance.
+	// Sequence is the sequence of the last event in the read models, Head of the last event in the
+	// stream. Lag is how many events the read models lack.
 	Sequence, Head, Lag uint64
 	// Behind is the age of the oldest event that the read models lack; 0 when they lack none.
 	Behind time.Duration

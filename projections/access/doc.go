@@ -1,16 +1,14 @@
-// Package access keeps in memory what decides whether a request is let in: the API keys in force,
-// the members of organizations, and which organization has which hub and where its event log
-// begins.
+// Package access keeps in memory what authorization needs: the API keys in force, the members of
+// organizations, and for each hub its organization and the epoch of its event log.
 //
-// Every replica has an Index of its own, some 200 bytes a hub. It loads the read models if it can
-// and follows the directory itself, a few milliseconds behind, so it needs the database only to
-// start faster. A key that is revoked, or a member who is removed, is out on each replica as soon
-// as its Index has the event: channels of the key and of the membership are closed then, which ends
-// open streams.
+// Every replica has an Index of its own, of some 200 bytes a hub. The Index follows the directory
+// itself, a few milliseconds behind. It loads the read models first only to start faster, so it
+// also works without the database. When the Index applies the event that revokes a key or removes a
+// member, it closes a channel of the key or membership, which ends open streams.
 //
-// Unlike a projection, the Index does not stop at an event that it cannot read: what comes after
-// must be in force. If the event is about an API key, it might be a revocation, so the key is
-// suspended until an operator skips the event or a program runs that can read it.
+// Unlike a projection, the Index does not stop at an event that it cannot read, because later
+// events may revoke access. An unreadable event about an API key might be a revocation, so the key
+// is suspended until an operator skips the event or a program starts that can read it.
 //
-// Index.Run owns no goroutine but its caller's.
+// The package starts no goroutines.
 package access

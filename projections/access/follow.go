@@ -19,12 +19,12 @@ func (a *Index) follow(ctx context.Context) error {
 	}
 	if after > head {
 		return fmt.Errorf(
-			"%w: the index is at sequence %d, but the directory ends at %d", projections.ErrOtherStream,
-			after, head,
+			"%w: the index is at sequence %d, but the directory ends at %d",
+			projections.ErrOtherStream, after, head,
 		)
 	}
 	if a.lastEventKnown() {
-		after-- // the last event comes again, to be compared
+		after-- // apply compares the id of the last event
 	} else {
 		a.caughtUp(after, head)
 	}
@@ -113,8 +113,8 @@ func (a *Index) applyLocked(
 		case r.Seq == last:
 			if a.eventID != "" && r.Event.ID != a.eventID {
 				return last, released, fmt.Errorf(
-					"%w: event %d is %q in the directory and %q in the index", projections.ErrOtherStream, r.Seq,
-					r.Event.ID, a.eventID,
+					"%w: event %d is %q in the directory and %q in the index",
+					projections.ErrOtherStream, r.Seq, r.Event.ID, a.eventID,
 				)
 			}
 			continue
@@ -132,7 +132,7 @@ func (a *Index) applyLocked(
 	return last, released, nil
 }
 
-// applyFact applies one fact. Other facts do not change who is let in.
+// applyFact applies one fact. Facts without a case do not matter for authorization.
 func (a *Index) applyFact(fact domain.Fact) {
 	a.members.apply(fact)
 	switch f := fact.(type) {

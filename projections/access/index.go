@@ -19,7 +19,8 @@ import (
 	"hubcloud/streams/directory"
 )
 
-// ErrNotLoaded means that the Index has not caught up with the directory since Run began.
+// ErrNotLoaded means that the Index does not have everything yet that the directory had when Run
+// began.
 var ErrNotLoaded = errors.New("keys and hubs are not loaded yet")
 
 // Directory is the log of the directory; *directory.Log implements it.
@@ -27,8 +28,8 @@ type Directory interface {
 	// Follow calls fn with every event after a sequence, in order and without a gap, and with new
 	// events as they are stored.
 	Follow(ctx context.Context, after uint64, fn func(batch []directory.Recorded) error) error
-	// Head returns the sequence of the last event. If that is before seen, which the caller knows
-	// of, the answer is confirmed with the stream's leader.
+	// Head returns the sequence of the last event. A caller that has read an event passes its
+	// sequence as seen: if the answer is before it, Head asks the stream's leader to confirm it.
 	Head(ctx context.Context, seen uint64) (uint64, error)
 	// At returns the first event at a sequence or after it, and false if there is none.
 	At(ctx context.Context, seq uint64) (event directory.Stored, ok bool, err error)
@@ -68,7 +69,7 @@ type Index struct {
 	suspended suspendedKeys
 	hubs      map[domain.HubID]domain.HubAccess
 	members   members
-	// orgIDs has the id of every organization once, shared by its keys and hubs.
+	// orgIDs has one copy of each organization's id, which its keys and hubs share.
 	orgIDs map[string]string
 	// eventID is the id of the last event applied; empty if unknown.
 	eventID string
@@ -77,7 +78,7 @@ type Index struct {
 	onRelease func(domain.HubID)
 }
 
-// keyAccess is a key, and the sending end of its Revoked.
+// keyAccess is a key, and the channel behind its Revoked.
 type keyAccess struct {
 	domain.KeyAccess
 	revoke chan struct{}
@@ -191,7 +192,8 @@ func (a *Index) Run(ctx context.Context) error {
 			return fmt.Errorf("access: %w", err)
 		case errors.Is(err, projections.ErrOtherStream):
 			a.logger.Warn(
-				"read models built from another directory; loading the index from this directory", "error", err,
+				"read models built from another directory; loading the index from this directory",
+				"error", err,
 			)
 			a.restart()
 		default:

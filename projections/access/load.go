@@ -9,7 +9,7 @@ import (
 	"hubcloud/projections/readmodel"
 )
 
-// load loads the read models. If it cannot, everything comes from the directory, which only takes
+// load loads the read models. If it fails, Run reads all events of the directory, which takes
 // longer.
 func (a *Index) load(ctx context.Context) {
 	if a.cfg.Store == nil {
@@ -67,8 +67,7 @@ func (a *Index) restore(snapshot readmodel.AccessSnapshot) {
 	a.eventID = snapshot.EventID
 }
 
-// restart removes everything that was loaded, and begins from nothing. Access that was given before
-// Loaded ends.
+// restart empties the Index. Keys and memberships that were handed out before count as revoked.
 func (a *Index) restart() {
 	a.mu.Lock()
 	for _, key := range a.keys {

@@ -12,11 +12,11 @@ type members struct {
 	// orgNames has the name of each organization, by id.
 	orgNames map[string]string
 	byID     map[string]memberAccess
-	// byAddress has the ids of the memberships of an address, by its NormalizeEmail.
+	// byAddress has the ids of an address's memberships, by domain.NormalizeEmail of the address.
 	byAddress map[string][]string
 }
 
-// memberAccess is a member, and the sending end of its Ended.
+// memberAccess is a member, and the channel behind its Ended.
 type memberAccess struct {
 	domain.MemberAccess
 	end chan struct{}

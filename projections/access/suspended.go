@@ -7,11 +7,11 @@ import (
 	"hubcloud/streams"
 )
 
-// suspendedKeys are the keys that events which cannot be read are about: such an event might be a
-// revocation. Its methods are called under the lock of the Index.
+// suspendedKeys are the keys that are not in force because an unreadable event about them might be
+// a revocation. Its methods are called under the lock of the Index.
 type suspendedKeys struct {
 	keys map[string]domain.KeyAccess
-	// byEvent is the key that each of the events is about, by the event's sequence.
+	// byEvent has the id of the key that an unreadable event is about, by the event's sequence.
 	byEvent map[uint64]string
 }
 

@@ -21,8 +21,8 @@ type Directory interface {
 	Replay(
 		ctx context.Context, after, until uint64, fn func(batch []directory.Recorded) error,
 	) error
-	// Head returns the sequence of the last event. If that is before seen, which the caller knows
-	// of, the answer is confirmed with the stream's leader.
+	// Head returns the sequence of the last event. A caller that has read an event passes its
+	// sequence as seen: if the answer is before it, Head asks the stream's leader to confirm it.
 	Head(ctx context.Context, seen uint64) (uint64, error)
 	// At returns the first event at a sequence or after it, and false if there is none.
 	At(ctx context.Context, seq uint64) (event directory.Stored, ok bool, err error)
@@ -32,17 +32,17 @@ type Directory interface {
 }
 
 const (
-	// presenceTimeout bounds the wait for the presence of a hub that is added.
+	// presenceTimeout bounds the wait for the other projection before a hub is added.
 	presenceTimeout = time.Second
-	// recent is the age of an event up to which a caller may be waiting for it.
+	// recent is the age up to which an event's caller may still be waiting.
 	recent = time.Minute
 )
 
 // DirectorySource is the Source of the projection projections.Directory.
 type DirectorySource struct {
 	Log Directory
-	// Presence and PresencePosition are the other projection and how far it is. Follow waits for
-	// it before a hub appears. Nil: Follow does not wait.
+	// Presence is the source of the other projection and PresencePosition its checkpoint. If they
+	// are set, Follow waits for that projection before it delivers a newly added hub.
 	Presence         *PresenceSource
 	PresencePosition *position.Position
 }
@@ -84,13 +84,13 @@ func addsHub(batch []directory.Recorded) bool {
 	return false
 }
 
-// awaitPresence lets the other projection catch up. A hub connects before it is added: a client
-// that adds the hub at that very moment must find its status and what its hello said.
+// awaitPresence waits until the other projection has caught up, at most presenceTimeout. A hub
+// connects before it is added, so its new owner must find its status and the content of its hello.
 func (d *DirectorySource) awaitPresence(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
 	defer cancel()
 	if head, err := d.Presence.Head(ctx, 0); err == nil {
-		_ = d.PresencePosition.Wait(ctx, head) // otherwise the status appears a little later
+		_ = d.PresencePosition.Wait(ctx, head) // after a timeout the status appears a little later
 	}
 }
 

@@ -16,7 +16,7 @@ var (
 	errBadEvent = errors.New("bad event")
 )
 
-// IsPermanent reports whether trying again cannot help: an event is at fault, or the database
+// IsPermanent reports whether another try would fail too: an event is at fault, or the database
 // rejects the content of a statement.
 func IsPermanent(err error) bool {
 	return errors.Is(err, tables.ErrNoRow) || errors.Is(err, errBadEvent) ||

@@ -23,13 +23,13 @@ var deletePresence string
 const (
 	// presenceBatch is the most entries in one transaction.
 	presenceBatch = 1000
-	// stallCheck is the time between two checks whether the watch has stalled: a watcher learns
-	// late of a lost connection.
+	// stallCheck is the time between two checks whether the watch has stalled: a watch reports a
+	// lost connection late.
 	stallCheck = time.Second
 )
 
-// ErrStalled means that the bucket has entries that its watch has not delivered. The caller follows
-// again.
+// ErrStalled means that the watch has not delivered entries that the bucket has. The caller must
+// call Follow again.
 var ErrStalled = errors.New("the watch of the presence bucket has stalled")
 
 // PresenceEntry is one change of the presence bucket.
@@ -68,8 +68,7 @@ func (p *PresenceSource) StoredAt(ctx context.Context, revision uint64) (time.Ti
 	return entry.Created(), true, nil
 }
 
-// HubRevision returns the revision of a hub's newest value, also of a deletion; 0 if the hub has
-// none.
+// HubRevision returns the revision of a hub's newest value or deletion; 0 if the hub has neither.
 func (p *PresenceSource) HubRevision(ctx context.Context, hub string) (uint64, error) {
 	getting, cancel := context.WithTimeout(ctx, database.AnswerTimeout)
 	defer cancel()
@@ -77,7 +76,7 @@ func (p *PresenceSource) HubRevision(ctx context.Context, hub string) (uint64, e
 	switch {
 	case err == nil:
 		return entry.Revision(), nil
-	case errors.Is(err, jetstream.ErrInvalidKey): // a row that was written by hand
+	case errors.Is(err, jetstream.ErrInvalidKey): // only in a row that was written by hand
 		return 0, nil
 	case !errors.Is(err, jetstream.ErrKeyNotFound):
 		return 0, err
@@ -111,7 +110,8 @@ func (p *PresenceSource) first(
 	}
 }
 
-// endWatch ends a watch and receives what is under way: otherwise the watch does not end.
+// endWatch ends a watch. It receives the entries that are under way, without which the watch would
+// not end.
 func endWatch(watch jetstream.KeyWatcher) {
 	_ = watch.Stop() // fails only with the connection, which ends the watch too
 	for range watch.Updates() {
@@ -160,7 +160,7 @@ func (p *PresenceSource) Follow(
 	}
 }
 
-// gather returns an entry and those that have already arrived, at most presenceBatch.
+// gather returns an entry and the ones that have arrived after it, at most presenceBatch.
 func gather(first jetstream.KeyValueEntry, more <-chan jetstream.KeyValueEntry) []PresenceEntry {
 	var batch []PresenceEntry
 	for entry := first; ; {
@@ -218,8 +218,8 @@ func (p *PresenceSource) Statements(batch []PresenceEntry) ([]tables.Statement, 
 			written = append(written, presenceRow(entry))
 		}
 	}
-	// Waiters wait for the commit, not for the disk: what a crash loses is read again from the
-	// checkpoint.
+	// Commits need not wait for the disk: after a crash the projection goes on from the checkpoint
+	// that the database has.
 	all := []tables.Statement{{
 		What: "commit without waiting for the disk", Rows: tables.AnyRows,
 		SQL: "SET LOCAL synchronous_commit = off",

@@ -7,27 +7,29 @@ import (
 	"hubcloud/projections/tables"
 )
 
-// Source is the stream of a projection, and what its entries mean to the tables.
+// Source is the stream of a projection. It turns the stream's entries, of type E, into changes of
+// the tables.
 type Source[E any] interface {
 	// Name returns the name of the projection.
 	Name() string
-	// Head returns the sequence of the stream's last entry. If that is before seen, which the
-	// caller knows of, the answer is confirmed with the stream's leader.
+	// Head returns the sequence of the stream's last entry. A caller that has read an entry passes
+	// its sequence as seen: if the answer is before it, Head asks the stream's leader to confirm
+	// it.
 	Head(ctx context.Context, seen uint64) (uint64, error)
-	// Follow calls fn with every entry after a sequence, in order, and with new ones as they are
+	// Follow calls fn with every entry after a sequence, in order, and with new entries as they are
 	// stored. It returns the first error of fn, of the stream, or of ctx.
 	Follow(ctx context.Context, after uint64, fn func(batch []E) error) error
 	// Header returns what identifies an entry.
 	Header(entry E) Header
-	// Statements returns what a batch does to the tables. Its errors are permanent
-	// (IsPermanent).
+	// Statements returns the statements that apply a batch to the tables. IsPermanent is true for
+	// its errors.
 	Statements(batch []E) ([]tables.Statement, error)
 }
 
 // Header identifies an entry of a stream.
 type Header struct {
 	Sequence uint64
-	// Type is the event's type, ID its own id; empty where entries have none.
+	// Type and ID are those of the event; empty for entries that have none.
 	Type, ID string
 	// Err is why the entry cannot be read; nil if it can.
 	Err error

@@ -17,7 +17,7 @@ var advanceCheckpoint string
 // Checkpoint is the last entry that is in the tables.
 type Checkpoint struct {
 	Sequence uint64
-	// EventID is empty where entries have no ids, and where the id is not known.
+	// EventID is the entry's id; empty if entries have no ids or the id is not known.
 	EventID string
 }
 
@@ -26,11 +26,11 @@ type Checkpoint struct {
 type Writer[E any] struct {
 	Source Source[E]
 	Conn   *pgx.Conn
-	// Checkpoint is where the tables are; Apply moves it.
+	// Checkpoint is the last entry in the tables; Apply moves it.
 	Checkpoint Checkpoint
-	// Skipped are the sequences of entries that are not applied.
+	// Skipped are the sequences of the entries that Apply must skip.
 	Skipped map[uint64]bool
-	// Term is that of the projector that writes; 0 for tables that no projector has written.
+	// Term is the term of the projector that writes; 0 for tables that no projector writes.
 	Term int64
 	// RespectStops makes Apply fail with ErrMoved while an operator has stopped the projection.
 	RespectStops bool
@@ -76,8 +76,8 @@ func (w *Writer[E]) stoppedAt(h Header, err error) *projections.StoppedError {
 	}
 }
 
-// commitEach commits entry by entry: that finds the entry that cannot be applied, and commits
-// everything before it.
+// commitEach commits entry by entry, up to the first that cannot be applied. It returns a
+// *projections.StoppedError for that entry.
 func (w *Writer[E]) commitEach(ctx context.Context, batch []E) error {
 	for i, entry := range batch {
 		if err := w.commit(ctx, batch[i:i+1]); IsPermanent(err) {

@@ -16,7 +16,7 @@ import (
 )
 
 // ErrNoBinaries means that PostgreSQL's server binaries are not installed and cannot be fetched.
-// The error that wraps it says what to install.
+// The text of the error that wraps it names what to install.
 var ErrNoBinaries = errors.New("no PostgreSQL server binaries")
 
 // oldestMajor is the oldest major version that the read models work with.
@@ -28,9 +28,9 @@ type binaries struct {
 	major int
 }
 
-// findBinaries returns the binaries to use: those in dirs of a major version that has a cluster
-// (wanted, in order), else those in the first of dirs, else the newest in dirs, else, if fetch is
-// set, downloaded ones.
+// findBinaries returns the binaries to use. It prefers binaries in dirs of a major version in
+// wanted, the versions of the existing clusters, in their order. Otherwise it returns those in the
+// first of dirs, or the newest in dirs. If dirs have none and fetch is set, it downloads them.
 func findBinaries(
 	ctx context.Context, dirs []string, wanted []int, fetch bool, logger *slog.Logger,
 ) (binaries, error) {
@@ -128,8 +128,8 @@ var (
 	majorInOutput = regexp.MustCompile(`PostgreSQL\) ([0-9]+)`)
 )
 
-// majorOf returns the major version of the server in dir; 0 if unknown. The names of Debian's
-// directories contain the version, which saves a process at every start.
+// majorOf returns the major version of the server in dir; 0 if unknown. Debian's directories have
+// the version in their name, so there majorOf starts no process.
 func majorOf(ctx context.Context, dir string) int {
 	found := majorInPath.FindStringSubmatch(dir)
 	server := filepath.Join(dir, "postgres")

@@ -22,10 +22,10 @@ type Config struct {
 	// Dir is the cluster's directory. It is created if it is missing; its parent must exist.
 	// Required.
 	Dir string
-	// Fetch downloads PostgreSQL's binaries where none are installed: one version, whose checksums
-	// are in the source. It is meant for demos. Defaults to false.
+	// Fetch downloads PostgreSQL's binaries if none are installed: one version, whose checksums are
+	// in the source. It is meant for demos. Defaults to false.
 	Fetch bool
-	// Logger gets the warnings and errors of the server and of its supervisor. Defaults to
+	// Logger receives the warnings and errors of the server and of its supervisor. Defaults to
 	// slog.Default().
 	Logger *slog.Logger
 }
@@ -70,12 +70,12 @@ const (
 	port     = 5432
 )
 
-// Start finds the server's binaries, makes the cluster if there is none, ends a server that still
-// runs on it, and returns a server that accepts connections. It takes as long as crash recovery
-// takes. ctx bounds Start, not the server's life.
+// Start finds the server's binaries, shuts down a server that still runs in the directory, creates
+// the cluster if there is none, and returns a server that accepts connections. Crash recovery can
+// take minutes. ctx bounds Start, not the life of the server.
 //
-// It fails with ErrInUse if another process has the directory, and with ErrNoBinaries if PostgreSQL
-// is not installed and cannot be fetched; that error says what to install.
+// It fails with ErrInUse if another process uses the directory, and with ErrNoBinaries if
+// PostgreSQL is not installed and cannot be fetched; the text of that error names what to install.
 func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
@@ -130,8 +130,8 @@ func prepare(ctx context.Context, dir string, fetch bool, logger *slog.Logger) (
 	return c, nil
 }
 
-// prepareData chooses the binaries, and makes sure that there is a cluster of their version on
-// which no server runs.
+// prepareData chooses the binaries, shuts down servers that still run in dir, and creates the
+// cluster of the binaries' version if it does not exist.
 func (c *Cluster) prepareData(ctx context.Context, dir string, fetch bool) error {
 	majors, err := existing(dir)
 	if err != nil {
@@ -178,10 +178,10 @@ func (c *Cluster) URL() string {
 	return (&url.URL{Scheme: "postgres", Path: "/" + database, RawQuery: query.Encode()}).String()
 }
 
-// Stop shuts the server down: it ends connections and writes everything out, so that the next start
-// needs no recovery. A server that has not ended after 5 s, or when ctx ends, is forced to; then
-// the next start recovers, and nothing is lost. Stop waits until the server has ended. It may be
-// called more than once.
+// Stop shuts the server down and waits until it has ended. The server ends connections and writes
+// everything out, so that the next start needs no recovery. If it has not ended after 5 s, or when
+// ctx ends, Stop forces it to end; then the next start recovers, and no committed data is lost.
+// Stop may be called more than once.
 func (c *Cluster) Stop(ctx context.Context) error {
 	c.stopped.Do(func() { close(c.stop) })
 	select {

@@ -1,23 +1,23 @@
-// Package cluster runs a private PostgreSQL server: one that belongs to this process alone, listens
-// on a Unix socket only, and is made, started, watched and stopped without an operator.
+// Package cluster runs a private PostgreSQL server. Only this process uses the server, which
+// listens on a Unix socket only. The package creates, starts, supervises and stops it.
 //
 // What it promises:
 //
-//   - Start returns a server that answers, whatever the process before left behind: nothing, a
-//     half-made directory, a stale lock file (also one whose process id belongs to another process
-//     by now), a database that needs crash recovery, or a server that outlived the `kill -9` of its
-//     parent. Such a server is shut down first. It is recognized by its working directory, never by
-//     its process id alone.
-//   - One process at a time has the directory. A second Start fails with ErrInUse and disturbs
+//   - Start returns a server that accepts connections, whatever an earlier process has left:
+//     nothing, an incomplete directory, a stale lock file (even if its process id belongs to
+//     another process by now), a database that needs crash recovery, or a server that is still
+//     running because its parent was killed. Start shuts such a server down first. It identifies it
+//     by its working directory, never by its process id alone.
+//   - One process at a time uses the directory. A second Start fails with ErrInUse and changes
 //     nothing.
 //   - A server that dies is started again until Stop. The URL stays the same.
-//   - Stop ends the server in order, within a few seconds, and leaves no process and no socket
-//     behind. If this process is killed, the kernel tells the server to shut down (on Linux); the
-//     next Start does not depend on that.
+//   - Stop shuts the server down within a few seconds and leaves no process and no socket. If this
+//     process is killed, the kernel signals the server to shut down (on Linux only); the next Start
+//     does not depend on that.
 //
-// The directory holds one cluster a major version of PostgreSQL (`15/`, `17/`). Data of another
-// major version cannot be opened, so binaries of another version begin with an empty cluster: the
-// read models can always be built again.
+// The directory holds one cluster for each major version of PostgreSQL (`15/`, `17/`). A server
+// cannot open the data of another major version, so binaries of another version start with an empty
+// cluster; the read models are then built again.
 //
 // A Cluster owns two goroutines: the supervisor, and one that waits for the server's exit. Both
 // have ended when Stop returns.

@@ -15,10 +15,11 @@ import (
 // runs as another user.
 type identity struct {
 	uid, gid uint32
-	// assumed means that this is another user than that of this process: the server gets its
-	// credentials, and the files are given to it.
+	// assumed means that the user is not the one of this process: the server is started with the
+	// user's credentials, and the user becomes the owner of the files.
 	assumed bool
-	// mayCross means that the server may pass through directories that its user may not enter.
+	// mayCross means that the server gets a capability to pass through directories that its user
+	// may not enter.
 	mayCross bool
 }
 
@@ -75,8 +76,8 @@ func (id identity) adopt(dir string) error {
 	})
 }
 
-// reaching returns the identity with the rights to reach each of the paths. A data directory under
-// /root, or under a temporary directory of root's, is out of reach for other users.
+// reaching returns the identity with the rights to reach each of the paths. Other users than root
+// cannot reach a data directory under /root or under a temporary directory of root's.
 func (id identity) reaching(paths ...string) (identity, error) {
 	if !id.assumed {
 		return id, nil

@@ -51,8 +51,8 @@ func removeHalfMade(ctx context.Context, dir string) error {
 	return nil
 }
 
-// removeAbandoned removes a directory in which initdb was killed. The server that initdb runs
-// notices that a moment later, and creates files until then.
+// removeAbandoned removes a directory in which initdb was killed. The server that initdb started
+// ends a moment later, and creates files until then.
 func removeAbandoned(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
@@ -76,8 +76,8 @@ func removeAbandoned(ctx context.Context, path string) error {
 	}
 }
 
-// initialize makes the cluster c.data, completely or not at all: initdb works beside it, and the
-// finished directory is renamed.
+// initialize creates the cluster c.data, completely or not at all: initdb writes to a temporary
+// directory, which is renamed at the end.
 func (c *Cluster) initialize(ctx context.Context) error {
 	dir := filepath.Dir(c.data)
 	half, err := os.MkdirTemp(dir, halfMade)
@@ -89,8 +89,8 @@ func (c *Cluster) initialize(ctx context.Context) error {
 		return err
 	}
 	begun := time.Now()
-	// Connections are trusted: only the server's user may enter the socket's directory. Texts are
-	// ordered by their bytes.
+	// auth=trust is safe because only the server's user can enter the socket's directory. locale=C
+	// orders texts by their bytes.
 	command := exec.CommandContext(ctx, filepath.Join(c.binary.dir, "initdb"),
 		"--pgdata="+half, "--username="+role, "--auth=trust", "--encoding=UTF8", "--locale=C")
 	command.Dir, command.Env = "/", environment()

@@ -62,8 +62,8 @@ func (o *output) handleLine(line string) {
 	o.logger.Log(context.Background(), level, "postgres: "+text, "sqlstate", state)
 }
 
-// levelOf returns the level of a line. Connections that end or are rejected while a server starts
-// or stops (class 57P) are not worth a warning.
+// levelOf returns the log level of a line. Connections that end or are rejected while the server
+// starts or stops (class 57P) are normal, so their lines are debug messages.
 func levelOf(severity, state string) slog.Level {
 	switch {
 	case strings.HasPrefix(state, "57P"):

@@ -21,8 +21,8 @@ type socketDir struct {
 }
 
 // chooseSocketDir returns `socket` in dir. If that path is too long for a socket, it returns a
-// directory for temporary files with a name derived from dir, so that the next process finds and
-// removes what a killed one has left.
+// directory for temporary files. Its name is derived from dir, so that the next process finds and
+// removes the directory of a killed one.
 func chooseSocketDir(dir string, owner identity) (socketDir, error) {
 	chosen := socketDir{path: filepath.Join(dir, "socket")}
 	if len(socketFile(chosen.path)) > maxSocketPath {
@@ -38,7 +38,8 @@ func chooseSocketDir(dir string, owner identity) (socketDir, error) {
 	if err := os.Mkdir(chosen.path, 0o700); err != nil && !os.IsExist(err) {
 		return socketDir{}, err
 	}
-	// Where every user may write, another user can have taken the name to listen in.
+	// In a directory that every user may write to, another user may have created this one to listen
+	// on the socket.
 	info, err := os.Lstat(chosen.path)
 	if err != nil {
 		return socketDir{}, err
@@ -57,7 +58,8 @@ func chooseSocketDir(dir string, owner identity) (socketDir, error) {
 // socketFile returns the path of PostgreSQL's socket in dir.
 func socketFile(dir string) string { return filepath.Join(dir, fmt.Sprintf(".s.PGSQL.%d", port)) }
 
-// remove removes a temporary directory. A directory that cannot be removed is found again by name.
+// remove removes a temporary directory. If that fails, the next process finds the directory by
+// name.
 func (s socketDir) remove() {
 	if s.temporary {
 		_ = os.RemoveAll(s.path)

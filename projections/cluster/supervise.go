@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// server is one run of the server's process.
+// server is a process of the PostgreSQL server.
 type server struct {
 	command *exec.Cmd
 	output  *output
@@ -27,13 +27,15 @@ const (
 	// firstBackoff and lastBackoff are the first and the longest pause between two starts.
 	firstBackoff = 100 * time.Millisecond
 	lastBackoff  = 5 * time.Second
-	// memoryTimeout is how long starts are tried while processes of the server before hold its memory.
+	// memoryTimeout bounds how long starts are repeated while processes of the previous server hold
+	// its shared memory.
 	memoryTimeout = 10 * time.Second
 )
 
 // supervise runs the server until Stop. It sends the outcome of the first start to started.
 //
-// It keeps its thread: the kernel ties the server's death signal to the thread that started it.
+// It locks its goroutine to a thread: the kernel sends the server's death signal when the thread
+// that started the server ends.
 func (c *Cluster) supervise(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -69,7 +71,8 @@ func (c *Cluster) supervise(started chan<- error) {
 	}
 }
 
-// relaunch starts the server again, however long that takes. It returns nil if Stop comes first.
+// relaunch starts the server again, with as many tries as it takes. It returns nil if Stop is
+// called first.
 func (c *Cluster) relaunch() *server {
 	backoff := firstBackoff
 	for {
@@ -96,7 +99,7 @@ func (c *Cluster) relaunch() *server {
 }
 
 // launch starts the server and waits until it accepts connections, after recovery if needed. It
-// fails if the server ends or Stop comes.
+// fails if the server ends or Stop is called.
 func (c *Cluster) launch() (*server, error) {
 	for begun := time.Now(); ; {
 		// A server that has died leaves lock files, and its process id may be in use again.
@@ -155,7 +158,7 @@ func (c *Cluster) launchOnce() (*server, error) {
 	}
 }
 
-// shutDown ends the server, in order if that does not take too long.
+// shutDown ends the server: fast, then immediately, then with SIGKILL.
 func (c *Cluster) shutDown(running *server) error {
 	for _, step := range []struct {
 		signal syscall.Signal
@@ -183,9 +186,9 @@ func (c *Cluster) shutDown(running *server) error {
 	return fmt.Errorf("private postgres: process %d cannot be ended", running.command.Process.Pid)
 }
 
-// abort ends the server at once, when the context of Stop has ended. It makes sure that the process
-// id in postmaster.pid is a server's: the file outlives a server that was killed, and its process
-// id may belong to another process by now.
+// abort ends the server at once, when the context of Stop has ended. It first checks that the
+// process id in postmaster.pid is a server's: a killed server leaves the file, and the id may
+// belong to another process by now.
 func (c *Cluster) abort() {
 	pid := readPIDFile(c.data).pid
 	if pids, err := servers(c.data); err == nil && slices.Contains(pids, pid) {
@@ -194,8 +197,8 @@ func (c *Cluster) abort() {
 }
 
 // settings returns the server's settings. They are passed on its command line, so that a later
-// version of this program can change them. fsync and full_page_writes are defaults that the
-// promises depend on.
+// version of this program can change them. fsync and full_page_writes repeat defaults on which the
+// package's promises depend.
 func (c *Cluster) settings() []string {
 	return []string{
 		"listen_addresses=",

@@ -14,19 +14,20 @@ import (
 	"time"
 )
 
-// How long a server may take for each way to end it. A fast shutdown writes everything out; an
-// immediate one leaves that to recovery; SIGKILL is the last resort.
 const (
-	fastTimeout      = 5 * time.Second
+	// fastTimeout bounds a fast shutdown (SIGINT), which writes everything out.
+	fastTimeout = 5 * time.Second
+	// immediateTimeout bounds an immediate shutdown (SIGQUIT), after which the next start recovers.
 	immediateTimeout = 3 * time.Second
-	killTimeout      = 2 * time.Second
-	// orphanTimeout is for children whose postmaster has ended.
+	// killTimeout bounds the end after SIGKILL.
+	killTimeout = 2 * time.Second
+	// orphanTimeout bounds the end of child processes whose postmaster has ended.
 	orphanTimeout = 500 * time.Millisecond
 )
 
-// takeOver ends the server on the cluster in data, if one outlived the process that started it,
-// with its children and shared memory, and removes stale lock files. The caller must hold the
-// directory's lock: then no other process uses the server.
+// takeOver shuts down a server that still runs on the cluster in data, with its child processes and
+// shared memory, and removes stale lock files. The caller must hold the directory's lock, so that
+// no other process uses the server.
 func takeOver(ctx context.Context, data string, socket socketDir, logger *slog.Logger) error {
 	pids, err := servers(data)
 	if err != nil {
@@ -50,8 +51,8 @@ func takeOver(ctx context.Context, data string, socket socketDir, logger *slog.L
 			step.signal != syscall.SIGKILL {
 			_ = syscall.Kill(postmaster, step.signal) // it may have ended by now
 		} else {
-			// Children whose postmaster has ended end by themselves when they notice. SIGINT has
-			// another meaning for them.
+			// Children end by themselves when they notice that their postmaster has ended. SIGINT
+			// would only cancel their queries.
 			wait = min(wait, orphanTimeout)
 			for _, pid := range pids {
 				if step.signal != syscall.SIGINT {

@@ -177,13 +177,14 @@ func (c *Control) builder(report func(rebuild.Progress)) (*rebuild.Builder, erro
 }
 
 const (
-	// awaitTimeout bounds how long a command waits for its effect, awaitPause is the time between two
-	// looks.
+	// awaitTimeout bounds how long a command waits for its effect.
 	awaitTimeout = 15 * time.Second
-	awaitPause   = 100 * time.Millisecond
+	// awaitPause is the time between two reads of the status.
+	awaitPause = 100 * time.Millisecond
 )
 
-// await waits up to awaitTimeout until a projection satisfies reached, and returns its status.
+// await waits until reached is true for a projection's status, at most awaitTimeout, and returns
+// that status.
 func (c *Control) await(
 	ctx context.Context, name string, reached func(projections.Status) bool,
 ) (projections.Status, error) {

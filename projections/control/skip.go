@@ -11,8 +11,8 @@ import (
 	"hubcloud/projections/database"
 )
 
-// ErrNotSkippable means that no single event stops the projection.
-var ErrNotSkippable = errors.New("no single event is in the way")
+// ErrNotSkippable means that the projection is stopped, but not by a single event.
+var ErrNotSkippable = errors.New("no single event stops the projection")
 
 // NotStoppedError means that no projection is stopped at the event that is to be skipped.
 type NotStoppedError struct {
@@ -46,8 +46,8 @@ type SkipLog interface {
 
 // Skip makes the projection that an event stops skip the event. The skip is recorded in the
 // directory's log, so that every later build skips the event too. Skip returns the projection's
-// status once it goes on, or after some seconds. name names the projection; if empty, it is the one
-// that is stopped at the sequence, the directory's first.
+// status once it goes on, at most 15 s later. name names the projection. If it is empty, Skip
+// chooses the one that is stopped at seq; if both are, the directory's.
 //
 // Skip fails with a *NotStoppedError if no projection is stopped at the sequence, and with
 // ErrNotSkippable if the read models are of another stream.

@@ -50,7 +50,7 @@ func (c *Control) changeStops(
 				return err
 			}
 			for _, schema := range schemas {
-				// A projector's batch begins with a row of this table.
+				// A projector's batch begins with an update of this table, so none is under way.
 				lock := "LOCK TABLE " + pgx.Identifier{schema.Name, "checkpoints"}.Sanitize() +
 					" IN EXCLUSIVE MODE"
 				if _, err := tx.Exec(ctx, lock); err != nil {
@@ -66,8 +66,8 @@ func (c *Control) changeStops(
 	})
 }
 
-// AwaitRunning waits for some seconds until projections that were resumed have caught up, and
-// returns their status.
+// AwaitRunning waits, at most 15 s for each, until projections that were resumed have caught up,
+// and returns their status.
 func (c *Control) AwaitRunning(ctx context.Context, names []string) ([]projections.Status, error) {
 	head := map[string]uint64{}
 	all := make([]projections.Status, 0, len(names))

@@ -18,10 +18,11 @@ const (
 	AnswerTimeout = 5 * time.Second
 	// CommitTimeout bounds a transaction that writes or reads many rows.
 	CommitTimeout = 30 * time.Second
-	// FirstRetry and LastRetry are the pauses before the first and before later tries to reach the
-	// database: each pause is twice as long as the one before.
+	// FirstRetry is the pause before the second try to reach the database. Later pauses are twice
+	// as long each, up to LastRetry.
 	FirstRetry = 50 * time.Millisecond
-	LastRetry  = 2 * time.Second
+	// LastRetry is the longest pause between two tries.
+	LastRetry = 2 * time.Second
 )
 
 // Config parses a connection string in libpq's form, for connections that find the tables of a
@@ -78,8 +79,8 @@ func Pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// StorableText returns the nearest text that PostgreSQL can hold: valid UTF-8 without zero bytes.
-// Ids from requests and texts from hubs may contain anything.
+// StorableText returns s with U+FFFD in place of zero bytes and of bytes that are not UTF-8, which
+// PostgreSQL rejects. Ids from requests and texts from hubs may contain any bytes.
 func StorableText(s string) string {
 	if utf8.ValidString(s) && !strings.Contains(s, "\x00") {
 		return s

@@ -1,5 +1,5 @@
--- Ends the sessions that hold the advisory lock with two numbers and have been silent for some seconds: their process hangs, or cannot reach the
--- database. Written by hand: sqlc does not know pg_locks.
+-- Ends the sessions that hold the advisory lock with the numbers $1 and $2 and have been silent for $3 seconds: their process hangs, or cannot
+-- reach the database. Written by hand: sqlc does not know pg_locks.
 SELECT count(pg_terminate_backend(a.pid))
 FROM pg_locks l
 JOIN pg_stat_activity a ON a.pid = l.pid

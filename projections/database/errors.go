@@ -16,7 +16,7 @@ const (
 	codeUnknownDatabase  = "3D000"
 )
 
-// HasCode reports whether err is an answer of the database with one of the SQLSTATE codes.
+// HasCode reports whether the server returned err with one of the SQLSTATE codes.
 func HasCode(err error, codes ...string) bool {
 	var answer *pgconn.PgError
 	if !errors.As(err, &answer) {
@@ -30,9 +30,9 @@ func HasCode(err error, codes ...string) bool {
 	return false
 }
 
-// RejectsStatement reports whether the database has understood a statement and rejects it for its
-// content, so that trying again cannot help. All other errors may pass: connections, shutdowns,
-// failovers, full disks, deadlocks.
+// RejectsStatement reports whether the database rejects a statement for its content, so that it
+// would reject it again. All other errors may pass, such as lost connections, shutdowns, failovers,
+// full disks and deadlocks.
 func RejectsStatement(err error) bool {
 	switch class(err) {
 	case "21", "22", "23", "42": // cardinality, data, integrity constraint, syntax and access rules
@@ -41,8 +41,8 @@ func RejectsStatement(err error) bool {
 	return false
 }
 
-// RejectsLogin reports whether the database rejects the role or does not exist: a mistake in the
-// connection string. A server that is starting answers something else.
+// RejectsLogin reports whether the server rejects the role or has no such database: the connection
+// string is wrong. A server that is starting returns another code.
 func RejectsLogin(err error) bool {
 	return HasCode(err, codeInvalidRole, codeInvalidPassword, codeUnknownDatabase)
 }
@@ -63,7 +63,7 @@ func IsTransient(err error) bool {
 	return false
 }
 
-// class returns the SQLSTATE class of err; empty when err is no answer of the database.
+// class returns the SQLSTATE class of err; empty if err does not come from the server.
 func class(err error) string {
 	var answer *pgconn.PgError
 	if !errors.As(err, &answer) || len(answer.Code) != 5 {

@@ -1,4 +1,4 @@
--- Whether any session holds the advisory lock with two numbers. Written by hand: sqlc does not know pg_locks.
+-- Returns whether any session holds the advisory lock with two numbers. Written by hand: sqlc does not know pg_locks.
 SELECT EXISTS (
     SELECT FROM pg_locks
     WHERE locktype = 'advisory' AND objsubid = 2 AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())

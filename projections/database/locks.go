@@ -12,8 +12,8 @@ import (
 	"hubcloud/projections/internal/query"
 )
 
-// Lock is an advisory lock of PostgreSQL. Its two numbers are known to every version of the
-// program and must never change.
+// Lock is an advisory lock of PostgreSQL. All versions of the program use the same two numbers for
+// a lock, so they must never change.
 type Lock struct{ space, key int32 }
 
 const (
@@ -31,7 +31,7 @@ func ProjectorLock(schema string) Lock { return Lock{projectorSpace, keyOf(schem
 // BuildLock returns the lock of the process that builds read models beside a schema.
 func BuildLock(schema string) Lock { return Lock{buildSpace, keyOf(schema)} }
 
-// ServingLock returns the lock that all processes share that read from a schema.
+// ServingLock returns the lock that is shared by all processes that read from a schema.
 func ServingLock(schema string) Lock { return Lock{servingSpace, keyOf(schema)} }
 
 func keyOf(schema string) int32 {
@@ -83,7 +83,7 @@ func (l Lock) IsHeld(ctx context.Context, db query.DBTX) (held bool, err error) 
 	return held, err
 }
 
-// columns returns the lock's numbers as the view pg_locks shows them.
+// columns returns the lock's two numbers as they are in the view pg_locks.
 func (l Lock) columns() (classid, objid int64) {
 	return int64(uint32(l.space)), int64(uint32(l.key))
 }
@@ -101,8 +101,8 @@ const (
 )
 
 // EndWhenSilent makes the server end the session, and release its locks, after SessionLimit of
-// silence: a stopped process keeps its connections. A server before version 14 cannot do that;
-// then only Lock.Try ends the session.
+// silence: a process that hangs keeps its connections. Servers before version 14 have no such
+// setting; there only Lock.Try ends the session.
 func EndWhenSilent(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, AnswerTimeout)
 	defer cancel()
@@ -115,8 +115,8 @@ func EndWhenSilent(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// DetectLostClient makes the server notice within seconds that the machine of this client has
-// vanished. It has no effect on a Unix socket.
+// DetectLostClient makes the server end the session within seconds after this machine has vanished
+// from the network. It has no effect on a Unix socket.
 func DetectLostClient(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(
 		ctx, "SET tcp_keepalives_idle = 1; SET tcp_keepalives_interval = 1; "+

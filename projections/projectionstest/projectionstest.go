@@ -72,8 +72,8 @@ func (e *Env) OpenStore(t testing.TB) *readmodel.Store {
 	return s
 }
 
-// ProjectorConfig returns the configuration of a projector for a store. Tests of stopped
-// projections need not wait long for the next try.
+// ProjectorConfig returns the configuration of a projector for a store. A stopped projection tries
+// its event again after 50 ms.
 func (e *Env) ProjectorConfig(t testing.TB, s *readmodel.Store) projector.Config {
 	return projector.Config{
 		Store: s, Directory: e.Directory, Presence: e.Buckets.Presence, Logger: Logger(t),
@@ -180,8 +180,8 @@ func Verify(
 	return all, differences
 }
 
-// Background runs a function until the returned function is called, or the test ends. The function
-// must then return nil.
+// Background runs a function until stop is called or the test ends. The function must then return
+// nil.
 func Background(t testing.TB, what string, run func(ctx context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

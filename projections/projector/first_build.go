@@ -14,9 +14,9 @@ import (
 	"hubcloud/projections/schema"
 )
 
-// buildFirst builds the read models at once if they are empty and the directory is long. If an
-// event cannot be applied they stay empty: the projections then apply everything before that event
-// and show the event.
+// buildFirst builds the read models with package rebuild if they are empty and the directory is
+// long. If an event cannot be applied, they stay empty: the projections then apply everything
+// before that event and stop at it.
 func (p *Projector) buildFirst(ctx context.Context) error {
 	builder, err := rebuild.New(rebuild.Config{
 		Schema: p.schema, ConnConfig: p.cfg.Store.ConnConfig(), Directory: p.cfg.Directory,
@@ -38,7 +38,7 @@ func (p *Projector) buildFirst(ctx context.Context) error {
 		case errors.As(err, &stopped):
 			p.cfg.Logger.Error("first build failed; applying the events one by one", "error", err)
 			return nil
-		case errors.Is(err, rebuild.ErrBusy): // an operator rebuilds them
+		case errors.Is(err, rebuild.ErrBusy): // an operator rebuilds the read models
 			database.Pause(ctx, standByPause)
 		case ctx.Err() == nil:
 			return fmt.Errorf("build the read models: %w", err)

@@ -113,7 +113,7 @@ func (m *metrics) setOperatorStops(stops []query.HubcloudStop) {
 	}
 }
 
-// setLags sets how far the projections are behind their streams.
+// setLags sets the heads and lags of the projections.
 func (m *metrics) setLags(all []projections.Status) {
 	for _, p := range all {
 		m.head.WithLabelValues(p.Name).Set(float64(p.Head))
@@ -122,7 +122,7 @@ func (m *metrics) setLags(all []projections.Status) {
 	}
 }
 
-// resign removes what only the process that projects knows.
+// resign removes the series that only the process that projects may have.
 func (m *metrics) resign() {
 	m.leading.Set(0)
 	for _, gauge := range []*prometheus.GaugeVec{m.sequence, m.head, m.lagEvents, m.lagSeconds} {

@@ -10,7 +10,7 @@ import (
 	"hubcloud/projections/internal/query"
 )
 
-// AccessSnapshot has everything that package access keeps in memory, as of one event.
+// AccessSnapshot has the rows that package access keeps in memory, as of one event.
 type AccessSnapshot struct {
 	// Sequence and EventID are those of the last event in the snapshot.
 	Sequence uint64
@@ -21,12 +21,12 @@ type AccessSnapshot struct {
 	Members  []query.AllMembersRow
 }
 
-// AccessSnapshot reads all of it in one transaction, from one state of the database.
+// AccessSnapshot reads a snapshot in one transaction.
 func (s *Store) AccessSnapshot(ctx context.Context) (AccessSnapshot, error) {
 	var snapshot AccessSnapshot
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err := pgx.BeginTxFunc(ctx, s.pool, options, func(tx pgx.Tx) error {
-		// A rebuild holds this table while it switches: all tables are of the same read models.
+		// A rebuild locks this table while it switches, so all tables are of the same build.
 		if _, err := tx.Exec(ctx, "LOCK TABLE checkpoints IN ACCESS SHARE MODE"); err != nil {
 			return err
 		}

@@ -12,8 +12,8 @@ import (
 	"hubcloud/projections/status"
 )
 
-// completeOnly rejects queries until the read models have been complete: before that, a list would
-// miss items.
+// completeOnly rejects queries until the read models have been complete: earlier, lists would lack
+// items.
 type completeOnly struct {
 	pool     *pgxpool.Pool
 	complete <-chan struct{}

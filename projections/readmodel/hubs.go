@@ -86,8 +86,8 @@ func hubOf(row query.HubRow) domain.Hub {
 		ID: row.ID, Name: row.Name, SiteID: row.SiteID, RegisteredAt: row.RegisteredAt,
 		ConnectedWhenAdded: row.ConnectedWhenAdded, Online: row.Online, Since: row.Since,
 	})
-	// An unknown hub has not connected since the organization added it: its address and reason are
-	// those of an earlier owner.
+	// A hub with the status unknown has not connected since the organization added it: its address
+	// and reason are from the time of an earlier owner.
 	if hub.Status != domain.HubUnknown {
 		hub.PublicIP, hub.DisconnectReason = row.PublicIp, row.Reason
 	}
@@ -106,9 +106,9 @@ func listedHub(row *query.HubsOfOrgRow) domain.Hub {
 	return hub
 }
 
-// connection returns a hub's status and its time. online and since are the known presence; nil if
-// there is none. A hub is unknown until it connects after it was added, unless it was connected at
-// that moment.
+// connection returns a hub's status and since when it has that status. online and since are the
+// hub's presence; nil if it has none. A hub has the status unknown until it connects after it was
+// added, unless it was connected when it was added.
 func connection(
 	added time.Time, connectedWhenAdded bool, online *bool, since *time.Time,
 ) (domain.HubStatus, time.Time) {

@@ -2,8 +2,8 @@ package readmodel
 
 import "hubcloud/domain"
 
-// page collects items that are read one by one: at most one more than the limit, which sets
-// HasMore.
+// page collects items that are read one by one. The query returns at most one item more than the
+// limit; that one sets HasMore.
 type page[V any] struct {
 	domain.Page[V]
 	limit int
@@ -19,7 +19,8 @@ func (p *page[V]) add(item V) {
 	}
 }
 
-// pageOf returns the page of rows that were queried with one more than the limit.
+// pageOf returns the page of rows. The query returned at most one row more than the limit; that one
+// sets HasMore.
 func pageOf[R, V any](rows []R, limit int, view func(R) V) domain.Page[V] {
 	page := domain.Page[V]{HasMore: len(rows) > limit}
 	rows = rows[:min(limit, len(rows))]

@@ -24,7 +24,7 @@ func (s *Store) Status(
 // returns projections.ErrBuilding with the progress of the build; directory.ErrReadModelsStopped,
 // with a *projections.StoppedError if an event stops a projection; or the database's error.
 func (s *Store) Ready(ctx context.Context) error {
-	switch state, err := s.admin.SchemaState(ctx, s.schema); {
+	switch state, err := s.unchecked.SchemaState(ctx, s.schema); {
 	case errors.Is(err, pgx.ErrNoRows):
 		return projections.ErrBuilding
 	case err != nil:
@@ -35,16 +35,16 @@ func (s *Store) Ready(ctx context.Context) error {
 	return s.stoppedReason(ctx)
 }
 
-// buildProgress returns projections.ErrBuilding with how far the first build is.
+// buildProgress returns projections.ErrBuilding with the progress of the first build.
 func (s *Store) buildProgress(ctx context.Context) error {
 	if err := s.stoppedReason(ctx); err != nil {
 		return fmt.Errorf("%w: %w", projections.ErrBuilding, err)
 	}
-	row, err := s.admin.Build(ctx, s.schema)
+	row, err := s.unchecked.Build(ctx, s.schema)
 	if err == nil && status.BuildUnderWay(row) {
 		return fmt.Errorf("%w: %d of %d events", projections.ErrBuilding, row.Sequence, row.Head)
 	}
-	at, err := s.admin.Checkpoint(ctx, projections.Directory)
+	at, err := s.unchecked.Checkpoint(ctx, projections.Directory)
 	if err != nil {
 		return fmt.Errorf("read models: %w", err)
 	}
@@ -57,11 +57,11 @@ func (s *Store) buildProgress(ctx context.Context) error {
 // stoppedReason returns an error that wraps directory.ErrReadModelsStopped if a projection is
 // stopped, and nil if none is.
 func (s *Store) stoppedReason(ctx context.Context) error {
-	rows, err := s.admin.Checkpoints(ctx)
+	rows, err := s.unchecked.Checkpoints(ctx)
 	if err != nil {
 		return fmt.Errorf("read models: %w", err)
 	}
-	stops, err := s.admin.Stops(ctx)
+	stops, err := s.unchecked.Stops(ctx)
 	if err != nil {
 		return fmt.Errorf("read models: %w", err)
 	}

@@ -66,16 +66,17 @@ type Store struct {
 	installation string
 	dial         *pgx.ConnConfig
 	pool         *pgxpool.Pool
-	// queries fail with ErrBuilding until the read models are complete; admin never does.
-	queries, admin *query.Queries
+	// queries fail with ErrBuilding until the read models are complete.
+	queries *query.Queries
+	// unchecked are the same queries, also before the read models are complete.
+	unchecked *query.Queries
 	// complete is closed once the read models have been complete.
 	complete     chan struct{}
 	completeOnce sync.Once
 
-	// directory is the checkpoint of the directory's projection, as far as this process knows.
+	// directory is the checkpoint of the directory's projection, as last read or notified.
 	directory position.Position
-	// buildTarget is the sequence that makes the first build complete, as far as this process
-	// knows.
+	// buildTarget is the sequence at which the first build is complete; 0 if unknown.
 	buildTarget atomic.Uint64
 	// away means that reads are waiting for the database.
 	away atomic.Bool
@@ -84,9 +85,9 @@ type Store struct {
 	listening     sync.WaitGroup
 }
 
-// Open connects to the database and creates the schema of the read models if it does not exist. It
-// waits for a database that is away until ctx ends. It fails with schema.ErrOtherInstallation or
-// schema.ErrEncoding if the database cannot be used.
+// Open connects to the database and creates the schema of the read models if it does not exist. If
+// the database is away, Open waits for it until ctx ends. It fails with schema.ErrOtherInstallation
+// or schema.ErrEncoding if the database cannot be used.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
@@ -114,8 +115,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Metrics != nil {
 		cfg.Metrics.MustRegister(newPoolCollector(s.pool))
 	}
-	s.queries, s.admin = query.New(&completeOnly{s.pool, s.complete}), query.New(s.pool)
-	if err := s.checkComplete(ctx, s.admin); err != nil {
+	s.queries, s.unchecked = query.New(&completeOnly{s.pool, s.complete}), query.New(s.pool)
+	if err := s.checkComplete(ctx, s.unchecked); err != nil {
 		s.pool.Close()
 		return nil, fmt.Errorf("read models: %w", err)
 	}

@@ -42,7 +42,7 @@ func (s *Store) Position() *position.Position { return &s.directory }
 // SetBuildTarget sets the sequence that Ready shows as the end of the first build.
 func (s *Store) SetBuildTarget(seq uint64) { s.buildTarget.Store(seq) }
 
-// listen keeps s.directory at the checkpoint that any process has committed, until ctx ends.
+// listen keeps s.directory at the last committed checkpoint until ctx ends.
 func (s *Store) listen(ctx context.Context) {
 	for wait := database.FirstRetry; ctx.Err() == nil; wait = min(2*wait, database.LastRetry) {
 		connected := time.Now()
@@ -75,7 +75,7 @@ func (s *Store) listenOn(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// beginListening listens for commits. It takes at most database.CommitTimeout.
+// beginListening makes the session listen for commits, within database.CommitTimeout.
 func (s *Store) beginListening(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, database.CommitTimeout)
 	defer cancel()
@@ -86,7 +86,7 @@ func (s *Store) beginListening(ctx context.Context, conn *pgx.Conn) error {
 	if err := database.ServingLock(s.schema).Share(ctx, conn); err != nil {
 		return err
 	}
-	// It may have been dropped before.
+	// The schema may have been dropped before this session had the lock.
 	if err := schema.Install(ctx, conn, s.schema, s.installation); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (s *Store) beginListening(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // receiveNotifications advances the position with each commit until the deadline. It returns early
-// on any other notification: a projection has stopped or goes on.
+// on a notification without a sequence: a projection has stopped or was resumed.
 func (s *Store) receiveNotifications(
 	ctx context.Context, conn *pgx.Conn, deadline time.Time,
 ) error {

@@ -111,7 +111,7 @@ func (v *verification) atOneMoment(
 			if _, err := tx.Exec(ctx, allowSilence); err != nil {
 				return err
 			}
-			// A rebuild holds this table while it switches: all tables are of the same read models.
+			// A rebuild locks this table while it switches, so all tables are of the same build.
 			if _, err := tx.Exec(ctx, "LOCK TABLE checkpoints IN ACCESS SHARE MODE"); err != nil {
 				return err
 			}

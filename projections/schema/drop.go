@@ -11,8 +11,8 @@ import (
 	"hubcloud/projections/internal/query"
 )
 
-// dropLimit bounds the wait for sessions that still read from a schema.
-const dropLimit = 10 * time.Second
+// dropTimeout bounds the wait of DropIn for sessions that read from the schema.
+const dropTimeout = 10 * time.Second
 
 // Drop drops a schema, if it exists, and what the schema `hubcloud` records about it.
 func Drop(ctx context.Context, conn *pgx.Conn, schema string) error {
@@ -22,7 +22,7 @@ func Drop(ctx context.Context, conn *pgx.Conn, schema string) error {
 // DropIn is Drop within a transaction. It fails with database.CodeLockNotAvailable if another
 // session still reads from the schema after 10 s.
 func DropIn(ctx context.Context, tx pgx.Tx, schema string) error {
-	limit := fmt.Sprintf("SET LOCAL lock_timeout = %d", dropLimit.Milliseconds())
+	limit := fmt.Sprintf("SET LOCAL lock_timeout = %d", dropTimeout.Milliseconds())
 	if _, err := tx.Exec(ctx, limit); err != nil {
 		return err
 	}

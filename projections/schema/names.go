@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Infixes of the names of schemas beside the one in use. A suffix that no other schema has follows.
+// Infixes of the names of schemas beside the one in use. A suffix follows that makes the name
+// unique.
 const (
 	infixNext   = "_next_"
 	infixVerify = "_verify_"
@@ -35,8 +36,8 @@ func OldName(schema, target string, now time.Time) string {
 // IsOld reports whether name is an OldName.
 func IsOld(name string) bool { return strings.Contains(name, infixOld) }
 
-// IsUnfinished reports whether name is a NextName or a VerifyName, and returns the schema that the
-// build stands beside.
+// IsUnfinished reports whether name is a NextName or a VerifyName, and returns the schema that it
+// was made from.
 func IsUnfinished(name string) (schema string, ok bool) {
 	if schema, _, ok = strings.Cut(name, infixNext); ok {
 		return schema, true

@@ -19,11 +19,11 @@ import (
 
 // Stream is the stream of a projection.
 type Stream interface {
-	// Head returns the sequence of the last event. If that is before seen, which the caller knows
-	// of, the answer is confirmed with the stream's leader.
+	// Head returns the sequence of the last event. A caller that has read an event passes its
+	// sequence as seen: if the answer is before it, Head asks the stream's leader to confirm it.
 	Head(ctx context.Context, seen uint64) (uint64, error)
-	// StoredAt returns when the first event at a sequence or after it was stored, and false if
-	// there is none.
+	// StoredAt returns when the first event at a sequence or after it was stored; false if there is
+	// no such event.
 	StoredAt(ctx context.Context, seq uint64) (time.Time, bool, error)
 }
 
@@ -63,7 +63,7 @@ func Read(
 
 // measureLag sets Head, Lag and Behind.
 func measureLag(ctx context.Context, status *projections.Status, stream Stream) (err error) {
-	// A stale head before the checkpoint would look like another stream.
+	// A stale head before the checkpoint would look like the head of another stream.
 	if status.Head, err = stream.Head(ctx, status.Sequence); err != nil {
 		return err
 	}
@@ -107,8 +107,8 @@ func StopOf(stops []query.HubcloudStop, projection string) (query.HubcloudStop, 
 	return query.HubcloudStop{}, false
 }
 
-// IsComplete reports whether the read models of a schema have been complete once. A schema that is
-// not recorded is not complete.
+// IsComplete reports whether the read models of a schema have been complete. It is false for a
+// schema that is not recorded.
 func IsComplete(ctx context.Context, queries *query.Queries, schemaName string) (bool, error) {
 	state, err := queries.SchemaState(ctx, schemaName)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -129,7 +129,8 @@ func BuildUnderWay(row query.BuildRow) bool {
 }
 
 // StoppedReason returns nil while a projection may go on. Otherwise it returns an error that wraps
-// directory.ErrReadModelsStopped, and a *projections.StoppedError when an event stops the projection.
+// directory.ErrReadModelsStopped, and a *projections.StoppedError when an event stops the
+// projection.
 func StoppedReason(row query.Checkpoint, stops []query.HubcloudStop) error {
 	if stop, ok := StopOf(stops, row.Projection); ok {
 		return &stoppedReason{&operatorStop{stop}}
@@ -175,4 +176,8 @@ type stoppedReason struct{ reason error }
 
 func (e *stoppedReason) Error() string { return e.reason.Error() }
 
-func (e *stoppedReason) Unwrap() []error { return []error{directory.ErrReadModelsStopped, e.reason} }
+func (e *stoppedReason) Unwrap() []error {
+	return []error{
+		directory.ErrReadModelsStopped, e.reason,
+	}
+}

@@ -1,4 +1,4 @@
--- Null leaves a column unchanged. A name can become null, so a column of its own says whether it changes.
+-- Null leaves a column unchanged. A hub can lose its name, so the column renamed tells whether name is the new one.
 UPDATE hubs h SET
     site_id = COALESCE(c.site_id, h.site_id),
     name = CASE WHEN c.renamed THEN c.name ELSE h.name END,

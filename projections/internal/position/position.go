@@ -11,7 +11,7 @@ import (
 type Position struct {
 	mu sync.Mutex
 	at uint64
-	// version counts the changes of at.
+	// version counts how often at has changed.
 	version uint64
 	// stopped is why the position does not move; nil while it may move.
 	stopped error
@@ -43,9 +43,9 @@ func (p *Position) Advance(seq uint64) {
 	}
 }
 
-// Set moves the position to seq, which was read elsewhere after Read returned version. It moves
-// backward only if the position has not changed since: a restored database can be further back, but
-// an answer that Advance has overtaken is stale.
+// Set moves the position to seq, which the caller read from the database after Read returned
+// version. It moves backward only if the position has not changed since Read: then the database was
+// restored. Otherwise a seq before the position is stale.
 func (p *Position) Set(seq, version uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
