@@ -91,7 +91,7 @@ func (c *memberChanges) invite(r directory.Recorded, f domain.MemberInvited) err
 	return c.end(f.OrgID, f.Replaces, domain.InvitationRevoked)
 }
 
-// end gives a pending invitation its last status.
+// end sets the last status of a pending invitation.
 func (c *memberChanges) end(org, id string, status domain.InvitationStatus) error {
 	if c.ended.has(id) {
 		return fmt.Errorf("%w: invitation %s ends twice", errBadEvent, id)
