@@ -35,9 +35,8 @@ func (c *apiFlags) Validate() error {
 		return nil
 	}
 	u, err := url.Parse(c.URL)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" ||
-		u.RawQuery != "" ||
-		u.Fragment != "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
+		u.RawQuery != "" || u.Fragment != "" {
 		return fmt.Errorf(
 			"--url %q: must be http://… or https://…, such as https://api.example.com/v1", c.URL,
 		)
@@ -107,8 +106,8 @@ func (c *apiFlags) withClient(
 	}
 	defer api.Close()
 	err = command(api)
-	if failed, ok := errors.AsType[*net.OpError](err); ok && failed.Op == "dial" &&
-		ctx.Err() == nil {
+	failed, ok := errors.AsType[*net.OpError](err)
+	if ok && failed.Op == "dial" && ctx.Err() == nil {
 		return fmt.Errorf(
 			"nothing answers at %s: start a service with `hubcloud dev`, or name another with "+
 				"--url: %w",

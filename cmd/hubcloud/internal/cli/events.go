@@ -81,15 +81,10 @@ func (c *eventsCommand) show(out Output, event client.Event) error {
 	if event.DeviceID != nil {
 		device = strconv.FormatInt(*event.DeviceID, 10)
 	}
+	at := event.Time.UTC().Format("2006-01-02 15:04:05.000Z")
 	_, err := fmt.Fprintf(
-		out.Out,
-		"%s  %-18s  device %-3s  %s  %s\n",
-		event.Time.UTC().
-			Format("2006-01-02 15:04:05.000Z"),
-		printable(string(event.Type)),
-		device,
-		printable(string(event.Data)),
-		event.Cursor,
+		out.Out, "%s  %-18s  device %-3s  %s  %s\n", at, printable(string(event.Type)), device,
+		printable(string(event.Data)), event.Cursor,
 	)
 	return err
 }

@@ -53,45 +53,52 @@ func (c *projectionsDropCommand) Run(ctx context.Context, out Output) error {
 	if err != nil {
 		return err
 	}
-	freed, count := int64(0), 0
+	if c.JSON {
+		return c.printDroppedJSON(out, all)
+	}
+	return c.printDropped(out, all)
+}
+
+// printDroppedJSON prints one JSON object per schema.
+func (c *projectionsDropCommand) printDroppedJSON(out Output, all []control.Droppable) error {
 	for _, d := range all {
-		if d.Kept == "" {
-			freed += d.Bytes
-			count++
-		}
-		if c.JSON {
-			if err := printJSON(out.Out, droppedJSON{
-				Schema: d.Schema, Kind: d.Kind, Bytes: d.Bytes, Dropped: d.Kept == "" && !c.DryRun,
-				Kept: d.Kept,
-			}); err != nil {
-				return err
-			}
-			continue
-		}
-		verb := "dropped"
-		switch {
-		case d.Kept != "":
-			verb = "kept, because " + d.Kept + ":"
-		case c.DryRun:
-			verb = "would drop"
-		}
-		if _, err := fmt.Fprintf(
-			out.Out, "%s %s (%s), %.1f MB\n", verb, d.Schema, kindNames[d.Kind],
-			float64(d.Bytes)/1e6,
-		); err != nil {
+		err := printJSON(out.Out, droppedJSON{
+			Schema: d.Schema, Kind: d.Kind, Bytes: d.Bytes, Dropped: d.Kept == "" && !c.DryRun,
+			Kept: d.Kept,
+		})
+		if err != nil {
 			return err
 		}
 	}
-	if c.JSON {
-		return nil
-	}
-	verb := "freed"
+	return nil
+}
+
+// printDropped prints one line per schema, and the space that is free now, or would be.
+func (c *projectionsDropCommand) printDropped(out Output, all []control.Droppable) error {
+	dropped, freed := "dropped", "freed"
 	if c.DryRun {
-		verb = "would free"
+		dropped, freed = "would drop", "would free"
 	}
-	_, err = fmt.Fprintf(
-		out.Out, "%s %.1f MB in %d schemas; the read models in use are unchanged\n", verb,
-		float64(freed)/1e6, count,
+	bytes, count := int64(0), 0
+	for _, d := range all {
+		verb := dropped
+		if d.Kept != "" {
+			verb = "kept, because " + d.Kept + ":"
+		} else {
+			bytes += d.Bytes
+			count++
+		}
+		_, err := fmt.Fprintf(
+			out.Out, "%s %s (%s), %.1f MB\n", verb, d.Schema, kindNames[d.Kind],
+			float64(d.Bytes)/1e6,
+		)
+		if err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(
+		out.Out, "%s %.1f MB in %d schemas; the read models in use are unchanged\n", freed,
+		float64(bytes)/1e6, count,
 	)
 	return err
 }

@@ -68,8 +68,7 @@ func (c *tapCredentialsCommand) Run(ctx context.Context, out Output) error {
 		}
 	})
 	if errors.Is(err, tapuser.ErrName) || errors.Is(err, tapuser.ErrExists) ||
-		errors.Is(err, tapuser.ErrFull) ||
-		errors.Is(err, tapuser.ErrUnknown) {
+		errors.Is(err, tapuser.ErrFull) || errors.Is(err, tapuser.ErrUnknown) {
 		return usage.Wrap(err)
 	}
 	return err

@@ -7,9 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"hubcloud/cmd/hubcloud/internal/doctor/survey"
 	"hubcloud/domain"
-	"hubcloud/streams"
 	"hubcloud/streams/directory"
 )
 
@@ -26,9 +24,7 @@ func checkHubCertificates(ctx context.Context, t *target, f *findings) {
 		}
 		return
 	}
-	if !slices.ContainsFunc(
-		cloud, func(s survey.Stream) bool { return s.Name == streams.DirectoryStream },
-	) {
+	if !hasDirectory(cloud) {
 		return // the component logs reports that
 	}
 	ends, read, head, err := hubCertificates(ctx, t)

@@ -87,29 +87,25 @@ func busyHubs(ctx context.Context, t *target) ([]busyHub, error) {
 	since := time.Now().Add(-factsWindow)
 	reading, cancel := context.WithTimeout(ctx, factsTimeout)
 	defer cancel()
-	err = log.Replay(
-		reading,
-		head-min(head, maxFacts),
-		head,
-		func(batch []directory.Recorded) error {
-			for _, r := range batch {
-				if r.Event.At.Before(since) {
-					continue
-				}
-				switch fact := r.Fact.(type) {
-				case domain.HubLogBegun:
-					hub := hubs[fact.HubID]
-					hub.resets++
-					hubs[fact.HubID] = hub
-				case domain.HubCertificateIssued:
-					hub := hubs[fact.HubID]
-					hub.certificates++
-					hubs[fact.HubID] = hub
-				}
+	first := head - min(head, maxFacts)
+	err = log.Replay(reading, first, head, func(batch []directory.Recorded) error {
+		for _, r := range batch {
+			if r.Event.At.Before(since) {
+				continue
 			}
-			return nil
-		},
-	)
+			switch fact := r.Fact.(type) {
+			case domain.HubLogBegun:
+				hub := hubs[fact.HubID]
+				hub.resets++
+				hubs[fact.HubID] = hub
+			case domain.HubCertificateIssued:
+				hub := hubs[fact.HubID]
+				hub.certificates++
+				hubs[fact.HubID] = hub
+			}
+		}
+		return nil
+	})
 	if err != nil && (!errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil) {
 		return nil, err
 	}

@@ -43,9 +43,7 @@ func checkLogs(ctx context.Context, t *target, f *findings) {
 		f.unknown("", err)
 		return
 	}
-	if !slices.ContainsFunc(
-		cloud, func(s survey.Stream) bool { return s.Name == streams.DirectoryStream },
-	) {
+	if !hasDirectory(cloud) {
 		f.add(Wrong, "the directory is missing: this broker has no installation, or has lost it",
 			"check that this is the right broker; restore a lost directory with `hubcloud restore`")
 	}

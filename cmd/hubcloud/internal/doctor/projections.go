@@ -53,9 +53,7 @@ func (t *target) projections(ctx context.Context) ([]projections.Status, error) 
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(
-		cloud, func(s survey.Stream) bool { return s.Name == streams.DirectoryStream },
-	) {
+	if !hasDirectory(cloud) {
 		return nil, errNoDirectory
 	}
 	conns, err := t.broker()
@@ -63,6 +61,13 @@ func (t *target) projections(ctx context.Context) ([]projections.Status, error) 
 		return nil, errNoBroker
 	}
 	return t.Projections(ctx, conns)
+}
+
+// hasDirectory reports whether the account CLOUD has an installation's directory.
+func hasDirectory(cloud []survey.Stream) bool {
+	return slices.ContainsFunc(cloud, func(s survey.Stream) bool {
+		return s.Name == streams.DirectoryStream
+	})
 }
 
 // judgeProjection reports a projection that is stopped or behind.
