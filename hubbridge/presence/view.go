@@ -95,7 +95,8 @@ func (v *View) update(entry jetstream.KeyValueEntry) {
 	}
 }
 
-// Loaded is closed once the view holds what the bucket held when Run began.
+// Loaded returns a channel that is closed once the view has every record that the bucket held when
+// Run began.
 func (v *View) Loaded() <-chan struct{} { return v.loaded }
 
 // Get returns the presence of a hub; false when the hub has never connected.

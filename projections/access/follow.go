@@ -155,15 +155,17 @@ func (a *Index) applyFact(fact domain.Fact) {
 	case domain.HubReleased:
 		delete(a.hubs, f.HubID)
 	case domain.HubLogBegun:
-		if hub, ok := a.hubs[f.HubID]; ok {
-			hub.Epoch = f.Epoch()
-			a.hubs[f.HubID] = hub
-		}
+		a.setEpoch(f.HubID, f.Epoch())
 	case domain.HubLogRestored:
-		if hub, ok := a.hubs[f.HubID]; ok {
-			hub.Epoch = f.Epoch()
-			a.hubs[f.HubID] = hub
-		}
+		a.setEpoch(f.HubID, f.Epoch())
+	}
+}
+
+// setEpoch sets the epoch of a hub that an organization has.
+func (a *Index) setEpoch(id domain.HubID, epoch domain.Epoch) {
+	if hub, ok := a.hubs[id]; ok {
+		hub.Epoch = epoch
+		a.hubs[id] = hub
 	}
 }
 
