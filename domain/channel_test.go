@@ -21,14 +21,18 @@ func (n near) Matches(reported any) bool {
 func TestChannelState(t *testing.T) {
 	t.Parallel()
 	const (
-		unknown, synchronized, pending = domain.ChannelUnknown, domain.ChannelSynchronized, domain.ChannelPending
-		diverged, failed               = domain.ChannelDiverged, domain.ChannelFailed
+		unknown          = domain.ChannelUnknown
+		synchronized     = domain.ChannelSynchronized
+		pending          = domain.ChannelPending
+		diverged, failed = domain.ChannelDiverged, domain.ChannelFailed
 	)
 	t0 := origin.At
 	t1 := t0.Add(time.Second)
 	type step func(domain.ChannelState) (domain.ChannelState, bool)
 	command := func(v any) step {
-		return func(s domain.ChannelState) (domain.ChannelState, bool) { return s.Commanded(v, t1), false }
+		return func(s domain.ChannelState) (domain.ChannelState, bool) {
+			return s.Commanded(v, t1), false
+		}
 	}
 	report := func(v any) step {
 		return func(s domain.ChannelState) (domain.ChannelState, bool) { return s.Reported(v, t1) }

@@ -156,7 +156,8 @@ func FuzzParseFormerEpochs(f *testing.F) {
 	f.Add("x", uint64(0))
 	f.Fuzz(func(t *testing.T, text string, sequence uint64) {
 		former := domain.ParseFormerEpochs(text)
-		if got, want := domain.ParseFormerEpochs(former.String()).String(), former.String(); got != want {
+		got, want := domain.ParseFormerEpochs(former.String()).String(), former.String()
+		if got != want {
 			t.Errorf("%q: got %q after a round trip, want %q", text, got, want)
 		}
 		epoch := domain.Epoch{ID: domain.NewEpochID(1), Former: former}

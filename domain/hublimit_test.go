@@ -14,7 +14,8 @@ import (
 func TestHubLimit(t *testing.T) {
 	t.Parallel()
 	limit := domain.HubLimit{PerMinute: 4, Burst: 20}
-	for name, ask := range map[string]func(s domain.HubState, at time.Time, n int) ([]domain.Event, error){
+	type attempt func(s domain.HubState, at time.Time, n int) ([]domain.Event, error)
+	for name, ask := range map[string]attempt{
 		"logs": func(s domain.HubState, at time.Time, n int) ([]domain.Event, error) {
 			return domain.DecideBeginLog(
 				s, domain.Origin{At: at, Actor: origin.Actor},

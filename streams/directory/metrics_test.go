@@ -13,8 +13,8 @@ import (
 	"hubcloud/streams/telemetry/telemetrytest"
 )
 
-// TestMetrics checks that appends, conflicts and unconfirmed effects are counted. Read models that
-// stand still are not waited for, but replicas are all the same: a merge once lost that.
+// TestMetrics checks that appends, conflicts and unconfirmed effects are counted. Regression: with
+// stopped read models a command did not wait for the replicas either.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -52,16 +52,16 @@ func TestMetrics(t *testing.T) {
 		domain.AllScopes(),
 	)
 	if err != nil || key == "" {
-		t.Errorf("with a replica that hangs, a key that is stored and shown once: %v", err)
+		t.Errorf("CreateKey with a replica that hangs: got key %q, %v, want a key", key, err)
 	}
 	if err := s.RevokeKey(t.Context(), domain.Origin{
 		Actor: domain.Actor{Kind: domain.ActorOperator},
 	}, id, org); !errors.Is(err, directory.ErrNotInForce) {
-		t.Errorf("with a replica that hangs, a key that may still be let in there: %v", err)
+		t.Errorf("RevokeKey with a replica that hangs: got %v, want ErrNotInForce", err)
 	}
 	events := value("events_appended_total")
 	if appends := value("append_duration_seconds"); appends < 4 || events < appends {
-		t.Errorf("%v events in %v appends", events, appends)
+		t.Errorf("got %v events in %v appends, want at least 4 appends", events, appends)
 	}
 	if got := value("effects_unconfirmed_total"); got != 2 {
 		t.Errorf("got %v unconfirmed effects, want 2", got)

@@ -28,9 +28,15 @@ func TestInventoryCommands(t *testing.T) {
 			}
 			return err
 		},
-		"block":   func(id domain.HubID) error { _, err := w.BlockHub(t.Context(), origin, id); return err },
+		"block": func(id domain.HubID) error {
+			_, err := w.BlockHub(t.Context(), origin, id)
+			return err
+		},
 		"unblock": func(id domain.HubID) error { return w.UnblockHub(t.Context(), origin, id) },
-		"release": func(id domain.HubID) error { _, err := w.ReleaseHub(t.Context(), origin, id); return err },
+		"release": func(id domain.HubID) error {
+			_, err := w.ReleaseHub(t.Context(), origin, id)
+			return err
+		},
 	} {
 		if err := act(stranger); domain.CodeOf(err) != domain.CodeNotFound {
 			t.Errorf("%s of a hub that is not in the inventory: got %v, want not_found", name, err)
