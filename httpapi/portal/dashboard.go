@@ -107,7 +107,8 @@ func (req *request) dashboard() error {
 	view.Scripts = []string{"dashboard.js"}
 	view.Data = req.scriptData(view.Layout, "")
 	query := req.http.URL.Query()
-	view.Find, view.Status = strings.TrimSpace(query.Get("find")), domain.HubStatus(query.Get("status"))
+	view.Find = strings.TrimSpace(query.Get("find"))
+	view.Status = domain.HubStatus(query.Get("status"))
 	page, _ := strconv.Atoi(query.Get("page")) // 0, the first page, if there is none
 	view.fill(sites.Data, states, page-1)
 	req.render(http.StatusOK, "dashboard.html", view)

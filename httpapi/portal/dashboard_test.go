@@ -42,15 +42,15 @@ func TestDashboardOfManyHubs(t *testing.T) {
 		}
 		if shown > dashboardHubs || !view.Partial || view.Hubs() != hubs || view.Offline != 124 ||
 			len(view.Pages) < 4 {
-			t.Errorf("page %d has %d hubs, %+v", page, shown, view.Pages)
+			t.Errorf("page %d: got %d hubs, %+v", page, shown, view.Pages)
 		}
 	}
 	if len(seen) != hubs {
-		t.Errorf("%d hubs are on some page", len(seen))
+		t.Errorf("got %d hubs on all pages, want %d", len(seen), hubs)
 	}
 	for id, n := range seen {
 		if n != 1 {
-			t.Errorf("%s is there %d times", id, n)
+			t.Errorf("got %s %d times, want once", id, n)
 		}
 	}
 	for want, narrowed := range map[int]dashboardView{
@@ -59,7 +59,10 @@ func TestDashboardOfManyHubs(t *testing.T) {
 	} {
 		narrowed.fill(sites, states, 99)
 		if narrowed.Found != want {
-			t.Errorf("%q, %q: %d fit, not %d", narrowed.Find, narrowed.Status, narrowed.Found, want)
+			t.Errorf(
+				"find %q, status %q: got %d hubs, want %d", narrowed.Find, narrowed.Status,
+				narrowed.Found, want,
+			)
 		}
 	}
 }
@@ -71,6 +74,6 @@ func TestDashboardOfFewHubs(t *testing.T) {
 	view.fill([]domain.Site{{ID: "a"}, {ID: "b"}}, []live.HubState{{ID: "hub", SiteID: "b"}}, 0)
 	if len(view.Sites) != 2 || view.Partial || view.Pages != nil || view.Search() ||
 		view.Unknown != 1 {
-		t.Errorf("%+v", view)
+		t.Errorf("got %+v, want both sites and no pages", view)
 	}
 }

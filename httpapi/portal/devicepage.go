@@ -76,7 +76,8 @@ func (req *request) showDevice(
 		hours <= 24 {
 		view.Hours = hours
 	}
-	if view.Charts, err = req.portal.Live.DrawCharts(ctx, device, time.Duration(view.Hours)*time.Hour); err != nil {
+	period := time.Duration(view.Hours) * time.Hour
+	if view.Charts, err = req.portal.Live.DrawCharts(ctx, device, period); err != nil {
 		return err
 	}
 	if view.hubHead, err = req.hubHead(hub, device.Name); err != nil {

@@ -27,10 +27,11 @@ const (
 	formToken  = "form-token"
 )
 
-// hubBackend implements the interfaces of the pages about hubs: an organization with one site, one
-// hub and a few devices.
+// hubBackend is an organization with one hub that rejects, fails or does not answer when a test
+// wants it to, and with fixed data from the hub and from the read models that no real hub reports
+// on request. It records what the pages asked the hub and the directory to do.
 type hubBackend struct {
-	// What these pages do not ask is nobody's.
+	// These pages call no other methods of the embedded interfaces.
 	portal.SignIn
 	portal.ReadModels
 	portal.Directory
@@ -41,15 +42,15 @@ type hubBackend struct {
 	devices  []domain.Device
 	labels   map[int64]domain.DeviceLabel
 	log      []domain.EncodedEvent
-	fails    error // what the hub answers
-	rejects  error // what it answers to what changes something
+	fails    error // the hub's answer to everything
+	rejects  error // the hub's answer to changes
 	sent     []domain.Command
 	labeled  []domain.LabelDevice
 	placed   []domain.UpdateHub
 	code     *string
 	done     []string
 	sessions int
-	// signedOut ends the session for those who wait for it.
+	// signedOut is the channel of Ended.
 	signedOut chan struct{}
 	origin    domain.Origin
 }

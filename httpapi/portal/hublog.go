@@ -70,7 +70,8 @@ func (req *request) hubLog(hub domain.HubID) error {
 	if view.hubHead, err = req.hubHead(hub, "Event log"); err != nil {
 		return err
 	}
-	if view.Names, err = req.portal.Live.LabelNames(req.http.Context(), req.member.OrgID, hub); err != nil {
+	ctx := req.http.Context()
+	if view.Names, err = req.portal.Live.LabelNames(ctx, req.member.OrgID, hub); err != nil {
 		return err
 	}
 	address := func(name, value string) string {

@@ -32,12 +32,12 @@ func TestHubPages(t *testing.T) {
 		response := newHubBackend().ask("GET", path, nil)
 		page := read(t, response)
 		if response.StatusCode != http.StatusOK {
-			t.Errorf("%q: %d %s", path, response.StatusCode, page)
+			t.Errorf("GET %q: got %d %s, want 200", path, response.StatusCode, page)
 			continue
 		}
 		for _, want := range says {
 			if !strings.Contains(page, want) {
-				t.Errorf("%q does not say %q", path, want)
+				t.Errorf("GET %q: got %s, want %q in it", path, page, want)
 			}
 		}
 		checkOrgPage(t, path, page)
@@ -61,7 +61,7 @@ func checkOrgPage(t *testing.T, path, page string) {
 		for _, a := range node.Attr {
 			attributes[a.Key] = a.Val
 			if a.Key == "style" || strings.HasPrefix(a.Key, "on") {
-				t.Errorf("%q: <%s> has %s", path, node.Data, a.Key)
+				t.Errorf("%q: got <%s> with %s, want none", path, node.Data, a.Key)
 			}
 		}
 		if id := attributes["id"]; id != "" {
@@ -78,21 +78,21 @@ func checkOrgPage(t *testing.T, path, page string) {
 			}
 		case "script":
 			if attributes["src"] == "" && attributes["type"] != "application/json" {
-				t.Errorf("%q: a script stands in the page", path)
+				t.Errorf("%q: got an inline script, want none", path)
 			}
 		}
 	}
 	if headings != 1 {
-		t.Errorf("%q has %d headings", path, headings)
+		t.Errorf("%q: got %d <h1>, want 1", path, headings)
 	}
 	for id, n := range ids {
 		if n > 1 {
-			t.Errorf("%q has %d elements %q", path, n, id)
+			t.Errorf("%q: got %d elements with id %q, want 1", path, n, id)
 		}
 	}
 	for _, id := range inputs {
 		if !labels[id] {
-			t.Errorf("%q: nothing names the field %q", path, id)
+			t.Errorf("%q: got field %q without a label", path, id)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func TestForeignHub(t *testing.T) {
 			if response := b.ask(
 				"GET", "/hubs/"+string(hub)+page, nil,
 			); response.StatusCode != http.StatusNotFound {
-				t.Errorf("GET %s%s: %d", hub, page, response.StatusCode)
+				t.Errorf("GET %s%s: got %d, want 404", hub, page, response.StatusCode)
 			}
 		}
 		for _, action := range []string{
@@ -118,17 +118,17 @@ func TestForeignHub(t *testing.T) {
 			if response := b.ask(
 				"POST", "/hubs/"+string(hub)+action, url.Values{},
 			); response.StatusCode != http.StatusNotFound {
-				t.Errorf("POST %s%s: %d", hub, action, response.StatusCode)
+				t.Errorf("POST %s%s: got %d, want 404", hub, action, response.StatusCode)
 			}
 		}
 	}
 	if response := b.ask("POST", "/stream", url.Values{
 		"hub": {string(foreignHub)},
 	}); response.StatusCode != http.StatusNotFound {
-		t.Errorf("the stream of another's hub: %d", response.StatusCode)
+		t.Errorf("stream of a foreign hub: got %d, want 404", response.StatusCode)
 	}
 	if len(b.done)+len(b.sent)+len(b.labeled)+len(b.placed) > 0 {
-		t.Errorf("done: %v, %v, %v", b.done, b.sent, b.labeled)
+		t.Errorf("got calls %v, %v, %v, %v, want none", b.done, b.sent, b.labeled, b.placed)
 	}
 }
 
@@ -152,7 +152,7 @@ func TestHubActions(t *testing.T) {
 		b := newHubBackend()
 		response := b.ask("POST", path, form)
 		if response.StatusCode != http.StatusSeeOther {
-			t.Errorf("%s: %d %s", path, response.StatusCode, read(t, response))
+			t.Errorf("%s: got %d %s, want 303", path, response.StatusCode, read(t, response))
 			continue
 		}
 		page, err := url.Parse("http://localhost:8080/portal/" + acme + path)
@@ -161,14 +161,15 @@ func TestHubActions(t *testing.T) {
 		}
 		to, err := page.Parse(response.Header.Get("Location"))
 		if err != nil || to.Path != "/portal/"+acme+hub {
-			t.Errorf("%s leads to %v, %v", path, to, err)
+			t.Errorf("%s: redirected to %v, %v, want the hub's page", path, to, err)
 		}
 		if strings.HasSuffix(path, "/pairing") &&
 			(to.Query().Get("pairing") == "" || *b.code != "12345") {
-			t.Errorf("pairing leads to %v with the code %v", to, b.code)
+			t.Errorf("pairing: redirected to %v with code %v, want code 12345", to, b.code)
 		}
-		if b.origin.At.IsZero() == (len(b.sent)+len(b.labeled)+len(b.placed) > 0 || slices.Contains(b.done, "reset")) {
-			t.Errorf("%s was done by %+v", path, b.origin)
+		changed := len(b.sent)+len(b.labeled)+len(b.placed) > 0 || slices.Contains(b.done, "reset")
+		if b.origin.At.IsZero() == changed {
+			t.Errorf("%s: got origin %+v, want one for each change", path, b.origin)
 		}
 	}
 	b := newHubBackend()
@@ -185,23 +186,23 @@ func TestHubActions(t *testing.T) {
 	if len(b.sent) != 1 || b.sent[0].OrgID != acme || b.sent[0].HubID != ownHub ||
 		string(b.sent[0].Value) != "true" ||
 		b.origin.Actor != (domain.Actor{Kind: domain.ActorMember, ID: "member"}) {
-		t.Errorf("sent %+v by %+v", b.sent, b.origin)
+		t.Errorf("got commands %+v by %+v, want one by the member", b.sent, b.origin)
 	}
 	b.ask("POST", hub+"/place", url.Values{"name": {" Lobby "}, "site": {"other"}})
 	if change := b.placed[0]; *change.Name != "Lobby" || !change.SetName ||
 		*change.SiteID != "other" ||
 		change.HubID != ownHub ||
 		change.OrgID != acme {
-		t.Errorf("placed %+v", change)
+		t.Errorf("place: got %+v, want Lobby at the other site", change)
 	}
 	b.ask("POST", device+"/label", url.Values{"name": {"Front door"}, "room": {""}})
 	if change := b.labeled[0]; *change.Name != "Front door" || change.Room != nil ||
 		!change.SetRoom {
-		t.Errorf("labeled %+v", change)
+		t.Errorf("label: got %+v, want the name Front door and no room", change)
 	}
 	b.ask("POST", device+"/label", url.Values{"name": {b.devices[0].Name}, "room": {"Hall"}})
 	if change := b.labeled[1]; change.Name != nil || *change.Room != "Hall" {
-		t.Errorf("the reported name became one's own: %+v", change)
+		t.Errorf("label with the reported name: got %+v, want no name and the room Hall", change)
 	}
 }
 
@@ -215,8 +216,9 @@ func TestMemberPermissions(t *testing.T) {
 		hub + "/place", hub + "/pairing", hub + "/removal", hub + "/reset-link", device + "/label",
 		device + "/forget",
 	} {
-		if response := b.ask("POST", action, url.Values{}); response.StatusCode != http.StatusForbidden {
-			t.Errorf("%s: %d", action, response.StatusCode)
+		response := b.ask("POST", action, url.Values{})
+		if response.StatusCode != http.StatusForbidden {
+			t.Errorf("%s: got %d, want 403", action, response.StatusCode)
 		}
 	}
 	command := url.Values{
@@ -225,13 +227,13 @@ func TestMemberPermissions(t *testing.T) {
 		"value":           {"true"},
 		"idempotency_key": {"once"},
 	}
-	if response := b.ask("POST", device+"/commands", command); response.StatusCode != http.StatusSeeOther ||
-		len(b.sent) != 1 {
-		t.Errorf("a command: %d", response.StatusCode)
+	response := b.ask("POST", device+"/commands", command)
+	if response.StatusCode != http.StatusSeeOther || len(b.sent) != 1 {
+		t.Errorf("command: got %d, %d sent, want 303, 1", response.StatusCode, len(b.sent))
 	}
 	if page := read(t, b.ask("GET", hub, nil)); strings.Contains(page, "Open pairing") ||
 		!strings.Contains(page, "Set") {
-		t.Error("the page offers what a member may not do")
+		t.Errorf("got %s, want controls and no pairing", page)
 	}
 }
 
@@ -249,19 +251,19 @@ func TestActionsFromScripts(t *testing.T) {
 	if response := b.ask(
 		"POST", path, command, "Accept", "application/json",
 	); response.StatusCode != http.StatusNoContent {
-		t.Errorf("a command: %d", response.StatusCode)
+		t.Errorf("command: got %d, want 204", response.StatusCode)
 	}
 	b.fails = domain.Errorf(domain.CodeHubOffline, "the hub is not connected")
 	response := b.ask("POST", path, command, "Accept", "application/json")
 	if text := read(t, response); response.StatusCode != http.StatusServiceUnavailable ||
 		text != `{"message":"The hub is not connected."}`+"\n" {
-		t.Errorf("a hub that is offline: %d %s", response.StatusCode, text)
+		t.Errorf("offline hub: got %d %s, want 503 and a message", response.StatusCode, text)
 	}
 	command.Set("value", "perhaps")
 	if response := b.ask(
 		"POST", path, command, "Accept", "application/json",
 	); response.StatusCode != http.StatusBadRequest {
-		t.Errorf("what is no value: %d", response.StatusCode)
+		t.Errorf("invalid value: got %d, want 400", response.StatusCode)
 	}
 }
 
@@ -316,11 +318,11 @@ func TestRejectedHubForms(t *testing.T) {
 		response := b.ask("POST", path, try.form)
 		page := read(t, response)
 		if response.StatusCode != http.StatusBadRequest {
-			t.Errorf("%s: %d", path, response.StatusCode)
+			t.Errorf("%s: got %d, want 400", path, response.StatusCode)
 		}
 		for _, want := range try.says {
 			if !strings.Contains(page, want) {
-				t.Errorf("%s does not say %q: %s", path, want, page)
+				t.Errorf("%s: got %s, want %q in it", path, page, want)
 			}
 		}
 		checkOrgPage(t, path, page)
@@ -328,27 +330,29 @@ func TestRejectedHubForms(t *testing.T) {
 		to := b.ask("GET", path+"?hours=6", nil).Header.Get("Location")
 		if path != hub+"/reset-link" &&
 			(!strings.HasSuffix(to, "?hours=6") || !strings.Contains(to, hub)) {
-			t.Errorf("%s leads to %q", path, to)
+			t.Errorf("%s: redirected to %q, want the hub's page with the query", path, to)
 		}
 	}
 	if page := read(t, newHubBackend().ask("GET", device+"/card?up=5", nil)); !strings.Contains(
 		page, `href="../../../../../`+acme+device+`"`,
 	) {
-		t.Errorf("a part of the page of a refused form does not fit there: %s", page)
+		t.Errorf("card for the page of a rejected form: got %s, want links from there", page)
 	}
 	b := newHubBackend()
 	b.fails = domain.Errorf(domain.CodeHubOffline, "the hub is not connected")
 	if response := b.ask(
 		"POST", device+"/forget", url.Values{},
 	); response.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("a device's page that cannot be shown either: %d", response.StatusCode)
-	} else if page := read(t, response); !strings.Contains(page, `href="../../../../../`+acme+hub+`"`) {
-		t.Errorf("there is no way back: %s", page)
+		t.Errorf("offline hub: got %d, want 503", response.StatusCode)
+	} else if page := read(t, response); !strings.Contains(
+		page, `href="../../../../../`+acme+hub+`"`,
+	) {
+		t.Errorf("offline hub: got %s, want a link to the hub", page)
 	}
 	if page := read(t, b.ask("GET", "/hubs/"+string(foreignHub), nil)); strings.Contains(
 		page, "Back to the hub",
 	) {
-		t.Error("a hub of others has a way to it")
+		t.Errorf("foreign hub: got %s, want no link to it", page)
 	}
 }
 
@@ -365,7 +369,7 @@ func TestHubDoesNotAnswer(t *testing.T) {
 		if page := read(t, response); response.StatusCode != http.StatusOK ||
 			!strings.Contains(page, says) ||
 			!strings.Contains(page, "2.4.1") {
-			t.Errorf("%s: %d", code, response.StatusCode)
+			t.Errorf("%s: got %d %s, want 200 and %q", code, response.StatusCode, page, says)
 		}
 	}
 	b := newHubBackend()
@@ -373,7 +377,7 @@ func TestHubDoesNotAnswer(t *testing.T) {
 	if response := b.ask(
 		"GET", "/hubs/"+string(ownHub), nil,
 	); response.StatusCode != http.StatusInternalServerError {
-		t.Errorf("a fault: %d", response.StatusCode)
+		t.Errorf("fault: got %d, want 500", response.StatusCode)
 	}
 }
 
@@ -398,8 +402,10 @@ func TestPageStream(t *testing.T) {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.AddCookie(&http.Cookie{Name: "hubcloud_session", Value: session})
 		client := http.Client{
-			Transport:     server.Client().Transport,
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			Transport: server.Client().Transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error {
+				return http.ErrUseLastResponse
+			},
 		}
 		response, err := client.Do(r)
 		if err != nil {
@@ -411,7 +417,10 @@ func TestPageStream(t *testing.T) {
 	defer forged.Body.Close()
 	defer nobody.Body.Close()
 	if forged.StatusCode != http.StatusForbidden || nobody.StatusCode != http.StatusSeeOther {
-		t.Errorf("forged %d, of nobody %d", forged.StatusCode, nobody.StatusCode)
+		t.Errorf(
+			"forged form: got %d, want 403; no session: got %d, want 303", forged.StatusCode,
+			nobody.StatusCode,
+		)
 	}
 	stream := post(formToken, "session")
 	defer stream.Body.Close()
@@ -424,13 +433,14 @@ func TestPageStream(t *testing.T) {
 		text[0] != "event: hub.portal_positions" ||
 		text[1] != `data: {"`+string(ownHub)+`":"position"}` ||
 		text[3] != "event: hub.portal_states" {
-		t.Errorf("the stream says %q", text)
-	} // Who signed out was shown what happens until the next keepalive, half a minute later.
+		t.Errorf("got stream %q, want positions and states", text)
+	}
+	// The stream used to continue after the sign-out until the next keepalive.
 	close(b.signedOut)
 	for lines.Scan() {
 		text = append(text, lines.Text())
 	}
 	if err := lines.Err(); err != nil {
-		t.Errorf("the stream broke off: %v", err)
+		t.Errorf("end of the stream: got %v, want nil", err)
 	}
 }

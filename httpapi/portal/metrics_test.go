@@ -23,7 +23,7 @@ func TestMetrics(t *testing.T) {
 	if response, _ := b.do("POST", "/portal/sign-out", url.Values{
 		"form_token": {"stolen"},
 	}, nil); response.StatusCode != 403 {
-		t.Errorf("a forged form: %d", response.StatusCode)
+		t.Errorf("forged form: got %d, want 403", response.StatusCode)
 	}
 	for range 5 {
 		b.post("/portal/sign-in", 200, "email", "nemo@example.org")
@@ -32,12 +32,13 @@ func TestMetrics(t *testing.T) {
 	for step, want := range map[string]float64{
 		"asked": 7, "limited": 1, "signed_in": 2, "expired": 1, "signed_out": 1,
 	} {
-		if got := telemetrytest.Value(t, registry, "hubcloud_portal_sign_ins_total", "step", step); got != want {
-			t.Errorf("%v %s, want %v", got, step, want)
+		got := telemetrytest.Value(t, registry, "hubcloud_portal_sign_ins_total", "step", step)
+		if got != want {
+			t.Errorf("sign-ins in step %s: got %v, want %v", step, got, want)
 		}
 	}
 	if got := telemetrytest.Value(t, registry, "hubcloud_portal_forged_forms_total"); got != 1 {
-		t.Errorf("%v forged forms", got)
+		t.Errorf("got %v forged forms, want 1", got)
 	}
 	telemetrytest.Lint(t, registry)
 }

@@ -18,7 +18,8 @@ import (
 // nextPage returns the address of the next page of a list; "" if there is none.
 func nextPage(t *testing.T, from, page, list string) string {
 	t.Helper()
-	for _, link := range regexp.MustCompile(`href="([^"]*)">Next page<`).FindAllStringSubmatch(page, -1) {
+	links := regexp.MustCompile(`href="([^"]*)">Next page<`)
+	for _, link := range links.FindAllStringSubmatch(page, -1) {
 		if address := strings.ReplaceAll(link[1], "&amp;", "&"); strings.HasSuffix(
 			address, "#"+list,
 		) {
@@ -262,13 +263,14 @@ func TestFormIsSubmittedOnce(t *testing.T) {
 	}
 	form.Del("once")
 	created = w.changes(t)
-	if response, _ := b.do("POST", inOne+"/keys", form, nil); response.StatusCode != http.StatusForbidden ||
-		w.changes(t) != created {
+	response, _ := b.do("POST", inOne+"/keys", form, nil)
+	if response.StatusCode != http.StatusForbidden || w.changes(t) != created {
 		t.Errorf("without submission id: got %d, want 403 and no change", response.StatusCode)
 	}
 	form = url.Values{"form_token": {b.session().FormToken}, "once": {"another"}, "name": {"Far"}}
 	for i := range 2 {
-		if response, _ := b.do("POST", inOne+"/sites", form, nil); response.StatusCode != http.StatusSeeOther {
+		response, _ := b.do("POST", inOne+"/sites", form, nil)
+		if response.StatusCode != http.StatusSeeOther {
 			t.Errorf("site, submission %d: got %d, want 303", i, response.StatusCode)
 		}
 	}

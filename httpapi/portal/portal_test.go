@@ -137,19 +137,21 @@ func TestInvitationPage(t *testing.T) {
 			response := open(c.invitations, "GET", nil)
 			page := read(t, response)
 			if response.StatusCode != c.status {
-				t.Errorf("status %d", response.StatusCode)
+				t.Errorf("got %d, want %d", response.StatusCode, c.status)
 			}
 			for _, want := range c.says {
 				if !strings.Contains(page, want) {
-					t.Errorf("the page does not say %q: %s", want, page)
+					t.Errorf("got %s, want %q in it", page, want)
 				}
 			}
 			if strings.Contains(page, "postgres") || strings.Contains(page, secret) {
-				t.Errorf("the page tells what is nobody's business: %s", page)
+				t.Errorf("got %s, want no secret and no cause", page)
 			}
 			if c.invitations.asked[0] != secret || c.invitations.origins[0].RequestID == "" ||
 				c.invitations.origins[0].At.IsZero() {
-				t.Errorf("asked for %q by %+v", c.invitations.asked, c.invitations.origins)
+				t.Errorf(
+					"got tokens %q by %+v, want one", c.invitations.asked, c.invitations.origins,
+				)
 			}
 			checkHeaders(t, response.Header)
 			checkInvitationPage(t, page)
@@ -194,28 +196,28 @@ func checkInvitationPage(t *testing.T, page string) {
 		for _, name := range []string{"src", "href"} {
 			if address, ok := attributes[name]; ok && !strings.HasPrefix(address, "../assets/") &&
 				!strings.HasPrefix(address, "../sign-in") {
-				t.Errorf("<%s %s=%q>", node.Data, name, address)
+				t.Errorf("got <%s %s=%q>, want a relative address", node.Data, name, address)
 			}
 		}
 		if _, ok := attributes["alt"]; node.Data == "img" && !ok {
-			t.Error("an image without a name")
+			t.Error("got an image without alt")
 		}
 		for name := range attributes {
 			if name == "style" || strings.HasPrefix(name, "on") {
-				t.Errorf("<%s> has %s", node.Data, name)
+				t.Errorf("got <%s> with %s, want none", node.Data, name)
 			}
 		}
 		if node.Data == "html" && attributes["lang"] != "en" {
-			t.Error("no language")
+			t.Error("got <html> without lang")
 		}
 	}
 	if count["h1"] != 1 || count["main"] != 1 || count["title"] != 1 || count["script"] != 0 ||
 		count["style"] != 0 ||
 		count["link"] != 2 {
-		t.Errorf("the page has %v", count)
+		t.Errorf("got elements %v, want one of each landmark and no inline style", count)
 	}
 	if !strings.Contains(page, `name="viewport"`) {
-		t.Error("no viewport")
+		t.Error("got a page without viewport")
 	}
 }
 
@@ -234,7 +236,7 @@ func TestHostileNames(t *testing.T) {
 		}
 		for node := range document.Descendants() {
 			if node.Data == "bdi" && node.Parent.Data == "h1" && node.FirstChild.Data != name {
-				t.Errorf("%q is shown as %q", name, node.FirstChild.Data)
+				t.Errorf("name %q: got %q", name, node.FirstChild.Data)
 			}
 		}
 	}
@@ -247,7 +249,10 @@ func TestPrefetchDoesNotAccept(t *testing.T) {
 	response := open(i, "HEAD", nil)
 	checkHeaders(t, response.Header)
 	if body := read(t, response); response.StatusCode != 200 || body != "" || len(i.asked) != 0 {
-		t.Errorf("HEAD: %d, %q, %d accepted", response.StatusCode, body, len(i.asked))
+		t.Errorf(
+			"HEAD: got %d, %q, %d accepted, want 200, no body, 0", response.StatusCode, body,
+			len(i.asked),
+		)
 	}
 	for name, value := range map[string]string{
 		"Sec-Purpose": "prefetch;prerender", "Purpose": "prefetch", "X-Moz": "prefetch",
@@ -255,7 +260,9 @@ func TestPrefetchDoesNotAccept(t *testing.T) {
 	} {
 		if response := open(i, "GET", http.Header{name: {value}}); response.StatusCode != 503 ||
 			len(i.asked) != 0 {
-			t.Errorf("%s: %d, %d accepted", name, response.StatusCode, len(i.asked))
+			t.Errorf(
+				"%s: got %d, %d accepted, want 503, 0", name, response.StatusCode, len(i.asked),
+			)
 		}
 	}
 }
@@ -269,7 +276,7 @@ func TestAssets(t *testing.T) {
 	names := regexp.MustCompile(`"\.\./assets/([a-z]+\.[0-9a-f]{12}\.([a-z]+))"`).
 		FindAllStringSubmatch(page, -1)
 	if len(names) != 3 {
-		t.Errorf("the page names %q", names)
+		t.Errorf("got files %q, want an icon and a style", names)
 	}
 	for _, name := range names {
 		for _, method := range []string{"GET", "HEAD"} {
@@ -278,7 +285,10 @@ func TestAssets(t *testing.T) {
 				response.Header.Get("Content-Type") != types[name[2]] ||
 				response.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" ||
 				(read(t, response) == "") != (method == "HEAD") {
-				t.Errorf("%s %s: %d %v", method, name[1], response.StatusCode, response.Header)
+				t.Errorf(
+					"%s %s: got %d %v, want 200, immutable", method, name[1], response.StatusCode,
+					response.Header,
+				)
 			}
 		}
 	}
@@ -292,7 +302,7 @@ func TestAssets(t *testing.T) {
 		)
 		if got := response.Header.Get("Content-Encoding") == "gzip"; got != packed ||
 			response.Header.Get("Vary") != "Accept-Encoding" {
-			t.Errorf("%q: %v", accepted, response.Header)
+			t.Errorf("Accept-Encoding %q: got %v, want gzip: %t", accepted, response.Header, packed)
 		}
 		reader := io.Reader(response.Body)
 		if packed {
@@ -303,12 +313,12 @@ func TestAssets(t *testing.T) {
 		}
 		if text, err := io.ReadAll(reader); err != nil ||
 			!strings.HasPrefix(string(text), "<svg") && !strings.HasPrefix(string(text), "/*") {
-			t.Errorf("%q: %.20q, %v", accepted, text, err)
+			t.Errorf("Accept-Encoding %q: got %.20q, %v, want the file", accepted, text, err)
 		}
 	}
 	for _, name := range []string{"style.css", "../portal.go", ""} {
 		if response := serve(pages, "GET", "/portal/assets/"+name, nil); response.StatusCode != 404 {
-			t.Errorf("%q: %d", name, response.StatusCode)
+			t.Errorf("asset %q: got %d, want 404", name, response.StatusCode)
 		}
 	}
 }
@@ -328,7 +338,7 @@ func TestFailuresAreLogged(t *testing.T) {
 		if got := strings.Count(log.String(), "\n"); got != lines ||
 			strings.Contains(log.String(), secret) ||
 			lines > 0 && !strings.Contains(log.String(), "01M7YFSWB1B2J5HN6GSRPC9BZB") {
-			t.Errorf("%v: %s", err, log.String())
+			t.Errorf("%v: got log %s, want %d lines", err, log.String(), lines)
 		}
 	}
 }
@@ -350,6 +360,6 @@ func TestClientGone(t *testing.T) {
 		w, httptest.NewRequestWithContext(ctx, "GET", "/portal/invitations/"+secret, nil),
 	)
 	if w.Body.Len() != 0 || log.Len() != 0 {
-		t.Errorf("%q, log %q", w.Body, log.String())
+		t.Errorf("got %q, log %q, want neither", w.Body, log.String())
 	}
 }

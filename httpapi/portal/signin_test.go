@@ -20,7 +20,7 @@ func TestSignInByMail(t *testing.T) {
 	response, _ := b.do("GET", "/portal/"+orgOne+"/keys", nil, nil)
 	if to := response.Header.Get("Location"); response.StatusCode != 303 ||
 		to != "../sign-in?next="+url.QueryEscape("/portal/"+orgOne+"/keys") {
-		t.Fatalf("%d to %q", response.StatusCode, to)
+		t.Fatalf("got %d to %q, want 303 to the sign-in", response.StatusCode, to)
 	}
 	checkPage(t, b.get("/portal/sign-in?next=/portal/"+orgOne+"/keys", 200))
 	_, page := b.post(
@@ -34,28 +34,28 @@ func TestSignInByMail(t *testing.T) {
 	}
 	for range 2 { // looking uses nothing up
 		if response, _ := b.do("HEAD", path, nil, nil); response.StatusCode != 200 {
-			t.Errorf("HEAD: %d", response.StatusCode)
+			t.Errorf("HEAD: got %d, want 200", response.StatusCode)
 		}
 		if response, _ := b.do("GET", path, nil, http.Header{
 			"Sec-Purpose": {"prefetch"},
 		}); response.StatusCode != 503 {
-			t.Errorf("prefetch: %d", response.StatusCode)
+			t.Errorf("prefetch: got %d, want 503", response.StatusCode)
 		}
 		page := b.get(path, 200)
 		if checkPage(t, page); !strings.Contains(page, "Olga@Example.org") ||
 			len(b.cookies) != 0 {
-			t.Errorf("cookies %v, page %s", b.cookies, page)
+			t.Errorf("got cookies %v, %s, want none and the address", b.cookies, page)
 		}
 	}
 	if to, _ := b.post(path, 303); to != "/portal/"+orgOne+"/keys" {
-		t.Errorf("to %q", to)
+		t.Errorf("got redirect to %q, want the page of keys", to)
 	}
 	b.get("/portal/"+orgOne+"/keys", 200)
 	thief := b.newBrowser()
 	checkPage(t, thief.get(path, 410))
 	thief.post(path, 410)
 	if len(thief.cookies) != 0 {
-		t.Errorf("a link that was used signs in: %v", thief.cookies)
+		t.Errorf("used link: got cookies %v, want none", thief.cookies)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestAccountsAreNotRevealed(t *testing.T) {
 	_, known := b.post("/portal/sign-in", 200, "email", "olga@example.org")
 	_, unknown := b.post("/portal/sign-in", 200, "email", "nemo@example.org")
 	if strings.ReplaceAll(unknown, "nemo@", "olga@") != known || len(w.mails) != 2 {
-		t.Errorf("known %s\nunknown %s", known, unknown)
+		t.Errorf("got for a member %s\nand for a stranger %s", known, unknown)
 	}
 	cfg := portal.Config{People: w.Access, Directory: w, PublicURL: public}
 	p := portal.New(cfg)
@@ -118,11 +118,11 @@ func TestLinkGoesToStoredAddress(t *testing.T) {
 		b.post("/portal/sign-in", 200, "email", typed)
 		address, _, _ := strings.Cut(w.mails[len(w.mails)-1], " ")
 		if to, err := open.SignInAddress(t.Context(), address); to != stored || err != nil {
-			t.Errorf("a link for %+q goes to %+q, %v; want %+q", typed, to, err, stored)
+			t.Errorf("link for %+q: got address %+q, %v, want %+q", typed, to, err, stored)
 		}
 		b.post(w.mailedPath(), 303)
 		if signedIn := b.session().Email; signedIn != stored {
-			t.Errorf("a link for %+q signs in %+q, want %+q", typed, signedIn, stored)
+			t.Errorf("link for %+q: got session of %+q, want %+q", typed, signedIn, stored)
 		}
 	}
 	// The account was made after the link's mail went out to another spelling of its address.
@@ -142,10 +142,10 @@ func TestSignInIsLimited(t *testing.T) {
 		b.post("/portal/sign-in", 200, "email", "nemo@example.org")
 	}
 	_, page := b.post("/portal/sign-in", 429, "email", "NEMO@example.org")
-	// It is told beside the field, with what was typed: a page without a form led nowhere.
+	// The form is shown again with the address: a page without a form was a dead end.
 	if !strings.Contains(page, `value="NEMO@example.org"`) ||
 		!strings.Contains(page, "try again in 6 minutes") {
-		t.Error(page)
+		t.Errorf("got %s, want the address and the time to wait", page)
 	}
 	checkPage(t, page)
 	for i := range 14 {
@@ -157,7 +157,7 @@ func TestSignInIsLimited(t *testing.T) {
 	_, page = b.post("/portal/sign-in", 400, "email", "no address")
 	if checkPage(t, page); !strings.Contains(page, `value="no address"`) ||
 		!strings.Contains(page, "aria-invalid") {
-		t.Error(page)
+		t.Errorf("got %s, want the address and the error", page)
 	}
 }
 
@@ -264,7 +264,7 @@ func TestPageNotFound(t *testing.T) {
 	} {
 		page := b.get(path, 404)
 		if checkPage(t, page); !strings.Contains(page, "Page not found") {
-			t.Error(page)
+			t.Errorf("got %s, want the page of the error", page)
 		}
 	}
 }
@@ -283,11 +283,13 @@ func TestCookiesAreSecure(t *testing.T) {
 		b := w.open(t, func(c *portal.Config) { c.PublicURL = address })
 		response, _ := b.do("GET", "/portal/sign-in/"+w.newLink(t, max, true), nil, nil)
 		if to := response.Header.Get("Location"); response.StatusCode != 303 || to != "../"+orgOne {
-			t.Errorf("%s: %d to %q", address, response.StatusCode, to)
+			t.Errorf(
+				"%s: got %d to %q, want 303 to ../%s", address, response.StatusCode, to, orgOne,
+			)
 		}
 		if cookie := response.Cookies()[0]; cookie.Name != name ||
 			cookie.Secure != strings.HasPrefix(name, "__Host-") {
-			t.Errorf("%s: %v", address, cookie)
+			t.Errorf("%s: got cookie %v, want %s", address, cookie, name)
 		}
 	}
 }
@@ -312,7 +314,7 @@ func TestPagesShowWhoIsSignedIn(t *testing.T) {
 	said := func(path, text string, want bool) {
 		t.Helper()
 		if page := b.get(path, 200); strings.Contains(page, text) != want {
-			t.Errorf("%s says %q: %t: %s", path, text, !want, page)
+			t.Errorf("%s: got %s, want %q in it: %t", path, page, text, want)
 		}
 	}
 	link := "/portal/sign-in/" + w.newLink(t, max, false)
@@ -328,6 +330,6 @@ func TestPagesShowWhoIsSignedIn(t *testing.T) {
 	said(link, "signed out of that account", false)
 	said("/portal/invitations/x", `href="../`+orgTwo+`">Open`, true)
 	if len(asked.asked) != 3 {
-		t.Errorf("asked %d times", len(asked.asked))
+		t.Errorf("got %d acceptances, want 3", len(asked.asked))
 	}
 }

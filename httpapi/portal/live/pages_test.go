@@ -88,7 +88,8 @@ func TestDevicesByRoom(t *testing.T) {
 		t.Errorf("got no failure: %+v", gone)
 	}
 	r.errs[0] = domain.Errorf(domain.CodeHubOffline, "offline")
-	if _, err := r.live.ListDevices(t.Context(), "org", hubA, live.DevicesRequest{}); err != r.errs[0] {
+	_, err = r.live.ListDevices(t.Context(), "org", hubA, live.DevicesRequest{})
+	if err != r.errs[0] {
 		t.Errorf("ListDevices of an offline hub: got %v, want %v", err, r.errs[0])
 	}
 }
@@ -113,7 +114,7 @@ func TestManyDevices(t *testing.T) {
 	for page := 0; page < pages; page++ {
 		list, err := r.live.ListDevices(t.Context(), "org", hubA, live.DevicesRequest{Page: page})
 		if err != nil || list.Total != 1000 || list.Found != 1000 || list.Page != page {
-			t.Fatalf("page %d: %+v, %v", page, list, err)
+			t.Fatalf("page %d: got %+v, %v", page, list, err)
 		}
 		if page == 0 && list.Rooms[0].Name != "Below" {
 			t.Errorf("got first room %q, want Below", list.Rooms[0].Name)
@@ -186,7 +187,7 @@ func TestControlOfUnknownValue(t *testing.T) {
 	}
 	device, err := r.live.GetDevice(t.Context(), "org", hubA, 1)
 	if err != nil || !device.Channels[0].Control.Unknown || device.Channels[1].Control.Unknown {
-		t.Errorf("%+v, %v", device, err)
+		t.Errorf("got %+v, %v", device, err)
 	}
 }
 
@@ -299,7 +300,7 @@ func TestCharts(t *testing.T) {
 	}}
 	charts, err := r.live.DrawCharts(t.Context(), device, time.Hour)
 	if err != nil || len(charts.Charts) != 1 || !charts.Complete {
-		t.Fatalf("%+v, %v", charts, err)
+		t.Fatalf("got %+v, %v", charts, err)
 	}
 	c := charts.Charts[0]
 	if c.Low != "3" || c.High != "42" || c.Last != "7" || c.Count != 41 ||
@@ -328,7 +329,7 @@ func TestChartOfBusyHub(t *testing.T) {
 	}
 	charts, err := r.live.DrawCharts(t.Context(), device, time.Hour)
 	if err != nil || len(charts.Charts) != 1 || charts.Complete {
-		t.Fatalf("%+v, %v", charts, err)
+		t.Fatalf("got %+v, %v", charts, err)
 	}
 	if c := charts.Charts[0]; c.Low != "1" || c.High != strconv.Itoa(events) ||
 		c.Last != strconv.Itoa(events) ||
