@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"hubcloud/streams/telemetry"
 )
 
 // metrics holds the package's metrics. Labels of routes and methods come from the routing table,
@@ -102,9 +104,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Help: "Seconds from a request's header to the end of its response. Event streams and " +
 				"waiting reads last as long as their client wants.",
 			// From a page in memory to the longest call to a hub.
-			Buckets: []float64{
-				.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60,
-			},
+			Buckets: append(telemetry.LatencyBuckets(.0005, 10), 30, 60),
 		}, []string{"route", "method"}),
 		limited: limitedCounters{
 			key:     limited.WithLabelValues("key"),

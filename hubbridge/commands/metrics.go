@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
+	"hubcloud/streams/telemetry"
 )
 
 // outcomeAccepted is the outcome of a command without an error.
@@ -33,9 +34,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 				"the hub, store the answer.",
 			// From a hub beside the broker to one that uses its whole timeout after a call at
 			// another replica has done so too.
-			Buckets: []float64{
-				.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30,
-			},
+			Buckets: append(telemetry.LatencyBuckets(.001, 10), 20, 30),
 		}),
 		underWay: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_hubbridge_commands_under_way",

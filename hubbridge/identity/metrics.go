@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
+	"hubcloud/streams/telemetry"
 )
 
 func newEnrolments() *prometheus.CounterVec {
@@ -47,9 +48,7 @@ func newCalloutDuration() prometheus.Histogram {
 		Name: "hubcloud_identity_callout_duration_seconds",
 		Help: "Duration of a decision about a connection to the broker. The broker waits 5 seconds.",
 		// From a hub in memory to the longest wait for the directory.
-		Buckets: []float64{
-			.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5,
-		},
+		Buckets: telemetry.LatencyBuckets(.0001, 5),
 	})
 }
 

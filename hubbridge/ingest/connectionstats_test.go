@@ -46,9 +46,9 @@ func (l *logLines) of(t *testing.T, msg string) (all []map[string]any) {
 	return all
 }
 
-// TestSession holds that the metrics and the log line at the end of a session count what was
-// received from the hub.
-func TestSession(t *testing.T) {
+// TestConnectionStats holds that the metrics and the log line at the end of a connection count the
+// messages of the hub.
+func TestConnectionStats(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
 	h := adopted(r)
@@ -79,7 +79,7 @@ func TestSession(t *testing.T) {
 	s.Observe(h.id, began(2))
 	s.Observe(h.id, ended(2, "kicked"))
 	streamstest.Eventually(
-		t, "two sessions are logged", func() bool { return len(log.of(t, "hub session")) == 2 },
+		t, "two connections are logged", func() bool { return len(log.of(t, "hub session")) == 2 },
 	)
 	for name, want := range map[string]float64{
 		"events_stored_total": 5, "events_repeated_total": 2, "events_lost_total": 2,
@@ -118,7 +118,7 @@ func TestSession(t *testing.T) {
 	}
 	if both[1]["events_stored"] != 0.0 || both[1]["requests"] != 0.0 ||
 		both[1]["reason"] != "kicked" {
-		t.Errorf("second line %v, want the counts of the second session", both[1])
+		t.Errorf("second line: got %v, want the counts of the second connection", both[1])
 	}
 }
 

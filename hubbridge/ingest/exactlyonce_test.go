@@ -21,7 +21,7 @@ type randomHub struct {
 	// newest is the highest number used, through the last one acknowledged, oldest the lowest one
 	// held.
 	newest, through, oldest uint64
-	// lost has the numbers that were dropped before they were acknowledged.
+	// lost holds the numbers that were dropped before they were acknowledged.
 	lost map[uint64]bool
 }
 

@@ -42,9 +42,9 @@ type testIngest struct {
 	made      int
 
 	mu sync.Mutex
-	// checks has the hubs whose comparison with the broker's list was requested.
+	// checks holds the hubs whose comparison with the broker's list was requested.
 	checks []domain.HubID
-	// connected has the hubs that the broker last reported as connected.
+	// connected holds the hubs that the broker last reported as connected.
 	connected map[domain.HubID]bool
 }
 

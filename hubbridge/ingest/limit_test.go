@@ -34,8 +34,8 @@ func (c *clock) advance(d time.Duration) {
 }
 
 // TestResetsAreLimited holds that a hub that is reset all the time is limited, also over a restart
-// of the bridge, and loses nothing. Once, every hello with a new log became a fact that is kept for
-// ever, 525 a second from one hub.
+// of the bridge, and loses nothing. Every hello with a new log used to become a fact of the
+// directory, which is never deleted: 525 a second from one hub.
 func TestResetsAreLimited(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)
@@ -104,7 +104,7 @@ func TestResetsAreLimited(t *testing.T) {
 }
 
 // TestHellosAreLimited holds that most hellos of a hub that repeats them all the time are ignored.
-// Once, each was written into the presence bucket.
+// Each of them used to be written into the presence bucket.
 func TestHellosAreLimited(t *testing.T) {
 	t.Parallel()
 	r := newTestIngest(t, time.Hour)

@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/hubbridge/codec"
+	"hubcloud/streams/telemetry"
 )
 
 // Metrics are the metrics of all shards of a process.
@@ -135,24 +136,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Help: "Seconds from receiving the events messages of a hub that form one batch " +
 				"until they were stored and acknowledged.",
 			// From a write beside the broker to one that waits for a leader.
-			Buckets: []float64{
-				.0001,
-				.00025,
-				.0005,
-				.001,
-				.0025,
-				.005,
-				.01,
-				.025,
-				.05,
-				.1,
-				.25,
-				.5,
-				1,
-				2.5,
-				5,
-				10,
-			},
+			Buckets: telemetry.LatencyBuckets(.0001, 10),
 		}),
 	}
 	all = append(all, m.batch)

@@ -14,8 +14,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// wantOnline waits until the presence bucket has the hub as online, or as offline, and returns its
-// presence.
+// wantOnline waits until the presence bucket shows the hub online, or offline, and returns the
+// hub's presence.
 func (h *hub) wantOnline(online bool) (p domain.Presence) {
 	h.r.t.Helper()
 	streamstest.Eventually(h.r.t, fmt.Sprintf("presence with online %v", online), func() bool {
@@ -137,8 +137,8 @@ func TestObservationsOutliveFailures(t *testing.T) {
 	h.wantEventLog("connected disconnected:kicked connected")
 }
 
-// TestAddedWhileConnected holds that a hub that is connected when it is added has no hub.connected
-// in its log, but every later transition.
+// TestAddedWhileConnected holds that the log of a hub that is connected when it is added has no
+// hub.connected for that connection, but every later transition.
 func TestAddedWhileConnected(t *testing.T) {
 	t.Parallel()
 	for _, restart := range []bool{false, true} {
@@ -235,4 +235,24 @@ func TestPresenceWriters(t *testing.T) {
 	if r.count("conflicts_total") == 0 {
 		t.Error("conflicts_total is 0: the writers did not conflict")
 	}
+}
+
+// began returns the observation that a connection has begun.
+func began(cid uint64) presence.Observation {
+	return presence.Observation{
+		Connection: domain.Connection{Server: "S", CID: cid, Start: time.Unix(int64(cid), 0).UTC()},
+		IP:         "10.0.0.7",
+	}
+}
+
+// ended returns the observation that a connection has ended, with the broker's reason; "" for none.
+func ended(cid uint64, reason string) presence.Observation {
+	o := presence.Observation{
+		Connection: domain.Connection{Server: "S", CID: cid, Start: time.Unix(int64(cid), 0).UTC()},
+		Ended:      true,
+	}
+	if reason != "" {
+		o.Reason = &reason
+	}
+	return o
 }

@@ -12,7 +12,7 @@ import (
 
 // TestRestored holds that after a restore from a backup, events that were acknowledged since the
 // backup become a gap if the hub no longer holds them, and are stored again otherwise. The backup
-// has the checkpoint and possibly the log.
+// holds the checkpoint and possibly the log.
 func TestRestored(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

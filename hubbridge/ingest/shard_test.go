@@ -1,11 +1,16 @@
 package ingest_test
 
 import (
+	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"hubcloud/hubbridge/ingest"
+	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
 )
 
@@ -49,4 +54,99 @@ func TestStopWhileNotSubscribed(t *testing.T) {
 	default:
 	}
 	r.broker.Start(t)
+}
+
+// TestShutdownFinishes holds that a shard that is stopped stores and acknowledges the messages that
+// it has received, and writes the checkpoint.
+func TestShutdownFinishes(t *testing.T) {
+	t.Parallel()
+	r := newTestIngest(t, time.Hour)
+	h := adopted(r)
+	s := r.shard(h.id)
+	h.hello("a", 1, 0)
+	h.wantAck("a", 0)
+	for seq := uint64(1); seq <= 200; seq++ {
+		h.events("a", seq, seq)
+	}
+	streamstest.Eventually(t, "the first ack", func() bool { return len(h.acks) > 0 })
+	s.stop()
+	if err := r.Conns.Shard(h.id).Flush(); err != nil {
+		t.Fatal(err)
+	}
+	acks := map[uint64]bool{}
+	for {
+		got, ok := h.ackWithin(200 * time.Millisecond)
+		if !ok {
+			break
+		}
+		acks[got.Through] = true
+	}
+	through := uint64(0)
+	for seq := range acks {
+		through = max(through, seq)
+	}
+	var checkpoint struct {
+		Log       string
+		Through   uint64
+		StreamSeq uint64 `json:"stream_seq"`
+	}
+	h.record(ingest.CheckpointBucket, &checkpoint)
+	if checkpoint.Log != "a" || checkpoint.Through != through || checkpoint.StreamSeq != through {
+		t.Errorf("checkpoint %+v, want log a through %d", checkpoint, through)
+	}
+}
+
+// TestFlood holds that a hub that floods does not delay another hub, and that its own events are
+// stored in order without gaps.
+func TestFlood(t *testing.T) {
+	t.Parallel()
+	r := newTestIngest(t, time.Hour)
+	flooding := adopted(r)
+	other := adopted(r)
+	for streams.ShardOf(other.id, len(r.Conns.Shards)) != streams.ShardOf(flooding.id, len(r.Conns.Shards)) {
+		other = adopted(r)
+	}
+	r.shard(flooding.id)
+	flooding.hello("f", 1, 0)
+	flooding.wantAck("f", 0)
+	other.hello("o", 1, 0)
+	other.wantAck("o", 0)
+	stop := make(chan struct{})
+	var flood sync.WaitGroup
+	flood.Go(func() {
+		for seq := uint64(1); ; seq += 20 {
+			select {
+			case <-stop:
+				return
+			default:
+				flooding.events("f", seq, seq+19)
+			}
+			if seq%1000 == 1 {
+				_ = flooding.nc.Flush()
+			}
+		}
+	})
+	var latencies []time.Duration
+	for seq := uint64(1); seq <= 100; seq++ {
+		began := time.Now()
+		other.events("o", seq, seq)
+		other.wantAck("o", seq)
+		latencies = append(latencies, time.Since(began))
+	}
+	close(stop)
+	flood.Wait()
+	slices.Sort(latencies)
+	t.Logf(
+		"the other hub's latency: median %v, worst %v; shed %v, dropped %v, stored %v",
+		latencies[50], latencies[99], r.count("messages_shed_total"),
+		r.count("messages_dropped_total"), r.count("events_stored_total"),
+	)
+	if latencies[50] > 2*time.Second {
+		t.Errorf("the other hub's median latency is %v, want at most 2s", latencies[50])
+	}
+	for i, event := range strings.Fields(flooding.eventLog()) {
+		if event != fmt.Sprint(i+1) {
+			t.Fatalf("event %d of the flood: got number %s", i+1, event)
+		}
+	}
 }

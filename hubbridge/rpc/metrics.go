@@ -5,6 +5,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/protocol"
+	"hubcloud/streams/telemetry"
 )
 
 // outcomeOK is the outcome of a call without an error.
@@ -20,7 +21,7 @@ func newLatency(r prometheus.Registerer) *prometheus.HistogramVec {
 			"type of the error). A rise of hub_timeout or hub_error means hubs that hang; of " +
 			"hub_offline, consumers that call disconnected hubs.",
 		// From a hub beside the broker to the longest timeout.
-		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+		Buckets: telemetry.LatencyBuckets(.0005, 10),
 	}, []string{"method", "outcome"})
 	for _, method := range protocol.Methods() {
 		for _, outcome := range []string{

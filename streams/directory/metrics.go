@@ -1,6 +1,10 @@
 package directory
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hubcloud/streams/telemetry"
+)
 
 // metrics are the package's metrics, named hubcloud_directory_….
 type metrics struct {
@@ -15,9 +19,7 @@ type metrics struct {
 
 func newMetrics() *metrics {
 	// In seconds: from a write beside the broker to one that waits for a leader.
-	buckets := []float64{
-		.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 15,
-	}
+	buckets := append(telemetry.LatencyBuckets(.0001, 10), 15)
 	failed := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_directory_append_failures_total",
 		Help: "Appends to the directory that stored nothing, by cause: `conflict`, another change of " +

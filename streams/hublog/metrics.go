@@ -1,6 +1,10 @@
 package hublog
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hubcloud/streams/telemetry"
+)
 
 // metrics are named hubcloud_hublog_….
 type metrics struct {
@@ -49,9 +53,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		Help: "Seconds to store one message or batch in a hub log, including the wait for a " +
 			"slot. A rise means a slow disk: the broker syncs before it confirms.",
 		// From a write into memory next to the broker to the wait for a new leader.
-		Buckets: []float64{
-			.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10,
-		},
+		Buckets: telemetry.LatencyBuckets(.0001, 10),
 	})
 	all = append(all, appendFailures, appendTime)
 	m := &metrics{

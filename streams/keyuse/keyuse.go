@@ -79,9 +79,9 @@ func (t *Tracker) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWriteTimeout)
+			lastCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWriteTimeout)
 			defer cancel()
-			t.write(last)
+			t.write(lastCtx)
 			return nil
 		case <-ticker.C:
 			t.write(ctx)

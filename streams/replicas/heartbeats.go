@@ -75,9 +75,9 @@ func (b *Barrier) keepHeartbeat(ctx context.Context, bucket jetstream.KeyValue) 
 			}
 		case <-ctx.Done():
 			b.renewed.Store(nil)
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), goneAfter)
+			lastCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goneAfter)
 			defer cancel()
-			if err := bucket.Delete(last, b.id); err != nil {
+			if err := bucket.Delete(lastCtx, b.id); err != nil {
 				b.logger.Warn("heartbeat not deleted", "replica", b.id, "error", err)
 			}
 			return ctx.Err()

@@ -93,8 +93,8 @@ func (p *Publisher) publish(ctx context.Context, r Record) error {
 	}}
 	pause := publishPause
 	for try := 1; ; try++ {
-		within, cancel := context.WithTimeout(ctx, publishTimeout)
-		_, err := p.js.PublishMsg(within, msg)
+		publishCtx, cancel := context.WithTimeout(ctx, publishTimeout)
+		_, err := p.js.PublishMsg(publishCtx, msg)
 		cancel()
 		switch {
 		case err == nil:

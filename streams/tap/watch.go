@@ -146,8 +146,8 @@ func (t *Tap) list(ctx context.Context) error {
 	}
 	var incomplete error
 	for shard := range t.cfg.Shards {
-		within, cancel := context.WithTimeout(ctx, listTimeout)
-		err := t.source.List(within, shard, found)
+		listCtx, cancel := context.WithTimeout(ctx, listTimeout)
+		err := t.source.List(listCtx, shard, found)
 		cancel()
 		switch {
 		case errors.Is(err, hublog.ErrIncomplete):

@@ -1,0 +1,104 @@
+package ingest_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/ingest"
+	"hubcloud/streams/installationtest"
+)
+
+// emptyView is a view of the directory that has no hubs.
+type emptyView struct{}
+
+func (emptyView) Hub(domain.HubID) (domain.HubAccess, bool) { return domain.HubAccess{}, false }
+
+// lagging is a view of the directory that can be frozen for a hub.
+type lagging struct {
+	testIngest *testIngest
+	mu         sync.Mutex
+	frozen     domain.HubID
+	access     domain.HubAccess
+}
+
+func (l *lagging) freeze(hub domain.HubID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.frozen = hub
+	l.access, _ = l.testIngest.Hub(hub)
+}
+
+func (l *lagging) Hub(hub domain.HubID) (domain.HubAccess, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if hub == l.frozen {
+		return l.access, true
+	}
+	return l.testIngest.Hub(hub)
+}
+
+// TestResetSurvivesACrash tries a process that was killed right after it had recorded a reset in
+// the directory.
+func TestResetSurvivesACrash(t *testing.T) {
+	t.Parallel()
+	r := newTestIngest(t, time.Hour)
+	h := adopted(r)
+	s := r.shard(h.id)
+	h.hello("a", 1, 2)
+	h.wantAck("a", 0)
+	h.events("a", 1, 2)
+	h.wantAck("a", 2)
+	s.stop()
+	last, err := r.HubLogs.LastSequence(t.Context(), h.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Directory.BeginLog(t.Context(), installationtest.Operator, h.id, domain.BeginLog{
+		OwnLog: "b", Through: 4, After: last,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	r.shard(h.id)
+	h.events("a", 3, 3) // of the former log
+	h.hello("b", 5, 6)
+	h.wantAck("b", 4)
+	h.events("b", 5, 6)
+	h.wantAck("b", 6)
+	h.wantEventLog("5 6")
+	if got := r.count("resets_total"); got != 0 {
+		t.Errorf("resets counted: got %v, want 0", got)
+	}
+}
+
+// TestBehindTheDirectory holds that a replica whose view lacks a reset that another replica has
+// recorded does not record the reset again.
+func TestBehindTheDirectory(t *testing.T) {
+	t.Parallel()
+	r := newTestIngest(t, time.Hour)
+	h := adopted(r)
+	stale := &lagging{testIngest: r}
+	r.shard(h.id, func(cfg *ingest.Config) { cfg.Ownership = stale })
+	h.hello("a", 1, 0)
+	h.wantAck("a", 0)
+	stale.freeze(h.id)
+	if err := r.Directory.BeginLog(t.Context(), installationtest.Operator, h.id, domain.BeginLog{
+		OwnLog: "b", Through: 0,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	h.hello("b", 1, 1)
+	if got, ok := h.ackWithin(100 * time.Millisecond); ok {
+		t.Errorf("ack %+v, want none while the view is behind", got)
+	}
+	stale.freeze("")
+	h.hello("b", 1, 1)
+	h.wantAck("b", 0)
+	h.events("b", 1, 1)
+	h.wantAck("b", 1)
+	h.wantEventLog("1")
+	if got := r.count("resets_total"); got != 0 {
+		t.Errorf("resets counted: got %v, want 0", got)
+	}
+}
