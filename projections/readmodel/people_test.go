@@ -52,7 +52,7 @@ func TestActivityShowsPresentNames(t *testing.T) {
 	)
 	page, err := s.Activity(t.Context(), org, 3, 0)
 	if err != nil || !page.HasMore || len(page.Data) != 3 {
-		t.Fatalf("%+v, %v", page, err)
+		t.Fatalf("Keys: got %+v, %v, want three keys", page, err)
 	}
 	site, err := s.Site(t.Context(), org, projectionstest.SiteID(2))
 	if err != nil {
@@ -98,7 +98,7 @@ func TestActivityShowsPresentNames(t *testing.T) {
 		t.Errorf("%+v, %v", rest, err)
 	}
 	if foreign, err := s.Activity(t.Context(), other, 50, 0); err != nil || len(foreign.Data) != 1 {
-		t.Errorf("%+v, %v", foreign, err)
+		t.Errorf("activity of the other organization: got %+v, %v, want one event", foreign, err)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestKeysAreListed(t *testing.T) {
 	)
 	page, err := s.Keys(t.Context(), org, 50, "")
 	if err != nil || page.HasMore || len(page.Data) != 3 {
-		t.Fatalf("%+v, %v", page, err)
+		t.Fatalf("Keys: got %+v, %v, want three keys", page, err)
 	}
 	for i, id := range []string{"second", "first", "third"} {
 		key := page.Data[i]
@@ -166,23 +166,16 @@ func TestKeysHavePages(t *testing.T) {
 		}
 	}
 	projectionstest.Await(t, s, last)
-	var seen []string
-	for after, more := "", true; more; {
-		page, err := s.Keys(t.Context(), org, 2, after)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, key := range page.Data {
-			after, seen = key.ID, append(seen, key.ID)
-		}
-		more = page.HasMore
-	}
-	if got := strings.Join(seen, " "); got != "key6 key7 key3 key5 key1 key2 key8 key4 key0" {
-		t.Errorf("pages have %s", got)
+	ids := everyPage(t, 2, func(limit int, after string) (domain.Page[domain.KeyView], error) {
+		return s.Keys(t.Context(), org, limit, after)
+	}, func(key domain.KeyView) string { return key.ID })
+	const want = "key6 key7 key3 key5 key1 key2 key8 key4 key0"
+	if got := strings.Join(ids, " "); got != want {
+		t.Errorf("pages: got %s, want %s", got, want)
 	}
 	if key, err := s.Key(t.Context(), org, "key4"); err != nil || key.ID != "key4" ||
 		key.RevokedAt.IsZero() {
-		t.Errorf("%+v, %v", key, err)
+		t.Errorf("Key(key4): got %+v, %v, want the revoked key", key, err)
 	}
 	for name, ask := range map[string]func() error{
 		"a foreign key":         func() error { _, err := s.Key(t.Context(), other, "key4"); return err },
@@ -236,21 +229,23 @@ func TestFindHubsAndMembers(t *testing.T) {
 			ids = append(ids, string(hub.ID))
 		}
 		if got := strings.Join(ids, " "); got != c.found || err != nil {
-			t.Errorf("FindHubs(%q) at site %q: got %s, %v", c.text, c.site, got, err)
+			t.Errorf(
+				"FindHubs(%q) at site %q: got %s, %v, want %s", c.text, c.site, got, err, c.found,
+			)
 		}
 	}
 	if page, err := s.FindHubs(t.Context(), org, "", "", 1, ""); err != nil || !page.HasMore ||
 		len(page.Data) != 1 {
-		t.Errorf("%+v, %v", page, err)
+		t.Errorf("first page: got %+v, %v, want one hub and more", page, err)
 	}
 	if page, err := s.FindHubs(t.Context(), org, "", "", 1, one); err != nil || page.HasMore ||
 		len(page.Data) != 1 ||
 		string(page.Data[0].ID) != two {
-		t.Errorf("%+v, %v", page, err)
+		t.Errorf("second page: got %+v, %v, want the second hub and no more", page, err)
 	}
 	if page, err := s.FindHubs(t.Context(), other, "", "", 50, ""); err != nil ||
 		len(page.Data) != 0 {
-		t.Errorf("activity of another organization: got %+v, %v", page, err)
+		t.Errorf("hubs of another organization: got %+v, %v, want none", page, err)
 	}
 	if _, err := s.FindHubs(t.Context(), other, "", "", 50, one); domain.CodeOf(
 		err,
@@ -260,6 +255,6 @@ func TestFindHubsAndMembers(t *testing.T) {
 	if page, err := s.FindMembers(t.Context(), org, "p2@", 50, ""); err != nil ||
 		len(page.Data) != 1 ||
 		page.Data[0].ID != projectionstest.MemberID(2) {
-		t.Errorf("%+v, %v", page, err)
+		t.Errorf("FindMembers(p2@): got %+v, %v, want the second member", page, err)
 	}
 }

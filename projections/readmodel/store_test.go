@@ -35,26 +35,17 @@ func TestSitesAreListedInTheOrderOfTheirCreation(t *testing.T) {
 		want = append(want, projectionstest.SiteID(n))
 	}
 	projectionstest.Await(t, s, w.AddSite(t, other, 3))
-	var got []string
-	for after := ""; ; {
-		page, err := s.Sites(t.Context(), org, 2, after)
-		if err != nil {
-			t.Fatal(err)
+	got := everyPage(t, 2, func(limit int, after string) (domain.Page[domain.Site], error) {
+		return s.Sites(t.Context(), org, limit, after)
+	}, func(site domain.Site) string {
+		if !site.CreatedAt.Equal(at) || site.CreatedAt.Location() != time.UTC {
+			t.Errorf(
+				"site %s: created at %s, want the time of the event in UTC", site.ID,
+				site.CreatedAt,
+			)
 		}
-		for _, site := range page.Data {
-			if !site.CreatedAt.Equal(at) || site.CreatedAt.Location() != time.UTC {
-				t.Errorf(
-					"site %s: created at %s, want the time of the event in UTC", site.ID,
-					site.CreatedAt,
-				)
-			}
-			got = append(got, site.ID)
-		}
-		if !page.HasMore {
-			break
-		}
-		after = got[len(got)-1]
-	}
+		return site.ID
+	})
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -103,34 +94,25 @@ func TestHubsAreListedInTheOrderOfTheirIDs(t *testing.T) {
 		})
 	}
 	projectionstest.Await(t, s, w.AddHub(t, other, 7, 3))
-	list := func(site *string, limit int) (got []domain.HubID) {
-		for after := ""; ; after = string(got[len(got)-1]) {
-			page, err := s.Hubs(t.Context(), org, site, limit, after)
-			if err != nil {
-				t.Fatal(err)
+	list := func(site *string, limit int) []string {
+		return everyPage(t, limit, func(limit int, after string) (domain.Page[domain.Hub], error) {
+			return s.Hubs(t.Context(), org, site, limit, after)
+		}, func(hub domain.Hub) string {
+			if hub.Status != domain.HubUnknown || !hub.Since.Equal(hub.AddedAt) || hub.Name == nil {
+				t.Errorf("hub: got %+v, want one that is named and unknown since it was added", hub)
 			}
-			for _, hub := range page.Data {
-				if hub.Status != domain.HubUnknown || !hub.Since.Equal(hub.AddedAt) ||
-					hub.Name == nil {
-					t.Errorf("unexpected hub %+v", hub)
-				}
-				got = append(got, hub.ID)
-			}
-			if !page.HasMore {
-				return got
-			}
-		}
+			return string(hub.ID)
+		})
 	}
 	for limit := 1; limit <= 6; limit++ {
-		if got := list(nil, limit); !reflect.DeepEqual(got, ids) {
+		if got := list(nil, limit); fmt.Sprint(got) != fmt.Sprint(ids) {
 			t.Errorf("pages of %d: got %v, want %v", limit, got, ids)
 		}
 	}
 	first, second := projectionstest.SiteID(1), projectionstest.SiteID(2)
 	nowhere, odd := projectionstest.SiteID(3), "\xff\x00"
-	if got, want := list(&first, 2), []domain.HubID{ids[1], ids[3], ids[4]}; !reflect.DeepEqual(
-		got, want,
-	) {
+	want := []domain.HubID{ids[1], ids[3], ids[4]}
+	if got := list(&first, 2); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("hubs at the first site: got %v, want %v", got, want)
 	}
 	for _, none := range []*string{&nowhere, &odd} {
@@ -143,7 +125,7 @@ func TestHubsAreListedInTheOrderOfTheirIDs(t *testing.T) {
 	// A hub that has moved to another site is a valid start.
 	if page, err := s.Hubs(t.Context(), org, &second, 50, string(ids[1])); err != nil ||
 		len(page.Data) != 1 {
-		t.Errorf("hubs after one of another site: got %v, %v", page, err)
+		t.Errorf("hubs after one of another site: got %v, %v, want one", page, err)
 	}
 	for _, unknown := range []string{
 		string(projectionstest.HubID(7)), "hub-zzzz-0000-0000", "x", "\x00", "\xff",
