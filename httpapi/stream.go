@@ -93,7 +93,7 @@ type stream struct {
 // answer has begun, so the client cannot get it.
 func (s *stream) run() (ended string, cause error) {
 	a, gone, lost := s.req.api, s.req.ctx.Done(), s.req.api.lost()
-	// The reader renews its position once it is older than half the retention. Sending the position
+	// The reader renews its cursor once it is older than half the retention. Sending the cursor
 	// every quarter keeps the last id of a client that receives no events from expiring.
 	renewal := time.Now().Add(a.Retention / 4)
 	if err := s.out.Send(s.cursorFrame(false)); err != nil {
@@ -146,20 +146,20 @@ func (s *stream) sendEvents() (ended string, cause error) {
 	if err != nil {
 		return s.readerEnded(err)
 	}
-	if len(frames) > 0 {
-		// A process that was suspended may hold events from after the key was revoked.
-		if err = s.req.api.confirm(s.req.ctx); err != nil {
-			return s.readerEnded(err)
-		}
-		if isClosed(s.req.key.Revoked) {
-			return endedByRevoking, nil
-		}
-		err = s.out.Send(frames)
-	}
 	if buf != nil {
-		s.req.api.buffers.put(buf)
+		defer s.req.api.buffers.put(buf)
 	}
-	if err != nil {
+	if len(frames) == 0 {
+		return "", nil
+	}
+	// A process that was suspended may hold events from after the key was revoked.
+	if err := s.req.api.confirm(s.req.ctx); err != nil {
+		return s.readerEnded(err)
+	}
+	if isClosed(s.req.key.Revoked) {
+		return endedByRevoking, nil
+	}
+	if s.out.Send(frames) != nil {
 		return endedByClient, nil
 	}
 	return "", nil
@@ -185,8 +185,9 @@ func (s *stream) readerEnded(err error) (ended string, cause error) {
 	}
 }
 
-// position returns a frame with the reader's position, after a keepalive comment if asked for. The
-// comment is a block of its own, for clients that split a stream at empty lines.
+// cursorFrame returns a frame that sets the client's last event id to the reader's cursor, after a
+// keepalive comment if asked for. The comment is a block of its own, for clients that split a
+// stream at empty lines.
 func (s *stream) cursorFrame(keepalive bool) []byte {
 	frames := make([]byte, 0, 64)
 	if keepalive {

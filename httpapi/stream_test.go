@@ -246,7 +246,7 @@ func TestStreamKeepalive(t *testing.T) {
 }
 
 // With a short retention the position is repeated in time, with and without a keepalive.
-func TestStreamPosition(t *testing.T) {
+func TestStreamCursor(t *testing.T) {
 	t.Parallel()
 	const retention = 40 * time.Second
 	inBubble(t, func(c *Config) { c.Retention = retention }, func(s *service, _ *pipeListener) {

@@ -109,8 +109,8 @@ func (s *Stream) ExtendDeadline() {
 // Expired reports whether the stream's lifetime is over.
 func (s *Stream) Expired(now time.Time) bool { return !now.Before(s.expires) }
 
-// TakeKeepalive reports whether it is time for a keepalive comment, and if so schedules the next
-// one. Comments that a stalled process missed are not made up for.
+// TakeKeepalive reports whether a keepalive comment is due; if so, it counts the comment as sent
+// and schedules the next one. Comments that a stalled process missed are skipped.
 func (s *Stream) TakeKeepalive(now time.Time) bool {
 	if now.Before(s.nextKeepalive) {
 		return false

@@ -50,7 +50,7 @@ func newHub(t testing.TB, conns *streams.Conns, id domain.HubID) *hub {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = sub.Unsubscribe() })
+	t.Cleanup(func() { streams.Unsubscribe(sub) })
 	if err := h.nc.Flush(); err != nil {
 		t.Fatal(err)
 	}

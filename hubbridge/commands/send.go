@@ -13,6 +13,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/idempotency"
+	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/telemetry"
 )
@@ -119,9 +120,7 @@ func (c *Commands) append(ctx context.Context, hub domain.HubID, r record) error
 			return err
 		}
 		unsure = unsure || !errors.Is(err, jsapi.ErrNoStream)
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !streams.Sleep(ctx, pause) {
 			return err
 		}
 	}

@@ -108,8 +108,7 @@ func New(conns *streams.Conns, cfg Config) (*Keys, error) {
 // Close ends the answers to other processes.
 func (k *Keys) Close() {
 	if k.liveness != nil {
-		// Unsubscribe fails only on a closed connection, which has ended the subscription.
-		_ = k.liveness.Unsubscribe()
+		streams.Unsubscribe(k.liveness)
 	}
 }
 

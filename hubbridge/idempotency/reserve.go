@@ -8,6 +8,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"hubcloud/domain"
+	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
 )
 
@@ -163,7 +164,10 @@ func (a *attempt) renew() { a.until = time.Now().Add(leaderTimeout) }
 // sleep pauses for twice the last pause, at most for the given time.
 func (a *attempt) sleep(ctx context.Context, most time.Duration) error {
 	a.pause = min(max(firstPause, 2*a.pause), maxPause)
-	return sleep(ctx, min(a.pause, most))
+	if !streams.Sleep(ctx, min(a.pause, most)) {
+		return ctx.Err()
+	}
+	return nil
 }
 
 // read reads the reservation; its revision is 0 if the key is new.
@@ -224,7 +228,7 @@ func (k *Keys) Finish(
 			return nil, nil
 		case errors.Is(err, jsapi.ErrConflict):
 		case errors.Is(err, jsapi.ErrOutcomeUnknown), errors.Is(err, jsapi.ErrNoStream):
-			if sleep(ctx, pause) != nil {
+			if !streams.Sleep(ctx, pause) {
 				return nil, err
 			}
 		default:
@@ -253,15 +257,4 @@ func unavailable(err error) error {
 	return jsapi.Unavailable(
 		err, "idempotency keys cannot be stored at the moment; nothing was done",
 	)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

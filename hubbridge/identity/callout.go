@@ -167,7 +167,7 @@ func drain(sub *nats.Subscription) {
 		case <-time.After(calloutFlush):
 		}
 	}
-	_ = sub.Unsubscribe() // fails only if the connection is closed
+	streams.Unsubscribe(sub)
 }
 
 // serve answers one request. The broker itself rejects a connection whose request is not answered.

@@ -143,7 +143,7 @@ func eachConnection(
 	if err != nil {
 		return err
 	}
-	defer func() { _ = sub.Unsubscribe() }() // fails only if the connection is closed
+	defer streams.Unsubscribe(sub)
 	if err := sys.PublishRequest(connectionsSubject, inbox, request); err != nil {
 		return err
 	}
@@ -260,9 +260,7 @@ func (d *Disconnector) DisconnectBlocked(
 ) (closed int, err error) {
 	began := time.Now()
 	for _, after := range append([]time.Duration{0}, repeatAfter...) {
-		select {
-		case <-time.After(time.Until(began.Add(after))):
-		case <-ctx.Done():
+		if !streams.Sleep(ctx, time.Until(began.Add(after))) {
 			return closed, ctx.Err()
 		}
 		more, err := d.disconnect(ctx, hub, nil)

@@ -195,7 +195,7 @@ func (r *testIngest) hub() *hub {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.t.Cleanup(func() { _ = sub.Unsubscribe() })
+	r.t.Cleanup(func() { streams.Unsubscribe(sub) })
 	if err := h.nc.Flush(); err != nil {
 		r.t.Fatal(err)
 	}

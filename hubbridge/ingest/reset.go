@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams"
 )
 
 // switchLog makes log the hub's own log, with numbers that continue after through, and writes the
@@ -94,9 +94,7 @@ func (s *hubState) awaitView(ctx context.Context, epoch domain.EpochID) error {
 		if access, ok := s.shard.cfg.Ownership.Hub(s.hub); ok && access.Epoch.ID == epoch {
 			return nil
 		}
-		select {
-		case <-time.After(viewPause):
-		case <-ctx.Done():
+		if !streams.Sleep(ctx, viewPause) {
 			return fmt.Errorf("%w: hub %s", errViewBehind, s.hub)
 		}
 	}

@@ -84,7 +84,7 @@ func (sh *Shard) Run(ctx context.Context, ready func()) error {
 			return fmt.Errorf("ingest: subscribe %s: %w", subject, err)
 		}
 		// For the returns with an error. Otherwise the subscription has ended below.
-		defer func() { _ = sub.Unsubscribe() }()
+		defer streams.Unsubscribe(sub)
 		subs = append(subs, sub)
 	}
 	if streams.AwaitSubscribed(ctx, sh.cfg.Conn, sh.cfg.Logger) == nil {
@@ -92,8 +92,7 @@ func (sh *Shard) Run(ctx context.Context, ready func()) error {
 		sh.receive(ctx, subs)
 	}
 	for _, sub := range subs {
-		// Unsubscribe fails only on a closed connection, which has ended the subscription.
-		_ = sub.Unsubscribe()
+		streams.Unsubscribe(sub)
 	}
 	// Without the broker nothing can be stored: the hubs send again.
 	if !errors.Is(context.Cause(ctx), lease.ErrLost) && sh.cfg.Conn.IsConnected() {

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"hubcloud/domain"
+	"hubcloud/streams"
 )
 
 // comparer compares the broker's lists of connections with the view. Only the goroutine of
@@ -166,7 +167,7 @@ func (c *comparer) handleAnswer(token string, msg *nats.Msg, now time.Time) {
 	if q == nil {
 		return
 	}
-	if msg.Header.Get("Status") == "503" { // no such server: it is gone
+	if streams.NoResponders(msg) { // no such server: it is gone
 		if q.lookup != nil {
 			delete(c.queries, token)
 			c.serverGone(q.lookup.Server)

@@ -104,8 +104,7 @@ func (w *Watcher) Run(ctx context.Context, ready func()) error {
 		if err != nil {
 			return fmt.Errorf("watch presence of %s: %w", w.account, err)
 		}
-		// fails only when the connection is gone, and the subscription with it
-		defer func() { _ = sub.Unsubscribe() }()
+		defer streams.Unsubscribe(sub)
 		c.subs = append(c.subs, sub)
 	}
 	if err := streams.AwaitSubscribed(ctx, w.sys, w.logger); err != nil {

@@ -102,8 +102,7 @@ func NewCaller(conns *streams.Conns, presence Presence, cfg Config) (*Caller, er
 // Close unsubscribes from answers. Calls in flight end with their timeout.
 func (c *Caller) Close() {
 	for _, sub := range c.subs {
-		// Unsubscribe fails only on a closed connection, which has ended the subscription.
-		_ = sub.Unsubscribe()
+		streams.Unsubscribe(sub)
 	}
 }
 

@@ -106,7 +106,7 @@ func (c *testCaller) answers(answer func(protocol.Request) string) *nats.Subscri
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.t.Cleanup(func() { _ = sub.Unsubscribe() })
+	c.t.Cleanup(func() { streams.Unsubscribe(sub) })
 	if err := nc.Flush(); err != nil {
 		c.t.Fatal(err)
 	}
@@ -334,7 +334,7 @@ func BenchmarkCall(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = sub.Unsubscribe() }()
+	defer streams.Unsubscribe(sub)
 	if err := nc.Flush(); err != nil {
 		b.Fatal(err)
 	}

@@ -70,7 +70,7 @@ func (c *Caller) roundTrip(
 		}
 		select {
 		case msg := <-answers:
-			if !noResponders(msg) {
+			if !streams.NoResponders(msg) {
 				return msg.Data, nil
 			}
 		case <-timer.C:
@@ -90,13 +90,8 @@ func (c *Caller) roundTrip(
 				"the request could not be sent to the hub: it is connected but not subscribed to requests",
 			)
 		}
-		select {
-		case <-time.After(subscribePause):
-		case <-ctx.Done():
+		if !streams.Sleep(ctx, subscribePause) {
 			return nil, ctx.Err()
 		}
 	}
 }
-
-// noResponders reports whether msg is the broker's report that nothing is subscribed.
-func noResponders(msg *nats.Msg) bool { return msg.Header.Get("Status") == "503" }

@@ -168,10 +168,8 @@ func (r *restorer) restoreStream(ctx context.Context, stream Stream, content io.
 		if _, err := content.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !streams.Sleep(ctx, abandonedPause) {
 			return ctx.Err()
-		case <-time.After(abandonedPause):
 		}
 	}
 }

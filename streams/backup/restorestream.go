@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
 )
 
@@ -62,10 +63,8 @@ func awaitReplicas(ctx context.Context, nc *nats.Conn, stream string) error {
 		if err != nil && !errors.Is(err, jsapi.ErrNoLeader) {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !streams.Sleep(ctx, replicationPause) {
 			return fmt.Errorf("wait for the replicas of stream %s: %w", stream, ctx.Err())
-		case <-time.After(replicationPause):
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"hubcloud/streams"
 )
 
 const (
@@ -136,7 +138,7 @@ func (s *Server) recover(ctx context.Context) {
 			pause = 0
 		}
 		for done := false; !done; {
-			if !sleep(ctx, pause) || !s.awaitSpace(ctx) {
+			if !streams.Sleep(ctx, pause) || !s.awaitSpace(ctx) {
 				return
 			}
 			pause = min(max(2*pause, recoverPause), recoverMaxPause)
@@ -162,7 +164,7 @@ func (s *Server) awaitSpace(ctx context.Context) bool {
 		if s.hasSpace() && probe(s.store) == nil {
 			return true
 		}
-		if !sleep(ctx, recoverPoll) {
+		if !streams.Sleep(ctx, recoverPoll) {
 			return false
 		}
 	}
@@ -223,16 +225,4 @@ func (s *Server) restart(ctx context.Context) error {
 		return err
 	}
 	return s.begin(ctx, opts)
-}
-
-// sleep returns true after d, or false if ctx ends first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -73,8 +73,7 @@ func (l *Log) Follow(ctx context.Context, after uint64, fn func(batch []Recorded
 	if err != nil {
 		return fmt.Errorf("directory: follow: %w", err)
 	}
-	// Unsubscribe fails only when the connection, and with it the subscription, is gone.
-	defer func() { _ = sub.Unsubscribe() }()
+	defer streams.Unsubscribe(sub)
 
 	f := &follower{log: l, position: after}
 	f.fn = func(msgs []jsapi.Message) error { return fn(decode(f.position, msgs)) }

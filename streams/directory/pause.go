@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"hubcloud/streams"
 )
 
 const (
@@ -15,12 +17,5 @@ const (
 // sleep pauses for a random time of d/2 to d, so that replicas do not read in step. It returns
 // false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d/2 + rand.N(d/2+1))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return streams.Sleep(ctx, d/2+rand.N(d/2+1))
 }

@@ -179,12 +179,10 @@ func (l *Logs) storeWithRetry(
 			l.forget(hub)
 			created = true
 		case jsapi.IsBatchDropped(err) && try < appendTries:
-			select {
-			case <-time.After(pause):
-				pause *= 2
-			case <-ctx.Done():
+			if !streams.Sleep(ctx, pause) {
 				return 0, ctx.Err()
 			}
+			pause *= 2
 		default:
 			return 0, fmt.Errorf("hub log of %s: %w", hub, err)
 		}

@@ -121,7 +121,7 @@ func bareGet(nc *nats.Conn, from uint64, n int) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = sub.Unsubscribe() }()
+	defer streams.Unsubscribe(sub)
 	request := fmt.Appendf(nil, `{"seq":%d,"batch":%d}`, from, n)
 	if err := nc.PublishRequest("$JS.API.DIRECT.GET."+streams.HubStream(hubA), inbox, request); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
 )
 
@@ -194,16 +195,11 @@ func (h *history) fetch(ctx context.Context, t *tail, from, to uint64) ([]stored
 		case !jsapi.IsTemporary(err):
 			failures++
 		}
-		if failures < loadTries {
-			select {
-			case <-time.After(pause):
-				continue
-			case <-ctx.Done():
-			}
+		if failures == loadTries || !streams.Sleep(ctx, pause) {
+			return nil, fmt.Errorf(
+				"read the log of %s from sequence %d to %d: %w", t.hub, from, to, err,
+			)
 		}
-		return nil, fmt.Errorf(
-			"read the log of %s from sequence %d to %d: %w", t.hub, from, to, err,
-		)
 	}
 }
 

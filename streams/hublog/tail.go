@@ -147,8 +147,7 @@ func (t *tail) fail(err error) {
 	t.wakeLocked()
 	t.mu.Unlock()
 	if sub != nil {
-		// Unsubscribe fails only on a closed connection, which has ended the subscription.
-		_ = sub.Unsubscribe()
+		streams.Unsubscribe(sub)
 	}
 }
 

@@ -5,21 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/streams"
-	"hubcloud/streams/jsapi"
 	"hubcloud/streams/outbox"
 	"hubcloud/streams/streamstest"
 )
@@ -225,48 +220,6 @@ func TestFailedMailIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestRejectedMailIsDropped checks that only the rejected mail is dropped, at once, and logged.
-func TestRejectedMailIsDropped(t *testing.T) {
-	t.Parallel()
-	conns, log, cfg := streamstest.Start(t), &lines{}, quick()
-	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
-	o := open(t, conns, cfg)
-	man := newPostman(func(mail string, _ int) error {
-		if mail == "bad" {
-			return fmt.Errorf("%w: no such user here", outbox.ErrRejected)
-		}
-		return nil
-	})
-	put(t, o, "bad", "good")
-	run(t, o, man.deliver)
-	awaitEmpty(t, conns)
-	if got := man.delivered(); !slices.Equal(got, []string{"good×1"}) || man.tried("bad") != 1 {
-		t.Errorf("delivered %v, tried the rejected mail %d times, want once", got, man.tried("bad"))
-	}
-	if got := log.having("level=ERROR", "mail_id=bad", "no such user here"); len(got) != 1 {
-		t.Errorf("got %d log lines about the mail, want 1: %s", len(got), log.text.String())
-	}
-}
-
-// TestObsoleteMailIsDropped checks that it is logged as information, not as an error.
-func TestObsoleteMailIsDropped(t *testing.T) {
-	t.Parallel()
-	conns, log, cfg := streamstest.Start(t), &lines{}, quick()
-	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
-	o := open(t, conns, cfg)
-	man := newPostman(
-		func(string, int) error { return fmt.Errorf("%w: revoked", outbox.ErrObsolete) },
-	)
-	put(t, o, "one")
-	run(t, o, man.deliver)
-	awaitEmpty(t, conns)
-	if got := log.having("level=INFO", "mail_id=one", "revoked"); len(got) != 1 ||
-		man.tried("one") != 1 ||
-		len(log.having("level=ERROR")) != 0 {
-		t.Errorf("tried %d times: %s", man.tried("one"), log.text.String())
-	}
-}
-
 // TestUnreachableServerDelaysAllMails: while the server is unreachable there are few tries, however
 // many mails wait, and no mail is lost.
 func TestUnreachableServerDelaysAllMails(t *testing.T) {
@@ -305,223 +258,5 @@ func TestUnreachableServerDelaysAllMails(t *testing.T) {
 	awaitEmpty(t, conns)
 	if got := man.delivered(); len(got) != 50 {
 		t.Errorf("delivered %d mails: %v", len(got), got)
-	}
-}
-
-// TestExpiredMailIsDropped checks that a mail is dropped soon after its expiry, also when its next
-// try would have been much later, and that this is logged.
-func TestExpiredMailIsDropped(t *testing.T) {
-	t.Parallel()
-	conns, log := streamstest.Start(t), &lines{}
-	o := open(
-		t,
-		conns,
-		outbox.Config{
-			FirstPause: time.Hour,
-			MaxPause:   time.Hour,
-			Logger:     slog.New(slog.NewTextHandler(log, nil)),
-		},
-	)
-	if err := o.Put(t.Context(), mail("late", 500*time.Millisecond, []byte("late"))); err != nil {
-		t.Fatal(err)
-	}
-	man := newPostman(func(string, int) error { return errors.New("not now") })
-	run(t, o, man.deliver)
-	awaitEmpty(t, conns)
-	if man.tried("late") != 1 {
-		t.Errorf("tried %d times, want once", man.tried("late"))
-	}
-	if got := log.having("level=ERROR", "mail_id=late", "in time"); len(got) != 1 {
-		t.Errorf("got %d log lines about the mail, want 1: %s", len(got), log.text.String())
-	}
-}
-
-// TestMailsOutliveTheBroker stops the broker under a Run: mails put before are delivered after its
-// return, and delivered mails are not delivered again.
-func TestMailsOutliveTheBroker(t *testing.T) {
-	t.Parallel()
-	broker := streamstest.New(t)
-	conns := broker.Connect(t)
-	o, held := open(t, conns, quick()), make(chan struct{})
-	man := newPostman(func(mail string, _ int) error {
-		select {
-		case <-held:
-			return nil
-		default:
-		}
-		if mail == "held" {
-			return errors.New("not yet")
-		}
-		return nil
-	})
-	run(t, o, man.deliver)
-	put(t, o, "first", "held")
-	streamstest.Eventually(
-		t, "the first mail is gone",
-		func() bool { return waiting(t, conns) == 1 && man.tried("held") > 0 },
-	)
-	broker.Stop()
-	close(held)
-	broker.Start(t)
-	put(t, o, "later")
-	awaitEmpty(t, conns)
-	if got := man.delivered(); !slices.Equal(got, []string{"first×1", "held×1", "later×1"}) {
-		t.Errorf("delivered %v", got)
-	}
-}
-
-// TestStopLetsDeliveriesEnd checks that an orderly stop repeats no delivery.
-func TestStopLetsDeliveriesEnd(t *testing.T) {
-	t.Parallel()
-	conns := streamstest.Start(t)
-	o, man := open(t, conns, quick()), newPostman(nil)
-	entered, leave := make(chan struct{}), make(chan struct{})
-	stop := run(t, o, func(ctx context.Context, content []byte) error {
-		close(entered)
-		select {
-		case <-leave:
-			return man.deliver(ctx, content)
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	})
-	put(t, o, "one")
-	<-entered
-	stopped := make(chan struct{})
-	go func() { defer close(stopped); stop() }()
-	close(leave)
-	<-stopped
-	if n := waiting(t, conns); n != 0 || len(man.delivered()) != 1 {
-		t.Errorf("%d mails wait, delivered %v", n, man.delivered())
-	}
-}
-
-// TestStopCutsOffWhatHangs checks that a stop takes Grace, and that the next Run gets the mail at
-// once.
-func TestStopCutsOffWhatHangs(t *testing.T) {
-	t.Parallel()
-	conns := streamstest.Start(t)
-	o, entered := open(t, conns, quick()), make(chan struct{})
-	stop := run(t, o, func(ctx context.Context, _ []byte) error {
-		close(entered)
-		<-ctx.Done()
-		return ctx.Err()
-	})
-	put(t, o, "one")
-	<-entered
-	began := time.Now()
-	stop()
-	if took := time.Since(began); took > outbox.Grace+30*time.Second {
-		t.Errorf("the stop took %s", took)
-	}
-	man := newPostman(nil)
-	run(t, o, man.deliver)
-	began = time.Now()
-	awaitEmpty(t, conns)
-	if took := time.Since(began); took > 30*time.Second || len(man.delivered()) != 1 {
-		t.Errorf("delivered %v after %s", man.delivered(), took)
-	}
-}
-
-// inFiles reports whether a file of a folder contains a text.
-func inFiles(t *testing.T, dir, text string) (found bool) {
-	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.Type().IsRegular() {
-			content, readErr := os.ReadFile(path)
-			found = found || readErr == nil && bytes.Contains(content, []byte(text))
-		}
-		return nil // files come and go under a running broker
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
-}
-
-// TestDoneMailsAreErased checks that no file of the broker contains a delivered mail.
-func TestDoneMailsAreErased(t *testing.T) {
-	t.Parallel()
-	broker := streamstest.New(t)
-	conns := broker.Connect(t)
-	o, man := open(t, conns, quick()), newPostman(nil)
-	put(t, o, "one")
-	const secret = "a-secret-that-only-a-mail-may-tell"
-	if err := o.Put(t.Context(), mail("two", time.Hour, []byte(secret))); err != nil {
-		t.Fatal(err)
-	}
-	put(t, o, "three")
-	if !inFiles(t, broker.Dir(), secret) {
-		t.Fatal("no file contains a waiting mail: the test looks in the wrong place")
-	}
-	run(t, o, man.deliver)
-	awaitEmpty(t, conns)
-	streamstest.Eventually(
-		t, "it is in no file", func() bool { return !inFiles(t, broker.Dir(), secret) },
-	)
-	if len(man.delivered()) != 3 {
-		t.Errorf("delivered %v", man.delivered())
-	}
-}
-
-// TestFullQueueRejectsNewMails checks that the queue keeps the old mails, and accepts urgent ones.
-func TestFullQueueRejectsNewMails(t *testing.T) {
-	t.Parallel()
-	conns := streamstest.Start(t)
-	o := open(t, conns, quick())
-	var puts sync.WaitGroup
-	for worker := range 20 {
-		puts.Go(func() {
-			for i := range outbox.Capacity / 20 {
-				id := fmt.Sprint(worker, "-", i)
-				stored := &nats.Msg{
-					Subject: "mail.ordinary.x." + id,
-					Header:  nats.Header{"Nats-Msg-Id": {id}},
-				}
-				if _, err := jsapi.Append(t.Context(), conns.Cloud, stored); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	puts.Wait()
-	if err := o.Put(t.Context(), mail("one more", time.Hour, nil)); err == nil {
-		t.Error("put an id with a space: got no error")
-	}
-	if err := o.Put(t.Context(), mail("one-more", time.Hour, nil)); !errors.Is(
-		err, outbox.ErrFull,
-	) {
-		t.Errorf("put into a full queue: got %v, want ErrFull", err)
-	}
-	if err := o.Put(t.Context(), mail("big", time.Hour, make([]byte, outbox.MaxContent+1))); err == nil {
-		t.Error("put a mail over MaxContent: got no error")
-	}
-	// Sign-in mails do not wait for invitations.
-	urgent := mail("urgent", time.Hour, nil)
-	urgent.Urgent = true
-	if err := o.Put(t.Context(), urgent); err != nil {
-		t.Errorf("put an urgent mail: got %v", err)
-	}
-	if n := waiting(t, conns); n != outbox.Capacity+1 {
-		t.Errorf("%d mails wait", n)
-	}
-}
-
-// TestUnreadableMailIsDropped checks that a foreign message in the stream stops no mail.
-func TestUnreadableMailIsDropped(t *testing.T) {
-	t.Parallel()
-	conns, log, cfg := streamstest.Start(t), &lines{}, quick()
-	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
-	o, man := open(t, conns, cfg), newPostman(nil)
-	if err := conns.Cloud.Publish("mail.waiting", []byte("?")); err != nil {
-		t.Fatal(err)
-	}
-	put(t, o, "one")
-	run(t, o, man.deliver)
-	awaitEmpty(t, conns)
-	if got := man.delivered(); !slices.Equal(got, []string{"one×1"}) ||
-		len(log.having("level=ERROR", "unreadable")) != 1 {
-		t.Errorf("delivered %v; log: %s", got, log.text.String())
 	}
 }

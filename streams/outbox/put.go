@@ -13,6 +13,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
+	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/telemetry"
 )
@@ -48,8 +49,8 @@ func token(text string) string {
 }
 
 // Put stores a mail and returns nil once it is stored. After ErrFull, ErrSenderFull and any other
-// error the mail is not stored, but for jsapi.ErrOutcomeUnknown: then the broker has not answered in
-// time, and the mail may be stored. The mail that this one replaces may be removed also when Put
+// error the mail is not stored, but for jsapi.ErrOutcomeUnknown: then the broker has not answered
+// in time, and the mail may be stored. The mail that this one replaces may be removed also when Put
 // fails: it must be obsolete before the call.
 func (o *Outbox) Put(ctx context.Context, m Mail) error {
 	if !isID(m.ID) {
@@ -107,10 +108,8 @@ func (o *Outbox) put(ctx context.Context, m Mail) error {
 			!errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrNoResponders):
 			return fmt.Errorf("outbox: mail %s: %w", m.ID, err)
 		}
-		select {
-		case <-ctx.Done():
+		if !streams.Sleep(ctx, putPause) {
 			return fmt.Errorf("outbox: mail %s: %w", m.ID, err)
-		case <-time.After(putPause):
 		}
 	}
 }
@@ -150,10 +149,8 @@ func (o *Outbox) replace(ctx context.Context, m Mail) error {
 			ctx.Err() != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !streams.Sleep(ctx, putPause) {
 			return err
-		case <-time.After(putPause):
 		}
 	}
 }

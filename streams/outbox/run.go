@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
+	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
 )
 
@@ -125,10 +126,7 @@ func (o *Outbox) createConsumers(ctx context.Context) (map[string]jetstream.Cons
 			return consumers, err
 		}
 		o.cfg.Logger.Warn("outbox not opened", "error", err)
-		select {
-		case <-time.After(startPause):
-		case <-ctx.Done():
-		}
+		streams.Sleep(ctx, startPause)
 	}
 }
 
@@ -185,10 +183,8 @@ func (r *runner) next(ctx context.Context, c class) (jetstream.Msg, error) {
 
 // recreateConsumer waits nextPause and creates the consumer if it is missing.
 func (r *runner) recreateConsumer(ctx context.Context, c class) error {
-	select {
-	case <-ctx.Done():
+	if !streams.Sleep(ctx, nextPause) {
 		return ctx.Err()
-	case <-time.After(nextPause):
 	}
 	if _, err := r.js.CreateOrUpdateConsumer(ctx, Stream, c.config()); err != nil &&
 		ctx.Err() == nil {

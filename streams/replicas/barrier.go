@@ -97,7 +97,7 @@ func (b *Barrier) replyAll(
 	if err != nil {
 		return fmt.Errorf("barrier: %w", err)
 	}
-	defer func() { _ = sub.Unsubscribe() }() // fails only with the connection, which ends it too
+	defer streams.Unsubscribe(sub)
 
 	var replies errgroup.Group
 	replies.SetLimit(maxReplies)
@@ -185,10 +185,8 @@ func (b *Barrier) waitFor(ctx context.Context, id string, seq uint64) error {
 		case silentSince.IsZero():
 			silentSince = asked
 		}
-		select {
-		case <-ctx.Done():
+		if !streams.Sleep(ctx, askPause) {
 			return ctx.Err()
-		case <-time.After(askPause):
 		}
 	}
 }

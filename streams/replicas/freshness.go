@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/domain"
+	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
 )
 
@@ -140,10 +141,8 @@ func (f *Freshness) confirmAll(ctx context.Context) error {
 		}
 		f.endRound(at, err)
 		// Callers that still wait start the next round as soon as one has ended.
-		select {
-		case <-ctx.Done():
+		if !streams.Sleep(ctx, freshPause) {
 			return ctx.Err()
-		case <-time.After(freshPause):
 		}
 		timer.Reset(max(freshEvery-time.Since(at), 0))
 	}

@@ -42,10 +42,7 @@ func (b *Barrier) awaitHeartbeats(ctx context.Context) (jetstream.KeyValue, erro
 			return opened, err
 		}
 		b.logger.Warn("heartbeats not opened", "error", err)
-		select {
-		case <-time.After(heartbeatEvery):
-		case <-ctx.Done():
-		}
+		streams.Sleep(ctx, heartbeatEvery)
 	}
 }
 

@@ -177,7 +177,7 @@ func (r *Reach) pingServers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = sub.Unsubscribe() }() // fails only with the connection, which ends it too
+	defer streams.Unsubscribe(sub)
 	ticker := time.NewTicker(pingEvery)
 	defer ticker.Stop()
 	for {

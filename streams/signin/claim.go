@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
 )
 
@@ -47,10 +48,8 @@ func (s *Store) claim(
 			return false, err
 		default:
 			unsure = unsure || errors.Is(err, jsapi.ErrOutcomeUnknown)
-			select {
-			case <-ctx.Done():
+			if !streams.Sleep(ctx, claimPause) {
 				return false, err
-			case <-time.After(claimPause):
 			}
 		}
 	}

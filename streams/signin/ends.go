@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/streams"
 )
 
 const (
@@ -88,10 +90,7 @@ func (s *Store) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := s.watch(ctx, back); err != nil && ctx.Err() == nil {
 			s.logger.Warn("sessions not watched", "error", err)
-			select {
-			case <-time.After(watchPause):
-			case <-ctx.Done():
-			}
+			streams.Sleep(ctx, watchPause)
 		}
 	}
 	return nil

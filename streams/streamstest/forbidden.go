@@ -11,16 +11,16 @@ import (
 	"hubcloud/streams/jsapi"
 )
 
-// forbidden is something that a tap must not do: a request that changes or reveals what is no feed
-// and no hub's log.
-type forbidden struct{ subject, body string }
+// request is a message that a test publishes.
+type request struct{ subject, body string }
 
-// forbiddenRequests are hostile requests, each as a tap would reach it and as the shard's own
-// account has it.
-func forbiddenRequests(shard int, stream, hub string) []forbidden {
-	var all []forbidden
+// forbiddenRequests returns requests that a tap must not make: they would change something, or read
+// anything but feeds and hub logs. Each request to the JetStream API is listed under the prefix for
+// taps and under the prefix of the shard's own account.
+func forbiddenRequests(shard int, stream, hub string) []request {
+	var all []request
 	for _, api := range []string{jsapi.Prefix, streams.ShardAPI(shard)} {
-		for _, request := range []forbidden{
+		for _, r := range []request{
 			{"STREAM.CREATE.MINE", `{"name":"MINE","subjects":["mine"]}`},
 			{
 				"STREAM.UPDATE." + stream,
@@ -54,31 +54,31 @@ func forbiddenRequests(shard int, stream, hub string) []forbidden {
 			{"STREAM.MSG.GET.$MQTT_sess", `{"seq":1}`},
 			{"STREAM.INFO.$MQTT_rmsgs", ``},
 		} {
-			all = append(all, forbidden{api + "." + request.subject, request.body})
+			all = append(all, request{api + "." + r.subject, r.body})
 		}
 	}
 	return append(all,
-		forbidden{jsapi.Prefix + ".DIRECT.GET." + stream, `{"seq":1}`},
-		forbidden{jsapi.Prefix + ".DIRECT.GET.DIRECTORY", `{"seq":1}`},
-		forbidden{jsapi.Prefix + ".STREAM.MSG.GET.DIRECTORY", `{"seq":1}`},
-		forbidden{jsapi.Prefix + ".DIRECT.GET.KV_sign-in", `{"seq":1}`},
-		forbidden{jsapi.Prefix + ".DIRECT.GET.KV_idempotency", `{"seq":1}`},
-		forbidden{"log." + hub + ".event.device", `{"type":"forged"}`},
-		forbidden{"feed." + hub + ".event.device", `{"type":"forged"}`},
-		forbidden{"hub." + hub + ".request", `{}`},
-		forbidden{"hub." + hub + ".ack", `{}`},
-		forbidden{"directory.org.x", `{}`},
-		forbidden{"$KV.sign-in.x", `{}`},
-		forbidden{"$SYS.REQ.SERVER.PING", ``},
-		forbidden{"$SYS.REQ.USER.INFO", ``},
-		forbidden{"$SYS.REQ.ACCOUNT.PING.CONNZ", ``},
-		forbidden{"_INBOX.other.x", `forged answer`},
-		forbidden{"anything", ``},
+		request{jsapi.Prefix + ".DIRECT.GET." + stream, `{"seq":1}`},
+		request{jsapi.Prefix + ".DIRECT.GET.DIRECTORY", `{"seq":1}`},
+		request{jsapi.Prefix + ".STREAM.MSG.GET.DIRECTORY", `{"seq":1}`},
+		request{jsapi.Prefix + ".DIRECT.GET.KV_sign-in", `{"seq":1}`},
+		request{jsapi.Prefix + ".DIRECT.GET.KV_idempotency", `{"seq":1}`},
+		request{"log." + hub + ".event.device", `{"type":"forged"}`},
+		request{"feed." + hub + ".event.device", `{"type":"forged"}`},
+		request{"hub." + hub + ".request", `{}`},
+		request{"hub." + hub + ".ack", `{}`},
+		request{"directory.org.x", `{}`},
+		request{"$KV.sign-in.x", `{}`},
+		request{"$SYS.REQ.SERVER.PING", ``},
+		request{"$SYS.REQ.USER.INFO", ``},
+		request{"$SYS.REQ.ACCOUNT.PING.CONNZ", ``},
+		request{"_INBOX.other.x", `forged answer`},
+		request{"anything", ``},
 	)
 }
 
-// unheard are subjects that a tap must not hear.
-func unheard() []string {
+// forbiddenSubjects returns subjects that a tap must not subscribe to.
+func forbiddenSubjects() []string {
 	return []string{
 		">", "*", "_INBOX.>", "_INBOX.other.>", "hub.>", "log.>", "directory.>", "$KV.>", "$SYS.>",
 		"$JS.>", "$MQTT.>", "_R_.>", "shard.>",
@@ -87,8 +87,9 @@ func unheard() []string {
 
 const rejectedTimeout = time.Minute
 
-// TryForbidden tries everything that a tap must not be able to do; the server itself must say each
-// time that it refuses, which comes to reports. The stream is the log of a hub in that shard.
+// TryForbidden tries everything that the tap connected by nc must not be able to do. The server
+// must reject each attempt with a permissions violation, which the connection's error handler must
+// send to reports. stream is the stream of the hub's log in that shard.
 func TryForbidden(
 	t testing.TB, nc *nats.Conn, reports <-chan error, shard int, stream, hub string,
 ) {
@@ -107,13 +108,13 @@ func TryForbidden(
 			t.Errorf("%s: not rejected", what)
 		}
 	}
-	for _, request := range forbiddenRequests(shard, stream, hub) {
-		if err := nc.PublishRequest(request.subject, nc.NewInbox(), []byte(request.body)); err != nil {
+	for _, r := range forbiddenRequests(shard, stream, hub) {
+		if err := nc.PublishRequest(r.subject, nc.NewInbox(), []byte(r.body)); err != nil {
 			t.Fatal(err)
 		}
-		rejected("publish to " + request.subject)
+		rejected("publish to " + r.subject)
 	}
-	for _, subject := range unheard() {
+	for _, subject := range forbiddenSubjects() {
 		if _, err := nc.SubscribeSync(subject); err != nil {
 			t.Fatal(err)
 		}

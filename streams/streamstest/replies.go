@@ -12,21 +12,21 @@ import (
 	"hubcloud/streams"
 )
 
-// Witness is a connection of a tap that hears what another one may have forged.
+// Witness is a connection of a tap that would receive the messages that another tap forges.
 type Witness struct {
 	*nats.Conn
-	// Inbox is its inbox prefix.
+	// Inbox is the prefix of its inboxes.
 	Inbox string
-	// Other reports that the witness has other credentials than the attacker: then nothing may come to
-	// its inbox.
+	// Other reports whether the witness has other credentials than the attacker. If so, its inbox
+	// must stay empty.
 	Other bool
 }
 
-// readRequests are requests that a tap may make, with bodies that are answered, by one message or
-// by many.
-func readRequests(shard int, stream, hub string) []forbidden {
+// allowedRequests returns requests that a tap may make. The server answers each of them, with one
+// message or several.
+func allowedRequests(shard int, stream, hub string) []request {
 	api, subject := streams.ShardAPI(shard)+".", "log."+hub+".event.device"
-	return []forbidden{
+	return []request{
 		{api + "STREAM.NAMES", ``},
 		{api + "STREAM.LIST", ``},
 		{api + "STREAM.INFO." + stream, ``},
@@ -42,10 +42,11 @@ func readRequests(shard int, stream, hub string) []forbidden {
 	}
 }
 
-// TryReplies has an attacker ask for answers, by every request that it may make, where they would
-// be taken for somebody else's messages: on the feeds, in the inboxes of the witnesses, as
-// requests, as the server's own messages. Then an event is stored, and the witnesses must hear it
-// and nothing else. The server may refuse the reply, which comes to reports.
+// TryReplies makes every request that a tap may make, with reply subjects at which the answer would
+// look like a message of another sender: on the feeds, in the inboxes of the witnesses, as a
+// request, and as a message of the server. Then it stores an event as owner. The witnesses must
+// receive that event and nothing else. The server may reject a reply subject; the attacker's error
+// handler must send the error to reports.
 func TryReplies(
 	t testing.TB, attacker *nats.Conn, reports <-chan error, shard int, stream, hub string,
 	owner *nats.Conn, witnesses ...Witness,
@@ -58,26 +59,30 @@ func TryReplies(
 		"feed." + hub + ".event.link",
 		streams.ShardAPI(shard) + ".DIRECT.GET." + stream,
 	}
-	type ear struct {
+	type listener struct {
 		what  string
 		sub   *nats.Subscription
 		feeds bool
 	}
-	var ears []ear
+	var listeners []listener
 	for n, w := range witnesses {
-		hears := []string{streams.AnyFeed}
+		subjects := []string{streams.AnyFeed}
 		if w.Other {
-			hears = append(hears, w.Inbox+".>")
+			subjects = append(subjects, w.Inbox+".>")
 			replies = append(replies, w.Inbox+".x", w.Inbox+".x.y", w.NewInbox())
 		}
-		for _, subject := range hears {
+		for _, subject := range subjects {
 			sub, err := w.SubscribeSync(subject)
 			if err != nil {
 				t.Fatal(err)
 			}
-			ears = append(
-				ears,
-				ear{fmt.Sprintf("witness %d on %s", n, subject), sub, subject == streams.AnyFeed},
+			listeners = append(
+				listeners,
+				listener{
+					fmt.Sprintf("witness %d on %s", n, subject),
+					sub,
+					subject == streams.AnyFeed,
+				},
 			)
 		}
 		if err := w.FlushTimeout(rejectedTimeout); err != nil {
@@ -88,27 +93,28 @@ func TryReplies(
 	if err != nil {
 		t.Fatal(err)
 	}
-	ears = append(ears, ear{"the attacker on " + streams.AnyFeed, own, true})
+	listeners = append(listeners, listener{"the attacker on " + streams.AnyFeed, own, true})
 
-	for _, request := range readRequests(shard, stream, hub) {
+	for _, r := range allowedRequests(shard, stream, hub) {
 		for _, reply := range replies {
-			if err := attacker.PublishRequest(request.subject, reply, []byte(request.body)); err != nil {
+			if err := attacker.PublishRequest(r.subject, reply, []byte(r.body)); err != nil {
 				t.Fatal(err)
 			}
-			// Where the broker would report on the way of a message, if it took the header.
+			// With this header the broker would send a trace of the message there, if it allowed
+			// it.
 			traced := &nats.Msg{
-				Subject: request.subject,
+				Subject: r.subject,
 				Reply:   reply,
-				Data:    []byte(request.body),
+				Data:    []byte(r.body),
 				Header:  nats.Header{"Nats-Trace-Dest": {reply}},
 			}
 			if err := attacker.PublishMsg(traced); err != nil {
 				t.Fatal(err)
 			}
 		}
-		// Its own answer comes after those.
-		if _, err := attacker.Request(request.subject, []byte(request.body), rejectedTimeout); err != nil {
-			t.Fatalf("%s: %v", request.subject, err)
+		// The answer to this request comes after the answers to the others.
+		if _, err := attacker.Request(r.subject, []byte(r.body), rejectedTimeout); err != nil {
+			t.Fatalf("%s: %v", r.subject, err)
 		}
 	}
 	for _, reserved := range []string{"_R_.x", "_GR_.x", "$JS.ACK." + stream + ".x.1.1.1.1.1"} {
@@ -122,7 +128,7 @@ func TryReplies(
 	for len(reports) > 0 {
 		if err := <-reports; !errors.Is(err, nats.ErrPermissionViolation) &&
 			!strings.Contains(err.Error(), "Permissions Violation") {
-			t.Errorf("the server reports %v", err)
+			t.Errorf("the server reported %v, want a permissions violation", err)
 		}
 	}
 
@@ -130,20 +136,20 @@ func TryReplies(
 	if _, err := owner.Request(subject, []byte(event), rejectedTimeout); err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range ears {
-		if e.feeds {
-			msg, err := e.sub.NextMsg(rejectedTimeout)
+	for _, l := range listeners {
+		if l.feeds {
+			msg, err := l.sub.NextMsg(rejectedTimeout)
 			if err != nil {
-				t.Fatalf("%s does not hear the event: %v", e.what, err)
+				t.Fatalf("%s did not receive the event: %v", l.what, err)
 			}
 			if string(msg.Data) != event || msg.Subject != "feed."+hub+".event.device" {
-				t.Fatalf("%s hears a forged %q: %.200q", e.what, msg.Subject, msg.Data)
+				t.Fatalf("%s received a forged %q: %.200q", l.what, msg.Subject, msg.Data)
 			}
 		}
-		if msg, err := e.sub.NextMsg(100 * time.Millisecond); err == nil {
-			t.Fatalf("%s hears a forged %q: %.200q", e.what, msg.Subject, msg.Data)
+		if msg, err := l.sub.NextMsg(100 * time.Millisecond); err == nil {
+			t.Fatalf("%s received a forged %q: %.200q", l.what, msg.Subject, msg.Data)
 		}
-		if err := e.sub.Unsubscribe(); err != nil {
+		if err := l.sub.Unsubscribe(); err != nil {
 			t.Fatal(err)
 		}
 	}

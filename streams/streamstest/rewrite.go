@@ -12,20 +12,20 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Rewriter stands between clients and a Broker and may change what the broker says to them: for
-// answers that only a cluster gives, at a moment that a test chooses.
+// Rewriter is a proxy between clients and a Broker that can change the broker's messages, so that a
+// test can choose when its client gets an answer that otherwise only a cluster sends.
 type Rewriter struct {
 	broker *Broker
 	change atomic.Pointer[func(payload []byte) []byte]
 }
 
-// NewRewriter makes a Rewriter that changes nothing yet. Connect to it with Connect(t,
+// NewRewriter returns a Rewriter that changes nothing yet. Clients connect to it with Connect(t,
 // nats.InProcessServer(rewriter)).
 func NewRewriter(b *Broker) *Rewriter { return &Rewriter{broker: b} }
 
-// Change has every payload from now on replaced by what change returns; a message whose payload
-// becomes nil is lost. The broker's own INFO is a payload too. nil changes nothing any more. change
-// may run for several connections at once.
+// Change replaces every payload from now on by the result of change. A message whose result is nil
+// is lost. The broker's INFO counts as a payload. A nil change ends the replacement. change may be
+// called for several connections at the same time.
 func (r *Rewriter) Change(change func(payload []byte) []byte) {
 	if change == nil {
 		r.change.Store(nil)
@@ -36,7 +36,7 @@ func (r *Rewriter) Change(change func(payload []byte) []byte) {
 
 var _ nats.InProcessConnProvider = (*Rewriter)(nil)
 
-// InProcessConn makes Rewriter a nats.InProcessConnProvider.
+// InProcessConn implements nats.InProcessConnProvider.
 func (r *Rewriter) InProcessConn() (net.Conn, error) {
 	conn, err := r.broker.InProcessConn()
 	if err != nil {
@@ -47,7 +47,7 @@ func (r *Rewriter) InProcessConn() (net.Conn, error) {
 	return &rewritten{Conn: conn, read: read}, nil
 }
 
-// rewritten is a connection whose reads come from elsewhere.
+// rewritten is a connection to the broker whose reads return the rewritten messages.
 type rewritten struct {
 	net.Conn
 	read *io.PipeReader
@@ -60,7 +60,7 @@ func (c *rewritten) Close() error {
 	return c.Conn.Close()
 }
 
-// copy passes on what the broker sends, line by line, and the payloads of messages.
+// copy copies the broker's protocol line by line, with rewritten payloads.
 func (r *Rewriter) copy(to io.Writer, from *bufio.Reader) error {
 	for {
 		line, err := from.ReadBytes('\n')
@@ -84,7 +84,7 @@ func (r *Rewriter) copy(to io.Writer, from *bufio.Reader) error {
 	}
 }
 
-// message reads the rest of a message and returns all of it, nil when it is to be lost.
+// message reads the rest of a message and returns the rewritten message, nil for a lost one.
 func (r *Rewriter) message(fields [][]byte, from *bufio.Reader) ([]byte, error) {
 	size, err := strconv.Atoi(string(fields[len(fields)-1]))
 	if err != nil {

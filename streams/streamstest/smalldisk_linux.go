@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"hubcloud/streams"
 )
 
 // SmallDisk mounts an empty file system of that many bytes in memory and returns its folder. It
@@ -53,10 +55,7 @@ func FillDisk(t testing.TB, dir string) (empty func()) {
 				}
 			}
 			sayFull()
-			select {
-			case <-ctx.Done():
-			case <-time.After(2 * time.Millisecond):
-			}
+			streams.Sleep(ctx, 2*time.Millisecond)
 		}
 	})
 	<-full

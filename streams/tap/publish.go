@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/streams"
 )
 
 const (
@@ -109,12 +111,10 @@ func (p *Publisher) publish(ctx context.Context, r Record) error {
 		case try%publishWarnEvery == 0:
 			p.logger.Warn("publishing failed; retrying", "subject", msg.Subject, "error", err)
 		}
-		select {
-		case <-time.After(pause):
-			pause = min(2*pause, maxPublishPause)
-		case <-ctx.Done():
+		if !streams.Sleep(ctx, pause) {
 			return ctx.Err()
 		}
+		pause = min(2*pause, maxPublishPause)
 	}
 }
 

@@ -62,7 +62,7 @@ func (t *Tap) subscribe() (feeds, error) {
 
 func (f feeds) end() {
 	for _, sub := range f {
-		_ = sub.Unsubscribe() // fails only if the connection is closed
+		streams.Unsubscribe(sub)
 	}
 }
 

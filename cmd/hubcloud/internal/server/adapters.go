@@ -61,5 +61,5 @@ func (b grantsBus) Subscribe(fn func(message []byte)) (stop func(), err error) {
 		return nil, err
 	}
 	// Unsubscribe fails only when the connection is closed, which ends the subscription too.
-	return func() { _ = sub.Unsubscribe() }, nil
+	return func() { streams.Unsubscribe(sub) }, nil
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"hubcloud/streams"
 )
 
 const (
@@ -79,10 +81,8 @@ func waitForSpace(ctx context.Context, cfg Config, err error, logger *slog.Logge
 			logDiskFull(logger, cfg.DataDir, now.Sub(began), err)
 			extendStart(logger, extendBy)
 		}
-		select {
-		case <-ctx.Done():
+		if !streams.Sleep(ctx, pause) {
 			return ctx.Err()
-		case <-time.After(pause):
 		}
 		probe := probeSpace(cfg.DataDir)
 		if !isDiskFull(probe) {

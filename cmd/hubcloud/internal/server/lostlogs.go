@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hubcloud/hubbridge/ingest"
+	"hubcloud/streams"
 )
 
 const (
@@ -69,10 +70,8 @@ func (s *Server) reportLostLogs(ctx context.Context) error {
 		if !errors.Is(err, context.Canceled) {
 			s.logger.Warn("hub logs not compared with ingest checkpoints", "error", err)
 		}
-		select {
-		case <-ctx.Done():
+		if !streams.Sleep(ctx, lostLogsPause) {
 			return ctx.Err()
-		case <-time.After(lostLogsPause):
 		}
 	}
 }

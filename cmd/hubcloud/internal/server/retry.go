@@ -53,10 +53,7 @@ func (s *Server) retry(ctx context.Context, what string, do func(ctx context.Con
 		if first := w.failed(err); first {
 			w.log()
 		}
-		select {
-		case <-time.After(retryPause):
-		case <-ctx.Done():
-		}
+		streams.Sleep(ctx, retryPause)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"hubcloud/streams"
 )
 
 const (
@@ -205,7 +207,7 @@ func scatter(
 	if err != nil {
 		return err
 	}
-	defer func() { _ = sub.Unsubscribe() }() // it fails only when the connection is closed
+	defer streams.Unsubscribe(sub)
 	if err := nc.PublishRequest(subject, inbox, request); err != nil {
 		return err
 	}

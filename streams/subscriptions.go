@@ -32,10 +32,16 @@ func AwaitSubscribed(ctx context.Context, nc *nats.Conn, logger *slog.Logger) er
 			logger.Warn("subscriptions not confirmed; trying again", "error", err)
 			warned = true
 		}
-		select {
-		case <-time.After(confirmPause):
-		case <-ctx.Done():
+		if !Sleep(ctx, confirmPause) {
 			return ctx.Err()
 		}
 	}
 }
+
+// Unsubscribe ends a subscription. nats.go returns an error only when the connection is closed,
+// which has ended the subscription too.
+func Unsubscribe(sub *nats.Subscription) { _ = sub.Unsubscribe() }
+
+// NoResponders reports whether msg is not an answer but the broker's report that nothing is
+// subscribed to the subject of the request.
+func NoResponders(msg *nats.Msg) bool { return msg.Header.Get("Status") == "503" }
