@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -17,13 +18,46 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// server is the PostgreSQL server of the tests of one package. Main sets it before any test runs.
-var server *cluster.Cluster
+// server is the PostgreSQL server of the tests of one package. The first test that needs a database
+// starts it, and Main stops it.
+var server packageServer
+
+type packageServer struct {
+	once    sync.Once
+	dir     string
+	cluster *cluster.Cluster
+	err     error
+}
+
+// url returns the URL of the server.
+func (s *packageServer) url(t testing.TB) string {
+	t.Helper()
+	s.once.Do(func() {
+		if s.dir, s.err = os.MkdirTemp("", "projections"); s.err != nil {
+			return
+		}
+		s.cluster, s.err = cluster.Start(context.Background(), cluster.Config{
+			Dir: filepath.Join(s.dir, "postgres"), Logger: slog.New(slog.DiscardHandler),
+		})
+	})
+	if s.err != nil {
+		t.Fatalf("start PostgreSQL: %v", s.err)
+	}
+	return s.cluster.URL()
+}
+
+func (s *packageServer) stop() error {
+	defer os.RemoveAll(s.dir)
+	if s.cluster == nil {
+		return nil
+	}
+	return s.cluster.Stop(context.Background())
+}
 
 var databases atomic.Int64
 
-// Main starts a PostgreSQL server, runs the tests of a package, and exits. It fails if the tests
-// leak goroutines. Call it from TestMain.
+// Main runs the tests of a package, stops what NewDatabase and Shared have started, and exits. It
+// fails if the tests leak goroutines. Call it from TestMain.
 func Main(m *testing.M) {
 	goleak.VerifyTestMain(withServer{m}, streamstest.Leaks()...)
 }
@@ -31,35 +65,22 @@ func Main(m *testing.M) {
 type withServer struct{ m *testing.M }
 
 func (w withServer) Run() int {
-	dir, err := os.MkdirTemp("", "projections")
-	if err != nil {
-		fmt.Println(err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	ctx := context.Background()
-	if server, err = cluster.Start(ctx, cluster.Config{
-		Dir: filepath.Join(dir, "postgres"), Logger: slog.New(slog.DiscardHandler),
-	}); err != nil {
-		fmt.Println(err)
-		return 1
-	}
 	code := w.m.Run()
 	shared.stop()
-	if err := server.Stop(ctx); err != nil {
+	if err := server.stop(); err != nil {
 		fmt.Println(err)
 		return 1
 	}
 	return code
 }
 
-// NewDatabase creates a database on the server of Main and returns its URL. options are those of
+// NewDatabase creates a database on the package's server and returns its URL. options are those of
 // CREATE DATABASE.
 func NewDatabase(t testing.TB, options string) string {
 	t.Helper()
 	name := fmt.Sprintf("test_%d", databases.Add(1))
-	Execute(t, server.URL(), "CREATE DATABASE "+name+" "+options)
-	parsed, err := url.Parse(server.URL())
+	Execute(t, server.url(t), "CREATE DATABASE "+name+" "+options)
+	parsed, err := url.Parse(server.url(t))
 	if err != nil {
 		t.Fatal(err)
 	}
