@@ -26,7 +26,7 @@ var clusterKills = flag.Int(
 // stored once and in order.
 func TestCluster(t *testing.T) {
 	t.Parallel()
-	broker := newOwnBroker(t, "2")
+	broker := newExternalBroker(t, "2")
 	first := broker.join()
 	second := broker.join()
 	tenant := harness.NewTenant(t, first, "Cluster")
@@ -81,7 +81,7 @@ func TestCluster(t *testing.T) {
 // acrossServers connects a hub to each server, and lets every replica send it requests and
 // disconnect it.
 func acrossServers(
-	t *testing.T, broker *ownBroker, first *harness.Service, replicas ...*harness.Tenant,
+	t *testing.T, broker *externalBroker, first *harness.Service, replicas ...*harness.Tenant,
 ) {
 	t.Helper()
 	for _, address := range broker.mqtt {
@@ -111,7 +111,7 @@ func acrossServers(
 }
 
 // renewCertificate replaces the certificate of a running server.
-func renewCertificate(t *testing.T, broker *ownBroker) {
+func renewCertificate(t *testing.T, broker *externalBroker) {
 	t.Helper()
 	before := servedCertificate(broker.mqtt[0])
 	broker.renew()
@@ -150,7 +150,7 @@ type clusterLoad struct {
 }
 
 func newClusterLoad(
-	t *testing.T, broker *ownBroker, first *harness.Service, replicas ...*harness.Tenant,
+	t *testing.T, broker *externalBroker, first *harness.Service, replicas ...*harness.Tenant,
 ) *clusterLoad {
 	t.Helper()
 	c := &clusterLoad{
@@ -168,7 +168,9 @@ func newClusterLoad(
 
 // add adds a hub that connects to each server in turn, a reader of its pages and a reader of its
 // stream.
-func (c *clusterLoad) add(broker *ownBroker, first *harness.Service, replicas ...*harness.Tenant) {
+func (c *clusterLoad) add(
+	broker *externalBroker, first *harness.Service, replicas ...*harness.Tenant,
+) {
 	c.t.Helper()
 	hub := adopted(c.t, first, replicas[0])
 	hub.Disconnect()

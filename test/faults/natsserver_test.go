@@ -45,9 +45,9 @@ func natsServer() error {
 	return nil
 }
 
-// ownBroker is a database and a cluster of three nats-servers, which `hubcloud broker-config`
+// externalBroker is a database and a cluster of three nats-servers, which `hubcloud broker-config`
 // configured. The servers use the same ports on different loopback addresses.
-type ownBroker struct {
+type externalBroker struct {
 	t     *testing.T
 	dir   string
 	nodes []*natsNode
@@ -71,8 +71,8 @@ type natsNode struct {
 	ended   chan struct{}
 }
 
-// newOwnBroker starts a cluster on loopback addresses, and a database.
-func newOwnBroker(t *testing.T, shards string) *ownBroker {
+// newExternalBroker starts a cluster on loopback addresses, and a database.
+func newExternalBroker(t *testing.T, shards string) *externalBroker {
 	t.Helper()
 	places := make([]harness.Place, 3)
 	for i := range places {
@@ -84,9 +84,11 @@ func newOwnBroker(t *testing.T, shards string) *ownBroker {
 }
 
 // newBrokerAt configures a cluster with a server at each place. Call start to start it.
-func newBrokerAt(t *testing.T, shards string, places []harness.Place, database string) *ownBroker {
+func newBrokerAt(
+	t *testing.T, shards string, places []harness.Place, database string,
+) *externalBroker {
 	t.Helper()
-	b := &ownBroker{t: t, dir: t.TempDir()}
+	b := &externalBroker{t: t, dir: t.TempDir()}
 	client, route, mqtt, monitor := freePort(t), freePort(t), freePort(t), freePort(t)
 	store := func(host string) string { return filepath.Join(b.dir, "store", host) }
 	configure := func(hosts, host string) string {
@@ -134,7 +136,7 @@ func newBrokerAt(t *testing.T, shards string, places []harness.Place, database s
 }
 
 // start starts every server and waits until each listens.
-func (b *ownBroker) start() {
+func (b *externalBroker) start() {
 	b.t.Helper()
 	for _, node := range b.nodes {
 		node.start()
@@ -151,7 +153,7 @@ func (b *ownBroker) start() {
 }
 
 // join starts a replica of the service on the cluster.
-func (b *ownBroker) join() *harness.Service {
+func (b *externalBroker) join() *harness.Service {
 	b.t.Helper()
 	return harness.Join(b.t, b.mqtt[0], b.nats, b.arguments...)
 }

@@ -59,7 +59,7 @@ func TestOutages(t *testing.T) {
 type outages struct {
 	t        *testing.T
 	net      *network // nil without namespaces; then no network is cut
-	broker   *ownBroker
+	broker   *externalBroker
 	nodes    []*namespace
 	machines []*namespace
 	replicas []*harness.Service

@@ -59,8 +59,8 @@ type trafficReader struct {
 
 // newTraffic adds hubs and starts the traffic.
 func newTraffic(
-	t *testing.T, broker *ownBroker, service *harness.Service, hubs int, clients []*harness.Client,
-	tenant *harness.Tenant,
+	t *testing.T, broker *externalBroker, service *harness.Service, hubs int,
+	clients []*harness.Client, tenant *harness.Tenant,
 ) *traffic {
 	t.Helper()
 	r := &traffic{
