@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// authority signs certificates for the bare broker and its hubs, of the kind that the service's
-// authority signs.
+// authority signs certificates for the bare broker and its hubs, like those of the service's
+// authority.
 type authority struct {
 	t           testing.TB
 	key         *ecdsa.PrivateKey
@@ -43,6 +43,7 @@ func newAuthority(t testing.TB) *authority {
 	return a
 }
 
+// sign returns a certificate in DER.
 func (a *authority) sign(template, parent *x509.Certificate, public *ecdsa.PublicKey) []byte {
 	a.t.Helper()
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
@@ -58,7 +59,7 @@ func (a *authority) sign(template, parent *x509.Certificate, public *ecdsa.Publi
 	return der
 }
 
-// issue returns a new key and its certificate with that name.
+// issue returns a new key and its certificate with the given name.
 func (a *authority) issue(name string, usage x509.ExtKeyUsage) (*ecdsa.PrivateKey, []byte) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -90,7 +91,7 @@ func (a *authority) broker(dir string, shards int) *bare {
 	})
 }
 
-// hubs makes hubs for a bare broker, each with a certificate of its own.
+// hubs creates hubs for a bare broker, each with its own certificate.
 func (a *authority) hubs(b *bare, account func(id string) string, count int) []*hub {
 	a.t.Helper()
 	var made []*hub

@@ -24,7 +24,7 @@ import (
 const roleBroker = "broker"
 
 // bareBrokerConfig configures a bare broker: a NATS server with the accounts and listeners of the
-// service's, and nothing around it.
+// service's broker.
 type bareBrokerConfig struct {
 	Dir    string // of the streams
 	Shards int
@@ -131,7 +131,7 @@ func (c bareBrokerConfig) options() (*server.Options, error) {
 
 func (b *bareBroker) shard(hub string) *nats.Conn { return b.conns.Shard(domain.HubID(hub)) }
 
-// streamsCommand makes the stream of each hub like the sample's, with messages in it.
+// streamsCommand creates a stream with messages for each hub, configured like the sample's.
 type streamsCommand struct {
 	Sample   sample
 	Hubs     []string
@@ -173,8 +173,7 @@ func jetStreamError(answer []byte) error {
 	return nil
 }
 
-// answerHubs lets the broker's process answer what hubs send with the ack that they would get: a
-// round trip.
+// answerHubs makes the broker's process answer messages of hubs with an ack, for round trips.
 func (b *bareBroker) answerHubs(nothing) (nothing, error) {
 	for _, nc := range b.conns.Shards {
 		_, err := nc.Subscribe(streams.EventsSubject(streams.AnyHub), func(m *nats.Msg) {

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// copyCommand copies every row of the read models into tables of their own. With Keys these have
-// all keys and indexes.
+// copyCommand copies every row of the read models into new tables. With Keys these tables have all
+// keys and indexes.
 type copyCommand struct{ Keys bool }
 
 type copyResult struct {
@@ -18,8 +18,7 @@ type copyResult struct {
 	Seconds float64
 }
 
-// copy reads the rows into memory, makes the tables, and measures only how long it takes to copy
-// the rows into them.
+// copy reads the rows into memory, creates the tables, and measures only the copying.
 func (d *bareDatabase) copy(c copyCommand) (copyResult, error) {
 	ctx := context.Background()
 	conn, err := d.pool.Acquire(ctx)

@@ -20,7 +20,7 @@ type databaseConfig struct {
 	Readers int
 }
 
-// bareDatabase makes queries with nothing around them.
+// bareDatabase runs queries without the service.
 type bareDatabase struct {
 	pool    *pgxpool.Pool
 	readers int
@@ -57,7 +57,7 @@ func runBareDatabase(config []byte, control *http.ServeMux) (bareReady, error) {
 	return bareReady{}, nil
 }
 
-// queryCommand lets every reader make a query over and over.
+// queryCommand makes every reader repeat a query.
 type queryCommand struct {
 	SQL    string
 	Args   []json.RawMessage
@@ -66,7 +66,7 @@ type queryCommand struct {
 
 type queryResult struct {
 	PerSecond float64
-	// Rows is how many rows the query gives.
+	// Rows is the number of rows that the query returns.
 	Rows int
 }
 
@@ -107,7 +107,7 @@ func (d *bareDatabase) query(c queryCommand) (queryResult, error) {
 	}, err
 }
 
-// read makes the query once and reads every value that it gives.
+// read runs the query once, reads every value, and returns the number of rows.
 func (d *bareDatabase) read(sql string, args []any) (int, error) {
 	found, err := d.pool.Query(context.Background(), sql, args...)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ingestCommand lets the bare broker's process publish batches: one publisher for each hub, Depth
-// batches in flight each.
+// ingestCommand makes the bare broker's process publish batches: one publisher for each hub, each
+// with Depth batches in flight.
 type ingestCommand struct {
 	Sample sample
 	Hubs   []string
@@ -45,7 +45,7 @@ type publisher struct {
 	events int
 }
 
-// run keeps that many batches in flight up to the deadline, and gives how many events were
+// run keeps depth batches in flight until the deadline and returns the number of events that were
 // acknowledged by then.
 func (p *publisher) run(depth int, deadline time.Time) (int64, error) {
 	inbox := p.nc.NewInbox()
@@ -67,7 +67,8 @@ func (p *publisher) run(depth int, deadline time.Time) (int64, error) {
 		if err := p.wait(answers); err != nil {
 			return stored, err
 		}
-		// The first batch counts in any case: on a busy machine its answer may come after the deadline.
+		// The first batch counts in any case: on a busy machine its answer may come after the
+		// deadline.
 		if stored > 0 && time.Now().After(deadline) {
 			for range depth - 1 {
 				if err := p.wait(answers); err != nil {
@@ -92,7 +93,7 @@ func (p *publisher) wait(answers <-chan *nats.Msg) error {
 	}
 }
 
-// batch makes the messages of an atomic batch, as the service would store them.
+// batch returns the messages of an atomic batch, as the service would store them.
 func (p *publisher) batch(inbox string) []*nats.Msg {
 	var msgs []*nats.Msg
 	for i := range p.events {

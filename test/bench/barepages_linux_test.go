@@ -14,7 +14,7 @@ import (
 	"hubcloud/streams"
 )
 
-// pagesCommand lets the bare broker's process read every page of the hubs' logs.
+// pagesCommand makes the bare broker's process read every page of the hubs' logs.
 type pagesCommand struct {
 	Hubs    []string
 	Readers int

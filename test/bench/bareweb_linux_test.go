@@ -15,7 +15,7 @@ import (
 
 const roleWeb = "web"
 
-// bareWeb is a net/http server that writes what it was given, from memory, in its own process.
+// bareWeb is a net/http server in its own process that writes given bytes from memory.
 type bareWeb struct {
 	page    atomic.Pointer[[]byte]
 	backlog atomic.Pointer[[]byte]
@@ -24,8 +24,8 @@ type bareWeb struct {
 	topics map[string]*topic
 }
 
-// topic is what a set of event streams is about: a chain of frames, each with a signal that the
-// next one is there. Nobody holds up another.
+// topic is the source of a set of event streams: a linked list of frames, each with a signal for
+// the next one, so that no reader delays another.
 type topic struct {
 	last atomic.Pointer[link]
 }
@@ -51,7 +51,7 @@ func runBareWeb(control *http.ServeMux) (bareReady, error) {
 	}
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go server.Serve(listener)
-	go w.takeFeeds(feed)
+	go w.receiveFeeds(feed)
 	command(
 		control, "/page",
 		func(page []byte) (nothing, error) { w.page.Store(&page); return nothing{}, nil },
@@ -75,9 +75,9 @@ func (w *bareWeb) topic(name string) *topic {
 	return t
 }
 
-// takeFeeds takes frames: on each connection a topic of 16 bits, a length of 32 bits and a frame,
-// again and again.
-func (w *bareWeb) takeFeeds(listener net.Listener) {
+// receiveFeeds accepts connections that each send a sequence of frames: a topic of 16 bits, a
+// length of 32 bits, and the frame.
+func (w *bareWeb) receiveFeeds(listener net.Listener) {
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
@@ -85,14 +85,14 @@ func (w *bareWeb) takeFeeds(listener net.Listener) {
 		}
 		go func() {
 			defer conn.Close()
-			if err := w.takeFeed(bufio.NewReader(conn)); !errors.Is(err, io.EOF) {
+			if err := w.receiveFeed(bufio.NewReader(conn)); !errors.Is(err, io.EOF) {
 				panic(err)
 			}
 		}()
 	}
 }
 
-func (w *bareWeb) takeFeed(from *bufio.Reader) error {
+func (w *bareWeb) receiveFeed(from *bufio.Reader) error {
 	topics := map[uint16]*topic{}
 	var head [6]byte
 	for {
@@ -116,7 +116,7 @@ func (w *bareWeb) takeFeed(from *bufio.Reader) error {
 	}
 }
 
-// feedFrame makes what takeFeed takes.
+// feedFrame encodes a frame for receiveFeed.
 func feedFrame(topic uint16, frame []byte) []byte {
 	packet := binary.BigEndian.AppendUint16(nil, topic)
 	packet = binary.BigEndian.AppendUint32(packet, uint32(len(frame)))
@@ -134,8 +134,8 @@ func (w *bareWeb) servePage(answer http.ResponseWriter, _ *http.Request) {
 // streamGreeting is the first block of a stream: a position, as the service sends one.
 const streamGreeting = "id: AAAAAAAAAAAAAAAAAAAAAAAAAAAA\n\n"
 
-// serveStream writes the greeting, the backlog when it is asked for, and then each frame of the
-// topic as it comes.
+// serveStream writes the greeting, the backlog if it is requested, and then each new frame of the
+// topic.
 func (w *bareWeb) serveStream(answer http.ResponseWriter, r *http.Request) {
 	at := w.topic(r.PathValue("topic")).last.Load()
 	header := answer.Header()

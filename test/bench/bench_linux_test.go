@@ -33,15 +33,15 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// bench is one measurement under way.
+// bench is a running measurement.
 type bench struct {
 	testing.TB
 	report *report
-	// full is false when it is only to be shown that the measurement runs.
+	// full is false if the run only checks that the measurement works.
 	full bool
 }
 
-// size returns the size of a measurement.
+// size returns full or tiny, depending on the run.
 func size[S any](b *bench, full, tiny S) S {
 	if b.full {
 		return full
@@ -49,7 +49,7 @@ func size[S any](b *bench, full, tiny S) S {
 	return tiny
 }
 
-// measures are the lines of the table, in its order.
+// measures are the measurements in the order of the table.
 var measures = []struct {
 	name string
 	run  func(*bench)
@@ -69,8 +69,8 @@ var measures = []struct {
 	{"rebuild", measureRebuild},
 }
 
-// TestBench measures everything, one after the other, and prints the table. One measure is picked
-// with -run TestBench/ingest.
+// TestBench runs all measurements, one after the other, and prints the table. Use
+// -run TestBench/ingest for one.
 func TestBench(t *testing.T) {
 	if !*fullFlag {
 		t.Skip("measures only with -bench.report (`make bench`)")
@@ -78,7 +78,7 @@ func TestBench(t *testing.T) {
 	results := &report{}
 	for _, m := range measures {
 		t.Run(m.name, func(t *testing.T) {
-			results.unrest = append(results.unrest, unrest(t))
+			results.busy = append(results.busy, busyShare(t))
 			m.run(&bench{TB: t, report: results, full: true})
 		})
 	}
@@ -93,7 +93,7 @@ func TestBench(t *testing.T) {
 	}
 }
 
-// TestMeasures runs every measurement on tiny numbers: they still work, and count what they should.
+// TestMeasures runs every measurement with tiny sizes and checks that it returns values.
 func TestMeasures(t *testing.T) {
 	if *fullFlag {
 		t.Skip("the full measurement runs instead")
@@ -105,7 +105,7 @@ func TestMeasures(t *testing.T) {
 			results := &report{}
 			m.run(&bench{TB: t, report: results})
 			for _, row := range results.rows {
-				// On tiny numbers a difference may come out below nothing.
+				// With tiny sizes a difference may be negative.
 				if v, l := median(row.Values), median(row.Limits); v == 0 || l == 0 ||
 					math.IsNaN(v) ||
 					math.IsNaN(l) {

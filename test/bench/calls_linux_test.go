@@ -84,7 +84,7 @@ func measureCalls(b *bench) {
 	}
 }
 
-// post is a request with a JSON body and an idempotency key, as it goes over the wire.
+// post returns the bytes of a request with a JSON body and an idempotency key.
 func (s *service) post(path, body, key string) string {
 	return fmt.Sprintf(
 		"POST /v1%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
@@ -98,7 +98,7 @@ func (s *service) post(path, body, key string) string {
 	)
 }
 
-// answerDevice answers as a hub with one lock would, whatever state it is asked for.
+// answerDevice answers any request like a hub with one lock.
 func (h *hub) answerDevice(request []byte) ([]byte, error) {
 	var asked struct {
 		ID, Token, Method string
@@ -128,7 +128,7 @@ func (h *hub) answerDevice(request []byte) ([]byte, error) {
 	), nil
 }
 
-// callCommand lets the bare broker's process ask a hub, one request after the other.
+// callCommand makes the bare broker's process send requests to a hub, one after the other.
 type callCommand struct {
 	Hub   string
 	Count int

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// eventsMessage is an events message of a hub, as an MQTT packet, made once and patched for each
-// sending.
+// eventsMessage is an events message of a hub as an MQTT packet, encoded once and patched before
+// each sending.
 type eventsMessage struct {
 	packet  []byte
-	numbers []int // where each event's number begins
-	stamps  []int // where each event's value begins
+	numbers []int // offset of each event's number
+	stamps  []int // offset of each event's value
 }
 
-// The widths of what is patched: a number from firstNumber on, and a value that is a time in
+// The widths of the patched texts: a number from firstNumber on, and a value that is a time in
 // microseconds since 1970.
 const (
 	numberWidth = 10
 	stampWidth  = 16
 )
 
-// stampPrefix stands before an event's value, and stampSuffix behind it, to the event's end.
+// stampPrefix precedes an event's value. stampSuffix follows it up to the event's end.
 const (
 	stampPrefix = `"value":`
 	stampSuffix = `}}`
@@ -49,13 +49,13 @@ func newEventsMessage(h *hub, events int) *eventsMessage {
 	}
 	text.WriteString(`]}`)
 	m := &eventsMessage{packet: mqttPublish("hub/"+h.ID+"/events", text.Bytes())}
-	m.numbers = places(m.packet, []byte(`{"seq":`))
-	m.stamps = places(m.packet, []byte(stampPrefix))
+	m.numbers = offsetsAfter(m.packet, []byte(`{"seq":`))
+	m.stamps = offsetsAfter(m.packet, []byte(stampPrefix))
 	return m
 }
 
-// places returns the offsets after each occurrence of mark.
-func places(text, mark []byte) []int {
+// offsetsAfter returns the offsets after each occurrence of mark.
+func offsetsAfter(text, mark []byte) []int {
 	var found []int
 	for at := 0; ; {
 		i := bytes.Index(text[at:], mark)
@@ -86,7 +86,7 @@ func patch(place []byte, n uint64) {
 	}
 }
 
-// stampOf reads the time at which an event was sent from its envelope, or what ends like one.
+// stampOf returns the time at which an event was sent, from the end of its envelope.
 func stampOf(envelope []byte) (at time.Time, ok bool) {
 	digits, ok := bytes.CutSuffix(envelope, []byte(stampSuffix))
 	if !ok || len(digits) < len(stampPrefix)+stampWidth {

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// eventStream is one of the streams.
+// eventStream is the decoder of one event stream.
 type eventStream struct {
 	fd       int
 	http     bool // the answer's header is read
 	head     []byte
-	chunk    int // bytes left of the present chunk; -1 before its size is known
+	chunk    int // remaining bytes of the current chunk; -1 before its size is known
 	line     []byte
 	seen     bool
 	events   int
 	lastID   string
 	keepsIDs bool
-	// cloud means that the present block is an event of the cloud, such as hub.disconnected. These
+	// cloud is set if the current block is an event of the cloud, such as hub.disconnected. Those
 	// are not counted: on a busy machine a hub may lose its connection.
 	cloud bool
 }
 
-// feed takes what came over the wire: an HTTP/1.1 answer in chunks.
-func (s *eventStream) feed(wire []byte, r *readers) error {
+// decode decodes received bytes, a part of a chunked HTTP/1.1 answer.
+func (s *eventStream) decode(wire []byte, r *readers) error {
 	if !s.http {
 		s.head = append(s.head, wire...)
 		head, rest, whole := bytes.Cut(s.head, []byte("\r\n\r\n"))
@@ -33,14 +33,14 @@ func (s *eventStream) feed(wire []byte, r *readers) error {
 		}
 		if !bytes.HasPrefix(head, []byte("HTTP/1.1 200 ")) ||
 			!bytes.Contains(head, []byte("chunked")) {
-			return fmt.Errorf("answer %q", s.head)
+			return fmt.Errorf("got answer %q, want an event stream", s.head)
 		}
 		s.http, s.head, wire = true, nil, rest
 	}
 	for len(wire) > 0 {
 		if s.chunk < 0 {
 			size, rest, whole := bytes.Cut(wire, []byte("\r\n"))
-			if len(s.head)+len(size) == 0 && whole { // the line end of the chunk before
+			if len(s.head)+len(size) == 0 && whole { // the line end of the previous chunk
 				wire = rest
 				continue
 			}
@@ -50,7 +50,7 @@ func (s *eventStream) feed(wire []byte, r *readers) error {
 			}
 			n, err := strconv.ParseUint(string(bytes.TrimSpace(s.head)), 16, 31)
 			if err != nil || n == 0 {
-				return fmt.Errorf("chunk %q", s.head)
+				return fmt.Errorf("malformed chunk %q", s.head)
 			}
 			s.chunk, s.head, wire = int(n), s.head[:0], rest
 			continue
@@ -65,7 +65,7 @@ func (s *eventStream) feed(wire []byte, r *readers) error {
 	return nil
 }
 
-// text takes the stream's own bytes, line by line.
+// text splits the stream's bytes into lines.
 func (s *eventStream) text(content []byte, r *readers) {
 	for {
 		end := bytes.IndexByte(content, '\n')
@@ -78,13 +78,14 @@ func (s *eventStream) text(content []byte, r *readers) {
 			s.line = append(s.line, line...)
 			line = s.line
 		}
-		s.take(line, r)
+		s.handleLine(line, r)
 		s.line = s.line[:0]
 		content = content[end+1:]
 	}
 }
 
-func (s *eventStream) take(line []byte, r *readers) {
+// handleLine handles one line of the stream.
+func (s *eventStream) handleLine(line []byte, r *readers) {
 	if typ, ok := bytes.CutPrefix(line, []byte("event: ")); ok {
 		s.cloud = bytes.HasPrefix(typ, []byte("hub."))
 		return

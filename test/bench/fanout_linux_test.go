@@ -12,17 +12,17 @@ import (
 	"hubcloud/test/harness"
 )
 
-// fanOutSize is how many events go to how many readers.
+// fanOutSize is the number of hubs, readers and events.
 type fanOutSize struct {
 	hubs, readers int // readers of each hub
-	rate          int // events a second of each hub
+	rate          int // events per second and hub
 	rounds        int
 	during        time.Duration
 }
 
 func (n fanOutSize) events() int { return max(1, int(n.during.Seconds()*float64(n.hubs*n.rate))) }
 
-// measureFanOutOneHub compares many readers of one busy hub.
+// measureFanOutOneHub measures many readers of one busy hub.
 func measureFanOutOneHub(b *bench) {
 	measureFanOut(
 		b,
@@ -34,9 +34,8 @@ func measureFanOutOneHub(b *bench) {
 	)
 }
 
-// measureFanOutManyHubs compares few readers of each of many quiet hubs. Storing the events costs
-// ten times what delivering them does, so it takes more rounds until their difference tells
-// anything.
+// measureFanOutManyHubs measures few readers of each of many quiet hubs. Storing the events costs
+// ten times as much as delivering them, so the difference needs more rounds to be significant.
 func measureFanOutManyHubs(b *bench) {
 	measureFanOut(
 		b,
@@ -48,9 +47,9 @@ func measureFanOutManyHubs(b *bench) {
 	)
 }
 
-// fanOut is what one side did in one round.
+// fanOut is the result of one side in one round.
 type fanOut struct {
-	// total is the process's CPU for each delivery, and own what of it the readers cost.
+	// total is the process's CPU for each delivery, and own the part that the readers cost.
 	total, own float64
 	latencies  []float64
 }
@@ -84,11 +83,11 @@ func measureFanOut(b *bench, name string, n fanOutSize) {
 	var total, bareTotal, bare50, bare99 []float64
 	for round := range n.rounds {
 		done := b.profile(s.process, name, 2*n.during, round == 0)
-		acks.take()
+		acks.drain()
 		quiet := pace(b, n, sends, s.process, nil)
-		stored := acks.take()
+		stored := acks.drain()
 		of := func(i int) (string, string) { return s.Service.HTTP, s.streamRequest(hubs[i], "") }
-		own := spread(b, n, sends, s.process, quiet, of)
+		own := runFanOut(b, n, sends, s.process, quiet, of)
 		done()
 		done = b.profile(web.process, name+" limit", 2*n.during, round == 0)
 		quiet = pace(b, n, feeds, web.process, nil)
@@ -98,7 +97,7 @@ func measureFanOut(b *bench, name string, n fanOutSize) {
 				web.ready.HTTP, s.Tenant.Key,
 			)
 		}
-		limit := spread(b, n, feeds, web.process, quiet, of)
+		limit := runFanOut(b, n, feeds, web.process, quiet, of)
 		done()
 
 		cpu.Values, cpu.Limits = append(cpu.Values, own.own/1e3), append(cpu.Limits, limit.own/1e3)
@@ -130,8 +129,8 @@ func measureFanOut(b *bench, name string, n fanOutSize) {
 	b.report.add(cpu, p50, p99)
 }
 
-// spread opens the readers, sends the events, and waits until all have all.
-func spread(
+// runFanOut opens the readers, sends the events, and waits until every reader has all of them.
+func runFanOut(
 	b *bench, n fanOutSize, sends []func() error, p process, quiet time.Duration,
 	of func(int) (address, request string),
 ) fanOut {
@@ -146,13 +145,13 @@ func spread(
 		}
 	}
 	reading.awaitGreeted(n.hubs * n.readers)
-	b.rest() // until the cost of the connections is over
+	b.rest() // until the work of connecting is done
 	want := n.events() * n.readers
 	finished := reading.expect(n.hubs*n.readers, n.events()/n.hubs)
 	used := pace(b, n, sends, p, finished)
 	got, latencies := reading.counted()
 	if got != want {
-		b.Fatalf("%d deliveries, wanted %d", got, want)
+		b.Fatalf("got %d deliveries, want %d", got, want)
 	}
 	return fanOut{
 		total:     float64(used) / float64(want),
@@ -161,15 +160,16 @@ func spread(
 	}
 }
 
-// rest lets the processes work off what came before a measurement.
+// rest waits until the processes have finished earlier work.
 func (b *bench) rest() {
 	if b.full {
 		harness.Elapse(500 * time.Millisecond)
 	}
 }
 
-// pace sends the round's events, evenly over its time and over the hubs, and gives the CPU that the
-// process used until finished, and until a moment later when there is nothing to wait for.
+// pace sends the round's events, spread evenly over its time and over the hubs. It returns the CPU
+// time that the process used until finished, or until a moment after the last event if finished is
+// nil.
 func pace(
 	b *bench, n fanOutSize, sends []func() error, p process, finished <-chan struct{},
 ) time.Duration {
@@ -194,7 +194,7 @@ func pace(
 	return p.cpu(b) - before
 }
 
-// ackTimes collects how long acks took, in nanoseconds.
+// ackTimes collects the times until acks, in nanoseconds.
 type ackTimes struct {
 	mu    sync.Mutex
 	times []float64
@@ -206,7 +206,8 @@ func (a *ackTimes) add(ns int64) {
 	a.times = append(a.times, float64(ns))
 }
 
-func (a *ackTimes) take() []float64 {
+// drain returns the times so far and removes them.
+func (a *ackTimes) drain() []float64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	times := a.times
@@ -221,18 +222,18 @@ func (s *service) frames(h *hub, count int) ([]byte, error) {
 	var frames bytes.Buffer
 	rest := answer.Body
 	for _, e := range page.Data {
-		// The envelope's own text: from its cursor to the end of its data.
+		// the stored text of the envelope, from its cursor to the end of its data
 		start := bytes.Index(rest, []byte(`{"cursor":"`+e.Cursor))
 		end := bytes.Index(rest, e.Data)
 		if start < 0 || end < start {
-			return nil, fmt.Errorf("no event of cursor %s in %q", e.Cursor, answer.Body)
+			return nil, fmt.Errorf("event with cursor %s not found in %q", e.Cursor, answer.Body)
 		}
 		end += len(e.Data) + len(`}`)
 		fmt.Fprintf(&frames, "id: %s\nevent: %s\ndata: %s\n\n", e.Cursor, e.Type, rest[start:end])
 		rest = rest[end:]
 	}
 	if len(page.Data) != count {
-		return nil, fmt.Errorf("%d events of hub %s, wanted %d", len(page.Data), h.ID, count)
+		return nil, fmt.Errorf("hub %s: got %d events, want %d", h.ID, len(page.Data), count)
 	}
 	return frames.Bytes(), nil
 }
@@ -248,7 +249,7 @@ func (b *bare) feeds(topics int, frame []byte) ([]func() error, error) {
 	feeds := make([]func() error, topics)
 	for i := range feeds {
 		packet := feedFrame(uint16(i), frame)
-		at := places(packet, []byte(stampPrefix))[0]
+		at := offsetsAfter(packet, []byte(stampPrefix))[0]
 		feeds[i] = func() error {
 			patch(packet[at:at+stampWidth], uint64(time.Now().UnixMicro()))
 			_, err := conn.Write(packet)

@@ -21,7 +21,7 @@ import (
 	"hubcloud/test/harness"
 )
 
-// atOnce is how many hubs are made side by side: more would only wait for the processors.
+// atOnce is how many hubs are created concurrently: more would only wait for the processors.
 const atOnce = 24
 
 // service is a running service with an organization.
@@ -32,8 +32,8 @@ type service struct {
 	t testing.TB
 }
 
-// startService starts the service with its default settings, but for the rate limits, and with more
-// flags as given.
+// startService starts the service with its default settings, except for rate limits, and
+// with the given flags.
 func startService(t testing.TB, flags ...string) *service {
 	t.Helper()
 	s := &service{
@@ -47,7 +47,7 @@ func startService(t testing.TB, flags ...string) *service {
 	return s
 }
 
-// restart stops the service in order and starts it again on the same data.
+// restart stops the service with SIGTERM and starts it again on the same data.
 func (s *service) restart() {
 	s.t.Helper()
 	s.Stop()
@@ -55,8 +55,8 @@ func (s *service) restart() {
 	s.process.pid = s.PID()
 }
 
-// hubs makes hubs for real: registered, enrolled, connected, added to the organization, and
-// greeted. They stay connected, with nobody reading.
+// hubs registers, enrols, connects and adds hubs, whose hellos are acknowledged. They stay
+// connected, without a goroutine that reads.
 func (s *service) hubs(count int) []*hub {
 	s.t.Helper()
 	made := s.register(count)
@@ -67,7 +67,7 @@ func (s *service) hubs(count int) []*hub {
 	return made
 }
 
-// each does something with every hub, some at a time.
+// each calls do for every hub, atOnce concurrently.
 func (s *service) each(hubs []*hub, do func(*hub) error) {
 	s.t.Helper()
 	var group errgroup.Group
@@ -76,13 +76,13 @@ func (s *service) each(hubs []*hub, do func(*hub) error) {
 		group.Go(func() error { return do(h) })
 	}
 	if err := group.Wait(); err != nil {
-		s.t.Fatalf("%v\nthe service's last lines:\n%s", err, s.Log())
+		s.t.Fatalf("%v\nlast log lines of the service:\n%s", err, s.Log())
 	}
 }
 
 func (s *service) register(count int) []*hub {
 	s.t.Helper()
-	const most = 1000 // for one command, which has a minute
+	const most = 1000 // of one command, which has a timeout of a minute
 	var made []*hub
 	for len(made) < count {
 		some := min(most, count-len(made))
@@ -161,7 +161,7 @@ func (s *service) adopt(h *hub) error {
 	return err
 }
 
-// emit sends messages of that many events each and waits until they are acknowledged.
+// emit sends messages with the given number of events each and waits until they are acknowledged.
 func (h *hub) emit(messages, events int) error {
 	m := newEventsMessage(h, events)
 	for range messages {
@@ -175,7 +175,7 @@ func (h *hub) emit(messages, events int) error {
 	return nil
 }
 
-// acknowledged waits until everything that was sent is acknowledged.
+// acknowledged waits until all sent events are acknowledged.
 func (h *hub) acknowledged() error {
 	for {
 		through, err := h.ack()
@@ -185,7 +185,7 @@ func (h *hub) acknowledged() error {
 	}
 }
 
-// keep keeps hubs connected in the background until the given function is called.
+// keep keeps hubs connected in the background until release is called.
 func keep(t testing.TB, hubs []*hub) (release func()) {
 	stop := make(chan struct{})
 	var staying sync.WaitGroup

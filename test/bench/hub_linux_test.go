@@ -18,7 +18,8 @@ import (
 	"time"
 )
 
-// hub is a hub that says what it is told to, over MQTT and TLS, as cheaply as can be.
+// hub is a cheap client of the hub protocol over MQTT and TLS. It sends exactly what a measurement
+// asks for.
 type hub struct {
 	ID, Serial, Secret string
 	// user and password are for the bare broker, which has no auth callout.
@@ -29,19 +30,18 @@ type hub struct {
 
 	conn   *tls.Conn
 	reader *bufio.Reader
-	// sending guards writes: a hub that is kept alive writes from two sides.
+	// sending guards writes: the goroutine that keeps the connection alive writes too.
 	sending sync.Mutex
 	// next is the number of the next event.
 	next uint64
-	// acked, when not nil, is called for each ack while the hub is kept connected.
+	// acked, if not nil, is called for each ack while the hub is kept connected.
 	acked func()
-	// answer, when not nil, makes the packet that answers a request while the hub is kept
+	// answer, if not nil, returns the packet that answers a request while the hub is kept
 	// connected.
 	answer func(request []byte) ([]byte, error)
 }
 
-// The numbers of a bench hub's events have the same width from the first to the last, so that
-// messages can be patched.
+// All event numbers have the same width, so that messages can be patched.
 const (
 	logName     = "bench"
 	firstNumber = 1_000_000_001
@@ -49,11 +49,11 @@ const (
 
 const (
 	dialTimeout = 20 * time.Second
-	// keepAlive is the longest that the hub link allows.
+	// keepAlive is the maximum of the hub protocol.
 	keepAlive = 60 * time.Second
 )
 
-// newKey makes a hub's key and its request for a certificate.
+// newKey returns a new key of a hub and its certificate request.
 func newKey() (*ecdsa.PrivateKey, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -128,7 +128,7 @@ func (h *hub) hello() error {
 	}
 	through, err := h.ack()
 	if err == nil && through != h.next-1 {
-		err = fmt.Errorf("hub %s: an ack through %d for a hello from %d", h.ID, through, h.next)
+		err = fmt.Errorf("hub %s: got an ack through %d for a hello from %d", h.ID, through, h.next)
 	}
 	return err
 }
@@ -151,7 +151,7 @@ func (h *hub) ack() (through uint64, err error) {
 		}
 		end := bytes.IndexAny(digits, ",}")
 		if end < 0 {
-			return 0, fmt.Errorf("hub %s: ack %q", h.ID, body)
+			return 0, fmt.Errorf("hub %s: malformed ack %q", h.ID, body)
 		}
 		return strconv.ParseUint(string(digits[:end]), 10, 64)
 	}
@@ -164,7 +164,7 @@ func (h *hub) stay(stop <-chan struct{}) error {
 		for {
 			kind, body, err := h.receive()
 			if err == nil && kind == mqttPublished {
-				err = h.take(body)
+				err = h.handle(body)
 			}
 			if err != nil {
 				ended <- err
@@ -190,9 +190,8 @@ func (h *hub) stay(stop <-chan struct{}) error {
 	}
 }
 
-// take deals with a message of the cloud: its topic, which is an ack's or a request's, and its
-// payload.
-func (h *hub) take(message []byte) error {
+// handle handles a PUBLISH packet of the cloud, an ack or a request.
+func (h *hub) handle(message []byte) error {
 	length := 2 + int(binary.BigEndian.Uint16(message))
 	topic, payload := message[2:length], message[length:]
 	switch {

@@ -8,17 +8,17 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ingestSize is how much is ingested.
+// ingestSize is the load of the measurement.
 type ingestSize struct {
 	hubs, events int // hubs, and events in a message
-	// depths are the numbers of messages that each hub has unacknowledged, measured one after the
-	// other; the first is the figure of the table.
+	// depths are the numbers of unacknowledged messages of each hub, measured one after the other.
+	// The first is the figure of the table.
 	depths []int
 	rounds int
 	during time.Duration
 }
 
-// measureIngest compares events stored and acknowledged in a second.
+// measureIngest measures the events stored and acknowledged per second.
 func measureIngest(b *bench) {
 	n := size(
 		b, ingestSize{64, 50, []int{4, 1}, 3, 4 * time.Second},
@@ -60,8 +60,7 @@ func measureIngest(b *bench) {
 	}
 }
 
-// ingest lets all hubs send for a while and gives how many events were acknowledged, and in what
-// time.
+// ingest makes all hubs send and returns how many events were acknowledged, and in what time.
 func (s *service) ingest(
 	hubs []*hub, events, depth int, during time.Duration,
 ) (float64, time.Duration) {
@@ -100,7 +99,7 @@ func (s *service) ingest(
 		})
 	}
 	if err := group.Wait(); err != nil {
-		s.t.Fatalf("%v\nthe service's last lines:\n%s", err, s.Log())
+		s.t.Fatalf("%v\nlast log lines of the service:\n%s", err, s.Log())
 	}
 	return float64(acknowledged.Load()), during
 }

@@ -15,10 +15,10 @@ type latencySize struct {
 	events, rounds int
 }
 
-// pause between two events, so that each finds everything at rest.
+// pause between two events, so that each finds an idle service
 const pause = time.Millisecond
 
-// measureLatency compares the time of one event from the hub to a reader.
+// measureLatency measures the time of one event from the hub to a reader.
 func measureLatency(b *bench) {
 	n := size(b, latencySize{400, 5}, latencySize{5, 1})
 	s := startService(b, "--log-level", "warn")
@@ -95,7 +95,7 @@ func (h *hub) roundTrips(b *bench, count int) []float64 {
 	return took
 }
 
-// appendCommand lets the bare broker's process store one message after the other.
+// appendCommand makes the bare broker's process store one message after the other.
 type appendCommand struct {
 	Sample sample
 	Hub    string
@@ -118,7 +118,7 @@ func (b *bareBroker) append(c appendCommand) ([]float64, error) {
 	return took, nil
 }
 
-// accountOf names the account that a hub's log is in.
+// accountOf returns the account of a hub's log.
 func accountOf(hub string) streams.Account {
 	return streams.ShardAccount(streams.ShardOf(domain.HubID(hub), defaultShards))
 }

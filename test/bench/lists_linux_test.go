@@ -16,8 +16,8 @@ type listSize struct {
 	during                 time.Duration
 }
 
-// measureLists compares how many pages of the lists of sites and hubs a second the API gives with
-// how often their query can be made.
+// measureLists compares the pages per second of the API's lists of sites and hubs with the queries
+// per second of the same SQL.
 func measureLists(b *bench) {
 	n := size(b, listSize{50, 8, 5, 2 * time.Second}, listSize{2, 2, 1, 100 * time.Millisecond})
 	s := startService(b, "--log-level", "warn")
@@ -53,7 +53,7 @@ func measureLists(b *bench) {
 			var limit queryResult
 			database.do("/query", command, &limit)
 			if limit.Rows != n.items {
-				b.Fatalf("the query %s gives %d rows, not %d", list.query, limit.Rows, n.items)
+				b.Fatalf("query %s: got %d rows, want %d", list.query, limit.Rows, n.items)
 			}
 			r.Limits = append(r.Limits, limit.PerSecond)
 		}
@@ -61,12 +61,12 @@ func measureLists(b *bench) {
 	}
 }
 
-// databaseURL reaches the service's private database: its server writes down where it listens.
+// databaseURL returns the address of the service's private database, from a file of its server.
 func (s *service) databaseURL() string {
 	s.t.Helper()
 	found, err := filepath.Glob(filepath.Join(s.Dir, "postgres", "*", "postmaster.pid"))
 	if err != nil || len(found) != 1 {
-		s.t.Fatalf("the database's server: %v %v", found, err)
+		s.t.Fatalf("find the database server: %v, %v", found, err)
 	}
 	lines := strings.Split(string(read(s.t, found[0])), "\n")
 	const portLine, socketLine = 3, 4
@@ -81,8 +81,7 @@ func (s *service) databaseURL() string {
 
 var parameter = regexp.MustCompile(`@[a-z_]+`)
 
-// storedQuery returns a query of the read models as it stands in their source, and its arguments in
-// order.
+// storedQuery returns a query from the source of the read models, and its arguments in order.
 func storedQuery(b *bench, name string, named map[string]any) (sql string, args []json.RawMessage) {
 	source, err := os.ReadFile("../../projections/internal/query/sql/queries.sql")
 	if err != nil {
@@ -90,13 +89,13 @@ func storedQuery(b *bench, name string, named map[string]any) (sql string, args 
 	}
 	_, rest, ok := strings.Cut(string(source), "-- name: "+name+" :many\n")
 	if !ok {
-		b.Fatalf("there is no query %s", name)
+		b.Fatalf("query %s not found", name)
 	}
 	sql, _, _ = strings.Cut(rest, ";")
 	sql = parameter.ReplaceAllStringFunc(sql, func(p string) string {
 		value, ok := named[p[1:]]
 		if !ok {
-			b.Fatalf("the query %s wants %s", name, p)
+			b.Fatalf("query %s: argument %s is missing", name, p)
 		}
 		raw, err := json.Marshal(value)
 		if err != nil {

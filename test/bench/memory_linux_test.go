@@ -7,19 +7,18 @@ import (
 	"hubcloud/test/harness"
 )
 
-// memorySize is how many idle things are held.
+// memorySize is the number of idle hubs or readers.
 type memorySize struct {
 	count int
-	// first are made before the first look, so that what is there once does not count; readers are
+	// first are created before the first measurement, so that fixed costs do not count. Readers are
 	// spread over that many hubs.
 	first int
-	// settle is how long everything is left alone: buffers of what was written lately are given
-	// back.
+	// settle is the time until buffers of recent writes are freed.
 	settle time.Duration
 	rounds int
 }
 
-// measureHubMemory compares what an idle connected hub takes.
+// measureHubMemory measures the memory of an idle connected hub.
 func measureHubMemory(b *bench) {
 	n := size(b, memorySize{1000, 20, 20 * time.Second, 1}, memorySize{10, 2, 0, 1})
 	s := startService(b, "--log-level", "warn")
@@ -71,7 +70,7 @@ func measureHubMemory(b *bench) {
 	b.report.add(r)
 }
 
-// measureReaderMemory compares what an idle event stream takes.
+// measureReaderMemory measures the memory of an idle event stream.
 func measureReaderMemory(b *bench) {
 	n := size(b, memorySize{2000, 100, 5 * time.Second, 2}, memorySize{20, 2, 0, 1})
 	s := startService(b, "--log-level", "warn")
@@ -105,7 +104,7 @@ func measureReaderMemory(b *bench) {
 	b.report.add(r)
 }
 
-// memoryOfReaders returns what a process grows by for each stream, in KB.
+// memoryOfReaders returns the growth of a process for each stream, in KB.
 func memoryOfReaders(
 	b *bench, n memorySize, p process, of func(i int) (address, request string), name string,
 ) float64 {
@@ -120,7 +119,7 @@ func memoryOfReaders(
 		reading.awaitGreeted(count)
 		return reading.closeStreams
 	}
-	open(n.first)() // what is there once
+	open(n.first)() // fixed costs
 	harness.Elapse(n.settle)
 	before := b.memory(p)
 	closeAll := open(n.count)
@@ -131,5 +130,5 @@ func memoryOfReaders(
 	return (after - before) / float64(n.count) / 1e3
 }
 
-// defaultShards is what the service makes an installation with.
+// defaultShards is the service's default number of shards.
 const defaultShards = 16

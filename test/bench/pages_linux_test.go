@@ -11,21 +11,21 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// pageSize is how much is stored and read.
+// pageSize is the number of stored and read events.
 type pageSize struct {
 	readers int
-	// logs of events each are read cold; more than the service's cache of history holds.
+	// logs of events each are read cold. They are larger than the service's cache of history.
 	logs, events int
 	rounds       int
-	// newest is how many of a log's newest events are read, over and over, for that time.
+	// newest is how many of a log's newest events are read repeatedly, for that time.
 	newest int
 	during time.Duration
 }
 
-// pageEvents is how many events a page holds.
+// pageEvents is the number of events in a page.
 const pageEvents = 100
 
-// measurePages compares pages a second.
+// measurePages measures pages per second.
 func measurePages(b *bench) {
 	n := size(
 		b, pageSize{8, 64, 5000, 3, 2000, 3 * time.Second},
@@ -69,7 +69,7 @@ func measurePages(b *bench) {
 			b.Fatal(err)
 		}
 		if want := n.logs * n.events / pageEvents; pages < want {
-			b.Fatalf("%d pages, wanted %d or more", pages, want)
+			b.Fatalf("got %d pages, want at least %d", pages, want)
 		}
 		cold.Values = append(cold.Values, float64(pages)/took.Seconds())
 
@@ -87,7 +87,7 @@ func measurePages(b *bench) {
 	b.report.add(cold, s.measureNewestPages(b, n))
 }
 
-// measureNewestPages compares reads of the newest events of a log that somebody follows.
+// measureNewestPages measures reads of the newest events of a log with a reader.
 func (s *service) measureNewestPages(b *bench, n pageSize) row {
 	h := s.hubs(1)[0]
 	defer h.disconnect()
@@ -169,8 +169,8 @@ func readPages(
 	return float64(pages.Load()) / during.Seconds()
 }
 
-// readAll reads every page of the hubs' logs, each reader some of the logs, and gives how many
-// pages it were.
+// readAll reads every page of the hubs' logs, divided among the readers, and returns the number of
+// pages.
 func (s *service) readAll(hubs []*hub, readers int) (int, error) {
 	var pages atomic.Int64
 	var next atomic.Int64

@@ -27,8 +27,8 @@ type process struct {
 	admin string
 }
 
-// cpu is the time that the process's threads have run, as the scheduler counts it. Go programs keep
-// their threads.
+// cpu returns the scheduler's sum of the run time of the process's threads. Go programs keep their
+// threads.
 func (p process) cpu(t testing.TB) time.Duration {
 	t.Helper()
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.pid))
@@ -51,8 +51,8 @@ func (p process) cpu(t testing.TB) time.Duration {
 	return sum
 }
 
-// unrest is what part of the machine's processors is in use while nothing is measured.
-func unrest(t testing.TB) float64 {
+// busyShare returns the share of the machine's processors that is in use before a measurement.
+func busyShare(t testing.TB) float64 {
 	t.Helper()
 	before, idleBefore := processors(t)
 	harness.Elapse(time.Second)
@@ -60,8 +60,8 @@ func unrest(t testing.TB) float64 {
 	return 1 - (idleAfter-idleBefore)/(after-before)
 }
 
-// processors returns the time of all processors since the machine started, and what of it they were
-// idle or waiting for a disk, in ticks.
+// processors returns the total and the idle time of all processors since the machine started, in
+// ticks. Waiting for a disk counts as idle.
 func processors(t testing.TB) (all, idle float64) {
 	t.Helper()
 	line, _, _ := strings.Cut(string(read(t, "/proc/stat")), "\n")
@@ -78,13 +78,13 @@ func processors(t testing.TB) (all, idle float64) {
 	return all, idle
 }
 
-// memory is the resident size once the process has settled: after garbage collections, less what
-// the runtime holds free.
+// memory returns the resident size of a process, less memory that the runtime holds free, once
+// repeated garbage collections no longer change it.
 func (b *bench) memory(p process) float64 {
 	b.Helper()
-	const patience, steady = 30, 3
+	const tries, steady = 30, 3
 	var sizes []float64
-	for range size(b, patience, steady) {
+	for range size(b, tries, steady) {
 		sizes = append(sizes, p.resident(b))
 		if n := len(sizes); n >= steady {
 			last := sizes[n-steady:]
@@ -99,8 +99,7 @@ func (b *bench) memory(p process) float64 {
 
 func (p process) resident(t testing.TB) float64 {
 	t.Helper()
-	// The second collection frees what the first one found to have a finalizer, and empties the
-	// pools.
+	// The second collection frees objects with finalizers and empties pools.
 	p.get(t, "/debug/pprof/heap?gc=1")
 	heap := string(p.get(t, "/debug/pprof/heap?gc=1&debug=1"))
 	rss := field(t, string(read(t, fmt.Sprintf("/proc/%d/smaps_rollup", p.pid))), "Rss:") * 1024
@@ -113,7 +112,7 @@ func field(t testing.TB, text, name string) float64 {
 	_, rest, ok := strings.Cut(text, name)
 	words := strings.Fields(rest)
 	if !ok || len(words) == 0 {
-		t.Fatalf("no %q in\n%.2000s", name, text)
+		t.Fatalf("%q not found in\n%.2000s", name, text)
 	}
 	n, err := strconv.ParseFloat(words[0], 64)
 	if err != nil {
@@ -153,7 +152,7 @@ func (p process) fetch(path string) ([]byte, error) {
 	return body, err
 }
 
-// roleVariable makes a started test binary a bare server instead; configVariable configures it.
+// roleVariable makes the test binary run as a bare server, which configVariable configures.
 const (
 	roleVariable   = "HUBCLOUD_BENCH_ROLE"
 	configVariable = "HUBCLOUD_BENCH_CONFIG"
@@ -166,19 +165,19 @@ type bare struct {
 	command *exec.Cmd
 	stdin   io.WriteCloser
 	stderr  *bytes.Buffer
-	// started is how long it took from the start of the process to ready.
+	// started is the time from the start of the process until it was ready.
 	started time.Duration
 	ready   bareReady
 }
 
 // bareReady is the line that a bare server prints once it is ready.
 type bareReady struct {
-	// Control takes commands and has the profiles; HTTP, Feed and MQTT are the addresses of what is
-	// measured, as the role has them.
+	// Control is the address for commands and profiles. HTTP, Feed and MQTT are the measured
+	// addresses of roles that have them.
 	Control, HTTP, Feed, MQTT string
 }
 
-// startBare starts a bare server, to be stopped when the test ends.
+// startBare starts a bare server, which is stopped when the test ends.
 func startBare(t testing.TB, role string, config any) *bare {
 	t.Helper()
 	text, err := json.Marshal(config)
@@ -208,16 +207,16 @@ func startBare(t testing.TB, role string, config any) *bare {
 	if err != nil {
 		b.command.Process.Kill()
 		b.command.Wait()
-		t.Fatalf("the bare %s does not start: %v\n%s", role, err, b.stderr)
+		t.Fatalf("start bare %s: %v\n%s", role, err, b.stderr)
 	}
 	b.process = process{pid: b.command.Process.Pid, admin: b.ready.Control}
 	t.Cleanup(b.stop)
 	return b
 }
 
-// stop ends the process; it may be called twice.
+// stop ends the process. It may be called twice.
 func (b *bare) stop() {
-	b.stdin.Close() // what it waits for
+	b.stdin.Close() // ends the process
 	if err := b.command.Wait(); err != nil && b.command.ProcessState != nil &&
 		!b.command.ProcessState.Success() {
 		b.t.Logf("a bare server ended: %v\n%s", err, b.stderr)

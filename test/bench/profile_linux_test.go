@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// profile saves a CPU profile of a process over the given time, in the background, when profiles
-// are asked for and this is the round for it. The function it gives waits until the profile is
-// written.
+// profile saves a CPU profile of a process over the given time, in the background, if profiles are
+// enabled and now is set. The returned function waits until the profile is written.
 func (b *bench) profile(p process, name string, during time.Duration, now bool) (done func()) {
 	if *profileFlag == "" || !b.full || !now {
 		return func() {}
@@ -26,7 +25,7 @@ func (b *bench) profile(p process, name string, during time.Duration, now bool) 
 	return func() { <-written }
 }
 
-// heap saves a profile of the memory that a process holds, when profiles are asked for.
+// heap saves a heap profile of a process if profiles are enabled.
 func (b *bench) heap(p process, name string) {
 	if *profileFlag != "" && b.full {
 		b.save(p, "/debug/pprof/heap?gc=1", name+".heap")
@@ -34,7 +33,7 @@ func (b *bench) heap(p process, name string) {
 	}
 }
 
-// save writes what a process's admin address answers into the folder for profiles.
+// save writes an answer of a process's admin address into the folder of profiles.
 func (b *bench) save(p process, path, name string) {
 	name = strings.NewReplacer(" ", "-", ",", "").Replace(name) + ".pprof"
 	content, err := p.fetch(path)

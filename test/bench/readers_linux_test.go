@@ -12,9 +12,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// readers holds many open event streams and reads them all with one thread, which costs the machine
-// little beside what the kernel does for a socket. A stream that ends, or anything that is no event
-// stream, fails the test.
+// readers reads many open event streams with one thread, which costs little compared to the
+// kernel's work for the sockets. The end of a stream, and any other answer, fails the test.
 type readers struct {
 	t     testing.TB
 	epoll int
@@ -24,17 +23,17 @@ type readers struct {
 	stopped bool
 	byFD    map[int32]*eventStream
 
-	// greeted counts streams that have got their first block.
+	// greeted counts streams that received their first block.
 	greeted int
-	// events counts events; latencies has the time from the stamp to here of each since reset, in
-	// nanoseconds.
+	// events counts events since expect. latencies has the time from each event's stamp to its
+	// arrival, in nanoseconds.
 	events    int
 	latencies []float64
-	// Each stream is to get target events; done counts those that have, finished is closed when all
-	// of count have.
+	// Each stream waits for target events. done counts the streams that have them; finished is
+	// closed when all count streams do.
 	target, count, done int
 	finished            chan struct{}
-	// arrived, when not nil, gets a signal for every event.
+	// arrived, if not nil, receives a signal for every event.
 	arrived chan struct{}
 }
 
@@ -83,8 +82,8 @@ func (r *readers) open(address, request string, keepsIDs bool) (*eventStream, er
 	)
 }
 
-// expect forgets what was counted; from now on each of count streams is to get target events. The
-// channel is closed when they have.
+// expect resets the counts. The returned channel is closed when each of count streams has received
+// target events.
 func (r *readers) expect(count, target int) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,7 +102,7 @@ func (r *readers) counted() (int, []float64) {
 	return r.events, r.latencies
 }
 
-// awaitGreeted waits until that many streams have got their first block.
+// awaitGreeted waits until count streams have received their first block.
 func (r *readers) awaitGreeted(count int) {
 	r.t.Helper()
 	streamstest.EventuallyNil(r.t, "every event stream has begun", func() error {
@@ -116,7 +115,7 @@ func (r *readers) awaitGreeted(count int) {
 	})
 }
 
-// closeStreams ends all streams and forgets them.
+// closeStreams closes all streams.
 func (r *readers) closeStreams() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,6 +126,7 @@ func (r *readers) closeStreams() {
 	r.greeted = 0
 }
 
+// close closes all streams and stops run.
 func (r *readers) close() {
 	r.mu.Lock()
 	r.stopped = true
@@ -136,6 +136,7 @@ func (r *readers) close() {
 	syscall.Close(r.epoll)
 }
 
+// run reads until close.
 func (r *readers) run() {
 	defer close(r.ended)
 	runtime.LockOSThread()
@@ -148,20 +149,20 @@ func (r *readers) run() {
 			r.t.Error(err)
 			return
 		}
-		if !r.take(events[:max(n, 0)], buf) {
+		if !r.readReady(events[:max(n, 0)], buf) {
 			return
 		}
 	}
 }
 
-// take reads from the streams that have something.
-func (r *readers) take(ready []syscall.EpollEvent, buf []byte) bool {
+// readReady reads from the streams that have data.
+func (r *readers) readReady(ready []syscall.EpollEvent, buf []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range ready {
 		s, ok := r.byFD[e.Fd]
 		if !ok {
-			continue // closed since
+			continue // closed meanwhile
 		}
 		n, err := syscall.Read(s.fd, buf)
 		if err == syscall.EAGAIN || err == syscall.EINTR {
@@ -171,7 +172,7 @@ func (r *readers) take(ready []syscall.EpollEvent, buf []byte) bool {
 			err = errors.New("it has ended")
 		}
 		if err == nil {
-			err = s.feed(buf[:n], r)
+			err = s.decode(buf[:n], r)
 		}
 		if err != nil {
 			r.t.Errorf("an event stream: %v", err)

@@ -16,8 +16,8 @@ type rebuildSize struct {
 	events, orgs, rounds int
 }
 
-// measureRebuild compares how many rows a second `hubcloud projections rebuild` makes of the
-// directory with a bare COPY of the same rows.
+// measureRebuild compares the rows per second of `hubcloud projections rebuild` with those of a
+// bare COPY of the same rows.
 func measureRebuild(b *bench) {
 	n := size(b, rebuildSize{200_000, 500, 3}, rebuildSize{300, 2, 1})
 	s := startService(b, "--log-level", "warn")
@@ -49,7 +49,7 @@ func measureRebuild(b *bench) {
 	b.report.add(r)
 }
 
-// populate fills the service's directory and waits until its read models have everything.
+// populate fills the service's directory and waits until the read models are up to date.
 func (s *service) populate(cfg population.Config) population.Population {
 	s.t.Helper()
 	credentials, err := streams.ReadCredentials(filepath.Join(s.Dir, "nats-credentials.json"))
@@ -81,8 +81,8 @@ func (s *service) populate(cfg population.Config) population.Population {
 	return made
 }
 
-// rebuild builds the service's read models anew, drops the old ones, and gives how long the first
-// took.
+// rebuild rebuilds the service's read models, drops the old ones, and returns the time of the
+// rebuild alone.
 func (s *service) rebuild() time.Duration {
 	s.t.Helper()
 	began := time.Now()

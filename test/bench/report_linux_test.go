@@ -34,7 +34,7 @@ func (a aim) met(ratio float64) bool {
 	return ratio <= a.Most
 }
 
-// row is one line of the table: what was measured in each round, and its limit.
+// row is one line of the table: the values of each round and their limits.
 type row struct {
 	Measure string
 	Unit    string
@@ -58,8 +58,8 @@ func (r row) verdict() string {
 type report struct {
 	mu   sync.Mutex
 	rows []row
-	// unrest has, for each measure, what part of the processors others used just before it.
-	unrest []float64
+	// busy has, for each measurement, the share of the processors in use just before it.
+	busy []float64
 }
 
 func (r *report) add(rows ...row) {
@@ -68,7 +68,7 @@ func (r *report) add(rows ...row) {
 	r.rows = append(r.rows, rows...)
 }
 
-// table writes the rows for people.
+// table writes the rows as a table.
 func (r *report) table(w io.Writer) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,10 +86,10 @@ func (r *report) table(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	if most := slices.Max(append(r.unrest, 0)); most > 0.05 {
+	if most := slices.Max(append(r.busy, 0)); most > 0.05 {
 		_, err := fmt.Fprintf(
 			w,
-			"\nThe machine was not at rest: before one of the measures other processes used %.0f "+
+			"\nThe machine was not idle: before one of the measurements other processes used %.0f "+
 				"%% of its processors.\n",
 			100*most,
 		)
@@ -107,8 +107,7 @@ func (r *report) table(w io.Writer) error {
 	return nil
 }
 
-// write appends the rows to a file, one JSON object a line, each figure of each round in it: two
-// runs can be compared from it.
+// write appends the rows to a file, one JSON object a line, with the values of all rounds.
 func (r *report) write(path string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,6 +141,7 @@ func (r *report) write(path string) error {
 	return file.Close()
 }
 
+// span formats the minimum and the maximum.
 func span(values []float64) string {
 	if len(values) < 2 {
 		return "one round"
@@ -149,7 +149,7 @@ func span(values []float64) string {
 	return figure(slices.Min(values)) + "–" + figure(slices.Max(values))
 }
 
-// figure writes three significant digits, and thousands apart.
+// figure formats a number with three significant digits and separated thousands.
 func figure(v float64) string {
 	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 		return fmt.Sprint(v)
@@ -166,10 +166,10 @@ func figure(v float64) string {
 	return whole + "." + fraction
 }
 
-// median is the middle of the values, NaN without any.
+// median returns the median of the values, or NaN without any.
 func median[N ~int64 | ~float64](values []N) float64 { return percentile(values, 0.5) }
 
-// percentile is the value below which that part of the values lies, NaN without any.
+// percentile returns the value below which the given part of the values lies, or NaN without any.
 func percentile[N ~int64 | ~float64](values []N, part float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// pageRequest is the request for a page, as it goes over the wire.
+// pageRequest returns the bytes of a request for a page.
 func (s *service) pageRequest(h *hub, after string) []byte {
 	query := "?limit=" + strconv.Itoa(pageEvents)
 	if after != "" {
@@ -20,7 +20,7 @@ func (s *service) pageRequest(h *hub, after string) []byte {
 	return []byte(s.get("/hubs/" + h.ID + "/events" + query))
 }
 
-// streamRequest is the request for a hub's event stream.
+// streamRequest returns the bytes of a request for a hub's event stream.
 func (s *service) streamRequest(h *hub, lastEventID string) string {
 	request := s.get("/hubs/" + h.ID + "/events/stream")
 	if lastEventID != "" {
@@ -63,7 +63,7 @@ func (c *pageClient) read(request []byte) error {
 			return err
 		}
 		if first && !bytes.HasPrefix(line, []byte("HTTP/1.1 20")) {
-			return fmt.Errorf("answer %q to %q", line, request)
+			return fmt.Errorf("got %q to %q, want 200", line, request)
 		}
 		first = false
 		if value, ok := bytes.CutPrefix(line, contentLength); ok {
@@ -86,13 +86,14 @@ func (c *pageClient) read(request []byte) error {
 	return err
 }
 
-// next returns the page's next_cursor, and more its has_more.
+// next returns the page's next_cursor.
 func (c *pageClient) next() string {
 	_, rest, _ := bytes.Cut(c.tail(), []byte(`"next_cursor":"`))
 	cursor, _, _ := bytes.Cut(rest, []byte(`"`))
 	return string(cursor)
 }
 
+// more returns the page's has_more.
 func (c *pageClient) more() bool { return bytes.Contains(c.tail(), []byte(`"has_more":true`)) }
 
 func (c *pageClient) tail() []byte { return c.body[max(0, len(c.body)-200):] }

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// resumeSize is how many readers come back at once.
+// resumeSize is the number of readers that reconnect at once.
 type resumeSize struct {
-	hubs, readers int // readers of all hubs together
-	behind        int // events that each has missed
+	hubs, readers int // readers of all hubs
+	behind        int // missed events of each
 	rounds        int
 }
 
-// measureResume compares how long it takes until all readers have caught up.
+// measureResume measures the time until all readers have caught up.
 func measureResume(b *bench) {
 	one := size(b, resumeSize{1, 1000, 100, 5}, resumeSize{1, 10, 20, 1})
 	many := size(b, resumeSize{100, 1000, 100, 5}, resumeSize{4, 8, 20, 1})
@@ -34,7 +34,7 @@ func (s *service) measureResume(b *bench, web *bare, hubs []*hub, n resumeSize) 
 		Aim:     atMost(2),
 	}
 	for round := range n.rounds {
-		// Everybody is away while the events come.
+		// No reader is connected while the events are sent.
 		cursors := s.positions(hubs)
 		const message = 20
 		s.each(hubs, func(h *hub) error { return h.emit(n.behind/message, message) })
@@ -48,13 +48,13 @@ func (s *service) measureResume(b *bench, web *bare, hubs []*hub, n resumeSize) 
 		b.rest()
 
 		done := b.profile(s.process, r.Measure, time.Second, round == 0)
-		r.Values = append(r.Values, storm(b, n, func(i int) (string, string) {
+		r.Values = append(r.Values, resumeAll(b, n, func(i int) (string, string) {
 			return s.Service.HTTP, s.streamRequest(hubs[i%len(hubs)], cursors[i%len(hubs)])
 		}))
 		done()
 		b.rest()
 		done = b.profile(web.process, r.Measure+" limit", time.Second, round == 0)
-		r.Limits = append(r.Limits, storm(b, n, func(i int) (string, string) {
+		r.Limits = append(r.Limits, resumeAll(b, n, func(i int) (string, string) {
 			return web.ready.HTTP, fmt.Sprintf(
 				"GET /stream/%d HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nLast-Event-ID: %s\r\n\r\n",
 				i%len(hubs), web.ready.HTTP, s.Tenant.Key, cursors[i%len(hubs)],
@@ -68,8 +68,7 @@ func (s *service) measureResume(b *bench, web *bare, hubs []*hub, n resumeSize) 
 	b.report.add(r)
 }
 
-// positions returns the cursor of the end of each hub's log: the first block of an event stream has
-// it.
+// positions returns the cursor of the end of each hub's log, from the first block of a stream.
 func (s *service) positions(hubs []*hub) []string {
 	s.t.Helper()
 	reading := newReaders(s.t)
@@ -91,9 +90,9 @@ func (s *service) positions(hubs []*hub) []string {
 	return cursors
 }
 
-// storm opens all streams as fast as it can and gives the milliseconds until each has got what it
-// missed.
-func storm(b *bench, n resumeSize, of func(i int) (address, request string)) float64 {
+// resumeAll opens all streams as fast as possible and returns the milliseconds until each has
+// received the events that it missed.
+func resumeAll(b *bench, n resumeSize, of func(i int) (address, request string)) float64 {
 	reading := newReaders(b)
 	defer reading.closeStreams()
 	finished := reading.expect(n.readers, n.behind)

@@ -10,8 +10,8 @@ import (
 	"os"
 )
 
-// runRole is the whole life of a bare server's process, up to the end of its standard input: it
-// makes the server, prints where it listens, and takes commands.
+// runRole is the main function of a bare server's process. It starts the server, prints its
+// addresses, and serves commands until the end of its standard input.
 func runRole(role string) error {
 	control := http.NewServeMux()
 	control.HandleFunc("/debug/pprof/", pprof.Index)
@@ -27,7 +27,7 @@ func runRole(role string) error {
 	case roleDatabase:
 		ready, err = runBareDatabase(config, control)
 	default:
-		err = fmt.Errorf("no role %q", role)
+		err = fmt.Errorf("unknown role %q", role)
 	}
 	if err != nil {
 		return err

@@ -14,19 +14,18 @@ import (
 	"hubcloud/streams"
 )
 
-// sample is what the limit takes from the service: how it keeps a hub's log.
+// sample is the stream configuration and a message of a hub's log, taken from the service.
 type sample struct {
-	// Hub is the hub that Stream and Message are of; its id stands in both.
+	// Hub is the id of the hub, which Stream and Header contain.
 	Hub string
-	// Stream is the configuration of its stream, as the broker's API has it.
+	// Stream is the stream's configuration in the broker's API.
 	Stream json.RawMessage
-	// Header and Data are those of a stored event.
+	// Header and Data are from a stored event.
 	Header nats.Header
 	Data   []byte
 }
 
-// sampleOf reads the configuration of a hub's stream and the last event in it from the service's
-// broker.
+// sampleOf reads a sample from the service's broker.
 func (s *service) sampleOf(h *hub) sample {
 	s.t.Helper()
 	credentials, err := streams.ReadCredentials(filepath.Join(s.Dir, "nats-credentials.json"))
@@ -58,7 +57,7 @@ func (s *service) sampleOf(h *hub) sample {
 	}
 	header := nats.Header{}
 	for name, values := range last.Header {
-		if !strings.HasPrefix(name, "Nats-") { // what the broker adds, or takes as an instruction
+		if !strings.HasPrefix(name, "Nats-") { // added by the broker, or an instruction to it
 			header[name] = values
 		}
 	}
@@ -70,7 +69,7 @@ func (s sample) streamFor(hub string) []byte {
 	return []byte(strings.ReplaceAll(string(s.Stream), s.Hub, hub))
 }
 
-// message makes an event for a hub as the service would store it.
+// message returns an event of a hub as the service would store it.
 func (s sample) message(hub string) *nats.Msg {
 	msg := nats.NewMsg(streams.HubEventSubject(domain.HubID(hub)))
 	for name, values := range s.Header {

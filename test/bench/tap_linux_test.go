@@ -12,8 +12,8 @@ import (
 	"hubcloud/test/harness"
 )
 
-// measureTap compares event streams beside a tap of all hubs with the same ones without it. The
-// limit is the service itself: a reader of the API should not notice that somebody taps.
+// measureTap compares event streams beside a tap of all hubs with the same streams without it: a
+// tap should not slow down readers of the API.
 func measureTap(b *bench) {
 	n := size(
 		b, fanOutSize{100, 10, 5, 7, 5 * time.Second},
@@ -35,11 +35,11 @@ func measureTap(b *bench) {
 	p99 := row{Measure: "beside a tap, latency p99", Unit: "ms", Aim: atMost(2)}
 	var tapCPU []float64
 	for round := range n.rounds {
-		alone := spread(b, n, sends, s.process, 0, of)
+		alone := runFanOut(b, n, sends, s.process, 0, of)
 		tapping := startTap(b, s)
 		done := b.profile(s.process, "tap", 2*n.during, round == 0)
 		before := tapping.cpu(b)
-		beside := spread(b, n, sends, s.process, 0, of)
+		beside := runFanOut(b, n, sends, s.process, 0, of)
 		tapCPU = append(tapCPU, float64(tapping.cpu(b)-before)/float64(n.events())/1e3)
 		done()
 		tapping.end()
@@ -56,14 +56,14 @@ func measureTap(b *bench) {
 	b.report.add(cpu, p50, p99)
 }
 
-// tapping is a tap of all hubs under way.
+// tapping is a running tap of all hubs.
 type tapping struct {
 	process
 	b       *bench
 	command *exec.Cmd
 }
 
-// startTap starts one from now on and waits until it has begun, which its checkpoint tells.
+// startTap starts a tap from the end of the logs and waits for its first checkpoint.
 func startTap(b *bench, s *service) *tapping {
 	checkpoint := filepath.Join(b.TempDir(), "checkpoint")
 	t := &tapping{
@@ -90,6 +90,6 @@ func (t *tapping) end() {
 		t.b.Fatal(err)
 	}
 	if err := t.command.Wait(); err != nil {
-		t.b.Errorf("the tap ended: %v", err)
+		t.b.Errorf("end of the tap: %v", err)
 	}
 }
