@@ -71,12 +71,12 @@ func TestCommandLine(t *testing.T) {
 		rest,
 	) < len(events)-1 ||
 		rest[0]["cursor"] != events[1]["cursor"] {
-		t.Errorf("after the first: got %v", rest)
+		t.Errorf("events after the first: got %v", rest)
 	}
 
 	for _, tt := range []struct {
 		args []string
-		says string
+		want string // in the output
 	}{
 		{[]string{"hubs"}, hub.ID()}, {[]string{"devices", hub.ID()}, "Front door"},
 		{[]string{"devices", hub.ID(), "4"}, "switch#2"},
@@ -89,8 +89,8 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"hubs", "--url", service.Public()}, hub.ID()},
 		{[]string{"hubs", "--url", service.Base() + "/"}, hub.ID()},
 	} {
-		if out, errs, code := run(tt.args...); code != 0 || !strings.Contains(out, tt.says) {
-			t.Errorf("%v: exit code %d: %s%s", tt.args, code, out, errs)
+		if out, errs, code := run(tt.args...); code != 0 || !strings.Contains(out, tt.want) {
+			t.Errorf("%v: got exit code %d: %s%s\nwant %q", tt.args, code, out, errs, tt.want)
 		}
 	}
 
@@ -103,7 +103,7 @@ func TestCommandLine(t *testing.T) {
 	for _, tt := range []struct {
 		args []string
 		code int
-		says string
+		want string // in stderr
 	}{
 		{[]string{"devices", "hub-0000-0000-0000"}, 2, "not_found"},
 		{[]string{"devices", hub.ID(), "99"}, 2, "not_found"},
@@ -113,8 +113,8 @@ func TestCommandLine(t *testing.T) {
 	} {
 		if out, errs, code := run(tt.args...); code != tt.code ||
 			out != "" && strings.Count(out, "\n") > 1 ||
-			!strings.Contains(errs, tt.says) {
-			t.Errorf("%v: exit code %d: %s%s", tt.args, code, out, errs)
+			!strings.Contains(errs, tt.want) {
+			t.Errorf("%v: got exit code %d: %s%s\nwant %q", tt.args, code, out, errs, tt.want)
 		}
 	}
 	hub.Offline(true)

@@ -20,6 +20,7 @@ type follow struct {
 	ended  chan struct{}
 }
 
+// following starts to collect the events after a cursor, until the scene with the number last.
 func following(
 	ctx context.Context, c *client.Client, hub, after string, last int,
 	options ...client.EventsOption,
@@ -46,8 +47,8 @@ func following(
 	return f
 }
 
-// rings makes a hub send events numbered from first to last.
-func rings(t *testing.T, hub *virtualhub.Hub, first, last int) {
+// emitScenes makes a hub send scene events numbered from first to last.
+func emitScenes(t *testing.T, hub *virtualhub.Hub, first, last int) {
 	t.Helper()
 	for n := first; n <= last; n++ {
 		if _, err := hub.Emit(virtualhub.Event{
@@ -81,12 +82,12 @@ func TestFollowingOverRestarts(t *testing.T) {
 		"stream from the old": following(ctx, c, hub.ID(), "", 200),
 	}
 	for round := range 4 {
-		rings(t, hub, round*50+1, round*50+25)
+		emitScenes(t, hub, round*50+1, round*50+25)
 		if round > 0 {
 			service.Kill()
 			service.Begin()
 		}
-		rings(t, hub, round*50+26, round*50+50)
+		emitScenes(t, hub, round*50+26, round*50+50)
 		harness.Connected(t, hub)
 		harness.Stored(t, hub)
 	}
@@ -123,15 +124,15 @@ func TestGapsAndResets(t *testing.T) {
 	hub := target.VirtualHub(tenant, virtualhub.Config{})
 	position := check[string](t)(c.Position(ctx, hub.ID()))
 	reader := following(ctx, c, hub.ID(), position, 2)
-	rings(t, hub, 1, 1)
+	emitScenes(t, hub, 1, 1)
 	harness.Stored(t, hub)
 	if _, _, err := hub.LoseEvents(7); err != nil {
 		t.Fatal(err)
 	}
-	rings(t, hub, 2, 2)
+	emitScenes(t, hub, 2, 2)
 	<-reader.ended
 	if reader.err != nil || reader.gaps != 1 {
-		t.Fatalf("got %d gaps, %v", reader.gaps, reader.err)
+		t.Fatalf("got %d gaps, error %v; want 1, none", reader.gaps, reader.err)
 	}
 	kept := reader.events[len(reader.events)-1].Cursor
 
@@ -144,15 +145,18 @@ func TestGapsAndResets(t *testing.T) {
 	case <-ctx.Done():
 	}
 	if !errors.Is(reader.err, client.ErrResync) || !errors.Is(reader.err, client.ErrCursorExpired) {
-		t.Fatalf("after a reset: got %v", reader.err)
+		t.Fatalf("after a reset: got %v, want ErrResync", reader.err)
 	}
 	harness.Connected(t, hub)
 	snapshot := check[client.Snapshot](t)(c.Resync(ctx, hub.ID()))
 	if len(snapshot.Devices) != len(hub.DeviceIDs()) || snapshot.Cursor == "" {
-		t.Errorf("got %d devices, cursor %q", len(snapshot.Devices), snapshot.Cursor)
+		t.Errorf(
+			"resync: got %d devices, cursor %q; want %d and a cursor", len(snapshot.Devices),
+			snapshot.Cursor, len(hub.DeviceIDs()),
+		)
 	}
 	reader = following(ctx, c, hub.ID(), snapshot.Cursor, 3)
-	rings(t, hub, 3, 3)
+	emitScenes(t, hub, 3, 3)
 	<-reader.ended
 	if reader.err != nil || len(reader.events) == 0 {
 		t.Errorf("after the resync: got %+v, %v", reader.events, reader.err)

@@ -10,8 +10,8 @@ import (
 	"hubcloud/test/mailserver"
 )
 
-// TestGreet: Greet connects and logs in as a delivery does, and sends no mail. WithoutLogin changes
-// nothing but the login.
+// TestGreet checks that Greet connects and logs in like a delivery and sends no mail, and that
+// WithoutLogin removes only the login.
 func TestGreet(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -142,15 +142,15 @@ func TestSMTP(t *testing.T) {
 					}
 				}
 				if strings.IndexFunc(m.Raw, func(r rune) bool { return r > 127 }) >= 0 {
-					t.Errorf("the mail is transferred with bytes that are not ASCII: %q", m.Raw)
+					t.Errorf("got non-ASCII bytes in the mail: %q", m.Raw)
 				}
 			}
 		})
 	}
 }
 
-// TestServerAnswers: the server's answer decides whether the mail is dropped, the mail is tried
-// again, or all mails wait for the server.
+// TestServerAnswers checks which answers of the server reject the mail, postpone it, or postpone
+// all mails.
 func TestServerAnswers(t *testing.T) {
 	t.Parallel()
 	later := errors.New("later")
@@ -201,8 +201,8 @@ func TestServerAnswers(t *testing.T) {
 	}
 }
 
-// TestUnreachable: a broken connection or a failed login is not held against the mail, and the
-// error does not contain the password.
+// TestUnreachable checks that a broken connection or a failed login does not count as a rejection
+// of the mail, and that the error does not contain the password.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	check := func(t *testing.T, s *mailserver.Server, err error) {
@@ -262,8 +262,8 @@ func TestUnreachable(t *testing.T) {
 	})
 }
 
-// TestSilentServer: a delivery to a server that does not answer ends with the caller's context and
-// closes its connection.
+// TestSilentServer checks that a delivery to a server that does not answer ends with the caller's
+// context and closes its connection.
 func TestSilentServer(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -299,8 +299,8 @@ func TestSilentServer(t *testing.T) {
 	<-closed
 }
 
-// TestConnectionLostAfterData: a mail whose content the server has accepted counts as delivered,
-// although the server closes the connection without another answer.
+// TestConnectionLostAfterData checks that a mail whose content the server accepted counts as
+// delivered although the server then closes the connection.
 func TestConnectionLostAfterData(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

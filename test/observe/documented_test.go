@@ -46,20 +46,21 @@ func (s *story) documented(t *testing.T) {
 	if string(kept) == text {
 		return
 	}
-	is, was := strings.Split(text, "\n"), strings.Split(string(kept), "\n")
-	for _, line := range is {
-		if !slices.Contains(was, line) {
+	got, want := strings.Split(text, "\n"), strings.Split(string(kept), "\n")
+	for _, line := range got {
+		if !slices.Contains(want, line) {
 			t.Errorf("not in deploy/docs/metrics.md: %s", line)
 		}
 	}
-	for _, line := range was {
-		if !slices.Contains(is, line) {
+	for _, line := range want {
+		if !slices.Contains(got, line) {
 			t.Errorf("wrong in deploy/docs/metrics.md: %s", line)
 		}
 	}
-	t.Error("write it with -update")
+	t.Error("deploy/docs/metrics.md differs: run the test with -update")
 }
 
+// metricsTable returns the rows of the table of metrics.
 func metricsTable(metrics harness.Metrics) string {
 	var table strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(metrics)) {
@@ -74,10 +75,7 @@ func metricsTable(metrics harness.Metrics) string {
 			}
 		}
 		fmt.Fprintf(
-			&table,
-			"| `%s` | %s | %s | %s |\n",
-			name,
-			strings.ToLower(family.GetType().String()),
+			&table, "| `%s` | %s | %s | %s |\n", name, strings.ToLower(family.GetType().String()),
 			strings.Join(slices.Sorted(maps.Keys(labels)), ", "),
 			strings.ReplaceAll(family.GetHelp(), "|", "\\|"),
 		)

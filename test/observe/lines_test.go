@@ -11,28 +11,28 @@ import (
 	"testing"
 )
 
-// canonical is the description of one kind of line in deploy/docs/logs.md.
-type canonical struct {
+// lineDoc is the description of one kind of line in deploy/docs/logs.md.
+type lineDoc struct {
 	always, sometimes []string
 	example           map[string]any
 }
 
 var backticked = regexp.MustCompile("`([a-z_]+)`")
 
-// documented reads deploy/docs/logs.md.
-func documented(t *testing.T) map[string]*canonical {
+// documented returns the descriptions in deploy/docs/logs.md by message.
+func documented(t *testing.T) map[string]*lineDoc {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "docs", "logs.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds := map[string]*canonical{}
-	var kind *canonical
+	kinds := map[string]*lineDoc{}
+	var kind *lineDoc
 	for _, line := range strings.Split(string(text), "\n") {
 		cells := strings.Split(line, "|")
 		switch {
 		case strings.HasPrefix(line, "## `"):
-			kind = &canonical{}
+			kind = &lineDoc{}
 			kinds[strings.Trim(line, "# `")] = kind
 		case strings.HasPrefix(line, "| `") && len(cells) > 3:
 			for _, field := range backticked.FindAllStringSubmatch(cells[1], -1) {
@@ -52,7 +52,7 @@ func documented(t *testing.T) map[string]*canonical {
 }
 
 // check compares a line with its description.
-func (c *canonical) check(t *testing.T, kind string, line map[string]any) {
+func (c *lineDoc) check(t *testing.T, kind string, line map[string]any) {
 	t.Helper()
 	for _, field := range c.always {
 		if _, ok := line[field]; !ok {
@@ -72,11 +72,11 @@ func (c *canonical) check(t *testing.T, kind string, line map[string]any) {
 func (s *story) lines(t *testing.T) {
 	kinds := documented(t)
 	if len(kinds) != 4 {
-		t.Errorf("%d kinds of lines are documented", len(kinds))
+		t.Errorf("got %d documented kinds of lines, want 4", len(kinds))
 	}
 	for kind, c := range kinds {
 		if c.example["msg"] != kind || len(c.always) == 0 {
-			t.Errorf("%s has the example %v", kind, c.example)
+			t.Errorf("%s: got example %v, want a line of this kind with fields", kind, c.example)
 		}
 		c.check(t, kind, c.example)
 		found := s.of(t, kind, "", nil)
@@ -90,23 +90,23 @@ func (s *story) lines(t *testing.T) {
 	if lines := s.of(t, "hub session", "hub_id", s.hub.ID); len(lines) != 1 ||
 		lines[0]["events_lost"] != 2.0 ||
 		lines[0]["requests"] != 2.0 {
-		t.Errorf("the hub's sessions: %v", lines)
+		t.Errorf("hub sessions: got %v, want one with 2 lost events and 2 requests", lines)
 	}
 	commands := s.of(t, "command", "hub_id", s.hub.ID)
 	if len(commands) != 2 || commands[0]["answer"] != "hub" ||
 		commands[1]["answer"] != "remembered" ||
 		commands[0]["command_id"] != commands[1]["command_id"] {
-		t.Errorf("the commands: %v", commands)
+		t.Errorf("commands: got %v, want one answered by the hub and its repeat", commands)
 	}
 	seen := map[any]bool{}
 	for _, line := range s.of(t, "request", "", nil) {
 		if seen[line["request_id"]] {
-			t.Errorf("request %v has two lines", line["request_id"])
+			t.Errorf("request %v: got two lines, want one", line["request_id"])
 		}
 		seen[line["request_id"]] = true
 	}
 	streams := s.of(t, "request", "ended", "client")
 	if len(streams) == 0 || streams[0]["events"] != 1.0 {
-		t.Errorf("the streams: %v", streams)
+		t.Errorf("streams: got %v, want one event", streams)
 	}
 }

@@ -222,14 +222,12 @@ func (s *story) health(t *testing.T) {
 // requestIDs checks that the hub, the directory and the log have the X-Request-Id of an answer.
 func (s *story) requestIDs(t *testing.T) {
 	methods := map[string]string{}
-	for len(s.asked) > 0 {
-		asked := <-s.asked
+	for len(s.requests) > 0 {
+		asked := <-s.requests
 		methods[asked.ID] = asked.Method
 	}
 	if methods[s.listed] != "devices.list" || methods[s.commanded] != "channels.command" {
-		t.Errorf(
-			"hub: got requests %v, want %s and %s", methods, s.listed, s.commanded,
-		)
+		t.Errorf("hub: got requests %v, want %s and %s", methods, s.listed, s.commanded)
 	}
 	streamstest.Eventually(t, "the directory has the request's id", func() bool {
 		return s.service.FindInFiles(`"request_id":"`+s.created+`"`) != ""

@@ -26,6 +26,7 @@ type readiness struct {
 	}
 }
 
+// ready requests /readyz from the admin port.
 func ready(t *testing.T, s *harness.Service) (int, readiness) {
 	t.Helper()
 	answer := harness.Open(t, http.MethodGet, "http://"+s.Admin+"/readyz")
@@ -50,7 +51,7 @@ func TestReadinessInAnOutage(t *testing.T) {
 	defer polls.Stop()
 	for range 30 {
 		if status, body := ready(t, s); status != http.StatusOK {
-			t.Errorf("after a restart of the database: %d %+v", status, body)
+			t.Errorf("after the database was killed: got %d %+v, want 200", status, body)
 			break
 		}
 		<-polls.C
@@ -58,12 +59,12 @@ func TestReadinessInAnOutage(t *testing.T) {
 	// Stop every process, the listener's first, so that neither new nor open connections get an
 	// answer.
 	var hanging []int
-	goOn := func() {
+	resume := func() {
 		for _, pid := range hanging {
 			_ = syscall.Kill(pid, syscall.SIGCONT) // the process may have exited
 		}
 	}
-	defer goOn()
+	defer resume()
 	streamstest.Eventually(
 		t, "the database is back", func() bool { return len(postgres(t, s)) > 3 },
 	)
@@ -85,13 +86,15 @@ func TestReadinessInAnOutage(t *testing.T) {
 		if bad := c.Name == "read_models"; c.OK == bad ||
 			bad && (!strings.Contains(c.Detail, "database") || c.Action == "") ||
 			!bad && c.Action != "" {
-			t.Errorf("component %+v", c)
+			t.Errorf(
+				"got component %+v, want only read_models unhealthy, with a reason and advice", c,
+			)
 		}
 	}
 	if got := s.Metrics().Value(t, "hubcloud_ready", "component", "read_models"); got != 0 {
-		t.Errorf("metric: got %v", got)
+		t.Errorf("hubcloud_ready of read_models: got %v, want 0", got)
 	}
-	goOn()
+	resume()
 	streamstest.Eventually(t, "the process is ready again",
 		func() bool { status, _ := ready(t, s); return status == http.StatusOK },
 	)
@@ -188,12 +191,12 @@ func TestNoServerErrorInAnOutage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	goOn := func() {
+	resume := func() {
 		for _, pid := range all {
 			_ = syscall.Kill(pid, syscall.SIGCONT) // it may have ended
 		}
 	}
-	defer goOn()
+	defer resume()
 	var asking sync.WaitGroup
 	began := time.Now()
 	for _, path := range paths {
@@ -229,7 +232,7 @@ func TestNoServerErrorInAnOutage(t *testing.T) {
 	})
 	asking.Wait()
 	t.Logf("answers while the database hangs: %s", time.Since(began))
-	goOn()
+	resume()
 	var sites struct{ Data []struct{ Name string } }
 	streamstest.Eventually(t, "what was changed is read", func() bool {
 		tenant.For(t).Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &sites)

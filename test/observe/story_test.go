@@ -26,8 +26,8 @@ type story struct {
 	collector *collected
 	tenant    *harness.Tenant
 	hub       *harness.RawHub
-	// asked receives the requests to the hub.
-	asked chan harness.Request
+	// requests receives the requests to the hub.
+	requests chan harness.Request
 
 	before, after harness.Metrics
 	// secrets must not appear in the log or in a span.
@@ -46,13 +46,13 @@ const (
 const commandAnswer = `{"channel":{"key":"lock","endpoint":0,"kind":"lock","unit":null,"available":true,"value":true,` +
 	`"observed_at":"2026-01-02T03:04:05.000000Z","desired":false,"desired_at":"2026-01-02T03:04:06.000000Z","status":"pending"}}`
 
-// runStory runs the story.
+// runStory runs the service through every kind of work that it reports.
 func runStory(t *testing.T) *story {
 	t.Helper()
 	s := &story{
 		t:         t,
 		collector: &collected{},
-		asked:     make(chan harness.Request, 100),
+		requests:  make(chan harness.Request, 100),
 		secrets:   map[string]string{},
 	}
 	s.service = harness.StartWith(
@@ -73,11 +73,11 @@ func runStory(t *testing.T) *story {
 	s.before = s.service.Metrics()
 	s.tenant = harness.NewTenant(t, s.service, "Observed")
 	s.secrets["the key"] = s.tenant.Key
-	s.happenAtHub()
-	s.happenAtAPI()
+	s.useHub()
+	s.useAPI()
 	s.overrun()
 	s.withhold()
-	s.askTooOften()
+	s.exceedRateLimits()
 	s.invite()
 	s.hub.Disconnect()
 	streamstest.Eventually(t, "the hub is offline", func() bool {
@@ -87,7 +87,7 @@ func runStory(t *testing.T) *story {
 	})
 	streamstest.Eventually(
 		t,
-		"the read models lack nothing, and no message of the hub is under way",
+		"the read models are up to date and every message of the hub is handled",
 		func() bool {
 			s.after = s.service.Metrics()
 			return s.after.Value(t, "hubcloud_projections_lag_events") == 0 &&
@@ -97,12 +97,12 @@ func runStory(t *testing.T) *story {
 	return s
 }
 
-// happenAtHub sends events, repeats, gaps and malformed events.
-func (s *story) happenAtHub() {
+// useHub connects a hub and sends events, repeats, gaps and malformed events.
+func (s *story) useHub() {
 	s.hub = harness.NewRawHub(s.t, s.service)
 	s.secrets["the enrolment secret"] = s.hub.Secret
 	s.hub.OnRequest(func(r harness.Request) harness.Response {
-		s.asked <- r
+		s.requests <- r
 		if r.Method == "channels.command" {
 			return harness.Response{
 				Raw: []byte(`{"id":"` + r.ID + `","result":` + commandAnswer + `}`),
@@ -126,9 +126,9 @@ func (s *story) happenAtHub() {
 	s.hub.WaitAck("log-1", 6)
 }
 
-// happenAtAPI makes management calls, live calls, a command and its repeat, and reads a page, a
+// useAPI makes management calls, live calls, a command and its repeat, and reads a page, a
 // long poll and a stream.
-func (s *story) happenAtAPI() {
+func (s *story) useAPI() {
 	id := func(a harness.Answer) string { return a.Header.Get("X-Request-Id") }
 	s.created = id(
 		s.tenant.Must(
@@ -159,11 +159,11 @@ func (s *story) happenAtAPI() {
 		"hubcloud_hublog_readers", "hubcloud_hublog_tails",
 	} {
 		if got := open.Value(s.t, name); got != 1 {
-			s.t.Errorf("with a stream open %s is %v", name, got)
+			s.t.Errorf("%s with an open stream: got %v, want 1", name, got)
 		}
 	}
 	if got := open.Value(s.t, "hubcloud_presence_hubs_online"); got != 1 {
-		s.t.Errorf("with a hub connected hubcloud_presence_hubs_online is %v", got)
+		s.t.Errorf("hubcloud_presence_hubs_online with one hub: got %v, want 1", got)
 	}
 	stream.Close()
 }
@@ -186,7 +186,7 @@ func (s *story) overrun() {
 	)
 	reader := bufio.NewReader(conn)
 	if line, err := reader.ReadString('\n'); err != nil || !strings.Contains(line, "200") {
-		t.Fatalf("stream: %q, %v", line, err)
+		t.Fatalf("stream: got %q, %v, want 200", line, err)
 	}
 	const events, size = 400, 10_000
 	padding := strings.Repeat("x", size)
@@ -206,7 +206,7 @@ func (s *story) overrun() {
 	})
 }
 
-// withhold makes the hub's log reject events for a while.
+// withhold makes the hub's log reject events for a while, so that acks are withheld.
 func (s *story) withhold() {
 	t := s.t
 	credentials, err := streams.ReadCredentials(s.service.Dir + "/nats-credentials.json")
@@ -240,7 +240,7 @@ func (s *story) withhold() {
 	if _, err := js.UpdateStream(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	streamstest.Eventually(t, "the log takes events again", func() bool {
+	streamstest.Eventually(t, "the log stores events again", func() bool {
 		s.hub.EventsFrom("log-1", 408, 409)
 		select {
 		case ack := <-s.hub.Acks:
@@ -251,8 +251,8 @@ func (s *story) withhold() {
 	})
 }
 
-// askTooOften exceeds a key's rate limit and that of unknown keys.
-func (s *story) askTooOften() {
+// exceedRateLimits exceeds a key's rate limit and that of unknown keys.
+func (s *story) exceedRateLimits() {
 	_, key := s.service.Key(s.tenant.Org)
 	s.secrets["another key"] = key
 	limited := func(key string) {
@@ -271,14 +271,14 @@ func (s *story) askTooOften() {
 				return
 			}
 		}
-		s.t.Error("300 requests at once are let through")
+		s.t.Error("300 requests: got no 429")
 	}
 	limited(key)
 	limited("hc_dev_" + strings.Repeat("A", 55))
 }
 
 // post sends a form to the portal and returns the response, whose body is closed. It repeats the
-// request while the address has used up its allowance.
+// request while the address is rate-limited.
 func (s *story) post(path string, form url.Values) (answer *http.Response) {
 	s.t.Helper()
 	client := &http.Client{
@@ -312,7 +312,7 @@ func (s *story) invite() {
 	text := mails[len(mails)-1].Text
 	_, token, ok := strings.Cut(text, "/portal/sign-in/")
 	if !ok {
-		s.t.Fatalf("a mail to sign in has no link: %s", text)
+		s.t.Fatalf("sign-in mail: got %s, want a link", text)
 	}
 	token = strings.FieldsFunc(token, func(r rune) bool { return strings.ContainsRune(" \r\n\"<>", r) })[0]
 	s.secrets["the token to sign in"] = token

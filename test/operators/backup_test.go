@@ -104,7 +104,7 @@ func (d *disaster) live() {
 	)
 	d.link = d.Mails(invited, 1)[0].Link()
 	d.owner = signIn(d.t, d.Service, d.tenant.Owner)
-	if !d.owner.in(d.t) {
+	if !d.owner.isSignedIn(d.t) {
 		d.t.Error("owner: not signed in")
 	}
 	d.commanded = d.command()
@@ -321,7 +321,7 @@ func (d *disaster) goesOn(hubLogs bool) {
 	}
 	harness.NewClient(t, d.Base(), d.revoked).
 		Rejected(http.MethodGet, "/sites", nil, http.StatusUnauthorized, "unauthenticated")
-	if d.owner.in(t) {
+	if d.owner.isSignedIn(t) {
 		t.Error("session from before the restore: still valid; it may have been ended since")
 	}
 	if got := d.command(); string(got) != string(d.commanded) {

@@ -62,7 +62,7 @@ func diagnose(t *testing.T, s *harness.Service, args ...string) diagnosis {
 	}
 	for _, secret := range secrets(t, s) {
 		if strings.Contains(out, secret) {
-			t.Errorf("output has a secret: %s", out)
+			t.Errorf("got a secret in the output: %s", out)
 		}
 	}
 	return d
@@ -82,31 +82,32 @@ func secrets(t *testing.T, s *harness.Service) []string {
 	return append(all, credentials.IssuerSeed)
 }
 
-// says fails unless a component has the verdict and a detail with all of the texts.
-func (d diagnosis) says(name, verdict string, texts ...string) {
+// expect checks that a component has the verdict and a detail with all texts.
+func (d diagnosis) expect(name, verdict string, texts ...string) {
 	d.t.Helper()
 	c, ok := d.components[name]
 	if !ok || c.Verdict != verdict {
-		d.t.Errorf("%s: want verdict %s, got %+v", name, verdict, c)
+		d.t.Errorf("%s: got %+v, want verdict %s", name, c, verdict)
 	}
 	for _, text := range texts {
 		if !strings.Contains(c.Detail, text) {
-			d.t.Errorf("%s: want %q in the detail, got %s", name, text, c.Detail)
+			d.t.Errorf("%s: got detail %s, want %q in it", name, c.Detail, text)
 		}
 	}
 }
 
-// hasAll has the components that are always reported.
-var hasAll = []string{
+// allComponents are the components that are always reported.
+var allComponents = []string{
 	"service", "broker", "disk", "sync", "open_files", "clock", "certificates", "postgres",
 	"projections", "mail", "hubs", "logs",
 }
 
-func (d diagnosis) complete() {
+// expectComplete checks that all components are reported.
+func (d diagnosis) expectComplete() {
 	d.t.Helper()
-	for _, name := range hasAll {
+	for _, name := range allComponents {
 		if _, ok := d.components[name]; !ok {
-			d.t.Errorf("%s is missing: %s", name, d.text)
+			d.t.Errorf("component %s: not found in %s", name, d.text)
 		}
 	}
 }

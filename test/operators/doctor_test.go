@@ -13,7 +13,8 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestDoctor breaks one thing after the other around a running service. The doctor must find each.
+// TestDoctor breaks one component of a running installation after the other. The doctor must find
+// each fault.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	nowhere := harness.FreeAddress(t)
@@ -25,23 +26,23 @@ func TestDoctor(t *testing.T) {
 	tenant.Add(hub.Serial)
 	hub.EventsFrom("log-1", 1, 3)
 	hub.WaitAck("log-1", 3)
-	ask := func(args ...string) diagnosis {
+	doctor := func(args ...string) diagnosis {
 		return diagnose(t, s, append(append([]string{}, generous...), args...)...)
 	}
 
 	t.Run("a healthy installation", func(t *testing.T) {
 		d := diagnose(t, s, generous...)
-		d.complete()
-		for _, name := range hasAll {
+		d.expectComplete()
+		for _, name := range allComponents {
 			if name != "mail" { // its server does not exist
-				d.says(name, "ok")
+				d.expect(name, "ok")
 			}
 		}
-		d.says("broker", "ok", "nats-server ")
-		d.says("sync", "ok", "every write")
-		d.says("hubs", "ok", "1 of the 1 hubs")
-		d.says("logs", "ok", "1 hub logs", hub.ID, "KV_idempotency")
-		d.says("certificates", "ok", "the broker's certificate", "1 hubs have a certificate")
+		d.expect("broker", "ok", "nats-server ")
+		d.expect("sync", "ok", "every write")
+		d.expect("hubs", "ok", "1 of the 1 hubs")
+		d.expect("logs", "ok", "1 hub logs", hub.ID, "KV_idempotency")
+		d.expect("certificates", "ok", "the broker's certificate", "1 hubs have a certificate")
 	})
 
 	t.Run("exceeded limits", func(t *testing.T) {
@@ -50,34 +51,34 @@ func TestDoctor(t *testing.T) {
 			"--connections", "64", "--certificate-days", "4000", "--sync-time", "1ns",
 			"--clock-skew", "1m",
 		)
-		d.complete()
-		d.says("disk", "wrong", "free")
-		d.says("open_files", "wrong", "needs 100000000")
-		d.says("broker", "wrong", "of the")
-		d.says("postgres", "wrong", "connections are free")
-		d.says("certificates", "wrong", "the broker's certificate expires in", hub.ID)
-		d.says("sync", "warning", "to sync a small file")
+		d.expectComplete()
+		d.expect("disk", "wrong", "free")
+		d.expect("open_files", "wrong", "needs 100000000")
+		d.expect("broker", "wrong", "of the")
+		d.expect("postgres", "wrong", "connections are free")
+		d.expect("certificates", "wrong", "the broker's certificate expires in", hub.ID)
+		d.expect("sync", "warning", "to sync a small file")
 	})
 
 	t.Run("certificates", func(t *testing.T) {
-		d := ask(
+		d := doctor(
 			"--certificate", newCertificate(t, time.Now().Add(-time.Hour)), "--certificate",
 			newCertificate(t, time.Now().Add(3*24*time.Hour)),
 		)
-		d.says("certificates", "wrong", "expired on", "expires in 2 days")
+		d.expect("certificates", "wrong", "expired on", "expires in 2 days")
 		other := newCertificate(t, time.Now().Add(5*365*24*time.Hour))
-		ask(
+		doctor(
 			"--ca-cert", other,
-		).says("certificates", "wrong", "hubs reject the broker's certificate", "another authority")
+		).expect("certificates", "wrong", "hubs reject the broker's certificate", "another authority")
 		key := filepath.Join(s.Dir, "ca", "ca-key.pem")
 		if err := os.Chmod(key, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		ask().says("certificates", "wrong", "can be read by others")
+		doctor().expect("certificates", "wrong", "can be read by others")
 		if err := os.Chmod(key, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		ask("--ca-cert", key).says("certificates", "wrong", "contains no certificate")
+		doctor("--ca-cert", key).expect("certificates", "wrong", "contains no certificate")
 	})
 
 	t.Run("clocks", func(t *testing.T) {
@@ -85,11 +86,11 @@ func TestDoctor(t *testing.T) {
 		if err := os.Chtimes(file, time.Now(), time.Now().Add(2*time.Hour)); err != nil {
 			t.Fatal(err)
 		}
-		ask().says("clock", "wrong", "service.json has a time stamp")
+		doctor().expect("clock", "wrong", "service.json has a time stamp")
 		if err := os.Chtimes(file, time.Now(), time.Now()); err != nil {
 			t.Fatal(err)
 		}
-		ask().says("clock", "ok", "the broker's", "the database", "the file system")
+		doctor().expect("clock", "ok", "the broker's", "the database", "the file system")
 	})
 
 	t.Run("unreadable files", func(t *testing.T) {
@@ -105,18 +106,18 @@ func TestDoctor(t *testing.T) {
 			if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			d := ask()
+			d := doctor()
 			if err := os.WriteFile(file, kept, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			d.complete()
+			d.expectComplete()
 			if c := d.components[component]; c.Verdict != "warning" && c.Verdict != "unknown" ||
 				!strings.Contains(c.Detail, name) {
 				t.Errorf(
 					"damaged %s: got %+v, want a warning or unknown that names the file", name, c,
 				)
 			}
-			d.says("disk", "ok")
+			d.expect("disk", "ok")
 		}
 	})
 
@@ -127,29 +128,29 @@ func TestDoctor(t *testing.T) {
 		execute(
 			t, databaseURL(t, s), "ALTER DATABASE reading SET default_transaction_read_only = on",
 		)
-		ask("--postgres-url", latin).says("postgres", "wrong", "its encoding is SQL_ASCII")
-		ask("--postgres-url", reading).says("postgres", "wrong", "rejects writes")
-		ask(
+		doctor("--postgres-url", latin).expect("postgres", "wrong", "its encoding is SQL_ASCII")
+		doctor("--postgres-url", reading).expect("postgres", "wrong", "rejects writes")
+		doctor(
 			"--postgres-url", "postgres://ann:pa55word@"+nowhere+"/x",
-		).says("postgres", "wrong", "does not answer")
-		ask(
+		).expect("postgres", "wrong", "does not answer")
+		doctor(
 			"--postgres-url", "postgres://ann:pa55word@:x/%zz",
-		).says("postgres", "wrong", "is not like")
+		).expect("postgres", "wrong", "is not like")
 	})
 
 	t.Run("projections", func(t *testing.T) {
 		s.For(t).CLI("projections", "stop", "directory", "--why", "a trial")
-		ask().says("projections", "warning", "directory at", "is stopped", "a trial")
+		doctor().expect("projections", "warning", "directory at", "is stopped", "a trial")
 		s.For(t).CLI("projections", "resume", "directory")
-		ask().says("projections", "ok", "directory at", "presence at")
+		doctor().expect("projections", "ok", "directory at", "presence at")
 	})
 
 	t.Run("mail", func(t *testing.T) {
-		ask().says("mail", "wrong", "cannot be used", nowhere)
+		doctor().expect("mail", "wrong", "cannot be used", nowhere)
 		tenant.For(t).
 			Must("POST", "/invitations", map[string]string{"email": "bea@example.com"}, 201)
-		ask("--mail-age", "1ns").says("mail", "wrong", "1 mails wait")
-		ask("--smtp-url", "smtp://ann:pa55word@").says("mail", "wrong", "--smtp-url")
+		doctor("--mail-age", "1ns").expect("mail", "wrong", "1 mails wait")
+		doctor("--smtp-url", "smtp://ann:pa55word@").expect("mail", "wrong", "--smtp-url")
 	})
 
 	t.Run("hubs that flap", func(t *testing.T) {
@@ -162,14 +163,14 @@ func TestDoctor(t *testing.T) {
 				return diagnose(t, s, "--flaps", "4").components["hubs"].Verdict == "warning"
 			},
 		)
-		d := ask("--flaps", "4")
-		d.says("hubs", "warning", "1 hubs flap", hub.ID+" 4 times", "client closed")
-		ask("--flaps", "5").says("hubs", "ok", "none was disconnected 5 times")
+		d := doctor("--flaps", "4")
+		d.expect("hubs", "warning", "1 hubs flap", hub.ID+" 4 times", "client closed")
+		doctor("--flaps", "5").expect("hubs", "ok", "none was disconnected 5 times")
 	})
 
 	t.Run("a stream that is nearly full", func(t *testing.T) {
 		fillStream(t, s)
-		ask().says("logs", "wrong", "stream SMALL has 19 of at most 20 messages")
+		doctor().expect("logs", "wrong", "stream SMALL has 19 of at most 20 messages")
 	})
 
 	t.Run("an external broker", func(t *testing.T) {
@@ -179,27 +180,27 @@ func TestDoctor(t *testing.T) {
 			t,
 			elsewhere,
 			append(generous, "--nats-url", "nats://"+s.NATS, "--nats-credentials", credentials)...)
-		d.complete()
+		d.expectComplete()
 		for _, name := range []string{"service", "disk", "open_files", "postgres", "projections"} {
-			d.says(name, "skipped")
+			d.expect(name, "skipped")
 		}
-		d.says("broker", "ok")
-		d.says("hubs", "ok", "hubs that have ever connected")
+		d.expect("broker", "ok")
+		d.expect("hubs", "ok", "hubs that have ever connected")
 		d = diagnose(
 			t,
 			elsewhere,
 			append(generous, "--nats-url", "nats://"+nowhere, "--nats-credentials", credentials)...)
-		d.complete()
-		d.says("broker", "wrong", "cannot be reached at nats://"+nowhere)
+		d.expectComplete()
+		d.expect("broker", "wrong", "cannot be reached at nats://"+nowhere)
 	})
 
 	t.Run("an unknown event", func(t *testing.T) {
 		poison(t, s)
 		streamstest.Eventually(t, "the unknown event stops the projection", func() bool {
-			return ask().components["projections"].Verdict == "wrong"
+			return doctor().components["projections"].Verdict == "wrong"
 		})
-		d := ask()
-		d.says("projections", "wrong", "directory at", "is stopped", "no.such_fact")
+		d := doctor()
+		d.expect("projections", "wrong", "directory at", "is stopped", "no.such_fact")
 		if advice := d.components["projections"].Advice; len(advice) != 1 ||
 			!strings.Contains(advice[0], "hubcloud projections skip") {
 			t.Errorf("advice: got %q, want to skip the event", advice)
@@ -212,14 +213,14 @@ func TestDoctor(t *testing.T) {
 func TestDoctorOfAServiceThatIsDown(t *testing.T) {
 	t.Parallel()
 	empty := diagnose(t, &harness.Service{Dir: filepath.Join(t.TempDir(), "none")}, generous...)
-	empty.complete()
-	empty.says("service", "wrong", "there is no data directory")
-	empty.says("broker", "unknown")
+	empty.expectComplete()
+	empty.expect("service", "wrong", "there is no data directory")
+	empty.expect("broker", "unknown")
 
 	s := harness.Start(t, "--environment", "live", "--sync", "2m")
 	d := diagnose(t, s, generous...)
-	d.says("sync", "warning", "a power cut can lose")
-	d.says("mail", "warning", "there is no mail server")
+	d.expect("sync", "warning", "a power cut can lose")
+	d.expect("mail", "warning", "there is no mail server")
 
 	if err := syscall.Kill(s.PID(), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -228,61 +229,63 @@ func TestDoctorOfAServiceThatIsDown(t *testing.T) {
 	if err := syscall.Kill(s.PID(), syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	d.complete()
-	d.says("service", "wrong", "uses the data directory and does not answer")
-	d.says("broker", "wrong", "cannot be reached")
-	d.says("disk", "ok")
-	d.says("postgres", "ok") // a separate process
-	d.says("hubs", "unknown")
+	d.expectComplete()
+	d.expect("service", "wrong", "uses the data directory and does not answer")
+	d.expect("broker", "wrong", "cannot be reached")
+	d.expect("disk", "ok")
+	d.expect("postgres", "ok") // a separate process
+	d.expect("hubs", "unknown")
 
 	s.Kill()
 	d = diagnose(t, s, generous...)
-	d.complete()
-	d.says("service", "wrong", "was killed")
-	d.says("sync", "warning", "when it ran")
+	d.expectComplete()
+	d.expect("service", "wrong", "was killed")
+	d.expect("sync", "warning", "when it ran")
 
 	s.Begin()
 	s.Stop()
 	d = diagnose(t, s, generous...)
-	d.complete()
-	d.says("service", "wrong", "no service runs on", "was started")
-	d.says("disk", "ok", "free")
-	d.says("open_files", "ok", "a service started from here")
-	d.says("certificates", "ok", "the authority is valid until")
-	d.says("postgres", "unknown", "runs only while the service does")
+	d.expectComplete()
+	d.expect("service", "wrong", "no service runs on", "was started")
+	d.expect("disk", "ok", "free")
+	d.expect("open_files", "ok", "a service started from here")
+	d.expect("certificates", "ok", "the authority is valid until")
+	d.expect("postgres", "unknown", "runs only while the service does")
 }
 
 // beforeDetail matches the verdict and the component of a line.
 var beforeDetail = regexp.MustCompile(`^\S+ +\S+ +`)
 
-// TestDoctorForPeople tests the doctor's output without --json.
-func TestDoctorForPeople(t *testing.T) {
+// TestDoctorTable tests the doctor's output without --json.
+func TestDoctorTable(t *testing.T) {
 	t.Parallel()
 	out, stderr, code := harness.RunBinary(
 		t, "doctor", "--data-dir", filepath.Join(t.TempDir(), "none"),
 	)
 	if code != 1 || stderr != "" {
-		t.Errorf("exit code %d, %s", code, stderr)
+		t.Errorf("got exit code %d, %s; want 1 and no errors", code, stderr)
 	}
 	column := -1
 	for line := range strings.Lines(out) {
 		if advice := strings.Index(line, "→ "); strings.HasPrefix(line, " ") {
 			if advice != column {
-				t.Errorf("advice: want it below the detail, in column %d: %s", column, line)
+				t.Errorf(
+					"got advice in column %d, want %d, below the detail: %s", advice, column, line,
+				)
 			}
 			continue
 		}
 		if at := len(beforeDetail.FindString(line)); column == -1 {
 			column = at
 		} else if at != column {
-			t.Errorf("line: not aligned with the one above: %s", line)
+			t.Errorf("got a detail in column %d, want %d as above: %s", at, column, line)
 		}
 	}
 	if !strings.Contains(out, "→ name the service's with --data-dir") {
-		t.Errorf("no advice:\n%s", out)
+		t.Errorf("got\n%s\nwant advice to name the service with --data-dir", out)
 	}
 	if out, stderr, code := harness.RunBinary(t, "doctor", "--disk-free", "101"); code != 2 ||
 		!strings.Contains(stderr, "--disk-free") {
-		t.Errorf("exit code %d: %s%s", code, out, stderr)
+		t.Errorf("--disk-free 101: got exit code %d: %s%s; want 2", code, out, stderr)
 	}
 }

@@ -28,7 +28,7 @@ func TestAHubCannotGrowTheDirectory(t *testing.T) {
 	if limited := service.Metrics().Value(
 		t, "hubcloud_identity_enrolments_total", "result", "rate_limited",
 	); limited < 1 {
-		t.Errorf("got %v limited enrolments", limited)
+		t.Errorf("got %v limited enrolments, want at least 1", limited)
 	}
 	hub.GoOnline()
 	tenant.Add(hub.Serial)
@@ -60,7 +60,7 @@ func TestAHubCannotGrowTheDirectory(t *testing.T) {
 	)
 	if !strings.Contains(out, hub.ID) || !strings.Contains(out, "too often") ||
 		strings.Contains(out, quiet.ID) {
-		t.Errorf("doctor: got\n%s", out)
+		t.Errorf("doctor: got\n%s\nwant only hub %s, too often", out, hub.ID)
 	}
 	// The limit survives a kill.
 	service.Kill()
@@ -71,7 +71,7 @@ func TestAHubCannotGrowTheDirectory(t *testing.T) {
 		func() bool { return limited() > 0 || resets() > 0 },
 	)
 	if n := resets(); n > 0 && time.Since(began) < 50*time.Second {
-		t.Errorf("got %v resets accepted after a kill", n)
+		t.Errorf("got %v resets accepted after a kill, want 0", n)
 	}
 	// Other hubs are not limited, and stored events stay readable.
 	quiet.Connect()

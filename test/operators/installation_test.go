@@ -54,6 +54,7 @@ func newDatabase(t *testing.T, s *harness.Service, name, properties string) stri
 	return u.String()
 }
 
+// execute runs a statement on a database.
 func execute(t *testing.T, address, sql string, args ...any) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

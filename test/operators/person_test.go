@@ -20,7 +20,7 @@ type person struct {
 
 var signInLink = regexp.MustCompile(`https?://[^\s"'<>]+/portal/sign-in/[A-Za-z0-9._~-]+`)
 
-// signIn signs a person in by the link that is mailed.
+// signIn signs a person in with the link from the mail.
 func signIn(t *testing.T, s *harness.Service, email string) *person {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -34,7 +34,7 @@ func signIn(t *testing.T, s *harness.Service, email string) *person {
 	if status := p.post(p.portal+"/sign-in", url.Values{
 		"email": {email},
 	}); status != http.StatusOK {
-		t.Fatalf("request to sign in: got %d", status)
+		t.Fatalf("request a sign-in link: got %d, want 200", status)
 	}
 	link := signInLink.FindString(s.Mails(email, 1)[0].Text)
 	if status := p.post(link, nil); status != http.StatusSeeOther {
@@ -43,6 +43,7 @@ func signIn(t *testing.T, s *harness.Service, email string) *person {
 	return p
 }
 
+// post sends a form and returns the status.
 func (p *person) post(address string, form url.Values) (status int) {
 	p.t.Helper()
 	request, err := http.NewRequest(http.MethodPost, address, strings.NewReader(form.Encode()))
@@ -54,8 +55,8 @@ func (p *person) post(address string, form url.Values) (status int) {
 	return p.do(request)
 }
 
-// in reports whether the person is signed in to the portal.
-func (p *person) in(t *testing.T) bool {
+// isSignedIn reports whether the person is signed in to the portal.
+func (p *person) isSignedIn(t *testing.T) bool {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodGet, p.portal+"/organizations", nil)
 	if err != nil {
@@ -64,6 +65,7 @@ func (p *person) in(t *testing.T) bool {
 	return p.do(request) == http.StatusOK
 }
 
+// do sends a request and returns the status.
 func (p *person) do(request *http.Request) int {
 	p.t.Helper()
 	response, err := p.client.Do(request)

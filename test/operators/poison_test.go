@@ -16,14 +16,14 @@ import (
 func TestRepair(t *testing.T) {
 	t.Parallel()
 	s := harness.Start(t, unlimited...)
-	made := populate(t, s, scale{events: 1_000, orgs: 3, clients: 1}, 1)
-	t.Run("rows changed by hand", func(t *testing.T) { changedByHand(t, s.For(t), made) })
-	t.Run("a poisoned event", func(t *testing.T) { poisonedEvent(t, s.For(t), made) })
+	written := populate(t, s, scale{events: 1_000, orgs: 3, clients: 1}, 1)
+	t.Run("rows changed by hand", func(t *testing.T) { changedByHand(t, s.For(t), written) })
+	t.Run("a poisoned event", func(t *testing.T) { poisonedEvent(t, s.For(t), written) })
 }
 
 // poisonedEvent appends an unknown event to the directory: "everything else still answers, the
 // operator sees why, and gets past it".
-func poisonedEvent(t *testing.T, s *harness.Service, made population.Population) {
+func poisonedEvent(t *testing.T, s *harness.Service, written population.Population) {
 	tenant := harness.NewTenant(t, s, "Poisoned")
 	hub := harness.NewRawHub(t, s)
 	hub.Enroll()
@@ -48,7 +48,7 @@ func poisonedEvent(t *testing.T, s *harness.Service, made population.Population)
 	if !strings.Contains(
 		string(metrics.Body), `hubcloud_projections_stopped{projection="directory"} 1`,
 	) {
-		t.Errorf("metrics: want the stopped projection")
+		t.Error("metrics: want the stopped projection")
 	}
 	ready := harness.Open(t, http.MethodGet, "http://"+s.Admin+"/readyz")
 	if !strings.Contains(string(ready.Body), fmt.Sprint(sequence)) {
@@ -58,12 +58,12 @@ func poisonedEvent(t *testing.T, s *harness.Service, made population.Population)
 	// Reads, hubs and their events still work.
 	client := &orgClient{
 		t:   t,
-		org: made.Orgs[0],
-		api: harness.NewClient(t, s.Base(), made.Orgs[0].Key),
+		org: written.Orgs[0],
+		api: harness.NewClient(t, s.Base(), written.Orgs[0].Key),
 	}
 	client.also = client.api
 	if !client.readSites() || !client.readHubs() {
-		t.Fatal("reads fail")
+		t.Fatal("reads fail while the projection is stopped")
 	}
 	hub.EventsFrom("log-1", 1, 20)
 	hub.WaitAck("log-1", 20)
@@ -75,7 +75,7 @@ func poisonedEvent(t *testing.T, s *harness.Service, made population.Population)
 	began := time.Now()
 	var site struct{ ID string }
 	tenant.Must(http.MethodPost, "/sites", map[string]string{
-		"name": "Made meanwhile",
+		"name": "Created meanwhile",
 	}, http.StatusCreated).
 		JSON(t, &site)
 	keyID, key := s.Key(tenant.Org)
@@ -99,7 +99,7 @@ func poisonedEvent(t *testing.T, s *harness.Service, made population.Population)
 		}
 	}
 	s.CLI("projections", "skip", fmt.Sprint(sequence), "--why", "written by a trial")
-	streamstest.Eventually(t, "what was made meanwhile is there", func() bool {
+	streamstest.Eventually(t, "the site created meanwhile is listed", func() bool {
 		answer, err := tenant.Do(http.MethodGet, "/sites/"+site.ID, nil)
 		return err == nil && answer.Status == http.StatusOK
 	})

@@ -13,9 +13,9 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestRotation replaces the certificate authority with the runbook's own commands. A hub that
-// learned of the new one in time stays connected, one that enrols later knows both, and one that
-// did not learn of it enrols again when it is rejected.
+// TestRotation replaces the certificate authority with the runbook's commands. A hub that received
+// the new authority in time stays connected, a hub that enrols later knows both, and a hub that was
+// offline enrols again when it is rejected.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("openssl"); err != nil {
@@ -24,7 +24,7 @@ func TestRotation(t *testing.T) {
 	c := harness.NewTarget(t)
 	s, tenant := c.OwnService(), c.Tenant("Rotation")
 	lock := virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}}
-	// enrolled before the rotation, and offline while hubs learn of it
+	// enrolled before the rotation, and offline while hubs receive the new authority
 	late := c.VirtualHub(tenant, lock)
 	late.Offline(true)
 

@@ -11,8 +11,8 @@ import (
 	"hubcloud/test/population"
 )
 
-// envEvents is the number of events in the directory, envClients the number of clients that read
-// and write at the same time. Defaults are small; the promise is for 200,000 events and 50 clients.
+// Environment variables for the number of events in the directory and the number of concurrent
+// clients. Defaults are small; the promise is for 200,000 events and 50 clients.
 const (
 	envEvents  = "HUBCLOUD_TEST_EVENTS"
 	envClients = "HUBCLOUD_TEST_CLIENTS"
@@ -21,6 +21,7 @@ const (
 // scale is the size of a test.
 type scale struct{ events, orgs, clients int }
 
+// sizeOf returns the size from the environment, with the given defaults.
 func sizeOf(t *testing.T, events, clients int) scale {
 	t.Helper()
 	for name, n := range map[string]*int{envEvents: &events, envClients: &clients} {
@@ -39,18 +40,18 @@ func sizeOf(t *testing.T, events, clients int) scale {
 func populate(t *testing.T, s *harness.Service, size scale, seed uint64) population.Population {
 	t.Helper()
 	began := time.Now()
-	made, err := population.Write(
+	written, err := population.Write(
 		t.Context(), connect(t, s),
 		population.Config{Events: size.events, Orgs: size.orgs, Environment: "dev", Seed: seed},
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	wrote := time.Since(began)
+	writeTime := time.Since(began)
 	streamstest.EventuallyWithin(
 		t,
 		10*time.Minute,
-		"the read models have what was written",
+		"the read models are up to date",
 		func() bool {
 			for _, line := range s.CLI("projections", "status") {
 				if line["lag"].(float64) != 0 || line["state"] != "running" {
@@ -61,11 +62,11 @@ func populate(t *testing.T, s *harness.Service, size scale, seed uint64) populat
 		},
 	)
 	t.Logf(
-		"%d events of %d organizations were written in %s, and projected %s later", made.Events,
-		len(made.Orgs), wrote.Round(time.Millisecond),
-		(time.Since(began) - wrote).Round(time.Millisecond),
+		"%d events of %d organizations were written in %s, and projected %s later", written.Events,
+		len(written.Orgs), writeTime.Round(time.Millisecond),
+		(time.Since(began) - writeTime).Round(time.Millisecond),
 	)
-	return made
+	return written
 }
 
 // unlimited lifts limits that are not tested here.
