@@ -7,7 +7,7 @@
 // # Packages
 //
 //	protocol     defines the messages between hubs and the cloud
-//	codec        decodes the messages of hubs: hellos, events, responses; encodes acks
+//	codec        decodes hellos, events and responses; encodes acks
 //	lease        divides the shards among the replicas
 //	presence     reads connections from the broker; holds the presence of all hubs in memory
 //	ingest       stores events and presence changes in the hubs' event logs, exactly once

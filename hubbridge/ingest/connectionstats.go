@@ -47,6 +47,7 @@ func (s *hubState) logConnection(
 		slog.Int("events_unowned", s.stats.unowned),
 		slog.Uint64("requests", s.stats.requests.Load()),
 	)
-	s.stats.stored, s.stats.repeats, s.stats.lost, s.stats.malformed, s.stats.unowned = 0, 0, 0, 0, 0
+	s.stats.stored, s.stats.repeats, s.stats.lost = 0, 0, 0
+	s.stats.malformed, s.stats.unowned = 0, 0
 	s.stats.requests.Store(0)
 }

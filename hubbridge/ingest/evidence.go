@@ -84,7 +84,8 @@ func (e *evidence) resolve() logState {
 	case e.resetLog != "":
 		l.ownLog, l.through, l.accountedSeq = e.resetLog, e.resetThrough, e.access.Epoch.After
 	case e.checkpoint.Epoch.IsZero():
-		l.ownLog, l.through, l.accountedSeq = e.checkpoint.Log, e.checkpoint.Through, e.access.Epoch.After
+		l.ownLog, l.through = e.checkpoint.Log, e.checkpoint.Through
+		l.accountedSeq = e.access.Epoch.After
 	default:
 		l.accountedSeq = e.access.Epoch.After
 	}

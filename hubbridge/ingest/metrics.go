@@ -68,7 +68,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		stored: counter("events_stored_total", "Stored events of hubs."),
 		repeats: counter(
 			"events_repeated_total",
-			"Repeated events of hubs, stored already. A rise means that acks do not reach hubs in time.",
+			"Repeated events of hubs, stored already. A rise means that acks do not reach hubs "+
+				"in time.",
 		),
 		lost: counter("events_lost_total", "Events that hubs reported as lost."),
 		unowned: counter(
@@ -77,14 +78,16 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		),
 		flawed: vector(
 			"events_malformed_total",
-			"Events of hubs that were recorded as skipped, by defect. A rise points to a firmware with a fault.",
+			"Events of hubs that were recorded as skipped, by defect. A rise points to a "+
+				"firmware with a fault.",
 			"flaw",
 			flaws...),
 		gapLost:      gaps.WithLabelValues("lost"),
 		gapMalformed: gaps.WithLabelValues("malformed"),
 		beyond: counter(
 			"messages_beyond_total",
-			"Events messages that began after the next number; nothing of them was stored, and the hub sends again.",
+			"Events messages that began after the next number; nothing of them was stored, and "+
+				"the hub sends again.",
 		),
 		unreadable: counter(
 			"messages_unreadable_total",
@@ -93,7 +96,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		strays: counter("messages_stray_total", "Events messages of a former log of their hub."),
 		shed: counter(
 			"messages_shed_total",
-			"Messages of hubs that did not fit into their inbox: a hub floods, or the broker stores too slowly.",
+			"Messages of hubs that did not fit into their inbox: a hub floods, or the broker "+
+				"stores too slowly.",
 		),
 		dropped: counter(
 			"messages_dropped_total",
@@ -111,7 +115,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		),
 		conflicts: counter(
 			"conflicts_total",
-			"Writes that conflicted with another writer, or whose outcome is unknown; they are tried again.",
+			"Writes that conflicted with another writer, or whose outcome is unknown; they are "+
+				"tried again.",
 		),
 		hellos: vector(
 			"hellos_total",
