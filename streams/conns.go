@@ -110,7 +110,7 @@ func connect(
 	nc, err := nats.Connect(c.URL, options...)
 	for err != nil && closedByServer(err) && ctx.Err() == nil &&
 		time.Since(begun) < min(timeout, fullTimeout) {
-		time.Sleep(fullPause)
+		time.Sleep(fullPause) // at most fullTimeout in all
 		nc, err = nats.Connect(c.URL, options...)
 	}
 	if err != nil {
