@@ -452,7 +452,7 @@ func TestSlowHeader(t *testing.T) {
 		go func() {
 			defer close(sent)
 			for _, b := range []byte("GET /v1/sites HTTP/1.1\r\nHost: h\r\n\r\n") {
-				time.Sleep(time.Second)
+				time.Sleep(time.Second) // on the clock of the bubble
 				if _, err := conn.Write([]byte{b}); err != nil {
 					return
 				}

@@ -189,9 +189,8 @@ func TestAgainstModel(t *testing.T) {
 			"long poll": func(t *rapid.T) {
 				m.read(time.Duration(rapid.IntRange(1, 20).Draw(t, "wait")) * time.Millisecond)
 			},
-			// Retention is the broker's, so time must really pass.
-			// A pause is one of the steps: the retention of the stream is real time.
 			"pass a time": func(t *rapid.T) {
+				// The broker removes expired messages by its own clock, so real time must pass.
 				time.Sleep(time.Duration(rapid.IntRange(1, 90).Draw(t, "time")) * time.Millisecond)
 			},
 		})

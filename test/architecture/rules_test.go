@@ -253,4 +253,5 @@ var textRules = []textRule{
 		"SSE is written by sse and read by client; portal compares the header Accept",
 	},
 	{": keepalive", []string{"httpapi/sse"}, "SSE is written by one package"},
+	{`"through":`, []string{"hubbridge/codec"}, "acks are encoded by one package"},
 }

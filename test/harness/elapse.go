@@ -23,6 +23,6 @@ func AwaitRetryAfter(header http.Header) error {
 			"Retry-After: got %q, want a number of seconds", header.Get("Retry-After"),
 		)
 	}
-	time.Sleep(time.Duration(seconds) * time.Second)
+	time.Sleep(time.Duration(seconds) * time.Second) // the limit is one of real time
 	return nil
 }

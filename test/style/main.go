@@ -1,5 +1,6 @@
 // Command style reports what the house style forbids and a program can find: lines over 120
-// columns, doc comments that do not use Go's forms, and names that have a standard term.
+// columns, doc comments that do not use Go's forms, names that have a standard term, and sleeps
+// without a reason.
 //
 //	go run ./test/style FILE.go ...
 //
@@ -12,6 +13,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -70,6 +72,12 @@ var standardNames = map[string]string{
 // docForm matches a doc comment whose verb has a usual form in Go.
 var docForm = regexp.MustCompile(`^\w+ (gives|says|tells|hears)\b`)
 
+// mayContainSleeps has, for files whose sleeps need no comment, why not. Files that import
+// testing/synctest need no entry: they sleep on the clock of a bubble.
+var mayContainSleeps = map[string]string{
+	"httpapi/contract_test.go": "all its sleeps are inside inBubble, which calls synctest.Test",
+}
+
 func main() {
 	found := false
 	for _, path := range os.Args[1:] {
@@ -122,6 +130,7 @@ func check(path string) ([]finding, error) {
 			})
 		}
 	}
+	findings = append(findings, bareSleeps(files, file, path, string(source))...)
 	for _, name := range declared(file) {
 		if term, ok := standardTerm(name.Name); ok {
 			findings = append(findings, finding{
@@ -155,6 +164,51 @@ func longLines(files *token.FileSet, file *ast.File, source string) []finding {
 		}
 	}
 	return findings
+}
+
+// bareSleeps returns the calls of time.Sleep without a comment directly above or at the end of the
+// line. path is that of the file, relative to the repository.
+func bareSleeps(files *token.FileSet, file *ast.File, path, source string) []finding {
+	if _, ok := mayContainSleeps[filepath.ToSlash(path)]; ok {
+		return nil
+	}
+	if slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool {
+		return i.Path.Value == `"testing/synctest"`
+	}) {
+		return nil
+	}
+	commented := map[int]bool{} // lines on which a comment ends
+	for _, group := range file.Comments {
+		commented[files.Position(group.End()).Line] = true
+	}
+	lines := strings.Split(source, "\n")
+	var findings []finding
+	ast.Inspect(file, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok || !isSleep(call.Fun) {
+			return true
+		}
+		line := files.Position(call.Pos()).Line
+		above := strings.TrimSpace(lines[max(0, line-2)])
+		if !commented[files.Position(call.End()).Line] &&
+			!(commented[line-1] && strings.HasPrefix(above, "//")) {
+			findings = append(findings, finding{
+				line, "time.Sleep: write the reason above the call or at the end of its line",
+			})
+		}
+		return true
+	})
+	return findings
+}
+
+// isSleep reports whether an expression is time.Sleep.
+func isSleep(fun ast.Expr) bool {
+	selector, ok := fun.(*ast.SelectorExpr)
+	if !ok || selector.Sel.Name != "Sleep" {
+		return false
+	}
+	pkg, ok := selector.X.(*ast.Ident)
+	return ok && pkg.Name == "time"
 }
 
 // docs returns the doc comments of a file's declarations, fields and methods.

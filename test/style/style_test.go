@@ -11,6 +11,11 @@ import (
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", maxColumns)
+	for path := range mayContainSleeps {
+		if _, err := os.Stat(filepath.Join("../..", path)); err != nil {
+			t.Errorf("exempt file: %v", err)
+		}
+	}
 	for name, c := range map[string]struct {
 		source string
 		want   []string
@@ -39,6 +44,19 @@ func TestCheck(t *testing.T) {
 		},
 		"another's name": {"func f() {\n\ta.Refused()\n\tinFlight := 1\n\t_ = inFlight\n}", nil},
 		"generated":      {"var refusal = 1", nil},
+		"a sleep":        {"func f() {\n\ttime.Sleep(1)\n}", []string{"4: time.Sleep"}},
+		"a sleep after another's comment": {
+			"func f() {\n\tg() // g is slow\n\ttime.Sleep(1)\n}", []string{"5: time.Sleep"},
+		},
+		"a sleep with its reason above": {
+			"func f() {\n\t// The lease must expire.\n\ttime.Sleep(1)\n}", nil,
+		},
+		"a sleep with its reason beside it": {
+			"func f() {\n\ttime.Sleep(1) // the lease must expire\n}", nil,
+		},
+		"a sleep in a bubble": {
+			"import \"testing/synctest\"\n\nfunc f() {\n\ttime.Sleep(1)\n}", nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
