@@ -2,32 +2,51 @@ package hublog
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
 )
 
 // At returns the cursor after which a page begins with the first event stored at t or later: a
 // position at the log's end when no such event is stored yet, and "", which stands for the oldest
 // event, when t is older than the retention. Errors: not_found for a hub without an organization,
-// and those of the broker.
+// and service_unavailable.
 func (l *Logs) At(ctx context.Context, hub domain.HubID, t time.Time) (string, error) {
 	epoch, err := l.epoch(hub)
 	if err != nil {
 		return "", err
 	}
+	now := l.cfg.Now()
 	// A cursor close to the retention would expire on its way to the client.
-	if l.cfg.Now().Sub(t) > l.cfg.Retention-l.cfg.Retention/100 {
+	if now.Sub(t) > l.cfg.Retention-l.cfg.Retention/100 {
 		return "", nil
 	}
-	found, err := l.shard(hub).get(ctx, hub, jsapi.BatchRequest{Since: t, Messages: 1})
-	if err != nil {
-		return "", err
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	for pause := loadPause; ; pause = min(2*pause, maxLoadPause) {
+		found, err := l.shard(hub).get(ctx, hub, jsapi.BatchRequest{Since: t, Messages: 1})
+		if err != nil {
+			return "", unavailable(err)
+		}
+		if len(found) > 0 {
+			// If the first message since t is from before the epoch, the epoch's first event
+			// follows.
+			return cursorAt(epoch, max(found[0].seq-1, epoch.After), t.UnixMilli()).String(), nil
+		}
+		// Any copy of the stream may have answered, also one that is behind: only the leader knows
+		// whether the log has no message since t.
+		b, err := l.bounds(ctx, hub, 0)
+		if err != nil {
+			return "", unavailable(err)
+		}
+		if b.isEmpty() || b.lastStored.Before(t) {
+			return l.endCursor(ctx, hub, epoch, b.last, now)
+		}
+		if !streams.Sleep(ctx, pause) {
+			return "", unavailable(fmt.Errorf("read the log of %s from %v: %w", hub, t, errBehind))
+		}
 	}
-	if len(found) == 0 {
-		return l.EndCursor(ctx, hub)
-	}
-	// If the first message since t is from before the epoch, the epoch's first event follows.
-	return cursorAt(epoch, max(found[0].seq-1, epoch.After), t.UnixMilli()).String(), nil
 }

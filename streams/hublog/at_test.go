@@ -1,9 +1,14 @@
 package hublog
 
 import (
+	"bytes"
+	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"hubcloud/domain"
 	"hubcloud/streams/streamstest"
@@ -54,7 +59,56 @@ func TestAtBeforeReset(t *testing.T) {
 	if err != nil {
 		t.Fatalf("At: %v", err)
 	}
-	if got, want := numbers(t, f.page(hubA, after, 10).Events), upTo(4, 6); !slices.Equal(got, want) {
+	if got, want := numbers(t, f.page(hubA, after, 10).Events), upTo(4, 6); !slices.Equal(
+		got, want,
+	) {
 		t.Errorf("events since a time before the reset are %v, want %v", got, want)
+	}
+}
+
+// startWithStaleCopy returns Logs whose direct gets are answered by a copy of the stream that has
+// no message, until empty answers have been sent.
+func startWithStaleCopy(t *testing.T, empty int32) *fixture {
+	t.Helper()
+	broker := streamstest.New(t)
+	answers := streamstest.NewRewriter(broker)
+	var sent atomic.Int32
+	answers.ChangeHeader(func(header []byte) []byte {
+		// Only messages of a direct get have this header.
+		if !bytes.Contains(header, []byte("\r\nNats-Num-Pending:")) ||
+			bytes.HasPrefix(header, []byte("NATS/1.0 204")) || sent.Add(1) > empty {
+			return header
+		}
+		return []byte("NATS/1.0 404 Message Not Found\r\n\r\n")
+	})
+	return startOn(t, broker.Connect(t, nats.InProcessServer(answers)), Config{})
+}
+
+// An empty answer from a copy that was behind the leader made At return the log's end, so that the
+// reader missed the events stored since.
+func TestAtAsksTheLeader(t *testing.T) {
+	t.Parallel()
+	f := startWithStaleCopy(t, 3)
+	f.append(hubA, 0, 1, 3)
+	after, err := f.At(t.Context(), hubA, time.Now().Add(-time.Minute))
+	if err != nil {
+		t.Fatalf("At: %v", err)
+	}
+	if got, want := numbers(t, f.page(hubA, after, 10).Events), upTo(1, 3); !slices.Equal(
+		got, want,
+	) {
+		t.Errorf("events since a minute ago are %v, want %v", got, want)
+	}
+}
+
+func TestAtWhileTheCopyStaysBehind(t *testing.T) {
+	t.Parallel()
+	f := startWithStaleCopy(t, 1<<30)
+	f.append(hubA, 0, 1, 3)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	after, err := f.At(ctx, hubA, time.Now().Add(-time.Minute))
+	if codeOf(err) != domain.CodeServiceUnavailable {
+		t.Errorf("At = %q, %v; want service_unavailable", after, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -12,8 +13,15 @@ import (
 	"hubcloud/streams/jsapi"
 )
 
-// bounds are the first and the last sequence of a stream; first is last+1 for an empty stream.
-type bounds struct{ first, last uint64 }
+// bounds are the ends of a stream.
+type bounds struct {
+	// first and last are the first and the last sequence; first is last+1 for an empty stream.
+	first, last uint64
+	// lastStored is when the last message was stored. It may have expired since.
+	lastStored time.Time
+}
+
+func (b bounds) isEmpty() bool { return b.first > b.last }
 
 // bounds returns the bounds that the stream's leader answers, which must confirm an end before the
 // sequence seen. Without a stream they are 1 and 0.
@@ -30,7 +38,11 @@ func (l *Logs) bounds(ctx context.Context, hub domain.HubID, seen uint64) (bound
 }
 
 func boundsOf(info *jetstream.StreamInfo) bounds {
-	b := bounds{first: info.State.FirstSeq, last: info.State.LastSeq}
+	b := bounds{
+		first:      info.State.FirstSeq,
+		last:       info.State.LastSeq,
+		lastStored: info.State.LastTime,
+	}
 	if info.State.Msgs == 0 {
 		b.first = b.last + 1
 	}

@@ -30,7 +30,7 @@ func stateOf(info *jetstream.StreamInfo) State {
 	return State{
 		First:      b.first,
 		Last:       b.last,
-		LastStored: info.State.LastTime,
+		LastStored: b.lastStored,
 		Retention:  info.Config.MaxAge,
 	}
 }

@@ -336,11 +336,19 @@ func (l *Logs) EndCursor(ctx context.Context, hub domain.HubID) (string, error) 
 	if err != nil {
 		return "", unavailable(err)
 	}
-	if b.last > 0 {
+	return l.endCursor(ctx, hub, epoch, b.last, now)
+}
+
+// endCursor returns a cursor of the log's end, which a leader has answered is at the sequence last.
+// The leader was asked at the time asked or later.
+func (l *Logs) endCursor(
+	ctx context.Context, hub domain.HubID, epoch domain.Epoch, last uint64, asked time.Time,
+) (string, error) {
+	if last > 0 {
 		// A crash must not take back messages before the cursor.
 		if err := l.awaitDurable(ctx, hub); err != nil {
 			return "", unavailable(err)
 		}
 	}
-	return cursorAt(epoch, max(b.last, epoch.After), now.UnixMilli()).String(), nil
+	return cursorAt(epoch, max(last, epoch.After), asked.UnixMilli()).String(), nil
 }

@@ -15,8 +15,9 @@ import (
 // Rewriter is a proxy between clients and a Broker that can change the broker's messages, so that a
 // test can choose when its client gets an answer that otherwise only a cluster sends.
 type Rewriter struct {
-	broker *Broker
-	change atomic.Pointer[func(payload []byte) []byte]
+	broker       *Broker
+	change       atomic.Pointer[func(payload []byte) []byte]
+	changeHeader atomic.Pointer[func(header []byte) []byte]
 }
 
 // NewRewriter returns a Rewriter that changes nothing yet. Clients connect to it with Connect(t,
@@ -32,6 +33,17 @@ func (r *Rewriter) Change(change func(payload []byte) []byte) {
 		return
 	}
 	r.change.Store(&change)
+}
+
+// ChangeHeader replaces the header of every message that has one, from now on, by the result of
+// change: the lines from "NATS/1.0" to the empty line. A nil change ends the replacement. change
+// may be called for several connections at the same time.
+func (r *Rewriter) ChangeHeader(change func(header []byte) []byte) {
+	if change == nil {
+		r.changeHeader.Store(nil)
+		return
+	}
+	r.changeHeader.Store(&change)
 }
 
 var _ nats.InProcessConnProvider = (*Rewriter)(nil)
@@ -94,19 +106,27 @@ func (r *Rewriter) message(fields [][]byte, from *bufio.Reader) ([]byte, error) 
 	if _, err := io.ReadFull(from, whole); err != nil {
 		return nil, err
 	}
-	header := 0
+	var header []byte
 	if string(fields[0]) == "HMSG" {
-		if header, err = strconv.Atoi(string(fields[len(fields)-2])); err != nil {
+		n, err := strconv.Atoi(string(fields[len(fields)-2]))
+		if err != nil {
 			return nil, err
 		}
+		header = whole[:n]
 	}
-	payload := r.apply(whole[header:size])
+	payload := r.apply(whole[len(header):size])
 	if payload == nil {
 		return nil, nil
 	}
-	fields[len(fields)-1] = strconv.AppendInt(nil, int64(header+len(payload)), 10)
+	if header != nil {
+		if change := r.changeHeader.Load(); change != nil {
+			header = (*change)(header)
+		}
+		fields[len(fields)-2] = strconv.AppendInt(nil, int64(len(header)), 10)
+	}
+	fields[len(fields)-1] = strconv.AppendInt(nil, int64(len(header)+len(payload)), 10)
 	out := append(bytes.Join(fields, []byte(" ")), "\r\n"...)
-	out = append(append(out, whole[:header]...), payload...)
+	out = append(append(out, header...), payload...)
 	return append(out, "\r\n"...), nil
 }
 
