@@ -38,14 +38,14 @@ type connectionMetrics struct {
 func newConnectionMetrics(registerer prometheus.Registerer) connectionMetrics {
 	evicted := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_httpapi_connections_evicted_total",
-		Help: "Idle connections closed to admit another, by the bound that was reached: " +
+		Help: "Idle connections closed to admit another, by the limit that was reached: " +
 			"connections of one address, connections in all, or open files. A rise of `all` " +
-			"means more clients than `--connections` admits, or one who holds connections from " +
-			"many addresses.",
+			"means more clients than `--connections` admits, or a client that holds connections " +
+			"from many addresses.",
 	}, []string{"bound"})
 	rejected := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_httpapi_connections_refused_total",
-		Help: "Connections rejected because all others were busy, by the bound that was reached: " +
+		Help: "Connections rejected because all others were busy, by the limit that was reached: " +
 			"connections of one address, or connections in all.",
 	}, []string{"bound"})
 	m := connectionMetrics{open: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -82,10 +82,10 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	limited := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_httpapi_rate_limited_total",
 		Help: "Requests rejected with 429, by the limit: the rate of an API key, the rate of a " +
-			"client's address, the streams and reads that one key may have open, or the " +
-			"response memory, beyond which the status can also be 503. A rise of `key` means a " +
-			"client that sends too many requests, of `address` one that guesses keys, of " +
-			"`answers` one that does not read its responses.",
+			"client's address, the streams and reads that one key may have open, or the response " +
+			"memory, which can also reject with 503. A rise of `key` means a client that sends " +
+			"too many requests; of `address`, one that guesses keys; of `answers`, one that does " +
+			"not read its responses.",
 	}, []string{"allowance"})
 	ended := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_httpapi_streams_ended_total",
@@ -102,7 +102,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "hubcloud_httpapi_request_duration_seconds",
 			Help: "Seconds from a request's header to the end of its response. Event streams and " +
-				"waiting reads last as long as their client wants.",
+				"long polls last as long as their clients keep them open.",
 			// From a page in memory to the longest call to a hub.
 			Buckets: append(telemetry.LatencyBuckets(.0005, 10), 30, 60),
 		}, []string{"route", "method"}),
@@ -114,8 +114,9 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		},
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_httpapi_requests_in_flight",
-			Help: "Requests under way, including streams and waiting reads. A rise without a rise " +
-				"of requests means that the service is waiting for something.",
+			Help: "Requests in progress, including streams and long polls. A rise at an " +
+				"unchanged rate of requests means that requests wait: for hubs, the broker or " +
+				"the database.",
 		}),
 		streams: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_httpapi_streams",
@@ -123,11 +124,11 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		}),
 		longPolls: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_httpapi_long_polls",
-			Help: "Reads of events that are waiting for an event.",
+			Help: "Long polls: reads of events that wait for the next event.",
 		}),
 		responseBytes: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_httpapi_answer_bytes",
-			Help: "Bytes of responses on their way to clients. A value that stays near " +
+			Help: "Bytes of responses that are being sent to clients. A value that stays near " +
 				"`--answer-memory` means that clients do not read.",
 		}),
 		events: prometheus.NewCounter(prometheus.CounterOpts{

@@ -15,8 +15,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		Help: "Steps of signing in: a link was requested (`asked`), was rejected by a rate limit " +
 			"(`limited`), signed a person in (`signed_in`), or had been used or had expired " +
 			"(`expired`); and sessions ended by signing out (`signed_out`). A rise of `asked` " +
-			"without `signed_in` means that mail does not arrive; a rise of `limited`, that " +
-			"somebody requests mails to others.",
+			"without `signed_in` means that mail does not arrive; a rise of `limited`, that a " +
+			"client requests mails to other people.",
 	}, []string{"step"})
 	m := &metrics{
 		requested: steps.WithLabelValues("asked"),
@@ -26,8 +26,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		signedOut: steps.WithLabelValues("signed_out"),
 		forged: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_portal_forged_forms_total",
-			Help: "Forms rejected because they were not sent from a page of the session. A rise is " +
-				"an attack, or a --public-url that is not the one that browsers use.",
+			Help: "Forms rejected because they were not sent from a page of the session. A rise " +
+				"means an attack, or that browsers use another URL than --public-url.",
 		}),
 	}
 	if r != nil {

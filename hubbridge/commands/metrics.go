@@ -25,7 +25,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		commands: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hubcloud_hubbridge_commands_total",
 			Help: "Commands by outcome: accepted, canceled, or the type of the error. A rise of " +
-				"hub_timeout or hub_error means hubs that hang, of command_refused devices that " +
+				"hub_timeout or hub_error means hubs that hang; of command_refused, devices that " +
 				"do not accept their commands.",
 		}, []string{"outcome"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -38,12 +38,12 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 		underWay: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_hubbridge_commands_under_way",
-			Help: "Commands in flight to hubs. A rise without more commands means hubs that do " +
-				"not answer.",
+			Help: "Commands in flight to hubs. A rise at an unchanged rate of commands means " +
+				"hubs that do not answer.",
 		}),
 		repeated: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_hubbridge_commands_repeated_total",
-			Help: "Commands answered with the answer remembered under their idempotency key.",
+			Help: "Commands answered with the answer stored under their idempotency key.",
 		}),
 		shared: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_hubbridge_commands_shared_total",

@@ -13,9 +13,9 @@ func newEnrolments() *prometheus.CounterVec {
 	results := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_identity_enrolments_total",
 		Help: "Requests for a hub's certificate, by result: issued, or the error type. A rise of " +
-			"unauthenticated is an attacker who tries serials, or hubs whose secrets are not in " +
-			"the inventory; of rate_limited, a hub that enrols in a loop (`hubcloud doctor` names " +
-			"it).",
+			"unauthenticated means an attacker who tries serials, or hubs whose secrets are not " +
+			"in the inventory; of rate_limited, a hub that enrols in a loop (`hubcloud doctor` " +
+			"names it).",
 	}, []string{"result"})
 	for _, result := range []string{
 		resultIssued, string(domain.CodeUnauthenticated), string(domain.CodeInvalidRequest),
@@ -30,9 +30,9 @@ func newEnrolments() *prometheus.CounterVec {
 func newCallouts() *prometheus.CounterVec {
 	results := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_identity_callouts_total",
-		Help: "Decisions about connections to the broker, by result: accepted, or the reason of the " +
-			"rejection. A rise of directory_unavailable or too_late is a service that cannot " +
-			"decide; of not_current_certificate, hubs that use a replaced certificate; of " +
+		Help: "Decisions about connections to the broker, by result: accepted, or the reason of " +
+			"the rejection. A rise of directory_unavailable or too_late means that the service " +
+			"cannot decide; of not_current_certificate, hubs that use a replaced certificate; of " +
 			"blocked, a hub that an operator has blocked; of too_often, a hub that connects in a " +
 			"loop (the log names it).",
 	}, []string{"result"})
@@ -46,7 +46,7 @@ func newCallouts() *prometheus.CounterVec {
 func newCalloutDuration() prometheus.Histogram {
 	return prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "hubcloud_identity_callout_duration_seconds",
-		Help: "Duration of a decision about a connection to the broker. The broker waits 5 seconds.",
+		Help: "Seconds to decide about a connection to the broker. The broker waits 5 s.",
 		// From a hub in memory to the longest wait for the directory.
 		Buckets: telemetry.LatencyBuckets(.0001, 5),
 	})

@@ -52,7 +52,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	}
 	gaps := vector(
 		"gaps_total",
-		"Gaps recorded in hubs' event logs (hub.events_skipped), by cause: `lost`, the hub dropped events "+
+		"Gaps recorded in hubs' event logs (hub.events_skipped), by cause: `lost`, the hub "+
+			"dropped events "+
 			"before they were acknowledged, which rises after a long outage; `malformed`, the hub "+
 			"sent an event that cannot be stored.",
 		"cause",
@@ -61,15 +62,18 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	)
 	transitions := vector(
 		"presence_transitions_total",
-		"Changes of hubs' status, by the new one. Both rising together: hubs that flap.", "status",
-		"online", "offline",
+		"Changes of hubs between online and offline, by the new status. If both rise together, "+
+			"hubs connect and disconnect repeatedly.",
+		"status",
+		"online",
+		"offline",
 	)
 	m := &Metrics{
 		stored: counter("events_stored_total", "Stored events of hubs."),
 		repeats: counter(
 			"events_repeated_total",
-			"Repeated events of hubs, stored already. A rise means that acks do not reach hubs "+
-				"in time.",
+			"Events that hubs sent again although they were already stored. A rise means that "+
+				"acks do not reach hubs in time.",
 		),
 		lost: counter("events_lost_total", "Events that hubs reported as lost."),
 		unowned: counter(
@@ -78,30 +82,34 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		),
 		flawed: vector(
 			"events_malformed_total",
-			"Events of hubs that were recorded as skipped, by defect. A rise points to a "+
-				"firmware with a fault.",
+			"Malformed events of hubs, recorded as skipped, by defect. A rise means faulty "+
+				"firmware.",
 			"flaw",
 			flaws...),
 		gapLost:      gaps.WithLabelValues("lost"),
 		gapMalformed: gaps.WithLabelValues("malformed"),
 		beyond: counter(
 			"messages_beyond_total",
-			"Events messages that began after the next number; nothing of them was stored, and "+
-				"the hub sends again.",
+			"Events messages that began after the next expected number. None of their events "+
+				"were stored; the hub sends them again.",
 		),
 		unreadable: counter(
 			"messages_unreadable_total",
-			"Events messages that were dropped: unreadable, or too big.",
+			"Events messages that were dropped because they were unreadable or too big.",
 		),
-		strays: counter("messages_stray_total", "Events messages of a former log of their hub."),
+		strays: counter(
+			"messages_stray_total",
+			"Events messages from a log that the hub abandoned at a reset; they are ignored.",
+		),
 		shed: counter(
 			"messages_shed_total",
-			"Messages of hubs that did not fit into their inbox: a hub floods, or the broker "+
-				"stores too slowly.",
+			"Messages of hubs that were dropped because the inbox was full: a hub sends too "+
+				"much, or the broker stores too slowly.",
 		),
 		dropped: counter(
 			"messages_dropped_total",
-			"Messages of hubs that the broker's client dropped because they were not received fast "+
+			"Messages of hubs that the broker's client dropped because they were not received "+
+				"fast "+
 				"enough. Hubs send them again.",
 		),
 		withheld: counter(
@@ -120,7 +128,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		),
 		hellos: vector(
 			"hellos_total",
-			"Hellos of hubs, by outcome. `limited` means that a hub is reset, or says hello, too "+
+			"Hellos of hubs, by outcome. `limited` means that a hub resets or says hello too "+
 				"often: it gets no ack, and the log and `hubcloud doctor` name it.",
 			"outcome",
 			"ok",

@@ -14,16 +14,17 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		held: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_lease_shards_held",
 			Help: "Shards whose lease this replica holds and whose hubs it serves. The sum over " +
-				"all replicas is the number of shards; less for long: some hubs are not served.",
+				"all replicas is the number of shards; a lower sum for long means that some hubs " +
+				"are not served.",
 		}),
 		wanted: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_lease_shards_wanted",
-			Help: "Shards whose lease this replica should hold, as the running replicas divide them.",
+			Help: "Shards whose lease this replica should hold: its share of all shards.",
 		}),
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_lease_lost_total",
 			Help: "Leases that this replica lost because it could not renew them in time. Any " +
-				"rise points to a broker that does not answer, or a process that was suspended.",
+				"rise means a broker that does not answer, or a process that was suspended.",
 		}),
 	}
 	if r != nil {

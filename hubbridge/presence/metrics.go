@@ -17,18 +17,19 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 		online: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_presence_hubs_online",
-			Help: "Hubs that are connected, over all brokers, as this replica sees it. A sudden " +
-				"fall points to a network, a broker or a certificate.",
+			Help: "Connected hubs, over all brokers, as this replica sees them. A sudden fall " +
+				"means a failure of the network or a broker, or an expired certificate.",
 		}),
 		comparisons: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_presence_comparisons_total",
-			Help: "Comparisons of the presence of hubs with the broker's list of connections, " +
-				"one a shard every 30 s. None for minutes: the bridge does not serve its shards.",
+			Help: "Comparisons of the recorded presence of hubs with the broker's list of " +
+				"connections, one per shard every 30 s. None for minutes means that the bridge " +
+				"does not serve its shards.",
 		}),
 		overruns: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_presence_overruns_total",
 			Help: "Times that the broker's events about connections came too fast and some were " +
-				"dropped; a comparison with the broker's list follows at once.",
+				"dropped. A comparison with the broker's list follows at once.",
 		}),
 	}
 	if r != nil {

@@ -69,8 +69,9 @@ func NewLimiter(limits Limits, r prometheus.Registerer) *Limiter {
 		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hubcloud_hubbridge_calls_rejected_total",
 			Help: "Commands and live calls answered 429 because too many were in flight, by the " +
-				"bound that was reached: hub, organization, or all (no fair share left). A rise " +
-				"means that one consumer calls hubs that do not answer.",
+				"limit that was reached: hub, organization, or all (the organization has its " +
+				"fair share of all calls). A rise means that one consumer calls hubs that do not " +
+				"answer.",
 		}, []string{"bound"}),
 		orgs: map[string]int{},
 		hubs: map[domain.HubID]int{},

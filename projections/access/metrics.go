@@ -19,14 +19,14 @@ func (a *Index) register(registerer prometheus.Registerer) {
 	registerer.MustRegister(
 		gauge(
 			"sequence",
-			"Sequence of the last event in this replica's index of keys, members and hubs, "+
-				"which decides what requests are let in.",
+			"Sequence of the last event in this replica's index of keys, members and hubs, by "+
+				"which requests are authorized.",
 			func() float64 { return float64(a.Applied()) },
 		),
 		gauge(
 			"unread_events",
-			"Events of the directory that this replica could not read since it started. A "+
-				"key that such an event is about is rejected. Above 0 means that a newer "+
+			"Events of the directory that this replica could not read since it started. API keys "+
+				"with such an event are rejected. More than 0 means that a newer version of the "+
 				"program, or a person, writes to the directory.",
 			counted(func() int { return a.unread }),
 		),

@@ -40,14 +40,14 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		),
 		lagEvents: prometheus.NewGaugeVec(gauge(
 			"lag_events",
-			"Events of the stream that the read models lack, as of at most 5 s ago. "+
-				"Answers of the API lack them too.",
+			"Events of the stream that are not yet in the read models, and thus not in answers "+
+				"of the API, as of at most 5 s ago.",
 		), by),
 		lagSeconds: prometheus.NewGaugeVec(gauge(
 			"lag_seconds",
-			"Age of the oldest event that the read models lack, as of at most 5 s ago; 0 "+
-				"when they lack none. More than a few seconds means that the projector does "+
-				"not run or the database is slow.",
+			"Age of the oldest event that is not yet in the read models, as of at most 5 s ago; "+
+				"0 if there is none. More than a few seconds means that the projector does not "+
+				"run or the database is slow.",
 		), by),
 		stopped: prometheus.NewGaugeVec(gauge(
 			"stopped",
@@ -56,8 +56,8 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		), by),
 		stoppedByOperator: prometheus.NewGaugeVec(gauge(
 			"stopped_by_operator",
-			"1 while an operator has stopped the projection (`hubcloud projections stop`); "+
-				"`resume` ends that.",
+			"1 while an operator has stopped the projection (`hubcloud projections stop`). "+
+				"`hubcloud projections resume` starts it again.",
 		), by),
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "hubcloud", Subsystem: "projections", Name: "events_total",
@@ -72,13 +72,13 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		}, by),
 		interruptions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "hubcloud", Subsystem: "projections", Name: "interruptions_total",
-			Help: "Times that a projection lost the database or the broker and went on from its " +
-				"checkpoint. A rise means that the database restarts or is not reachable.",
+			Help: "Times that a projection lost the database or the broker and continued from " +
+				"its checkpoint. A rise means that one of them restarts or is not reachable.",
 		}, by),
 		leading: prometheus.NewGauge(gauge(
 			"leading",
-			"1 while this process projects. The sum over all replicas is 1; 0 for long "+
-				"means that no process keeps the read models up to date.",
+			"1 while this process applies events to the read models. The sum over all replicas "+
+				"is 1; 0 for long means that no process keeps the read models up to date.",
 		)),
 	}
 	for _, projection := range projections.Names() {

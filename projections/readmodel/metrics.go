@@ -22,7 +22,7 @@ func newPoolCollector(pool *pgxpool.Pool) *poolCollector {
 		idle: desc("connections_idle", "Idle connections to the database."),
 		limit: desc(
 			"connections_limit",
-			"Most connections to the database that queries may use. If all are in use, the "+
+			"Limit of the connections to the database that queries use. If all are in use, the "+
 				"database is slow.",
 		),
 		waits: desc(
@@ -35,7 +35,7 @@ func newPoolCollector(pool *pgxpool.Pool) *poolCollector {
 		),
 		cancel: desc(
 			"canceled_total",
-			"Queries whose caller gave up before there was a connection to the database.",
+			"Queries canceled while they waited for a connection to the database.",
 		),
 	}
 }

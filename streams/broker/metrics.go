@@ -23,20 +23,20 @@ func newCollector(s *Server) *collector {
 		broker: s,
 		connections: desc(
 			"connections",
-			"Connections to the broker, of hubs and of the service. A sudden fall is a network "+
-				"failure or an expired certificate.",
+			"Connections to the broker, of hubs and of the service. A sudden fall means a "+
+				"network failure or an expired certificate.",
 		),
 		pendingClosed: desc(
 			"pending_closed_total",
 			"Connections closed before they logged in, because too many such connections used up "+
-				"--broker-connections. A rise is an attack on the broker's ports, or a limit that "+
-				"is too low.",
+				"--broker-connections. A rise means an attack on the broker's ports, or a limit "+
+				"that is too low.",
 		),
 		subscriptions: desc("subscriptions", "Subscriptions on the broker. Each hub has two."),
 		slow: desc(
 			"slow_consumers_total",
-			"Connections closed because they did not read fast enough. A rise is a machine that is "+
-				"too slow for its load.",
+			"Connections closed because they did not read fast enough. A rise means that the "+
+				"machine is too slow for its load.",
 		),
 		stalled: desc(
 			"stalled_clients_total",
@@ -49,8 +49,8 @@ func newCollector(s *Server) *collector {
 		storage: desc("storage_bytes", "Bytes of streams on disk."),
 		storageLimit: desc(
 			"storage_limit_bytes",
-			"Limit of the bytes of streams on disk: the size of the file system. Storing stops "+
-				"earlier, at the reserve.",
+			"Limit of the bytes of streams on disk: the size of the file system. The service "+
+				"stops storing earlier, at --disk-reserve.",
 		),
 		memory:      desc("memory_storage_bytes", "Bytes of streams in memory."),
 		messages:    desc("messages", "Messages in all streams."),
@@ -59,12 +59,13 @@ func newCollector(s *Server) *collector {
 		apiErrors:   desc("api_errors_total", "Requests to the JetStream API that failed."),
 		diskFree:    desc("disk_free_bytes", "Free bytes on the file system of the data directory."),
 		diskReserve: desc(
-			"disk_reserve_bytes", "Bytes of the reserve on that file system (--disk-reserve).",
+			"disk_reserve_bytes",
+			"Bytes to keep free on the file system of the data directory (--disk-reserve).",
 		),
 		diskLow: desc(
 			"disk_low",
-			"1 while less than the reserve is free, in bytes or files. Hub events, changes and "+
-				"commands are rejected then.",
+			"1 while less than the reserve is free, in bytes or files. The service then rejects "+
+				"hub events, changes and commands.",
 		),
 		diskFreeFiles: desc(
 			"disk_free_files",
@@ -72,11 +73,14 @@ func newCollector(s *Server) *collector {
 				"Absent where the file system has no such limit.",
 		),
 		diskReserveFiles: desc(
-			"disk_reserve_files", "Files of the reserve on that file system: 5 %, at most 4096.",
+			"disk_reserve_files",
+			"Files (inodes) to keep free on the file system of the data directory: 5 %, at most "+
+				"4096.",
 		),
 		storeFailed: desc(
 			"store_failed",
-			"1 from a failed write to the disk until the broker has restarted, which needs free space.",
+			"1 from a failed write to the disk until the broker has restarted, which needs free "+
+				"space.",
 		),
 		restarts: desc(
 			"restarts_total",
@@ -84,8 +88,8 @@ func newCollector(s *Server) *collector {
 		),
 		apiInflight: desc(
 			"api_inflight",
-			"Requests to the JetStream API in progress. A value that stays high is a broker that "+
-				"does not keep up.",
+			"Requests to the JetStream API in progress. A value that stays high means that the "+
+				"broker does not keep up.",
 		),
 	}
 }

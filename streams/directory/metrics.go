@@ -22,9 +22,9 @@ func newMetrics() *metrics {
 	buckets := append(telemetry.LatencyBuckets(.0001, 10), 15)
 	failed := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_directory_append_failures_total",
-		Help: "Appends to the directory that stored nothing, by cause: `conflict`, another change of " +
-			"the same object came first, and the command is decided again; " +
-			"`error`, the broker failed or did not answer, and a management call failed.",
+		Help: "Failed appends to the directory, by cause. `conflict`: another change of the same " +
+			"object was stored first; the service retries. `error`: the broker failed or did not " +
+			"answer; the request failed.",
 	}, []string{"cause"})
 	return &metrics{
 		failed: failed,
@@ -34,22 +34,22 @@ func newMetrics() *metrics {
 		}),
 		appendTime: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "hubcloud_directory_append_duration_seconds",
-			Help: "Seconds that the broker took to store the events of one decision in the " +
-				"directory, with retries. A rise is a slow disk, or a cluster that has lost a leader.",
+			Help: "Seconds to store the events of one change in the directory, including " +
+				"retries. A rise means a slow disk, or a cluster that has lost a leader.",
 			Buckets: buckets,
 		}),
 		effectWait: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "hubcloud_directory_effect_wait_duration_seconds",
-			Help: "Seconds that a management call waited after its events were stored, until the " +
-				"read models and every replica had them. A rise is a projector that lags, or a " +
-				"replica that does not answer.",
+			Help: "Seconds that a request waited, after its change was stored, until the read " +
+				"models and every replica had the change. A rise means a projector that lags, or " +
+				"a replica that does not answer.",
 			Buckets: buckets,
 		}),
 		effectsUnconfirmed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_directory_effects_unconfirmed_total",
-			Help: "Management calls that were stored, but whose effect was not confirmed in time. " +
-				"They succeed all the same, except for those that take access away. Any rise is a " +
-				"projector that has stopped, or a replica that hangs.",
+			Help: "Stored changes that the read models or a replica did not confirm in time. " +
+				"Their requests succeed, except those that revoke access, which fail with " +
+				"service_unavailable. Any rise means a stopped projector, or a replica that hangs.",
 		}),
 		conflicts: failed.WithLabelValues("conflict"),
 		failures:  failed.WithLabelValues("error"),

@@ -44,9 +44,9 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	}
 	appendFailures := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "hubcloud", Subsystem: "hublog", Name: "append_failures_total",
-		Help: "Appends to hub logs that failed. `conflict`: another writer came first, as for a " +
-			"moment when a hub moves to another bridge. `error`: the broker rejected the append " +
-			"or did not answer; hubs get no acks meanwhile.",
+		Help: "Failed appends to hub logs, by cause. `conflict`: another writer stored first, as " +
+			"while a hub moves to another bridge. `error`: the broker rejected the append or did " +
+			"not answer; hubs get no acks meanwhile.",
 	}, []string{"cause"})
 	appendTime := prometheus.NewHistogram(prometheus.HistogramOpts{
 		Namespace: "hubcloud", Subsystem: "hublog", Name: "append_duration_seconds",
@@ -59,27 +59,38 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
 		pages:     counter("pages_total", "Pages of events read, long polls included."),
 		cacheHits: counter("cache_hits_total", "Blocks of history found in the cache."),
-		cacheMisses: counter("cache_misses_total",
-			"Loads of history from the stream. A rise beside many hits means that some readers "+
-				"are far behind."),
-		directGets: counter("direct_gets_total", "Batched direct gets sent to the broker."),
-		read:       counter("messages_read_total", "Messages read from the streams of hub logs."),
+		cacheMisses: counter(
+			"cache_misses_total",
+			"Blocks of history read from the stream because the cache did not have them. A rise "+
+				"means that readers are far behind.",
+		),
+		directGets: counter(
+			"direct_gets_total",
+			"Requests to the broker for a batch of messages (JetStream direct gets).",
+		),
+		read: counter("messages_read_total", "Messages read from the streams of hub logs."),
 		appended: counter("messages_appended_total",
 			"Messages stored in hub logs: events and records of commands."),
 		appendTime: appendTime,
 		conflicts:  appendFailures.WithLabelValues("conflict"),
 		failures:   appendFailures.WithLabelValues("error"),
-		feedGaps: counter("feed_gaps_total",
-			"Times that the feed lost messages, which were read from the stream instead. Readers "+
-				"got them late; nothing was lost."),
-		overruns: counter("ring_overruns_total",
-			"Times that a reader fell behind the ring and read from the stream again. A rise "+
-				"means slow readers, or that --live-cache is too small."),
+		feedGaps: counter(
+			"feed_gaps_total",
+			"Times that the feed of new events lost messages. They were read from the stream "+
+				"instead, so readers got them late but complete.",
+		),
+		overruns: counter(
+			"ring_overruns_total",
+			"Times that a reader fell behind the events in memory and read from the stream "+
+				"instead. A rise means slow readers, or that --live-cache is too small.",
+		),
 		cacheBytes: gauge(
 			"cache_bytes", "Bytes in the cache of history; --history-cache limits them.",
 		),
-		tails:   gauge("tails", "Logs whose newest events are held in memory."),
-		readers: gauge("readers", "Readers of tails: streams, long polls and pages under way."),
+		tails: gauge("tails", "Logs whose newest events are held in memory."),
+		readers: gauge(
+			"readers", "Readers of the newest events: streams, long polls and pages in progress.",
+		),
 	}
 	if r != nil {
 		r.MustRegister(all...)

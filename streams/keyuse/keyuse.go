@@ -49,8 +49,8 @@ func New(kv jetstream.KeyValue, logger *slog.Logger, r prometheus.Registerer) *T
 		kv: kv, logger: cmp.Or(logger, slog.Default()),
 		failures: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_keyuse_write_failures_total",
-			Help: "Failed writes of when API keys were last used. They are repeated; until then " +
-				"the portal shows older times.",
+			Help: "Failed writes of the times at which API keys were last used. The service " +
+				"retries; until then the portal shows older times.",
 		}),
 	}
 	if r != nil {

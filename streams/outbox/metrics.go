@@ -18,15 +18,15 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	mails := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_outbox_mails_total",
 		Help: "Mails by outcome: `queued`, and then `delivered`, `rejected` by the mail server, " +
-			"`expired` undelivered, `obsolete` before delivery, " +
-			"or `replaced` by a newer one to the same recipient. " +
-			"Any rise of rejected or expired is a person who waits for a link that does not come.",
+			"`expired` undelivered, `obsolete` before delivery, or `replaced` by a newer one to " +
+			"the same recipient. Any rise of `rejected` or `expired` means that a person waits " +
+			"for a mail that does not come.",
 	}, []string{"outcome"})
 	failures := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_outbox_failures_total",
-		Help: "Failed deliveries that are repeated, by cause: `mail`, the server did not accept " +
-			"this mail yet, or `server`, no mail can be delivered. " +
-			"A rise of server is a mail server that is away or rejects the service's login.",
+		Help: "Failed deliveries that are retried, by cause. `mail`: the server did not accept " +
+			"this mail yet. `server`: no mail can be delivered, because the mail server is down " +
+			"or rejects the service's login.",
 	}, []string{"cause"})
 	m := &metrics{
 		mails: mailCounters{
@@ -40,11 +40,11 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_outbox_waiting",
 			Help: "Mails of the whole installation that wait for delivery, as of at most 15 s " +
-				"ago. More than 0 for minutes is a mail server that does not accept them.",
+				"ago. More than 0 for minutes means that the mail server does not accept them.",
 		}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "hubcloud_outbox_delivery_duration_seconds",
-			Help:    "Duration of one attempt to deliver a mail, in seconds.",
+			Help:    "Seconds that one attempt to deliver a mail took.",
 			Buckets: []float64{.001, .005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 		}),
 	}
