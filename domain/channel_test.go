@@ -37,7 +37,9 @@ func TestChannelState(t *testing.T) {
 	report := func(v any) step {
 		return func(s domain.ChannelState) (domain.ChannelState, bool) { return s.Reported(v, t1) }
 	}
-	giveUp := func(s domain.ChannelState) (domain.ChannelState, bool) { return s.Abandoned(), false }
+	giveUp := func(s domain.ChannelState) (domain.ChannelState, bool) {
+		return s.Abandoned(), false
+	}
 	for name, tc := range map[string]struct {
 		from domain.ChannelStatus
 		was  any // reported before

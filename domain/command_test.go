@@ -140,7 +140,9 @@ func TestCanonicalValues(t *testing.T) {
 		if erra != nil || errb != nil {
 			return
 		}
-		if same := reflect.DeepEqual(decoded(t, a), decoded(t, b)); same != (string(ca) == string(cb)) {
+		if same := reflect.DeepEqual(
+			decoded(t, a), decoded(t, b),
+		); same != (string(ca) == string(cb)) {
 			t.Fatalf("%s became %s, and %s became %s", a, ca, b, cb)
 		}
 	})

@@ -156,7 +156,9 @@ func TestDomainsCompareInASCII(t *testing.T) {
 			}
 		}
 	}
-	if stored, err := domain.CleanEmail("email", "ann@stra\u1e9ee.example"); stored != "ann@strasse.example" ||
+	if stored, err := domain.CleanEmail(
+		"email", "ann@stra\u1e9ee.example",
+	); stored != "ann@strasse.example" ||
 		err != nil {
 		t.Errorf("CleanEmail: got %q, %v, want the domain that mail goes to", stored, err)
 	}

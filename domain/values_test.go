@@ -100,7 +100,8 @@ func TestNormalizeEmail(t *testing.T) {
 		{"\u0430nn@example.org", "ann@example.org"}, // Cyrillic
 		{"ann+a@example.org", "ann@example.org"},
 	} {
-		if a, b := domain.NormalizeEmail(different[0]), domain.NormalizeEmail(different[1]); a == b {
+		a, b := domain.NormalizeEmail(different[0]), domain.NormalizeEmail(different[1])
+		if a == b {
 			t.Errorf("NormalizeEmail: got %q for both %q and %q", a, different[0], different[1])
 		}
 	}
@@ -133,7 +134,9 @@ func TestUUIDv7(t *testing.T) {
 		if sec, nsec := id.Time().UnixTime(); !time.Unix(sec, nsec).Equal(at) {
 			t.Fatalf("%s: got time %s, want %s", s, time.Unix(sec, nsec), at)
 		}
-		if later := domain.NewUUIDv7(at.Add(time.Millisecond), [10]byte{}); at.UnixMilli() < 1<<48-1 &&
+		if later := domain.NewUUIDv7(
+			at.Add(time.Millisecond), [10]byte{},
+		); at.UnixMilli() < 1<<48-1 &&
 			later <= s {
 			t.Fatalf("got %s for a later time than %s, want it to sort after", later, s)
 		}

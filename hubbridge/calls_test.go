@@ -31,7 +31,9 @@ func TestCallsOverMQTT(t *testing.T) {
 	h.eventuallyOnline(true)
 	var result struct{ Devices []struct{ ID int64 } }
 	read := func(raw []byte) error { return json.Unmarshal(raw, &result) }
-	if err := i.caller.Call(t.Context(), h.id, protocol.MethodDevicesList, struct{}{}, read); err != nil ||
+	if err := i.caller.Call(
+		t.Context(), h.id, protocol.MethodDevicesList, struct{}{}, read,
+	); err != nil ||
 		len(result.Devices) != 1 ||
 		result.Devices[0].ID != 3 {
 		t.Errorf("%s = %+v, %v, want device 3", protocol.MethodDevicesList, result, err)
@@ -48,7 +50,9 @@ func TestCallsOverMQTT(t *testing.T) {
 	var latencies []time.Duration
 	for range 200 {
 		began := time.Now()
-		if err := i.caller.Call(t.Context(), h.id, protocol.MethodDevicesList, struct{}{}, nil); err != nil {
+		if err := i.caller.Call(
+			t.Context(), h.id, protocol.MethodDevicesList, struct{}{}, nil,
+		); err != nil {
 			t.Fatal(err)
 		}
 		latencies = append(latencies, time.Since(began))
@@ -57,9 +61,8 @@ func TestCallsOverMQTT(t *testing.T) {
 	t.Logf("latency: median %v, p99 %v", latencies[100], latencies[198])
 	client.Disconnect(50)
 	h.eventuallyOnline(false)
-	if err := i.caller.Call(t.Context(), h.id, protocol.MethodDevicesList, struct{}{}, nil); domain.CodeOf(
-		err,
-	) != domain.CodeHubOffline {
+	err := i.caller.Call(t.Context(), h.id, protocol.MethodDevicesList, struct{}{}, nil)
+	if domain.CodeOf(err) != domain.CodeHubOffline {
 		t.Errorf("call of an offline hub: got %v, want %s", err, domain.CodeHubOffline)
 	}
 }

@@ -15,7 +15,7 @@
 //	commands     sends commands to hubs, each run once
 //	idempotency  runs requests with an Idempotency-Key once
 //	identity     issues certificates to hubs and authenticates their connections
-//	virtualhub   is a hub in software, with a load generator; it shares only protocol with the others
+//	virtualhub   is a hub in software, with a load generator; it imports only protocol
 //
 // # The life of a shard
 //
@@ -24,9 +24,9 @@
 //  2. Both subscribe. Then the watcher compares the broker's list of connections with the presence
 //     bucket. A connection that begins or ends between subscription and comparison appears in one
 //     of the two.
-//  3. When another replica is to get the shard, or the bridge stops, the shard unsubscribes, handles
-//     the messages already received, which takes a few seconds at most, writes the ingest checkpoints, and
-//     releases the lease.
+//  3. When the shard becomes another replica's share, or the bridge stops, the shard unsubscribes,
+//     handles the messages already received, which takes a few seconds at most, writes the ingest
+//     checkpoints, and releases the lease.
 //  4. When the lease is lost, the shard stops at once, and acks that are not sent yet are dropped:
 //     the next holder may already have acknowledged more.
 //

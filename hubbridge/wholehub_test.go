@@ -61,7 +61,9 @@ func (i *testBridge) wholeHub(
 	h := &wholeHub{i: i, id: "hub-whol-0000-0001"}
 	secret := "the hub's enrolment secret"
 	hash := sha256.Sum256([]byte(secret))
-	if err := i.Directory.RegisterHub(i.t.Context(), installationtest.Operator, h.id, hash[:]); err != nil {
+	if err := i.Directory.RegisterHub(
+		i.t.Context(), installationtest.Operator, h.id, hash[:],
+	); err != nil {
 		i.t.Fatal(err)
 	}
 	i.AddHub(i.t, h.id)

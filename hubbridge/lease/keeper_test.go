@@ -86,7 +86,9 @@ func startWith(
 			}
 			<-ctx.Done()
 			if held() == errors.Is(context.Cause(ctx), lease.ErrLost) {
-				t.Errorf("shard %d ended with %v while held is %t", shard, context.Cause(ctx), held())
+				t.Errorf(
+					"shard %d ended with %v while held is %t", shard, context.Cause(ctx), held(),
+				)
 			}
 			r.set(shard, false)
 			all.change(shard, -1)
@@ -231,7 +233,9 @@ func TestLostLease(t *testing.T) {
 func wantMetrics(t *testing.T, registry *prometheus.Registry, held, lost float64) {
 	t.Helper()
 	streamstest.Eventually(t, "the metrics", func() bool {
-		value := func(name string) float64 { return telemetrytest.Value(t, registry, "hubcloud_lease_"+name) }
+		value := func(name string) float64 {
+			return telemetrytest.Value(t, registry, "hubcloud_lease_"+name)
+		}
 		return value("shards_held") == held && value("lost_total") == lost &&
 			value("shards_wanted") == shards
 	})

@@ -226,7 +226,8 @@ func TestBatchSizeDoesNotMatter(t *testing.T) {
 		}
 		replay(one, func() int { return 1 })
 		replay(batched, func() int { return rapid.IntRange(1, 40).Draw(rt, "batch") })
-		if got, want := projectionstest.Dump(t, batched.Conn), projectionstest.Dump(t, one.Conn); got != want {
+		got, want := projectionstest.Dump(t, batched.Conn), projectionstest.Dump(t, one.Conn)
+		if got != want {
 			rt.Fatalf("in batches:\n%s\none by one:\n%s", got, want)
 		}
 	})

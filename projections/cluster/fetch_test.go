@@ -122,7 +122,9 @@ func TestFetchesTheServerOnce(t *testing.T) {
 		if err != nil || got.major != 15 || majorOf(t.Context(), got.dir) != 15 {
 			t.Fatalf("fetched %v, %v", got, err)
 		}
-		if linked, err := os.ReadFile(filepath.Join(got.dir, "..", "lib", "libpq.so.5")); err != nil ||
+		if linked, err := os.ReadFile(
+			filepath.Join(got.dir, "..", "lib", "libpq.so.5"),
+		); err != nil ||
 			string(linked) != "library" {
 			t.Errorf("through the link: %q, %v", linked, err)
 		}

@@ -28,7 +28,9 @@ func TestAnInterruptedInitdbLeavesNothing(t *testing.T) {
 	go func() {
 		defer cancel()
 		for tick := time.NewTicker(time.Millisecond); ctx.Err() == nil; <-tick.C {
-			if half, err := filepath.Glob(filepath.Join(dir, halfMade+"*", "PG_VERSION")); err == nil &&
+			if half, err := filepath.Glob(
+				filepath.Join(dir, halfMade+"*", "PG_VERSION"),
+			); err == nil &&
 				len(half) > 0 {
 				return
 			}

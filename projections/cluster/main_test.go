@@ -109,7 +109,9 @@ func run(t *testing.T, url, sql string) {
 
 func count(t *testing.T, url string) (n int) {
 	t.Helper()
-	if err := connect(t, url).QueryRow(t.Context(), "SELECT count(*) FROM kept").Scan(&n); err != nil {
+	if err := connect(t, url).QueryRow(
+		t.Context(), "SELECT count(*) FROM kept",
+	).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n

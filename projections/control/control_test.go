@@ -108,7 +108,9 @@ func TestSkip(t *testing.T) {
 	}
 	for name, poison := range map[string]func() uint64{
 		"rubbish": func() uint64 {
-			return w.StoreRaw(t, streams.SiteSubject(org, projectionstest.SiteID(9)), []byte("rubbish"))
+			return w.StoreRaw(
+				t, streams.SiteSubject(org, projectionstest.SiteID(9)), []byte("rubbish"),
+			)
 		},
 		"an unknown row": func() uint64 {
 			return w.Append(t, streams.HubSubject(projectionstest.HubID(8)), domain.HubMoved{
@@ -116,7 +118,9 @@ func TestSkip(t *testing.T) {
 			})
 		},
 		"rubbish where skips are written": func() uint64 {
-			return w.StoreRaw(t, streams.ProjectionSubject(projections.Directory), []byte(`{"type":"projection.skipped"}`))
+			return w.StoreRaw(t, streams.ProjectionSubject(projections.Directory), []byte(
+				`{"type":"projection.skipped"}`,
+			))
 		},
 	} {
 		bad := poison()

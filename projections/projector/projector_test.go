@@ -143,7 +143,9 @@ func TestStoppedProjectionGoesOnOnceTheEventCanBeApplied(t *testing.T) {
 			}
 		},
 		"an unknown invitation": func(r *directory.Recorded) {
-			r.Fact = projectionstest.MemberInvited(org, 2, time.Now(), projectionstest.InvitationID(1))
+			r.Fact = projectionstest.MemberInvited(
+				org, 2, time.Now(), projectionstest.InvitationID(1),
+			)
 		},
 		"a key without a hash": func(r *directory.Recorded) {
 			r.Fact = domain.KeyCreated{
@@ -317,7 +319,9 @@ func TestTheDatabaseComesBack(t *testing.T) {
 			var postmaster int
 			conn, err := pgx.Connect(t.Context(), w.URL)
 			if err == nil {
-				err = conn.QueryRow(t.Context(), "SELECT split_part(pg_read_file('postmaster.pid'), E'\n', 1)::int").
+				err = conn.QueryRow(
+					t.Context(), "SELECT split_part(pg_read_file('postmaster.pid'), E'\n', 1)::int",
+				).
 					Scan(&postmaster)
 				_ = conn.Close(t.Context())
 			}
@@ -382,7 +386,9 @@ func TestManyEventsAreProjected(t *testing.T) {
 		}
 	}
 	for batch := events; len(batch) > 0; batch = batch[min(500, len(batch)):] {
-		if _, err := jsapi.Append(t.Context(), w.Conns.Cloud, batch[:min(500, len(batch))]...); err != nil {
+		if _, err := jsapi.Append(
+			t.Context(), w.Conns.Cloud, batch[:min(500, len(batch))]...,
+		); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -245,7 +245,9 @@ func TestPendingInvitationsAreListedNewestFirst(t *testing.T) {
 	for n, want := range map[int]string{
 		9: projectionstest.InvitationID(2), 3: projectionstest.InvitationID(6),
 	} {
-		if page, err := s.Invitations(t.Context(), org, 1, projectionstest.InvitationID(n), now); err != nil ||
+		if page, err := s.Invitations(
+			t.Context(), org, 1, projectionstest.InvitationID(n), now,
+		); err != nil ||
 			len(page.Data) != 1 ||
 			page.Data[0].ID != want {
 			t.Errorf("after invitation %d: got %+v, %v", n, page, err)
@@ -400,7 +402,9 @@ func TestReadsFollowWritesOfPeopleAndLabels(t *testing.T) {
 			t.Fatal(err)
 		}
 		shows([]string{owner, accepted.MemberID + " admin"}, []string{})
-		if _, err := service.ChangeRole(t.Context(), origin, orgID, accepted.MemberID, domain.RoleMember); err != nil {
+		if _, err := service.ChangeRole(
+			t.Context(), origin, orgID, accepted.MemberID, domain.RoleMember,
+		); err != nil {
 			t.Fatal(err)
 		}
 		shows([]string{owner, accepted.MemberID + " member"}, []string{})
@@ -414,7 +418,9 @@ func TestReadsFollowWritesOfPeopleAndLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := service.RegisterHub(t.Context(), origin, projectionstest.HubID(1), make([]byte, 32)); err != nil {
+	if err := service.RegisterHub(
+		t.Context(), origin, projectionstest.HubID(1), make([]byte, 32),
+	); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := service.AddHub(t.Context(), origin, domain.AddHub{
@@ -438,7 +444,9 @@ func TestReadsFollowWritesOfPeopleAndLabels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := reading.DeviceLabels(t.Context(), orgID, projectionstest.HubID(1)); err != nil ||
+		if got, err := reading.DeviceLabels(
+			t.Context(), orgID, projectionstest.HubID(1),
+		); err != nil ||
 			!reflect.DeepEqual(got[3], set) {
 			t.Fatalf("labels: got %v, %v, want %v", got, err, set)
 		}
@@ -447,7 +455,9 @@ func TestReadsFollowWritesOfPeopleAndLabels(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := reading.DeviceLabels(t.Context(), orgID, projectionstest.HubID(1)); err != nil ||
+		if got, err := reading.DeviceLabels(
+			t.Context(), orgID, projectionstest.HubID(1),
+		); err != nil ||
 			len(got) != 0 {
 			t.Fatalf("labels of a forgotten device: got %v, %v, want none", got, err)
 		}

@@ -178,11 +178,26 @@ func TestKeysHavePages(t *testing.T) {
 		t.Errorf("Key(key4): got %+v, %v, want the revoked key", key, err)
 	}
 	for name, ask := range map[string]func() error{
-		"a foreign key":         func() error { _, err := s.Key(t.Context(), other, "key4"); return err },
-		"after no key":          func() error { _, err := s.Keys(t.Context(), org, 2, "none"); return err },
-		"after a foreign key":   func() error { _, err := s.Keys(t.Context(), other, 2, "key4"); return err },
-		"after what is no text": func() error { _, err := s.Keys(t.Context(), org, 2, "\x00\xff"); return err },
-		"a key that is no text": func() error { _, err := s.Key(t.Context(), org, "\x00\xff"); return err },
+		"a foreign key": func() error {
+			_, err := s.Key(t.Context(), other, "key4")
+			return err
+		},
+		"after no key": func() error {
+			_, err := s.Keys(t.Context(), org, 2, "none")
+			return err
+		},
+		"after a foreign key": func() error {
+			_, err := s.Keys(t.Context(), other, 2, "key4")
+			return err
+		},
+		"after what is no text": func() error {
+			_, err := s.Keys(t.Context(), org, 2, "\x00\xff")
+			return err
+		},
+		"a key that is no text": func() error {
+			_, err := s.Key(t.Context(), org, "\x00\xff")
+			return err
+		},
 	} {
 		if err := ask(); err == nil || domain.CodeOf(err) == domain.CodeInternal {
 			t.Errorf("%s: got %v, want not_found", name, err)

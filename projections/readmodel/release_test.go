@@ -18,7 +18,8 @@ func TestOldActivityIsDeleted(t *testing.T) {
 	s := w.OpenStore(t)
 	w.Project(t, s)
 	now := time.Now()
-	old, kept := now.Add(-domain.ActivityRetention-48*time.Hour), now.Add(-domain.ActivityRetention+48*time.Hour)
+	old := now.Add(-domain.ActivityRetention - 48*time.Hour)
+	kept := now.Add(-domain.ActivityRetention + 48*time.Hour)
 	w.AppendAt(
 		t, old, streams.OrgSubject(org), domain.OrgCreated{OrgID: org, Name: "Mill"},
 		projectionstest.MemberAdded(org, 1, domain.RoleOwner),

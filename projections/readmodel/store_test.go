@@ -277,7 +277,9 @@ func TestConnection(t *testing.T) {
 		},
 		"gone in the very microsecond it was added in": {false, &no, &at, domain.HubOffline, at},
 	} {
-		if status, since := readmodel.Connection(at, c.connected, c.online, c.since); status != c.status ||
+		if status, since := readmodel.Connection(
+			at, c.connected, c.online, c.since,
+		); status != c.status ||
 			!since.Equal(c.at) {
 			t.Errorf("%s: got %s since %s, want %s since %s", name, status, since, c.status, c.at)
 		}

@@ -162,7 +162,9 @@ func TestTwoRebuildsAtOnce(t *testing.T) {
 	}
 	followed := make(chan rebuild.Progress, 1000)
 	second := make(chan error, 1)
-	go func() { second <- w.Control(t).Rebuild(t.Context(), func(p rebuild.Progress) { followed <- p }) }()
+	go func() {
+		second <- w.Control(t).Rebuild(t.Context(), func(p rebuild.Progress) { followed <- p })
+	}()
 	if p := <-followed; !p.Followed || p.Purpose != rebuild.PurposeRebuild || p.Head == 0 {
 		t.Errorf("progress of the followed build: got %+v", p)
 	}

@@ -59,8 +59,12 @@ func TestReadersReportGaps(t *testing.T) {
 			want = want[2:]
 		}
 		for name, read := range map[string]func(fn func([]Recorded) error) error{
-			"follow": func(fn func([]Recorded) error) error { return log.Follow(t.Context(), after, fn) },
-			"replay": func(fn func([]Recorded) error) error { return log.Replay(t.Context(), after, last, fn) },
+			"follow": func(fn func([]Recorded) error) error {
+				return log.Follow(t.Context(), after, fn)
+			},
+			"replay": func(fn func([]Recorded) error) error {
+				return log.Replay(t.Context(), after, last, fn)
+			},
 		} {
 			next, reported := after+1, []uint64(nil)
 			err := read(func(batch []Recorded) error {

@@ -109,9 +109,8 @@ func TestAppendConflicts(t *testing.T) {
 		) {
 			t.Errorf("append after %d: got %v, want ErrConflict", expected, err)
 		}
-		if _, err := log.Append(t.Context(), subject, expected, renamed("x"), renamed("y")); !errors.Is(
-			err, directory.ErrConflict,
-		) {
+		_, err := log.Append(t.Context(), subject, expected, renamed("x"), renamed("y"))
+		if !errors.Is(err, directory.ErrConflict) {
 			t.Errorf("append two events after %d: got %v, want ErrConflict", expected, err)
 		}
 	}
@@ -164,9 +163,8 @@ func TestLoadStopsAtUnreadableEvents(t *testing.T) {
 		}
 	}
 	mine := errors.New("mine")
-	if _, err := log.Load(t.Context(), subject, 2, func(uint64, domain.Event) error { return mine }); !errors.Is(
-		err, mine,
-	) {
+	_, err := log.Load(t.Context(), subject, 2, func(uint64, domain.Event) error { return mine })
+	if !errors.Is(err, mine) {
 		t.Errorf("got %v, want the callback's error", err)
 	}
 }
@@ -281,7 +279,9 @@ func TestCanceledAppend(t *testing.T) {
 	broker.armed.Store(true)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := log.Append(ctx, subject, 0, renamed("1")); !errors.Is(err, jsapi.ErrOutcomeUnknown) ||
+	if _, err := log.Append(
+		ctx, subject, 0, renamed("1"),
+	); !errors.Is(err, jsapi.ErrOutcomeUnknown) ||
 		errors.Is(err, directory.ErrConflict) {
 		t.Errorf("got %v, want ErrUnsure", err)
 	}

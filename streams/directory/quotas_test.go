@@ -54,7 +54,8 @@ func atOnce(t *testing.T, n int, do func(i int) error) int {
 			switch {
 			case err == nil:
 				succeeded.Add(1)
-			case !errors.As(err, &rejected) || rejected.Code != domain.CodeRateLimited || rejected.RetryAfter <= 0:
+			case !errors.As(err, &rejected) || rejected.Code != domain.CodeRateLimited ||
+				rejected.RetryAfter <= 0:
 				t.Errorf("got %d: %v, want rate_limited with a RetryAfter", i, err)
 			}
 		})
@@ -202,7 +203,9 @@ func TestChangesAreBounded(t *testing.T) {
 			t.Fatalf("change %d: %v", i, err)
 		}
 	}
-	if renamed := atOnce(t, 5, func(i int) error { return rename(fmt.Sprint("more ", i)) }); renamed != 0 {
+	if renamed := atOnce(
+		t, 5, func(i int) error { return rename(fmt.Sprint("more ", i)) },
+	); renamed != 0 {
 		t.Errorf("got %d changes over the limit succeeded", renamed)
 	}
 	if err := rename("7"); err != nil {

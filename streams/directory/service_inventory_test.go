@@ -61,7 +61,8 @@ func TestInventoryCommands(t *testing.T) {
 	}
 
 	w.register(t, hub)
-	first, second, third := strings.Repeat("a", 64), strings.Repeat("b", 64), strings.Repeat("c", 64)
+	first, second := strings.Repeat("a", 64), strings.Repeat("b", 64)
+	third := strings.Repeat("c", 64)
 	issue := func(fingerprint string, secret []byte) error {
 		return w.IssueCertificate(t.Context(), origin, hub, domain.IssueCertificate{
 			Fingerprint: fingerprint, ExpiresAt: time.Now().Add(time.Hour), SecretHash: secret,
@@ -130,7 +131,8 @@ func TestInventoryCommands(t *testing.T) {
 		t.Error("the release returned before it was in force everywhere")
 	}
 	state := current()
-	if state.Released == nil || state.Released.OrgID != w.orgA || state.Released.OwnLog != "second" ||
+	if state.Released == nil || state.Released.OrgID != w.orgA ||
+		state.Released.OwnLog != "second" ||
 		state.Released.Epoch.After != 40 {
 		t.Errorf("released %+v", state.Released)
 	}

@@ -226,7 +226,8 @@ func TestOwnerCreatesAnOrganization(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.log.Load(t.Context(), streams.OrgSubject(org), 0, func(_ uint64, e domain.Event) error {
+	subject := streams.OrgSubject(org)
+	if _, err := w.log.Load(t.Context(), subject, 0, func(_ uint64, e domain.Event) error {
 		if e.Actor != (domain.Actor{Kind: domain.ActorMember, ID: owner}) {
 			t.Errorf("got %s by %+v, want the owner", e.Type, e.Actor)
 		}

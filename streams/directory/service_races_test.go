@@ -184,7 +184,9 @@ func TestOwnersRaceEachOther(t *testing.T) {
 	first := w.org(t, w.orgA).Members[0].ID
 	for round := range rounds {
 		second := w.join(t, fmt.Sprintf("p%d@example.org", round), domain.RoleAdmin)
-		if _, err := w.ChangeRole(t.Context(), origin, w.orgA, second, domain.RoleOwner); err != nil {
+		if _, err := w.ChangeRole(
+			t.Context(), origin, w.orgA, second, domain.RoleOwner,
+		); err != nil {
 			t.Fatal(err)
 		}
 		against := func(replica int, actor, other string, remove bool) func() error {

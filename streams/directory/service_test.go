@@ -68,7 +68,9 @@ func newWorld(t *testing.T, conns *streams.Conns) *world {
 		name  string
 	}{{&w.orgA, &w.sitesA, "A"}, {&w.orgB, &w.sitesB, "B"}} {
 		var err error
-		if *org.id, _, err = w.CreateOrg(t.Context(), origin, org.name, "owner@example.org"); err != nil {
+		if *org.id, _, err = w.CreateOrg(
+			t.Context(), origin, org.name, "owner@example.org",
+		); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 2 {
@@ -362,7 +364,9 @@ func TestCertificatesAndLogs(t *testing.T) {
 	)
 
 	for _, fingerprint := range []string{first, first, second} {
-		if err := w.IssueCertificate(t.Context(), origin, hub, certificate(fingerprint)); err != nil {
+		if err := w.IssueCertificate(
+			t.Context(), origin, hub, certificate(fingerprint),
+		); err != nil {
 			t.Fatal(err)
 		}
 	}

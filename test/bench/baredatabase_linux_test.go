@@ -38,7 +38,9 @@ func runBareDatabase(config []byte, control *http.ServeMux) (bareReady, error) {
 	}
 	defer conn.Close(ctx)
 	var schema string
-	if err := conn.QueryRow(ctx, "SELECT name FROM hubcloud.schemas WHERE state = 'live'").Scan(&schema); err != nil {
+	if err := conn.QueryRow(
+		ctx, "SELECT name FROM hubcloud.schemas WHERE state = 'live'",
+	).Scan(&schema); err != nil {
 		return bareReady{}, err
 	}
 	pooling, err := pgxpool.ParseConfig(cfg.URL)

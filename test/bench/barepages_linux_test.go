@@ -59,7 +59,9 @@ func (b *bareBroker) readLog(hub string, events int) (pages int, err error) {
 	subject := "$JS.API.DIRECT.GET." + streams.HubStream(domain.HubID(hub))
 	seq, got := uint64(1), 0
 	for got < events {
-		if err := nc.PublishRequest(subject, inbox, fmt.Appendf(nil, `{"seq":%d,"batch":%d}`, seq, pageEvents)); err != nil {
+		if err := nc.PublishRequest(
+			subject, inbox, fmt.Appendf(nil, `{"seq":%d,"batch":%d}`, seq, pageEvents),
+		); err != nil {
 			return pages, err
 		}
 		for {

@@ -86,7 +86,9 @@ func (s *service) register(count int) []*hub {
 	var made []*hub
 	for len(made) < count {
 		some := min(most, count-len(made))
-		for _, line := range s.CLI("inventory", "generate", "--count", strconv.Itoa(some), "--prefix", "bench") {
+		for _, line := range s.CLI(
+			"inventory", "generate", "--count", strconv.Itoa(some), "--prefix", "bench",
+		) {
 			made = append(
 				made,
 				&hub{

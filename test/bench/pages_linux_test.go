@@ -40,7 +40,9 @@ func measurePages(b *bench) {
 	}
 	s.Stop()
 	copied := b.TempDir()
-	if err := os.CopyFS(filepath.Join(copied, "nats"), os.DirFS(filepath.Join(s.Dir, "nats"))); err != nil {
+	if err := os.CopyFS(
+		filepath.Join(copied, "nats"), os.DirFS(filepath.Join(s.Dir, "nats")),
+	); err != nil {
 		b.Fatal(err)
 	}
 	s.Begin()

@@ -109,9 +109,8 @@ func TestSlowHub(t *testing.T) {
 	p.goTo(p.hubPage())
 	p.await("#about", "About this hub")
 	took := time.Since(began)
-	if text := eval[string](p.tab, `document.querySelector("#devices").textContent`); !strings.Contains(
-		text, "is slow to answer",
-	) {
+	text := eval[string](p.tab, `document.querySelector("#devices").textContent`)
+	if !strings.Contains(text, "is slow to answer") {
 		t.Errorf("devices after %s: got %q, want \"is slow to answer\"", took, text)
 	}
 	p.check("slow")
@@ -135,9 +134,10 @@ func TestSlowHub(t *testing.T) {
 func TestWithoutScripts(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Plain")
-	if _, err := chromedp.Call(p.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{
-		Value: true,
-	}); err != nil {
+	if _, err := chromedp.Call(
+		p.ctx, emulation.SetScriptExecutionDisabled,
+		emulation.SetScriptExecutionDisabledParams{Value: true},
+	); err != nil {
 		t.Fatal(err)
 	}
 	p.goTo(p.hubPage())

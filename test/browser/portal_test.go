@@ -61,7 +61,9 @@ func newPortal(t *testing.T, name string, args ...string) *portal {
 	return &portal{b, target, service, tenant, hub}
 }
 
-func (p *portal) hubPage() string { return fmt.Sprintf("/portal/%s/hubs/%s", p.tenant.Org, p.hub.ID()) }
+func (p *portal) hubPage() string {
+	return fmt.Sprintf("/portal/%s/hubs/%s", p.tenant.Org, p.hub.ID())
+}
 
 // channel returns the selector of a part of a channel on a hub's page.
 func channel(device int64, key string, part string) string {
@@ -137,7 +139,9 @@ func TestKeyboard(t *testing.T) {
 			break
 		}
 	}
-	if outline := eval[string](p.tab, "getComputedStyle(document.activeElement).outlineStyle"); outline != "solid" {
+	if outline := eval[string](
+		p.tab, "getComputedStyle(document.activeElement).outlineStyle",
+	); outline != "solid" {
 		t.Errorf("outline of the focused button: got %q, want solid", outline)
 	}
 	p.do("press", chromedp.KeyEvent("\r"))
@@ -241,9 +245,8 @@ func TestEventList(t *testing.T) {
 	p.click("#pause")
 	report(18.5)
 	p.await("#pause", "1 new")
-	if text := eval[string](p.tab, `document.querySelector("#events").textContent`); strings.Contains(
-		text, "18.5",
-	) {
+	text := eval[string](p.tab, `document.querySelector("#events").textContent`)
+	if strings.Contains(text, "18.5") {
 		t.Error("the paused list shows a new event")
 	}
 	p.click("#pause")

@@ -39,7 +39,9 @@ func TestClient(t *testing.T) {
 		t.Parallel()
 		c, ctx := clientOf(t, tenant, client.Retry{}), soon(t)
 		site := check[client.Site](t)(c.CreateSite(ctx, "Annex"))
-		if site = check[client.Site](t)(c.RenameSite(ctx, site.ID, "Annexe")); site.Name != "Annexe" {
+		if site = check[client.Site](t)(
+			c.RenameSite(ctx, site.ID, "Annexe"),
+		); site.Name != "Annexe" {
 			t.Errorf("renamed site: got %+v, want the name Annexe", site)
 		}
 		hub := newHub(t, target, tenant)
@@ -130,7 +132,9 @@ func TestClient(t *testing.T) {
 			!setpoint.Writable {
 			t.Errorf("setpoint: got %+v, want it writable with bounds", setpoint)
 		}
-		if window := check[client.Window](t)(c.OpenPairing(ctx, hub.ID(), "12345")); window != (client.Window{
+		if window := check[client.Window](t)(
+			c.OpenPairing(ctx, hub.ID(), "12345"),
+		); window != (client.Window{
 			Status: "open", ExpiresIn: 120,
 		}) {
 			t.Errorf("pairing window: got %+v, want open for 120 s", window)
@@ -183,7 +187,9 @@ func TestClient(t *testing.T) {
 				t.Errorf("%+v, listed as %+v", got, member)
 			}
 		}
-		invitation := check[client.Invitation](t)(c.Invite(ctx, "ann@example.com", client.RoleAdmin))
+		invitation := check[client.Invitation](t)(
+			c.Invite(ctx, "ann@example.com", client.RoleAdmin),
+		)
 		listed := 0
 		for i, err := range c.Invitations(ctx) {
 			if err != nil || i != invitation || i.Status != "pending" {

@@ -104,7 +104,9 @@ func authentication(t *testing.T, c *harness.Target) {
 			http.MethodPatch, "/sites/"+tenant.Site, `{"name":"Mine"}`, http.StatusNotFound,
 			"not_found",
 		)
-		for _, member := range data(t, tenant.For(t).Must(http.MethodGet, "/members", nil, http.StatusOK).Object(t)) {
+		for _, member := range data(
+			t, tenant.For(t).Must(http.MethodGet, "/members", nil, http.StatusOK).Object(t),
+		) {
 			stranger.Rejected(
 				http.MethodGet, "/members/"+member["id"].(string), nil, http.StatusNotFound,
 				"not_found",

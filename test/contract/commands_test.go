@@ -176,7 +176,9 @@ func commands(t *testing.T, c *harness.Target) {
 		// "sent on every change, and for alarm and scene channels on every report".
 		client.Await(
 			hub.ID(), head, "an alarm",
-			func(e harness.Event) bool { return e.About("channel.observed", 1) && e.Observed().Key == "alarm" },
+			func(e harness.Event) bool {
+				return e.About("channel.observed", 1) && e.Observed().Key == "alarm"
+			},
 		)
 		hub.Unjam(1)
 		client.Must(
@@ -263,7 +265,9 @@ func commands(t *testing.T, c *harness.Target) {
 		)
 		streamstest.Eventually(
 			t, "endpoint 2 is on",
-			func() bool { return string(getChannel(client, hub.ID(), 4, "switch", 2).Value) == "true" },
+			func() bool {
+				return string(getChannel(client, hub.ID(), 4, "switch", 2).Value) == "true"
+			},
 		)
 		if ch := getChannel(client, hub.ID(), 4, "switch", 1); string(ch.Value) != "false" ||
 			string(ch.Desired) != "null" {
@@ -379,7 +383,10 @@ func commandValues(t *testing.T, c *harness.Target) {
 			}
 			for _, value := range ch.valid {
 				var got accepted
-				client.Must(http.MethodPost, commandPath(hub.ID(), ch.device), `{"key":"`+ch.key+`","value":`+value+`,"endpoint":0}`, http.StatusAccepted).
+				client.Must(
+					http.MethodPost, commandPath(hub.ID(), ch.device),
+					`{"key":"`+ch.key+`","value":`+value+`,"endpoint":0}`, http.StatusAccepted,
+				).
 					JSON(t, &got)
 				if !sameJSON(got.Channel.Desired, json.RawMessage(value)) ||
 					got.Channel.Status != "pending" {

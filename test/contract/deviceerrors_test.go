@@ -151,9 +151,8 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 		}
 		// A hub without devices has an empty list; one without a list fails.
 		answers <- harness.Response{Result: map[string]any{"devices": []any{}}}
-		if list := client.Must(http.MethodGet, "/hubs/"+hub.ID+"/devices", nil, http.StatusOK); !sameJSON(
-			list.Body, []byte(`{"data":[]}`),
-		) {
+		list := client.Must(http.MethodGet, "/hubs/"+hub.ID+"/devices", nil, http.StatusOK)
+		if !sameJSON(list.Body, []byte(`{"data":[]}`)) {
 			t.Errorf("hub without devices: got %s, want an empty list", list.Body)
 		}
 		answers <- harness.Response{Result: map[string]any{"devices": nil}}
@@ -165,7 +164,9 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 			http.MethodGet, "/hubs/"+hub.ID+"/devices", nil, http.StatusBadGateway, "hub_error",
 		)
 		// Valid fields pass, and fields outside the contract are removed.
-		answers <- device(func(d, ch map[string]any) { d["secret"], d["room"], ch["mood"] = "x", "Hall", "fine" })
+		answers <- device(func(d, ch map[string]any) {
+			d["secret"], d["room"], ch["mood"] = "x", "Hall", "fine"
+		})
 		got := client.Must(http.MethodGet, devicePath(hub.ID, 1), nil, http.StatusOK).Object(t)
 		hasExactly(t, "device", got, "id", "name", "manufacturer", "model", "room", "channels")
 		hasExactly(

@@ -306,9 +306,10 @@ func devices(t *testing.T, c *harness.Target) {
 		if err := hub.Unreachable(15); err != nil {
 			t.Fatal(err)
 		}
-		if answer := client.Must(http.MethodDelete, devicePath(hub.ID(), 15), nil, http.StatusNoContent); len(
-			answer.Body,
-		) != 0 {
+		answer := client.Must(
+			http.MethodDelete, devicePath(hub.ID(), 15), nil, http.StatusNoContent,
+		)
+		if len(answer.Body) != 0 {
 			t.Errorf("204: got body %s, want none", answer.Body)
 		}
 		forgotten := client.Await(

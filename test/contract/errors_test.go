@@ -73,7 +73,9 @@ func errorBodies(t *testing.T, c *harness.Target) {
 				}
 				e := endpoint{method: method, path: path}
 				answer := client.Must(method, e.at(noHub), nil, http.StatusMethodNotAllowed)
-				if apiError := harness.CheckAPIError(t, answer); apiError.Type != "invalid_request" {
+				if apiError := harness.CheckAPIError(
+					t, answer,
+				); apiError.Type != "invalid_request" {
 					t.Errorf("%s: got %s, want invalid_request", e, answer.Body)
 				}
 				for _, method := range methods {

@@ -60,9 +60,10 @@ func foreignHubs(t *testing.T, c *harness.Target) {
 	} {
 		tenant.Rejected(http.MethodGet, "/hubs/"+id, nil, http.StatusNotFound, "not_found")
 	}
-	if list := data(t, tenant.Must(http.MethodGet, "/hubs?site_id="+stranger.Site, nil, http.StatusOK).Object(t)); len(
-		list,
-	) != 0 {
+	list := data(t, tenant.Must(
+		http.MethodGet, "/hubs?site_id="+stranger.Site, nil, http.StatusOK,
+	).Object(t))
+	if len(list) != 0 {
 		t.Errorf("another organization's site: got hubs %v, want none", list)
 	}
 	tenant.Rejected(
@@ -106,7 +107,9 @@ func foreignHubs(t *testing.T, c *harness.Target) {
 			if e.ofHub() && (e.body == "" || e.method == http.MethodPost) {
 				alike(
 					e.String(),
-					func(hub string) (harness.Answer, error) { return client.Do(e.method, e.at(hub), e.sent()) },
+					func(hub string) (harness.Answer, error) {
+						return client.Do(e.method, e.at(hub), e.sent())
+					},
 				)
 			}
 		}

@@ -58,7 +58,9 @@ func hubs(t *testing.T, c *harness.Target) {
 		}, http.StatusOK).
 			Object(t)
 		single := client.Must(http.MethodGet, "/hubs/"+raw.ID, nil, http.StatusOK).Object(t)
-		patched := client.Must(http.MethodPatch, "/hubs/"+raw.ID, `{"name":"Lobby"}`, http.StatusOK).
+		patched := client.Must(
+			http.MethodPatch, "/hubs/"+raw.ID, `{"name":"Lobby"}`, http.StatusOK,
+		).
 			Object(t)
 		for what, got := range map[string]map[string]any{
 			"added": added, "single": single, "patched": patched,
@@ -228,7 +230,9 @@ func hubs(t *testing.T, c *harness.Target) {
 		}
 		patch(`{"site_id":"` + second + `"}`)
 		var counted site
-		if client.Must(http.MethodGet, "/sites/"+second, nil, http.StatusOK).JSON(t, &counted); counted.HubCount != 1 {
+		if client.Must(
+			http.MethodGet, "/sites/"+second, nil, http.StatusOK,
+		).JSON(t, &counted); counted.HubCount != 1 {
 			t.Errorf("hub_count: got %d, want 1", counted.HubCount)
 		}
 		for _, body := range []string{

@@ -38,7 +38,9 @@ func idempotency(t *testing.T, c *harness.Target) {
 		first := client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "retry")
 		streamstest.Eventually(
 			t, "unlocked",
-			func() bool { return getChannel(client, hub.ID(), 1, "lock", 0).Status == "synchronized" },
+			func() bool {
+				return getChannel(client, hub.ID(), 1, "lock", 0).Status == "synchronized"
+			},
 		)
 		for _, body := range []string{
 			unlock, `{ "value" : false, "key" : "lock" }`,
@@ -322,9 +324,8 @@ func creations(t *testing.T, c *harness.Target) {
 			http.MethodPatch, "/hubs/"+hub.ID(), fmt.Sprintf(`{"site_id":%q}`, second.ID),
 			http.StatusOK,
 		)
-		if again := client.Must(http.MethodPost, "/hubs", add, http.StatusOK, keyHeader, "hub"); !sameJSON(
-			again.Body, answer.Body,
-		) {
+		again := client.Must(http.MethodPost, "/hubs", add, http.StatusOK, keyHeader, "hub")
+		if !sameJSON(again.Body, answer.Body) {
 			t.Errorf("same key: got %s, want %s", again.Body, answer.Body)
 		}
 		if at := getHub(client.Client, hub.ID()).SiteID; at != second.ID {

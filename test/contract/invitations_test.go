@@ -163,7 +163,9 @@ func invitations(t *testing.T, c *harness.Target) {
 					"%s: got header %v, want the headers that protect the link", url, page.Header,
 				)
 			}
-			if external := regexp.MustCompile(`(src|href|action)="(https?:)?//`).FindString(string(page.Body)); external != "" {
+			if external := regexp.MustCompile(
+				`(src|href|action)="(https?:)?//`,
+			).FindString(string(page.Body)); external != "" {
 				t.Errorf("the page requests another host: %s", external)
 			}
 		}
@@ -198,9 +200,8 @@ func invitations(t *testing.T, c *harness.Target) {
 		// "pending, DELETE /invitations/{invitation_id}: revoked (link stops working)".
 		client, s := tenant.For(t), c.For(t).OwnService()
 		made, link := invite(s, client, "revoked@invitations.example.com", "member")
-		if answer := client.Must(http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNoContent); len(
-			answer.Body,
-		) != 0 {
+		answer := client.Must(http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNoContent)
+		if len(answer.Body) != 0 {
 			t.Errorf("204: got body %s, want none", answer.Body)
 		}
 		expectDeadLink(t, client, link, "revoked@invitations.example.com")

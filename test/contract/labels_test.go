@@ -80,7 +80,9 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 			{`{"name":null,"room":null}`, "Front door", "<null>"},
 			{`{"name":"Café «1»","room":"Süd 🏢"}`, "Café «1»", "Süd 🏢"},
 		} {
-			answer := client.Must(http.MethodPatch, devicePath(hub.ID(), 1), step.body, http.StatusOK).
+			answer := client.Must(
+				http.MethodPatch, devicePath(hub.ID(), 1), step.body, http.StatusOK,
+			).
 				Object(t)
 			hasExactly(t, "answer", answer, "id", "name", "room") // design, section 6
 			want := map[string]any{"id": 1.0, "name": step.name, "room": any(step.room)}
@@ -165,9 +167,8 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 			)
 		}
 		forgotten := harness.Numbered(1)
-		forgotten["type"], forgotten["device_id"], forgotten["data"] = "device.forgotten", 2, map[string]any{
-			"name": "Lock 2",
-		}
+		forgotten["type"], forgotten["device_id"] = "device.forgotten", 2
+		forgotten["data"] = map[string]any{"name": "Lock 2"}
 		hub.Send("events", map[string]any{"log": "log-1", "events": []any{forgotten}})
 		hub.WaitAck("log-1", 1)
 		streamstest.Eventually(t, "the label of a forgotten device is deleted",

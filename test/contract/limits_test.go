@@ -126,7 +126,9 @@ func limits(t *testing.T, c *harness.Target) {
 // quotas tests the quotas of one organization: above a quota it gets `429 rate_limited` with
 // `Retry-After` at once, and other organizations are not affected.
 func quotas(t *testing.T, c *harness.Target) {
-	limited := func(t *testing.T, client *harness.Client, method, path string, body any, header ...string) {
+	limited := func(
+		t *testing.T, client *harness.Client, method, path string, body any, header ...string,
+	) {
 		t.Helper()
 		// Must would repeat a rate-limited request.
 		answer, err := client.Do(method, path, body, header...)

@@ -167,9 +167,8 @@ func members(t *testing.T, c *harness.Target) {
 		// "DELETE /members/{member_id}: 204; 403 forbidden for an owner; 404".
 		client, s := tenant.For(t), c.For(t).OwnService()
 		somebody := joined(t, s, tenant, "leaving@members.example.com", "member")
-		if answer := client.Must(http.MethodDelete, "/members/"+somebody.ID, nil, http.StatusNoContent); len(
-			answer.Body,
-		) != 0 {
+		answer := client.Must(http.MethodDelete, "/members/"+somebody.ID, nil, http.StatusNoContent)
+		if len(answer.Body) != 0 {
 			t.Errorf("204: got body %s, want none", answer.Body)
 		}
 		for _, id := range []string{somebody.ID, noMember, "x", "%00", strings.Repeat("x", 1000)} {
@@ -183,7 +182,9 @@ func members(t *testing.T, c *harness.Target) {
 			)
 		}
 		// A removed person can be invited again.
-		if again := joined(t, s, tenant, "leaving@members.example.com", "admin"); again.Role != "admin" {
+		if again := joined(
+			t, s, tenant, "leaving@members.example.com", "admin",
+		); again.Role != "admin" {
 			t.Errorf("invited again as an admin: got %+v", again)
 		}
 	})

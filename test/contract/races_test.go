@@ -103,7 +103,9 @@ func memberRaces(t *testing.T, c *harness.Target) {
 						continue
 					}
 					opened[mail.Link()] = true
-					if page := harness.Open(t, http.MethodGet, mail.Link()); page.Status == http.StatusOK {
+					if page := harness.Open(
+						t, http.MethodGet, mail.Link(),
+					); page.Status == http.StatusOK {
 						worked++
 					}
 				}

@@ -198,7 +198,9 @@ func idempotencyWindow(t *testing.T, c *harness.Target) {
 		tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "thermostat"}}},
 	)
 	path := commandPath(hub.ID(), 1)
-	body := func(degrees int) string { return fmt.Sprintf(`{"key":"heating_setpoint","value":%d}`, degrees) }
+	body := func(degrees int) string {
+		return fmt.Sprintf(`{"key":"heating_setpoint","value":%d}`, degrees)
+	}
 	// A busy machine may answer 504, which is retried as in the contract.
 	send := func(degrees int) harness.Answer {
 		t.Helper()

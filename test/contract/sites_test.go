@@ -29,10 +29,14 @@ func sites(t *testing.T, c *harness.Target) {
 	t.Run("fields", func(t *testing.T) {
 		// The table "Site": `id`, "UUID-shaped", `name`, `hub_count`, `created_at`.
 		client := tenant.For(t)
-		made := client.Must(http.MethodPost, "/sites", `{"name":"  North wing "}`, http.StatusCreated).
+		made := client.Must(
+			http.MethodPost, "/sites", `{"name":"  North wing "}`, http.StatusCreated,
+		).
 			Object(t)
 		hasExactly(t, "site", made, "id", "name", "hub_count", "created_at")
-		if id, _ := made["id"].(string); !regexp.MustCompile(`^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$`).
+		if id, _ := made["id"].(string); !regexp.MustCompile(
+			`^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$`,
+		).
 			MatchString(id) {
 			t.Errorf("id: got %q, want a UUID", id)
 		}
@@ -79,7 +83,9 @@ func sites(t *testing.T, c *harness.Target) {
 				"name": name,
 			}, http.StatusCreated).
 				JSON(t, &made)
-			if client.Must(http.MethodGet, "/sites/"+made.ID, nil, http.StatusOK).JSON(t, &read); read.Name != name {
+			if client.Must(
+				http.MethodGet, "/sites/"+made.ID, nil, http.StatusOK,
+			).JSON(t, &read); read.Name != name {
 				t.Errorf("name: got %q, want %q", read.Name, name)
 			}
 		}
@@ -98,9 +104,11 @@ func sites(t *testing.T, c *harness.Target) {
 				"invalid_request",
 			)
 		}
-		if apiError := client.Rejected(http.MethodPost, "/sites", `{"name":"x","color":"red"}`, http.StatusBadRequest, "invalid_request"); !strings.Contains(
-			apiError.Message, "color",
-		) {
+		apiError := client.Rejected(
+			http.MethodPost, "/sites", `{"name":"x","color":"red"}`, http.StatusBadRequest,
+			"invalid_request",
+		)
+		if !strings.Contains(apiError.Message, "color") {
 			t.Errorf("want the unknown field named, got %s", apiError.Message)
 		}
 	})

@@ -108,8 +108,9 @@ func stream(t *testing.T, c *harness.Target) {
 	})
 
 	t.Run("no such hub", func(t *testing.T) {
-		tenant.For(t).
-			Rejected(http.MethodGet, "/hubs/"+noHub+"/events/stream", nil, http.StatusNotFound, "not_found")
+		tenant.For(t).Rejected(
+			http.MethodGet, "/hubs/"+noHub+"/events/stream", nil, http.StatusNotFound, "not_found",
+		)
 	})
 
 	t.Run("many readers see the same", func(t *testing.T) {

@@ -164,7 +164,9 @@ func windows(t *testing.T, c *harness.Target) {
 				Devices: devices, PairingWindow: 500 * time.Millisecond,
 			})
 		for _, kind := range []string{"pairing", "removal"} {
-			got := client.Must(http.MethodPost, "/hubs/"+hub.ID()+"/"+kind, nil, http.StatusAccepted).
+			got := client.Must(
+				http.MethodPost, "/hubs/"+hub.ID()+"/"+kind, nil, http.StatusAccepted,
+			).
 				Object(t)
 			if got["status"] != "open" || got["expires_in"] != 1.0 {
 				t.Errorf("window of 500 ms: got %v, want open for 1 s", got)

@@ -14,7 +14,9 @@ import (
 // TestEachAlertHasItsSection checks that each alert links to its own section of the runbook.
 func TestEachAlertHasItsSection(t *testing.T) {
 	t.Parallel()
-	runbook, tests := string(read(t, "README.md")), string(read(t, "prometheus/hubcloud.rules.test.yaml"))
+	runbook, tests := string(read(t, "README.md")), string(
+		read(t, "prometheus/hubcloud.rules.test.yaml"),
+	)
 	sections := map[string]string{}
 	for _, section := range strings.Split(runbook, "\n### ")[1:] {
 		name, text, _ := strings.Cut(section, "\n")
@@ -22,7 +24,9 @@ func TestEachAlertHasItsSection(t *testing.T) {
 	}
 	for _, group := range readRules(t).Groups {
 		for _, rule := range group.Rules {
-			if want := "deploy/README.md#" + strings.ToLower(rule.Alert); rule.Annotations["runbook_url"] != want {
+			if want := "deploy/README.md#" + strings.ToLower(
+				rule.Alert,
+			); rule.Annotations["runbook_url"] != want {
 				t.Errorf(
 					"%s: got runbook_url %q, want %q", rule.Alert,
 					rule.Annotations["runbook_url"], want,
@@ -72,7 +76,9 @@ func TestToursOfTheReadme(t *testing.T) {
 			declared = `(?m)^func \(\w+ \*?` + receiver + `(\[\w+\])?\) ` + name + `\(`
 		}
 		if !regexp.MustCompile(declared).Match(read(t, "../"+path)) {
-			t.Errorf("README: %s does not declare %s", path, strings.TrimLeft(receiver+"."+name, "."))
+			t.Errorf(
+				"README: %s does not declare %s", path, strings.TrimLeft(receiver+"."+name, "."),
+			)
 		}
 	}
 }

@@ -269,7 +269,8 @@ func TestKill(t *testing.T) {
 	const hubs = 8
 	s := harness.Start(t, "--rate", "100000", "--burst", "100000")
 	tenant := harness.NewTenant(t, s, "Kill")
-	senders, followers, streamers := make([]*sender, hubs), make([]*follower, hubs), make([]*follower, hubs)
+	senders := make([]*sender, hubs)
+	followers, streamers := make([]*follower, hubs), make([]*follower, hubs)
 	starts := make([]string, hubs)
 	for i := range hubs {
 		hub := adopted(t, s, tenant)

@@ -179,7 +179,9 @@ func TestDiskReserve(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := filepath.Join(dir, "of-another-program")
-	if err := os.WriteFile(other, make([]byte, int64(disk.Bavail)*disk.Bsize-32<<20), 0o600); err != nil {
+	if err := os.WriteFile(
+		other, make([]byte, int64(disk.Bavail)*disk.Bsize-32<<20), 0o600,
+	); err != nil {
 		t.Fatal(err)
 	}
 	var ready readinessAnswer
@@ -210,7 +212,9 @@ func TestDiskReserve(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if after, _ := strconv.Atoi(answer.Header.Get("Retry-After")); answer.Status != http.StatusServiceUnavailable ||
+		if after, _ := strconv.Atoi(
+			answer.Header.Get("Retry-After"),
+		); answer.Status != http.StatusServiceUnavailable ||
 			answer.ErrorType() != "service_unavailable" ||
 			after < 1 {
 			t.Errorf(

@@ -64,7 +64,9 @@ func TestStartOnAFullDisk(t *testing.T) {
 			s.Args = []string{"--start-timeout", "30s"}
 			s.Launch()
 			waits()
-			if _, err := os.Stat(filepath.Join(dir, "postgres", "data", "postmaster.pid")); err == nil {
+			if _, err := os.Stat(
+				filepath.Join(dir, "postgres", "data", "postmaster.pid"),
+			); err == nil {
 				t.Log("the database runs while the start waits")
 			}
 			empty()

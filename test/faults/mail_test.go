@@ -93,7 +93,9 @@ func TestInvitationsOutliveCrashes(t *testing.T) {
 	awaitMail(t, server, "ann@example.org")
 	awaitMail(t, server, "bob@example.org")
 	_, newest := awaitMail(t, server, "dee@example.org")
-	if answer := harness.Open(t, http.MethodGet, portalLink.FindString(newest)); answer.Status != http.StatusOK {
+	if answer := harness.Open(
+		t, http.MethodGet, portalLink.FindString(newest),
+	); answer.Status != http.StatusOK {
 		t.Errorf("link of the mail: got %d, want that of the newest invitation", answer.Status)
 	}
 	if mails := server.MailsTo("eve@example.org"); len(mails) != 0 {
@@ -143,7 +145,9 @@ func TestMailServersAnswers(t *testing.T) {
 	awaitMail(t, server, "ann@example.org")
 	awaitMail(t, server, "grey@example.org")
 	streamstest.Eventually(t, "an error line", func() bool {
-		return regexp.MustCompile(`level=ERROR msg="mail dropped: rejected" mail_id=\S+ tries=1 .*no such user`).
+		return regexp.MustCompile(
+			`level=ERROR msg="mail dropped: rejected" mail_id=\S+ tries=1 .*no such user`,
+		).
 			MatchString(s.Log())
 	})
 	mu.Lock()

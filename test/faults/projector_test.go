@@ -28,7 +28,9 @@ func TestStoppedProjectorLosesItsLock(t *testing.T) {
 		first.Replica("--roles", "projector"),
 	}
 	tenant := harness.NewTenant(t, first, "Stopped")
-	leads := func(s *harness.Service) bool { return s.Metrics().Value(t, "hubcloud_projections_leading") == 1 }
+	leads := func(s *harness.Service) bool {
+		return s.Metrics().Value(t, "hubcloud_projections_leading") == 1
+	}
 
 	// The process that projects is random. End its session until a replica projects: the first
 	// process also runs the broker, so it must not be stopped.

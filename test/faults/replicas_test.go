@@ -147,7 +147,9 @@ func TestReplicas(t *testing.T) {
 		hub.LateAnswers(0)
 		began := time.Now()
 		answer := tenant.For(t).
-			Must(http.MethodPost, commands, unlock, http.StatusAccepted, "Idempotency-Key", "killed")
+			Must(
+				http.MethodPost, commands, unlock, http.StatusAccepted, "Idempotency-Key", "killed",
+			)
 		t.Logf("answered after %s", time.Since(began))
 		second.Begin()
 		if again := other.For(t).Must(

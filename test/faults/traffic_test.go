@@ -223,9 +223,9 @@ func (r *traffic) recordWrong(format string, arguments ...any) {
 func (r *traffic) createSites(client int) {
 	for i := 0; !isClosed(r.stop); i++ {
 		name := fmt.Sprintf("site %d of %d", i, client)
-		if answer, ok := r.request(client, "create a site", http.MethodPost, "/sites", map[string]string{
-			"name": name,
-		}); ok {
+		body := map[string]string{"name": name}
+		answer, ok := r.request(client, "create a site", http.MethodPost, "/sites", body)
+		if ok {
 			var site struct{ ID string }
 			if json.Unmarshal(answer.Body, &site) == nil {
 				r.mu.Lock()

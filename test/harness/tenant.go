@@ -18,7 +18,9 @@ type Tenant struct {
 func NewTenant(t testing.TB, s *Service, name string) *Tenant {
 	t.Helper()
 	owner := "owner@" + strings.ReplaceAll(strings.ToLower(name), " ", "-") + ".example.com"
-	org := s.For(t).CLI("org", "create", "--name", name, "--owner-email", owner)[0]["org_id"].(string)
+	org := s.For(t).CLI(
+		"org", "create", "--name", name, "--owner-email", owner,
+	)[0]["org_id"].(string)
 	key := s.For(t).CLI("key", "create", "--org", org, "--all-scopes")[0]
 	tenant := &Tenant{
 		Client: NewClient(t, s.Base(), key["key"].(string)),

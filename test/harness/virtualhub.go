@@ -14,7 +14,8 @@ import (
 func (c *Target) VirtualHub(tenant *Tenant, cfg virtualhub.Config) *virtualhub.Hub {
 	c.t.Helper()
 	identity := c.Inventory(1)[0]
-	cfg.EnrollURL, cfg.Serial, cfg.Secret, cfg.Quiet = c.Public, identity.Serial, identity.Secret, true
+	cfg.EnrollURL, cfg.Quiet = c.Public, true
+	cfg.Serial, cfg.Secret = identity.Serial, identity.Secret
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}

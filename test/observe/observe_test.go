@@ -133,9 +133,8 @@ func (s *story) metrics(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, got, want)
 		}
 	}
-	if end := s.after.Value(t, "hubcloud_identity_authority_expiry_timestamp_seconds"); end < float64(
-		time.Now().AddDate(1, 0, 0).Unix(),
-	) {
+	end := s.after.Value(t, "hubcloud_identity_authority_expiry_timestamp_seconds")
+	if end < float64(time.Now().AddDate(1, 0, 0).Unix()) {
 		t.Errorf("the authority ends at %v", end)
 	}
 	for _, name := range []string{

@@ -282,7 +282,9 @@ func (s *story) exceedRateLimits() {
 func (s *story) post(path string, form url.Values) (answer *http.Response) {
 	s.t.Helper()
 	client := &http.Client{
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		},
 	}
 	streamstest.Eventually(s.t, "the form at "+path+" is accepted", func() bool {
 		var err error
@@ -314,7 +316,9 @@ func (s *story) invite() {
 	if !ok {
 		s.t.Fatalf("sign-in mail: got %s, want a link", text)
 	}
-	token = strings.FieldsFunc(token, func(r rune) bool { return strings.ContainsRune(" \r\n\"<>", r) })[0]
+	token = strings.FieldsFunc(
+		token, func(r rune) bool { return strings.ContainsRune(" \r\n\"<>", r) },
+	)[0]
 	s.secrets["the token to sign in"] = token
 	answer := s.post("/portal/sign-in/"+token, nil)
 	for _, cookie := range answer.Cookies() {

@@ -69,7 +69,9 @@ func TestDoctor(t *testing.T) {
 		other := newCertificate(t, time.Now().Add(5*365*24*time.Hour))
 		doctor(
 			"--ca-cert", other,
-		).expect("certificates", "wrong", "hubs reject the broker's certificate", "another authority")
+		).expect(
+			"certificates", "wrong", "hubs reject the broker's certificate", "another authority",
+		)
 		key := filepath.Join(s.Dir, "ca", "ca-key.pem")
 		if err := os.Chmod(key, 0o644); err != nil {
 			t.Fatal(err)

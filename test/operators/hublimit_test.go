@@ -42,7 +42,9 @@ func TestAHubCannotGrowTheDirectory(t *testing.T) {
 	}
 	hub.EventsFrom(fmt.Sprint("reset-", burst-1), 1, 2)
 	hub.WaitAck(fmt.Sprint("reset-", burst-1), 2)
-	resets := func() float64 { return service.Metrics().Value(t, "hubcloud_hubbridge_resets_total") }
+	resets := func() float64 {
+		return service.Metrics().Value(t, "hubcloud_hubbridge_resets_total")
+	}
 	limited := func() float64 {
 		return service.Metrics().Value(t, "hubcloud_hubbridge_hellos_total", "outcome", "limited")
 	}

@@ -86,7 +86,9 @@ func TestInventory(t *testing.T) {
 	hub.Enroll()
 	hub.GoOnline()
 	// Rotated with its certificate kept.
-	hub.Secret = service.CLI("inventory", "rotate", "--keep-certificate", hub.Serial)[0]["secret"].(string)
+	hub.Secret = service.CLI(
+		"inventory", "rotate", "--keep-certificate", hub.Serial,
+	)[0]["secret"].(string)
 	select {
 	case <-hub.Lost:
 		t.Error("kept certificate: disconnected")

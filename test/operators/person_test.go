@@ -28,8 +28,10 @@ func signIn(t *testing.T, s *harness.Service, email string) *person {
 		t.Fatal(err)
 	}
 	p := &person{t: t, portal: s.Public() + "/portal", client: &http.Client{
-		Jar:           jar,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Jar: jar,
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		},
 	}}
 	if status := p.post(p.portal+"/sign-in", url.Values{
 		"email": {email},

@@ -133,7 +133,9 @@ func TestRebuild(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d rebuilds were killed before they finished", cut, kills)
-	first, second := begin(t, s, "projections", "rebuild", "--json"), begin(t, s, "projections", "rebuild")
+	first, second := begin(t, s, "projections", "rebuild", "--json"), begin(
+		t, s, "projections", "rebuild",
+	)
 	if a, b := first.wait(), second.wait(); a != 0 || b != 0 {
 		t.Fatalf(
 			"two concurrent rebuilds: got exit codes %d and %d: %s%s%s%s", a, b, &first.out,
@@ -155,9 +157,10 @@ func TestRebuild(t *testing.T) {
 		}
 	}
 	s.CLI("projections", "drop")
-	if left := query[string](t, s, "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'hubcloud\\_%'"); len(
-		left,
-	) != 1 {
+	left := query[string](
+		t, s, "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'hubcloud\\_%'",
+	)
+	if len(left) != 1 {
 		t.Errorf("after drop: got %v", left)
 	}
 	// After a crash the service uses the new read models.

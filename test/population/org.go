@@ -57,7 +57,9 @@ func (w *writer) begin(number int) (*org, error) {
 	events, err := domain.DecideCreateOrg(
 		o.state, w.origin(o.actor), id, fmt.Sprintf("Organization %d", number), owner, email,
 	)
-	if err := record(w, streams.OrgSubject(id), &o.state, domain.EvolveOrg, events, err); err != nil {
+	if err := record(
+		w, streams.OrgSubject(id), &o.state, domain.EvolveOrg, events, err,
+	); err != nil {
 		return nil, err
 	}
 	if err := o.newKey(); err != nil {

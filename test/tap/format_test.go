@@ -89,7 +89,9 @@ func everyKind(t *testing.T) []tap.Record {
 		t.Helper()
 		subject := "$JS.API.STREAM.PURGE." + streams.HubStream(hub)
 		request := fmt.Appendf(nil, `{"seq":%d}`, before)
-		if _, err := conns.Shard(hub).RequestWithContext(t.Context(), subject, request); err != nil {
+		if _, err := conns.Shard(hub).RequestWithContext(
+			t.Context(), subject, request,
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -118,7 +120,9 @@ func everyKind(t *testing.T) []tap.Record {
 	}
 
 	appendEvents(3)
-	if _, err := logs.AppendCommand(t.Context(), hub, []byte(`{"key":"lock"}`), nats.Header{}); err != nil {
+	if _, err := logs.AppendCommand(
+		t.Context(), hub, []byte(`{"key":"lock"}`), nats.Header{},
+	); err != nil {
 		t.Fatal(err)
 	}
 	epoch = domain.NewEpochID(0xb)

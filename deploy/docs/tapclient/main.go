@@ -134,7 +134,9 @@ func read(
 		return nil, err
 	}
 	defer answers.Unsubscribe()
-	if err := nc.PublishRequest(subject, inbox, fmt.Appendf(nil, `{"seq":%d,"batch":500}`, from)); err != nil {
+	if err := nc.PublishRequest(
+		subject, inbox, fmt.Appendf(nil, `{"seq":%d,"batch":500}`, from),
+	); err != nil {
 		return nil, err
 	}
 	for {

@@ -76,7 +76,8 @@ func (c *inventoryGenerateCommand) Run(ctx context.Context, out Output) error {
 	}
 	if !prefixPattern.MatchString(c.Prefix) {
 		return usage.Errorf(
-			"--prefix %q: must be 2 to 12 lower-case letters and digits, starting with a letter", c.Prefix,
+			"--prefix %q: must be 2 to 12 lower-case letters and digits, starting with a letter",
+			c.Prefix,
 		)
 	}
 	s, err := operator.Connect(ctx, c.service())

@@ -92,8 +92,8 @@ type inventoryUnblockCommand struct{ hubFlags }
 
 // Help returns the long help text.
 func (*inventoryUnblockCommand) Help() string {
-	return "A hub whose enrolment was rejected tries again within six hours, or at once when it is " +
-		"restarted."
+	return "A hub whose enrolment was rejected tries again within six hours, or at once when it " +
+		"is restarted."
 }
 
 // Run unblocks the hub.
