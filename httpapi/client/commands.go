@@ -21,8 +21,9 @@ type Command struct {
 	// lock, 21.5 is a setpoint, Color a color. A Value is sent unchanged.
 	Value any
 	// IdempotencyKey is a text of 1 to 255 characters that no other command of the organization has
-	// had for 24 hours. If empty, Client.Send generates one. A program that may have to send the
-	// command again after its own restart sets a key and stores it.
+	// had within the service's idempotency window, 24 hours by default. If empty, Client.Send
+	// generates one. A program that may have to send the command again after its own restart sets a
+	// key and stores it.
 	IdempotencyKey string
 }
 

@@ -36,7 +36,8 @@
 //
 // # Events
 //
-// Each hub has an ordered log of events, kept for a day. Client.Events ranges over it:
+// Each hub has an ordered log of events, which the service keeps for its retention time, 24 hours
+// by default. Client.Events ranges over the log:
 //
 //	for event, err := range c.Events(ctx, hubID, cursor) {
 //		if client.IsGap(err) {
@@ -51,8 +52,8 @@
 // The sequence resumes by itself after lost connections, restarts of the service, and the end of a
 // stream, which the service ends after a quarter of an hour. It yields each event once. A program
 // that stops between `handle` and `keep` gets that one event again after a restart, and no other. A
-// hub without events for a day leaves no cursor to resume from: OnPosition reports cursors that are
-// not an event's.
+// hub without events for the retention time leaves no cursor to resume from: OnPosition reports
+// cursors that are not an event's.
 //
 // To keep a copy of a hub's state, begin with Client.Resync, which returns the devices and the
 // cursor to follow them from.

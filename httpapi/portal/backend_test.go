@@ -23,6 +23,7 @@ const (
 	orgOne = "01940000-0000-7000-8000-000000000001"
 	orgTwo = "01940000-0000-7000-8000-000000000002"
 	site   = "01940000-0000-7000-8000-00000000000a"
+	ownHub = domain.HubID("hub-7k2m-q4xd-93ta")
 	public = "http://localhost:8080"
 
 	olga = "olga@example.org"
@@ -49,6 +50,8 @@ type backend struct {
 	mails []string      // "address link"
 	forms int           // how many were sent
 	err   error         // what managing actions answer
+	// retention is the portal's. Zero means 24 hours.
+	retention time.Duration
 }
 
 var backends atomic.Int64
@@ -222,9 +225,10 @@ func (w *backend) AddHub(
 func (w *backend) History(
 	_ context.Context, hub domain.HubID, since time.Time, limit int,
 ) ([]domain.CommandRecord, error) {
-	if age := w.clock().Sub(since); age < 24*time.Hour || age > 25*time.Hour || limit < 1 {
+	retention := cmp.Or(w.retention, 24*time.Hour)
+	if age := w.clock().Sub(since); age < retention || age > retention+time.Hour || limit < 1 {
 		return nil, fmt.Errorf(
-			"history: got limit %d since %v, want some since a day ago", limit, since,
+			"history: got limit %d since %v, want some since %v ago", limit, since, retention,
 		)
 	}
 	done := domain.CommandRecord{

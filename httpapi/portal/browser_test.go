@@ -27,7 +27,7 @@ func (w *backend) open(t *testing.T, change func(*portal.Config)) *browser {
 	cfg := portal.Config{
 		People: w.Access, SignIn: w.Store, ReadModels: w.Backend.Store, Directory: w,
 		KeyUse: w, Mails: w, History: w,
-		PublicURL: public, Environment: domain.EnvironmentDev, Now: w.clock,
+		PublicURL: public, Environment: domain.EnvironmentDev, Retention: w.retention, Now: w.clock,
 	}
 	if change != nil {
 		change(&cfg)

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -17,8 +16,6 @@ import (
 const (
 	// maxCommands is how many commands the page shows.
 	maxCommands = 200
-	// commandLogAge is the age of the oldest command on the page: older ones are not kept.
-	commandLogAge = 24 * time.Hour
 	// maxCommandHubs is how many hubs' commands the page includes.
 	maxCommandHubs = 1000
 	// concurrentLogReads is how many hubs' commands are read at once.
@@ -45,7 +42,7 @@ type commandRow struct {
 	Result, Mark string
 }
 
-// commandLog shows the commands of the last day by people and API keys, newest first.
+// commandLog shows the commands that people and API keys sent within the retention, newest first.
 func (req *request) commandLog() error {
 	ctx := req.http.Context()
 	hubs, err := req.portal.ReadModels.Hubs(ctx, req.member.OrgID, nil, maxCommandHubs, "")
@@ -96,7 +93,7 @@ func (req *request) readCommands(
 	for _, hub := range hubs {
 		group.Go(func() error {
 			some, err := req.portal.History.History(
-				ctx, hub.ID, req.info.At.Add(-commandLogAge), maxCommands,
+				ctx, hub.ID, req.info.At.Add(-req.portal.Retention), maxCommands,
 			)
 			mu.Lock()
 			defer mu.Unlock()

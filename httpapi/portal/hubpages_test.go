@@ -3,33 +3,54 @@ package portal_test
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/html"
 
 	"hubcloud/domain"
+	"hubcloud/projections/projectionstest"
+	"hubcloud/streams/installationtest"
 )
 
 // The pages of hubs and devices show their data, hold the promises of all pages, and show names as
 // text.
 func TestHubPages(t *testing.T) {
 	t.Parallel()
+	b := newHubBackend(t)
+	if _, err := b.Organization.Directory.RenameSite(
+		t.Context(), installationtest.Operator, b.ID, b.SiteID, "Mill & Sons",
+	); err != nil {
+		t.Fatal(err)
+	}
+	room := "Lobby"
+	if _, err := b.Organization.Directory.LabelDevice(
+		t.Context(), installationtest.Operator,
+		domain.LabelDevice{OrgID: b.ID, HubID: b.hub, DeviceID: 2, SetRoom: true, Room: &room},
+	); err != nil {
+		t.Fatal(err)
+	}
 	for path, says := range map[string][]string{
-		"": {"Mill &amp; Sons", string(ownHub), `data-count="online">1<`},
-		"/hubs/" + string(ownHub): {
-			"2.4.1", "Guests", "-61 dBm", "unlocked", "diverged", "pending", "failed", "87 %",
-			`type="color"`, `max="30"`, "Open pairing",
+		"": {
+			"Mill &amp; Sons", string(b.hub), `data-count="online">1<`,
+			"older events, for 24 hours",
 		},
-		"/hubs/" + string(ownHub) + "/devices/1":  {"Name and room", "Forget", "Charts"},
-		"/hubs/" + string(ownHub) + "/events":     {"No events from", "− 1 hour"},
-		"/hubs/" + string(ownHub) + "/reset-link": {"Reset the link of this hub?", "six hours"},
+		b.path: {
+			"2.4.1", "Guests", "-61 dBm", "unlocked", "diverged", "pending", "failed", "87 %",
+			`type="color"`, `max="30"`, "Lobby", "Open pairing",
+		},
+		b.path + "/devices/1":  {"Name and room", "Forget", "Charts"},
+		b.path + "/events":     {"No events from", "− 1 hour"},
+		b.path + "/reset-link": {"Reset the link of this hub?", "six hours"},
 	} {
-		response := newHubBackend().ask("GET", path, nil)
+		response := b.ask("GET", path, nil)
 		page := read(t, response)
 		if response.StatusCode != http.StatusOK {
 			t.Errorf("GET %q: got %d %s, want 200", path, response.StatusCode, page)
@@ -100,7 +121,9 @@ func checkOrgPage(t *testing.T, path, page string) {
 // Every page and action of a hub of another organization is a 404.
 func TestForeignHub(t *testing.T) {
 	t.Parallel()
-	b := newHubBackend()
+	b := newHubBackend(t)
+	owner := fmt.Sprintf("owner@t%d.example.org", backends.Add(1))
+	foreignHub := b.NewOrganization(t, "Quay", owner).NewHub(t)
 	for _, hub := range []domain.HubID{foreignHub, "hub-none-none-none", "x"} {
 		for _, page := range []string{
 			"", "/events", "/reset-link", "/devices", "/devices/1", "/devices/1/card",
@@ -127,52 +150,54 @@ func TestForeignHub(t *testing.T) {
 	}); response.StatusCode != http.StatusNotFound {
 		t.Errorf("stream of a foreign hub: got %d, want 404", response.StatusCode)
 	}
-	if len(b.done)+len(b.sent)+len(b.labeled)+len(b.placed) > 0 {
-		t.Errorf("got calls %v, %v, %v, %v, want none", b.done, b.sent, b.labeled, b.placed)
+	if !reflect.DeepEqual(b.calls, hubCalls{}) {
+		t.Errorf("got calls %+v, want none", b.calls)
 	}
 }
 
 // TestHubActions: each works as a form without scripts, by the member who sent it.
 func TestHubActions(t *testing.T) {
 	t.Parallel()
-	hub, device := "/hubs/"+string(ownHub), "/hubs/"+string(ownHub)+"/devices/1"
+	b := newHubBackend(t)
+	hub, device := b.path, b.path+"/devices/1"
 	for path, form := range map[string]url.Values{
 		device + "/commands": {
 			"key": {"lock"}, "endpoint": {"0"}, "value": {"true"}, "idempotency_key": {"once"},
 		},
 		device + "/label":      {"name": {" Front door "}, "room": {""}},
 		device + "/forget":     {},
-		hub + "/place":         {"name": {""}, "site": {"site"}},
+		hub + "/place":         {"name": {""}, "site": {b.SiteID}},
 		hub + "/pairing":       {"setup_code": {"12345"}},
 		hub + "/pairing/close": {},
 		hub + "/removal":       {},
 		hub + "/removal/close": {},
 		hub + "/reset-link":    {},
 	} {
-		b := newHubBackend()
+		b.calls = hubCalls{}
 		response := b.ask("POST", path, form)
 		if response.StatusCode != http.StatusSeeOther {
 			t.Errorf("%s: got %d %s, want 303", path, response.StatusCode, read(t, response))
 			continue
 		}
-		page, err := url.Parse("http://localhost:8080/portal/" + acme + path)
+		page, err := url.Parse(public + "/portal/" + b.ID + path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		to, err := page.Parse(response.Header.Get("Location"))
-		if err != nil || to.Path != "/portal/"+acme+hub {
+		if err != nil || to.Path != "/portal/"+b.ID+hub {
 			t.Errorf("%s: redirected to %v, %v, want the hub's page", path, to, err)
 		}
 		if strings.HasSuffix(path, "/pairing") &&
-			(to.Query().Get("pairing") == "" || *b.code != "12345") {
-			t.Errorf("pairing: redirected to %v with code %v, want code 12345", to, b.code)
+			(to.Query().Get("pairing") == "" || *b.calls.code != "12345") {
+			t.Errorf("pairing: redirected to %v with code %v, want code 12345", to, b.calls.code)
 		}
-		changed := len(b.sent)+len(b.labeled)+len(b.placed) > 0 || slices.Contains(b.done, "reset")
-		if b.origin.At.IsZero() == changed {
-			t.Errorf("%s: got origin %+v, want one for each change", path, b.origin)
+		changed := len(b.calls.sent)+len(b.calls.labeled)+len(b.calls.placed) > 0 ||
+			slices.Contains(b.calls.done, "reset")
+		if b.calls.origin.At.IsZero() == changed {
+			t.Errorf("%s: got origin %+v, want one for each change", path, b.calls.origin)
 		}
 	}
-	b := newHubBackend()
+	b.calls = hubCalls{}
 	b.ask(
 		"POST",
 		device+"/commands",
@@ -183,25 +208,25 @@ func TestHubActions(t *testing.T) {
 			"idempotency_key": {"once"},
 		},
 	)
-	if len(b.sent) != 1 || b.sent[0].OrgID != acme || b.sent[0].HubID != ownHub ||
-		string(b.sent[0].Value) != "true" ||
-		b.origin.Actor != (domain.Actor{Kind: domain.ActorMember, ID: "member"}) {
-		t.Errorf("got commands %+v by %+v, want one by the member", b.sent, b.origin)
+	if len(b.calls.sent) != 1 || b.calls.sent[0].OrgID != b.ID || b.calls.sent[0].HubID != b.hub ||
+		string(b.calls.sent[0].Value) != "true" ||
+		b.calls.origin.Actor != (domain.Actor{Kind: domain.ActorMember, ID: b.Owner.ID}) {
+		t.Errorf("got commands %+v by %+v, want one by the member", b.calls.sent, b.calls.origin)
 	}
 	b.ask("POST", hub+"/place", url.Values{"name": {" Lobby "}, "site": {"other"}})
-	if change := b.placed[0]; *change.Name != "Lobby" || !change.SetName ||
+	if change := b.calls.placed[0]; *change.Name != "Lobby" || !change.SetName ||
 		*change.SiteID != "other" ||
-		change.HubID != ownHub ||
-		change.OrgID != acme {
+		change.HubID != b.hub ||
+		change.OrgID != b.ID {
 		t.Errorf("place: got %+v, want Lobby at the other site", change)
 	}
 	b.ask("POST", device+"/label", url.Values{"name": {"Front door"}, "room": {""}})
-	if change := b.labeled[0]; *change.Name != "Front door" || change.Room != nil ||
+	if change := b.calls.labeled[0]; *change.Name != "Front door" || change.Room != nil ||
 		!change.SetRoom {
 		t.Errorf("label: got %+v, want the name Front door and no room", change)
 	}
 	b.ask("POST", device+"/label", url.Values{"name": {b.devices[0].Name}, "room": {"Hall"}})
-	if change := b.labeled[1]; change.Name != nil || *change.Room != "Hall" {
+	if change := b.calls.labeled[1]; change.Name != nil || *change.Room != "Hall" {
 		t.Errorf("label with the reported name: got %+v, want no name and the room Hall", change)
 	}
 }
@@ -209,9 +234,11 @@ func TestHubActions(t *testing.T) {
 // A member without a managing role sees everything and sends commands, and changes nothing else.
 func TestMemberPermissions(t *testing.T) {
 	t.Parallel()
-	b := newHubBackend()
-	b.role = domain.RoleMember
-	hub, device := "/hubs/"+string(ownHub), "/hubs/"+string(ownHub)+"/devices/1"
+	b := newHubBackend(t)
+	email := fmt.Sprintf("max@t%d.example.org", backends.Add(1))
+	b.NewMember(t, email, domain.RoleMember)
+	b.signIn(t, email)
+	hub, device := b.path, b.path+"/devices/1"
 	for _, action := range []string{
 		hub + "/place", hub + "/pairing", hub + "/removal", hub + "/reset-link", device + "/label",
 		device + "/forget",
@@ -228,8 +255,8 @@ func TestMemberPermissions(t *testing.T) {
 		"idempotency_key": {"once"},
 	}
 	response := b.ask("POST", device+"/commands", command)
-	if response.StatusCode != http.StatusSeeOther || len(b.sent) != 1 {
-		t.Errorf("command: got %d, %d sent, want 303, 1", response.StatusCode, len(b.sent))
+	if response.StatusCode != http.StatusSeeOther || len(b.calls.sent) != 1 {
+		t.Errorf("command: got %d, %d sent, want 303, 1", response.StatusCode, len(b.calls.sent))
 	}
 	if page := read(t, b.ask("GET", hub, nil)); strings.Contains(page, "Open pairing") ||
 		!strings.Contains(page, "Set") {
@@ -240,8 +267,8 @@ func TestMemberPermissions(t *testing.T) {
 // A script gets a status and JSON in place of a page.
 func TestActionsFromScripts(t *testing.T) {
 	t.Parallel()
-	b := newHubBackend()
-	path := "/hubs/" + string(ownHub) + "/devices/1/commands"
+	b := newHubBackend(t)
+	path := b.path + "/devices/1/commands"
 	command := url.Values{
 		"key":             {"lock"},
 		"endpoint":        {"0"},
@@ -271,7 +298,9 @@ func TestActionsFromScripts(t *testing.T) {
 // page.
 func TestRejectedHubForms(t *testing.T) {
 	t.Parallel()
-	hub, device := "/hubs/"+string(ownHub), "/hubs/"+string(ownHub)+"/devices/1"
+	b := newHubBackend(t)
+	b.rejects = domain.Errorf(domain.CodeInvalidRequest, "setup_code must be shorter")
+	hub, device := b.path, b.path+"/devices/1"
 	long := strings.Repeat("x", 201)
 	for path, try := range map[string]struct {
 		form url.Values
@@ -294,8 +323,8 @@ func TestRejectedHubForms(t *testing.T) {
 			url.Values{}, []string{`role="alert">Setup code must be shorter.<`},
 		},
 		hub + "/place": {
-			url.Values{"name": {long}, "site": {"site"}},
-			[]string{`id="place-problem">`, long, `value="site" selected`},
+			url.Values{"name": {long}, "site": {b.SiteID}},
+			[]string{`id="place-problem">`, long, `value="` + b.SiteID + `" selected`},
 		},
 		device + "/label": {
 			url.Values{"name": {long}, "room": {"Attic"}},
@@ -313,8 +342,6 @@ func TestRejectedHubForms(t *testing.T) {
 			[]string{`role="alert">`, "Open pairing"},
 		},
 	} {
-		b := newHubBackend()
-		b.rejects = domain.Errorf(domain.CodeInvalidRequest, "setup_code must be shorter")
 		response := b.ask("POST", path, try.form)
 		page := read(t, response)
 		if response.StatusCode != http.StatusBadRequest {
@@ -333,49 +360,47 @@ func TestRejectedHubForms(t *testing.T) {
 			t.Errorf("%s: redirected to %q, want the hub's page with the query", path, to)
 		}
 	}
-	if page := read(t, newHubBackend().ask("GET", device+"/card?up=5", nil)); !strings.Contains(
-		page, `href="../../../../../`+acme+device+`"`,
+	if page := read(t, b.ask("GET", device+"/card?up=5", nil)); !strings.Contains(
+		page, `href="../../../../../`+b.ID+device+`"`,
 	) {
 		t.Errorf("card for the page of a rejected form: got %s, want links from there", page)
 	}
-	b := newHubBackend()
-	b.fails = domain.Errorf(domain.CodeHubOffline, "the hub is not connected")
+	b.rejects, b.fails = nil, domain.Errorf(domain.CodeHubOffline, "the hub is not connected")
 	if response := b.ask(
 		"POST", device+"/forget", url.Values{},
 	); response.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("offline hub: got %d, want 503", response.StatusCode)
 	} else if page := read(t, response); !strings.Contains(
-		page, `href="../../../../../`+acme+hub+`"`,
+		page, `href="../../../../../`+b.ID+hub+`"`,
 	) {
 		t.Errorf("offline hub: got %s, want a link to the hub", page)
 	}
-	if page := read(t, b.ask("GET", "/hubs/"+string(foreignHub), nil)); strings.Contains(
+	if page := read(t, b.ask("GET", "/hubs/hub-none-none-none", nil)); strings.Contains(
 		page, "Back to the hub",
 	) {
-		t.Errorf("foreign hub: got %s, want no link to it", page)
+		t.Errorf("unknown hub: got %s, want no link to it", page)
 	}
 }
 
 // The page of a hub that does not answer is shown without devices, and with the reason.
 func TestHubDoesNotAnswer(t *testing.T) {
 	t.Parallel()
+	b := newHubBackend(t)
 	for code, says := range map[domain.Code]string{
 		domain.CodeHubOffline: "The hub is offline", domain.CodeHubTimeout: "Took too long",
 		domain.CodeHubUnavailable: "Took too long",
 	} {
-		b := newHubBackend()
 		b.fails = domain.Errorf(code, "took too long")
-		response := b.ask("GET", "/hubs/"+string(ownHub), nil)
+		response := b.ask("GET", b.path, nil)
 		if page := read(t, response); response.StatusCode != http.StatusOK ||
 			!strings.Contains(page, says) ||
 			!strings.Contains(page, "2.4.1") {
 			t.Errorf("%s: got %d %s, want 200 and %q", code, response.StatusCode, page, says)
 		}
 	}
-	b := newHubBackend()
 	b.fails = errors.New("postgres is away")
 	if response := b.ask(
-		"GET", "/hubs/"+string(ownHub), nil,
+		"GET", b.path, nil,
 	); response.StatusCode != http.StatusInternalServerError {
 		t.Errorf("fault: got %d, want 500", response.StatusCode)
 	}
@@ -384,16 +409,17 @@ func TestHubDoesNotAnswer(t *testing.T) {
 // A page's stream requires membership and the session's form token, and ends when the session ends.
 func TestPageStream(t *testing.T) {
 	t.Parallel()
-	b := newHubBackend()
+	b := newHubBackend(t)
+	projectionstest.Background(t, "sessions", b.sessions.Run)
 	server := httptest.NewServer(b.serve())
 	defer server.Close()
 	post := func(token, session string) *http.Response {
 		r, err := http.NewRequestWithContext(
 			t.Context(),
 			"POST",
-			server.URL+"/portal/"+acme+"/stream",
+			server.URL+"/portal/"+b.ID+"/stream",
 			strings.NewReader(url.Values{
-				"form_token": {token}, "positions": {string(ownHub) + " cursor\nnonsense\n"},
+				"form_token": {token}, "positions": {string(b.hub) + " cursor\nnonsense\n"},
 			}.Encode()),
 		)
 		if err != nil {
@@ -413,7 +439,7 @@ func TestPageStream(t *testing.T) {
 		}
 		return response
 	}
-	forged, nobody := post("x", "session"), post(formToken, "x")
+	forged, nobody := post("x", b.token), post(formToken, "x")
 	defer forged.Body.Close()
 	defer nobody.Body.Close()
 	if forged.StatusCode != http.StatusForbidden || nobody.StatusCode != http.StatusSeeOther {
@@ -422,7 +448,7 @@ func TestPageStream(t *testing.T) {
 			nobody.StatusCode,
 		)
 	}
-	stream := post(formToken, "session")
+	stream := post(formToken, b.token)
 	defer stream.Body.Close()
 	lines := bufio.NewScanner(stream.Body)
 	var text []string
@@ -431,16 +457,22 @@ func TestPageStream(t *testing.T) {
 	}
 	if stream.Header.Get("Content-Type") != "text/event-stream" || len(text) < 5 ||
 		text[0] != "event: hub.portal_positions" ||
-		text[1] != `data: {"`+string(ownHub)+`":"position"}` ||
+		text[1] != `data: {"`+string(b.hub)+`":"position"}` ||
 		text[3] != "event: hub.portal_states" {
 		t.Errorf("got stream %q, want positions and states", text)
 	}
 	// The stream used to continue after the sign-out until the next keepalive.
-	close(b.signedOut)
+	if err := b.sessions.End(t.Context(), b.token); err != nil {
+		t.Fatal(err)
+	}
+	signedOut := time.Now()
 	for lines.Scan() {
 		text = append(text, lines.Text())
 	}
 	if err := lines.Err(); err != nil {
 		t.Errorf("end of the stream: got %v, want nil", err)
+	}
+	if took := time.Since(signedOut); took > 25*time.Second { // the next keepalive is after 30 s
+		t.Errorf("end of the stream: got it after %v, want it before the next keepalive", took)
 	}
 }

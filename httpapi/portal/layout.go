@@ -117,6 +117,21 @@ func relative(at, now time.Time) string {
 	return text + " ago"
 }
 
+// durationText returns a duration in the largest unit that divides it: "7 days", "24 hours" (one
+// day), "90 minutes". A duration with a part of a minute is formatted as time.Duration does.
+func durationText(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d > day && d%day == 0:
+		return count(int(d/day), "day")
+	case d%time.Hour == 0:
+		return count(int(d/time.Hour), "hour")
+	case d%time.Minute == 0:
+		return count(int(d/time.Minute), "minute")
+	}
+	return d.String()
+}
+
 // count returns a number with its unit, in the plural unless n is 1.
 func count(n int, unit string) string {
 	if n == 1 {

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal"
@@ -55,7 +56,7 @@ func TestNonMembersSeeNothing(t *testing.T) {
 	if page := b.get("/portal/organizations", 200); !strings.Contains(
 		page, "not in an organization yet",
 	) {
-		t.Error(page)
+		t.Errorf("after the removal: got %s, want no organization", page)
 	}
 }
 
@@ -213,7 +214,23 @@ func TestCommandLog(t *testing.T) {
 		at += next
 	}
 	if strings.Contains(page, "foreign") {
-		t.Error(page)
+		t.Errorf("got %s, want no command of another organization", page)
+	}
+}
+
+// The command log begins at the retention time, and names it.
+func TestCommandLogRetention(t *testing.T) {
+	t.Parallel()
+	w := newBackend(t)
+	for retention, text := range map[time.Duration]string{
+		0: "24 hours", time.Hour: "1 hour", 90 * time.Minute: "90 minutes",
+		7 * 24 * time.Hour: "7 days", 1500 * time.Millisecond: "1.5s",
+	} {
+		w.retention = retention
+		page := w.open(t, nil).signIn(max).get(inOne+"/activity/commands", 200)
+		if want := "Commands are kept for " + text + "."; !strings.Contains(page, want) {
+			t.Errorf("retention %v: got %s, want %q in it", retention, page, want)
+		}
 	}
 }
 

@@ -41,6 +41,8 @@ type Config struct {
 	// Freshness reports whether People and Owners are up to date. Nil means that they always are.
 	Freshness live.Freshness
 
+	// Retention is how long the hub logs keep events and commands. Defaults to 24 hours.
+	Retention time.Duration
 	// PublicURL is the service's URL for clients, without /portal. Links in mails begin with it.
 	PublicURL string
 	// Environment is the environment of API keys that are created here: `live` or `dev`.
@@ -64,6 +66,7 @@ type Config struct {
 
 // WithDefaults returns a copy in which fields that are not set have their defaults.
 func (c Config) WithDefaults() Config {
+	c.Retention = cmp.Or(c.Retention, 24*time.Hour)
 	c.LinksPerNetwork = cmp.Or(c.LinksPerNetwork, DefaultLinksPerNetwork)
 	c.LinksPerAddress = cmp.Or(c.LinksPerAddress, DefaultLinksPerAddress)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
@@ -106,6 +109,7 @@ func New(cfg Config) *Portal {
 			Funcs(template.FuncMap{
 				"asset": p.assets.name, "once": rand.Text, "counted": count, "when": when,
 				"card": card, "channel": channel,
+				"retention": func() string { return durationText(cfg.Retention) },
 			}).
 			ParseFS(pages, "pages/*.html"),
 	)

@@ -33,6 +33,7 @@ func (s *Server) newPortal() *portal.Portal {
 		Commands:    s.commands,
 		History:     s.commands,
 		Labels:      s.directory,
+		Retention:   s.cfg.EventRetention,
 		PublicURL:   s.bound.PublicURL,
 		Environment: s.settings.Environment,
 		OpenSignUp:  s.cfg.OpenSignUp,
