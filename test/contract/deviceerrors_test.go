@@ -16,8 +16,8 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Device errors")
 
 	t.Run("offline", func(t *testing.T) {
-		// "503 hub_offline: the hub is not connected; nothing was done". The answer must come at
-		// once.
+		// "503 hub_offline: the hub is not connected; nothing was done". The answer must not wait
+		// for the hub.
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{})
 		hub.Offline(true)
@@ -32,7 +32,8 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 			client.Rejected(
 				e.method, e.at(hub.ID()), e.sent(), http.StatusServiceUnavailable, "hub_offline",
 			)
-			if took := time.Since(began); took > 8*time.Second { // a connected hub has ten seconds
+			// a connected hub has 10 s to answer
+			if took := time.Since(began); took > 8*time.Second {
 				t.Errorf("%s: answered after %s, want at once", e, took)
 			}
 		}
@@ -44,16 +45,16 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 			hub.ID(), head, "hub.connected",
 			func(e harness.Event) bool { return e.Type == "hub.connected" },
 		)
-		streamstest.Eventually(t, "an answer again", func() bool {
+		streamstest.Eventually(t, "the hub answers again", func() bool {
 			answer, err := client.Try(http.MethodGet, devicePath(hub.ID(), 1), nil)
 			return err == nil && answer.Status == http.StatusOK
 		})
 		if ch := getChannel(client, hub.ID(), 1, "lock", 0); string(ch.Desired) != "null" {
-			t.Errorf("command to an offline hub: got %+v, want it not queued", ch)
+			t.Errorf("command to an offline hub: got %+v, want nothing desired", ch)
 		}
 	})
 
-	t.Run("the hub cannot act", func(t *testing.T) {
+	t.Run("hub unavailable", func(t *testing.T) {
 		// "503 hub_unavailable: hub connected but cannot act now (its radio is down, or it does not
 		// know the time yet)".
 		client := tenant.For(t)
@@ -82,8 +83,8 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 		hub.Enroll()
 		hub.GoOnline()
 		client.Add(hub.Serial)
-		fails := func(kind string) harness.Response {
-			return harness.Response{Error: &harness.LinkError{Type: kind, Message: "as asked"}}
+		errorOf := func(kind string) harness.Response {
+			return harness.Response{Error: &harness.LinkError{Type: kind, Message: "failed"}}
 		}
 		device := func(change func(d, ch map[string]any)) harness.Response {
 			ch := map[string]any{
@@ -102,27 +103,31 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 			change(d, ch)
 			return harness.Response{Result: map[string]any{"device": d}}
 		}
-		for what, try := range map[string]struct {
+		for what, c := range map[string]struct {
 			answer harness.Response
 			status int
 			kind   string
 		}{
-			"not found": {fails("not_found"), http.StatusNotFound, "not_found"},
+			"not found": {errorOf("not_found"), http.StatusNotFound, "not_found"},
 			"unavailable": {
-				fails("hub_unavailable"), http.StatusServiceUnavailable, "hub_unavailable",
+				errorOf("hub_unavailable"), http.StatusServiceUnavailable, "hub_unavailable",
 			},
-			"a type of its own":    {fails("on_fire"), http.StatusBadGateway, "hub_error"},
-			"one of the cloud's":   {fails("unauthenticated"), http.StatusBadGateway, "hub_error"},
-			"another of the cloud": {fails("rate_limited"), http.StatusBadGateway, "hub_error"},
-			"an empty type":        {fails(""), http.StatusBadGateway, "hub_error"},
-			"no result":            {harness.Response{}, http.StatusBadGateway, "hub_error"},
+			"an unknown type": {errorOf("on_fire"), http.StatusBadGateway, "hub_error"},
+			"a type of the API": {
+				errorOf("unauthenticated"), http.StatusBadGateway, "hub_error",
+			},
+			"another type of the API": {
+				errorOf("rate_limited"), http.StatusBadGateway, "hub_error",
+			},
+			"an empty type": {errorOf(""), http.StatusBadGateway, "hub_error"},
+			"no result":     {harness.Response{}, http.StatusBadGateway, "hub_error"},
 			"an empty result": {
 				harness.Response{Result: map[string]any{}}, http.StatusBadGateway, "hub_error",
 			},
 			"a list": {
 				harness.Response{Result: []int{1}}, http.StatusBadGateway, "hub_error",
 			},
-			"a device of no kind": {
+			"a device that is no object": {
 				harness.Response{Result: map[string]any{"device": "lock"}}, http.StatusBadGateway,
 				"hub_error",
 			},
@@ -130,11 +135,11 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 				device(func(d, _ map[string]any) { delete(d, "channels") }), http.StatusBadGateway,
 				"hub_error",
 			},
-			"a name that is none": {
+			"a name that is no text": {
 				device(func(d, _ map[string]any) { d["name"] = 7 }), http.StatusBadGateway,
 				"hub_error",
 			},
-			"another status": {
+			"an unknown status": {
 				device(func(_, ch map[string]any) { ch["status"] = "tired" }),
 				http.StatusBadGateway, "hub_error",
 			},
@@ -143,13 +148,13 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 				"hub_error",
 			},
 		} {
-			answers <- try.answer
-			answer := client.Must(http.MethodGet, devicePath(hub.ID, 1), nil, try.status)
-			if apiError := harness.CheckAPIError(t, answer); apiError.Type != try.kind {
-				t.Errorf("%s: got %s, want the type %s", what, answer.Body, try.kind)
+			answers <- c.answer
+			answer := client.Must(http.MethodGet, devicePath(hub.ID, 1), nil, c.status)
+			if apiError := harness.CheckAPIError(t, answer); apiError.Type != c.kind {
+				t.Errorf("%s: got %s, want the type %s", what, answer.Body, c.kind)
 			}
 		}
-		// A hub without devices has an empty list; one without a list fails.
+		// An empty list is valid. A response without a list is not.
 		answers <- harness.Response{Result: map[string]any{"devices": []any{}}}
 		list := client.Must(http.MethodGet, "/hubs/"+hub.ID+"/devices", nil, http.StatusOK)
 		if !sameJSON(list.Body, []byte(`{"data":[]}`)) {
@@ -175,7 +180,7 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 			"desired", "desired_at", "status",
 		)
 		if got["room"] != nil {
-			t.Errorf("got %v, want the hub's room ignored", got)
+			t.Errorf("room: got %v, want null: rooms are set in the API only", got["room"])
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"hubcloud/test/harness"
 )
 
-// eventTypes tests the tables "Envelope" and "Types".
+// eventTypes tests the tables "Envelope" and "Types" of the API's events.
 func eventTypes(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Types")
 
@@ -58,16 +58,16 @@ func eventTypes(t *testing.T, c *harness.Target) {
 		}})
 		hub.WaitAck("log-1", 8)
 		// "timestamp with microseconds", in UTC, whatever format the hub used.
-		var odd []any
+		var formatted []any
 		for i, written := range []string{
 			"2026-01-02T03:04:05Z", "2026-01-02T05:04:05.5+02:00",
 			"2026-01-02T03:04:05.123456789Z",
 		} {
 			event := send(9+i, "rule.fired", nil, true, map[string]any{})
 			event["time"] = written
-			odd = append(odd, event)
+			formatted = append(formatted, event)
 		}
-		hub.Send("events", map[string]any{"log": "log-1", "events": odd})
+		hub.Send("events", map[string]any{"log": "log-1", "events": formatted})
 		hub.WaitAck("log-1", 11)
 		last := client.AllEvents(hub.ID, "")[8:]
 		for i, want := range []string{
@@ -75,7 +75,7 @@ func eventTypes(t *testing.T, c *harness.Target) {
 			"2026-01-02T03:04:05.123456Z",
 		} {
 			if last[i].Time != want {
-				t.Errorf("time %v: got %s, want %s", odd[i], last[i].Time, want)
+				t.Errorf("event %v: got time %s, want %s", formatted[i], last[i].Time, want)
 			}
 		}
 		list := data(
@@ -91,23 +91,23 @@ func eventTypes(t *testing.T, c *harness.Target) {
 			)
 			isMicroTimestamp(t, "time", e["time"])
 			if e["hub_id"] != hub.ID || e["time"] != "2026-01-02T03:04:05.123456Z" {
-				t.Errorf("event %d: %v", i+1, e)
+				t.Errorf("event %d: got %v, want hub %s and the time sent", i+1, e, hub.ID)
 			}
 		}
 		if list[0]["device_id"] != 3.0 || list[5]["device_id"] != nil ||
 			list[1]["clock_trusted"] != false ||
 			list[2]["clock_trusted"] != nil ||
 			list[0]["clock_trusted"] != true {
-			t.Errorf("device_id or clock_trusted differ from the hub's events: %v", list)
+			t.Errorf("got %v, want device_id and clock_trusted as sent", list)
 		}
 		all := client.AllEvents(hub.ID, "")
 		if !sameJSON(all[7].Data, []byte(`{"deep":[1,{"x":null}]}`)) ||
 			!sameJSON(all[2].Data, []byte(`{"slot":4,"label":"Cleaner «é»"}`)) {
-			t.Errorf("data differs from the hub's events: %s", harness.FormatEvents(all))
+			t.Errorf("got %s, want data as sent", harness.FormatEvents(all))
 		}
 	})
 
-	t.Run("of the cloud", func(t *testing.T) {
+	t.Run("hub events of the cloud", func(t *testing.T) {
 		// "hub.connected {}", "hub.disconnected {reason: string or null} (the broker's disconnect
 		// reason, lowercased)"; "time: … (the cloud's clock for hub.* events)".
 		client := tenant.For(t)
@@ -135,7 +135,7 @@ func eventTypes(t *testing.T, c *harness.Target) {
 		for _, e := range []harness.Event{gone, back} {
 			if at, err := time.Parse(time.RFC3339Nano, e.Time); err != nil || at.Before(before) ||
 				at.After(time.Now().Add(time.Second)) {
-				t.Errorf("%s: got time %s", e.Type, e.Time)
+				t.Errorf("%s: got time %s, want the present time", e.Type, e.Time)
 			}
 			isMicroTimestamp(t, "time", e.Time)
 		}
@@ -166,12 +166,12 @@ func eventTypes(t *testing.T, c *harness.Target) {
 			t.Errorf("got %s, want %s", skipped.Data, want)
 		}
 		client.Await(
-			hub.ID(), skipped.Cursor, "what came after",
+			hub.ID(), skipped.Cursor, "the event after the gap",
 			func(e harness.Event) bool { return e.About("channel.observed", 1) },
 		)
 	})
 
-	t.Run("an unknown clock", func(t *testing.T) {
+	t.Run("events before the hub knows the time", func(t *testing.T) {
 		// "clock_trusted: false when the hub stamped the event before it knew the time".
 		client := tenant.For(t)
 		hub := c.For(t).
@@ -186,19 +186,22 @@ func eventTypes(t *testing.T, c *harness.Target) {
 			}
 			hub.ClockUnknown(false)
 		}
-		unsure := client.Await(
+		untrusted := client.Await(
 			hub.ID(), head, "channel.observed",
 			func(e harness.Event) bool { return e.About("channel.observed", 1) },
 		)
-		sure := client.Await(
-			hub.ID(), unsure.Cursor, "channel.observed",
+		trusted := client.Await(
+			hub.ID(), untrusted.Cursor, "channel.observed",
 			func(e harness.Event) bool { return e.About("channel.observed", 1) },
 		)
-		if unsure.ClockTrusted == nil || *unsure.ClockTrusted ||
-			!strings.HasPrefix(unsure.Time, "2000-") ||
-			sure.ClockTrusted == nil ||
-			!*sure.ClockTrusted {
-			t.Errorf("got %+v, then %+v", unsure, sure)
+		if untrusted.ClockTrusted == nil || *untrusted.ClockTrusted ||
+			!strings.HasPrefix(untrusted.Time, "2000-") ||
+			trusted.ClockTrusted == nil ||
+			!*trusted.ClockTrusted {
+			t.Errorf(
+				"got %+v, then %+v, want a time of 2000 with an untrusted clock, then a trusted clock",
+				untrusted, trusted,
+			)
 		}
 	})
 
@@ -226,7 +229,7 @@ func eventTypes(t *testing.T, c *harness.Target) {
 			reported[e.Observed().Key]++
 		}
 		if reported["scene"] != 3 || reported["battery"] != 1 {
-			t.Errorf("got reports %v", reported)
+			t.Errorf("reports: got %v, want 3 of scene and 1 of battery", reported)
 		}
 	})
 }

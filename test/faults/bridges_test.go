@@ -13,17 +13,17 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestBridges runs and kills a second bridge process. The first takes over its hubs, and no event
-// is lost or stored twice.
+// TestBridges starts, kills and stops a second bridge process. The hubs continue each time, and no
+// event is lost or stored twice.
 func TestBridges(t *testing.T) {
 	t.Parallel()
 	first := harness.Start(t, "--rate", "100000", "--burst", "100000")
 	second := first.Replica("--roles", "bridge")
 	tenant := harness.NewTenant(t, first, "Bridges")
-	// Commands also work with the data directory of a service whose broker runs elsewhere.
+	// The command line also works on the data directory of a replica without a broker of its own.
 	second.CLI("inventory", "generate", "--prefix", "any")
 
-	const hubs = 12 // over 16 shards, so that each replica has some
+	const hubs = 12 // over 16 shards, so that each replica serves some
 	senders := make([]*sender, hubs)
 	for i := range senders {
 		hub := adopted(t, first, tenant)
@@ -35,34 +35,34 @@ func TestBridges(t *testing.T) {
 	for _, h := range senders {
 		sending.Go(func() { h.run(stop) })
 	}
-	goOn := func(when string) {
+	awaitEvents := func(when string) {
 		t.Helper()
 		began := time.Now()
 		for _, h := range senders {
 			head := tenant.Head(h.hub.ID)
-			streamstest.Eventually(t, h.hub.ID+" goes on "+when,
+			streamstest.Eventually(t, "an event of "+h.hub.ID+" "+when,
 				func() bool { return len(tenant.Events(h.hub.ID, head, 1, 0).Data) > 0 },
 			)
 		}
-		t.Logf("%s: all continue after %s", when, time.Since(began))
+		t.Logf("%s: all hubs continue after %s", when, time.Since(began))
 	}
-	goOn("with two")
+	awaitEvents("with two bridges")
 	second.Kill()
-	goOn("without the second")
+	awaitEvents("after the second was killed")
 	second.Begin()
-	goOn("with the second again")
+	awaitEvents("after the second has started again")
 	second.Stop()
-	goOn("after the second has left in order")
+	awaitEvents("after the second has stopped")
 	close(stop)
 	sending.Wait()
 	for _, h := range senders {
 		if last := numbersOf(t, h.hub.ID, tenant.AllEvents(h.hub.ID, "")); last < h.acked {
-			t.Errorf("hub %s: acknowledged through %d, stored through %d", h.hub.ID, h.acked, last)
+			t.Errorf("hub %s: got events stored up to %d, want %d", h.hub.ID, last, h.acked)
 		}
 	}
 }
 
-// TestBridgeAlone runs a replica without the API role. A regression: its admin port did not report
+// TestBridgeAlone runs a replica without the API role. Regression: its admin port did not report
 // readiness.
 func TestBridgeAlone(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// collected has the spans that an OTLP receiver got.
+// collected is an OTLP receiver that keeps the spans.
 type collected struct {
 	collector.UnimplementedTraceServiceServer
 
@@ -40,7 +40,7 @@ func (c *collected) Export(
 	return &collector.ExportTraceServiceResponse{}, nil
 }
 
-// overHTTP receives OTLP as http/protobuf and returns the address.
+// overHTTP receives OTLP as http/protobuf until the test ends, and returns the URL.
 func (c *collected) overHTTP(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -52,8 +52,8 @@ func (c *collected) overHTTP(t *testing.T) string {
 		if err != nil || r.Method != http.MethodPost || r.URL.Path != "/v1/traces" ||
 			r.Header.Get("Content-Type") != "application/x-protobuf" {
 			t.Errorf(
-				"the collector got %s %s of %s: %v", r.Method, r.URL.Path,
-				r.Header.Get("Content-Type"), err,
+				"export: got %s %s with content type %s: %v, want POST /v1/traces of protobuf",
+				r.Method, r.URL.Path, r.Header.Get("Content-Type"), err,
 			)
 			w.WriteHeader(http.StatusBadRequest)
 			return
@@ -65,7 +65,7 @@ func (c *collected) overHTTP(t *testing.T) string {
 	return server.URL
 }
 
-// overGRPC receives OTLP over gRPC and returns the address.
+// overGRPC receives OTLP over gRPC until the test ends, and returns the URL.
 func (c *collected) overGRPC(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -98,6 +98,8 @@ func (c *collected) all() []*trace.Span {
 	return append([]*trace.Span(nil), c.spans...)
 }
 
+// attributes returns attributes as a map. A value that is no string has the form of protobuf's
+// text.
 func attributes(pairs []*common.KeyValue) map[string]string {
 	all := map[string]string{}
 	for _, pair := range pairs {
@@ -123,14 +125,14 @@ func (s *story) span(t *testing.T, name, key, value string) *trace.Span {
 	return nil
 }
 
-// below returns the child span with a name.
-func (s *story) below(t *testing.T, parent []byte, name string) *trace.Span {
+// child returns the first span with a name and a parent.
+func (s *story) child(t *testing.T, parent []byte, name string) *trace.Span {
 	t.Helper()
 	for _, span := range s.collector.of(name) {
 		if string(span.GetParentSpanId()) == string(parent) {
 			return span
 		}
 	}
-	t.Fatalf("span %q below %x: not found among %s", name, parent, s.names())
+	t.Fatalf("span %q with parent %x: not found among %s", name, parent, s.names())
 	return nil
 }

@@ -30,7 +30,7 @@ func TestStory(t *testing.T) {
 	s.service.Stop() // writes the last lines and spans
 	t.Run("lines", s.lines)
 	t.Run("traces", s.traces)
-	t.Run("secrets", s.nothingSecret)
+	t.Run("secrets", s.noSecrets)
 }
 
 // metrics checks that every metric family that the story affects has changed.
@@ -51,12 +51,12 @@ func (s *story) metrics(t *testing.T) {
 		// stream readers
 		{"httpapi_stream_events_total", nil},
 		{"httpapi_streams_ended_total", []string{"reason", "client"}},
-		// ring overruns, page reads
+		// reads of hub logs
 		{"hublog_ring_overruns_total", nil},
 		{"hublog_pages_total", nil},
 		{"hublog_messages_read_total", nil},
 		{"hublog_cache_misses_total", nil},
-		// ingest events, acks withheld, duplicates passed over, gaps
+		// ingest: events, acks, repeats, gaps
 		{"hubbridge_events_stored_total", nil},
 		{"hubbridge_batch_duration_seconds", nil},
 		{"hubbridge_acks_total", nil},
@@ -94,16 +94,16 @@ func (s *story) metrics(t *testing.T) {
 		{"directory_append_duration_seconds", nil},
 		{"directory_events_appended_total", nil},
 		{"directory_effect_wait_duration_seconds", nil},
-		// rate-limit refusals
+		// requests over a rate limit
 		{"httpapi_rate_limited_total", []string{"allowance", "key"}},
 		{"httpapi_rate_limited_total", []string{"allowance", "address"}},
-		// mail, and signing in by one
+		// mail and sign-in
 		{"outbox_mails_total", []string{"outcome", "queued"}},
 		{"outbox_mails_total", []string{"outcome", "delivered"}},
 		{"outbox_delivery_duration_seconds", nil},
 		{"portal_sign_ins_total", []string{"step", "asked"}},
 		{"portal_sign_ins_total", []string{"step", "signed_in"}},
-		// who comes in
+		// enrolments and connections of hubs
 		{"identity_enrolments_total", []string{"result", "issued"}},
 		{"identity_callouts_total", []string{"result", "accepted"}},
 		{"identity_callout_duration_seconds", nil},
@@ -115,11 +115,11 @@ func (s *story) metrics(t *testing.T) {
 	} {
 		name := "hubcloud_" + family.name
 		before, after := 0.0, s.after.Value(t, name, family.labels...)
-		if _, there := s.before[name]; there {
+		if _, ok := s.before[name]; ok {
 			before = s.before.Value(t, name, family.labels...)
 		}
 		if after <= before {
-			t.Errorf("%s %v: want a change, got %v, then %v", name, family.labels, before, after)
+			t.Errorf("%s %v: got %v, want more than %v", name, family.labels, after, before)
 		}
 	}
 	for name, want := range map[string]float64{
@@ -135,7 +135,7 @@ func (s *story) metrics(t *testing.T) {
 	}
 	end := s.after.Value(t, "hubcloud_identity_authority_expiry_timestamp_seconds")
 	if end < float64(time.Now().AddDate(1, 0, 0).Unix()) {
-		t.Errorf("the authority ends at %v", end)
+		t.Errorf("the authority expires at %v, want in more than a year", end)
 	}
 	for _, name := range []string{
 		"go_goroutines", "process_open_fds", "process_start_time_seconds",
@@ -144,8 +144,8 @@ func (s *story) metrics(t *testing.T) {
 	}
 }
 
-// lint checks that every metric follows Prometheus' conventions, that ours have a help text, and
-// that no label has a value that a client or a hub chose.
+// lint checks that the metrics of hubcloud follow Prometheus' conventions and have a help text, and
+// that no label has the id of a hub, an organization or a key.
 func (s *story) lint(t *testing.T) {
 	answer, err := http.Get("http://" + s.service.Admin + "/metrics")
 	if err != nil {
@@ -173,7 +173,7 @@ func (s *story) lint(t *testing.T) {
 				if value := label.GetValue(); strings.Contains(value, s.hub.ID) ||
 					strings.Contains(value, s.tenant.Org) ||
 					strings.Contains(value, s.tenant.KeyID) {
-					t.Errorf("%s has the label %s=%q", name, label.GetName(), value)
+					t.Errorf("%s: got label %s=%q, want no ids", name, label.GetName(), value)
 				}
 			}
 		}
@@ -196,7 +196,10 @@ func (s *story) profiles(t *testing.T) {
 			size, _ := io.Copy(io.Discard, answer.Body)
 			answer.Body.Close()
 			if answer.StatusCode != want || size == 0 && name != "symbol" {
-				t.Errorf("%s at %s: %d, %d bytes", name, address, answer.StatusCode, size)
+				t.Errorf(
+					"profile %q at %s: got status %d and %d bytes, want %d", name, address,
+					answer.StatusCode, size, want,
+				)
 			}
 		}
 	}
@@ -212,28 +215,35 @@ func (s *story) health(t *testing.T) {
 		for path, want := range map[string]string{"/healthz": `{"ok":true}`, "/readyz": ready} {
 			answer := harness.Open(t, http.MethodGet, "http://"+address+path)
 			if answer.Status != http.StatusOK || !strings.Contains(string(answer.Body), want) {
-				t.Errorf("%s%s: %d %s", address, path, answer.Status, answer.Body)
+				t.Errorf(
+					"%s%s: got %d %s, want 200 and %s", address, path, answer.Status, answer.Body,
+					want,
+				)
 			}
 		}
 	}
 }
 
-// requestIDs checks that the hub, the directory and the log have the X-Request-Id of an answer.
+// requestIDs checks that the X-Request-Id of an answer is also in the request to the hub, in the
+// directory and in the log.
 func (s *story) requestIDs(t *testing.T) {
 	methods := map[string]string{}
 	for len(s.requests) > 0 {
-		asked := <-s.requests
-		methods[asked.ID] = asked.Method
+		r := <-s.requests
+		methods[r.ID] = r.Method
 	}
 	if methods[s.listed] != "devices.list" || methods[s.commanded] != "channels.command" {
-		t.Errorf("hub: got requests %v, want %s and %s", methods, s.listed, s.commanded)
+		t.Errorf(
+			"requests to the hub: got %v, want devices.list %s and channels.command %s", methods,
+			s.listed, s.commanded,
+		)
 	}
 	streamstest.Eventually(t, "the directory has the request's id", func() bool {
 		return s.service.FindInFiles(`"request_id":"`+s.created+`"`) != ""
 	})
 	for _, id := range []string{s.listed, s.commanded, s.created} {
 		if lines := s.of(t, "request", "request_id", id); len(lines) != 1 {
-			t.Errorf("request %s: got %d lines", id, len(lines))
+			t.Errorf("request %s: got %d lines, want 1", id, len(lines))
 		}
 	}
 }
@@ -254,10 +264,10 @@ func (s *story) of(t *testing.T, msg, field string, value any) (lines []map[stri
 	return lines
 }
 
-// nothingSecret checks that neither the log nor a span has a credential.
-func (s *story) nothingSecret(t *testing.T) {
+// noSecrets checks that neither the log nor a span has a credential.
+func (s *story) noSecrets(t *testing.T) {
 	if len(s.secrets) < 6 {
-		t.Errorf("the story has the secrets %v", s.secrets)
+		t.Errorf("secrets of the story: got %v, want at least 6", s.secrets)
 	}
 	text := s.service.Log()
 	for _, span := range s.collector.all() {
@@ -265,7 +275,7 @@ func (s *story) nothingSecret(t *testing.T) {
 	}
 	for what, secret := range s.secrets {
 		if len(secret) < 16 {
-			t.Errorf("%s is %q", what, secret)
+			t.Errorf("%s: got %q, want at least 16 characters", what, secret)
 		}
 		if strings.Contains(text, secret) {
 			t.Errorf("%s is in the telemetry", what)
@@ -284,10 +294,10 @@ func (s *story) traces(t *testing.T) {
 		s.commanded,
 	)
 	if got := hex.EncodeToString(command.GetTraceId()); got != traceID {
-		t.Errorf("the request's trace is %s, the client's was %s", got, traceID)
+		t.Errorf("trace of the command's request: got %s, want the client's %s", got, traceID)
 	}
 	if got := hex.EncodeToString(command.GetParentSpanId()); got != "00f067aa0ba902b7" {
-		t.Errorf("the request's parent is %s", got)
+		t.Errorf("parent of the command's request: got %s, want the client's span", got)
 	}
 	for key, want := range map[string]string{
 		"http.request.method":       "POST",
@@ -299,35 +309,37 @@ func (s *story) traces(t *testing.T) {
 		if got := attributes(command.GetAttributes())[key]; strings.ReplaceAll(
 			got, " ", "",
 		) != want {
-			t.Errorf("%s is %q, want %q", key, got, want)
+			t.Errorf("attribute %s: got %q, want %q", key, got, want)
 		}
 	}
-	inFlight := s.below(t, command.GetSpanId(), "command")
+	inFlight := s.child(t, command.GetSpanId(), "command")
 	for _, step := range []string{
 		"reserve idempotency key", "record command", "channels.command", "remember answer",
 		"record outcome",
 	} {
-		below := s.below(t, inFlight.GetSpanId(), step)
+		span := s.child(t, inFlight.GetSpanId(), step)
 		if strings.HasPrefix(step, "record") {
-			s.below(t, below.GetSpanId(), "send hub log")
+			s.child(t, span.GetSpanId(), "send hub log")
 		}
 	}
 	if got := attributes(inFlight.GetAttributes()); got["hubcloud.outcome"] != "accepted" ||
 		got["hubcloud.answer"] != "hub" ||
 		got["hubcloud.command_id"] == "" {
-		t.Errorf("the command's span says %v", got)
+		t.Errorf(
+			"span of the command: got attributes %v, want accepted by the hub, with an id", got,
+		)
 	}
 	created := s.span(t, "POST /v1/sites", "hubcloud.request_id", s.created)
-	s.below(t, created.GetSpanId(), "send DIRECTORY")
-	s.below(t, created.GetSpanId(), "await effect")
+	s.child(t, created.GetSpanId(), "send DIRECTORY")
+	s.child(t, created.GetSpanId(), "await effect")
 	batch := s.span(t, "process hub events", "hubcloud.hub_id", s.hub.ID)
-	s.below(t, batch.GetSpanId(), "send hub log")
+	s.child(t, batch.GetSpanId(), "send hub log")
 	invited := s.collector.of("POST /v1/invitations")
 	if len(invited) != 1 {
-		t.Fatalf("%d spans of invitations", len(invited))
+		t.Fatalf("spans of POST /v1/invitations: got %d, want 1", len(invited))
 	}
-	queued := s.below(t, invited[0].GetSpanId(), "send mails")
-	s.below(t, queued.GetSpanId(), "deliver mail")
+	queued := s.child(t, invited[0].GetSpanId(), "send mails")
+	s.child(t, queued.GetSpanId(), "deliver mail")
 	for _, name := range []string{"project directory", "project presence"} {
 		if len(s.collector.of(name)) == 0 {
 			t.Errorf("span %q: not found", name)
@@ -339,17 +351,17 @@ func (s *story) traces(t *testing.T) {
 	for _, resource := range s.collector.resources {
 		if resource["service.name"] != "hubcloud" || resource["service.instance.id"] == "" ||
 			resource["telemetry.sdk.language"] != "go" {
-			t.Errorf("a resource is %v", resource)
+			t.Errorf("resource: got %v, want service hubcloud with an instance id", resource)
 		}
 	}
 	line := s.of(t, "request", "request_id", s.commanded)
 	if len(line) != 1 || line[0]["trace_id"] != traceID ||
 		line[0]["span_id"] != hex.EncodeToString(command.GetSpanId()) {
-		t.Errorf("the request's line is %v", line)
+		t.Errorf("request line of the command: got %v, want one with trace and span", line)
 	}
 	if line := s.of(t, "command", "request_id", s.commanded); len(line) != 1 ||
 		line[0]["trace_id"] != traceID {
-		t.Errorf("the command's line is %v", line)
+		t.Errorf("command line: got %v, want one with the trace", line)
 	}
 }
 

@@ -21,23 +21,23 @@ type disaster struct {
 	t *testing.T
 	*harness.Service
 	tenant *harness.Tenant
-	// hub runs by itself during the whole test. raw sends only what the test asks for.
+	// hub reports by itself during the whole test. raw sends only what the test makes it send.
 	hub *virtualhub.Hub
 	raw *harness.RawHub
 	// owner has a portal session from before the backup.
 	owner *person
-	// were has the answers to reads at the time of the backup.
-	were map[string]string
-	// link is the link of an invitation that was pending at that time.
+	// answers has the answers to reads at the time of the backup, by path.
+	answers map[string]string
+	// link is the link of an invitation that was pending at the time of the backup.
 	link string
-	// before has events from before the backup, after those stored later. positions are cursors of
-	// the log's end from before and after the backup.
+	// before has the hub's events from before the backup, after the events stored after it. ends
+	// has a cursor of the log's end from before the backup, and one from after it.
 	before, after []harness.Event
-	positions     []string
-	// commanded is the answer to a command with an Idempotency-Key. revoked is a key that was
-	// revoked after the backup.
-	commanded []byte
-	revoked   string
+	ends          []string
+	// commandAnswer is the answer to a command with an Idempotency-Key. revokedKey is an API key
+	// that was revoked after the backup.
+	commandAnswer []byte
+	revokedKey    string
 }
 
 const (
@@ -55,33 +55,38 @@ func TestBackup(t *testing.T) {
 		d.tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}},
 	)
 	d.raw = c.Online(d.tenant)
-	d.live()
+	d.createContent()
 
 	plain, full := filepath.Join(t.TempDir(), "plain"), filepath.Join(t.TempDir(), "full")
-	d.remember()
+	d.saveAnswers()
 	enrolled := d.metric(`hubcloud_identity_enrolments_total`)
-	stop := d.write()
+	stop := d.keepBusy()
 	taken := d.CLI("backup", plain)[0]
 	d.CLI("backup", full, "--hub-logs")
 	stop()
 	if taken["hub_logs"] != false || taken["authority"] != true ||
 		taken["directory_sequence"].(float64) < 10 ||
 		enrolled == "" {
-		t.Errorf("backup: got %v, metric %q", taken, enrolled)
+		t.Errorf(
+			"backup: got %v and enrolments %q, want the authority, no hub logs, at least 10 events "+
+				"of the directory, and some enrolments",
+			taken,
+			enrolled,
+		)
 	}
-	d.afterwards()
+	d.changeAfterBackup()
 
-	d.rejections(plain)
+	d.checkRejections(plain)
 	d.destroy()
 	d.CLI("restore", plain)
 	d.Begin()
-	t.Run("without hub logs", func(t *testing.T) { d.in(t).goesOn(false) })
+	t.Run("without hub logs", func(t *testing.T) { d.in(t).checkRestored(false) })
 
 	d.raw.Disconnect()
 	d.destroy()
 	d.CLI("restore", full)
 	d.Begin()
-	t.Run("with hub logs", func(t *testing.T) { d.in(t).goesOn(true) })
+	t.Run("with hub logs", func(t *testing.T) { d.in(t).checkRestored(true) })
 }
 
 // in returns a copy that reports failures to t.
@@ -91,8 +96,8 @@ func (d *disaster) in(t *testing.T) *disaster {
 	return &other
 }
 
-// live creates the content that a restore must bring back.
-func (d *disaster) live() {
+// createContent creates the content that a restore must bring back.
+func (d *disaster) createContent() {
 	d.t.Helper()
 	d.tenant.Must(http.MethodPatch, "/hubs/"+d.hub.ID(), `{"name":"Front hub"}`, http.StatusOK)
 	d.tenant.Must(
@@ -105,9 +110,9 @@ func (d *disaster) live() {
 	d.link = d.Mails(invited, 1)[0].Link()
 	d.owner = signIn(d.t, d.Service, d.tenant.Owner)
 	if !d.owner.isSignedIn(d.t) {
-		d.t.Error("owner: not signed in")
+		d.t.Error("the owner's session is not signed in")
 	}
-	d.commanded = d.command()
+	d.commandAnswer = d.command()
 	for n := range 5 {
 		d.report(50 + n)
 	}
@@ -115,10 +120,10 @@ func (d *disaster) live() {
 	d.raw.WaitAck("log-1", 5)
 	harness.Stored(d.t, d.hub)
 	d.before = d.tenant.AllEvents(d.hub.ID(), "")
-	d.positions = append(d.positions, d.position())
+	d.ends = append(d.ends, d.end())
 }
 
-// command sends the same command each time.
+// command sends a command, always with the same Idempotency-Key, and returns the answer.
 func (d *disaster) command() []byte {
 	d.t.Helper()
 	return d.tenant.Must(
@@ -127,6 +132,7 @@ func (d *disaster) command() []byte {
 	).Body
 }
 
+// report makes the hub report a level of the battery.
 func (d *disaster) report(value int) {
 	d.t.Helper()
 	if err := d.hub.Report(1, virtualhub.ChannelRef{Key: battery}, value); err != nil {
@@ -134,47 +140,47 @@ func (d *disaster) report(value int) {
 	}
 }
 
-// position returns a cursor of the log's end.
-func (d *disaster) position() string {
+// end returns a cursor of the end of the hub's log.
+func (d *disaster) end() string {
 	d.t.Helper()
 	return d.tenant.Must(
 		http.MethodGet, "/hubs/"+d.hub.ID()+"/devices", nil, http.StatusOK,
 	).Header.Get("Event-Cursor")
 }
 
-// remember records the answers of lists and single reads.
-func (d *disaster) remember() {
+// saveAnswers saves the answers of lists and single reads.
+func (d *disaster) saveAnswers() {
 	d.t.Helper()
-	d.were = map[string]string{}
+	d.answers = map[string]string{}
 	for _, path := range []string{
 		"/sites", "/hubs?site_id=" + d.tenant.Site, "/members", "/invitations",
 		"/hubs/" + d.hub.ID(), "/hubs/" + d.hub.ID() + "/devices",
 	} {
-		d.were[path] = d.read(path)
+		d.answers[path] = d.read(path)
 	}
 }
 
-// read returns an answer without the values that change, such as since when a hub is connected.
+// read returns an answer without the values that change on their own: connection and network.
 func (d *disaster) read(path string) string {
 	d.t.Helper()
 	answer := d.tenant.Must(http.MethodGet, path, nil, http.StatusOK).Object(d.t)
-	var forget func(v any)
-	forget = func(v any) {
+	var removeChanging func(v any)
+	removeChanging = func(v any) {
 		switch v := v.(type) {
 		case map[string]any:
 			for _, name := range []string{"connection", "network"} {
 				delete(v, name)
 			}
 			for _, inner := range v {
-				forget(inner)
+				removeChanging(inner)
 			}
 		case []any:
 			for _, inner := range v {
-				forget(inner)
+				removeChanging(inner)
 			}
 		}
 	}
-	forget(answer)
+	removeChanging(answer)
 	text, err := json.Marshal(answer)
 	if err != nil {
 		d.t.Fatal(err)
@@ -182,8 +188,8 @@ func (d *disaster) read(path string) string {
 	return string(text)
 }
 
-// write keeps an organization and the hub busy until stop is called.
-func (d *disaster) write() (stop func()) {
+// keepBusy writes to another organization and lets the hub report, until stop is called.
+func (d *disaster) keepBusy() (stop func()) {
 	d.t.Helper()
 	other := harness.NewTenant(d.t, d.Service, "Busy")
 	stopped := make(chan struct{})
@@ -199,10 +205,13 @@ func (d *disaster) write() (stop func()) {
 				"name": fmt.Sprint("Site ", n),
 			}); err != nil ||
 				answer.Status != http.StatusCreated {
-				d.t.Errorf("write during the backup: got %v, %d", err, answer.Status)
+				d.t.Errorf(
+					"create a site during the backup: got status %d, %v, want 201", answer.Status,
+					err,
+				)
 				return
 			}
-			// fails after the test has ended
+			// An error only means that the test has ended.
 			_ = d.hub.Report(1, virtualhub.ChannelRef{Key: battery}, n%50)
 		}
 	})
@@ -214,11 +223,11 @@ func (d *disaster) write() (stop func()) {
 	return stop
 }
 
-// afterwards makes changes that are in no backup.
-func (d *disaster) afterwards() {
+// changeAfterBackup makes changes that are in no backup.
+func (d *disaster) changeAfterBackup() {
 	d.t.Helper()
 	harness.Stored(d.t, d.hub)
-	last := d.position()
+	last := d.end()
 	for n := range 5 {
 		d.report(90 + n)
 	}
@@ -226,26 +235,27 @@ func (d *disaster) afterwards() {
 	d.raw.WaitAck("log-1", 9)
 	harness.Stored(d.t, d.hub)
 	d.after = d.tenant.AllEvents(d.hub.ID(), last)
-	d.positions = append(d.positions, d.position())
+	d.ends = append(d.ends, d.end())
 	if len(d.after) != 5 {
-		d.t.Fatalf("after the backup: got events %s", harness.FormatEvents(d.after))
+		d.t.Fatalf("events after the backup: got %s, want 5", harness.FormatEvents(d.after))
 	}
 	d.tenant.Must(http.MethodPost, "/sites", `{"name":"Too late"}`, http.StatusCreated)
 	id, key := d.Key(d.tenant.Org)
 	d.CLI("key", "revoke", id)
-	d.revoked = key
+	d.revokedKey = key
 }
 
-// rejections checks that restore rejects a data directory in use and a damaged backup.
-func (d *disaster) rejections(backup string) {
+// checkRejections checks that restore rejects a data directory in use and a damaged backup, and
+// that backup rejects a directory with a backup.
+func (d *disaster) checkRejections(backup string) {
 	d.t.Helper()
 	_, stderr, code := harness.RunBinary(d.t, "restore", "--data-dir", d.Dir, backup)
 	if code != 1 || !strings.Contains(stderr, "is not empty") {
-		d.t.Errorf("restore over a running service: got exit code %d: %s", code, stderr)
+		d.t.Errorf("restore over a running service: got exit code %d, want 1: %s", code, stderr)
 	}
 	_, stderr, code = harness.RunBinary(d.t, "backup", "--data-dir", d.Dir, backup)
 	if code != 1 || !strings.Contains(stderr, "is not empty") {
-		d.t.Errorf("backup over another: got exit code %d: %s", code, stderr)
+		d.t.Errorf("backup over another backup: got exit code %d, want 1: %s", code, stderr)
 	}
 	path := filepath.Join(backup, "streams", "DIRECTORY.snapshot")
 	content, err := os.ReadFile(path)
@@ -261,19 +271,22 @@ func (d *disaster) rejections(backup string) {
 	if _, err := os.Stat(empty); code != 1 ||
 		!strings.Contains(stderr, "streams/DIRECTORY.snapshot") ||
 		err == nil {
-		d.t.Errorf("restore of a damaged backup: got exit code %d: %s", code, stderr)
+		d.t.Errorf(
+			"restore of a damaged backup: got exit code %d, want 1 and no directory: %s", code,
+			stderr,
+		)
 	}
 	content[len(content)/2] ^= 1
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		d.t.Fatal(err)
 	}
 	if checked := d.CLI("restore", backup, "--check")[0]; checked["dir"] != backup {
-		d.t.Errorf("check: got %v", checked)
+		d.t.Errorf("restore --check: got %v, want dir %s", checked, backup)
 	}
 }
 
-// destroy kills the service and deletes its data. It leaves the data directory of an interrupted
-// restore.
+// destroy kills the service, deletes its data, and leaves a data directory as an interrupted
+// restore leaves it. The service must not start with such a directory.
 func (d *disaster) destroy() {
 	d.t.Helper()
 	d.Kill()
@@ -294,41 +307,42 @@ func (d *disaster) destroy() {
 		"--nats", d.NATS,
 	)
 	if code != 1 || !strings.Contains(stderr, "run `hubcloud restore` again") {
-		d.t.Errorf("start on an interrupted restore: got exit code %d: %s", code, stderr)
+		d.t.Errorf("start on an interrupted restore: got exit code %d, want 1: %s", code, stderr)
 	}
 }
 
-// goesOn checks that everything in the backup is restored and that clients get no wrong answer
-// about later changes.
-func (d *disaster) goesOn(hubLogs bool) {
+// checkRestored checks that everything in the backup is restored and that clients get no wrong
+// answer about later changes.
+func (d *disaster) checkRestored(hubLogs bool) {
 	t, hub := d.t, d.hub.ID()
 	if _, err := os.Stat(filepath.Join(d.Dir, "half")); err == nil {
-		t.Error("files of the interrupted restore: still there")
+		t.Error("the restore kept files of the interrupted one")
 	}
 	streamstest.Eventually(t, "the hub is back", func() bool {
 		answer, err := d.tenant.Do(http.MethodGet, "/hubs/"+hub+"/devices", nil)
 		return err == nil && answer.Status == http.StatusOK
 	})
-	for path, was := range d.were {
-		if is := d.read(path); is != was {
-			t.Errorf("%s: got\n%s\nwant\n%s", path, is, was)
+	for path, want := range d.answers {
+		if got := d.read(path); got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", path, got, want)
 		}
 	}
 	if got := d.metric(`hubcloud_identity_enrolments_total`); strings.Contains(
 		got, `result="issued"} 1`,
 	) {
-		t.Errorf("got enrolments %s, want none", got)
+		t.Errorf("enrolments after the restore: got %s, want none", got)
 	}
-	harness.NewClient(t, d.Base(), d.revoked).
+	harness.NewClient(t, d.Base(), d.revokedKey).
 		Rejected(http.MethodGet, "/sites", nil, http.StatusUnauthorized, "unauthenticated")
 	if d.owner.isSignedIn(t) {
-		t.Error("session from before the restore: still valid; it may have been ended since")
+		// The owner may have signed out after the backup.
+		t.Error("a session from before the restore is still valid")
 	}
-	if got := d.command(); string(got) != string(d.commanded) {
-		t.Errorf("repeated command: got %s, want %s", got, d.commanded)
+	if got := d.command(); string(got) != string(d.commandAnswer) {
+		t.Errorf("repeated command: got %s, want %s", got, d.commandAnswer)
 	}
 
-	// More new events than before, so that every earlier sequence is used again.
+	// More new events than there were before, so that every earlier sequence is used again.
 	harness.Stored(t, d.hub)
 	for n := range len(d.before) + len(d.after) + 200 {
 		d.report(n % 100)
@@ -341,21 +355,24 @@ func (d *disaster) goesOn(hubLogs bool) {
 	})
 	for i, e := range d.before {
 		if !hubLogs {
-			d.expired(e.Cursor)
+			d.checkExpired(e.Cursor)
 			continue
 		}
 		page := d.tenant.Events(hub, e.Cursor, 1, 0)
 		if i+1 < len(d.before) &&
 			(len(page.Data) != 1 || page.Data[0].Cursor != d.before[i+1].Cursor) {
-			t.Errorf("after event %d of the backup: got %s", i, harness.FormatEvents(page.Data))
+			t.Errorf(
+				"after event %d of the backup: got %s, want cursor %s", i,
+				harness.FormatEvents(page.Data), d.before[i+1].Cursor,
+			)
 		}
 	}
 	for _, e := range d.after {
-		d.expired(e.Cursor)
+		d.checkExpired(e.Cursor)
 	}
-	d.expired(d.positions[1])
+	d.checkExpired(d.ends[1])
 	if !hubLogs {
-		d.expired(d.positions[0])
+		d.checkExpired(d.ends[0])
 	}
 
 	// Neither the service nor the hub has the events that this hub sent after the backup.
@@ -367,23 +384,23 @@ func (d *disaster) goesOn(hubLogs bool) {
 	reported := harness.FormatEvents(d.tenant.AllEvents(d.raw.ID, ""))
 	if !strings.Contains(reported, `"to":9`) || !strings.Contains(reported, `"value":10`) ||
 		hubLogs && !strings.Contains(reported, `"from":6`) {
-		t.Errorf("hub log: got%s", reported)
+		t.Errorf("hub log: got%s\nwant a gap up to 9 and the event 10", reported)
 	}
 	if page := harness.Open(t, http.MethodGet, d.link); page.Status != http.StatusOK {
-		t.Errorf("invitation link: got %d", page.Status)
+		t.Errorf("invitation link: got status %d, want 200", page.Status)
 	}
 	for _, line := range d.CLI("projections", "verify") {
 		if differences, ok := line["differences"].([]any); !ok || len(differences) > 0 {
-			t.Errorf("verify: got a difference: %v", line)
+			t.Errorf("projections verify: got %v, want no differences", line)
 		}
 	}
 	if members := d.read("/members"); !strings.Contains(members, invited) {
-		t.Errorf("got members %s", members)
+		t.Errorf("members: got %s, want %s among them", members, invited)
 	}
 }
 
-// expired checks that a cursor is expired in every way of reading.
-func (d *disaster) expired(cursor string) {
+// checkExpired checks that a page, a long poll and a stream reject a cursor as expired.
+func (d *disaster) checkExpired(cursor string) {
 	d.t.Helper()
 	path := "/hubs/" + d.hub.ID() + "/events"
 	for _, wait := range []string{"", "&wait=5"} {
@@ -394,7 +411,10 @@ func (d *disaster) expired(cursor string) {
 	}
 	stream, answer, err := d.tenant.TryStream(path+"/stream", cursor)
 	if err != nil || stream != nil || answer.Status != http.StatusGone {
-		d.t.Errorf("stream from an expired cursor: got %v, %d %s", err, answer.Status, answer.Body)
+		d.t.Errorf(
+			"stream from an expired cursor: got %v, status %d, %s, want 410", err, answer.Status,
+			answer.Body,
+		)
 	}
 	if stream != nil {
 		stream.Close()

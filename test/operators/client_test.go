@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,41 +14,44 @@ import (
 	"hubcloud/test/population"
 )
 
-// crowd is clients that read and write without pause. Each has an organization of its own and
-// therefore knows its content.
+// crowd is a set of clients that read and write without pause. Each is the only writer of its
+// organization and therefore knows what it must read.
 type crowd struct {
 	t       *testing.T
 	clients []*orgClient
 	stop    chan struct{}
-	ended   chan struct{}
+	working sync.WaitGroup
 }
 
 // orgClient is the only writer of its organization.
 type orgClient struct {
-	t    *testing.T
-	api  *harness.Client
-	also *harness.Client // another replica, or the same service
-	org  population.Org
+	t *testing.T
+	// writeTo is the service that gets the changes, readFrom the one that is read: another
+	// replica, or the same service.
+	writeTo, readFrom *harness.Client
+	// org is the content that reads must return.
+	org population.Org
 	// reads and writes count successful requests. slowest is the longest request.
 	reads, writes atomic.Int64
 	slowest       atomic.Int64
-	serial        int
+	serial        int // counts names and addresses
 }
 
-// startCrowd runs clients against one service, or against two in turn, until close is called.
+// startCrowd runs a client for each organization until close is called. The clients write to the
+// first service, and read from the second if there are two.
 func startCrowd(t *testing.T, orgs []population.Org, services ...*harness.Service) *crowd {
 	t.Helper()
-	c := &crowd{t: t, stop: make(chan struct{}), ended: make(chan struct{})}
-	running := make(chan struct{}, len(orgs))
+	c := &crowd{t: t, stop: make(chan struct{})}
 	for _, org := range orgs {
-		client := &orgClient{t: t, org: org, api: harness.NewClient(t, services[0].Base(), org.Key)}
-		client.also = client.api
+		client := &orgClient{
+			t: t, org: org, writeTo: harness.NewClient(t, services[0].Base(), org.Key),
+		}
+		client.readFrom = client.writeTo
 		if len(services) > 1 {
-			client.also = harness.NewClient(t, services[1].Base(), org.Key)
+			client.readFrom = harness.NewClient(t, services[1].Base(), org.Key)
 		}
 		c.clients = append(c.clients, client)
-		go func() {
-			defer func() { running <- struct{}{} }()
+		c.working.Go(func() {
 			for n := 0; ; n++ {
 				select {
 				case <-c.stop:
@@ -58,26 +62,20 @@ func startCrowd(t *testing.T, orgs []population.Org, services ...*harness.Servic
 					return
 				}
 			}
-		}()
+		})
 	}
-	go func() {
-		defer close(c.ended)
-		for range orgs {
-			<-running
-		}
-	}()
 	t.Cleanup(c.close)
 	return c
 }
 
-// busy waits until every client has made so many more requests.
-func (c *crowd) busy(requests int64) {
+// await waits until every client has made the given number of further requests.
+func (c *crowd) await(requests int64) {
 	c.t.Helper()
 	before := make([]int64, len(c.clients))
 	for i, client := range c.clients {
 		before[i] = client.reads.Load() + client.writes.Load()
 	}
-	streamstest.Eventually(c.t, fmt.Sprintf("every client has done %d more requests", requests),
+	streamstest.Eventually(c.t, fmt.Sprintf("every client has made %d more requests", requests),
 		func() bool {
 			for i, client := range c.clients {
 				if client.reads.Load()+client.writes.Load() < before[i]+requests && !c.t.Failed() {
@@ -96,25 +94,26 @@ func (c *crowd) close() {
 	default:
 		close(c.stop)
 	}
-	<-c.ended
+	c.working.Wait()
 }
 
 // report returns a summary of the requests.
 func (c *crowd) report() string {
 	var reads, writes, slowest int64
 	for _, client := range c.clients {
-		reads, writes, slowest = reads+client.reads.Load(), writes+client.writes.Load(), max(
-			slowest, client.slowest.Load(),
-		)
+		reads += client.reads.Load()
+		writes += client.writes.Load()
+		slowest = max(slowest, client.slowest.Load())
 	}
 	return fmt.Sprintf(
-		"%d clients made %d reads and %d writes, of which none failed; the slowest took %s",
+		"%d clients made %d reads and %d writes; the slowest took %s",
 		len(c.clients), reads, writes, time.Duration(slowest).Round(time.Millisecond),
 	)
 }
 
-// work makes a change, reads it back, and sometimes reads everything. It returns false after a
-// failure, since later checks would fail for the same reason.
+// work makes the n-th change and reads it back; some changes are followed by reads of whole lists.
+// It reports whether all answers were as expected; after a failure, later checks would fail for the
+// same reason.
 func (c *orgClient) work(n int) bool {
 	switch n % 10 {
 	case 0:
@@ -130,8 +129,9 @@ func (c *orgClient) work(n int) bool {
 	}
 }
 
-// ask makes a request, checks its status and decodes its answer.
-func (c *orgClient) ask(
+// request makes a request, checks its status and decodes its answer into into, unless into is nil.
+// It reports whether that succeeded. So do all methods below that return a bool.
+func (c *orgClient) request(
 	api *harness.Client, method, path string, body any, status int, into any,
 ) bool {
 	began := time.Now()
@@ -141,8 +141,8 @@ func (c *orgClient) ask(
 	}
 	if err != nil || answer.Status != status {
 		c.t.Errorf(
-			"%s: %s %s: got status %d, %s, %v, after %s", c.org.Name, method, path, answer.Status,
-			answer.Body, err, time.Since(began),
+			"%s: %s %s: got status %d, %s, %v after %s, want status %d", c.org.Name, method, path,
+			answer.Status, answer.Body, err, time.Since(began), status,
 		)
 		return false
 	}
@@ -160,6 +160,7 @@ func (c *orgClient) ask(
 	return true
 }
 
+// name returns a new name.
 func (c *orgClient) name(what string) string {
 	c.serial++
 	return fmt.Sprintf("%s %d of the client", what, c.serial)
@@ -168,9 +169,9 @@ func (c *orgClient) name(what string) string {
 func (c *orgClient) newSite() bool {
 	var made struct{ ID string }
 	site := population.Site{Name: c.name("Site")}
-	if !c.ask(
-		c.api, http.MethodPost, "/sites", map[string]string{"name": site.Name}, http.StatusCreated,
-		&made,
+	if !c.request(
+		c.writeTo, http.MethodPost, "/sites", map[string]string{"name": site.Name},
+		http.StatusCreated, &made,
 	) {
 		return false
 	}
@@ -182,21 +183,21 @@ func (c *orgClient) newSite() bool {
 func (c *orgClient) renameSite(n int) bool {
 	site := &c.org.Sites[n%len(c.org.Sites)]
 	site.Name = c.name("Renamed site")
-	return c.ask(
-		c.api, http.MethodPatch, "/sites/"+site.ID, map[string]string{"name": site.Name},
+	return c.request(
+		c.writeTo, http.MethodPatch, "/sites/"+site.ID, map[string]string{"name": site.Name},
 		http.StatusOK, nil,
 	) &&
 		c.readSite(*site)
 }
 
-// readSite reads a changed site, from the other service if there are two.
+// readSite reads a site and compares it with want.
 func (c *orgClient) readSite(want population.Site) bool {
 	var got population.Site
-	if !c.ask(c.also, http.MethodGet, "/sites/"+want.ID, nil, http.StatusOK, &got) {
+	if !c.request(c.readFrom, http.MethodGet, "/sites/"+want.ID, nil, http.StatusOK, &got) {
 		return false
 	}
 	if got != want {
-		c.t.Errorf("%s: site got %+v, want %+v", c.org.Name, got, want)
+		c.t.Errorf("%s: site: got %+v, want %+v", c.org.Name, got, want)
 		return false
 	}
 	return true
@@ -211,8 +212,8 @@ func (c *orgClient) renameHub(n int) bool {
 		name := c.name("Hub")
 		hub.Name = &name
 	}
-	return c.ask(
-		c.api, http.MethodPatch, "/hubs/"+hub.ID, map[string]*string{"name": hub.Name},
+	return c.request(
+		c.writeTo, http.MethodPatch, "/hubs/"+hub.ID, map[string]*string{"name": hub.Name},
 		http.StatusOK, nil,
 	) &&
 		c.readHub(*hub)
@@ -224,8 +225,8 @@ func (c *orgClient) moveHub(n int) bool {
 	}
 	hub := &c.org.Hubs[n%len(c.org.Hubs)]
 	hub.SiteID = c.org.Sites[c.serial%len(c.org.Sites)].ID
-	return c.ask(
-		c.api, http.MethodPatch, "/hubs/"+hub.ID, map[string]string{"site_id": hub.SiteID},
+	return c.request(
+		c.writeTo, http.MethodPatch, "/hubs/"+hub.ID, map[string]string{"site_id": hub.SiteID},
 		http.StatusOK, nil,
 	) &&
 		c.readHub(*hub)
@@ -238,18 +239,19 @@ type hubAnswer struct {
 	Name   *string `json:"name"`
 }
 
-func (h hubAnswer) is(want population.Hub) bool {
+// equals reports whether h is the hub want.
+func (h hubAnswer) equals(want population.Hub) bool {
 	same := (h.Name == nil) == (want.Name == nil) && (h.Name == nil || *h.Name == *want.Name)
 	return same && h.ID == want.ID && h.SiteID == want.SiteID
 }
 
 func (c *orgClient) readHub(want population.Hub) bool {
 	var got hubAnswer
-	if !c.ask(c.also, http.MethodGet, "/hubs/"+want.ID, nil, http.StatusOK, &got) {
+	if !c.request(c.readFrom, http.MethodGet, "/hubs/"+want.ID, nil, http.StatusOK, &got) {
 		return false
 	}
-	if !got.is(want) {
-		c.t.Errorf("%s: hub got %+v, want %+v", c.org.Name, got, want)
+	if !got.equals(want) {
+		c.t.Errorf("%s: hub: got %+v, want %+v", c.org.Name, got, want)
 		return false
 	}
 	return true
@@ -284,7 +286,7 @@ func (c *orgClient) readSites() bool {
 	return true
 }
 
-// readHubs reads the whole list of hubs.
+// readHubs reads the whole list of hubs and compares it with the organization's.
 func (c *orgClient) readHubs() bool {
 	var got []hubAnswer
 	if !readList(c, "/hubs", &got) {
@@ -295,7 +297,7 @@ func (c *orgClient) readHubs() bool {
 		return false
 	}
 	for i, want := range c.org.Hubs {
-		if !got[i].is(want) {
+		if !got[i].equals(want) {
 			c.t.Errorf("%s: hub %d: got %+v, want %+v", c.org.Name, i, got[i], want)
 			return false
 		}
@@ -303,7 +305,7 @@ func (c *orgClient) readHubs() bool {
 	return true
 }
 
-// readList reads a list page by page.
+// readList appends the items of all pages of a list to into.
 func readList[E any](c *orgClient, path string, into *[]E) bool {
 	after := ""
 	for {
@@ -311,14 +313,14 @@ func readList[E any](c *orgClient, path string, into *[]E) bool {
 			Data    []json.RawMessage `json:"data"`
 			HasMore bool              `json:"has_more"`
 		}
-		if !c.ask(c.also, http.MethodGet, path+after, nil, http.StatusOK, &page) {
+		if !c.request(c.readFrom, http.MethodGet, path+after, nil, http.StatusOK, &page) {
 			return false
 		}
 		for _, raw := range page.Data {
 			var entry E
 			var id struct{ ID string }
 			if json.Unmarshal(raw, &entry) != nil || json.Unmarshal(raw, &id) != nil {
-				c.t.Errorf("%s: %s in %s", c.org.Name, raw, path)
+				c.t.Errorf("%s: %s: got item %s, want an object with an id", c.org.Name, path, raw)
 				return false
 			}
 			*into = append(*into, entry)
@@ -331,21 +333,24 @@ func readList[E any](c *orgClient, path string, into *[]E) bool {
 }
 
 // invite invites a person, checks that the invitation is listed, revokes it, and checks that it is
-// not.
+// listed no more.
 func (c *orgClient) invite() bool {
 	var made struct{ ID string }
 	address := fmt.Sprintf("guest-%d@%s.example.com", c.serial, c.org.ID)
 	c.serial++
-	return c.ask(
-		c.api, http.MethodPost, "/invitations", map[string]string{"email": address},
+	return c.request(
+		c.writeTo, http.MethodPost, "/invitations", map[string]string{"email": address},
 		http.StatusCreated, &made,
 	) &&
-		c.findsInvitation(made.ID, true) &&
-		c.ask(c.api, http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNoContent, nil) &&
-		c.findsInvitation(made.ID, false)
+		c.checkListed(made.ID, true) &&
+		c.request(
+			c.writeTo, http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNoContent, nil,
+		) &&
+		c.checkListed(made.ID, false)
 }
 
-func (c *orgClient) findsInvitation(id string, want bool) bool {
+// checkListed checks whether an invitation is listed.
+func (c *orgClient) checkListed(id string, want bool) bool {
 	var all []struct{ ID string }
 	if !readList(c, "/invitations", &all) {
 		return false

@@ -16,10 +16,10 @@ import (
 	"hubcloud/test/population"
 )
 
-// TestTwoDefinitions runs a binary with other definitions of the read models beside the serving
-// one, on the same broker and database: "built beside the old one while the old binary serves,
-// switched when caught up". Clients of the old binary must not notice, also when the new one is
-// killed, and each binary answers from its own read models what was just written there.
+// TestTwoDefinitions runs a second binary, with other definitions of the read models, on the broker
+// and database of the first: "built beside the old one while the old binary serves, switched when
+// caught up". Clients of the first binary must not notice, even when the second is killed. Each
+// binary answers from its own read models, with what was just written through it.
 func TestTwoDefinitions(t *testing.T) {
 	t.Parallel()
 	size := sizeOf(t, 2_000, 6)
@@ -28,7 +28,7 @@ func TestTwoDefinitions(t *testing.T) {
 	made := populate(t, older, size, 1)
 	half := size.clients / 2
 	first := startCrowd(t, made.Orgs[:half], older)
-	first.busy(5)
+	first.await(5)
 
 	// The new binary is killed while it builds its read models, and continues.
 	next := older.ReplicaOf(newer, append([]string{"--roles", "api,projector"}, unlimited...)...)
@@ -43,10 +43,10 @@ func TestTwoDefinitions(t *testing.T) {
 		defer answer.Body.Close()
 		return answer.StatusCode == http.StatusOK
 	})
-	first.busy(10)
+	first.await(10)
 	second := startCrowd(t, made.Orgs[half:size.clients], next)
-	second.busy(12)
-	first.busy(12)
+	second.await(12)
+	first.await(12)
 	first.close()
 	second.close()
 	t.Logf("older: %s", first.report())
@@ -54,17 +54,15 @@ func TestTwoDefinitions(t *testing.T) {
 
 	schemas := liveSchemas(t, older)
 	if len(schemas) != 2 || schemas[0] == schemas[1] {
-		t.Fatalf("got live schemas %v", schemas)
+		t.Fatalf("live schemas: got %v, want two", schemas)
 	}
-	// Each has the writes of the other once it has caught up.
+	// Each binary has the writes of the other once its read models have caught up.
 	for _, s := range []*harness.Service{older, next} {
 		for _, client := range slices.Concat(first.clients, second.clients) {
-			client.api, client.also = harness.NewClient(
-				t, s.Base(), client.org.Key,
-			), harness.NewClient(t, s.Base(), client.org.Key)
-			caughtUp(t, older, schemas)
+			client.readFrom = harness.NewClient(t, s.Base(), client.org.Key)
+			awaitEqual(t, older, schemas)
 			if !client.readSites() || !client.readHubs() {
-				t.Fatalf("at %s", s.Base())
+				t.Fatalf("the service at %s does not have all writes", s.Base())
 			}
 		}
 	}
@@ -76,13 +74,13 @@ func TestTwoDefinitions(t *testing.T) {
 		return all
 	}
 	third, fourth := startCrowd(t, orgs(first), next), startCrowd(t, orgs(second), older)
-	third.busy(5)
-	fourth.busy(5)
+	third.await(5)
+	fourth.await(5)
 	third.close()
 	fourth.close()
 }
 
-// newerBinary returns a binary whose table of sites has an additional column.
+// newerBinary builds a binary whose table of sites has one more column, and returns its path.
 func newerBinary(t *testing.T) string {
 	t.Helper()
 	const file = "projections/schema/sql/schema.sql"
@@ -100,7 +98,7 @@ func newerBinary(t *testing.T) string {
 	return harness.BuildWith(t, map[string][]byte{file: changed})
 }
 
-// liveSchemas returns the schemas that were complete once.
+// liveSchemas returns the schemas in the state live, the oldest first.
 func liveSchemas(t *testing.T, s *harness.Service) []string {
 	t.Helper()
 	return query[string](
@@ -108,22 +106,15 @@ func liveSchemas(t *testing.T, s *harness.Service) []string {
 	)
 }
 
-// caughtUp waits until all schemas have the same sequence.
-func caughtUp(t *testing.T, s *harness.Service, schemas []string) {
+// awaitEqual waits until the read models of all schemas have the same sequence.
+func awaitEqual(t *testing.T, s *harness.Service, schemas []string) {
 	t.Helper()
-	streamstest.Eventually(t, "the read models of both are equally far", func() bool {
+	streamstest.Eventually(t, "both schemas have the same sequence", func() bool {
 		var at []int64
 		for _, schema := range schemas {
-			at = append(
-				at,
-				query[int64](
-					t,
-					s,
-					"SELECT sequence FROM "+pgx.Identifier{
-						schema,
-						"checkpoints",
-					}.Sanitize()+" WHERE projection = 'directory'",
-				)...)
+			table := pgx.Identifier{schema, "checkpoints"}.Sanitize()
+			sql := "SELECT sequence FROM " + table + " WHERE projection = 'directory'"
+			at = append(at, query[int64](t, s, sql)...)
 		}
 		return slices.Min(at) == slices.Max(at)
 	})

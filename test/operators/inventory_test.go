@@ -14,9 +14,9 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestInventory tests the inventory commands. A regression: a stolen enrolment secret could not be
-// replaced, a hub could not be blocked, and a wrongly claimed hub could not be released. Each
-// command is in force when it returns.
+// TestInventory tests the inventory commands, each of which is in force when it returns.
+// Regression: there was no command to replace a stolen enrolment secret, to block a hub, or to
+// release a hub that the wrong organization had added.
 func TestInventory(t *testing.T) {
 	t.Parallel()
 	service := harness.Start(t)
@@ -38,22 +38,22 @@ func TestInventory(t *testing.T) {
 			all, func(line map[string]any) bool { return line["serial"] == serial },
 		)
 		if len(all) != len(made) || at < 0 {
-			t.Fatalf("got inventory %v", all)
+			t.Fatalf("inventory: got %v, want %d hubs, %s among them", all, len(made), serial)
 		}
 		return all[at]
 	}
-	cut := func(what string) {
+	awaitCut := func(what string) {
 		t.Helper()
 		select {
 		case <-hub.Lost:
 		case <-time.After(time.Minute):
-			t.Fatalf("%s: still connected", what)
+			t.Fatalf("%s: the hub is still connected", what)
 		}
 	}
 
 	if line := listed(hub.Serial); line["status"] != "never_enrolled" || line["org_id"] != nil ||
 		line["enrolled_at"] != nil {
-		t.Errorf("before enrolment: got %v", line)
+		t.Errorf("before enrolment: got %v, want never_enrolled without organization", line)
 	}
 	hub.Enroll()
 	hub.GoOnline()
@@ -61,53 +61,56 @@ func TestInventory(t *testing.T) {
 	if line := listed(hub.Serial); line["status"] != "enrolled" || line["org_id"] != wrong.Org ||
 		line["site_id"] != wrong.Site ||
 		line["enrolled_at"] == nil {
-		t.Errorf("enrolled and added: got %v", line)
+		t.Errorf("enrolled and added: got %v, want enrolled, with organization and site", line)
 	}
 	text, _, code := harness.RunBinary(t, "inventory", "list", "--data-dir", service.Dir)
 	if code != 0 || !strings.Contains(text, hub.Serial) || !strings.Contains(text, wrong.Org) ||
 		strings.Count(text, "\n") != 1+len(made) {
-		t.Errorf("for people (%d):\n%s", code, text)
+		t.Errorf(
+			"list without --json: got exit code %d, want 0, a header and %d hubs:\n%s", code,
+			len(made), text,
+		)
 	}
 
 	// After a rotation the former secret and its certificate are invalid.
 	stolen := hub.Secret
 	hub.Secret = service.CLI("inventory", "rotate", hub.Serial)[0]["secret"].(string)
-	cut("rotate")
+	awaitCut("rotate")
 	if status := enrols(stolen); status != http.StatusUnauthorized {
-		t.Errorf("enrolment with the former secret: got %d", status)
+		t.Errorf("enrolment with the former secret: got status %d, want 401", status)
 	}
 	if err := hub.TryConnect(hub.ID); err == nil {
-		t.Error("former certificate: connected")
+		t.Error("the hub connected with its former certificate")
 	}
 	if line := listed(hub.Serial); line["status"] != "no_certificate" ||
 		line["org_id"] != wrong.Org {
-		t.Errorf("rotated: %v", line)
+		t.Errorf("after the rotation: got %v, want no_certificate", line)
 	}
 	hub.Enroll()
 	hub.GoOnline()
-	// Rotated with its certificate kept.
+	// A rotation with --keep-certificate does not disconnect the hub.
 	hub.Secret = service.CLI(
 		"inventory", "rotate", "--keep-certificate", hub.Serial,
 	)[0]["secret"].(string)
 	select {
 	case <-hub.Lost:
-		t.Error("kept certificate: disconnected")
+		t.Error("the hub was disconnected although its certificate was kept")
 	default:
 	}
 	hub.EventsFrom("log-1", 1, 3)
 	hub.WaitAck("log-1", 3)
 
-	// Blocked.
+	// A blocked hub can neither enrol nor connect.
 	service.CLI("inventory", "block", strings.ToLower(hub.Serial))
-	cut("block")
+	awaitCut("block")
 	if status := enrols(hub.Secret); status != http.StatusUnauthorized {
-		t.Errorf("enrolment of a blocked hub: got %d", status)
+		t.Errorf("enrolment of a blocked hub: got status %d, want 401", status)
 	}
 	if err := hub.TryConnect(hub.ID); err == nil {
-		t.Error("blocked hub: connected")
+		t.Error("a blocked hub connected")
 	}
 	if line := listed(hub.Serial); line["status"] != "blocked" || line["org_id"] != wrong.Org {
-		t.Errorf("blocked: %v", line)
+		t.Errorf("after block: got %v, want blocked", line)
 	}
 	service.CLI("inventory", "unblock", hub.Serial)
 	hub.Connect()
@@ -144,20 +147,20 @@ func TestInventory(t *testing.T) {
 	select {
 	case status := <-polled:
 		if status != http.StatusNotFound {
-			t.Errorf("long poll: got %d", status)
+			t.Errorf("long poll: got status %d, want 404", status)
 		}
 	case <-time.After(20 * time.Second):
-		t.Error("long poll: no answer")
+		t.Error("long poll: got no answer within 20 s")
 	}
 	select {
 	case <-stream.Ended:
 	case <-time.After(20 * time.Second):
-		t.Error("stream: still open")
+		t.Error("the stream is still open after 20 s")
 	}
-	cut("release")
+	awaitCut("release")
 	if line := listed(hub.Serial); line["status"] != "enrolled" || line["org_id"] != nil ||
 		line["added_at"] != nil {
-		t.Errorf("released: %v", line)
+		t.Errorf("after release: got %v, want enrolled without organization", line)
 	}
 	// The hub was offline and still has events from the time of the former organization.
 	right.Add(hub.Serial)
@@ -168,12 +171,12 @@ func TestInventory(t *testing.T) {
 	hub.WaitAck("log-1", 7)
 	events := right.AllEvents(hub.ID, "")
 	if n := len(events); n == 0 || string(events[n-1].Observed().Value) != "7" {
-		t.Errorf("next organization: got %+v", events)
+		t.Errorf("next organization: got %+v, want the event 7 last", events)
 	}
 	for _, event := range events {
 		if event.Type == "channel.observed" && string(event.Observed().Value) != "6" &&
 			string(event.Observed().Value) != "7" {
-			t.Errorf("next organization: got %+v", event)
+			t.Errorf("next organization: got %+v, want only the events 6 and 7", event)
 		}
 	}
 	right.Rejected(
@@ -185,10 +188,10 @@ func TestInventory(t *testing.T) {
 		http.StatusUnprocessableEntity, "hub_not_addable",
 	)
 
-	// A rebuild changes nothing, and no file has the secret.
+	// The read models match the streams, and no file has the secret.
 	for _, row := range service.CLI("projections", "verify") {
 		if differences, ok := row["differences"].([]any); !ok || len(differences) > 0 {
-			t.Errorf("after a rebuild: got %v", row)
+			t.Errorf("projections verify: got %v, want no differences", row)
 		}
 	}
 	if file := service.FindInFiles(hub.Secret); file != "" {
@@ -199,7 +202,9 @@ func TestInventory(t *testing.T) {
 			t, "inventory", command, "--data-dir", service.Dir, "HUB-AAAA-BBBB-CCCC",
 		); code == 0 ||
 			!strings.Contains(stderr, "not in the inventory") {
-			t.Errorf("%s of an unknown hub: got exit code %d, %s", command, code, stderr)
+			t.Errorf(
+				"%s of an unknown hub: got exit code %d, want an error: %s", command, code, stderr,
+			)
 		}
 	}
 }

@@ -57,11 +57,11 @@ func poisonedEvent(t *testing.T, s *harness.Service, written population.Populati
 
 	// Reads, hubs and their events still work.
 	client := &orgClient{
-		t:   t,
-		org: written.Orgs[0],
-		api: harness.NewClient(t, s.Base(), written.Orgs[0].Key),
+		t:       t,
+		org:     written.Orgs[0],
+		writeTo: harness.NewClient(t, s.Base(), written.Orgs[0].Key),
 	}
-	client.also = client.api
+	client.readFrom = client.writeTo
 	if !client.readSites() || !client.readHubs() {
 		t.Fatal("reads fail while the projection is stopped")
 	}

@@ -48,7 +48,7 @@ func (c *command) kill() {
 	case <-c.ended:
 	default:
 		c.killed = true
-		_ = c.cmd.Process.Kill() // fails only when the process has exited
+		_ = c.cmd.Process.Kill() // fails only after the process has exited
 		<-c.ended
 	}
 }
@@ -60,7 +60,10 @@ func (c *command) wait() int {
 	case <-c.ended:
 	case <-time.After(10 * time.Minute):
 		c.kill()
-		c.t.Fatalf("%v: still running: %s%s", c.cmd.Args, c.out.String(), c.errs.String())
+		c.t.Fatalf(
+			"%v: still running after ten minutes: %s%s", c.cmd.Args, c.out.String(),
+			c.errs.String(),
+		)
 	}
 	return c.cmd.ProcessState.ExitCode()
 }
@@ -71,7 +74,7 @@ func rebuild(t *testing.T, s *harness.Service) time.Duration {
 	began := time.Now()
 	c := begin(t, s, "projections", "rebuild", "--json")
 	if code := c.wait(); code != 0 {
-		t.Fatalf("rebuild: exit code %d: %s%s", code, c.out.String(), c.errs.String())
+		t.Fatalf("rebuild: got exit code %d, want 0: %s%s", code, c.out.String(), c.errs.String())
 	}
 	var done struct {
 		State  string
@@ -79,13 +82,16 @@ func rebuild(t *testing.T, s *harness.Service) time.Duration {
 	}
 	if err := json.Unmarshal(c.out.Bytes(), &done); err != nil || done.State != "switched" ||
 		done.Events == 0 {
-		t.Fatalf("rebuild: %v: %s%s", err, c.out.String(), c.errs.String())
+		t.Fatalf(
+			"rebuild: %v; want events and the state switched, got %s%s", err, c.out.String(),
+			c.errs.String(),
+		)
 	}
 	return time.Since(began)
 }
 
-// verify compares the read models with the streams and returns the differences. It checks that the
-// exit code matches.
+// verify runs projections verify and returns the differences that it reports. It checks that the
+// exit code is 1 if there are any, and 0 if there are none.
 func verify(t *testing.T, s *harness.Service) []json.RawMessage {
 	t.Helper()
 	c := begin(t, s, "projections", "verify", "--json")
@@ -104,7 +110,10 @@ func verify(t *testing.T, s *harness.Service) []json.RawMessage {
 		differences = append(differences, row.Differences...)
 	}
 	if !names["directory"] || !names["presence"] || code != min(len(differences), 1) {
-		t.Fatalf("verify: exit code %d: %s%s", code, c.out.String(), c.errs.String())
+		t.Fatalf(
+			"verify: got exit code %d with %d differences: %s%s", code, len(differences),
+			c.out.String(), c.errs.String(),
+		)
 	}
 	return differences
 }
@@ -117,22 +126,22 @@ func TestRebuild(t *testing.T) {
 	s := harness.Start(t, unlimited...)
 	made := populate(t, s, size, 1)
 	c := startCrowd(t, made.Orgs[:size.clients], s)
-	c.busy(5)
+	c.await(5)
 
 	took := rebuild(t, s)
 	t.Logf(
 		"rebuild of %d events with %d clients: %s", made.Events, size.clients,
 		took.Round(time.Millisecond),
 	)
-	kills, cut := 3, 0
+	kills, interrupted := 3, 0
 	for range kills {
 		killed := begin(t, s, "projections", "rebuild")
 		harness.AnyMoment(0, took)
 		if killed.kill(); killed.killed {
-			cut++
+			interrupted++
 		}
 	}
-	t.Logf("%d of %d rebuilds were killed before they finished", cut, kills)
+	t.Logf("%d of %d rebuilds were killed before they finished", interrupted, kills)
 	first, second := begin(t, s, "projections", "rebuild", "--json"), begin(
 		t, s, "projections", "rebuild",
 	)
@@ -143,13 +152,13 @@ func TestRebuild(t *testing.T) {
 		)
 	}
 	if !strings.Contains(second.out.String(), "Switched") {
-		t.Errorf("second rebuild: got %q", &second.out)
+		t.Errorf("second rebuild: got %q, want Switched", &second.out)
 	}
-	c.busy(10)
+	c.await(10)
 	c.close()
 	t.Log(c.report())
 	if differences := verify(t, s); len(differences) != 0 {
-		t.Errorf("got %d differences, for example %s", len(differences), differences[0])
+		t.Errorf("got %d differences, want 0, for example %s", len(differences), differences[0])
 	}
 	for _, client := range c.clients {
 		if !client.readSites() || !client.readHubs() {
@@ -161,28 +170,32 @@ func TestRebuild(t *testing.T) {
 		t, s, "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'hubcloud\\_%'",
 	)
 	if len(left) != 1 {
-		t.Errorf("after drop: got %v", left)
+		t.Errorf("schemas after drop: got %v, want one", left)
 	}
 	// After a crash the service uses the new read models.
 	s.Kill()
 	s.Begin()
 	if differences := verify(t, s); len(differences) != 0 {
 		t.Errorf(
-			"after a restart: got %d differences, for example %s", len(differences), differences[0],
+			"after a restart: got %d differences, want 0, for example %s", len(differences),
+			differences[0],
 		)
 	}
 }
 
-// changedByHand changes rows in the database. verify must name each by table and key, and a rebuild
-// repairs them.
+// changedByHand changes rows in the database. verify must name the table and the key of each, and a
+// rebuild must repair them.
 func changedByHand(t *testing.T, s *harness.Service, made population.Population) {
 	if differences := verify(t, s); len(differences) != 0 {
-		t.Fatalf("%d differences, among them %s", len(differences), differences[0])
+		t.Fatalf(
+			"before the changes: got %d differences, want 0, for example %s", len(differences),
+			differences[0],
+		)
 	}
 	org := made.Orgs[1]
 	schema := liveSchemas(t, s)[0]
 	seen := query[string](t, s, "SELECT hub_id FROM "+schema+".hub_presence LIMIT 1")[0]
-	// named is what verify must name beside the table.
+	// verify must name the table, and the text of named.
 	changes := []struct{ sql, key, table, named string }{
 		{
 			"UPDATE sites SET name = 'Elsewhere' WHERE id = $1",
@@ -198,10 +211,10 @@ func changedByHand(t *testing.T, s *harness.Service, made population.Population)
 			org.Members[0].ID,
 		},
 		{
-			"INSERT INTO orgs (id, name, created_at) VALUES ($1, 'Nobody', now())",
-			"nobody",
+			"INSERT INTO orgs (id, name, created_at) VALUES ($1, 'Forged', now())",
+			"forged",
 			"orgs",
-			"nobody",
+			"forged",
 		},
 		{
 			"UPDATE hub_presence SET online = NOT online WHERE hub_id = $1",
@@ -236,14 +249,17 @@ func changedByHand(t *testing.T, s *harness.Service, made population.Population)
 			t.Errorf("%s: want %s of %s named, got %s", c.sql, c.named, c.table, differences)
 		}
 	}
-	people := begin(t, s, "projections", "verify")
-	if code := people.wait(); code != 1 ||
-		!strings.Contains(people.out.String(), org.Sites[0].ID) ||
-		!strings.Contains(people.out.String(), "sites") {
-		t.Errorf("exit code %d: %s%s", code, &people.out, &people.errs)
+	text := begin(t, s, "projections", "verify")
+	if code := text.wait(); code != 1 ||
+		!strings.Contains(text.out.String(), org.Sites[0].ID) ||
+		!strings.Contains(text.out.String(), "sites") {
+		t.Errorf(
+			"verify without --json: got exit code %d, want 1 and site %s named: %s%s", code,
+			org.Sites[0].ID, &text.out, &text.errs,
+		)
 	}
 	rebuild(t, s)
 	if differences := verify(t, s); len(differences) != 0 {
-		t.Errorf("after a rebuild: got %s", differences)
+		t.Errorf("after a rebuild: got differences %s, want none", differences)
 	}
 }
