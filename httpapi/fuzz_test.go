@@ -76,8 +76,8 @@ func FuzzRequests(f *testing.F) {
 	w := accepting{newWorld()}
 	bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
 	handler := newAPI(f, Config{
-		Keys: w, Hubs: hubAccess{w.world}, ReadModels: w, Directory: w, Devices: live{w.world},
-		Commands: live{w.world}, Idempotency: w, Events: w, Enrolment: w,
+		Keys: w, Hubs: hubAccess(w), ReadModels: w, Directory: w, Devices: live(w),
+		Commands: live(w), Idempotency: w, Events: w, Enrolment: w,
 		Environment: domain.EnvironmentDev, Rate: 1e9, Burst: 1e9,
 	})
 	var routes []*route

@@ -39,7 +39,7 @@ func (c Config) WithDefaults() Config {
 // Validate returns an error that names the first invalid field.
 func (c Config) Validate() error {
 	if c.Dir == "" {
-		return errors.New("Dir: must not be empty")
+		return errors.New("cluster: Dir: must not be empty")
 	}
 	return nil
 }

@@ -49,13 +49,13 @@ func (c Config) WithDefaults() Config {
 func (c Config) Validate() error {
 	switch {
 	case c.URL == "":
-		return errors.New("URL: must not be empty")
+		return errors.New("control: URL: must not be empty")
 	case c.InstallationID == "":
-		return errors.New("InstallationID: must not be empty")
+		return errors.New("control: InstallationID: must not be empty")
 	case c.Directory == nil:
-		return errors.New("Directory: must not be nil")
+		return errors.New("control: Directory: must not be nil")
 	case c.Presence == nil:
-		return errors.New("Presence: must not be nil")
+		return errors.New("control: Presence: must not be nil")
 	}
 	return nil
 }

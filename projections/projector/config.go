@@ -49,13 +49,13 @@ func (c Config) WithDefaults() Config {
 func (c Config) Validate() error {
 	switch {
 	case c.Store == nil:
-		return errors.New("Store: must not be nil")
+		return errors.New("projector: Store: must not be nil")
 	case c.Directory == nil:
-		return errors.New("Directory: must not be nil")
+		return errors.New("projector: Directory: must not be nil")
 	case c.Presence == nil:
-		return errors.New("Presence: must not be nil")
+		return errors.New("projector: Presence: must not be nil")
 	case c.RetryStopped < 0:
-		return fmt.Errorf("RetryStopped: is %s, must not be negative", c.RetryStopped)
+		return fmt.Errorf("projector: RetryStopped: is %s, must not be negative", c.RetryStopped)
 	}
 	return nil
 }

@@ -47,11 +47,11 @@ func (c Config) WithDefaults() Config {
 func (c Config) Validate() error {
 	switch {
 	case c.URL == "":
-		return errors.New("URL: must not be empty")
+		return errors.New("read models: URL: must not be empty")
 	case c.InstallationID == "":
-		return errors.New("InstallationID: must not be empty")
+		return errors.New("read models: InstallationID: must not be empty")
 	case c.MaxConns < 1:
-		return fmt.Errorf("MaxConns: is %d, must be at least 1", c.MaxConns)
+		return fmt.Errorf("read models: MaxConns: is %d, must be at least 1", c.MaxConns)
 	}
 	return nil
 }

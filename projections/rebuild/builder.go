@@ -85,15 +85,15 @@ func (c Config) WithDefaults() Config {
 func (c Config) Validate() error {
 	switch {
 	case c.Schema == "":
-		return errors.New("Schema: must not be empty")
+		return errors.New("rebuild: Schema: must not be empty")
 	case c.ConnConfig == nil:
-		return errors.New("ConnConfig: must not be nil")
+		return errors.New("rebuild: ConnConfig: must not be nil")
 	case c.Directory == nil:
-		return errors.New("Directory: must not be nil")
+		return errors.New("rebuild: Directory: must not be nil")
 	case c.Presence == nil:
-		return errors.New("Presence: must not be nil")
+		return errors.New("rebuild: Presence: must not be nil")
 	case c.LoadRows < 1:
-		return fmt.Errorf("LoadRows: is %d, must be at least 1", c.LoadRows)
+		return fmt.Errorf("rebuild: LoadRows: is %d, must be at least 1", c.LoadRows)
 	}
 	return nil
 }
