@@ -64,7 +64,10 @@ func TestAuthorization(t *testing.T) {
 			t.Errorf("%s: %d, want %d", name, res.StatusCode, want)
 		}
 		if !tt.ok && res.Header.Get("WWW-Authenticate") != "Bearer" {
-			t.Errorf("%s: WWW-Authenticate %q", name, res.Header.Get("WWW-Authenticate"))
+			t.Errorf(
+				"%s: got WWW-Authenticate %q, want Bearer", name,
+				res.Header.Get("WWW-Authenticate"),
+			)
 		}
 	}
 	streamstest.Eventually(
@@ -73,11 +76,11 @@ func TestAuthorization(t *testing.T) {
 	)
 	if log := s.logged.String(); strings.Contains(log, key[20:]) ||
 		!strings.Contains(log, key[7:19]) {
-		t.Errorf("the log must hold key ids and no secrets:\n%s", log)
+		t.Errorf("got log\n%s\nwant key ids and no secrets", log)
 	}
 	s.revoke()
 	if a := s.do("GET", "/v1/sites", ""); a.StatusCode != http.StatusUnauthorized {
-		t.Errorf("revoked: %d", a.StatusCode)
+		t.Errorf("revoked key: got %d, want 401", a.StatusCode)
 	}
 }
 
@@ -98,7 +101,7 @@ func withSecretOf(t *testing.T, key string, other domain.Key) string {
 	}
 	forged := domain.NewKey(domain.EnvironmentDev, entropy)
 	if forged.ID != parsed.ID || forged.Secret == parsed.Secret {
-		t.Fatalf("forged %v for %v", forged, parsed)
+		t.Fatalf("got forged key %v of %v, want the same id and another secret", forged, parsed)
 	}
 	return forged.Reveal()
 }
@@ -138,7 +141,7 @@ func TestClientAddress(t *testing.T) {
 	} {
 		parsed, _ := parseAddress(addr)
 		if got := addressBlock(parsed).String(); got != want {
-			t.Errorf("block of %s: %s", addr, got)
+			t.Errorf("block of %s: got %s, want %s", addr, got, want)
 		}
 	}
 }

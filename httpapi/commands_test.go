@@ -57,7 +57,7 @@ func TestCommand(t *testing.T) {
 		tt.command.OrgID, tt.command.HubID, tt.command.DeviceID = orgOne, hubOne, 1
 		value := string(tt.command.Value)
 		if string(sent.Value) != value {
-			t.Errorf("%s: the hub got the value %s", tt.body, sent.Value)
+			t.Errorf("%s: the hub got the value %s, want %s", tt.body, sent.Value, value)
 		}
 		sent.Value, tt.command.Value = nil, nil
 		if sent.Key != tt.command.Key || sent.Endpoint != tt.command.Endpoint ||
@@ -65,7 +65,7 @@ func TestCommand(t *testing.T) {
 			sent.OrgID != orgOne ||
 			sent.HubID != hubOne ||
 			sent.DeviceID != 1 {
-			t.Errorf("%s: the hub got %+v", tt.body, sent)
+			t.Errorf("%s: the hub got %+v, want %+v", tt.body, sent, tt.command)
 		}
 	}
 }
@@ -117,11 +117,11 @@ func TestCommandErrors(t *testing.T) {
 	} {
 		a := s.do("POST", commandPath, tt.body)
 		if msg := wantError(t, a, tt.status, tt.code); !strings.Contains(msg, tt.names) {
-			t.Errorf("%.80s: %q does not name %q", tt.body, msg, tt.names)
+			t.Errorf("%.80s: got message %q, want %q in it", tt.body, msg, tt.names)
 		}
 	}
 	if s.hub.asked > 0 {
-		t.Errorf("the hub was asked %d times", s.hub.asked)
+		t.Errorf("the hub got %d requests, want none", s.hub.asked)
 	}
 
 	// For an unknown channel key only the device shows whether there is such a channel.
@@ -149,7 +149,7 @@ func TestCommandErrors(t *testing.T) {
 		wantError(t, s.do("POST", tt.path, tt.body), tt.status, tt.code)
 	}
 	if len(s.hub.sent) > 0 {
-		t.Errorf("the hub got %v", s.hub.sent)
+		t.Errorf("the hub got %v, want no command", s.hub.sent)
 	}
 }
 
@@ -201,7 +201,8 @@ func TestIdempotencyKey(t *testing.T) {
 		if tt.ok && len(tt.values) == 1 &&
 			s.hub.sent[len(s.hub.sent)-1].IdempotencyKey != tt.values[0] {
 			t.Errorf(
-				"%s: the key was taken as %q", name, s.hub.sent[len(s.hub.sent)-1].IdempotencyKey,
+				"%s: got key %q, want %q", name, s.hub.sent[len(s.hub.sent)-1].IdempotencyKey,
+				tt.values[0],
 			)
 		}
 	}

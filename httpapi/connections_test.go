@@ -69,7 +69,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 				t, "GET "+streamPath+" HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+"\r\n\r\n",
 			)
 			if res, err := http.ReadResponse(stream, nil); err != nil || res.StatusCode != 200 {
-				t.Fatalf("%v %v", res, err)
+				t.Fatalf("stream: got %v, %v, want 200", res, err)
 			}
 			used, usedAnswers := s.opened(t, request+s.bearer+"\r\n\r\n")
 			answerOn(t, usedAnswers)
@@ -83,7 +83,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 			for range 3 { // each on a connection of its own
 				_, answers := s.opened(t, request+s.bearer+"\r\n\r\n")
 				if a := answerOn(t, answers); a.StatusCode != 200 {
-					t.Errorf("a new client gets %d %s", a.StatusCode, a.body)
+					t.Errorf("new client: got %d %s, want 200", a.StatusCode, a.body)
 				}
 			}
 			streamstest.Eventually(
@@ -92,18 +92,18 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 			)
 			for i, answers := range idle[:180] {
 				if b, err := answers.ReadByte(); err == nil {
-					t.Fatalf("idle connection %d is answered %q", i, b)
+					t.Fatalf("idle connection %d: got an answer %q, want it closed", i, b)
 				}
 			}
 			if _, err := usedAnswers.ReadByte(); err == nil {
-				t.Error("the connection that was used once is still open")
+				t.Error("got an open connection that was used once, want it closed")
 			}
 			used.Close()
 			s.emit(1, 0)
 			for {
 				line, err := stream.ReadString('\n')
 				if err != nil {
-					t.Fatalf("the stream: %v", err)
+					t.Fatalf("stream: got %v, want an event", err)
 				}
 				if strings.HasPrefix(line, "data: ") {
 					break
@@ -146,7 +146,7 @@ func TestBusyConnectionsStay(t *testing.T) {
 				)
 				if res, err := http.ReadResponse(answers, nil); err != nil ||
 					res.StatusCode != 200 {
-					t.Fatalf("stream %d: %v %v", i, res, err)
+					t.Fatalf("stream %d: got %v, %v, want 200", i, res, err)
 				}
 				streams = append(streams, conn)
 			}
@@ -156,10 +156,10 @@ func TestBusyConnectionsStay(t *testing.T) {
 			wantError(t, a, tt.status, tt.code)
 			checkHeaders(t, a)
 			if a.Header.Get("Retry-After") == "" || !a.Close {
-				t.Errorf("header %v", a.Header)
+				t.Errorf("got header %v, want Retry-After and Connection: close", a.Header)
 			}
 			if open, _, _ := s.tables(); open != 5 {
-				t.Errorf("%d connections are open", open)
+				t.Errorf("got %d open connections, want 5", open)
 			}
 			streams[0].Close()
 			streamstest.Eventually(t, "a new connection is served", func() bool {
@@ -208,7 +208,7 @@ func TestUnfinishedBodiesGiveWay(t *testing.T) {
 			key := "Authorization: " + s.bearer + "\r\n"
 			_, stream := s.opened(t, "GET "+streamPath+" HTTP/1.1"+header+key+"\r\n")
 			if res, err := http.ReadResponse(stream, nil); err != nil || res.StatusCode != 200 {
-				t.Fatalf("%v %v", res, err)
+				t.Fatalf("stream: got %v, %v, want 200", res, err)
 			}
 			text := attack.request + " HTTP/1.1" + header
 			if attack.key {
@@ -226,17 +226,17 @@ func TestUnfinishedBodiesGiveWay(t *testing.T) {
 			for range 3 {
 				_, answers := s.opened(t, "GET /v1/sites HTTP/1.1"+header+key+"\r\n")
 				if a := answerOn(t, answers); a.StatusCode != 200 {
-					t.Errorf("a new client gets %d %s", a.StatusCode, a.body)
+					t.Errorf("new client: got %d %s, want 200", a.StatusCode, a.body)
 				}
 			}
 			if took := time.Since(began); took > bodyTimeout/2 {
-				t.Errorf("new clients waited for %s", took)
+				t.Errorf("new clients waited for %s, want at most %s", took, bodyTimeout/2)
 			}
 			s.emit(1, 0)
 			for {
 				line, err := stream.ReadString('\n')
 				if err != nil {
-					t.Fatalf("the stream: %v", err)
+					t.Fatalf("stream: got %v, want an event", err)
 				}
 				if strings.HasPrefix(line, "data: ") {
 					break
@@ -270,7 +270,7 @@ func TestUnreadAnswersGiveWay(t *testing.T) {
 				return err == nil && res.StatusCode == 200
 			})
 			if took := time.Since(began); took > writeTimeout*3/4 {
-				t.Errorf("a new client waited for %s", took)
+				t.Errorf("new client waited for %s, want at most %s", took, writeTimeout*3/4)
 			}
 		})
 	}
@@ -286,7 +286,7 @@ func TestStreamsLeaveConnections(t *testing.T) {
 		)
 		res, err := http.ReadResponse(answers, nil)
 		if err != nil || res.StatusCode != map[bool]int{true: 200, false: 429}[i < 5] {
-			t.Fatalf("stream %d: %v %v", i, res, err)
+			t.Fatalf("stream %d: got %v, %v, want 200 for the first 5 and 429 then", i, res, err)
 		}
 	}
 }

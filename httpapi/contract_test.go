@@ -97,7 +97,7 @@ func checkHeaders(t *testing.T, a answer) {
 	t.Helper()
 	if _, err := ulid.ParseStrict(a.Header.Get("X-Request-Id")); err != nil {
 		t.Errorf(
-			"%s %s: X-Request-Id %q: %v", a.Request.Method, a.Request.URL,
+			"%s %s: got X-Request-Id %q, %v, want a ULID", a.Request.Method, a.Request.URL,
 			a.Header.Get("X-Request-Id"), err,
 		)
 	}
@@ -106,7 +106,10 @@ func checkHeaders(t *testing.T, a answer) {
 		"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Policy",
 	} {
 		if given := a.Header.Get(name) != ""; given != limited {
-			t.Errorf("%s %s: %s is %q", a.Request.Method, a.Request.URL, name, a.Header.Get(name))
+			t.Errorf(
+				"%s %s: got %s %q, want it set: %t", a.Request.Method, a.Request.URL, name,
+				a.Header.Get(name), limited,
+			)
 		}
 	}
 }
@@ -127,13 +130,13 @@ func TestEventPage(t *testing.T) {
 	} {
 		a := s.do("GET", path+query, "")
 		if a.StatusCode != 200 || a.body != want || a.ContentLength != int64(len(want)) {
-			t.Errorf("%s: %d %s", query, a.StatusCode, a.body)
+			t.Errorf("%s: got %d %s, want 200 %s", query, a.StatusCode, a.body, want)
 		}
 	}
 	if msg := wantError(t, s.do("GET", path+"?after=old", ""), 410, domain.CodeCursorExpired); !strings.Contains(
 		msg, "after",
 	) {
-		t.Error(msg)
+		t.Errorf("got message %q, want after in it", msg)
 	}
 }
 
@@ -155,12 +158,15 @@ func TestReadiness(t *testing.T) {
 			time.Sleep(readinessAge)
 			if a := s.do("GET", "/readyz", "", "Authorization", ""); a.StatusCode != status ||
 				strings.TrimSpace(a.body) != `{"status":"`+public+`"}` {
-				t.Errorf("%d %s", a.StatusCode, a.body)
+				t.Errorf("got %d %s, want %d %s", a.StatusCode, a.body, status, public)
 			}
 			answer := httptest.NewRecorder()
 			s.api.Readiness().ServeHTTP(answer, httptest.NewRequest("GET", "/readyz", nil))
 			if answer.Code != status || strings.TrimSpace(answer.Body.String()) != details {
-				t.Errorf("operators: %d %s", answer.Code, answer.Body)
+				t.Errorf(
+					"for operators: got %d %s, want %d %s", answer.Code, answer.Body, status,
+					details,
+				)
 			}
 		}
 		component.Store(&Component{Name: "broker", OK: true, Detail: "16 shards"})
@@ -186,25 +192,25 @@ func TestReadiness(t *testing.T) {
 			asking.Go(func() {
 				if a := s.do("GET", "/readyz", "", "Authorization", ""); a.StatusCode != 200 ||
 					strings.TrimSpace(a.body) != `{"status":"ready"}` {
-					t.Errorf("%d %s", a.StatusCode, a.body)
+					t.Errorf("ready: got %d %s, want 200", a.StatusCode, a.body)
 				}
 			})
 		}
 		asking.Wait()
 		if n := asked.Load() - before; n != 1 {
-			t.Errorf("50 questions at once asked the components %d times", n)
+			t.Errorf("50 concurrent requests: got %d checks of the components, want 1", n)
 		}
 		s.drain() // is answered at once, whatever was asked a moment ago
 		if a := s.do("GET", "/readyz", "", "Authorization", ""); a.StatusCode != 503 ||
 			strings.TrimSpace(a.body) != `{"status":"not_ready"}` {
-			t.Errorf("%d %s", a.StatusCode, a.body)
+			t.Errorf("stopping: got %d %s, want 503", a.StatusCode, a.body)
 		}
 		expect(
 			503, "not_ready",
 			`{"ready":false,"degraded":false,"components":[`+ok+`,{"name":"http","ok":false,"degraded":false,"detail":"stopping","action":""}]}`,
 		)
 		if a := s.do("GET", "/healthz", ""); a.StatusCode != 200 {
-			t.Errorf("healthz: %d", a.StatusCode)
+			t.Errorf("healthz: got %d, want 200", a.StatusCode)
 		}
 	})
 }

@@ -87,11 +87,11 @@ func TestSetupCode(t *testing.T) {
 		`{"setup_code":" 34028-23669 "}`: text("34028-23669"), `{"setup_code":"` + qr + `"}`: &qr,
 	} {
 		if a := s.do("POST", path, body); a.StatusCode != 202 {
-			t.Errorf("%s: %d %s", body, a.StatusCode, a.body)
+			t.Errorf("%s: got %d %s, want 202", body, a.StatusCode, a.body)
 		}
 		got := s.hub.pairing
 		if (got == nil) != (want == nil) || got != nil && *got != *want {
-			t.Errorf("%s: the hub got %v", body, got)
+			t.Errorf("%s: the hub got setup code %v, want %v", body, got, want)
 		}
 	}
 	req, _ := http.NewRequest("POST", s.base+path, http.NoBody)
@@ -102,7 +102,7 @@ func TestSetupCode(t *testing.T) {
 	}
 	res.Body.Close()
 	if res.StatusCode != 202 || s.hub.pairing != nil {
-		t.Errorf("a content type without a body: %d", res.StatusCode)
+		t.Errorf("content type without a body: got %d, want 202 and no setup code", res.StatusCode)
 	}
 }
 
@@ -115,11 +115,11 @@ func TestEventCursor(t *testing.T) {
 	a := s.do("GET", devicesPath, "")
 	cursor := a.Header.Get("Event-Cursor")
 	if cursor != "c3" {
-		t.Fatalf("Event-Cursor %q", cursor)
+		t.Fatalf("got Event-Cursor %q, want c3", cursor)
 	}
 	next := s.do("GET", "/v1/hubs/"+string(hubOne)+"/events?after="+cursor, "")
 	if !strings.Contains(next.body, `"cursor":"c4"`) {
-		t.Errorf("the event that followed: %s", next.body)
+		t.Errorf("got next events %s, want c4 first", next.body)
 	}
 }
 
@@ -152,10 +152,10 @@ func TestHubErrors(t *testing.T) {
 			}
 			a := s.do(method, path, body)
 			if msg := wantError(t, a, status, code); msg != "because" {
-				t.Errorf("%s: %s", request, msg)
+				t.Errorf("%s: got message %s, want because", request, msg)
 			}
 			if a.Header.Get("Event-Cursor") != "" {
-				t.Errorf("%s: an error has an Event-Cursor", request)
+				t.Errorf("%s: got an error with an Event-Cursor, want none", request)
 			}
 		}
 	}
@@ -163,7 +163,7 @@ func TestHubErrors(t *testing.T) {
 	if msg := wantError(t, s.do("GET", devicesPath, ""), 500, domain.CodeInternal); strings.Contains(
 		msg, "hunter2",
 	) {
-		t.Error(msg)
+		t.Errorf("got message %q, want no cause in it", msg)
 	}
 	s.hub.fault, s.fault = nil, errors.New("no database")
 	wantError(t, s.do("GET", devicesPath+"/1", ""), 500, domain.CodeInternal)
@@ -235,14 +235,20 @@ func TestDeviceErrors(t *testing.T) {
 		a := s.do(tt.method, tt.path, tt.body)
 		checkHeaders(t, a)
 		if msg := wantError(t, a, tt.status, tt.code); !strings.Contains(msg, tt.names) {
-			t.Errorf("%s %s %.60s: %q does not name %q", tt.method, tt.path, tt.body, msg, tt.names)
+			t.Errorf(
+				"%s %s %.60s: got message %q, want %q in it", tt.method, tt.path, tt.body, msg,
+				tt.names,
+			)
 		}
 		if got := s.hub.asked - before; got != tt.asked {
-			t.Errorf("%s %s %.60s: the hub was asked %d times", tt.method, tt.path, tt.body, got)
+			t.Errorf(
+				"%s %s %.60s: the hub got %d requests, want %d", tt.method, tt.path, tt.body, got,
+				tt.asked,
+			)
 		}
 	}
 	if a := s.do("POST", hub+"/pairing", `{"setup_code":"1"}`, "Content-Type", "text/plain"); a.StatusCode != 400 {
-		t.Errorf("a setup code as text: %d", a.StatusCode)
+		t.Errorf("setup code as text: got %d, want 400", a.StatusCode)
 	}
 }
 
@@ -272,8 +278,9 @@ func TestForeignHubsOnEveryRoute(t *testing.T) {
 				if foreign.StatusCode != unknown.StatusCode || same != unknown.body ||
 					fmt.Sprint(names(foreign.Header)) != fmt.Sprint(names(unknown.Header)) {
 					t.Errorf(
-						"%s %s %s: %d %s and %d %s", rt.method, rt.pattern, body,
-						foreign.StatusCode, foreign.body, unknown.StatusCode, unknown.body,
+						"%s %s %s: got %d %s for a foreign and %d %s for an unknown hub, want the same",
+						rt.method, rt.pattern, body, foreign.StatusCode, foreign.body,
+						unknown.StatusCode, unknown.body,
 					)
 				}
 			}
@@ -298,13 +305,13 @@ func TestSlowHub(t *testing.T) {
 		began := time.Now()
 		a := s.do("GET", devicesPath+"/1", "")
 		if took := time.Since(began); a.StatusCode != 200 || took != s.hub.takes {
-			t.Errorf("%d after %s", a.StatusCode, took)
+			t.Errorf("got %d after %s, want 200 after %s", a.StatusCode, took, s.hub.takes)
 		}
 		s.hub.takes = time.Hour
 		began = time.Now()
 		wantError(t, s.do("GET", devicesPath+"/1", ""), 503, domain.CodeServiceUnavailable)
 		if took := time.Since(began); took > 3*time.Minute {
-			t.Errorf("given up after %s", took)
+			t.Errorf("gave up after %s, want at most 3 min", took)
 		}
 	})
 }

@@ -182,18 +182,24 @@ func TestErrors(t *testing.T) {
 		checkHeaders(t, a)
 		if tt.method == "HEAD" {
 			if a.StatusCode != tt.status || a.Header.Get("Allow") != "GET, POST" {
-				t.Errorf("HEAD %s: %d, Allow %q", tt.path, a.StatusCode, a.Header.Get("Allow"))
+				t.Errorf(
+					"HEAD %s: got %d, Allow %q, want %d, GET, POST", tt.path, a.StatusCode,
+					a.Header.Get("Allow"), tt.status,
+				)
 			}
 			continue
 		}
 		msg := wantError(t, a, tt.status, tt.code)
 		if tt.status == 405 {
 			if allow := a.Header.Get("Allow"); allow != tt.names {
-				t.Errorf("%s %s: Allow %q", tt.method, tt.path, allow)
+				t.Errorf("%s %s: got Allow %q, want %q", tt.method, tt.path, allow, tt.names)
 			}
 		}
 		if !strings.Contains(msg, tt.names) {
-			t.Errorf("%s %s %.60s: %q does not name %q", tt.method, tt.path, tt.body, msg, tt.names)
+			t.Errorf(
+				"%s %s %.60s: got message %q, want %q in it", tt.method, tt.path, tt.body, msg,
+				tt.names,
+			)
 		}
 	}
 }
@@ -213,13 +219,13 @@ func TestContentType(t *testing.T) {
 	} {
 		a := s.do("POST", "/v1/sites", `{"name":"x"}`, "Content-Type", value)
 		if ok && a.StatusCode != 201 {
-			t.Errorf("%q: %d %s", value, a.StatusCode, a.body)
+			t.Errorf("%q: got %d %s, want 201", value, a.StatusCode, a.body)
 		}
 		if !ok {
 			if msg := wantError(t, a, 400, domain.CodeInvalidRequest); !strings.Contains(
 				msg, "Content-Type",
 			) {
-				t.Errorf("%q: %s", value, msg)
+				t.Errorf("%q: got message %s, want Content-Type in it", value, msg)
 			}
 		}
 	}
@@ -234,7 +240,7 @@ func TestFaults(t *testing.T) {
 	a := s.do("GET", "/v1/sites", "")
 	msg := wantError(t, a, 500, domain.CodeInternal)
 	if strings.Contains(msg, "hunter2") {
-		t.Errorf("answer %s", msg)
+		t.Errorf("got message %s, want no secret in it", msg)
 	}
 	streamstest.Eventually(t, "the cause is in the log", func() bool {
 		log := s.logged.String()
@@ -250,7 +256,7 @@ func TestPanic(t *testing.T) {
 	a := s.do("GET", "/v1/sites", "")
 	checkHeaders(t, a)
 	if msg := wantError(t, a, 500, domain.CodeInternal); strings.Contains(msg, "nil") {
-		t.Error(msg)
+		t.Errorf("got message %q, want no cause in it", msg)
 	}
 	streamstest.Eventually(
 		t, "the panic is in the log",
@@ -278,10 +284,10 @@ func TestSlowBody(t *testing.T) {
 			buf := make([]byte, 12)
 			n, _ := conn.Read(buf)
 			if took := time.Since(began); took > 11*time.Second {
-				t.Errorf("held for %s", took)
+				t.Errorf("connection held for %s, want at most 11 s", took)
 			}
 			if got := string(buf[:n]); n > 0 && got != "HTTP/1.1 400" && got != "HTTP/1.1 401" {
-				t.Errorf("answer %q", got)
+				t.Errorf("got answer %q, want none, 400 or 401", got)
 			}
 		})
 	}

@@ -60,7 +60,7 @@ func TestAReplicaThatIsCutOff(t *testing.T) {
 		cfg.Freshness = view
 	}, func(s *service, _ *pipeListener) {
 		if a := s.do("GET", "/v1/sites", ""); a.StatusCode != 200 {
-			t.Fatalf("before: %d %s", a.StatusCode, a.body)
+			t.Fatalf("before the cut: got %d %s, want 200", a.StatusCode, a.body)
 		}
 		o := s.stream()
 		o.expect("id: c0\n\n")
@@ -71,7 +71,7 @@ func TestAReplicaThatIsCutOff(t *testing.T) {
 		o.end()
 		if a := <-polled; wantError(t, a, 503, domain.CodeServiceUnavailable) == "" ||
 			a.Header.Get("Retry-After") == "" {
-			t.Errorf("the long-poll has no Retry-After")
+			t.Errorf("long-poll: got no Retry-After, want one")
 		}
 		for _, path := range []string{
 			"/v1/sites", "/v1/hubs/" + string(hubOne) + "/events", streamPath,
@@ -79,7 +79,7 @@ func TestAReplicaThatIsCutOff(t *testing.T) {
 			a := s.do("GET", path, "")
 			wantError(t, a, 503, domain.CodeServiceUnavailable)
 			if a.Header.Get("Retry-After") == "" {
-				t.Errorf("%s: no Retry-After", path)
+				t.Errorf("%s: got no Retry-After, want one", path)
 			}
 		}
 		// An unknown key may be valid, so it gets 503 too; a request without a key gets 401.
@@ -94,7 +94,7 @@ func TestAReplicaThatIsCutOff(t *testing.T) {
 		synctest.Wait()
 		if log := s.logged.String(); strings.Contains(log, `"level":"ERROR"`) ||
 			!strings.Contains(log, `"ended":"broker_lost"`) {
-			t.Errorf("the log says %s", log)
+			t.Errorf("got log %s, want broker_lost and no error", log)
 		}
 	})
 }
@@ -118,7 +118,7 @@ func TestAStreamOfAProcessThatWakesUp(t *testing.T) {
 		})
 		s.emit(1, 0)
 		if rest := o.end(); strings.Contains(rest, "data:") {
-			t.Errorf("a stream of a revoked key sent %q", rest)
+			t.Errorf("stream of a revoked key: got %q, want no event", rest)
 		}
 	})
 }
@@ -131,6 +131,6 @@ func TestARequestThatIsNotFinishedInTimeIsUnavailable(t *testing.T) {
 	a := s.do("GET", "/v1/sites", "")
 	wantError(t, a, 503, domain.CodeServiceUnavailable)
 	if a.Header.Get("Retry-After") == "" {
-		t.Error("no Retry-After")
+		t.Error("got no Retry-After, want one")
 	}
 }

@@ -33,38 +33,38 @@ func FuzzBody(f *testing.F) {
 		o, err := decodeObject(body)
 		if err != nil {
 			if domain.CodeOf(err) != domain.CodeInvalidRequest {
-				t.Fatalf("error %v", err)
+				t.Fatalf("got %v, want invalid_request", err)
 			}
 			return
 		}
 		var plain map[string]json.RawMessage
 		if err := json.Unmarshal(body, &plain); err != nil || len(plain) != len(o) ||
 			!utf8.Valid(body) {
-			t.Fatalf("took %q, which encoding/json does not: %v", body, err)
+			t.Fatalf("accepted %q, want what encoding/json accepts: %v", body, err)
 		}
 		for name := range o {
 			if err := o.allow(nil); err == nil {
-				t.Fatal("an unknown field passed")
+				t.Fatal("unknown field: got nil, want an error")
 			}
 			var want any
 			if err := json.Unmarshal(o[name], &want); err != nil &&
 				!strings.Contains(err.Error(), "cannot unmarshal number") {
-				t.Fatalf("field %q is %q: %v", name, o[name], err)
+				t.Fatalf("field %q is %q: got %v, want it decoded", name, o[name], err)
 			}
 			got, err := o.stringField(name)
 			if err == nil && got != want {
-				t.Fatalf("field %q is %q, read as %q", name, o[name], got)
+				t.Fatalf("field %q is %q: got text %q, want %v", name, o[name], got, want)
 			}
 			nullable, nullableErr := o.nullableString(name)
 			if n, err := o.count(name); err == nil {
 				if number, ok := want.(float64); !ok || number != float64(n) || n < 0 {
-					t.Fatalf("field %q is %q, read as %d", name, o[name], n)
+					t.Fatalf("field %q is %q: got number %d, want %v", name, o[name], n, want)
 				}
 			}
 			if (want == nil && err == nil) ||
 				(err == nil && (nullable == nil || *nullable != got)) ||
 				(nullableErr != nil && err == nil) {
-				t.Fatalf("field %q is %q, read as %v", name, o[name], nullable)
+				t.Fatalf("field %q is %q: got %v, want %v", name, o[name], nullable, want)
 			}
 		}
 	})
@@ -125,7 +125,7 @@ func FuzzRequests(f *testing.F) {
 		if a.StatusCode >= 400 {
 			if msg := wantError(t, a, a.StatusCode, typeOf(a)); !utf8.ValidString(msg) ||
 				len(msg) > 400 {
-				t.Fatalf("message %q", msg)
+				t.Fatalf("got message %q, want valid UTF-8 of at most 400 bytes", msg)
 			}
 		}
 		for _, c := range w.hub.sent {
@@ -137,7 +137,7 @@ func FuzzRequests(f *testing.F) {
 			if a.StatusCode != http.StatusAccepted || !known || c.Endpoint < 0 ||
 				!json.Valid(c.Value) ||
 				c.IdempotencyKey != key {
-				t.Fatalf("%d, and the hub got %+v", a.StatusCode, c)
+				t.Fatalf("got %d, the hub got %+v, want 202 and a valid command", a.StatusCode, c)
 			}
 		}
 	})
@@ -225,7 +225,7 @@ func FuzzParseServerError(f *testing.F) {
 		if status < 400 || status > 599 || !strings.HasPrefix(string(p), "HTTP/1.") ||
 			!strings.Contains(string(p), strconv.Itoa(status)) ||
 			!strings.Contains(string(p), reason) {
-			t.Fatalf("%q is %d, %q", p, status, reason)
+			t.Fatalf("got %q for status %d, reason %q, want both in it", p, status, reason)
 		}
 	})
 }
@@ -246,10 +246,10 @@ func FuzzAuthorization(f *testing.F) {
 		token := strings.TrimLeft(value[min(6, len(value)):], " ")
 		genuine := len(value) > 7 && strings.EqualFold(value[:7], "Bearer ") && token == bearer[7:]
 		if (err == nil) != genuine {
-			t.Fatalf("%q: %v", value, err)
+			t.Fatalf("%q: got %v, want valid: %t", value, err, genuine)
 		}
 		if err != nil && strings.Contains(err.Error(), value) && len(value) > 40 {
-			t.Fatalf("the error repeats what was sent: %v", err)
+			t.Fatalf("got %v, want an error that does not repeat the key", err)
 		}
 	})
 }
@@ -271,11 +271,11 @@ func FuzzQuery(f *testing.F) {
 		for _, name := range []string{"limit", "after"} {
 			got, given := q.get(name)
 			if given != reference.Has(name) || got != reference.Get(name) {
-				t.Fatalf("%q: %s is %q, net/url has %v", raw, name, got, reference[name])
+				t.Fatalf("%q: got %s %q, want %v as net/url", raw, name, got, reference[name])
 			}
 		}
 		if n, err := q.integer("limit", 1, 50, 50); err == nil && (n < 1 || n > 50) {
-			t.Fatalf("%q: limit %d", raw, n)
+			t.Fatalf("%q: got limit %d, want 1 to 50", raw, n)
 		}
 	})
 }
@@ -367,12 +367,14 @@ func TestMalformedRequests(t *testing.T) {
 		}
 		a := s.do(method, path, body, headers...)
 		if a.StatusCode >= 500 {
-			t.Fatalf("%s %s %q: %d %s", method, path, body, a.StatusCode, a.body)
+			t.Fatalf(
+				"%s %s %q: got %d %s, want below 500", method, path, body, a.StatusCode, a.body,
+			)
 		}
 		if a.StatusCode >= 400 && method != "HEAD" {
 			if msg := wantError(t, a, a.StatusCode, typeOf(a)); !utf8.ValidString(msg) ||
 				len(msg) > 400 {
-				t.Fatalf("message %q", msg)
+				t.Fatalf("got message %q, want valid UTF-8 of at most 400 bytes", msg)
 			}
 		}
 		checkHeaders(t, a)

@@ -112,7 +112,7 @@ func TestRealLog(t *testing.T) {
 		}
 		res, err := server.Client().Do(req)
 		if err != nil || res.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %v %v", path, res, err)
+			t.Fatalf("%s: got %v, %v, want 200", path, res, err)
 		}
 		t.Cleanup(func() { res.Body.Close() })
 		return res
@@ -134,7 +134,7 @@ func TestRealLog(t *testing.T) {
 			err = json.Unmarshal(body, &p)
 		}
 		if err != nil || p.NextCursor == "" {
-			t.Fatalf("%s: %s: %v", path, body, err)
+			t.Fatalf("%s: got %s, %v, want a page with a cursor", path, body, err)
 		}
 		return p
 	}
@@ -145,7 +145,7 @@ func TestRealLog(t *testing.T) {
 		after, more = "&after="+p.NextCursor, p.HasMore
 	}
 	if len(events) != 250 || events[0].Data.Value != 1 || events[249].Data.Value != 250 {
-		t.Fatalf("%d events in pages", len(events))
+		t.Fatalf("got %d events in pages, want 1 to 250", len(events))
 	}
 
 	stream := bufio.NewScanner(get("/stream", "Last-Event-ID", events[99].Cursor).Body)
@@ -156,7 +156,7 @@ func TestRealLog(t *testing.T) {
 	}
 	waited := <-held
 	if len(waited.Data) == 0 || waited.Data[0].Data.Value != 251 {
-		t.Errorf("long-poll %v", waited)
+		t.Errorf("long-poll: got %v, want event 251", waited)
 	}
 	events = append(events, read("?after="+events[249].Cursor).Data...)
 	want, id := 101, ""
@@ -218,7 +218,8 @@ func TestReadFitsIntoWrite(t *testing.T) {
 		events, err := reader.Next(t.Context(), count)
 		if err != nil || len(events) == 0 {
 			t.Fatalf(
-				"Next returned %d events, %v after event %d of %d", len(events), err, read, count,
+				"Next: got %d events, %v after event %d of %d, want events", len(events), err, read,
+				count,
 			)
 		}
 		read += len(events)

@@ -39,13 +39,11 @@ func TestWriteList(t *testing.T) {
 			)
 		}
 		same(
-			t,
-			written(t, req, func() error { writeList(req, hubs, newHubItem); return nil }),
+			t, written(t, req, func() error { writeList(req, hubs, newHubItem); return nil }),
 			written(t, req, func() error { return req.writeJSON(200, listOf(hubs, newHubItem)) }),
 		)
 		same(
-			t,
-			written(t, req, func() error { writeList(req, sites, newSiteBody); return nil }),
+			t, written(t, req, func() error { writeList(req, sites, newSiteBody); return nil }),
 			written(t, req, func() error { return req.writeJSON(200, listOf(sites, newSiteBody)) }),
 		)
 	})
@@ -58,7 +56,7 @@ func written(t *rapid.T, req *request, write func() error) []byte {
 		t.Fatal(err)
 	}
 	if !json.Valid(recorder.Body.Bytes()) {
-		t.Fatalf("no JSON: %s", recorder.Body)
+		t.Fatalf("got %s, want JSON", recorder.Body)
 	}
 	return recorder.Body.Bytes()
 }

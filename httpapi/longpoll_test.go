@@ -38,10 +38,10 @@ func TestLongPoll(t *testing.T) {
 				time.AfterFunc(20*time.Second, func() { tt.cause(s) })
 				a := s.do("GET", path, "")
 				if took := time.Since(began); took != tt.after {
-					t.Errorf("answered after %s", took)
+					t.Errorf("answered after %s, want %s", took, tt.after)
 				}
 				if a.StatusCode != tt.status || !strings.Contains(a.body, tt.body) {
-					t.Errorf("%d %s", a.StatusCode, a.body)
+					t.Errorf("got %d %s, want %d %s", a.StatusCode, a.body, tt.status, tt.body)
 				}
 			})
 		})
@@ -59,12 +59,12 @@ func TestLongPollClientGone(t *testing.T) {
 		)
 		req.Header.Set("Authorization", s.bearer)
 		if _, err := s.client.Do(req); !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("error %v", err)
+			t.Fatalf("got %v, want the context's deadline", err)
 		}
 		synctest.Wait()
 		if log := s.logged.String(); !strings.Contains(log, `"status":499`) ||
 			strings.Contains(log, `"level":"ERROR"`) {
-			t.Errorf("log %s", log)
+			t.Errorf("got log %s, want status 499 and no error", log)
 		}
 	})
 }

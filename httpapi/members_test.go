@@ -122,7 +122,10 @@ func TestMemberErrors(t *testing.T) {
 		checkHeaders(t, a)
 		if msg := wantError(t, a, tt.status, tt.code); !strings.Contains(msg, tt.names) ||
 			len(msg) > 300 {
-			t.Errorf("%s %s %.60s: %q does not name %q", tt.method, tt.path, tt.body, msg, tt.names)
+			t.Errorf(
+				"%s %s %.60s: got message %q, want %q in it, and at most 300 bytes", tt.method,
+				tt.path, tt.body, msg, tt.names,
+			)
 		}
 	}
 }
@@ -169,7 +172,7 @@ func TestScopes(t *testing.T) {
 		name := rt.method + " " + rt.pattern
 		scope, ok := want[name]
 		if !ok {
-			t.Errorf("%s is no route of the contract", name)
+			t.Errorf("%s: got a route that is not in the contract, want none", name)
 			continue
 		}
 		delete(want, name)

@@ -22,7 +22,7 @@ func TestObservation(t *testing.T) {
 		lines := strings.Split(strings.TrimSpace(s.logged.String()), "\n")
 		var line map[string]any
 		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &line); err != nil {
-			t.Fatalf("log %q: %v", lines[len(lines)-1], err)
+			t.Fatalf("log line %q: got %v, want JSON", lines[len(lines)-1], err)
 		}
 		return line
 	}
@@ -69,11 +69,11 @@ func TestObservation(t *testing.T) {
 	for series := range samples(t, registry) {
 		if strings.Contains(series, string(hubOne)) || strings.Contains(series, "secrets") ||
 			strings.Contains(series, "BREW") {
-			t.Errorf("a client has made the series %s", series)
+			t.Errorf("got series %s, want no label chosen by a client", series)
 		}
 	}
 	if strings.Contains(s.logged.String(), key.Secret) {
-		t.Error("the log holds a secret")
+		t.Error("got a log with a secret, want none")
 	}
 }
 

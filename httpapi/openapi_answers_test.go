@@ -66,10 +66,10 @@ func TestAnswersAreDescribed(t *testing.T) {
 					if err := json.Unmarshal([]byte(a.body), &body); code != "" &&
 						op.Method != http.MethodHead &&
 						(err != nil || string(body.Error.Type) != code) {
-						t.Errorf("answered with %s", a.body)
+						t.Errorf("got answer %s, want type %s", a.body, code)
 					}
 					if a.StatusCode != status {
-						t.Fatalf("answered with %d: %s", a.StatusCode, a.body)
+						t.Fatalf("got answer %d %s, want %d", a.StatusCode, a.body, status)
 					}
 					path := a.Request.URL.EscapedPath()
 					if err := d.Check(op.Method, path, status, a.Header, []byte(a.body)); err != nil {
@@ -174,14 +174,14 @@ func TestRequestsAreDescribed(t *testing.T) {
 		var whole map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(requestBodies[op.Body]), &whole); err != nil ||
 			len(whole) != len(fields) {
-			t.Fatalf("%v: %s has not every field: %v", op, requestBodies[op.Body], err)
+			t.Fatalf("%v: got example %s, %v, want every field", op, requestBodies[op.Body], err)
 		}
 		unknown := s.do(op.Method, path, `{"unheard_of":1}`)
 		if op.Body == "CertificateRequest" { // hubs may say more than we know
 			if sent := namesOf(fieldsOf(reflect.TypeFor[protocol.CertificateRequest]())); !slices.Equal(
 				namesOf(fields), sent,
 			) {
-				t.Errorf("%v: described are %v; hubs send %v", op, namesOf(fields), sent)
+				t.Errorf("%v: described %v, want what hubs send, %v", op, namesOf(fields), sent)
 			}
 		} else {
 			want := "allowed fields are " + strings.Join(namesOf(fields), ", ")
@@ -205,14 +205,14 @@ func TestRequestsAreDescribed(t *testing.T) {
 			missed := a.StatusCode == 400 && strings.Contains(a.body, field.Name+": is required")
 			if missed != field.Required {
 				t.Errorf(
-					"%v without %s: described as required: %t; answered with %d %s", op, field.Name,
-					field.Required, a.StatusCode, a.body,
+					"%v without %s: described as required: %t, got %d %s, want agreement", op,
+					field.Name, field.Required, a.StatusCode, a.body,
 				)
 			}
 		}
 		if a := s.do(op.Method, path, ""); (a.StatusCode != 400) != op.BodyOptional {
 			t.Errorf(
-				"%v without a body: described as optional: %t; answered with %d %s", op,
+				"%v without a body: described as optional: %t, got %d %s, want agreement", op,
 				op.BodyOptional, a.StatusCode, a.body,
 			)
 		}
@@ -222,7 +222,7 @@ func TestRequestsAreDescribed(t *testing.T) {
 				t.Fatal(err)
 			}
 			if a := s.do(op.Method, path, string(body)); a.StatusCode == 400 {
-				t.Errorf("%v rejects the example %s: %s", op, body, a.body)
+				t.Errorf("%v: example %s: got %s, want no rejection", op, body, a.body)
 			}
 		}
 	}
@@ -246,8 +246,8 @@ func TestParametersAreDescribed(t *testing.T) {
 				op.Query, name,
 			) {
 				t.Errorf(
-					"%v: described are %v; %s twice is answered with %d %s", op, op.Query, name,
-					a.StatusCode, a.body,
+					"%v: described %v, but got for %s twice %d %s, want agreement", op, op.Query,
+					name, a.StatusCode, a.body,
 				)
 			}
 		}
@@ -257,8 +257,8 @@ func TestParametersAreDescribed(t *testing.T) {
 				op.Header, name,
 			) {
 				t.Errorf(
-					"%v: described are %v; %s twice is answered with %s", op, op.Header, name,
-					answered,
+					"%v: described %v, but got for %s twice %s, want agreement", op, op.Header,
+					name, answered,
 				)
 			}
 		}

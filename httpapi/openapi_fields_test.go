@@ -99,12 +99,12 @@ func TestFieldsAreDescribed(t *testing.T) {
 	}
 	for _, name := range d.Objects() {
 		if _, answered := bodies[name]; answered == (elsewhere[name] != "") {
-			t.Errorf("%s: is described, and it is not clear what it is compared with", name)
+			t.Errorf("%s: described and compared with no or two structures, want one", name)
 		}
 	}
 	for name := range elsewhere {
 		if !slices.Contains(d.Objects(), name) {
-			t.Errorf("%s: there is no such schema", name)
+			t.Errorf("%s: got no schema, want one", name)
 		}
 	}
 }
@@ -202,7 +202,8 @@ func TestBodiesAreCompared(t *testing.T) {
 				found++
 				if !compared[spec.Name.Name] {
 					t.Errorf(
-						"%s: is written as JSON, and not compared with a schema", spec.Name.Name,
+						"%s: marshaled as JSON and compared with no schema, want one",
+						spec.Name.Name,
 					)
 				}
 			}
@@ -210,7 +211,7 @@ func TestBodiesAreCompared(t *testing.T) {
 		})
 	}
 	if found < 15 {
-		t.Errorf("only %d structures were found", found)
+		t.Errorf("found %d structures, want at least 15", found)
 	}
 }
 

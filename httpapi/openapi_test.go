@@ -43,22 +43,25 @@ func TestRoutesAreDescribed(t *testing.T) {
 		name := op.String()
 		rt, ok := routes[name]
 		if !ok {
-			t.Errorf("%s: is described, and there is no such route", name)
+			t.Errorf("%s: described without a route, want one", name)
 			continue
 		}
 		delete(routes, name)
 		if op.Scope != string(rt.scope) || op.Keyless != (rt.access != forKey) {
 			t.Errorf(
-				"%s: described with scope %q, keyless %t; the route asks for %q", name, op.Scope,
-				op.Keyless, rt.scope,
+				"%s: described with scope %q, keyless: %t, want scope %q as its route", name,
+				op.Scope, op.Keyless, rt.scope,
 			)
 		}
 		if said := strings.HasPrefix(op.Description, "Scope: `"+op.Scope+"`.\n"); said != (op.Scope != "") {
-			t.Errorf("%s: the description begins with %.30q", name, op.Description)
+			t.Errorf(
+				"%s: description begins with %.30q, want its scope %q", name, op.Description,
+				op.Scope,
+			)
 		}
 		if (op.Body != "") != rt.readsBody {
 			t.Errorf(
-				"%s: described with the body %q; the route takes one: %t", name, op.Body,
+				"%s: described with body %q, want one: %t as its route", name, op.Body,
 				rt.readsBody,
 			)
 		}
@@ -68,12 +71,15 @@ func TestRoutesAreDescribed(t *testing.T) {
 		for _, status := range op.Statuses() {
 			counted := slices.Contains(op.Headers(status), "Ratelimit-Remaining")
 			if counted != (rt.access != forAnyone) {
-				t.Errorf("%s: %d described with rate limit: %t", name, status, counted)
+				t.Errorf(
+					"%s: %d described with rate limit: %t, want %t", name, status, counted,
+					rt.access != forAnyone,
+				)
 			}
 		}
 	}
 	for name := range routes {
-		t.Errorf("%s: is not described", name)
+		t.Errorf("%s: not described, want a description of every route", name)
 	}
 }
 
@@ -137,12 +143,12 @@ func TestErrorTypesAreDescribed(t *testing.T) {
 	types := d.Enum("ErrorType")
 	for _, name := range types {
 		if statuses[domain.Code(name)] == 0 {
-			t.Errorf("%s: is described, and there is no such code", name)
+			t.Errorf("%s: described, want only codes that exist", name)
 		}
 	}
 	for code := range statuses {
 		if !slices.Contains(types, string(code)) {
-			t.Errorf("%s: is not described", code)
+			t.Errorf("%s: not described, want every code", code)
 		}
 	}
 	used := map[string]bool{}
@@ -152,19 +158,19 @@ func TestErrorTypesAreDescribed(t *testing.T) {
 				used[name] = true
 				if statuses[domain.Code(name)] != status {
 					t.Errorf(
-						"%v: %s is described at %d; it is answered with %d", op, name, status,
+						"%v: %s described at status %d, want %d", op, name, status,
 						statuses[domain.Code(name)],
 					)
 				}
 			}
 			if status >= 400 && len(op.Types(status)) == 0 && op.Pattern != "/readyz" {
-				t.Errorf("%v: %d is described without its types", op, status)
+				t.Errorf("%v: %d described without types, want some", op, status)
 			}
 		}
 	}
 	for _, name := range types {
 		if !used[name] {
-			t.Errorf("%s: no operation is described to answer it", name)
+			t.Errorf("%s: described for no operation, want at least one", name)
 		}
 	}
 }
@@ -188,7 +194,7 @@ func TestScopesAreDescribed(t *testing.T) {
 		if !slices.ContainsFunc(
 			d.Operations, func(op *openapitest.Operation) bool { return op.Scope == string(scope) },
 		) {
-			t.Errorf("%s: no operation is described to need it", scope)
+			t.Errorf("%s: described for no operation, want at least one", scope)
 		}
 	}
 }

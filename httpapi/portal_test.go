@@ -45,12 +45,18 @@ func TestPortal(t *testing.T) {
 	} {
 		a := s.do(c.method, c.path, "", "Authorization", "")
 		if a.StatusCode != c.status || a.Header.Get("X-Request-Id") == "" {
-			t.Errorf("%s %s: %d %v", c.method, c.path, a.StatusCode, a.Header)
+			t.Errorf(
+				"%s %s: got %d %v, want %d with a request id", c.method, c.path, a.StatusCode,
+				a.Header, c.status,
+			)
 		}
 	}
 	limited := s.do("GET", path, "", "Authorization", "")
 	if limited.StatusCode != http.StatusTooManyRequests || limited.Header.Get("Retry-After") == "" {
-		t.Errorf("past the limit: %d %v", limited.StatusCode, limited.Header)
+		t.Errorf(
+			"past the limit: got %d %v, want 429 with Retry-After", limited.StatusCode,
+			limited.Header,
+		)
 	}
 	streamstest.Eventually(
 		t, "all requests are logged",
@@ -58,7 +64,7 @@ func TestPortal(t *testing.T) {
 	)
 	if log := s.logged.String(); strings.Contains(log, "the-secret") ||
 		!strings.Contains(log, `"route":"/portal/invitations/{token}"`) {
-		t.Error(log)
+		t.Errorf("got log %s, want the route without the secret", log)
 	}
 }
 
@@ -92,18 +98,24 @@ func TestPortalErrorsArePages(t *testing.T) {
 		a := s.do(c.method, c.path, "", "Authorization", "", "Accept", c.accept)
 		if a.StatusCode != c.status || !strings.Contains(a.body, c.says) ||
 			a.Header.Get("X-Request-Id") == "" {
-			t.Errorf("%s %s: %d %s", c.method, c.path, a.StatusCode, a.body)
+			t.Errorf(
+				"%s %s: got %d %s, want %d with %q and a request id", c.method, c.path,
+				a.StatusCode, a.body, c.status, c.says,
+			)
 		}
 		page := strings.HasPrefix(a.Header.Get("Content-Type"), "text/html") &&
 			strings.Contains(a.body, "<!doctype html>") &&
 			strings.HasPrefix(a.Header.Get("Content-Security-Policy"), "default-src 'none'") &&
 			a.Header.Get("Cache-Control") == "no-store"
 		if wanted := c.accept == html && strings.HasPrefix(c.path, "/portal/"); page != wanted {
-			t.Errorf("%s %s: is a page: %t; %v", c.method, c.path, page, a.Header)
+			t.Errorf(
+				"%s %s: got a page: %t, header %v, want %t", c.method, c.path, page, a.Header,
+				wanted,
+			)
 		}
 		if c.status == http.StatusMethodNotAllowed && a.Header.Get("Allow") == "" ||
 			c.status == http.StatusTooManyRequests && a.Header.Get("Retry-After") == "" {
-			t.Errorf("%s %s: %v", c.method, c.path, a.Header)
+			t.Errorf("%s %s: got header %v, want Allow or Retry-After", c.method, c.path, a.Header)
 		}
 	}
 }
@@ -116,7 +128,7 @@ func TestUnreadableWithAPortal(t *testing.T) {
 	defer conn.Close()
 	if line, err := reader.ReadString('\n'); err != nil ||
 		!strings.HasPrefix(line, "HTTP/1.1 400 ") {
-		t.Errorf("%q, %v", line, err)
+		t.Errorf("got %q, %v, want 400", line, err)
 	}
 }
 
@@ -127,7 +139,7 @@ func TestBareAddress(t *testing.T) {
 	const html = "text/html,*/*;q=0.8"
 	if a := s.do("GET", "/", "", "Authorization", "", "Accept", html); a.StatusCode != http.StatusOK ||
 		a.Request.URL.Path != "/portal/sign-in" {
-		t.Errorf("a browser: %d at %s", a.StatusCode, a.Request.URL)
+		t.Errorf("browser: got %d at %s, want 200 at /portal/sign-in", a.StatusCode, a.Request.URL)
 	}
 	wantError(
 		t, s.do("GET", "/", "", "Authorization", "", "Accept", "*/*"), http.StatusNotFound,

@@ -49,7 +49,7 @@ func TestRateLimit(t *testing.T) {
 		expect(a, 429, 0, 2)
 		wantError(t, a, 429, domain.CodeRateLimited)
 		if a.Header.Get("Retry-After") != "1" {
-			t.Errorf("Retry-After %q", a.Header.Get("Retry-After"))
+			t.Errorf("got Retry-After %q, want 1", a.Header.Get("Retry-After"))
 		}
 	}
 
@@ -59,7 +59,7 @@ func TestRateLimit(t *testing.T) {
 		expect(a, 403, 99-i, 1+i/50)
 		msg := wantError(t, a, 403, domain.CodeInsufficientScope)
 		if msg != "the API key does not have the scope sites:read" {
-			t.Fatal(msg)
+			t.Fatalf("got message %q, want the missing scope", msg)
 		}
 	}
 	expect(s.do("GET", "/v1/sites", "", "Authorization", poor), 429, 0, 2)

@@ -58,13 +58,15 @@ func TestPageInParts(t *testing.T) {
 					if err := json.Unmarshal([]byte(a.body), &page); err != nil ||
 						a.StatusCode != 200 {
 						t.Fatalf(
-							"limit %d after %q: %d %.200s: %v", limit, after, a.StatusCode, a.body,
-							err,
+							"limit %d after %q: got %d %.200s, %v, want a page", limit, after,
+							a.StatusCode, a.body, err,
 						)
 					}
 					for _, event := range page.Data {
 						if got++; string(event) != string(s.log[got-1].Envelope) {
-							t.Fatalf("limit %d: event %d is %.100s", limit, got, event)
+							t.Fatalf(
+								"limit %d: got event %d %.100s, want the log's", limit, got, event,
+							)
 						}
 					}
 					if want := fmt.Sprintf("c%d", got); page.NextCursor != want ||
@@ -79,7 +81,7 @@ func TestPageInParts(t *testing.T) {
 				}
 			}
 			if used := s.api.api.memory.used; used != 0 {
-				t.Errorf("%d bytes are still reserved", used)
+				t.Errorf("got %d reserved bytes, want 0", used)
 			}
 		})
 	}
@@ -119,13 +121,19 @@ func TestPagesThatNobodyReads(t *testing.T) {
 		}
 		most = max(most, memoryInUse())
 		if most > before+bound {
-			t.Fatalf("%d clients that do not read take %d MB", clients, (most-before)>>20)
+			t.Fatalf(
+				"%d clients that do not read: got %d MB, want at most %d MB", clients,
+				(most-before)>>20, bound>>20,
+			)
 		}
 		began := time.Now()
 		s.do("GET", "/v1/sites", "", "Authorization", other)
 		if a := s.do("GET", eventsPath, "", "Authorization", other); a.StatusCode != 404 ||
 			time.Since(began) > time.Minute {
-			t.Fatalf("another organization: %d after %s", a.StatusCode, time.Since(began))
+			t.Fatalf(
+				"another organization: got %d after %s, want 404 within a minute", a.StatusCode,
+				time.Since(began),
+			)
 		}
 		time.Sleep(time.Millisecond) // 20 quiet samples span some time
 	}
@@ -160,12 +168,14 @@ func TestStalledPage(t *testing.T) {
 		time.Sleep(writeTimeout + time.Second)
 		synctest.Wait()
 		if s.api.api.memory.used != 0 {
-			t.Errorf("%d bytes are still reserved", s.api.api.memory.used)
+			t.Errorf("got %d reserved bytes, want 0", s.api.api.memory.used)
 		}
 		synctest.Wait()
 		rest, _ := io.Copy(io.Discard, conn)
 		if read+rest > 1<<20 || time.Since(began) > 2*writeTimeout {
-			t.Errorf("%d bytes came, and %d after it had stalled", read, rest)
+			t.Errorf(
+				"got %d bytes, then %d, want at most 1 MB and no more after the stall", read, rest,
+			)
 		}
 	})
 }
@@ -198,14 +208,14 @@ func TestSlowPage(t *testing.T) {
 		if err != nil || len(page.Data) < 5 || len(page.Data) > 400 || !page.HasMore ||
 			page.NextCursor != fmt.Sprintf("c%d", len(page.Data)) {
 			t.Errorf(
-				"%d events, next %s, more %v: %v", len(page.Data), page.NextCursor, page.HasMore,
-				err,
+				"got %d events, next %s, more %v, %v, want 5 to 400 and a cursor", len(page.Data),
+				page.NextCursor, page.HasMore, err,
 			)
 		}
 		synctest.Wait()
 		if used := s.api.api.memory.used; used != 0 ||
 			strings.Contains(s.logged.String(), `"level":"ERROR"`) {
-			t.Errorf("%d bytes are still reserved; %s", used, s.logged)
+			t.Errorf("got %d reserved bytes, log %s, want 0 and no error", used, s.logged)
 		}
 	})
 }
@@ -226,17 +236,17 @@ func TestResponseMemoryIsShared(t *testing.T) {
 		t.Helper()
 		if err := a.acquire(o, n); (err == nil) != (code == "") ||
 			err != nil && domain.CodeOf(err) != code {
-			t.Errorf("%v: %v", o, err)
+			t.Errorf("%v: got %v, want code %q", o, err, code)
 		}
 	}
 	one, two, three := memoryOwner{"1", "org"}, memoryOwner{"2", "org"}, memoryOwner{"3", "org"}
 	if part := a.chunkSize(one); part != responseChunk {
-		t.Errorf("part %d", part)
+		t.Errorf("got part %d, want %d", part, responseChunk)
 	}
 	wantAcquire(one, 90, "")
 	wantAcquire(one, 20, domain.CodeRateLimited)
 	if part := a.chunkSize(one); part != responseChunkTight {
-		t.Errorf("part %d", part)
+		t.Errorf("got part %d, want %d", part, responseChunkTight)
 	}
 	wantAcquire(one, 10, "")
 	wantAcquire(two, 100, "")
@@ -253,7 +263,7 @@ func TestResponseMemoryIsShared(t *testing.T) {
 	a.adjust(keyless, -50)
 	a.adjust(three, -1)
 	if a.used != 0 || len(a.usedFor) != 0 {
-		t.Errorf("%d left, %v", a.used, a.usedFor)
+		t.Errorf("got %d used, %v, want none", a.used, a.usedFor)
 	}
 }
 
@@ -285,20 +295,20 @@ func TestResponseMemoryOfManyOrganizations(t *testing.T) {
 		size := int64(a.chunkSize(victim))
 		if err := a.acquire(victim, size); err != nil {
 			t.Errorf(
-				"%d organizations that do not read: a page of %d bytes of another is rejected: %v",
+				"%d organizations that do not read: a page of %d bytes of another: got %v, want nil",
 				attackers, size, err,
 			)
 		}
 		if attackers <= 3 {
 			if err := a.acquire(victim, 256<<10); err != nil {
 				t.Errorf(
-					"%d organizations that do not read: more pages of another are rejected: %v",
+					"%d organizations that do not read: more pages of another: got %v, want nil",
 					attackers, err,
 				)
 			}
 		}
 		if a.used > 2*all {
-			t.Errorf("%d bytes are on their way; %d are allowed", a.used, all)
+			t.Errorf("got %d bytes in answers, want at most twice %d", a.used, all)
 		}
 	}
 }

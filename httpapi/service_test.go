@@ -170,13 +170,13 @@ func startOn(
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := server.Shutdown(ctx); err != nil {
-			t.Errorf("shutdown: %v", err)
+			t.Errorf("Shutdown: got %v, want nil", err)
 		}
 		<-served
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.readers != 0 {
-			t.Errorf("%d readers of events were not closed", w.readers)
+			t.Errorf("got %d open readers of events, want 0", w.readers)
 		}
 	})
 	return s
@@ -292,12 +292,12 @@ func (s *service) do(method, path, body string, headers ...string) answer {
 	}
 	res, err := s.client.Do(req)
 	if err != nil {
-		s.t.Fatalf("%s %s: %v", method, path, err)
+		s.t.Fatalf("%s %s: got %v, want an answer", method, path, err)
 	}
 	defer res.Body.Close()
 	content, err := io.ReadAll(res.Body)
 	if err != nil {
-		s.t.Fatalf("%s %s: %v", method, path, err)
+		s.t.Fatalf("%s %s: got %v, want a body", method, path, err)
 	}
 	return answer{res, string(content)}
 }
@@ -312,7 +312,7 @@ func wantError(t testing.TB, a answer, status int, code domain.Code) string {
 		)
 	}
 	if got := a.Header.Get("Content-Type"); got != "application/json" {
-		t.Errorf("Content-Type %q", got)
+		t.Errorf("got Content-Type %q, want application/json", got)
 	}
 	decoder := json.NewDecoder(strings.NewReader(a.body))
 	decoder.DisallowUnknownFields()
@@ -324,13 +324,13 @@ func wantError(t testing.TB, a answer, status int, code domain.Code) string {
 		} `json:"error"`
 	}
 	if err := decoder.Decode(&body); err != nil {
-		t.Fatalf("error body %q: %v", a.body, err)
+		t.Fatalf("error body %q: got %v, want one error", a.body, err)
 	}
 	if body.Error.Type != code || body.Error.Message == "" {
 		t.Errorf("error body %s, want type %s and a message", a.body, code)
 	}
 	if id := a.Header.Get("X-Request-Id"); id == "" || id != body.Error.RequestID {
-		t.Errorf("X-Request-Id %q, body %s", id, a.body)
+		t.Errorf("got X-Request-Id %q, body %s, want the same id in both", id, a.body)
 	}
 	return body.Error.Message
 }

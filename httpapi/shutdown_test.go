@@ -52,6 +52,6 @@ func TestShutdown(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := s.server.Shutdown(ctx); err != nil || time.Since(began) > 4*time.Second {
-		t.Errorf("stopped after %s: %v", time.Since(began), err)
+		t.Errorf("stopped after %s with %v, want nil within 4 s", time.Since(began), err)
 	}
 }

@@ -65,7 +65,7 @@ func (o *openStream) block() string {
 	for {
 		line, err := o.text.ReadString('\n')
 		if err != nil {
-			o.t.Fatalf("after %q: %v", block.String(), err)
+			o.t.Fatalf("after %q: got %v, want an event", block.String(), err)
 		}
 		block.WriteString(line)
 		if line == "\n" {
@@ -87,7 +87,7 @@ func (o *openStream) end() string {
 	o.t.Helper()
 	rest, err := io.ReadAll(o.text)
 	if err != nil {
-		o.t.Fatalf("the stream did not end cleanly: %v", err)
+		o.t.Fatalf("end of the stream: got %v, want a clean end", err)
 	}
 	return string(rest)
 }
@@ -112,7 +112,7 @@ func TestStreamBegin(t *testing.T) {
 	} {
 		o := s.streamAt(streamPath+tt.query, tt.headers...)
 		if o.res.StatusCode != 200 {
-			t.Fatalf("%s %v: %d", tt.query, tt.headers, o.res.StatusCode)
+			t.Fatalf("%s %v: got %d, want 200", tt.query, tt.headers, o.res.StatusCode)
 		}
 		for name, want := range map[string]string{
 			"Content-Type": "text/event-stream", "Cache-Control": "no-cache, no-transform",
@@ -123,7 +123,7 @@ func TestStreamBegin(t *testing.T) {
 			}
 		}
 		if o.res.Header.Get("X-Request-Id") == "" || o.res.Header.Get("RateLimit-Remaining") == "" {
-			t.Errorf("headers %v", o.res.Header)
+			t.Errorf("got header %v, want X-Request-Id and RateLimit-Remaining", o.res.Header)
 		}
 		o.expect("id: " + tt.begins + "\n\n")
 		o.stop()
@@ -138,14 +138,14 @@ func TestStreamErrors(t *testing.T) {
 	wantError(t, s.do("GET", streamPath, "", "Last-Event-ID", "x"), 400, domain.CodeInvalidRequest)
 	o := s.streamAt(streamPath, "Last-Event-Id", "c0", "Last-Event-Id", "c0")
 	if o.res.StatusCode != 400 {
-		t.Errorf("two Last-Event-ID: %d", o.res.StatusCode)
+		t.Errorf("two Last-Event-ID: got %d, want 400", o.res.StatusCode)
 	}
 	open := s.stream()
 	open.block()
 	a := s.do("GET", streamPath, "")
 	wantError(t, a, 429, domain.CodeRateLimited)
 	if a.Header.Get("Retry-After") != "1" {
-		t.Errorf("Retry-After %q", a.Header.Get("Retry-After"))
+		t.Errorf("got Retry-After %q, want 1", a.Header.Get("Retry-After"))
 	}
 	wait := "/v1/hubs/" + string(hubOne) + "/events?wait=1"
 	wantError(t, s.do("GET", wait, ""), 429, domain.CodeRateLimited)
@@ -187,18 +187,24 @@ func TestBrowsers(t *testing.T) {
 	} {
 		o := s.stream(headers...)
 		if o.res.StatusCode != 200 || o.res.Header.Get("Content-Type") != "text/event-stream" {
-			t.Errorf("%s: %d %s", name, o.res.StatusCode, o.res.Header.Get("Content-Type"))
+			t.Errorf(
+				"%s: got %d %s, want 200 text/event-stream", name, o.res.StatusCode,
+				o.res.Header.Get("Content-Type"),
+			)
 		}
 		for field := range o.res.Header {
 			if strings.HasPrefix(field, "Access-Control-") {
-				t.Errorf("%s: %s", name, field)
+				t.Errorf("%s: got header %s, want none of CORS", name, field)
 			}
 		}
 		o.expect("id: c0\n\n")
 	}
 	s.drain()
 	if a := s.do("GET", streamPath, ""); a.StatusCode != 200 || a.body != "id: c0\n\n" {
-		t.Errorf("while the service stops: %d %q", a.StatusCode, a.body)
+		t.Errorf(
+			"while the service stops: got %d %q, want 200 and the first cursor", a.StatusCode,
+			a.body,
+		)
 	}
 }
 
@@ -231,7 +237,10 @@ func TestStreamKeepalive(t *testing.T) {
 			o.expect(": keepalive\n\n")
 			o.expect("id: c0\n\n")
 			if at := time.Since(began); at != time.Duration(i)*DefaultStreamKeepalive {
-				t.Errorf("keepalive %d after %s", i, at)
+				t.Errorf(
+					"keepalive %d: got it after %s, want after %s", i, at,
+					time.Duration(i)*DefaultStreamKeepalive,
+				)
 			}
 		}
 		time.Sleep(10 * time.Second)
@@ -240,7 +249,10 @@ func TestStreamKeepalive(t *testing.T) {
 		o.expect(": keepalive\n\n")
 		o.expect("id: c1\n\n")
 		if at := time.Since(began); at != 4*DefaultStreamKeepalive {
-			t.Errorf("keepalive after an event after %s", at)
+			t.Errorf(
+				"keepalive after an event: got it after %s, want after %s", at,
+				4*DefaultStreamKeepalive,
+			)
 		}
 	})
 }
@@ -280,12 +292,12 @@ func TestStreamLifetime(t *testing.T) {
 			o.end()
 			lasted := time.Since(began)
 			if lasted < 13*time.Minute || lasted > 15*time.Minute {
-				t.Errorf("lasted %s", lasted)
+				t.Errorf("lasted %s, want 13 to 15 min", lasted)
 			}
 			ends[lasted] = true
 		}
 		if len(ends) < 10 {
-			t.Errorf("lifetimes are not spread: %v", ends)
+			t.Errorf("got lifetimes %v, want at least 10 different ones", ends)
 		}
 	})
 }
@@ -314,11 +326,11 @@ func TestStreamEnds(t *testing.T) {
 				go cause(s)
 				o.end()
 				if took := time.Since(began); took > time.Second {
-					t.Errorf("ended after %s", took)
+					t.Errorf("ended after %s, want at most 1 s", took)
 				}
 				synctest.Wait()
 				if log := s.logged.String(); strings.Contains(log, `"level":"ERROR"`) {
-					t.Errorf("it is no fault: %s", log)
+					t.Errorf("got log %s, want no error", log)
 				}
 			})
 		})
@@ -352,17 +364,17 @@ func TestStalledReader(t *testing.T) {
 				continue // a keepalive
 			}
 			if took := time.Since(began); took > time.Duration(i)*time.Second {
-				t.Fatalf("event %d came after %s", i, took)
+				t.Fatalf("event %d: got it after %s, want after %d s", i, took, i)
 			}
 			synctest.Wait()
 			s.mu.Lock()
 			readers := s.readers
 			s.mu.Unlock()
 			if i < 5 && readers != 2 {
-				t.Fatalf("%d readers after %d s", readers, i)
+				t.Fatalf("got %d readers after %d s, want 2", readers, i)
 			}
 			if i > 10 && readers != 1 {
-				t.Fatalf("%d readers after %d s", readers, i)
+				t.Fatalf("got %d readers after %d s, want 1", readers, i)
 			}
 			time.Sleep(time.Second)
 		}
@@ -378,7 +390,7 @@ func TestStreamOverHTTP2(t *testing.T) {
 		s, _ := startInBubble(t, nil, protocols)
 		o := s.stream()
 		if o.res.ProtoMajor != 2 {
-			t.Fatalf("protocol %s", o.res.Proto)
+			t.Fatalf("got protocol %s, want HTTP/2", o.res.Proto)
 		}
 		o.expect("id: c0\n\n")
 		o.expect(": keepalive\n\n")
@@ -387,7 +399,7 @@ func TestStreamOverHTTP2(t *testing.T) {
 		o.expect(string(encodedEvent(1, 0).Frame))
 		time.Sleep(25 * time.Second)
 		if a := s.do("GET", "/v1/hubs/"+string(hubOne)+"/events?after=c1&wait=60", ""); a.StatusCode != 200 {
-			t.Errorf("long-poll: %d", a.StatusCode)
+			t.Errorf("long-poll: got %d, want 200", a.StatusCode)
 		}
 		o.end()
 	})

@@ -46,7 +46,7 @@ func TestTheCauseOfUnavailableIsInTheRequestsLine(t *testing.T) {
 		s.fault = c.fault
 		a := s.do("GET", c.path, "")
 		if a.StatusCode != 503 || strings.Contains(string(a.body), "no responders") {
-			t.Errorf("%s: %d %s", c.path, a.StatusCode, a.body)
+			t.Errorf("%s: got %d %s, want 503 without the cause", c.path, a.StatusCode, a.body)
 		}
 		id := a.Header.Get("X-Request-Id")
 		streamstest.Eventually(
@@ -63,7 +63,7 @@ func TestTheCauseOfUnavailableIsInTheRequestsLine(t *testing.T) {
 			}
 			if line.RequestID == id &&
 				(line.Level != "WARN" || !strings.Contains(line.Error, c.says)) {
-				t.Errorf("%s: the line is %s", c.path, text)
+				t.Errorf("%s: got line %s, want a warning with the cause %q", c.path, text, c.says)
 			}
 		}
 	}

@@ -58,7 +58,7 @@ func TestEventsThatLookLikeServerErrors(t *testing.T) {
 			}
 			res, err := http.ReadResponse(answers, nil)
 			if err != nil {
-				t.Fatalf("the answer to what is no HTTP: %v", err)
+				t.Fatalf("answer to a request that is not HTTP: got %v, want a response", err)
 			}
 			body, _ := io.ReadAll(res.Body) // what is missing is no JSON
 			res.Request = &http.Request{URL: &url.URL{}}

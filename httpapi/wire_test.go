@@ -200,11 +200,11 @@ func TestOnTheWire(t *testing.T) {
 			for _, method := range methodsOf(tt.request, len(tt.want)) {
 				res, err := http.ReadResponse(answers, &http.Request{Method: method})
 				if err != nil {
-					t.Fatalf("after %v: %v", got, err)
+					t.Fatalf("after %v: got %v, want a response", got, err)
 				}
 				body, err := io.ReadAll(res.Body)
 				if err != nil {
-					t.Errorf("body: %v", err)
+					t.Errorf("body: got %v, want all of it", err)
 				}
 				got = append(got, res.StatusCode)
 				all.Write(body)
@@ -268,12 +268,12 @@ func TestExpectContinue(t *testing.T) {
 	defer conn.Close()
 	line, err := answers.ReadString('\n')
 	if err != nil || line != "HTTP/1.1 100 Continue\r\n" {
-		t.Fatalf("%q: %v", line, err)
+		t.Fatalf("got %q, %v, want 100 Continue", line, err)
 	}
 	_, _ = answers.ReadString('\n')
 	_, _ = io.WriteString(conn, `{"name":"x"}`)
 	if line, err = answers.ReadString('\n'); err != nil || line != "HTTP/1.1 201 Created\r\n" {
-		t.Errorf("%q: %v", line, err)
+		t.Errorf("got %q, %v, want 201 Created", line, err)
 	}
 }
 
@@ -289,17 +289,17 @@ func TestStreamOverHTTP10(t *testing.T) {
 	}
 	first := make([]byte, len("id: c0\n\n"))
 	if _, err := io.ReadFull(res.Body, first); err != nil || string(first) != "id: c0\n\n" {
-		t.Fatalf("%q: %v", first, err)
+		t.Fatalf("got %q, %v, want the first cursor", first, err)
 	}
 	s.emit(1, 0)
 	want := string(encodedEvent(1, 0).Frame)
 	got := make([]byte, len(want))
 	if _, err := io.ReadFull(res.Body, got); err != nil || string(got) != want {
-		t.Errorf("%q: %v", got, err)
+		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 	s.drain()
 	if rest, err := io.ReadAll(res.Body); err != nil || len(rest) > 0 {
-		t.Errorf("%q: %v", rest, err)
+		t.Errorf("got %q, %v, want the end", rest, err)
 	}
 }
 
@@ -335,10 +335,13 @@ func TestStalledReaderOverTCP(t *testing.T) {
 		emitted := time.Now()
 		open.expect(string(encodedEvent(sent, size).Frame))
 		if took := time.Since(emitted); took > 20*time.Second {
-			t.Fatalf("event %d took %s", sent, took)
+			t.Fatalf("event %d took %s, want at most 20 s", sent, took)
 		}
 		if took := time.Since(began); took > 2*writeTimeout {
-			t.Fatalf("the stalled reader is still connected after %s and %d bytes", took, sent*size)
+			t.Fatalf(
+				"got a stalled reader connected after %s and %d bytes, want it closed", took,
+				sent*size,
+			)
 		}
 		time.Sleep(5 * time.Millisecond) // the rate of the events
 	}
@@ -381,7 +384,9 @@ func TestStalledReaderTakesLittle(t *testing.T) {
 	})
 	// Sent but unread: a batch in the handler, and the kernel's buffers at both ends.
 	if held := before * size; held > 1<<20+streamBatch*size {
-		t.Errorf("%d bytes were taken for a client that reads nothing", held)
+		t.Errorf(
+			"got %d bytes accepted for a client that does not read, want at most the buffers", held,
+		)
 	}
 }
 
@@ -400,10 +405,15 @@ func TestUnparsedRequestsAreCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 		if res.StatusCode != want || !res.Close {
-			t.Errorf("request %d: %d, close %t", i, res.StatusCode, res.Close)
+			t.Errorf(
+				"request %d: got %d, close %t, want %d, true", i, res.StatusCode, res.Close, want,
+			)
 		}
 		if (res.Header.Get("Retry-After") != "") != (want == 429) {
-			t.Errorf("request %d: Retry-After %q", i, res.Header.Get("Retry-After"))
+			t.Errorf(
+				"request %d: got Retry-After %q, want one only with 429", i,
+				res.Header.Get("Retry-After"),
+			)
 		}
 		conn.Close()
 	}
@@ -412,7 +422,7 @@ func TestUnparsedRequestsAreCounted(t *testing.T) {
 		func() bool { return strings.Count(s.logged.String(), `"route":"(unreadable)","status":4`) == 5 },
 	)
 	if a := s.do("GET", "/v1/sites", ""); a.StatusCode != 200 {
-		t.Errorf("a valid key is held liable: %d", a.StatusCode)
+		t.Errorf("valid key: got %d, want 200", a.StatusCode)
 	}
 }
 
@@ -426,13 +436,13 @@ func TestErrorArrivesWhileClientSends(t *testing.T) {
 		)
 		res, err := http.ReadResponse(answers, nil)
 		if err != nil || res.StatusCode != 400 {
-			t.Fatalf("%v, %v", res, err)
+			t.Fatalf("got %v, %v, want 400", res, err)
 		}
 		if _, err := io.ReadAll(res.Body); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := answers.ReadByte(); err != io.EOF {
-			t.Fatalf("the connection was not ended but broken off: %v", err)
+			t.Fatalf("got %v, want the connection's clean end", err)
 		}
 		conn.Close()
 	}
@@ -460,11 +470,11 @@ func TestSlowHeader(t *testing.T) {
 		}()
 		answer, err := io.ReadAll(conn)
 		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 400 ") {
-			t.Errorf("answer %q: %v", answer, err)
+			t.Errorf("got answer %q, %v, want 400", answer, err)
 		}
 		<-sent
 		if took := time.Since(began); took > readHeaderTimeout+time.Second {
-			t.Errorf("held for %s", took)
+			t.Errorf("connection held for %s, want at most %s", took, readHeaderTimeout+time.Second)
 		}
 	})
 }
@@ -487,7 +497,7 @@ func TestIdleConnection(t *testing.T) {
 				t.Error(err)
 			}
 			if took := time.Since(began); took != most {
-				t.Errorf("%q: closed after %s", request, took)
+				t.Errorf("%q: closed after %s, want %s", request, took, most)
 			}
 		})
 	}

@@ -14,14 +14,16 @@ func TestRecent(t *testing.T) {
 	for i := range 1000 {
 		cursor := fmt.Sprint(i)
 		if !r.add(cursor) || r.add(cursor) || !r.has(cursor) {
-			t.Fatalf("%d is not known once", i)
+			t.Fatalf("cursor %d: got known before or unknown after its add, want known once", i)
 		}
 		if i >= 100 && (!r.has(fmt.Sprint(i-99)) || r.has(fmt.Sprint(i-100))) {
-			t.Fatalf("after %d others the wrong ones are known", i)
+			t.Fatalf("cursor %d: got the wrong cursors known, want the last 100", i)
 		}
 	}
 	if len(r.known) != 100 || len(r.order) != 100 {
-		t.Errorf("%d and %d are kept", len(r.known), len(r.order))
+		t.Errorf(
+			"got %d known and %d ordered cursors, want 100 of each", len(r.known), len(r.order),
+		)
 	}
 }
 
@@ -49,7 +51,10 @@ func TestEventData(t *testing.T) {
 		len(updated.RemovedChannels) != 2 ||
 		credential.Slot != 3 ||
 		!rule.Enabled {
-		t.Errorf("%v, %+v %+v %+v %+v %+v", failures, value, named, updated, credential, rule)
+		t.Errorf(
+			"got errors %v, %+v %+v %+v %+v %+v, want the data of each event", failures, value,
+			named, updated, credential, rule,
+		)
 	}
 	if err := (Event{Data: []byte(`[]`)}).Decode(&named); !errors.Is(err, ErrProtocol) {
 		t.Error(err)

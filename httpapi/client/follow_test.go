@@ -177,7 +177,10 @@ func TestEventsAreTakenUpAgain(t *testing.T) {
 			defer cancel()
 			got, err := followed(c.Events(ctx, "hub-1", tt.after, tt.options...), 3)
 			if err != nil || got != tt.want || positions(s) != tt.from {
-				t.Errorf("%s: %q, %v, from %q", name, got, err, positions(s))
+				t.Errorf(
+					"%s: got %q, %v, from %q, want %q, from %q", name, got, err, positions(s),
+					tt.want, tt.from,
+				)
 			}
 		})
 	}
@@ -270,11 +273,14 @@ func TestEventsEnd(t *testing.T) {
 			got, err := followed(c.Events(ctx, "hub-1", "a", tt.options...), 100)
 			for _, end := range tt.end {
 				if !errors.Is(err, end) {
-					t.Errorf("%s: ended with %v", name, err)
+					t.Errorf("%s: ended with %v, want %v", name, err, end)
 				}
 			}
 			if got != tt.want || len(s.seen()) != tt.tries {
-				t.Errorf("%s: %q after %d tries", name, got, len(s.seen()))
+				t.Errorf(
+					"%s: got %q after %d tries, want %q after %d", name, got, len(s.seen()),
+					tt.want, tt.tries,
+				)
 			}
 		})
 	}
@@ -294,7 +300,7 @@ func TestGapsCannotBeOverlooked(t *testing.T) {
 		)
 		if got, err := followed(c.Events(t.Context(), "hub-1", "a"), 3); got != "b c! d" ||
 			err != nil {
-			t.Errorf("%q, %v", got, err)
+			t.Errorf("got %q, %v, want b c! d, nil", got, err)
 		}
 		for event, err := range c.Events(t.Context(), "hub-1", "a") {
 			if err == nil {
@@ -304,7 +310,7 @@ func TestGapsCannotBeOverlooked(t *testing.T) {
 			if !ok || gap.Skipped != (EventsSkipped{17, 42}) || event.Cursor != "c" ||
 				gap.Event.Cursor != "c" ||
 				!strings.Contains(err.Error(), "17 to 42") {
-				t.Errorf("%+v, %v", event, err)
+				t.Errorf("got %+v, %v, want event c and the gap 17 to 42", event, err)
 			}
 			break
 		}
@@ -319,7 +325,7 @@ func TestUntilNewest(t *testing.T) {
 		if got, err := followed(c.Events(t.Context(), "hub-1", "", UntilNewest()), 100); got != "b c d" ||
 			err != nil ||
 			positions(s) != "- c c" {
-			t.Errorf("%q, %v, from %q", got, err, positions(s))
+			t.Errorf("got %q, %v, from %q, want b c d, nil, from - c c", got, err, positions(s))
 		}
 	})
 }
@@ -337,7 +343,7 @@ func TestOnPosition(t *testing.T) {
 		if got, err := followed(c.Events(t.Context(), "hub-1", "a", note), 2); got != "b c" ||
 			err != nil ||
 			fmt.Sprint(positions) != "[p q]" {
-			t.Errorf("%q, %v, positions %v", got, err, positions)
+			t.Errorf("got %q, %v, positions %v, want b c, nil, [p q]", got, err, positions)
 		}
 		positions = nil
 		c, _ = playing(
@@ -347,7 +353,7 @@ func TestOnPosition(t *testing.T) {
 		if got, err := followed(c.Events(t.Context(), "hub-1", "a", LongPoll(), note), 2); got != "b c" ||
 			err != nil ||
 			fmt.Sprint(positions) != "[r]" {
-			t.Errorf("%q, %v, positions %v", got, err, positions)
+			t.Errorf("got %q, %v, positions %v, want b c, nil, [r]", got, err, positions)
 		}
 	})
 }
@@ -367,7 +373,7 @@ func TestLeavingEndsTheStream(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(time.Minute):
-		t.Error("the stream is still open")
+		t.Error("got an open stream after a minute, want it closed")
 	}
 }
 
@@ -380,7 +386,9 @@ func TestASequenceCanBeRangedOverTwice(t *testing.T) {
 		first, _ := followed(sequence, 2)
 		second, _ := followed(sequence, 2)
 		if first != "b c" || second != "b c" || positions(s) != "a a" {
-			t.Errorf("%q, then %q, from %q", first, second, positions(s))
+			t.Errorf(
+				"got %q, then %q, from %q, want b c twice, from a a", first, second, positions(s),
+			)
 		}
 	})
 }

@@ -188,13 +188,19 @@ func TestOutcomes(t *testing.T) {
 			if !errors.Is(err, tt.want) || outcome.Status != tt.status ||
 				outcome.Value.String() != tt.value ||
 				sent.Channel.Status != StatusPending {
-				t.Errorf("%s: %+v, %v", name, outcome, err)
+				t.Errorf(
+					"%s: got %+v, %v, want %s of %s, %v", name, outcome, err, tt.status, tt.value,
+					tt.want,
+				)
 			}
 			if took := time.Since(began); took > tt.within {
-				t.Errorf("%s: took %s", name, took)
+				t.Errorf("%s: took %s, want at most %s", name, took, tt.within)
 			}
 			if (outcome.Event != nil) != (tt.within == 0 && outcome.Value != nil) {
-				t.Errorf("%s: seen by the event %+v", name, outcome.Event)
+				t.Errorf(
+					"%s: got event %+v, want one only if an event has the outcome", name,
+					outcome.Event,
+				)
 			}
 		})
 	}
@@ -211,7 +217,10 @@ func TestSendAndWaitSubscribesFirst(t *testing.T) {
 		)
 		if !errors.Is(err, ErrCommandRefused) || outcome.Status != "" || len(s.seen()) != 2 ||
 			!strings.HasSuffix(s.seen()[0].path, "/stream") {
-			t.Errorf("%+v, %v after %d requests", outcome, err, len(s.seen()))
+			t.Errorf(
+				"got %+v, %v after %d requests, want no outcome, ErrCommandRefused, 2", outcome,
+				err, len(s.seen()),
+			)
 		}
 		c, s = playing(t, nil, apiError(403, ErrInsufficientScope))
 		if _, _, err = c.SendAndWait(t.Context(), Command{
@@ -219,7 +228,7 @@ func TestSendAndWaitSubscribesFirst(t *testing.T) {
 		}, time.Minute); !errors.Is(err, ErrInsufficientScope) ||
 			len(s.seen()) != 1 {
 			t.Errorf(
-				"%v after %d requests: the command must not be sent when its outcome cannot be seen",
+				"got %v after %d requests, want ErrInsufficientScope after 1, and no command",
 				err, len(s.seen()),
 			)
 		}

@@ -25,10 +25,10 @@ func TestStalledStreamsAreLeft(t *testing.T) {
 			err != nil ||
 			time.Since(began) < 75*time.Second ||
 			time.Since(began) > 76*time.Second {
-			t.Errorf("%q after %s, %v", got, time.Since(began), err)
+			t.Errorf("got %q after %s, %v, want b c after 75 s, nil", got, time.Since(began), err)
 		}
 		if positions(s) != "a b" {
-			t.Errorf("from %q", positions(s))
+			t.Errorf("read from %q, want a b", positions(s))
 		}
 		c, s = playing(t, nil, events(errSilent, frames("b c d")))
 		n := 0
@@ -42,7 +42,7 @@ func TestStalledStreamsAreLeft(t *testing.T) {
 			n++
 		}
 		if positions(s) != "a" {
-			t.Errorf("a slow caller was taken for a silent stream: from %q", positions(s))
+			t.Errorf("slow caller: read from %q, want one stream from a", positions(s))
 		}
 	})
 }
@@ -99,7 +99,10 @@ func TestHostileStreams(t *testing.T) {
 	next := 1
 	for event, err := range c.Events(ctx, "hub-1", "c0", StallTimeout(50*time.Millisecond)) {
 		if err != nil {
-			t.Fatalf("after %d events and %d connections: %v", next-1, connections.Load(), err)
+			t.Fatalf(
+				"after %d events and %d connections: got %v, want all events", next-1,
+				connections.Load(), err,
+			)
 		}
 		if want := "c" + strconv.Itoa(next); event.Cursor != want {
 			t.Fatalf("%s in place of %s", event.Cursor, want)
@@ -109,7 +112,7 @@ func TestHostileStreams(t *testing.T) {
 		}
 	}
 	if connections.Load() < 50 {
-		t.Errorf("%d connections", connections.Load())
+		t.Errorf("got %d connections, want at least 50", connections.Load())
 	}
 }
 
@@ -131,7 +134,7 @@ func TestKeepalivesKeepAStream(t *testing.T) {
 		})
 		if got, err := followed(c.Events(t.Context(), "hub-1", "a"), 1); got != "b" || err != nil ||
 			positions(s) != "a" {
-			t.Errorf("%q, %v, from %q", got, err, positions(s))
+			t.Errorf("got %q, %v, from %q, want b, nil, from a", got, err, positions(s))
 		}
 	})
 }
@@ -157,7 +160,7 @@ func TestReconnectsAreSpread(t *testing.T) {
 		}
 		for i, wait := range waits(s) {
 			if full := min(10*time.Second, 200*time.Millisecond<<i); wait < full/2 || wait > full {
-				t.Errorf("wait %d is %s, of %s", i, wait, full)
+				t.Errorf("wait %d: got %s, want %s or up to half of it less", i, wait, full)
 			}
 		}
 	})
@@ -183,7 +186,7 @@ func TestReconnectsAreSpread(t *testing.T) {
 		for _, wait := range waits(s) {
 			if wait > 15*time.Minute+200*time.Millisecond {
 				t.Errorf(
-					"a stream that ended after its quarter of an hour was followed after %s",
+					"reconnected %s after the end of the stream, want at most 200ms",
 					wait-15*time.Minute,
 				)
 			}
@@ -198,7 +201,7 @@ func TestReconnectsAreSpread(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := waits(s); got[0] != 7*time.Second || got[1] != time.Minute {
-			t.Errorf("waited %s", got)
+			t.Errorf("waited %s, want first 7s, then 1m", got)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) { // a stopping service answers long-polls at once: no storm
@@ -211,7 +214,7 @@ func TestReconnectsAreSpread(t *testing.T) {
 			t.Error(err)
 		}
 		if n := len(s.seen()); n > 20 {
-			t.Errorf("%d polls in a minute", n)
+			t.Errorf("got %d polls in a minute, want at most 20", n)
 		}
 	})
 }
@@ -226,14 +229,14 @@ func TestGivingUp(t *testing.T) {
 		if took := time.Since(began); got != "b" || !errors.Is(err, errBroken) ||
 			took > time.Minute ||
 			took < 45*time.Second {
-			t.Errorf("%q, %v after %s", got, err, took)
+			t.Errorf("got %q, %v after %s, want b, errBroken, 45 s to 1 min", got, err, took)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 		defer cancel()
 		if _, err := followed(c.Events(ctx, "hub-1", "a"), 9); !errors.Is(
 			err, context.DeadlineExceeded,
 		) {
-			t.Errorf("ended with %v", err)
+			t.Errorf("ended with %v, want the context's deadline", err)
 		}
 	})
 }

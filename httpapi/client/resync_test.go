@@ -17,7 +17,7 @@ func TestResync(t *testing.T) {
 		if snapshot, err := c.Resync(t.Context(), "hub-1"); err != nil || snapshot.Cursor != "p" ||
 			len(snapshot.Devices) != 1 ||
 			len(s.seen()) != 1 {
-			t.Errorf("%+v, %v", snapshot, err)
+			t.Errorf("got %+v, %v, want one device at p, nil", snapshot, err)
 		}
 		c, s = playing(
 			t, nil, answer(200, devices), events(errSilent, "id: q\n\n"), answer(200, devices),
@@ -25,7 +25,7 @@ func TestResync(t *testing.T) {
 		if snapshot, err := c.Resync(t.Context(), "hub-1"); err != nil || snapshot.Cursor != "q" ||
 			len(snapshot.Devices) != 1 ||
 			len(s.seen()) != 3 {
-			t.Errorf("%+v, %v", snapshot, err)
+			t.Errorf("got %+v, %v, want one device at q, nil", snapshot, err)
 		}
 		c, _ = playing(
 			t, func(cfg *Config) { cfg.Retry.MaxElapsed = -1 }, apiError(503, ErrHubOffline),
@@ -44,12 +44,12 @@ func TestPosition(t *testing.T) {
 			t, nil, broken, apiError(503, ErrHubUnavailable), events(errSilent, frames("b")),
 		)
 		if position, err := c.Position(t.Context(), "hub-1"); position != "b" || err != nil {
-			t.Errorf("%q, %v", position, err)
+			t.Errorf("got %q, %v, want b, nil", position, err)
 		}
 		c, s := playing(t, func(cfg *Config) { cfg.Retry.MaxElapsed = -1 }, broken)
 		if _, err := c.Position(t.Context(), "hub-1"); !errors.Is(err, errBroken) ||
 			len(s.seen()) != 1 {
-			t.Errorf("%v after %d tries", err, len(s.seen()))
+			t.Errorf("got %v after %d tries, want errBroken after 1", err, len(s.seen()))
 		}
 	})
 }
@@ -77,7 +77,10 @@ func TestWaitOnline(t *testing.T) {
 			c, s := playing(t, nil, steps...)
 			if err := c.WaitOnline(t.Context(), "hub-1"); err != nil ||
 				len(s.seen()) != len(steps) {
-				t.Errorf("%s: %v after %d requests", name, err, len(s.seen()))
+				t.Errorf(
+					"%s: got %v after %d requests, want nil after %d", name, err, len(s.seen()),
+					len(steps),
+				)
 			}
 		})
 	}

@@ -64,7 +64,8 @@ func TestWhatIsRepeated(t *testing.T) {
 				if tt.again {
 					if err != nil || len(s.seen()) != 3 {
 						t.Errorf(
-							"%s, %d %s: %d tries, %v", name, tt.status, tt.kind, len(s.seen()), err,
+							"%s, %d %s: got %d tries, %v, want 3, nil", name, tt.status, tt.kind,
+							len(s.seen()), err,
 						)
 					}
 					return
@@ -75,7 +76,8 @@ func TestWhatIsRepeated(t *testing.T) {
 					apiErr.Message != "told" ||
 					apiErr.RequestID != "01ABC" {
 					t.Errorf(
-						"%s, %d %s: %d tries, %v", name, tt.status, tt.kind, len(s.seen()), err,
+						"%s, %d %s: got %d tries, %v, want 1 and the error of the answer", name,
+						tt.status, tt.kind, len(s.seen()), err,
 					)
 				}
 			})
@@ -99,20 +101,29 @@ func TestCommandsKeepTheirKey(t *testing.T) {
 		}
 		first := s.seen()
 		if len(first) != 5 || len(sent.IdempotencyKey) < 20 {
-			t.Fatalf("%d tries under the key %q", len(first), sent.IdempotencyKey)
+			t.Fatalf(
+				"got %d tries with the key %q, want 5 with a long key", len(first),
+				sent.IdempotencyKey,
+			)
 		}
 		for _, r := range first {
 			if r.header.Get("Idempotency-Key") != sent.IdempotencyKey || r.body != first[0].body {
-				t.Errorf("key %q, body %s", r.header.Get("Idempotency-Key"), r.body)
+				t.Errorf(
+					"got key %q, body %s, want those of the first try",
+					r.header.Get("Idempotency-Key"), r.body,
+				)
 			}
 		}
 		if another, err := c.Send(t.Context(), command); err != nil ||
 			another.IdempotencyKey == sent.IdempotencyKey {
-			t.Errorf("two commands under %q, %v", another.IdempotencyKey, err)
+			t.Errorf(
+				"second command: got the key of the first, %q, %v, want another",
+				another.IdempotencyKey, err,
+			)
 		}
 		command.IdempotencyKey = "mine"
 		if own, err := c.Send(t.Context(), command); err != nil || own.IdempotencyKey != "mine" {
-			t.Errorf("sent under %q, %v", own.IdempotencyKey, err)
+			t.Errorf("got key %q, %v, want mine, nil", own.IdempotencyKey, err)
 		}
 	})
 }
@@ -124,16 +135,16 @@ func TestIdempotencyKeysThatCannotBeSent(t *testing.T) {
 		if _, err := c.Send(t.Context(), Command{
 			HubID: "hub-1", Key: "lock", Value: true, IdempotencyKey: key,
 		}); !errors.Is(err, ErrInvalidRequest) {
-			t.Errorf("%q: %v", key, err)
+			t.Errorf("key %q: got %v, want ErrInvalidRequest", key, err)
 		}
 	}
 	if _, err := c.Send(t.Context(), Command{
 		HubID: "hub-1", Key: "lock", Value: func() {},
 	}); !errors.Is(err, ErrInvalidRequest) {
-		t.Errorf("a value that is no JSON: %v", err)
+		t.Errorf("value that is not JSON: got %v, want ErrInvalidRequest", err)
 	}
 	if len(s.seen()) != 0 {
-		t.Error("something was sent")
+		t.Error("got a request, want none")
 	}
 }
 
@@ -161,7 +172,9 @@ func TestRetryAfterIsWaitedFor(t *testing.T) {
 				t.Fatal(err)
 			}
 			if waited := s.seen()[1].at.Sub(s.seen()[0].at); waited < tt.min || waited > tt.atMax {
-				t.Errorf("Retry-After %q: waited %s", tt.after, waited)
+				t.Errorf(
+					"Retry-After %q: waited %s, want %s to %s", tt.after, waited, tt.min, tt.atMax,
+				)
 			}
 		})
 	}
@@ -179,13 +192,13 @@ func TestBackoffGrowsAndEnds(t *testing.T) {
 		_, err := c.Hub(t.Context(), "hub-1")
 		took := time.Since(began)
 		if !errors.Is(err, ErrHubUnavailable) || took > 2*time.Minute || took < 110*time.Second {
-			t.Errorf("%v after %s", err, took)
+			t.Errorf("got %v after %s, want ErrHubUnavailable after 110 s to 2 min", err, took)
 		}
 		seen := s.seen()
 		for i := range len(seen) - 1 {
 			full := min(10*time.Second, 200*time.Millisecond<<i)
 			if wait := seen[i+1].at.Sub(seen[i].at); wait < full/2 || wait > full {
-				t.Errorf("wait %d is %s, of %s", i, wait, full)
+				t.Errorf("wait %d: got %s, want %s or up to half of it less", i, wait, full)
 			}
 		}
 	})
@@ -230,7 +243,10 @@ func TestNoWaitInVain(t *testing.T) {
 			_, err := c.Hub(ctx, "hub-1")
 			if !errors.Is(err, tt.want) || len(s.seen()) != tt.tries ||
 				time.Since(began) > 250*time.Millisecond {
-				t.Errorf("%s: %d tries in %s, %v", name, len(s.seen()), time.Since(began), err)
+				t.Errorf(
+					"%s: got %d tries in %s, %v, want %d, %v", name, len(s.seen()),
+					time.Since(began), err, tt.tries, tt.want,
+				)
 			}
 		})
 	}
@@ -245,7 +261,7 @@ func TestCancelledCallsEnd(t *testing.T) {
 		time.AfterFunc(time.Second, cancel)
 		began := time.Now()
 		if _, err := c.Hub(ctx, "hub-1"); err == nil || time.Since(began) != time.Second {
-			t.Errorf("%v after %s", err, time.Since(began))
+			t.Errorf("got %v after %s, want an error after 1s", err, time.Since(began))
 		}
 	})
 }
@@ -297,7 +313,10 @@ func TestFailedConnections(t *testing.T) {
 				c, s := playing(t, nil, tt.step, answer(200, `{}`))
 				err := do(t.Context(), c)
 				if again := len(s.seen()) == 2; again != tt.again[kind] || again != (err == nil) {
-					t.Errorf("%s, %s: %d tries, %v", name, kind, len(s.seen()), err)
+					t.Errorf(
+						"%s, %s: got %d tries, %v, want a retry: %t", name, kind, len(s.seen()),
+						err, tt.again[kind],
+					)
 				}
 			})
 		}
@@ -314,16 +333,16 @@ func TestSilentServicesAreLeft(t *testing.T) {
 		}
 		c, s := playing(t, nil, silent, answer(200, `{}`))
 		if _, err := c.Hub(t.Context(), "hub-1"); err != nil || len(s.seen()) != 2 {
-			t.Errorf("%d tries, %v", len(s.seen()), err)
+			t.Errorf("got %d tries, %v, want 2, nil", len(s.seen()), err)
 		}
 		if waited := s.seen()[1].at.Sub(s.seen()[0].at); waited < 40*time.Second ||
 			waited > 41*time.Second {
-			t.Errorf("waited %s for an answer", waited)
+			t.Errorf("waited %s for an answer, want 40 s", waited)
 		}
 		c, _ = playing(t, func(cfg *Config) { cfg.Retry.MaxElapsed = -1 }, silent)
 		if _, err := c.Hub(t.Context(), "hub-1"); err == nil ||
 			!strings.Contains(err.Error(), "no answer within 40s") {
-			t.Errorf("said %v", err)
+			t.Errorf("got %v, want one that names the 40 s", err)
 		}
 	})
 }
@@ -343,7 +362,7 @@ func TestRemovalsWhoseAnswerWasLost(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c, _ := playing(t, nil, tt.first, apiError(404, ErrNotFound))
 			if err := c.ForgetDevice(t.Context(), "hub-1", 3); !errors.Is(err, tt.want) {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: got %v, want %v", name, err, tt.want)
 			}
 		})
 	}
@@ -380,7 +399,7 @@ func TestAnswersOfOthers(t *testing.T) {
 	} {
 		c, s := playing(t, nil, tt.step)
 		if _, err := c.Hub(t.Context(), "hub-1"); !tt.check(err) || len(s.seen()) != 1 {
-			t.Errorf("%s: %d tries, %v", name, len(s.seen()), err)
+			t.Errorf("%s: got %d tries, %v, want 1 and another error", name, len(s.seen()), err)
 		}
 	}
 }
@@ -425,22 +444,22 @@ func TestOverRealConnections(t *testing.T) {
 	defer c.Close()
 	if hub, err := c.Hub(t.Context(), "hub-1"); err != nil || hub.ID != "hub-1" ||
 		tries.Load() != 3 {
-		t.Errorf("%+v after %d tries, %v", hub, tries.Load(), err)
+		t.Errorf("got %+v after %d tries, %v, want hub-1 after 3, nil", hub, tries.Load(), err)
 	}
 	tries.Store(0)
 	if site, err := c.CreateSite(t.Context(), "Home"); err != nil || site.ID == "" ||
 		tries.Load() != 3 {
-		t.Errorf("%+v after %d tries, %v", site, tries.Load(), err)
+		t.Errorf("got %+v after %d tries, %v, want a site after 3, nil", site, tries.Load(), err)
 	}
 	tries.Store(0)
 	if err := c.ResetLink(t.Context(), "hub-1"); err == nil || tries.Load() != 1 {
-		t.Errorf("a reset was asked for %d times, %v", tries.Load(), err)
+		t.Errorf("reset: got %d tries, %v, want 1, an error", tries.Load(), err)
 	}
 	server.Close()
 	began := time.Now()
 	c.retry.MaxElapsed = 50 * time.Millisecond
 	if _, err := c.CreateSite(t.Context(), "Home"); err == nil ||
 		time.Since(began) > 30*time.Second {
-		t.Errorf("nobody answers: %v after %s", err, time.Since(began))
+		t.Errorf("no answer: got %v after %s, want an error within 30s", err, time.Since(began))
 	}
 }

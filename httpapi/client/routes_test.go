@@ -232,7 +232,7 @@ func TestRoutes(t *testing.T) {
 		c, s := playing(t, nil, answer(http.StatusOK, tt.response))
 		got, err := tt.do(c)
 		if err != nil {
-			t.Errorf("%s: %v", tt.request, err)
+			t.Errorf("%s: got %v, want nil", tt.request, err)
 			continue
 		}
 		r := s.seen()[0]
@@ -241,12 +241,15 @@ func TestRoutes(t *testing.T) {
 			request += "?" + r.query
 		}
 		if request != tt.request || r.body != tt.body {
-			t.Errorf("%s: sent %s %s", tt.request, request, r.body)
+			t.Errorf("%s: sent %s with body %s, want body %s", tt.request, request, r.body, tt.body)
 		}
 		if r.header.Get("Authorization") != "Bearer hc_dev_key" ||
 			r.header.Get("User-Agent") != "hubcloud-client" ||
 			(r.header.Get("Content-Type") == "application/json") != (tt.body != "") {
-			t.Errorf("%s: header %v", tt.request, r.header)
+			t.Errorf(
+				"%s: got header %v, want the key, the User-Agent and a Content-Type for a body",
+				tt.request, r.header,
+			)
 		}
 		want := tt.want
 		if want == "" {
@@ -263,7 +266,7 @@ func sameJSON(t *testing.T, what string, got any, want string) {
 	t.Helper()
 	text, err := json.Marshal(got)
 	if err != nil {
-		t.Errorf("%s: %v", what, err)
+		t.Errorf("%s: got %v, want nil", what, err)
 		return
 	}
 	var a, b any
@@ -285,12 +288,12 @@ func TestIDsThatMakeOtherPaths(t *testing.T) {
 			hubErr, eventsErr, positionErr, c.RemoveMember(t.Context(), id),
 		} {
 			if !errors.Is(err, ErrInvalidRequest) {
-				t.Errorf("%q: %v", id, err)
+				t.Errorf("id %q: got %v, want ErrInvalidRequest", id, err)
 			}
 		}
 	}
 	if len(s.seen()) != 0 {
-		t.Errorf("%v were sent", s.seen())
+		t.Errorf("got requests %v, want none", s.seen())
 	}
 }
 
@@ -317,17 +320,19 @@ func TestLists(t *testing.T) {
 	c, s := playing(t, nil, pageOf("true", "a", "b"), pageOf("true", "c"), pageOf("false", "d"))
 	if ids, err := read(c, 100); err != nil || strings.Join(ids, "") != "abcd" ||
 		s.seen()[2].query != "starting_after=c" {
-		t.Errorf("%v, %v, %+v", ids, err, s.seen())
+		t.Errorf(
+			"got %v, %v, requests %+v, want a b c d, nil, the third after c", ids, err, s.seen(),
+		)
 	}
 	c, s = playing(t, nil, pageOf("true", "a", "b"), pageOf("true", "c"))
 	if ids, err := read(c, 2); err != nil || len(ids) != 2 || len(s.seen()) != 1 {
-		t.Errorf("%v, %v after %d requests", ids, err, len(s.seen()))
+		t.Errorf("got %v, %v after %d requests, want 2 ids, nil, 1", ids, err, len(s.seen()))
 	}
 	c, _ = playing(
 		t, nil, pageOf("true", "a"), apiError(http.StatusForbidden, ErrInsufficientScope),
 	)
 	if ids, err := read(c, 100); !errors.Is(err, ErrInsufficientScope) || len(ids) != 1 {
-		t.Errorf("%v, %v", ids, err)
+		t.Errorf("got %v, %v, want 1 id, ErrInsufficientScope", ids, err)
 	}
 	for name, endless := range map[string]step{
 		"the same page": pageOf("true", "a"),
@@ -335,7 +340,10 @@ func TestLists(t *testing.T) {
 	} {
 		c, s = playing(t, nil, endless)
 		if _, err := read(c, 100); !errors.Is(err, ErrProtocol) || len(s.seen()) > 2 {
-			t.Errorf("%s forever: %v after %d requests", name, err, len(s.seen()))
+			t.Errorf(
+				"%s forever: got %v after %d requests, want ErrProtocol after at most 2", name, err,
+				len(s.seen()),
+			)
 		}
 	}
 }
@@ -354,7 +362,7 @@ func TestConfig(t *testing.T) {
 		},
 	} {
 		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), field) {
-			t.Errorf("%s: %v", field, err)
+			t.Errorf("%s: got %v, want an error that names the field", field, err)
 		}
 	}
 }
@@ -372,34 +380,34 @@ func TestValues(t *testing.T) {
 		{`{"red":1}`, `{"red":2}`, false}, {"null", "true", false}, {"1", `{"red":1}`, false},
 	} {
 		if got := Value(tt.is).meets(Value(tt.asked)); got != tt.meets {
-			t.Errorf("%s meets %s: %v", tt.is, tt.asked, got)
+			t.Errorf("%s meets %s: got %v, want %v", tt.is, tt.asked, got, tt.meets)
 		}
 	}
 	if v, ok := Value("true").Bool(); !v || !ok {
-		t.Error("true is no boolean")
+		t.Error("true as a boolean: got false or not ok, want true")
 	}
 	if _, ok := Value(nil).Bool(); ok {
-		t.Error("nothing is a boolean")
+		t.Error("no value as a boolean: got ok, want not ok")
 	}
 	if n, ok := Value("21.5").Number(); n != 21.5 || !ok {
-		t.Error("21.5 is no number")
+		t.Error("21.5 as a number: got another or not ok, want 21.5")
 	}
 	if s, ok := Value(`"eco"`).Text(); s != "eco" || !ok {
-		t.Error("eco is no text")
+		t.Error("eco as a text: got another or not ok, want eco")
 	}
 	if c, ok := Value(`{"red":1,"green":2,"blue":3,"warm_white":4}`).Color(); c.Blue != 3 ||
 		*c.WarmWhite != 4 ||
 		!ok {
-		t.Error("a color is none")
+		t.Error("color: got another or not ok, want blue 3 and warm white 4")
 	}
 	if low, high, ok := (Capabilities{
 		"min": []byte("5"), "max": []byte("30"),
 	}).Bounds(); low != 5 ||
 		high != 30 ||
 		!ok {
-		t.Error("a setpoint has no bounds")
+		t.Error("bounds of a setpoint: got others or none, want 5 to 30")
 	}
 	if _, _, ok := (Capabilities{}).Bounds(); ok {
-		t.Error("a lock has bounds")
+		t.Error("bounds of a lock: got some, want none")
 	}
 }

@@ -141,11 +141,11 @@ func TestLinesThatEndWithCREndAtOnce(t *testing.T) {
 	reader := newBlockReader(r)
 	go io.WriteString(w, "data: x\r\n\r")
 	if b, err := reader.next(); err != nil || string(b.data) != "x" {
-		t.Fatalf("%+v, %v", b, err)
+		t.Fatalf("got block %+v, %v, want the data x", b, err)
 	}
 	go io.WriteString(w, "\ndata: y\n\n")
 	if b, err := reader.next(); err != nil || string(b.data) != "y" {
-		t.Errorf("%+v, %v", b, err)
+		t.Errorf("got block %+v, %v, want the data y", b, err)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestRetryField(t *testing.T) {
 	} {
 		_, reader, _ := blocksOf(strings.NewReader("retry: " + value + "\n\n"))
 		if reader.hasRetry != (want >= 0) || want >= 0 && reader.retry != want {
-			t.Errorf("retry %q: %v, %s", value, reader.hasRetry, reader.retry)
+			t.Errorf("retry %q: got %v, %s, want %s", value, reader.hasRetry, reader.retry, want)
 		}
 	}
 }
@@ -170,7 +170,7 @@ func TestEndlessBlocks(t *testing.T) {
 	} {
 		endless := io.MultiReader(strings.NewReader(strings.Repeat(piece, 1<<20)), neverReader{t})
 		if _, _, err := blocksOf(endless); !errors.Is(err, ErrProtocol) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want ErrProtocol", name, err)
 		}
 	}
 }
@@ -179,7 +179,7 @@ func TestEndlessBlocks(t *testing.T) {
 type neverReader struct{ t *testing.T }
 
 func (r neverReader) Read([]byte) (int, error) {
-	r.t.Error("read on")
+	r.t.Error("got a read, want none")
 	return 0, io.EOF
 }
 

@@ -184,12 +184,12 @@ func checkPage(t *testing.T, page string) {
 		if node.Data == "form" && strings.EqualFold(attributes["method"], "post") &&
 			strings.Contains(page, "Sign out") &&
 			!strings.Contains(formOf(t, node), "form_token") {
-			t.Error("got a form without form_token")
+			t.Error("got a form without form_token, want one with it")
 		}
 	}
 	for _, id := range named {
 		if !ids[id] {
-			t.Errorf("got a reference to %q, which no element has as id", id)
+			t.Errorf("got a reference to %q, want an element with this id", id)
 		}
 	}
 	if count["h1"] != 1 || count["main"] != 1 || count["title"] != 1 || count["style"] != 0 ||

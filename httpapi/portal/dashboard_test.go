@@ -42,7 +42,10 @@ func TestDashboardOfManyHubs(t *testing.T) {
 		}
 		if shown > dashboardHubs || !view.Partial || view.Hubs() != hubs || view.Offline != 124 ||
 			len(view.Pages) < 4 {
-			t.Errorf("page %d: got %d hubs, %+v", page, shown, view.Pages)
+			t.Errorf(
+				"page %d: got %d hubs, %+v, want at most a page of hubs and the counts of all",
+				page, shown, view.Pages,
+			)
 		}
 	}
 	if len(seen) != hubs {

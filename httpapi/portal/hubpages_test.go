@@ -113,7 +113,7 @@ func checkOrgPage(t *testing.T, path, page string) {
 	}
 	for _, id := range inputs {
 		if !labels[id] {
-			t.Errorf("%q: got field %q without a label", path, id)
+			t.Errorf("%q: got field %q without a label, want one", path, id)
 		}
 	}
 }

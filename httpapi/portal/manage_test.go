@@ -48,7 +48,7 @@ func TestNonMembersSeeNothing(t *testing.T) {
 	foreign := b.get("/portal/"+orgTwo+"/members", 404)
 	none := b.get("/portal/01940000-0000-7000-8000-000000000009/members", 404)
 	if foreign != none {
-		t.Errorf("got %s\nand for an unknown organization %s", foreign, none)
+		t.Errorf("got %s\nwant as for an unknown organization %s", foreign, none)
 	}
 	b.get(inOne+"/members", 200)
 	w.open(t, nil).signIn(olga).post(inOne+"/members/max/remove", 303)
@@ -140,7 +140,7 @@ func TestActions(t *testing.T) {
 			t.Errorf("%s: got change %q, want %q", c.path, got, want)
 		}
 		if page := b.get(to, 200); !strings.Contains(page, `role="status"`) {
-			t.Errorf("%s: got no notice on %s", c.path, page)
+			t.Errorf("%s: got %s, want a notice", c.path, page)
 		}
 	}
 }
@@ -156,14 +156,14 @@ func TestKeyIsShownOnce(t *testing.T) {
 	checkPage(t, page)
 	key, err := domain.ParseKey(apiKey.FindString(page))
 	if err != nil {
-		t.Fatalf("got no API key on %s: %v", page, err)
+		t.Fatalf("got %s, %v, want an API key on it", page, err)
 	}
 	created := olga + ": key.created Meter hubs:read events:read"
 	if got := w.lastChange(t, w.mill); got != created {
 		t.Errorf("got change %q, want %q", got, created)
 	}
 	if page := b.get(inOne+"/keys", 200); strings.Contains(page, key.Secret) {
-		t.Errorf("got the secret again on %s", page)
+		t.Errorf("got %s, want the secret not shown again", page)
 	}
 	_, page = b.post(inOne+"/keys", 400, "label", "Meter")
 	if !strings.Contains(page, `value="Meter"`) || !strings.Contains(page, "at least one scope") {

@@ -170,7 +170,7 @@ func checkHeaders(t *testing.T, header http.Header) {
 			"frame-ancestors 'none'; base-uri 'none'",
 	} {
 		if got := header.Get(name); got != want {
-			t.Errorf("%s: %q", name, got)
+			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
 }
@@ -200,7 +200,7 @@ func checkInvitationPage(t *testing.T, page string) {
 			}
 		}
 		if _, ok := attributes["alt"]; node.Data == "img" && !ok {
-			t.Error("got an image without alt")
+			t.Error("got an image without alt, want one")
 		}
 		for name := range attributes {
 			if name == "style" || strings.HasPrefix(name, "on") {
@@ -208,7 +208,7 @@ func checkInvitationPage(t *testing.T, page string) {
 			}
 		}
 		if node.Data == "html" && attributes["lang"] != "en" {
-			t.Error("got <html> without lang")
+			t.Error("got <html> without lang, want en")
 		}
 	}
 	if count["h1"] != 1 || count["main"] != 1 || count["title"] != 1 || count["script"] != 0 ||
@@ -217,7 +217,7 @@ func checkInvitationPage(t *testing.T, page string) {
 		t.Errorf("got elements %v, want one of each landmark and no inline style", count)
 	}
 	if !strings.Contains(page, `name="viewport"`) {
-		t.Error("got a page without viewport")
+		t.Error("got a page without viewport, want one")
 	}
 }
 
@@ -236,7 +236,7 @@ func TestHostileNames(t *testing.T) {
 		}
 		for node := range document.Descendants() {
 			if node.Data == "bdi" && node.Parent.Data == "h1" && node.FirstChild.Data != name {
-				t.Errorf("name %q: got %q", name, node.FirstChild.Data)
+				t.Errorf("name %q: got heading %q, want the name", name, node.FirstChild.Data)
 			}
 		}
 	}

@@ -29,7 +29,9 @@ func FuzzPortalPath(f *testing.F) {
 		if err != nil || page != next || to.Host != from.Host || to.Scheme != from.Scheme ||
 			to.RequestURI() != "/behind"+page ||
 			to.Fragment != "" {
-			t.Errorf("%q leads to %v, %v", next, to, err)
+			t.Errorf(
+				"%q: got an address that leads to %v, %v, want a page of the portal", next, to, err,
+			)
 		}
 	})
 }

@@ -68,7 +68,7 @@ func TestAccountsAreNotRevealed(t *testing.T) {
 	_, known := b.post("/portal/sign-in", 200, "email", "olga@example.org")
 	_, unknown := b.post("/portal/sign-in", 200, "email", "nemo@example.org")
 	if strings.ReplaceAll(unknown, "nemo@", "olga@") != known || len(w.mails) != 2 {
-		t.Errorf("got for a member %s\nand for a stranger %s", known, unknown)
+		t.Errorf("got for a member %s\nand for a stranger %s\nwant the same", known, unknown)
 	}
 	cfg := portal.Config{People: w.Access, Directory: w, PublicURL: public}
 	p := portal.New(cfg)

@@ -152,12 +152,12 @@ func FuzzDecode(f *testing.F) {
 		l := New[string](50, 100, day)
 		granted, err := decode(message)
 		if err != nil && granted != nil {
-			t.Errorf("decode: got grants %v with error %v", granted, err)
+			t.Errorf("decode: got grants %v with error %v, want one of both", granted, err)
 		}
 		for id, n := range granted {
 			l.Charge(id, n, day)
 			if a := l.Take(id, day); a.Remaining < 0 || a.Full > maxDebt*l.fill {
-				t.Errorf("Take after Charge(%d): got %+v", n, a)
+				t.Errorf("Take after Charge(%d): got %+v, want a bounded debt", n, a)
 			}
 		}
 	})

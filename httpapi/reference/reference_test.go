@@ -16,7 +16,7 @@ func get(t *testing.T, name, acceptEncoding string) *httptest.ResponseRecorder {
 		r.Header.Set("Accept-Encoding", acceptEncoding)
 	}
 	if !Load().Serve(w, r, name) {
-		t.Fatalf("there is no %s", name)
+		t.Fatalf("got no file %s, want it", name)
 	}
 	return w
 }
@@ -29,16 +29,16 @@ func TestPageIsWhole(t *testing.T) {
 	loaded := regexp.MustCompile(`(?:src|<link[^>]* href)="([^"]*)"`).
 		FindAllStringSubmatch(page, -1)
 	if len(loaded) != len(Load())-1 {
-		t.Errorf("the page loads %d files of %d", len(loaded), len(Load())-1)
+		t.Errorf("the page loads %d files, want %d", len(loaded), len(Load())-1)
 	}
 	for _, link := range loaded {
 		name, ours := strings.CutPrefix(link[1], "reference/")
 		if _, ok := Load()[name]; !ours || !ok {
-			t.Errorf("%s: is not among the files", link[1])
+			t.Errorf("%s: not one of the files, want all", link[1])
 		}
 	}
 	if inline := regexp.MustCompile(`<style|style=|<script[^>]*>[^<]|\son[a-z]+=`).FindString(page); inline != "" {
-		t.Errorf("the policy does not let this work: %s", inline)
+		t.Errorf("got inline %s, want none: the policy blocks it", inline)
 	}
 }
 
@@ -55,13 +55,13 @@ func TestHeaders(t *testing.T) {
 	for name := range Load() {
 		header := get(t, name, "").Header()
 		if got := header.Get("Content-Type"); got != types[name] {
-			t.Errorf("%s: Content-Type %q", name, got)
+			t.Errorf("%s: got Content-Type %q, want %q", name, got, types[name])
 		}
 		policy := header.Get("Content-Security-Policy")
 		if !strings.HasPrefix(policy, "default-src 'none';") ||
 			strings.Contains(policy, "unsafe") ||
 			strings.Contains(policy, "http") {
-			t.Errorf("%s: policy %q", name, policy)
+			t.Errorf("%s: got policy %q, want no foreign or inline source", name, policy)
 		}
 	}
 }
@@ -79,14 +79,14 @@ func TestEncodings(t *testing.T) {
 			content := w.Body.Bytes()
 			if (w.Header().Get("Content-Encoding") == "gzip") != gzipped {
 				t.Errorf(
-					"%s with %q: Content-Encoding %q", name, accept,
-					w.Header().Get("Content-Encoding"),
+					"%s with %q: got Content-Encoding %q, want gzip: %t", name, accept,
+					w.Header().Get("Content-Encoding"), gzipped,
 				)
 			} else if gzipped {
 				content = decompress(content)
 			}
 			if !bytes.Equal(content, plain.Body.Bytes()) {
-				t.Errorf("%s with %q: other content", name, accept)
+				t.Errorf("%s with %q: got other content, want the file's", name, accept)
 			}
 		}
 	}
@@ -102,7 +102,7 @@ func TestNoSuchFile(t *testing.T) {
 		w := httptest.NewRecorder()
 		if Load().Serve(w, httptest.NewRequest(http.MethodGet, "/", nil), name) ||
 			w.Body.Len() > 0 {
-			t.Errorf("%q: was answered", name)
+			t.Errorf("%q: got an answer, want none", name)
 		}
 	}
 }

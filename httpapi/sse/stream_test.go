@@ -65,7 +65,7 @@ func TestBeginBoundsSendBuffer(t *testing.T) {
 			t.Errorf("%s: send buffer is %d bytes, want %d", tt.name, c.sendBuffer, tt.want)
 		}
 		if got := c.Header().Get("Content-Type"); got != "text/event-stream" {
-			t.Errorf("%s: Content-Type is %q", tt.name, got)
+			t.Errorf("%s: got Content-Type %q, want text/event-stream", tt.name, got)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func TestSendDeadlines(t *testing.T) {
 			s := sse.New(c, newRequest(tt.protocol), config)
 			for range 2 {
 				if err := s.Send([]byte("id: 1\n\n")); err != nil {
-					t.Fatalf("%s: Send: %v", tt.name, err)
+					t.Fatalf("%s: Send: got %v, want nil", tt.name, err)
 				}
 			}
 			if len(c.deadlines) != len(tt.want) {
@@ -104,7 +104,9 @@ func TestSendDeadlines(t *testing.T) {
 				}
 			}
 			if got := c.Body.String(); got != strings.Repeat("id: 1\n\n", 2) || !c.Flushed {
-				t.Errorf("%s: wrote %q, flushed %v", tt.name, got, c.Flushed)
+				t.Errorf(
+					"%s: got %q, flushed %v, want two frames, flushed", tt.name, got, c.Flushed,
+				)
 			}
 		}
 	})
@@ -125,7 +127,7 @@ func TestTimes(t *testing.T) {
 	now := time.Now()
 	s := sse.New(newConnection(), newRequest(1), config)
 	if s.TakeKeepalive(now) {
-		t.Error("a keepalive is due at once")
+		t.Error("got a keepalive at once, want it later")
 	}
 	due := s.NextWake()
 	if got := due.Sub(now); got < config.Keepalive || got > 2*config.Keepalive {
@@ -145,10 +147,10 @@ func TestTimes(t *testing.T) {
 		)
 	}
 	if s.Expired(now.Add(config.Lifetime * 12 / 15)) {
-		t.Error("expired before 13/15 of its lifetime")
+		t.Error("got expired before 13/15 of the lifetime, want later")
 	}
 	if !s.Expired(now.Add(config.Lifetime + time.Second)) {
-		t.Error("not expired after its lifetime")
+		t.Error("got not expired after the lifetime, want expired")
 	}
 }
 
@@ -172,9 +174,9 @@ func TestQuota(t *testing.T) {
 		}
 	}
 	if !q.Acquire("b") {
-		t.Error("owner b was rejected because of owner a")
+		t.Error("owner b: got a rejection, want only owner a rejected")
 	}
 	if q.Release("a"); !q.Acquire("a") {
-		t.Error("owner a was rejected after Release")
+		t.Error("owner a: got a rejection after Release, want a stream")
 	}
 }

@@ -30,7 +30,7 @@ func FuzzReadCommand(f *testing.F) {
 		again, err := domain.CheckCommandValue(command.Key, command.Value)
 		if err != nil || string(again) != string(command.Value) || command.Endpoint < 0 ||
 			domain.CheckIdempotencyKey(command.IdempotencyKey) != nil {
-			t.Errorf("ReadCommand(%v): got invalid command %+v: %v", form, command, err)
+			t.Errorf("ReadCommand(%v): got %+v, %v, want a valid command", form, command, err)
 		}
 	})
 }

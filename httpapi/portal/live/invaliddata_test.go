@@ -48,11 +48,11 @@ func TestInvalidHubData(t *testing.T) {
 	r.devices = []domain.Device{device}
 	shown, err := r.live.GetDevice(t.Context(), "org", hubA, -7)
 	if err != nil || shown.Name != "Device -7" {
-		t.Fatalf("got name %q, %v", shown.Name, err)
+		t.Fatalf("got name %q, %v, want Device -7", shown.Name, err)
 	}
 	for _, c := range shown.Channels {
 		if n := utf8.RuneCountInString(c.Text); n > 250 || c.Text == "" {
-			t.Errorf("%s: got a text of %d characters", c.Key, n)
+			t.Errorf("%s: got a text of %d characters, want 1 to 250", c.Key, n)
 		}
 	}
 	r.append(
@@ -65,7 +65,7 @@ func TestInvalidHubData(t *testing.T) {
 	charts, err := r.live.DrawCharts(t.Context(), shown, time.Hour)
 	if err != nil || len(charts.Charts) != 1 || strings.Contains(charts.Charts[0].Path, "NaN") ||
 		strings.Contains(charts.Charts[0].Path, "Inf") {
-		t.Errorf("got charts %+v, %v", charts, err)
+		t.Errorf("got charts %+v, %v, want one with finite numbers", charts, err)
 	}
 	page, err := r.live.ReadLog(t.Context(), hubA, live.LogRequest{})
 	if err != nil || len(page.Entries) != 8 {
@@ -73,11 +73,11 @@ func TestInvalidHubData(t *testing.T) {
 	}
 	for _, entry := range page.Entries {
 		if len(entry.Text) > 3000 {
-			t.Errorf("%s: got a text of %d bytes", entry.Type, len(entry.Text))
+			t.Errorf("%s: got a text of %d bytes, want at most 3000", entry.Type, len(entry.Text))
 		}
 	}
 	if _, text := live.Describe("temperature", json.RawMessage("1e308")); text != "1e+308" {
-		t.Errorf("got %q for a large number", text)
+		t.Errorf("large number: got %q, want 1e+308", text)
 	}
 }
 
@@ -90,7 +90,8 @@ func TestLogBeforeRetention(t *testing.T) {
 		page, err := r.live.ReadLog(t.Context(), hubA, live.LogRequest{At: time.Now().Add(-ago)})
 		if err != nil || len(page.Entries) != 3 || page.Expired != expired {
 			t.Errorf(
-				"%s ago: got %d entries, expired %v, %v", ago, len(page.Entries), page.Expired, err,
+				"%s ago: got %d entries, expired %v, %v, want 3, %v", ago, len(page.Entries),
+				page.Expired, err, expired,
 			)
 		}
 	}

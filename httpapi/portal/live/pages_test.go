@@ -58,7 +58,7 @@ func TestDevicesByRoom(t *testing.T) {
 	r.errs[4] = domain.Errorf(domain.CodeHubTimeout, "no answer")
 	list, err := r.live.ListDevices(t.Context(), "org", hubA, live.DevicesRequest{})
 	if err != nil || list.Late || list.Total != 4 || list.Pages != 1 {
-		t.Fatal(list, err)
+		t.Fatalf("got %+v, %v, want 4 devices on one page", list, err)
 	}
 	rooms := list.Rooms
 	if len(rooms) != 3 || rooms[0].Name != "Attic" || rooms[1].Name != "hall" ||
@@ -73,19 +73,19 @@ func TestDevicesByRoom(t *testing.T) {
 		c.Control.Kind != "guarded" ||
 		c.Control.IsOn ||
 		c.ObservedAt.IsZero() {
-		t.Errorf("got lock %+v", front)
+		t.Errorf("got lock %+v, want its label, texts, status and a guarded control", front)
 	}
 	sensor := rooms[0].Devices[0]
 	if sensor.Available || sensor.Channels[0].Text != "21.46 °C" ||
 		sensor.Channels[0].Control.Kind != "" {
-		t.Errorf("got sensor %+v", sensor)
+		t.Errorf("got sensor %+v, want it unavailable at 21.46 °C without a control", sensor)
 	}
 	if gangs := rooms[2].Devices[0]; gangs.Channels[0].Label != "Switch 1" ||
 		!gangs.Channels[0].Control.IsOn {
-		t.Errorf("got gangs %+v", gangs)
+		t.Errorf("got gangs %+v, want Switch 1, on", gangs)
 	}
 	if gone := rooms[2].Devices[1]; gone.Failure == "" {
-		t.Errorf("got no failure: %+v", gone)
+		t.Errorf("got device %+v, want a failure", gone)
 	}
 	r.errs[0] = domain.Errorf(domain.CodeHubOffline, "offline")
 	_, err = r.live.ListDevices(t.Context(), "org", hubA, live.DevicesRequest{})
@@ -114,7 +114,7 @@ func TestManyDevices(t *testing.T) {
 	for page := 0; page < pages; page++ {
 		list, err := r.live.ListDevices(t.Context(), "org", hubA, live.DevicesRequest{Page: page})
 		if err != nil || list.Total != 1000 || list.Found != 1000 || list.Page != page {
-			t.Fatalf("page %d: got %+v, %v", page, list, err)
+			t.Fatalf("page %d: got %+v, %v, want 1000 devices in all", page, list, err)
 		}
 		if page == 0 && list.Rooms[0].Name != "Below" {
 			t.Errorf("got first room %q, want Below", list.Rooms[0].Name)
@@ -125,13 +125,16 @@ func TestManyDevices(t *testing.T) {
 		pages = list.Pages
 	}
 	if requests := r.gets.Load(); seen != 1000 || requests != 1000 || pages < 10 {
-		t.Errorf("got %d devices on %d pages with %d requests", seen, pages, requests)
+		t.Errorf(
+			"got %d devices on %d pages with %d requests, want 1000 on 10 or more with 1000", seen,
+			pages, requests,
+		)
 	}
 	list, err := r.live.ListDevices(
 		t.Context(), "org", hubA, live.DevicesRequest{Find: "cellar", Page: 7},
 	)
 	if err != nil || list.Found != 1 || list.Rooms[0].Devices[0].ID != 999 || list.Page != 0 {
-		t.Errorf("search for cellar: got %+v, %v", list, err)
+		t.Errorf("search for cellar: got %+v, %v, want device 999", list, err)
 	}
 	names, err := r.live.DeviceNames(t.Context(), "org", hubA)
 	if err != nil || len(names) != 1000 || names[999] != "Cellar" || names[3] != "Sensor 3" {
@@ -140,7 +143,7 @@ func TestManyDevices(t *testing.T) {
 	r.errs[0] = domain.Errorf(domain.CodeHubOffline, "offline")
 	if names, err = r.live.DeviceNames(t.Context(), "org", hubA); err != nil || len(names) != 1 ||
 		names[999] != "Cellar" {
-		t.Errorf("names of an offline hub: got %v, %v", names, err)
+		t.Errorf("names of an offline hub: got %v, %v, want only Cellar", names, err)
 	}
 }
 
@@ -154,20 +157,20 @@ func TestSlowHub(t *testing.T) {
 		t.Context(), "org", hubA, live.DevicesRequest{Timeout: 10 * time.Millisecond},
 	)
 	if err != nil || !list.Late || len(list.Rooms) != 1 || list.Rooms[0].Devices[0].Failure == "" {
-		t.Errorf("slow values: got %+v, %v", list, err)
+		t.Errorf("slow values: got %+v, %v, want the device with a failure, late", list, err)
 	}
 	r.slowList = true
 	if list, err = r.live.ListDevices(t.Context(), "org", hubA, live.DevicesRequest{
 		Timeout: 10 * time.Millisecond,
 	}); err != nil ||
 		!list.Late {
-		t.Errorf("slow list: got %+v, %v", list, err)
+		t.Errorf("slow list: got %+v, %v, want it late", list, err)
 	}
 	close(r.slow)
 	if list, err = r.live.ListDevices(t.Context(), "org", hubA, live.DevicesRequest{}); err != nil ||
 		list.Late ||
 		list.Rooms[0].Devices[0].Failure != "" {
-		t.Errorf("after the delay: got %+v, %v", list, err)
+		t.Errorf("after the delay: got %+v, %v, want the values", list, err)
 	}
 }
 
@@ -187,7 +190,7 @@ func TestControlOfUnknownValue(t *testing.T) {
 	}
 	device, err := r.live.GetDevice(t.Context(), "org", hubA, 1)
 	if err != nil || !device.Channels[0].Control.Unknown || device.Channels[1].Control.Unknown {
-		t.Errorf("got %+v, %v", device, err)
+		t.Errorf("got %+v, %v, want the lock's value unknown and the switch's known", device, err)
 	}
 }
 
@@ -267,16 +270,16 @@ func TestLogByTime(t *testing.T) {
 		t.Context(), hubA, live.LogRequest{At: time.Now().Add(-time.Minute), Device: &device},
 	)
 	if err != nil || len(page.Entries) != 3 || *page.Entries[0].DeviceID != 2 {
-		t.Errorf("one device: got %+v, %v", page, err)
+		t.Errorf("one device: got %+v, %v, want 3 entries of device 2", page, err)
 	}
 	page, err = r.live.ReadLog(t.Context(), hubA, live.LogRequest{At: time.Now().Add(time.Minute)})
 	if err != nil || len(page.Entries) != 0 {
-		t.Errorf("future: got %+v, %v", page, err)
+		t.Errorf("future: got %+v, %v, want no entries", page, err)
 	}
 	if page, err = r.live.ReadLog(t.Context(), hubA, live.LogRequest{
 		After: "AQAAAAEAAAAAAAEBm",
 	}); domain.CodeOf(err) != domain.CodeInvalidRequest {
-		t.Errorf("invalid cursor: got %+v, %v", page, err)
+		t.Errorf("invalid cursor: got %+v, %v, want invalid_request", page, err)
 	}
 }
 
@@ -300,13 +303,13 @@ func TestCharts(t *testing.T) {
 	}}
 	charts, err := r.live.DrawCharts(t.Context(), device, time.Hour)
 	if err != nil || len(charts.Charts) != 1 || !charts.Complete {
-		t.Fatalf("got %+v, %v", charts, err)
+		t.Fatalf("got %+v, %v, want one complete chart", charts, err)
 	}
 	c := charts.Charts[0]
 	if c.Low != "3" || c.High != "42" || c.Last != "7" || c.Count != 41 ||
 		!strings.HasPrefix(c.Path, "M") ||
 		!strings.HasSuffix(c.Path, "H600") {
-		t.Errorf("got chart %+v", c)
+		t.Errorf("got chart %+v, want 41 values from 3 to 42, the last 7", c)
 	}
 }
 
@@ -329,12 +332,15 @@ func TestChartOfBusyHub(t *testing.T) {
 	}
 	charts, err := r.live.DrawCharts(t.Context(), device, time.Hour)
 	if err != nil || len(charts.Charts) != 1 || charts.Complete {
-		t.Fatalf("got %+v, %v", charts, err)
+		t.Fatalf("got %+v, %v, want one incomplete chart", charts, err)
 	}
 	if c := charts.Charts[0]; c.Low != "1" || c.High != strconv.Itoa(events) ||
 		c.Last != strconv.Itoa(events) ||
 		c.Count > 21_000 ||
 		c.Count < 5_000 {
-		t.Errorf("got a chart from %s to %s, last %s, of %d values", c.Low, c.High, c.Last, c.Count)
+		t.Errorf(
+			"got a chart from %s to %s, last %s, of %d values, want all bounds of 5,000 to 21,000 samples",
+			c.Low, c.High, c.Last, c.Count,
+		)
 	}
 }

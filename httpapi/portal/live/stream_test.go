@@ -26,7 +26,7 @@ func TestStreamResumes(t *testing.T) {
 	r.append(hubB, "channel.observed", 1, levels(1, 50)...)
 	got := p.values(map[domain.HubID]int{hubA: 200, hubB: 50})
 	if !slices.Equal(got[hubA], sequence(11, 200)) || !slices.Equal(got[hubB], sequence(1, 50)) {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want 11 to 200 of %s and 1 to 50 of %s", got, hubA, hubB)
 	}
 	p.cancel()
 	r.append(hubA, "channel.observed", 1, levels(201, 210)...)
@@ -34,7 +34,9 @@ func TestStreamResumes(t *testing.T) {
 	again := r.open(live.StreamRequest{Positions: p.positions})
 	got = again.values(map[domain.HubID]int{hubA: 210, hubB: 60})
 	if !slices.Equal(got[hubA], sequence(201, 210)) || !slices.Equal(got[hubB], sequence(51, 60)) {
-		t.Errorf("after reconnecting: got %v", got)
+		t.Errorf(
+			"after reconnecting: got %v, want 201 to 210 of %s and 51 to 60 of %s", got, hubA, hubB,
+		)
 	}
 }
 
@@ -48,7 +50,7 @@ func TestStreamOfOneHub(t *testing.T) {
 	p := r.open(live.StreamRequest{Hub: hubA, Recent: 60})
 	got := p.values(map[domain.HubID]int{hubA: 5})
 	if !slices.Equal(got[hubA], sequence(1, 5)) || len(got[hubB]) > 0 {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want 1 to 5 of %s only", got, hubA)
 	}
 	if _, ok := p.positions[hubB]; ok || len(p.positions) != 1 {
 		t.Errorf("got positions %v, want only %s", p.positions, hubA)
@@ -67,7 +69,7 @@ func TestStreamBeginsWithFewEvents(t *testing.T) {
 	r.append(hubA, "channel.observed", 1, levels(401, 402)...)
 	got := p.values(map[domain.HubID]int{hubA: 402, hubB: 90})
 	if !slices.Equal(got[hubA], sequence(401, 402)) || !slices.Equal(got[hubB], sequence(1, 90)) {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want 401 and 402 of %s and 1 to 90 of %s", got, hubA, hubB)
 	}
 }
 
@@ -114,16 +116,16 @@ func TestStreamRefreshesStates(t *testing.T) {
 	if sent.Whole || len(sent.Hubs) != 1 || sent.Hubs[0].ID != hubB ||
 		sent.Hubs[0].Status != domain.HubOffline ||
 		sent.Hubs[0].Reason != "connection failed: check its power and network (read error)" {
-		t.Errorf("got states %+v", sent)
+		t.Errorf("got states %+v, want %s offline with its reason", sent, hubB)
 	}
 	r.add(hubC)
 	p.await("hub.portal_states", &sent)
 	if sent.Hubs[0].ID != hubC {
-		t.Errorf("got states %+v", sent)
+		t.Errorf("got states %+v, want %s", sent, hubC)
 	}
 	r.append(hubC, "channel.observed", 1, levels(1, 3)...)
 	if got := p.values(map[domain.HubID]int{hubC: 3}); !slices.Equal(got[hubC], sequence(1, 3)) {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want 1 to 3", got)
 	}
 }
 
@@ -145,7 +147,7 @@ func TestStreamOfReleasedHubs(t *testing.T) {
 		}
 		r.append(hubA, "channel.observed", 1, levels(int(r.last[hubA])+1, int(r.last[hubA])+1)...)
 		if got := p.values(map[domain.HubID]int{hubA: int(r.last[hubA])}); len(got[hubB]) > 0 {
-			t.Errorf("got events of the released hub: %v", got)
+			t.Errorf("got events of the released hub: %v, want none", got)
 		}
 		p = r.open(live.StreamRequest{Positions: p.positions})
 	}
@@ -158,7 +160,7 @@ func TestStreamOfReleasedHubs(t *testing.T) {
 	p = r.open(live.StreamRequest{})
 	p.await("hub.portal_states", &sent)
 	if len(sent.Hubs) != 1 {
-		t.Errorf("got states %+v", sent)
+		t.Errorf("got states %+v, want one hub", sent)
 	}
 	r.mu.Lock()
 	r.epochs[hubC] = epoch
@@ -182,7 +184,7 @@ func TestStreamRefreshesAfterDisconnection(t *testing.T) {
 	p.await("hub.portal_states", &sent)
 	if len(sent.Hubs) != 1 || sent.Hubs[0].Status != domain.HubOffline ||
 		sent.Hubs[0].Reason != "reason unknown" {
-		t.Errorf("got states %+v", sent)
+		t.Errorf("got states %+v, want %s offline", sent, hubA)
 	}
 }
 
