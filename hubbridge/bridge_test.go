@@ -13,9 +13,10 @@ import (
 	"hubcloud/streams"
 )
 
+// hello is the hello of a hub whose log "a" has no events yet.
 const hello = `{"protocol":1,"log":"a","oldest":1,"newest":0,"firmware":{"version":"1"},"network":{"type":"wifi","interface":"w0","metered":false}}`
 
-// goOnline returns a hub of the organization that is connected and has said hello.
+// goOnline returns a new hub of the organization that is connected and has said hello.
 func goOnline(i *testBridge) (*hub, mqtt.Client) {
 	i.t.Helper()
 	h := i.hub()
@@ -27,11 +28,11 @@ func goOnline(i *testBridge) (*hub, mqtt.Client) {
 	return h, client
 }
 
-// events publishes the events from from to to in one message.
-func (h *hub) events(client mqtt.Client, from, to int) {
+// events publishes one message with the events numbered first to last.
+func (h *hub) events(client mqtt.Client, first, last int) {
 	h.i.t.Helper()
 	var all []string
-	for seq := from; seq <= to; seq++ {
+	for seq := first; seq <= last; seq++ {
 		all = append(
 			all,
 			fmt.Sprintf(
@@ -47,8 +48,8 @@ func (h *hub) events(client mqtt.Client, from, to int) {
 	)
 }
 
-// TestOverMQTT holds that connections, events, an orderly end and a takeover come from a hub over
-// real MQTT into its event log.
+// TestOverMQTT holds that a hub's event log records its connections, its events, an orderly
+// disconnect, and a second connection with the same client id, all over real MQTT.
 func TestOverMQTT(t *testing.T) {
 	t.Parallel()
 	i := newTestBridge(t)
@@ -62,7 +63,8 @@ func TestOverMQTT(t *testing.T) {
 	h.eventuallyOnline(true)
 	h.connect(nil)
 	h.eventuallyLogged(
-		"connected 1 2 3 disconnected:client_closed connected disconnected:duplicate_client_id connected",
+		"connected 1 2 3 disconnected:client_closed " +
+			"connected disconnected:duplicate_client_id connected",
 	)
 	p, ok, err := i.view.Fetch(t.Context(), h.id)
 	if err != nil || !ok || !p.Online || p.PublicIP != "127.0.0.1" ||
@@ -72,7 +74,8 @@ func TestOverMQTT(t *testing.T) {
 	}
 }
 
-// TestShortConnections holds that connections of moments have their two events each.
+// TestShortConnections holds that a connection that lasts only a moment is recorded with its begin
+// and its end.
 func TestShortConnections(t *testing.T) {
 	t.Parallel()
 	i := newTestBridge(t)
@@ -88,8 +91,8 @@ func TestShortConnections(t *testing.T) {
 	)
 }
 
-// TestBrokerEnds holds that the connections of a broker that has ended are recorded as ended. Such
-// a broker reports no disconnects.
+// TestBrokerEnds holds that connections to a broker that has stopped are recorded as ended,
+// although the broker reported no disconnects.
 func TestBrokerEnds(t *testing.T) {
 	t.Parallel()
 	i := newTestBridge(t)
@@ -98,16 +101,16 @@ func TestBrokerEnds(t *testing.T) {
 	back, _ := goOnline(i)
 	early, _ := goOnline(i)
 	i.restart()
-	early.connect(nil) // before there is a bridge
+	early.connect(nil) // before the bridge starts
 	i.bridge("r1")
-	back.connect(nil) // while the bridge compares
+	back.connect(nil) // while the bridge compares its records with the broker's list
 	away.eventuallyLogged("connected disconnected:null")
 	back.eventuallyLogged("connected disconnected:null connected")
 	early.eventuallyLogged("connected disconnected:null connected")
 	for h, online := range map[*hub]bool{away: false, back: true, early: true} {
 		h.eventuallyOnline(online)
 		if p, _ := i.view.Get(h.id); p.Reason != nil {
-			t.Errorf("reason: got %q, want none", *p.Reason)
+			t.Errorf("reason of hub %s: got %q, want none", h.id, *p.Reason)
 		}
 	}
 }
@@ -119,27 +122,27 @@ func TestBridgeAway(t *testing.T) {
 	i := newTestBridge(t)
 	_, stop := i.bridge("r1")
 	stays, _ := goOnline(i)
-	leaves, client := goOnline(i)
-	comes, returns := i.hub(), i.hub()
-	comes.adopt()
-	returns.adopt()
-	old := returns.connect(nil)
-	returns.eventuallyLogged("connected")
+	disconnects, client := goOnline(i)
+	connects, reconnects := i.hub(), i.hub()
+	connects.adopt()
+	reconnects.adopt()
+	old := reconnects.connect(nil)
+	reconnects.eventuallyLogged("connected")
 	stop()
 
 	client.Disconnect(50)
 	old.Disconnect(50)
-	returns.connect(nil)
-	comes.connect(nil)
+	reconnects.connect(nil)
+	connects.connect(nil)
 	i.bridge("r1")
-	leaves.eventuallyLogged("connected disconnected:null")
-	comes.eventuallyLogged("connected")
-	returns.eventuallyLogged("connected disconnected:null connected")
+	disconnects.eventuallyLogged("connected disconnected:null")
+	connects.eventuallyLogged("connected")
+	reconnects.eventuallyLogged("connected disconnected:null connected")
 	stays.eventuallyLogged("connected")
 }
 
-// TestAddedWhileConnected holds that a hub that is connected when it is added has no hub.connected
-// in its log, but every later transition.
+// TestAddedWhileConnected holds that the log of a hub that was already connected when it was added
+// has no hub.connected, but every later transition.
 func TestAddedWhileConnected(t *testing.T) {
 	t.Parallel()
 	i := newTestBridge(t)
@@ -161,7 +164,7 @@ func TestLongList(t *testing.T) {
 	i := newTestBridge(t)
 	h := i.hub()
 	h.adopt()
-	for range 1030 { // others of the same account, with lower numbers
+	for range 1030 { // more than a page of connections that the broker lists before the hub's
 		nc, err := nats.Connect("nats://"+i.Broker.NATSAddr(), credentials(i, h.id))
 		if err != nil {
 			t.Fatal(err)
@@ -216,8 +219,8 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// wantAckOrResend waits for an ack, and calls again after each 200 ms without one.
-func (h *hub) wantAckOrResend(want string, again func()) {
+// wantAckOrResend waits for an ack, and calls resend after every 200 ms without an ack.
+func (h *hub) wantAckOrResend(want string, resend func()) {
 	h.i.t.Helper()
 	for range 100 {
 		select {
@@ -226,14 +229,14 @@ func (h *hub) wantAckOrResend(want string, again func()) {
 				return
 			}
 		case <-time.After(200 * time.Millisecond):
-			again()
+			resend()
 		}
 	}
-	h.i.t.Fatalf("no ack, want %s", want)
+	h.i.t.Fatalf("hub %s: got no ack, want %s", h.id, want)
 }
 
-// TestNotReadyAfterTheEnd holds that Ready names the missing shards of a bridge that has stopped.
-func TestNotReadyAfterTheEnd(t *testing.T) {
+// TestNotReadyAfterStop holds that Ready names the missing shards of a bridge that has stopped.
+func TestNotReadyAfterStop(t *testing.T) {
 	t.Parallel()
 	i := newTestBridge(t)
 	b, stop := i.bridge("r1")
@@ -243,7 +246,7 @@ func TestNotReadyAfterTheEnd(t *testing.T) {
 	}
 }
 
-// credentials returns the user of the hub's shard.
+// credentials returns the login to the account of the hub's shard.
 func credentials(i *testBridge, hub domain.HubID) nats.Option {
 	user := i.Broker.Credentials().Users[streams.ShardAccount(streams.ShardOf(hub, shards))]
 	return nats.UserInfo(user.User, user.Password)

@@ -11,7 +11,8 @@ import (
 	"hubcloud/hubbridge/protocol"
 )
 
-// TestCallsOverMQTT calls methods of a hub over real MQTT: a result, an error, no response, no hub.
+// TestCallsOverMQTT calls methods of a hub over real MQTT. The hub answers with a result, with an
+// error, or not at all, and is offline at last.
 func TestCallsOverMQTT(t *testing.T) {
 	t.Parallel()
 	i := newTestBridge(t)

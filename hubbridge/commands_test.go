@@ -11,7 +11,7 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// channel returns the hub's present state of a channel.
+// channel returns the state of a channel, read from the hub.
 func (h *wholeHub) channel(device int64, key string) domain.Channel {
 	h.i.t.Helper()
 	d, err := h.devices.Get(h.i.t.Context(), h.id, device)
@@ -27,9 +27,8 @@ func (h *wholeHub) channel(device int64, key string) domain.Channel {
 	return domain.Channel{}
 }
 
-// desired returns the number of channel.desired events in the hub's log: the commands that the hub
-// ran.
-func (h *wholeHub) desired() (n int) {
+// commandsRun returns how many commands the hub ran: the channel.desired events in its log.
+func (h *wholeHub) commandsRun() (n int) {
 	h.i.t.Helper()
 	for _, e := range h.events() {
 		if e == "channel.desired" {
@@ -76,14 +75,14 @@ func TestCommandsToAWholeHub(t *testing.T) {
 	} {
 		for range 2 {
 			_, err := h.send(tc.device, tc.channel, tc.value, fmt.Sprint("rejected", n))
-			wantCode(t, fmt.Sprint(tc), err, tc.code)
+			wantCode(t, fmt.Sprintf("command %+v", tc), err, tc.code)
 		}
 	}
-	if n := h.desired(); n != 1 {
+	if n := h.commandsRun(); n != 1 {
 		t.Errorf("the hub ran %d commands, want 1", n)
 	}
 
-	// hub_unavailable is not remembered for the key.
+	// The answer hub_unavailable is not stored under the key: the next try runs.
 	h.RadioDown(true)
 	_, err = h.send(frontDoor, "lock", "true", "k2")
 	wantCode(t, "command without the radio", err, domain.CodeHubUnavailable)
@@ -91,7 +90,7 @@ func TestCommandsToAWholeHub(t *testing.T) {
 	if _, err := h.send(frontDoor, "lock", "true", "k2"); err != nil {
 		t.Error(err)
 	}
-	// The hub runs the command, and responds after the timeout.
+	// The hub runs the command, but responds after the timeout.
 	h.LateAnswers(1100 * time.Millisecond)
 	_, err = h.send(thermostat, "heating_setpoint", "22.5", "k3")
 	wantCode(t, "late response", err, domain.CodeHubTimeout)
@@ -100,26 +99,29 @@ func TestCommandsToAWholeHub(t *testing.T) {
 		string(channel.Desired) != "22.5" {
 		t.Errorf("Send again after a late response = %+v, %v, want 22.5", channel, err)
 	}
-	// hub_offline is not remembered for the key either.
+	// The answer hub_offline is not stored under the key either.
 	h.Offline(true)
-	h.online(false)
+	h.awaitOnline(false)
 	_, err = h.send(thermostat, "mode", `"off"`, "k4")
 	wantCode(t, "command to an offline hub", err, domain.CodeHubOffline)
 	if channel, err := h.send(frontDoor, "lock", "false", "k1"); err != nil ||
 		channel.Status != domain.ChannelPending {
-		t.Errorf("remembered command to an offline hub = %+v, %v, want pending", channel, err)
+		t.Errorf("Send again to an offline hub = %+v, %v, want the stored answer", channel, err)
 	}
 	h.Offline(false)
-	h.online(true)
+	h.awaitOnline(true)
 	if _, err := h.send(thermostat, "mode", `"off"`, "k4"); err != nil {
 		t.Error(err)
 	}
-	streamstest.Eventually(t, "the hub ran four commands", func() bool { return h.desired() == 4 })
+	streamstest.Eventually(
+		t, "the hub ran four commands", func() bool { return h.commandsRun() == 4 },
+	)
 }
 
-// TestARaceToAWholeHub holds that a hub runs a command once that is sent 30 times at once under one
-// key while its connection is cut, and that all senders get the same answer.
-func TestARaceToAWholeHub(t *testing.T) {
+// TestConcurrentDuplicatesToAWholeHub sends a command 30 times at once under one key, and cuts the
+// hub's connection meanwhile. The hub must run the command once, and all senders must get the same
+// answer.
+func TestConcurrentDuplicatesToAWholeHub(t *testing.T) {
 	t.Parallel()
 	i := newTestBridge(t)
 	i.bridge("r1")
@@ -147,13 +149,13 @@ func TestARaceToAWholeHub(t *testing.T) {
 	group.Wait()
 	for n, answer := range answers {
 		if answer == "" || answer != answers[0] {
-			t.Errorf("answer %d: got %q, want %q as the first", n, answer, answers[0])
+			t.Errorf("answer %d: got %q, want the first answer %q", n, answer, answers[0])
 		}
 	}
 	streamstest.Eventually(
-		t, "the command is in the event log", func() bool { return h.desired() > 0 },
+		t, "the command is in the event log", func() bool { return h.commandsRun() > 0 },
 	)
-	if n := h.desired(); n != 1 {
+	if n := h.commandsRun(); n != 1 {
 		t.Errorf("the hub ran the command %d times, want once", n)
 	}
 }

@@ -25,15 +25,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
 
 const shards = 2
 
-// testBridge is an installation with everything of the hub bridge but the bridges, which tests
-// start.
+// testBridge is an installation with a presence view and a caller. Tests start the bridges.
 type testBridge struct {
 	*mqtttest.Installation
 	t      testing.TB
-	made   int
+	made   int // hubs created so far
 	view   *presence.View
 	caller *rpc.Caller
-	// stop has what stops the parts that run, in the order in which they were started.
+	// stop has the functions that stop the running parts, in the order of their start.
 	stop []func()
 }
 
@@ -62,7 +61,7 @@ func (i *testBridge) startParts() {
 	i.stop = append(i.stop, i.caller.Close)
 }
 
-// stopParts stops what startParts started, and the bridges, the newest first.
+// stopParts stops all parts, bridges included, the last started first.
 func (i *testBridge) stopParts() {
 	for _, stop := range slices.Backward(i.stop) {
 		stop()
@@ -79,7 +78,7 @@ func (i *testBridge) restart() {
 	i.startParts()
 }
 
-// run runs a part until stopParts.
+// run runs a part until stop or stopParts is called.
 func (i *testBridge) run(name string, run func(context.Context) error) (stop func()) {
 	i.t.Helper()
 	stop = streamstest.Run(i.t, name, run)
@@ -87,7 +86,7 @@ func (i *testBridge) run(name string, run func(context.Context) error) (stop fun
 	return stop
 }
 
-// bridge runs a bridge, and waits until the bridge serves its share of the shards.
+// bridge runs a bridge and waits until it is ready.
 func (i *testBridge) bridge(replica string) (b *hubbridge.Bridge, stop func()) {
 	i.t.Helper()
 	b, err := hubbridge.New(
@@ -110,7 +109,7 @@ type hub struct {
 	acks chan string
 }
 
-// hub returns a new hub of the inventory with a certificate.
+// hub returns a new hub that is in the inventory and has a certificate.
 func (i *testBridge) hub() *hub {
 	i.t.Helper()
 	i.made++
@@ -130,7 +129,8 @@ func (h *hub) adopt() {
 	h.i.AddHub(h.i.t, h.id)
 }
 
-// connect connects and subscribes. answer returns the response to a request, "" for none.
+// connect connects the hub until the test ends and subscribes to its acks. Unless answer is nil,
+// the hub also receives requests; answer returns the response to one, or "" for none.
 func (h *hub) connect(answer func(request request) string) mqtt.Client {
 	h.i.t.Helper()
 	client := mqtt.NewClient(h.i.ClientOptions(h.id, h.tls))
@@ -157,7 +157,7 @@ func (h *hub) connect(answer func(request request) string) mqtt.Client {
 	return client
 }
 
-// request is a request to a hub.
+// request is a request to a hub, with the names of its JSON.
 type request struct {
 	ID, Token, Method string
 	Params            json.RawMessage
@@ -174,7 +174,7 @@ func (h *hub) must(token mqtt.Token) {
 	}
 }
 
-// wantAck waits for an ack, and ignores others.
+// wantAck waits for the ack want and ignores others.
 func (h *hub) wantAck(want string) {
 	h.i.t.Helper()
 	for deadline := time.After(time.Minute); ; {
@@ -184,12 +184,12 @@ func (h *hub) wantAck(want string) {
 				return
 			}
 		case <-deadline:
-			h.i.t.Fatalf("no ack, want %s", want)
+			h.i.t.Fatalf("hub %s: got no ack, want %s", h.id, want)
 		}
 	}
 }
 
-// eventuallyLogged waits until the hub's event log is as wanted, in the form of EventLog.
+// eventuallyLogged waits until EventLog returns want for the hub.
 func (h *hub) eventuallyLogged(want string) {
 	h.i.t.Helper()
 	streamstest.EventuallyNil(h.i.t, "event log of "+string(h.id), func() error {
@@ -200,10 +200,11 @@ func (h *hub) eventuallyLogged(want string) {
 	})
 }
 
-// eventuallyOnline waits until the view has the hub as online, or as offline.
+// eventuallyOnline waits until the presence view reports the hub as online, or as offline if online
+// is false.
 func (h *hub) eventuallyOnline(online bool) {
 	h.i.t.Helper()
-	streamstest.Eventually(h.i.t, fmt.Sprintf("presence with online %v", online), func() bool {
+	streamstest.Eventually(h.i.t, fmt.Sprintf("hub %s: online is %t", h.id, online), func() bool {
 		p, ok := h.i.view.Get(h.id)
 		return ok && p.Online == online
 	})

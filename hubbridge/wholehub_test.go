@@ -111,15 +111,16 @@ func (i *testBridge) wholeHub(
 			i.t.Error(err)
 		}
 	})
-	h.online(true)
+	h.awaitOnline(true)
 	return h
 }
 
-// online waits until the view has the hub as online, or as offline.
-func (h *wholeHub) online(online bool) {
+// awaitOnline waits until the presence view reports the hub as online, or as offline if online is
+// false.
+func (h *wholeHub) awaitOnline(online bool) {
 	h.i.t.Helper()
 	streamstest.Eventually(
-		h.i.t, fmt.Sprintf("presence with online %v", online),
+		h.i.t, fmt.Sprintf("hub %s: online is %t", h.id, online),
 		func() bool { return h.i.view.Online(h.id) == online },
 	)
 }
@@ -136,6 +137,7 @@ func (h *wholeHub) send(
 	})
 }
 
+// wantCode fails the test unless err has the code.
 func wantCode(t testing.TB, what string, err error, code domain.Code) {
 	t.Helper()
 	if err == nil || domain.CodeOf(err) != code {

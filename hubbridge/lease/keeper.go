@@ -36,12 +36,12 @@ var (
 	// ErrLost reports that the lease is lost, or is no longer known to be held. Another replica may
 	// hold the shard already: nothing may be written.
 	ErrLost = errors.New("the shard's lease is lost")
-	// ErrHandedOver reports that another replica is to have the shard, and waits for this one to
-	// finish.
+	// ErrHandedOver reports that the shard is now in another replica's share. That replica waits
+	// until this one has released the lease.
 	ErrHandedOver = errors.New("the shard goes to another replica")
 )
 
-// keyValue is the value of every key: the holder of a shard, or the replica that a key belongs to.
+// keyValue is the value of every key. It names the replica that wrote the key.
 type keyValue struct {
 	Replica string `json:"replica"`
 }
@@ -121,8 +121,8 @@ func NewKeeper(cfg Config) (*Keeper, error) {
 	}, nil
 }
 
-// Share returns the shards that this replica should hold, as far as it knows; nil before it knows
-// the other replicas.
+// Share returns the shards that this replica should hold. It is nil until the replica has read the
+// keys of the others.
 func (k *Keeper) Share() []int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -136,9 +136,9 @@ func (k *Keeper) Share() []int {
 // serve must return soon after, and its lease is released once it has. A serve that returns earlier
 // ends Run with its error.
 //
-// held reports whether the lease is held at that moment, by the clock of this process. It is false
-// from when the broker may give the lease to another replica, even before the context of serve has
-// ended, as in a process that was suspended.
+// held reports whether the lease is still held, by the clock of this process. It returns false from
+// the moment at which another replica may acquire the lease. In a process that was suspended, that
+// can be before the context of serve has ended.
 func (k *Keeper) Run(
 	ctx context.Context, serve func(ctx context.Context, shard int, held func() bool) error,
 ) error {
@@ -185,7 +185,7 @@ func (k *Keeper) write(
 	return put(ctx, value)
 }
 
-// remove deletes a key, also when ctx has ended, if the broker is connected.
+// remove deletes a key, even if ctx has ended. It does not wait for a broker that is disconnected.
 func (k *Keeper) remove(ctx context.Context, key string, options ...jetstream.KVDeleteOpt) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 	defer cancel()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,7 +37,7 @@ type replica struct {
 	causes []error
 }
 
-// holders counts the replicas that serve each shard, and fails the test when two do.
+// holders counts the replicas that serve each shard. The test fails when two serve the same shard.
 type holders struct {
 	t     *testing.T
 	mu    sync.Mutex
@@ -63,7 +64,7 @@ func newKeeper(t *testing.T, bucket store, id string, metrics prometheus.Registe
 	return keeper
 }
 
-// start runs a replica until its end is called or the test ends.
+// start runs a replica until its method end is called or the test ends.
 func start(t *testing.T, bucket store, id string, all *holders) *replica {
 	return startWith(t, bucket, id, all, nil)
 }
@@ -102,6 +103,7 @@ func startWith(
 	return r
 }
 
+// set records whether the replica serves a shard.
 func (r *replica) set(shard int, serves bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,12 +114,21 @@ func (r *replica) set(shard int, serves bool) {
 	}
 }
 
+// endings returns the causes that ended shards so far.
+func (r *replica) endings() []error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.causes)
+}
+
+// count returns how many shards the replica serves.
 func (r *replica) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.serves)
 }
 
+// end stops the replica and waits until Run has returned.
 func (r *replica) end(t *testing.T) {
 	t.Helper()
 	r.stop()
@@ -138,6 +149,7 @@ type store struct {
 	broker *streamstest.Broker
 }
 
+// leases returns an empty bucket of leases on a broker of its own.
 func leases(t *testing.T) store {
 	t.Helper()
 	broker := streamstest.New(t)
@@ -176,7 +188,7 @@ func TestSharedAndHandedOver(t *testing.T) {
 	streamstest.Eventually(t, "a share each",
 		func() bool { return a.count() > 0 && b.count() > 0 && a.count()+b.count() == shards },
 	)
-	for _, cause := range a.causes {
+	for _, cause := range a.endings() {
 		if !errors.Is(cause, lease.ErrHandedOver) {
 			t.Errorf("a shard ended with %v, want %v", cause, lease.ErrHandedOver)
 		}
@@ -221,8 +233,8 @@ func TestLostLease(t *testing.T) {
 		func() bool { return a.count() == shards },
 	)
 	wantMetrics(t, registry, shards, 1)
-	if len(a.causes) != 1 || !errors.Is(a.causes[0], lease.ErrLost) {
-		t.Errorf("shards ended with %v, want one %v", a.causes, lease.ErrLost)
+	if ends := a.endings(); len(ends) != 1 || !errors.Is(ends[0], lease.ErrLost) {
+		t.Errorf("shards ended with %v, want one %v", ends, lease.ErrLost)
 	}
 	a.end(t)
 	telemetrytest.Lint(t, registry)
@@ -241,7 +253,8 @@ func wantMetrics(t *testing.T, registry *prometheus.Registry, held, lost float64
 	})
 }
 
-// TestServeError holds that an error of serve ends Run: the process must not go on without a shard.
+// TestServeError holds that an error of serve ends Run: the process must not continue without a
+// shard.
 func TestServeError(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
@@ -275,8 +288,8 @@ func TestBrokerAway(t *testing.T) {
 	a.end(t)
 }
 
-// cutOff is a bucket whose watches load the bucket and miss every change after cut: as on a server
-// that is cut off.
+// cutOff is a bucket whose watches miss every change once cut is set, as on a server that is cut
+// off from the others. They still load the bucket's content.
 type cutOff struct {
 	jetstream.KeyValue
 	cut *atomic.Bool
@@ -284,10 +297,10 @@ type cutOff struct {
 
 type cutOffWatcher struct {
 	jetstream.KeyWatcher
-	passed chan jetstream.KeyValueEntry
+	forwarded chan jetstream.KeyValueEntry
 }
 
-func (w cutOffWatcher) Updates() <-chan jetstream.KeyValueEntry { return w.passed }
+func (w cutOffWatcher) Updates() <-chan jetstream.KeyValueEntry { return w.forwarded }
 
 func (c cutOff) WatchAll(
 	ctx context.Context, options ...jetstream.WatchOpt,
@@ -296,27 +309,27 @@ func (c cutOff) WatchAll(
 	if err != nil {
 		return nil, err
 	}
-	passed := make(chan jetstream.KeyValueEntry, 1000)
+	forwarded := make(chan jetstream.KeyValueEntry, 1000)
 	go func() {
 		loaded := false
 		for entry := range watcher.Updates() {
 			if !loaded || !c.cut.Load() {
-				passed <- entry
+				forwarded <- entry
 			}
 			loaded = loaded || entry == nil
 		}
-		close(passed)
+		close(forwarded)
 	}()
-	return cutOffWatcher{watcher, passed}, nil
+	return cutOffWatcher{watcher, forwarded}, nil
 }
 
-// recovery is how long a shard may be without a holder after a failure is over. An idle machine
-// takes 15 s.
+// recovery is how long a shard may be without a holder after a failure has ended. On an idle
+// machine it takes 15 s.
 const recovery = time.Minute
 
-// TestMissedByTheWatch tries keys that changed while the watch missed it. After a broker had been
-// cut off, no replica held any shard until they were restarted: the keys had gone, the watch had
-// missed it, and each replica went on writing over former revisions.
+// TestMissedByTheWatch tries changes of keys that the watch misses. Regression: after a broker had
+// been cut off, no replica held a shard until all were restarted. The keys had been removed, the
+// watch had missed that, and each replica tried to write over revisions that no longer existed.
 func TestMissedByTheWatch(t *testing.T) {
 	t.Parallel()
 	t.Run("deleted keys", func(t *testing.T) {
@@ -382,7 +395,7 @@ func TestMissedByTheWatch(t *testing.T) {
 	})
 }
 
-// TestMissedByTheBroker tries expired keys that the broker does not remove. Once, no replica
+// TestMissedByTheBroker tries expired keys that the broker does not remove. Regression: no replica
 // acquired the shards of such keys.
 func TestMissedByTheBroker(t *testing.T) {
 	t.Parallel()
@@ -424,10 +437,8 @@ func TestMissedByTheBroker(t *testing.T) {
 
 // lost returns the number of leases that the replica has lost.
 func (r *replica) lost() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	lost := 0
-	for _, cause := range r.causes {
+	for _, cause := range r.endings() {
 		if errors.Is(cause, lease.ErrLost) {
 			lost++
 		}

@@ -17,8 +17,8 @@ const (
 	// replica lacks a shard of its share.
 	readEvery = 10 * time.Second
 	readSoon  = 3 * time.Second
-	// silentAfter is how long a key keeps its revision until its replica counts as gone, even if
-	// the broker has not removed the key. It is longer than the broker keeps a key.
+	// silentAfter is the time without a renewal after which the replica of a key counts as gone,
+	// even if the broker has not removed the key. It is longer than the broker keeps a key.
 	silentAfter = streams.LeaseTTL + time.Second
 	// readTimeout bounds a read of the bucket.
 	readTimeout = 8 * time.Second
@@ -42,8 +42,8 @@ func (k knownKey) alive() bool { return k.Replica != "" && !k.deleted && !k.sile
 // apply applies an update of the watch.
 func (l *loop) apply(update jsapi.Update) {
 	if update.Restarted {
-		// A read finds the keys that have gone meanwhile. The known keys stay until then: without
-		// them every replica would try to acquire every shard.
+		// The next read finds the keys that were removed meanwhile. The known keys stay until then:
+		// without them every replica would try to acquire every shard.
 		l.stale = true
 	}
 	if update.Entry == nil {
@@ -55,7 +55,7 @@ func (l *loop) apply(update jsapi.Update) {
 	})
 }
 
-// learn keeps a record unless a newer one of its key is known.
+// learn stores a record in keys, unless keys has a newer one.
 func (l *loop) learn(record jsapi.Entry) {
 	k := l.keys[record.Key]
 	if record.Revision <= k.revision {
@@ -68,7 +68,7 @@ func (l *loop) learn(record jsapi.Entry) {
 	l.keys[record.Key] = k
 }
 
-// bucketRead is the bucket as its leader had it, or why it could not be read.
+// bucketRead is the result of a read of the bucket from its leader.
 type bucketRead struct {
 	began   time.Time
 	records []jsapi.Entry

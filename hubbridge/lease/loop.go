@@ -28,8 +28,8 @@ type loop struct {
 	ended   chan tenureEnd
 
 	// reads receives the result of a read of the bucket, and reading reports that a read is
-	// running. readAt is when the last read began. stale reports that keys is known to be wrong
-	// since.
+	// running. readAt is when the last read began. stale reports that keys is known to be wrong, so
+	// that the next read is due at once.
 	reads   chan bucketRead
 	reading bool
 	readAt  time.Time

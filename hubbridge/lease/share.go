@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// acquiring is the reason for a missing shard while nothing has gone wrong.
+// acquiring is the reason of a missing shard whose lease is free.
 const acquiring = "its lease is being acquired"
 
 // missing is why this replica lacks a shard of its share, and since when.
@@ -57,14 +57,14 @@ func (l *loop) divide(ctx context.Context) {
 	l.mu.Unlock()
 }
 
-// noteMissing notes why this replica lacks a shard of its share.
+// noteMissing records why this replica lacks a shard of its share.
 func (l *loop) noteMissing(shard int, reason string) {
 	m := l.missing[shard]
 	if m == nil {
 		m = &missing{since: time.Now()}
 		l.missing[shard] = m
 	}
-	// The error of an attempt says more than that the next attempt runs.
+	// The error of the last attempt is more useful than the note that the next one runs.
 	if reason != acquiring || m.reason == "" {
 		m.reason = reason
 	}

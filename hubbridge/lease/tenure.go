@@ -18,8 +18,8 @@ type tenure struct {
 	acquired atomic.Bool
 }
 
-// tenureEnd reports that the goroutine of a shard has returned. acquireErr is why the lease was not
-// acquired, serveErr the error of serve.
+// tenureEnd reports that the goroutine of a shard has returned. acquireErr is the reason if the
+// lease was not acquired, serveErr the error of serve.
 type tenureEnd struct {
 	shard                int
 	serveErr, acquireErr error
@@ -95,11 +95,11 @@ func (l *loop) holdLease(
 				return nil
 			}
 			if err == nil {
-				err = errors.New("the shard is not served any more")
+				err = errors.New("serve returned while the lease was held")
 			}
 			return err
 		case <-expiry.C:
-			// This comes first in a process that was suspended for long.
+			// In a process that was suspended for long, this case is the first to run.
 			l.logger.Error(
 				"lease lost", "shard", shard, "reason", "not renewed in time", "after", holdFor,
 			)
