@@ -72,8 +72,9 @@ func TestRestoreLog(t *testing.T) {
 			if got := epoch.At(sequence); got != domain.NewEpochID(want) {
 				t.Errorf("At(%d) = %s, want %08x", sequence, got, want)
 			}
-			if got, want := epoch.Has(sequence, epoch.At(sequence)), sequence > c.after; got != want {
-				t.Errorf("Has(%d, %s) = %v, want %v", sequence, epoch.At(sequence), got, want)
+			id := epoch.At(sequence)
+			if got, want := epoch.Has(sequence, id), sequence > c.after; got != want {
+				t.Errorf("Has(%d, %s) = %v, want %v", sequence, id, got, want)
 			}
 		}
 		if len(state.Labels) != 1 || state.OwnLog != "second" || state.OwnLogThrough != 16 {

@@ -155,7 +155,8 @@ func TestStoppedProjectionGoesOnOnceTheEventCanBeApplied(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, statement := range []string{
-				"TRUNCATE orgs, members, people, activity, invitations, sites, hubs, device_labels, api_keys",
+				"TRUNCATE orgs, members, people, activity, invitations, sites, hubs, " +
+					"device_labels, api_keys",
 				"UPDATE checkpoints SET sequence = 0, event_id = '', built = false, " +
 					"stopped_sequence = NULL, stopped_error = NULL",
 			} {
@@ -451,7 +452,8 @@ func TestStopIsNotRecordedInReplacedReadModels(t *testing.T) {
 		t,
 		w.URL,
 		fmt.Sprintf(
-			"UPDATE %s.checkpoints SET stopped_sequence = %d, stopped_error = 'stale' WHERE projection = 'directory'",
+			"UPDATE %s.checkpoints SET stopped_sequence = %d, stopped_error = 'stale' WHERE "+
+				"projection = 'directory'",
 			s.Schema(), last-1,
 		),
 	)

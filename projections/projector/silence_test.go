@@ -73,7 +73,7 @@ func TestHangingProjectorLosesItsLock(t *testing.T) {
 			_, err := conn.Exec(ctx, "BEGIN; UPDATE checkpoints SET sequence = sequence + 1000")
 			return err
 		},
-		"within a batch, on a server that ends no sessions": func(ctx context.Context, conn *pgx.Conn) error {
+		"within a batch, no session timeout": func(ctx context.Context, conn *pgx.Conn) error {
 			_, err := conn.Exec(ctx, "SET idle_in_transaction_session_timeout = 0; BEGIN; UPDATE "+
 				"checkpoints SET sequence = sequence + 1000")
 			return err

@@ -117,9 +117,10 @@ func (c bareBrokerConfig) options() (*server.Options, error) {
 	pool.AppendCertsFromPEM([]byte(c.Authority))
 	opts.MQTT.Host, opts.MQTT.Port = "127.0.0.1", -1
 	opts.MQTT.TLSConfig = &tls.Config{
-		Certificates: []tls.Certificate{
-			certificate,
-		}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12,
+		Certificates: []tls.Certificate{certificate},
+		ClientCAs:    pool,
+		ClientAuth:   tls.RequireAndVerifyClientCert,
+		MinVersion:   tls.VersionTLS12,
 	}
 	opts.MQTT.TLSTimeout, opts.MQTT.AuthTimeout, opts.AuthTimeout = 20, 20, 20
 	opts.ServerName = "bare"

@@ -123,7 +123,8 @@ func measureFanOut(b *bench, name string, n fanOutSize) {
 		median(bareTotal),
 	)
 	p50.Note = fmt.Sprintf(
-		"of the limit, the bare server's own are %.2f ms, p99 %.2f ms; the rest is the event's way into the log",
+		"of the limit, the bare server's own are %.2f ms, p99 %.2f ms; the rest is the event's "+
+			"way into the log",
 		median(bare50), median(bare99),
 	)
 	b.report.add(cpu, p50, p99)

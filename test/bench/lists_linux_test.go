@@ -42,7 +42,8 @@ func measureLists(b *bench) {
 		command.SQL, command.Args = storedQuery(b, list.query, list.args)
 		r := row{Measure: "GET /v1" + list.path, Unit: "requests/s", Aim: atLeast(0.6),
 			Note: fmt.Sprintf(
-				"%d items, %d readers; the limit is the same query through pgx, as often as that many connections can",
+				"%d items, %d readers; the limit is the same query through pgx, as often as that "+
+					"many connections can",
 				n.items, n.readers,
 			)}
 		requests := [][]byte{[]byte(s.get(list.path))}

@@ -64,7 +64,8 @@ func measureHubMemory(b *bench) {
 	release()
 	releaseMore()
 	r.Note = fmt.Sprintf(
-		"%d hubs; the service has %.1f MB without them and %.1f MB with them, the bare broker %.1f and %.1f",
+		"%d hubs; the service has %.1f MB without them and %.1f MB with them, the bare broker "+
+			"%.1f and %.1f",
 		n.count, before/1e6, after/1e6, bareBefore/1e6, bareAfter/1e6,
 	)
 	b.report.add(r)

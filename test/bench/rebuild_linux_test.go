@@ -41,7 +41,8 @@ func measureRebuild(b *bench) {
 	r.Note = fmt.Sprintf(
 		"%d rows of %d events, from the start of the command to its end, the switch included; "+
 			"the limit is a COPY of the same rows "+
-			"from memory into tables of the same definition, with their keys and indexes (without any: %s rows/s)",
+			"from memory into tables of the same definition, with their keys and indexes "+
+			"(without any: %s rows/s)",
 		rows,
 		made.Events,
 		figure(median(plain)),

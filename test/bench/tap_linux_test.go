@@ -51,7 +51,8 @@ func measureTap(b *bench) {
 		p99.Limits = append(p99.Limits, percentile(alone.latencies, 0.99)/1e6)
 	}
 	cpu.Note = fmt.Sprintf(
-		"%d hubs × %d readers × %d events/s, storing included; the tap's own process: %.1f µs an event",
+		"%d hubs × %d readers × %d events/s, storing included; the tap's own process: %.1f µs an "+
+			"event",
 		n.hubs, n.readers, n.rate, median(tapCPU),
 	)
 	b.report.add(cpu, p50, p99)

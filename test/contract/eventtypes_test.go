@@ -199,7 +199,7 @@ func eventTypes(t *testing.T, c *harness.Target) {
 			trusted.ClockTrusted == nil ||
 			!*trusted.ClockTrusted {
 			t.Errorf(
-				"got %+v, then %+v, want a time of 2000 with an untrusted clock, then a trusted clock",
+				"got %+v, then %+v, want a time of 2000 and an untrusted clock, then a trusted one",
 				untrusted, trusted,
 			)
 		}

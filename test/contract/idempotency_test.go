@@ -251,7 +251,7 @@ func creations(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Creations")
 
 	t.Run("a site is created once", func(t *testing.T) {
-		// A regression: a client that repeated POST /v1/sites after a lost answer created two
+		// Regression: a client that repeated POST /v1/sites after a lost answer created two
 		// sites.
 		client := tenant.For(t)
 		answers := atOnce(t, 30, func(int) (harness.Answer, error) {

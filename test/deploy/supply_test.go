@@ -32,7 +32,8 @@ func TestBaseImagesAreNamedByDigest(t *testing.T) {
 				strings.Contains(dockerfile, "ARG "+name+"=") ||
 				!strings.Contains(dockerfile, check) {
 				t.Errorf(
-					"FROM %s: must be a digest, or an argument without a default that is refused without one",
+					"FROM %s: must have a digest, or be an argument without a default whose "+
+						"digest the Dockerfile checks",
 					image,
 				)
 			}
@@ -99,7 +100,7 @@ func TestBaseImagesAreResolved(t *testing.T) {
 	}
 }
 
-// TestShippedConfigurationsTrustNobody checks the defaults of proxies. A regression: the Kubernetes
+// TestShippedConfigurationsTrustNobody checks the defaults of proxies. Regression: the Kubernetes
 // configuration trusted X-Forwarded-For from 10.0.0.0/8, that is from every pod, and a proxy
 // without a header timeout is blocked by clients that send slowly.
 func TestShippedConfigurationsTrustNobody(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestCreationsOutliveCrashes creates sites under crashes. A regression: a client that repeated
+// TestCreationsOutliveCrashes creates sites under crashes. Regression: a client that repeated
 // POST /v1/sites after a lost answer created two sites. Two concurrent clients repeat each request
 // with one Idempotency-Key until it is answered, while the service is killed and restarted. Each
 // site is created once, and both clients get the same answer.

@@ -11,7 +11,7 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestReplicaCutOffFromBroker stops the broker, which runs in the first replica. A regression: on a
+// TestReplicaCutOffFromBroker stops the broker, which runs in the first replica. Regression: on a
 // replica that was cut off from the broker, a revoked key stayed valid, and streams and long polls
 // hung until the outage ended.
 func TestReplicaCutOffFromBroker(t *testing.T) {

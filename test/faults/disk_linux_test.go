@@ -31,7 +31,7 @@ const (
 )
 
 // TestFullDisk fills the disk to its last block while hubs send, clients read and organizations
-// write. A regression: the service answered all changes with 500, acknowledged no hub and held no
+// write. Regression: the service answered all changes with 500, acknowledged no hub and held no
 // shard until it was restarted. Once space is free again everything must work without a restart,
 // and nothing acknowledged is lost or duplicated.
 func TestFullDisk(t *testing.T) {
@@ -142,7 +142,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestDiskReserve tests the disk reserve. A regression: the service wrote until the disk was full.
+// TestDiskReserve tests the disk reserve. Regression: the service wrote until the disk was full.
 // Below the reserve the service must reject events, changes and commands, report why, keep serving
 // reads, and accept writes again once space is free.
 func TestDiskReserve(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 )
 
 // TestIdleConnectionsLeaveFiles limits the process to 1,200 open files and opens more idle
-// connections than that to each port. A regression: idle connections used up the open files, so
+// connections than that to each port. Regression: idle connections used up the open files, so
 // that new clients got no answer and new hubs no log. A new client must get an answer and a new hub
 // its log.
 func TestIdleConnectionsLeaveFiles(t *testing.T) {
@@ -56,7 +56,7 @@ func TestIdleConnectionsLeaveFiles(t *testing.T) {
 }
 
 // TestSilentConnectionsLeaveTheBroker opens 700 silent connections to the MQTT port and then to the
-// NATS port. A regression: silent connections used up the broker's connections until their
+// NATS port. Regression: silent connections used up the broker's connections until their
 // timeouts, and two threads that replaced closed ones kept new hubs out. A new hub must connect and
 // get its log, connected hubs must stay connected, and commands must work.
 func TestSilentConnectionsLeaveTheBroker(t *testing.T) {
@@ -96,7 +96,8 @@ func TestSilentConnectionsLeaveTheBroker(t *testing.T) {
 				t.Errorf("new hub: got %d events, want 20", len(page.Data))
 			}
 			t.Logf(
-				"silent connections to the port of %s: hub %d has its log %s after the first, at attempt %d",
+				"silent connections to the port of %s: hub %d has its log %s after the first, at "+
+					"attempt %d",
 				port.name, i, time.Since(began), attempts,
 			)
 		}

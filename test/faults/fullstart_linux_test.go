@@ -14,7 +14,7 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestStartOnAFullDisk starts the service on a full disk. A regression: the process exited ("write
+// TestStartOnAFullDisk starts the service on a full disk. Regression: the process exited ("write
 // service.json: no space left on device") and did not recover. It must wait, also past
 // --start-timeout, start once space is free, and stop on SIGTERM.
 func TestStartOnAFullDisk(t *testing.T) {
@@ -109,7 +109,7 @@ func TestFirstStartOnAFullDisk(t *testing.T) {
 	harness.NewTenant(t, s, "First")
 }
 
-// TestFilesRunOut uses up the inodes of the disk. A regression: the reserve counted bytes only.
+// TestFilesRunOut uses up the inodes of the disk. Regression: the reserve counted bytes only.
 // Changes are rejected with the reason, operators are informed, reads work, and the service
 // recovers once files can be created.
 func TestFilesRunOut(t *testing.T) {

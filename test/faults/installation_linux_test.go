@@ -10,7 +10,7 @@ import (
 	"hubcloud/test/lossyfs"
 )
 
-// TestPowerCutAfterTheInstallation cuts the power right after the first start. A regression: with
+// TestPowerCutAfterTheInstallation cuts the power right after the first start. Regression: with
 // --sync 2m the broker had synced nothing yet, and the installation was lost. The installation must
 // be on disk once the service is ready.
 func TestPowerCutAfterTheInstallation(t *testing.T) {

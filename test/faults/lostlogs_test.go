@@ -16,7 +16,7 @@ import (
 )
 
 // TestDamagedStreams damages every stream of an installation as a crash does, and one hub log in
-// worse ways. A regression: a crash between two writes of the broker left a stream without its
+// worse ways. Regression: a crash between two writes of the broker left a stream without its
 // checksum; the service then answered 200 with an empty page and 410 to every cursor until the hub
 // connected, and again after every restart. All events, lists and keys must survive.
 func TestDamagedStreams(t *testing.T) {

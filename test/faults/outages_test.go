@@ -82,9 +82,8 @@ type outage struct {
 func newOutages(t *testing.T) *outages {
 	t.Helper()
 	o := &outages{t: t, net: newNetwork(t)}
-	brokers, services, database := make([]harness.Place, 3), make([]harness.Place, 3), harness.Place{
-		Address: "127.0.0.1",
-	}
+	brokers, services := make([]harness.Place, 3), make([]harness.Place, 3)
+	database := harness.Place{Address: "127.0.0.1"}
 	if o.net != nil {
 		if probe := o.net.place("probe"); !o.net.reached(probe) {
 			t.Log("NO SEPARATE NETWORK: packets do not pass over the bridge")

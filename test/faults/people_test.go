@@ -113,7 +113,7 @@ func (p *person) watch(page string) <-chan struct{} {
 }
 
 // TestPeopleOverReplicas checks that a sign-out or a removal at one replica holds at the other as
-// soon as it is answered, also for open pages. A regression: a stream at another replica continued
+// soon as it is answered, also for open pages. Regression: a stream at another replica continued
 // until its next keepalive, half a minute later.
 func TestPeopleOverReplicas(t *testing.T) {
 	t.Parallel()

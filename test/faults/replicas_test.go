@@ -103,7 +103,7 @@ func TestReplicas(t *testing.T) {
 	})
 
 	t.Run("both share a key's rate limit", func(t *testing.T) {
-		// A regression: each replica counted separately, so that two replicas doubled the limit.
+		// Regression: each replica counted separately, so that two replicas doubled the limit.
 		_, key := first.For(t).Key(tenant.Org, "sites:read")
 		clients := []*harness.Client{
 			harness.NewClient(t, first.Base(), key),

@@ -400,7 +400,8 @@ func (r *traffic) end() {
 	}
 	slices.Sort(lines)
 	r.t.Logf(
-		"%d sites, %d commands; answers:\n  %s\nslowest: %s after %s; longest silence of a stream: %s",
+		"%d sites, %d commands; answers:\n  %s\nslowest: %s after %s; longest silence of a "+
+			"stream: %s",
 		len(r.sites), r.commands, strings.Join(lines, "\n  "), r.slowestWhat,
 		r.slowest.Round(time.Millisecond), r.longestSilence.Round(time.Millisecond),
 	)

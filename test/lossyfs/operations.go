@@ -52,9 +52,8 @@ func (o *operations) inDir(
 }
 
 func fillAttr(n *node, out *fuse.Attr) {
-	out.Ino, out.Mode, out.Uid, out.Gid, out.Nlink, out.Blksize = n.id, n.mode, n.uid, n.gid, uint32(
-		n.names,
-	), pageSize
+	out.Ino, out.Mode, out.Uid, out.Gid = n.id, n.mode, n.uid, n.gid
+	out.Nlink, out.Blksize = uint32(n.names), pageSize
 	out.Size = uint64(n.file.now.size)
 	if n.target != "" {
 		out.Size = uint64(len(n.target))

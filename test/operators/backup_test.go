@@ -68,10 +68,8 @@ func TestBackup(t *testing.T) {
 		taken["directory_sequence"].(float64) < 10 ||
 		enrolled == "" {
 		t.Errorf(
-			"backup: got %v and enrolments %q, want the authority, no hub logs, at least 10 events "+
-				"of the directory, and some enrolments",
-			taken,
-			enrolled,
+			"backup: got %v and enrolments %q, want the authority, no hub logs, at least 10 "+
+				"events of the directory, and some enrolments", taken, enrolled,
 		)
 	}
 	d.changeAfterBackup()

@@ -10,7 +10,7 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestAHubCannotGrowTheDirectory limits how many permanent facts a hub can cause. A regression: one
+// TestAHubCannotGrowTheDirectory limits how many permanent facts a hub can cause. Regression: one
 // hub could create 525 facts a second by resets, and as many by enrolments. The hub must wait, also
 // after a restart of the service; it loses nothing, and operators see which hub is limited.
 func TestAHubCannotGrowTheDirectory(t *testing.T) {

@@ -24,7 +24,7 @@ func TestRotation(t *testing.T) {
 	c := harness.NewTarget(t)
 	s, tenant := c.OwnService(), c.Tenant("Rotation")
 	lock := virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}}
-	// enrolled before the rotation, and offline while hubs receive the new authority
+	// This hub enrols before the rotation and is offline while hubs receive the new authority.
 	late := c.VirtualHub(tenant, lock)
 	late.Offline(true)
 
