@@ -80,7 +80,8 @@ type Config struct {
 	CheckPresence func(hub domain.HubID, after time.Duration)
 }
 
-// CheckpointBucket is the name of the bucket of ingest checkpoints.
+// CheckpointBucket is the name of the bucket of ingest checkpoints. The stored name is older than
+// the term ingest checkpoint; changing it would need a migration.
 const CheckpointBucket = "ledger"
 
 const (

@@ -3,7 +3,6 @@ package hublog
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -24,15 +23,14 @@ func TestAppendExpectsTheLastEvent(t *testing.T) {
 	f.command(hubA)
 	last = f.append(hubA, last, 2, 3)
 	if last != 5 {
-		t.Fatalf("four events and a command end at %d", last)
+		t.Fatalf("after four events and a command the last sequence is %d, want 5", last)
 	}
-	link := record(hubA, domain.NewEpochID(0xa), 5)
-	link.FromCloud, link.OwnLog = true, ""
-	if last, err := f.Append(t.Context(), hubA, last, []Record{link}); err != nil || last != 6 {
-		t.Fatalf("an event of the cloud: %d, %v", last, err)
+	event := record(hubA, domain.NewEpochID(0xa), 5)
+	event.FromCloud, event.OwnLog = true, ""
+	if last, err := f.Append(t.Context(), hubA, last, []Record{event}); err != nil || last != 6 {
+		t.Fatalf("Append of an event of the cloud = %d, %v; want 6", last, err)
 	}
-	// Plain and in a batch; with an expectation that is too old, of the other subject, too new, of
-	// a command, and none.
+	// Expect no event, events that are not the last, a command, and a sequence beyond the end.
 	for _, expected := range []uint64{0, 1, 2, 5, 7} {
 		for _, count := range []int{1, 2, 50} {
 			_, err := f.Append(
@@ -40,31 +38,34 @@ func TestAppendExpectsTheLastEvent(t *testing.T) {
 				slices.Repeat([]Record{record(hubA, domain.NewEpochID(0xa), 9)}, count),
 			)
 			if !errors.Is(err, ErrConflict) {
-				t.Errorf("%d events behind %d: %v", count, expected, err)
+				t.Errorf(
+					"Append of %d events after sequence %d: %v, want ErrConflict", count, expected,
+					err,
+				)
 			}
 		}
 	}
 	if got := numbers(t, f.page(hubA, "", 100).Events); !slices.Equal(got, upTo(1, 5)) {
-		t.Errorf("the log has %v", got)
+		t.Errorf("the log has events %v, want 1 to 5", got)
 	}
 }
 
-func TestAppendRefusals(t *testing.T) {
+func TestInvalidAppends(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})
 	good := record(hubA, domain.NewEpochID(0xa), 1)
 	bad := map[string][]Record{
-		"none":     {},
-		"too many": slices.Repeat([]Record{good}, 1001),
-		"no epoch": {good, {Payload: good.Payload}},
-		"payload":  {{Payload: []byte(`{}`), EpochID: domain.NewEpochID(0xa)}},
-		"too big": {
+		"no records":              {},
+		"too many records":        slices.Repeat([]Record{good}, 1001),
+		"record without an epoch": {good, {Payload: good.Payload}},
+		"payload without a type":  {{Payload: []byte(`{}`), EpochID: domain.NewEpochID(0xa)}},
+		"payload that is too big": {
 			{
 				Payload: []byte(`{"type":"` + strings.Repeat("x", maxPayload) + `"}`),
 				EpochID: domain.NewEpochID(0xa),
 			},
 		},
-		"second line": {
+		"payload of two lines": {
 			{Payload: []byte("{\"type\":\"x\",\"data\":\n{}}"), EpochID: domain.NewEpochID(0xa)},
 		},
 	}
@@ -72,22 +73,23 @@ func TestAppendRefusals(t *testing.T) {
 		if _, err := f.Append(t.Context(), hubA, 0, records); err == nil ||
 			errors.Is(err, ErrConflict) ||
 			errors.Is(err, ErrOutcomeUnknown) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("Append of %s: %v, want another error", name, err)
 		}
 	}
 	if last, err := f.LastSequence(t.Context(), hubA); err != nil || last != 0 {
-		t.Errorf("something is stored up to %d, %v", last, err)
+		t.Errorf("LastSequence = %d, %v; want 0", last, err)
 	}
 }
 
-// Writers race for one hub with plain messages, batches and commands: each append succeeds once or
-// not at all, lies in one piece, and what it was told of its last sequence is true.
+// Writers append single messages, batches and commands to one log at the same time. Each append
+// succeeds once or not at all, its events follow each other without others in between, and the
+// sequence that it returns is that of its last event.
 func TestAppendsRace(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	ends := map[uint64]int{} // by last sequence, how many
+	ends := map[uint64]int{} // number of events of each append, by the sequence returned
 	for w := range 6 {
 		wg.Go(func() {
 			for i := range 12 {
@@ -97,13 +99,13 @@ func TestAppendsRace(t *testing.T) {
 					records[k] = record(hubA, domain.NewEpochID(0xa), w*10000+i*100+k)
 				}
 				for {
-					marks, err := f.LastEvents(t.Context(), hubA)
+					found, err := f.LastEvents(t.Context(), hubA)
 					if err != nil {
 						t.Error(err)
 						return
 					}
 					var expected uint64
-					for _, m := range marks {
+					for _, m := range found {
 						expected = max(expected, m.Seq)
 					}
 					last, err := f.Append(t.Context(), hubA, expected, records)
@@ -141,64 +143,65 @@ func TestAppendsRace(t *testing.T) {
 		}
 	}
 	if len(events) != want || len(ends) != 72 {
-		t.Fatalf("%d appends of %d events have left %d", len(ends), want, len(events))
+		t.Fatalf("the log has %d events of %d appends, want %d of 72", len(events), len(ends), want)
 	}
 	for last, count := range ends {
 		for k := range count {
 			if seqs[last-uint64(k)] != seqs[last]-k {
 				t.Fatalf(
-					"the append of %d events that ends at %d is torn at %d", count, last,
-					last-uint64(k),
+					"the append of %d events up to sequence %d has another event at %d", count,
+					last, last-uint64(k),
 				)
 			}
 		}
 	}
 }
 
-// When retention has emptied the log, its last event is none, and sequences go on.
+// Once all events have expired an append expects no last event, and sequences continue.
 func TestAppendToAnEmptiedLog(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{Retention: time.Second})
 	last := f.append(hubA, 0, 1, 10)
 	streamstest.Eventually(t, "the events expire", func() bool {
-		marks, err := f.LastEvents(t.Context(), hubA)
+		found, err := f.LastEvents(t.Context(), hubA)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return len(marks) == 0
+		return len(found) == 0
 	})
 	if _, err := f.Append(t.Context(), hubA, last, []Record{
 		record(hubA, domain.NewEpochID(0xa), 11),
 	}); !errors.Is(err, ErrConflict) {
-		t.Errorf("behind an event that has expired: %v", err)
+		t.Errorf("Append after an event that has expired: %v, want ErrConflict", err)
 	}
 	if got := f.append(hubA, 0, 11, 2); got != 12 {
-		t.Errorf("the log goes on with %d", got)
+		t.Errorf("the last sequence is %d, want 12", got)
 	}
 }
 
 func TestLastEvents(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})
-	if marks, err := f.LastEvents(t.Context(), hubA); err != nil || len(marks) != 0 {
-		t.Fatalf("a log that is not there: %v, %v", marks, err)
+	if found, err := f.LastEvents(t.Context(), hubA); err != nil || len(found) != 0 {
+		t.Fatalf("LastEvents of a hub without a log = %v, %v; want none", found, err)
 	}
-	device := record(hubA, domain.NewEpochID(0xa), 41)
-	link := record(hubA, domain.NewEpochID(0xa), 2)
-	link.FromCloud, link.OwnLog, link.Through, link.Connection = true, "log-2", 7, `{"server":"x","cid":3}`
-	if _, err := f.Append(t.Context(), hubA, 0, []Record{device, link}); err != nil {
+	ofHub := record(hubA, domain.NewEpochID(0xa), 41)
+	ofCloud := record(hubA, domain.NewEpochID(0xa), 2)
+	ofCloud.FromCloud, ofCloud.OwnLog, ofCloud.Through = true, "log-2", 7
+	ofCloud.Connection = `{"server":"x","cid":3}`
+	if _, err := f.Append(t.Context(), hubA, 0, []Record{ofHub, ofCloud}); err != nil {
 		t.Fatal(err)
 	}
 	f.command(hubA)
-	marks, err := f.LastEvents(t.Context(), hubA)
-	if err != nil || len(marks) != 2 {
-		t.Fatalf("%v, %v", marks, err)
+	found, err := f.LastEvents(t.Context(), hubA)
+	if err != nil || len(found) != 2 {
+		t.Fatalf("LastEvents = %v, %v; want two", found, err)
 	}
-	for i := range marks {
-		if age := time.Since(marks[i].Time); age < 0 || age > time.Minute {
-			t.Errorf("stored %v ago", age)
+	for i := range found {
+		if age := time.Since(found[i].Time); age < 0 || age > time.Minute {
+			t.Errorf("an event was stored %v ago, want less than a minute", age)
 		}
-		marks[i].Time = time.Time{}
+		found[i].Time = time.Time{}
 	}
 	want := []LastEvent{
 		{
@@ -214,15 +217,15 @@ func TestLastEvents(t *testing.T) {
 			EpochID:    domain.NewEpochID(0xa),
 			OwnLog:     "log-2",
 			Through:    7,
-			Connection: link.Connection,
+			Connection: ofCloud.Connection,
 			Type:       "channel.observed",
 		},
 	}
-	if !slices.Equal(marks, want) {
-		t.Errorf("%+v, want %+v", marks, want)
+	if !slices.Equal(found, want) {
+		t.Errorf("LastEvents = %+v, want %+v", found, want)
 	}
 	if last, err := f.LastSequence(t.Context(), hubA); err != nil || last != 3 {
-		t.Errorf("the last sequence is %d, %v", last, err)
+		t.Errorf("LastSequence = %d, %v; want 3", last, err)
 	}
 }
 
@@ -240,7 +243,7 @@ func TestEnsure(t *testing.T) {
 	wg.Wait()
 	f.append(hubA, 0, 1, 3)
 
-	// Another retention is taken over, and nothing is lost.
+	// Ensure changes the retention and keeps the messages.
 	longer := startOn(t, f.conns, Config{Retention: 2 * time.Hour})
 	if err := longer.Ensure(t.Context(), hubA); err != nil {
 		t.Fatal(err)
@@ -251,24 +254,27 @@ func TestEnsure(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info := stream.CachedInfo(); info.Config.MaxAge != 2*time.Hour || info.State.Msgs != 3 {
-		t.Errorf("retention is %v, messages %d", info.Config.MaxAge, info.State.Msgs)
+		t.Errorf(
+			"the stream has retention %v and %d messages, want 2h and 3", info.Config.MaxAge,
+			info.State.Msgs,
+		)
 	}
 
-	// Anything else that differs is refused and left.
-	other := fmt.Sprint("hub-bbbb-bbbb-bbb", 1)
-	cfg := longer.streamConfig("hub-bbbb-bbbb-bbb1")
+	// Ensure rejects any other difference and does not change it.
+	const other = domain.HubID("hub-bbbb-bbbb-bbb1")
+	cfg := longer.streamConfig(other)
 	cfg.AllowAtomicPublish = false
-	if _, err := longer.shard("hub-bbbb-bbbb-bbb1").js.CreateStream(t.Context(), cfg); err != nil {
+	if _, err := longer.shard(other).js.CreateStream(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
-	err = longer.Ensure(t.Context(), "hub-bbbb-bbbb-bbb1")
+	err = longer.Ensure(t.Context(), other)
 	if !errors.Is(err, streams.ErrIncompatible) || !strings.Contains(err.Error(), "allow_atomic") {
-		t.Errorf("%s: %v", other, err)
+		t.Errorf("Ensure of a stream without atomic batches: %v, want ErrIncompatible", err)
 	}
 }
 
-// A stream that was deleted behind our back is made again by the next append.
-func TestAppendMakesAMissingStream(t *testing.T) {
+// An append creates the stream again if it was deleted.
+func TestAppendCreatesAMissingStream(t *testing.T) {
 	t.Parallel()
 	for _, count := range []int{1, 20} {
 		f := start(t, Config{})
@@ -281,12 +287,12 @@ func TestAppendMakesAMissingStream(t *testing.T) {
 			t.Fatal(err)
 		}
 		if last := f.append(hubA, 0, 1, count); last != uint64(count) {
-			t.Errorf("%d events end at %d", count, last)
+			t.Errorf("Append of %d events = %d, want %d", count, last, count)
 		}
 	}
 }
 
-func TestAppendUnsure(t *testing.T) {
+func TestAppendWithUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
 	f := startOn(t, broker.Connect(t), Config{})
@@ -299,23 +305,23 @@ func TestAppendUnsure(t *testing.T) {
 		[]Record{record(hubA, domain.NewEpochID(0xa), 2), record(hubA, domain.NewEpochID(0xa), 3)},
 	)
 	if !errors.Is(err, ErrOutcomeUnknown) {
-		t.Fatalf("without a broker: %v", err)
+		t.Fatalf("Append without a broker: %v, want ErrOutcomeUnknown", err)
 	}
 	broker.Start(t)
-	// What was sent may arrive yet; either way nothing is stored twice.
-	streamstest.Eventually(t, "the log goes on", func() bool {
-		marks, err := f.LastEvents(t.Context(), hubA)
-		if err != nil || len(marks) == 0 {
+	// The messages may still arrive. Whether they do or not, nothing is stored twice.
+	streamstest.Eventually(t, "the next append succeeds", func() bool {
+		found, err := f.LastEvents(t.Context(), hubA)
+		if err != nil || len(found) == 0 {
 			return false
 		}
 		_, err = f.Append(
-			t.Context(), hubA, marks[0].Seq,
-			[]Record{record(hubA, domain.NewEpochID(0xa), int(marks[0].Through)+1)},
+			t.Context(), hubA, found[0].Seq,
+			[]Record{record(hubA, domain.NewEpochID(0xa), int(found[0].Through)+1)},
 		)
 		return err == nil
 	})
 	got := numbers(t, f.page(hubA, "", 100).Events)
 	if !slices.Equal(got, upTo(1, len(got))) {
-		t.Errorf("the log has %v", got)
+		t.Errorf("the log has events %v, want 1 to %d", got, len(got))
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// benchLog makes a log of n events of about 300 bytes, and answers the cursors of all.
+// benchLog appends n events of about 300 bytes and returns the cursors of all.
 func benchLog(b *testing.B, f *fixture, hub domain.HubID, n int) []string {
 	b.Helper()
 	data := fmt.Sprintf(
@@ -52,8 +52,8 @@ func benchLog(b *testing.B, f *fixture, hub domain.HubID, n int) []string {
 	return cursors
 }
 
-// side runs b.N times f over 8 goroutines.
-func side(b *testing.B, f func(*rand.Rand) error) {
+// runParallel calls f b.N times from 8 goroutines.
+func runParallel(b *testing.B, f func(*rand.Rand) error) {
 	b.Helper()
 	const readers = 8
 	var next atomic.Int64
@@ -75,8 +75,8 @@ func side(b *testing.B, f func(*rand.Rand) error) {
 
 const benchEvents = 50_000
 
-// BenchmarkPage reads pages of 100: straight by direct get, through Page with a cache that is too
-// small to matter, and the newest 2,000 events.
+// BenchmarkPage reads pages of 100 events: by direct gets without this package (bare), through Page
+// with almost no cache (cold), from the newest 2,000 events, and after the log's end (empty).
 func BenchmarkPage(b *testing.B) {
 	broker := streamstest.New(b)
 	f := startOn(b, broker.Connect(b), Config{})
@@ -85,35 +85,34 @@ func BenchmarkPage(b *testing.B) {
 	cached := startOn(b, broker.Connect(b), Config{})
 	bare := broker.Connect(b).Shard(hubA)
 	b.Run("bare", func(b *testing.B) {
-		side(
-			b,
-			func(r *rand.Rand) error { return bareGet(bare, 1+uint64(r.IntN(benchEvents-100)), 100) },
-		)
+		runParallel(b, func(r *rand.Rand) error {
+			return bareGet(bare, 1+uint64(r.IntN(benchEvents-100)), 100)
+		})
 	})
 	b.Run("cold", func(b *testing.B) {
-		side(b, func(r *rand.Rand) error {
+		runParallel(b, func(r *rand.Rand) error {
 			page, err := cold.Page(b.Context(), hubA, cursors[r.IntN(benchEvents-200)], 100)
 			if err == nil && len(page.Events) != 100 {
-				err = fmt.Errorf("%d events", len(page.Events))
+				err = fmt.Errorf("got %d events, want 100", len(page.Events))
 			}
 			return err
 		})
 	})
 	b.Run("newest", func(b *testing.B) {
-		side(b, func(r *rand.Rand) error {
+		runParallel(b, func(r *rand.Rand) error {
 			_, err := cached.Page(b.Context(), hubA, cursors[benchEvents-2000+r.IntN(2000)], 100)
 			return err
 		})
 	})
 	b.Run("empty", func(b *testing.B) {
-		side(b, func(r *rand.Rand) error {
+		runParallel(b, func(r *rand.Rand) error {
 			_, err := cached.Page(b.Context(), hubA, cursors[benchEvents-1], 100)
 			return err
 		})
 	})
 }
 
-// bareGet is one batched direct get, as plain as nats.go can do it.
+// bareGet is one batched direct get with nats.go alone.
 func bareGet(nc *nats.Conn, from uint64, n int) error {
 	answers := make(chan *nats.Msg, n+1)
 	inbox := nc.NewInbox()
@@ -123,7 +122,8 @@ func bareGet(nc *nats.Conn, from uint64, n int) error {
 	}
 	defer streams.Unsubscribe(sub)
 	request := fmt.Appendf(nil, `{"seq":%d,"batch":%d}`, from, n)
-	if err := nc.PublishRequest("$JS.API.DIRECT.GET."+streams.HubStream(hubA), inbox, request); err != nil {
+	subject := jsapi.Prefix + ".DIRECT.GET." + streams.HubStream(hubA)
+	if err := nc.PublishRequest(subject, inbox, request); err != nil {
 		return err
 	}
 	for got := 0; ; got++ {
@@ -131,7 +131,7 @@ func bareGet(nc *nats.Conn, from uint64, n int) error {
 		case msg := <-answers:
 			if msg.Header.Get("Status") == "204" {
 				if got != n {
-					return fmt.Errorf("%d messages", got)
+					return fmt.Errorf("got %d messages, want %d", got, n)
 				}
 				return nil
 			}
@@ -141,8 +141,8 @@ func bareGet(nc *nats.Conn, from uint64, n int) error {
 	}
 }
 
-// BenchmarkAppend stores batches over 64 hubs, 8 at a time: straight, and through Append. One
-// operation is one event.
+// BenchmarkAppend appends batches to 64 hubs, 8 at a time: by jsapi.Append alone (bare) and through
+// Logs.Append. One operation is one event.
 func BenchmarkAppend(b *testing.B) {
 	for _, size := range []int{1, 50, 100, 500} {
 		for _, way := range []string{"bare", "append"} {
@@ -206,7 +206,8 @@ func benchAppend(b *testing.B, size int, bare bool) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
 
-// BenchmarkResume is a thousand readers of one hub that come back a hundred events behind.
+// BenchmarkResume opens a thousand readers of one hub that are a hundred events behind. One
+// operation is all of them.
 func BenchmarkResume(b *testing.B) {
 	const readers = 1000
 	f := start(b, Config{})
@@ -236,8 +237,8 @@ func BenchmarkResume(b *testing.B) {
 	b.ReportMetric(float64(b.N*readers)/b.Elapsed().Seconds(), "resumes/s")
 }
 
-// BenchmarkFanOut brings single events to a thousand readers. One operation is one event to all of
-// them.
+// BenchmarkFanOut appends single events that a thousand readers wait for. One operation is one
+// event to all of them.
 func BenchmarkFanOut(b *testing.B) {
 	const readers = 1000
 	f := start(b, Config{})

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Commands stand among a hub's events, more than one answer of the broker has; the newest of them
-// are found, and a hub without a log has none.
+// Commands returns the newest commands of a log that has events in between and more messages than
+// one answer of the broker. A hub without a log has no commands.
 func TestCommandsAreFoundAmongEvents(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})
@@ -26,7 +26,10 @@ func TestCommandsAreFoundAmongEvents(t *testing.T) {
 	for _, limit := range []int{1, 2, commands, 2 * commands} {
 		records, err := f.Commands(t.Context(), hubA, begun, limit)
 		if err != nil || len(records) != min(limit, commands) {
-			t.Fatalf("%d of %d: %v", len(records), limit, err)
+			t.Fatalf(
+				"Commands with limit %d = %d records, %v; want %d", limit, len(records), err,
+				min(limit, commands),
+			)
 		}
 		for i, record := range records {
 			if want := fmt.Append(nil, commands-len(records)+i); !slices.Equal(record, want) {
@@ -36,10 +39,10 @@ func TestCommandsAreFoundAmongEvents(t *testing.T) {
 	}
 	if records, err := f.Commands(t.Context(), hubA, time.Now().Add(time.Minute), 10); err != nil ||
 		len(records) != 0 {
-		t.Errorf("of the future: %q, %v", records, err)
+		t.Errorf("Commands since a later time = %q, %v; want none", records, err)
 	}
 	if records, err := f.Commands(t.Context(), "hub-none-none-none", begun, 10); err != nil ||
 		len(records) != 0 {
-		t.Errorf("of no hub: %q, %v", records, err)
+		t.Errorf("Commands of a hub without a log = %q, %v; want none", records, err)
 	}
 }

@@ -16,25 +16,24 @@ func TestCursorText(t *testing.T) {
 			seq: rapid.Uint64Range(0, 1<<48-1).Draw(t, "seq"),
 			ms:  rapid.Int64Range(0, 1<<48-1).Draw(t, "ms"),
 		}
-		copy(c.epoch[:], rapid.SliceOfN(rapid.Byte(), 4, 4).Draw(t, "tag"))
+		copy(c.epoch[:], rapid.SliceOfN(rapid.Byte(), 4, 4).Draw(t, "epoch"))
 		got, err := parseCursor(c.String())
 		if err != nil || got != c {
-			t.Fatalf("%+v reads back as %+v, %v", c, got, err)
+			t.Fatalf("parseCursor(%q) = %+v, %v; want %+v", c, got, err, c)
 		}
-		// No other text is as good: not one with a character changed, not a longer or a shorter
-		// one.
-		i := rapid.IntRange(0, cursorText-1).Draw(t, "place")
+		// A text with one character changed is not a cursor.
+		i := rapid.IntRange(0, cursorText-1).Draw(t, "index")
 		other := []byte(c.String())
 		other[i] = rapid.SampledFrom([]byte("ABCabc019-_=+/. \n")).Draw(t, "character")
 		if string(other) != c.String() {
 			if _, err := parseCursor(string(other)); codeOf(err) != domain.CodeInvalidRequest {
-				t.Fatalf("%q is taken: %v", other, err)
+				t.Fatalf("parseCursor(%q): %v, want invalid_request", other, err)
 			}
 		}
 	})
 }
 
-func TestCursorRefusals(t *testing.T) {
+func TestInvalidCursors(t *testing.T) {
 	t.Parallel()
 	good := cursor{seq: 7, ms: 1}.String()
 	for _, text := range []string{
@@ -42,7 +41,7 @@ func TestCursorRefusals(t *testing.T) {
 		strings.Repeat("A", cursorText),
 		strings.Repeat(good, 1000), strings.Repeat("\x00", cursorText), strings.ToUpper(good)} {
 		if _, err := parseCursor(text); codeOf(err) != domain.CodeInvalidRequest {
-			t.Errorf("%.40q: %v", text, err)
+			t.Errorf("parseCursor(%.40q): %v, want invalid_request", text, err)
 		}
 	}
 }
@@ -56,9 +55,9 @@ func FuzzParseCursor(f *testing.F) {
 		c, err := parseCursor(text)
 		switch {
 		case err != nil && domain.CodeOf(err) != domain.CodeInvalidRequest:
-			t.Fatalf("%q: %v", text, err)
+			t.Fatalf("parseCursor(%q): %v, want invalid_request", text, err)
 		case err == nil && c.String() != text:
-			t.Fatalf("%q reads as %+v, which is written %q", text, c, c)
+			t.Fatalf("parseCursor(%q) = %+v, which is %q as text", text, c, c)
 		}
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"hubcloud/domain"
 )
 
-// linkEvent makes an event of the cloud's.
-func linkEvent(t *testing.T, kind, data string) Record {
+// cloudEvent returns an event that the cloud writes.
+func cloudEvent(t *testing.T, kind, data string) Record {
 	t.Helper()
 	payload, err := json.Marshal(
 		domain.HubEvent{
@@ -22,11 +22,16 @@ func linkEvent(t *testing.T, kind, data string) Record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Record{Payload: payload, EpochID: domain.NewEpochID(0xa), FromCloud: true, Connection: "c"}
+	return Record{
+		Payload:    payload,
+		EpochID:    domain.NewEpochID(0xa),
+		FromCloud:  true,
+		Connection: "c",
+	}
 }
 
-// The ends of a hub's connections are found among everything else in its log: other events of the
-// cloud, and of the hub.
+// Disconnections finds the ends of a hub's connections between other events of the cloud and events
+// of the hub.
 func TestDisconnectionsAreFound(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})
@@ -34,9 +39,9 @@ func TestDisconnectionsAreFound(t *testing.T) {
 	last := f.append(hubA, 0, 1, 5)
 	for n, reason := range []string{`"read error"`, `null`, `"duplicate client id"`} {
 		records := []Record{
-			linkEvent(t, domain.EventHubConnected, `{}`),
-			linkEvent(t, domain.EventHubEventsSkipped, `{"from":1,"to":2}`),
-			linkEvent(t, domain.EventHubDisconnected, `{"reason":`+reason+`}`),
+			cloudEvent(t, domain.EventHubConnected, `{}`),
+			cloudEvent(t, domain.EventHubEventsSkipped, `{"from":1,"to":2}`),
+			cloudEvent(t, domain.EventHubDisconnected, `{"reason":`+reason+`}`),
 		}
 		var err error
 		if last, err = f.Append(t.Context(), hubA, last, records); err != nil {
@@ -47,23 +52,25 @@ func TestDisconnectionsAreFound(t *testing.T) {
 	ends, err := f.Disconnections(t.Context(), hubA, begun.Add(-time.Minute), 500)
 	if err != nil || len(ends) != 3 || ends[0].Reason != "read error" || ends[1].Reason != "" ||
 		ends[2].Reason != "duplicate client id" {
-		t.Fatalf("%v, %v", ends, err)
+		t.Fatalf(
+			"Disconnections = %v, %v; want read error, no reason, duplicate client id", ends, err,
+		)
 	}
 	for _, end := range ends {
 		if end.At.Before(begun.Add(-time.Minute)) || end.At.After(time.Now()) {
-			t.Errorf("at %s", end.At)
+			t.Errorf("a disconnection at %s, want during the test", end.At)
 		}
 	}
 	if ends, err := f.Disconnections(t.Context(), hubA, begun.Add(-time.Minute), 4); err != nil ||
 		len(ends) != 1 {
-		t.Errorf("of the first four events: %v, %v", ends, err)
+		t.Errorf("Disconnections of the first four events = %v, %v; want one", ends, err)
 	}
-	if ends, err := f.Disconnections(t.Context(), hubA, time.Now().Add(time.Minute), 500); err != nil ||
-		len(ends) != 0 {
-		t.Errorf("of the future: %v, %v", ends, err)
+	later := time.Now().Add(time.Minute)
+	if ends, err := f.Disconnections(t.Context(), hubA, later, 500); err != nil || len(ends) != 0 {
+		t.Errorf("Disconnections since a later time = %v, %v; want none", ends, err)
 	}
 	if ends, err := f.Disconnections(t.Context(), "hub-none-none-none", begun, 500); err != nil ||
 		len(ends) != 0 {
-		t.Errorf("of no hub: %v, %v", ends, err)
+		t.Errorf("Disconnections of a hub without a log = %v, %v; want none", ends, err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"hubcloud/domain"
 )
 
-// Event types come from hubs: one with line ends in it must not end the frame's line, or begin
-// another field.
+// Hubs choose event types. A type with line ends must not end the frame's line or begin another
+// field.
 func TestFrameOfAnyType(t *testing.T) {
 	t.Parallel()
 	for _, typ := range []string{
@@ -24,11 +24,11 @@ func TestFrameOfAnyType(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := checkPayload(payload); err != nil {
-			t.Fatalf("%q: %v", typ, err)
+			t.Fatalf("checkPayload of type %q: %v", typ, err)
 		}
 		e, err := encode(domain.EpochID{1, 2, 3, 4}, 5, time.UnixMilli(6), payload)
 		if err != nil {
-			t.Fatalf("%q: %v", typ, err)
+			t.Fatalf("encode type %q: %v", typ, err)
 		}
 		lines := strings.Split(string(e.Frame), "\n")
 		if len(lines) != 5 || lines[0] != "id: "+e.Cursor ||
@@ -36,27 +36,30 @@ func TestFrameOfAnyType(t *testing.T) {
 			lines[3] != "" ||
 			lines[4] != "" ||
 			strings.ContainsAny(string(e.Frame), "\r\x00") {
-			t.Errorf("%q gives the frame %q", typ, e.Frame)
+			t.Errorf("frame of type %q is %q, want id, event, data and an empty line", typ, e.Frame)
 		}
 		var envelope struct{ Cursor, Type string }
 		if err := json.Unmarshal(e.Envelope, &envelope); err != nil || envelope.Type != typ ||
 			envelope.Cursor != e.Cursor {
-			t.Errorf("%q gives the envelope %q: %v", typ, e.Envelope, err)
+			t.Errorf(
+				"envelope of type %q is %q (%v), want that type and cursor %q", typ, e.Envelope,
+				err, e.Cursor,
+			)
 		}
 		if cap(e.Frame) != len(e.Frame) {
-			t.Errorf("%q: a frame of %d bytes takes %d", typ, len(e.Frame), cap(e.Frame))
+			t.Errorf("frame of type %q has capacity %d, want %d", typ, cap(e.Frame), len(e.Frame))
 		}
 	}
 }
 
-func TestPayloadRefusals(t *testing.T) {
+func TestInvalidPayloads(t *testing.T) {
 	t.Parallel()
 	for _, payload := range []string{
 		"", "{}", `{"data":{},"type":"x"}`, "{\"type\":\"x\",\n\"data\":{}}", `{"type":"x"`,
 		`null`, "{\"type\":\"\xff\"}",
 	} {
 		if err := checkPayload([]byte(payload)); err == nil {
-			t.Errorf("%q is taken", payload)
+			t.Errorf("checkPayload(%q) = nil, want an error", payload)
 		}
 	}
 }
@@ -69,14 +72,14 @@ func FuzzPayloadType(f *testing.F) {
 		var want struct {
 			Type string `json:"type"`
 		}
-		// Where the payload is what Append takes, this is its type.
+		// payloadType is only called with payloads that Append accepts.
 		if checkPayload(payload) != nil || json.Unmarshal(payload, &want) != nil ||
 			strings.Count(string(payload), `"type"`) > 1 ||
 			strings.Count(strings.ToLower(string(payload)), "type") > 1 {
 			return
 		}
 		if err != nil || typ != want.Type {
-			t.Fatalf("%q has type %q, %v; want %q", payload, typ, err, want.Type)
+			t.Fatalf("payloadType(%q) = %q, %v; want %q", payload, typ, err, want.Type)
 		}
 	})
 }

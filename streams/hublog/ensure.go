@@ -66,7 +66,8 @@ func (l *Logs) Ensure(ctx context.Context, hub domain.HubID) error {
 	// Another goroutine may have created the stream a moment ago and not synced its folder yet.
 	if fresh := absent || stream.CachedInfo().Created.After(l.opened); fresh &&
 		l.cfg.SyncFolders != nil {
-		if err := l.cfg.SyncFolders(streams.ShardAccount(streams.ShardOf(hub, len(l.shards)))); err != nil {
+		account := streams.ShardAccount(streams.ShardOf(hub, len(l.shards)))
+		if err := l.cfg.SyncFolders(account); err != nil {
 			return fmt.Errorf("hub log of %s: %w", hub, err)
 		}
 	}

@@ -13,9 +13,9 @@ import (
 const (
 	// maxGets is how many reads of history a shard's connection does at once.
 	maxGets = 16
-	// maxGet is the most messages of one direct get, maxGetBytes about the most bytes, loadBytes of
-	// one that is for readers: what is on its way to them is bounded by that and by how many loads
-	// there are at once.
+	// maxGet is the most messages of one direct get, and maxGetBytes about the most bytes.
+	// loadBytes is about the most bytes of a direct get for readers: times the loads at once, it
+	// bounds the memory for messages on their way to them.
 	maxGet      = 512
 	maxGetBytes = 1 << 20
 	loadBytes   = 256 << 10
@@ -24,12 +24,14 @@ const (
 )
 
 // getRange reads up to n messages from the sequence from on, as one direct get returns them: fewer
-// if the batch is cut for its size, or if the stream has no more. Expired messages are left out. The
-// messages are in order.
+// if the batch is cut for its size, or if the stream has no more. Expired messages are left out.
+// The messages are in order.
 func (s *shard) getRange(
 	ctx context.Context, hub domain.HubID, from uint64, n int,
 ) (messages []stored, err error) {
-	return s.get(ctx, hub, jsapi.BatchRequest{From: from, Messages: min(n, maxGet), Bytes: loadBytes})
+	return s.get(
+		ctx, hub, jsapi.BatchRequest{From: from, Messages: min(n, maxGet), Bytes: loadBytes},
+	)
 }
 
 // get sends one direct get to the hub's stream and returns its messages.

@@ -12,7 +12,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// follow collects what a group gives, by hub, until every hub has its last number.
+// follow returns the numbers of the events that a group returns, by hub. It reads until it has the
+// last event of each hub.
 func follow(t *testing.T, g *Group, limit int, last map[domain.HubID]int) map[domain.HubID][]int {
 	t.Helper()
 	got := map[domain.HubID][]int{}
@@ -21,11 +22,11 @@ func follow(t *testing.T, g *Group, limit int, last map[domain.HubID]int) map[do
 	for missing > 0 {
 		hub, events, err := g.Next(t.Context(), limit)
 		if err != nil {
-			t.Errorf("%s: %v", hub, err)
+			t.Errorf("Next: %s: %v", hub, err)
 			return got
 		}
 		if len(events) > limit {
-			t.Errorf("%d events at once, at most %d were asked for", len(events), limit)
+			t.Errorf("Next returned %d events, want at most %d", len(events), limit)
 		}
 		if len(events) > 0 {
 			got[hub] = append(got[hub], numbers(t, events)...)
@@ -37,15 +38,15 @@ func follow(t *testing.T, g *Group, limit int, last map[domain.HubID]int) map[do
 		select {
 		case <-g.Ready():
 		case <-timeout:
-			t.Errorf("no more than %v in time", got)
+			t.Errorf("got only %v after a minute, want up to %v", got, last)
 			return got
 		}
 	}
 	return got
 }
 
-// One goroutine reads a hundred hubs that send at once: each log in its order, with nothing left
-// out or repeated, also where a ring is too short to hold what a slow reader is yet to get.
+// One goroutine reads a hundred hubs that send at once. It gets each log in order, without gaps and
+// repetitions, although the rings are too short for the events that it has not read yet.
 func TestGroupFollowsManyLogs(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{RingEvents: 20})
@@ -63,7 +64,7 @@ func TestGroupFollowsManyLogs(t *testing.T) {
 		}
 	}
 	streamstest.Eventually(
-		t, "no goroutine a hub is left",
+		t, "the goroutines of Follow have ended",
 		func() bool { return runtime.NumGoroutine() < goroutines+hubs/2 },
 	)
 	var wg sync.WaitGroup
@@ -77,14 +78,14 @@ func TestGroupFollowsManyLogs(t *testing.T) {
 	}
 	for hub, got := range follow(t, g, 7, last) {
 		if !slices.Equal(got, upTo(1, events)) {
-			t.Errorf("%s: got %v", hub, got)
+			t.Errorf("%s: got %v, want 1 to %d", hub, got, events)
 		}
 	}
 	wg.Wait()
 }
 
-// A hub that says much does not keep the others from their turn.
-func TestGroupTakesTurns(t *testing.T) {
+// A hub with many events does not delay the events of other hubs.
+func TestGroupAlternatesBetweenHubs(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})
 	const hubB = domain.HubID("hub-bbbb-bbbb-bbbb")
@@ -98,7 +99,7 @@ func TestGroupTakesTurns(t *testing.T) {
 	}
 	f.append(hubA, 0, 1, 200)
 	f.append(hubB, 0, 1, 1)
-	f.page(hubA, "", 1) // the feed has brought what a page shows
+	f.page(hubA, "", 1) // returns once the feed has brought the events
 	f.page(hubB, "", 1)
 	first, _, err := g.Next(t.Context(), 10)
 	if err != nil {
@@ -106,13 +107,13 @@ func TestGroupTakesTurns(t *testing.T) {
 	}
 	second, _, err := g.Next(t.Context(), 10)
 	if err != nil || first == second {
-		t.Errorf("%s has two turns, %v", first, err)
+		t.Errorf("Next returned events of %s, then of %s (%v); want both hubs", first, second, err)
 	}
 }
 
-// A reader that comes back names where it was in each log; a log that was begun anew ends alone,
-// and can be followed again.
-func TestGroupGoesOn(t *testing.T) {
+// A group continues from a cursor. When a new epoch begins, only the reader of that log ends, and
+// the group can follow the log again.
+func TestGroupContinues(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})
 	last := f.append(hubA, 0, 1, 3)
@@ -121,16 +122,15 @@ func TestGroupGoesOn(t *testing.T) {
 	if err := g.Follow(t.Context(), hubA, f.page(hubA, "", 1).Next); err != nil {
 		t.Fatal(err)
 	}
-	if got := follow(t, g, 10, map[domain.HubID]int{hubA: 3}); !slices.Equal(
-		got[hubA], upTo(2, 3),
-	) {
-		t.Errorf("got %v", got)
+	got := follow(t, g, 10, map[domain.HubID]int{hubA: 3})
+	if !slices.Equal(got[hubA], upTo(2, 3)) {
+		t.Errorf("from the first event's cursor: got %v, want [2 3]", got)
 	}
-	if position := g.Cursor(hubA); position != f.page(hubA, "", 10).Next {
-		t.Errorf("the position is %q", position)
+	if got, want := g.Cursor(hubA), f.page(hubA, "", 10).Next; got != want {
+		t.Errorf("Cursor = %q, want %q", got, want)
 	}
-	if position := g.Cursor("hub-none-none-none"); position != "" {
-		t.Errorf("a log that is not followed is at %q", position)
+	if got := g.Cursor("hub-none-none-none"); got != "" {
+		t.Errorf(`Cursor of a log that is not followed = %q, want ""`, got)
 	}
 	f.begin(hubA, domain.Epoch{ID: domain.NewEpochID(0xc), After: last})
 	for {
@@ -147,12 +147,13 @@ func TestGroupGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.append(hubA, last, 4, 1)
-	if got := follow(t, g, 10, map[domain.HubID]int{hubA: 4}); !slices.Equal(got[hubA], []int{4}) {
-		t.Errorf("got %v", got)
+	got = follow(t, g, 10, map[domain.HubID]int{hubA: 4})
+	if !slices.Equal(got[hubA], []int{4}) {
+		t.Errorf("in the new epoch: got %v, want [4]", got)
 	}
 	g.Leave(hubA)
 	g.Leave(hubA)
 	if hub, events, err := g.Next(t.Context(), 10); len(events) > 0 || err != nil {
-		t.Errorf("%s gives %v, %v", hub, events, err)
+		t.Errorf("Next after Leave = %s, %v, %v; want no events", hub, events, err)
 	}
 }

@@ -26,8 +26,8 @@ var (
 	// ErrLost ends the readers of a server that is cut off from the broker. It is a domain.Error
 	// with the code service_unavailable.
 	ErrLost error = domain.Unavailable(
-		"this server is cut off from the hub's event log: continue from the last cursor at another " +
-			"server",
+		"this server is cut off from the hub's event log: " +
+			"continue from the last cursor at another server",
 	)
 	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("hub logs are closed")

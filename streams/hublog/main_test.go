@@ -96,7 +96,8 @@ func record(hub domain.HubID, epoch domain.EpochID, n int) Record {
 	return Record{Payload: payload, EpochID: epoch, OwnLog: "log-1", Through: uint64(n)}
 }
 
-// append stores count events numbered from n on, after the sequence expected.
+// append appends count events with the numbers from n on, if expected is the sequence of the last
+// event. It returns the new last sequence.
 func (f *fixture) append(hub domain.HubID, expected uint64, n, count int) uint64 {
 	f.tb.Helper()
 	epoch, _ := f.epochOf(hub)
@@ -143,9 +144,10 @@ func number(tb testing.TB, e domain.EncodedEvent) int {
 	if envelope.Cursor != e.Cursor {
 		tb.Fatalf("envelope has cursor %q, the event %q", envelope.Cursor, e.Cursor)
 	}
-	if want := "id: " + e.Cursor + "\nevent: " + envelope.Type + "\ndata: " + string(e.Envelope) + "\n\n"; string(
-		e.Frame,
-	) != want {
+	want := "id: " + e.Cursor + "\nevent: " + envelope.Type + "\ndata: " + string(
+		e.Envelope,
+	) + "\n\n"
+	if string(e.Frame) != want {
 		tb.Fatalf("frame is %q, want %q", e.Frame, want)
 	}
 	return envelope.Data.N

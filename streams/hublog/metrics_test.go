@@ -12,30 +12,30 @@ import (
 	"hubcloud/streams/telemetry/telemetrytest"
 )
 
-// TestMetrics: appends and what came of them, pages and what they cost are counted, each from 0.
+// TestMetrics checks the counters of appends and pages. Each counter begins with 0.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewPedanticRegistry()
 	f := start(t, Config{Metrics: registry})
 	m := f.metrics
 	value := func(c prometheus.Metric) float64 { return valueOf(t, c) }
-	if series, err := testutil.GatherAndCount(registry, "hubcloud_hublog_append_failures_total"); err != nil ||
-		series != 2 {
-		t.Errorf("%d series of failures at the beginning, %v", series, err)
+	const failures = "hubcloud_hublog_append_failures_total"
+	if series, err := testutil.GatherAndCount(registry, failures); err != nil || series != 2 {
+		t.Errorf("%d series of %s before any append (%v), want 2", series, failures, err)
 	}
 	last := f.append(hubA, 0, 1, 3)
 	f.command(hubA)
 	if _, err := f.Append(t.Context(), hubA, last-1, []Record{
 		record(hubA, domain.NewEpochID(0xa), 9),
 	}); !errors.Is(err, ErrConflict) {
-		t.Fatal(err)
+		t.Fatalf("Append with an old expectation: %v, want ErrConflict", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := f.Append(ended, hubA, last, []Record{
 		record(hubA, domain.NewEpochID(0xa), 9),
 	}); err == nil {
-		t.Fatal("an append whose time is over succeeds")
+		t.Fatal("Append with a canceled context: nil, want an error")
 	}
 	f.page(hubA, "", 2)
 	f.page(hubA, "", 2)
@@ -46,18 +46,18 @@ func TestMetrics(t *testing.T) {
 		"readers": {value(m.readers), 0}, "overruns": {value(m.overruns), 0},
 	} {
 		if pair[0] != pair[1] {
-			t.Errorf("%v %s, want %v", pair[0], what, pair[1])
+			t.Errorf("%s: %v, want %v", what, pair[0], pair[1])
 		}
 	}
 	if appends := testutil.CollectAndCount(m.appendTime); appends != 1 {
-		t.Errorf("%d histograms of appends", appends)
+		t.Errorf("%d histograms of appends, want 1", appends)
 	}
 	if value(m.directGets) == 0 || value(m.read) == 0 || value(m.cacheMisses) == 0 ||
 		value(m.cacheBytes) == 0 ||
 		value(m.cacheHits) == 0 {
 		t.Errorf(
-			"gets %v, read %v, misses %v, hits %v, bytes %v", value(m.directGets), value(m.read),
-			value(m.cacheMisses), value(m.cacheHits), value(m.cacheBytes),
+			"gets %v, read %v, misses %v, hits %v, bytes %v; want all above 0", value(m.directGets),
+			value(m.read), value(m.cacheMisses), value(m.cacheHits), value(m.cacheBytes),
 		)
 	}
 	telemetrytest.Lint(t, registry)

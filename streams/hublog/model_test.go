@@ -14,25 +14,30 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// model is what a log should have: its messages in order, each with when it was stored at the
-// earliest.
+// model is the expected state of a hub's log.
 type model struct {
-	t     *rapid.T
-	hub   domain.HubID
-	now   []*fixture // processes that read and write; each has rings and a cache of its own
-	seqs  []message
-	known []place
+	t   *rapid.T
+	hub domain.HubID
+	// processes read and write; each has rings and a cache of its own.
+	processes []*fixture
+	// messages are all messages in order.
+	messages []message
+	// cursors are all cursors that pages have returned.
+	cursors []knownCursor
+	// count is the number of the last event, and last its sequence.
 	count int
 	last  uint64
 }
 
 type message struct {
-	n      int // 0 for a command
+	// n is the event's number; 0 for a command.
+	n int
+	// stored is before the message was stored.
 	stored time.Time
 }
 
-// place is a cursor that was given out, and the number of the last event before it.
-type place struct {
+// knownCursor is a cursor and the number of the last event before it.
+type knownCursor struct {
 	text string
 	n    int
 }
@@ -40,7 +45,7 @@ type place struct {
 const modelRetention = 250 * time.Millisecond
 
 func (m *model) process(name string) *fixture {
-	return m.now[rapid.IntRange(0, len(m.now)-1).Draw(m.t, name)]
+	return m.processes[rapid.IntRange(0, len(m.processes)-1).Draw(m.t, name)]
 }
 
 func (m *model) append(count int) {
@@ -50,13 +55,13 @@ func (m *model) append(count int) {
 	for i := range records {
 		records[i] = record(m.hub, epoch.ID, m.count+1+i)
 	}
-	// The last event may expire at any moment, and then the log has none.
+	// Once the last event has expired, an append must expect none.
 	before := time.Now()
 	last, err := f.Append(m.t.Context(), m.hub, m.last, records)
 	if err != nil {
-		marks, err := f.LastEvents(m.t.Context(), m.hub)
-		if err != nil || len(marks) > 0 {
-			m.t.Fatalf("append behind %d: the last events are %v, %v", m.last, marks, err)
+		found, err := f.LastEvents(m.t.Context(), m.hub)
+		if err != nil || len(found) > 0 {
+			m.t.Fatalf("append after %d: the last events are %v, %v", m.last, found, err)
 		}
 		before = time.Now()
 		if last, err = f.Append(m.t.Context(), m.hub, 0, records); err != nil {
@@ -65,27 +70,28 @@ func (m *model) append(count int) {
 	}
 	for range count {
 		m.count++
-		m.seqs = append(m.seqs, message{m.count, before})
+		m.messages = append(m.messages, message{m.count, before})
 	}
-	if m.last = last; int(last) != len(m.seqs) {
-		m.t.Fatalf("%d messages were stored, the last is %d", len(m.seqs), last)
+	if m.last = last; int(last) != len(m.messages) {
+		m.t.Fatalf("Append = %d after %d messages", last, len(m.messages))
 	}
 }
 
 func (m *model) command() {
 	before := time.Now()
-	if _, err := m.process("commander").AppendCommand(m.t.Context(), m.hub, []byte(`{}`), nil); err != nil {
+	f := m.process("commander")
+	if _, err := f.AppendCommand(m.t.Context(), m.hub, []byte(`{}`), nil); err != nil {
 		m.t.Fatal(err)
 	}
-	m.seqs = append(m.seqs, message{0, before})
+	m.messages = append(m.messages, message{0, before})
 }
 
-// read reads a page, behind a cursor that was given out or from the oldest event on.
+// read reads a page after a known cursor or from the oldest event on.
 func (m *model) read(wait time.Duration) {
-	from := place{}
-	if len(m.known) > 0 && rapid.IntRange(0, 3).Draw(m.t, "behind a cursor") > 0 {
-		// Mostly one of the latest.
-		from = m.known[max(0, len(m.known)-1-rapid.IntRange(0, 9).Draw(m.t, "back"))]
+	from := knownCursor{}
+	if len(m.cursors) > 0 && rapid.IntRange(0, 3).Draw(m.t, "after a cursor") > 0 {
+		// One of the last ten cursors.
+		from = m.cursors[max(0, len(m.cursors)-1-rapid.IntRange(0, 9).Draw(m.t, "back"))]
 	}
 	limit := rapid.SampledFrom([]int{1, 3, 10, 70, 500}).Draw(m.t, "limit")
 	bytes := rapid.SampledFrom([]int{1, 500, 3000, unbounded}).Draw(m.t, "bytes")
@@ -98,7 +104,9 @@ func (m *model) read(wait time.Duration) {
 			ended.Sub(c.stored()) > modelRetention {
 			return
 		}
-		m.t.Fatalf("page behind event %d, %v old: %v", from.n, ended.Sub(c.stored()), err)
+		m.t.Fatalf(
+			"page after event %d, whose cursor is %v old: %v", from.n, ended.Sub(c.stored()), err,
+		)
 	}
 	got := numbersOf(m.t, page.Events)
 	last := from.n
@@ -106,22 +114,22 @@ func (m *model) read(wait time.Duration) {
 	case len(got) > 0:
 		first := got[0]
 		if from.text != "" && first != from.n+1 || from.text == "" && m.keptUntil(first-1, ended) {
-			m.t.Fatalf("page behind event %d begins with %d", from.n, first)
+			m.t.Fatalf("page after event %d begins with event %d", from.n, first)
 		}
 		last = got[len(got)-1]
 		if !slices.Equal(got, upTo(first, last)) || len(got) > limit {
-			m.t.Fatalf("page behind event %d, limit %d: %v", from.n, limit, got)
+			m.t.Fatalf("page after event %d with limit %d has %v", from.n, limit, got)
 		}
 	case from.text == "":
 		if m.keptUntil(m.count, ended) {
-			m.t.Fatalf("nothing from the oldest on, but event %d is not old", m.count)
+			m.t.Fatalf("page of the oldest events is empty, but event %d is not old", m.count)
 		}
 		last = m.count
 	}
 	if page.HasMore != (last < m.count) ||
 		page.HasMore && (len(got) == 0 || len(got) < limit && bytes == unbounded) {
 		m.t.Fatalf(
-			"page of %d up to event %d of %d says has_more %v", len(got), last, m.count,
+			"page of %d events up to event %d of %d has has_more %v", len(got), last, m.count,
 			page.HasMore,
 		)
 	}
@@ -130,22 +138,24 @@ func (m *model) read(wait time.Duration) {
 		size += len(e.Envelope)
 	}
 	if size > bytes && len(got) > 1 {
-		m.t.Fatalf("page of %d events has %d bytes of at most %d", len(got), size, bytes)
+		m.t.Fatalf("page of %d events has %d bytes, want at most %d", len(got), size, bytes)
 	}
 	for _, e := range page.Events {
-		m.known = append(m.known, place{e.Cursor, numbersOf(m.t, []domain.EncodedEvent{e})[0]})
+		m.cursors = append(
+			m.cursors, knownCursor{e.Cursor, numbersOf(m.t, []domain.EncodedEvent{e})[0]},
+		)
 	}
-	m.known = append(m.known, place{page.Next, last})
+	m.cursors = append(m.cursors, knownCursor{page.Next, last})
 	if c, err := parseCursor(page.Next); err != nil ||
 		!page.HasMore && begun.Sub(c.stored()) > modelRetention*3/4 {
-		m.t.Fatalf("at the log's end next_cursor is %v old", begun.Sub(c.stored()))
+		m.t.Fatalf("next_cursor at the log's end is %v old", begun.Sub(c.stored()))
 	}
 }
 
-// keptUntil reports whether the event numbered n cannot have expired before then. A cursor tells
-// its event's time to the millisecond below, so an event can count as expired that much early.
+// keptUntil reports whether the event numbered n cannot have expired before then. Cursors round an
+// event's time down to the millisecond, so an event can expire a millisecond early.
 func (m *model) keptUntil(n int, then time.Time) bool {
-	for _, s := range m.seqs {
+	for _, s := range m.messages {
 		if s.n == n && n > 0 {
 			return then.Before(s.stored.Add(modelRetention - time.Millisecond))
 		}
@@ -157,16 +167,17 @@ func numbersOf(t *rapid.T, events []domain.EncodedEvent) []int {
 	all := []int{}
 	for _, e := range events {
 		var n int
-		if _, err := fmt.Sscanf(string(e.Envelope[bytes.LastIndexByte(e.Envelope, ':'):]), ":%d", &n); err != nil {
-			t.Fatalf("%q: %v", e.Envelope, err)
+		number := string(e.Envelope[bytes.LastIndexByte(e.Envelope, ':'):])
+		if _, err := fmt.Sscanf(number, ":%d", &n); err != nil {
+			t.Fatalf("number in %q: %v", e.Envelope, err)
 		}
 		all = append(all, n)
 	}
 	return all
 }
 
-// Random appends, commands, reads and passing time, over two processes: nothing is missed, nothing
-// is repeated, has_more is exact, and a 410 is only for what is too old.
+// Two processes append and read at random while time passes. No event is missed or repeated,
+// has_more is exact, and only cursors older than the retention are answered 410.
 func TestAgainstModel(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -175,7 +186,11 @@ func TestAgainstModel(t *testing.T) {
 	var hubs atomic.Int64
 	rapid.Check(t, func(t *rapid.T) {
 		n := hubs.Add(1)
-		m := &model{t: t, hub: domain.HubID(fmt.Sprintf("hub-aaaa-cccc-%04d", n)), now: processes}
+		m := &model{
+			t:         t,
+			hub:       domain.HubID(fmt.Sprintf("hub-aaaa-cccc-%04d", n)),
+			processes: processes,
+		}
 		for _, p := range processes {
 			p.begin(m.hub, domain.Epoch{ID: domain.NewEpochID(uint32(n))})
 		}

@@ -19,7 +19,7 @@ func TestPages(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})
 	if page := f.page(hubA, "", 10); len(page.Events) != 0 || page.HasMore || page.Next == "" {
-		t.Fatalf("the page of a log that is not there: %+v", page)
+		t.Fatalf("page of a hub without a log is %+v, want no events and a cursor", page)
 	}
 	base := f.page(hubA, "", 10).Next
 	last := f.append(hubA, 0, 1, 500)
@@ -27,8 +27,8 @@ func TestPages(t *testing.T) {
 	f.append(hubA, last, 501, 200)
 	f.command(hubA)
 	f.command(hubA)
-	// A second process has its own ring, which knows nothing of what came before it: it reads the
-	// log.
+	// A second process has rings of its own. They lack the events stored before it started, which
+	// it reads from the stream.
 	cold := startOn(t, f.conns, Config{})
 	for _, reader := range []*fixture{f, cold} {
 		for _, limit := range []int{1, 7, 64, 100, 500} {
@@ -41,44 +41,51 @@ func TestPages(t *testing.T) {
 					if page.HasMore != (len(got) < 700) ||
 						page.HasMore && len(page.Events) != limit {
 						t.Fatalf(
-							"limit %d: %d events, has_more %v behind %d", limit, len(page.Events),
-							page.HasMore, len(got),
+							"limit %d: page of %d events up to event %d of 700 has has_more %v",
+							limit, len(page.Events), len(got), page.HasMore,
 						)
 					}
 					if n := len(page.Events); page.Next != page.Events[n-1].Cursor {
-						t.Fatalf("next_cursor is not the last event's")
+						t.Fatalf(
+							"next_cursor is %q, want that of the last event, %q", page.Next,
+							page.Events[n-1].Cursor,
+						)
 					}
 					if after = page.Next; !page.HasMore {
 						break
 					}
 				}
 				if !slices.Equal(got, upTo(1, 700)) {
-					t.Fatalf("limit %d: got %d events in %d pages", limit, len(got), pages)
+					t.Fatalf(
+						"limit %d: got %d events in %d pages, want 1 to 700", limit, len(got),
+						pages,
+					)
 				}
 				if page := reader.page(hubA, after, limit); len(page.Events) != 0 || page.HasMore ||
 					page.Next != after {
-					t.Fatalf("behind the end: %+v", page)
+					t.Fatalf("page after the end is %+v, want no events and the same cursor", page)
 				}
 			}
 		}
 	}
-	// An event has one cursor, however it came.
+	// An event has the same cursor and frame from the ring and from the stream.
 	cached, fromLog := f.page(hubA, "", 500), cold.page(hubA, "", 500)
 	for i := range cached.Events {
 		if string(cached.Events[i].Frame) != string(fromLog.Events[i].Frame) {
 			t.Fatalf(
-				"event %d is %q from the ring, %q from the log", i, cached.Events[i].Frame,
-				fromLog.Events[i].Frame,
+				"event %d is %q from the ring and %q from the stream, want the same", i,
+				cached.Events[i].Frame, fromLog.Events[i].Frame,
 			)
 		}
 	}
 }
 
-// What was stored before a page is asked for is in it, whichever process stored it.
+// A page has every event stored before the request, also those that another process has stored.
 func TestPageIsFresh(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
-	writer, reader := startOn(t, broker.Connect(t), Config{}), startOn(t, broker.Connect(t), Config{})
+	writer := startOn(t, broker.Connect(t), Config{})
+	reader := startOn(t, broker.Connect(t), Config{})
 	var last uint64
 	after := ""
 	for n := 1; n < 300; {
@@ -86,13 +93,13 @@ func TestPageIsFresh(t *testing.T) {
 		last = writer.append(hubA, last, n, count)
 		page := reader.page(hubA, after, 100)
 		if got := numbers(t, page.Events); !slices.Equal(got, upTo(n, n+count-1)) || page.HasMore {
-			t.Fatalf("events %d to %d are stored, the page has %v", n, n+count-1, got)
+			t.Fatalf("the page has events %v, want %d to %d", got, n, n+count-1)
 		}
 		n, after = n+count, page.Next
 	}
 }
 
-func TestCursorsOfElsewhere(t *testing.T) {
+func TestInvalidPageCursors(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})
 	const hubB = domain.HubID("hub-bbbb-bbbb-bbbb")
@@ -106,7 +113,7 @@ func TestCursorsOfElsewhere(t *testing.T) {
 		code domain.Code
 	}{
 		"of another hub": {f.page(hubB, "", 2).Next, domain.CodeCursorExpired},
-		"of another log": {
+		"of another epoch": {
 			cursor{domain.EpochID{9}, 2, now}.String(), domain.CodeCursorExpired,
 		},
 		"beyond the end":     {cursor{own, 6, now}.String(), domain.CodeCursorExpired},
@@ -119,25 +126,23 @@ func TestCursorsOfElsewhere(t *testing.T) {
 		"the beginning": {cursor{own, 0, now}.String(), ""},
 	} {
 		if _, err := f.Page(t.Context(), hubA, c.text, 10); codeOf(err) != c.code {
-			t.Errorf("page behind a cursor %s: %v", name, err)
+			t.Errorf("Page after a cursor %s: %v, want %q", name, err, c.code)
 		}
-		if _, err := f.Part(t.Context(), hubA, c.text, 10, unbounded, time.Millisecond); codeOf(
-			err,
-		) != c.code {
-			t.Errorf("wait behind a cursor %s: %v", name, err)
+		_, err := f.Part(t.Context(), hubA, c.text, 10, unbounded, time.Millisecond)
+		if codeOf(err) != c.code {
+			t.Errorf("Part after a cursor %s: %v, want %q", name, err, c.code)
 		}
 		r, err := f.Follow(t.Context(), hubA, c.text)
 		if codeOf(err) != c.code {
-			t.Errorf("follow behind a cursor %s: %v", name, err)
+			t.Errorf("Follow after a cursor %s: %v, want %q", name, err, c.code)
 		}
 		if err == nil {
 			r.Close()
 		}
 	}
-	if _, err := f.Page(t.Context(), "hub-none-none-none", "", 10); codeOf(
-		err,
-	) != domain.CodeNotFound {
-		t.Errorf("a hub that nobody has: %v", err)
+	_, err := f.Page(t.Context(), "hub-none-none-none", "", 10)
+	if codeOf(err) != domain.CodeNotFound {
+		t.Errorf("Page of a hub without an organization: %v, want not_found", err)
 	}
 }
 
@@ -149,14 +154,16 @@ func TestWait(t *testing.T) {
 	page, err := f.Part(t.Context(), hubA, base, 10, unbounded, 100*time.Millisecond)
 	if err != nil || len(page.Events) != 0 || page.Next != base ||
 		time.Since(begun) < 100*time.Millisecond {
-		t.Fatalf("a wait for nothing: %+v, %v, after %v", page, err, time.Since(begun))
+		t.Fatalf(
+			"Part = %+v, %v after %v; want no events after 100ms", page, err, time.Since(begun),
+		)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if page, err := f.Part(ctx, hubA, base, 10, unbounded, time.Minute); err != nil ||
 		len(page.Events) != 0 ||
 		page.Next != base {
-		t.Fatalf("a wait that is given up: %+v, %v", page, err)
+		t.Fatalf("Part with a context that ended = %+v, %v; want no events, nil", page, err)
 	}
 	var wg sync.WaitGroup
 	for _, after := range []string{"", base} {
@@ -165,18 +172,18 @@ func TestWait(t *testing.T) {
 				page, err := f.Part(t.Context(), hubA, after, 10, unbounded, time.Minute)
 				if err != nil || !slices.Equal(numbers(t, page.Events), upTo(1, 3)) ||
 					page.HasMore {
-					t.Errorf("a wait after %q: %+v, %v", after, page, err)
+					t.Errorf("Part after %q = %+v, %v; want events 1 to 3", after, page, err)
 				}
 			})
 		}
 	}
-	streamstest.Eventually(t, "all wait", func() bool { return waiting(f, hubA) == 40 })
+	streamstest.Eventually(t, "40 readers wait", func() bool { return waiting(f, hubA) == 40 })
 	f.command(hubA)
 	f.append(hubA, 0, 1, 3)
 	wg.Wait()
 }
 
-// waiting is how many readers a hub's tail has.
+// waiting returns how many readers a hub's tail has.
 func waiting(f *fixture, hub domain.HubID) int {
 	t := f.shard(hub).tail(hub)
 	if t == nil {
@@ -187,8 +194,8 @@ func waiting(f *fixture, hub domain.HubID) int {
 	return t.readers
 }
 
-// A consumer that keeps reading a quiet hub, by any of the ways to read, never gets a needless 410
-// and misses nothing; one that stays away does.
+// A client that keeps reading a quiet hub with pages, long polls or a stream never gets a 410 and
+// misses no event. A client that stops reading for longer than the retention gets a 410.
 func TestQuietHubOverRetentions(t *testing.T) {
 	t.Parallel()
 	const retention = 1200 * time.Millisecond
@@ -207,44 +214,47 @@ func TestQuietHubOverRetentions(t *testing.T) {
 		polled = page.Next
 		long, err := f.Part(t.Context(), hubA, waited, 10, unbounded, retention/5)
 		if err != nil {
-			t.Fatalf("after %v: %v", time.Since(begun), err)
+			t.Fatalf("Part after %v: %v", time.Since(begun), err)
 		}
 		waited = long.Next
 		if len(page.Events) > 0 || len(long.Events) > 0 {
-			t.Fatalf("events again: %v %v", numbers(t, page.Events), numbers(t, long.Events))
+			t.Fatalf(
+				"a page has %v and a long poll %v, want no event again", numbers(t, page.Events),
+				numbers(t, long.Events),
+			)
 		}
-		// A stream that is cut off and comes back now goes on.
+		// A stream that reconnects now continues.
 		again, err := f.Follow(t.Context(), hubA, reader.Cursor())
 		if err != nil {
-			t.Fatalf("after %v the stream's position is refused: %v", time.Since(begun), err)
+			t.Fatalf("Follow after %v from the reader's cursor: %v", time.Since(begun), err)
 		}
 		again.Close()
 	}
 	if _, err := f.Page(t.Context(), hubA, forgotten, 10); codeOf(err) != domain.CodeCursorExpired {
-		t.Errorf("a cursor that was left alone: %v", err)
+		t.Errorf("Page after an old cursor: %v, want cursor_expired", err)
 	}
 	if page := f.page(hubA, "", 10); len(page.Events) != 0 || page.HasMore {
-		t.Errorf("the log still has %v", numbers(t, page.Events))
+		t.Errorf("the log has %v, want no events", numbers(t, page.Events))
 	}
-	// The events have expired, so the log's last one is none.
+	// All events have expired, so an append expects no last event.
 	if got := f.append(hubA, 0, 4, 2); got != last+2 {
-		t.Fatalf("the log goes on with %d", got)
+		t.Fatalf("the last sequence is %d, want %d", got, last+2)
 	}
 	for name, after := range map[string]string{
 		"polled": polled, "waited": waited, "streamed": reader.Cursor(),
 	} {
 		if got := numbers(t, f.page(hubA, after, 10).Events); !slices.Equal(got, upTo(4, 5)) {
-			t.Errorf("%s: got %v", name, got)
+			t.Errorf("page after the cursor %s: got %v, want [4 5]", name, got)
 		}
 	}
 	if events, err := reader.Next(t.Context(), 10); err != nil ||
 		!slices.Equal(numbers(t, events), upTo(4, 5)) {
-		t.Errorf("the stream goes on with %v, %v", events, err)
+		t.Errorf("Next = %v, %v; want [4 5]", numbers(t, events), err)
 	}
 }
 
-// A position of an emptied log is good across a restart of the broker, and commands that expire
-// behind an event's cursor are no loss.
+// The end cursor of an empty log stays valid over a restart of the broker. Expired commands after
+// an event's cursor do not expire the cursor.
 func TestEmptiedLogAcrossRestart(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -254,13 +264,13 @@ func TestEmptiedLogAcrossRestart(t *testing.T) {
 		f.command(hubA)
 	}
 	after := f.page(hubA, "", 100).Next
-	streamstest.Eventually(t, "all expire", func() bool {
-		// Reading on, as a consumer does.
+	streamstest.Eventually(t, "all messages expire", func() bool {
+		// Keep reading, as a client does.
 		after = f.page(hubA, after, 100).Next
 		b, err := f.bounds(t.Context(), hubA, 0)
 		return err == nil && b.first == 26 && b.last == 25
 	})
-	// As young as can be: the restart may take its time.
+	// A new cursor, which does not expire during the restart.
 	after, err := f.EndCursor(t.Context(), hubA)
 	if err != nil {
 		t.Fatal(err)
@@ -273,29 +283,28 @@ func TestEmptiedLogAcrossRestart(t *testing.T) {
 	})
 	fresh := startOn(t, broker.Connect(t), Config{Retention: 3 * time.Second})
 	if page := fresh.page(hubA, after, 10); len(page.Events) != 0 {
-		t.Fatalf("page: %+v", page)
+		t.Fatalf("page after the end is %+v, want no events", page)
 	}
 	if last := f.append(hubA, 0, 21, 3); last != 28 {
-		t.Fatalf("the log goes on with %d", last)
+		t.Fatalf("the last sequence is %d, want 28", last)
 	}
 	for _, reader := range []*fixture{f, fresh} {
 		for _, after := range []string{after, ""} {
-			if got := numbers(t, reader.page(hubA, after, 10).Events); !slices.Equal(
-				got, upTo(21, 23),
-			) {
-				t.Errorf("after %q: %v", after, got)
+			got := numbers(t, reader.page(hubA, after, 10).Events)
+			if !slices.Equal(got, upTo(21, 23)) {
+				t.Errorf("page after %q has %v, want 21 to 23", after, got)
 			}
 		}
 	}
 }
 
-// A log that is begun anew: its first reader sees nothing of the one before, cursors from before
-// are refused, and readers are ended.
-func TestLogBegunAnew(t *testing.T) {
+// After a new epoch has begun, pages have no events of the former epoch, its cursors are rejected,
+// and its readers end.
+func TestNewEpoch(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
 	f := startOn(t, broker.Connect(t), Config{})
-	// Another replica, whose directory has not heard of it yet.
+	// Another replica, whose view of the directory does not have the new epoch yet.
 	late := startOn(t, broker.Connect(t), Config{})
 	last := f.append(hubA, 0, 1, 200)
 	former := f.page(hubA, "", 10).Next
@@ -316,48 +325,48 @@ func TestLogBegunAnew(t *testing.T) {
 			page, err := l.Part(t.Context(), hubA, r.Cursor(), 10, unbounded, time.Minute)
 			outcomes <- outcome{page, err}
 		}()
-		streamstest.Eventually(t, "it waits", func() bool { return waiting(l, hubA) == 2 })
+		streamstest.Eventually(t, "both readers wait", func() bool { return waiting(l, hubA) == 2 })
 	}
 	f.begin(hubA, domain.Epoch{ID: domain.NewEpochID(0xc), After: last})
 	begun := time.Now()
 	<-readers[0].Ready()
 	if took := time.Since(begun); took > 30*time.Second {
-		t.Errorf("the readers were ended after %v", took)
+		t.Errorf("the readers ended after %v, want less than 30s", took)
 	}
 	if got := numbers(t, f.page(hubA, "", 10).Events); len(got) != 0 {
-		t.Errorf("the new log begins with %v", got)
+		t.Errorf("the new epoch has events %v, want none", got)
 	}
 	f.append(hubA, last, 201, 5)
 	<-readers[1].Ready()
 	for _, r := range readers {
 		if _, err := r.Next(t.Context(), 10); !errors.Is(err, ErrEpochEnded) ||
 			codeOf(err) != domain.CodeCursorExpired {
-			t.Errorf("a stream ends with %v", err)
+			t.Errorf("Next: %v, want ErrEpochEnded", err)
 		}
 		if o := <-outcomes; codeOf(o.err) != domain.CodeCursorExpired {
-			t.Errorf("a long poll ends with %+v, %v", o.page, o.err)
+			t.Errorf("Part = %+v, %v; want cursor_expired", o.page, o.err)
 		}
 	}
 	if _, err := f.Page(t.Context(), hubA, former, 10); codeOf(err) != domain.CodeCursorExpired {
-		t.Errorf("a cursor from before: %v", err)
+		t.Errorf("Page after a cursor of the former epoch: %v, want cursor_expired", err)
 	}
 	if got := numbers(t, f.page(hubA, "", 10).Events); !slices.Equal(got, upTo(201, 205)) {
-		t.Errorf("the new log has %v", got)
+		t.Errorf("the new epoch has events %v, want 201 to 205", got)
 	}
-	// The replica that is behind never shows events of the new log under the old one; it may have
-	// learned from the feed that the old one ended.
+	// The replica that is behind never returns events of the new epoch as events of the former one.
+	// From the feed it may know that the former epoch has ended.
 	page, err := late.Page(t.Context(), hubA, former, 500)
 	if err != nil && !errors.Is(err, ErrEpochEnded) {
-		t.Errorf("a page of the log before: %v", err)
+		t.Errorf("Page at the replica that is behind: %v, want nil or ErrEpochEnded", err)
 	}
 	for _, e := range page.Events {
 		if n := number(t, e); n > 200 {
-			t.Errorf("event %d is shown in the log before", n)
+			t.Errorf("the former epoch has event %d, want 1 to 200", n)
 		}
 	}
 	late.begin(hubA, domain.Epoch{ID: domain.NewEpochID(0xc), After: last})
 	if got := numbers(t, late.page(hubA, "", 10).Events); !slices.Equal(got, upTo(201, 205)) {
-		t.Errorf("the replica that was behind shows %v", got)
+		t.Errorf("the replica that was behind has events %v, want 201 to 205", got)
 	}
 }
 
@@ -369,23 +378,23 @@ func TestEndCursor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		marks, err := f.LastEvents(t.Context(), hubA)
+		events, err := f.LastEvents(t.Context(), hubA)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var last uint64
-		for _, m := range marks {
+		for _, m := range events {
 			last = m.Seq
 		}
 		f.append(hubA, last, n, 2)
 		if got := numbers(t, f.page(hubA, position, 10).Events); !slices.Equal(got, upTo(n, n+1)) {
-			t.Fatalf("behind the position from before %d: %v", n, got)
+			t.Fatalf("page after the end before event %d has %v, want %d and %d", n, got, n, n+1)
 		}
 	}
 }
 
-// A stream that is gone and made again is shorter than what readers have seen: they end, and their
-// cursors are refused.
+// After a log's stream was deleted, its readers end and their cursors are rejected, since the
+// stream lacks events that they have seen.
 func TestLogLost(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{Retention: time.Hour})
@@ -404,26 +413,26 @@ func TestLogLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := f.Page(t.Context(), hubA, end, 10); codeOf(err) != domain.CodeCursorExpired {
-		t.Errorf("page: %v", err)
+		t.Errorf("Page after the former end: %v, want cursor_expired", err)
 	}
 	<-r.Ready()
 	if _, err := r.Next(t.Context(), 10); codeOf(err) != domain.CodeCursorExpired {
-		t.Errorf("stream: %v", err)
+		t.Errorf("Next: %v, want cursor_expired", err)
 	}
 	if page := f.page(hubA, "", 10); len(page.Events) != 0 {
-		t.Errorf("page: %+v", page)
+		t.Errorf("page of the deleted log is %+v, want no events", page)
 	}
 }
 
-// The retention was made longer: a cursor of the time before is young enough now, yet events behind
-// it are gone.
-func TestRetentionMadeLonger(t *testing.T) {
+// After the retention was made longer, an older cursor is within it, but the events after the
+// cursor have expired under the shorter one.
+func TestLongerRetention(t *testing.T) {
 	t.Parallel()
 	short := start(t, Config{Retention: 300 * time.Millisecond})
 	last := short.append(hubA, 0, 1, 10)
 	page := short.page(hubA, "", 5)
 	end := short.page(hubA, page.Next, 10).Next
-	streamstest.Eventually(t, "all expire", func() bool {
+	streamstest.Eventually(t, "all events expire", func() bool {
 		b, err := short.bounds(t.Context(), hubA, 0)
 		return err == nil && b.first == last+1
 	})
@@ -433,21 +442,20 @@ func TestRetentionMadeLonger(t *testing.T) {
 	}
 	long.append(hubA, 0, 11, 2)
 	for range 2 {
-		if page, err := long.Page(t.Context(), hubA, page.Next, 10); codeOf(
-			err,
-		) != domain.CodeCursorExpired {
-			t.Errorf("page behind event 5: %v, %v", numbers(t, page.Events), err)
+		got, err := long.Page(t.Context(), hubA, page.Next, 10)
+		if codeOf(err) != domain.CodeCursorExpired {
+			t.Errorf(
+				"Page after event 5 = %v, %v; want cursor_expired", numbers(t, got.Events), err,
+			)
 		}
-		if _, err := long.Follow(t.Context(), hubA, page.Next); codeOf(
-			err,
-		) != domain.CodeCursorExpired {
-			t.Errorf("stream behind event 5: %v", err)
+		_, err = long.Follow(t.Context(), hubA, page.Next)
+		if codeOf(err) != domain.CodeCursorExpired {
+			t.Errorf("Follow after event 5: %v, want cursor_expired", err)
 		}
 		for _, after := range []string{end, ""} {
-			if got := numbers(t, long.page(hubA, after, 10).Events); !slices.Equal(
-				got, upTo(11, 12),
-			) {
-				t.Errorf("page behind %q: %v", after, got)
+			got := numbers(t, long.page(hubA, after, 10).Events)
+			if !slices.Equal(got, upTo(11, 12)) {
+				t.Errorf("page after %q has %v, want [11 12]", after, got)
 			}
 		}
 	}

@@ -26,7 +26,7 @@ func valueOf(tb testing.TB, m prometheus.Metric) float64 {
 	return value.GetCounter().GetValue() + value.GetGauge().GetValue()
 }
 
-// read collects a reader's events until it has the one numbered last.
+// read returns the numbers of a reader's events, up to the number last.
 func read(tb testing.TB, r *Reader, limit, last int) []int {
 	tb.Helper()
 	var got []int
@@ -35,11 +35,11 @@ func read(tb testing.TB, r *Reader, limit, last int) []int {
 		ready := r.Ready()
 		events, err := r.Next(tb.Context(), limit)
 		if err != nil {
-			tb.Errorf("after %v: %v", got, err)
+			tb.Errorf("Next after %v: %v", got, err)
 			return got
 		}
 		if len(events) > limit {
-			tb.Errorf("%d events at once, at most %d were asked for", len(events), limit)
+			tb.Errorf("Next returned %d events, want at most %d", len(events), limit)
 		}
 		got = append(got, numbers(tb, events)...)
 		if len(events) > 0 {
@@ -48,7 +48,7 @@ func read(tb testing.TB, r *Reader, limit, last int) []int {
 		select {
 		case <-ready:
 		case <-timeout:
-			tb.Errorf("no more than %v in time", got)
+			tb.Errorf("got only %v after a minute, want up to %d", got, last)
 			return got
 		}
 	}
@@ -67,35 +67,35 @@ func TestFollowFromTheNextEvent(t *testing.T) {
 	defer r.Close()
 	from := r.Cursor()
 	if events, err := r.Next(t.Context(), 10); err != nil || len(events) != 0 {
-		t.Fatalf("there is %v, %v", numbers(t, events), err)
+		t.Fatalf("Next = %v, %v; want no events", numbers(t, events), err)
 	}
 	select {
 	case <-r.Ready():
-		t.Fatal("ready without an event")
+		t.Fatal("Ready has fired, want no event yet")
 	default:
 	}
 	last = f.append(hubA, last, 6, 1)
 	<-r.Ready()
 	if got := read(t, r, 10, 6); !slices.Equal(got, upTo(6, 6)) {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want [6]", got)
 	}
 	f.append(hubA, last, 7, 100)
 	if got := read(t, r, 10, 106); !slices.Equal(got, upTo(7, 106)) {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want 7 to 106", got)
 	}
-	// The position from before the first event misses none.
+	// The cursor from before the first event misses none.
 	again, err := f.Follow(t.Context(), hubA, from)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer again.Close()
 	if got := read(t, again, 1000, 106); !slices.Equal(got, upTo(6, 106)) {
-		t.Errorf("from the first position: %v", got)
+		t.Errorf("from the first cursor: got %v, want 6 to 106", got)
 	}
 }
 
-// A reader that stops for a while holds up nobody, and goes on where it was: from the log, since
-// the ring has gone on.
+// A reader that stops for a while does not delay other readers. It continues where it stopped, from
+// the stream, since the ring no longer has its next event.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
@@ -115,7 +115,7 @@ func TestSlowReader(t *testing.T) {
 		wg.Go(func() {
 			defer fast.Close()
 			if got := read(t, fast, 100, events); !slices.Equal(got, upTo(1, events)) {
-				t.Errorf("a fast reader got %d events", len(got))
+				t.Errorf("a fast reader got %d events, want 1 to %d", len(got), events)
 			}
 		})
 	}
@@ -123,22 +123,23 @@ func TestSlowReader(t *testing.T) {
 	for n := 1; n <= events/2; n += 25 {
 		last = f.append(hubA, last, n, 25)
 	}
-	// It wakes in the midst of it, and reads while the ring moves on.
+	// The slow reader continues while events are appended and the ring drops older ones.
 	wg.Go(func() {
 		if got := read(t, slow, 30, events); !slices.Equal(got, upTo(1, events)) {
-			t.Errorf("the slow reader got %d events", len(got))
+			t.Errorf("the slow reader got %d events, want 1 to %d", len(got), events)
 		}
 	})
 	for n := events/2 + 1; n <= events; n += 25 {
 		last = f.append(hubA, last, n, 25)
 	}
 	wg.Wait()
-	if f.shard(hubA).tail(hubA).ringFrom < events-60 {
-		t.Error("the ring is longer than it may be")
+	if from := f.shard(hubA).tail(hubA).ringFrom; from < events-60 {
+		t.Errorf("the ring begins with sequence %d, want at least %d", from, events-60)
 	}
 }
 
-// A thousand clients that come back at once, a hundred events behind, cost about as much as one.
+// A thousand clients that continue at the same time, a hundred events behind, need about as many
+// direct gets as one.
 func TestThousandReadersResume(t *testing.T) {
 	t.Parallel()
 	const readers = 1000
@@ -161,7 +162,7 @@ func TestThousandReadersResume(t *testing.T) {
 			caughtUp <- struct{}{}
 			got = append(got, read(t, r, 100, 350)...)
 			if !slices.Equal(got, upTo(201, 350)) {
-				t.Errorf("got %v", got)
+				t.Errorf("got %v, want 201 to 350", got)
 			}
 		})
 	}
@@ -169,19 +170,19 @@ func TestThousandReadersResume(t *testing.T) {
 		<-caughtUp
 	}
 	if n := valueOf(t, f.metrics.directGets) - gets; n > 10 {
-		t.Errorf("%v direct gets", n)
+		t.Errorf("%v direct gets, want at most 10", n)
 	}
 	for n := 301; n <= 350; n += 10 {
 		last = f.append(hubA, last, n, 10)
 	}
 	wg.Wait()
 	if n := valueOf(t, f.metrics.readers); n != 0 {
-		t.Errorf("%v readers are left", n)
+		t.Errorf("%v readers after all were closed, want 0", n)
 	}
 }
 
-// The feed loses messages: in between, which the next one shows, and the last ones, which only the
-// sweep finds.
+// Readers get events that the feed has lost. The next message shows a gap; only the sweep finds
+// that the last messages are missing.
 func TestFeedLoss(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{Retention: 4 * time.Second})
@@ -203,7 +204,7 @@ func TestFeedLoss(t *testing.T) {
 	last = f.append(hubA, last, 16, 2)
 	got = append(got, read(t, r, 100, 17)...)
 	if n := valueOf(t, f.metrics.feedGaps); n != 1 {
-		t.Errorf("%v gaps were noticed", n)
+		t.Errorf("%v gaps counted, want 1", n)
 	}
 	if err := tail.sub.Unsubscribe(); err != nil {
 		t.Fatal(err)
@@ -211,11 +212,11 @@ func TestFeedLoss(t *testing.T) {
 	f.append(hubA, last, 18, 3)
 	got = append(got, read(t, r, 100, 20)...)
 	if !slices.Equal(got, upTo(1, 20)) {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want 1 to 20", got)
 	}
 }
 
-// Readers go on after the broker was away.
+// Readers continue after the broker has restarted.
 func TestReadersAcrossBrokerRestart(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -232,7 +233,7 @@ func TestReadersAcrossBrokerRestart(t *testing.T) {
 	}
 	broker.Stop()
 	broker.Start(t)
-	streamstest.Eventually(t, "the log takes events", func() bool {
+	streamstest.Eventually(t, "an append succeeds", func() bool {
 		seq, err := f.Append(
 			t.Context(),
 			hubA,
@@ -248,14 +249,14 @@ func TestReadersAcrossBrokerRestart(t *testing.T) {
 	f.append(hubA, last, 13, 1)
 	for _, r := range readers {
 		if got := read(t, r, 10, 13); !slices.Equal(got, upTo(11, 13)) {
-			t.Errorf("got %v", got)
+			t.Errorf("got %v, want 11 to 13", got)
 		}
 	}
 }
 
-// The broker publishes a batch before it is on disk. A broker that ends in that moment gives the
-// same sequences to other messages later: readers must have seen nothing of the first ones.
-func TestAnnouncedIsNotYetStored(t *testing.T) {
+// The broker publishes a batch before it is on disk. A broker that is killed at that moment uses
+// the same sequences for other messages later, so readers must not have seen the first ones.
+func TestPublishedBatchIsNotVisible(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})
 	last := f.append(hubA, 0, 1, 2)
@@ -280,19 +281,19 @@ func TestAnnouncedIsNotYetStored(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tail.appendBegun() // nobody but an append of ours is to say what is stored
+	tail.appendBegun() // without an append of its own, the tail would ask the broker
 	expect := func(want ...int) {
 		t.Helper()
 		events, err := r.Next(t.Context(), 100)
 		if got := numbers(t, events); err != nil || !slices.Equal(got, want) {
-			t.Fatalf("readers see %v, %v; want %v", got, err, want)
+			t.Fatalf("Next = %v, %v; want %v", got, err, want)
 		}
 	}
 	feed(last+1, 1, false, 91)
 	feed(last+2, 2, false, 92)
 	feed(last+3, 3, true, 93)
 	expect()
-	// Others with the same sequences; the first is plain.
+	// Other messages with the same sequences: a single one, then a batch.
 	feed(last+1, 0, false, 3)
 	expect(3)
 	feed(last+2, 1, false, 4)
@@ -302,7 +303,7 @@ func TestAnnouncedIsNotYetStored(t *testing.T) {
 	expect(4)
 	tail.confirm(last + 3)
 	expect(5)
-	// What follows a batch says that it is stored.
+	// A message after a batch shows that the batch is stored.
 	feed(last+4, 1, false, 6)
 	feed(last+5, 2, true, 7)
 	expect()
@@ -310,9 +311,9 @@ func TestAnnouncedIsNotYetStored(t *testing.T) {
 	expect(6, 7)
 }
 
-// All rings together keep to their bytes, also when some have grown before others come; readers get
-// everything all the same.
-func TestRingsShareTheirBytes(t *testing.T) {
+// All rings together stay within RingBytes, also if some were filled before others were created.
+// Readers still get every event.
+func TestRingsShareRingBytes(t *testing.T) {
 	t.Parallel()
 	const hubs, events, limit = 20, 200, 100_000
 	f := start(t, Config{RingBytes: limit})
@@ -331,18 +332,19 @@ func TestRingsShareTheirBytes(t *testing.T) {
 		}
 		wg.Go(func() {
 			if got := read(t, r, 100, events); !slices.Equal(got, upTo(1, events)) {
-				t.Errorf("%s: %d events", hub, len(got))
+				t.Errorf("%s: got %d events, want 1 to %d", hub, len(got), events)
 			}
 		})
 	}
 	wg.Wait()
 	streamstest.Eventually(
-		t, "the rings keep to their bytes", func() bool { return f.rings.used.Load() <= limit },
+		t, "the rings stay within RingBytes", func() bool { return f.rings.used.Load() <= limit },
 	)
 }
 
-// A tail goes some time after its last reader, and its events are no more counted.
-func TestIdleTailsGo(t *testing.T) {
+// A tail without readers is removed after TailIdle, and its events no longer count towards
+// RingBytes.
+func TestIdleTailsAreRemoved(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{TailIdle: 50 * time.Millisecond})
 	r, err := f.Follow(t.Context(), hubA, "")
@@ -353,17 +355,17 @@ func TestIdleTailsGo(t *testing.T) {
 	read(t, r, 100, 10)
 	r.Close()
 	r.Close()
-	streamstest.Eventually(t, "the tail goes", func() bool {
+	streamstest.Eventually(t, "the tail is removed", func() bool {
 		return f.shard(hubA).tail(hubA) == nil && f.rings.used.Load() == 0 &&
 			f.rings.tails.Load() == 0
 	})
 	if got := numbers(t, f.page(hubA, "", 100).Events); !slices.Equal(got, upTo(1, 10)) {
-		t.Errorf("got %v", got)
+		t.Errorf("page has %v, want 1 to 10", got)
 	}
 }
 
-// Readers come and go while events come, logs begin anew and tails close.
-func TestReadersComeAndGo(t *testing.T) {
+// Readers open and close while events are appended, epochs begin and tails are removed.
+func TestReadersOpenAndClose(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{TailIdle: time.Millisecond, RingEvents: 20, CacheBytes: 50_000})
 	stop := make(chan struct{})
@@ -388,7 +390,7 @@ func TestReadersComeAndGo(t *testing.T) {
 				}
 				for i, n := range numbers(t, page.Events) {
 					if first := number(t, page.Events[0]); n != first+i {
-						t.Errorf("events %v in one page", numbers(t, page.Events))
+						t.Errorf("page has %v, want no gap", numbers(t, page.Events))
 						return
 					}
 				}
@@ -448,10 +450,10 @@ func TestIdleReadersAreSmall(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	if each := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) / readers; each > 400 {
-		t.Errorf("an idle reader takes %d bytes", each)
+		t.Errorf("an idle reader has %d bytes, want at most 400", each)
 	}
 	if more := runtime.NumGoroutine() - goroutines; more > 5 {
-		t.Errorf("%d readers have %d goroutines", len(all), more)
+		t.Errorf("%d readers have %d goroutines, want at most 5", len(all), more)
 	}
 }
 
@@ -477,13 +479,13 @@ func TestCloseEndsReaders(t *testing.T) {
 	logs.Close()
 	<-r.Ready()
 	if _, err := r.Next(t.Context(), 1); err != ErrClosed {
-		t.Errorf("a reader ends with %v", err)
+		t.Errorf("Next after Close: %v, want ErrClosed", err)
 	}
 	r.Close()
 	if _, err := logs.Page(t.Context(), hubA, "", 1); err != ErrClosed {
-		t.Errorf("a page: %v", err)
+		t.Errorf("Page after Close: %v, want ErrClosed", err)
 	}
 	if n := conns.Shards[streams.ShardOf(hubA, len(conns.Shards))].NumSubscriptions(); n > 1 {
-		t.Errorf("%d subscriptions are left", n)
+		t.Errorf("%d subscriptions after Close, want at most 1", n)
 	}
 }

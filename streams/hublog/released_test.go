@@ -8,7 +8,7 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// A hub that was taken away from its organization ended its readers as one that was reset, with
+// Readers of a hub that its organization had released ended like readers of a reset hub: with
 // cursor_expired, and only after a while.
 func TestAReleasedHubEndsItsReaders(t *testing.T) {
 	t.Parallel()
@@ -25,26 +25,27 @@ func TestAReleasedHubEndsItsReaders(t *testing.T) {
 		_, err := f.Part(t.Context(), hubA, former, 10, unbounded, time.Minute)
 		polled <- err
 	}()
-	streamstest.Eventually(t, "it waits", func() bool { return waiting(f, hubA) == 2 })
+	streamstest.Eventually(t, "both readers wait", func() bool { return waiting(f, hubA) == 2 })
 	f.mu.Lock()
 	delete(f.epochs, hubA)
 	f.mu.Unlock()
 	f.Released(hubA)
 	if _, err := r.Next(t.Context(), 10); codeOf(err) != domain.CodeNotFound {
-		t.Errorf("a stream ends with %v", err)
+		t.Errorf("Next: %v, want not_found", err)
 	}
 	if err := <-polled; codeOf(err) != domain.CodeNotFound {
-		t.Errorf("a long-poll ends with %v", err)
+		t.Errorf("Part: %v, want not_found", err)
 	}
 	if _, err := f.Page(t.Context(), hubA, former, 10); codeOf(err) != domain.CodeNotFound {
-		t.Errorf("a page: %v", err)
+		t.Errorf("Page: %v, want not_found", err)
 	}
-	// Whoever adds the hub next begins with nothing, and the former cursor is none of its log.
+	// The next organization that adds the hub sees none of these events and accepts none of these
+	// cursors.
 	f.begin(hubA, domain.Epoch{ID: domain.NewEpochID(0xb), After: last})
 	if page := f.page(hubA, "", 10); len(page.Events) != 0 {
-		t.Errorf("the next organization reads %v", numbers(t, page.Events))
+		t.Errorf("the next organization reads %v, want nothing", numbers(t, page.Events))
 	}
 	if _, err := f.Page(t.Context(), hubA, former, 10); codeOf(err) != domain.CodeCursorExpired {
-		t.Errorf("the former cursor: %v", err)
+		t.Errorf("Page after the former cursor: %v, want cursor_expired", err)
 	}
 }

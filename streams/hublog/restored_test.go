@@ -8,8 +8,8 @@ import (
 	"hubcloud/domain"
 )
 
-// TestRestored reads a log that was restored from a backup: what was in the backup is there under
-// its own cursors, and a cursor of what was lost is rejected, also once another event has its
+// TestRestored reads a log that was restored from a backup. Events in the backup keep their
+// cursors. The cursor of an event that was lost is rejected, also once another event has its
 // sequence.
 func TestRestored(t *testing.T) {
 	t.Parallel()
@@ -20,7 +20,7 @@ func TestRestored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What the original stored behind the backup had these cursors.
+	// lost is the cursor of an event that was stored after the backup.
 	lost := cursor{domain.NewEpochID(0x0a), last + 1, time.Now().UnixMilli()}.String()
 
 	f.begin(
@@ -31,25 +31,25 @@ func TestRestored(t *testing.T) {
 		},
 	)
 	if got := numbers(t, f.page(hubA, "", 100).Events); !slices.Equal(got, upTo(1, 10)) {
-		t.Fatalf("restored are %v", got)
+		t.Fatalf("the restored log has events %v, want 1 to 10", got)
 	}
 	rejected := func(what, after string) {
 		t.Helper()
 		if _, err := f.Page(t.Context(), hubA, after, 10); codeOf(err) != domain.CodeCursorExpired {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("Page after %s: %v, want cursor_expired", what, err)
 		}
 		if _, err := f.Follow(t.Context(), hubA, after); codeOf(err) != domain.CodeCursorExpired {
-			t.Errorf("%s, as a stream: %v", what, err)
+			t.Errorf("Follow after %s: %v, want cursor_expired", what, err)
 		}
 	}
-	rejected("a cursor of what was lost", lost)
+	rejected("the cursor of a lost event", lost)
 	follower, err := f.Follow(t.Context(), hubA, end)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer follower.Close()
 	f.append(hubA, last, 101, 5)
-	rejected("a cursor of what was lost, with another event in its place", lost)
+	rejected("the cursor of a lost event whose sequence another event has", lost)
 
 	var followed []domain.EncodedEvent
 	for len(followed) < 5 {
@@ -61,24 +61,23 @@ func TestRestored(t *testing.T) {
 		followed = append(followed, events...)
 	}
 	if got := numbers(t, followed); !slices.Equal(got, upTo(101, 105)) {
-		t.Errorf("a stream from the end of the backup gets %v", got)
+		t.Errorf("a reader from the end of the backup got %v, want 101 to 105", got)
 	}
 	all := f.page(hubA, "", 100).Events
 	if got := numbers(t, all); !slices.Equal(got, append(upTo(1, 10), upTo(101, 105)...)) {
-		t.Errorf("the log has %v", got)
+		t.Errorf("the log has events %v, want 1 to 10 and 101 to 105", got)
 	}
 	for i, e := range all {
 		if i < len(former) && e.Cursor != former[i].Cursor {
-			t.Errorf("event %d has another cursor than before", i)
+			t.Errorf("event %d has cursor %q, want %q as before", i, e.Cursor, former[i].Cursor)
 		}
 		page := f.page(hubA, e.Cursor, 100)
-		if got := len(page.Events); got != len(all)-i-1 {
-			t.Errorf("behind event %d there are %d", i, got)
+		if got, want := len(page.Events), len(all)-i-1; got != want {
+			t.Errorf("%d events after event %d, want %d", got, i, want)
 		}
 	}
 
-	// Nothing of the log is in the backup: its sequences begin again, and no cursor of before means
-	// anything.
+	// A log that is not in the backup begins again with sequence 1. No former cursor is valid.
 	g := start(t, Config{})
 	empty, err := g.EndCursor(t.Context(), hubA)
 	if err != nil {
@@ -93,11 +92,11 @@ func TestRestored(t *testing.T) {
 	)
 	g.append(hubA, 0, 201, 20)
 	f = g
-	rejected("the position of a log that was empty", empty)
+	rejected("the end cursor of the former empty log", empty)
 	for _, e := range former {
-		rejected("a cursor of before", e.Cursor)
+		rejected("a cursor of the former log", e.Cursor)
 	}
 	if got := numbers(t, g.page(hubA, "", 100).Events); !slices.Equal(got, upTo(201, 220)) {
-		t.Errorf("the log has %v", got)
+		t.Errorf("the log has events %v, want 201 to 220", got)
 	}
 }

@@ -30,18 +30,18 @@ func source(t *testing.T, broker *streamstest.Broker) *Source {
 	return s
 }
 
-// TestSourceReads: what comes from outside has the cursors and envelopes that pages have, events
-// and commands each as they are.
+// A Source reads events with the cursors and envelopes that pages have, and the commands between
+// them.
 func TestSourceReads(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
 	f := startOn(t, broker.Connect(t), Config{})
 	s := source(t, broker)
 	if state, err := s.State(t.Context(), hubA, 0); err != nil || state != (State{First: 1}) {
-		t.Errorf("without a log: %+v, %v", state, err)
+		t.Errorf("State without a log = %+v, %v; want First 1", state, err)
 	}
 	if messages, err := s.Read(t.Context(), hubA, 1, 10); err != nil || len(messages) > 0 {
-		t.Errorf("without a log: %v, %v", messages, err)
+		t.Errorf("Read without a log = %v, %v; want none", messages, err)
 	}
 	last := f.append(hubA, 0, 1, 700)
 	f.command(hubA)
@@ -54,7 +54,7 @@ func TestSourceReads(t *testing.T) {
 	for from := uint64(1); ; {
 		messages, err := s.Read(t.Context(), hubA, from, MaxRead+1)
 		if err != nil || len(messages) > MaxRead {
-			t.Fatalf("%d messages, %v", len(messages), err)
+			t.Fatalf("Read = %d messages, %v; want at most %d", len(messages), err, MaxRead)
 		}
 		if len(messages) == 0 {
 			break
@@ -65,7 +65,10 @@ func TestSourceReads(t *testing.T) {
 	state, err := s.State(t.Context(), hubA, 0)
 	if err != nil || state.First != 1 || state.Last != 702 || state.Retention != time.Hour ||
 		!state.LastStored.Equal(all[701].Stored) {
-		t.Errorf("%+v, %v", state, err)
+		t.Errorf(
+			"State = %+v, %v; want 1 to 702 with an hour of retention, the last stored at %v",
+			state, err, all[701].Stored,
+		)
 	}
 	var events []domain.EncodedEvent
 	for after := ""; len(events) < 701; {
@@ -75,7 +78,7 @@ func TestSourceReads(t *testing.T) {
 	for _, m := range all {
 		if m.Event == nil {
 			if m.Seq != 701 || string(m.Command) != "{}" {
-				t.Errorf("sequence %d is a command, %s", m.Seq, m.Command)
+				t.Errorf("sequence %d is the command %s, want {} with 701", m.Seq, m.Command)
 			}
 			continue
 		}
@@ -86,31 +89,31 @@ func TestSourceReads(t *testing.T) {
 			m.Event.Type != "channel.observed" ||
 			m.Event.EpochID != domain.NewEpochID(0xa) ||
 			(m.Event.OrgID == "org") != (m.Seq == 702) {
-			t.Fatalf("%+v, and a page has %+v", m, e)
+			t.Fatalf("Read returned %+v, want %+v as in a page", m, e)
 		}
 		position, err := DecodeCursor(m.Event.Cursor)
 		if err != nil || position.Seq != m.Seq || position.EpochID != domain.NewEpochID(0xa) ||
 			position.Stored.UnixMilli() != m.Stored.UnixMilli() {
-			t.Fatalf("%+v, %v", position, err)
+			t.Fatalf("DecodeCursor = %+v, %v; want the sequence and time of %+v", position, err, m)
 		}
 		if got := position.Cursor(); got != e.Cursor {
-			t.Fatalf("cursor of the position is %s, want %s", got, e.Cursor)
+			t.Fatalf("the decoded cursor is %s as text, want %s", got, e.Cursor)
 		}
 	}
 	since, err := s.ReadSince(t.Context(), hubA, all[701].Stored, 10)
 	if err != nil || len(since) != 1 || since[0].Seq != 702 {
-		t.Errorf("since the last: %v, %v", since, err)
+		t.Errorf("ReadSince the last message = %v, %v; want that message", since, err)
 	}
 	if none, err := s.ReadSince(t.Context(), hubA, time.Now().Add(time.Minute), 10); err != nil ||
 		len(none) > 0 {
-		t.Errorf("since later: %v, %v", none, err)
+		t.Errorf("ReadSince a later time = %v, %v; want none", none, err)
 	}
 }
 
-// TestSourceLists checks that List finds every log of every shard, over several of the broker's pages.
+// List finds every log of every shard, although the broker lists them in several pages.
 func TestSourceLists(t *testing.T) {
 	t.Parallel()
-	const many = 700 // the broker gives 256 at a time
+	const many = 700 // the broker lists 256 at a time
 	broker := streamstest.New(t)
 	conns := broker.Connect(t)
 	s := source(t, broker)
@@ -135,12 +138,14 @@ func TestSourceLists(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := js.Publish(t.Context(), "log.hub-list-test-0300.event.device", []byte("x")); err != nil {
+	_, err = js.Publish(t.Context(), "log.hub-list-test-0300.event.device", []byte("x"))
+	if err != nil {
 		t.Fatal(err)
 	}
 	found := map[domain.HubID]State{}
 	for shard := range streamstest.Shards {
-		if err := s.List(t.Context(), shard, func(id domain.HubID, state State) { found[id] = state }); err != nil {
+		err := s.List(t.Context(), shard, func(id domain.HubID, state State) { found[id] = state })
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -149,8 +154,8 @@ func TestSourceLists(t *testing.T) {
 			First: 1, Retention: time.Hour, LastStored: found["hub-list-test-0699"].LastStored,
 		}) {
 		t.Errorf(
-			"%d logs; %+v, %+v", len(found), found["hub-list-test-0300"],
-			found["hub-list-test-0699"],
+			"%d logs with states %+v and %+v, want %d with last sequences 1 and 0", len(found),
+			found["hub-list-test-0300"], found["hub-list-test-0699"], many,
 		)
 	}
 }

@@ -17,45 +17,48 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// liar makes a single broker answer STREAM.INFO as servers of a cluster do that know of no leader,
-// or were deposed.
-type liar struct {
+// staleInfo makes a single broker answer STREAM.INFO as the servers of a cluster do that know of no
+// leader, or that were leaders and are cut off.
+type staleInfo struct {
 	*streamstest.Rewriter
-	// group is the cluster block of answers, and last the stream's end in them; 0 is the true one.
-	// gone says that there is no such stream.
+	// group is the cluster block of the answers; nil leaves the answers unchanged.
 	group atomic.Pointer[jetstream.ClusterInfo]
-	last  atomic.Uint64
-	gone  atomic.Bool
-	// asked counts the answers.
-	asked atomic.Int32
+	// last is the stream's last sequence in the answers; 0 leaves the true one.
+	last atomic.Uint64
+	// missing makes the broker answer that the stream does not exist.
+	missing atomic.Bool
+	// answers counts the changed answers.
+	answers atomic.Int32
 }
 
-func newLiar(b *streamstest.Broker) *liar {
-	l := &liar{Rewriter: streamstest.NewRewriter(b)}
-	l.Change(l.lie)
-	return l
+func newStaleInfo(b *streamstest.Broker) *staleInfo {
+	s := &staleInfo{Rewriter: streamstest.NewRewriter(b)}
+	s.Change(s.rewrite)
+	return s
 }
 
-func (l *liar) lie(payload []byte) []byte {
+// streamNotFound is the broker's answer to STREAM.INFO for a stream that does not exist.
+const streamNotFound = `{"type":"io.nats.jetstream.api.v1.stream_info_response",` +
+	`"error":{"code":404,"err_code":10059,"description":"stream not found"}}`
+
+func (s *staleInfo) rewrite(payload []byte) []byte {
 	if bytes.HasPrefix(payload, []byte(`{"server_id"`)) {
-		return bytes.Replace(payload, []byte(`{`), []byte(`{"cluster":"lies",`), 1)
+		return bytes.Replace(payload, []byte(`{`), []byte(`{"cluster":"test",`), 1)
 	}
-	group := l.group.Load()
+	group := s.group.Load()
 	if group == nil || !bytes.Contains(payload, []byte(`stream_info_response`)) {
 		return append([]byte{}, payload...)
 	}
-	l.asked.Add(1)
-	if l.gone.Load() {
-		return []byte(
-			`{"type":"io.nats.jetstream.api.v1.stream_info_response","error":{"code":404,"err_code":10059,"description":"stream not found"}}`,
-		)
+	s.answers.Add(1)
+	if s.missing.Load() {
+		return []byte(streamNotFound)
 	}
 	var answer map[string]any
 	if err := json.Unmarshal(payload, &answer); err != nil {
 		panic(err)
 	}
 	answer["cluster"] = group
-	if last := l.last.Load(); last > 0 {
+	if last := s.last.Load(); last > 0 {
 		answer["state"].(map[string]any)["last_seq"] = last
 	}
 	text, err := json.Marshal(answer)
@@ -65,25 +68,29 @@ func (l *liar) lie(payload []byte) []byte {
 	return text
 }
 
-// Leaders as they are seen by those who ask.
+// Cluster blocks of STREAM.INFO answers.
 var (
-	follower = &jetstream.ClusterInfo{
+	// noLeader is the block of a follower that knows of no leader.
+	noLeader = &jetstream.ClusterInfo{
 		Replicas: []*jetstream.PeerInfo{
 			{Name: "a", Active: time.Second},
 			{Name: "b", Active: time.Second},
 		},
 	}
-	follower2 = &jetstream.ClusterInfo{
+	// follower is the block of a follower that knows its leader.
+	follower = &jetstream.ClusterInfo{
 		Leader: "a",
 		Replicas: []*jetstream.PeerInfo{
 			{Name: "a", Active: time.Second},
 			{Name: "b", Active: time.Second},
 		},
 	}
+	// deposed is the block of a leader that has not been answered by a majority lately.
 	deposed = &jetstream.ClusterInfo{
 		Leader:   "c",
 		Replicas: []*jetstream.PeerInfo{{Name: "a", Active: 4 * time.Second}, {Name: "b"}},
 	}
+	// leader is the block of a leader that a majority has answered lately.
 	leader = &jetstream.ClusterInfo{
 		Leader: "a",
 		Replicas: []*jetstream.PeerInfo{
@@ -93,20 +100,19 @@ var (
 	}
 )
 
-// In a cluster without a leader, a follower answers for a stream from what it has. It was believed:
-// readers of a log that was whole were ended, and cursors that were good answered 410, some 650 of
-// them in two runs with partitions.
+// A follower without a leader answers for a stream from its own state. hublog used to trust that
+// answer: it ended readers of an intact log and answered 410 for valid cursors.
 func TestStaleAnswersExpireNoCursor(t *testing.T) {
 	t.Parallel()
 	for name, group := range map[string]*jetstream.ClusterInfo{
-		"a follower without a leader": follower, "a follower that has just found one": follower2,
-		"a deposed leader": deposed,
+		"follower without a leader": noLeader, "follower with a leader": follower,
+		"deposed leader": deposed,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			broker := streamstest.New(t)
-			lies := newLiar(broker)
-			f := startOn(t, broker.Connect(t, nats.InProcessServer(lies)), Config{})
+			info := newStaleInfo(broker)
+			f := startOn(t, broker.Connect(t, nats.InProcessServer(info)), Config{})
 			last := f.append(hubA, 0, 1, 5)
 			page := f.page(hubA, "", 5)
 			reader, err := f.Follow(t.Context(), hubA, page.Next)
@@ -114,121 +120,123 @@ func TestStaleAnswersExpireNoCursor(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer reader.Close()
-			lies.last.Store(2)
-			lies.group.Store(group)
-			// Every reader asks the broker now, and the truth comes when it has a leader again.
+			info.last.Store(2)
+			info.group.Store(group)
+			// The stream has a leader again after five stale answers.
 			go func() {
-				streamstest.Poll(time.Minute, func() bool { return lies.asked.Load() >= 5 })
-				lies.last.Store(0)
-				lies.group.Store(leader)
+				streamstest.Poll(time.Minute, func() bool { return info.answers.Load() >= 5 })
+				info.last.Store(0)
+				info.group.Store(leader)
 			}()
 			if again := f.page(hubA, page.Next, 5); len(again.Events) != 0 {
-				t.Errorf("a page behind the end has %d events", len(again.Events))
+				t.Errorf("page after the end has %d events, want 0", len(again.Events))
 			}
 			f.append(hubA, last, 6, 1)
 			select {
 			case <-reader.Ready():
 			case <-time.After(time.Minute):
-				t.Fatal("the reader hears nothing")
+				t.Fatal("reader not ready after a minute, want the sixth event")
 			}
 			if events, err := reader.Next(t.Context(), 10); err != nil || len(events) != 1 {
-				t.Errorf("the reader got %d events and %v, want the sixth event", len(events), err)
+				t.Errorf("Next = %d events, %v; want the sixth event", len(events), err)
 			}
 		})
 	}
 }
 
-// A cursor that another replica had handed out a moment before answered 410 where the broker's
-// answer was older: also the word of a leader, if it is deposed without knowing. It must repeat it
-// for longer than that can last.
+// A cursor that another replica had just returned was answered 410 when the broker's answer was
+// older than the cursor. Even a leader's answer can be old: a deposed leader does not know of its
+// successor for some seconds. So the leader must repeat for longer than that that the log ends
+// before the cursor.
 func TestALeaderMustRepeatThatALogIsShorter(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
 	elsewhere := startOn(t, broker.Connect(t), Config{})
-	lies := newLiar(broker)
-	f := startOn(t, broker.Connect(t, nats.InProcessServer(lies)), Config{})
+	f := startOn(t, broker.Connect(t), Config{})
 	f.append(hubA, 0, 1, 2)
 	f.page(hubA, "", 5)
 	last := elsewhere.append(hubA, 2, 3, 3)
 	cursor := elsewhere.page(hubA, "", 5).Next
 
-	// Without the feed, which brings the newest events, the answer is all that there is.
-	fresh := newLiar(broker)
-	late := startOn(t, broker.Connect(t, nats.InProcessServer(fresh)), Config{})
-	fresh.last.Store(2)
-	fresh.group.Store(leader)
+	// A process that has just started has not received these events from the feed: it knows the
+	// log's end only from the broker's answers.
+	info := newStaleInfo(broker)
+	late := startOn(t, broker.Connect(t, nats.InProcessServer(info)), Config{})
+	info.last.Store(2)
+	info.group.Store(leader)
 	go func() {
-		streamstest.Poll(time.Minute, func() bool { return fresh.asked.Load() >= 6 })
-		fresh.last.Store(0)
+		streamstest.Poll(time.Minute, func() bool { return info.answers.Load() >= 6 })
+		info.last.Store(0)
 	}()
 	if page, err := late.Page(t.Context(), hubA, cursor, 5); err != nil || len(page.Events) != 0 {
-		t.Errorf("behind the newest cursor: %d events and %v", len(page.Events), err)
+		t.Errorf("Page after the newest cursor = %d events, %v; want 0, nil", len(page.Events), err)
 	}
-	// What the leader repeats is true.
-	fresh.last.Store(2)
-	beyond := DecodedCursor{EpochID: domain.NewEpochID(0xa), Seq: last + 10, Stored: time.Now()}.Cursor()
-	if _, err := late.Page(t.Context(), hubA, beyond, 5); domain.CodeOf(
-		err,
-	) != domain.CodeCursorExpired {
-		t.Errorf("a cursor that nobody can have got: %v, want cursor_expired", err)
+	// An answer that the leader keeps repeating is true.
+	info.last.Store(2)
+	beyond := DecodedCursor{
+		EpochID: domain.NewEpochID(0xa), Seq: last + 10, Stored: time.Now(),
+	}.Cursor()
+	_, err := late.Page(t.Context(), hubA, beyond, 5)
+	if domain.CodeOf(err) != domain.CodeCursorExpired {
+		t.Errorf("Page after a cursor beyond the end: %v, want cursor_expired", err)
 	}
 }
 
-// A cluster's leader that is deposed and cut off does not know of streams that were made since: its
-// word that there is none answered 410 for the events that readers had seen in it.
+// The former leader of a cluster does not know of streams that were created after it was cut off.
+// Its answer that a stream does not exist made hublog answer 410 for cursors of that stream.
 func TestAMissingStreamExpiresNoCursor(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
-	lies := newLiar(broker)
-	f := startOn(t, broker.Connect(t, nats.InProcessServer(lies)), Config{})
+	info := newStaleInfo(broker)
+	f := startOn(t, broker.Connect(t, nats.InProcessServer(info)), Config{})
 	f.append(hubA, 0, 1, 5)
 	page := f.page(hubA, "", 5)
-	lies.gone.Store(true)
-	lies.group.Store(leader)
+	info.missing.Store(true)
+	info.group.Store(leader)
 	done := make(chan error, 1)
 	go func() {
 		_, err := f.Page(t.Context(), hubA, page.Next, 5)
 		done <- err
 	}()
 	streamstest.Eventually(t, "the page asks four times", func() bool {
-		return lies.asked.Load() >= 4
+		return info.answers.Load() >= 4
 	})
-	lies.gone.Store(false)
+	info.missing.Store(false)
 	select {
 	case err := <-done:
 		if err != nil {
-			t.Error(err)
+			t.Errorf("Page: %v, want nil", err)
 		}
 	case <-time.After(time.Minute):
-		t.Fatal("no answer")
+		t.Fatal("Page has not returned after a minute")
 	}
 }
 
-// Without a leader for longer than somebody can wait, reading answers service_unavailable rather
-// than a fault.
+// A read that finds no leader until its context ends is a service_unavailable, not an internal
+// error.
 func TestNoLeaderIsUnavailable(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
-	lies := newLiar(broker)
-	f := startOn(t, broker.Connect(t, nats.InProcessServer(lies)), Config{})
+	info := newStaleInfo(broker)
+	f := startOn(t, broker.Connect(t, nats.InProcessServer(info)), Config{})
 	f.append(hubA, 0, 1, 5)
-	lies.group.Store(follower)
+	info.group.Store(noLeader)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err := f.Page(ctx, hubA, "", 5)
 	var known *domain.Error
 	if !errors.As(err, &known) || known.Code != domain.CodeServiceUnavailable ||
 		known.RetryAfter <= 0 {
-		t.Errorf("a page without a leader: %v, want service_unavailable", err)
+		t.Errorf("Page without a leader: %v, want service_unavailable", err)
 	}
 }
 
-// What was read of a log by a replica that is ahead in the directory answered 410 at one that was
-// behind: the cursor's epoch was unknown there.
-func TestAnUnknownEpochIsLookedUpAfresh(t *testing.T) {
+// A replica whose view of the directory was old answered 410 for the cursors of a new epoch, which
+// another replica had returned.
+func TestAnUnknownEpochRefreshesTheDirectory(t *testing.T) {
 	t.Parallel()
 	var f *fixture
-	refreshed := errors.New("not asked")
+	refreshed := errors.New("Refresh was not called")
 	f = start(t, Config{Refresh: func(context.Context) error {
 		refreshed = nil
 		f.begin(hubA, domain.Epoch{ID: domain.NewEpochID(0xb), After: 3})
@@ -245,8 +253,8 @@ func TestAnUnknownEpochIsLookedUpAfresh(t *testing.T) {
 	page, err := f.Page(t.Context(), hubA, after, 5)
 	if err != nil || refreshed != nil || fmt.Sprint(numbers(t, page.Events)) != "[4]" {
 		t.Errorf(
-			"behind a cursor of the new log: %v and %v; refreshed: %v", numbers(t, page.Events),
-			err, refreshed,
+			"Page after a cursor of the new epoch = %v, %v (%v); want [4], nil after Refresh",
+			numbers(t, page.Events), err, refreshed,
 		)
 	}
 }
