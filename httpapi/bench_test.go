@@ -128,7 +128,8 @@ func BenchmarkEventPage(b *testing.B) {
 				defer conn.Close()
 				reader := bufio.NewReaderSize(conn, 64<<10)
 				request := fmt.Sprintf(
-					"GET /v1/hubs/%s/events?limit=100&after=c0 HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n",
+					"GET /v1/hubs/%s/events?limit=100&after=c0 HTTP/1.1\r\nHost: h\r\n"+
+						"Authorization: %s\r\n\r\n",
 					hubOne, bearer,
 				)
 				for pb.Next() {

@@ -58,7 +58,8 @@ func changedUnread(what string, err error) error {
 	}
 	return domain.UnavailableBecause(
 		err,
-		"the change is stored, but the %s cannot be read at the moment; the request can be repeated",
+		"the change is stored, but the %s cannot be read at the moment; "+
+			"the request can be repeated",
 		what,
 	)
 }

@@ -24,12 +24,14 @@ func TestCommand(t *testing.T) {
 	}{
 		{
 			body: `{"key":"lock","value":false}`, key: "k1",
-			want:    `{"key":"lock","endpoint":0,"kind":"lock","unit":null,"value":null,"observed_at":null,"desired":`,
+			want: `{"key":"lock","endpoint":0,"kind":"lock","unit":null,"value":null,` +
+				`"observed_at":null,"desired":`,
 			command: domain.Command{Key: "lock", Value: []byte(`false`), IdempotencyKey: "k1"},
 		},
 		{
 			body: `{"endpoint":2.0,"value":{"blue":3,"green":2,"red":1.0},"key":"color"}`,
-			want: `{"key":"color","endpoint":2,"kind":"color","unit":null,"value":null,"observed_at":null,"desired":`,
+			want: `{"key":"color","endpoint":2,"kind":"color","unit":null,"value":null,` +
+				`"observed_at":null,"desired":`,
 			command: domain.Command{
 				Key: "color", Endpoint: 2, Value: []byte(`{"red":1,"green":2,"blue":3}`),
 			},
@@ -37,7 +39,8 @@ func TestCommand(t *testing.T) {
 		{
 			body: `{"key":"heating_setpoint","value":2.150e1,"endpoint":0}`,
 			key:  strings.Repeat("é", 255),
-			want: `{"key":"heating_setpoint","endpoint":0,"kind":"heating_setpoint","unit":null,"value":null,"observed_at":null,"desired":`,
+			want: `{"key":"heating_setpoint","endpoint":0,"kind":"heating_setpoint","unit":null,` +
+				`"value":null,"observed_at":null,"desired":`,
 			command: domain.Command{
 				Key: "heating_setpoint", Value: []byte(`21.5`),
 				IdempotencyKey: strings.Repeat("é", 255),
@@ -45,12 +48,11 @@ func TestCommand(t *testing.T) {
 		},
 	} {
 		a := s.do("POST", commandPath, tt.body, "Idempotency-Key", tt.key)
-		want := `{"hub_id":"hub-7k2m-q4xd-93ta","device_id":1,"channel":` + tt.want + string(
-			tt.command.Value,
-		) +
-			`,"desired_at":"2026-01-02T03:04:06.000000Z","status":"pending","available":true}}`
+		want := `{"hub_id":"hub-7k2m-q4xd-93ta","device_id":1,"channel":` + tt.want +
+			string(tt.command.Value) + `,"desired_at":"2026-01-02T03:04:06.000000Z",` +
+			`"status":"pending","available":true}}`
 		if a.StatusCode != 202 || strings.TrimSpace(a.body) != want {
-			t.Errorf("%s: %d %s\nwant %s", tt.body, a.StatusCode, a.body, want)
+			t.Errorf("%s: got %d %s\nwant 202 %s", tt.body, a.StatusCode, a.body, want)
 		}
 		checkHeaders(t, a)
 		sent := s.hub.sent[len(s.hub.sent)-1]

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// conn is a connection of the API's listener. It reports to connections when it is idle, and replaces
-// answers that net/http writes by itself (see unparsed.go).
+// conn is a connection of the API's listener. It reports to connections when it is idle, and
+// replaces answers that net/http writes by itself (see unparsed.go).
 type conn struct {
 	net.Conn
 	api         *api

@@ -57,7 +57,8 @@ func newConnections(
 var (
 	errAddressConnections = domain.RateLimited(
 		time.Second,
-		"too many connections are open from this address; close some, or send several requests on one",
+		"too many connections are open from this address; close some, or send several "+
+			"requests on one",
 	)
 	errAllConnections = domain.Unavailable("too many connections are open")
 )

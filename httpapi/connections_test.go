@@ -311,6 +311,9 @@ func TestConnectionsAreForgotten(t *testing.T) {
 	}
 	streamstest.Eventually(
 		t, "no connection is left",
-		func() bool { open, idle, addresses := s.tables(); return open == 0 && idle == 0 && addresses == 0 },
+		func() bool {
+			open, idle, addresses := s.tables()
+			return open == 0 && idle == 0 && addresses == 0
+		},
 	)
 }

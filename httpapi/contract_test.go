@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -119,23 +120,33 @@ func TestEventPage(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	s.emit(3, 0)
-	event := func(n string) string { return `{"cursor":"c` + n + `","type":"channel.observed","data":{"x":""}}` }
+	event := func(n string) string {
+		return `{"cursor":"c` + n + `","type":"channel.observed","data":{"x":""}}`
+	}
+	page := func(next string, more bool, numbers ...string) string {
+		events := make([]string, 0, len(numbers))
+		for _, n := range numbers {
+			events = append(events, event(n))
+		}
+		return fmt.Sprintf(
+			`{"data":[%s],"next_cursor":%q,"has_more":%t}`, strings.Join(events, ","), next, more,
+		)
+	}
 	path := "/v1/hubs/" + string(hubOne) + "/events"
 	for query, want := range map[string]string{
-		"":                         `{"data":[` + event("1") + `,` + event("2") + `,` + event("3") + `],"next_cursor":"c3","has_more":false}`,
-		"?limit=2":                 `{"data":[` + event("1") + `,` + event("2") + `],"next_cursor":"c2","has_more":true}`,
-		"?after=c2&limit=500":      `{"data":[` + event("3") + `],"next_cursor":"c3","has_more":false}`,
-		"?after=c2&wait=60":        `{"data":[` + event("3") + `],"next_cursor":"c3","has_more":false}`,
-		"?%61fter=c%32&wait=0&x=%": `{"data":[` + event("3") + `],"next_cursor":"c3","has_more":false}`,
+		"":                         page("c3", false, "1", "2", "3"),
+		"?limit=2":                 page("c2", true, "1", "2"),
+		"?after=c2&limit=500":      page("c3", false, "3"),
+		"?after=c2&wait=60":        page("c3", false, "3"),
+		"?%61fter=c%32&wait=0&x=%": page("c3", false, "3"),
 	} {
 		a := s.do("GET", path+query, "")
 		if a.StatusCode != 200 || a.body != want || a.ContentLength != int64(len(want)) {
 			t.Errorf("%s: got %d %s, want 200 %s", query, a.StatusCode, a.body, want)
 		}
 	}
-	if msg := wantError(t, s.do("GET", path+"?after=old", ""), 410, domain.CodeCursorExpired); !strings.Contains(
-		msg, "after",
-	) {
+	msg := wantError(t, s.do("GET", path+"?after=old", ""), 410, domain.CodeCursorExpired)
+	if !strings.Contains(msg, "after") {
 		t.Errorf("got message %q, want after in it", msg)
 	}
 }
@@ -175,13 +186,15 @@ func TestReadiness(t *testing.T) {
 		component.Store(&Component{Name: "broker", Detail: "16 shards"})
 		expect(
 			503, "not_ready",
-			`{"ready":false,"degraded":false,"components":[{"name":"broker","ok":false,"degraded":false,"detail":"16 shards","action":""}]}`,
+			`{"ready":false,"degraded":false,"components":[{"name":"broker","ok":false,`+
+				`"degraded":false,"detail":"16 shards","action":""}]}`,
 		)
 		// a degraded component does not keep the process from serving
 		component.Store(&Component{Name: "broker", Degraded: true, Detail: "16 shards"})
 		expect(
 			200, "degraded",
-			`{"ready":true,"degraded":true,"components":[{"name":"broker","ok":false,"degraded":true,"detail":"16 shards","action":""}]}`,
+			`{"ready":true,"degraded":true,"components":[{"name":"broker","ok":false,`+
+				`"degraded":true,"detail":"16 shards","action":""}]}`,
 		)
 		component.Store(&Component{Name: "broker", OK: true, Detail: "16 shards"})
 
@@ -207,7 +220,8 @@ func TestReadiness(t *testing.T) {
 		}
 		expect(
 			503, "not_ready",
-			`{"ready":false,"degraded":false,"components":[`+ok+`,{"name":"http","ok":false,"degraded":false,"detail":"stopping","action":""}]}`,
+			`{"ready":false,"degraded":false,"components":[`+ok+`,{"name":"http","ok":false,`+
+				`"degraded":false,"detail":"stopping","action":""}]}`,
 		)
 		if a := s.do("GET", "/healthz", ""); a.StatusCode != 200 {
 			t.Errorf("healthz: got %d, want 200", a.StatusCode)

@@ -17,12 +17,18 @@ const devicesPath = "/v1/hubs/" + string(hubOne) + "/devices"
 func TestDeviceForms(t *testing.T) {
 	t.Parallel()
 	const (
-		lock     = `{"key":"lock","endpoint":0,"kind":"lock","unit":null,"readable":true,"writable":true,"capabilities":{},"available":true`
-		pressure = `{"key":"pressure","endpoint":2,"kind":"pressure","unit":"°C","readable":true,"writable":false,"capabilities":{},"available":false`
-		state    = `,"value":true,"observed_at":"TIME","desired":null,"desired_at":null,"status":"synchronized"}`
-		nothing  = `,"value":null,"observed_at":null,"desired":null,"desired_at":null,"status":"unknown"}`
-		door     = `{"id":1,"name":"Front door","manufacturer":"Acme","model":"L1","room":"Hall","channels":[`
-		lamp     = `{"id":2,"name":"<Lamp> & co","manufacturer":"Acme","model":"D2","room":null,"channels":[]}`
+		lock = `{"key":"lock","endpoint":0,"kind":"lock","unit":null,"readable":true,` +
+			`"writable":true,"capabilities":{},"available":true`
+		pressure = `{"key":"pressure","endpoint":2,"kind":"pressure","unit":"°C","readable":true,` +
+			`"writable":false,"capabilities":{},"available":false`
+		state = `,"value":true,"observed_at":"TIME","desired":null,"desired_at":null,` +
+			`"status":"synchronized"}`
+		nothing = `,"value":null,"observed_at":null,"desired":null,"desired_at":null,` +
+			`"status":"unknown"}`
+		door = `{"id":1,"name":"Front door","manufacturer":"Acme","model":"L1","room":"Hall",` +
+			`"channels":[`
+		lamp = `{"id":2,"name":"<Lamp> & co","manufacturer":"Acme","model":"D2","room":null,` +
+			`"channels":[]}`
 	)
 	checkForms(t, startReal(t, nil), []formTest{
 		{
@@ -160,9 +166,8 @@ func TestHubErrors(t *testing.T) {
 		}
 	}
 	s.hub.fault = errors.New("subject is closed: password hunter2")
-	if msg := wantError(t, s.do("GET", devicesPath, ""), 500, domain.CodeInternal); strings.Contains(
-		msg, "hunter2",
-	) {
+	msg := wantError(t, s.do("GET", devicesPath, ""), 500, domain.CodeInternal)
+	if strings.Contains(msg, "hunter2") {
 		t.Errorf("got message %q, want no cause in it", msg)
 	}
 	s.hub.fault, s.fault = nil, errors.New("no database")
@@ -247,7 +252,8 @@ func TestDeviceErrors(t *testing.T) {
 			)
 		}
 	}
-	if a := s.do("POST", hub+"/pairing", `{"setup_code":"1"}`, "Content-Type", "text/plain"); a.StatusCode != 400 {
+	a := s.do("POST", hub+"/pairing", `{"setup_code":"1"}`, "Content-Type", "text/plain")
+	if a.StatusCode != 400 {
 		t.Errorf("setup code as text: got %d, want 400", a.StatusCode)
 	}
 }
@@ -269,7 +275,8 @@ func TestForeignHubsOnEveryRoute(t *testing.T) {
 					return strings.NewReplacer("{hub_id}", string(hub), "{device_id}", device).
 						Replace(rt.pattern)
 				}
-				foreign, unknown := s.do(rt.method, path(hubTwo), body), s.do(rt.method, path(hubNone), body)
+				foreign := s.do(rt.method, path(hubTwo), body)
+				unknown := s.do(rt.method, path(hubNone), body)
 				wantError(t, foreign, http.StatusNotFound, domain.CodeNotFound)
 				same := strings.Replace(
 					foreign.body, foreign.Header.Get("X-Request-Id"),
@@ -278,7 +285,7 @@ func TestForeignHubsOnEveryRoute(t *testing.T) {
 				if foreign.StatusCode != unknown.StatusCode || same != unknown.body ||
 					fmt.Sprint(names(foreign.Header)) != fmt.Sprint(names(unknown.Header)) {
 					t.Errorf(
-						"%s %s %s: got %d %s for a foreign and %d %s for an unknown hub, want the same",
+						"%s %s %s: got %d %s for a foreign hub, want %d %s as for an unknown one",
 						rt.method, rt.pattern, body, foreign.StatusCode, foreign.body,
 						unknown.StatusCode, unknown.body,
 					)

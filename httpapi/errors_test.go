@@ -275,7 +275,8 @@ func TestSlowBody(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			header := "POST /v1/sites HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 20\r\n"
+			header := "POST /v1/sites HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n" +
+				"Content-Length: 20\r\n"
 			if authorization == "" {
 				header += "Authorization: " + s.bearer + "\r\n"
 			}

@@ -208,8 +208,8 @@ func (w *world) page(after string, limit, bytes int) (domain.EventPage, error) {
 	if err != nil {
 		return domain.EventPage{}, err
 	}
-	to := from
-	for size := 0; to < min(len(w.log), from+limit) && (to == from || size+len(w.log[to].Envelope) <= bytes); to++ {
+	to, end := from, min(len(w.log), from+limit)
+	for size := 0; to < end && (to == from || size+len(w.log[to].Envelope) <= bytes); to++ {
 		size += len(w.log[to].Envelope)
 	}
 	return domain.EventPage{

@@ -65,7 +65,9 @@ func TestAReplicaThatIsCutOff(t *testing.T) {
 		o := s.stream()
 		o.expect("id: c0\n\n")
 		polled := make(chan answer, 1)
-		go func() { polled <- s.do("GET", "/v1/hubs/"+string(hubOne)+"/events?after=c0&wait=60", "") }()
+		go func() {
+			polled <- s.do("GET", "/v1/hubs/"+string(hubOne)+"/events?after=c0&wait=60", "")
+		}()
 		synctest.Wait()
 		view.lose()
 		o.end()

@@ -70,12 +70,12 @@ func TestRealLog(t *testing.T) {
 		t.Helper()
 		records := make([]hublog.Record, n)
 		for i := range records {
-			records[i].EpochID, records[i].OwnLog, records[i].Through = domain.NewEpochID(
-				1,
-			), "a", last+uint64(i)+1
+			records[i].EpochID, records[i].OwnLog = domain.NewEpochID(1), "a"
+			records[i].Through = last + uint64(i) + 1
 			records[i].Payload = fmt.Appendf(
 				nil,
-				`{"type":"channel.observed","hub_id":%q,"device_id":1,"time":"2026-01-02T03:04:05.000000Z",`+
+				`{"type":"channel.observed","hub_id":%q,"device_id":1,`+
+					`"time":"2026-01-02T03:04:05.000000Z",`+
 					`"clock_trusted":true,"data":{"key":"level","endpoint":0,"value":%d}}`,
 				hub,
 				last+uint64(i)+1,

@@ -114,7 +114,8 @@ func (a *api) addHub(req *request) error {
 	var ok bool
 	if add.HubID, ok = domain.ParseSerial(serial); !ok {
 		return invalid(
-			"serial: must be the one on the hub's label, such as HUB-7K2M-Q4XD-93TA, in any case, " +
+			"serial: must be the one on the hub's label, such as HUB-7K2M-Q4XD-93TA, " +
+				"in any case, " +
 				"with or without dashes",
 		)
 	}

@@ -11,7 +11,8 @@ import (
 func TestMemberForms(t *testing.T) {
 	t.Parallel()
 	const (
-		first  = `{"id":"` + memberOwner + `","email":"` + owner + `","role":"owner","joined_at":"TIME"}`
+		first = `{"id":"` + memberOwner + `","email":"` + owner + `","role":"owner",` +
+			`"joined_at":"TIME"}`
 		head   = `{"id":"` + memberAdmin + `","email":"bo+1@example.org","role":`
 		admin  = head + `"admin","joined_at":"TIME"}`
 		times  = `,"status":"pending","created_at":"TIME","expires_at":"TIME"}`

@@ -34,9 +34,10 @@ var (
 // requestBodies holds bodies with every field that startReal's service accepts, by the name of
 // their schema.
 var requestBodies = map[string]string{
-	"":                   "",
-	"SiteChange":         `{"name":"Mill"}`,
-	"HubAddition":        `{"serial":"HUB-7K2M-Q4XD-93TA","site_id":"` + siteOne + `","name":"Basement"}`,
+	"":           "",
+	"SiteChange": `{"name":"Mill"}`,
+	"HubAddition": `{"serial":"HUB-7K2M-Q4XD-93TA","site_id":"` + siteOne + `",` +
+		`"name":"Basement"}`,
 	"HubChange":          `{"name":"Lobby","site_id":"` + siteOne + `"}`,
 	"DeviceChange":       `{"name":"Front door","room":"Hall"}`,
 	"PairingRequest":     `{"setup_code":"34512"}`,
@@ -72,7 +73,8 @@ func TestAnswersAreDescribed(t *testing.T) {
 						t.Fatalf("got answer %d %s, want %d", a.StatusCode, a.body, status)
 					}
 					path := a.Request.URL.EscapedPath()
-					if err := d.Check(op.Method, path, status, a.Header, []byte(a.body)); err != nil {
+					err := d.Check(op.Method, path, status, a.Header, []byte(a.body))
+					if err != nil {
 						t.Error(err)
 					}
 					if schema := op.Schema(status); schema != "" && a.body != "" {
@@ -178,9 +180,8 @@ func TestRequestsAreDescribed(t *testing.T) {
 		}
 		unknown := s.do(op.Method, path, `{"unheard_of":1}`)
 		if op.Body == "CertificateRequest" { // hubs may say more than we know
-			if sent := namesOf(fieldsOf(reflect.TypeFor[protocol.CertificateRequest]())); !slices.Equal(
-				namesOf(fields), sent,
-			) {
+			sent := namesOf(fieldsOf(reflect.TypeFor[protocol.CertificateRequest]()))
+			if !slices.Equal(namesOf(fields), sent) {
 				t.Errorf("%v: described %v, want what hubs send, %v", op, namesOf(fields), sent)
 			}
 		} else {
@@ -242,9 +243,8 @@ func TestParametersAreDescribed(t *testing.T) {
 		path := there.Replace(op.Pattern)
 		for _, name := range queries {
 			a := s.do(op.Method, path+"?"+name+"=1&"+name+"=1", requestBodies[op.Body])
-			if known := strings.Contains(a.body, name+": must be given once"); known != slices.Contains(
-				op.Query, name,
-			) {
+			known := strings.Contains(a.body, name+": must be given once")
+			if known != slices.Contains(op.Query, name) {
 				t.Errorf(
 					"%v: described %v, but got for %s twice %d %s, want agreement", op, op.Query,
 					name, a.StatusCode, a.body,
@@ -253,9 +253,8 @@ func TestParametersAreDescribed(t *testing.T) {
 		}
 		for _, name := range []string{"Idempotency-Key", "Last-Event-ID"} {
 			answered := askTwice(t, s, op.Method, path, requestBodies[op.Body], name)
-			if known := strings.Contains(answered, name+": must be given once"); known != slices.Contains(
-				op.Header, name,
-			) {
+			known := strings.Contains(answered, name+": must be given once")
+			if known != slices.Contains(op.Header, name) {
 				t.Errorf(
 					"%v: described %v, but got for %s twice %s, want agreement", op, op.Header,
 					name, answered,

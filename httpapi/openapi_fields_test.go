@@ -92,9 +92,8 @@ func TestFieldsAreDescribed(t *testing.T) {
 			t.Errorf("%s:\ndescribed %v\nanswered  %v", name, got, want)
 		}
 	}
-	if got, want := d.Object("Error", "error"), fieldsOf(reflect.TypeFor[apierror.Detail]()); !sameFields(
-		got, want,
-	) {
+	got, want := d.Object("Error", "error"), fieldsOf(reflect.TypeFor[apierror.Detail]())
+	if !sameFields(got, want) {
 		t.Errorf("Error.error:\ndescribed %v\nanswered  %v", got, want)
 	}
 	for _, name := range d.Objects() {

@@ -53,7 +53,8 @@ func TestRoutesAreDescribed(t *testing.T) {
 				op.Scope, op.Keyless, rt.scope,
 			)
 		}
-		if said := strings.HasPrefix(op.Description, "Scope: `"+op.Scope+"`.\n"); said != (op.Scope != "") {
+		described := strings.HasPrefix(op.Description, "Scope: `"+op.Scope+"`.\n")
+		if described != (op.Scope != "") {
 			t.Errorf(
 				"%s: description begins with %.30q, want its scope %q", name, op.Description,
 				op.Scope,

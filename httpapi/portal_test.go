@@ -137,8 +137,8 @@ func TestBareAddress(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *Config) { c.Portal = portal.New(portal.Config{}) })
 	const html = "text/html,*/*;q=0.8"
-	if a := s.do("GET", "/", "", "Authorization", "", "Accept", html); a.StatusCode != http.StatusOK ||
-		a.Request.URL.Path != "/portal/sign-in" {
+	a := s.do("GET", "/", "", "Authorization", "", "Accept", html)
+	if a.StatusCode != http.StatusOK || a.Request.URL.Path != "/portal/sign-in" {
 		t.Errorf("browser: got %d at %s, want 200 at /portal/sign-in", a.StatusCode, a.Request.URL)
 	}
 	wantError(

@@ -21,7 +21,8 @@ const eventsPath = "/v1/hubs/" + string(hubOne) + "/events"
 
 // pageRequest is a request for a page, as bytes.
 func (s *service) pageRequest(query string) string {
-	return "GET " + eventsPath + query + " HTTP/1.1\r\nHost: h\r\nAuthorization: " + s.bearer + "\r\n\r\n"
+	return "GET " + eventsPath + query + " HTTP/1.1\r\nHost: h\r\nAuthorization: " + s.bearer +
+		"\r\n\r\n"
 }
 
 // A page that is written in parts has the same events, cursor and has_more as one written at once,
@@ -295,14 +296,14 @@ func TestResponseMemoryOfManyOrganizations(t *testing.T) {
 		size := int64(a.chunkSize(victim))
 		if err := a.acquire(victim, size); err != nil {
 			t.Errorf(
-				"%d organizations that do not read: a page of %d bytes of another: got %v, want nil",
-				attackers, size, err,
+				"%d organizations do not read: got %v for a page of %d bytes of another, want nil",
+				attackers, err, size,
 			)
 		}
 		if attackers <= 3 {
 			if err := a.acquire(victim, 256<<10); err != nil {
 				t.Errorf(
-					"%d organizations that do not read: more pages of another: got %v, want nil",
+					"%d organizations do not read: got %v for more pages of another, want nil",
 					attackers, err,
 				)
 			}

@@ -127,8 +127,10 @@ func startInBubble(
 	t.Helper()
 	listener := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 	transport := &http.Transport{
-		Protocols:   protocols,
-		DialContext: func(context.Context, string, string) (net.Conn, error) { return listener.dial() },
+		Protocols: protocols,
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			return listener.dial()
+		},
 	}
 	return startOn(t, listener, transport, "http://hubcloud", change), listener
 }

@@ -347,7 +347,8 @@ func TestStalledReader(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer stalled.Close()
-		request := "GET " + streamPath + " HTTP/1.1\r\nHost: h\r\nAuthorization: " + s.bearer + "\r\n\r\n"
+		request := "GET " + streamPath + " HTTP/1.1\r\nHost: h\r\nAuthorization: " + s.bearer +
+			"\r\n\r\n"
 		if _, err := io.WriteString(stalled, request); err != nil {
 			t.Fatal(err)
 		}
@@ -398,7 +399,8 @@ func TestStreamOverHTTP2(t *testing.T) {
 		s.emit(1, 0)
 		o.expect(string(encodedEvent(1, 0).Frame))
 		time.Sleep(25 * time.Second)
-		if a := s.do("GET", "/v1/hubs/"+string(hubOne)+"/events?after=c1&wait=60", ""); a.StatusCode != 200 {
+		a := s.do("GET", "/v1/hubs/"+string(hubOne)+"/events?after=c1&wait=60", "")
+		if a.StatusCode != 200 {
 			t.Errorf("long-poll: got %d, want 200", a.StatusCode)
 		}
 		o.end()

@@ -38,7 +38,8 @@ func TestEventsThatLookLikeServerErrors(t *testing.T) {
 			}
 			log := s.log
 			s.mu.Unlock()
-			want = strings.TrimSuffix(want, ",") + fmt.Sprintf(`],"next_cursor":"c%d","has_more":false}`, len(log))
+			want = strings.TrimSuffix(want, ",") +
+				fmt.Sprintf(`],"next_cursor":"c%d","has_more":false}`, len(log))
 			request := "GET /v1/hubs/" + string(
 				hubOne,
 			) + "/events?limit=500 HTTP/1.1\r\nHost: h\r\nAuthorization: " + s.bearer + "\r\n\r\n"

@@ -91,11 +91,13 @@ func TestOnTheWire(t *testing.T) {
 			[]int{400}, "65536",
 		},
 		"a length and chunks": {
-			"POST /v1/sites HTTP/1.1\r\n" + post + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+			"POST /v1/sites HTTP/1.1\r\n" + post + "Content-Length: 4\r\n" +
+				"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 			[]int{400}, "",
 		},
 		"two lengths": {
-			"POST /v1/sites HTTP/1.1\r\n" + post + "Content-Length: 4\r\nContent-Length: 5\r\n\r\nnull",
+			"POST /v1/sites HTTP/1.1\r\n" + post + "Content-Length: 4\r\n" +
+				"Content-Length: 5\r\n\r\nnull",
 			[]int{400}, "",
 		},
 		"a length beyond all": {
@@ -103,15 +105,18 @@ func TestOnTheWire(t *testing.T) {
 			[]int{400}, "65536",
 		},
 		"two content types": {
-			"POST /v1/sites HTTP/1.1\r\n" + post + "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
+			"POST /v1/sites HTTP/1.1\r\n" + post + "Content-Type: application/json\r\n" +
+				"Content-Length: 2\r\n\r\n{}",
 			[]int{400}, "Content-Type",
 		},
 		"expecting a rejection": {
-			"POST /v1/sites HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n",
+			"POST /v1/sites HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\n" +
+				"Content-Length: 9\r\n\r\n",
 			[]int{401}, "",
 		},
 		"expecting what we do not": {
-			"POST /v1/sites HTTP/1.1\r\n" + post + "Expect: a miracle\r\nContent-Length: 2\r\n\r\n{}",
+			"POST /v1/sites HTTP/1.1\r\n" + post + "Expect: a miracle\r\n" +
+				"Content-Length: 2\r\n\r\n{}",
 			[]int{417}, "Expect: must be 100-continue",
 		},
 		"no host": {
@@ -141,7 +146,8 @@ func TestOnTheWire(t *testing.T) {
 			"GET /v1/sites%0A HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found",
 		},
 		"an upgrade": {
-			"GET " + hub + "/events HTTP/1.1\r\n" + auth + "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+			"GET " + hub + "/events HTTP/1.1\r\n" + auth + "Connection: Upgrade\r\n" +
+				"Upgrade: websocket\r\n\r\n",
 			[]int{200}, "",
 		},
 		"HEAD of nothing": {
@@ -419,7 +425,9 @@ func TestUnparsedRequestsAreCounted(t *testing.T) {
 	}
 	streamstest.Eventually(
 		t, "all rejections are logged",
-		func() bool { return strings.Count(s.logged.String(), `"route":"(unreadable)","status":4`) == 5 },
+		func() bool {
+			return strings.Count(s.logged.String(), `"route":"(unreadable)","status":4`) == 5
+		},
 	)
 	if a := s.do("GET", "/v1/sites", ""); a.StatusCode != 200 {
 		t.Errorf("valid key: got %d, want 200", a.StatusCode)

@@ -89,7 +89,8 @@ func (c Config) Validate() error {
 		)
 	case c.HTTPClient.Timeout != 0:
 		return errors.New(
-			"client: HTTPClient must not have a Timeout, which would end streams and long-polls; set Config.Timeout",
+			"client: HTTPClient must not have a Timeout, which would end streams and long-polls; " +
+				"set Config.Timeout",
 		)
 	case c.Timeout < 0:
 		return errors.New("client: Timeout must not be negative")

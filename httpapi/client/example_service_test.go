@@ -31,7 +31,8 @@ func service() (c *client.Client, b *building, stop func()) {
 	mux.HandleFunc("GET /v1/hubs", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(
 			w,
-			`{"data":[{"id":"hub-7k2m-q4xd-93ta","name":"Lobby","site_id":"0195","connection":{"status":"online","since":"2026-01-02T03:04:05Z"},
+			`{"data":[{"id":"hub-7k2m-q4xd-93ta","name":"Lobby","site_id":"0195",`+
+				`"connection":{"status":"online","since":"2026-01-02T03:04:05Z"},
 			"registered_at":"2026-01-02T03:04:05Z"}],"has_more":false}`,
 		)
 	})
@@ -41,7 +42,8 @@ func service() (c *client.Client, b *building, stop func()) {
 		w.Header().Set("Event-Cursor", cursor(len(b.events)))
 		fmt.Fprint(
 			w,
-			`{"data":[{"id":1,"name":"Front door","room":null,"manufacturer":"Castellan","model":"Bolt 2","channels":[]}]}`,
+			`{"data":[{"id":1,"name":"Front door","room":null,"manufacturer":"Castellan",`+
+				`"model":"Bolt 2","channels":[]}]}`,
 		)
 	})
 	mux.HandleFunc("POST /v1/hubs/{hub}/devices/1/commands", b.command)
@@ -76,7 +78,8 @@ func (b *building) append(kind, data string) {
 	b.events = append(
 		b.events,
 		fmt.Sprintf(
-			`{"cursor":%q,"type":%q,"hub_id":"hub-7k2m-q4xd-93ta","device_id":1,"time":"2026-01-02T03:04:05.000000Z","clock_trusted":true,"data":%s}`,
+			`{"cursor":%q,"type":%q,"hub_id":"hub-7k2m-q4xd-93ta","device_id":1,`+
+				`"time":"2026-01-02T03:04:05.000000Z","clock_trusted":true,"data":%s}`,
 			cursor(len(b.events)+1), kind, data,
 		),
 	)
@@ -98,7 +101,8 @@ func (b *building) command(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 	fmt.Fprintf(
 		w,
-		`{"hub_id":"hub-7k2m-q4xd-93ta","device_id":1,"channel":{"key":"lock","endpoint":0,"kind":"lock","unit":null,"available":true,"value":%t,
+		`{"hub_id":"hub-7k2m-q4xd-93ta","device_id":1,"channel":{"key":"lock","endpoint":0,`+
+			`"kind":"lock","unit":null,"available":true,"value":%t,
 		"observed_at":"2026-01-02T03:04:05Z","desired":%t,"desired_at":"2026-01-02T03:04:06Z","status":"pending"}}`,
 		b.locked,
 		asked.Value,

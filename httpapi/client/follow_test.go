@@ -322,9 +322,8 @@ func TestUntilNewest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, s := playing(t, nil, pageOf("b c", "c", true), broken, pageOf("c d", "d", false))
-		if got, err := followed(c.Events(t.Context(), "hub-1", "", UntilNewest()), 100); got != "b c d" ||
-			err != nil ||
-			positions(s) != "- c c" {
+		got, err := followed(c.Events(t.Context(), "hub-1", "", UntilNewest()), 100)
+		if got != "b c d" || err != nil || positions(s) != "- c c" {
 			t.Errorf("got %q, %v, from %q, want b c d, nil, from - c c", got, err, positions(s))
 		}
 	})
@@ -340,9 +339,8 @@ func TestOnPosition(t *testing.T) {
 			t, nil, events(nil, "id: a\n\nid: p\n\nid: p\n\n", frames("b"), "id: b\n\nid: q\n\n"),
 			events(errSilent, frames("b c")),
 		)
-		if got, err := followed(c.Events(t.Context(), "hub-1", "a", note), 2); got != "b c" ||
-			err != nil ||
-			fmt.Sprint(positions) != "[p q]" {
+		got, err := followed(c.Events(t.Context(), "hub-1", "a", note), 2)
+		if got != "b c" || err != nil || fmt.Sprint(positions) != "[p q]" {
 			t.Errorf("got %q, %v, positions %v, want b c, nil, [p q]", got, err, positions)
 		}
 		positions = nil
@@ -350,9 +348,8 @@ func TestOnPosition(t *testing.T) {
 			t, nil, pageOf("b", "b", false), pageOf("", "b", false), pageOf("", "r", false),
 			pageOf("c", "c", false),
 		)
-		if got, err := followed(c.Events(t.Context(), "hub-1", "a", LongPoll(), note), 2); got != "b c" ||
-			err != nil ||
-			fmt.Sprint(positions) != "[r]" {
+		got, err = followed(c.Events(t.Context(), "hub-1", "a", LongPoll(), note), 2)
+		if got != "b c" || err != nil || fmt.Sprint(positions) != "[r]" {
 			t.Errorf("got %q, %v, positions %v, want b c, nil, [r]", got, err, positions)
 		}
 	})

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -145,16 +146,16 @@ var errSilent = errors.New("silent")
 
 // envelope returns an event with a cursor, type and data.
 func envelope(cursor string, kind EventType, data string) string {
-	return `{"cursor":"` + cursor + `","type":"` + string(
-		kind,
-	) + `","hub_id":"hub-1","device_id":3,"time":"2026-01-02T03:04:05.120000Z","clock_trusted":true,"data":` + data + `}`
+	return fmt.Sprintf(`{"cursor":%q,"type":%q,"hub_id":"hub-1","device_id":3,`+
+		`"time":"2026-01-02T03:04:05.120000Z","clock_trusted":true,"data":%s}`, cursor, kind, data)
 }
 
 // frame returns a scene event as in a stream.
 func frame(cursor string) string { return frameOf(cursor, EventChannelObserved, `{}`) }
 
 func frameOf(cursor string, kind EventType, data string) string {
-	return "id: " + cursor + "\nevent: " + string(kind) + "\ndata: " + envelope(cursor, kind, data) + "\n\n"
+	return "id: " + cursor + "\nevent: " + string(kind) + "\ndata: " +
+		envelope(cursor, kind, data) + "\n\n"
 }
 
 func frames(cursors string) string {

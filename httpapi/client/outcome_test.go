@@ -35,8 +35,11 @@ func (h house) answer(r *http.Request) (*http.Response, error) {
 func lockAs(status, value, desiredAt string) step {
 	return answer(
 		200,
-		`{"id":3,"name":"Door","room":null,"manufacturer":"A","model":"B","channels":[{"key":"lock","endpoint":0,"kind":"lock","unit":null,"available":true,`+
-			`"readable":true,"writable":true,"capabilities":{},"value":`+value+`,"observed_at":"2026-01-02T03:04:07Z","desired":true,"desired_at":`+desiredAt+`,"status":"`+status+`"}]}`,
+		`{"id":3,"name":"Door","room":null,"manufacturer":"A","model":"B",`+
+			`"channels":[{"key":"lock","endpoint":0,"kind":"lock","unit":null,"available":true,`+
+			`"readable":true,"writable":true,"capabilities":{},"value":`+value+`,`+
+			`"observed_at":"2026-01-02T03:04:07Z","desired":true,"desired_at":`+desiredAt+`,`+
+			`"status":"`+status+`"}]}`,
 	)
 }
 
@@ -172,9 +175,12 @@ func TestOutcomes(t *testing.T) {
 			events(errSilent, desired("a", "true")), answer(200, `{"channels":[]}`), StatusPending,
 			"null", ErrNoOutcome, time.Minute,
 		},
-		"a look that is never given": {
+		"no answer for the device": {
 			events(errSilent, desired("a", "true")),
-			func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() },
+			func(r *http.Request) (*http.Response, error) {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			},
 			StatusPending, "null", ErrNoOutcome, time.Minute,
 		},
 	} {

@@ -13,25 +13,42 @@ import (
 )
 
 const (
-	siteJSON      = `{"id":"s1","name":"Home","hub_count":2,"created_at":"2026-01-02T03:04:05.000006Z"}`
-	listedHubJSON = `{"id":"hub-1","name":null,"site_id":"s1","connection":{"status":"online","since":"2026-01-02T03:04:05.000006Z"},"registered_at":"2026-01-02T03:04:05.000006Z"}`
-	hubJSON       = `{"id":"hub-1","name":"Lobby","site_id":"s1","connection":{"status":"offline","since":"2026-01-02T03:04:05.000006Z","public_ip":"192.0.2.1",` +
-		`"disconnect_reason":"read error"},"firmware":{"version":"2.4.1"},"network":{"type":"wifi","interface":"wlan0","ip_address":"10.0.4.7","ipv6_address":null,` +
-		`"mac_address":null,"ssid":"attic","signal_dbm":-60,"carrier":null,"radio":null,"metered":false,"reported_at":"2026-01-02T03:04:05.000006Z"},` +
+	siteJSON = `{"id":"s1","name":"Home","hub_count":2,` +
+		`"created_at":"2026-01-02T03:04:05.000006Z"}`
+	listedHubJSON = `{"id":"hub-1","name":null,"site_id":"s1","connection":{"status":"online",` +
+		`"since":"2026-01-02T03:04:05.000006Z"},"registered_at":"2026-01-02T03:04:05.000006Z"}`
+	hubJSON = `{"id":"hub-1","name":"Lobby","site_id":"s1",` +
+		`"connection":{"status":"offline","since":"2026-01-02T03:04:05.000006Z",` +
+		`"public_ip":"192.0.2.1",` +
+		`"disconnect_reason":"read error"},"firmware":{"version":"2.4.1"},` +
+		`"network":{"type":"wifi","interface":"wlan0","ip_address":"10.0.4.7",` +
+		`"ipv6_address":null,` +
+		`"mac_address":null,"ssid":"attic","signal_dbm":-60,"carrier":null,"radio":null,` +
+		`"metered":false,"reported_at":"2026-01-02T03:04:05.000006Z"},` +
 		`"registered_at":"2026-01-02T03:04:05.000006Z"}`
-	newHubJSON = `{"id":"hub-1","name":null,"site_id":"s1","connection":{"status":"unknown","since":"2026-01-02T03:04:05.000006Z","public_ip":null,` +
-		`"disconnect_reason":null},"firmware":null,"network":null,"registered_at":"2026-01-02T03:04:05.000006Z"}`
-	listedDeviceJSON = `{"id":3,"name":"Dial","room":null,"manufacturer":"Acme","model":"T3","channels":[{"key":"heating_setpoint","endpoint":0,` +
-		`"kind":"heating_setpoint","unit":"°C","available":true,"readable":true,"writable":true,"capabilities":{"max":30,"min":5}}]}`
-	deviceJSON = `{"id":3,"name":"Dial","room":"Hall","manufacturer":"Acme","model":"T3","channels":[{"key":"color","endpoint":2,"kind":"color","unit":null,` +
-		`"available":false,"readable":true,"writable":true,"capabilities":{},"value":{"red":1,"green":2,"blue":3,"warm_white":0},"observed_at":"2026-01-02T03:04:05.000006Z",` +
+	newHubJSON = `{"id":"hub-1","name":null,"site_id":"s1","connection":{"status":"unknown",` +
+		`"since":"2026-01-02T03:04:05.000006Z","public_ip":null,` +
+		`"disconnect_reason":null},"firmware":null,"network":null,` +
+		`"registered_at":"2026-01-02T03:04:05.000006Z"}`
+	listedDeviceJSON = `{"id":3,"name":"Dial","room":null,"manufacturer":"Acme","model":"T3",` +
+		`"channels":[{"key":"heating_setpoint","endpoint":0,` +
+		`"kind":"heating_setpoint","unit":"°C","available":true,"readable":true,"writable":true,` +
+		`"capabilities":{"max":30,"min":5}}]}`
+	deviceJSON = `{"id":3,"name":"Dial","room":"Hall","manufacturer":"Acme","model":"T3",` +
+		`"channels":[{"key":"color","endpoint":2,"kind":"color","unit":null,` +
+		`"available":false,"readable":true,"writable":true,"capabilities":{},"value":{"red":1,` +
+		`"green":2,"blue":3,"warm_white":0},"observed_at":"2026-01-02T03:04:05.000006Z",` +
 		`"desired":null,"desired_at":null,"status":"synchronized"}]}`
-	sentJSON = `{"hub_id":"hub-1","device_id":3,"channel":{"key":"lock","endpoint":0,"kind":"lock","unit":null,"available":true,"value":false,` +
-		`"observed_at":"2026-01-02T03:04:05.000006Z","desired":true,"desired_at":"2026-01-02T03:04:06.000006Z","status":"pending"}}`
-	labelJSON      = `{"id":3,"name":"Dial","room":null}`
-	windowJSON     = `{"status":"open","expires_in":120}`
-	memberJSON     = `{"id":"m1","email":"a@b.test","role":"owner","joined_at":"2026-01-02T03:04:05.000006Z"}`
-	invitationJSON = `{"id":"i1","email":"a@b.test","role":"member","status":"pending","created_at":"2026-01-02T03:04:05.000006Z","expires_at":"2026-01-09T03:04:05.000006Z"}`
+	sentJSON = `{"hub_id":"hub-1","device_id":3,"channel":{"key":"lock","endpoint":0,` +
+		`"kind":"lock","unit":null,"available":true,"value":false,` +
+		`"observed_at":"2026-01-02T03:04:05.000006Z","desired":true,` +
+		`"desired_at":"2026-01-02T03:04:06.000006Z","status":"pending"}}`
+	labelJSON  = `{"id":3,"name":"Dial","room":null}`
+	windowJSON = `{"status":"open","expires_in":120}`
+	memberJSON = `{"id":"m1","email":"a@b.test","role":"owner",` +
+		`"joined_at":"2026-01-02T03:04:05.000006Z"}`
+	invitationJSON = `{"id":"i1","email":"a@b.test","role":"member","status":"pending",` +
+		`"created_at":"2026-01-02T03:04:05.000006Z","expires_at":"2026-01-09T03:04:05.000006Z"}`
 )
 
 // one returns the only item of a sequence.
@@ -190,7 +207,8 @@ func TestRoutes(t *testing.T) {
 				After: "c0", Limit: 5, Wait: 20 * time.Second,
 			})
 		}, "GET /v1/hubs/hub-1/events?after=c0&limit=5&wait=20", "",
-			`{"data":[` + envelope("c1", EventChannelObserved, `{"key":"lock"}`) + `],"next_cursor":"c1","has_more":true}`,
+			`{"data":[` + envelope("c1", EventChannelObserved, `{"key":"lock"}`) + `],` +
+				`"next_cursor":"c1","has_more":true}`,
 			""},
 		{
 			func(c *Client) (any, error) { return one(c.Members(ctx)) }, "GET /v1/members", "",

@@ -154,4 +154,6 @@ func (b *blockReader) skipMark() error {
 }
 
 // discard skips n bytes, which must be buffered.
-func (b *blockReader) discard(n int) { _, _ = b.r.Discard(n) } // buffered bytes can always be discarded
+func (b *blockReader) discard(n int) {
+	_, _ = b.r.Discard(n) // buffered bytes can always be discarded
+}

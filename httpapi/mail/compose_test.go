@@ -37,7 +37,9 @@ type queue struct {
 }
 
 func (q *queue) Put(_ context.Context, e mail.Envelope) error {
-	q.ids, q.contents, q.expires = append(q.ids, e.ID), append(q.contents, e.Content), append(q.expires, e.Expires)
+	q.ids = append(q.ids, e.ID)
+	q.contents = append(q.contents, e.Content)
+	q.expires = append(q.expires, e.Expires)
 	return nil
 }
 
@@ -100,7 +102,8 @@ func readMail(t testing.TB, raw string) received {
 		t.Fatal(err)
 	}
 	w := received{header: message.Header}
-	if w.subject, err = new(mime.WordDecoder).DecodeHeader(message.Header.Get("Subject")); err != nil {
+	w.subject, err = new(mime.WordDecoder).DecodeHeader(message.Header.Get("Subject"))
+	if err != nil {
 		t.Fatal(err)
 	}
 	mediaType, params, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
@@ -390,7 +393,8 @@ func TestFolderThatIsGone(t *testing.T) {
 	}
 	q := &queue{}
 	m := mailer(t, q, folder)
-	if err := errors.Join(m.SendInvitation(t.Context(), invitation("Acme")), os.Remove(dir)); err != nil {
+	err = errors.Join(m.SendInvitation(t.Context(), invitation("Acme")), os.Remove(dir))
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Deliver(t.Context(), q.contents[0]); !errors.Is(err, mail.ErrUnreachable) {

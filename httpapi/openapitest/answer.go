@@ -167,7 +167,8 @@ func (a *answer) checkBody(header http.Header, body []byte) error {
 	if err != nil {
 		return err
 	}
-	if mediaType, _, _ := mime.ParseMediaType(header.Get("Content-Type")); mediaType != "application/json" {
+	mediaType, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
+	if mediaType != "application/json" {
 		return nil
 	}
 	value, err := decode(body)

@@ -79,10 +79,11 @@ func unread(status int) bool {
 func (d *Document) readUnrouted() error {
 	d.unrouted = map[int]*answer{}
 	for status, name := range unroutedAnswers {
-		var err error
-		if d.unrouted[status], err = d.answer(d.root.get("components", "responses", name)); err != nil {
+		unrouted, err := d.answer(d.root.get("components", "responses", name))
+		if err != nil {
 			return err
 		}
+		d.unrouted[status] = unrouted
 	}
 	return nil
 }

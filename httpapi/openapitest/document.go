@@ -175,7 +175,8 @@ func (d *Document) readOperations() error {
 				Description: op.get("description").text(),
 			}
 			o.readSecurity(op, d.root)
-			for _, p := range append(item.get("parameters").items(), op.get("parameters").items()...) {
+			parameters := append(item.get("parameters").items(), op.get("parameters").items()...)
+			for _, p := range parameters {
 				switch p.get("in").text() {
 				case "query":
 					o.Query = append(o.Query, p.get("name").text())
@@ -187,7 +188,8 @@ func (d *Document) readOperations() error {
 				o.BodyOptional = body.get("required").text() != "true"
 				content := body.get("content", "application/json")
 				o.Body = nameOf(content.get("schema"))
-				for _, example := range append(content.examples(), content.get("schema").examples()...) {
+				examples := append(content.examples(), content.get("schema").examples()...)
+				for _, example := range examples {
 					value, err := example.value()
 					if err != nil {
 						return fmt.Errorf("%v: %w", o, err)

@@ -27,7 +27,8 @@ func (p *Portal) WriteError(
 	switch status {
 	case http.StatusMethodNotAllowed:
 		failure.Title = "This cannot be done here"
-		failure.Message = "The page that led here may be out of date. Go back, reload it and try again."
+		failure.Message = "The page that led here may be out of date. Go back, reload it and try " +
+			"again."
 	case http.StatusTooManyRequests:
 		failure.Message = fmt.Sprintf(
 			"Your network has requested too many pages. Wait %s, then reload the page.",

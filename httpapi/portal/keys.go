@@ -43,10 +43,11 @@ var scopeMeanings = map[domain.Scope]string{
 	domain.ScopeHubsRead:   "list hubs, read details and connection status, list and read devices",
 	domain.ScopeHubsWrite: "add hubs to sites, move and rename them, reset a hub's link; add, " +
 		"remove, name and place devices; open and close pairing and removal windows",
-	domain.ScopeHubsCommand:  "send commands and read their outcome",
-	domain.ScopeEventsRead:   "read and stream events",
-	domain.ScopeMembersRead:  "list members and pending invitations",
-	domain.ScopeMembersWrite: "invite people, revoke invitations, change admin and member roles, remove members",
+	domain.ScopeHubsCommand: "send commands and read their outcome",
+	domain.ScopeEventsRead:  "read and stream events",
+	domain.ScopeMembersRead: "list members and pending invitations",
+	domain.ScopeMembersWrite: "invite people, revoke invitations, change admin and member roles, " +
+		"remove members",
 }
 
 // keys shows the organization's API keys.

@@ -76,5 +76,6 @@ func (req *request) createOrganization() error {
 
 var errSignUpClosed = domain.Errorf(
 	domain.CodeForbidden,
-	"only the operator of this service can create organizations; ask the operator, or ask to be invited to one",
+	"only the operator of this service can create organizations; ask the operator, or ask to be "+
+		"invited to one",
 )

@@ -69,7 +69,9 @@ func handler(cfg portal.Config) http.Handler {
 			func(w http.ResponseWriter, r *http.Request) {
 				route.Handle(w, r, portal.RequestInfo{
 					RequestID: requestID, At: now(), Network: netip.MustParsePrefix("192.0.2.1/32"),
-					RecordError: func(err error) { log.Error("request", "request_id", requestID, "error", err) },
+					RecordError: func(err error) {
+						log.Error("request", "request_id", requestID, "error", err)
+					},
 				})
 			},
 		)
@@ -317,7 +319,8 @@ func TestAssets(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"style.css", "../portal.go", ""} {
-		if response := serve(pages, "GET", "/portal/assets/"+name, nil); response.StatusCode != 404 {
+		response := serve(pages, "GET", "/portal/assets/"+name, nil)
+		if response.StatusCode != 404 {
 			t.Errorf("asset %q: got %d, want 404", name, response.StatusCode)
 		}
 	}

@@ -109,7 +109,8 @@ func (req *request) requestLink() error {
 	if wait > 0 {
 		req.rejectForRate(
 			view, wait,
-			"Too many links were requested for this address. Use the newest mail, or try again in %s.",
+			"Too many links were requested for this address. Use the newest mail, or try again "+
+				"in %s.",
 		)
 		return nil
 	}
@@ -337,7 +338,8 @@ func portalPath(next string) string {
 	for _, segment := range strings.Split(below, "/") {
 		if segment == "" || segment == "." || segment == ".." ||
 			strings.ContainsFunc(segment, func(r rune) bool {
-				return !(r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z')
+				return !(r == '-' || '0' <= r && r <= '9' ||
+					'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z')
 			}) {
 			return ""
 		}

@@ -107,7 +107,8 @@ func (req *request) loadSiteChoices(view *sitesView) error {
 		view.Chosen = view.Choices[i]
 		return nil
 	}
-	switch view.Chosen, err = req.portal.ReadModels.Site(req.http.Context(), req.member.OrgID, id); {
+	view.Chosen, err = req.portal.ReadModels.Site(req.http.Context(), req.member.OrgID, id)
+	switch {
 	case errors.Is(err, &domain.Error{Code: domain.CodeNotFound}):
 		return nil // the site no longer exists: show the hubs of all sites
 	case err != nil:
@@ -168,8 +169,8 @@ func (req *request) addHub() error {
 	view.NewHub.Name = req.formValue("name")
 	hub, ok := domain.ParseSerial(strings.Join(strings.Fields(view.NewHub.Serial), "-"))
 	if !ok {
-		view.NewHub.Problem = "This is not a serial. The serial is on the hub's label and looks like " +
-			"HUB-7K2M-Q4XD-93TA. Dashes, spaces and case do not matter."
+		view.NewHub.Problem = "This is not a serial. The serial is on the hub's label and looks " +
+			"like HUB-7K2M-Q4XD-93TA. Dashes, spaces and case do not matter."
 		return req.showSites(http.StatusBadRequest, view)
 	}
 	add := domain.AddHub{OrgID: req.member.OrgID, HubID: hub, SiteID: view.NewHub.Site}
@@ -181,7 +182,8 @@ func (req *request) addHub() error {
 	case errors.Is(err, &domain.Error{Code: domain.CodeHubNotAddable}):
 		view.NewHub.Problem = "This hub cannot be added: no hub has that serial, or it has not " +
 			"come online yet, or another organization has it. " +
-			"Compare the serial with the label, connect the hub to power and network, and try again a minute later."
+			"Compare the serial with the label, connect the hub to power and network, and " +
+			"try again a minute later."
 		return req.showSites(http.StatusUnprocessableEntity, view)
 	case ok:
 		view.NewHub.Problem, view.NewHub.Field = problem, rejectedField(err)

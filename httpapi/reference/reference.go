@@ -25,7 +25,8 @@ const Index = "index.html"
 var own embed.FS
 
 // policy restricts the page to its own origin. Swagger UI's icons are data URLs in its style sheet.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; " +
+	"img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // Files holds the page and its files, by name.

@@ -37,7 +37,8 @@ func TestPageIsWhole(t *testing.T) {
 			t.Errorf("%s: not one of the files, want all", link[1])
 		}
 	}
-	if inline := regexp.MustCompile(`<style|style=|<script[^>]*>[^<]|\son[a-z]+=`).FindString(page); inline != "" {
+	blocked := regexp.MustCompile(`<style|style=|<script[^>]*>[^<]|\son[a-z]+=`)
+	if inline := blocked.FindString(page); inline != "" {
 		t.Errorf("got inline %s, want none: the policy blocks it", inline)
 	}
 }

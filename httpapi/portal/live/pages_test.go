@@ -160,16 +160,15 @@ func TestSlowHub(t *testing.T) {
 		t.Errorf("slow values: got %+v, %v, want the device with a failure, late", list, err)
 	}
 	r.slowList = true
-	if list, err = r.live.ListDevices(t.Context(), "org", hubA, live.DevicesRequest{
-		Timeout: 10 * time.Millisecond,
-	}); err != nil ||
-		!list.Late {
+	list, err = r.live.ListDevices(
+		t.Context(), "org", hubA, live.DevicesRequest{Timeout: 10 * time.Millisecond},
+	)
+	if err != nil || !list.Late {
 		t.Errorf("slow list: got %+v, %v, want it late", list, err)
 	}
 	close(r.slow)
-	if list, err = r.live.ListDevices(t.Context(), "org", hubA, live.DevicesRequest{}); err != nil ||
-		list.Late ||
-		list.Rooms[0].Devices[0].Failure != "" {
+	list, err = r.live.ListDevices(t.Context(), "org", hubA, live.DevicesRequest{})
+	if err != nil || list.Late || list.Rooms[0].Devices[0].Failure != "" {
 		t.Errorf("after the delay: got %+v, %v, want the values", list, err)
 	}
 }
@@ -199,12 +198,13 @@ func TestControlOfUnknownValue(t *testing.T) {
 func TestReadCommand(t *testing.T) {
 	t.Parallel()
 	for form, want := range map[string]string{
-		"key=lock&value=true":                                 "true",
-		"key=level&value=42":                                  "42",
-		"key=heating_setpoint&value=21,5":                     "21.5",
-		"key=mode&value=eco":                                  `"eco"`,
-		"key=color&value=%23ff0080":                           `{"red":255,"green":0,"blue":128}`,
-		"key=color&value=%23ff0080&warm_white=7":              `{"red":255,"green":0,"blue":128,"warm_white":7}`,
+		"key=lock&value=true":             "true",
+		"key=level&value=42":              "42",
+		"key=heating_setpoint&value=21,5": "21.5",
+		"key=mode&value=eco":              `"eco"`,
+		"key=color&value=%23ff0080":       `{"red":255,"green":0,"blue":128}`,
+		"key=color&value=%23ff0080&warm_white=7": `{"red":255,"green":0,"blue":128,` +
+			`"warm_white":7}`,
 		"key=color&value=red":                                 "",
 		"key=level&value=100":                                 "",
 		"key=level&value=1,2,3":                               "",
@@ -339,7 +339,7 @@ func TestChartOfBusyHub(t *testing.T) {
 		c.Count > 21_000 ||
 		c.Count < 5_000 {
 		t.Errorf(
-			"got a chart from %s to %s, last %s, of %d values, want all bounds of 5,000 to 21,000 samples",
+			"got a chart from %s to %s, last %s, of %d values, want all of 5,000 to 21,000",
 			c.Low, c.High, c.Last, c.Count,
 		)
 	}
