@@ -164,7 +164,7 @@ func FuzzParseFormerEpochs(f *testing.F) {
 		epoch := domain.Epoch{ID: domain.NewEpochID(1), Former: former}
 		if id := epoch.At(sequence); id != epoch.ID {
 			if _, ok := former.Find(id); !ok {
-				t.Errorf("At(%d) = %s, which is none of %q", sequence, id, text)
+				t.Errorf("At(%d) = %s, want one of %q", sequence, id, text)
 			}
 		}
 	})

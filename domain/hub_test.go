@@ -156,7 +156,7 @@ func TestUpdateHub(t *testing.T) {
 		"another's": {
 			owned, domain.UpdateHub{OrgID: orgB, SetName: true}, nil, domain.CodeNotFound,
 		},
-		"nobody's": {
+		"a hub without organization": {
 			fold(t, domain.EvolveHub, registered), domain.UpdateHub{OrgID: orgA, SetName: true},
 			nil, domain.CodeNotFound,
 		},

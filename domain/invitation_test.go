@@ -283,15 +283,15 @@ func TestAcceptInvitation(t *testing.T) {
 	)
 	checkDecision(t, events, err, nil, domain.CodeInvalidRequest)
 	// A removed member cannot use the old link again, but can be invited again.
-	gone := fold(
+	removed := fold(
 		t, domain.EvolveOrg, created, owner1, invited(1, "Ann@example.org", domain.RoleAdmin),
 		memberAdded, done, domain.MemberRemoved{OrgID: orgA, MemberID: nemo},
 	)
-	_, _, err = domain.DecideAcceptInvitation(gone, origin, link(1), maxi)
+	_, _, err = domain.DecideAcceptInvitation(removed, origin, link(1), maxi)
 	if domain.CodeOf(err) != domain.CodeNotFound {
 		t.Errorf("accept the link of a removed member: got %v, want not_found", err)
 	}
-	_, err = domain.DecideInvite(gone, origin, invite(2, "ann@example.org", domain.RoleMember))
+	_, err = domain.DecideInvite(removed, origin, invite(2, "ann@example.org", domain.RoleMember))
 	if err != nil {
 		t.Errorf("invite a removed member: got %v, want no error", err)
 	}

@@ -56,11 +56,11 @@ func TestLabelDevice(t *testing.T) {
 		"another's hub": {
 			both, domain.LabelDevice{OrgID: orgB, SetName: true}, nil, domain.CodeNotFound,
 		},
-		"nobody's hub": {
+		"a hub without organization": {
 			fold(t, domain.EvolveHub, registered), domain.LabelDevice{SetName: true}, nil,
 			domain.CodeNotFound,
 		},
-		"a hub that is none": {
+		"an unknown hub": {
 			domain.HubState{}, domain.LabelDevice{SetName: true}, nil, domain.CodeNotFound,
 		},
 	} {

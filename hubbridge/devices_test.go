@@ -73,8 +73,8 @@ func TestDevicesOfAWholeHub(t *testing.T) {
 	if err := h.Unreachable(keypad); err != nil {
 		t.Fatal(err)
 	}
-	if gone, err := h.devices.Get(ctx, h.id, keypad); err != nil || gone.Channels[0].Available {
-		t.Errorf("Get of a device out of reach = %+v, %v, want unavailable", gone, err)
+	if d, err := h.devices.Get(ctx, h.id, keypad); err != nil || d.Channels[0].Available {
+		t.Errorf("Get of a device out of reach = %+v, %v, want unavailable", d, err)
 	}
 	if err := h.devices.Forget(ctx, h.id, keypad); err != nil {
 		t.Error(err)

@@ -66,13 +66,13 @@ func TestStep(t *testing.T) {
 		"rejected for taking over too often": {
 			[]string{"+1", "+2", "-2" + dup, "wait", "-1:x"}, "+1 -1:x",
 		},
-		"taken over and gone at once": {
+		"taken over and ended at once": {
 			[]string{"+1", "+2", "-2:x", "-1" + dup}, "+1 -1" + dup + " +2 -2:x",
 		},
 		"pending connection ended long before": {
 			[]string{"+1", "+2", "-2:x", "wait", "-1:y"}, "+1 -1:y",
 		},
-		"taken over, gone at once, and another": {
+		"taken over, ended at once, and another": {
 			[]string{"+1", "+2", "-2:x", "+3", "-1" + dup}, "+1 -1" + dup + " +2 -2:x +3",
 		},
 		"the end of the old connection is late": {[]string{"+1", "+2", "wait", "-1"}, "+1 -1 +2"},

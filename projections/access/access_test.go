@@ -44,9 +44,9 @@ func TestIndexIsTheSameFromEitherSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gone, _, err := service.CreateKey(t.Context(), origin, orgID, "two", domain.AllScopes())
+	removed, _, err := service.CreateKey(t.Context(), origin, orgID, "two", domain.AllScopes())
 	if err == nil {
-		err = service.RevokeKey(t.Context(), origin, gone, orgID)
+		err = service.RevokeKey(t.Context(), origin, removed, orgID)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestIndexIsTheSameFromEitherSource(t *testing.T) {
 			}) {
 			t.Errorf("%s: Key: got %+v, %v, want the key that was created", name, got, err)
 		}
-		if _, ok := a.Key(gone); ok {
+		if _, ok := a.Key(removed); ok {
 			t.Errorf("%s: Key returns a revoked key", name)
 		}
 		for hub, want := range map[domain.HubID]domain.Epoch{

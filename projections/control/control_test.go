@@ -90,14 +90,14 @@ func TestStopAndResume(t *testing.T) {
 	}
 }
 
-// Only the event that stops a projection can be skipped. Then the projection goes on at once, and
+// Only the event that stops a projection can be skipped. Then the projection continues at once, and
 // later builds skip the event too.
 func TestSkip(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	s := w.OpenStore(t)
 	cfg := w.ProjectorConfig(t, s)
-	cfg.RetryStopped = time.Hour // only the skip lets it go on
+	cfg.RetryStopped = time.Hour // only the skip lets it continue
 	projectionstest.RunProjector(t, cfg)
 	projectionstest.Await(t, s, w.AddSite(t, org, 1))
 	c := w.Control(t)

@@ -118,7 +118,7 @@ func TestCutOffProjectorLosesItsLock(t *testing.T) {
 	projectionstest.Await(t, near, w.AddSite(t, org, 2))
 	t.Logf("taken over after %s", time.Since(begun))
 	streamstest.Eventually(
-		t, "the one that is cut off knows that it projects no more",
+		t, "the projector that is cut off has stopped",
 		func() bool { return projectingFar.MetricIs(t, "leading", "", 0) },
 	)
 	if _, err := far.Sites(t.Context(), org, 50, ""); domain.CodeOf(

@@ -65,7 +65,7 @@ func TestUnreadableEventStopsItsProjection(t *testing.T) {
 			is("head_sequence", float64(bad+1)) &&
 			is("sequence", float64(before))
 	})
-	// Events before it are applied, later ones are not, and the other projection goes on.
+	// Events before it are applied, later ones are not, and the other projection continues.
 	page, err := s.Sites(t.Context(), org, 50, "")
 	if err != nil || len(page.Data) != 1 {
 		t.Errorf("Sites: got %v, %v, want one site", page, err)
@@ -73,7 +73,7 @@ func TestUnreadableEventStopsItsProjection(t *testing.T) {
 	w.PutPresence(
 		t, domain.Presence{HubID: projectionstest.HubID(1), Online: true, Since: time.Now()},
 	)
-	streamstest.Eventually(t, "presence goes on", func() bool {
+	streamstest.Eventually(t, "presence continues", func() bool {
 		status, err := s.Status(t.Context(), w.Streams())
 		return err == nil && status[1].Sequence == 1 && status[1].State == projections.StateRunning
 	})

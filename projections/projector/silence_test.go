@@ -102,7 +102,7 @@ func TestHangingProjectorLosesItsLock(t *testing.T) {
 			w.Project(t, s)
 			projectionstest.Await(t, s, w.AddSite(t, org, 2))
 			t.Logf("taken over after %s", time.Since(begun))
-			// The projector that hung goes on.
+			// The projector that hung continues.
 			if _, err := writing.Exec(t.Context(), "COMMIT"); name != "between batches" &&
 				err == nil {
 				t.Error("the projector that hung has committed its batch")
@@ -171,7 +171,7 @@ func TestOnlyTheLatestTermCommits(t *testing.T) {
 		errors.Is(err, directory.ErrReadModelsStopped) {
 		t.Errorf("Ready: got %v, want ErrBuilding without a stop", err)
 	}
-	// A rebuild keeps the term: the projector goes on in the new read models.
+	// A rebuild keeps the term: the projector continues in the new read models.
 	projecting := w.Project(t, s)
 	streamstest.Eventually(t, "ready", func() bool { return s.Ready(t.Context()) == nil })
 	if err := w.Control(t).Rebuild(t.Context(), nil); err != nil {

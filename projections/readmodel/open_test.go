@@ -64,7 +64,7 @@ func TestReadModelsOfAnotherStreamAreRejected(t *testing.T) {
 			t.Errorf("%s: Sites: got %v, %v, want the two of the first stream", step, page, err)
 		}
 	}
-	// With the right stream it goes on, even without a new event.
+	// With the right stream it continues, even without a new event.
 	stop = w.Project(t, s).Stop
 	streamstest.Eventually(
 		t, "ready with the right stream", func() bool { return s.Ready(t.Context()) == nil },

@@ -157,16 +157,16 @@ func TestMayPass(t *testing.T) {
 	}
 }
 
-// A read ends when its caller has gone, and with service_unavailable at the caller's deadline.
+// A read ends when its caller has disconnected, and with service_unavailable at the caller's deadline.
 func TestReadsEndWithTheirCaller(t *testing.T) {
 	t.Parallel()
 	w := projectionstest.New(t)
 	s := w.OpenStore(t)
 	away := func(context.Context) (int, error) { return 0, errors.New("no connection") }
-	gone, cancel := context.WithCancel(t.Context())
+	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.Read(gone, away); domain.CodeOf(err) != domain.CodeInternal {
-		t.Errorf("read of a caller who has gone: got %v, want its own error", err)
+	if err := s.Read(canceled, away); domain.CodeOf(err) != domain.CodeInternal {
+		t.Errorf("read of a disconnected caller: got %v, want its own error", err)
 	}
 	late, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

@@ -265,17 +265,17 @@ func TestConnection(t *testing.T) {
 		"connected before and unseen by the add": {
 			false, &yes, &before, domain.HubOnline, at,
 		},
-		"gone before it was added": {
+		"disconnected before it was added": {
 			false, &no, &before, domain.HubUnknown, at,
 		},
-		"gone at the moment when it was added": {true, &no, &before, domain.HubOffline, at},
-		"gone since": {
+		"disconnected when it was added": {true, &no, &before, domain.HubOffline, at},
+		"disconnected since": {
 			true, &no, &after, domain.HubOffline, after,
 		},
-		"connected since, and gone": {
+		"connected and disconnected since": {
 			false, &no, &after, domain.HubOffline, after,
 		},
-		"gone in the very microsecond it was added in": {false, &no, &at, domain.HubOffline, at},
+		"disconnected in the microsecond in which it was added": {false, &no, &at, domain.HubOffline, at},
 	} {
 		if status, since := readmodel.Connection(
 			at, c.connected, c.online, c.since,

@@ -75,7 +75,7 @@ func TestRebuildMakesTheSameRows(t *testing.T) {
 		t.Errorf("the first build makes:\n%s\none event at a time makes:\n%s", got, want)
 	}
 	streamstest.Eventually(
-		t, "the empty tables are gone", func() bool { return len(fresh.Schemas(t)) == 1 },
+		t, "the empty tables are deleted", func() bool { return len(fresh.Schemas(t)) == 1 },
 	)
 	last := fresh.AddSite(t, org, 1)
 	projectionstest.Await(t, first, last)

@@ -243,8 +243,8 @@ func TestFollowLeavesNothingOut(t *testing.T) {
 	}
 }
 
-// TestFollowBeyondTheEnd: a read model that is ahead of the log belongs to another log. To go on
-// would leave events out.
+// TestFollowBeyondTheEnd holds that Follow rejects a position beyond the end of the log: it belongs to
+// another log, and events would be left out.
 func TestFollowBeyondTheEnd(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)

@@ -84,8 +84,8 @@ func TestInventoryCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The former secret is worth nothing, also for an enrolment that compared it a moment ago, and
-	// the certificate is revoked.
+	// The former secret is rejected, even from an enrolment that compared it just before, and the
+	// certificate is revoked.
 	fresh, err := w.RotateSecret(t.Context(), origin, hub, false)
 	if state := current(); err != nil || state.Certificate != "" ||
 		!slices.Equal(state.RevokedCertificates, []string{first}) || state.OrgID != w.orgA {

@@ -65,7 +65,7 @@ func (w *world) invite(t *testing.T, email string, role domain.Role) (domain.Inv
 	return inv, w.mailbox.Mail(inv.ID).Token
 }
 
-// join makes somebody a member of the first organization.
+// join makes a new person a member of the first organization.
 func (w *world) join(t *testing.T, email string, role domain.Role) string {
 	t.Helper()
 	_, token := w.invite(t, email, role)

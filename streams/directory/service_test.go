@@ -84,7 +84,7 @@ func newWorld(t *testing.T, conns *streams.Conns) *world {
 	return w
 }
 
-// secretHash returns the hash of the enrolment secret that register gives to hubs.
+// secretHash returns the hash of the enrolment secret of hubs that register adds.
 func secretHash() []byte { return domain.HashEnrolmentSecret("secret") }
 
 func (w *world) register(t *testing.T, id domain.HubID) {
@@ -130,7 +130,7 @@ func TestSites(t *testing.T) {
 	if err != nil || renamed.Name != "Quay" || renamed.ID != site.ID {
 		t.Errorf("got %+v, %v", renamed, err)
 	}
-	// The same name again stores nothing, and is waited for all the same.
+	// An unchanged name stores nothing, but the service still waits for the last change.
 	if _, err := w.RenameSite(t.Context(), origin, w.orgA, site.ID, "Quay"); err != nil {
 		t.Error(err)
 	}

@@ -58,7 +58,7 @@ func TestForms(t *testing.T) {
 	b.check("key-rejected")
 }
 
-// TestUsedLinkIsRejected checks that a used sign-in link signs nobody in, and that pages require
+// TestUsedLinkIsRejected checks that a used sign-in link signs no one in, and that pages require
 // signing in again after signing out.
 func TestUsedLinkIsRejected(t *testing.T) {
 	t.Parallel()

@@ -201,7 +201,7 @@ func TestReleased(t *testing.T) {
 	eval[bool](p.tab, "window.loaded = true")
 	p.service.CLI("inventory", "release", strings.ToUpper(id))
 	p.await(`[data-count="all"]`, "1")
-	streamstest.Eventually(t, "the hub is gone from the page",
+	streamstest.Eventually(t, "the page names the hub nowhere",
 		func() bool { return eval[int](p.tab, mentions) == 0 },
 	)
 	if rows := eval[int](

@@ -265,12 +265,12 @@ func devices(t *testing.T, c *harness.Target) {
 		if err := hub.Unreachable(7); err != nil {
 			t.Fatal(err)
 		}
-		gone := client.Await(
+		unavailable := client.Await(
 			hub.ID(), head, "device.unavailable",
 			func(e harness.Event) bool { return e.About("device.unavailable", 7) },
 		)
-		if string(gone.Data) != "{}" {
-			t.Errorf("device.unavailable: got data %s, want {}", gone.Data)
+		if string(unavailable.Data) != "{}" {
+			t.Errorf("device.unavailable: got data %s, want {}", unavailable.Data)
 		}
 		if getChannel(client, hub.ID(), 7, "leak", 0).Available {
 			t.Error("unreachable device: got available")
@@ -286,7 +286,7 @@ func devices(t *testing.T, c *harness.Target) {
 			t.Fatal(err)
 		}
 		client.Await(
-			hub.ID(), gone.Cursor, "device.available",
+			hub.ID(), unavailable.Cursor, "device.available",
 			func(e harness.Event) bool { return e.About("device.available", 7) },
 		)
 		if !getChannel(client, hub.ID(), 7, "leak", 0).Available {

@@ -114,25 +114,25 @@ func eventTypes(t *testing.T, c *harness.Target) {
 		hub := c.For(t).Online(tenant)
 		before := time.Now().Add(-time.Second)
 		hub.Disconnect()
-		gone := client.Await(
+		disconnected := client.Await(
 			hub.ID, "", "hub.disconnected",
 			func(e harness.Event) bool { return e.Type == "hub.disconnected" },
 		)
 		hub.Connect()
-		back := client.Await(
-			hub.ID, gone.Cursor, "hub.connected",
+		connected := client.Await(
+			hub.ID, disconnected.Cursor, "hub.connected",
 			func(e harness.Event) bool { return e.Type == "hub.connected" },
 		)
-		if !sameJSON(gone.Data, []byte(`{"reason":"client closed"}`)) ||
-			!sameJSON(back.Data, []byte(`{}`)) ||
-			gone.DeviceID != nil ||
-			back.DeviceID != nil {
+		if !sameJSON(disconnected.Data, []byte(`{"reason":"client closed"}`)) ||
+			!sameJSON(connected.Data, []byte(`{}`)) ||
+			disconnected.DeviceID != nil ||
+			connected.DeviceID != nil {
 			t.Errorf(
 				"got %+v, then %+v, want the reason client closed, then {}, both without a device",
-				gone, back,
+				disconnected, connected,
 			)
 		}
-		for _, e := range []harness.Event{gone, back} {
+		for _, e := range []harness.Event{disconnected, connected} {
 			if at, err := time.Parse(time.RFC3339Nano, e.Time); err != nil || at.Before(before) ||
 				at.After(time.Now().Add(time.Second)) {
 				t.Errorf("%s: got time %s, want the present time", e.Type, e.Time)

@@ -267,10 +267,10 @@ func invitations(t *testing.T, c *harness.Target) {
 			http.StatusBadRequest, "invalid_request",
 		)
 		// "to a member: 400" (design, section 6).
-		somebody := joined(
+		person := joined(
 			t, c.For(t).OwnService(), tenant, "already@invitations.example.com", "member",
 		)
-		for _, email := range []string{somebody.Email, strings.ToUpper(somebody.Email)} {
+		for _, email := range []string{person.Email, strings.ToUpper(person.Email)} {
 			client.Rejected(
 				http.MethodPost, "/invitations", map[string]string{"email": email},
 				http.StatusBadRequest, "invalid_request",

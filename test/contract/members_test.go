@@ -119,15 +119,15 @@ func members(t *testing.T, c *harness.Target) {
 
 	t.Run("an API key cannot make an owner", func(t *testing.T) {
 		client := tenant.For(t)
-		somebody := joined(
+		person := joined(
 			t, c.For(t).OwnService(), tenant, "somebody@members.example.com", "member",
 		)
 		client.Rejected(
-			http.MethodPatch, "/members/"+somebody.ID, `{"role":"owner"}`, http.StatusForbidden,
+			http.MethodPatch, "/members/"+person.ID, `{"role":"owner"}`, http.StatusForbidden,
 			"forbidden",
 		)
-		if m, _ := memberOf(client, somebody.Email); m != somebody {
-			t.Errorf("member: got %+v, want %+v unchanged", m, somebody)
+		if m, _ := memberOf(client, person.Email); m != person {
+			t.Errorf("member: got %+v, want %+v unchanged", m, person)
 		}
 	})
 
@@ -135,20 +135,20 @@ func members(t *testing.T, c *harness.Target) {
 		// "PATCH /members/{member_id}: body {role: 'admin' or 'member'}; 200 Member; 400, 403
 		// forbidden for an owner, 404".
 		client, s := tenant.For(t), c.For(t).OwnService()
-		somebody := joined(t, s, tenant, "roles@members.example.com", "admin")
-		if somebody.Role != "admin" {
-			t.Errorf("invited as an admin: got %+v", somebody)
+		person := joined(t, s, tenant, "roles@members.example.com", "admin")
+		if person.Role != "admin" {
+			t.Errorf("invited as an admin: got %+v", person)
 		}
 		for _, role := range []string{"member", "member", "admin", "member"} {
 			answer := client.Must(
-				http.MethodPatch, "/members/"+somebody.ID, `{"role":"`+role+`"}`, http.StatusOK,
+				http.MethodPatch, "/members/"+person.ID, `{"role":"`+role+`"}`, http.StatusOK,
 			)
 			hasExactly(t, "member", answer.Object(t), "id", "email", "role", "joined_at")
 			var changed, read member
 			answer.JSON(t, &changed)
-			client.Must(http.MethodGet, "/members/"+somebody.ID, nil, http.StatusOK).JSON(t, &read)
-			if changed.Role != role || read != changed || read.JoinedAt != somebody.JoinedAt ||
-				read.Email != somebody.Email {
+			client.Must(http.MethodGet, "/members/"+person.ID, nil, http.StatusOK).JSON(t, &read)
+			if changed.Role != role || read != changed || read.JoinedAt != person.JoinedAt ||
+				read.Email != person.Email {
 				t.Errorf("role %s: got answer %+v, then read %+v", role, changed, read)
 			}
 		}
@@ -157,7 +157,7 @@ func members(t *testing.T, c *harness.Target) {
 			`{"role":7}`, `{"role":"admin","email":"x@y.z"}`, `[]`, `{"role":"admin"}x`,
 		} {
 			client.Rejected(
-				http.MethodPatch, "/members/"+somebody.ID, body, http.StatusBadRequest,
+				http.MethodPatch, "/members/"+person.ID, body, http.StatusBadRequest,
 				"invalid_request",
 			)
 		}
@@ -166,12 +166,12 @@ func members(t *testing.T, c *harness.Target) {
 	t.Run("removal", func(t *testing.T) {
 		// "DELETE /members/{member_id}: 204; 403 forbidden for an owner; 404".
 		client, s := tenant.For(t), c.For(t).OwnService()
-		somebody := joined(t, s, tenant, "leaving@members.example.com", "member")
-		answer := client.Must(http.MethodDelete, "/members/"+somebody.ID, nil, http.StatusNoContent)
+		person := joined(t, s, tenant, "leaving@members.example.com", "member")
+		answer := client.Must(http.MethodDelete, "/members/"+person.ID, nil, http.StatusNoContent)
 		if len(answer.Body) != 0 {
 			t.Errorf("204: got body %s, want none", answer.Body)
 		}
-		for _, id := range []string{somebody.ID, noMember, "x", "%00", strings.Repeat("x", 1000)} {
+		for _, id := range []string{person.ID, noMember, "x", "%00", strings.Repeat("x", 1000)} {
 			client.Rejected(http.MethodGet, "/members/"+id, nil, http.StatusNotFound, "not_found")
 			client.Rejected(
 				http.MethodPatch, "/members/"+id, `{"role":"admin"}`, http.StatusNotFound,

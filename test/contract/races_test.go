@@ -40,12 +40,12 @@ func memberRaces(t *testing.T, c *harness.Target) {
 	t.Run("a role and a removal", func(t *testing.T) {
 		tenant := c.For(t).Tenant("Races for roles")
 		for n := range 10 {
-			somebody := joined(t, s, tenant, fmt.Sprintf("role%d@races.example.com", n), "member")
+			person := joined(t, s, tenant, fmt.Sprintf("role%d@races.example.com", n), "member")
 			answers := atOnce(t, 4, func(i int) (harness.Answer, error) {
 				if i%2 == 0 {
-					return tenant.Try(http.MethodPatch, "/members/"+somebody.ID, `{"role":"admin"}`)
+					return tenant.Try(http.MethodPatch, "/members/"+person.ID, `{"role":"admin"}`)
 				}
-				return tenant.Try(http.MethodDelete, "/members/"+somebody.ID, nil)
+				return tenant.Try(http.MethodDelete, "/members/"+person.ID, nil)
 			})
 			removed := 0
 			for i, answer := range answers {
@@ -60,7 +60,7 @@ func memberRaces(t *testing.T, c *harness.Target) {
 					)
 				}
 			}
-			if _, found := memberOf(tenant, somebody.Email); removed != 1 || found {
+			if _, found := memberOf(tenant, person.Email); removed != 1 || found {
 				t.Errorf(
 					"got %d successful removals, still a member: %v; want 1, false", removed, found,
 				)

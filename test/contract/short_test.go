@@ -17,7 +17,7 @@ import (
 func retention(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Retention")
 
-	t.Run("an old cursor is gone", func(t *testing.T) {
+	t.Run("an old cursor has expired", func(t *testing.T) {
 		t.Parallel()
 		client := tenant.For(t)
 		hub := c.For(t).Online(tenant)

@@ -308,7 +308,7 @@ func TestKill(t *testing.T) {
 	close(stopSending)
 	sending.Wait()
 	// the last event of an offline hub is stored
-	streamstest.Eventually(t, "every hub is gone", all("offline"))
+	streamstest.Eventually(t, "every hub is offline", all("offline"))
 
 	for _, h := range senders {
 		stored := tenant.AllEvents(h.hub.ID, "")

@@ -35,7 +35,7 @@ func TestDamagedStreams(t *testing.T) {
 	}
 	for _, hub := range hubs {
 		tenant.Await(
-			hub.ID, "", "the hub has gone",
+			hub.ID, "", "the hub is offline",
 			func(e harness.Event) bool { return e.Type == "hub.disconnected" },
 		)
 	}

@@ -19,7 +19,7 @@ import (
 func TestStartWithoutServers(t *testing.T) {
 	t.Parallel()
 	s := harness.Start(t)
-	nobody := harness.FreeAddress(t)
+	unused := harness.FreeAddress(t)
 	// replica starts a replica on the service's broker and database, with additional arguments.
 	replica := func(t *testing.T, args ...string) *harness.Service {
 		t.Helper()
@@ -52,7 +52,7 @@ func TestStartWithoutServers(t *testing.T) {
 	}
 	t.Run("SIGTERM", func(t *testing.T) {
 		t.Parallel()
-		r := replica(t, "--nats-url", "nats://"+nobody)
+		r := replica(t, "--nats-url", "nats://"+unused)
 		streamstest.Eventually(t, "the replica waits",
 			func() bool { return strings.Contains(r.Log(), "msg=waiting") },
 		)
@@ -83,7 +83,7 @@ func TestStartWithoutServers(t *testing.T) {
 	})
 	t.Run("no broker within the timeout", func(t *testing.T) {
 		t.Parallel()
-		log := ends(t, replica(t, "--nats-url", "nats://"+nobody, "--start-timeout", "2s"), 1)
+		log := ends(t, replica(t, "--nats-url", "nats://"+unused, "--start-timeout", "2s"), 1)
 		if want := "after 2s (--start-timeout) still waiting for the broker: "; !strings.Contains(
 			log, want,
 		) {
@@ -95,7 +95,7 @@ func TestStartWithoutServers(t *testing.T) {
 		log := ends(
 			t,
 			replica(
-				t, "--postgres-url", "postgres://hubcloud@"+nobody+"/postgres",
+				t, "--postgres-url", "postgres://hubcloud@"+unused+"/postgres",
 				"--start-timeout", "4s",
 			),
 			1,
