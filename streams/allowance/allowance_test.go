@@ -12,7 +12,7 @@ func TestHourly(t *testing.T) {
 	h := NewHourly(60)
 	for i := range 60 {
 		if _, ok := h.Take("a", now); !ok {
-			t.Fatalf("use %d of 60 is rejected", i)
+			t.Fatalf("use %d of 60: got false, want true", i+1)
 		}
 	}
 	wait, ok := h.Take("a", now)
@@ -20,13 +20,13 @@ func TestHourly(t *testing.T) {
 		t.Errorf("use 61: got %t, wait %v, want false and 1m", ok, wait)
 	}
 	if _, ok := h.Take("b", now); !ok {
-		t.Error("another id is rejected")
+		t.Error("Take of another id: got false, want true")
 	}
 	if _, ok := h.Take("a", now.Add(wait)); !ok {
-		t.Error("rejected after the wait")
+		t.Error("Take after the wait: got false, want true")
 	}
 	if _, ok := NewHourly(0).Take("a", now); !ok {
-		t.Error("rejected without a limit")
+		t.Error("Take without a limit: got false, want true")
 	}
 }
 
@@ -39,7 +39,7 @@ func TestHourlyForgets(t *testing.T) {
 		now = now.Add(time.Millisecond)
 		h.Take(strconv.Itoa(i), now)
 		if len(h.kept) > maxKept+1001 {
-			t.Fatalf("%d ids are kept after %d", len(h.kept), i)
+			t.Fatalf("kept ids after %d: got %d, want at most %d", i, len(h.kept), maxKept+1001)
 		}
 	}
 }

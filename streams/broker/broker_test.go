@@ -225,7 +225,8 @@ func TestLostFiles(t *testing.T) {
 	connect(t, s)
 	stop(t, s)
 
-	if err := os.WriteFile(filepath.Join(c.DataDir, "nats-credentials.json"), []byte("{"), 0o600); err != nil {
+	path := filepath.Join(c.DataDir, "nats-credentials.json")
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := broker.Start(t.Context(), c); err == nil ||
@@ -333,9 +334,9 @@ func haveIPv6() bool {
 	return probe.Close() == nil
 }
 
-// TestHandhandshakesWaitForTheCallout checks that TLS handhandshakes of hubs wait until the auth
+// TestHandshakesWaitForTheCallout checks that TLS handshakes of hubs wait until the auth
 // callout has a subscriber, and fail when the broker stops.
-func TestHandhandshakesWaitForTheCallout(t *testing.T) {
+func TestHandshakesWaitForTheCallout(t *testing.T) {
 	t.Parallel()
 	c := config(t, t.TempDir())
 	s := start(t, c)

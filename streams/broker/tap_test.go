@@ -53,7 +53,8 @@ func createLog(t testing.TB, conns *streams.Conns, shard, n int) (stream, hub st
 		t.Fatal(err)
 	}
 	for i := range n {
-		if _, err := js.Publish(t.Context(), "log."+hub+".event.device", fmt.Appendf(nil, "%d", i)); err != nil {
+		_, err := js.Publish(t.Context(), "log."+hub+".event.device", fmt.Appendf(nil, "%d", i))
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -95,11 +96,11 @@ func TestTapReads(t *testing.T) {
 		}
 		msg, err := found.GetMsg(t.Context(), 2)
 		if err != nil || string(msg.Data) != "1" {
-			t.Fatalf("message 2 of shard %d: got %v, error %v", shard, msg, err)
+			t.Fatalf("message 2 of shard %d: got %v, error %v, want data 1", shard, msg, err)
 		}
-		if last, err := found.GetLastMsgForSubject(t.Context(), "log."+hub+".event.device"); err != nil ||
-			string(last.Data) != "2" {
-			t.Fatalf("last message of shard %d: got %v, error %v", shard, last, err)
+		last, err := found.GetLastMsgForSubject(t.Context(), "log."+hub+".event.device")
+		if err != nil || string(last.Data) != "2" {
+			t.Fatalf("last message of shard %d: got %v, error %v, want data 2", shard, last, err)
 		}
 		// A batch has several answers to one request.
 		inbox := nc.NewInbox()
@@ -107,14 +108,18 @@ func TestTapReads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := nc.PublishRequest(streams.ShardAPI(shard)+".DIRECT.GET."+stream, inbox, []byte(`{"seq":1,"batch":10}`)); err != nil {
+		subject := streams.ShardAPI(shard) + ".DIRECT.GET." + stream
+		if err := nc.PublishRequest(subject, inbox, []byte(`{"seq":1,"batch":10}`)); err != nil {
 			t.Fatal(err)
 		}
 		for n := range 4 {
 			msg, err := answers.NextMsg(testTimeout)
 			if err != nil || (n < 3 && string(msg.Data) != fmt.Sprint(n)) ||
 				(n == 3 && msg.Header.Get("Status") != "204") {
-				t.Fatalf("batch of shard %d, answer %d: got %v, error %v", shard, n, msg, err)
+				t.Fatalf(
+					"batch of shard %d, answer %d: got %v, error %v, want messages 0 to 2 and the end",
+					shard, n, msg, err,
+				)
 			}
 		}
 		names := js.StreamNames(t.Context())
@@ -159,7 +164,10 @@ func TestTapIsReadOnly(t *testing.T) {
 	}
 	info := found.CachedInfo()
 	if info.State.Msgs != 4 || info.State.Consumers != 0 || info.Config.MaxMsgs > 0 {
-		t.Errorf("the log was changed: got %+v, %+v", info.State, info.Config)
+		t.Errorf(
+			"log after the attempts: got %+v, %+v, want 4 messages, no consumer and no limit",
+			info.State, info.Config,
+		)
 	}
 	if _, err := js.Stream(t.Context(), "MINE"); !errors.Is(err, jetstream.ErrStreamNotFound) {
 		t.Errorf("stream of the tap: got %v, want ErrStreamNotFound", err)

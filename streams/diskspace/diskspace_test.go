@@ -62,7 +62,8 @@ func TestAdmit(t *testing.T) {
 		free int64
 		low  bool
 	}{
-		{"much free", 1_000_000, false}, {"at the reserve", 100_000, false}, {"below", 99_999, true},
+		{"much free", 1_000_000, false}, {"at the reserve", 100_000, false},
+		{"below", 99_999, true},
 		{"at the reserve again", 100_000, true},
 		{"within the margin", 104_999, true}, {"beyond it", 105_000, false}, {"none", 0, true},
 		{"much free again", 900_000, false},
@@ -70,32 +71,32 @@ func TestAdmit(t *testing.T) {
 		g.update(State{Free: c.free, Size: 1_000_000}, began)
 		if got := g.State(); got.Low != c.low || got.Free != c.free || got.Reserve != 100_000 ||
 			got.Since.IsZero() == c.low {
-			t.Errorf("%s: %+v, want low %v", c.name, got, c.low)
+			t.Errorf("%s: got %+v, want low %v", c.name, got, c.low)
 		}
 		err := g.Admit(100)
 		var apiError *domain.Error
 		low := errors.Is(err, ErrLow) && errors.As(err, &apiError) &&
 			apiError.Code == domain.CodeServiceUnavailable && apiError.RetryAfter > 0
 		if want := c.low || c.free == 100_000; want != low || want != (err != nil) {
-			t.Errorf("%s: Admit returned %v", c.name, err)
+			t.Errorf("%s: Admit: got %v, want an error: %t", c.name, err, want)
 		}
 	}
 	g.SetFailed(true)
 	if err := g.Admit(100); !errors.Is(err, ErrLow) || !g.State().Failed {
-		t.Errorf("after SetFailed(true): Admit returned %v, state %+v", err, g.State())
+		t.Errorf("Admit after SetFailed(true): got %v, state %+v, want ErrLow", err, g.State())
 	}
 	g.SetFailed(false)
 	if err := g.Admit(100); err != nil {
-		t.Errorf("after SetFailed(false): Admit returned %v", err)
+		t.Errorf("Admit after SetFailed(false): got %v, want nil", err)
 	}
 	var none *Guard
 	none.SetFailed(true)
 	if err := none.Admit(1 << 40); err != nil || none.State() != (State{}) {
-		t.Errorf("nil Guard: Admit returned %v", err)
+		t.Errorf("Admit of a nil Guard: got %v, want nil", err)
 	}
 }
 
-// TestAdmittedBytesCount: a fast writer used up the reserve between two measurements.
+// A fast writer used up the reserve between two measurements. Now admitted bytes count at once.
 func TestAdmittedBytesCount(t *testing.T) {
 	t.Parallel()
 	g := &Guard{reserve: Reserve{Bytes: 100_000}, logger: slog.New(slog.DiscardHandler)}
@@ -111,7 +112,7 @@ func TestAdmittedBytesCount(t *testing.T) {
 	}
 	g.update(State{Free: 200_000, Size: 1_000_000}, time.Now())
 	if err := g.Admit(1000); err != nil {
-		t.Errorf("after another measurement: Admit returned %v", err)
+		t.Errorf("Admit after another measurement: got %v, want nil", err)
 	}
 }
 
@@ -122,15 +123,14 @@ func TestOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := g.State(); s.Size <= 0 || s.Free <= 0 || s.Low {
-		t.Errorf("got state %+v", s)
+		t.Errorf("state: got %+v, want a size, free space, and not low", s)
 	}
 	if _, err := Open("/nowhere/at/all", Default, slog.New(slog.DiscardHandler)); err == nil {
-		t.Error("Open of a missing folder returned no error")
+		t.Error("Open of a missing folder: got nil, want an error")
 	}
 }
 
-// TestFilesAreKeptFree: the reserve counted bytes only, so that every new file failed on a disk
-// without free inodes.
+// The reserve counted bytes only, so that every new file failed on a disk without free inodes.
 func TestFilesAreKeptFree(t *testing.T) {
 	t.Parallel()
 	var lines bytes.Buffer
@@ -159,16 +159,16 @@ func TestFilesAreKeptFree(t *testing.T) {
 		}
 		if err := g.Admit(1); c.low != errors.Is(err, ErrLow) ||
 			c.low && !strings.Contains(err.Error(), "files") {
-			t.Errorf("%s: Admit returned %v", c.name, err)
+			t.Errorf("%s: Admit: got %v, want an error about files: %t", c.name, err, c.low)
 		}
 		if logged := lines.Len() > 0; logged != c.logged ||
 			c.low && logged && !strings.Contains(lines.String(), "files") {
-			t.Errorf("%s: logged %q", c.name, lines.String())
+			t.Errorf("%s: logged %q, want a line: %t", c.name, lines.String(), c.logged)
 		}
 	}
 	none := &Guard{logger: slog.New(slog.DiscardHandler)}
 	if none.update(State{Free: 1, Size: 1, Files: 100}, time.Now()); none.State().Low {
-		t.Error("without a reserve, a disk without free files is low")
+		t.Error("low without a reserve and without free files: got true, want false")
 	}
 	g.update(State{Free: 0, Size: 1 << 40, FreeFiles: 0, Files: 10_000}, time.Now())
 	if got := g.State(); !got.Low || got.NoFiles {

@@ -139,7 +139,8 @@ func (g *Guard) update(found State, now time.Time) {
 	switch {
 	case found.Low && found.NoFiles && (!before.Low || !before.NoFiles):
 		g.logger.Error(
-			"disk almost out of files (inodes): hub events, changes and commands rejected until some are removed",
+			"disk almost out of files (inodes): hub events, changes and commands rejected "+
+				"until some are removed",
 			attrs...)
 	case found.Low && !found.NoFiles && (!before.Low || before.NoFiles):
 		g.logger.Error(

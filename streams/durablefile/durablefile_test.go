@@ -40,13 +40,13 @@ func TestFailedWriteChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := Write(path, []byte("text"), 0o600); err == nil {
-		t.Error("a folder was replaced by a file")
+		t.Error("Write over a folder: got nil, want an error")
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
 		t.Errorf("the folder has %v, %v; want the folder alone", entries, err)
 	}
 	if err := Write(filepath.Join(dir, "none", "file"), nil, 0o600); err == nil {
-		t.Error("a file was written into a folder that does not exist")
+		t.Error("Write into a missing folder: got nil, want an error")
 	}
 }
 
@@ -71,10 +71,11 @@ func TestSyncTree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(visited, " "); got != " /a /a/file /b /c /c/d /c/d/file" {
-		t.Errorf("visited %q", got)
+	const want = " /a /a/file /b /c /c/d /c/d/file"
+	if got := strings.Join(visited, " "); got != want {
+		t.Errorf("visited %q, want %q", got, want)
 	}
 	if err := SyncTree(filepath.Join(dir, "none"), nil); err == nil {
-		t.Error("a folder that does not exist was synced")
+		t.Error("SyncTree of a missing folder: got nil, want an error")
 	}
 }

@@ -160,8 +160,8 @@ func (t *tail) runCheck(ctx context.Context, c *streamCheck, received, end uint6
 	}
 }
 
-// known returns a sequence that the stream is known to have reached, 0 for none. The end of a log
-// without events says nothing about the stream.
+// known returns a sequence that the stream is known to have reached, 0 for none: the end of a log
+// without events is not one.
 func (t *tail) known(end uint64) uint64 {
 	if end <= t.epoch.After {
 		return 0

@@ -89,7 +89,7 @@ func errBadCursor() error {
 func errExpired() error {
 	return domain.Errorf(
 		domain.CodeCursorExpired,
-		"after, or Last-Event-ID: events after this cursor may have expired, or the hub was reset: "+
-			"read the hub's devices, then its events without a cursor",
+		"after, or Last-Event-ID: events after this cursor may have expired, or the hub was "+
+			"reset: read the hub's devices, then its events without a cursor",
 	)
 }

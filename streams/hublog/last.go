@@ -83,9 +83,9 @@ func (l *Logs) lastOf(
 // LastSequence returns the last sequence of the hub's stream, of events and commands alike, from
 // the stream's leader; 0 without a stream.
 func (l *Logs) LastSequence(ctx context.Context, hub domain.HubID) (uint64, error) {
-	// From a stale answer a hub's log would begin again before events of the former epoch, and
-	// readers would see those again. Only a leader that hears a majority is believed, and ingest
-	// appends on condition of what it has read.
+	// With a stale answer a new epoch would begin before events of the former one, and readers
+	// would see these events again. bounds trusts only a leader that a majority has answered
+	// lately, and ingest appends on condition of the last event that it has read.
 	b, err := l.bounds(ctx, hub, 0)
 	return b.last, err
 }

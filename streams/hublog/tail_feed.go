@@ -61,7 +61,7 @@ func (t *tail) advance() bool {
 	return true
 }
 
-// confirm marks everything up to last as durable.
+// confirm records that everything up to last is durable.
 func (t *tail) confirm(last uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -38,7 +38,7 @@ func (a API) WithRetry(r Retry) API {
 // Conn returns the connection.
 func (a API) Conn() *nats.Conn { return a.nc }
 
-// response is embedded in what the API answers.
+// response is embedded in the API's answers.
 type response struct {
 	Error *jetstream.APIError `json:"error"`
 }

@@ -37,9 +37,9 @@ func ExpectLast(msg *nats.Msg, filter string, sequence uint64) {
 // answer.
 //
 // Append sends once and never retries. The error is ErrConflict, ErrNoStream, ErrNoLeader,
-// ErrOutcomeUnknown or a *jetstream.APIError, or says that a message is too big or that there are
-// too many; only after ErrOutcomeUnknown anything may be stored. A broker that cannot store because
-// its disk or the stream is full is a domain.Unavailable as well.
+// ErrOutcomeUnknown, a *jetstream.APIError, or another error for a message that is too big or for
+// too many messages. Only after ErrOutcomeUnknown the messages may be stored. A full disk or stream
+// is a domain.Unavailable as well.
 //
 // nats.go has no atomic batches, and publishes a single message again by itself.
 func Append(ctx context.Context, nc *nats.Conn, msgs ...*nats.Msg) (last uint64, err error) {

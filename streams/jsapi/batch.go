@@ -72,15 +72,14 @@ type Message struct {
 }
 
 // BatchGetter reads batches with one subscription, one after the other. The next one may be
-// requested before the caller has dealt with the messages of the former. It belongs to one
-// goroutine.
+// requested before the caller has handled the messages of the former. It belongs to one goroutine.
 type BatchGetter struct {
 	api     API
 	sub     *nats.Subscription
 	inbox   string
 	answers chan *nats.Msg
-	// requests counts what was asked. Each request has a reply subject of its own, so that answers
-	// to an earlier one, which was given up, can be ignored.
+	// requests counts the requests. Each has a reply subject of its own, so that late answers to an
+	// earlier request can be ignored.
 	requests int
 	reply    string
 	current  BatchRequest
@@ -88,8 +87,8 @@ type BatchGetter struct {
 
 // NewBatchGetter returns a getter of batches of up to size messages. The caller must Close it.
 func (a API) NewBatchGetter(size int) (*BatchGetter, error) {
-	// The channel has space for a whole batch with its end, and for what still comes of one that
-	// was given up: nothing is dropped here.
+	// The channel has space for a whole batch with its end, and for the rest of a batch whose
+	// caller did not wait for it: nothing is dropped here.
 	g := &BatchGetter{
 		api: a, inbox: a.nc.NewInbox(), answers: make(chan *nats.Msg, 2*(size+1)),
 	}
@@ -103,7 +102,7 @@ func (a API) NewBatchGetter(size int) (*BatchGetter, error) {
 // Close ends the subscription.
 func (g *BatchGetter) Close() { _ = g.sub.Unsubscribe() } // fails only with the connection
 
-// Request asks for a batch, which the next Collect returns. What an earlier request still brings is
+// Request asks for a batch, which the next Collect returns. Late answers to an earlier request are
 // ignored.
 func (g *BatchGetter) Request(r BatchRequest) error {
 	g.requests++
@@ -183,7 +182,7 @@ func (g *BatchGetter) collect(ctx context.Context) ([]Message, error) {
 	}
 }
 
-// checkEnd compares what came with what the broker reports to have sent.
+// checkEnd compares the messages received with those that the broker reports to have sent.
 func (g *BatchGetter) checkEnd(end *nats.Msg, count int, last uint64) error {
 	sent, err := number(end.Header, headerLastSequence)
 	switch {
@@ -226,9 +225,9 @@ func (a API) CountMessages(ctx context.Context, stream, filter string) (int, err
 	return int(pending) + 1, nil
 }
 
-// AwaitStored returns once every message is on disk that the stream's server has republished before
-// the call. The broker republishes an atomic batch before it is on disk, and answers a direct get
-// only between batches; this one asks for a message that can never exist.
+// AwaitStored returns once every message that the stream's server republished before the call is on
+// disk. The broker republishes an atomic batch before the batch is on disk, but answers a direct
+// get only between batches. So AwaitStored sends a direct get, for a message that can never exist.
 //
 // Any replica may answer, also one that is behind, and that is enough: a stream with several
 // replicas republishes only what a majority has stored, and a stream with one has a single server

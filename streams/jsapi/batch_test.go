@@ -92,7 +92,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// A batch that was given up does not disturb the next one.
+// Late messages of a batch that was not collected do not appear in the next one.
 func TestBatchAfterAbandonedOne(t *testing.T) {
 	t.Parallel()
 	nc := newStream(t)
@@ -145,7 +145,7 @@ func TestTornBatch(t *testing.T) {
 	}
 }
 
-// A batch that never ends is given up with the caller's context.
+// Get of a batch that never ends returns when the caller's context ends.
 func TestBatchWithoutEnd(t *testing.T) {
 	t.Parallel()
 	nc := streamstest.Start(t).Cloud

@@ -63,7 +63,8 @@ func (e Entry) Exists() bool { return e.Revision > 0 && !e.Deleted }
 // ErrNoStream, ErrNoLeader, ctx's.
 //
 // A deposed leader may answer from an old state for some seconds. Callers that write do so on
-// condition of the revision; callers that only look must know otherwise that they are not cut off.
+// condition of the revision; callers that only read must make sure in another way that they are not
+// cut off.
 func (b Bucket) Get(ctx context.Context, key string) (Entry, error) {
 	msg, err := b.api.GetLast(ctx, BucketStream(b.name), BucketSubject(b.name, key))
 	if errors.Is(err, ErrNotFound) {
@@ -178,8 +179,8 @@ func (b Bucket) key(subject string) string {
 	return strings.TrimPrefix(subject, BucketSubject(b.name, ""))
 }
 
-// IsDeleteMarker reports whether a message of a bucket's stream stands for a key without a value:
-// one that was deleted or purged by a client, or that the broker found to be expired.
+// IsDeleteMarker reports whether a message of a bucket's stream marks a key without a value: a
+// client has deleted or purged the key, or it has expired.
 func IsDeleteMarker(h nats.Header) bool {
 	return Field(h, headerOperation) != "" || Field(h, headerMarkerReason) != ""
 }

@@ -161,7 +161,8 @@ func TestBucketAll(t *testing.T) {
 	if err != nil || !slices.Equal(each, []string{"a", "b.c"}) {
 		t.Errorf("Each: %v, %v; want a and b.c", each, err)
 	}
-	if err := jsapi.Each(ctx, kv, func(jetstream.KeyValueEntry) error { return errPermanent }); err != errPermanent {
+	err = jsapi.Each(ctx, kv, func(jetstream.KeyValueEntry) error { return errPermanent })
+	if err != errPermanent {
 		t.Errorf("Each with a failing function: %v; want its error", err)
 	}
 }

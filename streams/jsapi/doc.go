@@ -6,10 +6,10 @@
 //   - Reads from the leader. nats.go lets any replica answer GetMsg on a stream that allows direct
 //     gets, and a replica may be behind. API and Bucket ask the leader of the stream, so everything
 //     that was acknowledged before the call is seen. Functions that any replica may answer say so.
-//   - Distrust of deposed leaders. A leader that is cut off from its followers goes on answering
-//     for some seconds. Info rejects the answer of a follower, and of a leader that does not hear a
-//     majority; ConfirmedInfo does not believe an end of a stream before a sequence that the caller
-//     has seen, until one leader has repeated it for some seconds.
+//   - Protection against deposed leaders. A leader that is cut off from its followers still answers
+//     for some seconds. Info rejects the answer of a follower, and of a leader that a majority has
+//     not answered lately. If a stream seems to end before a sequence that the caller has seen,
+//     ConfirmedInfo asks until one leader has repeated that for some seconds.
 //   - Batched direct gets (BatchGetter, BatchPool) and atomic batches (Append), which nats.go does
 //     not have.
 //
@@ -24,7 +24,7 @@
 //
 // There is one policy, Retry: reads and key-value gets are repeated while no leader answers, for
 // 15 s or until ctx ends, each try for at most 2 s. Appends are sent once: after
-// ErrOutcomeUnknown only the caller knows how to find out whether its messages were stored. So
+// ErrOutcomeUnknown only the caller can find out whether its messages were stored. So
 // package ingest repeats its appends itself, and hublog its loads of history, which any copy of a
 // stream may answer.
 //

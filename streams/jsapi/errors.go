@@ -15,11 +15,11 @@ import (
 var (
 	// ErrNotFound reports that the stream has no such message.
 	ErrNotFound = errors.New("no such message")
-	// ErrNoStream reports that no stream has that name or takes that subject, or that the server
-	// that was asked does not know of it yet. Nothing was stored.
+	// ErrNoStream reports that no stream has that name or that subject, or that the server that
+	// answered does not know of the stream yet. Nothing was stored.
 	ErrNoStream = errors.New("no such stream")
 	// ErrNoLeader reports that the stream has no leader at the moment: none answered, a follower
-	// answered in its place, or the leader does not hear a majority of its followers.
+	// answered in its place, or a majority has not answered the leader lately.
 	ErrNoLeader = errors.New("no leader at the moment")
 	// ErrConflict reports that nothing was stored because the expected sequence is not the last
 	// one any more.
@@ -27,7 +27,7 @@ var (
 	// ErrOutcomeUnknown reports that the answer to an append was lost: the messages may be stored,
 	// may be stored later, or may not be stored at all.
 	ErrOutcomeUnknown = errors.New("unknown whether the messages were stored")
-	// ErrUnconfirmed reports that the broker's answer contradicts what was seen before, and that no
+	// ErrUnconfirmed reports that the broker's answer contradicts an earlier answer, and that no
 	// leader has confirmed it yet.
 	ErrUnconfirmed = errors.New("the broker contradicts what was seen before")
 	// ErrTornBatch reports that messages of a batch were lost on their way. The caller can ask for
@@ -107,7 +107,7 @@ func IsBatchDropped(err error) bool {
 }
 
 // isUnanswered reports whether no leader has answered a request, by this package's errors and by
-// nats.go's. This is the one meaning of "no leader" by which requests are repeated.
+// nats.go's. Retry repeats requests after these errors.
 func isUnanswered(err error) bool {
 	var answered *jetstream.APIError
 	return errors.Is(err, ErrNoLeader) || errors.Is(err, context.DeadlineExceeded) ||
@@ -117,8 +117,9 @@ func isUnanswered(err error) bool {
 
 // IsTemporary reports whether the same call can succeed later: the broker cannot be reached, a
 // stream has no leader, or an answer was lost. After ErrOutcomeUnknown, which is temporary too, the
-// messages may already be stored. So is a missing stream: every stream that the service uses is
-// declared when it starts, and a server that has just started or is cut off does not know of it.
+// messages may already be stored. A missing stream is temporary as well: the service declares all
+// its streams when it starts, but a server that has just started or is cut off may not know of
+// them.
 func IsTemporary(err error) bool {
 	return isUnanswered(err) || isAny(err,
 		ErrNoStream, ErrOutcomeUnknown, ErrUnconfirmed, ErrTornBatch,

@@ -47,9 +47,9 @@ func Field(h nats.Header, name string) string {
 // republished.
 func Sequence(msg *nats.Msg) (uint64, error) { return number(msg.Header, headerSequence) }
 
-// ExpectedLast returns the sequence on condition of which a message was stored by itself: that of
-// the last message before it of its subject, or of the filter that was expected. ok is false if
-// there was no condition, or if the message came in a batch, where the condition is on another one.
+// ExpectedLast returns the sequence that ExpectLast set on a message that was stored by itself. ok
+// is false for a message without an expectation and for one of a batch, whose first message carries
+// the expectation.
 func ExpectedLast(h nats.Header) (sequence uint64, ok bool) {
 	if Field(h, HeaderBatchID) != "" {
 		return 0, false

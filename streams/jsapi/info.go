@@ -9,18 +9,17 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// LeaderActive is how recently a leader must have heard from a majority of its group to be
-// believed: followers answer its heartbeats once a second. A deposed leader that is cut off from
-// the others takes itself for the leader for up to 20 s, and knows nothing of what its successor
-// stores.
+// LeaderActive is how recently a majority of its group must have answered a leader for its answers
+// to count: followers answer heartbeats once a second. A deposed leader that is cut off from the
+// others acts as the leader for up to 20 s, without the messages that its successor stores.
 const LeaderActive = 3 * time.Second
 
 const (
-	// confirmFor is how long one leader must repeat what contradicts what was seen before it is
-	// believed: a deposed leader has by then heard of its successor, or has not heard from a
-	// majority for longer than LeaderActive.
+	// confirmFor is how long one leader must repeat an answer that contradicts an earlier one. By
+	// then a deposed leader knows of its successor, or its last answer from a majority is older
+	// than LeaderActive.
 	confirmFor = LeaderActive + time.Second
-	// confirmPause is the pause between two requests meanwhile.
+	// confirmPause is the pause between two of these requests.
 	confirmPause = 250 * time.Millisecond
 )
 
@@ -31,9 +30,9 @@ type infoResponse struct {
 	Total int `json:"total"`
 }
 
-// CheckLeader returns an ErrNoLeader unless the information is a leader's own and that leader has
-// recently heard from a majority. A follower that knows of no leader answers too, from what it has,
-// which may be old. A server by itself is always believed.
+// CheckLeader returns an ErrNoLeader unless the information is from a leader that a majority has
+// answered within LeaderActive. A follower that knows of no leader answers too, from its own state,
+// which may be old. The information of a server outside of a cluster is always accepted.
 func CheckLeader(info *jetstream.StreamInfo) error {
 	group := info.Cluster
 	switch {
@@ -42,26 +41,26 @@ func CheckLeader(info *jetstream.StreamInfo) error {
 	case group.Leader == "":
 		return fmt.Errorf("%w: a follower answered", ErrNoLeader)
 	}
-	heard := 1
+	answering := 1 // the leader itself
 	for _, peer := range group.Replicas {
 		if peer.Name == group.Leader { // a leader does not list itself
 			return fmt.Errorf("%w: a follower answered", ErrNoLeader)
 		}
 		if peer.Active > 0 && peer.Active < LeaderActive {
-			heard++
+			answering++
 		}
 	}
-	if size := 1 + len(group.Replicas); heard <= size/2 {
+	if size := 1 + len(group.Replicas); answering <= size/2 {
 		return fmt.Errorf(
-			"%w: leader %s hears %d of %d servers", ErrNoLeader, group.Leader, heard, size,
+			"%w: %d of %d servers answer leader %s", ErrNoLeader, answering, size, group.Leader,
 		)
 	}
 	return nil
 }
 
 // Info returns a stream's information from its leader. ErrNoStream means that the stream does not
-// exist. In a cluster that is the word of the cluster's leader, which may be deposed and cut off,
-// so callers that know of the stream must not believe it.
+// exist. In a cluster ErrNoStream comes from the cluster's leader, which may be deposed and cut
+// off: callers that know that the stream exists must call ConfirmedInfo.
 func (a API) Info(ctx context.Context, stream string) (*jetstream.StreamInfo, error) {
 	return a.info(ctx, stream, "")
 }
@@ -107,8 +106,8 @@ func (a API) CountSubjects(ctx context.Context, stream, filter string) (int, err
 
 // ConfirmedInfo is Info for callers that know that the stream had a message with the sequence seen.
 // Information that ends before seen is returned only after one leader has repeated it for some
-// seconds, or at once from a server by itself, whose answer cannot be old. A cluster's answer that
-// there is no such stream is not believed unless seen is 0. The error is ErrUnconfirmed if no
+// seconds, or at once from a server outside of a cluster, whose answer cannot be old. A cluster's
+// answer that the stream does not exist counts only if seen is 0. The error is ErrUnconfirmed if no
 // leader confirms the information within Patience or before ctx ends.
 func (a API) ConfirmedInfo(
 	ctx context.Context, stream string, seen uint64,
@@ -122,8 +121,8 @@ func (a API) ConfirmedInfo(
 	)
 }
 
-// LastRevision returns the last revision of a bucket with the care of ConfirmedInfo: the leader
-// must confirm one before seen.
+// LastRevision returns the last revision of a bucket. As in ConfirmedInfo, the leader must confirm
+// a revision before seen.
 func LastRevision(ctx context.Context, kv jetstream.KeyValue, seen uint64) (uint64, error) {
 	info, err := confirm(ctx, kv.Bucket(), seen,
 		func(ctx context.Context) (*jetstream.StreamInfo, bool, error) {
@@ -149,8 +148,8 @@ func LastRevision(ctx context.Context, kv jetstream.KeyValue, seen uint64) (uint
 	return info.State.LastSeq, nil
 }
 
-// confirm asks until the information reaches seen or is to be believed. missing reports that the
-// stream is said not to exist, which is not believed.
+// confirm calls ask until the information reaches seen or is confirmed. missing reports that a
+// server answered that the stream does not exist, which does not count.
 func confirm(
 	ctx context.Context, name string, seen uint64,
 	ask func(context.Context) (info *jetstream.StreamInfo, missing bool, err error),

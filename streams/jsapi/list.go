@@ -15,14 +15,14 @@ type listResponse struct {
 	Total   int                    `json:"total"`
 	Limit   int                    `json:"limit"`
 	Streams []jetstream.StreamInfo `json:"streams"`
-	// Missing names streams of which no server answered.
+	// Missing names the streams for which no server answered.
 	Missing []string `json:"missing"`
 }
 
 // List calls page with the account's streams, in the order of their names, page by page, until page
 // returns false or there are no more. A stream that is made or deleted meanwhile may be left out or
-// come twice. The information may be a follower's: callers that decide something by it must check
-// CheckLeader. missing names the streams of which no server answered.
+// come twice. The information may be a follower's: callers that decide something by it must call
+// CheckLeader. missing names the streams for which no server answered.
 //
 // nats.go's lister does not report missing streams.
 func (a API) List(
@@ -60,7 +60,7 @@ func (a API) Names(ctx context.Context) (names []string, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("list streams: %w", err)
 	}
-	// A stream that is made between two pages moves those behind it, and one of them comes twice.
+	// If a stream is created between two pages, one of the streams after it is listed twice.
 	slices.Sort(names)
 	return slices.Compact(names), nil
 }

@@ -21,14 +21,14 @@ const (
 	// part is cut off, so that replicas do not ask in step.
 	firstPause = 10 * time.Millisecond
 	maxPause   = 500 * time.Millisecond
-	// Streams are made on disks that may be busy. Making one with three copies while one of three
-	// servers is away takes up to setUpPatience.
+	// setUpPatience is for creating streams, on disks that may be busy: a stream with three copies,
+	// while one of three servers is away, takes up to a minute.
 	setUpPatience = time.Minute
 	setUpTry      = 5 * time.Second
 )
 
-// Retry is the policy by which requests to the broker are repeated. The zero value repeats what no
-// leader has answered.
+// Retry is the policy by which requests to the broker are repeated. The zero value repeats requests
+// that no leader has answered.
 type Retry struct {
 	// Total bounds all tries together, if ctx does not end earlier. Defaults to Patience.
 	Total time.Duration
@@ -60,7 +60,7 @@ func (r Retry) Do(ctx context.Context, try func(ctx context.Context) error) erro
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		timedOut, err := r.once(ctx, try)
 		switch {
-		case err == nil || ctx.Err() != nil || errors.Is(err, nats.ErrConnectionClosed) || !r.If(err):
+		case err == nil, ctx.Err() != nil, errors.Is(err, nats.ErrConnectionClosed), !r.If(err):
 			return err
 		case timedOut:
 			continue // the try has waited long enough
@@ -82,8 +82,8 @@ func (r Retry) once(
 	return ctx.Err() != nil, err
 }
 
-// SetUp calls do, which makes or opens streams, buckets or consumers, with the patience that this
-// needs: for a minute, or until ctx ends. It repeats as Retry does.
+// SetUp calls do, which creates or opens streams, buckets or consumers. It repeats as Retry does,
+// but for a minute or until ctx ends.
 func SetUp(ctx context.Context, do func(ctx context.Context) error) error {
 	return Retry{Total: setUpPatience, Try: setUpTry}.Do(ctx, do)
 }

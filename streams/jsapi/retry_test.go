@@ -17,7 +17,7 @@ import (
 
 var errPermanent = errors.New("cannot succeed")
 
-// TestRetry repeats what no leader has answered, by every error that says so, and nothing else.
+// Do repeats after errors that mean that no leader has answered, and after no other error.
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// chunkSize is how many bytes of a snapshot one message has, in both directions: far below
-	// every broker's limit.
+	// chunkSize is how many bytes of a snapshot a message has, in both directions: far below the
+	// limit of every broker.
 	chunkSize = 128 << 10
 	// beginTimeout bounds the request that begins a snapshot or a restore.
 	beginTimeout = 20 * time.Second
 	// chunkTimeout is how long the broker may be silent during a snapshot, or take for one chunk of
 	// a restore.
 	chunkTimeout = 30 * time.Second
-	// restoreTimeout bounds what the broker does after the last chunk of a restore: it makes the
-	// stream ready, on every replica.
+	// restoreTimeout bounds the wait after the last chunk of a restore, while the broker prepares
+	// the stream on every replica.
 	restoreTimeout = 10 * time.Minute
-	// interestTimeout is how long another server of a cluster may take to learn that chunks are
-	// waited for, and interestPause the pause between two tries meanwhile.
+	// interestTimeout is how long another server of a cluster may take to learn of the subscription
+	// to chunks, and interestPause the pause between two tries meanwhile.
 	interestTimeout = 5 * time.Second
 	interestPause   = 20 * time.Millisecond
 )
@@ -36,22 +36,22 @@ var (
 	// ErrTornSnapshot reports that chunks of a snapshot were lost on their way. The caller can take
 	// another snapshot.
 	ErrTornSnapshot = errors.New("chunks of the snapshot were lost on their way")
-	// ErrStreamExists reports that a stream of that name exists, or that the broker has not given
-	// up an interrupted restore of it yet.
+	// ErrStreamExists reports that a stream of that name exists, or that the broker has not ended
+	// an interrupted restore of it yet.
 	ErrStreamExists = errors.New("a stream of that name exists")
 )
 
 // codeRestoreNameExists rejects a restore of a stream that exists.
 const codeRestoreNameExists jetstream.ErrorCode = 10130
 
-// SnapshotState is what the broker reports of a stream when it begins a snapshot, and is told when
-// it begins a restore.
+// SnapshotState describes a stream: Snapshot returns it, and Restore sends it to the broker.
 type SnapshotState struct {
 	Config json.RawMessage
 	State  jetstream.StreamState
 }
 
-// begin sends a request once: what it begins must not begin twice.
+// begin sends a request that begins a snapshot or a restore. It sends once, since a repeated
+// request could begin a second one.
 func begin[T any, P interface {
 	*T
 	failure() error
@@ -61,9 +61,9 @@ func begin[T any, P interface {
 }
 
 // Snapshot writes a stream, as it is at one moment, to w in the broker's format (package archive of
-// nats-server, compressed with S2), without its consumers. Only messages that expire or are removed
-// meanwhile may be missing of those that it reports. After an error the caller must discard what
-// was written; the error is ErrTornSnapshot if another try may succeed.
+// nats-server, compressed with S2), without its consumers. The snapshot may lack messages of the
+// returned state that have expired or were removed meanwhile. After an error the caller must
+// discard everything written to w; the error is ErrTornSnapshot if another try may succeed.
 func (a API) Snapshot(ctx context.Context, stream string, w io.Writer) (*SnapshotState, error) {
 	inbox := a.nc.NewInbox()
 	chunks, err := a.nc.SubscribeSync(inbox)
@@ -151,10 +151,10 @@ type restoreResponse struct {
 	State   jetstream.StreamState `json:"state"`
 }
 
-// Restore makes a stream from a snapshot, with the configuration given, and returns what it holds
-// then. sent is called with the size of each chunk that the broker has accepted. The error is
-// ErrStreamExists if there is such a stream. An interrupted restore leaves nothing, but the broker
-// gives it up only after a while.
+// Restore creates a stream from a snapshot, with the configuration in taken, and returns the state
+// of the new stream. sent is called with the size of each chunk that the broker has accepted. The
+// error is ErrStreamExists if the stream exists. An interrupted restore leaves no stream, but the
+// name stays in use until the broker ends the restore, some seconds later.
 func (a API) Restore(
 	ctx context.Context, stream string, taken SnapshotState, r io.Reader, sent func(int64),
 ) (*jetstream.StreamState, error) {

@@ -50,13 +50,13 @@ type Watcher struct {
 // revisions, until ctx ends. Entries may repeat after Restarted. handle is called by one goroutine
 // at a time. Watch returns ctx's error, or nats.ErrConnectionClosed.
 //
-// A watch that fails starts again after a short pause, and at once when the connection has found a
-// broker again: by itself the watch would notice by missing heartbeats, some 20 s later.
+// A watch that fails starts again after a short pause. After a reconnect it starts again at once:
+// without that it would notice the missing heartbeats some 20 s later.
 //
-// A watch depends on one server's copy of the bucket. If that server is cut off, or its copy is
-// replaced, the watch can stand still without an error and miss delete markers that expire
-// meanwhile. So the bucket's leader is asked every five seconds for what follows the last entry,
-// and a watch that has not delivered it five seconds later starts again.
+// A watch reads one server's copy of the bucket. If that server is cut off, or its copy is
+// replaced, the watch can stop delivering without an error, and miss delete markers that expire
+// meanwhile. So Watch asks the bucket's leader every five seconds for the entry after the last one
+// delivered. If the watch has not delivered that entry five seconds later, it starts again.
 func (w Watcher) Watch(ctx context.Context, handle func(Update)) error {
 	logger := w.Logger
 	if logger == nil {
@@ -139,7 +139,7 @@ type comparison struct {
 	next    chan uint64
 }
 
-// start asks for what follows the last revision delivered, unless a request is under way.
+// start asks for the entry after the last revision delivered, unless a request is under way.
 func (c *comparison) start(ctx context.Context, delivered uint64) {
 	if c.running {
 		return
@@ -153,7 +153,7 @@ func (c *comparison) start(ctx context.Context, delivered uint64) {
 	}()
 }
 
-// isBehind reports whether the watch has still not delivered what the last request found.
+// isBehind reports whether the watch has not yet delivered the entry that the last request found.
 func (c *comparison) isBehind(delivered uint64) bool {
 	if !c.running {
 		return false

@@ -15,8 +15,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// A watch that ended while the broker was away waited five seconds for the broker to say so, and a
-// service that stopped then, twice that.
+// A watch that ended while the broker was away waited five seconds for an answer of the broker, and
+// delayed the stop of the service.
 func TestWatchEndsWithoutTheBroker(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -44,51 +44,51 @@ func TestWatchEndsWithoutTheBroker(t *testing.T) {
 	began := time.Now()
 	cancel()
 	if err := <-ended; err != context.Canceled {
-		t.Errorf("ended with %v", err)
+		t.Errorf("Watch: %v, want context.Canceled", err)
 	}
 	if took := time.Since(began); took > 4*time.Second {
-		t.Errorf("took %v", took)
+		t.Errorf("Watch ended %v after its context, want at most 4s", took)
 	}
 }
 
-// deaf is a bucket whose first watch gives what is there when it begins, and nothing of what
-// happens later.
-type deaf struct {
+// stalledBucket is a bucket whose first watch delivers the entries that exist when it begins, and
+// no later ones.
+type stalledBucket struct {
 	jetstream.KeyValue
 	watches atomic.Int32
 }
 
-type deafWatcher struct {
+type stalledWatcher struct {
 	jetstream.KeyWatcher
-	heard chan jetstream.KeyValueEntry
+	updates chan jetstream.KeyValueEntry
 }
 
-func (w deafWatcher) Updates() <-chan jetstream.KeyValueEntry { return w.heard }
+func (w stalledWatcher) Updates() <-chan jetstream.KeyValueEntry { return w.updates }
 
-func (d *deaf) WatchAll(
+func (b *stalledBucket) WatchAll(
 	ctx context.Context, options ...jetstream.WatchOpt,
 ) (jetstream.KeyWatcher, error) {
-	watcher, err := d.KeyValue.WatchAll(ctx, options...)
-	if err != nil || d.watches.Add(1) > 1 {
+	watcher, err := b.KeyValue.WatchAll(ctx, options...)
+	if err != nil || b.watches.Add(1) > 1 {
 		return watcher, err
 	}
-	heard := make(chan jetstream.KeyValueEntry, 100)
+	updates := make(chan jetstream.KeyValueEntry, 100)
 	go func() {
 		loaded := false
 		for entry := range watcher.Updates() {
 			if !loaded {
-				heard <- entry
+				updates <- entry
 			}
 			loaded = loaded || entry == nil
 		}
-		close(heard)
+		close(updates)
 	}()
-	return deafWatcher{watcher, heard}, nil
+	return stalledWatcher{watcher, updates}, nil
 }
 
-// A watch on a server that is cut off says nothing more, and neither did what followed it: hubs
-// were offline that had come back.
-func TestWatchThatStandsStill(t *testing.T) {
+// A watch of a server that was cut off stopped delivering without an error, so that hubs that had
+// reconnected were still shown as offline.
+func TestStalledWatchRestarts(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	buckets, err := streams.OpenBuckets(t.Context(), conns, 1)
@@ -97,8 +97,8 @@ func TestWatchThatStandsStill(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	loaded, heard, ended := make(chan struct{}, 10), make(chan string, 10), make(chan error, 1)
-	kv := &deaf{KeyValue: buckets.Ledger}
+	loaded, keys, ended := make(chan struct{}, 10), make(chan string, 10), make(chan error, 1)
+	kv := &stalledBucket{KeyValue: buckets.Ledger}
 	go func() {
 		ended <- jsapi.Watcher{
 			Conn: conns.Cloud, KV: kv, Logger: slog.New(slog.DiscardHandler),
@@ -107,7 +107,7 @@ func TestWatchThatStandsStill(t *testing.T) {
 			case u.Loaded:
 				loaded <- struct{}{}
 			case u.Entry != nil:
-				heard <- u.Entry.Key()
+				keys <- u.Entry.Key()
 			}
 		})
 	}()
@@ -117,16 +117,16 @@ func TestWatchThatStandsStill(t *testing.T) {
 	}
 	began := time.Now()
 	select {
-	case key := <-heard:
+	case key := <-keys:
 		if key != "one" {
-			t.Errorf("heard of %s", key)
+			t.Errorf("update of key %s, want one", key)
 		}
-		t.Logf("heard after %s", time.Since(began))
+		t.Logf("update after %s", time.Since(began))
 	case <-time.After(time.Minute):
-		t.Error("the watch stands still")
+		t.Error("no update after a minute, want key one")
 	}
 	cancel()
 	if err := <-ended; err != context.Canceled {
-		t.Errorf("ended with %v", err)
+		t.Errorf("Watch: %v, want context.Canceled", err)
 	}
 }

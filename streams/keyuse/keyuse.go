@@ -1,8 +1,8 @@
 // Package keyuse stores when API keys were last used, to the minute, in the bucket `key-use`.
 //
-// Used only changes memory; a request pays for a lookup in a map. Run writes the changes every
-// Pause and once at its end. A killed process loses a few minutes of uses at most. Of several
-// replicas the last to write wins; their times differ by minutes. The times are for display only.
+// Used only changes memory: it costs a request one lookup in a map. Run writes the changes every
+// Pause and once at its end. A killed process loses a minute or two of uses. Several replicas
+// overwrite each other's times of a key, which differ by minutes. The times are for display only.
 package keyuse
 
 import (
@@ -97,7 +97,8 @@ func (t *Tracker) write(ctx context.Context) {
 		if last == u.written.Load() {
 			return true
 		}
-		if _, err := t.kv.Put(ctx, key.(string), binary.BigEndian.AppendUint64(nil, uint64(last))); err != nil {
+		value := binary.BigEndian.AppendUint64(nil, uint64(last))
+		if _, err := t.kv.Put(ctx, key.(string), value); err != nil {
 			t.failures.Inc()
 			t.logger.Warn("key use not written", "error", err)
 			return false

@@ -119,9 +119,9 @@ func (r *runner) callDeliver(ctx context.Context, msg jetstream.Msg) error {
 	}
 }
 
-// remove removes a mail that is done and overwrites its bytes, which may contain a secret. Unless
-// the broker confirms the removal it may hand out the mail again; the mail's state is kept for
-// that.
+// remove removes a mail that is done and overwrites its bytes, which may contain a secret. If the
+// broker does not confirm the removal, it may hand out the mail again: the state done then makes
+// handle remove it again, not deliver it.
 func (r *runner) remove(msg jetstream.Msg, sequence uint64) {
 	ctx, cancel := context.WithTimeout(context.Background(), eraseTimeout)
 	defer cancel()

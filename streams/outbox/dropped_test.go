@@ -50,7 +50,10 @@ func TestObsoleteMailIsDropped(t *testing.T) {
 	if got := log.having("level=INFO", "mail_id=one", "revoked"); len(got) != 1 ||
 		man.tried("one") != 1 ||
 		len(log.having("level=ERROR")) != 0 {
-		t.Errorf("tried %d times: %s", man.tried("one"), log.text.String())
+		t.Errorf(
+			"tried %d times, want once, with a log line at level info: %s", man.tried("one"),
+			log.text.String(),
+		)
 	}
 }
 
@@ -96,6 +99,6 @@ func TestUnreadableMailIsDropped(t *testing.T) {
 	awaitEmpty(t, conns)
 	if got := man.delivered(); !slices.Equal(got, []string{"one×1"}) ||
 		len(log.having("level=ERROR", "unreadable")) != 1 {
-		t.Errorf("delivered %v; log: %s", got, log.text.String())
+		t.Errorf("delivered %v, want mail one and an error in the log: %s", got, log.text.String())
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// TestNewerMailReplacesWaitingMail: 353 invitations to one address were 353 mails. Only the newest
-// mail to a recipient is delivered, and no file contains a replaced one.
+// 353 invitations to one address were 353 mails. Now only the newest mail to a recipient is
+// delivered, and no file contains a replaced one.
 func TestNewerMailReplacesWaitingMail(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -32,7 +32,7 @@ func TestNewerMailReplacesWaitingMail(t *testing.T) {
 		{ID: "4", Sender: "quay", Recipient: "ann", Content: []byte("quay's")},
 		{ID: "5", Recipient: "ann", Urgent: true, Content: []byte(former + "-to-sign-in")},
 		{ID: "6", Recipient: "ann", Urgent: true, Content: []byte("newest link")},
-		// put again: the answer was lost
+		// Put again, as after a lost answer.
 		{ID: "2", Sender: "mill", Recipient: "ann", Content: []byte("second")},
 	} {
 		m.Expires = time.Now().Add(time.Hour)
@@ -58,10 +58,10 @@ func TestNewerMailReplacesWaitingMail(t *testing.T) {
 	}
 	all.Wait()
 	if n := waiting(t, conns); n != 5 {
-		t.Errorf("%d mails wait", n)
+		t.Errorf("waiting mails: got %d, want 5", n)
 	}
 	streamstest.Eventually(
-		t, "what was replaced is in no file",
+		t, "no file contains a replaced mail",
 		func() bool { return !inFiles(t, broker.Dir(), former) },
 	)
 	run(t, o, man.deliver)
@@ -73,8 +73,8 @@ func TestNewerMailReplacesWaitingMail(t *testing.T) {
 	}
 }
 
-// TestSenderWithManyMailsDelaysOthersByOne: mails were delivered in the order in which they were
-// put, so that sign-in mails waited for thousands of mails of one organization.
+// Mails were delivered in the order of their Put, so that sign-in mails waited for thousands of
+// mails of one organization.
 func TestSenderWithManyMailsDelaysOthersByOne(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
@@ -216,6 +216,6 @@ func TestMailsOfAFormerVersionAreDelivered(t *testing.T) {
 	run(t, o, man.deliver)
 	awaitEmpty(t, conns)
 	if got := man.delivered(); !slices.Equal(got, []string{"former×1", "new×1", "urgent×1"}) {
-		t.Errorf("delivered %q", got)
+		t.Errorf("delivered %q, want the former, the new and the urgent mail", got)
 	}
 }

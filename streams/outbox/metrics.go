@@ -12,7 +12,9 @@ type metrics struct {
 }
 
 // mailCounters count mails by outcome.
-type mailCounters struct{ queued, delivered, rejected, expired, obsolete, replaced prometheus.Counter }
+type mailCounters struct {
+	queued, delivered, rejected, expired, obsolete, replaced prometheus.Counter
+}
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
 	mails := prometheus.NewCounterVec(prometheus.CounterOpts{

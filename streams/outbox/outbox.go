@@ -163,7 +163,8 @@ func Open(ctx context.Context, conns *streams.Conns, cfg Config) (*Outbox, error
 	if err != nil {
 		return nil, fmt.Errorf("open the outbox: %w", err)
 	}
-	if err := jsapi.SetUp(ctx, func(ctx context.Context) error { return upgrade(ctx, js) }); err != nil {
+	err = jsapi.SetUp(ctx, func(ctx context.Context) error { return upgrade(ctx, js) })
+	if err != nil {
 		return nil, fmt.Errorf("open the outbox: %w", err)
 	}
 	if _, err := streams.Declare(ctx, js, declaration(cfg.Replicas)); err != nil {

@@ -141,7 +141,7 @@ func run(
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("Run ended with %v", err)
+			t.Errorf("Run: got %v, want context.Canceled", err)
 		}
 	})
 	t.Cleanup(stop)
@@ -184,7 +184,7 @@ func TestEachMailIsDeliveredOnce(t *testing.T) {
 	run(t, open(t, broker.Connect(t), quick()), man.deliver)
 	awaitEmpty(t, conns)
 	if got := man.delivered(); !slices.Equal(got, want) {
-		t.Errorf("delivered %v", got)
+		t.Errorf("delivered %v, want each of 100 mails once", got)
 	}
 }
 
@@ -216,12 +216,12 @@ func TestFailedMailIsTriedAgain(t *testing.T) {
 	awaitEmpty(t, conns)
 	if got := man.delivered(); len(got) != 7 ||
 		slices.ContainsFunc(got, func(s string) bool { return !strings.HasSuffix(s, "×1") }) {
-		t.Errorf("delivered %v", got)
+		t.Errorf("delivered %v, want each of 7 mails once", got)
 	}
 }
 
-// TestUnreachableServerDelaysAllMails: while the server is unreachable there are few tries, however
-// many mails wait, and no mail is lost.
+// TestUnreachableServerDelaysAllMails checks that there are few tries while the server is
+// unreachable, however many mails wait, and that no mail is lost.
 func TestUnreachableServerDelaysAllMails(t *testing.T) {
 	t.Parallel()
 	conns, cfg := streamstest.Start(t), quick()
@@ -244,12 +244,11 @@ func TestUnreachableServerDelaysAllMails(t *testing.T) {
 	began := time.Now()
 	run(t, o, man.deliver)
 	streamstest.Eventually(
-		t, "it was tried a few times",
+		t, "eight deliveries have failed",
 		func() bool { mu.Lock(); defer mu.Unlock(); return tries >= 8 },
 	)
 	mu.Lock()
-	// There are at least 100 ms between two pauses, and after each four deliverers of each class
-	// may try.
+	// A pause is at least 100 ms. After it four deliverers of each class may try.
 	if most := 4 * (int(time.Since(began)/(100*time.Millisecond)) + 2); tries > most {
 		t.Errorf("%d tries in %s, want at most %d", tries, time.Since(began), most)
 	}
@@ -257,6 +256,6 @@ func TestUnreachableServerDelaysAllMails(t *testing.T) {
 	mu.Unlock()
 	awaitEmpty(t, conns)
 	if got := man.delivered(); len(got) != 50 {
-		t.Errorf("delivered %d mails: %v", len(got), got)
+		t.Errorf("delivered %d mails, want 50: %v", len(got), got)
 	}
 }

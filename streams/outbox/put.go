@@ -210,10 +210,10 @@ func (o *Outbox) checkCount(
 	return nil
 }
 
-// erase removes a mail from the stream and overwrites its bytes. It returns nil also for a mail
-// that is removed already, as the stream's leader says. A leader that is deposed and cut off can
-// remove nothing, and may still list a mail that was removed: that mail then counts as waiting, and
-// is erased or delivered again later.
+// erase removes a mail from the stream and overwrites its bytes. It returns nil also if the
+// stream's leader does not have the mail any more. A deposed leader cannot remove a mail, and may
+// still list one that was removed: that mail counts as waiting until it is erased or delivered
+// again.
 func (o *Outbox) erase(ctx context.Context, sequence uint64) error {
 	return o.api().Erase(ctx, Stream, sequence)
 }

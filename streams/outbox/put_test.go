@@ -41,7 +41,7 @@ func TestDoneMailsAreErased(t *testing.T) {
 	conns := broker.Connect(t)
 	o, man := open(t, conns, quick()), newPostman(nil)
 	put(t, o, "one")
-	const secret = "a-secret-that-only-a-mail-may-tell"
+	const secret = "a-secret-that-only-a-mail-may-contain"
 	if err := o.Put(t.Context(), mail("two", time.Hour, []byte(secret))); err != nil {
 		t.Fatal(err)
 	}
@@ -52,10 +52,10 @@ func TestDoneMailsAreErased(t *testing.T) {
 	run(t, o, man.deliver)
 	awaitEmpty(t, conns)
 	streamstest.Eventually(
-		t, "it is in no file", func() bool { return !inFiles(t, broker.Dir(), secret) },
+		t, "no file contains the secret", func() bool { return !inFiles(t, broker.Dir(), secret) },
 	)
 	if len(man.delivered()) != 3 {
-		t.Errorf("delivered %v", man.delivered())
+		t.Errorf("delivered %v, want three mails", man.delivered())
 	}
 }
 
@@ -89,7 +89,8 @@ func TestFullQueueRejectsNewMails(t *testing.T) {
 	) {
 		t.Errorf("put into a full queue: got %v, want ErrFull", err)
 	}
-	if err := o.Put(t.Context(), mail("big", time.Hour, make([]byte, outbox.MaxContent+1))); err == nil {
+	tooBig := make([]byte, outbox.MaxContent+1)
+	if err := o.Put(t.Context(), mail("big", time.Hour, tooBig)); err == nil {
 		t.Error("put a mail over MaxContent: got no error")
 	}
 	// Sign-in mails do not wait for invitations.
@@ -99,6 +100,6 @@ func TestFullQueueRejectsNewMails(t *testing.T) {
 		t.Errorf("put an urgent mail: got %v", err)
 	}
 	if n := waiting(t, conns); n != outbox.Capacity+1 {
-		t.Errorf("%d mails wait", n)
+		t.Errorf("waiting mails: got %d, want %d", n, outbox.Capacity+1)
 	}
 }

@@ -187,8 +187,8 @@ func (r *runner) deliverQueued(ctx, deliveries context.Context) error {
 	}
 }
 
-// keepQueued keeps the broker from handing out queued mails again. When ctx ends it gives them back
-// to the broker.
+// keepQueued keeps the broker from handing out queued mails again. When ctx ends it returns them to
+// the broker.
 func (r *runner) keepQueued(ctx context.Context) error {
 	ticker := time.NewTicker(progressInterval)
 	defer ticker.Stop()

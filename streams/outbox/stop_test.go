@@ -41,7 +41,7 @@ func TestMailsOutliveTheBroker(t *testing.T) {
 	put(t, o, "later")
 	awaitEmpty(t, conns)
 	if got := man.delivered(); !slices.Equal(got, []string{"first×1", "held×1", "later×1"}) {
-		t.Errorf("delivered %v", got)
+		t.Errorf("delivered %v, want each of three mails once", got)
 	}
 }
 
@@ -67,13 +67,15 @@ func TestStopLetsDeliveriesEnd(t *testing.T) {
 	close(leave)
 	<-stopped
 	if n := waiting(t, conns); n != 0 || len(man.delivered()) != 1 {
-		t.Errorf("%d mails wait, delivered %v", n, man.delivered())
+		t.Errorf(
+			"%d mails wait, delivered %v; want none waiting and one delivered", n, man.delivered(),
+		)
 	}
 }
 
-// TestStopCutsOffWhatHangs checks that a stop takes Grace, and that the next Run gets the mail at
-// once.
-func TestStopCutsOffWhatHangs(t *testing.T) {
+// TestStopCutsOffHangingDeliveries checks that a stop takes Grace, and that the next Run gets the
+// mail at once.
+func TestStopCutsOffHangingDeliveries(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	o, entered := open(t, conns, quick()), make(chan struct{})
@@ -87,13 +89,13 @@ func TestStopCutsOffWhatHangs(t *testing.T) {
 	began := time.Now()
 	stop()
 	if took := time.Since(began); took > outbox.Grace+30*time.Second {
-		t.Errorf("the stop took %s", took)
+		t.Errorf("the stop took %s, want about %s", took, outbox.Grace)
 	}
 	man := newPostman(nil)
 	run(t, o, man.deliver)
 	began = time.Now()
 	awaitEmpty(t, conns)
 	if took := time.Since(began); took > 30*time.Second || len(man.delivered()) != 1 {
-		t.Errorf("delivered %v after %s", man.delivered(), took)
+		t.Errorf("delivered %v after %s, want one mail within 30s", man.delivered(), took)
 	}
 }

@@ -33,8 +33,8 @@ const (
 	maxReplies = 512
 )
 
-// Barrier waits until every serving replica has applied an event of the directory, so that what a
-// caller was told is in force everywhere. Safe for concurrent use.
+// Barrier waits until every serving replica has applied an event of the directory, so that a change
+// is in force everywhere before the caller gets its answer. Safe for concurrent use.
 //
 // A replica that serves keeps a heartbeat in the bucket `replicas` and replies to requests under
 // its id. Wait asks each replica that has a heartbeat. A replica that does not reply, because it

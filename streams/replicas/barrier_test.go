@@ -42,7 +42,8 @@ func startReplica(t *testing.T, broker *streamstest.Broker, id string) *replica 
 		changed: make(chan struct{}),
 	}
 	go func() {
-		r.stopped <- replicas.NewBarrier(conns, id, slog.New(slog.DiscardHandler)).Serve(ctx, r.awaitApplied)
+		barrier := replicas.NewBarrier(conns, id, slog.New(slog.DiscardHandler))
+		r.stopped <- barrier.Serve(ctx, r.awaitApplied)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -110,7 +111,7 @@ func TestBarrierWaitsForEveryReplica(t *testing.T) {
 	go func() { done <- barrier.Wait(t.Context(), 7) }()
 	b.apply(8)
 	if err := <-done; err != nil {
-		t.Fatal(err)
+		t.Fatalf("Wait after the replica applied the event: %v; want nil", err)
 	}
 }
 
@@ -189,7 +190,8 @@ func TestBarrierRejectsInvalidID(t *testing.T) {
 	broker := streamstest.New(t)
 	conns := broker.Connect(t)
 	for _, id := range []string{"", "a.b", "*", ">", "a b"} {
-		if err := replicas.NewBarrier(conns, id, slog.New(slog.DiscardHandler)).Serve(t.Context(), nil); err == nil {
+		barrier := replicas.NewBarrier(conns, id, slog.New(slog.DiscardHandler))
+		if err := barrier.Serve(t.Context(), nil); err == nil {
 			t.Errorf("Serve with id %q: nil; want an error", id)
 		}
 	}

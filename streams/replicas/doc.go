@@ -2,8 +2,8 @@
 // whether a replica may act by its view of the directory (Freshness), when every replica has
 // applied an event of the directory (Barrier), and whether a replica reaches the broker (Reach).
 //
-// A revoked key must stop working everywhere, also at a replica that is cut off. Three rules
-// together see to that:
+// A revoked key must stop working everywhere, also at a replica that is cut off. Three rules ensure
+// that:
 //
 //   - A replica answers requests by its view of the directory only while the view was confirmed
 //     within the last second by a leader of the DIRECTORY stream (Freshness).

@@ -299,7 +299,7 @@ func (f *Freshness) Lost() <-chan struct{} {
 	return f.lost
 }
 
-// Err returns nil unless the process is cut off from the directory; then the error says why.
+// Err returns nil unless the process is cut off from the directory. Then the error has the cause.
 func (f *Freshness) Err() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,13 +13,15 @@ import (
 	"hubcloud/streams/replicas"
 )
 
-// view is a view of the directory as a test wants it.
+// view is a Freshness whose directory and broker a test controls.
 type view struct {
 	*replicas.Freshness
-	away, rejected, cutOff, clustered atomic.Bool
+	// away makes confirmations wait for an answer, rejected makes them fail at once.
+	away, rejected    atomic.Bool
+	cutOff, clustered atomic.Bool
 }
 
-// startView runs in a bubble: its clock is the test's.
+// startView returns a running, confirmed view. It must be called within a synctest bubble.
 func startView(t *testing.T) *view {
 	v := &view{}
 	var err error
@@ -47,7 +49,7 @@ func startView(t *testing.T) *view {
 		<-done
 	})
 	if err := v.Confirm(t.Context()); err != nil {
-		t.Fatalf("with the directory at hand: %v", err)
+		t.Fatalf("Confirm with the directory in reach: %v, want nil", err)
 	}
 	return v
 }
@@ -68,9 +70,9 @@ func isUnavailable(err error) bool {
 }
 
 // A revoked key worked for as long as its replica was cut off from the broker. Now the replica acts
-// by what it last heard for one second, then answers service_unavailable, and what is open ends
-// within three.
-func TestAViewThatCannotBeConfirmedIsNotActedUpon(t *testing.T) {
+// by its last confirmed view for one second, then answers service_unavailable, and ends open
+// streams within three seconds.
+func TestAnUnconfirmedViewExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		v := startView(t)
@@ -79,31 +81,40 @@ func TestAViewThatCannotBeConfirmedIsNotActedUpon(t *testing.T) {
 		began := time.Now()
 		time.AfterFunc(2*time.Second, func() { v.cutOff.Store(true) }) // as Reach finds out
 		if err := v.Confirm(t.Context()); err != nil {
-			t.Errorf("a moment after the last confirmation: %v", err)
+			t.Errorf("Confirm a moment after the last confirmation: %v, want nil", err)
 		}
 		time.Sleep(1100 * time.Millisecond)
 		if err := v.Confirm(t.Context()); !isUnavailable(err) {
-			t.Errorf("cut off: %v, want service_unavailable", err)
+			t.Errorf("Confirm while cut off: %v, want service_unavailable", err)
 		}
 		if took := time.Since(began); took > 3*time.Second || !isClosed(lost) || v.Err() == nil {
-			t.Errorf("after %v; lost: %t, %v", took, isClosed(lost), v.Err())
+			t.Errorf(
+				"after %v: lost %t, Err %v; want lost with an error within 3s", took,
+				isClosed(lost), v.Err(),
+			)
 		}
-		// From now on nobody waits.
+		// From now on Confirm fails without waiting.
 		began = time.Now()
 		if err := v.Confirm(t.Context()); !isUnavailable(err) || time.Since(began) > 0 {
-			t.Errorf("later: %v after %v", err, time.Since(began))
+			t.Errorf(
+				"Confirm once lost: %v after %v, want service_unavailable at once", err,
+				time.Since(began),
+			)
 		}
 		v.away.Store(false)
 		v.cutOff.Store(false)
 		time.Sleep(3 * time.Second)
 		if err := v.Confirm(t.Context()); err != nil || isClosed(v.Lost()) || v.Err() != nil {
-			t.Errorf("the directory is heard again: %v, lost %t", err, isClosed(v.Lost()))
+			t.Errorf(
+				"Confirm with the directory in reach again: %v, lost %t; want nil, false", err,
+				isClosed(v.Lost()),
+			)
 		}
 	})
 }
 
-// While a cluster elects a leader requests wait, and streams stay open.
-func TestAnElectionIsWaitedFor(t *testing.T) {
+// While a cluster elects a leader, requests wait and streams stay open.
+func TestConfirmWaitsForAnElection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		v := startView(t)
@@ -112,10 +123,10 @@ func TestAnElectionIsWaitedFor(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond)
 		time.AfterFunc(8*time.Second, func() { v.away.Store(false) })
 		if err := v.Confirm(t.Context()); err != nil {
-			t.Errorf("after an election of 9.5 s: %v", err)
+			t.Errorf("Confirm after an election of 9.5 s: %v, want nil", err)
 		}
 		if isClosed(lost) {
-			t.Error("streams were ended")
+			t.Error("Lost is closed after the election, want it open")
 		}
 		v.away.Store(true)
 		time.Sleep(1500 * time.Millisecond)
@@ -123,14 +134,17 @@ func TestAnElectionIsWaitedFor(t *testing.T) {
 		if err := v.Confirm(t.Context()); !isUnavailable(err) ||
 			time.Since(began) > 16*time.Second ||
 			time.Since(began) < 13*time.Second {
-			t.Errorf("without end: %v after %v", err, time.Since(began))
+			t.Errorf(
+				"Confirm without a leader: %v after %v, want service_unavailable after 13s to 16s",
+				err, time.Since(began),
+			)
 		}
 	})
 }
 
-// The leader of a cluster that was stopped answers for a moment when it wakes up, before it hears
-// that it was deposed.
-func TestOneAnswerAfterASilenceIsNotEnough(t *testing.T) {
+// A leader whose process was suspended answers for a moment when it continues, before it learns
+// that it was deposed. So one answer after a silence does not confirm the view.
+func TestOneAnswerAfterASilenceDoesNotConfirm(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		v := startView(t)
@@ -150,7 +164,7 @@ func TestOneAnswerAfterASilenceIsNotEnough(t *testing.T) {
 		v.rejected.Store(false)
 		back := time.Now()
 		if at := <-confirmed; at.Sub(back) < time.Second || at.Sub(back) > 2*time.Second {
-			t.Errorf("confirmed %v after the leader was back", at.Sub(back))
+			t.Errorf("confirmed %v after the leader was back, want 1s to 2s", at.Sub(back))
 		}
 	})
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // A replica that was cut off from its broker during a write did not notice for a minute, and its
-// event streams went on: the write held the connection, and Reach asked that connection for its
-// server's name.
+// event streams stayed open. The write had locked the connection, and Reach waited for the lock to
+// read the server's name.
 func TestReachNoticesACutDuringAWrite(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)

@@ -13,8 +13,7 @@ import (
 const (
 	// kindAllowance is the prefix of the counters of Allow.
 	kindAllowance = "allowance."
-	// maxConflicts bounds how often Allow counts again because another call was faster. So many
-	// conflicts mean many calls at the same moment.
+	// maxConflicts bounds how often Allow repeats a write that lost against a concurrent call.
 	maxConflicts = 8
 )
 

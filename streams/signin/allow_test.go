@@ -11,7 +11,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// TestAllowHoldsOverReplicas: each replica counted mails to an address for itself, or not at all.
+// Each replica counted the mails to an address for itself, or not at all. Now all replicas share
+// one limit.
 func TestAllowHoldsOverReplicas(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -39,8 +40,7 @@ func TestAllowHoldsOverReplicas(t *testing.T) {
 			}
 		})
 	}
-	// Of many concurrent calls some may be rejected below the limit, but never one too many is
-	// allowed.
+	// Some of many concurrent calls may be rejected below the limit, but none is allowed above it.
 	if all.Wait(); granted.Load() < 1 || granted.Load() > 5 {
 		t.Errorf("%d of 20 concurrent calls allowed, want 1 to 5", granted.Load())
 	}
@@ -72,6 +72,6 @@ func TestAllowHoldsOverReplicas(t *testing.T) {
 	}
 	keys, err := buckets.SignIn.Keys(t.Context())
 	if err != nil || len(keys) != 2 {
-		t.Errorf("got keys %q, %v, want 2", keys, err)
+		t.Errorf("keys of the bucket: got %q, %v, want 2", keys, err)
 	}
 }

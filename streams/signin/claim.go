@@ -24,9 +24,9 @@ const (
 )
 
 // claim writes a value under a key on condition that the key has that revision, and reports whether
-// this call wrote it. When the broker's answer is lost, the write may be stored or not: claim
-// repeats it on the same condition, and finds out by the id in the header whose write a conflict is
-// with.
+// this call wrote it. If the broker's answer is lost, the value may be stored or not. Then claim
+// repeats the write on the same condition. After a conflict the id in the stored header shows
+// whether the stored value is this call's own.
 func (s *Store) claim(
 	ctx context.Context, key string, revision uint64, content []byte, header nats.Header,
 ) (mine bool, err error) {

@@ -16,8 +16,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// cutter is a broker that loses the answer to the next write to a bucket: the connection breaks after
-// the write.
+// cutter is a broker that loses the answer to the next write to a bucket: once armed, it breaks the
+// connection after the write.
 type cutter struct {
 	*streamstest.Broker
 	armed atomic.Bool
@@ -32,27 +32,27 @@ func (c *cutter) InProcessConn() (net.Conn, error) {
 type cutConn struct {
 	net.Conn
 	cutter *cutter
-	deaf   atomic.Bool
+	broken atomic.Bool
 }
 
 func (c *cutConn) Write(p []byte) (int, error) {
 	if bytes.Contains(p, []byte("PUB $KV.")) && c.cutter.armed.CompareAndSwap(true, false) {
 		c.cutter.cuts.Add(1)
-		c.deaf.Store(true)
+		c.broken.Store(true)
 	}
 	return c.Conn.Write(p)
 }
 
 func (c *cutConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if c.deaf.Load() {
+	if c.broken.Load() {
 		return 0, net.ErrClosed
 	}
 	return n, err
 }
 
-// TestLostAnswerUsesUpNothing: when the broker's answer was lost, a link was used up without signing
-// anybody in, and a form counted as sent before although it was not processed.
+// When the broker's answer was lost, a link was used up without a sign-in, and a form counted as
+// sent although it was not processed.
 func TestLostAnswerUsesUpNothing(t *testing.T) {
 	t.Parallel()
 	broker := &cutter{Broker: streamstest.New(t)}
@@ -72,10 +72,10 @@ func TestLostAnswerUsesUpNothing(t *testing.T) {
 	broker.armed.Store(true)
 	if got, err := s.UseLink(t.Context(), link, now); err != nil ||
 		got.Email != "ann@example.org" {
-		t.Errorf("take the link: got %+v, %v", got, err)
+		t.Errorf("UseLink: got %+v, %v, want the link of ann@example.org", got, err)
 	}
 	if _, err := s.UseLink(t.Context(), link, now); !errors.Is(err, noLink) {
-		t.Errorf("take the link again: got %v, want ErrSignInLink", err)
+		t.Errorf("UseLink again: got %v, want ErrSignInLink", err)
 	}
 	token := begin(t, s, time.Hour)
 	broker.armed.Store(true)

@@ -21,7 +21,7 @@ const (
 	checkTimeout = 5 * time.Second
 )
 
-// waiters are the sessions whose end somebody waits for, by their keys.
+// waiters are the sessions with open channels of Ended, by their keys.
 type waiters struct {
 	mu        sync.Mutex
 	bySession map[string]*waiter
@@ -29,7 +29,7 @@ type waiters struct {
 
 // waiter waits for the end of one session.
 type waiter struct {
-	// ended is closed when the session ends; users counts those who wait for it.
+	// ended is closed when the session ends; users counts the calls of Ended that share it.
 	ended chan struct{}
 	users int
 }
@@ -79,7 +79,7 @@ func (w *waiters) sessions() []string {
 
 // Run closes the channels of Ended until ctx ends, and returns nil then.
 //
-// It watches the bucket. A watch reads one server's copy, which may be behind, or stand still
+// It watches the bucket. A watch reads one server's copy, which may be behind, or stop delivering
 // without an error when that server is cut off: pages of a person who has signed out would stay
 // open. So Run also asks the bucket's leader for every session with waiters, every five seconds and
 // after each reconnect. A deposed leader may answer with a stale session; replicas.Freshness, which
@@ -96,7 +96,7 @@ func (s *Store) Run(ctx context.Context) error {
 	return nil
 }
 
-// watch runs one watch. It returns nil when the watch has to be started again.
+// watch runs one watch. It returns nil when Run must start another watch at once, or ctx has ended.
 func (s *Store) watch(ctx context.Context, back <-chan nats.Status) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

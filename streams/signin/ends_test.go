@@ -26,8 +26,7 @@ type silentWatcher struct{ jetstream.KeyWatcher }
 
 func (silentWatcher) Updates() <-chan jetstream.KeyValueEntry { return nil }
 
-// TestEndMissedByTheWatch: a watch that stood still missed ended sessions for as long as its
-// connection lasted.
+// A watch that had stopped delivering missed ended sessions for as long as its connection lasted.
 func TestEndMissedByTheWatch(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
@@ -53,7 +52,7 @@ func TestEndMissedByTheWatch(t *testing.T) {
 	if err := s.End(t.Context(), token); err != nil {
 		t.Fatal(err)
 	}
-	awaitEnd(t, "a session whose watch stands still", ended)
+	awaitEnd(t, "a session whose watch delivers nothing", ended)
 }
 
 // replica returns a store with a connection of its own that runs until the test ends.
@@ -101,13 +100,14 @@ func awaitEnd(t *testing.T, what string, ended <-chan struct{}) {
 	}
 }
 
-// TestEnded: a stream of a visitor who signed out stayed open until its next keepalive. Ended is
-// closed on every replica, and for no other session.
+// A stream of a visitor who had signed out stayed open until its next keepalive. Ended is closed on
+// every replica, and for no other session.
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
 	here, there := replica(t, broker), replica(t, broker)
-	token, expiring, other := begin(t, here, time.Hour), begin(t, here, 2*time.Second), begin(t, here, time.Hour)
+	token, other := begin(t, here, time.Hour), begin(t, here, time.Hour)
+	expiring := begin(t, here, 2*time.Second)
 	on := func(s *signin.Store, token string) <-chan struct{} {
 		ended, forget := s.Ended(token)
 		t.Cleanup(forget)
@@ -145,9 +145,9 @@ func TestEndWhileTheBrokerIsAway(t *testing.T) {
 	awaitEnd(t, "a session that expired while the broker was away", ended)
 }
 
-// TestLeaderIsAsked: with several replicas of the bucket a new session was unknown for some
-// milliseconds, and an ended one was still known. Any replica answers a direct get, also one that is
-// behind.
+// With several replicas of the bucket a new session was unknown for some milliseconds, and an ended
+// one still known: any replica may answer a direct get, also one that is behind. A Store must send
+// no direct gets.
 func TestLeaderIsAsked(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)

@@ -3,8 +3,8 @@
 //
 // # Promises
 //
-//   - A token has 256 random bits. The bucket contains only its SHA-256: whoever reads the bucket
-//     cannot sign in.
+//   - A token has 256 random bits. The bucket contains only its SHA-256, so its content is of no
+//     use for signing in.
 //   - A link works once, also when several replicas use it at the same moment: it is removed on
 //     condition that it is unchanged.
 //   - An expired link or session is rejected from that moment, and the broker removes it.
@@ -206,7 +206,8 @@ func (s *Store) create(
 	return token, nil
 }
 
-// get decodes the value of a token, and returns its revision; 0 when there is none.
+// get decodes the value of a token into into, and returns its revision; 0 for a token without a
+// value.
 func (s *Store) get(
 	ctx context.Context, kind, token string, into any,
 ) (revision uint64, err error) {

@@ -53,7 +53,7 @@ func TestLinkIsUsedOnce(t *testing.T) {
 	for range 2 {
 		if got, err := s.Link(t.Context(), token, now); err != nil || got.Email != made.Email ||
 			got.Next != made.Next {
-			t.Errorf("look at the link: got %+v, %v, want %+v", got, err, made)
+			t.Errorf("Link: got %+v, %v, want %+v", got, err, made)
 		}
 	}
 	var took atomic.Int32
@@ -72,7 +72,7 @@ func TestLinkIsUsedOnce(t *testing.T) {
 		t.Errorf("%d calls have used the link, want 1", took.Load())
 	}
 	if _, err := s.Link(t.Context(), token, now); !errors.Is(err, noLink) {
-		t.Error(err)
+		t.Errorf("Link after its use: got %v, want ErrSignInLink", err)
 	}
 }
 
@@ -104,10 +104,10 @@ func TestExpiry(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.UseLink(t.Context(), link, now.Add(time.Second)); !errors.Is(err, noLink) {
-		t.Error(err)
+		t.Errorf("UseLink of an expired link: got %v, want ErrSignInLink", err)
 	}
 	if _, err := s.Session(t.Context(), session, now.Add(time.Hour)); !errors.Is(err, noSession) {
-		t.Error(err)
+		t.Errorf("Session of an expired session: got %v, want ErrNotSignedIn", err)
 	}
 	streamstest.EventuallyNil(t, "the link has left the bucket", func() error {
 		keys, err := kv.Keys(t.Context())
@@ -118,7 +118,8 @@ func TestExpiry(t *testing.T) {
 	})
 }
 
-// TestSessionEnds also checks that the content of the bucket signs nobody in.
+// TestSessionEnds checks a session until its end, and that no other text is accepted as its token,
+// such as its key in the bucket.
 func TestSessionEnds(t *testing.T) {
 	t.Parallel()
 	s, kv := open(t)
@@ -154,7 +155,7 @@ func TestSessionEnds(t *testing.T) {
 			t.Errorf("link %q: got %v, want ErrSignInLink", wrong, err)
 		}
 		if err := s.End(t.Context(), wrong); err != nil {
-			t.Errorf("end %q: %v", wrong, err)
+			t.Errorf("End(%q): got %v, want nil", wrong, err)
 		}
 	}
 	if _, err := s.UseLink(t.Context(), token, now); !errors.Is(err, noLink) {
@@ -165,7 +166,7 @@ func TestSessionEnds(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := s.Session(t.Context(), token, now); !errors.Is(err, noSession) {
-			t.Error(err)
+			t.Errorf("Session after End: got %v, want ErrNotSignedIn", err)
 		}
 	}
 }

@@ -118,7 +118,8 @@ func TryReplies(
 		}
 	}
 	for _, reserved := range []string{"_R_.x", "_GR_.x", "$JS.ACK." + stream + ".x.1.1.1.1.1"} {
-		if err := attacker.PublishRequest(streams.ShardAPI(shard)+".STREAM.NAMES", reserved, nil); err != nil {
+		names := streams.ShardAPI(shard) + ".STREAM.NAMES"
+		if err := attacker.PublishRequest(names, reserved, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

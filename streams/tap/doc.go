@@ -17,13 +17,13 @@
 //
 // # How it reads
 //
-// The feed republishes every stored event of all hubs. It tells the tap which hubs have new events:
-// such a hub is due. A worker takes the hub that has been due longest, reads one batch after the
-// hub's position from its log, delivers the batch and advances the position. A message of the feed
-// that is durable and directly follows the position is delivered without a read. Such messages are
-// buffered up to a limit; beyond it the log is read. Only one worker at a time has a hub, which
-// keeps the order, and a hub is queued at most once. Memory is therefore bounded by the number of
-// hubs and the buffer's limit, however slow the Output is.
+// The feed republishes every stored event of all hubs. A hub with new events is due. A worker takes
+// the hub that has been due longest, reads one batch after the hub's position from its log,
+// delivers the batch and advances the position. A message of the feed that is durable and directly
+// follows the position is delivered without a read. Such messages are buffered up to a limit;
+// beyond it the log is read. Only one worker at a time has a hub, which keeps the order, and a hub
+// is queued at most once. Memory is therefore bounded by the number of hubs and the buffer's limit,
+// however slow the Output is.
 //
 // The tap subscribes to the feed before it lists the logs, so no event falls between history and
 // new events. A feed may lose messages, and a loss at the end of a quiet log would go unnoticed.

@@ -104,7 +104,8 @@ func (p *Publisher) publish(ctx context.Context, r Record) error {
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, jetstream.ErrNoStreamResponse) && try >= firstTries && !p.accepted.Load():
+		case errors.Is(err, jetstream.ErrNoStreamResponse) && try >= firstTries &&
+			!p.accepted.Load():
 			return fmt.Errorf("%w: %s", ErrNoStream, msg.Subject)
 		case permanent(err):
 			return fmt.Errorf("publish to %s: %w", msg.Subject, err)

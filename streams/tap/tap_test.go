@@ -96,7 +96,8 @@ func TestFilters(t *testing.T) {
 		return time.Since(since) > 2*time.Millisecond
 	})
 	r.store(hubID(2), 10)
-	if _, err := r.logs.AppendCommand(t.Context(), hubID(2), []byte(`{"key":"lock","value":true}`), nil); err != nil {
+	command := []byte(`{"key":"lock","value":true}`)
+	if _, err := r.logs.AppendCommand(t.Context(), hubID(2), command, nil); err != nil {
 		t.Fatal(err)
 	}
 	r.store(hubID(3), 10)
@@ -165,8 +166,9 @@ func TestNew(t *testing.T) {
 	})
 	r.store(hubID(1), 5)
 	r.store(hubID(2), 5)
-	if got := summary(numbers(t, out.await(t, 10))); got != "hub-aaaa-aaaa-0001: 21-25; hub-aaaa-aaaa-0002: 1-5" {
-		t.Error(got)
+	const want = "hub-aaaa-aaaa-0001: 21-25; hub-aaaa-aaaa-0002: 1-5"
+	if got := summary(numbers(t, out.await(t, 10))); got != want {
+		t.Errorf("events: got %s, want %s", got, want)
 	}
 }
 

@@ -68,7 +68,8 @@ func (s *Store) number(ctx context.Context, name string) (number int, err error)
 		if len(a.Numbers) >= streams.MaxTaps {
 			return false, ErrFull
 		}
-		for number = a.Next % streams.MaxTaps; slices.Contains(slices.Collect(maps.Values(a.Numbers)), number); {
+		used := slices.Collect(maps.Values(a.Numbers))
+		for number = a.Next % streams.MaxTaps; slices.Contains(used, number); {
 			number = (number + 1) % streams.MaxTaps
 		}
 		a.Numbers[name], a.Next = number, (number+1)%streams.MaxTaps

@@ -51,7 +51,7 @@ func TestLife(t *testing.T) {
 		t.Errorf("billing was admitted with another user's password, or %v", err)
 	}
 	for _, u := range []streams.User{
-		{User: first.User}, {User: first.User, Password: "x"}, {User: "tap-nobody", Password: "x"},
+		{User: first.User}, {User: first.User, Password: "x"}, {User: "tap-unknown", Password: "x"},
 		{User: "tap", Password: "x"},
 		{User: "analytics", Password: first.Password}, {User: "tap-*", Password: "x"},
 		{User: "tap->", Password: "x"}, {User: "tap-a.b"}, {}} {
@@ -85,7 +85,10 @@ func TestLife(t *testing.T) {
 	}
 	for what, do := range map[string]func(context.Context) error{
 		"revoke": func(ctx context.Context) error { return s.Revoke(ctx, "analytics") },
-		"renew":  func(ctx context.Context) error { _, err := s.Renew(ctx, "analytics", later); return err },
+		"renew": func(ctx context.Context) error {
+			_, err := s.Renew(ctx, "analytics", later)
+			return err
+		},
 	} {
 		if err := do(t.Context()); !errors.Is(err, tapuser.ErrUnknown) {
 			t.Errorf("%s an unknown user: got %v, want ErrUnknown", what, err)
@@ -124,7 +127,7 @@ func TestEachUserHasAnAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	users["former"] = former
-	// as an earlier version left it: users without accounts
+	// An earlier version stored users without accounts.
 	if _, err := buckets.Installation.PutString(t.Context(), "tap-accounts", "{}"); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +161,8 @@ func TestEachUserHasAnAccount(t *testing.T) {
 	if _, err := s.Create(t.Context(), "late", time.Now()); !errors.Is(err, tapuser.ErrFull) {
 		t.Errorf("create one user too many: got %v, want ErrFull", err)
 	}
-	if err := errors.Join(s.Revoke(t.Context(), "tap3"), s.Release(t.Context(), "tap3")); err != nil {
+	err = errors.Join(s.Revoke(t.Context(), "tap3"), s.Release(t.Context(), "tap3"))
+	if err != nil {
 		t.Fatal(err)
 	}
 	late, err := s.Create(t.Context(), "late", time.Now())
