@@ -59,7 +59,8 @@ func testBackupAndRestore(t *testing.T, hubLogs bool) {
 	after := messages(t, to.Conns.Cloud, streams.DirectoryStream)
 	if !slices.Equal(after[:len(before)], before) || len(after) != len(before)+len(from.hubs) {
 		t.Errorf(
-			"directory: got %d events, want the %d of before and one of each hub; got after them:\n%s",
+			"directory: got %d events, want the %d of before and one of each hub; got after "+
+				"them:\n%s",
 			len(after), len(before), strings.Join(after[len(before):], "\n"),
 		)
 	}

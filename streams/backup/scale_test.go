@@ -85,14 +85,8 @@ func TestScale(t *testing.T) {
 		t.Errorf("last event after the restore: got %d, error %v, want %d", got, err, head+3)
 	}
 	t.Logf(
-		"%d events, %d bytes: written in %v, checked in %v, restored in %v (with a check, to a new "+
-			"broker); heap of broker and backup: %d MB before, %d MB after the backup",
-		head,
-		m.Bytes(),
-		writing,
-		checking,
-		restoring,
-		before.HeapInuse>>20,
-		after.HeapInuse>>20,
+		"%d events, %d bytes: written in %v, checked in %v, restored in %v (with a check, to a "+
+			"new broker); heap of broker and backup: %d MB before, %d MB after the backup",
+		head, m.Bytes(), writing, checking, restoring, before.HeapInuse>>20, after.HeapInuse>>20,
 	)
 }

@@ -69,7 +69,8 @@ func (c Config) Validate() error {
 		return errors.New("data directory: must be set")
 	case c.Shards < 0 || c.Shards > streams.MaxShards:
 		return fmt.Errorf("shards: must be 1 to %d, got %d", streams.MaxShards, c.Shards)
-	case c.MQTTTLS == nil || c.MQTTTLS.ClientAuth != tls.RequireAndVerifyClientCert || c.MQTTTLS.ClientCAs == nil:
+	case c.MQTTTLS == nil, c.MQTTTLS.ClientAuth != tls.RequireAndVerifyClientCert,
+		c.MQTTTLS.ClientCAs == nil:
 		return errors.New("MQTT TLS: must require and verify client certificates")
 	case c.Connections < 0:
 		return fmt.Errorf("connections: must not be negative, got %d", c.Connections)

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// handshakeWait is how long a hub's handshake waits for the service. It is shorter than hubs wait
-	// for a connection.
+	// handshakeWait is how long a hub's handshake waits for the service. It is shorter than hubs
+	// wait for a connection.
 	handshakeWait = 5 * time.Second
 	// handshakePoll is the pause between two checks whether the service is ready.
 	handshakePoll = 20 * time.Millisecond
@@ -21,8 +21,8 @@ const (
 var errNotReady = errors.New("the service is not ready for hubs")
 
 // handshakes delays the TLS handshakes of hubs until the auth callout is answered. The server opens
-// its MQTT listener as soon as it starts. Without the delay it would reject hubs that connect during
-// the start, and some of them would take that for an invalid certificate and enroll again.
+// its MQTT listener as soon as it starts. Without the delay it would reject hubs that connect
+// during the start, and some of them would take that for an invalid certificate and enroll again.
 type handshakes struct {
 	// ready reports whether the auth callout is answered.
 	ready func() bool
@@ -53,8 +53,8 @@ func (h *handshakes) guard(base *tls.Config) *tls.Config {
 }
 
 // keepAlive makes the operating system close a connection whose peer is gone, after a minute and a
-// half. The server relies on the keep-alive of MQTT, which a hub may switch off. The time is that of
-// the longest keep-alive that the hub protocol allows.
+// half. The server relies on the keep-alive of MQTT, which a hub may switch off. The time is that
+// of the longest keep-alive that the hub protocol allows.
 func keepAlive(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{ // fails only if the connection is closed
@@ -83,8 +83,8 @@ func (h *handshakes) wait() error {
 	return errNotReady
 }
 
-// poll returns a channel that is closed once the service is ready, or nil after close. One goroutine
-// polls for all waiting handshakes.
+// poll returns a channel that is closed once the service is ready, or nil after close. One
+// goroutine polls for all waiting handshakes.
 func (h *handshakes) poll() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()

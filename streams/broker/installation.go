@@ -50,7 +50,8 @@ func openInstallation(dataDir string, shards int) (installation, error) {
 	if entries, err := os.ReadDir(filepath.Join(store, "jetstream")); err == nil &&
 		len(entries) > 0 {
 		return installation{}, fmt.Errorf(
-			"%s has streams, but %s with their number of shards is missing: restore it from a backup",
+			"%s has streams, but %s with their number of shards is missing: restore it from a "+
+				"backup",
 			store, path,
 		)
 	}

@@ -74,8 +74,8 @@ func (s *Server) evictPending(ctx context.Context, limit int) {
 	}
 }
 
-// evictPending returns the number of connections that it closed. It closes none while less than half
-// of the limit is used.
+// evictPending returns the number of connections that it closed. It closes none while less than
+// half of the limit is used.
 func (r *run) evictPending(limit int) int {
 	open := r.server.NumClients()
 	if open <= limit/2 {
@@ -114,10 +114,10 @@ func (r *run) evictPending(limit int) int {
 }
 
 // excess returns the pending connections to close. slots is the number of connections that may be
-// open beside those that have logged in. Connections with a ClientHello may use three quarters of the
-// slots, which leaves space for many hubs that reconnect at once. Silent connections may use half of
-// the slots less those with a ClientHello, but at least an eighth. Connections of the source with the
-// most are closed first, and the oldest of a source first.
+// open beside those that have logged in. Connections with a ClientHello may use three quarters of
+// the slots, which leaves space for many hubs that reconnect at once. Silent connections may use
+// half of the slots less those with a ClientHello, but at least an eighth. Connections of the
+// source with the most are closed first, and the oldest of a source first.
 func excess(conns []pending, slots int) []pending {
 	var silent, active []pending
 	for _, c := range conns {

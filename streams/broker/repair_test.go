@@ -29,10 +29,9 @@ func TestChecksumsAreRepaired(t *testing.T) {
 	}{
 		{"missing", os.Remove},
 		{"empty", func(path string) error { return os.WriteFile(path, nil, 0o600) }},
-		{
-			"of another configuration",
-			func(path string) error { return os.WriteFile(path, []byte("0123456789abcdef"), 0o600) },
-		},
+		{"of another configuration", func(path string) error {
+			return os.WriteFile(path, []byte("0123456789abcdef"), 0o600)
+		}},
 		{"half", func(path string) error { return os.Truncate(path, 7) }},
 		{"folder", func(path string) error {
 			return errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "x"), 0o700))
@@ -293,7 +292,8 @@ func contents(t *testing.T, conns *streams.Conns) []string {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for seq := info.State.FirstSeq; seq <= info.State.LastSeq && info.State.Msgs > 0; seq++ {
+			state := info.State
+			for seq := state.FirstSeq; seq <= state.LastSeq && state.Msgs > 0; seq++ {
 				msg, err := stream.GetMsg(t.Context(), seq)
 				if err != nil {
 					t.Fatalf("%s: message %d: %v", line, seq, err)

@@ -109,14 +109,17 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		faults:         newFaults(),
 		maxConnections: cfg.maxConnections(made.Shards),
 	}
-	s.options = func() (*server.Options, error) { return serverOptions(s.cfg, made, credentials, maxStore) }
+	s.options = func() (*server.Options, error) {
+		return serverOptions(s.cfg, made, credentials, maxStore)
+	}
 	opts, err := s.options()
 	if err != nil {
 		return nil, err
 	}
 	if !loopback(opts.Host) {
 		cfg.Logger.Warn(
-			"the NATS listener can be reached from other machines without TLS; passwords and data are not encrypted",
+			"the NATS listener can be reached from other machines without TLS; passwords and data "+
+				"are not encrypted",
 			"nats", cfg.NATSAddr,
 		)
 	}
@@ -228,10 +231,9 @@ func (s *Server) logDurability(interval time.Duration) {
 		return
 	}
 	s.logger.Warn(
-		"writes are synced to disk at intervals: a power cut can lose acknowledged messages, a crash "+
-			"of the service cannot",
-		"sync_interval",
-		interval.String(),
+		"writes are synced to disk at intervals: a power cut can lose acknowledged messages, "+
+			"a crash of the service cannot",
+		"sync_interval", interval.String(),
 	)
 }
 

@@ -205,8 +205,8 @@ func (f ServerFile) writeStore(text *strings.Builder) {
 	sync, why := "always", "Every write is synced to disk before it is acknowledged. A power cut "+
 		"loses no acknowledged message."
 	if f.SyncInterval > 0 {
-		sync, why = f.SyncInterval.String(), "Writes are synced to disk at this interval. A crash of "+
-			"the server loses no acknowledged message, a power cut of all servers may."
+		sync, why = f.SyncInterval.String(), "Writes are synced to disk at this interval. A crash "+
+			"of the server loses no acknowledged message, a power cut of all servers may."
 	}
 	fmt.Fprintf(text, `
 # Streams: hub logs, the directory and the buckets.

@@ -117,7 +117,7 @@ func TestTapReads(t *testing.T) {
 			if err != nil || (n < 3 && string(msg.Data) != fmt.Sprint(n)) ||
 				(n == 3 && msg.Header.Get("Status") != "204") {
 				t.Fatalf(
-					"batch of shard %d, answer %d: got %v, error %v, want messages 0 to 2 and the end",
+					"batch of shard %d, answer %d: got %v, error %v, want messages 0 to 2, the end",
 					shard, n, msg, err,
 				)
 			}
@@ -220,12 +220,9 @@ func TestLayoutOfAnInstallation(t *testing.T) {
 		if (len(account.Exports) > 0) != shard || (len(account.Imports) > 0) != tap ||
 			len(account.Users) != 1 {
 			t.Errorf(
-				"account %s: got %d exports, %d imports, %d users, want one user, exports of shards "+
-					"and imports of taps only",
-				account.Name,
-				len(account.Exports),
-				len(account.Imports),
-				len(account.Users),
+				"account %s: got %d exports, %d imports, %d users, want one user, exports of "+
+					"shards and imports of taps only",
+				account.Name, len(account.Exports), len(account.Imports), len(account.Users),
 			)
 		}
 		if (account.Users[0].Permissions != nil) != (account.Name == streams.AccountTap) {

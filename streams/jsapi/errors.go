@@ -103,7 +103,8 @@ func IsStreamFull(err error) bool {
 func IsBatchDropped(err error) bool {
 	var answered *jetstream.APIError
 	return errors.As(err, &answered) &&
-		(answered.ErrorCode == codeBatchIncomplete || answered.ErrorCode == codeBatchTooManyInflight)
+		(answered.ErrorCode == codeBatchIncomplete ||
+			answered.ErrorCode == codeBatchTooManyInflight)
 }
 
 // isUnanswered reports whether no leader has answered a request, by this package's errors and by

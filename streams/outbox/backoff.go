@@ -8,8 +8,8 @@ import (
 )
 
 // backoff returns the pause after a number of failures in a row, at least 1: first, doubled with
-// each further failure, at most longest. A random half of it is cut off, so that what failed
-// together is not tried again together.
+// each further failure, at most longest. A random part of it, up to half, is cut off, so that mails
+// that failed together are not tried again together.
 func backoff(failures uint64, first, longest time.Duration) time.Duration {
 	d := first
 	for range min(failures, 64) - 1 {

@@ -18,10 +18,11 @@ import (
 func SmallDisk(t testing.TB, size int64) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0755", size)); err != nil {
+	options := fmt.Sprintf("size=%d,mode=0755", size)
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
 		t.Skipf(
-			"SKIPPED, NOT TRIED: a full disk needs a small file system, and this user cannot mount one: %v",
-			err,
+			"SKIPPED, NOT TRIED: a full disk needs a small file system, and this user cannot "+
+				"mount one: %v", err,
 		)
 	}
 	t.Cleanup(func() {

@@ -16,8 +16,8 @@ func ParseSubject(text string) (Subject, error) {
 	tried := Subject(text).of(Record{Hub: "h", Type: "t", OrgID: "o"})
 	if strings.ContainsAny(tried, "{}*> \t\r\n") || slices.Contains(strings.Split(tried, "."), "") {
 		return "", fmt.Errorf(
-			"subject: must be tokens separated by dots, without wildcards, with no placeholders but "+
-				"{hub_id}, {type} and {organization_id}: got %q",
+			"subject: must be tokens separated by dots, without wildcards, with no placeholders "+
+				"but {hub_id}, {type} and {organization_id}: got %q",
 			text,
 		)
 	}
