@@ -304,7 +304,7 @@ func names(header http.Header) map[string]bool {
 	return all
 }
 
-// A hub may use all of its time, twice if need be, and the answer is still sent.
+// A request that waits for a hub twice, each time up to the timeout, is still answered.
 func TestSlowHub(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(c *Config) { c.HubTimeout = time.Minute }, func(s *service, _ *pipeListener) {

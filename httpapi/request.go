@@ -54,7 +54,7 @@ type request struct {
 	values [headerSlots]string
 }
 
-// begin starts the handling of a request and gives it its id.
+// begin starts the handling of a request and assigns its id.
 func (a *api) begin(w http.ResponseWriter, r *http.Request) *request {
 	now := a.Now()
 	req := &request{

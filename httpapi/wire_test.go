@@ -354,8 +354,7 @@ func TestStalledReaderOverTCP(t *testing.T) {
 	t.Logf("cut off after %s and %d bytes", time.Since(began), sent*size)
 }
 
-// A client that does not read takes limited memory, in the kernel too, which by default gives it
-// megabytes.
+// A client that does not read uses limited memory, also in the kernel, whose default is megabytes.
 func TestStalledReaderTakesLittle(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

@@ -12,7 +12,7 @@
 //		fmt.Println(hub.ID, hub.Connection.Status)
 //	}
 //
-// Lists are sequences that read page after page as the loop goes on; methods that end in Page read
+// Lists are sequences that read further pages as the loop needs them; methods that end in Page read
 // a single page. Every method takes a context, which bounds everything the method does: attempts,
 // waits and streams.
 //
@@ -50,10 +50,10 @@
 //	}
 //
 // The sequence resumes by itself after lost connections, restarts of the service, and the end of a
-// stream, which the service ends after a quarter of an hour. It yields each event once. A program
-// that stops between `handle` and `keep` gets that one event again after a restart, and no other. A
-// hub without events for the retention time leaves no cursor to resume from: OnPosition reports
-// cursors that are not an event's.
+// stream, which the service ends after a quarter of an hour by default. It yields each event once.
+// A program that stops between `handle` and `keep` gets that one event again after a restart, and
+// no other. A hub without events for the retention time leaves no cursor to resume from: OnPosition
+// reports cursors that are not an event's.
 //
 // To keep a copy of a hub's state, begin with Client.Resync, which returns the devices and the
 // cursor to follow them from.

@@ -65,18 +65,18 @@ const (
 // Events yields a hub's events after a cursor, in order, and continues with new ones until ctx ends
 // or the loop is left. after is the cursor of the last processed event; "" starts at the oldest
 // stored event, or with FromNow at the next new one. Scope events:read. Ranging over the sequence
-// again reads the same events again.
+// again reads the same events.
 //
 // Events reconnects and resumes after the last event when a connection breaks, stalls or ends (the
-// service ends streams after a quarter of an hour), and after restarts of the service and temporary
-// errors (429, 5xx). No cursor is yielded twice, even if the service repeats an event after a
-// reconnect; the last 16,384 are remembered.
+// service ends streams after a quarter of an hour by default), and after restarts of the service
+// and temporary errors (429, 5xx). No cursor is yielded twice, even if the service repeats an event
+// after a reconnect; the last 16,384 are remembered.
 //
 // An error comes with an event that must not be overlooked, and at the end:
-//   - a *GapError beside a hub.events_skipped event: events are missing. The sequence goes on.
-//   - ErrResync: it cannot go on from this cursor. Call Client.Resync.
-//   - any other error ends it: an API error that retries do not help against, ErrProtocol, or the
-//     error of ctx.
+//   - a *GapError beside a hub.events_skipped event: events are missing. The sequence continues.
+//   - ErrResync: the sequence cannot continue from this cursor. Call Client.Resync.
+//   - any other error ends the sequence: an API error that retries do not help against,
+//     ErrProtocol, or the error of ctx.
 //
 // A loop that returns at every error is therefore correct; one that continues after gaps checks
 // IsGap.

@@ -35,8 +35,8 @@ type asset struct {
 // importedModule matches an import of another asset.
 var importedModule = regexp.MustCompile(`from "\./([a-z]+\.js)"`)
 
-// loadAssets loads the files and gives each a public name with a hash of its content, so that
-// browsers can cache it forever: `style.css` becomes `style.1f3a….css`.
+// loadAssets loads the files. The public name of a file has a hash of its content, so that browsers
+// can cache it forever: `style.css` becomes `style.1f3a….css`.
 func loadAssets() assets {
 	a := assets{names: map[string]string{}, files: map[string]asset{}}
 	entries, err := assetFiles.ReadDir("assets")
@@ -78,7 +78,7 @@ func (a assets) load(file string) (string, error) {
 	return name, err
 }
 
-// compress compresses.
+// compress returns content compressed with gzip.
 func compress(content []byte) []byte {
 	var compressed bytes.Buffer
 	w, err := gzip.NewWriterLevel(&compressed, gzip.BestCompression)

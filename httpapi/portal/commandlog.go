@@ -140,8 +140,8 @@ func (req *request) actorNames(
 	return names, nil
 }
 
-// resultOf returns the text of a command's outcome as its sender saw it, and the text's style. What
-// the device did afterwards is in the hub's event log.
+// resultOf returns the text and the style of a command's outcome. The outcome is what the sender
+// got as answer; what the device did afterwards is in the hub's event log.
 func resultOf(c domain.CommandRecord) (result, mark string) {
 	switch c.Outcome {
 	case "":

@@ -39,7 +39,7 @@ func (c cookies) make(name, value string, lifetime time.Duration) *http.Cookie {
 	}
 }
 
-// expire returns the cookie that removes one from the browser.
+// expire returns a cookie that removes the cookie with that name from the browser.
 func (c cookies) expire(name string) *http.Cookie {
 	return &http.Cookie{
 		Name:     name,

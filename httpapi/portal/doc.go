@@ -10,9 +10,9 @@
 // # Signing in
 //
 // A person types an address and gets a mail with a link that works once, within 15 minutes. Opening
-// the link shows the address and a button, so that mail scanners do not use the link up, and nobody
-// is signed in to another person's account without noticing. A link that is not mailed (`hubcloud
-// dev` prints one) may sign in at once.
+// the link shows the address and a button: mail scanners do not use the link up, and people see
+// which account they sign in to. A link that is not mailed (`hubcloud dev` prints one) may sign in
+// at once.
 //
 // Requesting a link does not reveal whether an account exists: the answer and the work are the same
 // for every address. Whether the address may have a link (it belongs to a member or an account, or

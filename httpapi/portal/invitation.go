@@ -48,8 +48,7 @@ func (req *request) acceptInvitation() error {
 	if err != nil {
 		req.recordFailure(status, err)
 	}
-	// The invitation has been accepted, so that a failed lookup of the session must not fail the
-	// page.
+	// The invitation has been accepted: a failed lookup of the session must not fail the page.
 	if err := req.loadOptionalSession(); err != nil {
 		req.portal.Logger.WarnContext(
 			req.http.Context(), "session not loaded for invitation page",

@@ -110,10 +110,10 @@ func (req *request) changeRole() error {
 	return nil
 }
 
-// confirmMemberRemoval asks whether to remove a member or, about oneself, to leave.
+// confirmMemberRemoval shows the page that confirms removing a member or leaving.
 func (req *request) confirmMemberRemoval() error { return req.showRemoval(http.StatusOK, "") }
 
-// showRemoval shows the page that asks, with the reason why a removal was rejected if there is one.
+// showRemoval shows the confirmation page. problem is why a removal was rejected; "" for none.
 func (req *request) showRemoval(status int, problem string) error {
 	m, err := req.portal.ReadModels.Member(
 		req.http.Context(), req.member.OrgID, req.http.PathValue("member"),

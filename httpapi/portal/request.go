@@ -131,7 +131,7 @@ func (p *Portal) readForm(req *request) error {
 	return nil
 }
 
-// loadOptionalSession is loadSession for pages that need no session: having none is no error.
+// loadOptionalSession loads the session if the browser has a valid one.
 func (req *request) loadOptionalSession() error {
 	err := req.loadSession()
 	if errors.Is(err, &domain.Error{Code: domain.CodeUnauthenticated}) {
@@ -147,7 +147,7 @@ func (req *request) loadSession() (err error) {
 	if err != nil {
 		return domain.ErrNotSignedIn()
 	}
-	// A replica that is cut off does not learn of sign-outs and of removed members.
+	// A replica that is cut off does not see sign-outs and removed members.
 	if fresh := req.portal.Freshness; fresh != nil && !fresh.Fresh() {
 		if err := fresh.Confirm(req.http.Context()); err != nil {
 			return err
@@ -158,8 +158,7 @@ func (req *request) loadSession() (err error) {
 	return err
 }
 
-// origin returns the origin of commands of this request: the member of the organization in the
-// path.
+// origin returns the origin of changes by this request: the member, at the time of the request.
 func (req *request) origin() domain.Origin {
 	return domain.Origin{
 		At:        req.info.At,

@@ -211,7 +211,7 @@ func (req *request) useLink() error {
 	if err != nil {
 		return req.writeLinkError(err)
 	}
-	// End the browser's previous session: somebody else may have planted its token.
+	// End the browser's previous session: an attacker may have planted its token.
 	if cookie, err := req.http.Cookie(req.portal.cookies.session()); err == nil {
 		if err := req.portal.SignIn.End(ctx, cookie.Value); err != nil {
 			return err

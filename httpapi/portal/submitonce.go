@@ -28,7 +28,7 @@ func (req *request) submitOnce(action func() error) error {
 		return errAlreadySubmitted
 	}
 	if err = action(); err != nil {
-		// Also if the client has gone: the person may return to the form and submit it again.
+		// Release the form even if the client has gone: the person may submit it again.
 		ctx := context.WithoutCancel(req.http.Context())
 		err = errors.Join(err, req.portal.SignIn.ReleaseForm(ctx, req.token, form))
 	}

@@ -30,8 +30,11 @@ const (
 
 var day = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// testLive is a Live over real hub logs. The read models and the hubs are fakes, so that tests can
-// make them slow, wrong or late.
+// testLive is a Live over real hub logs. Fakes are:
+//   - the read models and the epochs of hubs: a test decides when each of them sees that a hub was
+//     added, released or reset, because the real ones are behind each other at random;
+//   - the devices: hubs must be slow, fail, or report invalid data;
+//   - the viewer's membership and session, which are channels and a function here.
 type testLive struct {
 	t         testing.TB
 	logs      *hublog.Logs
