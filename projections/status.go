@@ -30,6 +30,13 @@ type Status struct {
 	State string
 	// Reason explains a State other than StateRunning; empty otherwise.
 	Reason string
-	// Stopped is the event that stops the projection; nil when none does.
+	// Stopped is why the projection cannot apply an event; nil when it can.
 	Stopped *StoppedError
+}
+
+// StoppedByEvent reports whether the event after the read models stops the projection. A program
+// that understands the event can go on, and so can one that skips it. If Stopped is about an event
+// that the read models have, they are of another stream, and only a rebuild helps.
+func (s Status) StoppedByEvent() bool {
+	return s.Stopped != nil && s.Stopped.Sequence > s.Sequence
 }

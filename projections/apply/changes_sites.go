@@ -30,8 +30,8 @@ func (c *siteChanges) create(r directory.Recorded, f domain.SiteCreated) error {
 	return nil
 }
 
-// rename renames a site of this batch or a site whose row exists. It also keeps an event with
-// another organization than the site's: the statement of that event finds no row, which stops the
+// rename renames a site of this batch, or a site whose row exists. For an event that names another
+// organization than the site's it adds a change of its own, which finds no row and so stops the
 // projection.
 func (c *siteChanges) rename(f domain.SiteRenamed) {
 	if site := c.created.get(f.SiteID); site != nil && site.OrgID == f.OrgID {

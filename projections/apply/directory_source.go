@@ -21,8 +21,8 @@ type Directory interface {
 	Replay(
 		ctx context.Context, after, until uint64, fn func(batch []directory.Recorded) error,
 	) error
-	// Head returns the sequence of the last event. A caller that has read an event passes its
-	// sequence as seen: if the answer is before it, Head asks the stream's leader to confirm it.
+	// Head returns the sequence of the log's last event. seen is a sequence that the caller has
+	// read, or 0. If the log seems to end before seen, Head asks the stream's leader.
 	Head(ctx context.Context, seen uint64) (uint64, error)
 	// At returns the first event at a sequence or after it, and false if there is none.
 	At(ctx context.Context, seq uint64) (event directory.Stored, ok bool, err error)

@@ -2,7 +2,7 @@ package apply
 
 import "slices"
 
-// rows are rows by key, in the order in which they were put.
+// rows is a list of rows in the order in which they were put, with an index by key.
 type rows[K comparable, R any] struct {
 	list  []R
 	index map[K]int
@@ -19,7 +19,8 @@ func (r *rows[K, R]) get(key K) *R {
 
 func (r *rows[K, R]) has(key K) bool { return r.get(key) != nil }
 
-// put appends the row of a key that has none.
+// put appends a row. If the key has a row already, that row stays in the list and get returns the
+// new one.
 func (r *rows[K, R]) put(key K, row R) {
 	if r.index == nil {
 		r.index = map[K]int{}

@@ -12,17 +12,16 @@ import (
 type Source[E any] interface {
 	// Name returns the name of the projection.
 	Name() string
-	// Head returns the sequence of the stream's last entry. A caller that has read an entry passes
-	// its sequence as seen: if the answer is before it, Head asks the stream's leader to confirm
-	// it.
+	// Head returns the sequence of the stream's last entry. seen is a sequence that the caller has
+	// read, or 0. If the stream seems to end before seen, Head asks the stream's leader.
 	Head(ctx context.Context, seen uint64) (uint64, error)
 	// Follow calls fn with every entry after a sequence, in order, and with new entries as they are
 	// stored. It returns the first error of fn, of the stream, or of ctx.
 	Follow(ctx context.Context, after uint64, fn func(batch []E) error) error
 	// Header returns what identifies an entry.
 	Header(entry E) Header
-	// Statements returns the statements that apply a batch to the tables. IsPermanent is true for
-	// its errors.
+	// Statements returns the statements that apply a batch to the tables. Its errors are permanent
+	// (see IsPermanent).
 	Statements(batch []E) ([]tables.Statement, error)
 }
 

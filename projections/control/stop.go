@@ -56,8 +56,7 @@ func (c *Control) changeStops(
 				if _, err := tx.Exec(ctx, lock); err != nil {
 					return err
 				}
-				const notify = "SELECT pg_notify($1, 'look')"
-				if _, err := tx.Exec(ctx, notify, schema.Name); err != nil {
+				if err := database.NotifyListeners(ctx, tx, schema.Name); err != nil {
 					return err
 				}
 			}

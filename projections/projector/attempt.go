@@ -24,13 +24,13 @@ type attempt[E any] struct {
 	writer     *apply.Writer[E]
 	conn       *pgx.Conn
 	queries    *query.Queries
-	// buildTarget is the sequence of the stream's last event when the attempt began. The tables are
-	// complete once they have it.
-	buildTarget uint64
-	// built means that the tables have been complete.
+	// head is the sequence of the stream's last event when the attempt began. The tables are
+	// complete once they have that event.
+	head uint64
+	// built means that the first build of the tables is complete.
 	built bool
-	// staleStop means that the recorded stop is about an event that the tables have by now. It is
-	// cleared as soon as it is certain that the tables were built from this stream.
+	// staleStop means that the database has a stop about an event that is in the tables. The
+	// attempt removes that stop once it is certain that the tables were built from this stream.
 	staleStop bool
 }
 
@@ -52,9 +52,9 @@ func (a *attempt[E]) run(ctx context.Context) error {
 		return err
 	}
 	at := a.writer.Checkpoint
-	if at.Sequence > a.buildTarget { // the stream ends before the checkpoint
+	if at.Sequence > a.head {
 		return a.otherStream(fmt.Sprintf(
-			"they are at sequence %d, but the stream ends at %d", at.Sequence, a.buildTarget,
+			"they are at sequence %d, but the stream ends at %d", at.Sequence, a.head,
 		))
 	}
 	if err := a.markComplete(ctx); err != nil {
@@ -62,7 +62,7 @@ func (a *attempt[E]) run(ctx context.Context) error {
 	}
 	after := at.Sequence
 	if at.EventID != "" {
-		after-- // apply compares the id of the event at the checkpoint
+		after-- // with the event at the checkpoint, whose id apply compares
 	} else if err := a.clearStaleStop(ctx); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (a *attempt[E]) run(ctx context.Context) error {
 }
 
 // readCheckpoint reads the checkpoint of the tables and the head of the stream. It fails with
-// errDeposed if another process has taken over.
+// errTakenOver if another process has taken over.
 func (a *attempt[E]) readCheckpoint(ctx context.Context) error {
 	_, version := a.projection.committed.Read()
 	row, err := a.queries.Checkpoint(ctx, a.projection.name)
@@ -80,7 +80,7 @@ func (a *attempt[E]) readCheckpoint(ctx context.Context) error {
 		return err
 	}
 	if row.Term != a.projection.term {
-		return errDeposed
+		return errTakenOver
 	}
 	at := apply.Checkpoint{Sequence: uint64(row.Sequence), EventID: row.EventID}
 	a.writer.Checkpoint, a.built = at, row.Built
@@ -89,11 +89,11 @@ func (a *attempt[E]) readCheckpoint(ctx context.Context) error {
 	if a.writer.Skipped, err = a.projection.skipped(ctx); err != nil {
 		return err
 	}
-	if a.buildTarget, err = a.projection.source.Head(ctx, at.Sequence); err != nil {
+	if a.head, err = a.projection.source.Head(ctx, at.Sequence); err != nil {
 		return err
 	}
 	if a.projection.name == projections.Directory {
-		a.projection.cfg.Store.SetBuildTarget(a.buildTarget)
+		a.projection.cfg.Store.SetBuildTarget(a.head)
 	}
 	a.projection.metrics.sequence.WithLabelValues(a.projection.name).Set(float64(at.Sequence))
 	return nil
@@ -139,7 +139,7 @@ func (a *attempt[E]) otherStream(reason string) error {
 	}
 }
 
-// clearStaleStop removes the recorded stop if it is stale.
+// clearStaleStop removes a stale stop from the database.
 func (a *attempt[E]) clearStaleStop(ctx context.Context) error {
 	if !a.staleStop {
 		return nil
@@ -157,7 +157,7 @@ func (a *attempt[E]) clearStaleStop(ctx context.Context) error {
 // apply commits a batch. It fails with projections.ErrOtherStream if the batch is of another stream
 // than the tables.
 func (a *attempt[E]) apply(ctx context.Context, batch []E) error {
-	if other, is := a.writer.OtherStream(batch); is {
+	if other, ok := a.writer.OtherStream(batch); ok {
 		return a.otherStream(fmt.Sprintf(
 			"event %d is %q in the stream and %q in the read models", other.Sequence, other.ID,
 			a.writer.Checkpoint.EventID,
@@ -208,10 +208,10 @@ func (a *attempt[E]) observeCommits(ctx context.Context) func(entries int) {
 	}
 }
 
-// markComplete records, once, that the tables have reached buildTarget. The schema becomes live
-// when the tables of all projections have.
+// markComplete records, once, that the first build of the tables is complete. The schema becomes
+// live with the last of its projections.
 func (a *attempt[E]) markComplete(ctx context.Context) error {
-	if a.built || a.writer.Checkpoint.Sequence < a.buildTarget {
+	if a.built || a.writer.Checkpoint.Sequence < a.head {
 		return nil
 	}
 	err := pgx.BeginFunc(ctx, a.conn, func(tx pgx.Tx) error {

@@ -23,7 +23,7 @@ type Config struct {
 	// Directory and Presence are the streams of the read models. Required.
 	Directory apply.Directory
 	Presence  jetstream.KeyValue
-	// LoadFrom is how many events the directory must have for the first build to load them at once
+	// LoadFrom is how many events the directory must have for the first build to load them in bulk
 	// (package rebuild) instead of one by one. Defaults to 10,000.
 	LoadFrom uint64
 	// RetryStopped is the time after which a stopped projection tries its event again. Defaults to

@@ -11,8 +11,8 @@ import (
 
 // What tests of the package use.
 var (
-	TakeOver   = takeOver
-	ErrDeposed = errDeposed
+	TakeOver     = takeOver
+	ErrTakenOver = errTakenOver
 )
 
 // RecordStop records a stop of the directory's projection as the projector of a term.

@@ -122,8 +122,8 @@ func (m *metrics) setLags(all []projections.Status) {
 	}
 }
 
-// resign removes the series that only the process that projects may have.
-func (m *metrics) resign() {
+// stopLeading removes the series that only the process that projects may have.
+func (m *metrics) stopLeading() {
 	m.leading.Set(0)
 	for _, gauge := range []*prometheus.GaugeVec{m.sequence, m.head, m.lagEvents, m.lagSeconds} {
 		gauge.Reset()

@@ -21,8 +21,8 @@ import (
 // resumed it or has skipped the event.
 const controlInterval = time.Second
 
-// errDeposed means that another process has taken over as the projector.
-var errDeposed = errors.New("another process projects now")
+// errTakenOver means that another process has taken over as the projector.
+var errTakenOver = errors.New("another process projects now")
 
 // projection runs one projection under one term: from its checkpoint on, batch by batch.
 type projection[E any] struct {
@@ -66,7 +66,7 @@ func (p *projection[E]) run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, errDeposed):
+		case errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, errTakenOver):
 			return fmt.Errorf("projection %s: %w", p.name, err)
 		case errors.As(err, &stopped):
 			if p.recordStop(ctx, at, stopped) {

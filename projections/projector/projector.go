@@ -88,8 +88,8 @@ func (p *Projector) withConn(ctx context.Context, fn func(conn *pgx.Conn) error)
 	return database.WithConn(ctx, p.cfg.Store.ConnConfig(), fn)
 }
 
-// standBy waits until the connection holds the ProjectorLock. It polls: a statement that waits in
-// the database would keep it from vacuuming.
+// standBy waits until the connection holds the ProjectorLock. It polls, because a statement that
+// waits for the lock would keep PostgreSQL from vacuuming.
 func (p *Projector) standBy(ctx context.Context, conn *pgx.Conn) error {
 	if err := database.EndWhenSilent(ctx, conn); err != nil {
 		return err
@@ -111,9 +111,9 @@ func (p *Projector) standBy(ctx context.Context, conn *pgx.Conn) error {
 //go:embed end_writers.sql
 var endWriters string
 
-// takeOver begins the term of this projector and returns it: the previous projector can commit
-// nothing any more. If that one hangs or was cut off within a transaction, takeOver ends its
-// session. The caller must hold the lock.
+// takeOver begins a new term and returns it: the previous projector can no longer commit. takeOver
+// ends the session of a previous projector that hangs or was cut off within a transaction. The
+// caller must hold the lock.
 func takeOver(ctx context.Context, conn *pgx.Conn) (term int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, database.SessionLimit/2)
 	defer cancel()
@@ -131,7 +131,7 @@ func (p *Projector) lead(ctx context.Context, conn *pgx.Conn) error {
 	}
 	p.cfg.Logger.Info("projecting", "schema", p.schema, "term", term)
 	p.metrics.leading.Set(1)
-	defer p.metrics.resign()
+	defer p.metrics.stopLeading()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.runProjections(ctx, term) })
 	group.Go(func() error { return p.keepLock(ctx, conn) })
@@ -152,9 +152,10 @@ func (p *Projector) runProjections(ctx context.Context, term int64) error {
 	return group.Wait()
 }
 
-// keepLock runs a statement on the connection of the lock again and again, so that no other process
-// takes the session for a hanging one. It returns an error when a statement fails: the connection,
-// and the lock with it, may be lost. It must do nothing else that takes time.
+// keepLock reads the operators' stops on the connection of the lock, every keepLockInterval, and
+// sets their metric. The statements show other processes that the session does not hang. keepLock
+// returns an error when a statement fails: the connection, and the lock with it, may be lost. It
+// must do nothing else that takes time.
 func (p *Projector) keepLock(ctx context.Context, conn *pgx.Conn) error {
 	tick := time.NewTicker(keepLockInterval)
 	defer tick.Stop()

@@ -112,8 +112,8 @@ func TestHangingProjectorLosesItsLock(t *testing.T) {
 			}
 			stale := newProjector(t, w, s)
 			err := stale.RunOnce(t.Context(), term)
-			if !errors.Is(err, projector.ErrDeposed) {
-				t.Errorf("run of the projector that hung: got %v, want ErrDeposed", err)
+			if !errors.Is(err, projector.ErrTakenOver) {
+				t.Errorf("run of the projector that hung: got %v, want ErrTakenOver", err)
 			}
 			if page, err := s.Sites(t.Context(), org, 50, ""); err != nil || len(page.Data) != 2 {
 				t.Errorf("Sites: got %+v, %v, want both sites", page, err)

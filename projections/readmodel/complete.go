@@ -12,8 +12,8 @@ import (
 	"hubcloud/projections/status"
 )
 
-// completeOnly rejects queries until the read models have been complete: earlier, lists would lack
-// items.
+// completeOnly rejects queries until the first build of the read models is complete: before, lists
+// would lack items.
 type completeOnly struct {
 	pool     *pgxpool.Pool
 	complete <-chan struct{}
@@ -56,11 +56,11 @@ type buildingRow struct{}
 
 func (buildingRow) Scan(...any) error { return projections.ErrBuilding }
 
-// Complete returns a channel that is closed once the read models have been complete. Until then
-// queries fail with projections.ErrBuilding.
+// Complete returns a channel that is closed once the first build of the read models is complete.
+// Until then queries fail with projections.ErrBuilding.
 func (s *Store) Complete() <-chan struct{} { return s.complete }
 
-// checkComplete closes s.complete if the read models are complete.
+// checkComplete closes s.complete if the first build of the read models is complete.
 func (s *Store) checkComplete(ctx context.Context, queries *query.Queries) error {
 	select {
 	case <-s.complete:

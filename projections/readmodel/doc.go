@@ -3,7 +3,8 @@
 // What it promises:
 //
 //   - Every query is for one organization. Objects of other organizations are not found.
-//   - Queries fail with projections.ErrBuilding until the read models have been complete once.
+//   - Queries fail with projections.ErrBuilding until the first build of the read models is
+//     complete.
 //   - A read waits up to 15 s for a database that is away or restarts, and then fails with
 //     service_unavailable.
 //   - Store.WaitFor returns once the read models have an event of the directory, in whichever

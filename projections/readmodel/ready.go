@@ -32,12 +32,12 @@ func (s *Store) Ready(ctx context.Context) error {
 	case state != schema.StateLive:
 		return s.buildProgress(ctx)
 	}
-	return s.stoppedReason(ctx)
+	return s.checkRunning(ctx)
 }
 
 // buildProgress returns projections.ErrBuilding with the progress of the first build.
 func (s *Store) buildProgress(ctx context.Context) error {
-	if err := s.stoppedReason(ctx); err != nil {
+	if err := s.checkRunning(ctx); err != nil {
 		return fmt.Errorf("%w: %w", projections.ErrBuilding, err)
 	}
 	row, err := s.unchecked.Build(ctx, s.schema)
@@ -54,9 +54,9 @@ func (s *Store) buildProgress(ctx context.Context) error {
 	)
 }
 
-// stoppedReason returns an error that wraps directory.ErrReadModelsStopped if a projection is
+// checkRunning returns an error that wraps directory.ErrReadModelsStopped if a projection is
 // stopped, and nil if none is.
-func (s *Store) stoppedReason(ctx context.Context) error {
+func (s *Store) checkRunning(ctx context.Context) error {
 	rows, err := s.unchecked.Checkpoints(ctx)
 	if err != nil {
 		return fmt.Errorf("read models: %w", err)
@@ -66,7 +66,7 @@ func (s *Store) stoppedReason(ctx context.Context) error {
 		return fmt.Errorf("read models: %w", err)
 	}
 	for _, row := range rows {
-		if err := status.StoppedReason(row, stops); err != nil {
+		if err := status.CheckRunning(row, stops); err != nil {
 			return err
 		}
 	}

@@ -66,11 +66,11 @@ type Store struct {
 	installation string
 	dial         *pgx.ConnConfig
 	pool         *pgxpool.Pool
-	// queries fail with ErrBuilding until the read models are complete.
+	// queries fail with ErrBuilding until the first build is complete.
 	queries *query.Queries
-	// unchecked are the same queries, also before the read models are complete.
+	// unchecked are the same queries, which answer also before.
 	unchecked *query.Queries
-	// complete is closed once the read models have been complete.
+	// complete is closed once the first build of the read models is complete.
 	complete     chan struct{}
 	completeOnce sync.Once
 

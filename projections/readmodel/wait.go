@@ -19,8 +19,8 @@ import (
 // waiter when a notification is lost.
 const pollInterval = time.Second
 
-// WaitFor returns nil once the read models have been complete and have the directory up to and
-// including seq: later queries show the event at seq. It returns an error that wraps
+// WaitFor returns nil once the first build of the read models is complete and they have the event
+// at seq: later queries show it. It returns an error that wraps
 // directory.ErrReadModelsStopped at once if the projection of the directory is stopped before seq,
 // and ctx's error if ctx ends first.
 func (s *Store) WaitFor(ctx context.Context, seq uint64) error {
@@ -140,7 +140,7 @@ func (s *Store) readCheckpoint(ctx context.Context, conn *pgx.Conn) error {
 	for _, row := range rows {
 		if row.Projection == projections.Directory {
 			s.directory.Set(uint64(row.Sequence), version)
-			s.directory.Stop(status.StoppedReason(row, stops))
+			s.directory.Stop(status.CheckRunning(row, stops))
 		}
 	}
 	return nil

@@ -150,8 +150,7 @@ func (b *Builder) Rebuild(ctx context.Context) error {
 // process builds, Verify waits for it first.
 //
 // The presence bucket has only the newest value of each hub. Hubs whose presence is newer than the
-// moment of the comparison are compared again until their
-// presence no longer changes.
+// moment of the comparison are compared again until their presence no longer changes.
 func (b *Builder) Verify(
 	ctx context.Context, found func(projection string, d Difference) error,
 ) (all []Verified, err error) {
@@ -187,8 +186,11 @@ func (b *Builder) withBuild(
 			return err
 		}
 		taken, err := database.BuildLock(b.cfg.Schema).Try(ctx, conn)
-		if err != nil || !taken {
-			return errors.Join(err, ErrBusy)
+		if err != nil {
+			return err
+		}
+		if !taken {
+			return ErrBusy
 		}
 		if err := schema.DropUnfinished(ctx, conn, b.cfg.Schema); err != nil {
 			return err

@@ -58,17 +58,19 @@ func (b *Builder) followOther(ctx context.Context) (rebuilt bool, err error) {
 			return false, err
 		}
 		ended := !busy || !status.BuildUnderWay(row)
-		switch {
-		case busy && (missing || target == "" && ended): // the other build is not recorded yet
-			continue
-		case missing, target == "" && ended:
-			return false, nil
-		case target == "":
-			target = row.Target
+		if target == "" {
+			switch {
+			case !missing && !ended:
+				target = row.Target
+			case busy: // the other build is not recorded yet
+				continue
+			default: // the other build has ended
+				return false, nil
+			}
 		}
 		replaces := row.Purpose != PurposeVerify
 		switch {
-		case row.Target != target: // yet another process has begun a build
+		case missing, row.Target != target: // yet another process has begun a build
 			return false, nil
 		case ended && row.Phase == PhaseFailed && replaces:
 			return false, ErrFailed

@@ -21,7 +21,7 @@ const activityRows = 8192
 
 // errContradiction means that an event contradicts itself or another. Applying the events one by
 // one finds that event.
-var errContradiction = errors.New("the directory cannot be loaded at once")
+var errContradiction = errors.New("an event contradicts itself or another")
 
 // load creates the target's tables and fills those of the directory up to a sequence: it folds
 // events into rows, and copies the rows into tables without keys and indexes. It fails with

@@ -3,6 +3,7 @@ package rebuild_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -234,7 +235,7 @@ func TestRebuildRepairsReadModelsOfAnotherStream(t *testing.T) {
 	if _, err := c.Verify(t.Context(), nil, nil); !errors.Is(err, projections.ErrOtherStream) {
 		t.Errorf("Verify: got %v, want ErrOtherStream", err)
 	}
-	_, _, err := c.Skip(
+	_, err := c.Skip(
 		t.Context(), elsewhere.Directory,
 		domain.Origin{At: time.Now(), Actor: projectionstest.Operator}, "", 5, "a try",
 	)
@@ -248,5 +249,30 @@ func TestRebuildRepairsReadModelsOfAnotherStream(t *testing.T) {
 	projectionstest.Await(t, s, elsewhere.AddSite(t, org, 8))
 	if page, err := s.Sites(t.Context(), org, 50, ""); err != nil || len(page.Data) != 2 {
 		t.Errorf("Sites: got %v, %v, want both sites", page, err)
+	}
+}
+
+// Regression: while the database failed to take a build's lock, Rebuild waited for the build of
+// another process, again and again.
+func TestLockFails(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	projectionstest.Execute(t, w.URL, `CREATE SCHEMA failing;
+		CREATE FUNCTION failing.pg_try_advisory_lock(int, int) RETURNS boolean LANGUAGE plpgsql
+		AS $$ BEGIN RAISE EXCEPTION 'no locks'; END $$`)
+	dial := s.ConnConfig()
+	dial.RuntimeParams["search_path"] = "failing, pg_catalog, " + s.Schema()
+	builder, err := rebuild.New(rebuild.Config{
+		Schema: s.Schema(), ConnConfig: dial, Directory: w.Directory, Presence: w.Buckets.Presence,
+		Logger: projectionstest.Logger(t),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := builder.Rebuild(ctx); err == nil || !strings.Contains(err.Error(), "no locks") {
+		t.Errorf("Rebuild: got %v, want the error of the database", err)
 	}
 }

@@ -25,10 +25,12 @@ func (b *build) replace(ctx context.Context) (replaced string, err error) {
 	if err != nil {
 		return "", err
 	}
-	loaded, err := head, b.load(ctx, head)
+	loaded := head
+	err = b.load(ctx, head)
 	if errors.Is(err, errContradiction) {
 		b.cfg.Logger.Warn("load failed; applying the events one by one", "error", err)
-		loaded, err = 0, b.startOver(ctx)
+		loaded = 0
+		err = b.startOver(ctx)
 	}
 	if err != nil {
 		return "", err

@@ -100,11 +100,11 @@ func (b *build) swap(ctx context.Context, tx pgx.Tx, replaced string) error {
 	}); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, "SELECT pg_notify($1, 'look')", b.cfg.Schema)
-	return err
+	return database.NotifyListeners(ctx, tx, b.cfg.Schema)
 }
 
-// checkTarget returns an error if the target's tables have fewer events than this process counted.
+// checkTarget returns an error if the target's tables lack events that this process has written to
+// them. Commits to the target do not wait for the disk, so a crash of the server can lose some.
 func (b *build) checkTarget(ctx context.Context, tx pgx.Tx) error {
 	counted := b.directoryAt.At()
 	sql := "SELECT sequence FROM " + pgx.Identifier{b.target, "checkpoints"}.Sanitize() +
@@ -113,7 +113,8 @@ func (b *build) checkTarget(ctx context.Context, tx pgx.Tx) error {
 	err := tx.QueryRow(ctx, sql, projections.Directory).Scan(&written)
 	if err == nil && written < counted {
 		err = fmt.Errorf(
-			"the new read models are at event %d and were counted up to %d; nothing was switched",
+			"the new read models end at event %d, but event %d was written to them: the database "+
+				"has lost events; nothing was switched",
 			written, counted,
 		)
 	}
@@ -133,11 +134,11 @@ func (b *build) catchUp(ctx context.Context, queries *query.Queries) error {
 	}
 	waiting, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
-	foreign, err := isForeign(waiting, b.cfg.Directory, directoryAt)
+	otherStream, err := isOfOtherStream(waiting, b.cfg.Directory, directoryAt)
 	if err != nil {
 		return notYet(ctx, err)
 	}
-	if !foreign {
+	if !otherStream {
 		if err := b.directoryAt.Wait(waiting, uint64(directoryAt.Sequence)); err != nil {
 			return notYet(ctx, err)
 		}
@@ -153,8 +154,11 @@ func (b *build) catchUp(ctx context.Context, queries *query.Queries) error {
 	return nil
 }
 
-// isForeign reports whether a checkpoint is of another log than dir.
-func isForeign(ctx context.Context, dir apply.Directory, at query.CheckpointRow) (bool, error) {
+// isOfOtherStream reports whether the tables with a checkpoint were built from another log than
+// dir.
+func isOfOtherStream(
+	ctx context.Context, dir apply.Directory, at query.CheckpointRow,
+) (bool, error) {
 	if at.Sequence == 0 {
 		return false, nil
 	}

@@ -136,7 +136,7 @@ func (v *verification) momentOf(
 		return at, err
 	}
 	at = moment{uint64(directoryAt.Sequence), uint64(presenceAt.Sequence)}
-	foreign, err := isForeign(ctx, v.build.cfg.Directory, directoryAt)
+	otherStream, err := isOfOtherStream(ctx, v.build.cfg.Directory, directoryAt)
 	if err != nil {
 		return at, err
 	}
@@ -144,7 +144,7 @@ func (v *verification) momentOf(
 	if err != nil {
 		return at, err
 	}
-	if foreign || at.presence > head {
+	if otherStream || at.presence > head {
 		return at, fmt.Errorf(
 			"%w: build them again with `hubcloud projections rebuild`", projections.ErrOtherStream,
 		)

@@ -24,5 +24,5 @@ func Hash() string {
 // Name returns the name of the schema that holds this program's read models.
 func Name() string { return "hubcloud_" + Hash()[:12] }
 
-// StateLive is the recorded state of a schema whose read models have been complete.
+// StateLive is the recorded state of a schema whose first build is complete.
 const StateLive = "live"

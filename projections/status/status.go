@@ -19,8 +19,8 @@ import (
 
 // Stream is the stream of a projection.
 type Stream interface {
-	// Head returns the sequence of the last event. A caller that has read an event passes its
-	// sequence as seen: if the answer is before it, Head asks the stream's leader to confirm it.
+	// Head returns the sequence of the stream's last event. seen is a sequence that the caller has
+	// read, or 0. If the stream seems to end before seen, Head asks the stream's leader.
 	Head(ctx context.Context, seen uint64) (uint64, error)
 	// StoredAt returns when the first event at a sequence or after it was stored; false if there is
 	// no such event.
@@ -50,7 +50,7 @@ func Read(
 		status := projections.Status{
 			Name:     row.Projection,
 			Sequence: uint64(row.Sequence),
-			Stopped:  stoppedError(row),
+			Stopped:  recordedStop(row),
 		}
 		if err := measureLag(ctx, &status, streams[row.Projection]); err != nil {
 			return nil, fmt.Errorf("read models: status of %s: %w", row.Projection, err)
@@ -84,7 +84,7 @@ func stateOf(
 	if stop, ok := StopOf(stops, row.Projection); ok {
 		return projections.StateStoppedByOperator, (&operatorStop{stop}).Error()
 	}
-	stopped := stoppedError(row)
+	stopped := recordedStop(row)
 	switch {
 	case stopped != nil:
 		return projections.StateStopped, stopped.Error()
@@ -107,8 +107,8 @@ func StopOf(stops []query.HubcloudStop, projection string) (query.HubcloudStop, 
 	return query.HubcloudStop{}, false
 }
 
-// IsComplete reports whether the read models of a schema have been complete. It is false for a
-// schema that is not recorded.
+// IsComplete reports whether the first build of a schema's read models is complete. It is false for
+// a schema that is not recorded.
 func IsComplete(ctx context.Context, queries *query.Queries, schemaName string) (bool, error) {
 	state, err := queries.SchemaState(ctx, schemaName)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -128,21 +128,21 @@ func BuildUnderWay(row query.BuildRow) bool {
 	return row.Phase != PhaseDone && row.Phase != PhaseFailed
 }
 
-// StoppedReason returns nil while a projection may go on. Otherwise it returns an error that wraps
+// CheckRunning returns nil while a projection may go on. Otherwise it returns an error that wraps
 // directory.ErrReadModelsStopped, and a *projections.StoppedError when an event stops the
 // projection.
-func StoppedReason(row query.Checkpoint, stops []query.HubcloudStop) error {
+func CheckRunning(row query.Checkpoint, stops []query.HubcloudStop) error {
 	if stop, ok := StopOf(stops, row.Projection); ok {
-		return &stoppedReason{&operatorStop{stop}}
+		return &readModelsStopped{&operatorStop{stop}}
 	}
-	if stopped := stoppedError(row); stopped != nil {
-		return &stoppedReason{stopped}
+	if stopped := recordedStop(row); stopped != nil {
+		return &readModelsStopped{stopped}
 	}
 	return nil
 }
 
-// stoppedError returns the event that stops a projection; nil when none does.
-func stoppedError(row query.Checkpoint) *projections.StoppedError {
+// recordedStop returns the recorded event that stops a projection; nil when none does.
+func recordedStop(row query.Checkpoint) *projections.StoppedError {
 	if row.StoppedSequence == nil || row.StoppedError == nil {
 		return nil
 	}
@@ -171,13 +171,11 @@ func (e *operatorStop) Error() string {
 	return text
 }
 
-// stoppedReason is directory.ErrReadModelsStopped with the text of its reason.
-type stoppedReason struct{ reason error }
+// readModelsStopped is directory.ErrReadModelsStopped and the reason, with the text of the reason.
+type readModelsStopped struct{ reason error }
 
-func (e *stoppedReason) Error() string { return e.reason.Error() }
+func (e *readModelsStopped) Error() string { return e.reason.Error() }
 
-func (e *stoppedReason) Unwrap() []error {
-	return []error{
-		directory.ErrReadModelsStopped, e.reason,
-	}
+func (e *readModelsStopped) Unwrap() []error {
+	return []error{directory.ErrReadModelsStopped, e.reason}
 }

@@ -16,7 +16,7 @@ type projectionsCommand struct {
 	Drop    projectionsDropCommand    `cmd:"" help:"Drop unused read models: those replaced by a rebuild, and those of other versions."`
 	Stop    projectionsStopCommand    `cmd:"" help:"Stop projections until they are resumed. Reads then show the state of that moment."`
 	Resume  projectionsResumeCommand  `cmd:"" help:"Resume stopped projections."`
-	Skip    projectionsSkipCommand    `cmd:"" help:"Step over the event that stops a projection."`
+	Skip    projectionsSkipCommand    `cmd:"" help:"Skip the event that stops a projection."`
 }
 
 // readModelFlags name the service and the database whose read models a command works on.

@@ -51,18 +51,7 @@ func (c *projectionsRebuildCommand) Run(ctx context.Context, out Output) error {
 		bar.show(p)
 	})
 	bar.end()
-	if ctx.Err() != nil {
-		return errors.New("interrupted; the read models in use are unchanged")
-	}
-	var stopped *projections.StoppedError
-	if errors.As(err, &stopped) {
-		return fmt.Errorf(
-			"%w; the read models in use are unchanged. `hubcloud projections status` shows what "+
-				"to do about the event",
-			err,
-		)
-	}
-	if err != nil {
+	if err := rebuildError(ctx, err); err != nil {
 		return err
 	}
 	if c.JSON {
@@ -77,6 +66,25 @@ func (c *projectionsRebuildCommand) Run(ctx context.Context, out Output) error {
 			"until `hubcloud projections drop`.\n",
 		last.Sequence, last.Elapsed.Seconds(),
 	)
+	return err
+}
+
+// rebuildError returns the error of a rebuild as the operator sees it; nil for nil, also if the
+// command was interrupted after the switch.
+func rebuildError(ctx context.Context, err error) error {
+	var stopped *projections.StoppedError
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return errors.New("interrupted; the read models in use are unchanged")
+	case errors.As(err, &stopped):
+		return fmt.Errorf(
+			"%w; the read models in use are unchanged. `hubcloud projections status` shows what "+
+				"to do about the event",
+			err,
+		)
+	}
 	return err
 }
 

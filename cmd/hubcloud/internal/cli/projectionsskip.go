@@ -36,7 +36,7 @@ func (c *projectionsSkipCommand) Run(ctx context.Context, out Output) error {
 		return usage.Errorf("--why: must not be empty")
 	}
 	return c.withReadModels(ctx, func(ctx context.Context, models *readModels) error {
-		_, now, err := models.Skip(
+		now, err := models.Skip(
 			ctx, models.session.Log, operator.Origin(), c.Projection, c.Sequence,
 			strings.TrimSpace(c.Why),
 		)

@@ -109,10 +109,10 @@ func (f outputFlags) printStatus(w io.Writer, all []projections.Status) error {
 		switch {
 		case status.State == projections.StateStoppedByOperator:
 			fmt.Fprintf(w, "  Resume it with `hubcloud projections resume %s`.\n", status.Name)
-		case status.Stopped != nil && status.Stopped.Sequence > status.Sequence:
+		case status.StoppedByEvent():
 			fmt.Fprintf(
 				w,
-				"  Run a program that understands the event, or step over it: "+
+				"  Run a program that understands the event, or skip it: "+
 					"`hubcloud projections skip %d --why REASON`.\n",
 				status.Stopped.Sequence,
 			)

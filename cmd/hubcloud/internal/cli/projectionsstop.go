@@ -46,7 +46,7 @@ func (c *projectionsStopCommand) Run(ctx context.Context, out Output) error {
 		if err != nil {
 			return err
 		}
-		return c.printStatus(out.Out, only(all, c.names()))
+		return c.printStatus(out.Out, statusesOf(all, c.names()))
 	})
 }
 
@@ -70,8 +70,8 @@ func (c *projectionsResumeCommand) Run(ctx context.Context, out Output) error {
 	})
 }
 
-// only returns the statuses of the named projections, in the order of names.
-func only(all []projections.Status, names []string) []projections.Status {
+// statusesOf returns the statuses of the named projections, in the order of names.
+func statusesOf(all []projections.Status, names []string) []projections.Status {
 	var some []projections.Status
 	for _, name := range names {
 		for _, status := range all {

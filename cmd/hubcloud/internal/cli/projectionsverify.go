@@ -52,10 +52,10 @@ func (c *projectionsVerifyCommand) Run(ctx context.Context, out Output) (err err
 	defer report.close()
 	all, err := models.Verify(ctx, bar.show, report.add)
 	bar.end()
-	if ctx.Err() != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
 		return errors.New("interrupted; nothing was changed")
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
 	differences := 0

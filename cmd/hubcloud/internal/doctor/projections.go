@@ -78,10 +78,12 @@ func judgeProjection(limits Limits, s projections.Status, f *findings) {
 	}
 	switch s.State {
 	case projections.StateStopped:
-		advice := "run a program that understands the event"
-		if s.Stopped != nil && s.Stopped.Sequence > s.Sequence {
-			advice += fmt.Sprintf(
-				", or step over it: hubcloud projections skip %d --why REASON", s.Stopped.Sequence,
+		advice := "build the read models again: hubcloud projections rebuild"
+		if s.StoppedByEvent() {
+			advice = fmt.Sprintf(
+				"run a program that understands the event, or skip it: hubcloud projections skip "+
+					"%d --why REASON",
+				s.Stopped.Sequence,
 			)
 		}
 		f.add(Wrong, fmt.Sprintf("%s is stopped: %s", at, s.Reason), advice)

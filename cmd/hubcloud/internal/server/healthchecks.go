@@ -84,7 +84,7 @@ func (s *Server) checkReadModels(ctx context.Context) (string, *problem) {
 		return "", &problem{
 			detail: stopped.Error(), cause: err, lasting: true, serves: true,
 			action: "reads show the state before that event: run a program that understands the " +
-				"event, or step over it (hubcloud projections skip --help)",
+				"event, or skip it (hubcloud projections skip --help)",
 		}
 	case errors.Is(err, directory.ErrReadModelsStopped):
 		return "", &problem{
