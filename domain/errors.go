@@ -11,7 +11,8 @@ import (
 type Code string
 
 // The codes of the contract, in the order of its table. A new code needs a status in
-// httpapi/apierror and an entry in httpapi/openapi.yaml; tests compare them.
+// httpapi/apierror, an entry in httpapi/openapi.yaml and a constant in httpapi/client/errors.go.
+// Tests compare the first two.
 const (
 	CodeInvalidRequest      Code = "invalid_request"
 	CodeUnauthenticated     Code = "unauthenticated"
@@ -45,8 +46,8 @@ func Unavailable(format string, args ...any) *Error {
 	}
 }
 
-// UnavailableBecause returns an error that is both Unavailable, with the message, and cause. Clients
-// see the message, the log has both. cause must not be nil.
+// UnavailableBecause returns an error that is both Unavailable, with the message, and cause.
+// Clients see the message, the log has both. cause must not be nil.
 func UnavailableBecause(cause error, format string, args ...any) error {
 	return fmt.Errorf("%w: %w", Unavailable(format, args...), cause)
 }

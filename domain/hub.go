@@ -16,14 +16,14 @@ type HubState struct {
 	Blocked bool
 
 	// OrgID is the organization that has the hub; empty if none has. SiteID, Name, AddedAt
-	// and ConnectedAtAdd are then zero too.
+	// and ConnectedWhenAdded are then zero too.
 	OrgID  string
 	SiteID string
 	Name   *string
 	// AddedAt is when the organization added the hub, the contract's registered_at.
-	// ConnectedAtAdd is whether the hub was connected then.
-	AddedAt        time.Time
-	ConnectedAtAdd bool
+	// ConnectedWhenAdded is whether the hub was connected then.
+	AddedAt            time.Time
+	ConnectedWhenAdded bool
 
 	// Epoch is the epoch of the hub's event log.
 	Epoch Epoch
@@ -180,7 +180,7 @@ func EvolveHub(s HubState, e Event) (HubState, error) {
 		s.Blocked = false
 	case HubAdded:
 		s.OrgID, s.SiteID, s.Name = f.OrgID, f.SiteID, f.Name
-		s.AddedAt, s.ConnectedAtAdd = e.At, f.Connected
+		s.AddedAt, s.ConnectedWhenAdded = e.At, f.Connected
 		s.Epoch = f.Epoch()
 	case HubMoved:
 		s.SiteID = f.SiteID
@@ -195,7 +195,7 @@ func EvolveHub(s HubState, e Event) (HubState, error) {
 			OrgID: s.OrgID, Epoch: s.Epoch, OwnLog: s.OwnLog, OwnLogThrough: s.OwnLogThrough,
 		}
 		s.OrgID, s.SiteID, s.Name = "", "", nil
-		s.AddedAt, s.ConnectedAtAdd = time.Time{}, false
+		s.AddedAt, s.ConnectedWhenAdded = time.Time{}, false
 		s.Epoch, s.OwnLog, s.OwnLogThrough = Epoch{After: f.After}, "", 0
 		s.Labels = nil
 	case HubLogRestored:

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// SiteState is a site, folded from its events. The zero value is no site.
+// SiteState is a site, folded from its events. The zero value is no site. The documentation of
+// package tables lists what changes with a new field.
 type SiteState struct {
 	OrgID     string
 	ID        string

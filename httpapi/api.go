@@ -26,14 +26,14 @@ type api struct {
 	unparsed          *route // stands for requests that the server could not parse
 	operatorReadiness *route // answers /readyz on the operators' port
 
-	ready       readiness
-	keys        *ratelimit.Limiter[string]
-	addresses   *ratelimit.Limiter[netip.Prefix]
-	streams     *sse.Quota
-	memory      *responseMemory
-	connections *connections
-	metrics     *metrics
-	buffers     buffers
+	ready        readiness
+	keyRates     *ratelimit.Limiter[string]
+	addressRates *ratelimit.Limiter[netip.Prefix]
+	streams      *sse.Quota
+	memory       *responseMemory
+	connections  *connections
+	metrics      *metrics
+	buffers      buffers
 }
 
 // New returns an API. It returns an error if cfg is not valid (see Config.Validate). The API must
@@ -45,12 +45,12 @@ func New(cfg Config) (API, error) {
 		return API{}, err
 	}
 	a := &api{
-		Config:      cfg,
-		keys:        ratelimit.New[string](cfg.Rate, cfg.Burst, cfg.Now()),
-		addresses:   ratelimit.New[netip.Prefix](cfg.Rate, cfg.Burst, cfg.Now()),
-		wrongMethod: map[string]*route{},
-		streams:     sse.NewQuota(cfg.StreamsPerKey),
-		metrics:     newMetrics(cfg.Metrics),
+		Config:       cfg,
+		keyRates:     ratelimit.New[string](cfg.Rate, cfg.Burst, cfg.Now()),
+		addressRates: ratelimit.New[netip.Prefix](cfg.Rate, cfg.Burst, cfg.Now()),
+		wrongMethod:  map[string]*route{},
+		streams:      sse.NewQuota(cfg.StreamsPerKey),
+		metrics:      newMetrics(cfg.Metrics),
 	}
 	a.connections = newConnections(
 		cfg.Connections, cfg.ConnectionsPerAddress, a.isTrustedProxy, a.metrics.connections,
@@ -68,7 +68,7 @@ func (a API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.api.router.Se
 // ShareLimits makes the rate limits of keys apply to all replicas on the bus together, until ctx
 // ends. Without ShareLimits they apply to each replica alone.
 func (a API) ShareLimits(ctx context.Context, bus ratelimit.Bus) error {
-	return ratelimit.Share(ctx, a.api.keys, bus, a.api.Now)
+	return ratelimit.Share(ctx, a.api.keyRates, bus, a.api.Now)
 }
 
 // ownHub returns the hub of the path if it is the caller's. Other organizations' hubs, unknown hubs

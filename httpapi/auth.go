@@ -18,20 +18,10 @@ var (
 	)
 )
 
-// authenticate verifies the request's API key and counts the request: on the key if it is valid,
-// otherwise on the client's address, so that guessing keys soon gets 429 instead of 401.
+// authenticate sets the request's API key. It counts a request without a valid key on the client's
+// address, so that guessing keys soon gets 429 instead of 401.
 func (a *api) authenticate(req *request) error {
-	if len(req.http.Header["Authorization"]) > 0 {
-		// Without news from the directory a key that this replica knows may have been revoked, and
-		// one that it does not know may be valid.
-		if err := a.confirm(req.ctx); err != nil {
-			if limited := req.countForAddress(); limited != nil {
-				return limited
-			}
-			return err
-		}
-	}
-	key, err := a.verifyKey(req.http.Header)
+	key, err := a.findKey(req)
 	if err != nil {
 		if limited := req.countForAddress(); limited != nil {
 			return limited
@@ -42,7 +32,19 @@ func (a *api) authenticate(req *request) error {
 	if a.KeyUse != nil {
 		a.KeyUse.Used(key.ID, req.start)
 	}
-	return req.checkAllowance(a.keys.Take(key.ID, req.start), a.metrics.limited.key)
+	return nil
+}
+
+// findKey returns the request's API key once this replica is known to be up to date.
+func (a *api) findKey(req *request) (domain.KeyAccess, error) {
+	if len(req.http.Header["Authorization"]) > 0 {
+		// Without news from the directory a key that this replica knows may have been revoked, and
+		// one that it does not know may be valid.
+		if err := a.awaitFresh(req.ctx); err != nil {
+			return domain.KeyAccess{}, err
+		}
+	}
+	return a.verifyKey(req.http.Header)
 }
 
 // verifyKey returns the key of the Authorization header. An unknown key id takes the same time as a
@@ -56,16 +58,16 @@ func (a *api) verifyKey(header http.Header) (domain.KeyAccess, error) {
 	if !ok {
 		return domain.KeyAccess{}, errNoKey
 	}
-	key, err := domain.ParseKey(token)
-	if err != nil || key.Environment != a.Environment {
+	presented, err := domain.ParseKey(token)
+	if err != nil || presented.Environment != a.Environment {
 		return domain.KeyAccess{}, errBadKey
 	}
-	access, found := a.Keys.Key(key.ID)
-	if matches := key.Matches(access.SecretHash); !matches || !found ||
-		access.Environment != a.Environment {
+	key, found := a.Keys.Key(presented.ID)
+	matches := presented.Matches(key.SecretHash) // for an unknown id too, which takes as long
+	if !found || !matches || key.Environment != a.Environment {
 		return domain.KeyAccess{}, errBadKey
 	}
-	return access, nil
+	return key, nil
 }
 
 // bearerToken returns what follows the scheme Bearer, which may be in any case (RFC 9110, section

@@ -22,7 +22,7 @@ func (a *api) changedSite(
 	ctx, cancel := context.WithTimeout(ctx, changedReadTimeout)
 	defer cancel()
 	site, err := a.ReadModels.Site(ctx, org, state.ID)
-	if err != nil && domain.CodeOf(err) != domain.CodeNotFound {
+	if err != nil && domain.CodeOf(err) != domain.CodeNotFound { // not found: the read models lag
 		return siteBody{}, changedUnread("site", err)
 	}
 	changed := state.View()
@@ -37,9 +37,9 @@ func (a *api) changedHub(ctx context.Context, org string, state domain.HubState)
 	hub, err := a.ReadModels.Hub(ctx, org, state.ID)
 	switch {
 	case err == nil:
-	case domain.CodeOf(err) == domain.CodeNotFound:
+	case domain.CodeOf(err) == domain.CodeNotFound: // the read models lag
 		hub = domain.Hub{Status: domain.HubUnknown, Since: state.AddedAt}
-		if state.ConnectedAtAdd {
+		if state.ConnectedWhenAdded {
 			hub.Status = domain.HubOnline
 		}
 	default:

@@ -92,7 +92,7 @@ type pageWriter struct {
 func (p *pageWriter) mustEnd() bool {
 	return p.failed || time.Since(p.begun) > managementTimeout ||
 		isClosed(p.req.api.Draining) || isClosed(p.req.key.Revoked) ||
-		p.req.api.confirm(p.req.ctx) != nil
+		p.req.api.awaitFresh(p.req.ctx) != nil
 }
 
 // read reads the next part. It returns false if there is none to be had now.

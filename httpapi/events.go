@@ -80,7 +80,7 @@ func (a *api) waitForEvents(
 		return domain.EventPage{}, err
 	}
 	// Also for a process that was suspended meanwhile: the key may have been revoked.
-	if err := a.confirm(req.ctx); err != nil {
+	if err := a.awaitFresh(req.ctx); err != nil {
 		return domain.EventPage{}, err
 	}
 	if isClosed(req.key.Revoked) {

@@ -2,8 +2,8 @@ package httpapi
 
 import "context"
 
-// confirm returns nil once keys and hubs are known to be up to date.
-func (a *api) confirm(ctx context.Context) error {
+// awaitFresh returns nil once Keys and Hubs are known to be up to date.
+func (a *api) awaitFresh(ctx context.Context) error {
 	if a.Freshness == nil || a.Freshness.Fresh() {
 		return nil
 	}

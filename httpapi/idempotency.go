@@ -21,13 +21,13 @@ func idempotencyKey(header http.Header) (string, error) {
 	}
 }
 
-// answerOnce calls do and answers with its result. do receives the id of the resource to create; if
-// the id is empty, do chooses one.
+// answerOnce calls do and answers with its result. do receives the id of the resource to create, or
+// "" to choose one itself.
 //
 // If key, the Idempotency-Key, is not empty, do runs once for the key of the organization, and a
-// repeated request gets the first answer. A request with the key is a repetition if its method,
+// repeated request gets the first answer. A request with the key is a repetition if its method, its
 // route and the JSON of body are equal; any other is idempotency_conflict. body must therefore
-// contain every field that changes the result.
+// contain everything that changes the result, including parameters of the path.
 func (req *request) answerOnce(
 	status int, key string, body any, do func(ctx context.Context, id string) (any, error),
 ) error {
@@ -39,8 +39,9 @@ func (req *request) answerOnce(
 		return req.writeJSON(status, result)
 	}
 	fingerprint, err := json.Marshal(struct {
-		Method, Path string
-		Body         any
+		Method string
+		Route  string `json:"Path"` // as in the fingerprints of earlier versions
+		Body   any
 	}{req.route.method, req.route.pattern, body})
 	if err != nil {
 		return err

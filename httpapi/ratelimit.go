@@ -10,10 +10,17 @@ import (
 	"hubcloud/httpapi/ratelimit"
 )
 
+// countForKey counts the request on the rate limit of its API key.
+func (req *request) countForKey() error {
+	return req.checkAllowance(
+		req.api.keyRates.Take(req.key.ID, req.start), req.api.metrics.limited.key,
+	)
+}
+
 // countForAddress counts the request on the rate limit of the client's address.
 func (req *request) countForAddress() error {
 	return req.checkAllowance(
-		req.api.addresses.Take(addressBlock(req.remote), req.start),
+		req.api.addressRates.Take(addressBlock(req.remote), req.start),
 		req.api.metrics.limited.address,
 	)
 }

@@ -150,10 +150,13 @@ func (rt *route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // run checks what the route demands, in the documented order of errors, and calls its handler.
 func (rt *route) run(req *request) error {
-	began := time.Now()
+	began := time.Now() // by the clock of deadlines; req.start is of Config.Now
 	switch rt.access {
 	case forKey:
 		if err := rt.api.authenticate(req); err != nil {
+			return err
+		}
+		if err := req.countForKey(); err != nil {
 			return err
 		}
 		if err := requireScope(req.key, rt.scope); err != nil {

@@ -153,7 +153,7 @@ func (s *stream) sendEvents() (ended string, cause error) {
 		return "", nil
 	}
 	// A process that was suspended may hold events from after the key was revoked.
-	if err := s.req.api.confirm(s.req.ctx); err != nil {
+	if err := s.req.api.awaitFresh(s.req.ctx); err != nil {
 		return s.readerEnded(err)
 	}
 	if isClosed(s.req.key.Revoked) {

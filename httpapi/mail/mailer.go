@@ -142,13 +142,15 @@ func (m *Mailer) SendSignIn(ctx context.Context, email, link string, expires tim
 	})
 }
 
-func (m *Mailer) put(ctx context.Context, q queued, e Envelope) (err error) {
+// put queues a mail in its envelope, whose id and content it sets.
+func (m *Mailer) put(ctx context.Context, q queued, e Envelope) error {
 	q.QueuedAt = m.cfg.Now().UTC()
-	e.ID = q.id()
-	if e.Content, err = json.Marshal(q); err == nil {
-		err = m.cfg.Put(ctx, e)
-	}
+	content, err := json.Marshal(q)
 	if err != nil {
+		return fmt.Errorf("mail: encode a mail: %w", err)
+	}
+	e.ID, e.Content = q.id(), content
+	if err := m.cfg.Put(ctx, e); err != nil {
 		return fmt.Errorf("mail: queue a mail: %w", err)
 	}
 	return nil

@@ -34,6 +34,12 @@ type Reservation struct {
 // isNew reports whether the key has no record yet.
 func (r *Reservation) isNew() bool { return r.revision == 0 }
 
+// begin makes r the reservation of a request that begins now, without an answer.
+func (r *Reservation) begin(q Request, now time.Time) {
+	r.ID, r.Fingerprint, r.ReservedAt = ulid.Make().String(), q.Fingerprint, now
+	r.Answer = nil
+}
+
 // UUID returns the UUIDv7 of what the request makes. It is the same for each run of the request.
 func (r *Reservation) UUID() (string, error) {
 	id, err := ulid.ParseStrict(r.ID)

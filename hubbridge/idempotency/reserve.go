@@ -43,8 +43,7 @@ type Request struct {
 func (k *Keys) Reserve(ctx context.Context, q Request) (*Reservation, error) {
 	a := &attempt{keys: k, id: ulid.Make().String(), name: q.Name}
 	a.renew()
-	// Most keys are new, so the first round skips the read: the write fails if the key exists. The
-	// first round rejects nothing, because the key may have an answer.
+	// Most keys are new, so the first round skips the read: the write fails if the key exists.
 	r := &Reservation{name: q.Name}
 	for read := false; ; read = true {
 		if read {
@@ -68,10 +67,10 @@ func (k *Keys) Reserve(ctx context.Context, q Request) (*Reservation, error) {
 			continue
 		}
 		if err := k.mayReserve(ctx, q, r, read); err != nil {
-			if !read {
-				continue
+			if read {
+				return nil, err
 			}
-			return nil, err
+			continue // the key may have an answer: read it before the request is rejected
 		}
 		r.Process, r.Attempt, r.Deadline = k.process, a.id, now.Add(q.Hold)
 		stored, err := a.write(ctx, r)
@@ -88,8 +87,13 @@ func (k *Keys) Reserve(ctx context.Context, q Request) (*Reservation, error) {
 	}
 }
 
-// mayReserve returns an error if a request may not reserve a key that has no answer. counting
-// permits to count the organization's keys at the broker.
+// errNotCounted means that an organization may be at the bound of its keys. It makes Reserve read
+// the reservation; after that, mayReserve counts the keys.
+var errNotCounted = errors.New("the organization's keys must be counted")
+
+// mayReserve returns an error if a request may not reserve a key that has no answer. If the
+// organization's keys must be counted at the broker first, it counts them if counting is true, and
+// returns errNotCounted otherwise.
 func (k *Keys) mayReserve(ctx context.Context, q Request, r *Reservation, counting bool) error {
 	if q.Check != nil {
 		if err := q.Check(ctx); err != nil {
@@ -102,7 +106,7 @@ func (k *Keys) mayReserve(ctx context.Context, q Request, r *Reservation, counti
 	case counting:
 		return k.admit(ctx, q.OrgID)
 	case !k.admitted(q.OrgID):
-		return errors.New("the organization's keys have to be counted")
+		return errNotCounted
 	}
 	return nil
 }
@@ -133,8 +137,8 @@ const (
 )
 
 // next returns what to do with r, the reservation as read at the time now; idempotency_conflict if
-// the key stands for another request. If the key is new or its window is over, next makes r a new
-// reservation of q.
+// the key stands for another request. If the key is new or its window is over, next begins r again,
+// for q.
 func (a *attempt) next(
 	ctx context.Context, q Request, r *Reservation, now time.Time,
 ) (action, error) {
@@ -142,8 +146,7 @@ func (a *attempt) next(
 	case !r.isNew() && r.Attempt == a.id:
 		return actionReturn, nil // a write whose acknowledgement was lost
 	case r.isNew() || now.Sub(r.ReservedAt) >= a.keys.cfg.Window:
-		r.ID, r.Fingerprint, r.ReservedAt = ulid.Make().String(), q.Fingerprint, now
-		r.Answer = nil
+		r.begin(q, now)
 		return actionWrite, nil
 	case r.Fingerprint != q.Fingerprint:
 		return 0, domain.Errorf(

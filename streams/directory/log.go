@@ -84,9 +84,9 @@ func newLog(nc *nats.Conn, js jetstream.JetStream) *Log {
 }
 
 // Head returns the sequence of the log's last event, 0 when the log is empty. seen is a sequence
-// that the caller has read. If the log seems to end before seen, Head asks the stream's leader to
-// confirm it: after a stale answer the caller would take the log for another one and drop all keys
-// and read models.
+// that the caller has read, or 0. If the log seems to end before seen, Head asks the stream's
+// leader: after a stale answer the caller would take the log for another one and drop all keys and
+// read models.
 func (l *Log) Head(ctx context.Context, seen uint64) (uint64, error) {
 	info, err := l.api.ConfirmedInfo(ctx, streams.DirectoryStream, seen)
 	if err != nil {

@@ -12,7 +12,10 @@ import (
 )
 
 // Quotas limit what one organization, or one person, can store in the directory forever. 0 is no
-// limit. Operators have no limits.
+// limit. Operators may exceed SitesPerOrg, KeysPerOrg, OrgsPerAccount and ChangesPerHour.
+//
+// A new quota needs a flag (cmd/hubcloud/internal/server: config.go, validate.go, readmodels.go)
+// and a row in deploy/docs/limits.md.
 //
 // SitesPerOrg, KeysPerOrg and OrgsPerAccount are checked before each creation, and a process
 // creates for one organization or person at a time. They can be exceeded by one for each replica
@@ -170,9 +173,9 @@ func (s *Service) checkInvitationMail(
 	return nil
 }
 
-// counted returns decide with a check of Quotas.ChangesPerHour. Decisions that change nothing are
-// not counted.
-func counted[S any](
+// limitChanges returns decide with a check of Quotas.ChangesPerHour. Decisions that change nothing
+// are not counted.
+func limitChanges[S any](
 	s *Service, o domain.Origin, orgID string, decide func(S) ([]domain.Event, error),
 ) func(S) ([]domain.Event, error) {
 	return func(state S) ([]domain.Event, error) {
@@ -180,11 +183,12 @@ func counted[S any](
 		if err != nil || len(events) == 0 {
 			return events, err
 		}
-		return events, s.countChange(o, orgID)
+		return events, s.takeChange(o, orgID)
 	}
 }
 
-func (s *Service) countChange(o domain.Origin, orgID string) error {
+// takeChange returns rate_limited if the organization has made Quotas.ChangesPerHour changes.
+func (s *Service) takeChange(o domain.Origin, orgID string) error {
 	if o.Actor.Kind == domain.ActorOperator || o.Actor.Kind == domain.ActorService {
 		return nil
 	}

@@ -50,8 +50,8 @@ type ServiceConfig struct {
 	HubCertificates, HubLogs domain.HubLimit
 	// Now is the clock. Defaults to time.Now.
 	Now func() time.Time
-	// AwaitReadModels waits until the read models have every event up to a sequence. A command
-	// succeeds whatever its error: the change is stored, and readable later. Defaults to no wait.
+	// AwaitReadModels waits until the read models have every event up to a sequence. Its error does
+	// not fail a command: the change is stored, and can be read later. Defaults to no wait.
 	AwaitReadModels func(ctx context.Context, seq uint64) error
 	// AwaitReplicas waits until every replica acts by every event up to a sequence. Defaults to no
 	// wait.

@@ -34,7 +34,7 @@ func (s *Service) LabelDevice(
 	decide := func(h domain.HubState) ([]domain.Event, error) {
 		return domain.DecideLabelDevice(h, o, c)
 	}
-	hub, seq, err := s.updateHub(ctx, c.HubID, counted(s, o, c.OrgID, decide))
+	hub, seq, err := s.updateHub(ctx, c.HubID, limitChanges(s, o, c.OrgID, decide))
 	if err != nil {
 		return domain.DeviceLabel{}, err
 	}

@@ -42,7 +42,7 @@ func (s *Service) AddHub(
 	decide := func(h domain.HubState) ([]domain.Event, error) {
 		return domain.DecideAddHub(h, o, c, presence, epoch)
 	}
-	hub, seq, err := s.updateHub(ctx, c.HubID, counted(s, o, c.OrgID, decide))
+	hub, seq, err := s.updateHub(ctx, c.HubID, limitChanges(s, o, c.OrgID, decide))
 	if err != nil {
 		return domain.HubState{}, err
 	}
@@ -95,7 +95,7 @@ func (s *Service) UpdateHub(
 	decide := func(h domain.HubState) ([]domain.Event, error) {
 		return domain.DecideUpdateHub(h, o, c)
 	}
-	hub, seq, err := s.updateHub(ctx, c.HubID, counted(s, o, c.OrgID, decide))
+	hub, seq, err := s.updateHub(ctx, c.HubID, limitChanges(s, o, c.OrgID, decide))
 	if err != nil {
 		return domain.HubState{}, err
 	}
@@ -118,7 +118,7 @@ func (s *Service) ResetLink(
 		revoked = h.Certificate
 		return domain.DecideRevokeCertificate(h, o, orgID)
 	}
-	hub, _, err := s.updateHub(ctx, hubID, counted(s, o, orgID, decide))
+	hub, _, err := s.updateHub(ctx, hubID, limitChanges(s, o, orgID, decide))
 	if err != nil || revoked == "" {
 		return err
 	}

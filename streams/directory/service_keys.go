@@ -38,7 +38,7 @@ func (s *Service) CreateKey(
 	decide := func(k domain.KeyState) ([]domain.Event, error) {
 		return domain.DecideCreateKey(k, o, orgID, label, scopes, made)
 	}
-	_, seq, err := s.keys.Update(ctx, made.ID, counted(s, o, orgID, decide))
+	_, seq, err := s.keys.Update(ctx, made.ID, limitChanges(s, o, orgID, decide))
 	if err != nil {
 		return "", "", err
 	}

@@ -19,7 +19,7 @@ func (s *Service) ChangeRole(
 	decide := func(org domain.OrgState) ([]domain.Event, error) {
 		return domain.DecideChangeRole(org, o, memberID, role)
 	}
-	org, seq, err := s.orgs.Update(ctx, orgID, counted(s, o, orgID, decide))
+	org, seq, err := s.orgs.Update(ctx, orgID, limitChanges(s, o, orgID, decide))
 	if err != nil {
 		return domain.Member{}, err
 	}

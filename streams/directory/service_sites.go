@@ -8,11 +8,11 @@ import (
 	"hubcloud/streams"
 )
 
-// siteKey returns a site's id in its repository, the tail of its subject.
-func siteKey(orgID, siteID string) string { return orgID + "." + siteID }
+// siteAggregate returns the id of a site in the repository of sites.
+func siteAggregate(orgID, siteID string) string { return orgID + "." + siteID }
 
-func siteSubject(key string) string {
-	orgID, siteID, _ := strings.Cut(key, ".")
+func siteSubject(aggregate string) string {
+	orgID, siteID, _ := strings.Cut(aggregate, ".")
 	return streams.SiteSubject(orgID, siteID)
 }
 
@@ -52,9 +52,12 @@ func (s *Service) CreateSiteWithID(
 		}
 		return domain.DecideCreateSite(site, o, orgID, siteID, name)
 	}
-	// The lock covers counting and storing. The wait for the read models needs no lock.
+	// The lock is held while the organization's sites are counted and the new one is stored, and
+	// not during the wait for the read models.
 	unlock := s.quotas.creations.lock(ctx, "sites "+orgID)
-	site, seq, err := s.sites.Update(ctx, siteKey(orgID, siteID), counted(s, o, orgID, decide))
+	site, seq, err := s.sites.Update(
+		ctx, siteAggregate(orgID, siteID), limitChanges(s, o, orgID, decide),
+	)
 	unlock()
 	if err != nil {
 		return domain.SiteState{}, err
@@ -78,7 +81,9 @@ func (s *Service) RenameSite(
 	decide := func(site domain.SiteState) ([]domain.Event, error) {
 		return domain.DecideRenameSite(site, o, name)
 	}
-	site, seq, err := s.sites.Update(ctx, siteKey(orgID, siteID), counted(s, o, orgID, decide))
+	site, seq, err := s.sites.Update(
+		ctx, siteAggregate(orgID, siteID), limitChanges(s, o, orgID, decide),
+	)
 	if err != nil {
 		return domain.SiteState{}, err
 	}
@@ -91,7 +96,7 @@ func (s *Service) checkSite(ctx context.Context, orgID, siteID string) error {
 	if !domain.IsUUID(orgID) || !domain.IsUUID(siteID) {
 		return domain.ErrSiteNotFound()
 	}
-	site, _, err := s.sites.Get(ctx, siteKey(orgID, siteID))
+	site, _, err := s.sites.Get(ctx, siteAggregate(orgID, siteID))
 	if err == nil && !site.Exists() {
 		err = domain.ErrSiteNotFound()
 	}

@@ -235,7 +235,7 @@ func TestAddMoveAndRenameAHub(t *testing.T) {
 	added, err := w.AddHub(t.Context(), origin, add)
 	if err != nil || added.OrgID != w.orgA || added.SiteID != w.sitesA[0] || added.Name != nil ||
 		added.Epoch.ID.IsZero() ||
-		!added.ConnectedAtAdd {
+		!added.ConnectedWhenAdded {
 		t.Fatalf("got %+v, %v", added, err)
 	}
 	if readable, applied := w.waited(); len(readable) != 1 || !slices.Equal(readable, applied) {

@@ -324,7 +324,10 @@ func (h *RawHub) WaitAck(log string, through uint64) Ack {
 				h.ID, log, through, last,
 			)
 		case <-deadline:
-			h.t.Fatalf("hub %s: no ack of %s through %d; last was %+v", h.ID, log, through, last)
+			h.t.Fatalf(
+				"hub %s: no ack of %s through %d within a minute; last was %+v", h.ID, log, through,
+				last,
+			)
 		}
 	}
 }
