@@ -60,7 +60,11 @@ func ReadCredentials(path string) (Credentials, error) {
 		c.User, c.Password, c.InboxPrefix = user.User, user.Password, streams.TapInbox(user.User)
 	}
 	if c.User == "" || c.InboxPrefix == "" || c.Shards < 1 || c.Shards > streams.MaxShards {
-		return Credentials{}, fmt.Errorf("%s is not a file of `hubcloud tap credentials`", path)
+		return Credentials{}, fmt.Errorf(
+			"%s is not a file of `hubcloud tap credentials`: it must have a user, an inbox prefix "+
+				"and 1 to %d shards",
+			path, streams.MaxShards,
+		)
 	}
 	return c, nil
 }
