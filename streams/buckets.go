@@ -42,9 +42,9 @@ const (
 type Buckets struct {
 	// Presence has the domain.Presence of each hub, by hub id.
 	Presence jetstream.KeyValue
-	// Ledger has the ingest checkpoint of each hub, by hub id. The stored name is older than the term
+	// Checkpoints has the ingest checkpoint of each hub, by hub id. The stored name is older than the term
 	// ingest checkpoint; changing it would need a migration.
-	Ledger jetstream.KeyValue
+	Checkpoints jetstream.KeyValue
 	// Leases has the replica that serves each shard.
 	Leases jetstream.KeyValue
 	// Replicas has the heartbeat of each replica that replicas.Barrier waits for, by replica id.
@@ -82,7 +82,7 @@ func bucketDeclarations(b *Buckets) []bucketDeclaration {
 			},
 		},
 		{
-			into: &b.Ledger,
+			into: &b.Checkpoints,
 			KeyValueConfig: jetstream.KeyValueConfig{
 				Bucket:      "ledger",
 				Description: "how far each hub's own log is stored",

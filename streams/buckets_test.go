@@ -34,7 +34,7 @@ func TestOpenBucketsAgain(t *testing.T) {
 		t.Errorf("value after the second open: got %v, error %v, want 1", entry, err)
 	}
 	for _, kv := range []jetstream.KeyValue{
-		second.Presence, second.Ledger, second.Leases, second.Replicas, second.Installation,
+		second.Presence, second.Checkpoints, second.Leases, second.Replicas, second.Installation,
 	} {
 		status, err := kv.Status(t.Context())
 		if err != nil {

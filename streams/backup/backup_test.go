@@ -71,7 +71,7 @@ func testBackupAndRestore(t *testing.T, hubLogs bool) {
 	if got := values(t, to.Presence); !maps.Equal(got, presence) {
 		t.Errorf("presence: got %v, want %v", got, presence)
 	}
-	if got, want := values(t, to.Ledger), values(t, from.Ledger); !maps.Equal(got, want) {
+	if got, want := values(t, to.Checkpoints), values(t, from.Checkpoints); !maps.Equal(got, want) {
 		t.Errorf("ingest checkpoints: got %v, want %v", got, want)
 	}
 	if got := values(t, to.Idempotency)["key"]; got != "answer" {

@@ -68,7 +68,7 @@ func (i *testInstallation) addHub(n, events int) {
 	i.AddHub(i.t, hub)
 	i.hubs = append(i.hubs, hub)
 	i.put(i.Presence, string(hub), fmt.Sprintf(`{"hub":%d}`, n))
-	i.put(i.Ledger, string(hub), fmt.Sprintf(`{"through":%d}`, n))
+	i.put(i.Checkpoints, string(hub), fmt.Sprintf(`{"through":%d}`, n))
 	if events > 0 {
 		i.appendEvents(hub, 0, events)
 	}

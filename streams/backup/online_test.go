@@ -64,7 +64,7 @@ func TestBackupWhileWriting(t *testing.T) {
 				t.Errorf("round %d: key-%d is missing", round, n)
 			}
 		}
-		for hub := range values(t, to.Ledger) {
+		for hub := range values(t, to.Checkpoints) {
 			state, _, err := to.Directory.Hub(t.Context(), domain.HubID(hub))
 			if err != nil || state.OrgID == "" {
 				t.Errorf(

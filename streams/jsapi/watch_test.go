@@ -30,7 +30,7 @@ func TestWatchEndsWithoutTheBroker(t *testing.T) {
 	loaded, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		ended <- jsapi.Watcher{
-			Conn: conns.Cloud, KV: buckets.Ledger, Logger: slog.New(slog.DiscardHandler),
+			Conn: conns.Cloud, KV: buckets.Checkpoints, Logger: slog.New(slog.DiscardHandler),
 		}.Watch(ctx, func(u jsapi.Update) {
 			if u.Loaded {
 				close(loaded)
@@ -98,7 +98,7 @@ func TestStalledWatchRestarts(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	loaded, keys, ended := make(chan struct{}, 10), make(chan string, 10), make(chan error, 1)
-	kv := &stalledBucket{KeyValue: buckets.Ledger}
+	kv := &stalledBucket{KeyValue: buckets.Checkpoints}
 	go func() {
 		ended <- jsapi.Watcher{
 			Conn: conns.Cloud, KV: kv, Logger: slog.New(slog.DiscardHandler),
@@ -112,7 +112,7 @@ func TestStalledWatchRestarts(t *testing.T) {
 		})
 	}()
 	<-loaded
-	if _, err := buckets.Ledger.Put(ctx, "one", []byte("{}")); err != nil {
+	if _, err := buckets.Checkpoints.Put(ctx, "one", []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
