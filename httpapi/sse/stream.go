@@ -102,6 +102,7 @@ func (s *Stream) ExtendDeadline() {
 	now := time.Now()
 	if s.deadline.Sub(now) < WriteTimeout/2 {
 		s.deadline = now.Add(WriteTimeout)
+		// After an error the connection is closed, and the next write fails.
 		_ = s.control.SetWriteDeadline(s.deadline)
 	}
 }

@@ -82,9 +82,17 @@ func (l *loop) holdLease(
 	defer ticker.Stop()
 	expiry := time.NewTimer(time.Until(requested.Add(holdFor)))
 	defer expiry.Stop()
+	lost := false
+	lose := func() {
+		lost = true
+		term.end()
+		expiry.Stop()
+		l.metrics.lost.Inc()
+		cancel(ErrLost)
+	}
 	// The lease is renewed also after ctx has ended: serve may take longer to finish than a lease
 	// lasts.
-	for lost := false; ; {
+	for {
 		select {
 		case err := <-served:
 			if !lost {
@@ -103,10 +111,7 @@ func (l *loop) holdLease(
 			l.logger.Error(
 				"lease lost", "shard", shard, "reason", "not renewed in time", "after", holdFor,
 			)
-			lost = true
-			term.end()
-			l.metrics.lost.Inc()
-			cancel(ErrLost)
+			lose()
 		case <-ticker.C:
 			if lost || time.Since(requested) > holdFor {
 				continue
@@ -123,11 +128,7 @@ func (l *loop) holdLease(
 					"lease lost", "shard", shard, "reason", "another replica has written its key",
 					"error", err,
 				)
-				lost = true
-				term.end()
-				l.metrics.lost.Inc()
-				expiry.Stop()
-				cancel(ErrLost)
+				lose()
 			default:
 				l.logger.Warn("lease not renewed", "shard", shard, "error", err)
 			}

@@ -219,10 +219,10 @@ func (c *comparer) handlePage(q *query, page listPage) {
 	q.servers[page.Server.ID] = true
 }
 
-// finish looks up each connection of an online hub that no server listed. A connection may be
-// missing from the pages of a list although it lasts, when others ended between two pages. Of a
-// server that did not answer, finish looks up one connection only: the server answers, or it is
-// gone with all its connections.
+// finish looks up each connection of an online hub that is on no server's list. The connection may
+// still exist: when other connections end between two pages of a list, the second page skips some.
+// For a server that sent no list, finish looks up only one connection: either the server answers,
+// or it is gone with all its connections.
 func (c *comparer) finish(q *query) {
 	if q.lookup != nil {
 		return // the server may be slow: the next comparison asks again

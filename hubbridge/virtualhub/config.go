@@ -66,7 +66,8 @@ type Config struct {
 	GiveUp time.Duration
 	// Capacity is the most unacknowledged events that the hub keeps. Defaults to 10,000.
 	Capacity int
-	// Batch is the most events per message, 1 to 500. Defaults to 500.
+	// Batch is the most events per message. Defaults to protocol.MaxMessageEvents, the most
+	// allowed.
 	Batch int
 
 	// Firmware is the version in the hello. Defaults to "2.4.1".

@@ -65,7 +65,7 @@ func (s *sender) run(ctx context.Context, end context.CancelCauseFunc) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		m, wake := s.hub.controller.Outgoing(s.connection, time.Now())
+		m, wake := s.hub.controller.NextMessage(s.connection, time.Now())
 		if m.Suffix != "" {
 			if err := s.hub.controller.Sync(); err != nil {
 				end(err)

@@ -57,6 +57,7 @@ func ParseReserve(text string) (Reserve, error) {
 	return r, nil
 }
 
+// parseSize parses a number of bytes, or a number with one of the suffixes of units.
 func parseSize(text string) (int64, error) {
 	factor := int64(1)
 	for _, unit := range units {

@@ -1,7 +1,7 @@
 // Package keyuse stores when API keys were last used, to the minute, in the bucket `key-use`.
 //
 // Used only changes memory: it costs a request one lookup in a map. Run writes the changes every
-// Pause and once at its end. A killed process loses a minute or two of uses. Several replicas
+// minute and once at its end. A killed process loses a minute or two of uses. Several replicas
 // overwrite each other's times of a key, which differ by minutes. The times are for display only.
 package keyuse
 
@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// Pause is the time between two writes.
-	Pause = time.Minute
+	// WriteEvery is the time between two writes.
+	WriteEvery = time.Minute
 	// lastWriteTimeout bounds the write at the end of Run.
 	lastWriteTimeout = time.Second
 )
@@ -74,7 +74,7 @@ func (t *Tracker) Used(key string, at time.Time) {
 
 // Run writes uses until ctx ends, and once more then. It returns nil.
 func (t *Tracker) Run(ctx context.Context) error {
-	ticker := time.NewTicker(Pause)
+	ticker := time.NewTicker(WriteEvery)
 	defer ticker.Stop()
 	for {
 		select {

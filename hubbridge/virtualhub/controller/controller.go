@@ -208,7 +208,7 @@ func (c *Controller) Wait(ctx context.Context, reached func() bool) error {
 	return c.changes.Wait(ctx, reached)
 }
 
-// Sync returns once the journal is safe from a power cut. It must be called between Outgoing and
+// Sync returns once the journal is safe from a power cut. It must be called between NextMessage and
 // the publish: otherwise a number that the cloud has seen could be used again after a power cut.
 func (c *Controller) Sync() error { return c.journal.Sync() }
 

@@ -5,10 +5,10 @@
 // The owner of a Controller drives it:
 //
 //   - Advance moves devices and windows on and returns when to call it next.
-//   - Connect and Disconnect begin and end a connection. While there is one, Outgoing returns the
-//     next message to publish or when to ask again, HandleAck handles an ack, and HandleRequest
+//   - Connect and Disconnect begin and end a connection. While there is one, NextMessage returns
+//     the next message to publish or when to ask again, HandleAck handles an ack, and HandleRequest
 //     runs a request.
-//   - Wake is called, with the lock held, whenever Advance or Outgoing may have something to do
+//   - Wake is called, with the lock held, whenever Advance or NextMessage may have something to do
 //     before the time that they returned.
 //
 // Promises:

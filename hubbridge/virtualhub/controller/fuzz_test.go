@@ -59,7 +59,7 @@ func FuzzAck(f *testing.F) {
 		c := newTestController(t, "")
 		c.journal.Reset("x", nil)
 		connection := c.Connect()
-		c.Outgoing(connection, noon)
+		c.NextMessage(connection, noon)
 		for range n {
 			if _, err := c.Emit(noon, []Event{{Type: "t"}}); err != nil {
 				t.Fatal(err)
@@ -67,7 +67,7 @@ func FuzzAck(f *testing.F) {
 		}
 		c.HandleAck(connection, payload, noon)
 		for range 10 {
-			c.Outgoing(connection, noon)
+			c.NextMessage(connection, noon)
 		}
 		if s := c.Status(); s.Oldest > s.Newest+1 || s.Newest > protocol.MaxNumber+256 {
 			t.Fatalf("%+v", s)

@@ -17,7 +17,7 @@ type Message struct {
 }
 
 // Connect begins a connection; a hello is its first message. It returns the number of the
-// connection. Outgoing and HandleAck do nothing for numbers of former connections, so goroutines
+// connection. NextMessage and HandleAck do nothing for numbers of former connections, so goroutines
 // that still run for one take no messages from its successor.
 func (c *Controller) Connect() (connection uint64) {
 	c.mu.Lock()
@@ -36,10 +36,12 @@ func (c *Controller) Disconnect() {
 	c.changes.Send()
 }
 
-// Outgoing returns the next message to send now. If its suffix is empty, there is none before wake
-// (zero: before the next wake). A returned message counts as sent: if it is lost, no ack arrives
-// and its events are sent again. Call Sync before publishing it.
-func (c *Controller) Outgoing(connection uint64, now time.Time) (m Message, wake time.Time) {
+// NextMessage returns the next message to send and counts it as sent: if the message is lost, no
+// ack arrives and its events are sent again. Call Sync before publishing it.
+//
+// If there is nothing to send, m.Suffix is empty, and the caller calls NextMessage again at the
+// time due, or when the controller wakes it; a zero due means only then.
+func (c *Controller) NextMessage(connection uint64, now time.Time) (m Message, due time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if connection != c.connection {

@@ -34,10 +34,10 @@ type Config struct {
 	// Saturate makes each hub emit as fast as the cloud acknowledges, with Depth emissions
 	// unacknowledged at any time. It excludes Rate.
 	Saturate bool
-	// Depth is for Saturate. Depth × Batch is at most 2,000. Defaults to 2.
+	// Depth is for Saturate. Depth × Batch is at most protocol.MaxUnacknowledged. Defaults to 2.
 	Depth int
-	// Batch is the events per emission, which is one message, 1 to 500. Defaults to 1. With a Rate,
-	// a hub emits every Batch/Rate seconds.
+	// Batch is the events per emission, which is one message: 1 to protocol.MaxMessageEvents.
+	// Defaults to 1. With a Rate, a hub emits every Batch/Rate seconds.
 	Batch int
 	// Padding is the bytes that are added to each event.
 	Padding int

@@ -223,7 +223,7 @@ func (m *member) drive(now time.Time) (due time.Time) {
 		earlier(m.emitLoad(now, unacked))
 	}
 	for {
-		message, wake := m.controller.Outgoing(connection, now)
+		message, wake := m.controller.NextMessage(connection, now)
 		if message.Suffix == "" {
 			earlier(wake)
 			break

@@ -5,7 +5,7 @@
 //   - After a connect the hub sends a hello, again every 5 s, and nothing else until the cloud
 //     acknowledges it with the number through which it has stored events.
 //   - Then it sends events from the next number on, without waiting for acks, but never more than
-//     2,000 events beyond the last ack.
+//     protocol.MaxUnacknowledged events beyond the last ack.
 //   - If no ack arrives for 5 s while events are in flight, it sends again from the number after
 //     the last acknowledged one.
 //   - An ack that repeats the last one while later events are in flight means that the cloud found
