@@ -255,7 +255,7 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-func TestBeginLog(t *testing.T) {
+func TestBeginEpoch(t *testing.T) {
 	t.Parallel()
 	owned := fold(t, domain.EvolveHub, registered, added)
 	begun := domain.HubLogBegun{
@@ -267,12 +267,12 @@ func TestBeginLog(t *testing.T) {
 		After:   4711,
 	}
 
-	command := domain.BeginLog{OwnLog: "second", Through: 16, After: 4711}
-	events, err := domain.DecideBeginLog(
+	command := domain.BeginEpoch{OwnLog: "second", Through: 16, After: 4711}
+	events, err := domain.DecideBeginEpoch(
 		owned, origin, command, domain.NewEpochID(0xb), domain.HubLimit{},
 	)
 	checkDecision(t, events, err, []domain.Fact{begun}, "")
-	events, err = domain.DecideBeginLog(
+	events, err = domain.DecideBeginEpoch(
 		fold(t, domain.EvolveHub, registered), origin, command, domain.NewEpochID(0xb),
 		domain.HubLimit{},
 	)
@@ -287,26 +287,26 @@ func TestBeginLog(t *testing.T) {
 			state.OwnLog, state.OwnLogThrough, want,
 		)
 	}
-	events, err = domain.DecideBeginLog(
-		state, origin, domain.BeginLog{OwnLog: "second", After: 4712}, domain.NewEpochID(0xc),
+	events, err = domain.DecideBeginEpoch(
+		state, origin, domain.BeginEpoch{OwnLog: "second", After: 4712}, domain.NewEpochID(0xc),
 		domain.HubLimit{},
 	)
 	checkDecision(t, events, err, nil, "")
 
 	for name, c := range map[string]struct {
-		command domain.BeginLog
+		command domain.BeginEpoch
 		epoch   domain.EpochID
 	}{
-		"no log": {domain.BeginLog{After: 4712}, domain.NewEpochID(0xc)},
+		"no log": {domain.BeginEpoch{After: 4712}, domain.NewEpochID(0xc)},
 		"the same epoch": {
-			domain.BeginLog{OwnLog: "third", After: 4712}, domain.NewEpochID(0xb),
+			domain.BeginEpoch{OwnLog: "third", After: 4712}, domain.NewEpochID(0xb),
 		},
-		"no epoch": {domain.BeginLog{OwnLog: "third", After: 4712}, domain.EpochID{}},
+		"no epoch": {domain.BeginEpoch{OwnLog: "third", After: 4712}, domain.EpochID{}},
 		"before the current log": {
-			domain.BeginLog{OwnLog: "third", After: 4710}, domain.NewEpochID(0xc),
+			domain.BeginEpoch{OwnLog: "third", After: 4710}, domain.NewEpochID(0xc),
 		},
 	} {
-		events, err := domain.DecideBeginLog(state, origin, c.command, c.epoch, domain.HubLimit{})
+		events, err := domain.DecideBeginEpoch(state, origin, c.command, c.epoch, domain.HubLimit{})
 		if err == nil {
 			t.Errorf("%s: got events %v, want an error", name, events)
 		}
@@ -374,7 +374,7 @@ func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 			case 4:
 				events, err = domain.DecideRevokeCertificate(state, origin, org)
 			case 5:
-				events, err = domain.DecideBeginLog(state, origin, domain.BeginLog{
+				events, err = domain.DecideBeginEpoch(state, origin, domain.BeginEpoch{
 					OwnLog: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "log"),
 					After:  uint64(step),
 				}, epoch, domain.HubLimit{})

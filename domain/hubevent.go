@@ -42,6 +42,6 @@ type EventPage struct {
 	Events []EncodedEvent
 	// Next is the cursor to continue from; never empty.
 	Next string
-	// HasMore is whether more events are stored already.
+	// HasMore reports whether more events are stored already.
 	HasMore bool
 }

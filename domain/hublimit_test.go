@@ -17,9 +17,9 @@ func TestHubLimit(t *testing.T) {
 	type attempt func(s domain.HubState, at time.Time, n int) ([]domain.Event, error)
 	for name, ask := range map[string]attempt{
 		"logs": func(s domain.HubState, at time.Time, n int) ([]domain.Event, error) {
-			return domain.DecideBeginLog(
+			return domain.DecideBeginEpoch(
 				s, domain.Origin{At: at, Actor: origin.Actor},
-				domain.BeginLog{OwnLog: fmt.Sprint("log-", n)}, domain.NewEpochID(uint32(n+1000)),
+				domain.BeginEpoch{OwnLog: fmt.Sprint("log-", n)}, domain.NewEpochID(uint32(n+1000)),
 				limit,
 			)
 		},

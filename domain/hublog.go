@@ -11,35 +11,39 @@ type ReleasedLog struct {
 	OwnLogThrough uint64
 }
 
-// BeginLog is the command to begin a new event log for a hub that was reset.
-type BeginLog struct {
+// BeginEpoch is the command to begin a new epoch of the event log of a hub that was reset.
+type BeginEpoch struct {
 	// OwnLog is the hub's name for its new log, and Through the number up to which no event of it
 	// is expected.
 	OwnLog  string
 	Through uint64
-	// After is the last sequence of the hub's stream: events up to it belong to the log before.
+	// After is the last sequence of the hub's stream: events up to After belong to earlier epochs.
 	After uint64
 }
 
-// DecideBeginLog begins a new event log, in the epoch id, for a hub that was reset. It returns no
-// event if the log was begun already for c.OwnLog, so a bridge may repeat the command. It returns
+// DecideBeginEpoch begins the epoch id of the event log of a hub that was reset. It returns no
+// event if the current epoch is that of c.OwnLog, so a bridge may repeat the command. It returns
 // not_found for a hub that no organization has, and rate_limited for a hub over the limit.
-func DecideBeginLog(s HubState, o Origin, c BeginLog, id EpochID, limit HubLimit) ([]Event, error) {
+func DecideBeginEpoch(
+	s HubState, o Origin, c BeginEpoch, id EpochID, limit HubLimit,
+) ([]Event, error) {
 	if s.OrgID == "" {
 		return nil, ErrHubNotFound()
 	}
 	if c.OwnLog == "" {
-		return nil, fmt.Errorf("hub %s: begin log: the hub's log has no name", s.ID)
+		return nil, fmt.Errorf("hub %s: begin epoch: the hub's log has no name", s.ID)
 	}
 	if s.OwnLog == c.OwnLog {
 		return nil, nil
 	}
 	if id.IsZero() || id == s.Epoch.ID {
-		return nil, fmt.Errorf("hub %s: begin log: epoch %s cannot follow %s", s.ID, id, s.Epoch.ID)
+		return nil, fmt.Errorf(
+			"hub %s: begin epoch: epoch %s cannot follow %s", s.ID, id, s.Epoch.ID,
+		)
 	}
 	if c.After < s.Epoch.After {
 		return nil, fmt.Errorf(
-			"hub %s: begin log: sequence %d is before sequence %d, where the current log begins",
+			"hub %s: begin epoch: sequence %d is before sequence %d, where the current epoch begins",
 			s.ID, c.After, s.Epoch.After,
 		)
 	}

@@ -142,8 +142,8 @@ func TestLastLabelsWin(t *testing.T) {
 				delete(want, device)
 				delete(want, device+1)
 			case 1:
-				events, err = domain.DecideBeginLog(
-					state, origin, domain.BeginLog{OwnLog: fmt.Sprint("log ", step)},
+				events, err = domain.DecideBeginEpoch(
+					state, origin, domain.BeginEpoch{OwnLog: fmt.Sprint("log ", step)},
 					domain.NewEpochID(uint32(16+step)), domain.HubLimit{},
 				)
 				if len(events) > 0 {

@@ -2,15 +2,27 @@ package codec
 
 import (
 	"errors"
+	"fmt"
 	"unicode/utf8"
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/protocol"
 )
 
-// ErrUnreadable is the error of an events message that must be dropped whole: it is too big, not
-// JSON, or has no log or no readable, consecutive numbers.
+// ErrUnreadable is the error of an events message that must be dropped whole. The errors of Decode
+// wrap it.
 var ErrUnreadable = errors.New("unreadable events message")
+
+var (
+	errTooBig = fmt.Errorf(
+		"%w: must have at most %d bytes", ErrUnreadable, protocol.MaxMessageBytes,
+	)
+	errNoJSON = fmt.Errorf(
+		"%w: must be a JSON object with 1 to %d events", ErrUnreadable, protocol.MaxMessageEvents,
+	)
+	errLog     = fmt.Errorf("%w: log: must be 1 to 64 letters, digits, _ and -", ErrUnreadable)
+	errNumbers = fmt.Errorf("%w: seq: must be integers from 1 that rise by one", ErrUnreadable)
+)
 
 // Batch is a decoded events message.
 type Batch struct {
@@ -74,25 +86,25 @@ type EventsDecoder struct {
 }
 
 // Decode decodes an events message of a hub. The batch does not refer to message. The error is
-// ErrUnreadable; Batch.Log is then the message's log if it could be read, and "" otherwise.
+// ErrUnreadable for a message that is too big or not JSON, or that has no valid log or no readable,
+// consecutive numbers.
 func (d *EventsDecoder) Decode(hub domain.HubID, message []byte) (Batch, error) {
 	if len(message) > protocol.MaxMessageBytes {
-		return Batch{}, ErrUnreadable
+		return Batch{}, errTooBig
 	}
-	log, ok := d.locate(message)
+	logSpan, ok := d.locate(message)
 	if !ok {
-		return Batch{}, ErrUnreadable
+		return Batch{}, errNoJSON
 	}
-	batch := Batch{}
-	if text, ok := stringOf(message, log); ok && ValidLog(text) {
-		batch.Log = string(text)
+	log, ok := stringOf(message, logSpan)
+	if !ok || !ValidLog(log) {
+		return Batch{}, errLog
 	}
 	first, ok := d.firstNumber(message)
-	if batch.Log == "" || !ok {
-		return batch, ErrUnreadable
+	if !ok {
+		return Batch{}, errNumbers
 	}
-	batch.First = first
-	batch.Events = make([]Event, len(d.parts))
+	batch := Batch{Log: string(log), First: first, Events: make([]Event, len(d.parts))}
 	// One allocation holds all payloads: a stored event is about as long as the hub's. It loses its
 	// number and gains the hub's ID.
 	arena := make([]byte, 0, len(message)+len(d.parts)*(len(hub)+32))

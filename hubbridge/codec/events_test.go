@@ -156,43 +156,44 @@ func TestUnreadable(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		message []byte
-		log     string
+		want    error
 	}{
-		"empty":              {nil, ""},
-		"not JSON":           {[]byte("hello"), ""},
-		"cut off":            {message(event(1))[:40], ""},
-		"something after it": {append(message(event(1)), '{'), ""},
-		"an array":           {[]byte("[]"), ""},
-		"no log":             {[]byte(`{"events":[` + event(1) + `]}`), ""},
-		"a log with a dot":   {[]byte(`{"log":"a.b","events":[` + event(1) + `]}`), ""},
-		"no events":          {[]byte(`{"log":"b2f0c1"}`), ""},
-		"no event":           {message(), ""},
-		"events an object":   {[]byte(`{"log":"b2f0c1","events":{}}`), ""},
-		"501 events":         {message(many(501)...), ""},
-		"no number":          {message(event(1), event(2, "seq", "")), "b2f0c1"},
-		"number a string":    {message(event(1, "seq", `"1"`)), "b2f0c1"},
-		"number 0":           {message(event(0)), "b2f0c1"},
-		"number negative":    {message(event(-1)), "b2f0c1"},
-		"number a fraction":  {message(event(1, "seq", "1.0")), "b2f0c1"},
-		"number in powers":   {message(event(1, "seq", "1e0")), "b2f0c1"},
-		"number beyond":      {message(event(1, "seq", "9007199254740992")), "b2f0c1"},
+		"empty":              {nil, errNoJSON},
+		"not JSON":           {[]byte("hello"), errNoJSON},
+		"cut off":            {message(event(1))[:40], errNoJSON},
+		"something after it": {append(message(event(1)), '{'), errNoJSON},
+		"an array":           {[]byte("[]"), errNoJSON},
+		"no log":             {[]byte(`{"events":[` + event(1) + `]}`), errLog},
+		"a log with a dot":   {[]byte(`{"log":"a.b","events":[` + event(1) + `]}`), errLog},
+		"no events":          {[]byte(`{"log":"b2f0c1"}`), errNoJSON},
+		"no event":           {message(), errNoJSON},
+		"events an object":   {[]byte(`{"log":"b2f0c1","events":{}}`), errNoJSON},
+		"501 events":         {message(many(501)...), errNoJSON},
+		"no number":          {message(event(1), event(2, "seq", "")), errNumbers},
+		"number a string":    {message(event(1, "seq", `"1"`)), errNumbers},
+		"number 0":           {message(event(0)), errNumbers},
+		"number negative":    {message(event(-1)), errNumbers},
+		"number a fraction":  {message(event(1, "seq", "1.0")), errNumbers},
+		"number in powers":   {message(event(1, "seq", "1e0")), errNumbers},
+		"number beyond":      {message(event(1, "seq", "9007199254740992")), errNumbers},
 		"last number beyond": {
-			message(event(1, "seq", "9007199254740991"), "null"), "b2f0c1",
+			message(event(1, "seq", "9007199254740991"), "null"), errNumbers,
 		},
-		"a hole":                     {message(event(1), event(3)), "b2f0c1"},
-		"a repeat":                   {message(event(1), event(1)), "b2f0c1"},
-		"falling":                    {message(event(2), event(1)), "b2f0c1"},
-		"only elements without":      {message("1", "2"), "b2f0c1"},
-		"no number before the first": {message("null", event(1)), "b2f0c1"},
+		"a hole":                     {message(event(1), event(3)), errNumbers},
+		"a repeat":                   {message(event(1), event(1)), errNumbers},
+		"falling":                    {message(event(2), event(1)), errNumbers},
+		"only elements without":      {message("1", "2"), errNumbers},
+		"no number before the first": {message("null", event(1)), errNumbers},
 		"too big": {
-			[]byte(string(message(event(1))) + strings.Repeat(" ", protocol.MaxMessageBytes)), "",
+			[]byte(string(message(event(1))) + strings.Repeat(" ", protocol.MaxMessageBytes)),
+			errTooBig,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if batch, err := read(t, tc.message); !errors.Is(err, ErrUnreadable) ||
-				batch.Log != tc.log {
-				t.Errorf("%+v, %v", batch, err)
+			batch, err := read(t, tc.message)
+			if !errors.Is(err, tc.want) || !errors.Is(err, ErrUnreadable) {
+				t.Errorf("Decode: got %+v, %v; want %v", batch, err, tc.want)
 			}
 		})
 	}

@@ -59,8 +59,8 @@ func (s *hubState) flush(ctx context.Context) error {
 	return nil
 }
 
-// writeFailed marks the state as not loaded and returns the error of the write: errStale if another
-// process may have written the state, or if the outcome of this process's write is unknown.
+// writeFailed marks the state as not loaded and returns the error of the write, with errStale if
+// the write conflicted or its outcome is unknown.
 func (s *hubState) writeFailed(err error) error {
 	s.loaded = false
 	if errors.Is(err, jsapi.ErrConflict) || errors.Is(err, jsapi.ErrOutcomeUnknown) {
@@ -70,8 +70,9 @@ func (s *hubState) writeFailed(err error) error {
 	return err
 }
 
-// errStale reports that the stored state of a hub may be newer than the loaded one.
-var errStale = errors.New("the hub's stored state has changed")
+// errStale reports that the stored state of a hub may be newer than the loaded one: another process
+// has written it, or the outcome of a write of this process is unknown.
+var errStale = errors.New("the hub's stored state may have changed")
 
 // retire returns retired with the log ended, unless ended is the current log. The current log is in
 // no case retired.

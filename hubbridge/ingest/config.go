@@ -33,9 +33,9 @@ type Directory interface {
 	// Hub returns the state of a hub and the sequence of its last event. An unknown hub has the
 	// zero state and 0.
 	Hub(ctx context.Context, hub domain.HubID) (domain.HubState, uint64, error)
-	// BeginLog begins a new epoch of the hub's event log. It returns rate_limited if the hub is
+	// BeginEpoch begins a new epoch of the hub's event log. It returns rate_limited if the hub is
 	// reset too often.
-	BeginLog(ctx context.Context, o domain.Origin, hub domain.HubID, c domain.BeginLog) error
+	BeginEpoch(ctx context.Context, o domain.Origin, hub domain.HubID, c domain.BeginEpoch) error
 	// ForgetDevices deletes the names and rooms that were set for devices. It does nothing for
 	// devices without any.
 	ForgetDevices(ctx context.Context, o domain.Origin, hub domain.HubID, devices []int64) error
@@ -72,8 +72,9 @@ type Config struct {
 	Metrics   *Metrics
 	// Tracer starts a span for each batch of a hub's events; the zero Tracer starts none.
 	Tracer telemetry.Tracer
-	// Admit reports whether the disk has space for a number of bytes, before anything that a hub
-	// sent is stored. Its error withholds the ack. Nil admits everything.
+	// Admit returns an error if the disk lacks space for a number of bytes. It is called before
+	// anything that a hub sent is stored; after an error the hub gets no ack. Nil admits
+	// everything.
 	Admit func(bytes int) error
 	// CheckPresence requests a comparison of a hub with the broker's list of connections, after a
 	// delay (presence.Watcher).
@@ -89,7 +90,7 @@ const (
 	// where a batch may take 20 ms.
 	maxWorkers = 8
 	// maxInbox and maxInboxBytes bound a hub's inbox. A hub that follows the protocol has at most
-	// 2,000 unacknowledged events, in as many messages at worst.
+	// protocol.MaxUnacknowledged events under way, in as many messages at worst.
 	maxInbox      = 2048
 	maxInboxBytes = 1 << 20
 	// When the inboxes of a shard hold more than maxShardBytes, each hub has only fairInboxBytes,
@@ -98,10 +99,13 @@ const (
 	fairInboxBytes = 64 << 10
 	// receiveQueue is how many messages may wait to be put into inboxes.
 	receiveQueue = 8192
-	// firstPause and maxPause bound the pause of a hub after its storage failed.
+	// firstPause is the pause of a hub after an item failed. It doubles up to maxPause with each
+	// further failure.
 	firstPause = 100 * time.Millisecond
 	maxPause   = 5 * time.Second
-	// maxTries is how often one message is tried against a log that another process writes to.
+	// maxTries is how often an item is tried at once after errStale: when another process writes to
+	// the log, or when the outcome of a write is unknown, as after the loss of a leader. Then the
+	// hub pauses.
 	maxTries = 4
 	// drainTime is how long a shard that ends may take to handle the messages it has received.
 	drainTime = 3 * time.Second

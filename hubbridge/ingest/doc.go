@@ -22,8 +22,8 @@
 //     at its next hello. Its next organization never sees them.
 //   - A hub can cause a bounded number of stored records (domain.HubLimit). Beyond the limit it
 //     gets no ack, keeps its events, and continues later.
-//   - All events of a hub with an organization are stored. Every message looks up the owner in
-//     memory, and a hub that seems to have none in the directory itself.
+//   - All events of a hub with an organization are stored. For each message the hub's owner is
+//     looked up in memory and, if the hub has none there, in the directory itself.
 //
 // # Goroutines
 //

@@ -17,17 +17,20 @@ import (
 	"hubcloud/streams/telemetry"
 )
 
+// A message is stored as one batch. This line does not compile if it may have too many events.
+const _ = uint(jsapi.MaxBatch - protocol.MaxMessageEvents)
+
 // handleEvents handles an events message, together with the events messages of the same log that
-// wait behind it, as one atomic batch.
+// wait behind it, as one atomic batch. It returns the number of these messages.
 func (s *hubState) handleEvents(
 	ctx context.Context, decoder *codec.EventsDecoder, message []byte,
-) error {
+) (messages int, err error) {
 	metrics := s.shard.cfg.Metrics
 	batch, err := decoder.Decode(s.hub, message)
 	if err != nil {
 		metrics.unreadable.Inc()
 		s.shard.cfg.Logger.Debug("events message dropped", "hub_id", s.hub, "error", err)
-		return s.repeatAck(ctx)
+		return 1, s.repeatAck(ctx)
 	}
 	batches, count := s.collect(decoder, batch)
 	began := time.Now()
@@ -44,15 +47,13 @@ func (s *hubState) handleEvents(
 	if errors.Is(err, errResetLimited) {
 		s.warnLimited("too many resets")
 		span.End(nil)
-		return nil
+		return len(batches), nil
 	}
 	span.End(err)
-	if err != nil {
-		metrics.withheld.Add(float64(len(batches) - 1)) // finish counts one more
-		return err
+	if err == nil {
+		metrics.batch.Observe(time.Since(began).Seconds())
 	}
-	metrics.batch.Observe(time.Since(began).Seconds())
-	return nil
+	return len(batches), err
 }
 
 // repeatAck acknowledges the hub's log through the last stored number again, after a message that
@@ -89,36 +90,13 @@ func (s *hubState) collect(
 	return batches, count
 }
 
-// store stores the new events of messages of one log, and acknowledges each message. The log was
-// the hub's current one when the messages were collected; a reload may have changed that.
+// store stores the new events of messages of one log, and acknowledges each message.
 func (s *hubState) store(ctx context.Context, batches []codec.Batch) error {
 	if err := s.admit(batches); err != nil {
 		return err
 	}
-	log, first := batches[0].Log, batches[0].First
-	switch {
-	case s.log.released && s.log.owned():
-		return nil // the next hello shows which organization's events these are
-	case log == s.log.ownLog:
-	case slices.Contains(s.log.retired, log):
-		// From a connection of before the reset. An ack would name another log than the hub's.
-		s.shard.cfg.Metrics.strays.Add(float64(len(batches)))
-		return nil
-	case !s.log.owned():
-		if err := s.switchLog(ctx, log, first-1); err != nil {
-			return err
-		}
-	case first != 1:
-		// The hub was reset, and its hello did not arrive. After the ack of 0 the hub sends from
-		// its first number, or says hello with the oldest number that it holds.
-		for range batches {
-			s.ack(log, 0)
-		}
-		return nil
-	default:
-		if err := s.switchLog(ctx, log, 0); err != nil {
-			return err
-		}
+	if current, err := s.ensureOwnLog(ctx, batches); err != nil || !current {
+		return err
 	}
 	if !s.log.owned() {
 		return s.ackUnowned(ctx, batches)
@@ -134,12 +112,44 @@ func (s *hubState) store(ctx context.Context, batches []codec.Batch) error {
 	}
 	plan.count(s.shard.cfg.Metrics, &s.stats)
 	for _, through := range plan.acks {
-		s.ack(log, through)
+		s.ack(s.log.ownLog, through)
 	}
 	return nil
 }
 
-// admit reports whether the disk has space for the events of batches. Events that are not stored
+// ensureOwnLog reports whether the messages are of the hub's own log. If they begin a new log, it
+// switches to that log first. Other messages are not stored, and ensureOwnLog has sent the acks
+// that they get. collect compared the logs too, but the state may have been loaded again since.
+func (s *hubState) ensureOwnLog(
+	ctx context.Context, batches []codec.Batch,
+) (current bool, err error) {
+	ownLog, first := batches[0].Log, batches[0].First
+	switch {
+	case s.log.released && s.log.owned():
+		// No ack: the next hello shows which organization's events these are.
+		return false, nil
+	case ownLog == s.log.ownLog:
+		return true, nil
+	case slices.Contains(s.log.retired, ownLog):
+		// From a connection of before the reset. An ack would name another log than the hub's.
+		s.shard.cfg.Metrics.strays.Add(float64(len(batches)))
+		return false, nil
+	case !s.log.owned():
+		// Without an organization there is no event log that could have a gap.
+		return true, s.switchLog(ctx, ownLog, first-1)
+	case first != 1:
+		// The hub was reset, and its hello did not arrive. After the ack of 0 the hub sends from
+		// its first number, or says hello with the oldest number that it holds.
+		for range batches {
+			s.ack(ownLog, 0)
+		}
+		return false, nil
+	default:
+		return true, s.switchLog(ctx, ownLog, 0)
+	}
+}
+
+// admit returns the error of Config.Admit for the events of batches. Events that are not stored
 // need space too, for the record of a skip or for the checkpoint of a hub without an organization.
 func (s *hubState) admit(batches []codec.Batch) error {
 	bytes := 0
@@ -151,7 +161,7 @@ func (s *hubState) admit(batches []codec.Batch) error {
 	return s.admitBytes(bytes)
 }
 
-// admitBytes reports whether the disk has space for a number of bytes.
+// admitBytes returns the error of Config.Admit for a number of bytes.
 func (s *hubState) admitBytes(bytes int) error {
 	if s.shard.cfg.Admit == nil {
 		return nil

@@ -53,23 +53,27 @@ type hubState struct {
 
 func (s *hubState) now() time.Time { return s.shard.cfg.Now().UTC().Truncate(time.Microsecond) }
 
-// handle handles an item. After an error the item may be handled again.
-func (s *hubState) handle(ctx context.Context, decoder *codec.EventsDecoder, it item) error {
+// handle handles an item and returns the number of the hub's messages that were handled with it.
+// After an error the item may be handled again.
+func (s *hubState) handle(
+	ctx context.Context, decoder *codec.EventsDecoder, it item,
+) (messages int, err error) {
 	switch it.kind {
 	case kindHello:
-		return s.handleHello(ctx, it.data)
+		return 1, s.handleHello(ctx, it.data)
 	case kindEvents:
 		return s.handleEvents(ctx, decoder, it.data)
 	case kindObservation:
-		return s.handleObservation(ctx, *it.observation)
+		return 0, s.handleObservation(ctx, *it.observation)
 	case kindFlush:
-		return s.flush(ctx)
+		return 0, s.flush(ctx)
 	}
-	return nil
+	return 0, nil
 }
 
-// withState calls act with the hub's stored state loaded, and again, up to maxTries times, when act
-// finds the state stale. act must change s only after the change is stored.
+// withState loads the hub's stored state, if necessary, and calls act. When act returns errStale,
+// withState loads the state again and repeats act, up to maxTries times in all. act must change s
+// only after the change is stored.
 func (s *hubState) withState(ctx context.Context, act func() error) error {
 	for try := 1; ; try++ {
 		err := s.requireLease()
@@ -155,14 +159,14 @@ func (s *hubState) cloudRecord(
 
 // ack acknowledges the hub's log through a number, if the lease is held. A hub without an ack sends
 // again.
-func (s *hubState) ack(log string, through uint64) {
+func (s *hubState) ack(ownLog string, through uint64) {
 	cfg := &s.shard.cfg
 	if !cfg.LeaseHeld() {
 		cfg.Metrics.withheld.Inc()
 		return
 	}
 	if err := cfg.Acks.Publish(
-		streams.AckSubject(s.hub), codec.AppendAck(nil, log, through),
+		streams.AckSubject(s.hub), codec.AppendAck(nil, ownLog, through),
 	); err != nil {
 		cfg.Logger.Debug("ack not sent", "hub_id", s.hub, "error", err)
 		cfg.Metrics.withheld.Inc()

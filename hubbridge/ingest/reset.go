@@ -9,17 +9,17 @@ import (
 	"hubcloud/streams"
 )
 
-// switchLog makes log the hub's own log, with numbers that continue after through, and writes the
-// checkpoint at once: the identity of a hub's log must not be forgotten. If the hub had another
-// log, it was reset; then the event log of a hub with an organization starts a new epoch.
-func (s *hubState) switchLog(ctx context.Context, log string, through uint64) error {
+// switchLog records ownLog as the hub's own log, with numbers that continue after through, and
+// writes the checkpoint at once: the identity of a hub's log must not be forgotten. If the hub had
+// another log, it was reset; then the event log of a hub with an organization starts a new epoch.
+func (s *hubState) switchLog(ctx context.Context, ownLog string, through uint64) error {
 	if s.log.ownLog != "" && s.log.owned() {
-		if err := s.startEpoch(ctx, log, through); err != nil {
+		if err := s.startEpoch(ctx, ownLog, through); err != nil {
 			return err
 		}
 	}
-	s.log.retired = retire(s.log.retired, s.log.ownLog, log)
-	s.log.ownLog, s.log.through, s.log.unaccounted = log, through, 0
+	s.log.retired = retire(s.log.retired, s.log.ownLog, ownLog)
+	s.log.ownLog, s.log.through, s.log.unaccounted = ownLog, through, 0
 	s.dirty = true
 	return s.flush(ctx)
 }
@@ -27,7 +27,7 @@ func (s *hubState) switchLog(ctx context.Context, log string, through uint64) er
 // startEpoch starts a new epoch of the hub's event log. The directory records the epoch first; from
 // then on every older cursor has expired. startEpoch returns when this replica's view shows the
 // epoch.
-func (s *hubState) startEpoch(ctx context.Context, log string, through uint64) error {
+func (s *hubState) startEpoch(ctx context.Context, ownLog string, through uint64) error {
 	cfg := &s.shard.cfg
 	if s.now().Before(s.noResetBefore) {
 		return errResetLimited
@@ -49,11 +49,15 @@ func (s *hubState) startEpoch(ctx context.Context, log string, through uint64) e
 		At:    s.now(),
 		Actor: domain.Actor{Kind: domain.ActorHub, ID: string(s.hub)},
 	}
-	begun := domain.BeginLog{OwnLog: log, Through: through, After: max(after, state.Epoch.After)}
+	begun := domain.BeginEpoch{
+		OwnLog:  ownLog,
+		Through: through,
+		After:   max(after, state.Epoch.After),
+	}
 	if err := s.requireLease(); err != nil {
 		return err
 	}
-	if err := cfg.Directory.BeginLog(ctx, origin, s.hub, begun); err != nil {
+	if err := cfg.Directory.BeginEpoch(ctx, origin, s.hub, begun); err != nil {
 		var limited *domain.Error
 		if errors.As(err, &limited) && limited.Code == domain.CodeRateLimited {
 			s.noResetBefore = s.now().Add(limited.RetryAfter)
@@ -66,10 +70,10 @@ func (s *hubState) startEpoch(ctx context.Context, log string, through uint64) e
 		s.loaded = false
 		return err
 	}
-	if state.OwnLog != log {
+	if state.OwnLog != ownLog {
 		s.loaded = false
 		return fmt.Errorf(
-			"hub %s: own log in the directory: got %q, want %q", s.hub, state.OwnLog, log,
+			"hub %s: own log in the directory: got %q, want %q", s.hub, state.OwnLog, ownLog,
 		)
 	}
 	if err := s.awaitView(ctx, state.Epoch.ID); err != nil {
@@ -79,7 +83,7 @@ func (s *hubState) startEpoch(ctx context.Context, log string, through uint64) e
 	cfg.Metrics.resets.Inc()
 	cfg.Logger.Info(
 		"hub was reset; new epoch of its event log", "hub_id", s.hub, "former_log", s.log.ownLog,
-		"log", log, "from", through+1,
+		"log", ownLog, "from", through+1,
 	)
 	s.log.epoch, s.log.accountedSeq = state.Epoch.ID, state.Epoch.After
 	return nil

@@ -155,7 +155,7 @@ func (sh *Shard) enqueue(msg *nats.Msg) {
 		it.kind = kindHello
 	}
 	if len(it.data) > protocol.MaxMessageBytes {
-		it.data = nil // empty is as unreadable as too big, and needs no space
+		it.data = nil // it is unreadable either way, and the empty one needs no space
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

@@ -55,7 +55,7 @@ func TestResetSurvivesACrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Directory.BeginLog(t.Context(), installationtest.Operator, h.id, domain.BeginLog{
+	if err := r.Directory.BeginEpoch(t.Context(), installationtest.Operator, h.id, domain.BeginEpoch{
 		OwnLog: "b", Through: 4, After: last,
 	}); err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestBehindTheDirectory(t *testing.T) {
 	h.hello("a", 1, 0)
 	h.wantAck("a", 0)
 	stale.freeze(h.id)
-	if err := r.Directory.BeginLog(t.Context(), installationtest.Operator, h.id, domain.BeginLog{
+	if err := r.Directory.BeginEpoch(t.Context(), installationtest.Operator, h.id, domain.BeginEpoch{
 		OwnLog: "b", Through: 0,
 	}); err != nil {
 		t.Fatal(err)

@@ -17,8 +17,8 @@ func (sh *Shard) runWorker(ctx context.Context) {
 		if !ok {
 			return
 		}
-		err := s.handle(ctx, &decoder, it)
-		sh.finish(ctx, s, it, err)
+		messages, err := s.handle(ctx, &decoder, it)
+		sh.finish(ctx, s, it, messages, err)
 	}
 }
 
@@ -54,15 +54,16 @@ func (sh *Shard) nextEvents(s *hubState) ([]byte, bool) {
 	return it.data, ok
 }
 
-// finish schedules the rest of a hub's items, or pauses the hub after an error. The message that
-// failed is dropped: the hub sends it again, because it got no ack. An observation that failed
-// is kept, because the broker does not repeat it.
-func (sh *Shard) finish(ctx context.Context, s *hubState, it item, err error) {
-	// The disk guard has logged a low disk. Nothing was written, so the hub needs no pause.
-	low := errors.Is(err, diskspace.ErrLow) && it.kind != kindObservation && it.kind != kindFlush
-	if low {
-		sh.cfg.Metrics.withheld.Inc()
-		err = nil
+// finish schedules the rest of a hub's items, or pauses the hub after an error. messages is the
+// number of messages that were handled with the item. After an error they are dropped: the hub
+// sends them again, because it got no ack. An observation that failed is kept, because the broker
+// does not repeat it.
+func (sh *Shard) finish(ctx context.Context, s *hubState, it item, messages int, err error) {
+	if err != nil {
+		sh.cfg.Metrics.withheld.Add(float64(messages))
+	}
+	if messages > 0 && errors.Is(err, diskspace.ErrLow) {
+		err = nil // the disk guard has logged it; nothing was written, so the hub needs no pause
 	}
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errLeaseNotHeld) {
 		sh.storageErrors.Do(func() {
@@ -83,8 +84,6 @@ func (sh *Shard) finish(ctx context.Context, s *hubState, it item, err error) {
 	}
 	if it.kind == kindObservation {
 		s.inbox.putBack(it)
-	} else if it.kind != kindFlush {
-		sh.cfg.Metrics.withheld.Inc()
 	}
 	s.pause = min(max(2*s.pause, firstPause), maxPause)
 	s.inbox.paused = true

@@ -6,8 +6,9 @@ import "encoding/json"
 const (
 	// Version is the protocol version in a hello.
 	Version = 1
-	// MaxMessageEvents is the most events of one message. A message is stored as one batch, so the
-	// limit must stay at or below jsapi.MaxBatch.
+	// MaxMessageEvents is the most events of one message. It must stay at or below jsapi.MaxBatch,
+	// because a message is stored as one batch. Above half of it, two full messages are no longer
+	// stored together. The help of `hubcloud virtualhub fleet` states the number too.
 	MaxMessageEvents = 500
 	// MaxMessageBytes is the most bytes of an events message.
 	MaxMessageBytes = 256 << 10

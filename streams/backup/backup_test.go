@@ -33,9 +33,9 @@ func TestBackupAndRestore(t *testing.T) {
 func testBackupAndRestore(t *testing.T, hubLogs bool) {
 	from := newTestInstallation(t, 5, 30)
 	// The new epoch of hub 1 has no events yet.
-	if err := from.Directory.BeginLog(
+	if err := from.Directory.BeginEpoch(
 		t.Context(), installationtest.Operator, from.hubs[1],
-		domain.BeginLog{OwnLog: "b", Through: 4, After: 30},
+		domain.BeginEpoch{OwnLog: "b", Through: 4, After: 30},
 	); err != nil {
 		t.Fatal(err)
 	}

@@ -96,7 +96,9 @@ func TestLabelAndForgetADevice(t *testing.T) {
 		}
 	}
 	set(domain.LabelDevice{SetName: true, Name: ptr("Door")}, "Door in -")
-	if err := w.BeginLog(t.Context(), origin, hub, domain.BeginLog{OwnLog: "second"}); err != nil {
+	if err := w.BeginEpoch(t.Context(), origin, hub, domain.BeginEpoch{
+		OwnLog: "second",
+	}); err != nil {
 		t.Fatal(err)
 	}
 	set(domain.LabelDevice{SetRoom: true, Room: ptr("Attic")}, "- in Attic")

@@ -142,16 +142,16 @@ func (s *Service) IssueCertificate(
 	return err
 }
 
-// BeginLog begins a new event log for a hub that was reset. Repeated for the same log it does
+// BeginEpoch begins a new event log for a hub that was reset. Repeated for the same log it does
 // nothing. It returns not_found for a hub without an organization, and rate_limited for a hub over
 // ServiceConfig.HubLogs.
-func (s *Service) BeginLog(
-	ctx context.Context, o domain.Origin, hubID domain.HubID, c domain.BeginLog,
+func (s *Service) BeginEpoch(
+	ctx context.Context, o domain.Origin, hubID domain.HubID, c domain.BeginEpoch,
 ) error {
 	o = s.stamp(o)
 	epoch := newEpochID()
 	_, _, err := s.updateHub(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
-		return domain.DecideBeginLog(h, o, c, epoch, s.cfg.HubLogs)
+		return domain.DecideBeginEpoch(h, o, c, epoch, s.cfg.HubLogs)
 	})
 	return err
 }

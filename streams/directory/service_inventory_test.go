@@ -78,7 +78,7 @@ func TestInventoryCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.BeginLog(t.Context(), origin, hub, domain.BeginLog{
+	if err := w.BeginEpoch(t.Context(), origin, hub, domain.BeginEpoch{
 		OwnLog: "second", Through: 3, After: 40,
 	}); err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func TestInventoryCommands(t *testing.T) {
 	)
 	wantCode(t, err, domain.CodeNotFound)
 	wantCode(
-		t, w.BeginLog(t.Context(), origin, hub, domain.BeginLog{OwnLog: "third", After: 80}),
+		t, w.BeginEpoch(t.Context(), origin, hub, domain.BeginEpoch{OwnLog: "third", After: 80}),
 		domain.CodeNotFound,
 	)
 

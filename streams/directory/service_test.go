@@ -360,7 +360,8 @@ func TestCertificatesAndLogs(t *testing.T) {
 	w.register(t, hub)
 	wantCode(t, w.ResetLink(t.Context(), origin, w.orgA, hub), domain.CodeNotFound)
 	wantCode(
-		t, w.BeginLog(t.Context(), origin, hub, domain.BeginLog{OwnLog: "l"}), domain.CodeNotFound,
+		t, w.BeginEpoch(t.Context(), origin, hub, domain.BeginEpoch{OwnLog: "l"}),
+		domain.CodeNotFound,
 	)
 
 	for _, fingerprint := range []string{first, first, second} {
@@ -387,7 +388,7 @@ func TestCertificatesAndLogs(t *testing.T) {
 	}
 
 	for range 2 { // the second time nothing happens
-		if err := w.BeginLog(t.Context(), origin, hub, domain.BeginLog{
+		if err := w.BeginEpoch(t.Context(), origin, hub, domain.BeginEpoch{
 			OwnLog: "second", Through: 3, After: 40,
 		}); err != nil {
 			t.Fatal(err)
