@@ -61,8 +61,9 @@ func IsEventSubject(subject string) bool {
 // CommandSubject is the subject of commands, as requested and with their outcome.
 func CommandSubject(hub domain.HubID) string { return "log." + string(hub) + ".command" }
 
-// FeedDestination is where the broker republishes every message of a hub's log once it is stored.
-// It replaces LogFilter in the message's subject.
+// FeedDestination is where the broker republishes every message of a hub's log: a single message
+// once it is on disk, the messages of a batch before. It replaces LogFilter in the message's
+// subject.
 func FeedDestination(hub domain.HubID) string { return "feed." + string(hub) + ".>" }
 
 // ParseFeedSubject returns the hub of a subject that FeedDestination matches, without checking the
@@ -114,8 +115,8 @@ const (
 	DirectoryStream = "DIRECTORY"
 	// DirectoryFilter is the only subject of DirectoryStream.
 	DirectoryFilter = "directory.>"
-	// DirectoryFeed is where the broker republishes every event of the directory once it is stored.
-	// It replaces DirectoryFilter in the event's subject.
+	// DirectoryFeed is where the broker republishes every event of the directory, also the events
+	// of a batch that is not on disk yet. It replaces DirectoryFilter in the event's subject.
 	DirectoryFeed = "feed.directory.>"
 )
 

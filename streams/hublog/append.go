@@ -63,8 +63,9 @@ type Record struct {
 // Append stores 1 to jsapi.MaxBatch events, in order, and wholly or not at all. The stream's last
 // event must have the sequence expected; 0 means that the stream has no event, for instance because
 // all have expired. Append returns the sequence of the last record; the others precede it without a
-// gap. It creates the stream if it is missing. Errors: ErrConflict, ErrOutcomeUnknown, and one that
-// names the field of an invalid record.
+// gap. It creates the stream if it is missing. Errors: ErrConflict; ErrOutcomeUnknown, the only one
+// after which the events may be stored; one that names the field of an invalid record; and those of
+// Ensure and jsapi.Append.
 func (l *Logs) Append(
 	ctx context.Context, hub domain.HubID, expected uint64, records []Record,
 ) (last uint64, err error) {
@@ -163,9 +164,9 @@ func (l *Logs) storeWithRetry(
 		}
 	}
 	shard := l.shard(hub)
-	ended := shard.beginAppend(hub)
-	defer func() { ended(last) }()
-	created := false
+	endAppend := shard.beginAppend(hub)
+	defer func() { endAppend(last) }()
+	recreated := false
 	pause := appendPause
 	for try := 1; ; try++ {
 		if err := l.Ensure(ctx, hub); err != nil {
@@ -175,9 +176,10 @@ func (l *Logs) storeWithRetry(
 		switch {
 		case err == nil:
 			return last, nil
-		case errors.Is(err, jsapi.ErrNoStream) && !created:
+		case errors.Is(err, jsapi.ErrNoStream) && !recreated:
+			// The stream was deleted since it was ensured: Ensure creates it again.
 			l.forget(hub)
-			created = true
+			recreated = true
 		case jsapi.IsBatchDropped(err) && try < appendTries:
 			if !streams.Sleep(ctx, pause) {
 				return 0, ctx.Err()

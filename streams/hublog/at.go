@@ -50,3 +50,37 @@ func (l *Logs) At(ctx context.Context, hub domain.HubID, t time.Time) (string, e
 		}
 	}
 }
+
+// EndCursor returns a cursor of the log's end: it is after everything stored before the call, and
+// before everything stored later. Errors: not_found for a hub without an organization, and
+// service_unavailable.
+func (l *Logs) EndCursor(ctx context.Context, hub domain.HubID) (string, error) {
+	epoch, err := l.epoch(hub)
+	if err != nil {
+		return "", err
+	}
+	now := l.cfg.Now()
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	// A stale answer leads to an earlier position, after which the reader gets some events again:
+	// delivery is at least once.
+	b, err := l.bounds(ctx, hub, 0)
+	if err != nil {
+		return "", unavailable(err)
+	}
+	return l.endCursor(ctx, hub, epoch, b.last, now)
+}
+
+// endCursor returns a cursor of the log's end, which a leader has answered is at the sequence last.
+// The leader was asked at the time asked or later.
+func (l *Logs) endCursor(
+	ctx context.Context, hub domain.HubID, epoch domain.Epoch, last uint64, asked time.Time,
+) (string, error) {
+	if last > 0 {
+		// A crash must not take back messages before the cursor.
+		if err := l.awaitDurable(ctx, hub); err != nil {
+			return "", unavailable(err)
+		}
+	}
+	return cursorAt(epoch, max(last, epoch.After), asked.UnixMilli()).String(), nil
+}

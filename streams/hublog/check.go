@@ -93,7 +93,7 @@ func (t *tail) checkDue(then time.Time) bool {
 	return t.err == nil && t.readers > 0 && t.checks.running == nil && t.checks.began.Before(then)
 }
 
-// forceCheck makes the next sweeps check the tail as soon as they can.
+// forceCheck makes a check of the tail due now.
 func (t *tail) forceCheck() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -3,7 +3,6 @@ package hublog
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"hubcloud/domain"
@@ -93,26 +92,6 @@ func unavailable(err error) error {
 	)
 }
 
-// refresh updates this process's view of the directory when the cursor does not belong to the epoch
-// that it knows: another process, whose view is newer, may have returned the cursor.
-func (l *Logs) refresh(ctx context.Context, hub domain.HubID, after string) error {
-	if after == "" || l.cfg.Refresh == nil {
-		return nil
-	}
-	c, err := parseCursor(after)
-	if err != nil {
-		return err
-	}
-	epoch, err := l.epoch(hub)
-	if err != nil || c.epoch == epoch.At(c.seq) && c.seq >= epoch.After ||
-		l.age(c) > l.cfg.Retention {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
-	defer cancel()
-	return l.cfg.Refresh(ctx)
-}
-
 // pageRead is a page under construction.
 type pageRead struct {
 	logs  *Logs
@@ -149,49 +128,6 @@ func (r *pageRead) start(ctx context.Context) (err error) {
 	r.pos = r.from.seq
 	return err
 }
-
-// resume decodes a cursor to continue from. It returns cursor_expired for a cursor that is too old,
-// of another epoch, or beyond the log's end. Whether the next event has expired shows when reading.
-func (l *Logs) resume(ctx context.Context, t *tail, after string) (cursor, error) {
-	c, err := parseCursor(after)
-	if err != nil {
-		return c, err
-	}
-	if c.epoch != t.epoch.At(c.seq) || c.seq < t.epoch.After || l.age(c) > l.cfg.Retention {
-		return c, errExpired()
-	}
-	if t.reaches(c.seq) {
-		return c, nil
-	}
-	// The event may have been stored just now, and the feed not have brought it yet.
-	if _, err := t.check(ctx); err != nil {
-		return c, err
-	}
-	if t.reaches(c.seq) {
-		return c, nil
-	}
-	// Another process has seen the log reach further. A stale answer would make the client resync
-	// without need, so the leader must confirm that the log ends before the cursor.
-	b, err := l.bounds(ctx, t.hub, c.seq)
-	if err != nil {
-		return c, err
-	}
-	if b.last < c.seq {
-		return c, errExpired()
-	}
-	if _, err := t.check(ctx); err != nil {
-		return c, err
-	}
-	if !t.reaches(c.seq) {
-		return c, fmt.Errorf(
-			"hub log of %s: %w: it reached sequence %d a moment ago", t.hub, jsapi.ErrUnconfirmed,
-			c.seq,
-		)
-	}
-	return c, nil
-}
-
-func (l *Logs) age(c cursor) time.Duration { return l.cfg.Now().Sub(c.stored()) }
 
 // fill reads up to one event more than asked for, which shows whether more follow. When that one is
 // missing, fill checks the tail and reads again. If no event was found at all, it does so only with
@@ -305,50 +241,4 @@ func (r *pageRead) page() domain.EventPage {
 		Events: r.events,
 		Next:   r.logs.renew(next, cursorAt(r.tail.epoch, r.pos, r.lastCheck.at.UnixMilli())),
 	}
-}
-
-// renew returns the cursor text or, if text is empty or older than half the retention, the cursor
-// position, which stands for the same place.
-func (l *Logs) renew(text string, position cursor) string {
-	if text != "" {
-		c, err := parseCursor(text)
-		if err == nil && (l.age(c) <= l.cfg.Retention/2 || c.ms >= position.ms) {
-			return text
-		}
-	}
-	return position.String()
-}
-
-// EndCursor returns a cursor of the log's end: it is after everything stored before the call, and
-// before everything stored later. Errors: not_found for a hub without an organization, and
-// service_unavailable.
-func (l *Logs) EndCursor(ctx context.Context, hub domain.HubID) (string, error) {
-	epoch, err := l.epoch(hub)
-	if err != nil {
-		return "", err
-	}
-	now := l.cfg.Now()
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
-	defer cancel()
-	// A stale answer leads to an earlier position, after which the reader gets some events again:
-	// delivery is at least once.
-	b, err := l.bounds(ctx, hub, 0)
-	if err != nil {
-		return "", unavailable(err)
-	}
-	return l.endCursor(ctx, hub, epoch, b.last, now)
-}
-
-// endCursor returns a cursor of the log's end, which a leader has answered is at the sequence last.
-// The leader was asked at the time asked or later.
-func (l *Logs) endCursor(
-	ctx context.Context, hub domain.HubID, epoch domain.Epoch, last uint64, asked time.Time,
-) (string, error) {
-	if last > 0 {
-		// A crash must not take back messages before the cursor.
-		if err := l.awaitDurable(ctx, hub); err != nil {
-			return "", unavailable(err)
-		}
-	}
-	return cursorAt(epoch, max(last, epoch.After), asked.UnixMilli()).String(), nil
 }

@@ -16,7 +16,8 @@ type Reader struct {
 	pos uint64
 	// cursor is the last event's cursor, or a position: see Cursor.
 	cursor string
-	// inRing reports whether the last read was from the ring.
+	// inRing reports whether the last read was from the ring: a reader that leaves the ring is
+	// counted.
 	inRing bool
 	closed bool
 	// group is woken by the tail; nil for a reader on its own. queued, guarded by the group,
@@ -106,7 +107,7 @@ func (r *Reader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, er
 	wanted := space{events: limit, bytes: nextBytes}
 	for {
 		v, err := r.tail.read(ctx, r.pos, wanted, true)
-		if v.logTo > 0 && r.inRing {
+		if v.streamTo > 0 && r.inRing {
 			r.logs.metrics.overruns.Inc()
 		}
 		var gone *goneError
@@ -116,7 +117,7 @@ func (r *Reader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, er
 		if err != nil {
 			return nil, unavailable(err)
 		}
-		r.inRing = v.logTo == 0
+		r.inRing = v.streamTo == 0
 		if v.next == r.pos {
 			return nil, nil
 		}
@@ -125,6 +126,7 @@ func (r *Reader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, er
 			r.cursor = v.events[n-1].Cursor
 			return v.events, nil
 		}
+		// Only records of commands were read.
 	}
 }
 

@@ -28,14 +28,14 @@ type shard struct {
 	logs *Logs
 	nc   *nats.Conn
 	js   jetstream.JetStream
-	// reads is for direct gets, on a connection of its own.
+	// reads is for direct gets, over the connection of Config.Reads.
 	reads *jsapi.BatchPool
 	// loadSlots has one entry for each load of history under way.
 	loadSlots chan struct{}
 
 	// feed receives from the subscriptions of all tails.
 	feed chan *nats.Msg
-	// suspect means that messages of the feed may have been lost without a visible gap. The next
+	// suspect reports that messages of the feed may have been lost without a visible gap. The next
 	// sweep checks all tails.
 	suspect atomic.Bool
 	// reconnects is the value of reconnections at the last sweep.
@@ -245,18 +245,19 @@ func (s *shard) stop(t *tail, err error) {
 // beginAppend counts an append under way in the hub's tail. The caller must call the returned
 // function at its end, with the last sequence stored, or 0 if it failed.
 func (s *shard) beginAppend(hub domain.HubID) func(last uint64) {
-	before := s.tail(hub)
-	if before != nil {
-		before.appendBegun()
+	counted := s.tail(hub)
+	if counted != nil {
+		counted.appendBegun()
 	}
 	return func(last uint64) {
 		if last > 0 {
-			if t := s.tail(hub); t != nil {
-				t.confirm(last)
+			// The tail may have been opened or replaced during the append.
+			if current := s.tail(hub); current != nil {
+				current.confirm(last)
 			}
 		}
-		if before != nil {
-			before.appendEnded()
+		if counted != nil {
+			counted.appendEnded()
 		}
 	}
 }

@@ -13,7 +13,7 @@ const unbounded = math.MaxInt
 // space is how much a read may still return: events, and bytes of envelopes.
 type space struct {
 	events, bytes int
-	// full means that the next event was left out for its size.
+	// full reports that the next event was left out for its size.
 	full bool
 }
 

@@ -16,15 +16,15 @@ import (
 type stored struct {
 	seq  uint64
 	data []byte
-	// event reports whether it is an event; otherwise it is the record of a command.
+	// event reports whether the message is an event; otherwise it is the record of a command.
 	event bool
-	// at is when it was stored.
+	// at is when the message was stored.
 	at time.Time
 	// epoch and org are those of an event; org may be empty.
 	epoch domain.EpochID
 	org   string
-	// batchSeq is its number within its atomic batch, from 1; 0 outside of a batch. batchCommit
-	// reports whether it is the last of its batch.
+	// batchSeq is the message's number within its atomic batch, from 1; 0 outside of a batch.
+	// batchCommit reports whether the message is the last of its batch.
 	batchSeq    uint64
 	batchCommit bool
 }

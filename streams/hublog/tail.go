@@ -17,9 +17,9 @@ import (
 //	              |  ring: visible | not yet durable
 //	   in the stream only
 //
-// Its methods are spread over tail.go (opening and closing, readers), tail_feed.go (what the feed
-// and appends bring), tail_ring.go (the ring), tail_view.go (what readers see) and check.go (the
-// comparison with the stream).
+// Its methods are in tail.go (opening and closing, readers), tail_feed.go (messages of the feed,
+// appends), tail_ring.go (the ring), tail_view.go (reading) and check.go (the comparison with the
+// stream).
 type tail struct {
 	shard *shard
 	hub   domain.HubID
@@ -68,7 +68,7 @@ type tail struct {
 
 	// appends is the number of appends of this process under way.
 	appends int
-	// confirming is whether a request for the durability of what was received is under way.
+	// confirming reports whether a request of confirmSoon is under way.
 	confirming bool
 
 	checks checks

@@ -14,21 +14,24 @@ func (t *tail) receive(m stored) (changed bool, err error) {
 	if m.event && m.epoch != t.epoch.At(m.seq) {
 		return false, ErrEpochEnded
 	}
-	switch {
-	case m.seq <= t.received:
+	if m.seq <= t.received {
 		// Published a second time: the former message at this sequence was never stored.
 		t.cutFrom(m.seq)
-	case m.seq > t.received+1 && t.received != 0:
-		t.shard.logs.metrics.feedGaps.Inc()
 	}
 	if m.seq != t.received+1 {
+		// There is a gap before the message, or it is the first one.
+		if t.received != 0 {
+			t.shard.logs.metrics.feedGaps.Inc()
+		}
 		t.restart(m.seq)
 	}
 	if t.received == t.end {
 		t.reconnects = t.shard.reconnections()
 	}
 	t.received = m.seq
-	// The broker stores one batch after the other, so everything before this batch is durable.
+	// The broker publishes a single message, whose batchSeq is 0, once it is on disk, and the
+	// messages of a batch before the batch is. It stores one batch after the other, so everything
+	// before this batch is durable.
 	t.durable = max(t.durable, m.seq-m.batchSeq)
 	if m.event {
 		t.push(m)
@@ -107,6 +110,6 @@ func (t *tail) confirmSoon() {
 		if err == nil {
 			t.confirm(upTo)
 		}
-		// After an error the next check confirms it.
+		// After an error the next check confirms what was received.
 	})
 }

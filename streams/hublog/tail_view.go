@@ -2,6 +2,7 @@ package hublog
 
 import (
 	"context"
+	"slices"
 	"sort"
 	"time"
 
@@ -10,52 +11,55 @@ import (
 
 // view is the result of reading a tail after a sequence.
 type view struct {
-	// events are from the ring, as many as fit; left is the space after them.
+	// events are those that fit; left is the space that remains.
 	events []domain.EncodedEvent
 	left   space
 	// next is the sequence to read after next: no event lies between the last of events and next.
 	next uint64
-	// logTo, unless it is 0, is the last sequence that is in the stream and no longer in the ring.
-	logTo uint64
+	// streamTo is 0 if the events are from the ring. Otherwise the reader has fallen behind the
+	// ring, and must read from the stream, up to the sequence streamTo.
+	streamTo uint64
 }
 
-// view returns the ring's events after pos that fit into left, or logTo if the ring does not have
-// the next one. With atLeastOne the first event is returned whatever its size.
-func (t *tail) view(pos uint64, left space, atLeastOne bool) (view, error) {
+// view returns the ring's events after pos that fit into wanted, or sets streamTo if the ring does
+// not have the next one. With atLeastOne the first event is returned whatever its size.
+func (t *tail) view(pos uint64, wanted space, atLeastOne bool) (view, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case t.err != nil:
 		return view{}, t.err
 	case pos >= t.end:
-		return view{next: pos, left: left}, nil
+		return view{next: pos, left: wanted}, nil
 	case pos+1 < t.ringFrom:
-		return view{next: pos, left: left, logTo: min(t.ringFrom-1, t.end)}, nil
+		return view{next: pos, left: wanted, streamTo: min(t.ringFrom-1, t.end)}, nil
 	}
 	from := sort.Search(t.visible, func(i int) bool { return t.ring[i].Seq > pos })
-	v := view{next: t.end}
-	v.events, v.left = left.fit(t.ring[from:t.visible], atLeastOne)
-	v.events = v.events[:len(v.events):len(v.events)]
-	switch to := from + len(v.events); {
-	case to == t.visible:
-	case to > from:
-		v.next = t.ring[to-1].Seq
-	default:
+	following := t.ring[from:t.visible]
+	events, left := wanted.fit(following, atLeastOne)
+	// Clipped, because an append by the caller must not change the ring.
+	v := view{events: slices.Clip(events), left: left}
+	switch len(events) {
+	case len(following):
+		v.next = t.end
+	case 0:
 		v.next = pos
+	default:
+		v.next = events[len(events)-1].Seq
 	}
 	return v, nil
 }
 
-// read returns the events after pos that fit into left, from the stream where the ring does not
+// read returns the events after pos that fit into wanted, from the stream where the ring does not
 // have them. With atLeastOne the first event is returned whatever its size. The error is a
 // *goneError when the next event has expired.
-func (t *tail) read(ctx context.Context, pos uint64, left space, atLeastOne bool) (view, error) {
-	v, err := t.view(pos, left, atLeastOne)
-	if err != nil || v.logTo == 0 {
+func (t *tail) read(ctx context.Context, pos uint64, wanted space, atLeastOne bool) (view, error) {
+	v, err := t.view(pos, wanted, atLeastOne)
+	if err != nil || v.streamTo == 0 {
 		return v, err
 	}
 	v.events, v.next, v.left, err = t.shard.logs.history.read(
-		ctx, t, pos+1, v.logTo, left, atLeastOne,
+		ctx, t, pos+1, v.streamTo, wanted, atLeastOne,
 	)
 	return v, err
 }

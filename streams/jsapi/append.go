@@ -18,9 +18,9 @@ const MaxBatch = 1000
 // appendTimeout bounds the wait for the broker's answer if the context has no deadline.
 const appendTimeout = 5 * time.Second
 
-// ExpectLast makes a message be stored only if the last message under filter has that sequence; 0
-// means that there is none. filter is the message's own subject, or one with wildcards that matches
-// it. In a batch the first message carries the expectation.
+// ExpectLast adds a condition to a message: the broker stores it only if the last message under
+// filter has the given sequence; 0 means that there is none. filter is the message's own subject,
+// or one with wildcards that matches it. In a batch the first message carries the condition.
 func ExpectLast(msg *nats.Msg, filter string, sequence uint64) {
 	if msg.Header == nil {
 		msg.Header = nats.Header{}
@@ -36,12 +36,12 @@ func ExpectLast(msg *nats.Msg, filter string, sequence uint64) {
 // none. Append adds headers to the messages. Without a deadline of ctx the broker has 5 s to
 // answer.
 //
-// Append sends once and never retries. The error is ErrConflict, ErrNoStream, ErrNoLeader,
-// ErrOutcomeUnknown, a *jetstream.APIError, or another error for a message that is too big or for
-// too many messages. Only after ErrOutcomeUnknown the messages may be stored. A full disk or stream
-// is a domain.Unavailable as well.
+// Append sends once and never retries. Errors: ErrOutcomeUnknown, after which the messages may be
+// stored; and ErrConflict, ErrNoStream, ErrNoLeader, a *jetstream.APIError, or one for too many or
+// too big messages, after which nothing is stored. A broker that cannot store because its disk or
+// the stream is full is a domain.Unavailable as well.
 //
-// nats.go has no atomic batches, and publishes a single message again by itself.
+// It is used instead of nats.go's publish, which has no atomic batches and repeats by itself.
 func Append(ctx context.Context, nc *nats.Conn, msgs ...*nats.Msg) (last uint64, err error) {
 	if len(msgs) == 0 || len(msgs) > MaxBatch {
 		return 0, fmt.Errorf("append %d messages: 1 to %d are allowed", len(msgs), MaxBatch)

@@ -23,10 +23,11 @@
 // # Retries
 //
 // There is one policy, Retry: reads and key-value gets are repeated while no leader answers, for
-// 15 s or until ctx ends, each try for at most 2 s. Appends are sent once: after
-// ErrOutcomeUnknown only the caller can find out whether its messages were stored. So
-// package ingest repeats its appends itself, and hublog its loads of history, which any copy of a
-// stream may answer.
+// 15 s or until ctx ends, each try for at most 2 s. Append sends once: after ErrOutcomeUnknown only
+// the caller can find out whether its messages were stored. So the callers repeat their appends:
+// ingest in hubState.withState, directory in Log.publish, outbox in Outbox.put, and commands in
+// Commands.append. hublog repeats its loads of history, which any copy of a stream may answer, in
+// history.fetch.
 //
 // # Goroutines
 //

@@ -112,7 +112,7 @@ func (w Watcher) watchOnce(
 		case <-reconnected:
 			return nil
 		case <-ticker.C:
-			if c.isBehind(delivered) {
+			if c.finish(delivered) {
 				return errBehind
 			}
 			c.start(ctx, delivered)
@@ -153,8 +153,9 @@ func (c *comparison) start(ctx context.Context, delivered uint64) {
 	}()
 }
 
-// isBehind reports whether the watch has not yet delivered the entry that the last request found.
-func (c *comparison) isBehind(delivered uint64) bool {
+// finish ends the request that is under way, if its answer has come. It reports whether the watch
+// has not yet delivered the entry that the request found.
+func (c *comparison) finish(delivered uint64) (behind bool) {
 	if !c.running {
 		return false
 	}
