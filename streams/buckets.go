@@ -42,8 +42,8 @@ const (
 type Buckets struct {
 	// Presence has the domain.Presence of each hub, by hub id.
 	Presence jetstream.KeyValue
-	// Checkpoints has the ingest checkpoint of each hub, by hub id. The stored name is older than the term
-	// ingest checkpoint; changing it would need a migration.
+	// Checkpoints has the ingest checkpoint of each hub, by hub id. The stored name is older than
+	// the term ingest checkpoint; changing it would need a migration.
 	Checkpoints jetstream.KeyValue
 	// Leases has the replica that serves each shard.
 	Leases jetstream.KeyValue
