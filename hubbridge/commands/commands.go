@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
@@ -30,12 +29,12 @@ type Hubs interface {
 // Logs are the event logs of hubs (hublog.Logs).
 type Logs interface {
 	// AppendCommand appends a record of a command and returns its sequence.
-	AppendCommand(
-		ctx context.Context, hub domain.HubID, payload []byte, header nats.Header,
-	) (uint64, error)
-	// Commands returns the records appended at since or later, oldest first: the newest limit of
-	// them.
-	Commands(ctx context.Context, hub domain.HubID, since time.Time, limit int) ([][]byte, error)
+	AppendCommand(ctx context.Context, hub domain.HubID, payload []byte) (uint64, error)
+	// CommandRecords returns the records appended at since or later, oldest first: the newest limit
+	// of them.
+	CommandRecords(
+		ctx context.Context, hub domain.HubID, since time.Time, limit int,
+	) ([][]byte, error)
 }
 
 // Config configures Commands. Keys is required.

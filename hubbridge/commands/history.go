@@ -21,7 +21,7 @@ const recordsPerCommand = 2
 func (c *Commands) History(
 	ctx context.Context, hub domain.HubID, since time.Time, limit int,
 ) ([]domain.CommandRecord, error) {
-	payloads, err := c.logs.Commands(ctx, hub, since, recordsPerCommand*limit)
+	payloads, err := c.logs.CommandRecords(ctx, hub, since, recordsPerCommand*limit)
 	if err != nil {
 		return nil, jsapi.Unavailable(err, "the hub's commands cannot be read at the moment")
 	}

@@ -1,51 +1,156 @@
 package commands
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"go.opentelemetry.io/otel/trace"
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/idempotency"
-	"hubcloud/streams"
-	"hubcloud/streams/jsapi"
-	"hubcloud/streams/telemetry"
 )
 
-// send records a command, sends it to its hub once, and stores a final answer in reservation, which
-// is nil for a command without an idempotency key. The result's cleanup records the outcome.
-func (c *Commands) send(
+// Send sends a command to its hub and returns the channel from the hub's answer, with the command
+// pending. The caller must have validated the value and the idempotency key.
+//
+// Errors are ErrClosed; ctx's, after which the command may still be in flight; those of storage; or
+// a *domain.Error: rate_limited at once when too many calls are in flight or the organization has
+// sent all its commands of the hour; idempotency_conflict for a key of another command;
+// service_unavailable when storage does not answer or the disk is full; hub_offline; hub_timeout;
+// hub_error; hub_unavailable; and the hub's not_found, invalid_request and command_refused.
+func (c *Commands) Send(
+	ctx context.Context, o domain.Origin, command domain.Command,
+) (domain.Channel, error) {
+	began := time.Now()
+	release, err := c.admit(command)
+	if err != nil {
+		c.metrics.commands.WithLabelValues(domain.OutcomeOf(err, outcomeAccepted)).Inc()
+		return domain.Channel{}, err
+	}
+	call, shared, err := c.join(ctx, o, command, release)
+	if err != nil {
+		release()
+		return domain.Channel{}, err
+	}
+	if shared {
+		defer release()
+	}
+	select {
+	case <-call.done:
+		if shared {
+			r := call.result
+			r.source = fromShared
+			c.report(ctx, o, command, r, time.Since(began))
+		}
+		return call.channel, call.err
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return domain.Channel{}, domain.UnavailableBecause(
+				ctx.Err(),
+				"the command is still under way, and may reach the hub: send it again with the "+
+					"same Idempotency-Key for its answer",
+			)
+		}
+		return domain.Channel{}, ctx.Err()
+	}
+}
+
+// admit takes a slot for a command, and one of the commands that its organization may send within
+// an hour. Only the slot is released.
+func (c *Commands) admit(command domain.Command) (release func(), err error) {
+	release, err = c.cfg.Limiter.Acquire(command.OrgID, command.HubID)
+	if err != nil {
+		return nil, err
+	}
+	if wait, ok := c.sent.Take(command.OrgID, c.cfg.Now()); !ok {
+		release()
+		return nil, domain.RateLimited(
+			wait,
+			"the organization has sent %d commands within an hour; no more are allowed (--commands-per-org)",
+			c.sent.Most(),
+		)
+	}
+	return release, nil
+}
+
+// execute returns the answer remembered under the command's idempotency key, or reserves the key
+// and sends the command. Its time limit covers two calls one after the other: that of another
+// holder of the key, which execute may have to wait for, and its own. Each takes at most the hub's
+// timeout and the wait for storage.
+func (c *Commands) execute(
+	ctx context.Context, key callKey, o domain.Origin, command domain.Command,
+) result {
+	ctx, cancel := context.WithTimeout(ctx, 2*(c.cfg.HubTimeout+leaderTimeout))
+	defer cancel()
+	if key.reservation == "" {
+		if err := c.mayBegin(ctx, command.HubID); err != nil {
+			return result{err: c.notSent(err)}
+		}
+		return c.sendToHub(ctx, o, command, ulid.Make().String(), nil)
+	}
+	r, err := c.reserve(ctx, key, command)
+	if err != nil {
+		return result{err: c.notSent(err)}
+	}
+	if len(r.Answer) == 0 {
+		return c.sendToHub(ctx, o, command, r.ID, r)
+	}
+	c.metrics.repeated.Inc()
+	channel, err := restoreAnswer(r.Answer)
+	return result{channel: channel, err: err, commandID: r.ID, source: fromMemory}
+}
+
+func (c *Commands) reserve(
+	ctx context.Context, key callKey, command domain.Command,
+) (*idempotency.Reservation, error) {
+	ctx, span := c.cfg.Tracer.Start(ctx, "reserve idempotency key", trace.SpanKindInternal)
+	r, err := c.cfg.Keys.Reserve(ctx, idempotency.Request{
+		OrgID: command.OrgID, Name: key.reservation, Fingerprint: key.fingerprint,
+		Hold:  c.cfg.HubTimeout + holdMargin,
+		Check: func(ctx context.Context) error { return c.mayBegin(ctx, command.HubID) },
+	})
+	span.End(err)
+	return r, err
+}
+
+// commandBytes is the most space on disk that a command takes: two records and a reservation.
+const commandBytes = 4 << 10
+
+// mayBegin returns an error if the hub is offline or the disk has no space for the records of a
+// command.
+func (c *Commands) mayBegin(ctx context.Context, hub domain.HubID) error {
+	if err := c.hubs.CheckOnline(ctx, hub); err != nil {
+		return err
+	}
+	return c.cfg.Admit(commandBytes)
+}
+
+// sendToHub records a command, sends it to its hub once, and stores a final answer in reservation,
+// which is nil for a command without an idempotency key. The result's cleanup records the outcome.
+func (c *Commands) sendToHub(
 	ctx context.Context, o domain.Origin, command domain.Command, commandID string,
 	reservation *idempotency.Reservation,
 ) result {
-	r := result{commandID: commandID, source: fromHub}
+	r := result{commandID: commandID}
 	rec := newRecord(o, command, commandID)
 	if r.err = c.notSent(c.recordRequest(ctx, rec)); r.err == nil {
+		r.source = fromHub
 		r.channel, r.err = c.hubs.Command(ctx, command, commandID)
 		r.err = c.maybeSent(r.err)
 		outcome := rec.answered(c.cfg.Now(), r.err)
 		r.cleanup = func() { c.recordOutcome(ctx, outcome) }
 	}
-	if reservation != nil {
-		if first := c.remember(ctx, reservation, finalAnswer(r.channel, r.err)); len(first) > 0 {
-			r.channel, r.err = restoreAnswer(first)
-		}
+	if reservation == nil {
+		return r
+	}
+	if first := c.remember(ctx, reservation, finalAnswer(r.channel, r.err)); len(first) > 0 {
+		r.source = fromMemory
+		r.channel, r.err = restoreAnswer(first)
 	}
 	return r
-}
-
-// recordRequest appends the record of a command that is about to be sent.
-func (c *Commands) recordRequest(ctx context.Context, rec record) error {
-	ctx, span := c.cfg.Tracer.Start(ctx, "record command", trace.SpanKindInternal)
-	err := c.append(ctx, rec.HubID, rec.requested(c.cfg.Now()))
-	span.End(err)
-	return err
 }
 
 // remember stores the final answer in a reservation, or releases the reservation if a is nil. It
@@ -73,24 +178,6 @@ func (c *Commands) remember(ctx context.Context, r *idempotency.Reservation, a *
 	return first
 }
 
-// recordOutcome appends the record of an outcome, in the trace of ctx, which may have ended.
-func (c *Commands) recordOutcome(ctx context.Context, outcome record) {
-	traced := ctx
-	ctx, cancel := c.cleanupContext()
-	defer cancel()
-	ctx, span := c.cfg.Tracer.Start(
-		telemetry.Continue(ctx, traced), "record outcome", trace.SpanKindInternal,
-	)
-	err := c.append(ctx, outcome.HubID, outcome)
-	span.End(err)
-	if err != nil {
-		c.cfg.Logger.Warn(
-			"outcome of a command not recorded", "hub_id", outcome.HubID,
-			"command_id", outcome.CommandID, "error", err,
-		)
-	}
-}
-
 // cleanupContext returns the context for storing the outcome of a call, whose own context may have
 // ended.
 func (c *Commands) cleanupContext() (context.Context, context.CancelFunc) {
@@ -98,44 +185,4 @@ func (c *Commands) cleanupContext() (context.Context, context.CancelFunc) {
 		return context.WithTimeout(context.Background(), abortTimeout)
 	}
 	return context.WithTimeout(context.Background(), cleanupTimeout)
-}
-
-// append appends a record to the hub's event log. It waits up to leaderTimeout for a leader of the
-// log.
-func (c *Commands) append(ctx context.Context, hub domain.HubID, r record) error {
-	payload, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("commands: record of %s: %w", r.CommandID, err)
-	}
-	unsure := false // an earlier attempt may have been stored
-	until := time.Now().Add(leaderTimeout)
-	for pause := appendPause; ; pause = min(2*pause, maxAppendPause) {
-		if unsure && c.isRecorded(ctx, hub, payload) {
-			return nil
-		}
-		attempt, cancel := context.WithTimeout(ctx, appendTimeout)
-		_, err = c.logs.AppendCommand(attempt, hub, payload, nil)
-		cancel()
-		if err == nil || !jsapi.IsTemporary(err) || ctx.Err() != nil || time.Now().After(until) {
-			return err
-		}
-		unsure = unsure || !errors.Is(err, jsapi.ErrNoStream)
-		if !streams.Sleep(ctx, pause) {
-			return err
-		}
-	}
-}
-
-// maxRecordsSearched is how many of the newest records isRecorded searches: more than may be in
-// flight.
-const maxRecordsSearched = 1000
-
-// isRecorded reports whether the hub's event log has a record whose append was not acknowledged. A
-// record that is stored even later is stored twice, which History does not show.
-func (c *Commands) isRecorded(ctx context.Context, hub domain.HubID, payload []byte) bool {
-	ctx, cancel := context.WithTimeout(ctx, appendTimeout)
-	defer cancel()
-	newest, err := c.logs.Commands(ctx, hub, c.cfg.Now().Add(-2*leaderTimeout), maxRecordsSearched)
-	return err == nil &&
-		slices.ContainsFunc(newest, func(known []byte) bool { return bytes.Equal(known, payload) })
 }

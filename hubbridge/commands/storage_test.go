@@ -5,15 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"hubcloud/domain"
 	"hubcloud/hubbridge/commands"
+	"hubcloud/hubbridge/idempotency"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 )
@@ -25,30 +25,33 @@ type faultyLogs struct {
 }
 
 func (l faultyLogs) AppendCommand(
-	ctx context.Context, hub domain.HubID, payload []byte, header nats.Header,
+	ctx context.Context, hub domain.HubID, payload []byte,
 ) (uint64, error) {
 	if err := l.fail(payload); err != nil {
 		return 0, err
 	}
-	return l.Logs.AppendCommand(ctx, hub, payload, header)
+	return l.Logs.AppendCommand(ctx, hub, payload)
 }
 
 // TestStorageFails: a command that cannot be recorded is not sent, and may be sent again under its
-// key. An outcome that cannot be recorded does not change the answer.
+// key. An outcome that cannot be recorded does not change the answer. The command's log line named
+// the hub as the source of the answer even if the command was not sent.
 func TestStorageFails(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		fails string
-		asked int
+		fails  string
+		asked  int
+		answer string // in the log line
 	}{
-		"before": {"command.requested", 0},
-		"after":  {"command.answered", 1},
+		"before": {"command.requested", 0, ""},
+		"after":  {"command.answered", 1, "hub"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cloud := newTestCloud(t)
 			var full atomic.Bool
 			full.Store(true)
+			log := &logLines{}
 			p := cloud.replicaWith("r1", func(logs commands.Logs) commands.Logs {
 				return faultyLogs{logs, func(payload []byte) error {
 					var one record
@@ -60,8 +63,13 @@ func TestStorageFails(t *testing.T) {
 					}
 					return nil
 				}}
+			}, func(c *commands.Config, _ *idempotency.Config) {
+				c.Logger = slog.New(slog.NewJSONHandler(log, nil))
 			})
 			channel, err := p.send(cloud.command("k"))
+			if lines := log.commands(t); len(lines) != 1 || lines[0]["answer"] != tc.answer {
+				t.Errorf("log lines: got %v, want one with the answer %q", lines, tc.answer)
+			}
 			if tc.asked == 0 {
 				wantCode(t, err, domain.CodeInternal)
 			} else {
@@ -143,9 +151,9 @@ type lossyLogs struct {
 }
 
 func (l lossyLogs) AppendCommand(
-	ctx context.Context, hub domain.HubID, payload []byte, header nats.Header,
+	ctx context.Context, hub domain.HubID, payload []byte,
 ) (uint64, error) {
-	if _, err := l.Logs.AppendCommand(ctx, hub, payload, header); err != nil {
+	if _, err := l.Logs.AppendCommand(ctx, hub, payload); err != nil {
 		return 0, err
 	}
 	l.lost.Add(1)

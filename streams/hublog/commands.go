@@ -13,9 +13,9 @@ import (
 	"hubcloud/streams/jsapi"
 )
 
-// Commands returns the payloads of command records stored at since or later, oldest first: the
-// newest limit of them, which must be at least 1. A hub without a stream has none.
-func (l *Logs) Commands(
+// CommandRecords returns the payloads of command records stored at since or later, oldest first:
+// the newest limit of them, which must be at least 1. A hub without a stream has none.
+func (l *Logs) CommandRecords(
 	ctx context.Context, hub domain.HubID, since time.Time, limit int,
 ) ([][]byte, error) {
 	request := jsapi.BatchRequest{
@@ -25,7 +25,7 @@ func (l *Logs) Commands(
 	for {
 		found, err := l.shard(hub).get(ctx, hub, request)
 		if err != nil {
-			return nil, fmt.Errorf("hub log of %s: commands: %w", hub, err)
+			return nil, fmt.Errorf("hub log of %s: read command records: %w", hub, err)
 		}
 		if len(found) == 0 {
 			return records, nil
@@ -44,10 +44,7 @@ func (l *Logs) Commands(
 // not see the record. A call that is repeated after ErrOutcomeUnknown may store the record twice.
 // AppendCommand returns the record's sequence.
 func (l *Logs) AppendCommand(
-	ctx context.Context, hub domain.HubID, payload []byte, header nats.Header,
-) (uint64, error) {
-	return l.store(
-		ctx, hub,
-		[]*nats.Msg{{Subject: streams.CommandSubject(hub), Data: payload, Header: header}},
-	)
+	ctx context.Context, hub domain.HubID, payload []byte,
+) (sequence uint64, err error) {
+	return l.store(ctx, hub, []*nats.Msg{{Subject: streams.CommandSubject(hub), Data: payload}})
 }

@@ -19,12 +19,12 @@ func TestCommandsAreFoundAmongEvents(t *testing.T) {
 		if n%100 == 0 {
 			last = f.append(hubA, last, n/100*3+1, 3)
 		}
-		if _, err := f.AppendCommand(t.Context(), hubA, fmt.Append(nil, n), nil); err != nil {
+		if _, err := f.AppendCommand(t.Context(), hubA, fmt.Append(nil, n)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, limit := range []int{1, 2, commands, 2 * commands} {
-		records, err := f.Commands(t.Context(), hubA, begun, limit)
+		records, err := f.CommandRecords(t.Context(), hubA, begun, limit)
 		if err != nil || len(records) != min(limit, commands) {
 			t.Fatalf(
 				"Commands with limit %d = %d records, %v; want %d", limit, len(records), err,
@@ -37,11 +37,11 @@ func TestCommandsAreFoundAmongEvents(t *testing.T) {
 			}
 		}
 	}
-	if records, err := f.Commands(t.Context(), hubA, time.Now().Add(time.Minute), 10); err != nil ||
+	if records, err := f.CommandRecords(t.Context(), hubA, time.Now().Add(time.Minute), 10); err != nil ||
 		len(records) != 0 {
 		t.Errorf("Commands since a later time = %q, %v; want none", records, err)
 	}
-	if records, err := f.Commands(t.Context(), "hub-none-none-none", begun, 10); err != nil ||
+	if records, err := f.CommandRecords(t.Context(), "hub-none-none-none", begun, 10); err != nil ||
 		len(records) != 0 {
 		t.Errorf("Commands of a hub without a log = %q, %v; want none", records, err)
 	}

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"go.uber.org/goleak"
 
 	"hubcloud/domain"
@@ -114,7 +113,7 @@ func (f *fixture) append(hub domain.HubID, expected uint64, n, count int) uint64
 
 func (f *fixture) command(hub domain.HubID) uint64 {
 	f.tb.Helper()
-	seq, err := f.AppendCommand(f.tb.Context(), hub, []byte(`{}`), nats.Header{"X": {"y"}})
+	seq, err := f.AppendCommand(f.tb.Context(), hub, []byte(`{}`))
 	if err != nil {
 		f.tb.Fatalf("append a command: %v", err)
 	}

@@ -80,7 +80,7 @@ func (m *model) append(count int) {
 func (m *model) command() {
 	before := time.Now()
 	f := m.process("commander")
-	if _, err := f.AppendCommand(m.t.Context(), m.hub, []byte(`{}`), nil); err != nil {
+	if _, err := f.AppendCommand(m.t.Context(), m.hub, []byte(`{}`)); err != nil {
 		m.t.Fatal(err)
 	}
 	m.messages = append(m.messages, message{0, before})

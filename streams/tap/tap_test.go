@@ -97,7 +97,7 @@ func TestFilters(t *testing.T) {
 	})
 	r.store(hubID(2), 10)
 	command := []byte(`{"key":"lock","value":true}`)
-	if _, err := r.logs.AppendCommand(t.Context(), hubID(2), command, nil); err != nil {
+	if _, err := r.logs.AppendCommand(t.Context(), hubID(2), command); err != nil {
 		t.Fatal(err)
 	}
 	r.store(hubID(3), 10)

@@ -121,7 +121,7 @@ func everyKind(t *testing.T) []tap.Record {
 
 	appendEvents(3)
 	if _, err := logs.AppendCommand(
-		t.Context(), hub, []byte(`{"key":"lock"}`), nats.Header{},
+		t.Context(), hub, []byte(`{"key":"lock"}`),
 	); err != nil {
 		t.Fatal(err)
 	}

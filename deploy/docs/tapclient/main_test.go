@@ -60,7 +60,7 @@ func TestFollow(t *testing.T) {
 		}
 	}
 	store(1, before)
-	if _, err := logs.AppendCommand(t.Context(), hub, []byte(`{}`), nil); err != nil {
+	if _, err := logs.AppendCommand(t.Context(), hub, []byte(`{}`)); err != nil {
 		t.Fatal(err)
 	}
 
