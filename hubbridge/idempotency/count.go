@@ -60,12 +60,26 @@ func (k *Keys) countOf(org string) *count {
 	return c
 }
 
-// admit returns rate_limited for an organization that has the most keys allowed. It counts the keys
-// at the broker when a count is due.
+// admit returns rate_limited for an organization that has the most keys allowed.
 func (k *Keys) admit(ctx context.Context, org string) error {
 	if k.admitted(org) {
 		return nil
 	}
+	total := k.recount(ctx, org)
+	if total < k.cfg.MaxPerOrg {
+		return nil
+	}
+	return domain.RateLimited(
+		recountPause,
+		"Idempotency-Key: the organization has used %d keys within %s; at most %d are allowed "+
+			"(--idempotency-keys-per-org). Each is free again %s after its first use",
+		total, k.cfg.Window, k.cfg.MaxPerOrg, k.cfg.Window,
+	)
+}
+
+// recount returns the number of an organization's keys. It counts them at the broker if a count is
+// due; if the broker does not answer, the old count stays.
+func (k *Keys) recount(ctx context.Context, org string) (total int) {
 	k.mu.Lock()
 	c := k.countOf(org)
 	due := time.Since(c.countedAt) >= recountPause || c.total() < k.cfg.MaxPerOrg
@@ -73,28 +87,21 @@ func (k *Keys) admit(ctx context.Context, org string) error {
 		c.countedAt = time.Now() // concurrent requests use the old count
 	}
 	k.mu.Unlock()
+	var counted int
+	var err error
 	if due {
-		if n, err := k.countAtBroker(ctx, org); err != nil {
+		if counted, err = k.countAtBroker(ctx, org); err != nil {
 			k.cfg.Logger.WarnContext(
 				ctx, "idempotency keys not counted", "org_id", org, "error", err,
 			)
-		} else {
-			k.mu.Lock()
-			c.counted, c.added = n, 0
-			k.mu.Unlock()
 		}
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if c.total() < k.cfg.MaxPerOrg {
-		return nil
+	if due && err == nil {
+		c.counted, c.added = counted, 0
 	}
-	return domain.RateLimited(
-		recountPause,
-		"Idempotency-Key: the organization has used %d keys within %s; at most %d are allowed "+
-			"(--idempotency-keys-per-org). Each is free again %s after its first use",
-		c.total(), k.cfg.Window, k.cfg.MaxPerOrg, k.cfg.Window,
-	)
+	return c.total()
 }
 
 // countAtBroker returns the number of an organization's keys. Any replica of the stream may answer.

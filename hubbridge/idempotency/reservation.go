@@ -34,9 +34,9 @@ type Reservation struct {
 // isNew reports whether the key has no record yet.
 func (r *Reservation) isNew() bool { return r.revision == 0 }
 
-// begin makes r the reservation of a request that begins now, without an answer.
-func (r *Reservation) begin(q Request, now time.Time) {
-	r.ID, r.Fingerprint, r.ReservedAt = ulid.Make().String(), q.Fingerprint, now
+// begin makes the record a new reservation of a request, with a new ID and no answer.
+func (r *Reservation) begin(fingerprint string, now time.Time) {
+	r.ID, r.Fingerprint, r.ReservedAt = ulid.Make().String(), fingerprint, now
 	r.Answer = nil
 }
 

@@ -41,90 +41,66 @@ type Request struct {
 // with too many keys; service_unavailable when the bucket has no leader for 15 s; those of q.Check;
 // and ctx's.
 func (k *Keys) Reserve(ctx context.Context, q Request) (*Reservation, error) {
-	a := &attempt{keys: k, id: ulid.Make().String(), name: q.Name}
+	a := &attempt{keys: k, id: ulid.Make().String(), request: q}
 	a.renew()
-	// Most keys are new, so the first round skips the read: the write fails if the key exists.
-	r := &Reservation{name: q.Name}
-	for read := false; ; read = true {
-		if read {
-			var err error
-			if r, err = a.read(ctx); err != nil {
-				return nil, err
-			}
-		}
-		now := k.cfg.Now()
-		next, err := a.next(ctx, q, r, now)
-		if err != nil {
-			return nil, err
-		}
-		switch next {
-		case actionReturn:
-			return r, nil
-		case actionWait:
-			if err := a.sleep(ctx, r.Deadline.Sub(now)); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		if err := k.mayReserve(ctx, q, r, read); err != nil {
-			if read {
-				return nil, err
-			}
-			continue // the key may have an answer: read it before the request is rejected
-		}
-		r.Process, r.Attempt, r.Deadline = k.process, a.id, now.Add(q.Hold)
-		stored, err := a.write(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		if stored {
-			if r.isNew() {
-				k.addKey(q.OrgID)
-			}
-			r.revision = a.revision
-			return r, nil
-		}
+	r, err := a.reserveUnread(ctx)
+	for r == nil && err == nil {
+		r, err = a.reserveRead(ctx)
 	}
-}
-
-// errNotCounted means that an organization may be at the bound of its keys. It makes Reserve read
-// the reservation; after that, mayReserve counts the keys.
-var errNotCounted = errors.New("the organization's keys must be counted")
-
-// mayReserve returns an error if a request may not reserve a key that has no answer. If the
-// organization's keys must be counted at the broker first, it counts them if counting is true, and
-// returns errNotCounted otherwise.
-func (k *Keys) mayReserve(ctx context.Context, q Request, r *Reservation, counting bool) error {
-	if q.Check != nil {
-		if err := q.Check(ctx); err != nil {
-			return err
-		}
-	}
-	switch {
-	case !r.isNew():
-		return nil
-	case counting:
-		return k.admit(ctx, q.OrgID)
-	case !k.admitted(q.OrgID):
-		return errNotCounted
-	}
-	return nil
+	return r, err
 }
 
 // attempt is one call of Reserve.
 type attempt struct {
-	keys *Keys
+	keys    *Keys
+	request Request
 	// id names the attempt in the reservation.
-	id   string
-	name string
+	id string
 	// until is when the wait for a leader ends.
 	until time.Time
 	// pause is the last pause; 0 before the first.
 	pause time.Duration
 	// unsure counts the writes whose acknowledgement was lost.
 	unsure int
-	// revision is that of the last write.
-	revision uint64
+}
+
+// reserveUnread reserves the key without reading it first, since most keys are new: the write fails
+// if the key exists. It returns nil if the key has to be read. It rejects no request, because the
+// key may have an answer.
+func (a *attempt) reserveUnread(ctx context.Context) (*Reservation, error) {
+	q := a.request
+	if q.Check != nil && q.Check(ctx) != nil || !a.keys.admitted(q.OrgID) {
+		return nil, nil
+	}
+	now := a.keys.cfg.Now()
+	r := &Reservation{name: q.Name}
+	r.begin(q.Fingerprint, now)
+	return a.hold(ctx, r, now)
+}
+
+// reserveRead reads the reservation and returns it if it has an answer; otherwise reserveRead makes
+// the attempt its holder. It returns nil if the reservation has to be read again: another process
+// holds it, or it was changed after the read.
+func (a *attempt) reserveRead(ctx context.Context) (*Reservation, error) {
+	r, err := a.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := a.keys.cfg.Now()
+	next, err := a.next(ctx, r, now)
+	if err != nil {
+		return nil, err
+	}
+	switch next {
+	case actionReturn:
+		return r, nil
+	case actionWait:
+		return nil, a.sleep(ctx, r.Deadline.Sub(now))
+	}
+	if err := a.mayReserve(ctx, r); err != nil {
+		return nil, err
+	}
+	return a.hold(ctx, r, now)
 }
 
 // action is what an attempt does with a reservation that it has read.
@@ -133,22 +109,20 @@ type action int
 const (
 	actionReturn action = iota // return the reservation: it has an answer, or the attempt holds it
 	actionWait                 // read it again later: another process holds it
-	actionWrite                // write it with this attempt as the holder
+	actionHold                 // write it with this attempt as the holder
 )
 
 // next returns what to do with r, the reservation as read at the time now; idempotency_conflict if
-// the key stands for another request. If the key is new or its window is over, next begins r again,
-// for q.
-func (a *attempt) next(
-	ctx context.Context, q Request, r *Reservation, now time.Time,
-) (action, error) {
+// the key stands for another request. If the key is new or its window is over, next makes r a new
+// reservation of the request.
+func (a *attempt) next(ctx context.Context, r *Reservation, now time.Time) (action, error) {
 	switch {
 	case !r.isNew() && r.Attempt == a.id:
 		return actionReturn, nil // a write whose acknowledgement was lost
 	case r.isNew() || now.Sub(r.ReservedAt) >= a.keys.cfg.Window:
-		r.begin(q, now)
-		return actionWrite, nil
-	case r.Fingerprint != q.Fingerprint:
+		r.begin(a.request.Fingerprint, now)
+		return actionHold, nil
+	case r.Fingerprint != a.request.Fingerprint:
 		return 0, domain.Errorf(
 			domain.CodeIdempotencyConflict,
 			"Idempotency-Key: was used for another request; use a new key",
@@ -158,7 +132,35 @@ func (a *attempt) next(
 	case now.Before(r.Deadline) && a.keys.heldElsewhere(ctx, r.Process):
 		return actionWait, nil
 	}
-	return actionWrite, nil
+	return actionHold, nil
+}
+
+// mayReserve returns an error if the request may not reserve r, which has no answer.
+func (a *attempt) mayReserve(ctx context.Context, r *Reservation) error {
+	if a.request.Check != nil {
+		if err := a.request.Check(ctx); err != nil {
+			return err
+		}
+	}
+	if r.isNew() {
+		return a.keys.admit(ctx, a.request.OrgID)
+	}
+	return nil
+}
+
+// hold writes r with the attempt as its holder and returns it; nil if the reservation has to be
+// read again.
+func (a *attempt) hold(ctx context.Context, r *Reservation, now time.Time) (*Reservation, error) {
+	r.Process, r.Attempt, r.Deadline = a.keys.process, a.id, now.Add(a.request.Hold)
+	revision, err := a.write(ctx, r)
+	if err != nil || revision == 0 {
+		return nil, err
+	}
+	if r.isNew() {
+		a.keys.addKey(a.request.OrgID)
+	}
+	r.revision = revision
+	return r, nil
 }
 
 // renew starts the wait for a leader again.
@@ -176,9 +178,9 @@ func (a *attempt) sleep(ctx context.Context, most time.Duration) error {
 // read reads the reservation; its revision is 0 if the key is new.
 func (a *attempt) read(ctx context.Context) (*Reservation, error) {
 	for {
-		r := &Reservation{name: a.name}
+		r := &Reservation{name: a.request.Name}
 		reading, cancel := context.WithDeadline(ctx, a.until)
-		entry, err := a.keys.reserved.GetJSON(reading, a.name, r)
+		entry, err := a.keys.reserved.GetJSON(reading, r.name, r)
 		cancel()
 		r.revision = entry.Revision
 		switch {
@@ -194,23 +196,23 @@ func (a *attempt) read(ctx context.Context) (*Reservation, error) {
 	}
 }
 
-// write writes the reservation. stored is false if the reservation has to be read again: it was
-// changed since, or may have been stored.
-func (a *attempt) write(ctx context.Context, r *Reservation) (stored bool, err error) {
-	a.revision, err = a.keys.reserved.CompareAndSetJSON(ctx, a.name, r, r.revision)
+// write writes the reservation and returns its revision; 0 if the reservation has to be read again,
+// because it was changed since the read or because the write may have been stored.
+func (a *attempt) write(ctx context.Context, r *Reservation) (revision uint64, err error) {
+	revision, err = a.keys.reserved.CompareAndSetJSON(ctx, r.name, r, r.revision)
 	switch {
 	case err == nil:
-		return true, nil
+		return revision, nil
 	case errors.Is(err, jsapi.ErrConflict):
-		return false, nil
+		return 0, nil
 	case errors.Is(err, jsapi.ErrOutcomeUnknown) && a.unsure < maxUnsure && time.Now().Before(a.until):
 		a.unsure++
-		return false, nil
+		return 0, nil
 	case errors.Is(err, jsapi.ErrNoStream):
 		// Nothing was stored. The next read waits for a leader.
-		return false, a.sleep(ctx, maxPause)
+		return 0, a.sleep(ctx, maxPause)
 	}
-	return false, unavailable(err)
+	return 0, unavailable(err)
 }
 
 // Finish stores the final answer of a reservation that the caller holds, or releases the
