@@ -29,9 +29,10 @@ func ParseChannelStatus(s string) (ChannelStatus, bool) {
 	}
 }
 
-// ChannelState is the state machine of a channel: the reported value, the desired value, and their
-// comparison. NewChannelState returns the first state; Commanded, Reported and Abandoned return the
-// next.
+// ChannelState is the state of a channel at its hub: the reported value, the desired value, and
+// their comparison. NewChannelState returns the first state; Commanded, Reported and Abandoned
+// return the next. Virtual hubs keep it; the cloud keeps no state of devices and passes on what
+// hubs answer (Channel).
 //
 // Values are compared with ==, unless the desired value implements Desired. Nil means no value.
 type ChannelState struct {

@@ -103,19 +103,19 @@ func TestChannelState(t *testing.T) {
 		"report of the old value by a failed channel": {
 			failed, false, true, report(false), failed, false, false,
 		},
-		"pending is given up": {
+		"give up the pending command": {
 			pending, false, true, giveUp, failed, false, false,
 		},
-		"nothing is given up": {
+		"give up without a pending command": {
 			synchronized, true, true, giveUp, synchronized, true, false,
 		},
-		"a wish that is matches": {
+		"report that matches the desired value": {
 			pending, 1.0, near(20), report(20.4), synchronized, 20.4, true,
 		},
-		"a wish that is not": {
+		"report that does not match the desired value": {
 			pending, 1.0, near(20), report(21.4), diverged, 21.4, true,
 		},
-		"a wish, and a value of another sort": {
+		"report of another type than the desired value": {
 			pending, 1.0, near(20), report(true), diverged, true, true,
 		},
 	} {

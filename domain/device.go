@@ -41,16 +41,3 @@ type Channel struct {
 	DesiredAt *string         `json:"desired_at,omitempty"`
 	Status    ChannelStatus   `json:"status"`
 }
-
-// Command is a command to set a channel to a value.
-type Command struct {
-	OrgID    string
-	HubID    HubID
-	DeviceID int64
-	Key      string
-	Endpoint int64
-	// Value is canonical, from CheckCommandValue.
-	Value json.RawMessage
-	// IdempotencyKey is the caller's, checked by CheckIdempotencyKey; empty when there is none.
-	IdempotencyKey string
-}

@@ -74,8 +74,8 @@ func DecideForgetDevices(s HubState, o Origin, deviceIDs []int64) []Event {
 	return events
 }
 
-// withLabel returns a copy of labels with one set; the zero label removes it. It does not change
-// labels, which an earlier state holds.
+// withLabel returns a copy of labels with the label of one device set, or removed if label is zero.
+// The map labels stays as it is: an earlier state holds it.
 func withLabel(
 	labels map[int64]DeviceLabel, deviceID int64, label DeviceLabel,
 ) map[int64]DeviceLabel {

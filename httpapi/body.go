@@ -120,7 +120,7 @@ func decodeObject(body []byte) (object, error) {
 	if !utf8.Valid(body) {
 		return nil, invalid("body: must be UTF-8")
 	}
-	if depth(body) > maxBodyDepth {
+	if domain.JSONDepth(body) > maxBodyDepth {
 		return nil, invalid("body: must be nested at most %d deep", maxBodyDepth)
 	}
 	if err := json.Unmarshal(body, new(json.RawMessage)); err != nil {
@@ -147,31 +147,6 @@ func decodeObject(body []byte) (object, error) {
 		o[name] = value
 	}
 	return o, nil
-}
-
-// depth returns how deep objects and arrays are nested in a JSON text. For any other text the
-// result means nothing.
-func depth(text []byte) int {
-	deepest, now, quoted := 0, 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted:
-			switch c {
-			case '\\':
-				i++
-			case '"':
-				quoted = false
-			}
-		case c == '"':
-			quoted = true
-		case c == '{', c == '[':
-			now++
-			deepest = max(deepest, now)
-		case c == '}', c == ']':
-			now--
-		}
-	}
-	return deepest
 }
 
 // malformed returns the error for a body that is not JSON.

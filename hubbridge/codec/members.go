@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"hubcloud/domain"
 )
 
 // decoder reads JSON as encoding/json does: an object may have several members of one name, and an
@@ -241,7 +243,7 @@ func nullableValueInto(into *json.RawMessage) valueReader {
 			return fmt.Errorf(
 				"%s: %d bytes; at most %d are allowed", what, len(text), maxValueBytes,
 			)
-		case depth(text) > maxValueDepth:
+		case domain.JSONDepth(text) > maxValueDepth:
 			return fmt.Errorf("%s: nested deeper than %d levels", what, maxValueDepth)
 		}
 		*into = appendCompact(make([]byte, 0, len(text)), text)
@@ -257,25 +259,4 @@ func nullableObjectInto(into *json.RawMessage) valueReader {
 		}
 		return nullableValueInto(into)(d, what)
 	}
-}
-
-// depth returns how deep arrays and objects of valid JSON are nested.
-func depth(text []byte) (deepest int) {
-	open := 0
-	inString := false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case inString && c == '\\':
-			i++
-		case c == '"':
-			inString = !inString
-		case inString:
-		case c == '{', c == '[':
-			open++
-			deepest = max(deepest, open)
-		case c == '}', c == ']':
-			open--
-		}
-	}
-	return deepest
 }
