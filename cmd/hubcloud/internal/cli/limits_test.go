@@ -3,18 +3,25 @@ package cli
 import (
 	"os"
 	"regexp"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/kong"
+
+	"hubcloud/domain"
+	"hubcloud/httpapi"
+	"hubcloud/hubbridge/idempotency"
+	"hubcloud/hubbridge/rpc"
+	"hubcloud/streams"
 )
 
 // limitRow matches the flag and the default in a row of the table in deploy/docs/limits.md.
 var limitRow = regexp.MustCompile("(?m)^\\|[^|]+\\| `--([a-z-]+)` \\| `([^`]+)` \\|")
 
-// Every flag of the group Limits has one row in limits.md, and every row has an existing flag with
-// its default.
-func TestLimitsAreDocumented(t *testing.T) {
-	t.Parallel()
+// serveFlags returns the flags of the command serve by name.
+func serveFlags(t *testing.T) map[string]*kong.Flag {
+	t.Helper()
 	parser, err := kong.New(&cli{}, kong.Name("hubcloud"))
 	if err != nil {
 		t.Fatal(err)
@@ -28,6 +35,14 @@ func TestLimitsAreDocumented(t *testing.T) {
 			flags[flag.Name] = flag
 		}
 	}
+	return flags
+}
+
+// Every flag of the group Limits has one row in limits.md, and every row has an existing flag with
+// its default.
+func TestLimitsAreDocumented(t *testing.T) {
+	t.Parallel()
+	flags := serveFlags(t)
 	text, err := os.ReadFile("../../../../deploy/docs/limits.md")
 	if err != nil {
 		t.Fatal(err)
@@ -52,5 +67,38 @@ func TestLimitsAreDocumented(t *testing.T) {
 	}
 	if len(rows) < 10 {
 		t.Errorf("only %d rows were found in limits.md", len(rows))
+	}
+}
+
+// The default of a flag is the default of the package that the flag configures.
+func TestDefaultsOfPackages(t *testing.T) {
+	t.Parallel()
+	flags := serveFlags(t)
+	for name, want := range map[string]time.Duration{
+		"hub-timeout":        domain.DefaultHubTimeout,
+		"idempotency-window": streams.DefaultIdempotencyWindow,
+		"invitation-ttl":     domain.DefaultInvitationTTL,
+		"stream-lifetime":    httpapi.DefaultStreamLifetime,
+		"stream-keepalive":   httpapi.DefaultStreamKeepalive,
+		"event-retention":    httpapi.DefaultRetention,
+	} {
+		if got, err := time.ParseDuration(flags[name].Default); err != nil || got != want {
+			t.Errorf("--%s: got the default %s, want %s", name, flags[name].Default, want)
+		}
+	}
+	for name, want := range map[string]int{
+		"calls":                       rpc.DefaultMaxCalls,
+		"calls-per-org":               rpc.DefaultMaxCallsPerOrg,
+		"calls-per-hub":               rpc.DefaultMaxCallsPerHub,
+		"idempotency-keys-per-org":    idempotency.DefaultMaxPerOrg,
+		"rate":                        httpapi.DefaultRate,
+		"burst":                       httpapi.DefaultBurst,
+		"streams-per-key":             httpapi.DefaultStreamsPerKey,
+		"pending-invitations-per-org": domain.DefaultPendingInvitations,
+		"invitations-per-org":         domain.DefaultInvitationsPerHour,
+	} {
+		if got := flags[name].Default; got != strconv.Itoa(want) {
+			t.Errorf("--%s: got the default %s, want %d", name, got, want)
+		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"hubcloud/cmd/hubcloud/internal/server"
 )
 
-// serveCommand runs the service.
+// serveCommand runs the service. Its flags are the fields of server.Config and logFlags.
 type serveCommand struct {
 	server.Config
 	logFlags

@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"hubcloud/cmd/hubcloud/internal/datadir"
@@ -90,13 +89,14 @@ type Limits struct {
 	HubFacts int
 }
 
-// check is the check of one component.
+// check is the check of one component. run adds what it finds to f and must return when ctx ends.
 type check struct {
 	name string
 	run  func(ctx context.Context, t *target, f *findings)
 }
 
-// checks are all checks, in the order of the results.
+// checks are all checks, in the order of the results. A new check is also named in the help of the
+// command (cli/doctor.go), in deploy/docs/doctor.md and in test/operators/diagnosis_test.go.
 var checks = [...]check{
 	{"service", checkService},
 	{"broker", checkBroker},
@@ -157,14 +157,6 @@ func runChecks(ctx context.Context, cfg Config, checks []check) []Component {
 	cancel()
 	t.close()
 	return all
-}
-
-// component returns the findings as the result of a check.
-func (f *findings) component(name string) Component {
-	return Component{
-		Name: name, OK: severity[f.verdict] <= severity[Warning], Verdict: f.verdict,
-		Detail: strings.Join(f.details, "; "), Advice: f.advice,
-	}
 }
 
 // Healthy reports whether no component is wrong or unknown.

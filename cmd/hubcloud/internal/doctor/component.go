@@ -3,6 +3,7 @@ package doctor
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Verdict is the state of a component.
@@ -74,4 +75,12 @@ func (f *findings) unknown(what string, err error) {
 func (f *findings) putLastFirst() {
 	last := len(f.details) - 1
 	f.details = append(f.details[last:], f.details[:last]...)
+}
+
+// component returns the findings as the result of a check.
+func (f *findings) component(name string) Component {
+	return Component{
+		Name: name, OK: severity[f.verdict] <= severity[Warning], Verdict: f.verdict,
+		Detail: strings.Join(f.details, "; "), Advice: f.advice,
+	}
 }

@@ -37,7 +37,7 @@ func checkMailServer(ctx context.Context, t *target, f *findings) {
 		)
 		return
 	case url == "" && !t.Started.HasRole("api"):
-		f.note("this service sends no mails: it has not the role api")
+		f.note("this service sends no mails: it does not have the role api")
 		return
 	case url == "":
 		checkFolder(t, f)

@@ -7,9 +7,10 @@ import (
 	"hubcloud/cmd/hubcloud/internal/datadir"
 )
 
-// Config configures a replica. The tag `help` of a field documents it, and `default` is its
-// default. Package cli makes a flag and an environment variable of each field, and fills in the
-// defaults.
+// Config configures a replica. Package cli makes a flag and an environment variable of each field.
+// The tag `help` documents the field, and package cli sets it to the value of the tag `default`. A
+// new field is checked in Validate; a field of the group Limits also has a row in
+// deploy/docs/limits.md.
 type Config struct {
 	DataDir string `help:"Folder for all files that the installation keeps on this machine." default:"./data" type:"path" group:"Where"`
 	HTTP    string `help:"Address of the API." default:":8080" name:"http" group:"Where"`

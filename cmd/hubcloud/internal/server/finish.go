@@ -3,13 +3,10 @@ package server
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"hubcloud/cmd/hubcloud/internal/datadir"
-	"hubcloud/httpapi/mail"
 	"hubcloud/streams"
 	"hubcloud/streams/durablefile"
 )
@@ -42,24 +39,4 @@ func (s *Server) syncInstallation() error {
 		return path == s.dir.Path("postgres") ||
 			strings.HasPrefix(filepath.Base(path), streams.HubStream(""))
 	})
-}
-
-// writeServiceFile writes to service.json how the server was started, for the doctor.
-func (s *Server) writeServiceFile() error {
-	started := datadir.Started{
-		PID: os.Getpid(), At: time.Now().UTC(),
-		Roles: s.cfg.Roles, Environment: s.cfg.Environment,
-		ExternalBroker: s.cfg.NATSURL != "", ExternalDatabase: s.cfg.PostgresURL != "",
-		Sync: s.cfg.Sync, LogReplicas: s.cfg.LogReplicas,
-		Connections: s.files.api, HubConnections: s.files.broker,
-		CACert: s.cfg.CACert, PublicMQTT: s.cfg.PublicMQTT,
-	}
-	if s.cfg.SMTPURL != "" {
-		server, err := mail.ParseServer(s.cfg.SMTPURL)
-		if err != nil {
-			return err
-		}
-		started.MailServer = server.WithoutLogin()
-	}
-	return s.dir.WriteStarted(started)
 }

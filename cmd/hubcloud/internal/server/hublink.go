@@ -99,7 +99,7 @@ func (s *Server) startCalls(ctx context.Context) (err error) {
 	return err
 }
 
-// stopCalls waits for commands whose clients have gone, and ends requests to hubs.
+// stopCalls waits for commands whose clients have gone, and receives no more answers of hubs.
 func (s *Server) stopCalls() {
 	if s.commands != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
@@ -171,7 +171,8 @@ func (s *Server) orgOf(hub domain.HubID) string {
 	return owner.OrgID
 }
 
-// onRequest notifies this replica's bridge, if any, of a request to a hub.
+// onRequest counts a request to a hub for the log line of the hub's session, which this replica's
+// bridge writes if it serves the hub.
 func (s *Server) onRequest(hub domain.HubID) {
 	if s.bridge != nil {
 		s.bridge.CountRequest(hub)

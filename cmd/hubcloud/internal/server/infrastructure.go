@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
@@ -11,6 +13,7 @@ import (
 	"hubcloud/cmd/hubcloud/internal/datadir"
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/cmd/hubcloud/internal/usage"
+	"hubcloud/httpapi/mail"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/projections/cluster"
 	"hubcloud/streams"
@@ -55,6 +58,26 @@ func (s *Server) startInfrastructure(ctx context.Context) (err error) {
 	group.Go(func() error { return s.openDatabase(groupCtx) })
 	group.Go(func() error { return s.openBroker(groupCtx) })
 	return group.Wait()
+}
+
+// writeServiceFile writes to service.json how the server was started, for the doctor.
+func (s *Server) writeServiceFile() error {
+	started := datadir.Started{
+		PID: os.Getpid(), At: time.Now().UTC(),
+		Roles: s.cfg.Roles, Environment: s.cfg.Environment,
+		ExternalBroker: s.cfg.NATSURL != "", ExternalDatabase: s.cfg.PostgresURL != "",
+		Sync: s.cfg.Sync, LogReplicas: s.cfg.LogReplicas,
+		Connections: s.files.api, HubConnections: s.files.broker,
+		CACert: s.cfg.CACert, PublicMQTT: s.cfg.PublicMQTT,
+	}
+	if s.cfg.SMTPURL != "" {
+		server, err := mail.ParseServer(s.cfg.SMTPURL)
+		if err != nil {
+			return err
+		}
+		started.MailServer = server.WithoutLogin()
+	}
+	return s.dir.WriteStarted(started)
 }
 
 // openDatabase starts the private database, unless an external one is configured, and writes the
@@ -117,7 +140,7 @@ func (s *Server) openBroker(ctx context.Context) (err error) {
 
 // embedBroker runs the broker in this process.
 func (s *Server) embedBroker(ctx context.Context) (err error) {
-	sync, err := ParseSync(s.cfg.Sync)
+	syncInterval, err := ParseSync(s.cfg.Sync)
 	if err != nil {
 		return err
 	}
@@ -131,7 +154,7 @@ func (s *Server) embedBroker(ctx context.Context) (err error) {
 	s.foundation.run("disk space", s.space.Run)
 	s.broker, err = broker.Start(ctx, broker.Config{
 		DataDir: string(s.dir), Shards: s.cfg.Shards, NATSAddr: s.cfg.NATS, MQTTAddr: s.cfg.MQTT,
-		MQTTTLS: s.authority.ServerTLS(), Connections: s.files.broker, SyncInterval: sync,
+		MQTTTLS: s.authority.ServerTLS(), Connections: s.files.broker, SyncInterval: syncInterval,
 		Space: s.space, Logger: s.logger, Metrics: s.registry,
 	})
 	if errors.Is(err, broker.ErrShards) {

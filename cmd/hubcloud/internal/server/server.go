@@ -42,8 +42,8 @@ const (
 	// that collections find little; at the normal rate they took a tenth of the start.
 	startGCPercent = 400
 
-	// The time limits of the steps of Stop. Together they stay below ten seconds, the grace period
-	// of common service managers.
+	// The time limits of the steps of Stop. Together, with a second for aborted commands, they are
+	// at most ten seconds, the grace period of common service managers.
 	drainTimeout      = 3 * time.Second
 	commandTimeout    = time.Second
 	rejectHubsTimeout = time.Second
@@ -205,7 +205,7 @@ func Start(ctx context.Context, cfg Config, logger *slog.Logger) (_ *Server, err
 //  9. The last traces are sent.
 //
 // Steps 2, 3, 5, 8 and 9 have time limits. The loops stopped in steps 4, 6 and 7 return promptly
-// when their context ends. Together they take less than ten seconds. Stop must be called once.
+// when their context ends. Together they take at most ten seconds. Stop must be called once.
 func (s *Server) Stop() {
 	began := time.Now()
 	close(s.draining)
