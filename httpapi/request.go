@@ -176,23 +176,26 @@ func (rt *route) run(req *request) error {
 		req.ctx = telemetry.WithRequest(req.ctx, req.id)
 	}
 	if !rt.longLived {
-		ctx, cancel := context.WithTimeout(req.ctx, req.timeLimit()-time.Since(began))
+		limit := rt.timeLimit()
+		if rt.asksHub { // the server's write timeout allows for managementTimeout only
+			deadline := time.Now().Add(limit + writeTimeout)
+			_ = http.NewResponseController(req.w).SetWriteDeadline(deadline)
+		}
+		ctx, cancel := context.WithTimeout(req.ctx, limit-time.Since(began))
 		defer cancel()
 		req.ctx = ctx
 	}
 	return rt.handle(req)
 }
 
-// timeLimit returns how long the request may take. A request to a hub may first wait for another
-// request to the same hub, possibly on another replica, and then for the hub itself; that can take
-// longer than the server's write timeout, so timeLimit moves the deadline.
-func (req *request) timeLimit() time.Duration {
-	if !req.route.asksHub {
+// timeLimit returns how long a request may take that is not long-lived. A command may wait for the
+// hub twice: for the answer to a concurrent duplicate, possibly at another replica, and for its
+// own.
+func (rt *route) timeLimit() time.Duration {
+	if !rt.asksHub {
 		return managementTimeout
 	}
-	limit := managementTimeout + 2*req.api.HubTimeout
-	_ = http.NewResponseController(req.w).SetWriteDeadline(time.Now().Add(limit + writeTimeout))
-	return limit
+	return managementTimeout + 2*rt.api.HubTimeout
 }
 
 // end recovers from a panic of the handler, answers with an error if there is no answer yet, and
