@@ -133,8 +133,7 @@ func (b *Bridge) shardConfig(
 
 // runParts runs the parts of a shard until ctx ends or a part fails, and returns the first error.
 //
-// The parts get ctx with its cause, not an errgroup's context, because the cause tells them how to
-// end.
+// The parts get ctx, not an errgroup's context: how a part ends depends on the cause of ctx.
 func runParts(
 	ctx context.Context, shard int, ready func(),
 	parts ...func(ctx context.Context, ready func()) error,

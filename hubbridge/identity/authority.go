@@ -53,7 +53,7 @@ type AuthorityConfig struct {
 	// not be encrypted. Both or neither must be set. Default to the service's own authority.
 	CertificateFile, KeyFile string
 	// AlsoFile is the path (PEM) of the certificates of further authorities, used while one
-	// authority replaces another. Enrolment tells hubs to trust them too, and certificates issued
+	// authority replaces another. Enrolled hubs trust them too, and certificates issued
 	// by them are accepted while they are current. Defaults to none.
 	AlsoFile string
 	// Hosts are the names and addresses of the broker for hubs, in addition to localhost, 127.0.0.1

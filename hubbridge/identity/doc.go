@@ -11,7 +11,7 @@
 //   - A connection is admitted to the account of the hub's shard, over MQTT, with the hub's own
 //     topics only. The certificate's name, the MQTT client id and the id of a hub in the inventory
 //     must be the same.
-//   - Enrolment tells a client without the hub's secret nothing: an unknown serial and a wrong
+//   - Enrolment reveals nothing to a client without the hub's secret: an unknown serial and a wrong
 //     secret get the same response after the same time.
 //   - A blocked hub can neither enrol nor connect. Enrolment responds as for an unknown serial. A
 //     replaced secret is rejected, also in a request that has already started.

@@ -79,12 +79,14 @@ type Event struct {
 
 // Request is sent by the cloud to call a method of a hub.
 type Request struct {
+	// ID is repeated in the response.
 	ID string `json:"id"`
 	// Token is one or more topic levels that the hub copies into the response's topic.
-	Token     string          `json:"token"`
-	Method    string          `json:"method"`
-	Params    json.RawMessage `json:"params"`
-	TimeoutMS int64           `json:"timeout_ms"`
+	Token  string          `json:"token"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+	// TimeoutMS is how long the cloud waits for the response, in milliseconds.
+	TimeoutMS int64 `json:"timeout_ms"`
 }
 
 // Response is a hub's answer to a request, with exactly one of Result and Error.

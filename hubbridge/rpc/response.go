@@ -60,7 +60,7 @@ func decode(method, id string, payload []byte, read func(result []byte) error) e
 		err = read(response.Result)
 	}
 	if err != nil {
-		return domain.Errorf(domain.CodeHubError, "the hub's answer cannot be read: %v", err)
+		return domain.Errorf(domain.CodeHubError, "the hub's answer is not valid: %v", err)
 	}
 	return nil
 }

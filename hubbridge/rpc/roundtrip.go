@@ -18,8 +18,9 @@ const (
 	subscribePause = 50 * time.Millisecond
 )
 
-// expect returns a new token and registers the subject of its answer. The token's levels are those
-// of an MQTT topic. The caller must call forget with the subject.
+// expect returns a new token for a request, and the channel for the answer. The hub publishes the
+// answer to the MQTT topic hub/<id>/response/<token>, which is subject at the broker: the token has
+// slashes where the subject has dots. The caller must call forget with the subject.
 func (c *Caller) expect(hub domain.HubID) (token, subject string, answers <-chan *nats.Msg) {
 	answer := make(chan *nats.Msg, 1)
 	c.mu.Lock()
@@ -44,7 +45,7 @@ func (c *Caller) receive(msg *nats.Msg) {
 	answers := c.pending[msg.Subject]
 	c.mu.Unlock()
 	if answers == nil {
-		return // late or never asked for
+		return // the call has ended, or the hub invented the token
 	}
 	select {
 	case answers <- msg:

@@ -18,7 +18,7 @@ func (h *Hub) runConnections(ctx context.Context) error {
 	defer h.controller.Disconnect()
 	backoff := brokerconn.Backoff{Min: h.cfg.BackoffMin, Max: h.cfg.BackoffMax}
 	for ctx.Err() == nil {
-		interrupted, offline, restarted := h.takeOrders()
+		interrupted, offline, restarted := h.takeInterrupts()
 		if restarted {
 			h.schedule.Restarted()
 			backoff.Reset()
@@ -33,7 +33,7 @@ func (h *Hub) runConnections(ctx context.Context) error {
 		}
 		begun := time.Now()
 		err := h.runSession(ctx, interrupted)
-		if err == nil { // ended by ctx, by an order, or to renew the certificate
+		if err == nil { // ended by ctx, by an interrupt, or to renew the certificate
 			continue
 		}
 		if time.Since(begun) > stableConnection {
@@ -52,9 +52,9 @@ func (h *Hub) runConnections(ctx context.Context) error {
 	return nil
 }
 
-// takeOrders returns the present orders and a channel that is closed when they change. It returns
-// each restart once.
-func (h *Hub) takeOrders() (interrupted <-chan struct{}, offline, restarted bool) {
+// takeInterrupts returns whether the hub must stay offline, whether it was restarted since the last
+// call, and a channel that is closed when either changes.
+func (h *Hub) takeInterrupts() (interrupted <-chan struct{}, offline, restarted bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	restarted, h.restarted = h.restarted, false

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -112,7 +113,7 @@ func (c *Controller) load(now time.Time) error {
 		}
 		c.devices = append(c.devices, d)
 	}
-	slices.SortFunc(c.devices, func(a, b *device.Device) int { return int(a.ID - b.ID) })
+	slices.SortFunc(c.devices, func(a, b *device.Device) int { return cmp.Compare(a.ID, b.ID) })
 	c.commands = map[string]rememberedAnswer{}
 	for name, raw := range c.journal.Entries(entryCommand) {
 		var a rememberedAnswer

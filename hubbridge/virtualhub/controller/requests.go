@@ -3,6 +3,7 @@ package controller
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -22,13 +23,16 @@ var ErrBadRequest = errors.New("malformed request")
 func DecodeRequest(payload []byte) (protocol.Request, error) {
 	var req protocol.Request
 	if err := json.Unmarshal(payload, &req); err != nil {
-		return req, errors.Join(ErrBadRequest, err)
+		return req, fmt.Errorf("%w: %w", ErrBadRequest, err)
 	}
 	if req.ID == "" {
-		return req, errors.Join(ErrBadRequest, errors.New("id: must not be empty"))
+		return req, fmt.Errorf("%w: id: must not be empty", ErrBadRequest)
 	}
 	if !topicLevels(req.Token) {
-		return req, errors.Join(ErrBadRequest, errors.New("token: must be topic levels"))
+		return req, fmt.Errorf(
+			"%w: token: must be 1 to %d bytes of topic levels, without wildcards", ErrBadRequest,
+			maxToken,
+		)
 	}
 	return req, nil
 }

@@ -22,10 +22,11 @@ func (r Ref) String() string {
 	return fmt.Sprintf("%s at endpoint %d", r.Key, r.Endpoint)
 }
 
-// Channel is one value that a device reports or sets.
+// Channel is a channel of a device: a value that the device reports and, if the key is writable,
+// accepts in commands.
 type Channel struct {
 	Ref
-	// ChannelState has the channel's Values and status.
+	// ChannelState has the values, each of type Value, and their status.
 	domain.ChannelState
 	// limits bound a setpoint; nil for other channels.
 	limits *limits

@@ -81,7 +81,7 @@ func TestValues(t *testing.T) {
 			"thermostat", "mode", `"party"`,
 			"value of mode must be one of off, heat, cool, auto, eco",
 		},
-		{"thermostat", "mode", `true`, "value of mode must be a name, as a string"},
+		{"thermostat", "mode", `true`, "value of mode must be a string that is not empty"},
 		{"thermostat", "temperature", `20`, "channel temperature is read-only"},
 		{"color_bulb", "color", `{"red":1,"green":2,"blue":3}`, ""},
 		{"color_bulb", "color", `{"red":1,"green":2,"blue":3,"warm_white":255}`, ""},
@@ -95,11 +95,11 @@ func TestValues(t *testing.T) {
 		},
 		{
 			"color_bulb", "color", `{"Red":1,"green":2,"blue":3}`,
-			`color has no component "Red": it takes red, green, blue and warm_white`,
+			`color has no component "Red": components are red, green, blue and warm_white`,
 		},
 		{
 			"color_bulb", "color", `[1,2,3]`,
-			"value of color must be an object of red, green and blue, and warm_white if wanted",
+			"value of color must be an object of red, green, blue and optionally warm_white",
 		},
 		{"outlet", "local_protection", `true`, ""},
 		{"keypad", "scene", `{"scene":1}`, "channel scene is read-only"},

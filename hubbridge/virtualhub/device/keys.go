@@ -23,7 +23,8 @@ type key struct {
 	everyReport bool
 }
 
-// keys are the channel keys of the API contract.
+// keys are the channel keys of the API contract. The cloud has its own list, domain/channelkey.go,
+// so that a mistake in one shows in the tests.
 var keys = byName([]key{
 	{name: "lock", shape: boolean, writable: true},
 	{name: "barrier", shape: boolean, writable: true},

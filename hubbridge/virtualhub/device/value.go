@@ -98,7 +98,7 @@ func parse(keyName string, raw json.RawMessage) (Value, error) {
 		if s, ok := decode[string](raw); ok && s != "" {
 			return s, nil
 		}
-		return nil, fmt.Errorf("value of %s must be a name, as a string", k.name)
+		return nil, fmt.Errorf("value of %s must be a string that is not empty", k.name)
 	case color:
 		return parseColor(raw)
 	case alarm:
@@ -124,7 +124,7 @@ func parseColor(raw json.RawMessage) (Value, error) {
 	components, ok := decode[map[string]json.RawMessage](raw)
 	if !ok {
 		return nil, fmt.Errorf(
-			"value of color must be an object of red, green and blue, and warm_white if wanted",
+			"value of color must be an object of red, green, blue and optionally warm_white",
 		)
 	}
 	c := Color{WarmWhite: Unchanged}
@@ -137,7 +137,7 @@ func parseColor(raw json.RawMessage) (Value, error) {
 	for name := range components {
 		if fields[name] == nil {
 			return nil, fmt.Errorf(
-				"color has no component %q: it takes red, green, blue and warm_white", name,
+				"color has no component %q: components are red, green, blue and warm_white", name,
 			)
 		}
 	}
