@@ -109,7 +109,7 @@ func (req *request) dashboard() error {
 	query := req.http.URL.Query()
 	view.Find = strings.TrimSpace(query.Get("find"))
 	view.Status = domain.HubStatus(query.Get("status"))
-	page, _ := strconv.Atoi(query.Get("page")) // 0, the first page, if there is none
+	page, _ := strconv.Atoi(query.Get("page")) // counted from 1; 0 without a page, like 1
 	view.fill(sites.Data, states, page-1)
 	req.render(http.StatusOK, "dashboard.html", view)
 	return nil

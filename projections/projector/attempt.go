@@ -197,8 +197,8 @@ func (a *attempt[E]) observeCommits(ctx context.Context) func(entries int) {
 		a.projection.metrics.stopped.WithLabelValues(name).Set(0)
 		a.projection.metrics.events.WithLabelValues(name).Add(float64(entries))
 		a.projection.metrics.commits.WithLabelValues(name).Observe(took.Seconds())
-		// Requests and hub sessions log a line each, so a line for each batch is never more: under
-		// load a batch has everything that has gathered.
+		// A line for each batch adds little to the log: the events of a batch come from requests
+		// and hub sessions, each of which logs a line, and under load a batch has many events.
 		a.projection.logger.LogAttrs(
 			ctx, slog.LevelInfo, "projection batch", slog.Uint64("from", from),
 			slog.Uint64("to", at), slog.Int("events", entries),

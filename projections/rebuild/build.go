@@ -145,7 +145,8 @@ func (b *build) withTarget(
 	})
 }
 
-// createTarget creates the target's tables, and drops those that exist.
+// createTarget drops the target if it exists, and creates its empty tables, with their indexes if
+// indexed is set.
 func (b *build) createTarget(ctx context.Context, indexed bool) error {
 	return b.withTarget(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		if err := schema.Drop(ctx, conn, b.target); err != nil {

@@ -19,7 +19,7 @@ func readError(err error) error {
 }
 
 // writeError returns a temporary failure of an append as a domain.Unavailable. It returns any other
-// error unchanged. The message tells the caller whether the change may be stored. ErrConflict
+// error unchanged. The message states whether the change may be stored. ErrConflict
 // arrives here only after Update has used up its tries.
 func writeError(err error) error {
 	var known *domain.Error

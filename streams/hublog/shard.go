@@ -3,6 +3,7 @@ package hublog
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -104,8 +105,8 @@ func (s *shard) dispatch(ctx context.Context) {
 	}
 }
 
-// deliver passes a message of the feed to its tail. It appends the tail to changed if its readers
-// see more now.
+// deliver passes a message of the feed to the tail of its log. If the message makes more visible to
+// readers, deliver adds the tail to changed.
 func (s *shard) deliver(changed []*tail, msg *nats.Msg) []*tail {
 	t := s.tail(streams.ParseFeedSubject(msg.Subject))
 	if t == nil {
@@ -123,15 +124,10 @@ func (s *shard) deliver(changed []*tail, msg *nats.Msg) []*tail {
 		s.remove(t, err)
 		return changed
 	}
-	if !more {
-		return changed
+	if more && !slices.Contains(changed, t) {
+		changed = append(changed, t)
 	}
-	for _, other := range changed {
-		if other == t {
-			return changed
-		}
-	}
-	return append(changed, t)
+	return changed
 }
 
 func (s *shard) tail(hub domain.HubID) *tail {

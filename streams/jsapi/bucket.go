@@ -76,7 +76,7 @@ func (b Bucket) Get(ctx context.Context, key string) (Entry, error) {
 	return b.entry(msg), nil
 }
 
-// GetJSON is Get, and decodes the value into value if there is one.
+// GetJSON is Get, and decodes the JSON of an entry that exists into value.
 func (b Bucket) GetJSON(ctx context.Context, key string, value any) (Entry, error) {
 	e, err := b.Get(ctx, key)
 	if err != nil || !e.Exists() {

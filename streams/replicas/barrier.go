@@ -191,6 +191,7 @@ func (b *Barrier) waitFor(ctx context.Context, id string, seq uint64) error {
 	}
 }
 
+// ask asks a replica once, and returns whether the replica has applied the event of the payload.
 func (b *Barrier) ask(ctx context.Context, id string, payload []byte) (applied bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, replyWait+replyTransit)
 	defer cancel()
