@@ -64,8 +64,13 @@ func (l *Log) Follow(ctx context.Context, after uint64, fn func(batch []Recorded
 	feed := make(chan jsapi.Message, feedCapacity)
 	sub, err := l.nc.Subscribe(streams.DirectoryFeed, func(msg *nats.Msg) {
 		if seq, err := jsapi.Sequence(msg); err == nil {
+			// The header only shows that a message is of a batch; no other one keeps it.
+			m := jsapi.Message{Sequence: seq, Data: msg.Data}
+			if jsapi.Field(msg.Header, jsapi.HeaderBatchSequence) != "" {
+				m.Header = msg.Header
+			}
 			select {
-			case feed <- jsapi.Message{Sequence: seq, Data: msg.Data}:
+			case feed <- m:
 			default:
 			}
 		}
@@ -181,7 +186,7 @@ func collect(ctx context.Context, g *jsapi.BatchGetter) ([]jsapi.Message, error)
 }
 
 // readFeed passes events from the feed to fn. It returns nil when the log must be read: the feed
-// has a gap, or reread fires.
+// has a gap or an event of an atomic batch, or reread fires.
 func (f *follower) readFeed(
 	ctx context.Context, feed <-chan jsapi.Message, reread <-chan time.Time,
 ) error {
@@ -206,7 +211,9 @@ func (f *follower) readFeed(
 }
 
 // nextBatch returns the consecutive events after position that m and the feed have now. It drops
-// events up to position. gap reports that it stopped at an event that does not follow.
+// events up to position. gap reports that it stopped at an event that does not follow, or at one of
+// an atomic batch: the broker publishes these before the batch is on disk, and a crash may take back
+// what fn has seen. A read of the log waits for the batch.
 func (f *follower) nextBatch(
 	m jsapi.Message, feed <-chan jsapi.Message,
 ) (msgs []jsapi.Message, gap bool) {
@@ -214,11 +221,12 @@ func (f *follower) nextBatch(
 	for {
 		f.announced = max(f.announced, m.Sequence)
 		switch {
-		case m.Sequence == next:
+		case m.Sequence < next:
+		case m.Sequence > next || m.Header != nil:
+			return msgs, true
+		default:
 			msgs = append(msgs, m)
 			next++
-		case m.Sequence > next:
-			return msgs, true
 		}
 		if len(msgs) == batchSize {
 			return msgs, false

@@ -245,6 +245,57 @@ func TestFollowLeavesNothingOut(t *testing.T) {
 
 // TestFollowBeyondTheEnd holds that Follow rejects a position beyond the end of the log: it belongs to
 // another log, and events would be left out.
+// Regression: the broker publishes the events of a batch before the batch is on disk. Follow passed
+// them on at once, so that a power cut in between left the read models ahead of the directory.
+func TestFollowWaitsForBatches(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	log, err := directory.Open(t.Context(), conns, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(t, conns, 1, 1)
+	seen := make(chan directory.Recorded, 10)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- log.Follow(ctx, 0, func(batch []directory.Recorded) error {
+			for _, r := range batch {
+				seen <- r
+			}
+			return nil
+		})
+	}()
+	if r := <-seen; r.Seq != 1 {
+		t.Fatalf("first event has sequence %d, want 1", r.Seq)
+	}
+	// An event of a batch that is published and never stored, as before a power cut.
+	lost := renamed("lost")
+	lost.ID = "01JD5Q3W8ZV6K2M4N7P9R1S3T5"
+	raw, err := domain.EncodeEvent(lost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = conns.Cloud.PublishMsg(&nats.Msg{
+		Subject: "feed.directory.site.o.2", Data: raw,
+		Header: nats.Header{
+			jetstream.SequenceHeader: {"2"}, jsapi.HeaderBatchSequence: {"1"},
+			jsapi.HeaderBatchID: {"b"},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(t, conns, 2, 2)
+	if r := <-seen; r.Seq != 2 || r.Fact != (domain.SiteRenamed{OrgID: "o", SiteID: "s", Name: "2"}) {
+		t.Errorf("second event = %d, %v, want 2 as it is stored", r.Seq, r.Fact)
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("Follow() = %v, want context.Canceled", err)
+	}
+}
+
 func TestFollowBeyondTheEnd(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
