@@ -36,15 +36,22 @@ func TestTakesOverAfterItsProcessWasKilled(t *testing.T) {
 	}
 }
 
-func TestTakesOverFromAServerThatOutlivedItsParent(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "postgres")
-	c := start(t, dir)
+// orphanWithTable returns a cluster with the table kept, which has one row, its directory, and a
+// server on it whose parent has ended.
+func orphanWithTable(t *testing.T) (c *Cluster, dir string, command *exec.Cmd) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "postgres")
+	c = start(t, dir)
 	run(t, c.URL(), "CREATE TABLE kept AS SELECT 1 AS n")
 	if err := c.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	command := orphan(t, c)
+	return c, dir, orphan(t, c)
+}
+
+func TestTakesOverFromAServerThatOutlivedItsParent(t *testing.T) {
+	t.Parallel()
+	c, dir, command := orphanWithTable(t)
 	// A session is in the middle of a transaction.
 	run(t, c.URL(), "BEGIN; INSERT INTO kept VALUES (2)")
 	begun := time.Now()
@@ -60,13 +67,7 @@ func TestTakesOverFromAServerThatOutlivedItsParent(t *testing.T) {
 
 func TestTakesOverTheChildrenOfAKilledServer(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "postgres")
-	c := start(t, dir)
-	run(t, c.URL(), "CREATE TABLE kept AS SELECT 1 AS n")
-	if err := c.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	command := orphan(t, c)
+	c, dir, command := orphanWithTable(t)
 	// A stopped child does not notice that its parent has ended, and holds the shared memory.
 	conn := connect(t, c.URL())
 	if err := syscall.Kill(int(conn.PgConn().PID()), syscall.SIGSTOP); err != nil {
