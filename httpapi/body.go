@@ -53,6 +53,7 @@ func (req *request) readBody(into io.Writer) error {
 	case err != nil:
 		return invalid("body: could not be read completely")
 	}
+	// As in limitBodyTime; on a closed connection the next read fails.
 	_ = http.NewResponseController(req.w).SetReadDeadline(time.Time{})
 	return nil
 }

@@ -59,7 +59,8 @@ func (a *api) waitForEvents(
 ) (domain.EventPage, error) {
 	a.metrics.longPolls.Inc()
 	defer a.metrics.longPolls.Dec()
-	// The time for writing the answer begins after the wait.
+	// The time for writing the answer begins after the wait. After an error the connection is
+	// closed, and the write fails.
 	_ = http.NewResponseController(req.w).SetWriteDeadline(time.Now().Add(wait + writeTimeout))
 	ctx, cancel := context.WithCancel(req.ctx)
 	watched, lost := make(chan struct{}), a.lost()

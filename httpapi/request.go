@@ -179,6 +179,7 @@ func (rt *route) run(req *request) error {
 		limit := rt.timeLimit()
 		if rt.asksHub { // the server's write timeout allows for managementTimeout only
 			deadline := time.Now().Add(limit + writeTimeout)
+			// After an error the connection is closed, and the write of the answer fails.
 			_ = http.NewResponseController(req.w).SetWriteDeadline(deadline)
 		}
 		ctx, cancel := context.WithTimeout(req.ctx, limit-time.Since(began))

@@ -90,6 +90,7 @@ func (s *Stream) Send(frames []byte) error {
 	if s.multiplexed {
 		// Over HTTP/2 a passed deadline resets the stream, even if nothing is being written.
 		s.deadline = time.Time{}
+		// After an error the connection is closed, and the next write fails.
 		_ = s.control.SetWriteDeadline(s.deadline)
 	}
 	return nil
