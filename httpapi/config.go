@@ -57,6 +57,9 @@ type Config struct {
 	// API.Readiness calls it for each request and shows all. If nil, there are no components.
 	Ready func(ctx context.Context) []Component
 
+	// Build identifies the program in the answer of /healthz.
+	Build Build
+
 	// Environment is the environment of the installation. Keys of other environments are rejected.
 	// Required.
 	Environment string

@@ -78,7 +78,10 @@ func TestForms(t *testing.T) {
 			`{"hub_id":"HUB-7K2M-Q4XD-93TA","certificate":"x","ca":"x",` +
 				`"broker":"mqtts://127.0.0.1:8883","expires_at":"TIME"}`,
 		},
-		{"GET", "/healthz", "", 200, `{"ok":true}`},
+		{
+			"GET", "/healthz", "", 200,
+			`{"ok":true,"version":"","commit":"","build_date":"","go":"","schema":""}`,
+		},
 		{"HEAD", "/healthz", "", 200, ""},
 		{"GET", "/readyz", "", 200, `{"status":"ready"}`},
 	})

@@ -25,6 +25,19 @@ type readinessDetails struct {
 	Components []Component `json:"components"`
 }
 
+// Build identifies the program. Fields may be empty.
+type Build struct {
+	// Version is the release, and Commit the hash of its commit in hexadecimal digits.
+	Version string `json:"version"`
+	Commit  string `json:"commit"`
+	// Date is the time of the commit in RFC 3339, or "unknown".
+	Date string `json:"build_date"`
+	// Go is the version of the Go toolchain.
+	Go string `json:"go"`
+	// Schema is the hash of the read models' definition.
+	Schema string `json:"schema"`
+}
+
 // readiness caches the state of the process for the public port.
 type readiness struct {
 	group  singleflight.Group
@@ -36,11 +49,12 @@ type cachedReadiness struct {
 	at time.Time
 }
 
-// health answers 200 as long as the process lives.
+// health answers 200 and what identifies the program, as long as the process lives.
 func (a *api) health(req *request) error {
 	return req.writeJSON(http.StatusOK, struct {
 		OK bool `json:"ok"`
-	}{true})
+		Build
+	}{true, a.Build})
 }
 
 // publicReadiness answers 503 while a component keeps the process from serving, and once the

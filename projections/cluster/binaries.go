@@ -30,9 +30,10 @@ type binaries struct {
 
 // findBinaries returns the binaries to use. It prefers binaries in dirs of a major version in
 // wanted, the versions of the existing clusters, in their order. Otherwise it returns those in the
-// first of dirs, or the newest in dirs. If dirs have none and fetch is set, it downloads them.
+// first of dirs, or the newest in dirs. If dirs have none, it downloads them from fetch, unless
+// that is nil.
 func findBinaries(
-	ctx context.Context, dirs []string, wanted []int, fetch bool, logger *slog.Logger,
+	ctx context.Context, dirs []string, wanted []int, fetch *source, logger *slog.Logger,
 ) (binaries, error) {
 	installed := installedBinaries(ctx, dirs)
 	for _, major := range wanted {
@@ -43,13 +44,13 @@ func findBinaries(
 	if len(installed) > 0 {
 		return installed[0], nil
 	}
-	if !fetch {
+	if fetch == nil {
 		return binaries{}, fmt.Errorf(
 			"%w: %s (neither PATH nor the usual directories have them)", ErrNoBinaries,
 			installHint(),
 		)
 	}
-	fetched, err := fetchHere(ctx, logger)
+	fetched, err := fetchHere(ctx, *fetch, logger)
 	if err != nil {
 		return binaries{}, fmt.Errorf(
 			"%w: %s (neither PATH nor the usual directories have them, and fetching them failed: %w)",
@@ -60,7 +61,7 @@ func findBinaries(
 }
 
 // fetchHere downloads the binaries for this machine.
-func fetchHere(ctx context.Context, logger *slog.Logger) (binaries, error) {
+func fetchHere(ctx context.Context, from source, logger *slog.Logger) (binaries, error) {
 	wanted, err := releaseHere()
 	if err != nil {
 		return binaries{}, err
@@ -69,7 +70,7 @@ func fetchHere(ctx context.Context, logger *slog.Logger) (binaries, error) {
 	if err != nil {
 		return binaries{}, err
 	}
-	return fetchBinaries(ctx, registry, cache, wanted, logger)
+	return fetchBinaries(ctx, from, cache, wanted, logger)
 }
 
 // searchDirs returns the directories that may hold the binaries: that of initdb in PATH, then those

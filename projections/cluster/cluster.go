@@ -25,6 +25,8 @@ type Config struct {
 	// Fetch downloads PostgreSQL's binaries if none are installed: one version, whose checksums are
 	// in the source. It is meant for demos. Defaults to false.
 	Fetch bool
+	// UserAgent is the header User-Agent of the download. Defaults to "hubcloud".
+	UserAgent string
 	// Logger receives the warnings and errors of the server and of its supervisor. Defaults to
 	// slog.Default().
 	Logger *slog.Logger
@@ -32,6 +34,7 @@ type Config struct {
 
 // WithDefaults returns a copy with defaults in place of zero values.
 func (c Config) WithDefaults() Config {
+	c.UserAgent = cmp.Or(c.UserAgent, "hubcloud")
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
 }
@@ -42,6 +45,14 @@ func (c Config) Validate() error {
 		return errors.New("cluster: Dir: must not be empty")
 	}
 	return nil
+}
+
+// source returns where binaries are fetched from, or nil if they are not fetched.
+func (c Config) source() *source {
+	if !c.Fetch {
+		return nil
+	}
+	return &source{registry, c.UserAgent}
 }
 
 // Cluster is a running private server.
@@ -85,7 +96,7 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("private postgres: %w", err)
 	}
-	c, err := prepare(ctx, dir, cfg.Fetch, cfg.Logger)
+	c, err := prepare(ctx, dir, cfg.source(), cfg.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("private postgres in %s: %w", dir, err)
 	}
@@ -104,7 +115,9 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 }
 
 // prepare does everything before the start of the server.
-func prepare(ctx context.Context, dir string, fetch bool, logger *slog.Logger) (*Cluster, error) {
+func prepare(
+	ctx context.Context, dir string, fetch *source, logger *slog.Logger,
+) (*Cluster, error) {
 	owner, err := chooseIdentity(dir)
 	if err != nil {
 		return nil, err
@@ -132,7 +145,7 @@ func prepare(ctx context.Context, dir string, fetch bool, logger *slog.Logger) (
 
 // prepareData chooses the binaries, shuts down servers that still run in dir, and creates the
 // cluster of the binaries' version if it does not exist.
-func (c *Cluster) prepareData(ctx context.Context, dir string, fetch bool) error {
+func (c *Cluster) prepareData(ctx context.Context, dir string, fetch *source) error {
 	majors, err := existing(dir)
 	if err != nil {
 		return err

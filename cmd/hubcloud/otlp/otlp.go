@@ -17,8 +17,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/textproto"
+	"net/url"
 	"os"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -31,6 +32,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"golang.org/x/time/rate"
+	"google.golang.org/grpc"
 
 	"hubcloud/streams/telemetry"
 )
@@ -48,19 +50,16 @@ var ErrProtocol = errors.New("must be http/protobuf or grpc")
 // Sender exports spans. Its zero value exports none.
 type Sender struct{ provider *sdktrace.TracerProvider }
 
-// Start returns a Sender as configured by the environment. It does not connect to the collector,
-// which may start later. Errors name the variable whose value is not allowed; ErrProtocol is one.
-func Start(ctx context.Context, logger *slog.Logger) (Sender, error) {
+// Start returns a Sender as configured by the environment, for a program of the given version. It
+// does not connect to the collector, which may start later. Errors name the variable whose value is
+// not allowed; ErrProtocol is one.
+func Start(ctx context.Context, version string, logger *slog.Logger) (Sender, error) {
 	if !Wanted() {
 		return Sender{}, nil
 	}
-	exporter, err := newExporter(ctx)
+	exporter, err := newExporter(ctx, serviceName+"/"+version)
 	if err != nil {
 		return Sender{}, err
-	}
-	version := ""
-	if build, ok := debug.ReadBuildInfo(); ok {
-		version = build.Main.Version
 	}
 	about, err := resource.New(
 		ctx,
@@ -92,14 +91,20 @@ func Wanted() bool {
 		os.Getenv("OTEL_TRACES_EXPORTER") != "none"
 }
 
-func newExporter(ctx context.Context) (*otlptrace.Exporter, error) {
+// newExporter returns an exporter whose requests have a User-Agent, unless the environment sets
+// another one.
+func newExporter(ctx context.Context, userAgent string) (*otlptrace.Exporter, error) {
 	var client otlptrace.Client
 	protocol := first("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 	switch protocol {
 	case "", "http/protobuf":
-		client = otlptracehttp.NewClient()
+		client = otlptracehttp.NewClient(
+			otlptracehttp.WithHeaders(withUserAgent(userAgent)),
+		)
 	case "grpc":
-		client = otlptracegrpc.NewClient()
+		client = otlptracegrpc.NewClient(
+			otlptracegrpc.WithDialOption(grpc.WithUserAgent(userAgent)),
+		)
 	default:
 		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL: %w, got %q", ErrProtocol, protocol)
 	}
@@ -108,6 +113,21 @@ func newExporter(ctx context.Context) (*otlptrace.Exporter, error) {
 		return nil, fmt.Errorf("OpenTelemetry: %w", err)
 	}
 	return exporter, nil
+}
+
+// withUserAgent returns the headers of the environment with a User-Agent. The option for headers
+// replaces those that the SDK has read. The SDK has already logged entries that it cannot parse.
+func withUserAgent(userAgent string) map[string]string {
+	headers := map[string]string{"User-Agent": userAgent}
+	all := first("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
+	for entry := range strings.SplitSeq(all, ",") {
+		name, value, ok := strings.Cut(entry, "=")
+		value, err := url.PathUnescape(strings.TrimSpace(value))
+		if name = strings.TrimSpace(name); ok && err == nil && name != "" {
+			headers[textproto.CanonicalMIMEHeaderKey(name)] = value
+		}
+	}
+	return headers
 }
 
 // first returns the value of the first of the named variables that is set and not empty.

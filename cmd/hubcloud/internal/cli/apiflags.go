@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"hubcloud/cmd/hubcloud/internal/address"
+	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/datadir"
 	"hubcloud/cmd/hubcloud/internal/demo"
 	"hubcloud/cmd/hubcloud/internal/usage"
@@ -51,7 +52,7 @@ func (c *apiFlags) open(base, key string, out Output) (*client.Client, error) {
 		retry.MaxElapsed = -1
 	}
 	api, err := client.New(client.Config{
-		BaseURL: base, APIKey: key, UserAgent: "hubcloud", Retry: retry,
+		BaseURL: base, APIKey: key, UserAgent: build.UserAgent(), Retry: retry,
 		Logger: textLogger(out, slog.LevelWarn),
 	})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/domain"
 )
@@ -49,11 +50,14 @@ type cli struct {
 	BrokerConfig brokerConfigCommand `cmd:"" help:"Write the configuration of nats-server for an external broker."`
 	BrokerRepair brokerRepairCommand `cmd:"" help:"Repair the store of an external nats-server after a crash, while it is stopped."`
 	Tap          tapCommand          `cmd:"" help:"Read the events of all hubs, for analytics."`
+	Version      versionCommand      `cmd:"" help:"Print the version, the commit, the build date, the Go toolchain and the hash of the read models' definition."`
 
 	Hubs    hubsCommand    `cmd:"" help:"List the organization's hubs." group:"With an API key:"`
 	Devices devicesCommand `cmd:"" help:"List a hub's devices, or show the channels of one." group:"With an API key:"`
 	Events  eventsCommand  `cmd:"" help:"Print or follow a hub's events." group:"With an API key:"`
 	Send    sendCommand    `cmd:"" help:"Send a command to a device, and wait for its outcome." group:"With an API key:"`
+
+	ShowVersion kong.VersionFlag `help:"Print the version." name:"version" env:"-"`
 }
 
 const description = `The device-hub cloud: hubs connect over MQTT, and API clients list their devices, send commands and follow their events.
@@ -75,6 +79,7 @@ func Run(ctx context.Context, args []string, out Output) (code int) {
 		kong.Name("hubcloud"),
 		kong.Description(description),
 		kong.DefaultEnvars("HUBCLOUD"),
+		kong.Vars{"version": "hubcloud " + build.Current().Version},
 		kong.Writers(out.Out, out.Err),
 		kong.Exit(func(c int) { exited, code = true, c }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 140}),
@@ -89,7 +94,7 @@ func Run(ctx context.Context, args []string, out Output) (code int) {
 		args = []string{"--help"}
 	}
 	command, err := parser.Parse(args)
-	if exited { // --help was printed
+	if exited { // --help or --version was printed
 		return code
 	}
 	if err != nil {

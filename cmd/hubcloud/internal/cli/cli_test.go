@@ -5,6 +5,8 @@ import (
 	"context"
 	"strings"
 	"testing"
+
+	"hubcloud/cmd/hubcloud/internal/build"
 )
 
 // A usage error is one line that names the mistake, and exit code 2.
@@ -116,6 +118,28 @@ func TestHelpShowsDefaultsAndEnvironment(t *testing.T) {
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the help of serve has no %s", want)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	version := build.Current()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--version"}, "hubcloud " + version.Version + "\n"},
+		{[]string{"version"}, "schema   " + version.Schema + "\n"},
+		{[]string{"version", "--json"}, `"go":"` + version.Go + `"`},
+	} {
+		var out, errs bytes.Buffer
+		code := Run(t.Context(), c.args, Output{Out: &out, Err: &errs})
+		if code != exitOK || !strings.Contains(out.String(), c.want) || errs.Len() > 0 {
+			t.Errorf(
+				"hubcloud %s: got exit code %d, output %q and errors %q, want %q",
+				strings.Join(c.args, " "), code, out.String(), errs.String(), c.want,
+			)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/hubbridge/virtualhub/fleet"
 )
@@ -38,7 +39,8 @@ func (c *virtualhubFleetCommand) Run(ctx context.Context, out Output) error {
 	}
 	hubFleet, err := fleet.New(fleet.Config{
 		EnrollURL: c.Enroll, Hubs: hubs, Rate: c.Rate, Saturate: c.Rate == 0, Batch: c.Batch,
-		Logger: slog.New(slog.DiscardHandler), // the lines of report say enough
+		HTTPClient: build.HTTPClient(enrolTimeout),
+		Logger:     slog.New(slog.DiscardHandler), // the lines of report say enough
 	})
 	if err != nil {
 		return usage.Wrap(err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hubcloud/cmd/hubcloud/internal/address"
+	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/datadir"
 	"hubcloud/httpapi"
 )
@@ -46,7 +47,7 @@ func (c *readyCommand) Run(ctx context.Context, out Output) error {
 	if err != nil {
 		return err
 	}
-	answer, err := http.DefaultClient.Do(request)
+	answer, err := build.HTTPClient(0).Do(request)
 	if err != nil {
 		return fmt.Errorf("the service does not answer: %w", err)
 	}

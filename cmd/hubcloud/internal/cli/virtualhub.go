@@ -4,10 +4,15 @@ import (
 	"context"
 	"net/url"
 	"os"
+	"time"
 
+	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/hubbridge/virtualhub"
 )
+
+// enrolTimeout bounds an enrolment of a virtual hub.
+const enrolTimeout = 30 * time.Second
 
 // virtualhubCommand groups the commands that simulate hubs.
 type virtualhubCommand struct {
@@ -34,7 +39,8 @@ func (c *virtualhubRunCommand) Run(ctx context.Context, out Output) error {
 	}
 	cfg := virtualhub.Config{
 		EnrollURL: c.Enroll, Serial: c.Serial, Secret: c.Secret, Dir: c.Dir,
-		Logger: textLogger(out, levelOf(c.LogLevel)),
+		HTTPClient: build.HTTPClient(enrolTimeout),
+		Logger:     textLogger(out, levelOf(c.LogLevel)),
 	}
 	if c.Devices != "" {
 		file, err := virtualhub.ReadDevicesFile(c.Devices)

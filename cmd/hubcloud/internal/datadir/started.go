@@ -8,9 +8,12 @@ import (
 // Started describes how a service was started, without secrets. The file service.json outlives the
 // service and is readable by every user.
 type Started struct {
-	PID   int       `json:"pid"`
-	At    time.Time `json:"started_at"`
-	Roles []string  `json:"roles"`
+	PID int       `json:"pid"`
+	At  time.Time `json:"started_at"`
+	// Version is the program's version, such as 1.4.0, and Commit the commit it was built from.
+	Version string   `json:"version"`
+	Commit  string   `json:"commit"`
+	Roles   []string `json:"roles"`
 	// Environment is `live` or `dev`.
 	Environment string `json:"environment"`
 	// ExternalBroker and ExternalDatabase report whether the service was started with --nats-url

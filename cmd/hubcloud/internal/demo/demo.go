@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/datadir"
 	"hubcloud/cmd/hubcloud/internal/operator"
 	"hubcloud/domain"
@@ -161,7 +162,8 @@ func runHub(ctx context.Context, cfg Config, id domain.HubID, secret string) err
 		EnrollURL: cfg.Endpoints.PublicURL, Serial: id.Serial(), Secret: secret,
 		Dir:           cfg.Dir.Path("virtualhubs", string(id)),
 		PairingWindow: cfg.PairingWindow, Installer: 5 * time.Second, BackoffMax: 2 * time.Second,
-		Logger: cfg.Logger.With("component", "virtualhub"),
+		HTTPClient: build.HTTPClient(30 * time.Second),
+		Logger:     cfg.Logger.With("component", "virtualhub"),
 	})
 	if err != nil {
 		return fmt.Errorf("virtual hub %s: %w", id, err)

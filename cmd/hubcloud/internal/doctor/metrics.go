@@ -9,6 +9,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"hubcloud/cmd/hubcloud/internal/build"
 )
 
 // errNoService reports that no service runs on this machine to ask for its metrics.
@@ -37,6 +39,7 @@ func get(ctx context.Context, url string) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	request.Header.Set("User-Agent", build.UserAgent())
 	client := &http.Client{
 		Timeout:   connectTimeout,
 		Transport: &http.Transport{DisableKeepAlives: true},

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/datadir"
 )
 
@@ -36,6 +37,7 @@ func checkService(ctx context.Context, t *target, f *findings) {
 	if t.Bound.HTTP == "" {
 		f.details[0] = fmt.Sprintf("runs%s, without the API", since(t.Started))
 	}
+	checkVersion(t.Started, build.Current(), f)
 	for _, c := range ready.Components {
 		switch {
 		case c.Degraded:
@@ -59,6 +61,22 @@ func checkService(ctx context.Context, t *target, f *findings) {
 			"run the doctor as the user of the service; a start of the service replaces the file",
 		)
 	}
+}
+
+// checkVersion compares the version of the running service with that of this program.
+func checkVersion(running *datadir.Started, program build.Info, f *findings) {
+	if running == nil || running.Version == "" {
+		return
+	}
+	f.note("version %s", running.Version)
+	if running.Version == program.Version && running.Commit == program.Commit {
+		return
+	}
+	f.add(
+		Warning,
+		fmt.Sprintf("this program is version %s (commit %s)", program.Version, program.Commit),
+		"if the program was just replaced, restart the service; otherwise use the service's own",
+	)
 }
 
 // notRunning reports a service without endpoints.json.

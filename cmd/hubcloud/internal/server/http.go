@@ -13,6 +13,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/httpapi"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/streams"
@@ -47,8 +48,8 @@ func (s *Server) startHTTP(ctx context.Context) error {
 func (s *Server) startPublic(ctx context.Context) (httpapi.API, error) {
 	if !s.cfg.has(roleAPI) {
 		return httpapi.New(httpapi.Config{
-			Environment: s.cfg.Environment, Ready: s.health.check, Draining: s.draining,
-			Logger: s.logger,
+			Build: httpapi.Build(build.Current()), Environment: s.cfg.Environment,
+			Ready: s.health.check, Draining: s.draining, Logger: s.logger,
 		})
 	}
 	listener, err := net.Listen("tcp", s.cfg.HTTP)
@@ -112,6 +113,7 @@ func (s *Server) newAPI() (httpapi.API, error) {
 		KeyUse:                s.keyUse,
 		Freshness:             s.freshness,
 		Ready:                 s.health.check,
+		Build:                 httpapi.Build(build.Current()),
 		Environment:           s.cfg.Environment,
 		Rate:                  float64(s.cfg.Rate),
 		Burst:                 s.cfg.Burst,

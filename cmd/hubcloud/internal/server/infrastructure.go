@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 
+	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/datadir"
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/cmd/hubcloud/internal/usage"
@@ -62,7 +63,9 @@ func (s *Server) startInfrastructure(ctx context.Context) (err error) {
 
 // writeServiceFile writes to service.json how the server was started, for the doctor.
 func (s *Server) writeServiceFile() error {
+	program := build.Current()
 	started := datadir.Started{
+		Version: program.Version, Commit: program.Commit,
 		PID: os.Getpid(), At: time.Now().UTC(),
 		Roles: s.cfg.Roles, Environment: s.cfg.Environment,
 		ExternalBroker: s.cfg.NATSURL != "", ExternalDatabase: s.cfg.PostgresURL != "",
@@ -86,7 +89,8 @@ func (s *Server) openDatabase(ctx context.Context) (err error) {
 	s.postgresURL = s.cfg.PostgresURL
 	if s.postgresURL == "" {
 		s.postgres, err = cluster.Start(ctx, cluster.Config{
-			Dir: s.dir.Path("postgres"), Fetch: s.cfg.FetchPostgres, Logger: s.logger,
+			Dir: s.dir.Path("postgres"), Fetch: s.cfg.FetchPostgres,
+			UserAgent: build.UserAgent(), Logger: s.logger,
 		})
 		if err != nil {
 			return fmt.Errorf("private database: %w", err)

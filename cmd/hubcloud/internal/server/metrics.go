@@ -2,29 +2,22 @@ package server
 
 import (
 	"context"
-	"runtime"
-	"runtime/debug"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"hubcloud/cmd/hubcloud/internal/build"
 )
 
-// newBuildInfo returns a gauge with the program's version and the replica's roles.
+// newBuildInfo returns a gauge with what identifies the program and the replica's roles.
 func newBuildInfo(cfg Config) prometheus.Collector {
-	version, revision := "unknown", "unknown"
-	if build, ok := debug.ReadBuildInfo(); ok {
-		version = build.Main.Version
-		for _, setting := range build.Settings {
-			if setting.Key == "vcs.revision" {
-				revision = setting.Value
-			}
-		}
-	}
+	program := build.Current()
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "hubcloud_build_info",
-		Help: "Always 1. The labels have the program's version and the replica's roles.",
+		Help: "Always 1. The labels have what `hubcloud version` prints, and the replica's roles.",
 		ConstLabels: prometheus.Labels{
-			"version": version, "revision": revision, "go_version": runtime.Version(),
+			"version": program.Version, "revision": program.Commit, "build_date": program.Date,
+			"go_version": program.Go, "schema": program.Schema,
 			"roles": strings.Join(cfg.Roles, ","),
 		},
 	})

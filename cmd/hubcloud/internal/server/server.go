@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/datadir"
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/cmd/hubcloud/internal/usage"
@@ -147,7 +148,7 @@ func Start(ctx context.Context, cfg Config, logger *slog.Logger) (_ *Server, err
 		registry: prometheus.NewRegistry(), failed: failed, draining: make(chan struct{}),
 		foundation: newGroup(failed), bridging: newGroup(failed), clients: newGroup(failed),
 	}
-	if s.traces, err = otlp.Start(starting, logger); err != nil {
+	if s.traces, err = otlp.Start(starting, build.Current().Version, logger); err != nil {
 		return nil, usage.Wrap(err)
 	}
 	if s.traces.Tracer().On() {

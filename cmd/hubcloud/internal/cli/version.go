@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"fmt"
+
+	"hubcloud/cmd/hubcloud/internal/build"
+)
+
+// versionCommand prints what identifies the program.
+type versionCommand struct {
+	outputFlags
+}
+
+// Help returns the long help text.
+func (c *versionCommand) Help() string {
+	return `Prints the version, the commit and its date, the Go toolchain, and the hash of the read models' definition: programs with the same hash share
+read models. What a build did not record is "unknown".`
+}
+
+// Run prints one line for each field, or one JSON object.
+func (c *versionCommand) Run(out Output) error {
+	info := build.Current()
+	if c.JSON {
+		return printJSON(out.Out, info)
+	}
+	_, err := fmt.Fprintf(
+		out.Out, "hubcloud %s\ncommit   %s\nbuilt    %s\ngo       %s\nschema   %s\n",
+		info.Version, info.Commit, info.Date, info.Go, info.Schema,
+	)
+	return err
+}
