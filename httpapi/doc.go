@@ -24,6 +24,8 @@
 // with the routing table, the bodies' types, the domain's codes and scopes, in both directions;
 // they produce each answer that it describes, and black-box tests check every answer against it.
 //
+// The hub protocol is described at /link/ (package linkpage).
+//
 // # Order of errors
 //
 // 401 unauthenticated, 429 rate_limited, 403 insufficient_scope, then 404, 405 or 400, then the

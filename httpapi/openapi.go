@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hubcloud/httpapi/linkpage"
 	"hubcloud/httpapi/reference"
 )
 
@@ -18,12 +19,12 @@ var openAPI string
 // /v1/openapi.yaml.
 func OpenAPI() string { return openAPI }
 
-// documentRoutes returns the routes of the OpenAPI document and of the page that shows it. They
-// need no key.
+// documentRoutes returns the routes of the OpenAPI document, of the page that shows it, and of the
+// description of the hub protocol. They need no key.
 func (a *api) documentRoutes() []*route {
 	sum := sha256.Sum256([]byte(openAPI))
 	etag := `"` + hex.EncodeToString(sum[:8]) + `"`
-	files := reference.Load()
+	files, link := reference.Load(), linkpage.Load()
 	var routes []*route
 	// The server leaves out the body of answers to HEAD.
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
@@ -54,6 +55,16 @@ func (a *api) documentRoutes() []*route {
 					return req.serveReference(files, req.http.PathValue("file"))
 				},
 			},
+			linkRoute(method, "/link", redirectToLink),
+			linkRoute(method, "/link/", func(req *request) error {
+				return req.serveLink(link, linkpage.Index)
+			}),
+			linkRoute(method, "/link/{file}", func(req *request) error {
+				return req.serveLink(link, req.http.PathValue("file"))
+			}),
+			linkRoute(method, "/link/schemas/{file}", func(req *request) error {
+				return req.serveLink(link, "schemas/"+req.http.PathValue("file"))
+			}),
 		)
 	}
 	return routes
@@ -74,6 +85,27 @@ func (req *request) serveDocument(etag string) {
 	header.Set("Content-Length", strconv.Itoa(len(openAPI)))
 	req.WriteHeader(http.StatusOK)
 	_, _ = req.Write([]byte(openAPI)) // fails only if the client has gone
+}
+
+// linkRoute returns a route of the description of the hub protocol.
+func linkRoute(method, pattern string, handle func(*request) error) *route {
+	return &route{method: method, pattern: pattern, access: forAddress, handle: handle}
+}
+
+// redirectToLink leads to the page, below which its relative links work.
+func redirectToLink(req *request) error {
+	req.w.Header().Set("Location", "link/")
+	req.WriteHeader(http.StatusPermanentRedirect)
+	return nil
+}
+
+func (req *request) serveLink(files linkpage.Files, name string) error {
+	if !files.Serve(req, name, func(etag string) bool {
+		return matchesETag(req.http.Header.Values("If-None-Match"), etag)
+	}) {
+		return rejectPath(req)
+	}
+	return nil
 }
 
 func (req *request) serveReference(files reference.Files, name string) error {

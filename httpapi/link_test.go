@@ -1,0 +1,49 @@
+package httpapi
+
+import (
+	"strings"
+	"testing"
+
+	"hubcloud/domain"
+)
+
+// The hub protocol's page and documents need no key. Other paths below /link/ are unknown, and the
+// address of the page without its slash leads to it.
+func TestLinkPages(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for path, want := range map[string]string{
+		"/link/":                   "<!doctype html>",
+		"/link/asyncapi.yaml":      "asyncapi: 3.0.0",
+		"/link/README.md":          "# The hub protocol",
+		"/link/link.css":           "/*",
+		"/link/schemas/hello.json": "{",
+	} {
+		page := s.do("GET", path, "", "Authorization", "")
+		if page.StatusCode != 200 || !strings.HasPrefix(page.body, want) {
+			t.Errorf("GET %s: got %d %.40q, want 200 %q", path, page.StatusCode, page.body, want)
+		}
+		checkHeaders(t, page)
+		head := s.do("HEAD", path, "", "Authorization", "")
+		if head.StatusCode != 200 || head.body != "" ||
+			head.Header.Get("Content-Length") != page.Header.Get("Content-Length") {
+			t.Errorf("HEAD %s: got %d %v, want the headers of GET", path, head.StatusCode, head.Header)
+		}
+		again := s.do("GET", path, "", "Authorization", "", "If-None-Match", page.Header.Get("ETag"))
+		if again.StatusCode != 304 || again.body != "" {
+			t.Errorf("GET %s with its ETag: got %d %q, want 304", path, again.StatusCode, again.body)
+		}
+		rejected := s.do("POST", path, "{}", "Authorization", "")
+		wantError(t, rejected, 405, domain.CodeInvalidRequest)
+	}
+	for _, path := range []string{
+		"/link/nothing", "/link/schemas/", "/link/schemas/nothing.json", "/link/schemas",
+		"/link/v1", "/link/schemas/../asyncapi.yaml/x",
+	} {
+		wantError(t, s.do("GET", path, "", "Authorization", ""), 404, domain.CodeNotFound)
+	}
+	if page := s.do("GET", "/link", "", "Authorization", ""); page.StatusCode != 200 ||
+		!strings.HasPrefix(page.body, "<!doctype html>") || page.Request.URL.Path != "/link/" {
+		t.Errorf("GET /link: got %d at %s, want the page", page.StatusCode, page.Request.URL)
+	}
+}
