@@ -44,6 +44,10 @@ lint: ## Check formatting, house style, vet, staticcheck and unreachable code
 	$(call TOOL,staticcheck) $(PACKAGES)
 	@dead=$$($(call TOOL,deadcode) -test $(PACKAGES)) || exit 1; if [ -n "$$dead" ]; then echo "unreachable code:"; echo "$$dead"; exit 1; fi
 
+.PHONY: lint-api
+lint-api: ## Check the API description with Redocly and Spectral, and generate a client with orval; needs Node and npm
+	@test/generators/lint/run.sh
+
 .PHONY: generate
 generate: ## Run all code generators
 	$(GO) generate ./...

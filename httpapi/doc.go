@@ -23,6 +23,12 @@
 // at /v1/openapi.yaml, with a page to read it and try requests at /v1/reference. Tests compare it
 // with the routing table, the bodies' types, the domain's codes and scopes, in both directions;
 // they produce each answer that it describes, and black-box tests check every answer against it.
+// openapi-root.yaml describes the routes outside /v1 in the same way.
+//
+// Generators of clients must understand the document, so it uses no `if`, no schemas that are true
+// or false, no servers of single paths, and no defaults of fields. What that leaves open, two
+// extensions say: x-error-types of an answer, and x-values-by-key for the value of a channel.
+// Package openapitest checks both.
 //
 // The hub protocol is described at /link/ (package linkpage).
 //

@@ -15,15 +15,30 @@ import (
 //go:embed openapi.yaml
 var openAPI string
 
+//go:embed openapi-root.yaml
+var openAPIRoot string
+
 // OpenAPI returns the OpenAPI 3.1 document, in YAML, that describes the API. It is served at
 // /v1/openapi.yaml.
 func OpenAPI() string { return openAPI }
 
-// documentRoutes returns the routes of the OpenAPI document, of the page that shows it, and of the
-// description of the hub protocol. They need no key.
+// OpenAPIRoot returns the OpenAPI 3.1 document, in YAML, of the routes outside /v1: the enrolment
+// of hubs, and the state of the service. Most generators of clients ignore servers of single paths,
+// so these routes have a document of their own. It is served at /v1/openapi-root.yaml.
+func OpenAPIRoot() string { return openAPIRoot }
+
+// document is an OpenAPI document as it is served.
+type document struct{ text, etag string }
+
+func newDocument(text string) document {
+	sum := sha256.Sum256([]byte(text))
+	return document{text, `"` + hex.EncodeToString(sum[:8]) + `"`}
+}
+
+// documentRoutes returns the routes of the OpenAPI documents, of the page that shows the first, and
+// of the description of the hub protocol. They need no key.
 func (a *api) documentRoutes() []*route {
-	sum := sha256.Sum256([]byte(openAPI))
-	etag := `"` + hex.EncodeToString(sum[:8]) + `"`
+	versioned, root := newDocument(openAPI), newDocument(openAPIRoot)
 	files, link := reference.Load(), linkpage.Load()
 	var routes []*route
 	// The server leaves out the body of answers to HEAD.
@@ -35,7 +50,16 @@ func (a *api) documentRoutes() []*route {
 				pattern: "/v1/openapi.yaml",
 				access:  forAddress,
 				handle: func(req *request) error {
-					req.serveDocument(etag)
+					req.serveDocument(versioned)
+					return nil
+				},
+			},
+			&route{
+				method:  method,
+				pattern: "/v1/openapi-root.yaml",
+				access:  forAddress,
+				handle: func(req *request) error {
+					req.serveDocument(root)
 					return nil
 				},
 			},
@@ -70,21 +94,21 @@ func (a *api) documentRoutes() []*route {
 	return routes
 }
 
-// serveDocument answers with the document, or with 304 if the client has it. The media type is from
+// serveDocument answers with a document, or with 304 if the client has it. The media type is from
 // RFC 9512.
-func (req *request) serveDocument(etag string) {
+func (req *request) serveDocument(d document) {
 	header := req.w.Header()
-	header.Set("ETag", etag)
+	header.Set("ETag", d.etag)
 	// Clients must revalidate, so that they see a new version at once.
 	header.Set("Cache-Control", "no-cache")
-	if matchesETag(req.http.Header.Values("If-None-Match"), etag) {
+	if matchesETag(req.http.Header.Values("If-None-Match"), d.etag) {
 		req.WriteHeader(http.StatusNotModified)
 		return
 	}
 	header.Set("Content-Type", "application/yaml")
-	header.Set("Content-Length", strconv.Itoa(len(openAPI)))
+	header.Set("Content-Length", strconv.Itoa(len(d.text)))
 	req.WriteHeader(http.StatusOK)
-	_, _ = req.Write([]byte(openAPI)) // fails only if the client has gone
+	_, _ = req.Write([]byte(d.text)) // fails only if the client has gone
 }
 
 // linkRoute returns a route of the description of the hub protocol.

@@ -12,10 +12,10 @@ import (
 	"hubcloud/httpapi/openapitest"
 )
 
-// described returns the parsed openapi.yaml.
+// described returns openapi.yaml and openapi-root.yaml, parsed as one document.
 func described(t testing.TB) *openapitest.Document {
 	t.Helper()
-	d, err := openapitest.Parse(OpenAPI(), nil)
+	d, err := openapitest.Parse(nil, OpenAPI(), OpenAPIRoot())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,6 +99,8 @@ var particular = map[string][]int{
 	"GET /v1/hubs/{hub_id}/events/stream":                 {200, 410},
 	"GET /v1/openapi.yaml":                                {200, 304},
 	"HEAD /v1/openapi.yaml":                               {200, 304},
+	"GET /v1/openapi-root.yaml":                           {200, 304},
+	"HEAD /v1/openapi-root.yaml":                          {200, 304},
 	"POST /link/v1/certificates":                          {201, 401},
 	"GET /readyz":                                         {200, 503},
 	"HEAD /readyz":                                        {200, 503},
@@ -126,7 +128,7 @@ func statusesOf(rt *route) []int {
 		statuses = append(statuses, 502, 503, 504)
 	}
 	// these ask no other component
-	if rt.pattern != "/healthz" && rt.pattern != "/v1/openapi.yaml" {
+	if rt.pattern != "/healthz" && !strings.HasPrefix(rt.pattern, "/v1/openapi") {
 		statuses = append(statuses, 500)
 		if rt.access != forAnyone {
 			statuses = append(statuses, 503)

@@ -89,11 +89,7 @@ func (d *Document) answer(response place) (*answer, error) {
 		}
 		a.contents[mediaType] = c
 		a.schema = nameOf(body.get("schema"))
-		for _, part := range body.get("schema", "allOf").items() {
-			narrowed := part.get("properties", "error", "properties", "type")
-			// the last part narrows most
-			a.types = append(narrowed.get("const").texts(), narrowed.get("enum").texts()...)
-		}
+		a.types = body.get("x-error-types").texts()
 	}
 	return a, nil
 }

@@ -123,17 +123,32 @@ func (e *Expected) CheckBody(header http.Header, body []byte) error {
 		return nil
 	}
 	err := e.answer.checkBody(header, body)
+	if err == nil && len(e.answer.types) > 0 {
+		err = e.answer.checkError(header, body)
+	}
+	return e.explain(err)
+}
+
+// checkError checks what the schema of errors leaves open.
+func (a *answer) checkError(header http.Header, body []byte) error {
 	var answer struct {
 		Error struct {
+			Type      string `json:"type"`
 			RequestID string `json:"request_id"`
 		}
 	}
-	if id := header.Get("X-Request-Id"); err == nil && len(e.answer.types) > 0 {
-		if json.Unmarshal(body, &answer) != nil || answer.Error.RequestID != id {
-			err = fmt.Errorf("body: names request %q, the header %q", answer.Error.RequestID, id)
-		}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return err
 	}
-	return e.explain(err)
+	if !slices.Contains(a.types, answer.Error.Type) {
+		return fmt.Errorf(
+			"body: at '/error/type': value must be one of %v in %s", a.types, abridged(body),
+		)
+	}
+	if id := header.Get("X-Request-Id"); answer.Error.RequestID != id {
+		return fmt.Errorf("body: names request %q, the header %q", answer.Error.RequestID, id)
+	}
+	return nil
 }
 
 // Messages returns a checker for the messages of an event stream. It calls report for each

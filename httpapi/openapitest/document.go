@@ -6,22 +6,25 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// Document is the parsed OpenAPI document with its compiled schemas. It is safe for concurrent use.
+// Document is one or several parsed OpenAPI documents with their compiled schemas. It is safe for
+// concurrent use.
 type Document struct {
-	// Operations is in the order of the document.
+	// Operations is in the order of the documents.
 	Operations []*Operation
-	// Examples holds all examples of the document.
+	// Examples holds all examples of the documents.
 	Examples []Example
 
 	root     place
 	schemas  Schemas         // nil: values are not validated
 	unrouted map[int]*answer // what paths and methods answer that are not described
+	others   []*Document     // the further documents, whose operations and examples are here too
 }
 
 // Operation is a method of a path.
@@ -76,9 +79,59 @@ type Schemas interface {
 	Compile(pointer string) (Schema, error)
 }
 
-// Parse parses the document. newSchemas gets the document as JSON and returns the compiler of its
-// schemas; if it is nil, the values of bodies, header fields and messages are not validated.
-func Parse(text string, newSchemas func(document any) (Schemas, error)) (*Document, error) {
+// Parse parses the documents of a service, which describe it together. newSchemas gets a document
+// as JSON and returns the compiler of its schemas; if it is nil, the values of bodies, header
+// fields and messages are not validated. The first document describes the answers to requests that have no
+// operation. The components that several documents have must be the same in all.
+func Parse(newSchemas func(document any) (Schemas, error), texts ...string) (*Document, error) {
+	all := &Document{}
+	for i, text := range texts {
+		d, err := parse(newSchemas, text)
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			all = d
+			if err := all.readUnrouted(); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err := sameComponents(all.root, d.root); err != nil {
+			return nil, err
+		}
+		all.others = append(all.others, d)
+		all.Operations = append(all.Operations, d.Operations...)
+		all.Examples = append(all.Examples, d.Examples...)
+	}
+	return all, nil
+}
+
+// sameComponents compares the components that two documents have.
+func sameComponents(one, other place) error {
+	for kind, components := range other.get("components").entries() {
+		for name, component := range components.entries() {
+			twin := one.get("components", kind, name)
+			if !twin.exists() {
+				continue
+			}
+			a, err := twin.value()
+			if err != nil {
+				return err
+			}
+			b, err := component.value()
+			if err != nil {
+				return err
+			}
+			if !reflect.DeepEqual(a, b) {
+				return fmt.Errorf("%s: is not the same in all documents", component.pointer)
+			}
+		}
+	}
+	return nil
+}
+
+func parse(newSchemas func(document any) (Schemas, error), text string) (*Document, error) {
 	var file yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
 		return nil, err
@@ -92,6 +145,7 @@ func Parse(text string, newSchemas func(document any) (Schemas, error)) (*Docume
 	if err != nil {
 		return nil, err
 	}
+	applyExtensions(tree)
 	d := &Document{root: place{root: file.Content[0], node: file.Content[0]}}
 	if newSchemas != nil {
 		if d.schemas, err = newSchemas(tree); err != nil {
@@ -99,9 +153,6 @@ func Parse(text string, newSchemas func(document any) (Schemas, error)) (*Docume
 		}
 	}
 	if err := d.readOperations(); err != nil {
-		return nil, err
-	}
-	if err := d.readUnrouted(); err != nil {
 		return nil, err
 	}
 	return d, d.readExamples()
@@ -163,10 +214,10 @@ func decode(text []byte) (any, error) {
 }
 
 func (d *Document) readOperations() error {
+	prefix := d.server()
 	for path, item := range d.root.get("paths").entries() {
-		prefix := d.server(item)
 		for method, op := range item.entries() {
-			if method == "parameters" || method == "servers" {
+			if method == "parameters" {
 				continue
 			}
 			o := &Operation{
@@ -207,13 +258,9 @@ func (d *Document) readOperations() error {
 	return nil
 }
 
-// server returns the path prefix of an item.
-func (d *Document) server(item place) string {
-	servers := item.get("servers")
-	if !servers.exists() {
-		servers = d.root.get("servers")
-	}
-	for _, server := range servers.items() {
+// server returns the path prefix of the document.
+func (d *Document) server() string {
+	for _, server := range d.root.get("servers").items() {
 		return strings.TrimSuffix(server.get("url").text(), "/")
 	}
 	return ""

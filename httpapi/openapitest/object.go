@@ -19,9 +19,11 @@ type Field struct {
 // document.
 func (d *Document) Objects() []string {
 	var names []string
-	for name, schema := range d.root.get("components", "schemas").entries() {
-		if schema.get("properties").exists() {
-			names = append(names, name)
+	for _, root := range d.roots() {
+		for name, schema := range root.get("components", "schemas").entries() {
+			if schema.get("properties").exists() && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
 		}
 	}
 	return names
@@ -30,7 +32,7 @@ func (d *Document) Objects() []string {
 // Object returns the properties of a component schema, in the order of the document. Further names
 // select a property, a property of that, and so on.
 func (d *Document) Object(name string, properties ...string) []Field {
-	schema := d.root.get("components", "schemas", name)
+	schema := d.component(name)
 	for _, property := range properties {
 		schema = schema.get("properties", property)
 	}
@@ -51,7 +53,7 @@ func (d *Document) Object(name string, properties ...string) []Field {
 
 // Enum returns the values that a component schema allows.
 func (d *Document) Enum(name string) []string {
-	return d.root.get("components", "schemas", name).get("enum").texts()
+	return d.component(name).get("enum").texts()
 }
 
 // Scopes returns the description of the scopes of an API key.
@@ -62,7 +64,7 @@ func (d *Document) Scopes() string {
 // CheckOrder checks that the fields of a JSON text, at every depth, are in the order of their
 // schemas.
 func (d *Document) CheckOrder(schema string, body []byte) error {
-	return checkOrder(d.root.get("components", "schemas", schema), body)
+	return checkOrder(d.component(schema), body)
 }
 
 func checkOrder(schema place, body []byte) error {
@@ -97,4 +99,23 @@ func checkOrder(schema place, body []byte) error {
 		return fmt.Errorf("the fields of %s are %v; listed are %v", schema.pointer, given, listed)
 	}
 	return nil
+}
+
+// roots returns the top of each document.
+func (d *Document) roots() []place {
+	roots := []place{d.root}
+	for _, other := range d.others {
+		roots = append(roots, other.root)
+	}
+	return roots
+}
+
+// component returns the component schema with a name, from the first document that has it.
+func (d *Document) component(name string) place {
+	for _, root := range d.roots() {
+		if schema := root.get("components", "schemas", name); schema.exists() {
+			return schema
+		}
+	}
+	return place{}
 }

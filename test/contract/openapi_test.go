@@ -20,26 +20,26 @@ func description(t *testing.T, c *harness.Target) {
 		// The design, section 6: "`openapi.yaml` (3.1, written first, served at `/v1/openapi.yaml`,
 		// with a page to read and try it)".
 		client := harness.NewClient(t, c.Base, "")
-		got := client.Must(http.MethodGet, "/openapi.yaml", nil, http.StatusOK)
-		if string(got.Body) != httpapi.OpenAPI() {
-			t.Error("got another openapi.yaml than the one that this suite checks answers against")
+		for path, text := range map[string]string{
+			"/openapi.yaml":      httpapi.OpenAPI(),
+			"/openapi-root.yaml": httpapi.OpenAPIRoot(),
+		} {
+			got := client.Must(http.MethodGet, path, nil, http.StatusOK)
+			if string(got.Body) != text {
+				t.Errorf("%s: got another document than this suite checks answers against", path)
+			}
+			tag := got.Header.Get("ETag")
+			client.Must(http.MethodGet, path, nil, http.StatusNotModified, "If-None-Match", tag)
+			client.Must(http.MethodGet, path, nil, http.StatusOK, "If-None-Match", `"another"`)
+			client.Must(http.MethodHead, path, nil, http.StatusOK)
+			client.Must(
+				http.MethodHead, path, nil, http.StatusNotModified, "If-None-Match", "W/"+tag,
+			)
+			client.Rejected(
+				http.MethodGet, path, large, http.StatusBadRequest, "invalid_request",
+			)
+			client.Must(http.MethodHead, path, large, http.StatusBadRequest)
 		}
-		client.Must(
-			http.MethodGet, "/openapi.yaml", nil, http.StatusNotModified, "If-None-Match",
-			got.Header.Get("ETag"),
-		)
-		client.Must(
-			http.MethodGet, "/openapi.yaml", nil, http.StatusOK, "If-None-Match", `"another"`,
-		)
-		client.Must(http.MethodHead, "/openapi.yaml", nil, http.StatusOK)
-		client.Must(
-			http.MethodHead, "/openapi.yaml", nil, http.StatusNotModified, "If-None-Match",
-			"W/"+got.Header.Get("ETag"),
-		)
-		client.Rejected(
-			http.MethodGet, "/openapi.yaml", large, http.StatusBadRequest, "invalid_request",
-		)
-		client.Must(http.MethodHead, "/openapi.yaml", large, http.StatusBadRequest)
 		page := client.Must(http.MethodGet, "/reference", nil, http.StatusOK)
 		if !strings.HasPrefix(page.Header.Get("Content-Type"), "text/html") ||
 			!strings.Contains(string(page.Body), "reference/reference.js") {

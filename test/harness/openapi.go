@@ -14,9 +14,11 @@ import (
 	"hubcloud/test/openapi"
 )
 
-// described parses openapi.yaml once per test run.
+// described parses openapi.yaml and openapi-root.yaml once per test run.
 var described = sync.OnceValues(
-	func() (*openapitest.Document, error) { return openapi.Parse(httpapi.OpenAPI()) },
+	func() (*openapitest.Document, error) {
+		return openapi.Parse(httpapi.OpenAPI(), httpapi.OpenAPIRoot())
+	},
 )
 
 // seen has the names (see answerName) of the answers that this test run received.

@@ -12,10 +12,10 @@ import (
 	"hubcloud/httpapi/openapitest"
 )
 
-// Parse reads the description and compiles its schemas: draft 2020-12, with `format` and
-// `contentSchema` asserted.
-func Parse(text string) (*openapitest.Document, error) {
-	return openapitest.Parse(text, newSchemas)
+// Parse reads the documents of a service as one and compiles their schemas: draft 2020-12, with
+// `format` and `contentSchema` asserted.
+func Parse(texts ...string) (*openapitest.Document, error) {
+	return openapitest.Parse(newSchemas, texts...)
 }
 
 // location is the name under which the compiler knows the document.

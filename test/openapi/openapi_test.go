@@ -12,7 +12,7 @@ import (
 
 func document(t testing.TB) *openapitest.Document {
 	t.Helper()
-	d, err := openapi.Parse(httpapi.OpenAPI())
+	d, err := openapi.Parse(httpapi.OpenAPI(), httpapi.OpenAPIRoot())
 	if err != nil {
 		t.Fatal(err)
 	}
