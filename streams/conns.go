@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,9 +44,17 @@ const (
 
 // Conns is one connection to each account of the broker. The connections are safe for concurrent
 // use and reconnect until they are closed.
+//
+// The embedded broker has two servers. External servers are one cluster: there, CloudSys and Sys
+// are the same connection, and so are Callout and Cloud.
 type Conns struct {
-	Sys   *nats.Conn
+	// Sys is the connection to the account SYS of the servers that hubs connect to, CloudSys to that
+	// of the server that Cloud leads to.
+	Sys, CloudSys *nats.Conn
+	// Cloud is the connection to the account CLOUD.
 	Cloud *nats.Conn
+	// Callout is the connection on which the servers that hubs connect to request the auth callout.
+	Callout *nats.Conn
 	// Shards are the connections to the shards' accounts, by the shards' numbers.
 	Shards []*nats.Conn
 
@@ -56,31 +65,61 @@ type Conns struct {
 // Connect connects to every account, each within 10 s or until ctx ends. After an error no
 // connection is open. The caller must Close the connections.
 //
-// opts override the service's own options: nats.InProcessServer for an embedded broker, WithLog for
-// another logger than the default one.
+// opts override the service's own options, such as WithLog for another logger than the default one.
 func Connect(ctx context.Context, c Credentials, opts ...nats.Option) (*Conns, error) {
+	return connectAll(ctx, c, opts, opts)
+}
+
+// ConnectInProcess is like Connect for the two servers of an embedded broker in this process: cloud
+// has the account CLOUD, and hubs connect to the other one.
+func ConnectInProcess(
+	ctx context.Context, c Credentials, hubs, cloud nats.InProcessConnProvider, opts ...nats.Option,
+) (*Conns, error) {
+	return connectAll(
+		ctx, c, append([]nats.Option{nats.InProcessServer(hubs)}, opts...),
+		append([]nats.Option{nats.InProcessServer(cloud)}, opts...),
+	)
+}
+
+// connectAll connects to every account. hubs are the options of connections to the servers that
+// hubs connect to, cloud those of connections to the server with the account CLOUD.
+func connectAll(
+	ctx context.Context, c Credentials, hubs, cloud []nats.Option,
+) (*Conns, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("connect to the broker: %w", err)
 	}
-	accounts := c.Accounts()
-	conns := make([]*nats.Conn, len(accounts))
+	all := &Conns{
+		Shards: make([]*nats.Conn, c.Shards),
+		open: func(shard int, options []nats.Option) (*nats.Conn, error) {
+			own, err := optionsOf(c, ShardAccount(shard))
+			if err != nil {
+				return nil, err
+			}
+			return nats.Connect(c.URL, append(append(own, options...), hubs...)...)
+		},
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelConnects)
-	for i, account := range accounts {
+	open := func(to **nats.Conn, url string, account Account, opts []nats.Option) {
 		group.Go(func() (err error) {
-			conns[i], err = connect(ctx, c, account, opts)
+			*to, err = connect(ctx, c, url, account, opts)
 			return err
 		})
 	}
-	all := &Conns{open: func(shard int, options []nats.Option) (*nats.Conn, error) {
-		own, err := optionsOf(c, ShardAccount(shard))
-		if err != nil {
-			return nil, err
-		}
-		return nats.Connect(c.URL, append(append(own, options...), opts...)...)
-	}}
+	open(&all.Sys, c.URL, AccountSys, hubs)
+	open(&all.Cloud, cmp.Or(c.CloudURL, c.URL), AccountCloud, cloud)
+	if c.CloudURL != "" {
+		open(&all.CloudSys, c.CloudURL, AccountSys, cloud)
+		open(&all.Callout, c.URL, AccountCloud, hubs)
+	}
+	for i := range all.Shards {
+		open(&all.Shards[i], c.URL, ShardAccount(i), hubs)
+	}
 	err := group.Wait()
-	all.Sys, all.Cloud, all.Shards = conns[0], conns[1], conns[2:]
+	if c.CloudURL == "" {
+		all.CloudSys, all.Callout = all.Sys, all.Cloud
+	}
 	if err != nil {
 		all.Close()
 		return nil, err
@@ -89,7 +128,7 @@ func Connect(ctx context.Context, c Credentials, opts ...nats.Option) (*Conns, e
 }
 
 func connect(
-	ctx context.Context, c Credentials, account Account, opts []nats.Option,
+	ctx context.Context, c Credentials, url string, account Account, opts []nats.Option,
 ) (*nats.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -107,11 +146,11 @@ func connect(
 	options = append(options, nats.Timeout(timeout), nats.SetCustomDialer(dial))
 	options = append(append(options, opts...), boundWrites)
 	begun := time.Now()
-	nc, err := nats.Connect(c.URL, options...)
+	nc, err := nats.Connect(url, options...)
 	for err != nil && closedByServer(err) && ctx.Err() == nil &&
 		time.Since(begun) < min(timeout, fullTimeout) {
 		time.Sleep(fullPause) // at most fullTimeout in all
-		nc, err = nats.Connect(c.URL, options...)
+		nc, err = nats.Connect(url, options...)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("connect to the broker's account %s: %w", account, err)
@@ -235,9 +274,21 @@ func WithLog(logger *slog.Logger) nats.Option {
 // Shard returns the connection to a hub's shard.
 func (c *Conns) Shard(hub domain.HubID) *nats.Conn { return c.Shards[ShardOf(hub, len(c.Shards))] }
 
+// All returns every connection once: those to SYS and CLOUD, then those to the shards in order.
+func (c *Conns) All() []*nats.Conn {
+	all := []*nats.Conn{c.Sys, c.Cloud}
+	if c.CloudSys != c.Sys {
+		all = append(all, c.CloudSys)
+	}
+	if c.Callout != c.Cloud {
+		all = append(all, c.Callout)
+	}
+	return append(all, c.Shards...)
+}
+
 // Close closes every connection. Running operations return nats.ErrConnectionClosed.
 func (c *Conns) Close() {
-	for _, nc := range append([]*nats.Conn{c.Sys, c.Cloud}, c.Shards...) {
+	for _, nc := range c.All() {
 		if nc != nil {
 			nc.Close()
 		}

@@ -17,6 +17,9 @@ import (
 type Credentials struct {
 	// URL is the broker's address, such as nats://127.0.0.1:4222, or several separated by commas.
 	URL string `json:"url"`
+	// CloudURL is the address of the server that keeps the streams of the account CLOUD. Empty means
+	// URL, as for external servers. The embedded broker has two servers.
+	CloudURL string `json:"cloud_url,omitempty"`
 	// Shards is the number of shards, which is fixed when the installation is created.
 	Shards int `json:"shards"`
 	// Users has a user for SYS, CLOUD and every shard, and for TAP unless the file is from a

@@ -15,7 +15,8 @@
 //
 // The broker has the accounts SYS (its own events and requests), CLOUD (directory, buckets,
 // messages between replicas), SHARD00, SHARD01, … (hub logs and the connections of hubs), and TAP,
-// TAP00, … (external programs, which can only read hub logs). A hub's shard follows from its id and
+// TAP00, … (external programs, which can only read hub logs). In the embedded broker, CLOUD is on
+// a server of its own. A hub's shard follows from its id and
 // the number of shards, which is fixed when an installation is created.
 //
 // # Promises

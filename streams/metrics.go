@@ -31,8 +31,7 @@ func NewCollector(conns ...*Conns) prometheus.Collector {
 		out: desc("sent_bytes_total", "Bytes sent to the broker."),
 	}
 	for _, some := range conns {
-		c.all = append(c.all, some.Sys, some.Cloud)
-		c.all = append(c.all, some.Shards...)
+		c.all = append(c.all, some.All()...)
 	}
 	return c
 }

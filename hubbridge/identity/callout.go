@@ -132,7 +132,7 @@ func NewCallout(cfg CalloutConfig) (*Callout, error) {
 // error.
 func (c *Callout) Run(ctx context.Context) error {
 	requests := make(chan *nats.Msg, calloutWaiting)
-	sub, err := c.cfg.Conns.Cloud.ChanQueueSubscribe(calloutSubject, calloutQueue, requests)
+	sub, err := c.cfg.Conns.Callout.ChanQueueSubscribe(calloutSubject, calloutQueue, requests)
 	if err != nil {
 		return fmt.Errorf("auth callout: %w", err)
 	}
@@ -150,7 +150,7 @@ func (c *Callout) Run(ctx context.Context) error {
 	close(requests)
 	_ = workers.Wait() // the workers return no errors
 	// Send the last responses before the caller stops the broker. Without a broker this fails.
-	_ = c.cfg.Conns.Cloud.FlushTimeout(calloutFlush)
+	_ = c.cfg.Conns.Callout.FlushTimeout(calloutFlush)
 	return ctx.Err()
 }
 

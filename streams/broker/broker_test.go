@@ -132,6 +132,9 @@ func TestStreamsInEveryAccount(t *testing.T) {
 	second := start(t, c)
 	kept := second.Credentials()
 	credentials.URL = kept.URL // with another port
+	if credentials.CloudURL != kept.CloudURL {
+		t.Errorf("durable server: got %s, want %s again", kept.CloudURL, credentials.CloudURL)
+	}
 	for account, user := range credentials.Users {
 		if kept.Users[account] != user {
 			t.Errorf("user of account %s: got another one after the restart", account)
@@ -356,7 +359,7 @@ func TestHandshakesWaitForTheCallout(t *testing.T) {
 		t.Fatalf("handshake without a subscriber: got %v, want that it waits", err)
 	case <-time.After(200 * time.Millisecond):
 	}
-	sub, err := conns.Cloud.QueueSubscribe("$SYS.REQ.USER.AUTH", "test", func(*nats.Msg) {})
+	sub, err := conns.Callout.QueueSubscribe("$SYS.REQ.USER.AUTH", "test", func(*nats.Msg) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -365,7 +368,7 @@ func TestHandshakesWaitForTheCallout(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := errors.Join(sub.Unsubscribe(), conns.Cloud.Flush()); err != nil {
+	if err := errors.Join(sub.Unsubscribe(), conns.Callout.Flush()); err != nil {
 		t.Fatal(err)
 	}
 	go handshake()

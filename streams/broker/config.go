@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -22,7 +23,8 @@ const DefaultShards = 16
 // Config configures a Server.
 type Config struct {
 	// DataDir is the installation's data directory. It is created if it does not exist. Streams are
-	// in <DataDir>/nats, credentials in <DataDir>/nats-credentials.json.
+	// in <DataDir>/nats and, of the durable server, in <DataDir>/nats/durable, credentials in
+	// <DataDir>/nats-credentials.json.
 	DataDir string
 	// Shards is the number of shards. Defaults to the installation's, and for a new installation to
 	// DefaultShards. For an existing installation no other value is allowed.
@@ -42,6 +44,9 @@ type Config struct {
 	// SyncInterval is the interval at which writes are synced to disk. Zero syncs every write
 	// before it is acknowledged.
 	SyncInterval time.Duration
+	// ViewSyncInterval is the SyncInterval of the server that has the hub logs. Defaults to
+	// SyncInterval.
+	ViewSyncInterval time.Duration
 	// Space watches the free space of DataDir's file system. After a failed write the server is
 	// restarted once there is space. Without it, space is tested by writing a small file.
 	Space *diskspace.Guard
@@ -59,6 +64,7 @@ type Config struct {
 // the installation and is not set here.
 func (c Config) WithDefaults() Config {
 	c.Logger = cmp.Or(c.Logger, slog.Default())
+	c.ViewSyncInterval = cmp.Or(c.ViewSyncInterval, c.SyncInterval)
 	return c
 }
 
@@ -76,6 +82,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("connections: must not be negative, got %d", c.Connections)
 	case c.SyncInterval < 0:
 		return fmt.Errorf("sync interval: must not be negative, got %v", c.SyncInterval)
+	case c.ViewSyncInterval < 0:
+		return fmt.Errorf("view sync interval: must not be negative, got %v", c.ViewSyncInterval)
 	}
 	return nil
 }
@@ -115,4 +123,21 @@ func wildcardHost() string {
 	host, _, _ := net.SplitHostPort(probe.Addr().String()) // a listener's address is valid
 	_ = probe.Close()                                      // it was only a probe
 	return host
+}
+
+// durableAddr returns the address on which the durable server listens: that of the last run, whose
+// URL is given, if its port is free, so that connections from elsewhere outlive a restart of the
+// service. Otherwise any port of this machine's loopback interface.
+func durableAddr(former string) string {
+	const anyPort = "127.0.0.1:0"
+	u, err := url.Parse(former)
+	if err != nil || !loopback(u.Hostname()) {
+		return anyPort
+	}
+	probe, err := net.Listen("tcp", u.Host)
+	if err != nil {
+		return anyPort
+	}
+	_ = probe.Close() // it was only a probe
+	return u.Host
 }

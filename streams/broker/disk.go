@@ -24,18 +24,23 @@ const (
 	OwnFiles = 200
 )
 
-// usage is the content of the store at a start.
+// usage is the content of the stores at a start.
 type usage struct {
 	hubLogs int
 	bytes   int64
 }
 
-// measure returns the usage of the store. A store that does not exist is empty.
-func measure(store string) (usage, error) {
+// measure returns the usage of the stores in a data directory. A store that does not exist is
+// empty.
+func measure(dataDir string) (usage, error) {
 	var found usage
-	dirs, err := filepath.Glob(filepath.Join(store, "jetstream", "*", "streams"))
-	if err != nil {
-		return usage{}, err
+	var dirs []string
+	for _, store := range stores(dataDir) {
+		some, err := filepath.Glob(filepath.Join(store, "jetstream", "*", "streams"))
+		if err != nil {
+			return usage{}, err
+		}
+		dirs = append(dirs, some...)
 	}
 	for _, dir := range dirs {
 		names, err := os.ReadDir(dir)
@@ -74,7 +79,7 @@ func blocks(dir string) (size int64, err error) {
 // HubLogs returns the number of hub logs in a data directory. It is 0 if no broker has used the
 // directory. The broker need not run.
 func HubLogs(dataDir string) (int, error) {
-	found, err := measure(filepath.Join(dataDir, storeFolder))
+	found, err := measure(dataDir)
 	return found.hubLogs, err
 }
 

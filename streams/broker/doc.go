@@ -1,7 +1,24 @@
-// Package broker runs the service's NATS server in the process: the accounts SYS, CLOUD, TAP,
-// TAP00… and SHARD00…, streams on disk, an MQTT listener for hubs, and a NATS listener for the
-// service's commands and for taps. A Layout describes the accounts and what they share, for this
-// server as for an external one.
+// Package broker runs the service's broker in the process: the accounts SYS, CLOUD, TAP, TAP00…
+// and SHARD00…, streams on disk, an MQTT listener for hubs, and NATS listeners for the service's
+// commands and for taps. A Layout describes the accounts and what they share, for this broker as
+// for an external one.
+//
+// # Two servers
+//
+// The broker is two NATS servers, because the interval at which writes are synced belongs to a
+// whole server. They start, stop and recover from a full disk together.
+//
+//   - The server for hubs has the listeners for hubs and taps, and the accounts of shards and taps
+//     with the hub logs. It requests the auth callout in an account CLOUD without streams.
+//   - The durable server has the account CLOUD: the directory, the buckets, and messages between
+//     processes. It listens on loopback; Credentials.CloudURL has its address.
+//
+// Each has an account SYS of its own. External servers are one cluster with all accounts.
+//
+// The streams of the server for hubs are in <data>/nats/jetstream, those of the durable server in
+// <data>/nats/durable/jetstream. Versions with one server had CLOUD with the others; Start moves
+// it. Such a version does not start on the result: its error contains the name of a folder in
+// <data>/nats, which is the reason.
 //
 // # Promises
 //
@@ -16,8 +33,8 @@
 //     decides about each connection. While nothing answers the callout, as during a start, TLS
 //     handshakes wait for a few seconds. A rejection would tell the hub that its certificate is
 //     invalid.
-//   - Acknowledged messages are on disk. With a SyncInterval, a power cut may lose them, but a
-//     crash of the process may not. The process can be killed at any time.
+//   - Acknowledged messages are on disk. With a SyncInterval (ViewSyncInterval for hub logs), a
+//     power cut may lose them, but a crash of the process may not. The process can be killed at any time.
 //   - The MQTT listener keeps no retained messages, so hubs cannot fill the disk with them.
 //
 // Start and Close own all goroutines.

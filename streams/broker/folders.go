@@ -14,7 +14,7 @@ import (
 // created and before a message stored in it is acknowledged. The server syncs the files of a stream
 // but not the folders that contain them, so a power cut could lose the new stream.
 func (s *Server) SyncFolders(account streams.Account) error {
-	folder := filepath.Join(s.store, "jetstream", string(account), "streams")
+	folder := filepath.Join(s.storeOf(account), "jetstream", string(account), "streams")
 	for ; len(folder) >= len(s.store); folder = filepath.Dir(folder) {
 		// An account without a stream has no folder.
 		if err := durablefile.Sync(folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -22,6 +22,14 @@ func (s *Server) SyncFolders(account streams.Account) error {
 		}
 	}
 	return nil
+}
+
+// storeOf returns the folder of the server that has an account's streams.
+func (s *Server) storeOf(account streams.Account) string {
+	if account == streams.AccountCloud {
+		return filepath.Join(s.store, durableFolder)
+	}
+	return s.store
 }
 
 // syncAllFolders calls SyncFolders for every account: the last run may have crashed between

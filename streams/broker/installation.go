@@ -35,6 +35,12 @@ type installation struct {
 	Shards     int    `json:"shards"`
 }
 
+// stores returns the folders of the streams of both servers.
+func stores(dataDir string) []string {
+	hubs := filepath.Join(dataDir, storeFolder)
+	return []string{hubs, filepath.Join(hubs, durableFolder)}
+}
+
 // openInstallation reads the installation's settings, or creates them for an empty data directory.
 // It returns ErrShards if shards is neither 0 nor the installation's number.
 func openInstallation(dataDir string, shards int) (installation, error) {
@@ -47,13 +53,15 @@ func openInstallation(dataDir string, shards int) (installation, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return installation{}, err
 	}
-	if entries, err := os.ReadDir(filepath.Join(store, "jetstream")); err == nil &&
-		len(entries) > 0 {
-		return installation{}, fmt.Errorf(
-			"%s has streams, but %s with their number of shards is missing: restore it from a "+
-				"backup",
-			store, path,
-		)
+	for _, store := range stores(dataDir) {
+		if entries, err := os.ReadDir(filepath.Join(store, "jetstream")); err == nil &&
+			len(entries) > 0 {
+			return installation{}, fmt.Errorf(
+				"%s has streams, but %s with their number of shards is missing: restore it from a "+
+					"backup",
+				store, path,
+			)
+		}
 	}
 	if shards == 0 {
 		shards = DefaultShards

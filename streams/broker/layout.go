@@ -32,7 +32,8 @@ type Layout struct {
 	System streams.Account
 	// Issuer is the public key that signs the responses of the auth callout.
 	Issuer string
-	// Callout is the account in which the auth callout is requested.
+	// Callout is the account in which the auth callout is requested. Empty means none: only the users
+	// of Accounts can log in.
 	Callout streams.Account
 	// CalloutUsers are the users that log in without the auth callout.
 	CalloutUsers []string
@@ -164,6 +165,23 @@ func (l *Layout) addUser(account *Account, users map[streams.Account]streams.Use
 	return nil
 }
 
+// split returns the layouts of the embedded broker's two servers. The durable server has the
+// streams of the account CLOUD, and no other accounts but this one and SYS. The server for hubs has
+// everything else, and the account CLOUD for requests of the auth callout.
+func (l Layout) split() (hubs, durable Layout) {
+	hubs, durable = l, Layout{System: l.System}
+	hubs.Accounts = slices.Clone(l.Accounts)
+	for i, account := range l.Accounts {
+		if account.Name == l.System || account.Name == streams.AccountCloud {
+			durable.Accounts = append(durable.Accounts, account)
+		}
+		if account.Name == streams.AccountCloud {
+			hubs.Accounts[i].JetStream = false
+		}
+	}
+	return hubs, durable
+}
+
 // Text returns the layout in the syntax of a NATS server's configuration: the blocks accounts and
 // authorization, and the setting system_account.
 func (l Layout) Text() string {
@@ -173,11 +191,14 @@ func (l Layout) Text() string {
 		account.write(&text)
 	}
 	fmt.Fprintf(&text, "}\nsystem_account: %s\n", l.System)
-	fmt.Fprintf(
-		&text,
-		"authorization {\n  timeout: %d\n  auth_callout { issuer: %s, account: %s, auth_users: %s }\n}\n",
-		calloutTimeoutSeconds, l.Issuer, l.Callout, quoted(l.CalloutUsers),
-	)
+	fmt.Fprintf(&text, "authorization {\n  timeout: %d\n", calloutTimeoutSeconds)
+	if l.Callout != "" {
+		fmt.Fprintf(
+			&text, "  auth_callout { issuer: %s, account: %s, auth_users: %s }\n", l.Issuer,
+			l.Callout, quoted(l.CalloutUsers),
+		)
+	}
+	text.WriteString("}\n")
 	return text.String()
 }
 

@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// collector reads the server's counters when metrics are collected.
+// collector reads the servers' counters when metrics are collected.
 type collector struct {
 	broker *Server
 
@@ -98,7 +98,7 @@ func newCollector(s *Server) *collector {
 func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
 
 // Collect implements prometheus.Collector. While no server runs, it collects only the counters that
-// do not come from the server.
+// do not come from the servers. The others are sums over both servers.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(desc *prometheus.Desc, value float64) {
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value)
@@ -122,23 +122,45 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	if now == nil {
 		return
 	}
-	gauge(c.connections, float64(now.server.NumClients()))
-	gauge(c.subscriptions, float64(now.server.NumSubscriptions()))
-	counter(c.slow, float64(now.server.NumSlowConsumers()))
-	counter(c.stalled, float64(now.server.NumStalledClients()))
-	counter(c.stale, float64(now.server.NumStaleConnections()))
-	info, err := now.server.Jsz(nil)
-	if err != nil || info.Disabled {
+	var connections, subscriptions, slow, stalled, stale float64
+	var storage, storageLimit, memory, messages, streams, requests, failed, inflight float64
+	enabled := true
+	for _, each := range now.servers() {
+		connections += float64(each.NumClients())
+		subscriptions += float64(each.NumSubscriptions())
+		slow += float64(each.NumSlowConsumers())
+		stalled += float64(each.NumStalledClients())
+		stale += float64(each.NumStaleConnections())
+		info, err := each.Jsz(nil)
+		if err != nil || info.Disabled {
+			enabled = false
+			continue
+		}
+		storage += float64(info.Store)
+		storageLimit = float64(info.Config.MaxStore) // both are on the same file system
+		memory += float64(info.Memory)
+		messages += float64(info.Messages)
+		streams += float64(info.Streams)
+		requests += float64(info.API.Total)
+		failed += float64(info.API.Errors)
+		inflight += float64(info.API.Inflight)
+	}
+	gauge(c.connections, connections)
+	gauge(c.subscriptions, subscriptions)
+	counter(c.slow, slow)
+	counter(c.stalled, stalled)
+	counter(c.stale, stale)
+	if !enabled {
 		return
 	}
-	gauge(c.storage, float64(info.Store))
-	gauge(c.storageLimit, float64(info.Config.MaxStore))
-	gauge(c.memory, float64(info.Memory))
-	gauge(c.messages, float64(info.Messages))
-	gauge(c.streams, float64(info.Streams))
-	counter(c.apiRequests, float64(info.API.Total))
-	counter(c.apiErrors, float64(info.API.Errors))
-	gauge(c.apiInflight, float64(info.API.Inflight))
+	gauge(c.storage, storage)
+	gauge(c.storageLimit, storageLimit)
+	gauge(c.memory, memory)
+	gauge(c.messages, messages)
+	gauge(c.streams, streams)
+	counter(c.apiRequests, requests)
+	counter(c.apiErrors, failed)
+	gauge(c.apiInflight, inflight)
 }
 
 func boolean(b bool) float64 {

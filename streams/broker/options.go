@@ -23,6 +23,11 @@ const (
 	// ownConnections is an allowance for the connections of the service and of operators' commands,
 	// beside two per shard. Connections within the process do not use files.
 	ownConnections = 64
+	// durableConnections is the limit of connections of the durable server. Each connection to all
+	// accounts has two.
+	durableConnections = 256
+	// durableSuffix is appended to the name of the server for hubs.
+	durableSuffix = "-durable"
 	// maxClosedConnections is the number of closed connections that the server remembers for its
 	// monitoring, which is not used here.
 	maxClosedConnections = 256
@@ -45,38 +50,68 @@ const (
 // never does could fill the disk. A subscription at QoS 2 gets QoS 1.
 const mqttRules = "reject_qos2_publish: true, downgrade_qos2_subscribe: true"
 
-// serverOptions returns the options of the NATS server.
-func serverOptions(
-	cfg Config, made installation, c streams.Credentials, maxStore int64,
-) (*server.Options, error) {
+// serverOptions are the options of the embedded broker's two servers.
+type serverOptions struct {
+	hubs, durable *server.Options
+}
+
+// newServerOptions returns the options of the servers. The durable server listens on durableAddr.
+func newServerOptions(
+	cfg Config, durableAddr string, made installation, c streams.Credentials, maxStore int64,
+) (opts serverOptions, err error) {
 	layout, err := NewLayout(c)
 	if err != nil {
-		return nil, err
+		return opts, err
 	}
+	hubs, durable := layout.split()
+	store := filepath.Join(cfg.DataDir, storeFolder)
+	opts.hubs, err = commonOptions(
+		hubs.Text()+"mqtt { "+mqttRules+" }", cfg.NATSAddr, store, maxStore, cfg.ViewSyncInterval,
+	)
+	if err != nil {
+		return opts, err
+	}
+	opts.hubs.ServerName, opts.hubs.MaxConn = made.ServerName, cfg.maxConnections(made.Shards)
+	mqtt := &opts.hubs.MQTT
+	if mqtt.Host, mqtt.Port, err = listenAddress("MQTT", cfg.MQTTAddr); err != nil {
+		return opts, err
+	}
+	mqtt.AuthTimeout, mqtt.TLSTimeout = connectTimeoutSeconds, tlsTimeoutSeconds
+	mqtt.JSAPITimeout = sessionTimeout
+	opts.durable, err = commonOptions(
+		durable.Text(), durableAddr, filepath.Join(store, durableFolder), maxStore,
+		cfg.SyncInterval,
+	)
+	if err != nil {
+		return opts, err
+	}
+	opts.durable.ServerName = made.ServerName + durableSuffix
+	opts.durable.MaxConn = durableConnections
+	return opts, nil
+}
+
+// commonOptions returns what both servers have in common, with the accounts of a configuration.
+func commonOptions(
+	accounts, addr, store string, maxStore int64, syncInterval time.Duration,
+) (*server.Options, error) {
 	opts := &server.Options{}
-	if err := opts.ProcessConfigString(layout.Text() + "mqtt { " + mqttRules + " }"); err != nil {
+	err := opts.ProcessConfigString(accounts)
+	if err != nil {
 		return nil, fmt.Errorf("configure the accounts: %w", err)
 	}
-	if opts.Host, opts.Port, err = listenAddress("NATS", cfg.NATSAddr); err != nil {
+	if opts.Host, opts.Port, err = listenAddress("NATS", addr); err != nil {
 		return nil, err
 	}
-	if opts.MQTT.Host, opts.MQTT.Port, err = listenAddress("MQTT", cfg.MQTTAddr); err != nil {
-		return nil, err
-	}
-	opts.ServerName = made.ServerName
 	opts.NoSigs, opts.NoLog, opts.DisableJetStreamBanner = true, true, true
 	opts.MaxPayload, opts.MaxPending = maxPayload, maxPending
-	opts.MaxConn, opts.MaxClosedClients = cfg.maxConnections(made.Shards), maxClosedConnections
-	opts.MQTT.AuthTimeout, opts.MQTT.TLSTimeout = connectTimeoutSeconds, tlsTimeoutSeconds
-	opts.MQTT.JSAPITimeout = sessionTimeout
+	opts.MaxClosedClients = maxClosedConnections
 	// On a busy machine a login can take longer than the time to the server's first ping, which
 	// clients do not expect during a login.
 	opts.DisableShortFirstPing = true
 
-	opts.JetStream = true
-	opts.StoreDir = filepath.Join(cfg.DataDir, storeFolder)
+	opts.JetStream, opts.StoreDir = true, store
 	opts.JetStreamMaxMemory, opts.JetStreamMaxStore = memoryStorage, maxStore
-	opts.SyncAlways, opts.SyncInterval = cfg.SyncInterval == 0, cfg.SyncInterval
+	opts.SyncAlways, opts.SyncInterval = syncInterval == 0, syncInterval
 	return opts, nil
 }
 

@@ -57,7 +57,9 @@ func (s *Server) evictPending(ctx context.Context, limit int) {
 		}
 		pause := evictPoll
 		if now := s.current.Load(); now != nil {
-			if n := now.evictPending(limit); n > 0 {
+			n := now.evictPending(now.hubs, limit)
+			n += now.evictPending(now.durable, durableConnections)
+			if n > 0 {
 				pause = evictPollFast
 				s.pendingClosed.Add(int64(n))
 				closed += n
@@ -74,18 +76,18 @@ func (s *Server) evictPending(ctx context.Context, limit int) {
 	}
 }
 
-// evictPending returns the number of connections that it closed. It closes none while less than
-// half of the limit is used.
-func (r *run) evictPending(limit int) int {
-	open := r.server.NumClients()
+// evictPending returns the number of connections of a server that it closed. It closes none while
+// less than half of the limit is used.
+func (r *run) evictPending(s *server.Server, limit int) int {
+	open := s.NumClients()
 	if open <= limit/2 {
 		return 0
 	}
-	account, err := r.server.LookupAccount(pendingAccount)
+	account, err := s.LookupAccount(pendingAccount)
 	if err != nil || account.NumLocalConnections() == 0 {
 		return 0
 	}
-	list, err := r.server.Connz(
+	list, err := s.Connz(
 		&server.ConnzOptions{Account: pendingAccount, Limit: maxConnections},
 	)
 	if err != nil {
@@ -106,7 +108,7 @@ func (r *run) evictPending(limit int) int {
 	}
 	closed := 0
 	for _, victim := range excess(conns, limit-(open-len(conns))) {
-		if r.server.DisconnectClientByID(victim.id) == nil { // fails if it has closed already
+		if s.DisconnectClientByID(victim.id) == nil { // fails if it has closed already
 			closed++
 		}
 	}

@@ -33,7 +33,7 @@ const (
 	probeName = ".hubcloud-probe-*.tmp"
 )
 
-// faults records failed writes of the server. After one, a stream rejects every write until the
+// faults records failed writes of the servers. After one, a stream rejects every write until the
 // server has recovered it from disk, even if the disk has space again.
 type faults struct {
 	// happened has a value after a failed write.
@@ -197,12 +197,14 @@ func probe(dir string) error {
 func removeProbes(dir string) error {
 	left, err := filepath.Glob(filepath.Join(dir, probeName))
 	for _, path := range left {
-		err = errors.Join(err, os.Remove(path))
+		if filepath.Base(path) != fenceFolder {
+			err = errors.Join(err, os.Remove(path))
+		}
 	}
 	return err
 }
 
-// restart stops the server and starts another one on the same addresses. Connections reconnect by
+// restart stops both servers and starts others on the same addresses. Connections reconnect by
 // themselves.
 func (s *Server) restart(ctx context.Context) error {
 	s.current.Store(nil)
@@ -217,7 +219,7 @@ func (s *Server) restart(ctx context.Context) error {
 	select {
 	case <-ended:
 	case <-time.After(closeTimeout):
-		return errors.New("the failed server does not stop")
+		return errors.New("the failed servers do not stop")
 	}
 	s.faults.reset()
 	opts, err := s.options()

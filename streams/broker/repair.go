@@ -73,6 +73,19 @@ func streamFolders(store string) ([]StreamFolder, error) {
 	return folders, nil
 }
 
+// allFolders returns the folders of all streams in a data directory.
+func allFolders(dataDir string) ([]StreamFolder, error) {
+	var all []StreamFolder
+	for _, store := range stores(dataDir) {
+		some, err := streamFolders(store)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
 // Repair repairs the store of a stopped server after a crash. The server writes meta.inf and
 // meta.sum one after the other, each atomically. If it crashes in between, the sum does not match,
 // and the server skips the stream or consumer with all its messages at every later start, even if
@@ -245,7 +258,7 @@ func notRecovered(store string, s *server.Server) ([]StreamFolder, error) {
 
 // Folders returns the stream folders with messages in a data directory. The broker may run.
 func Folders(dataDir string) ([]StreamFolder, error) {
-	folders, err := streamFolders(filepath.Join(dataDir, storeFolder))
+	folders, err := allFolders(dataDir)
 	if err != nil {
 		return nil, err
 	}
@@ -257,7 +270,7 @@ func Folders(dataDir string) ([]StreamFolder, error) {
 // again. A wrong or missing checksum does not count, since Start repairs it. Damaged changes
 // nothing.
 func Damaged(dataDir string) ([]StreamFolder, error) {
-	folders, err := streamFolders(filepath.Join(dataDir, storeFolder))
+	folders, err := allFolders(dataDir)
 	if err != nil {
 		return nil, err
 	}

@@ -316,16 +316,18 @@ func contents(t *testing.T, conns *streams.Conns) []string {
 func metaFiles(t *testing.T, dataDir, name string) []string {
 	t.Helper()
 	var found []string
-	for _, pattern := range []string{"*", "*/obs/*"} {
-		some, err := filepath.Glob(
-			filepath.Join(
-				dataDir, "nats", "jetstream", "*", "streams", filepath.FromSlash(pattern), name,
-			),
-		)
-		if err != nil {
-			t.Fatal(err)
+	for _, store := range []string{"nats", "nats/durable"} {
+		for _, pattern := range []string{"*", "*/obs/*"} {
+			some, err := filepath.Glob(
+				filepath.Join(
+					dataDir, store, "jetstream", "*", "streams", filepath.FromSlash(pattern), name,
+				),
+			)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = append(found, some...)
 		}
-		found = append(found, some...)
 	}
 	if len(found) < 10 {
 		t.Fatalf("files %s in the store: got %d, want at least 10", name, len(found))

@@ -14,13 +14,13 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
 
 	"hubcloud/streams"
 )
 
 const (
-	// calloutSubject is the subject, in the account CLOUD, of the server's auth callout.
+	// calloutSubject is the subject, in the account CLOUD, of the auth callout.
 	calloutSubject = server.AuthCalloutSubject
 	// readyPoll is the pause between two checks whether the listeners are open. They open when the
 	// server's own start returns, or never.
@@ -36,11 +36,11 @@ const (
 	pendingAccount = server.DEFAULT_GLOBAL_ACCOUNT
 )
 
-// Server is a running broker. Its methods are safe for concurrent use.
+// Server is a running broker: two NATS servers. Its methods are safe for concurrent use.
 type Server struct {
 	cfg         Config
 	store       string
-	options     func() (*server.Options, error)
+	options     func() (serverOptions, error)
 	credentials streams.Credentials
 	logger      *slog.Logger
 	faults      *faults
@@ -59,15 +59,21 @@ type Server struct {
 	mu sync.Mutex
 	// last is the most recently started run. Close ends it.
 	last *run
-	// mqttAddr and natsAddr are the addresses bound by the first run. Later runs bind the same.
-	mqttAddr, natsAddr string
+	// mqttAddr, natsAddr and durableAddr are the addresses bound by the first run. Later runs bind
+	// the same.
+	mqttAddr, natsAddr, durableAddr string
 }
 
-// run is one run of the NATS server. A Server starts another one after a failed write.
+// run is one run of the NATS servers. A Server starts another one after a failed write of either.
 type run struct {
-	server     *server.Server
-	handshakes *handshakes
+	// hubs is the server for hubs, durable the one with the account CLOUD.
+	hubs, durable *server.Server
+	handshakes    *handshakes
 }
+
+// servers returns both servers in the order in which they stop: a pending connection of a hub needs
+// the directory.
+func (r *run) servers() []*server.Server { return []*server.Server{r.hubs, r.durable} }
 
 // Start starts the broker and returns once it accepts connections and has recovered its streams.
 // Hubs are admitted once the auth callout is answered. Start returns ErrShards if cfg.Shards is not
@@ -92,7 +98,10 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	store := filepath.Join(cfg.DataDir, storeFolder)
-	used, err := measure(store)
+	if err := split(store); err != nil {
+		return nil, fmt.Errorf("move the account %s: %w", streams.AccountCloud, err)
+	}
+	used, err := measure(cfg.DataDir)
 	if err != nil {
 		return nil, fmt.Errorf("measure the streams: %w", err)
 	}
@@ -108,15 +117,16 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		logger:         cfg.Logger,
 		faults:         newFaults(),
 		maxConnections: cfg.maxConnections(made.Shards),
+		durableAddr:    durableAddr(credentials.CloudURL),
 	}
-	s.options = func() (*server.Options, error) {
-		return serverOptions(s.cfg, made, credentials, maxStore)
+	s.options = func() (serverOptions, error) {
+		return newServerOptions(s.cfg, s.durableAddr, made, credentials, maxStore)
 	}
 	opts, err := s.options()
 	if err != nil {
 		return nil, err
 	}
-	if !loopback(opts.Host) {
+	if !loopback(opts.hubs.Host) {
 		cfg.Logger.Warn(
 			"the NATS listener can be reached from other machines without TLS; passwords and data "+
 				"are not encrypted",
@@ -158,41 +168,51 @@ func (s *Server) finishStart() error {
 	return nil
 }
 
-// begin repairs the store, starts a server on it and accepts connections once the server is ready.
+// begin repairs the stores, starts the servers on them and accepts connections once both are ready.
 // After an error the caller must call Close.
-func (s *Server) begin(ctx context.Context, opts *server.Options) error {
-	if err := errors.Join(removeProbes(s.store), Repair(s.store, s.logger)); err != nil {
+func (s *Server) begin(ctx context.Context, opts serverOptions) error {
+	err := removeProbes(s.store)
+	for _, store := range stores(s.cfg.DataDir) {
+		err = errors.Join(err, Repair(store, s.logger))
+	}
+	if err != nil {
 		return err
 	}
 	next := &run{}
 	next.handshakes = newHandshakes(next.calloutAnswered)
-	opts.MQTT.TLSConfig = next.handshakes.guard(s.cfg.MQTTTLS)
-	var err error
-	if next.server, err = server.NewServer(opts); err != nil {
+	opts.hubs.MQTT.TLSConfig = next.handshakes.guard(s.cfg.MQTTTLS)
+	if next.durable, err = server.NewServer(opts.durable); err == nil {
+		next.hubs, err = server.NewServer(opts.hubs)
+	}
+	if err != nil {
 		next.handshakes.close()
 		return err
 	}
 	s.mu.Lock()
 	s.last = next
 	s.mu.Unlock()
-	log := newServerLogger(s.logger, s.faults)
-	next.server.SetLoggerV2(log, false, false, false)
-	next.server.Start()
-	if err := next.awaitReady(ctx, log.fatal); err != nil {
+	starts, starting := errgroup.WithContext(ctx)
+	for _, each := range next.servers() {
+		starts.Go(func() error { return s.startServer(starting, each) })
+	}
+	if err := starts.Wait(); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	// The server replaces the requested port by the bound one.
-	s.mqttAddr = net.JoinHostPort(opts.MQTT.Host, strconv.Itoa(opts.MQTT.Port))
-	s.natsAddr = next.server.Addr().String()
+	s.mqttAddr = net.JoinHostPort(opts.hubs.MQTT.Host, strconv.Itoa(opts.hubs.MQTT.Port))
+	s.natsAddr, s.durableAddr = next.hubs.Addr().String(), next.durable.Addr().String()
 	// Later runs bind the same addresses.
 	s.cfg.MQTTAddr, s.cfg.NATSAddr = s.mqttAddr, s.natsAddr
 	if url := "nats://" + s.natsAddr; s.credentials.URL != url {
 		s.credentials.URL = url
 	}
+	if url := "nats://" + s.durableAddr; s.credentials.CloudURL != url {
+		s.credentials.CloudURL = url
+	}
 	s.mu.Unlock()
-	conns, err := streams.Connect(
-		ctx, s.credentials, nats.InProcessServer(next.server), streams.WithLog(s.logger),
+	conns, err := streams.ConnectInProcess(
+		ctx, s.credentials, next.hubs, next.durable, streams.WithLog(s.logger),
 	)
 	if err != nil {
 		return err
@@ -205,9 +225,17 @@ func (s *Server) begin(ctx context.Context, opts *server.Options) error {
 	return nil
 }
 
-func (r *run) awaitReady(ctx context.Context, fatal <-chan string) error {
+// startServer starts one of the servers and waits until it is ready.
+func (s *Server) startServer(ctx context.Context, started *server.Server) error {
+	log := newServerLogger(s.logger.With("server", started.Name()), s.faults)
+	started.SetLoggerV2(log, false, false, false)
+	started.Start()
+	return awaitReady(ctx, started, log.fatal)
+}
+
+func awaitReady(ctx context.Context, started *server.Server, fatal <-chan string) error {
 	for deadline := time.Now().Add(readyTimeout); ; {
-		ready := r.server.ReadyForConnections(readyPoll)
+		ready := started.ReadyForConnections(readyPoll)
 		select {
 		case line := <-fatal:
 			return errors.New(line)
@@ -239,35 +267,46 @@ func (s *Server) logDurability(interval time.Duration) {
 
 // calloutAnswered reports whether the auth callout has a subscriber.
 func (r *run) calloutAnswered() bool {
-	if r.server == nil {
+	if r.hubs == nil {
 		return false
 	}
-	account, err := r.server.LookupAccount(string(streams.AccountCloud))
+	account, err := r.hubs.LookupAccount(string(streams.AccountCloud))
 	return err == nil && account.SubscriptionInterest(calloutSubject)
 }
 
-// Credentials returns the logins of the broker's accounts. Only the address changes over restarts.
+// Credentials returns the logins of the broker's accounts. Only the addresses change over restarts.
 func (s *Server) Credentials() streams.Credentials { return s.credentials }
 
 // Connect returns connections to all accounts, within the process and without sockets. They survive
-// a restart of the server.
+// a restart of the servers.
 func (s *Server) Connect(ctx context.Context) (*streams.Conns, error) {
-	return streams.Connect(ctx, s.credentials, nats.InProcessServer(s), streams.WithLog(s.logger))
+	hubs := inProcess{s, func(r *run) *server.Server { return r.hubs }}
+	durable := inProcess{s, func(r *run) *server.Server { return r.durable }}
+	return streams.ConnectInProcess(
+		ctx, s.credentials, hubs, durable, streams.WithLog(s.logger),
+	)
 }
 
 // errRestarting is returned while no server runs.
 var errRestarting = errors.New("the broker is being restarted")
 
-// InProcessConn implements nats.InProcessConnProvider. It connects to the running server.
-func (s *Server) InProcessConn() (net.Conn, error) {
-	now := s.current.Load()
+// inProcess connects to one of the servers that run now.
+type inProcess struct {
+	broker *Server
+	which  func(*run) *server.Server
+}
+
+// InProcessConn implements nats.InProcessConnProvider.
+func (p inProcess) InProcessConn() (net.Conn, error) {
+	now := p.broker.current.Load()
 	if now == nil {
 		return nil, errRestarting
 	}
-	return now.server.InProcessConn()
+	return p.which(now).InProcessConn()
 }
 
-// NATSAddr returns the bound address of the NATS listener, host:port.
+// NATSAddr returns the bound address of the NATS listener for taps, host:port. That of the durable
+// server is in Credentials.
 func (s *Server) NATSAddr() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -282,23 +321,28 @@ func (s *Server) MQTTAddr() string {
 	return s.mqttAddr
 }
 
-// ServerID returns the id of the running server, which events and requests of the account SYS
-// contain. It is empty while no server runs.
+// ServerID returns the id of the running server for hubs, which events and requests of the account
+// SYS contain. It is empty while no server runs.
 func (s *Server) ServerID() string {
 	if now := s.current.Load(); now != nil {
-		return now.server.ID()
+		return now.hubs.ID()
 	}
 	return ""
 }
 
-// NotRecovered returns the folders on disk with messages of streams that the server has not
+// NotRecovered returns the folders on disk with messages of streams that the servers have not
 // recovered.
 func (s *Server) NotRecovered() ([]StreamFolder, error) {
 	now := s.current.Load()
 	if now == nil {
 		return nil, errRestarting
 	}
-	return notRecovered(s.store, now.server)
+	hubs, err := notRecovered(s.store, now.hubs)
+	if err != nil {
+		return nil, err
+	}
+	durable, err := notRecovered(s.storeOf(streams.AccountCloud), now.durable)
+	return append(hubs, durable...), err
 }
 
 // RejectHubs rejects new hubs and waits until all pending connections are decided, ctx ends or a
@@ -315,7 +359,7 @@ func (r *run) rejectHubs(ctx context.Context) {
 	r.handshakes.close()
 	// nats-server 2.15 removes its system account at the start of a shutdown. A callout after that
 	// ends the process, so pending connections must be decided first.
-	account, err := r.server.LookupAccount(pendingAccount)
+	account, err := r.hubs.LookupAccount(pendingAccount)
 	if err != nil {
 		return // the server did not start completely
 	}
@@ -335,25 +379,24 @@ func (r *run) rejectHubs(ctx context.Context) {
 
 // closePending closes all pending connections.
 func (r *run) closePending() {
-	pending, err := r.server.Connz(
+	pending, err := r.hubs.Connz(
 		&server.ConnzOptions{Account: pendingAccount, Limit: maxConnections},
 	)
 	if err != nil {
 		return // the server is shutting down
 	}
 	for _, conn := range pending.Conns {
-		_ = r.server.DisconnectClientByID(conn.Cid) // fails if it has closed already
+		_ = r.hubs.DisconnectClientByID(conn.Cid) // fails if it has closed already
 	}
 }
 
-// end rejects new hubs, closes all connections and returns once the server has stopped.
+// end rejects new hubs, closes all connections and returns once the servers have stopped.
 func (r *run) end(ctx context.Context) {
-	if r.server == nil {
-		return
-	}
 	r.rejectHubs(ctx)
-	r.server.Shutdown()
-	r.server.WaitForShutdown()
+	for _, each := range r.servers() {
+		each.Shutdown()
+		each.WaitForShutdown()
+	}
 }
 
 // stopLoops ends the loops that recover the server and evict connections.
@@ -364,8 +407,8 @@ func (s *Server) stopLoops() {
 	s.loops.Wait()
 }
 
-// Close rejects new hubs as RejectHubs does, closes all connections and stops the server. If ctx
-// ends first, Close returns its error and the server continues to stop. Close may be called more
+// Close rejects new hubs as RejectHubs does, closes all connections and stops the servers. If ctx
+// ends first, Close returns its error and the servers continue to stop. Close may be called more
 // than once.
 func (s *Server) Close(ctx context.Context) error {
 	stopped := make(chan struct{})

@@ -118,7 +118,7 @@ func (f ServerFile) Credentials(
 		shards = DefaultShards
 	}
 	c, err := openCredentials(dir, shards)
-	c.URL, c.Authority = f.URL(), string(authority)
+	c.URL, c.CloudURL, c.Authority = f.URL(), "", string(authority)
 	return c, err
 }
 

@@ -63,16 +63,17 @@ func TestServerFileMatchesTheEmbeddedBroker(t *testing.T) {
 		f := serverFile(t.TempDir())
 		f.SyncInterval = interval
 		external := parsed(t, f, c)
-		embedded, err := serverOptions(
+		both, err := newServerOptions(
 			Config{
 				DataDir: t.TempDir(), NATSAddr: "127.0.0.1:0", MQTTAddr: "127.0.0.1:0",
 				MQTTTLS: &tls.Config{}, SyncInterval: interval,
-			},
-			installation{ServerName: "embedded", Shards: 3}, c, 100<<30,
+			}.WithDefaults(),
+			"127.0.0.1:0", installation{ServerName: "embedded", Shards: 3}, c, 100<<30,
 		)
 		if err != nil {
 			t.Fatal(err)
 		}
+		embedded := both.hubs
 		for _, o := range []*server.Options{external, embedded} {
 			o.MQTT.Host, o.MQTT.Port, o.MQTT.StreamReplicas = "", 0, 0
 			o.MQTT.TLSConfig, o.MQTT.TLSTimeout = nil, 0
@@ -95,6 +96,14 @@ func TestServerFileMatchesTheEmbeddedBroker(t *testing.T) {
 		}
 		if got, want := accountNames(external), accountNames(embedded); !slices.Equal(got, want) {
 			t.Errorf("accounts: got %v, embedded has %v", got, want)
+		}
+		durable := both.durable
+		if got, want := accountNames(durable), []string{"CLOUD", "SYS"}; !slices.Equal(got, want) ||
+			durable.AuthCallout != nil || durable.MQTT.Port != 0 ||
+			durable.SyncAlways != external.SyncAlways ||
+			durable.MaxPayload != external.MaxPayload || durable.MaxPending != external.MaxPending {
+			t.Errorf("durable server: got accounts %v in %+v, want only %v, without hubs",
+				got, durable, want)
 		}
 		if len(external.Routes) != 3 || external.Cluster.Password == "" ||
 			!external.Cluster.NoAdvertise {

@@ -68,7 +68,7 @@ func NewReach(logger *slog.Logger, first *streams.Conns, more ...*streams.Conns)
 		servers:     map[string]time.Time{}, members: map[string]time.Time{},
 	}
 	for _, conns := range append([]*streams.Conns{first}, more...) {
-		for _, nc := range append([]*nats.Conn{conns.Sys, conns.Cloud}, conns.Shards...) {
+		for _, nc := range conns.All() {
 			r.all = append(r.all, nc)
 			r.answered[nc], r.server[nc] = time.Now(), nc.ConnectedServerName()
 		}

@@ -73,12 +73,15 @@ func TestDamagedStreams(t *testing.T) {
 	for _, c := range damages {
 		s.Kill()
 		found := 0
-		for _, pattern := range []string{"*", "*/obs/*"} {
+		for _, pattern := range []string{
+			"*/streams/*", "*/streams/*/obs/*", "CLOUD/streams/*", "CLOUD/streams/*/obs/*",
+		} {
+			store := filepath.Join(s.Dir, "nats", "jetstream")
+			if strings.HasPrefix(pattern, "CLOUD") {
+				store = filepath.Join(s.Dir, "nats", "durable", "jetstream")
+			}
 			sums, err := filepath.Glob(
-				filepath.Join(
-					s.Dir, "nats", "jetstream", "*", "streams", filepath.FromSlash(pattern),
-					"meta.sum",
-				),
+				filepath.Join(store, filepath.FromSlash(pattern), "meta.sum"),
 			)
 			if err != nil {
 				t.Fatal(err)

@@ -45,7 +45,12 @@ func newTarget(ctx context.Context, cfg Config) *target {
 	t.broker = sync.OnceValues(func() (*streams.Conns, error) { return t.connect(ctx) })
 	t.servers = sync.OnceValues(func() ([]survey.Server, error) {
 		return ofBroker(t, func(conns *streams.Conns) ([]survey.Server, error) {
-			return survey.Servers(ctx, conns.Sys)
+			servers, err := survey.Servers(ctx, conns.Sys)
+			if err != nil || conns.CloudSys == conns.Sys {
+				return servers, err
+			}
+			durable, err := survey.Servers(ctx, conns.CloudSys)
+			return append(servers, durable...), err
 		})
 	})
 	t.accounts = sync.OnceValues(func() ([]survey.Account, error) {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/nats-io/nats.go"
-
 	"hubcloud/projections"
 	"hubcloud/streams/directory"
 )
@@ -14,7 +12,7 @@ import (
 // checkBroker checks the connections to the broker.
 func (s *Server) checkBroker(context.Context) (string, *problem) {
 	down := 0
-	all := append([]*nats.Conn{s.conns.Sys, s.conns.Cloud}, s.conns.Shards...)
+	all := s.conns.All()
 	for _, conn := range all {
 		if !conn.IsConnected() {
 			down++
