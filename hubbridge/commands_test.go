@@ -142,7 +142,7 @@ func TestConcurrentDuplicatesToAWholeHub(t *testing.T) {
 	}
 	streamstest.Eventually(t, "the hub has the command", func() bool {
 		d, _ := h.Device(frontDoor)
-		return d.Channels[0].DesiredAt != nil
+		return !d.Channels[0].DesiredAt.IsZero()
 	})
 	h.CutConnection() // the late response is lost
 	h.LateAnswers(0)

@@ -2,17 +2,15 @@ package virtualhub
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/hubbridge/hub"
 	"hubcloud/hubbridge/protocol"
 	"hubcloud/hubbridge/virtualhub/controller"
 	"hubcloud/hubbridge/virtualhub/device"
-	"hubcloud/hubbridge/virtualhub/enrolment"
 )
 
 // Types of the packages below that are part of this package's API.
@@ -22,11 +20,11 @@ type (
 	// ChannelRef names a channel within its device.
 	ChannelRef = device.Ref
 	// Event is an event for Emit.
-	Event = controller.Event
+	Event = hub.Event
 	// Faults are the lasting faults of a hub.
 	Faults = controller.Faults
 	// Status is a hub's position in its log.
-	Status = controller.Status
+	Status = hub.Status
 )
 
 // ErrNoWindow is returned by Join and Press if the window that they need is not open.
@@ -94,50 +92,35 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// WithDefaults returns a copy of cfg with every default filled in, except for those of fields that
-// controller.Config shares: the controller fills them in.
+// WithDefaults returns a copy of cfg with the defaults of the fields that neither the controller
+// nor the hub library fills in.
 func (cfg Config) WithDefaults() Config {
-	if cfg.HTTPClient == nil {
-		cfg.HTTPClient = &http.Client{Timeout: 30 * time.Second}
-	}
-	cfg.RenewBefore = cmp.Or(cfg.RenewBefore, 30*24*time.Hour)
-	cfg.EnrollEvery = cmp.Or(cfg.EnrollEvery, 6*time.Hour)
-	cfg.KeepAlive = cmp.Or(cfg.KeepAlive, 30*time.Second)
-	cfg.BackoffMin = cmp.Or(cfg.BackoffMin, time.Second)
-	cfg.BackoffMax = cmp.Or(cfg.BackoffMax, max(30*time.Second, cfg.BackoffMin))
+	cfg.Firmware = cmp.Or(cfg.Firmware, "2.4.1")
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	return cfg
 }
 
-// Validate returns an error that names the first invalid field.
-func (cfg Config) Validate() error {
-	if _, ok := domain.ParseSerial(cfg.Serial); !ok {
-		return fmt.Errorf("serial: %q is not a hub serial", cfg.Serial)
-	}
-	if cfg.EnrollURL == "" {
-		return errors.New("enroll url: must not be empty")
-	}
-	if cfg.Secret == "" {
-		return errors.New("secret: must not be empty")
-	}
-	if cfg.KeepAlive <= 0 || cfg.KeepAlive > time.Minute || cfg.KeepAlive%time.Second != 0 {
-		return fmt.Errorf("keep-alive: is %v, must be whole seconds from 1s to 60s", cfg.KeepAlive)
-	}
-	return nil
-}
-
 func (cfg Config) controllerConfig(id domain.HubID) controller.Config {
 	return controller.Config{
-		HubID: id, Dir: cfg.Dir, Devices: cfg.Devices, Joinable: cfg.Joinable,
+		HubID: id, Durable: cfg.Dir != "", Devices: cfg.Devices, Joinable: cfg.Joinable,
 		Installer: cfg.Installer, Quiet: cfg.Quiet, Faults: cfg.Faults,
 		PairingWindow: cfg.PairingWindow, GiveUp: cfg.GiveUp,
-		Capacity: cfg.Capacity, Batch: cfg.Batch,
-		Firmware: cfg.Firmware, Network: cfg.Network, Logger: cfg.Logger,
+		Logger: cfg.Logger,
 	}
 }
 
-func (cfg Config) enrolmentConfig(id domain.HubID) enrolment.Config {
-	return enrolment.Config{
-		URL: cfg.EnrollURL, HubID: id, Secret: cfg.Secret, Client: cfg.HTTPClient,
+func (cfg Config) hubConfig(handler hub.Handler, network *faultyNetwork) hub.Config {
+	if cfg.Network == nil {
+		if id, ok := domain.ParseSerial(cfg.Serial); ok {
+			cfg.Network = controller.Network(id)
+		}
+	}
+	return hub.Config{
+		EnrollURL: cfg.EnrollURL, Serial: cfg.Serial, Secret: cfg.Secret, Handler: handler,
+		Dir: cfg.Dir, Capacity: cfg.Capacity, Batch: cfg.Batch,
+		Firmware: cfg.Firmware, Network: cfg.Network,
+		HTTPClient: cfg.HTTPClient, Dial: network.dial,
+		RenewBefore: cfg.RenewBefore, EnrollEvery: cfg.EnrollEvery, KeepAlive: cfg.KeepAlive,
+		BackoffMin: cfg.BackoffMin, BackoffMax: cfg.BackoffMax, Logger: cfg.Logger,
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"hubcloud/hubbridge/hub"
 	"hubcloud/hubbridge/protocol"
-	"hubcloud/hubbridge/virtualhub/controller"
 	"hubcloud/hubbridge/virtualhub/device"
 )
 
@@ -88,49 +88,21 @@ func (h *Hub) Join(spec DeviceSpec) (deviceID int64, err error) {
 func (h *Hub) Press(deviceID int64) error { return h.controller.Press(deviceID, time.Now()) }
 
 // CutConnection closes the TCP connection without a TLS or MQTT goodbye. The hub connects again.
-func (h *Hub) CutConnection() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.current != nil {
-		h.current.Cut()
-	}
-}
+func (h *Hub) CutConnection() { h.network.cut() }
 
 // HalfOpen makes the connection half-open: nothing passes in either direction, and neither end is
 // notified. The hub notices by its keep-alive and connects again.
-func (h *Hub) HalfOpen() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.current != nil && !h.current.Frozen() {
-		h.current.Freeze()
-		h.halfOpen = append(h.halfOpen, h.current)
-	}
-}
+func (h *Hub) HalfOpen() { h.network.freeze() }
 
 // Offline disconnects the hub properly and keeps it disconnected while on.
-func (h *Hub) Offline(on bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.offline = on
-	h.interruptLocked()
-}
+func (h *Hub) Offline(on bool) { h.hub.Offline(on) }
 
 // Restart simulates a power cycle: the connection is cut, windows close, and running requests get
 // no response. Events, devices and command ids survive, even without a directory.
 func (h *Hub) Restart() {
 	h.controller.Restart(time.Now())
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.current != nil {
-		h.current.Cut()
-	}
-	h.restarted = true
-	h.interruptLocked()
-}
-
-func (h *Hub) interruptLocked() {
-	close(h.interrupted)
-	h.interrupted = make(chan struct{})
+	h.network.cut()
+	h.hub.Restart()
 }
 
 // FactoryReset resets everything but the certificate: a new log, the configured devices, no command
@@ -146,7 +118,7 @@ func (h *Hub) FactoryReset() error {
 // LoseEvents uses n numbers without events and drops every unacknowledged event before them. The
 // hub then says hello. It returns the first and last number that are lost.
 func (h *Hub) LoseEvents(n uint64) (from, to uint64, err error) {
-	return h.controller.LoseEvents(n)
+	return h.hub.Engine().LoseEvents(n)
 }
 
 // Flood emits n events at once and returns the number of the last. The hub keeps the newest ones,
@@ -156,7 +128,7 @@ func (h *Hub) Flood(n int) (last uint64, err error) {
 		events := make([]Event, min(n, protocol.MaxMessageEvents))
 		for i := range events {
 			events[i] = Event{
-				Type:     controller.EventObserved,
+				Type:     hub.EventObserved,
 				DeviceID: 1,
 				Data:     device.Observation{Ref: ChannelRef{Key: "power"}, Value: float64(n - i)},
 			}

@@ -3,102 +3,73 @@ package virtualhub
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/virtualhub/brokerconn"
+	"hubcloud/hubbridge/hub"
+	"hubcloud/hubbridge/hub/notify"
 	"hubcloud/hubbridge/virtualhub/controller"
 	"hubcloud/hubbridge/virtualhub/device"
-	"hubcloud/hubbridge/virtualhub/enrolment"
-	"hubcloud/hubbridge/virtualhub/internal/notify"
 )
 
 // ErrRunning is returned by a second Run.
-var ErrRunning = errors.New("the hub is running or has run")
+var ErrRunning = hub.ErrRunning
 
 // Hub is one hub. Make it with New. The end of Run closes it; Close closes a hub that never ran.
 type Hub struct {
 	cfg        Config
-	id         domain.HubID
+	hub        *hub.Hub
 	controller *controller.Controller
-
-	// Only the goroutine of runConnections uses these two.
-	schedule enrolment.Schedule
-	identity *enrolment.Identity // nil before the first enrolment
-
-	// Both have a capacity of one and wake the sender and runDevices.
-	sendWake, deviceWake chan struct{}
-
-	workers workers // senders and requests
-
-	mu          sync.Mutex
-	running     bool
-	offline     bool
-	restarted   bool
-	interrupted chan struct{}    // closed and replaced when offline or restarted changes
-	current     *brokerconn.Conn // nil while not connected
-	halfOpen    []*brokerconn.Conn
+	network    faultyNetwork
+	deviceWake chan struct{} // wakes runDevices; has a capacity of one
 }
 
 // New makes a hub, and restores the one in cfg.Dir if there is one.
 func New(cfg Config) (*Hub, error) {
-	cfg = cfg.WithDefaults()
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
-	id, _ := domain.ParseSerial(cfg.Serial) // valid by Validate
-	cfg.Logger = cfg.Logger.With("hub_id", string(id))
-	identity, err := enrolment.Read(cfg.Dir, id)
+	h := &Hub{cfg: cfg.WithDefaults(), deviceWake: make(chan struct{}, 1)}
+	// The controller needs the engine of the library's hub, which needs a handler.
+	var handler struct{ *controller.Controller }
+	library, err := hub.New(h.cfg.hubConfig(&handler, &h.network))
 	if err != nil {
 		return nil, err
 	}
-	h := &Hub{
-		cfg: cfg, id: id,
-		schedule: enrolment.Schedule{Interval: cfg.EnrollEvery}, identity: identity,
-		sendWake: make(chan struct{}, 1), deviceWake: make(chan struct{}, 1),
-		interrupted: make(chan struct{}),
-	}
-	h.controller, err = controller.New(cfg.controllerConfig(id), h.wake)
+	h.hub = library
+	h.cfg.Logger = h.cfg.Logger.With("hub_id", library.ID())
+	h.controller, err = controller.New(
+		h.cfg.controllerConfig(domain.HubID(library.ID())), library.Engine(),
+		func() { notify.Wake(h.deviceWake) },
+	)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, library.Close())
 	}
+	handler.Controller = h.controller
 	return h, nil
-}
-
-// wake is called by the controller when there may be something to send or to do for devices.
-func (h *Hub) wake() {
-	notify.Wake(h.sendWake)
-	notify.Wake(h.deviceWake)
 }
 
 // Run runs the hub until ctx ends, and then returns nil. It may be called once; a second call
 // returns ErrRunning.
 func (h *Hub) Run(ctx context.Context) error {
-	h.mu.Lock()
-	if h.running {
-		h.mu.Unlock()
-		return ErrRunning
-	}
-	h.running = true
-	h.mu.Unlock()
-
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return h.runDevices(ctx) })
-	group.Go(func() error { return h.runFaults(ctx) })
-	group.Go(func() error { return h.runConnections(ctx) })
+	hubCtx, stopHub := context.WithCancel(context.WithoutCancel(ctx))
+	group.Go(func() error { return h.hub.Run(hubCtx) })
+	group.Go(func() error {
+		defer stopHub() // after the devices: a closed hub cannot store their changes
+		devices, ctx := errgroup.WithContext(ctx)
+		devices.Go(func() error { return h.runDevices(ctx) })
+		devices.Go(func() error { return h.runFaults(ctx) })
+		return devices.Wait()
+	})
 	err := group.Wait()
-	h.workers.wait()
-	for _, conn := range h.halfOpen {
-		conn.Release()
+	if !errors.Is(err, ErrRunning) {
+		h.network.release()
 	}
-	return errors.Join(err, h.controller.Close())
+	return err
 }
 
 // Close closes a hub that never ran or whose Run has returned.
-func (h *Hub) Close() error { return h.controller.Close() }
+func (h *Hub) Close() error { return h.hub.Close() }
 
 // runDevices advances devices and windows.
 func (h *Hub) runDevices(ctx context.Context) error {
@@ -149,38 +120,30 @@ func (h *Hub) runFaults(ctx context.Context) error {
 }
 
 // ID returns the hub's id.
-func (h *Hub) ID() string { return string(h.id) }
+func (h *Hub) ID() string { return h.hub.ID() }
 
 // Status returns the hub's position in its log.
-func (h *Hub) Status() Status { return h.controller.Status() }
+func (h *Hub) Status() Status { return h.hub.Status() }
 
 // Acked returns the highest number of the present log that the cloud has acknowledged.
-func (h *Hub) Acked() uint64 { return h.controller.Status().Acked }
+func (h *Hub) Acked() uint64 { return h.Status().Acked }
 
 // Connected reports whether there is a connection on which the cloud has acknowledged the hello.
-func (h *Hub) Connected() bool { return h.controller.Status().Connected }
+func (h *Hub) Connected() bool { return h.Status().Connected }
 
 // WaitConnected waits until Connected returns true. Its error is the cause of ctx.
-func (h *Hub) WaitConnected(ctx context.Context) error {
-	return h.controller.Wait(ctx, h.Connected)
-}
+func (h *Hub) WaitConnected(ctx context.Context) error { return h.hub.WaitConnected(ctx) }
 
 // WaitAcked waits until the cloud has acknowledged the event with number seq. Its error is the
 // cause of ctx.
-func (h *Hub) WaitAcked(ctx context.Context, seq uint64) error {
-	return h.controller.Wait(ctx, func() bool { return h.Acked() >= seq })
-}
+func (h *Hub) WaitAcked(ctx context.Context, seq uint64) error { return h.hub.WaitAcked(ctx, seq) }
 
 // Emit numbers and stores all of events, or none if it returns an error, and sends them until they
 // are acknowledged. It returns the number of the last event.
-func (h *Hub) Emit(events ...Event) (last uint64, err error) {
-	return h.controller.Emit(time.Now(), events)
-}
+func (h *Hub) Emit(events ...Event) (last uint64, err error) { return h.hub.Emit(events...) }
 
 // Device returns a device with all its channels; false if the hub has no device with the id.
-func (h *Hub) Device(id int64) (device.View[device.FullChannel], bool) {
-	return h.controller.Device(id)
-}
+func (h *Hub) Device(id int64) (hub.Device, bool) { return h.controller.View(id) }
 
 // DeviceIDs returns the ids of the hub's devices in ascending order.
 func (h *Hub) DeviceIDs() []int64 { return h.controller.DeviceIDs() }

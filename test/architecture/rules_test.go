@@ -83,18 +83,22 @@ var importRules = []importRule{
 		reason:    "decoding is pure: it connects to nothing and keeps nothing",
 	},
 	{
+		packages: "hubbridge/hub/...",
+		allowed:  []string{"domain", "hubbridge/protocol", "hubbridge/hub/...", "streams/filelock"},
+		reason:   "hubs of others are built on it: it shares only the messages with the cloud",
+	},
+	{
 		packages: "hubbridge/virtualhub/...",
 		allowed: []string{
-			"domain", "hubbridge/protocol", "hubbridge/virtualhub/...", "streams/filelock",
+			"domain", "hubbridge/protocol", "hubbridge/hub/...", "hubbridge/virtualhub/...",
 		},
 		reason: "a virtual hub shares only the messages with the cloud, since it tests the cloud",
 	},
 	{
 		packages: "hubbridge/virtualhub",
 		allowed: []string{
-			"domain", "hubbridge/protocol", "hubbridge/virtualhub/brokerconn",
+			"domain", "hubbridge/protocol", "hubbridge/hub", "hubbridge/hub/notify",
 			"hubbridge/virtualhub/controller", "hubbridge/virtualhub/device",
-			"hubbridge/virtualhub/enrolment", "hubbridge/virtualhub/internal/...",
 		},
 		reason: "a single hub does not depend on the load generator, fleet",
 	},
@@ -185,6 +189,10 @@ var importerRules = []importerRule{
 		"the service contains no hub in software",
 	},
 	{
+		"hubbridge/hub/...", []string{"hubbridge/hub/...", "hubbridge/virtualhub/..."},
+		"the service contains no hub in software",
+	},
+	{
 		"streams/jsapi",
 		[]string{
 			"streams/...", "hubbridge/...", "projections/apply",
@@ -213,7 +221,8 @@ var importerRules = []importerRule{
 		"Postgres is behind projections",
 	},
 	{
-		"github.com/eclipse/paho.mqtt.golang/...", []string{"hubbridge/virtualhub/..."},
+		"github.com/eclipse/paho.mqtt.golang/...",
+		[]string{"hubbridge/hub/...", "hubbridge/virtualhub/fleet"},
 		"the cloud's end of MQTT is the broker",
 	},
 	{

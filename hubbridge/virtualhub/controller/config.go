@@ -11,17 +11,15 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/protocol"
 	"hubcloud/hubbridge/virtualhub/device"
-	"hubcloud/hubbridge/virtualhub/journal"
 )
 
 // Config configures a Controller. HubID is required.
 type Config struct {
 	HubID domain.HubID
-	// Dir keeps events, devices and command ids over a restart. Empty keeps them in memory, with a
-	// new hub log per Controller.
-	Dir string
+	// Durable stores the devices in the engine's entries, from which New restores them.
+	Durable bool
 
-	// Devices are the devices of a new or reset hub. Devices in Dir take precedence. Defaults to
+	// Devices are the devices of a new or reset hub. Stored devices take precedence. Defaults to
 	// device.Demo() if nil.
 	Devices []device.Spec
 	// Joinable are the devices that the installer makes join, in turn. Defaults to
@@ -40,20 +38,10 @@ type Config struct {
 	// GiveUp is how long the hub tries to reach a device with a command before the channel fails.
 	// Defaults to 10 s.
 	GiveUp time.Duration
-	// Capacity is the most unacknowledged events that the hub keeps. Defaults to
-	// journal.DefaultCapacity.
-	Capacity int
-	// Batch is the most events per message. Defaults to protocol.MaxMessageEvents, the most
-	// allowed.
-	Batch int
 
-	// Firmware is the version in the hello. Defaults to "2.4.1".
-	Firmware string
-	// Network is the network in the hello. Defaults to an Ethernet interface whose addresses are
-	// derived from HubID.
-	Network *protocol.Network
-
-	// Logger receives one record per request, and failures. Defaults to slog.Default().
+	// Now returns the time of requests. Defaults to time.Now.
+	Now func() time.Time
+	// Logger receives failures. Defaults to slog.Default().
 	Logger *slog.Logger
 }
 
@@ -67,11 +55,8 @@ func (cfg Config) WithDefaults() Config {
 	}
 	cfg.PairingWindow = cmp.Or(cfg.PairingWindow, 120*time.Second)
 	cfg.GiveUp = cmp.Or(cfg.GiveUp, 10*time.Second)
-	cfg.Capacity = cmp.Or(cfg.Capacity, journal.DefaultCapacity)
-	cfg.Batch = cmp.Or(cfg.Batch, protocol.MaxMessageEvents)
-	cfg.Firmware = cmp.Or(cfg.Firmware, "2.4.1")
-	if cfg.Network == nil {
-		cfg.Network = defaultNetwork(cfg.HubID)
+	if cfg.Now == nil {
+		cfg.Now = time.Now
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	return cfg
@@ -81,9 +66,6 @@ func (cfg Config) WithDefaults() Config {
 func (cfg Config) Validate() error {
 	if cfg.HubID == "" {
 		return errors.New("hub id: must not be empty")
-	}
-	if cfg.Batch < 1 || cfg.Batch > protocol.MaxMessageEvents {
-		return fmt.Errorf("batch: is %d, must be 1 to %d", cfg.Batch, protocol.MaxMessageEvents)
 	}
 	return nil
 }
@@ -96,7 +78,8 @@ func seed(id domain.HubID) uint64 {
 	return h.Sum64()
 }
 
-func defaultNetwork(id domain.HubID) *protocol.Network {
+// Network returns a network whose addresses are derived from the hub id.
+func Network(id domain.HubID) *protocol.Network {
 	n := seed(id)
 	ip := fmt.Sprintf("10.%d.%d.%d", byte(n>>16), byte(n>>8), 2+byte(n)%250)
 	mac := fmt.Sprintf("02:00:%02x:%02x:%02x:%02x", byte(n>>24), byte(n>>16), byte(n>>8), byte(n))

@@ -1,13 +1,14 @@
 package controller
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
+	"hubcloud/hubbridge/hub"
 	"hubcloud/hubbridge/protocol"
 	"hubcloud/hubbridge/virtualhub/device"
 	"hubcloud/streams/streamstest"
@@ -15,101 +16,48 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-func newTestController(t testing.TB, dir string) *Controller {
+// testHub is a controller with its engine and a clock that the test sets.
+type testHub struct {
+	*Controller
+	engine *hub.Engine
+	now    time.Time
+}
+
+func newTestHub(t testing.TB, dir string) *testHub {
 	t.Helper()
-	c, err := New(Config{
-		HubID: "hub-7k2m-q4xd-93ta", Quiet: true, Dir: dir, Logger: streamstest.Logger(),
-	}, func() {})
+	const id = "hub-7k2m-q4xd-93ta"
+	engine, err := hub.NewEngine(
+		hub.EngineConfig{ID: id, Dir: dir, Logger: streamstest.Logger()}, func() {},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close() })
-	return c
+	t.Cleanup(func() { _ = engine.Close() })
+	h := &testHub{engine: engine, now: noon}
+	h.Controller, err = New(Config{
+		HubID: id, Quiet: true, Durable: dir != "", Logger: streamstest.Logger(),
+		Now: func() time.Time { return h.now },
+	}, engine, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
 }
 
-func (c *Controller) ask(method, params string, now time.Time) protocol.Response {
-	return c.HandleRequest(
+func (h *testHub) ask(method, params string, now time.Time) protocol.Response {
+	h.now = now
+	return h.engine.HandleRequest(
+		context.Background(), h,
 		protocol.Request{ID: "1", Token: "t", Method: method, Params: json.RawMessage(params)}, now,
 	)
 }
 
 const unlock = `{"command_id":"c1","device_id":1,"key":"lock","endpoint":0,"value":false}`
 
-// TestCommandMemory: a command id is remembered for 24 hours, and its journal entry is deleted
-// then.
-func TestCommandMemory(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	c := newTestController(t, dir)
-	first := c.ask(protocol.MethodChannelsCommand, unlock, noon)
-	if first.Error != nil {
-		t.Fatal(first.Error)
-	}
-	c.Advance(noon.Add(time.Hour))
-	again := c.ask(protocol.MethodChannelsCommand, unlock, noon.Add(commandMemory-time.Second))
-	if string(again.Result) != string(first.Result) {
-		t.Errorf("second answer %s, want the first, %s", again.Result, first.Result)
-	}
-	c.Advance(noon.Add(commandMemory))
-	if n := len(c.journal.Entries(entryCommand)); n != 0 || len(c.commands) != 0 {
-		t.Errorf("%d entries, %d commands after 24 hours, want none", n, len(c.commands))
-	}
-	if late := c.ask(protocol.MethodChannelsCommand, unlock, noon.Add(commandMemory)); string(
-		late.Result,
-	) == string(first.Result) {
-		t.Error("command id remembered for more than 24 hours")
-	}
-}
-
-// TestCommandMemoryOverRestart: answers, rejections included, are remembered over a restart with a
-// directory; hub_unavailable is not.
-func TestCommandMemoryOverRestart(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	ask := func(c *Controller, id, value string, now time.Time) string {
-		params := fmt.Sprintf(
-			`{"command_id":%q,"device_id":1,"key":"lock","endpoint":0,"value":%s}`, id, value,
-		)
-		return string(mustJSON(c.ask(protocol.MethodChannelsCommand, params, now)))
-	}
-	c := newTestController(t, dir)
-	accepted, rejected := ask(c, "accepted", "false", noon), ask(c, "rejected", "7", noon)
-	c.SetFaults(func(f *Faults) { f.RadioDown = true })
-	unavailable := ask(c, "unavailable", "false", noon)
-	if !strings.Contains(accepted, "pending") || !strings.Contains(rejected, "invalid_request") ||
-		!strings.Contains(unavailable, "hub_unavailable") {
-		t.Fatalf("%s\n%s\n%s", accepted, rejected, unavailable)
-	}
-	restart := func() {
-		if err := c.Close(); err != nil {
-			t.Fatal(err)
-		}
-		c = newTestController(t, dir)
-	}
-	restart()
-	last := noon.Add(commandMemory - time.Second)
-	// Only the id counts: the values differ.
-	if got := ask(c, "accepted", "true", last); got != accepted {
-		t.Errorf("after a restart: %s, want the first answer, %s", got, accepted)
-	}
-	if got := ask(c, "rejected", "true", last); got != rejected {
-		t.Errorf("after a restart: %s, want the first answer, %s", got, rejected)
-	}
-	if got := ask(c, "unavailable", "false", last); !strings.Contains(got, "pending") {
-		t.Errorf("command that was unavailable: %s, want it to run", got)
-	}
-	restart()
-	if got := ask(c, "rejected", "true", noon.Add(commandMemory)); !strings.Contains(
-		got, "pending",
-	) {
-		t.Errorf("after 24 hours: %s, want it to run", got)
-	}
-}
-
 // TestWindowDuration: a window is open for 120 s, and opening it again starts over.
 func TestWindowDuration(t *testing.T) {
 	t.Parallel()
-	c := newTestController(t, "")
+	c := newTestHub(t, "")
 	lock := device.Spec{Kind: "lock"}
 	c.ask(protocol.MethodPairingOpen, `{}`, noon)
 	if due := c.Advance(noon.Add(time.Second)); !due.Equal(noon.Add(120 * time.Second)) {
@@ -152,11 +100,11 @@ func TestFaultsSet(t *testing.T) {
 	}
 }
 
-// TestFullDisk: a command that cannot be stored is not run and not remembered.
+// TestFullDisk: a command that cannot be stored is not run.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	c := newTestController(t, t.TempDir())
-	if err := c.journal.Close(); err != nil {
+	c := newTestHub(t, t.TempDir())
+	if err := c.engine.Close(); err != nil {
 		t.Fatal(err)
 	}
 	before := c.ask(protocol.MethodDevicesGet, `{"device_id":1}`, noon)
@@ -166,8 +114,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	if after := c.ask(protocol.MethodDevicesGet, `{"device_id":1}`, noon); string(
 		after.Result,
-	) != string(before.Result) ||
-		len(c.commands) != 0 {
+	) != string(before.Result) {
 		t.Errorf("%s\nwas %s", after.Result, before.Result)
 	}
 }

@@ -6,9 +6,14 @@ import (
 	"slices"
 	"time"
 
+	"hubcloud/hubbridge/hub"
 	"hubcloud/hubbridge/virtualhub/device"
-	"hubcloud/hubbridge/virtualhub/journal"
 )
+
+// observed returns the event of an observation.
+func observed(d *device.Device, o device.Observation) hub.Event {
+	return hub.Observed(d.ID, o.Key, o.Endpoint, o.Value)
+}
 
 // nameData is the data of device.added and device.forgotten.
 type nameData struct {
@@ -25,15 +30,15 @@ func (c *Controller) device(id int64) *device.Device {
 	return nil
 }
 
-// Device returns a device with all its channels; false if the hub has no device with the id.
-func (c *Controller) Device(id int64) (device.View[device.FullChannel], bool) {
+// View returns a device with all its channels; false if the hub has no device with the id.
+func (c *Controller) View(id int64) (hub.Device, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d := c.device(id)
 	if d == nil {
-		return device.View[device.FullChannel]{}, false
+		return hub.Device{}, false
 	}
-	return d.Full(), true
+	return d.View(), true
 }
 
 // DeviceIDs returns the ids of the hub's devices in ascending order.
@@ -69,11 +74,11 @@ func (c *Controller) Report(
 		if err != nil {
 			return err
 		}
-		var events []json.RawMessage
+		var events []hub.Event
 		for _, o := range observations {
-			events = append(events, c.event(EventObserved, d.ID, now, o))
+			events = append(events, observed(d, o))
 		}
-		c.commit(journal.Change{Events: events, Set: c.entries(d)})
+		c.commit(now, hub.Change{Events: events, Set: c.entries(d)})
 		return nil
 	})
 }
@@ -88,8 +93,8 @@ func (c *Controller) Rename(
 			Name            string       `json:"name"`
 			RemovedChannels []device.Ref `json:"removed_channels"`
 		}{name, d.Remove(removed...)}
-		c.commit(journal.Change{
-			Events: []json.RawMessage{c.event(eventUpdated, d.ID, now, data)},
+		c.commit(now, hub.Change{
+			Events: []hub.Event{{Type: hub.EventUpdated, DeviceID: d.ID, Data: data}},
 			Set:    c.entries(d),
 		})
 		return nil
@@ -113,20 +118,20 @@ func (c *Controller) setAvailable(d *device.Device, available bool, now time.Tim
 		return
 	}
 	d.Available = available
-	kind := eventUnavailable
+	kind := hub.EventUnavailable
 	if available {
-		kind = eventAvailable
+		kind = hub.EventAvailable
 	}
-	c.commit(journal.Change{
-		Events: []json.RawMessage{c.event(kind, d.ID, now, nil)}, Set: c.entries(d),
+	c.commit(now, hub.Change{
+		Events: []hub.Event{{Type: kind, DeviceID: d.ID}}, Set: c.entries(d),
 	})
 }
 
 // remove removes a device from the hub: device.forgotten.
 func (c *Controller) remove(d *device.Device, now time.Time) {
 	c.devices = slices.DeleteFunc(c.devices, func(other *device.Device) bool { return other == d })
-	c.commit(journal.Change{
-		Events: []json.RawMessage{c.event(eventForgotten, d.ID, now, nameData{d.Spec.Name})},
+	c.commit(now, hub.Change{
+		Events: []hub.Event{{Type: hub.EventForgotten, DeviceID: d.ID, Data: nameData{d.Spec.Name}}},
 		Delete: []string{deviceEntry(d.ID)},
 	})
 }

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -81,18 +80,20 @@ func (c *Controller) SetFaults(change func(*Faults)) {
 	defer c.mu.Unlock()
 	change(&c.faults)
 	c.applyFaults()
-	c.notify()
+	c.wake()
 }
 
-// applyFaults brings devices and the send window in line with the faults.
+// applyFaults brings devices, the send window and the clock in line with the faults.
 func (c *Controller) applyFaults() {
 	for _, d := range c.devices {
 		d.Jammed = slices.Contains(c.faults.Jammed, d.ID)
 	}
-	c.window.Limit = protocol.MaxUnacknowledged
+	limit := uint64(protocol.MaxUnacknowledged)
 	if c.faults.IgnoreWindow {
-		c.window.Limit = 0
+		limit = 0
 	}
+	c.engine.SetWindow(limit)
+	c.setClock()
 	for _, id := range c.faults.Unreachable {
 		if d := c.device(id); d != nil {
 			c.setAvailable(d, false, time.Now())
@@ -100,22 +101,13 @@ func (c *Controller) applyFaults() {
 	}
 }
 
-// LoseEvents uses n numbers without events and drops every unacknowledged event before them. It
-// returns the first and last number that are lost.
-func (c *Controller) LoseEvents(n uint64) (from, to uint64, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if n == 0 {
-		return 0, 0, errors.New("events to lose: must be at least 1")
-	}
-	from, to, err = c.journal.Skip(n)
-	c.notify()
-	return from, to, err
-}
+// bootTime is the clock's time at boot while the hub does not know the time.
+var bootTime = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// AnswerDelay returns how long each response is to be delayed.
-func (c *Controller) AnswerDelay() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return time.Duration(c.faults.LateAnswers)
+func (c *Controller) setClock() {
+	if c.faults.ClockUnknown {
+		c.engine.SetClock(false, bootTime.Sub(c.booted))
+		return
+	}
+	c.engine.SetClock(true, 0)
 }

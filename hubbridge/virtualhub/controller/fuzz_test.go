@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"hubcloud/hubbridge/protocol"
+	"hubcloud/hubbridge/hub"
 )
 
-// FuzzRequest: any payload is either rejected by DecodeRequest or answered with exactly one of a
+// FuzzRequest: any payload is either rejected by hub.DecodeRequest or answered with exactly one of a
 // result and an error, with a token that can be part of a topic.
 func FuzzRequest(f *testing.F) {
 	for _, seed := range []string{
@@ -27,11 +27,11 @@ func FuzzRequest(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	c := newTestController(f, "")
+	c := newTestHub(f, "")
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		req, err := DecodeRequest(payload)
+		req, err := hub.DecodeRequest(payload)
 		if err != nil {
-			if !errors.Is(err, ErrBadRequest) {
+			if !errors.Is(err, hub.ErrBadRequest) {
 				t.Fatal(err)
 			}
 			return
@@ -39,38 +39,13 @@ func FuzzRequest(f *testing.F) {
 		if strings.ContainsAny(req.Token, "+#\x00") || strings.Contains("/"+req.Token+"/", "//") {
 			t.Fatalf("token %q", req.Token)
 		}
-		r := c.HandleRequest(req, noon)
+		r := c.engine.HandleRequest(t.Context(), c, req, noon)
 		if r.ID != req.ID || (r.Result == nil) == (r.Error == nil) ||
 			r.Error != nil && (r.Error.Type == "" || r.Error.Message == "") {
 			t.Fatalf("%+v", r)
 		}
 		if _, err := json.Marshal(r); err != nil {
 			t.Fatal(err)
-		}
-	})
-}
-
-// FuzzAck: no ack brings the hub's numbers into an impossible state.
-func FuzzAck(f *testing.F) {
-	f.Add([]byte(`{"log":"x","through":1}`), uint8(3))
-	f.Add([]byte(`{"log":"x","through":-1}`), uint8(3))
-	f.Add([]byte(`{"log":"x","through":9007199254740992}`), uint8(3))
-	f.Fuzz(func(t *testing.T, payload []byte, n uint8) {
-		c := newTestController(t, "")
-		c.journal.Reset("x", nil)
-		connection := c.Connect()
-		c.NextMessage(connection, noon)
-		for range n {
-			if _, err := c.Emit(noon, []Event{{Type: "t"}}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		c.HandleAck(connection, payload, noon)
-		for range 10 {
-			c.NextMessage(connection, noon)
-		}
-		if s := c.Status(); s.Oldest > s.Newest+1 || s.Newest > protocol.MaxNumber+256 {
-			t.Fatalf("%+v", s)
 		}
 	})
 }

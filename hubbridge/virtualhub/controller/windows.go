@@ -1,25 +1,17 @@
 package controller
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/hubbridge/hub"
 	"hubcloud/hubbridge/virtualhub/device"
-	"hubcloud/hubbridge/virtualhub/journal"
 )
 
 // ErrNoWindow is returned by Join and Press if the window that they need is not open.
 var ErrNoWindow = errors.New("the window is not open")
-
-// setupCodes matches a PIN, a DSK (eight groups of five digits) or the text of a QR code (Z-Wave's
-// digits or Matter's).
-var setupCodes = regexp.MustCompile(
-	`^(\d{5}|\d{5}([- ]?\d{5}){7}|90\d{50,200}|MT:[0-9A-Z.-]{10,200})$`,
-)
 
 // window is a pairing or removal window. The zero window is closed.
 type window struct {
@@ -28,19 +20,18 @@ type window struct {
 	setupCode string
 }
 
-// windowResult is the result of opening a window.
-type windowResult struct {
-	Status    string `json:"status"`
-	ExpiresIn int    `json:"expires_in"` // seconds
-}
-
-// open opens w for the whole configured time, also if it is already open.
-func (c *Controller) open(w *window, setupCode string, now time.Time) windowResult {
+// open opens w for the whole configured time, also if it is already open. It returns that time.
+func (c *Controller) open(w *window, setupCode string) (time.Duration, error) {
+	if unavailable := c.unavailable(); unavailable != nil {
+		return 0, unavailable
+	}
+	now := c.cfg.Now()
 	*w = window{WindowState: domain.OpenWindow(now, c.cfg.PairingWindow), setupCode: setupCode}
 	if c.cfg.Installer > 0 {
 		w.actAt = now.Add(c.cfg.Installer)
 	}
-	return windowResult(w.View(now))
+	c.wake()
+	return c.cfg.PairingWindow, nil
 }
 
 // advanceWindows lets the installer act and closes expired windows. It returns when to call it
@@ -103,11 +94,11 @@ func (c *Controller) join(spec device.Spec, now time.Time) (int64, error) {
 	c.lastJoined = d.ID
 	c.pairing = window{WindowState: used}
 	c.devices = append(c.devices, d)
-	events := []json.RawMessage{c.event(eventAdded, d.ID, now, nameData{d.Spec.Name})}
+	events := []hub.Event{{Type: hub.EventAdded, DeviceID: d.ID, Data: nameData{d.Spec.Name}}}
 	for _, o := range d.First() {
-		events = append(events, c.event(EventObserved, d.ID, now, o))
+		events = append(events, observed(d, o))
 	}
-	c.commit(journal.Change{Events: events, Set: c.entries(d)})
+	c.commit(now, hub.Change{Events: events, Set: c.entries(d)})
 	return d.ID, nil
 }
 

@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"hubcloud/domain"
+	"hubcloud/hubbridge/hub"
 )
 
 // Ref names a channel within its device.
@@ -67,73 +67,15 @@ func (c *Channel) parseCommand(raw json.RawMessage) (Value, error) {
 	return v, nil
 }
 
-// The parts of a channel in a response, as in the API contract.
-type (
-	channelHead struct {
-		Key       string  `json:"key"`
-		Endpoint  int     `json:"endpoint"`
-		Kind      string  `json:"kind"`
-		Unit      *string `json:"unit"`
-		Available bool    `json:"available"`
+// view returns the channel as the hub answers with it.
+func (c *Channel) view(available bool) hub.Channel {
+	v := hub.Channel{
+		Key: c.Key, Endpoint: c.Endpoint, Unit: keys[c.Key].unit,
+		Readable: true, Writable: keys[c.Key].writable, Available: available,
+		ChannelState: c.ChannelState,
 	}
-	channelAbilities struct {
-		Readable     bool `json:"readable"`
-		Writable     bool `json:"writable"`
-		Capabilities any  `json:"capabilities"`
-	}
-	channelState struct {
-		Value      Value                `json:"value"`
-		ObservedAt *string              `json:"observed_at"`
-		Desired    Value                `json:"desired"`
-		DesiredAt  *string              `json:"desired_at"`
-		Status     domain.ChannelStatus `json:"status"`
-	}
-
-	// ListedChannel is a channel in a list of devices.
-	ListedChannel struct {
-		channelHead
-		channelAbilities
-	}
-	// FullChannel is a channel of a single device.
-	FullChannel struct {
-		channelHead
-		channelAbilities
-		channelState
-	}
-	// CommandedChannel is a channel in the answer to a command.
-	CommandedChannel struct {
-		channelHead
-		channelState
-	}
-)
-
-func (c *Channel) head(available bool) channelHead {
-	head := channelHead{Key: c.Key, Endpoint: c.Endpoint, Kind: c.Key, Available: available}
-	if unit := keys[c.Key].unit; unit != "" {
-		head.Unit = &unit
-	}
-	return head
-}
-
-func (c *Channel) abilities() channelAbilities {
-	a := channelAbilities{Readable: true, Writable: keys[c.Key].writable, Capabilities: struct{}{}}
 	if c.limits != nil {
-		a.Capabilities = *c.limits
+		v.Capabilities = *c.limits
 	}
-	return a
-}
-
-func (c *Channel) state() channelState {
-	return channelState{
-		Value: c.Value, ObservedAt: timestamp(c.ObservedAt),
-		Desired: c.Desired, DesiredAt: timestamp(c.DesiredAt), Status: c.Status,
-	}
-}
-
-func timestamp(t time.Time) *string {
-	if t.IsZero() {
-		return nil
-	}
-	s := domain.FormatTime(t)
-	return &s
+	return v
 }

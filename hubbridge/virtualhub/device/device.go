@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/protocol"
+	"hubcloud/hubbridge/hub"
 )
 
 // Device is one device on a hub's network. It is not safe for concurrent use.
@@ -43,20 +43,11 @@ type reading struct {
 	Value Value
 }
 
-// Observation is the data of a channel.observed or channel.desired event.
+// Observation is the data of a channel.observed event.
 type Observation struct {
 	Ref
 	Value Value `json:"value"`
 }
-
-// Rejection is the error of a command that the device rejects.
-type Rejection struct {
-	// Type is an error type of the hub protocol: not_found, invalid_request or command_refused.
-	Type    string
-	Message string
-}
-
-func (r *Rejection) Error() string { return r.Type + ": " + r.Message }
 
 // Surroundings is the state of the hub that affects its devices.
 type Surroundings struct {
@@ -130,31 +121,27 @@ func (d *Device) Channel(ref Ref) *Channel {
 	return nil
 }
 
-// Check decodes and validates the value of a command without running it. Its errors are *Rejection.
+// Check decodes and validates the value of a command without running it. Its errors are *hub.Error.
 func (d *Device) Check(ref Ref, raw json.RawMessage) (Value, error) {
 	c := d.Channel(ref)
 	if c == nil {
-		return nil, &Rejection{
-			Type:    protocol.ErrorNotFound,
-			Message: fmt.Sprintf("device %d has no channel %s", d.ID, ref),
-		}
+		return nil, hub.Errorf(hub.ErrorNotFound, "device %d has no channel %s", d.ID, ref)
 	}
 	v, err := c.parseCommand(raw)
 	if err != nil {
-		return nil, &Rejection{Type: protocol.ErrorInvalidRequest, Message: err.Error()}
+		return nil, hub.Errorf(hub.ErrorInvalidRequest, "%v", err)
 	}
 	if d.Spec.Insecure && (ref.Key == "lock" || ref.Key == "barrier") {
-		return nil, &Rejection{
-			Type:    protocol.ErrorCommandRefused,
-			Message: fmt.Sprintf("%s did not join securely: it rejects commands", d.Spec.Name),
-		}
+		return nil, hub.Errorf(
+			hub.ErrorCommandRefused, "%s did not join securely: it rejects commands", d.Spec.Name,
+		)
 	}
 	return v, nil
 }
 
-// Command starts a command with a value from Check. It returns the channel, which is pending, and
-// the data of the channel.desired event. The outcome comes from a later Advance.
-func (d *Device) Command(ref Ref, v Value, now time.Time) (CommandedChannel, Observation) {
+// Command starts a command with a value from Check. It returns the channel, which is pending. The
+// outcome comes from a later Advance.
+func (d *Device) Command(ref Ref, v Value, now time.Time) hub.Channel {
 	c := d.Channel(ref)
 	if i := slices.IndexFunc(d.actions, func(a action) bool { return a.Ref == ref }); i >= 0 {
 		if d.kind.interrupt != nil {
@@ -166,7 +153,7 @@ func (d *Device) Command(ref Ref, v Value, now time.Time) (CommandedChannel, Obs
 	d.actions = append(
 		d.actions, action{Ref: ref, Value: v, Since: now, Due: now.Add(d.latency(ref, v))},
 	)
-	return CommandedChannel{c.head(d.Available), c.state()}, Observation{ref, v}
+	return c.view(d.Available)
 }
 
 func (d *Device) latency(ref Ref, v Value) time.Duration {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/hubbridge/hub"
 )
 
 var (
@@ -110,7 +111,7 @@ func TestValues(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = devices[tc.kind].Check(ref, json.RawMessage(tc.value))
-		var rejection *Rejection
+		var rejection *hub.Error
 		switch {
 		case tc.rejection == "" && err != nil:
 			t.Errorf("Check(%s, %s) = %v, want no error", tc.channel, tc.value, err)
@@ -128,9 +129,10 @@ func run(t *testing.T, d *Device, ref Ref, value string, s Surroundings) []Obser
 		t.Fatal(err)
 	}
 	now := start.Add(time.Hour)
-	answer, desired := d.Command(ref, v, now)
-	if answer.Status != domain.ChannelPending || desired.Ref != ref || desired.Value != v {
-		t.Fatalf("Command() = %+v, %+v, want pending and the desired value", answer, desired)
+	answer := d.Command(ref, v, now)
+	if answer.Status != domain.ChannelPending || answer.Key != ref.Key ||
+		answer.Endpoint != ref.Endpoint || answer.Desired != v {
+		t.Fatalf("Command() = %+v, want pending and the desired value", answer)
 	}
 	if observed, changed := d.Advance(now, s); len(observed) > 0 || changed {
 		t.Fatalf("outcome before the latency: %v", observed)
@@ -308,50 +310,6 @@ func TestRepeatedReports(t *testing.T) {
 	}
 }
 
-// TestChannelFields: the fields of a channel in each response.
-func TestChannelFields(t *testing.T) {
-	t.Parallel()
-	d := newDevice(t, Spec{Kind: "thermostat", Min: new(7.5)})
-	head := []string{"available", "endpoint", "key", "kind", "unit"}
-	abilities := []string{"capabilities", "readable", "writable"}
-	state := []string{"desired", "desired_at", "observed_at", "status", "value"}
-	answer, _ := d.Command(Ref{Key: "mode"}, "off", start)
-	for name, tc := range map[string]struct {
-		got  any
-		want [][]string
-	}{
-		"list":    {d.Listed().Channels[1], [][]string{head, abilities}},
-		"get":     {d.Full().Channels[1], [][]string{head, abilities, state}},
-		"command": {answer, [][]string{head, state}},
-	} {
-		fields := map[string]json.RawMessage{}
-		if err := json.Unmarshal(encode(tc.got), &fields); err != nil {
-			t.Fatal(err)
-		}
-		var names []string
-		for field := range fields {
-			names = append(names, field)
-		}
-		slices.Sort(names)
-		want := slices.Concat(tc.want...)
-		slices.Sort(want)
-		if !slices.Equal(names, want) {
-			t.Errorf("%s: %v, want %v", name, names, want)
-		}
-	}
-	full := string(encode(d.Full().Channels[1]))
-	if want := `{"key":"heating_setpoint","endpoint":0,"kind":"heating_setpoint","unit":"°C","available":true,"readable":true,"writable":true,` +
-		`"capabilities":{"min":7.5,"max":35},"value":21,"observed_at":"2026-01-02T03:04:05.123456Z","desired":null,"desired_at":null,"status":"synchronized"}`; full != want {
-		t.Errorf("FullChannel %s\nwant %s", full, want)
-	}
-	if unknown := string(encode(newDevice(t, Spec{
-		Kind: "keypad",
-	}).Full().Channels[0])); unknown != `{"key":"alarm","endpoint":0,"kind":"alarm","unit":null,`+
-		`"available":true,"readable":true,"writable":false,"capabilities":{},"value":null,"observed_at":null,"desired":null,"desired_at":null,"status":"unknown"}` {
-		t.Error(unknown)
-	}
-}
-
 // TestSnapshot: a restored device equals the original, pending commands included.
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
@@ -377,8 +335,8 @@ func TestSnapshot(t *testing.T) {
 		if again := encode(back.Snapshot()); string(again) != string(raw) {
 			t.Errorf("%s: %s\nwas %s", spec.Kind, again, raw)
 		}
-		if !reflect.DeepEqual(back.Full(), d.Full()) {
-			t.Errorf("%s: %+v\nwas %+v", spec.Kind, back.Full(), d.Full())
+		if !reflect.DeepEqual(back.View(), d.View()) {
+			t.Errorf("%s: %+v\nwas %+v", spec.Kind, back.View(), d.View())
 		}
 	}
 }
@@ -429,7 +387,7 @@ func FuzzCommand(f *testing.F) {
 			d := newDevice(t, spec)
 			ref := Ref{Key: key, Endpoint: endpoint}
 			v, err := d.Check(ref, value)
-			var rejection *Rejection
+			var rejection *hub.Error
 			if err != nil {
 				if !errors.As(err, &rejection) || rejection.Message == "" {
 					t.Fatalf("%v", err)

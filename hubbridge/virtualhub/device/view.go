@@ -6,47 +6,16 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/hubbridge/hub"
 )
 
-// View is a device in a response of the hub. C is ListedChannel or FullChannel.
-type View[C any] struct {
-	ID           int64  `json:"id"`
-	Name         string `json:"name"`
-	Manufacturer string `json:"manufacturer"`
-	Model        string `json:"model"`
-	Channels     []C    `json:"channels"`
-}
-
-// Listed returns the device as in a list of devices: without values.
-func (d *Device) Listed() View[ListedChannel] {
-	return view(
-		d,
-		func(c *Channel) ListedChannel { return ListedChannel{c.head(d.Available), c.abilities()} },
-	)
-}
-
-// Full returns the device with all its channels and values.
-func (d *Device) Full() View[FullChannel] {
-	return view(
-		d,
-		func(c *Channel) FullChannel {
-			return FullChannel{
-				c.head(d.Available), c.abilities(), c.state(),
-			}
-		},
-	)
-}
-
-func view[C any](d *Device, channel func(*Channel) C) View[C] {
-	v := View[C]{
-		ID:           d.ID,
-		Name:         d.Spec.Name,
-		Manufacturer: d.Spec.Manufacturer,
-		Model:        d.Spec.Model,
-		Channels:     []C{},
+// View returns the device with all its channels and values.
+func (d *Device) View() hub.Device {
+	v := hub.Device{
+		ID: d.ID, Name: d.Spec.Name, Manufacturer: d.Spec.Manufacturer, Model: d.Spec.Model,
 	}
 	for _, c := range d.Channels {
-		v.Channels = append(v.Channels, channel(c))
+		v.Channels = append(v.Channels, c.view(d.Available))
 	}
 	return v
 }

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
-	"hubcloud/hubbridge/virtualhub/controller"
-	"hubcloud/hubbridge/virtualhub/internal/notify"
+	"hubcloud/hubbridge/hub"
+	"hubcloud/hubbridge/hub/notify"
 )
 
 // Fleet is many hubs in one process. Make it with New.
@@ -99,9 +99,9 @@ func (f *Fleet) ResetLatency() { f.latency.reset() }
 
 // Emit emits events from the hub with the given index in Config.Hubs, in addition to the configured
 // load. It returns the number of the last event.
-func (f *Fleet) Emit(hub int, events ...controller.Event) (last uint64, err error) {
-	if hub < 0 || hub >= len(f.members) {
-		return 0, fmt.Errorf("hub: is %d, must be 0 to %d", hub, len(f.members)-1)
+func (f *Fleet) Emit(index int, events ...hub.Event) (last uint64, err error) {
+	if index < 0 || index >= len(f.members) {
+		return 0, fmt.Errorf("hub: is %d, must be 0 to %d", index, len(f.members)-1)
 	}
-	return f.members[hub].emit(events)
+	return f.members[index].emit(events)
 }

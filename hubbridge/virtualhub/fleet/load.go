@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"hubcloud/hubbridge/virtualhub/controller"
+	"hubcloud/hubbridge/hub"
 	"hubcloud/hubbridge/virtualhub/device"
 )
 
@@ -18,9 +18,9 @@ type emission struct {
 }
 
 // emit emits events and notes the time, for the latency of their ack.
-func (m *member) emit(events []controller.Event) (last uint64, err error) {
+func (m *member) emit(events []hub.Event) (last uint64, err error) {
 	now := time.Now()
-	last, err = m.controller.Emit(now, events)
+	last, err = m.engine.Commit(now, hub.Change{Events: events})
 	if err != nil {
 		return 0, err
 	}
@@ -35,11 +35,11 @@ func (m *member) emit(events []controller.Event) (last uint64, err error) {
 
 // emitBatch emits one batch of the configured load.
 func (m *member) emitBatch() {
-	events := make([]controller.Event, m.fleet.cfg.Batch)
+	events := make([]hub.Event, m.fleet.cfg.Batch)
 	padding := strings.Repeat("x", m.fleet.cfg.Padding)
 	for i := range events {
 		o := device.Observation{Ref: device.Ref{Key: "power"}, Value: float64(i)}
-		events[i] = controller.Event{Type: controller.EventObserved, DeviceID: 1, Data: o}
+		events[i] = hub.Event{Type: hub.EventObserved, DeviceID: 1, Data: o}
 		if padding != "" {
 			events[i].Data = paddedObservation{o, padding}
 		}

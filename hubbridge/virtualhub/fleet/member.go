@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/virtualhub/brokerconn"
+	"hubcloud/hubbridge/hub"
+	"hubcloud/hubbridge/hub/brokerconn"
+	"hubcloud/hubbridge/hub/enrolment"
 	"hubcloud/hubbridge/virtualhub/controller"
 	"hubcloud/hubbridge/virtualhub/device"
-	"hubcloud/hubbridge/virtualhub/enrolment"
 )
 
 // member is a hub of a fleet. The goroutine of run connects and reads; the pacer writes.
@@ -24,6 +25,7 @@ type member struct {
 	logger     *slog.Logger
 	id         domain.HubID
 	secret     string
+	engine     *hub.Engine
 	controller *controller.Controller
 
 	// Only the pacer uses these.
@@ -52,11 +54,18 @@ func newMember(f *Fleet, credentials Credentials, p *pacer) (*member, error) {
 		fleet: f, pacer: p, logger: f.cfg.Logger.With("hub_id", string(id)),
 		id: id, secret: credentials.Secret, heapIndex: -1,
 	}
+	wake := func() { p.wake(m) }
 	var err error
+	m.engine, err = hub.NewEngine(hub.EngineConfig{
+		ID: id, Capacity: f.cfg.Capacity, Batch: f.cfg.messageBatch(),
+		Network: controller.Network(id), Logger: m.logger,
+	}, wake)
+	if err != nil {
+		return nil, err
+	}
 	m.controller, err = controller.New(controller.Config{
-		HubID: id, Devices: f.cfg.Devices, Joinable: []device.Spec{}, Quiet: true,
-		Capacity: f.cfg.Capacity, Batch: f.cfg.messageBatch(), Logger: m.logger,
-	}, func() { p.wake(m) })
+		HubID: id, Devices: f.cfg.Devices, Joinable: []device.Spec{}, Quiet: true, Logger: m.logger,
+	}, m.engine, wake)
 	return m, err
 }
 
@@ -128,13 +137,13 @@ func (m *member) connect(
 func (m *member) serve(ctx context.Context, conn *mqttConn) error {
 	stop := context.AfterFunc(ctx, func() { conn.close(true) })
 	defer stop()
-	connection := m.controller.Connect()
+	connection := m.engine.Connect()
 	m.mu.Lock()
 	m.conn, m.connection = conn, connection
 	m.mu.Unlock()
 	m.pacer.wake(m)
 	defer func() {
-		m.controller.Disconnect()
+		m.engine.Disconnect()
 		m.mu.Lock()
 		if m.helloAcked {
 			m.fleet.connected.Add(-1)
@@ -152,11 +161,11 @@ func (m *member) serve(ctx context.Context, conn *mqttConn) error {
 		now := time.Now()
 		switch suffix {
 		case "ack":
-			if through, ok := m.controller.HandleAck(connection, payload, now); ok {
+			if through, ok := m.engine.HandleAck(connection, payload, now); ok {
 				m.countAck(through, now)
 			}
 		case "request":
-			if err := m.answer(conn, payload, now); err != nil {
+			if err := m.answer(ctx, conn, payload, now); err != nil {
 				return err
 			}
 		}
@@ -164,12 +173,14 @@ func (m *member) serve(ctx context.Context, conn *mqttConn) error {
 }
 
 // answer answers a request. It ignores requests that cannot be answered.
-func (m *member) answer(conn *mqttConn, payload []byte, now time.Time) error {
-	req, err := controller.DecodeRequest(payload)
+func (m *member) answer(
+	ctx context.Context, conn *mqttConn, payload []byte, now time.Time,
+) error {
+	req, err := hub.DecodeRequest(payload)
 	if err != nil {
 		return nil
 	}
-	response, err := json.Marshal(m.controller.HandleRequest(req, now))
+	response, err := json.Marshal(m.engine.HandleRequest(ctx, m.controller, req, now))
 	if err != nil {
 		return err
 	}
@@ -223,7 +234,7 @@ func (m *member) drive(now time.Time) (due time.Time) {
 		earlier(m.emitLoad(now, unacked))
 	}
 	for {
-		message, wake := m.controller.NextMessage(connection, now)
+		message, wake := m.engine.NextMessage(connection, now)
 		if message.Suffix == "" {
 			earlier(wake)
 			break

@@ -13,8 +13,8 @@ import (
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
 
-	"hubcloud/hubbridge/virtualhub/brokerconn"
-	"hubcloud/hubbridge/virtualhub/enrolment"
+	"hubcloud/hubbridge/hub/brokerconn"
+	"hubcloud/hubbridge/hub/enrolment"
 )
 
 // mqttConn is an MQTT 3.1.1 connection with QoS 0 and without goroutines: one goroutine reads, any
@@ -33,11 +33,13 @@ type mqttConn struct {
 func connectMQTT(
 	ctx context.Context, identity *enrolment.Identity, keepAlive time.Duration,
 ) (*mqttConn, error) {
-	conn, err := brokerconn.Dial(ctx, identity.Address(), identity.TLSConfig())
+	conn, err := brokerconn.Dial(
+		ctx, new(net.Dialer).DialContext, identity.Address(), identity.TLSConfig(),
+	)
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, conn.Cut)
+	stop := context.AfterFunc(ctx, func() { _ = conn.NetConn().Close() })
 	defer stop()
 	c := &mqttConn{
 		conn: conn, reader: bufio.NewReaderSize(conn, 1024), prefix: "hub/" + identity.HubID + "/",

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"hubcloud/hubbridge/virtualhub/internal/notify"
+	"hubcloud/hubbridge/hub/notify"
 )
 
 // pacer drives members, each when it is due or woken.

@@ -1,4 +1,4 @@
-package virtualhub
+package hub
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 
-	"hubcloud/hubbridge/virtualhub/brokerconn"
+	"hubcloud/hubbridge/hub/brokerconn"
 )
 
 const (
@@ -25,15 +25,13 @@ const (
 // or a due renewal of the certificate ended the session, and otherwise the cause of the failure: a
 // *brokerconn.Error if the connection was not established.
 func (h *Hub) runSession(ctx context.Context, interrupted <-chan struct{}) error {
-	conn, err := brokerconn.Dial(ctx, h.identity.Address(), h.identity.TLSConfig())
+	conn, err := brokerconn.Dial(
+		ctx, h.cfg.Dial, h.identity.Address(), h.identity.TLSConfig(),
+	)
 	if err != nil {
 		return err
 	}
-	h.setCurrent(conn)
-	defer func() {
-		h.setCurrent(nil)
-		_ = conn.Close()
-	}()
+	defer func() { _ = conn.Close() }()
 
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -45,8 +43,8 @@ func (h *Hub) runSession(ctx context.Context, interrupted <-chan struct{}) error
 	h.schedule.Connected()
 	h.cfg.Logger.Info("connected", "broker", h.identity.Broker)
 
-	connection := h.controller.Connect()
-	defer h.controller.Disconnect()
+	connection := h.engine.Connect()
+	defer h.engine.Disconnect()
 	s := &sender{
 		hub: h, client: client, connection: connection, slots: make(chan struct{}, maxRequests),
 	}
@@ -70,16 +68,10 @@ func (h *Hub) runSession(ctx context.Context, interrupted <-chan struct{}) error
 	return nil
 }
 
-func (h *Hub) setCurrent(conn *brokerconn.Conn) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.current = conn
-}
-
 // connectMQTT connects an MQTT client over conn. The client calls lost if it loses the connection
 // later.
 func (h *Hub) connectMQTT(
-	ctx context.Context, conn *brokerconn.Conn, lost context.CancelCauseFunc,
+	ctx context.Context, conn net.Conn, lost context.CancelCauseFunc,
 ) (mqtt.Client, error) {
 	opts := mqtt.NewClientOptions().
 		AddBroker(h.identity.Broker).
@@ -103,7 +95,7 @@ func (h *Hub) connectMQTT(
 	select {
 	case <-token.Done():
 	case <-ctx.Done():
-		conn.Cut()
+		_ = conn.Close()
 		<-token.Done()
 	}
 	if err := token.Error(); err != nil {

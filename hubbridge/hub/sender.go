@@ -1,4 +1,4 @@
-package virtualhub
+package hub
 
 import (
 	"context"
@@ -9,9 +9,8 @@ import (
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 
+	"hubcloud/hubbridge/hub/brokerconn"
 	"hubcloud/hubbridge/protocol"
-	"hubcloud/hubbridge/virtualhub/brokerconn"
-	"hubcloud/hubbridge/virtualhub/controller"
 )
 
 // maxRequests is the most requests that run concurrently. Further ones are answered with busy,
@@ -32,7 +31,7 @@ func (s *sender) topic(suffix string) string { return "hub/" + string(s.hub.id) 
 // would drop the acks.
 func (s *sender) subscribe(ctx context.Context) error {
 	s.client.AddRoute(s.topic("ack"), func(_ mqtt.Client, m mqtt.Message) {
-		s.hub.controller.HandleAck(s.connection, m.Payload(), time.Now())
+		s.hub.engine.HandleAck(s.connection, m.Payload(), time.Now())
 	})
 	s.client.AddRoute(s.topic("request"), func(_ mqtt.Client, m mqtt.Message) {
 		s.handleRequest(ctx, m.Payload())
@@ -60,14 +59,14 @@ func (s *sender) subscribe(ctx context.Context) error {
 	return nil
 }
 
-// run publishes the controller's messages until ctx ends. It calls end if the journal fails.
+// run publishes the engine's messages until ctx ends. It calls end if the journal fails.
 func (s *sender) run(ctx context.Context, end context.CancelCauseFunc) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		m, wake := s.hub.controller.NextMessage(s.connection, time.Now())
+		m, wake := s.hub.engine.NextMessage(s.connection, time.Now())
 		if m.Suffix != "" {
-			if err := s.hub.controller.Sync(); err != nil {
+			if err := s.hub.engine.Sync(); err != nil {
 				end(err)
 				return
 			}
@@ -90,7 +89,7 @@ func (s *sender) run(ctx context.Context, end context.CancelCauseFunc) {
 // handleRequest runs a request in a goroutine. It must not block, since the MQTT client delivers
 // messages one after the other.
 func (s *sender) handleRequest(ctx context.Context, payload []byte) {
-	req, err := controller.DecodeRequest(payload)
+	req, err := DecodeRequest(payload)
 	if err != nil {
 		s.hub.cfg.Logger.Warn("request ignored", "error", err)
 		return
@@ -107,17 +106,15 @@ func (s *sender) handleRequest(ctx context.Context, payload []byte) {
 	}
 	s.hub.workers.run(func() {
 		defer func() { <-s.slots }()
-		response := s.hub.controller.HandleRequest(req, time.Now())
-		if delay := s.hub.controller.AnswerDelay(); delay > 0 {
-			timer := time.NewTimer(delay)
-			defer timer.Stop()
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-				return
-			}
+		ctx, cancel := ctx, context.CancelFunc(func() {})
+		if ms := min(req.TimeoutMS, time.Hour.Milliseconds()); ms > 0 {
+			ctx, cancel = context.WithTimeout(ctx, time.Duration(ms)*time.Millisecond)
 		}
-		s.respond(req, response)
+		defer cancel()
+		response := s.hub.engine.HandleRequest(ctx, s.hub.cfg.Handler, req, time.Now())
+		if ctx.Err() == nil { // otherwise the cloud no longer listens
+			s.respond(req, response)
+		}
 	})
 }
 

@@ -11,5 +11,7 @@
 //   - An ack that repeats the last one while later events are in flight means that the cloud found
 //     a gap: the hub sends again from there, at once. Messages that were already in flight cause
 //     further acks with the same number, which the window recognizes and ignores.
+//   - An ack with a lower number than the last is ignored, except for the first ack of a connection:
+//     a restored cloud may have fewer events than before.
 //   - If the hub has dropped the number that comes next, it sends a hello, which reports the loss.
 package sendwindow

@@ -20,6 +20,7 @@ type Window struct {
 
 	connected    bool
 	helloPending bool      // no ack yet for the hello of this connection, or for a later one
+	introduced   bool      // the cloud has acknowledged the first hello of this connection
 	helloAt      time.Time // of the last hello; zero before the first of this connection
 	acked        uint64    // the number through which events are acknowledged
 	sent         uint64    // the highest number sent since the last rewind
@@ -102,10 +103,13 @@ func (w *Window) Ack(through uint64, now time.Time) {
 	if !w.connected {
 		return
 	}
+	if w.introduced && through < w.acked { // stale: within a connection the number never falls
+		return
+	}
 	w.deadline = now.Add(Interval)
 	switch {
 	case w.helloPending:
-		w.helloPending, w.acked = false, through
+		w.helloPending, w.introduced, w.acked = false, true, through
 		w.rewind(len(w.inFlight))
 	case through > w.acked:
 		w.acked = through
@@ -122,9 +126,6 @@ func (w *Window) Ack(through uint64, now time.Time) {
 		w.duplicateAcks--
 	case through == w.acked && w.sent > w.acked:
 		w.rewind(len(w.inFlight) - 1)
-	case through < w.acked: // the cloud has lost events: its number counts
-		w.acked = through
-		w.rewind(0)
 	}
 }
 

@@ -1,4 +1,4 @@
-package virtualhub
+package hub
 
 import "sync"
 

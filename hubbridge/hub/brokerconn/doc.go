@@ -2,7 +2,5 @@
 //
 //   - Dial verifies the broker's certificate. Its errors are *Error, which names the stage that
 //     failed: the caller needs the stage to decide whether a new certificate may help.
-//   - A Conn can be cut without a TLS or MQTT goodbye, or made half-open, to simulate failures of
-//     the network.
 //   - Backoff computes the wait between attempts.
 package brokerconn

@@ -50,12 +50,17 @@ func (e *Error) NeedsCertificate() bool {
 		errors.As(e.Err, &verification)
 }
 
-// Dial opens a TLS connection to the broker at address (HOST:PORT). It sets the server name in cfg.
-// Its errors are *Error with StageDial or StageTLS.
-func Dial(ctx context.Context, address string, cfg *tls.Config) (*Conn, error) {
+// DialFunc opens a TCP connection, like the DialContext of a net.Dialer.
+type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Dial opens a TCP connection to the broker at address (HOST:PORT) with dial, and TLS over it. It
+// sets the server name in cfg. Its errors are *Error with StageDial or StageTLS.
+func Dial(
+	ctx context.Context, dial DialFunc, address string, cfg *tls.Config,
+) (*tls.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, ConnectTimeout)
 	defer cancel()
-	raw, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	raw, err := dial(ctx, "tcp", address)
 	if err != nil {
 		return nil, &Error{StageDial, err}
 	}
@@ -68,5 +73,5 @@ func Dial(ctx context.Context, address string, cfg *tls.Config) (*Conn, error) {
 		_ = raw.Close()
 		return nil, &Error{StageTLS, err}
 	}
-	return &Conn{Conn: conn, raw: raw, closed: make(chan struct{})}, nil
+	return conn, nil
 }

@@ -60,6 +60,13 @@ func (h *hub) drop(oldest uint64) *hub {
 	return h
 }
 
+// reconnect begins a new connection of a hub that still has the events from oldest on.
+func (h *hub) reconnect(oldest uint64) *hub {
+	h.w.Disconnect()
+	h.w.Connect()
+	return h.drop(oldest)
+}
+
 func (h *hub) add(n uint64) *hub {
 	h.newest += n
 	return h
@@ -131,8 +138,13 @@ func TestRules(t *testing.T) {
 		"the cloud is ahead of the hub": {
 			newHub(10).send().ack(20).add(1).send(), []string{"hello", "21-21"},
 		},
-		"the cloud has lost events that the hub has dropped": {
-			newHub(10).send().ack(10).ack(4).after(time.Second).send(), []string{"hello", "hello"},
+		"an ack with a lower number is ignored": {
+			newHub(10).send().ack(5).send().ack(4).after(4999 * ms).send().after(ms).send(),
+			[]string{"hello", "6-10", "6-10"},
+		},
+		"the first ack of a new connection counts although it is lower": {
+			newHub(10).send().ack(5).reconnect(3).send().ack(2).send(),
+			[]string{"hello", "hello", "3-10"},
 		},
 		"one event at a time": {
 			newHub(0).send().ack(0).add(1).send().ack(1).add(1).send(),

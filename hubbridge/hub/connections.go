@@ -1,12 +1,12 @@
-package virtualhub
+package hub
 
 import (
 	"context"
 	"errors"
 	"time"
 
-	"hubcloud/hubbridge/virtualhub/brokerconn"
-	"hubcloud/hubbridge/virtualhub/enrolment"
+	"hubcloud/hubbridge/hub/brokerconn"
+	"hubcloud/hubbridge/hub/enrolment"
 )
 
 // stableConnection is how long a connection must last to reset the backoff.
@@ -14,8 +14,8 @@ const stableConnection = 10 * time.Second
 
 // runConnections keeps the hub connected until ctx ends: it enrols if necessary, runs one session
 // after the other, and waits between failed attempts.
-func (h *Hub) runConnections(ctx context.Context) error {
-	defer h.controller.Disconnect()
+func (h *Hub) runConnections(ctx context.Context) {
+	defer h.engine.Disconnect()
 	backoff := brokerconn.Backoff{Min: h.cfg.BackoffMin, Max: h.cfg.BackoffMax}
 	for ctx.Err() == nil {
 		interrupted, offline, restarted := h.takeInterrupts()
@@ -49,7 +49,6 @@ func (h *Hub) runConnections(ctx context.Context) error {
 		h.cfg.Logger.Info("not connected", "error", err, "retry_in", retryIn)
 		pause(ctx, interrupted, retryIn)
 	}
-	return nil
 }
 
 // takeInterrupts returns whether the hub must stay offline, whether it was restarted since the last

@@ -1,0 +1,282 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/protocol"
+	"hubcloud/streams/streamstest"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// lock is a handler with one device, a lock.
+type lock struct {
+	unavailable bool
+	commands    atomic.Int32
+	// Before each command is accepted: a value is sent to begun and one is received from proceed.
+	begun, proceed chan struct{}
+}
+
+func (l *lock) channel() Channel {
+	return Channel{
+		Key: "lock", Readable: true, Writable: true, Available: true,
+		ChannelState: domain.NewChannelState(true, noon),
+	}
+}
+
+func (l *lock) Devices(context.Context) ([]Device, error) {
+	d, _ := l.Device(context.Background(), 1)
+	return []Device{d}, nil
+}
+
+func (l *lock) Device(_ context.Context, id int64) (Device, error) {
+	if id != 1 {
+		return Device{}, Errorf(ErrorNotFound, "no device %d", id)
+	}
+	return Device{ID: 1, Name: "Front door", Channels: []Channel{l.channel()}}, nil
+}
+
+func (l *lock) Command(_ context.Context, cmd *Command) error {
+	if l.unavailable {
+		return Errorf(ErrorHubUnavailable, "the radio is down")
+	}
+	var value bool
+	if json.Unmarshal(cmd.Value, &value) != nil {
+		return Errorf(ErrorInvalidRequest, "value must be true or false")
+	}
+	if l.begun != nil {
+		l.begun <- struct{}{}
+		<-l.proceed
+	}
+	c := l.channel()
+	c.ChannelState = c.Commanded(value, noon)
+	if err := cmd.Accept(c, Change{}); err != nil {
+		return err
+	}
+	l.commands.Add(1)
+	return nil
+}
+
+func (l *lock) Forget(context.Context, int64) error {
+	return fmt.Errorf("read /var/lib/hub: a secret")
+}
+func (l *lock) OpenPairing(context.Context, string) (time.Duration, error) {
+	return 90 * time.Second, nil
+}
+func (l *lock) ClosePairing(context.Context) error                 { return nil }
+func (l *lock) OpenRemoval(context.Context) (time.Duration, error) { return time.Minute, nil }
+func (l *lock) CloseRemoval(context.Context) error                 { return nil }
+
+func newTestEngine(t testing.TB, dir string) *Engine {
+	t.Helper()
+	e, err := NewEngine(
+		EngineConfig{ID: "hub-7k2m-q4xd-93ta", Dir: dir, Logger: streamstest.Logger()}, func() {},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	return e
+}
+
+// ask returns the response to a request as JSON.
+func (e *Engine) ask(h Handler, method, params string, now time.Time) string {
+	return string(mustJSON(e.HandleRequest(context.Background(), h, protocol.Request{
+		ID: "1", Token: "t", Method: method, Params: json.RawMessage(params),
+	}, now)))
+}
+
+func (e *Engine) send(h Handler, id, value string, now time.Time) string {
+	return e.ask(h, protocol.MethodChannelsCommand, fmt.Sprintf(
+		`{"command_id":%q,"device_id":1,"key":"lock","endpoint":0,"value":%s}`, id, value,
+	), now)
+}
+
+// TestResponses: the whole response to a request of each method.
+func TestResponses(t *testing.T) {
+	t.Parallel()
+	e, h := newTestEngine(t, ""), &lock{}
+	const head = `"key":"lock","endpoint":0,"kind":"lock","unit":null,"available":true`
+	const abilities = `"readable":true,"writable":true,"capabilities":{}`
+	for _, tc := range []struct{ method, params, want string }{
+		{
+			"devices.list", `{}`,
+			`"result":{"devices":[{"id":1,"name":"Front door","manufacturer":"","model":"",` +
+				`"channels":[{` + head + `,` + abilities + `}]}]}`,
+		},
+		{
+			"devices.get", `{"device_id":1}`,
+			`"result":{"device":{"id":1,"name":"Front door","manufacturer":"","model":"",` +
+				`"channels":[{` + head + `,` + abilities + `,"value":true,` +
+				`"observed_at":"2026-01-02T12:00:00.000000Z","desired":null,"desired_at":null,` +
+				`"status":"synchronized"}]}}`,
+		},
+		{
+			"channels.command",
+			`{"command_id":"c","device_id":1,"key":"lock","endpoint":0,"value":false}`,
+			`"result":{"channel":{` + head + `,"value":true,` +
+				`"observed_at":"2026-01-02T12:00:00.000000Z","desired":false,` +
+				`"desired_at":"2026-01-02T12:00:00.000000Z","status":"pending"}}`,
+		},
+		{
+			"devices.get", `{"device_id":2}`,
+			`"error":{"type":"not_found","message":"no device 2"}`,
+		},
+		{
+			"devices.get", `{}`,
+			`"error":{"type":"invalid_request","message":"device_id is missing"}`,
+		},
+		// The text of an error that is no *Error stays within the hub.
+		{
+			"devices.forget", `{"device_id":1}`,
+			`"error":{"type":"hub_error","message":"the hub failed"}`,
+		},
+		{"pairing.open", `{}`, `"result":{"status":"open","expires_in":90}`},
+		{
+			"pairing.open", `{"setup_code":" "}`,
+			`"error":{"type":"invalid_request","message":"setup_code must not be empty"}`,
+		},
+		{"pairing.close", ``, `"result":{}`},
+		{"removal.open", `{}`, `"result":{"status":"open","expires_in":60}`},
+		{"removal.close", `null`, `"result":{}`},
+		{
+			"devices.paint", `{}`,
+			`"error":{"type":"unknown_method","message":"this hub has no method \"devices.paint\""}`,
+		},
+	} {
+		want := `{"id":"1",` + tc.want + `}`
+		if got := e.ask(h, tc.method, tc.params, noon); got != want {
+			t.Errorf("%s %s = %s\nwant %s", tc.method, tc.params, got, want)
+		}
+	}
+	if events := e.journal.Events(1, 10, 1<<20); len(events) != 1 ||
+		!strings.Contains(
+			string(events[0]),
+			`"type":"channel.desired","device_id":1,"time":"2026-01-02T12:00:00.000000Z",`+
+				`"clock_trusted":true,"data":{"key":"lock","endpoint":0,"value":false}}`,
+		) {
+		t.Errorf("events %s, want channel.desired", events)
+	}
+}
+
+// TestCommandMemory: a command id is remembered for 24 hours, and its entry is deleted with a later
+// command.
+func TestCommandMemory(t *testing.T) {
+	t.Parallel()
+	e, h := newTestEngine(t, t.TempDir()), &lock{}
+	first := e.send(h, "c1", "false", noon)
+	if again := e.send(h, "c1", "false", noon.Add(commandMemory-time.Second)); again != first {
+		t.Errorf("second answer %s, want the first, %s", again, first)
+	}
+	if n := h.commands.Load(); n != 1 {
+		t.Errorf("run %d times, want once", n)
+	}
+	e.send(h, "c2", "false", noon.Add(commandMemory))
+	if n := len(e.journal.Entries(entryCommand)); n != 1 || len(e.commands) != 1 {
+		t.Errorf("%d entries, %d commands after 24 hours, want the new one", n, len(e.commands))
+	}
+	e.send(h, "c1", "false", noon.Add(commandMemory))
+	if n := h.commands.Load(); n != 3 {
+		t.Errorf("%d commands have run, want 3: an id is remembered for 24 hours", n)
+	}
+}
+
+// TestCommandMemoryOverRestart: answers, rejections included, are remembered over a restart with a
+// directory; hub_unavailable is not.
+func TestCommandMemoryOverRestart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e, h := newTestEngine(t, dir), &lock{}
+	accepted, rejected := e.send(h, "accepted", "false", noon), e.send(h, "rejected", "7", noon)
+	h.unavailable = true
+	unavailable := e.send(h, "unavailable", "false", noon)
+	h.unavailable = false
+	if !strings.Contains(accepted, "pending") || !strings.Contains(rejected, "invalid_request") ||
+		!strings.Contains(unavailable, "hub_unavailable") {
+		t.Fatalf("%s\n%s\n%s", accepted, rejected, unavailable)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e = newTestEngine(t, dir)
+	last := noon.Add(commandMemory - time.Second)
+	// Only the id counts: the values differ.
+	if got := e.send(h, "accepted", "true", last); got != accepted {
+		t.Errorf("after a restart: %s, want the first answer, %s", got, accepted)
+	}
+	if got := e.send(h, "rejected", "true", last); got != rejected {
+		t.Errorf("after a restart: %s, want the first answer, %s", got, rejected)
+	}
+	if got := e.send(h, "unavailable", "false", last); !strings.Contains(got, "pending") {
+		t.Errorf("command that was unavailable: %s, want it to run", got)
+	}
+}
+
+// TestConcurrentCommands: of two requests with one command id, only the first runs, and commands
+// with other ids do not wait for it.
+func TestConcurrentCommands(t *testing.T) {
+	t.Parallel()
+	e, h := newTestEngine(t, ""), &lock{begun: make(chan struct{}), proceed: make(chan struct{})}
+	answers := make(chan string, 3)
+	go func() { answers <- e.send(h, "c1", "false", noon) }()
+	<-h.begun
+	go func() { answers <- e.send(h, "c1", "false", noon) }()
+	go func() { answers <- e.send(h, "c2", "false", noon) }()
+	<-h.begun // c2 runs although c1 has not ended
+	close(h.proceed)
+	for range 3 {
+		if answer := <-answers; !strings.Contains(answer, "pending") {
+			t.Errorf("answer %s, want a pending channel", answer)
+		}
+	}
+	if n := h.commands.Load(); n != 2 {
+		t.Errorf("%d commands have run, want 2", n)
+	}
+}
+
+// TestReservedEntries: a hub's own entries cannot replace the memory of command ids.
+func TestReservedEntries(t *testing.T) {
+	t.Parallel()
+	e := newTestEngine(t, t.TempDir())
+	if _, err := e.Commit(noon, Change{
+		Set: map[string]json.RawMessage{"command/c1": json.RawMessage("{}")},
+	}); err == nil {
+		t.Error("Commit() of a reserved entry returned no error")
+	}
+	e.send(&lock{}, "c1", "false", noon)
+	if entries := e.Entries(""); len(entries) != 0 {
+		t.Errorf("Entries() = %v, want none: they are the library's", entries)
+	}
+}
+
+// FuzzAck: no ack brings the hub's numbers into an impossible state.
+func FuzzAck(f *testing.F) {
+	f.Add([]byte(`{"log":"x","through":1}`), uint8(3))
+	f.Add([]byte(`{"log":"x","through":-1}`), uint8(3))
+	f.Add([]byte(`{"log":"x","through":9007199254740992}`), uint8(3))
+	f.Fuzz(func(t *testing.T, payload []byte, n uint8) {
+		e := newTestEngine(t, "")
+		e.journal.Reset("x", nil)
+		connection := e.Connect()
+		e.NextMessage(connection, noon)
+		for range n {
+			if _, err := e.Commit(noon, Change{Events: []Event{{Type: "t"}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e.HandleAck(connection, payload, noon)
+		for range 10 {
+			e.NextMessage(connection, noon)
+		}
+		if s := e.Status(); s.Oldest > s.Newest+1 || s.Newest > protocol.MaxNumber+256 {
+			t.Fatalf("%+v", s)
+		}
+	})
+}

@@ -1,0 +1,91 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"hubcloud/domain"
+)
+
+// Handler is a hub's own part: its devices. The hub calls each method for one method of the
+// protocol, concurrently, and sends what it returns to the cloud.
+//
+// An error should be an *Error (see Errorf). Any other error is logged, and the cloud is told
+// without details that the hub failed. ctx ends with the connection, and once the cloud no longer
+// waits for the answer; an answer after that is not sent.
+type Handler interface {
+	// Devices returns all devices. The cloud is sent no values of their channels.
+	Devices(ctx context.Context) ([]Device, error)
+	// Device returns a device, or ErrorNotFound.
+	Device(ctx context.Context, id int64) (Device, error)
+	// Forget removes a device that the hub can no longer reach, and emits device.forgotten. It
+	// returns ErrorNotFound, or ErrorInvalidRequest if the device is still on the hub's network.
+	Forget(ctx context.Context, id int64) error
+	// Command starts a command. It either calls cmd.Accept and returns its error, or rejects the
+	// command: ErrorNotFound, ErrorInvalidRequest, ErrorCommandRefused or ErrorHubUnavailable. The
+	// outcome is a channel.observed event after Accept.
+	Command(ctx context.Context, cmd *Command) error
+	// OpenPairing lets one device join within the returned time. setupCode is the code on the
+	// device, "" for none. It returns ErrorInvalidRequest for a code of the wrong form.
+	OpenPairing(ctx context.Context, setupCode string) (time.Duration, error)
+	// ClosePairing closes the pairing window, if it is open.
+	ClosePairing(ctx context.Context) error
+	// OpenRemoval lets one device leave, when its button is pressed within the returned time.
+	OpenRemoval(ctx context.Context) (time.Duration, error)
+	// CloseRemoval closes the removal window, if it is open.
+	CloseRemoval(ctx context.Context) error
+}
+
+// Device is a device of a hub.
+type Device struct {
+	// ID is unique within the hub. The id of a device that has left must not be used again.
+	ID int64
+	// Name is what the hub calls the device; the cloud shows it unless another was set there.
+	Name         string
+	Manufacturer string
+	Model        string
+	// Channels are the channels that the device supports.
+	Channels []Channel
+}
+
+// Channel is a channel of a device: a value that it reports and, if it is writable, accepts in
+// commands.
+type Channel struct {
+	// Key is one of the channel keys of the protocol, such as "lock".
+	Key string
+	// Endpoint is 0 unless the device has several channels of the key.
+	Endpoint int
+	// Unit is the unit of Value; "" for none.
+	Unit string
+	// Readable and Writable tell what the channel can do.
+	Readable, Writable bool
+	// Capabilities is encoded as a JSON object; nil is an empty one. Setpoints have "min" and
+	// "max".
+	Capabilities any
+	// Available is false while the hub cannot reach the device.
+	Available bool
+	// ChannelState has the values, which are encoded as JSON, and their status. Its methods are the
+	// transitions of the protocol.
+	domain.ChannelState
+}
+
+// Command is a command of the cloud to set a channel.
+type Command struct {
+	// ID is the command id. The hub has not run it within 24 hours.
+	ID       string
+	DeviceID int64
+	// Key and Endpoint name the channel.
+	Key      string
+	Endpoint int
+	// Value is the value in JSON; nil if it is absent.
+	Value json.RawMessage
+
+	accept func(Channel, Change) error
+}
+
+// Accept answers the command with the channel, which must be pending. It stores the answer, a
+// channel.desired event with the channel's desired value, and change, all or none. The handler must
+// run the command only if Accept returns nil, and must return its error. A handler that emits the
+// outcome from another goroutine must do so after Accept has returned. Accept may be called once.
+func (c *Command) Accept(channel Channel, change Change) error { return c.accept(channel, change) }

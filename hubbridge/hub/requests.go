@@ -1,0 +1,180 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/protocol"
+)
+
+// maxToken is the length of the longest response token, in bytes. MQTT allows topics of 65,535
+// bytes.
+const maxToken = 1024
+
+// ErrBadRequest is returned by DecodeRequest for a request that cannot be answered.
+var ErrBadRequest = errors.New("malformed request")
+
+var errNoDeviceID = Errorf(ErrorInvalidRequest, "device_id is missing")
+
+// DecodeRequest decodes a request from the cloud. It returns ErrBadRequest if the request cannot be
+// answered: it is not readable, has no id, or its token cannot be part of a topic.
+func DecodeRequest(payload []byte) (protocol.Request, error) {
+	var req protocol.Request
+	if err := json.Unmarshal(payload, &req); err != nil {
+		return req, fmt.Errorf("%w: %w", ErrBadRequest, err)
+	}
+	if req.ID == "" {
+		return req, fmt.Errorf("%w: id: must not be empty", ErrBadRequest)
+	}
+	if !topicLevels(req.Token) {
+		return req, fmt.Errorf(
+			"%w: token: must be 1 to %d bytes of topic levels, without wildcards", ErrBadRequest,
+			maxToken,
+		)
+	}
+	return req, nil
+}
+
+// topicLevels reports whether s can be part of a topic: non-empty levels without wildcards and
+// control characters.
+func topicLevels(s string) bool {
+	if s == "" || len(s) > maxToken || strings.ContainsAny(s, "+#") {
+		return false
+	}
+	for _, r := range s {
+		if r < ' ' || r == 0x7f || r == '\ufffd' {
+			return false
+		}
+	}
+	for level := range strings.SplitSeq(s, "/") {
+		if level == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// HandleRequest calls the handler for a request and returns the response.
+func (e *Engine) HandleRequest(
+	ctx context.Context, handler Handler, req protocol.Request, now time.Time,
+) protocol.Response {
+	result, err := e.dispatch(ctx, handler, req, now)
+	var raw json.RawMessage
+	if err == nil {
+		raw, err = json.Marshal(result)
+	}
+	if err != nil {
+		rejection := e.protocolError(err, req.Method)
+		e.cfg.Logger.Info(
+			"hub request", "request_id", req.ID, "method", req.Method, "error_type", rejection.Type,
+		)
+		return protocol.Response{ID: req.ID, Error: rejection}
+	}
+	e.cfg.Logger.Info("hub request", "request_id", req.ID, "method", req.Method)
+	return protocol.Response{ID: req.ID, Result: raw}
+}
+
+// protocolError returns the error for a response. An error that is no *Error is logged: it may
+// contain what the cloud must not see.
+func (e *Engine) protocolError(err error, method string) *protocol.Error {
+	if rejection := new(Error); errors.As(err, &rejection) {
+		return &protocol.Error{Type: rejection.Type, Message: rejection.Message}
+	}
+	e.cfg.Logger.Error("hub request failed", "method", method, "error", err)
+	return &protocol.Error{Type: errorHub, Message: "the hub failed"}
+}
+
+type (
+	deviceParams struct {
+		DeviceID *int64 `json:"device_id"`
+	}
+	pairingParams struct {
+		SetupCode *string `json:"setup_code"`
+	}
+	noParams struct{}
+)
+
+// dispatch calls the handler's method for a request.
+func (e *Engine) dispatch(
+	ctx context.Context, handler Handler, req protocol.Request, now time.Time,
+) (any, error) {
+	switch req.Method {
+	case protocol.MethodDevicesList:
+		return withParams(req, func(noParams) (any, error) {
+			devices, err := handler.Devices(ctx)
+			result := devicesResult{Devices: []deviceShape[listedChannel]{}}
+			for _, d := range devices {
+				result.Devices = append(result.Devices, shape(d, listed))
+			}
+			return result, err
+		})
+	case protocol.MethodDevicesGet:
+		return withDeviceID(req, func(id int64) (any, error) {
+			d, err := handler.Device(ctx, id)
+			return deviceResult{shape(d, full)}, err
+		})
+	case protocol.MethodDevicesForget:
+		return withDeviceID(req, func(id int64) (any, error) {
+			return emptyResult{}, handler.Forget(ctx, id)
+		})
+	case protocol.MethodChannelsCommand:
+		return withParams(req, func(p commandParams) (any, error) {
+			return e.command(ctx, handler, p, now)
+		})
+	case protocol.MethodPairingOpen:
+		return withParams(req, func(p pairingParams) (any, error) {
+			code := ""
+			if p.SetupCode != nil {
+				if code = strings.TrimSpace(*p.SetupCode); code == "" {
+					return nil, Errorf(ErrorInvalidRequest, "setup_code must not be empty")
+				}
+			}
+			return opened(handler.OpenPairing(ctx, code))
+		})
+	case protocol.MethodPairingClose:
+		return withParams(req, func(noParams) (any, error) {
+			return emptyResult{}, handler.ClosePairing(ctx)
+		})
+	case protocol.MethodRemovalOpen:
+		return withParams(req, func(noParams) (any, error) { return opened(handler.OpenRemoval(ctx)) })
+	case protocol.MethodRemovalClose:
+		return withParams(req, func(noParams) (any, error) {
+			return emptyResult{}, handler.CloseRemoval(ctx)
+		})
+	default:
+		return nil, Errorf("unknown_method", "this hub has no method %q", req.Method)
+	}
+}
+
+// opened returns the result of opening a window, with the remaining time rounded up to seconds.
+func opened(remaining time.Duration, err error) (any, error) {
+	return windowResult{
+		Status: domain.WindowOpen, ExpiresIn: int((remaining + time.Second - 1) / time.Second),
+	}, err
+}
+
+// withParams decodes a request's params and calls do. Absent params are an empty object. Unknown
+// fields are ignored: the cloud may be newer than the hub.
+func withParams[P any](req protocol.Request, do func(P) (any, error)) (any, error) {
+	var params P
+	if len(req.Params) > 0 && string(req.Params) != "null" {
+		if err := json.Unmarshal(req.Params, &params); err != nil {
+			return nil, Errorf(ErrorInvalidRequest, "params of %s: %v", req.Method, err)
+		}
+	}
+	return do(params)
+}
+
+func withDeviceID(req protocol.Request, do func(id int64) (any, error)) (any, error) {
+	return withParams(req, func(p deviceParams) (any, error) {
+		if p.DeviceID == nil {
+			return nil, errNoDeviceID
+		}
+		return do(*p.DeviceID)
+	})
+}
