@@ -2,6 +2,18 @@
 // retries requests where that is safe, iterates over hubs' events, and can wait for the outcome of
 // a command. It depends on the standard library only.
 //
+// # Use in another module
+//
+// The module's path, hubcloud, names no host, so `go get` cannot find the module by itself. A
+// replace directive names a checkout, or the repository on your Git host:
+//
+//	go mod edit -require hubcloud@v0.0.0 -replace hubcloud=../hubcloud
+//	go mod edit -require hubcloud@v0.0.0 -replace hubcloud=git.example.com/you/hubcloud@main
+//
+// Then import "hubcloud/httpapi/client". Since the package depends on the standard library only,
+// nothing else is downloaded. Every module that uses a module with such a directive needs the
+// directive itself.
+//
 // # A first call
 //
 //	c, err := client.New(client.Config{BaseURL: "https://api.example.com/v1", APIKey: key})

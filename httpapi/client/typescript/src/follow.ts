@@ -1,0 +1,203 @@
+import type { Call, Client, ClientOptions, Snapshot, StartPosition } from "./client.js";
+import { ApiError, ConnectionError, isRepeatable, ProtocolError, ResyncError } from "./errors.js";
+import { blocks, type Block } from "./sse.js";
+import { anySignal, sleep } from "./timing.js";
+import type { Event, HubEventsSkippedEvent } from "./types.js";
+
+export interface FollowOptions extends Call {
+  /**
+   * Is called with the hub's devices when the cursor has expired; the events continue after them. Without it, `follow` rejects with a
+   * `ResyncError`. Needs the scope hubs:read, and waits until the hub is online.
+   */
+  onResync?: (snapshot: Snapshot) => void | Promise<void>;
+  /** Is called with each new position that is not an event's cursor. Store it: a hub without events leaves no other cursor to resume from. */
+  onPosition?: (cursor: string) => void;
+  /** How long a stream may be silent before it is reconnected, in ms. Defaults to 75,000, enough for two keepalives. */
+  stallTimeout?: number;
+}
+
+/** How many cursors are remembered, so that no event is yielded twice. */
+const remembered = 16_384;
+/** How often invalid data may be read in a row before that is an error. */
+const mostInvalid = 3;
+/** How long a stream must have lasted for its end not to count as a failure, in ms. */
+const lasted = 10_000;
+const longestPause = 60_000;
+
+/** Reports whether an event says that events are missing before it: read the devices again. */
+export function isGap(event: Event): event is HubEventsSkippedEvent {
+  return event.type === "hub.events_skipped";
+}
+
+/** Follower is one range over a hub's events. */
+export class Follower {
+  readonly #seen = new Set<string>();
+  #position: string;
+  #failures = 0;
+  #invalid = 0;
+  #pause = 0;
+
+  constructor(
+    readonly client: Client,
+    readonly hubId: string,
+    readonly from: StartPosition,
+    readonly options: FollowOptions,
+    readonly backoff: (tries: number) => number,
+    readonly onRetry: NonNullable<ClientOptions["onRetry"]>,
+  ) {
+    this.#position = typeof from === "object" ? from.after : "";
+  }
+
+  async *run(): AsyncGenerator<Event, void, undefined> {
+    const signal = this.options.signal;
+    for (;;) {
+      const began = Date.now();
+      try {
+        signal?.throwIfAborted();
+        yield* this.#connect();
+        if (Date.now() - began < lasted) {
+          throw new ConnectionError("the service has ended the event stream");
+        }
+        this.#progressed();
+      } catch (error) {
+        signal?.throwIfAborted();
+        const wait = await this.#waitAfter(error);
+        this.onRetry({ error, wait, path: `/hubs/${this.hubId}/events` });
+        await sleep(wait, signal);
+      }
+    }
+  }
+
+  /** Reads old events page by page if there is no position yet, otherwise one stream to its end. */
+  async *#connect(): AsyncGenerator<Event, void, undefined> {
+    const signal = this.options.signal;
+    if (this.#position === "" && this.from === "now") {
+      this.#move(await this.client.position(this.hubId, { signal }));
+    }
+    while (this.#position === "") { // a stream without a cursor would start at the next new event
+      const page = await this.client.events(this.hubId, { limit: 500, signal });
+      for (const event of page.data) {
+        yield* this.#deliver(event);
+      }
+      this.#move(page.next_cursor);
+    }
+    yield* this.#stream();
+  }
+
+  async *#stream(): AsyncGenerator<Event, void, undefined> {
+    const stop = new AbortController();
+    const stalled = () => stop.abort(new ConnectionError("the event stream was silent for too long"));
+    const limit = this.options.stallTimeout ?? 75_000;
+    let timer = setTimeout(stalled, limit);
+    const signal = anySignal(stop.signal, this.options.signal);
+    try {
+      const stream = await this.client.openStream(this.hubId, this.#position, signal);
+      const alive = async function* () {
+        for await (const chunk of stream) {
+          clearTimeout(timer); // the time that the caller takes for an event is no silence
+          yield chunk;
+          timer = setTimeout(stalled, limit);
+        }
+      };
+      for await (const block of blocks(alive(), (ms) => (this.#pause = Math.min(ms, longestPause)))) {
+        yield* this.#take(block);
+      }
+    } finally {
+      clearTimeout(timer);
+      stop.abort();
+    }
+  }
+
+  /** Handles a block: an event, or a position. */
+  async *#take(block: Block): AsyncGenerator<Event, void, undefined> {
+    if (block.data === undefined) {
+      if (block.id) { // an empty id would make the next connection start at new events
+        this.#move(block.id);
+        this.#progressed();
+      }
+      return;
+    }
+    let event: Event;
+    try {
+      event = JSON.parse(block.data);
+    } catch {
+      throw new ProtocolError("an event that is not valid JSON");
+    }
+    if (block.id !== undefined && block.id !== event.cursor) {
+      throw new ProtocolError(`the event ${event.cursor} has the id ${block.id}`);
+    }
+    yield* this.#deliver(event);
+  }
+
+  /** Yields an event unless it has been yielded before. */
+  async *#deliver(event: Event): AsyncGenerator<Event, void, undefined> {
+    if (!event?.cursor || !event.type) {
+      throw new ProtocolError("an event without cursor or type");
+    }
+    if (this.#seen.has(event.cursor)) {
+      return; // the position is at this event or after it already
+    }
+    this.#seen.add(event.cursor);
+    if (this.#seen.size > remembered) {
+      for (const oldest of this.#seen) {
+        this.#seen.delete(oldest);
+        break;
+      }
+    }
+    this.#progressed();
+    yield event;
+    this.#position = event.cursor;
+  }
+
+  /** Continues from a position that is not a new event's. */
+  #move(position: string): void {
+    if (position === this.#position || this.#seen.has(position)) {
+      return;
+    }
+    this.#position = position;
+    this.options.onPosition?.(position);
+  }
+
+  #progressed(): void {
+    this.#failures = 0;
+    this.#invalid = 0;
+  }
+
+  /** The wait before the next connection; throws the error if it ends the sequence. */
+  async #waitAfter(error: unknown): Promise<number> {
+    const wait = Math.max(this.backoff(this.#failures++), this.#pause);
+    if (error instanceof ConnectionError || (error instanceof ProtocolError && ++this.#invalid < mostInvalid)) {
+      return wait;
+    }
+    if (!(error instanceof ApiError)) {
+      throw error; // invalid data, again and again, or of the caller's own functions
+    }
+    if (error.type === "cursor_expired") {
+      return (await this.#resync(error)) ? 0 : wait;
+    }
+    if (!isRepeatable(error.status)) {
+      throw error;
+    }
+    return Math.max((error.retryAfter ?? 0) * 1000, wait);
+  }
+
+  /** Continues from the hub's devices. Returns false if they cannot be read at the moment. */
+  async #resync(cause: ApiError): Promise<boolean> {
+    if (!this.options.onResync) {
+      throw new ResyncError("the cursor has expired: call resync, then follow from its cursor", { cause });
+    }
+    let snapshot: Snapshot;
+    try {
+      snapshot = await this.client.resync(this.hubId, { signal: this.options.signal });
+    } catch (error) {
+      if (error instanceof ConnectionError || (error instanceof ApiError && isRepeatable(error.status))) {
+        return false;
+      }
+      throw error;
+    }
+    await this.options.onResync(snapshot);
+    this.#seen.clear();
+    this.#position = snapshot.cursor;
+    return true;
+  }
+}

@@ -1,0 +1,44 @@
+import type { components } from "./api.js";
+
+type Schemas = components["schemas"];
+
+/** A building. */
+export type Site = Schemas["Site"];
+/** The single form of a hub. */
+export type Hub = Schemas["Hub"];
+/** The list form of a hub. */
+export type HubItem = Schemas["HubItem"];
+/** The list form of a device: its channels have no values. */
+export type DeviceItem = Schemas["DeviceItem"];
+/** The single form of a device, with the values of its channels. */
+export type Device = Schemas["Device"];
+/** The name and room of a device. */
+export type DeviceLabel = Schemas["DeviceLabel"];
+/** A channel with its reported and its desired value. */
+export type Channel = Schemas["Channel"];
+/** The value of a channel, whose form depends on the channel's key. */
+export type ChannelValue = Schemas["ChannelValue"];
+/** What sets a channel: `key`, `value` and, if the device has several channels of the key, `endpoint`. */
+export type Command = Schemas["Command"];
+/** The value of a command. */
+export type CommandValue = Schemas["CommandValue"];
+/** The brightness of each component, 0 to 255. */
+export type Color = Schemas["Color"];
+/** An accepted command, with its channel. */
+export type AcceptedCommand = Schemas["AcceptedCommand"];
+/** An event of a hub. Branch on `type`, and ignore the types that you do not handle: new ones may be added. */
+export type Event = Schemas["Event"];
+/** A page of events. */
+export type EventPage = Schemas["EventPage"];
+/** The marker of events that could not be delivered. */
+export type HubEventsSkippedEvent = Schemas["HubEventsSkippedEvent"];
+/** A report of a device. */
+export type ChannelObservedEvent = Schemas["ChannelObservedEvent"];
+/** A person of the organization. */
+export type Member = Schemas["Member"];
+/** An invitation. */
+export type Invitation = Schemas["Invitation"];
+/** An open pairing or removal window. */
+export type Window = Schemas["Window"];
+/** The roles that an API key can give. */
+export type GivenRole = Schemas["GivenRole"];

@@ -1,0 +1,283 @@
+package typescript
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/streams/streamstest"
+	"hubcloud/test/harness"
+	"hubcloud/test/nodejs"
+)
+
+const source = "../../httpapi/client/typescript"
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	harness.RemoveBinary()
+	os.Exit(code)
+}
+
+// TestPackage builds, packs and installs the client once, and runs programs with it.
+func TestPackage(t *testing.T) {
+	t.Parallel()
+	project := install(t)
+	t.Run("calls", func(t *testing.T) { t.Parallel(); calls(t, project) })
+	t.Run("following over restarts", func(t *testing.T) { t.Parallel(); restarts(t, project) })
+	t.Run("gaps and resets", func(t *testing.T) { t.Parallel(); resets(t, project) })
+}
+
+// install returns the folder of a project in which the packed client is installed and the test's
+// programs are.
+func install(t *testing.T) string {
+	t.Helper()
+	tools := nodejs.Install(t, source, "typescript")
+	dir, err := os.MkdirTemp(tools, "run-")
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	must(t, os.CopyFS(filepath.Join(dir, "client", "src"), os.DirFS(filepath.Join(source, "src"))))
+	for _, name := range []string{"package.json", "tsconfig.json", "README.md"} {
+		copyFile(t, filepath.Join(source, name), filepath.Join(dir, "client", name))
+	}
+	client := filepath.Join(dir, "client")
+	document, err := filepath.Abs("../../httpapi/openapi.yaml")
+	must(t, err)
+	nodejs.Run(t, nodejs.Program(
+		t, tools, client, "openapi-typescript", document, "--output", "expected.ts",
+	))
+	if !bytes.Equal(read(t, client, "expected.ts"), read(t, client, "src/api.ts")) {
+		t.Errorf("src/api.ts is not what `npm run generate` writes in %s", source)
+	}
+	nodejs.Run(t, nodejs.Program(t, tools, client, "tsc", "-p", "."))
+	packed := nodejs.Run(t, nodejs.Command(
+		t, client, "npm", "pack", "--json", "--ignore-scripts", "--offline",
+	))
+	var packages []struct {
+		Filename string
+		Files    []struct{ Path string }
+	}
+	must(t, json.Unmarshal([]byte(packed), &packages))
+	for _, file := range packages[0].Files {
+		if !strings.HasPrefix(file.Path, "dist/") &&
+			!slices.Contains([]string{"README.md", "package.json"}, file.Path) {
+			t.Errorf("the package has %s, want only dist, README.md and package.json", file.Path)
+		}
+	}
+	project := filepath.Join(dir, "project")
+	must(t, os.Mkdir(project, 0o755))
+	must(t, os.WriteFile(
+		filepath.Join(project, "package.json"), []byte(`{"private": true}`), 0o600,
+	))
+	nodejs.Run(t, nodejs.Command(
+		t, project, "npm", "install", "--offline", "--ignore-scripts", "--no-audit", "--no-fund",
+		filepath.Join(client, packages[0].Filename),
+	))
+	for _, name := range []string{"calls.mjs", "follow.mjs", "jammed.mjs"} {
+		copyFile(t, name, filepath.Join(project, name))
+	}
+	return project
+}
+
+// house are the devices of the tests' hubs.
+var house = virtualhub.Config{
+	GiveUp: time.Second,
+	Devices: []virtualhub.DeviceSpec{
+		{Kind: "lock", Name: "Front door"}, {Kind: "color_bulb", Name: "Lamp"},
+	},
+}
+
+// calls checks the results of every kind of call.
+func calls(t *testing.T, project string) {
+	target := harness.NewTarget(t)
+	tenant := target.Tenant("Calls")
+	hub := target.VirtualHub(tenant, house)
+	offline := target.Online(tenant)
+	offline.Disconnect()
+	got := run(t, project, "calls.mjs", map[string]any{
+		"base": tenant.Base, "key": tenant.Key, "hub": hub.ID(), "offline": offline.ID,
+		"site": tenant.Site,
+	})
+	want := []string{
+		`sites ["One","Two","Three"]`, `hubs 2 true`, `name Cellar null`, `site Mill 2`,
+		`devices ["Front door","Lamp"] true`, `label {"id":1,"name":"Front door","room":"Hall"}`,
+		`window open`, `lock synchronized false`, `color synchronized 2`, `idempotent true`,
+		`conflict 409 idempotency_conflict 26`, `invalid 400 invalid_request 26`,
+		`offline 503 hub_offline 26`, `missing 404 not_found 26`, `members ["owner"]`,
+		`owner 403 forbidden 26`, `invitation admin pending`, `revoked 404 not_found 26`,
+		`page 1 true`, `abort Error: left`, `key 401 unauthenticated 26`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	hub.Jam(1)
+	settings := map[string]any{"base": tenant.Base, "key": tenant.Key, "hub": hub.ID()}
+	// the lock was locked by the last command
+	if got := run(t, project, "jammed.mjs", settings); !slices.Equal(
+		got, []string{"jammed diverged true"},
+	) {
+		t.Errorf("a jammed lock: got %v, want diverged", got)
+	}
+}
+
+// restarts checks that a program that follows a hub gets every event once, in order, while the
+// service is killed.
+func restarts(t *testing.T, project string) {
+	target := harness.NewTarget(t, "--stream-lifetime", "2s", "--stream-keepalive", "500ms")
+	service := target.OwnService()
+	tenant := target.Tenant("Restarts")
+	hub := target.VirtualHub(tenant, house)
+	const each = 20
+	emit(t, hub, each)
+	harness.Stored(t, hub)
+	program := start(t, project, "follow.mjs", map[string]any{
+		"base": tenant.Base, "key": tenant.Key, "hub": hub.ID(), "after": "", "count": 0,
+	})
+	for range 2 {
+		emit(t, hub, each)
+		service.Kill()
+		service.Begin()
+		emit(t, hub, each)
+		harness.Connected(t, hub)
+		harness.Stored(t, hub)
+	}
+	var want []string
+	for _, event := range tenant.AllEvents(hub.ID(), "") {
+		want = append(want, event.Cursor+" "+event.Type)
+	}
+	program.await(t, func(lines []string) bool { return len(lines) >= len(want) })
+	if got := program.lines(); !slices.Equal(got, want) {
+		t.Errorf("got %d events\n%v\nwant %d as in the log\n%v", len(got), got, len(want), want)
+	}
+}
+
+// resets checks that lost events are reported as a gap, and a reset of the hub as the need to
+// resync, over which a program with onResync continues.
+func resets(t *testing.T, project string) {
+	target := harness.NewTarget(t)
+	tenant := target.Tenant("Resets")
+	hub := target.VirtualHub(tenant, house)
+	settings := func(resync bool) map[string]any {
+		return map[string]any{
+			"base": tenant.Base, "key": tenant.Key, "hub": hub.ID(), "after": tenant.Head(hub.ID()),
+			"resync": resync, "count": 0,
+		}
+	}
+	emit(t, hub, 1)
+	harness.Stored(t, hub)
+	strict, lenient := start(t, project, "follow.mjs", settings(false)),
+		start(t, project, "follow.mjs", settings(true))
+	first, last, err := hub.LoseEvents(7)
+	must(t, err)
+	emit(t, hub, 1)
+	gap := fmt.Sprintf("gap %d %d", first, last)
+	for _, program := range []*program{strict, lenient} {
+		program.await(t, func(lines []string) bool { return slices.Contains(lines, gap) })
+	}
+	must(t, hub.FactoryReset())
+	harness.Connected(t, hub)
+	strict.await(t, func(lines []string) bool { return slices.Contains(lines, "ResyncError") })
+	lenient.await(t, func(lines []string) bool { return slices.Contains(lines, "resync 2") })
+	before := len(lenient.lines())
+	emit(t, hub, 1)
+	lenient.await(t, func(lines []string) bool { return len(lines) > before })
+}
+
+// emit makes the hub report events.
+func emit(t *testing.T, hub *virtualhub.Hub, count int) {
+	t.Helper()
+	for i := range count {
+		_, err := hub.Emit(virtualhub.Event{
+			Type: "channel.observed",
+			Data: map[string]any{
+				"key": "scene", "endpoint": 0,
+				"value": map[string]any{"scene": i, "attribute": "pressed"},
+			},
+		})
+		must(t, err)
+	}
+}
+
+// program is a running program that prints lines.
+type program struct {
+	mu     sync.Mutex
+	output bytes.Buffer
+	ended  chan error // receives once, when the program has ended
+}
+
+// Write keeps the output.
+func (p *program) Write(text []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.output.Write(text)
+}
+
+// lines returns the complete lines that the program has printed.
+func (p *program) lines() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	lines := strings.Split(p.output.String(), "\n")
+	return lines[:len(lines)-1]
+}
+
+// await waits until the program has printed what is wanted.
+func (p *program) await(t *testing.T, enough func(lines []string) bool) {
+	t.Helper()
+	if !streamstest.Poll(time.Minute, func() bool { return enough(p.lines()) }) {
+		t.Fatalf("after a minute the program has printed\n%s", strings.Join(p.lines(), "\n"))
+	}
+}
+
+// start runs a program of the project until the test ends.
+func start(t *testing.T, project, name string, settings map[string]any) *program {
+	t.Helper()
+	text, err := json.Marshal(settings)
+	must(t, err)
+	p := &program{ended: make(chan error, 1)}
+	cmd := nodejs.Command(t, project, "node", name, string(text))
+	cmd.Stdout, cmd.Stderr = p, p
+	must(t, cmd.Start())
+	go func() { p.ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = cmd.Cancel() // fails if the program has ended
+		<-p.ended
+	})
+	return p
+}
+
+// run runs a program of the project to its end and returns the lines that it printed.
+func run(t *testing.T, project, name string, settings map[string]any) []string {
+	t.Helper()
+	text, err := json.Marshal(settings)
+	must(t, err)
+	out := nodejs.Run(t, nodejs.Command(t, project, "node", name, string(text)))
+	return strings.Split(strings.TrimSpace(out), "\n")
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	text, err := os.ReadFile(from)
+	must(t, err)
+	must(t, os.WriteFile(to, text, 0o600))
+}
+
+func read(t *testing.T, dir, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, name))
+	must(t, err)
+	return text
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
