@@ -34,7 +34,8 @@
 //     handshakes wait for a few seconds. A rejection would tell the hub that its certificate is
 //     invalid.
 //   - Acknowledged messages are on disk. With a SyncInterval (ViewSyncInterval for hub logs), a
-//     power cut may lose them, but a crash of the process may not. The process can be killed at any time.
+//     power cut may lose them, but a crash of the process may not. The process can be killed at any
+//     time.
 //   - The MQTT listener keeps no retained messages, so hubs cannot fill the disk with them.
 //
 // Start and Close own all goroutines.

@@ -55,12 +55,18 @@ func split(store string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
+	// The new folders must be on disk before anything is in them.
+	if err := syncAll(filepath.Dir(filepath.Dir(to)), store); err != nil {
+		return err
+	}
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}
-	for _, dir := range []string{
-		filepath.Dir(to), filepath.Dir(filepath.Dir(to)), store, filepath.Dir(from),
-	} {
+	return syncAll(filepath.Dir(to), filepath.Dir(from))
+}
+
+func syncAll(dirs ...string) error {
+	for _, dir := range dirs {
 		if err := durablefile.Sync(dir); err != nil {
 			return err
 		}
