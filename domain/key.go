@@ -25,6 +25,18 @@ func (s KeyState) Exists() bool { return s.ID != "" }
 // Revoked reports whether the key was revoked.
 func (s KeyState) Revoked() bool { return !s.RevokedAt.IsZero() }
 
+// KeyOf returns the id of the key of a key's fact; false for other facts and for nil.
+func KeyOf(fact Fact) (id string, ok bool) {
+	switch f := fact.(type) {
+	case KeyCreated:
+		return f.KeyID, true
+	case KeyRevoked:
+		return f.KeyID, true
+	default:
+		return "", false
+	}
+}
+
 // CleanScopes returns the scopes for a new key without duplicates, in the contract's order. It
 // returns an invalid_request that names the allowed scopes for an empty list and an unknown scope.
 func CleanScopes(scopes []Scope) ([]Scope, error) {

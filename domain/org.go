@@ -37,6 +37,28 @@ type OrgMember struct {
 // Exists reports whether the organization exists.
 func (s OrgState) Exists() bool { return s.ID != "" }
 
+// OrgOf returns the organization of a fact of the aggregate org; false for other facts and for nil.
+func OrgOf(fact Fact) (id string, ok bool) {
+	switch f := fact.(type) {
+	case OrgCreated:
+		return f.OrgID, true
+	case MemberAdded:
+		return f.OrgID, true
+	case MemberRoleChanged:
+		return f.OrgID, true
+	case MemberRemoved:
+		return f.OrgID, true
+	case MemberInvited:
+		return f.OrgID, true
+	case MemberInvitationRevoked:
+		return f.OrgID, true
+	case MemberInvitationAccepted:
+		return f.OrgID, true
+	default:
+		return "", false
+	}
+}
+
 // DecideCreateOrg creates an organization with its first owner. The caller has validated name and
 // address.
 func DecideCreateOrg(

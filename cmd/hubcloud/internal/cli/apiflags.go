@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,15 +15,17 @@ import (
 	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/datadir"
 	"hubcloud/cmd/hubcloud/internal/demo"
+	"hubcloud/cmd/hubcloud/internal/profile"
 	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/httpapi/client"
 )
 
 // apiFlags select the API, and the key, of a command that is a client of the API.
 type apiFlags struct {
-	URL     string        `help:"Base URL of the API, such as https://api.example.com/v1. Defaults to that of the service on --data-dir." placeholder:"URL" name:"url"`
-	Key     string        `help:"API key. Without --url, defaults to the key of the demo on --data-dir." env:"HUBCLOUD_API_KEY" placeholder:"KEY"`
-	DataDir string        `help:"Data directory of a service on this machine." default:"./data" type:"path"`
+	URL     string        `help:"Base URL of the API, such as https://api.example.com/v1. Defaults to that of the profile, or else of the service on --data-dir." placeholder:"URL" name:"url"`
+	Key     string        `help:"API key. Defaults to the key of the profile, or of the demo on --data-dir, for the URL that goes with it." env:"HUBCLOUD_API_KEY" placeholder:"KEY"`
+	Profile string        `help:"Profile of \"hubcloud login\" to use. Defaults to the profile \"default\", if there is one and --data-dir is not given." placeholder:"NAME"`
+	DataDir string        `help:"Data directory of a service on this machine. Defaults to ./data if there is no profile." type:"path" placeholder:"DIR"`
 	Retry   time.Duration `help:"How long to retry while the service does not answer; 0 tries once." default:"5s"`
 	outputFlags
 }
@@ -32,17 +35,39 @@ func (c *apiFlags) Validate() error {
 	if c.Retry < 0 {
 		return fmt.Errorf("--retry %s: must not be negative", c.Retry)
 	}
+	if c.Profile != "" && c.DataDir != "" {
+		return errors.New("--profile and --data-dir: give only one of them")
+	}
+	if c.Profile != "" {
+		if err := profile.CheckName(c.Profile); err != nil {
+			return err
+		}
+	}
 	if c.URL == "" {
 		return nil
 	}
-	u, err := url.Parse(c.URL)
+	return checkURL(c.URL)
+}
+
+// checkURL checks the value of --url.
+func checkURL(text string) error {
+	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
-		u.RawQuery != "" || u.Fragment != "" {
+		u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		return fmt.Errorf(
-			"--url %q: must be http://… or https://…, such as https://api.example.com/v1", c.URL,
+			"--url %q: must be http://… or https://…, such as https://api.example.com/v1", text,
 		)
 	}
 	return nil
+}
+
+// withVersion returns the API's base URL: with its version, and without a slash at the end.
+func withVersion(base string) string {
+	base = strings.TrimRight(base, "/")
+	if base != "" && !strings.HasSuffix(base, "/v1") {
+		base += "/v1"
+	}
+	return base
 }
 
 // open returns a client for the API at base.
@@ -61,35 +86,48 @@ func (c *apiFlags) open(base, key string, out Output) (*client.Client, error) {
 	return api, nil
 }
 
-// baseAndKey returns the API's base URL and the key. The demo's key is used only for the service on
-// the data directory, and never sent to the address of --url.
+// baseAndKey returns the API's base URL and the key. --url and --key win over the profile, and the
+// profile over the service on the data directory, unless --data-dir is given. The keys of a profile
+// and of the demo are never sent to another address than theirs.
 func (c *apiFlags) baseAndKey() (base, key string, err error) {
-	dir := datadir.Dir(c.DataDir)
-	base, key = strings.TrimRight(c.URL, "/"), c.Key
-	if base != "" && !strings.HasSuffix(base, "/v1") {
-		base += "/v1"
-	}
+	base, key = withVersion(c.URL), c.Key
 	if base == "" {
-		bound, err := dir.Endpoints()
-		if err != nil {
-			return "", "", fmt.Errorf("%w, or the API with --url", err)
+		var ownKey string
+		if base, ownKey, err = c.profileOrService(); err != nil {
+			return "", "", err
 		}
-		base = address.LocalURL(bound.HTTP) + "/v1"
-		if key == "" {
-			state, err := demo.Load(dir)
-			if err != nil {
-				return "", "", err
-			}
-			key = state.Key
-		}
+		key = cmp.Or(key, ownKey)
 	}
 	if key == "" {
 		return "", "", usage.Errorf(
 			"no API key: set HUBCLOUD_API_KEY, or give --key, which other users of this machine " +
-				"can see. `hubcloud key create` creates a key",
+				"can see, or store it with `hubcloud login`. `hubcloud key create` creates a key",
 		)
 	}
 	return base, key, nil
+}
+
+// profileOrService returns the base URL and the key of the profile, or else of the service on the
+// data directory, whose key is empty unless it runs the demo.
+func (c *apiFlags) profileOrService() (base, key string, err error) {
+	if c.DataDir == "" {
+		found, err := profile.Load(cmp.Or(c.Profile, profile.Default))
+		if err == nil {
+			return found.URL, found.Key, nil
+		}
+		if c.Profile != "" || !errors.Is(err, profile.ErrNone) {
+			return "", "", usage.Wrap(err)
+		}
+	}
+	dir := datadir.Dir(cmp.Or(c.DataDir, "./data"))
+	bound, err := dir.Endpoints()
+	if err != nil {
+		return "", "", fmt.Errorf(
+			"%w, or the API with --url, or log in to it with `hubcloud login`", err,
+		)
+	}
+	state, err := demo.Load(dir)
+	return address.LocalURL(bound.HTTP) + "/v1", state.Key, err
 }
 
 // withClient runs a command with a client. An invalid request, or one for something that does not

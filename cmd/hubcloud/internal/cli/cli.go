@@ -57,6 +57,13 @@ type cli struct {
 	Events  eventsCommand  `cmd:"" help:"Print or follow a hub's events." group:"With an API key:"`
 	Send    sendCommand    `cmd:"" help:"Send a command to a device, and wait for its outcome." group:"With an API key:"`
 
+	Login    loginCommand    `cmd:"" help:"Store an API's address and key in a profile." group:"With an API key:"`
+	Logout   logoutCommand   `cmd:"" help:"Remove a profile." group:"With an API key:"`
+	Profiles profilesCommand `cmd:"" help:"List the profiles, without their keys." group:"With an API key:"`
+
+	Completion completionCommand `cmd:"" help:"Print a script that makes a shell complete this command line."`
+	Complete   completeCommand   `cmd:"" hidden:""`
+
 	ShowVersion kong.VersionFlag `help:"Print the version." name:"version" env:"-"`
 }
 
@@ -101,7 +108,7 @@ func Run(ctx context.Context, args []string, out Output) (code int) {
 		fmt.Fprintf(out.Err, "hubcloud: %v (see `hubcloud --help`)\n", err)
 		return exitUsage
 	}
-	return exitCode(command.Run(), out)
+	return exitCode(command.Run(parser), out)
 }
 
 // exitCode prints an error in one line and returns its exit code: 2 when the command line was

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"hubcloud/cmd/hubcloud/internal/operator"
 	"hubcloud/cmd/hubcloud/internal/usage"
@@ -12,6 +13,7 @@ import (
 // keyCommand groups the commands on API keys.
 type keyCommand struct {
 	Create keyCreateCommand `cmd:"" help:"Create an API key and print it. It cannot be shown again."`
+	List   keyListCommand   `cmd:"" help:"List the API keys, without their secrets."`
 	Revoke keyRevokeCommand `cmd:"" help:"Revoke an API key permanently."`
 }
 
@@ -76,4 +78,83 @@ func (c *keyRevokeCommand) Run(ctx context.Context, out Output) error {
 		}
 		return c.print(out.Out, field{"key_id", c.KeyID})
 	})
+}
+
+type keyListCommand struct {
+	operatorFlags
+	outputFlags
+	Org     string `help:"Only the keys of this organization." placeholder:"ORG_ID"`
+	Revoked bool   `help:"Also the revoked keys."`
+}
+
+// keyJSON is an API key with --json.
+type keyJSON struct {
+	KeyID     string         `json:"key_id"`
+	OrgID     string         `json:"org_id"`
+	Label     string         `json:"label"`
+	Scopes    []domain.Scope `json:"scopes"`
+	CreatedAt string         `json:"created_at"`
+	// RevokedAt is null for a valid key.
+	RevokedAt *string `json:"revoked_at"`
+}
+
+// Run prints the keys in the order of their creation.
+func (c *keyListCommand) Run(ctx context.Context, out Output) error {
+	s, err := operator.Connect(ctx, c.service())
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := c.checkOrg(ctx, s); err != nil {
+		return err
+	}
+	keys, err := s.Log.Keys(ctx)
+	if err != nil {
+		return err
+	}
+	lines := make([]keyJSON, 0, len(keys))
+	for _, key := range keys {
+		if c.Org != "" && key.OrgID != c.Org || key.Revoked() && !c.Revoked {
+			continue
+		}
+		lines = append(lines, keyJSON{
+			KeyID: key.ID, OrgID: key.OrgID, Label: key.Label, Scopes: key.Scopes,
+			CreatedAt: domain.FormatTime(key.CreatedAt), RevokedAt: optionalTime(key.RevokedAt),
+		})
+	}
+	header := []string{"KEY", "ORGANIZATION", "LABEL", "SCOPES", "CREATED", "REVOKED"}
+	return printList(out, c.outputFlags, header, lines, func(k keyJSON) []string {
+		return []string{
+			k.KeyID, k.OrgID, k.Label, scopesText(k.Scopes), k.CreatedAt, orEmpty(k.RevokedAt),
+		}
+	})
+}
+
+// checkOrg returns a usage error for an organization that does not exist.
+func (c *keyListCommand) checkOrg(ctx context.Context, s *operator.Session) error {
+	if c.Org == "" {
+		return nil
+	}
+	orgs, err := s.Log.Orgs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, org := range orgs {
+		if org.ID == c.Org {
+			return nil
+		}
+	}
+	return usage.Errorf("--org %q: no such organization; `hubcloud org list` lists them", c.Org)
+}
+
+// scopesText returns the scopes as text, "all" for every scope.
+func scopesText(scopes []domain.Scope) string {
+	if len(scopes) == len(domain.AllScopes()) {
+		return "all"
+	}
+	names := make([]string, 0, len(scopes))
+	for _, scope := range scopes {
+		names = append(names, string(scope))
+	}
+	return strings.Join(names, ",")
 }

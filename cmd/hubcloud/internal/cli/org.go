@@ -2,13 +2,17 @@ package cli
 
 import (
 	"context"
+	"strconv"
+	"strings"
 
 	"hubcloud/cmd/hubcloud/internal/operator"
+	"hubcloud/domain"
 )
 
 // orgCommand groups the commands on organizations.
 type orgCommand struct {
 	Create orgCreateCommand `cmd:"" help:"Create an organization with its first owner."`
+	List   orgListCommand   `cmd:"" help:"List the organizations."`
 }
 
 type orgCreateCommand struct {
@@ -26,5 +30,51 @@ func (c *orgCreateCommand) Run(ctx context.Context, out Output) error {
 			return err
 		}
 		return c.print(out.Out, field{"org_id", org}, field{"owner_id", owner})
+	})
+}
+
+type orgListCommand struct {
+	operatorFlags
+	outputFlags
+}
+
+// orgJSON is an organization with --json.
+type orgJSON struct {
+	OrgID     string   `json:"org_id"`
+	Name      string   `json:"name"`
+	Owners    []string `json:"owners"`
+	Members   int      `json:"members"`
+	CreatedAt string   `json:"created_at"`
+}
+
+// Run prints the organizations in the order of their creation.
+func (c *orgListCommand) Run(ctx context.Context, out Output) error {
+	s, err := operator.Connect(ctx, c.service())
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	orgs, err := s.Log.Orgs(ctx)
+	if err != nil {
+		return err
+	}
+	lines := make([]orgJSON, 0, len(orgs))
+	for _, org := range orgs {
+		line := orgJSON{
+			OrgID: org.ID, Name: org.Name, Owners: []string{}, Members: len(org.Members),
+			CreatedAt: domain.FormatTime(org.CreatedAt),
+		}
+		for _, member := range org.Members {
+			if member.Role == domain.RoleOwner {
+				line.Owners = append(line.Owners, member.Email)
+			}
+		}
+		lines = append(lines, line)
+	}
+	header := []string{"ORGANIZATION", "NAME", "OWNERS", "MEMBERS", "CREATED"}
+	return printList(out, c.outputFlags, header, lines, func(o orgJSON) []string {
+		return []string{
+			o.OrgID, o.Name, strings.Join(o.Owners, " "), strconv.Itoa(o.Members), o.CreatedAt,
+		}
 	})
 }

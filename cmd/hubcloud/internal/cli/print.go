@@ -87,6 +87,25 @@ func (t table) row(cells ...string) {
 // flush writes the table.
 func (t table) flush() error { return t.w.Flush() }
 
+// printList writes items: a table for people, or with --json an object per line.
+func printList[T any](
+	out Output, flags outputFlags, header []string, items []T, cells func(T) []string,
+) error {
+	if flags.JSON {
+		for _, item := range items {
+			if err := printJSON(out.Out, item); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	t := newTable(out.Out, header...)
+	for _, item := range items {
+		t.row(cells(item)...)
+	}
+	return t.flush()
+}
+
 // printable replaces control characters, which names from outside may contain: escape sequences
 // would act on the terminal.
 func printable(text string) string {
