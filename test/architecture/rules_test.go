@@ -222,8 +222,8 @@ var importerRules = []importerRule{
 	},
 	{
 		"github.com/eclipse/paho.mqtt.golang/...",
-		[]string{"hubbridge/hub/...", "hubbridge/virtualhub/fleet"},
-		"the cloud's end of MQTT is the broker",
+		[]string{"hubbridge/hub/...", "hubbridge/virtualhub/fleet", "hubbridge/hubcheck"},
+		"the cloud's end of MQTT is the broker; hubcheck must see each packet of a hub",
 	},
 	{
 		"github.com/alecthomas/kong", []string{"cmd/hubcloud/internal/cli"},

@@ -1,0 +1,286 @@
+package cli
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"hubcloud/cmd/hubcloud/internal/usage"
+	"hubcloud/hubbridge/hubcheck"
+)
+
+// hubCommand groups the commands for people who make hubs.
+type hubCommand struct {
+	Check hubCheckCommand `cmd:"" help:"Check whether a hub follows the hub protocol."`
+}
+
+// hubCheckCommand checks one hub.
+type hubCheckCommand struct {
+	Listen   string        `help:"Name or address under which the hub reaches this machine." default:"127.0.0.1" placeholder:"HOST"`
+	HTTPPort int           `help:"Port for enrolments; 0 for any free one." name:"http-port" default:"0"`
+	MQTTPort int           `help:"Port for MQTT; 0 for any free one." name:"mqtt-port" default:"0"`
+	Serial   string        `help:"Serial that the hub has. Defaults to a new one." placeholder:"SERIAL"`
+	Secret   string        `help:"Enrolment secret that the hub has. Defaults to a new one." placeholder:"SECRET"`
+	Device   *int64        `help:"Device that gets the commands. Defaults to one with a writable channel, rather a switch or a light than a lock." placeholder:"ID"`
+	Commands int           `help:"Commands that fill the hub's queue of events; 0 omits that step." default:"2100"`
+	Only     []string      `help:"Lines to check, separated by commas. Defaults to all." placeholder:"LINE"`
+	List     bool          `help:"Print all lines with their rules, and end."`
+	Timeout  time.Duration `help:"How long the whole check may take." default:"5m"`
+	JSON     bool          `help:"Print JSON, one object per line: each line of the list as it is decided, then all that are not seen." name:"json"`
+	JUnit    string        `help:"Write the result as JUnit XML." name:"junit" type:"path" placeholder:"FILE"`
+}
+
+// Help returns the long help text.
+func (*hubCheckCommand) Help() string {
+	return `Plays the cloud for one hub and prints, line by line, what the hub does right and wrong, with the message that showed a failure and the
+sentence of the protocol. Point the hub at the printed address, with the printed serial and secret, as at a service. The hub enrols, connects,
+and is then asked for its devices, sent commands and driven with faults: acks are withheld, requests repeated, connections cut and refused.
+
+The check is an endpoint of its own, beside any running service: a service can neither withhold its acks from one hub nor show the packets
+that its broker rejects. Enrolment and decoding are the service's own code. No data of a service is used or changed.
+
+The hub gets real commands, about 2,100 of them in the step that fills its queue of events (see --commands), and short pairing and removal
+windows. It needs a device with a writable channel, which --device selects. A check takes about a minute. It ends with exit code 0 if every
+line has passed, apart from optional ones that were not seen, and otherwise with 1.`
+}
+
+// Run checks the hub.
+func (c *hubCheckCommand) Run(ctx context.Context, out Output) error {
+	if c.List {
+		return c.printLines(out.Out)
+	}
+	printer := &checkPrinter{out: out.Out, json: c.JSON, live: newProgress(out.Err, c.JSON)}
+	check, err := hubcheck.New(hubcheck.Config{
+		Host: c.Listen, HTTPPort: c.HTTPPort, MQTTPort: c.MQTTPort, Serial: c.Serial,
+		Secret: c.Secret, Device: c.Device, Commands: c.Commands, Only: c.Only,
+		Timeout: c.Timeout, OnLine: printer.line, OnStep: printer.step,
+	})
+	if invalid := new(hubcheck.ConfigError); errors.As(err, &invalid) {
+		return usage.Errorf("--%s: %s", strings.ReplaceAll(invalid.Field, " ", "-"), invalid.Problem)
+	}
+	if err != nil {
+		return err
+	}
+	var junit *os.File
+	if c.JUnit != "" { // before the check, which takes a while
+		if junit, err = os.Create(c.JUnit); err != nil {
+			check.Close()
+			return usage.Errorf("--junit: %v", err)
+		}
+		defer junit.Close()
+	}
+	if err := printer.begin(check); err != nil {
+		check.Close()
+		return err
+	}
+	report, err := check.Run(ctx)
+	printer.live.end()
+	if err != nil {
+		return err
+	}
+	printer.end(report)
+	if junit != nil {
+		if err := writeJUnit(junit, report); err != nil {
+			return fmt.Errorf("write %s: %w", c.JUnit, err)
+		}
+	}
+	if !report.OK() {
+		return errUnhealthy // the lines say what is wrong
+	}
+	return nil
+}
+
+// printLines prints every line of the list.
+func (c *hubCheckCommand) printLines(w io.Writer) error {
+	if c.JSON {
+		for _, l := range hubcheck.Lines() {
+			if err := printJSON(w, newCheckedLine(hubcheck.Result{Line: l})); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	t := newTable(w, "LINE", "RULES", "WHAT A HUB DOES")
+	for _, l := range hubcheck.Lines() {
+		t.row(l.ID, strings.Join(l.Rules, " "), l.Title)
+	}
+	return t.flush()
+}
+
+// checkPrinter prints the lines of a check as they are decided. On a terminal it repaints a last
+// line with what is going on.
+type checkPrinter struct {
+	out  io.Writer
+	json bool
+	live progress
+	// current is what is going on; passed and failed count the lines.
+	current        string
+	passed, failed int
+}
+
+// begin prints what the hub must be configured with.
+func (p *checkPrinter) begin(check *hubcheck.Check) error {
+	if p.json {
+		return printJSON(p.out, object{
+			{"enroll", check.EnrolURL()}, {"serial", check.Serial()}, {"secret", check.Secret()},
+		})
+	}
+	_, err := fmt.Fprintf(p.out, "Point the hub at this address, as at a service, and start it:\n\n"+
+		"  enrolment  %s/link/v1/certificates\n  serial     %s\n  secret     %s\n\n"+
+		"A hub in software to compare with:\n\n"+
+		"  hubcloud virtualhub run --enroll %s --serial %s --secret=%s\n\n",
+		check.EnrolURL(), check.Serial(), check.Secret(), check.EnrolURL(), check.Serial(), check.Secret())
+	return err
+}
+
+// step shows what is going on.
+func (p *checkPrinter) step(text string) {
+	p.current = text
+	p.repaint()
+}
+
+// repaint draws the last line of a terminal.
+func (p *checkPrinter) repaint() {
+	if !p.live.terminal || p.live.quiet {
+		return
+	}
+	text := fmt.Sprintf("… %d passed, %d failed; %s", p.passed, p.failed, p.current)
+	if file, ok := p.live.w.(*os.File); ok {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && len([]rune(text)) >= width && width > 0 {
+			text = string([]rune(text)[:width-1])
+		}
+	}
+	fmt.Fprint(p.live.w, clearLine, text)
+}
+
+// line prints a line that has been decided.
+func (p *checkPrinter) line(r hubcheck.Result) {
+	switch r.Status {
+	case hubcheck.Passed:
+		p.passed++
+	case hubcheck.Failed:
+		p.failed++
+	}
+	p.print(r)
+	p.repaint()
+}
+
+func (p *checkPrinter) print(r hubcheck.Result) {
+	if p.json {
+		// A failed write shows in the exit code of nothing: standard output is gone.
+		_ = printJSON(p.out, newCheckedLine(r))
+		return
+	}
+	p.live.end()
+	fmt.Fprintf(p.out, "%-8s  %-22s  %s\n", marks[r.Status], r.ID, r.Title)
+	indent := strings.Repeat(" ", 10)
+	if r.Detail != "" {
+		fmt.Fprintf(p.out, "%s%s\n", indent, r.Detail)
+	}
+	if r.Message != "" {
+		fmt.Fprintf(p.out, "%sthe hub's message: %s\n", indent, r.Message)
+	}
+	if r.Status == hubcheck.Failed {
+		fmt.Fprintf(p.out, "%s%s: %s\n", indent, r.Rules[0], r.Sentence())
+	}
+}
+
+// marks are the words for the states of lines.
+var marks = map[hubcheck.Status]string{
+	hubcheck.Passed: "passed", hubcheck.Failed: "FAILED", hubcheck.NotSeen: "not seen",
+}
+
+// end prints the lines that were not seen, and the count of each state.
+func (p *checkPrinter) end(report hubcheck.Report) {
+	for _, r := range report {
+		if r.Status == hubcheck.NotSeen {
+			p.print(r)
+		}
+	}
+	if p.json {
+		return
+	}
+	fmt.Fprintf(p.out, "\n%d passed, %d failed, %d not seen\n",
+		report.Count(hubcheck.Passed), report.Count(hubcheck.Failed), report.Count(hubcheck.NotSeen))
+}
+
+// checkedLine is the JSON of a line.
+type checkedLine struct {
+	Line     string          `json:"line"`
+	Title    string          `json:"title"`
+	Status   hubcheck.Status `json:"status,omitempty"`
+	Optional bool            `json:"optional"`
+	Detail   string          `json:"detail,omitempty"`
+	Message  string          `json:"message,omitempty"`
+	Rules    []string        `json:"rules"`
+	Sentence string          `json:"sentence"`
+}
+
+func newCheckedLine(r hubcheck.Result) checkedLine {
+	return checkedLine{
+		Line: r.ID, Title: r.Title, Status: r.Status, Optional: r.Optional, Detail: r.Detail,
+		Message: r.Message, Rules: r.Rules, Sentence: r.Sentence(),
+	}
+}
+
+// junitSuite is the XML of a report.
+type junitSuite struct {
+	XMLName  xml.Name    `xml:"testsuite"`
+	Name     string      `xml:"name,attr"`
+	Tests    int         `xml:"tests,attr"`
+	Failures int         `xml:"failures,attr"`
+	Skipped  int         `xml:"skipped,attr"`
+	Cases    []junitCase `xml:"testcase"`
+}
+
+type junitCase struct {
+	Class   string        `xml:"classname,attr"`
+	Name    string        `xml:"name,attr"`
+	Failure *junitFailure `xml:"failure"`
+	Skipped *junitSkipped `xml:"skipped"`
+}
+
+type junitFailure struct {
+	Type    string `xml:"type,attr"`
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}
+
+type junitSkipped struct {
+	Message string `xml:"message,attr"`
+}
+
+// writeJUnit writes a report as JUnit XML. An optional line that was not seen is skipped; another
+// one that was not seen is a failure, as in the exit code.
+func writeJUnit(w io.Writer, report hubcheck.Report) error {
+	suite := junitSuite{Name: "hub protocol", Tests: len(report)}
+	for _, r := range report {
+		one := junitCase{Class: r.Rules[0], Name: r.ID + ": " + r.Title}
+		switch {
+		case r.Status == hubcheck.Passed:
+		case r.Status == hubcheck.NotSeen && r.Optional:
+			suite.Skipped++
+			one.Skipped = &junitSkipped{"not seen"}
+		default:
+			suite.Failures++
+			one.Failure = &junitFailure{
+				Type: string(r.Status), Message: r.Detail,
+				Text: strings.TrimSpace(r.Message + "\n" + r.Rules[0] + ": " + r.Sentence()),
+			}
+		}
+		suite.Cases = append(suite.Cases, one)
+	}
+	text, err := xml.MarshalIndent(suite, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, text)
+	return err
+}

@@ -1,0 +1,316 @@
+package hubcheck
+
+import (
+	"context"
+	"time"
+
+	"hubcloud/hubbridge/codec"
+	"hubcloud/hubbridge/protocol"
+)
+
+// withhold stops the acks of events.
+func (s *script) withhold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.withholdAck = true
+}
+
+// release acknowledges what has arrived, with one ack for each message as the service does, and
+// goes on with acks.
+func (s *script) release() {
+	s.mu.Lock()
+	s.withholdAck = false
+	k := s.conn
+	var acks [][]byte
+	for {
+		if _, ok := s.events[s.stored+1]; !ok {
+			break
+		}
+		s.stored++
+	}
+	if k != nil && k.acked {
+		for range k.owed {
+			acks = append(acks, s.ack(k, s.log, s.stored, false))
+		}
+		k.owed = 0
+	}
+	s.mu.Unlock()
+	for _, message := range acks {
+		s.publish(k, "ack", message)
+	}
+}
+
+// sendAck sends one ack.
+func (s *script) sendAck(log string, through uint64) {
+	s.mu.Lock()
+	k := s.conn
+	if k == nil || !k.acked {
+		s.mu.Unlock()
+		return
+	}
+	message := s.ack(k, log, through, false)
+	s.mu.Unlock()
+	s.publish(k, "ack", message)
+}
+
+// awaitResend waits until the hub sends events again on its present connection. It returns false
+// after limit and when the connection ends.
+func (s *script) awaitResend(limit time.Duration) (resent bool) {
+	s.mu.Lock()
+	k := s.conn
+	before := 0
+	if k != nil {
+		before = k.resends
+	}
+	s.mu.Unlock()
+	s.await(s.ctx, limit, func() bool {
+		resent = k != nil && s.conn == k && k.resends > before
+		return resent || s.conn != k
+	})
+	return resent
+}
+
+// checkWithhold withholds the acks of events, until the hub sends them again.
+func (s *script) checkWithhold() {
+	s.settle()
+	s.withhold()
+	defer func() {
+		if !s.needs(stepUnknownLog) {
+			s.release()
+		}
+	}()
+	if !s.provoke(lineResends, lineFrom, lineSame) {
+		return
+	}
+	begun := time.Now()
+	resent := s.awaitResend(resendLimit)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wait := time.Since(begun).Round(time.Millisecond)
+	switch {
+	case s.conn == nil:
+		s.hint(lineResends, "the connection ended before")
+	case !resent:
+		s.fail(lineResends, nil, "events from %d on got no ack, and were not sent again within %v",
+			s.stored+1, resendLimit)
+	case wait < tooEarly:
+		s.fail(lineResends, nil, "events from %d on were sent again %v after they got no ack, want 5 s",
+			s.stored+1, wait)
+	default:
+		s.pass(lineResends)
+	}
+}
+
+// unknownLog is the log of an ack that a hub must ignore.
+const unknownLog = "hub-check-unknown"
+
+// checkUnknownLog acknowledges the events on their way in another log. A hub that takes that for
+// its own does not send them again.
+func (s *script) checkUnknownLog() {
+	s.withhold()
+	defer s.release()
+	s.mu.Lock()
+	pending := s.highest > s.stored
+	s.mu.Unlock()
+	if !pending && !s.provoke(lineUnknownLog) {
+		return
+	}
+	s.mu.Lock()
+	through := s.highest
+	s.mu.Unlock()
+	s.sendAck(unknownLog, through)
+	resent := s.awaitResend(resendLimit)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case resent:
+		s.pass(lineUnknownLog)
+	case s.results[lineResends] != nil && s.results[lineResends].Status == Failed:
+		s.hint(lineUnknownLog, "cannot be judged: the hub does not send again without an ack")
+	default:
+		s.fail(lineUnknownLog, nil, "after an ack of log %q through %d the hub did not send events %d to %d "+
+			"of its own log again within %v", unknownLog, through, s.stored+1, through, resendLimit)
+	}
+}
+
+// checkLower acknowledges less than before while events are on their way.
+func (s *script) checkLower() {
+	s.settle()
+	if s.mark() == 1 && !s.provoke(lineLower) {
+		return
+	}
+	s.settle()
+	s.withhold()
+	defer s.release()
+	if !s.provoke(lineLower) {
+		return
+	}
+	s.mu.Lock()
+	lower := s.stored - min(s.stored, 1)
+	k := s.conn
+	if lower == s.stored || k == nil {
+		s.hint(lineLower, "no event has been acknowledged before")
+		s.mu.Unlock()
+		return
+	}
+	s.lowered = &lower
+	message := codec.AppendAck(nil, s.log, lower)
+	s.mu.Unlock()
+	s.publish(k, "ack", message)
+	resent := s.awaitResend(resendLimit)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lowered = nil
+	switch {
+	case resent:
+		s.pass(lineLower)
+	case s.conn != k:
+		s.fail(lineLower, nil, "the connection ended after the lower through %d", lower)
+	case s.results[lineResends] != nil && s.results[lineResends].Status == Failed:
+		s.hint(lineLower, "cannot be judged: the hub does not send again without an ack")
+	default:
+		s.fail(lineLower, nil, "after the lower through %d the hub did not send from %d again within %v", lower,
+			s.stored+1, resendLimit)
+	}
+}
+
+// checkGap behaves as if the first of two messages had been lost: the ack of the second repeats
+// through.
+func (s *script) checkGap() {
+	s.settle()
+	s.withhold()
+	defer s.release()
+	messages := func() int {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.conn == nil {
+			return 0
+		}
+		return s.conn.owed
+	}
+	before := messages()
+	for range 3 {
+		if messages() >= before+2 {
+			break
+		}
+		if !s.provoke(lineGap) {
+			return
+		}
+	}
+	s.mu.Lock()
+	through := s.stored
+	s.mu.Unlock()
+	begun := time.Now()
+	s.sendAck(s.logName(), through)
+	resent := s.awaitResend(promptLimit)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if resent {
+		s.pass(lineGap)
+	} else {
+		s.fail(lineGap, nil, "an ack repeated through %d while later events were on their way, and the hub did not "+
+			"send from %d again within %v", through, through+1, time.Since(begun).Round(100*time.Millisecond))
+	}
+}
+
+func (s *script) logName() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log
+}
+
+// settleLimit is how long settle waits for the outcomes of earlier commands.
+const settleLimit = 3 * time.Second
+
+// settle waits until the hub has been silent for a while, so that the events of earlier commands do
+// not disturb a step.
+func (s *script) settle() {
+	ctx, cancel := context.WithTimeout(s.ctx, settleLimit)
+	defer cancel()
+	for ctx.Err() == nil {
+		before := s.mark()
+		if !s.await(ctx, silence, func() bool { return s.highest+1 > before }) {
+			return
+		}
+	}
+}
+
+// silence is how long a hub without anything to report sends nothing.
+const silence = 700 * time.Millisecond
+
+// checkFull fills the hub's queue of events with commands while no acks are sent, then acknowledges
+// it in two parts.
+func (s *script) checkFull() {
+	if s.cfg.Commands == 0 {
+		s.hinted(lineWindow, "the step is omitted")
+		s.hinted(lineDrains, "the step is omitted")
+		return
+	}
+	if !s.hasTarget(lineWindow, lineDrains) {
+		return
+	}
+	s.withhold()
+	accepted := s.sendCommands(s.cfg.Commands)
+	s.await(s.ctx, silence, func() bool { return s.conn == nil })
+	s.mu.Lock()
+	if s.conn == nil {
+		s.hint(lineWindow, "the connection ended before")
+	} else if accepted > protocol.MaxUnacknowledged {
+		s.pass(lineWindow)
+	} else {
+		s.hint(lineWindow, "%d commands were accepted, which is too few", accepted)
+	}
+	// Every accepted command has an event; some arrive only once there are acks.
+	goal := s.stored + uint64(accepted)
+	half := s.stored + (s.highest-s.stored)/2
+	s.mu.Unlock()
+	s.sendAck(s.logName(), half)
+	s.release()
+	drained := s.await(s.ctx, drainLimit, func() bool { return s.stored >= goal })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case accepted == 0:
+		s.hint(lineDrains, "no command was accepted")
+	case drained:
+		s.pass(lineDrains)
+	default:
+		s.fail(lineDrains, nil, "%d commands were accepted, but only events through %d of at least %d arrived within "+
+			"%v of the acks", accepted, s.stored, goal, drainLimit)
+	}
+}
+
+const (
+	// drainLimit is how long a hub may take to send a full queue.
+	drainLimit = 30 * time.Second
+	// floodLimit limits the time for sending the commands.
+	floodLimit = 25 * time.Second
+	// floodCalls is how many commands are on their way at once.
+	floodCalls = 50
+)
+
+// sendCommands sends n commands and returns how many were accepted.
+func (s *script) sendCommands(n int) (accepted int) {
+	ctx, cancel := context.WithTimeout(s.ctx, floodLimit)
+	defer cancel()
+	for n > 0 && ctx.Err() == nil {
+		calls := make([]*call, min(n, floodCalls))
+		for i := range calls {
+			calls[i] = s.begin(protocol.MethodChannelsCommand, s.newCommand(), false)
+		}
+		s.wait(ctx, calls...)
+		n -= len(calls)
+		s.mu.Lock()
+		alive := s.conn != nil
+		for _, a := range calls {
+			if a.result != nil {
+				accepted++
+			}
+		}
+		s.mu.Unlock()
+		if !alive {
+			break
+		}
+	}
+	return accepted
+}
