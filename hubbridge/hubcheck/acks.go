@@ -94,8 +94,13 @@ func (s *script) checkWithhold() {
 		s.fail(lineResends, nil, "events from %d on got no ack, and were not sent again within %v",
 			s.stored+1, resendLimit)
 	case wait < tooEarly:
-		s.fail(lineResends, nil, "events from %d on were sent again %v after they got no ack, want 5 s",
-			s.stored+1, wait)
+		s.fail(
+			lineResends,
+			nil,
+			"events from %d on were sent again %v after they got no ack, want 5 s",
+			s.stored+1,
+			wait,
+		)
 	default:
 		s.pass(lineResends)
 	}
@@ -128,8 +133,17 @@ func (s *script) checkUnknownLog() {
 	case s.results[lineResends] != nil && s.results[lineResends].Status == Failed:
 		s.hint(lineUnknownLog, "cannot be judged: the hub does not send again without an ack")
 	default:
-		s.fail(lineUnknownLog, nil, "after an ack of log %q through %d the hub did not send events %d to %d "+
-			"of its own log again within %v", unknownLog, through, s.stored+1, through, resendLimit)
+		s.fail(
+			lineUnknownLog,
+			nil,
+			"after an ack of log %q through %d the hub did not send events %d to %d "+
+				"of its own log again within %v",
+			unknownLog,
+			through,
+			s.stored+1,
+			through,
+			resendLimit,
+		)
 	}
 }
 
@@ -169,8 +183,14 @@ func (s *script) checkLower() {
 	case s.results[lineResends] != nil && s.results[lineResends].Status == Failed:
 		s.hint(lineLower, "cannot be judged: the hub does not send again without an ack")
 	default:
-		s.fail(lineLower, nil, "after the lower through %d the hub did not send from %d again within %v", lower,
-			s.stored+1, resendLimit)
+		s.fail(
+			lineLower,
+			nil,
+			"after the lower through %d the hub did not send from %d again within %v",
+			lower,
+			s.stored+1,
+			resendLimit,
+		)
 	}
 }
 
@@ -208,8 +228,15 @@ func (s *script) checkGap() {
 	if resent {
 		s.pass(lineGap)
 	} else {
-		s.fail(lineGap, nil, "an ack repeated through %d while later events were on their way, and the hub did not "+
-			"send from %d again within %v", through, through+1, time.Since(begun).Round(100*time.Millisecond))
+		s.fail(
+			lineGap,
+			nil,
+			"an ack repeated through %d while later events were on their way, and the hub did not "+
+				"send from %d again within %v",
+			through,
+			through+1,
+			time.Since(begun).Round(100*time.Millisecond),
+		)
 	}
 }
 
@@ -275,8 +302,16 @@ func (s *script) checkFull() {
 	case drained:
 		s.pass(lineDrains)
 	default:
-		s.fail(lineDrains, nil, "%d commands were accepted, but only events through %d of at least %d arrived within "+
-			"%v of the acks", accepted, s.stored, goal, drainLimit)
+		s.fail(
+			lineDrains,
+			nil,
+			"%d commands were accepted, but only events through %d of at least %d arrived within "+
+				"%v of the acks",
+			accepted,
+			s.stored,
+			goal,
+			drainLimit,
+		)
 	}
 }
 

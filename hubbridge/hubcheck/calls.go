@@ -47,11 +47,14 @@ func (a *call) text() string {
 	}
 }
 
-// begin sends a request. The caller must wait for the call. extra adds members that version 1 does not have.
+// begin sends a request. The caller must wait for the call. extra adds members that version 1 does
+// not have.
 func (c *Check) begin(method string, params any, extra bool) *call {
 	raw, err := json.Marshal(params)
 	if err != nil {
-		panic(fmt.Sprintf("hubcheck: encode the params of %s: %v", method, err)) // they are constants
+		panic(
+			fmt.Sprintf("hubcheck: encode the params of %s: %v", method, err),
+		) // they are constants
 	}
 	c.mu.Lock()
 	c.lastCall++
@@ -106,15 +109,26 @@ func (c *Check) wait(ctx context.Context, calls ...*call) {
 // handleResponse checks a response and gives it to its call. The caller holds the mutex.
 func (c *Check) handleResponse(token string, payload []byte) {
 	if len(payload) > maxResponseBytes {
-		c.fail(lineResponse, payload, "the response has %d bytes; the service rejects it", len(payload))
+		c.fail(
+			lineResponse,
+			payload,
+			"the response has %d bytes; the service rejects it",
+			len(payload),
+		)
 	}
 	response, err := codec.ParseResponse(payload)
 	a, ok := c.calls[token]
 	if !ok {
 		for expected, other := range c.calls {
 			if err == nil && other.id == response.ID {
-				c.fail(lineTopic, payload, "the response to %s came on .../response/%s, want .../response/%s",
-					other.method, bounded(token, 40), expected)
+				c.fail(
+					lineTopic,
+					payload,
+					"the response to %s came on .../response/%s, want .../response/%s",
+					other.method,
+					bounded(token, 40),
+					expected,
+				)
 				a, token, ok = other, expected, true
 				break
 			}

@@ -47,15 +47,24 @@ func (s *script) hasTarget(ids ...string) bool {
 // checkCommand sends a command and follows its outcome.
 func (s *script) checkCommand() {
 	if !s.hasTarget(lineCommand, lineOutcome) {
-		for _, id := range []string{lineNumbers, lineMessage, lineMessageSize, lineEventSize, lineEvent, lineReserved} {
-			s.hinted(id, "the hub has sent no event, and has no channel for a command that would cause one")
+		for _, id := range []string{
+			lineNumbers, lineMessage, lineMessageSize, lineEventSize, lineEvent, lineReserved,
+		} {
+			s.hinted(
+				id,
+				"the hub has sent no event, and has no channel for a command that would cause one",
+			)
 		}
 		return
 	}
 	mark := s.mark()
 	command := s.newCommand()
 	a := s.call(protocol.MethodChannelsCommand, command)
-	if !s.wantResult(lineCommand, a, func(result []byte) error { return checkAccepted(command, result) }) {
+	if !s.wantResult(
+		lineCommand,
+		a,
+		func(result []byte) error { return checkAccepted(command, result) },
+	) {
 		if a.result == nil {
 			s.hinted(lineOutcome, "the command was not accepted")
 			return
@@ -79,11 +88,21 @@ func checkAccepted(command commandParams, result []byte) error {
 	}
 	switch {
 	case channel.Key != command.Key || channel.Endpoint != command.Endpoint:
-		return fmt.Errorf("it is channel %s/%d, want %s/%d", channel.Key, channel.Endpoint, command.Key, command.Endpoint)
+		return fmt.Errorf(
+			"it is channel %s/%d, want %s/%d",
+			channel.Key,
+			channel.Endpoint,
+			command.Key,
+			command.Endpoint,
+		)
 	case channel.Status != domain.ChannelPending:
 		return fmt.Errorf("status is %q, want %q", channel.Status, domain.ChannelPending)
 	case !sameValue(channel.Desired, command.Value):
-		return fmt.Errorf("desired is %s, want the value of the command, %s", channel.Desired, command.Value)
+		return fmt.Errorf(
+			"desired is %s, want the value of the command, %s",
+			channel.Desired,
+			command.Value,
+		)
 	case channel.DesiredAt == nil:
 		return errors.New("desired_at is null, want the time of the command")
 	}
@@ -122,8 +141,10 @@ func (s *script) mark() uint64 {
 func (s *script) find(from uint64, kind string, value json.RawMessage) (found []uint64) {
 	for seq := from; seq <= s.highest; seq++ {
 		e, ok := s.events[seq]
-		if ok && e.kind == kind && e.device == s.target.device && e.data != nil && e.data.Key == s.target.key &&
-			e.data.Endpoint == s.target.endpoint && sameValue(e.data.Value, value) {
+		if ok && e.kind == kind && e.device == s.target.device && e.data != nil &&
+			e.data.Key == s.target.key &&
+			e.data.Endpoint == s.target.endpoint &&
+			sameValue(e.data.Value, value) {
 			found = append(found, seq)
 		}
 	}
@@ -142,14 +163,30 @@ func (s *script) checkOutcome(from uint64, command commandParams) {
 	defer s.mu.Unlock()
 	switch {
 	case len(desired) == 0:
-		s.fail(lineOutcome, nil, "no channel.desired with %s for %s within %v of the command", command.Value,
-			s.target, outcomeLimit)
+		s.fail(
+			lineOutcome,
+			nil,
+			"no channel.desired with %s for %s within %v of the command",
+			command.Value,
+			s.target,
+			outcomeLimit,
+		)
 	case len(observed) == 0:
-		s.hint(lineOutcome, "channel.desired came, but no channel.observed with %s for %s within %v",
-			command.Value, s.target, outcomeLimit)
+		s.hint(
+			lineOutcome,
+			"channel.desired came, but no channel.observed with %s for %s within %v",
+			command.Value,
+			s.target,
+			outcomeLimit,
+		)
 	case observed[0] < desired[0]:
-		s.fail(lineOutcome, nil, "channel.observed (event %d) came before channel.desired (event %d)",
-			observed[0], desired[0])
+		s.fail(
+			lineOutcome,
+			nil,
+			"channel.observed (event %d) came before channel.desired (event %d)",
+			observed[0],
+			desired[0],
+		)
 	default:
 		s.pass(lineOutcome)
 	}
@@ -166,7 +203,11 @@ func (s *script) checkOnce() {
 		s.hinted(lineOnce, "the first %s", first.text())
 		return
 	}
-	s.await(s.ctx, outcomeLimit, func() bool { return len(s.find(from, eventObserved, command.Value)) > 0 })
+	s.await(
+		s.ctx,
+		outcomeLimit,
+		func() bool { return len(s.find(from, eventObserved, command.Value)) > 0 },
+	)
 	again := s.call(protocol.MethodChannelsCommand, command)
 	s.judgeRepeats(lineOnce, from, command, first, again)
 }
@@ -193,20 +234,44 @@ const runTwiceLimit = time.Second
 // judgeRepeats decides a line by two requests with one command id: both must have the same answer,
 // and the command must have run once.
 func (s *script) judgeRepeats(id string, from uint64, command commandParams, first, second *call) {
-	s.await(s.ctx, outcomeLimit, func() bool { return len(s.find(from, eventDesired, command.Value)) > 0 })
-	s.await(s.ctx, runTwiceLimit, func() bool { return len(s.find(from, eventDesired, command.Value)) > 1 })
+	s.await(
+		s.ctx,
+		outcomeLimit,
+		func() bool { return len(s.find(from, eventDesired, command.Value)) > 0 },
+	)
+	s.await(
+		s.ctx,
+		runTwiceLimit,
+		func() bool { return len(s.find(from, eventDesired, command.Value)) > 1 },
+	)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	runs := s.find(from, eventDesired, command.Value)
 	switch {
 	case len(runs) > 1:
-		s.fail(id, second.payload, "command %s was sent twice and ran twice: events %d and %d are channel.desired",
-			command.CommandID, runs[0], runs[1])
+		s.fail(
+			id,
+			second.payload,
+			"command %s was sent twice and ran twice: events %d and %d are channel.desired",
+			command.CommandID,
+			runs[0],
+			runs[1],
+		)
 	case second.result == nil || first.result == nil:
-		s.fail(id, second.payload, "of two requests with one command_id one was answered with a result; "+
-			"the other: %s", map[bool]*call{true: second, false: first}[second.result == nil].text())
+		s.fail(
+			id,
+			second.payload,
+			"of two requests with one command_id one was answered with a result; "+
+				"the other: %s",
+			map[bool]*call{true: second, false: first}[second.result == nil].text(),
+		)
 	case !sameJSON(first.result, second.result):
-		s.fail(id, second.payload, "the repeated command has another answer than the first, %s", first.result)
+		s.fail(
+			id,
+			second.payload,
+			"the repeated command has another answer than the first, %s",
+			first.result,
+		)
 	default:
 		s.pass(id)
 	}
@@ -214,7 +279,8 @@ func (s *script) judgeRepeats(id string, from uint64, command commandParams, fir
 
 func sameJSON(a, b []byte) bool {
 	var left, right any
-	return json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil && reflect.DeepEqual(left, right)
+	return json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil &&
+		reflect.DeepEqual(left, right)
 }
 
 // checkBadCommands sends commands that a hub must reject.
@@ -229,11 +295,16 @@ func (s *script) checkBadCommands() {
 	cases := []wrong{
 		{func(p *commandParams) { p.DeviceID = s.unusedDevice() }, protocol.ErrorNotFound},
 		{func(p *commandParams) { p.Endpoint = 77 }, protocol.ErrorNotFound},
-		{func(p *commandParams) { p.Value = json.RawMessage(`{"wrong":[]}`) }, protocol.ErrorInvalidRequest},
+		{
+			func(p *commandParams) { p.Value = json.RawMessage(`{"wrong":[]}`) },
+			protocol.ErrorInvalidRequest,
+		},
 	}
 	if s.target.readOnly != "" {
 		cases = append(cases, wrong{
-			func(p *commandParams) { p.Key, p.Endpoint = s.target.readOnly, s.target.readOnlyEndpoint },
+			func(p *commandParams) {
+				p.Key, p.Endpoint = s.target.readOnly, s.target.readOnlyEndpoint
+			},
 			protocol.ErrorInvalidRequest,
 		})
 	}

@@ -54,8 +54,12 @@ func (s *script) checkCut() {
 	_, certificates := s.inventory.current()
 	s.mu.Lock()
 	if certificates < 2 {
-		s.fail(lineRenews, nil, "the hub connected again with its first certificate, which ends within 20 days, "+
-			"without enrolling")
+		s.fail(
+			lineRenews,
+			nil,
+			"the hub connected again with its first certificate, which ends within 20 days, "+
+				"without enrolling",
+		)
 		s.hint(lineCertificate, "the hub has one certificate only")
 	}
 	if !provoked {
@@ -63,7 +67,13 @@ func (s *script) checkCut() {
 		return
 	}
 	if held > through+1 {
-		s.fail(lineKeeps, nil, "oldest is %d in the hello after the cut, but event %d was not acknowledged", held, through+1)
+		s.fail(
+			lineKeeps,
+			nil,
+			"oldest is %d in the hello after the cut, but event %d was not acknowledged",
+			held,
+			through+1,
+		)
 	} else {
 		s.pass(lineKeeps)
 	}
@@ -74,8 +84,15 @@ func (s *script) checkCut() {
 	if continued {
 		s.pass(lineContinues)
 	} else if held <= through+1 {
-		s.fail(lineContinues, nil, "events %d to %d, which were not acknowledged before the cut, did not arrive within %v "+
-			"of the next hello", through+1, pending, resendLimit)
+		s.fail(
+			lineContinues,
+			nil,
+			"events %d to %d, which were not acknowledged before the cut, did not arrive within %v "+
+				"of the next hello",
+			through+1,
+			pending,
+			resendLimit,
+		)
 	}
 }
 
@@ -112,8 +129,16 @@ func (s *script) checkTakeover() {
 		s.pass(lineRestored)
 		return
 	}
-	s.fail(lineRestored, nil, "the hello was acknowledged through %d; the hub, which holds events from %d on, "+
-		"sent neither events from %d on nor a hello within %v", lower, oldest, lower+1, resendLimit)
+	s.fail(
+		lineRestored,
+		nil,
+		"the hello was acknowledged through %d; the hub, which holds events from %d on, "+
+			"sent neither events from %d on nor a hello within %v",
+		lower,
+		oldest,
+		lower+1,
+		resendLimit,
+	)
 	// The service would wait for ever. Go on where the hub is.
 	s.stored = max(s.stored, s.highest)
 	if s.conn != nil {
@@ -121,15 +146,15 @@ func (s *script) checkTakeover() {
 	}
 }
 
-// beyond is how much higher than newest the through of checkRefuse is.
+// beyond is how much higher than newest the through of checkReject is.
 const beyond = 10
 
-// checkRefuse refuses the next connection, and answers the hello of the one after it with a higher
+// checkReject refuses the next connection, and answers the hello of the one after it with a higher
 // through and with a member that version 1 does not have.
-func (s *script) checkRefuse() {
+func (s *script) checkReject() {
 	s.settle()
 	s.mu.Lock()
-	s.refuseNext = true
+	s.rejectNext = true
 	var higher uint64
 	s.ackNextHello = func(h protocol.Hello) (uint64, bool) {
 		higher = h.Newest + beyond
@@ -137,7 +162,7 @@ func (s *script) checkRefuse() {
 		return higher, true
 	}
 	s.mu.Unlock()
-	if !s.reconnect(lineRefused, false) {
+	if !s.reconnect(lineRejected, false) {
 		return
 	}
 	s.mu.Lock()
@@ -161,7 +186,11 @@ func (s *script) checkRefuse() {
 	defer s.mu.Unlock()
 	s.raised = nil
 	if repeated {
-		s.fail(lineMembers, nil, "the hello was repeated although an ack with an unknown member answered it")
+		s.fail(
+			lineMembers,
+			nil,
+			"the hello was repeated although an ack with an unknown member answered it",
+		)
 	} else {
 		s.pass(lineMembers)
 	}
@@ -171,8 +200,14 @@ func (s *script) checkRefuse() {
 	case higher + 1:
 		s.pass(lineHigher)
 	default:
-		s.fail(lineHigher, nil, "after through %d, which is above newest, the next event has the number %d, want %d",
-			higher, first, higher+1)
+		s.fail(
+			lineHigher,
+			nil,
+			"after through %d, which is above newest, the next event has the number %d, want %d",
+			higher,
+			first,
+			higher+1,
+		)
 	}
 }
 

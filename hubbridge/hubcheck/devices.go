@@ -94,7 +94,11 @@ func checkList(devices []domain.Device, result []byte) error {
 		for _, channel := range raw.Devices[i].Channels {
 			for _, name := range valueMembers {
 				if _, ok := channel[name]; ok {
-					return fmt.Errorf("a channel of device %d has the member %s, which only devices.get has", d.ID, name)
+					return fmt.Errorf(
+						"a channel of device %d has the member %s, which only devices.get has",
+						d.ID,
+						name,
+					)
 				}
 			}
 			if err := hasMembers(channel, append([]string{"unit"}, abilityMembers...)); err != nil {
@@ -117,7 +121,10 @@ func checkDevice(id int64, device domain.Device, result []byte) error {
 		return fmt.Errorf("it is device %d, want %d", device.ID, id)
 	}
 	for _, channel := range raw.Device.Channels {
-		if err := hasMembers(channel, slices.Concat([]string{"unit"}, abilityMembers, valueMembers)); err != nil {
+		if err := hasMembers(
+			channel,
+			slices.Concat([]string{"unit"}, abilityMembers, valueMembers),
+		); err != nil {
 			return fmt.Errorf("device %d: %w", id, err)
 		}
 	}
@@ -234,9 +241,13 @@ func (s *script) checkSideBySide() {
 }
 
 // checkMembers sends a request with members that version 1 does not have. The line passes in
-// checkRefuse, which sends such an ack.
+// checkReject, which sends such an ack.
 func (s *script) checkMembers() {
-	a := s.begin(protocol.MethodDevicesList, map[string]any{"later": map[string]int{"version": 2}}, true)
+	a := s.begin(
+		protocol.MethodDevicesList,
+		map[string]any{"later": map[string]int{"version": 2}},
+		true,
+	)
 	s.wait(s.ctx, a)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -282,9 +293,10 @@ func (s *script) checkWindow(w window) (opened bool) {
 	}
 	closed := true
 	for range 2 {
-		closed = closed && s.wantResult(w.lineClose, s.call(w.close, noParams{}), func([]byte) error {
-			return nil
-		})
+		closed = closed &&
+			s.wantResult(w.lineClose, s.call(w.close, noParams{}), func([]byte) error {
+				return nil
+			})
 	}
 	if closed {
 		s.passed(w.lineClose)
@@ -334,8 +346,17 @@ type target struct {
 
 // harmless are the keys of writable channels in the order in which the script selects one.
 var harmless = []string{
-	"switch", "level", "position", "heating_setpoint", "cooling_setpoint", "color", "local_protection",
-	"mode", "fan_mode", "lock", "barrier",
+	"switch",
+	"level",
+	"position",
+	"heating_setpoint",
+	"cooling_setpoint",
+	"color",
+	"local_protection",
+	"mode",
+	"fan_mode",
+	"lock",
+	"barrier",
 }
 
 // commandValues returns two values for a channel, and false if it has none that every hub takes.
@@ -355,7 +376,8 @@ func commandValues(ch domain.Channel) (values [2]json.RawMessage, ok bool) {
 		return two(`{"red":255,"green":128,"blue":0}`, `{"red":0,"green":128,"blue":255}`)
 	case "heating_setpoint", "cooling_setpoint":
 		var limits struct{ Min, Max *float64 }
-		if json.Unmarshal(ch.Capabilities, &limits) != nil || limits.Min == nil || limits.Max == nil ||
+		if json.Unmarshal(ch.Capabilities, &limits) != nil || limits.Min == nil ||
+			limits.Max == nil ||
 			*limits.Max-*limits.Min < 2 {
 			return two("20", "21")
 		}
@@ -383,7 +405,8 @@ func (s *script) consider(d domain.Device) {
 	for _, ch := range d.Channels {
 		rank := slices.Index(harmless, ch.Key)
 		values, ok := commandValues(ch)
-		if !ok || rank < 0 || !ch.Writable || !ch.Available || s.target != nil && s.target.rank <= rank {
+		if !ok || rank < 0 || !ch.Writable || !ch.Available ||
+			s.target != nil && s.target.rank <= rank {
 			continue
 		}
 		s.target = &target{
@@ -394,8 +417,14 @@ func (s *script) consider(d domain.Device) {
 }
 
 // errNoTarget is the reason why lines that need a command are not seen.
-var errNoTarget = errors.New("devices.list and devices.get show no writable channel that is available")
+var errNoTarget = errors.New(
+	"devices.list and devices.get show no writable channel that is available",
+)
 
 func (t *target) String() string {
-	return fmt.Sprintf("%s of device %d", strings.TrimSuffix(t.key+"/"+strconv.FormatInt(t.endpoint, 10), "/0"), t.device)
+	return fmt.Sprintf(
+		"%s of device %d",
+		strings.TrimSuffix(t.key+"/"+strconv.FormatInt(t.endpoint, 10), "/0"),
+		t.device,
+	)
 }

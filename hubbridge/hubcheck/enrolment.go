@@ -152,7 +152,14 @@ func (c *Check) rejectEnrolment(w http.ResponseWriter, status int, body []byte, 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if status != http.StatusTooManyRequests {
-		c.fail(lineEnrols, body, "an enrolment was answered with %d %s: %s", status, err.Code, err.Message)
+		c.fail(
+			lineEnrols,
+			body,
+			"an enrolment was answered with %d %s: %s",
+			status,
+			err.Code,
+			err.Message,
+		)
 	}
 }
 

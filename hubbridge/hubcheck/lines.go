@@ -80,7 +80,7 @@ const (
 	lineWait        = "waits-to-reconnect"
 	lineCut         = "survives-cut"
 	lineTakeover    = "survives-takeover"
-	lineRefused     = "survives-refusal"
+	lineRejected    = "survives-refusal"
 
 	lineSubscribes   = "subscribes-first"
 	lineHello        = "hello-fields"
@@ -130,73 +130,261 @@ const (
 
 func connectionLines() []Line {
 	return []Line{
-		{ID: lineEnrols, Title: "enrols with its serial, secret and a certificate request", Rules: []string{"R-enrol-1", "R-enrol-2"}},
-		{ID: lineConnects, Title: "connects with MQTT 3.1.1 over TLS and its certificate", Rules: []string{"R-connect-1"}},
-		{ID: lineClientID, Title: "uses its hub ID as client ID", Rules: []string{"R-connect-2"}},
-		{ID: lineClean, Title: "connects with a clean session", Rules: []string{"R-connect-3"}},
-		{ID: lineKeepAlive, Title: "has a keep-alive from 1 to 60 s, and keeps to it", Rules: []string{"R-connect-4"}},
-		{ID: lineQoS, Title: "publishes with QoS 0 or 1", Rules: []string{"R-connect-5"}},
-		{ID: lineRetain, Title: "retains no message and sets no will", Rules: []string{"R-connect-6"}},
-		{ID: lineTopics, Title: "uses its own topics only", Rules: []string{"R-connect-7"}},
-		{ID: lineOne, Title: "has one connection at a time", Rules: []string{"R-connect-9"}},
-		{ID: lineSubscribes, Title: "subscribes to ack and request before its hello", Rules: []string{"R-hello-1"}},
-		{ID: lineRenews, Title: "renews a certificate with less than 30 days left", Rules: []string{"R-enrol-4"}, steps: []step{stepCut}},
-		{ID: lineCertificate, Title: "connects with the certificate issued last", Rules: []string{"R-enrol-3"}, steps: []step{stepCut}},
-		{ID: lineCut, Title: "connects again after a cut connection", Rules: []string{"R-connect-8"}, steps: []step{stepCut}},
-		{ID: lineTakeover, Title: "connects again after a takeover", Rules: []string{"R-connect-8", "R-connect-9"}, steps: []step{stepTakeover}},
-		{ID: lineRefused, Title: "connects again after a refused connection", Rules: []string{"R-connect-8", "R-enrol-5"}, steps: []step{stepRefuse}},
-		{ID: lineWait, Title: "waits before it connects again", Rules: []string{"R-connect-8"}, Optional: true, steps: []step{stepCut}},
+		{
+			ID: lineEnrols, Title: "enrols with its serial, secret and a certificate request",
+			Rules: []string{"R-enrol-1", "R-enrol-2"},
+		},
+		{
+			ID: lineConnects, Title: "connects with MQTT 3.1.1 over TLS and its certificate",
+			Rules: []string{"R-connect-1"},
+		},
+		{
+			ID: lineClientID, Title: "uses its hub ID as client ID",
+			Rules: []string{"R-connect-2"},
+		},
+		{
+			ID: lineClean, Title: "connects with a clean session",
+			Rules: []string{"R-connect-3"},
+		},
+		{
+			ID: lineKeepAlive, Title: "has a keep-alive from 1 to 60 s, and keeps to it",
+			Rules: []string{"R-connect-4"},
+		},
+		{
+			ID: lineQoS, Title: "publishes with QoS 0 or 1",
+			Rules: []string{"R-connect-5"},
+		},
+		{
+			ID: lineRetain, Title: "retains no message and sets no will",
+			Rules: []string{"R-connect-6"},
+		},
+		{
+			ID: lineTopics, Title: "uses its own topics only",
+			Rules: []string{"R-connect-7"},
+		},
+		{
+			ID: lineOne, Title: "has one connection at a time",
+			Rules: []string{"R-connect-9"},
+		},
+		{
+			ID: lineSubscribes, Title: "subscribes to ack and request before its hello",
+			Rules: []string{"R-hello-1"},
+		},
+		{
+			ID: lineRenews, Title: "renews a certificate with less than 30 days left",
+			Rules: []string{"R-enrol-4"}, steps: []step{stepCut},
+		},
+		{
+			ID: lineCertificate, Title: "connects with the certificate issued last",
+			Rules: []string{"R-enrol-3"}, steps: []step{stepCut},
+		},
+		{
+			ID: lineCut, Title: "connects again after a cut connection",
+			Rules: []string{"R-connect-8"}, steps: []step{stepCut},
+		},
+		{
+			ID: lineTakeover, Title: "connects again after a takeover",
+			Rules: []string{"R-connect-8", "R-connect-9"}, steps: []step{stepTakeover},
+		},
+		{
+			ID: lineRejected, Title: "connects again after a refused connection",
+			Rules: []string{"R-connect-8", "R-enrol-5"}, steps: []step{stepReject},
+		},
+		{
+			ID: lineWait, Title: "waits before it connects again",
+			Rules: []string{"R-connect-8"}, Optional: true, steps: []step{stepCut},
+		},
 	}
 }
 
 func logLines() []Line {
 	return []Line{
-		{ID: lineHello, Title: "sends a hello with the required members", Rules: []string{"R-hello-2", "R-hello-3", "R-json-3"}},
-		{ID: lineHelloInfo, Title: "reports firmware, network and clock_trusted", Rules: []string{"R-hello-7"}, Optional: true},
-		{ID: lineHelloRepeats, Title: "repeats its hello every 5 s until an ack", Rules: []string{"R-hello-4"}, steps: []step{stepHello}},
-		{ID: lineHelloFirst, Title: "sends no events before the ack of its hello", Rules: []string{"R-hello-5"}, steps: []step{stepCut}},
-		{ID: lineLog, Title: "keeps the identity of its log", Rules: []string{"R-log-2"}, steps: []step{stepCut}},
-		{ID: lineNumbers, Title: "numbers its events without gaps", Rules: []string{"R-log-1"}, steps: []step{stepCommands}},
-		{ID: lineMessage, Title: "sends 1 to 500 events with rising numbers in a message", Rules: []string{"R-events-1", "R-json-1"}, steps: []step{stepCommands}},
-		{ID: lineMessageSize, Title: "sends messages of at most 256 KiB", Rules: []string{"R-events-2"}, steps: []step{stepCommands}},
-		{ID: lineEventSize, Title: "sends events of at most 16 KiB", Rules: []string{"R-events-3"}, steps: []step{stepCommands}},
-		{ID: lineEvent, Title: "sends well-formed events", Rules: []string{"R-events-8", "R-time-1"}, steps: []step{stepCommands}},
-		{ID: lineReserved, Title: "sends no event types of the cloud", Rules: []string{"R-events-9"}, steps: []step{stepCommands}},
-		{ID: lineResends, Title: "sends again after 5 s without an ack", Rules: []string{"R-events-5"}, steps: []step{stepWithhold}},
-		{ID: lineFrom, Title: "sends again from through + 1", Rules: []string{"R-ack-1"}, steps: []step{stepWithhold}},
-		{ID: lineSame, Title: "sends an event again with the same content", Rules: []string{"R-events-7"}, steps: []step{stepWithhold}},
-		{ID: lineUnknownLog, Title: "ignores an ack of an unknown log", Rules: []string{"R-ack-3"}, steps: []step{stepUnknownLog}},
-		{ID: lineLower, Title: "ignores a lower through within a connection", Rules: []string{"R-ack-2"}, steps: []step{stepLower}},
-		{ID: lineGap, Title: "sends again at once when an ack shows a gap", Rules: []string{"R-events-6"}, steps: []step{stepGap}},
-		{ID: lineKeeps, Title: "keeps events until an ack covers them", Rules: []string{"R-log-3"}, steps: []step{stepCut}},
-		{ID: lineContinues, Title: "goes on from through + 1 after a cut", Rules: []string{"R-ack-1"}, steps: []step{stepCut}},
-		{ID: lineWindow, Title: "has at most 2,000 events unacknowledged", Rules: []string{"R-events-4"}, Optional: true, steps: []step{stepFull}},
-		{ID: lineDrains, Title: "empties a full queue once acks arrive", Rules: []string{"R-events-4", "R-log-3", "R-hello-6"}, Optional: true, steps: []step{stepFull}},
-		{ID: lineRestored, Title: "accepts a lower through after a new hello", Rules: []string{"R-ack-4", "R-ack-2"}, steps: []step{stepTakeover}},
-		{ID: lineHigher, Title: "goes on after a higher through", Rules: []string{"R-ack-5"}, steps: []step{stepRefuse}},
-		{ID: lineMembers, Title: "ignores members that it does not know", Rules: []string{"R-json-2"}, steps: []step{stepMembers, stepRefuse}},
+		{
+			ID: lineHello, Title: "sends a hello with the required members",
+			Rules: []string{"R-hello-2", "R-hello-3", "R-json-3"},
+		},
+		{
+			ID: lineHelloInfo, Title: "reports firmware, network and clock_trusted",
+			Rules: []string{"R-hello-7"}, Optional: true,
+		},
+		{
+			ID: lineHelloRepeats, Title: "repeats its hello every 5 s until an ack",
+			Rules: []string{"R-hello-4"}, steps: []step{stepHello},
+		},
+		{
+			ID: lineHelloFirst, Title: "sends no events before the ack of its hello",
+			Rules: []string{"R-hello-5"}, steps: []step{stepCut},
+		},
+		{
+			ID: lineLog, Title: "keeps the identity of its log",
+			Rules: []string{"R-log-2"}, steps: []step{stepCut},
+		},
+		{
+			ID: lineNumbers, Title: "numbers its events without gaps",
+			Rules: []string{"R-log-1"}, steps: []step{stepCommands},
+		},
+		{
+			ID: lineMessage, Title: "sends 1 to 500 events with rising numbers in a message",
+			Rules: []string{"R-events-1", "R-json-1"}, steps: []step{stepCommands},
+		},
+		{
+			ID: lineMessageSize, Title: "sends messages of at most 256 KiB",
+			Rules: []string{"R-events-2"}, steps: []step{stepCommands},
+		},
+		{
+			ID: lineEventSize, Title: "sends events of at most 16 KiB",
+			Rules: []string{"R-events-3"}, steps: []step{stepCommands},
+		},
+		{
+			ID: lineEvent, Title: "sends well-formed events",
+			Rules: []string{"R-events-8", "R-time-1"}, steps: []step{stepCommands},
+		},
+		{
+			ID: lineReserved, Title: "sends no event types of the cloud",
+			Rules: []string{"R-events-9"}, steps: []step{stepCommands},
+		},
+		{
+			ID: lineResends, Title: "sends again after 5 s without an ack",
+			Rules: []string{"R-events-5"}, steps: []step{stepWithhold},
+		},
+		{
+			ID: lineFrom, Title: "sends again from through + 1",
+			Rules: []string{"R-ack-1"}, steps: []step{stepWithhold},
+		},
+		{
+			ID: lineSame, Title: "sends an event again with the same content",
+			Rules: []string{"R-events-7"}, steps: []step{stepWithhold},
+		},
+		{
+			ID: lineUnknownLog, Title: "ignores an ack of an unknown log",
+			Rules: []string{"R-ack-3"}, steps: []step{stepUnknownLog},
+		},
+		{
+			ID: lineLower, Title: "ignores a lower through within a connection",
+			Rules: []string{"R-ack-2"}, steps: []step{stepLower},
+		},
+		{
+			ID: lineGap, Title: "sends again at once when an ack shows a gap",
+			Rules: []string{"R-events-6"}, steps: []step{stepGap},
+		},
+		{
+			ID: lineKeeps, Title: "keeps events until an ack covers them",
+			Rules: []string{"R-log-3"}, steps: []step{stepCut},
+		},
+		{
+			ID: lineContinues, Title: "goes on from through + 1 after a cut",
+			Rules: []string{"R-ack-1"}, steps: []step{stepCut},
+		},
+		{
+			ID: lineWindow, Title: "has at most 2,000 events unacknowledged",
+			Rules: []string{"R-events-4"}, Optional: true, steps: []step{stepFull},
+		},
+		{
+			ID:    lineDrains,
+			Title: "empties a full queue once acks arrive",
+			Rules: []string{
+				"R-events-4",
+				"R-log-3",
+				"R-hello-6",
+			},
+			Optional: true,
+			steps:    []step{stepFull},
+		},
+		{
+			ID: lineRestored, Title: "accepts a lower through after a new hello",
+			Rules: []string{"R-ack-4", "R-ack-2"}, steps: []step{stepTakeover},
+		},
+		{
+			ID: lineHigher, Title: "goes on after a higher through",
+			Rules: []string{"R-ack-5"}, steps: []step{stepReject},
+		},
+		{
+			ID: lineMembers, Title: "ignores members that it does not know",
+			Rules: []string{"R-json-2"}, steps: []step{stepMembers, stepReject},
+		},
 	}
 }
 
 func requestLines() []Line {
 	return []Line{
-		{ID: lineTopic, Title: "answers on the topic of the request's token", Rules: []string{"R-request-1"}, steps: []step{stepDevices}},
-		{ID: lineResponse, Title: "answers with id and result or error", Rules: []string{"R-request-2", "R-error-1", "R-request-5"}, steps: []step{stepDevices}},
-		{ID: lineMethod, Title: "answers an unknown method with an error", Rules: []string{"R-request-6"}, steps: []step{stepUnknownMethod}},
-		{ID: lineSideBySide, Title: "answers many requests side by side", Rules: []string{"R-request-3", "R-request-4"}, steps: []step{stepSideBySide}},
-		{ID: lineList, Title: "lists its devices, without values", Rules: []string{"R-list-1", "R-device-1", "R-channel-1", "R-channel-2"}, steps: []step{stepDevices}},
-		{ID: lineGet, Title: "returns a device with values", Rules: []string{"R-get-1", "R-channel-3", "R-channel-4"}, steps: []step{stepDevices}},
-		{ID: lineGetUnknown, Title: "answers not_found for an unknown device", Rules: []string{"R-get-2"}, steps: []step{stepGetUnknown}},
-		{ID: lineForget, Title: "forgets only devices that it cannot reach", Rules: []string{"R-forget-2"}, steps: []step{stepForget}},
-		{ID: linePairing, Title: "opens the pairing window for 120 s", Rules: []string{"R-pairing-1"}, steps: []step{stepPairing}},
-		{ID: lineSetupCode, Title: "rejects an unreadable setup code", Rules: []string{"R-pairing-2"}, steps: []step{stepPairing}},
-		{ID: linePairingClose, Title: "closes the pairing window, also if it is closed", Rules: []string{"R-pairing-4"}, steps: []step{stepPairing}},
-		{ID: lineRemoval, Title: "opens the removal window for 120 s", Rules: []string{"R-removal-1"}, steps: []step{stepRemoval}},
-		{ID: lineRemovalClose, Title: "closes the removal window, also if it is closed", Rules: []string{"R-removal-2"}, steps: []step{stepRemoval}},
-		{ID: lineCommand, Title: "answers a command with the pending channel", Rules: []string{"R-command-1"}, steps: []step{stepCommands}},
-		{ID: lineOutcome, Title: "reports a command as channel.desired, then channel.observed", Rules: []string{"R-command-7", "R-type-1"}, steps: []step{stepCommands}},
-		{ID: lineOnce, Title: "runs a repeated command ID once", Rules: []string{"R-command-4"}, steps: []step{stepOnce}},
-		{ID: lineSimultaneous, Title: "runs one of two simultaneous repeats", Rules: []string{"R-command-5"}, steps: []step{stepSimultaneous}},
-		{ID: lineBadCommand, Title: "rejects wrong commands", Rules: []string{"R-command-2"}, steps: []step{stepBadCommands}},
+		{
+			ID: lineTopic, Title: "answers on the topic of the request's token",
+			Rules: []string{"R-request-1"}, steps: []step{stepDevices},
+		},
+		{
+			ID: lineResponse, Title: "answers with id and result or error",
+			Rules: []string{"R-request-2", "R-error-1", "R-request-5"}, steps: []step{stepDevices},
+		},
+		{
+			ID: lineMethod, Title: "answers an unknown method with an error",
+			Rules: []string{"R-request-6"}, steps: []step{stepUnknownMethod},
+		},
+		{
+			ID: lineSideBySide, Title: "answers many requests side by side",
+			Rules: []string{"R-request-3", "R-request-4"}, steps: []step{stepSideBySide},
+		},
+		{
+			ID:    lineList,
+			Title: "lists its devices, without values",
+			Rules: []string{
+				"R-list-1",
+				"R-device-1",
+				"R-channel-1",
+				"R-channel-2",
+			},
+			steps: []step{stepDevices},
+		},
+		{
+			ID: lineGet, Title: "returns a device with values",
+			Rules: []string{"R-get-1", "R-channel-3", "R-channel-4"}, steps: []step{stepDevices},
+		},
+		{
+			ID: lineGetUnknown, Title: "answers not_found for an unknown device",
+			Rules: []string{"R-get-2"}, steps: []step{stepGetUnknown},
+		},
+		{
+			ID: lineForget, Title: "forgets only devices that it cannot reach",
+			Rules: []string{"R-forget-2"}, steps: []step{stepForget},
+		},
+		{
+			ID: linePairing, Title: "opens the pairing window for 120 s",
+			Rules: []string{"R-pairing-1"}, steps: []step{stepPairing},
+		},
+		{
+			ID: lineSetupCode, Title: "rejects an unreadable setup code",
+			Rules: []string{"R-pairing-2"}, steps: []step{stepPairing},
+		},
+		{
+			ID: linePairingClose, Title: "closes the pairing window, also if it is closed",
+			Rules: []string{"R-pairing-4"}, steps: []step{stepPairing},
+		},
+		{
+			ID: lineRemoval, Title: "opens the removal window for 120 s",
+			Rules: []string{"R-removal-1"}, steps: []step{stepRemoval},
+		},
+		{
+			ID: lineRemovalClose, Title: "closes the removal window, also if it is closed",
+			Rules: []string{"R-removal-2"}, steps: []step{stepRemoval},
+		},
+		{
+			ID: lineCommand, Title: "answers a command with the pending channel",
+			Rules: []string{"R-command-1"}, steps: []step{stepCommands},
+		},
+		{
+			ID: lineOutcome, Title: "reports a command as channel.desired, then channel.observed",
+			Rules: []string{"R-command-7", "R-type-1"}, steps: []step{stepCommands},
+		},
+		{
+			ID: lineOnce, Title: "runs a repeated command ID once",
+			Rules: []string{"R-command-4"}, steps: []step{stepOnce},
+		},
+		{
+			ID: lineSimultaneous, Title: "runs one of two simultaneous repeats",
+			Rules: []string{"R-command-5"}, steps: []step{stepSimultaneous},
+		},
+		{
+			ID: lineBadCommand, Title: "rejects wrong commands",
+			Rules: []string{"R-command-2"}, steps: []step{stepBadCommands},
+		},
 	}
 }

@@ -34,7 +34,7 @@ type state struct {
 
 	// The script sets these to change what the endpoint does.
 
-	refuseNext    bool // refuse the next connection
+	rejectNext    bool // refuse the next connection
 	withholdAck   bool // of events
 	withholdHello bool // of hellos
 	// ackNextHello, if set, decides about the ack of the next hello.
@@ -94,7 +94,11 @@ func (c *Check) handleHello(k *connection, payload []byte) [][]byte {
 	if k.ackGranted && k.requestGranted {
 		c.pass(lineSubscribes)
 	} else {
-		c.fail(lineSubscribes, payload, "the hello came before the subscriptions to ack and request")
+		c.fail(
+			lineSubscribes,
+			payload,
+			"the hello came before the subscriptions to ack and request",
+		)
 	}
 	hello, err := codec.ParseHello(payload)
 	var raw protocol.Hello
@@ -103,13 +107,23 @@ func (c *Check) handleHello(k *connection, payload []byte) [][]byte {
 		c.fail(lineHello, payload, "protocol is not 1; the service ignores the hello")
 		return nil
 	case err != nil:
-		c.fail(lineHello, payload, "protocol, log, oldest or newest is missing or invalid, or oldest is "+
-			"beyond newest + 1; the service ignores the hello")
+		c.fail(
+			lineHello,
+			payload,
+			"protocol, log, oldest or newest is missing or invalid, or oldest is "+
+				"beyond newest + 1; the service ignores the hello",
+		)
 		return nil
 	case json.Unmarshal(payload, &raw) == nil && raw.Oldest == 0:
 		c.fail(lineHello, payload, "oldest is 0; it is newest + 1 for a hub that holds no events")
 	case hello.Log == c.log && hello.Newest < c.highest:
-		c.fail(lineHello, payload, "newest is %d, but event %d has been sent", hello.Newest, c.highest)
+		c.fail(
+			lineHello,
+			payload,
+			"newest is %d, but event %d has been sent",
+			hello.Newest,
+			c.highest,
+		)
 	}
 	c.pass(lineHello)
 	if hello.Firmware == nil || hello.Network == nil || raw.ClockTrusted == nil {
@@ -144,7 +158,13 @@ func (c *Check) adoptLog(hello codec.Hello, payload []byte) {
 	case c.log == "":
 		c.log, c.stored = hello.Log, hello.Oldest-1
 	case hello.Log != c.log:
-		c.fail(lineLog, payload, "log is %q, but was %q and the hub was not reset", hello.Log, c.log)
+		c.fail(
+			lineLog,
+			payload,
+			"log is %q, but was %q and the hub was not reset",
+			hello.Log,
+			c.log,
+		)
 		c.log, c.stored, c.highest = hello.Log, hello.Oldest-1, hello.Newest
 		c.events = map[uint64]event{}
 	case c.connections > 1:
@@ -185,7 +205,12 @@ func (c *Check) handleEvents(k *connection, payload []byte) [][]byte {
 		return [][]byte{c.ack(k, c.log, c.stored, false)}
 	}
 	if len(payload) > protocol.MaxMessageBytes {
-		c.fail(lineMessageSize, payload, "the message has %d bytes; the service drops it", len(payload))
+		c.fail(
+			lineMessageSize,
+			payload,
+			"the message has %d bytes; the service drops it",
+			len(payload),
+		)
 		return again()
 	}
 	batch, err := c.decoder.Decode(c.hub, payload)
@@ -225,12 +250,24 @@ func (c *Check) judgeNumbers(k *connection, batch *codec.Batch, payload []byte) 
 	first, last := batch.First, batch.Last()
 	switch {
 	case first > k.next:
-		c.fail(lineNumbers, payload, "event %d was sent where event %d was next; the service waits for "+
-			"the missing events", first, k.next)
+		c.fail(
+			lineNumbers,
+			payload,
+			"event %d was sent where event %d was next; the service waits for "+
+				"the missing events",
+			first,
+			k.next,
+		)
 		return false
 	case first < k.next && c.raised != nil:
-		c.fail(lineHigher, payload, "event %d was sent after through %d, want %d as the next number", first,
-			*c.raised, *c.raised+1)
+		c.fail(
+			lineHigher,
+			payload,
+			"event %d was sent after through %d, want %d as the next number",
+			first,
+			*c.raised,
+			*c.raised+1,
+		)
 		c.raised = nil
 		k.throughs[first-1] = true
 		c.stored = first - 1
@@ -238,19 +275,37 @@ func (c *Check) judgeNumbers(k *connection, batch *codec.Batch, payload []byte) 
 		k.resends++
 		k.resentAt, k.resentFrom = time.Now(), first
 		if c.lowered != nil && first <= k.through {
-			c.fail(lineLower, payload, "events were sent again from %d after the lower through %d; "+
-				"through %d was acknowledged before", first, *c.lowered, k.through)
+			c.fail(
+				lineLower,
+				payload,
+				"events were sent again from %d after the lower through %d; "+
+					"through %d was acknowledged before",
+				first,
+				*c.lowered,
+				k.through,
+			)
 		} else if k.throughs[first-1] {
 			c.pass(lineFrom)
 		} else {
-			c.fail(lineFrom, payload, "events were sent again from %d, want %d, which is through + 1",
-				first, k.through+1)
+			c.fail(
+				lineFrom,
+				payload,
+				"events were sent again from %d, want %d, which is through + 1",
+				first,
+				k.through+1,
+			)
 		}
 	}
 	k.next = last + 1
-	if flight := last - min(last, k.through); flight > protocol.MaxUnacknowledged {
-		c.fail(lineWindow, payload, "%d events are on their way: through is %d, and event %d was sent",
-			flight, k.through, last)
+	if onWay := last - min(last, k.through); onWay > protocol.MaxUnacknowledged {
+		c.fail(
+			lineWindow,
+			payload,
+			"%d events are on their way: through is %d, and event %d was sent",
+			onWay,
+			k.through,
+			last,
+		)
 	}
 	return true
 }
@@ -274,7 +329,12 @@ func (c *Check) judgeEvent(e *codec.Event, seq uint64, payload []byte) {
 	case codec.FlawSize:
 		c.fail(lineEventSize, payload, "event %d has more than 16 KiB; the service skips it", seq)
 	case codec.FlawReserved:
-		c.fail(lineReserved, payload, "event %d has a type that begins with hub.; the service skips it", seq)
+		c.fail(
+			lineReserved,
+			payload,
+			"event %d has a type that begins with hub.; the service skips it",
+			seq,
+		)
 	default:
 		c.fail(lineEvent, payload, "event %d %s; the service skips it", seq, flawText[e.Flaw])
 	}

@@ -107,7 +107,12 @@ func (c *Check) serveConnection(ctx context.Context, raw net.Conn) {
 	if err != nil || !ok {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.fail(lineConnects, nil, "the first packet of a connection is no readable CONNECT: %v", err)
+		c.fail(
+			lineConnects,
+			nil,
+			"the first packet of a connection is no readable CONNECT: %v",
+			err,
+		)
 		return
 	}
 	k := &connection{tls: conn, raw: raw, throughs: map[uint64]bool{}}
@@ -124,7 +129,11 @@ func (c *Check) serveConnection(ctx context.Context, raw net.Conn) {
 		c.conn = nil
 	}
 	if errors.Is(err, errPacketSize) {
-		c.fail(lineMessageSize, nil, "a packet has more than 2 MiB; the service closes the connection")
+		c.fail(
+			lineMessageSize,
+			nil,
+			"a packet has more than 2 MiB; the service closes the connection",
+		)
 	}
 	c.endedAt = time.Now()
 	c.notify()
@@ -143,7 +152,12 @@ func (c *Check) accept(k *connection, p *packets.ConnectPacket) bool {
 		if former != nil {
 			c.takeovers++
 			if c.takeovers >= 3 {
-				c.fail(lineOne, nil, "opened connections %d times while another was open", c.takeovers)
+				c.fail(
+					lineOne,
+					nil,
+					"opened connections %d times while another was open",
+					c.takeovers,
+				)
 			}
 		}
 	}
@@ -162,12 +176,17 @@ func (c *Check) accept(k *connection, p *packets.ConnectPacket) bool {
 // does not prevent the rest of the check. The caller holds the mutex.
 func (c *Check) judgeConnect(k *connection, p *packets.ConnectPacket) byte {
 	if p.ProtocolVersion != 4 || p.ProtocolName != "MQTT" {
-		c.fail(lineConnects, nil, "CONNECT has protocol %q level %d, want \"MQTT\" level 4 (MQTT 3.1.1)",
-			p.ProtocolName, p.ProtocolVersion)
+		c.fail(
+			lineConnects,
+			nil,
+			"CONNECT has protocol %q level %d, want \"MQTT\" level 4 (MQTT 3.1.1)",
+			p.ProtocolName,
+			p.ProtocolVersion,
+		)
 		return packets.ErrRefusedBadProtocolVersion
 	}
-	if c.refuseNext {
-		c.refuseNext = false
+	if c.rejectNext {
+		c.rejectNext = false
 		return packets.ErrRefusedNotAuthorised
 	}
 	if !c.judgeCertificate(k) {
@@ -201,11 +220,19 @@ func (c *Check) judgeCertificate(k *connection) bool {
 		}
 		return true
 	case c.inventory.has(shown):
-		c.fail(lineCertificate, nil, "connected with a former certificate, which ends on %s; the service "+
-			"refuses it", leaf.NotAfter.UTC().Format(time.DateOnly))
+		c.fail(
+			lineCertificate,
+			nil,
+			"connected with a former certificate, which ends on %s; the service "+
+				"refuses it",
+			leaf.NotAfter.UTC().Format(time.DateOnly),
+		)
 		return true
 	default:
-		c.hint(lineConnects, "connected with a certificate that this check has not issued; the hub must enrol")
+		c.hint(
+			lineConnects,
+			"connected with a certificate that this check has not issued; the hub must enrol",
+		)
 		return false
 	}
 }
@@ -221,8 +248,12 @@ func (c *Check) judgeReconnect() {
 	}
 	wait := time.Since(c.endedAt)
 	c.endedAt = time.Time{}
-	c.verdict(lineWait, wait >= minWait,
-		"connected again %v after the end of its connection, want 1 s or more", wait.Round(time.Millisecond))
+	c.verdict(
+		lineWait,
+		wait >= minWait,
+		"connected again %v after the end of its connection, want 1 s or more",
+		wait.Round(time.Millisecond),
+	)
 }
 
 // verdict passes or fails a line.
@@ -249,7 +280,13 @@ func (c *Check) readPackets(k *connection, reader *bufio.Reader) error {
 			if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
 				c.mu.Lock()
 				defer c.mu.Unlock()
-				c.fail(lineKeepAlive, nil, "the hub sent nothing for %v, with a keep-alive of %v", limit, k.keepAlive)
+				c.fail(
+					lineKeepAlive,
+					nil,
+					"the hub sent nothing for %v, with a keep-alive of %v",
+					limit,
+					k.keepAlive,
+				)
 			}
 			return err
 		}
@@ -311,10 +348,20 @@ func (c *Check) handlePublish(k *connection, p *packets.PublishPacket) {
 	}
 	c.mu.Lock()
 	if p.Qos == 2 {
-		c.fail(lineQoS, p.Payload, "published with QoS 2 to %q; the service closes the connection", bounded(p.TopicName, 100))
+		c.fail(
+			lineQoS,
+			p.Payload,
+			"published with QoS 2 to %q; the service closes the connection",
+			bounded(p.TopicName, 100),
+		)
 	}
 	if p.Retain {
-		c.fail(lineRetain, p.Payload, "published a retained message to %q", bounded(p.TopicName, 100))
+		c.fail(
+			lineRetain,
+			p.Payload,
+			"published a retained message to %q",
+			bounded(p.TopicName, 100),
+		)
 	}
 	c.pass(lineQoS, lineRetain, lineKeepAlive, lineTopics)
 	out := c.handleMessage(k, p.TopicName, p.Payload)

@@ -31,7 +31,7 @@ const (
 	stepCut
 	stepFull
 	stepTakeover
-	stepRefuse
+	stepReject
 	steps
 )
 
@@ -43,8 +43,8 @@ const (
 	// promptLimit is the longest wait for what a hub must do at once. It is less than the 5 s after
 	// which a hub sends again in any case.
 	promptLimit = 4500 * time.Millisecond
-	// reconnectLimit is how long the script waits for the next connection: more than the half minute
-	// that a hub may wait, varied at random.
+	// reconnectLimit is how long the script waits for the next connection: more than the half
+	// minute that a hub may wait, varied at random.
 	reconnectLimit = time.Minute
 	// outcomeLimit is how long the script waits for the outcome of a command.
 	outcomeLimit = 12 * time.Second
@@ -90,7 +90,7 @@ func (c *Check) runScript(ctx context.Context) {
 		{stepCut, "cutting the connection", s.checkCut},
 		{stepFull, "filling the hub's queue", s.checkFull},
 		{stepTakeover, "closing the connection as in a takeover", s.checkTakeover},
-		{stepRefuse, "refusing a connection", s.checkRefuse},
+		{stepReject, "refusing a connection", s.checkReject},
 	}
 	if !s.awaitHub() {
 		return
@@ -129,8 +129,8 @@ func (c *Check) say(text string) {
 	}
 }
 
-// awaitHub waits for the first hello, withholds its ack if a line needs that, and returns false if the
-// hub does not come.
+// awaitHub waits for the first hello, and withholds its ack if a line needs that. It returns false
+// if the hub does not come.
 func (s *script) awaitHub() bool {
 	s.say("waiting for the hub to enrol and connect")
 	withhold := s.needs(stepHello)
@@ -172,7 +172,12 @@ func (s *script) checkHelloRepeats() {
 		wait := k.helloAt.Sub(first).Round(time.Millisecond)
 		switch {
 		case !came:
-			s.fail(lineHelloRepeats, nil, "no second hello within %v of the first, which got no ack", resendLimit)
+			s.fail(
+				lineHelloRepeats,
+				nil,
+				"no second hello within %v of the first, which got no ack",
+				resendLimit,
+			)
 		case wait < tooEarly:
 			s.fail(lineHelloRepeats, nil, "the second hello came after %v, want 5 s", wait)
 		default:

@@ -78,6 +78,15 @@ func TestUsageErrors(t *testing.T) {
 			},
 			"/nowhere",
 		},
+		{[]string{"hub", "check", "--serial", "7"}, "--serial"},
+		{[]string{"hub", "check", "--only", "hello"}, "--only"},
+		{[]string{"hub", "check", "--http-port", "70000"}, "--http-port"},
+		{[]string{"hub", "check", "--mqtt-port=-1"}, "--mqtt-port"},
+		{[]string{"hub", "check", "--listen", "http://10.0.0.1"}, "--listen"},
+		{[]string{"hub", "check", "--timeout", "10ms"}, "--timeout"},
+		{[]string{"hub", "check", "--commands=-1"}, "--commands"},
+		{[]string{"hub", "check", "--junit", "/nowhere/report.xml"}, "--junit"},
+		{[]string{"hub", "check", "--device", "lock"}, "--device"},
 	} {
 		var out, errs bytes.Buffer
 		code := Run(context.Background(), c.args, Output{Out: &out, Err: &errs})

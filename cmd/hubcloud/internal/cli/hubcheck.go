@@ -33,7 +33,7 @@ type hubCheckCommand struct {
 	Only     []string      `help:"Lines to check, separated by commas. Defaults to all." placeholder:"LINE"`
 	List     bool          `help:"Print all lines with their rules, and end."`
 	Timeout  time.Duration `help:"How long the whole check may take." default:"5m"`
-	JSON     bool          `help:"Print JSON, one object per line: each line of the list as it is decided, then all that are not seen." name:"json"`
+	JSON     bool          `help:"Print JSON, one object per line: each line of the list as it is decided, then those not seen." name:"json"`
 	JUnit    string        `help:"Write the result as JUnit XML." name:"junit" type:"path" placeholder:"FILE"`
 }
 
@@ -63,7 +63,11 @@ func (c *hubCheckCommand) Run(ctx context.Context, out Output) error {
 		Timeout: c.Timeout, OnLine: printer.line, OnStep: printer.step,
 	})
 	if invalid := new(hubcheck.ConfigError); errors.As(err, &invalid) {
-		return usage.Errorf("--%s: %s", strings.ReplaceAll(invalid.Field, " ", "-"), invalid.Problem)
+		return usage.Errorf(
+			"--%s: %s",
+			strings.ReplaceAll(invalid.Field, " ", "-"),
+			invalid.Problem,
+		)
 	}
 	if err != nil {
 		return err
@@ -132,11 +136,19 @@ func (p *checkPrinter) begin(check *hubcheck.Check) error {
 			{"enroll", check.EnrolURL()}, {"serial", check.Serial()}, {"secret", check.Secret()},
 		})
 	}
-	_, err := fmt.Fprintf(p.out, "Point the hub at this address, as at a service, and start it:\n\n"+
-		"  enrolment  %s/link/v1/certificates\n  serial     %s\n  secret     %s\n\n"+
-		"A hub in software to compare with:\n\n"+
-		"  hubcloud virtualhub run --enroll %s --serial %s --secret=%s\n\n",
-		check.EnrolURL(), check.Serial(), check.Secret(), check.EnrolURL(), check.Serial(), check.Secret())
+	_, err := fmt.Fprintf(
+		p.out,
+		"Point the hub at this address, as at a service, and start it:\n\n"+
+			"  enrolment  %s/link/v1/certificates\n  serial     %s\n  secret     %s\n\n"+
+			"A hub in software to compare with:\n\n"+
+			"  hubcloud virtualhub run --enroll %s --serial %s --secret=%s\n\n",
+		check.EnrolURL(),
+		check.Serial(),
+		check.Secret(),
+		check.EnrolURL(),
+		check.Serial(),
+		check.Secret(),
+	)
 	return err
 }
 
@@ -153,7 +165,10 @@ func (p *checkPrinter) repaint() {
 	}
 	text := fmt.Sprintf("… %d passed, %d failed; %s", p.passed, p.failed, p.current)
 	if file, ok := p.live.w.(*os.File); ok {
-		if width, _, err := term.GetSize(int(file.Fd())); err == nil && len([]rune(text)) >= width && width > 0 {
+		if width, _, err := term.GetSize(
+			int(file.Fd()),
+		); err == nil && len([]rune(text)) >= width &&
+			width > 0 {
 			text = string([]rune(text)[:width-1])
 		}
 	}
@@ -207,8 +222,15 @@ func (p *checkPrinter) end(report hubcheck.Report) {
 	if p.json {
 		return
 	}
-	fmt.Fprintf(p.out, "\n%d passed, %d failed, %d not seen\n",
-		report.Count(hubcheck.Passed), report.Count(hubcheck.Failed), report.Count(hubcheck.NotSeen))
+	fmt.Fprintf(
+		p.out,
+		"\n%d passed, %d failed, %d not seen\n",
+		report.Count(
+			hubcheck.Passed,
+		),
+		report.Count(hubcheck.Failed),
+		report.Count(hubcheck.NotSeen),
+	)
 }
 
 // checkedLine is the JSON of a line.
