@@ -83,7 +83,7 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"hub", "check", "--http-port", "70000"}, "--http-port"},
 		{[]string{"hub", "check", "--mqtt-port=-1"}, "--mqtt-port"},
 		{[]string{"hub", "check", "--listen", "http://10.0.0.1"}, "--listen"},
-		{[]string{"hub", "check", "--timeout", "10ms"}, "--timeout"},
+		{[]string{"hub", "check", "--timeout", "0s"}, "--timeout"},
 		{[]string{"hub", "check", "--commands=-1"}, "--commands"},
 		{[]string{"hub", "check", "--junit", "/nowhere/report.xml"}, "--junit"},
 		{[]string{"hub", "check", "--device", "lock"}, "--device"},

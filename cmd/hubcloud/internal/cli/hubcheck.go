@@ -56,6 +56,9 @@ func (c *hubCheckCommand) Run(ctx context.Context, out Output) error {
 	if c.List {
 		return c.printLines(out.Out)
 	}
+	if c.Timeout < time.Second {
+		return usage.Errorf("--timeout: is %v, must be at least 1s", c.Timeout)
+	}
 	printer := &checkPrinter{out: out.Out, json: c.JSON, live: newProgress(out.Err, c.JSON)}
 	check, err := hubcheck.New(hubcheck.Config{
 		Host: c.Listen, HTTPPort: c.HTTPPort, MQTTPort: c.MQTTPort, Serial: c.Serial,
