@@ -125,19 +125,26 @@ func wildcardHost() string {
 	return host
 }
 
+// anyPort is a free port of the loopback interface.
+const anyPort = "127.0.0.1:0"
+
 // durableAddr returns the address on which the durable server listens: that of the last run, whose
 // URL is given, if its port is free, so that connections from elsewhere outlive a restart of the
-// service. Otherwise any port of this machine's loopback interface.
+// service. Otherwise it is anyPort.
 func durableAddr(former string) string {
-	const anyPort = "127.0.0.1:0"
 	u, err := url.Parse(former)
-	if err != nil || !loopback(u.Hostname()) {
+	if err != nil || !loopback(u.Hostname()) || !free(u.Host) {
 		return anyPort
 	}
-	probe, err := net.Listen("tcp", u.Host)
+	return u.Host
+}
+
+// free reports whether a server can listen on an address.
+func free(addr string) bool {
+	probe, err := net.Listen("tcp", addr)
 	if err != nil {
-		return anyPort
+		return false
 	}
 	_ = probe.Close() // it was only a probe
-	return u.Host
+	return true
 }

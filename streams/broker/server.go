@@ -133,7 +133,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 			"nats", cfg.NATSAddr,
 		)
 	}
-	if err := s.begin(ctx, opts); err != nil {
+	if err := s.beginFirst(ctx, opts); err != nil {
 		return nil, errors.Join(err, s.Close(context.WithoutCancel(ctx)))
 	}
 	if err := s.finishStart(); err != nil {
@@ -166,6 +166,26 @@ func (s *Server) finishStart() error {
 	s.loops.Go(func() { s.recover(ctx) })
 	s.loops.Go(func() { s.evictPending(ctx, s.maxConnections) })
 	return nil
+}
+
+// beginFirst is begin for the first run. If another program has taken the port of the durable server
+// meanwhile, beginFirst tries again with any port.
+func (s *Server) beginFirst(ctx context.Context, opts serverOptions) error {
+	err := s.begin(ctx, opts)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if closing := s.Close(context.WithoutCancel(ctx)); closing != nil {
+		return errors.Join(err, closing)
+	}
+	if free(s.durableAddr) {
+		return err // for another reason
+	}
+	s.durableAddr = anyPort
+	if opts, err = s.options(); err != nil {
+		return err
+	}
+	return s.begin(ctx, opts)
 }
 
 // begin repairs the stores, starts the servers on them and accepts connections once both are ready.
