@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/domain"
+	"hubcloud/hubbridge/hubfaults"
 	"hubcloud/hubbridge/ingest"
 	"hubcloud/hubbridge/lease"
 	"hubcloud/hubbridge/presence"
@@ -27,6 +28,7 @@ type Bridge struct {
 	view      *presence.View
 	leases    *lease.Keeper
 	metrics   *ingest.Metrics
+	faults    *hubfaults.Registry
 
 	mu sync.Mutex
 	// ready counts the parts of each shard whose subscriptions the broker has confirmed.
@@ -70,15 +72,25 @@ func New(
 		view:      view,
 		leases:    leases,
 		metrics:   ingest.NewMetrics(cfg.Metrics),
-		ready:     make(map[int]int),
-		serving:   make(map[int]*ingest.Shard),
+		faults: hubfaults.New(
+			hubfaults.Config{Now: cfg.Now, Logger: cfg.Logger, Metrics: cfg.Metrics},
+		),
+		ready:   make(map[int]int),
+		serving: make(map[int]*ingest.Shard),
 	}, nil
 }
 
 // Run serves hubs until ctx ends, handles the messages already received, which takes a few seconds
 // at most, and returns ctx's error. Any other error means that a shard could not be served, or that
 // the leases could not be watched.
-func (b *Bridge) Run(ctx context.Context) error { return b.leases.Run(ctx, b.serve) }
+func (b *Bridge) Run(ctx context.Context) error {
+	watching, stop := context.WithCancel(ctx)
+	var faults sync.WaitGroup
+	faults.Go(func() { _ = b.faults.Run(watching) }) // the error is that of the context
+	defer faults.Wait()
+	defer stop()
+	return b.leases.Run(ctx, b.serve)
+}
 
 // serve serves one shard until its lease ends.
 func (b *Bridge) serve(ctx context.Context, shard int, held func() bool) error {
@@ -94,6 +106,11 @@ func (b *Bridge) serve(ctx context.Context, shard int, held func() bool) error {
 			acks.Cut()
 		}
 	})()
+	stopAnswers, err := b.faults.Serve(b.conns, shard)
+	if err != nil {
+		return err
+	}
+	defer stopAnswers()
 	logger := b.cfg.Logger.With("shard", shard)
 	var ingestShard *ingest.Shard
 	watcher := presence.NewWatcher(b.conns.Sys, shard, len(b.conns.Shards), b.view,
@@ -127,6 +144,7 @@ func (b *Bridge) shardConfig(
 		Now:           b.cfg.Now,
 		Logger:        logger,
 		Metrics:       b.metrics,
+		Faults:        b.faults,
 		Tracer:        b.cfg.Tracer,
 	}
 }
@@ -166,6 +184,20 @@ func (b *Bridge) stopServing(shard int) {
 	defer b.mu.Unlock()
 	delete(b.ready, shard)
 	delete(b.serving, shard)
+	b.faults.Forget(func(hub domain.HubID) bool {
+		return streams.ShardOf(hub, len(b.conns.Shards)) == shard
+	})
+}
+
+// ReportFault notes what the broker reports that a hub does wrong. It does nothing when this bridge
+// does not serve the hub.
+func (b *Bridge) ReportFault(hub domain.HubID, reason hubfaults.Reason, detail string) {
+	b.mu.Lock()
+	serving := b.serving[streams.ShardOf(hub, len(b.conns.Shards))] != nil
+	b.mu.Unlock()
+	if serving {
+		b.faults.Report(hub, reason, detail)
+	}
 }
 
 // CountRequest counts a request of this process to a hub, for the log line at the end of the hub's

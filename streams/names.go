@@ -150,3 +150,7 @@ func BarrierSubject(replicaID string) string { return "hubcloud.barrier." + repl
 // GrantsSubject is where a replica reports to the others how many requests of each API key it has
 // admitted, in the account CLOUD.
 func GrantsSubject(replicaID string) string { return "hubcloud.grants." + replicaID }
+
+// HubFaultsSubject is where the replica that serves a shard answers questions about what its hubs
+// do wrong.
+func HubFaultsSubject(shard int) string { return fmt.Sprintf("hubcloud.hub-faults.%d", shard) }

@@ -39,6 +39,9 @@ type hubBackend struct {
 	token string
 
 	devices []domain.Device
+	faults  []portal.HubFault
+	// unasked is the error of questions for faults.
+	unasked error
 	fails   error // the hub's answer to everything
 	rejects error // the hub's answer to changes
 	calls   hubCalls
@@ -221,7 +224,7 @@ func (*idleGroup) Close()                     {}
 func (b *hubBackend) serve() http.Handler {
 	return handler(portal.Config{
 		SignIn: b.sessions, People: b.Access, ReadModels: b.Store, Directory: b, Owners: b.Access,
-		Devices: b, Commands: b, Labels: b, PublicURL: public,
+		Devices: b, Commands: b, Labels: b, Faults: b, PublicURL: public,
 		Live: live.New(live.Config{
 			ReadModels: b.Store, Devices: b, Events: b,
 			DisconnectReason: func(domain.HubID) *string { return nil },
@@ -246,4 +249,9 @@ func (b *hubBackend) ask(method, path string, form url.Values, header ...string)
 	w := httptest.NewRecorder()
 	b.serve().ServeHTTP(w, r)
 	return w.Result()
+}
+
+// HubFaults returns b.faults and b.unasked.
+func (b *hubBackend) HubFaults(context.Context, domain.HubID) ([]portal.HubFault, error) {
+	return b.faults, b.unasked
 }

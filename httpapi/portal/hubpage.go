@@ -44,6 +44,8 @@ type hubView struct {
 	Firmware string
 	Network  *hubNetwork
 	Devices  devicesView
+	// Problems are what the hub does wrong.
+	Problems []hubProblem
 	// Pairing and Removal are when a window that was opened from this page closes; zero for none.
 	Pairing, Removal time.Time
 	Rejected         rejectedForm
@@ -112,6 +114,7 @@ func (req *request) showHub(status int, id domain.HubID, rejected rejectedForm) 
 	if len(hub.Network) > 0 && json.Unmarshal(hub.Network, &view.Network) != nil {
 		view.Network = nil // malformed
 	}
+	view.Problems = req.hubProblems(id)
 	view.Pairing, view.Removal = req.openUntil("pairing"), req.openUntil("removal")
 	timeout := firstAnswerTimeout
 	if req.http.URL.Query().Has("wait") { // the link for browsers without scripts

@@ -37,6 +37,8 @@ type Config struct {
 	Commands Commands
 	History  CommandHistory
 	Labels   Labels
+	// Faults reports what hubs do wrong.
+	Faults HubFaults
 
 	// Freshness reports whether People and Owners are up to date. Nil means that they always are.
 	Freshness live.Freshness

@@ -46,6 +46,20 @@ type Labels interface {
 	) (domain.DeviceLabel, error)
 }
 
+// HubFaults reports what hubs do wrong.
+type HubFaults interface {
+	// HubFaults returns how a hub breaks the hub protocol at present.
+	HubFaults(ctx context.Context, hub domain.HubID) ([]HubFault, error)
+}
+
+// HubFault is a way in which a hub breaks the hub protocol.
+type HubFault struct {
+	// Reason is the code of the fault, such as no_progress.
+	Reason string
+	// Since is when the fault was first seen.
+	Since time.Time
+}
+
 // Owners looks up the organization of a hub. It is called for every request about a hub and must
 // answer from memory.
 type Owners interface {

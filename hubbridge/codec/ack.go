@@ -10,8 +10,12 @@ func AppendAck(out []byte, log string, through uint64) []byte {
 }
 
 // AppendSkipData appends the data of a hub.events_skipped event for the numbers from from to to.
-func AppendSkipData(out []byte, from, to uint64) []byte {
+// flaw is the reason if the event was malformed; "" for events that the hub no longer has.
+func AppendSkipData(out []byte, from, to uint64, flaw Flaw) []byte {
 	out = strconv.AppendUint(append(out, `{"from":`...), from, 10)
 	out = strconv.AppendUint(append(out, `,"to":`...), to, 10)
+	if flaw != "" {
+		out = append(append(append(out, `,"reason":"`...), flaw...), '"')
+	}
 	return append(out, '}')
 }

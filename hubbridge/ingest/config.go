@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"hubcloud/domain"
+	"hubcloud/hubbridge/hubfaults"
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/telemetry"
@@ -47,7 +48,7 @@ type Ownership interface {
 	Hub(hub domain.HubID) (domain.HubAccess, bool)
 }
 
-// Config configures a Shard. All fields but Tracer and Admit are required.
+// Config configures a Shard. All fields but Tracer, Admit and Faults are required.
 type Config struct {
 	Logs      Logs
 	Directory Directory
@@ -72,6 +73,8 @@ type Config struct {
 	Metrics   *Metrics
 	// Tracer starts a span for each batch of a hub's events; the zero Tracer starts none.
 	Tracer telemetry.Tracer
+	// Faults keeps what hubs do wrong; nil keeps nothing.
+	Faults *hubfaults.Registry
 	// Admit returns an error if the disk lacks space for a number of bytes. It is called before
 	// anything that a hub sent is stored; after an error the hub gets no ack. Nil admits
 	// everything.

@@ -11,6 +11,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/codec"
+	"hubcloud/hubbridge/hubfaults"
 	"hubcloud/hubbridge/protocol"
 	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
@@ -30,6 +31,7 @@ func (s *hubState) handleEvents(
 	if err != nil {
 		metrics.unreadable.Inc()
 		s.shard.cfg.Logger.Debug("events message dropped", "hub_id", s.hub, "error", err)
+		s.shard.cfg.Faults.Report(s.hub, hubfaults.UnreadableMessages, err.Error())
 		return 1, s.repeatAck(ctx)
 	}
 	batches, count := s.collect(decoder, batch)
@@ -52,6 +54,8 @@ func (s *hubState) handleEvents(
 	span.End(err)
 	if err == nil {
 		metrics.batch.Observe(time.Since(began).Seconds())
+	} else {
+		s.shard.cfg.Faults.Postpone(s.hub)
 	}
 	return len(batches), err
 }
@@ -111,6 +115,7 @@ func (s *hubState) store(ctx context.Context, batches []codec.Batch) error {
 		}
 	}
 	plan.count(s.shard.cfg.Metrics, &s.stats)
+	s.noteEvents(&plan)
 	for _, through := range plan.acks {
 		s.ack(s.log.ownLog, through)
 	}
@@ -206,5 +211,6 @@ func (s *hubState) ackUnowned(ctx context.Context, batches []codec.Batch) error 
 	}
 	s.shard.cfg.Metrics.unowned.Add(float64(unowned))
 	s.stats.unowned += unowned
+	s.noteProgress(max(s.progress.announced, s.log.through), 0)
 	return nil
 }

@@ -12,11 +12,13 @@ import (
 func (s *hubState) handleHello(ctx context.Context, message []byte) error {
 	cfg := &s.shard.cfg
 	if !s.allowHello() {
+		s.noteHello(nil)
 		cfg.Metrics.hellos.WithLabelValues("limited").Inc()
 		s.warnLimited("too many hellos")
 		return nil
 	}
 	h, err := codec.ParseHello(message)
+	s.noteHello(err)
 	if err != nil {
 		cfg.Metrics.hellos.WithLabelValues(helloOutcome(err)).Inc()
 		s.shard.protocolWarnings.Do(
@@ -39,6 +41,7 @@ func (s *hubState) handleHello(ctx context.Context, message []byte) error {
 		return err
 	}
 	cfg.Metrics.hellos.WithLabelValues("ok").Inc()
+	s.noteProgress(h.Newest, 0)
 	if s.presence.Online || s.helloPending {
 		s.ackHello()
 		return nil
@@ -95,7 +98,7 @@ func (s *hubState) reconcile(ctx context.Context, h codec.Hello) error {
 		s.log.through = before
 	default:
 		from := s.log.through + 1
-		if err := s.append(ctx, []hublog.Record{s.skipRecord(from, before)}); err != nil {
+		if err := s.append(ctx, []hublog.Record{s.skipRecord(from, before, "")}); err != nil {
 			return err
 		}
 		cfg.Metrics.lost.Add(float64(before - from + 1))
@@ -118,7 +121,7 @@ func (s *hubState) reconcile(ctx context.Context, h codec.Hello) error {
 func (s *hubState) skipReleased(ctx context.Context, h codec.Hello) error {
 	if s.log.owned() && s.log.ownLog == h.Log && h.Newest > s.log.through {
 		if err := s.append(ctx, []hublog.Record{
-			s.skipRecord(s.log.through+1, h.Newest),
+			s.skipRecord(s.log.through+1, h.Newest, ""),
 		}); err != nil {
 			return err
 		}

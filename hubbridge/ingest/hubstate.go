@@ -49,6 +49,7 @@ type hubState struct {
 	hellos        *rate.Limiter
 	noResetBefore time.Time
 	warned        time.Time
+	progress      hubProgress
 }
 
 func (s *hubState) now() time.Time { return s.shard.cfg.Now().UTC().Truncate(time.Microsecond) }
@@ -131,9 +132,10 @@ func (s *hubState) deviceRecord(payload []byte, number uint64) hublog.Record {
 	}
 }
 
-// skipRecord returns a record of hub.events_skipped for the numbers from from to to.
-func (s *hubState) skipRecord(from, to uint64) hublog.Record {
-	data := codec.AppendSkipData(nil, from, to)
+// skipRecord returns a record of hub.events_skipped for the numbers from from to to. flaw is the
+// reason of a malformed event; "" for events that the hub no longer has.
+func (s *hubState) skipRecord(from, to uint64, flaw codec.Flaw) hublog.Record {
+	data := codec.AppendSkipData(nil, from, to, flaw)
 	r := s.cloudRecord(domain.EventHubEventsSkipped, s.now(), data, s.presence)
 	r.OwnLog, r.Through = s.log.ownLog, to
 	return r

@@ -17,6 +17,11 @@ type storePlan struct {
 	// number; flaws, events that cannot be stored.
 	repeats, beyond int
 	flaws           map[codec.Flaw]int
+	// flawed is the number of the last event with a flaw, and lastFlaw its flaw; from the first
+	// number of the last message that began after the next number, and last the number of the last
+	// event.
+	flawed, from, last uint64
+	lastFlaw           codec.Flaw
 }
 
 // planStore plans the records of the new events and the acks of all messages. It leaves out events
@@ -28,6 +33,7 @@ func (s *hubState) planStore(batches []codec.Batch) storePlan {
 		batch := &batches[i]
 		if batch.First > through+1 {
 			p.beyond++
+			p.from = batch.First
 			p.acks = append(p.acks, through)
 			continue
 		}
@@ -42,14 +48,17 @@ func (s *hubState) planStore(batches []codec.Batch) storePlan {
 				}
 				continue
 			}
-			p.records = append(p.records, s.skipRecord(through, through))
+			p.records = append(p.records, s.skipRecord(through, through, e.Flaw))
 			if p.flaws == nil {
 				p.flaws = make(map[codec.Flaw]int)
 			}
 			p.flaws[e.Flaw]++
+			p.flawed = through
+			p.lastFlaw = e.Flaw
 		}
 		p.acks = append(p.acks, through)
 	}
+	p.last = batches[len(batches)-1].Last()
 	return p
 }
 

@@ -35,6 +35,7 @@ func (s *hubState) handleObservation(ctx context.Context, o presence.Observation
 		}
 		return nil
 	}
+	s.noteOffline()
 	// The hub is offline: its log does not change for now.
 	return s.flush(ctx)
 }
@@ -61,6 +62,7 @@ func (s *hubState) recordTransitions(
 	}
 	previous := s.presence
 	s.presence, s.presenceDirty = next, true
+	s.noteTransitions(transitions)
 	for _, t := range transitions {
 		s.shard.cfg.Metrics.count(t)
 		if !t.Online {

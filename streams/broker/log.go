@@ -27,14 +27,19 @@ type serverLogger struct {
 	fatal chan string
 	// faults looks for errors of the store.
 	faults *faults
+	// note looks for violations of hubs.
+	note func(text string)
 
 	mu         sync.Mutex
 	limit      *rate.Limiter
 	suppressed int
 }
 
-func newServerLogger(logger *slog.Logger, faults *faults) *serverLogger {
+func newServerLogger(
+	logger *slog.Logger, faults *faults, note func(text string),
+) *serverLogger {
 	return &serverLogger{
+		note:   note,
 		logger: logger.With("component", "nats-server"),
 		faults: faults,
 		fatal:  make(chan string, 1),
@@ -71,6 +76,7 @@ func (l *serverLogger) Tracef(string, ...any) {}
 func (l *serverLogger) line(level slog.Level, format string, v []any) {
 	l.faults.inspect(format, v)
 	text := fmt.Sprintf(format, v...)
+	l.note(text)
 	if detail(text) {
 		l.logger.Debug(text)
 		return

@@ -14,7 +14,7 @@ import (
 func TestServerLogger(t *testing.T) {
 	t.Parallel()
 	var lines bytes.Buffer
-	l := newServerLogger(slog.New(slog.NewTextHandler(&lines, nil)), newFaults())
+	l := newServerLogger(slog.New(slog.NewTextHandler(&lines, nil)), newFaults(), func(string) {})
 	l.Noticef("Server is ready")
 	l.Errorf("%s - %s", "[::1]:4711 - mid:12", "TLS handshake error: EOF")
 	l.Warnf("Auth callout service returned an error: refused")

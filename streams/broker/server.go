@@ -49,6 +49,11 @@ type Server struct {
 	maxConnections int
 	pendingClosed  atomic.Int64
 
+	// violationLines are the violations that the server has logged, and violations the same with
+	// the hub.
+	violationLines chan violationLine
+	violations     chan Violation
+
 	// current is the run that accepts connections; nil before the first run and between two runs.
 	current atomic.Pointer[run]
 
@@ -116,6 +121,8 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		credentials:    credentials,
 		logger:         cfg.Logger,
 		faults:         newFaults(),
+		violationLines: make(chan violationLine, violationQueue),
+		violations:     make(chan Violation, violationQueue),
 		maxConnections: cfg.maxConnections(made.Shards),
 		durableAddr:    durableAddr(credentials.CloudURL),
 	}
@@ -164,6 +171,7 @@ func (s *Server) finishStart() error {
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(context.Background())
 	s.loops.Go(func() { s.recover(ctx) })
+	s.loops.Go(func() { s.resolveViolations(ctx) })
 	s.loops.Go(func() { s.evictPending(ctx, s.maxConnections) })
 	return nil
 }
@@ -247,7 +255,7 @@ func (s *Server) begin(ctx context.Context, opts serverOptions) error {
 
 // startServer starts one of the servers and waits until it is ready.
 func (s *Server) startServer(ctx context.Context, started *server.Server) error {
-	log := newServerLogger(s.logger.With("server", started.Name()), s.faults)
+	log := newServerLogger(s.logger.With("server", started.Name()), s.faults, s.note)
 	started.SetLoggerV2(log, false, false, false)
 	started.Start()
 	return awaitReady(ctx, started, log.fatal)

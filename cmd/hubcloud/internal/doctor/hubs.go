@@ -30,8 +30,10 @@ const (
 	maxEvents = 500
 )
 
-// checkHubs checks how many hubs are connected, which of them flap, and which are limited.
+// checkHubs checks how many hubs are connected, which of them flap, which are limited, and which
+// break the hub protocol.
 func checkHubs(ctx context.Context, t *target, f *findings) {
+	defer checkHubFaults(ctx, t, f)
 	defer checkHubLimits(ctx, t, f)
 	all, err := presences(ctx, t)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {

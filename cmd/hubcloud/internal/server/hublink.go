@@ -125,6 +125,9 @@ func (s *Server) startBridge(ctx context.Context) (err error) {
 		return err
 	}
 	s.bridging.run("bridge", s.bridge.Run)
+	if s.broker != nil {
+		s.bridging.run("violations", s.reportViolations)
+	}
 	return s.retry(ctx, "the leases of its shards", s.waitForBridge)
 }
 

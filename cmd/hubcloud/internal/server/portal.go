@@ -7,6 +7,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal"
 	"hubcloud/httpapi/portal/live"
+	"hubcloud/hubbridge/hubfaults"
 	"hubcloud/streams/hublog"
 )
 
@@ -33,6 +34,7 @@ func (s *Server) newPortal() *portal.Portal {
 		Commands:    s.commands,
 		History:     s.commands,
 		Labels:      s.directory,
+		Faults:      portalFaults{hubfaults.NewReader(s.conns)},
 		Retention:   s.cfg.EventRetention,
 		PublicURL:   s.bound.PublicURL,
 		Environment: s.settings.Environment,
@@ -49,6 +51,20 @@ func (s *Server) newPortal() *portal.Portal {
 func (s *Server) disconnectReason(hub domain.HubID) *string {
 	known, _ := s.presence.Get(hub)
 	return known.Reason
+}
+
+// portalFaults adapts the faults of hubs to the portal's interface.
+type portalFaults struct{ reader *hubfaults.Reader }
+
+// HubFaults asks the replica that serves the hub.
+func (f portalFaults) HubFaults(
+	ctx context.Context, hub domain.HubID,
+) (faults []portal.HubFault, err error) {
+	known, err := f.reader.Hub(ctx, hub)
+	for _, fault := range known {
+		faults = append(faults, portal.HubFault{Reason: string(fault.Reason), Since: fault.Since})
+	}
+	return faults, err
 }
 
 // portalEvents adapts the hub logs to the portal's interface.

@@ -1,0 +1,65 @@
+package portal
+
+import (
+	"context"
+	"time"
+
+	"hubcloud/domain"
+)
+
+// problemsTimeout is how long a hub's page waits for what the hub does wrong. Without an answer the
+// page is shown without it.
+const problemsTimeout = 500 * time.Millisecond
+
+// hubProblem is what a hub does wrong, in words for the people who look after the building.
+type hubProblem struct {
+	Reason, Title, Text string
+	Since               time.Time
+}
+
+// hubProblems returns what a hub does wrong at present.
+func (req *request) hubProblems(hub domain.HubID) (problems []hubProblem) {
+	ctx, cancel := context.WithTimeout(req.http.Context(), problemsTimeout)
+	defer cancel()
+	faults, err := req.portal.Faults.HubFaults(ctx, hub)
+	if err != nil {
+		req.portal.Logger.DebugContext(
+			ctx, "faults of hub unknown", "hub_id", hub, "request_id", req.info.RequestID,
+			"error", err,
+		)
+		return nil
+	}
+	for _, fault := range faults {
+		title, text := problemText(fault.Reason)
+		problems = append(problems, hubProblem{fault.Reason, title, text, fault.Since})
+	}
+	return problems
+}
+
+// problemText returns a title and a text for the reason of a fault.
+func problemText(reason string) (title, text string) {
+	const restart = " Restart the hub. If this message comes back, the hub needs a new firmware: ask " +
+		"its maker."
+	switch reason {
+	case "no_hello":
+		return "This hub does not report to the cloud.",
+			"It is connected, but sends nothing: new events are missing here." + restart
+	case "no_progress":
+		return "New events of this hub do not arrive.",
+			"It is connected, but does not send the events that come next. What its devices did since " +
+				"is missing here." + restart
+	case "malformed_events":
+		return "Some events of this hub cannot be read.",
+			"They are missing in the event log. The hub's firmware has a fault: ask its maker."
+	case "unreadable_messages":
+		return "Some messages of this hub cannot be read.",
+			"Events may be missing here. The hub's firmware has a fault: ask its maker."
+	case "foreign_topic":
+		return "This hub sends messages that it may not send.",
+			"They are dropped. The hub's firmware has a fault, or somebody has changed it: ask its maker."
+	case "qos2", "mqtt_violation":
+		return "The connection of this hub breaks again and again.",
+			"The hub sends in a way that the cloud does not accept. Its firmware has a fault: ask its maker."
+	}
+	return "This hub does not work as it should.", "Ask its maker."
+}

@@ -1,0 +1,256 @@
+package hubfaults_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/goleak"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/hubfaults"
+	"hubcloud/streams/streamstest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
+
+const hub domain.HubID = "hub-7k2m-q4xd-93ta"
+
+// testRegistry is a Registry with a clock that the test sets.
+type testRegistry struct {
+	*hubfaults.Registry
+	t       *testing.T
+	now     time.Time
+	log     bytes.Buffer
+	metrics *prometheus.Registry
+}
+
+func newTestRegistry(t *testing.T) *testRegistry {
+	r := &testRegistry{
+		t: t, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), metrics: prometheus.NewRegistry(),
+	}
+	r.Registry = hubfaults.New(hubfaults.Config{
+		Now:     func() time.Time { return r.now },
+		Logger:  slog.New(slog.NewTextHandler(&r.log, nil)),
+		Metrics: r.metrics,
+	})
+	return r
+}
+
+// pass lets time pass, a tick at a time.
+func (r *testRegistry) pass(d time.Duration) {
+	for end := r.now.Add(d); r.now.Before(end); {
+		r.now = r.now.Add(5 * time.Second)
+		r.Check()
+	}
+}
+
+// want fails the test unless the hub has exactly the faults of these reasons.
+func (r *testRegistry) want(what string, reasons ...hubfaults.Reason) {
+	r.t.Helper()
+	var got []hubfaults.Reason
+	for _, f := range r.Faults(func(h domain.HubID) bool { return h == hub }) {
+		got = append(got, f.Reason)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(reasons) {
+		r.t.Errorf("%s: got the faults %v, want %v", what, got, reasons)
+	}
+}
+
+func TestNoHello(t *testing.T) {
+	t.Parallel()
+	r := newTestRegistry(t)
+	r.Connected(hub)
+	r.pass(55 * time.Second)
+	r.want("55 s after the connection")
+	r.pass(10 * time.Second)
+	r.want("65 s after the connection", hubfaults.NoHello)
+	r.Hello(hub)
+	r.want("after the hello")
+	r.pass(5 * time.Minute)
+	r.want("long after the hello")
+}
+
+func TestNoProgress(t *testing.T) {
+	t.Parallel()
+	r := newTestRegistry(t)
+	r.Behind(hub, 40, 42, 0)
+	r.pass(40 * time.Second)
+	r.want("after 40 s")
+	r.Behind(hub, 40, 45, 43) // the same gap: the wait goes on
+	r.pass(10 * time.Second)
+	r.want("after 50 s", hubfaults.NoProgress)
+	fault := r.Faults(func(domain.HubID) bool { return true })[0]
+	if fault.Detail != "sends from 43 again, although 41 is the next number" {
+		t.Errorf("got detail %q", fault.Detail)
+	}
+	r.Behind(hub, 41, 45, 0)
+	r.want("after one more event is stored")
+	r.pass(40 * time.Second)
+	r.Postpone(hub)
+	r.pass(40 * time.Second)
+	r.want("while the cloud cannot store")
+	r.pass(10 * time.Second)
+	r.want("after it can", hubfaults.NoProgress)
+	r.Disconnected(hub)
+	r.want("while the hub is offline")
+	r.Behind(hub, 41, 45, 0)
+	r.CaughtUp(hub)
+	r.pass(5 * time.Minute)
+	r.want("after all events are stored")
+}
+
+// A slow hub makes progress: it is no fault if each event takes half a minute.
+func TestSlowHubMakesProgress(t *testing.T) {
+	t.Parallel()
+	r := newTestRegistry(t)
+	for through := range uint64(20) {
+		r.Behind(hub, through, 100, 0)
+		r.pass(30 * time.Second)
+		r.want(fmt.Sprint("through ", through))
+	}
+}
+
+func TestActsEndWhenTheyAreNotRepeated(t *testing.T) {
+	t.Parallel()
+	r := newTestRegistry(t)
+	r.Report(hub, hubfaults.MalformedEvents, "event 3: time")
+	r.pass(9 * time.Minute)
+	r.Report(hub, hubfaults.MalformedEvents, "event 9: data")
+	r.pass(9 * time.Minute)
+	r.want("9 minutes after the second", hubfaults.MalformedEvents)
+	fault := r.Faults(func(domain.HubID) bool { return true })[0]
+	if fault.Count != 2 || fault.Detail != "event 9: data" || fault.Last.Equal(fault.Since) {
+		t.Errorf("got %+v, want two, and the last evidence", fault)
+	}
+	r.Disconnected(hub)
+	r.want("offline", hubfaults.MalformedEvents)
+	r.pass(2 * time.Minute)
+	r.want("11 minutes after the second")
+	if log := r.log.String(); strings.Count(log, "hub breaks the protocol") != 1 ||
+		strings.Count(log, "hub follows the protocol again") != 1 {
+		t.Errorf("got the log %s, want a line for the beginning and one for the end", log)
+	}
+}
+
+// QoS 2 is also a violation of what the broker accepts; only the more exact fault is kept.
+func TestQoS2IsMoreExact(t *testing.T) {
+	t.Parallel()
+	r := newTestRegistry(t)
+	r.Report(hub, hubfaults.MQTTViolation, "x")
+	r.want("a violation", hubfaults.MQTTViolation)
+	r.Report(hub, hubfaults.QoS2, "x")
+	r.want("QoS 2", hubfaults.QoS2)
+	r.Report(hub, hubfaults.MQTTViolation, "x")
+	r.want("a violation again", hubfaults.QoS2)
+}
+
+// What hubs send into details is bounded and printable, and a registry keeps a bounded number of
+// hubs, with a bounded number of log lines.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	r := newTestRegistry(t)
+	r.Report(hub, hubfaults.ForeignTopic, "a\x1b[31m\n\u202e"+strings.Repeat("é", 500))
+	fault := r.Faults(func(domain.HubID) bool { return true })[0]
+	if len(fault.Detail) > 200 || strings.ContainsAny(fault.Detail, "\x1b\n\u202e") {
+		t.Errorf("got detail %q, want at most 200 printable bytes", fault.Detail)
+	}
+	for i := range 3000 {
+		other := domain.HubID(fmt.Sprintf("hub-%04d-q4xd-93ta", i))
+		r.Report(other, hubfaults.MalformedEvents, "x")
+	}
+	all := r.Faults(func(domain.HubID) bool { return true })
+	if len(all) != 1000 {
+		t.Errorf("got %d hubs, want at most 1000", len(all))
+	}
+	if lines := strings.Count(r.log.String(), "\n"); lines > 25 {
+		t.Errorf("got %d log lines at one moment, want a bounded number", lines)
+	}
+	r.Forget(func(h domain.HubID) bool { return h != hub })
+	r.want("after the others moved away", hubfaults.ForeignTopic)
+	wanted := `
+# HELP hubcloud_hubbridge_faulty_hubs Hubs of the shards of this replica that break the hub protocol at present, by reason. The log, ` + "`hubcloud doctor`" + ` and the hub's page in the portal name them.
+# TYPE hubcloud_hubbridge_faulty_hubs gauge
+`
+	for _, reason := range []string{
+		"foreign_topic", "malformed_events", "mqtt_violation", "no_hello", "no_progress", "qos2",
+		"unreadable_messages",
+	} {
+		value := 0
+		if reason == "foreign_topic" {
+			value = 1
+		}
+		wanted += fmt.Sprintf("hubcloud_hubbridge_faulty_hubs{reason=%q} %d\n", reason, value)
+	}
+	if err := testutil.GatherAndCompare(
+		r.metrics, strings.NewReader(wanted), "hubcloud_hubbridge_faulty_hubs",
+	); err != nil {
+		t.Error(err)
+	}
+}
+
+// A nil Registry keeps nothing, and concurrent use is safe.
+func TestConcurrentAndNil(t *testing.T) {
+	t.Parallel()
+	r := newTestRegistry(t).Registry
+	for _, r := range []*hubfaults.Registry{nil, r} {
+		var group sync.WaitGroup
+		for i := range 4 {
+			group.Go(func() {
+				for n := range uint64(200) {
+					r.Connected(hub)
+					r.Behind(hub, n, 1000, n%3)
+					r.Report(hub, hubfaults.Reasons()[(int(n)+i)%7], "x")
+					r.Postpone(hub)
+					r.Hello(hub)
+					r.CaughtUp(hub)
+					r.Disconnected(hub)
+				}
+			})
+		}
+		group.Wait()
+	}
+}
+
+// A Reader gets the faults from the replica that serves the shard, and an error if there is none.
+func TestReader(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.New(t).Connect(t)
+	reader := hubfaults.NewReader(conns)
+	if _, err := reader.Hub(t.Context(), hub); err == nil {
+		t.Error("got no error although nothing serves the shard")
+	}
+	r := newTestRegistry(t)
+	r.Report(hub, hubfaults.QoS2, "hub/x/hello")
+	for shard := range conns.Shards {
+		stop, err := r.Serve(conns, shard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(stop)
+	}
+	if err := conns.Cloud.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	faults, err := reader.Hub(t.Context(), hub)
+	if err != nil || len(faults) != 1 || faults[0].Detail != "hub/x/hello" ||
+		!faults[0].Since.Equal(r.now) {
+		t.Errorf("got %+v, %v, want the fault", faults, err)
+	}
+	if faults, err := reader.Hub(t.Context(), "hub-aaaa-bbbb-cccc"); err != nil || len(faults) > 0 {
+		t.Errorf("a good hub: got %+v, %v, want none", faults, err)
+	}
+	for i := range 500 {
+		r.Report(domain.HubID(fmt.Sprintf("hub-%04d-q4xd-93ta", i)), hubfaults.QoS2, "x")
+	}
+	all, left, err := reader.All(t.Context())
+	if err != nil || len(all)+left != 501 || len(all) > 200*len(conns.Shards) {
+		t.Errorf("got %d faults and %d left out, %v, want 501 in all", len(all), left, err)
+	}
+}
