@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"hubcloud/streams"
 )
 
 const (
@@ -16,6 +18,9 @@ const (
 	violationQueue = 256
 	// violationEvery is the least time between two reports of the same kind about a connection.
 	violationEvery = time.Second
+	// maxLookups is how often a connection is looked up again that is not found, after lookupPause.
+	maxLookups  = 5
+	lookupPause = 20 * time.Millisecond
 	// maxViolators bounds the connections whose last report is remembered.
 	maxViolators = 4096
 )
@@ -123,6 +128,13 @@ func (s *Server) resolveViolations(ctx context.Context) {
 		}
 		reported[k] = now
 		id := s.clientID(line.cid)
+		// A connection that is being closed is in neither of the server's lists for a moment.
+		for try := 0; id == "" && try < maxLookups; try++ {
+			if !streams.Sleep(ctx, lookupPause) {
+				return
+			}
+			id = s.clientID(line.cid)
+		}
 		if id == "" {
 			continue
 		}

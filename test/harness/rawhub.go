@@ -241,6 +241,11 @@ func (h *RawHub) Publish(topic string, payload []byte) {
 	}
 }
 
+// PublishQoS2 sends a payload to a topic with QoS 2, which ends the connection.
+func (h *RawHub) PublishQoS2(topic string, payload []byte) {
+	h.client.Publish(topic, 2, false, payload)
+}
+
 // Send publishes v as JSON to hub/<id>/<topic>.
 func (h *RawHub) Send(topic string, v any) {
 	h.t.Helper()
