@@ -14,7 +14,10 @@ import (
 // conn is a connection of the API's listener. It reports to connections when it is idle, and
 // replaces answers that net/http writes by itself (see unparsed.go).
 type conn struct {
+	// Conn is the connection to the server: raw, or TLS on top of raw for HTTP/1.1 over TLS.
 	net.Conn
+	// raw is the accepted connection. Other goroutines close this one: closing TLS may block.
+	raw         net.Conn
 	api         *api
 	connections *connections
 	// block is the client's address; the zero value for a trusted proxy's connection.
@@ -131,7 +134,7 @@ func (c *conn) CloseWrite() error {
 
 // SetWriteBuffer sets the size of the kernel's send buffer.
 func (c *conn) SetWriteBuffer(bytes int) error {
-	if sized, ok := c.Conn.(interface{ SetWriteBuffer(bytes int) error }); ok {
+	if sized, ok := c.raw.(interface{ SetWriteBuffer(bytes int) error }); ok {
 		return sized.SetWriteBuffer(bytes)
 	}
 	return errors.ErrUnsupported

@@ -209,6 +209,6 @@ func (cs *connections) evict() bool {
 	if victim == nil {
 		return false
 	}
-	_ = victim.Conn.Close()
+	_ = victim.raw.Close()
 	return true
 }

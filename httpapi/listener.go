@@ -27,7 +27,7 @@ const (
 
 // Listener returns a listener that bounds l's connections by Config.Connections and
 // Config.ConnectionsPerAddress, and on whose connections the API also answers requests that
-// net/http rejects by itself. l must not use TLS.
+// net/http rejects by itself. l must not use TLS; see TLSListener.
 func (a API) Listener(l net.Listener) net.Listener {
 	return newListener(l, a.api, a.api.connections)
 }
@@ -66,14 +66,14 @@ func (l listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &conn{Conn: accepted, api: l.api, connections: l.connections}
+		c := &conn{Conn: accepted, raw: accepted, api: l.api, connections: l.connections}
 		victim, err := l.connections.admit(c)
 		if err != nil {
 			l.reject(c, err)
 			continue
 		}
 		if victim != nil {
-			_ = victim.Conn.Close()
+			_ = victim.raw.Close()
 		}
 		_ = c.SetWriteBuffer(connectionSendBuffer) // a closed connection fails at the first read
 		return c, nil

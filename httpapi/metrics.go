@@ -33,6 +33,8 @@ type connectionMetrics struct {
 	open     prometheus.Gauge
 	evicted  struct{ address, all, files prometheus.Counter }
 	rejected struct{ address, all prometheus.Counter }
+	// handshakeErrors counts TLS handshakes that failed.
+	handshakeErrors prometheus.Counter
 }
 
 func newConnectionMetrics(registerer prometheus.Registerer) connectionMetrics {
@@ -52,13 +54,18 @@ func newConnectionMetrics(registerer prometheus.Registerer) connectionMetrics {
 		Name: "hubcloud_httpapi_connections",
 		Help: "Open connections of API clients, including idle ones.",
 	})}
+	m.handshakeErrors = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "hubcloud_httpapi_tls_handshake_errors_total",
+		Help: "TLS handshakes of API clients that failed or took more than ten seconds. A rise " +
+			"means clients that do not trust the certificate, or that ask for other names.",
+	})
 	m.evicted.address = evicted.WithLabelValues("address")
 	m.evicted.all = evicted.WithLabelValues("all")
 	m.evicted.files = evicted.WithLabelValues("files")
 	m.rejected.address = rejected.WithLabelValues("address")
 	m.rejected.all = rejected.WithLabelValues("all")
 	if registerer != nil {
-		registerer.MustRegister(m.open, evicted, rejected)
+		registerer.MustRegister(m.open, evicted, rejected, m.handshakeErrors)
 	}
 	return m
 }

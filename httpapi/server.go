@@ -16,13 +16,15 @@ const (
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 32 << 10
+	// maxConcurrentStreams is how many requests may be under way on one connection with HTTP/2.
+	maxConcurrentStreams = 250
 	// writeTimeout is how long a client may take to accept one write.
 	writeTimeout = sse.WriteTimeout
 )
 
 // NewServer returns a server for handlers of this package. It bounds the size of a client's header,
 // and the time for the header, for an unread answer (long-lived requests set deadlines of their
-// own) and for an idle connection. Handlers bound the body. The caller sets address and TLS.
+// own) and for an idle connection. Handlers bound the body. The listener has the address and TLS (see TLSListener).
 //
 // To stop the server, close Config.Draining and then call Shutdown: streams and waiting requests
 // end by themselves.
@@ -30,7 +32,7 @@ func NewServer(handler http.Handler, logger *slog.Logger) *http.Server {
 	silent := &silentConns{conns: map[net.Conn]struct{}{}}
 	server := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if c, ok := r.Context().Value(connKey{}).(*conn); ok {
+			if c, ok := r.Context().Value(connKey{}).(*conn); ok && c != nil {
 				defer c.handlerStarted(r)()
 			}
 			handler.ServeHTTP(w, r)
@@ -38,16 +40,21 @@ func NewServer(handler http.Handler, logger *slog.Logger) *http.Server {
 		ReadHeaderTimeout: readHeaderTimeout,
 		WriteTimeout:      managementTimeout + writeTimeout,
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: maxConcurrentStreams,
+			WriteByteTimeout:     writeTimeout,
+		},
+		MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog:       slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 		// The API answers `OPTIONS *` itself, with a request id.
 		DisableGeneralOptionsHandler: true,
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
-			return context.WithValue(ctx, connKey{}, conn)
+			c, _ := connOf(conn)
+			return context.WithValue(ctx, connKey{}, c)
 		},
 		ConnState: func(changed net.Conn, state http.ConnState) {
 			silent.stateChanged(changed, state)
-			if c, ok := changed.(*conn); ok {
+			if c, ok := connOf(changed); ok {
 				c.stateChanged(state)
 			}
 		},

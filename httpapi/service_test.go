@@ -164,6 +164,10 @@ func startOn(
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
+		if strings.HasPrefix(base, "https://") {
+			_ = server.Serve(api.TLSListener(listener, serverTLS()))
+			return
+		}
 		_ = server.Serve(api.Listener(listener))
 	}()
 	t.Cleanup(func() {

@@ -170,7 +170,8 @@ func TestCommandsAndSettings(t *testing.T) {
 		}
 	}
 	for _, file := range []string{
-		"README.md", "image/Dockerfile", "compose/one-node.yaml", "compose/cluster.yaml",
+		"README.md", "image/Dockerfile", "compose/one-node.yaml", "compose/https.yaml",
+		"compose/cluster.yaml",
 		"kubernetes/service.yaml", "kubernetes/secrets.example.yaml",
 		"systemd/hubcloud.env", "systemd/hubcloud.service",
 	} {

@@ -37,6 +37,15 @@ func StartUnder(t testing.TB, under []string, args ...string) *Service {
 	return s
 }
 
+// StartAs is Start with arguments that depend on the service's addresses and data directory.
+func StartAs(t testing.TB, arguments func(s *Service) []string) *Service {
+	t.Helper()
+	s := newService(t, t.TempDir(), nil)
+	s.Args = arguments(s)
+	s.launch()
+	return s
+}
+
 // StartIn is Start on the given data directory.
 func StartIn(t testing.TB, dir string, args ...string) *Service {
 	t.Helper()

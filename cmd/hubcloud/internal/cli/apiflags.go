@@ -127,7 +127,11 @@ func (c *apiFlags) profileOrService() (base, key string, err error) {
 		)
 	}
 	state, err := demo.Load(dir)
-	return address.LocalURL(bound.HTTP) + "/v1", state.Key, err
+	base = address.LocalURL(bound.HTTP) + "/v1"
+	if bound.TLS { // the certificate is for the public name
+		base = bound.PublicURL + "/v1"
+	}
+	return base, state.Key, err
 }
 
 // withClient runs a command with a client. An invalid request, or one for something that does not

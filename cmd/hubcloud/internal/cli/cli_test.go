@@ -42,6 +42,35 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"serve", "--roles", ""}, "--roles"},
 		{[]string{"serve", "--ca-cert", "ca.pem"}, "--ca-key"},
 		{[]string{"serve", "--rate", "0"}, "--rate"},
+		{[]string{"serve", "--tls-cert", "c.pem"}, "--tls-key"},
+		{[]string{"serve", "--tls-cert", "no.pem", "--tls-key", "no.pem"}, "no.pem"},
+		{[]string{"serve", "--acme-domain", "hubs.example.org"}, "--acme-accept-terms"},
+		{[]string{"serve", "--acme-accept-terms"}, "--acme-domain"},
+		{[]string{"serve", "--acme-accept-terms", "--acme-domain", "*.example.org"}, "wildcard"},
+		{[]string{"serve", "--acme-accept-terms", "--acme-domain", "192.0.2.1"}, "--acme-domain"},
+		{
+			[]string{
+				"serve", "--acme-accept-terms", "--acme-domain", "hubs.example.org",
+				"--acme-directory", "http://127.0.0.1/dir",
+			},
+			"--acme-directory",
+		},
+		{
+			[]string{
+				"serve", "--acme-accept-terms", "--acme-domain", "hubs.example.org", "--acme-ca",
+				"/nowhere",
+			},
+			"/nowhere",
+		},
+		{
+			[]string{
+				"serve", "--acme-accept-terms", "--acme-domain", "hubs.example.org",
+				"--public-url", "http://hubs.example.org",
+			},
+			"https://",
+		},
+		{[]string{"serve", "--http-redirect", ":80"}, "--http-redirect"},
+		{[]string{"serve", "--hsts", "-1s"}, "--hsts"},
 		{[]string{"serve", "--shards", "257"}, "1 to 256"},
 		{[]string{"broker-config", "--nodes", "a", "--out", "o", "--shards", "257"}, "1 to 256"},
 		{[]string{"org", "create", "--name", "Acme"}, "--owner-email"},

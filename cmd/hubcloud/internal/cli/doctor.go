@@ -122,6 +122,7 @@ func (c *doctorCommand) config() doctor.Config {
 			Admin:     bound.Admin,
 			MQTT:      bound.MQTT,
 			PublicURL: bound.PublicURL,
+			TLS:       bound.TLS,
 		}
 	}
 	started, err := dir.Started()

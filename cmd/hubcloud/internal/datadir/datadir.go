@@ -86,6 +86,10 @@ type Endpoints struct {
 	Admin string `json:"admin"`
 	MQTT  string `json:"mqtt"`
 	NATS  string `json:"nats"`
+	// TLS reports whether HTTP speaks HTTPS. HTTPRedirect is then the address of --http-redirect,
+	// if there is one.
+	TLS          bool   `json:"tls,omitempty"`
+	HTTPRedirect string `json:"http_redirect,omitempty"`
 	// NATSCredentials is the path of the credentials file for an external broker; "" for the
 	// embedded broker.
 	NATSCredentials string `json:"nats_credentials,omitempty"`

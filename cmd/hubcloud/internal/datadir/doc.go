@@ -8,6 +8,7 @@
 //	postgres.json            the database's URL
 //	service.json             how the service was last started
 //	nats/  postgres/  ca/    stores of the embedded broker, the private database and the authority
+//	acme/                    account and certificates of --acme-domain
 //	outbox/                  mails, when there is no mail server
 //	dev.json  virtualhubs/   organization, key and hubs of the demo
 //

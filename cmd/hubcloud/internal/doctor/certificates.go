@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -20,11 +21,12 @@ import (
 const authorityWarning = 2 * 365 * 24 * time.Hour
 
 // checkCertificates checks the expiry of the authority, of the broker's certificate, of the hubs'
-// certificates, and of the files of --certificate.
+// certificates, of the public port's certificate, and of the files of --certificate.
 func checkCertificates(ctx context.Context, t *target, f *findings) {
 	authority := checkAuthority(t, f)
 	checkBrokerCertificate(ctx, t, authority, f)
 	checkHubCertificates(ctx, t, f)
+	checkPublicCertificate(ctx, t, f)
 	for _, file := range t.Certificates {
 		chain, err := readCertificates(file)
 		if err != nil {
@@ -100,7 +102,7 @@ func checkBrokerCertificate(
 	if address == "" {
 		return
 	}
-	shown, trusted, err := handshake(ctx, address)
+	shown, trusted, err := handshake(ctx, address, "")
 	if err != nil {
 		f.add(
 			Unknown,
@@ -181,14 +183,41 @@ func (t *target) listener() (address, name string) {
 	return net.JoinHostPort(host, port), name
 }
 
-// handshake returns the certificates that a listener sends, and the subjects of the authorities
-// that it trusts.
+// checkPublicCertificate checks the expiry of the certificate of the public port. Its clients may
+// trust authorities that this machine does not know.
+func checkPublicCertificate(ctx context.Context, t *target, f *findings) {
+	public, err := url.Parse(t.Bound.PublicURL)
+	host, port, splitErr := net.SplitHostPort(t.Bound.HTTP)
+	if !t.Bound.TLS || err != nil || splitErr != nil {
+		return
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	shown, _, err := handshake(ctx, net.JoinHostPort(host, port), public.Hostname())
+	if err != nil {
+		f.add(
+			Wrong, fmt.Sprintf("the public port sends no certificate for %s: %v", public.Host, err),
+			"the service's log has the reason (component certificate); with --acme-domain the "+
+				"authority must reach port 443, or port 80 with --http-redirect",
+		)
+		return
+	}
+	t.judgeEnd(
+		f, "the certificate of the public port", shown[0].NotAfter,
+		"replace the files of --tls-cert and --tls-key; with --acme-domain see the service's log",
+	)
+}
+
+// handshake returns the certificates that a listener sends to a client that asks for a name, which
+// may be "", and the subjects of the authorities that it trusts.
 func handshake(
-	ctx context.Context, address string,
+	ctx context.Context, address, name string,
 ) (shown []*x509.Certificate, trusted [][]byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	dialer := &tls.Dialer{Config: &tls.Config{
+		ServerName:         name,
 		InsecureSkipVerify: true, // the caller verifies the certificate
 		GetClientCertificate: func(request *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			trusted = request.AcceptableCAs

@@ -57,6 +57,8 @@ type Config struct {
 // Bound has the addresses of a running service, from endpoints.json.
 type Bound struct {
 	HTTP, Admin, MQTT, PublicURL string
+	// TLS reports whether HTTP speaks HTTPS.
+	TLS bool
 }
 
 // Limits are the values beyond which a component is wrong or gets a warning. The command line has

@@ -32,7 +32,7 @@ func (s *Server) brokerHosts() []string {
 	if public, err := url.Parse(s.cfg.PublicURL); err == nil {
 		hosts = append(hosts, public.Hostname())
 	}
-	return hosts
+	return append(hosts, s.cfg.ACMEDomains...)
 }
 
 // brokerURL returns the broker's URL that enrolment sends to hubs: --public-mqtt, or the bound
@@ -51,11 +51,21 @@ func (s *Server) brokerURL() string {
 	return "mqtts://" + net.JoinHostPort(host, port)
 }
 
-// publicURL returns the base URL of the API without a trailing slash: the configured one, or one
-// for clients on this machine, made of the bound address.
-func publicURL(configured, bound string) string {
-	if configured != "" {
-		return strings.TrimRight(configured, "/")
+// publicURL returns the base URL of the API without a trailing slash: --public-url, or one made of
+// the first --acme-domain and the bound port, or one for clients on this machine.
+func (c Config) publicURL(bound string) string {
+	switch {
+	case c.PublicURL != "":
+		return strings.TrimRight(c.PublicURL, "/")
+	case len(c.ACMEDomains) > 0:
+		_, port, _ := net.SplitHostPort(bound)
+		return httpsURL(net.JoinHostPort(c.ACMEDomains[0], port))
+	case c.https():
+		return httpsURL(address.Dialable(bound))
+	default:
+		return address.LocalURL(bound)
 	}
-	return address.LocalURL(bound)
 }
+
+// httpsURL returns the https URL of HOST:PORT.
+func httpsURL(host string) string { return "https://" + strings.TrimSuffix(host, ":443") }

@@ -20,13 +20,20 @@ func TestBrokerAddresses(t *testing.T) {
 
 func TestPublicURL(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ configured, bound, want string }{
-		{"https://hubs.example.org/", ":8080", "https://hubs.example.org"},
-		{"", "[::]:8080", "http://localhost:8080"},
-		{"", "127.0.0.1:8080", "http://127.0.0.1:8080"},
+	for _, c := range []struct {
+		cfg         Config
+		bound, want string
+	}{
+		{Config{PublicURL: "https://hubs.example.org/"}, ":8080", "https://hubs.example.org"},
+		{Config{}, "[::]:8080", "http://localhost:8080"},
+		{Config{}, "127.0.0.1:8080", "http://127.0.0.1:8080"},
+		{Config{TLSCert: "c.pem"}, "[::]:443", "https://localhost"},
+		{Config{TLSCert: "c.pem"}, "127.0.0.1:8443", "https://127.0.0.1:8443"},
+		{Config{ACMEDomains: []string{"a.example", "b.example"}}, "[::]:443", "https://a.example"},
+		{Config{ACMEDomains: []string{"a.example"}}, ":8443", "https://a.example:8443"},
 	} {
-		if got := publicURL(c.configured, c.bound); got != c.want {
-			t.Errorf("publicURL(%q, %q) is %q, want %q", c.configured, c.bound, got, c.want)
+		if got := c.cfg.publicURL(c.bound); got != c.want {
+			t.Errorf("publicURL(%q): got %q, want %q", c.bound, got, c.want)
 		}
 	}
 }

@@ -21,6 +21,17 @@ type Config struct {
 	PublicURL  string `help:"URL of the API for clients, without /v1. Defaults to one made of --http." placeholder:"URL" name:"public-url" group:"Where"`
 	PublicMQTT string `help:"HOST:PORT of the broker for hubs. Defaults to the host of --public-url and the port of --mqtt." placeholder:"HOST:PORT" name:"public-mqtt" group:"Where"`
 
+	TLSCert string `help:"Certificate and chain (PEM) of the API: --http then speaks HTTPS. The file is read again when it changes." placeholder:"FILE" name:"tls-cert" type:"path" group:"HTTPS"`
+	TLSKey  string `help:"Key (PEM) of --tls-cert. The file is read again when it changes." placeholder:"FILE" name:"tls-key" type:"path" group:"HTTPS"`
+
+	ACMEDomains     []string      `help:"Names to obtain certificates for by ACME: --http then speaks HTTPS. The first is the host of --public-url. The authority must reach --http at port 443 of each name, or --http-redirect at port 80." placeholder:"DOMAIN" name:"acme-domain" sep:"," group:"HTTPS"`
+	ACMEAcceptTerms bool          `help:"Accept the terms of service of --acme-directory." name:"acme-accept-terms" group:"HTTPS"`
+	ACMEDirectory   string        `help:"Directory of the ACME server. Defaults to Let's Encrypt." placeholder:"URL" name:"acme-directory" group:"HTTPS"`
+	ACMECA          string        `help:"Certificates (PEM) that the ACME server's own certificate is checked with. Defaults to the system's." placeholder:"FILE" name:"acme-ca" type:"path" group:"HTTPS"`
+	ACMEEmail       string        `help:"Address to which the ACME server may send warnings." placeholder:"ADDRESS" name:"acme-email" group:"HTTPS"`
+	HTTPRedirect    string        `help:"Address without TLS, such as :80, that redirects browsers to --public-url and answers ACME challenges. Requests with keys or secrets are rejected there." placeholder:"HOST:PORT" name:"http-redirect" group:"HTTPS"`
+	HSTS            time.Duration `help:"How long browsers may use HTTPS only (Strict-Transport-Security); 0 to send no such header." default:"4320h" name:"hsts" group:"HTTPS"`
+
 	TrustedProxies []string `help:"Networks (CIDR) of the proxies in front of --http. The client address of a request from a proxy is read from X-Forwarded-For." placeholder:"CIDR" sep:"," group:"Where"`
 
 	NATSURL         string   `help:"Use this broker instead of an embedded one." placeholder:"URL" name:"nats-url" group:"External servers"`
@@ -100,6 +111,9 @@ const (
 )
 
 var allRoles = []string{roleAPI, roleBridge, roleProjector}
+
+// https reports whether the public port speaks HTTPS.
+func (c Config) https() bool { return c.TLSCert != "" || len(c.ACMEDomains) > 0 }
 
 // Dir returns the data directory.
 func (c Config) Dir() datadir.Dir { return datadir.Dir(c.DataDir) }

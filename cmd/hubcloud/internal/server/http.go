@@ -57,13 +57,21 @@ func (s *Server) startPublic(ctx context.Context) (httpapi.API, error) {
 		return httpapi.API{}, fmt.Errorf("--http: %w", err)
 	}
 	s.bound.HTTP = listener.Addr().String()
-	s.bound.PublicURL = publicURL(s.cfg.PublicURL, s.bound.HTTP)
+	s.bound.TLS = s.cfg.https()
+	s.bound.PublicURL = s.cfg.publicURL(s.bound.HTTP)
 	api, err := s.startAPI(ctx)
 	if err != nil {
 		listener.Close()
 		return httpapi.API{}, err
 	}
-	s.serveHTTP(api.Listener(listener), httpapi.NewServer(api, s.logger))
+	if s.certificate == nil {
+		s.serveHTTP(api.Listener(listener), httpapi.NewServer(api, s.logger))
+		return api, nil
+	}
+	if err := s.serveHTTPS(listener, api); err != nil {
+		listener.Close()
+		return httpapi.API{}, err
+	}
 	return api, nil
 }
 

@@ -118,6 +118,8 @@ type Server struct {
 	// draining is closed when Stop begins: event streams and long-polls then end.
 	draining chan struct{}
 	servers  []*http.Server
+	// certificate is that of the public port; nil without HTTPS.
+	certificate certificateSource
 }
 
 // Directory returns the service that changes organizations, hubs, keys and members.
@@ -147,6 +149,9 @@ func Start(ctx context.Context, cfg Config, logger *slog.Logger) (_ *Server, err
 		cfg: cfg, dir: datadir.Dir(cfg.DataDir), logger: logger,
 		registry: prometheus.NewRegistry(), failed: failed, draining: make(chan struct{}),
 		foundation: newGroup(failed), bridging: newGroup(failed), clients: newGroup(failed),
+	}
+	if s.certificate, err = s.openCertificate(); err != nil {
+		return nil, usage.Wrap(err)
 	}
 	if s.traces, err = otlp.Start(starting, build.Current().Version, logger); err != nil {
 		return nil, usage.Wrap(err)

@@ -19,7 +19,7 @@ import (
 // Validate checks all fields. Errors name the flag and what it allows.
 func (c Config) Validate() error {
 	for _, validate := range []func() error{
-		c.validateAddresses, c.validateRoles, c.validateServers, c.validateStorage,
+		c.validateAddresses, c.validateHTTPS, c.validateRoles, c.validateServers, c.validateStorage,
 		c.validateMail, c.validateLimits,
 	} {
 		if err := validate(); err != nil {

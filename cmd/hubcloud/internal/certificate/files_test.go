@@ -1,0 +1,155 @@
+package certificate
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"log/slog"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"hubcloud/streams/streamstest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// newPair returns a certificate with a serial number, and its key.
+func newPair(t *testing.T, serial int64, end time.Time) (certificate, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), DNSNames: []string{"hubs.example.org"},
+		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: end,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
+}
+
+// lockedBuffer is a log that is read while it is written.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// TestFilesAreReadAgain replaces a pair by broken ones, which must not come into use, and by a good
+// one.
+func TestFilesAreReadAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cfg := FilesConfig{
+		Certificate: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"),
+	}
+	write := func(certificate, key []byte) {
+		t.Helper()
+		for path, content := range map[string][]byte{cfg.Certificate: certificate, cfg.Key: key} {
+			if err := os.WriteFile(path, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	year := time.Now().AddDate(1, 0, 0)
+	write(newPair(t, 1, year))
+	var log lockedBuffer
+	ends := make(chan time.Time, 10)
+	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	cfg.Expiry = func(end time.Time) { ends <- end }
+	files, err := OpenFiles(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped := make(chan error, 1)
+	ctx := t.Context()
+	go func() { stopped <- files.Run(ctx) }()
+	t.Cleanup(func() { <-stopped })
+	serial := func() int64 {
+		shown, err := files.TLS().GetCertificate(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return shown.Leaf.SerialNumber.Int64()
+	}
+	expired, expiredKey := newPair(t, 2, time.Now().Add(-time.Hour))
+	_, foreign := newPair(t, 3, year)
+	for name, broken := range map[string][2][]byte{
+		"not PEM":     {[]byte("nothing"), foreign},
+		"another key": {expired, foreign},
+		"expired":     {expired, expiredKey},
+	} {
+		lines := strings.Count(log.String(), "not used")
+		write(broken[0], broken[1])
+		streamstest.Eventually(t, name+": a line in the log", func() bool {
+			return strings.Count(log.String(), "not used") > lines
+		})
+		if got := serial(); got != 1 {
+			t.Errorf("%s: got certificate %d, want the former one, 1", name, got)
+		}
+	}
+	write(newPair(t, 4, year.AddDate(1, 0, 0)))
+	streamstest.Eventually(t, "certificate 4 is in use", func() bool { return serial() == 4 })
+	if first, second := <-ends, <-ends; !second.After(first) {
+		t.Errorf("ends: got %s and %s, want that of each certificate in use", first, second)
+	}
+}
+
+// TestCache also checks that no name leads out of the folder.
+func TestCache(t *testing.T) {
+	t.Parallel()
+	c := cache{filepath.Join(t.TempDir(), "acme")}
+	ctx := t.Context()
+	if _, err := c.Get(ctx, "hubs.example.org"); err == nil {
+		t.Error("Get of nothing: got nil, want an error")
+	}
+	if err := c.Put(ctx, "hubs.example.org", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.Get(ctx, "hubs.example.org"); err != nil || string(got) != "x" {
+		t.Errorf("Get: got %q, %v, want x", got, err)
+	}
+	if info, err := os.Stat(filepath.Join(c.dir, "hubs.example.org")); err != nil ||
+		info.Mode().Perm() != 0o600 {
+		t.Errorf("file: got %v, %v, want mode 0600", info, err)
+	}
+	for range 2 {
+		if err := c.Delete(ctx, "hubs.example.org"); err != nil {
+			t.Errorf("Delete: %v", err)
+		}
+	}
+	for _, name := range []string{"", "../x", "a/b", ".."} {
+		if err := c.Put(ctx, name, nil); err == nil {
+			t.Errorf("Put of %q: got nil, want an error", name)
+		}
+	}
+}
