@@ -1,6 +1,8 @@
 package virtualhub
 
 import (
+	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -15,7 +17,11 @@ import (
 // Jam makes the device's commands end with the opposite value, like a lock whose bolt does not
 // move. It affects boolean channels only.
 func (h *Hub) Jam(deviceID int64) {
-	h.controller.SetFaults(func(f *Faults) { f.Jammed = append(f.Jammed, deviceID) })
+	h.controller.SetFaults(func(f *Faults) {
+		if !slices.Contains(f.Jammed, deviceID) {
+			f.Jammed = append(f.Jammed, deviceID)
+		}
+	})
 }
 
 // Unjam ends Jam.
@@ -49,6 +55,9 @@ func (h *Hub) IgnoreWindow(on bool) {
 	h.controller.SetFaults(func(f *Faults) { f.IgnoreWindow = on })
 }
 
+// Faults returns the present lasting faults.
+func (h *Hub) Faults() Faults { return h.controller.Faults() }
+
 // Unreachable puts a device out of the radio's reach: device.unavailable.
 func (h *Hub) Unreachable(deviceID int64) error {
 	return h.controller.SetReachable(deviceID, false, time.Now())
@@ -81,6 +90,37 @@ func (h *Hub) Rename(deviceID int64, name string, removed ...ChannelRef) error {
 // or barrier that joins without a setup code rejects commands.
 func (h *Hub) Join(spec DeviceSpec) (deviceID int64, err error) {
 	return h.controller.Join(spec, time.Now())
+}
+
+// Command sets a channel from the hub's side, as with an app in the building: channel.desired, and
+// later the outcome. Its error is a *hub.Error if the hub rejects the command.
+func (h *Hub) Command(ctx context.Context, deviceID int64, ref ChannelRef, value any) error {
+	params, err := json.Marshal(map[string]any{
+		"command_id": "local-" + rand.Text(), "device_id": deviceID,
+		"key": ref.Key, "endpoint": ref.Endpoint, "value": value,
+	})
+	if err != nil {
+		return fmt.Errorf("value of %s: %w", ref, err)
+	}
+	response := h.hub.Engine().HandleRequest(ctx, h.controller, protocol.Request{
+		ID: "local", Method: protocol.MethodChannelsCommand, Params: params,
+	}, time.Now())
+	if response.Error != nil {
+		return &hub.Error{Type: response.Error.Type, Message: response.Error.Message}
+	}
+	return nil
+}
+
+// OpenPairing opens the pairing window from the hub's side, as with a button on the hub.
+func (h *Hub) OpenPairing(ctx context.Context) error {
+	_, err := h.controller.OpenPairing(ctx, "")
+	return err
+}
+
+// OpenRemoval opens the removal window from the hub's side, as with a button on the hub.
+func (h *Hub) OpenRemoval(ctx context.Context) error {
+	_, err := h.controller.OpenRemoval(ctx)
+	return err
 }
 
 // Press presses the button of a device: in an open removal window, which closes, the device leaves

@@ -105,9 +105,18 @@ func BuildWith(t testing.TB, replaced map[string][]byte) string {
 // RunBinary runs the binary and returns its output and exit code.
 func RunBinary(t testing.TB, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
+	return RunBinaryWith(t, nil, args...)
+}
+
+// RunBinaryWith is RunBinary with additional environment variables, as NAME=VALUE.
+func RunBinaryWith(
+	t testing.TB, environment []string, args ...string,
+) (stdout, stderr string, code int) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, Binary(t), args...)
+	command.Env = append(os.Environ(), environment...)
 	var out, errs bytes.Buffer
 	command.Stdout, command.Stderr = &out, &errs
 	err := command.Run()

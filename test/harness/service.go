@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -16,7 +17,9 @@ type Service struct {
 	t testing.TB
 	// Dir is the data directory.
 	Dir string
-	// Args are additional arguments of `hubcloud serve`.
+	// Command is the command to run. Defaults to "serve".
+	Command string
+	// Args are additional arguments of the command.
 	Args []string
 	// Program is the path of the binary to run. Defaults to Binary.
 	Program string
@@ -61,7 +64,7 @@ func (s *Service) Launch() {
 	os.Remove(filepath.Join(s.Dir, "endpoints.json"))
 	s.log = &tail{}
 	args := []string{
-		"serve", "--data-dir", s.Dir, "--http", s.HTTP, "--admin", s.Admin, "--environment", "dev",
+		cmp.Or(s.Command, "serve"), "--data-dir", s.Dir, "--http", s.HTTP, "--admin", s.Admin, "--environment", "dev",
 	}
 	if !s.joined {
 		args = append(args, "--mqtt", s.MQTT, "--nats", s.NATS)

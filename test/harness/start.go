@@ -1,11 +1,16 @@
 package harness
 
 import (
+	"encoding/json"
 	"net"
+	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"hubcloud/streams/streamstest"
 )
 
 // startTimeout bounds a start. A first start creates a database.
@@ -26,6 +31,41 @@ func StartWith(t testing.TB, environment []string, args ...string) *Service {
 	s.Environment = environment
 	s.launch()
 	return s
+}
+
+// StartDev is StartWith of `hubcloud dev`. It waits until the demo's hubs are online, and returns a
+// client with the demo's key.
+func StartDev(t testing.TB, environment []string) (*Service, *Client) {
+	t.Helper()
+	s := newService(t, t.TempDir(), nil)
+	s.Command, s.Environment = "dev", environment
+	s.launch()
+	client := NewClient(t, s.Public()+"/v1", s.demoKey())
+	var hubs struct {
+		Data []struct{ Connection struct{ Status string } }
+	}
+	streamstest.Eventually(t, "the demo's hubs are online", func() bool {
+		client.Must(http.MethodGet, "/hubs", nil, http.StatusOK).JSON(t, &hubs)
+		online := 0
+		for _, hub := range hubs.Data {
+			if hub.Connection.Status == "online" {
+				online++
+			}
+		}
+		return online == 3
+	})
+	return s, client
+}
+
+// demoKey returns the API key of the demo in the data directory.
+func (s *Service) demoKey() string {
+	s.t.Helper()
+	var demo struct{ Key string }
+	streamstest.Eventually(s.t, "the demo has a key", func() bool {
+		text, err := os.ReadFile(filepath.Join(s.Dir, "dev.json"))
+		return err == nil && json.Unmarshal(text, &demo) == nil && demo.Key != ""
+	})
+	return demo.Key
 }
 
 // StartUnder is Start under a command, for example one that lowers a limit.

@@ -74,6 +74,13 @@ func (f Faults) clone() Faults {
 	return f
 }
 
+// Faults returns the present faults.
+func (c *Controller) Faults() Faults {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.faults.clone()
+}
+
 // SetFaults calls change on the hub's faults and applies them.
 func (c *Controller) SetFaults(change func(*Faults)) {
 	c.mu.Lock()

@@ -40,6 +40,7 @@ type cli struct {
 	Inventory  inventoryCommand  `cmd:"" help:"Hubs that may enrol."`
 	Virtualhub virtualhubCommand `cmd:"" help:"Simulate hubs, for trials and load tests."`
 	Hub        hubCommand        `cmd:"" help:"Tools for people who make hubs."`
+	Sim        simCommand        `cmd:"" help:"Make running virtual hubs misbehave, to see each event of the API happen."`
 	Doctor     doctorCommand     `cmd:"" help:"Check every component and print what is wrong and what to do."`
 
 	Projections projectionsCommand `cmd:"" help:"Read models: show their status, stop, resume, rebuild and verify them."`

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"hubcloud/cmd/hubcloud/internal/demo"
 	"hubcloud/cmd/hubcloud/internal/server"
@@ -64,11 +65,18 @@ List the hub's devices, and unlock its front door while you follow its events:
   curl -s -H 'Authorization: Bearer %[2]s' -H 'Content-Type: application/json' -H 'Idempotency-Key: first' \
     -d '{"key":"lock","value":false}' %[1]s/hubs/%[3]s/devices/1/commands
 
+Make something happen at a hub: trigger its smoke alarm, jam its lock, take it offline (sim --help lists everything):
+
+  %[9]s sim smoke %[3]s
+  %[9]s sim jam %[3]s
+  %[9]s sim offline %[3]s
+
 Wait for the next event after a cursor (the next_cursor of a page):
 
   curl -s -H 'Authorization: Bearer %[2]s' '%[1]s/hubs/%[3]s/events?wait=30&after=CURSOR'
 
 Press Ctrl-C to stop. Everything is kept in %[7]s.
 
-`, api, state.Key, hubs[0], hubs[1], hubs[2], cfg.Endpoints.Admin, cfg.Dir, link)
+`, api, state.Key, hubs[0], hubs[1], hubs[2], cfg.Endpoints.Admin, cfg.Dir, link,
+		os.Args[0])
 }

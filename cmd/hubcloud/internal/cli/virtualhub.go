@@ -6,9 +6,12 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/hubbridge/virtualhub/control"
 )
 
 // enrolTimeout bounds an enrolment of a virtual hub.
@@ -66,7 +69,20 @@ func (c *virtualhubRunCommand) Run(ctx context.Context, out Output) error {
 			cfg.Logger.Warn("virtual hub not closed", "hub_id", hub.ID(), "error", err)
 		}
 	}()
-	return ended(ctx, hub.Run(ctx))
+	group, groupCtx := errgroup.WithContext(ctx)
+	controlCtx, stopControl := context.WithCancel(groupCtx)
+	group.Go(func() error {
+		defer stopControl()
+		return hub.Run(groupCtx)
+	})
+	group.Go(func() error {
+		hubs := []control.Hub{{Hub: hub}}
+		if err := control.Serve(controlCtx, control.Config{Hubs: hubs, DataDir: c.Dir}); err != nil {
+			cfg.Logger.Warn("virtual hub not controllable", "hub_id", hub.ID(), "error", err)
+		}
+		return nil
+	})
+	return ended(ctx, group.Wait())
 }
 
 // checkEnroll validates --enroll.

@@ -21,6 +21,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/presence"
 	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/hubbridge/virtualhub/control"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/durablefile"
 	"hubcloud/streams/signin"
@@ -136,10 +137,21 @@ func Run(ctx context.Context, cfg Config, ready func(state State, link string)) 
 	if err != nil {
 		return fmt.Errorf("create the demo: %w", err)
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	for _, h := range hubs {
-		group.Go(func() error { return runHub(ctx, cfg, h.id, state.Secrets[h.id]) })
+	running, err := newHubs(cfg, state)
+	if err != nil {
+		return err
 	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, h := range running {
+		group.Go(func() error { return runHub(ctx, cfg, h.Hub) })
+	}
+	group.Go(func() error {
+		err := control.Serve(ctx, control.Config{Hubs: running, DataDir: string(cfg.Dir)})
+		if err != nil { // the demo works without `hubcloud sim`
+			cfg.Logger.Warn("virtual hubs not controllable", "error", err)
+		}
+		return nil
+	})
 	group.Go(func() error {
 		for _, h := range hubs {
 			if err := addHub(ctx, cfg, state, h.id, h.name); err != nil {
@@ -156,21 +168,33 @@ func Run(ctx context.Context, cfg Config, ready func(state State, link string)) 
 	return group.Wait()
 }
 
-// runHub runs a virtual hub until ctx ends.
-func runHub(ctx context.Context, cfg Config, id domain.HubID, secret string) error {
-	hub, err := virtualhub.New(virtualhub.Config{
-		EnrollURL: cfg.Endpoints.PublicURL, Serial: id.Serial(), Secret: secret,
-		Dir:           cfg.Dir.Path("virtualhubs", string(id)),
-		PairingWindow: cfg.PairingWindow, Installer: 5 * time.Second, BackoffMax: 2 * time.Second,
-		HTTPClient: build.HTTPClient(30 * time.Second),
-		Logger:     cfg.Logger.With("component", "virtualhub"),
-	})
-	if err != nil {
-		return fmt.Errorf("virtual hub %s: %w", id, err)
+// newHubs makes the demo's virtual hubs. If it returns an error, it has closed them.
+func newHubs(cfg Config, state State) (running []control.Hub, err error) {
+	for _, h := range hubs {
+		hub, err := virtualhub.New(virtualhub.Config{
+			EnrollURL: cfg.Endpoints.PublicURL, Serial: h.id.Serial(), Secret: state.Secrets[h.id],
+			Dir:           cfg.Dir.Path("virtualhubs", string(h.id)),
+			PairingWindow: cfg.PairingWindow, Installer: 5 * time.Second,
+			BackoffMax: 2 * time.Second, HTTPClient: build.HTTPClient(30 * time.Second),
+			Logger: cfg.Logger.With("component", "virtualhub"),
+		})
+		if err != nil {
+			err = fmt.Errorf("virtual hub %s: %w", h.id, err)
+			for _, other := range running {
+				err = errors.Join(err, other.Close())
+			}
+			return nil, err
+		}
+		running = append(running, control.Hub{Hub: hub, Name: h.name})
 	}
-	err = hub.Run(ctx)
+	return running, nil
+}
+
+// runHub runs a virtual hub until ctx ends.
+func runHub(ctx context.Context, cfg Config, hub *virtualhub.Hub) error {
+	err := hub.Run(ctx)
 	if closeErr := hub.Close(); closeErr != nil {
-		cfg.Logger.Warn("virtual hub not closed", "hub_id", id, "error", closeErr)
+		cfg.Logger.Warn("virtual hub not closed", "hub_id", hub.ID(), "error", closeErr)
 	}
 	if ctx.Err() != nil {
 		return nil
@@ -178,7 +202,7 @@ func runHub(ctx context.Context, cfg Config, id domain.HubID, secret string) err
 	if err == nil {
 		err = errors.New("returned before it was stopped")
 	}
-	return fmt.Errorf("virtual hub %s: %w", id, err)
+	return fmt.Errorf("virtual hub %s: %w", hub.ID(), err)
 }
 
 // create reads dev.json and makes whatever a former run has not made. It saves the state after each

@@ -1,0 +1,235 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"hubcloud/cmd/hubcloud/internal/usage"
+	"hubcloud/hubbridge/virtualhub/control"
+)
+
+// simCommand groups the commands that make running virtual hubs misbehave.
+type simCommand struct {
+	List simListCommand `cmd:"" help:"List the running virtual hubs, or the devices of one."`
+
+	Offline simVerb        `cmd:"" help:"Disconnect: hub.disconnected."`
+	Online  simVerb        `cmd:"" help:"Connect again: hub.connected."`
+	Cut     simVerb        `cmd:"" help:"Lose the connection without a goodbye, and connect again."`
+	Restart simVerb        `cmd:"" help:"Restart, as after a power cut."`
+	Reset   simVerb        `cmd:"" help:"Reset to factory state: a new log, in which older cursors are expired (410 cursor_expired)."`
+	Drop    simDropCommand `cmd:"" help:"Lose events: hub.events_skipped."`
+	Malform simVerb        `cmd:"" help:"Send malformed events: hub.events_skipped for each."`
+
+	Late    simLateCommand   `cmd:"" help:"Answer each request late; from 10s on, 504 hub_timeout."`
+	Refuse  simSwitchCommand `cmd:"" help:"Refuse every command: 422 command_refused."`
+	Radio   simSwitchCommand `cmd:"" help:"Lose the radio: 503 hub_unavailable."`
+	Clock   simSwitchCommand `cmd:"" help:"Forget the time: clock_trusted is false, and 503 hub_unavailable."`
+	Jam     simDeviceVerb    `cmd:"" help:"Jam a lock: its commands end with the opposite value (status diverged) and an alarm."`
+	Unjam   simDeviceVerb    `cmd:"" help:"End jam."`
+	Smoke   simSensorCommand `cmd:"" help:"Trigger a smoke alarm: channel.observed."`
+	Leak    simSensorCommand `cmd:"" help:"Trigger a leak sensor: channel.observed."`
+	Battery simBattery       `cmd:"" help:"Report a low battery: channel.observed."`
+	Report  simReportCommand `cmd:"" help:"Report a value of any channel, as when a person turns the knob: channel.observed."`
+	Set     simReportCommand `cmd:"" help:"Command a channel from within the building: channel.desired, then channel.observed."`
+
+	Unreachable simDeviceVerb    `cmd:"" help:"Lose a device: device.unavailable."`
+	Reachable   simDeviceVerb    `cmd:"" help:"Find a lost device again: device.available."`
+	Rename      simRenameCommand `cmd:"" help:"Rename a device, as a firmware update may do: device.updated."`
+	Join        simJoinCommand   `cmd:"" help:"Let a device join: device.added."`
+	Leave       simDeviceVerb    `cmd:"" help:"Remove a device by its button: device.forgotten."`
+	Emit        simEmitCommand   `cmd:"" help:"Emit an event of any type, such as credential.created or rule.fired."`
+}
+
+// Help returns the long help text.
+func (*simCommand) Help() string {
+	return `Finds the virtual hubs that "hubcloud dev" and "hubcloud virtualhub" run for this user on this machine. Follow a hub's events in another
+terminal ("hubcloud events HUB --follow") and make them happen:
+
+  hubcloud sim list
+  hubcloud sim list lobby              its devices
+  hubcloud sim jam lobby               the next command to its first lock diverges
+  hubcloud sim smoke lobby             and, to end it: hubcloud sim smoke lobby --clear
+  hubcloud sim battery lobby 7
+  hubcloud sim offline lobby           and, to end it: hubcloud sim online lobby
+  hubcloud sim late lobby 3s           and, to end it: hubcloud sim late lobby 0s
+  hubcloud sim report lobby 2 temperature 17.5
+  hubcloud sim emit lobby rule.fired
+
+A hub is named by its id or its name, a device by its id or its name; a part that only one of them has is enough.`
+}
+
+// simFlags select the hubs.
+type simFlags struct {
+	outputFlags
+	DataDir string `help:"Only the hubs of the process with this data directory (or, for a virtual hub, --dir)." type:"path" placeholder:"DIR"`
+}
+
+// find returns the running processes and their hubs. It returns an error if none runs a hub.
+func (f simFlags) find(ctx context.Context) ([]control.Process, error) {
+	folder, err := control.UserFolder()
+	if err != nil {
+		return nil, err
+	}
+	processes, err := control.Find(ctx, folder)
+	if err != nil {
+		return nil, err
+	}
+	where := ""
+	if f.DataDir != "" {
+		where = " on " + f.DataDir
+		dir, err := filepath.Abs(f.DataDir)
+		if err != nil {
+			return nil, err
+		}
+		for i := range processes {
+			processes[i].Hubs = slices.DeleteFunc(
+				processes[i].Hubs, func(h control.Info) bool { return h.DataDir != dir },
+			)
+		}
+	}
+	processes = slices.DeleteFunc(
+		processes, func(p control.Process) bool { return len(p.Hubs) == 0 },
+	)
+	if len(processes) == 0 {
+		return nil, fmt.Errorf(
+			"no virtual hub runs%s: start some with `hubcloud dev` or `hubcloud virtualhub`", where,
+		)
+	}
+	return processes, nil
+}
+
+// findHub returns the hub that name stands for, and its process.
+func (f simFlags) findHub(
+	ctx context.Context, name string,
+) (process control.Process, hub control.Info, err error) {
+	processes, err := f.find(ctx)
+	if err != nil {
+		return process, hub, err
+	}
+	var exact, partial, all []string
+	lower := strings.ToLower(name)
+	for _, p := range processes {
+		for _, h := range p.Hubs {
+			text := strings.TrimSpace(h.ID + " " + h.Name)
+			all = append(all, text)
+			switch {
+			case strings.EqualFold(h.ID, name) || strings.EqualFold(h.Name, name):
+				exact = append(exact, text)
+				process, hub = p, h
+			case strings.Contains(strings.ToLower(text), lower):
+				partial = append(partial, text)
+				if len(exact) == 0 {
+					process, hub = p, h
+				}
+			}
+		}
+	}
+	found := partial
+	if len(exact) > 0 {
+		found = exact
+	}
+	slices.Sort(found)
+	slices.Sort(all)
+	switch {
+	case len(found) == 0:
+		return process, hub, usage.Errorf(
+			"no virtual hub %q runs; running: %s", name, strings.Join(all, ", "),
+		)
+	case len(found) > 1 && len(slices.Compact(slices.Clone(found))) == 1:
+		return process, hub, usage.Errorf(
+			"several processes run the hub %q: name one with --data-dir", name,
+		)
+	case len(found) > 1:
+		return process, hub, usage.Errorf("hub %q is ambiguous: %s", name, strings.Join(found, ", "))
+	}
+	return process, hub, nil
+}
+
+// simListCommand lists hubs or devices.
+type simListCommand struct {
+	simFlags
+	Hub string `arg:"" optional:"" help:"Id or name of the hub whose devices to list."`
+}
+
+// Run lists the hubs, or the devices of one.
+func (c *simListCommand) Run(ctx context.Context, out Output) error {
+	if c.Hub != "" {
+		return c.listDevices(ctx, out)
+	}
+	processes, err := c.find(ctx)
+	if err != nil {
+		return err
+	}
+	var hubs []control.Info
+	for _, p := range processes {
+		hubs = append(hubs, p.Hubs...)
+	}
+	slices.SortFunc(hubs, func(a, b control.Info) int {
+		return strings.Compare(a.ID+a.DataDir, b.ID+b.DataDir)
+	})
+	t := table{}
+	if !c.JSON {
+		t = newTable(out.Out, "HUB", "NAME", "CONNECTED", "DEVICES", "UNSENT", "FAULTS", "DATA DIRECTORY")
+	}
+	for _, h := range hubs {
+		if c.JSON {
+			if err := printJSON(out.Out, h); err != nil {
+				return err
+			}
+			continue
+		}
+		faults, err := json.Marshal(h.Faults)
+		if err != nil {
+			return err
+		}
+		t.row(
+			h.ID, h.Name, yesNo(h.Connected), fmt.Sprint(len(h.Devices)),
+			fmt.Sprint(h.Newest-min(h.Newest, h.Acked)),
+			strings.NewReplacer(`"`, "", "{", "", "}", "").Replace(string(faults)), h.DataDir,
+		)
+	}
+	if c.JSON {
+		return nil
+	}
+	return t.flush()
+}
+
+func (c *simListCommand) listDevices(ctx context.Context, out Output) error {
+	_, hub, err := c.findHub(ctx, c.Hub)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(out.Out, hub)
+	}
+	t := newTable(out.Out, "DEVICE", "NAME", "REACHABLE", "CHANNELS")
+	for _, d := range hub.Devices {
+		t.row(fmt.Sprint(d.ID), d.Name, yesNo(d.Available), strings.Join(d.Channels, " "))
+	}
+	return t.flush()
+}
+
+// do runs an action on the hub that name stands for, and prints what the hub did.
+func (f simFlags) do(ctx context.Context, out Output, name string, a control.Action) error {
+	process, hub, err := f.findHub(ctx, name)
+	if err != nil {
+		return err
+	}
+	message, err := process.Do(ctx, hub.ID, a)
+	if wrong := new(control.ActionError); errors.As(err, &wrong) {
+		return usage.Errorf("%s: %s", hub.ID, wrong.Message)
+	}
+	if err != nil {
+		return err
+	}
+	if f.JSON {
+		return printJSON(out.Out, object{{"hub_id", hub.ID}, {"message", message}})
+	}
+	_, err = fmt.Fprintf(out.Out, "%s: %s.\n", strings.TrimSpace(hub.ID+" "+hub.Name), message)
+	return err
+}
