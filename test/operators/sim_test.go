@@ -97,11 +97,11 @@ func TestSim(t *testing.T) {
 	})
 	t.Run("answers", func(t *testing.T) {
 		for _, c := range []struct{ verb, errorType string }{
-			{"refuse", "command_refused"}, {"radio", "hub_unavailable"}, {"clock", "hub_unavailable"},
+			{"reject", "command_refused"}, {"radio", "hub_unavailable"}, {"clock", "hub_unavailable"},
 		} {
 			sim(c.verb, "lobby")
 			status := http.StatusServiceUnavailable
-			if c.verb == "refuse" {
+			if c.verb == "reject" {
 				status = http.StatusUnprocessableEntity
 			}
 			unlockDoor(client, hub, status, c.errorType)

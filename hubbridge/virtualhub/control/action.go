@@ -49,7 +49,7 @@ var verbs = map[string]func(context.Context, *virtualhub.Hub, Action) (string, e
 	"reset":       reset,
 	"jam":         jam,
 	"late":        late,
-	"refuse":      refuse,
+	"reject":      reject,
 	"radio":       radio,
 	"clock":       clock,
 	"drop":        drop,
@@ -172,12 +172,12 @@ func late(_ context.Context, h *virtualhub.Hub, a Action) (string, error) {
 	return fmt.Sprintf("answers each request %s late", a.Delay), nil
 }
 
-func refuse(_ context.Context, h *virtualhub.Hub, a Action) (string, error) {
+func reject(_ context.Context, h *virtualhub.Hub, a Action) (string, error) {
 	h.RejectCommands(!a.Off)
 	if a.Off {
 		return "runs commands again", nil
 	}
-	return "refuses every command: 422 command_refused", nil
+	return "rejects every command: 422 command_refused", nil
 }
 
 func radio(_ context.Context, h *virtualhub.Hub, a Action) (string, error) {

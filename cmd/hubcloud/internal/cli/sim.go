@@ -26,7 +26,7 @@ type simCommand struct {
 	Malform simVerb        `cmd:"" help:"Send malformed events: hub.events_skipped for each."`
 
 	Late    simLateCommand   `cmd:"" help:"Answer each request late; from 10s on, 504 hub_timeout."`
-	Refuse  simSwitchCommand `cmd:"" help:"Refuse every command: 422 command_refused."`
+	Reject  simSwitchCommand `cmd:"" help:"Reject every command: 422 command_refused."`
 	Radio   simSwitchCommand `cmd:"" help:"Lose the radio: 503 hub_unavailable."`
 	Clock   simSwitchCommand `cmd:"" help:"Forget the time: clock_trusted is false, and 503 hub_unavailable."`
 	Jam     simDeviceVerb    `cmd:"" help:"Jam a lock: its commands end with the opposite value (status diverged) and an alarm."`
