@@ -266,7 +266,8 @@ func (c *Check) notify() {
 }
 
 // await waits until reached, which is called with the mutex held, returns true. It returns false
-// after limit or when ctx ends.
+// after limit or when ctx, the context of Run, ends. No line is decided after ctx has ended: what
+// has not happened by then might have happened later.
 func (c *Check) await(ctx context.Context, limit time.Duration, reached func() bool) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -282,6 +283,9 @@ func (c *Check) await(ctx context.Context, limit time.Duration, reached func() b
 		case <-timer.C:
 			return false
 		case <-ctx.Done():
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.stopped = true
 			return false
 		}
 	}

@@ -32,6 +32,9 @@ type state struct {
 	calls    map[string]*call // by token, until they have been answered
 	lastCall int
 
+	// stopped is whether no line is to be decided any more.
+	stopped bool
+
 	// The script sets these to change what the endpoint does.
 
 	rejectNext    bool // refuse the next connection

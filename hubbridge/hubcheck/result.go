@@ -97,7 +97,7 @@ func (c *Check) hint(id, format string, args ...any) {
 
 func (c *Check) decide(id string, status Status, message []byte, detail string) {
 	r, ok := c.results[id]
-	if !ok || r.Status == Failed || r.Status == status {
+	if !ok || c.stopped || r.Status == Failed || r.Status == status {
 		return
 	}
 	r.Status, r.Detail = status, bounded(detail, maxDetail)
