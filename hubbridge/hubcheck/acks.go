@@ -116,19 +116,24 @@ func (s *script) checkUnknownLog() {
 	s.mu.Lock()
 	pending := s.highest > s.stored
 	s.mu.Unlock()
-	if !pending && !s.provoke(lineUnknownLog) {
-		return
+	if !pending {
+		if !s.provoke(lineUnknownLog) {
+			return
+		}
+		s.settle()
 	}
 	s.mu.Lock()
 	through := s.highest
+	s.foreign = true
 	s.mu.Unlock()
 	s.sendAck(unknownLog, through)
 	resent := s.awaitResend(resendLimit)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.foreign = false
 	switch {
 	case resent:
-		s.pass(lineUnknownLog)
+		s.pass(lineUnknownLog) // unless judgeNumbers has found that the hub took the ack for its own
 	case s.results[lineResends] != nil && s.results[lineResends].Status == Failed:
 		s.hint(lineUnknownLog, "cannot be judged: the hub does not send again without an ack")
 	default:

@@ -21,6 +21,7 @@ func (s *script) reconnect(id string, abruptly bool) bool {
 	came := s.await(s.ctx, reconnectLimit, func() bool {
 		return s.conn != nil && s.conn.number > number && s.conn.acked
 	})
+	s.gone = !came
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

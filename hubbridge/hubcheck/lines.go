@@ -192,7 +192,7 @@ func connectionLines() []Line {
 		},
 		{
 			ID: lineWait, Title: "waits before it connects again",
-			Rules: []string{"R-connect-8"}, Optional: true, steps: []step{stepCut},
+			Rules: []string{"R-connect-8"}, Optional: true, steps: []step{stepCut, stepTakeover, stepReject},
 		},
 	}
 }

@@ -44,6 +44,8 @@ type state struct {
 	ackNextHello func(protocol.Hello) (through uint64, extra bool)
 	// lowered is set while the hub has to ignore a lower through.
 	lowered *uint64
+	// foreign is whether the last ack was one of an unknown log.
+	foreign bool
 	// raised is set while the hub's next event must have the number above a higher through.
 	raised *uint64
 }
@@ -289,6 +291,11 @@ func (c *Check) judgeNumbers(k *connection, batch *codec.Batch, payload []byte) 
 			)
 		} else if k.throughs[first-1] {
 			c.pass(lineFrom)
+		} else if c.foreign {
+			c.fail(
+				lineUnknownLog, payload, "events were sent again from %d, want %d: an ack of log %q "+
+					"counts for nothing", first, k.through+1, unknownLog,
+			)
 		} else {
 			c.fail(
 				lineFrom,

@@ -34,6 +34,7 @@ type connection struct {
 	number int
 	tls    *tls.Conn
 	raw    net.Conn
+	opened time.Time // when TCP was connected
 	// writing serializes writes, so that the mutex need not be held for them.
 	writing sync.Mutex
 
@@ -93,7 +94,8 @@ func (c *Check) serveConnection(ctx context.Context, raw net.Conn) {
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer stop()
 	defer func() { _ = raw.Close() }()
-	_ = raw.SetDeadline(time.Now().Add(connectLimit)) // fails only for a closed connection
+	opened := time.Now()
+	_ = raw.SetDeadline(opened.Add(connectLimit)) // fails only for a closed connection
 	conn := tls.Server(raw, c.authority.ServerTLS())
 	if err := conn.HandshakeContext(ctx); err != nil {
 		c.mu.Lock()
@@ -115,7 +117,7 @@ func (c *Check) serveConnection(ctx context.Context, raw net.Conn) {
 		)
 		return
 	}
-	k := &connection{tls: conn, raw: raw, throughs: map[uint64]bool{}}
+	k := &connection{tls: conn, raw: raw, opened: opened, throughs: map[uint64]bool{}}
 	if !c.accept(k, connect) {
 		return
 	}
@@ -192,7 +194,7 @@ func (c *Check) judgeConnect(k *connection, p *packets.ConnectPacket) byte {
 	if !c.judgeCertificate(k) {
 		return packets.ErrRefusedNotAuthorised
 	}
-	c.judgeReconnect()
+	c.judgeReconnect(k)
 	c.pass(lineConnects)
 	c.verdict(lineClientID, p.ClientIdentifier == string(c.hub),
 		"the client ID is %q, want %q", p.ClientIdentifier, c.hub)
@@ -238,15 +240,15 @@ func (c *Check) judgeCertificate(k *connection) bool {
 }
 
 // minWait is the shortest wait before a hub connects again that is not counted as none: a second,
-// which the protocol recommends, varied at random.
-const minWait = 250 * time.Millisecond
+// which the protocol recommends, varied at random by half.
+const minWait = 400 * time.Millisecond
 
 // judgeReconnect checks the wait since the end of the former connection.
-func (c *Check) judgeReconnect() {
+func (c *Check) judgeReconnect(k *connection) {
 	if c.endedAt.IsZero() {
 		return
 	}
-	wait := time.Since(c.endedAt)
+	wait := k.opened.Sub(c.endedAt)
 	c.endedAt = time.Time{}
 	c.verdict(
 		lineWait,

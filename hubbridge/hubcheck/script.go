@@ -61,6 +61,8 @@ type script struct {
 	// started and lastCommand make ids of commands that no other check has used.
 	started     time.Time
 	lastCommand int
+	// gone is whether the hub has not come back after its connection ended.
+	gone bool
 }
 
 // runScript goes through the steps that the selected lines need.
@@ -96,7 +98,7 @@ func (c *Check) runScript(ctx context.Context) {
 		return
 	}
 	for _, r := range run {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || s.gone {
 			return
 		}
 		if !c.needs(r.step) {

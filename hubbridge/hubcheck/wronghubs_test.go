@@ -259,8 +259,8 @@ func wrongConnections() map[string]wrongHub {
 		}},
 		"former certificate":   {line: "current-certificate", faults: faults{formerCertificate: true}},
 		"no return":            {line: "survives-cut", faults: faults{connections: 1}},
-		"no return, takeover":  {line: "survives-takeover", faults: faults{connections: 1}},
-		"no return, rejection": {line: "survives-refusal", faults: faults{connections: 1}},
+		"no return, takeover":  {line: "survives-takeover", faults: faults{connections: 2}},
+		"no return, rejection": {line: "survives-refusal", faults: faults{connections: 3}},
 		"no wait": {line: "waits-to-reconnect", faults: faults{
 			config: func(c *virtualhub.Config) { c.BackoffMin = time.Millisecond },
 		}},
