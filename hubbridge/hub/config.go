@@ -56,6 +56,10 @@ type Config struct {
 	// 1 s and 30 s.
 	BackoffMin, BackoffMax time.Duration
 
+	// OnMessage is called with each message of the protocol that the hub sends or receives, in
+	// either order and by several goroutines. It must not block or change the payload. Defaults to
+	// nothing.
+	OnMessage func(topic string, payload []byte)
 	// Logger receives the hub's log records. Defaults to slog.Default().
 	Logger *slog.Logger
 }
@@ -74,6 +78,9 @@ func (cfg Config) WithDefaults() Config {
 	cfg.KeepAlive = cmp.Or(cfg.KeepAlive, 30*time.Second)
 	cfg.BackoffMin = cmp.Or(cfg.BackoffMin, time.Second)
 	cfg.BackoffMax = cmp.Or(cfg.BackoffMax, max(30*time.Second, cfg.BackoffMin))
+	if cfg.OnMessage == nil {
+		cfg.OnMessage = func(string, []byte) {}
+	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	return cfg
 }

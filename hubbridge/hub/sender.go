@@ -31,9 +31,11 @@ func (s *sender) topic(suffix string) string { return "hub/" + string(s.hub.id) 
 // would drop the acks.
 func (s *sender) subscribe(ctx context.Context) error {
 	s.client.AddRoute(s.topic("ack"), func(_ mqtt.Client, m mqtt.Message) {
+		s.hub.cfg.OnMessage(m.Topic(), m.Payload())
 		s.hub.engine.HandleAck(s.connection, m.Payload(), time.Now())
 	})
 	s.client.AddRoute(s.topic("request"), func(_ mqtt.Client, m mqtt.Message) {
+		s.hub.cfg.OnMessage(m.Topic(), m.Payload())
 		s.handleRequest(ctx, m.Payload())
 	})
 	token, _ := s.client.SubscribeMultiple(map[string]byte{
@@ -59,6 +61,13 @@ func (s *sender) subscribe(ctx context.Context) error {
 	return nil
 }
 
+// publish sends a message to a topic of the hub. It does not wait: messages that are lost are sent
+// again by the rules of the protocol.
+func (s *sender) publish(suffix string, payload []byte) {
+	s.hub.cfg.OnMessage(s.topic(suffix), payload)
+	s.client.Publish(s.topic(suffix), 0, false, payload)
+}
+
 // run publishes the engine's messages until ctx ends. It calls end if the journal fails.
 func (s *sender) run(ctx context.Context, end context.CancelCauseFunc) {
 	timer := time.NewTimer(0)
@@ -70,7 +79,7 @@ func (s *sender) run(ctx context.Context, end context.CancelCauseFunc) {
 				end(err)
 				return
 			}
-			s.client.Publish(s.topic(m.Suffix), 0, false, m.Payload)
+			s.publish(m.Suffix, m.Payload)
 			continue
 		}
 		if wake.IsZero() {
@@ -124,7 +133,7 @@ func (s *sender) respond(req protocol.Request, response protocol.Response) {
 		s.hub.cfg.Logger.Error("response not encoded", "method", req.Method, "error", err)
 		return
 	}
-	s.client.Publish(s.topic("response/"+req.Token), 0, false, payload)
+	s.publish("response/"+req.Token, payload)
 	if response.Error != nil {
 		s.hub.cfg.Logger.Debug(
 			"request rejected", "method", req.Method, "error_type", response.Error.Type,

@@ -88,6 +88,9 @@ type Config struct {
 	// 1 s and 30 s.
 	BackoffMin, BackoffMax time.Duration
 
+	// OnMessage is called with each message of the protocol that the hub sends or receives, by
+	// several goroutines. It must not block or change the payload. Defaults to nothing.
+	OnMessage func(topic string, payload []byte)
 	// Logger receives the hub's log records. Defaults to slog.Default().
 	Logger *slog.Logger
 }
@@ -121,6 +124,7 @@ func (cfg Config) hubConfig(handler hub.Handler, network *faultyNetwork) hub.Con
 		Firmware: cfg.Firmware, Network: cfg.Network,
 		HTTPClient: cfg.HTTPClient, Dial: network.dial,
 		RenewBefore: cfg.RenewBefore, EnrollEvery: cfg.EnrollEvery, KeepAlive: cfg.KeepAlive,
-		BackoffMin: cfg.BackoffMin, BackoffMax: cfg.BackoffMax, Logger: cfg.Logger,
+		BackoffMin: cfg.BackoffMin, BackoffMax: cfg.BackoffMax,
+		OnMessage: cfg.OnMessage, Logger: cfg.Logger,
 	}
 }

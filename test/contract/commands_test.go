@@ -279,6 +279,7 @@ func commands(t *testing.T, c *harness.Target) {
 		// The hub's answers in terms of the contract: "502 hub_error: the hub failed".
 		client := tenant.For(t)
 		hub := c.For(t).RawHub()
+		hub.BreaksProtocol()
 		answers, sent := make(chan harness.Response, 1), make(chan harness.Request, 1)
 		hub.OnRequest(func(request harness.Request) harness.Response {
 			sent <- request

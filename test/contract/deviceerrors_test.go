@@ -78,6 +78,7 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 		// "An answer that is no such object is a hub_error".
 		client := tenant.For(t)
 		hub := c.For(t).RawHub()
+		hub.BreaksProtocol()
 		answers := make(chan harness.Response, 1)
 		hub.OnRequest(func(harness.Request) harness.Response { return <-answers })
 		hub.Enroll()

@@ -123,6 +123,7 @@ func TestLink(t *testing.T) {
 	t.Run("a malformed event is skipped and its neighbours are stored", func(t *testing.T) {
 		t.Parallel()
 		hub := adopted(t, s, tenant)
+		hub.BreaksProtocol()
 		with := func(seq uint64, change func(map[string]any)) map[string]any {
 			event := harness.Numbered(seq)
 			change(event)
@@ -159,6 +160,7 @@ func TestLink(t *testing.T) {
 	t.Run("an unreadable message is dropped whole", func(t *testing.T) {
 		t.Parallel()
 		hub := adopted(t, s, tenant)
+		hub.BreaksProtocol()
 		hub.EventsFrom("log-1", 1, 1)
 		hub.WaitAck("log-1", 1)
 		tooMany := []any{}
@@ -269,6 +271,7 @@ func TestLink(t *testing.T) {
 	t.Run("impostors are rejected", func(t *testing.T) {
 		t.Parallel()
 		hub, other := adopted(t, s, tenant), adopted(t, s, tenant)
+		hub.BreaksProtocol()
 		if err := hub.TryConnect(other.ID); err == nil {
 			t.Error("another hub's client id: got a connection")
 		}

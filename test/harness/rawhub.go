@@ -34,6 +34,8 @@ type RawHub struct {
 
 	client mqtt.Client
 	answer func(Request) Response
+	// check validates the messages of the cloud, checkOwn those of the hub.
+	check, checkOwn func(topic string, payload []byte)
 	// Acks receives every ack. Requests receives every request, unless OnRequest is set.
 	Acks     chan Ack
 	Requests chan Request
@@ -80,8 +82,16 @@ func NewRawHub(t testing.TB, s *Service) *RawHub {
 
 // Raw returns a RawHub with this identity. It has not enrolled yet.
 func (m FactoryHub) Raw(t testing.TB, public string) *RawHub {
-	return &RawHub{t: t, url: public, ID: m.HubID, Serial: m.Serial, Secret: m.Secret}
+	check := CheckedMessages(t)
+	return &RawHub{
+		t: t, url: public, ID: m.HubID, Serial: m.Serial, Secret: m.Secret, check: check,
+		checkOwn: check,
+	}
 }
+
+// BreaksProtocol states that the hub breaks the protocol on purpose: its messages are not validated
+// from now on. Those of the cloud are.
+func (h *RawHub) BreaksProtocol() { h.checkOwn = Unchecked }
 
 // Enroll gets a certificate.
 func (h *RawHub) Enroll() {
@@ -203,6 +213,7 @@ func (h *RawHub) TryConnect(clientID string) error {
 		return token.Error()
 	}
 	err := subscribe("hub/"+clientID+"/ack", func(_ mqtt.Client, m mqtt.Message) {
+		h.check(m.Topic(), m.Payload())
 		var ack Ack
 		if json.Unmarshal(m.Payload(), &ack) == nil {
 			acks <- ack
@@ -210,6 +221,7 @@ func (h *RawHub) TryConnect(clientID string) error {
 	})
 	if err == nil {
 		err = subscribe("hub/"+clientID+"/request", func(_ mqtt.Client, m mqtt.Message) {
+			h.check(m.Topic(), m.Payload())
 			var request Request
 			if json.Unmarshal(m.Payload(), &request) != nil {
 				return
@@ -236,6 +248,7 @@ func (h *RawHub) Disconnect() { h.client.Disconnect(50) }
 // Publish sends a payload to a topic.
 func (h *RawHub) Publish(topic string, payload []byte) {
 	h.t.Helper()
+	h.checkOwn(topic, payload)
 	if token := h.client.Publish(topic, 0, false, payload); !token.WaitTimeout(time.Minute) {
 		h.t.Fatalf("publish to %s: not sent", topic)
 	}
@@ -278,6 +291,7 @@ func (h *RawHub) respond(client mqtt.Client, request Request) {
 			return
 		}
 	}
+	h.checkOwn("hub/"+h.ID+"/response/"+request.Token, payload)
 	client.Publish("hub/"+h.ID+"/response/"+request.Token, 0, false, payload).
 		WaitTimeout(time.Minute)
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // VirtualHub runs a virtual hub that belongs to the tenant until the test ends, and waits until it
-// is connected. The hub reports nothing by itself and reconnects quickly.
+// is connected. The hub reports nothing by itself and reconnects quickly. Its messages, and those
+// of the cloud to it, are validated unless cfg.OnMessage is set.
 func (c *Target) VirtualHub(tenant *Tenant, cfg virtualhub.Config) *virtualhub.Hub {
 	c.t.Helper()
 	identity := c.Inventory(1)[0]
@@ -18,6 +19,9 @@ func (c *Target) VirtualHub(tenant *Tenant, cfg virtualhub.Config) *virtualhub.H
 	cfg.Serial, cfg.Secret = identity.Serial, identity.Secret
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.OnMessage == nil {
+		cfg.OnMessage = CheckedMessages(c.t)
 	}
 	if cfg.BackoffMin == 0 {
 		cfg.BackoffMin, cfg.BackoffMax = 200*time.Millisecond, time.Second

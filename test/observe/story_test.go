@@ -100,6 +100,7 @@ func runStory(t *testing.T) *story {
 // useHub connects a hub and sends events, repeats, gaps and malformed events.
 func (s *story) useHub() {
 	s.hub = harness.NewRawHub(s.t, s.service)
+	s.hub.BreaksProtocol() // it sends a malformed event, and answers without what may be absent
 	s.secrets["the enrolment secret"] = s.hub.Secret
 	s.hub.OnRequest(func(r harness.Request) harness.Response {
 		s.requests <- r

@@ -18,6 +18,7 @@ func TestHubFaults(t *testing.T) {
 	tenant := harness.NewTenant(t, service, "Faults")
 	newHub := func() *harness.RawHub {
 		hub := harness.NewRawHub(t, service)
+		hub.BreaksProtocol()
 		hub.Enroll()
 		hub.Connect()
 		return hub
