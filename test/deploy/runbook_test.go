@@ -83,14 +83,22 @@ func TestToursOfTheReadme(t *testing.T) {
 	}
 }
 
-// TestLinks follows every link of the runbook.
+// TestLinks follows every link of the runbook and of the guides.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../deploy/docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, page := range append(pages, "../../deploy/README.md", "../../README.md") {
+	guides, err := filepath.Glob("../../httpapi/docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages = append(
+		pages, "../../deploy/README.md", "../../README.md",
+		"../../httpapi/client/typescript/README.md",
+	)
+	for _, page := range append(pages, guides...) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
