@@ -24,6 +24,8 @@ const (
 	DatabaseFile = "postgres.json"
 	// StartedFile describes how the service was last started.
 	StartedFile = "service.json"
+	// FormatFile has the format of the directory.
+	FormatFile = "format.json"
 	// CredentialsFile has the broker's address and passwords.
 	CredentialsFile = "nats-credentials.json"
 

@@ -2,6 +2,7 @@
 //
 //	LOCK                     locked while a service or a restore uses the directory
 //	RESTORING                present from the begin of a restore to its end
+//	format.json              format of the directory, and the version that wrote it last
 //	replica-id               identifies the replica over restarts
 //	endpoints.json           addresses of the running service; absent while none is ready
 //	nats-credentials.json    the broker's address and passwords

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/datadir"
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/hubbridge/identity"
@@ -91,6 +92,9 @@ func (r Restore) IntoDataDir(ctx context.Context, dir datadir.Dir) error {
 	defer cancel()
 	if err = errors.Join(err, server.Close(closing)); err != nil {
 		return fmt.Errorf("the restore was not finished: %w", err)
+	}
+	if err := dir.RecordFormat(build.Current().Version); err != nil {
+		return err
 	}
 	return dir.FinishRestore()
 }

@@ -36,6 +36,14 @@ func (s *Server) startInfrastructure(ctx context.Context) (err error) {
 	if err := s.dir.CheckRestored(); err != nil {
 		return err
 	}
+	version := build.Current().Version
+	if err := s.dir.CheckFormat(version); err != nil {
+		return err
+	}
+	err = s.writeOrPostpone(datadir.FormatFile, func() error { return s.dir.RecordFormat(version) })
+	if err != nil {
+		return fmt.Errorf("write %s: %w", datadir.FormatFile, err)
+	}
 	// After a kill, the file of the former process would report a server that is not ready.
 	if err := s.dir.RemoveEndpoints(); err != nil {
 		return err

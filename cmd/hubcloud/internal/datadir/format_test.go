@@ -1,0 +1,44 @@
+package datadir
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestFormat(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		content string
+		says    []string // of the error; nil for none
+	}{
+		"a directory from before there was a file": {"", nil},
+		"this format":    {`{"format":1,"version":"1.0.0"}`, nil},
+		"a newer format": {`{"format":99,"version":"9.1.0"}`, []string{"9.1.0", "format 99", "2.0.0"}},
+		"no number":      {`{}`, []string{"at least 1"}},
+		"not JSON":       {`format 1`, []string{FormatFile}},
+	} {
+		d := Dir(t.TempDir())
+		if c.content != "" {
+			if err := os.WriteFile(d.Path(FormatFile), []byte(c.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := d.CheckFormat("2.0.0")
+		if (err == nil) != (c.says == nil) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		for _, part := range c.says {
+			if err != nil && !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: got %q, want %q in it", name, err, part)
+			}
+		}
+	}
+	d := Dir(t.TempDir())
+	if err := d.RecordFormat("2.0.0"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := d.format(); err != nil || got != (formatFile{Format, "2.0.0"}) {
+		t.Errorf("recorded: got %+v, %v, want format %d of 2.0.0", got, err, Format)
+	}
+}

@@ -1,0 +1,104 @@
+package upgrade
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"hubcloud/test/harness"
+)
+
+// TestEarlierFormats starts the program on each kept directory.
+func TestEarlierFormats(t *testing.T) {
+	t.Parallel()
+	archives, err := filepath.Glob("testdata/format-*.tar.gz")
+	if err != nil || len(archives) == 0 {
+		t.Fatalf("testdata: got %v, %v, want at least one archive", archives, err)
+	}
+	for _, archive := range archives {
+		name := strings.TrimSuffix(archive, ".tar.gz")
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			t.Parallel()
+			upgraded(t, name)
+		})
+	}
+}
+
+func upgraded(t *testing.T, name string) {
+	manifest, err := os.ReadFile(name + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want seen
+	if err := json.Unmarshal(manifest, &want); err != nil {
+		t.Fatal(err)
+	}
+	hubs := slices.Sorted(maps.Keys(want.Events))
+	if len(hubs) == 0 {
+		t.Fatalf("%s.json: got no hub", name)
+	}
+	dir := t.TempDir()
+	if out, err := exec.Command(
+		"tar", "-xzf", name+".tar.gz", "-C", dir,
+	).CombinedOutput(); err != nil {
+		t.Fatalf("tar: %v: %s", err, out)
+	}
+	service := harness.StartIn(t, dir, retention, "--disk-reserve=0")
+	got := look(t, service, want.Key, hubs)
+	for path, resource := range want.Resources {
+		if at := missing(resource, got.Resources[path], path); at != "" {
+			t.Errorf(
+				"%s differs: got %s, want %s", at, text(t, got.Resources[path]), text(t, resource),
+			)
+		}
+	}
+	client := harness.NewClient(t, service.Base(), want.Key)
+	for _, hub := range hubs {
+		events := want.Events[hub]
+		if at := missing(events, got.Events[hub], hub); at != "" || len(events) < 10 {
+			t.Errorf(
+				"%s differs: got %s, want %s", at, text(t, got.Events[hub]), text(t, events),
+			)
+			continue
+		}
+		middle := len(events) / 2
+		cursor := events[middle-1].(map[string]any)["cursor"].(string)
+		rest := eventsAfter(client, hub, cursor)
+		if at := missing(events[middle:], rest, hub); at != "" {
+			t.Errorf("%s after %s: got %s", at, cursor, text(t, rest))
+		}
+	}
+	client.Must(
+		http.MethodPost, "/sites", map[string]string{"name": "Pier"}, http.StatusCreated,
+	)
+}
+
+// TestNewerFormat starts the program on a directory that a later program wrote.
+func TestNewerFormat(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "format.json")
+	content := []byte(`{"format":1000,"version":"99.1.0"}`)
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, stderr, code := harness.RunBinary(
+		t, "serve", "--data-dir", dir, "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+		"--mqtt", "127.0.0.1:0", "--nats", "127.0.0.1:0",
+	)
+	if code != 1 || !strings.Contains(stderr, "was written by hubcloud 99.1.0, format 1000") {
+		t.Errorf("got exit code %d: %s, want 1 and the version that wrote it", code, stderr)
+	}
+	if left, err := os.ReadFile(file); err != nil || string(left) != string(content) {
+		t.Errorf("format.json: got %s, %v, want it unchanged", left, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "nats")); err == nil {
+		t.Error("nats/ was created, want the directory untouched")
+	}
+}
