@@ -88,10 +88,12 @@ type (
 		Reason *string `json:"reason"`
 	}
 	// EventsSkipped is the data of hub.events_skipped: the hub's numbers of the first and the last
-	// missing event.
+	// missing event. Reason is why the event was malformed, such as time; "" if the hub no longer
+	// has the events.
 	EventsSkipped struct {
-		From int64 `json:"from"`
-		To   int64 `json:"to"`
+		From   int64  `json:"from"`
+		To     int64  `json:"to"`
+		Reason string `json:"reason,omitempty"`
 	}
 	// ChannelObserved is the data of channel.observed: what the device reported.
 	ChannelObserved = ChannelValue

@@ -307,7 +307,7 @@ func TestGapsCannotBeOverlooked(t *testing.T) {
 				continue
 			}
 			gap, ok := errors.AsType[*GapError](err)
-			if !ok || gap.Skipped != (EventsSkipped{17, 42}) || event.Cursor != "c" ||
+			if !ok || gap.Skipped != (EventsSkipped{From: 17, To: 42}) || event.Cursor != "c" ||
 				gap.Event.Cursor != "c" ||
 				!strings.Contains(err.Error(), "17 to 42") {
 				t.Errorf("got %+v, %v, want event c and the gap 17 to 42", event, err)

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
+
+	"hubcloud/test/protocol"
 )
 
 // RawHub speaks the hub protocol message by message. It keeps no log and resends nothing by itself.
@@ -163,6 +165,9 @@ func (h *RawHub) postCertificate(body []byte) (*http.Response, []byte) {
 	answer, err := io.ReadAll(response.Body)
 	if err != nil {
 		h.t.Fatal(err)
+	}
+	if err := protocol.CheckEnrolment(response.StatusCode, answer); err != nil {
+		h.t.Errorf("answer %d to a certificate request: %v", response.StatusCode, err)
 	}
 	return response, answer
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"path"
 	"strings"
 	"sync"
@@ -94,6 +95,18 @@ func (c *Checker) Check(topic string, payload []byte) error {
 		)
 	}
 	return nil
+}
+
+// CheckEnrolment validates the answer to a certificate request.
+func CheckEnrolment(status int, body []byte) error {
+	schemas, err := Load()
+	if err != nil {
+		return err
+	}
+	if status == http.StatusCreated {
+		return schemas.Validate("enrolment-answer", body)
+	}
+	return schemas.Validate("enrolment-error", body)
 }
 
 func (c *Checker) check(topic string, payload []byte) error {

@@ -60,7 +60,9 @@ export function describeEvent({ type, data: eventData }) {
     case "hub.disconnected":
       return `Hub disconnected${data.reason ? `: ${data.reason}` : ""}`;
     case "hub.events_skipped":
-      return `The hub lost events ${data.from} to ${data.to}`;
+      return data.reason
+        ? `Event ${data.from} of the hub could not be read: ${data.reason}`
+        : `The hub lost events ${data.from} to ${data.to}`;
     case "portal.gap":
       return "Events are missing here. See the hub's event log";
     case "portal.away":

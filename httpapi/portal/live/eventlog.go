@@ -123,6 +123,9 @@ func describe(event Event) string {
 	case "hub.disconnected":
 		return "Hub disconnected: " + disconnectText(data.Reason)
 	case "hub.events_skipped":
+		if data.Reason != nil {
+			return "Event " + data.From.String() + " of the hub could not be read: " + *data.Reason
+		}
 		return "The hub lost events " + data.From.String() + " to " + data.To.String()
 	case "device.added":
 		return "Device joined: " + nameOr(data.Name, "unnamed device")
