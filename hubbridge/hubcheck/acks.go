@@ -133,7 +133,8 @@ func (s *script) checkUnknownLog() {
 	s.foreign = false
 	switch {
 	case resent:
-		s.pass(lineUnknownLog) // unless judgeNumbers has found that the hub took the ack for its own
+		// The line has failed already if judgeNumbers has found that the hub obeyed the ack.
+		s.pass(lineUnknownLog)
 	case s.results[lineResends] != nil && s.results[lineResends].Status == Failed:
 		s.hint(lineUnknownLog, "cannot be judged: the hub does not send again without an ack")
 	default:
@@ -246,9 +247,13 @@ func (s *script) judgeGap() {
 		return
 	}
 	s.fail(
-		lineGap, nil,
+		lineGap,
+		nil,
 		"an ack repeated through %d while later events were on their way, and the hub did not send "+
-			"from %d again within %v", through, through+1, promptLimit,
+			"from %d again within %v",
+		through,
+		through+1,
+		promptLimit,
 	)
 }
 

@@ -17,8 +17,11 @@ type Line struct {
 	// Rules are the IDs of the protocol's rules that the line checks. The first is the main one.
 	Rules []string
 	// Optional lines may end as not seen without making the check fail: what they are about need
-	// not happen, or the protocol only recommends it.
+	// not happen.
 	Optional bool
+	// Recommended lines may fail or end as not seen without making the check fail: the protocol
+	// recommends what they are about (SHOULD).
+	Recommended bool
 
 	// steps are the steps of the script that the line needs. A line without steps is observed from
 	// the first packets on.
@@ -192,7 +195,8 @@ func connectionLines() []Line {
 		},
 		{
 			ID: lineWait, Title: "waits before it connects again",
-			Rules: []string{"R-connect-8"}, Optional: true, steps: []step{stepCut, stepTakeover, stepReject},
+			Rules: []string{"R-connect-8"}, Recommended: true,
+			steps: []step{stepCut, stepTakeover, stepReject},
 		},
 	}
 }
@@ -205,7 +209,7 @@ func logLines() []Line {
 		},
 		{
 			ID: lineHelloInfo, Title: "reports firmware, network and clock_trusted",
-			Rules: []string{"R-hello-7"}, Optional: true,
+			Rules: []string{"R-hello-7"}, Recommended: true,
 		},
 		{
 			ID: lineHelloRepeats, Title: "repeats its hello every 5 s until an ack",

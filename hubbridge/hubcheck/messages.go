@@ -293,8 +293,13 @@ func (c *Check) judgeNumbers(k *connection, batch *codec.Batch, payload []byte) 
 			c.pass(lineFrom)
 		} else if c.foreign {
 			c.fail(
-				lineUnknownLog, payload, "events were sent again from %d, want %d: an ack of log %q "+
-					"counts for nothing", first, k.through+1, unknownLog,
+				lineUnknownLog,
+				payload,
+				"events were sent again from %d, want %d: an ack of log %q "+
+					"counts for nothing",
+				first,
+				k.through+1,
+				unknownLog,
 			)
 		} else {
 			c.fail(

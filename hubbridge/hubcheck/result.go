@@ -36,24 +36,20 @@ const (
 // Report is the outcome of a check: the selected lines in the order of the list.
 type Report []Result
 
-// Count returns the number of lines with a state.
-func (r Report) Count(s Status) (n int) {
-	for _, result := range r {
-		if result.Status == s {
-			n++
-		}
-	}
-	return n
-}
-
-// OK reports whether no line has failed and every line that is not optional has passed.
+// OK reports whether every line has passed, apart from recommended lines and from optional ones
+// that were not seen.
 func (r Report) OK() bool {
 	for _, result := range r {
-		if result.Status == Failed || result.Status == NotSeen && !result.Optional {
+		if !result.OK() {
 			return false
 		}
 	}
 	return true
+}
+
+// OK reports whether the line does not make the check fail.
+func (r Result) OK() bool {
+	return r.Status == Passed || r.Recommended || r.Status == NotSeen && r.Optional
 }
 
 // bounded returns text as one line of at most limit characters. Control characters and invalid
@@ -106,10 +102,4 @@ func (c *Check) decide(id string, status Status, message []byte, detail string) 
 		c.cfg.OnLine(*r)
 	}
 	c.notify()
-}
-
-// undecided reports whether a line is selected and not decided yet.
-func (c *Check) undecided(id string) bool {
-	r, ok := c.results[id]
-	return ok && r.Status == NotSeen
 }

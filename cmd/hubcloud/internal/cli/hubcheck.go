@@ -48,7 +48,7 @@ that its broker rejects. Enrolment and decoding are the service's own code. No d
 
 The hub gets real commands, about 2,100 of them in the step that fills its queue of events (see --commands), and short pairing and removal
 windows. It needs a device with a writable channel, which --device selects. A check takes about a minute. It ends with exit code 0 if every
-line has passed, apart from optional ones that were not seen, and otherwise with 1.`
+line has passed, apart from warnings (what the protocol only recommends) and optional lines that were not seen, and otherwise with 1.`
 }
 
 // Run checks the hub.
@@ -59,7 +59,9 @@ func (c *hubCheckCommand) Run(ctx context.Context, out Output) error {
 	if c.Timeout < time.Second {
 		return usage.Errorf("--timeout: is %v, must be at least 1s", c.Timeout)
 	}
-	printer := &checkPrinter{out: out.Out, json: c.JSON, live: newProgress(out.Err, c.JSON)}
+	printer := &checkPrinter{out: out.Out, json: c.JSON, live: newProgress(out.Err, c.JSON),
+		results: map[string]hubcheck.Result{},
+	}
 	check, err := hubcheck.New(hubcheck.Config{
 		Host: c.Listen, HTTPPort: c.HTTPPort, MQTTPort: c.MQTTPort, Serial: c.Serial,
 		Secret: c.Secret, Device: c.Device, Commands: c.Commands, Only: c.Only,
@@ -108,7 +110,7 @@ func (c *hubCheckCommand) Run(ctx context.Context, out Output) error {
 func (c *hubCheckCommand) printLines(w io.Writer) error {
 	if c.JSON {
 		for _, l := range hubcheck.Lines() {
-			if err := printJSON(w, newCheckedLine(hubcheck.Result{Line: l})); err != nil {
+			if err := printJSON(w, listedLine{l.ID, l.Title, l.Rules, l.Sentence()}); err != nil {
 				return err
 			}
 		}
@@ -127,9 +129,10 @@ type checkPrinter struct {
 	out  io.Writer
 	json bool
 	live progress
-	// current is what is going on; passed and failed count the lines.
-	current        string
-	passed, failed int
+	// current is what is going on.
+	current string
+	// results are the lines that have been decided, by their IDs.
+	results map[string]hubcheck.Result
 }
 
 // begin prints what the hub must be configured with.
@@ -166,26 +169,39 @@ func (p *checkPrinter) repaint() {
 	if !p.live.terminal || p.live.quiet {
 		return
 	}
-	text := fmt.Sprintf("… %d passed, %d failed; %s", p.passed, p.failed, p.current)
+	n := p.counts()
+	text := []rune(fmt.Sprintf("… %d passed, %d failed; %s", n.passed, n.failed, p.current))
 	if file, ok := p.live.w.(*os.File); ok {
-		if width, _, err := term.GetSize(
-			int(file.Fd()),
-		); err == nil && len([]rune(text)) >= width &&
-			width > 0 {
-			text = string([]rune(text)[:width-1])
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
+			text = text[:min(len(text), width-1)]
 		}
 	}
-	fmt.Fprint(p.live.w, clearLine, text)
+	fmt.Fprint(p.live.w, clearLine, string(text))
+}
+
+// checkCounts are the numbers of lines of each kind.
+type checkCounts struct{ passed, failed, warnings, unseen int }
+
+// counts counts the lines that have been decided.
+func (p *checkPrinter) counts() (n checkCounts) {
+	for _, r := range p.results {
+		switch {
+		case r.Status == hubcheck.Passed:
+			n.passed++
+		case r.Status == hubcheck.NotSeen:
+			n.unseen++
+		case r.OK():
+			n.warnings++
+		default:
+			n.failed++
+		}
+	}
+	return n
 }
 
 // line prints a line that has been decided.
 func (p *checkPrinter) line(r hubcheck.Result) {
-	switch r.Status {
-	case hubcheck.Passed:
-		p.passed++
-	case hubcheck.Failed:
-		p.failed++
-	}
+	p.results[r.ID] = r
 	p.print(r)
 	p.repaint()
 }
@@ -197,7 +213,11 @@ func (p *checkPrinter) print(r hubcheck.Result) {
 		return
 	}
 	p.live.end()
-	fmt.Fprintf(p.out, "%-8s  %-22s  %s\n", marks[r.Status], r.ID, r.Title)
+	mark := marks[r.Status]
+	if r.Status == hubcheck.Failed && r.OK() {
+		mark = "warning"
+	}
+	fmt.Fprintf(p.out, "%-8s  %-22s  %s\n", mark, r.ID, r.Title)
 	indent := strings.Repeat(" ", 10)
 	if r.Detail != "" {
 		fmt.Fprintf(p.out, "%s%s\n", indent, r.Detail)
@@ -215,42 +235,51 @@ var marks = map[hubcheck.Status]string{
 	hubcheck.Passed: "passed", hubcheck.Failed: "FAILED", hubcheck.NotSeen: "not seen",
 }
 
-// end prints the lines that were not seen, and the count of each state.
+// end prints the lines that were not seen, and how many there are of each kind.
 func (p *checkPrinter) end(report hubcheck.Report) {
+	unexplained := false
 	for _, r := range report {
+		p.results[r.ID] = r
 		if r.Status == hubcheck.NotSeen {
 			p.print(r)
+			unexplained = unexplained || r.Detail == ""
 		}
 	}
 	if p.json {
 		return
 	}
-	fmt.Fprintf(
-		p.out,
-		"\n%d passed, %d failed, %d not seen\n",
-		report.Count(
-			hubcheck.Passed,
-		),
-		report.Count(hubcheck.Failed),
-		report.Count(hubcheck.NotSeen),
-	)
+	if unexplained {
+		fmt.Fprintf(p.out, "\nThe check ended while %s.\n", p.current)
+	}
+	n := p.counts()
+	fmt.Fprintf(p.out, "\n%d passed, %d failed, %d warnings, %d not seen\n",
+		n.passed, n.failed, n.warnings, n.unseen)
 }
 
-// checkedLine is the JSON of a line.
+// listedLine is the JSON of a line in a list.
+type listedLine struct {
+	Line     string   `json:"line"`
+	Title    string   `json:"title"`
+	Rules    []string `json:"rules"`
+	Sentence string   `json:"sentence"`
+}
+
+// checkedLine is the JSON of a line that was checked.
 type checkedLine struct {
-	Line     string          `json:"line"`
-	Title    string          `json:"title"`
-	Status   hubcheck.Status `json:"status,omitempty"`
-	Optional bool            `json:"optional"`
-	Detail   string          `json:"detail,omitempty"`
-	Message  string          `json:"message,omitempty"`
-	Rules    []string        `json:"rules"`
-	Sentence string          `json:"sentence"`
+	Line   string          `json:"line"`
+	Title  string          `json:"title"`
+	Status hubcheck.Status `json:"status"`
+	// OK is whether the line does not make the check fail.
+	OK       bool     `json:"ok"`
+	Detail   string   `json:"detail,omitempty"`
+	Message  string   `json:"message,omitempty"`
+	Rules    []string `json:"rules"`
+	Sentence string   `json:"sentence"`
 }
 
 func newCheckedLine(r hubcheck.Result) checkedLine {
 	return checkedLine{
-		Line: r.ID, Title: r.Title, Status: r.Status, Optional: r.Optional, Detail: r.Detail,
+		Line: r.ID, Title: r.Title, Status: r.Status, OK: r.OK(), Detail: r.Detail,
 		Message: r.Message, Rules: r.Rules, Sentence: r.Sentence(),
 	}
 }
@@ -282,17 +311,17 @@ type junitSkipped struct {
 	Message string `xml:"message,attr"`
 }
 
-// writeJUnit writes a report as JUnit XML. An optional line that was not seen is skipped; another
-// one that was not seen is a failure, as in the exit code.
+// writeJUnit writes a report as JUnit XML. A line that has not passed is a failure if it makes the
+// check fail, and skipped otherwise.
 func writeJUnit(w io.Writer, report hubcheck.Report) error {
 	suite := junitSuite{Name: "hub protocol", Tests: len(report)}
 	for _, r := range report {
 		one := junitCase{Class: r.Rules[0], Name: r.ID + ": " + r.Title}
 		switch {
 		case r.Status == hubcheck.Passed:
-		case r.Status == hubcheck.NotSeen && r.Optional:
+		case r.OK():
 			suite.Skipped++
-			one.Skipped = &junitSkipped{"not seen"}
+			one.Skipped = &junitSkipped{strings.TrimSpace(string(r.Status) + " " + r.Detail)}
 		default:
 			suite.Failures++
 			one.Failure = &junitFailure{
