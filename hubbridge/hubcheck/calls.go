@@ -176,6 +176,9 @@ func (c *Check) wantResult(id string, a *call, parse func(result []byte) error) 
 	case a.err.Type == protocol.ErrorHubUnavailable:
 		c.hint(id, "%s; repeat the check when the hub can act", a.text())
 		return false
+	case a.err.Type == protocol.ErrorCommandRefused:
+		c.hint(id, "%s; select another device, which the hub drives", a.text())
+		return false
 	case a.result == nil:
 		c.fail(id, a.payload, "%s, want a result", a.text())
 		return false
