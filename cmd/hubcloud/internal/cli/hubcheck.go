@@ -252,8 +252,11 @@ func (p *checkPrinter) end(report hubcheck.Report) {
 		fmt.Fprintf(p.out, "\nThe check ended while %s.\n", p.current)
 	}
 	n := p.counts()
-	fmt.Fprintf(p.out, "\n%d passed, %d failed, %d warnings, %d not seen\n",
-		n.passed, n.failed, n.warnings, n.unseen)
+	fmt.Fprintf(p.out, "\n%d passed, %d failed, %d not seen", n.passed, n.failed, n.unseen)
+	if n.warnings > 0 {
+		fmt.Fprintf(p.out, ", %d warnings", n.warnings)
+	}
+	fmt.Fprintln(p.out)
 }
 
 // listedLine is the JSON of a line in a list.
