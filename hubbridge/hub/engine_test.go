@@ -141,7 +141,7 @@ func TestResponses(t *testing.T) {
 		{"pairing.open", `{}`, `"result":{"status":"open","expires_in":90}`},
 		{
 			"pairing.open", `{"setup_code":" "}`,
-			`"error":{"type":"invalid_request","message":"setup_code must not be empty"}`,
+			`"error":{"type":"invalid_request","message":"` + errSetupCode.Message + `"}`,
 		},
 		{"pairing.close", ``, `"result":{}`},
 		{"removal.open", `{}`, `"result":{"status":"open","expires_in":60}`},

@@ -27,7 +27,8 @@ type Handler interface {
 	// outcome is a channel.observed event after Accept.
 	Command(ctx context.Context, cmd *Command) error
 	// OpenPairing lets one device join within the returned time. setupCode is the code on the
-	// device, "" for none. It returns ErrorInvalidRequest for a code of the wrong form.
+	// device: a PIN of 5 digits, a DSK of 8 groups of 5 digits, or the text of a QR code; "" for
+	// none. The hub has rejected codes of another form.
 	OpenPairing(ctx context.Context, setupCode string) (time.Duration, error)
 	// ClosePairing closes the pairing window, if it is open.
 	ClosePairing(ctx context.Context) error

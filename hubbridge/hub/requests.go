@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -20,6 +21,17 @@ const maxToken = 1024
 var ErrBadRequest = errors.New("malformed request")
 
 var errNoDeviceID = Errorf(ErrorInvalidRequest, "device_id is missing")
+
+// setupCodes matches a PIN, a DSK (eight groups of five digits) or the text of a QR code (Z-Wave's
+// digits or Matter's).
+var setupCodes = regexp.MustCompile(
+	`^(\d{5}|\d{5}([- ]?\d{5}){7}|90\d{50,200}|MT:[0-9A-Z.-]{10,200})$`,
+)
+
+var errSetupCode = Errorf(
+	ErrorInvalidRequest,
+	"setup_code must be a PIN of 5 digits, a DSK of 8 groups of 5 digits, or the text of a QR code",
+)
 
 // DecodeRequest decodes a request from the cloud. It returns ErrBadRequest if the request cannot be
 // answered: it is not readable, has no id, or its token cannot be part of a topic.
@@ -130,8 +142,8 @@ func (e *Engine) dispatch(
 		return withParams(req, func(p pairingParams) (any, error) {
 			code := ""
 			if p.SetupCode != nil {
-				if code = strings.TrimSpace(*p.SetupCode); code == "" {
-					return nil, Errorf(ErrorInvalidRequest, "setup_code must not be empty")
+				if code = strings.TrimSpace(*p.SetupCode); !setupCodes.MatchString(code) {
+					return nil, errSetupCode
 				}
 			}
 			return opened(handler.OpenPairing(ctx, code))

@@ -2,17 +2,10 @@ package controller
 
 import (
 	"context"
-	"regexp"
 	"time"
 
 	"hubcloud/hubbridge/hub"
 	"hubcloud/hubbridge/virtualhub/device"
-)
-
-// setupCodes matches a PIN, a DSK (eight groups of five digits) or the text of a QR code (Z-Wave's
-// digits or Matter's).
-var setupCodes = regexp.MustCompile(
-	`^(\d{5}|\d{5}([- ]?\d{5}){7}|90\d{50,200}|MT:[0-9A-Z.-]{10,200})$`,
 )
 
 // Devices returns all devices.
@@ -61,12 +54,6 @@ func (c *Controller) Forget(ctx context.Context, id int64) error {
 // OpenPairing opens the pairing window.
 func (c *Controller) OpenPairing(ctx context.Context, setupCode string) (time.Duration, error) {
 	defer c.answerLate(ctx)
-	if setupCode != "" && !setupCodes.MatchString(setupCode) {
-		return 0, hub.Errorf(
-			hub.ErrorInvalidRequest,
-			"setup_code must be a PIN of 5 digits, a DSK of 8 groups of 5 digits, or the text of a QR code",
-		)
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.open(&c.pairing, setupCode)
