@@ -30,6 +30,7 @@ deps: ## Install PostgreSQL if it is missing, or print what to install
 .PHONY: test
 test: deps ## Run every test: real brokers, a real Postgres, the built binary and, where it can be installed, a browser
 	@test/browser/install.sh
+	@hubbridge/hub/python/install.sh
 	$(GO) test -timeout 20m $(PACKAGES)
 
 .PHONY: race

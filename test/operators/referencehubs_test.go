@@ -1,0 +1,100 @@
+package operators
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/test/harness"
+)
+
+// TestReferenceHubs: the example of the hub library and the hub in Python pass `hubcloud hub
+// check`, except for the step that fills their queue of events, which takes long.
+func TestReferenceHubs(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("go", func(t *testing.T) {
+		t.Parallel()
+		example := filepath.Join(t.TempDir(), "example")
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+		defer cancel()
+		build := exec.CommandContext(ctx, "go", "build", "-o", example, "./hubbridge/hub/example")
+		build.Dir = root
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("go build: %v\n%s", err, out)
+		}
+		passesCheck(t, example)
+	})
+	t.Run("python", func(t *testing.T) {
+		t.Parallel()
+		passesCheck(t, pythonWithMQTT(t), filepath.Join(root, "hubbridge/hub/python/hub.py"))
+	})
+}
+
+// pythonWithMQTT returns a Python that has paho-mqtt. Without one it skips the test.
+func pythonWithMQTT(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("openssl"); err != nil {
+		t.Skip("the openssl command is missing")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, python := range []string{"python3", "/usr/bin/python3"} {
+		if exec.CommandContext(ctx, python, "-c", "import paho.mqtt.client").Run() == nil {
+			return python
+		}
+	}
+	t.Skip("paho-mqtt is missing (Debian: apt-get install python3-paho-mqtt)")
+	return ""
+}
+
+// passesCheck runs a check with the hub that the command line starts, and wants it to pass.
+func passesCheck(t *testing.T, command ...string) {
+	t.Helper()
+	const serial = "HUB-7K2M-Q4XD-93TA"
+	var random [32]byte
+	_, _ = rand.Read(random[:]) // never fails
+	secret := base64.RawURLEncoding.EncodeToString(random[:])
+	_, port, err := net.SplitHostPort(harness.FreeAddress(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
+	defer cancel()
+	hub := exec.CommandContext(ctx, command[0], append(
+		command[1:], "--enroll", "http://127.0.0.1:"+port, "--serial", serial, "--secret="+secret,
+		"--dir", filepath.Join(t.TempDir(), "hub"),
+	)...)
+	var output bytes.Buffer
+	hub.Stdout, hub.Stderr = &output, &output
+	if err := hub.Start(); err != nil {
+		t.Fatal(err)
+	}
+	check := exec.CommandContext(
+		ctx, harness.Binary(t), "hub", "check", "--listen", "127.0.0.1", "--http-port", port,
+		"--serial", serial, "--secret="+secret, "--commands", "0", "--timeout", "5m",
+	)
+	result, checkErr := check.CombinedOutput()
+	if err := hub.Process.Signal(os.Interrupt); err != nil {
+		t.Errorf("the hub has ended before it was stopped: %v", err)
+	}
+	_ = hub.Wait() // its exit code depends on the signal
+	if checkErr != nil {
+		lines := strings.Split(string(result), "\n")
+		t.Errorf(
+			"hub check: %v\n%s\nthe hub printed:\n%s", checkErr,
+			strings.Join(lines[max(0, len(lines)-80):], "\n"), output.String(),
+		)
+	}
+}
