@@ -2,6 +2,8 @@ package operators
 
 import (
 	"encoding/json"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -103,6 +105,7 @@ func TestHubFaults(t *testing.T) {
 	if json.Unmarshal(skipped.Data, &data) != nil || data.Reason != "time" {
 		t.Errorf("hub.events_skipped: got %s, want the reason time", skipped.Data)
 	}
+	checkHubPages(t, service, tenant, silent.ID, good.ID)
 
 	// The hubs that were stuck go on.
 	gap.EventsFrom("log-1", 1, 5)
@@ -114,6 +117,29 @@ func TestHubFaults(t *testing.T) {
 		got := service.Metrics().Value(t, "hubcloud_hubbridge_faulty_hubs", "reason", reason)
 		if got != 0 {
 			t.Errorf("metric: got %v hubs with %s after they go on, want none", got, reason)
+		}
+	}
+}
+
+// checkHubPages checks that the portal shows on the page of the hub stuck that its events do not
+// arrive, and nothing on that of the hub good.
+func checkHubPages(
+	t *testing.T, service *harness.Service, tenant *harness.Tenant, stuck, good string,
+) {
+	t.Helper()
+	p := signIn(t, service, tenant.Owner)
+	for hub, want := range map[string]bool{stuck: true, good: false} {
+		response, err := p.client.Get(p.portal + "/" + tenant.Org + "/hubs/" + hub)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil || response.StatusCode != http.StatusOK {
+			t.Fatalf("page of hub %s: got %d, %v", hub, response.StatusCode, err)
+		}
+		if got := strings.Contains(string(page), `data-reason="no_progress"`); got != want {
+			t.Errorf("page of hub %s: it shows a fault: %v, want %v\n%s", hub, got, want, page)
 		}
 	}
 }
