@@ -49,6 +49,21 @@ lint: ## Check formatting, house style, vet, staticcheck and unreachable code
 lint-api: ## Check the API description with Redocly and Spectral, and generate a client with orval; needs Node and npm
 	@test/generators/lint/run.sh
 
+.PHONY: vuln
+vuln: ## Check the dependencies for known vulnerabilities, where the database can be reached
+	@test/tools/vuln.sh $(call TOOL,govulncheck)
+
+.PHONY: release
+release: ## Build the release for all platforms into dist: archives, packages, checksums, SBOM
+	deploy/release/release.sh dist linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+
+.PHONY: release-check
+release-check: ## Build the release twice and compare the checksums
+	deploy/release/release.sh dist linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+	deploy/release/release.sh dist/again linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+	cmp dist/SHA256SUMS dist/again/SHA256SUMS
+	rm -rf dist/again
+
 .PHONY: generate
 generate: ## Run all code generators
 	$(GO) generate ./...
@@ -75,4 +90,4 @@ fuzz: ## Run every fuzz target for FUZZTIME (10s)
 
 .PHONY: clean
 clean: ## Remove build results; keeps the data directory
-	rm -rf bin test/artifacts
+	rm -rf bin dist test/artifacts

@@ -1,0 +1,53 @@
+#!/bin/sh
+# Builds a release reproducibly: two builds of a commit have the same checksums.
+#
+#   deploy/release/release.sh DIR linux/amd64 darwin/arm64 …
+#
+# DIR gets, for each platform, an archive with the static binary and an SBOM (CycloneDX); for Linux also a .deb and a .rpm; and SHA256SUMS.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$1"
+out=$(cd "$1" && pwd)
+shift
+cd "$here/../.."
+go=${GO:-go}
+rm -f "$out"/hubcloud_* "$out"/SHA256SUMS
+
+stamp=$("$here/stamp.sh")
+value() { echo "$stamp" | sed -n "s/^$1=//p"; }
+VERSION=$(value VERSION) COMMIT=$(value COMMIT) BUILD_DATE=$(value BUILD_DATE)
+DATE=$BUILD_DATE
+case $DATE in *T*) ;; *) DATE=1970-01-01T00:00:00Z ;; esac
+# Packages need a number.
+case $VERSION in [0-9]*) ;; *) VERSION=0.0.0-unknown ;; esac
+SOURCE_DATE_EPOCH=$(date -u -d "$DATE" +%s)
+export VERSION COMMIT BUILD_DATE DATE SOURCE_DATE_EPOCH GOWORK=off
+ldflags=$("$here/ldflags.sh")
+nfpm=$("$go" tool -modfile=test/tools/go.mod -n nfpm)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+sbom=$work/sbom
+CGO_ENABLED=0 "$go" build -buildvcs=false -o "$sbom" ./deploy/release/sbom
+
+for platform; do
+	os=${platform%/*} ARCH=${platform#*/}
+	name=hubcloud_${VERSION}_${os}_$ARCH
+	STAGE=$work/$name
+	export ARCH STAGE
+	mkdir "$STAGE"
+	CGO_ENABLED=0 GOOS=$os GOARCH=$ARCH "$go" build -trimpath -buildvcs=false -ldflags "-s -w $ldflags" -o "$STAGE/hubcloud" ./cmd/hubcloud
+	"$sbom" "$STAGE/hubcloud" "$VERSION" "$DATE" >"$out/$name.cdx.json"
+	cp CHANGELOG.md "$STAGE/"
+	chmod 0755 "$STAGE/hubcloud"
+	tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw -C "$work" -cf - "$name" |
+		gzip -n -9 >"$out/$name.tar.gz"
+	[ "$os" = linux ] || continue
+	# The manual installation uses /usr/local/bin, packages /usr/bin.
+	sed -e '/^#   /d; s/ To install it:$//' -e 's|^ExecStart=/usr/local/bin/|ExecStart=/usr/bin/|' deploy/systemd/hubcloud.service >"$STAGE/hubcloud.service"
+	cp deploy/systemd/low-ports.conf deploy/systemd/hubcloud.env "$STAGE/"
+	sed -e "s|\${STAGE}|$STAGE|; s|\${ARCH}|$ARCH|; s|\${VERSION}|$VERSION|; s|\${DATE}|$DATE|g" "$here/nfpm.yaml" >"$STAGE/nfpm.yaml"
+	for format in deb rpm; do
+		"$nfpm" package --config "$STAGE/nfpm.yaml" --packager "$format" --target "$out/$name.$format" >&2
+	done
+done
+(cd "$out" && sha256sum hubcloud_* >SHA256SUMS)
