@@ -52,19 +52,28 @@ func (s *script) sendAck(log string, through uint64) {
 	s.publish(k, "ack", message)
 }
 
-// awaitResend waits until the hub sends events again on its present connection. It returns false
-// after limit and when the connection ends.
-func (s *script) awaitResend(limit time.Duration) (resent bool) {
+// resendMark is a connection and how often the hub had sent events again on it. It must be taken
+// before whatever makes the hub send again.
+type resendMark struct {
+	k      *connection
+	before int
+}
+
+func (s *script) markResends() resendMark {
 	s.mu.Lock()
-	k := s.conn
-	before := 0
-	if k != nil {
-		before = k.resends
+	defer s.mu.Unlock()
+	if s.conn == nil {
+		return resendMark{}
 	}
-	s.mu.Unlock()
+	return resendMark{s.conn, s.conn.resends}
+}
+
+// awaitResend waits until the hub has sent events again since the mark. It returns false after
+// limit and when the connection ends.
+func (s *script) awaitResend(mark resendMark, limit time.Duration) (resent bool) {
 	s.await(s.ctx, limit, func() bool {
-		resent = k != nil && s.conn == k && k.resends > before
-		return resent || s.conn != k
+		resent = mark.k != nil && mark.k.resends > mark.before
+		return resent || s.conn != mark.k
 	})
 	return resent
 }
@@ -78,17 +87,19 @@ func (s *script) checkWithhold() {
 			s.release()
 		}
 	}()
+	mark := s.markResends()
 	if !s.provoke(lineResends, lineFrom, lineSame) {
 		return
 	}
-	begun := time.Now()
-	resent := s.awaitResend(resendLimit)
+	resent := s.awaitResend(mark, resendLimit)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	wait := time.Since(begun).Round(time.Millisecond)
-	switch {
-	case s.conn == nil:
+	if s.conn == nil || s.conn != mark.k {
 		s.hint(lineResends, "the connection ended before")
+		return
+	}
+	wait := s.conn.resentAt.Sub(s.conn.owedAt).Round(time.Millisecond)
+	switch {
 	case !resent:
 		s.fail(lineResends, nil, "events from %d on got no ack, and were not sent again within %v",
 			s.stored+1, resendLimit)
@@ -126,8 +137,9 @@ func (s *script) checkUnknownLog() {
 	through := s.highest
 	s.foreign = true
 	s.mu.Unlock()
+	mark := s.markResends()
 	s.sendAck(unknownLog, through)
-	resent := s.awaitResend(resendLimit)
+	resent := s.awaitResend(mark, resendLimit)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.foreign = false
@@ -175,8 +187,9 @@ func (s *script) checkLower() {
 	s.lowered = &lower
 	message := codec.AppendAck(nil, s.log, lower)
 	s.mu.Unlock()
+	mark := s.markResends()
 	s.publish(k, "ack", message)
-	resent := s.awaitResend(resendLimit)
+	resent := s.awaitResend(mark, resendLimit)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lowered = nil
@@ -238,8 +251,9 @@ func (s *script) judgeGap() {
 	s.mu.Lock()
 	through := s.stored
 	s.mu.Unlock()
+	mark := s.markResends()
 	s.sendAck(s.logName(), through)
-	resent := s.awaitResend(promptLimit)
+	resent := s.awaitResend(mark, promptLimit)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if resent {

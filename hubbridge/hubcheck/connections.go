@@ -2,6 +2,7 @@ package hubcheck
 
 import (
 	"net"
+	"time"
 
 	"hubcloud/hubbridge/protocol"
 )
@@ -16,6 +17,8 @@ func (s *script) reconnect(id string, abruptly bool) bool {
 			_ = tcp.SetLinger(0) // a close then sends a reset; an orderly end serves too
 		}
 		_ = k.raw.Close()
+		s.conn, s.endedAt = nil, time.Now()
+		s.notify()
 	}
 	s.mu.Unlock()
 	came := s.await(s.ctx, reconnectLimit, func() bool {

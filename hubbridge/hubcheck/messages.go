@@ -244,7 +244,9 @@ func (c *Check) handleEvents(k *connection, payload []byte) [][]byte {
 		c.pass(lineHelloFirst, lineNumbers)
 	}
 	if c.withholdAck {
-		k.owed++
+		if k.owed++; k.owed == 1 {
+			k.owedAt = time.Now()
+		}
 		return nil
 	}
 	return [][]byte{c.ack(k, c.log, c.stored, false)}

@@ -58,8 +58,8 @@ type connection struct {
 	resentFrom uint64
 	// owed is how many events messages have not been answered with an ack.
 	owed int
-	// ended is set when the connection has ended.
-	ended bool
+	// owedAt is when the first of them arrived.
+	owedAt time.Time
 }
 
 // serveMQTT accepts connections until ctx ends, and waits for their ends.
@@ -126,9 +126,8 @@ func (c *Check) serveConnection(ctx context.Context, raw net.Conn) {
 	err = c.readPackets(k, reader)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k.ended = true
 	if c.conn == k {
-		c.conn = nil
+		c.conn, c.endedAt = nil, time.Now()
 	}
 	if errors.Is(err, errPacketSize) {
 		c.fail(
@@ -137,7 +136,6 @@ func (c *Check) serveConnection(ctx context.Context, raw net.Conn) {
 			"a packet has more than 2 MiB; the service closes the connection",
 		)
 	}
-	c.endedAt = time.Now()
 	c.notify()
 }
 
