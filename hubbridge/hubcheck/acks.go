@@ -359,7 +359,7 @@ const (
 	// drainLimit is how long a hub may take to send a full queue.
 	drainLimit = 30 * time.Second
 	// floodLimit limits the time for sending the commands.
-	floodLimit = 25 * time.Second
+	floodLimit = time.Minute
 	// floodCalls is how many commands are on their way at once.
 	floodCalls = 50
 )
