@@ -52,7 +52,7 @@ func emitScenes(t *testing.T, hub *virtualhub.Hub, first, last int) {
 	t.Helper()
 	for n := first; n <= last; n++ {
 		if _, err := hub.Emit(virtualhub.Event{
-			Type: "channel.observed",
+			Type: "channel.observed", DeviceID: 1,
 			Data: map[string]any{
 				"key": "scene", "endpoint": 0,
 				"value": map[string]any{"scene": n, "attribute": "pressed"},

@@ -195,7 +195,7 @@ func emit(t *testing.T, hub *virtualhub.Hub, count int) {
 	t.Helper()
 	for i := range count {
 		_, err := hub.Emit(virtualhub.Event{
-			Type: "channel.observed",
+			Type: "channel.observed", DeviceID: 1,
 			Data: map[string]any{
 				"key": "scene", "endpoint": 0,
 				"value": map[string]any{"scene": i, "attribute": "pressed"},
