@@ -14,17 +14,8 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
+	"hubcloud/streams/logformat"
 	"hubcloud/streams/telemetry"
-)
-
-// Headers of a stored event.
-const (
-	// The stored name is from before the term "epoch"; changing it would need a migration.
-	headerEpoch      = "Hubcloud-Incarnation"
-	headerOrg        = "Hubcloud-Organization"
-	headerOwnLog     = "Hubcloud-Log"
-	headerThrough    = "Hubcloud-Through"
-	headerConnection = "Hubcloud-Connection"
 )
 
 const (
@@ -97,16 +88,16 @@ func (l *Logs) Append(
 // message returns the record as a message for the broker.
 func (r *Record) message(subject string, headers *headerCache) *nats.Msg {
 	msg := &nats.Msg{Subject: subject, Data: r.Payload, Header: make(nats.Header, 8)}
-	msg.Header[headerEpoch] = headers.epochValue(r.EpochID)
+	msg.Header[logformat.HeaderEpoch] = headers.epochValue(r.EpochID)
 	if r.OrgID != "" {
-		msg.Header[headerOrg] = headers.value(r.OrgID)
+		msg.Header[logformat.HeaderOrg] = headers.value(r.OrgID)
 	}
 	if r.OwnLog != "" {
-		msg.Header[headerOwnLog] = headers.value(r.OwnLog)
-		msg.Header[headerThrough] = []string{strconv.FormatUint(r.Through, 10)}
+		msg.Header[logformat.HeaderOwnLog] = headers.value(r.OwnLog)
+		msg.Header[logformat.HeaderThrough] = []string{strconv.FormatUint(r.Through, 10)}
 	}
 	if r.Connection != "" {
-		msg.Header[headerConnection] = []string{r.Connection}
+		msg.Header[logformat.HeaderConnection] = []string{r.Connection}
 	}
 	return msg
 }

@@ -10,12 +10,13 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
+	"hubcloud/streams/logformat"
 )
 
 // LastEvent is the last event that a hub's stream has under one of its two event subjects.
 type LastEvent struct {
 	Seq uint64
-	// Time is when it was stored.
+	// Time is the event's own time in the log or, for one without, when it was stored.
 	Time time.Time
 	// FromCloud, EpochID, OwnLog, Through and Connection are as they were appended.
 	FromCloud  bool
@@ -62,14 +63,21 @@ func (l *Logs) lastOf(
 		Seq:        msg.Sequence,
 		Time:       msg.Time,
 		FromCloud:  subject == streams.CloudEventSubject(hub),
-		OwnLog:     msg.Header.Get(headerOwnLog),
-		Connection: msg.Header.Get(headerConnection),
+		OwnLog:     msg.Header.Get(logformat.HeaderOwnLog),
+		Connection: msg.Header.Get(logformat.HeaderConnection),
 	}
-	if id, err := domain.ParseEpochID(msg.Header.Get(headerEpoch)); err == nil {
+	written, ok, err := logformat.Time(msg.Header)
+	if err != nil {
+		return event, false, fmt.Errorf("headers of sequence %d: %w", event.Seq, err)
+	}
+	if ok {
+		event.Time = written
+	}
+	if id, err := domain.ParseEpochID(msg.Header.Get(logformat.HeaderEpoch)); err == nil {
 		event.EpochID = id
 	}
 	if event.OwnLog != "" {
-		event.Through, err = strconv.ParseUint(msg.Header.Get(headerThrough), 10, 64)
+		event.Through, err = strconv.ParseUint(msg.Header.Get(logformat.HeaderThrough), 10, 64)
 		if err != nil {
 			return event, false, fmt.Errorf("headers of sequence %d: %w", event.Seq, err)
 		}

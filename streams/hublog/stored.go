@@ -10,6 +10,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
+	"hubcloud/streams/logformat"
 )
 
 // stored is a message of a hub's stream, from the feed or from a direct get.
@@ -18,7 +19,7 @@ type stored struct {
 	data []byte
 	// event reports whether the message is an event; otherwise it is the record of a command.
 	event bool
-	// at is when the message was stored.
+	// at is the message's own time or, for one without, when the broker stored it.
 	at time.Time
 	// epoch and org are those of an event; org may be empty.
 	epoch domain.EpochID
@@ -40,15 +41,19 @@ func parseStored(seq uint64, header nats.Header, data []byte) (m stored, err err
 		}
 		m.batchCommit = jsapi.Field(header, jsapi.HeaderBatchCommit) != ""
 	}
-	if m.at, err = time.Parse(time.RFC3339Nano, jsapi.Field(header, jsapi.HeaderTime)); err != nil {
+	written := false
+	if m.at, written, err = logformat.Time(header); err == nil && !written {
+		m.at, err = time.Parse(time.RFC3339Nano, jsapi.Field(header, jsapi.HeaderTime))
+	}
+	if err != nil {
 		return m, fmt.Errorf("sequence %d: %w", m.seq, err)
 	}
 	m.event = streams.IsEventSubject(jsapi.Field(header, jsapi.HeaderSubject))
 	if !m.event {
 		return m, nil
 	}
-	m.org = jsapi.Field(header, headerOrg)
-	if m.epoch, err = domain.ParseEpochID(jsapi.Field(header, headerEpoch)); err != nil {
+	m.org = jsapi.Field(header, logformat.HeaderOrg)
+	if m.epoch, err = domain.ParseEpochID(jsapi.Field(header, logformat.HeaderEpoch)); err != nil {
 		return m, fmt.Errorf("sequence %d: %w", m.seq, err)
 	}
 	return m, nil

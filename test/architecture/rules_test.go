@@ -41,8 +41,21 @@ var importRules = []importRule{
 	},
 	{
 		packages: "streams/hublog",
-		allowed:  []string{"domain", "streams", "streams/jsapi", "streams/telemetry"},
-		reason:   "hub logs and the directory are independent sources of truth",
+		allowed: []string{
+			"domain", "streams", "streams/jsapi", "streams/logformat", "streams/telemetry",
+		},
+		reason: "hub logs and the directory are independent sources of truth",
+	},
+	{
+		packages: "streams/logformat", libraries: []string{"github.com/nats-io/nats.go"},
+		reason: "the format is shared by those that write hub logs and those that read them",
+	},
+	{
+		packages: "streams/hubviews",
+		allowed: []string{
+			"domain", "streams", "streams/journal", "streams/jsapi", "streams/logformat",
+		},
+		reason: "views are written from the journal alone: they do not read hub logs",
 	},
 	{
 		packages: "streams/directory",

@@ -1,0 +1,48 @@
+// Package logformat names the headers of the messages in a hub's log, for the packages that write
+// the logs and those that read them.
+package logformat
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Headers of a message in a hub's log. Records of commands have none but HeaderTime.
+const (
+	// HeaderEpoch is the id of the log's epoch. The stored name is from before the term "epoch";
+	// changing it would need a migration.
+	HeaderEpoch = "Hubcloud-Incarnation"
+	// HeaderOrg is the organization that has the hub.
+	HeaderOrg = "Hubcloud-Organization"
+	// HeaderOwnLog is the hub's name for its own log, and HeaderThrough a number of that log.
+	HeaderOwnLog  = "Hubcloud-Log"
+	HeaderThrough = "Hubcloud-Through"
+	// HeaderConnection is opaque text, stored with hub.connected and hub.disconnected.
+	HeaderConnection = "Hubcloud-Connection"
+	// HeaderTime is the time of the message, in nanoseconds since 1970, as FormatTime writes it. It
+	// is part of the log and stays the same when the log's stream is written again, unlike the time
+	// at which the broker stored the message.
+	HeaderTime = "Hubcloud-Time"
+)
+
+// FormatTime returns a time as the value of HeaderTime.
+func FormatTime(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
+
+// Time returns the time in HeaderTime, in UTC. ok is false for a message without the header, as
+// they were stored before there was one: the time of such a message is when the broker stored it.
+func Time(header nats.Header) (t time.Time, ok bool, err error) {
+	values := header[HeaderTime]
+	if len(values) == 0 {
+		return time.Time{}, false, nil
+	}
+	ns, err := strconv.ParseInt(values[0], 10, 64)
+	if err != nil {
+		return time.Time{}, false, fmt.Errorf(
+			"header %s is %q: must be nanoseconds since 1970", HeaderTime, values[0],
+		)
+	}
+	return time.Unix(0, ns).UTC(), true, nil
+}
