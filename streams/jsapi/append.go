@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 )
 
@@ -29,6 +30,25 @@ func ExpectLast(msg *nats.Msg, filter string, sequence uint64) {
 	if filter != msg.Subject {
 		msg.Header[headerExpectedSubject] = []string{filter}
 	}
+}
+
+// ExpectEnd adds a condition to a message: the broker stores it only if the stream's last message
+// has the given sequence, also one that has expired; 0 means that the stream never had a message.
+func ExpectEnd(msg *nats.Msg, sequence uint64) {
+	if msg.Header == nil {
+		msg.Header = nats.Header{}
+	}
+	msg.Header[jetstream.ExpectedLastSeqHeader] = []string{strconv.FormatUint(sequence, 10)}
+}
+
+// ExpireAfter makes the broker remove a message that long after it is stored, rounded up to whole
+// seconds. The stream must allow it (AllowMsgTTL).
+func ExpireAfter(msg *nats.Msg, lifetime time.Duration) {
+	if msg.Header == nil {
+		msg.Header = nats.Header{}
+	}
+	seconds := max(1, (lifetime+time.Second-1)/time.Second)
+	msg.Header[jetstream.MsgTTLHeader] = []string{strconv.FormatInt(int64(seconds), 10)}
 }
 
 // Append stores messages in the order given, all in one stream, and returns the sequence of the

@@ -3,6 +3,7 @@ package jsapi
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -46,6 +47,15 @@ func Field(h nats.Header, name string) string {
 // Sequence returns the sequence of a message that a direct get has returned or that the broker has
 // republished.
 func Sequence(msg *nats.Msg) (uint64, error) { return number(msg.Header, headerSequence) }
+
+// SetPublished adds the headers that the broker adds to a message of a stream that it republishes,
+// except for Nats-Last-Sequence: the message's stream, subject, sequence and time.
+func SetPublished(h nats.Header, stream, subject string, sequence uint64, at time.Time) {
+	h[jetstream.StreamHeader] = []string{stream}
+	h[HeaderSubject] = []string{subject}
+	h[headerSequence] = []string{strconv.FormatUint(sequence, 10)}
+	h[HeaderTime] = []string{at.UTC().Format(time.RFC3339Nano)}
+}
 
 // ExpectedLast returns the sequence that ExpectLast set on a message that was stored by itself. ok
 // is false for a message without an expectation and for one of a batch, whose first message carries

@@ -75,6 +75,19 @@ func (a API) SubjectCounts(ctx context.Context, stream, filter string) (map[stri
 	return info.State.Subjects, nil
 }
 
+// Deleted returns the sequences between the first and the last of a stream that have no message, in
+// their order, from the stream's leader.
+func (a API) Deleted(ctx context.Context, stream string) ([]uint64, error) {
+	question := map[string]bool{"deleted_details": true}
+	answer, err := request(ctx, a, "STREAM.INFO."+stream, question,
+		func(answer *infoResponse) error { return CheckLeader(&answer.StreamInfo) },
+	)
+	if err != nil {
+		return nil, fmt.Errorf("deleted messages of stream %s: %w", stream, err)
+	}
+	return answer.State.Deleted, nil
+}
+
 func (a API) info(ctx context.Context, stream, subjects string) (*jetstream.StreamInfo, error) {
 	var question any
 	if subjects != "" {
