@@ -1,0 +1,121 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+)
+
+const (
+	// MaxCommitBytes is the most bytes of a commit as it is stored. The broker accepts messages of
+	// 1 MiB.
+	MaxCommitBytes = 768 << 10
+	// MaxRecords is the most records of a commit.
+	MaxRecords = 8192
+	// MaxPayload is the most bytes of one record's payload: a hub's largest event with its
+	// envelope.
+	MaxPayload = 64 << 10
+	// maxText is the most bytes of each text of a record: the hub's id, OrgID, OwnLog, Connection.
+	maxText = 4 << 10
+)
+
+// Kind is the kind of a record. It decides the record's subject in the hub's log. The numbers are
+// stored.
+type Kind uint8
+
+// The kinds of records.
+const (
+	// KindHubEvent is an event that the hub sent.
+	KindHubEvent Kind = 1
+	// KindCloudEvent is a `hub.*` event, which the cloud writes.
+	KindCloudEvent Kind = 2
+	// KindCommand is the record of a command: its request or its outcome.
+	KindCommand Kind = 3
+)
+
+// IsEvent reports whether records of the kind are events rather than commands.
+func (k Kind) IsEvent() bool { return k == KindHubEvent || k == KindCloudEvent }
+
+// Subject returns the subject of the hub's records of the kind in the hub's log.
+func (k Kind) Subject(hub domain.HubID) string {
+	switch k {
+	case KindHubEvent:
+		return streams.HubEventSubject(hub)
+	case KindCloudEvent:
+		return streams.CloudEventSubject(hub)
+	default:
+		return streams.CommandSubject(hub)
+	}
+}
+
+// Record is one message of one hub's log.
+type Record struct {
+	Hub domain.HubID
+	// Seq is the sequence in the hub's log, from 1. The records of a hub rise by one.
+	Seq uint64
+	// Time is when the writer stored the record, in UTC and with nanoseconds. Times grow strictly
+	// within a group.
+	Time time.Time
+	Kind Kind
+	// EpochID is the id of the log's epoch. It is zero for commands, like all fields below except
+	// Payload.
+	EpochID domain.EpochID
+	// OrgID is the organization that has the hub. It may be empty.
+	OrgID string
+	// OwnLog is the hub's name for its log; "" for none. Through is a number of that log: with this
+	// record everything up to Through is stored or known to be lost. Through is 0 without an
+	// OwnLog.
+	OwnLog  string
+	Through uint64
+	// Connection is opaque text, stored with hub.connected and hub.disconnected.
+	Connection string
+	// Payload is the event or the command's record as one line of JSON. This package does not read
+	// it.
+	Payload []byte
+}
+
+// recordOverhead is the most bytes that a record takes in a commit beside its texts and its
+// payload: the numbers of the record and of its hub.
+const recordOverhead = 96
+
+// Size returns the most bytes that the record can take in a commit; it mostly takes less than half
+// beside its payload. Records whose sizes add up to at most MaxCommitBytes - CommitOverhead fit
+// into one commit.
+func (r *Record) Size() int {
+	return recordOverhead + len(r.Hub) + len(r.OrgID) + len(r.OwnLog) + len(r.Connection) +
+		len(r.Payload)
+}
+
+// Validate returns an error that names the invalid field, if there is one.
+func (r *Record) Validate() error {
+	switch {
+	case r.Hub == "":
+		return errors.New("hub: is missing")
+	case r.Seq == 0:
+		return errors.New("sequence: must be at least 1")
+	case r.Time.UnixNano() <= 0:
+		return fmt.Errorf("time: is %v, must be after 1970", r.Time)
+	case len(r.Payload) > MaxPayload:
+		return fmt.Errorf("payload: has %d bytes, must be at most %d", len(r.Payload), MaxPayload)
+	case max(len(r.Hub), len(r.OrgID), len(r.OwnLog), len(r.Connection)) > maxText:
+		return fmt.Errorf("hub, organization, log and connection: must be at most %d bytes", maxText)
+	case r.OwnLog == "" && r.Through != 0:
+		return errors.New("through: must be 0 without a log of the hub's own")
+	}
+	switch r.Kind {
+	case KindHubEvent, KindCloudEvent:
+		if r.EpochID.IsZero() {
+			return errors.New("epoch: is missing")
+		}
+	case KindCommand:
+		if !r.EpochID.IsZero() || r.OrgID != "" || r.OwnLog != "" || r.Connection != "" {
+			return errors.New("command: must have no epoch, organization, log or connection")
+		}
+	default:
+		return fmt.Errorf("kind: is %d, must be that of an event or a command", r.Kind)
+	}
+	return nil
+}
