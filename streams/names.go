@@ -2,6 +2,7 @@ package streams
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"hubcloud/domain"
@@ -106,6 +107,29 @@ func ResponseSubject(hub domain.HubID, token string) string {
 
 // ResponseFilter matches all responses of a hub.
 func ResponseFilter(hub domain.HubID) string { return "hub." + string(hub) + ".response.>" }
+
+// The journals, in the account CLOUD. The shards are divided into groups, each of which has one
+// journal.
+
+// JournalIndexStream is the stream of snapshots of what all journals hold.
+const JournalIndexStream = "JOURNAL_INDEX"
+
+// JournalIndexFilter is the only subject of JournalIndexStream.
+const JournalIndexFilter = "journalindex.>"
+
+// JournalStream returns the name of the stream of a group's journal.
+func JournalStream(group int) string { return "JOURNAL_" + strconv.Itoa(group) }
+
+// JournalSubject is the only subject of a journal.
+func JournalSubject(group int) string { return "journal." + strconv.Itoa(group) }
+
+// JournalFeed is where the broker republishes every commit of a journal once it is stored.
+func JournalFeed(group int) string { return "journalfeed." + strconv.Itoa(group) }
+
+// JournalIndexSubject is the subject of a part of the snapshot of a journal.
+func JournalIndexSubject(group, part int) string {
+	return "journalindex." + strconv.Itoa(group) + "." + strconv.Itoa(part)
+}
 
 // The directory, in the account CLOUD. Ids in these subjects must be valid: an id with a dot or a
 // wildcard would be the subject of another aggregate.

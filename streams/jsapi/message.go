@@ -53,6 +53,28 @@ func (a API) GetNext(
 	return a.get(ctx, stream, messageQuestion{From: from, NextFor: filter})
 }
 
+// GetDirect returns the message with a sequence, or ErrNotFound, from any replica. A replica that
+// is behind does not have it yet. It asks once.
+func (a API) GetDirect(ctx context.Context, stream string, sequence uint64) (Message, error) {
+	answer, err := a.nc.RequestWithContext(
+		ctx, a.prefix+".DIRECT.GET."+stream, fmt.Appendf(nil, `{"seq":%d}`, sequence),
+	)
+	if errors.Is(err, nats.ErrNoResponders) {
+		err = fmt.Errorf("%w: %w", ErrNoStream, err)
+	}
+	if err == nil {
+		switch status := Field(answer.Header, headerStatus); status {
+		case "":
+			return Message{Sequence: sequence, Header: answer.Header, Data: answer.Data}, nil
+		case "404":
+			err = ErrNotFound
+		default:
+			err = fmt.Errorf("status %s: %s", status, Field(answer.Header, headerDescription))
+		}
+	}
+	return Message{}, fmt.Errorf("get message %d of stream %s: %w", sequence, stream, err)
+}
+
 func (a API) get(
 	ctx context.Context, stream string, question messageQuestion,
 ) (*jetstream.RawStreamMsg, error) {

@@ -1,0 +1,369 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
+
+	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
+)
+
+const (
+	// checkEvery is how often a follower asks for the journal's end: the feed loses commits without
+	// a trace if none comes after them.
+	checkEvery = 2 * time.Second
+	// queueBytes bounds the commits that wait for deliver. Further ones are read from the journal.
+	queueBytes = 32 << 20
+	// A batch of commits from the journal has at most readMessages, or readBytes and one commit.
+	readMessages = 256
+	readBytes    = 4 << 20
+	readTimeout  = 5 * time.Second
+)
+
+// Follower delivers the commits of one group's journal in order, from one sequence on, each once.
+// Every process follows every journal.
+type Follower struct {
+	journal *Journal
+	group   int
+	deliver func([]Commit)
+	missing func(from, to uint64)
+
+	// wake has an entry when there is something to deliver, check when the end of the journal is
+	// asked for.
+	wake, check chan struct{}
+	// stopped is closed when Run returns.
+	stopped chan struct{}
+
+	mu sync.Mutex
+	// position is the sequence of the last commit that was delivered or has expired.
+	position uint64
+	// known is the highest sequence that is known to be stored.
+	known uint64
+	// queue has commits from the feed and from Offer.
+	queue      []queued
+	queueBytes int
+	// asking has those that wait for an answer to the next request for the journal's end, waiting
+	// those that wait for their target to be delivered.
+	asking, waiting []*waiter
+}
+
+// queued is a commit that waits to be delivered: as stored, or as the writer returned it.
+type queued struct {
+	seq    uint64
+	stored []byte
+	commit *Commit
+}
+
+// waiter is what calls of Sync wait for that share a request. done is closed once position has
+// reached target.
+type waiter struct {
+	target uint64
+	done   chan struct{}
+}
+
+// NewFollower returns a follower that delivers the commits from a sequence on, which must be at
+// least 1.
+//
+// Run calls deliver with one or more commits that follow those of the former call. It calls missing
+// with the range of commits that have expired before they could be delivered; the next ones to
+// deliver are those behind it. Calls of both never overlap, and the journal is not followed
+// further before they return. deliver may keep the commits but must not change them.
+func (j *Journal) NewFollower(
+	group int, from uint64, deliver func([]Commit), missing func(from, to uint64),
+) *Follower {
+	return &Follower{
+		journal: j, group: group, deliver: deliver, missing: missing,
+		wake: make(chan struct{}, 1), check: make(chan struct{}, 1), stopped: make(chan struct{}),
+		position: from - 1,
+	}
+}
+
+// Position returns the sequence of the last commit that was delivered or reported as missing.
+func (f *Follower) Position() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.position
+}
+
+// Offer passes a commit that a writer of this process has stored, so that it is delivered without
+// waiting for the broker to publish it. Offer never blocks.
+func (f *Follower) Offer(c Commit) {
+	size := 0
+	for i := range c.Records {
+		size += c.Records[i].Size()
+	}
+	f.push(queued{seq: c.Seq, commit: &c}, size)
+}
+
+// push adds a stored commit to the queue if there is space.
+func (f *Follower) push(q queued, size int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if q.seq <= f.position {
+		return
+	}
+	f.known = max(f.known, q.seq)
+	if f.queueBytes+size <= queueBytes {
+		f.queue = append(f.queue, q)
+		f.queueBytes += size
+	}
+	notify(f.wake)
+}
+
+// notify makes sure that a channel with space for one entry has one.
+func notify(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Sync returns once everything that was stored in the journal before the call has been delivered.
+// Calls at the same time share a request to the journal's leader. A leader that was deposed and cut
+// off less than jsapi.LeaderActive ago may not know the commits of its successor. The error is that
+// of ctx, or ErrStopped.
+func (f *Follower) Sync(ctx context.Context) error {
+	f.mu.Lock()
+	if len(f.asking) == 0 {
+		f.asking = append(f.asking, &waiter{done: make(chan struct{})})
+	}
+	w := f.asking[len(f.asking)-1]
+	f.mu.Unlock()
+	notify(f.check)
+	select {
+	case <-w.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-f.stopped:
+		return groupError(f.group, ErrStopped)
+	}
+}
+
+// Run follows the journal until ctx ends. It waits while the broker is unreachable. It must be
+// called once. The error is ctx's, ErrUnreadable, ErrBeyondEnd, or nats.ErrConnectionClosed.
+func (f *Follower) Run(ctx context.Context) error {
+	defer close(f.stopped)
+	nc := f.journal.cfg.Conn
+	// The subscription is made before the first request for the end, so that every later commit is
+	// in the feed or known.
+	feed, err := nc.Subscribe(streams.JournalFeed(f.group), func(msg *nats.Msg) {
+		if seq, err := jsapi.Sequence(msg); err == nil {
+			f.push(queued{seq: seq, stored: msg.Data}, len(msg.Data))
+		}
+	})
+	if err != nil {
+		return groupError(f.group, fmt.Errorf("follow: %w", err))
+	}
+	defer streams.Unsubscribe(feed)
+	getter, err := f.journal.api.NewBatchGetter(readMessages)
+	if err != nil {
+		return groupError(f.group, fmt.Errorf("follow: %w", err))
+	}
+	defer getter.Close()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return f.runChecks(ctx) })
+	group.Go(func() error { return f.runDelivery(ctx, getter) })
+	if err := group.Wait(); err != nil {
+		return groupError(f.group, fmt.Errorf("follow: %w", err))
+	}
+	return nil
+}
+
+// runDelivery delivers what is queued, and reads what is known to be stored but is not queued.
+func (f *Follower) runDelivery(ctx context.Context, getter *jsapi.BatchGetter) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-f.wake:
+		}
+		queue, known := f.take()
+		if err := f.deliverQueue(ctx, getter, queue); err != nil {
+			return err
+		}
+		if err := f.read(ctx, getter, known); err != nil {
+			return err
+		}
+	}
+}
+
+// take empties the queue.
+func (f *Follower) take() (queue []queued, known uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	queue, known = f.queue, f.known
+	f.queue, f.queueBytes = nil, 0
+	return queue, known
+}
+
+// deliverQueue delivers the commits of a queue in as few calls as possible. It reads those between
+// that are not in the queue.
+func (f *Follower) deliverQueue(
+	ctx context.Context, getter *jsapi.BatchGetter, queue []queued,
+) error {
+	var ready []Commit
+	next := f.Position() + 1
+	for i := range queue {
+		q := &queue[i]
+		if q.seq < next {
+			continue // from the feed and from Offer
+		}
+		if q.seq > next {
+			f.pass(ready)
+			ready = nil
+			f.journal.metrics.feedGaps.Inc()
+			if err := f.read(ctx, getter, q.seq-1); err != nil {
+				return err
+			}
+			if position := f.Position(); position >= q.seq { // q has expired
+				next = position + 1
+				continue
+			}
+		}
+		c := q.commit
+		if c == nil {
+			stored, err := unmarshalAt(q.seq, q.stored)
+			if err != nil {
+				return err
+			}
+			c = &stored
+		}
+		ready = append(ready, *c)
+		next = q.seq + 1
+	}
+	f.pass(ready)
+	return nil
+}
+
+// pass delivers commits, which must follow those delivered before.
+func (f *Follower) pass(commits []Commit) {
+	if len(commits) == 0 {
+		return
+	}
+	f.deliver(commits)
+	f.journal.metrics.delivered.Add(float64(len(commits)))
+	f.advance(commits[len(commits)-1].Seq)
+}
+
+// advance moves the position and ends the calls of Sync that waited for it.
+func (f *Follower) advance(position uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.position = position
+	f.known = max(f.known, position)
+	waiting := f.waiting[:0]
+	for _, w := range f.waiting {
+		if w.target <= position {
+			close(w.done)
+		} else {
+			waiting = append(waiting, w)
+		}
+	}
+	clear(f.waiting[len(waiting):])
+	f.waiting = waiting
+	f.setGauges()
+}
+
+// setGauges must be called with f.mu held.
+func (f *Follower) setGauges() {
+	m := f.journal.metrics
+	m.position.WithLabelValues(label(f.group)).Set(float64(f.position))
+	m.end.WithLabelValues(label(f.group)).Set(float64(f.known))
+}
+
+// read reads commits from the journal, and delivers them, until those up to a sequence are
+// delivered or have expired. Any replica may answer.
+func (f *Follower) read(ctx context.Context, getter *jsapi.BatchGetter, upTo uint64) error {
+	warned := false
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		position := f.Position()
+		if position >= upTo {
+			return nil
+		}
+		err := f.readBatch(ctx, getter, position+1, upTo)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, ErrUnreadable), errors.Is(err, nats.ErrConnectionClosed):
+			return err
+		case err == nil:
+			pause, warned = firstPause, false
+			continue
+		case !warned:
+			f.journal.cfg.Logger.Warn(
+				"journal not read; trying again", "group", f.group, "position", position,
+				"error", err,
+			)
+			warned = true
+		}
+		if !streams.Sleep(ctx, pause) {
+			return ctx.Err()
+		}
+	}
+}
+
+// readBatch delivers at least one commit, or reports expired ones, or returns an error.
+func (f *Follower) readBatch(
+	ctx context.Context, getter *jsapi.BatchGetter, from, upTo uint64,
+) error {
+	tryCtx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	err := getter.Request(jsapi.BatchRequest{
+		Stream: streams.JournalStream(f.group), From: from,
+		Messages: int(min(upTo-from+1, readMessages)), Bytes: readBytes, Bare: true,
+	})
+	if err != nil {
+		return err
+	}
+	msgs, err := getter.Collect(tryCtx)
+	if err != nil {
+		return err
+	}
+	if len(msgs) == 0 || msgs[0].Sequence != from {
+		return f.readNext(tryCtx, from)
+	}
+	commits := make([]Commit, len(msgs))
+	for i, msg := range msgs {
+		if commits[i], err = unmarshalAt(from+uint64(i), msg.Data); err != nil {
+			return err
+		}
+	}
+	f.pass(commits)
+	return nil
+}
+
+// readNext delivers the commit with a sequence that a replica did not have: from the journal's
+// leader, unless it has expired.
+func (f *Follower) readNext(ctx context.Context, seq uint64) error {
+	stream := streams.JournalStream(f.group)
+	info, err := f.journal.api.ConfirmedInfo(ctx, stream, seq)
+	if err != nil {
+		return err
+	}
+	if first := info.State.FirstSeq; first > seq {
+		f.journal.cfg.Logger.Warn(
+			"commits expired before they were read", "group", f.group, "from", seq, "to", first-1,
+		)
+		f.journal.metrics.missing.Add(float64(first - seq))
+		f.missing(seq, first-1)
+		f.advance(first - 1)
+		return nil
+	}
+	msg, err := f.journal.api.Get(ctx, stream, seq)
+	if err != nil {
+		return err
+	}
+	c, err := unmarshalAt(seq, msg.Data)
+	if err != nil {
+		return err
+	}
+	f.pass([]Commit{c})
+	return nil
+}

@@ -1,0 +1,182 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
+)
+
+const (
+	// Reserve is how much longer than hub logs a journal should keep records: so much later than
+	// its oldest record expires, a hub's log can still be written again as a whole.
+	Reserve = time.Hour
+	// minWindow is the shortest window in which the broker accepts to look for duplicates.
+	minWindow = 100 * time.Millisecond
+	// maxGroups is the most journals of an installation.
+	maxGroups = 16
+)
+
+// Config configures a Journal. Conn and Retention are required.
+type Config struct {
+	// Conn is a connection to the account CLOUD of the broker with the journals.
+	Conn *nats.Conn
+	// Groups is the number of groups, from 1 to 16: see Groups. Defaults to 1.
+	Groups int
+	// Replicas is the number of copies of each journal. Defaults to 1.
+	Replicas int
+	// Retention is how long a journal keeps commits. It must be longer than that of hub logs, best
+	// by Reserve.
+	Retention time.Duration
+	// CacheBytes bounds the commits that the readers keep. Defaults to 32 MiB.
+	CacheBytes int
+	// Logger defaults to slog.Default.
+	Logger *slog.Logger
+	// Metrics registers the metrics. Nil registers none.
+	Metrics prometheus.Registerer
+	// Now is the clock. Defaults to time.Now.
+	Now func() time.Time
+}
+
+// WithDefaults returns a copy with defaults for what is not set.
+func (c Config) WithDefaults() Config {
+	c.Groups = cmp.Or(c.Groups, 1)
+	c.Replicas = cmp.Or(c.Replicas, 1)
+	c.CacheBytes = cmp.Or(c.CacheBytes, 32<<20)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+// Validate returns an error that names the first invalid field.
+func (c Config) Validate() error {
+	switch {
+	case c.Conn == nil:
+		return errors.New("journal: Conn is missing")
+	case c.Groups < 1 || c.Groups > maxGroups:
+		return fmt.Errorf("journal: Groups is %d: must be 1 to %d", c.Groups, maxGroups)
+	case c.Replicas < 1:
+		return fmt.Errorf("journal: Replicas is %d: must be at least 1", c.Replicas)
+	case c.Retention < minWindow:
+		return fmt.Errorf("journal: Retention is %v: must be at least %v", c.Retention, minWindow)
+	case c.CacheBytes < 0:
+		return fmt.Errorf("journal: CacheBytes is %d: must be at least 0", c.CacheBytes)
+	}
+	return nil
+}
+
+// Groups returns the number of groups for an installation with so many shards: a server by itself
+// has one journal, so that all hubs share its writes; a cluster spreads the journals' leaders over
+// its servers.
+func Groups(shards int, clustered bool) int {
+	if !clustered {
+		return 1
+	}
+	return min(shards, maxGroups)
+}
+
+// GroupOf returns the group of a shard.
+func GroupOf(shard, groups int) int { return shard % groups }
+
+// Journal is the journals of all groups. It is safe for concurrent use.
+type Journal struct {
+	cfg     Config
+	api     jsapi.API
+	metrics *metrics
+	cache   *cache
+}
+
+// New returns the journals of an installation. It panics if cfg.Metrics has their metrics already.
+func New(cfg Config) (*Journal, error) {
+	cfg = cfg.WithDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	return &Journal{
+		cfg: cfg, api: jsapi.New(cfg.Conn), metrics: newMetrics(cfg.Metrics),
+		cache: newCache(cfg.CacheBytes),
+	}, nil
+}
+
+// Declare creates the streams of the journals and of the snapshots if they are missing, and updates
+// their retention and their number of replicas. It does not sync the folders of new streams.
+func (j *Journal) Declare(ctx context.Context) error {
+	js, err := jetstream.New(j.cfg.Conn)
+	if err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	for group := range j.cfg.Groups {
+		if err := j.declareGroup(ctx, js, group); err != nil {
+			return groupError(group, err)
+		}
+	}
+	if _, err := streams.Declare(ctx, js, j.indexConfig()); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	return nil
+}
+
+func (j *Journal) declareGroup(ctx context.Context, js jetstream.JetStream, group int) error {
+	want := j.streamConfig(group)
+	declared := want
+	switch found, err := js.Stream(ctx, want.Name); {
+	case err == nil:
+		// A different retention is updated below.
+		declared.MaxAge = found.CachedInfo().Config.MaxAge
+	case !errors.Is(err, jetstream.ErrStreamNotFound):
+		return err
+	}
+	stream, err := streams.Declare(ctx, js, declared)
+	if err != nil {
+		return err
+	}
+	got := stream.CachedInfo().Config
+	if got.MaxAge == want.MaxAge {
+		return nil
+	}
+	j.cfg.Logger.Info(
+		"journal retention changed", "group", group, "from", got.MaxAge, "to", want.MaxAge,
+	)
+	got.MaxAge, got.Duplicates = want.MaxAge, want.Duplicates
+	if _, err := js.UpdateStream(ctx, got); err != nil {
+		return fmt.Errorf("set the retention: %w", err)
+	}
+	return nil
+}
+
+func (j *Journal) streamConfig(group int) jetstream.StreamConfig {
+	subject := streams.JournalSubject(group)
+	return jetstream.StreamConfig{
+		Name: streams.JournalStream(group), Subjects: []string{subject},
+		Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage,
+		Replicas: j.cfg.Replicas, MaxAge: j.cfg.Retention,
+		// Expected sequences prevent duplicates; message ids are not used.
+		Duplicates: minWindow,
+		// The commits are a gapless sequence, of which only the oldest expire.
+		DenyDelete: true, DenyPurge: true,
+		AllowDirect: true,
+		RePublish: &jetstream.RePublish{
+			Source: subject, Destination: streams.JournalFeed(group),
+		},
+	}
+}
+
+func (j *Journal) indexConfig() jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name: streams.JournalIndexStream, Subjects: []string{streams.JournalIndexFilter},
+		Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage,
+		Replicas: j.cfg.Replicas, MaxMsgsPerSubject: 1,
+		AllowAtomicPublish: true,
+	}
+}

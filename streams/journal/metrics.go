@@ -1,0 +1,120 @@
+package journal
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hubcloud/streams/telemetry"
+)
+
+// metrics are named hubcloud_journal_….
+type metrics struct {
+	commits       prometheus.Counter
+	records       prometheus.Counter
+	commitBytes   prometheus.Histogram
+	commitTime    prometheus.Histogram
+	retries       prometheus.Counter
+	fenced        prometheus.Counter
+	notStored     prometheus.Counter
+	unknown       prometheus.Counter
+	delivered     prometheus.Counter
+	feedGaps      prometheus.Counter
+	missing       prometheus.Counter
+	reads         prometheus.Counter
+	cacheHits     prometheus.Counter
+	snapshots     prometheus.Counter
+	position, end *prometheus.GaugeVec
+	hubs          *prometheus.GaugeVec
+}
+
+// newMetrics creates the metrics and registers them with r, unless r is nil. It panics if r has
+// them already.
+func newMetrics(r prometheus.Registerer) *metrics {
+	var all []prometheus.Collector
+	counter := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: "hubcloud", Subsystem: "journal", Name: name, Help: help,
+		})
+		all = append(all, c)
+		return c
+	}
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: "hubcloud", Subsystem: "journal", Name: name, Help: help,
+		}, []string{"group"})
+		all = append(all, g)
+		return g
+	}
+	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
+		h := prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: "hubcloud", Subsystem: "journal", Name: name, Help: help, Buckets: buckets,
+		})
+		all = append(all, h)
+		return h
+	}
+	failures := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "hubcloud", Subsystem: "journal", Name: "commit_failures_total",
+		Help: "Failed commits, by cause. `fenced`: another process has taken over the journal. " +
+			"`not_stored`: the broker's disk is full or the journal has no leader; hubs get no " +
+			"acks meanwhile. `unknown`: the broker did not answer for long.",
+	}, []string{"cause"})
+	all = append(all, failures)
+	m := &metrics{
+		commits: counter("commits_total", "Commits that this process stored in journals."),
+		records: counter(
+			"records_total",
+			"Records in these commits: events and records of commands, of all hubs.",
+		),
+		commitBytes: histogram(
+			"commit_bytes", "Bytes of the commits that this process stored.",
+			prometheus.ExponentialBuckets(256, 4, 7),
+		),
+		commitTime: histogram(
+			"commit_duration_seconds",
+			"Seconds to store one commit. A rise means a slow disk: the broker syncs before it "+
+				"confirms.",
+			telemetry.LatencyBuckets(.0001, 10),
+		),
+		retries: counter(
+			"commit_retries_total", "Times that a commit was sent again, as no answer came.",
+		),
+		fenced:    failures.WithLabelValues("fenced"),
+		notStored: failures.WithLabelValues("not_stored"),
+		unknown:   failures.WithLabelValues("unknown"),
+		delivered: counter("delivered_total", "Commits that this process has followed."),
+		feedGaps: counter(
+			"feed_gaps_total",
+			"Times that the feed of new commits lost some. They were read from the journal "+
+				"instead.",
+		),
+		missing: counter(
+			"missing_total",
+			"Commits that expired before this process could follow them. Above 0 means that the "+
+				"process was cut off, or without a snapshot, for longer than the retention.",
+		),
+		reads: counter("reads_total", "Commits read from journals for pages and repairs of logs."),
+		cacheHits: counter(
+			"cache_hits_total", "Commits for pages and repairs of logs that were in the cache.",
+		),
+		snapshots: counter(
+			"snapshots_total", "Snapshots of the index of a journal that this process stored.",
+		),
+		position: gauge(
+			"position", "The sequence of the last commit that this process has followed.",
+		),
+		end: gauge(
+			"end",
+			"The sequence of the last commit that this process knows to be stored. The distance "+
+				"to hubcloud_journal_position is how far the process is behind.",
+		),
+		hubs: gauge("hubs", "Hubs whose last sequence this process knows from the journal."),
+	}
+	if r != nil {
+		r.MustRegister(all...)
+	}
+	return m
+}
+
+// label returns the label of a group.
+func label(group int) string { return strconv.Itoa(group) }

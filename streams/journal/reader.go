@@ -1,0 +1,228 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
+)
+
+// readRecords is the most records that one Read returns, and so the most commits that it walks
+// through beside those on the way to them.
+const readRecords = 256
+
+// Reader reads the records of single hubs from the journal of one group. It is safe for concurrent
+// use.
+type Reader struct {
+	journal *Journal
+	group   int
+}
+
+// NewReader returns a reader of a group's journal. The readers of a Journal share a cache.
+func (j *Journal) NewReader(group int) *Reader { return &Reader{journal: j, group: group} }
+
+// Read returns the hub's records from one sequence on, oldest first and without a gap: up to the
+// sequence to or the tip's, at most 256 and at most maxBytes of payloads, but at least one. tip is
+// what an index has of the hub. The records are copies. ErrGone means that the journal does not
+// have the record from: it has expired, or was never written to the journal.
+func (r *Reader) Read(
+	ctx context.Context, hub domain.HubID, tip Tip, from, to uint64, maxBytes int,
+) ([]Record, error) {
+	to = min(to, tip.Seq)
+	if from == 0 || from > to {
+		return nil, fmt.Errorf("%w: %s: sequences %d to %d", ErrGone, hub, from, to)
+	}
+	to = min(to, from+readRecords-1)
+	at, err := r.find(ctx, hub, tip, to)
+	if err != nil {
+		return nil, err
+	}
+	found := window{max: maxBytes}
+	for {
+		for i := len(at.commit.Records) - 1; i >= 0; i-- {
+			record := &at.commit.Records[i]
+			if record.Hub == hub && record.Seq >= from && record.Seq <= to {
+				found.add(record)
+			}
+		}
+		if at.link.First <= from {
+			return found.records(hub), nil
+		}
+		if at, err = r.former(ctx, at, at.link.Prev); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Oldest returns the sequence of the hub's oldest record that the journal has, or ErrGone if it has
+// none.
+func (r *Reader) Oldest(ctx context.Context, hub domain.HubID, tip Tip) (uint64, error) {
+	at, err := r.load(ctx, hub, tip.Commit)
+	if err != nil {
+		return 0, err
+	}
+	// By anchors as long as they have not expired, then by single commits.
+	for _, next := range []func(*Link) uint64{
+		func(l *Link) uint64 { return l.anchor },
+		func(l *Link) uint64 { return l.Prev },
+	} {
+		for {
+			older, err := r.former(ctx, at, next(at.link))
+			if errors.Is(err, ErrGone) {
+				break
+			}
+			if err != nil {
+				return 0, err
+			}
+			at = older
+		}
+	}
+	return at.link.First, nil
+}
+
+// place is a commit with its link for one hub.
+type place struct {
+	commit *Commit
+	link   *Link
+}
+
+// find returns the commit with the hub's record seq, which must not be after the tip.
+func (r *Reader) find(
+	ctx context.Context, hub domain.HubID, tip Tip, seq uint64,
+) (place, error) {
+	at, err := r.load(ctx, hub, tip.Commit)
+	if err != nil {
+		return place{}, err
+	}
+	blocks := true // until an anchor is before the record
+	for at.link.First > seq {
+		if blocks {
+			anchor, err := r.former(ctx, at, at.link.anchor)
+			switch {
+			case err == nil && anchor.link.Last >= seq:
+				at = anchor
+				continue
+			case err != nil && !errors.Is(err, ErrGone):
+				return place{}, err
+			}
+			blocks = false
+		}
+		if at, err = r.former(ctx, at, at.link.Prev); err != nil {
+			return place{}, err
+		}
+	}
+	return at, nil
+}
+
+// former returns the place in a former commit of the hub, whose sequence is 0 if there is none.
+func (r *Reader) former(ctx context.Context, at place, seq uint64) (place, error) {
+	if seq == 0 {
+		return place{}, fmt.Errorf(
+			"%w: %s: before sequence %d", ErrGone, at.link.Hub, at.link.First,
+		)
+	}
+	former, err := r.load(ctx, at.link.Hub, seq)
+	if err == nil && former.link.Last != at.link.First-1 {
+		err = groupError(r.group, fmt.Errorf(
+			"%w: commit %d of %s does not precede commit %d", ErrUnreadable, seq, at.link.Hub,
+			at.commit.Seq,
+		))
+	}
+	return former, err
+}
+
+// load returns a hub's place in a commit. ErrGone means that the commit has expired.
+func (r *Reader) load(ctx context.Context, hub domain.HubID, seq uint64) (place, error) {
+	c, err := r.commit(ctx, seq)
+	if errors.Is(err, jsapi.ErrNotFound) {
+		return place{}, fmt.Errorf("%w: %s: commit %d has expired", ErrGone, hub, seq)
+	}
+	if err == nil {
+		for i := range c.Links {
+			if c.Links[i].Hub == hub {
+				return place{c, &c.Links[i]}, nil
+			}
+		}
+		err = fmt.Errorf("%w: commit %d has no record of %s", ErrUnreadable, seq, hub)
+	}
+	return place{}, groupError(r.group, err)
+}
+
+// commit returns a commit from the cache, from any replica or, if that does not have it, from the
+// journal's leader.
+func (r *Reader) commit(ctx context.Context, seq uint64) (*Commit, error) {
+	j, key := r.journal, cacheKey{r.group, seq}
+	if c := j.cache.get(key); c != nil {
+		j.metrics.cacheHits.Inc()
+		return c, nil
+	}
+	j.metrics.reads.Inc()
+	stream := streams.JournalStream(r.group)
+	var data []byte
+	err := jsapi.Retry{}.Do(ctx, func(ctx context.Context) error {
+		msg, err := j.api.GetDirect(ctx, stream, seq)
+		data = msg.Data
+		return err
+	})
+	if errors.Is(err, jsapi.ErrNotFound) || errors.Is(err, jsapi.ErrNoStream) {
+		msg, leaderErr := j.api.Get(ctx, stream, seq)
+		if err = leaderErr; err == nil {
+			data = msg.Data
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, err := unmarshalAt(seq, data)
+	if err != nil {
+		return nil, err
+	}
+	j.cache.put(key, &c, len(data))
+	return &c, nil
+}
+
+// window collects records from the newest to the oldest, and drops the newest ones while it has too
+// many bytes.
+type window struct {
+	max, bytes int
+	// newestFirst has the records from the index first on.
+	newestFirst []Record
+	first       int
+	// texts are those of the last record.
+	texts [3]string
+}
+
+// add adds a copy of a record, which shares no memory with its commit.
+func (w *window) add(r *Record) {
+	kept := *r
+	kept.Payload = bytes.Clone(r.Payload)
+	for i, text := range []*string{&kept.OrgID, &kept.OwnLog, &kept.Connection} {
+		if *text != w.texts[i] {
+			w.texts[i] = strings.Clone(*text)
+		}
+		*text = w.texts[i]
+	}
+	w.newestFirst = append(w.newestFirst, kept)
+	w.bytes += len(kept.Payload)
+	for w.bytes > w.max && w.first < len(w.newestFirst)-1 {
+		w.bytes -= len(w.newestFirst[w.first].Payload)
+		w.newestFirst[w.first] = Record{}
+		w.first++
+	}
+}
+
+// records returns the records, the oldest first.
+func (w *window) records(hub domain.HubID) []Record {
+	all := w.newestFirst[w.first:]
+	slices.Reverse(all)
+	for i := range all {
+		all[i].Hub = hub
+	}
+	return all
+}

@@ -1,0 +1,204 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
+	"hubcloud/streams/streamstest"
+)
+
+func TestCommitsAreStoredInOrder(t *testing.T) {
+	t.Parallel()
+	j := open(t, streamstest.Start(t), Config{})
+	s := begin(t, j, NewIndex(0), 1)
+	s.store(hubA, hubB, hubA)
+	s.store(hubB)
+	f, _ := follow(t, j, 1)
+	got := f.sync(t)
+	if len(got) != 3 || len(got[0].Records) != 0 || got[0].Term != 1 ||
+		!slices.Equal(numbers(t, got[1].Records), []int{1, 2, 3}) ||
+		!slices.Equal(numbers(t, got[2].Records), []int{4}) {
+		t.Fatalf("stored are %+v, want the begin of the term and two commits", got)
+	}
+	b := got[2].Links[0]
+	if b.Hub != hubB || b.First != 2 || b.Last != 2 || b.Prev != 2 {
+		t.Errorf("link of the last commit is %+v, want sequence 2 and former commit 2", b)
+	}
+	if tip, ok := s.Tip(hubA); !ok || tip.Seq != 2 || tip.EventSeq != 2 || tip.Commit != 2 {
+		t.Errorf("tip is %+v, %t, want sequence 2 in commit 2", tip, ok)
+	}
+}
+
+// A writer that was replaced must store nothing any more, whatever it knows of its successor.
+func TestNewWriterFencesTheFormer(t *testing.T) {
+	t.Parallel()
+	j := open(t, streamstest.Start(t), Config{})
+	x := NewIndex(0)
+	former := begin(t, j, x, 1)
+	former.store(hubA)
+	next := begin(t, j, x, 2)
+
+	if _, err := former.Commit(t.Context(), former.records(hubA), x.Tip); !errors.Is(err, ErrFenced) {
+		t.Fatalf("Commit of the former writer: %v, want ErrFenced", err)
+	}
+	if _, err := former.Commit(t.Context(), former.records(hubA), x.Tip); !errors.Is(err, ErrFenced) {
+		t.Errorf("its next Commit: %v, want ErrFenced", err)
+	}
+	if _, err := j.OpenWriter(t.Context(), 0, 1); !errors.Is(err, ErrFenced) {
+		t.Errorf("OpenWriter with the term before: %v, want ErrFenced", err)
+	}
+	next.store(hubA)
+	if tip, _ := x.Tip(hubA); tip.Seq != 2 {
+		t.Errorf("the tip has sequence %d, want 2", tip.Seq)
+	}
+}
+
+// A writer that opens while the former one still stores must get its turn.
+func TestOpenWriterAgainstABusyWriter(t *testing.T) {
+	t.Parallel()
+	j := open(t, streamstest.Start(t), Config{})
+	former := begin(t, j, NewIndex(0), 1)
+	fenced := make(chan error, 1)
+	go func() {
+		for {
+			c, err := former.Commit(context.Background(), former.records(hubA), former.Tip)
+			if err == nil {
+				err = former.Apply(c)
+			}
+			if err != nil {
+				fenced <- err
+				return
+			}
+		}
+	}()
+	next, err := j.OpenWriter(t.Context(), 0, 2)
+	if err != nil {
+		t.Fatalf("OpenWriter: %v", err)
+	}
+	if err := <-fenced; !errors.Is(err, ErrFenced) {
+		t.Fatalf("the former writer ended with %v, want ErrFenced", err)
+	}
+	if former.End()+1 != next.End() {
+		t.Errorf("the former writer ends with %d, the next one with %d", former.End(), next.End())
+	}
+}
+
+// A clock that is set back must not make times fall, across writers too.
+func TestTimesGrowWhenTheClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	j := open(t, streamstest.Start(t), Config{})
+	x := NewIndex(0)
+	former := begin(t, j, x, 1)
+	last := former.store(hubA).Records[0].Time
+	next := begin(t, j, x, 2)
+	if !next.LastTime().Equal(last) {
+		t.Fatalf("LastTime of the next writer is %v, want %v", next.LastTime(), last)
+	}
+	records := next.records(hubA)
+	for _, early := range []time.Time{last.Add(-time.Hour), last} {
+		records[0].Time = early
+		if _, err := next.Commit(t.Context(), records, x.Tip); err == nil ||
+			!strings.Contains(err.Error(), "must be after") {
+			t.Errorf("Commit at %v after %v: %v, want an error", early, last, err)
+		}
+	}
+	next.store(hubA) // the writer can still be used
+	if third := begin(t, j, x, 3); !third.LastTime().Equal(next.LastTime()) {
+		t.Errorf("LastTime of the third writer is %v, want %v", third.LastTime(), next.LastTime())
+	}
+}
+
+// lossy is a journal whose broker's acknowledgements can be lost on the way.
+func lossy(t *testing.T) (j *Journal, lose func(bool)) {
+	t.Helper()
+	b := streamstest.New(t)
+	proxy := streamstest.NewRewriter(b)
+	j = open(t, b.Connect(t, nats.InProcessServer(proxy)), Config{})
+	return j, func(on bool) {
+		if !on {
+			proxy.Change(nil)
+			return
+		}
+		proxy.Change(func(payload []byte) []byte {
+			if strings.Contains(string(payload), `{"stream":"`+streams.JournalStream(0)) {
+				return nil
+			}
+			return payload
+		})
+	}
+}
+
+// The answer to a commit can be lost although the commit is stored: it must be found again, and
+// must not be stored twice.
+func TestLostAnswer(t *testing.T) {
+	t.Parallel()
+	j, lose := lossy(t)
+	s := begin(t, j, NewIndex(0), 1)
+	lose(true)
+	s.store(hubA)
+	lose(false)
+	if n := testutil.ToFloat64(j.metrics.retries); n == 0 {
+		t.Error("no answer was lost")
+	}
+	s.store(hubA)
+	f, _ := follow(t, j, 1)
+	if got := f.sync(t); len(got) != 3 || len(got[2].Records) != 1 || got[2].Records[0].Seq != 2 {
+		t.Errorf("stored are %+v, want three commits", got)
+	}
+}
+
+func TestOutcomeUnknown(t *testing.T) {
+	t.Parallel()
+	b := streamstest.New(t)
+	j := open(t, b.Connect(t), Config{})
+	s := begin(t, j, NewIndex(0), 1)
+	b.Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := s.Commit(ctx, s.records(hubA), s.Tip); !errors.Is(err, ErrOutcomeUnknown) {
+		t.Fatalf("Commit without a broker: %v, want ErrOutcomeUnknown", err)
+	}
+	b.Start(t)
+	// The message may have waited in the connection, and is stored now.
+	if _, err := s.Commit(t.Context(), s.records(hubA), s.Tip); !errors.Is(err, ErrOutcomeUnknown) {
+		t.Errorf("the next Commit: %v, want ErrOutcomeUnknown", err)
+	}
+	x := NewIndex(0)
+	f, _ := follow(t, j, 1)
+	if err := x.Apply(f.sync(t)...); err != nil {
+		t.Fatal(err)
+	}
+	next, err := j.OpenWriter(t.Context(), 0, 1) // the same term again
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next.End() <= s.End() {
+		t.Errorf("the next writer ends with %d, the former with %d", next.End(), s.End())
+	}
+}
+
+// A journal that rejects a commit must leave the writer usable.
+func TestNotStored(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	j := open(t, conns, Config{})
+	s := begin(t, j, NewIndex(0), 1)
+	stream := limit(t, conns.Cloud, 1)
+	_, err := s.Commit(t.Context(), s.records(hubA), s.Tip)
+	if !errors.Is(err, ErrNotStored) || !jsapi.IsStreamFull(err) {
+		t.Fatalf("Commit to a full journal: %v, want ErrNotStored", err)
+	}
+	stream(-1)
+	if c := s.store(hubA); c.Seq != 2 {
+		t.Errorf("the next commit is %d, want 2", c.Seq)
+	}
+}
