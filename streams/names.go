@@ -67,6 +67,9 @@ func CommandSubject(hub domain.HubID) string { return "log." + string(hub) + ".c
 // subject.
 func FeedDestination(hub domain.HubID) string { return "feed." + string(hub) + ".>" }
 
+// FeedSubject returns the subject on the feed of a message with that subject in a hub's log.
+func FeedSubject(subject string) string { return "feed." + strings.TrimPrefix(subject, "log.") }
+
 // ParseFeedSubject returns the hub of a subject that FeedDestination matches, without checking the
 // id.
 func ParseFeedSubject(subject string) domain.HubID {

@@ -1,0 +1,118 @@
+package hubviews
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/streams/journal"
+	"hubcloud/streams/jsapi"
+)
+
+// Journal is what Views read of the journal. It must be safe for concurrent use.
+type Journal interface {
+	// Tip returns the end of a hub's log; false means that the journal has nothing of the hub.
+	// Every record of a commit that was passed to Add or lies at or before Config.From must be
+	// covered.
+	Tip(hub domain.HubID) (journal.Tip, bool)
+	// Tips returns the ends of all logs of the group.
+	Tips() iter.Seq2[domain.HubID, journal.Tip]
+	// Records returns the hub's records with the sequences from to to, both included, or only the
+	// first ones: at least one, and no more than the caller may hold in memory. The error is
+	// journal.ErrGone if the journal does not have the record from, or not any more.
+	Records(ctx context.Context, hub domain.HubID, from, to uint64) ([]journal.Record, error)
+	// Oldest returns the sequence of the hub's oldest record in the journal. The error is
+	// journal.ErrGone if the journal has none.
+	Oldest(ctx context.Context, hub domain.HubID) (uint64, error)
+}
+
+// Config configures Views. Conns, Journal, Positions and Retention are required.
+type Config struct {
+	// Conns are the connections to the accounts that have the views.
+	Conns *streams.Conns
+	// Group is the number of the journal's group, from 0, of Groups groups. The views are those of
+	// the hubs in the shards whose number modulo Groups is Group. Groups defaults to 1.
+	Group, Groups int
+	// From is the journal sequence of the last commit that is not passed to Add.
+	From uint64
+	// Journal returns what the views lack.
+	Journal Journal
+	// Positions is the bucket in which Views store the position up to which the views are synced,
+	// in the key views.<Groups>.<Group>.
+	Positions jsapi.Bucket
+	// Retention is how long messages are kept; at least 100 ms.
+	Retention time.Duration
+	// Replicas is the number of copies of each new view. Existing views keep theirs. Defaults to 1.
+	Replicas int
+	// SyncFolders syncs the folders that contain the views of an account, so that a power cut
+	// cannot remove new views. It is called before a position counts as synced. Nil when the broker
+	// is another process.
+	SyncFolders func(streams.Account) error
+	// SyncDelay is how long after a message was acknowledged it counts as synced to disk: at least
+	// twice the interval at which the broker syncs. Defaults to 5 minutes.
+	SyncDelay time.Duration
+	// Linger is how long records are collected before they are sent, unless somebody waits for them
+	// or a quarter of the backlog is used. Defaults to 100 ms.
+	Linger time.Duration
+	// MaxBacklogBytes bounds the commits that are not in the views yet. Defaults to 64 MiB.
+	MaxBacklogBytes int
+	// Now is the clock by which the lifetime of repaired messages is measured. Defaults to
+	// time.Now.
+	Now func() time.Time
+	// Logger defaults to slog.Default.
+	Logger *slog.Logger
+	// Metrics may be shared by several Views. Defaults to metrics that nobody reads.
+	Metrics *Metrics
+}
+
+// minRetention is the shortest retention that the broker accepts.
+const minRetention = 100 * time.Millisecond
+
+// WithDefaults returns a copy with defaults for what is not set.
+func (c Config) WithDefaults() Config {
+	c.Groups = cmp.Or(c.Groups, 1)
+	c.Replicas = cmp.Or(c.Replicas, 1)
+	c.SyncDelay = cmp.Or(c.SyncDelay, 5*time.Minute)
+	c.Linger = cmp.Or(c.Linger, 100*time.Millisecond)
+	c.MaxBacklogBytes = cmp.Or(c.MaxBacklogBytes, 64<<20)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Metrics == nil {
+		c.Metrics = NewMetrics(nil)
+	}
+	return c
+}
+
+// Validate returns an error that names the first invalid field.
+func (c Config) Validate() error {
+	switch {
+	case c.Conns == nil:
+		return errors.New("hub views: Conns is missing")
+	case c.Groups < 1 || c.Groups > len(c.Conns.Shards):
+		return fmt.Errorf(
+			"hub views: Groups is %d: must be 1 to %d, the number of shards", c.Groups,
+			len(c.Conns.Shards),
+		)
+	case c.Group < 0 || c.Group >= c.Groups:
+		return fmt.Errorf("hub views: Group is %d: must be 0 to %d", c.Group, c.Groups-1)
+	case c.Journal == nil:
+		return errors.New("hub views: Journal is missing")
+	case c.Positions.Name() == "":
+		return errors.New("hub views: Positions is missing")
+	case c.Retention < minRetention:
+		return fmt.Errorf(
+			"hub views: Retention is %v: must be at least %v", c.Retention, minRetention,
+		)
+	case c.Replicas < 1:
+		return fmt.Errorf("hub views: Replicas is %d: must be at least 1", c.Replicas)
+	}
+	return nil
+}

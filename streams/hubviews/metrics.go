@@ -1,0 +1,63 @@
+package hubviews
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Metrics are those of all Views of a process, named hubcloud_hubviews_….
+type Metrics struct {
+	backlogBytes prometheus.Gauge
+	behind       prometheus.Gauge
+	written      prometheus.Counter
+	failures     prometheus.Counter
+	repairs      prometheus.Counter
+	rebuilds     prometheus.Counter
+	published    prometheus.Counter
+	unpublished  prometheus.Counter
+}
+
+// NewMetrics creates the metrics and registers them with r, unless r is nil. It panics if r has
+// them already.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	var all []prometheus.Collector
+	counter := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: "hubcloud", Subsystem: "hubviews", Name: name, Help: help,
+		})
+		all = append(all, c)
+		return c
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		g := prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: "hubcloud", Subsystem: "hubviews", Name: name, Help: help,
+		})
+		all = append(all, g)
+		return g
+	}
+	m := &Metrics{
+		backlogBytes: gauge("backlog_bytes",
+			"Bytes of commits of the journal that are not in the hub logs' streams yet. At the "+
+				"limit, hubs get no acks until there is room."),
+		behind: gauge("behind",
+			"Hub logs' streams that lack records of the journal and are being repaired or wait "+
+				"for it. Readers get these records from the journal meanwhile. More than 0 for "+
+				"long means that the broker cannot write them."),
+		written: counter("records_written_total",
+			"Records of the journal written to the hub logs' streams."),
+		failures: counter("failures_total",
+			"Writes and repairs of hub logs' streams that the broker rejected or did not answer. "+
+				"Each is followed by a repair."),
+		repairs: counter("repairs_total",
+			"Hub logs' streams that were compared with the journal and are complete since. It "+
+				"rises after each start."),
+		rebuilds: counter("rebuilds_total",
+			"Hub logs' streams that were written anew from the journal, since they were missing "+
+				"or damaged."),
+		published: counter("feed_messages_total", "Records published on the feeds of hub logs."),
+		unpublished: counter("feed_failures_total",
+			"Records that could not be published on the feeds of hub logs. Readers of the feed "+
+				"see a gap and read the log."),
+	}
+	if r != nil {
+		r.MustRegister(all...)
+	}
+	return m
+}

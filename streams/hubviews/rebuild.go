@@ -1,0 +1,197 @@
+package hubviews
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"hubcloud/streams"
+	"hubcloud/streams/journal"
+	"hubcloud/streams/jsapi"
+	"hubcloud/streams/logformat"
+)
+
+const (
+	// maxSalvagedBytes bounds the messages that a rebuild holds in memory because the journal does
+	// not have them.
+	maxSalvagedBytes = 64 << 20
+	// salvageBatch and salvageBytes bound one read of them.
+	salvageBatch   = 512
+	salvageBytes   = 1 << 20
+	salvageTimeout = 10 * time.Second
+)
+
+// rebuild deletes the stream of a view and creates it anew. It returns the end of the new stream,
+// from which extend continues with the journal's records. Messages that are older than the journal,
+// from before there was one, are read before and written again.
+func (r *repair) rebuild(ctx context.Context, damage string) (end uint64, err error) {
+	hub := r.view.hub
+	oldest, err := r.views.cfg.Journal.Oldest(ctx, hub)
+	if errors.Is(err, journal.ErrGone) {
+		oldest, err = r.known+1, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("hub log of %s: %w", hub, err)
+	}
+	older, err := r.salvage(ctx, oldest)
+	if err != nil {
+		return 0, err
+	}
+	first := oldest - uint64(len(older))
+	if len(older) == 0 {
+		if first, err = r.firstAlive(ctx, oldest); err != nil {
+			return 0, err
+		}
+	}
+	r.views.cfg.Logger.Info(
+		"hub log rebuilt from the journal", "hub_id", hub, "reason", damage, "first", first,
+		"last", r.known, "older_messages", len(older),
+	)
+	r.views.step("delete")
+	if err := r.api.Delete(ctx, streams.HubStream(hub)); err != nil {
+		return 0, err
+	}
+	if err := r.create(ctx, hub, first); err != nil {
+		return 0, err
+	}
+	r.views.cfg.Metrics.rebuilds.Inc()
+	r.mu.Lock()
+	r.view.damaged = false
+	r.mu.Unlock()
+	return r.restore(ctx, first, older)
+}
+
+// firstAlive returns the first sequence from oldest on whose record in the journal has not expired,
+// or the one after all records.
+func (r *repair) firstAlive(ctx context.Context, oldest uint64) (uint64, error) {
+	for seq := oldest; seq <= r.known; {
+		records, err := r.views.cfg.Journal.Records(ctx, r.view.hub, seq, r.known)
+		if err != nil {
+			return 0, fmt.Errorf("hub log of %s: %w", r.view.hub, err)
+		}
+		for i := range records {
+			if r.lifetime(records[i].Time) > 0 {
+				return records[i].Seq, nil
+			}
+		}
+		seq = records[len(records)-1].Seq + 1
+	}
+	return r.known + 1, nil
+}
+
+// salvage reads the messages of the stream that precede the sequence before without a gap and have
+// not expired.
+func (r *repair) salvage(ctx context.Context, before uint64) ([]*nats.Msg, error) {
+	getter, err := r.api.NewBatchGetter(salvageBatch)
+	if err != nil {
+		return nil, err
+	}
+	defer getter.Close()
+	var kept []*nats.Msg
+	bytes := 0
+	next := uint64(1)
+	for next < before {
+		found, err := r.read(ctx, getter, next)
+		if err != nil {
+			return nil, err
+		}
+		found = slices.DeleteFunc(found, func(m jsapi.Message) bool { return m.Sequence >= before })
+		if len(found) == 0 {
+			break
+		}
+		for _, m := range found {
+			msg, expired, err := r.copyOf(m)
+			if err != nil {
+				return nil, fmt.Errorf("hub log of %s: sequence %d: %w", r.view.hub, m.Sequence, err)
+			}
+			if expired || m.Sequence != next {
+				kept, bytes = nil, 0
+			}
+			next = m.Sequence + 1
+			if expired {
+				continue
+			}
+			kept, bytes = append(kept, msg), bytes+messageBytes(msg)
+			for bytes > maxSalvagedBytes {
+				bytes -= messageBytes(kept[0])
+				kept = kept[1:]
+			}
+		}
+	}
+	if next < before {
+		return nil, nil // the last ones are missing
+	}
+	return kept, nil
+}
+
+func messageBytes(msg *nats.Msg) int { return len(msg.Data) + recordOverhead }
+
+// read reads messages of the stream from a sequence on; none at its end or without a stream.
+func (r *repair) read(
+	ctx context.Context, getter *jsapi.BatchGetter, from uint64,
+) ([]jsapi.Message, error) {
+	ctx, cancel := context.WithTimeout(ctx, salvageTimeout)
+	defer cancel()
+	err := getter.Request(jsapi.BatchRequest{
+		Stream: streams.HubStream(r.view.hub), From: from, Messages: salvageBatch,
+		Bytes: salvageBytes,
+	})
+	if err != nil {
+		return nil, err
+	}
+	found, err := getter.Collect(ctx)
+	if errors.Is(err, jsapi.ErrNoStream) {
+		return nil, nil
+	}
+	return found, err
+}
+
+// copyOf returns a message of the stream as it is to be written again.
+func (r *repair) copyOf(m jsapi.Message) (msg *nats.Msg, expired bool, err error) {
+	msg = &nats.Msg{
+		Subject: jsapi.Field(m.Header, jsapi.HeaderSubject), Data: m.Data, Header: nats.Header{},
+	}
+	for name, values := range m.Header {
+		if !strings.HasPrefix(name, "Nats-") { // those of the broker
+			msg.Header[name] = values
+		}
+	}
+	written, ok, err := logformat.Time(m.Header)
+	if err == nil && !ok {
+		written, err = time.Parse(time.RFC3339Nano, jsapi.Field(m.Header, jsapi.HeaderTime))
+		msg.Header[logformat.HeaderTime] = []string{logformat.FormatTime(written)}
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	left := r.lifetime(written)
+	if left < r.views.cfg.Retention-fresh {
+		jsapi.ExpireAfter(msg, left)
+	}
+	return msg, left <= 0, nil
+}
+
+// restore stores the messages that salvage has read, from the sequence first on.
+func (r *repair) restore(
+	ctx context.Context, first uint64, older []*nats.Msg,
+) (end uint64, err error) {
+	end = first - 1
+	out, err := jsapi.NewPipeline(r.nc, pipelined)
+	if err != nil {
+		return end, err
+	}
+	defer out.Close()
+	for _, msg := range older {
+		jsapi.ExpectEnd(msg, end)
+		if err := out.Send(ctx, msg); err != nil {
+			return end, err
+		}
+		end++
+	}
+	return end, out.Wait(ctx)
+}

@@ -1,0 +1,379 @@
+package hubviews
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
+	"hubcloud/streams/streamstest"
+)
+
+// deleteView deletes the stream of a hub's log.
+func (f *fixture) deleteView(hub domain.HubID) {
+	f.Helper()
+	if err := f.js(hub).DeleteStream(f.Context(), streams.HubStream(hub)); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// publish stores a message of somebody else in a hub's stream.
+func (f *fixture) publish(hub domain.HubID, text string) {
+	f.Helper()
+	msg := &nats.Msg{Subject: streams.HubEventSubject(hub), Data: []byte(text)}
+	if _, err := jsapi.Append(f.Context(), f.nc(hub), msg); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// makeView creates a hub's stream with the log's first records. Its messages can be deleted.
+func (f *fixture) makeView(hub domain.HubID, records int) jetstream.Stream {
+	f.Helper()
+	stream, err := f.js(hub).CreateStream(f.Context(), jetstream.StreamConfig{
+		Name: streams.HubStream(hub), Subjects: []string{streams.LogFilter(hub)},
+		Storage: jetstream.FileStorage, AllowDirect: true,
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for i := range f.records[hub][:records] {
+		msg := newMessage()
+		msg.set(&f.records[hub][i])
+		if _, err := jsapi.Append(f.Context(), f.nc(hub), &msg.Msg); err != nil {
+			f.Fatal(err)
+		}
+	}
+	return stream
+}
+
+func TestMissingView(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.commit(hub(1), hub(1), hub(1)) // has no view when the Views start
+	f.begin(hub(2), 50)              // had messages before there was a journal, which have expired
+	f.start()
+	f.flush() // the start has compared the views with the journal
+	f.check(hub(1), 1)
+	f.write(hub(1), hub(2))
+	f.flush()
+	f.check(hub(1), 1)
+	f.check(hub(2), 50)
+
+	f.deleteView(hub(1))
+	f.deleteView(hub(2))
+	f.write(hub(1), hub(2))
+	f.write(hub(2))
+	f.flush()
+	f.check(hub(1), 1)
+	f.check(hub(2), 50)
+	if got := f.Written(); got != f.end() {
+		t.Errorf("Written: got %d, want %d", got, f.end())
+	}
+}
+
+// TestDeletedDuringWrites deletes streams again and again while records are added.
+func TestDeletedDuringWrites(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.cfg.Linger = time.Millisecond
+	f.start()
+	all := hubs(5)
+	for n := range 60 {
+		f.write(all...)
+		if n%4 == 0 {
+			id := all[n%len(all)]
+			err := f.js(id).DeleteStream(t.Context(), streams.HubStream(id))
+			if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+				t.Fatal(err)
+			}
+		}
+	}
+	f.flush()
+	// A stream can be deleted after its records were acknowledged: the next one finds that.
+	f.write(all...)
+	f.flush()
+	for _, id := range all {
+		f.check(id, 1)
+	}
+}
+
+func TestForeignMessage(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.start()
+	for _, records := range []int{1, 2, 5} {
+		t.Run(fmt.Sprintf("before %d records", records), func(t *testing.T) {
+			id := hub(records)
+			f.write(id, id)
+			f.flush()
+			f.publish(id, "foreign")
+			var same []domain.HubID
+			for range records {
+				same = append(same, id)
+			}
+			f.write(same...)
+			f.flush()
+			f.check(id, 1)
+		})
+	}
+	// A view longer than the log is left alone until the log gets there.
+	f.write(hub(8))
+	f.flush()
+	f.publish(hub(8), "foreign")
+	f.stop()
+	f.start()
+	f.flush()
+	if got := f.state(hub(8)).State.LastSeq; got != 2 {
+		t.Errorf("view longer than the log: ends at %d, want 2", got)
+	}
+	f.write(hub(8), hub(8), hub(8))
+	f.flush()
+	f.check(hub(8), 1)
+}
+
+// TestDamagedAtStart damages views while no Views run. The next ones must find that without a
+// record for them, although the stored position says that they were synced.
+func TestDamagedAtStart(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const records = 10
+	damages := map[string]func(domain.HubID, jetstream.Stream){
+		"missing": func(id domain.HubID, _ jetstream.Stream) { f.deleteView(id) },
+		"gap": func(_ domain.HubID, s jetstream.Stream) {
+			if err := s.DeleteMsg(f.Context(), 4); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"front": func(_ domain.HubID, s jetstream.Stream) {
+			if err := s.Purge(f.Context(), jetstream.WithPurgeSequence(4)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"emptied": func(_ domain.HubID, s jetstream.Stream) {
+			if err := s.Purge(f.Context()); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"short": func(id domain.HubID, _ jetstream.Stream) {
+			f.deleteView(id)
+			f.makeView(id, 3)
+		},
+	}
+	f.start()
+	f.stop()
+	ids := map[string]domain.HubID{}
+	made := map[string]jetstream.Stream{}
+	for name := range damages {
+		id := hub(len(ids))
+		for range records {
+			f.commit(id)
+		}
+		ids[name], made[name] = id, f.makeView(id, records)
+	}
+	if err := f.storePosition(t.Context(), f.end()); err != nil {
+		t.Fatal(err)
+	}
+	for name, damage := range damages {
+		damage(ids[name], made[name])
+	}
+	audited := make(chan string, 100)
+	f.hook = func(step string) {
+		if step == "audited" {
+			audited <- step
+		}
+	}
+	f.start()
+	for range streamstest.Shards {
+		<-audited
+	}
+	f.flush()
+	for name, id := range ids {
+		t.Run(name, func(t *testing.T) {
+			f.TB = t
+			f.check(id, 1)
+		})
+	}
+}
+
+// TestTruncatedFiles truncates and removes files of views while the broker is stopped.
+func TestTruncatedFiles(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.start()
+	all := hubs(4)
+	for range 50 {
+		f.write(all...)
+	}
+	f.flush()
+	f.stop()
+	f.broker.Stop()
+	for n, id := range all {
+		account := string(streams.ShardAccount(streams.ShardOf(id, streamstest.Shards)))
+		folder := filepath.Join(
+			f.broker.Dir(), "jetstream", account, "streams", streams.HubStream(id), "msgs",
+		)
+		blocks, err := filepath.Glob(filepath.Join(folder, "*.blk"))
+		if err != nil || len(blocks) != 1 {
+			t.Fatalf("message blocks in %s: got %v, %v, want 1", folder, blocks, err)
+		}
+		info, err := os.Stat(blocks[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = []func() error{
+			func() error { return os.Truncate(blocks[0], info.Size()/2) },
+			func() error { return os.Remove(blocks[0]) },
+			func() error {
+				return errors.Join(
+					os.Truncate(blocks[0], 0), os.Remove(filepath.Join(folder, "index.db")),
+				)
+			},
+			func() error { return os.RemoveAll(filepath.Dir(folder)) },
+		}[n]()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.broker.Start(t)
+	f.start()
+	f.write(all...)
+	f.flush()
+	for _, id := range all {
+		f.check(id, 1)
+	}
+}
+
+// TestLifetime writes a view anew whose older records have expired, or are about to. The rest must
+// have the lifetime that is left, also after the broker was restarted.
+func TestLifetime(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.setTime(time.Now().Add(-2 * testRetention))
+	f.commit(hub(1), hub(1), hub(1), hub(2))
+	f.setTime(time.Now().Add(10*time.Second - testRetention))
+	f.commit(hub(1), hub(1))
+	f.setTime(time.Now())
+	f.commit(hub(1))
+	f.start()
+	f.flush()
+	f.check(hub(1), 4)
+	if s := f.state(hub(2)).State; s.FirstSeq != 2 || s.LastSeq != 1 {
+		t.Errorf("view whose records have expired: has %d to %d, want 2 to 1", s.FirstSeq, s.LastSeq)
+	}
+	f.stop()
+	f.broker.Stop()
+	f.broker.Start(t)
+	f.start()
+	f.write(hub(2), hub(1))
+	f.flush()
+	f.check(hub(2), 2)
+	streamstest.Eventually(t, "the two records that were about to expire are gone", func() bool {
+		return f.state(hub(1)).State.FirstSeq == 6
+	})
+	f.check(hub(1), 6)
+}
+
+// TestFormerLog writes to a log from before there was a journal: JetStream must cease to republish
+// its messages, and writing it anew must keep them with their times.
+func TestFormerLog(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	id := hub(1)
+	_, err := f.js(id).CreateStream(t.Context(), jetstream.StreamConfig{
+		Name: streams.HubStream(id), Subjects: []string{streams.LogFilter(id)},
+		Storage: jetstream.FileStorage, MaxAge: 2 * testRetention,
+		AllowDirect: true, DenyDelete: true, AllowAtomicPublish: true,
+		RePublish: &jetstream.RePublish{
+			Source: streams.LogFilter(id), Destination: streams.FeedDestination(id),
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	former := map[uint64]*jetstream.RawStreamMsg{}
+	for n := range uint64(5) {
+		f.publish(id, fmt.Sprint("former ", n))
+		if former[n+1], err = jsapi.New(f.nc(id)).Get(
+			t.Context(), streams.HubStream(id), n+1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	feed, err := f.nc(id).SubscribeSync(streams.FeedDestination(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.begin(id, 6)
+	f.start()
+	f.write(id, id)
+	f.flush()
+	f.check(id, 1)
+	for range 2 {
+		if _, err := feed.NextMsg(time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.nc(id).Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, err := feed.Pending(); n > 0 || err != nil {
+		t.Errorf("feed: got %d messages more than records, error %v, want none", n, err)
+	}
+	if got := f.state(id).Config.MaxAge; got != testRetention {
+		t.Errorf("retention of the view: got %v, want %v", got, testRetention)
+	}
+
+	if err := f.Rebuild(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	f.check(id, 1)
+	for n, want := range former {
+		got, err := jsapi.New(f.nc(id)).Get(t.Context(), streams.HubStream(id), n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if written, ok, err := logTime(got); string(got.Data) != string(want.Data) || !ok ||
+			err != nil || !written.Equal(want.Time) {
+			t.Errorf("former message %d: got %q of %v, %v, want %q of %v",
+				n, got.Data, written, err, want.Data, want.Time)
+		}
+	}
+}
+
+// TestIncompatible has a stream that is no hub log under the name of one.
+func TestIncompatible(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	_, err := f.js(hub(1)).CreateStream(t.Context(), jetstream.StreamConfig{
+		Name: streams.HubStream(hub(1)), Subjects: []string{"something.else"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.start()
+	f.write(hub(1), hub(2))
+	f.write(hub(1), hub(2))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := f.Await(ctx, hub(2), 2); err != nil {
+		t.Fatalf("a hub beside the one that cannot be written: %v", err)
+	}
+	streamstest.Eventually(t, "no record waits in memory", func() bool {
+		commits, behind, _ := f.backlog.state()
+		return commits == 0 && behind == 1
+	})
+	if got := f.Written(); got != 0 {
+		t.Errorf("Written: got %d, want 0, since a view lacks everything", got)
+	}
+	f.deleteView(hub(1))
+	f.flush()
+	f.check(hub(1), 1)
+}

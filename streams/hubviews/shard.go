@@ -1,0 +1,324 @@
+package hubviews
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
+)
+
+const (
+	// maxRunMessages and maxRunBytes bound a run.
+	maxRunMessages = 1000
+	maxRunBytes    = 256 << 10
+	// maxRuns and maxInFlightBytes bound the runs on their way in one shard.
+	maxRuns          = 1024
+	maxInFlightBytes = 4 << 20
+	// answerTimeout is how long the broker may take to answer a run, and prepareTimeout how long a
+	// view may wait for its preparation. Then the view is repaired, which needs no memory.
+	answerTimeout  = 10 * time.Second
+	prepareTimeout = 10 * time.Second
+)
+
+var errNoAnswer = fmt.Errorf("no answer within %v", answerTimeout)
+
+// shard has the views in one account of the broker. Its goroutine, in run, is the only one that
+// sends to views that are current.
+type shard struct {
+	views  *Views
+	number int
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	api    jsapi.API
+	out    *jsapi.Appender
+	// wake has a value when there are views to send to.
+	wake chan struct{}
+
+	mu   sync.Mutex
+	hubs map[domain.HubID]*view
+	// ready are current views with pending records and without a run.
+	ready []*view
+	// runs are on their way, by the tokens of their messages.
+	runs          map[uint64]*run
+	tokens        uint64
+	inFlightBytes int
+	// blocked reports that ready views wait for room among what is on its way.
+	blocked bool
+	// preparing are the views that wait for their preparation, and some for which it has ended.
+	preparing []*view
+	// created reports that a stream was created since SyncFolders was called.
+	created bool
+}
+
+func newShard(v *Views, number int) (*shard, error) {
+	nc := v.cfg.Conns.Shards[number]
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("hub views: %w", err)
+	}
+	s := &shard{
+		views: v, number: number, nc: nc, js: js, api: jsapi.New(nc),
+		wake: make(chan struct{}, 1), hubs: map[domain.HubID]*view{}, runs: map[uint64]*run{},
+	}
+	// Each run has two answers. Runs that were given up may still be answered.
+	if s.out, err = jsapi.NewAppender(nc, 4*maxRuns); err != nil {
+		return nil, fmt.Errorf("hub views: %w", err)
+	}
+	return s, nil
+}
+
+// view returns the view of a hub. The caller must hold s.mu.
+func (s *shard) view(hub domain.HubID) *view {
+	v := s.hubs[hub]
+	if v == nil {
+		// The id may be a part of a whole commit in memory.
+		v = &view{shard: s, hub: domain.HubID(strings.Clone(string(hub)))}
+		s.hubs[v.hub] = v
+	}
+	return v
+}
+
+func (s *shard) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run sends records and receives the answers until ctx ends.
+func (s *shard) run(ctx context.Context) error {
+	msg := newMessage()
+	linger := time.NewTimer(0)
+	<-linger.C
+	lingering := false
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.wake:
+			switch {
+			case s.views.urgent():
+				s.send(msg)
+			case !lingering:
+				lingering = true
+				linger.Reset(s.views.cfg.Linger)
+			}
+		case <-linger.C:
+			lingering = false
+			s.send(msg)
+		case answer := <-s.out.Answers():
+			if s.receive(s.out.ReadAnswer(answer)) {
+				s.send(msg)
+			}
+		}
+	}
+}
+
+// send sends the pending records of all views that are ready, as long as the limits of what is on
+// its way allow.
+func (s *shard) send(msg *message) {
+	for {
+		r := s.nextRun()
+		if r == nil {
+			return
+		}
+		s.views.step("send")
+		if err := s.sendRun(msg, r); err != nil {
+			s.fail(r, err)
+		}
+	}
+}
+
+// nextRun takes a run from the first view that is ready. It returns nil if there is none, or if too
+// much is on its way.
+func (s *shard) nextRun() *run {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.ready) > 0 {
+		s.blocked = len(s.runs) >= maxRuns || s.inFlightBytes >= maxInFlightBytes
+		if s.blocked {
+			return nil
+		}
+		v := s.ready[0]
+		s.ready[0] = nil
+		s.ready = s.ready[1:]
+		v.queued = false
+		if v.state != stateCurrent || v.run != nil || len(v.pending) == 0 {
+			continue // it has fallen behind since
+		}
+		s.tokens++
+		r := &run{view: v, token: s.tokens, sentAt: time.Now(), answers: 2}
+		n := 0
+		for n < len(v.pending) && n < maxRunMessages && r.bytes < maxRunBytes {
+			r.bytes += v.pending[n].record.Size()
+			n++
+		}
+		if n == 1 {
+			r.answers = 1
+		}
+		r.entries, v.pending = v.pending[:n:n], v.pending[n:]
+		if len(v.pending) == 0 {
+			v.pending = nil
+		}
+		v.run = r
+		s.runs[r.token] = r
+		s.inFlightBytes += r.bytes
+		return r
+	}
+	s.ready, s.blocked = nil, false
+	return nil
+}
+
+func (s *shard) sendRun(msg *message, r *run) error {
+	for i, e := range r.entries {
+		token := r.token
+		if i > 0 && i < len(r.entries)-1 {
+			token = 0
+		}
+		msg.set(e.record)
+		jsapi.ExpectEnd(&msg.Msg, e.record.Seq-1)
+		if err := s.out.Send(&msg.Msg, token); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// receive handles an answer of the broker. It reports whether there may be room now for views that
+// waited for it.
+func (s *shard) receive(answer jsapi.Answer) (unblocked bool) {
+	s.views.step("answer")
+	r, err := s.match(answer)
+	switch {
+	case err != nil:
+		s.fail(r, err)
+	case r != nil:
+		s.views.cfg.Metrics.written.Add(float64(len(r.entries)))
+		for _, e := range r.entries {
+			s.views.backlog.done(e.commit, 1)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.blocked
+}
+
+// match finds the run that an answer is for. It returns nil while the run waits for its other
+// answer, or if the run was given up. After the last answer the view has the run's records.
+func (s *shard) match(answer jsapi.Answer) (*run, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.runs[answer.Token]
+	if r == nil {
+		return nil, nil
+	}
+	r.answers--
+	want := r.first()
+	if r.answers == 0 {
+		want = r.last()
+	}
+	switch {
+	case answer.Err != nil:
+		return r, answer.Err
+	case answer.Sequence != want:
+		return r, fmt.Errorf("stored with the sequence %d instead of %d", answer.Sequence, want)
+	case r.answers > 0:
+		return nil, nil
+	}
+	s.forget(r)
+	r.view.run = nil
+	r.view.advance(want)
+	r.view.enqueue()
+	return r, nil
+}
+
+// forget removes a run from those on their way. The caller must hold s.mu.
+func (s *shard) forget(r *run) {
+	delete(s.runs, r.token)
+	s.inFlightBytes -= r.bytes
+}
+
+// fail leaves a run's view to a repair, unless that was done before.
+func (s *shard) fail(r *run, cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.view.run == r {
+		s.views.logFailure(r.view, "hub log not written", cause)
+		// Messages of the run may have been stored after one that was not.
+		r.view.suspect = r.first()
+		r.view.fallBehind(noCommit)
+	}
+}
+
+// failOverdue leaves views to a repair that have waited too long for an answer or for their
+// preparation, so that a view that cannot be written does not fill the backlog.
+func (s *shard) failOverdue(now time.Time) {
+	s.mu.Lock()
+	var overdue []*run
+	for _, r := range s.runs {
+		if now.Sub(r.sentAt) > answerTimeout {
+			overdue = append(overdue, r)
+		}
+	}
+	n := 0
+	for ; n < len(s.preparing); n++ {
+		v := s.preparing[n]
+		if v.state != statePreparing {
+			continue
+		}
+		if now.Sub(v.preparingSince) <= prepareTimeout {
+			break
+		}
+		v.fallBehind(noCommit)
+	}
+	s.preparing = slices.Delete(s.preparing, 0, n)
+	s.mu.Unlock()
+	for _, r := range overdue {
+		s.fail(r, errNoAnswer)
+	}
+}
+
+// prepare looks at the stream of a view that has its first records. It creates the stream of a new
+// log. A view that is not complete is left to a repair.
+func (s *shard) prepare(ctx context.Context, v *view) {
+	s.mu.Lock()
+	if v.state != statePreparing {
+		s.mu.Unlock()
+		return
+	}
+	first := v.pending[0].record.Seq
+	s.mu.Unlock()
+	s.views.step("prepare")
+	opening, cancel := context.WithTimeout(ctx, prepareTimeout)
+	defer cancel()
+	info, err := s.open(opening, v.hub)
+	end := uint64(0)
+	switch {
+	case err == nil:
+		end = info.State.LastSeq
+	case errors.Is(err, jsapi.ErrNoStream) && first == 1:
+		err = s.create(opening, v.hub, 1)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case v.state != statePreparing || ctx.Err() != nil:
+	case err == nil && end == first-1:
+		v.becomeCurrent(end)
+	default:
+		v.fallBehind(noCommit)
+	}
+}
+
+// account returns the account of the shard.
+func (s *shard) account() streams.Account { return streams.ShardAccount(s.number) }

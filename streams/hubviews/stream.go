@@ -1,0 +1,85 @@
+package hubviews
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
+)
+
+// minDuplicates is the shortest window for message ids that the broker accepts. They are not used.
+const minDuplicates = 100 * time.Millisecond
+
+// streamConfig returns the configuration of a view whose first message gets the sequence first.
+func (s *shard) streamConfig(hub domain.HubID, first uint64) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name: streams.HubStream(hub),
+		// The broker compares the subjects of a new stream with all others of the account.
+		Subjects:   []string{streams.LogFilter(hub)},
+		Storage:    jetstream.FileStorage,
+		Retention:  jetstream.LimitsPolicy,
+		Discard:    jetstream.DiscardOld,
+		MaxAge:     s.views.cfg.Retention,
+		Replicas:   s.views.cfg.Replicas,
+		Duplicates: minDuplicates,
+		FirstSeq:   first,
+		// History is read by direct gets, from any replica.
+		AllowDirect: true,
+		// Without deletes, sequences have no gaps: only expired messages at the front are missing.
+		DenyDelete: true,
+		// Repaired messages have the lifetime that is left of the retention.
+		AllowMsgTTL: true,
+	}
+}
+
+// open returns the information of a hub's stream, from its leader, and updates a configuration that
+// differs: that of a log that was not a view, or that had another retention. Errors:
+// jsapi.ErrNoStream; streams.ErrIncompatible; those of the broker.
+func (s *shard) open(ctx context.Context, hub domain.HubID) (*jetstream.StreamInfo, error) {
+	info, err := s.api.Info(ctx, streams.HubStream(hub))
+	if err != nil {
+		return nil, err
+	}
+	want := s.streamConfig(hub, 0)
+	got := info.Config
+	if !slices.Equal(got.Subjects, want.Subjects) || got.Storage != want.Storage ||
+		got.Retention != want.Retention {
+		return nil, fmt.Errorf("%w: stream %s", streams.ErrIncompatible, want.Name)
+	}
+	changed := got
+	changed.MaxAge, changed.Duplicates = want.MaxAge, want.Duplicates
+	changed.AllowDirect, changed.DenyDelete = want.AllowDirect, want.DenyDelete
+	changed.AllowMsgTTL, changed.RePublish = want.AllowMsgTTL, nil
+	if reflect.DeepEqual(got, changed) {
+		return info, nil
+	}
+	s.views.step("update")
+	if _, err := s.js.UpdateStream(ctx, changed); err != nil {
+		return nil, fmt.Errorf("update stream %s: %w", want.Name, err)
+	}
+	return info, nil
+}
+
+// create creates the stream of a view. The first message gets the sequence first.
+func (s *shard) create(ctx context.Context, hub domain.HubID, first uint64) error {
+	s.views.step("create")
+	config := s.streamConfig(hub, first)
+	err := jsapi.SetUp(ctx, func(ctx context.Context) error {
+		_, err := s.js.CreateStream(ctx, config)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("create stream %s: %w", config.Name, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.created = true
+	return nil
+}
