@@ -23,7 +23,7 @@ const (
 	// A batch of commits from the journal has at most readMessages, or readBytes and one commit.
 	readMessages = 256
 	readBytes    = 4 << 20
-	readTimeout  = 5 * time.Second
+	readTimeout  = 2 * time.Second
 )
 
 // Follower delivers the commits of one group's journal in order, from one sequence on, each once.

@@ -9,26 +9,35 @@ import (
 	"hubcloud/streams"
 )
 
-// limit makes the journal of group 0 reject what exceeds so many messages, and returns a function
-// that changes the limit again.
-func limit(t *testing.T, nc *nats.Conn, messages int64) (change func(messages int64)) {
+// edit changes the stream of the journal of group 0.
+func edit(t *testing.T, nc *nats.Conn, change func(*jetstream.StreamConfig)) {
 	t.Helper()
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	change = func(messages int64) {
-		t.Helper()
-		stream, err := js.Stream(t.Context(), streams.JournalStream(0))
-		if err != nil {
-			t.Fatal(err)
-		}
-		config := stream.CachedInfo().Config
-		config.MaxMsgs, config.Discard = messages, jetstream.DiscardNew
-		if _, err := js.UpdateStream(t.Context(), config); err != nil {
-			t.Fatal(err)
-		}
+	stream, err := js.Stream(t.Context(), streams.JournalStream(0))
+	if err != nil {
+		t.Fatal(err)
 	}
-	change(messages)
-	return change
+	config := stream.CachedInfo().Config
+	change(&config)
+	if _, err := js.UpdateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// limit makes the journal reject what exceeds so many messages; -1 is no limit.
+func limit(t *testing.T, nc *nats.Conn, messages int64) {
+	t.Helper()
+	edit(t, nc, func(c *jetstream.StreamConfig) {
+		c.MaxMsgs, c.Discard = messages, jetstream.DiscardNew
+	})
+}
+
+// keep drops all but the last commits of the journal, as when they have expired.
+func keep(t *testing.T, nc *nats.Conn, last int64) {
+	t.Helper()
+	edit(t, nc, func(c *jetstream.StreamConfig) { c.MaxMsgs, c.Discard = last, jetstream.DiscardOld })
+	edit(t, nc, func(c *jetstream.StreamConfig) { c.MaxMsgs = -1 })
 }

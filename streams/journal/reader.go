@@ -128,7 +128,8 @@ func (r *Reader) former(ctx context.Context, at place, seq uint64) (place, error
 		)
 	}
 	former, err := r.load(ctx, at.link.Hub, seq)
-	if err == nil && former.link.Last != at.link.First-1 {
+	if err == nil && (former.link.Last >= at.link.First ||
+		seq == at.link.Prev && former.link.Last != at.link.First-1) {
 		err = groupError(r.group, fmt.Errorf(
 			"%w: commit %d of %s does not precede commit %d", ErrUnreadable, seq, at.link.Hub,
 			at.commit.Seq,

@@ -43,17 +43,17 @@ type Writer struct {
 // OpenWriter returns a writer after every commit that the journal has. It stores a commit without
 // records, so that no other writer that was opened before can store anything any more. term is the
 // epoch of the group's lease. It must be at least that of the last commit, otherwise the error is
-// ErrFenced. Other errors are those of Writer.Commit and of jsapi.API.Info.
+// ErrFenced. Other errors are those of Writer.Commit and of jsapi.API.GetLast.
 func (j *Journal) OpenWriter(ctx context.Context, group int, term uint64) (*Writer, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+	for {
 		w, err := j.openWriter(ctx, group, term)
 		if err == nil {
 			return w, nil
 		}
 		// The former writer may have stored a commit since the end was read.
-		if !errors.Is(err, errOvertaken) || !streams.Sleep(ctx, pause) {
+		if !errors.Is(err, errOvertaken) || !streams.Sleep(ctx, firstPause) {
 			return nil, groupError(group, fmt.Errorf("open a writer: %w", err))
 		}
 	}
@@ -80,34 +80,34 @@ func (j *Journal) openWriter(ctx context.Context, group int, term uint64) (*Writ
 // readEnd reads the end of the journal. The answer of a deposed leader may be old; the journal then
 // rejects the writer's first commit.
 func (w *Writer) readEnd(ctx context.Context) error {
-	stream := streams.JournalStream(w.group)
-	info, err := w.journal.api.Info(ctx, stream)
+	api, stream := w.journal.api, streams.JournalStream(w.group)
+	// A single request, since a former writer that is still running stores commits meanwhile.
+	msg, err := api.GetLast(ctx, stream, streams.JournalSubject(w.group))
+	if errors.Is(err, jsapi.ErrNotFound) {
+		// All commits have expired, if there were any. The broker has the time of the last one.
+		info, err := api.Info(ctx, stream)
+		if err != nil {
+			return err
+		}
+		if info.State.Msgs > 0 {
+			return errOvertaken
+		}
+		if w.end = info.State.LastSeq; w.end > 0 {
+			w.last = info.State.LastTime.UTC()
+		}
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	w.end = info.State.LastSeq
-	if w.end == 0 {
-		return nil
-	}
-	msg, err := w.journal.api.Get(ctx, stream, w.end)
-	switch {
-	case errors.Is(err, jsapi.ErrNotFound) && info.State.FirstSeq > w.end:
-		// All commits have expired. The broker still has the time of the last one.
-		w.last = info.State.LastTime.UTC()
-		return nil
-	case errors.Is(err, jsapi.ErrNotFound):
-		return fmt.Errorf("%w: commit %d is not there yet", errOvertaken, w.end)
-	case err != nil:
-		return err
-	}
-	last, err := unmarshalAt(w.end, msg.Data)
+	last, err := unmarshalAt(msg.Sequence, msg.Data)
 	if err != nil {
 		return err
 	}
 	if last.Term > w.term {
 		return fmt.Errorf("%w: its term is %d, this writer's %d", ErrFenced, last.Term, w.term)
 	}
-	w.last = last.Time
+	w.end, w.last = last.Seq, last.Time
 	return nil
 }
 

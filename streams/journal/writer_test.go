@@ -192,12 +192,12 @@ func TestNotStored(t *testing.T) {
 	conns := streamstest.Start(t)
 	j := open(t, conns, Config{})
 	s := begin(t, j, NewIndex(0), 1)
-	stream := limit(t, conns.Cloud, 1)
+	limit(t, conns.Cloud, 1)
 	_, err := s.Commit(t.Context(), s.records(hubA), s.Tip)
 	if !errors.Is(err, ErrNotStored) || !jsapi.IsStreamFull(err) {
 		t.Fatalf("Commit to a full journal: %v, want ErrNotStored", err)
 	}
-	stream(-1)
+	limit(t, conns.Cloud, -1)
 	if c := s.store(hubA); c.Seq != 2 {
 		t.Errorf("the next commit is %d, want 2", c.Seq)
 	}
