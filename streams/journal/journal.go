@@ -43,8 +43,6 @@ type Config struct {
 	Logger *slog.Logger
 	// Metrics registers the metrics. Nil registers none.
 	Metrics prometheus.Registerer
-	// Now is the clock. Defaults to time.Now.
-	Now func() time.Time
 }
 
 // WithDefaults returns a copy with defaults for what is not set.
@@ -53,9 +51,6 @@ func (c Config) WithDefaults() Config {
 	c.Replicas = cmp.Or(c.Replicas, 1)
 	c.CacheBytes = cmp.Or(c.CacheBytes, 32<<20)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
-	if c.Now == nil {
-		c.Now = time.Now
-	}
 	return c
 }
 

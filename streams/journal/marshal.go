@@ -161,11 +161,19 @@ func newTexts(c *Commit) *texts {
 	if len(c.Records) > 0 {
 		t.add("")
 	}
+	var former Record // mostly has the same texts
 	for i := range c.Records {
 		r := &c.Records[i]
-		t.add(r.OrgID)
-		t.add(r.OwnLog)
-		t.add(r.Connection)
+		if r.OrgID != former.OrgID {
+			t.add(r.OrgID)
+		}
+		if r.OwnLog != former.OwnLog {
+			t.add(r.OwnLog)
+		}
+		if r.Connection != former.Connection {
+			t.add(r.Connection)
+		}
+		former = *r
 	}
 	return t
 }

@@ -156,6 +156,36 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
+// A process that ends between a commit and its answer leaves the commit to its successor, which
+// must find it.
+func TestNoAnswerBeforeTheEnd(t *testing.T) {
+	t.Parallel()
+	j, lose := lossy(t)
+	x := NewIndex(0)
+	former := begin(t, j, x, 1)
+	lose(true)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := former.Commit(ctx, former.records(hubA), x.Tip); !errors.Is(
+		err, ErrOutcomeUnknown,
+	) {
+		t.Fatalf("Commit without an answer: %v, want ErrOutcomeUnknown", err)
+	}
+	lose(false)
+	next, err := j.OpenWriter(t.Context(), 0, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, _ := follow(t, j, x.Position()+1)
+	if err := x.Apply(f.sync(t)...); err != nil {
+		t.Fatal(err)
+	}
+	if tip, _ := x.Tip(hubA); tip.Seq != 1 || tip.Commit != 2 || next.End() != 3 {
+		t.Errorf("the tip is %+v, and the next writer at %d; want record 1 in commit 2, and 3",
+			tip, next.End())
+	}
+}
+
 func TestOutcomeUnknown(t *testing.T) {
 	t.Parallel()
 	b := streamstest.New(t)

@@ -51,6 +51,11 @@ var importRules = []importRule{
 		reason: "the format is shared by those that write hub logs and those that read them",
 	},
 	{
+		packages: "streams/journal",
+		allowed:  []string{"domain", "streams", "streams/jsapi", "streams/telemetry"},
+		reason:   "journals are what is durable: they do not depend on views of theirs",
+	},
+	{
 		packages: "streams/hubviews",
 		allowed: []string{
 			"domain", "streams", "streams/journal", "streams/jsapi", "streams/logformat",
