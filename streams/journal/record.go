@@ -73,7 +73,7 @@ type Record struct {
 	// Connection is opaque text, stored with hub.connected and hub.disconnected.
 	Connection string
 	// Payload is the event or the command's record as one line of JSON. This package does not read
-	// it.
+	// it. The payloads of a commit share memory: who keeps one for long should copy it.
 	Payload []byte
 }
 
