@@ -15,7 +15,7 @@ import (
 // run has found synced. It is called before records are added.
 func (v *Views) replay() {
 	count := 0
-	for hub, tip := range v.cfg.Journal.Tips() {
+	for hub, tip := range v.cfg.Index.Tips() {
 		s := v.shardOf(hub)
 		if s == nil || tip.Commit <= v.compared {
 			continue
@@ -70,7 +70,7 @@ func (s *shard) audit(ctx context.Context) (done bool) {
 	for _, name := range missing { // no server answers for them now
 		listed[strings.TrimPrefix(name, streams.HubStream(""))] = true
 	}
-	for hub := range s.views.cfg.Journal.Tips() {
+	for hub := range s.views.cfg.Index.Tips() {
 		if s.views.shardOf(hub) == s && !listed[string(hub)] {
 			s.auditOne(hub, nil)
 		}
@@ -82,7 +82,7 @@ func (s *shard) audit(ctx context.Context) (done bool) {
 // auditOne leaves a view to a repair if its stream looks incomplete. The state is nil without a
 // stream. A repair looks again, so it is harmless for a complete view.
 func (s *shard) auditOne(hub domain.HubID, state *jetstream.StreamState) {
-	tip, ok := s.views.cfg.Journal.Tip(hub)
+	tip, ok := s.views.cfg.Index.Tip(hub)
 	if !ok {
 		return
 	}

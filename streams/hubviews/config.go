@@ -2,37 +2,18 @@ package hubviews
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"time"
 
-	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
 )
 
-// Journal is what Views read of the journal. It must be safe for concurrent use.
-type Journal interface {
-	// Tip returns the end of a hub's log; false means that the journal has nothing of the hub.
-	// Every record of a commit that was passed to Add or lies at or before Config.From must be
-	// covered.
-	Tip(hub domain.HubID) (journal.Tip, bool)
-	// Tips returns the ends of all logs of the group.
-	Tips() iter.Seq2[domain.HubID, journal.Tip]
-	// Records returns the hub's records with the sequences from to to, both included, or only the
-	// first ones: at least one, and no more than the caller may hold in memory. The error is
-	// journal.ErrGone if the journal does not have the record from, or not any more.
-	Records(ctx context.Context, hub domain.HubID, from, to uint64) ([]journal.Record, error)
-	// Oldest returns the sequence of the hub's oldest record in the journal. The error is
-	// journal.ErrGone if the journal has none.
-	Oldest(ctx context.Context, hub domain.HubID) (uint64, error)
-}
-
-// Config configures Views. Conns, Journal, Positions and Retention are required.
+// Config configures Views. Conns, Index, Reader, Positions and
+// Retention are required.
 type Config struct {
 	// Conns are the connections to the accounts that have the views.
 	Conns *streams.Conns
@@ -41,8 +22,11 @@ type Config struct {
 	Group, Groups int
 	// From is the journal sequence of the last commit that is not passed to Add.
 	From uint64
-	// Journal returns what the views lack.
-	Journal Journal
+	// Index has the ends of the group's logs. A commit must be applied to it before New, if it lies
+	// at or before From, or before it is passed to Add.
+	Index *journal.Index
+	// Reader reads what the views lack.
+	Reader *journal.Reader
 	// Positions is the bucket in which Views store the position up to which the views are synced,
 	// in the key views.<Groups>.<Group>.
 	Positions jsapi.Bucket
@@ -103,8 +87,10 @@ func (c Config) Validate() error {
 		)
 	case c.Group < 0 || c.Group >= c.Groups:
 		return fmt.Errorf("hub views: Group is %d: must be 0 to %d", c.Group, c.Groups-1)
-	case c.Journal == nil:
-		return errors.New("hub views: Journal is missing")
+	case c.Index == nil:
+		return errors.New("hub views: Index is missing")
+	case c.Reader == nil:
+		return errors.New("hub views: Reader is missing")
 	case c.Positions.Name() == "":
 		return errors.New("hub views: Positions is missing")
 	case c.Retention < minRetention:

@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"iter"
 	"maps"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -30,128 +27,70 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
 
 const testRetention = time.Hour
 
-// memoryJournal is a journal in memory.
-type memoryJournal struct {
-	guard   sync.Mutex
-	commits []journal.Commit
-	tips    map[domain.HubID]journal.Tip
-	records map[domain.HubID][]journal.Record
-	clock   time.Time
+// source is the writer of a journal, with its index and a copy of all records.
+type source struct {
+	*journal.Writer
+	index  *journal.Index
+	reader *journal.Reader
+	clock  time.Time
+	stored map[domain.HubID][]journal.Record
+	next   map[domain.HubID]uint64
 }
 
-func newMemoryJournal() *memoryJournal {
-	return &memoryJournal{
-		tips: map[domain.HubID]journal.Tip{}, records: map[domain.HubID][]journal.Record{},
-		clock: time.Now().UTC(),
+func newSource(t testing.TB, conns *streams.Conns, retention time.Duration) *source {
+	t.Helper()
+	journals, err := journal.New(journal.Config{
+		Conn: conns.Cloud, Retention: retention, Logger: streamstest.Logger(),
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-func (j *memoryJournal) Tip(hub domain.HubID) (journal.Tip, bool) {
-	j.guard.Lock()
-	defer j.guard.Unlock()
-	tip, ok := j.tips[hub]
-	return tip, ok
-}
-
-func (j *memoryJournal) Tips() iter.Seq2[domain.HubID, journal.Tip] {
-	j.guard.Lock()
-	defer j.guard.Unlock()
-	return maps.All(maps.Clone(j.tips))
-}
-
-// pageOfRecords is how many records one read returns.
-const pageOfRecords = 100
-
-func (j *memoryJournal) Records(
-	_ context.Context, hub domain.HubID, from, to uint64,
-) ([]journal.Record, error) {
-	j.guard.Lock()
-	defer j.guard.Unlock()
-	records := j.records[hub]
-	first := slices.IndexFunc(records, func(r journal.Record) bool { return r.Seq == from })
-	if first < 0 {
-		return nil, journal.ErrGone
+	if err := journals.Declare(t.Context()); err != nil {
+		t.Fatal(err)
 	}
-	last := min(first+int(to-from)+1, first+pageOfRecords, len(records))
-	return slices.Clone(records[first:last]), nil
-}
-
-func (j *memoryJournal) Oldest(_ context.Context, hub domain.HubID) (uint64, error) {
-	j.guard.Lock()
-	defer j.guard.Unlock()
-	if len(j.records[hub]) == 0 {
-		return 0, journal.ErrGone
+	writer, err := journals.OpenWriter(t.Context(), 0, 1)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return j.records[hub][0].Seq, nil
-}
-
-// end returns the sequence of the last commit.
-func (j *memoryJournal) end() uint64 {
-	j.guard.Lock()
-	defer j.guard.Unlock()
-	return uint64(len(j.commits))
-}
-
-// commit stores one record for each of the hubs given, in that order.
-func (j *memoryJournal) commit(hubs ...domain.HubID) journal.Commit {
-	return j.commitSized(0, hubs...)
-}
-
-// commitSized is commit with payloads of at least that many bytes.
-func (j *memoryJournal) commitSized(size int, hubs ...domain.HubID) journal.Commit {
-	j.guard.Lock()
-	defer j.guard.Unlock()
-	c := journal.Commit{Seq: uint64(len(j.commits)) + 1, Term: 1}
-	for _, hub := range hubs {
-		j.clock = j.clock.Add(time.Microsecond)
-		tip := j.tips[hub]
-		tip.Seq, tip.Commit, tip.Time = tip.Seq+1, c.Seq, j.clock
-		j.tips[hub] = tip
-		r := journal.Record{
-			Hub: hub, Seq: tip.Seq, Time: j.clock, Kind: journal.KindCommand,
-			Payload: fmt.Appendf(nil, `{"type":"x","n":%d}%s`, tip.Seq, strings.Repeat(" ", size)),
-		}
-		if tip.Seq%3 != 0 {
-			r.Kind, r.EpochID, r.OrgID = journal.KindHubEvent, domain.NewEpochID(0xa), "org"
-			r.OwnLog, r.Through = "log-1", tip.Seq
-		}
-		if tip.Seq%5 == 1 && r.Kind.IsEvent() {
-			r.Kind, r.Connection = journal.KindCloudEvent, "connection"
-		}
-		c.Records = append(c.Records, r)
-		j.records[hub] = append(j.records[hub], r)
+	s := &source{
+		Writer: writer, index: journal.NewIndex(0), reader: journals.NewReader(0),
+		clock: time.Now().UTC(), stored: map[domain.HubID][]journal.Record{},
+		next: map[domain.HubID]uint64{},
 	}
-	j.commits = append(j.commits, c)
-	return c
+	if err := s.index.Apply(journal.Commit{Seq: writer.End(), Term: 1}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// record returns the hub's next record, with a payload of at least that many bytes.
+func (s *source) record(hub domain.HubID, size int) journal.Record {
+	s.next[hub]++
+	seq := s.next[hub]
+	s.clock = s.clock.Add(time.Microsecond)
+	r := journal.Record{
+		Hub: hub, Seq: seq, Time: s.clock, Kind: journal.KindCommand,
+		Payload: fmt.Appendf(nil, `{"type":"x","n":%d}%s`, seq, strings.Repeat(" ", size)),
+	}
+	if seq%3 != 0 {
+		r.Kind, r.EpochID, r.OrgID = journal.KindHubEvent, domain.NewEpochID(0xa), "org"
+		r.OwnLog, r.Through = "log-1", seq
+	}
+	if seq%5 == 1 && r.Kind.IsEvent() {
+		r.Kind, r.Connection = journal.KindCloudEvent, "connection"
+	}
+	s.stored[hub] = append(s.stored[hub], r)
+	return r
 }
 
 // begin makes the hub's log begin with a sequence, as if earlier records were written before there
 // was a journal.
-func (j *memoryJournal) begin(hub domain.HubID, first uint64) {
-	j.guard.Lock()
-	defer j.guard.Unlock()
-	j.tips[hub] = journal.Tip{Seq: first - 1}
-}
-
-// setTime moves a hub's records and the clock to another time.
-func (j *memoryJournal) setTime(at time.Time) {
-	j.guard.Lock()
-	defer j.guard.Unlock()
-	j.clock = at.UTC()
-}
-
-// forget removes the hub's records before a sequence, as if they had expired.
-func (j *memoryJournal) forget(hub domain.HubID, before uint64) {
-	j.guard.Lock()
-	defer j.guard.Unlock()
-	j.records[hub] = slices.DeleteFunc(j.records[hub],
-		func(r journal.Record) bool { return r.Seq < before })
-}
+func (s *source) begin(hub domain.HubID, first uint64) { s.next[hub] = first - 1 }
 
 // fixture is a broker with a journal, and Views that can be stopped and started again.
 type fixture struct {
 	testing.TB
-	*memoryJournal
+	*source
 	broker *streamstest.Broker
 	conns  *streams.Conns
 	bucket jsapi.Bucket
@@ -166,10 +105,34 @@ type fixture struct {
 
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	f := &fixture{TB: t, memoryJournal: newMemoryJournal(), broker: streamstest.New(t)}
+	f := &fixture{TB: t, broker: streamstest.New(t)}
 	f.conns = f.broker.Connect(t)
 	f.bucket = positions(t, f.conns)
+	f.source = newSource(t, f.conns, testRetention+journal.Reserve)
 	return f
+}
+
+// commit stores one record for each of the hubs given, in that order.
+func (f *fixture) commit(hubs ...domain.HubID) journal.Commit {
+	f.Helper()
+	return f.commitSized(0, hubs...)
+}
+
+// commitSized is commit with payloads of at least that many bytes.
+func (f *fixture) commitSized(size int, hubs ...domain.HubID) journal.Commit {
+	f.Helper()
+	records := make([]journal.Record, len(hubs))
+	for i, hub := range hubs {
+		records[i] = f.record(hub, size)
+	}
+	c, err := f.Commit(f.Context(), records, f.index.Tip)
+	if err == nil {
+		err = f.index.Apply(c)
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
+	return c
 }
 
 func positions(t testing.TB, conns *streams.Conns) jsapi.Bucket {
@@ -191,11 +154,11 @@ func positions(t testing.TB, conns *streams.Conns) jsapi.Bucket {
 func (f *fixture) start() {
 	f.Helper()
 	cfg := f.cfg
-	cfg.Conns, cfg.Journal, cfg.Positions = f.conns, f.memoryJournal, f.bucket
+	cfg.Conns, cfg.Index, cfg.Reader, cfg.Positions = f.conns, f.index, f.reader, f.bucket
 	if f.own != nil {
 		cfg.Conns = f.own
 	}
-	cfg.From, cfg.Retention, cfg.Logger = f.end(), testRetention, streamstest.Logger()
+	cfg.From, cfg.Retention, cfg.Logger = f.End(), testRetention, streamstest.Logger()
 	cfg.Metrics = NewMetrics(prometheus.NewRegistry())
 	views, err := New(f.Context(), cfg)
 	if err != nil {
@@ -258,17 +221,14 @@ func (f *fixture) state(hub domain.HubID) *jetstream.StreamInfo {
 func (f *fixture) check(hub domain.HubID, first uint64) {
 	f.Helper()
 	info := f.state(hub)
-	tip, _ := f.Tip(hub)
+	tip, _ := f.index.Tip(hub)
 	if s := info.State; s.FirstSeq != first || s.LastSeq != tip.Seq || s.NumDeleted > 0 {
 		f.Fatalf("view of %s: has %d to %d with %d gaps, want %d to %d without",
 			hub, s.FirstSeq, s.LastSeq, s.NumDeleted, first, tip.Seq)
 	}
-	f.guard.Lock()
-	records := slices.Clone(f.records[hub])
-	f.guard.Unlock()
-	for i := range records {
-		if records[i].Seq >= first {
-			f.checkMessage(&records[i])
+	for i := range f.stored[hub] {
+		if f.stored[hub][i].Seq >= first {
+			f.checkMessage(&f.stored[hub][i])
 		}
 	}
 }

@@ -31,7 +31,8 @@ const (
 // from before there was one, are read before and written again.
 func (r *repair) rebuild(ctx context.Context, damage string) (end uint64, err error) {
 	hub := r.view.hub
-	oldest, err := r.views.cfg.Journal.Oldest(ctx, hub)
+	tip, _ := r.views.cfg.Index.Tip(hub)
+	oldest, err := r.views.cfg.Reader.Oldest(ctx, hub, tip)
 	if errors.Is(err, journal.ErrGone) {
 		oldest, err = r.known+1, nil
 	}
@@ -70,9 +71,9 @@ func (r *repair) rebuild(ctx context.Context, damage string) (end uint64, err er
 // or the one after all records.
 func (r *repair) firstAlive(ctx context.Context, oldest uint64) (uint64, error) {
 	for seq := oldest; seq <= r.known; {
-		records, err := r.views.cfg.Journal.Records(ctx, r.view.hub, seq, r.known)
+		records, err := r.records(ctx, seq, r.known)
 		if err != nil {
-			return 0, fmt.Errorf("hub log of %s: %w", r.view.hub, err)
+			return 0, err
 		}
 		for i := range records {
 			if r.lifetime(records[i].Time) > 0 {

@@ -19,6 +19,8 @@ const (
 	keptRecords = 256
 	// pipelined is how many messages of a repair are on their way at once.
 	pipelined = 256
+	// readBytes bounds the payloads of one read of the journal.
+	readBytes = 1 << 20
 	// firstRetry is the pause before a repair that failed is tried again. It doubles up to
 	// lastRetry.
 	firstRetry = time.Second
@@ -114,7 +116,7 @@ func (s *shard) repair(ctx context.Context, w *view) error {
 
 func (s *shard) repairOnce(ctx context.Context, w *view) error {
 	r := &repair{shard: s, view: w, msg: newMessage(), base: s.views.cfg.Now()}
-	tip, _ := s.views.cfg.Journal.Tip(w.hub)
+	tip, _ := s.views.cfg.Index.Tip(w.hub)
 	s.mu.Lock()
 	r.known, r.damaged, r.suspect = max(w.added, tip.Seq), w.damaged, w.suspect
 	s.mu.Unlock()
@@ -239,7 +241,7 @@ func (r *repair) lost(ctx context.Context, seq uint64) (bool, error) {
 	if seq > r.known {
 		return false, nil
 	}
-	records, err := r.views.cfg.Journal.Records(ctx, r.view.hub, seq, seq)
+	records, err := r.records(ctx, seq, seq)
 	if errors.Is(err, journal.ErrGone) {
 		return false, nil
 	}
@@ -259,7 +261,7 @@ func (r *repair) checkEnd(ctx context.Context, state jetstream.StreamState) (str
 		seq = min(seq, r.suspect)
 	}
 	for seq = max(seq, state.FirstSeq); seq <= last && state.Msgs > 0; {
-		records, err := r.views.cfg.Journal.Records(ctx, r.view.hub, seq, last)
+		records, err := r.records(ctx, seq, last)
 		if errors.Is(err, journal.ErrGone) {
 			return "", nil
 		}
@@ -281,6 +283,23 @@ func (r *repair) checkEnd(ctx context.Context, state jetstream.StreamState) (str
 	return "", nil
 }
 
+// records returns the hub's records in the journal with the sequences from to to, or the first ones
+// of them, at least one. The error is journal.ErrGone if the journal does not have the first one
+// any more.
+func (r *repair) records(ctx context.Context, from, to uint64) ([]journal.Record, error) {
+	tip, ok := r.views.cfg.Index.Tip(r.view.hub)
+	if ok && from > tip.Seq {
+		return nil, fmt.Errorf(
+			"hub log of %s: the index ends at %d: must have %d", r.view.hub, tip.Seq, from,
+		)
+	}
+	records, err := r.views.cfg.Reader.Read(ctx, r.view.hub, tip, from, to, readBytes)
+	if err != nil {
+		return nil, fmt.Errorf("hub log of %s: %w", r.view.hub, err)
+	}
+	return records, nil
+}
+
 // lifetime returns how long a record is to be kept from r.base on.
 func (r *repair) lifetime(written time.Time) time.Duration {
 	return r.views.cfg.Retention - r.base.Sub(written)
@@ -296,9 +315,9 @@ func (r *repair) extend(ctx context.Context, end, goal uint64) (uint64, error) {
 	last := end
 	for last < goal {
 		r.views.step("extend")
-		records, err := r.views.cfg.Journal.Records(ctx, r.view.hub, last+1, goal)
+		records, err := r.records(ctx, last+1, goal)
 		if err != nil {
-			return end, fmt.Errorf("hub log of %s: %w", r.view.hub, err)
+			return end, err
 		}
 		for i := range records {
 			record := &records[i]

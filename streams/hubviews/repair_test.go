@@ -45,9 +45,9 @@ func (f *fixture) makeView(hub domain.HubID, records int) jetstream.Stream {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for i := range f.records[hub][:records] {
+	for i := range f.stored[hub][:records] {
 		msg := newMessage()
-		msg.set(&f.records[hub][i])
+		msg.set(&f.stored[hub][i])
 		if _, err := jsapi.Append(f.Context(), f.nc(hub), &msg.Msg); err != nil {
 			f.Fatal(err)
 		}
@@ -75,8 +75,8 @@ func TestMissingView(t *testing.T) {
 	f.flush()
 	f.check(hub(1), 1)
 	f.check(hub(2), 50)
-	if got := f.Written(); got != f.end() {
-		t.Errorf("Written: got %d, want %d", got, f.end())
+	if got := f.Written(); got != f.End() {
+		t.Errorf("Written: got %d, want %d", got, f.End())
 	}
 }
 
@@ -179,7 +179,7 @@ func TestDamagedAtStart(t *testing.T) {
 		}
 		ids[name], made[name] = id, f.makeView(id, records)
 	}
-	if err := f.storePosition(t.Context(), f.end()); err != nil {
+	if err := f.storePosition(t.Context(), f.End()); err != nil {
 		t.Fatal(err)
 	}
 	for name, damage := range damages {
@@ -257,11 +257,11 @@ func TestTruncatedFiles(t *testing.T) {
 func TestLifetime(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.setTime(time.Now().Add(-2 * testRetention))
+	f.clock = time.Now().Add(-2 * testRetention).UTC()
 	f.commit(hub(1), hub(1), hub(1), hub(2))
-	f.setTime(time.Now().Add(10*time.Second - testRetention))
+	f.clock = time.Now().Add(10*time.Second - testRetention).UTC()
 	f.commit(hub(1), hub(1))
-	f.setTime(time.Now())
+	f.clock = time.Now().UTC()
 	f.commit(hub(1))
 	f.start()
 	f.flush()

@@ -185,7 +185,7 @@ func (v *Views) Await(ctx context.Context, hub domain.HubID, seq uint64) error {
 	if s == nil {
 		return fmt.Errorf("hub views: %s is not in group %d", hub, v.cfg.Group)
 	}
-	_, known := v.cfg.Journal.Tip(hub)
+	_, known := v.cfg.Index.Tip(hub)
 	done := make(chan struct{})
 	s.mu.Lock()
 	w := s.view(hub)
@@ -244,7 +244,7 @@ func (v *Views) Rebuild(ctx context.Context, hub domain.HubID) error {
 	if s == nil {
 		return fmt.Errorf("hub views: %s is not in group %d", hub, v.cfg.Group)
 	}
-	tip, ok := v.cfg.Journal.Tip(hub)
+	tip, ok := v.cfg.Index.Tip(hub)
 	if !ok {
 		return fmt.Errorf("%w: %s", ErrUnknown, hub)
 	}

@@ -14,6 +14,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/hublog"
+	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 )
@@ -44,10 +45,9 @@ func TestOrder(t *testing.T) {
 		total += len(some)
 		f.write(some...)
 	}
-	f.write() // a commit without records
 	f.flush()
-	if got := f.Written(); got != f.end() {
-		t.Errorf("Written: got %d, want %d", got, f.end())
+	if got := f.Written(); got != f.End() {
+		t.Errorf("Written: got %d, want %d", got, f.End())
 	}
 	last := map[domain.HubID]uint64{}
 	for range total {
@@ -59,7 +59,7 @@ func TestOrder(t *testing.T) {
 					id, last[id], m.Seq, durable, err)
 			}
 			last[id] = m.Seq
-			record := f.records[id][m.Seq-1]
+			record := f.stored[id][m.Seq-1]
 			if !m.Stored.Equal(record.Time) || (m.Event != nil) != record.Kind.IsEvent() {
 				t.Fatalf("feed of %s: got %+v, want %+v", id, m, record)
 			}
@@ -180,8 +180,8 @@ func TestConfig(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	valid := Config{
-		Conns: conns, Journal: newMemoryJournal(), Positions: positions(t, conns),
-		Retention: time.Hour,
+		Conns: conns, Index: journal.NewIndex(0), Reader: &journal.Reader{},
+		Positions: positions(t, conns), Retention: time.Hour,
 	}.WithDefaults()
 	if err := valid.Validate(); err != nil {
 		t.Fatalf("Validate: got %v, want nil", err)
@@ -190,7 +190,8 @@ func TestConfig(t *testing.T) {
 		"Conns":     func(c *Config) { c.Conns = nil },
 		"Groups":    func(c *Config) { c.Groups = streamstest.Shards + 1 },
 		"Group":     func(c *Config) { c.Group = 1 },
-		"Journal":   func(c *Config) { c.Journal = nil },
+		"Index":     func(c *Config) { c.Index = nil },
+		"Reader":    func(c *Config) { c.Reader = nil },
 		"Positions": func(c *Config) { c.Positions = jsapi.Bucket{} },
 		"Retention": func(c *Config) { c.Retention = time.Millisecond },
 		"Replicas":  func(c *Config) { c.Replicas = -1 },
@@ -223,5 +224,3 @@ func TestStartStop(t *testing.T) {
 		f.check(id, 1)
 	}
 }
-
-var _ Journal = (*memoryJournal)(nil)
