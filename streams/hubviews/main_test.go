@@ -37,7 +37,10 @@ type source struct {
 	next   map[domain.HubID]uint64
 }
 
-func newSource(t testing.TB, conns *streams.Conns, retention time.Duration) *source {
+// declareJournal creates the journal, or changes its retention.
+func declareJournal(
+	t testing.TB, conns *streams.Conns, retention time.Duration,
+) *journal.Journal {
 	t.Helper()
 	journals, err := journal.New(journal.Config{
 		Conn: conns.Cloud, Retention: retention, Logger: streamstest.Logger(),
@@ -48,6 +51,12 @@ func newSource(t testing.TB, conns *streams.Conns, retention time.Duration) *sou
 	if err := journals.Declare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return journals
+}
+
+func newSource(t testing.TB, conns *streams.Conns, retention time.Duration) *source {
+	t.Helper()
+	journals := declareJournal(t, conns, retention)
 	writer, err := journals.OpenWriter(t.Context(), 0, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -105,10 +114,16 @@ type fixture struct {
 
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
+	return newFixtureWith(t, testRetention+journal.Reserve)
+}
+
+// newFixtureWith is newFixture with another retention of the journal.
+func newFixtureWith(t testing.TB, retention time.Duration) *fixture {
+	t.Helper()
 	f := &fixture{TB: t, broker: streamstest.New(t)}
 	f.conns = f.broker.Connect(t)
 	f.bucket = positions(t, f.conns)
-	f.source = newSource(t, f.conns, testRetention+journal.Reserve)
+	f.source = newSource(t, f.conns, retention)
 	return f
 }
 
@@ -226,20 +241,36 @@ func (f *fixture) check(hub domain.HubID, first uint64) {
 		f.Fatalf("view of %s: has %d to %d with %d gaps, want %d to %d without",
 			hub, s.FirstSeq, s.LastSeq, s.NumDeleted, first, tip.Seq)
 	}
-	for i := range f.stored[hub] {
-		if f.stored[hub][i].Seq >= first {
-			f.checkMessage(&f.stored[hub][i])
+	getter, err := jsapi.New(f.nc(hub)).NewBatchGetter(1000)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer getter.Close()
+	records := f.stored[hub]
+	for len(records) > 0 && records[0].Seq < first {
+		records = records[1:]
+	}
+	for len(records) > 0 {
+		err := getter.Request(jsapi.BatchRequest{
+			Stream: streams.HubStream(hub), From: records[0].Seq, Messages: 1000,
+		})
+		var found []jsapi.Message
+		if err == nil {
+			found, err = getter.Collect(f.Context())
 		}
+		if err != nil || len(found) == 0 {
+			f.Fatalf("read %d of %s: got %d messages, %v", records[0].Seq, hub, len(found), err)
+		}
+		for i := range found {
+			f.checkMessage(&found[i], &records[i])
+		}
+		records = records[len(found):]
 	}
 }
 
-// checkMessage compares the message with the sequence of a record with the record.
-func (f *fixture) checkMessage(r *journal.Record) {
+// checkMessage compares a message of a view with the record that it must be of.
+func (f *fixture) checkMessage(got *jsapi.Message, r *journal.Record) {
 	f.Helper()
-	got, err := jsapi.New(f.nc(r.Hub)).Get(f.Context(), streams.HubStream(r.Hub), r.Seq)
-	if err != nil {
-		f.Fatalf("get %d of %s: %v", r.Seq, r.Hub, err)
-	}
 	want := map[string]string{logformat.HeaderTime: logformat.FormatTime(r.Time)}
 	if r.Kind.IsEvent() {
 		want[logformat.HeaderEpoch] = r.EpochID.String()
@@ -256,10 +287,11 @@ func (f *fixture) checkMessage(r *journal.Record) {
 			headers[name] = got.Header.Get(name)
 		}
 	}
-	if got.Subject != r.Kind.Subject(r.Hub) || !bytes.Equal(got.Data, r.Payload) ||
-		!maps.Equal(headers, want) {
-		f.Fatalf("message %d of %s: got %s %q %v, want %s %q %v", r.Seq, r.Hub,
-			got.Subject, got.Data, headers, r.Kind.Subject(r.Hub), r.Payload, want)
+	subject := jsapi.Field(got.Header, jsapi.HeaderSubject)
+	if got.Sequence != r.Seq || subject != r.Kind.Subject(r.Hub) ||
+		!bytes.Equal(got.Data, r.Payload) || !maps.Equal(headers, want) {
+		f.Fatalf("message of %s: got %d %s %q %v, want %d %s %q %v", r.Hub, got.Sequence,
+			subject, got.Data, headers, r.Seq, r.Kind.Subject(r.Hub), r.Payload, want)
 	}
 }
 

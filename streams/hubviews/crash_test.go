@@ -1,0 +1,91 @@
+package hubviews
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"hubcloud/streams/jsapi"
+	"hubcloud/streams/streamstest"
+)
+
+// TestCrash cuts Views off at each step of their work, as a crash of the process would: nothing
+// reaches the broker from then on. The next Views must make every view complete.
+func TestCrash(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.cfg.Linger = time.Millisecond
+	f.cfg.SyncDelay = 8 * time.Millisecond // positions are stored all the time
+	all := hubs(5)
+	f.start()
+	f.write(all...)
+	f.flush()
+	f.stop()
+	bucket := f.bucket
+	newHubs := len(all)
+	for _, step := range []string{
+		"add", "prepare", "update", "create", "send", "answer", "inspect", "extend", "delete",
+		"store", "audited",
+	} {
+		for occurrence := 1; occurrence <= 2; occurrence++ {
+			t.Run(fmt.Sprintf("%s %d", step, occurrence), func(t *testing.T) {
+				f.TB = t
+				// Two views to be written anew, two to be extended and updated, two of new hubs,
+				// and one with a record of a former writer of the group, below.
+				f.deleteView(all[0])
+				f.deleteView(all[1])
+				for _, id := range all[2:4] {
+					f.deleteView(id)
+					f.makeView(id, 1)
+				}
+				all = append(all[:5:5], hub(newHubs), hub(newHubs+1))
+				newHubs += 2
+
+				own := f.broker.Connect(t)
+				crashed := make(chan struct{})
+				crash := sync.OnceFunc(func() {
+					own.Close()
+					close(crashed)
+				})
+				var mu sync.Mutex
+				count := 0
+				f.hook = func(reached string) {
+					mu.Lock()
+					defer mu.Unlock()
+					if reached == step {
+						if count++; count == occurrence {
+							crash()
+						}
+					}
+				}
+				f.own, f.bucket = own, jsapi.NewBucket(own.Cloud, bucket.Name())
+				f.start()
+				c := f.commit(all[4], all[4])
+				msg := newMessage()
+				msg.set(&c.Records[0])
+				f.store(all[4], &msg.Msg)
+				f.add(c)
+				streamstest.Eventually(t, "the step is taken", func() bool {
+					f.write(all...)
+					select {
+					case <-crashed:
+						return true
+					default:
+						return false
+					}
+				})
+				f.write(all...)
+				f.stop()
+
+				f.hook, f.own, f.bucket = nil, nil, bucket
+				f.start()
+				f.flush()
+				for _, id := range all {
+					f.check(id, 1)
+				}
+				f.stop()
+			})
+		}
+	}
+}
