@@ -6,7 +6,8 @@
 //   - replicas tells the replicas of the service which of them are alive and how current their
 //     views are.
 //   - directory is the event log of organizations, hubs and keys, hublog the event log of each hub.
-//   - journal stores records of many hubs in one write, from which hub logs are written.
+//   - journal stores records of many hubs in one write; hubviews writes hub logs from it, with the
+//     headers of logformat.
 //   - outbox queues mails; signin keeps the portal's sessions, keyuse the last use of API keys.
 //   - tap streams the events of all hubs to analytics, and tapuser manages its credentials.
 //   - backup writes all of this to a folder and restores it.

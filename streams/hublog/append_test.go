@@ -13,6 +13,8 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
+	"hubcloud/streams/logformat"
 	"hubcloud/streams/streamstest"
 )
 
@@ -176,6 +178,35 @@ func TestAppendToAnEmptiedLog(t *testing.T) {
 	}
 	if got := f.append(hubA, 0, 11, 2); got != 12 {
 		t.Errorf("the last sequence is %d, want 12", got)
+	}
+}
+
+// TestOwnTime stores an event with a time of its own, as a log has them that was written again
+// later. Every way to read the event must return that time.
+func TestOwnTime(t *testing.T) {
+	t.Parallel()
+	f := start(t, Config{})
+	f.append(hubA, 0, 1, 1)
+	epoch, _ := f.epochOf(hubA)
+	own := time.Now().Add(-time.Minute).UTC()
+	var headers headerCache
+	r := record(hubA, epoch.ID, 2)
+	msg := r.message(streams.HubEventSubject(hubA), &headers)
+	msg.Header[logformat.HeaderTime] = []string{logformat.FormatTime(own)}
+	if _, err := jsapi.Append(t.Context(), f.shard(hubA).nc, msg); err != nil {
+		t.Fatal(err)
+	}
+	found, err := f.LastEvents(t.Context(), hubA)
+	if err != nil || len(found) != 1 || !found[0].Time.Equal(own) {
+		t.Errorf("LastEvents = %+v, %v; want one event of %v", found, err, own)
+	}
+	page := f.page(hubA, "", 10)
+	if len(page.Events) != 2 {
+		t.Fatalf("page: got %d events, want 2", len(page.Events))
+	}
+	got, err := DecodeCursor(page.Events[1].Cursor)
+	if err != nil || got.Stored.UnixMilli() != own.UnixMilli() {
+		t.Errorf("cursor: got %+v, %v, want the time %v", got, err, own)
 	}
 }
 

@@ -26,7 +26,7 @@ func (v *Views) replay() {
 		s.mu.Unlock()
 	}
 	if count > 0 {
-		v.cfg.Logger.Info("hub logs compared with the journal", "count", count, "from", v.compared)
+		v.cfg.Logger.Info("comparing hub logs with the journal", "count", count, "from", v.compared)
 	}
 }
 

@@ -32,6 +32,7 @@ const (
 func (r *repair) rebuild(ctx context.Context, damage string) (end uint64, err error) {
 	hub := r.view.hub
 	tip, _ := r.views.cfg.Index.Tip(hub)
+	r.known = max(r.known, tip.Seq)
 	oldest, err := r.views.cfg.Reader.Oldest(ctx, hub, tip)
 	if errors.Is(err, journal.ErrGone) {
 		oldest, err = r.known+1, nil
@@ -108,7 +109,9 @@ func (r *repair) salvage(ctx context.Context, before uint64) ([]*nats.Msg, error
 		for _, m := range found {
 			msg, expired, err := r.copyOf(m)
 			if err != nil {
-				return nil, fmt.Errorf("hub log of %s: sequence %d: %w", r.view.hub, m.Sequence, err)
+				return nil, fmt.Errorf(
+					"hub log of %s: sequence %d: %w", r.view.hub, m.Sequence, err,
+				)
 			}
 			if expired || m.Sequence != next {
 				kept, bytes = nil, 0

@@ -132,13 +132,14 @@ func (s *shard) repairOnce(ctx context.Context, w *view) error {
 			"hub log longer than the journal", "hub_id", w.hub, "end", end, "journal", r.known,
 		)
 	}
-	for {
+	for rebuilt := damage != ""; ; {
 		goal, err := r.next(end)
 		if err != nil || goal == 0 {
 			return err
 		}
 		end, err = r.extend(ctx, end, goal)
-		if errors.Is(err, journal.ErrGone) {
+		if errors.Is(err, journal.ErrGone) && !rebuilt {
+			rebuilt = true
 			end, err = r.rebuild(ctx, "older than the journal")
 		}
 		if err != nil {

@@ -274,7 +274,9 @@ func TestLifetime(t *testing.T) {
 		t.Errorf("view with old records: begins at %d, want 4", s.FirstSeq)
 	}
 	if s := f.state(hub(2)).State; s.FirstSeq != 2 || s.LastSeq != 1 {
-		t.Errorf("view whose records have expired: has %d to %d, want 2 to 1", s.FirstSeq, s.LastSeq)
+		t.Errorf(
+			"view whose records have expired: has %d to %d, want 2 to 1", s.FirstSeq, s.LastSeq,
+		)
 	}
 	f.stop()
 	f.broker.Stop()

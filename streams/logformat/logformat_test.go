@@ -19,7 +19,9 @@ func TestTime(t *testing.T) {
 	if got, ok, err := logformat.Time(nats.Header{}); err != nil || ok {
 		t.Errorf("Time of a message without the header: got %v, %v, %v, want none", got, ok, err)
 	}
-	for _, text := range []string{"", "soon", "1.5", "2026-01-02T03:04:05Z", "99999999999999999999"} {
+	for _, text := range []string{
+		"", "soon", "1.5", "2026-01-02T03:04:05Z", "99999999999999999999",
+	} {
 		header := nats.Header{logformat.HeaderTime: {text}}
 		if got, _, err := logformat.Time(header); err == nil {
 			t.Errorf("Time(%q): got %v, want an error", text, got)
