@@ -43,13 +43,15 @@ func (f *fixture) store(hub domain.HubID, msg *nats.Msg) {
 // makeView creates a hub's stream with the log's first records. Its messages can be deleted.
 func (f *fixture) makeView(hub domain.HubID, records int) jetstream.Stream {
 	f.Helper()
-	stream, err := f.js(hub).CreateStream(f.Context(), jetstream.StreamConfig{
-		Name: streams.HubStream(hub), Subjects: []string{streams.LogFilter(hub)},
-		Storage: jetstream.FileStorage, AllowDirect: true,
+	var stream jetstream.Stream
+	// Right after the stream was deleted, the broker may not be able to create it.
+	streamstest.EventuallyNil(f, "the stream is created", func() (err error) {
+		stream, err = f.js(hub).CreateStream(f.Context(), jetstream.StreamConfig{
+			Name: streams.HubStream(hub), Subjects: []string{streams.LogFilter(hub)},
+			Storage: jetstream.FileStorage, AllowDirect: true,
+		})
+		return err
 	})
-	if err != nil {
-		f.Fatal(err)
-	}
 	for i := range f.stored[hub][:records] {
 		msg := newMessage()
 		msg.set(&f.stored[hub][i])
