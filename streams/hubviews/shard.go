@@ -28,7 +28,18 @@ const (
 	// view may wait for its preparation. Then the view is repaired, which needs no memory.
 	answerTimeout  = 10 * time.Second
 	prepareTimeout = 10 * time.Second
+	// requestTimeout bounds a request for a stream's information or for a message, and
+	// createTimeout the creation or the update of a stream.
+	requestTimeout = 3 * time.Second
+	createTimeout  = 10 * time.Second
 )
+
+// once is the policy for requests to streams. They are not repeated: in a cluster that lost a server,
+// many views are without a leader for long, and the repairs of others must not wait for them. A
+// repair that failed is repeated as a whole.
+var once = jsapi.Retry{
+	Total: requestTimeout, Try: requestTimeout, If: func(error) bool { return false },
+}
 
 var errNoAnswer = fmt.Errorf("no answer within %v", answerTimeout)
 
@@ -67,7 +78,7 @@ func newShard(v *Views, number int) (*shard, error) {
 		return nil, fmt.Errorf("hub views: %w", err)
 	}
 	s := &shard{
-		views: v, number: number, nc: nc, js: js, api: jsapi.New(nc),
+		views: v, number: number, nc: nc, js: js, api: jsapi.New(nc).WithRetry(once),
 		wake: make(chan struct{}, 1), hubs: map[domain.HubID]*view{}, runs: map[uint64]*run{},
 	}
 	// Each run has two answers. Runs that were given up may still be answered.

@@ -11,7 +11,6 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
-	"hubcloud/streams/jsapi"
 )
 
 // minDuplicates is the shortest window for message ids that the broker accepts. They are not used.
@@ -61,6 +60,8 @@ func (s *shard) open(ctx context.Context, hub domain.HubID) (*jetstream.StreamIn
 		return info, nil
 	}
 	s.views.step("update")
+	ctx, cancel := context.WithTimeout(ctx, createTimeout)
+	defer cancel()
 	if _, err := s.js.UpdateStream(ctx, changed); err != nil {
 		return nil, fmt.Errorf("update stream %s: %w", want.Name, err)
 	}
@@ -71,11 +72,9 @@ func (s *shard) open(ctx context.Context, hub domain.HubID) (*jetstream.StreamIn
 func (s *shard) create(ctx context.Context, hub domain.HubID, first uint64) error {
 	s.views.step("create")
 	config := s.streamConfig(hub, first)
-	err := jsapi.SetUp(ctx, func(ctx context.Context) error {
-		_, err := s.js.CreateStream(ctx, config)
-		return err
-	})
-	if err != nil {
+	ctx, cancel := context.WithTimeout(ctx, createTimeout)
+	defer cancel()
+	if _, err := s.js.CreateStream(ctx, config); err != nil {
 		return fmt.Errorf("create stream %s: %w", config.Name, err)
 	}
 	s.mu.Lock()
