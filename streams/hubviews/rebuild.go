@@ -40,7 +40,7 @@ func (r *repair) rebuild(ctx context.Context, damage string) (end uint64, err er
 	if err != nil {
 		return 0, fmt.Errorf("hub log of %s: %w", hub, err)
 	}
-	older, err := r.salvage(ctx, oldest)
+	older, err := r.older(ctx, oldest)
 	if err != nil {
 		return 0, err
 	}
@@ -65,7 +65,32 @@ func (r *repair) rebuild(ctx context.Context, damage string) (end uint64, err er
 	r.mu.Lock()
 	r.view.damaged = false
 	r.mu.Unlock()
-	return r.restore(ctx, first, older)
+	if end, err = r.restore(ctx, first, older); err != nil {
+		return 0, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.view.salvaged = nil
+	return end, nil
+}
+
+// older returns the messages that precede the journal's oldest record: those of a rebuild that
+// failed, or those in the stream.
+func (r *repair) older(ctx context.Context, oldest uint64) ([]*nats.Msg, error) {
+	r.mu.Lock()
+	salvaged, end := r.view.salvaged, r.view.salvagedEnd
+	r.mu.Unlock()
+	if len(salvaged) > 0 && end == oldest {
+		return salvaged, nil
+	}
+	salvaged, err := r.salvage(ctx, oldest)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.view.salvaged, r.view.salvagedEnd = salvaged, oldest
+	return salvaged, nil
 }
 
 // firstAlive returns the first sequence from oldest on whose record in the journal has not expired,
@@ -89,6 +114,13 @@ func (r *repair) firstAlive(ctx context.Context, oldest uint64) (uint64, error) 
 // salvage reads the messages of the stream that precede the sequence before without a gap and have
 // not expired.
 func (r *repair) salvage(ctx context.Context, before uint64) ([]*nats.Msg, error) {
+	info, err := r.api.Info(ctx, streams.HubStream(r.view.hub))
+	if errors.Is(err, jsapi.ErrNoStream) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
 	getter, err := r.api.NewBatchGetter(salvageBatch)
 	if err != nil {
 		return nil, err
@@ -96,8 +128,8 @@ func (r *repair) salvage(ctx context.Context, before uint64) ([]*nats.Msg, error
 	defer getter.Close()
 	var kept []*nats.Msg
 	bytes := 0
-	next := uint64(1)
-	for next < before {
+	next := info.State.FirstSeq
+	for next < before && next <= info.State.LastSeq {
 		found, err := r.read(ctx, getter, next)
 		if err != nil {
 			return nil, err
@@ -135,7 +167,7 @@ func (r *repair) salvage(ctx context.Context, before uint64) ([]*nats.Msg, error
 
 func messageBytes(msg *nats.Msg) int { return len(msg.Data) + recordOverhead }
 
-// read reads messages of the stream from a sequence on; none at its end or without a stream.
+// read reads messages of the stream from a sequence on; none at its end.
 func (r *repair) read(
 	ctx context.Context, getter *jsapi.BatchGetter, from uint64,
 ) ([]jsapi.Message, error) {
@@ -148,11 +180,7 @@ func (r *repair) read(
 	if err != nil {
 		return nil, err
 	}
-	found, err := getter.Collect(ctx)
-	if errors.Is(err, jsapi.ErrNoStream) {
-		return nil, nil
-	}
-	return found, err
+	return getter.Collect(ctx)
 }
 
 // copyOf returns a message of the stream as it is to be written again.

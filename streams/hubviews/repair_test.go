@@ -359,6 +359,42 @@ func TestFormerLog(t *testing.T) {
 	}
 }
 
+// TestRebuildFails makes the creation of a stream fail after it was deleted. The messages that only
+// the former stream had must be in the one that is created in the end.
+func TestRebuildFails(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	id := hub(1)
+	blocker := jetstream.StreamConfig{Name: "BLOCKER", Subjects: []string{streams.LogFilter(id)}}
+	f.hook = func(step string) {
+		if step == "create" && f.count(f.Views.cfg.Metrics.failures) == 0 {
+			if _, err := f.js(id).CreateOrUpdateStream(f.Context(), blocker); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	f.makeView(id, 0)
+	for n := range 3 {
+		f.publish(id, fmt.Sprint("former ", n))
+	}
+	f.begin(id, 4)
+	f.start()
+	f.write(id)
+	f.flush()
+	rebuilt := make(chan error, 1)
+	go func() { rebuilt <- f.Rebuild(f.Context(), id) }()
+	streamstest.Eventually(t, "the creation fails", func() bool {
+		return f.count(f.Views.cfg.Metrics.failures) > 0
+	})
+	if err := f.js(id).DeleteStream(t.Context(), blocker.Name); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-rebuilt; err != nil {
+		t.Fatal(err)
+	}
+	f.check(id, 1)
+}
+
 // TestIncompatible has a stream that is no hub log under the name of one.
 func TestIncompatible(t *testing.T) {
 	t.Parallel()

@@ -34,9 +34,9 @@ const (
 	createTimeout  = 10 * time.Second
 )
 
-// once is the policy for requests to streams. They are not repeated: in a cluster that lost a server,
-// many views are without a leader for long, and the repairs of others must not wait for them. A
-// repair that failed is repeated as a whole.
+// once is the policy for requests to streams. They are not repeated: in a cluster that lost a
+// server, many views are without a leader for long, and the repairs of others must not wait for
+// them. A repair that failed is repeated as a whole.
 var once = jsapi.Retry{
 	Total: requestTimeout, Try: requestTimeout, If: func(error) bool { return false },
 }

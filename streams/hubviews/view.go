@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"hubcloud/domain"
 )
 
@@ -42,6 +44,10 @@ type view struct {
 	damaged bool
 	// repairing reports that a repair is queued, under way, or to be tried again later.
 	repairing bool
+	// salvaged are the messages up to the sequence before salvagedEnd that a rebuild has read and
+	// that may not be in the stream any more, until one has stored them all.
+	salvaged    []*nats.Msg
+	salvagedEnd uint64
 	// failures counts the repairs that failed since the last one that did not.
 	failures int
 
