@@ -32,6 +32,9 @@ const DefaultIdempotencyWindow = 24 * time.Hour
 const PresenceBucket = "presence"
 
 const (
+	// InstallationBucket is the name of the bucket of what is fixed or recorded for the whole
+	// installation.
+	InstallationBucket = "installation"
 	// BucketReplicas is the name of the bucket of the replicas' heartbeats.
 	BucketReplicas    = "replicas"
 	bucketIdempotency = "idempotency"
@@ -98,7 +101,7 @@ func bucketDeclarations(b *Buckets) []bucketDeclaration {
 			Bucket: BucketReplicas, Description: "which replicas are alive", TTL: HeartbeatTTL,
 		}},
 		{into: &b.Installation, KeyValueConfig: jetstream.KeyValueConfig{
-			Bucket: "installation", Description: "what was settled when the installation was made",
+			Bucket: InstallationBucket, Description: "what was settled when the installation was made",
 		}},
 		{into: &b.Idempotency, adjustable: true, KeyValueConfig: jetstream.KeyValueConfig{
 			Bucket:      bucketIdempotency,

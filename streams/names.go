@@ -181,3 +181,7 @@ func GrantsSubject(replicaID string) string { return "hubcloud.grants." + replic
 // HubFaultsSubject is where the replica that serves a shard answers questions about what its hubs
 // do wrong.
 func HubFaultsSubject(shard int) string { return fmt.Sprintf("hubcloud.hub-faults.%d", shard) }
+
+// AppendSubject is where the replica that writes a journal receives the appends of the others, in
+// the account CLOUD.
+func AppendSubject(group int) string { return "hubcloud.append." + strconv.Itoa(group) }

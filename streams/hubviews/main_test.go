@@ -57,7 +57,7 @@ func declareJournal(
 func newSource(t testing.TB, conns *streams.Conns, retention time.Duration) *source {
 	t.Helper()
 	journals := declareJournal(t, conns, retention)
-	writer, err := journals.OpenWriter(t.Context(), 0, 1)
+	writer, err := journals.OpenWriter(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

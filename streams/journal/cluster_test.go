@@ -39,7 +39,7 @@ func TestClusterChangesTheLeader(t *testing.T) {
 	cfg := Config{Groups: Groups(2, true), Replicas: 3}
 	j := open(t, connect(0), cfg)
 	other := open(t, connect(1), cfg)
-	s := begin(t, j, NewIndex(0), 1)
+	s := begin(t, j, NewIndex(0))
 	f, _ := follow(t, other, 1)
 
 	var want []commitID
@@ -65,7 +65,7 @@ func TestClusterChangesTheLeader(t *testing.T) {
 	if err != nil || len(records) != readRecords || records[0].Seq != 1 {
 		t.Errorf("Read of the first records: %d of them, %v; want %d", len(records), err, readRecords)
 	}
-	next, err := other.OpenWriter(ctx, 0, 2)
+	next, err := other.OpenWriter(ctx, 0)
 	if err != nil || next.End() != s.End()+1 {
 		t.Errorf("OpenWriter on another server: %v", err)
 	}

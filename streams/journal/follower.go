@@ -136,6 +136,26 @@ func (f *Follower) Sync(ctx context.Context) error {
 	w := f.asking[len(f.asking)-1]
 	f.mu.Unlock()
 	notify(f.check)
+	return f.wait(ctx, w)
+}
+
+// Await returns once the commit with a sequence, which must be stored, has been delivered or
+// reported as missing. The error is that of ctx, or ErrStopped.
+func (f *Follower) Await(ctx context.Context, seq uint64) error {
+	w := &waiter{target: seq, done: make(chan struct{})}
+	f.mu.Lock()
+	if f.position >= seq {
+		f.mu.Unlock()
+		return nil
+	}
+	f.known = max(f.known, seq)
+	f.waiting = append(f.waiting, w)
+	f.mu.Unlock()
+	notify(f.wake)
+	return f.wait(ctx, w)
+}
+
+func (f *Follower) wait(ctx context.Context, w *waiter) error {
 	select {
 	case <-w.done:
 		return nil

@@ -57,7 +57,7 @@ func TestFollowerModel(t *testing.T) {
 	l := newLosses(proxy)
 	far := b.Connect(t, nats.InProcessServer(proxy))
 	followed := open(t, far, Config{})
-	s := begin(t, j, NewIndex(0), 1)
+	s := begin(t, j, NewIndex(0))
 	var all []Commit
 	disconnects := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -119,7 +119,7 @@ func TestFollowerFindsALostEnd(t *testing.T) {
 	l := newLosses(proxy)
 	j := open(t, b.Connect(t, nats.InProcessServer(proxy)), Config{})
 	f, _ := follow(t, j, 1)
-	s := begin(t, j, NewIndex(0), 1)
+	s := begin(t, j, NewIndex(0))
 	f.sync(t)
 	l.feed.Store(true)
 	s.store(hubA)
@@ -135,7 +135,7 @@ func TestFollowerOverARestartOfTheBroker(t *testing.T) {
 	t.Parallel()
 	b := streamstest.New(t)
 	j := open(t, b.Connect(t), Config{})
-	s := begin(t, j, NewIndex(0), 1)
+	s := begin(t, j, NewIndex(0))
 	f, _ := follow(t, j, 1)
 	s.store(hubA)
 	f.sync(t)
@@ -160,7 +160,7 @@ func TestFollowerOverARestartOfTheBroker(t *testing.T) {
 func TestSlowReceiver(t *testing.T) {
 	t.Parallel()
 	j := open(t, streamstest.Start(t), Config{})
-	s := begin(t, j, NewIndex(0), 1)
+	s := begin(t, j, NewIndex(0))
 	f := &followed{next: 1}
 	slow := make(chan struct{})
 	f.Follower = j.NewFollower(0, 1, func(commits []Commit) {
@@ -202,7 +202,7 @@ func TestExpiredCommitsAreReported(t *testing.T) {
 	conns := streamstest.Start(t)
 	j := open(t, conns, Config{})
 	x := NewIndex(0)
-	s := begin(t, j, x, 1)
+	s := begin(t, j, x)
 	for range 5 {
 		s.store(hubA)
 	}
@@ -226,7 +226,7 @@ func TestEverythingHasExpired(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	j := open(t, conns, Config{Retention: 200 * time.Millisecond})
-	s := begin(t, j, NewIndex(0), 1)
+	s := begin(t, j, NewIndex(0))
 	stored := s.store(hubA)
 	js, err := jetstream.New(conns.Cloud)
 	if err != nil {
@@ -241,7 +241,7 @@ func TestEverythingHasExpired(t *testing.T) {
 	if f.Position() != stored.Seq {
 		t.Errorf("the follower is at %d, want %d", f.Position(), stored.Seq)
 	}
-	next, err := j.OpenWriter(t.Context(), 0, 2)
+	next, err := j.OpenWriter(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +255,7 @@ func TestFollowerErrors(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	j := open(t, conns, Config{})
-	s := begin(t, j, NewIndex(0), 1)
+	s := begin(t, j, NewIndex(0))
 	none := func([]Commit) {}
 	noGap := func(uint64, uint64) {}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -282,7 +282,7 @@ func TestFollowerErrors(t *testing.T) {
 func TestFollowersStartAndStop(t *testing.T) {
 	t.Parallel()
 	j := open(t, streamstest.Start(t), Config{})
-	s := begin(t, j, NewIndex(0), 1)
+	s := begin(t, j, NewIndex(0))
 	for range 20 {
 		f, stop := follow(t, j, 1)
 		var callers sync.WaitGroup

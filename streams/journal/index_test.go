@@ -126,7 +126,7 @@ func TestIndexMemory(t *testing.T) {
 func TestRestartFromASnapshot(t *testing.T) {
 	t.Parallel()
 	j := open(t, streamstest.Start(t), Config{})
-	s := begin(t, j, NewIndex(0), 1)
+	s := begin(t, j, NewIndex(0))
 	for range 300 { // beyond the first anchor
 		s.store(hubA)
 	}
@@ -147,7 +147,7 @@ func TestRestartFromASnapshot(t *testing.T) {
 	if !maps.Equal(x.tips, s.tips) || x.position != s.position || x.id != s.id {
 		t.Errorf("after the restart the index is %+v, want %+v", x.tips, s.tips)
 	}
-	if s := begin(t, j, x, 2); s.store(hubA).Links[0].First != 302 {
+	if s := begin(t, j, x); s.store(hubA).Links[0].First != 302 {
 		t.Errorf("the next record has sequence %d, want 302", s.tips[hubA].seq)
 	}
 }
@@ -155,7 +155,7 @@ func TestRestartFromASnapshot(t *testing.T) {
 func TestSnapshotAtTheStop(t *testing.T) {
 	t.Parallel()
 	j := open(t, streamstest.Start(t), Config{})
-	s := begin(t, j, NewIndex(0), 1)
+	s := begin(t, j, NewIndex(0))
 	for _, save := range []bool{false, true} {
 		c := s.store(hubA)
 		stop := streamstest.Run(t, "snapshots", func(ctx context.Context) error {
@@ -175,7 +175,7 @@ func TestSnapshotAtTheStop(t *testing.T) {
 func TestSnapshotOfManyParts(t *testing.T) {
 	t.Parallel()
 	j := open(t, streamstest.Start(t), Config{})
-	s := begin(t, j, NewIndex(0), 1)
+	s := begin(t, j, NewIndex(0))
 	many := &Index{position: s.End(), tips: map[domain.HubID]tip{}}
 	for n := range 30_000 {
 		many.tips[domain.HubID(fmt.Sprintf("hub-aaaa-%09d", n))] = tip{
@@ -202,7 +202,7 @@ func TestSnapshotOfManyParts(t *testing.T) {
 func TestSnapshotOfAnotherJournal(t *testing.T) {
 	t.Parallel()
 	j := open(t, streamstest.Start(t), Config{})
-	s := begin(t, j, NewIndex(0), 1)
+	s := begin(t, j, NewIndex(0))
 	s.store(hubA)
 	for name, x := range map[string]*Index{
 		"beyond its end": {position: s.End() + 1, id: s.id, tips: s.tips},

@@ -72,7 +72,7 @@ func TestDeclare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := begin(t, open(t, conns, Config{Groups: 2, Retention: 2 * time.Hour}), NewIndex(0), 1)
+	s := begin(t, open(t, conns, Config{Groups: 2, Retention: 2 * time.Hour}), NewIndex(0))
 	s.store(hubA)
 	if err := stream.DeleteMsg(t.Context(), 1); err == nil {
 		t.Error("a commit was deleted")

@@ -48,15 +48,15 @@ type source struct {
 }
 
 // begin opens a writer after the commits that the index has not applied yet.
-func begin(t testing.TB, j *Journal, x *Index, term uint64) *source {
+func begin(t testing.TB, j *Journal, x *Index) *source {
 	t.Helper()
-	w, err := j.OpenWriter(t.Context(), 0, term)
+	w, err := j.OpenWriter(t.Context(), 0)
 	if err != nil {
 		t.Fatalf("OpenWriter: %v", err)
 	}
 	s := &source{t: t, Writer: w, Index: x}
 	if x.Position()+1 == w.End() {
-		s.apply(Commit{Seq: w.End(), Term: term})
+		s.apply(Commit{Seq: w.End()})
 	}
 	return s
 }

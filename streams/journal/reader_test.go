@@ -36,7 +36,7 @@ func TestReader(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	j := open(t, conns, Config{CacheBytes: 1}) // nothing fits
-	s := begin(t, j, NewIndex(0), 1)
+	s := begin(t, j, NewIndex(0))
 	const commits = 1500
 	want := map[int]Record{} // by sequence, of hub A
 	for n := range commits {
@@ -149,7 +149,7 @@ func testExpired(t *testing.T, nc *nats.Conn, r *Reader, s *source) {
 func TestChainBeginsLate(t *testing.T) {
 	t.Parallel()
 	j := open(t, streamstest.Start(t), Config{})
-	s := begin(t, j, NewIndex(0), 1)
+	s := begin(t, j, NewIndex(0))
 	records := s.records(hubA)
 	records[0].Seq = 5000
 	c, err := s.Commit(t.Context(), records, s.Tip)

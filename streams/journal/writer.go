@@ -41,14 +41,13 @@ type Writer struct {
 }
 
 // OpenWriter returns a writer after every commit that the journal has. It stores a commit without
-// records, so that no other writer that was opened before can store anything any more. term is the
-// epoch of the group's lease. It must be at least that of the last commit, otherwise the error is
-// ErrFenced. Other errors are those of Writer.Commit and of jsapi.API.GetLast.
-func (j *Journal) OpenWriter(ctx context.Context, group int, term uint64) (*Writer, error) {
+// records, so that no writer that was opened before can store anything any more. The sequence of
+// that commit is the writer's term. Errors are those of Writer.Commit and of jsapi.API.GetLast.
+func (j *Journal) OpenWriter(ctx context.Context, group int) (*Writer, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		w, err := j.openWriter(ctx, group, term)
+		w, err := j.openWriter(ctx, group)
 		if err == nil {
 			return w, nil
 		}
@@ -62,13 +61,14 @@ func (j *Journal) OpenWriter(ctx context.Context, group int, term uint64) (*Writ
 // errOvertaken reports that another commit was stored while a writer was opened.
 var errOvertaken = fmt.Errorf("overtaken: %w", ErrFenced)
 
-func (j *Journal) openWriter(ctx context.Context, group int, term uint64) (*Writer, error) {
-	w := &Writer{journal: j, group: group, term: term}
+func (j *Journal) openWriter(ctx context.Context, group int) (*Writer, error) {
+	w := &Writer{journal: j, group: group}
 	_, _ = rand.Read(w.nonce[:]) // never fails
 	if err := w.readEnd(ctx); err != nil {
 		return nil, err
 	}
-	begin := Commit{Seq: w.end + 1, Term: term, Time: w.last, id: w.nextID()}
+	w.term = w.end + 1
+	begin := Commit{Seq: w.end + 1, Term: w.term, Time: w.last, id: w.nextID()}
 	if err := w.store(ctx, &begin); errors.Is(err, ErrFenced) {
 		return nil, errOvertaken
 	} else if err != nil {
@@ -104,9 +104,6 @@ func (w *Writer) readEnd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if last.Term > w.term {
-		return fmt.Errorf("%w: its term is %d, this writer's %d", ErrFenced, last.Term, w.term)
-	}
 	w.end, w.last = last.Seq, last.Time
 	return nil
 }
@@ -126,6 +123,9 @@ func unmarshalAt(seq uint64, data []byte) (Commit, error) {
 // LastTime returns the time of the last record in the journal, in UTC; the zero time if it never
 // had one. The records of the next commit must be later, also if the clock was set back.
 func (w *Writer) LastTime() time.Time { return w.last }
+
+// Term returns the term of the writer's commits. A commit with a later one ends this writer.
+func (w *Writer) Term() uint64 { return w.term }
 
 // End returns the sequence of the last commit.
 func (w *Writer) End() uint64 { return w.end }

@@ -19,7 +19,7 @@ import (
 func TestCommitsAreStoredInOrder(t *testing.T) {
 	t.Parallel()
 	j := open(t, streamstest.Start(t), Config{})
-	s := begin(t, j, NewIndex(0), 1)
+	s := begin(t, j, NewIndex(0))
 	s.store(hubA, hubB, hubA)
 	s.store(hubB)
 	f, _ := follow(t, j, 1)
@@ -43,18 +43,15 @@ func TestNewWriterFencesTheFormer(t *testing.T) {
 	t.Parallel()
 	j := open(t, streamstest.Start(t), Config{})
 	x := NewIndex(0)
-	former := begin(t, j, x, 1)
+	former := begin(t, j, x)
 	former.store(hubA)
-	next := begin(t, j, x, 2)
+	next := begin(t, j, x)
 
 	if _, err := former.Commit(t.Context(), former.records(hubA), x.Tip); !errors.Is(err, ErrFenced) {
 		t.Fatalf("Commit of the former writer: %v, want ErrFenced", err)
 	}
 	if _, err := former.Commit(t.Context(), former.records(hubA), x.Tip); !errors.Is(err, ErrFenced) {
 		t.Errorf("its next Commit: %v, want ErrFenced", err)
-	}
-	if _, err := j.OpenWriter(t.Context(), 0, 1); !errors.Is(err, ErrFenced) {
-		t.Errorf("OpenWriter with the term before: %v, want ErrFenced", err)
 	}
 	next.store(hubA)
 	if tip, _ := x.Tip(hubA); tip.Seq != 2 {
@@ -66,7 +63,7 @@ func TestNewWriterFencesTheFormer(t *testing.T) {
 func TestOpenWriterAgainstABusyWriter(t *testing.T) {
 	t.Parallel()
 	j := open(t, streamstest.Start(t), Config{})
-	former := begin(t, j, NewIndex(0), 1)
+	former := begin(t, j, NewIndex(0))
 	fenced := make(chan error, 1)
 	go func() {
 		for {
@@ -80,7 +77,7 @@ func TestOpenWriterAgainstABusyWriter(t *testing.T) {
 			}
 		}
 	}()
-	next, err := j.OpenWriter(t.Context(), 0, 2)
+	next, err := j.OpenWriter(t.Context(), 0)
 	if err != nil {
 		t.Fatalf("OpenWriter: %v", err)
 	}
@@ -97,9 +94,9 @@ func TestTimesGrowWhenTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	j := open(t, streamstest.Start(t), Config{})
 	x := NewIndex(0)
-	former := begin(t, j, x, 1)
+	former := begin(t, j, x)
 	last := former.store(hubA).Records[0].Time
-	next := begin(t, j, x, 2)
+	next := begin(t, j, x)
 	if !next.LastTime().Equal(last) {
 		t.Fatalf("LastTime of the next writer is %v, want %v", next.LastTime(), last)
 	}
@@ -112,7 +109,7 @@ func TestTimesGrowWhenTheClockIsSetBack(t *testing.T) {
 		}
 	}
 	next.store(hubA) // the writer can still be used
-	if third := begin(t, j, x, 3); !third.LastTime().Equal(next.LastTime()) {
+	if third := begin(t, j, x); !third.LastTime().Equal(next.LastTime()) {
 		t.Errorf("LastTime of the third writer is %v, want %v", third.LastTime(), next.LastTime())
 	}
 }
@@ -142,7 +139,7 @@ func lossy(t *testing.T) (j *Journal, lose func(bool)) {
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	j, lose := lossy(t)
-	s := begin(t, j, NewIndex(0), 1)
+	s := begin(t, j, NewIndex(0))
 	lose(true)
 	s.store(hubA)
 	lose(false)
@@ -162,7 +159,7 @@ func TestNoAnswerBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	j, lose := lossy(t)
 	x := NewIndex(0)
-	former := begin(t, j, x, 1)
+	former := begin(t, j, x)
 	lose(true)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -172,7 +169,7 @@ func TestNoAnswerBeforeTheEnd(t *testing.T) {
 		t.Fatalf("Commit without an answer: %v, want ErrOutcomeUnknown", err)
 	}
 	lose(false)
-	next, err := j.OpenWriter(t.Context(), 0, 2)
+	next, err := j.OpenWriter(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +187,7 @@ func TestOutcomeUnknown(t *testing.T) {
 	t.Parallel()
 	b := streamstest.New(t)
 	j := open(t, b.Connect(t), Config{})
-	s := begin(t, j, NewIndex(0), 1)
+	s := begin(t, j, NewIndex(0))
 	b.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -207,7 +204,7 @@ func TestOutcomeUnknown(t *testing.T) {
 	if err := x.Apply(f.sync(t)...); err != nil {
 		t.Fatal(err)
 	}
-	next, err := j.OpenWriter(t.Context(), 0, 1) // the same term again
+	next, err := j.OpenWriter(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +218,7 @@ func TestNotStored(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	j := open(t, conns, Config{})
-	s := begin(t, j, NewIndex(0), 1)
+	s := begin(t, j, NewIndex(0))
 	limit(t, conns.Cloud, 1)
 	_, err := s.Commit(t.Context(), s.records(hubA), s.Tip)
 	if !errors.Is(err, ErrNotStored) || !jsapi.IsStreamFull(err) {

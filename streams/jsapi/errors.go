@@ -37,6 +37,7 @@ var (
 
 // Error codes of the broker that nats.go has no constant for. Error texts are never compared.
 const (
+	codeNoSuitablePeers       jetstream.ErrorCode = 10005 // too few servers are there at the moment
 	codeInsufficientResources jetstream.ErrorCode = 10023 // the disk is full or fails
 	codeStorageExceeded       jetstream.ErrorCode = 10047 // the account's limit is reached
 	codeStoreFailed           jetstream.ErrorCode = 10077 // the stream is full, or its disk fails
@@ -113,7 +114,8 @@ func isUnanswered(err error) bool {
 	var answered *jetstream.APIError
 	return errors.Is(err, ErrNoLeader) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
-		errors.As(err, &answered) && answered.Code == http.StatusServiceUnavailable
+		errors.As(err, &answered) && (answered.Code == http.StatusServiceUnavailable ||
+			answered.ErrorCode == codeNoSuitablePeers)
 }
 
 // IsTemporary reports whether the same call can succeed later: the broker cannot be reached, a

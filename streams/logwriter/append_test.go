@@ -1,0 +1,319 @@
+package logwriter_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/streams/journal"
+	"hubcloud/streams/jsapi"
+	"hubcloud/streams/logwriter"
+	"hubcloud/streams/streamstest"
+)
+
+// Appends get consecutive sequences, from the writer's process and from another one, and both see
+// all of them.
+func TestAppend(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	writer := start(t, broker, nil)
+	other := start(t, broker, nil)
+	writer.serve(t, always)
+	hub := hubID(1)
+	var last uint64
+	for i := range 20 {
+		r := writer
+		if i%2 == 1 {
+			r = other
+		}
+		var err error
+		if last, err = r.Append(t.Context(), hub, last, events(3)); err != nil {
+			t.Fatalf("Append %d: %v", i, err)
+		}
+		if want := uint64(3 * (i + 1)); last != want {
+			t.Fatalf("Append %d = %d, want %d", i, last, want)
+		}
+		writer.check(t, hub, int(last))
+		other.check(t, hub, int(last))
+	}
+	for name, r := range map[string]*replica{"writer": writer, "other": other} {
+		_, err := r.Append(t.Context(), hub, last-1, events(1))
+		if !errors.Is(err, jsapi.ErrConflict) {
+			t.Errorf("%s: Append after an old event: %v, want ErrConflict", name, err)
+		}
+		if _, err := r.Append(t.Context(), hub, last, make([]journal.Record, 1)); err == nil {
+			t.Errorf("%s: Append of an invalid record: no error", name)
+		}
+	}
+	// Commands move the end of the log, and not the last event.
+	seq, err := other.AppendCommand(t.Context(), hub, []byte(`{}`))
+	if err != nil || seq != last+1 {
+		t.Fatalf("AppendCommand = %d, %v; want %d", seq, err, last+1)
+	}
+	if seq, err = other.Append(t.Context(), hub, last, events(1)); err != nil || seq != last+2 {
+		t.Errorf("Append after a command = %d, %v; want %d", seq, err, last+2)
+	}
+	writer.check(t, hub, int(last)+2)
+	// The hub's stream is completed on request.
+	if err := other.AwaitView(t.Context(), hub, last+2); err != nil {
+		t.Fatalf("AwaitView: %v", err)
+	}
+	conns := broker.Connect(t)
+	info, err := jsapi.New(conns.Shards[streams.ShardOf(hub, streamstest.Shards)]).Info(
+		t.Context(), streams.HubStream(hub),
+	)
+	if err != nil || info.State.LastSeq != last+2 {
+		t.Errorf("the hub's stream ends at %d, %v; want %d", info.State.LastSeq, err, last+2)
+	}
+}
+
+// Many appends to many logs share commits. Each log has every append once, and of two appends after
+// the same event one fails.
+func TestConcurrentAppends(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	writer := start(t, broker, nil)
+	other := start(t, broker, nil)
+	writer.serve(t, always)
+	const hubs, appends = 20, 10
+	var conflicts atomic.Int64
+	var wg sync.WaitGroup
+	for h := range hubs {
+		for _, r := range []*replica{writer, other} {
+			wg.Go(func() {
+				var last uint64
+				for stored := 0; stored < appends; {
+					seq, err := r.Append(t.Context(), hubID(h), last, events(2))
+					switch {
+					case err == nil:
+						last = seq
+						stored++
+					case errors.Is(err, jsapi.ErrConflict):
+						conflicts.Add(1)
+						if err := r.Sync(t.Context(), hubID(h)); err != nil {
+							t.Error(err)
+							return
+						}
+						tip, _ := r.Tip(hubID(h))
+						last = tip.EventSeq
+					default:
+						t.Errorf("Append: %v", err)
+						return
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	for h := range hubs {
+		writer.check(t, hubID(h), 2*2*appends)
+		other.check(t, hubID(h), 2*2*appends)
+	}
+	t.Logf("%d conflicts", conflicts.Load())
+}
+
+// Two replicas that both believe that they hold the lease cannot both store: every append that was
+// confirmed is in the log once, and nothing else but appends with an unknown outcome.
+func TestTwoWriters(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	first, second := start(t, broker, nil), start(t, broker, nil)
+	first.serve(t, always)
+	hub := hubID(1)
+	var wg sync.WaitGroup
+	var confirmed, unknown atomic.Int64
+	ctx, cancel := context.WithCancel(t.Context())
+	for _, r := range []*replica{first, second} {
+		for range 4 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					_, err := r.AppendCommand(t.Context(), hub, []byte(`{}`))
+					switch {
+					case err == nil:
+						confirmed.Add(1)
+					case errors.Is(err, jsapi.ErrOutcomeUnknown):
+						unknown.Add(1)
+					default:
+						t.Errorf("AppendCommand: %v", err)
+						return
+					}
+				}
+			})
+		}
+	}
+	for range 3 {
+		stop := second.serve(t, always)
+		before := confirmed.Load()
+		streamstest.Eventually(t, "appends go on", func() bool {
+			return confirmed.Load() > before+20
+		})
+		stop()
+	}
+	cancel()
+	wg.Wait()
+	if err := first.Sync(t.Context(), hub); err != nil {
+		t.Fatal(err)
+	}
+	tip, _ := first.Tip(hub)
+	stored := int64(tip.Seq)
+	if stored < confirmed.Load() || stored > confirmed.Load()+unknown.Load() {
+		t.Errorf(
+			"the log has %d records, want %d confirmed and at most %d of unknown outcome", stored,
+			confirmed.Load(), unknown.Load(),
+		)
+	}
+	first.check(t, hub, int(stored))
+	second.check(t, hub, int(stored))
+}
+
+// Times grow although the clock jumps back by an hour, also in the next writer.
+func TestClockJumpsBack(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	var offset atomic.Int64
+	now := func() time.Time { return time.Now().Add(time.Duration(offset.Load())) }
+	first, second := start(t, broker, now), start(t, broker, now)
+	stop := first.serve(t, always)
+	hub := hubID(1)
+	last, err := first.Append(t.Context(), hub, 0, events(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	offset.Store(int64(-time.Hour))
+	if last, err = first.Append(t.Context(), hub, last, events(3)); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	second.serve(t, always)
+	if _, err = second.Append(t.Context(), hub, last, events(3)); err != nil {
+		t.Fatal(err)
+	}
+	first.check(t, hub, 9)
+	second.check(t, hub, 9)
+}
+
+// A log from before there was a journal goes on with its numbering, and its last event counts.
+func TestLogFromBeforeTheJournal(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	conns := broker.Connect(t)
+	hub := hubID(1)
+	nc := conns.Shards[streams.ShardOf(hub, streamstest.Shards)]
+	js, err := nc.JetStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = js.AddStream(&nats.StreamConfig{
+		Name: streams.HubStream(hub), Subjects: []string{streams.LogFilter(hub)},
+		MaxAge: time.Hour, AllowDirect: true, DenyDelete: true,
+		RePublish: &nats.RePublish{
+			Source: streams.LogFilter(hub), Destination: streams.FeedDestination(hub),
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		header := nats.Header{"Hubcloud-Incarnation": {domain.NewEpochID(1).String()}}
+		_, err := js.PublishMsg(&nats.Msg{
+			Subject: streams.HubEventSubject(hub), Header: header,
+			Data: []byte(`{"type":"channel.observed"}`),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := start(t, broker, nil)
+	r.serve(t, always)
+	if _, ok := r.Tip(hub); ok {
+		t.Error("Tip knows a log that was never journaled")
+	}
+	if _, err := r.Append(t.Context(), hub, 4, events(1)); !errors.Is(err, jsapi.ErrConflict) {
+		t.Errorf("Append after the fourth of five events: %v, want ErrConflict", err)
+	}
+	if last, err := r.Append(t.Context(), hub, 5, events(2)); err != nil || last != 7 {
+		t.Errorf("Append = %d, %v; want 7", last, err)
+	}
+	if err := r.AwaitView(t.Context(), hub, 7); err != nil {
+		t.Fatal(err)
+	}
+	info, err := jsapi.New(nc).Info(t.Context(), streams.HubStream(hub))
+	if err != nil || info.State.FirstSeq != 1 || info.State.LastSeq != 7 {
+		t.Errorf("the stream has %+v, %v; want the sequences 1 to 7", info, err)
+	}
+}
+
+// While nobody writes the journal, appends wait; then they fail with a temporary error, and
+// nothing is stored.
+func TestNoWriter(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	r := start(t, broker, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := r.AppendCommand(ctx, hubID(1), []byte(`{}`)); !jsapi.IsTemporary(err) {
+		t.Errorf("AppendCommand without a writer: %v, want a temporary error", err)
+	}
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := r.AppendCommand(t.Context(), hubID(1), []byte(`{}`))
+		waiting <- err
+	}()
+	r.serve(t, always)
+	select {
+	case err := <-waiting:
+		if err != nil {
+			t.Errorf("AppendCommand that waited for a writer: %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("AppendCommand has not returned after a minute")
+	}
+	r.check(t, hubID(1), 1)
+}
+
+// The journal has the records of a hub, and FlushViews completes its stream, from any process.
+func TestRecordsAndFlush(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	writer := start(t, broker, nil)
+	other := start(t, broker, nil)
+	conns := broker.Connect(t)
+	if err := logwriter.FlushViews(t.Context(), conns.Cloud, writer.Groups()); err != nil {
+		t.Errorf("FlushViews without a writer: %v", err)
+	}
+	writer.serve(t, always)
+	hub := hubID(1)
+	last, err := writer.Append(t.Context(), hub, 0, events(300))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := logwriter.FlushViews(t.Context(), conns.Cloud, writer.Groups()); err != nil {
+		t.Fatalf("FlushViews: %v", err)
+	}
+	info, err := jsapi.New(conns.Shard(hub)).Info(t.Context(), streams.HubStream(hub))
+	if err != nil || info.State.LastSeq != last {
+		t.Errorf("the hub's stream ends at %d, %v; want %d", info.State.LastSeq, err, last)
+	}
+	other.check(t, hub, 300)
+	if oldest, err := other.Oldest(t.Context(), hub); err != nil || oldest != 1 {
+		t.Errorf("Oldest = %d, %v; want 1", oldest, err)
+	}
+	next := uint64(101)
+	for next <= last {
+		records, err := other.Records(t.Context(), hub, next, last, 1<<20)
+		if err != nil || len(records) == 0 || records[0].Seq != next {
+			t.Fatalf("Records from %d: %d records, %v", next, len(records), err)
+		}
+		next += uint64(len(records))
+	}
+	if _, err := other.Records(t.Context(), hubID(2), 1, 1, 1<<20); !errors.Is(err, journal.ErrGone) {
+		t.Errorf("Records of an unknown hub: %v, want ErrGone", err)
+	}
+}

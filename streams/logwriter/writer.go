@@ -1,0 +1,307 @@
+package logwriter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"hubcloud/domain"
+	"hubcloud/streams/hubviews"
+	"hubcloud/streams/journal"
+	"hubcloud/streams/jsapi"
+)
+
+const (
+	// maxQueuedBytes bounds the records that wait for a commit; further appends block.
+	maxQueuedBytes = 32 << 20
+	// maxBatchBytes bounds the records of one commit.
+	maxBatchBytes = journal.MaxCommitBytes - journal.CommitOverhead
+)
+
+// errStopped means that nothing was stored because the writer has stopped: another replica serves
+// the group now, or none.
+var errStopped = errors.New("the writer has stopped")
+
+// writer writes the journal of one group while this process holds the group's lease.
+type writer struct {
+	router *Router
+	group  *group
+	held   func() bool
+	out    *journal.Writer
+	views  *hubviews.Views
+	// loads joins the concurrent reads of one log's end.
+	loads singleflight.Group
+
+	mu sync.Mutex
+	// ends has the ends of the logs that were appended to since the writer started.
+	ends map[domain.HubID]*logEnd
+	// queue holds the appends that wait for a commit, in order. wake has a value once it is not
+	// empty, and room is closed and replaced when queued falls.
+	queue  []*request
+	queued int
+	room   chan struct{}
+	closed bool
+	wake   chan struct{}
+	// fenced is closed once another writer has committed.
+	fenced chan struct{}
+	fence  func()
+
+	// lastTime is the time of the last record. Only run uses it.
+	lastTime time.Time
+}
+
+// logEnd is the end of a hub's log: the sequence of the last record, and that of the last event, 0
+// if all have expired or there was none.
+type logEnd struct{ last, event uint64 }
+
+// request is one append.
+type request struct {
+	hub domain.HubID
+	// conditional reports whether the log's last event must be expected.
+	conditional bool
+	expected    uint64
+	records     []journal.Record
+	bytes       int
+	// taken is set by whoever comes first: the loop that commits the request, or the caller that
+	// withdraws it.
+	taken atomic.Bool
+	done  chan result
+}
+
+// result is the outcome of a request.
+type result struct {
+	last uint64
+	err  error
+}
+
+func newWriter(
+	r *Router, g *group, out *journal.Writer, views *hubviews.Views, held func() bool,
+) *writer {
+	w := &writer{
+		router: r, group: g, held: held, out: out, views: views,
+		ends: map[domain.HubID]*logEnd{}, room: make(chan struct{}), wake: make(chan struct{}, 1),
+		fenced: make(chan struct{}), lastTime: out.LastTime(),
+	}
+	w.fence = sync.OnceFunc(func() { close(w.fenced) })
+	return w
+}
+
+// append stores a request's records and returns the sequence of the last one.
+func (w *writer) append(ctx context.Context, req *request) (last uint64, err error) {
+	if err := w.loadEnd(ctx, req); err != nil {
+		return 0, err
+	}
+	for i := range req.records {
+		req.records[i].Hub = req.hub
+		req.bytes += req.records[i].Size()
+	}
+	req.done = make(chan result, 1)
+	if err := w.enqueue(ctx, req); err != nil {
+		return 0, err
+	}
+	select {
+	case res := <-req.done:
+		return res.last, res.err
+	case <-ctx.Done():
+	}
+	if req.taken.CompareAndSwap(false, true) {
+		return 0, ctx.Err()
+	}
+	// The commit ends soon, and an answer is better than an unknown outcome.
+	res := <-req.done
+	return res.last, res.err
+}
+
+// enqueue adds a request to the queue, once the queue has room.
+func (w *writer) enqueue(ctx context.Context, req *request) error {
+	for {
+		w.mu.Lock()
+		if w.closed {
+			w.mu.Unlock()
+			return errStopped
+		}
+		if w.queued == 0 || w.queued+req.bytes <= maxQueuedBytes {
+			w.queue = append(w.queue, req)
+			w.queued += req.bytes
+			w.mu.Unlock()
+			select {
+			case w.wake <- struct{}{}:
+			default:
+			}
+			return nil
+		}
+		room := w.room
+		w.mu.Unlock()
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// run commits what is appended until ctx ends or a commit fails for good. Then all requests that
+// wait fail with errStopped.
+func (w *writer) run(ctx context.Context) (err error) {
+	defer w.close()
+	for {
+		select {
+		case <-w.wake:
+		case <-w.fenced:
+			return journal.ErrFenced
+		case <-ctx.Done():
+			return nil
+		}
+		for {
+			batch := w.take()
+			if len(batch) == 0 {
+				break
+			}
+			if err := w.commit(ctx, batch); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// take removes the requests of the next commit from the queue.
+func (w *writer) take() (batch []*request) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	bytes, records, n := 0, 0, 0
+	for _, req := range w.queue {
+		if len(batch) > 0 && (bytes+req.bytes > maxBatchBytes ||
+			records+len(req.records) > journal.MaxRecords) {
+			break
+		}
+		n++
+		w.queued -= req.bytes
+		if !req.taken.CompareAndSwap(false, true) {
+			continue // withdrawn
+		}
+		batch = append(batch, req)
+		bytes += req.bytes
+		records += len(req.records)
+	}
+	clear(w.queue[:n])
+	if w.queue = w.queue[n:]; len(w.queue) == 0 {
+		w.queue = nil
+	}
+	if n > 0 {
+		close(w.room)
+		w.room = make(chan struct{})
+	}
+	return batch
+}
+
+// commit stores a batch and answers its requests. It returns an error if the writer must stop.
+func (w *writer) commit(ctx context.Context, batch []*request) error {
+	if !w.held() {
+		answer(batch, errStopped)
+		return errStopped
+	}
+	accepted, records, ends := w.plan(batch)
+	if len(accepted) == 0 {
+		return nil
+	}
+	// A commit that has begun is carried to its end, within the journal's own patience: without
+	// the outcome nothing can follow.
+	c, err := w.out.Commit(context.WithoutCancel(ctx), records, w.group.index.Tip)
+	switch {
+	case errors.Is(err, journal.ErrFenced):
+		answer(accepted, errStopped)
+		return err
+	case errors.Is(err, journal.ErrOutcomeUnknown):
+		answer(accepted, err)
+		return err
+	case err != nil:
+		answer(accepted, err)
+		return nil
+	}
+	w.lastTime = c.Time
+	w.mu.Lock()
+	for hub, end := range ends {
+		*w.ends[hub] = end
+	}
+	w.mu.Unlock()
+	// The readers of this process see the commit before the callers learn of it, so that a page
+	// that a caller asks for next has it. The next commit is linked to it through the index.
+	w.group.follower.Offer(c)
+	err = w.group.follower.Await(ctx, c.Seq)
+	for _, req := range accepted {
+		req.done <- result{last: req.records[len(req.records)-1].Seq}
+	}
+	if err != nil {
+		return err
+	}
+	return w.views.Add(ctx, c)
+}
+
+// plan gives the records of a batch their sequences and times. It answers the requests whose
+// condition does not hold, and returns the others with their records and the ends of the logs
+// after them.
+func (w *writer) plan(
+	batch []*request,
+) (accepted []*request, records []journal.Record, ends map[domain.HubID]logEnd) {
+	now := w.router.cfg.Now().UTC()
+	ends = make(map[domain.HubID]logEnd, len(batch))
+	at := w.lastTime
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, req := range batch {
+		end, ok := ends[req.hub]
+		if !ok {
+			end = *w.ends[req.hub]
+		}
+		if req.conditional && req.expected != end.event {
+			req.done <- result{err: fmt.Errorf(
+				"%w: the last event of %s is %d, not %d",
+				jsapi.ErrConflict, req.hub, end.event, req.expected,
+			)}
+			continue
+		}
+		for i := range req.records {
+			rec := &req.records[i]
+			if at = at.Add(1); now.After(at) {
+				at = now
+			}
+			end.last++
+			rec.Seq, rec.Time = end.last, at
+			if rec.Kind.IsEvent() {
+				end.event = rec.Seq
+			}
+			records = append(records, *rec)
+		}
+		ends[req.hub] = end
+		accepted = append(accepted, req)
+	}
+	return accepted, records, ends
+}
+
+// answer answers every request of a batch with an error.
+func answer(batch []*request, err error) {
+	for _, req := range batch {
+		req.done <- result{err: err}
+	}
+}
+
+// close rejects the requests that wait and all later ones.
+func (w *writer) close() {
+	w.mu.Lock()
+	w.closed = true
+	rest := w.queue
+	w.queue, w.queued = nil, 0
+	close(w.room)
+	w.room = make(chan struct{})
+	w.mu.Unlock()
+	for _, req := range rest {
+		if req.taken.CompareAndSwap(false, true) {
+			req.done <- result{err: errStopped}
+		}
+	}
+}
