@@ -242,7 +242,7 @@ func (w *writer) commit(ctx context.Context, batch []*request) error {
 	return w.views.Add(ctx, c)
 }
 
-// plan gives the records of a batch their sequences and times. It answers the requests whose
+// plan sets the sequences and times of the records of a batch. It answers the requests whose
 // condition does not hold, and returns the others with their records and the ends of the logs
 // after them.
 func (w *writer) plan(
