@@ -20,7 +20,7 @@ const (
 type commit struct {
 	journal.Commit
 	bytes int
-	// remaining counts the records that are not written yet, and one for the feed.
+	// remaining counts the records that are not written and published yet, and one while Add runs.
 	remaining atomic.Int64
 }
 
@@ -99,7 +99,7 @@ func (b *backlog) notify() {
 	}
 }
 
-// done counts n records of a commit as written, or as left to a repair.
+// done counts n records of a commit as written or left to a repair, and published.
 func (b *backlog) done(c *commit, n int) {
 	if c.remaining.Add(-int64(n)) > 0 {
 		return

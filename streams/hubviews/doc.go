@@ -13,9 +13,10 @@
 //     which the broker stored it is another one, and changes when a view is written anew.
 //   - Messages of one view are written in order, those of different views independently. A view
 //     that cannot be written, is missing or must be repaired delays no other one.
-//   - The records of a log are published on the feed in order, at least as early as in the view,
-//     with the headers of a republished message (except Nats-Last-Sequence, which readers ignore).
-//     A broken connection may lose some: readers find the gap by the sequences and read the log.
+//   - The records of a log are published on the feed in order, each once its view has it or is
+//     left to a repair, with the headers of a republished message (except Nats-Last-Sequence, which
+//     readers ignore). So a reader that the feed wakes finds the record in the view. A broken
+//     connection may lose some: readers find the gap by the sequences and read the log.
 //   - Memory is bounded: Add waits while commits of more than MaxBacklogBytes are not written.
 //   - Nobody need wait for a view, since readers get what it lacks from the journal. So records
 //     are collected for the time of Linger, and a view gets those of several commits at once.

@@ -7,18 +7,25 @@ import (
 	"hubcloud/streams/jsapi"
 )
 
-// publishFeed publishes every record of the commits added on the feed of its hub's log, in order,
-// until ctx ends. It does not wait for the views.
+// settle has records published that their view has, or that are left to its repair. The caller must
+// hold the lock of the view's shard, so that the records of a log stay in order.
+func (v *Views) settle(entries ...entry) {
+	if len(entries) > 0 {
+		v.feed.push(entries)
+	}
+}
+
+// publishFeed publishes records on the feed of their hub's log until ctx ends.
 func (v *Views) publishFeed(ctx context.Context) error {
 	msg := newMessage()
 	for {
-		c, ok := v.feed.next(ctx)
+		entries, ok := v.feed.next(ctx)
 		if !ok {
 			return nil
 		}
 		failed := 0
-		for i := range c.Records {
-			r := &c.Records[i]
+		for _, e := range entries {
+			r := e.record
 			msg.set(r)
 			jsapi.SetPublished(
 				msg.Header, streams.HubStream(r.Hub), msg.Subject, r.Seq, r.Time,
@@ -27,14 +34,14 @@ func (v *Views) publishFeed(ctx context.Context) error {
 			if err := v.shardOf(r.Hub).nc.PublishMsg(&msg.Msg); err != nil {
 				failed++
 			}
+			v.backlog.done(e.commit, 1)
 		}
-		v.cfg.Metrics.published.Add(float64(len(c.Records) - failed))
+		v.cfg.Metrics.published.Add(float64(len(entries) - failed))
 		if failed > 0 {
 			v.cfg.Metrics.unpublished.Add(float64(failed))
 			v.sometimes.Do(func() {
 				v.cfg.Logger.Warn("feed of hub logs not published", "records", failed)
 			})
 		}
-		v.backlog.done(c, 1)
 	}
 }

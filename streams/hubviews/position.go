@@ -19,25 +19,38 @@ type positionRecord struct {
 	Synced uint64 `json:"synced"`
 }
 
-func (v *Views) positionKey() string {
-	return fmt.Sprintf("views.%d.%d", v.cfg.Groups, v.cfg.Group)
+func (v *Views) positionKey() string { return positionKey(v.cfg.Groups, v.cfg.Group) }
+
+func positionKey(groups, group int) string { return fmt.Sprintf("views.%d.%d", groups, group) }
+
+// StoredPosition returns the position that the views of a group have stored in a bucket, 0 for none:
+// every view has the records of every commit of the group's journal up to it, on disk.
+func StoredPosition(
+	ctx context.Context, positions jsapi.Bucket, groups, group int,
+) (uint64, error) {
+	var stored positionRecord
+	if _, err := positions.GetJSON(ctx, positionKey(groups, group), &stored); err != nil {
+		return 0, fmt.Errorf("hub views: %w", err)
+	}
+	return stored.Synced, nil
 }
 
 // loadPosition returns the position that was stored last; 0 if there is none, or if it is not one
 // of this journal.
 func (v *Views) loadPosition(ctx context.Context) (uint64, error) {
-	var stored positionRecord
-	if _, err := v.cfg.Positions.GetJSON(ctx, v.positionKey(), &stored); err != nil {
-		return 0, fmt.Errorf("hub views: %w", err)
+	stored, err := StoredPosition(ctx, v.cfg.Positions, v.cfg.Groups, v.cfg.Group)
+	if err != nil {
+		return 0, err
 	}
-	if stored.Synced > v.cfg.From {
+	if stored > v.cfg.From {
 		v.cfg.Logger.Warn(
-			"position of hub views ignored: the journal ends before it", "position", stored.Synced,
+			"position of hub views ignored: the journal ends before it", "position", stored,
 			"journal_end", v.cfg.From,
 		)
-		return 0, nil
+		// Otherwise it would look like one of this journal once that has grown.
+		return 0, v.storePosition(ctx, 0)
 	}
-	return stored.Synced, nil
+	return stored, nil
 }
 
 // storePosition stores a position.

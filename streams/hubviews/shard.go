@@ -215,9 +215,6 @@ func (s *shard) receive(answer jsapi.Answer) (unblocked bool) {
 		s.fail(r, err)
 	case r != nil:
 		s.views.cfg.Metrics.written.Add(float64(len(r.entries)))
-		for _, e := range r.entries {
-			s.views.backlog.done(e.commit, 1)
-		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,6 +246,7 @@ func (s *shard) match(answer jsapi.Answer) (*run, error) {
 	s.forget(r)
 	r.view.run = nil
 	r.view.advance(want)
+	s.views.settle(r.entries...)
 	r.view.enqueue()
 	return r, nil
 }

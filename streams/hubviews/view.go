@@ -103,7 +103,7 @@ func (v *view) add(e entry, now time.Time) (prepare bool) {
 	switch {
 	case v.state == stateBehind && !v.keeping:
 		s.views.backlog.lacks(v, e.commit.Seq)
-		s.views.backlog.done(e.commit, 1)
+		s.views.settle(e)
 		return false
 	case v.state == stateNew:
 		v.state, v.preparingSince = statePreparing, now
@@ -139,9 +139,7 @@ func (v *view) fallBehind(commit uint64) {
 		commit = min(commit, drop[0].commit.Seq)
 	}
 	b.lacks(v, commit)
-	for _, e := range drop {
-		b.done(e.commit, 1)
-	}
+	v.shard.views.settle(drop...)
 	v.state, v.pending, v.keeping = stateBehind, nil, false
 	v.shard.views.startRepair(v)
 }

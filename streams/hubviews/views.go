@@ -40,7 +40,7 @@ type Views struct {
 	// shards are by their numbers; nil for those of other groups.
 	shards   []*shard
 	backlog  backlog
-	feed     *queue[*commit]
+	feed     *queue[[]entry]
 	prepares *queue[*view]
 	repairs  *queue[*view]
 	// compared is a position up to which views are not compared with the journal at the start: a
@@ -74,7 +74,7 @@ func New(ctx context.Context, cfg Config) (*Views, error) {
 			limit: cfg.MaxBacklogBytes, metrics: cfg.Metrics, position: cfg.From,
 			behind: map[*view]uint64{}, changed: make(chan struct{}),
 		},
-		feed: newQueue[*commit](), prepares: newQueue[*view](), repairs: newQueue[*view](),
+		feed: newQueue[[]entry](), prepares: newQueue[*view](), repairs: newQueue[*view](),
 		sometimes: rate.Sometimes{First: 1, Interval: logEvery},
 		stopped:   make(chan struct{}),
 		retries:   map[*view]time.Time{},
@@ -154,7 +154,7 @@ func (v *Views) Add(ctx context.Context, c journal.Commit) error {
 		return err
 	}
 	v.step("add")
-	v.feed.push(counted)
+	defer v.backlog.done(counted, 1)
 	now := time.Now()
 	for i := range c.Records {
 		e := entry{record: &c.Records[i], commit: counted}

@@ -125,11 +125,11 @@ func (j *Journal) Declare(ctx context.Context) error {
 func (j *Journal) declareGroup(ctx context.Context, js jetstream.JetStream, group int) error {
 	want := j.streamConfig(group)
 	declared := want
-	switch found, err := js.Stream(ctx, want.Name); {
+	switch found, err := j.api.Info(ctx, want.Name); {
 	case err == nil:
 		// A different retention is updated below.
-		declared.MaxAge = found.CachedInfo().Config.MaxAge
-	case !errors.Is(err, jetstream.ErrStreamNotFound):
+		declared.MaxAge = found.Config.MaxAge
+	case !errors.Is(err, jsapi.ErrNoStream):
 		return err
 	}
 	stream, err := streams.Declare(ctx, js, declared)
@@ -144,7 +144,11 @@ func (j *Journal) declareGroup(ctx context.Context, js jetstream.JetStream, grou
 		"journal retention changed", "group", group, "from", got.MaxAge, "to", want.MaxAge,
 	)
 	got.MaxAge, got.Duplicates = want.MaxAge, want.Duplicates
-	if _, err := js.UpdateStream(ctx, got); err != nil {
+	err = jsapi.SetUp(ctx, func(ctx context.Context) error {
+		_, err := js.UpdateStream(ctx, got)
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("set the retention: %w", err)
 	}
 	return nil

@@ -47,13 +47,21 @@ type portal struct {
 
 func newPortal(t *testing.T, name string, args ...string) *portal {
 	t.Helper()
+	return newPortalWith(t, virtualhub.Config{}, name, args...)
+}
+
+// newPortalWith is newPortal with a hub of that configuration.
+func newPortalWith(
+	t *testing.T, cfg virtualhub.Config, name string, args ...string,
+) *portal {
+	t.Helper()
 	target := harness.NewTarget(
 		t,
 		append([]string{"--rate", "1000", "--burst", "1000"}, args...)...)
 	service := target.OwnService()
 	b := open(t, service.Public())
 	tenant := target.Tenant(name)
-	hub := target.VirtualHub(tenant, virtualhub.Config{})
+	hub := target.VirtualHub(tenant, cfg)
 	signIn(b, service, tenant.Owner, 1)
 	if want := "/portal/" + tenant.Org; b.path() != want {
 		t.Fatalf("page after signing in: got %s, want %s", b.path(), want)
@@ -220,7 +228,8 @@ func TestPairing(t *testing.T) {
 // page was disconnected.
 func TestEventList(t *testing.T) {
 	t.Parallel()
-	p := newPortal(t, "Events")
+	// The hub sends malformed events on purpose.
+	p := newPortalWith(t, virtualhub.Config{OnMessage: harness.Unchecked}, "Events")
 	p.await("#connection", "Live")
 	report := func(value float64) {
 		if err := p.hub.Report(2, virtualhub.ChannelRef{Key: "temperature"}, value); err != nil {

@@ -39,6 +39,10 @@ func TestDamagedStreams(t *testing.T) {
 			func(e harness.Event) bool { return e.Type == "hub.disconnected" },
 		)
 	}
+	streamstest.EventuallyWithin(t, recovery, "every hub is listed as offline", func() bool {
+		list := tenant.Must(http.MethodGet, "/hubs", nil, http.StatusOK).Body
+		return !strings.Contains(string(list), `"online"`)
+	})
 	read := func() string {
 		var text strings.Builder
 		for _, path := range []string{"/sites", "/hubs", "/members", "/invitations"} {
