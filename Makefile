@@ -31,7 +31,7 @@ deps: ## Install PostgreSQL if it is missing, or print what to install
 test: deps ## Run every test: real brokers, a real Postgres, the built binary and, where it can be installed, a browser
 	@test/browser/install.sh
 	@hubbridge/hub/python/install.sh
-	$(GO) test -timeout 20m $(PACKAGES)
+	$(GO) test -timeout 30m $(PACKAGES)
 
 .PHONY: race
 race: deps ## Run the package tests with the race detector
