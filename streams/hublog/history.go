@@ -149,6 +149,9 @@ func (h *history) load(
 	if first > from {
 		return nil, 0, &goneError{first}
 	}
+	if last < from {
+		return nil, 0, nil // the load began before from and was cut: the next one goes on
+	}
 	// A load may begin before from to join what its first block holds.
 	for len(events) > 0 && events[0].Seq < from {
 		events = events[1:]

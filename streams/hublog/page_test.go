@@ -3,7 +3,9 @@ package hublog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -458,5 +460,33 @@ func TestLongerRetention(t *testing.T) {
 				t.Errorf("page after %q has %v, want [11 12]", after, got)
 			}
 		}
+	}
+}
+
+// A read in the middle of a block joins what is cached of it. With large events the joined read was
+// cut before it reached the wanted event, and the page began with events before its cursor.
+func TestPageAfterACutJoin(t *testing.T) {
+	t.Parallel()
+	f := start(t, Config{RingEvents: 1})
+	var last uint64
+	for n := range 60 {
+		r := record(hubA, domain.NewEpochID(0xa), n+1)
+		r.Payload = fmt.Appendf(
+			nil, `{"type":"channel.observed","pad":%q,"data":{"n":%d}}`, strings.Repeat("x", 15_000), n+1,
+		)
+		var err error
+		if last, err = f.Append(t.Context(), hubA, last, []Record{r}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	events := f.page(hubA, "", 60).Events
+	if got := numbers(t, events); !slices.Equal(got, upTo(1, 60)) {
+		t.Fatalf("page has events %v, want 1 to 60", got)
+	}
+	// Another process has only the first events in its cache.
+	g := startOn(t, f.conns, Config{RingEvents: 1})
+	g.page(hubA, "", 2)
+	if got := numbers(t, g.page(hubA, events[49].Cursor, 5).Events); !slices.Equal(got, upTo(51, 55)) {
+		t.Errorf("page after event 50 has %v, want 51 to 55", got)
 	}
 }
