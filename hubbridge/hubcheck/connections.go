@@ -153,7 +153,7 @@ func (s *script) checkTakeover() {
 // beyond is how much higher than newest the through of checkReject is.
 const beyond = 10
 
-// checkReject refuses the next connection, and answers the hello of the one after it with a higher
+// checkReject rejects the next connection, and answers the hello of the one after it with a higher
 // through and with a member that version 1 does not have.
 func (s *script) checkReject() {
 	s.settle()

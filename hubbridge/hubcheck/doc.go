@@ -1,7 +1,7 @@
 // Package hubcheck checks whether a hub follows the hub protocol. A Check plays the cloud for one
 // hub: it issues certificates and accepts MQTT connections as the service does, and drives the hub
 // with faults that the service has only in bad moments: it withholds acks, repeats requests, cuts
-// connections and refuses one.
+// connections and rejects one.
 //
 // The endpoint is the check's own, not a running service's, because a broker shows neither the
 // packets that it rejects nor their order, and a service cannot withhold its acks from one hub.

@@ -83,7 +83,7 @@ const (
 	lineWait        = "waits-to-reconnect"
 	lineCut         = "survives-cut"
 	lineTakeover    = "survives-takeover"
-	lineRejected    = "survives-refusal"
+	lineRejected    = "survives-rejection"
 
 	lineSubscribes   = "subscribes-first"
 	lineHello        = "hello-fields"
@@ -190,7 +190,7 @@ func connectionLines() []Line {
 			Rules: []string{"R-connect-8", "R-connect-9"}, steps: []step{stepTakeover},
 		},
 		{
-			ID: lineRejected, Title: "connects again after a refused connection",
+			ID: lineRejected, Title: "connects again after a rejected connection",
 			Rules: []string{"R-connect-8", "R-enrol-5"}, steps: []step{stepReject},
 		},
 		{

@@ -37,7 +37,7 @@ type state struct {
 
 	// The script sets these to change what the endpoint does.
 
-	rejectNext    bool // refuse the next connection
+	rejectNext    bool // reject the next connection
 	withholdAck   bool // of events
 	withholdHello bool // of hellos
 	// ackNextHello, if set, decides about the ack of the next hello.

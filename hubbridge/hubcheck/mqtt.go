@@ -140,7 +140,7 @@ func (c *Check) serveConnection(ctx context.Context, raw net.Conn) {
 }
 
 // accept checks a CONNECT and makes k the current connection. It returns false, having answered, if
-// the connection is refused.
+// the connection is rejected.
 func (c *Check) accept(k *connection, p *packets.ConnectPacket) bool {
 	c.mu.Lock()
 	code := c.judgeConnect(k, p)
@@ -224,7 +224,7 @@ func (c *Check) judgeCertificate(k *connection) bool {
 			lineCertificate,
 			nil,
 			"connected with a former certificate, which ends on %s; the service "+
-				"refuses it",
+				"rejects it",
 			leaf.NotAfter.UTC().Format(time.DateOnly),
 		)
 		return true

@@ -92,7 +92,7 @@ func (c *Check) runScript(ctx context.Context) {
 		{stepCut, "cutting the connection", s.checkCut},
 		{stepFull, "filling the hub's queue", s.checkFull},
 		{stepTakeover, "closing the connection as in a takeover", s.checkTakeover},
-		{stepReject, "refusing a connection", s.checkReject},
+		{stepReject, "rejecting a connection", s.checkReject},
 	}
 	if !s.awaitHub() {
 		return

@@ -275,7 +275,7 @@ func wrongConnections() map[string]wrongHub {
 		},
 		"no return":            {line: "survives-cut", faults: faults{connections: 1}},
 		"no return, takeover":  {line: "survives-takeover", faults: faults{connections: 2}},
-		"no return, rejection": {line: "survives-refusal", faults: faults{connections: 3}},
+		"no return, rejection": {line: "survives-rejection", faults: faults{connections: 3}},
 		"no wait": {line: "waits-to-reconnect", faults: faults{
 			config: func(c *virtualhub.Config) { c.BackoffMin = time.Millisecond },
 		}},

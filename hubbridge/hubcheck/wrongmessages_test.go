@@ -263,7 +263,8 @@ func windowOf(method string, seconds int) wrongHub {
 
 func wrongCommands() map[string]wrongHub {
 	const method = "channels.command"
-	// again gives a repeated command a new id if the first has been answered, or has not been.
+	// again returns a hub that runs a repeated command anew: one that repeats the first after its
+	// answer, or before it.
 	again := func(line string, answered bool) wrongHub {
 		wrong := onResponse(line, method, func(l *link, m *message) { l.memory["answered"] = true })
 		wrong.faults.answer = func(l *link, m *message) bool {

@@ -52,6 +52,9 @@ func TestAppend(t *testing.T) {
 			t.Errorf("%s: Append of an invalid record: no error", name)
 		}
 	}
+	if _, err := writer.Append(t.Context(), hub, last, nil); err == nil {
+		t.Error("Append of no records: no error")
+	}
 	// Commands move the end of the log, and not the last event.
 	seq, err := other.AppendCommand(t.Context(), hub, []byte(`{}`))
 	if err != nil || seq != last+1 {
@@ -72,6 +75,26 @@ func TestAppend(t *testing.T) {
 	if err != nil || info.State.LastSeq != last+2 {
 		t.Errorf("the hub's stream ends at %d, %v; want %d", info.State.LastSeq, err, last+2)
 	}
+}
+
+// An invalid append fails alone: those of other hubs that wait with it are stored.
+func TestInvalidAppendFailsAlone(t *testing.T) {
+	t.Parallel()
+	writer := start(t, streamstest.New(t), nil)
+	writer.serve(t, always)
+	var wg sync.WaitGroup
+	for h := range 40 {
+		wg.Go(func() {
+			records := events(1)
+			if h%2 == 1 {
+				records[0].Payload = make([]byte, journal.MaxPayload+1)
+			}
+			if _, err := writer.Append(t.Context(), hubID(h), 0, records); (err != nil) != (h%2 == 1) {
+				t.Errorf("Append of hub %d: %v", h, err)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // Many appends to many logs share commits. Each log has every append once, and of two appends after

@@ -93,12 +93,22 @@ func newWriter(
 
 // append stores a request's records and returns the sequence of the last one.
 func (w *writer) append(ctx context.Context, req *request) (last uint64, err error) {
+	if len(req.records) == 0 {
+		return 0, fmt.Errorf("hub log of %s: append: no records", req.hub)
+	}
 	if err := w.loadEnd(ctx, req); err != nil {
 		return 0, err
 	}
 	for i := range req.records {
-		req.records[i].Hub = req.hub
-		req.bytes += req.records[i].Size()
+		rec := &req.records[i]
+		rec.Hub = req.hub
+		// An invalid record would fail the commit that it shares with other hubs. The writer sets
+		// the real sequence and time.
+		rec.Seq, rec.Time = 1, time.Unix(1, 0)
+		if err := rec.Validate(); err != nil {
+			return 0, fmt.Errorf("hub log of %s: append: %w", req.hub, err)
+		}
+		req.bytes += rec.Size()
 	}
 	req.done = make(chan result, 1)
 	if err := w.enqueue(ctx, req); err != nil {

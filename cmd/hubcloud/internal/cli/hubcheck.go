@@ -41,7 +41,7 @@ type hubCheckCommand struct {
 func (*hubCheckCommand) Help() string {
 	return `Plays the cloud for one hub and prints, line by line, what the hub does right and wrong, with the message that showed a failure and the
 sentence of the protocol. Point the hub at the printed address, with the printed serial and secret, as at a service. The hub enrols, connects,
-and is then asked for its devices, sent commands and driven with faults: acks are withheld, requests repeated, connections cut and refused.
+and is then asked for its devices, sent commands and driven with faults: acks are withheld, requests repeated, connections cut and rejected.
 
 The check is an endpoint of its own, beside any running service: a service can neither withhold its acks from one hub nor show the packets
 that its broker rejects. Enrolment and decoding are the service's own code. No data of a service is used or changed.
