@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/portal/text"
 )
 
 // Layout is the data of the frame that all pages share. Views embed it.
@@ -44,32 +45,8 @@ func (req *request) layout(heading, section string) Layout {
 	}
 }
 
-// notices are the results of actions that a page can show, by the name in the notice cookie. The
-// cookie holds a name and not the text, so that a planted cookie cannot make a page show other
-// text.
-var notices = map[string]string{
-	"signed-out":           "You are signed out.",
-	"organization-created": "Organization created. Next, add a site and its hubs.",
-	"role-changed":         "Role changed.",
-	"member-removed":       "Member removed. They can no longer see the organization.",
-	"left":                 "You have left the organization.",
-	"invited":              "Invitation sent. Anyone who has the link can accept it.",
-	"invitation-revoked":   "Invitation withdrawn. Its link no longer works.",
-	"key-shown": "This key has already been created. It was shown once: if you did not " +
-		"copy it, revoke it and create another.",
-	"key-revoked":      "Key revoked. Its requests are rejected and its streams have ended.",
-	"site-created":     "Site created.",
-	"site-renamed":     "Site renamed.",
-	"hub-added":        "Hub added.",
-	"command-sent":     "Command sent. The channel shows its result.",
-	"device-labeled":   "Device updated.",
-	"device-forgotten": "Device forgotten.",
-	"window-closed":    "Window closed.",
-	"hub-placed":       "Hub updated.",
-	"link-reset": "Link reset. The hub requests a new certificate within six hours, or at " +
-		"once when it is restarted.",
-}
-
+// setNotice makes the next page show the notice of that name, one of text.Notices. The cookie holds
+// a name and not the text, so that a planted cookie cannot make a page show other text.
 func (req *request) setNotice(name string) {
 	http.SetCookie(req.w, req.portal.cookies.make(req.portal.cookies.notice(), name, time.Minute))
 }
@@ -81,7 +58,7 @@ func (req *request) popNotice() string {
 		return ""
 	}
 	http.SetCookie(req.w, req.portal.cookies.expire(req.portal.cookies.notice()))
-	return notices[cookie.Value]
+	return text.Notices[cookie.Value]
 }
 
 // when renders a relative time, with the exact time as title.
@@ -98,23 +75,23 @@ func relative(at, now time.Time) string {
 	if distance < 0 {
 		distance, ahead = -distance, true
 	}
-	var text string
+	var length string
 	switch {
 	case distance < 45*time.Second && !ahead:
 		return "just now"
 	case distance < 90*time.Minute:
-		text = count(max(1, int(distance.Round(time.Minute)/time.Minute)), "minute")
+		length = count(max(1, int(distance.Round(time.Minute)/time.Minute)), "minute")
 	case distance < 36*time.Hour:
-		text = count(int(distance.Round(time.Hour)/time.Hour), "hour")
+		length = count(int(distance.Round(time.Hour)/time.Hour), "hour")
 	case distance < 31*24*time.Hour:
-		text = count(int((distance+12*time.Hour)/(24*time.Hour)), "day")
+		length = count(int((distance+12*time.Hour)/(24*time.Hour)), "day")
 	default:
 		return at.Format("2 January 2006")
 	}
 	if ahead {
-		return "in " + text
+		return "in " + length
 	}
-	return text + " ago"
+	return length + " ago"
 }
 
 // durationText returns a duration in the largest unit that divides it: "7 days", "24 hours" (one

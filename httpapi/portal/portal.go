@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/httpapi/portal/live"
+	"hubcloud/httpapi/portal/text"
 	"hubcloud/httpapi/ratelimit"
 )
 
@@ -110,7 +111,7 @@ func New(cfg Config) *Portal {
 		template.New("pages").
 			Funcs(template.FuncMap{
 				"asset": p.assets.name, "once": rand.Text, "counted": count, "when": when,
-				"card": card, "channel": channel,
+				"card": card, "channel": channel, "text": text.Get,
 				"retention": func() string { return durationText(cfg.Retention) },
 			}).
 			ParseFS(pages, "pages/*.html"),

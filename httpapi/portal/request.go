@@ -191,7 +191,7 @@ func (req *request) root() string {
 }
 
 // redirect sends the browser to a page below /portal/, which shows the notice of that name (see
-// notices); "" shows none.
+// text.Notices); "" shows none.
 func (req *request) redirect(page, notice string) {
 	if notice != "" {
 		req.setNotice(notice)

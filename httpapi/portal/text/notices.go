@@ -1,0 +1,25 @@
+package text
+
+// Notices are the results of actions that a page can show, by name.
+var Notices = map[string]string{
+	"signed-out":           "You are signed out.",
+	"organization-created": "Organization created. Next, add a site and its hubs.",
+	"role-changed":         "Role changed.",
+	"member-removed":       "Member removed. They can no longer see the organization.",
+	"left":                 "You have left the organization.",
+	"invited":              "Invitation sent. Anyone who has the link can accept it.",
+	"invitation-revoked":   "Invitation withdrawn. Its link no longer works.",
+	"key-shown": "This key has already been created. It was shown once: if you did not " +
+		"copy it, revoke it and create another.",
+	"key-revoked":      "Key revoked. Its requests are rejected and its streams have ended.",
+	"site-created":     "Site created.",
+	"site-renamed":     "Site renamed.",
+	"hub-added":        "Hub added.",
+	"command-sent":     "Command sent. The channel shows its result.",
+	"device-labeled":   "Device updated.",
+	"device-forgotten": "Device forgotten.",
+	"window-closed":    "Window closed.",
+	"hub-placed":       "Hub updated.",
+	"link-reset": "Link reset. The hub requests a new certificate within six hours, or at " +
+		"once when it is restarted.",
+}
