@@ -10,6 +10,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal/live"
+	"hubcloud/httpapi/portal/text"
 )
 
 const (
@@ -33,6 +34,8 @@ type scriptData struct {
 	Hubs string       `json:"hubs"`
 	// Words are the labels of channels and values.
 	Words map[string]live.Word `json:"words"`
+	// Texts are the texts of scripts.
+	Texts map[string]string `json:"texts"`
 }
 
 func (req *request) scriptData(layout Layout, hub domain.HubID) scriptData {
@@ -43,6 +46,7 @@ func (req *request) scriptData(layout Layout, hub domain.HubID) scriptData {
 		Hub:       hub,
 		Hubs:      org + "/hubs/",
 		Words:     live.Words,
+		Texts:     text.Scripts,
 	}
 }
 

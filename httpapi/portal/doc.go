@@ -24,8 +24,12 @@
 // sign-in creates a new session and ends the browser's previous one. Signing out ends the session
 // on every replica at once, with the streams of its open pages. The cookie is HttpOnly and
 // SameSite=Lax, and Secure with the prefix __Host- unless --public-url is plain HTTP on a loopback
-// address. After signing in, the browser returns to the page it asked for if that is a page of the
-// portal.
+// address. After signing in, the browser returns to the page it asked for, with its query, if that is
+// a page of the portal.
+//
+// A form whose session has ended is not processed. The browser keeps what was typed in a cookie for
+// an hour, and the form's page shows it after signing in. Live pages show that the session has
+// ended; what was typed there is kept in the browser's storage until the page is opened again.
 //
 // # Permissions
 //

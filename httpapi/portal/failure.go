@@ -95,6 +95,8 @@ type failure struct {
 	Message string
 	// Hub is the address of the page of the hub in the path, relative to /portal/; "" for none.
 	Hub string
+	// Form is the address of the page of the rejected form, relative to /portal/; "" for none.
+	Form string
 }
 
 // failureOf returns the page of an error, without its Layout.
@@ -116,7 +118,7 @@ func failureOf(err error) failure {
 		f.Title, f.Message = "Page not found", "It may have been removed, the address may be "+
 			"incomplete, or you may not have access."
 	case domain.CodeUnauthenticated:
-		f.Title, f.Message = "You are signed out", "Reload the page to sign in."
+		f.Title, f.Message = "Your session has ended", "Sign in again."
 	case domain.CodeForbidden:
 		f.Title = "You cannot do this"
 	case domain.CodeRateLimited:

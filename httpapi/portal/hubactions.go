@@ -21,15 +21,14 @@ func (req *request) command(hub domain.HubID) error {
 	}
 	if req.formValue("from") == "device" {
 		return req.finishDeviceAction(
-			err, hub, device, req.formPage(hub, device), "command-sent", rejectedForm{},
+			err, hub, device, req.cardPage(hub, device), "command-sent", rejectedForm{},
 		)
 	}
-	return req.finishHubAction(err, hub, req.formPage(hub, device), "command-sent", rejectedForm{})
+	return req.finishHubAction(err, hub, req.cardPage(hub, device), "command-sent", rejectedForm{})
 }
 
-// formPage returns the address of the page that the device's form was on: the device's or its
-// hub's.
-func (req *request) formPage(hub domain.HubID, device int64) string {
+// cardPage returns the address of the page that the device's form was on: the device's or its hub's.
+func (req *request) cardPage(hub domain.HubID, device int64) string {
 	if req.formValue("from") == "device" {
 		return deviceAddress(hub, device)
 	}
@@ -43,7 +42,7 @@ func (req *request) labelDevice(hub domain.HubID) error {
 		return err
 	}
 	return req.finishDeviceAction(
-		req.saveLabel(hub, device), hub, device, req.formPage(hub, device), "device-labeled",
+		req.saveLabel(hub, device), hub, device, req.cardPage(hub, device), "device-labeled",
 		rejectedForm{Form: "label", Name: req.formValue("name"), Place: req.formValue("room")},
 	)
 }

@@ -26,16 +26,19 @@ type Layout struct {
 	// Several reports whether the person is a member of more than one organization.
 	Several bool
 	// Notice is the result of the last action; mostly empty.
-	Notice    string
+	Notice string
+	// Draft is a form that was not processed because its session had ended; mostly nil.
+	Draft     *draft
 	Now       time.Time
 	RequestID string
 	// Scripts are the assets that the page loads as modules.
 	Scripts []string
 }
 
-// layout returns the frame of a page. It removes the notice's cookie, so each page calls it once.
+// layout returns the frame of a page. It removes the cookies of the notice and of the draft, so each
+// page calls it once.
 func (req *request) layout(heading, section string) Layout {
-	return Layout{
+	layout := Layout{
 		Heading: heading, Section: section, Root: req.root(),
 		Email: req.session.Email, FormToken: req.session.FormToken,
 		Member: req.member,
@@ -43,6 +46,10 @@ func (req *request) layout(heading, section string) Layout {
 			len(req.portal.People.Memberships(req.session.Email)) > 1,
 		Notice: req.popNotice(), Now: req.info.At, RequestID: req.info.RequestID,
 	}
+	if req.http.Method == http.MethodGet {
+		layout.Draft = req.popDraft()
+	}
+	return layout
 }
 
 // setNotice makes the next page show the notice of that name, one of text.Notices. The cookie holds

@@ -4,10 +4,10 @@ import (
 	"crypto/subtle"
 	"errors"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/portal/text"
 )
 
 // maxForm is the largest form in bytes. The largest is that of a page's stream: it has the page's
@@ -55,20 +55,33 @@ func (p *Portal) signedIn(handle handler) routeHandler {
 			if req.fromScript() {
 				return err
 			}
-			next := ""
-			if req.http.Method == http.MethodGet {
-				next = "?next=" + url.QueryEscape(req.http.URL.Path)
-			}
-			req.redirect("sign-in"+next, "")
+			req.askToSignIn()
 			return nil
 		case err != nil:
 			return err
 		}
 		if req.http.Method == http.MethodPost && !req.hasFormToken() {
-			return p.rejectForgedForm()
+			return req.rejectOldForm()
 		}
 		return handle(req)
 	})
+}
+
+// rejectOldForm answers a form whose token is not the session's. A form of the browser's previous
+// session is kept, and the page links to the form's page.
+func (req *request) rejectOldForm() error {
+	err := req.portal.rejectForgedForm()
+	sameOrigin := req.http.Header.Get("Sec-Fetch-Site") == "same-origin"
+	page := portalPath("/portal/" + req.formPage())
+	if req.fromScript() || !sameOrigin || req.formValue("form_token") == "" || page == "" {
+		return err
+	}
+	req.keepDraft()
+	failure := failureOf(err)
+	failure.Title, failure.Message = text.Pages["old-form-title"], text.Pages["old-form"]
+	failure.Form = strings.TrimPrefix(page, "/portal/")
+	req.writeFailure(failure)
+	return nil
 }
 
 // hasFormToken reports whether the form carries the session's form token.

@@ -98,6 +98,9 @@ func (p *Portal) organizationRoutes() []Route {
 		post(
 			"/portal/{org}/invitations/{invitation}/revoke", p.manager((*request).revokeInvitation),
 		),
+		get(
+			"/portal/{org}/invitations/{invitation}/revoke", p.member(redirectToForm("members")),
+		),
 
 		get("/portal/{org}/keys", p.member((*request).keys)),
 		post("/portal/{org}/keys", p.manager((*request).createKey)),

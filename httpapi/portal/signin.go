@@ -321,18 +321,25 @@ func (req *request) signOut() error {
 	return nil
 }
 
-// portalPath returns next if it is the path of a page of the portal, and "" otherwise, so that
-// signing in cannot redirect to another site. It accepts only path segments of letters, digits and
-// dashes, which no browser can read as another host or as a way out of /portal/.
+// maxNext is the longest address in bytes that signing in returns to.
+const maxNext = 1000
+
+// portalPath returns next, with its query encoded anew, if it is the address of a page of the
+// portal, and "" otherwise, so that signing in cannot redirect to another site. It
+// accepts only path segments of letters, digits and dashes, which no browser can read as another host or as a way out of /portal/.
 func portalPath(next string) string {
 	page, err := url.Parse(next)
 	if err != nil || page.IsAbs() || page.Host != "" || page.Opaque != "" || page.User != nil ||
-		page.RawQuery != "" ||
-		page.Fragment != "" {
+		page.Fragment != "" || len(next) > maxNext {
 		return ""
 	}
+	query, err := url.ParseQuery(page.RawQuery)
+	if err != nil {
+		return ""
+	}
+	path, _, _ := strings.Cut(next, "?")
 	below, ok := strings.CutPrefix(page.Path, "/portal/")
-	if !ok || next != page.Path || below == "" {
+	if !ok || path != page.Path || below == "" {
 		return ""
 	}
 	for _, segment := range strings.Split(below, "/") {
@@ -344,5 +351,8 @@ func portalPath(next string) string {
 			return ""
 		}
 	}
-	return next
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	return path
 }

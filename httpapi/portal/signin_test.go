@@ -243,7 +243,7 @@ func TestNoOpenRedirect(t *testing.T) {
 	for _, next := range []string{
 		"https://evil.example/portal/", "//evil.example/portal/x", "/portal//evil.example",
 		`/portal/\evil.example`, "/portal/../../evil", "/portal/./x",
-		"/portal/%2e%2e/x", "/portal/x?y=z", "/portal/x#y", "javascript:alert(1)", "/v1/hubs",
+		"/portal/%2e%2e/x", "/portal/x?y=%zz", "/portal/x?y;z", "/portal/x#y", "javascript:alert(1)", "/v1/hubs",
 		"/portal/", "/portal", "portal/x", "/portal/x\r\nSet-Cookie: a=b",
 	} {
 		b := w.open(t, nil)

@@ -1,5 +1,7 @@
 // Commands without reloading the page. Their results arrive on the event stream.
 
+import { sessionEnded } from "./session.js";
+
 // After these statuses the hub may have run the command. A retry uses the same idempotency key, so
 // that the hub runs it once.
 const UNCERTAIN = [500, 502, 503, 504];
@@ -79,8 +81,9 @@ async function post(form, body) {
     if (!UNCERTAIN.includes(response.status)) {
       delete form.dataset.uncertain;
     }
-    if (response.redirected) {
-      return "You are signed out. Reload the page to sign in.";
+    if (response.redirected || response.status === 401) {
+      sessionEnded();
+      return "Not sent: your session has ended.";
     }
     if (response.ok) {
       return "";

@@ -3,6 +3,7 @@
 import { updateTimes } from "./ago.js";
 import { Feed } from "./feed.js";
 import { Names } from "./names.js";
+import { useTexts } from "./session.js";
 import { announcer, showConnection, showState } from "./states.js";
 import { openStream } from "./stream.js";
 import { useWords } from "./words.js";
@@ -19,6 +20,7 @@ const absent = new Set(); // hubs that are missing after a reload, because they 
 let feed = null;
 let refreshing = null;
 useWords(data.words);
+useTexts(data.texts);
 updateTimes();
 if (section) {
   feed = new Feed(section, data.hubs, nameOf, new Names(data.hubs, () => feed.renamed()));

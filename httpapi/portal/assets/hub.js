@@ -6,6 +6,7 @@ import { submitCommands } from "./commands.js";
 import { cardOf, channelOf, reloadDevice, reloadDevices, showDevices } from "./devices.js";
 import { Feed } from "./feed.js";
 import { Names } from "./names.js";
+import { useTexts } from "./session.js";
 import { announcer, showConnection, showState } from "./states.js";
 import { openStream } from "./stream.js";
 import { formatValue, useWords } from "./words.js";
@@ -18,6 +19,7 @@ let status = document.querySelector(".live-head[data-hub]")?.dataset.status;
 let live = false; // events before hub.portal_now are older than the page
 let feed = null;
 useWords(data.words);
+useTexts(data.texts);
 updateTimes();
 countDown(announce);
 showDevices(data.hubs + data.hub, announce);

@@ -2,6 +2,8 @@
 // hub's log, so that each event arrives once. EventSource cannot post, and needs a listener for
 // every event type.
 
+import { sessionEnded } from "./session.js";
+
 const SILENCE = 90_000; // without data for this long the connection is dead
 const FIRST_PAUSE = 500; // before the first reconnection; doubled after each failure
 const LONGEST_PAUSE = 15_000;
@@ -13,10 +15,10 @@ const SLEEP = 30_000; // a longer time between two ticks means that the computer
 
 // The messages of a stream that ends and does not reconnect.
 const ENDED = {
-  out: "You are signed out. Reload the page to sign in.",
+  out: "Not live: your session has ended.",
   gone: "You are no longer a member of this organization.",
   released: "This hub was removed from the organization, or you are no longer a member.",
-  forged: "You signed in again after this page was loaded. Reload the page.",
+  forged: "Not live: you signed in again after this page was loaded.",
 };
 
 // openStream follows the events of data.hub, or of all hubs if it is empty. The first stream begins
@@ -186,6 +188,9 @@ export function openStream(data, handlers, recent) {
       const ended = await connect();
       if (ended) {
         report(ended, "bad");
+        if (ended === ENDED.out || ended === ENDED.forged) {
+          sessionEnded(ended === ENDED.forged);
+        }
         return;
       }
       warning ??= setTimeout(() => handlers.connection("Connection lost. Reconnecting…", ""), GRACE);

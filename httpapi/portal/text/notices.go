@@ -2,7 +2,10 @@ package text
 
 // Notices are the results of actions that a page can show, by name.
 var Notices = map[string]string{
-	"signed-out":           "You are signed out.",
+	"signed-out":    "You are signed out.",
+	"session-ended": "Your session has ended. Sign in again to continue where you were.",
+	"form-not-sent": "Your session has ended, so your change was not saved. Sign in again: you " +
+		"return to the form, with what you typed.",
 	"organization-created": "Organization created. Next, add a site and its hubs.",
 	"role-changed":         "Role changed.",
 	"member-removed":       "Member removed. They can no longer see the organization.",

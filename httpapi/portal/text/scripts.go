@@ -2,6 +2,9 @@ package text
 
 // Scripts are the texts of the pages' scripts, by name.
 var Scripts = map[string]string{
-	"signed-out":     "Your session has ended.",
-	"signed-in-anew": "You signed in again after this page was loaded.",
+	"session-ended":  "Your session has ended. What you typed is kept.",
+	"signed-in-anew": "You signed in again after this page was loaded. What you typed is kept.",
+	"sign-in":        "Sign in",
+	"reload":         "Reload the page",
+	"draft":          "Your session ended before this was saved. Check the form and send it again.",
 }

@@ -1,0 +1,104 @@
+// Forms that were filled in when the session ended: what was typed is put back into them.
+
+const KEPT = "hubcloud-draft"; // the name in the browser's storage
+const MAX_AGE = 3600_000;
+
+const fieldsOf = (form) => [...form.elements].filter((field) => field.name && field.type !== "hidden" && !["button", "submit"].includes(field.type));
+
+// fill puts the values of a draft into the form that has its action. It returns the first field
+// that it changed; null if the page has no such form.
+function fill({ action, fields, same = {} }) {
+  const matches = (form) => form.method === "post" && new URL(form.action).pathname.endsWith(action) && Object.entries(same).every(([name, value]) => form.elements[name]?.value === value);
+  const form = [...document.forms].find(matches);
+  if (!form) {
+    return null;
+  }
+  let first = null;
+  for (const field of fieldsOf(form)) {
+    const values = fields[field.name];
+    if (!values) {
+      if (field.type === "checkbox") {
+        field.checked = false;
+      }
+      continue;
+    }
+    if (["checkbox", "radio"].includes(field.type)) {
+      field.checked = values.includes(field.value);
+    } else {
+      field.value = values[0];
+    }
+    first ??= field;
+  }
+  for (let box = form.closest("details"); box; box = box.parentElement.closest("details")) {
+    box.open = true;
+  }
+  return first ?? form;
+}
+
+// same are the hidden fields that tell forms with the same action apart: those of a channel.
+function sameOf(fields) {
+  const same = {};
+  for (const name of ["key", "endpoint"]) {
+    if (fields[name]) {
+      same[name] = fields[name][0];
+    }
+  }
+  return same;
+}
+
+// saveForms keeps the forms of the page that have input which was not sent.
+export function saveForms() {
+  const drafts = [];
+  for (const form of document.forms) {
+    const changed = (field) => (field.type === "checkbox" ? field.checked !== field.defaultChecked : field.localName === "select" ? [...field.options].some((option) => option.selected !== option.defaultSelected) : field.value !== field.defaultValue);
+    if (form.method !== "post" || !fieldsOf(form).some(changed)) {
+      continue;
+    }
+    const fields = {};
+    for (const [name, value] of new FormData(form)) {
+      (fields[name] ??= []).push(value);
+    }
+    for (const name of ["form_token", "once", "idempotency_key"]) {
+      delete fields[name];
+    }
+    drafts.push({ action: new URL(form.action).pathname, fields, same: sameOf(fields) });
+  }
+  if (drafts.length > 0) {
+    localStorage.setItem(KEPT, JSON.stringify({ at: Date.now(), who: who(), drafts }));
+  }
+}
+
+const who = () => document.querySelector(".who bdi")?.textContent;
+
+// restoreForms fills in the forms that saveForms kept, and says so with that text.
+export function restoreForms(text) {
+  const kept = JSON.parse(localStorage.getItem(KEPT) ?? "null");
+  if (!kept) {
+    return;
+  }
+  if (kept.who !== who() || Date.now() - kept.at > MAX_AGE) {
+    localStorage.removeItem(KEPT);
+    return;
+  }
+  const first = kept.drafts.map(fill).find((field) => field);
+  if (!first) {
+    return; // the forms are on another page
+  }
+  localStorage.removeItem(KEPT);
+  const notice = document.createElement("p");
+  notice.className = "notice wait";
+  notice.setAttribute("role", "status");
+  notice.textContent = text;
+  document.getElementById("main").prepend(notice);
+  first.focus();
+}
+
+const element = document.getElementById("draft-data");
+if (element) {
+  const draft = JSON.parse(element.textContent);
+  const first = fill({ ...draft, same: sameOf(draft.fields) });
+  if (first) {
+    document.querySelector("#draft dl")?.remove(); // the form shows it
+    first.focus();
+  }
+}

@@ -1,0 +1,129 @@
+package portal
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"hubcloud/httpapi/portal/text"
+)
+
+const (
+	// draftLifetime is how long the browser keeps a draft: longer than it takes to sign in.
+	draftLifetime = time.Hour
+	// maxDraft is the largest draft in bytes. Browsers keep cookies of at most 4096 bytes.
+	maxDraft = 3600
+)
+
+// draft is a form that was not processed because its session had ended. A cookie of the browser
+// keeps it, and the first page after signing in shows it. The draft does nothing by itself: the
+// person submits the form again.
+type draft struct {
+	// Action is the path that the form was sent to.
+	Action string `json:"action"`
+	// Fields are the fields that the person filled in, by their names.
+	Fields url.Values `json:"fields"`
+}
+
+// keepDraft keeps the form of the request in the browser. The request must come from a page of the
+// portal: another site must not choose what a page shows as typed.
+func (req *request) keepDraft() {
+	kept := draft{Action: req.http.URL.Path, Fields: url.Values{}}
+	for name, values := range req.http.PostForm {
+		if _, ok := text.Fields[name]; ok {
+			kept.Fields[name] = values
+		}
+	}
+	encoded, err := json.Marshal(kept)
+	value := base64.RawURLEncoding.EncodeToString(encoded)
+	if err != nil || len(value) > maxDraft {
+		return // the notice on the sign-in page says that the form was not saved
+	}
+	http.SetCookie(
+		req.w, req.portal.cookies.make(req.portal.cookies.draft(), value, draftLifetime),
+	)
+}
+
+// popDraft returns the draft that the page shows, nil if there is none, and removes its cookie. A
+// draft of an organization is shown on the pages of that organization only.
+func (req *request) popDraft() *draft {
+	name := req.portal.cookies.draft()
+	cookie, err := req.http.Cookie(name)
+	if err != nil || req.session.Email == "" {
+		return nil
+	}
+	var kept draft
+	encoded, err := base64.RawURLEncoding.DecodeString(cookie.Value)
+	if err == nil {
+		err = json.Unmarshal(encoded, &kept)
+	}
+	of, _, _ := strings.Cut(strings.TrimPrefix(kept.Action, "/portal/"), "/")
+	if err == nil && of != req.member.OrgID && of != "organizations" {
+		return nil
+	}
+	http.SetCookie(req.w, req.portal.cookies.expire(name))
+	if err != nil {
+		return nil
+	}
+	return &kept
+}
+
+// draftField is a field of a draft, for people.
+type draftField struct{ Label, Value string }
+
+// Shown returns the fields that are not empty, in the order of their labels.
+func (d *draft) Shown() []draftField {
+	var shown []draftField
+	for name, values := range d.Fields {
+		label, ok := text.Fields[name]
+		if value := strings.Join(values, ", "); ok && label != "" && value != "" {
+			shown = append(shown, draftField{label, value})
+		}
+	}
+	slices.SortFunc(shown, func(a, b draftField) int { return strings.Compare(a.Label, b.Label) })
+	return shown
+}
+
+// formPage returns the address of the page that the request's form is on, relative to /portal/. The
+// address of a form redirects to its page (redirectToForm).
+func (req *request) formPage() string {
+	page := strings.TrimPrefix(req.http.URL.Path, "/portal/")
+	switch page {
+	case "sign-out":
+		return ""
+	case "organizations":
+		return "organizations/new"
+	}
+	if req.formValue("from") == "device" {
+		page = strings.TrimSuffix(page, "/commands")
+	}
+	if query := req.http.URL.Query(); len(query) > 0 {
+		page += "?" + query.Encode()
+	}
+	return page
+}
+
+// askToSignIn redirects to the sign-in page, which returns to this page afterwards. A form is kept.
+func (req *request) askToSignIn() {
+	page, notice := strings.TrimPrefix(req.http.URL.Path, "/portal/"), ""
+	if query := req.http.URL.Query(); len(query) > 0 {
+		page += "?" + query.Encode()
+	}
+	if _, err := req.http.Cookie(req.portal.cookies.session()); err == nil {
+		notice = "session-ended"
+	}
+	if req.http.Method == http.MethodPost {
+		if page = req.formPage(); page != "" {
+			notice = "form-not-sent"
+			req.keepDraft()
+		}
+	}
+	if page = portalPath("/portal/" + page); page != "" {
+		page = "?next=" + url.QueryEscape(page)
+	}
+	req.redirect("sign-in"+page, notice)
+}

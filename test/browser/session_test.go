@@ -1,0 +1,87 @@
+package browser
+
+import (
+	"fmt"
+	"net/url"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"hubcloud/hubbridge/virtualhub"
+)
+
+// signOutElsewhere ends the session by a request that the page does not see.
+func (p *portal) signOutElsewhere() {
+	p.t.Helper()
+	if status := eval[int](p.tab, `fetch("/portal/sign-out", {
+		method: "POST",
+		body: new URLSearchParams({ form_token: document.querySelector("[name=form_token]").value }),
+		redirect: "manual",
+	}).then((response) => response.status)`); status != 0 { // the status of an opaque redirect
+		p.t.Fatalf("signing out: got status %d", status)
+	}
+}
+
+// signInAgain signs the owner in, on the sign-in page that is open. The owner must have received
+// mails messages by then.
+func (p *portal) signInAgain(mails int) {
+	p.t.Helper()
+	p.fill("#email", p.tenant.Owner)
+	p.press("main form button")
+	sent := p.service.For(p.t).Mails(p.tenant.Owner, mails)
+	link, err := url.Parse(signInLink.FindString(sent[len(sent)-1].Text))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.goTo(link.Path)
+	p.press("main form button")
+}
+
+// TestSessionEndsInForm ends the session while a form is filled in. What was typed was lost, and
+// signing in led to the first page.
+func TestSessionEndsInForm(t *testing.T) {
+	t.Parallel()
+	p := newPortal(t, "Sessions")
+	p.expect(401)
+	p.goTo("/portal/" + p.tenant.Org + "/sites")
+	p.signOutElsewhere()
+	p.fill("#site-name", "North <mill>")
+	p.press(`[aria-labelledby="add-site"] button`)
+	p.await(".notice", "your change was not saved")
+	p.check("session-ended")
+	p.signInAgain(2)
+	p.await("#draft", "Your session ended before this was saved")
+	p.check("draft")
+	if got := p.valueOf("#site-name"); got != "North <mill>" {
+		t.Errorf("the form after signing in: got %q, want what was typed", got)
+	}
+	p.press(`[aria-labelledby="add-site"] button`)
+	p.await(".notice", "Site created")
+
+	// The page of a hub notices the end of the session by itself.
+	p.goTo(p.hubPage())
+	p.await("#connection", "Live")
+	field := channel(2, "heating_setpoint", "input[type=number]")
+	p.do("clear", chromedp.Clear(chromedp.CSS(field)))
+	p.fill(field, "23.5")
+	p.signOutElsewhere()
+	p.await("#session-ended", "Your session has ended")
+	p.check("session-ended-live")
+	if err := p.hub.Report(2, virtualhub.ChannelRef{Key: "heating_setpoint"}, 18.0); err != nil {
+		t.Fatal(err)
+	}
+	p.press("#session-ended a")
+	p.signInAgain(3)
+	if want := p.hubPage(); p.path() != want {
+		t.Errorf("after signing in: got %s, want %s", p.path(), want)
+	}
+	p.await(".notice", "Your session ended before this was saved")
+	if got := p.valueOf(field); got != "23.5" {
+		t.Errorf("the field after signing in: got %q, want 23.5", got)
+	}
+	if left := eval[string](
+		p.tab, fmt.Sprintf("localStorage.getItem(%q) ?? ''", "hubcloud-draft"),
+	); left != "" {
+		t.Errorf("the browser still keeps %s, want nothing", left)
+	}
+}
