@@ -325,8 +325,9 @@ func (req *request) signOut() error {
 const maxNext = 1000
 
 // portalPath returns next, with its query encoded anew, if it is the address of a page of the
-// portal, and "" otherwise, so that signing in cannot redirect to another site. It
-// accepts only path segments of letters, digits and dashes, which no browser can read as another host or as a way out of /portal/.
+// portal, and "" otherwise, so that signing in cannot redirect to another site. It accepts only
+// path segments of letters, digits and dashes, which no browser can read as another host or as a
+// way out of /portal/.
 func portalPath(next string) string {
 	page, err := url.Parse(next)
 	if err != nil || page.IsAbs() || page.Host != "" || page.Opaque != "" || page.User != nil ||
