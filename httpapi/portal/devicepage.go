@@ -47,6 +47,15 @@ type deviceView struct {
 	Data     scriptData
 }
 
+// ChartData returns the charts for the page's script.
+func (v deviceView) ChartData() []live.ChartData {
+	data := []live.ChartData{}
+	for i := range v.Charts.Charts {
+		data = append(data, v.Charts.Charts[i].Data())
+	}
+	return data
+}
+
 // chartHours are the time spans of charts to choose from.
 var chartHours = []int{1, 6, 24}
 
@@ -84,6 +93,7 @@ func (req *request) showDevice(
 		return err
 	}
 	view.Scripts = []string{"hub.js"}
+	view.Charting = len(view.Charts.Charts) > 0
 	view.Data = req.scriptData(view.Layout, hub)
 	view.Card = card(view.Layout, device, "device")
 	req.render(status, "device.html", view)

@@ -27,7 +27,8 @@ func (req *request) command(hub domain.HubID) error {
 	return req.finishHubAction(err, hub, req.cardPage(hub, device), "command-sent", rejectedForm{})
 }
 
-// cardPage returns the address of the page that the device's form was on: the device's or its hub's.
+// cardPage returns the address of the page that the device's form was on: the device's or its
+// hub's.
 func (req *request) cardPage(hub domain.HubID, device int64) string {
 	if req.formValue("from") == "device" {
 		return deviceAddress(hub, device)

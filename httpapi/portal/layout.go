@@ -31,12 +31,14 @@ type Layout struct {
 	Draft     *draft
 	Now       time.Time
 	RequestID string
+	// Charting reports whether the page loads the chart library.
+	Charting bool
 	// Scripts are the assets that the page loads as modules.
 	Scripts []string
 }
 
-// layout returns the frame of a page. It removes the cookies of the notice and of the draft, so each
-// page calls it once.
+// layout returns the frame of a page. It removes the cookies of the notice and of the draft, so
+// each page calls it once.
 func (req *request) layout(heading, section string) Layout {
 	layout := Layout{
 		Heading: heading, Section: section, Root: req.root(),

@@ -2,6 +2,7 @@
 // removal.
 
 import { updateTimes } from "./ago.js";
+import { addToChart, drawCharts } from "./charts.js";
 import { submitCommands } from "./commands.js";
 import { cardOf, channelOf, reloadDevice, reloadDevices, showDevices } from "./devices.js";
 import { Feed } from "./feed.js";
@@ -22,6 +23,7 @@ useWords(data.words);
 useTexts(data.texts);
 updateTimes();
 countDown(announce);
+drawCharts();
 showDevices(data.hubs + data.hub, announce);
 submitCommands();
 if (section) {
@@ -82,9 +84,13 @@ function connection(text, how) {
 
 // apply shows the changes of an event: a value at once, the status of a command after reloading the
 // device from its hub.
-function apply({ type, device_id: device, data: eventData }) {
+function apply(event) {
+  const { type, device_id: device, data: eventData } = event;
   switch (type) {
     case "channel.observed": {
+      if (cardOf(device)) {
+        addToChart(eventData, Date.parse(event.time) / 1000);
+      }
       const channel = channelOf(cardOf(device), eventData.key, eventData.endpoint);
       if (!channel) {
         return;

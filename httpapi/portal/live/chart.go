@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +18,7 @@ const (
 	chartColumns            = 300
 )
 
-// Chart shows the values that a numeric channel reported in a period.
+// Chart shows the values that a numeric or boolean channel reported in a period. False is 0, true 1.
 type Chart struct {
 	Key      string
 	Endpoint int64
@@ -30,34 +31,97 @@ type Chart struct {
 	// Count is the number of values.
 	Count    int
 	From, To time.Time
+	// Boolean reports whether the channel's values are true and false.
+	Boolean bool
 
 	unit     string
 	columns  [chartColumns]chartColumn
 	min, max float64
+	// scaled reports whether scaleMin and scaleMax are the ends of the scale. Otherwise min and max
+	// are.
+	scaled             bool
+	scaleMin, scaleMax float64
 }
 
-// chartColumn has the bounds and the last of the values of a column, so that a chart shows every
-// peak.
+// chartColumn has the first, the lowest, the highest and the last of the values of a column, so
+// that a chart shows every peak.
 type chartColumn struct {
-	used            bool
-	low, high, last float64
+	used                   bool
+	first, low, high, last chartPoint
+}
+
+// chartPoint is a value and when it was reported.
+type chartPoint struct {
+	at    time.Time
+	value float64
 }
 
 func newChart(c Channel, from, to time.Time) *Chart {
-	return &Chart{
+	chart := &Chart{
 		Key: c.Key, Endpoint: c.Endpoint, Label: c.Label, unit: c.Unit, From: from, To: to,
 		min: math.Inf(1), max: math.Inf(-1),
 	}
+	switch {
+	case c.Value == "true" || c.Value == "false":
+		chart.Boolean, chart.scaled, chart.scaleMax = true, true, 1
+	case c.Unit == "%" || c.Key == "level" || c.Key == "position":
+		chart.scaled, chart.scaleMax = true, 100
+	}
+	return chart
+}
+
+// ChartData is a chart for the page's script.
+type ChartData struct {
+	Key      string `json:"key"`
+	Endpoint int64  `json:"endpoint"`
+	Label    string `json:"label"`
+	Unit     string `json:"unit"`
+	Boolean  bool   `json:"boolean"`
+	// Scale is the lowest and the highest value of a fixed scale; nil if the values decide.
+	Scale []float64 `json:"scale"`
+	// Times are in seconds since 1970; Values are those reported at these times.
+	Times  []float64 `json:"times"`
+	Values []float64 `json:"values"`
+}
+
+// Data returns the chart for the page's script. It has at most four values of each column.
+func (c *Chart) Data() ChartData {
+	data := ChartData{
+		Key: c.Key, Endpoint: c.Endpoint, Label: c.Label, Unit: truncate(c.unit, longestUnit),
+		Boolean: c.Boolean,
+	}
+	if c.scaled && c.min >= c.scaleMin && c.max <= c.scaleMax {
+		data.Scale = []float64{c.scaleMin, c.scaleMax}
+	}
+	for _, column := range c.columns {
+		if !column.used {
+			continue
+		}
+		points := []chartPoint{column.first, column.low, column.high, column.last}
+		slices.SortStableFunc(points, func(a, b chartPoint) int { return a.at.Compare(b.at) })
+		for _, point := range slices.Compact(points) {
+			data.Times = append(data.Times, float64(point.at.UnixMilli())/1000)
+			data.Values = append(data.Values, point.value)
+		}
+	}
+	return data
 }
 
 // add adds a value. Values must be added in the order of their times.
 func (c *Chart) add(at time.Time, n float64) {
 	i := int(float64(at.Sub(c.From)) / float64(c.To.Sub(c.From)) * chartColumns)
 	column := &c.columns[max(0, min(chartColumns-1, i))]
+	point := chartPoint{at, n}
 	if !column.used {
-		*column = chartColumn{used: true, low: n, high: n}
+		*column = chartColumn{used: true, first: point, low: point, high: point}
 	}
-	column.low, column.high, column.last = min(column.low, n), max(column.high, n), n
+	if n < column.low.value {
+		column.low = point
+	}
+	if n > column.high.value {
+		column.high = point
+	}
+	column.last = point
 	c.min, c.max = min(c.min, n), max(c.max, n)
 	c.Count++
 }
@@ -65,13 +129,17 @@ func (c *Chart) add(at time.Time, n float64) {
 // draw sets Path, Low, High and Last. The line has steps, because a value holds until the next
 // report.
 func (c *Chart) draw() {
-	span := c.max/2 - c.min/2 // halved: max-min can overflow
+	low, high := c.min, c.max
+	if c.scaled {
+		low, high = min(low, c.scaleMin), max(high, c.scaleMax)
+	}
+	span := high/2 - low/2 // halved: high-low can overflow
 	if span == 0 {
 		span = 1
 	}
 	y := func(n float64) float64 {
 		return tenths(chartHeight - chartMargin -
-			(n/2-c.min/2)/span*(chartHeight-2*chartMargin))
+			(n/2-low/2)/span*(chartHeight-2*chartMargin))
 	}
 	var path strings.Builder
 	for i, column := range c.columns {
@@ -80,12 +148,14 @@ func (c *Chart) draw() {
 		}
 		x := tenths(float64(i) * chartWidth / chartColumns)
 		if path.Len() == 0 {
-			fmt.Fprintf(&path, "M%v %v", x, y(column.low))
+			fmt.Fprintf(&path, "M%v %v", x, y(column.low.value))
 		} else {
 			fmt.Fprintf(&path, "H%v", x)
 		}
-		fmt.Fprintf(&path, "V%vV%vV%v", y(column.high), y(column.low), y(column.last))
-		c.Last = c.format(column.last)
+		fmt.Fprintf(
+			&path, "V%vV%vV%v", y(column.high.value), y(column.low.value), y(column.last.value),
+		)
+		c.Last = c.format(column.last.value)
 	}
 	fmt.Fprintf(&path, "H%v", chartWidth)
 	c.Path, c.Low, c.High = path.String(), c.format(c.min), c.format(c.max)
@@ -95,5 +165,8 @@ func (c *Chart) draw() {
 func tenths(n float64) float64 { return math.Round(n*10) / 10 }
 
 func (c *Chart) format(n float64) string {
+	if c.Boolean {
+		return formatValue(c.Key, "", json.RawMessage(strconv.FormatBool(n != 0)))
+	}
 	return formatValue(c.Key, c.unit, json.RawMessage(strconv.FormatFloat(n, 'f', -1, 64)))
 }

@@ -34,8 +34,9 @@ type channelID struct {
 	endpoint int64
 }
 
-// DrawCharts draws what the numeric channels of a device reported in the last period, at most the
-// retention. A channel without reports has no chart.
+// DrawCharts draws what the numeric and boolean channels of a device reported in the last period,
+// at most the retention. A numeric channel without reports has no chart; a boolean one had its value
+// all the time.
 func (l *Live) DrawCharts(
 	ctx context.Context, device Device, period time.Duration,
 ) (Charts, error) {
@@ -70,9 +71,17 @@ func (l *Live) DrawCharts(
 		if !ok {
 			continue
 		}
-		if n, ok := numberIn(json.RawMessage(c.Value)); ok && !complete &&
-			c.ObservedAt.After(from) {
+		n, ok := numberIn(json.RawMessage(c.Value))
+		if ok && !complete && c.ObservedAt.After(from) {
 			chart.add(c.ObservedAt, n) // samples end before now
+		}
+		if ok && chart.Boolean && chart.Count == 0 && !c.ObservedAt.IsZero() &&
+			!c.ObservedAt.After(from) {
+			chart.add(from, n)
+			chart.Count = 0
+			chart.draw()
+			drawn.Charts = append(drawn.Charts, *chart)
+			continue
 		}
 		if chart.Count > 0 {
 			chart.draw()
@@ -95,8 +104,14 @@ func addReport(charts map[channelID]*Chart, event Event) {
 	}
 }
 
-// numberIn returns the number that value is the JSON of.
+// numberIn returns the number that value is the JSON of; 1 for true and 0 for false.
 func numberIn(value json.RawMessage) (n float64, ok bool) {
+	switch string(value) {
+	case "true":
+		return 1, true
+	case "false":
+		return 0, true
+	}
 	ok = string(value) != "null" && json.Unmarshal(value, &n) == nil
 	return n, ok
 }

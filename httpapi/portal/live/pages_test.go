@@ -3,6 +3,7 @@ package live_test
 import (
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -310,6 +311,45 @@ func TestCharts(t *testing.T) {
 		!strings.HasPrefix(c.Path, "M") ||
 		!strings.HasSuffix(c.Path, "H600") {
 		t.Errorf("got chart %+v, want 41 values from 3 to 42, the last 7", c)
+	}
+}
+
+// TestChartData checks what the page's script gets: scales that the unit fixes, peaks, and on/off
+// channels, also those that did not change in the period.
+func TestChartData(t *testing.T) {
+	t.Parallel()
+	r := newTestLive(t, live.Config{})
+	r.append(
+		hubA, "channel.observed", 1, `{"key":"humidity","endpoint":0,"value":40}`,
+		`{"key":"humidity","endpoint":0,"value":90}`, `{"key":"humidity","endpoint":0,"value":20}`,
+		`{"key":"humidity","endpoint":0,"value":41}`, `{"key":"lock","endpoint":0,"value":true}`,
+		`{"key":"lock","endpoint":0,"value":false}`,
+		`{"key":"power","endpoint":0,"value":140}`,
+	)
+	device := live.Device{Hub: hubA, ID: 1, Channels: []live.Channel{
+		{Key: "humidity", Value: "41", Unit: "%"}, {Key: "lock", Value: "false"},
+		{Key: "contact", Value: "true", ObservedAt: time.Now().Add(-3 * time.Hour)},
+		{Key: "power", Value: "140", Unit: "W"},
+	}}
+	charts, err := r.live.DrawCharts(t.Context(), device, time.Hour)
+	if err != nil || len(charts.Charts) != 4 {
+		t.Fatalf("got %+v, %v, want four charts", charts, err)
+	}
+	for i, want := range []struct {
+		scale, values []float64
+		last          string
+	}{
+		{[]float64{0, 100}, []float64{40, 90, 20, 41}, "41 %"},
+		{[]float64{0, 1}, []float64{1, 0}, "unlocked"},
+		{[]float64{0, 1}, []float64{1}, "open"},
+		{nil, []float64{140}, "140 W"},
+	} {
+		got := charts.Charts[i].Data()
+		if !slices.Equal(got.Scale, want.scale) || !slices.Equal(got.Values, want.values) ||
+			len(got.Times) != len(got.Values) || charts.Charts[i].Last != want.last ||
+			!slices.IsSorted(got.Times) {
+			t.Errorf("%s: got %+v, last %q, want %+v", got.Key, got, charts.Charts[i].Last, want)
+		}
 	}
 }
 

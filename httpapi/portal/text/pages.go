@@ -7,6 +7,5 @@ var Pages = map[string]string{
 	"draft-title":  "Your session ended before this was saved.",
 	"old-form": "You signed in again after the page was loaded. Open the form again: what you " +
 		"typed is kept.",
-	"old-form-title":     "Your change was not saved",
-	"charts-need-script": "Charts need JavaScript. The event log has every value.",
+	"old-form-title": "Your change was not saved",
 }

@@ -1,0 +1,133 @@
+// The charts of a device's page, drawn by uPlot in place of the pictures that the server drew.
+
+import { formatValue } from "./words.js";
+
+const HEIGHT = 190;
+const TIMELINE_HEIGHT = 110; // of a channel that is on or off
+const ADVANCE = 10_000; // how often the charts move on
+
+const charts = new Map(); // by key and endpoint
+const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+const exact = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--color-${name}`).trim();
+const now = () => Date.now() / 1000;
+
+// drawCharts draws the page's charts, if it has any.
+export function drawCharts() {
+  const element = document.getElementById("chart-data");
+  if (!element || !window.uPlot) {
+    return;
+  }
+  const { hours } = document.querySelector("[data-hours]").dataset;
+  for (const data of JSON.parse(element.textContent)) {
+    const figure = document.querySelector(`[data-chart="${CSS.escape(`${data.key}/${data.endpoint}`)}"]`);
+    charts.set(`${data.key}/${data.endpoint}`, new Chart(figure, data, hours * 3600));
+  }
+  document.getElementById("chart-zone").textContent = `Times in ${Intl.DateTimeFormat().resolvedOptions().timeZone}. Point at a chart to see its values.`;
+  setInterval(() => {
+    if (!document.hidden) {
+      charts.forEach((chart) => chart.advance());
+    }
+  }, ADVANCE);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => charts.forEach((chart) => chart.draw()));
+}
+
+// addToChart adds a reported value to the chart of its channel. at is in seconds.
+export function addToChart({ key, endpoint, value }, at) {
+  if (typeof value === "number" || typeof value === "boolean") {
+    charts.get(`${key}/${endpoint}`)?.add(at, value);
+  }
+}
+
+class Chart {
+  constructor(figure, data, period) {
+    Object.assign(this, { figure, data, period });
+    const picture = figure.querySelector("svg");
+    this.label = picture.getAttribute("aria-label");
+    figure.querySelector(".axis").remove();
+    this.box = document.createElement("div");
+    picture.replaceWith(this.box);
+    this.draw();
+    new ResizeObserver(() => {
+      if (this.box.clientWidth !== this.plot.width) {
+        this.plot.setSize({ width: this.box.clientWidth, height: this.plot.height });
+      }
+    }).observe(this.box);
+  }
+
+  text(value) {
+    const { key, unit, boolean } = this.data;
+    return formatValue(key, boolean ? value > 0 : value, unit);
+  }
+
+  draw() {
+    this.plot?.destroy();
+    const { label, boolean, scale } = this.data;
+    const axis = { stroke: color("quiet"), grid: { stroke: color("line"), width: 1 }, ticks: { stroke: color("line"), width: 1 } };
+    this.plot = new window.uPlot(
+      {
+        width: this.box.clientWidth,
+        height: boolean ? TIMELINE_HEIGHT : HEIGHT,
+        cursor: { y: false, drag: { x: false, y: false } },
+        scales: { x: { range: () => [now() - this.period, now()] }, y: scale ? { range: scale } : {} },
+        axes: [
+          { ...axis, values: (_, times) => times.map((time) => clock.format(time * 1000)) },
+          { ...axis, size: boolean ? 92 : 76, values: (_, values) => values.map((value) => this.text(value)), ...(boolean ? { splits: [0, 1] } : {}) },
+        ],
+        series: [
+          { label: "Time", value: (_, time) => (time === null ? "–" : exact.format(time * 1000)) },
+          {
+            label,
+            stroke: color("brand"),
+            fill: boolean ? color("brand-soft") : undefined,
+            width: 2,
+            paths: window.uPlot.paths.stepped({ align: 1 }),
+            points: { show: false },
+            value: (_, value) => (value === null ? "–" : this.text(value)),
+          },
+        ],
+      },
+      this.shown(),
+      this.box,
+    );
+    const picture = this.plot.root.querySelector(".u-wrap");
+    picture.setAttribute("role", "img");
+    picture.setAttribute("aria-label", this.label);
+  }
+
+  // shown returns the values in the period. The last value holds until now.
+  shown() {
+    const { times, values } = this.data;
+    const from = now() - this.period;
+    while (times.length > 1 && times[1] < from) {
+      times.shift();
+      values.shift();
+    }
+    return [
+      [...times, Math.max(now(), times.at(-1))],
+      [...values, values.at(-1)],
+    ];
+  }
+
+  advance() {
+    this.plot.setData(this.shown());
+  }
+
+  add(at, value) {
+    const { times, values, scale } = this.data;
+    if (at < times.at(-1)) {
+      return; // the page has a newer value
+    }
+    times.push(at);
+    values.push(Number(value));
+    this.figure.querySelector("figcaption b").textContent = this.text(Number(value));
+    const [low, high] = [Math.min(...values), Math.max(...values)].map((bound) => this.text(bound));
+    this.figure.querySelector("figcaption .quiet").textContent = this.data.boolean ? "" : low === high ? `always ${low}` : `${low} to ${high}`;
+    if (scale && (value < scale[0] || value > scale[1])) {
+      this.data.scale = null; // a value outside the fixed scale
+      this.draw();
+    } else {
+      this.advance();
+    }
+  }
+}
