@@ -12,9 +12,10 @@ import (
 
 // Check reads every file of a backup, compares its checksum, and returns the backup's manifest. The
 // error is ErrUnfinished for a folder without a finished backup, and ErrDamaged, with the names of
-// the files, if files are changed, cut or missing. progress is called as the check proceeds, unless
+// the files, if files are changed, cut or missing. newest is the newest format that the program
+// reads; a backup with a newer one is an error. progress is called as the check proceeds, unless
 // it is nil.
-func Check(ctx context.Context, dir string, progress func(Progress)) (Manifest, error) {
+func Check(ctx context.Context, dir string, newest int, progress func(Progress)) (Manifest, error) {
 	text, err := readRequired(dir, manifestName)
 	if err != nil {
 		return Manifest{}, err
@@ -29,7 +30,7 @@ func Check(ctx context.Context, dir string, progress func(Progress)) (Manifest, 
 			sumsName,
 		)
 	}
-	m, err := parseManifest(text)
+	m, err := parseManifest(text, newest)
 	if err != nil {
 		return m, err
 	}

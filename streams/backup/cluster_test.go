@@ -50,7 +50,7 @@ func TestCluster(t *testing.T) {
 	// For some seconds the streams that the stopped server led have no leader.
 	if !streamstest.Poll(2*time.Minute, func() bool {
 		again = t.TempDir()
-		_, err := Write(t.Context(), conns, Config{Dir: again, HubLogs: true, Installation: "x"})
+		_, err := Write(t.Context(), conns, Config{Dir: again, Format: 1, HubLogs: true, Installation: "x"})
 		if err != nil {
 			t.Logf("Write: %v", err)
 		}

@@ -39,7 +39,7 @@ func TestCheckFindsDamage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = Check(t.Context(), dir, nil)
+			_, err = Check(t.Context(), dir, 1, nil)
 			if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrUnfinished) ||
 				!strings.Contains(err.Error(), filepath.ToSlash(name)) {
 				t.Errorf("Check, %s %s: got %v, want ErrDamaged with the name", name, what, err)
@@ -65,7 +65,27 @@ func TestCheckFindsDamage(t *testing.T) {
 		wantDamaged("removed")
 		write(content)
 	}
-	if _, err := Check(t.Context(), dir, nil); err != nil {
+	if _, err := Check(t.Context(), dir, 1, nil); err != nil {
 		t.Errorf("Check of the repaired backup: got %v, want nil", err)
+	}
+}
+
+// TestNewerBackup checks that a program rejects a backup of a newer format than it reads, and reads
+// every earlier format.
+func TestNewerBackup(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "backup")
+	conns := newTestInstallation(t, 1, 1).Conns
+	if _, err := Write(t.Context(), conns, Config{Dir: dir, Format: 7}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Check(t.Context(), dir, 6, nil)
+	if err == nil || !strings.Contains(err.Error(), "format 7, and this program restores up to") {
+		t.Errorf("Check by a program that reads format 6: got %v", err)
+	}
+	for _, newest := range []int{7, 8} {
+		if m, err := Check(t.Context(), dir, newest, nil); err != nil || m.Format != 7 {
+			t.Errorf("Check by a program that reads format %d: got %v", newest, err)
+		}
 	}
 }

@@ -16,7 +16,7 @@ func FuzzManifest(f *testing.F) {
 	}
 	f.Add([]byte(`{"format":2}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		m, err := parseManifest(text)
+		m, err := parseManifest(text, 1)
 		if err != nil {
 			return
 		}

@@ -31,14 +31,14 @@ func TestInterruptedBackup(t *testing.T) {
 	for n := 1; n < 24; n += 2 {
 		ctx, progress := cancelAfter(t, n)
 		dir := filepath.Join(t.TempDir(), "backup")
-		_, err := Write(ctx, i.Conns, Config{Dir: dir, HubLogs: true, Progress: progress})
+		_, err := Write(ctx, i.Conns, Config{Dir: dir, Format: 1, HubLogs: true, Progress: progress})
 		if err == nil {
 			t.Errorf("Write, interrupted at step %d: got nil, want an error", n)
 		}
-		if _, err := Check(t.Context(), dir, nil); !errors.Is(err, ErrUnfinished) {
+		if _, err := Check(t.Context(), dir, 1, nil); !errors.Is(err, ErrUnfinished) {
 			t.Errorf("Check, interrupted at step %d: got %v, want ErrUnfinished", n, err)
 		}
-		_, err = Write(t.Context(), i.Conns, Config{Dir: dir})
+		_, err = Write(t.Context(), i.Conns, Config{Dir: dir, Format: 1})
 		if err == nil || !strings.Contains(err.Error(), "not finished: remove") {
 			t.Errorf("Write to the same folder: got %v, want the advice to remove it", err)
 		}
@@ -53,11 +53,11 @@ func TestFolderOfOtherFiles(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "other"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Write(t.Context(), i.Conns, Config{Dir: dir}); err == nil ||
+	if _, err := Write(t.Context(), i.Conns, Config{Dir: dir, Format: 1}); err == nil ||
 		!strings.Contains(err.Error(), "not empty") {
 		t.Errorf("Write: got %v, want that the folder is not empty", err)
 	}
-	if _, err := Check(t.Context(), dir, nil); !errors.Is(err, ErrUnfinished) {
+	if _, err := Check(t.Context(), dir, 1, nil); !errors.Is(err, ErrUnfinished) {
 		t.Errorf("Check: got %v, want ErrUnfinished", err)
 	}
 	if _, err := Write(t.Context(), i.Conns, Config{}); err == nil {

@@ -115,7 +115,7 @@ func (i *testInstallation) writeBackup(hubLogs bool) (string, Manifest) {
 	i.t.Helper()
 	dir := filepath.Join(i.t.TempDir(), "backup")
 	m, err := Write(i.t.Context(), i.Conns, Config{
-		Dir: dir, HubLogs: hubLogs, Installation: "x",
+		Dir: dir, Format: 1, HubLogs: hubLogs, Installation: "x",
 		Files: map[string][]byte{
 			"ca/ca.pem": []byte("certificate"), "ca/ca-key.pem": []byte("key"),
 		},
@@ -134,7 +134,7 @@ func restoreConfig(dir string) RestoreConfig {
 // restoreBackup restores a backup to a new broker and opens the installation on it.
 func restoreBackup(t testing.TB, dir string) *testInstallation {
 	t.Helper()
-	m, err := Check(t.Context(), dir, nil)
+	m, err := Check(t.Context(), dir, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,9 +13,6 @@ import (
 )
 
 const (
-	// formatVersion is raised when older programs cannot restore new backups.
-	formatVersion = 1
-
 	manifestName = "manifest.json"
 	sumsName     = "SHA256SUMS"
 	// unfinishedName is the file that a folder has while a backup is being written.
@@ -30,6 +27,8 @@ var ErrUnfinished = errors.New("no finished backup")
 
 // Manifest describes a backup.
 type Manifest struct {
+	// Format is the format of the installation's streams. Programs that read an older one only do
+	// not restore the backup.
 	Format int `json:"format"`
 	// Installation is the id of the installation.
 	Installation string `json:"installation"`
@@ -112,20 +111,23 @@ func (m Manifest) encode() ([]byte, error) {
 	return append(text, "\n  ]\n}\n"...), nil
 }
 
-// parseManifest decodes a manifest and checks what Restore relies on. Errors are ErrDamaged, except
-// for another format.
-func parseManifest(text []byte) (m Manifest, err error) {
+// parseManifest decodes a manifest and checks what Restore relies on. newest is the newest format
+// that the program reads. Errors are ErrDamaged, except for a newer format.
+func parseManifest(text []byte, newest int) (m Manifest, err error) {
 	var head struct {
 		Format int `json:"format"`
 	}
 	if err := json.Unmarshal(text, &head); err != nil {
 		return m, fmt.Errorf("%w: %s is not a manifest", ErrDamaged, manifestName)
 	}
-	if head.Format != formatVersion {
+	if head.Format < 1 {
+		return m, fmt.Errorf("%w: %s has the format %d", ErrDamaged, manifestName, head.Format)
+	}
+	if head.Format > newest {
 		return m, fmt.Errorf(
-			"the backup has format %d, and this program restores format %d: use the version of "+
-				"hubcloud that wrote it, or a newer one",
-			head.Format, formatVersion,
+			"the backup has format %d, and this program restores up to format %d: use the version "+
+				"of hubcloud that wrote it, or a newer one",
+			head.Format, newest,
 		)
 	}
 	if err := json.Unmarshal(text, &m); err != nil {

@@ -74,7 +74,7 @@ func TestScale(t *testing.T) {
 		t.Errorf("last event of the backup: got %d, want %d", m.Directory, head)
 	}
 	began = time.Now()
-	if _, err := Check(t.Context(), dir, nil); err != nil {
+	if _, err := Check(t.Context(), dir, 1, nil); err != nil {
 		t.Fatal(err)
 	}
 	checking := time.Since(began)

@@ -29,6 +29,8 @@ const (
 type Config struct {
 	// Dir is a new or empty folder for the backup. Required.
 	Dir string
+	// Format is the format of the installation's streams, at least 1. Required.
+	Format int
 	// HubLogs includes the hub logs. Defaults to false.
 	HubLogs bool
 	// Installation is the installation's id, for the manifest.
@@ -45,6 +47,9 @@ func (c Config) Validate() error {
 	if c.Dir == "" {
 		return errors.New("backup: Dir: must be set")
 	}
+	if c.Format < 1 {
+		return fmt.Errorf("backup: Format: %d must be at least 1", c.Format)
+	}
 	return nil
 }
 
@@ -55,7 +60,7 @@ func Write(ctx context.Context, conns *streams.Conns, cfg Config) (Manifest, err
 		return Manifest{}, err
 	}
 	m := Manifest{
-		Format: formatVersion, Installation: cfg.Installation, BeganAt: time.Now().UTC(),
+		Format: cfg.Format, Installation: cfg.Installation, BeganAt: time.Now().UTC(),
 		Shards: len(conns.Shards), HubLogs: cfg.HubLogs,
 		Broker: conns.Cloud.ConnectedServerVersion(),
 	}

@@ -82,8 +82,8 @@ func (c *backupCommand) Run(ctx context.Context, out Output) error {
 	bar := newTransfer(out.Err, "backup", c.JSON)
 	defer bar.end()
 	m, err := backup.Write(ctx, s.Conns, backup.Config{
-		Dir: c.Dir, HubLogs: c.HubLogs, Installation: s.Settings.ID, Files: files,
-		Progress: bar.show,
+		Dir: c.Dir, Format: datadir.Format, HubLogs: c.HubLogs, Installation: s.Settings.ID,
+		Files: files, Progress: bar.show,
 	})
 	bar.end()
 	if err != nil {

@@ -59,7 +59,7 @@ func (c *restoreCommand) Validate() error {
 func (c *restoreCommand) Run(ctx context.Context, out Output) error {
 	bar := newTransfer(out.Err, "check", c.JSON)
 	defer bar.end()
-	m, err := backup.Check(ctx, c.Dir, bar.show)
+	m, err := backup.Check(ctx, c.Dir, datadir.Format, bar.show)
 	bar.end()
 	if err != nil && c.Check {
 		return err

@@ -61,7 +61,12 @@ func (r Restore) IntoBroker(ctx context.Context, credentials streams.Credentials
 		return err
 	}
 	defer conns.Close()
-	return r.restore(ctx, conns)
+	if err := r.restore(ctx, conns); err != nil {
+		return err
+	}
+	return installation.RecordFormat(ctx, conns.Cloud, installation.Format{
+		Format: datadir.Format, Version: build.Current().Version,
+	})
 }
 
 // IntoDataDir restores into an empty data directory. A broker runs for that time; it accepts no

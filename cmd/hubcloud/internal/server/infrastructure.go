@@ -140,8 +140,18 @@ func (s *Server) openBroker(ctx context.Context) (err error) {
 		if err := backup.Unfinished(ctx, s.conns); err != nil {
 			return err
 		}
+		format := installation.Format{Format: datadir.Format, Version: build.Current().Version}
+		if err := installation.CheckFormat(ctx, s.conns.Cloud, format); err != nil {
+			return err
+		}
 		if s.buckets, err = streams.OpenBuckets(ctx, s.conns, s.cfg.LogReplicas); err != nil {
 			return err
+		}
+		// An embedded broker's streams have the format of the data directory.
+		if s.cfg.NATSURL != "" {
+			if err := installation.RecordFormat(ctx, s.conns.Cloud, format); err != nil {
+				return err
+			}
 		}
 		s.settings, err = installation.Open(
 			ctx, s.conns.Cloud, s.buckets.Installation, s.cfg.Environment,

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/projections/schema"
 	"hubcloud/streams"
@@ -140,6 +141,7 @@ func lasting(err error) bool {
 		nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrSecureConnRequired,
 		nats.ErrSecureConnWanted, streams.ErrIncompatible, broker.ErrShards,
 		backup.ErrRestoring, schema.ErrOtherInstallation, schema.ErrEncoding,
+		installation.ErrNewerFormat,
 	} {
 		if errors.Is(err, known) {
 			return true
