@@ -77,13 +77,13 @@ func (c *Client) Send(ctx context.Context, command Command) (Sent, error) {
 func checkIdempotencyKey(key string) error {
 	if len(key) > maxIdempotencyKey || key[0] == ' ' || key[len(key)-1] == ' ' {
 		return fmt.Errorf(
-			"%w: IdempotencyKey: must be 1 to %d characters without surrounding space",
+			"%w: Idempotency-Key: must be 1 to %d characters without surrounding space",
 			ErrInvalidRequest, maxIdempotencyKey,
 		)
 	}
 	for i := range len(key) {
 		if key[i] < ' ' || key[i] > '~' {
-			return fmt.Errorf("%w: IdempotencyKey: must be printable ASCII", ErrInvalidRequest)
+			return fmt.Errorf("%w: Idempotency-Key: must be printable ASCII", ErrInvalidRequest)
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 // Package browser tests the web portal in a real Chromium, by clicks and keys, against the built
-// binary and virtual hubs. Every page must pass axe-core (WCAG A and AA), request only its own
-// origin, and write nothing to the console.
+// binary and virtual hubs, and the TypeScript client in a page of its own. Every page of the portal
+// must pass axe-core (WCAG A and AA), request only its own origin, and write nothing to the
+// console.
 //
 // `make test` installs Chromium where it can (install.sh). Without Chromium the tests are skipped.
 // axe-core is installed once from npm into test/artifacts; without it only its check is skipped.

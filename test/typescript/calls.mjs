@@ -61,4 +61,7 @@ const controller = new AbortController();
 setTimeout(() => controller.abort(new Error("left")), 200);
 print("abort", await errorOf(client.events(hub, { after: await client.position(hub), wait: 60, signal: controller.signal })));
 print("key", await errorOf(new Client({ baseUrl: base, apiKey: "hc_dev_unknown" }).hub(hub)));
+print("keyless", await errorOf(new Client({ baseUrl: base }).hub(hub)));
+const nobody = new Client({ baseUrl: "http://127.0.0.1:1/v1", apiKey: key, retry: { maxElapsed: 0 } });
+print("nobody", (await errorOf(nobody.hub(hub))).includes("fetch failed: ")); // with the cause
 process.exit(0);

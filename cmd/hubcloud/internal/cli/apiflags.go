@@ -30,6 +30,9 @@ type apiFlags struct {
 	outputFlags
 }
 
+// isAPICommand marks the commands that are clients of the API: their flags must not be empty.
+func (*apiFlags) isAPICommand() {}
+
 // Validate checks the flags. The flag parser calls it.
 func (c *apiFlags) Validate() error {
 	if c.Retry < 0 {

@@ -106,8 +106,11 @@ func Run(ctx context.Context, args []string, out Output) (code int) {
 	if exited { // --help or --version was printed
 		return code
 	}
+	if err == nil {
+		err = checkGiven(command)
+	}
 	if err != nil {
-		fmt.Fprintf(out.Err, "hubcloud: %v (see `hubcloud --help`)\n", err)
+		fmt.Fprintf(out.Err, "hubcloud: %v (%s)\n", err, adviceOn(args, commandOf(command, err)))
 		return exitUsage
 	}
 	return exitCode(command.Run(parser), out)

@@ -33,7 +33,8 @@ scope hubs:command, and for --wait also events:read and hubs:read.
   hubcloud send hub-demo-0000-0001 1 lock true --wait
   hubcloud send hub-demo-0000-0001 2 heating_setpoint 21.5
   hubcloud send hub-demo-0000-0001 2 mode heat
-  hubcloud send hub-demo-0000-0001 5 color '{"red": 255, "green": 120, "blue": 0}'
+  hubcloud send hub-7k2m-q4xd-93ta 1 heating_setpoint -- -5
+  hubcloud send hub-demo-0000-0001 10 color '{"red": 255, "green": 120, "blue": 0}'
 
 "hubcloud devices HUB DEVICE" lists the channels of a device with their values. Put -- before a value that begins with a minus.`
 }

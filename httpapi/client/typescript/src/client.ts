@@ -19,8 +19,8 @@ export interface Retry {
 export interface ClientOptions {
   /** The address of the API with its version, such as https://api.example.com/v1. In browsers it may be a path of the page's origin, such as /v1. */
   baseUrl: string;
-  /** The API key. It appears in no error. */
-  apiKey: string;
+  /** The API key. It appears in no error. Left out, requests have no `Authorization`: for pages whose proxy adds it. */
+  apiKey?: string;
   /** Bounds each attempt of a call, in ms. Defaults to 40,000, more than the service takes at worst. */
   timeout?: number;
   retry?: Retry;
@@ -96,7 +96,7 @@ function route(...segments: (string | number)[]): string {
  */
 export class Client {
   readonly #base: string;
-  readonly #key: string;
+  readonly #key: string | undefined;
   readonly #timeout: number;
   readonly #retry: Required<Retry>;
   readonly #fetch: typeof fetch;
@@ -106,7 +106,7 @@ export class Client {
     if (!/^(https?:\/\/[^/?#]+|\/)[^?#]*$/.test(options.baseUrl)) {
       throw new TypeError("baseUrl: must be http://… or https://…, with the API's version, such as https://api.example.com/v1");
     }
-    if (!/^[!-~]+$/.test(options.apiKey)) {
+    if (options.apiKey !== undefined && !/^[!-~]+$/.test(options.apiKey)) {
       throw new TypeError("apiKey: must be printable ASCII without spaces, as the portal showed it");
     }
     this.#base = options.baseUrl.replace(/\/+$/, "");
@@ -405,7 +405,10 @@ export class Client {
       }
     }
     const address = this.#base + request.path + (query.size > 0 ? `?${query}` : "");
-    const init: RequestInit = { method: request.method, signal, headers: { ...headers, Authorization: `Bearer ${this.#key}` } };
+    const init: RequestInit = { method: request.method, signal, headers };
+    if (this.#key !== undefined) {
+      init.headers = { ...init.headers, Authorization: `Bearer ${this.#key}` };
+    }
     if (request.body !== undefined) {
       init.body = JSON.stringify(request.body);
       init.headers = { ...init.headers, "Content-Type": "application/json" };
@@ -429,7 +432,20 @@ function brokenOff(error: unknown, signal: AbortSignal | undefined): unknown {
   if (error instanceof ApiError || error instanceof ProtocolError || error instanceof ConnectionError) {
     return error;
   }
-  return new ConnectionError(`no complete answer: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  return new ConnectionError(`no complete answer: ${reasonOf(error)}`, { cause: error });
+}
+
+/** Returns the text of an error with that of its cause, which in Node has the reason: "fetch failed" has none. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) {
+    return String(error);
+  }
+  const { cause } = error;
+  if (!(cause instanceof Error)) {
+    return error.message;
+  }
+  const code = "code" in cause ? String(cause.code) : ""; // the message is empty if several addresses were tried
+  return `${error.message}: ${cause.message || code}`;
 }
 
 /** Yields the chunks of a body; its errors are those of a connection. */
