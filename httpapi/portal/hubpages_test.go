@@ -43,7 +43,7 @@ func TestHubPages(t *testing.T) {
 			"older events, for 24 hours",
 		},
 		b.path: {
-			"2.4.1", "Guests", "-61 dBm", "unlocked", "diverged", "pending", "failed", "87 %",
+			"2.4.1", "Guests", "-61 dBm", "unlocked", "Not done", "Setting to", "Failed", "87 %",
 			`type="color"`, `max="30"`, "Lobby", "Open pairing",
 		},
 		b.path + "/devices/1":  {"Name and room", "Forget", "Charts"},

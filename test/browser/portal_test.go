@@ -93,7 +93,7 @@ func TestPages(t *testing.T) {
 }
 
 // TestLock unlocks a lock: it must be pending, then unlocked. A jammed lock must be shown as
-// diverged.
+// not locked.
 func TestLock(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Locks")
@@ -107,9 +107,9 @@ func TestLock(t *testing.T) {
 	p.hub.Jam(1)
 	p.click(channel(1, "lock", "summary"))
 	p.click(channel(1, "lock", "form button"))
-	p.await(channel(1, "lock", ".state"), "pending")
-	p.await(channel(1, "lock", ".state"), "diverged")
-	p.await(channel(1, "lock", ".state"), "Requested: locked")
+	p.await(channel(1, "lock", ".state"), "Locking…")
+	p.await(channel(1, "lock", ".state"), "Not done")
+	p.await(channel(1, "lock", ".state"), "The lock still reports unlocked. It may be jammed.")
 	p.check("diverged")
 }
 
@@ -123,9 +123,9 @@ func TestFailedCommand(t *testing.T) {
 	p.await("#connection", "Live")
 	p.click(channel(1, "lock", "summary"))
 	p.click(channel(1, "lock", "form button"))
-	p.await(channel(1, "lock", ".state"), "pending")
+	p.await(channel(1, "lock", ".state"), "Unlocking…")
 	p.hub.RadioDown(true)
-	p.await(channel(1, "lock", ".state"), "failed")
+	p.await(channel(1, "lock", ".state"), "Failed")
 	p.check("failed")
 	p.click(channel(14, "switch", "button"))
 	p.await(channel(14, "switch", ".problem"), "radio")

@@ -9,18 +9,36 @@ const UNCERTAIN = [500, 502, 503, 504];
 // inUse reports whether the user is about to use a control: a field has the focus, a confirmation
 // is open, or input is not sent yet.
 export function inUse(control) {
-  if (control.contains(document.activeElement) && document.activeElement.localName === "input") {
+  if (control.contains(document.activeElement) && ["input", "select"].includes(document.activeElement.localName)) {
+    return true;
+  }
+  if ([...control.querySelectorAll("option")].some((option) => option.selected !== option.defaultSelected)) {
     return true;
   }
   return control.querySelector("details[open]") !== null || [...control.querySelectorAll("input:not([type=hidden])")].some((input) => input.value !== input.defaultValue);
 }
 
 // submitCommands sends the forms of all controls, also of those that are added later.
-export function submitCommands() {
+// sent(form) is called after the hub has accepted a command.
+export function submitCommands(sent) {
+  document.addEventListener("click", ({ target }) => {
+    const button = target.closest("button[data-step]");
+    if (button) {
+      step(button.form.querySelector("input[type=number]"), Number(button.dataset.step));
+    }
+  });
   document.addEventListener("submit", (event) => {
     if (event.target.classList.contains("command")) {
       event.preventDefault();
-      send(event.target, event.submitter);
+      send(event.target, event.submitter, sent);
+    }
+  });
+  document.addEventListener("keydown", (event) => {
+    const { key, target } = event;
+    const button = ["ArrowUp", "ArrowDown"].includes(key) && target.type === "number" && target.parentElement.querySelector("button[data-step]");
+    if (button) {
+      event.preventDefault();
+      step(target, Math.abs(button.dataset.step) * (key === "ArrowUp" ? 1 : -1));
     }
   });
   document.addEventListener("input", ({ target }) => {
@@ -31,7 +49,16 @@ export function submitCommands() {
   });
 }
 
-async function send(form, button) {
+// step changes a number by one step, within its bounds. An empty field begins at the lower bound.
+function step(input, by) {
+  const size = Math.abs(by);
+  const low = input.min === "" ? -Infinity : Number(input.min);
+  const high = input.max === "" ? Infinity : Number(input.max);
+  const next = input.value === "" ? (input.min === "" ? 20 : low) : Math.round((Number(input.value) + by) / size) * size;
+  input.value = String(Math.round(Math.min(high, Math.max(low, next)) * 100) / 100);
+}
+
+async function send(form, button, sent) {
   if (form.dataset.sending) {
     return; // pressed twice
   }
@@ -58,12 +85,17 @@ async function send(form, button) {
     return;
   }
   for (const input of form.querySelectorAll("input:not([type=hidden])")) {
-    if (input.list) {
-      input.value = ""; // its placeholder shows the current value
+    if (input.name === "other") {
+      input.value = ""; // the reported value shows it
+      input.closest("details").open = false;
     } else {
       input.defaultValue = input.value; // the input is sent
     }
   }
+  for (const option of form.querySelectorAll("option")) {
+    option.defaultSelected = option.selected;
+  }
+  sent(form);
   const details = form.closest("details");
   if (details) {
     const focused = form.contains(document.activeElement);

@@ -8,6 +8,30 @@ let here = "";
 let up = 0; // the depth of the page below /portal/
 let announce = () => {};
 let reloading = null;
+let clock = 0; // counts requests and news, to order them
+const news = new Map(); // the clock of the newest event and command, by device and channel
+
+// An answer that was requested before an event or a command may show what was before it.
+
+// reported notes that an event of a channel was shown.
+export function reported(device, channel) {
+  news.set(`${device} ${channel}`, { ...news.get(`${device} ${channel}`), event: ++clock });
+}
+
+// commanded notes that the hub has accepted a command.
+export function commanded(device, channel) {
+  news.set(`${device} ${channel}`, { ...news.get(`${device} ${channel}`), command: ++clock });
+  reloadDevice(device, 50);
+}
+
+// isOlder reports whether the time a is before b. Times have microseconds, which Date has not.
+export const isOlder = (a, b) => Boolean(a && b) && (a.length === b.length ? a < b : Date.parse(a) < Date.parse(b));
+
+// isStale reports whether a channel of an answer is from before what the page shows.
+function isStale(device, old, fresh, asked) {
+  const { event = 0, command = 0 } = news.get(`${device} ${fresh.dataset.channel}`) ?? {};
+  return command > asked || (event > asked && isOlder(fresh.dataset.observed, old.dataset.observed));
+}
 
 // showDevices sets the address of the hub's page. say(text) announces a change to screen readers.
 export function showDevices(address, say) {
@@ -31,11 +55,12 @@ export function reloadDevice(device, pause, reason = "soon") {
     name,
     setTimeout(async () => {
       scheduled.delete(name);
+      const asked = ++clock;
       const from = cardOf(device)?.dataset.from ?? "";
       const fresh = await part(`${here}/devices/${device}/card?from=${from}&up=${up}`);
       const card = cardOf(device);
       if (fresh && card) {
-        update(card, fresh.querySelector("[data-device]"));
+        update(card, fresh.querySelector("[data-device]"), asked);
       }
     }, pause),
   );
@@ -49,18 +74,19 @@ export function reloadDevices(pause = 300) {
     return;
   }
   reloading ??= setTimeout(async () => {
+    const asked = ++clock;
     const query = new URLSearchParams(location.search);
     query.set("up", up);
     const fresh = await part(`${here}/devices?${query}`);
     reloading = null;
     if (fresh) {
-      merge(all, fresh);
+      merge(all, fresh, asked);
     }
   }, pause);
 }
 
 // merge updates the page's devices. The cards of devices that stay keep their elements.
-function merge(all, fresh) {
+function merge(all, fresh, asked) {
   const failure = fresh.querySelector("[data-failure]");
   document.querySelector(".stale")?.remove();
   if (failure && all.querySelector("[data-device]")) {
@@ -73,14 +99,14 @@ function merge(all, fresh) {
   const focused = all.contains(document.activeElement) ? document.activeElement : null;
   if (outline(all) === outline(fresh)) {
     for (const card of fresh.querySelectorAll("[data-device]")) {
-      update(cardOf(card.dataset.device), card);
+      update(cardOf(card.dataset.device), card, asked);
     }
     return;
   }
   for (const card of fresh.querySelectorAll("[data-device]")) {
     const old = all.querySelector(`[data-device="${card.dataset.device}"]`);
     if (old && sameChannels(old, card)) {
-      update(old, card);
+      update(old, card, asked);
       old.querySelector("h3")?.replaceWith(card.querySelector("h3"));
       card.replaceWith(old);
     }
@@ -100,8 +126,13 @@ const sameChannels = (a, b) => channels(a) === channels(b);
 
 const fingerprint = (channel) => [channel.textContent, channel.dataset.status, channel.dataset.desired, channel.dataset.control].join();
 
-// update updates a card, except for controls that the user is about to use.
-function update(card, fresh) {
+// update updates a card from an answer that was requested at the clock asked, except for controls
+// that the user is about to use. Answers may arrive in another order than they were requested.
+function update(card, fresh, asked) {
+  if (Number(card.dataset.asked ?? 0) > asked) {
+    return;
+  }
+  card.dataset.asked = asked;
   for (const name of [".reach", ".untold"]) {
     card.querySelector(name).hidden = fresh.querySelector(name).hidden;
     card.querySelector(name).textContent = fresh.querySelector(name).textContent;
@@ -115,6 +146,11 @@ function update(card, fresh) {
   }
   for (const channel of fresh.querySelectorAll("[data-channel]")) {
     const old = card.querySelector(`[data-channel="${CSS.escape(channel.dataset.channel)}"]`);
+    if (isStale(card.dataset.device, old, channel, asked)) {
+      reloadDevice(card.dataset.device, 200);
+      continue;
+    }
+    old.dataset.observed = channel.dataset.observed;
     if (fingerprint(old) !== fingerprint(channel)) {
       updateChannel(card, old, channel);
     }

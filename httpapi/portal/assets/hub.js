@@ -4,7 +4,7 @@
 import { updateTimes } from "./ago.js";
 import { addToChart, drawCharts } from "./charts.js";
 import { submitCommands } from "./commands.js";
-import { cardOf, channelOf, reloadDevice, reloadDevices, showDevices } from "./devices.js";
+import { cardOf, channelOf, commanded, isOlder, reloadDevice, reloadDevices, reported, showDevices } from "./devices.js";
 import { Feed } from "./feed.js";
 import { Names } from "./names.js";
 import { useTexts } from "./session.js";
@@ -25,7 +25,7 @@ updateTimes();
 countDown(announce);
 drawCharts();
 showDevices(data.hubs + data.hub, announce);
-submitCommands();
+submitCommands((form) => commanded(form.closest("[data-device]").dataset.device, form.closest("[data-channel]").dataset.channel));
 if (section) {
   feed = new Feed(section, data.hubs, () => "", new Names(data.hubs, () => feed.renamed()));
 }
@@ -85,7 +85,7 @@ function connection(text, how) {
 // apply shows the changes of an event: a value at once, the status of a command after reloading the
 // device from its hub.
 function apply(event) {
-  const { type, device_id: device, data: eventData } = event;
+  const { type, device_id: device, time, data: eventData } = event;
   switch (type) {
     case "channel.observed": {
       if (cardOf(device)) {
@@ -94,6 +94,16 @@ function apply(event) {
       const channel = channelOf(cardOf(device), eventData.key, eventData.endpoint);
       if (!channel) {
         return;
+      }
+      if (isOlder(time, channel.dataset.observed)) {
+        reloadDevice(device, 200); // a late event: the hub knows what is true now
+        return;
+      }
+      channel.dataset.observed = time;
+      reported(device, channel.dataset.channel);
+      if (channel.dataset.status === "pending" && JSON.stringify(eventData.value) === channel.dataset.desired) {
+        channel.dataset.status = "synchronized";
+        channel.querySelector(".state").textContent = "";
       }
       channel.querySelector(".value bdi").textContent = formatValue(eventData.key, eventData.value, channel.dataset.unit);
       if (channel.dataset.desired !== "null" || channel.dataset.control) {

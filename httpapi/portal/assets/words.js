@@ -23,6 +23,9 @@ export function formatValue(key, value, unit = "") {
       return word?.true ? (value ? word.true : word.false) : String(value);
     }
     case "number": {
+      if (key === "level" || key === "position") {
+        return `${value === 99 ? 100 : Math.round(value * 100) / 100} %`; // 99 is all there is
+      }
       const number = String(Math.abs(value) >= LARGEST ? value : Math.round(value * 100) / 100);
       return unit ? `${number} ${truncate(unit, LONGEST_UNIT)}` : number;
     }

@@ -3,6 +3,7 @@ package live
 import (
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,12 +28,20 @@ type Control struct {
 	// WarmWhite is the component of a color that a color picker does not have, empty if the color
 	// has none.
 	WarmWhite string
-	// Choices are suggested modes. Hubs may accept others.
-	Choices []string
+	// Choices are the modes to choose from, with Current. Hubs may accept others.
+	Choices []Choice
+	// Step is the change of a number by one press of a button.
+	Step string
 }
+
+// Choice is a mode to choose from.
+type Choice struct{ Value, Text string }
 
 // controlOf returns the control of a writable channel, and none for a channel with an unknown key.
 func controlOf(c domain.Channel) Control {
+	if c.Status == domain.ChannelPending && !isBool(c.Desired) && len(c.Desired) > 0 {
+		c.Value = c.Desired // the form keeps what was sent until the device has reported
+	}
 	switch c.Key {
 	case "switch":
 		return toggleOf(c, "toggle", "Turn on", "Turn off")
@@ -43,11 +52,18 @@ func controlOf(c domain.Channel) Control {
 	case "barrier":
 		return toggleOf(c, "guarded", "Open", "Close")
 	case "level", "position":
-		return Control{Kind: "percent", Current: numberOf(c), Min: "0", Max: "99"}
+		control := Control{Kind: "percent", Current: numberOf(c), Min: "0", Max: "100"}
+		if control.Current == "99" {
+			control.Current = control.Max
+		}
+		return control
 	case "heating_setpoint", "cooling_setpoint":
-		control := Control{Kind: "degrees", Current: numberOf(c)}
-		var bounds struct{ Min, Max *float64 }
+		control := Control{Kind: "degrees", Current: numberOf(c), Step: defaultStep}
+		var bounds struct{ Min, Max, Step *float64 }
 		if json.Unmarshal(c.Capabilities, &bounds) == nil {
+			if bounds.Step != nil && *bounds.Step > 0 {
+				control.Step = formatBound(bounds.Step)
+			}
 			control.Min, control.Max = formatBound(bounds.Min), formatBound(bounds.Max)
 			switch {
 			case bounds.Min != nil && bounds.Max != nil:
@@ -60,17 +76,9 @@ func controlOf(c domain.Channel) Control {
 		}
 		return control
 	case "mode":
-		return Control{
-			Kind:    "choice",
-			Current: nameOf(c),
-			Choices: []string{"off", "heat", "cool", "auto", "eco"},
-		}
+		return choiceOf(c, "off", "heat", "cool", "auto", "eco")
 	case "fan_mode":
-		return Control{
-			Kind:    "choice",
-			Current: nameOf(c),
-			Choices: []string{"auto_low", "low", "medium", "high"},
-		}
+		return choiceOf(c, "auto_low", "low", "medium", "high")
 	case "color":
 		control := Control{Kind: "color", Current: "#ffffff"}
 		var v map[string]any
@@ -84,6 +92,31 @@ func controlOf(c domain.Channel) Control {
 	}
 	return Control{}
 }
+
+// defaultStep is the step of a setpoint whose device reports none, in °C.
+const defaultStep = "0.5"
+
+// choiceOf returns the control of a mode: the modes that the hub lists, otherwise the usual ones,
+// and the current mode.
+func choiceOf(c domain.Channel, usual ...string) Control {
+	control := Control{Kind: "choice", Current: nameOf(c)}
+	var listed struct{ Values []string }
+	if json.Unmarshal(c.Capabilities, &listed) == nil && len(listed.Values) > 0 {
+		usual = listed.Values[:min(len(listed.Values), maxChoices)]
+	}
+	if control.Current != "" && !slices.Contains(usual, control.Current) {
+		usual = append([]string{control.Current}, usual...)
+	}
+	for _, value := range usual {
+		control.Choices = append(control.Choices, Choice{
+			value, truncate(strings.ReplaceAll(value, "_", " "), longestValue),
+		})
+	}
+	return control
+}
+
+// maxChoices bounds the modes that a hub may list.
+const maxChoices = 50
 
 func toggleOf(c domain.Channel, kind, on, off string) Control {
 	return Control{
@@ -120,8 +153,8 @@ func formatBound(n *float64) string {
 func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
 
 // ReadCommand returns the command of a submitted control. The form's fields are key, endpoint,
-// value, idempotency_key, and warm_white for a color. Errors are those that the API returns for
-// such a command.
+// value, idempotency_key, warm_white for a color, and other for a mode that is not in the list.
+// Errors are those that the API returns for such a command.
 func ReadCommand(
 	org string, hub domain.HubID, device int64, form url.Values,
 ) (domain.Command, error) {
@@ -143,16 +176,22 @@ func ReadCommand(
 		return c, err
 	}
 	c.Value, err = domain.CheckCommandValue(
-		c.Key, commandValue(c.Key, strings.TrimSpace(form.Get("value")), form.Get("warm_white")),
+		c.Key, commandValue(
+			c.Key, strings.TrimSpace(form.Get("value")), form.Get("warm_white"),
+			strings.TrimSpace(form.Get("other")),
+		),
 	)
 	return c, err
 }
 
 // commandValue returns form input as JSON. The JSON of invalid input is rejected by
 // domain.CheckCommandValue.
-func commandValue(key, input, warmWhite string) json.RawMessage {
+func commandValue(key, input, warmWhite, other string) json.RawMessage {
 	switch key {
 	case "mode", "fan_mode":
+		if other != "" {
+			input = other
+		}
 		quoted, err := json.Marshal(input)
 		if err != nil {
 			return nil
@@ -160,6 +199,9 @@ func commandValue(key, input, warmWhite string) json.RawMessage {
 		return quoted
 	case "color":
 		return colorValue(input, warmWhite)
+	}
+	if isPercent(key) && input == "100" {
+		input = "99"
 	}
 	input = strings.Replace(input, ",", ".", 1) // the decimal separator of many languages
 	if !json.Valid([]byte(input)) {

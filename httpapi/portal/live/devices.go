@@ -89,10 +89,12 @@ type Channel struct {
 	// DesiredText is the displayed Desired, empty for none.
 	DesiredText string
 	Status      domain.ChannelStatus
-	// StatusText explains Status; empty if there is nothing to explain.
-	StatusText string
-	// ObservedAt is when Value was reported, zero if it was not.
+	// StatusTag and StatusText explain Status; empty if there is nothing to explain.
+	StatusTag, StatusText string
+	// ObservedAt is when Value was reported, zero if it was not. Observed is the same time in
+	// domain.TimeLayout, "" if it was not.
 	ObservedAt time.Time
+	Observed   string
 	Available  bool
 	// Control is the zero Control for a channel that cannot be set.
 	Control Control
@@ -285,18 +287,17 @@ func channelOf(hub domain.HubID, device int64, c domain.Channel, several bool) C
 		unit = *c.Unit
 	}
 	view := Channel{
-		Hub:        hub,
-		DeviceID:   device,
-		Key:        c.Key,
-		Endpoint:   c.Endpoint,
-		Label:      keyName(c.Key),
-		Text:       formatValue(c.Key, unit, c.Value),
-		Unit:       unit,
-		Value:      orNull(c.Value),
-		Desired:    orNull(c.Desired),
-		Status:     c.Status,
-		StatusText: statusTexts[c.Status],
-		Available:  c.Available,
+		Hub:       hub,
+		DeviceID:  device,
+		Key:       c.Key,
+		Endpoint:  c.Endpoint,
+		Label:     keyName(c.Key),
+		Text:      formatValue(c.Key, unit, c.Value),
+		Unit:      unit,
+		Value:     orNull(c.Value),
+		Desired:   orNull(c.Desired),
+		Status:    c.Status,
+		Available: c.Available,
 	}
 	if several {
 		view.Label += " " + formatInt(c.Endpoint)
@@ -307,7 +308,11 @@ func channelOf(hub domain.HubID, device int64, c domain.Channel, several bool) C
 	if c.ObservedAt != nil {
 		// an invalid time is not shown
 		view.ObservedAt, _ = time.Parse(domain.TimeLayout, *c.ObservedAt)
+		if !view.ObservedAt.IsZero() {
+			view.Observed = *c.ObservedAt
+		}
 	}
+	view.StatusTag, view.StatusText = statusTexts(c, view)
 	if c.Writable {
 		view.Control = controlOf(c)
 	}

@@ -44,6 +44,11 @@
 // Updates do not disturb input: while a control has a focused field, an open confirmation or unsent
 // input, only its value and its status change.
 //
+// A page shows nothing older than what it shows already. An event that is older than the shown value
+// is not shown; the device is requested instead. An answer of a hub that was requested before an
+// event or a command of a channel does not change the channel if it is older; the device is
+// requested again. Forms keep what was sent while the command is pending.
+//
 // # Devices, logs and charts
 //
 // The values of devices are not stored. ListDevices shows 60 devices a page and asks the hub for

@@ -207,7 +207,9 @@ func TestReadCommand(t *testing.T) {
 		"key=color&value=%23ff0080&warm_white=7": `{"red":255,"green":0,"blue":128,` +
 			`"warm_white":7}`,
 		"key=color&value=red":                                 "",
-		"key=level&value=100":                                 "",
+		"key=level&value=100":                                 "99",
+		"key=level&value=101":                                 "",
+		"key=mode&value=heat&other=dry":                       `"dry"`,
 		"key=level&value=1,2,3":                               "",
 		"key=level&value=":                                    "",
 		"key=temperature&value=1":                             "",
@@ -258,7 +260,7 @@ func TestLogByTime(t *testing.T) {
 		t.Context(), hubA, live.LogRequest{At: time.Now().Add(-time.Minute)},
 	)
 	if err != nil || len(page.Entries) != 100 || page.Next == "" ||
-		page.Entries[0].Text != "Level is 1" {
+		page.Entries[0].Text != "Level is 1 %" {
 		t.Fatalf("first page: got %d entries, %v; want 100", len(page.Entries), err)
 	}
 	page, err = r.live.ReadLog(t.Context(), hubA, live.LogRequest{After: page.Next})
@@ -307,7 +309,7 @@ func TestCharts(t *testing.T) {
 		t.Fatalf("got %+v, %v, want one complete chart", charts, err)
 	}
 	c := charts.Charts[0]
-	if c.Low != "3" || c.High != "42" || c.Last != "7" || c.Count != 41 ||
+	if c.Low != "3 %" || c.High != "42 %" || c.Last != "7 %" || c.Count != 41 ||
 		!strings.HasPrefix(c.Path, "M") ||
 		!strings.HasSuffix(c.Path, "H600") {
 		t.Errorf("got chart %+v, want 41 values from 3 to 42, the last 7", c)
@@ -374,8 +376,8 @@ func TestChartOfBusyHub(t *testing.T) {
 	if err != nil || len(charts.Charts) != 1 || charts.Complete {
 		t.Fatalf("got %+v, %v, want one incomplete chart", charts, err)
 	}
-	if c := charts.Charts[0]; c.Low != "1" || c.High != strconv.Itoa(events) ||
-		c.Last != strconv.Itoa(events) ||
+	if c := charts.Charts[0]; c.Low != "1 %" || c.High != strconv.Itoa(events)+" %" ||
+		c.Last != strconv.Itoa(events)+" %" ||
 		c.Count > 21_000 ||
 		c.Count < 5_000 {
 		t.Errorf(

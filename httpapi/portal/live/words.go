@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"hubcloud/domain"
 )
 
 // Word is the display name of a channel key. True and False are the display names of the values of
@@ -67,16 +65,6 @@ func keyName(key string) string {
 	return strings.ReplaceAll(key, "_", " ")
 }
 
-// statusTexts explains the status of a channel with a command; "" needs no explanation.
-var statusTexts = map[domain.ChannelStatus]string{
-	domain.ChannelUnknown:      "No value reported yet",
-	domain.ChannelSynchronized: "",
-	domain.ChannelPending:      "Waiting for the device",
-	domain.ChannelDiverged: "The device reports another value than the command set. It may be " +
-		"jammed, or was operated by hand",
-	domain.ChannelFailed: "The hub gave up on the command. The device may be out of reach",
-}
-
 // formatValue returns a channel's value for display, with its unit, and "–" for no value.
 func formatValue(key, unit string, value json.RawMessage) string {
 	var v any
@@ -94,6 +82,9 @@ func formatValue(key, unit string, value json.RawMessage) string {
 		}
 		return word.False
 	case float64:
+		if isPercent(key) {
+			return formatNumber(shownPercent(v)) + " %"
+		}
 		if unit = truncate(unit, longestUnit); unit == "" {
 			return formatNumber(v)
 		}
@@ -107,6 +98,17 @@ func formatValue(key, unit string, value json.RawMessage) string {
 		return truncate(formatFields(v), longestValue)
 	}
 	return truncate(string(value), longestValue)
+}
+
+// isPercent reports whether a channel has percent that end at 99, which pages show as 100.
+func isPercent(key string) bool { return key == "level" || key == "position" }
+
+// shownPercent returns the percent that pages show for the value of a channel of isPercent.
+func shownPercent(value float64) float64 {
+	if value == 99 {
+		return 100
+	}
+	return value
 }
 
 const (

@@ -6,7 +6,10 @@
 // pages do: organization, site, hub, device, channel, member, invitation, API key.
 package text
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Get returns the text with that name. A name without a text is an error.
 func Get(name string) (string, error) {
@@ -15,4 +18,14 @@ func Get(name string) (string, error) {
 		return "", fmt.Errorf("no text %q", name)
 	}
 	return text, nil
+}
+
+// Fill returns a text with values in place of its placeholders. Pairs are names and values: the
+// value of "name" replaces {name}.
+func Fill(text string, pairs ...string) string {
+	replaced := make([]string, 0, len(pairs))
+	for i := 0; i+1 < len(pairs); i += 2 {
+		replaced = append(replaced, "{"+pairs[i]+"}", pairs[i+1])
+	}
+	return strings.NewReplacer(replaced...).Replace(text)
 }
