@@ -52,6 +52,12 @@ func NewEnrolmentSecret(entropy [32]byte) string {
 	return base64.RawURLEncoding.EncodeToString(entropy[:])
 }
 
+// ValidEnrolmentSecret reports whether text has the form of an enrolment secret.
+func ValidEnrolmentSecret(text string) bool {
+	entropy, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	return err == nil && len(entropy) == 32 && !strings.ContainsAny(text, "\r\n")
+}
+
 // HashEnrolmentSecret returns the SHA-256 of an enrolment secret's text, which is all that the
 // cloud stores of it.
 func HashEnrolmentSecret(secret string) []byte {

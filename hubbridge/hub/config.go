@@ -88,7 +88,7 @@ func (cfg Config) WithDefaults() Config {
 // Validate returns an error that names the first invalid field.
 func (cfg Config) Validate() error {
 	if _, ok := domain.ParseSerial(cfg.Serial); !ok {
-		return fmt.Errorf("serial: %q is not a hub serial", cfg.Serial)
+		return fmt.Errorf("serial: %q must be a serial, such as HUB-7K2M-Q4XD-93TA", cfg.Serial)
 	}
 	if cfg.EnrollURL == "" {
 		return errors.New("enroll url: must not be empty")

@@ -81,7 +81,7 @@ const maxCommands = 100_000
 
 const maxPort = 65535
 
-// ConfigError is the error of an invalid field of a Config.
+// ConfigError is the error of an invalid field of a Config, or of a port that cannot be opened.
 type ConfigError struct {
 	// Field is the field's name in lower case, such as "http port".
 	Field string
@@ -100,11 +100,14 @@ func (cfg Config) Validate() error {
 	if strings.ContainsAny(cfg.Host, "/: ") && net.ParseIP(cfg.Host) == nil {
 		return invalid("listen", "%q must be a name or an address, without a port", cfg.Host)
 	}
+	if ip := net.ParseIP(cfg.Host); ip != nil && ip.IsUnspecified() {
+		return invalid("listen", "%q must be an address that the hub can connect to", cfg.Host)
+	}
 	if _, ok := domain.ParseSerial(cfg.Serial); !ok {
 		return invalid("serial", "%q must be a serial, such as HUB-7K2M-Q4XD-93TA", cfg.Serial)
 	}
-	if len(cfg.Secret) > 1024 {
-		return invalid("secret", "must have at most 1,024 characters")
+	if !domain.ValidEnrolmentSecret(cfg.Secret) {
+		return invalid("secret", "must be 32 bytes in base64url without padding, 43 characters")
 	}
 	if cfg.Commands < 0 || cfg.Commands > maxCommands {
 		return invalid("commands", "is %d, must be 0 to %d", cfg.Commands, maxCommands)
@@ -179,10 +182,12 @@ func (c *Check) open() (err error) {
 		return err
 	}
 	if c.http, err = net.Listen("tcp", c.bindAddress(c.cfg.HTTPPort)); err != nil {
-		return err
+		return &ConfigError{"http port", err.Error()}
 	}
-	c.mqtt, err = net.Listen("tcp", c.bindAddress(c.cfg.MQTTPort))
-	return err
+	if c.mqtt, err = net.Listen("tcp", c.bindAddress(c.cfg.MQTTPort)); err != nil {
+		return &ConfigError{"mqtt port", err.Error()}
+	}
+	return nil
 }
 
 func (c *Check) bindAddress(port int) string {
@@ -212,8 +217,8 @@ func (c *Check) Secret() string { return c.cfg.Secret }
 // EnrolURL returns the base URL of the enrolment, without /link/v1.
 func (c *Check) EnrolURL() string { return "http://" + c.address(c.http) }
 
-// brokerURL returns the address of the MQTT endpoint.
-func (c *Check) brokerURL() string { return "mqtts://" + c.address(c.mqtt) }
+// BrokerURL returns the address of the MQTT endpoint, which the hub gets when it enrols.
+func (c *Check) BrokerURL() string { return "mqtts://" + c.address(c.mqtt) }
 
 func (c *Check) address(listener net.Listener) string {
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
@@ -227,7 +232,8 @@ func (c *Check) Run(ctx context.Context) (Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	mux := http.NewServeMux()
-	mux.HandleFunc("/link/v1/certificates", c.serveEnrolment)
+	mux.HandleFunc(enrolmentPath, c.serveEnrolment)
+	mux.HandleFunc("/", c.serveUnknownPath)
 	server := &http.Server{
 		Handler: mux, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second,
 		ErrorLog: slog.NewLogLogger(c.cfg.Logger.Handler(), slog.LevelDebug),

@@ -16,6 +16,8 @@ import (
 )
 
 const (
+	// enrolmentPath is where a hub gets its certificates.
+	enrolmentPath = "/link/v1/certificates"
 	// maxBodyBytes bounds the body of an enrolment, as in the service's API.
 	maxBodyBytes = 64 << 10
 	// shortLife is how long the first certificate is valid: less than the 30 days at which a hub
@@ -91,6 +93,21 @@ func (c *Check) authorityClock() time.Time {
 		return time.Now().Add(shortLife - certificateLife)
 	}
 	return time.Now()
+}
+
+// serveUnknownPath answers requests for other paths. A POST is an enrolment of a hub that has been
+// configured with a wrong address; anything else may be a person with a browser.
+func (c *Check) serveUnknownPath(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		http.Error(w, "This is `hubcloud hub check`. Hubs enrol with POST "+enrolmentPath+".",
+			http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	c.rejectEnrolment(w, http.StatusNotFound, nil, domain.Errorf(
+		domain.CodeNotFound, "no route POST %.200q; hubs enrol with POST %s", r.URL.Path,
+		enrolmentPath,
+	))
 }
 
 // serveEnrolment is POST /link/v1/certificates.
@@ -185,7 +202,7 @@ func (c *Check) newEnrolment(dir string) (err error) {
 		return err
 	}
 	c.enrolment, err = identity.NewEnrolment(identity.EnrolmentConfig{
-		Authority: c.authority, Directory: &c.inventory, Broker: c.brokerURL, Logger: c.cfg.Logger,
+		Authority: c.authority, Directory: &c.inventory, Broker: c.BrokerURL, Logger: c.cfg.Logger,
 	})
 	return err
 }

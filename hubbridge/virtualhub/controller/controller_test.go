@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -97,6 +100,25 @@ func TestFaultsSet(t *testing.T) {
 		if err := f.Set(text); err == nil || fmt.Sprint(f) != before {
 			t.Errorf("Set(%q) = %v, faults %v; want an error and no change", text, err, f)
 		}
+	}
+}
+
+// The error of an unknown fault lists every fault, and only those.
+func TestFaultNames(t *testing.T) {
+	t.Parallel()
+	fields := reflect.TypeFor[Faults]()
+	var tags []string
+	for i := range fields.NumField() {
+		name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ",")
+		tags = append(tags, name)
+		var f Faults
+		if err := f.Set(name + "="); err != nil && strings.Contains(err.Error(), "is not one of") {
+			t.Errorf("Set(%q): %v", name, err)
+		}
+	}
+	slices.Sort(tags)
+	if names := slices.Sorted(slices.Values(faultNames)); !slices.Equal(names, tags) {
+		t.Errorf("faultNames = %q, want %q", names, tags)
 	}
 }
 

@@ -41,6 +41,12 @@ type Faults struct {
 	ResetEvery device.Duration `json:"reset_every,omitempty"`
 }
 
+// faultNames are the JSON names of the faults.
+var faultNames = []string{
+	"jammed", "unreachable", "refuse_commands", "late_answers", "radio_down", "clock_unknown",
+	"heedless", "cut_every", "lose_every", "malform_every", "reset_every",
+}
+
 // Set adds the fault in text: its JSON name, followed by "=" and a value if it has one. Examples
 // are "radio_down", "late_answers=3s" and "jammed=1,2".
 func (f *Faults) Set(text string) error {
@@ -50,7 +56,7 @@ func (f *Faults) Set(text string) error {
 	case "jammed", "unreachable":
 		for id := range strings.SplitSeq(value, ",") {
 			if _, err := strconv.ParseInt(id, 10, 64); err != nil {
-				return fmt.Errorf("fault %s: %q must be a device id", name, id)
+				return fmt.Errorf("%s: %q must be a device id", name, id)
 			}
 		}
 		raw = "[" + value + "]"
@@ -61,10 +67,10 @@ func (f *Faults) Set(text string) error {
 	case "late_answers", "cut_every", "lose_every", "malform_every", "reset_every":
 		raw = strconv.Quote(value)
 	default:
-		return fmt.Errorf("unknown fault %q", name)
+		return fmt.Errorf("%q is not one of %s", name, strings.Join(faultNames, ", "))
 	}
 	if err := json.Unmarshal([]byte(`{"`+name+`":`+raw+`}`), f); err != nil {
-		return fmt.Errorf("fault %s: %w", name, err)
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
 }

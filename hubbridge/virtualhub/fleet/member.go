@@ -45,7 +45,7 @@ type member struct {
 func newMember(f *Fleet, credentials Credentials, p *pacer) (*member, error) {
 	id, ok := domain.ParseSerial(credentials.Serial)
 	if !ok {
-		return nil, fmt.Errorf("serial: %q is not a hub serial", credentials.Serial)
+		return nil, fmt.Errorf("serial: %q must be a serial, such as HUB-7K2M-Q4XD-93TA", credentials.Serial)
 	}
 	if credentials.Secret == "" {
 		return nil, errors.New("secret: must not be empty")

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"net"
 	"strings"
 	"testing"
 
@@ -12,6 +13,12 @@ import (
 // A usage error is one line that names the mistake, and exit code 2.
 func TestUsageErrors(t *testing.T) {
 	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	_, busy, _ := net.SplitHostPort(listener.Addr().String()) // as the listener wrote it
 	for _, c := range []struct {
 		args []string
 		says string
@@ -107,7 +114,33 @@ func TestUsageErrors(t *testing.T) {
 			},
 			"/nowhere",
 		},
+		{
+			[]string{
+				"virtualhub", "--enroll", "http://127.0.0.1:1", "--serial", "HUB-7K2M-Q4XD-93TA",
+				"--secret", "y",
+			},
+			"--secret",
+		},
+		{
+			[]string{
+				"virtualhub", "--enroll", "http://127.0.0.1:1", "--serial", "HUB-7K2M-Q4XD-93TA",
+				"--secret", strings.Repeat("A", 43), "--fault", "tired",
+			},
+			"--fault: \"tired\" is not one of jammed,",
+		},
+		{
+			[]string{
+				"virtualhub", "--enroll", "http://127.0.0.1:1", "--serial", "HUB-7K2M-Q4XD-93TA",
+				"--secret", strings.Repeat("A", 43), "--devices", "/nowhere",
+			},
+			"--devices",
+		},
 		{[]string{"hub", "check", "--serial", "7"}, "--serial"},
+		{[]string{"hub", "check", "--secret", "y"}, "--secret"},
+		{[]string{"hub", "check", "--listen="}, "--listen"},
+		{[]string{"hub", "check", "--listen", "0.0.0.0"}, "--listen"},
+		{[]string{"hub", "check", "--http-port", busy, "--timeout", "1s"}, "--http-port"},
+		{[]string{"hub", "check", "--mqtt-port", busy, "--timeout", "1s"}, "--mqtt-port"},
 		{[]string{"hub", "check", "--only", "hello"}, "--only"},
 		{[]string{"hub", "check", "--http-port", "70000"}, "--http-port"},
 		{[]string{"hub", "check", "--mqtt-port=-1"}, "--mqtt-port"},

@@ -39,12 +39,13 @@ type hubCheckCommand struct {
 
 // Help returns the long help text.
 func (*hubCheckCommand) Help() string {
-	return `Plays the cloud for one hub and prints, line by line, what the hub does right and wrong, with the message that showed a failure and the
-sentence of the protocol. Point the hub at the printed address, with the printed serial and secret, as at a service. The hub enrols, connects,
-and is then asked for its devices, sent commands and driven with faults: acks are withheld, requests repeated, connections cut and rejected.
+	return `Is the service that the hub is pointed at: it starts an enrolment and a broker for one hub, and prints their addresses, a serial and a secret.
+Give these to the hub in place of those of a real service; nothing else runs or needs to be set up. The hub enrols, connects, and is then asked
+for its devices, sent commands and driven with faults: acks are withheld, requests repeated, connections cut and rejected. Line by line, what
+the hub does right and wrong is printed, with the message that showed a failure and the sentence of the protocol.
 
-The check is an endpoint of its own, beside any running service: a service can neither withhold its acks from one hub nor show the packets
-that its broker rejects. Enrolment and decoding are the service's own code. No data of a service is used or changed.
+A running service cannot do this: it can neither withhold its acks from one hub nor show the packets that its broker rejects. Enrolment, TLS
+and decoding are the service's own code, and the hub cannot tell the difference. No data of a service is used or changed.
 
 The hub gets real commands, about 2,100 of them in the step that fills its queue of events (see --commands), and short pairing and removal
 windows. It needs a device with a writable channel, which --device selects. A check takes about a minute. It ends with exit code 0 if every
@@ -55,6 +56,9 @@ line has passed, apart from warnings (what the protocol only recommends) and opt
 func (c *hubCheckCommand) Run(ctx context.Context, out Output) error {
 	if c.List {
 		return c.printLines(out.Out)
+	}
+	if c.Listen == "" {
+		return usage.Errorf("--listen: must not be empty")
 	}
 	if c.Timeout < time.Second {
 		return usage.Errorf("--timeout: is %v, must be at least 1s", c.Timeout)
@@ -139,18 +143,23 @@ type checkPrinter struct {
 func (p *checkPrinter) begin(check *hubcheck.Check) error {
 	if p.json {
 		return printJSON(p.out, object{
-			{"enroll", check.EnrolURL()}, {"serial", check.Serial()}, {"secret", check.Secret()},
+			{"enroll", check.EnrolURL()}, {"broker", check.BrokerURL()},
+			{"serial", check.Serial()}, {"secret", check.Secret()},
 		})
 	}
 	_, err := fmt.Fprintf(
 		p.out,
-		"Point the hub at this address, as at a service, and start it:\n\n"+
-			"  enrolment  %s/link/v1/certificates\n  serial     %s\n  secret     %s\n\n"+
+		"This is the service for one hub. Configure the hub with these, and start it:\n\n"+
+			"  service    %s\n  serial     %s\n  secret     %s\n\n"+
+			"The hub enrols with POST %s/link/v1/certificates and gets the broker's\n"+
+			"address in the answer: %s\n\n"+
 			"A hub in software to compare with:\n\n"+
 			"  hubcloud virtualhub run --enroll %s --serial %s --secret=%s\n\n",
 		check.EnrolURL(),
 		check.Serial(),
 		check.Secret(),
+		check.EnrolURL(),
+		check.BrokerURL(),
 		check.EnrolURL(),
 		check.Serial(),
 		check.Secret(),

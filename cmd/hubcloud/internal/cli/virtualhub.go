@@ -10,6 +10,7 @@ import (
 
 	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/usage"
+	"hubcloud/domain"
 	"hubcloud/hubbridge/virtualhub"
 	"hubcloud/hubbridge/virtualhub/control"
 )
@@ -40,6 +41,14 @@ func (c *virtualhubRunCommand) Run(ctx context.Context, out Output) error {
 	if err := checkEnroll(c.Enroll); err != nil {
 		return err
 	}
+	if _, ok := domain.ParseSerial(c.Serial); !ok {
+		return usage.Errorf("--serial: %q must be a serial, such as HUB-7K2M-Q4XD-93TA", c.Serial)
+	}
+	if !domain.ValidEnrolmentSecret(c.Secret) {
+		return usage.Errorf(
+			"--secret: must be 32 bytes in base64url without padding, 43 characters",
+		)
+	}
 	cfg := virtualhub.Config{
 		EnrollURL: c.Enroll, Serial: c.Serial, Secret: c.Secret, Dir: c.Dir,
 		HTTPClient: build.HTTPClient(enrolTimeout),
@@ -48,13 +57,13 @@ func (c *virtualhubRunCommand) Run(ctx context.Context, out Output) error {
 	if c.Devices != "" {
 		file, err := virtualhub.ReadDevicesFile(c.Devices)
 		if err != nil {
-			return usage.Wrap(err)
+			return usage.Errorf("--devices: %w", err)
 		}
 		cfg.Devices, cfg.Joinable, cfg.Faults = file.Devices, file.Joinable, file.Faults
 	}
 	for _, fault := range c.Fault {
 		if err := cfg.Faults.Set(fault); err != nil {
-			return usage.Wrap(err)
+			return usage.Errorf("--fault: %w", err)
 		}
 	}
 	hub, err := virtualhub.New(cfg)
