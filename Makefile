@@ -4,6 +4,7 @@ GO        ?= go
 BIN       := bin/hubcloud
 DATA_DIR  ?= ./data
 FUZZTIME  ?= 10s
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 # The two modules that go.work joins: the service, and the black-box tests with their dependencies.
 PACKAGES  := ./... ./test/...
 # TOOL is the path of a tool that test/tools/go.mod pins. -modfile and go.work exclude each other.
@@ -54,13 +55,13 @@ vuln: ## Check the dependencies for known vulnerabilities, where the database ca
 	@test/tools/vuln.sh $(call TOOL,govulncheck)
 
 .PHONY: release
-release: ## Build the release for all platforms into dist: archives, packages, checksums, SBOM
-	deploy/release/release.sh dist linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+release: ## Build the release for PLATFORMS (all) into dist: archives, packages, checksums, SBOM
+	deploy/release/release.sh dist $(PLATFORMS)
 
 .PHONY: release-check
 release-check: ## Build the release twice and compare the checksums
-	deploy/release/release.sh dist linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
-	deploy/release/release.sh dist/again linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+	deploy/release/release.sh dist $(PLATFORMS)
+	deploy/release/release.sh dist/again $(PLATFORMS)
 	cmp dist/SHA256SUMS dist/again/SHA256SUMS
 	rm -rf dist/again
 

@@ -4,7 +4,10 @@
 #   deploy/release/release.sh DIR linux/amd64 darwin/arm64 …
 #
 # DIR gets, for each platform, an archive with the static binary and an SBOM (CycloneDX); for Linux also a .deb and a .rpm; and SHA256SUMS.
+#
+# FORMATS names what to make of tar.gz, deb and rpm; by default all. PREBUILT is a binary for all platforms to take in place of a build.
 set -eu
+FORMATS=${FORMATS:-tar.gz deb rpm}
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
@@ -35,18 +38,26 @@ for platform; do
 	STAGE=$work/$name
 	export ARCH STAGE
 	mkdir "$STAGE"
-	CGO_ENABLED=0 GOOS=$os GOARCH=$ARCH "$go" build -trimpath -buildvcs=false -ldflags "-s -w $ldflags" -o "$STAGE/hubcloud" ./cmd/hubcloud
+	if [ -n "${PREBUILT:-}" ]; then
+		cp "$PREBUILT" "$STAGE/hubcloud"
+	else
+		CGO_ENABLED=0 GOOS=$os GOARCH=$ARCH "$go" build -trimpath -buildvcs=false -ldflags "-s -w $ldflags" -o "$STAGE/hubcloud" ./cmd/hubcloud
+	fi
 	"$sbom" "$STAGE/hubcloud" "$VERSION" "$DATE" >"$out/$name.cdx.json"
 	cp CHANGELOG.md "$STAGE/"
 	chmod 0755 "$STAGE/hubcloud"
-	tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw -C "$work" -cf - "$name" |
-		gzip -n -9 >"$out/$name.tar.gz"
+	case " $FORMATS " in *" tar.gz "*)
+		tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw -C "$work" -cf - "$name" |
+			gzip -n -9 >"$out/$name.tar.gz"
+		;;
+	esac
 	[ "$os" = linux ] || continue
 	# The manual installation uses /usr/local/bin, packages /usr/bin.
 	sed -e '/^#   /d; s/ To install it:$//' -e 's|^ExecStart=/usr/local/bin/|ExecStart=/usr/bin/|' deploy/systemd/hubcloud.service >"$STAGE/hubcloud.service"
 	cp deploy/systemd/low-ports.conf deploy/systemd/hubcloud.env "$STAGE/"
 	sed -e "s|\${STAGE}|$STAGE|; s|\${ARCH}|$ARCH|; s|\${VERSION}|$VERSION|; s|\${DATE}|$DATE|g" "$here/nfpm.yaml" >"$STAGE/nfpm.yaml"
-	for format in deb rpm; do
+	for format in $FORMATS; do
+		[ "$format" != tar.gz ] || continue
 		"$nfpm" package --config "$STAGE/nfpm.yaml" --packager "$format" --target "$out/$name.$format" >&2
 	done
 done
