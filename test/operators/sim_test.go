@@ -46,7 +46,7 @@ func TestSim(t *testing.T) {
 	seen := map[string]bool{}
 	for _, step := range []struct{ line, eventType, data string }{
 		{"smoke lobby", "channel.observed", `{"key":"smoke","endpoint":0,"value":true}`},
-		{"smoke Lobby --clear", "channel.observed", `{"key":"smoke","endpoint":0,"value":false}`},
+		{"smoke Lobby --off", "channel.observed", `{"key":"smoke","endpoint":0,"value":false}`},
 		{"leak 0001", "channel.observed", `{"key":"leak","endpoint":0,"value":true}`},
 		{"battery lobby 7", "channel.observed", `{"key":"battery","endpoint":0,"value":7}`},
 		{"report lobby thermostat temperature 17.5 --json", "channel.observed", `"value":17.5`},

@@ -44,6 +44,19 @@ func (c *keyCreateCommand) Run(ctx context.Context, out Output) error {
 	})
 }
 
+// Help returns the long help text.
+func (*keyCreateCommand) Help() string {
+	scopes := make([]string, 0, len(domain.AllScopes()))
+	for _, scope := range domain.AllScopes() {
+		scopes = append(scopes, string(scope))
+	}
+	return `The key is for one organization and needs at least one scope: ` +
+		strings.Join(scopes, ", ") + `.
+
+  hubcloud org list
+  hubcloud key create --org ORG_ID --scope hubs:read,events:read --label dashboard`
+}
+
 func (c *keyCreateCommand) scopes() ([]domain.Scope, error) {
 	switch {
 	case c.AllScopes && len(c.Scope) > 0:

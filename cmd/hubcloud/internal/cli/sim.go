@@ -56,6 +56,7 @@ terminal ("hubcloud events HUB --follow") and make them happen:
   hubcloud sim smoke lobby             and, to end it: hubcloud sim smoke lobby --clear
   hubcloud sim battery lobby 7
   hubcloud sim offline lobby           and, to end it: hubcloud sim online lobby
+  hubcloud sim reject lobby            and, to end it: hubcloud sim reject lobby --off
   hubcloud sim late lobby 3s           and, to end it: hubcloud sim late lobby 0s
   hubcloud sim report lobby 2 temperature 17.5
   hubcloud sim emit lobby rule.fired

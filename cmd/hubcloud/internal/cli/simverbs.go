@@ -55,7 +55,7 @@ func (c *simDeviceVerb) Run(ctx context.Context, out Output, selected *kong.Cont
 // simSwitchCommand begins or ends a fault of a hub.
 type simSwitchCommand struct {
 	simHub
-	Off bool `help:"End it." env:"-"`
+	Off bool `help:"End it." env:"-" aliases:"clear"`
 }
 
 // Run runs the action.
@@ -97,7 +97,7 @@ func (c *simLateCommand) Run(ctx context.Context, out Output, selected *kong.Con
 type simSensorCommand struct {
 	simHub
 	Device string `arg:"" optional:"" help:"Id or name of the device. Defaults to the first with such a sensor."`
-	Clear  bool   `help:"End it." env:"-"`
+	Clear  bool   `help:"End it." env:"-" aliases:"off"`
 }
 
 // Run runs the action.
