@@ -61,6 +61,8 @@ type InvitationMail struct {
 	Invitation Invitation
 	OrgID      string
 	OrgName    string
+	// InvitedBy is the address of the member who invites; "" for an API key or an operator.
+	InvitedBy string
 	// Token is the secret in the link. It must not be logged.
 	Token string
 }

@@ -172,7 +172,9 @@ func composed(t testing.TB, inv domain.InvitationMail) string {
 // TestInvitation checks the headers and the content of both parts.
 func TestInvitation(t *testing.T) {
 	t.Parallel()
-	got := readMail(t, composed(t, invitation("Häuser & Söhne")))
+	invited := invitation("Häuser & Söhne")
+	invited.InvitedBy = "olga@example.org"
+	got := readMail(t, composed(t, invited))
 	for name, want := range map[string]string{
 		"To": "<ann@example.org>", "From": "=?utf-8?q?H=C3=BCbe?= <hubs@example.org>",
 		"Auto-Submitted": "auto-generated",
@@ -188,7 +190,7 @@ func TestInvitation(t *testing.T) {
 	}
 	for _, want := range []string{
 		"\nHäuser & Söhne\n", "\n" + link + "\n", "as an admin", "9 January 2026, 15:04 UTC",
-		"ann@example.org",
+		"ann@example.org", "olga@example.org invites you to join",
 	} {
 		if !strings.Contains(got.text, want) {
 			t.Errorf("the text has no %q: %s", want, got.text)
@@ -196,7 +198,7 @@ func TestInvitation(t *testing.T) {
 	}
 	for _, want := range []string{
 		"<bdi>Häuser &amp; Söhne</bdi>", `href="` + link + `"`, ">" + link + "<", "as an admin",
-		"9 January 2026, 15:04 UTC", "ann@example.org",
+		"9 January 2026, 15:04 UTC", "ann@example.org", "<bdi>olga@example.org</bdi> invites you",
 	} {
 		if !strings.Contains(got.html, want) {
 			t.Errorf("the HTML has no %q: %s", want, got.html)

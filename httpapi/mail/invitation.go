@@ -17,6 +17,7 @@ var (
 // invitationView is the data of the templates.
 type invitationView struct {
 	Org     string
+	By      string
 	Role    string
 	To      string
 	Link    string
@@ -26,7 +27,7 @@ type invitationView struct {
 func renderInvitation(inv queuedInvitation) (content, error) {
 	view := invitationView{
 		Org: sanitize(inv.OrgName), Role: roleWords(inv.Role), To: sanitize(inv.To), Link: inv.Link,
-		Expires: formatExpiry(inv.ExpiresAt),
+		Expires: formatExpiry(inv.ExpiresAt), By: sanitize(inv.InvitedBy),
 	}
 	return render(inv.To, "Invitation to "+view.Org, invitationText, invitationHTML, view)
 }

@@ -90,9 +90,11 @@ type queuedInvitation struct {
 	ID    string `json:"id"`
 	OrgID string `json:"org_id"`
 	// To is one bare address, as it was typed.
-	To      string      `json:"to"`
-	OrgName string      `json:"org_name"`
-	Role    domain.Role `json:"role"`
+	To      string `json:"to"`
+	OrgName string `json:"org_name"`
+	// InvitedBy is the address of the member who invites; "" if none did.
+	InvitedBy string      `json:"invited_by,omitempty"`
+	Role      domain.Role `json:"role"`
 	// Link accepts the invitation. It is a secret.
 	Link      string    `json:"link"`
 	ExpiresAt time.Time `json:"expires_at"`
@@ -126,7 +128,7 @@ func (m *Mailer) SendInvitation(ctx context.Context, mail domain.InvitationMail)
 	inv := queuedInvitation{
 		ID: mail.Invitation.ID, OrgID: mail.OrgID, To: mail.Invitation.Email, OrgName: mail.OrgName,
 		Role: mail.Invitation.Role, Link: m.cfg.PublicURL + "/portal/invitations/" + mail.Token,
-		ExpiresAt: mail.Invitation.ExpiresAt,
+		ExpiresAt: mail.Invitation.ExpiresAt, InvitedBy: mail.InvitedBy,
 	}
 	return m.put(ctx, queued{Invitation: &inv}, Envelope{
 		Sender: inv.OrgID, Recipient: domain.NormalizeEmail(inv.To), Expires: inv.ExpiresAt,

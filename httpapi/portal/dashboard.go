@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -61,6 +62,8 @@ type dashboardView struct {
 	Sites []siteView
 	// NoSites reports whether the organization has no sites, regardless of the filter.
 	NoSites bool
+	// Steps are the steps of setting up a new organization; nil for others.
+	Steps []firstStep
 	// Online, Offline and Unknown count the hubs of the whole organization by status.
 	Online, Offline, Unknown int
 	// Find and Status are the filter, and Found is how many hubs match it.
@@ -115,6 +118,9 @@ func (req *request) dashboard() error {
 	view.Status = domain.HubStatus(query.Get("status"))
 	page, _ := strconv.Atoi(query.Get("page")) // counted from 1; 0 without a page, like 1
 	view.fill(sites.Data, states, page-1)
+	if view.Steps, err = req.firstSteps(len(sites.Data), len(states)); err != nil {
+		return err
+	}
 	req.render(http.StatusOK, "dashboard.html", view)
 	return nil
 }
@@ -133,6 +139,9 @@ func (d *dashboardView) fill(sites []domain.Site, states []live.HubState, page i
 			d.Unknown++
 		}
 		hubsBySite[state.SiteID] = append(hubsBySite[state.SiteID], state)
+	}
+	for _, hubs := range hubsBySite {
+		slices.SortFunc(hubs, compareHubs)
 	}
 	var matching []siteView
 	for _, site := range sites {

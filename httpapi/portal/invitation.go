@@ -20,7 +20,9 @@ type invitationView struct {
 	Account string
 	// OrgID is the organization if the browser is signed in with that address; otherwise "".
 	OrgID string
-	Role  string
+	// Next is the address of the organization's page, for signing in.
+	Next string
+	Role string
 }
 
 // acceptInvitation accepts the invitation whose link was opened.
@@ -94,6 +96,9 @@ func newInvitationView(accepted domain.Acceptance, err error) (status int, view 
 		OrgName: accepted.OrgName,
 		Account: accepted.Email,
 		Role:    string(accepted.Role),
+	}
+	if accepted.OrgID != "" {
+		view.Next = "/portal/" + accepted.OrgID
 	}
 	if accepted.Already {
 		view.Outcome, view.Title = "already", "You have already joined"

@@ -21,6 +21,8 @@ type keysView struct {
 	// Created is a key that was created by this request, and CreatedID its id.
 	Created, CreatedID string
 	Environment        string
+	// BaseURL is the address of the API, without its version.
+	BaseURL string
 }
 
 // keyRow is an API key. LastUsed is zero if it was never used.
@@ -86,6 +88,9 @@ func (req *request) showKeys(status int, view keysView, checked []string) error 
 	}
 	view.More, view.Environment = links, req.portal.Environment
 	view.Layout = req.layout("API keys", "keys")
+	if view.BaseURL = req.portal.PublicURL; view.Created != "" {
+		view.Scripts = []string{"copy.js"}
+	}
 	req.render(status, "keys.html", view)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"strings"
 	"time"
 
 	"hubcloud/domain"
@@ -27,6 +28,8 @@ type Layout struct {
 	Several bool
 	// Notice is the result of the last action; mostly empty.
 	Notice string
+	// NoticeHub is the hub that the notice is about; mostly empty.
+	NoticeHub domain.HubID
 	// Draft is a form that was not processed because its session had ended; mostly nil.
 	Draft     *draft
 	Now       time.Time
@@ -46,28 +49,33 @@ func (req *request) layout(heading, section string) Layout {
 		Member: req.member,
 		Several: req.session.Email != "" &&
 			len(req.portal.People.Memberships(req.session.Email)) > 1,
-		Notice: req.popNotice(), Now: req.info.At, RequestID: req.info.RequestID,
+		Now: req.info.At, RequestID: req.info.RequestID,
 	}
+	layout.Notice, layout.NoticeHub = req.popNotice()
 	if req.http.Method == http.MethodGet {
 		layout.Draft = req.popDraft()
 	}
 	return layout
 }
 
-// setNotice makes the next page show the notice of that name, one of text.Notices. The cookie holds
+// setNotice makes the next page show the notice of that name, one of text.Notices. A hub's id may
+// follow the name, with a space between. The cookie holds
 // a name and not the text, so that a planted cookie cannot make a page show other text.
 func (req *request) setNotice(name string) {
 	http.SetCookie(req.w, req.portal.cookies.make(req.portal.cookies.notice(), name, time.Minute))
 }
 
-// popNotice returns the pending notice, "" if there is none, and removes its cookie.
-func (req *request) popNotice() string {
+// popNotice returns the pending notice, "" if there is none, with the hub that it is about, and
+// removes its cookie.
+func (req *request) popNotice() (string, domain.HubID) {
 	cookie, err := req.http.Cookie(req.portal.cookies.notice())
 	if err != nil {
-		return ""
+		return "", ""
 	}
 	http.SetCookie(req.w, req.portal.cookies.expire(req.portal.cookies.notice()))
-	return text.Notices[cookie.Value]
+	name, about, _ := strings.Cut(cookie.Value, " ")
+	hub, _ := domain.ParseHubID(about) // "" if the notice names no hub
+	return text.Notices[name], hub
 }
 
 // when renders a relative time, with the exact time as title.

@@ -145,6 +145,28 @@ func TestActions(t *testing.T) {
 	}
 }
 
+// Adding a hub that the organization had already said "Hub added". The notice names what changed,
+// and links to the hub.
+func TestHubAddedAgain(t *testing.T) {
+	t.Parallel()
+	w := newBackend(t)
+	b := w.open(t, nil).signIn(olga)
+	far := w.newSite(t)
+	for _, c := range []struct{ site, name, want string }{
+		{site, "", "Nothing to change"}, {site, "Gate", "Renamed: the hub was already yours."},
+		{far, "Gate", "Moved: the hub"}, {site, "Mill gate", "Moved and renamed: the hub"},
+	} {
+		to, _ := b.post(
+			inOne+"/sites/hubs", 303, "serial", string(ownHub), "site", c.site, "name", c.name,
+		)
+		page := b.get(to, 200)
+		if checkPage(t, page); !strings.Contains(page, c.want) ||
+			!strings.Contains(page, "hubs/"+string(ownHub)+`">View hub`) {
+			t.Errorf("got %s, want %q and a link to the hub", page, c.want)
+		}
+	}
+}
+
 // A new key is shown in the answer to its form and nowhere else.
 func TestKeyIsShownOnce(t *testing.T) {
 	t.Parallel()

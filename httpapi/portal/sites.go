@@ -177,7 +177,9 @@ func (req *request) addHub() error {
 	if view.NewHub.Name != "" {
 		add.Name = &view.NewHub.Name
 	}
-	_, err := req.portal.Directory.AddHub(req.http.Context(), req.origin(), add)
+	// The lookup fails for a hub that is new; AddHub reports other errors.
+	before, found := req.portal.ReadModels.Hub(req.http.Context(), req.member.OrgID, hub)
+	added, err := req.portal.Directory.AddHub(req.http.Context(), req.origin(), add)
 	switch problem, ok := rejectionText(err); {
 	case errors.Is(err, &domain.Error{Code: domain.CodeHubNotAddable}):
 		view.NewHub.Problem = "This hub cannot be added: no hub has that serial, or it has not " +
@@ -191,6 +193,25 @@ func (req *request) addHub() error {
 	case err != nil:
 		return err
 	}
-	req.redirectInOrg("sites"+req.listQuery(), "hub-added")
+	notice := "hub-added"
+	if found == nil {
+		moved := before.SiteID != added.SiteID
+		renamed := add.Name != nil && (before.Name == nil || *before.Name != *add.Name)
+		notice = addedAgainNotice(moved, renamed)
+	}
+	req.redirectInOrg("sites"+req.listQuery(), notice+" "+string(hub))
 	return nil
+}
+
+// addedAgainNotice returns the notice for adding a hub that the organization had already.
+func addedAgainNotice(moved, renamed bool) string {
+	switch {
+	case moved && renamed:
+		return "hub-changed"
+	case moved:
+		return "hub-moved"
+	case renamed:
+		return "hub-renamed"
+	}
+	return "hub-unchanged"
 }

@@ -55,8 +55,10 @@ func (s *Service) Invite(
 	stored, _ := org.Invitation(token.InvitationID)
 	s.awaitReadable(ctx, seq)
 	invitation := stored.View(o.At)
+	inviter, _ := org.Member(o.Actor.ID) // zero for an actor who is no member
 	return invitation, s.cfg.Mailer.SendInvitation(ctx, domain.InvitationMail{
-		Invitation: invitation, OrgID: orgID, OrgName: org.Name, Token: token.Reveal(),
+		Invitation: invitation, OrgID: orgID, OrgName: org.Name, InvitedBy: inviter.Email,
+		Token: token.Reveal(),
 	})
 }
 

@@ -40,6 +40,12 @@ func TestForms(t *testing.T) {
 	b.press(`[aria-labelledby="add-hub"] button`)
 	b.await("#hub-problem", "no hub has that serial")
 	b.check("hub-rejected")
+	b.press(`nav a:first-child`)
+	b.await("#first-steps", "First steps")
+	if done := eval[int](b, `document.querySelectorAll(".steps-card .good").length`); done != 1 {
+		t.Errorf("first steps of an organization with a site: got %d done, want 1", done)
+	}
+	b.check("first-steps")
 	b.press(`nav a[href$="/activity"]`)
 	b.await("main", "created the site")
 	b.check("activity")

@@ -75,6 +75,13 @@ openStream(
   section ? 600 : 0,
 );
 
+function linkTo(device) {
+  const link = document.createElement("a");
+  link.href = `${data.hubs}${data.hub}/devices/${device}`;
+  link.textContent = data.texts["view-device"];
+  return link;
+}
+
 function connection(text, how) {
   if (text === "Live" && !section && status === "offline") {
     return; // the page of a device shows there that its hub is offline
@@ -125,7 +132,7 @@ function apply(event) {
       return;
     case "device.added":
       announce(`${eventData.name || "A device"} has joined.`);
-      closeWindow("pairing", `${eventData.name || "A device"} has joined as device ${device}. Set its name and room on its page.`);
+      closeWindow("pairing", `${eventData.name || "A device"} has joined as device ${device}. Set its name and room on its page.`, linkTo(device));
       reloadDevices();
       return;
     case "device.forgotten":

@@ -25,7 +25,8 @@ export function countDown(announce) {
 
 // closeWindow shows the outcome in place of a window, and removes the window from the address, so
 // that a reload does not show it again.
-export function closeWindow(name, outcome) {
+// link, if given, is shown after it.
+export function closeWindow(name, outcome, link) {
   const box = document.querySelector(`[data-window="${name}"]`);
   if (!box?.dataset.left) {
     return;
@@ -33,6 +34,9 @@ export function closeWindow(name, outcome) {
   delete box.dataset.left;
   box.querySelector("h2").textContent = name === "pairing" ? "Pairing is closed" : "Removal is closed";
   box.querySelector(".what").textContent = outcome;
+  if (link) {
+    box.querySelector(".what").append(" ", link);
+  }
   box.querySelector("form").remove();
   const query = new URLSearchParams(location.search);
   query.delete(name);

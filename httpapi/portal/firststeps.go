@@ -1,0 +1,41 @@
+package portal
+
+import "hubcloud/httpapi/portal/text"
+
+// firstStep is a step of setting up a new organization.
+type firstStep struct {
+	Title, Text string
+	// Address is the address of the step's page, relative to the organization's.
+	Address string
+	Done    bool
+}
+
+// firstSteps returns the steps of setting up the organization; nil once it has a site and a hub, or
+// for members who cannot do them.
+func (req *request) firstSteps(sites, hubs int) ([]firstStep, error) {
+	if !req.member.Manages() || sites > 0 && hubs > 0 {
+		return nil, nil
+	}
+	ctx, org := req.http.Context(), req.member.OrgID
+	members, err := req.portal.ReadModels.FindMembers(ctx, org, "", 2, "")
+	if err != nil {
+		return nil, err
+	}
+	invited, err := req.portal.ReadModels.Invitations(ctx, org, 1, "", req.info.At)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := req.portal.ReadModels.Keys(ctx, org, 1, "")
+	if err != nil {
+		return nil, err
+	}
+	step := func(name, address string, done bool) firstStep {
+		return firstStep{text.Pages["step-"+name], text.Pages["step-"+name+"-text"], address, done}
+	}
+	return []firstStep{
+		step("site", "sites#site-name", sites > 0),
+		step("hub", "sites#serial", hubs > 0),
+		step("invite", "members#email", len(members.Data) > 1 || len(invited.Data) > 0),
+		step("key", "keys#label", len(keys.Data) > 0),
+	}, nil
+}
