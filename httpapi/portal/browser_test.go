@@ -12,6 +12,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal"
+	"hubcloud/httpapi/portal/live"
 )
 
 // browser sends requests with cookies, and forms as a page of the portal does.
@@ -24,7 +25,11 @@ type browser struct {
 
 // open returns a browser on a new portal with the backend.
 func (w *backend) open(t *testing.T, change func(*portal.Config)) *browser {
+	empty := &hubBackend{} // a hub without devices and events
 	cfg := portal.Config{
+		Live: live.New(live.Config{
+			ReadModels: w.Backend.Store, Devices: empty, Events: empty, Now: w.clock,
+		}),
 		People: w.Access, SignIn: w.Store, ReadModels: w.Backend.Store, Directory: w,
 		KeyUse: w, Mails: w, History: w,
 		PublicURL: public, Environment: domain.EnvironmentDev, Retention: w.retention, Now: w.clock,

@@ -1,16 +1,20 @@
 package portal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal/live"
+	"hubcloud/httpapi/portal/text"
 )
 
 const (
@@ -20,6 +24,10 @@ const (
 	maxCommandHubs = 1000
 	// concurrentLogReads is how many hubs' commands are read at once.
 	concurrentLogReads = 8
+	// outcomesTimeout bounds the search for the outcomes of commands, and namesTimeout how long
+	// hubs are asked for the names of their devices.
+	outcomesTimeout = 3 * time.Second
+	namesTimeout    = time.Second
 )
 
 // commandLogView is the page of the organization's recent commands.
@@ -36,6 +44,8 @@ type commandRow struct {
 	Who string
 	// HubName is the hub's name, or its id if it has none.
 	HubName string
+	// Device is the name of the device, or its number if no name is known.
+	Device string
 	// Channel is the label of the channel, and To the text of the value that it was set to.
 	Channel, To string
 	// Result is the text of the outcome, and Mark its style: good, bad or wait.
@@ -63,17 +73,38 @@ func (req *request) commandLog() error {
 			names[hub.ID] = *hub.Name
 		}
 	}
+	outcomesCtx, cancel := context.WithTimeout(ctx, outcomesTimeout)
+	defer cancel()
+	outcomes, reported := req.portal.Live.Outcomes(outcomesCtx, done)
+	var asked []domain.HubID
+	for _, command := range done {
+		if !slices.Contains(asked, command.HubID) {
+			asked = append(asked, command.HubID)
+		}
+	}
+	devices, err := req.portal.Live.NamesOf(ctx, req.member.OrgID, asked, namesTimeout)
+	if err != nil {
+		return err
+	}
 	view := commandLogView{}
 	if hubs.HasMore {
 		view.Asked = len(hubs.Data)
 	}
-	for _, command := range done {
+	for i, command := range done {
 		row := commandRow{
 			CommandRecord: command,
 			Who:           actorText(command.Actor, actors[command.Actor]),
 			HubName:       names[command.HubID],
+			Device: cmp.Or(
+				devices[command.HubID][command.DeviceID],
+				"device "+strconv.FormatInt(command.DeviceID, 10),
+			),
 		}
-		row.Result, row.Mark = resultOf(command)
+		if row.Result, row.Mark = resultOf(command); command.Outcome == "accepted" {
+			outcome := text.Outcomes[string(outcomes[i])]
+			_, value := live.Describe(command.Key, reported[i])
+			row.Result, row.Mark = text.Fill(outcome.Text, "value", value), outcome.Mark
+		}
 		row.Channel, row.To = live.Describe(command.Key, command.Value)
 		view.Rows = append(view.Rows, row)
 	}
@@ -141,13 +172,11 @@ func (req *request) actorNames(
 }
 
 // resultOf returns the text and the style of a command's outcome. The outcome is what the sender
-// got as answer; what the device did afterwards is in the hub's event log.
+// got as answer; what the device did after its hub accepted the command is a live.Outcome.
 func resultOf(c domain.CommandRecord) (result, mark string) {
 	switch c.Outcome {
 	case "":
 		return "no answer yet", "wait"
-	case "accepted":
-		return "accepted", "good"
 	case "canceled":
 		return "canceled", "wait"
 	case string(domain.CodeHubOffline):

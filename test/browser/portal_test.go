@@ -111,6 +111,11 @@ func TestLock(t *testing.T) {
 	p.await(channel(1, "lock", ".state"), "Not done")
 	p.await(channel(1, "lock", ".state"), "The lock still reports unlocked. It may be jammed.")
 	p.check("diverged")
+	p.goTo("/portal/" + p.tenant.Org + "/activity/commands")
+	p.await("main li:nth-child(1)", "Front door")
+	p.await("main li:nth-child(1) .tag", "Jammed: still unlocked")
+	p.await("main li:nth-child(2) .tag", "Done")
+	p.check("outcomes")
 }
 
 // TestFailedCommand checks that the page shows a command as failed when the hub gave it up, which

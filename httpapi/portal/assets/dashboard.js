@@ -19,7 +19,7 @@ const nameOf = (hub) => hubs.get(hub)?.name || hub;
 const absent = new Set(); // hubs that are missing after a reload, because they are on another page of the list
 let feed = null;
 let refreshing = null;
-useWords(data.words);
+useWords(data);
 useTexts(data.texts);
 updateTimes();
 if (section) {

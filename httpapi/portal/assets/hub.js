@@ -19,7 +19,7 @@ const section = document.querySelector(".feed");
 let status = document.querySelector(".live-head[data-hub]")?.dataset.status;
 let live = false; // events before hub.portal_now are older than the page
 let feed = null;
-useWords(data.words);
+useWords(data);
 useTexts(data.texts);
 updateTimes();
 countDown(announce);

@@ -1,9 +1,26 @@
 // Texts of channels and events. The names of channels and values come with the page (live.Words).
 
 let words = new Map();
+let texts = new Map();
 
-export function useWords(wordsByKey) {
+export function useWords({ words: wordsByKey, texts: textsByName }) {
   words = new Map(Object.entries(wordsByKey));
+  texts = new Map(Object.entries(textsByName));
+}
+
+// fill returns a text with values in place of its placeholders, as package text does.
+const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => truncate(String(values[name] ?? "–"), LONGEST_VALUE));
+
+// formatAlarm returns an alarm for display, and "" for a value that names no event.
+function formatAlarm({ type, event, active, user }) {
+  if (typeof event !== "string" || event === "") {
+    return "";
+  }
+  let alarm = texts.get(`alarm ${event}`) ?? [type, event].filter((part) => typeof part === "string" && part !== "").join(": ").replaceAll("_", " ");
+  if (typeof user === "number") {
+    alarm = fill(texts.get("alarm user"), { alarm, user });
+  }
+  return active === false ? fill(texts.get("alarm ended"), { alarm }) : alarm;
 }
 
 const keyName = (key) => words.get(key)?.name ?? String(key).replaceAll("_", " ");
@@ -39,6 +56,9 @@ export function formatValue(key, value, unit = "") {
     const hex = ["red", "green", "blue"].map((part) => (value[part] ?? 0).toString(16).padStart(2, "0")).join("");
     return value.warm_white > 0 ? `#${hex}, warm white ${value.warm_white}` : `#${hex}`;
   }
+  if (key === "alarm" && formatAlarm(value) !== "") {
+    return truncate(formatAlarm(value), LONGEST_VALUE);
+  }
   const fields = Object.keys(value)
     .sort()
     .filter((name) => value[name] !== null)
@@ -54,6 +74,9 @@ export function describeEvent({ type, data: eventData }) {
   switch (type) {
     case "channel.observed":
     case "channel.desired": {
+      if (data.key === "alarm" && type === "channel.observed") {
+        return formatValue(data.key, data.value);
+      }
       const endpoint = data.endpoint > 0 ? ` ${data.endpoint}` : "";
       const verb = type === "channel.desired" ? "set to" : "is";
       return `${keyName(data.key)}${endpoint} ${verb} ${formatValue(data.key, data.value)}`;
@@ -80,6 +103,9 @@ export function describeEvent({ type, data: eventData }) {
       return "Device out of reach";
     case "device.forgotten":
       return "Device removed";
+  }
+  if (texts.has(`event ${type}`)) {
+    return fill(texts.get(`event ${type}`), data);
   }
   const text = JSON.stringify(data);
   return text === "{}" ? "" : text;

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/portal/text"
 )
 
 const (
@@ -114,6 +115,9 @@ func describe(event Event) string {
 		if c.Endpoint > 0 {
 			name += " " + formatInt(c.Endpoint)
 		}
+		if c.Key == "alarm" && event.Type == "channel.observed" {
+			return formatValue(c.Key, "", c.Value)
+		}
 		if event.Type == "channel.desired" {
 			return name + " set to " + formatValue(c.Key, "", c.Value)
 		}
@@ -138,11 +142,27 @@ func describe(event Event) string {
 	case "device.forgotten":
 		return strings.TrimSpace("Device removed " + parenthesized(data.Name))
 	}
+	if pattern, ok := text.Scripts["event "+event.Type]; ok {
+		return describeAccess(pattern, event.Data)
+	}
 	var compact bytes.Buffer
 	if json.Compact(&compact, event.Data) != nil || compact.String() == "{}" {
 		return ""
 	}
 	return truncate(compact.String(), 10*longestValue)
+}
+
+// describeAccess returns the text of an event about credentials or rules.
+func describeAccess(pattern string, data json.RawMessage) string {
+	var of struct {
+		Name, Label, State string
+		Slot               json.Number
+	}
+	_ = json.Unmarshal(data, &of) // fields of the wrong type are not shown
+	return truncate(text.Fill(
+		pattern, "name", nameOr(of.Name, "–"), "label", nameOr(of.Label, "–"),
+		"state", nameOr(of.State, "–"), "slot", nameOr(of.Slot.String(), "–"),
+	), 10*longestValue)
 }
 
 // nameOr returns a name for display, or none if the name is blank.

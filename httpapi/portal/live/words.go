@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"hubcloud/httpapi/portal/text"
 )
 
 // Word is the display name of a channel key. True and False are the display names of the values of
@@ -92,8 +94,13 @@ func formatValue(key, unit string, value json.RawMessage) string {
 	case string:
 		return truncate(strings.ReplaceAll(v, "_", " "), longestValue)
 	case map[string]any:
-		if key == "color" {
+		switch key {
+		case "color":
 			return formatColor(v)
+		case "alarm":
+			if alarm := formatAlarm(v); alarm != "" {
+				return truncate(alarm, longestValue)
+			}
 		}
 		return truncate(formatFields(v), longestValue)
 	}
@@ -158,6 +165,31 @@ func formatFields(v map[string]any) string {
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// formatAlarm returns an alarm for display, such as "Code accepted (user 2)", and "" for a value
+// that names no event.
+func formatAlarm(v map[string]any) string {
+	event, ok := v["event"].(string)
+	if !ok || event == "" {
+		return ""
+	}
+	alarm, ok := text.Scripts["alarm "+event]
+	if !ok {
+		alarm = strings.ReplaceAll(event, "_", " ")
+		if kind, ok := v["type"].(string); ok && kind != "" {
+			alarm = strings.ReplaceAll(kind, "_", " ") + ": " + alarm
+		}
+	}
+	if user, ok := v["user"].(float64); ok {
+		alarm = text.Fill(
+			text.Scripts["alarm user"], "alarm", alarm, "user", strconv.FormatFloat(user, 'f', -1, 64),
+		)
+	}
+	if active, ok := v["active"].(bool); ok && !active {
+		alarm = text.Fill(text.Scripts["alarm ended"], "alarm", alarm)
+	}
+	return alarm
 }
 
 // formatColor returns a color as #rrggbb, with its warm white if it has one.

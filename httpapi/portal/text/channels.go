@@ -15,6 +15,17 @@ var NotDone = map[string]string{
 	"barrier": "The barrier still reports {value}. It may be blocked.",
 }
 
+// Outcomes are the outcomes of commands, by the value of live.Outcome, and their styles.
+var Outcomes = map[string]struct{ Text, Mark string }{
+	"":          {"Accepted", "good"},
+	"done":      {"Done", "good"},
+	"pending":   {"Waiting for the device", "wait"},
+	"not done":  {"Not done: still {value}", "bad"},
+	"jammed":    {"Jammed: still {value}", "bad"},
+	"replaced":  {"Replaced by the next command", "wait"},
+	"no answer": {"No answer from the device", "bad"},
+}
+
 // Texts of a channel's status. {value} is the reported value, {wanted} that of the last command.
 const (
 	SettingTo    = "Setting to {value}…"
