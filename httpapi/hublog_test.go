@@ -17,6 +17,8 @@ import (
 	"hubcloud/httpapi"
 	"hubcloud/httpapi/sse"
 	"hubcloud/streams/hublog"
+	"hubcloud/streams/journal"
+	"hubcloud/streams/logwriter/logwritertest"
 	"hubcloud/streams/streamstest"
 )
 
@@ -50,7 +52,9 @@ func (l logs) Follow(
 func TestRealLog(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
+	journals, _ := logwritertest.Open(t, conns, time.Hour)
 	store, err := hublog.New(conns, hublog.Config{
+		Journal:   journals,
 		Retention: time.Hour,
 		Epoch: func(domain.HubID) (domain.Epoch, bool) {
 			return domain.Epoch{
@@ -62,15 +66,12 @@ func TestRealLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(store.Close)
-	if err := store.Ensure(t.Context(), hub); err != nil {
-		t.Fatal(err)
-	}
 	var last uint64
 	appendEvents := func(n int) {
 		t.Helper()
-		records := make([]hublog.Record, n)
+		records := make([]journal.Record, n)
 		for i := range records {
-			records[i].EpochID, records[i].OwnLog = domain.NewEpochID(1), "a"
+			records[i].Kind, records[i].EpochID, records[i].OwnLog = journal.KindHubEvent, domain.NewEpochID(1), "a"
 			records[i].Through = last + uint64(i) + 1
 			records[i].Payload = fmt.Appendf(
 				nil,
@@ -186,7 +187,10 @@ func TestRealLog(t *testing.T) {
 // stream sends at once, which bounds the memory of a client that stopped reading.
 func TestReadFitsIntoWrite(t *testing.T) {
 	t.Parallel()
-	store, err := hublog.New(streamstest.Start(t), hublog.Config{
+	conns := streamstest.Start(t)
+	journals, _ := logwritertest.Open(t, conns, time.Hour)
+	store, err := hublog.New(conns, hublog.Config{
+		Journal:   journals,
 		Retention: time.Hour,
 		Epoch: func(domain.HubID) (domain.Epoch, bool) {
 			return domain.Epoch{ID: domain.NewEpochID(1)}, true
@@ -197,9 +201,9 @@ func TestReadFitsIntoWrite(t *testing.T) {
 	}
 	t.Cleanup(store.Close)
 	const count = 50
-	records := make([]hublog.Record, count)
+	records := make([]journal.Record, count)
 	for i := range records {
-		records[i].EpochID = domain.NewEpochID(1)
+		records[i].Kind, records[i].EpochID = journal.KindHubEvent, domain.NewEpochID(1)
 		records[i].Payload = fmt.Appendf(nil, `{"type":"x","data":%q}`, strings.Repeat("x", 3000))
 	}
 	if _, err := store.Append(t.Context(), hub, 0, records); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -18,10 +19,21 @@ import (
 	"hubcloud/streams/jsapi"
 )
 
-// Bridge serves the hubs of the shards whose leases its replica holds.
+// Journals are the journals of the groups of shards (logwriter.Router).
+type Journals interface {
+	// Groups returns the number of groups, GroupOf the group of a shard.
+	Groups() int
+	GroupOf(shard int) int
+	// Serve writes a group's journal until ctx ends, and stores what waits before it returns. It
+	// calls ready each time appends are accepted. held reports whether the group's lease is held.
+	Serve(ctx context.Context, group int, held func() bool, ready func()) error
+}
+
+// Bridge serves the hubs of the groups of shards whose leases its replica holds.
 type Bridge struct {
 	cfg       Config
 	conns     *streams.Conns
+	journals  Journals
 	logs      ingest.Logs
 	directory ingest.Directory
 	ownership ingest.Ownership
@@ -40,13 +52,13 @@ type Bridge struct {
 // shardParts is the number of parts of a served shard: an ingest.Shard and a presence.Watcher.
 const shardParts = 2
 
-// New returns a bridge over the broker's connections and buckets. It writes to the hubs' logs,
-// starts their new epochs in directory, and looks up the owners of hubs in ownership, which must be
+// New returns a bridge over the broker's connections and buckets. It writes the journals, appends to
+// the hubs' logs, starts their new epochs in directory, and looks up the owners of hubs in ownership, which must be
 // loaded when Run begins. view.Run must run while the bridge does. The error is that of
 // cfg.Validate.
 func New(
-	conns *streams.Conns, buckets *streams.Buckets, logs ingest.Logs, directory ingest.Directory,
-	ownership ingest.Ownership, view *presence.View, cfg Config,
+	conns *streams.Conns, buckets *streams.Buckets, journals Journals, logs ingest.Logs,
+	directory ingest.Directory, ownership ingest.Ownership, view *presence.View, cfg Config,
 ) (*Bridge, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
@@ -56,7 +68,7 @@ func New(
 		Conn:      conns.Cloud,
 		Bucket:    buckets.Leases,
 		ReplicaID: cfg.ReplicaID,
-		Shards:    len(conns.Shards),
+		Groups:    journals.Groups(),
 		Logger:    cfg.Logger,
 		Metrics:   cfg.Metrics,
 	})
@@ -66,6 +78,7 @@ func New(
 	return &Bridge{
 		cfg:       cfg,
 		conns:     conns,
+		journals:  journals,
 		logs:      logs,
 		directory: directory,
 		ownership: ownership,
@@ -92,8 +105,56 @@ func (b *Bridge) Run(ctx context.Context) error {
 	return b.leases.Run(ctx, b.serve)
 }
 
-// serve serves one shard until its lease ends.
-func (b *Bridge) serve(ctx context.Context, shard int, held func() bool) error {
+// serve serves one group until its lease ends: it writes the group's journal and serves its shards.
+func (b *Bridge) serve(ctx context.Context, group int, held func() bool) error {
+	// The writer ends after the shards, which store what they have received before they end. When
+	// the lease is lost, another replica may write already: the writer ends at once.
+	writing, stopWriter := context.WithCancel(context.WithoutCancel(ctx))
+	defer context.AfterFunc(ctx, func() {
+		if errors.Is(context.Cause(ctx), lease.ErrLost) {
+			stopWriter()
+		}
+	})()
+	var once sync.Once
+	ready := make(chan struct{})
+	writer := make(chan error, 1)
+	go func() {
+		writer <- b.journals.Serve(writing, group, held, func() { once.Do(func() { close(ready) }) })
+	}()
+	var err error
+	select {
+	case <-ready:
+		err = b.serveShards(ctx, group, held)
+	case <-ctx.Done():
+	case err = <-writer:
+		writer <- nil
+	}
+	stopWriter()
+	return errors.Join(err, <-writer)
+}
+
+// serveShards serves the shards of a group until ctx ends or a shard cannot be served.
+func (b *Bridge) serveShards(ctx context.Context, group int, held func() bool) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var shards errgroup.Group
+	for shard := range b.conns.Shards {
+		if b.journals.GroupOf(shard) != group {
+			continue
+		}
+		shards.Go(func() error {
+			err := b.serveShard(ctx, shard, held)
+			if err != nil {
+				cancel(err)
+			}
+			return err
+		})
+	}
+	return shards.Wait()
+}
+
+// serveShard serves one shard until ctx ends.
+func (b *Bridge) serveShard(ctx context.Context, shard int, held func() bool) error {
 	acks, err := b.conns.OpenFencedConn(ctx, shard, held)
 	if err != nil {
 		return fmt.Errorf("shard %d: %w", shard, err)
@@ -225,14 +286,18 @@ func (b *Bridge) Ready() error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	missing := 0
-	for _, shard := range share {
+	missing, wanted := 0, 0
+	for shard := range b.conns.Shards {
+		if !slices.Contains(share, b.journals.GroupOf(shard)) {
+			continue
+		}
+		wanted++
 		if b.ready[shard] < shardParts {
 			missing++
 		}
 	}
 	if missing > 0 {
-		return fmt.Errorf("bridge: %d of %d shards are not served yet", missing, len(share))
+		return fmt.Errorf("bridge: %d of %d shards are not served yet", missing, wanted)
 	}
 	return nil
 }

@@ -1,14 +1,15 @@
 // Package hubbridge connects hubs to the cloud. A Bridge stores the events that hubs send, keeps
 // track of which hubs are connected, and acknowledges what is stored.
 //
-// Hubs are divided into shards, each with its own account at the broker. At any time one replica
-// holds the lease of a shard and serves it; the leases divide the shards among the replicas.
+// Hubs are divided into shards, each with its own account at the broker, and the shards into groups
+// that share a journal. At any time one replica holds the lease of a group and serves it: it writes
+// the group's journal and handles the messages of the group's hubs.
 //
 // # Packages
 //
 //	protocol     defines the messages between hubs and the cloud
 //	codec        decodes hellos, events and responses; encodes acks
-//	lease        divides the shards among the replicas
+//	lease        divides the groups of shards among the replicas
 //	presence     reads connections from the broker; holds the presence of all hubs in memory
 //	ingest       stores events and presence changes in the hubs' event logs, exactly once
 //	rpc          calls the methods of hubs, from any replica
@@ -17,17 +18,18 @@
 //	identity     issues certificates to hubs and authenticates their connections
 //	virtualhub   is a hub in software, with a load generator; it imports only protocol
 //
-// # The life of a shard
+// # The life of a group
 //
-//  1. The lease is acquired. lease.Keeper calls the bridge, which runs an ingest.Shard and a
-//     presence.Watcher until the lease ends.
+//  1. The lease is acquired. lease.Keeper calls the bridge, which opens the group's journal for
+//     writing and then runs an ingest.Shard and a presence.Watcher for each shard until the lease
+//     ends.
 //  2. Both subscribe. Then the watcher compares the broker's list of connections with the presence
 //     bucket. A connection that begins or ends between subscription and comparison appears in one
 //     of the two.
-//  3. When the shard becomes another replica's share, or the bridge stops, the shard unsubscribes,
-//     handles the messages already received, which takes a few seconds at most, writes the ingest
-//     checkpoints, and releases the lease.
-//  4. When the lease is lost, the shard stops at once, and acks that are not sent yet are dropped:
+//  3. When the group becomes another replica's share, or the bridge stops, its shards unsubscribe,
+//     handle the messages already received, which takes a few seconds at most, and write the ingest
+//     checkpoints. Then the writer ends and the lease is released.
+//  4. When the lease is lost, the group stops at once, and acks that are not sent yet are dropped:
 //     the next holder may already have acknowledged more.
 //
 // # Failure

@@ -39,7 +39,7 @@ type testBridge struct {
 func newTestBridge(t testing.TB) *testBridge {
 	t.Helper()
 	i := &testBridge{
-		t: t, Installation: mqtttest.Start(t, shards, installationtest.Config{}),
+		t: t, Installation: mqtttest.Start(t, shards, installationtest.Config{Unserved: true}),
 	}
 	i.startParts()
 	t.Cleanup(i.stopParts)
@@ -90,7 +90,7 @@ func (i *testBridge) run(name string, run func(context.Context) error) (stop fun
 func (i *testBridge) bridge(replica string) (b *hubbridge.Bridge, stop func()) {
 	i.t.Helper()
 	b, err := hubbridge.New(
-		i.Conns, i.Buckets, i.HubLogs, i.Directory, i, i.view,
+		i.Conns, i.Buckets, i.Journals, i.HubLogs, i.Directory, i, i.view,
 		hubbridge.Config{ReplicaID: replica, Retention: time.Hour, Logger: streamstest.Logger()},
 	)
 	if err != nil {

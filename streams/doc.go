@@ -6,8 +6,8 @@
 //   - replicas tells the replicas of the service which of them are alive and how current their
 //     views are.
 //   - directory is the event log of organizations, hubs and keys, hublog the event log of each hub.
-//   - journal stores records of many hubs in one write; hubviews writes hub logs from it, with the
-//     headers of logformat.
+//   - logwriter appends to hub logs: journal stores the records of many hubs in one write, hubviews
+//     writes the streams of the logs from it, with the headers of logformat.
 //   - outbox queues mails; signin keeps the portal's sessions, keyuse the last use of API keys.
 //   - tap streams the events of all hubs to analytics, and tapuser manages its credentials.
 //   - backup writes all of this to a folder and restores it.
@@ -15,11 +15,12 @@
 //
 // # Accounts and shards
 //
-// The broker has the accounts SYS (its own events and requests), CLOUD (directory, buckets,
-// messages between replicas), SHARD00, SHARD01, … (hub logs and the connections of hubs), and TAP,
-// TAP00, … (external programs, which can only read hub logs). In the embedded broker, CLOUD is on
-// a server of its own. A hub's shard follows from its id and
-// the number of shards, which is fixed when an installation is created.
+// The broker has the accounts SYS (its own events and requests), CLOUD (journals, directory,
+// buckets, messages between replicas), SHARD00, SHARD01, … (hub logs and the connections of hubs),
+// and TAP, TAP00, … (external programs, which can only read hub logs). In the embedded broker,
+// CLOUD is on a server of its own, which syncs every write. A hub's shard follows from its id and
+// the number of shards, which is fixed when an installation is created, as is the number of
+// journals: each has the hubs of a group of shards.
 //
 // # Promises
 //

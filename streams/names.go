@@ -41,9 +41,6 @@ func HubStream(hub domain.HubID) string { return "HUB_" + string(hub) }
 // LogFilter matches every message of a hub's log. It is the only subject of the log's stream.
 func LogFilter(hub domain.HubID) string { return "log." + string(hub) + ".>" }
 
-// EventFilter matches the events of a hub's log, from the hub and from the cloud.
-func EventFilter(hub domain.HubID) string { return "log." + string(hub) + ".event.>" }
-
 // HubEventSubject is the subject of the hub's own events. Its last token is from an older name.
 func HubEventSubject(hub domain.HubID) string { return "log." + string(hub) + ".event.device" }
 

@@ -33,7 +33,7 @@ func TapAccounts() []Account {
 // it. The mapping does not apply to messages imported from shards.
 const NoFeed = "no-feed.>"
 
-// AnyFeed matches the feeds of all hubs: the broker republishes each message of a hub log there
+// AnyFeed matches the feeds of all hubs: the service publishes each message of a hub log there
 // once it is stored.
 const AnyFeed = "feed.>"
 

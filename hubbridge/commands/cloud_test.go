@@ -20,6 +20,7 @@ import (
 	"hubcloud/hubbridge/rpc"
 	"hubcloud/streams"
 	"hubcloud/streams/hublog"
+	"hubcloud/streams/logwriter/logwritertest"
 	"hubcloud/streams/streamstest"
 )
 
@@ -47,6 +48,7 @@ func newTestCloud(t testing.TB) *testCloud {
 	if cloud.buckets, err = streams.OpenBuckets(t.Context(), cloud.conns, 1); err != nil {
 		t.Fatal(err)
 	}
+	logwritertest.Open(t, cloud.conns, time.Hour)
 	cloud.hub = newHub(t, broker.Connect(t), "hub-aaaa-bbbb-cccc")
 	return cloud
 }
@@ -54,13 +56,15 @@ func newTestCloud(t testing.TB) *testCloud {
 // replica is one process that sends commands.
 type replica struct {
 	*commands.Commands
-	t        testing.TB
-	conns    *streams.Conns
-	logs     *hublog.Logs
-	registry *prometheus.Registry
-	end      sync.Once
-	caller   *rpc.Caller
-	keys     *idempotency.Keys
+	t     testing.TB
+	conns *streams.Conns
+	logs  *hublog.Logs
+	// stopJournal ends the replica's part in the journal.
+	stopJournal func()
+	registry    *prometheus.Registry
+	end         sync.Once
+	caller      *rpc.Caller
+	keys        *idempotency.Keys
 }
 
 // option changes the configuration of a replica.
@@ -104,8 +108,10 @@ func (cloud *testCloud) replicaWith(
 		p.conns, cloud.hub, rpc.Config{Timeout: cfg.HubTimeout, Logger: logger},
 	)
 	must(err)
+	journal, stopJournal := logwritertest.Follow(cloud.t, p.conns, time.Hour)
+	p.stopJournal = stopJournal
 	p.logs, err = hublog.New(p.conns, hublog.Config{
-		Retention: time.Hour, Logger: logger,
+		Journal: journal, Retention: time.Hour, Logger: logger,
 		Epoch: func(domain.HubID) (domain.Epoch, bool) { return domain.Epoch{}, false },
 	})
 	must(err)
@@ -125,6 +131,7 @@ func (p *replica) stop() {
 		p.keys.Close()
 		p.caller.Close()
 		p.logs.Close()
+		p.stopJournal()
 		p.conns.Close()
 	})
 }

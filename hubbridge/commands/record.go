@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"go.opentelemetry.io/otel/trace"
 
 	"hubcloud/domain"
@@ -109,7 +110,8 @@ func (c *Commands) append(ctx context.Context, hub domain.HubID, r record) error
 		attempt, cancel := context.WithTimeout(ctx, appendTimeout)
 		_, err = c.logs.AppendCommand(attempt, hub, payload)
 		cancel()
-		if err == nil || !jsapi.IsTemporary(err) || ctx.Err() != nil || time.Now().After(until) {
+		if err == nil || !jsapi.IsTemporary(err) || errors.Is(err, nats.ErrConnectionClosed) ||
+			ctx.Err() != nil || time.Now().After(until) {
 			return err
 		}
 		unsure = unsure || !errors.Is(err, jsapi.ErrNoStream)

@@ -11,7 +11,7 @@ import (
 
 	"hubcloud/hubbridge/codec"
 	"hubcloud/streams"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/journal"
 )
 
 const (
@@ -62,9 +62,9 @@ func BenchmarkIngest(b *testing.B) {
 					b.Error(err)
 					return
 				}
-				records := make([]hublog.Record, benchBatch)
+				records := make([]journal.Record, benchBatch)
 				for i := range records {
-					records[i] = hublog.Record{
+					records[i] = journal.Record{Kind: journal.KindHubEvent,
 						Payload: batch.Events[i].Payload,
 						EpochID: access.Epoch.ID,
 						OwnLog:  "a",

@@ -10,6 +10,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/hubfaults"
 	"hubcloud/streams/hublog"
+	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/telemetry"
 )
@@ -20,7 +21,7 @@ type Logs interface {
 	// expected, and returns the sequence of the last record. Errors: jsapi.ErrConflict if the log
 	// has another last event, jsapi.ErrOutcomeUnknown if the records may be stored.
 	Append(
-		ctx context.Context, hub domain.HubID, expected uint64, records []hublog.Record,
+		ctx context.Context, hub domain.HubID, expected uint64, records []journal.Record,
 	) (last uint64, err error)
 	// LastEvents returns the last event of the hub and the last event of the cloud, as far as they
 	// exist.

@@ -13,7 +13,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/ingest"
 	"hubcloud/hubbridge/presence"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 )
@@ -34,7 +34,7 @@ func (l *faultyLogs) set(before, after func() error) {
 }
 
 func (l *faultyLogs) Append(
-	ctx context.Context, hub domain.HubID, expected uint64, records []hublog.Record,
+	ctx context.Context, hub domain.HubID, expected uint64, records []journal.Record,
 ) (uint64, error) {
 	l.mu.Lock()
 	before, after := l.before, l.after

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"hubcloud/hubbridge/codec"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/journal"
 )
 
 // handleHello handles a hello of the hub.
@@ -98,7 +98,7 @@ func (s *hubState) reconcile(ctx context.Context, h codec.Hello) error {
 		s.log.through = before
 	default:
 		from := s.log.through + 1
-		if err := s.append(ctx, []hublog.Record{s.skipRecord(from, before, "")}); err != nil {
+		if err := s.append(ctx, []journal.Record{s.skipRecord(from, before, "")}); err != nil {
 			return err
 		}
 		cfg.Metrics.lost.Add(float64(before - from + 1))
@@ -120,7 +120,7 @@ func (s *hubState) reconcile(ctx context.Context, h codec.Hello) error {
 // the skipped events may have happened in its time.
 func (s *hubState) skipReleased(ctx context.Context, h codec.Hello) error {
 	if s.log.owned() && s.log.ownLog == h.Log && h.Newest > s.log.through {
-		if err := s.append(ctx, []hublog.Record{
+		if err := s.append(ctx, []journal.Record{
 			s.skipRecord(s.log.through+1, h.Newest, ""),
 		}); err != nil {
 			return err

@@ -11,7 +11,7 @@ import (
 	"hubcloud/hubbridge/codec"
 	"hubcloud/hubbridge/presence"
 	"hubcloud/streams"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/journal"
 )
 
 // hubState is the state of one hub in its shard. The shard's mutex guards inbox, and the worker
@@ -105,7 +105,7 @@ func (s *hubState) requireLease() error {
 
 // append appends records to the hub's event log as one atomic batch. It fails with errStale if
 // another process has appended since the state was loaded.
-func (s *hubState) append(ctx context.Context, records []hublog.Record) error {
+func (s *hubState) append(ctx context.Context, records []journal.Record) error {
 	if err := s.requireLease(); err != nil {
 		return err
 	}
@@ -122,8 +122,9 @@ func (s *hubState) append(ctx context.Context, records []hublog.Record) error {
 }
 
 // deviceRecord returns the record of the hub's event with a number.
-func (s *hubState) deviceRecord(payload []byte, number uint64) hublog.Record {
-	return hublog.Record{
+func (s *hubState) deviceRecord(payload []byte, number uint64) journal.Record {
+	return journal.Record{
+		Kind:    journal.KindHubEvent,
 		Payload: payload,
 		EpochID: s.log.epoch,
 		OrgID:   s.log.org,
@@ -134,7 +135,7 @@ func (s *hubState) deviceRecord(payload []byte, number uint64) hublog.Record {
 
 // skipRecord returns a record of hub.events_skipped for the numbers from from to to. flaw is the
 // reason of a malformed event; "" for events that the hub no longer has.
-func (s *hubState) skipRecord(from, to uint64, flaw codec.Flaw) hublog.Record {
+func (s *hubState) skipRecord(from, to uint64, flaw codec.Flaw) journal.Record {
 	data := codec.AppendSkipData(nil, from, to, flaw)
 	r := s.cloudRecord(domain.EventHubEventsSkipped, s.now(), data, s.presence)
 	r.OwnLog, r.Through = s.log.ownLog, to
@@ -145,9 +146,9 @@ func (s *hubState) skipRecord(from, to uint64, flaw codec.Flaw) hublog.Record {
 // hub's presence after the event.
 func (s *hubState) cloudRecord(
 	typ string, at time.Time, data []byte, p domain.Presence,
-) hublog.Record {
-	r := hublog.Record{
-		FromCloud: true, Payload: codec.AppendCloudEvent(nil, typ, s.hub, at, data),
+) journal.Record {
+	r := journal.Record{
+		Kind: journal.KindCloudEvent, Payload: codec.AppendCloudEvent(nil, typ, s.hub, at, data),
 		EpochID: s.log.epoch, OrgID: s.log.org,
 		Connection: presence.MarshalConnection(p),
 	}

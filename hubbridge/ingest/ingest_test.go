@@ -334,6 +334,11 @@ func (h *hub) emptied() {
 	if err != nil {
 		h.r.t.Fatal(err)
 	}
+	if tip, ok := h.r.Journals.Tip(h.id); ok {
+		if err := h.r.Journals.AwaitView(h.r.t.Context(), h.id, tip.Seq); err != nil {
+			h.r.t.Fatal(err)
+		}
+	}
 	streamstest.Eventually(h.r.t, "an empty stream", func() bool {
 		stream, err := js.Stream(h.r.t.Context(), streams.HubStream(h.id))
 		return err == nil && stream.CachedInfo().State.Msgs == 0

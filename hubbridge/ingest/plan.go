@@ -2,12 +2,12 @@ package ingest
 
 import (
 	"hubcloud/hubbridge/codec"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/journal"
 )
 
 // storePlan describes how messages of one log are stored and acknowledged.
 type storePlan struct {
-	records []hublog.Record
+	records []journal.Record
 	// acks holds for each message the number through which it is acknowledged.
 	acks []uint64
 	// forgotten holds the devices of the device.forgotten events among records.

@@ -1,9 +1,11 @@
 package ingest_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/streams"
@@ -35,15 +37,7 @@ func TestRestored(t *testing.T) {
 			h.events("a", 1, 3)
 			h.wantAck("a", 3)
 			s.stop()
-			if tc.kept == 0 {
-				js, err := jetstream.New(r.Conns.Shard(h.id))
-				if err == nil {
-					err = js.DeleteStream(t.Context(), streams.HubStream(h.id))
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
+			r.restore(h, tc.kept)
 			if err := r.Directory.RestoreLog(t.Context(), installationtest.Operator, h.id, tc.kept); err != nil {
 				t.Fatal(err)
 			}
@@ -58,4 +52,34 @@ func TestRestored(t *testing.T) {
 			}
 		})
 	}
+}
+
+// restore leaves on the broker what a restore from a backup brings back: no journal and, unless
+// sequences of the hub's log are kept, no stream of it. It opens the installation on that.
+func (r *testIngest) restore(h *hub, kept uint64) {
+	r.t.Helper()
+	if err := r.Journals.AwaitView(r.t.Context(), h.id, kept); err != nil {
+		r.t.Fatal(err)
+	}
+	r.Close()
+	deleteStream := func(nc *nats.Conn, name string) {
+		r.t.Helper()
+		js, err := jetstream.New(nc)
+		if err == nil {
+			err = js.DeleteStream(r.t.Context(), name)
+		}
+		if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			r.t.Fatal(err)
+		}
+	}
+	deleteStream(r.Conns.Cloud, streams.JournalStream(0))
+	deleteStream(r.Conns.Cloud, streams.JournalIndexStream)
+	if kept == 0 {
+		deleteStream(r.Conns.Shard(h.id), streams.HubStream(h.id))
+	}
+	org, site := r.OrgID, r.SiteID
+	r.Installation = installationtest.Open(
+		r.t, r.Conns, installationtest.Config{Retention: r.retention},
+	)
+	r.OrgID, r.SiteID = org, site
 }

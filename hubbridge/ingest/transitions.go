@@ -7,7 +7,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/presence"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/journal"
 )
 
 // handleObservation records the transitions that follow from an observation of one of the hub's
@@ -48,7 +48,7 @@ func (s *hubState) recordTransitions(
 	if len(transitions) == 0 {
 		return nil
 	}
-	next, records := s.presence, make([]hublog.Record, 0, len(transitions))
+	next, records := s.presence, make([]journal.Record, 0, len(transitions))
 	next.HubID = s.hub
 	for _, t := range transitions {
 		next = t.Apply(next, now)

@@ -1,28 +1,29 @@
-// Package lease divides the shards among the replicas that serve hubs.
+// Package lease divides the groups of shards among the replicas that serve hubs. The shards of a
+// group share a journal, which has one writer.
 //
 // # Leases
 //
-// A shard has one holder at a time. Its lease is a key in the bucket `leases`, which the broker
+// A group has one holder at a time. Its lease is a key in the bucket `leases`, which the broker
 // removes ten seconds after the last renewal, by the broker's clock. The holder renews the key
-// every three seconds, and stops serving the shard when it could not renew the key for seven, by
+// every three seconds, and stops serving the group when it could not renew the key for seven, by
 // its own clock. A process that was suspended sees by its clock that its lease is over before it
-// continues its work. Two replicas can hold a shard at the same time only if the broker loses a
+// continues its work. Two replicas can hold a group at the same time only if the broker loses a
 // confirmed write; then the sequence that every append expects still lets only one of them write.
 //
 // # Shares
 //
 // Every replica also renews a key of its own. From these keys each replica computes by rendezvous
-// hashing which shards are its share: when a replica comes or goes, only that replica's share
-// moves. A holder hands over a shard that belongs to another replica's share: it finishes its work,
-// then deletes the key. A replica acquires each shard of its share as soon as the shard is free. A
+// hashing which groups are its share: when a replica comes or goes, only that replica's share
+// moves. A holder hands over a group that belongs to another replica's share: it finishes its work,
+// then deletes the key. A replica acquires each group of its share as soon as the group is free. A
 // replica that restarts under its id acquires its own leases at once. A replica that is alone holds
-// all shards within milliseconds.
+// all groups within milliseconds.
 //
 // # Stale knowledge
 //
 // The keys are watched, but a watch can miss a deletion, and a broker that was cut off can miss an
 // expiry. Therefore the replica also reads all keys from the bucket's leader: every ten seconds,
-// every three while it lacks a shard of its share, and at once after a write that found another
+// every three while it lacks a group of its share, and at once after a write that found another
 // revision than expected. A key that has had the same revision for eleven seconds, from when the
 // replica first saw the revision to a read, is not renewed, and the replica may write over it. A
 // leader that is cut off without knowing can answer a read with stale keys. That does no harm: a
@@ -31,7 +32,7 @@
 //
 // # Goroutines
 //
-// Keeper.Run owns one goroutine for the replica's own key, one for the watch and one for each shard
-// that it holds, and waits for all of them. When Run's context ends, every shard ends in order and
+// Keeper.Run owns one goroutine for the replica's own key, one for the watch and one for each group
+// that it holds, and waits for all of them. When Run's context ends, every group ends in order and
 // its key is deleted, and so is the replica's own key.
 package lease

@@ -31,14 +31,14 @@ const (
 	removeTimeout    = time.Second
 )
 
-// The causes that end the context of a served shard, beside the end of Run.
+// The causes that end the context of a served group, beside the end of Run.
 var (
 	// ErrLost reports that the lease is lost, or is no longer known to be held. Another replica may
-	// hold the shard already: nothing may be written.
-	ErrLost = errors.New("the shard's lease is lost")
-	// ErrHandedOver reports that the shard is now in another replica's share. That replica waits
+	// hold the group already: nothing may be written.
+	ErrLost = errors.New("the group's lease is lost")
+	// ErrHandedOver reports that the group is now in another replica's share. That replica waits
 	// until this one has released the lease.
-	ErrHandedOver = errors.New("the shard goes to another replica")
+	ErrHandedOver = errors.New("the group goes to another replica")
 )
 
 // keyValue is the value of every key. It names the replica that wrote the key.
@@ -47,14 +47,14 @@ type keyValue struct {
 }
 
 const (
-	shardPrefix   = "shard."
+	groupPrefix   = "group."
 	replicaPrefix = "replica."
 )
 
-// shardKey returns the key of a shard's lease.
-func shardKey(shard int) string { return shardPrefix + strconv.Itoa(shard) }
+// groupKey returns the key of a group's lease.
+func groupKey(group int) string { return groupPrefix + strconv.Itoa(group) }
 
-// Config configures a Keeper. Conn, Bucket, ReplicaID and Shards are required.
+// Config configures a Keeper. Conn, Bucket, ReplicaID and Groups are required.
 type Config struct {
 	// Conn is the connection to the bucket's account.
 	Conn *nats.Conn
@@ -63,8 +63,8 @@ type Config struct {
 	// ReplicaID ([A-Za-z0-9_-]+) names this replica. It stays the same over restarts, and no other
 	// replica has it.
 	ReplicaID string
-	// Shards is the number of shards.
-	Shards int
+	// Groups is the number of groups.
+	Groups int
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
 	// Metrics is where the keeper's metrics are registered; nil registers nothing.
@@ -86,8 +86,8 @@ func (c Config) Validate() error {
 		return errors.New("lease: Bucket is required")
 	case c.ReplicaID == "":
 		return errors.New("lease: ReplicaID is required")
-	case c.Shards < 1:
-		return fmt.Errorf("lease: Shards is %d, must be at least 1", c.Shards)
+	case c.Groups < 1:
+		return fmt.Errorf("lease: Groups is %d, must be at least 1", c.Groups)
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ type Keeper struct {
 	conn    *nats.Conn
 	bucket  jetstream.KeyValue
 	replica string
-	shards  int
+	groups  int
 	logger  *slog.Logger
 	metrics *metrics
 
@@ -115,13 +115,13 @@ func NewKeeper(cfg Config) (*Keeper, error) {
 		conn:    cfg.Conn,
 		bucket:  cfg.Bucket,
 		replica: cfg.ReplicaID,
-		shards:  cfg.Shards,
+		groups:  cfg.Groups,
 		logger:  cfg.Logger,
 		metrics: newMetrics(cfg.Metrics),
 	}, nil
 }
 
-// Share returns the shards that this replica should hold. It is nil until the replica has read the
+// Share returns the groups that this replica should hold. It is nil until the replica has read the
 // keys of the others.
 func (k *Keeper) Share() []int {
 	k.mu.Lock()
@@ -129,7 +129,7 @@ func (k *Keeper) Share() []int {
 	return slices.Clone(k.share)
 }
 
-// Run acquires and renews leases until ctx ends. It calls serve for each shard that it holds, each
+// Run acquires and renews leases until ctx ends. It calls serve for each group that it holds, each
 // in a goroutine of its own, and returns when every serve has returned.
 //
 // The context of serve ends with ctx or with the lease; its cause is then ErrLost or ErrHandedOver.
@@ -140,7 +140,7 @@ func (k *Keeper) Share() []int {
 // the moment at which another replica may acquire the lease. In a process that was suspended, that
 // can be before the context of serve has ended.
 func (k *Keeper) Run(
-	ctx context.Context, serve func(ctx context.Context, shard int, held func() bool) error,
+	ctx context.Context, serve func(ctx context.Context, group int, held func() bool) error,
 ) error {
 	l := &loop{
 		Keeper: k,

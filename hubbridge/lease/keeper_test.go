@@ -24,9 +24,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
 
-const shards = 8
+const groups = 8
 
-// replica is a running Keeper, with the shards that it serves and the causes that ended shards.
+// replica is a running Keeper, with the groups that it serves and the causes that ended groups.
 type replica struct {
 	keeper *lease.Keeper
 	stop   context.CancelFunc
@@ -37,25 +37,25 @@ type replica struct {
 	causes []error
 }
 
-// holders counts the replicas that serve each shard. The test fails when two serve the same shard.
+// holders counts the replicas that serve each group. The test fails when two serve the same group.
 type holders struct {
 	t     *testing.T
 	mu    sync.Mutex
 	count map[int]int
 }
 
-func (s *holders) change(shard, by int) {
+func (s *holders) change(group, by int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.count[shard] += by; s.count[shard] > 1 {
-		s.t.Errorf("shard %d has %d holders", shard, s.count[shard])
+	if s.count[group] += by; s.count[group] > 1 {
+		s.t.Errorf("group %d has %d holders", group, s.count[group])
 	}
 }
 
 func newKeeper(t *testing.T, bucket store, id string, metrics prometheus.Registerer) *lease.Keeper {
 	t.Helper()
 	keeper, err := lease.NewKeeper(lease.Config{
-		Conn: bucket.cloud, Bucket: bucket.KeyValue, ReplicaID: id, Shards: shards,
+		Conn: bucket.cloud, Bucket: bucket.KeyValue, ReplicaID: id, Groups: groups,
 		Logger: slog.New(slog.DiscardHandler), Metrics: metrics,
 	})
 	if err != nil {
@@ -79,20 +79,20 @@ func startWith(
 		stop:   cancel, ended: make(chan error, 1), serves: map[int]bool{},
 	}
 	go func() {
-		r.ended <- r.keeper.Run(ctx, func(ctx context.Context, shard int, held func() bool) error {
-			all.change(shard, 1)
-			r.set(shard, true)
+		r.ended <- r.keeper.Run(ctx, func(ctx context.Context, group int, held func() bool) error {
+			all.change(group, 1)
+			r.set(group, true)
 			if !held() {
-				t.Errorf("shard %d is served while held returns false", shard)
+				t.Errorf("group %d is served while held returns false", group)
 			}
 			<-ctx.Done()
 			if held() == errors.Is(context.Cause(ctx), lease.ErrLost) {
 				t.Errorf(
-					"shard %d ended with %v while held is %t", shard, context.Cause(ctx), held(),
+					"group %d ended with %v while held is %t", group, context.Cause(ctx), held(),
 				)
 			}
-			r.set(shard, false)
-			all.change(shard, -1)
+			r.set(group, false)
+			all.change(group, -1)
 			r.mu.Lock()
 			r.causes = append(r.causes, context.Cause(ctx))
 			r.mu.Unlock()
@@ -103,25 +103,25 @@ func startWith(
 	return r
 }
 
-// set records whether the replica serves a shard.
-func (r *replica) set(shard int, serves bool) {
+// set records whether the replica serves a group.
+func (r *replica) set(group int, serves bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if serves {
-		r.serves[shard] = true
+		r.serves[group] = true
 	} else {
-		delete(r.serves, shard)
+		delete(r.serves, group)
 	}
 }
 
-// endings returns the causes that ended shards so far.
+// endings returns the causes that ended groups so far.
 func (r *replica) endings() []error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.causes)
 }
 
-// count returns how many shards the replica serves.
+// count returns how many groups the replica serves.
 func (r *replica) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,17 +165,17 @@ func TestAloneHasAll(t *testing.T) {
 	t.Parallel()
 	bucket, all := leases(t), &holders{t: t, count: map[int]int{}}
 	a := start(t, bucket, "a", all)
-	streamstest.Eventually(t, "all shards", func() bool { return a.count() == shards })
-	if share := a.keeper.Share(); len(share) != shards {
-		t.Errorf("Share = %v, want all %d shards", share, shards)
+	streamstest.Eventually(t, "all groups", func() bool { return a.count() == groups })
+	if share := a.keeper.Share(); len(share) != groups {
+		t.Errorf("Share = %v, want all %d groups", share, groups)
 	}
 	a.end(t)
 	if a.count() != 0 {
-		t.Errorf("%d shards are served after Run, want 0", a.count())
+		t.Errorf("%d groups are served after Run, want 0", a.count())
 	}
 	// Run has released the leases: the next replica need not wait.
 	b := start(t, bucket, "b", all)
-	streamstest.Eventually(t, "all shards for the next", func() bool { return b.count() == shards })
+	streamstest.Eventually(t, "all groups for the next", func() bool { return b.count() == groups })
 	b.end(t)
 }
 
@@ -183,18 +183,18 @@ func TestSharedAndHandedOver(t *testing.T) {
 	t.Parallel()
 	bucket, all := leases(t), &holders{t: t, count: map[int]int{}}
 	a := start(t, bucket, "a", all)
-	streamstest.Eventually(t, "all shards", func() bool { return a.count() == shards })
+	streamstest.Eventually(t, "all groups", func() bool { return a.count() == groups })
 	b := start(t, bucket, "b", all)
 	streamstest.Eventually(t, "a share each",
-		func() bool { return a.count() > 0 && b.count() > 0 && a.count()+b.count() == shards },
+		func() bool { return a.count() > 0 && b.count() > 0 && a.count()+b.count() == groups },
 	)
 	for _, cause := range a.endings() {
 		if !errors.Is(cause, lease.ErrHandedOver) {
-			t.Errorf("a shard ended with %v, want %v", cause, lease.ErrHandedOver)
+			t.Errorf("a group ended with %v, want %v", cause, lease.ErrHandedOver)
 		}
 	}
 	b.end(t)
-	streamstest.Eventually(t, "all shards again", func() bool { return a.count() == shards })
+	streamstest.Eventually(t, "all groups again", func() bool { return a.count() == groups })
 	a.end(t)
 }
 
@@ -203,38 +203,38 @@ func TestSharedAndHandedOver(t *testing.T) {
 func TestRestartAcquiresItsOwn(t *testing.T) {
 	t.Parallel()
 	bucket, all := leases(t), &holders{t: t, count: map[int]int{}}
-	for _, key := range []string{"shard.0", "shard.1", "replica.a"} {
+	for _, key := range []string{"group.0", "group.1", "replica.a"} {
 		if _, err := bucket.Create(t.Context(), key, []byte(`{"replica":"a"}`)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	a := start(t, bucket, "a", all)
-	streamstest.Eventually(t, "all shards", func() bool { return a.count() == shards })
+	streamstest.Eventually(t, "all groups", func() bool { return a.count() == groups })
 	a.end(t)
 }
 
-// TestLostLease holds that a replica stops serving a shard whose key another replica has written.
+// TestLostLease holds that a replica stops serving a group whose key another replica has written.
 func TestLostLease(t *testing.T) {
 	t.Parallel()
 	bucket, all := leases(t), &holders{t: t, count: map[int]int{}}
 	registry := prometheus.NewPedanticRegistry()
 	a := startWith(t, bucket, "a", all, registry)
-	streamstest.Eventually(t, "all shards", func() bool { return a.count() == shards })
-	wantMetrics(t, registry, shards, 0)
-	if _, err := bucket.Put(t.Context(), "shard.3", []byte(`{"replica":"z"}`)); err != nil {
+	streamstest.Eventually(t, "all groups", func() bool { return a.count() == groups })
+	wantMetrics(t, registry, groups, 0)
+	if _, err := bucket.Put(t.Context(), "group.3", []byte(`{"replica":"z"}`)); err != nil {
 		t.Fatal(err)
 	}
 	streamstest.Eventually(
-		t, "the shard is not served", func() bool { return a.count() == shards-1 },
+		t, "the group is not served", func() bool { return a.count() == groups-1 },
 	)
 	// The other replica does not renew the key: the broker removes it.
 	streamstest.EventuallyWithin(
-		t, streams.LeaseTTL+time.Minute, "the shard is served again",
-		func() bool { return a.count() == shards },
+		t, streams.LeaseTTL+time.Minute, "the group is served again",
+		func() bool { return a.count() == groups },
 	)
-	wantMetrics(t, registry, shards, 1)
+	wantMetrics(t, registry, groups, 1)
 	if ends := a.endings(); len(ends) != 1 || !errors.Is(ends[0], lease.ErrLost) {
-		t.Errorf("shards ended with %v, want one %v", ends, lease.ErrLost)
+		t.Errorf("groups ended with %v, want one %v", ends, lease.ErrLost)
 	}
 	a.end(t)
 	telemetrytest.Lint(t, registry)
@@ -248,20 +248,20 @@ func wantMetrics(t *testing.T, registry *prometheus.Registry, held, lost float64
 		value := func(name string) float64 {
 			return telemetrytest.Value(t, registry, "hubcloud_lease_"+name)
 		}
-		return value("shards_held") == held && value("lost_total") == lost &&
-			value("shards_wanted") == shards
+		return value("groups_held") == held && value("lost_total") == lost &&
+			value("groups_wanted") == groups
 	})
 }
 
 // TestServeError holds that an error of serve ends Run: the process must not continue without a
-// shard.
+// group.
 func TestServeError(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	bucket := leases(t)
 	k := newKeeper(t, bucket, "a", nil)
-	err := k.Run(t.Context(), func(ctx context.Context, shard int, _ func() bool) error {
-		if shard == 2 {
+	err := k.Run(t.Context(), func(ctx context.Context, group int, _ func() bool) error {
+		if group == 2 {
 			return broken
 		}
 		<-ctx.Done()
@@ -272,19 +272,19 @@ func TestServeError(t *testing.T) {
 	}
 }
 
-// TestBrokerAway holds that a replica stops serving its shards when the broker is away for longer
+// TestBrokerAway holds that a replica stops serving its groups when the broker is away for longer
 // than leases last, and serves them again afterwards.
 func TestBrokerAway(t *testing.T) {
 	t.Parallel()
 	bucket, all := leases(t), &holders{t: t, count: map[int]int{}}
 	a := start(t, bucket, "a", all)
-	streamstest.Eventually(t, "all shards", func() bool { return a.count() == shards })
+	streamstest.Eventually(t, "all groups", func() bool { return a.count() == groups })
 	bucket.broker.Stop()
 	streamstest.EventuallyWithin(
-		t, streams.LeaseTTL, "no shard is served", func() bool { return a.count() == 0 },
+		t, streams.LeaseTTL, "no group is served", func() bool { return a.count() == 0 },
 	)
 	bucket.broker.Start(t)
-	streamstest.Eventually(t, "all shards again", func() bool { return a.count() == shards })
+	streamstest.Eventually(t, "all groups again", func() bool { return a.count() == groups })
 	a.end(t)
 }
 
@@ -323,12 +323,12 @@ func (c cutOff) WatchAll(
 	return cutOffWatcher{watcher, forwarded}, nil
 }
 
-// recovery is how long a shard may be without a holder after a failure has ended. On an idle
+// recovery is how long a group may be without a holder after a failure has ended. On an idle
 // machine it takes 15 s.
 const recovery = time.Minute
 
 // TestMissedByTheWatch tries changes of keys that the watch misses. Regression: after a broker had
-// been cut off, no replica held a shard until all were restarted. The keys had been removed, the
+// been cut off, no replica held a group until all were restarted. The keys had been removed, the
 // watch had missed that, and each replica tried to write over revisions that no longer existed.
 func TestMissedByTheWatch(t *testing.T) {
 	t.Parallel()
@@ -336,8 +336,8 @@ func TestMissedByTheWatch(t *testing.T) {
 		t.Parallel()
 		bucket, all := leases(t), &holders{t: t, count: map[int]int{}}
 		keys := []string{"replica.z"}
-		for shard := range shards {
-			keys = append(keys, fmt.Sprint("shard.", shard))
+		for group := range groups {
+			keys = append(keys, fmt.Sprint("group.", group))
 		}
 		for _, key := range keys {
 			if _, err := bucket.Create(t.Context(), key, []byte(`{"replica":"z"}`)); err != nil {
@@ -359,9 +359,9 @@ func TestMissedByTheWatch(t *testing.T) {
 		}
 		began := time.Now()
 		streamstest.EventuallyWithin(
-			t, recovery, "all shards", func() bool { return a.count() == shards },
+			t, recovery, "all groups", func() bool { return a.count() == groups },
 		)
-		t.Logf("all shards after %s", time.Since(began))
+		t.Logf("all groups after %s", time.Since(began))
 		a.end(t)
 	})
 	t.Run("keys written by another replica", func(t *testing.T) {
@@ -371,11 +371,11 @@ func TestMissedByTheWatch(t *testing.T) {
 		bucket.KeyValue = cutOff{kv, cut}
 		a := start(t, bucket, "a", all)
 		streamstest.EventuallyWithin(
-			t, recovery, "all shards", func() bool { return a.count() == shards },
+			t, recovery, "all groups", func() bool { return a.count() == groups },
 		)
 		cut.Store(true)
-		for shard := range shards {
-			key := fmt.Sprint("shard.", shard)
+		for group := range groups {
+			key := fmt.Sprint("group.", group)
 			if _, err := kv.Put(t.Context(), key, []byte(`{"replica":"z"}`)); err != nil {
 				t.Fatal(err)
 			}
@@ -384,19 +384,19 @@ func TestMissedByTheWatch(t *testing.T) {
 			}
 		}
 		streamstest.EventuallyWithin(
-			t, recovery, "all shards are lost", func() bool { return a.lost() == shards },
+			t, recovery, "all groups are lost", func() bool { return a.lost() == groups },
 		)
 		began := time.Now()
 		streamstest.EventuallyWithin(
-			t, recovery, "all shards again", func() bool { return a.count() == shards },
+			t, recovery, "all groups again", func() bool { return a.count() == groups },
 		)
-		t.Logf("all shards after %s", time.Since(began))
+		t.Logf("all groups after %s", time.Since(began))
 		a.end(t)
 	})
 }
 
 // TestMissedByTheBroker tries expired keys that the broker does not remove. Regression: no replica
-// acquired the shards of such keys.
+// acquired the groups of such keys.
 func TestMissedByTheBroker(t *testing.T) {
 	t.Parallel()
 	store, all := leases(t), &holders{t: t, count: map[int]int{}}
@@ -409,7 +409,7 @@ func TestMissedByTheBroker(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"replica.z", "shard.0", "shard.1", "shard.2", "shard.3"} {
+	for _, key := range []string{"replica.z", "group.0", "group.1", "group.2", "group.3"} {
 		if _, err := store.Create(t.Context(), key, []byte(`{"replica":"z"}`)); err != nil {
 			t.Fatal(err)
 		}
@@ -417,7 +417,7 @@ func TestMissedByTheBroker(t *testing.T) {
 	began := time.Now()
 	a := start(t, store, "a", all)
 	streamstest.EventuallyWithin(
-		t, recovery, "all shards", func() bool { return a.count() == shards },
+		t, recovery, "all groups", func() bool { return a.count() == groups },
 	)
 	if took := time.Since(began); took < streams.LeaseTTL {
 		t.Errorf("a lease was acquired after %s, want at least %s", took, streams.LeaseTTL)
@@ -426,7 +426,7 @@ func TestMissedByTheBroker(t *testing.T) {
 	b := start(t, store, "b", all)
 	streamstest.EventuallyWithin(
 		t, recovery, "a share each",
-		func() bool { return a.count() > 0 && b.count() > 0 && a.count()+b.count() == shards },
+		func() bool { return a.count() > 0 && b.count() > 0 && a.count()+b.count() == groups },
 	)
 	if a.lost()+b.lost() > 0 {
 		t.Errorf("%d leases were lost, want 0", a.lost()+b.lost())

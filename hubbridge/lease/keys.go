@@ -14,7 +14,7 @@ import (
 
 const (
 	// readEvery is how often the bucket is read from its leader, and readSoon how often while this
-	// replica lacks a shard of its share.
+	// replica lacks a group of its share.
 	readEvery = 10 * time.Second
 	readSoon  = 3 * time.Second
 	// silentAfter is the time without a renewal after which the replica of a key counts as gone,
@@ -43,7 +43,7 @@ func (k knownKey) alive() bool { return k.Replica != "" && !k.deleted && !k.sile
 func (l *loop) apply(update jsapi.Update) {
 	if update.Restarted {
 		// The next read finds the keys that were removed meanwhile. The known keys stay until then:
-		// without them every replica would try to acquire every shard.
+		// without them every replica would try to acquire every group.
 		l.stale = true
 	}
 	if update.Entry == nil {
@@ -76,13 +76,13 @@ type bucketRead struct {
 }
 
 // readWhenDue starts a read of the bucket in a goroutine of helpers: at once when keys is known to
-// be wrong, after readSoon while this replica lacks a shard, otherwise after readEvery.
+// be wrong, after readSoon while this replica lacks a group, otherwise after readEvery.
 func (l *loop) readWhenDue(ctx context.Context, helpers *sync.WaitGroup) {
 	due := readEvery
 	switch {
 	case l.stale:
 		due = 0
-	case l.lacksShard():
+	case l.lacksGroup():
 		due = readSoon
 	}
 	if l.reading || ctx.Err() != nil || time.Since(l.readAt) < due {
@@ -100,7 +100,7 @@ func (l *loop) readWhenDue(ctx context.Context, helpers *sync.WaitGroup) {
 
 // merge replaces keys by the records of a read, except for keys that changed since the read began.
 // It marks keys that have not been renewed as silent: by its own clock, the replica of such a key
-// no longer serves the shard, whether the broker has removed the key or not.
+// no longer serves the group, whether the broker has removed the key or not.
 func (l *loop) merge(read bucketRead) {
 	present := make(map[string]bool, len(read.records))
 	for _, record := range read.records {

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// retryEvery is how often the loop tries again to acquire missing shards without an update.
+	// retryEvery is how often the loop tries again to acquire missing groups without an update.
 	retryEvery = time.Second
-	// logEvery is how often the loop logs why it lacks shards that it has lacked for logAfter; a
+	// logEvery is how often the loop logs why it lacks groups that it has lacked for logAfter; a
 	// handover takes less.
 	logEvery = 10 * time.Second
 	logAfter = 5 * time.Second
@@ -20,10 +20,10 @@ const (
 // loop is the state of one Keeper.Run. Only Run's goroutine uses it.
 type loop struct {
 	*Keeper
-	serve func(ctx context.Context, shard int, held func() bool) error
+	serve func(ctx context.Context, group int, held func() bool) error
 	// keys is the known content of the bucket.
 	keys map[string]knownKey
-	// tenures has the shards that are held or being acquired; ended receives their ends.
+	// tenures has the groups that are held or being acquired; ended receives their ends.
 	tenures map[int]*tenure
 	ended   chan tenureEnd
 
@@ -34,7 +34,7 @@ type loop struct {
 	reading bool
 	readAt  time.Time
 	stale   bool
-	// missing has the shards of the share that this replica does not hold.
+	// missing has the groups of the share that this replica does not hold.
 	missing map[int]*missing
 }
 
@@ -59,12 +59,12 @@ func (l *loop) run(ctx context.Context) error {
 		case <-done:
 			done = nil // each goroutine ends with ctx
 		case end := <-l.ended:
-			delete(l.tenures, end.shard)
+			delete(l.tenures, end.group)
 			if end.serveErr != nil && ctx.Err() == nil {
 				cancel(end.serveErr)
 			}
 			if end.acquireErr != nil {
-				l.noteMissing(end.shard, end.acquireErr.Error())
+				l.noteMissing(end.group, end.acquireErr.Error())
 				l.stale = l.stale || isConflict(end.acquireErr)
 			}
 			continue // the next tick tries again

@@ -12,14 +12,14 @@ type metrics struct {
 func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
 		held: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "hubcloud_lease_shards_held",
-			Help: "Shards whose lease this replica holds and whose hubs it serves. The sum over " +
-				"all replicas is the number of shards; a lower sum for long means that some hubs " +
+			Name: "hubcloud_lease_groups_held",
+			Help: "Groups whose lease this replica holds and whose hubs it serves. The sum over " +
+				"all replicas is the number of groups; a lower sum for long means that some hubs " +
 				"are not served.",
 		}),
 		wanted: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "hubcloud_lease_shards_wanted",
-			Help: "Shards whose lease this replica should hold: its share of all shards.",
+			Name: "hubcloud_lease_groups_wanted",
+			Help: "Groups whose lease this replica should hold: its share of all groups.",
 		}),
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_lease_lost_total",

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// acquiring is the reason of a missing shard whose lease is free.
+// acquiring is the reason of a missing group whose lease is free.
 const acquiring = "its lease is being acquired"
 
-// missing is why this replica lacks a shard of its share, and since when.
+// missing is why this replica lacks a group of its share, and since when.
 type missing struct {
 	since  time.Time
 	reason string
 }
 
-// divide computes this replica's share, begins to acquire the free shards of the share, and hands
-// over the held shards of other shares.
+// divide computes this replica's share, begins to acquire the free groups of the share, and hands
+// over the held groups of other shares.
 func (l *loop) divide(ctx context.Context) {
 	replicas := []string{l.replica}
 	for key, k := range l.keys {
@@ -28,27 +28,27 @@ func (l *loop) divide(ctx context.Context) {
 		}
 	}
 	share := []int{} // an empty share is known, unlike nil
-	for shard := range l.shards {
-		t := l.tenures[shard]
-		if owner(shard, replicas) != l.replica {
-			delete(l.missing, shard)
+	for group := range l.groups {
+		t := l.tenures[group]
+		if owner(group, replicas) != l.replica {
+			delete(l.missing, group)
 			if t != nil {
 				t.cancel(ErrHandedOver)
 			}
 			continue
 		}
-		share = append(share, shard)
-		current := l.keys[shardKey(shard)]
+		share = append(share, group)
+		current := l.keys[groupKey(group)]
 		switch {
 		case t != nil && t.acquired.Load():
-			delete(l.missing, shard)
+			delete(l.missing, group)
 		case t != nil:
-			l.noteMissing(shard, acquiring)
+			l.noteMissing(group, acquiring)
 		case current.alive() && current.Replica != l.replica:
-			l.noteMissing(shard, "replica "+current.Replica+" holds it")
+			l.noteMissing(group, "replica "+current.Replica+" holds it")
 		default:
-			l.noteMissing(shard, acquiring)
-			l.startTenure(ctx, shard, current.revision)
+			l.noteMissing(group, acquiring)
+			l.startTenure(ctx, group, current.revision)
 		}
 	}
 	l.metrics.wanted.Set(float64(len(share)))
@@ -57,12 +57,12 @@ func (l *loop) divide(ctx context.Context) {
 	l.mu.Unlock()
 }
 
-// noteMissing records why this replica lacks a shard of its share.
-func (l *loop) noteMissing(shard int, reason string) {
-	m := l.missing[shard]
+// noteMissing records why this replica lacks a group of its share.
+func (l *loop) noteMissing(group int, reason string) {
+	m := l.missing[group]
 	if m == nil {
 		m = &missing{since: time.Now()}
-		l.missing[shard] = m
+		l.missing[group] = m
 	}
 	// The error of the last attempt is more useful than the note that the next one runs.
 	if reason != acquiring || m.reason == "" {
@@ -70,8 +70,8 @@ func (l *loop) noteMissing(shard int, reason string) {
 	}
 }
 
-// lacksShard reports whether this replica has lacked a shard for longer than a handover takes.
-func (l *loop) lacksShard() bool {
+// lacksGroup reports whether this replica has lacked a group for longer than a handover takes.
+func (l *loop) lacksGroup() bool {
 	for _, m := range l.missing {
 		if time.Since(m.since) > readSoon {
 			return true
@@ -80,27 +80,27 @@ func (l *loop) lacksShard() bool {
 	return false
 }
 
-// logMissing logs the shards that this replica has lacked for logAfter, one line for each reason.
+// logMissing logs the groups that this replica has lacked for logAfter, one line for each reason.
 func (l *loop) logMissing() {
 	byReason := map[string][]int{}
-	for shard, m := range l.missing {
+	for group, m := range l.missing {
 		if time.Since(m.since) > logAfter {
-			byReason[m.reason] = append(byReason[m.reason], shard)
+			byReason[m.reason] = append(byReason[m.reason], group)
 		}
 	}
-	for reason, shards := range byReason {
-		slices.Sort(shards)
-		l.logger.Warn("lease not acquired", "shards", shards, "reason", reason)
+	for reason, groups := range byReason {
+		slices.Sort(groups)
+		l.logger.Warn("lease not acquired", "groups", groups, "reason", reason)
 	}
 }
 
-// owner returns the replica whose share a shard belongs to: the one whose hash with the shard is
+// owner returns the replica whose share a group belongs to: the one whose hash with the group is
 // highest.
-func owner(shard int, replicas []string) (best string) {
+func owner(group int, replicas []string) (best string) {
 	var highest uint64
 	for _, id := range replicas {
 		h := fnv.New64a()
-		_, _ = h.Write([]byte(id + "/" + strconv.Itoa(shard))) // never fails
+		_, _ = h.Write([]byte(id + "/" + strconv.Itoa(group))) // never fails
 		if sum := mix(h.Sum64()); best == "" || sum > highest || sum == highest && id < best {
 			best, highest = id, sum
 		}

@@ -12,33 +12,33 @@ import (
 	"hubcloud/streams/jsapi"
 )
 
-// tenure is one shard that is held or being acquired, with its goroutine.
+// tenure is one group that is held or being acquired, with its goroutine.
 type tenure struct {
 	cancel   context.CancelCauseFunc
 	acquired atomic.Bool
 }
 
-// tenureEnd reports that the goroutine of a shard has returned. acquireErr is the reason if the
+// tenureEnd reports that the goroutine of a group has returned. acquireErr is the reason if the
 // lease was not acquired, serveErr the error of serve.
 type tenureEnd struct {
-	shard                int
+	group                int
 	serveErr, acquireErr error
 }
 
-// startTenure acquires a shard and serves it, in a goroutine that reports its end. revision is that
-// of the shard's key, 0 when there is no key.
-func (l *loop) startTenure(ctx context.Context, shard int, revision uint64) {
+// startTenure acquires a group and serves it, in a goroutine that reports its end. revision is that
+// of the group's key, 0 when there is no key.
+func (l *loop) startTenure(ctx context.Context, group int, revision uint64) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	t := &tenure{cancel: cancel}
-	l.tenures[shard] = t
+	l.tenures[group] = t
 	go func() {
 		defer cancel(nil)
-		end := tenureEnd{shard: shard}
+		end := tenureEnd{group: group}
 		requested := time.Now()
-		revision, err := l.acquire(ctx, shard, revision)
+		revision, err := l.acquire(ctx, group, revision)
 		if err == nil {
 			t.acquired.Store(true)
-			end.serveErr = l.holdLease(ctx, cancel, shard, revision, requested)
+			end.serveErr = l.holdLease(ctx, cancel, group, revision, requested)
 		} else if ctx.Err() == nil {
 			end.acquireErr = err
 		}
@@ -66,17 +66,17 @@ func (t *term) held() bool { return time.Now().Before(*t.until.Load()) }
 // releases the lease when serve has returned. cancel ends ctx when the lease is lost. The error is
 // that of serve.
 func (l *loop) holdLease(
-	ctx context.Context, cancel context.CancelCauseFunc, shard int, revision uint64,
+	ctx context.Context, cancel context.CancelCauseFunc, group int, revision uint64,
 	requested time.Time,
 ) error {
-	l.logger.Debug("lease acquired", "shard", shard)
+	l.logger.Debug("lease acquired", "group", group)
 	l.metrics.held.Inc()
 	defer l.metrics.held.Dec()
 
 	var term term
 	term.extend(requested)
 	served := make(chan error, 1)
-	go func() { served <- l.serve(ctx, shard, term.held) }()
+	go func() { served <- l.serve(ctx, group, term.held) }()
 
 	ticker := time.NewTicker(renewEvery)
 	defer ticker.Stop()
@@ -96,10 +96,10 @@ func (l *loop) holdLease(
 		select {
 		case err := <-served:
 			if !lost {
-				l.remove(ctx, shardKey(shard), jetstream.LastRevision(revision))
+				l.remove(ctx, groupKey(group), jetstream.LastRevision(revision))
 			}
 			if context.Cause(ctx) != nil {
-				l.logger.Debug("lease released", "shard", shard, "reason", context.Cause(ctx))
+				l.logger.Debug("lease released", "group", group, "reason", context.Cause(ctx))
 				return nil
 			}
 			if err == nil {
@@ -109,7 +109,7 @@ func (l *loop) holdLease(
 		case <-expiry.C:
 			// In a process that was suspended for long, this case is the first to run.
 			l.logger.Error(
-				"lease lost", "shard", shard, "reason", "not renewed in time", "after", holdFor,
+				"lease lost", "group", group, "reason", "not renewed in time", "after", holdFor,
 			)
 			lose()
 		case <-ticker.C:
@@ -117,7 +117,7 @@ func (l *loop) holdLease(
 				continue
 			}
 			began := time.Now()
-			next, err := l.renew(ctx, shard, revision)
+			next, err := l.renew(ctx, group, revision)
 			switch {
 			case err == nil:
 				revision, requested = next, began
@@ -125,33 +125,33 @@ func (l *loop) holdLease(
 				expiry.Reset(time.Until(requested.Add(holdFor)))
 			case isConflict(err):
 				l.logger.Error(
-					"lease lost", "shard", shard, "reason", "another replica has written its key",
+					"lease lost", "group", group, "reason", "another replica has written its key",
 					"error", err,
 				)
 				lose()
 			default:
-				l.logger.Warn("lease not renewed", "shard", shard, "error", err)
+				l.logger.Warn("lease not renewed", "group", group, "error", err)
 			}
 		}
 	}
 }
 
-// renew writes the shard's key again and returns its new revision.
-func (l *loop) renew(ctx context.Context, shard int, revision uint64) (uint64, error) {
+// renew writes the group's key again and returns its new revision.
+func (l *loop) renew(ctx context.Context, group int, revision uint64) (uint64, error) {
 	return l.write(
 		context.WithoutCancel(ctx),
 		func(ctx context.Context, value []byte) (uint64, error) {
-			next, err := l.bucket.Update(ctx, shardKey(shard), value, revision)
+			next, err := l.bucket.Update(ctx, groupKey(group), value, revision)
 			if !isConflict(err) {
 				return next, err
 			}
 			// The other revision may be that of the last renewal, whose answer was lost. Only the
 			// bucket's leader certainly has it.
-			current, readErr := jsapi.NewBucket(l.conn, l.bucket.Bucket()).Get(ctx, shardKey(shard))
+			current, readErr := jsapi.NewBucket(l.conn, l.bucket.Bucket()).Get(ctx, groupKey(group))
 			if readErr != nil || !current.Exists() || !bytes.Equal(current.Value, value) {
 				return 0, err
 			}
-			return l.bucket.Update(ctx, shardKey(shard), value, current.Revision)
+			return l.bucket.Update(ctx, groupKey(group), value, current.Revision)
 		},
 	)
 }
@@ -162,11 +162,11 @@ func isConflict(err error) bool {
 		errors.Is(err, jetstream.ErrKeyExists)
 }
 
-// acquire writes the shard's key over its known revision, 0 when there is no key, and returns the
+// acquire writes the group's key over its known revision, 0 when there is no key, and returns the
 // new one. The revision may be that of a deleted key, of a key that is not renewed, or of the
 // replica's own key from before a restart.
-func (l *loop) acquire(ctx context.Context, shard int, revision uint64) (uint64, error) {
+func (l *loop) acquire(ctx context.Context, group int, revision uint64) (uint64, error) {
 	return l.write(ctx, func(ctx context.Context, value []byte) (uint64, error) {
-		return l.bucket.Update(ctx, shardKey(shard), value, revision)
+		return l.bucket.Update(ctx, groupKey(group), value, revision)
 	})
 }

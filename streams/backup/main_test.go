@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -13,9 +14,10 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
-	"hubcloud/streams/hublog"
 	"hubcloud/streams/installationtest"
+	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
+	"hubcloud/streams/logwriter"
 	"hubcloud/streams/outbox"
 	"hubcloud/streams/streamstest"
 )
@@ -89,7 +91,7 @@ func (i *testInstallation) appendEvents(hub domain.HubID, expected uint64, count
 	if err != nil {
 		i.t.Fatal(err)
 	}
-	records := make([]hublog.Record, count)
+	records := make([]journal.Record, count)
 	for n := range records {
 		payload, err := json.Marshal(domain.HubEvent{
 			Type: "channel.observed", HubID: hub, Time: domain.FormatTime(time.Now()),
@@ -98,7 +100,7 @@ func (i *testInstallation) appendEvents(hub domain.HubID, expected uint64, count
 		if err != nil {
 			i.t.Fatal(err)
 		}
-		records[n] = hublog.Record{
+		records[n] = journal.Record{Kind: journal.KindHubEvent,
 			Payload: payload, EpochID: state.Epoch.ID,
 			OwnLog: "a", Through: expected + uint64(n) + 1,
 		}
@@ -115,7 +117,7 @@ func (i *testInstallation) writeBackup(hubLogs bool) (string, Manifest) {
 	i.t.Helper()
 	dir := filepath.Join(i.t.TempDir(), "backup")
 	m, err := Write(i.t.Context(), i.Conns, Config{
-		Dir: dir, Format: 1, HubLogs: hubLogs, Installation: "x",
+		Dir: dir, Format: 1, HubLogs: hubLogs, Installation: "x", CompleteLogs: i.completeLogs,
 		Files: map[string][]byte{
 			"ca/ca.pem": []byte("certificate"), "ca/ca-key.pem": []byte("key"),
 		},
@@ -124,6 +126,11 @@ func (i *testInstallation) writeBackup(hubLogs bool) (string, Manifest) {
 		i.t.Fatal(err)
 	}
 	return dir, m
+}
+
+// completeLogs completes the streams of the hub logs.
+func (i *testInstallation) completeLogs(ctx context.Context) error {
+	return logwriter.FlushViews(ctx, i.Conns.Cloud, i.Journals.Groups())
 }
 
 // restoreConfig is the configuration of a restore to one server.

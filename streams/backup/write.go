@@ -37,6 +37,9 @@ type Config struct {
 	Installation string
 	// Files are further files of the installation, by their slash-separated names in the backup.
 	Files map[string][]byte
+	// CompleteLogs completes the streams of the hub logs with what the journals have. It is called
+	// before the hub logs are listed, and again before they are copied. Defaults to nothing.
+	CompleteLogs func(context.Context) error
 	// Progress is called, from several goroutines but never concurrently, as the backup proceeds.
 	// Defaults to none.
 	Progress func(Progress)
@@ -51,6 +54,13 @@ func (c Config) Validate() error {
 		return fmt.Errorf("backup: Format: %d must be at least 1", c.Format)
 	}
 	return nil
+}
+
+func (c Config) completeLogs(ctx context.Context) error {
+	if c.CompleteLogs == nil || !c.HubLogs {
+		return nil
+	}
+	return c.CompleteLogs(ctx)
 }
 
 // Write writes a backup of the installation on the broker to cfg.Dir and returns its manifest.
@@ -69,6 +79,9 @@ func Write(ctx context.Context, conns *streams.Conns, cfg Config) (Manifest, err
 		return m, err
 	}
 	w := &writer{folder: dir, conns: conns}
+	if err := cfg.completeLogs(ctx); err != nil {
+		return m, err
+	}
 	if err := w.plan(ctx, cfg); err != nil {
 		return m, err
 	}
@@ -86,6 +99,10 @@ func Write(ctx context.Context, conns *streams.Conns, cfg Config) (Manifest, err
 		if _, err := w.writeStream(ctx, conns.Cloud, streams.AccountCloud, mailStream); err != nil {
 			return m, err
 		}
+	}
+	// What the checkpoints account for must be in the logs.
+	if err := cfg.completeLogs(ctx); err != nil {
+		return m, err
 	}
 	if err := w.writeHubLogs(ctx); err != nil {
 		return m, err

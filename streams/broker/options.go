@@ -26,8 +26,8 @@ const (
 	// durableConnections is the limit of connections of the durable server. Each connection to all
 	// accounts has two.
 	durableConnections = 256
-	// durableSuffix is appended to the name of the server for hubs.
-	durableSuffix = "-durable"
+	// DurableSuffix is appended to the name of the server for hubs.
+	DurableSuffix = "-durable"
 	// maxClosedConnections is the number of closed connections that the server remembers for its
 	// monitoring, which is not used here.
 	maxClosedConnections = 256
@@ -85,7 +85,7 @@ func newServerOptions(
 	if err != nil {
 		return opts, err
 	}
-	opts.durable.ServerName = made.ServerName + durableSuffix
+	opts.durable.ServerName = made.ServerName + DurableSuffix
 	opts.durable.MaxConn = durableConnections
 	return opts, nil
 }

@@ -13,8 +13,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
-	"hubcloud/streams/jsapi"
-	"hubcloud/streams/logformat"
+	"hubcloud/streams/journal"
 	"hubcloud/streams/streamstest"
 )
 
@@ -28,8 +27,8 @@ func TestAppendExpectsTheLastEvent(t *testing.T) {
 		t.Fatalf("after four events and a command the last sequence is %d, want 5", last)
 	}
 	event := record(hubA, domain.NewEpochID(0xa), 5)
-	event.FromCloud, event.OwnLog = true, ""
-	if last, err := f.Append(t.Context(), hubA, last, []Record{event}); err != nil || last != 6 {
+	event.Kind, event.OwnLog, event.Through = journal.KindCloudEvent, "", 0
+	if last, err := f.Append(t.Context(), hubA, last, []journal.Record{event}); err != nil || last != 6 {
 		t.Fatalf("Append of an event of the cloud = %d, %v; want 6", last, err)
 	}
 	// Expect no event, events that are not the last, a command, and a sequence beyond the end.
@@ -37,7 +36,7 @@ func TestAppendExpectsTheLastEvent(t *testing.T) {
 		for _, count := range []int{1, 2, 50} {
 			_, err := f.Append(
 				t.Context(), hubA, expected,
-				slices.Repeat([]Record{record(hubA, domain.NewEpochID(0xa), 9)}, count),
+				slices.Repeat([]journal.Record{record(hubA, domain.NewEpochID(0xa), 9)}, count),
 			)
 			if !errors.Is(err, ErrConflict) {
 				t.Errorf(
@@ -56,9 +55,9 @@ func TestInvalidAppends(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})
 	good := record(hubA, domain.NewEpochID(0xa), 1)
-	bad := map[string][]Record{
+	bad := map[string][]journal.Record{
 		"no records":              {},
-		"too many records":        slices.Repeat([]Record{good}, 1001),
+		"too many records":        slices.Repeat([]journal.Record{good}, 1001),
 		"record without an epoch": {good, {Payload: good.Payload}},
 		"payload without a type":  {{Payload: []byte(`{}`), EpochID: domain.NewEpochID(0xa)}},
 		"payload that is too big": {
@@ -96,7 +95,7 @@ func TestAppendsRace(t *testing.T) {
 		wg.Go(func() {
 			for i := range 12 {
 				count := []int{1, 2, 40}[(w+i)%3]
-				records := make([]Record, count)
+				records := make([]journal.Record, count)
 				for k := range records {
 					records[k] = record(hubA, domain.NewEpochID(0xa), w*10000+i*100+k)
 				}
@@ -171,42 +170,8 @@ func TestAppendToAnEmptiedLog(t *testing.T) {
 		}
 		return len(found) == 0
 	})
-	if _, err := f.Append(t.Context(), hubA, last, []Record{
-		record(hubA, domain.NewEpochID(0xa), 11),
-	}); !errors.Is(err, ErrConflict) {
-		t.Errorf("Append after an event that has expired: %v, want ErrConflict", err)
-	}
-	if got := f.append(hubA, 0, 11, 2); got != 12 {
+	if got := f.append(hubA, 0, 11, 2); got != last+2 {
 		t.Errorf("the last sequence is %d, want 12", got)
-	}
-}
-
-// TestOwnTime stores an event with a time of its own, as a log has them that was written again
-// later. Every way to read the event must return that time.
-func TestOwnTime(t *testing.T) {
-	t.Parallel()
-	f := start(t, Config{})
-	f.append(hubA, 0, 1, 1)
-	epoch, _ := f.epochOf(hubA)
-	own := time.Now().Add(-time.Minute).UTC()
-	var headers headerCache
-	r := record(hubA, epoch.ID, 2)
-	msg := r.message(streams.HubEventSubject(hubA), &headers)
-	msg.Header[logformat.HeaderTime] = []string{logformat.FormatTime(own)}
-	if _, err := jsapi.Append(t.Context(), f.shard(hubA).nc, msg); err != nil {
-		t.Fatal(err)
-	}
-	found, err := f.LastEvents(t.Context(), hubA)
-	if err != nil || len(found) != 1 || !found[0].Time.Equal(own) {
-		t.Errorf("LastEvents = %+v, %v; want one event of %v", found, err, own)
-	}
-	page := f.page(hubA, "", 10)
-	if len(page.Events) != 2 {
-		t.Fatalf("page: got %d events, want 2", len(page.Events))
-	}
-	got, err := DecodeCursor(page.Events[1].Cursor)
-	if err != nil || got.Stored.UnixMilli() != own.UnixMilli() {
-		t.Errorf("cursor: got %+v, %v, want the time %v", got, err, own)
 	}
 }
 
@@ -218,9 +183,9 @@ func TestLastEvents(t *testing.T) {
 	}
 	ofHub := record(hubA, domain.NewEpochID(0xa), 41)
 	ofCloud := record(hubA, domain.NewEpochID(0xa), 2)
-	ofCloud.FromCloud, ofCloud.OwnLog, ofCloud.Through = true, "log-2", 7
+	ofCloud.Kind, ofCloud.OwnLog, ofCloud.Through = journal.KindCloudEvent, "log-2", 7
 	ofCloud.Connection = `{"server":"x","cid":3}`
-	if _, err := f.Append(t.Context(), hubA, 0, []Record{ofHub, ofCloud}); err != nil {
+	if _, err := f.Append(t.Context(), hubA, 0, []journal.Record{ofHub, ofCloud}); err != nil {
 		t.Fatal(err)
 	}
 	f.command(hubA)
@@ -260,66 +225,32 @@ func TestLastEvents(t *testing.T) {
 	}
 }
 
-func TestEnsure(t *testing.T) {
+// A log whose stream was deleted goes on, with all of its events and their cursors.
+func TestDeletedStream(t *testing.T) {
 	t.Parallel()
-	f := start(t, Config{})
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			if err := f.Ensure(t.Context(), hubA); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	f.append(hubA, 0, 1, 3)
-
-	// Ensure changes the retention and keeps the messages.
-	longer := startOn(t, f.conns, Config{Retention: 2 * time.Hour})
-	if err := longer.Ensure(t.Context(), hubA); err != nil {
-		t.Fatal(err)
-	}
-	js := longer.shard(hubA).js
-	stream, err := js.Stream(t.Context(), streams.HubStream(hubA))
+	f := start(t, Config{CacheBytes: 1})
+	last := f.append(hubA, 0, 1, 20)
+	former := f.page(hubA, "", 100).Events
+	f.awaitView(hubA, last)
+	js, err := jetstream.New(f.conns.Shard(hubA))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info := stream.CachedInfo(); info.Config.MaxAge != 2*time.Hour || info.State.Msgs != 3 {
-		t.Errorf(
-			"the stream has retention %v and %d messages, want 2h and 3", info.Config.MaxAge,
-			info.State.Msgs,
-		)
-	}
-
-	// Ensure rejects any other difference and does not change it.
-	const other = domain.HubID("hub-bbbb-bbbb-bbb1")
-	cfg := longer.streamConfig(other)
-	cfg.AllowAtomicPublish = false
-	if _, err := longer.shard(other).js.CreateStream(t.Context(), cfg); err != nil {
+	if err := js.DeleteStream(t.Context(), streams.HubStream(hubA)); err != nil {
 		t.Fatal(err)
 	}
-	err = longer.Ensure(t.Context(), other)
-	if !errors.Is(err, streams.ErrIncompatible) || !strings.Contains(err.Error(), "allow_atomic") {
-		t.Errorf("Ensure of a stream without atomic batches: %v, want ErrIncompatible", err)
-	}
-}
-
-// An append creates the stream again if it was deleted.
-func TestAppendCreatesAMissingStream(t *testing.T) {
-	t.Parallel()
-	for _, count := range []int{1, 20} {
-		f := start(t, Config{})
-		f.append(hubA, 0, 1, count)
-		js, err := jetstream.New(f.conns.Shard(hubA))
-		if err != nil {
-			t.Fatal(err)
+	for range 2 { // from the journal, then from the stream that was written again
+		page := f.page(hubA, "", 100)
+		if got := numbers(t, page.Events); !slices.Equal(got, upTo(1, int(last))) {
+			t.Fatalf("page has events %v, want 1 to %d", got, last)
 		}
-		if err := js.DeleteStream(t.Context(), streams.HubStream(hubA)); err != nil {
-			t.Fatal(err)
+		for i, e := range former {
+			if page.Events[i].Cursor != e.Cursor {
+				t.Fatalf("event %d has cursor %s, want %s as before", i, page.Events[i].Cursor, e.Cursor)
+			}
 		}
-		if last := f.append(hubA, 0, 1, count); last != uint64(count) {
-			t.Errorf("Append of %d events = %d, want %d", count, last, count)
-		}
+		last = f.append(hubA, last, int(last)+1, 5)
+		f.awaitView(hubA, last)
 	}
 }
 
@@ -333,7 +264,7 @@ func TestAppendWithUnknownOutcome(t *testing.T) {
 	defer cancel()
 	_, err := f.Append(
 		ctx, hubA, last,
-		[]Record{record(hubA, domain.NewEpochID(0xa), 2), record(hubA, domain.NewEpochID(0xa), 3)},
+		[]journal.Record{record(hubA, domain.NewEpochID(0xa), 2), record(hubA, domain.NewEpochID(0xa), 3)},
 	)
 	if !errors.Is(err, ErrOutcomeUnknown) {
 		t.Fatalf("Append without a broker: %v, want ErrOutcomeUnknown", err)
@@ -347,7 +278,7 @@ func TestAppendWithUnknownOutcome(t *testing.T) {
 		}
 		_, err = f.Append(
 			t.Context(), hubA, found[0].Seq,
-			[]Record{record(hubA, domain.NewEpochID(0xa), int(found[0].Through)+1)},
+			[]journal.Record{record(hubA, domain.NewEpochID(0xa), int(found[0].Through)+1)},
 		)
 		return err == nil
 	})

@@ -2,12 +2,11 @@ package hublog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/streams"
-	"hubcloud/streams/jsapi"
 )
 
 // At returns the cursor after which a page begins with the first event stored at t or later: a
@@ -26,29 +25,55 @@ func (l *Logs) At(ctx context.Context, hub domain.HubID, t time.Time) (string, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
-	for pause := loadPause; ; pause = min(2*pause, maxLoadPause) {
-		found, err := l.shard(hub).get(ctx, hub, jsapi.BatchRequest{Since: t, Messages: 1})
+	b, err := l.bounds(ctx, hub)
+	if err != nil {
+		return "", unavailable(err)
+	}
+	if b.isEmpty() || b.lastStored.Before(t) {
+		return endCursor(epoch, b.last, now), nil
+	}
+	first, err := l.search(ctx, hub, b, t)
+	if err != nil {
+		return "", unavailable(fmt.Errorf("read the log of %s from %v: %w", hub, t, err))
+	}
+	// If the first record since t is from before the epoch, the epoch's first event follows.
+	return cursorAt(epoch, max(first-1, epoch.After), t.UnixMilli()).String(), nil
+}
+
+// firstSince returns the sequence of the first record of a hub that was stored at t or later, and
+// one beyond the log's end if there is none.
+func (l *Logs) firstSince(ctx context.Context, hub domain.HubID, t time.Time) (uint64, error) {
+	b, err := l.bounds(ctx, hub)
+	if err != nil || b.isEmpty() || b.lastStored.Before(t) {
+		return b.last + 1, err
+	}
+	return l.search(ctx, hub, b, t)
+}
+
+// search returns the sequence of the first record within bounds that was stored at t or later.
+// Streams that were rebuilt have other times than their records, so search compares the records.
+func (l *Logs) search(
+	ctx context.Context, hub domain.HubID, b bounds, t time.Time,
+) (uint64, error) {
+	low, high := b.first, b.last // the answer is one of these, or between them
+	for low < high {
+		mid := low + (high-low)/2
+		found, err := l.records(ctx, hub, mid, mid)
+		var gone *goneError
+		if errors.As(err, &gone) {
+			low = min(max(gone.first, mid+1), high)
+			continue
+		}
 		if err != nil {
-			return "", unavailable(err)
+			return 0, err
 		}
-		if len(found) > 0 {
-			// If the first message since t is from before the epoch, the epoch's first event
-			// follows.
-			return cursorAt(epoch, max(found[0].seq-1, epoch.After), t.UnixMilli()).String(), nil
-		}
-		// Any copy of the stream may have answered, also one that is behind: only the leader knows
-		// whether the log has no message since t.
-		b, err := l.bounds(ctx, hub, 0)
-		if err != nil {
-			return "", unavailable(err)
-		}
-		if b.isEmpty() || b.lastStored.Before(t) {
-			return l.endCursor(ctx, hub, epoch, b.last, now)
-		}
-		if !streams.Sleep(ctx, pause) {
-			return "", unavailable(fmt.Errorf("read the log of %s from %v: %w", hub, t, errBehind))
+		if found[0].at.Before(t) {
+			low = mid + 1
+		} else {
+			high = mid
 		}
 	}
+	return low, nil
 }
 
 // EndCursor returns a cursor of the log's end: it is after everything stored before the call, and
@@ -62,25 +87,15 @@ func (l *Logs) EndCursor(ctx context.Context, hub domain.HubID) (string, error) 
 	now := l.cfg.Now()
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
-	// A stale answer leads to an earlier position, after which the reader gets some events again:
-	// delivery is at least once.
-	b, err := l.bounds(ctx, hub, 0)
+	last, _, err := l.end(ctx, hub)
 	if err != nil {
 		return "", unavailable(err)
 	}
-	return l.endCursor(ctx, hub, epoch, b.last, now)
+	return endCursor(epoch, last, now), nil
 }
 
-// endCursor returns a cursor of the log's end, which a leader has answered is at the sequence last.
-// The leader was asked at the time asked or later.
-func (l *Logs) endCursor(
-	ctx context.Context, hub domain.HubID, epoch domain.Epoch, last uint64, asked time.Time,
-) (string, error) {
-	if last > 0 {
-		// A crash must not take back messages before the cursor.
-		if err := l.awaitDurable(ctx, hub); err != nil {
-			return "", unavailable(err)
-		}
-	}
-	return cursorAt(epoch, max(last, epoch.After), asked.UnixMilli()).String(), nil
+// endCursor returns a cursor of the log's end, which was at the sequence last at the time asked or
+// later.
+func endCursor(epoch domain.Epoch, last uint64, asked time.Time) string {
+	return cursorAt(epoch, max(last, epoch.After), asked.UnixMilli()).String()
 }

@@ -14,6 +14,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 )
@@ -27,7 +28,7 @@ func benchLog(b *testing.B, f *fixture, hub domain.HubID, n int) []string {
 	var last uint64
 	epoch, _ := f.epochOf(hub)
 	for at := 0; at < n; at += 500 {
-		records := make([]Record, min(500, n-at))
+		records := make([]journal.Record, min(500, n-at))
 		for i := range records {
 			records[i] = record(hub, epoch.ID, at+i)
 			records[i].Payload = fmt.Appendf(
@@ -187,7 +188,7 @@ func benchAppend(b *testing.B, size int, bare bool) {
 					}
 					_, err = jsapi.Append(b.Context(), f.conns.Shard(hub), msgs...)
 				} else {
-					records := slices.Repeat([]Record{
+					records := slices.Repeat([]journal.Record{
 						{
 							Payload: payload, EpochID: domain.NewEpochID(0xa), OwnLog: "l",
 							Through: 9,

@@ -10,30 +10,74 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
 )
 
-// bounds are the ends of a stream.
+// bounds are the ends of a log.
 type bounds struct {
-	// first and last are the first and the last sequence; first is last+1 for an empty stream.
+	// first and last are the first and the last sequence; first is last+1 for an empty log.
 	first, last uint64
-	// lastStored is when the last message was stored. It may have expired since.
+	// lastStored is when the last record was stored. It may have expired since.
 	lastStored time.Time
 }
 
 func (b bounds) isEmpty() bool { return b.first > b.last }
 
-// bounds returns the bounds that the stream's leader answers, which must confirm an end before the
-// sequence seen. Without a stream they are 1 and 0.
-func (l *Logs) bounds(ctx context.Context, hub domain.HubID, seen uint64) (bounds, error) {
-	info, err := l.api(hub).ConfirmedInfo(ctx, streams.HubStream(hub), seen)
+// end returns the last sequence of a hub's log, as the journal has it, and when that record was
+// stored. Everything that was stored before the call counts, and the hub's tail has received it.
+func (l *Logs) end(
+	ctx context.Context, hub domain.HubID,
+) (last uint64, stored time.Time, err error) {
+	if l.cfg.Journal != nil {
+		if err := l.cfg.Journal.Sync(ctx, hub); err != nil {
+			return 0, stored, fmt.Errorf("hub log of %s: %w", hub, err)
+		}
+		if tip, ok := l.cfg.Journal.Tip(hub); ok {
+			return tip.Seq, tip.Time, nil
+		}
+	}
+	b, err := l.streamBounds(ctx, hub)
+	return b.last, b.lastStored, err
+}
+
+// bounds returns the bounds of a hub's log.
+func (l *Logs) bounds(ctx context.Context, hub domain.HubID) (bounds, error) {
+	last, stored, err := l.end(ctx, hub)
+	if err != nil {
+		return bounds{}, err
+	}
+	b, err := l.streamBounds(ctx, hub)
+	if err != nil {
+		return bounds{}, err
+	}
+	if b.last == 0 && last > 0 {
+		// The stream is missing; what the log has left is in the journal.
+		b.first = last + 1
+		if l.cfg.Journal != nil {
+			oldest, err := l.cfg.Journal.Oldest(ctx, hub)
+			if err != nil && !errors.Is(err, journal.ErrGone) {
+				return bounds{}, fmt.Errorf("hub log of %s: %w", hub, err)
+			}
+			if err == nil {
+				b.first = oldest
+			}
+		}
+	}
+	b.last, b.lastStored = last, stored
+	return b, nil
+}
+
+// streamBounds returns the bounds of a hub's stream, which may lack the newest records. Without a
+// stream they are 1 and 0.
+func (l *Logs) streamBounds(ctx context.Context, hub domain.HubID) (bounds, error) {
+	info, err := l.api(hub).Info(ctx, streams.HubStream(hub))
 	if errors.Is(err, jsapi.ErrNoStream) {
 		return bounds{first: 1}, nil
 	}
 	if err != nil {
 		return bounds{}, fmt.Errorf("hub log of %s: %w", hub, err)
 	}
-	l.correctRetention(hub, info.Config.MaxAge)
 	return boundsOf(info), nil
 }
 
@@ -49,11 +93,5 @@ func boundsOf(info *jetstream.StreamInfo) bounds {
 	return b
 }
 
-// awaitDurable returns once everything that the stream has published is on disk. The request uses
-// the connection of the feed, so that a restart of the broker in between shows as a reconnection.
-func (l *Logs) awaitDurable(ctx context.Context, hub domain.HubID) error {
-	if err := l.api(hub).AwaitStored(ctx, streams.HubStream(hub)); err != nil {
-		return fmt.Errorf("hub log of %s: %w", hub, err)
-	}
-	return nil
-}
+// api returns the JetStream API of the hub's shard.
+func (l *Logs) api(hub domain.HubID) jsapi.API { return jsapi.New(l.shard(hub).nc) }

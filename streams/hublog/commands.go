@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
@@ -18,8 +16,15 @@ import (
 func (l *Logs) CommandRecords(
 	ctx context.Context, hub domain.HubID, since time.Time, limit int,
 ) ([][]byte, error) {
+	if err := l.awaitView(ctx, hub); err != nil {
+		return nil, fmt.Errorf("hub log of %s: read command records: %w", hub, err)
+	}
+	from, err := l.firstSince(ctx, hub, since)
+	if err != nil {
+		return nil, fmt.Errorf("hub log of %s: read command records: %w", hub, err)
+	}
 	request := jsapi.BatchRequest{
-		Since: since, Filter: streams.CommandSubject(hub), Messages: maxGet, Bytes: maxGetBytes,
+		From: from, Filter: streams.CommandSubject(hub), Messages: maxGet, Bytes: maxGetBytes,
 	}
 	var records [][]byte
 	for {
@@ -36,15 +41,6 @@ func (l *Logs) CommandRecords(
 		if over := len(records) - limit; over > 0 {
 			records = slices.Delete(records, 0, over)
 		}
-		request.Since, request.From = time.Time{}, found[len(found)-1].seq+1
+		request.From = found[len(found)-1].seq + 1
 	}
-}
-
-// AppendCommand stores the record of a command: its request or its outcome. Readers of events do
-// not see the record. A call that is repeated after ErrOutcomeUnknown may store the record twice.
-// AppendCommand returns the record's sequence.
-func (l *Logs) AppendCommand(
-	ctx context.Context, hub domain.HubID, payload []byte,
-) (sequence uint64, err error) {
-	return l.store(ctx, hub, []*nats.Msg{{Subject: streams.CommandSubject(hub), Data: payload}})
 }

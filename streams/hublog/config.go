@@ -28,8 +28,9 @@ type Config struct {
 	// Retention is how long messages are kept and how long a cursor stays valid; at least
 	// MinRetention.
 	Retention time.Duration
-	// Replicas is the number of copies of each stream. Defaults to 1.
-	Replicas int
+	// Journal is where the logs are stored. Nil is for readers of the streams alone: they lack what
+	// the journal has stored and the streams do not have yet, and nothing can be appended.
+	Journal Journal
 	// CacheBytes bounds the cache of history. Defaults to 64 MiB.
 	CacheBytes int64
 	// RingBytes bounds the newest events that all tails hold together. Defaults to 64 MiB.
@@ -38,13 +39,9 @@ type Config struct {
 	RingEvents int
 	// TailIdle is how long a tail is kept after its last reader. Defaults to 30 seconds.
 	TailIdle time.Duration
-	// Reads are the connections for reads of history: a read that waits for a batch to be synced
-	// must not delay appends. Defaults to the connections passed to New.
+	// Reads are the connections for reads of history, so that long reads delay nothing else.
+	// Defaults to the connections passed to New.
 	Reads *streams.Conns
-	// SyncFolders is called after a stream was created in an account, before Ensure returns. It
-	// syncs the folders that contain the stream's folder, so that a power cut cannot remove the
-	// stream. Nil when the broker is another process.
-	SyncFolders func(streams.Account) error
 	// Epoch returns the epoch of a hub's log from memory; false means that no organization has the
 	// hub.
 	Epoch func(domain.HubID) (domain.Epoch, bool)
@@ -66,7 +63,6 @@ type Config struct {
 
 // WithDefaults returns a copy with defaults for what is not set.
 func (c Config) WithDefaults() Config {
-	c.Replicas = cmp.Or(c.Replicas, 1)
 	c.CacheBytes = cmp.Or(c.CacheBytes, 64<<20)
 	c.RingBytes = cmp.Or(c.RingBytes, 64<<20)
 	c.RingEvents = cmp.Or(c.RingEvents, 2000)
@@ -85,8 +81,6 @@ func (c Config) Validate() error {
 		return fmt.Errorf(
 			"hub logs: Retention is %v: must be at least %v", c.Retention, MinRetention,
 		)
-	case c.Replicas < 1:
-		return fmt.Errorf("hub logs: Replicas is %d: must be at least 1", c.Replicas)
 	case c.Epoch == nil:
 		return errors.New("hub logs: Epoch is missing")
 	}

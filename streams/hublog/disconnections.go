@@ -24,8 +24,15 @@ func (l *Logs) Disconnections(
 	ctx context.Context, hub domain.HubID, t time.Time, limit int,
 ) ([]Disconnection, error) {
 	limit = min(max(limit, 1), maxGet)
+	if err := l.awaitView(ctx, hub); err != nil {
+		return nil, fmt.Errorf("hub log of %s: %w", hub, err)
+	}
+	from, err := l.firstSince(ctx, hub, t)
+	if err != nil {
+		return nil, fmt.Errorf("hub log of %s: %w", hub, err)
+	}
 	found, err := l.shard(hub).get(ctx, hub, jsapi.BatchRequest{
-		Since: t, Filter: streams.CloudEventSubject(hub), Messages: limit,
+		From: from, Filter: streams.CloudEventSubject(hub), Messages: limit,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("hub log of %s: %w", hub, err)

@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams/journal"
 )
 
 // cloudEvent returns an event that the cloud writes.
-func cloudEvent(t *testing.T, kind, data string) Record {
+func cloudEvent(t *testing.T, kind, data string) journal.Record {
 	t.Helper()
 	payload, err := json.Marshal(
 		domain.HubEvent{
@@ -22,10 +23,10 @@ func cloudEvent(t *testing.T, kind, data string) Record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Record{
+	return journal.Record{
 		Payload:    payload,
 		EpochID:    domain.NewEpochID(0xa),
-		FromCloud:  true,
+		Kind:       journal.KindCloudEvent,
 		Connection: "c",
 	}
 }
@@ -38,7 +39,7 @@ func TestDisconnectionsAreFound(t *testing.T) {
 	begun := time.Now()
 	last := f.append(hubA, 0, 1, 5)
 	for n, reason := range []string{`"read error"`, `null`, `"duplicate client id"`} {
-		records := []Record{
+		records := []journal.Record{
 			cloudEvent(t, domain.EventHubConnected, `{}`),
 			cloudEvent(t, domain.EventHubEventsSkipped, `{"from":1,"to":2}`),
 			cloudEvent(t, domain.EventHubDisconnected, `{"reason":`+reason+`}`),

@@ -2,30 +2,14 @@ package hublog
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"hubcloud/domain"
-	"hubcloud/streams"
-	"hubcloud/streams/jsapi"
 )
 
-const (
-	// loadPause is the first pause between attempts at a load; it doubles up to maxLoadPause. All
-	// attempts together take at most readPatience. Loads may be answered by any copy of the stream,
-	// so they are repeated here; requests to the leader are repeated by jsapi.Retry.
-	loadPause    = 20 * time.Millisecond
-	maxLoadPause = 500 * time.Millisecond
-	// loadTries is how many failures that are not temporary end a load.
-	loadTries = 4
-	// maxShardLoads bounds the loads of one shard under way, and with them the memory for messages
-	// on their way to readers.
-	maxShardLoads = 4
-)
-
-// errBehind means that a copy of the stream lacks messages that its leader has.
-var errBehind = fmt.Errorf("%w: a copy of the log lacks what its leader has", jsapi.ErrUnconfirmed)
+// maxShardLoads bounds the loads of one shard under way, and with them the memory for messages on
+// their way to readers.
+const maxShardLoads = 4
 
 // goneError means that messages from a wanted sequence on have expired.
 type goneError struct {
@@ -128,7 +112,7 @@ func (h *history) load(
 	}
 	defer h.cache.finish(l)
 	h.logs.metrics.cacheMisses.Inc()
-	messages, err := h.fetch(ctx, t, l.from, l.to)
+	messages, err := h.logs.records(ctx, t.hub, l.from, l.to)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -166,74 +150,5 @@ func (s *shard) acquireLoad(ctx context.Context) (release func(), err error) {
 		return func() { <-s.loadSlots }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	}
-}
-
-// fetch reads messages from the stream: from from up to to, or as far as one answer of the broker
-// reaches. It returns at least one message; the first ones may have expired.
-//
-// Any copy of the stream may answer a direct get, and may be behind the leader, but has no other
-// messages than the leader. Messages missing at the end are read by the next load. Messages missing
-// at the beginning have expired only if the leader confirms it.
-func (h *history) fetch(ctx context.Context, t *tail, from, to uint64) ([]stored, error) {
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
-	defer cancel()
-	failures := 0
-	for pause := loadPause; ; pause = min(2*pause, maxLoadPause) {
-		messages, err := t.shard.getRange(ctx, t.hub, from, int(to-from+1))
-		h.logs.metrics.read.Add(float64(len(messages)))
-		messages = lastRun(messages, to)
-		if len(messages) > 0 && messages[0].seq == from {
-			return messages, nil
-		}
-		if err == nil {
-			err = h.confirmExpired(ctx, t, messages, to)
-		}
-		var gone *goneError
-		switch {
-		case err == nil:
-			return messages, nil
-		case errors.As(err, &gone):
-			return nil, err
-		case !jsapi.IsTemporary(err):
-			failures++
-		}
-		if failures == loadTries || !streams.Sleep(ctx, pause) {
-			return nil, fmt.Errorf(
-				"read the log of %s from sequence %d to %d: %w", t.hub, from, to, err,
-			)
-		}
-	}
-}
-
-// lastRun returns the last messages up to the sequence to, as many as have no gap between them.
-func lastRun(messages []stored, to uint64) []stored {
-	start := 0
-	for i := range messages {
-		if messages[i].seq > to {
-			return messages[start:i]
-		}
-		if i > 0 && messages[i].seq != messages[i-1].seq+1 {
-			start = i
-		}
-	}
-	return messages[start:]
-}
-
-// confirmExpired asks the leader whether the messages before those given, which reach up to the
-// sequence to or are none, have expired. It returns nil if they have, a *goneError if everything up
-// to to has, and errBehind if some have not: the copy that answered lacks them. An empty answer
-// proves nothing by itself: the copy may be behind, or the broker out of reach.
-func (h *history) confirmExpired(ctx context.Context, t *tail, messages []stored, to uint64) error {
-	b, err := h.logs.bounds(ctx, t.hub, to)
-	switch {
-	case err != nil:
-		return err
-	case b.first > to:
-		return &goneError{b.first}
-	case len(messages) > 0 && b.first >= messages[0].seq:
-		return nil
-	default:
-		return errBehind
 	}
 }

@@ -29,13 +29,11 @@ type LastEvent struct {
 }
 
 // LastEvents returns the last event of the hub and the last event of the cloud, as far as they
-// exist, from the stream's leader: everything that was stored before the call is seen. A log
-// without events or without a stream has none.
-//
-// A leader that is deposed and cut off may answer from an old state for some seconds. That is
-// harmless: callers append on condition that the log still ends there, and only the true leader
-// stores anything.
+// exist: everything that was stored before the call is seen. A log without events has none.
 func (l *Logs) LastEvents(ctx context.Context, hub domain.HubID) ([]LastEvent, error) {
+	if err := l.awaitView(ctx, hub); err != nil {
+		return nil, fmt.Errorf("hub log of %s: %w", hub, err)
+	}
 	var events []LastEvent
 	for _, subject := range []string{streams.HubEventSubject(hub), streams.CloudEventSubject(hub)} {
 		event, ok, err := l.lastOf(ctx, hub, subject)
@@ -88,15 +86,24 @@ func (l *Logs) lastOf(
 	return event, true, nil
 }
 
-// LastSequence returns the last sequence of the hub's stream, of events and commands alike, from
-// the stream's leader; 0 without a stream.
+// LastSequence returns the last sequence of the hub's log, of events and commands alike, also of an
+// expired record; 0 for a log that never had one.
 func (l *Logs) LastSequence(ctx context.Context, hub domain.HubID) (uint64, error) {
-	// With a stale answer a new epoch would begin before events of the former one, and readers
-	// would see these events again. bounds trusts only a leader that a majority has answered
-	// lately, and ingest appends on condition of the last event that it has read.
-	b, err := l.bounds(ctx, hub, 0)
-	return b.last, err
+	last, _, err := l.end(ctx, hub)
+	return last, err
 }
 
-// api returns the JetStream API of the hub's shard.
-func (l *Logs) api(hub domain.HubID) jsapi.API { return jsapi.New(l.shard(hub).nc) }
+// awaitView waits until the hub's stream has all of the hub's log.
+func (l *Logs) awaitView(ctx context.Context, hub domain.HubID) error {
+	if l.cfg.Journal == nil {
+		return nil
+	}
+	if _, _, err := l.end(ctx, hub); err != nil {
+		return err
+	}
+	tip, ok := l.cfg.Journal.Tip(hub)
+	if !ok {
+		return nil
+	}
+	return l.cfg.Journal.AwaitView(ctx, hub, tip.Seq)
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"hubcloud/domain"
 	"hubcloud/streams"
@@ -41,16 +40,6 @@ type Logs struct {
 	history *history
 	rings   ringBudget
 
-	// appendSlots limits the batches under way to maxBatches.
-	appendSlots chan struct{}
-
-	// opened is when New was called.
-	opened time.Time
-
-	knownMu sync.Mutex
-	// known are the hubs whose stream has been ensured.
-	known map[domain.HubID]struct{}
-
 	// ctx is the context of the goroutines started by work, canceled by Close. It is a field
 	// because the callers whose requests start these goroutines do not wait for them: no caller's
 	// context would last long enough.
@@ -80,22 +69,17 @@ func New(conns *streams.Conns, cfg Config) (*Logs, error) {
 		)
 	}
 	l := &Logs{
-		cfg:         cfg,
-		metrics:     newMetrics(cfg.Metrics),
-		appendSlots: make(chan struct{}, maxBatches),
-		opened:      cfg.Now(),
-		known:       map[domain.HubID]struct{}{},
+		cfg:     cfg,
+		metrics: newMetrics(cfg.Metrics),
 	}
 	l.rings.limit = cfg.RingBytes
 	l.history = newHistory(l, cfg.CacheBytes)
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	for i, nc := range conns.Shards {
-		s, err := newShard(l, nc, reads.Shards[i])
-		if err != nil {
-			l.Close()
-			return nil, err
-		}
-		l.shards = append(l.shards, s)
+		l.shards = append(l.shards, newShard(l, nc, reads.Shards[i]))
+	}
+	if cfg.Journal != nil {
+		cfg.Journal.Subscribe(l.received)
 	}
 	return l, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/journal"
+	"hubcloud/streams/logwriter/logwritertest"
 	"hubcloud/streams/streamstest"
 )
 
@@ -23,11 +26,26 @@ const hubA = domain.HubID("hub-aaaa-aaaa-aaaa")
 // fixture is Logs over a real broker, with epochs that a test can change.
 type fixture struct {
 	*Logs
-	conns *streams.Conns
-	tb    testing.TB
+	conns   *streams.Conns
+	journal *testJournal
+	tb      testing.TB
 
 	mu     sync.Mutex
 	epochs map[domain.HubID]domain.Epoch
+}
+
+// testJournal is the broker's journal. While deaf is set, tails get no commits.
+type testJournal struct {
+	Journal
+	deaf atomic.Bool
+}
+
+func (j *testJournal) Subscribe(f func(group int, commits []journal.Commit)) {
+	j.Journal.Subscribe(func(group int, commits []journal.Commit) {
+		if !j.deaf.Load() {
+			f(group, commits)
+		}
+	})
 }
 
 func (f *fixture) epochOf(hub domain.HubID) (domain.Epoch, bool) {
@@ -51,13 +69,16 @@ func start(tb testing.TB, cfg Config) *fixture {
 // startOn returns Logs that run until the test ends.
 func startOn(tb testing.TB, conns *streams.Conns, cfg Config) *fixture {
 	tb.Helper()
-	f := &fixture{
-		conns: conns, tb: tb,
-		epochs: map[domain.HubID]domain.Epoch{hubA: {ID: domain.NewEpochID(0xa)}},
-	}
 	if cfg.Retention == 0 {
 		cfg.Retention = time.Hour
 	}
+	journals, _ := logwritertest.Open(tb, conns, cfg.Retention)
+	f := &fixture{
+		conns: conns, tb: tb,
+		epochs:  map[domain.HubID]domain.Epoch{hubA: {ID: domain.NewEpochID(0xa)}},
+		journal: &testJournal{Journal: journals},
+	}
+	cfg.Journal = f.journal
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -81,7 +102,7 @@ func startOn(tb testing.TB, conns *streams.Conns, cfg Config) *fixture {
 }
 
 // record returns an event with a number in its data.
-func record(hub domain.HubID, epoch domain.EpochID, n int) Record {
+func record(hub domain.HubID, epoch domain.EpochID, n int) journal.Record {
 	e := domain.HubEvent{
 		Type:  "channel.observed",
 		HubID: hub,
@@ -92,7 +113,10 @@ func record(hub domain.HubID, epoch domain.EpochID, n int) Record {
 	if err != nil {
 		panic(err)
 	}
-	return Record{Payload: payload, EpochID: epoch, OwnLog: "log-1", Through: uint64(n)}
+	return journal.Record{
+		Kind: journal.KindHubEvent, Payload: payload, EpochID: epoch, OwnLog: "log-1",
+		Through: uint64(n),
+	}
 }
 
 // append appends count events with the numbers from n on, if expected is the sequence of the last
@@ -100,7 +124,7 @@ func record(hub domain.HubID, epoch domain.EpochID, n int) Record {
 func (f *fixture) append(hub domain.HubID, expected uint64, n, count int) uint64 {
 	f.tb.Helper()
 	epoch, _ := f.epochOf(hub)
-	records := make([]Record, count)
+	records := make([]journal.Record, count)
 	for i := range records {
 		records[i] = record(hub, epoch.ID, n+i)
 	}
@@ -118,6 +142,14 @@ func (f *fixture) command(hub domain.HubID) uint64 {
 		f.tb.Fatalf("append a command: %v", err)
 	}
 	return seq
+}
+
+// awaitView waits until the hub's stream has everything up to a sequence.
+func (f *fixture) awaitView(hub domain.HubID, seq uint64) {
+	f.tb.Helper()
+	if err := f.journal.AwaitView(f.tb.Context(), hub, seq); err != nil {
+		f.tb.Fatalf("AwaitView: %v", err)
+	}
 }
 
 func (f *fixture) page(hub domain.HubID, after string, limit int) domain.EventPage {

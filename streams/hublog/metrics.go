@@ -13,11 +13,12 @@ type metrics struct {
 	cacheMisses prometheus.Counter
 	directGets  prometheus.Counter
 	read        prometheus.Counter
+	fromJournal prometheus.Counter
 	appended    prometheus.Counter
 	appendTime  prometheus.Histogram
 	conflicts   prometheus.Counter
 	failures    prometheus.Counter
-	feedGaps    prometheus.Counter
+	gaps        prometheus.Counter
 	overruns    prometheus.Counter
 	cacheBytes  prometheus.Gauge
 	tails       prometheus.Gauge
@@ -69,14 +70,18 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			"Requests to the broker for a batch of messages (JetStream direct gets).",
 		),
 		read: counter("messages_read_total", "Messages read from the streams of hub logs."),
+		fromJournal: counter(
+			"journal_records_read_total",
+			"Records read from a journal because the stream of their hub log lacked them.",
+		),
 		appended: counter("messages_appended_total",
 			"Messages stored in hub logs: events and records of commands."),
 		appendTime: appendTime,
 		conflicts:  appendFailures.WithLabelValues("conflict"),
 		failures:   appendFailures.WithLabelValues("error"),
-		feedGaps: counter(
-			"feed_gaps_total",
-			"Times that the feed of new events lost messages. They were read from the stream "+
+		gaps: counter(
+			"gaps_total",
+			"Times that a tail missed records of its log. They were read from the stream "+
 				"instead, so readers got them late but complete.",
 		),
 		overruns: counter(

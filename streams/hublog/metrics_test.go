@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"hubcloud/domain"
+	"hubcloud/streams/journal"
 	"hubcloud/streams/telemetry/telemetrytest"
 )
 
@@ -25,18 +26,19 @@ func TestMetrics(t *testing.T) {
 	}
 	last := f.append(hubA, 0, 1, 3)
 	f.command(hubA)
-	if _, err := f.Append(t.Context(), hubA, last-1, []Record{
+	if _, err := f.Append(t.Context(), hubA, last-1, []journal.Record{
 		record(hubA, domain.NewEpochID(0xa), 9),
 	}); !errors.Is(err, ErrConflict) {
 		t.Fatalf("Append with an old expectation: %v, want ErrConflict", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := f.Append(ended, hubA, last, []Record{
+	if _, err := f.Append(ended, hubA, last, []journal.Record{
 		record(hubA, domain.NewEpochID(0xa), 9),
 	}); err == nil {
 		t.Fatal("Append with a canceled context: nil, want an error")
 	}
+	f.awaitView(hubA, last)
 	f.page(hubA, "", 2)
 	f.page(hubA, "", 2)
 	for what, pair := range map[string][2]float64{

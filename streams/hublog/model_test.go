@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"hubcloud/domain"
+	"hubcloud/streams/journal"
 	"hubcloud/streams/streamstest"
 )
 
@@ -51,7 +52,7 @@ func (m *model) process(name string) *fixture {
 func (m *model) append(count int) {
 	f := m.process("writer")
 	epoch, _ := f.epochOf(m.hub)
-	records := make([]Record, count)
+	records := make([]journal.Record, count)
 	for i := range records {
 		records[i] = record(m.hub, epoch.ID, m.count+1+i)
 	}

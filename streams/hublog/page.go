@@ -110,7 +110,7 @@ type pageRead struct {
 	more bool
 	// lastCheck is the last check of the tail. Unless more events follow than asked for, pos has
 	// reached the end that it found.
-	lastCheck *streamCheck
+	lastCheck *endCheck
 	// checkFresh reports whether start made lastCheck, a moment ago.
 	checkFresh bool
 }
@@ -121,8 +121,10 @@ func (r *pageRead) start(ctx context.Context) (err error) {
 		if r.lastCheck, err = r.tail.check(ctx); err != nil {
 			return err
 		}
-		r.pos, r.checkFresh = r.lastCheck.first-1, true
-		return nil
+		r.checkFresh = true
+		first, err := r.tail.first(ctx)
+		r.pos = min(first-1, r.lastCheck.last)
+		return err
 	}
 	r.from, err = r.logs.resume(ctx, r.tail, r.after)
 	r.pos = r.from.seq

@@ -82,14 +82,11 @@ func (r *Reader) startAfter(ctx context.Context, after string) error {
 	if r.tail.ringHolds(c.seq) {
 		return nil
 	}
-	end, err := r.tail.check(ctx)
-	if err != nil {
-		return err
-	}
-	if end.first > c.seq+1 {
+	first, err := r.tail.first(ctx)
+	if err == nil && first > c.seq+1 {
 		return errExpired()
 	}
-	return nil
+	return err
 }
 
 // nextBytes is about how many bytes of events one Next returns, and so how much memory a caller

@@ -2,11 +2,9 @@ package hublog
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/streams/jsapi"
 )
 
 // refresh updates this process's view of the directory when the cursor does not belong to the epoch
@@ -42,31 +40,16 @@ func (l *Logs) resume(ctx context.Context, t *tail, after string) (cursor, error
 	if t.reaches(c.seq) {
 		return c, nil
 	}
-	// The event may have been stored just now, and the feed not have brought it yet.
-	if _, err := t.check(ctx); err != nil {
-		return c, err
-	}
-	if t.reaches(c.seq) {
-		return c, nil
-	}
-	// Another process has seen the log reach further. A stale answer would make the client resync
-	// without need, so the leader must confirm that the log ends before the cursor.
-	b, err := l.bounds(ctx, t.hub, c.seq)
+	// The event may have been stored just now by another process, or this process's answers are
+	// stale: the client must not resync without need.
+	last, err := l.endAtLeast(ctx, t.hub, c.seq)
 	if err != nil {
 		return c, err
 	}
-	if b.last < c.seq {
+	if last < c.seq {
 		return c, errExpired()
 	}
-	if _, err := t.check(ctx); err != nil {
-		return c, err
-	}
-	if !t.reaches(c.seq) {
-		return c, fmt.Errorf(
-			"hub log of %s: %w: it reached sequence %d a moment ago", t.hub, jsapi.ErrUnconfirmed,
-			c.seq,
-		)
-	}
+	t.skipTo(last)
 	return c, nil
 }
 

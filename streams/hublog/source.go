@@ -13,8 +13,7 @@ import (
 )
 
 // Source reads hub logs from outside the service, through a tap's account of the broker. It reads
-// each message from the stream, without tail, ring and cache. A read waits for a batch that is
-// being stored, so it never returns what a crash could take back.
+// each message from the stream, without tail, ring and cache.
 //
 // All methods may be called at the same time; up to 16 reads are under way at once.
 type Source struct {
@@ -65,11 +64,28 @@ func (s *Source) Read(
 	return s.get(ctx, hub, jsapi.BatchRequest{From: from, Messages: n})
 }
 
+// clockSkew is how far the clocks of the broker and of the writers of the logs may be apart.
+const clockSkew = 10 * time.Second
+
 // ReadSince is Read from the first message stored at since or later.
 func (s *Source) ReadSince(
 	ctx context.Context, hub domain.HubID, since time.Time, n int,
 ) ([]Message, error) {
-	return s.get(ctx, hub, jsapi.BatchRequest{Since: since, Messages: n})
+	// The broker compares its own times, at which it wrote the stream. They are later than those of
+	// the messages, by much if the stream was written again.
+	request := jsapi.BatchRequest{Since: since.Add(-clockSkew), Messages: n}
+	for {
+		messages, err := s.get(ctx, hub, request)
+		if err != nil || len(messages) == 0 {
+			return nil, err
+		}
+		request.Since, request.From = time.Time{}, messages[len(messages)-1].Seq+1
+		for i := range messages {
+			if !messages[i].Stored.Before(since) {
+				return messages[i:], nil
+			}
+		}
+	}
 }
 
 func (s *Source) get(
@@ -114,17 +130,16 @@ func (m stored) message() (Message, error) {
 	return message, nil
 }
 
-// ParseFeed reads a message of the feed. durable reports whether the message is known to be on
-// disk: the broker publishes the messages of a batch before it has stored the batch, all others
-// afterwards.
-func ParseFeed(msg *nats.Msg) (hub domain.HubID, m Message, durable bool, err error) {
+// ParseFeed reads a message of the feed, which the writer of the hub's journal publishes once the
+// message is durable.
+func ParseFeed(msg *nats.Msg) (hub domain.HubID, m Message, err error) {
 	hub = streams.ParseFeedSubject(msg.Subject)
 	stored, err := parsePublished(msg)
 	if err != nil {
-		return hub, m, false, fmt.Errorf("feed of %s: %w", hub, err)
+		return hub, m, fmt.Errorf("feed of %s: %w", hub, err)
 	}
 	m, err = stored.message()
-	return hub, m, stored.batchSeq == 0, err
+	return hub, m, err
 }
 
 // api returns the JetStream API of a shard.

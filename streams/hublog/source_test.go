@@ -10,6 +10,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/journal"
 	"hubcloud/streams/streamstest"
 )
 
@@ -47,9 +48,10 @@ func TestSourceReads(t *testing.T) {
 	f.command(hubA)
 	record := record(hubA, domain.NewEpochID(0xa), 701)
 	record.OrgID = "org"
-	if _, err := f.Append(t.Context(), hubA, last, []Record{record}); err != nil {
+	if _, err := f.Append(t.Context(), hubA, last, []journal.Record{record}); err != nil {
 		t.Fatal(err)
 	}
+	f.awaitView(hubA, 702)
 	var all []Message
 	for from := uint64(1); ; {
 		messages, err := s.Read(t.Context(), hubA, from, MaxRead+1)
@@ -64,9 +66,9 @@ func TestSourceReads(t *testing.T) {
 	}
 	state, err := s.State(t.Context(), hubA, 0)
 	if err != nil || state.First != 1 || state.Last != 702 || state.Retention != time.Hour ||
-		!state.LastStored.Equal(all[701].Stored) {
+		state.LastStored.Before(all[701].Stored) {
 		t.Errorf(
-			"State = %+v, %v; want 1 to 702 with an hour of retention, the last stored at %v",
+			"State = %+v, %v; want 1 to 702 with an hour of retention, the last stored at %v or later",
 			state, err, all[701].Stored,
 		)
 	}

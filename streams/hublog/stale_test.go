@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/domain"
+	"hubcloud/streams/journal"
 	"hubcloud/streams/streamstest"
 )
 
@@ -111,6 +112,7 @@ func TestStaleAnswersExpireNoCursor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			broker := streamstest.New(t)
+			startOn(t, broker.Connect(t), Config{}) // writes the journal
 			info := newStaleInfo(broker)
 			f := startOn(t, broker.Connect(t, nats.InProcessServer(info)), Config{})
 			last := f.append(hubA, 0, 1, 5)
@@ -158,8 +160,6 @@ func TestALeaderMustRepeatThatALogIsShorter(t *testing.T) {
 	last := elsewhere.append(hubA, 2, 3, 3)
 	cursor := elsewhere.page(hubA, "", 5).Next
 
-	// A process that has just started has not received these events from the feed: it knows the
-	// log's end only from the broker's answers.
 	info := newStaleInfo(broker)
 	late := startOn(t, broker.Connect(t, nats.InProcessServer(info)), Config{})
 	info.last.Store(2)
@@ -171,8 +171,7 @@ func TestALeaderMustRepeatThatALogIsShorter(t *testing.T) {
 	if page, err := late.Page(t.Context(), hubA, cursor, 5); err != nil || len(page.Events) != 0 {
 		t.Errorf("Page after the newest cursor = %d events, %v; want 0, nil", len(page.Events), err)
 	}
-	// An answer that the leader keeps repeating is true.
-	info.last.Store(2)
+	// What the leader keeps repeating is true.
 	beyond := DecodedCursor{
 		EpochID: domain.NewEpochID(0xa), Seq: last + 10, Stored: time.Now(),
 	}.Cursor()
@@ -187,6 +186,7 @@ func TestALeaderMustRepeatThatALogIsShorter(t *testing.T) {
 func TestAMissingStreamExpiresNoCursor(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
+	startOn(t, broker.Connect(t), Config{}) // writes the journal
 	info := newStaleInfo(broker)
 	f := startOn(t, broker.Connect(t, nats.InProcessServer(info)), Config{})
 	f.append(hubA, 0, 1, 5)
@@ -217,6 +217,7 @@ func TestAMissingStreamExpiresNoCursor(t *testing.T) {
 func TestNoLeaderIsUnavailable(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
+	startOn(t, broker.Connect(t), Config{}) // writes the journal
 	info := newStaleInfo(broker)
 	f := startOn(t, broker.Connect(t, nats.InProcessServer(info)), Config{})
 	f.append(hubA, 0, 1, 5)
@@ -244,7 +245,7 @@ func TestAnUnknownEpochRefreshesTheDirectory(t *testing.T) {
 	}})
 	last := f.append(hubA, 0, 1, 3)
 	f.page(hubA, "", 5)
-	if _, err := f.Append(t.Context(), hubA, last, []Record{
+	if _, err := f.Append(t.Context(), hubA, last, []journal.Record{
 		record(hubA, domain.NewEpochID(0xb), 4),
 	}); err != nil {
 		t.Fatal(err)

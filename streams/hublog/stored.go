@@ -2,7 +2,6 @@ package hublog
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -24,23 +23,11 @@ type stored struct {
 	// epoch and org are those of an event; org may be empty.
 	epoch domain.EpochID
 	org   string
-	// batchSeq is the message's number within its atomic batch, from 1; 0 outside of a batch.
-	// batchCommit reports whether the message is the last of its batch.
-	batchSeq    uint64
-	batchCommit bool
 }
 
 // parseStored reads the headers of a message.
 func parseStored(seq uint64, header nats.Header, data []byte) (m stored, err error) {
 	m.seq, m.data = seq, data
-	if text := jsapi.Field(header, jsapi.HeaderBatchSequence); text != "" {
-		if m.batchSeq, err = strconv.ParseUint(text, 10, 64); err != nil || m.batchSeq > m.seq {
-			return m, fmt.Errorf(
-				"sequence %d: batch sequence %q: must be a number up to the sequence", m.seq, text,
-			)
-		}
-		m.batchCommit = jsapi.Field(header, jsapi.HeaderBatchCommit) != ""
-	}
 	written := false
 	if m.at, written, err = logformat.Time(header); err == nil && !written {
 		m.at, err = time.Parse(time.RFC3339Nano, jsapi.Field(header, jsapi.HeaderTime))

@@ -19,8 +19,7 @@ const (
 )
 
 // Run sweeps the tails until ctx ends, and returns nil then: it ends the tails of former epochs,
-// removes those without readers, and checks for messages that the feed has lost. Without Run, a
-// lost message is found only by the next message or page.
+// removes those without readers, and renews the positions of quiet logs.
 func (l *Logs) Run(ctx context.Context) error {
 	// With a short retention, as in tests, positions must be renewed more often.
 	unchecked := min(maxUnchecked, max(l.cfg.Retention/8, 20*time.Millisecond))
@@ -41,11 +40,6 @@ func (l *Logs) Run(ctx context.Context) error {
 }
 
 func (s *shard) sweep(now time.Time, unchecked time.Duration) {
-	if n := s.reconnections(); n != s.reconnects {
-		s.reconnects = n
-		s.suspect.Store(true)
-	}
-	suspect := s.suspect.Swap(false)
 	started := 0
 	all := s.all()
 	idle := now.Add(-s.logs.cfg.TailIdle)
@@ -72,9 +66,6 @@ func (s *shard) sweep(now time.Time, unchecked time.Duration) {
 			continue
 		}
 		t.trimToBudget()
-		if suspect {
-			t.forceCheck()
-		}
 		if started < sweepChecks && t.checkDue(now.Add(-unchecked)) {
 			t.startCheck()
 			started++

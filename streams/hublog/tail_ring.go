@@ -42,7 +42,6 @@ func (t *tail) trim() {
 		t.bytes -= eventBytes(oldest)
 		logs.rings.used.Add(-eventBytes(oldest))
 		t.ring = t.ring[1:]
-		t.visible = max(t.visible-1, 0)
 		t.cut++
 	}
 	if t.cut > len(t.ring)/2+16 {
@@ -52,27 +51,10 @@ func (t *tail) trim() {
 	}
 }
 
-// cutFrom removes the events from a sequence on. Readers must not have seen them. The caller must
-// hold t.mu.
-func (t *tail) cutFrom(seq uint64) {
-	keep := t.visible
-	for keep < len(t.ring) && t.ring[keep].Seq < seq {
-		keep++
-	}
-	for _, e := range t.ring[keep:] {
-		t.bytes -= eventBytes(e)
-		t.shard.logs.rings.used.Add(-eventBytes(e))
-	}
-	t.ring = t.ring[:keep:keep]
-	t.ringFrom = min(t.ringFrom, seq)
-	t.received = seq - 1
-	t.durable = min(t.durable, t.received)
-}
-
 // restart empties the ring, which continues at a sequence. The caller must hold t.mu.
 func (t *tail) restart(seq uint64) {
 	t.shard.logs.rings.used.Add(-t.bytes)
-	t.ring, t.visible, t.cut, t.bytes = nil, 0, 0, 0
+	t.ring, t.cut, t.bytes = nil, 0, 0
 	t.ringFrom = seq
 }
 

@@ -17,7 +17,7 @@ type view struct {
 	// next is the sequence to read after next: no event lies between the last of events and next.
 	next uint64
 	// streamTo is 0 if the events are from the ring. Otherwise the reader has fallen behind the
-	// ring, and must read from the stream, up to the sequence streamTo.
+	// ring, and must read from the stream or the journal, up to the sequence streamTo.
 	streamTo uint64
 }
 
@@ -34,8 +34,8 @@ func (t *tail) view(pos uint64, wanted space, atLeastOne bool) (view, error) {
 	case pos+1 < t.ringFrom:
 		return view{next: pos, left: wanted, streamTo: min(t.ringFrom-1, t.end)}, nil
 	}
-	from := sort.Search(t.visible, func(i int) bool { return t.ring[i].Seq > pos })
-	following := t.ring[from:t.visible]
+	from := sort.Search(len(t.ring), func(i int) bool { return t.ring[i].Seq > pos })
+	following := t.ring[from:]
 	events, left := wanted.fit(following, atLeastOne)
 	// Clipped, because an append by the caller must not change the ring.
 	v := view{events: slices.Clip(events), left: left}
@@ -64,6 +64,12 @@ func (t *tail) read(ctx context.Context, pos uint64, wanted space, atLeastOne bo
 	return v, err
 }
 
+// first returns the first sequence of the log that has not expired, one beyond its end if all have.
+func (t *tail) first(ctx context.Context) (uint64, error) {
+	b, err := t.shard.logs.bounds(ctx, t.hub)
+	return max(b.first, t.epoch.After+1), err
+}
+
 // wait returns a channel that is closed when the log reaches beyond pos or the tail has ended.
 func (t *tail) wait(pos uint64) <-chan struct{} {
 	t.mu.Lock()
@@ -81,7 +87,7 @@ var closed = func() <-chan struct{} {
 	return c
 }()
 
-// lastCheck returns where the stream ended at the last check, and the time of the check.
+// lastCheck returns where the log ended at the last check, and the time of the check.
 func (t *tail) lastCheck() (end uint64, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/domain"
@@ -18,6 +19,12 @@ const minDuplicates = 100 * time.Millisecond
 
 // streamConfig returns the configuration of a view whose first message gets the sequence first.
 func (s *shard) streamConfig(hub domain.HubID, first uint64) jetstream.StreamConfig {
+	return streamConfig(hub, first, s.views.cfg.Retention, s.views.cfg.Replicas)
+}
+
+func streamConfig(
+	hub domain.HubID, first uint64, retention time.Duration, replicas int,
+) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: streams.HubStream(hub),
 		// The broker compares the subjects of a new stream with all others of the account.
@@ -25,8 +32,8 @@ func (s *shard) streamConfig(hub domain.HubID, first uint64) jetstream.StreamCon
 		Storage:    jetstream.FileStorage,
 		Retention:  jetstream.LimitsPolicy,
 		Discard:    jetstream.DiscardOld,
-		MaxAge:     s.views.cfg.Retention,
-		Replicas:   s.views.cfg.Replicas,
+		MaxAge:     retention,
+		Replicas:   replicas,
 		Duplicates: minDuplicates,
 		FirstSeq:   first,
 		// History is read by direct gets, from any replica.
@@ -36,6 +43,21 @@ func (s *shard) streamConfig(hub domain.HubID, first uint64) jetstream.StreamCon
 		// Repaired messages have the lifetime that is left of the retention.
 		AllowMsgTTL: true,
 	}
+}
+
+// Recover declares the stream of a hub's log whose configuration the broker has lost, as on a
+// damaged disk. The messages that the broker still has come back with it.
+func Recover(
+	ctx context.Context, nc *nats.Conn, hub domain.HubID, retention time.Duration,
+) error {
+	js, err := jetstream.New(nc)
+	if err == nil {
+		_, err = js.CreateStream(ctx, streamConfig(hub, 0, retention, 1))
+	}
+	if err != nil {
+		return fmt.Errorf("recover the stream of %s: %w", hub, err)
+	}
+	return nil
 }
 
 // open returns the information of a hub's stream, from its leader, and updates a configuration that

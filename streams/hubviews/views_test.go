@@ -53,7 +53,7 @@ func TestOrder(t *testing.T) {
 	for range total {
 		select {
 		case msg := <-feed:
-			id, m, _, err := hublog.ParseFeed(msg)
+			id, m, err := hublog.ParseFeed(msg)
 			if err != nil || m.Seq != last[id]+1 {
 				t.Fatalf("feed of %s after %d: got %d, error %v", id, last[id], m.Seq, err)
 			}

@@ -19,6 +19,8 @@ import (
 	"hubcloud/streams/directory"
 	"hubcloud/streams/directory/directorytest"
 	"hubcloud/streams/hublog"
+	"hubcloud/streams/logwriter"
+	"hubcloud/streams/logwriter/logwritertest"
 	"hubcloud/streams/streamstest"
 )
 
@@ -29,6 +31,8 @@ var Operator = domain.Origin{Actor: domain.Actor{Kind: domain.ActorOperator, ID:
 type Config struct {
 	// Retention is how long the hubs' logs keep events. Defaults to an hour.
 	Retention time.Duration
+	// Unserved leaves the journal without a writer: the test runs a bridge, which writes it.
+	Unserved bool
 	// Directory changes the configuration of the directory's service. By default every hub has
 	// connected, and no connection is cut.
 	Directory func(*directory.ServiceConfig)
@@ -40,6 +44,7 @@ type Installation struct {
 	Buckets   *streams.Buckets
 	Log       *directory.Log
 	Directory *directory.Service
+	Journals  *logwriter.Router
 	HubLogs   *hublog.Logs
 	// OrgID and SiteID are the organization that has the hubs, and its site. Open leaves them
 	// empty.
@@ -62,12 +67,21 @@ func Open(t testing.TB, conns *streams.Conns, cfg Config) *Installation {
 	if cfg.Retention == 0 {
 		cfg.Retention = time.Hour
 	}
+	open := logwritertest.Open
+	if cfg.Unserved {
+		open = logwritertest.Follow
+	}
+	var stopJournals func()
+	i.Journals, stopJournals = open(t, conns, cfg.Retention)
 	if i.HubLogs, err = hublog.New(conns, hublog.Config{
-		Retention: cfg.Retention, Epoch: i.epoch, Logger: streamstest.Logger(),
+		Journal: i.Journals, Retention: cfg.Retention, Epoch: i.epoch, Logger: streamstest.Logger(),
 	}); err != nil {
 		t.Fatal(err)
 	}
-	i.close = sync.OnceFunc(i.HubLogs.Close)
+	i.close = sync.OnceFunc(func() {
+		i.HubLogs.Close()
+		stopJournals()
+	})
 	t.Cleanup(i.close)
 	service := directory.ServiceConfig{
 		Environment: domain.EnvironmentDev,

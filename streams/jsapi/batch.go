@@ -224,23 +224,3 @@ func (a API) CountMessages(ctx context.Context, stream, filter string) (int, err
 	}
 	return int(pending) + 1, nil
 }
-
-// AwaitStored returns once every message that the stream's server republished before the call is on
-// disk. The broker republishes an atomic batch before the batch is on disk, but answers a direct
-// get only between batches. So AwaitStored sends a direct get, for a message that can never exist.
-//
-// Any replica may answer, also one that is behind, and that is enough: a stream with several
-// replicas republishes only what a majority has stored, and a stream with one has a single server
-// to answer.
-func (a API) AwaitStored(ctx context.Context, stream string) error {
-	err := a.retry.Do(ctx, func(ctx context.Context) error {
-		_, err := a.nc.RequestWithContext(
-			ctx, a.prefix+".DIRECT.GET."+stream, []byte(`{"seq":18446744073709551615}`),
-		)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("wait for the last batch of stream %s: %w", stream, err)
-	}
-	return nil
-}

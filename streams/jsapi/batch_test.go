@@ -87,9 +87,6 @@ func TestBatch(t *testing.T) {
 			t.Errorf("CountMessages(%s) = %d, %v; want %d", filter, n, err, want)
 		}
 	}
-	if err := jsapi.New(nc).AwaitStored(t.Context(), testStream); err != nil {
-		t.Errorf("AwaitStored: %v", err)
-	}
 }
 
 // Late messages of a batch that was not collected do not appear in the next one.

@@ -45,8 +45,6 @@ const (
 	// Replicated streams and batches report a wrong last sequence by this code instead of
 	// jetstream.JSErrCodeStreamWrongLastSequence.
 	codeWrongLastSequenceConstant jetstream.ErrorCode = 10164
-	codeBatchIncomplete           jetstream.ErrorCode = 10176
-	codeBatchTooManyInflight      jetstream.ErrorCode = 10210
 )
 
 // apiError returns an error that the broker answered, wrapped in the sentinel for its code. It
@@ -96,16 +94,6 @@ func IsConflict(err error) bool {
 func IsStreamFull(err error) bool {
 	var answered *jetstream.APIError
 	return errors.As(err, &answered) && answered.ErrorCode == codeStoreFailed
-}
-
-// IsBatchDropped reports whether the broker dropped an atomic batch before it stored anything: it
-// had too many batches under way, or did not get all messages of this one. The broker does not
-// answer the first message of a batch, so too many batches can also show as an incomplete one.
-func IsBatchDropped(err error) bool {
-	var answered *jetstream.APIError
-	return errors.As(err, &answered) &&
-		(answered.ErrorCode == codeBatchIncomplete ||
-			answered.ErrorCode == codeBatchTooManyInflight)
 }
 
 // isUnanswered reports whether no leader has answered a request, by this package's errors and by

@@ -1,8 +1,6 @@
 // Package logwriter appends to the event logs of hubs, through the journals, and reports what the
 // journals have committed.
 //
-// The service does not use this package yet: package hublog still writes each hub's stream itself.
-//
 // # Writers
 //
 // The shards of an installation are divided into groups, each with a journal. The replica that

@@ -26,7 +26,7 @@ type hub struct {
 	// due reports that the hub is queued or has a worker, and again that it must be queued once
 	// more afterwards.
 	due, again bool
-	// fresh are durable messages of the feed with consecutive sequences, which need not be read
+	// fresh are messages of the feed with consecutive sequences, which need not be read
 	// from the log.
 	fresh []hublog.Message
 	// failures counts the reads that failed in a row. Only the worker uses it.
@@ -75,9 +75,8 @@ func (hs *hubs) restore(id domain.HubID, at hublog.DecodedCursor) {
 	hs.all[id] = &hub{id: id, at: at, placed: true, known: at.Seq}
 }
 
-// announce records a message of the feed. If the message is durable, it need not be read from the
-// log.
-func (hs *hubs) announce(id domain.HubID, m hublog.Message, durable bool) {
+// announce records a message of the feed. It need not be read from the log.
+func (hs *hubs) announce(id domain.HubID, m hublog.Message) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	h := hs.hub(id)
@@ -91,7 +90,7 @@ func (hs *hubs) announce(id domain.HubID, m hublog.Message, durable bool) {
 	if n := len(h.fresh); n >= maxFresh || n > 0 && h.fresh[n-1].Seq+1 != m.Seq {
 		hs.dropFresh(h)
 	}
-	if durable && hs.freshBytes < maxFreshBytes {
+	if hs.freshBytes < maxFreshBytes {
 		h.fresh = append(h.fresh, m)
 		hs.freshBytes += freshSize(m)
 	}

@@ -30,24 +30,20 @@ func TestFresh(t *testing.T) {
 	for name, c := range map[string]struct {
 		at        uint64
 		announced []uint64
-		uncertain map[uint64]bool
 		want      string
 	}{
-		"all":                  {5, []uint64{6, 7, 8}, nil, "[6 7 8]"},
-		"some are known":       {7, []uint64{6, 7, 8}, nil, "[8]"},
-		"a gap before":         {5, []uint64{7, 8}, nil, "[]"},
-		"a gap within":         {5, []uint64{6, 8}, nil, "[]"},
-		"a batch before":       {5, []uint64{6, 7}, map[uint64]bool{6: true}, "[]"},
-		"a batch within":       {5, []uint64{6, 7, 8}, map[uint64]bool{7: true}, "[]"},
-		"a batch at the end":   {5, []uint64{6, 7}, map[uint64]bool{7: true}, "[6]"},
-		"announced once more":  {5, []uint64{6, 6, 7}, nil, "[6 7]"},
-		"nothing at all":       {5, nil, nil, "[]"},
-		"all known by reading": {9, []uint64{6, 7, 8}, nil, "[]"},
+		"all":                  {5, []uint64{6, 7, 8}, "[6 7 8]"},
+		"some are known":       {7, []uint64{6, 7, 8}, "[8]"},
+		"a gap before":         {5, []uint64{7, 8}, "[]"},
+		"a gap within":         {5, []uint64{6, 8}, "[]"},
+		"announced once more":  {5, []uint64{6, 6, 7}, "[6 7]"},
+		"nothing at all":       {5, nil, "[]"},
+		"all known by reading": {9, []uint64{6, 7, 8}, "[]"},
 	} {
 		hs := newHubs(true)
 		hs.restore(anyHub, hublog.DecodedCursor{Seq: 5})
 		for _, seq := range c.announced {
-			hs.announce(anyHub, feedMessage(seq), !c.uncertain[seq])
+			hs.announce(anyHub, feedMessage(seq))
 		}
 		h := hs.all[anyHub]
 		hs.move(h, hublog.DecodedCursor{Seq: c.at})
@@ -64,7 +60,7 @@ func TestFreshIsBounded(t *testing.T) {
 	for seq := range uint64(3000) {
 		for n := range 2 {
 			hs.announce(
-				domain.HubID(fmt.Sprintf("hub-aaaa-aaaa-%04d", n)), feedMessage(seq+1), true,
+				domain.HubID(fmt.Sprintf("hub-aaaa-aaaa-%04d", n)), feedMessage(seq+1),
 			)
 		}
 	}
@@ -78,7 +74,7 @@ func TestFreshIsBounded(t *testing.T) {
 	}
 	for n := range 50_000 {
 		hs.announce(
-			domain.HubID(fmt.Sprintf("hub-aaaa-b%03d-%04d", n%1000, n/1000)), feedMessage(1), true,
+			domain.HubID(fmt.Sprintf("hub-aaaa-b%03d-%04d", n%1000, n/1000)), feedMessage(1),
 		)
 	}
 	if limit := maxFreshBytes + freshSize(feedMessage(1)); hs.freshBytes > limit {
@@ -126,7 +122,6 @@ func TestQueue(t *testing.T) {
 				hs.announce(
 					domain.HubID(fmt.Sprintf("hub-aaaa-aaaa-%04d", n)),
 					feedMessage(seq+1),
-					seq%3 == 0,
 				)
 			}
 		})

@@ -16,7 +16,10 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/hublog"
+	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
+	"hubcloud/streams/logwriter"
+	"hubcloud/streams/logwriter/logwritertest"
 	"hubcloud/streams/streamstest"
 	"hubcloud/streams/tap"
 )
@@ -36,6 +39,10 @@ type testHubs struct {
 	broker *streamstest.Broker
 	conns  *streams.Conns
 	logs   *hublog.Logs
+	// journals is where logs are stored.
+	journals *logwriter.Router
+	// closeLogs ends logs and journals.
+	closeLogs func()
 
 	mu     sync.Mutex
 	epochs map[domain.HubID]domain.EpochID
@@ -50,18 +57,31 @@ func newTestHubs(t testing.TB, retention time.Duration) *testHubs {
 		last: map[domain.HubID]uint64{}, n: map[domain.HubID]int{},
 	}
 	r.conns = r.broker.Connect(t)
+	r.openLogs(retention)
+	return r
+}
+
+// openLogs opens the journal and the logs.
+func (r *testHubs) openLogs(retention time.Duration) {
+	r.t.Helper()
+	journals, stop := logwritertest.Open(r.t, r.conns, retention)
+	r.journals = journals
 	var err error
 	r.logs, err = hublog.New(
 		r.conns,
 		hublog.Config{
+			Journal:   r.journals,
 			Retention: retention, Epoch: r.epoch, Logger: slog.New(slog.DiscardHandler),
 		},
 	)
 	if err != nil {
-		t.Fatal(err)
+		r.t.Fatal(err)
 	}
-	t.Cleanup(r.logs.Close)
-	return r
+	r.closeLogs = sync.OnceFunc(func() {
+		r.logs.Close()
+		stop()
+	})
+	r.t.Cleanup(r.closeLogs)
 }
 
 func (r *testHubs) epochID(id domain.HubID) domain.EpochID {
@@ -83,7 +103,7 @@ func (r *testHubs) store(id domain.HubID, count int) {
 	r.mu.Lock()
 	last, n, epoch := r.last[id], r.n[id], r.epochID(id)
 	r.mu.Unlock()
-	records := make([]hublog.Record, count)
+	records := make([]journal.Record, count)
 	for i := range records {
 		e := domain.HubEvent{
 			Type: "channel.observed", HubID: id, Time: domain.FormatTime(time.Unix(int64(n+i), 0)),
@@ -97,12 +117,15 @@ func (r *testHubs) store(id domain.HubID, count int) {
 			r.t.Error(err)
 			return
 		}
-		records[i] = hublog.Record{
+		records[i] = journal.Record{Kind: journal.KindHubEvent,
 			Payload: payload, EpochID: epoch, OrgID: org,
 			OwnLog: "log", Through: uint64(n + i + 1),
 		}
 	}
 	last, err := r.logs.Append(context.Background(), id, last, records)
+	if err == nil {
+		err = r.journals.AwaitView(context.Background(), id, last)
+	}
 	if err != nil {
 		r.t.Errorf("append to %s: %v", id, err)
 		return

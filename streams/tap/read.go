@@ -114,13 +114,20 @@ func (t *Tap) fetch(ctx context.Context, h *hub, compare bool) ([]hublog.Message
 	}
 }
 
-// same reports whether m is the message at the position.
+// same reports whether m is the message at the position, as far as the position can be compared.
 func same(m hublog.Message, at hublog.DecodedCursor) bool {
+	if at.Stored.Equal(unknownTime) {
+		return true
+	}
 	if m.Stored.UnixMilli() != at.Stored.UnixMilli() {
 		return false
 	}
 	return m.Event == nil || at.EpochID.IsZero() || m.Event.EpochID == at.EpochID
 }
+
+// viewTries is how often the stream of a log is read for messages that the feed has announced: for
+// more than five seconds.
+const viewTries = 12
 
 // resolveEmpty handles a read without messages: it finds out whether the log was replaced, ends
 // here, or has nothing that is wanted.
@@ -132,14 +139,17 @@ func (t *Tap) resolveEmpty(ctx context.Context, h *hub) error {
 		return err
 	case s.Last < h.at.Seq:
 		return t.replaced(ctx, h)
+	case s.Last == h.at.Seq && h.failures < viewTries:
+		// The messages that the feed announced come into the stream a moment later.
+		return errRetry
 	case s.Last == h.at.Seq:
-		// The broker crashed before the announced messages were durable.
+		// The log was replaced by an older copy.
 		t.hubs.shorten(h, known, s.Last)
 		return nil
 	case !h.placed && !t.cfg.Since.IsZero() && s.LastStored.Before(t.cfg.Since), s.First > s.Last:
 		// Everything has expired or is older than Since.
 		b := batch{tap: t, hub: h, at: h.at}
-		if err := b.skipTo(s.Last, s.LastStored); err != nil {
+		if err := b.skipTo(s.Last); err != nil {
 			return err
 		}
 		return b.deliver(ctx)
@@ -228,11 +238,11 @@ func (b *batch) gap(next uint64) error {
 }
 
 // skipTo moves the batch's position to the end of a log without wanted events.
-func (b *batch) skipTo(last uint64, stored time.Time) error {
+func (b *batch) skipTo(last uint64) error {
 	if err := b.gap(last + 1); err != nil {
 		return err
 	}
-	b.at.Seq, b.at.Stored = last, stored
+	b.at.Seq, b.at.Stored = last, unknownTime
 	return nil
 }
 

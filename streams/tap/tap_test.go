@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/domain"
@@ -234,8 +235,8 @@ func TestSlowOutput(t *testing.T) {
 	}
 }
 
-// TestLogReplaced checks that a log that was deleted and created again while no tap ran is reported
-// as replaced, and read from its beginning.
+// TestLogReplaced checks that a log that was deleted with its journal, and created again while no
+// tap ran, is reported as replaced, and read from its beginning.
 func TestLogReplaced(t *testing.T) {
 	t.Parallel()
 	for name, again := range map[string]int{"shorter": 3, "longer": 50} {
@@ -247,13 +248,12 @@ func TestLogReplaced(t *testing.T) {
 			if err := r.start(tap.Config{Output: newSink(), Checkpoint: path}).wait(); err != nil {
 				t.Fatal(err)
 			}
-			js, err := jetstream.New(r.conns.Shard(hubID(1)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := js.DeleteStream(t.Context(), streams.HubStream(hubID(1))); err != nil {
-				t.Fatal(err)
-			}
+			// A log that only lost its stream is written again from the journal.
+			r.closeLogs()
+			r.deleteStream(r.conns.Cloud, streams.JournalStream(0))
+			r.deleteStream(r.conns.Cloud, streams.JournalIndexStream)
+			r.deleteStream(r.conns.Shard(hubID(1)), streams.HubStream(hubID(1)))
+			r.openLogs(time.Hour)
 			r.last[hubID(1)], r.n[hubID(1)] = 0, 0
 			r.store(hubID(1), again)
 			out := newSink()
@@ -272,6 +272,18 @@ func TestLogReplaced(t *testing.T) {
 			}
 			consecutive(t, hubID(1), numbers(t, got[1:])[hubID(1)], again)
 		})
+	}
+}
+
+// deleteStream deletes a stream; one that does not exist is no error.
+func (r *testHubs) deleteStream(nc *nats.Conn, name string) {
+	r.t.Helper()
+	js, err := jetstream.New(nc)
+	if err == nil {
+		err = js.DeleteStream(r.t.Context(), name)
+	}
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		r.t.Fatal(err)
 	}
 }
 

@@ -78,13 +78,13 @@ func (f feeds) dropped() (all int) {
 
 // handle records a message of the feed.
 func (t *Tap) handle(msg *nats.Msg) {
-	id, m, durable, err := hublog.ParseFeed(msg)
+	id, m, err := hublog.ParseFeed(msg)
 	if err != nil {
 		t.cfg.Logger.Warn("unreadable message in the feed", "error", err)
 		return
 	}
 	if _, ok := domain.ParseHubID(string(id)); ok && t.chose(id) {
-		t.hubs.announce(id, m, durable)
+		t.hubs.announce(id, m)
 	}
 }
 
@@ -166,7 +166,7 @@ func (t *Tap) place(s hublog.State) func(*hub) {
 		switch {
 		case s.Last == 0:
 		case t.cfg.New && !t.listed, !t.cfg.Since.IsZero() && s.LastStored.Before(t.cfg.Since):
-			h.at, h.placed = hublog.DecodedCursor{Seq: s.Last, Stored: s.LastStored}, true
+			h.at, h.placed = beforeAll(s.Last), true
 		case !t.cfg.Since.IsZero():
 			if s.First > 1 && s.Retention > 0 && time.Since(t.cfg.Since) > s.Retention {
 				h.unread = s.First - 1 // some of the expired events may have been stored since then
@@ -180,7 +180,10 @@ func (t *Tap) place(s hublog.State) func(*hub) {
 	}
 }
 
-// beforeAll returns a position at a sequence without a message, which cannot be compared.
+// unknownTime is the time of a position whose message was not read, so that it cannot be compared.
+var unknownTime = time.UnixMilli(0)
+
+// beforeAll returns a position at a sequence whose message was not read.
 func beforeAll(seq uint64) hublog.DecodedCursor {
-	return hublog.DecodedCursor{Seq: seq, Stored: time.UnixMilli(0)}
+	return hublog.DecodedCursor{Seq: seq, Stored: unknownTime}
 }

@@ -43,9 +43,13 @@ func TestRules(t *testing.T) {
 func TestViolationsAreFound(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	source := "package p\n\n// Comments may name $JS.API.\nvar subject = \"$JS.API.INFO\"\n"
-	if err := os.WriteFile(filepath.Join(dir, "p.go"), []byte(source), 0o600); err != nil {
-		t.Fatal(err)
+	for name, source := range map[string]string{
+		"p.go": "package p\n\n// Comments may name $JS.API.\nvar subject = \"$JS.API.INFO\"\n",
+		"w.go": "package p\n\nvar open = journals.OpenWriter\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(source), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for name, c := range map[string]struct {
 		pkg  goPackage
@@ -92,6 +96,12 @@ func TestViolationsAreFound(t *testing.T) {
 				ImportPath: "hubcloud/streams/outbox", Dir: dir, GoFiles: []string{"p.go"},
 			},
 			`streams/outbox/p.go:4 contains "$JS."`,
+		},
+		"a call": {
+			goPackage{
+				ImportPath: "hubcloud/streams/outbox", Dir: dir, GoFiles: []string{"w.go"},
+			},
+			"streams/outbox/w.go:3 uses OpenWriter",
 		},
 		"nothing": {
 			goPackage{
@@ -174,7 +184,8 @@ func violations(t *testing.T, packages []goPackage) []string {
 	return found
 }
 
-// textViolations returns a line for every string literal of a file that breaks a rule.
+// textViolations returns a line for every string literal and every call of a file that breaks a
+// rule.
 func textViolations(t *testing.T, p goPackage, name string) []string {
 	t.Helper()
 	files := token.NewFileSet()
@@ -184,6 +195,16 @@ func textViolations(t *testing.T, p goPackage, name string) []string {
 	}
 	var found []string
 	ast.Inspect(file, func(n ast.Node) bool {
+		if selector, ok := n.(*ast.SelectorExpr); ok {
+			for _, r := range callRules {
+				if selector.Sel.Name == r.name && !slices.Contains(r.in, p.name()) {
+					found = append(found, fmt.Sprintf(
+						"%s/%s:%d uses %s: only %q may: %s", p.name(), name,
+						files.Position(selector.Pos()).Line, r.name, r.in, r.reason,
+					))
+				}
+			}
+		}
 		literal, ok := n.(*ast.BasicLit)
 		if !ok || literal.Kind != token.STRING {
 			return true

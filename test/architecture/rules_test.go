@@ -42,9 +42,11 @@ var importRules = []importRule{
 	{
 		packages: "streams/hublog",
 		allowed: []string{
-			"domain", "streams", "streams/jsapi", "streams/logformat", "streams/telemetry",
+			"domain", "streams", "streams/journal", "streams/jsapi", "streams/logformat",
+			"streams/telemetry",
 		},
-		reason: "hub logs and the directory are independent sources of truth",
+		reason: "hub logs and the directory are independent sources of truth; readers do not know " +
+			"who writes the streams",
 	},
 	{
 		packages: "streams/logformat", libraries: []string{"github.com/nats-io/nats.go"},
@@ -61,6 +63,13 @@ var importRules = []importRule{
 			"domain", "streams", "streams/journal", "streams/jsapi", "streams/logformat",
 		},
 		reason: "views are written from the journal alone: they do not read hub logs",
+	},
+	{
+		packages: "streams/logwriter",
+		allowed: []string{
+			"domain", "streams", "streams/hubviews", "streams/journal", "streams/jsapi",
+		},
+		reason: "appends do not depend on the readers of hub logs",
 	},
 	{
 		packages: "streams/directory",
@@ -211,6 +220,25 @@ var importerRules = []importerRule{
 		"the service contains no hub in software",
 	},
 	{
+		"streams/hubviews",
+		[]string{
+			"streams/logwriter", "cmd/hubcloud/internal/doctor", "cmd/hubcloud/internal/server",
+		},
+		"the views have one writer; the doctor reads their positions, the server recovers streams",
+	},
+	{
+		"streams/logwriter", []string{"cmd/hubcloud/internal/..."},
+		"hublog and hubbridge declare what they need of the journals",
+	},
+	{
+		"streams/journal",
+		[]string{
+			"streams/logwriter", "streams/hubviews", "streams/hublog", "hubbridge/ingest",
+			"cmd/hubcloud/internal/doctor",
+		},
+		"others append to hub logs and read them",
+	},
+	{
 		"streams/jsapi",
 		[]string{
 			"streams/...", "hubbridge/...", "projections/apply",
@@ -281,4 +309,18 @@ var textRules = []textRule{
 	},
 	{": keepalive", []string{"httpapi/sse"}, "SSE is written by one package"},
 	{`"through":`, []string{"hubbridge/codec"}, "acks are encoded by one package"},
+}
+
+// callRule limits which packages may call a method or function, by its name.
+type callRule struct {
+	name   string
+	in     []string
+	reason string
+}
+
+var callRules = []callRule{
+	{
+		"OpenWriter", []string{"streams/logwriter"},
+		"a journal has one writer, that of the holder of its group's lease",
+	},
 }

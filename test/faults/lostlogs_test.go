@@ -107,17 +107,32 @@ func TestDamagedStreams(t *testing.T) {
 		tenant.Must(http.MethodGet, "/hubs/"+hubs[0].ID+"/events?after="+cursor, nil, http.StatusOK)
 	}
 
-	// The service log and the doctor name the hub whose log is lost.
+	remove := func(pattern string) {
+		t.Helper()
+		folders, err := filepath.Glob(filepath.Join(s.Dir, "nats", filepath.FromSlash(pattern)))
+		if err != nil || len(folders) != 1 {
+			t.Fatalf("folders %s: %v, %v", pattern, folders, err)
+		}
+		if err := os.RemoveAll(folders[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A stream that is gone is written again from the journal, with the same cursors.
 	s.Kill()
-	folders, err := filepath.Glob(
-		filepath.Join(s.Dir, "nats", "jetstream", "*", "streams", stream(hubs[1])),
-	)
-	if err != nil || len(folders) != 1 {
-		t.Fatalf("folders of %s: %v, %v", hubs[1].ID, folders, err)
+	remove("jetstream/*/streams/" + stream(hubs[1]))
+	s.Begin()
+	if got := read(); got != want {
+		t.Errorf("a removed stream: answers of the API: got\n%s\nwant\n%s", got, want)
 	}
-	if err := os.RemoveAll(folders[0]); err != nil {
-		t.Fatal(err)
+	if strings.Contains(s.Log(), "hub log lost") {
+		t.Error("the service log reports a lost hub log, which the journal has")
 	}
+
+	// Without its journal too, the log is lost: the service log and the doctor name the hub.
+	s.Kill()
+	remove("jetstream/*/streams/" + stream(hubs[1]))
+	remove("durable/jetstream/CLOUD/streams/" + streams.JournalStream(0))
+	remove("durable/jetstream/CLOUD/streams/" + streams.JournalIndexStream)
 	s.Begin()
 	streamstest.EventuallyWithin(t, recovery, "the log names the hub", func() bool {
 		return slices.ContainsFunc(strings.Split(s.Log(), "\n"), func(line string) bool {

@@ -91,6 +91,14 @@ func (s *story) metrics(t *testing.T) {
 		{"hublog_append_duration_seconds", nil},
 		{"hublog_append_failures_total", []string{"cause", "error"}},
 		{"hublog_messages_appended_total", nil},
+		// the journal and what is written from it
+		{"journal_commits_total", nil},
+		{"journal_records_total", nil},
+		{"journal_commit_duration_seconds", nil},
+		{"journal_commit_failures_total", []string{"cause", "not_stored"}},
+		{"journal_position", []string{"group", "0"}},
+		{"hubviews_records_written_total", nil},
+		{"hubviews_feed_messages_total", nil},
 		{"directory_append_duration_seconds", nil},
 		{"directory_events_appended_total", nil},
 		{"directory_effect_wait_duration_seconds", nil},
@@ -125,7 +133,7 @@ func (s *story) metrics(t *testing.T) {
 	for name, want := range map[string]float64{
 		"hubcloud_projections_leading": 1, "hubcloud_projections_lag_events": 0,
 		"hubcloud_projections_lag_seconds": 0, "hubcloud_projections_stopped": 0,
-		"hubcloud_lease_shards_held": 16, "hubcloud_streams_connections_down": 0,
+		"hubcloud_lease_groups_held": 1, "hubcloud_streams_connections_down": 0,
 		"hubcloud_build_info": 1, "hubcloud_presence_hubs_online": 0,
 		"hubcloud_ready": 5, "hubcloud_hubbridge_inbox_bytes": 0,
 	} {

@@ -41,7 +41,7 @@ func TestGRPC(t *testing.T) {
 		for name, want := range map[string]bool{
 			"hubcloud_httpapi_requests_total": true, "hubcloud_hubbridge_commands_total": true,
 			"hubcloud_presence_hubs_online": true,
-			"hubcloud_lease_shards_held":    false, "hubcloud_hubbridge_acks_total": false,
+			"hubcloud_lease_groups_held":    false, "hubcloud_hubbridge_acks_total": false,
 			"hubcloud_broker_streams": false,
 		} {
 			if _, got := s.after[name]; got != want {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
@@ -207,7 +206,7 @@ func (s *story) overrun() {
 	})
 }
 
-// withhold makes the hub's log reject events for a while, so that acks are withheld.
+// withhold makes the journal reject commits for a while, so that acks are withheld.
 func (s *story) withhold() {
 	t := s.t
 	credentials, err := streams.ReadCredentials(s.service.Dir + "/nats-credentials.json")
@@ -219,12 +218,11 @@ func (s *story) withhold() {
 		t.Fatal(err)
 	}
 	defer conns.Close()
-	hub := domain.HubID(s.hub.ID)
-	js, err := jetstream.New(conns.Shard(hub))
+	js, err := jetstream.New(conns.Cloud)
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream, err := js.Stream(t.Context(), streams.HubStream(hub))
+	stream, err := js.Stream(t.Context(), streams.JournalStream(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +239,7 @@ func (s *story) withhold() {
 	if _, err := js.UpdateStream(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	streamstest.Eventually(t, "the log stores events again", func() bool {
+	streamstest.Eventually(t, "the journal stores events again", func() bool {
 		s.hub.EventsFrom("log-1", 408, 409)
 		select {
 		case ack := <-s.hub.Acks:

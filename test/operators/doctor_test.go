@@ -42,6 +42,7 @@ func TestDoctor(t *testing.T) {
 		d.expect("sync", "ok", "every write")
 		d.expect("hubs", "ok", "1 of the 1 hubs")
 		d.expect("logs", "ok", "1 hub logs", hub.ID, "KV_idempotency")
+		d.expect("journal", "ok", "journal 0 ends at commit", "its writer answers", "room for")
 		d.expect("certificates", "ok", "the broker's certificate", "1 hubs have a certificate")
 	})
 

@@ -19,6 +19,8 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/hublog"
+	"hubcloud/streams/journal"
+	"hubcloud/streams/logwriter/logwritertest"
 	"hubcloud/streams/streamstest"
 	"hubcloud/streams/tap"
 )
@@ -48,8 +50,10 @@ func everyKind(t *testing.T) []tap.Record {
 	t.Helper()
 	broker := streamstest.New(t)
 	conns := broker.Connect(t)
+	journals, _ := logwritertest.Open(t, conns, time.Hour)
 	epoch := domain.NewEpochID(0xa)
 	logs, err := hublog.New(conns, hublog.Config{
+		Journal:   journals,
 		Retention: time.Hour,
 		Logger:    slog.New(slog.DiscardHandler),
 		Epoch: func(domain.HubID) (domain.Epoch, bool) {
@@ -64,7 +68,7 @@ func everyKind(t *testing.T) []tap.Record {
 	var last, stored uint64
 	appendEvents := func(count int) {
 		t.Helper()
-		var records []hublog.Record
+		var records []journal.Record
 		for range count {
 			stored++
 			payload, err := json.Marshal(domain.HubEvent{
@@ -75,7 +79,7 @@ func everyKind(t *testing.T) []tap.Record {
 			if err != nil {
 				t.Fatal(err)
 			}
-			records = append(records, hublog.Record{
+			records = append(records, journal.Record{Kind: journal.KindHubEvent,
 				Payload: payload, EpochID: epoch, OrgID: "01930000-0000-7000-8000-00000000000a",
 				OwnLog: "log", Through: stored,
 			})

@@ -19,6 +19,8 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/hublog"
+	"hubcloud/streams/journal"
+	"hubcloud/streams/logwriter/logwritertest"
 	"hubcloud/streams/streamstest"
 	"hubcloud/streams/tap"
 )
@@ -31,7 +33,10 @@ func TestFollow(t *testing.T) {
 	t.Parallel()
 	const hub, before, after = domain.HubID("hub-aaaa-aaaa-0001"), 1200, 300
 	broker := streamstest.New(t)
-	logs, err := hublog.New(broker.Connect(t), hublog.Config{
+	conns := broker.Connect(t)
+	journals, _ := logwritertest.Open(t, conns, time.Hour)
+	logs, err := hublog.New(conns, hublog.Config{
+		Journal:   journals,
 		Retention: time.Hour, Logger: slog.New(slog.DiscardHandler),
 		Epoch: func(domain.HubID) (domain.Epoch, bool) { return domain.Epoch{}, false },
 	})
@@ -43,16 +48,16 @@ func TestFollow(t *testing.T) {
 	store := func(from, to int) {
 		t.Helper()
 		for n := from; n <= to; n += 100 {
-			var records []hublog.Record
+			var records []journal.Record
 			for i := n; i < n+100; i++ {
 				payload := fmt.Appendf(
 					nil,
 					`{"type":"channel.observed","hub_id":%q,"device_id":1,"time":"2026-01-02T03:04:05Z","clock_trusted":true,"data":{"n":%d}}`,
 					hub, i,
 				)
-				records = append(
-					records, hublog.Record{Payload: payload, EpochID: domain.NewEpochID(0xa)},
-				)
+				records = append(records, journal.Record{
+					Kind: journal.KindHubEvent, Payload: payload, EpochID: domain.NewEpochID(0xa),
+				})
 			}
 			if last, err = logs.Append(context.Background(), hub, last, records); err != nil {
 				t.Fatal(err)

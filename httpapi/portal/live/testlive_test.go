@@ -20,6 +20,8 @@ import (
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal/live"
 	"hubcloud/streams/hublog"
+	"hubcloud/streams/journal"
+	"hubcloud/streams/logwriter/logwritertest"
 	"hubcloud/streams/streamstest"
 )
 
@@ -65,10 +67,13 @@ func newTestLive(t testing.TB, cfg live.Config) *testLive {
 	}
 	r.add(hubA)
 	r.add(hubB)
+	conns := streamstest.Start(t)
+	journals, _ := logwritertest.Open(t, conns, time.Hour)
 	var err error
 	r.logs, err = hublog.New(
-		streamstest.Start(t),
+		conns,
 		hublog.Config{
+			Journal:   journals,
 			Retention: time.Hour,
 			Epoch:     r.epoch,
 			Logger:    slog.New(slog.DiscardHandler),
@@ -140,12 +145,12 @@ func (r *testLive) change(hub domain.HubID, update func(*domain.Hub)) {
 func (r *testLive) append(hub domain.HubID, eventType string, device int64, data ...string) {
 	r.t.Helper()
 	epoch, _ := r.epoch(hub)
-	var records []hublog.Record
+	var records []journal.Record
 	for i, d := range data {
 		n := uint64(i) + r.last[hub] + 1
 		records = append(
 			records,
-			hublog.Record{EpochID: epoch.ID, OwnLog: "a", Through: n, Payload: fmt.Appendf(
+			journal.Record{Kind: journal.KindHubEvent, EpochID: epoch.ID, OwnLog: "a", Through: n, Payload: fmt.Appendf(
 				nil,
 				`{"type":%q,"hub_id":%q,"device_id":%d,"time":%q,"clock_trusted":true,"data":%s}`,
 				eventType, hub, device, domain.FormatTime(time.Now()), d,

@@ -12,6 +12,7 @@ import (
 	"hubcloud/cmd/hubcloud/internal/datadir"
 	"hubcloud/cmd/hubcloud/internal/operator"
 	"hubcloud/streams/backup"
+	"hubcloud/streams/logwriter"
 )
 
 // backupCommand backs up a running installation.
@@ -84,6 +85,9 @@ func (c *backupCommand) Run(ctx context.Context, out Output) error {
 	m, err := backup.Write(ctx, s.Conns, backup.Config{
 		Dir: c.Dir, Format: datadir.Format, HubLogs: c.HubLogs, Installation: s.Settings.ID,
 		Files: files, Progress: bar.show,
+		CompleteLogs: func(ctx context.Context) error {
+			return logwriter.FlushViews(ctx, s.Conns.Cloud, s.Settings.Journals)
+		},
 	})
 	bar.end()
 	if err != nil {

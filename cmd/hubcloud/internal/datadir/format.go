@@ -12,7 +12,8 @@ import (
 // the former format in test/upgrade.
 //
 //	1  the first one; directories without format.json have it too
-const Format = 1
+//	2  hub logs are written through a journal
+const Format = 2
 
 // formatFile is the content of format.json.
 type formatFile struct {

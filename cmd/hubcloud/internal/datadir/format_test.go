@@ -13,7 +13,7 @@ func TestFormat(t *testing.T) {
 		says    []string // of the error; nil for none
 	}{
 		"a directory from before there was a file": {"", nil},
-		"this format":    {`{"format":1,"version":"1.0.0"}`, nil},
+		"this format":    {`{"format":2,"version":"1.0.0"}`, nil},
 		"a newer format": {`{"format":99,"version":"9.1.0"}`, []string{"9.1.0", "format 99", "2.0.0"}},
 		"no number":      {`{}`, []string{"at least 1"}},
 		"not JSON":       {`format 1`, []string{FormatFile}},

@@ -112,6 +112,7 @@ var checks = [...]check{
 	{"mail", checkMail},
 	{"hubs", checkHubs},
 	{"logs", checkLogs},
+	{"journal", checkJournal},
 }
 
 // Check checks every component, in less than five seconds.

@@ -71,6 +71,15 @@ func (f *findings) unknown(what string, err error) {
 	f.add(Unknown, what+err.Error(), advice)
 }
 
+// merge adds the findings of another check.
+func (f *findings) merge(other *findings) {
+	if severity[other.verdict] > severity[f.verdict] {
+		f.verdict = other.verdict
+	}
+	f.details = append(f.details, other.details...)
+	f.advice = append(f.advice, other.advice...)
+}
+
 // putLastFirst moves the last detail, the most important one, before the others.
 func (f *findings) putLastFirst() {
 	last := len(f.details) - 1

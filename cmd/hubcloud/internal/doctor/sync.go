@@ -8,6 +8,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"hubcloud/streams/broker"
 )
 
 // syncTries is how many syncs are measured. Their median counts.
@@ -59,6 +61,8 @@ type syncSetting struct {
 	interval time.Duration
 	// alone means that streams have only one copy.
 	alone bool
+	// views means that the server's streams are written again from the journal after a power cut.
+	views bool
 }
 
 // syncSettings returns the settings of the servers or, when they cannot be reached, the setting
@@ -69,11 +73,18 @@ func syncSettings(t *target) []syncSetting {
 	if servers, err := t.servers(); err == nil {
 		for _, s := range servers {
 			if s.JetStream != nil {
-				all = append(
-					all,
-					syncSetting{s.Name, s.JetStream.SyncAlways, s.JetStream.SyncInterval, alone},
-				)
+				all = append(all, syncSetting{
+					who: s.Name, always: s.JetStream.SyncAlways,
+					interval: s.JetStream.SyncInterval, alone: alone,
+				})
 			}
+		}
+		// The embedded broker's server for hubs has only views of the journal, which is on the
+		// durable server.
+		for i := range all {
+			all[i].views = slices.ContainsFunc(all, func(other syncSetting) bool {
+				return other.who == all[i].who+broker.DurableSuffix
+			})
 		}
 		return all
 	}
@@ -99,6 +110,11 @@ func syncSettings(t *target) []syncSetting {
 func judgeSync(t *target, s syncSetting, f *findings) {
 	every := s.interval.String()
 	switch {
+	case s.views && !s.always:
+		f.note(
+			"%s syncs the hub logs every %s: after a power cut they are completed from the "+
+				"journal", s.who, every,
+		)
 	case s.always:
 		f.note(
 			"%s syncs every write before it acknowledges it: a power cut loses no acknowledged "+

@@ -27,6 +27,9 @@ type Settings struct {
 	ID string `json:"id"`
 	// Environment is the environment of the installation's API keys: live or dev.
 	Environment string `json:"environment"`
+	// Journals is the number of journals that the hub logs are written through. It is 0 in an
+	// installation that was made before there were journals, until its first start since.
+	Journals int `json:"journals,omitempty"`
 }
 
 // ErrNeverStarted reports that the broker has no settings.
@@ -46,17 +49,21 @@ func Read(ctx context.Context, cloud *nats.Conn, kv jetstream.KeyValue) (Setting
 	return s, nil
 }
 
-// Open returns the settings, and creates them at the installation's first start. The error is a
-// usage.Error when the installation has another environment.
+// Open returns the settings, and creates them at the installation's first start. An installation
+// without journals gets that many. The error is a usage.Error when the installation has another
+// environment.
 func Open(
-	ctx context.Context, cloud *nats.Conn, kv jetstream.KeyValue, environment string,
+	ctx context.Context, cloud *nats.Conn, kv jetstream.KeyValue, environment string, journals int,
 ) (Settings, error) {
 	s, err := Read(ctx, cloud, kv)
 	if errors.Is(err, ErrNeverStarted) {
-		if err := create(ctx, kv, environment); err != nil {
+		if err := create(ctx, kv, environment, journals); err != nil {
 			return s, fmt.Errorf("write the installation's settings: %w", err)
 		}
 		s, err = Read(ctx, cloud, kv)
+	}
+	if err == nil && s.Journals == 0 {
+		s, err = setJournals(ctx, cloud, kv, journals)
 	}
 	if err != nil {
 		return s, err
@@ -73,8 +80,12 @@ func Open(
 
 // create writes the settings of a new installation. When two replicas start at once, one of them
 // creates the settings and create returns nil for both.
-func create(ctx context.Context, kv jetstream.KeyValue, environment string) error {
-	text, err := json.Marshal(Settings{ID: newID(), Environment: environment})
+func create(
+	ctx context.Context, kv jetstream.KeyValue, environment string, journals int,
+) error {
+	text, err := json.Marshal(Settings{
+		ID: newID(), Environment: environment, Journals: journals,
+	})
 	if err != nil {
 		return err
 	}
@@ -82,6 +93,26 @@ func create(ctx context.Context, kv jetstream.KeyValue, environment string) erro
 		return err
 	}
 	return nil
+}
+
+// setJournals sets the number of journals of an installation that has none, unless another replica
+// has just set it.
+func setJournals(
+	ctx context.Context, cloud *nats.Conn, kv jetstream.KeyValue, journals int,
+) (s Settings, err error) {
+	bucket := jsapi.NewBucket(cloud, kv.Bucket())
+	entry, err := bucket.GetJSON(ctx, settingsKey, &s)
+	if err == nil && s.Journals == 0 {
+		s.Journals = journals
+		_, err = bucket.CompareAndSetJSON(ctx, settingsKey, s, entry.Revision)
+		if errors.Is(err, jsapi.ErrConflict) {
+			return Read(ctx, cloud, kv)
+		}
+	}
+	if err != nil {
+		return s, fmt.Errorf("set the installation's number of journals: %w", err)
+	}
+	return s, nil
 }
 
 // ReplaceID assigns a restored installation a new id. The installation that the backup was taken of

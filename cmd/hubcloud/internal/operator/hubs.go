@@ -9,6 +9,7 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/hublog"
+	"hubcloud/streams/logwriter"
 )
 
 // WaitForReadModels makes the session's changes wait until the read models show them. Stopped
@@ -19,10 +20,17 @@ func (s *Session) WaitForReadModels(models *control.Control) {
 }
 
 // hubLogs reads the streams of hub logs for the directory, without serving them.
-type hubLogs struct{ conns *streams.Conns }
+type hubLogs struct {
+	conns *streams.Conns
+	// journals is the number of journals of the installation.
+	journals int
+}
 
-// LastSequence returns the last sequence of the hub's stream.
+// LastSequence returns the last sequence of the hub's log.
 func (h hubLogs) LastSequence(ctx context.Context, hub domain.HubID) (uint64, error) {
+	if err := logwriter.FlushViews(ctx, h.conns.Cloud, h.journals); err != nil {
+		return 0, err
+	}
 	logs, err := hublog.New(h.conns, hublog.Config{
 		Retention: hublog.MinRetention,
 		Epoch:     func(domain.HubID) (domain.Epoch, bool) { return domain.Epoch{}, false },

@@ -91,7 +91,7 @@ func NewSession(ctx context.Context, conns *streams.Conns) (*Session, error) {
 		Environment:   settings.Environment,
 		AwaitReplicas: replicas.NewBarrier(conns, "", discard).Wait,
 		Connections:   disconnector,
-		Logs:          hubLogs{conns},
+		Logs:          hubLogs{conns, settings.Journals},
 	}
 	return &Session{
 		Conns: conns, Buckets: buckets, Settings: settings, Log: log,

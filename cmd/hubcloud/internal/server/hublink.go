@@ -13,13 +13,14 @@ import (
 	"hubcloud/hubbridge/rpc"
 	"hubcloud/streams"
 	"hubcloud/streams/hublog"
+	"hubcloud/streams/logwriter"
 	"hubcloud/streams/tapuser"
 )
 
 // bridgePoll is the pause between two checks of whether the bridge is ready.
 const bridgePoll = 5 * time.Millisecond
 
-// startHubLink starts the hub logs, the presence view, the calls to hubs (role api), the bridge
+// startHubLink starts the journals, the hub logs, the presence view, the calls to hubs (role api), the bridge
 // (role bridge) and the callout, in this order. The callout is last: the broker accepts hubs only
 // once the callout answers, and by then the bridge handles their messages.
 func (s *Server) startHubLink(ctx context.Context) error {
@@ -40,15 +41,15 @@ func (s *Server) startHubLink(ctx context.Context) error {
 	return s.startCallout()
 }
 
-// startHubLogs opens the hub logs and recovers those whose configuration is unreadable.
+// startHubLogs opens the journals and the hub logs, and recovers the hub logs whose configuration is
+// unreadable.
 func (s *Server) startHubLogs(ctx context.Context) (err error) {
-	var syncFolders func(streams.Account) error
-	if s.broker != nil {
-		syncFolders = s.broker.SyncFolders
+	if err := s.startJournals(ctx); err != nil {
+		return err
 	}
 	s.hubLogs, err = hublog.New(s.conns, hublog.Config{
-		SyncFolders: syncFolders, Retention: s.cfg.EventRetention, Replicas: s.cfg.LogReplicas,
-		Reads: s.reads, Epoch: s.epoch, Refresh: s.access.Refresh, Lost: s.reach.Lost,
+		Journal: s.journals, Retention: s.cfg.EventRetention, Reads: s.reads,
+		Epoch: s.epoch, Refresh: s.access.Refresh, Lost: s.reach.Lost,
 		CacheBytes: s.cfg.HistoryCache << 20, RingBytes: s.cfg.LiveCache << 20, Logger: s.logger,
 		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
@@ -56,12 +57,30 @@ func (s *Server) startHubLogs(ctx context.Context) (err error) {
 		return err
 	}
 	s.access.OnRelease(s.hubLogs.Released)
+	s.foundation.run("journals", s.journals.Run)
 	s.foundation.run("hub logs", s.hubLogs.Run)
 	s.recoverLogs(ctx)
 	if s.cfg.has(roleBridge) {
 		s.foundation.run("lost hub logs", s.reportLostLogs)
 	}
 	return nil
+}
+
+// startJournals opens the journals and the views that are written from them.
+func (s *Server) startJournals(ctx context.Context) (err error) {
+	var syncFolders func(streams.Account) error
+	if s.broker != nil {
+		syncFolders = s.broker.SyncFolders
+	}
+	s.journals, err = logwriter.New(logwriter.Config{
+		Conns: s.conns, Groups: s.settings.Journals, Retention: s.cfg.EventRetention,
+		Replicas: s.cfg.LogReplicas, SyncFolders: syncFolders, Logger: s.logger,
+		Metrics: s.registry,
+	})
+	if err != nil {
+		return err
+	}
+	return s.retry(ctx, brokerStorage, s.journals.Open)
 }
 
 // startCalls creates what the API needs to send requests and commands to hubs. Requests go over the
@@ -115,7 +134,7 @@ func (s *Server) stopCalls() {
 // startBridge starts the bridge and waits until it holds the leases of its shards.
 func (s *Server) startBridge(ctx context.Context) (err error) {
 	s.bridge, err = hubbridge.New(
-		s.conns, s.buckets, s.hubLogs, s.directory, s.access, s.presence,
+		s.conns, s.buckets, s.journals, s.hubLogs, s.directory, s.access, s.presence,
 		hubbridge.Config{
 			ReplicaID: s.replicaID, Retention: s.cfg.EventRetention, Admit: s.space.Admit,
 			Logger: s.logger, Metrics: s.registry, Tracer: s.traces.Tracer(),

@@ -27,6 +27,13 @@ import (
 // them: the broker may be up while its streams have no leader yet.
 const brokerStorage = "the broker's streams"
 
+// viewSyncInterval is how often the embedded broker syncs the hub logs, which are written again from
+// the journal after a power cut. Package hubviews relies on it.
+const viewSyncInterval = 2 * time.Minute
+
+// clusterJournals is the most journals of an installation on a cluster.
+const clusterJournals = 16
+
 // startInfrastructure locks the data directory and starts the broker and the database
 // concurrently.
 func (s *Server) startInfrastructure(ctx context.Context) (err error) {
@@ -154,10 +161,19 @@ func (s *Server) openBroker(ctx context.Context) (err error) {
 			}
 		}
 		s.settings, err = installation.Open(
-			ctx, s.conns.Cloud, s.buckets.Installation, s.cfg.Environment,
+			ctx, s.conns.Cloud, s.buckets.Installation, s.cfg.Environment, s.newJournals(),
 		)
 		return err
 	})
+}
+
+// newJournals returns the number of journals of a new installation. The commits of one journal
+// follow one another: a single disk is used best by one journal, a cluster by several.
+func (s *Server) newJournals() int {
+	if s.broker != nil {
+		return 1
+	}
+	return min(len(s.conns.Shards), clusterJournals)
 }
 
 // embedBroker runs the broker in this process.
@@ -177,7 +193,8 @@ func (s *Server) embedBroker(ctx context.Context) (err error) {
 	s.broker, err = broker.Start(ctx, broker.Config{
 		DataDir: string(s.dir), Shards: s.cfg.Shards, NATSAddr: s.cfg.NATS, MQTTAddr: s.cfg.MQTT,
 		MQTTTLS: s.authority.ServerTLS(), Connections: s.files.broker, SyncInterval: syncInterval,
-		Space: s.space, Logger: s.logger, Metrics: s.registry,
+		ViewSyncInterval: viewSyncInterval,
+		Space:            s.space, Logger: s.logger, Metrics: s.registry,
 	})
 	if errors.Is(err, broker.ErrShards) {
 		return usage.Errorf("--shards: %w", err)

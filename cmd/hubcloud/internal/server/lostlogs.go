@@ -7,6 +7,7 @@ import (
 
 	"hubcloud/hubbridge/ingest"
 	"hubcloud/streams"
+	"hubcloud/streams/hubviews"
 )
 
 const (
@@ -37,7 +38,8 @@ func (s *Server) recoverLogs(ctx context.Context) {
 			)
 			continue
 		}
-		if err := s.hubLogs.Ensure(ctx, hub); err != nil {
+		shard := s.conns.Shards[streams.ShardOf(hub, len(s.conns.Shards))]
+		if err := hubviews.Recover(ctx, shard, hub, s.cfg.EventRetention); err != nil {
 			s.logger.Error(
 				"hub log not recovered: its messages are on disk", "hub_id", hub,
 				"account", folder.Account, "error", err,
@@ -62,6 +64,9 @@ func (s *Server) reportLostLogs(ctx context.Context) error {
 					"on its store, and start it"
 			}
 			for _, hub := range lost {
+				if _, ok := s.journals.Tip(hub); ok {
+					continue // it is written again from the journal
+				}
 				s.logger.Error(message, "hub_id", hub)
 			}
 			<-ctx.Done()

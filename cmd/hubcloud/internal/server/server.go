@@ -33,6 +33,7 @@ import (
 	"hubcloud/streams/filelock"
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/keyuse"
+	"hubcloud/streams/logwriter"
 	"hubcloud/streams/replicas"
 	"hubcloud/streams/signin"
 	"hubcloud/streams/telemetry"
@@ -98,6 +99,7 @@ type Server struct {
 
 	// Hub link. Replicas without the role bridge have no bridge, replicas without the role api only
 	// hub logs and bridge.
+	journals *logwriter.Router
 	hubLogs  *hublog.Logs
 	caller   *rpc.Caller
 	devices  *rpc.Devices

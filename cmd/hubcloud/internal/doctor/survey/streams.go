@@ -50,6 +50,10 @@ type Stream struct {
 	Bytes, ByteLimit       int64
 	// Oldest and Newest are the times of the first and the last message, zero without messages.
 	Oldest, Newest time.Time
+	// Last is the sequence of the last message, also when it has expired.
+	Last uint64
+	// MaxAge is how long messages are kept, 0 for ever.
+	MaxAge time.Duration
 	// Lost is the number of messages that are unreadable on disk.
 	Lost int
 	// Replicas is the configured number of copies. Leader and Peers are empty without a cluster.
@@ -79,6 +83,7 @@ func streamOf(info *jetstream.StreamInfo) Stream {
 		Messages: int64(info.State.Msgs), MessageLimit: info.Config.MaxMsgs,
 		Bytes: int64(info.State.Bytes), ByteLimit: info.Config.MaxBytes,
 		Oldest: info.State.FirstTime, Newest: info.State.LastTime,
+		Last: info.State.LastSeq, MaxAge: info.Config.MaxAge,
 	}
 	if info.State.Lost != nil {
 		s.Lost = len(info.State.Lost.Msgs)
