@@ -7,8 +7,11 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/logformat"
 )
@@ -31,20 +34,158 @@ type LastEvent struct {
 // LastEvents returns the last event of the hub and the last event of the cloud, as far as they
 // exist: everything that was stored before the call is seen. A log without events has none.
 func (l *Logs) LastEvents(ctx context.Context, hub domain.HubID) ([]LastEvent, error) {
-	if err := l.awaitView(ctx, hub); err != nil {
-		return nil, fmt.Errorf("hub log of %s: %w", hub, err)
+	bySubject, err := l.lastEvents(ctx, hub)
+	if err != nil {
+		return nil, fmt.Errorf("hub log of %s: last events: %w", hub, err)
 	}
 	var events []LastEvent
-	for _, subject := range []string{streams.HubEventSubject(hub), streams.CloudEventSubject(hub)} {
-		event, ok, err := l.lastOf(ctx, hub, subject)
-		if err != nil {
-			return nil, fmt.Errorf("hub log of %s: last of %s: %w", hub, subject, err)
-		}
-		if ok {
+	for _, subject := range eventSubjects(hub) {
+		if event, ok := bySubject[subject]; ok {
 			events = append(events, event)
 		}
 	}
 	return events, nil
+}
+
+func eventSubjects(hub domain.HubID) []string {
+	return []string{streams.HubEventSubject(hub), streams.CloudEventSubject(hub)}
+}
+
+// lastEvents returns the last events by their subjects.
+func (l *Logs) lastEvents(
+	ctx context.Context, hub domain.HubID,
+) (map[string]LastEvent, error) {
+	if err := l.awaitView(ctx, hub); err != nil {
+		return nil, err
+	}
+	if l.cfg.Journal != nil {
+		if tip, ok := l.cfg.Journal.Tip(hub); ok {
+			return l.lastEventsUpTo(ctx, hub, tip.EventSeq)
+		}
+	}
+	events := map[string]LastEvent{}
+	for _, subject := range eventSubjects(hub) {
+		event, ok, err := l.lastOf(ctx, hub, subject)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", subject, err)
+		}
+		if ok {
+			events[subject] = event
+		}
+	}
+	return events, nil
+}
+
+// lastEventsUpTo returns the last events of a log of which the journal knows the last event's
+// sequence. One copy of the hub's stream returns both, since it has everything before the later
+// one; what it lacks after that, because it was cut off from the others, comes from the journal.
+func (l *Logs) lastEventsUpTo(
+	ctx context.Context, hub domain.HubID, last uint64,
+) (map[string]LastEvent, error) {
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	for pause := readPause; ; pause = min(2*pause, maxReadPause) {
+		events, err := l.lastInStream(ctx, hub)
+		if err == nil {
+			err = l.addJournaled(ctx, hub, events, last)
+		}
+		if err == nil || !jsapi.IsTemporary(err) || !streams.Sleep(ctx, pause) {
+			return events, err
+		}
+	}
+}
+
+// lastInStream returns the last events that one copy of the hub's stream has. A missing stream has
+// none.
+func (l *Logs) lastInStream(
+	ctx context.Context, hub domain.HubID,
+) (map[string]LastEvent, error) {
+	subjects := eventSubjects(hub)
+	msgs, err := l.shard(hub).reads.Get(ctx, jsapi.BatchRequest{
+		Stream: streams.HubStream(hub), LastOf: subjects, Messages: len(subjects),
+	})
+	if errors.Is(err, jsapi.ErrNoStream) {
+		// Also the answer while no copy can be reached: the leader knows.
+		if b, infoErr := l.streamBounds(ctx, hub); infoErr != nil || b.last == 0 {
+			return map[string]LastEvent{}, infoErr
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	events := make(map[string]LastEvent, len(subjects))
+	for _, m := range msgs {
+		at, err := time.Parse(time.RFC3339Nano, jsapi.Field(m.Header, jsapi.HeaderTime))
+		if err != nil {
+			return nil, fmt.Errorf("time of sequence %d: %w", m.Sequence, err)
+		}
+		subject := jsapi.Field(m.Header, jsapi.HeaderSubject)
+		event, err := parseLast(hub, subject, m.Sequence, at, m.Header, m.Data)
+		if err != nil {
+			return nil, err
+		}
+		events[subject] = event
+	}
+	return events, nil
+}
+
+// addJournaled puts the events after the last of those given, up to a sequence, in their places. An
+// event that the journal has no more has expired, or the stream would have it.
+func (l *Logs) addJournaled(
+	ctx context.Context, hub domain.HubID, events map[string]LastEvent, to uint64,
+) error {
+	from := uint64(1)
+	for _, event := range events {
+		from = max(from, event.Seq+1)
+	}
+	for from <= to {
+		records, err := l.cfg.Journal.Records(ctx, hub, from, to, loadBytes)
+		if errors.Is(err, journal.ErrGone) {
+			oldest, oldestErr := l.cfg.Journal.Oldest(ctx, hub)
+			switch {
+			case errors.Is(oldestErr, journal.ErrGone), oldest > to:
+				return nil
+			case oldestErr != nil:
+				return oldestErr
+			case oldest > from:
+				from = oldest
+				continue
+			}
+		}
+		if err != nil {
+			return err
+		}
+		for i := range records {
+			if l.cfg.Now().Sub(records[i].Time) > l.cfg.Retention {
+				continue // expired: the journal keeps records for longer
+			}
+			if err := addRecord(events, &records[i]); err != nil {
+				return err
+			}
+		}
+		from = records[len(records)-1].Seq + 1
+	}
+	return nil
+}
+
+// addRecord puts a record in the place of the last event of its subject, if it is an event.
+func addRecord(events map[string]LastEvent, r *journal.Record) (err error) {
+	if r.Kind == journal.KindCommand {
+		return nil
+	}
+	event := LastEvent{
+		Seq: r.Seq, Time: r.Time, FromCloud: r.Kind == journal.KindCloudEvent, EpochID: r.EpochID,
+		OwnLog: r.OwnLog, Through: r.Through, Connection: r.Connection,
+	}
+	if event.Type, err = payloadType(r.Payload); err != nil {
+		return fmt.Errorf("sequence %d: %w", r.Seq, err)
+	}
+	subject := streams.HubEventSubject(r.Hub)
+	if event.FromCloud {
+		subject = streams.CloudEventSubject(r.Hub)
+	}
+	events[subject] = event
+	return nil
 }
 
 func (l *Logs) lastOf(
@@ -57,33 +198,41 @@ func (l *Logs) lastOf(
 	if err != nil {
 		return event, false, err
 	}
-	event = LastEvent{
-		Seq:        msg.Sequence,
-		Time:       msg.Time,
+	event, err = parseLast(hub, subject, msg.Sequence, msg.Time, msg.Header, msg.Data)
+	return event, err == nil, err
+}
+
+// parseLast reads the message of an event that the broker stored at the time at.
+func parseLast(
+	hub domain.HubID, subject string, seq uint64, at time.Time, header nats.Header, data []byte,
+) (LastEvent, error) {
+	event := LastEvent{
+		Seq:        seq,
+		Time:       at,
 		FromCloud:  subject == streams.CloudEventSubject(hub),
-		OwnLog:     msg.Header.Get(logformat.HeaderOwnLog),
-		Connection: msg.Header.Get(logformat.HeaderConnection),
+		OwnLog:     header.Get(logformat.HeaderOwnLog),
+		Connection: header.Get(logformat.HeaderConnection),
 	}
-	written, ok, err := logformat.Time(msg.Header)
+	written, ok, err := logformat.Time(header)
 	if err != nil {
-		return event, false, fmt.Errorf("headers of sequence %d: %w", event.Seq, err)
+		return event, fmt.Errorf("headers of sequence %d: %w", seq, err)
 	}
 	if ok {
 		event.Time = written
 	}
-	if id, err := domain.ParseEpochID(msg.Header.Get(logformat.HeaderEpoch)); err == nil {
+	if id, err := domain.ParseEpochID(header.Get(logformat.HeaderEpoch)); err == nil {
 		event.EpochID = id
 	}
 	if event.OwnLog != "" {
-		event.Through, err = strconv.ParseUint(msg.Header.Get(logformat.HeaderThrough), 10, 64)
+		event.Through, err = strconv.ParseUint(header.Get(logformat.HeaderThrough), 10, 64)
 		if err != nil {
-			return event, false, fmt.Errorf("headers of sequence %d: %w", event.Seq, err)
+			return event, fmt.Errorf("headers of sequence %d: %w", seq, err)
 		}
 	}
-	if event.Type, err = payloadType(msg.Data); err != nil {
-		return event, false, fmt.Errorf("sequence %d: %w", event.Seq, err)
+	if event.Type, err = payloadType(data); err != nil {
+		return event, fmt.Errorf("sequence %d: %w", seq, err)
 	}
-	return event, true, nil
+	return event, nil
 }
 
 // LastSequence returns the last sequence of the hub's log, of events and commands alike, also of an

@@ -76,7 +76,7 @@ func New(conns *streams.Conns, cfg Config) (*Logs, error) {
 	l.history = newHistory(l, cfg.CacheBytes)
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	for i, nc := range conns.Shards {
-		l.shards = append(l.shards, newShard(l, nc, reads.Shards[i]))
+		l.shards = append(l.shards, newShard(l, nc, reads.Shards[i], conns.Cloud))
 	}
 	if cfg.Journal != nil {
 		cfg.Journal.Subscribe(l.received)

@@ -1,13 +1,17 @@
 package hublog
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
@@ -425,5 +429,39 @@ func TestCloseEndsReaders(t *testing.T) {
 	}
 	if n := conns.Shards[streams.ShardOf(hubA, len(conns.Shards))].NumSubscriptions(); n > 1 {
 		t.Errorf("%d subscriptions after Close, want at most 1", n)
+	}
+}
+
+// A server that is cut off from one of the accounts that it reads a log with ends its readers.
+func TestReadersOfALostConnection(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	for name, nc := range map[string]*nats.Conn{
+		"shard": conns.Shards[streams.ShardOf(hubA, len(conns.Shards))], "cloud": conns.Cloud,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var lost atomic.Bool
+			f := startOn(t, conns, Config{
+				Lost: func(asked *nats.Conn) bool { return asked == nc && lost.Load() },
+			})
+			r, err := f.Follow(t.Context(), hubA, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			lost.Store(true)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			for err == nil {
+				select {
+				case <-r.Ready():
+				case <-ctx.Done():
+				}
+				_, err = r.Next(ctx, 10)
+			}
+			if !errors.Is(err, ErrLost) {
+				t.Errorf("the reader ended with %v, want ErrLost", err)
+			}
+		})
 	}
 }

@@ -14,7 +14,8 @@ import (
 // shard is what the logs in one account of the broker share: connections and tails.
 type shard struct {
 	logs *Logs
-	nc   *nats.Conn
+	// nc is for requests, and new records come over cloud.
+	nc, cloud *nats.Conn
 	// reads is for direct gets, over the connection of Config.Reads.
 	reads *jsapi.BatchPool
 	// loadSlots has one entry for each load of history under way.
@@ -25,10 +26,11 @@ type shard struct {
 	tails  map[domain.HubID]*tail
 }
 
-func newShard(l *Logs, nc, reads *nats.Conn) *shard {
+func newShard(l *Logs, nc, reads, cloud *nats.Conn) *shard {
 	return &shard{
 		logs:      l,
 		nc:        nc,
+		cloud:     cloud,
 		tails:     map[domain.HubID]*tail{},
 		loadSlots: make(chan struct{}, maxShardLoads),
 		reads:     jsapi.New(reads).NewBatchPool(maxGets, maxGet),
@@ -38,7 +40,7 @@ func newShard(l *Logs, nc, reads *nats.Conn) *shard {
 // lost reports whether a connection of the shard is cut off from the broker.
 func (s *shard) lost() bool {
 	lost := s.logs.cfg.Lost
-	return lost != nil && (lost(s.nc) || lost(s.reads.Conn()))
+	return lost != nil && (lost(s.nc) || lost(s.reads.Conn()) || lost(s.cloud))
 }
 
 func (s *shard) tail(hub domain.HubID) *tail {
