@@ -52,10 +52,10 @@ type Bridge struct {
 // shardParts is the number of parts of a served shard: an ingest.Shard and a presence.Watcher.
 const shardParts = 2
 
-// New returns a bridge over the broker's connections and buckets. It writes the journals, appends to
-// the hubs' logs, starts their new epochs in directory, and looks up the owners of hubs in ownership, which must be
-// loaded when Run begins. view.Run must run while the bridge does. The error is that of
-// cfg.Validate.
+// New returns a bridge over the broker's connections and buckets. It writes the journals, appends
+// to the hubs' logs, starts their new epochs in directory, and looks up the owners of hubs in
+// ownership, which must be loaded when Run begins. view.Run must run while the bridge does. The
+// error is that of cfg.Validate.
 func New(
 	conns *streams.Conns, buckets *streams.Buckets, journals Journals, logs ingest.Logs,
 	directory ingest.Directory, ownership ingest.Ownership, view *presence.View, cfg Config,

@@ -57,9 +57,9 @@
 //
 // # Failure
 //
-// A journal without a leader fails reads with service_unavailable after 15 seconds;
-// readers may call Next again. A tail whose journal has lost events that readers have seen ends them
-// with ErrEpochEnded. A server that is cut off from the broker ends its readers with ErrLost.
+// A journal without a leader fails reads with service_unavailable after 15 seconds; readers may
+// call Next again. A tail whose journal has lost events that readers have seen ends them with
+// ErrEpochEnded. A server that is cut off from the broker ends its readers with ErrLost.
 //
 // # Memory
 //

@@ -20,9 +20,9 @@ import (
 // bridgePoll is the pause between two checks of whether the bridge is ready.
 const bridgePoll = 5 * time.Millisecond
 
-// startHubLink starts the journals, the hub logs, the presence view, the calls to hubs (role api), the bridge
-// (role bridge) and the callout, in this order. The callout is last: the broker accepts hubs only
-// once the callout answers, and by then the bridge handles their messages.
+// startHubLink starts the journals, the hub logs, the presence view, the calls to hubs (role api),
+// the bridge (role bridge) and the callout, in this order. The callout is last: the broker accepts
+// hubs only once the callout answers, and by then the bridge handles their messages.
 func (s *Server) startHubLink(ctx context.Context) error {
 	if err := s.startHubLogs(ctx); err != nil {
 		return err
@@ -41,8 +41,8 @@ func (s *Server) startHubLink(ctx context.Context) error {
 	return s.startCallout()
 }
 
-// startHubLogs opens the journals and the hub logs, and recovers the hub logs whose configuration is
-// unreadable.
+// startHubLogs opens the journals and the hub logs, and recovers the hub logs whose configuration
+// is unreadable.
 func (s *Server) startHubLogs(ctx context.Context) (err error) {
 	if err := s.startJournals(ctx); err != nil {
 		return err
