@@ -114,9 +114,12 @@ const (
 	// drainTime is how long a shard that ends may take to handle the messages it has received.
 	drainTime = 3 * time.Second
 	// maxCheckpointDelay is how long a hub's checkpoint may be behind its log, when retention is
-	// long. The checkpoint is read only when the log's last record has expired, and the stream's
-	// last sequence bounds what the checkpoint lacks after a crash (see evidence.resolve).
-	maxCheckpointDelay = 5 * time.Second
+	// long. The checkpoint is read only when the log's last record has expired, and the log's last
+	// sequence bounds what the checkpoint lacks after a crash (see evidence.resolve). Each
+	// checkpoint is a synced write, so they are spread over this time. maxCheckpointTick is the
+	// longest interval between ticks.
+	maxCheckpointDelay = 5 * time.Minute
+	maxCheckpointTick  = 2500 * time.Millisecond
 	// viewWait is how long a reset waits until this replica's view shows the new epoch. viewPause
 	// is the time between two looks.
 	viewWait  = 3 * time.Second

@@ -30,7 +30,7 @@ type inbox struct {
 	scheduled bool
 	paused    bool
 	// flush requests that the checkpoint be written. flushWaiting reports whether the hub is in its
-	// shard's flushNext or flushAfter.
+	// shard's flushes.
 	flush, flushWaiting bool
 }
 

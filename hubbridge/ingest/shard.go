@@ -30,9 +30,10 @@ type Shard struct {
 	hubs map[domain.HubID]*hubState
 	// ready holds the hubs that wait for a worker, in order.
 	ready []*hubState
-	// flushNext holds the hubs whose checkpoint is written at the next tick, flushAfter those of
-	// the tick after it.
-	flushNext, flushAfter []*hubState
+	// flushes holds the hubs whose checkpoint must be written, each in the list of its tick: that of
+	// the next tick is flushes[nextFlush], those of the following ticks come after it, in a circle.
+	flushes   [][]*hubState
+	nextFlush int
 	// bytes is the size of all messages in inboxes.
 	bytes int
 	// reportedBytes is the value of bytes at the last tick, which the metric shows.
@@ -49,8 +50,10 @@ type Shard struct {
 
 // NewShard returns a shard. It accepts observations at once, and handles them during Run.
 func NewShard(cfg Config) *Shard {
+	delay, tick := checkpointDelay(cfg.Retention)
 	return &Shard{
-		cfg: cfg, msgs: make(chan *nats.Msg, receiveQueue),
+		flushes: make([][]*hubState, max(int(delay/tick), 2)),
+		cfg:     cfg, msgs: make(chan *nats.Msg, receiveQueue),
 		storageErrors:    rate.Sometimes{First: 1, Interval: time.Second},
 		protocolWarnings: rate.Sometimes{First: 1, Interval: time.Second},
 		hubs:             make(map[domain.HubID]*hubState),
@@ -103,7 +106,8 @@ func (sh *Shard) Run(ctx context.Context, ready func()) error {
 
 // receive puts messages into inboxes until ctx ends.
 func (sh *Shard) receive(ctx context.Context, subs []*nats.Subscription) {
-	ticker := time.NewTicker(checkpointTick(sh.cfg.Retention))
+	_, tick := checkpointDelay(sh.cfg.Retention)
+	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	dropped := 0
 	for {
@@ -120,10 +124,11 @@ func (sh *Shard) receive(ctx context.Context, subs []*nats.Subscription) {
 	}
 }
 
-// checkpointTick returns the interval of ticks. A checkpoint is written at the second tick after a
-// change at the latest: within maxCheckpointDelay, and within an eighth of the retention.
-func checkpointTick(retention time.Duration) time.Duration {
-	return max(min(maxCheckpointDelay, retention/8)/2, 5*time.Millisecond)
+// checkpointDelay returns how long a hub's checkpoint may be behind its log, and the interval of the
+// ticks at which checkpoints are written.
+func checkpointDelay(retention time.Duration) (delay, tick time.Duration) {
+	delay = min(maxCheckpointDelay, retention/8)
+	return delay, max(min(maxCheckpointTick, delay/16), time.Millisecond)
 }
 
 // reportInbox updates the metric of the bytes in inboxes.

@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"time"
 
 	"hubcloud/hubbridge/codec"
@@ -74,7 +75,11 @@ func (sh *Shard) finish(ctx context.Context, s *hubState, it item, messages int,
 	defer sh.mu.Unlock()
 	if s.dirty && !s.inbox.flushWaiting {
 		s.inbox.flushWaiting = true
-		sh.flushAfter = append(sh.flushAfter, s)
+		// In the second half of the delay, spread over it: hubs that send at the same time do not
+		// write their checkpoints at the same time.
+		half := len(sh.flushes) / 2
+		due := (sh.nextFlush + half + rand.IntN(half)) % len(sh.flushes)
+		sh.flushes[due] = append(sh.flushes[due], s)
 	}
 	if err == nil {
 		s.pause = 0
@@ -100,15 +105,16 @@ func (sh *Shard) resume(s *hubState) {
 	}
 }
 
-// flushDue requests the checkpoints of flushNext. It runs at each tick.
+// flushDue requests the checkpoints of the next tick. It runs at each tick.
 func (sh *Shard) flushDue() {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	for _, s := range sh.flushNext {
+	for _, s := range sh.flushes[sh.nextFlush] {
 		s.inbox.flushWaiting, s.inbox.flush = false, true
 		sh.schedule(s)
 	}
-	sh.flushNext, sh.flushAfter = sh.flushAfter, nil
+	sh.flushes[sh.nextFlush] = nil
+	sh.nextFlush = (sh.nextFlush + 1) % len(sh.flushes)
 }
 
 // drain handles the messages that were received and writes the checkpoints, within drainTime.
@@ -124,12 +130,15 @@ func (sh *Shard) drain(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
-	sh.awaitIdle(ctx)
-	sh.flushDue()
-	sh.flushDue() // also the checkpoints of the tick after the next
 	if !sh.awaitIdle(ctx) {
 		// The hubs get no ack for the messages that are left, and send them again.
 		sh.cfg.Logger.Warn("shard ended with unhandled messages")
+	}
+	for range sh.flushes {
+		sh.flushDue()
+	}
+	if !sh.awaitIdle(ctx) {
+		sh.cfg.Logger.Info("shard ended with checkpoints unwritten: they follow from the logs")
 	}
 }
 
@@ -162,7 +171,8 @@ func (sh *Shard) close() {
 	for _, s := range sh.hubs {
 		s.inbox = inbox{}
 	}
-	sh.ready, sh.flushAfter, sh.flushNext = nil, nil, nil
+	sh.ready = nil
+	clear(sh.flushes)
 }
 
 // putBack puts an events message back as the hub's first item.
