@@ -45,15 +45,24 @@ func (s *service) sampleOf(h *hub) sample {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	var info struct{ Config json.RawMessage }
+	var info struct{ Config map[string]any }
 	if err := json.Unmarshal(answer.Data, &info); err != nil || len(info.Config) == 0 {
 		s.t.Fatalf("stream of %s: %s %v", h.ID, answer.Data, err)
 	}
-	last, err := conns.Shard(id).RequestWithContext(ctx,
-		"$JS.API.DIRECT.GET."+streams.HubStream(id),
-		fmt.Appendf(nil, `{"last_by_subj":%q}`, streams.HubEventSubject(id)))
-	if err != nil || len(last.Data) == 0 {
-		s.t.Fatalf("last event of %s: %v %v", h.ID, last, err)
+	info.Config["allow_atomic"] = true // a message of several events is stored whole or not at all
+	config, err := json.Marshal(info.Config)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	// The stream gets what the journal has some milliseconds later.
+	var last *nats.Msg
+	for err == nil && (last == nil || len(last.Data) == 0) && streams.Sleep(ctx, time.Millisecond) {
+		last, err = conns.Shard(id).RequestWithContext(ctx,
+			"$JS.API.DIRECT.GET."+streams.HubStream(id),
+			fmt.Appendf(nil, `{"last_by_subj":%q}`, streams.HubEventSubject(id)))
+	}
+	if err != nil || ctx.Err() != nil {
+		s.t.Fatalf("last event of %s: %v %v", h.ID, err, ctx.Err())
 	}
 	header := nats.Header{}
 	for name, values := range last.Header {
@@ -61,7 +70,7 @@ func (s *service) sampleOf(h *hub) sample {
 			header[name] = values
 		}
 	}
-	return sample{Hub: h.ID, Stream: info.Config, Header: header, Data: last.Data}
+	return sample{Hub: h.ID, Stream: config, Header: header, Data: last.Data}
 }
 
 // streamFor returns the stream's configuration for another hub.

@@ -3,6 +3,7 @@
 package installation
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -26,10 +27,29 @@ type Settings struct {
 	// installation are never filled from another.
 	ID string `json:"id"`
 	// Environment is the environment of the installation's API keys: live or dev.
-	Environment string `json:"environment"`
+	Environment string `json:"api_environment"`
 	// Journals is the number of journals that the hub logs are written through. It is 0 in an
 	// installation that was made before there were journals, until its first start since.
 	Journals int `json:"journals,omitempty"`
+}
+
+// stored are the settings as they are stored.
+type stored struct {
+	Settings
+	// Former is where the environment was in format 1. Its programs do not start while it is not
+	// their own environment, and print it: they would append to the hub logs past the journal.
+	Former string `json:"environment"`
+}
+
+// formerNote takes the place of the environment of format 1.
+const formerNote = "of a newer version of hubcloud, which must start it"
+
+func (s Settings) stored() stored { return stored{Settings: s, Former: formerNote} }
+
+// settings returns the settings, also of format 1.
+func (s stored) settings() Settings {
+	s.Environment = cmp.Or(s.Environment, s.Former)
+	return s.Settings
 }
 
 // ErrNeverStarted reports that the broker has no settings.
@@ -38,15 +58,15 @@ var ErrNeverStarted = errors.New("no service has been started on this broker yet
 // Read returns the settings of an installation. The error is ErrNeverStarted when there are none.
 // Read asks the bucket's leader: another replica may lack a value written a moment ago.
 func Read(ctx context.Context, cloud *nats.Conn, kv jetstream.KeyValue) (Settings, error) {
-	var s Settings
+	var s stored
 	entry, err := jsapi.NewBucket(cloud, kv.Bucket()).GetJSON(ctx, settingsKey, &s)
 	if err == nil && !entry.Exists() {
 		err = ErrNeverStarted
 	}
 	if err != nil {
-		return s, fmt.Errorf("read the installation's settings: %w", err)
+		return Settings{}, fmt.Errorf("read the installation's settings: %w", err)
 	}
-	return s, nil
+	return s.settings(), nil
 }
 
 // Open returns the settings, and creates them at the installation's first start. An installation
@@ -85,7 +105,7 @@ func create(
 ) error {
 	text, err := json.Marshal(Settings{
 		ID: newID(), Environment: environment, Journals: journals,
-	})
+	}.stored())
 	if err != nil {
 		return err
 	}
@@ -99,12 +119,14 @@ func create(
 // has just set it.
 func setJournals(
 	ctx context.Context, cloud *nats.Conn, kv jetstream.KeyValue, journals int,
-) (s Settings, err error) {
+) (Settings, error) {
+	var found stored
 	bucket := jsapi.NewBucket(cloud, kv.Bucket())
-	entry, err := bucket.GetJSON(ctx, settingsKey, &s)
+	entry, err := bucket.GetJSON(ctx, settingsKey, &found)
+	s := found.settings()
 	if err == nil && s.Journals == 0 {
 		s.Journals = journals
-		_, err = bucket.CompareAndSetJSON(ctx, settingsKey, s, entry.Revision)
+		_, err = bucket.CompareAndSetJSON(ctx, settingsKey, s.stored(), entry.Revision)
 		if errors.Is(err, jsapi.ErrConflict) {
 			return Read(ctx, cloud, kv)
 		}
@@ -123,7 +145,7 @@ func ReplaceID(ctx context.Context, cloud *nats.Conn, kv jetstream.KeyValue) err
 		return err
 	}
 	s.ID = newID()
-	text, err := json.Marshal(s)
+	text, err := json.Marshal(s.stored())
 	if err == nil {
 		_, err = kv.Put(ctx, settingsKey, text)
 	}
