@@ -88,7 +88,7 @@ func TestPortalErrorsArePages(t *testing.T) {
 		{"POST", "/portal/none", script, 405, `"message":"The page that led here`},
 		{
 			"GET", "/portal/organizations", script, 401,
-			`"message":"Reload the page to sign in."`,
+			`"message":"Sign in again."`,
 		},
 		{"GET", "/portalx", html, 404, `"type":"not_found"`},
 		{"GET", "/elsewhere", html, 404, `"type":"not_found"`},

@@ -88,9 +88,18 @@ func everyKind(t *testing.T) []tap.Record {
 			t.Fatal(err)
 		}
 	}
+	// awaitStream waits until the hub's stream has the whole log.
+	awaitStream := func() {
+		t.Helper()
+		tip, _ := journals.Tip(hub)
+		if err := journals.AwaitView(t.Context(), hub, tip.Seq); err != nil {
+			t.Fatal(err)
+		}
+	}
 	// purge removes what the hub's stream has before a sequence.
 	purge := func(before uint64) {
 		t.Helper()
+		awaitStream()
 		subject := "$JS.API.STREAM.PURGE." + streams.HubStream(hub)
 		request := fmt.Appendf(nil, `{"seq":%d}`, before)
 		if _, err := conns.Shard(hub).RequestWithContext(
@@ -111,6 +120,7 @@ func everyKind(t *testing.T) []tap.Record {
 	out, checkpoint := &sink{}, t.TempDir()+"/checkpoint"
 	run := func() {
 		t.Helper()
+		awaitStream()
 		tapped, err := tap.New(tap.Config{
 			Conn: nc, Shards: streamstest.Shards, Logger: slog.New(slog.DiscardHandler),
 			Output: out, Checkpoint: checkpoint, Commands: true,
