@@ -30,8 +30,8 @@ type apiFlags struct {
 	outputFlags
 }
 
-// isAPICommand marks the commands that are clients of the API: their flags must not be empty.
-func (*apiFlags) isAPICommand() {}
+// rejectsEmpty reports that the flags of the commands that are clients of the API must not be empty.
+func (*apiFlags) rejectsEmpty() bool { return true }
 
 // Validate checks the flags. The flag parser calls it.
 func (c *apiFlags) Validate() error {

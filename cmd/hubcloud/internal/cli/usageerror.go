@@ -17,7 +17,8 @@ func checkGiven(command *kong.Context) error {
 	if node == nil || !node.Target.CanAddr() {
 		return nil
 	}
-	if _, ok := node.Target.Addr().Interface().(interface{ isAPICommand() }); !ok {
+	client, ok := node.Target.Addr().Interface().(interface{ rejectsEmpty() bool })
+	if !ok || !client.rejectsEmpty() {
 		return nil
 	}
 	for _, element := range command.Path {
