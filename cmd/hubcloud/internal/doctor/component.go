@@ -3,6 +3,7 @@ package doctor
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -71,13 +72,17 @@ func (f *findings) unknown(what string, err error) {
 	f.add(Unknown, what+err.Error(), advice)
 }
 
-// merge adds the findings of another check.
+// merge adds the findings of another check, and its advice once.
 func (f *findings) merge(other *findings) {
 	if severity[other.verdict] > severity[f.verdict] {
 		f.verdict = other.verdict
 	}
 	f.details = append(f.details, other.details...)
-	f.advice = append(f.advice, other.advice...)
+	for _, advice := range other.advice {
+		if !slices.Contains(f.advice, advice) {
+			f.advice = append(f.advice, advice)
+		}
+	}
 }
 
 // putLastFirst moves the last detail, the most important one, before the others.

@@ -70,8 +70,19 @@ func checkJournal(ctx context.Context, t *target, f *findings) {
 		})
 	}
 	asking.Wait()
+	intact := 0
 	for _, one := range found {
+		if one.verdict == OK && groups > 1 {
+			intact++
+			continue
+		}
 		f.merge(one)
+	}
+	if intact > 0 {
+		f.note(
+			"%d of %d journals are written, and the hub logs have what they have; the journals "+
+				"have %s", intact, groups, size(journalBytes(groups, cloud)),
+		)
 	}
 	judgeRoom(t, groups, cloud, f)
 }
@@ -94,6 +105,18 @@ func journalGroups(ctx context.Context, conns *streams.Conns) (int, error) {
 		return 0, nil
 	}
 	return settings.Journals, err
+}
+
+// journalBytes returns the size of all journals.
+func journalBytes(groups int, cloud []survey.Stream) (bytes int64) {
+	for group := range groups {
+		for _, s := range cloud {
+			if s.Name == streams.JournalStream(group) {
+				bytes += s.Bytes
+			}
+		}
+	}
+	return bytes
 }
 
 // judgeJournal reports what a journal has.
