@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,6 +30,9 @@ type Config struct {
 	Host string
 	// HTTPPort and MQTTPort are the ports of the enrolment and of MQTT. 0 is any free port.
 	HTTPPort, MQTTPort int
+	// Certificate is that of the enrolment, for hubs that enrol over HTTPS only. Without one, the
+	// enrolment is over HTTP. Hubs must trust its authority.
+	Certificate *tls.Certificate
 	// Serial and Secret are those of the hub. Each is generated if it is empty.
 	Serial, Secret string
 	// Only are the IDs of the lines to check. Defaults to all.
@@ -184,6 +188,11 @@ func (c *Check) open() (err error) {
 	if c.http, err = net.Listen("tcp", c.bindAddress(c.cfg.HTTPPort)); err != nil {
 		return &ConfigError{"http port", err.Error()}
 	}
+	if c.cfg.Certificate != nil {
+		c.http = tls.NewListener(c.http, &tls.Config{
+			Certificates: []tls.Certificate{*c.cfg.Certificate}, MinVersion: tls.VersionTLS12,
+		})
+	}
 	if c.mqtt, err = net.Listen("tcp", c.bindAddress(c.cfg.MQTTPort)); err != nil {
 		return &ConfigError{"mqtt port", err.Error()}
 	}
@@ -215,7 +224,13 @@ func (c *Check) Serial() string { return c.hub.Serial() }
 func (c *Check) Secret() string { return c.cfg.Secret }
 
 // EnrolURL returns the base URL of the enrolment, without /link/v1.
-func (c *Check) EnrolURL() string { return "http://" + c.address(c.http) }
+func (c *Check) EnrolURL() string {
+	scheme := "http://"
+	if c.cfg.Certificate != nil {
+		scheme = "https://"
+	}
+	return scheme + c.address(c.http)
+}
 
 // BrokerURL returns the address of the MQTT endpoint, which the hub gets when it enrols.
 func (c *Check) BrokerURL() string { return "mqtts://" + c.address(c.mqtt) }

@@ -141,6 +141,8 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"hub", "check", "--listen", "0.0.0.0"}, "--listen"},
 		{[]string{"hub", "check", "--http-port", busy, "--timeout", "1s"}, "--http-port"},
 		{[]string{"hub", "check", "--mqtt-port", busy, "--timeout", "1s"}, "--mqtt-port"},
+		{[]string{"hub", "check", "--tls-cert", "c.pem"}, "--tls-key"},
+		{[]string{"hub", "check", "--tls-cert", "no.pem", "--tls-key", "no.pem"}, "no.pem"},
 		{[]string{"hub", "check", "--only", "hello"}, "--only"},
 		{[]string{"hub", "check", "--http-port", "70000"}, "--http-port"},
 		{[]string{"hub", "check", "--mqtt-port=-1"}, "--mqtt-port"},

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -26,6 +27,8 @@ type hubCheckCommand struct {
 	Listen   string        `help:"Name or address under which the hub reaches this machine." default:"127.0.0.1" placeholder:"HOST"`
 	HTTPPort int           `help:"Port for enrolments; 0 for any free one." name:"http-port" default:"0"`
 	MQTTPort int           `help:"Port for MQTT; 0 for any free one." name:"mqtt-port" default:"0"`
+	TLSCert  string        `help:"Certificate and chain (PEM) for enrolments over HTTPS, which the hub must trust. Without it enrolments are over HTTP." name:"tls-cert" type:"path" placeholder:"FILE"`
+	TLSKey   string        `help:"Key (PEM) of --tls-cert." name:"tls-key" type:"path" placeholder:"FILE"`
 	Serial   string        `help:"Serial that the hub has. Defaults to a new one." placeholder:"SERIAL"`
 	Secret   string        `help:"Enrolment secret that the hub has. Defaults to a new one." placeholder:"SECRET"`
 	Device   *int64        `help:"Device that gets the commands. Defaults to one with a writable channel, rather a switch or a light than a lock." placeholder:"ID"`
@@ -63,12 +66,16 @@ func (c *hubCheckCommand) Run(ctx context.Context, out Output) error {
 	if c.Timeout < time.Second {
 		return usage.Errorf("--timeout: is %v, must be at least 1s", c.Timeout)
 	}
+	certificate, err := c.certificate()
+	if err != nil {
+		return err
+	}
 	printer := &checkPrinter{out: out.Out, json: c.JSON, live: newProgress(out.Err, c.JSON),
 		results: map[string]hubcheck.Result{},
 	}
 	check, err := hubcheck.New(hubcheck.Config{
 		Host: c.Listen, HTTPPort: c.HTTPPort, MQTTPort: c.MQTTPort, Serial: c.Serial,
-		Secret: c.Secret, Device: c.Device, Commands: c.Commands, Only: c.Only,
+		Certificate: certificate, Secret: c.Secret, Device: c.Device, Commands: c.Commands, Only: c.Only,
 		Timeout: c.Timeout, OnLine: printer.line, OnStep: printer.step,
 	})
 	if invalid := new(hubcheck.ConfigError); errors.As(err, &invalid) {
@@ -108,6 +115,21 @@ func (c *hubCheckCommand) Run(ctx context.Context, out Output) error {
 		return errUnhealthy // the lines say what is wrong
 	}
 	return nil
+}
+
+// certificate reads the certificate of the enrolment, nil for none.
+func (c *hubCheckCommand) certificate() (*tls.Certificate, error) {
+	switch {
+	case c.TLSCert == "" && c.TLSKey == "":
+		return nil, nil
+	case c.TLSCert == "" || c.TLSKey == "":
+		return nil, usage.Errorf("--tls-cert and --tls-key: give both or none")
+	}
+	pair, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
+	if err != nil {
+		return nil, usage.Errorf("--tls-cert, --tls-key: %v", err)
+	}
+	return &pair, nil
 }
 
 // printLines prints every line of the list.
