@@ -40,29 +40,37 @@ func (s *service) sampleOf(h *hub) sample {
 	}
 	defer conns.Close()
 	id := domain.HubID(h.ID)
-	answer, err := conns.Shard(id).
-		RequestWithContext(ctx, "$JS.API.STREAM.INFO."+streams.HubStream(id), nil)
-	if err != nil {
-		s.t.Fatal(err)
+	ask := func(subject, body string) *nats.Msg {
+		answer, err := conns.Shard(id).RequestWithContext(
+			ctx, subject+streams.HubStream(id), []byte(body),
+		)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return answer
 	}
+	// The stream gets what the journal has some milliseconds later.
 	var info struct{ Config map[string]any }
-	if err := json.Unmarshal(answer.Data, &info); err != nil || len(info.Config) == 0 {
-		s.t.Fatalf("stream of %s: %s %v", h.ID, answer.Data, err)
+	var last *nats.Msg
+	for len(info.Config) == 0 || len(last.Data) == 0 {
+		if !streams.Sleep(ctx, time.Millisecond) {
+			s.t.Fatalf("stream of %s: %v", h.ID, ctx.Err())
+		}
+		answer := ask("$JS.API.STREAM.INFO.", "")
+		if err := json.Unmarshal(answer.Data, &info); err != nil {
+			s.t.Fatalf("stream of %s: %s %v", h.ID, answer.Data, err)
+		}
+		if len(info.Config) > 0 {
+			last = ask(
+				"$JS.API.DIRECT.GET.",
+				fmt.Sprintf(`{"last_by_subj":%q}`, streams.HubEventSubject(id)),
+			)
+		}
 	}
 	info.Config["allow_atomic"] = true // a message of several events is stored whole or not at all
 	config, err := json.Marshal(info.Config)
 	if err != nil {
 		s.t.Fatal(err)
-	}
-	// The stream gets what the journal has some milliseconds later.
-	var last *nats.Msg
-	for err == nil && (last == nil || len(last.Data) == 0) && streams.Sleep(ctx, time.Millisecond) {
-		last, err = conns.Shard(id).RequestWithContext(ctx,
-			"$JS.API.DIRECT.GET."+streams.HubStream(id),
-			fmt.Appendf(nil, `{"last_by_subj":%q}`, streams.HubEventSubject(id)))
-	}
-	if err != nil || ctx.Err() != nil {
-		s.t.Fatalf("last event of %s: %v %v", h.ID, err, ctx.Err())
 	}
 	header := nats.Header{}
 	for name, values := range last.Header {
