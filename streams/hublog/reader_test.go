@@ -394,8 +394,9 @@ func TestIdleReadersAreSmall(t *testing.T) {
 	if each := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) / readers; each > 400 {
 		t.Errorf("an idle reader has %d bytes, want at most 400", each)
 	}
-	if more := runtime.NumGoroutine() - goroutines; more > 5 {
-		t.Errorf("%d readers have %d goroutines, want at most 5", len(all), more)
+	// Those of the broker and of the journal come and go meanwhile.
+	if more := runtime.NumGoroutine() - goroutines; more > readers/50 {
+		t.Errorf("%d readers have %d goroutines, want at most %d", len(all), more, readers/50)
 	}
 }
 
