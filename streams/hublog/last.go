@@ -155,6 +155,9 @@ func (l *Logs) addJournaled(
 		if err != nil {
 			return err
 		}
+		if len(records) == 0 {
+			return errBehind
+		}
 		for i := range records {
 			if l.cfg.Now().Sub(records[i].Time) > l.cfg.Retention {
 				continue // expired: the journal keeps records for longer

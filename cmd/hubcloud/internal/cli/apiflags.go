@@ -30,7 +30,8 @@ type apiFlags struct {
 	outputFlags
 }
 
-// rejectsEmpty reports that the flags of the commands that are clients of the API must not be empty.
+// rejectsEmpty reports that the flags of the commands that are clients of the API must not be
+// empty.
 func (*apiFlags) rejectsEmpty() bool { return true }
 
 // Validate checks the flags. The flag parser calls it.
