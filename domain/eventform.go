@@ -23,12 +23,14 @@ type EventForm struct {
 // removed or changed. The map is read-only.
 var factDecoders = map[EventForm]func(json.RawMessage) (Fact, error){
 	{TypeOrgCreated, 1}:            decodeFact[OrgCreated],
+	{TypeOrgRenamed, 1}:            decodeFact[OrgRenamed],
 	{TypeMemberAdded, 1}:           decodeFact[MemberAdded],
 	{TypeMemberRoleChanged, 1}:     decodeFact[MemberRoleChanged],
 	{TypeMemberRemoved, 1}:         decodeFact[MemberRemoved],
 	{TypeMemberInvited, 1}:         decodeFact[MemberInvited],
 	{TypeInvitationRevoked, 1}:     decodeFact[MemberInvitationRevoked],
 	{TypeInvitationAccepted, 1}:    decodeFact[MemberInvitationAccepted],
+	{TypeConditionSeen, 1}:         decodeFact[ConditionSeen],
 	{TypeAccountCreated, 1}:        decodeFact[AccountCreated],
 	{TypeSiteCreated, 1}:           decodeFact[SiteCreated],
 	{TypeSiteRenamed, 1}:           decodeFact[SiteRenamed],

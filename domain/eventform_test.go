@@ -24,6 +24,11 @@ func TestEveryEventEverWrittenIsRead(t *testing.T) {
 	name := "Front hall"
 	want := map[string]domain.Fact{
 		"org.created.v1": domain.OrgCreated{OrgID: orgA, Name: "Acme Estates"},
+		"org.renamed.v1": domain.OrgRenamed{OrgID: orgA, Name: "Acme Houses"},
+		"org.condition_seen.v1": domain.ConditionSeen{
+			OrgID: orgA, HubID: hub, Condition: "smoke/3/0",
+			Since: time.Date(2026, 11, 28, 4, 5, 6, 123456000, time.UTC),
+		},
 		"org.member_added.v1": domain.MemberAdded{
 			OrgID: orgA, MemberID: "01935f2e-0000-7000-8000-0000000000aa",
 			Email: "Owner@Example.org", Role: domain.RoleOwner,

@@ -5,12 +5,14 @@ import "time"
 // The facts of the directory, by aggregate. Subjects are `directory.<aggregate>.<id…>`.
 const (
 	TypeOrgCreated         = "org.created"
+	TypeOrgRenamed         = "org.renamed"
 	TypeMemberAdded        = "org.member_added"
 	TypeMemberRoleChanged  = "org.member_role_changed"
 	TypeMemberRemoved      = "org.member_removed"
 	TypeMemberInvited      = "org.invited"
 	TypeInvitationRevoked  = "org.invitation_revoked"
 	TypeInvitationAccepted = "org.invitation_accepted"
+	TypeConditionSeen      = "org.condition_seen"
 
 	TypeAccountCreated = "account.created"
 
@@ -40,6 +42,12 @@ const (
 
 // OrgCreated creates an organization (aggregate org, id OrgID, a UUIDv7).
 type OrgCreated struct {
+	OrgID string `json:"org_id"`
+	Name  string `json:"name"`
+}
+
+// OrgRenamed renames an organization (aggregate org).
+type OrgRenamed struct {
 	OrgID string `json:"org_id"`
 	Name  string `json:"name"`
 }
@@ -96,6 +104,16 @@ type MemberInvitationAccepted struct {
 	OrgID        string `json:"org_id"`
 	InvitationID string `json:"invitation_id"`
 	MemberID     string `json:"member_id"`
+}
+
+// ConditionSeen records that a member has seen a condition that needs attention (aggregate org). It
+// concerns the occurrence that began at Since, and no later one.
+type ConditionSeen struct {
+	OrgID string `json:"org_id"`
+	HubID HubID  `json:"hub_id"`
+	// Condition identifies the condition among those of the hub.
+	Condition string    `json:"condition"`
+	Since     time.Time `json:"since"`
 }
 
 // AccountCreated creates a person's account (aggregate account, id AccountKey of the address).
@@ -302,12 +320,14 @@ type ProjectionSkipped struct {
 
 // EventType returns the type of the events that record the fact.
 func (OrgCreated) EventType() string               { return TypeOrgCreated }
+func (OrgRenamed) EventType() string               { return TypeOrgRenamed }
 func (MemberAdded) EventType() string              { return TypeMemberAdded }
 func (MemberRoleChanged) EventType() string        { return TypeMemberRoleChanged }
 func (MemberRemoved) EventType() string            { return TypeMemberRemoved }
 func (MemberInvited) EventType() string            { return TypeMemberInvited }
 func (MemberInvitationRevoked) EventType() string  { return TypeInvitationRevoked }
 func (MemberInvitationAccepted) EventType() string { return TypeInvitationAccepted }
+func (ConditionSeen) EventType() string            { return TypeConditionSeen }
 func (AccountCreated) EventType() string           { return TypeAccountCreated }
 func (SiteCreated) EventType() string              { return TypeSiteCreated }
 func (SiteRenamed) EventType() string              { return TypeSiteRenamed }

@@ -9,6 +9,9 @@ const (
 	EventHubDisconnected  = "hub.disconnected"
 	EventHubEventsSkipped = "hub.events_skipped"
 	EventDeviceForgotten  = "device.forgotten"
+	// EventFeedGap stands in the feed of an organization for events of a hub that are gone. It is
+	// in no hub's log.
+	EventFeedGap = "feed.gap"
 )
 
 // HubEvent is the stored form of an event in a hub's log: the contract's envelope without the
@@ -28,6 +31,8 @@ type HubEvent struct {
 type EncodedEvent struct {
 	// Seq is the event's sequence in the hub's stream. It is never shown to clients.
 	Seq uint64
+	// StoredNanos is when the event was stored, in nanoseconds since 1970.
+	StoredNanos int64
 	// Frame is the whole Server-Sent Events message: `id:`, `event:`, `data:` and the empty line
 	// that ends it.
 	Frame []byte

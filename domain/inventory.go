@@ -99,6 +99,15 @@ func DecideReleaseHub(s HubState, o Origin, after uint64) ([]Event, error) {
 	}, nil
 }
 
+// DecideRemoveHub is DecideReleaseHub for the organization that has the hub. It returns not_found
+// for a hub that the organization does not have.
+func DecideRemoveHub(s HubState, o Origin, orgID string, after uint64) ([]Event, error) {
+	if !s.ownedBy(orgID) {
+		return nil, ErrHubNotFound()
+	}
+	return DecideReleaseHub(s, o, after)
+}
+
 // ErrNotInInventory returns the not_found error for a Serial that is not in the inventory.
 func ErrNotInInventory() *Error { return Errorf(CodeNotFound, "serial: is not in the inventory") }
 

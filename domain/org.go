@@ -20,6 +20,9 @@ type OrgState struct {
 	// InvitedAt has the times of the newest MaxInvitationsPerHour invitations, oldest first. It
 	// includes invitations that were accepted or revoked since.
 	InvitedAt []time.Time
+	// Seen are the newest MaxSeenConditions conditions that members have seen, oldest first: at
+	// most one occurrence of each condition.
+	Seen []SeenCondition
 }
 
 // OrgMember is a member in an organization's state.
@@ -42,6 +45,8 @@ func OrgOf(fact Fact) (id string, ok bool) {
 	switch f := fact.(type) {
 	case OrgCreated:
 		return f.OrgID, true
+	case OrgRenamed:
+		return f.OrgID, true
 	case MemberAdded:
 		return f.OrgID, true
 	case MemberRoleChanged:
@@ -53,6 +58,8 @@ func OrgOf(fact Fact) (id string, ok bool) {
 	case MemberInvitationRevoked:
 		return f.OrgID, true
 	case MemberInvitationAccepted:
+		return f.OrgID, true
+	case ConditionSeen:
 		return f.OrgID, true
 	default:
 		return "", false
@@ -73,6 +80,22 @@ func DecideCreateOrg(
 	}, nil
 }
 
+// DecideRenameOrg renames an organization; it returns no event if the name is the same. The caller
+// has validated the name. It returns not_found for an organization that does not exist, and
+// forbidden for an actor that may not rename it.
+func DecideRenameOrg(s OrgState, o Origin, name string) ([]Event, error) {
+	if !s.Exists() {
+		return nil, ErrOrgNotFound()
+	}
+	if err := s.mayManage(o.Actor, RoleMember); err != nil {
+		return nil, err
+	}
+	if s.Name == name {
+		return nil, nil
+	}
+	return []Event{Record(o, OrgRenamed{OrgID: s.ID, Name: name})}, nil
+}
+
 // EvolveOrg folds an event into an organization's state. It does not change the lists of s.
 func EvolveOrg(s OrgState, e Event) (OrgState, error) {
 	fact, err := e.Fact()
@@ -82,6 +105,8 @@ func EvolveOrg(s OrgState, e Event) (OrgState, error) {
 	switch f := fact.(type) {
 	case OrgCreated:
 		return OrgState{ID: f.OrgID, Name: f.Name, CreatedAt: e.At}, nil
+	case OrgRenamed:
+		s.Name = f.Name
 	case MemberAdded:
 		s.Members = append(slices.Clip(s.Members), OrgMember{
 			ID: f.MemberID, Email: f.Email, Address: NormalizeEmail(f.Email), Role: f.Role,
@@ -104,6 +129,8 @@ func EvolveOrg(s OrgState, e Event) (OrgState, error) {
 		s.Invitations = withoutInvitation(s.Invitations, f.InvitationID)
 	case MemberInvitationAccepted:
 		return s.withAcceptance(f), nil
+	case ConditionSeen:
+		return s.withSeen(e, f), nil
 	default:
 		return s, misplaced(e, "organization")
 	}

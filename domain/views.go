@@ -103,8 +103,9 @@ type KeyAccess struct {
 // HubAccess is what the service needs of a hub to read its event log. Hubs without an organization
 // have none.
 type HubAccess struct {
-	OrgID string
-	Epoch Epoch
+	OrgID  string
+	SiteID string
+	Epoch  Epoch
 }
 
 // MemberAccess is what the service needs of a member to authorize a person in an organization.

@@ -1,0 +1,290 @@
+package attention
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"hubcloud/domain"
+)
+
+// Kind is what is wrong.
+type Kind string
+
+// The kinds.
+const (
+	Smoke    Kind = "smoke"
+	CO       Kind = "co"
+	Heat     Kind = "heat"
+	Leak     Kind = "leak"
+	Tamper   Kind = "tamper"
+	Alarm    Kind = "alarm"
+	Jammed   Kind = "jammed"
+	Battery  Kind = "battery"
+	NotDone  Kind = "not_done"
+	ByHand   Kind = "by_hand"
+	Failed   Kind = "failed"
+	Device   Kind = "unreachable"
+	Offline  Kind = "hub_offline"
+	NotHeard Kind = "hub_silent"
+)
+
+// LowBattery is the charge in percent below which a battery needs attention.
+const LowBattery = 20
+
+// outcomeTime is how long after a command a different report is taken as the command's outcome.
+// Later the device was operated by hand or by a rule.
+const outcomeTime = time.Minute
+
+// Condition is something that needs attention.
+type Condition struct {
+	// ID identifies the condition among those of its hub.
+	ID       string
+	Kind     Kind
+	Severity domain.Severity
+	Hub      domain.HubID
+	// DeviceID, Name and Room are of the device; zero for a condition of the hub itself.
+	DeviceID   int64
+	Name, Room string
+	// Key and Endpoint are of the channel; empty for a condition of a device or a hub.
+	Key      string
+	Endpoint int64
+	// Value is the reported value, and Wanted that of the last command; nil for none.
+	Value, Wanted json.RawMessage
+	// Event is what an alarm channel reports.
+	Event string
+	// Since is when the condition began, as far as it is known: by the hub's clock for conditions
+	// of devices.
+	Since time.Time
+}
+
+// HubState is the state of a hub.
+type HubState struct {
+	ID     domain.HubID
+	Status domain.HubStatus
+	// Since is when Status changed last.
+	Since time.Time
+	// SilentSince is since when the hub is connected but reports no events; zero if it reports.
+	SilentSince time.Time
+	// Known is since when the hub's log is known. Conditions whose begin is unknown began then.
+	Known   time.Time
+	Devices []DeviceState
+}
+
+// DeviceState is the last reported state of a device.
+type DeviceState struct {
+	ID         int64
+	Name, Room string
+	Available  bool
+	// AvailableSince is when Available changed last; zero if it is not known.
+	AvailableSince time.Time
+	Channels       []ChannelState
+}
+
+// ChannelState is the last reported state of a channel. Values are JSON, nil for none.
+type ChannelState struct {
+	Key      string
+	Endpoint int64
+	Value    json.RawMessage
+	// ObservedAt is when Value was reported last, and ChangedAt when it was reported first.
+	ObservedAt, ChangedAt time.Time
+	Desired               json.RawMessage
+	DesiredAt             time.Time
+	Status                domain.ChannelStatus
+}
+
+// triggers are the channels that are true while something is wrong.
+var triggers = map[string]Kind{
+	"smoke": Smoke, "co": CO, "heat": Heat, "leak": Leak, "tamper": Tamper,
+}
+
+// Of returns the conditions of a hub, the most urgent first, and then the newest first.
+func Of(hub HubState) []Condition {
+	var found []Condition
+	switch {
+	case hub.Status == domain.HubOffline:
+		found = append(found, Condition{
+			ID: string(Offline), Kind: Offline, Severity: domain.SeverityAlarm, Since: hub.Since,
+		})
+	case !hub.SilentSince.IsZero():
+		found = append(found, Condition{
+			ID: string(NotHeard), Kind: NotHeard, Severity: domain.SeverityWarning,
+			Since: hub.SilentSince,
+		})
+	}
+	for _, device := range hub.Devices {
+		for _, c := range device.conditions() {
+			c.DeviceID, c.Name, c.Room = device.ID, device.Name, device.Room
+			c.ID = fmt.Sprintf("%s/%d/%s/%d", c.Kind, device.ID, c.Key, c.Endpoint)
+			if c.Since.IsZero() {
+				c.Since = hub.Known
+			}
+			found = append(found, c)
+		}
+	}
+	for i := range found {
+		found[i].Hub = hub.ID
+	}
+	slices.SortStableFunc(found, Compare)
+	return found
+}
+
+// Compare orders conditions: the most urgent first, then the newest first.
+func Compare(a, b Condition) int {
+	return cmp.Or(
+		cmp.Compare(
+			slices.Index(domain.Severities, a.Severity), slices.Index(domain.Severities, b.Severity),
+		),
+		b.Since.Compare(a.Since), cmp.Compare(a.Hub, b.Hub), cmp.Compare(a.ID, b.ID),
+	)
+}
+
+func (d DeviceState) conditions() (found []Condition) {
+	if !d.Available {
+		found = append(found, Condition{
+			Kind: Device, Severity: domain.SeverityWarning, Since: d.AvailableSince,
+		})
+	}
+	for _, channel := range d.Channels {
+		c, ok := d.reported(channel)
+		if !ok {
+			c, ok = channel.commanded()
+		}
+		if ok {
+			c.Key, c.Endpoint = channel.Key, channel.Endpoint
+			c.Value, c.Wanted = channel.Value, channel.Desired
+			found = append(found, c)
+		}
+	}
+	if slices.ContainsFunc(found, func(c Condition) bool { return c.Kind == Jammed }) {
+		// The jam is why the command was not carried out.
+		found = slices.DeleteFunc(found, func(c Condition) bool { return c.Kind == NotDone })
+	}
+	return found
+}
+
+// reported returns the condition that the value of a channel stands for.
+func (d DeviceState) reported(c ChannelState) (Condition, bool) {
+	kind, isTrigger := triggers[c.Key]
+	switch {
+	case isTrigger && string(c.Value) == "true":
+		return Condition{Kind: kind, Severity: domain.SeverityAlarm, Since: c.began()}, true
+	case c.Key == "battery":
+		charge, err := strconv.ParseFloat(string(c.Value), 64)
+		if err != nil || charge >= LowBattery {
+			return Condition{}, false
+		}
+		return Condition{
+			Kind: Battery, Severity: domain.SeverityWarning, Since: c.began(),
+		}, true
+	case c.Key == "alarm":
+		return d.alarm(c)
+	}
+	return Condition{}, false
+}
+
+// alarm returns the condition that an alarm channel reports.
+func (d DeviceState) alarm(c ChannelState) (Condition, bool) {
+	var alarm struct {
+		Event  string
+		Active bool
+	}
+	if json.Unmarshal(c.Value, &alarm) != nil || !alarm.Active {
+		return Condition{}, false
+	}
+	found := Condition{
+		Kind: Alarm, Severity: domain.SeverityAlarm, Event: alarm.Event, Since: c.began(),
+	}
+	event := strings.ToLower(alarm.Event)
+	switch {
+	case strings.Contains(event, "jam"):
+		found.Kind = Jammed
+		if d.movedSince(c.ObservedAt) {
+			return Condition{}, false
+		}
+	case strings.Contains(event, "tamper"):
+		found.Kind = Tamper
+	case strings.Contains(event, "battery"):
+		found.Kind, found.Severity = Battery, domain.SeverityWarning
+	case isAccess(event):
+		return Condition{}, false
+	}
+	return found, true
+}
+
+// accessEvents are parts of the names of events that stand for the use of a door: who opens it with
+// a code, a key or by hand. A rejected code is a typing error mostly.
+var accessEvents = []string{
+	"code", "keypad", "manual", "rfid", "card", "user", "remote", "auto_lock", "one_touch", "schedule",
+	"unlocked", "door_opened", "door_closed",
+}
+
+// isAccess reports whether an event of an alarm channel is about the use of a door.
+func isAccess(event string) bool {
+	return event == "locked" || slices.ContainsFunc(accessEvents, func(part string) bool {
+		return strings.Contains(event, part)
+	})
+}
+
+// movedSince reports whether a lock or barrier of the device did what it was asked, or was moved,
+// after a time: it is not jammed any more.
+func (d DeviceState) movedSince(jam time.Time) bool {
+	return slices.ContainsFunc(d.Channels, func(c ChannelState) bool {
+		return isDoor(c.Key) && c.ChangedAt.After(jam) && c.Status != domain.ChannelDiverged
+	})
+}
+
+// commanded returns the condition that the last command of a channel has left.
+func (c ChannelState) commanded() (Condition, bool) {
+	warning := Condition{Kind: Failed, Severity: domain.SeverityWarning, Since: c.DesiredAt}
+	switch {
+	case c.Status == domain.ChannelFailed:
+		return warning, true
+	case c.Status != domain.ChannelDiverged:
+		return Condition{}, false
+	case !c.DesiredAt.IsZero() && c.ObservedAt.Sub(c.DesiredAt) <= outcomeTime:
+		warning.Kind = NotDone
+		if isDoor(c.Key) {
+			warning.Severity = domain.SeverityAlarm
+		}
+		return warning, true
+	case isDoor(c.Key):
+		warning.Kind, warning.Since = ByHand, c.began()
+		return warning, true
+	}
+	return Condition{}, false
+}
+
+// isDoor reports whether a channel opens and closes the way into a building.
+func isDoor(key string) bool { return key == "lock" || key == "barrier" }
+
+// began returns when the channel's value was first reported.
+func (c ChannelState) began() time.Time {
+	if c.ChangedAt.IsZero() {
+		return c.ObservedAt
+	}
+	return c.ChangedAt
+}
+
+// seenDrift is how long what was seen of a battery counts although its charge changes.
+const seenDrift = 60 * 24 * time.Hour
+
+// SeenBy returns who has seen the condition; false if nobody has. Every change of a battery's
+// charge begins a new occurrence, so having seen a low battery counts for 60 days.
+func (c Condition) SeenBy(seen []domain.SeenCondition) (domain.SeenCondition, bool) {
+	i := slices.IndexFunc(seen, func(s domain.SeenCondition) bool {
+		if s.HubID != c.Hub || s.Condition != c.ID {
+			return false
+		}
+		age := c.Since.Sub(s.Since)
+		return age == 0 || c.Kind == Battery && age > 0 && age < seenDrift
+	})
+	if i < 0 {
+		return domain.SeenCondition{}, false
+	}
+	return seen[i], true
+}

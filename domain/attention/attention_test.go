@@ -1,0 +1,210 @@
+package attention_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/domain/attention"
+)
+
+const hub = domain.HubID("hub-7k2m-q4xd-93ta")
+
+var began = time.Date(2026, 11, 28, 9, 0, 0, 0, time.UTC)
+
+// one returns the kinds and severities of a device with that channel and a lock.
+func one(channels ...attention.ChannelState) string {
+	return kinds(attention.DeviceState{
+		ID: 3, Name: "Landing", Room: "Hall", Available: true, Channels: channels,
+	})
+}
+
+func kinds(devices ...attention.DeviceState) string {
+	var all []string
+	for _, c := range attention.Of(attention.HubState{
+		ID: hub, Status: domain.HubOnline, Known: began, Devices: devices,
+	}) {
+		all = append(all, fmt.Sprintf("%s %s", c.Severity, c.Kind))
+	}
+	return strings.Join(all, ", ")
+}
+
+func value(key, json string) attention.ChannelState {
+	return attention.ChannelState{
+		Key: key, Value: []byte(json), ObservedAt: began.Add(time.Hour), ChangedAt: began,
+		Status: domain.ChannelSynchronized,
+	}
+}
+
+// command returns a channel that reported a value some time after a command.
+func command(
+	key, json string, status domain.ChannelStatus, after time.Duration,
+) attention.ChannelState {
+	return attention.ChannelState{
+		Key: key, Value: []byte(json), Desired: []byte("true"), DesiredAt: began,
+		ObservedAt: began.Add(after), ChangedAt: began.Add(after), Status: status,
+	}
+}
+
+func alarm(event string, active bool) attention.ChannelState {
+	return value("alarm", fmt.Sprintf(`{"type":"x","event":%q,"active":%t,"user":2}`, event, active))
+}
+
+func TestWhatNeedsAttention(t *testing.T) {
+	t.Parallel()
+	soon, later := 10*time.Second, time.Hour
+	for name, c := range map[string]struct{ got, want string }{
+		"smoke":             {one(value("smoke", "true")), "alarm smoke"},
+		"no smoke":          {one(value("smoke", "false")), ""},
+		"smoke unknown":     {one(attention.ChannelState{Key: "smoke"}), ""},
+		"carbon monoxide":   {one(value("co", "true")), "alarm co"},
+		"heat":              {one(value("heat", "true")), "alarm heat"},
+		"leak":              {one(value("leak", "true")), "alarm leak"},
+		"tamper":            {one(value("tamper", "true")), "alarm tamper"},
+		"an open door":      {one(value("contact", "true")), ""},
+		"motion":            {one(value("motion", "true")), ""},
+		"an unlocked door":  {one(value("lock", "false")), ""},
+		"battery at 20":     {one(value("battery", "20")), ""},
+		"battery at 19.5":   {one(value("battery", "19.5")), "warning battery"},
+		"battery unknown":   {one(value("battery", "null")), ""},
+		"a jam":             {one(alarm("jammed", true)), "alarm jammed"},
+		"a jam that ended":  {one(alarm("jammed", false)), ""},
+		"a lock jammed":     {one(alarm("manual_lock_jammed", true)), "alarm jammed"},
+		"a tamper alarm":    {one(alarm("tamper", true)), "alarm tamper"},
+		"a battery alarm":   {one(alarm("low_battery", true)), "warning battery"},
+		"another alarm":     {one(alarm("glass_broken", true)), "alarm alarm"},
+		"a valid code":      {one(alarm("keypad_code_accepted", true)), ""},
+		"a rejected code":   {one(alarm("keypad_code_rejected", true)), ""},
+		"locked by hand":    {one(alarm("manual_lock", true)), ""},
+		"a malformed alarm": {one(value("alarm", `"x"`)), ""},
+		"no alarm":          {one(value("alarm", "null")), ""},
+		"failed": {
+			one(command("level", "3", domain.ChannelFailed, soon)), "warning failed",
+		},
+		"a light that did not switch": {
+			one(command("switch", "false", domain.ChannelDiverged, soon)), "warning not_done",
+		},
+		"a light switched by hand": {
+			one(command("switch", "false", domain.ChannelDiverged, later)), "",
+		},
+		"a lock that did not lock": {
+			one(command("lock", "false", domain.ChannelDiverged, soon)), "alarm not_done",
+		},
+		"a lock opened by hand": {
+			one(command("lock", "false", domain.ChannelDiverged, later)), "warning by_hand",
+		},
+		"pending": {one(command("lock", "false", domain.ChannelPending, soon)), ""},
+		"a jam and why": {
+			one(command("lock", "false", domain.ChannelDiverged, soon), alarm("jammed", true)),
+			"alarm jammed",
+		},
+		"a jam that was overcome": {
+			one(command("lock", "true", domain.ChannelSynchronized, 2*later), alarm("jammed", true)),
+			"",
+		},
+		"out of reach": {
+			kinds(attention.DeviceState{ID: 1, Available: false}), "warning unreachable",
+		},
+		"several, the most urgent first": {
+			one(value("battery", "3"), value("leak", "true")), "alarm leak, warning battery",
+		},
+		"nothing": {kinds(), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if c.got != c.want {
+				t.Errorf("got %q, want %q", c.got, c.want)
+			}
+		})
+	}
+}
+
+// A hub that is offline needs attention, and so does what its devices reported before.
+func TestHubs(t *testing.T) {
+	t.Parallel()
+	devices := []attention.DeviceState{{
+		ID: 3, Available: true, Channels: []attention.ChannelState{value("smoke", "true")},
+	}}
+	for name, c := range map[string]struct {
+		hub  attention.HubState
+		want []attention.Kind
+	}{
+		"offline": {
+			attention.HubState{Status: domain.HubOffline, Since: began, Devices: devices},
+			[]attention.Kind{attention.Offline, attention.Smoke},
+		},
+		"silent": {
+			attention.HubState{Status: domain.HubOnline, SilentSince: began, Devices: devices},
+			[]attention.Kind{attention.Smoke, attention.NotHeard},
+		},
+		"never connected": {attention.HubState{Status: domain.HubUnknown, Since: began}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.hub.ID = hub
+			var got []attention.Kind
+			for _, condition := range attention.Of(c.hub) {
+				got = append(got, condition.Kind)
+				if condition.Hub != hub || !condition.Since.Equal(began) {
+					t.Errorf("got %+v, want hub %s and since %s", condition, hub, began)
+				}
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// What has been seen steps back until the condition begins again. A battery loses charge every
+// other day: having seen that it is low must not be undone by the next percent.
+func TestSeen(t *testing.T) {
+	t.Parallel()
+	see := func(c attention.Condition) []domain.SeenCondition {
+		return []domain.SeenCondition{{
+			HubID: c.Hub, Condition: c.ID, Since: c.Since, MemberID: "ann",
+		}}
+	}
+	of := func(c attention.ChannelState) attention.Condition {
+		return attention.Of(attention.HubState{ID: hub, Devices: []attention.DeviceState{
+			{ID: 3, Available: true, Channels: []attention.ChannelState{c}},
+		}})[0]
+	}
+	again := func(c attention.ChannelState, after time.Duration, value string) attention.Condition {
+		c.Value, c.ChangedAt = json.RawMessage(value), c.ChangedAt.Add(after)
+		return of(c)
+	}
+	smoke, battery := value("smoke", "true"), value("battery", "19")
+	for name, c := range map[string]struct {
+		first, now attention.Condition
+		want       bool
+	}{
+		"smoke":          {of(smoke), of(smoke), true},
+		"smoke again":    {of(smoke), again(smoke, time.Hour, "true"), false},
+		"battery":        {of(battery), again(battery, 48*time.Hour, "18"), true},
+		"another winter": {of(battery), again(battery, 90*24*time.Hour, "17"), false},
+		"another kind":   {of(battery), of(smoke), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, seen := c.now.SeenBy(see(c.first)); seen != c.want {
+				t.Errorf("got seen %t, want %t", seen, c.want)
+			}
+		})
+	}
+}
+
+// The begin of a condition without a known time is that of the hub's log, so that it can be seen.
+func TestUnknownBegin(t *testing.T) {
+	t.Parallel()
+	got := attention.Of(attention.HubState{
+		ID: hub, Known: began, Devices: []attention.DeviceState{{ID: 1}},
+	})
+	if len(got) != 1 || !got[0].Since.Equal(began) || got[0].ID != "unreachable/1//0" {
+		t.Errorf("got %+v, want one since %s", got, began)
+	}
+}

@@ -1,0 +1,55 @@
+package domain
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+)
+
+// EventFilter chooses events of an organization's feed. The zero value chooses all.
+type EventFilter struct {
+	// Sites and Hubs choose the events of hubs that are at one of the sites now, and of these hubs;
+	// empty for all.
+	Sites []string
+	Hubs  []HubID
+	// Types chooses events of these types; an entry that ends in `.*` chooses those that begin with
+	// what is before the asterisk. Empty for all. Events feed.gap are always chosen.
+	Types []string
+	// Part, from 1 to Parts, chooses the hubs of one of that many parts. Parts is 0 for all hubs.
+	Part, Parts int
+}
+
+// PartOf returns the part of a hub, from 1 to parts: 1 plus the 64-bit FNV-1a hash of its id modulo
+// the number of parts. It must never change: clients that divide the hubs rely on it.
+func PartOf(hub HubID, parts int) int {
+	h := fnv.New64a()
+	h.Write([]byte(hub))
+	return int(h.Sum64()%uint64(parts)) + 1
+}
+
+// HasHub reports whether events of a hub at that site are chosen.
+func (f *EventFilter) HasHub(hub HubID, site string) bool {
+	return (len(f.Hubs) == 0 || slices.Contains(f.Hubs, hub)) &&
+		(len(f.Sites) == 0 || slices.Contains(f.Sites, site)) &&
+		(f.Parts == 0 || PartOf(hub, f.Parts) == f.Part)
+}
+
+// HasType reports whether events of a type are chosen.
+func (f *EventFilter) HasType(typ string) bool {
+	if len(f.Types) == 0 {
+		return true
+	}
+	for _, want := range f.Types {
+		prefix, isPrefix := strings.CutSuffix(want, "*")
+		if typ == want || isPrefix && strings.HasPrefix(typ, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// Key returns a text that differs for different filters.
+func (f *EventFilter) Key() string {
+	return fmt.Sprintf("%q %q %q %d/%d", f.Sites, f.Hubs, f.Types, f.Part, f.Parts)
+}
