@@ -9,6 +9,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 // replay leaves to repairs all views whose logs were written to after the position that a former
@@ -30,32 +31,56 @@ func (v *Views) replay() {
 	}
 }
 
-// auditPause is the pause before an audit that failed is tried again.
-const auditPause = 10 * time.Second
+const (
+	// auditPause is the pause before an audit that failed is tried again.
+	auditPause = 10 * time.Second
+	// quietFor is how old the last record of a log must be for the listed end of its view to count.
+	quietFor = time.Minute
+)
 
-// audit compares all views with the journal once, and leaves those that are missing, too short or
-// have a gap to repairs: also those that no former run has written to for long. It lists the
-// streams, which costs little for each.
+// audit compares all views with the journal, and leaves those that are missing, too short or have a
+// gap to repairs: also those that no former run has written to for long. It lists the streams,
+// which costs little for each. One server keeps what it has; in a cluster, servers are replaced,
+// wiped and lost, so audit goes on until ctx ends.
 func (v *Views) audit(ctx context.Context) error {
-	for _, s := range v.ownShards() {
-		for !s.audit(ctx) {
-			if !streams.Sleep(ctx, auditPause) {
-				return nil
+	for {
+		for _, s := range v.ownShards() {
+			for !s.audit(ctx) {
+				if !streams.Sleep(ctx, auditPause) {
+					return nil
+				}
 			}
 		}
+		if v.cfg.Conns.Cloud.ConnectedClusterName() == "" {
+			return nil
+		}
+		pause := v.cfg.AuditEvery
+		if v.away.Load() > 0 {
+			pause /= 10
+		}
+		if !streams.Sleep(ctx, pause) {
+			return nil
+		}
 	}
-	return nil
 }
 
 // audit compares the views of a shard. It reports whether it is done.
 func (s *shard) audit(ctx context.Context) (done bool) {
 	listed := map[string]bool{}
+	var replicated, back []domain.HubID
 	missing, err := s.api.List(ctx, func(page []jetstream.StreamInfo) (more bool) {
 		for i := range page {
 			name, ok := strings.CutPrefix(page[i].Config.Name, streams.HubStream(""))
-			if hub, valid := domain.ParseHubID(name); ok && valid {
-				listed[string(hub)] = true
-				s.auditOne(hub, &page[i].State)
+			hub, valid := domain.ParseHubID(name)
+			if !ok || !valid || jsapi.CheckLeader(&page[i]) != nil {
+				continue // a stream whose servers are away is listed without its state
+			}
+			listed[string(hub)] = true
+			if s.auditOne(hub, &page[i].State) {
+				back = append(back, hub)
+			}
+			if page[i].Config.Replicas > 1 {
+				replicated = append(replicated, hub)
 			}
 		}
 		return ctx.Err() == nil
@@ -68,27 +93,41 @@ func (s *shard) audit(ctx context.Context) (done bool) {
 		return false
 	}
 	for _, name := range missing { // no server answers for them now
-		listed[strings.TrimPrefix(name, streams.HubStream(""))] = true
+		name = strings.TrimPrefix(name, streams.HubStream(""))
+		listed[name] = true
+		s.auditAway(domain.HubID(name))
 	}
 	for hub := range s.views.cfg.Index.Tips() {
 		if s.views.shardOf(hub) == s && !listed[string(hub)] {
 			s.auditOne(hub, nil)
 		}
 	}
+	for _, hub := range back {
+		s.mu.Lock()
+		v := s.hubs[hub]
+		s.mu.Unlock()
+		s.views.retryNow(v)
+	}
+	s.shrink(ctx, replicated)
 	s.views.step("audited")
 	return true
 }
 
 // auditOne leaves a view to a repair if its stream looks incomplete. The state is nil without a
-// stream. A repair looks again, so it is harmless for a complete view.
-func (s *shard) auditOne(hub domain.HubID, state *jetstream.StreamState) {
+// stream. A repair looks again, so it is harmless for a complete view. back reports that the
+// stream's server was away.
+func (s *shard) auditOne(hub domain.HubID, state *jetstream.StreamState) (back bool) {
 	tip, ok := s.views.cfg.Index.Tip(hub)
 	if !ok {
-		return
+		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := s.hubs[hub]
+	if v != nil && !v.awaySince.IsZero() {
+		v.setAway(false)
+		back = true
+	}
 	switch {
 	case v == nil || v.state == stateNew:
 		if state == nil || state.LastSeq < tip.Seq || state.NumDeleted > 0 ||
@@ -96,11 +135,14 @@ func (s *shard) auditOne(hub domain.HubID, state *jetstream.StreamState) {
 			s.view(hub).fallBehind(noCommit)
 		}
 	case v.state == stateCurrent:
-		// Its end is known, and the listed one may be older.
-		if state != nil && state.NumDeleted > 0 {
+		// Its end is known, and the listed one may be older by the time that listing takes.
+		quiet := s.views.cfg.Now().Sub(tip.Time) > quietFor
+		if state != nil && state.NumDeleted > 0 ||
+			quiet && (state == nil || state.LastSeq < v.end) {
 			v.fallBehind(noCommit)
 		}
 	}
+	return back
 }
 
 // lacksFront reports whether messages at the front of a stream may have been lost rather than have

@@ -32,8 +32,15 @@ type Config struct {
 	Positions jsapi.Bucket
 	// Retention is how long messages are kept; at least 100 ms.
 	Retention time.Duration
-	// Replicas is the number of copies of each new view. Existing views keep theirs. Defaults to 1.
+	// Replicas is the number of copies of a view that has messages which the journal does not have.
+	// All others get one copy, since the journal has what is lost with it. Defaults to 1.
 	Replicas int
+	// AwayDelay is how long the server of a view must be away before the view is written anew on
+	// another one. Defaults to 5 minutes, so that a restart of a server moves nothing.
+	AwayDelay time.Duration
+	// AuditEvery is how often all views are compared with the list of streams in a cluster, whose
+	// servers come and go; ten times as often while some are away. Defaults to 10 minutes.
+	AuditEvery time.Duration
 	// SyncFolders syncs the folders that contain the views of an account, so that a power cut
 	// cannot remove new views. It is called before a position counts as synced. Nil when the broker
 	// is another process.
@@ -62,6 +69,8 @@ const minRetention = 100 * time.Millisecond
 func (c Config) WithDefaults() Config {
 	c.Groups = cmp.Or(c.Groups, 1)
 	c.Replicas = cmp.Or(c.Replicas, 1)
+	c.AwayDelay = cmp.Or(c.AwayDelay, 5*time.Minute)
+	c.AuditEvery = cmp.Or(c.AuditEvery, 10*time.Minute)
 	c.SyncDelay = cmp.Or(c.SyncDelay, 5*time.Minute)
 	c.Linger = cmp.Or(c.Linger, 100*time.Millisecond)
 	c.MaxBacklogBytes = cmp.Or(c.MaxBacklogBytes, 64<<20)

@@ -11,6 +11,8 @@
 //     sent on condition that the message before it is the view's last.
 //   - A message has the headers of package logformat. Its time is in Hubcloud-Time: the time at
 //     which the broker stored it is another one, and changes when a view is written anew.
+//   - A state looks to readers of the view like the record of a command without content: it is a
+//     header of a message with the body {}. The feed has the message without the state.
 //   - Messages of one view are written in order, those of different views independently. A view
 //     that cannot be written, is missing or must be repaired delays no other one.
 //   - The records of a log are published on the feed in order, each once its view has it or is
@@ -38,6 +40,21 @@
 //     it is known to be wrong. If the log then gets a record with the sequence of another message,
 //     the view is written anew: the journal decides.
 //
+// # Clusters
+//
+// A view has one copy, on a server that JetStream chooses. While that server is away, Await returns
+// ErrAway. Once it has been away for AwayDelay, the view is deleted and written anew on another
+// server, with the same sequences: only then, so that the restart of a server moves nothing, and
+// only if the journal has everything that the view may have. A server that comes back later has an
+// old copy, which JetStream removes; until then both may answer. The old one rejects new records,
+// and a reader that it answers finds that it lacks the newest ones.
+//
+// A stream that is written anew with messages from before there was a journal gets Config.Replicas
+// copies. Streams with several copies keep them until the journal has all that they have. Then an
+// audit removes all but one, at most five streams a second.
+//
+// # Streams of others
+//
 // A stream with other subjects, storage or retention policy is not touched, and is reported at each
 // try. A stream from before there was a journal gets the configuration of a view when it is first
 // written to; from then on JetStream does not republish it.
@@ -51,7 +68,8 @@
 // commits were written SyncDelay ago, and is then stored in a bucket. The next Views compare all
 // views whose logs were written to after it. In the background they then compare all others with
 // the list of streams, by their ends, gaps and fronts: that finds views that were removed or
-// truncated while the service was stopped.
+// truncated while the service was stopped. In a cluster they repeat that every ten minutes, and
+// every minute while some server is away: a server that comes back may have lost what it had.
 //
 // # Goroutines
 //

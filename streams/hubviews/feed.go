@@ -5,6 +5,7 @@ import (
 
 	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
+	"hubcloud/streams/logformat"
 )
 
 // settle has records published that their view has, or that are left to its repair. The caller must
@@ -27,6 +28,9 @@ func (v *Views) publishFeed(ctx context.Context) error {
 		for _, e := range entries {
 			r := e.record
 			msg.set(r)
+			if _, ok := msg.Header[logformat.HeaderState]; ok {
+				msg.Header[logformat.HeaderState] = []string{""} // the feed's readers skip states
+			}
 			jsapi.SetPublished(
 				msg.Header, streams.HubStream(r.Hub), msg.Subject, r.Seq, r.Time,
 			)

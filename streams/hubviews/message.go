@@ -20,6 +20,8 @@ type message struct {
 	epoch   string
 }
 
+var stateBody = []byte(logformat.StateBody)
+
 func newMessage() *message { return &message{Msg: nats.Msg{Header: make(nats.Header, 16)}} }
 
 // set makes the message that of a record in the view of its hub, without conditions.
@@ -27,8 +29,12 @@ func (m *message) set(r *journal.Record) {
 	clear(m.Header)
 	m.Subject, m.Data = r.Kind.Subject(r.Hub), r.Payload
 	m.Header[logformat.HeaderTime] = []string{logformat.FormatTime(r.Time)}
-	if !r.Kind.IsEvent() {
+	if r.Kind == journal.KindCommand {
 		return
+	}
+	if r.Kind == journal.KindState {
+		m.Data = stateBody
+		m.Header[logformat.HeaderState] = []string{logformat.FormatState(r.Payload)}
 	}
 	if m.epoch == "" || m.epochID != r.EpochID {
 		m.epochID, m.epoch = r.EpochID, r.EpochID.String()

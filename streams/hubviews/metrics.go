@@ -10,6 +10,8 @@ type Metrics struct {
 	failures     prometheus.Counter
 	repairs      prometheus.Counter
 	rebuilds     prometheus.Counter
+	away         prometheus.Gauge
+	replicated   prometheus.Gauge
 	published    prometheus.Counter
 	unpublished  prometheus.Counter
 }
@@ -51,6 +53,12 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		rebuilds: counter("rebuilds_total",
 			"Hub logs' streams that were written anew from the journal, since they were missing "+
 				"or damaged."),
+		away: gauge("away",
+			"Hub logs' streams whose server in the cluster is away. They are written anew on "+
+				"another server once that has lasted for minutes."),
+		replicated: gauge("replicated",
+			"Hub logs' streams that have several copies, from before there was a journal. They "+
+				"get one copy once the journal has all that they have."),
 		published: counter("feed_messages_total", "Records published on the feeds of hub logs."),
 		unpublished: counter("feed_failures_total",
 			"Records that could not be published on the feeds of hub logs. Readers of the feed "+

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/streams"
 	"hubcloud/streams/journal"
@@ -40,9 +41,15 @@ func (r *repair) rebuild(ctx context.Context, damage string) (end uint64, err er
 	if err != nil {
 		return 0, fmt.Errorf("hub log of %s: %w", hub, err)
 	}
-	older, err := r.older(ctx, oldest)
-	if err != nil {
-		return 0, err
+	var older []*nats.Msg
+	replicas := 1
+	if !r.away {
+		if older, err = r.older(ctx, oldest); err != nil {
+			return 0, err
+		}
+		if len(older) > 0 {
+			replicas = r.views.cfg.Replicas
+		}
 	}
 	first := oldest - uint64(len(older))
 	if len(older) == 0 {
@@ -58,7 +65,8 @@ func (r *repair) rebuild(ctx context.Context, damage string) (end uint64, err er
 	if err := r.api.Delete(ctx, streams.HubStream(hub)); err != nil {
 		return 0, err
 	}
-	if err := r.create(ctx, hub, first); err != nil {
+	r.ttlAllowed = false
+	if err := r.create(ctx, hub, first, replicas); err != nil {
 		return 0, err
 	}
 	r.views.cfg.Metrics.rebuilds.Inc()
@@ -202,7 +210,7 @@ func (r *repair) copyOf(m jsapi.Message) (msg *nats.Msg, expired bool, err error
 		return nil, false, err
 	}
 	left := r.lifetime(written)
-	if left < r.views.cfg.Retention-fresh {
+	if r.isLate(left) {
 		jsapi.ExpireAfter(msg, left)
 	}
 	return msg, left <= 0, nil
@@ -219,6 +227,11 @@ func (r *repair) restore(
 	}
 	defer out.Close()
 	for _, msg := range older {
+		if msg.Header.Get(jetstream.MsgTTLHeader) != "" {
+			if err := r.allowTTL(ctx); err != nil {
+				return end, err
+			}
+		}
 		jsapi.ExpectEnd(msg, end)
 		if err := out.Send(ctx, msg); err != nil {
 			return end, err

@@ -94,6 +94,10 @@ func (v *Views) retryLater(w *view) {
 	w.fallBehind(noCommit) // drops what was kept for the end of the repair
 	pause := min(firstRetry<<min(w.failures, 10), lastRetry)
 	w.failures++
+	if !w.awaySince.IsZero() {
+		// Until then nothing can be done, except if an audit finds the stream again.
+		pause = max(time.Until(w.awaySince.Add(v.cfg.AwayDelay)), pause)
+	}
 	w.shard.mu.Unlock()
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -159,9 +163,13 @@ type repair struct {
 	// known is the last sequence that the journal was known to have when the repair began; 0 for
 	// none.
 	known uint64
+	// away reports that the stream is left, because its server has been away for too long.
+	away bool
 	// damaged and suspect are those of the view.
 	damaged bool
 	suspect uint64
+	// ttlAllowed is set once the stream is known to accept messages with a lifetime.
+	ttlAllowed bool
 }
 
 // next returns the sequence up to which the view is to be extended from end. Once little is
@@ -192,10 +200,18 @@ func (r *repair) inspect(ctx context.Context) (end uint64, damage string, err er
 	info, err := r.open(ctx, r.view.hub)
 	switch {
 	case errors.Is(err, jsapi.ErrNoStream):
+		r.shard.setAway(r.view, false)
 		return 0, "missing", nil
+	case errors.Is(err, jsapi.ErrOffline):
+		if r.away, err = r.abandon(ctx, err); err != nil {
+			return 0, "", err
+		}
+		return 0, "its server is away", nil
 	case err != nil:
 		return 0, "", err
-	case r.damaged:
+	}
+	r.shard.setAway(r.view, false)
+	if r.damaged {
 		return 0, "requested", nil
 	}
 	state := info.State
@@ -328,7 +344,12 @@ func (r *repair) extend(ctx context.Context, end, goal uint64) (uint64, error) {
 				)
 			}
 			r.msg.set(record)
-			r.expire(record.Time)
+			if left := r.lifetime(record.Time); r.isLate(left) {
+				if err := r.allowTTL(ctx); err != nil {
+					return end, err
+				}
+				jsapi.ExpireAfter(&r.msg.Msg, left)
+			}
 			jsapi.ExpectEnd(&r.msg.Msg, last)
 			if err := out.Send(ctx, &r.msg.Msg); err != nil {
 				return end, err
@@ -343,12 +364,21 @@ func (r *repair) extend(ctx context.Context, end, goal uint64) (uint64, error) {
 	return last, nil
 }
 
-// fresh is how late a message may expire.
+// fresh is how late a message may expire, or a hundredth of the retention if that is longer.
 const fresh = 10 * time.Second
 
-// expire makes r.msg, which is stored late, expire in time.
-func (r *repair) expire(written time.Time) {
-	if left := r.lifetime(written); left < r.views.cfg.Retention-fresh {
-		jsapi.ExpireAfter(&r.msg.Msg, left)
+// isLate reports whether a message with that much of its lifetime left must be stored with it.
+func (r *repair) isLate(left time.Duration) bool {
+	retention := r.views.cfg.Retention
+	return left < retention-max(fresh, retention/100)
+}
+
+// allowTTL makes the view's stream accept messages with a lifetime.
+func (r *repair) allowTTL(ctx context.Context) error {
+	if r.ttlAllowed {
+		return nil
 	}
+	err := r.shard.allowTTL(ctx, r.view.hub)
+	r.ttlAllowed = err == nil
+	return err
 }

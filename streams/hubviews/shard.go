@@ -69,6 +69,8 @@ type shard struct {
 	preparing []*view
 	// created reports that a stream was created since SyncFolders was called.
 	created bool
+	// replicated is how many streams had several copies when they were listed last.
+	replicated int
 }
 
 func newShard(v *Views, number int) (*shard, error) {
@@ -316,7 +318,7 @@ func (s *shard) prepare(ctx context.Context, v *view) {
 	case err == nil:
 		end = info.State.LastSeq
 	case errors.Is(err, jsapi.ErrNoStream) && first == 1:
-		err = s.create(opening, v.hub, 1)
+		err = s.create(opening, v.hub, 1, 1)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

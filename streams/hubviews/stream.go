@@ -18,10 +18,6 @@ import (
 const minDuplicates = 100 * time.Millisecond
 
 // streamConfig returns the configuration of a view whose first message gets the sequence first.
-func (s *shard) streamConfig(hub domain.HubID, first uint64) jetstream.StreamConfig {
-	return streamConfig(hub, first, s.views.cfg.Retention, s.views.cfg.Replicas)
-}
-
 func streamConfig(
 	hub domain.HubID, first uint64, retention time.Duration, replicas int,
 ) jetstream.StreamConfig {
@@ -40,8 +36,6 @@ func streamConfig(
 		AllowDirect: true,
 		// Without deletes, sequences have no gaps: only expired messages at the front are missing.
 		DenyDelete: true,
-		// Repaired messages have the lifetime that is left of the retention.
-		AllowMsgTTL: true,
 	}
 }
 
@@ -52,7 +46,9 @@ func Recover(
 ) error {
 	js, err := jetstream.New(nc)
 	if err == nil {
-		_, err = js.CreateStream(ctx, streamConfig(hub, 0, retention, 1))
+		config := streamConfig(hub, 0, retention, 1)
+		config.AllowMsgTTL = true // for what a repair has written
+		_, err = js.CreateStream(ctx, config)
 	}
 	if err != nil {
 		return fmt.Errorf("recover the stream of %s: %w", hub, err)
@@ -68,7 +64,7 @@ func (s *shard) open(ctx context.Context, hub domain.HubID) (*jetstream.StreamIn
 	if err != nil {
 		return nil, err
 	}
-	want := s.streamConfig(hub, 0)
+	want := streamConfig(hub, 0, s.views.cfg.Retention, 1)
 	got := info.Config
 	if !slices.Equal(got.Subjects, want.Subjects) || got.Storage != want.Storage ||
 		got.Retention != want.Retention {
@@ -77,7 +73,7 @@ func (s *shard) open(ctx context.Context, hub domain.HubID) (*jetstream.StreamIn
 	changed := got
 	changed.MaxAge, changed.Duplicates = want.MaxAge, want.Duplicates
 	changed.AllowDirect, changed.DenyDelete = want.AllowDirect, want.DenyDelete
-	changed.AllowMsgTTL, changed.RePublish = want.AllowMsgTTL, nil
+	changed.RePublish = nil
 	if reflect.DeepEqual(got, changed) {
 		return info, nil
 	}
@@ -90,10 +86,30 @@ func (s *shard) open(ctx context.Context, hub domain.HubID) (*jetstream.StreamIn
 	return info, nil
 }
 
-// create creates the stream of a view. The first message gets the sequence first.
-func (s *shard) create(ctx context.Context, hub domain.HubID, first uint64) error {
+// allowTTL makes the stream of a view accept messages with a lifetime of their own, which only
+// repairs write. For each stream that accepts them the broker takes 32 KB of memory.
+func (s *shard) allowTTL(ctx context.Context, hub domain.HubID) error {
+	info, err := s.api.Info(ctx, streams.HubStream(hub))
+	if err != nil || info.Config.AllowMsgTTL {
+		return err
+	}
+	config := info.Config
+	config.AllowMsgTTL = true
+	ctx, cancel := context.WithTimeout(ctx, createTimeout)
+	defer cancel()
+	if _, err := s.js.UpdateStream(ctx, config); err != nil {
+		return fmt.Errorf("update stream %s: %w", config.Name, err)
+	}
+	return nil
+}
+
+// create creates the stream of a view with that many copies. The first message gets the sequence
+// first.
+func (s *shard) create(
+	ctx context.Context, hub domain.HubID, first uint64, replicas int,
+) error {
 	s.views.step("create")
-	config := s.streamConfig(hub, first)
+	config := streamConfig(hub, first, s.views.cfg.Retention, replicas)
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
 	if _, err := s.js.CreateStream(ctx, config); err != nil {

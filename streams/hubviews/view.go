@@ -50,6 +50,8 @@ type view struct {
 	salvagedEnd uint64
 	// failures counts the repairs that failed since the last one that did not.
 	failures int
+	// awaySince is when the server of the stream was first found to be away; zero while it is not.
+	awaySince time.Time
 
 	// end is the last sequence that is known to be in the view, while the view is current.
 	end uint64

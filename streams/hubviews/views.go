@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -14,6 +15,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/journal"
+	"hubcloud/streams/jsapi"
 )
 
 const (
@@ -29,6 +31,8 @@ const (
 var (
 	// ErrStopped is returned once Run has returned.
 	ErrStopped = errors.New("hub views: stopped")
+	// ErrAway reports that the server of a view is away. It is an ErrNoLeader as well.
+	ErrAway = fmt.Errorf("hub views: %w: the server of the view is away", jsapi.ErrNoLeader)
 	// ErrUnknown reports that the journal has nothing of the hub.
 	ErrUnknown = errors.New("hub views: the journal has nothing of the hub")
 )
@@ -48,6 +52,8 @@ type Views struct {
 	compared uint64
 	// sometimes limits log lines about views that cannot be written.
 	sometimes rate.Sometimes
+	// away counts the views whose servers are away.
+	away atomic.Int64
 	// stopped is closed when Run returns.
 	stopped chan struct{}
 	// hook is called by tests between the steps of the work.
@@ -116,8 +122,10 @@ func (v *Views) Run(ctx context.Context) error {
 func (v *Views) close() {
 	close(v.stopped)
 	v.backlog.stop()
+	v.cfg.Metrics.away.Sub(float64(v.away.Load()))
 	for _, s := range v.ownShards() {
 		s.out.Close()
+		s.setReplicated(0)
 	}
 }
 
@@ -178,8 +186,8 @@ func (v *Views) Add(ctx context.Context, c journal.Commit) error {
 // that a former run has not found synced.
 func (v *Views) Written() uint64 { return v.backlog.written() }
 
-// Await returns once the view of a hub has everything up to a sequence. The error is ctx's, or
-// ErrStopped.
+// Await returns once the view of a hub has everything up to a sequence. The error is ctx's,
+// ErrStopped, or ErrAway.
 func (v *Views) Await(ctx context.Context, hub domain.HubID, seq uint64) error {
 	s := v.shardOf(hub)
 	if s == nil {
@@ -193,6 +201,9 @@ func (v *Views) Await(ctx context.Context, hub domain.HubID, seq uint64) error {
 	case w.state == stateCurrent && w.end >= seq:
 		s.mu.Unlock()
 		return nil
+	case !w.awaySince.IsZero():
+		s.mu.Unlock()
+		return ErrAway
 	case w.state == stateNew && known:
 		w.fallBehind(noCommit)
 	}
@@ -238,7 +249,7 @@ func (v *Views) Flush(ctx context.Context) error {
 
 // Rebuild deletes the stream of a hub's log, writes it anew from the journal and returns once it is
 // complete. Messages that are older than the journal are kept, as far as they can be read. The
-// error is ctx's, ErrStopped, or ErrUnknown.
+// error is ctx's, ErrStopped, ErrAway, or ErrUnknown.
 func (v *Views) Rebuild(ctx context.Context, hub domain.HubID) error {
 	s := v.shardOf(hub)
 	if s == nil {

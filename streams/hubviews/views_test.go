@@ -16,6 +16,7 @@ import (
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
+	"hubcloud/streams/logformat"
 	"hubcloud/streams/streamstest"
 )
 
@@ -59,7 +60,9 @@ func TestOrder(t *testing.T) {
 			}
 			last[id] = m.Seq
 			record := f.stored[id][m.Seq-1]
-			if !m.Stored.Equal(record.Time) || (m.Event != nil) != record.Kind.IsEvent() {
+			if !m.Stored.Equal(record.Time) || (m.Event != nil) != record.Kind.IsEvent() ||
+				m.Hidden != (record.Kind == journal.KindState) ||
+				msg.Header.Get(logformat.HeaderState) != "" {
 				t.Fatalf("feed of %s: got %+v, want %+v", id, m, record)
 			}
 		case <-time.After(time.Minute):

@@ -34,8 +34,9 @@ type Link struct {
 	Hub domain.HubID
 	// First and Last are the sequences of the hub's first and last record in the commit.
 	First, Last uint64
-	// LastEvent is the sequence of the hub's last event in the commit; 0 for none.
-	LastEvent uint64
+	// HubEvent, CloudEvent and State are the sequences of the last event of the hub, of the last
+	// event of the cloud and of the last state in the commit; 0 for none.
+	HubEvent, CloudEvent, State uint64
 	// LastTime is the time of the record with the sequence Last.
 	LastTime time.Time
 	// Prev is the journal sequence of the commit before this one that has records of the hub; 0
@@ -130,8 +131,14 @@ func (l *Link) add(r *Record) error {
 		return errOrder
 	}
 	l.Last, l.LastTime = r.Seq, r.Time
-	if r.Kind.IsEvent() {
-		l.LastEvent = r.Seq
+	switch r.Kind {
+	case KindHubEvent:
+		l.HubEvent = r.Seq
+	case KindCloudEvent:
+		l.CloudEvent = r.Seq
+	case KindState:
+		l.State = r.Seq
+	case KindCommand:
 	}
 	return nil
 }

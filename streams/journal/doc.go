@@ -20,6 +20,10 @@
 // hundred reads for any place of a log of a hundred thousand commits. So readers need no memory of
 // where they have been.
 //
+// Beside events and commands, a log has states: records of what the hub's devices last reported,
+// which the service keeps for itself (KindState). They have sequences like all other records, but
+// no reader of the log sees them.
+//
 // # Promises
 //
 //   - What Writer.Commit returned without an error is durable, and stays where it is.

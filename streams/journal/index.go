@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"sync"
@@ -31,17 +32,19 @@ type Index struct {
 
 // tip is a Tip with a smaller time.
 type tip struct {
-	seq, eventSeq, commit, anchor uint64
-	nanos                         int64
-	number                        uint8
+	seq, hubEvent, cloudEvent, state, commit, anchor uint64
+	nanos                                            int64
+	number                                           uint8
 }
 
 // Tip is the end of a hub's log.
 type Tip struct {
 	// Seq is the sequence of the last record in the hub's log.
 	Seq uint64
-	// EventSeq is the sequence of the last event; 0 if there was none in the chain of commits.
-	EventSeq uint64
+	// HubEvent and CloudEvent are the sequences of the last event of the hub and of the cloud, and
+	// StateSeq is that of the last record of a state; 0 if there was none in the chain of commits.
+	// All may have expired.
+	HubEvent, CloudEvent, StateSeq uint64
 	// Time is that of the last record.
 	Time time.Time
 	// Commit is the journal sequence of the last commit that has records of the hub. It may have
@@ -51,6 +54,9 @@ type Tip struct {
 	anchor uint64
 	number uint8
 }
+
+// EventSeq returns the sequence of the last event; 0 if there was none in the chain of commits.
+func (t Tip) EventSeq() uint64 { return max(t.HubEvent, t.CloudEvent) }
 
 // NewIndex returns the index of a group's journal without any commit.
 func NewIndex(group int) *Index {
@@ -66,8 +72,9 @@ func (x *Index) Tip(hub domain.HubID) (Tip, bool) {
 		return Tip{}, false
 	}
 	return Tip{
-		Seq: t.seq, EventSeq: t.eventSeq, Time: utc(t.nanos), Commit: t.commit,
-		anchor: t.anchor, number: t.number,
+		Seq: t.seq, HubEvent: t.hubEvent, CloudEvent: t.cloudEvent, StateSeq: t.state,
+		Time:   utc(t.nanos),
+		Commit: t.commit, anchor: t.anchor, number: t.number,
 	}, true
 }
 
@@ -112,17 +119,13 @@ func (x *Index) Apply(commits ...Commit) error {
 
 // apply must be called with x.mu held.
 func (x *Index) apply(seq uint64, link *Link) {
-	before, known := x.tips[link.Hub]
-	hub := link.Hub
-	if !known {
-		hub = domain.HubID(strings.Clone(string(hub))) // link's is a part of a longer string
-	}
-	eventSeq := link.LastEvent
-	if eventSeq == 0 {
-		eventSeq = before.eventSeq
-	}
+	before := x.tips[link.Hub]
+	// link's is a part of a longer string, and an assignment replaces the key as well.
+	hub := domain.HubID(strings.Clone(string(link.Hub)))
 	x.tips[hub] = tip{
-		seq: link.Last, eventSeq: eventSeq, commit: seq, anchor: link.anchor,
+		seq: link.Last, hubEvent: cmp.Or(link.HubEvent, before.hubEvent),
+		cloudEvent: cmp.Or(link.CloudEvent, before.cloudEvent),
+		state:      cmp.Or(link.State, before.state), commit: seq, anchor: link.anchor,
 		nanos: link.LastTime.UnixNano(), number: link.number,
 	}
 }

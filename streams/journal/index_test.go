@@ -40,12 +40,19 @@ func TestIndexApplies(t *testing.T) {
 				tip := want[hub]
 				tip.Seq, tip.Commit = tip.Seq+1, seq
 				r := event(hub, tip.Seq, int(seq)*10+n)
-				if rapid.Bool().Draw(t, "command") {
+				switch kind := Kind(rapid.IntRange(1, 4).Draw(t, "kind")); kind {
+				case KindCommand:
+					r = Record{Hub: hub, Seq: r.Seq, Time: r.Time, Kind: kind, Payload: r.Payload}
+				case KindState:
 					r = Record{
-						Hub: hub, Seq: r.Seq, Time: r.Time, Kind: KindCommand, Payload: r.Payload,
+						Hub: hub, Seq: r.Seq, Time: r.Time, Kind: kind, Payload: r.Payload,
+						EpochID: r.EpochID, OrgID: r.OrgID,
 					}
-				} else {
-					tip.EventSeq = tip.Seq
+					tip.StateSeq = tip.Seq
+				case KindCloudEvent:
+					r.Kind, tip.CloudEvent = kind, tip.Seq
+				default:
+					tip.HubEvent = tip.Seq
 				}
 				tip.Time = r.Time
 				want[hub] = tip
@@ -179,7 +186,8 @@ func TestSnapshotOfManyParts(t *testing.T) {
 	many := &Index{position: s.End(), tips: map[domain.HubID]tip{}}
 	for n := range 30_000 {
 		many.tips[domain.HubID(fmt.Sprintf("hub-aaaa-%09d", n))] = tip{
-			seq: uint64(n) + 7, eventSeq: uint64(n) + 5, commit: 1, nanos: began.UnixNano(), number: 3,
+			seq: uint64(n) + 7, hubEvent: uint64(n) + 5, cloudEvent: 4, state: uint64(n) + 6,
+			commit: 1, nanos: began.UnixNano(), number: 3,
 		}
 	}
 	for _, x := range []*Index{many, {position: s.End(), tips: map[domain.HubID]tip{}}} {
@@ -253,7 +261,10 @@ func TestPartsOfDifferentSnapshots(t *testing.T) {
 func FuzzUnmarshalSnapshot(f *testing.F) {
 	s := snapshot{
 		generation: [8]byte{1}, position: 300, id: commitID{2}, tips: map[domain.HubID]tip{
-			hubA: {seq: 9, eventSeq: 8, commit: 299, anchor: 40, nanos: 1, number: 3},
+			hubA: {
+				seq: 9, hubEvent: 8, cloudEvent: 2, state: 3, commit: 299, anchor: 40, nanos: 1,
+				number: 3,
+			},
 			hubB: {seq: 1, commit: 1, nanos: 1},
 		},
 	}

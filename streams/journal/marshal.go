@@ -13,16 +13,18 @@ const CommitOverhead = 128
 // formatVersion is the first byte of a stored commit.
 const formatVersion = 1
 
-// Bits of a record's flags beside its kind, which is the lowest two bits.
+// Bits of a record's flags beside its kind, which is the lowest two bits and flagState.
 const (
 	kindMask = 0b11
 	// flagOrigin marks a record whose epoch, organization or own log differs from that of the
-	// hub's former event in the commit.
+	// hub's former event or state in the commit.
 	flagOrigin = 1 << 2
-	// flagThrough marks a record whose Through differs from that of the hub's former event.
+	// flagThrough marks a record whose Through differs from that of the former one.
 	flagThrough    = 1 << 3
 	flagConnection = 1 << 4
-	allFlags       = kindMask | flagOrigin | flagThrough | flagConnection
+	// flagState stands for KindState. Programs from before there were states reject it.
+	flagState = 1 << 5
+	allFlags  = kindMask | flagOrigin | flagThrough | flagConnection | flagState
 )
 
 // origin is what the events of a hub in a commit mostly have in common.
@@ -105,8 +107,8 @@ func distance(seq, former uint64) uint64 {
 	return seq - former
 }
 
-// formerEvent is what a hub's event may leave out because the hub's former one in the commit had
-// the same.
+// formerEvent is what a hub's event or state may leave out because the hub's former one in the
+// commit had the same.
 type formerEvent struct {
 	origin
 	through uint64
@@ -116,11 +118,14 @@ func appendRecord(
 	b []byte, r *Record, former *formerEvent, texts map[string]uint64, sinceBefore int64,
 ) []byte {
 	flags := byte(r.Kind)
+	if r.Kind == KindState {
+		flags = flagState
+	}
 	own := origin{r.EpochID, r.OrgID, r.OwnLog}
-	if r.Kind.IsEvent() && own != former.origin {
+	if r.Kind.hasOrigin() && own != former.origin {
 		flags |= flagOrigin
 	}
-	if r.Kind.IsEvent() && r.Through != former.through {
+	if r.Kind.hasOrigin() && r.Through != former.through {
 		flags |= flagThrough
 	}
 	if r.Connection != "" {
@@ -139,7 +144,7 @@ func appendRecord(
 	if flags&flagConnection != 0 {
 		b = binary.AppendUvarint(b, texts[r.Connection])
 	}
-	if r.Kind.IsEvent() {
+	if r.Kind.hasOrigin() {
 		*former = formerEvent{own, r.Through}
 	}
 	b = binary.AppendUvarint(b, uint64(len(r.Payload)))

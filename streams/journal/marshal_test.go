@@ -54,7 +54,7 @@ func drawCommit(t *rapid.T) Commit {
 		hub := rapid.SampledFrom(hubs).Draw(t, "hub")
 		next[hub]++
 		r := Record{
-			Hub: hub, Seq: next[hub], Time: at, Kind: Kind(rapid.IntRange(1, 3).Draw(t, "kind")),
+			Hub: hub, Seq: next[hub], Time: at, Kind: Kind(rapid.IntRange(1, 4).Draw(t, "kind")),
 			Payload: []byte(rapid.StringN(0, 20, 50).Draw(t, "payload")),
 		}
 		if r.Kind.IsEvent() {
@@ -63,6 +63,9 @@ func drawCommit(t *rapid.T) Commit {
 			if r.OwnLog = text.Draw(t, "own log"); r.OwnLog != "" {
 				r.Through = rapid.Uint64().Draw(t, "through")
 			}
+		}
+		if r.Kind == KindState {
+			r.EpochID, r.OrgID = domain.NewEpochID(2), text.Draw(t, "org")
 		}
 		records = append(records, r)
 		at = at.Add(time.Duration(rapid.Int64Range(1, 1<<40).Draw(t, "pause")))
@@ -164,6 +167,16 @@ func TestInvalidCommits(t *testing.T) {
 		"no hub":            {func(r []Record) { r[0].Hub = "" }, unknown, "hub: is missing"},
 		"no epoch":          {func(r []Record) { r[0].EpochID = domain.EpochID{} }, unknown, "epoch"},
 		"a command's epoch": {func(r []Record) { r[0].Kind = KindCommand }, unknown, "command: must"},
+		"a state's log":     {func(r []Record) { r[0].Kind = KindState }, unknown, "state: must"},
+		"a large state": {func(r []Record) {
+			r[0] = Record{
+				Hub: "a", Seq: 5, Time: r[0].Time, Kind: KindState, EpochID: r[0].EpochID,
+				Payload: make([]byte, MaxState+1),
+			}
+		}, unknown, "state: has"},
+		"a state without an epoch": {func(r []Record) {
+			r[0] = Record{Hub: "a", Seq: 5, Time: r[0].Time, Kind: KindState}
+		}, unknown, "epoch"},
 		"no kind":           {func(r []Record) { r[0].Kind = 0 }, unknown, "kind: is 0"},
 		"Through alone":     {func(r []Record) { r[0].OwnLog = "" }, unknown, "through: must"},
 		"not after the tip": {func([]Record) {}, known(Tip{Seq: 5, Commit: 2}), "is 5, must be 6"},
@@ -230,7 +243,11 @@ func FuzzUnmarshal(f *testing.F) {
 	command := Record{
 		Hub: "hub-a", Seq: 7, Time: seed[2].Time.Add(1), Kind: KindCommand, Payload: []byte("{}"),
 	}
-	c, err := NewCommit(300, 2, append(seed, command), func(hub domain.HubID) (Tip, bool) {
+	state := Record{
+		Hub: "hub-a", Seq: 8, Time: seed[2].Time.Add(2), Kind: KindState,
+		EpochID: domain.NewEpochID(7), OrgID: "org-2", Payload: []byte{0, 1},
+	}
+	c, err := NewCommit(300, 2, append(seed, command, state), func(hub domain.HubID) (Tip, bool) {
 		return Tip{Seq: 4, Commit: 299, anchor: 40, number: 3}, hub == "hub-a"
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"hubcloud/domain"
 	"hubcloud/streams"
@@ -22,6 +23,8 @@ const readRecords = 256
 type Reader struct {
 	journal *Journal
 	group   int
+	// full reports that the journal is known to have run for its retention.
+	full atomic.Bool
 }
 
 // NewReader returns a reader of a group's journal. The readers of a Journal share a cache.

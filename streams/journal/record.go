@@ -18,6 +18,9 @@ const (
 	// MaxPayload is the most bytes of one record's payload: a hub's largest event with its
 	// envelope.
 	MaxPayload = 64 << 10
+	// MaxState is the most bytes of the payload of a KindState: it is a header of a message, in
+	// base64, and the broker accepts 64 KiB of headers.
+	MaxState = 40 << 10
 	// maxText is the most bytes of each text of a record: the hub's id, OrgID, OwnLog, Connection.
 	maxText = 4 << 10
 )
@@ -34,12 +37,19 @@ const (
 	KindCloudEvent Kind = 2
 	// KindCommand is the record of a command: its request or its outcome.
 	KindCommand Kind = 3
+	// KindState is a record of the state of the hub's devices, which the service keeps for itself.
+	// No reader of the hub's log sees it.
+	KindState Kind = 4
 )
 
-// IsEvent reports whether records of the kind are events rather than commands.
+// IsEvent reports whether records of the kind are events.
 func (k Kind) IsEvent() bool { return k == KindHubEvent || k == KindCloudEvent }
 
-// Subject returns the subject of the hub's records of the kind in the hub's log.
+// hasOrigin reports whether records of the kind have an epoch and an organization.
+func (k Kind) hasOrigin() bool { return k.IsEvent() || k == KindState }
+
+// Subject returns the subject of the hub's records of the kind in the hub's log. Records of states
+// are under that of commands, because the programs of taps leave that one out.
 func (k Kind) Subject(hub domain.HubID) string {
 	switch k {
 	case KindHubEvent:
@@ -61,7 +71,7 @@ type Record struct {
 	Time time.Time
 	Kind Kind
 	// EpochID is the id of the log's epoch. It is zero for commands, like all fields below except
-	// Payload.
+	// Payload. Records of states have none of them either, except OrgID.
 	EpochID domain.EpochID
 	// OrgID is the organization that has the hub. It may be empty.
 	OrgID string
@@ -72,8 +82,8 @@ type Record struct {
 	Through uint64
 	// Connection is opaque text, stored with hub.connected and hub.disconnected.
 	Connection string
-	// Payload is the event or the command's record as one line of JSON. This package does not read
-	// it. The payloads of a commit share memory: who keeps one for long should copy it.
+	// Payload is the event or the command's record as one line of JSON, or a state. This package
+	// does not read it. The payloads of a commit share memory: copy one that is kept for long.
 	Payload []byte
 }
 
@@ -114,8 +124,18 @@ func (r *Record) Validate() error {
 		if !r.EpochID.IsZero() || r.OrgID != "" || r.OwnLog != "" || r.Connection != "" {
 			return errors.New("command: must have no epoch, organization, log or connection")
 		}
+	case KindState:
+		if r.EpochID.IsZero() {
+			return errors.New("epoch: is missing")
+		}
+		if r.OwnLog != "" || r.Connection != "" {
+			return errors.New("state: must have no log or connection")
+		}
+		if len(r.Payload) > MaxState {
+			return fmt.Errorf("state: has %d bytes, must be at most %d", len(r.Payload), MaxState)
+		}
 	default:
-		return fmt.Errorf("kind: is %d, must be that of an event or a command", r.Kind)
+		return fmt.Errorf("kind: is %d, must be that of an event, a command or a state", r.Kind)
 	}
 	return nil
 }

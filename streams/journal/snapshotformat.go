@@ -13,11 +13,11 @@ const (
 	// partBytes is about the most bytes of one part of a snapshot.
 	partBytes = 512 << 10
 	// snapshotVersion is the first byte of every part.
-	snapshotVersion = 1
+	snapshotVersion = 3
 	// maxParts is the most parts of a snapshot, which are stored as one atomic batch.
 	maxParts = jsapi.MaxBatch
 	// minTip is the fewest bytes of a hub in a snapshot.
-	minTip = 15
+	minTip = 17
 )
 
 // errOtherGeneration reports a part of another snapshot than the first part.
@@ -42,8 +42,9 @@ type snapshot struct {
 //	position
 //	id           16 bytes: that of the commit at position
 //	hubs         count; for each: length and bytes of its id; sequence; distances back to the last
-//	             event (sequence itself: none), from position to the last commit, and from there to
-//	             its anchor (0: none); number (1 byte); time (8 bytes, big endian: nanoseconds)
+//	             event of the hub, that of the cloud and the last state (sequence itself: none),
+//	             from position to the last commit, and from there to its anchor (0: none); number
+//	             (1 byte); time (8 bytes, big endian: nanoseconds)
 func (s *snapshot) marshal() [][]byte {
 	var lists [][]byte
 	var counts []uint64
@@ -76,7 +77,9 @@ func (t *tip) appendTo(b []byte, hub domain.HubID, position uint64) []byte {
 	b = binary.AppendUvarint(b, uint64(len(hub)))
 	b = append(b, hub...)
 	b = binary.AppendUvarint(b, t.seq)
-	b = binary.AppendUvarint(b, t.seq-t.eventSeq)
+	for _, last := range []uint64{t.hubEvent, t.cloudEvent, t.state} {
+		b = binary.AppendUvarint(b, t.seq-last)
+	}
 	b = binary.AppendUvarint(b, position-t.commit)
 	b = binary.AppendUvarint(b, distance(t.commit, t.anchor))
 	b = append(b, t.number)
@@ -124,17 +127,19 @@ var errTip = errors.New("impossible numbers of a hub")
 func (d *decoder) tip(tips map[domain.HubID]tip, position uint64) {
 	hub := domain.HubID(string(d.bytes(d.length())))
 	t := tip{seq: d.uvarint()}
-	event, commit, anchor := d.uvarint(), d.uvarint(), d.uvarint()
+	hubEvent, cloudEvent, state := d.uvarint(), d.uvarint(), d.uvarint()
+	commit, anchor := d.uvarint(), d.uvarint()
 	t.number = d.byte()
 	t.nanos = d.nanos()
 	if d.err != nil {
 		return
 	}
-	if t.commit = position - commit; event > t.seq || commit >= position || anchor >= t.commit {
+	t.commit = position - commit
+	if max(hubEvent, cloudEvent, state) > t.seq || commit >= position || anchor >= t.commit {
 		d.err, d.rest = errTip, nil
 		return
 	}
-	t.eventSeq = t.seq - event
+	t.hubEvent, t.cloudEvent, t.state = t.seq-hubEvent, t.seq-cloudEvent, t.seq-state
 	if anchor > 0 {
 		t.anchor = t.commit - anchor
 	}

@@ -173,6 +173,11 @@ func (d *decoder) record(
 ) {
 	flags := d.byte()
 	r.Kind = Kind(flags & kindMask)
+	if flags&(flagState|kindMask) == flagState {
+		r.Kind = KindState
+	} else if flags&flagState != 0 {
+		d.fail("flags %#x of a record", flags)
+	}
 	if d.err == nil && (r.Kind == 0 || flags&^byte(allFlags) != 0) {
 		d.fail("flags %#x of a record", flags)
 	}
@@ -193,7 +198,7 @@ func (d *decoder) record(
 	if flags&flagConnection != 0 {
 		r.Connection = d.text(texts)
 	}
-	if r.Kind.IsEvent() {
+	if r.Kind.hasOrigin() {
 		r.EpochID, r.OrgID, r.OwnLog = former.epoch, former.org, former.ownLog
 		r.Through = former.through
 	} else if flags&^byte(kindMask) != 0 {

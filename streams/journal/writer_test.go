@@ -33,7 +33,7 @@ func TestCommitsAreStoredInOrder(t *testing.T) {
 	if b.Hub != hubB || b.First != 2 || b.Last != 2 || b.Prev != 2 {
 		t.Errorf("link of the last commit is %+v, want sequence 2 and former commit 2", b)
 	}
-	if tip, ok := s.Tip(hubA); !ok || tip.Seq != 2 || tip.EventSeq != 2 || tip.Commit != 2 {
+	if tip, ok := s.Tip(hubA); !ok || tip.Seq != 2 || tip.HubEvent != 2 || tip.CloudEvent != 0 || tip.Commit != 2 {
 		t.Errorf("tip is %+v, %t, want sequence 2 in commit 2", tip, ok)
 	}
 }

@@ -15,8 +15,8 @@
 //
 // # Errors
 //
-// ErrNotFound, ErrNoStream, ErrNoLeader, ErrConflict, ErrOutcomeUnknown, ErrUnconfirmed and
-// ErrTornBatch are sentinels for errors.Is. Any other answer of the broker is a
+// ErrNotFound, ErrNoStream, ErrNoLeader, ErrOffline, ErrConflict, ErrOutcomeUnknown, ErrUnconfirmed
+// and ErrTornBatch are sentinels for errors.Is. Any other answer of the broker is a
 // *jetstream.APIError. IsTemporary reports whether the same call can succeed later; Unavailable
 // turns such an error into the API's service_unavailable.
 //

@@ -21,6 +21,9 @@ var (
 	// ErrNoLeader reports that the stream has no leader at the moment: none answered, a follower
 	// answered in its place, or a majority has not answered the leader lately.
 	ErrNoLeader = errors.New("no leader at the moment")
+	// ErrOffline reports that every server with a copy of the stream is away, as the cluster's
+	// leader sees it. It is an ErrNoLeader as well.
+	ErrOffline = fmt.Errorf("%w: every server with a copy is away", ErrNoLeader)
 	// ErrConflict reports that nothing was stored because the expected sequence is not the last
 	// one any more.
 	ErrConflict = errors.New("conflict: the expected sequence is not the last one")
@@ -63,8 +66,9 @@ func apiError(answered *jetstream.APIError) error {
 		return domain.UnavailableBecause(
 			answered, "the broker cannot store at the moment: try again later",
 		)
-	case answered.Code == http.StatusServiceUnavailable,
-		answered.ErrorCode == codeStreamOffline:
+	case answered.ErrorCode == codeStreamOffline:
+		return fmt.Errorf("%w: %w", ErrOffline, answered)
+	case answered.Code == http.StatusServiceUnavailable:
 		return fmt.Errorf("%w: %w", ErrNoLeader, answered)
 	default:
 		return answered

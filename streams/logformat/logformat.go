@@ -3,6 +3,7 @@
 package logformat
 
 import (
+	"encoding/base64"
 	"fmt"
 	"strconv"
 	"time"
@@ -10,7 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Headers of a message in a hub's log. Records of commands have none but HeaderTime.
+// Headers of a message in a hub's log. Records of commands have none but HeaderTime, and those of
+// states have HeaderTime, HeaderEpoch, HeaderOrg and HeaderState.
 const (
 	// HeaderEpoch is the id of the log's epoch. The stored name is from before the term "epoch";
 	// changing it would need a migration.
@@ -26,7 +28,28 @@ const (
 	// is part of the log and stays the same when the log's stream is written again, unlike the time
 	// at which the broker stored the message.
 	HeaderTime = "Hubcloud-Time"
+	// HeaderState is the payload of a record of a state, as FormatState writes it. The message has
+	// StateBody as its body: readers of the stream never see a state.
+	HeaderState = "Hubcloud-State"
 )
+
+// StateBody is the body of a message that has a state.
+const StateBody = "{}"
+
+// FormatState returns the payload of a record of a state as the value of HeaderState.
+func FormatState(payload []byte) string { return base64.StdEncoding.EncodeToString(payload) }
+
+// State returns the state in HeaderState. ok is false for a message without the header.
+func State(header nats.Header) (payload []byte, ok bool, err error) {
+	values := header[HeaderState]
+	if len(values) == 0 {
+		return nil, false, nil
+	}
+	if payload, err = base64.StdEncoding.DecodeString(values[0]); err != nil {
+		return nil, true, fmt.Errorf("header %s: %w", HeaderState, err)
+	}
+	return payload, true, nil
+}
 
 // FormatTime returns a time as the value of HeaderTime.
 func FormatTime(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }

@@ -28,3 +28,21 @@ func TestTime(t *testing.T) {
 		}
 	}
 }
+
+func TestState(t *testing.T) {
+	t.Parallel()
+	for _, want := range []string{"", "a state", "\x00\xff\r\n"} {
+		header := nats.Header{logformat.HeaderState: {logformat.FormatState([]byte(want))}}
+		if got, ok, err := logformat.State(header); err != nil || !ok || string(got) != want {
+			t.Errorf("State(%v): got %q, %v, %v, want %q", header, got, ok, err, want)
+		}
+	}
+	if got, ok, err := logformat.State(nats.Header{}); err != nil || ok {
+		t.Errorf("State of a message without the header: got %q, %v, %v, want none", got, ok, err)
+	}
+	if got, _, err := logformat.State(
+		nats.Header{logformat.HeaderState: {"no base64"}},
+	); err == nil {
+		t.Errorf("State of no base64: got %q, want an error", got)
+	}
+}

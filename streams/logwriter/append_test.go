@@ -125,7 +125,7 @@ func TestConcurrentAppends(t *testing.T) {
 							return
 						}
 						tip, _ := r.Tip(hubID(h))
-						last = tip.EventSeq
+						last = tip.EventSeq()
 					default:
 						t.Errorf("Append: %v", err)
 						return

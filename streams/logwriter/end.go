@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/hubviews"
+	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
 )
 
@@ -15,17 +17,18 @@ import (
 func (w *writer) loadEnd(ctx context.Context, req *request) error {
 	w.mu.Lock()
 	end := w.ends[req.hub]
-	// An append that expects no event may follow events that have expired since: look again.
-	known := end != nil && !(req.conditional && req.expected == 0 && end.event > 0)
 	w.mu.Unlock()
-	if known {
+	expectsNone := req.conditional && req.expected == 0
+	// An append that expects no event may follow events that have expired since: look again.
+	if end != nil && !(expectsNone && !end.endsWith(0)) {
 		return nil
 	}
 	// Callers share a read, so it does not end with one of them.
-	read := w.loads.DoChan(string(req.hub), func() (any, error) {
+	key := fmt.Sprint(req.hub, expectsNone)
+	read := w.loads.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), jsapi.Patience)
 		defer cancel()
-		return nil, w.readEnd(ctx, req.hub)
+		return nil, w.readEnd(ctx, req.hub, expectsNone)
 	})
 	select {
 	case result := <-read:
@@ -40,9 +43,8 @@ func (w *writer) loadEnd(ctx context.Context, req *request) error {
 	}
 }
 
-// readEnd reads the end of a hub's log: from what the journal has committed and, for what the
-// journal no longer has, from the hub's view.
-func (w *writer) readEnd(ctx context.Context, hub domain.HubID) error {
+// readEnd reads the end of a hub's log, and whether its last event has expired if that matters.
+func (w *writer) readEnd(ctx context.Context, hub domain.HubID, expectsNone bool) error {
 	w.mu.Lock()
 	before := w.ends[hub]
 	var was logEnd
@@ -51,29 +53,10 @@ func (w *writer) readEnd(ctx context.Context, hub domain.HubID) error {
 	}
 	w.mu.Unlock()
 
-	var end logEnd
-	tip, journaled := w.group.index.Tip(hub)
-	api := jsapi.New(w.router.cfg.Conns.Shards[w.router.shardOf(hub)])
-	stream := streams.HubStream(hub)
-	if journaled {
-		end.last = tip.Seq
-		if err := w.views.Await(ctx, hub, tip.Seq); err != nil {
-			return fmt.Errorf("hub log of %s: %w", hub, err)
-		}
-	} else {
-		info, err := api.Info(ctx, stream)
-		if err != nil && !errors.Is(err, jsapi.ErrNoStream) {
-			return fmt.Errorf("hub log of %s: %w", hub, err)
-		}
-		if err == nil {
-			end.last = info.State.LastSeq
-		}
-	}
-	event, err := w.lastEvent(ctx, api, stream, hub)
+	end, err := w.endOf(ctx, hub, expectsNone)
 	if err != nil {
 		return fmt.Errorf("hub log of %s: %w", hub, err)
 	}
-	end.event = event
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,9 +64,65 @@ func (w *writer) readEnd(ctx context.Context, hub domain.HubID) error {
 	case w.ends[hub] == nil:
 		w.ends[hub] = &end
 	case *w.ends[hub] == was:
-		w.ends[hub].event = end.event
+		w.ends[hub].event, w.ends[hub].expired = end.event, end.expired
 	}
 	return nil
+}
+
+// endOf returns the end of a hub's log: from what the journal has committed and, for what the
+// journal never had, from the hub's view, which may be away.
+func (w *writer) endOf(ctx context.Context, hub domain.HubID, expectsNone bool) (logEnd, error) {
+	tip, journaled := w.group.index.Tip(hub)
+	end := logEnd{last: tip.Seq, event: tip.EventSeq()}
+	if end.event > 0 {
+		if !expectsNone {
+			return end, nil
+		}
+		var err error
+		end.expired, err = w.expired(ctx, hub, tip)
+		return end, err
+	}
+	api := jsapi.New(w.router.cfg.Conns.Shards[w.router.shardOf(hub)])
+	stream := streams.HubStream(hub)
+	if journaled {
+		covered, err := w.group.reader.Covers(ctx, hub, tip)
+		if covered || err != nil {
+			return end, err // without events
+		}
+		if err := w.views.Await(ctx, hub, tip.Seq); err != nil {
+			return end, err
+		}
+	} else {
+		info, err := api.Info(ctx, stream)
+		if err != nil && !errors.Is(err, jsapi.ErrNoStream) {
+			return end, err
+		}
+		if err == nil {
+			end.last = info.State.LastSeq
+		}
+	}
+	var err error
+	end.event, err = w.lastEvent(ctx, api, stream, hub)
+	return end, err
+}
+
+// expiryTolerance is how much earlier than by this process's clock an event may have expired: a
+// view expires by the broker's clock.
+const expiryTolerance = time.Minute
+
+// expired reports whether the last event of a hub's log may have expired.
+func (w *writer) expired(ctx context.Context, hub domain.HubID, tip journal.Tip) (bool, error) {
+	seq := tip.EventSeq()
+	records, err := w.group.reader.Read(ctx, hub, tip, seq, seq, 1)
+	if errors.Is(err, journal.ErrGone) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	cfg := &w.router.cfg
+	tolerance := min(expiryTolerance, cfg.Retention/100)
+	return cfg.Now().Sub(records[0].Time) > cfg.Retention-tolerance, nil
 }
 
 // lastEvent returns the sequence of the last event that the hub's view has, 0 for none.

@@ -80,6 +80,9 @@ func marshalRecords(req *request) ([]byte, error) {
 	return journal.Marshal(&c)
 }
 
+// awaitTimeout bounds the wait of another replica for a view.
+const awaitTimeout = time.Second
+
 // awaitRemotely asks the replica that writes the group's views to complete one.
 func (r *Router) awaitRemotely(
 	ctx context.Context, g *group, hub domain.HubID, seq uint64,
@@ -221,6 +224,10 @@ func (w *writer) answer(ctx context.Context, msg *nats.Msg) (last uint64, err er
 		if last, err = strconv.ParseUint(text, 10, 64); err != nil {
 			return 0, fmt.Errorf("%s: %w", headerAwait, err)
 		}
+		// Not for long, so that views that are away do not take the place of appends: the other
+		// replica asks again.
+		ctx, cancel := context.WithTimeout(ctx, awaitTimeout)
+		defer cancel()
 		return last, w.views.Await(ctx, hub, last)
 	}
 	req, err := parseRequest(hub, msg)

@@ -56,6 +56,9 @@ func (r *Router) Groups() int { return len(r.groups) }
 // GroupOf returns the group of a shard.
 func (r *Router) GroupOf(shard int) int { return shard % len(r.groups) }
 
+// GroupOfHub returns the group of a hub.
+func (r *Router) GroupOfHub(hub domain.HubID) int { return r.groupOf(hub).number }
+
 func (r *Router) shardOf(hub domain.HubID) int {
 	return streams.ShardOf(hub, len(r.cfg.Conns.Shards))
 }
@@ -177,6 +180,20 @@ func (r *Router) AppendCommand(
 	})
 }
 
+// AppendState stores records of the state of a hub's devices, in order, and wholly or not at all,
+// without a condition. Otherwise it is Append.
+func (r *Router) AppendState(
+	ctx context.Context, hub domain.HubID, epoch domain.EpochID, orgID string, payloads ...[]byte,
+) (last uint64, err error) {
+	records := make([]journal.Record, len(payloads))
+	for i, payload := range payloads {
+		records[i] = journal.Record{
+			Kind: journal.KindState, EpochID: epoch, OrgID: orgID, Payload: payload,
+		}
+	}
+	return r.route(ctx, &request{hub: hub, records: records})
+}
+
 // route passes a request to the group's writer, in this process or another. It waits for a writer
 // up to jsapi.Patience.
 func (r *Router) route(ctx context.Context, req *request) (last uint64, err error) {
@@ -220,7 +237,13 @@ func (req *request) again() *request {
 // Sync returns once subscribers have got everything that was stored in the hub's log before the
 // call. Errors are those of the broker and ctx.
 func (r *Router) Sync(ctx context.Context, hub domain.HubID) error {
-	g := r.groupOf(hub)
+	return r.SyncGroup(ctx, r.groupOf(hub).number)
+}
+
+// SyncGroup returns once subscribers have got everything that was stored in the logs of a group
+// before the call. Errors are those of the broker and ctx.
+func (r *Router) SyncGroup(ctx context.Context, number int) error {
+	g := r.groups[number]
 	if w := g.writer.Load(); w != nil && w.held() {
 		// Nobody else commits, and a commit is passed on before its append returns.
 		return nil
@@ -254,6 +277,17 @@ func (r *Router) Oldest(ctx context.Context, hub domain.HubID) (seq uint64, err 
 		return 0, journal.ErrGone
 	}
 	return g.reader.Oldest(ctx, hub, tip)
+}
+
+// Covers reports whether the hub's journal has every record of the hub that has not expired.
+// Otherwise the hub's stream may have messages from before there was a journal.
+func (r *Router) Covers(ctx context.Context, hub domain.HubID) (bool, error) {
+	g := r.groupOf(hub)
+	tip, ok := g.index.Tip(hub)
+	if !ok {
+		return false, nil
+	}
+	return g.reader.Covers(ctx, hub, tip)
 }
 
 // AwaitView returns once the stream of a hub's log has everything up to a sequence.

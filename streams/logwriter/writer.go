@@ -56,8 +56,17 @@ type writer struct {
 }
 
 // logEnd is the end of a hub's log: the sequence of the last record, and that of the last event, 0
-// if all have expired or there was none.
-type logEnd struct{ last, event uint64 }
+// if there was none. expired reports that the last event is known to have expired.
+type logEnd struct {
+	last, event uint64
+	expired     bool
+}
+
+// endsWith reports whether the last event is the one with a sequence. 0 stands for no event or one
+// that has expired.
+func (e logEnd) endsWith(event uint64) bool {
+	return event == e.event || event == 0 && e.expired
+}
 
 // request is one append.
 type request struct {
@@ -268,7 +277,7 @@ func (w *writer) plan(
 		if !ok {
 			end = *w.ends[req.hub]
 		}
-		if req.conditional && req.expected != end.event {
+		if req.conditional && !end.endsWith(req.expected) {
 			req.done <- result{err: fmt.Errorf(
 				"%w: the last event of %s is %d, not %d",
 				jsapi.ErrConflict, req.hub, end.event, req.expected,
@@ -283,7 +292,7 @@ func (w *writer) plan(
 			end.last++
 			rec.Seq, rec.Time = end.last, at
 			if rec.Kind.IsEvent() {
-				end.event = rec.Seq
+				end.event, end.expired = rec.Seq, false
 			}
 			records = append(records, *rec)
 		}

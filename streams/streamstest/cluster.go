@@ -13,46 +13,89 @@ import (
 	"hubcloud/streams/broker"
 )
 
+// Cluster is a cluster of three servers that a test can stop and start again.
+type Cluster struct {
+	Servers []*server.Server
+	layout  broker.Layout
+	routes  []*url.URL
+	dirs    []string
+}
+
 // StartCluster starts a cluster of three servers with the accounts of layout, which listen for
 // clients on 127.0.0.1. The servers end with the test.
 func StartCluster(t testing.TB, layout broker.Layout) []*server.Server {
 	t.Helper()
-	routes := freeRoutes(t)
-	servers := make([]*server.Server, len(routes))
-	for n, route := range routes {
-		opts := &server.Options{}
-		if err := opts.ProcessConfigString("jetstream {}\n" + layout.Text()); err != nil {
-			t.Fatalf("configure server %d: %v", n, err)
-		}
-		port, err := strconv.Atoi(route.Port())
-		if err != nil {
-			t.Fatal(err)
-		}
-		opts.ServerName, opts.StoreDir = fmt.Sprint("server-", n), t.TempDir()
-		opts.Host, opts.Port, opts.NoLog, opts.NoSigs = "127.0.0.1", -1, true, true
-		opts.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: port}
-		opts.Routes = routes
-		s, err := server.NewServer(opts)
-		if err != nil {
-			t.Fatalf("make server %d: %v", n, err)
-		}
-		s.Start()
-		t.Cleanup(func() {
-			s.Shutdown()
-			s.WaitForShutdown()
-		})
-		servers[n] = s
+	return NewCluster(t, layout).Servers
+}
+
+// NewCluster is StartCluster, for tests that stop servers and start them again.
+func NewCluster(t testing.TB, layout broker.Layout) *Cluster {
+	t.Helper()
+	c := &Cluster{layout: layout, routes: freeRoutes(t)}
+	c.Servers = make([]*server.Server, len(c.routes))
+	for n := range c.routes {
+		c.dirs = append(c.dirs, t.TempDir())
+		c.start(t, n)
 	}
-	for n, s := range servers {
-		if !s.ReadyForConnections(startTimeout) {
-			t.Fatalf("server %d: not ready after %v", n, startTimeout)
+	t.Cleanup(func() {
+		for n := range c.Servers {
+			c.Stop(n)
 		}
+	})
+	for n := range c.Servers {
+		c.awaitReady(t, n)
 	}
 	Eventually(t, "the servers have elected a leader", func() bool {
-		return servers[0].NumRoutes() > 0 &&
-			slices.ContainsFunc(servers, (*server.Server).JetStreamIsLeader)
+		return c.Servers[0].NumRoutes() > 0 &&
+			slices.ContainsFunc(c.Servers, (*server.Server).JetStreamIsLeader)
 	})
-	return servers
+	return c
+}
+
+// Stop stops a server.
+func (c *Cluster) Stop(n int) {
+	c.Servers[n].Shutdown()
+	c.Servers[n].WaitForShutdown()
+}
+
+// Start starts a server again after Stop, on its data.
+func (c *Cluster) Start(t testing.TB, n int) {
+	t.Helper()
+	c.start(t, n)
+	c.awaitReady(t, n)
+}
+
+// Dir returns the folder of a server's files.
+func (c *Cluster) Dir(n int) string { return c.dirs[n] }
+
+func (c *Cluster) start(t testing.TB, n int) {
+	t.Helper()
+	opts := &server.Options{}
+	if err := opts.ProcessConfigString("jetstream {}\n" + c.layout.Text()); err != nil {
+		t.Fatalf("configure server %d: %v", n, err)
+	}
+	port, err := strconv.Atoi(c.routes[n].Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts.ServerName, opts.StoreDir = fmt.Sprint("server-", n), c.dirs[n]
+	opts.Tags = []string{opts.ServerName} // for tests that place streams
+	opts.Host, opts.Port, opts.NoLog, opts.NoSigs = "127.0.0.1", -1, true, true
+	opts.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: port}
+	opts.Routes = c.routes
+	s, err := server.NewServer(opts)
+	if err != nil {
+		t.Fatalf("make server %d: %v", n, err)
+	}
+	s.Start()
+	c.Servers[n] = s
+}
+
+func (c *Cluster) awaitReady(t testing.TB, n int) {
+	t.Helper()
+	if !c.Servers[n].ReadyForConnections(startTimeout) {
+		t.Fatalf("server %d: not ready after %v", n, startTimeout)
+	}
 }
 
 // freeRoutes returns the URLs of three free ports.

@@ -1,0 +1,268 @@
+package natscluster
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"hubcloud/projections/cluster"
+	"hubcloud/streams/broker"
+	"hubcloud/streams/streamstest"
+	"hubcloud/test/harness"
+)
+
+// variable is an environment variable that makes the test binary run as nats-server.
+const variable = "HUBCLOUD_TEST_NATS_SERVER"
+
+// Requested reports whether this process was started as a server of a cluster.
+func Requested() bool { return os.Getenv(variable) != "" }
+
+// RunServer is the main function of nats-server.
+func RunServer() error {
+	flags := flag.NewFlagSet("nats-server", flag.ExitOnError)
+	options, err := server.ConfigureOptions(
+		flags, os.Args[1:], server.PrintServerAndExit, flags.Usage, server.PrintTLSHelpAndDie,
+	)
+	if err != nil {
+		return err
+	}
+	s, err := server.NewServer(options)
+	if err != nil {
+		return err
+	}
+	s.ConfigureLogger()
+	if err := server.Run(s); err != nil {
+		return err
+	}
+	s.WaitForShutdown()
+	return nil
+}
+
+// Cluster is three servers and a database. The servers use the same ports on different addresses.
+type Cluster struct {
+	t     testing.TB
+	Nodes []*Node
+	// Arguments make `serve` use the cluster and the database.
+	Arguments []string
+	// MQTT has the MQTT address of each node. NATS has the client addresses of all, separated by
+	// commas.
+	MQTT []string
+	NATS string
+	// Renew runs broker-config again, which creates a new certificate.
+	Renew func()
+}
+
+// Node is one server of a cluster.
+type Node struct {
+	t      testing.TB
+	under  []string
+	config string
+	// Name is the server's name, Store the folder of its streams, and Monitor the base URL of its
+	// monitoring.
+	Name, Store, Monitor string
+	process              *exec.Cmd
+	ended                chan struct{}
+}
+
+// StartOnLoopback starts a cluster on loopback addresses, and a database.
+func StartOnLoopback(t testing.TB, shards string) *Cluster {
+	t.Helper()
+	places := make([]harness.Place, 3)
+	for i := range places {
+		places[i].Address = fmt.Sprintf("127.0.0.%d", i+2)
+	}
+	b := New(t, shards, places, database(t))
+	b.Start()
+	return b
+}
+
+// New configures a cluster with a server at each place, and the database at an address. Call Start
+// to start the servers.
+func New(t testing.TB, shards string, places []harness.Place, database string) *Cluster {
+	t.Helper()
+	b, dir := &Cluster{t: t}, t.TempDir()
+	client, route, mqtt, monitor := freePort(t), freePort(t), freePort(t), freePort(t)
+	store := func(host string) string { return filepath.Join(dir, "store", host) }
+	configure := func(hosts, host string) string {
+		text, stderr, code := harness.RunBinary(
+			t, "broker-config", "--nodes", hosts, "--out", dir, "--etc", dir,
+			"--shards", shards, "--listen", host, "--client-port", client, "--route-port", route,
+			"--mqtt-port", mqtt, "--monitor", net.JoinHostPort(host, monitor),
+			"--store", store(host),
+		)
+		if code != 0 {
+			t.Fatalf("broker-config: %s", stderr)
+		}
+		return text
+	}
+	var urls, addresses, hosts []string
+	for _, at := range places {
+		hosts = append(hosts, at.Address)
+		addresses = append(addresses, net.JoinHostPort(at.Address, client))
+		urls = append(urls, "tls://"+net.JoinHostPort(at.Address, client))
+		b.MQTT = append(b.MQTT, net.JoinHostPort(at.Address, mqtt))
+	}
+	for i, host := range hosts {
+		text := configure(strings.Join(hosts, ","), host)
+		node := &Node{
+			t: t, under: places[i].Under, config: filepath.Join(dir, host+".conf"),
+			Store:   store(host),
+			Monitor: "http://" + net.JoinHostPort(host, monitor), Name: fmt.Sprintf("node-%d", i),
+		}
+		if err := os.WriteFile(node.config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b.Nodes = append(b.Nodes, node)
+		t.Cleanup(node.Kill)
+	}
+	b.NATS = strings.Join(addresses, ",")
+	b.Renew = func() { configure(strings.Join(hosts, ","), hosts[0]) }
+	b.Arguments = []string{
+		"--nats-url", strings.Join(urls, ","), "--nats-credentials",
+		filepath.Join(dir, "nats-credentials.json"), "--public-mqtt", b.MQTT[0],
+		"--ca-cert", filepath.Join(dir, "ca", "ca.pem"), "--ca-key",
+		filepath.Join(dir, "ca", "ca-key.pem"), "--log-replicas", "3",
+		"--postgres-url", database, "--rate", "100000", "--burst", "100000",
+	}
+	return b
+}
+
+// Start starts every server and waits until each listens.
+func (b *Cluster) Start() {
+	b.t.Helper()
+	for _, node := range b.Nodes {
+		node.Start()
+	}
+	for _, address := range b.MQTT {
+		streamstest.Eventually(b.t, address+" listens", func() bool {
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				return false
+			}
+			return conn.Close() == nil
+		})
+	}
+}
+
+// Join starts a replica of the service on the cluster.
+func (b *Cluster) Join() *harness.Service {
+	b.t.Helper()
+	return harness.Join(b.t, b.MQTT[0], b.NATS, b.Arguments...)
+}
+
+// Start starts the server, also after Kill.
+func (n *Node) Start() {
+	n.t.Helper()
+	line := append(append([]string{}, n.under...), os.Args[0], "--config", n.config)
+	n.process = exec.Command(line[0], line[1:]...)
+	n.process.Env = append(
+		os.Environ(), variable+"=1", broker.ServerNameVariable+"="+n.Name,
+	)
+	n.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	log, err := os.OpenFile(n.config+".log", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer log.Close()
+	n.process.Stderr = log
+	if err := n.process.Start(); err != nil {
+		n.t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	n.ended = ended
+	process := n.process
+	go func() {
+		defer close(ended)
+		_ = process.Wait() // Wait reports the kill
+	}()
+}
+
+// Reload makes the server reload its configuration.
+func (n *Node) Reload() {
+	n.t.Helper()
+	if err := n.process.Process.Signal(syscall.SIGHUP); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// Signal sends a signal to the server.
+func (n *Node) Signal(signal syscall.Signal) {
+	n.t.Helper()
+	if err := n.process.Process.Signal(signal); err != nil {
+		n.t.Error(err)
+	}
+}
+
+// Kill sends SIGKILL, unless the server was not started.
+func (n *Node) Kill() {
+	if n.process == nil {
+		return
+	}
+	_ = n.process.Process.Kill() // fails only when the process has exited
+	<-n.ended
+}
+
+// PID returns the process id of the running server.
+func (n *Node) PID() int { return n.process.Process.Pid }
+
+// Healthy reports whether the server has caught up with its cluster.
+func (n *Node) Healthy() bool {
+	var answer struct{ Status string }
+	return n.Get("/healthz", &answer) && answer.Status == "ok"
+}
+
+// Get requests a path of the server's monitoring port and decodes the answer. It reports whether
+// that succeeded.
+func (n *Node) Get(path string, into any) bool {
+	client := http.Client{Timeout: 5 * time.Second}
+	answer, err := client.Get(n.Monitor + path)
+	if err != nil {
+		return false
+	}
+	defer answer.Body.Close()
+	return answer.StatusCode == http.StatusOK && json.NewDecoder(answer.Body).Decode(into) == nil
+}
+
+// database starts a Postgres and returns its address.
+func database(t testing.TB) string {
+	t.Helper()
+	c, err := cluster.Start(
+		t.Context(),
+		cluster.Config{
+			Dir:    filepath.Join(t.TempDir(), "postgres"),
+			Logger: slog.New(slog.DiscardHandler),
+		},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return c.URL()
+}
+
+// freePort returns a reserved port.
+func freePort(t testing.TB) string {
+	t.Helper()
+	_, port, err := net.SplitHostPort(harness.FreeAddress(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
