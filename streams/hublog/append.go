@@ -23,11 +23,11 @@ const maxPayload = 64 << 10
 // maxRecords is the most events of one Append: more than one message of a hub has.
 const maxRecords = 1000
 
-// Append stores 1 to 1,000 events, in order, and wholly or not at all. The log's last event must
-// have the sequence expected; 0 means that the log has no event, for instance because all have
-// expired. Append sets the records' hub, sequence and time. It returns the sequence of the last
-// record; the others precede it without a gap. Errors: ErrConflict; ErrOutcomeUnknown, the only one
-// after which the events may be stored; one that names the field of an invalid record; and
+// Append stores 1 to 1,000 events or states, in order, and wholly or not at all. The log's last
+// event must have the sequence expected; 0 means that the log has no event, for instance because
+// all have expired. Append sets the records' hub, sequence and time. It returns the sequence of the
+// last record; the others precede it without a gap. Errors: ErrConflict; ErrOutcomeUnknown, the
+// only one after which the events may be stored; one that names the field of an invalid record; and
 // jsapi.ErrNoLeader.
 func (l *Logs) Append(
 	ctx context.Context, hub domain.HubID, expected uint64, records []journal.Record,
@@ -49,8 +49,11 @@ func (l *Logs) Append(
 	})
 }
 
-// validate returns an error that names the invalid field of an event.
+// validate returns an error that names the invalid field of an event. The journal validates states.
 func validate(r *journal.Record) error {
+	if r.Kind == journal.KindState {
+		return nil
+	}
 	if len(r.Payload) > maxPayload {
 		return fmt.Errorf("payload: has %d bytes, must be at most %d", len(r.Payload), maxPayload)
 	}
@@ -68,6 +71,23 @@ func (l *Logs) AppendCommand(
 ) (sequence uint64, err error) {
 	return l.store(ctx, hub, 1, func(ctx context.Context) (uint64, error) {
 		return l.cfg.Journal.AppendCommand(ctx, hub, payload)
+	})
+}
+
+// AppendState stores 1 to 1,000 states, in order, wholly or not at all, and whatever the log has.
+// They belong to the epoch and the organization. Readers of events do not see them. AppendState
+// returns the sequence of the last one. A call that is repeated after ErrOutcomeUnknown may store
+// them twice.
+func (l *Logs) AppendState(
+	ctx context.Context, hub domain.HubID, epoch domain.EpochID, orgID string, payloads ...[]byte,
+) (last uint64, err error) {
+	if len(payloads) == 0 || len(payloads) > maxRecords {
+		return 0, fmt.Errorf(
+			"hub log of %s: append %d states: must be 1 to %d", hub, len(payloads), maxRecords,
+		)
+	}
+	return l.store(ctx, hub, len(payloads), func(ctx context.Context) (uint64, error) {
+		return l.cfg.Journal.AppendState(ctx, hub, epoch, orgID, payloads...)
 	})
 }
 

@@ -48,11 +48,16 @@ func (l *Logs) bounds(ctx context.Context, hub domain.HubID) (bounds, error) {
 		return bounds{}, err
 	}
 	b, err := l.streamBounds(ctx, hub)
-	if err != nil {
+	away := false
+	if err != nil && l.cfg.Journal != nil && jsapi.IsTemporary(err) {
+		// The stream may have messages from before there was a journal.
+		away, _ = l.cfg.Journal.Covers(ctx, hub)
+	}
+	if err != nil && !away {
 		return bounds{}, err
 	}
-	if b.last == 0 && last > 0 {
-		// The stream is missing; what the log has left is in the journal.
+	if away || b.last == 0 && last > 0 {
+		// The stream is missing or its server is away: what the log has left is in the journal.
 		b.first = last + 1
 		if l.cfg.Journal != nil {
 			oldest, err := l.cfg.Journal.Oldest(ctx, hub)
@@ -68,10 +73,17 @@ func (l *Logs) bounds(ctx context.Context, hub domain.HubID) (bounds, error) {
 	return b, nil
 }
 
+// boundsRetry is the policy for the bounds of a stream. Its server may be away for minutes, and the
+// journal knows as well.
+var boundsRetry = jsapi.Retry{Total: getTimeout, Try: getTimeout, If: func(err error) bool {
+	return jsapi.IsTemporary(err) && !errors.Is(err, jsapi.ErrNoStream) &&
+		!errors.Is(err, jsapi.ErrOffline)
+}}
+
 // streamBounds returns the bounds of a hub's stream, which may lack the newest records. Without a
 // stream they are 1 and 0.
 func (l *Logs) streamBounds(ctx context.Context, hub domain.HubID) (bounds, error) {
-	info, err := l.api(hub).Info(ctx, streams.HubStream(hub))
+	info, err := l.api(hub).WithRetry(boundsRetry).Info(ctx, streams.HubStream(hub))
 	if errors.Is(err, jsapi.ErrNoStream) {
 		return bounds{first: 1}, nil
 	}

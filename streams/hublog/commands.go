@@ -12,12 +12,21 @@ import (
 )
 
 // CommandRecords returns the payloads of command records stored at since or later, oldest first:
-// the newest limit of them, which must be at least 1. A hub without a stream has none.
+// the newest limit of them, which must be at least 1. While the hub's stream is away or incomplete,
+// only the log's newest records are searched.
 func (l *Logs) CommandRecords(
 	ctx context.Context, hub domain.HubID, since time.Time, limit int,
 ) ([][]byte, error) {
-	if err := l.awaitView(ctx, hub); err != nil {
+	complete, err := l.awaitView(ctx, hub)
+	if err != nil {
 		return nil, fmt.Errorf("hub log of %s: read command records: %w", hub, err)
+	}
+	if !complete {
+		records, err := l.newestCommands(ctx, hub, since, limit)
+		if err != nil {
+			return nil, fmt.Errorf("hub log of %s: read command records: %w", hub, err)
+		}
+		return records, nil
 	}
 	from, err := l.firstSince(ctx, hub, since)
 	if err != nil {
@@ -36,7 +45,9 @@ func (l *Logs) CommandRecords(
 			return records, nil
 		}
 		for _, message := range found {
-			records = append(records, message.data)
+			if !message.state {
+				records = append(records, message.data)
+			}
 		}
 		if over := len(records) - limit; over > 0 {
 			records = slices.Delete(records, 0, over)

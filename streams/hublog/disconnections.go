@@ -24,7 +24,7 @@ func (l *Logs) Disconnections(
 	ctx context.Context, hub domain.HubID, t time.Time, limit int,
 ) ([]Disconnection, error) {
 	limit = min(max(limit, 1), maxGet)
-	if err := l.awaitView(ctx, hub); err != nil {
+	if _, err := l.awaitView(ctx, hub); err != nil {
 		return nil, fmt.Errorf("hub log of %s: %w", hub, err)
 	}
 	from, err := l.firstSince(ctx, hub, t)

@@ -85,9 +85,10 @@ func encode(
 	end := len(frame)
 	frame = append(frame, "\n\n"...)
 	return domain.EncodedEvent{
-		Seq:      seq,
-		Frame:    frame,
-		Envelope: frame[envelope:end:end],
+		Seq:         seq,
+		StoredNanos: stored.UnixNano(),
+		Frame:       frame,
+		Envelope:    frame[envelope:end:end],
 		// A copy, so that a cursor does not keep the frame in memory.
 		Cursor: string(text),
 	}, nil

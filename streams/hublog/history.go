@@ -21,6 +21,12 @@ func (e *goneError) Error() string {
 	return fmt.Sprintf("the log begins with sequence %d now", e.first)
 }
 
+// logEpoch is one epoch of a hub's log.
+type logEpoch struct {
+	hub   domain.HubID
+	epoch domain.Epoch
+}
+
 // history reads the events before the rings.
 type history struct {
 	logs  *Logs
@@ -37,12 +43,12 @@ func newHistory(l *Logs, bytes int64) *history {
 // append to the slice but not change it. The error is a *goneError when a wanted message has
 // expired.
 func (h *history) read(
-	ctx context.Context, t *tail, from, to uint64, wanted space, atLeastOne bool,
+	ctx context.Context, log logEpoch, from, to uint64, wanted space, atLeastOne bool,
 ) (events []domain.EncodedEvent, through uint64, left space, err error) {
 	left = wanted
 	through = from - 1
 	for through < to && !left.exhausted() {
-		found, covered, wait := h.cache.find(t.hub, t.epoch.ID, through+1)
+		found, covered, wait := h.cache.find(log.hub, log.epoch.ID, through+1)
 		if wait != nil {
 			select {
 			case <-wait:
@@ -52,7 +58,7 @@ func (h *history) read(
 			continue
 		}
 		if covered == 0 {
-			if found, covered, err = h.load(ctx, t, through+1, to, left.events); err != nil {
+			if found, covered, err = h.load(ctx, log, through+1, to, left.events); err != nil {
 				return nil, 0, left, err
 			}
 			if covered == 0 {
@@ -97,33 +103,33 @@ func clip(
 // not beyond to nor into blocks that are cached or being loaded. It returns the events from from on
 // and the sequence up to which they are complete; 0 means that another load has come first.
 func (h *history) load(
-	ctx context.Context, t *tail, from, to uint64, limit int,
+	ctx context.Context, log logEpoch, from, to uint64, limit int,
 ) (events []domain.EncodedEvent, through uint64, err error) {
 	// Read to the end of the block: more messages cost less than another request.
 	to = min(to, max(from+uint64(limit)-1, blockEnd(from)))
-	release, err := t.shard.acquireLoad(ctx)
+	release, err := h.logs.shard(log.hub).acquireLoad(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer release()
-	l := h.cache.begin(t.hub, t.epoch.ID, from, to)
+	l := h.cache.begin(log.hub, log.epoch.ID, from, to)
 	if l == nil {
 		return nil, 0, nil
 	}
 	defer h.cache.finish(l)
 	h.logs.metrics.cacheMisses.Inc()
-	messages, err := h.logs.records(ctx, t.hub, l.from, l.to)
+	messages, err := h.logs.records(ctx, log.hub, l.from, l.to)
 	if err != nil {
 		return nil, 0, err
 	}
 	events = make([]domain.EncodedEvent, 0, len(messages))
 	for _, m := range messages {
-		if !m.event || !t.epoch.Has(m.seq, m.epoch) {
+		if !m.event || !log.epoch.Has(m.seq, m.epoch) {
 			continue
 		}
 		e, err := m.encode()
 		if err != nil {
-			h.logs.cfg.Logger.Error("event in hub log unreadable", "hub_id", t.hub, "error", err)
+			h.logs.cfg.Logger.Error("event in hub log unreadable", "hub_id", log.hub, "error", err)
 			continue
 		}
 		events = append(events, e)

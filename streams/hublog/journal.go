@@ -9,13 +9,18 @@ import (
 
 // Journal stores the records of hub logs and reports what is stored (logwriter.Router).
 type Journal interface {
-	// Append and AppendCommand store records as the methods of Logs with these names do.
+	// Append, AppendCommand and AppendState store records as the methods of Logs with these names
+	// do.
 	Append(
 		ctx context.Context, hub domain.HubID, expected uint64, records []journal.Record,
 	) (last uint64, err error)
 	AppendCommand(
 		ctx context.Context, hub domain.HubID, payload []byte,
 	) (sequence uint64, err error)
+	AppendState(
+		ctx context.Context, hub domain.HubID, epoch domain.EpochID, orgID string,
+		payloads ...[]byte,
+	) (last uint64, err error)
 	// Subscribe makes the journal call f with each commit once, in the order of the journal, after
 	// it is durable. It is called before any other method.
 	Subscribe(f func(group int, commits []journal.Commit))
@@ -32,13 +37,18 @@ type Journal interface {
 	// Oldest returns the sequence of the oldest record of the hub that the journal has. It returns
 	// journal.ErrGone if the journal has none.
 	Oldest(ctx context.Context, hub domain.HubID) (seq uint64, err error)
+	// Covers reports whether the journal has every record of the hub that has not expired.
+	// Otherwise the hub's stream may have messages from before there was a journal.
+	Covers(ctx context.Context, hub domain.HubID) (bool, error)
 	// AwaitView returns once the hub's stream has its log up to a sequence.
 	AwaitView(ctx context.Context, hub domain.HubID, seq uint64) error
 }
 
-// received passes commits on to the tails of their logs.
-func (l *Logs) received(_ int, commits []journal.Commit) {
+// received passes commits on to the tails of their logs and to the observer.
+func (l *Logs) received(group int, commits []journal.Commit) {
 	var changed []*tail
+	var observed []ReceivedEvent
+	observer := l.observer.Load()
 	for i := range commits {
 		records := commits[i].Records
 		for n := 0; n < len(records); {
@@ -48,8 +58,12 @@ func (l *Logs) received(_ int, commits []journal.Commit) {
 				end++
 			}
 			s := l.shard(hub)
+			from := len(observed)
+			if observer != nil {
+				observed = l.observe(*observer, observed, records[n:end])
+			}
 			if t := s.tail(hub); t != nil {
-				more, err := t.receive(records[n:end])
+				more, err := t.receive(records[n:end], observed[from:])
 				if err != nil {
 					s.remove(t, err)
 				} else if more {
@@ -59,6 +73,9 @@ func (l *Logs) received(_ int, commits []journal.Commit) {
 			n = end
 		}
 	}
+	if len(observed) > 0 {
+		(*observer).Received(group, observed)
+	}
 	for _, t := range changed {
 		t.wake()
 	}
@@ -67,7 +84,7 @@ func (l *Logs) received(_ int, commits []journal.Commit) {
 // storedRecord returns a record of the journal in the form that a hub's stream has it.
 func storedRecord(r *journal.Record) stored {
 	return stored{
-		seq: r.Seq, data: r.Payload, event: r.Kind != journal.KindCommand, at: r.Time,
-		epoch: r.EpochID, org: r.OrgID,
+		seq: r.Seq, data: r.Payload, event: r.Kind.IsEvent(), state: r.Kind == journal.KindState,
+		at: r.Time, epoch: r.EpochID, org: r.OrgID,
 	}
 }

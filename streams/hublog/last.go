@@ -55,12 +55,13 @@ func eventSubjects(hub domain.HubID) []string {
 func (l *Logs) lastEvents(
 	ctx context.Context, hub domain.HubID,
 ) (map[string]LastEvent, error) {
-	if err := l.awaitView(ctx, hub); err != nil {
+	complete, err := l.awaitView(ctx, hub)
+	if err != nil {
 		return nil, err
 	}
 	if l.cfg.Journal != nil {
 		if tip, ok := l.cfg.Journal.Tip(hub); ok {
-			return l.lastEventsUpTo(ctx, hub, tip.EventSeq)
+			return l.lastEventsOf(ctx, hub, tip, complete)
 		}
 	}
 	events := map[string]LastEvent{}
@@ -76,23 +77,70 @@ func (l *Logs) lastEvents(
 	return events, nil
 }
 
-// lastEventsUpTo returns the last events of a log of which the journal knows the last event's
-// sequence. One copy of the hub's stream returns both, since it has everything before the later
-// one; what it lacks after that, because it was cut off from the others, comes from the journal.
-func (l *Logs) lastEventsUpTo(
-	ctx context.Context, hub domain.HubID, last uint64,
+// lastEventsOf returns the last events of a log that the journal has. One copy of the hub's stream
+// returns both, if the stream is complete, since the copy has everything before the later one; what
+// it lacks after that, because it was cut off from the others, comes from the journal. While the
+// stream is away or incomplete, all comes from the journal.
+func (l *Logs) lastEventsOf(
+	ctx context.Context, hub domain.HubID, tip journal.Tip, complete bool,
 ) (map[string]LastEvent, error) {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
 	for pause := readPause; ; pause = min(2*pause, maxReadPause) {
-		events, err := l.lastInStream(ctx, hub)
-		if err == nil {
-			err = l.addJournaled(ctx, hub, events, last)
+		var events map[string]LastEvent
+		var err error
+		if complete {
+			if events, err = l.lastInStream(ctx, hub); err == nil {
+				err = l.addJournaled(ctx, hub, events, tip.EventSeq())
+			}
+		}
+		if !complete || err != nil && jsapi.IsTemporary(err) {
+			events, err = l.lastInJournal(ctx, hub, tip)
 		}
 		if err == nil || !jsapi.IsTemporary(err) || !streams.Sleep(ctx, pause) {
 			return events, err
 		}
 	}
+}
+
+// lastInJournal returns the last events from the journal. Where an event may be from before there
+// was a journal, it asks the stream.
+func (l *Logs) lastInJournal(
+	ctx context.Context, hub domain.HubID, tip journal.Tip,
+) (map[string]LastEvent, error) {
+	events := map[string]LastEvent{}
+	for subject, seq := range map[string]uint64{
+		streams.HubEventSubject(hub): tip.HubEvent, streams.CloudEventSubject(hub): tip.CloudEvent,
+	} {
+		if seq > 0 {
+			records, err := l.cfg.Journal.Records(ctx, hub, seq, seq, 1)
+			switch {
+			case errors.Is(err, journal.ErrGone): // expired
+			case err != nil:
+				return nil, err
+			case l.cfg.Now().Sub(records[0].Time) <= l.cfg.Retention:
+				if err := addRecord(events, &records[0]); err != nil {
+					return nil, err
+				}
+			}
+			continue
+		}
+		covered, err := l.cfg.Journal.Covers(ctx, hub)
+		if err != nil {
+			return nil, err
+		}
+		if covered {
+			continue // there is none
+		}
+		event, ok, err := l.lastOf(ctx, hub, subject)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", subject, err)
+		}
+		if ok {
+			events[subject] = event
+		}
+	}
+	return events, nil
 }
 
 // lastInStream returns the last events that one copy of the hub's stream has. A missing stream has
@@ -173,7 +221,7 @@ func (l *Logs) addJournaled(
 
 // addRecord puts a record in the place of the last event of its subject, if it is an event.
 func addRecord(events map[string]LastEvent, r *journal.Record) (err error) {
-	if r.Kind == journal.KindCommand {
+	if !r.Kind.IsEvent() {
 		return nil
 	}
 	event := LastEvent{
@@ -245,17 +293,24 @@ func (l *Logs) LastSequence(ctx context.Context, hub domain.HubID) (uint64, erro
 	return last, err
 }
 
-// awaitView waits until the hub's stream has all of the hub's log.
-func (l *Logs) awaitView(ctx context.Context, hub domain.HubID) error {
+// viewPatience is how long a reader waits for a hub's stream before it reads from the journal.
+const viewPatience = time.Second
+
+// awaitView waits for a moment until the hub's stream has all of the hub's log, and reports whether
+// it has. Everything that was stored before the call is known to the journal's index afterwards.
+func (l *Logs) awaitView(ctx context.Context, hub domain.HubID) (complete bool, err error) {
 	if l.cfg.Journal == nil {
-		return nil
+		return true, nil
 	}
-	if _, _, err := l.end(ctx, hub); err != nil {
-		return err
+	if err := l.cfg.Journal.Sync(ctx, hub); err != nil {
+		return false, err
 	}
 	tip, ok := l.cfg.Journal.Tip(hub)
 	if !ok {
-		return nil
+		return true, nil
 	}
-	return l.cfg.Journal.AwaitView(ctx, hub, tip.Seq)
+	waiting, cancel := context.WithTimeout(ctx, viewPatience)
+	defer cancel()
+	err = l.cfg.Journal.AwaitView(waiting, hub, tip.Seq)
+	return err == nil, ctx.Err()
 }

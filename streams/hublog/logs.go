@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"hubcloud/domain"
 	"hubcloud/streams"
@@ -38,7 +39,11 @@ type Logs struct {
 	metrics *metrics
 	shards  []*shard
 	history *history
-	rings   ringBudget
+	rings   RingBudget
+	// observer gets the events of all logs; nil for none.
+	observer atomic.Pointer[Observer]
+	// unjournaled has the ends of logs without journaled records (unjournaledEnd), by hub.
+	unjournaled sync.Map
 
 	// ctx is the context of the goroutines started by work, canceled by Close. It is a field
 	// because the callers whose requests start these goroutines do not wait for them: no caller's

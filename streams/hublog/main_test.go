@@ -34,10 +34,18 @@ type fixture struct {
 	epochs map[domain.HubID]domain.Epoch
 }
 
-// testJournal is the broker's journal. While deaf is set, tails get no commits.
+// testJournal is the broker's journal. While deaf is set, tails get no commits. While away is set,
+// no stream is complete.
 type testJournal struct {
 	Journal
-	deaf atomic.Bool
+	deaf, away atomic.Bool
+}
+
+func (j *testJournal) AwaitView(ctx context.Context, hub domain.HubID, seq uint64) error {
+	if j.away.Load() {
+		return errAway
+	}
+	return j.Journal.AwaitView(ctx, hub, seq)
 }
 
 func (j *testJournal) Subscribe(f func(group int, commits []journal.Commit)) {

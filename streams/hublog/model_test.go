@@ -31,7 +31,7 @@ type model struct {
 }
 
 type message struct {
-	// n is the event's number; 0 for a command.
+	// n is the event's number; 0 for a command or a state.
 	n int
 	// stored is before the message was stored.
 	stored time.Time
@@ -81,7 +81,14 @@ func (m *model) append(count int) {
 func (m *model) command() {
 	before := time.Now()
 	f := m.process("commander")
-	if _, err := f.AppendCommand(m.t.Context(), m.hub, []byte(`{}`)); err != nil {
+	epoch, _ := f.epochOf(m.hub)
+	var err error
+	if rapid.Bool().Draw(m.t, "a state") {
+		_, err = f.AppendState(m.t.Context(), m.hub, epoch.ID, "", []byte("state"))
+	} else {
+		_, err = f.AppendCommand(m.t.Context(), m.hub, []byte(`{}`))
+	}
+	if err != nil {
 		m.t.Fatal(err)
 	}
 	m.messages = append(m.messages, message{0, before})

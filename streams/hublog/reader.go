@@ -123,7 +123,7 @@ func (r *Reader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, er
 			r.cursor = v.events[n-1].Cursor
 			return v.events, nil
 		}
-		// Only records of commands were read.
+		// Only records that are not events were read.
 	}
 }
 

@@ -105,7 +105,7 @@ func (s *shard) attach(hub domain.HubID) (*tail, error) {
 	t := newTail(s, hub, epoch)
 	t.attach()
 	s.tails[hub] = t
-	s.logs.rings.tails.Add(1)
+	s.logs.rings.Open()
 	s.logs.metrics.tails.Inc()
 	s.mu.Unlock()
 	if former != nil {
@@ -147,7 +147,7 @@ func (s *shard) removeIdle(t *tail, before time.Time) {
 // stop ends a tail that was removed from the map.
 func (s *shard) stop(t *tail, err error) {
 	t.fail(err)
-	s.logs.rings.tails.Add(-1)
+	s.logs.rings.Close()
 	s.logs.metrics.tails.Dec()
 }
 

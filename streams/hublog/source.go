@@ -30,11 +30,14 @@ func NewSource(nc *nats.Conn, shards int) *Source {
 // Close unsubscribes. The Source must not be used afterwards.
 func (s *Source) Close() { s.reads.Close() }
 
-// Message is one message of a hub's stream: an event, or a record of a command.
+// Message is one message of a hub's stream: an event, a record of a command, or one that is hidden
+// from readers.
 type Message struct {
 	Seq uint64
 	// Stored is when it was stored.
 	Stored time.Time
+	// Hidden reports that only the sequence and the time matter. Neither Event nor Command is set.
+	Hidden bool
 	// Event is nil for the record of a command, which is then Command.
 	Event   *Event
 	Command []byte
@@ -110,7 +113,10 @@ func (s *Source) get(
 
 // message returns a stored message in its exported form.
 func (m stored) message() (Message, error) {
-	message := Message{Seq: m.seq, Stored: m.at}
+	message := Message{Seq: m.seq, Stored: m.at, Hidden: m.state}
+	if m.state {
+		return message, nil
+	}
 	if !m.event {
 		message.Command = m.data
 		return message, nil

@@ -16,11 +16,12 @@ import (
 type stored struct {
 	seq  uint64
 	data []byte
-	// event reports whether the message is an event; otherwise it is the record of a command.
-	event bool
+	// event reports whether the message is an event, and state whether it is a state. Otherwise it
+	// is the record of a command.
+	event, state bool
 	// at is the message's own time or, for one without, when the broker stored it.
 	at time.Time
-	// epoch and org are those of an event; org may be empty.
+	// epoch and org are those of an event or a state; org may be empty.
 	epoch domain.EpochID
 	org   string
 }
@@ -37,7 +38,14 @@ func parseStored(seq uint64, header nats.Header, data []byte) (m stored, err err
 	}
 	m.event = streams.IsEventSubject(jsapi.Field(header, jsapi.HeaderSubject))
 	if !m.event {
-		return m, nil
+		var state []byte
+		if state, m.state, err = logformat.State(header); err != nil {
+			return m, fmt.Errorf("sequence %d: %w", m.seq, err)
+		}
+		if !m.state {
+			return m, nil
+		}
+		m.data = state
 	}
 	m.org = jsapi.Field(header, logformat.HeaderOrg)
 	if m.epoch, err = domain.ParseEpochID(jsapi.Field(header, logformat.HeaderEpoch)); err != nil {

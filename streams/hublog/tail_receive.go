@@ -1,14 +1,25 @@
 package hublog
 
-import "hubcloud/streams/journal"
+import (
+	"hubcloud/domain"
+	"hubcloud/streams/journal"
+)
 
 // receive adds the next records of the log, which are durable, and reports whether readers see more
 // now. ErrEpochEnded means that a record belongs to a newer epoch.
-func (t *tail) receive(records []journal.Record) (changed bool, err error) {
+//
+// encoded has some of the records' events in the form that readers get, in the same order.
+func (t *tail) receive(
+	records []journal.Record, encoded []ReceivedEvent,
+) (changed bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i := range records {
 		m := storedRecord(&records[i])
+		var e *domain.EncodedEvent
+		if len(encoded) > 0 && encoded[0].Record == &records[i] {
+			e, encoded = &encoded[0].Event, encoded[1:]
+		}
 		if t.err != nil || m.seq <= t.end || m.seq <= t.epoch.After {
 			continue
 		}
@@ -25,7 +36,7 @@ func (t *tail) receive(records []journal.Record) (changed bool, err error) {
 		t.started = true
 		t.end = m.seq
 		if m.event {
-			t.push(m)
+			t.push(m, e)
 		}
 		changed = true
 	}

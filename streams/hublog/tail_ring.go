@@ -1,46 +1,33 @@
 package hublog
 
-import (
-	"sync/atomic"
+import "hubcloud/domain"
 
-	"hubcloud/domain"
-)
-
-// ringBudget bounds the bytes of all rings together.
-type ringBudget struct {
-	limit int64
-	used  atomic.Int64
-	tails atomic.Int64
-}
-
-// mustTrim reports whether a ring of that size must be trimmed: all rings together are over the
-// limit, and this one is over its equal share.
-func (b *ringBudget) mustTrim(bytes int64) bool {
-	return b.used.Load() > b.limit && bytes > b.limit/max(b.tails.Load(), 1)
-}
-
-// push appends a received event to the ring. The caller must hold t.mu.
-func (t *tail) push(m stored) {
+// push appends a received event to the ring. encoded is nil unless the event is encoded already.
+// The caller must hold t.mu.
+func (t *tail) push(m stored, encoded *domain.EncodedEvent) {
 	logs := t.shard.logs
-	e, err := m.encode()
-	if err != nil {
-		logs.cfg.Logger.Error("event in hub log unreadable", "hub_id", t.hub, "error", err)
-		return
+	if encoded == nil {
+		e, err := m.encode()
+		if err != nil {
+			logs.cfg.Logger.Error("event in hub log unreadable", "hub_id", t.hub, "error", err)
+			return
+		}
+		encoded = &e
 	}
-	t.ring = append(t.ring, e)
-	t.bytes += eventBytes(e)
-	logs.rings.used.Add(eventBytes(e))
+	t.ring = append(t.ring, *encoded)
+	t.bytes += eventBytes(*encoded)
+	logs.rings.Add(eventBytes(*encoded))
 	t.trim()
 }
 
 // trim cuts the oldest events until the ring is within its bounds. The caller must hold t.mu.
 func (t *tail) trim() {
 	logs := t.shard.logs
-	for len(t.ring) > logs.cfg.RingEvents || len(t.ring) > 0 && logs.rings.mustTrim(t.bytes) {
+	for len(t.ring) > logs.cfg.RingEvents || len(t.ring) > 0 && logs.rings.MustTrim(t.bytes) {
 		oldest := t.ring[0]
 		t.ringFrom = oldest.Seq + 1
 		t.bytes -= eventBytes(oldest)
-		logs.rings.used.Add(-eventBytes(oldest))
+		logs.rings.Add(-eventBytes(oldest))
 		t.ring = t.ring[1:]
 		t.cut++
 	}
@@ -53,7 +40,7 @@ func (t *tail) trim() {
 
 // restart empties the ring, which continues at a sequence. The caller must hold t.mu.
 func (t *tail) restart(seq uint64) {
-	t.shard.logs.rings.used.Add(-t.bytes)
+	t.shard.logs.rings.Add(-t.bytes)
 	t.ring, t.cut, t.bytes = nil, 0, 0
 	t.ringFrom = seq
 }

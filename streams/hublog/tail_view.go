@@ -59,7 +59,7 @@ func (t *tail) read(ctx context.Context, pos uint64, wanted space, atLeastOne bo
 		return v, err
 	}
 	v.events, v.next, v.left, err = t.shard.logs.history.read(
-		ctx, t, pos+1, v.streamTo, wanted, atLeastOne,
+		ctx, logEpoch{t.hub, t.epoch}, pos+1, v.streamTo, wanted, atLeastOne,
 	)
 	return v, err
 }

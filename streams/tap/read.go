@@ -191,6 +191,9 @@ func (b *batch) add(m hublog.Message) error {
 	}
 	former := b.at.EpochID
 	b.at.Seq, b.at.Stored = m.Seq, m.Stored
+	if m.Hidden {
+		return nil
+	}
 	if m.Event == nil {
 		return b.command(m)
 	}

@@ -101,6 +101,14 @@ func TestFilters(t *testing.T) {
 	if _, err := r.logs.AppendCommand(t.Context(), hubID(2), command); err != nil {
 		t.Fatal(err)
 	}
+	// States are not delivered.
+	for _, hub := range []domain.HubID{hubID(2), hubID(3), hubID(4)} {
+		if _, err := r.logs.AppendState(
+			t.Context(), hub, domain.NewEpochID(0xa), org, []byte("state"),
+		); err != nil {
+			t.Fatal(err)
+		}
+	}
 	r.store(hubID(3), 10)
 
 	for name, c := range map[string]struct {

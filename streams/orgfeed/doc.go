@@ -1,0 +1,50 @@
+// Package orgfeed reads the events of all hubs of an organization as one feed.
+//
+// # Order
+//
+// The events of a hub come in the order of its log, none left out and none twice. Between hubs they
+// come in the order in which they were stored, as far as the journals tell: exactly within a group
+// of shards, and otherwise as this process received them.
+//
+// # Positions
+//
+// The times of a group's records grow strictly (package logwriter). So a Position has one time for
+// each group: everything up to that time has been delivered, everything after it has not. It does
+// not depend on which hubs the organization has, on filters, or on the replica. It also has the
+// time at which it was known that everything older had been delivered: a position that is older
+// than the retention by that time is rejected with 410. Readers of a quiet feed get their position
+// with a new time before it has reached half the retention.
+//
+// # Reading
+//
+// All readers of an organization in one process share a ring of the newest events, each encoded
+// once. It is opened by the first reader and kept for a while after the last, and receives the
+// commits of the journals, which this process follows anyway. A reader behind the ring merges the
+// logs of the hubs that have newer records, by time. It reads their events through the cache of
+// package hublog, which all readers share, and keeps of each hub only where to read on. A page that
+// ends in the middle of such a merge leaves it for the next page.
+//
+// Filters choose events, not positions: the position of a filtered reader moves on with what was
+// filtered out.
+//
+// # Gaps
+//
+// A hub never ends the feed of its organization. Where events of one hub are gone for a reader, for
+// example because its log was reset before the reader had read it, the feed has an event feed.gap
+// in their place. A hub that leaves the organization disappears from the feed.
+//
+// # Goroutines
+//
+// The ring receives events in the goroutines of the journals. Run, which the caller owns, closes
+// idle rings and confirms that quiet feeds are complete. Readers have no goroutines.
+//
+// # Failure
+//
+// Errors are those of package hublog: service_unavailable while a journal has no leader, after
+// which a reader may go on, cursor_expired, and ErrClosed.
+//
+// # Memory
+//
+// The rings share the budget of hublog's tails. Each is also bounded in events. At most mergeSlots
+// readers hold the events of a merge at once. A waiting merge takes about 200 bytes a hub.
+package orgfeed

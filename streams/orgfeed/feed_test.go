@@ -1,0 +1,225 @@
+package orgfeed
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+)
+
+var everything domain.EventFilter
+
+// Pages of any size, from the ring and from the logs, have the events of all hubs in the order in
+// which they were stored, and none of another organization.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	f := start(t, Config{RingEvents: 20})
+	hubs := []domain.HubID{}
+	for n := range 5 {
+		f.add(hubN(n), "org", "site")
+		hubs = append(hubs, hubN(n))
+	}
+	f.add(hubN(9), "other", "site")
+	f.append(hubN(0), "a.b", 3)
+	_, position := f.pages("org", everything, "", 100) // opens the ring
+	for i := range 60 {
+		f.append(hubN(i%5), "a.b", 1+i%3)
+		f.append(hubN(9), "a.b", 1)
+	}
+	for _, limit := range []int{1, 2, 7, 50, 500} {
+		events, _ := f.pages("org", everything, "", limit)
+		f.wantLogs("all pages", events, hubs...)
+		if !slices.IsSortedFunc(events, func(a, b event) int { return a.Data.N - b.Data.N }) {
+			t.Fatalf("pages of %d: events of one group are not in the order of storing", limit)
+		}
+		rest, _ := f.pages("org", everything, position, limit)
+		if !slices.Equal(events[3:], rest) {
+			t.Fatalf("pages of %d after the first: got %d events, want %d", limit, len(rest), len(events)-3)
+		}
+	}
+}
+
+// A reader gets each event once, whatever the ring holds when it reads.
+func TestReaderBehindTheRing(t *testing.T) {
+	t.Parallel()
+	f := start(t, Config{RingEvents: 10})
+	f.add(hubN(1), "org", "site")
+	f.add(hubN(2), "org", "site")
+	f.append(hubN(1), "a.b", 1)
+	r, err := f.Follow(t.Context(), "org", everything, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	want := 1
+	read := func(limit int) {
+		t.Helper()
+		for want < f.count {
+			select {
+			case <-r.Ready():
+			case <-time.After(time.Minute):
+				t.Fatalf("no event after %d", want)
+			}
+			events, err := r.Next(t.Context(), limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range events {
+				want++
+				if got := decode(t, e).Data.N; got != want {
+					t.Fatalf("got event %d, want %d", got, want)
+				}
+			}
+		}
+	}
+	f.append(hubN(1), "a.b", 4)
+	read(3)
+	for range 30 {
+		f.append(hubN(2), "a.b", 1)
+		f.append(hubN(1), "a.b", 2)
+	}
+	read(7)
+	f.append(hubN(2), "a.b", 1)
+	read(1)
+	select {
+	case <-r.Ready():
+		if events, err := r.Next(t.Context(), 10); len(events) > 0 || err != nil {
+			t.Fatalf("at the end: got %v, %v", events, err)
+		}
+	default:
+	}
+}
+
+// Filters choose hubs, sites, types and parts. The position of a filtered page is after what was
+// filtered out.
+func TestFilters(t *testing.T) {
+	t.Parallel()
+	f := start(t, Config{})
+	var hubs []domain.HubID
+	for n := range 12 {
+		hub := hubN(n)
+		f.add(hub, "org", []string{"north", "south"}[n%2])
+		hubs = append(hubs, hub)
+		f.append(hub, "channel.observed", 2)
+		f.append(hub, "hub.connected", 1)
+	}
+	for name, try := range map[string]struct {
+		filter domain.EventFilter
+		has    func(event) bool
+	}{
+		"a site": {domain.EventFilter{Sites: []string{"north"}}, func(e event) bool {
+			access, _ := f.Hub(e.HubID)
+			return access.SiteID == "north"
+		}},
+		"hubs": {domain.EventFilter{Hubs: []domain.HubID{hubN(1), hubN(4)}}, func(e event) bool {
+			return e.HubID == hubN(1) || e.HubID == hubN(4)
+		}},
+		"a type": {domain.EventFilter{Types: []string{"hub.connected"}}, func(e event) bool {
+			return e.Type == "hub.connected"
+		}},
+		"types": {domain.EventFilter{Types: []string{"channel.*"}}, func(e event) bool {
+			return e.Type == "channel.observed"
+		}},
+		"no type": {domain.EventFilter{Types: []string{"chan"}}, func(event) bool { return false }},
+	} {
+		all, end := f.pages("org", everything, "", 500)
+		want := slices.DeleteFunc(all, func(e event) bool { return !try.has(e) })
+		got, next := f.pages("org", try.filter, "", 5)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+		if rest, _ := f.pages("org", everything, next, 5); len(rest) > 0 {
+			t.Errorf("%s: after its position got %v, want nothing", name, rest)
+		}
+		if rest, _ := f.pages("org", try.filter, end, 5); len(rest) > 0 {
+			t.Errorf("%s: after the end got %v, want nothing", name, rest)
+		}
+	}
+	for parts := 1; parts <= 16; parts++ {
+		var union []event
+		for part := 1; part <= parts; part++ {
+			got, _ := f.pages("org", domain.EventFilter{Part: part, Parts: parts}, "", 4)
+			union = append(union, got...)
+		}
+		f.wantLogs("union of the parts", union, hubs...)
+	}
+}
+
+// A reset of a hub's log is a gap for readers that had not read it, and nothing for others. A hub
+// that leaves disappears.
+func TestResetAndRelease(t *testing.T) {
+	t.Parallel()
+	f := start(t, Config{})
+	f.add(hubN(1), "org", "site")
+	f.add(hubN(2), "org", "site")
+	f.append(hubN(1), "a.b", 2) // 1, 2
+	_, before := f.pages("org", everything, "", 100)
+	f.append(hubN(1), "a.b", 2) // 3, 4
+	f.append(hubN(2), "a.b", 1) // 5
+	_, after := f.pages("org", everything, "", 100)
+	f.add(hubN(1), "org", "site")
+	f.append(hubN(1), "a.b", 1) // 6
+	for _, ring := range []string{"in the ring", "behind the ring"} {
+		got, _ := f.pages("org", everything, after, 100)
+		if len(got) != 1 || got[0].Data.N != 6 {
+			t.Errorf("%s: a reader that lost nothing: got %v, want event 6", ring, got)
+		}
+		got, _ = f.pages("org", everything, before, 100)
+		gaps := slices.DeleteFunc(slices.Clone(got), func(e event) bool { return e.Type != domain.EventFeedGap })
+		if len(gaps) != 1 || gaps[0].HubID != hubN(1) || gaps[0].Data.HubID != hubN(1) ||
+			gaps[0].Data.Reason != "log_reset" {
+			t.Errorf("%s: got the gaps %v, want one of %s", ring, gaps, hubN(1))
+		}
+		events := slices.DeleteFunc(got, func(e event) bool { return e.Type == domain.EventFeedGap })
+		if len(events) != 2 || events[0].Data.N != 5 || events[1].Data.N != 6 {
+			t.Errorf("%s: got %v, want events 5 and 6", ring, events)
+		}
+		f.dropRings()
+	}
+	f.release(hubN(2))
+	got, _ := f.pages("org", everything, "", 100)
+	f.wantLogs("without the released hub", got, hubN(1))
+}
+
+// dropRings removes all rings, as when they have had no reader for long.
+func (f *Feed) dropRings() {
+	f.merges.drop(time.Now().Add(time.Hour))
+	f.mu.RLock()
+	var all []*ring
+	for _, r := range f.rings {
+		all = append(all, r)
+	}
+	f.mu.RUnlock()
+	for _, r := range all {
+		f.removeIdle(r, time.Now().Add(time.Hour))
+	}
+}
+
+// Positions of a quiet feed are renewed; positions older than the retention, or malformed, are
+// rejected.
+func TestPositionsExpire(t *testing.T) {
+	t.Parallel()
+	f := start(t, Config{Retention: 2 * time.Second})
+	f.add(hubN(1), "org", "site")
+	f.append(hubN(1), "a.b", 1)
+	_, first := f.pages("org", everything, "", 100)
+	position := first
+	for began := time.Now(); time.Since(began) < 5*time.Second; {
+		page, err := f.Part(t.Context(), "org", everything, position, 10, 1<<20, 300*time.Millisecond)
+		if err != nil {
+			t.Fatalf("a client that keeps reading gets %v", err)
+		}
+		position = page.Next
+	}
+	for _, after := range []string{first, position[1:], "AZxB57IAAAAAACoBm3ypjQPcE11f"} {
+		want := domain.CodeInvalidRequest
+		if after == first {
+			want = domain.CodeCursorExpired
+		}
+		_, err := f.Part(t.Context(), "org", everything, after, 10, 1<<20, 0)
+		if err == nil || domain.CodeOf(err) != want {
+			t.Errorf("after %q: got %v, want %s", after, err, want)
+		}
+	}
+}

@@ -1,0 +1,410 @@
+package orgfeed
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/streams/hublog"
+	"hubcloud/streams/jsapi"
+)
+
+// Reader follows an organization's feed. It must be used and closed by one goroutine. It has no
+// goroutine and no queue, so it may be left unread for any time.
+type Reader struct {
+	feed   *Feed
+	ring   *ring
+	filter domain.EventFilter
+	// pos is what was delivered or filtered out. text is the text of the last position that was
+	// returned, which had the Complete complete; moved reports that pos is another one.
+	pos      Position
+	text     string
+	complete int64
+	moved    bool
+	// merge is nil while the reader reads the ring.
+	merge *merge
+	// joined reports whether the reader has a place in the ring: number is that of the next entry,
+	// and times are those of the ring before it. They differ from those of pos if the position came
+	// from a process that received the events in another order.
+	joined bool
+	number uint64
+	times  []int64
+	// more reports that Next has left events that are there.
+	more bool
+	// gaps are the epochs for which a gap was reported, by hub.
+	gaps map[domain.HubID]domain.EpochID
+	// fresh reports that the reader has no position yet: it has lost nothing.
+	fresh bool
+	// held was read but not returned yet.
+	held   []domain.EncodedEvent
+	closed bool
+}
+
+// Follow returns a reader of the events after a position that the filter chooses. With an empty
+// position the first event is the next one to be stored. Errors: invalid_request for a malformed
+// position, cursor_expired, and service_unavailable.
+func (f *Feed) Follow(
+	ctx context.Context, org string, filter domain.EventFilter, after string,
+) (*Reader, error) {
+	r, err := f.newReader(ctx, org, filter, after)
+	if err != nil || after != "" {
+		return r, err
+	}
+	at, err := f.sync(ctx)
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
+	r.pos.Times, _ = r.ring.lastTimes()
+	r.pos.Complete, r.moved = at, true
+	return r, nil
+}
+
+// newReader returns a reader from a position. Without one it begins with the oldest events.
+func (f *Feed) newReader(
+	ctx context.Context, org string, filter domain.EventFilter, after string,
+) (r *Reader, err error) {
+	r = &Reader{feed: f, filter: filter, gaps: map[domain.HubID]domain.EpochID{}}
+	if after == "" {
+		r.pos, r.moved, r.fresh = f.oldest(), true, true
+	} else {
+		if r.pos, err = ParsePosition(after, f.groups); err != nil {
+			return nil, err
+		}
+		if f.expired(r.pos) {
+			return nil, errExpired()
+		}
+		r.text, r.complete = after, r.pos.Complete
+	}
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Patience)
+	defer cancel()
+	if r.ring, err = f.acquire(ctx, org); err != nil {
+		return nil, unavailable(err)
+	}
+	return r, nil
+}
+
+// oldest returns the position before the oldest events. It leaves those out that would expire while
+// the position is on its way to the client.
+func (f *Feed) oldest() Position {
+	at := f.cfg.Now().Add(f.cfg.Retention/100 - f.cfg.Retention)
+	p := Position{Complete: at.UnixMilli(), Times: make([]int64, f.groups)}
+	for g := range p.Times {
+		p.Times[g] = at.UnixNano()
+	}
+	return p
+}
+
+const (
+	// nextBytes is about how many bytes of events one Next returns. It must not exceed
+	// sse.BatchBytes, the most that a stream sends at once.
+	nextBytes = 32 << 10
+	// maxScan is the most events that one Next looks at, so that a filter that chooses few of them
+	// cannot keep the caller for long.
+	maxScan = 5000
+)
+
+// Next returns the next events that the filter chooses, at most limit and about 32 KiB of them;
+// none when no event has been stored since, or only others. When it leaves events that are stored,
+// Ready fires at once. The events and the slice are shared with other readers and must not be
+// changed.
+//
+// Errors: cursor_expired when the next events have expired, hublog.ErrClosed, and those that do not
+// end the reader: ctx's and service_unavailable.
+func (r *Reader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error) {
+	return r.next(ctx, limit, nextBytes, true)
+}
+
+// next is Next with a number of bytes. Without frames the events of a merge have only an envelope
+// and a cursor.
+func (r *Reader) next(
+	ctx context.Context, limit, bytes int, frames bool,
+) ([]domain.EncodedEvent, error) {
+	if len(r.held) > 0 {
+		events := r.held[:min(limit, len(r.held))]
+		r.held = r.held[len(events):]
+		if len(events) > 0 {
+			r.text, r.complete, r.moved = events[len(events)-1].Cursor, r.pos.Complete, true
+		}
+		return events, nil
+	}
+	b := batch{reader: r, limit: limit, bytes: bytes, frames: frames}
+	err := b.read(ctx)
+	if len(b.events) == 0 {
+		return nil, err
+	}
+	return b.events, nil // the next call returns the error
+}
+
+// Ready returns a channel that is closed once Next may have events or an error to return. It is
+// good for one wait.
+func (r *Reader) Ready() <-chan struct{} {
+	if r.merge != nil || !r.joined || r.more || len(r.held) > 0 {
+		return closed
+	}
+	return r.ring.wait(r.number)
+}
+
+// Cursor returns the position to continue from: that of the last event that Next has returned, or a
+// later one without an event in between that the filter chooses.
+func (r *Reader) Cursor() string {
+	old := r.feed.cfg.Now().Sub(time.UnixMilli(r.complete)) > r.feed.cfg.Retention/2
+	if len(r.held) == 0 && (r.moved || r.text == "" || old && r.pos.Complete > r.complete) {
+		r.text, r.complete, r.moved = r.pos.String(), r.pos.Complete, false
+	}
+	return r.text
+}
+
+// Close ends the reader. Further calls do nothing.
+func (r *Reader) Close() {
+	if !r.closed {
+		r.closed = true
+		r.feed.release(r.ring)
+	}
+}
+
+// batch is what one call of Next returns.
+type batch struct {
+	reader *Reader
+	// limit and bytes are what still fits, scanned how many events were looked at.
+	limit, bytes, scanned int
+	frames                bool
+	events                []domain.EncodedEvent
+	arena                 []byte
+}
+
+// full reports whether the batch must end before an event with an envelope of so many bytes.
+func (b *batch) full(size int) bool {
+	return b.limit <= 0 || b.scanned >= maxScan || len(b.events) > 0 && size > b.bytes
+}
+
+func (b *batch) add(e domain.EncodedEvent) {
+	b.events = append(b.events, e)
+	b.limit--
+	b.bytes -= len(e.Envelope)
+	r := b.reader
+	r.text, r.complete, r.moved = e.Cursor, r.pos.Complete, false
+}
+
+// read adds events until the batch is full or none is left.
+func (b *batch) read(ctx context.Context) error {
+	r := b.reader
+	for done := true; done; {
+		if r.merge == nil {
+			behind, err := b.readRing(ctx)
+			if err != nil || !behind {
+				return err
+			}
+			if r.feed.expired(r.pos) {
+				return errExpired()
+			}
+			if r.merge, err = r.feed.newMerge(ctx, r.ring, &r.filter, r.pos); err != nil {
+				return err
+			}
+		}
+		var err error
+		if done, err = b.readMerge(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readRing adds events of the ring. behind reports that the ring does not have the next one.
+func (b *batch) readRing(ctx context.Context) (behind bool, err error) {
+	r := b.reader
+	r.more = false
+	if !r.joined {
+		var ok bool
+		if r.number, r.times, ok = r.ring.find(r.pos); !ok {
+			return true, nil
+		}
+		r.joined = true
+	}
+	entries, confirmed, ok, err := r.ring.from(r.number)
+	if err != nil {
+		return false, err
+	}
+	if !ok {
+		r.joined = false
+		return true, nil
+	}
+	for i := range entries {
+		e := &entries[i]
+		if b.full(len(e.event.Envelope)) {
+			r.more = true
+			return false, nil
+		}
+		b.scanned++
+		if e.time > r.pos.Times[e.group] {
+			if err := b.addEntry(ctx, e); err != nil {
+				return false, err
+			}
+		}
+		r.times[e.group] = e.time
+		r.number++
+	}
+	r.pos.Complete = max(r.pos.Complete, confirmed)
+	return false, nil
+}
+
+// addEntry adds the next entry of the ring, if it is chosen, and moves the position.
+func (b *batch) addEntry(ctx context.Context, e *entry) error {
+	r := b.reader
+	access, state, err := r.feed.access(ctx, r.ring.org, e)
+	if err != nil {
+		return err
+	}
+	r.pos.Times[e.group], r.pos.Complete = e.time, max(r.pos.Complete, e.complete)
+	r.moved = true
+	if state == entryForeign || !r.filter.HasHub(e.hub, access.SiteID) {
+		return nil
+	}
+	if state == entryFormer {
+		return b.addGap(gap{e.hub, access.Epoch, gapReset})
+	}
+	if !r.filter.HasType(eventType(&e.event)) {
+		return nil
+	}
+	r.times[e.group] = e.time
+	if slices.Equal(r.times, r.pos.Times) {
+		b.add(e.event)
+		return nil
+	}
+	id := r.pos.String()
+	b.add(withID(nil, id, &e.event))
+	return nil
+}
+
+// readMerge adds events of the merge. done reports that the merge has ended.
+func (b *batch) readMerge(ctx context.Context) (done bool, err error) {
+	r := b.reader
+	select {
+	case r.feed.mergeSlots <- struct{}{}:
+		defer func() { <-r.feed.mergeSlots }()
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	m := r.merge
+	defer m.rest()
+	for {
+		log, lost, err := m.peek(ctx)
+		switch {
+		case err != nil:
+			return false, err
+		case lost != nil:
+			if b.full(0) {
+				return false, nil
+			}
+			if !r.fresh {
+				if err := b.addGap(*lost); err != nil {
+					return false, err
+				}
+			}
+			m.gaps = m.gaps[1:]
+			continue
+		case log == nil:
+			r.moved = r.moved || !r.pos.includes(m.until)
+			r.pos.reach(m.until)
+			r.pos.Complete = max(r.pos.Complete, m.complete)
+			r.merge, r.fresh = nil, false
+			return true, nil
+		}
+		e := &log.events[0]
+		if b.full(len(e.Envelope)) {
+			return false, nil
+		}
+		b.scanned++
+		r.pos.Times[log.group] = log.next
+		// Everything after the event is later, apart from what is received late.
+		r.pos.Complete = max(r.pos.Complete, min(m.complete, log.next/int64(time.Millisecond)))
+		if r.filter.HasType(eventType(e)) {
+			b.addMerged(e)
+		} else {
+			r.moved = true
+		}
+		m.advance()
+	}
+}
+
+// addMerged adds an event of a hub's log.
+func (b *batch) addMerged(e *domain.EncodedEvent) {
+	id := b.reader.pos.String()
+	if !b.frames {
+		b.add(domain.EncodedEvent{Envelope: e.Envelope, Cursor: id})
+		return
+	}
+	size := frameBytes(id, e)
+	if cap(b.arena)-len(b.arena) < size {
+		b.arena = make([]byte, 0, max(size, min(nextBytes/2, b.limit*size)))
+	}
+	event := withID(b.arena, id, e)
+	b.arena = b.arena[:len(b.arena)+len(event.Frame)]
+	b.add(event)
+}
+
+// The states of an entry for the readers of an organization.
+type entryState int
+
+const (
+	// entryCurrent is an event of the hub's log.
+	entryCurrent entryState = iota
+	// entryFormer is an event of a former log of the hub.
+	entryFormer
+	// entryForeign is an event of a hub that the organization does not have.
+	entryForeign
+)
+
+// access returns the access to an entry's hub, and what the entry is now.
+func (f *Feed) access(
+	ctx context.Context, org string, e *entry,
+) (access domain.HubAccess, state entryState, err error) {
+	for refreshed := false; ; refreshed = true {
+		access, ok := f.cfg.Hubs.Hub(e.hub)
+		ok = ok && access.OrgID == org
+		switch {
+		case ok && access.Epoch.Has(e.seq, e.epoch):
+			return access, entryCurrent, nil
+		case refreshed && ok:
+			return access, entryFormer, nil
+		case refreshed:
+			return access, entryForeign, nil
+		}
+		// This process may not know yet that the hub was added or that an epoch has begun.
+		if err := f.refreshSince(ctx, e.received); err != nil {
+			return access, entryForeign, unavailable(err)
+		}
+	}
+}
+
+// refreshSince returns once Hubs has what the directory had at the time t.
+func (f *Feed) refreshSince(ctx context.Context, t time.Time) error {
+	if f.refreshed.Load() > t.UnixNano() {
+		return nil
+	}
+	begun := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Patience)
+	defer cancel()
+	if err := f.cfg.Hubs.Refresh(ctx); err != nil {
+		return err
+	}
+	f.refreshed.Store(begun.UnixNano())
+	return nil
+}
+
+// addGap adds an event feed.gap, unless the reader has had one for the same log.
+func (b *batch) addGap(g gap) error {
+	r := b.reader
+	if reported, ok := r.gaps[g.hub]; ok && reported == g.epoch.ID && g.reason == gapReset {
+		return nil
+	}
+	r.gaps[g.hub] = g.epoch.ID
+	now := r.feed.cfg.Now()
+	e, err := hublog.Marker(g.epoch, now, gapPayload(g, now))
+	if err != nil {
+		return err
+	}
+	b.add(withID(nil, r.pos.String(), &e))
+	return nil
+}
