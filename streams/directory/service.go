@@ -64,9 +64,9 @@ type ServiceConfig struct {
 
 	// Presence is required by AddHub.
 	Presence Presence
-	// Connections is required by ResetLink, RotateSecret, BlockHub and ReleaseHub.
+	// Connections is required by ResetLink, RotateSecret, BlockHub, ReleaseHub and RemoveHub.
 	Connections Connections
-	// Logs is required by ReleaseHub.
+	// Logs is required by ReleaseHub and RemoveHub.
 	Logs HubLogs
 	// Mailer is required by Invite.
 	Mailer Mailer
@@ -171,8 +171,9 @@ func (s *Service) CreateOrg(
 	return orgID, ownerID, nil
 }
 
-// org returns an organization that exists, and not_found for any other id.
-func (s *Service) org(ctx context.Context, orgID string) (domain.OrgState, error) {
+// Org returns an organization with every event that was acknowledged before the call, and not_found
+// for any other id.
+func (s *Service) Org(ctx context.Context, orgID string) (domain.OrgState, error) {
 	if !domain.IsUUID(orgID) {
 		return domain.OrgState{}, domain.ErrOrgNotFound()
 	}

@@ -103,6 +103,34 @@ func (s *Service) UpdateHub(
 	return hub, nil
 }
 
+// RemoveHub takes a hub away from its organization, as if it had never been added, and cuts its
+// connection. Everyone who has the hub's serial can then add it. It returns not_found for a hub
+// that the organization does not have. It uses ServiceConfig.Logs and Connections.
+func (s *Service) RemoveHub(
+	ctx context.Context, o domain.Origin, orgID string, hubID domain.HubID,
+) error {
+	// The hub is checked before its log is read: another organization's is always "no such hub".
+	if hub, _, err := s.Hub(ctx, hubID); err != nil {
+		return err
+	} else if orgID == "" || hub.OrgID != orgID {
+		return domain.ErrHubNotFound()
+	}
+	o = s.stamp(o)
+	_, err := s.release(ctx, hubID, func(h domain.HubState, last uint64) ([]domain.Event, error) {
+		decide := func(h domain.HubState) ([]domain.Event, error) {
+			return domain.DecideRemoveHub(h, o, orgID, last)
+		}
+		return limitChanges(s, o, orgID, decide)(h)
+	})
+	if err != nil {
+		return err
+	}
+	return jsapi.Unavailable(
+		s.cfg.Connections.Disconnect(ctx, hubID),
+		"the hub is removed, but its connection may stay open for some seconds",
+	)
+}
+
 // ResetLink revokes a hub's certificate and then cuts its connections, so that a hub that connects
 // in between is rejected. It changes nothing for a hub without a certificate. It returns not_found
 // for a hub that the organization does not have. It uses ServiceConfig.Connections.

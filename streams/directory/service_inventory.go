@@ -135,19 +135,12 @@ func (s *Service) UnblockHub(ctx context.Context, o domain.Origin, hubID domain.
 func (s *Service) ReleaseHub(
 	ctx context.Context, o domain.Origin, hubID domain.HubID,
 ) (formerOrgID string, err error) {
-	if s.cfg.Connections == nil || s.cfg.Logs == nil {
-		return "", errors.New("directory: ReleaseHub needs ServiceConfig.Logs and Connections")
-	}
 	before, _, err := s.Hub(ctx, hubID)
 	if err != nil {
 		return "", err
 	}
-	last, err := s.cfg.Logs.LastSequence(ctx, hubID)
-	if err != nil {
-		return "", err
-	}
 	o = s.stamp(o)
-	hub, err := s.updateInventory(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
+	hub, err := s.release(ctx, hubID, func(h domain.HubState, last uint64) ([]domain.Event, error) {
 		return domain.DecideReleaseHub(h, o, last)
 	})
 	if err != nil {
@@ -163,6 +156,26 @@ func (s *Service) ReleaseHub(
 		)
 	}
 	return before.OrgID, nil
+}
+
+// release updates a hub by a decision that gets the last sequence of the hub's stream, and waits
+// until the decision is in force.
+func (s *Service) release(
+	ctx context.Context, hubID domain.HubID,
+	decide func(h domain.HubState, last uint64) ([]domain.Event, error),
+) (domain.HubState, error) {
+	if s.cfg.Connections == nil || s.cfg.Logs == nil {
+		return domain.HubState{}, errors.New(
+			"directory: releasing a hub needs ServiceConfig.Logs and Connections",
+		)
+	}
+	last, err := s.cfg.Logs.LastSequence(ctx, hubID)
+	if err != nil {
+		return domain.HubState{}, err
+	}
+	return s.updateInventory(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
+		return decide(h, last)
+	})
 }
 
 // updateInventory is updateHub followed by awaitInForce.

@@ -36,7 +36,7 @@ func (s *Service) Invite(
 		MaxPending: s.cfg.Quotas.PendingInvitations, MaxPerHour: s.cfg.Quotas.InvitationsPerHour,
 	}
 	// An invitation that is rejected anyway must not count for its recipient: decide first.
-	org, err := s.org(ctx, orgID)
+	org, err := s.Org(ctx, orgID)
 	if err != nil {
 		return domain.Invitation{}, err
 	}

@@ -21,7 +21,7 @@ func (s *Service) CreateKey(
 	if scopes, err = domain.CleanScopes(scopes); err != nil {
 		return "", "", err
 	}
-	if _, err := s.org(ctx, orgID); err != nil {
+	if _, err := s.Org(ctx, orgID); err != nil {
 		return "", "", err
 	}
 	if !domain.IsEnvironment(s.cfg.Environment) {

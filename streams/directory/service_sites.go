@@ -35,7 +35,7 @@ func (s *Service) CreateSiteWithID(
 	if err != nil {
 		return domain.SiteState{}, err
 	}
-	if _, err := s.org(ctx, orgID); err != nil {
+	if _, err := s.Org(ctx, orgID); err != nil {
 		return domain.SiteState{}, err
 	}
 	o = s.stamp(o)

@@ -1,0 +1,56 @@
+package directory
+
+import (
+	"context"
+	"time"
+
+	"hubcloud/domain"
+)
+
+// RenameOrg renames an organization. It returns not_found for an unknown organization, and
+// forbidden for an actor that may not rename it.
+func (s *Service) RenameOrg(ctx context.Context, o domain.Origin, orgID, name string) error {
+	name, err := domain.CleanName("name", name)
+	if err != nil {
+		return err
+	}
+	o = s.stamp(o)
+	seq, err := s.updateOrg(ctx, o, orgID, func(org domain.OrgState) ([]domain.Event, error) {
+		return domain.DecideRenameOrg(org, o, name)
+	})
+	if err != nil {
+		return err
+	}
+	s.awaitGranted(ctx, seq) // replicas show the name from memory
+	return nil
+}
+
+// SeeCondition records that the actor has seen an occurrence of a condition of a hub, the one that
+// began at since. It returns not_found for a hub that the organization does not have.
+func (s *Service) SeeCondition(
+	ctx context.Context, o domain.Origin, orgID string, hubID domain.HubID, condition string,
+	since time.Time,
+) error {
+	if hub, _, err := s.Hub(ctx, hubID); err != nil {
+		return err
+	} else if orgID == "" || hub.OrgID != orgID {
+		return domain.ErrHubNotFound()
+	}
+	o = s.stamp(o)
+	_, err := s.updateOrg(ctx, o, orgID, func(org domain.OrgState) ([]domain.Event, error) {
+		return domain.DecideSeeCondition(org, o, hubID, condition, since)
+	})
+	return err
+}
+
+// updateOrg updates an organization by a decision, and returns the sequence of its last event.
+func (s *Service) updateOrg(
+	ctx context.Context, o domain.Origin, orgID string,
+	decide func(domain.OrgState) ([]domain.Event, error),
+) (seq uint64, err error) {
+	if !domain.IsUUID(orgID) {
+		return 0, domain.ErrOrgNotFound()
+	}
+	_, seq, err = s.orgs.Update(ctx, orgID, limitChanges(s, o, orgID, decide))
+	return seq, err
+}
