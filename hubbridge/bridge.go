@@ -261,6 +261,13 @@ func (b *Bridge) ReportFault(hub domain.HubID, reason hubfaults.Reason, detail s
 	}
 }
 
+// Serves reports whether this bridge serves a hub.
+func (b *Bridge) Serves(hub domain.HubID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.serving[streams.ShardOf(hub, len(b.conns.Shards))] != nil
+}
+
 // CountRequest counts a request of this process to a hub, for the log line at the end of the hub's
 // session. It does nothing when this bridge does not serve the hub.
 func (b *Bridge) CountRequest(hub domain.HubID) {

@@ -14,6 +14,7 @@
 //	ingest       stores events and presence changes in the hubs' event logs, exactly once
 //	rpc          calls the methods of hubs, from any replica
 //	commands     sends commands to hubs, each run once
+//	statelog     asks hubs for their devices, and keeps the state of the devices in the hubs' logs
 //	idempotency  runs requests with an Idempotency-Key once
 //	identity     issues certificates to hubs and authenticates their connections
 //	virtualhub   is a hub in software, with a load generator; it imports only protocol

@@ -20,7 +20,7 @@ const (
 	NoProgress Reason = "no_progress"
 	// MalformedEvents: the hub sends events that cannot be stored.
 	MalformedEvents Reason = "malformed_events"
-	// UnreadableMessages: the hub sends hellos or events messages that cannot be decoded.
+	// UnreadableMessages: the hub sends hellos, events messages or answers that cannot be decoded.
 	UnreadableMessages Reason = "unreadable_messages"
 	// ForeignTopic: the hub publishes or subscribes to a topic that is not its own.
 	ForeignTopic Reason = "foreign_topic"

@@ -43,8 +43,8 @@ type Config struct {
 	Metrics prometheus.Registerer
 	// Tracer starts a span for each call; the zero Tracer starts none.
 	Tracer telemetry.Tracer
-	// OnRequest, if not nil, is called before each request that is sent to a hub.
-	OnRequest func(domain.HubID)
+	// OnRequest, if not nil, is called with the id of each request before it is sent to a hub.
+	OnRequest func(hub domain.HubID, id string)
 }
 
 // WithDefaults returns a copy of c with the defaults for zero fields.
@@ -159,7 +159,7 @@ func (c *Caller) call(
 		return fmt.Errorf("call hub %s: %s: %w", hub, method, err)
 	}
 	if c.cfg.OnRequest != nil {
-		c.cfg.OnRequest(hub)
+		c.cfg.OnRequest(hub, id)
 	}
 	answer, err := c.roundTrip(ctx, hub, subject, payload, answers)
 	if err != nil {

@@ -74,7 +74,7 @@ func newTestCaller(t *testing.T, timeout time.Duration) *testCaller {
 		broker.Connect(t), c.online,
 		rpc.Config{
 			Timeout: timeout, Logger: slog.New(slog.DiscardHandler), Metrics: c.registry,
-			OnRequest: func(hub domain.HubID) { c.sent <- hub },
+			OnRequest: func(hub domain.HubID, _ string) { c.sent <- hub },
 		},
 	)
 	if err != nil {

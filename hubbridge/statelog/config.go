@@ -1,0 +1,132 @@
+package statelog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hubcloud/domain"
+	"hubcloud/projections/devicestate"
+	"hubcloud/streams/hublog"
+	"hubcloud/streams/journal"
+)
+
+// Logs are the logs of hubs (hublog.Logs).
+type Logs interface {
+	LastSequence(ctx context.Context, hub domain.HubID) (uint64, error)
+	Entries(
+		ctx context.Context, hub domain.HubID, from, to uint64,
+	) (entries []hublog.Entry, through uint64, err error)
+	States(ctx context.Context, hub domain.HubID, each func(hublog.Entry)) error
+	Append(
+		ctx context.Context, hub domain.HubID, expected uint64, records []journal.Record,
+	) (last uint64, err error)
+	AppendState(
+		ctx context.Context, hub domain.HubID, epoch domain.EpochID, orgID string,
+		payloads ...[]byte,
+	) (last uint64, err error)
+}
+
+// Journals report what is stored in the logs (logwriter.Router).
+type Journals interface {
+	Subscribe(f func(group int, commits []journal.Commit))
+	Tip(hub domain.HubID) (journal.Tip, bool)
+}
+
+// Devices asks hubs (rpc.Devices).
+type Devices interface {
+	List(ctx context.Context, hub domain.HubID) ([]domain.Device, error)
+	Get(ctx context.Context, hub domain.HubID, id int64) (domain.Device, error)
+}
+
+// Hubs are the hubs that organizations have (access.Index).
+type Hubs interface {
+	Hubs() []domain.HubID
+	Hub(id domain.HubID) (domain.HubAccess, bool)
+}
+
+// Config configures a Keeper. The fields up to Online are required.
+type Config struct {
+	Logs     Logs
+	Journals Journals
+	Devices  Devices
+	Hubs     Hubs
+	// Serves reports whether this replica serves a hub, and Online whether a hub is connected.
+	Serves, Online func(domain.HubID) bool
+	// ReportFault is called with an answer of a hub that is not valid. Defaults to nothing.
+	ReportFault func(hub domain.HubID, detail string)
+	// Retention is how long a log keeps its records. Defaults to 24 h.
+	Retention time.Duration
+	// SnapshotEvery is how long after a snapshot the next one may be stored. Defaults to 6 h, and
+	// to a quarter of a shorter retention than 24 h.
+	SnapshotEvery time.Duration
+	// Delay is how long after an event a hub is asked, so that what comes together is asked for
+	// once. Defaults to 1 s.
+	Delay time.Duration
+	// MinInterval is the least time between two reads of a hub. Defaults to 1 min.
+	MinInterval time.Duration
+	// Pause is the time between two requests to a hub. Defaults to 20 ms.
+	Pause time.Duration
+	// Workers is how many hubs are asked at the same time. Defaults to 64.
+	Workers int
+	// Settle is within how long the hubs that the replica begins to serve are looked at, so that a
+	// start is not slowed down. Defaults to 1 min.
+	Settle time.Duration
+	// Now is the clock. Defaults to time.Now.
+	Now func() time.Time
+	// Logger defaults to slog.Default().
+	Logger *slog.Logger
+	// Metrics registers the metrics. Defaults to none.
+	Metrics prometheus.Registerer
+}
+
+// Records of devicestate fit into the log.
+const _ = uint(journal.MaxState - devicestate.MaxStateBytes)
+
+const (
+	defaultRetention     = 24 * time.Hour
+	defaultSnapshotEvery = 6 * time.Hour
+	snapshotsInRetention = 4
+	defaultWorkers       = 64
+)
+
+// WithDefaults returns a copy with defaults in place of zero values.
+func (c Config) WithDefaults() Config {
+	c.Retention = cmp.Or(c.Retention, defaultRetention)
+	c.SnapshotEvery = cmp.Or(
+		c.SnapshotEvery, min(defaultSnapshotEvery, c.Retention/snapshotsInRetention),
+	)
+	c.Delay = cmp.Or(c.Delay, time.Second)
+	c.MinInterval = cmp.Or(c.MinInterval, time.Minute)
+	c.Pause = cmp.Or(c.Pause, 20*time.Millisecond)
+	c.Workers = cmp.Or(c.Workers, defaultWorkers)
+	c.Settle = cmp.Or(c.Settle, time.Minute)
+	if c.ReportFault == nil {
+		c.ReportFault = func(domain.HubID, string) {}
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	return c
+}
+
+// Validate returns an error that names the first missing or invalid field.
+func (c Config) Validate() error {
+	switch {
+	case c.Logs == nil, c.Journals == nil, c.Devices == nil, c.Hubs == nil, c.Serves == nil,
+		c.Online == nil:
+		return errors.New(
+			"statelog: Logs, Journals, Devices, Hubs, Serves and Online: must not be nil",
+		)
+	case min(c.Retention, c.SnapshotEvery, c.Delay, c.MinInterval, c.Pause, c.Settle) < 0:
+		return errors.New("statelog: durations: must not be negative")
+	case c.Workers < 0:
+		return errors.New("statelog: Workers: must not be negative")
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package statelog
+
+import (
+	"context"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/projections/devicestate"
+)
+
+// History returns the states of hubs at instants in the past. It is safe for concurrent use.
+type History struct {
+	logs      Logs
+	retention time.Duration
+	now       func() time.Time
+	// slots bounds the logs that are folded at the same time.
+	slots chan struct{}
+}
+
+// maxFolds is how many logs a History folds at the same time.
+const maxFolds = 4
+
+// NewHistory returns a History of logs that keep their records for that long. A nil now means
+// time.Now.
+func NewHistory(logs Logs, retention time.Duration, now func() time.Time) *History {
+	if now == nil {
+		now = time.Now
+	}
+	return &History{logs, retention, now, make(chan struct{}, maxFolds)}
+}
+
+// StateAt returns the last reported state of a hub's devices at an instant, by the cloud's clock:
+// what was stored up to it counts. Errors: invalid_request, which names the parameter at, for an
+// instant in the future or before the retention; not_found for a hub without an organization; and
+// service_unavailable.
+func (h *History) StateAt(
+	ctx context.Context, hub domain.HubID, at time.Time,
+) (domain.PastHubState, error) {
+	now := h.now()
+	switch {
+	case at.After(now):
+		return domain.PastHubState{}, domain.Errorf(
+			domain.CodeInvalidRequest, "at: must not be in the future",
+		)
+	case now.Sub(at) > h.retention:
+		return domain.PastHubState{}, domain.Errorf(
+			domain.CodeInvalidRequest, "at: must be within the last %v, as long as events are kept",
+			h.retention,
+		)
+	}
+	select {
+	case h.slots <- struct{}{}:
+		defer func() { <-h.slots }()
+	case <-ctx.Done():
+		return domain.PastHubState{}, ctx.Err()
+	}
+	last, err := h.logs.LastSequence(ctx, hub)
+	if err != nil {
+		return domain.PastHubState{}, err
+	}
+	f, err := fold(ctx, h.logs, hub, last, at)
+	if err != nil {
+		return domain.PastHubState{}, err
+	}
+	past := domain.PastHubState{
+		At: at, KnownFrom: knownFrom(f.known), Certain: f.Certain(), Channels: []domain.PastChannel{},
+	}
+	for _, d := range f.Devices {
+		for _, c := range d.Channels {
+			past.Channels = append(past.Channels, pastChannel(d, c, f.Certain() && d.Certain()))
+		}
+	}
+	return past, nil
+}
+
+// pastChannel returns a channel in the form in which it is shown.
+func pastChannel(d *devicestate.Device, c *devicestate.Channel, certain bool) domain.PastChannel {
+	past := domain.PastChannel{
+		DeviceID: d.ID, Manufacturer: d.Manufacturer, Model: d.Model,
+		AvailableSince: known(d.AvailableSince), ChangedAt: known(c.ChangedAt),
+		Basis: string(c.Basis), Certain: certain,
+		Channel: domain.Channel{
+			Key: c.Key, Endpoint: c.Endpoint, Kind: c.Kind, Unit: c.Unit, Readable: c.Readable,
+			Writable: c.Writable, Capabilities: c.Capabilities, Available: c.Available,
+			Value: c.Value, ObservedAt: shown(c.ObservedAt), Desired: c.Desired,
+			DesiredAt: shown(c.DesiredAt), Status: c.Status,
+		},
+	}
+	if d.Name != "" {
+		past.Name = &d.Name
+	}
+	return past
+}
+
+// known returns nil for the zero time.
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// knownFrom returns the first instant from t on that the API can name, which has microseconds; nil
+// for the zero time.
+func knownFrom(t time.Time) *time.Time {
+	if from := t.Truncate(time.Microsecond); from.Before(t) {
+		t = from.Add(time.Microsecond)
+	}
+	return known(t)
+}
+
+// shown returns a time in the contract's format, nil for the zero time.
+func shown(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	text := domain.FormatTime(t)
+	return &text
+}

@@ -1,0 +1,276 @@
+package statelog
+
+import (
+	"bytes"
+	"context"
+	"hash/maphash"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"hubcloud/domain"
+	"hubcloud/streams/journal"
+)
+
+// Keeper keeps the states of the logs of all hubs that its replica serves.
+type Keeper struct {
+	cfg     Config
+	metrics *metrics
+	seed    maphash.Seed
+
+	mu   sync.Mutex
+	hubs map[domain.HubID]*hub
+	// asks are the hubs that are to be asked.
+	asks map[domain.HubID]*ask
+	// folds are the looks at logs and the snapshots that are due, and foldsAt when more are looked
+	// for.
+	folds   []domain.HubID
+	foldsAt time.Time
+}
+
+// hub is what a Keeper knows of a hub that it serves. Only the goroutine of Run and the worker that
+// has the hub use it.
+type hub struct {
+	// epoch is the one for which the hub was asked or looked at.
+	epoch domain.EpochID
+	// checkAt is when the log is looked at; zero once it was.
+	checkAt time.Time
+	// snapshotAt is when the next snapshot is looked for. snapshot is the time of the last one, and
+	// snapshotEnd its last sequence.
+	snapshotAt, snapshot time.Time
+	snapshotEnd          uint64
+	busy                 bool
+}
+
+// ask is a read that is to be made.
+type ask struct {
+	due      time.Time
+	failures int
+	running  bool
+	// again is set by an event that came while the hub was being asked.
+	again bool
+	// done is set on a read that was made. It is kept until due, before which there is no other.
+	done bool
+}
+
+// New returns a Keeper, which receives commits from now on. The error is that of cfg.Validate.
+func New(cfg Config) (*Keeper, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.WithDefaults()
+	k := &Keeper{
+		cfg: cfg, metrics: newMetrics(cfg.Metrics), seed: maphash.MakeSeed(),
+		hubs: map[domain.HubID]*hub{}, asks: map[domain.HubID]*ask{},
+	}
+	cfg.Journals.Subscribe(k.receive)
+	return k, nil
+}
+
+// triggers are how the stored events begin after which a hub is asked.
+var triggers = [][]byte{
+	[]byte(`{"type":"` + domain.EventHubConnected + `"`),
+	[]byte(`{"type":"` + domain.EventHubEventsSkipped + `"`),
+	[]byte(`{"type":"device.added"`),
+	[]byte(`{"type":"device.updated"`),
+}
+
+// receive notes the hubs that must be asked.
+func (k *Keeper) receive(_ int, commits []journal.Commit) {
+	for i := range commits {
+		for n := range commits[i].Records {
+			r := &commits[i].Records[n]
+			if !r.Kind.IsEvent() {
+				continue
+			}
+			for _, trigger := range triggers {
+				if bytes.HasPrefix(r.Payload, trigger) && k.cfg.Serves(r.Hub) {
+					k.request(domain.HubID(strings.Clone(string(r.Hub))))
+					break
+				}
+			}
+		}
+	}
+}
+
+// request notes that a hub must be asked.
+func (k *Keeper) request(id domain.HubID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.cfg.Now()
+	a := k.asks[id]
+	switch {
+	case a == nil:
+		k.asks[id] = &ask{due: now.Add(k.cfg.Delay)}
+	case a.running:
+		a.again = true
+	case a.done:
+		// Not before a.due, when the last read is old enough.
+		a.done, a.failures = false, 0
+		if soon := now.Add(k.cfg.Delay); a.due.Before(soon) {
+			a.due = soon
+		}
+	default:
+		// A hub that has just connected need not wait for the pause after a failure.
+		if soon := now.Add(k.cfg.Delay); a.due.After(soon) {
+			a.due, a.failures = soon, 0
+		}
+	}
+}
+
+// countWaiting sets the gauge. The caller must hold k.mu.
+func (k *Keeper) countWaiting() {
+	waiting := 0
+	for _, a := range k.asks {
+		if !a.done {
+			waiting++
+		}
+	}
+	k.metrics.waiting.Set(float64(waiting))
+}
+
+const (
+	// askTick is how often due reads are looked for, and hubTick how often all hubs are.
+	askTick = 200 * time.Millisecond
+	hubTick = 5 * time.Second
+	// foldTick is how often due looks at logs are looked for.
+	foldTick = time.Second
+	// checkers is how many logs are folded at the same time.
+	checkers = 2
+)
+
+// Run asks hubs and stores snapshots until ctx ends, and returns ctx's error.
+func (k *Keeper) Run(ctx context.Context) error {
+	var asking, folding errgroup.Group
+	asking.SetLimit(k.cfg.Workers)
+	folding.SetLimit(checkers)
+	defer asking.Wait()  // workers return no error
+	defer folding.Wait() // likewise
+	ticker := time.NewTicker(min(askTick, k.cfg.Delay))
+	defer ticker.Stop()
+	looked := time.Time{}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+		k.startReads(ctx, &asking)
+		if time.Since(looked) >= min(hubTick, k.cfg.Settle) {
+			looked = time.Now()
+			k.look()
+		}
+		k.startFolds(ctx, &folding)
+	}
+}
+
+// look compares the hubs that the replica serves with those that it knows.
+func (k *Keeper) look() {
+	now := k.cfg.Now()
+	served := map[domain.HubID]struct{}{}
+	for _, id := range k.cfg.Hubs.Hubs() {
+		if k.cfg.Serves(id) {
+			served[id] = struct{}{}
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for id := range k.hubs {
+		if _, ok := served[id]; !ok {
+			delete(k.hubs, id)
+		}
+	}
+	for id, a := range k.asks {
+		if _, ok := served[id]; !ok && !a.running {
+			delete(k.asks, id)
+		}
+	}
+	for id := range served {
+		access, ok := k.cfg.Hubs.Hub(id)
+		if !ok {
+			continue
+		}
+		if h := k.hubs[id]; h == nil || h.epoch != access.Epoch.ID && !h.busy {
+			first := h == nil
+			h = &hub{epoch: access.Epoch.ID, checkAt: now}
+			if first {
+				h.checkAt = now.Add(rand.N(k.cfg.Settle))
+			}
+			k.hubs[id] = h
+		}
+	}
+	k.countWaiting()
+}
+
+// startReads starts the reads that are due, as many as there are workers.
+func (k *Keeper) startReads(ctx context.Context, workers *errgroup.Group) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.cfg.Now()
+	for id, a := range k.asks {
+		if a.running || a.due.After(now) {
+			continue
+		}
+		if a.done {
+			delete(k.asks, id)
+			continue
+		}
+		a.running = true
+		if !workers.TryGo(func() error { k.ask(ctx, id, a); return nil }) {
+			a.running = false
+			break
+		}
+	}
+	k.countWaiting()
+}
+
+// startFolds starts the looks at logs and the snapshots that are due.
+func (k *Keeper) startFolds(ctx context.Context, workers *errgroup.Group) {
+	k.mu.Lock()
+	if now := k.cfg.Now(); !k.foldsAt.After(now) {
+		k.foldsAt = now.Add(min(foldTick, k.cfg.Settle))
+		for id, h := range k.hubs {
+			if !h.busy && !h.checkAt.After(now) && !h.snapshotAt.After(now) {
+				h.busy = true
+				k.folds = append(k.folds, id)
+			}
+		}
+	}
+	waiting := len(k.folds)
+	k.mu.Unlock()
+	for range min(waiting, checkers) {
+		workers.TryGo(func() error {
+			for k.runFold(ctx) {
+			}
+			return nil
+		})
+	}
+}
+
+// runFold looks at one of the logs that are due, and reports whether there was one.
+func (k *Keeper) runFold(ctx context.Context) bool {
+	k.mu.Lock()
+	if len(k.folds) == 0 || ctx.Err() != nil {
+		k.mu.Unlock()
+		return false
+	}
+	id := k.folds[0]
+	k.folds = k.folds[1:]
+	h := k.hubs[id]
+	k.mu.Unlock()
+	if h == nil {
+		return true // not served any more
+	}
+	if h.checkAt.IsZero() {
+		k.snapshot(ctx, id, h)
+	} else {
+		k.check(ctx, id, h)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	h.busy = false
+	return true
+}

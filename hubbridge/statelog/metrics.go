@@ -1,0 +1,46 @@
+package statelog
+
+import "github.com/prometheus/client_golang/prometheus"
+
+type metrics struct {
+	reads, snapshots *prometheus.CounterVec
+	waiting          prometheus.Gauge
+}
+
+// The outcomes of reads and snapshots.
+const (
+	outcomeStored  = "stored"
+	outcomePartial = "partial"
+	outcomeFailed  = "failed"
+	// outcomeNothing is that of a snapshot of a hub of which nothing is known.
+	outcomeNothing = "nothing"
+)
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	m := &metrics{
+		reads: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hubcloud_statelog_reads_total",
+			Help: "Times that a hub was asked for all its devices, by outcome: stored, partial " +
+				"(some devices did not answer), failed. What is not stored is asked again.",
+		}, []string{"outcome"}),
+		snapshots: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hubcloud_statelog_snapshots_total",
+			Help: "Snapshots of the last reported state of a hub's devices, by outcome: stored, " +
+				"nothing (nothing is known of the hub), failed.",
+		}, []string{"outcome"}),
+		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "hubcloud_statelog_hubs_waiting",
+			Help: "Connected hubs of this replica's shards that are to be asked for their devices.",
+		}),
+	}
+	for _, outcome := range []string{outcomeStored, outcomePartial, outcomeFailed} {
+		m.reads.WithLabelValues(outcome)
+	}
+	for _, outcome := range []string{outcomeStored, outcomeNothing, outcomeFailed} {
+		m.snapshots.WithLabelValues(outcome)
+	}
+	if r != nil {
+		r.MustRegister(m.reads, m.snapshots, m.waiting)
+	}
+	return m
+}

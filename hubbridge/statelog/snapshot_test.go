@@ -1,0 +1,109 @@
+package statelog
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/streams/streamstest"
+)
+
+// The state of a hub that is offline for many retentions, after it reported once, is kept in its
+// log and nowhere else. The numbering goes on.
+func TestSilentHubsKeepTheirState(t *testing.T) {
+	t.Parallel()
+	const retention = 3 * time.Second
+	f := start(t, retention)
+	f.set(1, `"before the silence"`)
+	stop := f.keep()
+	f.connected()
+	f.await("the state after the connection")
+	f.mu.Lock()
+	f.online = false
+	f.mu.Unlock()
+	begun, last := time.Now(), f.last
+	streamstest.Eventually(t, "three retentions have passed", func() bool {
+		return time.Since(begun) > 3*retention
+	})
+	if h := f.now(); !f.matches(h) {
+		text, _ := json.Marshal(h)
+		t.Errorf("the state after a long silence is %s", text)
+	}
+	stop()
+	// Another replica begins to serve the hub, without any memory.
+	f.keep()
+	begun = time.Now()
+	streamstest.Eventually(t, "two retentions have passed", func() bool {
+		return time.Since(begun) > 2*retention
+	})
+	if h := f.now(); !f.matches(h) {
+		text, _ := json.Marshal(h)
+		t.Errorf("the state after a restart is %s", text)
+	}
+	f.report(1, `"back"`)
+	if f.last <= last {
+		t.Errorf("the next event has sequence %d, want above %d", f.last, last)
+	}
+	f.await("the state after a new report")
+}
+
+// Snapshots are stored while events come, and the state folded from the last one equals the hub's.
+// The state at an instant has what was reported before it, and not what came later.
+func TestStateAtInstants(t *testing.T) {
+	t.Parallel()
+	f := start(t, time.Hour)
+	f.cfg.SnapshotEvery = 300 * time.Millisecond
+	begun := time.Now()
+	f.set(1, `0`)
+	f.keep()
+	f.connected()
+	f.await("the state after the connection")
+	var instants []time.Time
+	deadline := time.Now().Add(time.Minute)
+	// A snapshot is stored only if no event has overtaken it, so the events leave room.
+	pace := time.NewTicker(20 * time.Millisecond)
+	defer pace.Stop()
+	for snapshots := 0; snapshots < 4; _, snapshots = f.states() {
+		<-pace.C
+		f.report(1, fmt.Sprint(len(instants)+1))
+		tip, _ := f.journals.Tip(hubA)
+		instants = append(instants, tip.Time)
+		if time.Now().After(deadline) {
+			t.Fatalf("%d snapshots after %d events", snapshots, len(instants))
+		}
+	}
+	f.await("the state after snapshots")
+	history := NewHistory(f.logs, time.Hour, nil)
+	for n := 0; n < len(instants); n += 1 + len(instants)/50 {
+		past, err := history.StateAt(t.Context(), hubA, instants[n])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(past.Channels) != 1 || string(past.Channels[0].Channel.Value) != fmt.Sprint(n+1) ||
+			!past.Certain || !past.Channels[0].Certain {
+			t.Fatalf("state after report %d is %+v", n+1, past)
+		}
+		if past.KnownFrom == nil || past.KnownFrom.After(instants[n]) {
+			t.Fatalf("known from %v, want before %v", past.KnownFrom, instants[n])
+		}
+	}
+	early, err := history.StateAt(t.Context(), hubA, begun.Add(-time.Minute))
+	if err != nil || len(early.Channels) > 0 || early.Certain || early.KnownFrom == nil {
+		t.Errorf("before the first event: %+v, %v; want nothing", early, err)
+	}
+	for name, at := range map[string]time.Time{
+		"in the future": time.Now().Add(time.Minute), "too old": time.Now().Add(-2 * time.Hour),
+	} {
+		if _, err := history.StateAt(t.Context(), hubA, at); domain.CodeOf(err) !=
+			domain.CodeInvalidRequest || !strings.Contains(err.Error(), " at: ") {
+			t.Errorf("%s: %v, want an invalid_request that names at", name, err)
+		}
+	}
+	if _, err := history.StateAt(t.Context(), "hub-none-none-none", begun); domain.CodeOf(err) !=
+		domain.CodeNotFound {
+		t.Errorf("unknown hub: %v, want not_found", err)
+	}
+}
