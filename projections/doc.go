@@ -11,12 +11,15 @@
 //   - status reads the checkpoints of the projections and what stops them;
 //   - control has an operator's commands: stop, resume, skip, rebuild, verify, drop;
 //   - access keeps keys, members and hubs in memory, for authorization without the database;
+//   - devicestate folds the log of a hub into the last reported state of its devices;
+//   - statemodel keeps the last reported states of all devices in tables;
 //   - database opens connections and takes advisory locks;
 //   - cluster runs a private PostgreSQL server.
 //
-// There are two projections: Directory reads the stream DIRECTORY, which records who owns what, and
-// Presence reads the bucket `presence`, which has each hub's connection state. Losing the database
-// loses nothing: every table can be built again from the streams.
+// There are three projections: Directory reads the stream DIRECTORY, which records who owns what,
+// Presence reads the bucket `presence`, which has each hub's connection state, and Devices reads the
+// journals of the hub logs. Losing the database loses nothing: every table can be built again from
+// the streams. What follows is about Directory and Presence; package statemodel documents Devices.
 //
 // Every event is applied once, in order. Only an operator can make a projection skip an event. Each
 // package documents its own promises.

@@ -7,6 +7,9 @@ const (
 	Directory = "directory"
 	// Presence is the projection of the bucket `presence`: whether hubs are connected.
 	Presence = "presence"
+	// Devices is the projection of the hub logs: the last reported state of every device. It has
+	// tables, checkpoints and a projector of its own, in package statemodel.
+	Devices = "devices"
 )
 
 // Names returns the names of all projections.

@@ -92,7 +92,9 @@ func TestIndexIsTheSameFromEitherSource(t *testing.T) {
 			projectionstest.HubID(2): {ID: domain.NewEpochID(2)},
 		} {
 			got, ok := a.Hub(hub)
-			if !ok || !reflect.DeepEqual(got, domain.HubAccess{OrgID: org, Epoch: want}) {
+			if !ok || !reflect.DeepEqual(got, domain.HubAccess{
+				OrgID: org, SiteID: projectionstest.SiteID(1), Epoch: want,
+			}) {
 				t.Errorf("%s: hub %s is %+v, want %s, %+v", name, hub, got, org, want)
 			}
 		}

@@ -149,23 +149,17 @@ func (a *Index) applyFact(fact domain.Fact) {
 			a.resumeKey(f.Sequence)
 		}
 	case domain.HubAdded:
-		a.hubs[f.HubID] = domain.HubAccess{
-			OrgID: a.orgID(f.OrgID), Epoch: f.Epoch(),
-		}
+		a.hubs.put(f.HubID, domain.HubAccess{
+			OrgID: a.orgID(f.OrgID), SiteID: f.SiteID, Epoch: f.Epoch(),
+		})
+	case domain.HubMoved:
+		a.hubs.move(f.HubID, f.SiteID)
 	case domain.HubReleased:
-		delete(a.hubs, f.HubID)
+		a.hubs.remove(f.HubID)
 	case domain.HubLogBegun:
-		a.setEpoch(f.HubID, f.Epoch())
+		a.hubs.setEpoch(f.HubID, f.Epoch())
 	case domain.HubLogRestored:
-		a.setEpoch(f.HubID, f.Epoch())
-	}
-}
-
-// setEpoch sets the epoch of a hub that an organization has.
-func (a *Index) setEpoch(id domain.HubID, epoch domain.Epoch) {
-	if hub, ok := a.hubs[id]; ok {
-		hub.Epoch = epoch
-		a.hubs[id] = hub
+		a.hubs.setEpoch(f.HubID, f.Epoch())
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/nats-io/nats.go"
@@ -67,7 +69,7 @@ type Index struct {
 	mu        sync.RWMutex
 	keys      map[string]keyAccess
 	suspended suspendedKeys
-	hubs      map[domain.HubID]domain.HubAccess
+	hubs      hubs
 	members   members
 	// orgIDs has one copy of each organization's id, which its keys and hubs share.
 	orgIDs map[string]string
@@ -100,7 +102,7 @@ func New(cfg Config) *Index {
 // clear removes everything.
 func (a *Index) clear() {
 	a.keys, a.suspended = map[string]keyAccess{}, newSuspendedKeys()
-	a.hubs, a.members = map[domain.HubID]domain.HubAccess{}, newMembers()
+	a.hubs, a.members = newHubs(), newMembers()
 	a.orgIDs, a.eventID = map[string]string{}, ""
 }
 
@@ -129,8 +131,22 @@ func (a *Index) KeysOf(org string) int {
 func (a *Index) Hub(id domain.HubID) (domain.HubAccess, bool) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	hub, ok := a.hubs[id]
+	hub, ok := a.hubs.access[id]
 	return hub, ok
+}
+
+// Hubs returns all hubs that organizations have added, in no order.
+func (a *Index) Hubs() []domain.HubID {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return slices.Collect(maps.Keys(a.hubs.access))
+}
+
+// HubsOf returns the hubs of an organization, in no order.
+func (a *Index) HubsOf(org string) []domain.HubID {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.hubs.of(org)
 }
 
 // OnRelease sets the function that is called with each hub that its organization loses: after Hub

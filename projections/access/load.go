@@ -44,19 +44,19 @@ func (a *Index) restore(snapshot readmodel.AccessSnapshot) {
 		}
 		a.putKey(key.ID, key.OrgID, key.Environment, scopes, key.SecretHash)
 	}
-	a.hubs = make(map[domain.HubID]domain.HubAccess, len(snapshot.Hubs))
+	a.hubs = newHubs()
 	for _, hub := range snapshot.Hubs {
 		epoch, err := domain.ParseEpochID(hub.Incarnation)
 		if err != nil {
 			a.logger.Error("unreadable epoch in the read models", "hub_id", hub.ID, "error", err)
 		}
-		a.hubs[domain.HubID(hub.ID)] = domain.HubAccess{
-			OrgID: a.orgID(hub.OrgID),
+		a.hubs.put(domain.HubID(hub.ID), domain.HubAccess{
+			OrgID: a.orgID(hub.OrgID), SiteID: hub.SiteID,
 			Epoch: domain.Epoch{
 				ID: epoch, After: uint64(hub.LogAfter),
 				Former: domain.ParseFormerEpochs(hub.LogFormer),
 			},
-		}
+		})
 	}
 	for _, org := range snapshot.Orgs {
 		a.members.orgNames[org.ID] = org.Name

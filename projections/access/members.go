@@ -34,6 +34,8 @@ func (m *members) apply(fact domain.Fact) {
 	switch f := fact.(type) {
 	case domain.OrgCreated:
 		m.orgNames[f.OrgID] = f.Name
+	case domain.OrgRenamed:
+		m.renameOrg(f.OrgID, f.Name)
 	case domain.MemberAdded:
 		m.add(f.OrgID, f.MemberID, f.Email, f.Role)
 	case domain.MemberRoleChanged:
@@ -53,6 +55,16 @@ func (m *members) add(org, id, email string, role domain.Role) {
 	}}
 	address := domain.NormalizeEmail(email)
 	m.byAddress[address] = append(m.byAddress[address], id)
+}
+
+func (m *members) renameOrg(org, name string) {
+	m.orgNames[org] = name
+	for id, member := range m.byID {
+		if member.OrgID == org {
+			member.OrgName = name
+			m.byID[id] = member
+		}
+	}
 }
 
 func (m *members) remove(id string) {

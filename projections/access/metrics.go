@@ -36,7 +36,7 @@ func (a *Index) register(registerer prometheus.Registerer) {
 		),
 		gauge(
 			"hubs", "Hubs that organizations have added.",
-			counted(func() int { return len(a.hubs) }),
+			counted(func() int { return len(a.hubs.access) }),
 		),
 	)
 }

@@ -23,6 +23,10 @@ func (c *Changes) recordActivity(r directory.Recorded) {
 	switch f := r.Fact.(type) {
 	case domain.OrgCreated:
 		row.OrgID, row.SubjectID, row.Detail = f.OrgID, f.OrgID, f.Name
+	case domain.OrgRenamed:
+		row.OrgID, row.SubjectID, row.Detail = f.OrgID, f.OrgID, f.Name
+	case domain.ConditionSeen:
+		row.OrgID, row.SubjectID, row.Detail = f.OrgID, string(f.HubID), f.Condition
 	case domain.MemberAdded:
 		row.OrgID, row.SubjectID, row.Detail = f.OrgID, f.MemberID, string(f.Role)
 	case domain.MemberRoleChanged:

@@ -42,12 +42,15 @@ func TestBatchSizeDoesNotMatter(t *testing.T) {
 			event.ID = fmt.Sprint("event-", seq)
 			history = append(history, directory.Recorded{Seq: seq, Event: event, Fact: fact})
 		}
-		var sites, hubs, released, keys, members, invitations []int
+		var orgs, sites, hubs, released, keys, members, invitations []int
 		for step := range rapid.IntRange(1, 40).Draw(rt, "steps") {
 			pick := func(of []int) int { return rapid.SampledFrom(of).Draw(rt, "which") }
 			name := rapid.SampledFrom([]string{"a", "b", "ü"}).Draw(rt, "name")
 			switch kind := rapid.IntRange(0, 17).Draw(rt, "kind"); {
+			case kind == 0 && len(orgs) > 0 && rapid.Bool().Draw(rt, "rename"):
+				record(domain.OrgRenamed{OrgID: fmt.Sprint("org-", pick(orgs)), Name: name})
 			case kind == 0:
+				orgs = append(orgs, step)
 				record(domain.OrgCreated{OrgID: fmt.Sprint("org-", step), Name: name})
 			case kind == 1:
 				members = append(members, step)

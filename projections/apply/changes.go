@@ -1,12 +1,16 @@
 package apply
 
 import (
+	_ "embed"
 	"fmt"
 
 	"hubcloud/domain"
 	"hubcloud/projections/tables"
 	"hubcloud/streams/directory"
 )
+
+//go:embed sql/rename_orgs.sql
+var renameOrgs string
 
 // Changes folds the directory's events into changes of the tables: new rows, and at most one change
 // of each existing row. So a batch costs a few statements, however many events it has. The zero
@@ -16,12 +20,13 @@ type Changes struct {
 	// writes them itself.
 	Activity []tables.ActivityRow
 
-	orgs    []tables.Org
-	members memberChanges
-	sites   siteChanges
-	hubs    hubChanges
-	labels  labelChanges
-	keys    keyChanges
+	orgs        []tables.Org
+	renamedOrgs rows[string, domain.OrgRenamed]
+	members     memberChanges
+	sites       siteChanges
+	hubs        hubChanges
+	labels      labelChanges
+	keys        keyChanges
 }
 
 // Add folds one event. If the event contradicts itself or an event that was folded before, Add
@@ -31,6 +36,14 @@ func (c *Changes) Add(r directory.Recorded) error {
 	switch f := r.Fact.(type) {
 	case domain.OrgCreated:
 		c.orgs = append(c.orgs, tables.Org{ID: f.OrgID, Name: f.Name, Created: r.Event.At})
+	case domain.OrgRenamed:
+		if renamed := c.renamedOrgs.get(f.OrgID); renamed != nil {
+			renamed.Name = f.Name
+			return nil
+		}
+		c.renamedOrgs.put(f.OrgID, f)
+	case domain.ConditionSeen:
+		// It is read from the directory itself.
 	case domain.MemberAdded, domain.MemberRoleChanged, domain.MemberRemoved, domain.MemberInvited,
 		domain.MemberInvitationRevoked, domain.MemberInvitationAccepted:
 		return c.members.add(r)
@@ -74,6 +87,15 @@ func (c *Changes) Add(r directory.Recorded) error {
 func (c *Changes) Statements() []tables.Statement {
 	all := statements{}
 	all.add(tables.Orgs.Insert(c.orgs))
+	all.add(tables.Statement{
+		What: "rename organizations", SQL: renameOrgs, Rows: len(c.renamedOrgs.list),
+		Args: func() []any {
+			return []any{
+				column(c.renamedOrgs.list, func(f domain.OrgRenamed) string { return f.OrgID }),
+				column(c.renamedOrgs.list, func(f domain.OrgRenamed) string { return f.Name }),
+			}
+		},
+	})
 	c.members.addTo(&all)
 	c.sites.addTo(&all)
 	c.hubs.addTo(&all)
@@ -98,6 +120,6 @@ func (s *statements) add(statement tables.Statement) {
 
 // Size returns how many rows the changes insert, change and delete, without Activity.
 func (c *Changes) Size() int {
-	return len(c.orgs) + c.members.size() + c.sites.size() + c.hubs.size() + c.labels.size() +
+	return len(c.orgs) + len(c.renamedOrgs.list) + c.members.size() + c.sites.size() + c.hubs.size() + c.labels.size() +
 		c.keys.size()
 }

@@ -17,6 +17,7 @@ import (
 	"hubcloud/projections/internal/query"
 	"hubcloud/projections/rebuild"
 	"hubcloud/projections/schema"
+	"hubcloud/projections/statemodel"
 	"hubcloud/projections/status"
 )
 
@@ -144,6 +145,22 @@ func (c *Control) Rebuild(ctx context.Context, report func(rebuild.Progress)) er
 		return err
 	}
 	return builder.Rebuild(ctx)
+}
+
+// RebuildStates builds the last reported states of devices again, from the journals, and waits until
+// they are complete or ctx ends. Until then they cannot be read.
+func (c *Control) RebuildStates(ctx context.Context) error {
+	return c.withConn(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		if err := statemodel.Rebuild(ctx, conn); err != nil {
+			return err
+		}
+		for ; ctx.Err() == nil; database.Pause(ctx, awaitPause) {
+			if built, err := statemodel.Built(ctx, conn); err != nil || built {
+				return err
+			}
+		}
+		return ctx.Err()
+	})
 }
 
 // Verify compares the read models in use with newly built ones: see rebuild.Builder.Verify. It

@@ -273,8 +273,8 @@ func TestVerify(t *testing.T) {
 	if all, differences := projectionstest.Verify(t, c); len(differences) > 0 {
 		t.Errorf("Verify after Rebuild: got %+v with differences %+v, want none", all, differences)
 	}
-	if schemas := w.Schemas(t); len(schemas) != 2 {
-		t.Errorf("schemas are %v, want two", schemas)
+	if schemas := w.Schemas(t); len(schemas) != 3 {
+		t.Errorf("schemas are %v, want two, and that of last reported states", schemas)
 	}
 }
 

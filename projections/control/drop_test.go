@@ -10,6 +10,7 @@ import (
 	"hubcloud/projections/database"
 	"hubcloud/projections/projectionstest"
 	"hubcloud/projections/schema"
+	"hubcloud/projections/statemodel"
 	"hubcloud/streams/streamstest"
 )
 
@@ -56,7 +57,7 @@ func TestDrop(t *testing.T) {
 			t.Errorf("Drop() = %+v, want %s and %s kept", all, served, building)
 		}
 	})
-	want := []string{served, s.Schema(), building, "hubcloud_of_mine"}
+	want := []string{served, s.Schema(), building, "hubcloud_of_mine", statemodel.Schema()}
 	slices.Sort(want)
 	got := w.Schemas(t)
 	if slices.Sort(got); !slices.Equal(got, want) {
@@ -64,7 +65,7 @@ func TestDrop(t *testing.T) {
 	}
 	streamstest.Eventually(t, "all of them can be dropped", func() bool {
 		_, err := c.Drop(t.Context())
-		return err == nil && len(w.Schemas(t)) == 2
+		return err == nil && len(w.Schemas(t)) == 3
 	})
 	projectionstest.Await(t, s, w.AddSite(t, org, 2))
 }

@@ -108,7 +108,8 @@ func TestReleasedHubIsNotFound(t *testing.T) {
 	projectionstest.Await(t, s, seq)
 	projectionstest.Await(t, a, seq)
 	want := domain.HubAccess{
-		OrgID: other, Epoch: domain.Epoch{ID: domain.NewEpochID(0xabcd), After: 77},
+		OrgID: other, SiteID: projectionstest.SiteID(2),
+		Epoch: domain.Epoch{ID: domain.NewEpochID(0xabcd), After: 77},
 	}
 	if got, ok := a.Hub(projectionstest.HubID(1)); !ok || !reflect.DeepEqual(got, want) {
 		t.Errorf("access to the hub is %+v, want %+v", got, want)

@@ -19,6 +19,7 @@ import (
 	"hubcloud/projections/internal/position"
 	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
+	"hubcloud/projections/statemodel"
 )
 
 // Config configures a Store.
@@ -145,12 +146,15 @@ func (s *Store) withConn(ctx context.Context, fn func(conn *pgx.Conn) error) err
 	return database.WithConn(ctx, s.dial, fn)
 }
 
-// installSchema creates the schema. It tries again until the database answers or ctx ends.
+// installSchema creates the schemas. It tries again until the database answers or ctx ends.
 func (s *Store) installSchema(ctx context.Context) error {
 	warn := rate.Sometimes{First: 1, Interval: warnInterval}
 	for wait := database.FirstRetry; ; wait = min(2*wait, database.LastRetry) {
 		err := s.withConn(ctx, func(conn *pgx.Conn) error {
-			return schema.Install(ctx, conn, s.schema, s.installation)
+			if err := schema.Install(ctx, conn, s.schema, s.installation); err != nil {
+				return err
+			}
+			return statemodel.Install(ctx, conn)
 		})
 		switch {
 		case err == nil, database.RejectsStatement(err), database.RejectsLogin(err),

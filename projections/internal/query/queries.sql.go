@@ -338,12 +338,13 @@ func (q *Queries) Hub(ctx context.Context, arg HubParams) (HubRow, error) {
 }
 
 const hubLogs = `-- name: HubLogs :many
-SELECT id, org_id, incarnation, log_after, log_former FROM hubs
+SELECT id, org_id, site_id, incarnation, log_after, log_former FROM hubs
 `
 
 type HubLogsRow struct {
 	ID          string
 	OrgID       string
+	SiteID      string
 	Incarnation string
 	LogAfter    int64
 	LogFormer   string
@@ -361,6 +362,7 @@ func (q *Queries) HubLogs(ctx context.Context) ([]HubLogsRow, error) {
 		if err := rows.Scan(
 			&i.ID,
 			&i.OrgID,
+			&i.SiteID,
 			&i.Incarnation,
 			&i.LogAfter,
 			&i.LogFormer,

@@ -1,0 +1,78 @@
+package access
+
+import "hubcloud/domain"
+
+// hubs are the hubs that organizations have added.
+type hubs struct {
+	access map[domain.HubID]domain.HubAccess
+	// byOrg has the hubs of each organization that has any.
+	byOrg map[string]map[domain.HubID]struct{}
+	// siteIDs has one copy of each site's id, which its hubs share.
+	siteIDs map[string]string
+}
+
+func newHubs() hubs {
+	return hubs{
+		access:  map[domain.HubID]domain.HubAccess{},
+		byOrg:   map[string]map[domain.HubID]struct{}{},
+		siteIDs: map[string]string{},
+	}
+}
+
+// of returns the hubs of an organization.
+func (h *hubs) of(org string) []domain.HubID {
+	ids := make([]domain.HubID, 0, len(h.byOrg[org]))
+	for id := range h.byOrg[org] {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// put adds a hub to an organization.
+func (h *hubs) put(id domain.HubID, access domain.HubAccess) {
+	h.remove(id)
+	access.SiteID = h.siteID(access.SiteID)
+	h.access[id] = access
+	if h.byOrg[access.OrgID] == nil {
+		h.byOrg[access.OrgID] = map[domain.HubID]struct{}{}
+	}
+	h.byOrg[access.OrgID][id] = struct{}{}
+}
+
+// remove removes a hub from its organization, if it has one.
+func (h *hubs) remove(id domain.HubID) {
+	access, ok := h.access[id]
+	if !ok {
+		return
+	}
+	delete(h.access, id)
+	delete(h.byOrg[access.OrgID], id)
+	if len(h.byOrg[access.OrgID]) == 0 {
+		delete(h.byOrg, access.OrgID)
+	}
+}
+
+// move sets the site of a hub that an organization has.
+func (h *hubs) move(id domain.HubID, site string) {
+	if access, ok := h.access[id]; ok {
+		access.SiteID = h.siteID(site)
+		h.access[id] = access
+	}
+}
+
+// setEpoch sets the epoch of a hub that an organization has.
+func (h *hubs) setEpoch(id domain.HubID, epoch domain.Epoch) {
+	if access, ok := h.access[id]; ok {
+		access.Epoch = epoch
+		h.access[id] = access
+	}
+}
+
+// siteID returns the one copy of a site's id.
+func (h *hubs) siteID(id string) string {
+	if known, ok := h.siteIDs[id]; ok {
+		return known
+	}
+	h.siteIDs[id] = id
+	return id
+}

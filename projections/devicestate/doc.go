@@ -1,0 +1,32 @@
+// Package devicestate folds the log of a hub into the last reported state of the hub's devices.
+//
+// # What is folded
+//
+// Hub.Fold takes the entries of a log in order: events, reads and snapshots. A read is what the hub
+// answered when it was asked for its devices. A snapshot is the state itself, so that a fold can
+// begin in the middle of a log. Both are records of the log that readers of events do not see.
+//
+// Names and rooms that were set through the API are no part of the log: the caller lays them over.
+//
+// # Promises
+//
+//   - The package is pure. The same entries make the same state, on every replica and at any time.
+//   - A state restored from a snapshot and folded over the rest of the log equals the state that
+//     was folded from the beginning.
+//   - An entry that was folded already is ignored, so a log may be repeated from any place.
+//   - An event of another epoch begins a new, empty state: the hub was reset, or another
+//     organization has it now.
+//   - A read replaces what was reported before it was asked for. A report that reached the log
+//     later stays if its time is later than the time that the read has for the channel. An event
+//     that reaches the log after the read, but was reported before it, is ignored, unless it comes
+//     more than Backlog later: by then the hub's clock was set back.
+//   - The state is certain once a complete read is younger than the last thing that put it in
+//     doubt: the beginning of the state, and hub.events_skipped. A single device is in doubt after
+//     it was added, and after an event about a channel of which only the event is known.
+//
+// # What events do not tell
+//
+// Hubs send no event when they abandon a command, and none for a report of an unchanged value. So
+// a channel stays pending until the next report or read, and ObservedAt may be earlier than at the
+// hub.
+package devicestate

@@ -1,0 +1,221 @@
+package devicestate
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"hubcloud/domain"
+)
+
+// The types of events that change the state. Others do not.
+const (
+	eventObserved    = "channel.observed"
+	eventDesired     = "channel.desired"
+	eventAdded       = "device.added"
+	eventUpdated     = "device.updated"
+	eventAvailable   = "device.available"
+	eventUnavailable = "device.unavailable"
+)
+
+const (
+	// MaxDevices is the most devices of a hub that are kept, and MaxChannels the most channels of a
+	// device. A state that lacks some is in doubt.
+	MaxDevices  = 5000
+	MaxChannels = 256
+	// maxValue is the most bytes of a value that is kept.
+	maxValue = 4 << 10
+	// maxForgotten bounds Hub.Forgotten.
+	maxForgotten = 1000
+)
+
+// channelData is the data of channel.observed and channel.desired.
+type channelData struct {
+	Key      string          `json:"key"`
+	Endpoint int64           `json:"endpoint"`
+	Value    json.RawMessage `json:"value"`
+}
+
+// deviceData is the data of device.added and device.updated.
+type deviceData struct {
+	Name            string          `json:"name"`
+	RemovedChannels json.RawMessage `json:"removed_channels"`
+}
+
+// channelRef names a channel in removed_channels.
+type channelRef struct {
+	Key      string `json:"key"`
+	Endpoint int64  `json:"endpoint"`
+}
+
+// foldEvent folds an event, whose sequence and time the state has already.
+func (h *Hub) foldEvent(e Entry) error {
+	if !concerns(e.Event) {
+		return nil
+	}
+	var event domain.HubEvent
+	if err := json.Unmarshal(e.Event, &event); err != nil {
+		return err
+	}
+	if event.Type == domain.EventHubEventsSkipped {
+		h.Doubt = h.Seq
+		return nil
+	}
+	if event.DeviceID == nil {
+		return nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, event.Time)
+	if err != nil {
+		return err
+	}
+	id := *event.DeviceID
+	switch event.Type {
+	case eventObserved, eventDesired:
+		return h.foldChannel(id, event.Type, at, event.Data)
+	case eventAdded, eventUpdated:
+		return h.foldDevice(id, event.Type, at, event.Data)
+	case eventAvailable, eventUnavailable:
+		h.foldAvailability(id, event.Type == eventAvailable, at)
+	case domain.EventDeviceForgotten:
+		h.forget(id)
+	}
+	return nil
+}
+
+// typePrefixes begin the stored events that concern the state.
+var typePrefixes = [][]byte{
+	[]byte(`{"type":"channel.`), []byte(`{"type":"device.`),
+	[]byte(`{"type":"` + domain.EventHubEventsSkipped + `"`),
+}
+
+// concerns reports whether a stored event may change the state. Stored events begin with their
+// type, which needs no escapes if it is one of those that change the state.
+func concerns(event []byte) bool {
+	return slices.ContainsFunc(typePrefixes, func(prefix []byte) bool {
+		return bytes.HasPrefix(event, prefix)
+	})
+}
+
+// foldChannel folds a report or a command.
+func (h *Hub) foldChannel(id int64, typ string, at time.Time, raw json.RawMessage) error {
+	var data channelData
+	if err := json.Unmarshal(raw, &data); err != nil {
+		return err
+	}
+	if !isKey(data.Key) {
+		return errors.New("key: must be 1 to 64 printable characters")
+	}
+	if len(data.Value) == 0 {
+		return errors.New("value: is missing")
+	}
+	value := data.Value
+	if string(value) == "null" {
+		value = nil
+	}
+	d, _ := h.device(id)
+	if d == nil {
+		return nil
+	}
+	d.EventSeq = h.Seq
+	c, added := d.channel(data.Key, data.Endpoint)
+	if added {
+		d.Seq = h.Seq
+	}
+	if c == nil || len(value) > maxValue {
+		d.Doubt, d.Seq = h.Seq, h.Seq
+		return nil
+	}
+	c.EventSeq, c.Seq = h.Seq, h.Seq
+	fromRead := !c.ReadAt.IsZero() && h.At.Sub(c.ReadAt) <= Backlog
+	if typ == eventDesired {
+		if fromRead && !at.After(c.DesiredAt) {
+			return nil
+		}
+		c.Desired, c.DesiredAt, c.Status = value, at, domain.ChannelPending
+	} else {
+		if fromRead && !at.After(c.ObservedAt) {
+			return nil
+		}
+		c.observe(value, at)
+		c.ReadAt = time.Time{}
+	}
+	c.Basis = BasisEvent
+	return nil
+}
+
+// observe folds a report of the device, by the rules of the contract's channel states.
+func (c *Channel) observe(value json.RawMessage, at time.Time) {
+	state := domain.ChannelState{Status: c.Status}
+	if c.Desired != nil {
+		state.Desired = desired(c.Desired)
+	}
+	state, _ = state.Reported(reported(value), at)
+	if c.ObservedAt.IsZero() || !sameJSON(c.Value, value) {
+		c.ChangedAt = at
+	}
+	c.Value, c.ObservedAt, c.Status = value, at, state.Status
+}
+
+// foldDevice folds device.added and device.updated.
+func (h *Hub) foldDevice(id int64, typ string, at time.Time, raw json.RawMessage) error {
+	var data deviceData
+	if err := json.Unmarshal(raw, &data); err != nil {
+		return err
+	}
+	if typ == eventAdded {
+		// A device that is there already may be known from a read that is newer than the event: the
+		// next read shows which of its channels are left.
+		d, _ := h.device(id)
+		if d != nil {
+			d.Name, d.Doubt, d.EventSeq, d.Seq = cleanText(data.Name), h.Seq, h.Seq, h.Seq
+			d.NameSeq, d.AvailableSince = h.Seq, at
+		}
+		return nil
+	}
+	d, _ := h.device(id)
+	if d == nil {
+		return nil
+	}
+	d.Name, d.NameSeq, d.EventSeq, d.Seq = cleanText(data.Name), h.Seq, h.Seq, h.Seq
+	var removed []channelRef
+	if len(data.RemovedChannels) > 0 {
+		if err := json.Unmarshal(data.RemovedChannels, &removed); err != nil {
+			return fmt.Errorf("removed_channels: %w", err)
+		}
+	}
+	for _, ref := range removed {
+		if i, found := d.find(ref.Key, ref.Endpoint); found {
+			d.Channels = slices.Delete(d.Channels, i, i+1)
+			h.Reshaped = h.Seq
+		}
+	}
+	return nil
+}
+
+// foldAvailability folds device.available and device.unavailable.
+func (h *Hub) foldAvailability(id int64, available bool, at time.Time) {
+	d, _ := h.device(id)
+	if d == nil {
+		return
+	}
+	d.AvailableSeq, d.EventSeq, d.Seq = h.Seq, h.Seq, h.Seq
+	if d.Available != available || d.AvailableSince.IsZero() {
+		d.Available, d.AvailableSince = available, at
+	}
+	for _, c := range d.Channels {
+		if c.Available != available {
+			c.Available, c.Seq = available, h.Seq
+		}
+	}
+}
+
+// forget folds device.forgotten.
+func (h *Hub) forget(id int64) {
+	h.remove(id)
+	h.Forgotten = slices.DeleteFunc(h.Forgotten, func(f Forgotten) bool { return f.ID == id })
+	h.Forgotten = append(h.Forgotten, Forgotten{id, h.Seq})
+	h.Forgotten = h.Forgotten[max(0, len(h.Forgotten)-maxForgotten):]
+}

@@ -1,0 +1,68 @@
+package devicestate
+
+import (
+	"fmt"
+	"time"
+
+	"hubcloud/domain"
+)
+
+// Entry is a record of a hub's log.
+type Entry struct {
+	// Seq is its sequence in the log, Time its time in the log.
+	Seq  uint64
+	Time time.Time
+	// EpochID is that of an event. It is not used for other records.
+	EpochID domain.EpochID
+	// Event is the stored form of an event (domain.HubEvent); nil for other records.
+	Event []byte
+	// State is a read or a part of a snapshot, as MarshalRead and Hub.MarshalSnapshot return them;
+	// nil for other records.
+	State []byte
+}
+
+// Backlog is how long after a read an event may reach the log that was reported before the read. A
+// later event counts, whatever its time.
+const Backlog = 15 * time.Minute
+
+// Fold folds the next entry of the log. Entries up to h.Seq are ignored. Records that are neither
+// events nor state only move Seq. After an error the entry counts as folded, and the state is in
+// doubt: the entry cannot be decoded.
+func (h *Hub) Fold(e Entry) error {
+	if e.Seq <= h.Seq {
+		return nil
+	}
+	e.Time = e.Time.UTC().Truncate(time.Microsecond) // as precise as the database
+	switch {
+	case e.Event != nil:
+		if h.Seq == 0 || e.EpochID != h.EpochID {
+			*h = Hub{
+				EpochID: e.EpochID, Since: e.Time, Doubt: e.Seq, Reshaped: e.Seq,
+			}
+		}
+		h.Seq, h.EventSeq, h.At = e.Seq, e.Seq, e.Time
+		if err := h.foldEvent(e); err != nil {
+			h.Doubt = e.Seq
+			return fmt.Errorf("event with sequence %d: %w", e.Seq, err)
+		}
+	case e.State != nil:
+		h.Seq, h.At = e.Seq, e.Time
+		if err := h.foldState(e.State); err != nil {
+			h.Doubt = e.Seq
+			return fmt.Errorf("state with sequence %d: %w", e.Seq, err)
+		}
+	default:
+		if h.Seq > 0 {
+			h.Seq, h.At = e.Seq, e.Time
+		}
+	}
+	return nil
+}
+
+// Lose records that entries of the log up to a sequence are gone, so that the state is in doubt.
+func (h *Hub) Lose(seq uint64) {
+	if seq > h.Seq {
+		h.Seq = seq
+	}
+	h.Doubt = h.Seq
+}

@@ -1,0 +1,199 @@
+package devicestate
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"hubcloud/domain"
+)
+
+// Basis is what the value of a channel is known from.
+type Basis string
+
+// The bases.
+const (
+	// BasisEvent means that an event of the hub reported the value or the command.
+	BasisEvent Basis = "event"
+	// BasisRead means that the hub answered it when it was asked for its devices.
+	BasisRead Basis = "read"
+)
+
+// Hub is the last reported state of a hub's devices. The zero value is the state before the first
+// entry of the log.
+type Hub struct {
+	// EpochID is the epoch of the log that the state belongs to.
+	EpochID domain.EpochID `json:"epoch"`
+	// Seq is the sequence of the last entry that was folded, and At its time in the log.
+	Seq uint64    `json:"seq"`
+	At  time.Time `json:"at"`
+	// Since is the time of the first entry of the epoch that was folded.
+	Since time.Time `json:"since"`
+	// EventSeq is the sequence of the last event or read that was folded.
+	EventSeq uint64 `json:"event_seq"`
+	// Doubt is the sequence of the last entry that put the whole state in doubt.
+	Doubt uint64 `json:"doubt"`
+	// ReadAfter is the sequence at which the log ended when the last complete read was asked for.
+	// It has no meaning unless Read is true.
+	ReadAfter uint64 `json:"read_after"`
+	Read      bool   `json:"read"`
+	// Reshaped is the sequence of the last entry that removed a device or a channel, as far as it
+	// is known: snapshots do not have it.
+	Reshaped uint64 `json:"-"`
+	// Devices are ordered by id.
+	Devices []*Device `json:"devices"`
+	// Forgotten has the devices that were forgotten since the last complete read was asked for, so
+	// that a read that is older does not bring them back.
+	Forgotten []Forgotten `json:"forgotten,omitempty"`
+
+	// parts collects the parts of a snapshot.
+	parts *parts
+}
+
+// Forgotten is a device that the hub has forgotten.
+type Forgotten struct {
+	ID  int64  `json:"id"`
+	Seq uint64 `json:"seq"`
+}
+
+// Device is the last reported state of a device.
+type Device struct {
+	ID           int64  `json:"id"`
+	Name         string `json:"name"`
+	Manufacturer string `json:"manufacturer"`
+	Model        string `json:"model"`
+	// Available is false while the hub cannot reach the device. AvailableSince is the time of the
+	// event that reported it, by the hub's clock; zero if it is not known.
+	Available      bool      `json:"available"`
+	AvailableSince time.Time `json:"available_since"`
+	// Doubt is the sequence of the last entry after which something of the device is not known.
+	// ReadAfter is the sequence at which the log ended when the device was last asked for, if Read.
+	Doubt     uint64 `json:"doubt"`
+	ReadAfter uint64 `json:"read_after"`
+	Read      bool   `json:"read"`
+	// NameSeq and AvailableSeq are the sequences of the last events that had the name and the
+	// availability.
+	NameSeq      uint64 `json:"name_seq"`
+	AvailableSeq uint64 `json:"available_seq"`
+	// Seq is the sequence of the last entry that changed the device's own fields. EventSeq is that
+	// of the last event about the device or one of its channels.
+	Seq      uint64 `json:"seq"`
+	EventSeq uint64 `json:"event_seq"`
+	// Channels are ordered by key and endpoint.
+	Channels []*Channel `json:"channels"`
+}
+
+// Channel is the last reported state of a channel.
+type Channel struct {
+	Key      string `json:"key"`
+	Endpoint int64  `json:"endpoint"`
+	// Read reports whether Kind, Unit, Readable, Writable and Capabilities are known from a read.
+	// Until then Kind is the key.
+	Read         bool            `json:"read"`
+	Kind         string          `json:"kind"`
+	Unit         *string         `json:"unit"`
+	Readable     bool            `json:"readable"`
+	Writable     bool            `json:"writable"`
+	Capabilities json.RawMessage `json:"capabilities,omitempty"`
+	// Available is false while the hub cannot reach the device.
+	Available bool `json:"available"`
+	// Value is the last reported value, nil if there is none, and ObservedAt when it was reported.
+	// ChangedAt is when this value was first reported. Times are the hub's.
+	Value      json.RawMessage `json:"value,omitempty"`
+	ObservedAt time.Time       `json:"observed_at"`
+	ChangedAt  time.Time       `json:"changed_at"`
+	// Desired is the value of the last command, nil if there is none, and DesiredAt its time.
+	Desired   json.RawMessage      `json:"desired,omitempty"`
+	DesiredAt time.Time            `json:"desired_at"`
+	Status    domain.ChannelStatus `json:"status"`
+	Basis     Basis                `json:"basis"`
+	// ReadAt is the time in the log of the last read of the channel; zero if there was none since
+	// the last event.
+	ReadAt time.Time `json:"read_at"`
+	// Seq is the sequence of the last entry that changed the channel, and EventSeq that of the last
+	// event about it.
+	Seq      uint64 `json:"seq"`
+	EventSeq uint64 `json:"event_seq"`
+}
+
+// Certain reports whether everything that the hub reported is known to be in the state. Devices may
+// be in doubt all the same.
+func (h *Hub) Certain() bool { return h.Read && h.ReadAfter >= h.Doubt }
+
+// Certain reports whether everything that the hub reported about the device is known to be in the
+// state, if it is known of the hub.
+func (d *Device) Certain() bool {
+	return d.Read && d.ReadAfter >= d.Doubt &&
+		!slices.ContainsFunc(d.Channels, func(c *Channel) bool { return !c.Read })
+}
+
+// Device returns the device with an id, or nil.
+func (h *Hub) Device(id int64) *Device {
+	if i, found := h.find(id); found {
+		return h.Devices[i]
+	}
+	return nil
+}
+
+func (h *Hub) find(id int64) (int, bool) {
+	return slices.BinarySearchFunc(h.Devices, id, func(d *Device, id int64) int {
+		return cmp.Compare(d.ID, id)
+	})
+}
+
+// Channel returns the channel with a key and an endpoint, or nil.
+func (d *Device) Channel(key string, endpoint int64) *Channel {
+	if i, found := d.find(key, endpoint); found {
+		return d.Channels[i]
+	}
+	return nil
+}
+
+func (d *Device) find(key string, endpoint int64) (int, bool) {
+	return slices.BinarySearchFunc(d.Channels, endpoint, func(c *Channel, endpoint int64) int {
+		return cmp.Or(cmp.Compare(c.Key, key), cmp.Compare(c.Endpoint, endpoint))
+	})
+}
+
+// device returns the device with an id, and adds it if the state does not have it. It returns nil,
+// and puts the state in doubt, if there are too many devices.
+func (h *Hub) device(id int64) (d *Device, added bool) {
+	i, found := h.find(id)
+	if found {
+		return h.Devices[i], false
+	}
+	if len(h.Devices) >= MaxDevices {
+		h.Doubt = h.Seq
+		return nil, false
+	}
+	d = &Device{ID: id, Available: true, Seq: h.Seq}
+	h.Devices = slices.Insert(h.Devices, i, d)
+	return d, true
+}
+
+// channel returns the channel with a key and an endpoint, and adds it if the device does not have
+// it. It returns nil if the device has too many channels.
+func (d *Device) channel(key string, endpoint int64) (c *Channel, added bool) {
+	i, found := d.find(key, endpoint)
+	if found {
+		return d.Channels[i], false
+	}
+	if len(d.Channels) >= MaxChannels {
+		return nil, false
+	}
+	c = &Channel{
+		Key: key, Endpoint: endpoint, Kind: key, Readable: true, Available: d.Available,
+		Status: domain.ChannelUnknown, Basis: BasisEvent,
+	}
+	d.Channels = slices.Insert(d.Channels, i, c)
+	return c, true
+}
+
+// remove removes a device.
+func (h *Hub) remove(id int64) {
+	if i, found := h.find(id); found {
+		h.Devices = slices.Delete(h.Devices, i, i+1)
+		h.Reshaped = h.Seq
+	}
+}

@@ -1,0 +1,33 @@
+-- The channels of the devices of which some channel may need attention, as package attention decides: a channel that reports smoke or the like, an
+-- alarm, a low battery, or a command that was not carried out, or that cannot be reached. Rows as in states.sql.
+SELECT hub.id, hub.site_id, hub.registered_at, hub.connected_when_added, presence.online, presence.since,
+    device.device_id, coalesce(label.name, nullif(device.name, '')), device.manufacturer, device.model, label.room, device.available_since,
+    channel.key, channel.endpoint, channel.kind, channel.unit, channel.readable, channel.writable, channel.capabilities, channel.available,
+    channel.value, channel.observed_at, channel.desired, channel.desired_at, channel.status, channel.changed_at, channel.basis,
+    state.certain AND device.certain AND state.epoch = hub.incarnation
+FROM (
+    SELECT DISTINCT suspect.hub_id, suspect.device_id
+    FROM hubs hub
+    JOIN {schema}.channels suspect ON suspect.hub_id = hub.id
+    WHERE hub.org_id = $1
+        AND ($2::text = '' OR hub.site_id = $2)
+        AND ($3::text = '' OR hub.id = $3)
+        AND (
+            NOT suspect.available
+            OR suspect.status IN ('failed', 'diverged')
+            OR (suspect.key IN ('smoke', 'co', 'heat', 'leak', 'tamper') AND suspect.value = 'true')
+            OR (suspect.key = 'alarm' AND suspect.value LIKE '%true%')
+            -- A number that begins with another digit, or has three digits before its point, is no low battery.
+            OR (suspect.key = 'battery' AND suspect.value ~ '^-?([0-9]|1[0-9])([.eE]|$)')
+        )
+) device_of
+JOIN hubs hub ON hub.id = device_of.hub_id
+JOIN {schema}.hubs state ON state.hub_id = hub.id
+    AND (state.epoch = hub.incarnation OR position(state.epoch || ':' IN hub.log_former) > 0)
+JOIN {schema}.devices device ON device.hub_id = hub.id AND device.device_id = device_of.device_id
+JOIN {schema}.channels channel ON channel.hub_id = hub.id AND channel.device_id = device.device_id
+LEFT JOIN device_labels label ON label.hub_id = hub.id AND label.device_id = device.device_id AND label.org_id = hub.org_id
+LEFT JOIN hub_presence presence ON presence.hub_id = hub.id
+WHERE hub.org_id = $1
+ORDER BY hub.id, channel.device_id, channel.key, channel.endpoint
+LIMIT $4

@@ -1,0 +1,112 @@
+package readmodel
+
+import (
+	"context"
+	_ "embed"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"hubcloud/domain"
+	"hubcloud/projections"
+	"hubcloud/projections/database"
+	"hubcloud/projections/statemodel"
+)
+
+//go:embed sql/states.sql
+var statesQuery string
+
+// States returns the last reported states of the channels of an organization's devices that a
+// filter selects, also of hubs that are offline: at most limit (1 or more), after a position. It
+// fails with service_unavailable until the first build of these read models is complete.
+func (s *Store) States(
+	ctx context.Context, org string, filter domain.StateFilter, limit int,
+	after domain.StatePosition,
+) (domain.Page[domain.ReportedState], error) {
+	ask := func(ctx context.Context) (domain.Page[domain.ReportedState], error) {
+		page := newPage[domain.ReportedState](limit)
+		db := &completeOnly{s.pool, s.complete}
+		built, err := statemodel.Built(ctx, db)
+		if err == nil && !built {
+			err = projections.ErrBuilding
+		}
+		if err != nil {
+			return page.Page, err
+		}
+		rows, err := db.Query(
+			ctx, statemodel.SQL(statesQuery), org, storable(filter.SiteID), storable(filter.HubID),
+			storable(filter.Key), boolText(filter.Value), filter.Status, filter.Available,
+			filter.ObservedBefore, database.StorableText(string(after.HubID)), after.DeviceID,
+			database.StorableText(after.Key), after.Endpoint, limit+1,
+		)
+		if err != nil {
+			return page.Page, err
+		}
+		var row stateRow
+		_, err = pgx.ForEachRow(rows, row.into(), func() error {
+			page.add(row.state())
+			return nil
+		})
+		return page.Page, err
+	}
+	return read(ctx, s, "last reported states", ask)
+}
+
+// stateRow is a row of the query.
+type stateRow struct {
+	last                domain.ReportedState
+	registeredAt        time.Time
+	connectedWhenAdded  bool
+	online              *bool
+	since               *time.Time
+	capabilities, value *string
+	desired             *string
+	observedAt          *time.Time
+	desiredAt           *time.Time
+}
+
+func (r *stateRow) into() []any {
+	s, c := &r.last, &r.last.Channel
+	return []any{
+		&s.HubID, &s.SiteID, &r.registeredAt, &r.connectedWhenAdded, &r.online, &r.since,
+		&s.DeviceID, &s.Name, &s.Manufacturer, &s.Model, &s.Room, &s.AvailableSince,
+		&c.Key, &c.Endpoint, &c.Kind, &c.Unit, &c.Readable, &c.Writable, &r.capabilities,
+		&c.Available, &r.value, &r.observedAt, &r.desired, &r.desiredAt, &c.Status, &s.ChangedAt,
+		&s.Basis, &s.Certain,
+	}
+}
+
+func (r *stateRow) state() domain.ReportedState {
+	s := r.last
+	s.HubStatus, s.HubSince = connection(r.registeredAt.UTC(), r.connectedWhenAdded, r.online, r.since)
+	s.Channel.Capabilities = rawOf(r.capabilities)
+	s.Channel.Value, s.Channel.ObservedAt = rawOf(r.value), timeText(r.observedAt)
+	s.Channel.Desired, s.Channel.DesiredAt = rawOf(r.desired), timeText(r.desiredAt)
+	return s
+}
+
+// timeText returns a time in domain.TimeLayout; nil for nil.
+func timeText(t *time.Time) *string {
+	if t == nil {
+		return nil
+	}
+	text := domain.FormatTime(*t)
+	return &text
+}
+
+func storable[T ~string](text *T) *string {
+	if text == nil {
+		return nil
+	}
+	stored := database.StorableText(string(*text))
+	return &stored
+}
+
+func boolText(value *bool) *string {
+	if value == nil {
+		return nil
+	}
+	text := strconv.FormatBool(*value)
+	return &text
+}

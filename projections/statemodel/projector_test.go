@@ -1,0 +1,432 @@
+package statemodel_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"hubcloud/domain"
+	"hubcloud/projections/devicestate"
+	"hubcloud/projections/projectionstest"
+	"hubcloud/projections/readmodel"
+	"hubcloud/projections/statemodel"
+	"hubcloud/streams"
+	"hubcloud/streams/journal"
+	"hubcloud/streams/streamstest"
+)
+
+const org, other = projectionstest.Org, projectionstest.OtherOrg
+
+// env is a journal that the test writes, with a store of read models.
+type env struct {
+	*projectionstest.Env
+	store    *readmodel.Store
+	journal  *journal.Journal
+	writer   *journal.Writer
+	index    *journal.Index
+	at       time.Time
+	seqs     map[domain.HubID]uint64
+	expected map[domain.HubID]*devicestate.Hub
+}
+
+func newEnv(t *testing.T) *env {
+	t.Helper()
+	e := &env{
+		Env: projectionstest.New(t), index: journal.NewIndex(0), at: time.Now().UTC(),
+		seqs: map[domain.HubID]uint64{}, expected: map[domain.HubID]*devicestate.Hub{},
+	}
+	e.Append(t, streams.SiteSubject(org, projectionstest.SiteID(1)), domain.SiteCreated{
+		SiteID: projectionstest.SiteID(1), OrgID: org, Name: "one",
+	})
+	e.store = e.OpenStore(t)
+	e.Project(t, e.store)
+	e.openJournal(t)
+	return e
+}
+
+func (e *env) openJournal(t *testing.T) {
+	t.Helper()
+	var err error
+	e.journal, err = journal.New(journal.Config{Conn: e.Conns.Cloud, Retention: 25 * time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.journal.Declare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if e.writer, err = e.journal.OpenWriter(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	e.index = journal.NewIndex(0)
+	e.index.Skip(e.writer.End())
+}
+
+// addHub adds hub n to an organization.
+func (e *env) addHub(t *testing.T, org string, n int) domain.HubID {
+	t.Helper()
+	e.Append(t, streams.HubSubject(projectionstest.HubID(n)),
+		projectionstest.HubAdded(org, n, 1))
+	return projectionstest.HubID(n)
+}
+
+// project runs a projector until the test ends or stop is called.
+func (e *env) project(t *testing.T, change func(*statemodel.Config)) (stop func()) {
+	t.Helper()
+	cfg := statemodel.Config{
+		Database: e.store.ConnConfig(), Journal: e.journal, FlushInterval: 20 * time.Millisecond,
+		Logger: slog.New(slog.DiscardHandler),
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	p, err := statemodel.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return streamstest.Run(t, "the projector of states", p.Run)
+}
+
+// event returns an event of a hub that is to be committed.
+func event(n int, typ string, device int64, at time.Time, data string) journal.Record {
+	hub := projectionstest.HubID(n)
+	return journal.Record{
+		Hub: hub, Kind: journal.KindHubEvent, EpochID: domain.NewEpochID(uint32(n)), OrgID: org,
+		Payload: fmt.Appendf(nil,
+			`{"type":%q,"hub_id":%q,"device_id":%d,"time":%q,"clock_trusted":true,"data":%s}`,
+			typ, hub, device, domain.FormatTime(at), data),
+	}
+}
+
+func observed(n int, device int64, at time.Time, key, value string) journal.Record {
+	return event(n, "channel.observed", device, at,
+		fmt.Sprintf(`{"key":%q,"endpoint":0,"value":%s}`, key, value))
+}
+
+// commit commits records, and folds them into the expected states.
+func (e *env) commit(t *testing.T, records ...journal.Record) {
+	t.Helper()
+	for i := range records {
+		r := &records[i]
+		e.at = e.at.Add(time.Microsecond)
+		e.seqs[r.Hub]++
+		r.Seq, r.Time = e.seqs[r.Hub], e.at
+		if e.expected[r.Hub] == nil {
+			e.expected[r.Hub] = new(devicestate.Hub)
+		}
+		err := e.expected[r.Hub].Fold(devicestate.Entry{
+			Seq: r.Seq, Time: r.Time, EpochID: r.EpochID, Event: r.Payload,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := e.writer.Commit(t.Context(), records, e.index.Tip)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.index.Apply(c); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// states returns the states that a filter selects; nil while the tables are not complete.
+func (e *env) states(
+	t *testing.T, org string, filter domain.StateFilter,
+) []domain.ReportedState {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	page, err := e.store.States(ctx, org, filter, 1000, domain.StatePosition{})
+	if domain.CodeOf(err) == domain.CodeServiceUnavailable {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page.Data
+}
+
+// same reports whether the tables have what is expected.
+func (e *env) same(t *testing.T) bool {
+	t.Helper()
+	got := map[domain.HubID]int{}
+	for _, s := range e.states(t, org, domain.StateFilter{}) {
+		got[s.HubID]++
+		d := e.expected[s.HubID].Device(s.DeviceID)
+		if d == nil {
+			return false
+		}
+		c := d.Channel(s.Channel.Key, s.Channel.Endpoint)
+		if c == nil || string(c.Value) != string(s.Channel.Value) || c.Status != s.Channel.Status ||
+			string(c.Desired) != string(s.Channel.Desired) || c.Available != s.Channel.Available ||
+			s.Channel.ObservedAt != nil && *s.Channel.ObservedAt != domain.FormatTime(c.ObservedAt) {
+			return false
+		}
+	}
+	want := map[domain.HubID]int{}
+	for id, h := range e.expected {
+		for _, d := range h.Devices {
+			if len(d.Channels) > 0 {
+				want[id] += len(d.Channels)
+			}
+		}
+	}
+	return reflect.DeepEqual(got, want)
+}
+
+// await waits until the tables have what is expected.
+func (e *env) await(t *testing.T, when string) {
+	t.Helper()
+	streamstest.Eventually(t, when, func() bool { return e.same(t) })
+}
+
+func TestStatesFollowTheJournal(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.addHub(t, org, 1)
+	e.addHub(t, other, 2)
+	now := e.at
+	e.commit(t, observed(1, 7, now, "lock", "true"), observed(1, 7, now, "battery", "55.5"))
+	e.project(t, nil)
+	e.await(t, "states of events from before the start")
+	e.commit(t, observed(1, 7, now.Add(time.Second), "lock", "false"))
+	e.await(t, "states of events since")
+	e.commit(t, event(1, "device.unavailable", 7, now, `{}`))
+	e.await(t, "the availability of channels")
+	e.commit(t, event(1, "device.forgotten", 7, now, `{"name":"x"}`))
+	e.await(t, "no states of a forgotten device")
+}
+
+// Random events reach the tables whatever is interrupted: the projector is stopped and replaced at
+// random moments, keeps few states in memory, and two processes compete.
+func TestStatesSurviveInterruptions(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	for n := range 5 {
+		e.addHub(t, org, n+1)
+	}
+	small := func(cfg *statemodel.Config) { cfg.MaxChannels = 3 }
+	stop := e.project(t, small)
+	e.project(t, small) // stands by, and takes over at the first stop
+	types := []string{"channel.observed", "channel.observed", "channel.desired", "channel.observed"}
+	for round := range 40 {
+		var records []journal.Record
+		for range 1 + rand.IntN(20) {
+			n, device := 1+rand.IntN(5), rand.Int64N(4)
+			data := fmt.Sprintf(`{"key":"k%d","endpoint":0,"value":%d}`, rand.IntN(3), rand.IntN(9))
+			at := e.at.Add(time.Duration(round) * time.Second)
+			switch rand.IntN(12) {
+			case 0:
+				records = append(records, event(n, "device.forgotten", device, at, `{"name":""}`))
+			case 1:
+				records = append(records, event(n, "device.unavailable", device, at, `{}`))
+			case 2:
+				records = append(records, event(n, "device.updated", device, at,
+					`{"name":"new","removed_channels":[{"key":"k1","endpoint":0}]}`))
+			default:
+				records = append(records, event(n, types[rand.IntN(4)], device, at, data))
+			}
+		}
+		e.commit(t, records...)
+		if round%10 == 3 {
+			e.await(t, "states between interruptions")
+		}
+		if round%10 == 5 {
+			stop()
+			stop = e.project(t, small)
+		}
+	}
+	e.await(t, "states after interruptions")
+}
+
+// A hub that is released and added by another organization must not show what it reported before.
+func TestStatesOfAFormerOwner(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	hub := e.addHub(t, org, 1)
+	e.project(t, nil)
+	e.commit(t, observed(1, 1, e.at, "lock", "true"))
+	e.await(t, "the states of the first organization")
+	subject := streams.HubSubject(hub)
+	e.Append(t, subject, domain.HubReleased{HubID: hub, OrgID: org})
+	seq := e.Append(t, subject, domain.HubAdded{
+		HubID: hub, OrgID: other, SiteID: projectionstest.SiteID(1),
+		EpochID: domain.NewEpochID(99), After: 1,
+	})
+	if err := e.store.WaitFor(t.Context(), seq); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []string{org, other} {
+		if got := e.states(t, o, domain.StateFilter{}); len(got) > 0 {
+			t.Errorf("states of %s after the hub changed hands: %+v, want none", o, got)
+		}
+	}
+	r := observed(1, 1, e.at, "lock", "false")
+	r.EpochID = domain.NewEpochID(99)
+	e.commit(t, r)
+	streamstest.Eventually(t, "the states of the second organization", func() bool {
+		got := e.states(t, other, domain.StateFilter{})
+		return len(got) == 1 && string(got[0].Channel.Value) == "false"
+	})
+	if got := e.states(t, org, domain.StateFilter{}); len(got) > 0 {
+		t.Errorf("states of the first organization: %+v, want none", got)
+	}
+}
+
+// A projector whose checkpoint is from another journal, as after a restore from a backup, builds
+// the states again.
+func TestStatesOfAnotherJournal(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.addHub(t, org, 1)
+	stop := e.project(t, nil)
+	e.commit(t, observed(1, 1, e.at, "lock", "true"), observed(1, 2, e.at, "lock", "true"))
+	e.await(t, "states of the first journal")
+	stop()
+	js, err := e.Conns.Cloud.JetStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := js.DeleteStream("JOURNAL_0"); err != nil {
+		t.Fatal(err)
+	}
+	clear(e.seqs)
+	clear(e.expected)
+	e.openJournal(t)
+	e.commit(t, observed(1, 3, e.at, "lock", "true"))
+	e.project(t, nil)
+	e.await(t, "states of the second journal")
+}
+
+// States that are wrong, for whatever reason, are repaired by a rebuild while hubs report.
+func TestRebuild(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.addHub(t, org, 1)
+	e.project(t, nil)
+	for n := range 20 {
+		e.commit(t, observed(1, int64(n), e.at, "lock", "true"))
+	}
+	e.await(t, "states")
+	conn, err := pgx.ConnectConfig(t.Context(), e.store.ConnConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	const damage = "UPDATE {schema}.channels SET value = 'false' WHERE device_id < 10"
+	if _, err := conn.Exec(t.Context(), statemodel.SQL(damage)); err != nil {
+		t.Fatal(err)
+	}
+	if e.same(t) {
+		t.Fatal("damaged states look right")
+	}
+	if err := statemodel.Rebuild(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	e.commit(t, observed(1, 3, e.at, "battery", "7"))
+	e.await(t, "states after a rebuild")
+}
+
+func TestStateFilters(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	one, two := e.addHub(t, org, 1), e.addHub(t, org, 2)
+	e.project(t, nil)
+	start := e.at
+	e.commit(t,
+		observed(1, 1, start, "lock", "true"), observed(1, 1, start, "battery", "9"),
+		observed(1, 2, start.Add(time.Hour), "lock", "false"),
+		observed(2, 1, start, "lock", "false"),
+		event(2, "channel.desired", 1, start, `{"key":"lock","endpoint":0,"value":true}`),
+		event(2, "device.unavailable", 1, start, `{}`),
+	)
+	e.await(t, "all states")
+	for name, tc := range map[string]struct {
+		filter domain.StateFilter
+		want   []string
+	}{
+		"nothing": {domain.StateFilter{}, []string{
+			fmt.Sprint(one, "/1/battery"), fmt.Sprint(one, "/1/lock"), fmt.Sprint(one, "/2/lock"),
+			fmt.Sprint(two, "/1/lock"),
+		}},
+		"site": {domain.StateFilter{SiteID: new(projectionstest.SiteID(2))}, nil},
+		"hub":  {domain.StateFilter{HubID: &two}, []string{fmt.Sprint(two, "/1/lock")}},
+		"key": {
+			domain.StateFilter{Key: new("battery")}, []string{fmt.Sprint(one, "/1/battery")},
+		},
+		"value": {domain.StateFilter{Value: new(true)}, []string{fmt.Sprint(one, "/1/lock")}},
+		"status": {
+			domain.StateFilter{Status: new(domain.ChannelPending)},
+			[]string{fmt.Sprint(two, "/1/lock")},
+		},
+		"available": {
+			domain.StateFilter{Available: new(false)}, []string{fmt.Sprint(two, "/1/lock")},
+		},
+		"key and value": {
+			domain.StateFilter{Key: new("lock"), Value: new(false), HubID: &one},
+			[]string{fmt.Sprint(one, "/2/lock")},
+		},
+		"observed_before": {
+			domain.StateFilter{ObservedBefore: new(start.Add(time.Minute)), Key: new("lock")},
+			[]string{fmt.Sprint(one, "/1/lock"), fmt.Sprint(two, "/1/lock")},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			after := domain.StatePosition{}
+			for { // one item a page
+				page, err := e.store.States(t.Context(), org, tc.filter, 1, after)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, s := range page.Data {
+					got = append(got, fmt.Sprintf("%s/%d/%s", s.HubID, s.DeviceID, s.Channel.Key))
+					after = domain.StatePosition{
+						HubID: s.HubID, DeviceID: s.DeviceID, Key: s.Channel.Key,
+						Endpoint: s.Channel.Endpoint,
+					}
+				}
+				if !page.HasMore {
+					break
+				}
+			}
+			if !reflect.DeepEqual(got, tc.want) {
+				t.Errorf("states are %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// A channel that reports all the time costs one row update in a flush.
+func TestWritesAreCoalesced(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	hub := e.addHub(t, org, 1)
+	e.project(t, func(cfg *statemodel.Config) { cfg.FlushInterval = 200 * time.Millisecond })
+	begun := time.Now()
+	for n := range 500 {
+		e.commit(t, observed(1, 1, e.at, "power", fmt.Sprint(n)))
+	}
+	e.await(t, "the last value")
+	flushes := int64(time.Since(begun)/(200*time.Millisecond)) + 1
+	conn, err := pgx.ConnectConfig(t.Context(), e.store.ConnConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	var updates int64
+	const query = "SELECT pg_stat_force_next_flush(), " +
+		"(SELECT n_tup_upd FROM pg_stat_all_tables WHERE relid = '{schema}.channels'::regclass)"
+	if err := conn.QueryRow(t.Context(), statemodel.SQL(query)).Scan(nil, &updates); err != nil {
+		t.Fatal(err)
+	}
+	if updates > flushes {
+		t.Errorf("500 reports of %s made %d updates of the row, want at most %d", hub, updates, flushes)
+	}
+}

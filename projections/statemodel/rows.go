@@ -1,0 +1,166 @@
+package statemodel
+
+import (
+	"encoding/json"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/projections/devicestate"
+)
+
+// rows are the rows that a flush writes, column by column.
+type rows struct {
+	hubs     hubRows
+	devices  deviceRows
+	channels channelRows
+	// reshaped are the hubs whose rows of devices and channels are deleted before others are
+	// written.
+	reshaped []string
+}
+
+// add adds what has changed of a hub since the entry with the sequence flushed.
+func (r *rows) add(id domain.HubID, h *devicestate.Hub, flushed uint64) {
+	hub := string(id)
+	if h.Reshaped > flushed {
+		r.reshaped = append(r.reshaped, hub)
+		flushed = 0
+	}
+	r.hubs.add(hub, h)
+	for _, d := range h.Devices {
+		if d.Seq > flushed {
+			r.devices.add(hub, d)
+		}
+		for _, c := range d.Channels {
+			if c.Seq > flushed {
+				r.channels.add(hub, d.ID, c)
+			}
+		}
+	}
+}
+
+// count returns the number of rows.
+func (r *rows) count() int {
+	return len(r.hubs.ids) + len(r.devices.hubs) + len(r.channels.hubs)
+}
+
+type hubRows struct {
+	ids, epochs, forgotten             []string
+	seqs, eventSeqs, doubts, readAfter []int64
+	at, since                          []time.Time
+	wasRead, certain                   []bool
+}
+
+func (r *hubRows) add(id string, h *devicestate.Hub) {
+	forgotten := []byte("[]")
+	if len(h.Forgotten) > 0 {
+		forgotten, _ = json.Marshal(h.Forgotten) // numbers only
+	}
+	r.ids = append(r.ids, id)
+	r.epochs = append(r.epochs, h.EpochID.String())
+	r.seqs = append(r.seqs, int64(h.Seq))
+	r.eventSeqs = append(r.eventSeqs, int64(h.EventSeq))
+	r.at = append(r.at, h.At)
+	r.since = append(r.since, h.Since)
+	r.doubts = append(r.doubts, int64(h.Doubt))
+	r.readAfter = append(r.readAfter, int64(h.ReadAfter))
+	r.wasRead = append(r.wasRead, h.Read)
+	r.forgotten = append(r.forgotten, string(forgotten))
+	r.certain = append(r.certain, h.Certain())
+}
+
+// args returns the arguments of write_hubs.sql.
+func (r *hubRows) args(journal int) []any {
+	return []any{
+		journal, r.ids, r.epochs, r.seqs, r.eventSeqs, r.at, r.since, r.doubts, r.readAfter,
+		r.wasRead, r.forgotten, r.certain,
+	}
+}
+
+type deviceRows struct {
+	hubs, names, manufacturers, models                               []string
+	ids, doubts, readAfter, nameSeqs, availableSeqs, seqs, eventSeqs []int64
+	available, wasRead, certain                                      []bool
+	availableSince                                                   []*time.Time
+}
+
+func (r *deviceRows) add(hub string, d *devicestate.Device) {
+	r.hubs = append(r.hubs, hub)
+	r.ids = append(r.ids, d.ID)
+	r.names = append(r.names, d.Name)
+	r.manufacturers = append(r.manufacturers, d.Manufacturer)
+	r.models = append(r.models, d.Model)
+	r.available = append(r.available, d.Available)
+	r.availableSince = append(r.availableSince, nullTime(d.AvailableSince))
+	r.doubts = append(r.doubts, int64(d.Doubt))
+	r.readAfter = append(r.readAfter, int64(d.ReadAfter))
+	r.wasRead = append(r.wasRead, d.Read)
+	r.nameSeqs = append(r.nameSeqs, int64(d.NameSeq))
+	r.availableSeqs = append(r.availableSeqs, int64(d.AvailableSeq))
+	r.seqs = append(r.seqs, int64(d.Seq))
+	r.eventSeqs = append(r.eventSeqs, int64(d.EventSeq))
+	r.certain = append(r.certain, d.Certain())
+}
+
+// args returns the arguments of write_devices.sql.
+func (r *deviceRows) args() []any {
+	return []any{
+		r.hubs, r.ids, r.names, r.manufacturers, r.models, r.available, r.availableSince, r.doubts,
+		r.readAfter, r.wasRead, r.nameSeqs, r.availableSeqs, r.seqs, r.eventSeqs, r.certain,
+	}
+}
+
+type channelRows struct {
+	hubs, keys, kinds, statuses, bases       []string
+	devices, endpoints, seqs, eventSeqs      []int64
+	wasRead, readable, writable, available   []bool
+	units, capabilities, values, desired     []*string
+	observedAt, changedAt, desiredAt, readAt []*time.Time
+}
+
+func (r *channelRows) add(hub string, device int64, c *devicestate.Channel) {
+	r.hubs = append(r.hubs, hub)
+	r.devices = append(r.devices, device)
+	r.keys = append(r.keys, c.Key)
+	r.endpoints = append(r.endpoints, c.Endpoint)
+	r.wasRead = append(r.wasRead, c.Read)
+	r.kinds = append(r.kinds, c.Kind)
+	r.units = append(r.units, c.Unit)
+	r.readable = append(r.readable, c.Readable)
+	r.writable = append(r.writable, c.Writable)
+	r.capabilities = append(r.capabilities, nullText(c.Capabilities))
+	r.available = append(r.available, c.Available)
+	r.values = append(r.values, nullText(c.Value))
+	r.observedAt = append(r.observedAt, nullTime(c.ObservedAt))
+	r.changedAt = append(r.changedAt, nullTime(c.ChangedAt))
+	r.desired = append(r.desired, nullText(c.Desired))
+	r.desiredAt = append(r.desiredAt, nullTime(c.DesiredAt))
+	r.statuses = append(r.statuses, string(c.Status))
+	r.bases = append(r.bases, string(c.Basis))
+	r.readAt = append(r.readAt, nullTime(c.ReadAt))
+	r.seqs = append(r.seqs, int64(c.Seq))
+	r.eventSeqs = append(r.eventSeqs, int64(c.EventSeq))
+}
+
+// args returns the arguments of write_channels.sql.
+func (r *channelRows) args() []any {
+	return []any{
+		r.hubs, r.devices, r.keys, r.endpoints, r.wasRead, r.kinds, r.units, r.readable, r.writable,
+		r.capabilities, r.available, r.values, r.observedAt, r.changedAt, r.desired, r.desiredAt,
+		r.statuses, r.bases, r.readAt, r.seqs, r.eventSeqs,
+	}
+}
+
+func nullText(raw json.RawMessage) *string {
+	if raw == nil {
+		return nil
+	}
+	text := string(raw)
+	return &text
+}
+
+func nullTime(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

@@ -1,0 +1,1 @@
+SELECT coalesce(bool_and(built), false) FROM {schema}.checkpoints

@@ -1,0 +1,1 @@
+SELECT term FROM {schema}.leader FOR UPDATE

@@ -1,0 +1,1 @@
+UPDATE {schema}.hubs SET doubt = seq, certain = false WHERE journal = $1

@@ -1,0 +1,9 @@
+-- Hubs of a journal whose rows no organization can see: theirs are of another epoch than the hub's, or no organization has the hub. Those
+-- that reported lately are left out: the directory's projection may be behind.
+SELECT state.hub_id
+FROM {schema}.hubs state
+LEFT JOIN hubs hub ON hub.id = state.hub_id
+WHERE state.journal = $1 AND state.at < now() - interval '10 minutes'
+    AND (hub.id IS NULL OR hub.incarnation <> state.epoch AND position(state.epoch || ':' IN hub.log_former) = 0)
+    AND EXISTS (SELECT FROM hubcloud.schemas WHERE name = current_schema() AND schemas.state = 'live')
+LIMIT 1000

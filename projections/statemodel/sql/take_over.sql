@@ -1,0 +1,1 @@
+UPDATE {schema}.leader SET term = term + 1 RETURNING term
