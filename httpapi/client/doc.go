@@ -67,6 +67,9 @@
 // no other. A hub without events for the retention time leaves no cursor to resume from: OnPosition
 // reports cursors that are not an event's.
 //
+// Client.Feed ranges over the events of all hubs of the organization in the same way. Its positions
+// are FeedEvent.Position, not the events' cursors.
+//
 // To keep a copy of a hub's state, begin with Client.Resync, which returns the devices and the
 // cursor to follow them from.
 //

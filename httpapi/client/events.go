@@ -3,11 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
-	"strconv"
 	"time"
 )
 
@@ -131,29 +127,6 @@ type (
 	}
 )
 
-// GapError comes with a hub.events_skipped event: some events of the hub could not be delivered.
-// The sequence continues; a program that keeps the state of devices must read them again.
-type GapError struct {
-	// Event is the event that marks the gap.
-	Event Event
-	// Skipped is the range of missing events, by the hub's numbers.
-	Skipped EventsSkipped
-}
-
-// Error describes the missing events.
-func (g *GapError) Error() string {
-	return fmt.Sprintf(
-		"events %d to %d of hub %s could not be delivered", g.Skipped.From, g.Skipped.To,
-		g.Event.HubID,
-	)
-}
-
-// IsGap reports whether err is a GapError, after which the sequence of events continues.
-func IsGap(err error) bool {
-	_, ok := errors.AsType[*GapError](err)
-	return ok
-}
-
 // EventPage is one page of a hub's events.
 type EventPage struct {
 	Data []Event `json:"data"`
@@ -181,25 +154,6 @@ func (c *Client) EventsPage(
 	ctx context.Context, hubID string, query EventQuery,
 ) (EventPage, error) {
 	var p EventPage
-	_, err := c.do(ctx, eventsCall(hubID, query), &p)
+	_, err := c.do(ctx, hubSource(hubID).pageCall(query), &p)
 	return p, err
-}
-
-func eventsCall(hubID string, query EventQuery) call {
-	values := url.Values{}
-	if query.After != "" {
-		values.Set("after", query.After)
-	}
-	if query.Limit != 0 {
-		values.Set("limit", strconv.Itoa(query.Limit))
-	}
-	if query.Wait != 0 {
-		values.Set("wait", strconv.Itoa(int(query.Wait/time.Second)))
-	}
-	return call{
-		method: http.MethodGet,
-		path:   route("hubs", hubID, "events"),
-		query:  values,
-		held:   query.Wait,
-	}
 }

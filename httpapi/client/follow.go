@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,34 +84,41 @@ const (
 func (c *Client) Events(
 	ctx context.Context, hubID, after string, options ...EventsOption,
 ) iter.Seq2[Event, error] {
-	o := eventsOptions{stall: defaultStall}
-	for _, option := range options {
-		option(&o)
-	}
+	o := optionsOf(options)
 	return func(yield func(Event, error) bool) {
-		f := follower{
-			eventsOptions: o,
-			c:             c,
-			hub:           hubID,
-			position:      after,
-			seen:          newRecent(rememberedCursors),
-			yield:         yield,
-		}
-		if err := f.run(ctx); err != nil && !errors.Is(err, errLeft) {
-			yield(Event{}, err)
-		}
+		c.follow(ctx, hubSource(hubID), after, o, func(event FeedEvent, err error) bool {
+			return yield(event.Event, err)
+		})
 	}
 }
 
-// follower is one range over a hub's events. It runs in the goroutine that ranges.
+// follow yields the events of a source after a position, and the error that ends them.
+func (c *Client) follow(
+	ctx context.Context, from source, after string, o eventsOptions,
+	yield func(FeedEvent, error) bool,
+) {
+	f := follower{
+		eventsOptions: o,
+		c:             c,
+		from:          from,
+		position:      after,
+		seen:          newRecent(rememberedCursors),
+		yield:         yield,
+	}
+	if err := f.run(ctx); err != nil && !errors.Is(err, errLeft) {
+		yield(FeedEvent{}, err)
+	}
+}
+
+// follower is one range over the events of a source. It runs in the goroutine that ranges.
 type follower struct {
 	eventsOptions
-	c   *Client
-	hub string
+	c    *Client
+	from source
 	// position is where the next connection continues; "" is the oldest event.
 	position string
 	seen     *recent
-	yield    func(Event, error) bool
+	yield    func(FeedEvent, error) bool
 
 	// misses counts consecutive connections that received nothing, misread those that received
 	// invalid data; since is when the first of them began.
@@ -118,6 +126,14 @@ type follower struct {
 	since           time.Time
 	// pause is the wait before the next connection that the service last asked for.
 	pause time.Duration
+}
+
+func optionsOf(options []EventsOption) eventsOptions {
+	o := eventsOptions{stall: defaultStall}
+	for _, option := range options {
+		option(&o)
+	}
+	return o
 }
 
 // Reasons why a connection ended, other than errors.
@@ -135,7 +151,7 @@ const (
 
 // run connects again and again. It returns nil at the end of the sequence.
 func (f *follower) run(ctx context.Context) error {
-	if err := checkRoute(route("hubs", f.hub)); err != nil {
+	if err := checkRoute(f.from.path); err != nil {
 		return err
 	}
 	f.since = time.Now()
@@ -172,7 +188,7 @@ func (f *follower) run(ctx context.Context) error {
 func (f *follower) connect(ctx context.Context) (done bool, err error) {
 	switch {
 	case f.position == "" && f.fromNow:
-		position, err := f.c.tryPosition(ctx, f.hub)
+		position, err := f.c.tryPosition(ctx, f.from)
 		if err == nil {
 			f.move(position)
 		}
@@ -194,8 +210,8 @@ func (f *follower) connect(ctx context.Context) (done bool, err error) {
 // page reads one page.
 func (f *follower) page(ctx context.Context, wait time.Duration) (more bool, err error) {
 	began := time.Now()
-	var p EventPage
-	if _, err := f.c.try(ctx, eventsCall(f.hub, EventQuery{
+	var p FeedPage
+	if _, err := f.c.try(ctx, f.from.pageCall(EventQuery{
 		After: f.position, Limit: pollPage, Wait: wait,
 	}), nil, &p); err != nil {
 		return false, err
@@ -204,16 +220,23 @@ func (f *follower) page(ctx context.Context, wait time.Duration) (more bool, err
 		return false, fmt.Errorf("%w: a page of events without next_cursor", ErrProtocol)
 	}
 	before := f.position
-	for _, event := range p.Data {
+	for i, event := range p.Data {
+		switch {
+		case !f.from.isFeed:
+			event.Position = event.Cursor
+		case i == len(p.Data)-1:
+			event.Position = p.NextCursor
+		}
 		if err := f.deliver(event); err != nil {
 			return false, err
 		}
 	}
 	f.move(p.NextCursor)
 	switch {
-	case p.HasMore && (f.position == before || len(p.Data) == 0):
+	case p.HasMore && (f.position == before || len(p.Data) == 0 && !f.from.isFeed):
+		// A page of a feed may have none of many events that its filter leaves out.
 		return false, fmt.Errorf("%w: a page of events with has_more does not advance", ErrProtocol)
-	case len(p.Data) == 0 && wait > 0 && time.Since(began) < min(wait, time.Second):
+	case len(p.Data) == 0 && !p.HasMore && wait > 0 && time.Since(began) < min(wait, time.Second):
 		return false, errHurried
 	}
 	f.progress()
@@ -221,26 +244,23 @@ func (f *follower) page(ctx context.Context, wait time.Duration) (more bool, err
 }
 
 // deliver yields an event unless it has been yielded before.
-func (f *follower) deliver(event Event) error {
+func (f *follower) deliver(event FeedEvent) error {
 	if event.Cursor == "" || event.Type == "" {
 		return fmt.Errorf("%w: an event without cursor or type", ErrProtocol)
 	}
-	var beside error
 	// Decode first: an event that cannot be decoded is not yielded and must be read again.
-	if event.Type == EventHubEventsSkipped {
-		gap := &GapError{Event: event}
-		if err := event.Decode(&gap.Skipped); err != nil {
-			return err
-		}
-		beside = gap
+	beside, err := gapOf(event.Event)
+	if err != nil {
+		return err
 	}
-	if !f.seen.add(event.Cursor) {
+	// Several gaps can have the same cursor.
+	if event.Type != EventFeedGap && !f.seen.add(f.from.identity(event.Event)) {
 		return nil // the position is at this event or after it already
 	}
 	if !f.yield(event, beside) {
 		return errLeft
 	}
-	f.position = event.Cursor
+	f.position = cmp.Or(event.Position, f.position)
 	f.progress()
 	return nil
 }
@@ -285,7 +305,7 @@ func (f *follower) missed(err error) (time.Duration, error) {
 		return 0, err
 	}
 	if f.misses++; f.misses > 1 || !errors.Is(err, errEnded) {
-		f.c.logger.Warn("event stream reconnecting", "hub_id", f.hub, "error", err, "wait", wait)
+		f.c.logger.Warn("event stream reconnecting", "path", f.from.path, "error", err, "wait", wait)
 	}
 	return wait, nil
 }

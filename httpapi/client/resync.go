@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 )
 
@@ -16,24 +15,25 @@ const positionPatience = 3 * time.Second
 // events after the call are after the cursor, events before the call are not. Call it before an
 // action whose events must not be missed. Scope events:read.
 func (c *Client) Position(ctx context.Context, hubID string) (string, error) {
+	return c.positionOf(ctx, hubSource(hubID))
+}
+
+// positionOf returns the newest position of a source.
+func (c *Client) positionOf(ctx context.Context, from source) (string, error) {
 	var position string
-	err := c.repeat(
-		ctx,
-		call{method: http.MethodGet, path: streamRoute(hubID)},
-		func() (err error) {
-			position, err = c.tryPosition(ctx, hubID)
-			return err
-		},
-	)
+	err := c.repeat(ctx, from.streamCall(), func() (err error) {
+		position, err = c.tryPosition(ctx, from)
+		return err
+	})
 	return position, err
 }
 
 // tryPosition opens a stream and reads its position. If the stream does not send one, it reads the
-// log to its end.
-func (c *Client) tryPosition(ctx context.Context, hubID string) (string, error) {
+// events to their end.
+func (c *Client) tryPosition(ctx context.Context, from source) (string, error) {
 	streaming, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s, err := c.openStream(streaming, cancel, hubID, "", c.timeout)
+	s, err := c.openStream(streaming, cancel, from, "", c.timeout)
 	if err != nil {
 		return "", err
 	}
@@ -45,7 +45,7 @@ func (c *Client) tryPosition(ctx context.Context, hubID string) (string, error) 
 		b, err := s.next(streaming)
 		switch {
 		case errors.Is(err, errStalled) && ctx.Err() == nil:
-			return c.endOfLog(ctx, hubID)
+			return c.endOf(ctx, from)
 		case err != nil:
 			return "", err
 		case b.id != "" && !unsendable(b.id):
@@ -54,12 +54,12 @@ func (c *Client) tryPosition(ctx context.Context, hubID string) (string, error) 
 	}
 }
 
-// endOfLog reads a hub's events from the oldest to the newest.
-func (c *Client) endOfLog(ctx context.Context, hubID string) (string, error) {
+// endOf reads the events of a source from the oldest to the newest.
+func (c *Client) endOf(ctx context.Context, from source) (string, error) {
 	position := ""
 	for {
 		var p EventPage
-		if _, err := c.try(ctx, eventsCall(hubID, EventQuery{
+		if _, err := c.try(ctx, from.pageCall(EventQuery{
 			After: position, Limit: pollPage,
 		}), nil, &p); err != nil {
 			return "", err

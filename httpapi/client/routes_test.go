@@ -43,6 +43,21 @@ const (
 		`"kind":"lock","unit":null,"available":true,"value":false,` +
 		`"observed_at":"2026-01-02T03:04:05.000006Z","desired":true,` +
 		`"desired_at":"2026-01-02T03:04:06.000006Z","status":"pending"}}`
+	stateJSON = `{"id":"hub-1/3/2/color","hub_id":"hub-1","site_id":"s1","connection":{"status":` +
+		`"offline","since":"2026-01-02T03:04:05.000006Z"},"device":{"id":3,"name":"Dial",` +
+		`"manufacturer":"Acme","model":"T3","room":"Hall","available_since":null},` +
+		`"channel":{"key":"color","endpoint":2,"kind":"color","unit":null,"available":false,` +
+		`"readable":true,"writable":true,"capabilities":{},"value":{"red":1,"green":2,"blue":3},` +
+		`"observed_at":"2026-01-02T03:04:05.000006Z","desired":null,"desired_at":null,` +
+		`"status":"synchronized"},"changed_at":"2026-01-02T03:04:05.000006Z","basis":"event",` +
+		`"certain":true}`
+	pastJSON = `{"hub_id":"hub-1","at":"2026-01-02T03:04:05.000006Z","known_from":null,` +
+		`"certain":false,"data":[{"device":{"id":3,"name":null,"manufacturer":"Acme",` +
+		`"model":"T3","room":null,"available_since":null},"channel":{"key":"lock","endpoint":0,` +
+		`"kind":"lock","unit":null,"available":true,"readable":true,"writable":true,` +
+		`"capabilities":{},"value":true,"observed_at":"2026-01-02T03:04:05.000006Z",` +
+		`"desired":null,"desired_at":null,"status":"synchronized"},"changed_at":null,` +
+		`"basis":"read","certain":false}]}`
 	labelJSON  = `{"id":3,"name":"Dial","room":null}`
 	windowJSON = `{"status":"open","expires_in":120}`
 	memberJSON = `{"id":"m1","email":"a@b.test","role":"owner",` +
@@ -100,6 +115,28 @@ func TestRoutes(t *testing.T) {
 		{
 			func(c *Client) (any, error) { return c.RenameSite(ctx, "s1", "Home") },
 			"PATCH /v1/sites/s1", `{"name":"Home"}`, siteJSON, "",
+		},
+		{
+			func(c *Client) (any, error) { return one(c.States(ctx, StateFilter{})) },
+			"GET /v1/state?limit=500", "", list(stateJSON), stateJSON,
+		},
+		{
+			func(c *Client) (any, error) {
+				return one(c.States(ctx, StateFilter{
+					SiteID: "s1", HubID: "hub-1", Key: "lock", Value: new(true),
+					Status: StatusPending, Available: new(false),
+					ObservedBefore: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC),
+				}))
+			},
+			"GET /v1/state?available=false&hub_id=hub-1&key=lock&limit=500&" +
+				"observed_before=2026-01-02T03%3A04%3A05.000006Z&site_id=s1&status=pending&value=true",
+			"", list(stateJSON), stateJSON,
+		},
+		{
+			func(c *Client) (any, error) {
+				return c.StateAt(ctx, "hub-1", time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC))
+			},
+			"GET /v1/hubs/hub-1/state?at=2026-01-02T03%3A04%3A05.000006Z", "", pastJSON, "",
 		},
 		{
 			func(c *Client) (any, error) { return one(c.Hubs(ctx, "")) }, "GET /v1/hubs", "",

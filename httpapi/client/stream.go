@@ -15,25 +15,23 @@ import (
 // maxPause bounds the retry field of a stream.
 const maxPause = time.Minute
 
-// eventStream is an open stream of a hub's events.
+// eventStream is an open stream of events.
 type eventStream struct {
 	body   io.Closer
 	blocks *blockReader
 }
 
-func streamRoute(hubID string) string { return route("hubs", hubID, "events", "stream") }
-
 // openStream opens a stream after a position, or with "" at the next new event. The stream lasts as
 // long as ctx. If the stream is silent for stall, it calls cancel, which must be ctx's, with
 // errStalled.
 func (c *Client) openStream(
-	ctx context.Context, cancel context.CancelCauseFunc, hubID, position string,
+	ctx context.Context, cancel context.CancelCauseFunc, from source, position string,
 	stall time.Duration,
 ) (*eventStream, error) {
 	watchdog := time.AfterFunc(stall, func() { cancel(errStalled) })
 	response, err := c.request(
 		ctx,
-		call{method: http.MethodGet, path: streamRoute(hubID)},
+		from.streamCall(),
 		nil,
 		func(header http.Header) {
 			header.Set("Accept", "text/event-stream")
@@ -119,7 +117,7 @@ func (w *watched) Read(p []byte) (int, error) {
 func (f *follower) stream(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s, err := f.c.openStream(ctx, cancel, f.hub, f.position, f.stall)
+	s, err := f.c.openStream(ctx, cancel, f.from, f.position, f.stall)
 	if err != nil {
 		return err
 	}
@@ -154,12 +152,19 @@ func (f *follower) take(b block) error {
 		}
 		return nil
 	}
-	var event Event
+	var event FeedEvent
 	if err := json.Unmarshal(b.data, &event); err != nil {
 		return fmt.Errorf("%w: an event that is not valid JSON: %w", ErrProtocol, err)
 	}
-	if b.hasID && b.id != event.Cursor {
+	switch {
+	case f.from.isFeed && b.id == "":
+		return fmt.Errorf("%w: the event %q of a feed has no id", ErrProtocol, event.Cursor)
+	case f.from.isFeed:
+		event.Position = b.id
+	case b.hasID && b.id != event.Cursor:
 		return fmt.Errorf("%w: the event %q has the id %q", ErrProtocol, event.Cursor, b.id)
+	default:
+		event.Position = event.Cursor
 	}
 	return f.deliver(event)
 }

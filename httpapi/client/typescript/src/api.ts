@@ -148,6 +148,74 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/state": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List last reported states
+         * @description Scope: `hubs:read`.
+         *
+         *     The scope is that of reading devices live, since the answer has the same fields.
+         *
+         *     What every channel of the organization's devices last reported, also at hubs that are offline. One item per channel, ordered by hub,
+         *     device, key and endpoint. No hub is asked: this is what was last reported, at most a few seconds behind the hubs' events. To know the
+         *     state of a device at this moment, read the device.
+         *
+         *     - `basis` is `event` if an event of the hub reported the value, and `read` if the hub answered it when the service asked.
+         *     - `certain` is false while the hub may have reported something that the service did not get: before the hub was asked for the first time,
+         *       after `hub.events_skipped` until the hub was asked again, and for a command that has been pending for a minute. Hubs report no event
+         *       when they give a command up.
+         *     - Devices of which no channel is known are not in the list.
+         *
+         *     All filters that are given must match. Filters by a site, hub or key that the organization does not have select nothing.
+         */
+        get: operations["listStates"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/hubs/{hub_id}/state": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The hub ID, in lower case, as in the API.
+                 * @example hub-7k2m-q4xd-93ta
+                 */
+                hub_id: components["parameters"]["hub_id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Get the state of a hub's devices at an instant
+         * @description Scope: `hubs:read`.
+         *
+         *     What every channel of the hub's devices had last reported at an instant as long ago as events are kept, ordered by device, key and
+         *     endpoint. The hub is not asked. What was stored up to the instant counts, by the cloud's clock. Names and rooms that were set through the
+         *     API are those of now.
+         *
+         *     The service asks each hub for all its devices when it connects, and keeps the answer beside the events. Before `known_from`, only events
+         *     are known: devices that had not reported since the oldest stored event are missing, and `certain` is false. As `certain` of single
+         *     channels, it is also false after `hub.events_skipped` until the hub was asked again.
+         */
+        get: operations["getPastState"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/hubs/{hub_id}/devices": {
         parameters: {
             query?: never;
@@ -395,6 +463,64 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a page of the events of all hubs
+         * @description Scope: `events:read`.
+         *
+         *     The events of all hubs of the organization. The events of each hub come in the order of its log, none left out and none twice. Between
+         *     hubs they come in the order in which they were stored, as far as the service knows it. Events have the same `cursor` as in the hub's
+         *     own log; the position in this feed is `next_cursor`, which is no cursor of a hub.
+         *
+         *     Pass `next_cursor` as `after` in the next request. If `has_more` is true, read again at once, also after a page without events. The
+         *     filters are not part of the position: they can differ from one request to the next.
+         *
+         *     Where events of one hub are gone for this reader, the feed has an event `feed.gap`. `410 cursor_expired` means that the position
+         *     as a whole is older than the retention.
+         */
+        get: operations["readOrganizationEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/events/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow the events of all hubs
+         * @description Scope: `events:read`.
+         *
+         *     Server-Sent Events, in the order that `GET /events` describes. Each message has `id` (the position in this feed), `event` (its type) and `data` (the whole event as one line of JSON).
+         *     Without `Last-Event-ID` the stream begins with the next new event. At the beginning and with each keepalive it sends a block with only
+         *     `id`, the current position. Such a block is not an event, but a client that reconnects with its id misses nothing.
+         *
+         *     A comment line `: keepalive` is sent regularly, every 30 seconds by default. The server ends the stream after at most 15 minutes by
+         *     default; reconnect with `Last-Event-ID` set to the last `id`. A stream also ends when its key is revoked. A hub that is added, reset or removed does not end it.
+         *     The answer is `429 rate_limited` if the key has too many streams open.
+         */
+        get: operations["streamOrganizationEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/members": {
         parameters: {
             query?: never;
@@ -581,6 +707,11 @@ export interface components {
          * @example AZxB57IAAAAAACoBm3ypjQPcE11f
          */
         Cursor: string;
+        /**
+         * @description A position in the organization's feed. Opaque. Store it and pass it back; do not parse it. It is valid for the organization's feed alone.
+         * @example AgGcQedgAAEYhuLHAMZdAABq3fjY
+         */
+        FeedPosition: string;
         Error: {
             error: {
                 type: components["schemas"]["ErrorType"];
@@ -803,6 +934,156 @@ export interface components {
          * @description Unique within a hub.
          */
         DeviceID: number;
+        StateList: {
+            data: components["schemas"]["State"][];
+            has_more: components["schemas"]["HasMore"];
+        };
+        /**
+         * @description What a channel of a device last reported.
+         * @example {
+         *       "id": "hub-7k2m-q4xd-93ta/3/0/lock",
+         *       "hub_id": "hub-7k2m-q4xd-93ta",
+         *       "site_id": "019b7d2e-4c1f-7a05-9d3e-5b8f0c6a1e47",
+         *       "connection": {
+         *         "status": "offline",
+         *         "since": "2026-01-02T03:04:05.123456Z"
+         *       },
+         *       "device": {
+         *         "id": 3,
+         *         "name": "Front door",
+         *         "manufacturer": "Bolt & Sons",
+         *         "model": "D-2",
+         *         "room": "Entrance",
+         *         "available_since": null
+         *       },
+         *       "channel": {
+         *         "key": "lock",
+         *         "endpoint": 0,
+         *         "kind": "lock",
+         *         "unit": null,
+         *         "readable": true,
+         *         "writable": true,
+         *         "capabilities": {},
+         *         "available": true,
+         *         "value": false,
+         *         "observed_at": "2026-01-02T03:04:05.123456Z",
+         *         "desired": null,
+         *         "desired_at": null,
+         *         "status": "synchronized"
+         *       },
+         *       "changed_at": "2026-01-02T03:04:05.123456Z",
+         *       "basis": "event",
+         *       "certain": true
+         *     }
+         */
+        State: {
+            /** @description Identifies the item in the list, for `starting_after`. */
+            id: string;
+            hub_id: components["schemas"]["HubID"];
+            site_id: string;
+            connection: components["schemas"]["HubItemConnection"];
+            device: components["schemas"]["StateDevice"];
+            channel: components["schemas"]["Channel"];
+            /**
+             * Format: date-time
+             * @description When the device first reported this value, by the hub's clock; null if it is not known.
+             */
+            changed_at: string | null;
+            /**
+             * @description What the value is known from, an event of the hub or its answer when it was asked.
+             * @enum {string}
+             */
+            basis: "event" | "read";
+            /** @description False while the hub may have reported something else. */
+            certain: boolean;
+        };
+        /**
+         * @description What the devices of a hub had last reported at an instant.
+         * @example {
+         *       "hub_id": "hub-7k2m-q4xd-93ta",
+         *       "at": "2026-01-02T03:04:05.000000Z",
+         *       "known_from": "2026-01-01T09:00:00.123456Z",
+         *       "certain": true,
+         *       "data": [
+         *         {
+         *           "device": {
+         *             "id": 3,
+         *             "name": "Front door",
+         *             "manufacturer": "Bolt & Sons",
+         *             "model": "D-2",
+         *             "room": "Entrance",
+         *             "available_since": null
+         *           },
+         *           "channel": {
+         *             "key": "lock",
+         *             "endpoint": 0,
+         *             "kind": "lock",
+         *             "unit": null,
+         *             "readable": true,
+         *             "writable": true,
+         *             "capabilities": {},
+         *             "available": true,
+         *             "value": false,
+         *             "observed_at": "2026-01-02T03:04:04.123456Z",
+         *             "desired": null,
+         *             "desired_at": null,
+         *             "status": "synchronized"
+         *           },
+         *           "changed_at": "2026-01-02T03:04:04.123456Z",
+         *           "basis": "event",
+         *           "certain": true
+         *         }
+         *       ]
+         *     }
+         */
+        PastState: {
+            hub_id: components["schemas"]["HubID"];
+            /**
+             * Format: date-time
+             * @description The instant.
+             */
+            at: string;
+            /**
+             * Format: date-time
+             * @description The first instant at which more is known than what events tell; null if there is none yet.
+             */
+            known_from: string | null;
+            /** @description False if the hub may have had devices, or reported something, that is not in the answer. */
+            certain: boolean;
+            data: components["schemas"]["PastChannel"][];
+        };
+        /** @description What a channel of a device had last reported at an instant. */
+        PastChannel: {
+            device: components["schemas"]["StateDevice"];
+            channel: components["schemas"]["Channel"];
+            /**
+             * Format: date-time
+             * @description When the device first reported this value, by the hub's clock; null if it is not known.
+             */
+            changed_at: string | null;
+            /**
+             * @description What the value was known from, an event of the hub or its answer when it was asked.
+             * @enum {string}
+             */
+            basis: "event" | "read";
+            /** @description False if the hub may have reported something else. */
+            certain: boolean;
+        };
+        /** @description The device of a channel. */
+        StateDevice: {
+            id: components["schemas"]["DeviceID"];
+            /** @description The name set through the API, or else the one that the hub reported; null if it is not known. */
+            name: string | null;
+            manufacturer: string;
+            model: string;
+            /** @description Set only through the API. */
+            room: string | null;
+            /**
+             * Format: date-time
+             * @description Since when the hub can or cannot reach the device, by the hub's clock; null if it is not known.
+             */
+            available_since: string | null;
+        };
         /**
          * @example {
          *       "data": [
@@ -1166,7 +1447,7 @@ export interface components {
          *       }
          *     }
          */
-        Event: components["schemas"]["HubConnectedEvent"] | components["schemas"]["HubDisconnectedEvent"] | components["schemas"]["HubEventsSkippedEvent"] | components["schemas"]["ChannelObservedEvent"] | components["schemas"]["ChannelDesiredEvent"] | components["schemas"]["DeviceAddedEvent"] | components["schemas"]["DeviceUpdatedEvent"] | components["schemas"]["DeviceAvailableEvent"] | components["schemas"]["DeviceUnavailableEvent"] | components["schemas"]["DeviceForgottenEvent"] | components["schemas"]["CredentialCreatedEvent"] | components["schemas"]["CredentialAppliedEvent"] | components["schemas"]["CredentialRevokedEvent"] | components["schemas"]["RuleCreatedEvent"] | components["schemas"]["RuleUpdatedEvent"] | components["schemas"]["RuleFiredEvent"] | components["schemas"]["RuleDeletedEvent"] | components["schemas"]["OtherEvent"];
+        Event: components["schemas"]["HubConnectedEvent"] | components["schemas"]["HubDisconnectedEvent"] | components["schemas"]["HubEventsSkippedEvent"] | components["schemas"]["ChannelObservedEvent"] | components["schemas"]["ChannelDesiredEvent"] | components["schemas"]["DeviceAddedEvent"] | components["schemas"]["DeviceUpdatedEvent"] | components["schemas"]["DeviceAvailableEvent"] | components["schemas"]["DeviceUnavailableEvent"] | components["schemas"]["DeviceForgottenEvent"] | components["schemas"]["CredentialCreatedEvent"] | components["schemas"]["CredentialAppliedEvent"] | components["schemas"]["CredentialRevokedEvent"] | components["schemas"]["RuleCreatedEvent"] | components["schemas"]["RuleUpdatedEvent"] | components["schemas"]["RuleFiredEvent"] | components["schemas"]["RuleDeletedEvent"] | components["schemas"]["FeedGapEvent"] | components["schemas"]["OtherEvent"];
         /** @description The hub connects. */
         HubConnectedEvent: {
             cursor: components["schemas"]["Cursor"];
@@ -1486,6 +1767,53 @@ export interface components {
             enabled: boolean;
         } & {
             [key: string]: unknown;
+        };
+        /** @description Only in the organization's feed. Events of the hub are gone for this reader. Read the hub's devices for their state. */
+        FeedGapEvent: {
+            cursor: components["schemas"]["Cursor"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "feed.gap";
+            hub_id: components["schemas"]["HubID"];
+            device_id: null;
+            time: components["schemas"]["EventTime"];
+            clock_trusted: null;
+            data: components["schemas"]["FeedGapData"];
+        };
+        FeedGapData: {
+            hub_id: components["schemas"]["HubID"];
+            /** @description `log_reset`: the hub's log began anew before this reader had read all of it. `events_lost`: the events have expired or were lost. Further reasons may be added. */
+            reason: string;
+        };
+        /**
+         * @example {
+         *       "data": [
+         *         {
+         *           "cursor": "AZxB57IAAAAAACoBm3ypjQPcE11f",
+         *           "type": "channel.observed",
+         *           "hub_id": "hub-7k2m-q4xd-93ta",
+         *           "device_id": 3,
+         *           "time": "2026-01-02T03:04:05.123456Z",
+         *           "clock_trusted": true,
+         *           "data": {
+         *             "key": "lock",
+         *             "endpoint": 0,
+         *             "value": true
+         *           }
+         *         }
+         *       ],
+         *       "next_cursor": "AgGcQedgAAEYhuLHAMZdAABq3fjY",
+         *       "has_more": false
+         *     }
+         */
+        FeedPage: {
+            data: components["schemas"]["Event"][];
+            /** @description The position to pass as `after` in the next request, even if the page is empty. */
+            next_cursor: components["schemas"]["FeedPosition"];
+            /** @description Whether there are more events now. */
+            has_more: boolean;
         };
         /**
          * @example {
@@ -2444,6 +2772,124 @@ export interface operations {
             503: components["responses"]["ServiceUnavailable"];
         };
     };
+    listStates: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The most items on the page.
+                 * @example 100
+                 */
+                limit?: number;
+                /** @description The `id` of the last item of the previous page. Without it, the answer is the first page. */
+                starting_after?: components["parameters"]["starting_after"];
+                /**
+                 * @description Only hubs at this site.
+                 * @example 019b7d2e-4c1f-7a05-9d3e-5b8f0c6a1e47
+                 */
+                site_id?: string;
+                /**
+                 * @description Only this hub.
+                 * @example hub-7k2m-q4xd-93ta
+                 */
+                hub_id?: string;
+                /**
+                 * @description Only channels with this key.
+                 * @example lock
+                 */
+                key?: string;
+                /**
+                 * @description Only channels whose value is this boolean.
+                 * @example false
+                 */
+                value?: boolean;
+                /**
+                 * @description Only channels with this status.
+                 * @example diverged
+                 */
+                status?: components["schemas"]["ChannelStatus"];
+                /**
+                 * @description Only channels that their hub can reach, or only those that it cannot reach.
+                 * @example true
+                 */
+                available?: boolean;
+                /**
+                 * @description Only channels that have reported, but not at this time or later. The time is the hub's.
+                 * @example 2026-01-02T03:04:05Z
+                 */
+                observed_before?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of states. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StateList"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["InsufficientScope"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    getPastState: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The instant. It must not be in the future, or longer ago than events are kept. Without it, the answer is that of now.
+                 * @example 2026-01-02T03:04:05Z
+                 */
+                at?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The hub ID, in lower case, as in the API.
+                 * @example hub-7k2m-q4xd-93ta
+                 */
+                hub_id: components["parameters"]["hub_id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The state at the instant. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PastState"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["InsufficientScope"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
     listDevices: {
         parameters: {
             query?: never;
@@ -2947,6 +3393,158 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["InsufficientScope"];
             404: components["responses"]["NotFound"];
+            410: components["responses"]["CursorExpired"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    readOrganizationEvents: {
+        parameters: {
+            query?: {
+                /** @description A position of this feed; the page begins with the event after it. Without one it begins with the oldest stored event. */
+                after?: components["schemas"]["FeedPosition"];
+                /**
+                 * @description The most events on the page.
+                 * @example 100
+                 */
+                limit?: number;
+                /**
+                 * @description How many seconds to wait for an event if there is none. 0 does not wait.
+                 * @example 30
+                 */
+                wait?: number;
+                /**
+                 * @description Only events of hubs that are at this site now. May be given up to 100 times.
+                 * @example [
+                 *       "019b7c5d-1f40-7c1e-9a52-0c4f8a1b2c3d"
+                 *     ]
+                 */
+                site_id?: string[];
+                /**
+                 * @description Only events of this hub. May be given up to 100 times. A hub that the organization does not have has no events.
+                 * @example [
+                 *       "hub-7k2m-q4xd-93ta"
+                 *     ]
+                 */
+                hub_id?: components["schemas"]["HubID"][];
+                /**
+                 * @description Only events of this type, or of the types that begin so if it ends in `.*`. May be given up to 100 times. `feed.gap` always comes.
+                 * @example [
+                 *       "channel.*"
+                 *     ]
+                 */
+                type?: string[];
+                /**
+                 * @description Only events of the hubs in this part, as `part/parts` with at most 256 parts. A hub is always in the same part: 1 plus the 64-bit
+                 *     FNV-1a hash of its id modulo the number of parts. So several workers can divide the hubs among themselves.
+                 * @example 2/8
+                 */
+                part?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of events, empty if there are none after the cursor. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FeedPage"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["InsufficientScope"];
+            410: components["responses"]["CursorExpired"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    streamOrganizationEvents: {
+        parameters: {
+            query?: {
+                /** @description The same as `Last-Event-ID`, for clients that cannot set headers. The header takes precedence. */
+                after?: components["schemas"]["FeedPosition"];
+                /**
+                 * @description Only events of hubs that are at this site now. May be given up to 100 times.
+                 * @example [
+                 *       "019b7c5d-1f40-7c1e-9a52-0c4f8a1b2c3d"
+                 *     ]
+                 */
+                site_id?: string[];
+                /**
+                 * @description Only events of this hub. May be given up to 100 times. A hub that the organization does not have has no events.
+                 * @example [
+                 *       "hub-7k2m-q4xd-93ta"
+                 *     ]
+                 */
+                hub_id?: components["schemas"]["HubID"][];
+                /**
+                 * @description Only events of this type, or of the types that begin so if it ends in `.*`. May be given up to 100 times. `feed.gap` always comes.
+                 * @example [
+                 *       "channel.*"
+                 *     ]
+                 */
+                type?: string[];
+                /**
+                 * @description Only events of the hubs in this part, as `part/parts` with at most 256 parts. A hub is always in the same part: 1 plus the 64-bit
+                 *     FNV-1a hash of its id modulo the number of parts. So several workers can divide the hubs among themselves.
+                 * @example 2/8
+                 */
+                part?: string;
+            };
+            header?: {
+                /** @description The `id` of the last processed message; the stream continues with the event after it. */
+                "Last-Event-ID"?: components["schemas"]["FeedPosition"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The stream. It stays open. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Keeps caches and proxies from buffering events. */
+                    "Cache-Control": "no-cache, no-transform";
+                    /** @description Keeps proxies from buffering events. */
+                    "X-Accel-Buffering": "no";
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example id: AgGcQedgAAEYhuLHAMZdAABq3fjY
+                     *
+                     *     id: AgGcQedgAAEYhuLHAMZdAABq3fjY
+                     *     event: channel.observed
+                     *     data: {"cursor":"AZxB57IAAAAAACoBm3ypjQPcE11f","type":"channel.observed","hub_id":"hub-7k2m-q4xd-93ta","device_id":3,"time":"2026-01-02T03:04:05.123456Z","clock_trusted":true,"data":{"key":"lock","endpoint":0,"value":true}}
+                     *
+                     *     : keepalive
+                     *
+                     *     id: AgGcQedgAAEYhuLHAMZdAABq3fjY
+                     */
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["InsufficientScope"];
             410: components["responses"]["CursorExpired"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];

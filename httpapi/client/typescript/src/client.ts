@@ -1,10 +1,12 @@
 import { ApiError, ConnectionError, errorOf, isRepeatable, ProtocolError } from "./errors.js";
-import { Follower, type FollowOptions } from "./follow.js";
+import { type FeedOptions, Follower, type FollowOptions } from "./follow.js";
 import { awaitOutcome, type Outcome } from "./outcome.js";
+import { route } from "./route.js";
+import { feedSource, type FeedFilter, hubSource, type Source } from "./source.js";
 import { blocks, chunks } from "./sse.js";
 import { anySignal, sleep } from "./timing.js";
 import type {
-  AcceptedCommand, Command, Device, DeviceItem, DeviceLabel, Event, EventPage, GivenRole, Hub, HubItem, Invitation, Member, Site, Window,
+  AcceptedCommand, Command, Device, DeviceItem, DeviceLabel, Event, EventPage, FeedEvent, FeedPage, GivenRole, Hub, HubItem, Invitation, Member, Site, Window,
 } from "./types.js";
 
 /** How calls are retried. */
@@ -46,6 +48,16 @@ export interface Snapshot {
   cursor: string;
 }
 
+/** Options of a page of events. */
+export interface PageOptions extends Call {
+  /** The cursor or position after which to read. Left out, the page begins with the oldest stored event. */
+  after?: string | undefined;
+  /** The most events on the page, up to 500. Defaults to 100. */
+  limit?: number;
+  /** How long the service may wait for an event if there is none, in seconds, up to 60. */
+  wait?: number;
+}
+
 export interface SendOptions extends Call {
   /**
    * 1 to 255 characters that no other command of the organization has had within 24 hours. Generated if left out. A program that may
@@ -66,7 +78,7 @@ export interface Sent extends AcceptedCommand {
 interface Request extends Call {
   method: string;
   path: string;
-  query?: Record<string, string | number | undefined>;
+  query?: Record<string, string | number | readonly string[] | undefined>;
   body?: unknown;
   idempotencyKey?: string;
   /** How long the service may hold the request open on purpose, in ms. */
@@ -75,16 +87,6 @@ interface Request extends Call {
   once?: boolean;
   /** not_found is a success if an earlier attempt may have removed the thing. */
   removes?: boolean;
-}
-
-/** Builds a path. Every segment is escaped. */
-function route(...segments: (string | number)[]): string {
-  for (const segment of segments) {
-    if (["", ".", ".."].includes(String(segment))) {
-      throw new TypeError(`${JSON.stringify(segment)} is not an id`);
-    }
-  }
-  return segments.map((segment) => `/${encodeURIComponent(segment)}`).join("");
 }
 
 /**
@@ -235,11 +237,21 @@ export class Client {
   }
 
   /** The cursor of the newest event of a hub's log: events after the call are after it. Scope events:read. */
-  async position(hubId: string, options: Call = {}): Promise<string> {
-    return this.#repeated({ method: "GET", path: route("hubs", hubId, "events", "stream"), ...options }, async () => {
+  position(hubId: string, options: Call = {}): Promise<string> {
+    return this.positionOf(hubSource(hubId), options);
+  }
+
+  /** The newest position of the organization's feed: events after the call are after it. Scope events:read. */
+  feedPosition(options: Call = {}): Promise<string> {
+    return this.positionOf(feedSource({}), options);
+  }
+
+  /** The newest position of a source. For `follow` and `feed`. */
+  async positionOf(source: Source, options: Call): Promise<string> {
+    return this.#repeated({ method: "GET", path: `${source.path}/stream`, ...options }, async () => {
       const ended = new AbortController();
       const signal = anySignal(ended.signal, AbortSignal.timeout(this.#timeout), options.signal);
-      const stream = await this.openStream(hubId, "", signal);
+      const stream = await this.openStream(source, "", signal);
       try {
         for await (const block of blocks(stream, () => undefined)) {
           if (block.id) {
@@ -254,10 +266,20 @@ export class Client {
   }
 
   /** One page of a hub's events. `wait` is in seconds. Scope events:read. */
-  events(hubId: string, options: Call & { after?: string | undefined; limit?: number; wait?: number } = {}): Promise<EventPage> {
+  events(hubId: string, options: PageOptions = {}): Promise<EventPage> {
+    return this.pageOf(hubSource(hubId), options);
+  }
+
+  /** One page of the events of all hubs of the organization. `wait` is in seconds. Scope events:read. */
+  feedPage(filter: FeedFilter = {}, options: PageOptions = {}): Promise<FeedPage> {
+    return this.pageOf(feedSource(filter), options);
+  }
+
+  /** One page of a source. For `follow` and `feed`. */
+  pageOf<P extends EventPage | FeedPage>(source: Source, options: PageOptions): Promise<P> {
     return this.#json({
-      method: "GET", path: route("hubs", hubId, "events"), held: (options.wait ?? 0) * 1000, signal: options.signal,
-      query: { after: options.after, limit: options.limit, wait: options.wait },
+      method: "GET", path: source.path, held: (options.wait ?? 0) * 1000, signal: options.signal,
+      query: { ...source.query, after: options.after, limit: options.limit, wait: options.wait },
     });
   }
 
@@ -270,7 +292,17 @@ export class Client {
    * expired, unless `onResync` is given. Scope events:read.
    */
   follow(hubId: string, from: StartPosition, options: FollowOptions = {}): AsyncGenerator<Event, void, undefined> {
-    return new Follower(this, hubId, from, options, (tries) => this.#backoff(tries), this.#onRetry).run();
+    return new Follower(this, hubSource(hubId), from, options, (tries) => this.#backoff(tries), this.#onRetry).run();
+  }
+
+  /**
+   * Yields the events of all hubs of the organization after a position, as `follow` does for one hub. Each hub's events are in the order of
+   * its log; there is no order across hubs. Store the `position` of a processed event to resume after it; an event without one is not the
+   * last of its page. `feed.gap` among the events says that events of that hub are gone for this reader (`isFeedGap`). It rejects with a
+   * `ResyncError` once the position as a whole is older than the service keeps events. Scope events:read.
+   */
+  feed(filter: FeedFilter, from: StartPosition, options: FeedOptions = {}): AsyncGenerator<FeedEvent, void, undefined> {
+    return new Follower(this, feedSource(filter), from, options, (tries) => this.#backoff(tries), this.#onRetry).run();
   }
 
   members(options: Call & { limit?: number } = {}): AsyncGenerator<Member> {
@@ -301,13 +333,13 @@ export class Client {
     await this.#send({ method: "DELETE", path: route("invitations", invitationId), removes: true, ...options });
   }
 
-  /** Opens a stream of events after a cursor, or with "" at the next new event. It is not repeated. For `follow`. */
-  async openStream(hubId: string, after: string, signal: AbortSignal): Promise<AsyncGenerator<Uint8Array>> {
+  /** Opens a stream of events after a position, or with "" at the next new event. It is not repeated. For `follow` and `feed`. */
+  async openStream(source: Source, after: string, signal: AbortSignal): Promise<AsyncGenerator<Uint8Array>> {
     const headers: Record<string, string> = { Accept: "text/event-stream", "Cache-Control": "no-cache" };
     if (after !== "") {
       headers["Last-Event-ID"] = after;
     }
-    const response = await this.#fetchOnce({ method: "GET", path: route("hubs", hubId, "events", "stream") }, signal, headers);
+    const response = await this.#fetchOnce({ method: "GET", path: `${source.path}/stream`, query: source.query }, signal, headers);
     if (!response.ok) {
       throw await errorOf(response);
     }
@@ -400,7 +432,9 @@ export class Client {
   async #fetchOnce(request: Request, signal: AbortSignal, headers: Record<string, string>): Promise<Response> {
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries(request.query ?? {})) {
-      if (value !== undefined) {
+      if (Array.isArray(value)) {
+        value.forEach((one) => query.append(name, String(one)));
+      } else if (value !== undefined) {
         query.set(name, String(value));
       }
     }

@@ -1,19 +1,27 @@
 import type { Call, Client, ClientOptions, Snapshot, StartPosition } from "./client.js";
 import { ApiError, ConnectionError, isRepeatable, ProtocolError, ResyncError } from "./errors.js";
+import type { Source } from "./source.js";
 import { blocks, type Block } from "./sse.js";
 import { anySignal, sleep } from "./timing.js";
-import type { Event, HubEventsSkippedEvent } from "./types.js";
+import type { Event, EventPage, FeedEvent, FeedGapEvent, FeedPage, HubEventsSkippedEvent } from "./types.js";
 
-export interface FollowOptions extends Call {
+/** Options of `follow` and `feed`. */
+export interface FeedOptions extends Call {
+  /**
+   * Is called with each new position that is not an event's. Store it: a hub without events leaves no other cursor to resume from, and the
+   * position of a feed moves on past the events that its filter leaves out.
+   */
+  onPosition?: (cursor: string) => void;
+  /** How long a stream may be silent before it is reconnected, in ms. Defaults to 75,000, enough for two keepalives. */
+  stallTimeout?: number;
+}
+
+export interface FollowOptions extends FeedOptions {
   /**
    * Is called with the hub's devices when the cursor has expired; the events continue after them. Without it, `follow` rejects with a
    * `ResyncError`. Needs the scope hubs:read, and waits until the hub is online.
    */
   onResync?: (snapshot: Snapshot) => void | Promise<void>;
-  /** Is called with each new position that is not an event's cursor. Store it: a hub without events leaves no other cursor to resume from. */
-  onPosition?: (cursor: string) => void;
-  /** How long a stream may be silent before it is reconnected, in ms. Defaults to 75,000, enough for two keepalives. */
-  stallTimeout?: number;
 }
 
 /** How many cursors are remembered, so that no event is yielded twice. */
@@ -29,7 +37,12 @@ export function isGap(event: Event): event is HubEventsSkippedEvent {
   return event.type === "hub.events_skipped";
 }
 
-/** Follower is one range over a hub's events. */
+/** Reports whether an event of a feed says that events of its hub are gone for this reader: read the hub's devices again. */
+export function isFeedGap(event: FeedEvent): event is FeedGapEvent & { position?: string } {
+  return event.type === "feed.gap";
+}
+
+/** Follower is one range over the events of a source. */
 export class Follower {
   readonly #seen = new Set<string>();
   #position: string;
@@ -39,7 +52,7 @@ export class Follower {
 
   constructor(
     readonly client: Client,
-    readonly hubId: string,
+    readonly source: Source,
     readonly from: StartPosition,
     readonly options: FollowOptions,
     readonly backoff: (tries: number) => number,
@@ -48,7 +61,7 @@ export class Follower {
     this.#position = typeof from === "object" ? from.after : "";
   }
 
-  async *run(): AsyncGenerator<Event, void, undefined> {
+  async *run(): AsyncGenerator<FeedEvent, void, undefined> {
     const signal = this.options.signal;
     for (;;) {
       const began = Date.now();
@@ -62,36 +75,36 @@ export class Follower {
       } catch (error) {
         signal?.throwIfAborted();
         const wait = await this.#waitAfter(error);
-        this.onRetry({ error, wait, path: `/hubs/${this.hubId}/events` });
+        this.onRetry({ error, wait, path: this.source.path });
         await sleep(wait, signal);
       }
     }
   }
 
   /** Reads old events page by page if there is no position yet, otherwise one stream to its end. */
-  async *#connect(): AsyncGenerator<Event, void, undefined> {
+  async *#connect(): AsyncGenerator<FeedEvent, void, undefined> {
     const signal = this.options.signal;
     if (this.#position === "" && this.from === "now") {
-      this.#move(await this.client.position(this.hubId, { signal }));
+      this.#move(await this.client.positionOf(this.source, { signal }));
     }
     while (this.#position === "") { // a stream without a cursor would start at the next new event
-      const page = await this.client.events(this.hubId, { limit: 500, signal });
-      for (const event of page.data) {
-        yield* this.#deliver(event);
+      const page = await this.client.pageOf<EventPage | FeedPage>(this.source, { limit: 500, signal });
+      for (const [index, event] of page.data.entries()) {
+        yield* this.#deliver(event, index === page.data.length - 1 ? page.next_cursor : "");
       }
       this.#move(page.next_cursor);
     }
     yield* this.#stream();
   }
 
-  async *#stream(): AsyncGenerator<Event, void, undefined> {
+  async *#stream(): AsyncGenerator<FeedEvent, void, undefined> {
     const stop = new AbortController();
     const stalled = () => stop.abort(new ConnectionError("the event stream was silent for too long"));
     const limit = this.options.stallTimeout ?? 75_000;
     let timer = setTimeout(stalled, limit);
     const signal = anySignal(stop.signal, this.options.signal);
     try {
-      const stream = await this.client.openStream(this.hubId, this.#position, signal);
+      const stream = await this.client.openStream(this.source, this.#position, signal);
       const alive = async function* () {
         for await (const chunk of stream) {
           clearTimeout(timer); // the time that the caller takes for an event is no silence
@@ -109,7 +122,7 @@ export class Follower {
   }
 
   /** Handles a block: an event, or a position. */
-  async *#take(block: Block): AsyncGenerator<Event, void, undefined> {
+  async *#take(block: Block): AsyncGenerator<FeedEvent, void, undefined> {
     if (block.data === undefined) {
       if (block.id) { // an empty id would make the next connection start at new events
         this.#move(block.id);
@@ -123,21 +136,22 @@ export class Follower {
     } catch {
       throw new ProtocolError("an event that is not valid JSON");
     }
-    if (block.id !== undefined && block.id !== event.cursor) {
+    if (this.source.isFeed ? !block.id : block.id !== undefined && block.id !== event.cursor) {
       throw new ProtocolError(`the event ${event.cursor} has the id ${block.id}`);
     }
-    yield* this.#deliver(event);
+    yield* this.#deliver(event, block.id ?? "");
   }
 
-  /** Yields an event unless it has been yielded before. */
-  async *#deliver(event: Event): AsyncGenerator<Event, void, undefined> {
+  /** Yields an event unless it has been yielded before. position is the feed's after the event, or empty; in a hub's log the event's cursor is. */
+  async *#deliver(event: Event, position: string): AsyncGenerator<FeedEvent, void, undefined> {
     if (!event?.cursor || !event.type) {
       throw new ProtocolError("an event without cursor or type");
     }
-    if (this.#seen.has(event.cursor)) {
+    const identity = this.source.isFeed ? `${event.hub_id}/${event.cursor}` : event.cursor;
+    if (this.#seen.has(identity) && event.type !== "feed.gap") { // several gaps can have the same cursor
       return; // the position is at this event or after it already
     }
-    this.#seen.add(event.cursor);
+    this.#seen.add(identity);
     if (this.#seen.size > remembered) {
       for (const oldest of this.#seen) {
         this.#seen.delete(oldest);
@@ -145,8 +159,15 @@ export class Follower {
       }
     }
     this.#progressed();
+    if (this.source.isFeed && position !== "") {
+      yield Object.assign(event, { position });
+      this.#position = position;
+      return;
+    }
     yield event;
-    this.#position = event.cursor;
+    if (!this.source.isFeed) {
+      this.#position = event.cursor;
+    }
   }
 
   /** Continues from a position that is not a new event's. */
@@ -183,12 +204,13 @@ export class Follower {
 
   /** Continues from the hub's devices. Returns false if they cannot be read at the moment. */
   async #resync(cause: ApiError): Promise<boolean> {
-    if (!this.options.onResync) {
-      throw new ResyncError("the cursor has expired: call resync, then follow from its cursor", { cause });
+    const hubId = this.source.hubId;
+    if (!this.options.onResync || hubId === undefined) {
+      throw new ResyncError("the cursor has expired: read the devices again, then follow from the new cursor", { cause });
     }
     let snapshot: Snapshot;
     try {
-      snapshot = await this.client.resync(this.hubId, { signal: this.options.signal });
+      snapshot = await this.client.resync(hubId, { signal: this.options.signal });
     } catch (error) {
       if (error instanceof ConnectionError || (error instanceof ApiError && isRepeatable(error.status))) {
         return false;

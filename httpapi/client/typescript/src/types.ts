@@ -28,6 +28,12 @@ export type Color = Schemas["Color"];
 export type AcceptedCommand = Schemas["AcceptedCommand"];
 /** An event of a hub. Branch on `type`, and ignore the types that you do not handle: new ones may be added. */
 export type Event = Schemas["Event"];
+/** An event of the organization's feed, with the feed's position after it; without one, it is not the last of its page. */
+export type FeedEvent = Event & { position?: string };
+/** The marker of events that are gone for this reader of the organization's feed. */
+export type FeedGapEvent = Schemas["FeedGapEvent"];
+/** A page of the organization's feed. */
+export type FeedPage = Schemas["FeedPage"];
 /** A page of events. */
 export type EventPage = Schemas["EventPage"];
 /** The marker of events that could not be delivered. */

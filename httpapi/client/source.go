@@ -1,0 +1,57 @@
+package client
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// source is an ordered sequence of events that the service pages and streams: the log of a hub, or
+// the feed of the organization.
+type source struct {
+	// path is that of the pages. The stream's is path and /stream.
+	path string
+	// filter is sent with every request.
+	filter url.Values
+	// isFeed reports that positions are those of the feed; those of a hub's log are the cursors of
+	// its events.
+	isFeed bool
+}
+
+func hubSource(hubID string) source { return source{path: route("hubs", hubID, "events")} }
+
+// identity returns a string that only this event of the source has.
+func (s source) identity(event Event) string {
+	if s.isFeed {
+		return event.HubID + "/" + event.Cursor
+	}
+	return event.Cursor
+}
+
+func (s source) pageCall(query EventQuery) call {
+	values := s.query()
+	if query.After != "" {
+		values.Set("after", query.After)
+	}
+	if query.Limit != 0 {
+		values.Set("limit", strconv.Itoa(query.Limit))
+	}
+	if query.Wait != 0 {
+		values.Set("wait", strconv.Itoa(int(query.Wait/time.Second)))
+	}
+	return call{method: http.MethodGet, path: s.path, query: values, held: query.Wait}
+}
+
+func (s source) streamCall() call {
+	return call{method: http.MethodGet, path: s.path + "/stream", query: s.query()}
+}
+
+// query returns a copy of the filter.
+func (s source) query() url.Values {
+	values := url.Values{}
+	for name, all := range s.filter {
+		values[name] = all
+	}
+	return values
+}

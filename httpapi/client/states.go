@@ -1,0 +1,122 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// State is what a channel of a device last reported.
+type State struct {
+	// ID identifies the item in the list.
+	ID         string           `json:"id"`
+	HubID      string           `json:"hub_id"`
+	SiteID     string           `json:"site_id"`
+	Connection ListedConnection `json:"connection"`
+	Device     StateDevice      `json:"device"`
+	Channel    Channel          `json:"channel"`
+	// ChangedAt is when the device first reported the value; nil if it is not known.
+	ChangedAt *time.Time `json:"changed_at"`
+	// Basis is event or read.
+	Basis string `json:"basis"`
+	// Certain is false while the hub may have reported something else.
+	Certain bool `json:"certain"`
+}
+
+// StateDevice is the device of a channel.
+type StateDevice struct {
+	ID int64 `json:"id"`
+	// Name is nil if it is not known.
+	Name         *string `json:"name"`
+	Manufacturer string  `json:"manufacturer"`
+	Model        string  `json:"model"`
+	Room         *string `json:"room"`
+	// AvailableSince is since when the hub can or cannot reach the device; nil if it is not known.
+	AvailableSince *time.Time `json:"available_since"`
+}
+
+// StateFilter selects states. All fields that are set must match.
+type StateFilter struct {
+	SiteID, HubID, Key string
+	// Value selects channels whose value is the boolean.
+	Value     *bool
+	Status    ChannelStatus
+	Available *bool
+	// ObservedBefore selects channels that have reported, but not at that time or later.
+	ObservedBefore time.Time
+}
+
+// PastState is what the devices of a hub had last reported at an instant.
+type PastState struct {
+	HubID string    `json:"hub_id"`
+	At    time.Time `json:"at"`
+	// KnownFrom is the first instant at which more is known than what events tell; nil if there is
+	// none yet.
+	KnownFrom *time.Time `json:"known_from"`
+	// Certain is false if the hub may have had other devices, or reported something else.
+	Certain  bool          `json:"certain"`
+	Channels []PastChannel `json:"data"`
+}
+
+// PastChannel is what a channel of a device had last reported at an instant. The fields are those of
+// a State.
+type PastChannel struct {
+	Device    StateDevice `json:"device"`
+	Channel   Channel     `json:"channel"`
+	ChangedAt *time.Time  `json:"changed_at"`
+	Basis     string      `json:"basis"`
+	Certain   bool        `json:"certain"`
+}
+
+// StateAt returns what the devices of a hub had last reported at an instant, as long ago as events
+// are kept. Scope hubs:read.
+func (c *Client) StateAt(ctx context.Context, hub string, at time.Time) (PastState, error) {
+	values := url.Values{"at": {at.UTC().Format(time.RFC3339Nano)}}
+	var past PastState
+	_, err := c.do(
+		ctx, call{method: http.MethodGet, path: route("hubs", hub, "state"), query: values}, &past,
+	)
+	return past, err
+}
+
+func (f StateFilter) addTo(values url.Values) {
+	for name, value := range map[string]string{
+		"site_id": f.SiteID, "hub_id": f.HubID, "key": f.Key, "status": string(f.Status),
+	} {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+	for name, value := range map[string]*bool{"value": f.Value, "available": f.Available} {
+		if value != nil {
+			values.Set(name, strconv.FormatBool(*value))
+		}
+	}
+	if !f.ObservedBefore.IsZero() {
+		values.Set("observed_before", f.ObservedBefore.UTC().Format(time.RFC3339Nano))
+	}
+}
+
+// States lists the last reported states of the channels of all devices, also of hubs that are
+// offline. Scope hubs:read.
+func (c *Client) States(ctx context.Context, filter StateFilter) iter.Seq2[State, error] {
+	return all(func(after string) (Page[State], error) {
+		return c.StatesPage(ctx, filter, PageQuery{Limit: maxStates, StartingAfter: after})
+	}, func(s State) string { return s.ID })
+}
+
+// maxStates is the most items of a page of states.
+const maxStates = 500
+
+// StatesPage reads one page of the list of states, of up to 500 items, 100 by default. Scope
+// hubs:read.
+func (c *Client) StatesPage(
+	ctx context.Context, filter StateFilter, query PageQuery,
+) (Page[State], error) {
+	values := query.values()
+	filter.addTo(values)
+	return page[State](ctx, c, route("state"), values)
+}
