@@ -3,9 +3,11 @@ package portal
 import (
 	"cmp"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/portal/text"
 )
 
 // activityPageSize is how many activities a page shows.
@@ -31,9 +33,9 @@ type activityRow struct {
 // activity shows what members, keys and operators changed, newest first.
 func (req *request) activity() error {
 	var before uint64
-	if text := req.http.URL.Query().Get("before"); text != "" {
+	if typed := req.http.URL.Query().Get("before"); typed != "" {
 		var err error
-		if before, err = strconv.ParseUint(text, 10, 63); err != nil {
+		if before, err = strconv.ParseUint(typed, 10, 63); err != nil {
 			return domain.Errorf(domain.CodeInvalidRequest, "before: must be a number")
 		}
 	}
@@ -43,9 +45,14 @@ func (req *request) activity() error {
 	if err != nil {
 		return err
 	}
+	devices, err := req.namesOfDevices(page.Data)
+	if err != nil {
+		return err
+	}
 	view := activityView{}
 	for _, a := range page.Data {
-		view.Rows = append(view.Rows, activityRowOf(a))
+		device, _ := strconv.ParseInt(a.SubjectID, 10, 64) // 0 for other subjects, which have no hub
+		view.Rows = append(view.Rows, activityRowOf(a, devices[a.Hub][device]))
 	}
 	if page.HasMore {
 		view.Older = page.Data[len(page.Data)-1].Sequence
@@ -55,9 +62,26 @@ func (req *request) activity() error {
 	return nil
 }
 
+// namesOfDevices returns the names of the devices that activities are about, by hub.
+func (req *request) namesOfDevices(
+	activities []domain.Activity,
+) (map[domain.HubID]map[int64]string, error) {
+	var hubs []domain.HubID
+	for _, a := range activities {
+		// The names of the hubs that left the organization are not asked for.
+		owner, ok := req.portal.Owners.Hub(a.Hub)
+		if ok && owner.OrgID == req.member.OrgID && !slices.Contains(hubs, a.Hub) {
+			hubs = append(hubs, a.Hub)
+		}
+	}
+	return req.portal.Live.NamesOf(req.http.Context(), req.member.OrgID, hubs, namesTimeout)
+}
+
 // activityTexts are the texts of Did and Label for each type of event.
 var activityTexts = map[string]struct{ did, label string }{
 	domain.TypeOrgCreated:            {"created the organization", ""},
+	domain.TypeOrgRenamed:            {"renamed the organization", "to"},
+	domain.TypeConditionSeen:         {"has seen a problem of the hub", ""},
 	domain.TypeMemberAdded:           {"joined", "as"},
 	domain.TypeMemberRoleChanged:     {"changed the role of", "to"},
 	domain.TypeMemberRemoved:         {"removed", ""},
@@ -81,15 +105,16 @@ var activityTexts = map[string]struct{ did, label string }{
 	domain.TypeKeyRevoked:            {"revoked the API key", ""},
 }
 
-// activityRowOf returns the row of an activity.
-func activityRowOf(a domain.Activity) activityRow {
-	text, ok := activityTexts[a.Type]
+// activityRowOf returns the row of an activity. device is the name of the device that it is about,
+// "" if the name is unknown or if it is about something else.
+func activityRowOf(a domain.Activity, device string) activityRow {
+	texts, ok := activityTexts[a.Type]
 	if !ok {
-		text.did = a.Type
+		texts.did = a.Type
 	}
-	row := activityRow{Activity: a, Did: text.did, What: a.SubjectName}
+	row := activityRow{Activity: a, Did: texts.did, What: a.SubjectName}
 	if a.Detail != "" {
-		row.Label = text.label
+		row.Label = texts.label
 	}
 	if row.What == "" {
 		row.What = a.SubjectID
@@ -103,8 +128,11 @@ func activityRowOf(a domain.Activity) activityRow {
 	case a.Type == domain.TypeInvitationRevoked:
 		row.What = a.SubjectName
 	case a.Hub != "":
-		row.Did += " device " + a.SubjectID + " of"
-		row.What = cmp.Or(a.SubjectName, string(a.Hub))
+		row.What = text.Fill(
+			text.Pages["device-of-hub"],
+			"device", cmp.Or(device, text.Fill(text.Pages["device-number"], "number", a.SubjectID)),
+			"hub", cmp.Or(a.SubjectName, string(a.Hub)),
+		)
 	case a.Type == domain.TypeHubRenamed:
 		// Not SubjectName: that is the hub's current name, not the one before this change.
 		row.What = a.SubjectID
@@ -116,7 +144,7 @@ func activityRowOf(a domain.Activity) activityRow {
 	case a.Type == domain.TypeSiteRenamed:
 		row.What = ""
 	}
-	if a.Type == domain.TypeOrgCreated || own {
+	if a.Type == domain.TypeOrgCreated || a.Type == domain.TypeOrgRenamed || own {
 		row.What = ""
 	}
 	row.Who = actorText(a.Actor, a.ActorName)

@@ -30,8 +30,8 @@ func (w *backend) open(t *testing.T, change func(*portal.Config)) *browser {
 		Live: live.New(live.Config{
 			ReadModels: w.Backend.Store, Devices: empty, Events: empty, Now: w.clock,
 		}),
-		People: w.Access, SignIn: w.Store, ReadModels: w.Backend.Store, Directory: w,
-		KeyUse: w, Mails: w, History: w,
+		People: w.Access, Owners: w.Access, SignIn: w.Store, ReadModels: w.Backend.Store, Directory: w,
+		KeyUse: w, Mails: w, History: w, Faults: empty, Reported: empty,
 		PublicURL: public, Environment: domain.EnvironmentDev, Retention: w.retention, Now: w.clock,
 	}
 	if change != nil {

@@ -37,6 +37,10 @@ type scriptData struct {
 	Words map[string]live.Word `json:"words"`
 	// Texts are the texts of scripts.
 	Texts map[string]string `json:"texts"`
+	// Units are the units of channels that always have the same.
+	Units map[string]string `json:"units"`
+	// Severities are the rules for the severities of events.
+	Severities live.SeverityRules `json:"severities"`
 }
 
 func (req *request) scriptData(layout Layout, hub domain.HubID) scriptData {
@@ -48,6 +52,9 @@ func (req *request) scriptData(layout Layout, hub domain.HubID) scriptData {
 		Hubs:      org + "/hubs/",
 		Words:     live.Words,
 		Texts:     text.Scripts,
+		Units:     live.Units,
+
+		Severities: live.Severities,
 	}
 }
 
@@ -71,6 +78,8 @@ type dashboardView struct {
 	Status domain.HubStatus
 	Found  int
 	Pages  []pageLink
+	// Attention is what needs attention in the whole organization.
+	Attention attentionView
 	// Partial reports whether the page leaves hubs out.
 	Partial bool
 	Data    scriptData
@@ -117,7 +126,17 @@ func (req *request) dashboard() error {
 	view.Find = strings.TrimSpace(query.Get("find"))
 	view.Status = domain.HubStatus(query.Get("status"))
 	page, _ := strconv.Atoi(query.Get("page")) // counted from 1; 0 without a page, like 1
+	slices.SortFunc(sites.Data, compareSites)
 	view.fill(sites.Data, states, page-1)
+	if !view.NoSites {
+		view.Attention, err = req.needsAttention(
+			view.Layout, states, siteNames(sites.Data), "", "",
+		)
+		if err != nil {
+			return err
+		}
+		view.Counts = view.Attention.Counts()
+	}
 	if view.Steps, err = req.firstSteps(len(sites.Data), len(states)); err != nil {
 		return err
 	}

@@ -60,6 +60,27 @@
 // one 404. If the browser is signed in with another address, the page says so, and so does the page
 // of a sign-in link.
 //
+// # What needs attention
+//
+// The dashboard and the pages of sites and hubs begin with what needs attention, as package
+// attention decides from what devices reported last. It stands for hubs that are offline too. If the reported
+// states cannot be read in time, the page says so and shows what is known of the hubs. A member may
+// mark a condition as seen: the directory keeps that, and the condition steps back for everybody
+// until it begins again. Scripts reload the list within seconds of an event that may change it.
+//
+// # Actions on many devices
+//
+// An action on all devices of a site asks the hubs for their devices, lists what it will do, and
+// sends a command for each chosen device, to 16 hubs at once. Nothing is sent to a hub that is
+// offline, and nothing more to a hub that did not answer. Each device has a result, for which the
+// page waits some seconds. The same form submitted twice sends no command twice.
+//
+// # What cannot be removed
+//
+// Owners and admins remove hubs: the hub is released, and whoever has its serial can add it. Sites
+// cannot be removed: the contract has no such request, and a hub could be added to the site at the
+// same moment. Organizations can be renamed, and not removed.
+//
 // # Pages
 //
 // Lists have pages of 50. The address names the item that the page follows; if that item has been
@@ -74,5 +95,7 @@
 // Names that people chose are escaped everywhere, and stand in <bdi> so that their writing
 // direction cannot change the text around them. Assets are named after a hash of their content and
 // cached forever. Links are relative, so that the service can run under a path of a proxy. Times
-// are relative ("3 hours ago"), in <time> with the exact time as title.
+// are relative ("3 hours ago"), in <time> with the exact time as title. Exact times are in the
+// reader's time zone, which a script of every page puts into a cookie, and in UTC. Without scripts
+// they are in UTC.
 package portal

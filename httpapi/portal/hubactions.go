@@ -169,6 +169,24 @@ func (req *request) resetLink(hub domain.HubID) error {
 	)
 }
 
+// confirmHubRemoval asks whether to remove a hub from the organization.
+func (req *request) confirmHubRemoval(hub domain.HubID) error {
+	head, err := req.hubHead(hub, "Remove the hub")
+	if err != nil {
+		return err
+	}
+	req.render(http.StatusOK, "remove-hub.html", head)
+	return nil
+}
+
+// removeHub removes a hub from the organization.
+func (req *request) removeHub(hub domain.HubID) error {
+	return req.finishHubAction(
+		req.portal.Directory.RemoveHub(req.http.Context(), req.origin(), req.member.OrgID, hub),
+		hub, "", "hub-removed", rejectedForm{},
+	)
+}
+
 // rejectedForm is a rejected form on a page about a hub; zero if there is none.
 type rejectedForm struct {
 	// Form is pairing, removal, place, label or forget. It is "" if the page has no place for

@@ -42,6 +42,13 @@ type hubBackend struct {
 	faults  []portal.HubFault
 	// unasked is the error of questions for faults.
 	unasked error
+	// reported are the channels of devices that need attention, and unreadable the error of reading
+	// them. silent are the hubs that do not report.
+	reported   []domain.ReportedState
+	unreadable error
+	// asked is the filter of the last request for reported states.
+	asked   domain.StateFilter
+	silent  map[domain.HubID]time.Time
 	fails   error // the hub's answer to everything
 	rejects error // the hub's answer to changes
 	calls   hubCalls
@@ -189,6 +196,11 @@ func (b *hubBackend) ResetLink(_ context.Context, o domain.Origin, _ string, _ d
 	return b.did("reset")
 }
 
+func (b *hubBackend) RemoveHub(_ context.Context, o domain.Origin, _ string, _ domain.HubID) error {
+	b.calls.origin = o
+	return b.did("remove")
+}
+
 func (b *hubBackend) OpenPairing(
 	_ context.Context, _ domain.HubID, code *string,
 ) (domain.Window, error) {
@@ -206,6 +218,12 @@ func (b *hubBackend) Page(context.Context, domain.HubID, string, int) (domain.Ev
 	return domain.EventPage{Next: "next"}, nil
 }
 
+func (b *hubBackend) Before(
+	context.Context, domain.HubID, string, int,
+) (domain.EventPage, error) {
+	return domain.EventPage{}, nil
+}
+
 func (b *hubBackend) Group() live.EventGroup { return &idleGroup{make(chan struct{})} }
 
 // idleGroup is an event group without events.
@@ -220,11 +238,41 @@ func (q *idleGroup) Ready() <-chan struct{}   { return q.ready }
 func (*idleGroup) Cursor(domain.HubID) string { return "position" }
 func (*idleGroup) Close()                     {}
 
+// StatesNeedingAttention returns b.reported and b.unreadable.
+func (b *hubBackend) StatesNeedingAttention(
+	context.Context, string, string, domain.HubID,
+) ([]domain.ReportedState, error) {
+	return b.reported, b.unreadable
+}
+
+// States returns the reported channels of a key, or all, after the position.
+func (b *hubBackend) States(
+	_ context.Context, _ string, filter domain.StateFilter, limit int, after domain.StatePosition,
+) (domain.Page[domain.ReportedState], error) {
+	var page domain.Page[domain.ReportedState]
+	b.asked = filter
+	for _, state := range b.reported {
+		switch {
+		case filter.Key != nil && *filter.Key != state.Channel.Key || state.DeviceID <= after.DeviceID:
+		case len(page.Data) == limit:
+			page.HasMore = true
+		default:
+			page.Data = append(page.Data, state)
+		}
+	}
+	return page, b.unreadable
+}
+
+// SilentHubs returns b.silent.
+func (b *hubBackend) SilentHubs(context.Context) (map[domain.HubID]time.Time, error) {
+	return b.silent, nil
+}
+
 // serve returns the portal's routes on a router.
 func (b *hubBackend) serve() http.Handler {
 	return handler(portal.Config{
 		SignIn: b.sessions, People: b.Access, ReadModels: b.Store, Directory: b, Owners: b.Access,
-		Devices: b, Commands: b, Labels: b, Faults: b, PublicURL: public,
+		Devices: b, Commands: b, Labels: b, Faults: b, Reported: b, PublicURL: public,
 		Live: live.New(live.Config{
 			ReadModels: b.Store, Devices: b, Events: b,
 			DisconnectReason: func(domain.HubID) *string { return nil },

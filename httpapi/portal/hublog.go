@@ -1,40 +1,96 @@
 package portal
 
 import (
+	"cmp"
+	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal/live"
+	"hubcloud/httpapi/portal/text"
 )
+
+// logNamesTimeout is how long an event log waits for the names of devices that only the hub knows.
+const logNamesTimeout = 600 * time.Millisecond
 
 // timeStep is a link to another time of a log.
 type timeStep struct {
 	Label, Address string
 }
 
-type hubLogView struct {
-	hubHead
-	Page live.LogPage
-	// Names are the names of devices that were set in the cloud. Names that only the hub knows are
-	// missing, so that the log can be read while the hub is offline.
-	Names map[int64]string
-	// At is the start time and Device the device to filter by, as typed in the form; Device is ""
-	// for all.
-	At, Device string
-	Steps      []timeStep
-	// Later is the address of the next page; "" if there is none yet.
-	Later string
+// logDevice is a device to filter by.
+type logDevice struct {
+	ID   int64
+	Name string
 }
 
-// Called returns the name of a device, or its number if the cloud has no name.
-func (v hubLogView) Called(device *int64) string {
-	if name := v.Names[*device]; name != "" {
-		return name
+// logQuery is the part of a log's address that selects its events.
+type logQuery struct {
+	// At is the time that the events are before; zero for now.
+	At time.Time
+	// Device is the number of the device, "" for all.
+	Device string
+	// Type is what the events' types begin with, Severity the name of the least severity.
+	Type, Severity string
+	// Details is "1" if the page shows machine types and raw fields.
+	Details string
+}
+
+// encode returns the query of an address with these filters.
+func (q logQuery) encode(more ...string) string {
+	values := url.Values{}
+	for name, value := range map[string]string{
+		"device": q.Device, "type": q.Type, "severity": q.Severity, "details": q.Details,
+	} {
+		if value != "" {
+			values.Set(name, value)
+		}
 	}
-	return "device " + strconv.FormatInt(*device, 10)
+	if !q.At.IsZero() {
+		values.Set("at", q.At.UTC().Format(time.RFC3339))
+	}
+	for i := 0; i+1 < len(more); i += 2 {
+		values.Set(more[i], more[i+1])
+	}
+	return "?" + values.Encode()
+}
+
+type hubLogView struct {
+	hubHead
+	logQuery
+	Page live.LogPage
+	// Devices are the devices to filter by, in the order of their names.
+	Devices []logDevice
+	infos   map[int64]live.DeviceInfo
+	// Typed is the value of the time field, in the zone Zone.
+	Typed, Zone string
+	// ZoneText names the zone with its abbreviation.
+	ZoneText string
+	Steps    []timeStep
+	// Newest, Older and Export are addresses. Older is "" if the log has no older events.
+	Newest, Older, Export string
+}
+
+// Called returns the name of a device.
+func (v hubLogView) Called(device *int64) string {
+	return cmp.Or(v.infos[*device].Name, deviceNumber(*device))
+}
+
+// Types returns the types to filter by, with their labels.
+func (v hubLogView) Types() []text.Choice { return text.EventTypes }
+
+// Severities returns the severities to filter by, with their labels.
+func (v hubLogView) Severities() []text.Choice { return text.EventSeverities }
+
+// Filtered reports whether the page leaves events out.
+func (v hubLogView) Filtered() bool { return v.Device != "" || v.Type != "" || v.Severity != "" }
+
+func deviceNumber(id int64) string {
+	return text.Fill(text.Pages["device-number"], "number", strconv.FormatInt(id, 10))
 }
 
 // timeSteps are the steps that the page offers.
@@ -42,67 +98,119 @@ var timeSteps = []struct {
 	label string
 	by    time.Duration
 }{
-	{"− 1 hour", -time.Hour}, {"− 10 minutes", -10 * time.Minute}, {"− 1 minute", -time.Minute},
-	{"+ 1 minute", time.Minute}, {"+ 10 minutes", 10 * time.Minute}, {"+ 1 hour", time.Hour},
+	{"log-hour-back", -time.Hour}, {"log-minutes-back", -10 * time.Minute},
+	{"log-minutes-on", 10 * time.Minute}, {"log-hour-on", time.Hour},
 }
 
-// clockLayout is the format of a datetime-local field, which omits zero seconds.
-const clockLayout = "2006-01-02T15:04"
-
-// hubLog shows a page of a hub's event log. Times are UTC: the hub and the reader may be in
-// different time zones.
-func (req *request) hubLog(hub domain.HubID) error {
+// logQuery reads the filters from the page's address.
+func (req *request) logQuery() (logQuery, live.LogFilter) {
 	query := req.http.URL.Query()
-	want := live.LogRequest{After: query.Get("after")}
-	at, ok := parseClock(query.Get("at"))
-	if !ok {
-		at = req.info.At.Add(-10 * time.Minute)
+	zone := req.zone()
+	if name := query.Get("zone"); name != "" { // of a link by a reader in another zone
+		zone = zoneOf(name)
 	}
-	want.At = at
-	view := hubLogView{At: at.UTC().Format(clockLayout + ":05")}
-	if device, err := strconv.ParseInt(query.Get("device"), 10, 64); err == nil {
-		want.Device, view.Device = &device, strconv.FormatInt(device, 10)
+	var q logQuery
+	q.At, _ = parseClock(query.Get("at"), zone) // zero, the newest events, without a valid time
+	var filter live.LogFilter
+	if id, err := strconv.ParseInt(query.Get("device"), 10, 64); err == nil {
+		filter.Device, q.Device = &id, strconv.FormatInt(id, 10)
 	}
-	var err error
-	if view.Page, err = req.portal.Live.ReadLog(req.http.Context(), hub, want); err != nil {
-		return err
-	}
-	if view.hubHead, err = req.hubHead(hub, "Event log"); err != nil {
-		return err
-	}
-	ctx := req.http.Context()
-	if view.Names, err = req.portal.Live.LabelNames(ctx, req.member.OrgID, hub); err != nil {
-		return err
-	}
-	address := func(name, value string) string {
-		q := url.Values{name: {value}}
-		if view.Device != "" {
-			q.Set("device", view.Device)
+	for _, choice := range text.EventTypes {
+		if choice.Value == query.Get("type") {
+			filter.Type, q.Type = choice.Value, choice.Value
 		}
-		return "?" + q.Encode()
 	}
-	if want.After != "" && len(view.Page.Entries) > 0 {
-		at = view.Page.Entries[0].Time
+	if severity, ok := live.ParseSeverity(query.Get("severity")); ok &&
+		severity != live.SeverityRoutine {
+		filter.Severity, q.Severity = severity, severity.String()
 	}
-	for _, step := range timeSteps {
-		view.Steps = append(
-			view.Steps,
-			timeStep{step.label, address("at", at.Add(step.by).UTC().Format(clockLayout+":05"))},
-		)
+	if query.Get("details") == "1" {
+		q.Details = "1"
 	}
-	if view.Page.Next != "" {
-		view.Later = address("after", view.Page.Next)
+	return q, filter
+}
+
+// hubLog shows a page of a hub's event log, newest event first.
+func (req *request) hubLog(hub domain.HubID) error {
+	q, filter := req.logQuery()
+	view := hubLogView{logQuery: q}
+	infos, err := req.deviceInfos(hub)
+	if err != nil {
+		return err
 	}
+	view.infos = infos
+	view.Page, err = req.portal.Live.ReadLog(req.http.Context(), hub, live.LogRequest{
+		Before: req.http.URL.Query().Get("before"), At: q.At, Filter: filter, Devices: infos,
+	})
+	if err != nil {
+		return err
+	}
+	if view.hubHead, err = req.hubHead(hub, text.Pages["log"]); err != nil {
+		return err
+	}
+	view.fillDevices(filter.Device)
+	view.fillLinks()
 	req.render(http.StatusOK, "log.html", view)
 	return nil
 }
 
-// parseClock parses a time of a datetime-local field or in RFC 3339, and reports whether it is one.
-func parseClock(typed string) (time.Time, bool) {
-	for _, layout := range []string{clockLayout, clockLayout + ":05", time.RFC3339} {
-		if at, err := time.Parse(layout, typed); err == nil {
-			return at, true
+// deviceInfos returns the hub's devices, as far as they are known: the log of an offline hub can be
+// read.
+func (req *request) deviceInfos(hub domain.HubID) (map[int64]live.DeviceInfo, error) {
+	ctx, cancel := context.WithTimeout(req.http.Context(), logNamesTimeout)
+	defer cancel()
+	return req.portal.Live.DeviceInfos(ctx, req.member.OrgID, hub)
+}
+
+// fillDevices fills the list of devices to filter by. It has the chosen device, known or not.
+func (v *hubLogView) fillDevices(chosen *int64) {
+	for id := range v.infos {
+		v.Devices = append(v.Devices, logDevice{id, v.Called(&id)})
+	}
+	if _, known := v.infosOf(chosen); chosen != nil && !known {
+		v.Devices = append(v.Devices, logDevice{*chosen, deviceNumber(*chosen)})
+	}
+	slices.SortFunc(v.Devices, func(a, b logDevice) int {
+		return cmp.Or(compareNatural(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+func (v *hubLogView) infosOf(device *int64) (live.DeviceInfo, bool) {
+	if device == nil {
+		return live.DeviceInfo{}, false
+	}
+	info, known := v.infos[*device]
+	return info, known
+}
+
+// fillLinks fills the time field and the links to other parts of the log.
+func (v *hubLogView) fillLinks() {
+	zone := v.Now.Location()
+	at := v.At
+	if at.IsZero() {
+		at = v.Now
+		if n := len(v.Page.Entries); n > 0 {
+			at = v.Page.Entries[0].Time
+		}
+	} else {
+		v.Typed = at.In(zone).Format(clockLayout + ":05")
+	}
+	v.Zone = zone.String()
+	v.ZoneText = v.Now.Format("MST")
+	if v.ZoneText != v.Zone {
+		v.ZoneText = v.Zone + " (" + v.ZoneText + ")"
+	}
+	for _, step := range timeSteps {
+		q := v.logQuery
+		if q.At = at.Add(step.by); q.At.Before(v.Now) {
+			v.Steps = append(v.Steps, timeStep{text.Pages[step.label], q.encode()})
 		}
 	}
-	return time.Time{}, false
+	newest := v.logQuery
+	newest.At = time.Time{}
+	v.Newest = newest.encode()
+	v.Export = v.encode()
+	if v.Page.Older != "" {
+		v.Older = v.encode("before", v.Page.Older)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,6 +45,8 @@ type hubView struct {
 	Firmware string
 	Network  *hubNetwork
 	Devices  devicesView
+	// Attention is what needs attention at the hub and its devices.
+	Attention attentionView
 	// Problems are what the hub does wrong.
 	Problems []hubProblem
 	// Pairing and Removal are when a window that was opened from this page closes; zero for none.
@@ -101,6 +104,7 @@ func (req *request) showHub(status int, id domain.HubID, rejected rejectedForm) 
 	if err != nil {
 		return err
 	}
+	slices.SortFunc(sites.Data, compareSites)
 	view.Sites = sites.Data
 	for _, site := range sites.Data {
 		if site.ID == hub.SiteID {
@@ -115,6 +119,13 @@ func (req *request) showHub(status int, id domain.HubID, rejected rejectedForm) 
 		view.Network = nil // malformed
 	}
 	view.Problems = req.hubProblems(id)
+	view.Attention, err = req.needsAttention(
+		view.Layout, []live.HubState{view.Hub}, siteNames(sites.Data), "", id,
+	)
+	if err != nil {
+		return err
+	}
+	view.Counts = view.Attention.Counts()
 	view.Pairing, view.Removal = req.openUntil("pairing"), req.openUntil("removal")
 	timeout := firstAnswerTimeout
 	if req.http.URL.Query().Has("wait") { // the link for browsers without scripts
@@ -178,8 +189,12 @@ func (req *request) askDevices(
 		default:
 			return view, err
 		}
+		view.List, err = req.portal.Live.LastDevices(
+			req.http.Context(), req.member.OrgID, hub,
+			live.DevicesRequest{Find: view.Find, Page: page - 1},
+		)
 	}
-	return view, nil
+	return view, err
 }
 
 // Pages returns the links to the pages of devices; nil for a single page.
@@ -187,9 +202,10 @@ func (v devicesView) Pages() []pageLink {
 	return pageLinks(v.List.Page, v.List.Pages, url.Values{"find": {v.Find}})
 }
 
-// deviceNames answers with the names of a hub's devices, for scripts.
+// deviceNames answers with the names of a hub's devices and the units of their channels, for
+// scripts.
 func (req *request) deviceNames(hub domain.HubID) error {
-	names, err := req.portal.Live.DeviceNames(req.http.Context(), req.member.OrgID, hub)
+	names, err := req.portal.Live.DeviceInfos(req.http.Context(), req.member.OrgID, hub)
 	if err != nil {
 		return err
 	}
@@ -211,7 +227,7 @@ func (req *request) fragment(up int) Layout {
 		Root: strings.Repeat(
 			"../", up,
 		), Email: req.session.Email, FormToken: req.session.FormToken, Member: req.member,
-		Now:       req.info.At,
+		Now:       req.info.At.In(req.zone()),
 		RequestID: req.info.RequestID,
 	}
 }

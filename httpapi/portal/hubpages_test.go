@@ -47,7 +47,7 @@ func TestHubPages(t *testing.T) {
 			`type="color"`, `max="30"`, "Lobby", "Open pairing",
 		},
 		b.path + "/devices/1":  {"Name and room", "Forget", "Charts"},
-		b.path + "/events":     {"No events from", "− 1 hour"},
+		b.path + "/events":     {"No events.", "− 1 hour", "All devices", "Times are in UTC"},
 		b.path + "/reset-link": {"Reset the link of this hub?", "six hours"},
 	} {
 		response := b.ask("GET", path, nil)
@@ -126,7 +126,7 @@ func TestForeignHub(t *testing.T) {
 	foreignHub := b.NewOrganization(t, "Quay", owner).NewHub(t)
 	for _, hub := range []domain.HubID{foreignHub, "hub-none-none-none", "x"} {
 		for _, page := range []string{
-			"", "/events", "/reset-link", "/devices", "/devices/1", "/devices/1/card",
+			"", "/events", "/reset-link", "/remove", "/devices", "/devices/1", "/devices/1/card",
 		} {
 			if response := b.ask(
 				"GET", "/hubs/"+string(hub)+page, nil,
@@ -136,7 +136,7 @@ func TestForeignHub(t *testing.T) {
 		}
 		for _, action := range []string{
 			"/pairing", "/pairing/close", "/removal", "/removal/close", "/place", "/reset-link",
-			"/devices/1/commands", "/devices/1/label", "/devices/1/forget",
+			"/remove", "/devices/1/commands", "/devices/1/label", "/devices/1/forget",
 		} {
 			if response := b.ask(
 				"POST", "/hubs/"+string(hub)+action, url.Values{},
@@ -231,6 +231,22 @@ func TestHubActions(t *testing.T) {
 	}
 }
 
+// A removed hub has no page to return to.
+func TestRemoveHub(t *testing.T) {
+	t.Parallel()
+	b := newHubBackend(t)
+	checkOrgPage(t, "/remove", read(t, b.ask("GET", b.path+"/remove", nil)))
+	response := b.ask("POST", b.path+"/remove", url.Values{})
+	if to := response.Header.Get("Location"); response.StatusCode != http.StatusSeeOther ||
+		!strings.HasSuffix(to, "../"+b.ID) || !slices.Equal(b.calls.done, []string{"remove"}) ||
+		b.calls.origin.Actor.ID != b.Owner.ID {
+		t.Errorf(
+			"got %d to %q and calls %+v, want the dashboard and one removal", response.StatusCode, to,
+			b.calls,
+		)
+	}
+}
+
 // A member without a managing role sees everything and sends commands, and changes nothing else.
 func TestMemberPermissions(t *testing.T) {
 	t.Parallel()
@@ -240,7 +256,7 @@ func TestMemberPermissions(t *testing.T) {
 	b.signIn(t, email)
 	hub, device := b.path, b.path+"/devices/1"
 	for _, action := range []string{
-		hub + "/place", hub + "/pairing", hub + "/removal", hub + "/reset-link", device + "/label",
+		hub + "/place", hub + "/pairing", hub + "/removal", hub + "/reset-link", hub + "/remove", device + "/label",
 		device + "/forget",
 	} {
 		response := b.ask("POST", action, url.Values{})
@@ -258,8 +274,8 @@ func TestMemberPermissions(t *testing.T) {
 	if response.StatusCode != http.StatusSeeOther || len(b.calls.sent) != 1 {
 		t.Errorf("command: got %d, %d sent, want 303, 1", response.StatusCode, len(b.calls.sent))
 	}
-	if page := read(t, b.ask("GET", hub, nil)); strings.Contains(page, "Open pairing") ||
-		!strings.Contains(page, "Set") {
+	if page := read(t, b.ask("GET", hub, nil)); strings.Contains(page, `/pairing"`) ||
+		!strings.Contains(page, "Set<span") {
 		t.Errorf("got %s, want controls and no pairing", page)
 	}
 }

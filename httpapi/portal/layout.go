@@ -2,6 +2,7 @@ package portal
 
 import (
 	"fmt"
+	"html"
 	"html/template"
 	"net/http"
 	"strings"
@@ -15,6 +16,8 @@ import (
 type Layout struct {
 	// Heading is the page's title.
 	Heading string
+	// Counts is how much needs attention, for the title of the page; "" for nothing.
+	Counts string
 	// Section is the page's entry in the navigation; "" for none.
 	Section string
 	// Root is the relative path from the page to /portal/.
@@ -31,7 +34,8 @@ type Layout struct {
 	// NoticeHub is the hub that the notice is about; mostly empty.
 	NoticeHub domain.HubID
 	// Draft is a form that was not processed because its session had ended; mostly nil.
-	Draft     *draft
+	Draft *draft
+	// Now is the time of the request, in the reader's time zone.
 	Now       time.Time
 	RequestID string
 	// Charting reports whether the page loads the chart library.
@@ -49,7 +53,7 @@ func (req *request) layout(heading, section string) Layout {
 		Member: req.member,
 		Several: req.session.Email != "" &&
 			len(req.portal.People.Memberships(req.session.Email)) > 1,
-		Now: req.info.At, RequestID: req.info.RequestID,
+		Now: req.info.At.In(req.zone()), RequestID: req.info.RequestID,
 	}
 	layout.Notice, layout.NoticeHub = req.popNotice()
 	if req.http.Method == http.MethodGet {
@@ -78,12 +82,30 @@ func (req *request) popNotice() (string, domain.HubID) {
 	return text.Notices[name], hub
 }
 
-// when renders a relative time, with the exact time as title.
+// when renders a relative time, with the exact time as title, in the zone of now and in UTC.
 func when(at, now time.Time) template.HTML {
-	at = at.UTC()
-	// Safe: no part of it comes from input.
+	at = at.In(now.Location())
+	// Safe: no part of it comes from input but the name of a zone, which is one of Go's database.
 	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`,
-		at.Format(time.RFC3339), at.Format("2 January 2006, 15:04:05 UTC"), relative(at, now)))
+		at.UTC().Format(time.RFC3339), html.EscapeString(exactTime(at)), relative(at, now)))
+}
+
+// exactTime returns a time in its zone and, if that is not UTC, in UTC.
+func exactTime(at time.Time) string {
+	const layout = "2 January 2006, 15:04:05 MST"
+	if at.Location() == time.UTC {
+		return at.Format(layout)
+	}
+	return at.Format(layout) + " (" + at.UTC().Format("15:04:05 MST") + ")"
+}
+
+// clock renders a time of a log: the day and the time of day in the zone of now, with UTC as title.
+func clock(at, now time.Time) template.HTML {
+	at = at.In(now.Location())
+	// Safe: no part of it comes from input.
+	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s" data-exact>%s</time>`,
+		at.UTC().Format("2006-01-02T15:04:05.000000Z"),
+		at.UTC().Format("2 January 2006, 15:04:05.000 UTC"), at.Format("Mon 2 Jan 15:04:05")))
 }
 
 // relative returns how long ago, or how far ahead, a time is; beyond a month, the date.

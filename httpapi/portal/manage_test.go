@@ -359,7 +359,30 @@ func TestHome(t *testing.T) {
 	}
 }
 
-// The activity did not name the hub of a device, showed the new name of a renamed site or hub
+// TestNaturalOrder checks that sites are in the order of their names, and numbers in the order of
+// their values.
+func TestNaturalOrder(t *testing.T) {
+	t.Parallel()
+	w := newBackend(t)
+	by := domain.Origin{Actor: domain.Actor{Kind: domain.ActorMember, ID: w.mill.Owner.ID}}
+	for _, name := range []string{"Floor 10", "Floor 2", "annex"} {
+		if _, err := w.Backend.Directory.CreateSite(t.Context(), by, w.mill.ID, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, before := range map[string]string{"": `id="sites"`, "/sites": `<h2 id="sites">`} {
+		page := w.open(t, nil).signIn(max).get(inOne+path, 200)
+		_, list, _ := strings.Cut(page, before)
+		annex, second, tenth := strings.Index(list, "annex"), strings.Index(list, "Floor 2"),
+			strings.Index(list, "Floor 10")
+		if annex < 0 || annex > second || second > tenth {
+			t.Errorf("%q: got annex at %d, Floor 2 at %d, Floor 10 at %d, want this order", path,
+				annex, second, tenth)
+		}
+	}
+}
+
+// The activity did not name the hub and the device, showed the new name of a renamed site or hub
 // twice, and did not show whose invitation was withdrawn.
 func TestActivityTexts(t *testing.T) {
 	t.Parallel()
@@ -395,8 +418,8 @@ func TestActivityTexts(t *testing.T) {
 	}
 	page := w.open(t, nil).signIn(max).get(inOne+"/activity", 200)
 	for _, want := range []string{
-		"named or placed device 2 of <b><bdi>Lobby</bdi></b> now <bdi>Hall, Attic</bdi>",
-		"forgot device 3 of <b><bdi>Lobby</bdi></b>",
+		"named or placed <b><bdi>Hall (Lobby)</bdi></b> now <bdi>Hall, Attic</bdi>",
+		"forgot <b><bdi>Device 3 (Lobby)</bdi></b>",
 		"renamed a site to <bdi>Mill!</bdi>",
 		"renamed the site that is now <b><bdi>Mill!</bdi></b> to <bdi>Mall</bdi>",
 		"renamed the hub <b><bdi>hub-7k2m-q4xd-93ta</bdi></b> to <bdi>Lobby</bdi>",

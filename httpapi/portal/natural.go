@@ -54,3 +54,19 @@ func compareHubs(a, b live.HubState) int {
 		cmp.Compare(order(a), order(b)), compareNatural(name(a), name(b)), cmp.Compare(a.ID, b.ID),
 	)
 }
+
+// compareNamedHubs compares hubs by name.
+func compareNamedHubs(a, b domain.Hub) int {
+	name := func(hub domain.Hub) string {
+		if hub.Name != nil {
+			return *hub.Name
+		}
+		return string(hub.ID)
+	}
+	return cmp.Or(compareNatural(name(a), name(b)), cmp.Compare(a.ID, b.ID))
+}
+
+// compareSites compares sites by name.
+func compareSites(a, b domain.Site) int {
+	return cmp.Or(compareNatural(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+}

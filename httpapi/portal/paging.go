@@ -2,6 +2,7 @@ package portal
 
 import (
 	"net/url"
+	"slices"
 
 	"hubcloud/domain"
 )
@@ -62,4 +63,23 @@ func readPage[T any](
 		links.Next = here + req.listQuery(name, id(page.Data[len(page.Data)-1])) + "#" + name
 	}
 	return page.Data, links, nil
+}
+
+// pageInOrder returns the items after the one with the id after, in the order of compare. An id
+// that no item has is an invalid_request error.
+func pageInOrder[T any](
+	all []T, limit int, after string, id func(T) string, compare func(a, b T) int,
+) (domain.Page[T], error) {
+	all = slices.SortedStableFunc(slices.Values(all), compare)
+	if after != "" {
+		i := slices.IndexFunc(all, func(item T) bool { return id(item) == after })
+		if i < 0 {
+			return domain.Page[T]{}, domain.Errorf(
+				domain.CodeInvalidRequest, "the item before this page no longer exists",
+			)
+		}
+		all = all[i+1:]
+	}
+	n := min(limit, len(all))
+	return domain.Page[T]{Data: all[:n], HasMore: n < len(all)}, nil
 }

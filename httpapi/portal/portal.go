@@ -40,6 +40,8 @@ type Config struct {
 	Labels   Labels
 	// Faults reports what hubs do wrong.
 	Faults HubFaults
+	// Reported has what devices reported last.
+	Reported Reported
 
 	// Freshness reports whether People and Owners are up to date. Nil means that they always are.
 	Freshness live.Freshness
@@ -111,7 +113,10 @@ func New(cfg Config) *Portal {
 		template.New("pages").
 			Funcs(template.FuncMap{
 				"asset": p.assets.name, "once": rand.Text, "counted": count, "when": when,
-				"card": card, "channel": channel, "text": text.Get,
+				"clock": clock, "fill": text.Fill,
+				"feedSeverities": func() []text.Choice { return text.FeedSeverities },
+				"eventTypes":     func() []text.Choice { return text.EventTypes },
+				"card":           card, "channel": channel, "condition": condition, "text": text.Get,
 				"retention": func() string { return durationText(cfg.Retention) },
 			}).
 			ParseFS(pages, "pages/*.html"),

@@ -107,6 +107,16 @@ type Directory interface {
 	CreateOrg(
 		ctx context.Context, o domain.Origin, name, ownerEmail string,
 	) (orgID, ownerID string, err error)
+	// Org returns an organization with every event that was acknowledged before the call.
+	Org(ctx context.Context, org string) (domain.OrgState, error)
+	// SeeCondition records that a member has seen the occurrence of a hub's condition that began at
+	// since.
+	SeeCondition(
+		ctx context.Context, o domain.Origin, org string, hub domain.HubID, condition string,
+		since time.Time,
+	) error
+	// RenameOrg renames an organization.
+	RenameOrg(ctx context.Context, o domain.Origin, org, name string) error
 	// Account returns the account of an address, or the zero state if there is none.
 	Account(ctx context.Context, email string) (domain.AccountState, error)
 	// EnsureAccount returns the account of an address, and creates it if there is none.
@@ -137,6 +147,8 @@ type Directory interface {
 	UpdateHub(
 		ctx context.Context, o domain.Origin, change domain.UpdateHub,
 	) (domain.HubState, error)
+	// RemoveHub takes a hub away from the organization, and then cuts its connection.
+	RemoveHub(ctx context.Context, o domain.Origin, org string, hub domain.HubID) error
 	// ResetLink revokes the hub's certificate and then cuts its connection.
 	ResetLink(ctx context.Context, o domain.Origin, org string, hub domain.HubID) error
 }

@@ -50,6 +50,23 @@ type Labels interface {
 type HubFaults interface {
 	// HubFaults returns how a hub breaks the hub protocol at present.
 	HubFaults(ctx context.Context, hub domain.HubID) ([]HubFault, error)
+	// SilentHubs returns the hubs that are connected but do not report their events, and since
+	// when. After an error it returns those that are known.
+	SilentHubs(ctx context.Context) (map[domain.HubID]time.Time, error)
+}
+
+// Reported reads what devices reported last, also those of hubs that are offline.
+type Reported interface {
+	// States returns the channels that a filter selects, at most limit, after a position.
+	States(
+		ctx context.Context, org string, filter domain.StateFilter, limit int,
+		after domain.StatePosition,
+	) (domain.Page[domain.ReportedState], error)
+	// StatesNeedingAttention returns the channels of the devices of which some channel may need
+	// attention, in the order of hubs and devices. site and hub restrict them unless they are "".
+	StatesNeedingAttention(
+		ctx context.Context, org, site string, hub domain.HubID,
+	) ([]domain.ReportedState, error)
 }
 
 // HubFault is a way in which a hub breaks the hub protocol.

@@ -114,6 +114,22 @@ func (p *Portal) organizationRoutes() []Route {
 		post("/portal/{org}/sites/hubs", p.manager((*request).addHub)),
 		get("/portal/{org}/sites/hubs", p.member(redirectToForm("sites"))),
 
+		get("/portal/{org}/sites/{site}", p.member((*request).sitePage)),
+		post("/portal/{org}/sites/{site}/rename", p.manager((*request).renameOnSitePage)),
+		get("/portal/{org}/sites/{site}/rename", p.member((*request).redirectToSite)),
+		get(
+			"/portal/{org}/sites/{site}/actions/{action}", p.member((*request).confirmGroupAction),
+		).askingHub(),
+		post(
+			"/portal/{org}/sites/{site}/actions/{action}", p.member((*request).runGroupAction),
+		).askingHub(),
+
+		get("/portal/{org}/devices", p.member((*request).findDevices)),
+
+		get("/portal/{org}/settings", p.member((*request).settings)),
+		post("/portal/{org}/settings/name", p.manager((*request).renameOrganization)),
+		get("/portal/{org}/settings/name", p.member(redirectToForm("settings"))),
+
 		get("/portal/{org}/activity", p.member((*request).activity)),
 		get("/portal/{org}/activity/commands", p.member((*request).commandLog)),
 	}

@@ -9,6 +9,9 @@ import (
 	"hubcloud/domain"
 )
 
+// findPage is how many hubs are read at once.
+const findPage = 1000
+
 // sitesView is the page of an organization's sites and hubs.
 type sitesView struct {
 	Layout
@@ -47,32 +50,33 @@ func (req *request) sites() error { return req.showSites(http.StatusOK, sitesVie
 func (req *request) showSites(status int, view sitesView) error {
 	ctx := req.http.Context()
 	view.Find, view.Query = req.queryValue("find"), req.listQuery()
+	if err := req.loadSiteChoices(&view); err != nil {
+		return err
+	}
 	var err error
 	view.Sites, view.MoreSites, err = readPage(
-		req,
-		"sites",
-		"sites",
+		req, "sites", "sites",
 		func(limit int, after string) (domain.Page[domain.Site], error) {
-			return req.portal.ReadModels.Sites(ctx, req.member.OrgID, limit, after)
+			if len(view.Choices) >= maxSites { // Choices may lack sites
+				return req.portal.ReadModels.Sites(ctx, req.member.OrgID, limit, after)
+			}
+			return pageInOrder(view.Choices, limit, after, siteID, compareSites)
 		},
-		func(s domain.Site) string { return s.ID },
+		siteID,
 	)
 	if err != nil {
 		return err
 	}
-	if err := req.loadSiteChoices(&view); err != nil {
+	found, err := req.findHubs(view.Chosen.ID, view.Find)
+	if err != nil {
 		return err
 	}
 	hubs, links, err := readPage(
-		req,
-		"sites",
-		"hubs",
+		req, "sites", "hubs",
 		func(limit int, after string) (domain.Page[domain.Hub], error) {
-			return req.portal.ReadModels.FindHubs(
-				ctx, req.member.OrgID, view.Chosen.ID, view.Find, limit, after,
-			)
+			return pageInOrder(found, limit, after, hubID, compareNamedHubs)
 		},
-		func(h domain.Hub) string { return string(h.ID) },
+		hubID,
 	)
 	if err != nil {
 		return err
@@ -90,6 +94,25 @@ func (req *request) showSites(status int, view sitesView) error {
 	return nil
 }
 
+func siteID(site domain.Site) string { return site.ID }
+func hubID(hub domain.Hub) string    { return string(hub.ID) }
+
+// findHubs returns all hubs at a site whose name, id or serial contains text, as FindHubs does.
+func (req *request) findHubs(site, text string) (found []domain.Hub, err error) {
+	for after := ""; ; after = string(found[len(found)-1].ID) {
+		page, err := req.portal.ReadModels.FindHubs(
+			req.http.Context(), req.member.OrgID, site, text, findPage, after,
+		)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, page.Data...)
+		if !page.HasMore || len(page.Data) == 0 {
+			return found, nil
+		}
+	}
+}
+
 // loadSiteChoices sets Choices and Chosen. Choices includes the chosen site even if the
 // organization has more sites than the page shows.
 func (req *request) loadSiteChoices(view *sitesView) error {
@@ -97,7 +120,7 @@ func (req *request) loadSiteChoices(view *sitesView) error {
 	if err != nil {
 		return err
 	}
-	view.Choices = choices.Data
+	view.Choices = slices.SortedFunc(slices.Values(choices.Data), compareSites)
 	id := req.queryValue("site")
 	if id == "" {
 		return nil

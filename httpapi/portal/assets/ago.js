@@ -37,7 +37,7 @@ export function updateTimes() {
       return;
     }
     const now = Date.now();
-    for (const element of document.querySelectorAll("time[title]")) {
+    for (const element of document.querySelectorAll("time[title]:not([data-exact])")) {
       const text = ago(Date.parse(element.dateTime), now);
       if (element.textContent !== text) {
         element.textContent = text;

@@ -1,5 +1,6 @@
 // The charts of a device's page, drawn by uPlot in place of the pictures that the server drew.
 
+import { textOf } from "./texts.js";
 import { formatValue } from "./words.js";
 
 const HEIGHT = 190;
@@ -23,7 +24,7 @@ export function drawCharts() {
     const figure = document.querySelector(`[data-chart="${CSS.escape(`${data.key}/${data.endpoint}`)}"]`);
     charts.set(`${data.key}/${data.endpoint}`, new Chart(figure, data, hours * 3600));
   }
-  document.getElementById("chart-zone").textContent = `Times in ${Intl.DateTimeFormat().resolvedOptions().timeZone}. Point at a chart to see its values.`;
+  document.getElementById("chart-zone").textContent = textOf("chart-zone", { zone: Intl.DateTimeFormat().resolvedOptions().timeZone });
   setInterval(() => {
     if (!document.hidden) {
       charts.forEach((chart) => chart.advance());

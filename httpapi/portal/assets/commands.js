@@ -1,6 +1,7 @@
 // Commands without reloading the page. Their results arrive on the event stream.
 
 import { sessionEnded } from "./session.js";
+import { textOf } from "./texts.js";
 
 // After these statuses the hub may have run the command. A retry uses the same idempotency key, so
 // that the hub runs it once.
@@ -115,7 +116,7 @@ async function post(form, body) {
     }
     if (response.redirected || response.status === 401) {
       sessionEnded();
-      return "Not sent: your session has ended.";
+      return textOf("command-session");
     }
     if (response.ok) {
       return "";
@@ -123,8 +124,8 @@ async function post(form, body) {
     if (response.headers.get("Content-Type")?.startsWith("application/json")) {
       return (await response.json()).message;
     }
-    return "The command failed. Reload the page.";
+    return textOf("command-failed");
   } catch {
-    return "The service is unreachable. Try again.";
+    return textOf("command-unreachable");
   }
 }

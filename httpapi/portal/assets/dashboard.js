@@ -1,6 +1,7 @@
 // The dashboard: the states and counts of all hubs, and their events.
 
 import { updateTimes } from "./ago.js";
+import { attentionEvent, attentionSoon, watchAttention } from "./attention.js";
 import { Feed } from "./feed.js";
 import { Names } from "./names.js";
 import { useTexts } from "./session.js";
@@ -22,6 +23,7 @@ let refreshing = null;
 useWords(data);
 useTexts(data.texts);
 updateTimes();
+watchAttention(announce);
 if (section) {
   feed = new Feed(section, data.hubs, nameOf, new Names(data.hubs, () => feed.renamed()));
 }
@@ -29,7 +31,10 @@ if (section) {
 openStream(
   data,
   {
-    event: (event) => feed?.add(event),
+    event(event) {
+      feed?.add(event);
+      attentionEvent(event);
+    },
     begin: (since) => feed?.begin(since),
     now: () => {},
     states,
@@ -63,6 +68,7 @@ function states({ whole, hubs: changed }) {
       refresh();
     } else if (row && showState(row, state) && !whole) {
       announce(`${nameOf(state.id)} is ${state.status}.`);
+      attentionSoon();
     }
   }
   if (whole) {

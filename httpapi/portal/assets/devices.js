@@ -2,6 +2,7 @@
 // doing.
 
 import { inUse } from "./commands.js";
+import { textOf } from "./texts.js";
 
 const scheduled = new Map(); // timers of reloads, by device and reason
 let here = "";
@@ -90,9 +91,12 @@ function merge(all, fresh, asked) {
   const failure = fresh.querySelector("[data-failure]");
   document.querySelector(".stale")?.remove();
   if (failure && all.querySelector("[data-device]")) {
+    if (all.querySelector("[data-failure]")) {
+      return; // the page says so already
+    }
     // Keep the last known values, marked as such.
     failure.classList.add("stale");
-    failure.textContent = "The hub does not answer. These are the last known values; they update when the hub answers. Commands do not work now.";
+    failure.textContent = textOf("devices-old");
     all.before(failure);
     return;
   }
@@ -179,7 +183,8 @@ function updateChannel(card, old, channel) {
   }
   if (before !== status && ["diverged", "failed"].includes(status)) {
     const device = card.querySelector("h3")?.textContent ?? document.querySelector("h1").textContent;
-    announce(`${device}: ${card.querySelector(`[data-channel="${CSS.escape(channel.dataset.channel)}"] .name`).textContent} is ${status === "failed" ? "not set: the command failed" : "different from the command"}.`);
+    const name = card.querySelector(`[data-channel="${CSS.escape(channel.dataset.channel)}"] .name`).textContent;
+    announce(textOf(status === "failed" ? "channel-failed" : "channel-diverged", { device, channel: name }));
   }
 }
 

@@ -1,8 +1,9 @@
-// The event list. It keeps the newest KEPT events and reuses its rows. When many events arrive it
-// shows the newest SCREEN events once a second. All kept events appear when the user pauses the
-// list, points at it or scrolls it.
+// The event list. It keeps the newest KEPT important events and as many others, and reuses its rows.
+// When many events arrive it shows the newest SCREEN events once a second. All kept events appear
+// when the user pauses the list, points at it or scrolls it.
 
-import { describeEvent } from "./words.js";
+import { textOf } from "./texts.js";
+import { describeEvent, severityOf } from "./words.js";
 
 const KEPT = 500;
 const SCREEN = 60;
@@ -16,15 +17,34 @@ const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-d
 // sortByTime orders new events of several hubs by their times.
 const sortByTime = (events) => events.sort((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0));
 
-const countNew = (n) => (n > KEPT ? `${n} new, the newest ${KEPT} kept` : `${n} new`);
+const exact = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeStyle: "medium", timeZone: "UTC" });
+const MARKS = { 2: ["!", "wait"], 3: ["▲", "bad"] }; // the signs and colors of severities
+
+// bounded returns the newest KEPT important and the newest KEPT other events, so that many readings
+// do not push an alarm out.
+function bounded(events) {
+  let important = 0;
+  let routine = 0;
+  return events
+    .toReversed()
+    .filter((event) => (event.severity > 0 ? ++important : ++routine) <= KEPT)
+    .reverse();
+}
+
+const countNew = (n) => textOf(n > KEPT ? "feed-new-kept" : "feed-new", { number: n, kept: KEPT });
 
 function newRow() {
   const row = document.createElement("li");
   const where = document.createElement("span");
   where.append(document.createElement("a"), " ", document.createElement("a"));
   where.className = "where";
-  row.append(document.createElement("span"), where, document.createElement("code"), document.createElement("time"));
-  row.firstElementChild.className = "what";
+  const what = document.createElement("span");
+  what.append(document.createElement("span"), document.createElement("span"));
+  what.className = "what";
+  what.firstElementChild.className = "tag severity";
+  const time = document.createElement("time");
+  time.dataset.exact = ""; // not a relative time
+  row.append(what, where, document.createElement("code"), time);
   return row;
 }
 
@@ -52,7 +72,10 @@ export class Feed {
     this.whole = true; // every kept event that matches the filter has a row
     section.hidden = false;
     this.button.addEventListener("click", () => this.pause(!this.paused));
-    this.form.addEventListener("input", () => this.redraw());
+    this.form.addEventListener("input", () => {
+      this.redraw();
+      this.schedule(0); // new events that did not match before
+    });
     this.form.addEventListener("submit", (event) => event.preventDefault());
     // Rows do not move while the user points at one or focuses one.
     for (const event of ["mouseenter", "mouseleave", "focusin", "focusout"]) {
@@ -68,12 +91,15 @@ export class Feed {
 
   add(event) {
     this.names.learn(event);
+    event.severity = severityOf(event);
     this.fresh.push(event);
-    if (this.fresh.length > 2 * KEPT) {
-      this.fresh = sortByTime(this.fresh).slice(-KEPT);
+    if (this.fresh.length > 4 * KEPT) {
+      this.fresh = bounded(sortByTime(this.fresh));
     }
-    this.missed++;
-    this.schedule(this.fresh.length > BUSY ? BUSY_PAUSE : CALM_PAUSE);
+    if (this.matches(event)) {
+      this.missed++;
+      this.schedule(this.missed > BUSY ? BUSY_PAUSE : CALM_PAUSE);
+    }
   }
 
   // begin removes all events and adds a row that says since when the page was disconnected.
@@ -110,12 +136,12 @@ export class Feed {
   // show displays new events.
   show() {
     if (this.paused) {
-      this.button.textContent = this.missed > 0 ? `Resume (${countNew(this.missed)})` : "Resume";
+      this.button.textContent = this.missed > 0 ? textOf("feed-resume-new", { new: countNew(this.missed) }) : textOf("feed-resume");
       this.held.textContent = "";
       return;
     }
     if (this.pointedAt()) {
-      this.held.textContent = this.missed > 0 ? `Paused while you point here: ${this.missed > KEPT ? `${KEPT}+` : this.missed} new` : "";
+      this.held.textContent = this.missed > 0 ? textOf("feed-held", { number: this.missed > KEPT ? `${KEPT}+` : this.missed }) : "";
       return;
     }
     this.held.textContent = "";
@@ -124,11 +150,11 @@ export class Feed {
     this.fresh = [];
     this.kept.push(...fresh);
     if (this.kept.length > KEPT) {
-      this.kept.splice(0, this.kept.length - KEPT);
+      this.kept = bounded(this.kept);
     }
     const scrolled = this.list.scrollTop; // kept, so that the rows on screen do not move
-    const shown = fresh.filter(this.filter()).slice(-KEPT);
-    const busy = fresh.length > BUSY;
+    const shown = fresh.filter(this.matches).slice(-KEPT);
+    const busy = shown.length > BUSY;
     if (this.resumed) {
       this.redraw();
     } else if (busy && scrolled === 0) {
@@ -149,8 +175,8 @@ export class Feed {
 
   showHints() {
     this.none.hidden = this.list.childElementCount > 0;
-    this.none.textContent = this.kept.length > 0 ? "No matching events. New matching events appear here." : "No events yet. New events appear here.";
-    this.bound.hidden = this.kept.length < KEPT;
+    this.none.textContent = textOf(this.kept.length > 0 ? "feed-no-match" : "feed-empty");
+    this.bound.hidden = this.list.childElementCount < KEPT;
   }
 
   // put inserts events above the list and removes the oldest rows beyond the limit.
@@ -167,19 +193,24 @@ export class Feed {
     const [text, where, type, time] = row.children;
     const [device, hub] = where.children;
     const { type: name, hub_id: id, device_id: number } = event;
+    const [mark, sentence] = text.children;
     row.event = event;
-    row.classList.toggle("bad", name === "hub.disconnected" || name === "device.unavailable" || name.startsWith("portal."));
+    const [sign, color] = MARKS[event.severity] ?? ["", ""];
+    row.dataset.severity = event.severity;
+    mark.hidden = sign === "";
+    mark.className = `tag severity ${color}`;
+    mark.textContent = sign && `${sign} ${textOf(`severity ${event.severity}`)}`;
     const at = new Date(event.time);
     time.dateTime = event.time;
     time.textContent = Number.isNaN(at.getTime()) ? event.time : clock.format(at);
-    text.textContent = describeEvent(event).slice(0, LONGEST);
-    text.title = text.textContent;
+    time.title = Number.isNaN(at.getTime()) ? "" : `${exact.format(at)} UTC`;
+    this.describe(sentence, event);
     type.textContent = name.startsWith("portal.") ? "" : name;
     device.hidden = number === null;
     hub.hidden = !id;
     if (number !== null) {
       device.href = `${this.hubs}${id}/devices/${number}`;
-      device.textContent = this.names.of(id, number) || `device ${number}`;
+      device.textContent = this.names.of(id, number) || textOf("device-number", { number });
     }
     if (id) {
       hub.href = this.hubs + id;
@@ -189,19 +220,27 @@ export class Feed {
     return row;
   }
 
+  describe(sentence, event) {
+    sentence.textContent = describeEvent(event, this.names.unitsOf(event.hub_id, event.device_id)).slice(0, LONGEST);
+    sentence.title = sentence.textContent;
+  }
+
+  // filter returns a function that reports whether an event matches the form.
   filter() {
-    const { hub, device, type } = Object.fromEntries(new FormData(this.form));
+    const { hub, device, type, severity } = Object.fromEntries(new FormData(this.form));
     const wanted = device.trim().toLowerCase();
     const fits = (event) =>
       String(event.device_id) === wanted || (event.device_id !== null && this.names.of(event.hub_id, event.device_id).toLowerCase().includes(wanted));
-    return (event) => (!hub || event.hub_id === hub) && (wanted === "" || fits(event)) && (!type || event.type.startsWith(type));
+    return (event) => event.severity >= severity && (!hub || event.hub_id === hub) && (wanted === "" || fits(event)) && (!type || event.type.startsWith(type));
   }
 
   // redraw shows the kept events that match the filter.
   redraw() {
     this.whole = true;
+    this.matches = this.filter();
+    this.section.classList.toggle("details", this.form.elements.details.checked);
     this.list.replaceChildren();
-    this.put(this.kept.filter(this.filter()), KEPT);
+    this.put(this.kept.filter(this.matches).slice(-KEPT), KEPT);
     this.showHints();
   }
 
@@ -212,11 +251,12 @@ export class Feed {
     }
   }
 
-  // renamed updates the names of hubs and devices.
+  // renamed updates the names of hubs and devices, and the units.
   renamed() {
     for (const row of this.list.children) {
       const { hub_id: id, device_id: number } = row.event;
       const [device, hub] = row.querySelectorAll(".where a");
+      this.describe(row.querySelector(".what").lastElementChild, row.event);
       const name = number === null ? "" : this.names.of(id, number);
       if (name && device.textContent !== name) {
         device.textContent = name;
@@ -233,7 +273,7 @@ export class Feed {
     this.missed = this.fresh.length;
     this.complete();
     this.button.setAttribute("aria-pressed", String(paused));
-    this.button.textContent = paused ? "Resume" : "Pause";
+    this.button.textContent = textOf(paused ? "feed-resume" : "feed-pause");
     this.schedule(0);
   }
 }

@@ -2,6 +2,7 @@
 // removal.
 
 import { updateTimes } from "./ago.js";
+import { attentionEvent, attentionSoon, watchAttention } from "./attention.js";
 import { addToChart, drawCharts } from "./charts.js";
 import { submitCommands } from "./commands.js";
 import { cardOf, channelOf, commanded, isOlder, reloadDevice, reloadDevices, reported, showDevices } from "./devices.js";
@@ -10,6 +11,7 @@ import { Names } from "./names.js";
 import { useTexts } from "./session.js";
 import { announcer, showConnection, showState } from "./states.js";
 import { openStream } from "./stream.js";
+import { textOf } from "./texts.js";
 import { formatValue, useWords } from "./words.js";
 import { closeWindow, countDown } from "./windows.js";
 
@@ -23,6 +25,7 @@ useWords(data);
 useTexts(data.texts);
 updateTimes();
 countDown(announce);
+watchAttention(announce);
 drawCharts();
 showDevices(data.hubs + data.hub, announce);
 submitCommands((form) => commanded(form.closest("[data-device]").dataset.device, form.closest("[data-channel]").dataset.channel));
@@ -40,6 +43,7 @@ openStream(
       feed?.add(event);
       if (live) {
         apply(event);
+        attentionEvent(event);
       }
     },
     now() {
@@ -54,10 +58,11 @@ openStream(
         showState(head, state);
         head.querySelector("h1 bdi").textContent = state.name || state.id;
       } else {
-        connection(state.status === "online" ? "Live" : `The hub is ${state.status}: ${state.reason}`, state.status === "online" ? "good" : "bad");
+        connection(state.status === "online" ? textOf("live") : textOf("hub-status-reason", state), state.status === "online" ? "good" : "bad");
       }
       if (status !== undefined && status !== state.status) {
-        announce(`The hub is ${state.status}.`);
+        announce(textOf("hub-status", state));
+        attentionSoon();
         reloadDevices();
       }
       status = state.status;
@@ -70,6 +75,7 @@ openStream(
       feed?.begin(since);
       live = false;
     },
+    back: () => reloadDevices(0), // a command that failed has no event
     connection,
   },
   section ? 600 : 0,
@@ -78,12 +84,12 @@ openStream(
 function linkTo(device) {
   const link = document.createElement("a");
   link.href = `${data.hubs}${data.hub}/devices/${device}`;
-  link.textContent = data.texts["view-device"];
+  link.textContent = textOf("view-device");
   return link;
 }
 
 function connection(text, how) {
-  if (text === "Live" && !section && status === "offline") {
+  if (text === textOf("live") && !section && status === "offline") {
     return; // the page of a device shows there that its hub is offline
   }
   showConnection(text, how);
@@ -131,13 +137,13 @@ function apply(event) {
       reloadDevices();
       return;
     case "device.added":
-      announce(`${eventData.name || "A device"} has joined.`);
-      closeWindow("pairing", `${eventData.name || "A device"} has joined as device ${device}. Set its name and room on its page.`, linkTo(device));
+      announce(textOf("device-joined", { name: eventData.name || textOf("a-device") }));
+      closeWindow("pairing", textOf("device-joined-as", { name: eventData.name || textOf("a-device"), number: device }), linkTo(device));
       reloadDevices();
       return;
     case "device.forgotten":
-      announce("A device was removed.");
-      closeWindow("removal", "The device was removed.");
+      announce(textOf("device-removed"));
+      closeWindow("removal", textOf("device-removed"));
       reloadDevices();
   }
 }

@@ -1,13 +1,12 @@
 // The end of the session while a page is open.
 
 import { restoreForms, saveForms } from "./draft.js";
-
-let texts = {};
+import { setTexts, textOf } from "./texts.js";
 
 // useTexts sets the texts, and fills in the forms that were kept when the session ended.
 export function useTexts(textsByName) {
-  texts = textsByName;
-  restoreForms(texts.draft);
+  setTexts(textsByName);
+  restoreForms(textOf("draft"));
 }
 
 // sessionEnded says that the session has ended, and links to the sign-in page, which returns here.
@@ -24,8 +23,8 @@ export function sessionEnded(anew = false) {
   const { pathname, search } = location;
   const portal = pathname.indexOf("/portal/");
   link.href = anew ? pathname + search : `${pathname.slice(0, portal)}/portal/sign-in?next=${encodeURIComponent(pathname.slice(portal) + search)}`;
-  link.textContent = anew ? texts.reload : texts["sign-in"];
-  notice.append(`${anew ? texts["signed-in-anew"] : texts["session-ended"]} `, link);
+  link.textContent = textOf(anew ? "reload" : "sign-in");
+  notice.append(`${textOf(anew ? "signed-in-anew" : "session-ended")} `, link);
   document.getElementById("main").prepend(notice);
   window.addEventListener("pagehide", saveForms);
 }

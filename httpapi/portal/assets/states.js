@@ -1,6 +1,7 @@
 // The display of hub states and of the connection.
 
 import { setTime } from "./ago.js";
+import { textOf } from "./texts.js";
 
 const classes = { online: "good", offline: "bad", unknown: "wait" };
 
@@ -37,7 +38,7 @@ export function announcer(element) {
   let waiting = [];
   let timer = null;
   const announce = () => {
-    element.textContent = waiting.length > 3 ? `${waiting.length} hubs changed their status.` : waiting.join(" ");
+    element.textContent = waiting.length > 3 ? textOf("hubs-changed", { number: waiting.length }) : waiting.join(" ");
     waiting = [];
     timer = null;
   };

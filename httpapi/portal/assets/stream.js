@@ -2,23 +2,27 @@
 // hub's log, so that each event arrives once. EventSource cannot post, and needs a listener for
 // every event type.
 
+import { beginOutage, endOutage } from "./outage.js";
 import { sessionEnded } from "./session.js";
+import { textOf } from "./texts.js";
 
 const SILENCE = 90_000; // without data for this long the connection is dead
 const FIRST_PAUSE = 500; // before the first reconnection; doubled after each failure
 const LONGEST_PAUSE = 15_000;
+const OUTAGE_PAUSE = 1_500; // the longest pause while the service does not answer: the page is live soon after it does
+const LONG_OUTAGE = 600_000; // after this time the pauses get longer
 const HIDDEN_LIMIT = 20_000; // a hidden page disconnects after this time: a browser has six connections for all its tabs
 const LONGEST_ABSENCE = 300_000; // after a longer absence the page does not catch up: it may have missed very many events
 const GRACE = 2_000; // a shorter interruption is not shown: streams end every quarter of an hour
 const TICK = 5_000;
 const SLEEP = 30_000; // a longer time between two ticks means that the computer slept: the connection is dead
 
-// The messages of a stream that ends and does not reconnect.
+// The names of the texts of a stream that ends and does not reconnect.
 const ENDED = {
-  out: "Not live: your session has ended.",
-  gone: "You are no longer a member of this organization.",
-  released: "This hub was removed from the organization, or you are no longer a member.",
-  forged: "Not live: you signed in again after this page was loaded.",
+  out: "stream-signed-out",
+  gone: "stream-no-member",
+  released: "stream-released",
+  forged: "stream-signed-in-anew",
 };
 
 // openStream follows the events of data.hub, or of all hubs if it is empty. The first stream begins
@@ -28,6 +32,7 @@ const ENDED = {
 //   gap(hub)               when events of a hub were missed,
 //   begin(since)           when all events since that time are skipped after a long absence,
 //   now()                  when the backlog is complete,
+//   back()                 when the connection is back after an outage that the page showed; optional,
 //   connection(text, how)  for the state of the connection; how is "good", "bad" or "".
 export function openStream(data, handlers, recent) {
   const positions = new Map();
@@ -36,11 +41,23 @@ export function openStream(data, handlers, recent) {
   let disconnect = null; // ends the connection
   let wake = null; // ends sleep early
   let warning = null; // the timer that shows the interruption
+  let answered = true; // the service has answered the last request
 
   function report(text, how) {
     clearTimeout(warning);
     warning = null;
     handlers.connection(text, how);
+    if (endOutage()) {
+      handlers.back?.();
+    }
+  }
+
+  // warn shows the interruption. The page shows values as old only if it had any.
+  function warn() {
+    handlers.connection(textOf("reconnecting"), "");
+    if (positions.size > 0) {
+      beginOutage(receivedAt, () => wake?.());
+    }
   }
 
   // sleep resolves after a pause, or when wake is called.
@@ -54,6 +71,7 @@ export function openStream(data, handlers, recent) {
     });
 
   window.addEventListener("online", () => wake?.());
+  window.addEventListener("offline", () => disconnect?.());
   document.addEventListener("visibilitychange", () => !document.hidden && wake?.());
   let tickedAt = Date.now();
   setInterval(() => {
@@ -102,6 +120,7 @@ export function openStream(data, handlers, recent) {
         }),
         signal: abort.signal,
       });
+      answered = ![502, 503, 504].includes(response.status) || response.headers.has("Retry-After");
       if (response.redirected || response.status === 401) {
         return ENDED.out;
       }
@@ -118,7 +137,7 @@ export function openStream(data, handlers, recent) {
       await read(response.body, received);
       pause = FIRST_PAUSE; // the stream ended normally
     } catch {
-      // The connection failed: run tries again.
+      answered = false; // the connection failed: run tries again
     } finally {
       clearTimeout(watchdog);
       clearTimeout(hideTimer);
@@ -164,7 +183,7 @@ export function openStream(data, handlers, recent) {
         for (const [hub, cursor] of Object.entries(message)) {
           positions.set(hub, cursor);
         }
-        report("Live", "good");
+        report(textOf("live"), "good");
         pause = FIRST_PAUSE;
         break;
       case "hub.portal_states":
@@ -183,20 +202,23 @@ export function openStream(data, handlers, recent) {
   }
 
   async function run() {
-    report("Connecting…", "");
+    report(textOf("connecting"), "");
     for (;;) {
       const ended = await connect();
       if (ended) {
-        report(ended, "bad");
+        report(textOf(ended), "bad");
         if (ended === ENDED.out || ended === ENDED.forged) {
           sessionEnded(ended === ENDED.forged);
         }
         return;
       }
-      warning ??= setTimeout(() => handlers.connection("Connection lost. Reconnecting…", ""), GRACE);
+      warning ??= setTimeout(warn, GRACE);
       if (document.hidden) {
         await new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }));
         continue;
+      }
+      if (!answered && Date.now() - receivedAt < LONG_OUTAGE) {
+        pause = Math.min(pause, OUTAGE_PAUSE);
       }
       await sleep(pause * (0.5 + Math.random()));
       pause = Math.min(pause * 2, LONGEST_PAUSE);

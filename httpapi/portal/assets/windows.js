@@ -1,9 +1,6 @@
 // The windows of pairing and removal.
 
-const TIMED_OUT = {
-  pairing: "No device has joined. Open pairing again when the device is ready.",
-  removal: "No device was removed.",
-};
+import { textOf } from "./texts.js";
 
 // countDown shows the remaining time of open windows.
 export function countDown(announce) {
@@ -14,10 +11,10 @@ export function countDown(announce) {
       if (!box.dataset.left) {
         clearInterval(timer);
       } else if (left > 0) {
-        box.querySelector(".countdown").textContent = `in ${left} s`;
+        box.querySelector(".countdown").textContent = textOf("window-left", { seconds: left });
       } else {
-        closeWindow(box.dataset.window, TIMED_OUT[box.dataset.window]);
-        announce(TIMED_OUT[box.dataset.window]);
+        closeWindow(box.dataset.window, textOf(`${box.dataset.window}-timed-out`));
+        announce(textOf(`${box.dataset.window}-timed-out`));
       }
     }, 1000);
   }
@@ -32,7 +29,7 @@ export function closeWindow(name, outcome, link) {
     return;
   }
   delete box.dataset.left;
-  box.querySelector("h2").textContent = name === "pairing" ? "Pairing is closed" : "Removal is closed";
+  box.querySelector("h2").textContent = textOf(`${name}-closed`);
   box.querySelector(".what").textContent = outcome;
   if (link) {
     box.querySelector(".what").append(" ", link);

@@ -1,26 +1,28 @@
 // Texts of channels and events. The names of channels and values come with the page (live.Words).
 
+import { hasText, setTexts, textOf, truncate } from "./texts.js";
+
 let words = new Map();
-let texts = new Map();
+let fixedUnits = new Map(); // of channels that always have the same unit
+let rules = null; // live.SeverityRules
 
-export function useWords({ words: wordsByKey, texts: textsByName }) {
+export function useWords({ words: wordsByKey, texts: textsByName, units, severities }) {
   words = new Map(Object.entries(wordsByKey));
-  texts = new Map(Object.entries(textsByName));
+  setTexts(textsByName);
+  fixedUnits = new Map(Object.entries(units));
+  rules = severities;
 }
-
-// fill returns a text with values in place of its placeholders, as package text does.
-const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => truncate(String(values[name] ?? "–"), LONGEST_VALUE));
 
 // formatAlarm returns an alarm for display, and "" for a value that names no event.
 function formatAlarm({ type, event, active, user }) {
   if (typeof event !== "string" || event === "") {
     return "";
   }
-  let alarm = texts.get(`alarm ${event}`) ?? [type, event].filter((part) => typeof part === "string" && part !== "").join(": ").replaceAll("_", " ");
+  let alarm = hasText(`alarm ${event}`) ? textOf(`alarm ${event}`) : [type, event].filter((part) => typeof part === "string" && part !== "").join(": ").replaceAll("_", " ");
   if (typeof user === "number") {
-    alarm = fill(texts.get("alarm user"), { alarm, user });
+    alarm = textOf("alarm user", { alarm, user });
   }
-  return active === false ? fill(texts.get("alarm ended"), { alarm }) : alarm;
+  return active === false ? textOf("alarm ended", { alarm }) : alarm;
 }
 
 const keyName = (key) => words.get(key)?.name ?? String(key).replaceAll("_", " ");
@@ -29,8 +31,6 @@ const keyName = (key) => words.get(key)?.name ?? String(key).replaceAll("_", " "
 const LONGEST_VALUE = 200; // characters
 const LONGEST_UNIT = 16; // characters
 const LARGEST = 1e15; // this and larger numbers are shown with an exponent
-
-const truncate = (text, longest) => (text.length > longest ? `${[...text.slice(0, 2 * longest)].slice(0, longest).join("")}…` : text);
 
 // formatValue returns a channel's value for display, as package live does.
 export function formatValue(key, value, unit = "") {
@@ -67,46 +67,75 @@ export function formatValue(key, value, unit = "") {
   return truncate(fields, LONGEST_VALUE);
 }
 
-// describeEvent returns a description of an event. For an event of an unknown type it returns the
-// data.
-export function describeEvent({ type, data: eventData }) {
-  const data = eventData ?? {};
+// describeEvent returns a description of an event, as package live does. units are the units of the
+// device's channels, by key and endpoint. For an event of an unknown type it returns the data.
+export function describeEvent({ type, data: eventData }, units = {}) {
+  let data = eventData ?? {};
+  const named = typeof data.name === "string" && data.name.trim() !== "";
   switch (type) {
     case "channel.observed":
-    case "channel.desired": {
-      if (data.key === "alarm" && type === "channel.observed") {
-        return formatValue(data.key, data.value);
-      }
-      const endpoint = data.endpoint > 0 ? ` ${data.endpoint}` : "";
-      const verb = type === "channel.desired" ? "set to" : "is";
-      return `${keyName(data.key)}${endpoint} ${verb} ${formatValue(data.key, data.value)}`;
+    case "channel.desired":
+      return describeChannel(data, units, type === "channel.desired");
+    case "hub.disconnected": {
+      const known = `disconnect ${data.reason}`;
+      data = { reason: hasText(known) ? `${textOf(known)} (${data.reason})` : data.reason || textOf("reason unknown") };
+      break;
     }
-    case "hub.connected":
-      return "Hub connected";
-    case "hub.disconnected":
-      return `Hub disconnected${data.reason ? `: ${data.reason}` : ""}`;
     case "hub.events_skipped":
-      return data.reason
-        ? `Event ${data.from} of the hub could not be read: ${data.reason}`
-        : `The hub lost events ${data.from} to ${data.to}`;
-    case "portal.gap":
-      return "Events are missing here. See the hub's event log";
-    case "portal.away":
-      return `Offline since ${data.since}. See the hubs' event logs`;
+      if (typeof data.reason === "string") {
+        return textOf("event hub.events_skipped one", data);
+      }
+      break;
     case "device.added":
-      return `Device joined: ${data.name || "unnamed device"}`;
     case "device.updated":
-      return `Device updated: ${data.name || "unnamed device"}`;
-    case "device.available":
-      return "Device available again";
-    case "device.unavailable":
-      return "Device out of reach";
+      data = named ? data : { name: textOf("unnamed device") };
+      break;
     case "device.forgotten":
-      return "Device removed";
+      if (!named) {
+        return textOf("event device.forgotten nobody");
+      }
   }
-  if (texts.has(`event ${type}`)) {
-    return fill(texts.get(`event ${type}`), data);
+  if (hasText(`event ${type}`)) {
+    return textOf(`event ${type}`, data);
   }
   const text = JSON.stringify(data);
   return text === "{}" ? "" : text;
+}
+
+// describeChannel returns the text of a report of a channel, or of a command.
+function describeChannel({ key, endpoint, value }, units, command) {
+  if (key === "alarm" && !command) {
+    return formatValue(key, value);
+  }
+  const known = `${command ? "command " : ""}${key} ${value}`;
+  if (typeof value === "boolean" && hasText(known)) {
+    const sentence = textOf(known);
+    return endpoint > 0 ? textOf("channel endpoint", { name: keyName(key), endpoint, text: sentence }) : sentence;
+  }
+  const unit = units[`${key}/${endpoint ?? 0}`] || fixedUnits.get(key);
+  const name = keyName(key) + (endpoint > 0 ? ` ${endpoint}` : "");
+  return textOf(command ? "channel desired" : "channel observed", { name, value: formatValue(key, value, unit) });
+}
+
+// severityOf returns the severity of an event, as package live does: 0 routine, 1 notable, 2
+// warning, 3 alarm.
+export function severityOf({ type, data }) {
+  if (type !== "channel.observed") {
+    return rules.types[type] ?? 1;
+  }
+  const { key, value } = data ?? {};
+  if (Object.hasOwn(rules.triggered, key)) {
+    return value === true ? rules.triggered[key] : 1;
+  }
+  if (key === "battery" && typeof value === "number" && value < rules.low_battery) {
+    return 2;
+  }
+  if (key === "alarm") {
+    const { event, active } = value ?? {};
+    if (active === false || (!event && active === undefined)) {
+      return 1;
+    }
+    return Object.hasOwn(rules.alarms, event) ? rules.alarms[event] : 3;
+  }
+  return rules.reported[key] ?? 0;
 }

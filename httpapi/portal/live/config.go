@@ -20,6 +20,9 @@ type Config struct {
 	ReadModels ReadModels
 	Devices    Devices
 	Events     Events
+	// States reads what devices last reported. Nil means that nothing is known of the devices of
+	// hubs that do not answer.
+	States ReportedStates
 	// DisconnectReason returns the broker's reason for the last disconnection of a hub that is
 	// offline, nil if unknown.
 	DisconnectReason func(hub domain.HubID) *string

@@ -96,6 +96,8 @@ type Channel struct {
 	ObservedAt time.Time
 	Observed   string
 	Available  bool
+	// Old reports that Value is the last known one: the hub does not answer.
+	Old bool
 	// Control is the zero Control for a channel that cannot be set.
 	Control Control
 }
@@ -120,20 +122,11 @@ func (l *Live) ListDevices(
 		}
 		return DeviceList{}, err
 	}
-	var devices []Device
-	for _, d := range listed {
-		if device := deviceOf(hub, d, labels[d.ID]); device.matches(request.Find) {
-			devices = append(devices, device)
-		}
+	all := make([]Device, len(listed))
+	for i, d := range listed {
+		all[i] = deviceOf(hub, d, labels[d.ID])
 	}
-	slices.SortStableFunc(devices, compareRooms)
-	list := DeviceList{
-		Total: len(listed),
-		Found: len(devices),
-		Pages: max(1, (len(devices)+devicesPage-1)/devicesPage),
-	}
-	list.Page = max(0, min(request.Page, list.Pages-1))
-	devices = devices[list.Page*devicesPage : min(len(devices), (list.Page+1)*devicesPage)]
+	list, devices := selectDevices(all, request)
 	var requests errgroup.Group
 	requests.SetLimit(concurrentDevices)
 	for i, d := range devices {
@@ -153,23 +146,38 @@ func (l *Live) ListDevices(
 	return list, nil
 }
 
+// selectDevices returns the page of devices that a request selects, in rooms and in a row.
+func selectDevices(all []Device, request DevicesRequest) (DeviceList, []Device) {
+	var devices []Device
+	for _, device := range all {
+		if device.matches(request.Find) {
+			devices = append(devices, device)
+		}
+	}
+	slices.SortStableFunc(devices, compareRooms)
+	list := DeviceList{
+		Total: len(all),
+		Found: len(devices),
+		Pages: max(1, (len(devices)+devicesPage-1)/devicesPage),
+	}
+	list.Page = max(0, min(request.Page, list.Pages-1))
+	devices = devices[list.Page*devicesPage : min(len(devices), (list.Page+1)*devicesPage)]
+	list.Rooms = groupByRoom(devices)
+	return list, devices
+}
+
 // DeviceNames returns the names of up to 1,000 devices of a hub, by device id. If the hub does not
 // answer it returns the names that members set.
 func (l *Live) DeviceNames(
 	ctx context.Context, org string, hub domain.HubID,
 ) (map[int64]string, error) {
-	names, err := l.LabelNames(ctx, org, hub)
+	infos, err := l.DeviceInfos(ctx, org, hub)
 	if err != nil {
 		return nil, err
 	}
-	listed, err := l.cfg.Devices.List(ctx, hub)
-	if err != nil {
-		return names, nil // the names that members set do not need the hub
-	}
-	for _, d := range listed {
-		if _, set := names[d.ID]; !set && len(names) < maxNames {
-			names[d.ID] = d.Name
-		}
+	names := make(map[int64]string, len(infos))
+	for id, info := range infos {
+		names[id] = info.Name
 	}
 	return names, nil
 }

@@ -30,12 +30,19 @@
 //
 // A page reconnects within a second after a stream ends. After an error it waits half a second,
 // doubled up to 15 s, with jitter; it retries at once when the network returns or the computer
-// wakes up. It shows that it is reconnecting after two seconds. A hidden page disconnects after 20
+// wakes up. While the service does not answer, and for the first ten minutes, it waits at most
+// 2.25 s, so that it is live within three seconds of the service. After two seconds without a
+// connection it shows since when its values are old, and disables commands; forms stay as they are
+// and can be sent again. A hidden page disconnects after 20
 // s and catches up when it is shown. When it was away for more than five minutes it begins at the
 // end of the logs, and the list says so, as it does for gaps. A page stops, and says why, when the
 // viewer is signed out or no longer a member.
 //
-// A page keeps the newest 500 events and the device names of 1,000 hubs. It requests names hub by
+// Every event has a severity (SeverityRules): routine, notable, warning or alarm. The list of live
+// events shows all but routine ones, until the viewer asks for everything.
+//
+// A page keeps the newest 500 routine events, the newest 500 others, and the device names of 1,000
+// hubs. It requests names hub by
 // hub, only for the hubs that it shows. While the list is paused, or the viewer points at a row or
 // focuses one, rows do not move, and new events wait. More than 20 events in a quarter of a second
 // are shown as the newest 60, once a second; all events that are kept appear when the list is
@@ -51,9 +58,12 @@
 //
 // # Devices, logs and charts
 //
-// The values of devices are not stored. ListDevices shows 60 devices a page and asks the hub for
+// The values of devices are asked of their hub. If the hub does not answer, LastDevices shows what
+// they last reported, from the read models. ListDevices shows 60 devices a page and asks the hub for
 // each of them, eight at a time. A hub that does not answer in time yields a list marked as late,
-// and the page loads the devices later. ReadLog finds the position of a time and reads on from
-// there. DrawCharts reads at most 20,000 events; from a larger log it draws samples from the whole
-// period and reports them as incomplete.
+// and the page loads the devices later. ReadLog reads a log backward from its end or from a time;
+// with a filter it reads at most 20,000 events in search of a page. ExportLog reads on to the log's
+// beginning, up to 100,000 events, in memory that does not depend on their number.
+// DrawCharts reads at most 20,000 events; from a larger log it draws samples from the whole period
+// and reports them as incomplete.
 package live

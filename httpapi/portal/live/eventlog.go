@@ -3,179 +3,158 @@ package live
 import (
 	"bytes"
 	"context"
-	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal/text"
 )
 
 const (
 	// logPage is how many events a page of a log shows.
 	logPage = 100
-	// logScan is about how many events ReadLog reads in search of those of one device.
-	logScan = 5000
+	// logScan is about how many events ReadLog reads in search of those that a filter selects.
+	logScan = 20_000
+	// scanPage is how many events are read at once with a filter.
+	scanPage = 500
 )
 
 // LogEntry is an event for display.
 type LogEntry struct {
 	Event
 	// Text describes the event.
-	Text string
+	Text     string
+	Severity Severity
 	// Untrusted reports that the hub's clock was not set at the time of the event.
 	Untrusted bool
 }
 
-// LogPage is a part of a hub's log.
+// LogPage is a part of a hub's log, newest event first.
 type LogPage struct {
 	Entries []LogEntry
-	// Next is the cursor to continue from, empty if no events follow yet.
-	Next string
-	// Expired reports that requested events have expired. Entries then begins with the oldest event
-	// of the log.
+	// Older is the cursor of the place before the entries, "" if the log has no older events.
+	Older string
+	// Expired reports that the events from before the wanted time have expired, or that the cursor
+	// is from before a reset of the hub. After a reset Entries begins with the newest event.
 	Expired bool
+}
+
+// LogFilter selects events.
+type LogFilter struct {
+	// Device selects the events of one device; nil selects all events.
+	Device *int64
+	// Type is what the types of events begin with, such as "device.".
+	Type string
+	// Severity is the least severity.
+	Severity Severity
+}
+
+// selectsAll reports whether the filter selects every event.
+func (f LogFilter) selectsAll() bool {
+	return f.Device == nil && f.Type == "" && f.Severity == SeverityRoutine
 }
 
 // LogRequest selects a part of a hub's log.
 type LogRequest struct {
-	// After is the cursor to continue from.
-	After string
-	// At is the time to begin at if After is empty. Without both, the part begins with the oldest
-	// event.
-	At time.Time
-	// Device selects the events of one device; nil selects all events.
-	Device *int64
+	// Before is the cursor of the place that the part ends before.
+	Before string
+	// At is the time that the part ends before, if Before is empty. Without both, the part begins
+	// with the newest event.
+	At     time.Time
+	Filter LogFilter
+	// Devices are the hub's devices, for the units of their channels.
+	Devices map[int64]DeviceInfo
 }
 
-// ReadLog reads a part of a hub's log, oldest event first. An invalid cursor is an invalid_request
-// error; an expired cursor is not an error.
+// ReadLog reads a part of a hub's log. An invalid cursor is an invalid_request error; an expired
+// cursor is not an error.
 func (l *Live) ReadLog(ctx context.Context, hub domain.HubID, request LogRequest) (LogPage, error) {
 	var page LogPage
-	after := request.After
-	if after == "" && !request.At.IsZero() {
-		var err error
-		if after, err = l.cfg.Events.At(ctx, hub, request.At); err != nil {
-			return LogPage{}, err
-		}
-		page.Expired = request.At.Before(l.cfg.Now().Add(-l.cfg.Retention))
+	more, err := l.place(ctx, hub, &request, &page.Expired)
+	if err != nil || !more {
+		return page, err
 	}
-	for scanned := 0; len(page.Entries) < logPage && scanned < logScan; {
-		part, err := l.cfg.Events.Page(ctx, hub, after, logPage)
-		if codeOf(err) == domain.CodeCursorExpired && after != "" && scanned == 0 {
-			after, page.Expired = "", true
-			continue
-		}
+	scan := logScan
+	if request.Filter.selectsAll() {
+		scan = logPage
+	}
+	collect := func(entry LogEntry) bool {
+		page.Entries = append(page.Entries, entry)
+		return len(page.Entries) < logPage
+	}
+	page.Older, err = l.eachBefore(ctx, hub, request, scan, collect)
+	if codeOf(err) == domain.CodeCursorExpired { // the hub was reset
+		request.Before, page.Expired, page.Entries = "", true, nil
+		page.Older, err = l.eachBefore(ctx, hub, request, scan, collect)
+	}
+	return page, err
+}
+
+// place sets the place that a request ends before. more is false if everything before it has
+// expired.
+func (l *Live) place(
+	ctx context.Context, hub domain.HubID, request *LogRequest, expired *bool,
+) (more bool, err error) {
+	if request.Before != "" || request.At.IsZero() || !request.At.Before(l.cfg.Now()) {
+		return true, nil
+	}
+	request.Before, err = l.cfg.Events.At(ctx, hub, request.At)
+	*expired = err == nil && request.Before == ""
+	return !*expired, err
+}
+
+// eachBefore calls use with the selected events before a place, newest first, until use returns
+// false or about scan events have been read. It returns the cursor of the place before the last
+// event that was read, and "" if the log has no older events.
+func (l *Live) eachBefore(
+	ctx context.Context, hub domain.HubID, request LogRequest, scan int, use func(LogEntry) bool,
+) (older string, err error) {
+	var deviceField []byte
+	if request.Filter.Device != nil {
+		deviceField = fmt.Appendf(nil, `"device_id":%d,`, *request.Filter.Device)
+	}
+	before := request.Before
+	for read := 0; read < scan; {
+		part, err := l.cfg.Events.Before(ctx, hub, before, min(scan, scanPage))
 		if err != nil {
-			return LogPage{}, err
+			return "", err
 		}
 		for i, encoded := range part.Events {
-			after = encoded.Cursor
-			if event, ok := decode(encoded); ok &&
-				(request.Device == nil || event.isOf(*request.Device)) {
-				page.Entries = append(page.Entries, entryOf(event))
+			if !bytes.Contains(encoded.Envelope, deviceField) {
+				continue // decode only the events of the device
 			}
-			if len(page.Entries) == logPage && (i < len(part.Events)-1 || part.HasMore) {
-				page.Next = after
-				return page, nil
+			event, ok := decode(encoded)
+			if !ok || !request.Filter.selects(event) || use(entryOf(event, request.Devices)) {
+				continue
 			}
+			if i+1 < len(part.Events) {
+				return part.Events[i+1].Cursor, nil
+			}
+			if part.HasMore {
+				return part.Next, nil
+			}
+			return "", nil
 		}
-		if scanned += len(part.Events); !part.HasMore {
-			return page, nil
+		if !part.HasMore {
+			return "", nil
 		}
+		before = part.Next
+		read += len(part.Events)
 	}
-	page.Next = after
-	return page, nil
+	return before, nil
 }
 
-func entryOf(event Event) LogEntry {
+// selects reports whether the filter selects an event.
+func (f LogFilter) selects(event Event) bool {
+	return (f.Device == nil || event.isOf(*f.Device)) && strings.HasPrefix(event.Type, f.Type) &&
+		(f.Severity == SeverityRoutine || severityOf(event) >= f.Severity)
+}
+
+func entryOf(event Event, devices map[int64]DeviceInfo) LogEntry {
 	return LogEntry{
 		Event:     event,
-		Text:      describe(event),
+		Text:      describe(event, unitOf(event, devices)),
+		Severity:  severityOf(event),
 		Untrusted: event.ClockTrusted != nil && !*event.ClockTrusted,
 	}
-}
-
-// describe returns a description of an event. For an event of an unknown type it returns the data.
-func describe(event Event) string {
-	var data struct {
-		Name   string
-		Reason *string
-		From   json.Number
-		To     json.Number
-	}
-	_ = json.Unmarshal(event.Data, &data) // fields of the wrong type are not shown
-	switch event.Type {
-	case "channel.observed", "channel.desired":
-		var c channelEvent
-		if json.Unmarshal(event.Data, &c) != nil {
-			break
-		}
-		name := keyName(c.Key)
-		if c.Endpoint > 0 {
-			name += " " + formatInt(c.Endpoint)
-		}
-		if c.Key == "alarm" && event.Type == "channel.observed" {
-			return formatValue(c.Key, "", c.Value)
-		}
-		if event.Type == "channel.desired" {
-			return name + " set to " + formatValue(c.Key, "", c.Value)
-		}
-		return name + " is " + formatValue(c.Key, "", c.Value)
-	case "hub.connected":
-		return "Hub connected"
-	case "hub.disconnected":
-		return "Hub disconnected: " + disconnectText(data.Reason)
-	case "hub.events_skipped":
-		if data.Reason != nil {
-			return "Event " + data.From.String() + " of the hub could not be read: " + *data.Reason
-		}
-		return "The hub lost events " + data.From.String() + " to " + data.To.String()
-	case "device.added":
-		return "Device joined: " + nameOr(data.Name, "unnamed device")
-	case "device.updated":
-		return "Device updated: " + nameOr(data.Name, "unnamed device")
-	case "device.available":
-		return "Device available again"
-	case "device.unavailable":
-		return "Device out of reach"
-	case "device.forgotten":
-		return strings.TrimSpace("Device removed " + parenthesized(data.Name))
-	}
-	if pattern, ok := text.Scripts["event "+event.Type]; ok {
-		return describeAccess(pattern, event.Data)
-	}
-	var compact bytes.Buffer
-	if json.Compact(&compact, event.Data) != nil || compact.String() == "{}" {
-		return ""
-	}
-	return truncate(compact.String(), 10*longestValue)
-}
-
-// describeAccess returns the text of an event about credentials or rules.
-func describeAccess(pattern string, data json.RawMessage) string {
-	var of struct {
-		Name, Label, State string
-		Slot               json.Number
-	}
-	_ = json.Unmarshal(data, &of) // fields of the wrong type are not shown
-	return truncate(text.Fill(
-		pattern, "name", nameOr(of.Name, "–"), "label", nameOr(of.Label, "–"),
-		"state", nameOr(of.State, "–"), "slot", nameOr(of.Slot.String(), "–"),
-	), 10*longestValue)
-}
-
-// nameOr returns a name for display, or none if the name is blank.
-func nameOr(name, none string) string {
-	if strings.TrimSpace(name) == "" {
-		return none
-	}
-	return truncate(name, longestValue)
-}
-
-func parenthesized(name string) string {
-	if name == "" {
-		return ""
-	}
-	return "(" + name + ")"
 }

@@ -32,6 +32,7 @@ const (
 	OutcomeDone     Outcome = "done"
 	OutcomePending  Outcome = "pending"
 	OutcomeNotDone  Outcome = "not done"
+	OutcomeFailed   Outcome = "failed" // the hub gave up
 	OutcomeJammed   Outcome = "jammed"
 	OutcomeReplaced Outcome = "replaced" // by the next command of the channel
 	OutcomeNone     Outcome = "no answer"

@@ -77,19 +77,32 @@ func TestAlarmTexts(t *testing.T) {
 		},
 		{
 			"channel.observed",
-			`{"key":"alarm","value":{"type":"intrusion","event":"glass_broken","active":false}}`,
-			"intrusion: glass broken: ended",
+			`{"key":"alarm","value":{"type":"intrusion","event":"beam_cut","active":false}}`,
+			"intrusion: beam cut: ended",
 		},
 		{"credential.created", `{"slot":3,"label":"Ann"}`, "Access code added: Ann (slot 3)"},
 		{"rule.created", `{"name":"Night","enabled":true}`, "Rule added: Night"},
 		{"rule.fired", `{}`, "Rule ran"},
+		{"channel.observed", `{"key":"lock","endpoint":0,"value":false}`, "Unlocked"},
+		{"channel.desired", `{"key":"lock","endpoint":0,"value":true}`, "Command: lock"},
+		{"channel.observed", `{"key":"switch","endpoint":2,"value":true}`, "Switch 2: Turned on"},
+		{"channel.desired", `{"key":"heating_setpoint","value":21.5}`, "Command: Heat to 21.5 °C"},
+		{"channel.observed", `{"key":"battery","value":7}`, "Battery 7 %"},
+		{"channel.observed", `{"key":"temperature","value":7}`, "Temperature 7"},
+		{"hub.disconnected", `{"reason":"kicked"}`,
+			"Hub disconnected: disconnected by the service, for example after a link reset (kicked)"},
+		{"hub.disconnected", `{"reason":null}`, "Hub disconnected: reason unknown"},
+		{"hub.events_skipped", `{"from":3,"to":7}`, "The hub lost events 3 to 7"},
+		{"device.forgotten", `{"name":"Lamp"}`, "Device removed: Lamp"},
+		{"device.forgotten", `{}`, "Device removed"},
+		{"door.opened", `{"by":"ann"}`, `{"by":"ann"}`},
 	} {
 		r.append(hubA, event.kind, 1, event.data)
 		page, err := r.live.ReadLog(t.Context(), hubA, live.LogRequest{})
 		if err != nil || len(page.Entries) == 0 {
 			t.Fatalf("got %+v, %v, want entries", page, err)
 		}
-		if got := page.Entries[len(page.Entries)-1].Text; got != event.want {
+		if got := page.Entries[0].Text; got != event.want {
 			t.Errorf("%s %s: got %q, want %q", event.kind, event.data, got, event.want)
 		}
 	}

@@ -2,6 +2,7 @@ package live_test
 
 import (
 	"encoding/json"
+	"errors"
 	"net/url"
 	"slices"
 	"strconv"
@@ -248,41 +249,99 @@ func TestReadCommand(t *testing.T) {
 	}
 }
 
-// TestLogByTime checks that ReadLog begins at a time, continues from a cursor, and selects a
-// device.
-func TestLogByTime(t *testing.T) {
+// TestLog checks that ReadLog begins with the newest event or at a time, continues from a cursor,
+// and selects events by device, type and severity.
+func TestLog(t *testing.T) {
 	t.Parallel()
 	r := newTestLive(t, live.Config{})
-	r.append(hubA, "channel.observed", 1, levels(1, 150)...)
-	r.append(hubA, "channel.observed", 2, levels(1, 3)...)
 	r.append(hubA, "device.added", 3, `{"name":"<script>"}`)
-	page, err := r.live.ReadLog(
-		t.Context(), hubA, live.LogRequest{At: time.Now().Add(-time.Minute)},
-	)
-	if err != nil || len(page.Entries) != 100 || page.Next == "" ||
-		page.Entries[0].Text != "Level is 1 %" {
+	r.append(hubA, "channel.observed", 2, levels(1, 3)...)
+	r.append(hubA, "channel.observed", 1, levels(1, 150)...)
+	r.append(hubA, "channel.observed", 4, `{"key":"smoke","value":true}`)
+	page, err := r.live.ReadLog(t.Context(), hubA, live.LogRequest{})
+	if err != nil || len(page.Entries) != 100 || page.Older == "" ||
+		page.Entries[0].Text != "Smoke detected" ||
+		page.Entries[0].Severity != live.SeverityAlarm {
 		t.Fatalf("first page: got %d entries, %v; want 100", len(page.Entries), err)
 	}
-	page, err = r.live.ReadLog(t.Context(), hubA, live.LogRequest{After: page.Next})
-	if err != nil || len(page.Entries) != 54 || page.Next != "" ||
-		page.Entries[53].Text != "Device joined: <script>" {
-		t.Errorf("second page: got %d entries, %v; want 54", len(page.Entries), err)
+	page, err = r.live.ReadLog(t.Context(), hubA, live.LogRequest{Before: page.Older})
+	if err != nil || len(page.Entries) != 55 || page.Older != "" ||
+		page.Entries[54].Text != "Device joined: <script>" {
+		t.Errorf("second page: got %d entries, %v; want 55", len(page.Entries), err)
 	}
 	device := int64(2)
-	page, err = r.live.ReadLog(
-		t.Context(), hubA, live.LogRequest{At: time.Now().Add(-time.Minute), Device: &device},
-	)
-	if err != nil || len(page.Entries) != 3 || *page.Entries[0].DeviceID != 2 {
-		t.Errorf("one device: got %+v, %v, want 3 entries of device 2", page, err)
-	}
-	page, err = r.live.ReadLog(t.Context(), hubA, live.LogRequest{At: time.Now().Add(time.Minute)})
-	if err != nil || len(page.Entries) != 0 {
-		t.Errorf("future: got %+v, %v, want no entries", page, err)
+	for name, c := range map[string]struct {
+		request live.LogRequest
+		want    int
+	}{
+		"device": {live.LogRequest{Filter: live.LogFilter{Device: &device}}, 3},
+		"type":   {live.LogRequest{Filter: live.LogFilter{Type: "device."}}, 1},
+		"severity": {
+			live.LogRequest{Filter: live.LogFilter{Severity: live.SeverityNotable}}, 2,
+		},
+		"alarms": {live.LogRequest{Filter: live.LogFilter{Severity: live.SeverityAlarm}}, 1},
+		"before a time": {
+			live.LogRequest{
+				At: time.Now().Add(-time.Minute), Filter: live.LogFilter{Type: "device."},
+			}, 0,
+		},
+		"in the future": {
+			live.LogRequest{
+				At: time.Now().Add(time.Minute), Filter: live.LogFilter{Device: &device},
+			}, 3,
+		},
+	} {
+		page, err := r.live.ReadLog(t.Context(), hubA, c.request)
+		if err != nil || len(page.Entries) != c.want || page.Older != "" {
+			t.Errorf("%s: got %d entries, %v, want %d", name, len(page.Entries), err, c.want)
+		}
 	}
 	if page, err = r.live.ReadLog(t.Context(), hubA, live.LogRequest{
-		After: "AQAAAAEAAAAAAAEBm",
+		Before: "AQAAAAEAAAAAAAEBm",
 	}); domain.CodeOf(err) != domain.CodeInvalidRequest {
 		t.Errorf("invalid cursor: got %+v, %v, want invalid_request", page, err)
+	}
+	// After a reset an old page shows the newest events.
+	page, err = r.live.ReadLog(t.Context(), hubA, live.LogRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := page.Older
+	r.reset(hubA)
+	r.append(hubA, "device.added", 5, `{"name":"Lamp"}`)
+	page, err = r.live.ReadLog(t.Context(), hubA, live.LogRequest{Before: old})
+	if err != nil || !page.Expired || len(page.Entries) != 1 {
+		t.Errorf("after a reset: got %+v, %v, want the event of device 5 and Expired", page, err)
+	}
+}
+
+// TestExport checks that an export has every selected event, newest first, and ends at an error of
+// its reader.
+func TestExport(t *testing.T) {
+	t.Parallel()
+	r := newTestLive(t, live.Config{})
+	r.append(hubA, "channel.observed", 1, levels(0, 99)...)
+	for range 6 {
+		r.append(hubA, "channel.observed", 1, levels(0, 99)...)
+	}
+	r.append(hubA, "channel.observed", 2, levels(7, 8)...)
+	var texts []string
+	complete, err := r.live.ExportLog(
+		t.Context(), hubA, live.LogRequest{}, func(entry live.LogEntry) error {
+			texts = append(texts, entry.Text)
+			return nil
+		},
+	)
+	if err != nil || !complete || len(texts) != 702 || texts[0] != "Level 8 %" ||
+		texts[701] != "Level 0 %" {
+		t.Errorf("got %d events, complete %v, %v, want 702", len(texts), complete, err)
+	}
+	broken := errors.New("broken")
+	complete, err = r.live.ExportLog(
+		t.Context(), hubA, live.LogRequest{}, func(live.LogEntry) error { return broken },
+	)
+	if !errors.Is(err, broken) || complete {
+		t.Errorf("reader fails: got complete %v, %v, want its error", complete, err)
 	}
 }
 

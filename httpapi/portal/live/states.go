@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/portal/text"
 )
 
 // statesPage is how many hubs one query of States reads.
@@ -18,6 +19,8 @@ type HubState struct {
 	Status domain.HubStatus `json:"status"`
 	// Since is when Status changed last.
 	Since time.Time `json:"since"`
+	// AddedAt is when the organization added the hub.
+	AddedAt time.Time `json:"-"`
 	// Reason is the displayed reason for Status, empty for a hub that is online.
 	Reason string `json:"reason"`
 }
@@ -32,9 +35,14 @@ func (l *Live) States(ctx context.Context, org string, only domain.HubID) ([]Hub
 		}
 		return []HubState{l.stateOf(hub)}, nil
 	}
+	return l.readStates(ctx, org, nil)
+}
+
+// readStates returns the states of an organization's hubs, only those at the site unless it is nil.
+func (l *Live) readStates(ctx context.Context, org string, site *string) ([]HubState, error) {
 	var states []HubState
 	for after := ""; ; after = string(states[len(states)-1].ID) {
-		page, err := l.cfg.ReadModels.Hubs(ctx, org, nil, statesPage, after)
+		page, err := l.cfg.ReadModels.Hubs(ctx, org, site, statesPage, after)
 		if err != nil {
 			return nil, err
 		}
@@ -48,7 +56,9 @@ func (l *Live) States(ctx context.Context, org string, only domain.HubID) ([]Hub
 }
 
 func (l *Live) stateOf(hub domain.Hub) HubState {
-	state := HubState{ID: hub.ID, SiteID: hub.SiteID, Status: hub.Status, Since: hub.Since}
+	state := HubState{
+		ID: hub.ID, SiteID: hub.SiteID, Status: hub.Status, Since: hub.Since, AddedAt: hub.AddedAt,
+	}
 	if hub.Name != nil {
 		state.Name = *hub.Name
 	}
@@ -65,28 +75,12 @@ func (l *Live) stateOf(hub domain.Hub) HubState {
 	return state
 }
 
-// disconnectTexts explains the broker's reasons for disconnections.
-var disconnectTexts = map[string]string{
-	"client closed":                  "closed the connection, or lost power or network",
-	"stale connection":               "stopped responding: check its power and network",
-	"read error":                     "connection failed: check its power and network",
-	"write error":                    "connection failed: check its power and network",
-	"slow consumer (write deadline)": "stopped receiving: its network may be slow",
-	"slow consumer (pending bytes)":  "received too slowly: its network may be slow",
-	"duplicate client id":            "replaced by a new connection of this hub",
-	"credentials revoked":            "link reset",
-	"kicked":                         "disconnected by the service, for example after a link reset",
-	"authentication expired":         "certificate expired",
-	"server shutdown":                "service restarting",
-	"protocol violation":             "sent invalid data",
-	"parse error":                    "sent invalid data",
-}
-
+// disconnectText explains the broker's reason for a disconnection.
 func disconnectText(reason *string) string {
 	if reason == nil || *reason == "" {
-		return "reason unknown"
+		return text.Scripts["reason unknown"]
 	}
-	if words, ok := disconnectTexts[*reason]; ok {
+	if words, ok := text.Scripts["disconnect "+*reason]; ok {
 		return words + " (" + *reason + ")"
 	}
 	return *reason

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hubcloud/domain"
 	"hubcloud/httpapi/portal/text"
 )
 
@@ -190,6 +191,20 @@ func formatAlarm(v map[string]any) string {
 		alarm = text.Fill(text.Scripts["alarm ended"], "alarm", alarm)
 	}
 	return alarm
+}
+
+// FormatReported returns the display text of the value that a channel reported.
+func FormatReported(c domain.Channel) string {
+	unit := ""
+	if c.Unit != nil {
+		unit = *c.Unit
+	}
+	return formatValue(c.Key, unit, c.Value)
+}
+
+// AlarmText returns the display text of the event of an alarm channel.
+func AlarmText(event string) string {
+	return truncate(formatAlarm(map[string]any{"event": event}), longestValue)
 }
 
 // formatColor returns a color as #rrggbb, with its warm white if it has one.

@@ -1,0 +1,108 @@
+// What needs attention: the list is reloaded after events that may change it, and now and then.
+
+import { updateTimes } from "./ago.js";
+
+const SOON = [1_500, 5_000]; // after an event: the reported states follow the events within seconds
+const LATER = 30_000; // for what no event reports, such as a hub that says nothing
+const LEAST = 1_000; // between two reloads
+
+// Channels whose values are conditions. Other channels matter while the list has their device.
+const KEYS = new Set(["smoke", "co", "heat", "leak", "tamper", "alarm", "battery", "lock", "barrier"]);
+
+let plainTitle = document.title;
+let announce = () => {};
+let timers = [];
+let last = 0;
+
+const list = () => document.getElementById("attention");
+
+// watchAttention keeps the list up to date. say announces new alarms.
+export function watchAttention(say) {
+  if (!list()) {
+    return;
+  }
+  announce = say;
+  const prefix = `(${list().dataset.counts}) `;
+  if (plainTitle.startsWith(prefix)) {
+    plainTitle = plainTitle.slice(prefix.length);
+  }
+  setInterval(() => document.hidden || reload(), LATER);
+  document.addEventListener("visibilitychange", () => document.hidden || reload());
+  list().parentElement.addEventListener("submit", see);
+}
+
+// attentionEvent reloads the list soon if the event may change it.
+export function attentionEvent(event) {
+  const shown = list();
+  if (!shown) {
+    return;
+  }
+  const { key } = event.data ?? {};
+  const matters = event.type.startsWith("device.") || event.type.startsWith("hub.") || KEYS.has(key) || shown.querySelector(`a[href$="/hubs/${event.hub_id}/devices/${event.device_id}"]`);
+  if (matters && event.type !== "channel.desired") {
+    attentionSoon();
+  }
+}
+
+// attentionSoon reloads the list soon, and again later.
+export function attentionSoon() {
+  timers.forEach(clearTimeout);
+  timers = SOON.map((delay) => setTimeout(reload, Math.max(delay, last + LEAST - Date.now())));
+}
+
+async function reload() {
+  const shown = list();
+  if (!shown || Date.now() - last < LEAST) {
+    return;
+  }
+  last = Date.now();
+  const text = await fetch(shown.dataset.address, { headers: { Accept: "text/html" } })
+    .then((response) => (response.ok && !response.redirected ? response.text() : null))
+    .catch(() => null);
+  const fresh = text && new DOMParser().parseFromString(text, "text/html").getElementById("attention");
+  if (fresh && !shown.contains(document.activeElement)) {
+    show(fresh);
+  } else if (fresh) {
+    // A person who is about to press a button must not hit another row: only the counts change.
+    shown.dataset.counts = fresh.dataset.counts;
+    showCounts();
+  }
+}
+
+function show(fresh) {
+  const shown = list();
+  const known = new Set([...shown.querySelectorAll("[data-condition]")].map((row) => row.dataset.condition));
+  for (const row of fresh.querySelectorAll('[data-severity="alarm"]')) {
+    if (!known.has(row.dataset.condition) && !row.closest(".seen")) {
+      announce(row.querySelector(".what p").textContent);
+    }
+  }
+  fresh.querySelector(".seen")?.toggleAttribute("open", shown.querySelector(".seen")?.open ?? false);
+  shown.replaceWith(fresh);
+  updateTimes();
+  showCounts();
+}
+
+function showCounts() {
+  const { counts } = list().dataset;
+  document.title = counts ? `(${counts}) ${plainTitle}` : plainTitle;
+}
+
+// see sends the form of a row without leaving the page.
+async function see(submitted) {
+  const form = submitted.target;
+  if (!form.closest("#attention")) {
+    return;
+  }
+  submitted.preventDefault();
+  const button = form.querySelector("button");
+  button.disabled = true;
+  const sent = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { Accept: "application/json" } }).catch(() => null);
+  if (sent?.ok) {
+    button.blur();
+    last = 0;
+    await reload();
+  } else {
+    form.submit(); // the answer is a page that says what is wrong
+  }
+}

@@ -1,0 +1,157 @@
+package portal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+)
+
+// state returns a channel of a device that reported a value an hour ago.
+func (b *hubBackend) state(device int64, name, key, value string) domain.ReportedState {
+	at := time.Now().Add(-time.Hour).UTC()
+	observed := domain.FormatTime(at)
+	return domain.ReportedState{
+		HubID: b.hub, SiteID: b.SiteID, DeviceID: device, Name: &name, ChangedAt: &at,
+		Channel: domain.Channel{
+			Key: key, Kind: key, Value: []byte(value), ObservedAt: &observed, Available: true,
+			Status: domain.ChannelSynchronized,
+		},
+	}
+}
+
+// What needs attention stands on the dashboard and on the pages of the site and the hub, with its
+// place, since when, what to do, and the counts in the title.
+func TestAttention(t *testing.T) {
+	t.Parallel()
+	b := newHubBackend(t)
+	b.reported = []domain.ReportedState{
+		b.state(3, "Landing <alarm>", "smoke", "true"), b.state(4, "Door", "battery", "3"),
+	}
+	for _, path := range []string{"", "/sites/" + b.SiteID, b.path} {
+		page := read(t, b.ask("GET", path, nil))
+		checkOrgPage(t, path, page)
+		for _, want := range []string{
+			"<title>(1 alarm, 1 warning) ", "Smoke detected", "call the fire brigade",
+			"Landing &lt;alarm&gt;", "Low battery (3 %)", "60 minutes ago", "Mark as seen",
+			`href="` + strings.Repeat("../", strings.Count(path, "/")),
+		} {
+			if !strings.Contains(page, want) {
+				t.Errorf("%q: got %s, want %q in it", path, page, want)
+			}
+		}
+		if strings.Index(page, "Smoke") > strings.Index(page, "Low battery") {
+			t.Errorf("%q: the warning is before the alarm", path)
+		}
+	}
+	for _, query := range []string{"", "?hub=" + string(b.hub), "?site=" + b.SiteID} {
+		if part := read(t, b.ask("GET", "/attention"+query, nil)); !strings.Contains(
+			part, `data-counts="1 alarm, 1 warning"`,
+		) || strings.Contains(part, "<html") {
+			t.Errorf("part %q: got %s, want the list alone", query, part)
+		}
+	}
+	if response := b.ask("GET", "/attention?hub=hub-none-none-none", nil); response.StatusCode !=
+		http.StatusNotFound {
+		t.Errorf("foreign hub: got %d, want 404", response.StatusCode)
+	}
+}
+
+// A seen condition steps back and keeps who has seen it; when it begins again, it is new.
+func TestSeeCondition(t *testing.T) {
+	t.Parallel()
+	b := newHubBackend(t)
+	smoke := b.state(3, "Landing", "smoke", "true")
+	b.reported = []domain.ReportedState{smoke}
+	form := url.Values{
+		"hub": {string(b.hub)}, "condition": {"smoke/3/smoke/0"},
+		"since": {smoke.ChangedAt.Format(time.RFC3339Nano)}, "from": {"hub"},
+	}
+	response := b.ask("POST", "/attention/seen", form)
+	if to := response.Header.Get("Location"); response.StatusCode != http.StatusSeeOther ||
+		!strings.HasSuffix(to, b.path) {
+		t.Fatalf("got %d to %q, want the hub's page", response.StatusCode, to)
+	}
+	page := read(t, b.ask("GET", "", nil))
+	if !strings.Contains(page, "Seen by <bdi dir=\"ltr\">"+b.Owner.Email) ||
+		!strings.Contains(page, "Nothing needs attention.") || strings.Contains(page, "<title>(") {
+		t.Errorf("got %s, want the condition among those seen by the owner", page)
+	}
+	again := smoke.ChangedAt.Add(time.Minute)
+	b.reported[0].ChangedAt = &again
+	if page := read(t, b.ask("GET", "", nil)); !strings.Contains(page, "<title>(1 alarm) ") {
+		t.Errorf("got %s, want a new alarm", page)
+	}
+	for name, change := range map[string][2]string{
+		"a hub of nobody": {"hub", "hub-none-none-none"}, "no hub": {"hub", "x"},
+		"no time": {"since", "x"}, "no condition": {"condition", ""},
+	} {
+		form := url.Values{
+			"hub": form["hub"], "condition": form["condition"], "since": form["since"],
+		}
+		form.Set(change[0], change[1])
+		if response := b.ask("POST", "/attention/seen", form); response.StatusCode < 400 ||
+			response.StatusCode >= 500 {
+			t.Errorf("%s: got %d, want a rejection", name, response.StatusCode)
+		}
+	}
+}
+
+// Nobody marks conditions at hubs of another organization as seen.
+func TestSeeForeignCondition(t *testing.T) {
+	t.Parallel()
+	b := newHubBackend(t)
+	owner := fmt.Sprintf("owner@t%d.example.org", backends.Add(1))
+	foreign := b.NewOrganization(t, "Quay", owner)
+	hub := foreign.NewHub(t)
+	response := b.ask("POST", "/attention/seen", url.Values{
+		"hub": {string(hub)}, "condition": {"hub_offline"},
+		"since": {time.Now().Format(time.RFC3339Nano)},
+	})
+	if response.StatusCode != http.StatusNotFound {
+		t.Errorf("got %d, want 404", response.StatusCode)
+	}
+	for _, id := range []string{b.ID, foreign.ID} {
+		org, err := b.Directory.Org(context.Background(), id)
+		if err != nil || len(org.Seen) != 0 {
+			t.Errorf("organization %s: got %+v, %v, want nothing seen", id, org.Seen, err)
+		}
+	}
+}
+
+// A page without the reported states still shows hubs, and says that devices are missing. Hubs that
+// are silent are warnings.
+func TestAttentionWithoutStates(t *testing.T) {
+	t.Parallel()
+	b := newHubBackend(t)
+	b.unreadable = errors.New("the database is away")
+	b.silent = map[domain.HubID]time.Time{b.hub: time.Now().Add(-time.Hour)}
+	page := read(t, b.ask("GET", "", nil))
+	if !strings.Contains(page, "cannot be read at the moment") ||
+		!strings.Contains(page, "Hub does not report") ||
+		!strings.Contains(page, "<title>(1 warning) ") ||
+		strings.Contains(page, "database") || strings.Contains(page, "Nothing needs attention") {
+		t.Errorf("got %s, want the silent hub and what is missing", page)
+	}
+}
+
+// However many conditions there are, the page stays small and counts all.
+func TestManyConditions(t *testing.T) {
+	t.Parallel()
+	b := newHubBackend(t)
+	for i := range int64(300) {
+		b.reported = append(b.reported, b.state(i, fmt.Sprint("Sensor ", i), "leak", "true"))
+	}
+	page := read(t, b.ask("GET", "", nil))
+	if rows := strings.Count(page, "data-condition="); rows != 50 ||
+		!strings.Contains(page, "<title>(300 alarms) ") ||
+		!strings.Contains(page, "250 more alarms.") {
+		t.Errorf("got %d rows, want 50 and a count of the others", rows)
+	}
+}

@@ -1,0 +1,76 @@
+package portal_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"hubcloud/domain"
+)
+
+// The page finds devices of all sites by kind and state, and its address alone shows them again.
+func TestFindDevices(t *testing.T) {
+	t.Parallel()
+	b := newHubBackend(t)
+	checkOrgPage(t, "/devices", read(t, b.ask("GET", "/devices", nil)))
+	far := b.state(9, "Door <9>", "lock", "false")
+	low, full := b.state(4, "Sensor", "battery", "3"), b.state(5, "Other", "battery", "80")
+	b.reported = []domain.ReportedState{low, full, far}
+	page := read(t, b.ask("GET", "/devices?show=unlocked&site="+b.SiteID, nil))
+	checkOrgPage(t, "/devices", page)
+	for _, want := range []string{
+		"Door &lt;9&gt;", "unlocked", `value="unlocked" selected`, `value="` + b.SiteID + `" selected`,
+		"1 device<", "may have changed since",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("got %s, want %q in it", page, want)
+		}
+	}
+	if b.asked.Key == nil || *b.asked.Key != "lock" || b.asked.Value == nil || *b.asked.Value ||
+		b.asked.SiteID == nil || *b.asked.SiteID != b.SiteID {
+		t.Errorf("got filter %+v, want unlocked doors at the site", b.asked)
+	}
+	page = read(t, b.ask("GET", "/devices?show=low-batteries", nil))
+	if !strings.Contains(page, "Sensor") || strings.Contains(page, "Other") {
+		t.Errorf("got %s, want the low battery only", page)
+	}
+	b.reported = []domain.ReportedState{far, b.state(9, "Door <9>", "battery", "70")}
+	if page := read(t, b.ask("GET", "/devices?show=unreachable", nil)); !strings.Contains(
+		page, "1 device<",
+	) || !strings.Contains(page, "out of reach") {
+		t.Errorf("got %s, want the device once", page)
+	}
+	if page := read(t, b.ask("GET", "/devices?show=nothing", nil)); strings.Contains(
+		page, `id="found"`,
+	) {
+		t.Errorf("an unknown search: got %s, want the form alone", page)
+	}
+}
+
+// A page has 200 channels; the link to the next page goes on after them.
+func TestFindDevicesPages(t *testing.T) {
+	t.Parallel()
+	b := newHubBackend(t)
+	for i := range int64(205) {
+		b.reported = append(b.reported, b.state(i+1, fmt.Sprint("Door ", i+1), "lock", "true"))
+	}
+	page := read(t, b.ask("GET", "/devices?show=locked", nil))
+	link := regexp.MustCompile(`href="(\?[^"]*after=[^"]*)"`).FindStringSubmatch(page)
+	if !strings.Contains(page, "200 devices") || link == nil {
+		t.Fatalf("got %s, want 200 devices and a link", page)
+	}
+	next := strings.ReplaceAll(link[1], "&amp;", "&")
+	if page := read(t, b.ask("GET", "/devices"+next, nil)); !strings.Contains(page, "5 devices") ||
+		strings.Contains(page, "after=") {
+		t.Errorf("got %s, want the other 5 devices", page)
+	}
+	for _, after := range []string{"x", "{}", `{"DeviceID":"x"}`, "\x00"} {
+		query := url.Values{"show": {"locked"}, "after": {after}}.Encode()
+		if response := b.ask("GET", "/devices?"+query, nil); response.StatusCode != http.StatusOK {
+			t.Errorf("after %q: got %d, want the first page", after, response.StatusCode)
+		}
+	}
+}

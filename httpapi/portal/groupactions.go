@@ -1,0 +1,286 @@
+package portal
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hubcloud/domain"
+	"hubcloud/httpapi/portal/live"
+	"hubcloud/httpapi/portal/text"
+)
+
+// maxTargets is how many channels one action sets.
+const maxTargets = 500
+
+// groupActionView is the page of an action on many devices of a site: what will be done, and then
+// the result for each device.
+type groupActionView struct {
+	siteHead
+	Action groupAction
+	// Value is what was typed, with Problem if it was rejected.
+	Value, Problem string
+	// Hubs are the choices of a hub, and Rooms those of a room. Hub and Room are the chosen ones.
+	Hubs  []live.HubState
+	Rooms []string
+	Hub   domain.HubID
+	Room  string
+	// Targets are the channels that the action sets, by hub and device.
+	Targets []targetRow
+	// Unreachable are the hubs that did not return their devices.
+	Unreachable []unreachableHub
+	// Sent reports whether Targets have results.
+	Sent bool
+	// Query is the filter of the targets as a query.
+	Query string
+	// Once identifies the action: submitted twice, it sends no command twice.
+	Once string
+}
+
+// targetRow is a channel in the list of an action.
+type targetRow struct {
+	live.Target
+	HubName string
+	// Chosen reports whether the action sets the channel.
+	Chosen bool
+	// Result is the text of the result, and Mark its style.
+	Result, Mark string
+}
+
+// Field returns the channel as a value of the form.
+func (t targetRow) Field() string {
+	return fmt.Sprintf("%s/%d/%d", t.Hub, t.DeviceID, t.Endpoint)
+}
+
+// unreachableHub is a hub that did not return its devices.
+type unreachableHub struct {
+	live.HubState
+	Why string
+}
+
+// Done and Failed count the results.
+func (v groupActionView) Done() int   { return v.countResults("good") }
+func (v groupActionView) Failed() int { return v.countResults("bad") }
+
+// Summary returns how many commands succeeded.
+func (v groupActionView) Summary() string {
+	return text.Fill(
+		text.Pages["action-partly"], "done", strconv.Itoa(v.Done()),
+		"failed", strconv.Itoa(v.Failed()), "all", strconv.Itoa(len(v.Targets)),
+	)
+}
+
+func (v groupActionView) countResults(mark string) (n int) {
+	for _, target := range v.Targets {
+		if target.Mark == mark {
+			n++
+		}
+	}
+	return n
+}
+
+// groupAction returns the action of the path.
+func (req *request) groupAction() (groupAction, error) {
+	i := slices.IndexFunc(groupActions, func(a groupAction) bool {
+		return a.Name == req.http.PathValue("action")
+	})
+	if i < 0 {
+		return groupAction{}, errPageNotFound
+	}
+	return groupActions[i], nil
+}
+
+// confirmGroupAction lists what an action will do.
+func (req *request) confirmGroupAction() error {
+	return req.showGroupAction(http.StatusOK, groupActionView{})
+}
+
+func (req *request) showGroupAction(status int, view groupActionView) error {
+	if err := req.loadTargets(&view); err != nil {
+		return err
+	}
+	for i := range view.Targets {
+		view.Targets[i].Chosen = true
+	}
+	view.Layout = req.layout(view.Action.Title()+" · "+view.Site.Name, "sites")
+	req.render(status, "group-action.html", view)
+	return nil
+}
+
+// loadTargets sets the site, the action and its targets. The query parameters hub and room restrict
+// the targets.
+func (req *request) loadTargets(view *groupActionView) error {
+	var err error
+	if view.Action, err = req.groupAction(); err != nil {
+		return err
+	}
+	if view.Site, view.Hubs, err = req.siteHubs(); err != nil {
+		return err
+	}
+	view.Hub, view.Room = domain.HubID(req.queryValue("hub")), req.queryValue("room")
+	if query := req.http.URL.RawQuery; query != "" {
+		view.Query = "?" + query
+	}
+	names := map[domain.HubID]string{}
+	var asked []domain.HubID
+	for _, hub := range view.Hubs {
+		names[hub.ID] = cmp.Or(hub.Name, string(hub.ID))
+		if view.Hub == "" || view.Hub == hub.ID {
+			asked = append(asked, hub.ID)
+		}
+	}
+	found, err := req.portal.Live.FindTargets(
+		req.http.Context(), req.member.OrgID, asked, view.Action.Key,
+	)
+	if err != nil {
+		return err
+	}
+	for _, target := range found.Targets {
+		if !slices.Contains(view.Rooms, target.Room) && target.Room != "" {
+			view.Rooms = append(view.Rooms, target.Room)
+		}
+		if view.Room == "" || view.Room == target.Room {
+			view.Targets = append(view.Targets, targetRow{Target: target, HubName: names[target.Hub]})
+		}
+	}
+	slices.SortFunc(view.Rooms, compareNatural)
+	slices.SortStableFunc(view.Targets, func(a, b targetRow) int {
+		return cmp.Or(
+			compareNatural(a.HubName, b.HubName), cmp.Compare(a.Hub, b.Hub),
+			compareNatural(a.Room, b.Room), compareNatural(a.Name, b.Name),
+		)
+	})
+	for _, hub := range view.Hubs {
+		if err := found.Failed[hub.ID]; err != nil {
+			result := text.GroupResults[groupResult(err)]
+			view.Unreachable = append(view.Unreachable, unreachableHub{hub, result.Text})
+		}
+	}
+	return nil
+}
+
+// runGroupAction sends the commands of an action, and shows a result for each.
+func (req *request) runGroupAction() error {
+	view := groupActionView{Value: req.formValue("value"), Once: req.formValue("once"), Sent: true}
+	if view.Once == "" {
+		return req.portal.rejectForgedForm()
+	}
+	if err := req.loadTargets(&view); err != nil {
+		return err
+	}
+	chosen := req.http.PostForm["target"]
+	value, err := view.Action.value(view.Value)
+	switch {
+	case err != nil:
+		view.Problem, _ = rejectionText(err)
+	case len(chosen) == 0:
+		view.Problem = text.Pages["nothing-chosen"]
+	case len(chosen) > maxTargets:
+		view.Problem = text.Fill(text.Pages["too-many-chosen"], "most", strconv.Itoa(maxTargets))
+	}
+	if view.Problem != "" {
+		return req.showGroupAction(
+			http.StatusBadRequest, groupActionView{Value: view.Value, Problem: view.Problem},
+		)
+	}
+	view.Targets = slices.DeleteFunc(view.Targets, func(t targetRow) bool {
+		return !slices.Contains(chosen, t.Field())
+	})
+	sends := make([]live.Send, len(view.Targets))
+	for i, target := range view.Targets {
+		sends[i] = live.Send{Target: target.Target, Command: domain.Command{
+			OrgID: req.member.OrgID, HubID: target.Hub, DeviceID: target.DeviceID,
+			Key: view.Action.Key, Endpoint: target.Endpoint, Value: value,
+			IdempotencyKey: "portal-" + req.member.MemberID + "-" + view.Once + "-" + target.Field(),
+		}}
+	}
+	results := req.portal.Live.SendAll(
+		req.http.Context(), req.portal.Commands, req.origin(), sends,
+	)
+	for i, result := range results {
+		view.Targets[i].Result, view.Targets[i].Mark = groupResultText(result)
+	}
+	view.addMissing(chosen)
+	view.Layout = req.layout(view.Action.Title()+" · "+view.Site.Name, "sites")
+	req.render(http.StatusOK, "group-action.html", view)
+	return nil
+}
+
+// addMissing adds results for chosen channels that are not among the targets any more, as when
+// their hub went offline.
+func (v *groupActionView) addMissing(chosen []string) {
+	for _, field := range chosen {
+		if slices.ContainsFunc(v.Targets, func(t targetRow) bool { return t.Field() == field }) {
+			continue
+		}
+		parts := strings.Split(field, "/")
+		if len(parts) != 3 {
+			continue
+		}
+		i := slices.IndexFunc(v.Hubs, func(h live.HubState) bool { return string(h.ID) == parts[0] })
+		device, err := strconv.ParseInt(parts[1], 10, 64)
+		if i < 0 || err != nil {
+			continue
+		}
+		result := text.GroupResults["gone"]
+		for _, hub := range v.Unreachable {
+			if hub.ID == v.Hubs[i].ID {
+				result.Text = hub.Why
+			}
+		}
+		v.Targets = append(v.Targets, targetRow{
+			Target: live.Target{
+				Hub: v.Hubs[i].ID, DeviceID: device, Name: fmt.Sprint("Device ", device),
+			},
+			HubName: cmp.Or(v.Hubs[i].Name, parts[0]), Result: result.Text, Mark: result.Mark,
+		})
+	}
+}
+
+// value returns the value that the action sets. The error is invalid_request.
+func (a groupAction) value(typed string) (json.RawMessage, error) {
+	value := json.RawMessage(a.Value)
+	if a.Typed() {
+		number, err := strconv.ParseFloat(strings.Replace(typed, ",", ".", 1), 64)
+		if err != nil {
+			return nil, domain.Errorf(domain.CodeInvalidRequest, "value: must be a number")
+		}
+		if value, err = json.Marshal(number); err != nil {
+			return nil, domain.Errorf(domain.CodeInvalidRequest, "value: must be a number")
+		}
+	}
+	return domain.CheckCommandValue(a.Key, value)
+}
+
+// groupResultText returns the text and the style of a command's result.
+func groupResultText(result live.SendResult) (shown, mark string) {
+	name := string(result.Outcome)
+	if result.Err != nil {
+		name = groupResult(result.Err)
+	}
+	reason, _ := rejectionText(result.Err)
+	texts := text.GroupResults[name]
+	return text.Fill(texts.Text, "value", result.Value, "reason", reason), texts.Mark
+}
+
+// groupResult returns the name of the result of a command that was not accepted.
+func groupResult(err error) string {
+	if live.IsSkipped(err) {
+		return "skipped"
+	}
+	switch domain.CodeOf(err) {
+	case domain.CodeHubOffline:
+		return "offline"
+	case domain.CodeHubUnavailable:
+		return "unavailable"
+	case domain.CodeHubTimeout, domain.CodeHubError, domain.CodeInternal:
+		return "no answer"
+	case domain.CodeNotFound:
+		return "gone"
+	}
+	return "rejected"
+}

@@ -1,0 +1,135 @@
+package portal
+
+import (
+	"net/http"
+	"slices"
+
+	"hubcloud/domain"
+	"hubcloud/httpapi/portal/live"
+	"hubcloud/httpapi/portal/text"
+)
+
+// siteHead is the head of every page about a site.
+type siteHead struct {
+	Layout
+	Site domain.Site
+}
+
+// sitePage is the page of one site: its hubs, and actions on its devices.
+type sitePageView struct {
+	siteHead
+	Hubs []live.HubState
+	// Attention is what needs attention at the site.
+	Attention attentionView
+	// Online, Offline and Unknown count the site's hubs by status.
+	Online, Offline, Unknown int
+	Actions                  []groupAction
+	// NewName is the rejected form of renaming the site.
+	NewName struct{ Name, Problem string }
+}
+
+// siteHubs returns the site of the path and its hubs, those in trouble first.
+func (req *request) siteHubs() (domain.Site, []live.HubState, error) {
+	ctx, org := req.http.Context(), req.member.OrgID
+	site, err := req.portal.ReadModels.Site(ctx, org, req.http.PathValue("site"))
+	if err != nil {
+		return domain.Site{}, nil, err
+	}
+	hubs, err := req.portal.Live.SiteStates(ctx, org, site.ID)
+	if err != nil {
+		return domain.Site{}, nil, err
+	}
+	slices.SortFunc(hubs, compareHubs)
+	return site, hubs, nil
+}
+
+// sitePage shows a site.
+func (req *request) sitePage() error {
+	return req.showSite(http.StatusOK, sitePageView{})
+}
+
+func (req *request) showSite(status int, view sitePageView) error {
+	var err error
+	if view.Site, view.Hubs, err = req.siteHubs(); err != nil {
+		return err
+	}
+	for _, hub := range view.Hubs {
+		switch hub.Status {
+		case domain.HubOnline:
+			view.Online++
+		case domain.HubOffline:
+			view.Offline++
+		default:
+			view.Unknown++
+		}
+	}
+	view.Actions = groupActions
+	view.Layout = req.layout(view.Site.Name, "sites")
+	view.Attention, err = req.needsAttention(
+		view.Layout, view.Hubs, siteNames([]domain.Site{view.Site}), view.Site.ID, "",
+	)
+	if err != nil {
+		return err
+	}
+	view.Counts = view.Attention.Counts()
+	view.Scripts = []string{"site.js"}
+	req.render(status, "site.html", view)
+	return nil
+}
+
+// renameOnSitePage renames the site of the path, and returns to its page.
+func (req *request) renameOnSitePage() error {
+	var view sitePageView
+	site := req.http.PathValue("site")
+	view.NewName.Name = req.formValue("name")
+	_, err := req.portal.Directory.RenameSite(
+		req.http.Context(), req.origin(), req.member.OrgID, site, view.NewName.Name,
+	)
+	problem, rejected := rejectionText(err)
+	switch {
+	case rejected && domain.CodeOf(err) != domain.CodeNotFound:
+		view.NewName.Problem = problem
+		return req.showSite(rejectionStatus(err), view)
+	case err != nil:
+		return err
+	}
+	req.redirectInOrg("sites/"+site, "site-renamed")
+	return nil
+}
+
+// redirectToSite is redirectToForm for the forms of a site's page.
+func (req *request) redirectToSite() error {
+	req.redirectInOrg("sites/"+req.http.PathValue("site"), "")
+	return nil
+}
+
+// groupAction is an action on many devices at once: one value for all channels with a key.
+type groupAction struct {
+	// Name stands in the address of the action's page.
+	Name string
+	Key  string
+	// Value is the JSON of the value; "" if the person types a number.
+	Value string
+}
+
+// groupActions are the actions that pages offer.
+var groupActions = []groupAction{
+	{"lock", "lock", "true"},
+	{"close", "barrier", "false"},
+	{"off", "switch", "false"},
+	{"on", "switch", "true"},
+	{"heat", "heating_setpoint", ""},
+	{"cool", "cooling_setpoint", ""},
+}
+
+// Label returns the text of the link to the action's page.
+func (a groupAction) Label() string { return text.GroupActions[a.Name].Label }
+
+// Button returns the text of the button that starts the action.
+func (a groupAction) Button() string { return text.GroupActions[a.Name].Button }
+
+// Title returns the heading of the action's page.
+func (a groupAction) Title() string { return text.GroupActions[a.Name].Title }
+
+// Typed reports whether the person types the value.
+func (a groupAction) Typed() bool { return a.Value == "" }

@@ -1,0 +1,69 @@
+package portal_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// A site's page has its hubs, and a form only for those who may rename it.
+func TestSitePage(t *testing.T) {
+	t.Parallel()
+	w := newBackend(t)
+	path := inOne + "/sites/" + site
+	for who, manages := range map[string]bool{olga: true, max: false} {
+		b := w.open(t, nil).signIn(who)
+		page := b.get(path, http.StatusOK)
+		checkPage(t, page)
+		if !strings.Contains(page, string(ownHub)) ||
+			strings.Contains(page, "/rename") != manages {
+			t.Errorf("%s: got %s, want the hub, and a form: %t", who, page, manages)
+		}
+		b.get("/portal/"+orgTwo+"/sites/"+site, http.StatusNotFound)
+		b.get(inOne+"/sites/none", http.StatusNotFound)
+		b.get(inOne+"/sites/"+site+"/actions/none", http.StatusNotFound)
+	}
+	b := w.open(t, nil).signIn(olga)
+	if to, _ := b.post(path+"/rename", http.StatusSeeOther, "name", " Quarry "); to != path {
+		t.Errorf("redirected to %q, want the site's page", to)
+	}
+	if got, want := w.lastChange(t, w.mill), olga+": site.renamed Quarry Quarry"; got != want {
+		t.Errorf("got change %q, want %q", got, want)
+	}
+	long := strings.Repeat("x", 201)
+	if _, page := b.post(path+"/rename", http.StatusBadRequest, "name", long); !strings.Contains(
+		page, `id="rename-problem"`,
+	) {
+		t.Errorf("got %s, want the error beside the field", page)
+	}
+	b.post("/portal/"+orgTwo+"/sites/"+site+"/rename", http.StatusNotFound, "name", "Mine")
+	w.open(t, nil).signIn(max).post(path+"/rename", http.StatusForbidden, "name", "Mine")
+}
+
+// Owners and admins rename the organization; every page shows the new name at once.
+func TestRenameOrganization(t *testing.T) {
+	t.Parallel()
+	w := newBackend(t)
+	b := w.open(t, nil).signIn(olga)
+	checkPage(t, b.get(inOne+"/settings", http.StatusOK))
+	if to, _ := b.post(
+		inOne+"/settings/name", http.StatusSeeOther, "name", " Old Mill ",
+	); to != inOne+"/settings" {
+		t.Errorf("redirected to %q, want the settings", to)
+	}
+	if page := b.get(inOne+"/members", http.StatusOK); !strings.Contains(page, "<bdi>Old Mill</bdi>") {
+		t.Errorf("got %s, want the new name", page)
+	}
+	want := olga + ": org.renamed " + orgOne + " Old Mill"
+	if got := w.lastChange(t, w.mill); got != want {
+		t.Errorf("got change %q, want %q", got, want)
+	}
+	if _, page := b.post(inOne+"/settings/name", http.StatusBadRequest, "name", " "); !strings.Contains(
+		page, `id="name-problem"`,
+	) {
+		t.Errorf("got %s, want the error beside the field", page)
+	}
+	other := w.open(t, nil).signIn(max)
+	checkPage(t, other.get(inOne+"/settings", http.StatusOK))
+	other.post(inOne+"/settings/name", http.StatusForbidden, "name", "Mine")
+}
