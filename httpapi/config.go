@@ -30,17 +30,19 @@ const (
 )
 
 // Config configures an API. An API that serves /v1 needs Keys, Hubs, ReadModels, Directory,
-// Devices, Commands, Idempotency, Events and Enrolment; one that serves only health and readiness
-// needs none of them.
+// PastStates, Devices, Commands, Idempotency, Events, OrgEvents and Enrolment; one that serves only
+// health and readiness needs none of them.
 type Config struct {
 	Keys        Keys
 	Hubs        Hubs
 	ReadModels  ReadModels
 	Directory   Directory
+	PastStates  PastStates
 	Devices     Devices
 	Commands    Commands
 	Idempotency Idempotency
 	Events      Events
+	OrgEvents   OrgEvents
 	Enrolment   Enrolment
 
 	// Freshness reports whether Keys and Hubs are up to date. If nil, they always are.

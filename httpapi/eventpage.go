@@ -11,7 +11,7 @@ import (
 // writePage answers with a page of at most limit events, of which first has been read already. A
 // page that is larger than first is read and written part by part. An error after the first write
 // ends the page early, with has_more true: the client gets the error when it reads on.
-func (req *request) writePage(hub domain.HubID, limit int, first domain.EventPage) error {
+func (req *request) writePage(events feed, limit int, first domain.EventPage) error {
 	req.owner = req.memoryOwner()
 	if err := req.Reserve(pageBytes(first)); err != nil {
 		return err
@@ -25,7 +25,7 @@ func (req *request) writePage(hub domain.HubID, limit int, first domain.EventPag
 	req.WriteHeader(http.StatusOK)
 	p := pageWriter{
 		req:     req,
-		hub:     hub,
+		events:  events,
 		control: http.NewResponseController(req.w),
 		begun:   time.Now(),
 		left:    limit,
@@ -76,7 +76,7 @@ func pageBytes(page domain.EventPage) int {
 // memory.
 type pageWriter struct {
 	req     *request
-	hub     domain.HubID
+	events  feed
 	control *http.ResponseController
 	begun   time.Time
 	// left is how many events the client still wants.
@@ -103,7 +103,7 @@ func (p *pageWriter) read(part *domain.EventPage) bool {
 	if err := req.Reserve(size); err != nil {
 		return false
 	}
-	got, err := req.api.Events.Part(req.ctx, p.hub, p.next, p.left, size, 0)
+	got, err := p.events.Part(req.ctx, p.next, p.left, size, 0)
 	if err != nil {
 		if req.ctx.Err() == nil && domain.CodeOf(err) == domain.CodeInternal {
 			req.err = err

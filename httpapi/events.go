@@ -15,6 +15,7 @@ const (
 	maxEventWait     = 60 // seconds
 )
 
+// readEvents answers with a page of a hub's events.
 func (a *api) readEvents(req *request) error {
 	hub, err := a.ownHub(req)
 	if err != nil {
@@ -24,6 +25,11 @@ func (a *api) readEvents(req *request) error {
 	if err != nil {
 		return err
 	}
+	return a.readFeed(req, hubFeed{a.Events, hub}, q)
+}
+
+// readFeed answers with a page of a feed.
+func (a *api) readFeed(req *request, events feed, q query) error {
 	after, _ := q.get("after")
 	limit, err := q.integer("limit", 1, maxEventPage, defaultEventPage)
 	if err != nil {
@@ -41,21 +47,23 @@ func (a *api) readEvents(req *request) error {
 	size := a.memory.chunkSize(req.owner)
 	var part domain.EventPage
 	if wait == 0 {
-		part, err = a.Events.Part(req.ctx, hub, after, limit, size, 0)
+		part, err = events.Part(req.ctx, after, limit, size, 0)
 	} else {
-		part, err = a.waitForEvents(req, hub, after, limit, size, time.Duration(wait)*time.Second)
+		part, err = a.waitForEvents(
+			req, events, after, limit, size, time.Duration(wait)*time.Second,
+		)
 	}
 	if err != nil {
 		return err
 	}
-	return req.writePage(hub, limit, part)
+	return req.writePage(events, limit, part)
 }
 
 // waitForEvents reads a page and waits for its first event if there is none yet. It returns early
 // with what there is when the service stops, with unauthenticated when the key is revoked, and with
 // service_unavailable when this replica loses the broker.
 func (a *api) waitForEvents(
-	req *request, hub domain.HubID, after string, limit, size int, wait time.Duration,
+	req *request, events feed, after string, limit, size int, wait time.Duration,
 ) (domain.EventPage, error) {
 	a.metrics.longPolls.Inc()
 	defer a.metrics.longPolls.Dec()
@@ -74,7 +82,7 @@ func (a *api) waitForEvents(
 		}
 		cancel()
 	}()
-	page, err := a.Events.Part(ctx, hub, after, limit, size, wait)
+	page, err := events.Part(ctx, after, limit, size, wait)
 	cancel()
 	<-watched
 	if err := req.ctx.Err(); err != nil {

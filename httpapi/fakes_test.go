@@ -120,6 +120,17 @@ func (w *world) DeviceLabels(
 	return nil, w.fault
 }
 
+// StateAt returns one channel, of which little is known.
+func (w *world) StateAt(
+	_ context.Context, _ domain.HubID, at time.Time,
+) (domain.PastHubState, error) {
+	return domain.PastHubState{At: at, Channels: []domain.PastChannel{{
+		DeviceID: 1, Basis: "event", Channel: domain.Channel{
+			Key: "lock", Kind: "lock", Status: domain.ChannelUnknown,
+		},
+	}}}, w.fault
+}
+
 func (w *world) CreateSiteWithID(
 	_ context.Context, _ domain.Origin, org, _, name string,
 ) (domain.SiteState, error) {
@@ -254,6 +265,22 @@ func (w *world) Follow(_ context.Context, _ domain.HubID, after string) (EventRe
 	}
 	w.readers++
 	return &worldReader{world: w, at: at}, nil
+}
+
+// worldFeed is a world whose log is the feed of its organization.
+type worldFeed struct{ *world }
+
+func (w worldFeed) Part(
+	ctx context.Context, _ string, _ domain.EventFilter, after string, limit, bytes int,
+	wait time.Duration,
+) (domain.EventPage, error) {
+	return w.world.Part(ctx, "", after, limit, bytes, wait)
+}
+
+func (w worldFeed) Follow(
+	ctx context.Context, _ string, _ domain.EventFilter, after string,
+) (EventReader, error) {
+	return w.world.Follow(ctx, "", after)
 }
 
 type worldReader struct {

@@ -33,6 +33,11 @@ var bodies = map[string]any{
 	"ChannelItem":       listedChannel{},
 	"Device":            deviceBody[fullChannel]{},
 	"Channel":           fullChannel{},
+	"StateList":         listBody[stateBody]{},
+	"State":             stateBody{},
+	"StateDevice":       stateDevice{},
+	"PastState":         pastStateBody{},
+	"PastChannel":       pastChannelBody{},
 	"DeviceLabel":       labelBody{},
 	"Window":            windowBody{},
 	"AcceptedCommand":   commandBody{},
@@ -61,6 +66,8 @@ type event struct {
 // elsewhere holds the object schemas without a type in this package, and the tests that check them.
 var elsewhere = map[string]string{
 	"EventPage":           "written by hand: TestAnswersAreDescribed",
+	"FeedPage":            "written by hand: TestAnswersAreDescribed",
+	"FeedGapData":         "written by package orgfeed: the contract suite",
 	"DeviceList":          "has no type of its own: TestAnswersAreDescribed",
 	"Health":              "has no type of its own: TestAnswersAreDescribed",
 	"Color":               "a value, passed on as the hub sends it",

@@ -95,6 +95,8 @@ var particular = map[string][]int{
 	"POST /v1/hubs/{hub_id}/pairing":                      {202},
 	"POST /v1/hubs/{hub_id}/removal":                      {202},
 	"POST /v1/hubs/{hub_id}/devices/{device_id}/commands": {202, 409, 422},
+	"GET /v1/events":                                      {200, 410},
+	"GET /v1/events/stream":                               {200, 410},
 	"GET /v1/hubs/{hub_id}/events":                        {200, 410},
 	"GET /v1/hubs/{hub_id}/events/stream":                 {200, 410},
 	"GET /v1/openapi.yaml":                                {200, 304},

@@ -52,6 +52,12 @@ type ReadModels interface {
 		ctx context.Context, org string, site *string, limit int, startingAfter string,
 	) (domain.Page[domain.Hub], error)
 	Hub(ctx context.Context, org string, hub domain.HubID) (domain.Hub, error)
+	// States lists the last reported states of the channels that a filter selects, ordered by hub,
+	// device, key and endpoint, after a position.
+	States(
+		ctx context.Context, org string, filter domain.StateFilter, limit int,
+		after domain.StatePosition,
+	) (domain.Page[domain.ReportedState], error)
 	// Members lists members, owners first, then by the time of joining.
 	Members(
 		ctx context.Context, org string, limit int, startingAfter string,
@@ -113,6 +119,14 @@ type Directory interface {
 	RemoveMember(ctx context.Context, o domain.Origin, org, member string) error
 }
 
+// PastStates returns what the devices of a hub had last reported.
+type PastStates interface {
+	// StateAt returns what was known at an instant. Errors are domain.Errors: invalid_request, which
+	// names the parameter `at`, for an instant in the future or before the retention of events; and
+	// service_unavailable.
+	StateAt(ctx context.Context, hub domain.HubID, at time.Time) (domain.PastHubState, error)
+}
+
 // Devices sends requests to hubs and waits for their answers. Errors are domain.Errors: not_found
 // for a device that the hub does not have, hub_offline at once for a hub that is not connected,
 // hub_unavailable, hub_timeout and hub_error.
@@ -172,11 +186,27 @@ type Events interface {
 	EndCursor(ctx context.Context, hub domain.HubID) (string, error)
 }
 
+// OrgEvents reads the feeds of organizations: the events of all their hubs. Errors are those of
+// Events.
+type OrgEvents interface {
+	// Part returns the events that the filter chooses, as Events.Part does. A page without events
+	// may have more, if many were filtered out.
+	Part(
+		ctx context.Context, org string, filter domain.EventFilter, after string, limit, bytes int,
+		wait time.Duration,
+	) (domain.EventPage, error)
+	// Follow returns a reader of the events that the filter chooses, as Events.Follow does.
+	Follow(
+		ctx context.Context, org string, filter domain.EventFilter, after string,
+	) (EventReader, error)
+}
+
 // ErrEventsClosed is the error of an EventReader once the service has stopped reading event logs.
 // No event is lost.
 var ErrEventsClosed = errors.New("the event logs are closed")
 
-// EventReader follows one hub's event log. It is used by one goroutine.
+// EventReader follows one hub's event log, or the feed of an organization. It is used by one
+// goroutine.
 type EventReader interface {
 	// Next returns the next events in order: at most limit, and not much more than sse.BatchBytes
 	// of them, possibly fewer than there are; none if there are none yet. The caller must not keep

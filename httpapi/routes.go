@@ -89,6 +89,8 @@ func (a *api) hubRoutes() []*route {
 		keyRoute("DELETE", hub+"/pairing", write, a.closePairing, asksHub),
 		keyRoute("POST", hub+"/removal", write, a.openRemoval, asksHub),
 		keyRoute("DELETE", hub+"/removal", write, a.closeRemoval, asksHub),
+		keyRoute("GET", "/v1/events", events, a.readOrgEvents, longLived),
+		keyRoute("GET", "/v1/events/stream", events, a.streamOrgEvents, longLived),
 		keyRoute("GET", hub+"/events", events, a.readEvents, longLived),
 		keyRoute("GET", hub+"/events/stream", events, a.streamEvents, longLived),
 	}
@@ -99,6 +101,8 @@ func (a *api) deviceRoutes() []*route {
 	const device = devices + "/{device_id}"
 	const read, write = domain.ScopeHubsRead, domain.ScopeHubsWrite
 	return []*route{
+		keyRoute("GET", "/v1/state", read, a.listStates),
+		keyRoute("GET", "/v1/hubs/{hub_id}/state", read, a.getPastState),
 		keyRoute("GET", devices, read, a.listDevices, asksHub),
 		keyRoute("GET", device, read, a.getDevice, asksHub),
 		keyRoute("PATCH", device, write, a.updateDevice, readsBody, asksHub),

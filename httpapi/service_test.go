@@ -149,8 +149,9 @@ func startOn(
 	}
 	s.bearer, s.revoke = w.addKey(orgOne, 1, domain.AllScopes()...)
 	cfg := Config{
-		Keys: w, Hubs: hubAccess{w}, ReadModels: w, Directory: w, Devices: live{w},
-		Commands: live{w}, Events: w, Enrolment: w,
+		Keys: w, Hubs: hubAccess{w}, ReadModels: w, Directory: w, PastStates: w,
+		Devices:  live{w},
+		Commands: live{w}, Events: w, OrgEvents: worldFeed{w}, Enrolment: w,
 		Environment: domain.EnvironmentDev, Rate: 1e5, Burst: 1e5, Draining: draining,
 		Logger: slog.New(slog.NewJSONHandler(s.logged, nil)),
 	}

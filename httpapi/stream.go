@@ -12,14 +12,22 @@ import (
 // streamBatch is the most events that go out in one write. The EventReader bounds their bytes.
 const streamBatch = 100
 
-// streamEvents streams a hub's events as Server-Sent Events until the client leaves or the stream
-// must end.
+// streamEvents streams a hub's events.
 func (a *api) streamEvents(req *request) error {
 	hub, err := a.ownHub(req)
 	if err != nil {
 		return err
 	}
-	after, err := streamStart(req.http)
+	q, err := readQuery(req.http.URL.RawQuery, "after")
+	if err != nil {
+		return err
+	}
+	return a.streamFeed(req, hubFeed{a.Events, hub}, q)
+}
+
+// streamFeed streams a feed as Server-Sent Events until the client leaves or the stream must end.
+func (a *api) streamFeed(req *request, events feed, q query) error {
+	after, err := streamStart(req.http, q)
 	if err != nil {
 		return err
 	}
@@ -27,7 +35,7 @@ func (a *api) streamEvents(req *request) error {
 		return err
 	}
 	defer a.streams.Release(req.key.ID)
-	reader, err := a.Events.Follow(req.ctx, hub, after)
+	reader, err := events.Follow(req.ctx, after)
 	if err != nil {
 		return err
 	}
@@ -64,11 +72,7 @@ func (a *api) acquireStream(req *request) error {
 // streamStart returns the cursor after which the stream begins, "" for now. Last-Event-ID takes
 // precedence over the query parameter, which is for clients that cannot set a header on their first
 // request. An empty Last-Event-ID counts as none, as in the HTML standard.
-func streamStart(r *http.Request) (string, error) {
-	q, err := readQuery(r.URL.RawQuery, "after")
-	if err != nil {
-		return "", err
-	}
+func streamStart(r *http.Request, q query) (string, error) {
 	ids := r.Header["Last-Event-Id"]
 	if len(ids) > 1 {
 		return "", invalid("Last-Event-ID: must be given once")

@@ -30,7 +30,9 @@ type headerField struct {
 type content struct {
 	schema  Schema
 	streams bool
-	message Schema // of one message, in an event stream
+	message Schema
+	// byCursor reports that the id of a message is the cursor of its event.
+	byCursor bool
 }
 
 // Statuses returns the described statuses of the operation, ascending.
@@ -83,6 +85,7 @@ func (d *Document) answer(response place) (*answer, error) {
 		}
 		if message := body.get("x-message"); message.exists() {
 			c.streams = true
+			c.byCursor = nameOf(message.get("properties", "id")) == "Cursor"
 			if c.message, err = d.compile(message); err != nil {
 				return nil, err
 			}

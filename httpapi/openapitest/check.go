@@ -158,7 +158,10 @@ func (e *Expected) Messages(header http.Header, report func(error)) *Messages {
 	if err != nil {
 		report(e.explain(err))
 	}
-	return &Messages{schema: c.message, report: func(err error) { report(e.explain(err)) }}
+	return &Messages{
+		schema: c.message, byCursor: c.byCursor,
+		report: func(err error) { report(e.explain(err)) },
+	}
 }
 
 // explain adds to an error which answer it is about.

@@ -12,7 +12,9 @@ import (
 // service sends it) and checks each message against the document. It is used by one goroutine.
 type Messages struct {
 	schema Schema
-	report func(error)
+	// byCursor reports that the id of a message is the cursor of its event.
+	byCursor bool
+	report   func(error)
 
 	rest    []byte // of a line that has not ended yet
 	message map[string]any
@@ -77,8 +79,8 @@ func (m *Messages) dispatch() {
 		return
 	}
 	var event struct{ Cursor, Type string }
-	if err := json.Unmarshal([]byte(text), &event); err != nil || event.Cursor != message["id"] ||
-		event.Type != message["event"] {
+	if err := json.Unmarshal([]byte(text), &event); err != nil ||
+		m.byCursor && event.Cursor != message["id"] || event.Type != message["event"] {
 		m.report(
 			fmt.Errorf(
 				"message: id %q and event %q go with another event: %s", message["id"],

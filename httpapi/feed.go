@@ -1,0 +1,151 @@
+package httpapi
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"hubcloud/domain"
+)
+
+// feed is what pages and streams of events read: one hub's log, or that of an organization.
+type feed interface {
+	// Part and Follow are as those of Events.
+	Part(
+		ctx context.Context, after string, limit, bytes int, wait time.Duration,
+	) (domain.EventPage, error)
+	Follow(ctx context.Context, after string) (EventReader, error)
+}
+
+// hubFeed is the event log of one hub.
+type hubFeed struct {
+	events Events
+	hub    domain.HubID
+}
+
+func (f hubFeed) Part(
+	ctx context.Context, after string, limit, bytes int, wait time.Duration,
+) (domain.EventPage, error) {
+	return f.events.Part(ctx, f.hub, after, limit, bytes, wait)
+}
+
+func (f hubFeed) Follow(ctx context.Context, after string) (EventReader, error) {
+	return f.events.Follow(ctx, f.hub, after)
+}
+
+// orgFeed is the feed of an organization.
+type orgFeed struct {
+	events OrgEvents
+	org    string
+	filter domain.EventFilter
+}
+
+func (f orgFeed) Part(
+	ctx context.Context, after string, limit, bytes int, wait time.Duration,
+) (domain.EventPage, error) {
+	return f.events.Part(ctx, f.org, f.filter, after, limit, bytes, wait)
+}
+
+func (f orgFeed) Follow(ctx context.Context, after string) (EventReader, error) {
+	return f.events.Follow(ctx, f.org, f.filter, after)
+}
+
+// readOrgEvents answers with a page of the organization's events.
+func (a *api) readOrgEvents(req *request) error {
+	filter, q, err := readEventFilter(req.http.URL.RawQuery, "after", "limit", "wait")
+	if err != nil {
+		return err
+	}
+	return a.readFeed(req, orgFeed{a.OrgEvents, req.key.OrgID, filter}, q)
+}
+
+// streamOrgEvents streams the organization's events.
+func (a *api) streamOrgEvents(req *request) error {
+	filter, q, err := readEventFilter(req.http.URL.RawQuery, "after")
+	if err != nil {
+		return err
+	}
+	return a.streamFeed(req, orgFeed{a.OrgEvents, req.key.OrgID, filter}, q)
+}
+
+const (
+	// maxFilterValues is how often site_id, hub_id and type may each be given.
+	maxFilterValues = 100
+	// maxFilterText is the most characters of a site_id or type.
+	maxFilterText = 100
+	// maxParts is the most parts that the hubs of an organization can be divided into.
+	maxParts = 256
+)
+
+// readEventFilter reads the parameters that choose events, and the other known ones.
+func readEventFilter(raw string, known ...string) (filter domain.EventFilter, q query, err error) {
+	var others []string
+	for pair := range strings.SplitSeq(raw, "&") {
+		name, _, _ := strings.Cut(pair, "=")
+		if !slices.Contains([]string{"site_id", "hub_id", "type"}, name) {
+			others = append(others, pair)
+			continue
+		}
+		if q, err = readQuery(pair, name); err != nil {
+			return filter, nil, err
+		}
+		value, _ := q.get(name)
+		if err := addToFilter(&filter, name, value); err != nil {
+			return filter, nil, err
+		}
+	}
+	if q, err = readQuery(strings.Join(others, "&"), append(known, "part")...); err != nil {
+		return filter, nil, err
+	}
+	if part, ok := q.get("part"); ok {
+		if filter.Part, filter.Parts, err = parsePart(part); err != nil {
+			return filter, nil, err
+		}
+	}
+	return filter, q, nil
+}
+
+// addToFilter adds a value of a parameter that may be repeated.
+func addToFilter(filter *domain.EventFilter, name, value string) error {
+	if len(value) > maxFilterText {
+		return invalid("%s: must be at most %d characters", name, maxFilterText)
+	}
+	given := 0
+	switch name {
+	case "site_id":
+		filter.Sites = append(filter.Sites, value)
+		given = len(filter.Sites)
+	case "hub_id":
+		hub, ok := domain.ParseHubID(value)
+		if !ok {
+			return invalid("hub_id: must be a hub id")
+		}
+		filter.Hubs = append(filter.Hubs, hub)
+		given = len(filter.Hubs)
+	case "type":
+		if strings.Contains(strings.TrimSuffix(value, ".*"), "*") {
+			return invalid("type: must be an event type, or the first part of types and `.*`")
+		}
+		filter.Types = append(filter.Types, value)
+		given = len(filter.Types)
+	}
+	if given > maxFilterValues {
+		return invalid("%s: must be given at most %d times", name, maxFilterValues)
+	}
+	return nil
+}
+
+// parsePart reads a part as in `2/8`.
+func parsePart(text string) (part, parts int, err error) {
+	first, second, _ := strings.Cut(text, "/")
+	n, nErr := strconv.ParseUint(first, 10, 16)
+	of, ofErr := strconv.ParseUint(second, 10, 16)
+	if nErr != nil || ofErr != nil || n < 1 || n > of || of > maxParts {
+		return 0, 0, invalid(
+			"part: must be a part and the number of parts, as in 2/8, with 1 to %d parts", maxParts,
+		)
+	}
+	return int(n), int(of), nil
+}

@@ -1,0 +1,170 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"hubcloud/domain"
+)
+
+const (
+	// maxStates is the most items of a page of states, and defaultStates the default.
+	maxStates     = 500
+	defaultStates = 100
+)
+
+// stateBody is the last reported state of a channel.
+type stateBody struct {
+	ID         string         `json:"id"`
+	HubID      domain.HubID   `json:"hub_id"`
+	SiteID     string         `json:"site_id"`
+	Connection itemConnection `json:"connection"`
+	Device     stateDevice    `json:"device"`
+	Channel    fullChannel    `json:"channel"`
+	ChangedAt  *string        `json:"changed_at"`
+	Basis      string         `json:"basis"`
+	Certain    bool           `json:"certain"`
+}
+
+// stateDevice is the device of a channel.
+type stateDevice struct {
+	ID             int64   `json:"id"`
+	Name           *string `json:"name"`
+	Manufacturer   string  `json:"manufacturer"`
+	Model          string  `json:"model"`
+	Room           *string `json:"room"`
+	AvailableSince *string `json:"available_since"`
+}
+
+func newStateBody(s domain.ReportedState) stateBody {
+	if s.Channel.Capabilities == nil {
+		s.Channel.Capabilities = json.RawMessage("{}")
+	}
+	return stateBody{
+		ID: stateID(s), HubID: s.HubID, SiteID: s.SiteID,
+		Connection: itemConnection{Status: s.HubStatus, Since: domain.FormatTime(s.HubSince)},
+		Device: stateDevice{
+			ID: s.DeviceID, Name: s.Name, Manufacturer: s.Manufacturer, Model: s.Model,
+			Room: s.Room, AvailableSince: optionalTime(s.AvailableSince),
+		},
+		Channel: newFullChannel(s.Channel), ChangedAt: optionalTime(s.ChangedAt), Basis: s.Basis,
+		Certain: s.Certain,
+	}
+}
+
+func optionalTime(t *time.Time) *string {
+	if t == nil {
+		return nil
+	}
+	text := domain.FormatTime(*t)
+	return &text
+}
+
+// stateID returns the id of a state: the hub, the device, the endpoint and the key. The key is last
+// because it may contain any character.
+func stateID(s domain.ReportedState) string {
+	return string(s.HubID) + "/" + strconv.FormatInt(s.DeviceID, 10) + "/" +
+		strconv.FormatInt(s.Channel.Endpoint, 10) + "/" + s.Channel.Key
+}
+
+// parseStateID reads the id of a state; false if it is none.
+func parseStateID(id string) (at domain.StatePosition, ok bool) {
+	parts := strings.SplitN(id, "/", 4)
+	if len(parts) != 4 || parts[3] == "" {
+		return at, false
+	}
+	hub, ok := domain.ParseHubID(parts[0])
+	device, err := strconv.ParseInt(parts[1], 10, 64)
+	endpoint, endpointErr := strconv.ParseInt(parts[2], 10, 64)
+	if !ok || err != nil || endpointErr != nil {
+		return at, false
+	}
+	return domain.StatePosition{
+		HubID: hub, DeviceID: device, Key: parts[3], Endpoint: endpoint,
+	}, true
+}
+
+// listStates answers with the last reported states of channels of the whole organization.
+func (a *api) listStates(req *request) error {
+	q, err := readQuery(
+		req.http.URL.RawQuery, "limit", "starting_after", "site_id", "hub_id", "key", "value",
+		"status", "available", "observed_before",
+	)
+	if err != nil {
+		return err
+	}
+	limit, err := q.integer("limit", 1, maxStates, defaultStates)
+	if err != nil {
+		return err
+	}
+	var after domain.StatePosition
+	if id, given := q.get("starting_after"); given {
+		if after, given = parseStateID(id); !given {
+			return invalid("starting_after: must be an id from the list of states")
+		}
+	}
+	filter, err := q.stateFilter()
+	if err != nil {
+		return err
+	}
+	page, err := a.ReadModels.States(req.ctx, req.key.OrgID, filter, limit, after)
+	if err != nil {
+		return err
+	}
+	return req.writeJSON(http.StatusOK, listOf(page, newStateBody))
+}
+
+// stateFilter reads the parameters that select states.
+func (q query) stateFilter() (filter domain.StateFilter, err error) {
+	if site, given := q.get("site_id"); given {
+		filter.SiteID = &site
+	}
+	if text, given := q.get("hub_id"); given {
+		hub := domain.HubID(text)
+		filter.HubID = &hub
+	}
+	if key, given := q.get("key"); given {
+		filter.Key = &key
+	}
+	if filter.Value, err = q.boolean("value"); err != nil {
+		return filter, err
+	}
+	if filter.Available, err = q.boolean("available"); err != nil {
+		return filter, err
+	}
+	if text, given := q.get("status"); given {
+		status, ok := domain.ParseChannelStatus(text)
+		if !ok {
+			return filter, invalid(
+				"status: must be one of unknown, synchronized, pending, diverged, failed",
+			)
+		}
+		filter.Status = &status
+	}
+	if text, given := q.get("observed_before"); given {
+		at, err := time.Parse(time.RFC3339Nano, text)
+		if err != nil {
+			return filter, invalid(
+				"observed_before: must be a timestamp such as 2026-01-02T03:04:05Z",
+			)
+		}
+		filter.ObservedBefore = &at
+	}
+	return filter, nil
+}
+
+// boolean returns a parameter that must be true or false; nil if it was not given.
+func (q query) boolean(name string) (*bool, error) {
+	switch value, given := q.get(name); {
+	case !given:
+		return nil, nil
+	case value == "true", value == "false":
+		set := value == "true"
+		return &set, nil
+	default:
+		return nil, invalid("%s: must be true or false", name)
+	}
+}
