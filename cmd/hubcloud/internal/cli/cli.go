@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"hubcloud/cmd/hubcloud/internal/build"
+	"hubcloud/cmd/hubcloud/internal/forward"
 	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/domain"
 )
@@ -26,6 +27,8 @@ const (
 	exitOK     = 0
 	exitFailed = 1
 	exitUsage  = 2
+	// exitGone is that of `forward` when the receiver wants no more events.
+	exitGone = 3
 )
 
 // cli has one field for each command. Every flag is also an environment variable: HUBCLOUD_ and the
@@ -56,7 +59,8 @@ type cli struct {
 
 	Hubs    hubsCommand    `cmd:"" help:"List the organization's hubs." group:"With an API key:"`
 	Devices devicesCommand `cmd:"" help:"List a hub's devices, or show the channels of one." group:"With an API key:"`
-	Events  eventsCommand  `cmd:"" help:"Print or follow a hub's events." group:"With an API key:"`
+	Events  eventsCommand  `cmd:"" help:"Print or follow the events of a hub, or of all hubs." group:"With an API key:"`
+	Forward forwardCommand `cmd:"" help:"Post the events of all hubs to a service of yours." group:"With an API key:"`
 	Send    sendCommand    `cmd:"" help:"Send a command to a device, and wait for its outcome." group:"With an API key:"`
 
 	Login    loginCommand    `cmd:"" help:"Store an API's address and key in a profile." group:"With an API key:"`
@@ -76,8 +80,8 @@ Start with "hubcloud dev": it keeps everything in ./data, connects three virtual
 Every flag can also be given as an environment variable; the help of each command names it.`
 
 // Run runs one command line and returns its exit code: 0 for success, 1 when the command failed, 2
-// for a usage error. SIGINT and SIGTERM stop the command in order; a second signal ends the process
-// at once.
+// for a usage error, 3 when the receiver of `forward` answered 410. SIGINT and SIGTERM stop the
+// command in order; a second signal ends the process at once.
 func Run(ctx context.Context, args []string, out Output) (code int) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -117,7 +121,7 @@ func Run(ctx context.Context, args []string, out Output) (code int) {
 }
 
 // exitCode prints an error in one line and returns its exit code: 2 when the command line was
-// wrong, otherwise 1.
+// wrong, 3 for forward.ErrGone, otherwise 1.
 func exitCode(err error, out Output) int {
 	if err == nil {
 		return exitOK
@@ -137,6 +141,9 @@ func exitCode(err error, out Output) int {
 	case errors.As(err, &domainErr):
 		fmt.Fprintln(out.Err, "hubcloud:", domainErr.Message)
 		return exitFailed
+	case errors.Is(err, forward.ErrGone):
+		fmt.Fprintln(out.Err, "hubcloud:", err)
+		return exitGone
 	default:
 		fmt.Fprintln(out.Err, "hubcloud:", err)
 		return exitFailed

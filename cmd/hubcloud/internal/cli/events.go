@@ -4,34 +4,53 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 
 	"hubcloud/httpapi/client"
 )
 
-// eventsCommand prints the events of a hub.
+// eventsCommand prints the events of a hub, or of all hubs.
 type eventsCommand struct {
 	apiFlags
-	Hub    string `arg:"" help:"Id of the hub."`
+	HubID  string `arg:"" optional:"" name:"hub" help:"Id of the hub."`
+	All    bool   `help:"Print the events of all hubs of the organization: its feed." env:"-"`
 	Follow bool   `help:"Continue with new events until Ctrl-C, also after lost connections and restarts of the service." short:"f"`
-	After  string `help:"Begin after this cursor. Defaults to the oldest event." placeholder:"CURSOR"`
+	After  string `help:"Begin after this cursor, with --all after this position of the feed. Defaults to the oldest event." placeholder:"CURSOR"`
 	New    bool   `help:"Begin with the next new event. Needs --follow."`
+	feedFlags
 }
 
 // Help returns the long help text.
 func (*eventsCommand) Help() string {
-	return `Prints the events of a hub, oldest first. Events are kept for 24 hours by default. The key needs the scope events:read.
+	return `Prints the events of a hub, or with --all of all hubs, oldest first. Events are kept for 24 hours by default. The key needs the scope events:read.
 
 Each event has a cursor. With --after and the last cursor that you have seen, the command prints the events that follow, each exactly once.
-Where the cloud lacks events of the hub, a line on standard error reports the gap.
+Where the cloud lacks events of a hub, a line on standard error reports the gap.
+
+With --all, each hub's events are in the order of its log; there is no order across hubs. --after takes a position of the feed, which is the last
+column, and the member "position" with --json. An event without one is not the last of its page: use an earlier position. --site, --hub, --type and
+--part select events; a position is valid with other selections too.
 
   hubcloud events hub-demo-0000-0001
   hubcloud events hub-demo-0000-0001 --follow --new
-  hubcloud events hub-demo-0000-0001 --json | tail -1 | jq -r .cursor`
+  hubcloud events hub-demo-0000-0001 --json | tail -1 | jq -r .cursor
+  hubcloud events --all --follow --new --type 'channel.*'`
 }
 
 // Validate checks the flags. The flag parser calls it.
 func (c *eventsCommand) Validate() error {
+	switch {
+	case c.All && c.HubID != "":
+		return errors.New("--all and a hub: give only one of them")
+	case !c.All && c.HubID == "":
+		return errors.New("name a hub, or give --all")
+	case !c.All && c.feedFlags.given():
+		return errors.New("--site, --hub, --type and --part need --all")
+	}
+	if err := c.feedFlags.Validate(); err != nil {
+		return err
+	}
 	if c.New && !c.Follow {
 		return errors.New("--new needs --follow: there are no new events to print otherwise")
 	}
@@ -44,7 +63,7 @@ func (c *eventsCommand) Validate() error {
 // Run prints the events. With --follow, an interrupt ends it without an error.
 func (c *eventsCommand) Run(ctx context.Context, out Output) error {
 	return c.withClient(ctx, out, func(api *client.Client) error {
-		for event, err := range api.Events(ctx, c.Hub, c.After, c.options()...) {
+		for event, err := range c.events(ctx, api) {
 			switch {
 			case client.IsGap(err):
 				fmt.Fprintln(out.Err, "hubcloud: gap:", err)
@@ -63,6 +82,22 @@ func (c *eventsCommand) Run(ctx context.Context, out Output) error {
 	})
 }
 
+// events returns the events of the hub, each with its cursor as position, or of the feed.
+func (c *eventsCommand) events(
+	ctx context.Context, api *client.Client,
+) iter.Seq2[client.FeedEvent, error] {
+	if c.All {
+		return api.Feed(ctx, c.filter(), c.After, c.options()...)
+	}
+	return func(yield func(client.FeedEvent, error) bool) {
+		for event, err := range api.Events(ctx, c.HubID, c.After, c.options()...) {
+			if !yield(client.FeedEvent{Event: event}, err) {
+				return
+			}
+		}
+	}
+}
+
 func (c *eventsCommand) options() []client.EventsOption {
 	if !c.Follow {
 		return []client.EventsOption{client.UntilNewest(), client.GiveUpAfter(max(1, c.Retry))}
@@ -73,9 +108,13 @@ func (c *eventsCommand) options() []client.EventsOption {
 	return nil
 }
 
-func (c *eventsCommand) show(out Output, event client.Event) error {
+func (c *eventsCommand) show(out Output, event client.FeedEvent) error {
 	if c.JSON {
 		return printJSON(out.Out, event)
+	}
+	hub, position := "", event.Cursor
+	if c.All {
+		hub, position = printable(event.HubID)+"  ", event.Position
 	}
 	device := "-"
 	if event.DeviceID != nil {
@@ -83,8 +122,8 @@ func (c *eventsCommand) show(out Output, event client.Event) error {
 	}
 	at := event.Time.UTC().Format("2006-01-02 15:04:05.000Z")
 	_, err := fmt.Fprintf(
-		out.Out, "%s  %-18s  device %-3s  %s  %s\n", at, printable(string(event.Type)), device,
-		printable(string(event.Data)), event.Cursor,
+		out.Out, "%s  %s%-18s  device %-3s  %s  %s\n", at, hub, printable(string(event.Type)),
+		device, printable(string(event.Data)), position,
 	)
 	return err
 }

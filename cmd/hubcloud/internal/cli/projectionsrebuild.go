@@ -14,6 +14,7 @@ import (
 type projectionsRebuildCommand struct {
 	readModelFlags
 	outputFlags
+	States bool `help:"Build the last reported states of devices again, and nothing else."`
 }
 
 // Help returns the long help text.
@@ -23,6 +24,10 @@ once it has caught up. Reads and writes continue meanwhile. The old read models 
 
 You can interrupt a rebuild at any time: the read models in use do not change, and the next rebuild cleans up. A second rebuild at the same
 time follows the first. While an operator has stopped a projection, a rebuild builds but does not switch until the projection is resumed.
+
+With --states, the command builds the last reported states of devices again instead, from the journals of the hub logs. They are deleted first:
+until they are complete, GET /v1/state answers 503. States that are older than the events and the snapshots in the journals are lost until
+their hubs are asked.
 
 The command shows a bar on a terminal, otherwise a line every two seconds. With --json it prints one object at the end.
 
@@ -44,6 +49,9 @@ func (c *projectionsRebuildCommand) Run(ctx context.Context, out Output) error {
 		return err
 	}
 	defer models.session.Close()
+	if c.States {
+		return c.rebuildStates(ctx, models, out)
+	}
 	bar := newBuildProgress(out.Err, c.JSON)
 	var last rebuild.Progress
 	err = models.Rebuild(ctx, func(p rebuild.Progress) {
@@ -65,6 +73,28 @@ func (c *projectionsRebuildCommand) Run(ctx context.Context, out Output) error {
 		"Switched: the read models were rebuilt from %d events in %.1f s. The old ones are kept "+
 			"until `hubcloud projections drop`.\n",
 		last.Sequence, last.Elapsed.Seconds(),
+	)
+	return err
+}
+
+// rebuildStates builds the last reported states again.
+func (c *projectionsRebuildCommand) rebuildStates(
+	ctx context.Context, models *readModels, out Output,
+) error {
+	began := time.Now()
+	err := models.RebuildStates(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return errors.New("interrupted; the service goes on building the states")
+	case err != nil:
+		return err
+	case c.JSON:
+		return printJSON(out.Out, map[string]any{
+			"state": "built", "seconds": time.Since(began).Seconds(),
+		})
+	}
+	_, err = fmt.Fprintf(
+		out.Out, "Last reported states were built again in %.1f s.\n", time.Since(began).Seconds(),
 	)
 	return err
 }

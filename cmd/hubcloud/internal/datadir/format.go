@@ -12,7 +12,7 @@ import (
 // the former format in test/upgrade.
 //
 //	1  the first one; directories without format.json have it too
-//	2  hub logs are written through a journal
+//	2  hub logs are written through a journal, which also has records of the state of hubs' devices
 const Format = 2
 
 // formatFile is the content of format.json.

@@ -10,6 +10,7 @@ import (
 	"hubcloud/httpapi"
 	"hubcloud/streams"
 	"hubcloud/streams/hublog"
+	"hubcloud/streams/orgfeed"
 )
 
 // apiEvents adapts the hub logs to the API's interface.
@@ -26,12 +27,26 @@ func (e apiEvents) Follow(
 	return apiReader{reader}, nil
 }
 
+// apiOrgEvents adapts the feeds of organizations to the API's interface.
+type apiOrgEvents struct{ *orgfeed.Feed }
+
+// Follow returns a reader of the events after a position.
+func (e apiOrgEvents) Follow(
+	ctx context.Context, org string, filter domain.EventFilter, after string,
+) (httpapi.EventReader, error) {
+	reader, err := e.Feed.Follow(ctx, org, filter, after)
+	if err != nil {
+		return nil, err
+	}
+	return apiReader{reader}, nil
+}
+
 // apiReader returns httpapi.ErrEventsClosed in place of hublog.ErrClosed.
-type apiReader struct{ *hublog.Reader }
+type apiReader struct{ httpapi.EventReader }
 
 // Next returns up to limit new events.
 func (r apiReader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error) {
-	events, err := r.Reader.Next(ctx, limit)
+	events, err := r.EventReader.Next(ctx, limit)
 	if errors.Is(err, hublog.ErrClosed) {
 		err = httpapi.ErrEventsClosed
 	}

@@ -16,6 +16,7 @@ import (
 	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/httpapi"
 	"hubcloud/hubbridge/identity"
+	"hubcloud/hubbridge/statelog"
 	"hubcloud/streams"
 	"hubcloud/streams/keyuse"
 )
@@ -112,10 +113,12 @@ func (s *Server) newAPI() (httpapi.API, error) {
 		Hubs:                  s.access,
 		ReadModels:            s.store,
 		Directory:             s.directory,
+		PastStates:            statelog.NewHistory(s.hubLogs, s.cfg.EventRetention, nil),
 		Devices:               s.devices,
 		Commands:              s.commands,
 		Idempotency:           s.keys,
 		Events:                apiEvents{s.hubLogs},
+		OrgEvents:             apiOrgEvents{s.orgFeed},
 		Enrolment:             enrolment,
 		Portal:                s.portal,
 		KeyUse:                s.keyUse,

@@ -3,17 +3,21 @@ package server
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge"
 	"hubcloud/hubbridge/commands"
+	"hubcloud/hubbridge/hubfaults"
 	"hubcloud/hubbridge/idempotency"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/rpc"
+	"hubcloud/hubbridge/statelog"
 	"hubcloud/streams"
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/logwriter"
+	"hubcloud/streams/orgfeed"
 	"hubcloud/streams/tapuser"
 )
 
@@ -28,6 +32,9 @@ func (s *Server) startHubLink(ctx context.Context) error {
 		return err
 	}
 	s.foundation.run("presence", s.presence.Run)
+	if err := s.startCaller(); err != nil {
+		return err
+	}
 	if s.cfg.has(roleAPI) {
 		if err := s.startCalls(ctx); err != nil {
 			return err
@@ -41,8 +48,8 @@ func (s *Server) startHubLink(ctx context.Context) error {
 	return s.startCallout()
 }
 
-// startHubLogs opens the journals and the hub logs, and recovers the hub logs whose configuration
-// is unreadable.
+// startHubLogs opens the journals and the hub logs, starts the projector of last reported states,
+// and recovers the hub logs whose configuration is unreadable.
 func (s *Server) startHubLogs(ctx context.Context) (err error) {
 	if err := s.startJournals(ctx); err != nil {
 		return err
@@ -56,9 +63,20 @@ func (s *Server) startHubLogs(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := s.startStates(); err != nil {
+		return err
+	}
+	s.orgFeed, err = orgfeed.New(orgfeed.Config{
+		Logs: s.hubLogs, Hubs: s.access, Journal: s.journals, Retention: s.cfg.EventRetention,
+		Logger: s.logger,
+	})
+	if err != nil {
+		return err
+	}
 	s.access.OnRelease(s.hubLogs.Released)
 	s.foundation.run("journals", s.journals.Run)
 	s.foundation.run("hub logs", s.hubLogs.Run)
+	s.foundation.run("organization feeds", s.orgFeed.Run)
 	s.recoverLogs(ctx)
 	if s.cfg.has(roleBridge) {
 		s.foundation.run("lost hub logs", s.reportLostLogs)
@@ -83,18 +101,20 @@ func (s *Server) startJournals(ctx context.Context) (err error) {
 	return s.retry(ctx, brokerStorage, s.journals.Open)
 }
 
+// startCaller creates what sends requests to hubs: those of the API, and those of the bridge.
+func (s *Server) startCaller() (err error) {
+	s.caller, err = rpc.NewCaller(s.conns, s.presence, rpc.Config{
+		Timeout: s.cfg.HubTimeout, Logger: s.logger, Metrics: s.registry, Tracer: s.traces.Tracer(),
+		OnRequest: s.onRequest,
+	})
+	return err
+}
+
 // startCalls creates what the API needs to send requests and commands to hubs. Requests go over the
 // broker, so the replica needs no bridge.
 func (s *Server) startCalls(ctx context.Context) (err error) {
 	err = s.retry(ctx, brokerStorage, func(ctx context.Context) error {
 		return s.buckets.SetIdempotencyWindow(ctx, s.conns, s.cfg.IdempotencyWindow)
-	})
-	if err != nil {
-		return err
-	}
-	s.caller, err = rpc.NewCaller(s.conns, s.presence, rpc.Config{
-		Timeout: s.cfg.HubTimeout, Logger: s.logger, Metrics: s.registry, Tracer: s.traces.Tracer(),
-		OnRequest: s.onRequest,
 	})
 	if err != nil {
 		return err
@@ -118,7 +138,8 @@ func (s *Server) startCalls(ctx context.Context) (err error) {
 	return err
 }
 
-// stopCalls waits for commands whose clients have gone, and receives no more answers of hubs.
+// stopCalls waits for commands whose clients have gone, asks no more hubs for their devices, and
+// receives no more answers of hubs.
 func (s *Server) stopCalls() {
 	if s.commands != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
@@ -126,6 +147,7 @@ func (s *Server) stopCalls() {
 		s.commands.Close(ctx)
 		s.keys.Close()
 	}
+	s.asking.stop()
 	if s.caller != nil {
 		s.caller.Close()
 	}
@@ -144,10 +166,30 @@ func (s *Server) startBridge(ctx context.Context) (err error) {
 		return err
 	}
 	s.bridging.run("bridge", s.bridge.Run)
+	if err := s.startStateLog(); err != nil {
+		return err
+	}
 	if s.broker != nil {
 		s.bridging.run("violations", s.reportViolations)
 	}
 	return s.retry(ctx, "the leases of its shards", s.waitForBridge)
+}
+
+// startStateLog starts what asks the hubs of this replica's shards for their devices.
+func (s *Server) startStateLog() error {
+	states, err := statelog.New(statelog.Config{
+		Logs: s.hubLogs, Journals: s.journals, Devices: rpc.NewDevices(s.caller, nil, s.orgOf),
+		Hubs: s.access, Serves: s.bridge.Serves, Online: s.presence.Online,
+		ReportFault: func(hub domain.HubID, detail string) {
+			s.bridge.ReportFault(hub, hubfaults.UnreadableMessages, detail)
+		},
+		Retention: s.cfg.EventRetention, Logger: s.logger, Metrics: s.registry,
+	})
+	if err != nil {
+		return err
+	}
+	s.asking.run("device reads", states.Run)
+	return nil
 }
 
 // waitForBridge waits until the bridge has the leases of its shards.
@@ -194,9 +236,9 @@ func (s *Server) orgOf(hub domain.HubID) string {
 }
 
 // onRequest counts a request to a hub for the log line of the hub's session, which this replica's
-// bridge writes if it serves the hub.
-func (s *Server) onRequest(hub domain.HubID) {
-	if s.bridge != nil {
+// bridge writes if it serves the hub. The service's own questions do not count.
+func (s *Server) onRequest(hub domain.HubID, id string) {
+	if s.bridge != nil && !strings.HasPrefix(id, statelog.RequestPrefix) {
 		s.bridge.CountRequest(hub)
 	}
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"time"
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal"
@@ -23,6 +24,7 @@ func (s *Server) newPortal() *portal.Portal {
 		Mails:       s.mailer,
 		Live: live.New(live.Config{
 			ReadModels: s.store, Devices: s.devices, Events: portalEvents{s.hubLogs},
+			States:           s.store,
 			DisconnectReason: s.disconnectReason,
 			StreamLifetime:   s.cfg.StreamLifetime, StreamKeepalive: s.cfg.StreamKeepalive,
 			Retention: s.cfg.EventRetention,
@@ -35,6 +37,7 @@ func (s *Server) newPortal() *portal.Portal {
 		History:     s.commands,
 		Labels:      s.directory,
 		Faults:      portalFaults{hubfaults.NewReader(s.conns)},
+		Reported:    s.store,
 		Retention:   s.cfg.EventRetention,
 		PublicURL:   s.bound.PublicURL,
 		Environment: s.settings.Environment,
@@ -65,6 +68,18 @@ func (f portalFaults) HubFaults(
 		faults = append(faults, portal.HubFault{Reason: string(fault.Reason), Since: fault.Since})
 	}
 	return faults, err
+}
+
+// SilentHubs asks the replicas that serve the hubs of all shards.
+func (f portalFaults) SilentHubs(ctx context.Context) (map[domain.HubID]time.Time, error) {
+	known, _, err := f.reader.All(ctx)
+	silent := map[domain.HubID]time.Time{}
+	for _, fault := range known {
+		if fault.Reason == hubfaults.NoHello || fault.Reason == hubfaults.NoProgress {
+			silent[fault.HubID] = fault.Since
+		}
+	}
+	return silent, err
 }
 
 // portalEvents adapts the hub logs to the portal's interface.

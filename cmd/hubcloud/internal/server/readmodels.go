@@ -11,7 +11,9 @@ import (
 	"hubcloud/projections/access"
 	"hubcloud/projections/projector"
 	"hubcloud/projections/readmodel"
+	"hubcloud/projections/statemodel"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/journal"
 	"hubcloud/streams/replicas"
 	"hubcloud/streams/signin"
 )
@@ -88,6 +90,38 @@ func (s *Server) startProjector() error {
 	return nil
 }
 
+// directoryLogs reads the ends of hub logs for the directory, which is opened before them.
+type directoryLogs struct{ s *Server }
+
+// LastSequence returns the last sequence of the hub's log.
+func (l directoryLogs) LastSequence(ctx context.Context, hub domain.HubID) (uint64, error) {
+	return l.s.hubLogs.LastSequence(ctx, hub)
+}
+
+// startStates starts the projector of last reported states on a replica with the role projector. On
+// other replicas it only registers the metrics. The projector follows the journals by itself, so
+// that nothing waits for it.
+func (s *Server) startStates() error {
+	journals, err := journal.New(journal.Config{
+		Conn: s.conns.Cloud, Groups: s.settings.Journals, Replicas: s.cfg.LogReplicas,
+		Retention: s.cfg.EventRetention + journal.Reserve, Logger: s.logger,
+	})
+	if err != nil {
+		return err
+	}
+	p, err := statemodel.New(statemodel.Config{
+		Database: s.store.ConnConfig(), Journal: journals, Journals: s.settings.Journals,
+		Logger: s.logger, Metrics: s.registry,
+	})
+	if err != nil {
+		return err
+	}
+	if s.cfg.has(roleProjector) {
+		s.foundation.run("states", p.Run)
+	}
+	return nil
+}
+
 // newDirectory returns the directory service. Its changes wait for the read models and, through
 // barrier, for the other replicas.
 func (s *Server) newDirectory(barrier *replicas.Barrier) *directory.Service {
@@ -95,7 +129,7 @@ func (s *Server) newDirectory(barrier *replicas.Barrier) *directory.Service {
 		Environment: s.settings.Environment, InvitationTTL: s.cfg.InvitationTTL, Now: time.Now,
 		AwaitReadModels: s.store.WaitFor, AwaitReplicas: barrier.Wait,
 		Presence: s.presence, Connections: s.disconnector, Mailer: invitationMailer{s},
-		RateLimiter: s.signIn,
+		RateLimiter: s.signIn, Logs: directoryLogs{s},
 		Quotas: directory.Quotas{
 			SitesPerOrg: s.cfg.SitesPerOrg, MembersPerOrg: s.cfg.MembersPerOrg,
 			ChangesPerHour: s.cfg.ChangesPerOrg,

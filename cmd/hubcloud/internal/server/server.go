@@ -34,6 +34,7 @@ import (
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/keyuse"
 	"hubcloud/streams/logwriter"
+	"hubcloud/streams/orgfeed"
 	"hubcloud/streams/replicas"
 	"hubcloud/streams/signin"
 	"hubcloud/streams/telemetry"
@@ -101,6 +102,7 @@ type Server struct {
 	// hub logs and bridge.
 	journals *logwriter.Router
 	hubLogs  *hublog.Logs
+	orgFeed  *orgfeed.Feed
 	caller   *rpc.Caller
 	devices  *rpc.Devices
 	keys     *idempotency.Keys
@@ -115,6 +117,7 @@ type Server struct {
 	// The groups of loops, in the reverse order of their stop.
 	foundation *group // everything but the bridge and the client
 	bridging   *group // the bridge
+	asking     *group // what asks hubs for their devices
 	clients    *group // the Client that Run was called with
 
 	// draining is closed when Stop begins: event streams and long-polls then end.
@@ -150,7 +153,8 @@ func Start(ctx context.Context, cfg Config, logger *slog.Logger) (_ *Server, err
 	s := &Server{
 		cfg: cfg, dir: datadir.Dir(cfg.DataDir), logger: logger,
 		registry: prometheus.NewRegistry(), failed: failed, draining: make(chan struct{}),
-		foundation: newGroup(failed), bridging: newGroup(failed), clients: newGroup(failed),
+		foundation: newGroup(failed), bridging: newGroup(failed), asking: newGroup(failed),
+		clients: newGroup(failed),
 	}
 	if s.certificate, err = s.openCertificate(); err != nil {
 		return nil, usage.Wrap(err)
@@ -226,6 +230,9 @@ func (s *Server) Stop() {
 		s.disconnector.Close()
 	}
 	s.foundation.stop()
+	if s.orgFeed != nil {
+		s.orgFeed.Close()
+	}
 	if s.hubLogs != nil {
 		s.hubLogs.Close()
 	}

@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"time"
+
+	"hubcloud/cmd/hubcloud/internal/build"
+	"hubcloud/cmd/hubcloud/internal/forward"
+	"hubcloud/cmd/hubcloud/internal/usage"
+	"hubcloud/httpapi/client"
+)
+
+// forwardCommand posts the events of all hubs to a local service.
+type forwardCommand struct {
+	apiFlags
+	To         string        `help:"Address to post the events to, such as http://127.0.0.1:9000/events." placeholder:"URL" required:""`
+	Checkpoint string        `help:"File for the position in the feed. When it exists, forwarding continues from there." placeholder:"FILE" type:"path"`
+	Oldest     bool          `help:"Without a checkpoint, begin with the oldest stored event instead of the next new one."`
+	Secret     []string      `help:"Secret for signatures, whsec_ and 24 to 64 bytes in base64. Better set HUBCLOUD_WEBHOOK_SECRET: other users of this machine can see flags. May be repeated to change it: each request has a signature for each secret." placeholder:"SECRET" env:"HUBCLOUD_WEBHOOK_SECRET"`
+	Batch      bool          `help:"Post up to 100 events of a hub in one request, as {\"data\":[…]}."`
+	Skip       []string      `help:"Step over the event with this cursor, and log it; may be repeated. For an event that the receiver can never take." placeholder:"CURSOR" env:"-"`
+	Timeout    time.Duration `help:"How long the receiver may take for an answer." default:"30s"`
+	feedFlags
+}
+
+// Help returns the long help text.
+func (*forwardCommand) Help() string {
+	return `Follows the events of all hubs of the organization and posts each to a service of yours, until Ctrl-C. The key needs the scope events:read.
+
+The body is the event as in the API. The receiver confirms an event with any 2xx within --timeout. All other answers, redirects too, and no answer
+are retried for ever, with waits of up to a minute, or as long as Retry-After of a 429 or 503 asks for. 410 ends the command with exit code 3.
+
+Each event is posted at least once. Events of a hub are posted in order, one request at a time; hubs do not wait for each other. While 10,000 events
+wait for the receiver, no more are read. The header webhook-id identifies an event, also when it is posted again: use it to drop repeats. With a
+secret, webhook-signature is that of https://www.standardwebhooks.com.
+
+With --checkpoint, a stop or a kill loses nothing, for as long as the service keeps events (24 hours by default); events after the last checkpoint
+are posted again. Without a checkpoint, or on the first start, forwarding begins with the next new event, or with --oldest.
+
+An event that the receiver never takes holds up its hub, and with it the checkpoint. The log has its cursor: restart with --skip CURSOR.
+
+  hubcloud forward --to http://127.0.0.1:9000/events --checkpoint forward.checkpoint
+  hubcloud forward --to http://127.0.0.1:9000/events --type 'channel.*' --batch
+  echo "whsec_$(openssl rand -base64 32)"                    # a new secret, for HUBCLOUD_WEBHOOK_SECRET
+
+With --json, the log is JSON, one object per line.`
+}
+
+// Validate checks the flags. The flag parser calls it.
+func (c *forwardCommand) Validate() error {
+	if err := forward.CheckAddress(c.To); err != nil {
+		return fmt.Errorf("--to %w", err)
+	}
+	if c.Timeout <= 0 {
+		return fmt.Errorf("--timeout %s: must be above 0", c.Timeout)
+	}
+	if _, err := c.secrets(); err != nil {
+		return err
+	}
+	if err := c.feedFlags.Validate(); err != nil {
+		return err
+	}
+	return c.apiFlags.Validate()
+}
+
+// secrets parses --secret. The error has no secret in it.
+func (c *forwardCommand) secrets() ([]forward.Secret, error) {
+	var all []forward.Secret
+	for _, text := range c.Secret {
+		secret, err := forward.ParseSecret(text)
+		if err != nil {
+			return nil, fmt.Errorf("--secret: %w", err)
+		}
+		all = append(all, secret)
+	}
+	return all, nil
+}
+
+// Run forwards events until it is interrupted.
+func (c *forwardCommand) Run(ctx context.Context, out Output) (err error) {
+	checkpoint := &forward.Checkpoint{}
+	if c.Checkpoint != "" {
+		if checkpoint, err = forward.OpenCheckpoint(c.Checkpoint, c.Part); err != nil {
+			return usage.Errorf("--checkpoint %w", err)
+		}
+		defer func() { err = errors.Join(err, checkpoint.Close()) }()
+	}
+	err = c.withClient(ctx, out, func(api *client.Client) error {
+		position := checkpoint.Position
+		if position == "" && !c.Oldest {
+			var err error
+			if position, err = api.FeedPosition(ctx); err != nil {
+				return err
+			}
+		}
+		return c.forward(ctx, out, api, position, checkpoint)
+	})
+	if errors.Is(err, client.ErrResync) {
+		return fmt.Errorf(
+			"%w: the service no longer keeps all events after the position; to continue without "+
+				"them, move the checkpoint away and begin anew, with --oldest at the oldest event",
+			err,
+		)
+	}
+	return err
+}
+
+func (c *forwardCommand) forward(
+	ctx context.Context, out Output, api *client.Client, position string,
+	checkpoint *forward.Checkpoint,
+) error {
+	secrets, err := c.secrets()
+	if err != nil {
+		return err
+	}
+	cfg := forward.Config{
+		Feed: func(
+			ctx context.Context, after string, onPosition func(string),
+		) iter.Seq2[client.FeedEvent, error] {
+			return api.Feed(ctx, c.filter(), after, client.OnPosition(onPosition))
+		},
+		Position: position, To: c.To, Secrets: secrets, Batch: c.Batch, Skip: c.Skip,
+		Timeout: c.Timeout, UserAgent: build.UserAgent(),
+		Logger: logFlags{LogLevel: slog.LevelInfo.String(), LogFormat: c.format()}.logger(out),
+	}
+	if c.Checkpoint != "" {
+		cfg.Save = checkpoint.Save
+	}
+	f, err := forward.New(cfg)
+	if err != nil {
+		return usage.Wrap(err)
+	}
+	return f.Run(ctx)
+}
+
+// format returns the format of the log.
+func (c *forwardCommand) format() string {
+	if c.JSON {
+		return "json"
+	}
+	return "text"
+}

@@ -1,0 +1,114 @@
+package forward
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"hubcloud/streams/durablefile"
+	"hubcloud/streams/filelock"
+)
+
+const (
+	checkpointVersion = 1
+	// maxCheckpoint is the largest file that is read, and maxPosition the longest position, in
+	// bytes.
+	maxCheckpoint, maxPosition = 64 << 10, 4096
+)
+
+var errNoCheckpoint = errors.New("not a checkpoint of `hubcloud forward`, or a damaged one")
+
+// checkpoint is the content of a checkpoint's file, in JSON.
+type checkpoint struct {
+	Version int `json:"hubcloud_forward_checkpoint"`
+	// Position is the feed's position before which every event was delivered.
+	Position string `json:"position"`
+	// Part is the part of the hubs that the position is for, such as 2/8; empty for all hubs.
+	Part string `json:"part,omitempty"`
+}
+
+func decodeCheckpoint(text []byte) (checkpoint, error) {
+	var c checkpoint
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&c); err != nil || decoder.More() ||
+		c.Version != checkpointVersion || c.Position == "" || len(c.Position) > maxPosition ||
+		strings.ContainsFunc(c.Position, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return checkpoint{}, errNoCheckpoint
+	}
+	return c, nil
+}
+
+// Checkpoint is a file with a position of the feed. Only one Checkpoint can have a file open.
+type Checkpoint struct {
+	path, part string
+	lock       *filelock.Lock
+	// Position is the position in the file; empty if there was no file.
+	Position string
+}
+
+// OpenCheckpoint opens the checkpoint at path, which need not exist, for a part of the hubs. A
+// checkpoint of another part is an error: its position says nothing about these hubs. The lock is a
+// file beside it.
+func OpenCheckpoint(path, part string) (*Checkpoint, error) {
+	lock, err := filelock.Acquire(path + ".lock")
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	c := &Checkpoint{path: path, part: part, lock: lock}
+	if err := c.load(); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), lock.Release())
+	}
+	return c, nil
+}
+
+func (c *Checkpoint) load() error {
+	info, err := os.Stat(c.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Size() > maxCheckpoint:
+		return errNoCheckpoint
+	}
+	text, err := os.ReadFile(c.path)
+	if err != nil {
+		return err
+	}
+	stored, err := decodeCheckpoint(text)
+	if err != nil {
+		return err
+	}
+	if stored.Part != c.part {
+		return fmt.Errorf(
+			"it is the checkpoint of --part %q, not of %q: each part needs a file of its own",
+			stored.Part, c.part,
+		)
+	}
+	c.Position = stored.Position
+	return nil
+}
+
+// Save replaces the position in the file. After a crash the file has either the old or the new one.
+func (c *Checkpoint) Save(position string) error {
+	if position == c.Position {
+		return nil
+	}
+	text, err := json.Marshal(checkpoint{checkpointVersion, position, c.part})
+	if err != nil {
+		return err
+	}
+	if err := durablefile.Write(c.path, append(text, '\n'), 0o600); err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	c.Position = position
+	return nil
+}
+
+// Close unlocks the file.
+func (c *Checkpoint) Close() error { return c.lock.Release() }

@@ -1,0 +1,82 @@
+package forward
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"hubcloud/streams/filelock"
+)
+
+// A checkpoint has the last saved position, for its part only.
+func TestCheckpoint(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "forward.checkpoint")
+	for _, want := range []string{"", "first", "second"} {
+		c, err := OpenCheckpoint(path, "2/8")
+		if err != nil || c.Position != want {
+			t.Fatalf("got %+v, %v, want the position %q", c, err, want)
+		}
+		if _, err := OpenCheckpoint(path, "2/8"); !errors.Is(err, filelock.ErrInUse) {
+			t.Errorf("opened twice: got %v, want ErrInUse", err)
+		}
+		next := map[string]string{"": "first", "first": "second", "second": "third"}[want]
+		if err := errors.Join(c.Save(next), c.Save(next), c.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := OpenCheckpoint(path, ""); err == nil || !strings.Contains(err.Error(), "2/8") {
+		t.Errorf("another part: got %v, want an error that names the part 2/8", err)
+	}
+}
+
+// Files that are no checkpoint are rejected with their path.
+func TestDamagedCheckpoints(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"empty":           "",
+		"text":            "hello",
+		"cut off":         `{"hubcloud_forward_checkpoint":1,"posi`,
+		"another version": `{"hubcloud_forward_checkpoint":2,"position":"p"}`,
+		"no version":      `{"position":"p"}`,
+		"no position":     `{"hubcloud_forward_checkpoint":1}`,
+		"another member":  `{"hubcloud_forward_checkpoint":1,"position":"p","x":1}`,
+		"twice":           `{"hubcloud_forward_checkpoint":1,"position":"p"}{}`,
+		"not a position":  `{"hubcloud_forward_checkpoint":1,"position":"p\nq"}`,
+		"of the tap":      "hubcloud-tap-checkpoint 1 since=2026-01-02T03:04:05Z\n",
+		"large":           strings.Repeat(" ", 1<<20),
+	} {
+		path := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the first attempt must not leave the lock
+			_, err := OpenCheckpoint(path, "")
+			if !errors.Is(err, errNoCheckpoint) || !strings.Contains(err.Error(), path) {
+				t.Errorf("%s: got %v, want %v with the path", name, err, errNoCheckpoint)
+			}
+		}
+	}
+}
+
+// FuzzDecodeCheckpoint checks that what is accepted can be sent as a position.
+func FuzzDecodeCheckpoint(f *testing.F) {
+	f.Add([]byte(`{"hubcloud_forward_checkpoint":1,"position":"AWNhZmU","part":"2/8"}` + "\n"))
+	f.Add([]byte(`{"hubcloud_forward_checkpoint":1,"position":"\u0001"}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		c, err := decodeCheckpoint(text)
+		if err != nil {
+			return
+		}
+		for _, b := range []byte(c.Position) {
+			if b <= ' ' || b >= 0x7f {
+				t.Errorf("%q: accepted the position %q", text, c.Position)
+			}
+		}
+		if c.Position == "" || c.Version != checkpointVersion {
+			t.Errorf("%q: accepted %+v", text, c)
+		}
+	})
+}
