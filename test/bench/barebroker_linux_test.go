@@ -78,6 +78,7 @@ func runBareBroker(config []byte, control *http.ServeMux) (bareReady, error) {
 	command(control, "/append", b.append)
 	command(control, "/pages", b.pages)
 	command(control, "/answer", b.answerHubs)
+	command(control, "/store", b.store)
 	command(control, "/call", b.call)
 	ready.MQTT = net.JoinHostPort("127.0.0.1", strconv.Itoa(opts.MQTT.Port))
 	return ready, nil

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"testing"
 
 	"hubcloud/test/harness"
+	"hubcloud/test/natscluster"
 )
 
 var (
@@ -15,6 +17,13 @@ var (
 	jsonFlag = flag.String(
 		"bench.json", "", "append the results to this file, one JSON object a line",
 	)
+	formerFlag = flag.String(
+		"bench.former", "",
+		"compare with this former program of the service instead of with bare servers, where a "+
+			"measurement can",
+	)
+	logsFlag    = flag.Int("bench.logs", 100_000, "hub logs of `make bench-logs`")
+	largeFlag   = flag.Int("bench.cluster", 20_000, "hub logs of `make bench-cluster`")
 	profileFlag = flag.String(
 		"bench.profile", "", "save CPU and memory profiles of what is measured in this folder",
 	)
@@ -23,6 +32,13 @@ var (
 func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVariable); role != "" {
 		if err := runRole(role); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	if natscluster.Requested() {
+		if err := natscluster.RunServer(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -49,11 +65,17 @@ func size[S any](b *bench, full, tiny S) S {
 	return tiny
 }
 
-// measures are the measurements in the order of the table.
-var measures = []struct {
+// measure is a measurement.
+type measure struct {
 	name string
 	run  func(*bench)
-}{
+}
+
+// measures are the measurements in the order of the table.
+var measures = []measure{
+	{"singles", measureSingles},
+	{"paced", measurePaced},
+	{"slow-disk", measureSlowDisk},
 	{"ingest", measureIngest},
 	{"latency", measureLatency},
 	{"pages", measurePages},
@@ -67,11 +89,24 @@ var measures = []struct {
 	{"calls", measureCalls},
 	{"lists", measureLists},
 	{"rebuild", measureRebuild},
+	{"cluster", measureCluster},
 }
 
-// TestBench runs all measurements, one after the other, and prints the table. Use
-// -run TestBench/ingest for one.
-func TestBench(t *testing.T) {
+// largeMeasures create so many hubs that each takes half an hour.
+var largeMeasures = []measure{
+	{"logs", measureLogs},
+	{"cluster", measureLargeCluster},
+}
+
+// TestBench runs all measurements but the large ones, one after the other, and prints the table.
+// Use -run TestBench/ingest for one.
+func TestBench(t *testing.T) { measureAll(t, measures) }
+
+// TestLargeBench runs the large measurements. Use -run TestLargeBench/logs for one.
+func TestLargeBench(t *testing.T) { measureAll(t, largeMeasures) }
+
+func measureAll(t *testing.T, measures []measure) {
+	t.Helper()
 	if !*fullFlag {
 		t.Skip("measures only with -bench.report (`make bench`)")
 	}
@@ -99,7 +134,11 @@ func TestMeasures(t *testing.T) {
 		t.Skip("the full measurement runs instead")
 	}
 	t.Parallel()
-	for _, m := range measures {
+	all := slices.Clone(measures)
+	for _, m := range largeMeasures {
+		all = append(all, measure{"large-" + m.name, m.run})
+	}
+	for _, m := range all {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			results := &report{}

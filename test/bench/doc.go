@@ -1,7 +1,8 @@
 // Package bench measures the service against limits measured in the same run: what the service's
 // components, NATS, net/http and PostgreSQL, achieve under the same load without the service.
-// `make bench` prints the table. A plain `go test` only checks that every measurement runs, with
-// tiny sizes whose results mean nothing.
+// `make bench` prints the table; `make bench-logs` and `make bench-cluster` measure what takes
+// longer. A plain `go test` only checks that every measurement runs, with tiny sizes whose results
+// mean nothing.
 //
 // # Method
 //
@@ -11,6 +12,10 @@
 //   - Both sides are driven by the same client code on the same machine with the same bytes: the
 //     frames, pages and stored messages for the limit are taken from the service, and its streams
 //     have the service's configuration or are a copy of its directory.
+//   - A row with a limit of one round has a fixed figure as its limit: what is required, whatever
+//     the components achieve.
+//   - With -bench.former the limit of single events, paced events and latency is another build of
+//     the service, such as an earlier release. HUBCLOUD_TEST_BINARY names the service itself.
 //   - Rounds of the two sides alternate. A figure is the median over the rounds; the table also has
 //     the minimum and the maximum.
 //   - The load generator shares the processors with both sides, so it is kept cheap: packets are
@@ -19,6 +24,14 @@
 //
 // # Measurements
 //
+//   - single events: hubs that each have one event in flight, over MQTT and TLS: acknowledged
+//     events, the CPU of an event, and what the process has written to the disk for it. Limit: a
+//     bare broker that receives the same over MQTT and TLS, stores each event in the hub's own
+//     stream, synced, and then sends the ack. So every event waits for its own sync.
+//   - paced events: 500 hubs with an event a second each, from the hub's write to the reader of its
+//     event stream. Limit: the bare broker of single events, up to the ack.
+//   - slow disk: single events of 1,000 hubs with a build of the service in which a sync takes 5 ms
+//     longer, one at a time.
 //   - ingest: hubs send batches of events over MQTT and TLS, with a few messages unacknowledged.
 //     The figure is the acknowledged events. Limit: in the bare broker's own process, as many
 //     publishers send batches of the same size and depth to streams of the same kind, without TLS,
@@ -47,6 +60,11 @@
 //     broker on a copy of the same directory.
 //   - rebuild: `hubcloud projections rebuild` of a directory of 200,000 events, beside the read
 //     models in use. Limit: a COPY of the same rows from memory, in the same database.
+//   - cluster: three nats-servers with three copies and two replicas of the service, all on this
+//     machine: single events of 2,000 hubs, and what a server uses while they are idle.
+//   - logs (`make bench-logs`): the service with 100,000 hub logs.
+//   - large cluster (`make bench-cluster`): three servers with 20,000 hub logs, their start, and
+//     the loss of one.
 //
 // # Memory and CPU
 //

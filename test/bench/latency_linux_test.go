@@ -36,12 +36,16 @@ func measureLatency(b *bench) {
 	}
 	defer echo.disconnect()
 
-	reading := newReaders(b)
-	reading.arrived = make(chan struct{}, n.events)
-	if _, err := reading.open(s.Service.HTTP, s.streamRequest(h, ""), false); err != nil {
-		b.Fatal(err)
+	reading := s.follow(b, h, n.events)
+	former := row{Measure: "latency, median, of the former program", Unit: "µs", Aim: atMost(1)}
+	var formerEvents func() []float64
+	if *formerFlag != "" {
+		f := startProgram(b, *formerFlag, "--log-level", "warn")
+		sender := f.hubs(1)[0]
+		s.each([]*hub{sender}, func(h *hub) error { return h.emit(1, 1) })
+		followed := f.follow(b, sender, n.events)
+		formerEvents = func() []float64 { return sender.emitAndRead(b, followed, n.events) }
 	}
-	reading.awaitGreeted(1)
 
 	r := row{Measure: "latency, median", Unit: "µs", Aim: atMost(2)}
 	tail := row{Measure: "latency, p99", Unit: "µs", Aim: atMost(2)}
@@ -50,18 +54,14 @@ func measureLatency(b *bench) {
 		done := b.profile(
 			s.process, "latency", time.Duration(n.events)*1500*time.Microsecond, round == 0,
 		)
-		reading.expect(1, n.events)
-		for range n.events {
-			if err := h.emit(1, 1); err != nil {
-				b.Fatal(err)
-			}
-			<-reading.arrived
-			harness.Elapse(pause)
-		}
-		_, latencies := reading.counted()
+		latencies := h.emitAndRead(b, reading, n.events)
 		done()
 		r.Values = append(r.Values, median(latencies)/1e3)
 		tail.Values = append(tail.Values, percentile(latencies, 0.99)/1e3)
+		if formerEvents != nil {
+			former.Values = append(former.Values, median(latencies)/1e3)
+			former.Limits = append(former.Limits, median(formerEvents())/1e3)
+		}
 
 		trip := echo.roundTrips(b, n.events)
 		var stored []float64
@@ -75,6 +75,35 @@ func measureLatency(b *bench) {
 		median(appends),
 	)
 	b.report.add(r, tail)
+	if formerEvents != nil {
+		b.report.add(former)
+	}
+}
+
+// follow opens an event stream of a hub and signals each of its events.
+func (s *service) follow(b *bench, h *hub, events int) *readers {
+	reading := newReaders(b)
+	reading.arrived = make(chan struct{}, events)
+	if _, err := reading.open(s.Service.HTTP, s.streamRequest(h, ""), false); err != nil {
+		b.Fatal(err)
+	}
+	reading.awaitGreeted(1)
+	return reading
+}
+
+// emitAndRead sends one event after the other, each once the one before has arrived, and returns
+// their latencies.
+func (h *hub) emitAndRead(b *bench, reading *readers, events int) []float64 {
+	reading.expect(1, events)
+	for range events {
+		if err := h.emit(1, 1); err != nil {
+			b.Fatal(err)
+		}
+		<-reading.arrived
+		harness.Elapse(pause)
+	}
+	_, latencies := reading.counted()
+	return latencies
 }
 
 // roundTrips returns the durations of round trips to the bare broker.

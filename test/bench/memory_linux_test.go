@@ -68,7 +68,7 @@ func measureHubMemory(b *bench) {
 			"%.1f and %.1f",
 		n.count, before/1e6, after/1e6, bareBefore/1e6, bareAfter/1e6,
 	)
-	b.report.add(r)
+	b.report.add(r, r.against(100, atMost(1)))
 }
 
 // measureReaderMemory measures the memory of an idle event stream.

@@ -125,7 +125,7 @@ func (s *service) measureNewestPages(b *bench, n pageSize) row {
 		"GET /page HTTP/1.1\r\nHost: " + web.ready.HTTP + "\r\nAuthorization: Bearer " + s.Tenant.Key + "\r\n\r\n",
 	)
 
-	r := row{Measure: "pages, newest events", Unit: "pages/s", Aim: atLeast(0.4), Note: fmt.Sprintf(
+	r := row{Measure: "pages, newest events", Unit: "pages/s", Aim: atLeast(0.75), Note: fmt.Sprintf(
 		"the newest %d events of one log, over and over, %d readers; a page has %d bytes", n.newest,
 		n.readers, len(page),
 	)}

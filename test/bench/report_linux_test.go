@@ -54,6 +54,13 @@ func (r row) verdict() string {
 	return "short"
 }
 
+// against returns the row with a fixed figure as its limit.
+func (r row) against(limit float64, aim aim) row {
+	r.Measure += ", required"
+	r.Limits, r.Aim, r.Note = []float64{limit}, aim, ""
+	return r
+}
+
 // report collects the rows of a run. It is safe for concurrent use.
 type report struct {
 	mu   sync.Mutex

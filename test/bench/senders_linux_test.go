@@ -1,0 +1,104 @@
+package bench
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// senders are hubs and the process that stores what they send: the service, its former program, or
+// a bare broker that stores each event on its own.
+type senders struct {
+	process
+	hubs []*hub
+	// connect connects a hub and waits until it may send.
+	connect func(*hub) error
+}
+
+// senders creates hubs of the service, which each have an event and are not connected.
+func (s *service) senders(count int) senders {
+	s.t.Helper()
+	const some = 500 // connected at a time
+	made := senders{process: s.process, connect: func(h *hub) error {
+		if err := h.connect(); err != nil {
+			return err
+		}
+		return h.hello()
+	}}
+	for len(made.hubs) < count {
+		hubs := s.hubs(min(some, count-len(made.hubs)))
+		s.each(hubs, func(h *hub) error { return h.emit(1, 1) })
+		s.each(hubs, func(h *hub) error { h.disconnect(); return nil })
+		made.hubs = append(made.hubs, hubs...)
+	}
+	return made
+}
+
+// formerSenders creates hubs of the former program, if there is one, or else of a bare broker whose
+// streams are like the sample's.
+func (b *bench) formerSenders(sample sample, count int) senders {
+	b.Helper()
+	if *formerFlag != "" {
+		return startProgram(b, *formerFlag, "--log-level", "warn").senders(count)
+	}
+	ca := newAuthority(b)
+	broker := ca.broker(b.TempDir(), defaultShards)
+	hubs := ca.hubs(broker, func(id string) string { return string(accountOf(id)) }, count)
+	all := streamsCommand{Sample: sample}
+	for _, h := range hubs {
+		all.Hubs = append(all.Hubs, h.ID)
+	}
+	broker.do("/streams", all, nil)
+	broker.do("/store", storeCommand{Sample: sample}, nil)
+	return senders{process: broker.process, hubs: hubs, connect: (*hub).connect}
+}
+
+// load is what hubs sent in a round.
+type load struct {
+	// rate is the acknowledged events per second.
+	rate float64
+	// cpu and written are the CPU time, in nanoseconds, and the bytes written for each event.
+	cpu, written float64
+	// latencies has the time from each event's sending to its ack, in nanoseconds.
+	latencies []float64
+}
+
+// oneInFlight makes hubs send one event after the other, each once the one before is acknowledged.
+func (s senders) oneInFlight(b *bench, hubs []*hub, during time.Duration) load {
+	b.Helper()
+	var mu sync.Mutex
+	var l load
+	cpu, written := s.cpu(b), s.written(b)
+	began := time.Now()
+	deadline := began.Add(during)
+	var group errgroup.Group
+	for _, h := range hubs {
+		group.Go(func() error {
+			m := newEventsMessage(h, 1)
+			var latencies []float64
+			for sent := began; sent.Before(deadline); {
+				sent = time.Now()
+				if err := m.send(h); err != nil {
+					return err
+				}
+				if err := h.acknowledged(); err != nil {
+					return err
+				}
+				latencies = append(latencies, float64(time.Since(sent)))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			l.latencies = append(l.latencies, latencies...)
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		b.Fatal(err)
+	}
+	events := float64(len(l.latencies))
+	l.rate = events / time.Since(began).Seconds()
+	l.cpu = float64(s.cpu(b)-cpu) / events
+	l.written = (s.written(b) - written) / events
+	return l
+}
