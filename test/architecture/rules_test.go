@@ -26,6 +26,10 @@ var importRules = []importRule{
 		},
 		reason: "the rules are pure: importing them brings no I/O",
 	},
+	{
+		packages: "domain/attention", allowed: []string{"domain"}, libraries: []string{},
+		reason: "what needs attention depends on the reported state only",
+	},
 
 	{
 		packages: "streams/...", allowed: []string{"domain", "streams/..."},
@@ -47,6 +51,11 @@ var importRules = []importRule{
 		},
 		reason: "hub logs and the directory are independent sources of truth; readers do not know " +
 			"who writes the streams",
+	},
+	{
+		packages: "streams/orgfeed",
+		allowed:  []string{"domain", "streams/hublog", "streams/journal", "streams/jsapi"},
+		reason:   "feeds of organizations read hub logs and add no stream of their own",
 	},
 	{
 		packages: "streams/logformat", libraries: []string{"github.com/nats-io/nats.go"},
@@ -101,6 +110,11 @@ var importRules = []importRule{
 		reason: "the bridge must work while Postgres is down",
 	},
 	{
+		packages: "hubbridge/statelog",
+		allowed:  []string{"domain", "streams/...", "projections/devicestate"},
+		reason:   "it folds the logs itself, so that it works while Postgres is down",
+	},
+	{
 		packages: "hubbridge/protocol", libraries: []string{},
 		reason: "the messages are shared with hubs, which know nothing of the cloud",
 	},
@@ -139,6 +153,10 @@ var importRules = []importRule{
 		reason: "queries read Postgres only",
 	},
 	{
+		packages: "projections/devicestate", allowed: []string{"domain"},
+		reason: "the state of a log does not depend on where the log was read",
+	},
+	{
 		packages: "projections/tables", allowed: []string{"domain", "projections"},
 		reason: "which row a fact becomes does not depend on the stream it came from",
 	},
@@ -146,8 +164,8 @@ var importRules = []importRule{
 	{
 		packages: "httpapi/...",
 		allowed: []string{
-			"domain", "hubbridge/protocol", "httpapi/...", "streams/durablefile",
-			"streams/telemetry",
+			"domain", "domain/attention", "hubbridge/protocol", "httpapi/...",
+			"streams/durablefile", "streams/telemetry",
 		},
 		reason: "the API is an adapter: it uses interfaces that it declares itself",
 	},
@@ -234,7 +252,8 @@ var importerRules = []importerRule{
 		"streams/journal",
 		[]string{
 			"streams/logwriter", "streams/hubviews", "streams/hublog", "hubbridge/ingest",
-			"cmd/hubcloud/internal/doctor",
+			"hubbridge/statelog", "projections/statemodel", "streams/orgfeed",
+			"cmd/hubcloud/internal/doctor", "cmd/hubcloud/internal/server",
 		},
 		"others append to hub logs and read them",
 	},

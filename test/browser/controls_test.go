@@ -22,9 +22,10 @@ func TestLateAnswer(t *testing.T) {
 	value := channel(1, "lock", ".value")
 	p.await(value, "locked")
 	p.do("record the values", chromedp.Evaluate[chromedp.Void](fmt.Sprintf(
-		`window.shown = []; setInterval(() => {
-			const text = document.querySelector(%q).textContent;
-			if (shown.at(-1) !== text) shown.push(text);
+		`const value = () => document.querySelector(%q).textContent;
+		window.shown = [value()];
+		setInterval(() => {
+			if (shown.at(-1) !== value()) shown.push(value());
 		}, 20); 0`, value,
 	)))
 	report := func(locked bool) {

@@ -130,6 +130,43 @@ func (busyOrg) Page(context.Context, domain.HubID, string, int) (domain.EventPag
 	return domain.EventPage{}, nil
 }
 
+// Before returns no events, as Page does.
+func (busyOrg) Before(context.Context, domain.HubID, string, int) (domain.EventPage, error) {
+	return domain.EventPage{}, nil
+}
+
+func (busyOrg) Org(_ context.Context, org string) (domain.OrgState, error) {
+	return domain.OrgState{ID: org}, nil
+}
+
+// StatesNeedingAttention returns a low battery at every tenth hub.
+func (busyOrg) StatesNeedingAttention(
+	context.Context, string, string, domain.HubID,
+) (states []domain.ReportedState, err error) {
+	at := time.Unix(1_760_000_000, 0).UTC()
+	for i := 0; i < loadHubs; i += 10 {
+		states = append(states, domain.ReportedState{
+			HubID: busyHub(i), DeviceID: 1, ChangedAt: &at,
+			Channel: domain.Channel{Key: "battery", Value: []byte("7"), Available: true},
+		})
+	}
+	return states, nil
+}
+
+func (busyOrg) States(
+	context.Context, string, domain.StateFilter, int, domain.StatePosition,
+) (domain.Page[domain.ReportedState], error) {
+	return domain.Page[domain.ReportedState]{}, nil
+}
+
+func (busyOrg) HubFaults(context.Context, domain.HubID) ([]page.HubFault, error) {
+	return nil, nil
+}
+
+func (busyOrg) SilentHubs(context.Context) (map[domain.HubID]time.Time, error) {
+	return nil, nil
+}
+
 func (busyOrg) At(context.Context, domain.HubID, time.Time) (string, error) { return "", nil }
 
 func (busyOrg) Group() live.EventGroup {
@@ -180,7 +217,8 @@ func (c *busyLogs) Ready() <-chan struct{} {
 func (busyOrg) serve() http.Handler {
 	c := busyOrg{}
 	p := page.New(page.Config{
-		SignIn: c, People: c, ReadModels: c, Directory: c, Owners: busyOrgOwners{},
+		SignIn: c, People: c, ReadModels: c, Directory: c, Owners: busyOrgOwners{}, Reported: c,
+		Faults:    c,
 		PublicURL: "http://127.0.0.1",
 		Live: live.New(
 			live.Config{
@@ -221,7 +259,8 @@ func TestDashboardUnderLoad(t *testing.T) {
 	b := open(t, server.URL)
 	b.goTo("/portal/org")
 	b.await("#connection", "Live")
-	b.await("#events", "Power is")
+	b.showAllEvents()
+	b.await("#events", "Power ")
 	duration, settled := loadTime, loadSettled
 	if given, err := time.ParseDuration(os.Getenv(loadTimeVariable)); err == nil {
 		duration, settled = given, max(loadSettled, given/5)

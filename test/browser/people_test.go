@@ -101,8 +101,8 @@ func TestOtherPages(t *testing.T) {
 	}
 	p.goTo("/portal/organizations")
 	p.check("organizations")
-	if cookies := eval[string](p.tab, "document.cookie"); cookies != "" {
-		t.Errorf("cookies that scripts can read: got %q, want none", cookies)
+	if cookies := eval[string](p.tab, "document.cookie"); cookies != "hubcloud_zone=UTC" {
+		t.Errorf("cookies that scripts can read: got %q, want only the time zone", cookies)
 	}
 	p.press(".who button")
 	p.check("sign-in")

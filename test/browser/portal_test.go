@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -180,10 +181,20 @@ func TestHubGoesOffline(t *testing.T) {
 	p.check("offline")
 	p.goTo(p.hubPage())
 	p.await("#devices", "The hub is offline")
-	p.await("#events", "device 2")
+	p.await(channel(2, "temperature", ".value"), "17.5")
+	if eval[bool](p.tab, `document.querySelector("#devices form.command, #devices .channel:not(.old)") !== null`) {
+		t.Error("the devices of an offline hub have controls, or values that look like current ones")
+	}
+	p.check("offline-hub")
+	p.showAllEvents()
+	p.await("#events", "Device 2")
 	p.hub.Offline(false)
 	p.await(".live-head .tag", "online")
 	p.await(channel(1, "lock", ".value"), "locked")
+	streamstest.Eventually(t, "the values are current again", func() bool {
+		return eval[bool](p.tab, `document.querySelector("#devices .old") === null`) &&
+			eval[bool](p.tab, `document.querySelector("#devices form.command") !== null`)
+	})
 	// A page that was opened while its hub was offline showed device numbers instead of names for
 	// ten minutes after the hub was back.
 	p.await("#events", "Hall thermostat")
@@ -236,6 +247,7 @@ func TestEventList(t *testing.T) {
 	// The hub sends malformed events on purpose.
 	p := newPortalWith(t, virtualhub.Config{OnMessage: harness.Unchecked}, "Events")
 	p.await("#connection", "Live")
+	p.showAllEvents()
 	report := func(value float64) {
 		if err := p.hub.Report(2, virtualhub.ChannelRef{Key: "temperature"}, value); err != nil {
 			t.Fatal(err)
@@ -252,7 +264,7 @@ func TestEventList(t *testing.T) {
 	}
 	p.await("#events", hostile)
 	report(17.5)
-	p.await("#events", "Temperature is 17.5")
+	p.await("#events", "Temperature 17.5")
 	if eval[bool](p.tab, `document.querySelector("#events img") !== null`) {
 		t.Error("HTML from a hub's event became part of the page")
 	}
@@ -264,19 +276,19 @@ func TestEventList(t *testing.T) {
 		t.Error("the paused list shows a new event")
 	}
 	p.click("#pause")
-	p.await("#events", "Temperature is 18.5")
+	p.await("#events", "Temperature 18.5")
 	p.fill("#filter-device", "9999")
 	p.await("#events", "")
 	if n := eval[int](p.tab, `document.querySelector("#events").childElementCount`); n != 0 {
 		t.Errorf("events of an unknown device: got %d, want 0", n)
 	}
 	p.fill("#filter-device", "\b\b\b\b")
-	p.await("#events", "Temperature is 18.5")
+	p.await("#events", "Temperature 18.5")
 	p.service.Stop()
 	p.await("#connection", "Reconnecting")
 	report(19.5)
 	p.service.Begin()
 	p.await("#connection", "Live")
-	p.await("#events", "Temperature is 19.5")
+	p.await("#events", "Temperature 19.5")
 	p.clearConsole() // failed connections are written there
 }

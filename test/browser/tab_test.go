@@ -222,6 +222,21 @@ func (b *tab) await(selector, wanted string) {
 	}
 }
 
+// choose sets a select to the option with that value.
+func (b *tab) choose(selector, value string) {
+	b.t.Helper()
+	b.do("choose in "+selector, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(
+		`{ const choice = document.querySelector(%q); choice.value = %q;
+		choice.dispatchEvent(new Event("input", { bubbles: true })) };0`, selector, value,
+	)))
+}
+
+// showAllEvents shows the routine events too in the page's list of live events.
+func (b *tab) showAllEvents() {
+	b.t.Helper()
+	b.choose("#filter-severity", "0")
+}
+
 // click clicks an element.
 func (b *tab) click(selector string) {
 	b.t.Helper()

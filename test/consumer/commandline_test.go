@@ -74,6 +74,23 @@ func TestCommandLine(t *testing.T) {
 		t.Errorf("events after the first: got %v", rest)
 	}
 
+	all := objects("events", "--all", "--type", "channel.*", "--hub", hub.ID(), "--part", "1/1")
+	var channels []string
+	for _, event := range tenant.AllEvents(hub.ID(), "") {
+		if strings.HasPrefix(event.Type, "channel.") {
+			channels = append(channels, event.Cursor)
+		}
+	}
+	for i, event := range all {
+		if i >= len(channels) || event["cursor"] != channels[i] || event["hub_id"] != hub.ID() {
+			t.Errorf("event %d of all: got %v, want those of channels, as in the log", i, event)
+		}
+	}
+	position, ok := all[len(all)-1]["position"].(string)
+	if rest := objects("events", "--all", "--after", position); !ok || len(rest) != 0 {
+		t.Errorf("events after the position %q: got %v, want none", position, rest)
+	}
+
 	for _, tt := range []struct {
 		args []string
 		want string // in the output
@@ -81,6 +98,7 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"hubs"}, hub.ID()}, {[]string{"devices", hub.ID()}, "Front door"},
 		{[]string{"devices", hub.ID(), "4"}, "switch#2"},
 		{[]string{"events", hub.ID()}, "channel.desired"},
+		{[]string{"events", "--all", "--site", tenant.Site}, hub.ID() + "  channel.desired"},
 		{
 			[]string{"send", hub.ID(), "4", "switch", "true", "--endpoint", "2", "--wait"},
 			"switch#2: true requested, synchronized, value true",
@@ -109,6 +127,12 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"devices", hub.ID(), "99"}, 2, "not_found"},
 		{[]string{"events", hub.ID(), "--after", "yesterday"}, 2, "invalid_request"},
 		{[]string{"send", hub.ID(), "1", "lock", "7"}, 2, "value"},
+		{[]string{"events", "--all", hub.ID()}, 2, "--all"},
+		{[]string{"events"}, 2, "--all"},
+		{[]string{"events", hub.ID(), "--type", "channel.*"}, 2, "need --all"},
+		{[]string{"events", "--all", "--after", "yesterday"}, 2, "after"},
+		{[]string{"events", "--all", "--hub", "x"}, 2, "--hub"},
+		{[]string{"events", "--all", "--part", "0/2"}, 2, "--part"},
 		{[]string{"hubs", "--key", "hc_dev_unknown"}, 1, "unauthenticated"},
 	} {
 		if out, errs, code := run(tt.args...); code != tt.code ||

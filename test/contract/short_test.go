@@ -24,6 +24,7 @@ func retention(t *testing.T, c *harness.Target) {
 		hub.EventsFrom("log-1", 1, 2)
 		hub.WaitAck("log-1", 2)
 		cursor := client.Events(hub.ID, "", 1, 0).NextCursor
+		feed := orgEvents(client, "", "").NextCursor
 		streamstest.Eventually(t, "410 for the old cursor", func() bool {
 			answer, err := client.Try(http.MethodGet, "/hubs/"+hub.ID+"/events?after="+cursor, nil)
 			return err == nil && answer.Status == http.StatusGone &&
@@ -37,6 +38,16 @@ func retention(t *testing.T, c *harness.Target) {
 				"stream after an old cursor: got %d %s %v, want 410", answer.Status, answer.Body,
 				err,
 			)
+		}
+		streamstest.Eventually(t, "410 for the old position of the organization", func() bool {
+			answer, err := client.Try(http.MethodGet, "/events?after="+feed, nil)
+			return err == nil && answer.Status == http.StatusGone &&
+				answer.ErrorType() == "cursor_expired"
+		})
+		if answer, err := client.Try(
+			http.MethodGet, "/events/stream", nil, "Last-Event-ID", feed,
+		); err != nil || answer.Status != http.StatusGone {
+			t.Errorf("stream after an old position: got %d %v, want 410", answer.Status, err)
 		}
 		if page := client.Events(hub.ID, "", 100, 0); len(page.Data) != 0 {
 			t.Errorf("after the retention: got %+v, want no events", page)

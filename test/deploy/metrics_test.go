@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"go.yaml.in/yaml/v3"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -50,7 +51,11 @@ func TestMetrics(t *testing.T) {
 	hub.GoOnline()
 	tenant.Add(hub.Serial)
 	tenant.Must(http.MethodGet, "/hubs", nil, http.StatusOK)
-	found := scrape(t, service)
+	var found series
+	streamstest.Eventually(t, "a hub's state is projected", func() bool {
+		found = scrape(t, service)
+		return found["hubcloud_statemodel_behind_seconds"] != nil
+	})
 
 	var queries []query
 	for _, group := range readRules(t).Groups {

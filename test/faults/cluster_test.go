@@ -12,6 +12,7 @@ import (
 
 	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
+	"hubcloud/test/natscluster"
 )
 
 // clusterKills is how often TestCluster kills a server or a replica. Each kill takes up to 15
@@ -26,9 +27,9 @@ var clusterKills = flag.Int(
 // stored once and in order.
 func TestCluster(t *testing.T) {
 	t.Parallel()
-	broker := newExternalBroker(t, "2")
-	first := broker.join()
-	second := broker.join()
+	broker := natscluster.StartOnLoopback(t, "2")
+	first := broker.Join()
+	second := broker.Join()
 	tenant := harness.NewTenant(t, first, "Cluster")
 	other := *tenant
 	other.Client = harness.NewClient(t, second.Base(), tenant.Key)
@@ -46,12 +47,12 @@ func TestCluster(t *testing.T) {
 			continue
 		}
 		lost := 2 - kill/2%2 // enrolment sends new hubs to the first server
-		node := broker.nodes[lost]
+		node := broker.Nodes[lost]
 		away := adopted(t, first, tenant)
 		away.Disconnect()
-		away.Through(broker.mqtt[lost])
+		away.Through(broker.MQTT[lost])
 		away.GoOnline()
-		node.kill()
+		node.Kill()
 		killed := time.Now()
 		load.awaitProgress("without a server", tenant.Client)
 		// Two of three servers are enough to create a stream, so a new hub need not wait.
@@ -73,7 +74,7 @@ func TestCluster(t *testing.T) {
 		t.Logf(
 			"without a server: a hub of it that stays away is offline after %s", time.Since(killed),
 		)
-		node.start()
+		node.Start()
 	}
 	load.check()
 }
@@ -81,10 +82,10 @@ func TestCluster(t *testing.T) {
 // acrossServers connects a hub to each server, and lets every replica send it requests and
 // disconnect it.
 func acrossServers(
-	t *testing.T, broker *externalBroker, first *harness.Service, replicas ...*harness.Tenant,
+	t *testing.T, broker *natscluster.Cluster, first *harness.Service, replicas ...*harness.Tenant,
 ) {
 	t.Helper()
-	for _, address := range broker.mqtt {
+	for _, address := range broker.MQTT {
 		hub := adopted(t, first, replicas[0])
 		hub.Disconnect()
 		hub.Through(address)
@@ -111,13 +112,13 @@ func acrossServers(
 }
 
 // renewCertificate replaces the certificate of a running server.
-func renewCertificate(t *testing.T, broker *externalBroker) {
+func renewCertificate(t *testing.T, broker *natscluster.Cluster) {
 	t.Helper()
-	before := servedCertificate(broker.mqtt[0])
-	broker.renew()
-	broker.nodes[0].reload()
+	before := servedCertificate(broker.MQTT[0])
+	broker.Renew()
+	broker.Nodes[0].Reload()
 	streamstest.Eventually(t, "the server presents another certificate", func() bool {
-		after := servedCertificate(broker.mqtt[0])
+		after := servedCertificate(broker.MQTT[0])
 		return len(after) > 0 && !bytes.Equal(after, before)
 	})
 }
@@ -150,7 +151,7 @@ type clusterLoad struct {
 }
 
 func newClusterLoad(
-	t *testing.T, broker *externalBroker, first *harness.Service, replicas ...*harness.Tenant,
+	t *testing.T, broker *natscluster.Cluster, first *harness.Service, replicas ...*harness.Tenant,
 ) *clusterLoad {
 	t.Helper()
 	c := &clusterLoad{
@@ -169,13 +170,13 @@ func newClusterLoad(
 // add adds a hub that connects to each server in turn, a reader of its pages and a reader of its
 // stream.
 func (c *clusterLoad) add(
-	broker *externalBroker, first *harness.Service, replicas ...*harness.Tenant,
+	broker *natscluster.Cluster, first *harness.Service, replicas ...*harness.Tenant,
 ) {
 	c.t.Helper()
 	hub := adopted(c.t, first, replicas[0])
 	hub.Disconnect()
-	turn := len(c.senders) % len(broker.mqtt)
-	through := append(append([]string{}, broker.mqtt[turn:]...), broker.mqtt[:turn]...)
+	turn := len(c.senders) % len(broker.MQTT)
+	through := append(append([]string{}, broker.MQTT[turn:]...), broker.MQTT[:turn]...)
 	h := &sender{hub: hub, pace: 50 * time.Millisecond, through: through}
 	start := replicas[0].Head(hub.ID)
 	c.positions[hub.ID] = start

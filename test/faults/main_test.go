@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"hubcloud/test/harness"
+	"hubcloud/test/natscluster"
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(natsServerVariable) != "" {
-		if err := natsServer(); err != nil {
+	if natscluster.Requested() {
+		if err := natscluster.RunServer(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

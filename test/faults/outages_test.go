@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 
 	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
+	"hubcloud/test/natscluster"
 )
 
 var (
@@ -59,7 +59,7 @@ func TestOutages(t *testing.T) {
 type outages struct {
 	t        *testing.T
 	net      *network // nil without namespaces; then no network is cut
-	broker   *externalBroker
+	broker   *natscluster.Cluster
 	nodes    []*namespace
 	machines []*namespace
 	replicas []*harness.Service
@@ -106,11 +106,11 @@ func newOutages(t *testing.T) *outages {
 		database = o.database.Place
 	}
 	o.postgres = newPostgres(t, database)
-	o.broker = newBrokerAt(t, "4", brokers, o.postgres.url())
+	o.broker = natscluster.New(t, "4", brokers, o.postgres.url())
 	for i := range 3 {
 		o.replicas = append(
 			o.replicas,
-			harness.Joining(t, services[i], o.broker.mqtt[0], o.broker.nats, o.broker.arguments...),
+			harness.Joining(t, services[i], o.broker.MQTT[0], o.broker.NATS, o.broker.Arguments...),
 		)
 	}
 	o.startLate()
@@ -132,7 +132,7 @@ func (o *outages) startLate() {
 	for _, replica := range o.replicas {
 		o.awaitLine(replica, `msg=waiting for="the broker"`)
 	}
-	o.broker.start()
+	o.broker.Start()
 	for _, replica := range o.replicas {
 		o.awaitLine(replica, `database not reached`)
 	}
@@ -228,9 +228,9 @@ func (o *outages) run(what outage) {
 func (o *outages) awaitHealthy(when string, within time.Duration) {
 	o.t.Helper()
 	began := time.Now()
-	for _, node := range o.broker.nodes {
+	for _, node := range o.broker.Nodes {
 		streamstest.EventuallyWithin(
-			o.t, 2*time.Minute, node.name+" is healthy "+when, node.healthy,
+			o.t, 2*time.Minute, node.Name+" is healthy "+when, node.Healthy,
 		)
 	}
 	brokers := time.Now()
@@ -291,10 +291,10 @@ func notReady(replica *harness.Service) string {
 
 // stopNode stops a server's process (SIGSTOP) for a time.
 func (o *outages) stopNode(what string, node int, lasts time.Duration) outage {
-	n := o.broker.nodes[node]
+	n := o.broker.Nodes[node]
 	return outage{
-		name: fmt.Sprintf("%s is stopped (%s)", what, n.name), lasts: lasts, routes: true,
-		begin: func() { n.signal(syscall.SIGSTOP) }, end: func() { n.signal(syscall.SIGCONT) },
+		name: fmt.Sprintf("%s is stopped (%s)", what, n.Name), lasts: lasts, routes: true,
+		begin: func() { n.Signal(syscall.SIGSTOP) }, end: func() { n.Signal(syscall.SIGCONT) },
 	}
 }
 
@@ -328,16 +328,16 @@ func (o *outages) killPostgres(lasts time.Duration) outage {
 
 // wipe kills a server and restarts it with an empty disk.
 func (o *outages) wipe(node int, lasts time.Duration) outage {
-	n := o.broker.nodes[node]
+	n := o.broker.Nodes[node]
 	return outage{
-		name:  fmt.Sprintf("a broker loses its disk (%s)", n.name),
+		name:  fmt.Sprintf("a broker loses its disk (%s)", n.Name),
 		lasts: lasts,
-		begin: n.kill,
+		begin: n.Kill,
 		end: func() {
-			if err := os.RemoveAll(n.store); err != nil {
+			if err := os.RemoveAll(n.Store); err != nil {
 				o.t.Error(err)
 			}
-			n.start()
+			n.Start()
 		},
 	}
 }
@@ -430,7 +430,7 @@ func (o *outages) leader(stream string) int {
 				} `json:"stream_detail"`
 			} `json:"account_details"`
 		}
-		if !o.broker.nodes[0].get("/jsz?acc=CLOUD&streams=true", &answer) {
+		if !o.broker.Nodes[0].Get("/jsz?acc=CLOUD&streams=true", &answer) {
 			return false
 		}
 		for _, account := range answer.Accounts {
@@ -444,21 +444,4 @@ func (o *outages) leader(stream string) int {
 		return false
 	})
 	return leader
-}
-
-// healthy reports whether a server has caught up with its cluster.
-func (n *natsNode) healthy() bool {
-	var answer struct{ Status string }
-	return n.get("/healthz", &answer) && answer.Status == "ok"
-}
-
-// get requests a path of the server's monitoring port and decodes the answer.
-func (n *natsNode) get(path string, into any) bool {
-	client := http.Client{Timeout: 5 * time.Second}
-	answer, err := client.Get(n.monitor + path)
-	if err != nil {
-		return false
-	}
-	defer answer.Body.Close()
-	return answer.StatusCode == http.StatusOK && json.NewDecoder(answer.Body).Decode(into) == nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
+	"hubcloud/test/natscluster"
 )
 
 // traffic uses the service during outages: hubs send events and run commands, readers follow pages,
@@ -59,7 +60,7 @@ type trafficReader struct {
 
 // newTraffic adds hubs and starts the traffic.
 func newTraffic(
-	t *testing.T, broker *externalBroker, service *harness.Service, hubs int,
+	t *testing.T, broker *natscluster.Cluster, service *harness.Service, hubs int,
 	clients []*harness.Client, tenant *harness.Tenant,
 ) *traffic {
 	t.Helper()
@@ -72,11 +73,11 @@ func newTraffic(
 		hub := adopted(t, service, tenant)
 		hub.Disconnect()
 		h := &trafficHub{ran: map[int][]string{}}
-		turn := i % len(broker.mqtt)
+		turn := i % len(broker.MQTT)
 		h.sender = sender{
 			hub:     hub,
 			pace:    100 * time.Millisecond,
-			through: append(append([]string{}, broker.mqtt[turn:]...), broker.mqtt[:turn]...),
+			through: append(append([]string{}, broker.MQTT[turn:]...), broker.MQTT[:turn]...),
 		}
 		hub.OnRequest(h.respond)
 		r.hubs = append(r.hubs, h)

@@ -72,7 +72,7 @@ func RemoveBinary() {
 }
 
 // BuildWith builds a binary with some source files replaced and returns its path. The keys of
-// replaced are paths in the repository. The binary is removed when the test ends.
+// replaced are absolute paths or paths in the repository. The binary is removed when the test ends.
 func BuildWith(t testing.TB, replaced map[string][]byte) string {
 	t.Helper()
 	sources, err := root()
@@ -86,7 +86,10 @@ func BuildWith(t testing.TB, replaced map[string][]byte) string {
 		if err := os.WriteFile(file, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		overlay.Replace[filepath.Join(sources, name)] = file
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(sources, name)
+		}
+		overlay.Replace[name] = file
 	}
 	text, err := json.Marshal(overlay)
 	if err != nil {
@@ -113,9 +116,17 @@ func RunBinaryWith(
 	t testing.TB, environment []string, args ...string,
 ) (stdout, stderr string, code int) {
 	t.Helper()
+	return runProgram(t, Binary(t), environment, args)
+}
+
+// runProgram is RunBinaryWith of the program at a path.
+func runProgram(
+	t testing.TB, program string, environment, args []string,
+) (stdout, stderr string, code int) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	command := exec.CommandContext(ctx, Binary(t), args...)
+	command := exec.CommandContext(ctx, program, args...)
 	command.Env = append(os.Environ(), environment...)
 	var out, errs bytes.Buffer
 	command.Stdout, command.Stderr = &out, &errs

@@ -34,11 +34,11 @@ func (s *Service) Key(org string, scopes ...string) (id, key string) {
 	return created["key_id"].(string), created["key"].(string)
 }
 
-// CLI runs a command of the binary against the service with --json and returns the objects it
-// printed.
+// CLI runs a command of the service's program against the service with --json and returns the
+// objects it printed.
 func (s *Service) CLI(args ...string) []map[string]any {
 	s.t.Helper()
-	out, stderr, code := RunBinary(s.t, s.commandLine(args)...)
+	out, stderr, code := runProgram(s.t, s.program(), nil, s.commandLine(args))
 	if code != 0 {
 		s.t.Fatalf(
 			"hubcloud %s: got exit code %d, want 0: %s", strings.Join(args, " "), code, stderr,

@@ -38,7 +38,9 @@ type RawHub struct {
 	answer func(Request) Response
 	// check validates the messages of the cloud, checkOwn those of the hub.
 	check, checkOwn func(topic string, payload []byte)
-	// Acks receives every ack. Requests receives every request, unless OnRequest is set.
+	// Acks receives every ack. Requests receives every request, unless OnRequest is set. Neither
+	// gets the requests with which the cloud keeps the state of the devices: the hub answers those
+	// as a hub without devices.
 	Acks     chan Ack
 	Requests chan Request
 	// Lost is closed when the connection has ended.
@@ -231,6 +233,10 @@ func (h *RawHub) TryConnect(clientID string) error {
 			if json.Unmarshal(m.Payload(), &request) != nil {
 				return
 			}
+			if strings.HasPrefix(request.ID, stateRequests) {
+				go h.send(client, request, Response{Result: map[string]any{"devices": []any{}}})
+				return
+			}
 			if h.answer == nil {
 				requests <- request
 				return
@@ -277,9 +283,16 @@ func (h *RawHub) Send(topic string, v any) {
 // OnRequest makes the hub answer requests from its next connection on.
 func (h *RawHub) OnRequest(answer func(Request) Response) { h.answer = answer }
 
+// stateRequests begins the ids of the requests with which the cloud keeps the state of the devices.
+const stateRequests = "state-"
+
 // respond answers a request.
 func (h *RawHub) respond(client mqtt.Client, request Request) {
-	response := h.answer(request)
+	h.send(client, request, h.answer(request))
+}
+
+// send sends the response to a request.
+func (h *RawHub) send(client mqtt.Client, request Request, response Response) {
 	if response.Silent {
 		return
 	}

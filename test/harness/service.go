@@ -70,11 +70,7 @@ func (s *Service) Launch() {
 		args = append(args, "--mqtt", s.MQTT, "--nats", s.NATS)
 	}
 	args = append(args, s.Args...)
-	program := s.Program
-	if program == "" {
-		program = Binary(s.t)
-	}
-	line := slices.Concat(s.Under, []string{program}, args)
+	line := slices.Concat(s.Under, []string{s.program()}, args)
 	s.process = exec.Command(line[0], line[1:]...)
 	// Tests invite the same people many times; the default limits would slow them down.
 	s.process.Env = append(
@@ -93,6 +89,15 @@ func (s *Service) Launch() {
 		defer close(ended)
 		process.Wait()
 	}()
+}
+
+// program returns the path of the service's program.
+func (s *Service) program() string {
+	s.t.Helper()
+	if s.Program != "" {
+		return s.Program
+	}
+	return Binary(s.t)
 }
 
 // AwaitReady waits until the process is ready.

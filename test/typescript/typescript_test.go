@@ -32,6 +32,7 @@ func TestPackage(t *testing.T) {
 	project := install(t)
 	t.Run("calls", func(t *testing.T) { t.Parallel(); calls(t, project) })
 	t.Run("following over restarts", func(t *testing.T) { t.Parallel(); restarts(t, project) })
+	t.Run("the feed over restarts", func(t *testing.T) { t.Parallel(); feedRestarts(t, project) })
 	t.Run("gaps and resets", func(t *testing.T) { t.Parallel(); resets(t, project) })
 }
 
@@ -80,7 +81,7 @@ func install(t *testing.T) string {
 		t, project, "npm", "install", "--offline", "--ignore-scripts", "--no-audit", "--no-fund",
 		filepath.Join(client, packages[0].Filename),
 	))
-	for _, name := range []string{"calls.mjs", "follow.mjs", "jammed.mjs"} {
+	for _, name := range []string{"calls.mjs", "feed.mjs", "follow.mjs", "jammed.mjs"} {
 		copyFile(t, name, filepath.Join(project, name))
 	}
 	return project
@@ -161,6 +162,53 @@ func restarts(t *testing.T, project string) {
 	})
 	if !asInLog {
 		t.Errorf("got %d events\n%v\nwant %d as in the log\n%v", len(got), got, len(want), want)
+	}
+}
+
+// feedRestarts checks that a program that follows two of three hubs gets each of their events of a
+// kind once, each hub's in order, while the service is killed.
+func feedRestarts(t *testing.T, project string) {
+	target := harness.NewTarget(t, "--stream-lifetime", "2s", "--stream-keepalive", "500ms")
+	service := target.OwnService()
+	tenant := target.Tenant("Feed")
+	var hubs []*virtualhub.Hub
+	for range 3 {
+		hubs = append(hubs, target.VirtualHub(tenant, house))
+	}
+	const each, rounds = 10, 3
+	for _, hub := range hubs {
+		emit(t, hub, each)
+		harness.Stored(t, hub)
+	}
+	program := start(t, project, "feed.mjs", map[string]any{
+		"base": tenant.Base, "key": tenant.Key, "after": "",
+		"hubs": []string{hubs[0].ID(), hubs[1].ID()}, "count": 2 * each * (rounds + 1),
+	})
+	for range rounds {
+		service.Kill()
+		service.Begin()
+		for _, hub := range hubs {
+			emit(t, hub, each)
+			harness.Connected(t, hub)
+			harness.Stored(t, hub)
+		}
+	}
+	program.await(t, func(lines []string) bool { return slices.Contains(lines, "page true true") })
+	for i, hub := range hubs {
+		var got, want []string
+		for _, line := range program.lines() {
+			if strings.HasPrefix(line, hub.ID()) {
+				got = append(got, line)
+			}
+		}
+		for _, event := range tenant.AllEvents(hub.ID(), "") {
+			if i < 2 && strings.HasPrefix(event.Type, "channel.") {
+				want = append(want, hub.ID()+" "+event.Cursor+" "+event.Type)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("hub %d: got %d events\n%v\nwant %d\n%v", i, len(got), got, len(want), want)
+		}
 	}
 }
 

@@ -1,0 +1,122 @@
+package browser
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/streams/streamstest"
+)
+
+// report makes the hub report a value of a channel of a device.
+func (p *portal) report(device int64, key string, value any) {
+	p.t.Helper()
+	if err := p.hub.Report(device, virtualhub.ChannelRef{Key: key}, value); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// phone shows the page as on a phone, and saves a screenshot.
+func (p *portal) phone(name string) {
+	p.t.Helper()
+	p.do("narrow the window", chromedp.EmulateViewport(390, 844))
+	p.shoot(name + "-phone")
+	p.do("widen the window", chromedp.EmulateViewport(1300, 900))
+}
+
+// TestSmokeWhileAnotherPageIsOpen: an alarm appears on the open dashboard with its place and what
+// to do, stays while the hub is offline, and steps back when it has been seen.
+func TestSmokeWhileAnotherPageIsOpen(t *testing.T) {
+	t.Parallel()
+	p := newPortal(t, "Smoke")
+	p.await("#connection", "Live")
+	p.await("#attention", "Nothing needs attention.")
+	p.report(12, "smoke", true)
+	p.await("#attention", "Smoke detected")
+	p.await("#attention .condition", "call the fire brigade")
+	p.awaitTitle("(1 alarm) Dashboard")
+	p.report(7, "battery", 3)
+	p.await("#attention", "Low battery (3 %)")
+	p.awaitTitle("(1 alarm, 1 warning) Dashboard")
+	p.check("alarm")
+	p.phone("alarm")
+	p.goTo(p.hubPage())
+	p.await("#attention", "Smoke detected")
+	p.check("hub")
+	p.goTo("/portal/" + p.tenant.Org)
+	p.hub.Offline(true)
+	p.await("#attention", "Hub offline")
+	p.await("#attention", "last reported, the hub is offline since")
+	p.check("offline")
+	p.hub.Offline(false)
+	p.await("#connection", "Live")
+	p.awaitTitle("(1 alarm, 1 warning) Dashboard")
+	p.click(`[data-condition*=" smoke/"] button`)
+	p.awaitTitle("(1 warning) Dashboard")
+	p.click("#attention .seen > summary")
+	p.await("#attention .seen .condition", "Seen by "+p.tenant.Owner)
+	p.check("seen")
+	p.report(12, "smoke", false)
+	p.await("#attention h2", "Needs attention 1 warning")
+	p.report(12, "smoke", true)
+	p.awaitTitle("(1 alarm, 1 warning) Dashboard")
+}
+
+// TestJamNeedsAttention: a lock that does not lock is an alarm on its hub's page until it locks.
+func TestJamNeedsAttention(t *testing.T) {
+	t.Parallel()
+	p := newPortal(t, "Jam")
+	p.goTo(p.hubPage())
+	p.await("#connection", "Live")
+	p.hub.Jam(1)
+	p.await(channel(1, "lock", ".value"), "locked")
+	p.click(channel(1, "lock", "summary"))
+	p.click(channel(1, "lock", "form button"))
+	p.await("#attention", "Jammed")
+	p.awaitTitle("(1 alarm) ")
+	p.check("jam")
+}
+
+// TestLockTheWholeSite: the page of the action lists the locks, locks them, and shows a result for
+// each.
+func TestLockTheWholeSite(t *testing.T) {
+	t.Parallel()
+	p := newPortal(t, "North")
+	p.press(`#sites h2 a`)
+	p.check("site")
+	p.phone("site")
+	p.press(`a[href$="/actions/lock"]`)
+	p.await(".targets", "Front door")
+	p.check("confirm")
+	p.phone("confirm")
+	p.press(`main form[method="post"] button`)
+	p.await(".targets li", "Done")
+	p.check("results")
+	p.goTo("/portal/" + p.tenant.Org + "/devices?show=locks")
+	p.await("#found", "device")
+	p.check("find")
+	p.goTo("/portal/" + p.tenant.Org + "/settings")
+	p.check("settings")
+	p.goTo(p.hubPage() + "/remove")
+	p.check("remove")
+	p.press(`main form[method="post"] button`)
+	p.await(".notice", "Hub removed from the organization.")
+}
+
+// awaitTitle waits until the page's title contains wanted.
+func (b *tab) awaitTitle(wanted string) {
+	b.t.Helper()
+	title := ""
+	if !streamstest.Poll(time.Minute, func() bool {
+		title = strings.NewReplacer("\u2068", "", "\u2069", "").Replace(
+			eval[string](b, "document.title"),
+		)
+		return strings.Contains(title, wanted)
+	}) {
+		b.shoot("failed")
+		b.t.Fatalf("got the title %q, want %q", title, wanted)
+	}
+}

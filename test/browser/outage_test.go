@@ -1,0 +1,58 @@
+package browser
+
+import (
+	"testing"
+	"time"
+
+	"hubcloud/test/harness"
+)
+
+// longestReturn is how long a page may take to be live after the service answers again.
+const longestReturn = 3 * time.Second
+
+// TestOutage stops the service while the page of a hub is open. The page must say since when its
+// values are old, keep what is typed and what is submitted, and be back soon after the service.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	p := newPortal(t, "Outage")
+	p.goTo(p.hubPage())
+	p.await("#connection", "Live")
+	p.await(channel(1, "lock", ".value"), "locked")
+	p.service.Stop()
+	p.await("#outage", "Connection lost. Values as of ")
+	p.await("#outage button", "Try now")
+	disabled := `document.querySelector("form.command button").disabled`
+	if !eval[bool](p.tab, disabled) {
+		t.Error("a command can be sent during the outage")
+	}
+	p.check("outage")
+	p.fill("#setup-code", "12345")
+	p.click(`form[action$="/pairing"] button`)
+	p.await(`form[action$="/pairing"] .not-sent`, "What you typed is kept.")
+	p.click(".not-sent button")
+	p.await(`form[action$="/pairing"] .not-sent`, "What you typed is kept.")
+	p.check("not-sent")
+	harness.Elapse(20 * time.Second) // the pauses between the page's attempts are the longest
+	p.service.Begin()
+	begun := time.Now()
+	for eval[bool](p.tab, `document.getElementById("outage") !== null`) {
+		if time.Since(begun) > time.Minute {
+			p.shoot("failed")
+			t.Fatal("the page is not back a minute after the service")
+		}
+		harness.Elapse(20 * time.Millisecond)
+	}
+	took := time.Since(begun)
+	t.Logf("the page was back %s after the service", took.Round(10*time.Millisecond))
+	if took > longestReturn {
+		t.Errorf("the page was back after %s, want at most %s", took, longestReturn)
+	}
+	p.await("#connection", "Live")
+	if eval[bool](p.tab, disabled) {
+		t.Error("commands cannot be sent after the outage")
+	}
+	p.await(channel(1, "lock", ".value"), "locked")
+	p.press(".not-sent button")
+	p.await(`[data-window="pairing"] .countdown`, " s")
+	p.clearConsole() // failed connections are written there
+}

@@ -1,0 +1,250 @@
+package contract
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/streams/streamstest"
+	"hubcloud/test/harness"
+)
+
+// states tests `GET /state`: what the channels of all devices of the organization last reported.
+func states(t *testing.T, c *harness.Target) {
+	tenant, foreign := c.Tenant("States"), c.Tenant("Foreign states")
+	hub, other := c.VirtualHub(tenant, virtualhub.Config{}), c.VirtualHub(tenant, virtualhub.Config{})
+	stranger := c.VirtualHub(foreign, virtualhub.Config{})
+	lock := virtualhub.ChannelRef{Key: "lock"}
+	temperature := virtualhub.ChannelRef{Key: "temperature"}
+	report := func(h *virtualhub.Hub, device int64, ref virtualhub.ChannelRef, value any) {
+		t.Helper()
+		if err := h.Report(device, ref, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report(hub, 1, lock, false)
+	report(hub, 11, temperature, 19.5)
+	report(other, 1, lock, false)
+	report(stranger, 1, lock, false)
+	list := func(client *harness.Tenant, query string) []map[string]any {
+		client.T.Helper()
+		answer := client.Must(http.MethodGet, "/state"+query, nil, http.StatusOK).Object(client.T)
+		hasExactly(t, "list", answer, "data", "has_more")
+		return data(t, answer)
+	}
+	// find returns the item of a channel, or nil.
+	find := func(client *harness.Tenant, hub string, device int64, key string) map[string]any {
+		client.T.Helper()
+		for _, item := range list(client, "?hub_id="+hub+"&key="+key) {
+			if item["device"].(map[string]any)["id"] == float64(device) {
+				return item
+			}
+		}
+		return nil
+	}
+	value := func(item map[string]any) any {
+		if item == nil {
+			return nil
+		}
+		return item["channel"].(map[string]any)["value"]
+	}
+	streamstest.Eventually(t, "the reported states", func() bool {
+		return value(find(tenant, hub.ID(), 11, "temperature")) == 19.5 &&
+			value(find(tenant, other.ID(), 1, "lock")) == false &&
+			value(find(foreign, stranger.ID(), 1, "lock")) == false
+	})
+
+	t.Run("form", func(t *testing.T) {
+		item := find(tenant.For(t), hub.ID(), 1, "lock")
+		hasExactly(
+			t, "state", item, "id", "hub_id", "site_id", "connection", "device", "channel",
+			"changed_at", "basis", "certain",
+		)
+		hasExactly(
+			t, "device", item["device"].(map[string]any), "id", "name", "manufacturer", "model",
+			"room", "available_since",
+		)
+		hasExactly(
+			t, "channel", item["channel"].(map[string]any), "key", "endpoint", "kind", "unit",
+			"readable", "writable", "capabilities", "available", "value", "observed_at", "desired",
+			"desired_at", "status",
+		)
+		if item["site_id"] != tenant.Site ||
+			item["connection"].(map[string]any)["status"] != "online" {
+			t.Errorf("state: got %v, want the site %s, online", item, tenant.Site)
+		}
+	})
+
+	t.Run("other organizations", func(t *testing.T) {
+		for _, item := range list(tenant.For(t), "?limit=500") {
+			if item["hub_id"] == stranger.ID() {
+				t.Errorf("list: got another organization's %v", item)
+			}
+		}
+		if got := list(tenant.For(t), "?hub_id="+stranger.ID()); len(got) > 0 {
+			t.Errorf("another organization's hub: got %v, want nothing", got)
+		}
+		if got := list(tenant.For(t), "?site_id="+foreign.Site); len(got) > 0 {
+			t.Errorf("another organization's site: got %v, want nothing", got)
+		}
+	})
+
+	t.Run("filters", func(t *testing.T) {
+		client := tenant.For(t)
+		for query, want := range map[string]func(channel map[string]any, item map[string]any) bool{
+			"?hub_id=" + other.ID(): func(_, item map[string]any) bool {
+				return item["hub_id"] == other.ID()
+			},
+			"?key=lock":               func(c, _ map[string]any) bool { return c["key"] == "lock" },
+			"?value=false":            func(c, _ map[string]any) bool { return c["value"] == false },
+			"?status=synchronized":    func(c, _ map[string]any) bool { return c["status"] == "synchronized" },
+			"?available=true":         func(c, _ map[string]any) bool { return c["available"] == true },
+			"?site_id=" + tenant.Site: func(_, item map[string]any) bool { return item["site_id"] == tenant.Site },
+			"?observed_before=" + url.QueryEscape(time.Now().Add(time.Hour).Format(time.RFC3339)): func(
+				c, _ map[string]any,
+			) bool {
+				return c["observed_at"] != nil
+			},
+		} {
+			found := list(client, query)
+			if len(found) == 0 {
+				t.Errorf("%s: got nothing", query)
+			}
+			for _, item := range found {
+				if !want(item["channel"].(map[string]any), item) {
+					t.Errorf("%s: got %v", query, item)
+				}
+			}
+		}
+		for _, query := range []string{
+			"?available=false", "?key=nothing", "?observed_before=2001-01-01T00:00:00Z",
+			"?key=temperature&value=true",
+		} {
+			if found := list(client, query); len(found) > 0 {
+				t.Errorf("%s: got %v, want nothing", query, found)
+			}
+		}
+	})
+
+	t.Run("pages", func(t *testing.T) {
+		client := tenant.For(t)
+		var ids []string
+		for after := ""; ; {
+			query := "?limit=1"
+			if after != "" {
+				query += "&starting_after=" + url.QueryEscape(after)
+			}
+			answer := client.Must(http.MethodGet, "/state"+query, nil, http.StatusOK).Object(t)
+			for _, item := range data(t, answer) {
+				after = item["id"].(string)
+				ids = append(ids, after)
+			}
+			if answer["has_more"] != true {
+				break
+			}
+		}
+		var want []string
+		for _, item := range list(client, "?limit=500") {
+			want = append(want, item["id"].(string))
+		}
+		if strings.Join(ids, " ") != strings.Join(want, " ") || len(want) < 3 {
+			t.Errorf("pages of one item: got %q, want %q", ids, want)
+		}
+	})
+
+	t.Run("bad parameters", func(t *testing.T) {
+		client := tenant.For(t)
+		for name, bad := range map[string][]string{
+			"limit": {"0", "501", "x"}, "starting_after": {"x", hub.ID(), hub.ID() + "/x/0/lock"},
+			"value": {"1", "yes"}, "available": {"True"}, "status": {"done"},
+			"observed_before": {"yesterday", "2026-01-02"},
+		} {
+			for _, text := range bad {
+				path := fmt.Sprintf("/state?%s=%s", name, url.QueryEscape(text))
+				rejected := client.Rejected(
+					http.MethodGet, path, nil, http.StatusBadRequest, "invalid_request",
+				)
+				if !strings.HasPrefix(rejected.Message, name+":") {
+					t.Errorf("GET %s: got %q, want the parameter's name", path, rejected.Message)
+				}
+			}
+		}
+	})
+
+	t.Run("names and rooms", func(t *testing.T) {
+		client := tenant.For(t)
+		client.Must(
+			http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Gate","room":"Yard"}`,
+			http.StatusOK,
+		)
+		got := find(client, hub.ID(), 1, "lock")["device"].(map[string]any)
+		if got["name"] != "Gate" || got["room"] != "Yard" {
+			t.Errorf("device after PATCH: got %v, want Gate in Yard", got)
+		}
+	})
+
+	t.Run("commands", func(t *testing.T) {
+		client := tenant.For(t)
+		client.Must(
+			http.MethodPost, devicePath(hub.ID(), 1)+"/commands", `{"key":"lock","value":true}`,
+			http.StatusAccepted,
+		)
+		streamstest.Eventually(t, "the outcome of the command", func() bool {
+			got := find(client, hub.ID(), 1, "lock")["channel"].(map[string]any)
+			return got["value"] == true && got["desired"] == true &&
+				got["status"] == "synchronized" && got["desired_at"] != nil
+		})
+	})
+
+	t.Run("offline hubs", func(t *testing.T) {
+		client := tenant.For(t)
+		other.Offline(true)
+		streamstest.Eventually(t, "the hub is offline in the list", func() bool {
+			got := find(client, other.ID(), 1, "lock")
+			return got["connection"].(map[string]any)["status"] == "offline" && value(got) == false
+		})
+		report(other, 1, lock, true)
+		other.Offline(false)
+		streamstest.Eventually(t, "what the hub reported meanwhile", func() bool {
+			return value(find(client, other.ID(), 1, "lock")) == true
+		})
+	})
+
+	t.Run("skipped events", func(t *testing.T) {
+		// "certain: false after skipped events until the hub was asked again".
+		client := tenant.For(t)
+		head := client.Head(hub.ID())
+		hub.Offline(true)
+		report(hub, 11, temperature, 25.5)
+		if _, _, err := hub.LoseEvents(1); err != nil {
+			t.Fatal(err)
+		}
+		hub.Offline(false)
+		client.Await(hub.ID(), head, "hub.events_skipped", func(e harness.Event) bool {
+			return e.Type == "hub.events_skipped"
+		})
+		streamstest.Eventually(t, "the lost value, or that the state is not certain", func() bool {
+			got := find(client, hub.ID(), 11, "temperature")
+			return got["certain"] == false || value(got) == 25.5
+		})
+	})
+
+	t.Run("reset hubs", func(t *testing.T) {
+		client := tenant.For(t)
+		if err := hub.FactoryReset(); err != nil {
+			t.Fatal(err)
+		}
+		streamstest.Eventually(t, "no certain state from before the reset", func() bool {
+			for _, item := range list(client, "?limit=500&hub_id="+hub.ID()) {
+				if item["certain"] == true && item["basis"] == "event" {
+					return false
+				}
+			}
+			return true
+		})
+	})
+}

@@ -1,0 +1,197 @@
+package faults
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/streams/streamstest"
+	"hubcloud/test/harness"
+)
+
+// shownState is an item of GET /state.
+type shownState struct {
+	ID      string
+	HubID   string `json:"hub_id"`
+	Certain bool
+	Device  struct{ ID int64 }
+	Channel struct {
+		Key            string
+		Endpoint       int
+		Available      bool
+		Value, Desired json.RawMessage
+		Status         string
+	}
+}
+
+// text returns what the item says of its channel, as channelsOf does.
+func (s shownState) text() string {
+	c := s.Channel
+	return fmt.Sprintf("%s, desired %s, %s, available %t", c.Value, c.Desired, c.Status, c.Available)
+}
+
+// channelsOf returns what a hub knows of its channels, by the ids of their states.
+func channelsOf(t *testing.T, hub *virtualhub.Hub) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, id := range hub.DeviceIDs() {
+		device, ok := hub.Device(id)
+		if !ok {
+			continue
+		}
+		for _, c := range device.Channels {
+			value, err := json.Marshal(c.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wanted, err := json.Marshal(c.Desired)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[fmt.Sprintf("%s/%d/%d/%s", hub.ID(), id, c.Endpoint, c.Key)] = fmt.Sprintf(
+				"%s, desired %s, %s, available %t", value, wanted, c.Status, c.Available,
+			)
+		}
+	}
+	return all
+}
+
+// shownStates reads all states of a tenant; false while the service does not answer.
+func shownStates(tenant *harness.Tenant) (all []shownState, ok bool) {
+	for after := ""; ; {
+		path := "/state?limit=500"
+		if after != "" {
+			path += "&starting_after=" + url.QueryEscape(after)
+		}
+		answer, err := tenant.Client.Do(http.MethodGet, path, nil)
+		if err != nil || answer.Status != http.StatusOK {
+			return nil, false
+		}
+		var page struct {
+			Data    []shownState
+			HasMore bool `json:"has_more"`
+		}
+		if json.Unmarshal(answer.Body, &page) != nil {
+			return nil, false
+		}
+		all = append(all, page.Data...)
+		if !page.HasMore {
+			return all, true
+		}
+		after = page.Data[len(page.Data)-1].ID
+	}
+}
+
+// Hubs report, are commanded, lose events, are reset and lose their connections, while the service
+// is killed again and again. Whatever happened, the states that the service calls certain are what
+// the hubs know, and all of them become certain.
+func TestStatesAreWhatHubsKnow(t *testing.T) {
+	t.Parallel()
+	c := harness.NewTarget(t)
+	service, tenant := c.OwnService(), c.Tenant("States")
+	var hubs []*virtualhub.Hub
+	for range 3 {
+		hubs = append(hubs, c.VirtualHub(tenant, virtualhub.Config{
+			Dir: t.TempDir(), BackoffMin: 100 * time.Millisecond, BackoffMax: 300 * time.Millisecond,
+			GiveUp: 100 * time.Millisecond,
+		}))
+	}
+	for round := range 6 {
+		for range 25 {
+			disturb(t, hubs[rand.IntN(len(hubs))])
+		}
+		if round%2 == 1 {
+			service.Kill()
+			for range 10 {
+				disturb(t, hubs[rand.IntN(len(hubs))])
+			}
+			service.Begin()
+		}
+		for _, hub := range hubs {
+			hub.Offline(false)
+		}
+		if !awaitTruth(t, tenant, hubs) {
+			t.Fatalf("round %d: states are not what the hubs know", round)
+		}
+	}
+}
+
+// disturb makes one thing happen at a hub.
+func disturb(t *testing.T, hub *virtualhub.Hub) {
+	t.Helper()
+	var err error
+	on := rand.IntN(2) == 0
+	switch rand.IntN(12) {
+	case 0:
+		hub.Offline(on)
+	case 1:
+		_, _, err = hub.LoseEvents(1)
+		if err != nil { // there was no event to lose
+			err = nil
+		}
+	case 2:
+		err = hub.Unreachable(7)
+	case 3:
+		err = hub.Reachable(7)
+	case 4:
+		if rand.IntN(5) == 0 {
+			err = hub.FactoryReset()
+		}
+	case 5, 6:
+		// A hub that rejects the command has nothing to show.
+		_ = hub.Command(t.Context(), 1, virtualhub.ChannelRef{Key: "lock"}, on)
+	case 7:
+		hub.CutConnection()
+	default:
+		err = hub.Report(11, virtualhub.ChannelRef{Key: "temperature"}, float64(rand.IntN(400))/10)
+	}
+	if err != nil {
+		t.Logf("%s: %v", hub.ID(), err) // the device has gone
+	}
+}
+
+// awaitTruth waits until all states are certain, and are what the hubs know. It logs the
+// differences if they are not.
+func awaitTruth(t *testing.T, tenant *harness.Tenant, hubs []*virtualhub.Hub) bool {
+	t.Helper()
+	var last string
+	reached := streamstest.Poll(2*time.Minute, func() bool {
+		last = ""
+		all, ok := shownStates(tenant)
+		if !ok {
+			last = "no answer"
+			return false
+		}
+		want := map[string]string{}
+		for _, hub := range hubs {
+			for id, text := range channelsOf(t, hub) {
+				want[id] = text
+			}
+		}
+		for _, s := range all {
+			if s.Channel.Status == string(domain.ChannelPending) {
+				last = s.ID + " is pending"
+			}
+			if !s.Certain {
+				last += fmt.Sprintf("\n%s is not certain", s.ID)
+			} else if got := s.text(); got != want[s.ID] {
+				last += fmt.Sprintf("\n%s: %s, want %s", s.ID, got, want[s.ID])
+			}
+			delete(want, s.ID)
+		}
+		for id := range want {
+			last += fmt.Sprintf("\n%s is missing", id)
+		}
+		return last == ""
+	})
+	if !reached {
+		t.Log(last)
+	}
+	return reached
+}
