@@ -68,6 +68,11 @@ func TestFollow(t *testing.T) {
 	if _, err := logs.AppendCommand(t.Context(), hub, []byte(`{}`)); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := logs.AppendState(
+		t.Context(), hub, domain.NewEpochID(0xa), "", []byte("a state"),
+	); err != nil {
+		t.Fatal(err)
+	}
 
 	path := filepath.Join(t.TempDir(), "tap.json")
 	text, err := json.Marshal(
