@@ -66,12 +66,32 @@ func holder(t *testing.T, dir string) (*exec.Cmd, string) {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+		awaitServersEnd(t, dir)
+	})
 	lines := bufio.NewScanner(output)
 	if !lines.Scan() || !strings.HasPrefix(lines.Text(), "postgres://") {
 		t.Fatalf("the other process prints %q, want a URL", lines.Text())
 	}
 	return command, lines.Text()
+}
+
+// awaitServersEnd waits until no server runs in dir. A server whose parent was killed shuts down by
+// itself, and writes to its directory until then: removing the directory meanwhile would fail.
+func awaitServersEnd(t *testing.T, dir string) {
+	t.Helper()
+	clusters, err := filepath.Glob(filepath.Join(dir, "[1-9]*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, data := range clusters {
+		streamstest.Eventually(t, "no server runs in "+data, func() bool {
+			pids, err := servers(data)
+			return err == nil && len(pids) == 0
+		})
+	}
 }
 
 func start(t *testing.T, dir string) *Cluster {
