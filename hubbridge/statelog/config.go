@@ -47,6 +47,8 @@ type Devices interface {
 type Hubs interface {
 	Hubs() []domain.HubID
 	Hub(id domain.HubID) (domain.HubAccess, bool)
+	// Refresh returns once Hub has everything that the directory held at the call.
+	Refresh(ctx context.Context) error
 }
 
 // Config configures a Keeper. The fields up to Online are required.
@@ -67,7 +69,8 @@ type Config struct {
 	// Delay is how long after an event a hub is asked, so that what comes together is asked for
 	// once. Defaults to 1 s.
 	Delay time.Duration
-	// MinInterval is the least time between two reads of a hub. Defaults to 1 min.
+	// MinInterval is the least time between two reads of a hub in the same epoch of its log.
+	// Defaults to 1 min.
 	MinInterval time.Duration
 	// Pause is the time between two requests to a hub. Defaults to 20 ms.
 	Pause time.Duration

@@ -21,11 +21,12 @@
 // # Traffic
 //
 // A hub has one request of this package at a time, with a pause between them, and is not asked
-// again within MinInterval. Workers bounds the hubs that are asked at the same time. A device that
-// does not answer is tried again; after several such devices the rest is left out, and what was
-// answered is stored as a part. A failed read is repeated with a pause that doubles up to
-// maxBackoff, for as long as the hub is connected. An answer that is not valid is a fault of the
-// hub. Until a read is complete, the state is not certain.
+// again within MinInterval, unless its log has a new epoch, of which nothing is known. Workers
+// bounds the hubs that are asked at the same time. A device that does not answer is tried again;
+// after several such devices the rest is left out, and what was answered is stored as a part. A
+// failed read is repeated with a pause that doubles up to maxBackoff, for as long as the hub is
+// connected. An answer that is not valid is a fault of the hub. Until a read is complete, the state
+// is not certain.
 //
 // # Snapshots
 //

@@ -49,7 +49,11 @@ type hub struct {
 type ask struct {
 	due      time.Time
 	failures int
-	running  bool
+	// epoch is that of the last read that was made, and notBefore the time of the next one in the
+	// same epoch.
+	epoch     domain.EpochID
+	notBefore time.Time
+	running   bool
 	// again is set by an event that came while the hub was being asked.
 	again bool
 	// done is set on a read that was made. It is kept until due, before which there is no other.
@@ -100,25 +104,30 @@ func (k *Keeper) receive(_ int, commits []journal.Commit) {
 func (k *Keeper) request(id domain.HubID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	now := k.cfg.Now()
 	a := k.asks[id]
+	if a == nil {
+		a = &ask{done: true}
+		k.asks[id] = a
+	}
+	due := k.nextRead(id, a)
 	switch {
-	case a == nil:
-		k.asks[id] = &ask{due: now.Add(k.cfg.Delay)}
 	case a.running:
 		a.again = true
-	case a.done:
-		// Not before a.due, when the last read is old enough.
-		a.done, a.failures = false, 0
-		if soon := now.Add(k.cfg.Delay); a.due.Before(soon) {
-			a.due = soon
-		}
-	default:
+	case a.done, a.due.After(due):
 		// A hub that has just connected need not wait for the pause after a failure.
-		if soon := now.Add(k.cfg.Delay); a.due.After(soon) {
-			a.due, a.failures = soon, 0
-		}
+		a.done, a.due, a.failures = false, due, 0
 	}
+}
+
+// nextRead returns when a hub may be asked that must be asked. The caller must hold k.mu.
+func (k *Keeper) nextRead(id domain.HubID, a *ask) time.Time {
+	due := k.cfg.Now().Add(k.cfg.Delay)
+	// Nothing is known of a log with a new epoch, and what the service shows is empty until then.
+	access, _ := k.cfg.Hubs.Hub(id)
+	if access.Epoch.ID == a.epoch && a.notBefore.After(due) {
+		return a.notBefore
+	}
+	return due
 }
 
 // countWaiting sets the gauge. The caller must hold k.mu.

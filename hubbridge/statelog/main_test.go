@@ -105,6 +105,9 @@ func (f *fixture) Hub(id domain.HubID) (domain.HubAccess, bool) {
 	return domain.HubAccess{OrgID: "org", Epoch: f.epoch}, id == hubA
 }
 
+// Refresh does nothing: Hub returns what the test has set.
+func (f *fixture) Refresh(context.Context) error { return nil }
+
 // List and Get make the fixture the Devices of its Keeper.
 func (f *fixture) List(ctx context.Context, _ domain.HubID) ([]domain.Device, error) {
 	defer f.begin()()

@@ -12,6 +12,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/projections/devicestate"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 	"hubcloud/streams/telemetry"
 )
 
@@ -28,12 +29,16 @@ const (
 // RequestPrefix begins the ids of the requests to hubs.
 const RequestPrefix = "state-"
 
-// errNotComplete reports a read that lacks devices.
-var errNotComplete = errors.New("some devices did not answer")
+var (
+	// errNotComplete reports a read that lacks devices.
+	errNotComplete = errors.New("some devices did not answer")
+	// errNoOwner reports a hub that no organization has.
+	errNoOwner = errors.New("no organization has the hub")
+)
 
 // ask asks a hub for its devices, stores the answer, and plans what follows.
 func (k *Keeper) ask(ctx context.Context, id domain.HubID, a *ask) {
-	err := k.read(ctx, id)
+	epoch, err := k.read(ctx, id)
 	if ctx.Err() != nil {
 		return
 	}
@@ -43,8 +48,11 @@ func (k *Keeper) ask(ctx context.Context, id domain.HubID, a *ask) {
 	a.running = false
 	switch {
 	case err == nil:
-		a.due, a.failures = now.Add(k.cfg.MinInterval), 0
-		a.done, a.again = !a.again, false
+		a.epoch, a.notBefore, a.failures = epoch, now.Add(k.cfg.MinInterval), 0
+		a.done, a.due = true, a.notBefore
+		if a.again {
+			a.done, a.again, a.due = false, false, k.nextRead(id, a)
+		}
 	case !k.cfg.Online(id) && !a.again:
 		delete(k.asks, id) // it is asked when it connects
 	default:
@@ -59,17 +67,17 @@ func (k *Keeper) ask(ctx context.Context, id domain.HubID, a *ask) {
 	}
 }
 
-// read asks a hub for its devices and stores the answer.
-func (k *Keeper) read(ctx context.Context, id domain.HubID) error {
-	access, ok := k.cfg.Hubs.Hub(id)
-	if !ok {
-		return nil
-	}
-	answer, err := k.answer(ctx, id, access)
+// read asks a hub for its devices and stores the answer. It returns the epoch of the log that it
+// belongs to.
+func (k *Keeper) read(ctx context.Context, id domain.HubID) (domain.EpochID, error) {
+	access, answer, err := k.answer(ctx, id)
 	incomplete := errors.Is(err, errNotComplete)
-	if err != nil && (!incomplete || len(answer.Devices) == 0) {
+	switch {
+	case errors.Is(err, errNoOwner):
+		return access.Epoch.ID, nil
+	case err != nil && (!incomplete || len(answer.Devices) == 0):
 		k.metrics.reads.WithLabelValues(outcomeFailed).Inc()
-		return err
+		return access.Epoch.ID, err
 	}
 	payloads, storeErr := devicestate.MarshalRead(answer)
 	if storeErr == nil {
@@ -78,35 +86,61 @@ func (k *Keeper) read(ctx context.Context, id domain.HubID) error {
 	switch {
 	case storeErr != nil:
 		k.metrics.reads.WithLabelValues(outcomeFailed).Inc()
-		return fmt.Errorf("store the answer: %w", storeErr)
+		return access.Epoch.ID, fmt.Errorf("store the answer: %w", storeErr)
 	case incomplete:
 		k.metrics.reads.WithLabelValues(outcomePartial).Inc()
-		return err
+		return access.Epoch.ID, err
 	}
 	k.metrics.reads.WithLabelValues(outcomeStored).Inc()
-	return nil
+	return access.Epoch.ID, nil
 }
 
 // answer asks a hub for its devices. With errNotComplete it returns those that have answered.
 func (k *Keeper) answer(
-	ctx context.Context, id domain.HubID, access domain.HubAccess,
-) (devicestate.Read, error) {
-	ctx = telemetry.WithRequest(ctx, RequestPrefix+ulid.Make().String())
-	read := devicestate.Read{EpochID: access.Epoch.ID}
-	var err error
-	if read.After, err = k.cfg.Logs.LastSequence(ctx, id); err != nil {
-		return read, err
+	ctx context.Context, id domain.HubID,
+) (access domain.HubAccess, read devicestate.Read, err error) {
+	if read.After, access, err = k.end(ctx, id); err != nil {
+		return access, read, err
 	}
+	read.EpochID = access.Epoch.ID
+	err = k.askDevices(telemetry.WithRequest(ctx, RequestPrefix+ulid.Make().String()), id, &read)
+	return access, read, err
+}
+
+// end returns the end of a hub's log, and the log's epoch: that of the last event up to there, or
+// one that has begun since.
+func (k *Keeper) end(
+	ctx context.Context, id domain.HubID,
+) (last uint64, access domain.HubAccess, err error) {
+	if last, err = k.cfg.Logs.LastSequence(ctx, id); err != nil {
+		return last, access, err
+	}
+	// This process may not know yet the epoch of an event that it has.
+	refreshing, cancel := context.WithTimeout(ctx, jsapi.Patience)
+	defer cancel()
+	if err := k.cfg.Hubs.Refresh(refreshing); err != nil {
+		return last, access, fmt.Errorf("the epoch of the log: %w", err)
+	}
+	access, ok := k.cfg.Hubs.Hub(id)
+	if !ok {
+		return last, access, errNoOwner
+	}
+	return last, access, nil
+}
+
+// askDevices asks a hub for its devices and adds them to a read. With errNotComplete it has added
+// those that have answered.
+func (k *Keeper) askDevices(ctx context.Context, id domain.HubID, read *devicestate.Read) error {
 	listed, err := k.cfg.Devices.List(ctx, id)
 	if err != nil {
 		k.noteFault(id, err)
-		return read, err
+		return err
 	}
 	var all []int64
 	silent := 0
 	for i := range listed[:min(len(listed), devicestate.MaxDevices)] {
 		if !streams.Sleep(ctx, k.cfg.Pause) {
-			return read, ctx.Err()
+			return ctx.Err()
 		}
 		device, err := k.device(ctx, id, listed[i].ID)
 		switch {
@@ -115,20 +149,20 @@ func (k *Keeper) answer(
 			all = append(all, device.ID)
 		case domain.CodeOf(err) == domain.CodeNotFound: // forgotten meanwhile
 		case ctx.Err() != nil, domain.CodeOf(err) == domain.CodeHubOffline:
-			return read, err
+			return err
 		default:
 			k.noteFault(id, err)
 			if silent++; silent == maxSilent {
-				return read, fmt.Errorf("%w: %w", errNotComplete, err)
+				return fmt.Errorf("%w: %w", errNotComplete, err)
 			}
 		}
 	}
 	if silent > 0 || len(listed) > devicestate.MaxDevices {
-		return read, errNotComplete
+		return errNotComplete
 	}
 	slices.Sort(all)
 	read.Complete, read.All = true, all
-	return read, nil
+	return nil
 }
 
 // device asks for a device, again if it does not answer.

@@ -46,6 +46,34 @@ func TestHubsAreAsked(t *testing.T) {
 	}
 }
 
+// A hub that has just been asked is asked again at once when it was reset, though its log has no
+// event of the new epoch, and no more often than MinInterval otherwise.
+func TestAskedAgain(t *testing.T) {
+	t.Parallel()
+	f := start(t, time.Hour)
+	f.cfg.MinInterval = time.Hour
+	f.set(1, `"before"`)
+	f.keep()
+	f.connected()
+	f.await("the state after the connection")
+	// Regression: the second of two events within MinInterval made the Keeper forget it.
+	for range 3 {
+		f.connected()
+	}
+	f.mu.Lock()
+	lists := f.lists
+	after, _ := f.journals.Tip(hubA)
+	f.epoch = domain.Epoch{ID: domain.NewEpochID(2), After: after.Seq}
+	f.values = map[int64]string{2: `"after the reset"`}
+	f.mu.Unlock()
+	f.await("the state after a reset")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if lists != 1 || f.lists != 2 {
+		t.Errorf("asked %d times before the reset and %d after it, want 1 and 2", lists, f.lists)
+	}
+}
+
 // An event that is stored while a hub is asked is newer than the answer and must win.
 func TestEventsDuringARead(t *testing.T) {
 	t.Parallel()

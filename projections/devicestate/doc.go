@@ -15,7 +15,7 @@
 //     was folded from the beginning.
 //   - An entry that was folded already is ignored, so a log may be repeated from any place.
 //   - An event of another epoch begins a new, empty state: the hub was reset, or another
-//     organization has it now.
+//     organization has it now. So does a read that was asked for after the last event.
 //   - A read replaces what was reported before it was asked for. A report that reached the log
 //     later stays if its time is later than the time that the read has for the channel. An event
 //     that reaches the log after the read, but was reported before it, is ignored, unless it comes

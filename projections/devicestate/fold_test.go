@@ -252,6 +252,15 @@ func TestFold(t *testing.T) {
 			}(),
 			`certain=false`,
 		},
+		// Regression: nothing of the hub was known until it had an event.
+		"a read of a new epoch without events": {
+			func() *log {
+				l := newLog().event("hub.connected", 0, 0, `{}`).observed(2, "true")
+				l.epoch = second
+				return l.read(t, 2, device(1, "true", 0))
+			}(),
+			`certain=true | 1 "device 1" available=true certain=true switch=true synchronized read`,
+		},
 		"an event of an unknown type": {
 			newLog().read(t, 0).event("credential.created", 1, 0, `{"slot":1,"label":"x"}`),
 			`certain=true`,

@@ -12,7 +12,8 @@ import (
 type Read struct {
 	// After is the last sequence of the log before the hub was asked.
 	After uint64 `json:"after"`
-	// EpochID is the epoch of the log when the hub was asked.
+	// EpochID is the epoch of the log when the hub was asked: that of the events up to After, or one
+	// that has begun since.
 	EpochID domain.EpochID `json:"epoch"`
 	// Devices are devices with values.
 	Devices []ReadDevice `json:"devices"`
@@ -43,11 +44,15 @@ func (h *Hub) foldRead(r Read) error {
 	if r.After >= h.Seq {
 		return errors.New("after: must be before the read")
 	}
-	if h.EpochID.IsZero() {
+	switch {
+	case r.EpochID == h.EpochID:
+	case h.EpochID.IsZero():
 		h.EpochID, h.Since = r.EpochID, h.At
-	}
-	if r.EpochID != h.EpochID {
-		return nil // the hub was reset since it was asked
+	case h.EventSeq > r.After:
+		return nil // the epoch of the state began after the hub was asked
+	default:
+		// An epoch begins without an event, and the hub may have nothing to report since.
+		*h = Hub{EpochID: r.EpochID, Seq: h.Seq, At: h.At, Since: h.At, Reshaped: h.Seq}
 	}
 	h.EventSeq = h.Seq
 	for i := range r.Devices {

@@ -3,9 +3,12 @@ package faults
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,7 +96,7 @@ func shownStates(tenant *harness.Tenant) (all []shownState, ok bool) {
 // the hubs know, and all of them become certain.
 func TestStatesAreWhatHubsKnow(t *testing.T) {
 	t.Parallel()
-	c := harness.NewTarget(t)
+	c := harness.NewTarget(t, "--hub-read-interval", "1s")
 	service, tenant := c.OwnService(), c.Tenant("States")
 	var hubs []*virtualhub.Hub
 	for range 3 {
@@ -116,8 +119,8 @@ func TestStatesAreWhatHubsKnow(t *testing.T) {
 		for _, hub := range hubs {
 			hub.Offline(false)
 		}
-		if !awaitTruth(t, tenant, hubs) {
-			t.Fatalf("round %d: states are not what the hubs know", round)
+		if differences := awaitTruth(t, tenant, hubs); differences != "" {
+			t.Fatalf("round %d: states are not what the hubs know: %s", round, differences)
 		}
 	}
 }
@@ -156,42 +159,56 @@ func disturb(t *testing.T, hub *virtualhub.Hub) {
 	}
 }
 
-// awaitTruth waits until all states are certain, and are what the hubs know. It logs the
-// differences if they are not.
-func awaitTruth(t *testing.T, tenant *harness.Tenant, hubs []*virtualhub.Hub) bool {
+// awaitTruth waits until all states are certain, and are what the hubs know. It returns the
+// differences that are left after two minutes.
+func awaitTruth(t *testing.T, tenant *harness.Tenant, hubs []*virtualhub.Hub) (left string) {
 	t.Helper()
-	var last string
-	reached := streamstest.Poll(2*time.Minute, func() bool {
-		last = ""
+	streamstest.Poll(2*time.Minute, func() bool {
 		all, ok := shownStates(tenant)
 		if !ok {
-			last = "no answer"
+			left = "GET /state does not answer"
 			return false
 		}
-		want := map[string]string{}
-		for _, hub := range hubs {
-			for id, text := range channelsOf(t, hub) {
-				want[id] = text
-			}
-		}
-		for _, s := range all {
-			if s.Channel.Status == string(domain.ChannelPending) {
-				last = s.ID + " is pending"
-			}
-			if !s.Certain {
-				last += fmt.Sprintf("\n%s is not certain", s.ID)
-			} else if got := s.text(); got != want[s.ID] {
-				last += fmt.Sprintf("\n%s: %s, want %s", s.ID, got, want[s.ID])
-			}
-			delete(want, s.ID)
-		}
-		for id := range want {
-			last += fmt.Sprintf("\n%s is missing", id)
-		}
-		return last == ""
+		left = stateDifferences(t, all, hubs)
+		return left == ""
 	})
-	if !reached {
-		t.Log(last)
+	return left
+}
+
+// stateDifferences describes how states differ from what the hubs know, one example of each kind
+// and hub; empty if they do not.
+func stateDifferences(t *testing.T, all []shownState, hubs []*virtualhub.Hub) string {
+	t.Helper()
+	want := map[string]string{}
+	for _, hub := range hubs {
+		maps.Copy(want, channelsOf(t, hub))
 	}
-	return reached
+	found := map[string][]string{}
+	add := func(id, what, example string) {
+		hub, channel, _ := strings.Cut(id, "/")
+		key := hub + ": " + what
+		found[key] = append(found[key], channel+example)
+	}
+	for _, s := range all {
+		if got := s.text(); !s.Certain {
+			add(s.ID, "not certain", "")
+		} else if want[s.ID] == "" {
+			add(s.ID, "not at the hub", " is "+got)
+		} else if got != want[s.ID] {
+			add(s.ID, "different", " is "+got+", want "+want[s.ID])
+		} else if s.Channel.Status == string(domain.ChannelPending) {
+			add(s.ID, "pending", "")
+		}
+		delete(want, s.ID)
+	}
+	for id := range want {
+		add(id, "missing", "")
+	}
+	var lines []string
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		examples := found[key]
+		slices.Sort(examples)
+		lines = append(lines, fmt.Sprintf("%s: %d, such as %s", key, len(examples), examples[0]))
+	}
+	return strings.Join(lines, "; ")
 }

@@ -1,7 +1,7 @@
 -- The read model of last reported states. The schema is named after the hash of this file, so any change here, also of this comment, makes
 -- every installation build the read model again. {schema} stands for its name.
 --
--- Revision 1. Raise it when the program comes to write something else into the same tables.
+-- Revision 2. Raise it when the program comes to write something else into the same tables.
 
 CREATE SCHEMA {schema};
 

@@ -59,6 +59,7 @@ type Config struct {
 	StreamLifetime        time.Duration `help:"Longest duration of an event stream." default:"15m" group:"Limits"`
 	StreamKeepalive       time.Duration `help:"Interval of keepalives on an event stream." default:"30s" group:"Limits"`
 	HubTimeout            time.Duration `help:"How long to wait for a hub's response." default:"10s" group:"Limits"`
+	HubReadInterval       time.Duration `help:"Least time between two times that the service asks a hub for all its devices. A hub that was reset is asked at once." default:"1m" group:"Limits"`
 	Rate                  int           `help:"Requests per second for each API key." default:"50" group:"Limits"`
 	Burst                 int           `help:"Burst of requests for each API key." default:"100" group:"Limits"`
 	StreamsPerKey         int           `help:"Concurrent event streams and event reads of one API key." default:"5000" group:"Limits"`

@@ -183,7 +183,8 @@ func (s *Server) startStateLog() error {
 		ReportFault: func(hub domain.HubID, detail string) {
 			s.bridge.ReportFault(hub, hubfaults.UnreadableMessages, detail)
 		},
-		Retention: s.cfg.EventRetention, Logger: s.logger, Metrics: s.registry,
+		Retention: s.cfg.EventRetention, MinInterval: s.cfg.HubReadInterval, Logger: s.logger,
+		Metrics: s.registry,
 	})
 	if err != nil {
 		return err

@@ -129,6 +129,7 @@ func (c Config) validateLimits() error {
 		{"stream-lifetime", c.StreamLifetime},
 		{"stream-keepalive", c.StreamKeepalive},
 		{"hub-timeout", c.HubTimeout},
+		{"hub-read-interval", c.HubReadInterval},
 		{"idempotency-window", c.IdempotencyWindow},
 		{"invitation-ttl", c.InvitationTTL},
 		{"pairing-window", c.PairingWindow},
