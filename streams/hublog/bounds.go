@@ -43,47 +43,91 @@ func (l *Logs) end(
 
 // bounds returns the bounds of a hub's log.
 func (l *Logs) bounds(ctx context.Context, hub domain.HubID) (bounds, error) {
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
 	last, stored, err := l.end(ctx, hub)
 	if err != nil {
 		return bounds{}, err
 	}
-	b, err := l.streamBounds(ctx, hub)
-	away := false
-	if err != nil && l.cfg.Journal != nil && jsapi.IsTemporary(err) {
-		// The stream may have messages from before there was a journal.
-		away, _ = l.cfg.Journal.Covers(ctx, hub)
-	}
-	if err != nil && !away {
-		return bounds{}, err
-	}
-	if away || b.last == 0 && last > 0 {
-		// The stream is missing or its server is away: what the log has left is in the journal.
-		b.first = last + 1
-		if l.cfg.Journal != nil {
-			oldest, err := l.cfg.Journal.Oldest(ctx, hub)
-			if err != nil && !errors.Is(err, journal.ErrGone) {
-				return bounds{}, fmt.Errorf("hub log of %s: %w", hub, err)
-			}
-			if err == nil {
-				b.first = oldest
-			}
+	for pause := readPause; ; pause = min(2*pause, maxReadPause) {
+		first, err := l.first(ctx, hub, last)
+		if err == nil {
+			return bounds{first: first, last: last, lastStored: stored}, nil
+		}
+		if !jsapi.IsTemporary(err) || !streams.Sleep(ctx, pause) {
+			return bounds{}, err
 		}
 	}
-	b.last, b.lastStored = last, stored
-	return b, nil
 }
 
-// boundsRetry is the policy for the bounds of a stream. Its server may be away for minutes, and the
-// journal knows as well.
-var boundsRetry = jsapi.Retry{Total: getTimeout, Try: getTimeout, If: func(err error) bool {
-	return jsapi.IsTemporary(err) && !errors.Is(err, jsapi.ErrNoStream) &&
-		!errors.Is(err, jsapi.ErrOffline)
-}}
+// first returns the first sequence of a hub's log that has not expired, or last+1 if all have. It is
+// that of the hub's stream if the stream is complete. The stream may be missing or damaged, and its
+// server may be away or slow: then the first sequence is that of the journal, unless the log may
+// have messages from before there was a journal.
+func (l *Logs) first(ctx context.Context, hub domain.HubID, last uint64) (uint64, error) {
+	if l.cfg.Journal == nil {
+		b, err := l.streamBounds(ctx, hub)
+		return b.first, err
+	}
+	first, streamErr := l.firstInStream(ctx, hub, last)
+	if streamErr == nil || !jsapi.IsTemporary(streamErr) {
+		return first, streamErr
+	}
+	covered, err := l.cfg.Journal.Covers(ctx, hub)
+	if err != nil {
+		return 0, errors.Join(streamErr, err)
+	}
+	if covered {
+		return l.firstInJournal(ctx, hub, last)
+	}
+	// Only the stream knows: wait for it.
+	b, err := l.streamBounds(ctx, hub)
+	return b.first, err
+}
+
+// firstInStream is first for a stream that answers soon. The error is temporary if it does not.
+func (l *Logs) firstInStream(
+	ctx context.Context, hub domain.HubID, last uint64,
+) (first uint64, err error) {
+	var b bounds
+	err = l.askStream(ctx, hub, func(ctx context.Context) error {
+		b, err = l.streamBounds(ctx, hub)
+		return err
+	})
+	if err != nil || last == 0 {
+		return b.first, err
+	}
+	// A stream that was damaged while the service was stopped is compared with the journal before
+	// what it has counts.
+	if b.last > 0 && l.reaches(ctx, hub, 0) {
+		return b.first, nil
+	}
+	first, err = l.firstInJournal(ctx, hub, last)
+	if b.last > 0 {
+		first = min(first, b.first) // also from before there was a journal
+	}
+	return first, err
+}
+
+// firstInJournal returns the sequence of the hub's first record in the journal that has not expired,
+// or last+1 if all have.
+func (l *Logs) firstInJournal(
+	ctx context.Context, hub domain.HubID, last uint64,
+) (uint64, error) {
+	first, err := l.cfg.Journal.Oldest(ctx, hub, l.cfg.Now().Add(-l.cfg.Retention))
+	if errors.Is(err, journal.ErrGone) {
+		return last + 1, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("hub log of %s: %w", hub, err)
+	}
+	return first, nil
+}
 
 // streamBounds returns the bounds of a hub's stream, which may lack the newest records. Without a
 // stream they are 1 and 0.
 func (l *Logs) streamBounds(ctx context.Context, hub domain.HubID) (bounds, error) {
-	info, err := l.api(hub).WithRetry(boundsRetry).Info(ctx, streams.HubStream(hub))
+	info, err := l.api(hub).Info(ctx, streams.HubStream(hub))
 	if errors.Is(err, jsapi.ErrNoStream) {
 		return bounds{first: 1}, nil
 	}

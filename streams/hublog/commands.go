@@ -21,25 +21,39 @@ func (l *Logs) CommandRecords(
 	if err != nil {
 		return nil, fmt.Errorf("hub log of %s: read command records: %w", hub, err)
 	}
-	if !complete {
-		records, err := l.newestCommands(ctx, hub, since, limit)
-		if err != nil {
-			return nil, fmt.Errorf("hub log of %s: read command records: %w", hub, err)
-		}
-		return records, nil
+	var records [][]byte
+	if complete {
+		records, err = l.streamedCommands(ctx, hub, since, limit)
+		complete = err == nil || !jsapi.IsTemporary(err) || !l.isJournaled(hub)
 	}
-	from, err := l.firstSince(ctx, hub, since)
+	if !complete {
+		records, err = l.newestCommands(ctx, hub, since, limit)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("hub log of %s: read command records: %w", hub, err)
+	}
+	return records, nil
+}
+
+// streamedCommands is CommandRecords from the hub's stream.
+func (l *Logs) streamedCommands(
+	ctx context.Context, hub domain.HubID, since time.Time, limit int,
+) (records [][]byte, err error) {
+	from, err := l.firstSince(ctx, hub, since)
+	if err != nil {
+		return nil, err
 	}
 	request := jsapi.BatchRequest{
 		From: from, Filter: streams.CommandSubject(hub), Messages: maxGet, Bytes: maxGetBytes,
 	}
-	var records [][]byte
 	for {
-		found, err := l.shard(hub).get(ctx, hub, request)
+		var found []stored
+		err := l.askStream(ctx, hub, func(ctx context.Context) error {
+			found, err = l.shard(hub).get(ctx, hub, request)
+			return err
+		})
 		if err != nil {
-			return nil, fmt.Errorf("hub log of %s: read command records: %w", hub, err)
+			return nil, err
 		}
 		if len(found) == 0 {
 			return records, nil

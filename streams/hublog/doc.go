@@ -36,7 +36,8 @@
 // the records of every commit of the journal, which this process follows anyway: a reader costs the
 // broker nothing. Older events are read from the hub's stream in batches, through one cache of
 // blocks that all readers share; concurrent readers of the same block wait for one load. What the
-// stream lacks, because it is behind, damaged or away, is read from the journal.
+// stream lacks, because it is behind, damaged or away, is read from the journal. A stream that does
+// not answer within a second is not asked for the next five.
 //
 //   - Readers get events in the order of the log, none twice and none left out. A reader is only a
 //     position: its next event comes from the ring or, if the reader has fallen behind the ring,

@@ -2,6 +2,7 @@ package hublog
 
 import (
 	"context"
+	"time"
 
 	"hubcloud/domain"
 	"hubcloud/streams/journal"
@@ -34,9 +35,9 @@ type Journal interface {
 	Records(
 		ctx context.Context, hub domain.HubID, from, to uint64, bytes int,
 	) ([]journal.Record, error)
-	// Oldest returns the sequence of the oldest record of the hub that the journal has. It returns
-	// journal.ErrGone if the journal has none.
-	Oldest(ctx context.Context, hub domain.HubID) (seq uint64, err error)
+	// Oldest returns the sequence of the hub's oldest record that the journal has and that was
+	// stored at since or later. It returns journal.ErrGone if there is none.
+	Oldest(ctx context.Context, hub domain.HubID, since time.Time) (seq uint64, err error)
 	// Covers reports whether the journal has every record of the hub that has not expired.
 	// Otherwise the hub's stream may have messages from before there was a journal.
 	Covers(ctx context.Context, hub domain.HubID) (bool, error)

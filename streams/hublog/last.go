@@ -90,7 +90,11 @@ func (l *Logs) lastEventsOf(
 		var events map[string]LastEvent
 		var err error
 		if complete {
-			if events, err = l.lastInStream(ctx, hub); err == nil {
+			err = l.askStream(ctx, hub, func(ctx context.Context) (err error) {
+				events, err = l.lastInStream(ctx, hub)
+				return err
+			})
+			if err == nil {
 				err = l.addJournaled(ctx, hub, events, tip.EventSeq())
 			}
 		}
@@ -189,7 +193,7 @@ func (l *Logs) addJournaled(
 	for from <= to {
 		records, err := l.cfg.Journal.Records(ctx, hub, from, to, loadBytes)
 		if errors.Is(err, journal.ErrGone) {
-			oldest, oldestErr := l.cfg.Journal.Oldest(ctx, hub)
+			oldest, oldestErr := l.cfg.Journal.Oldest(ctx, hub, time.Time{})
 			switch {
 			case errors.Is(oldestErr, journal.ErrGone), oldest > to:
 				return nil
@@ -291,26 +295,4 @@ func parseLast(
 func (l *Logs) LastSequence(ctx context.Context, hub domain.HubID) (uint64, error) {
 	last, _, err := l.end(ctx, hub)
 	return last, err
-}
-
-// viewPatience is how long a reader waits for a hub's stream before it reads from the journal.
-const viewPatience = time.Second
-
-// awaitView waits for a moment until the hub's stream has all of the hub's log, and reports whether
-// it has. Everything that was stored before the call is known to the journal's index afterwards.
-func (l *Logs) awaitView(ctx context.Context, hub domain.HubID) (complete bool, err error) {
-	if l.cfg.Journal == nil {
-		return true, nil
-	}
-	if err := l.cfg.Journal.Sync(ctx, hub); err != nil {
-		return false, err
-	}
-	tip, ok := l.cfg.Journal.Tip(hub)
-	if !ok {
-		return true, nil
-	}
-	waiting, cancel := context.WithTimeout(ctx, viewPatience)
-	defer cancel()
-	err = l.cfg.Journal.AwaitView(waiting, hub, tip.Seq)
-	return err == nil, ctx.Err()
 }

@@ -44,6 +44,8 @@ type Logs struct {
 	observer atomic.Pointer[Observer]
 	// unjournaled has the ends of logs without journaled records (unjournaledEnd), by hub.
 	unjournaled sync.Map
+	// silent has the hubs whose streams did not answer a moment ago.
+	silent silences
 
 	// ctx is the context of the goroutines started by work, canceled by Close. It is a field
 	// because the callers whose requests start these goroutines do not wait for them: no caller's

@@ -14,6 +14,7 @@ type metrics struct {
 	directGets  prometheus.Counter
 	read        prometheus.Counter
 	fromJournal prometheus.Counter
+	silent      prometheus.Counter
 	appended    prometheus.Counter
 	appendTime  prometheus.Histogram
 	conflicts   prometheus.Counter
@@ -73,6 +74,12 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		fromJournal: counter(
 			"journal_records_read_total",
 			"Records read from a journal because the stream of their hub log lacked them.",
+		),
+		silent: counter(
+			"silent_streams_total",
+			"Times that the stream of a hub log did not answer within a second. Its readers read "+
+				"from the journal for some seconds then. A rise means that a server of the broker "+
+				"is overloaded, stopped or cut off.",
 		),
 		appended: counter("messages_appended_total",
 			"Messages stored in hub logs: events and records of commands."),

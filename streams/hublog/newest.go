@@ -54,7 +54,7 @@ func (l *Logs) newest(
 		}
 		records, err := l.cfg.Journal.Records(ctx, hub, from, to, math.MaxInt)
 		if errors.Is(err, journal.ErrGone) {
-			oldest, oldestErr := l.cfg.Journal.Oldest(ctx, hub)
+			oldest, oldestErr := l.cfg.Journal.Oldest(ctx, hub, time.Time{})
 			switch {
 			case errors.Is(oldestErr, journal.ErrGone), oldestErr == nil && oldest > to:
 				return nil

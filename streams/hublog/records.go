@@ -36,21 +36,23 @@ func (l *Logs) records(
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
 	failures := 0
+	streamOnly := l.cfg.Journal == nil
 	for pause := readPause; ; pause = min(2*pause, maxReadPause) {
-		messages, err := l.shard(hub).getRange(ctx, hub, from, int(to-from+1))
-		l.metrics.read.Add(float64(len(messages)))
-		messages = lastRun(messages, to)
+		messages, err := l.streamed(ctx, hub, from, to, streamOnly)
 		if len(messages) > 0 && messages[0].seq == from {
 			return messages, nil
 		}
 		journaled, journalErr := l.journaled(ctx, hub, from, to)
+		streamOnly = errors.Is(journalErr, journal.ErrGone)
 		switch {
 		case len(journaled) > 0:
 			return journaled, nil
-		case err == nil && errors.Is(journalErr, journal.ErrGone):
+		case err == nil && streamOnly:
 			err = l.confirmExpired(ctx, hub, messages, to)
-		case err == nil:
-			err = journalErr
+		case errors.Is(journalErr, errOutlived):
+			err = &goneError{to + 1}
+		default:
+			err = errors.Join(err, journalErr)
 		}
 		var gone *goneError
 		switch {
@@ -69,27 +71,59 @@ func (l *Logs) records(
 	}
 }
 
-// journaled reads records from the journal. The error is journal.ErrGone if the journal does not
-// have the first one, or if that one is older than the retention.
+// streamed reads records from the hub's stream, as many as one answer has without a gap. It gives a
+// silent stream up soon, unless only the stream can have the records.
+func (l *Logs) streamed(
+	ctx context.Context, hub domain.HubID, from, to uint64, streamOnly bool,
+) (messages []stored, err error) {
+	get := func(ctx context.Context) error {
+		messages, err = l.shard(hub).getRange(ctx, hub, from, int(to-from+1))
+		return err
+	}
+	if streamOnly {
+		err = get(ctx)
+	} else {
+		err = l.askStream(ctx, hub, get)
+	}
+	l.metrics.read.Add(float64(len(messages)))
+	return lastRun(messages, to), err
+}
+
+// errOutlived reports that the journal has the records, and that all are older than the retention.
+var errOutlived = fmt.Errorf("%w: they are older than the retention", journal.ErrGone)
+
+// journaled reads records from the journal. The first ones may have expired: the journal keeps them
+// for somewhat longer than the retention. The error is journal.ErrGone if the journal does not have
+// the first one, errOutlived if all have expired.
 func (l *Logs) journaled(
 	ctx context.Context, hub domain.HubID, from, to uint64,
 ) ([]stored, error) {
 	if l.cfg.Journal == nil {
 		return nil, journal.ErrGone
 	}
-	records, err := l.cfg.Journal.Records(ctx, hub, from, to, loadBytes)
-	if err != nil {
-		return nil, err
+	for from <= to {
+		records, err := l.cfg.Journal.Records(ctx, hub, from, to, loadBytes)
+		if err != nil {
+			return nil, err
+		}
+		if len(records) == 0 {
+			return nil, journal.ErrGone
+		}
+		from = records[len(records)-1].Seq + 1
+		for len(records) > 0 && l.cfg.Now().Sub(records[0].Time) > l.cfg.Retention {
+			records = records[1:]
+		}
+		if len(records) == 0 {
+			continue
+		}
+		l.metrics.fromJournal.Add(float64(len(records)))
+		messages := make([]stored, len(records))
+		for i := range records {
+			messages[i] = storedRecord(&records[i])
+		}
+		return messages, nil
 	}
-	if len(records) == 0 || l.cfg.Now().Sub(records[0].Time) > l.cfg.Retention {
-		return nil, journal.ErrGone
-	}
-	l.metrics.fromJournal.Add(float64(len(records)))
-	messages := make([]stored, len(records))
-	for i := range records {
-		messages[i] = storedRecord(&records[i])
-	}
-	return messages, nil
+	return nil, errOutlived
 }
 
 // lastRun returns the last messages up to the sequence to, as many as have no gap between them.

@@ -34,7 +34,7 @@ func (r *repair) rebuild(ctx context.Context, damage string) (end uint64, err er
 	hub := r.view.hub
 	tip, _ := r.views.cfg.Index.Tip(hub)
 	r.known = max(r.known, tip.Seq)
-	oldest, err := r.views.cfg.Reader.Oldest(ctx, hub, tip)
+	oldest, err := r.views.cfg.Reader.Oldest(ctx, hub, tip, time.Time{})
 	if errors.Is(err, journal.ErrGone) {
 		oldest, err = r.known+1, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"hubcloud/domain"
 	"hubcloud/streams"
@@ -24,7 +25,7 @@ func (r *Reader) Covers(ctx context.Context, hub domain.HubID, tip Tip) (bool, e
 		r.full.Store(true)
 		return true, nil
 	}
-	oldest, err := r.Oldest(ctx, hub, tip)
+	oldest, err := r.Oldest(ctx, hub, tip, time.Time{})
 	if errors.Is(err, ErrGone) {
 		return false, nil
 	}

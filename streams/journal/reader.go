@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"hubcloud/domain"
 	"hubcloud/streams"
@@ -63,9 +64,11 @@ func (r *Reader) Read(
 	}
 }
 
-// Oldest returns the sequence of the hub's oldest record that the journal has, or ErrGone if it has
-// none.
-func (r *Reader) Oldest(ctx context.Context, hub domain.HubID, tip Tip) (uint64, error) {
+// Oldest returns the sequence of the hub's oldest record that the journal has and that was stored at
+// since or later, or ErrGone if there is none.
+func (r *Reader) Oldest(
+	ctx context.Context, hub domain.HubID, tip Tip, since time.Time,
+) (uint64, error) {
 	at, err := r.load(ctx, hub, tip.Commit)
 	if err != nil {
 		return 0, err
@@ -77,7 +80,7 @@ func (r *Reader) Oldest(ctx context.Context, hub domain.HubID, tip Tip) (uint64,
 	} {
 		for {
 			older, err := r.former(ctx, at, next(at.link))
-			if errors.Is(err, ErrGone) {
+			if errors.Is(err, ErrGone) || err == nil && older.link.LastTime.Before(since) {
 				break
 			}
 			if err != nil {
@@ -86,7 +89,12 @@ func (r *Reader) Oldest(ctx context.Context, hub domain.HubID, tip Tip) (uint64,
 			at = older
 		}
 	}
-	return at.link.First, nil
+	for i := range at.commit.Records {
+		if record := &at.commit.Records[i]; record.Hub == hub && !record.Time.Before(since) {
+			return record.Seq, nil
+		}
+	}
+	return 0, fmt.Errorf("%w: %s: no record since %v", ErrGone, hub, since)
 }
 
 // place is a commit with its link for one hub.

@@ -112,8 +112,20 @@ func TestReader(t *testing.T) {
 			t.Errorf("Read from %d: %v, want ErrGone", from, err)
 		}
 	}
-	if oldest, err := r.Oldest(t.Context(), hubA, tip); err != nil || oldest != 1 {
+	if oldest, err := r.Oldest(t.Context(), hubA, tip, time.Time{}); err != nil || oldest != 1 {
 		t.Errorf("Oldest = %d, %v, want 1", oldest, err)
+	}
+	for _, seq := range []uint64{1, 2, 8, tip.Seq / 2, tip.Seq - 1, tip.Seq} {
+		since := want[int(seq)].Time
+		oldest, err := r.Oldest(t.Context(), hubA, tip, since)
+		if err != nil || oldest != seq {
+			t.Errorf("Oldest since %v = %d, %v, want %d", since, oldest, err, seq)
+		}
+		oldest, err = r.Oldest(t.Context(), hubA, tip, since.Add(1))
+		if seq < tip.Seq && (err != nil || oldest != seq+1) ||
+			seq == tip.Seq && !errors.Is(err, ErrGone) {
+			t.Errorf("Oldest since after %d of %d = %d, %v", seq, tip.Seq, oldest, err)
+		}
 	}
 
 	testExpired(t, conns.Cloud, r, s)
@@ -124,7 +136,7 @@ func testExpired(t *testing.T, nc *nats.Conn, r *Reader, s *source) {
 	t.Helper()
 	tip, _ := s.Tip(hubA)
 	keep(t, nc, 700)
-	oldest, err := r.Oldest(t.Context(), hubA, tip)
+	oldest, err := r.Oldest(t.Context(), hubA, tip, time.Time{})
 	if err != nil || oldest < tip.Seq/2 || oldest > tip.Seq*6/10 {
 		t.Fatalf("Oldest = %d, %v, want about the middle of %d", oldest, err, tip.Seq)
 	}
@@ -141,7 +153,7 @@ func testExpired(t *testing.T, nc *nats.Conn, r *Reader, s *source) {
 	}
 	keep(t, nc, 1)
 	s.store(hubB)
-	if _, err := r.Oldest(t.Context(), hubA, tip); err != nil && !errors.Is(err, ErrGone) {
+	if _, err := r.Oldest(t.Context(), hubA, tip, time.Time{}); err != nil && !errors.Is(err, ErrGone) {
 		t.Errorf("Oldest without commits of the hub: %v, want ErrGone", err)
 	}
 }
@@ -168,7 +180,7 @@ func TestChainBeginsLate(t *testing.T) {
 	if _, err := r.Read(t.Context(), hubA, tip, 4999, 6000, unbounded); !errors.Is(err, ErrGone) {
 		t.Errorf("Read before the first record: %v, want ErrGone", err)
 	}
-	if oldest, err := r.Oldest(t.Context(), hubA, tip); err != nil || oldest != 5000 {
+	if oldest, err := r.Oldest(t.Context(), hubA, tip, time.Time{}); err != nil || oldest != 5000 {
 		t.Errorf("Oldest = %d, %v, want 5000", oldest, err)
 	}
 	if hits := testutil.ToFloat64(j.metrics.cacheHits); hits == 0 {

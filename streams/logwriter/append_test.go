@@ -325,7 +325,7 @@ func TestRecordsAndFlush(t *testing.T) {
 		t.Errorf("the hub's stream ends at %d, %v; want %d", info.State.LastSeq, err, last)
 	}
 	other.check(t, hub, 300)
-	if oldest, err := other.Oldest(t.Context(), hub); err != nil || oldest != 1 {
+	if oldest, err := other.Oldest(t.Context(), hub, time.Time{}); err != nil || oldest != 1 {
 		t.Errorf("Oldest = %d, %v; want 1", oldest, err)
 	}
 	next := uint64(101)

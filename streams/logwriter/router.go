@@ -268,15 +268,17 @@ func (r *Router) Records(
 	return g.reader.Read(ctx, hub, tip, from, to, bytes)
 }
 
-// Oldest returns the sequence of a hub's oldest record in its journal. It returns journal.ErrGone
-// if the journal has none.
-func (r *Router) Oldest(ctx context.Context, hub domain.HubID) (seq uint64, err error) {
+// Oldest returns the sequence of a hub's oldest record in its journal that was stored at since or
+// later. It returns journal.ErrGone if there is none.
+func (r *Router) Oldest(
+	ctx context.Context, hub domain.HubID, since time.Time,
+) (seq uint64, err error) {
 	g := r.groupOf(hub)
 	tip, ok := g.index.Tip(hub)
 	if !ok {
 		return 0, journal.ErrGone
 	}
-	return g.reader.Oldest(ctx, hub, tip)
+	return g.reader.Oldest(ctx, hub, tip, since)
 }
 
 // Covers reports whether the hub's journal has every record of the hub that has not expired.
