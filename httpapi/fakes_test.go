@@ -283,6 +283,10 @@ func (w worldFeed) Follow(
 	return w.world.Follow(ctx, "", after)
 }
 
+func (worldFeed) StatesPosition(context.Context, string) (string, error) {
+	return "a position of the feed", nil
+}
+
 type worldReader struct {
 	*world
 	at int

@@ -199,6 +199,9 @@ type OrgEvents interface {
 	Follow(
 		ctx context.Context, org string, filter domain.EventFilter, after string,
 	) (EventReader, error)
+	// StatesPosition returns a position from before ReadModels.States: every event that a later
+	// call of States lacks is after it. Errors also are those of States.
+	StatesPosition(ctx context.Context, org string) (string, error)
 }
 
 // ErrEventsClosed is the error of an EventReader once the service has stopped reading event logs.

@@ -110,10 +110,15 @@ func (a *api) listStates(req *request) error {
 	if err != nil {
 		return err
 	}
+	position, err := a.OrgEvents.StatesPosition(req.ctx, req.key.OrgID)
+	if err != nil {
+		return err
+	}
 	page, err := a.ReadModels.States(req.ctx, req.key.OrgID, filter, limit, after)
 	if err != nil {
 		return err
 	}
+	req.w.Header()["Event-Cursor"] = []string{position}
 	return req.writeJSON(http.StatusOK, listOf(page, newStateBody))
 }
 

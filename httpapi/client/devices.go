@@ -116,7 +116,8 @@ func (c Capabilities) Bounds() (low, high float64, ok bool) {
 	return low, high, hasLow && hasHigh
 }
 
-// cursorHeader has a cursor of the hub's event log from before the hub was asked for its devices.
+// cursorHeader has a position from before devices or states were read: a cursor of the hub's event
+// log, or a position of the organization's feed.
 const cursorHeader = "Event-Cursor"
 
 // Devices asks the hub for its devices. Scope hubs:read. Like every call that asks the hub, it

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"net/http"
@@ -108,6 +109,34 @@ func (c *Client) States(ctx context.Context, filter StateFilter) iter.Seq2[State
 	}, func(s State) string { return s.ID })
 }
 
+// StateSnapshot is a list of last reported states, and where the feed goes on from it.
+type StateSnapshot struct {
+	States []State
+	// Position is the position of the organization's feed from which to follow (Client.Feed).
+	// States and events together miss no change; the first events repeat the last seconds of what
+	// States has.
+	Position string
+}
+
+// SnapshotStates lists the last reported states of the channels of all devices, and the position
+// from which to follow their changes. Scope hubs:read.
+func (c *Client) SnapshotStates(ctx context.Context, filter StateFilter) (StateSnapshot, error) {
+	var snapshot StateSnapshot
+	for item, err := range all(func(after string) (Page[State], error) {
+		p, position, err := c.statesPage(
+			ctx, filter, PageQuery{Limit: maxStates, StartingAfter: after},
+		)
+		snapshot.Position = cmp.Or(snapshot.Position, position)
+		return p, err
+	}, func(s State) string { return s.ID }) {
+		if err != nil {
+			return StateSnapshot{}, err
+		}
+		snapshot.States = append(snapshot.States, item)
+	}
+	return snapshot, nil
+}
+
 // maxStates is the most items of a page of states.
 const maxStates = 500
 
@@ -116,7 +145,18 @@ const maxStates = 500
 func (c *Client) StatesPage(
 	ctx context.Context, filter StateFilter, query PageQuery,
 ) (Page[State], error) {
+	p, _, err := c.statesPage(ctx, filter, query)
+	return p, err
+}
+
+// statesPage also returns the position of the feed from before the page was read.
+func (c *Client) statesPage(
+	ctx context.Context, filter StateFilter, query PageQuery,
+) (p Page[State], position string, err error) {
 	values := query.values()
 	filter.addTo(values)
-	return page[State](ctx, c, route("state"), values)
+	header, err := c.do(
+		ctx, call{method: http.MethodGet, path: route("state"), query: values}, &p,
+	)
+	return p, header.Get(cursorHeader), err
 }

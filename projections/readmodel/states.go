@@ -53,6 +53,23 @@ func (s *Store) States(
 	return read(ctx, s, "last reported states", ask)
 }
 
+// StatesReached returns for each group of shards the time of the last record of the hub logs that
+// States has, in nanoseconds since 1970. It fails as States does.
+func (s *Store) StatesReached(ctx context.Context) ([]int64, error) {
+	ask := func(ctx context.Context) ([]int64, error) {
+		db := &completeOnly{s.pool, s.complete}
+		built, err := statemodel.Built(ctx, db)
+		if err == nil && !built {
+			err = projections.ErrBuilding
+		}
+		if err != nil {
+			return nil, err
+		}
+		return statemodel.Reached(ctx, db)
+	}
+	return read(ctx, s, "progress of last reported states", ask)
+}
+
 // stateRow is a row of the query.
 type stateRow struct {
 	last                domain.ReportedState

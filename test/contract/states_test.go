@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -156,6 +157,47 @@ func states(t *testing.T, c *harness.Target) {
 		}
 	})
 
+	t.Run("list, then follow", func(t *testing.T) {
+		// "Its Event-Cursor is a position of the feed: list, then follow, without a gap."
+		client := tenant.For(t)
+		reported := make(chan error, 1)
+		const last = 300
+		go func() {
+			var err error
+			for n := 100; n <= last && err == nil; n++ {
+				err = hub.Report(11, temperature, n)
+			}
+			reported <- err
+		}()
+		for listed := 0.0; listed < last; {
+			resp := client.Must(
+				http.MethodGet, "/state?key=temperature&hub_id="+hub.ID(), nil, http.StatusOK,
+			)
+			items := data(t, resp.Object(t))
+			listed, _ = value(items[0]).(float64)
+			position := resp.Header.Get("Event-Cursor")
+			if position == "" {
+				t.Fatal("GET /state: got no Event-Cursor")
+			}
+			followed := max(listed, 99)
+			for more := true; more; {
+				page := orgEvents(client, position, "&limit=500&type=channel.observed&hub_id="+hub.ID())
+				for _, e := range page.Data {
+					n := observedNumber(e, 11, "temperature")
+					if n > followed+1 {
+						t.Fatalf("listed %v, then got the events up to %v and %v: one is missing",
+							listed, followed, n)
+					}
+					followed = max(followed, n)
+				}
+				position, more = page.NextCursor, page.HasMore
+			}
+		}
+		if err := <-reported; err != nil {
+			t.Fatal(err)
+		}
+	})
+
 	t.Run("bad parameters", func(t *testing.T) {
 		client := tenant.For(t)
 		for name, bad := range map[string][]string{
@@ -247,4 +289,19 @@ func states(t *testing.T, c *harness.Target) {
 			return true
 		})
 	})
+}
+
+// observedNumber returns the number that an event reports for a channel of a device, 0 if it is
+// another event.
+func observedNumber(e harness.Event, device int64, key string) float64 {
+	var observed struct {
+		Key   string
+		Value any
+	}
+	if e.DeviceID == nil || *e.DeviceID != device ||
+		json.Unmarshal(e.Data, &observed) != nil || observed.Key != key {
+		return 0
+	}
+	n, _ := observed.Value.(float64)
+	return n
 }

@@ -31,6 +31,13 @@ print("name", (await client.updateHub(hub, { name: "Cellar" })).name, (await cli
 print("site", (await client.renameSite(site, "Mill")).name, (await client.site(site)).hub_count);
 const { devices, cursor } = await client.devices(hub);
 print("devices", devices.map((d) => d.name), cursor.length > 0);
+let snapshot = await client.states({ hubId: hub, key: "lock" });
+while (snapshot.states.length === 0) {
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  snapshot = await client.states({ hubId: hub, key: "lock", available: true });
+}
+const followed = await client.feedPage({}, { after: snapshot.position });
+print("states", snapshot.states.length, snapshot.states[0].channel.key, followed.next_cursor !== "");
 print("label", await client.updateDevice(hub, 1, { room: "Hall" }));
 print("window", (await client.openPairing(hub)).status);
 await client.closePairing(hub);

@@ -8,6 +8,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi"
+	"hubcloud/projections/readmodel"
 	"hubcloud/streams"
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/orgfeed"
@@ -28,7 +29,15 @@ func (e apiEvents) Follow(
 }
 
 // apiOrgEvents adapts the feeds of organizations to the API's interface.
-type apiOrgEvents struct{ *orgfeed.Feed }
+type apiOrgEvents struct {
+	*orgfeed.Feed
+	models *readmodel.Store
+}
+
+// StatesPosition returns a position of the feed from before the list of states.
+func (e apiOrgEvents) StatesPosition(ctx context.Context, org string) (string, error) {
+	return e.ListPosition(ctx, org, e.models.StatesReached)
+}
 
 // Follow returns a reader of the events after a position.
 func (e apiOrgEvents) Follow(

@@ -118,7 +118,7 @@ func (s *Server) newAPI() (httpapi.API, error) {
 		Commands:              s.commands,
 		Idempotency:           s.keys,
 		Events:                apiEvents{s.hubLogs},
-		OrgEvents:             apiOrgEvents{s.orgFeed},
+		OrgEvents:             apiOrgEvents{s.orgFeed, s.store},
 		Enrolment:             enrolment,
 		Portal:                s.portal,
 		KeyUse:                s.keyUse,

@@ -171,6 +171,9 @@ export interface paths {
          *       when they give a command up.
          *     - Devices of which no channel is known are not in the list.
          *
+         *     `Event-Cursor` of the first page is the `after` with which to follow the organization's feed: list and events together miss no change.
+         *     The events begin with the last seconds of what the list shows already.
+         *
          *     All filters that are given must match. Filters by a site, hub or key that the organization does not have select nothing.
          */
         get: operations["listStates"];
@@ -2378,6 +2381,8 @@ export interface components {
         "Retry-After": number;
         /** @description The position of the hub's event log from before the hub was asked. Changes that this answer does not show are events after it. */
         "Event-Cursor": components["schemas"]["Cursor"];
+        /** @description A position of the organization's feed from some seconds before this page was read. Changes that the page does not show are events after it. */
+        "Feed-Event-Cursor": components["schemas"]["FeedPosition"];
         /** @description How to authenticate. */
         "WWW-Authenticate": "Bearer";
         /**
@@ -2832,6 +2837,7 @@ export interface operations {
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Event-Cursor": components["headers"]["Feed-Event-Cursor"];
                     [name: string]: unknown;
                 };
                 content: {

@@ -6,7 +6,8 @@ import { feedSource, type FeedFilter, hubSource, type Source } from "./source.js
 import { blocks, chunks } from "./sse.js";
 import { anySignal, sleep } from "./timing.js";
 import type {
-  AcceptedCommand, Command, Device, DeviceItem, DeviceLabel, Event, EventPage, FeedEvent, FeedPage, GivenRole, Hub, HubItem, Invitation, Member, Site, Window,
+  AcceptedCommand, Command, Device, DeviceItem, DeviceLabel, Event, EventPage, FeedEvent, FeedPage, GivenRole, Hub, HubItem, Invitation, Member, Site, State,
+  Window,
 } from "./types.js";
 
 /** How calls are retried. */
@@ -40,6 +41,25 @@ export interface Call {
 
 /** Where to start following: after a cursor, at the oldest stored event, or at the next new one. */
 export type StartPosition = { after: string } | "oldest" | "now";
+
+/** Selects states. All fields that are given must match. */
+export interface StateFilter {
+  siteId?: string;
+  hubId?: string;
+  key?: string;
+  /** Only channels whose value is this boolean. */
+  value?: boolean;
+  status?: State["channel"]["status"];
+  available?: boolean;
+  /** Only channels that have reported, but not at this time or later. */
+  observedBefore?: Date;
+}
+
+/** What devices last reported, and the position of the feed from which to follow their changes. */
+export interface StateSnapshot {
+  states: State[];
+  position: string;
+}
 
 /** A hub's devices, and the cursor from which to follow their changes. */
 export interface Snapshot {
@@ -177,6 +197,32 @@ export class Client {
   /** The same as `devices`: what to do after a `ResyncError`, and the start of a program that keeps a hub's state. */
   resync(hubId: string, options: Call = {}): Promise<Snapshot> {
     return this.devices(hubId, options);
+  }
+
+  /**
+   * What the channels of all devices last reported, also at hubs that are offline, and the position of the feed from which to follow their
+   * changes: `client.feed({}, { after: position })`. Scope hubs:read.
+   */
+  async states(filter: StateFilter = {}, options: Call = {}): Promise<StateSnapshot> {
+    const query = {
+      site_id: filter.siteId, hub_id: filter.hubId, key: filter.key, value: filter.value?.toString(), status: filter.status,
+      available: filter.available?.toString(), observed_before: filter.observedBefore?.toISOString(), limit: 500,
+    };
+    const states: State[] = [];
+    let position: string | null = null;
+    for (let after: string | undefined; ;) {
+      const response = await this.#send({ method: "GET", path: "/state", query: { ...query, starting_after: after }, ...options });
+      position ??= response.headers.get("Event-Cursor");
+      const page = (await parsed(response)) as { data: State[]; has_more: boolean };
+      if (!position) {
+        throw new ProtocolError("a list of states without Event-Cursor");
+      }
+      states.push(...page.data);
+      after = page.data.at(-1)?.id;
+      if (!page.has_more || after === undefined) {
+        return { states, position };
+      }
+    }
   }
 
   device(hubId: string, deviceId: number, options: Call = {}): Promise<Device> {

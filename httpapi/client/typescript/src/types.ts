@@ -12,6 +12,8 @@ export type HubItem = Schemas["HubItem"];
 export type DeviceItem = Schemas["DeviceItem"];
 /** The single form of a device, with the values of its channels. */
 export type Device = Schemas["Device"];
+/** What a channel of a device last reported. */
+export type State = Schemas["State"];
 /** The name and room of a device. */
 export type DeviceLabel = Schemas["DeviceLabel"];
 /** A channel with its reported and its desired value. */

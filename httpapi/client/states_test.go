@@ -1,0 +1,29 @@
+package client
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// A list of several pages is followed from the position of its first page: the later ones are of a
+// later time, and what changed in between is on no page.
+func TestSnapshotStatesHasThePositionOfTheFirstPage(t *testing.T) {
+	t.Parallel()
+	second := strings.Replace(stateJSON, "hub-1/3/2/color", "hub-1/4/0/lock", 1)
+	c, sent := playing(
+		t, nil,
+		answer(http.StatusOK, `{"data":[`+stateJSON+`],"has_more":true}`, "Event-Cursor", "p1"),
+		answer(http.StatusOK, `{"data":[`+second+`],"has_more":false}`, "Event-Cursor", "p2"),
+	)
+	got, err := c.SnapshotStates(t.Context(), StateFilter{HubID: "hub-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.States) != 2 || got.States[1].ID != "hub-1/4/0/lock" || got.Position != "p1" {
+		t.Errorf("SnapshotStates() = %+v, want two states and the position p1", got)
+	}
+	if requests := sent.seen(); len(requests) != 2 {
+		t.Errorf("SnapshotStates() sent %d requests, want 2", len(requests))
+	}
+}
