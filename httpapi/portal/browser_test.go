@@ -28,7 +28,8 @@ func (w *backend) open(t *testing.T, change func(*portal.Config)) *browser {
 	empty := &hubBackend{} // a hub without devices and events
 	cfg := portal.Config{
 		Live: live.New(live.Config{
-			ReadModels: w.Backend.Store, Devices: empty, Events: empty, Now: w.clock,
+			ReadModels: w.Backend.Store, Devices: empty, Events: empty, Feed: idleFeed{},
+			Hubs: w.Access, Now: w.clock,
 		}),
 		People: w.Access, Owners: w.Access, SignIn: w.Store, ReadModels: w.Backend.Store, Directory: w,
 		KeyUse: w, Mails: w, History: w, Faults: empty, Reported: empty,

@@ -201,24 +201,26 @@ func (d *dashboardView) matches(site domain.Site, state live.HubState) bool {
 		strings.Contains(strings.ToLower(site.Name), find)
 }
 
-// stream answers with the events of the organization, or of one of its hubs, while the page is
-// open.
+// stream answers with the events of the organization, of one of its sites, or of one of its hubs,
+// while the page is open.
 func (req *request) stream() error {
 	want := live.StreamRequest{
-		Hub:       domain.HubID(req.formValue("hub")),
-		Positions: map[domain.HubID]string{},
+		Hub:      domain.HubID(req.formValue("hub")),
+		Site:     req.formValue("site"),
+		Position: req.formValue("position"),
 	}
 	if want.Hub != "" {
 		if owner, ok := req.portal.Owners.Hub(want.Hub); !ok || owner.OrgID != req.member.OrgID {
 			return domain.ErrHubNotFound()
 		}
 	}
-	want.Recent, _ = strconv.Atoi(req.formValue("recent")) // 0, no recent events, if there is none
-	for line := range strings.Lines(req.http.PostForm.Get("positions")) {
-		if hub, cursor, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
-			want.Positions[domain.HubID(hub)] = cursor
+	if want.Site != "" {
+		_, err := req.portal.ReadModels.Site(req.http.Context(), req.member.OrgID, want.Site)
+		if err != nil {
+			return err
 		}
 	}
+	want.Recent, _ = strconv.Atoi(req.formValue("recent")) // 0, no recent events, if there is none
 	token := req.token
 	signedOut, forget := req.portal.SignIn.Ended(token)
 	defer forget()

@@ -224,19 +224,31 @@ func (b *hubBackend) Before(
 	return domain.EventPage{}, nil
 }
 
-func (b *hubBackend) Group() live.EventGroup { return &idleGroup{make(chan struct{})} }
+// idleFeed is a feed without events.
+type idleFeed struct{}
 
-// idleGroup is an event group without events.
-type idleGroup struct{ ready chan struct{} }
-
-func (*idleGroup) Follow(context.Context, domain.HubID, string) error { return nil }
-func (*idleGroup) Leave(domain.HubID)                                 {}
-func (*idleGroup) Next(context.Context, int) (domain.HubID, []domain.EncodedEvent, error) {
-	return "", nil, nil
+// Follow rejects all positions but its own.
+func (idleFeed) Follow(
+	_ context.Context, _ string, _ domain.EventFilter, after string,
+) (live.EventReader, error) {
+	if after != "" && after != "position" {
+		return nil, domain.Errorf(domain.CodeInvalidRequest, "after: must be a position")
+	}
+	return idleReader{}, nil
 }
-func (q *idleGroup) Ready() <-chan struct{}   { return q.ready }
-func (*idleGroup) Cursor(domain.HubID) string { return "position" }
-func (*idleGroup) Close()                     {}
+
+func (idleFeed) FollowSince(
+	context.Context, string, domain.EventFilter, time.Time,
+) (live.EventReader, error) {
+	return idleReader{}, nil
+}
+
+type idleReader struct{}
+
+func (idleReader) Next(context.Context, int) ([]domain.EncodedEvent, error) { return nil, nil }
+func (idleReader) Ready() <-chan struct{}                                   { return nil }
+func (idleReader) Cursor() string                                           { return "position" }
+func (idleReader) Close()                                                   {}
 
 // StatesNeedingAttention returns b.reported and b.unreadable.
 func (b *hubBackend) StatesNeedingAttention(
@@ -274,7 +286,7 @@ func (b *hubBackend) serve() http.Handler {
 		SignIn: b.sessions, People: b.Access, ReadModels: b.Store, Directory: b, Owners: b.Access,
 		Devices: b, Commands: b, Labels: b, Faults: b, Reported: b, PublicURL: public,
 		Live: live.New(live.Config{
-			ReadModels: b.Store, Devices: b, Events: b,
+			ReadModels: b.Store, Devices: b, Events: b, Feed: idleFeed{}, Hubs: b.Access,
 			DisconnectReason: func(domain.HubID) *string { return nil },
 		}),
 	})

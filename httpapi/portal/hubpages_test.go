@@ -435,7 +435,7 @@ func TestPageStream(t *testing.T) {
 			"POST",
 			server.URL+"/portal/"+b.ID+"/stream",
 			strings.NewReader(url.Values{
-				"form_token": {token}, "positions": {string(b.hub) + " cursor\nnonsense\n"},
+				"form_token": {token}, "position": {"none"},
 			}.Encode()),
 		)
 		if err != nil {
@@ -468,14 +468,15 @@ func TestPageStream(t *testing.T) {
 	defer stream.Body.Close()
 	lines := bufio.NewScanner(stream.Body)
 	var text []string
-	for len(text) < 5 && lines.Scan() {
+	want := []string{
+		"id: position", "", "event: hub.portal_begin", `data: {"anew":true}`, "",
+		"event: hub.portal_states",
+	}
+	for len(text) < len(want) && lines.Scan() {
 		text = append(text, lines.Text())
 	}
-	if stream.Header.Get("Content-Type") != "text/event-stream" || len(text) < 5 ||
-		text[0] != "event: hub.portal_positions" ||
-		text[1] != `data: {"`+string(b.hub)+`":"position"}` ||
-		text[3] != "event: hub.portal_states" {
-		t.Errorf("got stream %q, want positions and states", text)
+	if stream.Header.Get("Content-Type") != "text/event-stream" || !slices.Equal(text, want) {
+		t.Errorf("got stream %q, want %q", text, want)
 	}
 	// The stream used to continue after the sign-out until the next keepalive.
 	if err := b.sessions.End(t.Context(), b.token); err != nil {

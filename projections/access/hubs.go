@@ -9,6 +9,9 @@ type hubs struct {
 	byOrg map[string]map[domain.HubID]struct{}
 	// siteIDs has one copy of each site's id, which its hubs share.
 	siteIDs map[string]string
+	// changed has, for organizations of which someone waits for it, a channel that is closed when
+	// the organization gets, moves or loses a hub.
+	changed map[string]chan struct{}
 }
 
 func newHubs() hubs {
@@ -16,6 +19,7 @@ func newHubs() hubs {
 		access:  map[domain.HubID]domain.HubAccess{},
 		byOrg:   map[string]map[domain.HubID]struct{}{},
 		siteIDs: map[string]string{},
+		changed: map[string]chan struct{}{},
 	}
 }
 
@@ -37,6 +41,7 @@ func (h *hubs) put(id domain.HubID, access domain.HubAccess) {
 		h.byOrg[access.OrgID] = map[domain.HubID]struct{}{}
 	}
 	h.byOrg[access.OrgID][id] = struct{}{}
+	h.signal(access.OrgID)
 }
 
 // remove removes a hub from its organization, if it has one.
@@ -50,6 +55,7 @@ func (h *hubs) remove(id domain.HubID) {
 	if len(h.byOrg[access.OrgID]) == 0 {
 		delete(h.byOrg, access.OrgID)
 	}
+	h.signal(access.OrgID)
 }
 
 // move sets the site of a hub that an organization has.
@@ -57,6 +63,7 @@ func (h *hubs) move(id domain.HubID, site string) {
 	if access, ok := h.access[id]; ok {
 		access.SiteID = h.siteID(site)
 		h.access[id] = access
+		h.signal(access.OrgID)
 	}
 }
 
@@ -65,6 +72,31 @@ func (h *hubs) setEpoch(id domain.HubID, epoch domain.Epoch) {
 	if access, ok := h.access[id]; ok {
 		access.Epoch = epoch
 		h.access[id] = access
+	}
+}
+
+// changedIn returns the channel of an organization that changed has.
+func (h *hubs) changedIn(org string) <-chan struct{} {
+	c, ok := h.changed[org]
+	if !ok {
+		c = make(chan struct{})
+		h.changed[org] = c
+	}
+	return c
+}
+
+// signal closes the channel of an organization.
+func (h *hubs) signal(org string) {
+	if c, ok := h.changed[org]; ok {
+		delete(h.changed, org)
+		close(c)
+	}
+}
+
+// signalAll closes all channels.
+func (h *hubs) signalAll() {
+	for org := range h.changed {
+		h.signal(org)
 	}
 }
 

@@ -101,6 +101,7 @@ func New(cfg Config) *Index {
 
 // clear removes everything.
 func (a *Index) clear() {
+	a.hubs.signalAll()
 	a.keys, a.suspended = map[string]keyAccess{}, newSuspendedKeys()
 	a.hubs, a.members = newHubs(), newMembers()
 	a.orgIDs, a.eventID = map[string]string{}, ""
@@ -147,6 +148,14 @@ func (a *Index) HubsOf(org string) []domain.HubID {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return a.hubs.of(org)
+}
+
+// Changed returns a channel that is closed when the organization gets, moves or loses a hub after
+// the call: Hub and HubsOf have the change then.
+func (a *Index) Changed(org string) <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.hubs.changedIn(org)
 }
 
 // OnRelease sets the function that is called with each hub that its organization loses: after Hub

@@ -48,7 +48,6 @@
 //   - A page reflects everything stored before the call. The process that writes the journal knows
 //     that without a request; others ask the journal for its end, one request for all callers.
 //   - A new epoch ends the readers of the former one with ErrEpochEnded.
-//   - A Group reads many logs in one goroutine: their tails wake it through one channel.
 //
 // Source reads hub logs from outside the service, through a tap's account, without tails and cache.
 //
@@ -56,7 +55,7 @@
 //
 // Tails receive records in the journal's goroutines. Checks run in goroutines of their own, at most
 // one per tail. Close waits for all of them. Run, which the caller owns, removes idle tails, ends
-// replaced logs and starts due checks. Readers and groups have no goroutines.
+// replaced logs and starts due checks. Readers have no goroutines.
 //
 // # Failure
 //

@@ -20,10 +20,6 @@ type Reader struct {
 	// counted.
 	inRing bool
 	closed bool
-	// group is woken by the tail; nil for a reader on its own. queued, guarded by the group,
-	// reports whether the reader is in its queue.
-	group  *Group
-	queued bool
 }
 
 // Follow returns a reader of the events after a cursor. With an empty cursor the first event is the

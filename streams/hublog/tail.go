@@ -49,8 +49,6 @@ type tail struct {
 	readers int
 	// idle is when the last reader left.
 	idle time.Time
-	// grouped are the readers that belong to a Group; nil while there are none.
-	grouped map[*Reader]struct{}
 
 	checks checks
 }
@@ -127,36 +125,16 @@ func (t *tail) idleSince(before time.Time) bool {
 	return t.readers == 0 && t.idle.Before(before)
 }
 
-// addGrouped makes the tail wake the reader's group.
-func (t *tail) addGrouped(r *Reader) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.grouped == nil {
-		t.grouped = map[*Reader]struct{}{}
-	}
-	t.grouped[r] = struct{}{}
-}
-
-// removeGrouped undoes addGrouped.
-func (t *tail) removeGrouped(r *Reader) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.grouped, r)
-}
-
 func (t *tail) wake() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.wakeLocked()
 }
 
-// wakeLocked wakes the readers and their groups. The caller must hold t.mu.
+// wakeLocked wakes the readers. The caller must hold t.mu.
 func (t *tail) wakeLocked() {
 	if t.waited {
 		close(t.changed)
 		t.changed, t.waited = make(chan struct{}), false
-	}
-	for r := range t.grouped {
-		r.group.enqueue(r)
 	}
 }

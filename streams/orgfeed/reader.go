@@ -61,6 +61,22 @@ func (f *Feed) Follow(
 	return r, nil
 }
 
+// FollowSince returns a reader of the events that the filter chooses and that were stored at a time
+// or later, as far as they are kept. Errors are those of Follow.
+func (f *Feed) FollowSince(
+	ctx context.Context, org string, filter domain.EventFilter, since time.Time,
+) (*Reader, error) {
+	r, err := f.newReader(ctx, org, filter, "")
+	if err != nil {
+		return nil, err
+	}
+	for g, t := range r.pos.Times {
+		r.pos.Times[g] = max(t, since.UnixNano()-1)
+	}
+	r.pos.Complete = max(r.pos.Complete, since.UnixMilli())
+	return r, nil
+}
+
 // newReader returns a reader from a position. Without one it begins with the oldest events.
 func (f *Feed) newReader(
 	ctx context.Context, org string, filter domain.EventFilter, after string,

@@ -126,6 +126,12 @@ func (busyOrgOwners) Hub(domain.HubID) (domain.HubAccess, bool) {
 
 type busyOrgOwners struct{}
 
+// busyOrgHubs has no change of the hubs.
+type busyOrgHubs struct{ busyOrgOwners }
+
+func (busyOrgHubs) HubsOf(string) []domain.HubID   { return make([]domain.HubID, loadHubs) }
+func (busyOrgHubs) Changed(string) <-chan struct{} { return nil }
+
 func (busyOrg) Page(context.Context, domain.HubID, string, int) (domain.EventPage, error) {
 	return domain.EventPage{}, nil
 }
@@ -169,27 +175,30 @@ func (busyOrg) SilentHubs(context.Context) (map[domain.HubID]time.Time, error) {
 
 func (busyOrg) At(context.Context, domain.HubID, time.Time) (string, error) { return "", nil }
 
-func (busyOrg) Group() live.EventGroup {
-	return &busyLogs{begun: time.Now()}
+func (busyOrg) Follow(
+	context.Context, string, domain.EventFilter, string,
+) (live.EventReader, error) {
+	return &busyFeed{begun: time.Now()}, nil
 }
 
-// busyLogs are event logs that receive an event every 5 ms.
-type busyLogs struct {
+func (c busyOrg) FollowSince(
+	ctx context.Context, org string, filter domain.EventFilter, _ time.Time,
+) (live.EventReader, error) {
+	return c.Follow(ctx, org, filter, "")
+}
+
+// busyFeed is a feed that receives an event every 5 ms.
+type busyFeed struct {
 	begun    time.Time
 	reported int
 }
 
-func (*busyLogs) Follow(context.Context, domain.HubID, string) error { return nil }
-func (*busyLogs) Leave(domain.HubID)                                 {}
+func (*busyFeed) Cursor() string { return strings.Repeat("x", 28) }
+func (*busyFeed) Close()         {}
 
-func (*busyLogs) Cursor(domain.HubID) string {
-	return strings.Repeat("x", 28)
-}
-func (*busyLogs) Close() {}
-
-func (c *busyLogs) Next(context.Context, int) (domain.HubID, []domain.EncodedEvent, error) {
+func (c *busyFeed) Next(context.Context, int) ([]domain.EncodedEvent, error) {
 	if c.reported >= int(time.Since(c.begun)*loadRate/time.Second) {
-		return "", nil, nil
+		return nil, nil
 	}
 	c.reported++
 	hub := busyHub(c.reported * 7919 % loadHubs)
@@ -198,7 +207,7 @@ func (c *busyLogs) Next(context.Context, int) (domain.HubID, []domain.EncodedEve
 		`{"cursor":"%028d","type":"channel.observed","hub_id":%q,"device_id":%d,"time":%q,"clock_trusted":true,"data":{"key":"power","endpoint":0,"value":%d.5}}`,
 		c.reported, hub, c.reported%17+1, domain.FormatTime(time.Now()), c.reported%3000,
 	)
-	return hub, []domain.EncodedEvent{
+	return []domain.EncodedEvent{
 		{
 			Frame: fmt.Appendf(
 				nil, "id: %028d\nevent: channel.observed\ndata: %s\n\n", c.reported, envelope,
@@ -208,7 +217,7 @@ func (c *busyLogs) Next(context.Context, int) (domain.HubID, []domain.EncodedEve
 	}, nil
 }
 
-func (c *busyLogs) Ready() <-chan struct{} {
+func (c *busyFeed) Ready() <-chan struct{} {
 	ready := make(chan struct{})
 	time.AfterFunc(time.Second/loadRate, func() { close(ready) })
 	return ready
@@ -225,6 +234,8 @@ func (busyOrg) serve() http.Handler {
 				ReadModels:       c,
 				Devices:          c,
 				Events:           c,
+				Feed:             c,
+				Hubs:             busyOrgHubs{},
 				DisconnectReason: func(domain.HubID) *string { return nil },
 			},
 		),

@@ -127,11 +127,21 @@ func TestReconnects(t *testing.T) {
 	p.temperature(31.5)
 	p.await("#events", "Temperature 31.5")
 
-	// The list marks where events are missing.
+	// The list marks where events are missing: those that a hub's log had before it was reset.
+	p.hide(true)
+	p.await("#connection", "Reconnecting")
+	p.temperature(25.5)
+	harness.Stored(t, p.hub)
 	if err := p.hub.FactoryReset(); err != nil {
 		t.Fatal(err)
 	}
-	p.await("#events", "Events are missing here")
+	harness.Connected(t, p.hub)
+	p.hide(false)
+	p.await("#events", "Events are missing here: the hub was reset")
+	p.await("#connection", "Live")
+	if got := p.temperatures(); slices.Contains(got, "25.5") {
+		t.Errorf("events after a reset: got %v, want none of the former log", got)
+	}
 	p.check("missed")
 
 	// After the service was killed, the page reconnects.
@@ -144,6 +154,40 @@ func TestReconnects(t *testing.T) {
 	p.temperature(32.5)
 	p.await("#events", "Temperature 32.5")
 	p.clearConsole() // failed connections are written there
+}
+
+// TestBeginsAnew keeps the page of a quiet hub open for longer than events are kept, and then hides
+// it for that long. An open page's position must not expire. The hidden page's has: it must say so,
+// and show what the hub has meanwhile.
+func TestBeginsAnew(t *testing.T) {
+	t.Parallel()
+	const retention = 6 * time.Second
+	p := newPortal(t, "Anew", "--event-retention", retention.String(), "--stream-lifetime", "3s")
+	p.runBeforePages(shortTimers)
+	p.goTo(p.hubPage())
+	p.await("#connection", "Live")
+	p.showAllEvents()
+	harness.Elapse(2 * retention)
+	p.temperature(17.5)
+	p.await("#events", "Temperature 17.5")
+	if eval[bool](p.tab, `document.getElementById("events").textContent.includes("Offline since")`) {
+		t.Error("an open page began anew, want it to continue")
+	}
+	p.hide(true)
+	p.await("#connection", "Reconnecting")
+	p.temperature(27.5)
+	harness.Elapse(2 * retention)
+	p.hide(false)
+	p.await("#events", "Offline since")
+	p.await("#connection", "Live")
+	p.await(channel(2, "temperature", ".value"), "27.5")
+	p.temperature(18.5)
+	p.await("#events", "Temperature 18.5")
+	p.await(channel(2, "temperature", ".value"), "18.5")
+	if got := p.temperatures(); !slices.Equal(got, []string{"18.5"}) {
+		t.Errorf("events after beginning anew: got %v, want 18.5", got)
+	}
+	p.check("anew")
 }
 
 // TestPauseLosesNothing pauses the list of events. Events beyond the first sixty of a pause were

@@ -35,11 +35,15 @@ openStream(
       feed?.add(event);
       attentionEvent(event);
     },
-    begin: (since) => feed?.begin(since),
+    begin(since) {
+      feed?.begin(since);
+      attentionSoon();
+    },
     now: () => {},
     states,
-    gap(hub) {
-      feed?.add({ type: "portal.gap", hub_id: hub, device_id: null, time: new Date().toISOString(), data: {} });
+    gap(event) {
+      feed?.add(event);
+      attentionSoon();
     },
     connection: showConnection,
   },

@@ -67,12 +67,14 @@ openStream(
       }
       status = state.status;
     },
-    gap(hub) {
-      feed?.add({ type: "portal.gap", hub_id: hub, device_id: null, time: new Date().toISOString(), data: {} });
+    gap(event) {
+      feed?.add(event);
+      attentionSoon();
       reloadDevices();
     },
     begin(since) {
       feed?.begin(since);
+      attentionSoon();
       live = false;
     },
     back: () => reloadDevices(0), // a command that failed has no event
@@ -134,6 +136,8 @@ function apply(event) {
       reloadDevice(device, 100);
       return;
     case "device.updated":
+    case "hub.connected": // after a reset the hub has other devices
+    case "hub.events_skipped": // the values may be older than the events that are missing
       reloadDevices();
       return;
     case "device.added":

@@ -1,6 +1,6 @@
-// The page's event stream. It reconnects until the page is closed, and posts the position in each
-// hub's log, so that each event arrives once. EventSource cannot post, and needs a listener for
-// every event type.
+// The page's event stream. It reconnects until the page is closed, and posts the position in the
+// organization's feed, so that each event arrives once. EventSource cannot post, and needs a
+// listener for every event type.
 
 import { beginOutage, endOutage } from "./outage.js";
 import { sessionEnded } from "./session.js";
@@ -29,13 +29,13 @@ const ENDED = {
 // up to `recent` seconds ago. handlers has
 //   event(envelope)        for each event of a hub,
 //   states({whole, hubs})  for hub states: all of them, or those that changed,
-//   gap(hub)               when events of a hub were missed,
+//   gap(envelope)          when events of a hub are gone,
 //   begin(since)           when all events since that time are skipped after a long absence,
 //   now()                  when the backlog is complete,
 //   back()                 when the connection is back after an outage that the page showed; optional,
 //   connection(text, how)  for the state of the connection; how is "good", "bad" or "".
 export function openStream(data, handlers, recent) {
-  const positions = new Map();
+  let position = ""; // of the last event; "" before the first stream
   let pause = FIRST_PAUSE;
   let receivedAt = Date.now();
   let disconnect = null; // ends the connection
@@ -55,7 +55,7 @@ export function openStream(data, handlers, recent) {
   // warn shows the interruption. The page shows values as old only if it had any.
   function warn() {
     handlers.connection(textOf("reconnecting"), "");
-    if (positions.size > 0) {
+    if (position !== "") {
       beginOutage(receivedAt, () => wake?.());
     }
   }
@@ -101,9 +101,10 @@ export function openStream(data, handlers, recent) {
         hideTimer = setTimeout(() => abort.abort(), HIDDEN_LIMIT);
       }
     };
-    if (positions.size > 0 && Date.now() - receivedAt > LONGEST_ABSENCE) {
-      positions.clear();
-      handlers.begin(receivedAt);
+    const since = receivedAt;
+    if (position !== "" && Date.now() - since > LONGEST_ABSENCE) {
+      position = "";
+      handlers.begin(since);
     }
     watch();
     watchVisibility();
@@ -116,7 +117,7 @@ export function openStream(data, handlers, recent) {
           form_token: data.form_token,
           hub: data.hub,
           recent: String(recent),
-          positions: [...positions].map(([hub, cursor]) => `${hub} ${cursor}`).join("\n"),
+          position,
         }),
         signal: abort.signal,
       });
@@ -134,7 +135,7 @@ export function openStream(data, handlers, recent) {
         }
         return null;
       }
-      await read(response.body, received);
+      await read(response.body, received, since);
       pause = FIRST_PAUSE; // the stream ended normally
     } catch {
       answered = false; // the connection failed: run tries again
@@ -147,7 +148,7 @@ export function openStream(data, handlers, recent) {
     return null;
   }
 
-  async function read(body, received) {
+  async function read(body, received, since) {
     const reader = body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
     for (;;) {
@@ -159,29 +160,32 @@ export function openStream(data, handlers, recent) {
       const blocks = (rest + value).split("\n\n");
       rest = blocks.pop();
       for (const block of blocks) {
-        dispatch(block);
+        dispatch(block, since);
       }
     }
   }
 
-  function dispatch(block) {
+  // dispatch handles a block of a stream before which the page received data at the time since.
+  function dispatch(block, since) {
     let type = "";
     let text = "";
     for (const line of block.split("\n")) {
-      if (line.startsWith("event: ")) {
+      if (line.startsWith("id: ")) {
+        position = line.slice(4);
+      } else if (line.startsWith("event: ")) {
         type = line.slice(7);
       } else if (line.startsWith("data: ")) {
         text = line.slice(6);
       }
     }
     if (text === "") {
-      return; // a keepalive
+      return; // a keepalive, or a position without an event
     }
     const message = JSON.parse(text);
     switch (type) {
-      case "hub.portal_positions":
-        for (const [hub, cursor] of Object.entries(message)) {
-          positions.set(hub, cursor);
+      case "hub.portal_begin":
+        if (message.anew) {
+          handlers.begin(since);
         }
         report(textOf("live"), "good");
         pause = FIRST_PAUSE;
@@ -189,14 +193,13 @@ export function openStream(data, handlers, recent) {
       case "hub.portal_states":
         handlers.states(message);
         break;
-      case "hub.portal_gap":
-        handlers.gap(message.hub_id);
+      case "feed.gap":
+        handlers.gap(message);
         break;
       case "hub.portal_now":
         handlers.now();
         break;
       default:
-        positions.set(message.hub_id, message.cursor);
         handlers.event(message);
     }
   }

@@ -81,6 +81,9 @@ export function describeEvent({ type, data: eventData }, units = {}) {
       data = { reason: hasText(known) ? `${textOf(known)} (${data.reason})` : data.reason || textOf("reason unknown") };
       break;
     }
+    case "feed.gap":
+      data = { reason: textOf(`gap ${data.reason}`) };
+      break;
     case "hub.events_skipped":
       if (typeof data.reason === "string") {
         return textOf("event hub.events_skipped one", data);

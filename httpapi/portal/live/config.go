@@ -14,12 +14,14 @@ import (
 // maxKeepalive is the longest StreamKeepalive. Pages reconnect after 90 s without a keepalive.
 const maxKeepalive = 30 * time.Second
 
-// Config is the configuration of a Live. ReadModels, Devices, Events and DisconnectReason are
-// required.
+// Config is the configuration of a Live. ReadModels, Devices, Events, Feed, Hubs and
+// DisconnectReason are required.
 type Config struct {
 	ReadModels ReadModels
 	Devices    Devices
 	Events     Events
+	Feed       Feed
+	Hubs       Hubs
 	// States reads what devices last reported. Nil means that nothing is known of the devices of
 	// hubs that do not answer.
 	States ReportedStates

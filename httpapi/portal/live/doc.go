@@ -5,24 +5,27 @@
 //
 // # The stream
 //
-// Live.Stream sends the events of all hubs of an organization, or of one hub, as Server-Sent
-// Events. The request's goroutine owns the response. Events of hubs have the same frames as on the
-// API's streams. Events of the portal have types that begin with `hub.portal_`, which hubs cannot
-// send:
+// Live.Stream sends the events of all hubs of an organization, of one site, or of one hub, as
+// Server-Sent Events. The request's goroutine owns the response. Events of hubs have the same frames
+// as on the API's stream of the organization, of which it has a part. Events of the portal have
+// types that begin with `hub.portal_`, which hubs cannot send:
 //
-//	hub.portal_positions  {hub: cursor}  the stream's position in each log, to begin with
-//	hub.portal_states     {whole, hubs}  hub states: all (whole), or those that changed
-//	hub.portal_gap        {hub_id}       events were missed: they expired, or the hub was reset
-//	hub.portal_now        {}             the backlog is sent; the events that follow are new
+//	hub.portal_begin   {anew}         the stream begins; anew if the page's position was not valid
+//	hub.portal_states  {whole, hubs}  hub states: all (whole), or those that changed
+//	hub.portal_now     {}             the backlog is sent; the events that follow are new
 //
-// A page moves its positions on with the cursor of each event. When it reconnects it posts them and
-// receives every later event once, in order per hub.
+// Each event of a hub has the position after it as its id, and each stream begins with one. The
+// position is renewed with each keepalive, so it moves on with the events of other hubs and does not
+// expire while the page is open. A page that reconnects posts its position and receives every later
+// event once, in order per hub. Where events of a hub are gone, it receives feed.gap. A position that
+// has expired begins anew at the feed's end.
 //
 // States are read from the read models when the stream begins, shortly after each event that may
-// change them, and every StateInterval. All of them are sent when the stream begins and when a hub
-// was released. So a page shows the right states even if it missed events.
+// change them and after the organization has got, moved or lost a hub, and every StateInterval. All
+// of them are sent when the stream begins and when it loses a hub. So a page shows the right states
+// even if it missed events.
 //
-// Writes of events are at least Pace apart, so a busy organization wakes a page ten times a second.
+// Reads of the feed are at least Pace apart, so a busy organization wakes a page ten times a second.
 // A stream ends with its lifetime, with the viewer's membership or session, when the service stops
 // or is cut off, and when a client does not accept a write within ten seconds.
 //
@@ -34,8 +37,9 @@
 // 2.25 s, so that it is live within three seconds of the service. After two seconds without a
 // connection it shows since when its values are old, and disables commands; forms stay as they are
 // and can be sent again. A hidden page disconnects after 20
-// s and catches up when it is shown. When it was away for more than five minutes it begins at the
-// end of the logs, and the list says so, as it does for gaps. A page stops, and says why, when the
+// s and catches up when it is shown. When it was away for more than five minutes, or its position has
+// expired, it begins at the end of the feed, and the list says so, as it does for gaps; the page of a
+// hub requests the devices again. A page stops, and says why, when the
 // viewer is signed out or no longer a member.
 //
 // Every event has a severity (SeverityRules): routine, notable, warning or alarm. The list of live

@@ -36,11 +36,10 @@ func decode(e domain.EncodedEvent) (event Event, ok bool) {
 	return event, err == nil
 }
 
-// hubEventType is the type of events that the cloud itself writes, as encoded in an envelope.
-var hubEventType = []byte(`","type":"hub.`)
-
-// isHubEvent reports whether an envelope is of an event that the cloud itself wrote, such as
-// hub.connected. It does not decode the envelope: the type follows the cursor at the beginning.
-func isHubEvent(envelope []byte) bool {
-	return bytes.Contains(envelope[:min(len(envelope), 80)], hubEventType)
+// hasType reports whether the type of an envelope's event begins with a text. It does not decode
+// the envelope: the type follows the cursor at the beginning.
+func hasType(envelope []byte, prefix string) bool {
+	const before = `","type":"`
+	_, rest, ok := bytes.Cut(envelope[:min(len(envelope), 100)], []byte(before))
+	return ok && bytes.HasPrefix(rest, []byte(prefix))
 }

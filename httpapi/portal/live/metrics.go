@@ -20,7 +20,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		}),
 		gaps: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_live_gaps_total",
-			Help: "Gaps reported to portal pages, because events had expired or the hub was reset.",
+			Help: "Gaps reported to portal pages: events of a hub that are gone, and expired positions.",
 		}),
 	}
 	if registerer != nil {

@@ -29,10 +29,14 @@ func TestMetrics(t *testing.T) {
 	if streams != 1 || events != 7 || gaps != 0 {
 		t.Errorf("got %v streams, %v events, %v gaps; want 1, 7, 0", streams, events, gaps)
 	}
+	p.cancel()
+	r.append(hubA, "channel.observed", 1, levels(8, 8)...)
 	r.reset(hubA)
-	p.await("hub.portal_gap", &struct{}{})
-	if gaps = value("gaps_total"); gaps != 1 {
-		t.Errorf("got %v gaps, want 1", gaps)
+	p = r.open(live.StreamRequest{Position: p.position})
+	p.await("feed.gap", &struct{}{})
+	r.open(live.StreamRequest{Position: "x"}).cancel()
+	if gaps = value("gaps_total"); gaps != 2 {
+		t.Errorf("after a reset and an invalid position: got %v gaps, want 2", gaps)
 	}
 	p.cancel()
 	streamstest.Eventually(t, "the stream that ended is no longer counted as open", func() bool {

@@ -8,7 +8,7 @@ import (
 	"hubcloud/domain"
 )
 
-// ErrEventsClosed is returned by EventGroup.Next after the service stopped reading event logs.
+// ErrEventsClosed is returned by EventReader.Next after the service stopped reading event logs.
 var ErrEventsClosed = errors.New("the event logs are closed")
 
 // ReadModels reads what an organization has.
@@ -46,28 +46,46 @@ type Events interface {
 	) (domain.EventPage, error)
 	// At returns a cursor that all events stored at t or later come after.
 	At(ctx context.Context, hub domain.HubID, t time.Time) (string, error)
-	// Group returns a group without hubs.
-	Group() EventGroup
 }
 
-// EventGroup follows the logs of several hubs. It is used by one goroutine.
-type EventGroup interface {
-	// Follow adds a hub to the group. Its events are read from the cursor after, or from the log's
-	// end if after is "".
-	Follow(ctx context.Context, hub domain.HubID, after string) error
-	// Leave removes a hub from the group.
-	Leave(hub domain.HubID)
-	// Next returns up to limit new events of one hub, and no events if no hub has any. After an
-	// error the hub returned with the error is skipped until it is followed again. After
-	// ErrEventsClosed the group returns no more events.
-	Next(ctx context.Context, limit int) (domain.HubID, []domain.EncodedEvent, error)
-	// Ready returns a channel that receives, or is closed, when Next may have events.
+// Feed follows the events of all hubs of an organization, in the order of each hub's log.
+type Feed interface {
+	// Follow returns a reader of the events after a position that the filter chooses; "" stands for
+	// the feed's end. The error is cursor_expired or invalid_request for a position that has
+	// expired or is malformed.
+	Follow(
+		ctx context.Context, org string, filter domain.EventFilter, after string,
+	) (EventReader, error)
+	// FollowSince returns a reader of the events that were stored at a time or later.
+	FollowSince(
+		ctx context.Context, org string, filter domain.EventFilter, since time.Time,
+	) (EventReader, error)
+}
+
+// EventReader reads a feed. It is used by one goroutine. Its events have frames with the positions
+// of the feed, and feed.gap stands for events of a hub that are gone.
+type EventReader interface {
+	// Next returns up to limit new events. It returns no events if there are none, and also after
+	// many that the filter does not choose; then Ready is closed. After ErrEventsClosed and
+	// cursor_expired the reader returns no more events.
+	Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error)
+	// Ready returns a channel that is closed when Next may have events. It is good for one wait.
 	Ready() <-chan struct{}
-	// Cursor returns the cursor of the last event that Next returned for a hub, or the cursor
-	// that the hub is followed from. It returns "" for a hub outside the group.
-	Cursor(hub domain.HubID) string
-	// Close removes all hubs.
+	// Cursor returns the position after the events that Next has returned.
+	Cursor() string
+	// Close ends the reader.
 	Close()
+}
+
+// Hubs has the hubs of organizations in memory.
+type Hubs interface {
+	// Hub returns the access to a hub, and false if no organization has it.
+	Hub(id domain.HubID) (domain.HubAccess, bool)
+	// HubsOf returns the hubs of an organization, in no order.
+	HubsOf(org string) []domain.HubID
+	// Changed returns a channel that is closed when the organization gets, moves or loses a hub
+	// after the call.
+	Changed(org string) <-chan struct{}
 }
 
 // Freshness reports whether this replica's view of members and sessions is up to date.

@@ -58,7 +58,7 @@ var Severities = SeverityRules{
 		"hub.disconnected":   SeverityWarning,
 		"hub.events_skipped": SeverityWarning,
 		"device.unavailable": SeverityWarning,
-		"portal.gap":         SeverityWarning,
+		"feed.gap":           SeverityWarning,
 		"portal.away":        SeverityWarning,
 	},
 	Triggered: map[string]Severity{

@@ -11,7 +11,7 @@ import (
 	"hubcloud/streams/telemetry"
 )
 
-// streamBatch is how many events of one hub a stream reads at once.
+// streamBatch is how many events a stream reads at once.
 const streamBatch = 100
 
 // ErrTooManyStreams rejects a stream beyond StreamsPerMember.
@@ -32,13 +32,26 @@ type Viewer struct {
 
 // StreamRequest is what a page posts to begin a stream.
 type StreamRequest struct {
-	// Hub is the only hub of the stream, "" for all hubs of the organization.
-	Hub domain.HubID
-	// Positions are the cursors of an earlier stream, by hub.
-	Positions map[domain.HubID]string
-	// Recent is how many seconds before now the events of hubs without a position begin. It is
-	// shortened for hubs with many events, and ignored for organizations with many hubs.
+	// Hub is the only hub of the stream, and Site the site of its hubs. If both are "", the stream
+	// has all hubs of the organization.
+	Hub  domain.HubID
+	Site string
+	// Position is the position at which an earlier stream ended, "" for none.
+	Position string
+	// Recent is how many seconds before now a stream without a position begins. It is shortened if
+	// many events follow, and ignored for organizations with many hubs.
 	Recent int
+}
+
+// filter returns the filter of the stream's events.
+func (r StreamRequest) filter() (filter domain.EventFilter) {
+	switch {
+	case r.Hub != "":
+		filter.Hubs = []domain.HubID{r.Hub}
+	case r.Site != "":
+		filter.Sites = []string{r.Site}
+	}
+	return filter
 }
 
 // stream writes one response. All fields belong to the request's goroutine.
@@ -46,16 +59,18 @@ type stream struct {
 	*Live
 	out    sse.Stream
 	viewer Viewer
-	only   domain.HubID // StreamRequest.Hub
-	group  EventGroup
+	filter domain.EventFilter
+	reader EventReader // nil before begin has followed the feed
+	timer  *time.Timer
 
 	sent map[domain.HubID]HubState // the states that the page has
 	// nextRefresh is when the states are read next.
 	nextRefresh time.Time
+	// hubsChanged is closed when the organization has got, moved or lost a hub since then.
+	hubsChanged <-chan struct{}
 
-	buffer    []byte    // frames of the next write
-	nextWrite time.Time // the earliest time of the next write, by Pace
-	caughtUp  bool      // hub.portal_now is sent
+	buffer   []byte // frames of the next write
+	caughtUp bool   // hub.portal_now is sent
 
 	lost <-chan struct{} // closed when the replica is cut off
 }
@@ -70,15 +85,16 @@ func (l *Live) Stream(
 	}
 	defer l.open.Release(viewer.MemberID)
 	ctx := r.Context()
-	group := l.cfg.Events.Group()
-	defer group.Close()
 	s := &stream{
-		Live: l, viewer: viewer, only: request.Hub, group: group,
+		Live: l, viewer: viewer, filter: request.filter(), timer: time.NewTimer(0),
 		out: sse.New(w, r, sse.Config{
-			Lifetime: l.cfg.StreamLifetime, Keepalive: l.cfg.StreamKeepalive,
+			Lifetime: l.cfg.StreamLifetime,
+			// Keepalives renew the position, which must not expire while no event arrives.
+			Keepalive: min(l.cfg.StreamKeepalive, l.cfg.Retention/4),
 		}),
 		sent: map[domain.HubID]HubState{},
 	}
+	defer s.close()
 	if l.cfg.Freshness != nil {
 		s.lost = l.cfg.Freshness.Lost()
 	}
@@ -99,11 +115,16 @@ func (l *Live) Stream(
 	return nil
 }
 
+func (s *stream) close() {
+	s.timer.Stop()
+	if s.reader != nil {
+		s.reader.Close()
+	}
+}
+
 // run sends events, states and keepalives until the stream ends. It returns an error if the service
 // failed.
 func (s *stream) run(ctx context.Context) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	defer s.out.ExtendDeadline()
 	for !s.stopped(ctx) {
 		more, err := s.collectEvents(ctx)
@@ -124,40 +145,44 @@ func (s *stream) run(ctx context.Context) error {
 				return nil
 			}
 			s.buffer = sse.AppendKeepalive(s.buffer)
+			s.appendPosition()
 		case !now.Before(s.nextRefresh):
 			if err := s.refreshStates(ctx); err != nil {
 				return s.failure(ctx, err)
 			}
-			s.nextRefresh = now.Add(s.cfg.StateInterval)
 		}
-		wake := earlier(s.out.NextWake(), s.nextRefresh)
-		ready := s.group.Ready()
-		switch {
-		case len(s.buffer) == 0:
-		case more || !now.Before(s.nextWrite):
-			if !s.authorized(ctx) || s.stopped(ctx) || s.flush() != nil {
-				return nil
-			}
-			s.nextWrite = now.Add(s.cfg.Pace)
-			if more { // Pace does not apply to a backlog
-				continue
-			}
-		default:
-			wake = earlier(wake, s.nextWrite)
-			ready = nil // new events wait for the next write
+		if len(s.buffer) > 0 &&
+			(!s.authorized(ctx) || s.stopped(ctx) || s.flush() != nil) {
+			return nil
 		}
-		timer.Reset(time.Until(wake))
-		select {
-		case <-ready:
-		case <-timer.C:
-		case <-ctx.Done():
-		case <-s.cfg.Draining:
-		case <-s.viewer.Ended:
-		case <-s.viewer.SignedOut:
-		case <-s.lost:
+		if !more { // Pace does not apply to a backlog
+			s.wait(ctx, earlier(s.out.NextWake(), s.nextRefresh), s.reader.Ready())
+			s.wait(ctx, now.Add(s.cfg.Pace), nil)
 		}
 	}
 	return nil
+}
+
+// wait returns at a time, when ready is closed, when the states must be refreshed, and when the
+// stream must end.
+func (s *stream) wait(ctx context.Context, until time.Time, ready <-chan struct{}) {
+	pause := time.Until(until)
+	if pause <= 0 {
+		return
+	}
+	s.timer.Reset(pause)
+	select {
+	case <-ready:
+	case <-s.timer.C:
+	case <-s.hubsChanged:
+		s.refreshSoon()
+		s.hubsChanged = nil // until the states are read
+	case <-ctx.Done():
+	case <-s.cfg.Draining:
+	case <-s.viewer.Ended:
+	case <-s.viewer.SignedOut:
+	case <-s.lost:
+	}
 }
 
 // authorized reports whether the viewer's membership is confirmed. A process that was suspended may
@@ -185,38 +210,36 @@ func (s *stream) stopped(ctx context.Context) bool {
 // reports whether there may be more.
 func (s *stream) collectEvents(ctx context.Context) (more bool, err error) {
 	for len(s.buffer) < sse.BatchBytes {
-		hub, events, err := s.group.Next(ctx, streamBatch)
-		if codeOf(err) == domain.CodeCursorExpired {
-			if err := s.follow(ctx, hub, ""); err != nil {
-				return false, err
-			}
-			s.appendGap(hub)
-			continue
-		}
-		if s.unowned(err) { // released: the refresh informs the page
-			s.group.Leave(hub)
-			s.refreshSoon()
-			continue
-		}
-		if err != nil || len(events) == 0 {
+		events, err := s.reader.Next(ctx, streamBatch)
+		if err != nil {
 			return false, err
+		}
+		if len(events) == 0 {
+			return !s.caughtUp && isReady(s.reader), nil
 		}
 		s.metrics.events.Add(float64(len(events)))
 		for _, event := range events {
 			s.buffer = append(s.buffer, event.Frame...)
-			if isHubEvent(event.Envelope) {
+			switch {
+			case hasType(event.Envelope, "hub."):
 				s.refreshSoon()
+			case hasType(event.Envelope, domain.EventFeedGap):
+				s.metrics.gaps.Inc()
 			}
 		}
 	}
 	return true, nil
 }
 
-// failure returns err if the service failed, and nil if the request or the service ended, if the
-// service is unavailable, or if the stream's only hub was released. The page reconnects.
+// failure returns err if the service failed. It returns nil if the request or the service ended, if
+// the service is unavailable, if the stream's only hub was released, and if the reader was so slow
+// that its next events have expired. The page reconnects.
 func (s *stream) failure(ctx context.Context, err error) error {
-	if code := codeOf(err); ctx.Err() != nil || errors.Is(err, ErrEventsClosed) ||
-		code == domain.CodeNotFound || code == domain.CodeServiceUnavailable {
+	if ctx.Err() != nil || errors.Is(err, ErrEventsClosed) {
+		return nil
+	}
+	switch codeOf(err) {
+	case domain.CodeNotFound, domain.CodeServiceUnavailable, domain.CodeCursorExpired:
 		return nil
 	}
 	return err

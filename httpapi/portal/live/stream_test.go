@@ -31,7 +31,7 @@ func TestStreamResumes(t *testing.T) {
 	p.cancel()
 	r.append(hubA, "channel.observed", 1, levels(201, 210)...)
 	r.append(hubB, "channel.observed", 1, levels(51, 60)...)
-	again := r.open(live.StreamRequest{Positions: p.positions})
+	again := r.open(live.StreamRequest{Position: p.position})
 	got = again.values(map[domain.HubID]int{hubA: 210, hubB: 60})
 	if !slices.Equal(got[hubA], sequence(201, 210)) || !slices.Equal(got[hubB], sequence(51, 60)) {
 		t.Errorf(
@@ -52,55 +52,146 @@ func TestStreamOfOneHub(t *testing.T) {
 	if !slices.Equal(got[hubA], sequence(1, 5)) || len(got[hubB]) > 0 {
 		t.Errorf("got %v, want 1 to 5 of %s only", got, hubA)
 	}
-	if _, ok := p.positions[hubB]; ok || len(p.positions) != 1 {
-		t.Errorf("got positions %v, want only %s", p.positions, hubA)
+}
+
+// TestStreamOfASite checks that a stream of a site has the events and states of the hubs that are
+// there at the time.
+func TestStreamOfASite(t *testing.T) {
+	t.Parallel()
+	r := newTestLive(t, live.Config{StateInterval: time.Hour})
+	move := func(hub domain.HubID, site string) {
+		r.change(hub, func(h *domain.Hub) { h.SiteID = site })
+	}
+	move(hubB, "other")
+	p := r.open(live.StreamRequest{Site: "site"})
+	var sent states
+	p.await("hub.portal_states", &sent)
+	if !sent.Whole || len(sent.Hubs) != 1 || sent.Hubs[0].ID != hubA {
+		t.Errorf("got states %+v, want only %s", sent, hubA)
+	}
+	r.append(hubB, "channel.observed", 1, levels(1, 3)...)
+	r.append(hubA, "channel.observed", 1, levels(1, 1)...)
+	if got := p.values(map[domain.HubID]int{hubA: 1}); len(got[hubB]) > 0 {
+		t.Errorf("got events of a hub at another site: %v, want none", got)
+	}
+	move(hubB, "site")
+	move(hubA, "other")
+	p.await("hub.portal_states", &sent)
+	if !sent.Whole || len(sent.Hubs) != 1 || sent.Hubs[0].ID != hubB {
+		t.Errorf("after both hubs moved: got states %+v, want only %s", sent, hubB)
+	}
+	r.append(hubA, "channel.observed", 1, levels(2, 2)...)
+	r.append(hubB, "channel.observed", 1, levels(4, 4)...)
+	got := p.values(map[domain.HubID]int{hubB: 4})
+	if len(got[hubA]) > 0 || !slices.Equal(got[hubB], []int{4}) {
+		t.Errorf("after both hubs moved: got %v, want 4 of %s", got, hubB)
 	}
 }
 
-// A new page got all events of ten minutes, tens of thousands for a busy hub.
+// The position of a stream moves on with the events of other hubs, so that a page that reconnects
+// does not read them again, and is renewed while nothing happens, so that it does not expire.
+func TestStreamRenewsItsPosition(t *testing.T) {
+	t.Parallel()
+	r := newTestLive(t, live.Config{Retention: 4 * time.Second})
+	p := r.open(live.StreamRequest{Hub: hubB})
+	p.await("hub.portal_now", &struct{}{})
+	before := p.position
+	r.append(hubA, "channel.observed", 1, levels(1, 3)...)
+	p.awaitPosition(before)
+	for range 3 {
+		p.awaitPosition(p.position)
+	}
+	p.cancel()
+	again := r.open(live.StreamRequest{Position: p.position})
+	var begun begin
+	if again.await("hub.portal_begin", &begun); begun.Anew {
+		t.Error("the renewed position has expired, want it valid")
+	}
+}
+
+// A new page got all events of ten minutes, tens of thousands for a busy organization.
 func TestStreamBeginsWithFewEvents(t *testing.T) {
 	t.Parallel()
 	r := newTestLive(t, live.Config{})
-	r.append(hubA, "channel.observed", 1, levels(1, 400)...)
+	for first := 1; first < 1200; first += 200 {
+		r.append(hubA, "channel.observed", 1, levels(first, first+199)...)
+	}
 	r.append(hubB, "channel.observed", 1, levels(1, 90)...)
-	p := r.open(live.StreamRequest{Recent: 600})
-	var sent states
-	p.await("hub.portal_states", &sent)
-	r.append(hubA, "channel.observed", 1, levels(401, 402)...)
-	got := p.values(map[domain.HubID]int{hubA: 402, hubB: 90})
-	if !slices.Equal(got[hubA], sequence(401, 402)) || !slices.Equal(got[hubB], sequence(1, 90)) {
-		t.Errorf("got %v, want 401 and 402 of %s and 1 to 90 of %s", got, hubA, hubB)
+	for name, c := range map[string]struct {
+		request live.StreamRequest
+		want    int
+	}{
+		"all hubs":  {live.StreamRequest{Recent: 600}, 0},
+		"busy hub":  {live.StreamRequest{Recent: 600, Hub: hubA}, 0},
+		"quiet hub": {live.StreamRequest{Recent: 600, Hub: hubB}, 90},
+		"no recent": {live.StreamRequest{Hub: hubB}, 0},
+	} {
+		p := r.open(c.request)
+		var event live.Event
+		for n := range c.want {
+			p.await("channel.observed", &event)
+			if event.HubID != hubB {
+				t.Fatalf("%s: event %d is of %s, want %s", name, n, event.HubID, hubB)
+			}
+		}
+		if b, ok := p.nextAfterStates(); !ok || b.Type != "hub.portal_now" {
+			t.Errorf("%s: after %d events got %s %s, want no more", name, c.want, b.Type, b.Data)
+		}
 	}
 }
 
-// TestStreamReportsGaps checks that a stream continues at the log's end, and reports a gap, after a
-// reset and for invalid positions.
+// TestStreamReportsGaps checks that a stream reports the events that a page missed because a hub was
+// reset, and begins anew, and says so, for positions that have expired or are invalid.
 func TestStreamReportsGaps(t *testing.T) {
 	t.Parallel()
-	r := newTestLive(t, live.Config{})
+	r := newTestLive(t, live.Config{Retention: time.Second})
+	p := r.open(live.StreamRequest{})
+	var begun begin
+	if p.await("hub.portal_begin", &begun); begun.Anew {
+		t.Error("a stream without a position begins anew, want it to begin")
+	}
+	p.cancel()
 	r.append(hubA, "channel.observed", 1, levels(1, 5)...)
-	first := r.open(live.StreamRequest{Recent: 60})
-	first.values(map[domain.HubID]int{hubA: 5})
 	r.reset(hubA)
+	r.append(hubA, "channel.observed", 1, levels(6, 6)...)
+	p = r.open(live.StreamRequest{Position: p.position})
+	if p.await("hub.portal_begin", &begun); begun.Anew {
+		t.Error("after a reset of one hub the stream begins anew, want it to continue")
+	}
 	var gap struct {
 		HubID domain.HubID `json:"hub_id"`
+		Data  struct{ Reason string }
 	}
-	first.await("hub.portal_gap", &gap)
-	if gap.HubID != hubA {
-		t.Errorf("got a gap of %s, want %s", gap.HubID, hubA)
+	p.await("feed.gap", &gap)
+	if gap.HubID != hubA || gap.Data.Reason != "log_reset" {
+		t.Errorf("got the gap %+v, want log_reset of %s", gap, hubA)
 	}
-	r.append(hubA, "channel.observed", 1, levels(6, 6)...)
-	if got := first.values(map[domain.HubID]int{hubA: 6}); len(got[hubA]) != 1 {
+	if got := p.values(map[domain.HubID]int{hubA: 6}); len(got[hubA]) != 1 {
 		t.Errorf("after the reset: got %v, want one event", got)
 	}
-	for _, position := range []string{"x", first.positions[hubB]} {
-		p := r.open(live.StreamRequest{Positions: map[domain.HubID]string{hubA: position}})
-		p.await("hub.portal_gap", &gap)
+	expired := p.position
+	p.cancel()
+	streamstest.Eventually(t, "the position expires", func() bool {
+		p = r.open(live.StreamRequest{Position: expired})
+		p.await("hub.portal_begin", &begun)
+		return begun.Anew
+	})
+	for _, position := range []string{"x", p.position[1:], p.position + "A"} {
+		p = r.open(live.StreamRequest{Position: position})
+		if p.await("hub.portal_begin", &begun); !begun.Anew {
+			t.Errorf("position %q: the stream continues, want it to begin anew", position)
+		}
+		p.await("hub.portal_now", &struct{}{})
+	}
+	value := int(r.last[hubA]) + 1
+	r.append(hubA, "channel.observed", 1, levels(value, value)...)
+	if got := p.values(map[domain.HubID]int{hubA: value}); len(got[hubA]) != 1 {
+		t.Errorf("after an invalid position: got %v, want one event", got)
 	}
 }
 
-// TestStreamRefreshesStates checks that a stream sends state changes without an event, and follows
-// hubs that are added.
+// TestStreamRefreshesStates checks that a stream sends state changes without an event, and has the
+// events of hubs that are added.
 func TestStreamRefreshesStates(t *testing.T) {
 	t.Parallel()
 	const hubC = domain.HubID("hub-cccc-cccc-cccc")
@@ -149,7 +240,7 @@ func TestStreamOfReleasedHubs(t *testing.T) {
 		if got := p.values(map[domain.HubID]int{hubA: int(r.last[hubA])}); len(got[hubB]) > 0 {
 			t.Errorf("got events of the released hub: %v, want none", got)
 		}
-		p = r.open(live.StreamRequest{Positions: p.positions})
+		p = r.open(live.StreamRequest{Position: p.position})
 	}
 	// The read models may have a new hub before this process knows its owner.
 	r.add(hubC)
@@ -163,7 +254,7 @@ func TestStreamOfReleasedHubs(t *testing.T) {
 		t.Errorf("got states %+v, want one hub", sent)
 	}
 	r.mu.Lock()
-	r.epochs[hubC] = epoch
+	r.setEpoch(hubC, epoch)
 	r.mu.Unlock()
 	p.await("hub.portal_states", &sent)
 	if sent.Whole || len(sent.Hubs) != 1 || sent.Hubs[0].ID != hubC {
@@ -188,8 +279,8 @@ func TestStreamRefreshesAfterDisconnection(t *testing.T) {
 	}
 }
 
-// TestStreamEnds checks that a stream ends with the membership, the session, its lifetime and the
-// service. If the end of the session is not signaled, the next keepalive ends the stream.
+// TestStreamEnds checks that a stream ends with the membership, the session, its lifetime, the
+// service and its only hub. If the end of the session is not signaled, the next keepalive ends the stream.
 func TestStreamEnds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -204,12 +295,13 @@ func TestStreamEnds(t *testing.T) {
 			r.out = true
 		}},
 		"lifetime": {live.Config{StreamLifetime: 100 * time.Millisecond}, func(*testLive) {}},
-		"logs":     {live.Config{}, func(r *testLive) { r.logs.Close() }},
+		"feed":     {live.Config{}, func(r *testLive) { r.feed.Close() }},
+		"release":  {live.Config{}, func(r *testLive) { r.release(hubA) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newTestLive(t, c.cfg)
-			p := r.open(live.StreamRequest{})
+			p := r.open(live.StreamRequest{Hub: hubA})
 			var sent states
 			p.await("hub.portal_states", &sent)
 			c.end(r)
@@ -230,11 +322,11 @@ func TestStreamsPerMember(t *testing.T) {
 	first := r.open(live.StreamRequest{})
 	first.await("hub.portal_states", &sent)
 	r.open(live.StreamRequest{}).await("hub.portal_states", &sent)
-	if r.open(live.StreamRequest{}).positions != nil {
+	if !r.open(live.StreamRequest{}).rejected {
 		t.Error("the third stream was accepted, want a rejection")
 	}
 	first.cancel()
 	streamstest.Eventually(t, "a stream is accepted", func() bool {
-		return r.open(live.StreamRequest{}).positions != nil
+		return !r.open(live.StreamRequest{}).rejected
 	})
 }

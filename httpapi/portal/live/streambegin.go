@@ -7,94 +7,99 @@ import (
 	"hubcloud/domain"
 )
 
-// Bounds of the events from before the stream that a page without positions receives.
+// Bounds of the events from before the stream that a page without a position receives.
 const (
-	recentHubs   = 50  // with more hubs the stream begins at the end of the logs
-	recentEvents = 100 // of one hub
+	recentHubs   = 50   // in an organization with more hubs the stream begins at the feed's end
+	recentEvents = 1000 // of all hubs of the stream
 )
 
-// begin follows all hubs and buffers positions and states. It reads the states again after the
-// positions, so that a change in between is sent twice rather than not at all.
+// begin follows the feed and buffers the position and the states. It reads the states after it has
+// the position, so that a change in between is sent twice rather than not at all.
 func (s *stream) begin(ctx context.Context, request StreamRequest) error {
-	states, err := s.States(ctx, s.viewer.OrgID, s.only)
+	anew, err := s.follow(ctx, request)
 	if err != nil {
 		return err
 	}
-	s.nextRefresh = time.Now().Add(s.cfg.StateInterval)
-	recent := time.Duration(0)
-	if request.Recent > 0 && len(states) <= recentHubs {
-		recent = min(time.Duration(request.Recent)*time.Second, s.cfg.Retention)
-	}
-	positions := make(map[domain.HubID]string, len(states))
-	for _, state := range states {
-		err := s.followFirst(ctx, state.ID, request.Positions[state.ID], recent)
-		if s.unowned(err) {
-			s.refreshSoon()
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		positions[state.ID] = s.group.Cursor(state.ID)
-	}
-	if states, err = s.States(ctx, s.viewer.OrgID, s.only); err != nil {
+	states, err := s.currentStates(ctx)
+	if err != nil {
 		return err
 	}
-	s.appendEvent("hub.portal_positions", positions)
-	s.appendStates(true, s.updateSent(s.followed(states)))
+	s.appendPosition()
+	s.appendEvent("hub.portal_begin", struct {
+		Anew bool `json:"anew"`
+	}{anew})
+	s.appendStates(true, s.updateSent(states))
 	return nil
 }
 
-// followFirst follows a hub from a cursor. Without a cursor the stream begins recent before now; 0
-// stands for the log's end.
-func (s *stream) followFirst(
-	ctx context.Context, hub domain.HubID, after string, recent time.Duration,
-) (err error) {
-	if after == "" && recent > 0 {
-		if after, err = s.recentCursor(ctx, hub, recent); err != nil {
-			return err
-		}
+// follow follows the feed from the position of the request. If the position has expired or is
+// invalid, it begins at the feed's end, and anew is true.
+func (s *stream) follow(ctx context.Context, request StreamRequest) (anew bool, err error) {
+	if request.Position == "" && request.Recent > 0 {
+		ago := min(time.Duration(request.Recent)*time.Second, s.cfg.Retention)
+		return false, s.followRecent(ctx, ago)
 	}
-	return s.follow(ctx, hub, after)
+	org := s.viewer.OrgID
+	s.reader, err = s.cfg.Feed.Follow(ctx, org, s.filter, request.Position)
+	if code := codeOf(err); request.Position != "" &&
+		(code == domain.CodeCursorExpired || code == domain.CodeInvalidRequest) {
+		s.metrics.gaps.Inc()
+		s.reader, err = s.cfg.Feed.Follow(ctx, org, s.filter, "")
+		anew = true
+	}
+	return anew, err
 }
 
-// recentCursor returns the cursor of the time ago before now. If more than recentEvents follow it,
-// a tenth and a hundredth of ago are tried; then the result is "", the log's end.
-func (s *stream) recentCursor(
-	ctx context.Context, hub domain.HubID, ago time.Duration,
-) (string, error) {
-	for range 3 {
-		after, err := s.cfg.Events.At(ctx, hub, s.cfg.Now().Add(-ago))
+// followRecent follows the feed from the time ago before now. If more than recentEvents follow it,
+// a tenth and a hundredth of ago are tried, and then the feed's end.
+func (s *stream) followRecent(ctx context.Context, ago time.Duration) (err error) {
+	org := s.viewer.OrgID
+	if len(s.filter.Hubs) == 0 && len(s.cfg.Hubs.HubsOf(org)) > recentHubs {
+		ago = 0
+	}
+	for try := 0; ago > 0 && try < 3; try++ {
+		since := s.cfg.Now().Add(-ago)
+		few, err := s.fewSince(ctx, since)
 		if err != nil {
-			return "", err
+			return err
 		}
-		page, err := s.cfg.Events.Page(ctx, hub, after, recentEvents)
-		if err != nil && codeOf(err) != domain.CodeCursorExpired {
-			return "", err
-		}
-		if err == nil && !page.HasMore {
-			return after, nil
+		if few {
+			s.reader, err = s.cfg.Feed.FollowSince(ctx, org, s.filter, since)
+			return err
 		}
 		ago /= 10
 	}
-	return "", nil
-}
-
-// follow follows a hub from a cursor. If the cursor has expired or is invalid, follow reports a gap
-// to the page and begins at the log's end.
-func (s *stream) follow(ctx context.Context, hub domain.HubID, after string) error {
-	err := s.group.Follow(ctx, hub, after)
-	if code := codeOf(err); after != "" &&
-		(code == domain.CodeCursorExpired || code == domain.CodeInvalidRequest) {
-		s.appendGap(hub)
-		return s.group.Follow(ctx, hub, "")
-	}
+	s.reader, err = s.cfg.Feed.Follow(ctx, org, s.filter, "")
 	return err
 }
 
-// unowned reports whether an error means that one of the organization's hubs was released, or was
-// added so recently that this process does not know its owner. The read models may be ahead of this
-// process, or behind.
-func (s *stream) unowned(err error) bool {
-	return s.only == "" && codeOf(err) == domain.CodeNotFound
+// fewSince reports whether at most recentEvents were stored since a time.
+func (s *stream) fewSince(ctx context.Context, since time.Time) (bool, error) {
+	reader, err := s.cfg.Feed.FollowSince(ctx, s.viewer.OrgID, s.filter, since)
+	if err != nil {
+		return false, err
+	}
+	defer reader.Close()
+	for count := 0; count <= recentEvents; {
+		events, err := reader.Next(ctx, streamBatch)
+		if err != nil {
+			return false, err
+		}
+		if len(events) == 0 && !isReady(reader) {
+			return true, nil
+		}
+		count += len(events)
+	}
+	return false, nil
+}
+
+// isReady reports whether a reader may have events now. Without any, it may have left many events
+// out that the filter does not choose.
+func isReady(reader EventReader) bool {
+	select {
+	case <-reader.Ready():
+		return true
+	default:
+		return false
+	}
 }

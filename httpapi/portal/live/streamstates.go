@@ -2,15 +2,14 @@ package live
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
 	"hubcloud/domain"
 )
 
-// refreshDelay is the time from an event that may change a hub's state to the refresh. The read
-// models have the new state by then.
+// refreshDelay is the time from an event, or from a change of the organization's hubs, to the
+// refresh of the states. The read models have the change by then.
 const refreshDelay = time.Second
 
 // refreshSoon schedules a refresh of the states, at the latest after refreshDelay.
@@ -18,45 +17,53 @@ func (s *stream) refreshSoon() {
 	s.nextRefresh = earlier(s.nextRefresh, time.Now().Add(refreshDelay))
 }
 
-// refreshStates reads the states, follows hubs that were added, and buffers the states that
-// changed, or all states if a hub was released.
+// refreshStates reads the states, and buffers those that changed, or all of them if the page has a
+// hub that the stream no longer has.
 func (s *stream) refreshStates(ctx context.Context) error {
-	states, err := s.States(ctx, s.viewer.OrgID, s.only)
+	states, err := s.currentStates(ctx)
 	if err != nil {
 		return err
 	}
-	for _, state := range states {
-		if s.group.Cursor(state.ID) != "" {
-			continue
-		}
-		err := s.follow(ctx, state.ID, "")
-		if s.unowned(err) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		s.appendEvent(
-			"hub.portal_positions", map[domain.HubID]string{state.ID: s.group.Cursor(state.ID)},
-		)
-	}
-	states = s.followed(states)
-	if s.leaveReleased(states) {
+	changed := s.updateSent(states)
+	switch {
+	case len(s.sent) > len(states):
 		clear(s.sent)
 		s.appendStates(true, s.updateSent(states))
-		return nil
-	}
-	if changed := s.updateSent(states); len(changed) > 0 {
+	case len(changed) > 0:
 		s.appendStates(false, changed)
 	}
 	return nil
 }
 
-// followed returns the states of the hubs that the stream follows.
-func (s *stream) followed(states []HubState) []HubState {
-	return slices.DeleteFunc(
-		states, func(state HubState) bool { return s.group.Cursor(state.ID) == "" },
-	)
+// currentStates returns the states of the stream's hubs, and schedules the next refresh. It leaves out
+// hubs that the organization does not have: the read models may be behind this process, or ahead.
+// If the stream's only hub is among them, the error is not_found.
+func (s *stream) currentStates(ctx context.Context) ([]HubState, error) {
+	s.nextRefresh = time.Now().Add(s.cfg.StateInterval)
+	s.hubsChanged = s.cfg.Hubs.Changed(s.viewer.OrgID)
+	states, err := s.statesOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	states = slices.DeleteFunc(states, func(state HubState) bool {
+		access, ok := s.cfg.Hubs.Hub(state.ID)
+		return !ok || access.OrgID != s.viewer.OrgID
+	})
+	if len(s.filter.Hubs) > 0 && len(states) == 0 {
+		return nil, domain.ErrHubNotFound()
+	}
+	return states, nil
+}
+
+// statesOf returns the states of the stream's hubs, as the read models have them.
+func (s *stream) statesOf(ctx context.Context) ([]HubState, error) {
+	switch {
+	case len(s.filter.Hubs) > 0:
+		return s.States(ctx, s.viewer.OrgID, s.filter.Hubs[0])
+	case len(s.filter.Sites) > 0:
+		return s.SiteStates(ctx, s.viewer.OrgID, s.filter.Sites[0])
+	}
+	return s.States(ctx, s.viewer.OrgID, "")
 }
 
 // updateSent returns the states that differ from those that the page has, and adds them to s.sent.
@@ -69,17 +76,4 @@ func (s *stream) updateSent(states []HubState) []HubState {
 		}
 	}
 	return changed
-}
-
-// leaveReleased removes the hubs that the page has, and states does not have, from the group. It
-// reports whether there were any.
-func (s *stream) leaveReleased(states []HubState) bool {
-	released := maps.Clone(s.sent)
-	for _, state := range states {
-		delete(released, state.ID)
-	}
-	for hub := range released {
-		s.group.Leave(hub)
-	}
-	return len(released) > 0
 }

@@ -3,16 +3,16 @@ package live
 import (
 	"encoding/json"
 
-	"hubcloud/domain"
 	"hubcloud/httpapi/sse"
 )
 
-func (s *stream) appendGap(hub domain.HubID) {
-	s.metrics.gaps.Inc()
-	s.appendEvent("hub.portal_gap", map[string]domain.HubID{"hub_id": hub})
+// appendPosition buffers the position after all events that were read. Like the position of an
+// event, it is an id, but without an event.
+func (s *stream) appendPosition() {
+	s.buffer = sse.AppendLastEventID(s.buffer, s.reader.Cursor())
 }
 
-// appendStates buffers hub states. whole reports that the organization has no other hubs.
+// appendStates buffers hub states. whole reports that the stream has no other hubs.
 func (s *stream) appendStates(whole bool, states []HubState) {
 	s.appendEvent("hub.portal_states", struct {
 		Whole bool       `json:"whole"`
@@ -20,7 +20,7 @@ func (s *stream) appendStates(whole bool, states []HubState) {
 	}{whole, append([]HubState{}, states...)})
 }
 
-// appendEvent buffers an event of the portal. It has no id, because it is in no hub's log.
+// appendEvent buffers an event of the portal. It has no id, because it is not in the feed.
 func (s *stream) appendEvent(eventType string, data any) {
 	text, err := json.Marshal(data)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -22,6 +23,7 @@ import (
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/logwriter/logwritertest"
+	"hubcloud/streams/orgfeed"
 	"hubcloud/streams/streamstest"
 )
 
@@ -32,14 +34,15 @@ const (
 
 var day = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// testLive is a Live over real hub logs. Fakes are:
-//   - the read models and the epochs of hubs: a test decides when each of them sees that a hub was
+// testLive is a Live over a real feed of real hub logs. Fakes are:
+//   - the read models, and the hubs and their epochs in memory: a test decides when each of them sees that a hub was
 //     added, released or reset, because the real ones are behind each other at random;
 //   - the devices: hubs must be slow, fail, or report invalid data;
 //   - the viewer's membership and session, which are channels and a function here.
 type testLive struct {
 	t         testing.TB
 	logs      *hublog.Logs
+	feed      *orgfeed.Feed
 	live      *live.Live
 	ended     chan struct{} // ends the viewer's membership
 	signedOut chan struct{} // ends the viewer's session
@@ -47,6 +50,7 @@ type testLive struct {
 	mu      sync.Mutex
 	hubs    map[domain.HubID]domain.Hub
 	epochs  map[domain.HubID]domain.Epoch
+	changed chan struct{} // closed at the next change of epochs
 	last    map[domain.HubID]uint64
 	devices []domain.Device
 	labels  map[int64]domain.DeviceLabel
@@ -63,18 +67,19 @@ func newTestLive(t testing.TB, cfg live.Config) *testLive {
 	r := &testLive{
 		t: t, ended: make(chan struct{}), signedOut: make(chan struct{}),
 		hubs: map[domain.HubID]domain.Hub{}, epochs: map[domain.HubID]domain.Epoch{},
-		last: map[domain.HubID]uint64{}, errs: map[int64]error{},
+		last: map[domain.HubID]uint64{}, errs: map[int64]error{}, changed: make(chan struct{}),
 	}
+	cfg.Retention = cmp.Or(cfg.Retention, time.Hour)
 	r.add(hubA)
 	r.add(hubB)
 	conns := streamstest.Start(t)
-	journals, _ := logwritertest.Open(t, conns, time.Hour)
+	journals, _ := logwritertest.Open(t, conns, cfg.Retention)
 	var err error
 	r.logs, err = hublog.New(
 		conns,
 		hublog.Config{
 			Journal:   journals,
-			Retention: time.Hour,
+			Retention: cfg.Retention,
 			Epoch:     r.epoch,
 			Logger:    slog.New(slog.DiscardHandler),
 		},
@@ -82,25 +87,85 @@ func newTestLive(t testing.TB, cfg live.Config) *testLive {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.feed, err = orgfeed.New(orgfeed.Config{
+		Logs: r.logs, Hubs: testHubs{r}, Journal: journals, Retention: cfg.Retention,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
-	ran := make(chan error, 1)
-	go func() { ran <- r.logs.Run(ctx) }()
+	var running sync.WaitGroup
+	running.Go(func() { _ = r.logs.Run(ctx) })
+	running.Go(func() { _ = r.feed.Run(ctx) })
 	t.Cleanup(func() {
 		cancel()
-		<-ran
+		running.Wait()
+		r.feed.Close()
 		r.logs.Close()
 	})
-	cfg.ReadModels, cfg.Devices, cfg.Events = r, r, groups{r.logs}
+	cfg.ReadModels, cfg.Devices, cfg.Events = r, r, r.logs
+	cfg.Feed, cfg.Hubs = testFeed{r.feed}, testHubs{r}
 	cfg.DisconnectReason = func(domain.HubID) *string { return nil }
 	cfg.Pace = cmp.Or(cfg.Pace, time.Millisecond)
 	r.live = live.New(cfg)
 	return r
 }
 
-// groups adapts hublog.Logs to live.Events.
-type groups struct{ *hublog.Logs }
+// testFeed adapts orgfeed.Feed to live.Feed.
+type testFeed struct{ *orgfeed.Feed }
 
-func (g groups) Group() live.EventGroup { return g.NewGroup() }
+func (f testFeed) Follow(
+	ctx context.Context, org string, filter domain.EventFilter, after string,
+) (live.EventReader, error) {
+	return newTestReader(f.Feed.Follow(ctx, org, filter, after))
+}
+
+func (f testFeed) FollowSince(
+	ctx context.Context, org string, filter domain.EventFilter, since time.Time,
+) (live.EventReader, error) {
+	return newTestReader(f.Feed.FollowSince(ctx, org, filter, since))
+}
+
+type testReader struct{ *orgfeed.Reader }
+
+func newTestReader(reader *orgfeed.Reader, err error) (live.EventReader, error) {
+	if err != nil {
+		return nil, err
+	}
+	return testReader{reader}, nil
+}
+
+func (r testReader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error) {
+	events, err := r.Reader.Next(ctx, limit)
+	if errors.Is(err, hublog.ErrClosed) {
+		err = live.ErrEventsClosed
+	}
+	return events, err
+}
+
+// testHubs is the hubs in memory: those with an epoch.
+type testHubs struct{ r *testLive }
+
+func (h testHubs) Hub(hub domain.HubID) (domain.HubAccess, bool) {
+	h.r.mu.Lock()
+	defer h.r.mu.Unlock()
+	epoch, ok := h.r.epochs[hub]
+	return domain.HubAccess{OrgID: "org", SiteID: h.r.hubs[hub].SiteID, Epoch: epoch}, ok
+}
+
+func (h testHubs) HubsOf(string) []domain.HubID {
+	h.r.mu.Lock()
+	defer h.r.mu.Unlock()
+	return slices.Collect(maps.Keys(h.r.epochs))
+}
+
+func (h testHubs) Changed(string) <-chan struct{} {
+	h.r.mu.Lock()
+	defer h.r.mu.Unlock()
+	return h.r.changed
+}
+
+func (testHubs) Refresh(context.Context) error { return nil }
 
 func (r *testLive) epoch(hub domain.HubID) (domain.Epoch, bool) {
 	r.mu.Lock()
@@ -114,13 +179,22 @@ func (r *testLive) add(hub domain.HubID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.hubs[hub] = domain.Hub{ID: hub, SiteID: "site", Status: domain.HubOnline, Since: day}
-	r.epochs[hub] = domain.Epoch{ID: domain.NewEpochID(uint32(len(r.hubs)))}
+	r.setEpoch(hub, domain.Epoch{ID: domain.NewEpochID(uint32(len(r.hubs)))})
+}
+
+// setEpoch sets the epoch of a hub, and the hub of the organization. The caller must hold r.mu.
+func (r *testLive) setEpoch(hub domain.HubID, epoch domain.Epoch) {
+	r.epochs[hub] = epoch
+	close(r.changed)
+	r.changed = make(chan struct{})
 }
 
 // release removes a hub from the organization, but not from the read models, which are behind.
 func (r *testLive) release(hub domain.HubID) {
 	r.mu.Lock()
 	delete(r.epochs, hub)
+	close(r.changed)
+	r.changed = make(chan struct{})
 	r.mu.Unlock()
 	r.logs.Released(hub)
 }
@@ -129,7 +203,7 @@ func (r *testLive) release(hub domain.HubID) {
 func (r *testLive) reset(hub domain.HubID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.epochs[hub] = domain.Epoch{ID: domain.NewEpochID(0xff), After: r.last[hub]}
+	r.setEpoch(hub, domain.Epoch{ID: domain.NewEpochID(0xff), After: r.last[hub]})
 }
 
 // change changes a hub in the read models.
@@ -138,6 +212,9 @@ func (r *testLive) change(hub domain.HubID, update func(*domain.Hub)) {
 	defer r.mu.Unlock()
 	changed := r.hubs[hub]
 	update(&changed)
+	if r.hubs[hub].SiteID != changed.SiteID {
+		r.setEpoch(hub, r.epochs[hub]) // the hub is moved in memory too
+	}
 	r.hubs[hub] = changed
 }
 
@@ -148,14 +225,14 @@ func (r *testLive) append(hub domain.HubID, eventType string, device int64, data
 	var records []journal.Record
 	for i, d := range data {
 		n := uint64(i) + r.last[hub] + 1
-		records = append(
-			records,
-			journal.Record{Kind: journal.KindHubEvent, EpochID: epoch.ID, OwnLog: "a", Through: n, Payload: fmt.Appendf(
+		records = append(records, journal.Record{
+			Kind: journal.KindHubEvent, EpochID: epoch.ID, OrgID: "org", OwnLog: "a", Through: n,
+			Payload: fmt.Appendf(
 				nil,
 				`{"type":%q,"hub_id":%q,"device_id":%d,"time":%q,"clock_trusted":true,"data":%s}`,
 				eventType, hub, device, domain.FormatTime(time.Now()), d,
-			)},
-		)
+			),
+		})
 	}
 	last, err := r.logs.Append(r.t.Context(), hub, r.last[hub], records)
 	if err != nil {
@@ -165,13 +242,13 @@ func (r *testLive) append(hub domain.HubID, eventType string, device int64, data
 }
 
 func (r *testLive) Hubs(
-	_ context.Context, _ string, _ *string, limit int, after string,
+	_ context.Context, _ string, site *string, limit int, after string,
 ) (domain.Page[domain.Hub], error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	page := domain.Page[domain.Hub]{Data: []domain.Hub{}}
 	for _, id := range slices.Sorted(maps.Keys(r.hubs)) {
-		if string(id) <= after {
+		if string(id) <= after || site != nil && r.hubs[id].SiteID != *site {
 			continue
 		}
 		if len(page.Data) == limit {
@@ -238,8 +315,9 @@ type page struct {
 	t      testing.TB
 	lines  *bufio.Scanner
 	cancel context.CancelFunc
-	// positions are the cursors to reconnect with, nil if the stream was rejected.
-	positions map[domain.HubID]string
+	// position is the position to reconnect with.
+	position string
+	rejected bool
 }
 
 // block is one event of a stream.
@@ -279,10 +357,10 @@ func (r *testLive) open(want live.StreamRequest) *page {
 		r.t.Fatal(err)
 	}
 	p := &page{
-		t:         r.t,
-		lines:     bufio.NewScanner(response.Body),
-		cancel:    cancel,
-		positions: map[domain.HubID]string{},
+		t:        r.t,
+		lines:    bufio.NewScanner(response.Body),
+		cancel:   cancel,
+		rejected: response.StatusCode != http.StatusOK,
 	}
 	p.lines.Buffer(nil, 1<<20)
 	r.t.Cleanup(func() {
@@ -290,9 +368,6 @@ func (r *testLive) open(want live.StreamRequest) *page {
 		response.Body.Close()
 		server.Close()
 	})
-	if response.StatusCode != http.StatusOK {
-		p.positions = nil
-	}
 	return p
 }
 
@@ -301,6 +376,9 @@ func (p *page) next() (block, bool) {
 	var b block
 	for p.lines.Scan() {
 		line := p.lines.Text()
+		if id, ok := strings.CutPrefix(line, "id: "); ok {
+			p.position = id
+		}
 		if text, ok := strings.CutPrefix(line, "event: "); ok {
 			b.Type = text
 		}
@@ -308,26 +386,31 @@ func (p *page) next() (block, bool) {
 			b.Data = json.RawMessage(text)
 		}
 		if line == "" && b.Data != nil {
-			p.updatePositions(b)
 			return b, true
 		}
 	}
 	return b, false
 }
 
-// updatePositions applies an event to the page's positions.
-func (p *page) updatePositions(b block) {
-	p.t.Helper()
-	var err error
-	if b.Type == "hub.portal_positions" {
-		err = json.Unmarshal(b.Data, &p.positions)
-	} else if !strings.HasPrefix(b.Type, "hub.portal_") {
-		var event live.Event
-		err = json.Unmarshal(b.Data, &event)
-		p.positions[event.HubID] = event.Cursor
+// nextAfterStates returns the next event but hub.portal_begin and hub.portal_states.
+func (p *page) nextAfterStates() (b block, ok bool) {
+	for {
+		if b, ok = p.next(); !ok || b.Type != "hub.portal_begin" && b.Type != "hub.portal_states" {
+			return b, ok
+		}
 	}
-	if err != nil {
-		p.t.Fatal(err)
+}
+
+// awaitPosition reads until the stream sends another position than a former one.
+func (p *page) awaitPosition(former string) {
+	p.t.Helper()
+	for p.position == former {
+		if !p.lines.Scan() {
+			p.t.Fatal("stream ended, want another position")
+		}
+		if id, ok := strings.CutPrefix(p.lines.Text(), "id: "); ok {
+			p.position = id
+		}
 	}
 }
 
@@ -385,6 +468,9 @@ func sequence(from, to int) []int {
 	}
 	return all
 }
+
+// begin is the data of hub.portal_begin.
+type begin struct{ Anew bool }
 
 // states is the data of hub.portal_states.
 type states struct {

@@ -10,6 +10,7 @@ import (
 	"hubcloud/httpapi/portal/live"
 	"hubcloud/hubbridge/hubfaults"
 	"hubcloud/streams/hublog"
+	"hubcloud/streams/orgfeed"
 )
 
 // newPortal returns the portal. It needs the public URL and the mailer.
@@ -23,8 +24,8 @@ func (s *Server) newPortal() *portal.Portal {
 		KeyUse:      s.keyUse,
 		Mails:       s.mailer,
 		Live: live.New(live.Config{
-			ReadModels: s.store, Devices: s.devices, Events: portalEvents{s.hubLogs},
-			States:           s.store,
+			ReadModels: s.store, Devices: s.devices, Events: s.hubLogs,
+			Feed: portalFeed{s.orgFeed}, Hubs: s.access, States: s.store,
 			DisconnectReason: s.disconnectReason,
 			StreamLifetime:   s.cfg.StreamLifetime, StreamKeepalive: s.cfg.StreamKeepalive,
 			Retention: s.cfg.EventRetention,
@@ -82,22 +83,38 @@ func (f portalFaults) SilentHubs(ctx context.Context) (map[domain.HubID]time.Tim
 	return silent, err
 }
 
-// portalEvents adapts the hub logs to the portal's interface.
-type portalEvents struct{ *hublog.Logs }
+// portalFeed adapts the feeds of organizations to the portal's interface.
+type portalFeed struct{ *orgfeed.Feed }
 
-// Group returns a group that follows the logs of several hubs.
-func (e portalEvents) Group() live.EventGroup { return portalGroup{e.NewGroup()} }
+// Follow returns a reader of the events after a position.
+func (f portalFeed) Follow(
+	ctx context.Context, org string, filter domain.EventFilter, after string,
+) (live.EventReader, error) {
+	return newPortalReader(f.Feed.Follow(ctx, org, filter, after))
+}
 
-// portalGroup returns live.ErrEventsClosed in place of hublog.ErrClosed.
-type portalGroup struct{ *hublog.Group }
+// FollowSince returns a reader of the events that were stored at a time or later.
+func (f portalFeed) FollowSince(
+	ctx context.Context, org string, filter domain.EventFilter, since time.Time,
+) (live.EventReader, error) {
+	return newPortalReader(f.Feed.FollowSince(ctx, org, filter, since))
+}
 
-// Next returns up to limit new events of one hub.
-func (g portalGroup) Next(
-	ctx context.Context, limit int,
-) (domain.HubID, []domain.EncodedEvent, error) {
-	hub, events, err := g.Group.Next(ctx, limit)
+// portalReader returns live.ErrEventsClosed in place of hublog.ErrClosed.
+type portalReader struct{ *orgfeed.Reader }
+
+func newPortalReader(reader *orgfeed.Reader, err error) (live.EventReader, error) {
+	if err != nil {
+		return nil, err
+	}
+	return portalReader{reader}, nil
+}
+
+// Next returns up to limit new events.
+func (r portalReader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error) {
+	events, err := r.Reader.Next(ctx, limit)
 	if errors.Is(err, hublog.ErrClosed) {
 		err = live.ErrEventsClosed
 	}
-	return hub, events, err
+	return events, err
 }
