@@ -12,5 +12,8 @@ const (
 	Devices = "devices"
 )
 
+// Common returns the names of the projections that have a schema and a projector in common.
+func Common() []string { return []string{Directory, Presence} }
+
 // Names returns the names of all projections.
-func Names() []string { return []string{Directory, Presence} }
+func Names() []string { return []string{Directory, Presence, Devices} }

@@ -19,10 +19,11 @@ const (
 
 // Status is the state of one projection, whichever process runs it.
 type Status struct {
-	// Name is Directory or Presence.
+	// Name is one of Names.
 	Name string
 	// Sequence is the sequence of the last event in the read models, Head of the last event in the
-	// stream. Lag is how many events the read models lack.
+	// stream. Lag is how many events the read models lack. Those of Devices count the commits of
+	// all journals.
 	Sequence, Head, Lag uint64
 	// Behind is the age of the oldest event that the read models lack; 0 when they lack none.
 	Behind time.Duration

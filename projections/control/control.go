@@ -19,6 +19,7 @@ import (
 	"hubcloud/projections/schema"
 	"hubcloud/projections/statemodel"
 	"hubcloud/projections/status"
+	"hubcloud/streams/journal"
 )
 
 // ErrNoReadModels means that the database does not have this program's read models: no program of
@@ -34,6 +35,8 @@ type Config struct {
 	// Directory and Presence are the streams of the read models. Required.
 	Directory apply.Directory
 	Presence  jetstream.KeyValue
+	// Journal is the journals of the hub logs. Required.
+	Journal *journal.Journal
 	// LoadRows is rebuild.Config.LoadRows.
 	LoadRows int
 	// Logger defaults to slog.Default().
@@ -57,6 +60,8 @@ func (c Config) Validate() error {
 		return errors.New("control: Directory: must not be nil")
 	case c.Presence == nil:
 		return errors.New("control: Presence: must not be nil")
+	case c.Journal == nil:
+		return errors.New("control: Journal: must not be nil")
 	}
 	return nil
 }
@@ -124,14 +129,18 @@ func (c *Control) withConn(
 	return database.WithConn(ctx, c.dial, func(conn *pgx.Conn) error { return fn(ctx, conn) })
 }
 
-// Status returns the status of every projection, ordered by name.
+// Status returns the status of every projection, in the order of projections.Names.
 func (c *Control) Status(ctx context.Context) (all []projections.Status, err error) {
 	streams := map[string]status.Stream{
 		projections.Directory: &apply.DirectorySource{Log: c.cfg.Directory},
 		projections.Presence:  &apply.PresenceSource{Bucket: c.cfg.Presence},
 	}
 	err = c.withConn(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
-		all, err = status.Read(ctx, conn, c.schema, streams)
+		if all, err = status.Read(ctx, conn, c.schema, streams); err != nil {
+			return err
+		}
+		devices, err := statemodel.Status(ctx, conn, c.cfg.Journal)
+		all = append(all, devices)
 		return err
 	})
 	return all, err
@@ -147,25 +156,19 @@ func (c *Control) Rebuild(ctx context.Context, report func(rebuild.Progress)) er
 	return builder.Rebuild(ctx)
 }
 
-// RebuildStates builds the last reported states of devices again, from the journals, and waits until
-// they are complete or ctx ends. Until then they cannot be read.
-func (c *Control) RebuildStates(ctx context.Context) error {
-	return c.withConn(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		if err := statemodel.Rebuild(ctx, conn); err != nil {
-			return err
-		}
-		for ; ctx.Err() == nil; database.Pause(ctx, awaitPause) {
-			if built, err := statemodel.Built(ctx, conn); err != nil || built {
-				return err
-			}
-		}
-		return ctx.Err()
-	})
+// RebuildStates is Rebuild of the last reported states of devices: see
+// rebuild.Builder.RebuildStates.
+func (c *Control) RebuildStates(ctx context.Context, report func(rebuild.Progress)) error {
+	builder, err := c.builder(report)
+	if err != nil {
+		return err
+	}
+	return builder.RebuildStates(ctx)
 }
 
-// Verify compares the read models in use with newly built ones: see rebuild.Builder.Verify. It
-// calls report with the progress and found with each difference, each one call at a time; report
-// may be nil.
+// Verify compares the read models in use with newly built ones, and then the last reported states:
+// see rebuild.Builder.Verify and VerifyStates. It calls report with the progress and found with each
+// difference, each one call at a time; report may be nil.
 func (c *Control) Verify(
 	ctx context.Context, report func(rebuild.Progress),
 	found func(projection string, d rebuild.Difference) error,
@@ -174,7 +177,12 @@ func (c *Control) Verify(
 	if err != nil {
 		return nil, err
 	}
-	return builder.Verify(ctx, found)
+	all, err := builder.Verify(ctx, found)
+	if err != nil {
+		return nil, err
+	}
+	states, err := builder.VerifyStates(ctx, found)
+	return append(all, states), err
 }
 
 // Building returns the progress of the build under way, in any process; false if there is none.
@@ -189,7 +197,7 @@ func (c *Control) Building(ctx context.Context) (now rebuild.Progress, ok bool, 
 func (c *Control) builder(report func(rebuild.Progress)) (*rebuild.Builder, error) {
 	return rebuild.New(rebuild.Config{
 		Schema: c.schema, ConnConfig: c.dial, Directory: c.cfg.Directory, Presence: c.cfg.Presence,
-		LoadRows: c.cfg.LoadRows, Logger: c.cfg.Logger, Report: report,
+		Journal: c.cfg.Journal, LoadRows: c.cfg.LoadRows, Logger: c.cfg.Logger, Report: report,
 	})
 }
 

@@ -128,7 +128,7 @@ func TestSkip(t *testing.T) {
 		after := w.AddSite(t, org, int(bad)+100)
 		var not *control.NotStoppedError
 		for _, wrong := range []uint64{0, bad - 1, bad + 1} {
-			if _, err := skip("", wrong); !errors.As(err, &not) || len(not.Projections) != 2 {
+			if _, err := skip("", wrong); !errors.As(err, &not) || len(not.Projections) != 3 {
 				t.Errorf("%s: Skip(%d): got %v, want NotStoppedError", name, wrong, err)
 			}
 		}
@@ -290,6 +290,7 @@ func TestOpenNeedsReadModels(t *testing.T) {
 				InstallationID: installation,
 				Directory:      w.Directory,
 				Presence:       w.Buckets.Presence,
+				Journal:        w.Journal,
 			},
 		)
 		return err

@@ -9,6 +9,7 @@ import (
 	"hubcloud/projections/database"
 	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
+	"hubcloud/projections/statemodel"
 )
 
 // The kinds of schemas that are not the one in use.
@@ -58,7 +59,7 @@ func (c *Control) unused(ctx context.Context, conn *pgx.Conn) ([]Droppable, erro
 	}
 	var unused []Droppable
 	for _, d := range all {
-		if d.Schema == c.schema {
+		if d.Schema == c.schema || d.Schema == statemodel.Schema() {
 			continue
 		}
 		d.Kind = kindOf(d.Schema)

@@ -8,6 +8,7 @@ import (
 	"hubcloud/projections"
 	"hubcloud/projections/database"
 	"hubcloud/projections/internal/query"
+	"hubcloud/projections/statemodel"
 )
 
 // Stop stops projections, in every schema and over restarts, until Resume. When Stop returns, no
@@ -43,6 +44,9 @@ func (c *Control) changeStops(
 	ctx context.Context, change func(queries *query.Queries) error,
 ) error {
 	return c.withConn(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		if err := statemodel.Install(ctx, conn); err != nil {
+			return err
+		}
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 			queries := query.New(tx)
 			schemas, err := queries.Schemas(ctx)
@@ -59,6 +63,9 @@ func (c *Control) changeStops(
 				if err := database.NotifyListeners(ctx, tx, schema.Name); err != nil {
 					return err
 				}
+			}
+			if err := statemodel.Hold(ctx, tx); err != nil {
+				return err
 			}
 			return change(queries)
 		})

@@ -23,6 +23,7 @@ import (
 	"hubcloud/projections/status"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/journal"
 	"hubcloud/streams/streamstest"
 )
 
@@ -34,6 +35,8 @@ type Env struct {
 	Conns     *streams.Conns
 	Directory *directory.Log
 	Buckets   *streams.Buckets
+	// Journal is a journal without commits.
+	Journal *journal.Journal
 	// URL is the connection string of the database.
 	URL string
 }
@@ -47,6 +50,13 @@ func New(t testing.TB) *Env {
 		t.Fatal(err)
 	}
 	if e.Buckets, err = streams.OpenBuckets(t.Context(), e.Conns, 1); err != nil {
+		t.Fatal(err)
+	}
+	e.Journal, err = journal.New(journal.Config{Conn: e.Conns.Cloud, Retention: 25 * time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Journal.Declare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -157,7 +167,7 @@ func (e *Env) ControlLoading(t testing.TB, rows int) *control.Control {
 	t.Helper()
 	c, err := control.Open(t.Context(), control.Config{
 		URL: e.URL, InstallationID: InstallationID, Directory: e.Directory,
-		Presence: e.Buckets.Presence, Logger: Logger(t), LoadRows: rows,
+		Presence: e.Buckets.Presence, Journal: e.Journal, Logger: Logger(t), LoadRows: rows,
 	})
 	if err != nil {
 		t.Fatal(err)

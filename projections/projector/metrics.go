@@ -82,8 +82,10 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		)),
 	}
 	for _, projection := range projections.Names() {
-		m.stopped.WithLabelValues(projection)
 		m.stoppedByOperator.WithLabelValues(projection)
+	}
+	for _, projection := range projections.Common() {
+		m.stopped.WithLabelValues(projection)
 		m.events.WithLabelValues(projection)
 		m.commits.WithLabelValues(projection)
 		m.interruptions.WithLabelValues(projection)
@@ -128,8 +130,8 @@ func (m *metrics) stopLeading() {
 	for _, gauge := range []*prometheus.GaugeVec{m.sequence, m.head, m.lagEvents, m.lagSeconds} {
 		gauge.Reset()
 	}
-	for _, projection := range projections.Names() {
+	for _, projection := range projections.Common() {
 		m.stopped.WithLabelValues(projection).Set(0)
-		m.stoppedByOperator.WithLabelValues(projection).Set(0)
 	}
+	m.setOperatorStops(nil)
 }

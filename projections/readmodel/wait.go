@@ -12,6 +12,7 @@ import (
 	"hubcloud/projections/internal/position"
 	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
+	"hubcloud/projections/statemodel"
 	"hubcloud/projections/status"
 )
 
@@ -82,9 +83,11 @@ func (s *Store) beginListening(ctx context.Context, conn *pgx.Conn) error {
 	if err := database.DetectLostClient(ctx, conn); err != nil {
 		return err
 	}
-	// The shared lock keeps others from dropping the schema.
-	if err := database.ServingLock(s.schema).Share(ctx, conn); err != nil {
-		return err
+	// The shared locks keep others from dropping the schemas.
+	for _, name := range []string{s.schema, statemodel.Schema()} {
+		if err := database.ServingLock(name).Share(ctx, conn); err != nil {
+			return err
+		}
 	}
 	// The schema may have been dropped before this session had the lock.
 	if err := schema.Install(ctx, conn, s.schema, s.installation); err != nil {

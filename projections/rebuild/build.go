@@ -40,7 +40,10 @@ type build struct {
 	phase atomic.Value
 	// directoryAt and presenceAt are the checkpoints of the target's tables.
 	directoryAt, presenceAt position.Position
-	// head is the sequence of the directory's last event, as last read.
+	// journalsAt is the sum of the positions of a copy of last reported states in the journals.
+	journalsAt position.Position
+	// head is the sequence of the directory's last event, or the sum of those of the journals' last
+	// commits, as last read.
 	head atomic.Uint64
 }
 
@@ -103,12 +106,15 @@ func (b *build) reportProgress(ctx context.Context, lost context.CancelCauseFunc
 				return
 			}
 		}
-		b.cfg.Report(b.progress(speed.measure(b.directoryAt.At(), time.Now())))
+		b.cfg.Report(b.progress(speed.measure(b.at(), time.Now())))
 	}
 }
 
+// at returns how far the build is, as head is counted.
+func (b *build) at() uint64 { return max(b.directoryAt.At(), b.journalsAt.At()) }
+
 func (b *build) progress(perSecond float64) Progress {
-	at := b.directoryAt.At()
+	at := b.at()
 	return Progress{
 		Target: b.target, Purpose: b.purpose, Phase: b.phase.Load().(string), Sequence: at,
 		Head: max(at, b.head.Load()), PerSecond: perSecond, Elapsed: time.Since(b.begun),

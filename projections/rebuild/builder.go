@@ -16,6 +16,7 @@ import (
 	"hubcloud/projections/internal/query"
 	"hubcloud/projections/schema"
 	"hubcloud/projections/status"
+	"hubcloud/streams/journal"
 )
 
 // The purposes of a build.
@@ -54,13 +55,16 @@ var (
 
 // Config configures a Builder.
 type Config struct {
-	// Schema has the read models in use. Required.
+	// Schema has the read models in use. Required. Last reported states have a schema of their own
+	// (statemodel.Schema).
 	Schema string
 	// ConnConfig makes connections that find the tables of Schema. Required.
 	ConnConfig *pgx.ConnConfig
 	// Directory and Presence are the streams of the read models. Required.
 	Directory apply.Directory
 	Presence  jetstream.KeyValue
+	// Journal is the journals of the hub logs. RebuildStates and VerifyStates need it.
+	Journal *journal.Journal
 	// LoadRows is how many rows a load folds in memory before it writes them. While they are
 	// written, it folds as many again. Defaults to 100,000, some 50 MB.
 	LoadRows int
@@ -129,9 +133,16 @@ func (b *Builder) Install(ctx context.Context) (replaced string, err error) {
 // it fails with ErrFailed if the other build failed. It fails with a *projections.StoppedError if
 // an event cannot be applied.
 func (b *Builder) Rebuild(ctx context.Context) error {
+	return b.rebuild(ctx, (*build).replace)
+}
+
+// rebuild builds with replace, or waits for another process that does.
+func (b *Builder) rebuild(
+	ctx context.Context, replace func(*build, context.Context) (replaced string, err error),
+) error {
 	for {
 		err := b.withBuild(ctx, PurposeRebuild, func(ctx context.Context, build *build) error {
-			_, err := build.replace(ctx)
+			_, err := replace(build, ctx)
 			return err
 		})
 		if !errors.Is(err, ErrBusy) {
@@ -154,16 +165,24 @@ func (b *Builder) Rebuild(ctx context.Context) error {
 func (b *Builder) Verify(
 	ctx context.Context, found func(projection string, d Difference) error,
 ) (all []Verified, err error) {
+	err = b.verify(ctx, func(ctx context.Context, build *build) (err error) {
+		all, err = (&verification{build: build, found: found}).run(ctx)
+		return err
+	})
+	return all, err
+}
+
+// verify runs compare with a new build, once no other process builds.
+func (b *Builder) verify(
+	ctx context.Context, compare func(ctx context.Context, build *build) error,
+) error {
 	for {
-		err := b.withBuild(ctx, PurposeVerify, func(ctx context.Context, build *build) (err error) {
-			all, err = (&verification{build: build, found: found}).run(ctx)
-			return err
-		})
+		err := b.withBuild(ctx, PurposeVerify, compare)
 		if !errors.Is(err, ErrBusy) {
-			return all, wrap(err)
+			return wrap(err)
 		}
 		if _, err := b.followOther(ctx); err != nil && !errors.Is(err, ErrFailed) {
-			return nil, wrap(err)
+			return wrap(err)
 		}
 	}
 }

@@ -100,13 +100,17 @@ type queryer interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
+// selection is a query of rows, with the table's columns as text and in the order of the key.
+type selection struct {
+	from queryer
+	sql  string
+	args []any
+}
+
 // comparison compares the rows of a table in the read models in use with the rebuilt ones.
 type comparison struct {
-	live, rebuilt queryer
+	live, rebuilt selection
 	table         table
-	// where and args choose rows; empty for all rows.
-	where string
-	args  []any
 }
 
 // run reads both sides in the order of the key, calls found with every difference, and returns how
@@ -209,8 +213,8 @@ type side struct {
 	row  [][]byte
 }
 
-func (c comparison) open(ctx context.Context, from queryer) (*side, error) {
-	rows, err := from.Query(ctx, c.table.selectAll(c.where), c.args...)
+func (c comparison) open(ctx context.Context, from selection) (*side, error) {
+	rows, err := from.from.Query(ctx, from.sql, from.args...)
 	if err != nil {
 		return nil, err
 	}

@@ -23,5 +23,15 @@
 // skipped here too. Any other event that cannot be applied fails the build with a
 // *projections.StoppedError.
 //
+// # Last reported states
+//
+// RebuildStates and VerifyStates do the same for the tables of package statemodel: a
+// statemodel.Copy follows the journals beside the tables in use. The switch takes the projector's
+// term over, which waits for its transaction under way and ends it at the next one, lets the copy
+// catch up, and renames both schemas. The projector then goes on from the copy's positions. A
+// statement of a reader may find one table before the switch and another one after it: both have
+// the same commits. A comparison brings the copy to exactly the commits that a transaction sees in
+// the tables in use.
+//
 // All goroutines end before the method that started them returns.
 package rebuild

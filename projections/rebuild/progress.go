@@ -7,6 +7,7 @@ type Progress struct {
 	// Target is the schema that is built. Purpose and Phase are Purpose and Phase constants.
 	Target, Purpose, Phase string
 	// Sequence is the last event of the directory that the build has, Head the directory's last.
+	// For last reported states they count the commits of the journals.
 	Sequence, Head uint64
 	// PerSecond is how many events the build reads in a second; 0 if unknown.
 	PerSecond float64

@@ -18,14 +18,15 @@ import (
 
 // Verified is the result of comparing the tables of one projection.
 type Verified struct {
-	// Name is projections.Directory or projections.Presence.
+	// Name is one of projections.Names.
 	Name string
-	// Sequence is the sequence of the last event that the compared read models have.
+	// Sequence is the sequence of the last event that the compared read models have; for
+	// projections.Devices, the number of commits in the journals up to there.
 	Sequence uint64
 	// Rows is how many rows were compared, Differences how many differences were found.
 	Rows, Differences int
 	// Moving is how many hubs could not be compared, because the bucket had a newer value of them
-	// in every round. It is 0 for the directory.
+	// in every round. It is 0 for the other projections.
 	Moving int
 }
 
@@ -199,7 +200,11 @@ func (v *verification) reachPresence(ctx context.Context, until uint64) error {
 func (v *verification) compareDirectory(ctx context.Context, live pgx.Tx) error {
 	return v.build.withTarget(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		for _, table := range tables.Of(projections.Directory) {
-			c := comparison{live: live, rebuilt: conn, table: comparedTable(table)}
+			t := comparedTable(table)
+			all := t.selectAll("")
+			c := comparison{
+				live: selection{live, all, nil}, rebuilt: selection{conn, all, nil}, table: t,
+			}
 			rows, err := c.run(ctx, func(d Difference) error {
 				v.directoryResult.Differences++
 				return v.found(projections.Directory, d)
@@ -222,11 +227,14 @@ func (v *verification) comparePresence(
 	v.moving = nil
 	v.presenceResult.Sequence = at.presence
 	return v.build.withTarget(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		c := comparison{
-			live: live, rebuilt: conn, table: comparedTable(tables.HubPresence.Definition),
-		}
+		t := comparedTable(tables.HubPresence.Definition)
+		some, args := "", []any(nil)
 		if hubs != nil {
-			c.where, c.args = " WHERE hub_id = ANY ($1::text[])", []any{hubs}
+			some, args = " WHERE hub_id = ANY ($1::text[])", []any{hubs}
+		}
+		sql := t.selectAll(some)
+		c := comparison{
+			live: selection{live, sql, args}, rebuilt: selection{conn, sql, args}, table: t,
 		}
 		rows, err := c.run(ctx, func(d Difference) error {
 			moving, err := v.isMoving(ctx, d.Key[0].Value, at)

@@ -17,9 +17,8 @@ import (
 type Config struct {
 	// Database is the configuration of connections to the database of the read models.
 	Database *pgx.ConnConfig
-	// Journal is the journals of the installation, and Journals their number.
-	Journal  *journal.Journal
-	Journals int
+	// Journal is the journals of the installation.
+	Journal *journal.Journal
 	// FlushInterval is the least time between two writes of a row. Defaults to 1 s.
 	FlushInterval time.Duration
 	// MaxChannels is about how many channels are kept in memory. Defaults to 500,000, which take
@@ -33,7 +32,6 @@ type Config struct {
 
 // WithDefaults returns a copy with defaults in place of zero values.
 func (c Config) WithDefaults() Config {
-	c.Journals = cmp.Or(c.Journals, 1)
 	c.FlushInterval = cmp.Or(c.FlushInterval, time.Second)
 	c.MaxChannels = cmp.Or(c.MaxChannels, 500_000)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
@@ -47,8 +45,6 @@ func (c Config) Validate() error {
 		return errors.New("state model: Database: must not be nil")
 	case c.Journal == nil:
 		return errors.New("state model: Journal: must not be nil")
-	case c.Journals < 1:
-		return fmt.Errorf("state model: Journals: is %d, must be at least 1", c.Journals)
 	case c.FlushInterval < 0:
 		return fmt.Errorf(
 			"state model: FlushInterval: is %s, must not be negative", c.FlushInterval,

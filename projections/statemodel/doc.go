@@ -15,8 +15,10 @@
 //   - Nobody waits for the projector: it reads the journal, so appends and acks do not depend on it.
 //     While the database is away, it goes on from its checkpoints when the database is back.
 //   - Losing the database loses nothing that the journals have: the first start on an empty
-//     database, as after a rebuild, reads the journals from their oldest commits. They have all
-//     events of the retention, and the reads and snapshots of state among them.
+//     database reads the journals from their oldest commits. They have all events of the retention,
+//     and the reads and snapshots of state among them.
+//   - A Copy is built in the same way beside the tables in use. Package rebuild replaces them with
+//     it, or compares the two. Rows of hubs that were released may differ.
 //   - If commits have expired before they were read, all hubs of the journal are in doubt until they
 //     were asked again. If the journal is another one than that of the checkpoint, because the
 //     installation was restored from a backup, the tables of its hubs are built again.

@@ -29,7 +29,11 @@ func (p *projection) runFlushes(ctx context.Context, conn *pgx.Conn) error {
 			p.metrics.flushErrors.Inc()
 			return err
 		}
-		if time.Since(swept) >= sweepInterval {
+		if err := p.ended(); err != nil {
+			return err
+		}
+		// A copy is swept once it is in use.
+		if !p.isCopy() && time.Since(swept) >= sweepInterval {
 			if err := p.sweep(ctx, conn); err != nil {
 				return err
 			}
@@ -111,7 +115,7 @@ func (p *projection) take() (*batch, error) {
 // write writes a batch.
 func (p *projection) write(ctx context.Context, tx pgx.Tx, b *batch) error {
 	var term int64
-	err := tx.QueryRow(ctx, SQL("SELECT term FROM {schema}.leader FOR SHARE")).Scan(&term)
+	err := tx.QueryRow(ctx, p.sql("SELECT term FROM {schema}.leader FOR SHARE")).Scan(&term)
 	if err != nil {
 		return err
 	}
@@ -119,7 +123,7 @@ func (p *projection) write(ctx context.Context, tx pgx.Tx, b *batch) error {
 		return errTakenOver
 	}
 	if b.lost {
-		if _, err := tx.Exec(ctx, SQL(lose), p.number); err != nil {
+		if _, err := tx.Exec(ctx, p.sql(lose), p.number); err != nil {
 			return err
 		}
 	}
@@ -137,12 +141,12 @@ func (p *projection) write(ctx context.Context, tx pgx.Tx, b *batch) error {
 		if s.rows == 0 {
 			continue
 		}
-		if _, err := tx.Exec(ctx, SQL(s.text), s.args...); err != nil {
+		if _, err := tx.Exec(ctx, p.sql(s.text), s.args...); err != nil {
 			return err
 		}
 	}
 	tag, err := tx.Exec(
-		ctx, SQL(advance), p.number, int64(b.from.position), int64(b.to.position),
+		ctx, p.sql(advance), p.number, int64(b.from.position), int64(b.to.position),
 		int64(b.to.term), b.to.time, b.complete,
 	)
 	if err == nil && tag.RowsAffected() != 1 {
@@ -154,7 +158,7 @@ func (p *projection) write(ctx context.Context, tx pgx.Tx, b *batch) error {
 // evict removes states from memory while there are too many channels: those of hubs that neither
 // have unwritten changes nor were written last. It must be called with p.mu held.
 func (p *projection) evict(last map[domain.HubID]*cachedHub) {
-	limit := max(1, p.cfg.MaxChannels/p.cfg.Journals)
+	limit := max(1, p.cfg.MaxChannels/p.cfg.Journal.Number())
 	for id, hub := range p.hubs {
 		if p.channels <= limit {
 			break
@@ -177,7 +181,7 @@ func (p *projection) remove(id domain.HubID, hub *cachedHub) {
 func (p *projection) sweep(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, database.CommitTimeout)
 	defer cancel()
-	found, err := conn.Query(ctx, SQL(releasedHubs), p.number)
+	found, err := conn.Query(ctx, p.sql(releasedHubs), p.number)
 	if err != nil {
 		return fmt.Errorf("find the states of released hubs: %w", err)
 	}
@@ -201,7 +205,7 @@ func (p *projection) sweep(ctx context.Context, conn *pgx.Conn) error {
 	if len(idle) == 0 {
 		return nil
 	}
-	_, err = conn.Exec(ctx, SQL(deleteHubs), idle)
+	_, err = conn.Exec(ctx, p.sql(deleteHubs), idle)
 	if err == nil {
 		p.logger.Info("states of released hubs deleted", "hubs", len(idle))
 	}

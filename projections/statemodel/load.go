@@ -12,27 +12,28 @@ import (
 	"hubcloud/projections/devicestate"
 )
 
-// load reads the states of hubs from their rows. Hubs without rows are missing from the result.
+// load reads the states of hubs from their rows in a schema. Hubs without rows are missing from the result.
 func load(
-	ctx context.Context, conn *pgx.Conn, ids []string,
+	ctx context.Context, conn *pgx.Conn, schema string, ids []string,
 ) (map[domain.HubID]*devicestate.Hub, error) {
 	hubs := make(map[domain.HubID]*devicestate.Hub, len(ids))
-	if err := eachHub(ctx, conn, ids, hubs); err != nil {
+	if err := eachHub(ctx, conn, schema, ids, hubs); err != nil {
 		return nil, fmt.Errorf("read the states of hubs: %w", err)
 	}
-	if err := eachDevice(ctx, conn, ids, hubs); err != nil {
+	if err := eachDevice(ctx, conn, schema, ids, hubs); err != nil {
 		return nil, fmt.Errorf("read the states of devices: %w", err)
 	}
-	if err := eachChannel(ctx, conn, ids, hubs); err != nil {
+	if err := eachChannel(ctx, conn, schema, ids, hubs); err != nil {
 		return nil, fmt.Errorf("read the states of channels: %w", err)
 	}
 	return hubs, nil
 }
 
 func eachHub(
-	ctx context.Context, conn *pgx.Conn, ids []string, hubs map[domain.HubID]*devicestate.Hub,
+	ctx context.Context, conn *pgx.Conn, schema string, ids []string,
+	hubs map[domain.HubID]*devicestate.Hub,
 ) error {
-	rows, err := conn.Query(ctx, SQL(loadHubs), ids)
+	rows, err := conn.Query(ctx, In(schema, loadHubs), ids)
 	if err != nil {
 		return err
 	}
@@ -60,9 +61,10 @@ func eachHub(
 }
 
 func eachDevice(
-	ctx context.Context, conn *pgx.Conn, ids []string, hubs map[domain.HubID]*devicestate.Hub,
+	ctx context.Context, conn *pgx.Conn, schema string, ids []string,
+	hubs map[domain.HubID]*devicestate.Hub,
 ) error {
-	rows, err := conn.Query(ctx, SQL(loadDevices), ids)
+	rows, err := conn.Query(ctx, In(schema, loadDevices), ids)
 	if err != nil {
 		return err
 	}
@@ -93,9 +95,10 @@ func eachDevice(
 }
 
 func eachChannel(
-	ctx context.Context, conn *pgx.Conn, ids []string, hubs map[domain.HubID]*devicestate.Hub,
+	ctx context.Context, conn *pgx.Conn, schema string, ids []string,
+	hubs map[domain.HubID]*devicestate.Hub,
 ) error {
-	rows, err := conn.Query(ctx, SQL(loadChannels), ids)
+	rows, err := conn.Query(ctx, In(schema, loadChannels), ids)
 	if err != nil {
 		return err
 	}

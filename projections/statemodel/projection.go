@@ -30,12 +30,19 @@ type checkpoint struct {
 	time int64
 }
 
-// projection projects one journal under one term, from its checkpoint until an error.
+// errReached means that a projection has reached the commit at which it is to end.
+var errReached = errors.New("the projection has reached its end")
+
+// projection projects one journal under one term into the tables of a schema, from its checkpoint
+// until an error.
 type projection struct {
 	cfg     Config
 	metrics *metrics
 	logger  *slog.Logger
+	schema  string
 	number  int
+	// until is the commit at which the projection ends; 0 for none.
+	until uint64
 	// label is the value of the metrics' label journal.
 	label   string
 	leading int64
@@ -72,13 +79,21 @@ type cachedHub struct {
 	channels int
 }
 
-func newProjection(p *Projector, number int, term int64) *projection {
+func newProjection(
+	cfg Config, m *metrics, schema string, number int, term int64,
+) *projection {
 	return &projection{
-		cfg: p.cfg, metrics: p.metrics, logger: p.cfg.Logger.With("journal", number),
+		cfg: cfg, metrics: m, logger: cfg.Logger.With("journal", number), schema: schema,
 		number: number, label: strconv.Itoa(number), leading: term,
 		hubs: map[domain.HubID]*cachedHub{}, dirty: map[domain.HubID]*cachedHub{},
 	}
 }
+
+// isCopy reports whether the tables are not those in use.
+func (p *projection) isCopy() bool { return p.schema != Schema() }
+
+// sql returns a statement with the name of the projection's schema.
+func (p *projection) sql(statement string) string { return In(p.schema, statement) }
 
 // run projects until an error.
 func (p *projection) run(ctx context.Context) error {
@@ -86,9 +101,10 @@ func (p *projection) run(ctx context.Context) error {
 		return database.WithConn(ctx, p.cfg.Database, func(writes *pgx.Conn) error {
 			p.loads = loads
 			err := p.follow(ctx, writes)
-			if errors.Is(err, errOtherJournal) || errors.Is(err, journal.ErrBeyondEnd) {
+			other := errors.Is(err, errOtherJournal) || errors.Is(err, journal.ErrBeyondEnd)
+			if other && !p.isCopy() {
 				p.logger.Warn("the journal is another one; last reported states are built again")
-				_, resetErr := writes.Exec(ctx, SQL(reset), p.number)
+				_, resetErr := writes.Exec(ctx, p.sql(reset), p.number)
 				err = errors.Join(err, resetErr)
 			}
 			return err
@@ -99,13 +115,16 @@ func (p *projection) run(ctx context.Context) error {
 // follow reads the checkpoint and follows the journal from there.
 func (p *projection) follow(ctx context.Context, writes *pgx.Conn) error {
 	var position, term int64
-	err := writes.QueryRow(ctx, SQL(readCheckpoint), p.number).
+	err := writes.QueryRow(ctx, p.sql(readCheckpoint), p.number).
 		Scan(&position, &term, &p.start.time, &p.built)
 	if err != nil {
 		return fmt.Errorf("read the checkpoint: %w", err)
 	}
 	p.start.position, p.start.term = uint64(position), uint64(term)
 	p.at, p.written = p.start, p.start
+	if err := p.ended(); err != nil {
+		return err
+	}
 	running, ctx := errgroup.WithContext(ctx)
 	// The follower begins with the commit of the checkpoint, to compare it.
 	follower := p.cfg.Journal.NewFollower(
@@ -124,6 +143,22 @@ func (p *projection) follow(ctx context.Context, writes *pgx.Conn) error {
 		return nil
 	})
 	return running.Wait()
+}
+
+// ended returns errReached if the tables have the commit at which the projection is to end, and
+// another error if they are beyond it.
+func (p *projection) ended() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch at := p.written.position; {
+	case p.until == 0 || at < p.until:
+		return nil
+	case at > p.until:
+		return fmt.Errorf(
+			"journal %d: commit %d has expired: the oldest one follows %d", p.number, p.until, at,
+		)
+	}
+	return errReached
 }
 
 // missing records that commits have expired before they were read.
@@ -152,6 +187,9 @@ func (p *projection) deliver(ctx context.Context, commits []journal.Commit) {
 			return
 		}
 		commits = commits[1:]
+	}
+	if last := len(commits) - 1; p.until > 0 && last >= 0 && commits[last].Seq > p.until {
+		commits = commits[:max(0, last-int(commits[last].Seq-p.until)+1)]
 	}
 	if len(commits) == 0 {
 		return
@@ -183,7 +221,7 @@ func (p *projection) loadMissing(ctx context.Context, commits []journal.Commit) 
 	if len(ids) == 0 {
 		return nil
 	}
-	loaded, err := load(ctx, p.loads, ids)
+	loaded, err := load(ctx, p.loads, p.schema, ids)
 	if err != nil {
 		return err
 	}

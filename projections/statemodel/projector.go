@@ -123,7 +123,7 @@ func (p *Projector) lead(ctx context.Context, conn *pgx.Conn) error {
 	defer p.metrics.stopLeading()
 	running, ctx := errgroup.WithContext(ctx)
 	running.Go(func() error { return p.keepLock(ctx, conn) })
-	for number := range p.cfg.Journals {
+	for number := range p.cfg.Journal.Number() {
 		running.Go(func() error { return p.project(ctx, number, term) })
 	}
 	return running.Wait()
@@ -158,7 +158,7 @@ func (p *Projector) project(ctx context.Context, number int, term int64) error {
 	wait := database.FirstRetry
 	for {
 		begun := time.Now()
-		err := newProjection(p, number, term).run(ctx)
+		err := newProjection(p.cfg, p.metrics, Schema(), number, term).run(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()

@@ -304,35 +304,6 @@ func TestStatesOfAnotherJournal(t *testing.T) {
 	e.await(t, "states of the second journal")
 }
 
-// States that are wrong, for whatever reason, are repaired by a rebuild while hubs report.
-func TestRebuild(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	e.addHub(t, org, 1)
-	e.project(t, nil)
-	for n := range 20 {
-		e.commit(t, observed(1, int64(n), e.at, "lock", "true"))
-	}
-	e.await(t, "states")
-	conn, err := pgx.ConnectConfig(t.Context(), e.store.ConnConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
-	const damage = "UPDATE {schema}.channels SET value = 'false' WHERE device_id < 10"
-	if _, err := conn.Exec(t.Context(), statemodel.SQL(damage)); err != nil {
-		t.Fatal(err)
-	}
-	if e.same(t) {
-		t.Fatal("damaged states look right")
-	}
-	if err := statemodel.Rebuild(t.Context(), conn); err != nil {
-		t.Fatal(err)
-	}
-	e.commit(t, observed(1, 3, e.at, "battery", "7"))
-	e.await(t, "states after a rebuild")
-}
-
 func TestStateFilters(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

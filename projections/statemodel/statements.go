@@ -30,12 +30,10 @@ var (
 	loadDevices string
 	//go:embed sql/load_channels.sql
 	loadChannels string
-	//go:embed sql/lock_leader.sql
-	lockLeader string
-	//go:embed sql/reset_all.sql
-	resetAll string
 	//go:embed sql/built.sql
 	builtQuery string
 	//go:embed sql/take_over.sql
 	takeOver string
+	//go:embed sql/positions.sql
+	positionsQuery string
 )

@@ -55,7 +55,11 @@ func Read(
 		if err := measureLag(ctx, &status, streams[row.Projection]); err != nil {
 			return nil, fmt.Errorf("read models: status of %s: %w", row.Projection, err)
 		}
-		status.State, status.Reason = stateOf(row, stops, attended)
+		status.State, status.Reason = StateOf(row.Projection, stops, attended, row.Built)
+		if stopped := status.Stopped; stopped != nil &&
+			status.State != projections.StateStoppedByOperator {
+			status.State, status.Reason = projections.StateStopped, stopped.Error()
+		}
 		all = append(all, status)
 	}
 	return all, nil
@@ -78,19 +82,19 @@ func measureLag(ctx context.Context, status *projections.Status, stream Stream) 
 	return err
 }
 
-func stateOf(
-	row query.Checkpoint, stops []query.HubcloudStop, attended bool,
+// StateOf returns the state of a projection that no event stops, and the reason for a state other
+// than running. attended reports whether a process projects, built whether the tables have ever been
+// complete.
+func StateOf(
+	projection string, stops []query.HubcloudStop, attended, built bool,
 ) (state, reason string) {
-	if stop, ok := StopOf(stops, row.Projection); ok {
+	if stop, ok := StopOf(stops, projection); ok {
 		return projections.StateStoppedByOperator, (&operatorStop{stop}).Error()
 	}
-	stopped := recordedStop(row)
 	switch {
-	case stopped != nil:
-		return projections.StateStopped, stopped.Error()
 	case !attended:
 		return projections.StateUnattended, "no process projects: start one with the role projector"
-	case !row.Built:
+	case !built:
 		return projections.StateBuilding, projections.ErrBuilding.Error()
 	default:
 		return projections.StateRunning, ""

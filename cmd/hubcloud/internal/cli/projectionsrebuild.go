@@ -14,20 +14,18 @@ import (
 type projectionsRebuildCommand struct {
 	readModelFlags
 	outputFlags
-	States bool `help:"Build the last reported states of devices again, and nothing else."`
 }
 
 // Help returns the long help text.
 func (*projectionsRebuildCommand) Help() string {
-	return `Builds the read models again, from the directory log and the presence bucket, in a new schema beside those in use, and switches to it
-once it has caught up. Reads and writes continue meanwhile. The old read models are kept until "hubcloud projections drop".
+	return `Builds the read models again, in a new schema beside those in use, and switches to it once it has caught up: first those of the directory
+log and the presence bucket, then the last reported states of devices, from the journals of the hub logs. Reads and writes continue meanwhile.
+The old read models are kept until "hubcloud projections drop".
 
 You can interrupt a rebuild at any time: the read models in use do not change, and the next rebuild cleans up. A second rebuild at the same
 time follows the first. While an operator has stopped a projection, a rebuild builds but does not switch until the projection is resumed.
 
-With --states, the command builds the last reported states of devices again instead, from the journals of the hub logs. They are deleted first:
-until they are complete, GET /v1/state answers 503. States that are older than the events and the snapshots in the journals are lost until
-their hubs are asked.
+States that are older than the events and the snapshots in the journals are lost until their hubs are asked.
 
 The command shows a bar on a terminal, otherwise a line every two seconds. With --json it prints one object at the end.
 
@@ -36,8 +34,10 @@ Example: hubcloud projections rebuild --data-dir /var/lib/hubcloud`
 
 // rebuiltJSON is the result with --json.
 type rebuiltJSON struct {
-	State    string  `json:"state"`
-	Events   uint64  `json:"events"`
+	State  string `json:"state"`
+	Events uint64 `json:"events"`
+	// Commits are those of the journals, of which the last reported states were made.
+	Commits  uint64  `json:"commits"`
 	Seconds  float64 `json:"seconds"`
 	Followed bool    `json:"followed"`
 }
@@ -49,52 +49,34 @@ func (c *projectionsRebuildCommand) Run(ctx context.Context, out Output) error {
 		return err
 	}
 	defer models.session.Close()
-	if c.States {
-		return c.rebuildStates(ctx, models, out)
-	}
 	bar := newBuildProgress(out.Err, c.JSON)
-	var last rebuild.Progress
+	var last, states rebuild.Progress
 	err = models.Rebuild(ctx, func(p rebuild.Progress) {
 		last = p
 		bar.show(p)
 	})
+	if err == nil {
+		err = models.RebuildStates(ctx, func(p rebuild.Progress) {
+			states = p
+			bar.show(p)
+		})
+	}
 	bar.end()
 	if err := rebuildError(ctx, err); err != nil {
 		return err
 	}
+	seconds := (last.Elapsed + states.Elapsed).Seconds()
 	if c.JSON {
 		return printJSON(out.Out, rebuiltJSON{
-			State: "switched", Events: last.Sequence, Seconds: last.Elapsed.Seconds(),
+			State: "switched", Events: last.Sequence, Commits: states.Sequence, Seconds: seconds,
 			Followed: last.Followed,
 		})
 	}
 	_, err = fmt.Fprintf(
 		out.Out,
-		"Switched: the read models were rebuilt from %d events in %.1f s. The old ones are kept "+
-			"until `hubcloud projections drop`.\n",
-		last.Sequence, last.Elapsed.Seconds(),
-	)
-	return err
-}
-
-// rebuildStates builds the last reported states again.
-func (c *projectionsRebuildCommand) rebuildStates(
-	ctx context.Context, models *readModels, out Output,
-) error {
-	began := time.Now()
-	err := models.RebuildStates(ctx)
-	switch {
-	case ctx.Err() != nil:
-		return errors.New("interrupted; the service goes on building the states")
-	case err != nil:
-		return err
-	case c.JSON:
-		return printJSON(out.Out, map[string]any{
-			"state": "built", "seconds": time.Since(began).Seconds(),
-		})
-	}
-	_, err = fmt.Fprintf(
-		out.Out, "Last reported states were built again in %.1f s.\n", time.Since(began).Seconds(),
+		"Switched: the read models were rebuilt from %d events and %d commits of the journals in "+
+			"%.1f s. The old ones are kept until `hubcloud projections drop`.\n",
+		last.Sequence, states.Sequence, seconds,
 	)
 	return err
 }

@@ -8,7 +8,7 @@ import (
 
 // projectionFlags name the projections that a command works on.
 type projectionFlags struct {
-	Projection []string `arg:"" optional:"" enum:"directory,presence" help:"directory or presence. Defaults to both."`
+	Projection []string `arg:"" optional:"" enum:"directory,presence,devices" help:"directory, presence or devices. Defaults to all."`
 }
 
 // names returns the chosen projections.

@@ -20,8 +20,8 @@ type projectionsVerifyCommand struct {
 
 // Help returns the long help text.
 func (*projectionsVerifyCommand) Help() string {
-	return `Builds the read models again from the streams in a temporary schema, and compares those in use with them at the same event, column by column,
-while reads and writes continue. Prints every difference: table, row, column, the value in use and the rebuilt value. The temporary schema is
+	return `Builds the read models again from the streams in temporary schemas, and compares those in use with them at the same event, column by column,
+while reads and writes continue. Prints every difference: table, row, column, the value in use and the rebuilt value. The temporary schemas are
 dropped afterwards; after a kill, the next verify or rebuild drops it. The exit code is 1 when there is a difference.
 
 "hubcloud projections rebuild" repairs differences. A hub whose presence keeps changing is compared once it has not changed for a second.

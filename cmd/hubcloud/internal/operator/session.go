@@ -18,6 +18,8 @@ import (
 	"hubcloud/projections/control"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/hublog"
+	"hubcloud/streams/journal"
 	"hubcloud/streams/replicas"
 )
 
@@ -108,9 +110,16 @@ func (s *Session) Close() {
 
 // ReadModels opens the read models in the database with the given URL.
 func (s *Session) ReadModels(ctx context.Context, url string) (*control.Control, error) {
+	journals, err := journal.New(journal.Config{
+		Conn: s.Conns.Cloud, Groups: s.Settings.Journals,
+		Retention: hublog.MinRetention + journal.Reserve, // nothing is declared
+	})
+	if err != nil {
+		return nil, err
+	}
 	return control.Open(ctx, control.Config{
 		URL: url, InstallationID: s.Settings.ID, Directory: s.Log, Presence: s.Buckets.Presence,
-		Logger: slog.New(slog.DiscardHandler),
+		Journal: journals, Logger: slog.New(slog.DiscardHandler),
 	})
 }
 

@@ -110,8 +110,7 @@ func (s *Server) startStates() error {
 		return err
 	}
 	p, err := statemodel.New(statemodel.Config{
-		Database: s.store.ConnConfig(), Journal: journals, Journals: s.settings.Journals,
-		Logger: s.logger, Metrics: s.registry,
+		Database: s.store.ConnConfig(), Journal: journals, Logger: s.logger, Metrics: s.registry,
 	})
 	if err != nil {
 		return err

@@ -1,1 +1,0 @@
-SELECT term FROM {schema}.leader FOR UPDATE
