@@ -2,6 +2,7 @@ package portal
 
 import (
 	"cmp"
+	"html/template"
 	"net/http"
 	"slices"
 	"strconv"
@@ -21,13 +22,10 @@ type activityView struct {
 	Older uint64
 }
 
-// activityRow is one activity. The page shows its parts in order: Who Did What Label Detail, as in
-// "ann@example.org changed the role of bob@example.org to admin".
+// activityRow is one activity. Sentence says who did what.
 type activityRow struct {
 	domain.Activity
-	Who, Did, What string
-	// Label is the word before Detail.
-	Label string
+	Sentence template.HTML
 }
 
 // activity shows what members, keys and operators changed, newest first.
@@ -57,7 +55,7 @@ func (req *request) activity() error {
 	if page.HasMore {
 		view.Older = page.Data[len(page.Data)-1].Sequence
 	}
-	view.Layout = req.layout("Activity", "activity")
+	view.Layout = req.layout(text.Pages["activity"], "activity")
 	req.render(http.StatusOK, "activity.html", view)
 	return nil
 }
@@ -77,91 +75,50 @@ func (req *request) namesOfDevices(
 	return req.portal.Live.NamesOf(req.http.Context(), req.member.OrgID, hubs, namesTimeout)
 }
 
-// activityTexts are the texts of Did and Label for each type of event.
-var activityTexts = map[string]struct{ did, label string }{
-	domain.TypeOrgCreated:            {"created the organization", ""},
-	domain.TypeOrgRenamed:            {"renamed the organization", "to"},
-	domain.TypeConditionSeen:         {"has seen a problem of the hub", ""},
-	domain.TypeMemberAdded:           {"joined", "as"},
-	domain.TypeMemberRoleChanged:     {"changed the role of", "to"},
-	domain.TypeMemberRemoved:         {"removed", ""},
-	domain.TypeMemberInvited:         {"invited", "as"},
-	domain.TypeInvitationRevoked:     {"withdrew the invitation of", ""},
-	domain.TypeInvitationAccepted:    {"accepted an invitation", ""},
-	domain.TypeSiteCreated:           {"created the site", ""},
-	domain.TypeSiteRenamed:           {"renamed a site", "to"},
-	domain.TypeHubCertificateRevoked: {"reset the link of", ""},
-	domain.TypeHubAdded:              {"added the hub", ""},
-	domain.TypeHubMoved:              {"moved the hub", "to"},
-	domain.TypeHubRenamed:            {"renamed the hub", "to"},
-	domain.TypeHubLogBegun:           {"restarted the event log of", ""},
-	domain.TypeHubSecretRotated:      {"replaced the enrolment secret of the hub", ""},
-	domain.TypeHubBlocked:            {"blocked the hub", ""},
-	domain.TypeHubUnblocked:          {"unblocked the hub", ""},
-	domain.TypeHubReleased:           {"released the hub", ""},
-	domain.TypeDeviceLabeled:         {"named or placed", "now"},
-	domain.TypeDeviceForgotten:       {"forgot", ""},
-	domain.TypeKeyCreated:            {"created the API key", "with"},
-	domain.TypeKeyRevoked:            {"revoked the API key", ""},
-}
-
 // activityRowOf returns the row of an activity. device is the name of the device that it is about,
 // "" if the name is unknown or if it is about something else.
 func activityRowOf(a domain.Activity, device string) activityRow {
-	texts, ok := activityTexts[a.Type]
-	if !ok {
-		texts.did = a.Type
-	}
-	row := activityRow{Activity: a, Did: texts.did, What: a.SubjectName}
-	if a.Detail != "" {
-		row.Label = texts.label
-	}
-	if row.What == "" {
-		row.What = a.SubjectID
-	}
-	own := a.SubjectID == a.Actor.ID
+	what := cmp.Or(a.SubjectName, a.SubjectID)
+	variant := ""
 	switch {
-	case a.Type == domain.TypeMemberAdded && !own:
-		row.Did = "added"
-	case a.Type == domain.TypeMemberRemoved && own:
-		row.Did = "left"
+	case a.Type == domain.TypeSiteRenamed && a.SubjectName == a.Detail,
+		a.Type != domain.TypeSiteRenamed && a.SubjectID == a.Actor.ID:
+		variant = " own"
+	case a.Detail == "":
+		variant = " plain"
+	}
+	switch {
 	case a.Type == domain.TypeInvitationRevoked:
-		row.What = a.SubjectName
+		what = a.SubjectName
 	case a.Hub != "":
-		row.What = text.Fill(
+		what = text.Fill(
 			text.Pages["device-of-hub"],
 			"device", cmp.Or(device, text.Fill(text.Pages["device-number"], "number", a.SubjectID)),
 			"hub", cmp.Or(a.SubjectName, string(a.Hub)),
 		)
 	case a.Type == domain.TypeHubRenamed:
 		// Not SubjectName: that is the hub's current name, not the one before this change.
-		row.What = a.SubjectID
-		if a.Detail == "" {
-			row.Did = "took the name from the hub"
-		}
-	case a.Type == domain.TypeSiteRenamed && a.SubjectName != a.Detail:
-		row.Did = "renamed the site that is now"
-	case a.Type == domain.TypeSiteRenamed:
-		row.What = ""
+		what = a.SubjectID
 	}
-	if a.Type == domain.TypeOrgCreated || a.Type == domain.TypeOrgRenamed || own {
-		row.What = ""
-	}
-	row.Who = actorText(a.Actor, a.ActorName)
-	return row
+	pattern := cmp.Or(
+		text.Activities[a.Type+variant], text.Activities[a.Type], "{who}: "+a.Type+" {what}",
+	)
+	return activityRow{a, fillMarkup(
+		pattern, "who", bold(actorText(a.Actor, a.ActorName)), "what", bold(what), "detail", a.Detail,
+	)}
 }
 
 // actorText returns how a page calls an actor with that name, which may be empty.
 func actorText(actor domain.Actor, name string) string {
 	switch actor.Kind {
 	case domain.ActorOperator:
-		return "The operator"
+		return text.Actors["operator"]
 	case domain.ActorService:
-		return "The service"
+		return text.Actors["service"]
 	case domain.ActorKey:
-		return "API key " + cmp.Or(name, actor.ID)
+		return text.Fill(text.Actors["key"], "name", cmp.Or(name, actor.ID))
 	case domain.ActorHub:
-		return "The hub " + cmp.Or(name, actor.ID)
+		return text.Fill(text.Actors["hub"], "name", cmp.Or(name, actor.ID))
 	}
-	return cmp.Or(name, "A former member")
+	return cmp.Or(name, text.Actors["former"])
 }

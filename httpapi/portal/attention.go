@@ -87,11 +87,11 @@ func (v attentionView) MoreSeen() int   { return v.SeenAll - len(v.Seen) }
 func (v attentionView) Counts() string {
 	switch {
 	case v.Alarms > 0 && v.Warnings > 0:
-		return count(v.Alarms, "alarm") + ", " + count(v.Warnings, "warning")
+		return text.Count(v.Alarms, "alarm") + ", " + text.Count(v.Warnings, "warning")
 	case v.Alarms > 0:
-		return count(v.Alarms, "alarm")
+		return text.Count(v.Alarms, "alarm")
 	case v.Warnings > 0:
-		return count(v.Warnings, "warning")
+		return text.Count(v.Warnings, "warning")
 	}
 	return ""
 }

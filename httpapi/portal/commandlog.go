@@ -97,7 +97,7 @@ func (req *request) commandLog() error {
 			HubName:       names[command.HubID],
 			Device: cmp.Or(
 				devices[command.HubID][command.DeviceID],
-				"device "+strconv.FormatInt(command.DeviceID, 10),
+				deviceNumber(command.DeviceID),
 			),
 		}
 		if row.Result, row.Mark = resultOf(command); command.Outcome == "accepted" {
@@ -106,9 +106,12 @@ func (req *request) commandLog() error {
 			row.Result, row.Mark = text.Fill(outcome.Text, "value", value), outcome.Mark
 		}
 		row.Channel, row.To = live.Describe(command.Key, command.Value)
+		if command.Endpoint > 0 {
+			row.Channel += " " + strconv.FormatInt(command.Endpoint, 10)
+		}
 		view.Rows = append(view.Rows, row)
 	}
-	view.Layout = req.layout("Commands", "activity")
+	view.Layout = req.layout(text.Pages["commands"], "activity")
 	req.render(http.StatusOK, "command-log.html", view)
 	return nil
 }
@@ -176,15 +179,15 @@ func (req *request) actorNames(
 func resultOf(c domain.CommandRecord) (result, mark string) {
 	switch c.Outcome {
 	case "":
-		return "no answer yet", "wait"
+		return text.CommandResults["none"], "wait"
 	case "canceled":
-		return "canceled", "wait"
+		return text.CommandResults["canceled"], "wait"
 	case string(domain.CodeHubOffline):
-		return "hub offline", "bad"
+		return text.CommandResults["offline"], "bad"
 	case string(domain.CodeHubUnavailable):
-		return "hub not ready", "bad"
+		return text.CommandResults["unavailable"], "bad"
 	case string(domain.CodeHubTimeout):
-		return "no answer from the hub", "bad"
+		return text.CommandResults["timeout"], "bad"
 	}
-	return "rejected", "bad"
+	return text.CommandResults["rejected"], "bad"
 }

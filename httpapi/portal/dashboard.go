@@ -34,7 +34,7 @@ type scriptData struct {
 	Hub  domain.HubID `json:"hub"`
 	Hubs string       `json:"hubs"`
 	// Words are the labels of channels and values.
-	Words map[string]live.Word `json:"words"`
+	Words map[string]text.Word `json:"words"`
 	// Texts are the texts of scripts.
 	Texts map[string]string `json:"texts"`
 	// Units are the units of channels that always have the same.
@@ -50,7 +50,7 @@ func (req *request) scriptData(layout Layout, hub domain.HubID) scriptData {
 		FormToken: layout.FormToken,
 		Hub:       hub,
 		Hubs:      org + "/hubs/",
-		Words:     live.Words,
+		Words:     text.Words,
 		Texts:     text.Scripts,
 		Units:     live.Units,
 
@@ -97,9 +97,9 @@ func (d dashboardView) PerPage() int { return dashboardHubs }
 // Statuses returns the statuses to filter by, with their labels.
 func (d dashboardView) Statuses() map[domain.HubStatus]string {
 	return map[domain.HubStatus]string{
-		domain.HubOnline:  "online",
-		domain.HubOffline: "offline",
-		domain.HubUnknown: "never connected",
+		domain.HubOnline:  statusText(domain.HubOnline),
+		domain.HubOffline: statusText(domain.HubOffline),
+		domain.HubUnknown: statusText(domain.HubUnknown),
 	}
 }
 
@@ -117,7 +117,7 @@ func (req *request) dashboard() error {
 		return err
 	}
 	view := dashboardView{
-		Layout:  req.layout("Dashboard", "dashboard"),
+		Layout:  req.layout(text.Pages["dashboard"], "dashboard"),
 		NoSites: len(sites.Data) == 0,
 	}
 	view.Scripts = []string{"dashboard.js"}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/apierror"
+	"hubcloud/httpapi/portal/text"
 )
 
 // WriteError answers a request that the router rejects under /portal: an unknown path, a method
@@ -26,13 +26,12 @@ func (p *Portal) WriteError(
 	failure.Status = status
 	switch status {
 	case http.StatusMethodNotAllowed:
-		failure.Title = "This cannot be done here"
-		failure.Message = "The page that led here may be out of date. Go back, reload it and try " +
-			"again."
+		failure.Title = text.Pages["not-here"]
+		failure.Message = text.Pages["not-here-text"]
 	case http.StatusTooManyRequests:
-		failure.Message = fmt.Sprintf(
-			"Your network has requested too many pages. Wait %s, then reload the page.",
-			count(int(apiErr.RetryAfter/time.Second)+1, "second"),
+		failure.Message = text.Fill(
+			text.Pages["too-many-pages"],
+			"time", text.Count(int(apiErr.RetryAfter/time.Second)+1, "second"),
 		)
 	}
 	req.writeFailure(failure)
@@ -104,29 +103,33 @@ func failureOf(err error) failure {
 	var apiErr *domain.Error
 	if !errors.As(err, &apiErr) {
 		return failure{
-			Status: http.StatusInternalServerError, Title: "Something went wrong on our side",
-			Message: "Wait a minute, then try again.",
+			Status: http.StatusInternalServerError, Title: text.Pages["our-fault"],
+			Message: text.Pages["our-fault-text"],
 		}
 	}
 	f := failure{
 		Status:  statusOf(apiErr.Code),
-		Title:   "That did not work",
-		Message: sentence(apiErr.Message),
+		Title:   text.Pages["did-not-work"],
+		Message: sentenceOf(apiErr.Message),
 	}
 	switch apiErr.Code {
 	case domain.CodeNotFound:
-		f.Title, f.Message = "Page not found", "It may have been removed, the address may be "+
-			"incomplete, or you may not have access."
+		f.Title, f.Message = text.Pages["page-not-found"], text.Pages["page-not-found-text"]
 	case domain.CodeUnauthenticated:
-		f.Title, f.Message = "Your session has ended", "Sign in again."
+		f.Title, f.Message = text.Pages["session-over"], text.Pages["session-over-text"]
 	case domain.CodeForbidden:
-		f.Title = "You cannot do this"
+		f.Title = text.Pages["no-permission"]
 	case domain.CodeRateLimited:
-		f.Title = "Too many requests"
+		f.Title = text.Pages["too-many-requests"]
 	case domain.CodeInternal:
-		f.Title, f.Message = "Something went wrong on our side", "Wait a minute, then try again."
+		f.Title, f.Message = text.Pages["our-fault"], text.Pages["our-fault-text"]
 	}
 	return f
+}
+
+// rejection returns an error whose message is the text of that name.
+func rejection(code domain.Code, name string) *domain.Error {
+	return domain.Errorf(code, "%s", text.Pages[name])
 }
 
 // statusOf returns the HTTP status that the API has for a code; 500 for an unknown one.
@@ -148,7 +151,10 @@ func rejectionText(err error) (string, bool) {
 	case domain.CodeInternal, domain.CodeServiceUnavailable, domain.CodeNotFound:
 		return "", false
 	}
-	return sentence(apiErr.Message), true
+	if rejectedField(err) == "email" {
+		return text.Pages["invalid-email"], true
+	}
+	return sentenceOf(apiErr.Message), true
 }
 
 // rejectionStatus returns the status of a page whose form was rejected: 429 over a limit, otherwise
@@ -176,9 +182,9 @@ func rejectedField(err error) string {
 // startsWithVerb matches a message whose subject was the field name before it.
 var startsWithVerb = regexp.MustCompile(`^(is|has|must) `)
 
-// sentence turns the message of an API error into a sentence for people: it removes the name of the
+// sentenceOf turns the message of an API error into a sentence for people: it removes the name of the
 // field at the start and capitalizes. "name: must not be empty" becomes "It must not be empty."
-func sentence(message string) string {
+func sentenceOf(message string) string {
 	if field, rest, ok := strings.Cut(message, ": "); ok && !strings.Contains(field, " ") {
 		if message = rest; startsWithVerb.MatchString(message) {
 			message = "it " + message

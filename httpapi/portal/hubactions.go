@@ -7,6 +7,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal/live"
+	"hubcloud/httpapi/portal/text"
 )
 
 // command sends a command to a channel. The result appears on the page by the stream or a reload.
@@ -154,7 +155,7 @@ func (req *request) closeRemoval(hub domain.HubID) error {
 
 // confirmReset asks whether to reset a hub's link.
 func (req *request) confirmReset(hub domain.HubID) error {
-	head, err := req.hubHead(hub, "Reset the link")
+	head, err := req.hubHead(hub, text.Pages["reset-link"])
 	if err != nil {
 		return err
 	}
@@ -171,7 +172,7 @@ func (req *request) resetLink(hub domain.HubID) error {
 
 // confirmHubRemoval asks whether to remove a hub from the organization.
 func (req *request) confirmHubRemoval(hub domain.HubID) error {
-	head, err := req.hubHead(hub, "Remove the hub")
+	head, err := req.hubHead(hub, text.Pages["remove-hub"])
 	if err != nil {
 		return err
 	}

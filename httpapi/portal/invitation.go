@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/portal/text"
 )
 
 // invitationView is the page of an invitation.
@@ -72,27 +73,27 @@ func newInvitationView(accepted domain.Acceptance, err error) (status int, view 
 	case errors.Is(err, domain.ErrInvitationExpired):
 		return http.StatusGone, invitationView{
 			Outcome: "expired",
-			Title:   "This invitation has expired",
+			Title:   text.Pages["invitation-expired-title"],
 		}
 	case errors.Is(err, &domain.Error{Code: domain.CodeNotFound}):
 		return http.StatusNotFound, invitationView{
 			Outcome: "unknown",
-			Title:   "This invitation does not work",
+			Title:   text.Pages["invitation-unknown-title"],
 		}
 	case errors.Is(err, &domain.Error{Code: domain.CodeServiceUnavailable}):
 		return http.StatusServiceUnavailable, invitationView{
 			Outcome: "failed",
-			Title:   "This cannot be done at the moment",
+			Title:   text.Pages["not-now"],
 		}
 	case err != nil:
 		return http.StatusInternalServerError, invitationView{
 			Outcome: "failed",
-			Title:   "Something went wrong on our side",
+			Title:   text.Pages["our-fault"],
 		}
 	}
 	view = invitationView{
 		Outcome: "joined",
-		Title:   "You have joined",
+		Title:   text.Pages["joined-title"],
 		OrgName: accepted.OrgName,
 		Account: accepted.Email,
 		Role:    string(accepted.Role),
@@ -101,7 +102,7 @@ func newInvitationView(accepted domain.Acceptance, err error) (status int, view 
 		view.Next = "/portal/" + accepted.OrgID
 	}
 	if accepted.Already {
-		view.Outcome, view.Title = "already", "You have already joined"
+		view.Outcome, view.Title = "already", text.Pages["already-title"]
 	}
 	return http.StatusOK, view
 }

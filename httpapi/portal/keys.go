@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/portal/text"
 )
 
 // keysView is the page of an organization's API keys.
@@ -36,20 +37,6 @@ type scopeRow struct {
 	Scope   domain.Scope
 	Allows  string
 	Checked bool
-}
-
-// scopeMeanings are the meanings of the scopes in the words of the contract.
-var scopeMeanings = map[domain.Scope]string{
-	domain.ScopeSitesRead:  "list sites and read their details",
-	domain.ScopeSitesWrite: "create and rename sites",
-	domain.ScopeHubsRead:   "list hubs, read details and connection status, list and read devices",
-	domain.ScopeHubsWrite: "add hubs to sites, move and rename them, reset a hub's link; add, " +
-		"remove, name and place devices; open and close pairing and removal windows",
-	domain.ScopeHubsCommand: "send commands and read their outcome",
-	domain.ScopeEventsRead:  "read and stream events",
-	domain.ScopeMembersRead: "list members and pending invitations",
-	domain.ScopeMembersWrite: "invite people, revoke invitations, change admin and member roles, " +
-		"remove members",
 }
 
 // keys shows the organization's API keys.
@@ -83,11 +70,11 @@ func (req *request) showKeys(status int, view keysView, checked []string) error 
 	for _, scope := range domain.AllScopes() {
 		view.Scopes = append(
 			view.Scopes,
-			scopeRow{scope, scopeMeanings[scope], slices.Contains(checked, string(scope))},
+			scopeRow{scope, text.Scopes[string(scope)], slices.Contains(checked, string(scope))},
 		)
 	}
 	view.More, view.Environment = links, req.portal.Environment
-	view.Layout = req.layout("API keys", "keys")
+	view.Layout = req.layout(text.Pages["api-keys"], "keys")
 	if view.BaseURL = req.portal.PublicURL; view.Created != "" {
 		view.Scripts = []string{"copy.js"}
 	}
@@ -117,7 +104,7 @@ func (req *request) createKey() error {
 	if problem, ok := rejectionText(err); ok {
 		view.Problem, view.Field = problem, rejectedField(err)
 		if view.Field == "scopes" && len(scopes) == 0 {
-			view.Problem = "Choose at least one scope."
+			view.Problem = text.Pages["choose-scope"]
 		}
 		return req.showKeys(rejectionStatus(err), view, checked)
 	}
@@ -141,7 +128,7 @@ func (req *request) confirmKeyRevocation() error {
 	req.render(http.StatusOK, "key-revoke.html", struct {
 		Layout
 		Key domain.KeyView
-	}{req.layout("Revoke API key", "keys"), key})
+	}{req.layout(text.Pages["revoke-key"], "keys"), key})
 	return nil
 }
 

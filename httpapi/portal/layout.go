@@ -117,20 +117,20 @@ func relative(at, now time.Time) string {
 	var length string
 	switch {
 	case distance < 45*time.Second && !ahead:
-		return "just now"
+		return text.Scripts["just-now"]
 	case distance < 90*time.Minute:
-		length = count(max(1, int(distance.Round(time.Minute)/time.Minute)), "minute")
+		length = text.Count(max(1, int(distance.Round(time.Minute)/time.Minute)), "minute")
 	case distance < 36*time.Hour:
-		length = count(int(distance.Round(time.Hour)/time.Hour), "hour")
+		length = text.Count(int(distance.Round(time.Hour)/time.Hour), "hour")
 	case distance < 31*24*time.Hour:
-		length = count(int((distance+12*time.Hour)/(24*time.Hour)), "day")
+		length = text.Count(int((distance+12*time.Hour)/(24*time.Hour)), "day")
 	default:
 		return at.Format("2 January 2006")
 	}
 	if ahead {
-		return "in " + length
+		return text.Fill(text.Scripts["ahead"], "length", length)
 	}
-	return length + " ago"
+	return text.Fill(text.Scripts["ago"], "length", length)
 }
 
 // durationText returns a duration in the largest unit that divides it: "7 days", "24 hours" (one
@@ -139,19 +139,11 @@ func durationText(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
 	case d > day && d%day == 0:
-		return count(int(d/day), "day")
+		return text.Count(int(d/day), "day")
 	case d%time.Hour == 0:
-		return count(int(d/time.Hour), "hour")
+		return text.Count(int(d/time.Hour), "hour")
 	case d%time.Minute == 0:
-		return count(int(d/time.Minute), "minute")
+		return text.Count(int(d/time.Minute), "minute")
 	}
 	return d.String()
-}
-
-// count returns a number with its unit, in the plural unless n is 1.
-func count(n int, unit string) string {
-	if n == 1 {
-		return "1 " + unit
-	}
-	return fmt.Sprintf("%d %ss", n, unit)
 }

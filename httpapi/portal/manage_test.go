@@ -153,8 +153,8 @@ func TestHubAddedAgain(t *testing.T) {
 	b := w.open(t, nil).signIn(olga)
 	far := w.newSite(t)
 	for _, c := range []struct{ site, name, want string }{
-		{site, "", "Nothing to change"}, {site, "Gate", "Renamed: the hub was already yours."},
-		{far, "Gate", "Moved: the hub"}, {site, "Mill gate", "Moved and renamed: the hub"},
+		{site, "", "Nothing to change"}, {site, "Gate", "Renamed: it was already yours."},
+		{far, "Gate", "Moved: it was"}, {site, "Mill gate", "Moved and renamed: it was"},
 	} {
 		to, _ := b.post(
 			inOne+"/sites/hubs", 303, "serial", string(ownHub), "site", c.site, "name", c.name,
@@ -226,7 +226,7 @@ func TestCommandLog(t *testing.T) {
 	page := w.open(t, nil).signIn(max).get(inOne+"/activity/commands", 200)
 	at := 0
 	for _, text := range []string{
-		"API key another", "Lock", "no answer from the hub", "it is silent", "olga@example.org",
+		"API key another", "Lock", "No answer from the hub", "it is silent", "olga@example.org",
 		"Mode", "No answer from the device",
 	} {
 		next := strings.Index(page[at:], text)
@@ -418,12 +418,12 @@ func TestActivityTexts(t *testing.T) {
 	}
 	page := w.open(t, nil).signIn(max).get(inOne+"/activity", 200)
 	for _, want := range []string{
-		"named or placed <b><bdi>Hall (Lobby)</bdi></b> now <bdi>Hall, Attic</bdi>",
-		"forgot <b><bdi>Device 3 (Lobby)</bdi></b>",
+		"named or placed <b><bdi>Hall (Lobby)</bdi></b>, now <bdi>Hall, Attic</bdi>",
+		"removed <b><bdi>Device 3 (Lobby)</bdi></b> from the list",
 		"renamed a site to <bdi>Mill!</bdi>",
 		"renamed the site that is now <b><bdi>Mill!</bdi></b> to <bdi>Mall</bdi>",
 		"renamed the hub <b><bdi>hub-7k2m-q4xd-93ta</bdi></b> to <bdi>Lobby</bdi>",
-		"took the name from the hub <b><bdi>hub-7k2m-q4xd-93ta</bdi></b>",
+		"removed the name of the hub <b><bdi>hub-7k2m-q4xd-93ta</bdi></b>",
 		"withdrew the invitation of <b><bdi>ben@example.org</bdi></b>",
 	} {
 		if !strings.Contains(page, want) {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/portal/text"
 )
 
 // membersView is the page of an organization's members and invitations.
@@ -67,7 +68,7 @@ func (req *request) showMembers(status int, view membersView) error {
 	if err != nil {
 		return err
 	}
-	view.Layout = req.layout("Members", "members")
+	view.Layout = req.layout(text.Pages["members"], "members")
 	req.render(status, "members.html", view)
 	return nil
 }
@@ -125,9 +126,9 @@ func (req *request) showRemoval(status int, problem string) error {
 	if !row.Removable() {
 		return errManagersOnly
 	}
-	heading := "Remove member"
+	heading := text.Pages["remove-member"]
 	if row.Self {
-		heading = "Leave organization"
+		heading = text.Pages["leave-organization"]
 	}
 	req.render(status, "member-remove.html", struct {
 		Layout

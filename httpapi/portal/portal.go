@@ -112,7 +112,9 @@ func New(cfg Config) *Portal {
 	p.pages = template.Must(
 		template.New("pages").
 			Funcs(template.FuncMap{
-				"asset": p.assets.name, "once": rand.Text, "counted": count, "when": when,
+				"asset": p.assets.name, "once": rand.Text, "counted": text.Count, "when": when,
+				"sentence": sentence, "bold": bold, "address": address, "code": code, "link": link,
+				"script": script, "status": statusText, "role": roleText,
 				"clock": clock, "fill": text.Fill,
 				"feedSeverities": func() []text.Choice { return text.FeedSeverities },
 				"eventTypes":     func() []text.Choice { return text.EventTypes },

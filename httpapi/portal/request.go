@@ -114,14 +114,9 @@ func (p *Portal) manager(handle handler) routeHandler {
 }
 
 var (
-	errManagersOnly = domain.Errorf(
-		domain.CodeForbidden, "only owners and admins of the organization can do this",
-	)
-	errPageNotFound = domain.Errorf(domain.CodeNotFound, "there is no page at this address")
-	errForgedForm   = domain.Errorf(
-		domain.CodeForbidden,
-		"this form was not sent from a page of your session; open the page again and repeat it",
-	)
+	errManagersOnly = rejection(domain.CodeForbidden, "managers-only")
+	errPageNotFound = rejection(domain.CodeNotFound, "no-page")
+	errForgedForm   = rejection(domain.CodeForbidden, "forged-form")
 )
 
 func (p *Portal) rejectForgedForm() error {
@@ -139,7 +134,7 @@ func (p *Portal) readForm(req *request) error {
 	}
 	req.http.Body = http.MaxBytesReader(req.w, req.http.Body, maxForm)
 	if err := req.http.ParseForm(); err != nil {
-		return domain.Errorf(domain.CodeInvalidRequest, "the form could not be read")
+		return rejection(domain.CodeInvalidRequest, "form-unreadable")
 	}
 	return nil
 }

@@ -1,6 +1,10 @@
 package portal
 
-import "net/http"
+import (
+	"net/http"
+
+	"hubcloud/httpapi/portal/text"
+)
 
 // settingsView is the page of an organization's settings.
 type settingsView struct {
@@ -15,7 +19,7 @@ func (req *request) settings() error {
 }
 
 func (req *request) showSettings(status int, view settingsView) error {
-	view.Layout = req.layout("Settings", "settings")
+	view.Layout = req.layout(text.Pages["settings"], "settings")
 	req.render(status, "settings.html", view)
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/portal/text"
 	"hubcloud/httpapi/ratelimit"
 )
 
@@ -68,7 +68,7 @@ func (req *request) signInPage() error {
 	}
 	query := req.http.URL.Query()
 	view := signInView{
-		Layout:     req.layout("Sign in", ""),
+		Layout:     req.layout(text.Pages["sign-in"], ""),
 		OpenSignUp: req.portal.OpenSignUp,
 		Address:    query.Get("email"),
 		Next:       portalPath(query.Get("next")),
@@ -95,7 +95,7 @@ func (req *request) requestLink() error {
 	}
 	if allowed := req.portal.networks.Take(req.info.Network, req.info.At); !allowed.Granted {
 		req.rejectForRate(
-			view, allowed.Next, "Too many links were requested from your network. Try again in %s.",
+			view, allowed.Next, text.Pages["links-network"],
 		)
 		return nil
 	}
@@ -109,8 +109,7 @@ func (req *request) requestLink() error {
 	if wait > 0 {
 		req.rejectForRate(
 			view, wait,
-			"Too many links were requested for this address. Use the newest mail, or try again "+
-				"in %s.",
+			text.Pages["links-address"],
 		)
 		return nil
 	}
@@ -131,25 +130,26 @@ func (req *request) requestLink() error {
 	}
 	req.portal.metrics.requested.Inc()
 	view.Address, view.Sent = email, true
-	view.Layout = req.layout("Check your mail", "")
+	view.Layout = req.layout(text.Pages["check-email"], "")
 	req.render(http.StatusOK, "sign-in.html", view)
 	return nil
 }
 
 // rejectLink shows the form again, with what was typed and what is wrong.
 func (req *request) rejectLink(status int, view signInView, problem string) {
-	view.Problem, view.Layout = problem, req.layout("Sign in", "")
+	view.Problem, view.Layout = problem, req.layout(text.Pages["sign-in"], "")
 	req.render(status, "sign-in.html", view)
 }
 
-// rejectForRate answers that too many links were requested. format has one %s, for how long to
-// wait.
-func (req *request) rejectForRate(view signInView, wait time.Duration, format string) {
+// rejectForRate answers that too many links were requested. pattern has {time}, how long to wait.
+func (req *request) rejectForRate(view signInView, wait time.Duration, pattern string) {
 	req.portal.metrics.limited.Inc()
 	req.w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
 	req.rejectLink(
 		http.StatusTooManyRequests, view,
-		fmt.Sprintf(format, count(int((wait+time.Minute-1)/time.Minute), "minute")),
+		text.Fill(
+			pattern, "time", text.Count(int((wait+time.Minute-1)/time.Minute), "minute"),
+		),
 	)
 }
 
@@ -188,7 +188,7 @@ func (req *request) openLink() error {
 	req.render(http.StatusOK, "link.html", struct {
 		Layout
 		Link domain.SignInLink
-	}{req.layout("Sign in", ""), link})
+	}{req.layout(text.Pages["sign-in"], ""), link})
 	return nil
 }
 
@@ -245,7 +245,7 @@ func (req *request) writeLinkError(err error) error {
 	req.portal.metrics.expired.Inc()
 	req.render(
 		http.StatusGone, "link-over.html",
-		struct{ Layout }{req.layout("This link no longer works", "")},
+		struct{ Layout }{req.layout(text.Pages["link-over"], "")},
 	)
 	return nil
 }

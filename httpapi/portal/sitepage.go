@@ -24,6 +24,7 @@ type sitePageView struct {
 	// Online, Offline and Unknown count the site's hubs by status.
 	Online, Offline, Unknown int
 	Actions                  []groupAction
+	Data                     scriptData
 	// NewName is the rejected form of renaming the site.
 	NewName struct{ Name, Problem string }
 }
@@ -73,6 +74,7 @@ func (req *request) showSite(status int, view sitePageView) error {
 	}
 	view.Counts = view.Attention.Counts()
 	view.Scripts = []string{"site.js"}
+	view.Data = req.scriptData(view.Layout, "")
 	req.render(status, "site.html", view)
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/portal/text"
 )
 
 // findPage is how many hubs are read at once.
@@ -89,7 +90,7 @@ func (req *request) showSites(status int, view sitesView) error {
 	for _, hub := range hubs {
 		view.Hubs = append(view.Hubs, hubRow{hub, siteNames[hub.SiteID]})
 	}
-	view.Layout = req.layout("Sites and hubs", "sites")
+	view.Layout = req.layout(text.Pages["sites-and-hubs"], "sites")
 	req.render(status, "sites.html", view)
 	return nil
 }
@@ -97,11 +98,11 @@ func (req *request) showSites(status int, view sitesView) error {
 func siteID(site domain.Site) string { return site.ID }
 func hubID(hub domain.Hub) string    { return string(hub.ID) }
 
-// findHubs returns all hubs at a site whose name, id or serial contains text, as FindHubs does.
-func (req *request) findHubs(site, text string) (found []domain.Hub, err error) {
+// findHubs returns all hubs at a site whose name, id or serial contains find, as FindHubs does.
+func (req *request) findHubs(site, find string) (found []domain.Hub, err error) {
 	for after := ""; ; after = string(found[len(found)-1].ID) {
 		page, err := req.portal.ReadModels.FindHubs(
-			req.http.Context(), req.member.OrgID, site, text, findPage, after,
+			req.http.Context(), req.member.OrgID, site, find, findPage, after,
 		)
 		if err != nil {
 			return nil, err
@@ -192,8 +193,7 @@ func (req *request) addHub() error {
 	view.NewHub.Name = req.formValue("name")
 	hub, ok := domain.ParseSerial(strings.Join(strings.Fields(view.NewHub.Serial), "-"))
 	if !ok {
-		view.NewHub.Problem = "This is not a serial. The serial is on the hub's label and looks " +
-			"like HUB-7K2M-Q4XD-93TA. Dashes, spaces and case do not matter."
+		view.NewHub.Problem = text.Pages["not-a-serial"]
 		return req.showSites(http.StatusBadRequest, view)
 	}
 	add := domain.AddHub{OrgID: req.member.OrgID, HubID: hub, SiteID: view.NewHub.Site}
@@ -205,10 +205,7 @@ func (req *request) addHub() error {
 	added, err := req.portal.Directory.AddHub(req.http.Context(), req.origin(), add)
 	switch problem, ok := rejectionText(err); {
 	case errors.Is(err, &domain.Error{Code: domain.CodeHubNotAddable}):
-		view.NewHub.Problem = "This hub cannot be added: no hub has that serial, or it has not " +
-			"come online yet, or another organization has it. " +
-			"Compare the serial with the label, connect the hub to power and network, and " +
-			"try again a minute later."
+		view.NewHub.Problem = text.Pages["not-addable"]
 		return req.showSites(http.StatusUnprocessableEntity, view)
 	case ok:
 		view.NewHub.Problem, view.NewHub.Field = problem, rejectedField(err)

@@ -8,9 +8,7 @@ import (
 )
 
 // errAlreadySubmitted is the error of a form that was submitted before.
-var errAlreadySubmitted = domain.Errorf(
-	domain.CodeIdempotencyConflict, "this form was submitted before, and its action is done",
-)
+var errAlreadySubmitted = rejection(domain.CodeIdempotencyConflict, "already-submitted")
 
 // submitOnce runs the action of a form. A form that was submitted before, by a double click or a
 // reload of its answer, is errAlreadySubmitted. Forms that create something carry a submission id

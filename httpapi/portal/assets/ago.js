@@ -1,26 +1,28 @@
 // Relative times, updated as time passes.
 
+import { textOf } from "./texts.js";
+
 const exact = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeStyle: "medium", timeZone: "UTC" });
 
-const count = (n, unit) => (n === 1 ? `1 ${unit}` : `${n} ${unit}s`);
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "always" });
 
 // ago returns a relative time, as the server formats it.
 export function ago(at, now = Date.now()) {
   const seconds = Math.abs(now - at) / 1000;
   const ahead = at > now;
-  let text;
+  let length;
   if (seconds < 45 && !ahead) {
-    return "just now";
+    return textOf("just-now");
   } else if (seconds < 90 * 60) {
-    text = count(Math.max(1, Math.round(seconds / 60)), "minute");
+    length = [Math.max(1, Math.round(seconds / 60)), "minute"];
   } else if (seconds < 36 * 3600) {
-    text = count(Math.round(seconds / 3600), "hour");
+    length = [Math.round(seconds / 3600), "hour"];
   } else if (seconds < 31 * 86400) {
-    text = count(Math.round(seconds / 86400), "day");
+    length = [Math.round(seconds / 86400), "day"];
   } else {
     return new Date(at).toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
   }
-  return ahead ? `in ${text}` : `${text} ago`;
+  return relative.format(ahead ? length[0] : -length[0], length[1]);
 }
 
 // setTime sets the time of a <time> element.

@@ -76,7 +76,7 @@ class Chart {
           { ...axis, size: boolean ? 92 : 76, values: (_, values) => values.map((value) => this.text(value)), ...(boolean ? { splits: [0, 1] } : {}) },
         ],
         series: [
-          { label: "Time", value: (_, time) => (time === null ? "–" : exact.format(time * 1000)) },
+          { label: textOf("chart-time"), value: (_, time) => (time === null ? "–" : exact.format(time * 1000)) },
           {
             label,
             stroke: color("brand"),
@@ -123,7 +123,7 @@ class Chart {
     values.push(Number(value));
     this.figure.querySelector("figcaption b").textContent = this.text(Number(value));
     const [low, high] = [Math.min(...values), Math.max(...values)].map((bound) => this.text(bound));
-    this.figure.querySelector("figcaption .quiet").textContent = this.data.boolean ? "" : low === high ? `always ${low}` : `${low} to ${high}`;
+    this.figure.querySelector("figcaption .quiet").textContent = this.data.boolean ? "" : textOf(low === high ? "chart-always" : "chart-range", { low, high });
     if (scale && (value < scale[0] || value > scale[1])) {
       this.data.scale = null; // a value outside the fixed scale
       this.draw();

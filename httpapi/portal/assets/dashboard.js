@@ -7,6 +7,7 @@ import { Names } from "./names.js";
 import { useTexts } from "./session.js";
 import { announcer, showConnection, showState } from "./states.js";
 import { openStream } from "./stream.js";
+import { textOf } from "./texts.js";
 import { useWords } from "./words.js";
 
 const REFRESH = 3_000; // between two reloads of the list of hubs
@@ -71,7 +72,7 @@ function states({ whole, hubs: changed }) {
     if (elsewhere || (!row && !("part" in sites.dataset) && !absent.has(state.id))) {
       refresh();
     } else if (row && showState(row, state) && !whole) {
-      announce(`${nameOf(state.id)} is ${state.status}.`);
+      announce(textOf("hub-is", { name: nameOf(state.id), status: textOf(`status ${state.status}`) }));
       attentionSoon();
     }
   }
@@ -80,7 +81,7 @@ function states({ whole, hubs: changed }) {
       if (!hubs.has(row.dataset.hub)) {
         const name = before.get(row.dataset.hub)?.name || row.dataset.hub;
         row.remove(); // released
-        announce(`${name} was removed from the organization.`);
+        announce(textOf("hub-left", { name }));
         refresh();
       }
     }

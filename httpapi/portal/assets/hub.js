@@ -58,10 +58,10 @@ openStream(
         showState(head, state);
         head.querySelector("h1 bdi").textContent = state.name || state.id;
       } else {
-        connection(state.status === "online" ? textOf("live") : textOf("hub-status-reason", state), state.status === "online" ? "good" : "bad");
+        connection(state.status === "online" ? textOf("live") : textOf("hub-status-reason", { ...state, status: textOf(`status ${state.status}`) }), state.status === "online" ? "good" : "bad");
       }
       if (status !== undefined && status !== state.status) {
-        announce(textOf("hub-status", state));
+        announce(textOf("hub-status", { status: textOf(`status ${state.status}`) }));
         attentionSoon();
         reloadDevices();
       }

@@ -10,7 +10,7 @@ export function showState(element, state) {
   const before = element.dataset.status;
   const tag = element.querySelector(".tag");
   element.dataset.status = state.status;
-  tag.textContent = state.status;
+  tag.textContent = textOf(`status ${state.status}`);
   tag.classList.remove(...Object.values(classes));
   tag.classList.add(classes[state.status]);
   const name = element.querySelector("a bdi");

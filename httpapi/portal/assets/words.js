@@ -54,7 +54,7 @@ export function formatValue(key, value, unit = "") {
   }
   if (key === "color") {
     const hex = ["red", "green", "blue"].map((part) => (value[part] ?? 0).toString(16).padStart(2, "0")).join("");
-    return value.warm_white > 0 ? `#${hex}, warm white ${value.warm_white}` : `#${hex}`;
+    return value.warm_white > 0 ? textOf("warm-white", { color: `#${hex}`, white: value.warm_white }) : `#${hex}`;
   }
   if (key === "alarm" && formatAlarm(value) !== "") {
     return truncate(formatAlarm(value), LONGEST_VALUE);

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/portal/text"
 )
 
 // Control describes the form control that sets a channel. The zero value stands for no control.
@@ -43,14 +44,10 @@ func controlOf(c domain.Channel) Control {
 		c.Value = c.Desired // the form keeps what was sent until the device has reported
 	}
 	switch c.Key {
-	case "switch":
-		return toggleOf(c, "toggle", "Turn on", "Turn off")
-	case "local_protection":
-		return toggleOf(c, "toggle", "Disable", "Enable")
-	case "lock":
-		return toggleOf(c, "guarded", "Lock", "Unlock")
-	case "barrier":
-		return toggleOf(c, "guarded", "Open", "Close")
+	case "switch", "local_protection":
+		return toggleOf(c, "toggle")
+	case "lock", "barrier":
+		return toggleOf(c, "guarded")
 	case "level", "position":
 		control := Control{Kind: "percent", Current: numberOf(c), Min: "0", Max: "100"}
 		if control.Current == "99" {
@@ -65,14 +62,7 @@ func controlOf(c domain.Channel) Control {
 				control.Step = formatBound(bounds.Step)
 			}
 			control.Min, control.Max = formatBound(bounds.Min), formatBound(bounds.Max)
-			switch {
-			case bounds.Min != nil && bounds.Max != nil:
-				control.Bounds = control.Min + " to " + control.Max
-			case bounds.Min != nil:
-				control.Bounds = "from " + control.Min
-			case bounds.Max != nil:
-				control.Bounds = "to " + control.Max
-			}
+			control.Bounds = boundsText(control.Min, control.Max)
 		}
 		return control
 	case "mode":
@@ -91,6 +81,20 @@ func controlOf(c domain.Channel) Control {
 		return control
 	}
 	return Control{}
+}
+
+// boundsText returns the text of the bounds of a number; an empty bound is none.
+func boundsText(low, high string) string {
+	pattern := text.BoundsBoth
+	switch {
+	case low == "" && high == "":
+		return ""
+	case high == "":
+		pattern = text.BoundsMin
+	case low == "":
+		pattern = text.BoundsMax
+	}
+	return text.Fill(pattern, "min", low, "max", high)
 }
 
 // defaultStep is the step of a setpoint whose device reports none, in °C.
@@ -118,11 +122,11 @@ func choiceOf(c domain.Channel, usual ...string) Control {
 // maxChoices bounds the modes that a hub may list.
 const maxChoices = 50
 
-func toggleOf(c domain.Channel, kind, on, off string) Control {
+func toggleOf(c domain.Channel, kind string) Control {
 	return Control{
 		Kind:    kind,
-		On:      on,
-		Off:     off,
+		On:      text.Controls[c.Key].On,
+		Off:     text.Controls[c.Key].Off,
 		IsOn:    string(c.Value) == "true",
 		Unknown: string(c.Value) != "true" && string(c.Value) != "false",
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/portal/text"
 )
 
 const (
@@ -133,7 +134,7 @@ func (l *Live) ListDevices(
 		requests.Go(func() error {
 			full, err := l.cfg.Devices.Get(hubCtx, hub, d.ID)
 			if err != nil {
-				devices[i].Failure = "The hub did not return the values of this device."
+				devices[i].Failure = text.Pages["device-no-values"]
 				return nil
 			}
 			devices[i] = deviceOf(hub, full, labels[d.ID])

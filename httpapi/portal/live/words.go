@@ -13,56 +13,10 @@ import (
 	"hubcloud/httpapi/portal/text"
 )
 
-// Word is the display name of a channel key. True and False are the display names of the values of
-// a boolean channel, and empty for other channels.
-type Word struct {
-	Name  string `json:"name"`
-	True  string `json:"true,omitempty"`
-	False string `json:"false,omitempty"`
-}
-
-// Words has a Word for each channel key of the contract. It must not be changed. Pages pass it to
-// their scripts, so that both show the same text.
-var Words = map[string]Word{
-	"lock":             {"Lock", "locked", "unlocked"},
-	"barrier":          {"Barrier", "open", "closed"},
-	"switch":           {"Switch", "on", "off"},
-	"level":            {Name: "Level"},
-	"position":         {Name: "Position"},
-	"color":            {Name: "Color"},
-	"mode":             {Name: "Mode"},
-	"heating_setpoint": {Name: "Heat to"},
-	"cooling_setpoint": {Name: "Cool to"},
-	"fan_mode":         {Name: "Fan mode"},
-	"local_protection": {"Buttons on the device", "disabled", "enabled"},
-	"operating_state":  {Name: "Operating state"},
-	"fan_state":        {Name: "Fan"},
-	"temperature":      {Name: "Temperature"},
-	"humidity":         {Name: "Humidity"},
-	"luminance":        {Name: "Light"},
-	"co2":              {Name: "CO₂"},
-	"contact":          {"Contact", "open", "closed"},
-	"motion":           {"Motion", "detected", "not detected"},
-	"leak":             {"Water leak", "detected", "not detected"},
-	"smoke":            {"Smoke", "detected", "not detected"},
-	"co":               {"Carbon monoxide", "alarm", "clear"},
-	"heat":             {"Heat", "alarm", "normal"},
-	"tamper":           {"Tampering", "detected", "not detected"},
-	"battery":          {Name: "Battery"},
-	"energy":           {Name: "Energy"},
-	"power":            {Name: "Power"},
-	"voltage":          {Name: "Voltage"},
-	"current":          {Name: "Current"},
-	"water":            {Name: "Water"},
-	"gas":              {Name: "Gas"},
-	"alarm":            {Name: "Alarm"},
-	"scene":            {Name: "Scene"},
-}
-
 // keyName returns the display name of a channel key. A key that the contract does not have is shown
 // with spaces for underscores.
 func keyName(key string) string {
-	if word, ok := Words[key]; ok {
+	if word, ok := text.Words[key]; ok {
 		return word.Name
 	}
 	return strings.ReplaceAll(key, "_", " ")
@@ -76,7 +30,7 @@ func formatValue(key, unit string, value json.RawMessage) string {
 	}
 	switch v := v.(type) {
 	case bool:
-		word := Words[key]
+		word := text.Words[key]
 		if word.True == "" {
 			return strconv.FormatBool(v)
 		}
@@ -209,11 +163,11 @@ func AlarmText(event string) string {
 
 // formatColor returns a color as #rrggbb, with its warm white if it has one.
 func formatColor(v map[string]any) string {
-	text := hexColor(v)
+	color := hexColor(v)
 	if white, ok := v["warm_white"].(float64); ok && white > 0 {
-		text += ", warm white " + strconv.Itoa(int(white))
+		return text.Fill(text.WarmWhite, "color", color, "white", strconv.Itoa(int(white)))
 	}
-	return text
+	return color
 }
 
 // hexColor returns a color as #rrggbb.

@@ -11,8 +11,8 @@ var Pending = map[string]map[string]string{
 
 // NotDone are the explanations of commands that a device did not carry out, by channel key.
 var NotDone = map[string]string{
-	"lock":    "The lock still reports {value}. It may be jammed.",
-	"barrier": "The barrier still reports {value}. It may be blocked.",
+	"lock":    "the lock still reports {value}. It may be jammed.",
+	"barrier": "the barrier still reports {value}. It may be blocked.",
 }
 
 // Outcomes are the outcomes of commands, by the value of live.Outcome, and their styles.
@@ -29,10 +29,38 @@ var Outcomes = map[string]struct{ Text, Mark string }{
 // Texts of a channel's status. {value} is the reported value, {wanted} that of the last command.
 const (
 	SettingTo    = "Setting to {value}…"
-	NotDoneTag   = "Not done"
-	NotDoneOther = "The device reports {value}, not {wanted}."
-	ChangedTag   = "Changed"
-	Changed      = "Now {value}. The last command was {wanted}. Someone may have operated it by hand."
-	FailedTag    = "Failed"
-	Failed       = "Not set to {wanted}: the hub gave up. The device may be out of reach."
+	NotDoneTag   = "Not done:"
+	NotDoneOther = "the device reports {value}, not {wanted}."
+	ChangedTag   = "Changed:"
+	Changed      = "now {value}. The last command was {wanted}. Someone may have operated it by hand."
+	FailedTag    = "Failed:"
+	Failed       = "not set to {wanted}. The hub gave up. The device may be out of reach."
 )
+
+// CommandResults are the answers of hubs to commands, where no outcome of the device follows.
+var CommandResults = map[string]string{
+	"none":        "No answer yet",
+	"canceled":    "Canceled",
+	"offline":     "Not sent: the hub was offline",
+	"unavailable": "Not sent: the hub was not ready",
+	"timeout":     "No answer from the hub",
+	"rejected":    "Rejected by the hub",
+}
+
+// Controls are the labels of the buttons of channels that are on or off, by channel key.
+var Controls = map[string]struct{ On, Off string }{
+	"switch":           {"Turn on", "Turn off"},
+	"local_protection": {"Disable", "Enable"},
+	"lock":             {"Lock", "Unlock"},
+	"barrier":          {"Open", "Close"},
+}
+
+// Bounds of a number that a channel takes.
+const (
+	BoundsBoth = "{min} to {max}"
+	BoundsMin  = "from {min}"
+	BoundsMax  = "to {max}"
+)
+
+// WarmWhite is the warm white of a color, which {color} is the rest of.
+const WarmWhite = "{color}, warm white {white}"

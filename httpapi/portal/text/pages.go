@@ -1,7 +1,7 @@
 package text
 
 // Pages are the texts of templates, by name.
-var Pages = map[string]string{
+var Pages = join(frame, people, hubs, map[string]string{
 	"add-hub-serial":     "Add a hub by the serial on its label.",
 	"cancel":             "Cancel",
 	"action-device":      "Device",
@@ -70,7 +70,7 @@ var Pages = map[string]string{
 	"copied":           "Copied",
 	"copy-command":     "Copy command",
 	"copy-key":         "Copy key",
-	"email-link":       "Email a sign-in link to",
+	"email-link":       "Email a sign-in link to {address}",
 	"key-try":          "Try it:",
 	"resend":           "Resend",
 	"step-done":        "done",
@@ -153,4 +153,15 @@ var Pages = map[string]string{
 	"csv-data":      "Data",
 	"csv-cut": "The export ends here: it has at most {events} events. Narrow the filter, or " +
 		"export up to an earlier time.",
+})
+
+// join returns the texts of all maps.
+func join(maps ...map[string]string) map[string]string {
+	all := map[string]string{}
+	for _, texts := range maps {
+		for name, text := range texts {
+			all[name] = text
+		}
+	}
+	return all
 }

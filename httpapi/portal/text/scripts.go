@@ -97,6 +97,18 @@ var Scripts = map[string]string{
 	"severity 2": "Warning",
 	"severity 3": "Alarm",
 
+	"status online":  "online",
+	"status offline": "offline",
+	"status unknown": "never connected",
+
+	"just-now":     "just now",
+	"ago":          "{length} ago",
+	"ahead":        "in {length}",
+	"warm-white":   WarmWhite,
+	"chart-always": "always {low}",
+	"chart-range":  "{low} to {high}",
+	"chart-time":   "Time",
+
 	"live":                  "Live",
 	"connecting":            "Connecting…",
 	"stream-signed-out":     "Not live: your session has ended.",
@@ -109,6 +121,8 @@ var Scripts = map[string]string{
 	"feed-resume":           "Resume",
 	"feed-resume-new":       "Resume ({new})",
 	"feed-held":             "Paused while you point here: {number} new",
+	"hub-left":              "{name} was removed from the organization.",
+	"hub-is":                "{name} is {status}.",
 	"hub-status":            "The hub is {status}.",
 	"hub-status-reason":     "The hub is {status}: {reason}",
 	"hubs-changed":          "{number} hubs changed their status.",
