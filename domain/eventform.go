@@ -31,6 +31,8 @@ var factDecoders = map[EventForm]func(json.RawMessage) (Fact, error){
 	{TypeInvitationRevoked, 1}:     decodeFact[MemberInvitationRevoked],
 	{TypeInvitationAccepted, 1}:    decodeFact[MemberInvitationAccepted],
 	{TypeConditionSeen, 1}:         decodeFact[ConditionSeen],
+	{TypeMemberNamed, 1}:           decodeFact[MemberNamed],
+	{TypeMemberLimited, 1}:         decodeFact[MemberLimited],
 	{TypeAccountCreated, 1}:        decodeFact[AccountCreated],
 	{TypeSiteCreated, 1}:           decodeFact[SiteCreated],
 	{TypeSiteRenamed, 1}:           decodeFact[SiteRenamed],

@@ -29,6 +29,8 @@ func TestEveryEventEverWrittenIsRead(t *testing.T) {
 			OrgID: orgA, HubID: hub, Condition: "smoke/3/0",
 			Since: time.Date(2026, 11, 28, 4, 5, 6, 123456000, time.UTC),
 		},
+		"org.member_named.v1":   domain.MemberNamed{OrgID: orgA, MemberID: ann, Name: "Ann Smith"},
+		"org.member_limited.v1": domain.MemberLimited{OrgID: orgA, MemberID: ann, ViewOnly: true},
 		"org.member_added.v1": domain.MemberAdded{
 			OrgID: orgA, MemberID: "01935f2e-0000-7000-8000-0000000000aa",
 			Email: "Owner@Example.org", Role: domain.RoleOwner,

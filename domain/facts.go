@@ -13,6 +13,8 @@ const (
 	TypeInvitationRevoked  = "org.invitation_revoked"
 	TypeInvitationAccepted = "org.invitation_accepted"
 	TypeConditionSeen      = "org.condition_seen"
+	TypeMemberNamed        = "org.member_named"
+	TypeMemberLimited      = "org.member_limited"
 
 	TypeAccountCreated = "account.created"
 
@@ -90,6 +92,8 @@ type MemberInvited struct {
 	ExpiresAt time.Time `json:"expires_at"`
 	// Replaces is the pending invitation of the address that this one replaces; empty if none.
 	Replaces string `json:"replaces,omitempty"`
+	// ViewOnly is whether the person becomes a member who may only look.
+	ViewOnly bool `json:"view_only,omitempty"`
 }
 
 // MemberInvitationRevoked revokes a pending invitation (aggregate org).
@@ -104,6 +108,22 @@ type MemberInvitationAccepted struct {
 	OrgID        string `json:"org_id"`
 	InvitationID string `json:"invitation_id"`
 	MemberID     string `json:"member_id"`
+}
+
+// MemberNamed sets the name that the portal shows for a member (aggregate org).
+type MemberNamed struct {
+	OrgID    string `json:"org_id"`
+	MemberID string `json:"member_id"`
+	// Name is empty for a member who is shown by the address.
+	Name string `json:"name"`
+}
+
+// MemberLimited sets whether a member of RoleMember may only look (aggregate org). Another role
+// ends that.
+type MemberLimited struct {
+	OrgID    string `json:"org_id"`
+	MemberID string `json:"member_id"`
+	ViewOnly bool   `json:"view_only"`
 }
 
 // ConditionSeen records that a member has seen a condition that needs attention (aggregate org). It
@@ -328,6 +348,8 @@ func (MemberInvited) EventType() string            { return TypeMemberInvited }
 func (MemberInvitationRevoked) EventType() string  { return TypeInvitationRevoked }
 func (MemberInvitationAccepted) EventType() string { return TypeInvitationAccepted }
 func (ConditionSeen) EventType() string            { return TypeConditionSeen }
+func (MemberNamed) EventType() string              { return TypeMemberNamed }
+func (MemberLimited) EventType() string            { return TypeMemberLimited }
 func (AccountCreated) EventType() string           { return TypeAccountCreated }
 func (SiteCreated) EventType() string              { return TypeSiteCreated }
 func (SiteRenamed) EventType() string              { return TypeSiteRenamed }

@@ -42,6 +42,8 @@ type OrgInvitation struct {
 	ExpiresAt time.Time
 	// TokenHash is the SHA-256 of the secret in the link.
 	TokenHash [32]byte
+	// ViewOnly is whether the person becomes a member who may only look.
+	ViewOnly bool
 }
 
 // Acceptance is the result of accepting an invitation.
@@ -72,7 +74,9 @@ type Invite struct {
 	InvitationID string
 	Email        string
 	Role         Role
-	TokenHash    [32]byte
+	// ViewOnly invites a person, of RoleMember, who may only look.
+	ViewOnly  bool
+	TokenHash [32]byte
 	// TTL is how long the link works.
 	TTL time.Duration
 	// MaxPending is how many invitations of the organization may be pending, MaxPerHour how many it
@@ -118,6 +122,9 @@ func DecideInvite(s OrgState, o Origin, c Invite) ([]Event, error) {
 	if err := CheckInvitedRole(c.Role); err != nil {
 		return nil, err
 	}
+	if err := checkViewOnly(c.Role, c.ViewOnly); err != nil {
+		return nil, err
+	}
 	if err := s.mayManage(o.Actor, c.Role); err != nil {
 		return nil, err
 	}
@@ -127,7 +134,7 @@ func DecideInvite(s OrgState, o Origin, c Invite) ([]Event, error) {
 	}
 	invited := MemberInvited{
 		OrgID: s.ID, InvitationID: c.InvitationID, Email: c.Email, Role: c.Role,
-		TokenHash: c.TokenHash[:],
+		TokenHash: c.TokenHash[:], ViewOnly: c.ViewOnly,
 		ExpiresAt: wholeMicroseconds(o.At.Add(c.TTL)),
 	}
 	var events []Event
@@ -221,10 +228,16 @@ func DecideAcceptInvitation(
 		return nil, Acceptance{}, ErrInvitationExpired
 	}
 	m := OrgMember{ID: memberID, Email: i.Email, Role: i.Role}
-	return []Event{
+	events := []Event{
 		Record(o, MemberAdded{OrgID: s.ID, MemberID: m.ID, Email: m.Email, Role: m.Role}),
 		Record(o, MemberInvitationAccepted{OrgID: s.ID, InvitationID: i.ID, MemberID: m.ID}),
-	}, s.acceptance(m, false), nil
+	}
+	if i.ViewOnly {
+		events = append(
+			events, Record(o, MemberLimited{OrgID: s.ID, MemberID: m.ID, ViewOnly: true}),
+		)
+	}
+	return events, s.acceptance(m, false), nil
 }
 
 func (s OrgState) acceptance(m OrgMember, already bool) Acceptance {
@@ -273,6 +286,7 @@ func (s OrgState) withInvitation(e Event, f MemberInvited) (OrgState, error) {
 	s.Invitations = append(kept, OrgInvitation{
 		ID: f.InvitationID, Email: f.Email, Address: address, Role: f.Role,
 		CreatedAt: e.At, ExpiresAt: f.ExpiresAt, TokenHash: [32]byte(f.TokenHash),
+		ViewOnly: f.ViewOnly,
 	})
 	return s, nil
 }
@@ -281,13 +295,7 @@ func (s OrgState) withInvitation(e Event, f MemberInvited) (OrgState, error) {
 func (s OrgState) withAcceptance(f MemberInvitationAccepted) OrgState {
 	accepted, _ := s.Invitation(f.InvitationID)
 	s.Invitations = withoutInvitation(s.Invitations, f.InvitationID)
-	s.Members = slices.Clone(s.Members)
-	for i := range s.Members {
-		if s.Members[i].ID == f.MemberID {
-			s.Members[i].Accepted = accepted
-		}
-	}
-	return s
+	return s.withMember(f.MemberID, func(m *OrgMember) { m.Accepted = accepted })
 }
 
 func withoutInvitation(all []OrgInvitation, id string) []OrgInvitation {

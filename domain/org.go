@@ -33,6 +33,10 @@ type OrgMember struct {
 	Address  string
 	Role     Role
 	JoinedAt time.Time
+	// Name is what the portal calls the member; "" for the address.
+	Name string
+	// ViewOnly is whether the member, of RoleMember, may only look.
+	ViewOnly bool
 	// Accepted is the invitation that the person accepted; its ID is empty for the first owner.
 	Accepted OrgInvitation
 }
@@ -60,6 +64,10 @@ func OrgOf(fact Fact) (id string, ok bool) {
 	case MemberInvitationAccepted:
 		return f.OrgID, true
 	case ConditionSeen:
+		return f.OrgID, true
+	case MemberNamed:
+		return f.OrgID, true
+	case MemberLimited:
 		return f.OrgID, true
 	default:
 		return "", false
@@ -113,12 +121,13 @@ func EvolveOrg(s OrgState, e Event) (OrgState, error) {
 			JoinedAt: e.At,
 		})
 	case MemberRoleChanged:
-		s.Members = slices.Clone(s.Members)
-		for i := range s.Members {
-			if s.Members[i].ID == f.MemberID {
-				s.Members[i].Role = f.Role
-			}
-		}
+		s = s.withMember(f.MemberID, func(m *OrgMember) {
+			m.Role, m.ViewOnly = f.Role, m.ViewOnly && f.Role == RoleMember
+		})
+	case MemberNamed:
+		s = s.withMember(f.MemberID, func(m *OrgMember) { m.Name = f.Name })
+	case MemberLimited:
+		s = s.withMember(f.MemberID, func(m *OrgMember) { m.ViewOnly = f.ViewOnly })
 	case MemberRemoved:
 		s.Members = slices.DeleteFunc(
 			slices.Clone(s.Members), func(m OrgMember) bool { return m.ID == f.MemberID },

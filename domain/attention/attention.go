@@ -33,6 +33,15 @@ const (
 	NotHeard Kind = "hub_silent"
 )
 
+// rank orders the kinds of one severity: what endangers people is 0, other conditions are 1.
+func (k Kind) rank() int {
+	switch k {
+	case Smoke, CO, Heat:
+		return 0
+	}
+	return 1
+}
+
 // LowBattery is the charge in percent below which a battery needs attention.
 const LowBattery = 20
 
@@ -139,6 +148,7 @@ func Compare(a, b Condition) int {
 		cmp.Compare(
 			slices.Index(domain.Severities, a.Severity), slices.Index(domain.Severities, b.Severity),
 		),
+		a.Kind.rank()-b.Kind.rank(),
 		b.Since.Compare(a.Since), cmp.Compare(a.Hub, b.Hub), cmp.Compare(a.ID, b.ID),
 	)
 }

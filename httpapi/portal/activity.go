@@ -48,7 +48,14 @@ func (req *request) activity() error {
 		return err
 	}
 	view := activityView{}
+	org, err := req.portal.Directory.Org(req.http.Context(), req.member.OrgID)
+	if err != nil {
+		return err
+	}
 	for _, a := range page.Data {
+		if member, ok := org.Member(a.Actor.ID); ok && a.Actor.Kind == domain.ActorMember {
+			a.ActorName = member.DisplayName()
+		}
 		device, _ := strconv.ParseInt(a.SubjectID, 10, 64) // 0 for other subjects, which have no hub
 		view.Rows = append(view.Rows, activityRowOf(a, devices[a.Hub][device]))
 	}

@@ -192,10 +192,10 @@ func (req *request) silentHubs(ctx context.Context) map[domain.HubID]time.Time {
 	return silent
 }
 
-// seenBy returns the address of the member who has seen a condition.
+// seenBy returns the name of the member who has seen a condition.
 func seenBy(org domain.OrgState, seen domain.SeenCondition) string {
 	if member, ok := org.Member(seen.MemberID); ok {
-		return member.Email
+		return member.DisplayName()
 	}
 	return text.Pages["former-member"]
 }

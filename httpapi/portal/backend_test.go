@@ -180,13 +180,13 @@ func (w *backend) Invite(
 	return w.Directory.Invite(ctx, o, org, email, role)
 }
 
-func (w *backend) ChangeRole(
-	ctx context.Context, o domain.Origin, org, member string, role domain.Role,
+func (w *backend) ChangeAccess(
+	ctx context.Context, o domain.Origin, org, member string, role domain.Role, viewOnly bool,
 ) (domain.Member, error) {
 	if w.err != nil {
 		return domain.Member{}, w.err
 	}
-	return w.Directory.ChangeRole(ctx, o, org, member, role)
+	return w.Directory.ChangeAccess(ctx, o, org, member, role, viewOnly)
 }
 
 func (w *backend) RemoveMember(ctx context.Context, o domain.Origin, org, member string) error {

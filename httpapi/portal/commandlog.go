@@ -150,6 +150,10 @@ func (req *request) readCommands(
 func (req *request) actorNames(
 	ctx context.Context, done []domain.CommandRecord,
 ) (map[domain.Actor]string, error) {
+	org, err := req.portal.Directory.Org(ctx, req.member.OrgID)
+	if err != nil {
+		return nil, err
+	}
 	names := map[domain.Actor]string{}
 	for _, command := range done {
 		actor := command.Actor
@@ -159,9 +163,8 @@ func (req *request) actorNames(
 		var err error
 		switch actor.Kind {
 		case domain.ActorMember:
-			var m domain.Member
-			m, err = req.portal.ReadModels.Member(ctx, req.member.OrgID, actor.ID)
-			names[actor] = m.Email
+			member, _ := org.Member(actor.ID) // zero for a former member
+			names[actor] = member.DisplayName()
 		case domain.ActorKey:
 			var k domain.KeyView
 			k, err = req.portal.ReadModels.Key(ctx, req.member.OrgID, actor.ID)

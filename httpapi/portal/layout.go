@@ -27,6 +27,8 @@ type Layout struct {
 	Email, FormToken string
 	// Member is the person's membership in the page's organization; zero on other pages.
 	Member domain.MemberAccess
+	// ViewOnly reports whether the person may only look.
+	ViewOnly bool
 	// Several reports whether the person is a member of more than one organization.
 	Several bool
 	// Notice is the result of the last action; mostly empty.
@@ -50,7 +52,7 @@ func (req *request) layout(heading, section string) Layout {
 	layout := Layout{
 		Heading: heading, Section: section, Root: req.root(),
 		Email: req.session.Email, FormToken: req.session.FormToken,
-		Member: req.member,
+		Member: req.member, ViewOnly: req.mayOnlyLook(),
 		Several: req.session.Email != "" &&
 			len(req.portal.People.Memberships(req.session.Email)) > 1,
 		Now: req.info.At.In(req.zone()), RequestID: req.info.RequestID,

@@ -66,7 +66,7 @@ var (
 var notShown = regexp.MustCompile(
 	`^(Arrow(Up|Down)|Content-Type|Retry-After|Accept|Tab|Enter|Escape` +
 		`|(notice|plain|tag|button)( [a-z-]+)+ ?|[.#][a-z-]+ [a-z]+|figcaption b|a bdi` +
-		`|#filter-hub .*|form\.command .*)$`,
+		`|#filter-hub .*|nav a\[data-alarms\]|form\.command .*)$`,
 )
 
 // scriptTexts returns the strings of a script that look like texts.

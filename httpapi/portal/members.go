@@ -12,7 +12,7 @@ type membersView struct {
 	Layout
 	People      []memberRow
 	MorePeople  pager
-	Invitations []domain.Invitation
+	Invitations []invitationRow
 	MoreInvited pager
 	// Find is the text that addresses must contain. Query is the list query of links and forms that
 	// return to this page.
@@ -23,13 +23,24 @@ type membersView struct {
 	Invited struct{ Email, Role, Problem string }
 }
 
+// invitationRow is a pending invitation. Access is its role, or viewer.
+type invitationRow struct {
+	domain.Invitation
+	Access string
+}
+
 // memberRow is a member.
 type memberRow struct {
 	domain.Member
 	// Self reports whether the member is the person who is signed in.
 	Self bool
-	// Roles are the roles that the person who is signed in may give the member; nil for none.
-	Roles []domain.Role
+	// Name is what the member chose to be called; "" for the address.
+	Name string
+	// Access is the member's role, or viewer.
+	Access string
+	// Roles are the roles that the person who is signed in may give the member, with viewer; nil
+	// for none.
+	Roles []string
 }
 
 // members shows the people of the organization.
@@ -51,10 +62,14 @@ func (req *request) showMembers(status int, view membersView) error {
 		return err
 	}
 	view.MorePeople = links
-	for _, m := range people {
-		view.People = append(view.People, req.memberRow(m))
+	org, err := req.portal.Directory.Org(ctx, req.member.OrgID)
+	if err != nil {
+		return err
 	}
-	view.Invitations, view.MoreInvited, err = readPage(
+	for _, m := range people {
+		view.People = append(view.People, req.memberRow(org, m))
+	}
+	invitations, links, err := readPage(
 		req,
 		"members",
 		"invitations",
@@ -68,13 +83,24 @@ func (req *request) showMembers(status int, view membersView) error {
 	if err != nil {
 		return err
 	}
+	view.MoreInvited = links
+	for _, i := range invitations {
+		known, _ := org.Invitation(i.ID)
+		view.Invitations = append(
+			view.Invitations, invitationRow{i, accessName(i.Role, known.ViewOnly)},
+		)
+	}
 	view.Layout = req.layout(text.Pages["members"], "members")
 	req.render(status, "members.html", view)
 	return nil
 }
 
-func (req *request) memberRow(m domain.Member) memberRow {
-	return memberRow{Member: m, Self: m.ID == req.member.MemberID, Roles: req.rolesFor(m)}
+func (req *request) memberRow(org domain.OrgState, m domain.Member) memberRow {
+	known, _ := org.Member(m.ID)
+	return memberRow{
+		Member: m, Self: m.ID == req.member.MemberID, Name: known.Name,
+		Access: accessName(m.Role, known.ViewOnly), Roles: req.rolesFor(m),
+	}
 }
 
 // Removable reports whether the person who is signed in may end the membership.
@@ -82,12 +108,14 @@ func (m memberRow) Removable() bool { return m.Self || len(m.Roles) > 0 }
 
 // rolesFor returns the roles that the person who is signed in may give a member. It only decides
 // what the page offers; the directory decides what is allowed.
-func (req *request) rolesFor(m domain.Member) []domain.Role {
+func (req *request) rolesFor(m domain.Member) []string {
 	switch {
 	case req.member.Role == domain.RoleOwner:
-		return []domain.Role{domain.RoleOwner, domain.RoleAdmin, domain.RoleMember}
+		return []string{
+			string(domain.RoleOwner), string(domain.RoleAdmin), string(domain.RoleMember), viewer,
+		}
 	case req.member.Role == domain.RoleAdmin && m.Role != domain.RoleOwner:
-		return []domain.Role{domain.RoleAdmin, domain.RoleMember}
+		return []string{string(domain.RoleAdmin), string(domain.RoleMember), viewer}
 	}
 	return nil
 }
@@ -96,9 +124,9 @@ func (req *request) rolesFor(m domain.Member) []domain.Role {
 func (req *request) changeRole() error {
 	var view membersView
 	view.Role.Member = req.http.PathValue("member")
-	_, err := req.portal.Directory.ChangeRole(
-		req.http.Context(), req.origin(), req.member.OrgID, view.Role.Member,
-		domain.Role(req.formValue("role")),
+	role, viewOnly := accessOf(req.formValue("role"))
+	_, err := req.portal.Directory.ChangeAccess(
+		req.http.Context(), req.origin(), req.member.OrgID, view.Role.Member, role, viewOnly,
 	)
 	if problem, ok := rejectionText(err); ok {
 		view.Role.Problem = problem
@@ -122,7 +150,11 @@ func (req *request) showRemoval(status int, problem string) error {
 	if err != nil {
 		return err
 	}
-	row := req.memberRow(m)
+	org, err := req.portal.Directory.Org(req.http.Context(), req.member.OrgID)
+	if err != nil {
+		return err
+	}
+	row := req.memberRow(org, m)
 	if !row.Removable() {
 		return errManagersOnly
 	}
@@ -160,10 +192,17 @@ func (req *request) removeMember() error {
 func (req *request) invite() error {
 	var view membersView
 	view.Invited.Email, view.Invited.Role = req.formValue("email"), req.formValue("role")
-	_, err := req.portal.Directory.Invite(
-		req.http.Context(), req.origin(), req.member.OrgID, view.Invited.Email,
-		domain.Role(view.Invited.Role),
-	)
+	role, viewOnly := accessOf(view.Invited.Role)
+	var err error
+	if viewOnly {
+		_, err = req.portal.Directory.InviteViewer(
+			req.http.Context(), req.origin(), req.member.OrgID, view.Invited.Email,
+		)
+	} else {
+		_, err = req.portal.Directory.Invite(
+			req.http.Context(), req.origin(), req.member.OrgID, view.Invited.Email, role,
+		)
+	}
 	if problem, ok := rejectionText(err); ok {
 		view.Invited.Problem = problem
 		return req.showMembers(http.StatusBadRequest, view)

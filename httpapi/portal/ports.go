@@ -125,10 +125,15 @@ type Directory interface {
 	Invite(
 		ctx context.Context, o domain.Origin, org, email string, role domain.Role,
 	) (domain.Invitation, error)
+	// InviteViewer invites a person who becomes a member who may only look.
+	InviteViewer(ctx context.Context, o domain.Origin, org, email string) (domain.Invitation, error)
 	RevokeInvitation(ctx context.Context, o domain.Origin, org, invitation string) error
-	ChangeRole(
-		ctx context.Context, o domain.Origin, org, member string, role domain.Role,
+	// ChangeAccess changes a member's role, and whether the member, of RoleMember, may only look.
+	ChangeAccess(
+		ctx context.Context, o domain.Origin, org, member string, role domain.Role, viewOnly bool,
 	) (domain.Member, error)
+	// NameMember sets the name that pages show for the actor; "" removes it.
+	NameMember(ctx context.Context, o domain.Origin, org, name string) error
 	RemoveMember(ctx context.Context, o domain.Origin, org, member string) error
 
 	// CreateKey creates an API key and returns its id and the key, which is not stored.

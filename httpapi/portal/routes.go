@@ -118,16 +118,18 @@ func (p *Portal) organizationRoutes() []Route {
 		post("/portal/{org}/sites/{site}/rename", p.manager((*request).renameOnSitePage)),
 		get("/portal/{org}/sites/{site}/rename", p.member((*request).redirectToSite)),
 		get(
-			"/portal/{org}/sites/{site}/actions/{action}", p.member((*request).confirmGroupAction),
+			"/portal/{org}/sites/{site}/actions/{action}", p.operator((*request).confirmGroupAction),
 		).askingHub(),
 		post(
-			"/portal/{org}/sites/{site}/actions/{action}", p.member((*request).runGroupAction),
+			"/portal/{org}/sites/{site}/actions/{action}", p.operator((*request).runGroupAction),
 		).askingHub(),
 
 		get("/portal/{org}/devices", p.member((*request).findDevices)),
 
 		get("/portal/{org}/settings", p.member((*request).settings)),
 		post("/portal/{org}/settings/name", p.manager((*request).renameOrganization)),
+		post("/portal/{org}/settings/own-name", p.member((*request).nameMember)),
+		get("/portal/{org}/settings/own-name", p.member(redirectToForm("settings"))),
 		get("/portal/{org}/settings/name", p.member(redirectToForm("settings"))),
 
 		get("/portal/{org}/activity", p.member((*request).activity)),

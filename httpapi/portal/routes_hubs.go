@@ -15,7 +15,7 @@ func (p *Portal) hubRoutes() []Route {
 		post("/portal/{org}/stream", p.member((*request).stream)).longLived(),
 
 		get("/portal/{org}/attention", p.member((*request).attentionPart)),
-		post("/portal/{org}/attention/seen", p.member((*request).seeCondition)),
+		post("/portal/{org}/attention/seen", p.operator((*request).seeCondition)),
 		get("/portal/{org}/attention/seen", p.member(redirectToForm(""))),
 
 		get(hub, p.hub((*request).hubPage)).askingHub(),
@@ -40,7 +40,7 @@ func (p *Portal) hubRoutes() []Route {
 		get(hub+"/devices", p.hub((*request).devices)).askingHub(),
 		get(device, p.hub((*request).devicePage)).askingHub(),
 		get(device+"/card", p.hub((*request).deviceCard)).askingHub(),
-		post(device+"/commands", p.hub((*request).command)).askingHub(),
+		post(device+"/commands", p.hubOperator((*request).command)).askingHub(),
 		post(device+"/label", p.hubManager((*request).labelDevice)).askingHub(),
 		post(device+"/forget", p.hubManager((*request).forgetDevice)).askingHub(),
 		get(device+"/commands", p.hub((*request).redirectToHub)),

@@ -27,6 +27,13 @@ func (c *Changes) recordActivity(r directory.Recorded) {
 		row.OrgID, row.SubjectID, row.Detail = f.OrgID, f.OrgID, f.Name
 	case domain.ConditionSeen:
 		row.OrgID, row.SubjectID, row.Detail = f.OrgID, string(f.HubID), f.Condition
+	case domain.MemberNamed:
+		row.OrgID, row.SubjectID, row.Detail = f.OrgID, f.MemberID, f.Name
+	case domain.MemberLimited:
+		row.OrgID, row.SubjectID = f.OrgID, f.MemberID
+		if f.ViewOnly {
+			row.Detail = "view_only"
+		}
 	case domain.MemberAdded:
 		row.OrgID, row.SubjectID, row.Detail = f.OrgID, f.MemberID, string(f.Role)
 	case domain.MemberRoleChanged:

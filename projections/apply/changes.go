@@ -42,7 +42,7 @@ func (c *Changes) Add(r directory.Recorded) error {
 			return nil
 		}
 		c.renamedOrgs.put(f.OrgID, f)
-	case domain.ConditionSeen:
+	case domain.ConditionSeen, domain.MemberNamed, domain.MemberLimited:
 		// It is read from the directory itself.
 	case domain.MemberAdded, domain.MemberRoleChanged, domain.MemberRemoved, domain.MemberInvited,
 		domain.MemberInvitationRevoked, domain.MemberInvitationAccepted:

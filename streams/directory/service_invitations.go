@@ -17,6 +17,19 @@ import (
 func (s *Service) Invite(
 	ctx context.Context, o domain.Origin, orgID, email string, role domain.Role,
 ) (domain.Invitation, error) {
+	return s.invite(ctx, o, orgID, email, role, false)
+}
+
+// InviteViewer is Invite for a person who becomes a member who may only look.
+func (s *Service) InviteViewer(
+	ctx context.Context, o domain.Origin, orgID, email string,
+) (domain.Invitation, error) {
+	return s.invite(ctx, o, orgID, email, domain.RoleMember, true)
+}
+
+func (s *Service) invite(
+	ctx context.Context, o domain.Origin, orgID, email string, role domain.Role, viewOnly bool,
+) (domain.Invitation, error) {
 	if s.cfg.Mailer == nil {
 		return domain.Invitation{}, errors.New("directory: Invite needs ServiceConfig.Mailer")
 	}
@@ -32,6 +45,7 @@ func (s *Service) Invite(
 	rand.Read(token.Secret[:]) // never fails: it ends the program instead
 	invite := domain.Invite{
 		InvitationID: token.InvitationID, Email: email, Role: role, TokenHash: token.SecretHash(),
+		ViewOnly:   viewOnly,
 		TTL:        s.cfg.InvitationTTL,
 		MaxPending: s.cfg.Quotas.PendingInvitations, MaxPerHour: s.cfg.Quotas.InvitationsPerHour,
 	}

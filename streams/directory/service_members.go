@@ -16,9 +16,43 @@ func (s *Service) ChangeRole(
 		return domain.Member{}, domain.ErrMemberNotFound()
 	}
 	o = s.stamp(o)
-	decide := func(org domain.OrgState) ([]domain.Event, error) {
+	return s.changeMember(ctx, o, orgID, memberID, func(org domain.OrgState) ([]domain.Event, error) {
 		return domain.DecideChangeRole(org, o, memberID, role)
+	})
+}
+
+// ChangeAccess is ChangeRole that also sets whether the member may only look, which needs RoleMember.
+func (s *Service) ChangeAccess(
+	ctx context.Context, o domain.Origin, orgID, memberID string, role domain.Role, viewOnly bool,
+) (domain.Member, error) {
+	if !domain.IsUUID(orgID) {
+		return domain.Member{}, domain.ErrMemberNotFound()
 	}
+	o = s.stamp(o)
+	return s.changeMember(ctx, o, orgID, memberID, func(org domain.OrgState) ([]domain.Event, error) {
+		return domain.DecideChangeAccess(org, o, memberID, role, viewOnly)
+	})
+}
+
+// NameMember sets the name that the portal shows for the actor; "" removes it. It returns
+// invalid_request for a name that CleanLabel rejects, and not_found for an actor who is no member.
+func (s *Service) NameMember(ctx context.Context, o domain.Origin, orgID, name string) error {
+	name, err := domain.CleanLabel("name", name)
+	if err != nil {
+		return err
+	}
+	o = s.stamp(o)
+	_, err = s.updateOrg(ctx, o, orgID, func(org domain.OrgState) ([]domain.Event, error) {
+		return domain.DecideNameMember(org, o, name)
+	})
+	return err
+}
+
+// changeMember updates an organization by a decision about a member, and returns the member.
+func (s *Service) changeMember(
+	ctx context.Context, o domain.Origin, orgID, memberID string,
+	decide func(domain.OrgState) ([]domain.Event, error),
+) (domain.Member, error) {
 	org, seq, err := s.orgs.Update(ctx, orgID, limitChanges(s, o, orgID, decide))
 	if err != nil {
 		return domain.Member{}, err

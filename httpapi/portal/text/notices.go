@@ -18,6 +18,7 @@ var Notices = map[string]string{
 	"site-created":         "Site created.",
 	"site-renamed":         "Site renamed.",
 	"organization-renamed": "Organization renamed.",
+	"name-saved":           "Your name is saved.",
 	"condition-seen":       "Marked as seen.",
 	"hub-removed":          "Hub removed from the organization.",
 	"hub-added":            "Hub added.",

@@ -96,4 +96,6 @@ var frame = map[string]string{
 	"too-many-pages": "Your network has requested too many pages. Wait {time}, then " +
 		"reload the page.",
 	"too-many-requests": "Too many requests",
+	"alarms-show":       "Show all on the dashboard",
+	"alarms-more":       "and {number} more",
 }

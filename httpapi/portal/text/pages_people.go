@@ -67,7 +67,8 @@ var people = map[string]string{
 	"revoked-at":  "revoked {time}",
 	"role-of":     "Role of {person}",
 	"roles-text": "Owners can do everything. Admins manage everything except " +
-		"owners. Members see everything and operate devices.",
+		"owners. Members see everything and operate devices. Viewers see everything and change " +
+		"nothing.",
 	"scopes":             "Scopes",
 	"withdraw":           "Withdraw",
 	"you":                "you",
@@ -75,4 +76,7 @@ var people = map[string]string{
 	"choose-scope":       "Choose at least one scope.",
 	"leave-organization": "Leave organization",
 	"remove-member":      "Remove member",
+	"own-name":           "Your name",
+	"own-name-hint":      "Members of this organization see it in place of your address.",
+	"view-only":          "you may only look here; ask an owner or admin to change your role",
 }

@@ -1,0 +1,93 @@
+package domain_test
+
+import (
+	"testing"
+
+	"hubcloud/domain"
+)
+
+// TestNameMember: members name themselves, and nobody else does.
+func TestNameMember(t *testing.T) {
+	t.Parallel()
+	state := fold(t, domain.EvolveOrg, created, owner1, member1)
+	named := domain.MemberNamed{OrgID: orgA, MemberID: maxi, Name: "Max"}
+	events, err := domain.DecideNameMember(state, acting(maxi), "Max")
+	checkDecisionBy(t, acting(maxi), events, err, []domain.Fact{named}, "")
+
+	state = fold(t, domain.EvolveOrg, created, owner1, member1, named)
+	member, _ := state.Member(maxi)
+	if member.DisplayName() != "Max" {
+		t.Errorf("DisplayName(): got %q, want Max", member.DisplayName())
+	}
+	if owner, _ := state.Member(olga); owner.DisplayName() != "olga@example.org" {
+		t.Errorf("DisplayName(): got %q, want the address", owner.DisplayName())
+	}
+	events, err = domain.DecideNameMember(state, acting(maxi), "Max")
+	checkDecision(t, events, err, nil, "")
+	for _, who := range []string{nemo, byKey, byOp} {
+		events, err = domain.DecideNameMember(state, acting(who), "Max")
+		checkDecision(t, events, err, nil, domain.CodeNotFound)
+	}
+}
+
+// TestViewers: a person is invited who may only look, keeps that on joining, and loses it with
+// another role. Only members can be limited, by those who manage them.
+func TestViewers(t *testing.T) {
+	t.Parallel()
+	limited := domain.MemberLimited{OrgID: orgA, MemberID: maxi, ViewOnly: true}
+	state := fold(t, domain.EvolveOrg, created, owner1, admin1, member1)
+	events, err := domain.DecideChangeAccess(state, acting(ada), maxi, domain.RoleMember, true)
+	checkDecisionBy(t, acting(ada), events, err, []domain.Fact{limited}, "")
+	events, err = domain.DecideChangeAccess(state, acting(maxi), maxi, domain.RoleMember, true)
+	checkDecision(t, events, err, nil, domain.CodeForbidden)
+	events, err = domain.DecideChangeAccess(state, acting(olga), ada, domain.RoleAdmin, true)
+	checkDecision(t, events, err, nil, domain.CodeInvalidRequest)
+	events, err = domain.DecideChangeAccess(state, acting(olga), ada, domain.RoleMember, true)
+	checkDecisionBy(t, acting(olga), events, err, []domain.Fact{
+		domain.MemberRoleChanged{OrgID: orgA, MemberID: ada, Role: domain.RoleMember},
+		domain.MemberLimited{OrgID: orgA, MemberID: ada, ViewOnly: true},
+	}, "")
+
+	state = fold(t, domain.EvolveOrg, created, owner1, member1, limited)
+	events, err = domain.DecideChangeAccess(state, acting(olga), maxi, domain.RoleMember, true)
+	checkDecision(t, events, err, nil, "")
+	state = fold(t, domain.EvolveOrg, created, owner1, member1, limited,
+		domain.MemberRoleChanged{OrgID: orgA, MemberID: maxi, Role: domain.RoleAdmin},
+		domain.MemberRoleChanged{OrgID: orgA, MemberID: maxi, Role: domain.RoleMember})
+	if member, _ := state.Member(maxi); member.ViewOnly {
+		t.Error("a member who was an admin may still only look, want the limit gone")
+	}
+}
+
+// TestInvitedViewer: the invitation decides that the person may only look.
+func TestInvitedViewer(t *testing.T) {
+	t.Parallel()
+	token := domain.InvitationToken{OrgID: orgA, InvitationID: nemo}
+	invite := domain.Invite{
+		InvitationID: nemo, Email: "vera@example.org", Role: domain.RoleMember, ViewOnly: true,
+		TokenHash: token.SecretHash(), TTL: domain.DefaultInvitationTTL,
+	}
+	state := fold(t, domain.EvolveOrg, created, owner1)
+	events, err := domain.DecideInvite(state, acting(olga), invite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state, err = domain.EvolveOrg(state, events[0]); err != nil {
+		t.Fatal(err)
+	}
+	events, _, err = domain.DecideAcceptInvitation(state, acting(olga), token, maxi)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, event := range events {
+		if state, err = domain.EvolveOrg(state, event); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if member, ok := state.Member(maxi); !ok || !member.ViewOnly {
+		t.Errorf("after accepting: got member %+v, want one who may only look", member)
+	}
+	invite.Role = domain.RoleAdmin
+	events, err = domain.DecideInvite(state, acting(olga), invite)
+	checkDecision(t, events, err, nil, domain.CodeInvalidRequest)
+}

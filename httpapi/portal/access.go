@@ -1,0 +1,60 @@
+package portal
+
+import "hubcloud/domain"
+
+// viewer is how forms call the access of a member who may only look. Otherwise they name the role.
+const viewer = "viewer"
+
+// accessOf returns the role, and whether the member may only look, that a form names.
+func accessOf(field string) (role domain.Role, viewOnly bool) {
+	if field == viewer {
+		return domain.RoleMember, true
+	}
+	return domain.Role(field), false
+}
+
+// accessName returns how forms call an access, as accessOf reads it.
+func accessName(role domain.Role, viewOnly bool) string {
+	if viewOnly {
+		return viewer
+	}
+	return string(role)
+}
+
+// viewOnly reports whether the member may only look. The directory decides on every request, so that
+// a change applies at once.
+func (req *request) viewOnly() (bool, error) {
+	if req.member.Role != domain.RoleMember {
+		return false, nil
+	}
+	org, err := req.portal.Directory.Org(req.http.Context(), req.member.OrgID)
+	member, _ := org.Member(req.member.MemberID)
+	return member.ViewOnly, err
+}
+
+// mayOnlyLook is viewOnly for what a page offers. Without an answer the page offers everything: the
+// action itself is rejected then.
+func (req *request) mayOnlyLook() bool {
+	viewOnly, err := req.viewOnly()
+	return viewOnly && err == nil
+}
+
+// operator wraps an action of members who may do more than look.
+func (p *Portal) operator(handle handler) routeHandler {
+	return p.member(func(req *request) error {
+		switch viewOnly, err := req.viewOnly(); {
+		case err != nil:
+			return err
+		case viewOnly:
+			return errViewOnly
+		}
+		return handle(req)
+	})
+}
+
+// hubOperator wraps an action on a device for members who may do more than look.
+func (p *Portal) hubOperator(handle func(*request, domain.HubID) error) routeHandler {
+	return p.operator(p.withHub(handle))
+}
+
+var errViewOnly = rejection(domain.CodeForbidden, "view-only")

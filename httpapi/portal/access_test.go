@@ -1,0 +1,112 @@
+package portal_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"hubcloud/domain"
+)
+
+// A member chooses a name, which the pages show in place of the address.
+func TestOwnName(t *testing.T) {
+	t.Parallel()
+	w := newBackend(t)
+	b := w.open(t, nil).signIn(max)
+	checkPage(t, b.get(inOne+"/settings", http.StatusOK))
+	if to, _ := b.post(
+		inOne+"/settings/own-name", http.StatusSeeOther, "name", " Max <b>Mill</b> ",
+	); to != inOne+"/settings" {
+		t.Errorf("redirected to %q, want the settings", to)
+	}
+	const name = "Max &lt;b&gt;Mill&lt;/b&gt;"
+	for _, path := range []string{"/settings", "/members", "/activity"} {
+		page := b.get(inOne+path, http.StatusOK)
+		checkPage(t, page)
+		if !strings.Contains(page, name) {
+			t.Errorf("%s: got %s, want %q in it", path, page, name)
+		}
+	}
+	if _, page := b.post(
+		inOne+"/settings/own-name", http.StatusBadRequest, "name", strings.Repeat("x", 201),
+	); !strings.Contains(page, `id="own-name-problem"`) {
+		t.Errorf("got %s, want the error beside the field", page)
+	}
+	b.post(inOne+"/settings/own-name", http.StatusSeeOther, "name", "")
+	if page := b.get(inOne+"/members", http.StatusOK); strings.Contains(page, name) {
+		t.Errorf("after removing the name: got %s, want the address", page)
+	}
+}
+
+// A viewer sees every page, and can change and operate nothing.
+func TestViewer(t *testing.T) {
+	t.Parallel()
+	b := newHubBackend(t)
+	email := fmt.Sprintf("max@t%d.example.org", backends.Add(1))
+	member := b.NewMember(t, email, domain.RoleMember)
+	b.reported = []domain.ReportedState{b.state(3, "Landing", "smoke", "true")}
+	device := b.path + "/devices/1"
+	command := url.Values{
+		"key": {"lock"}, "endpoint": {"0"}, "value": {"true"}, "idempotency_key": {"once"},
+	}
+	actions := []string{"/devices/1/commands", "/attention/seen", "/actions/"}
+	pages := []string{b.path, device, "", "/sites/" + b.SiteID, "/members"}
+	for _, viewOnly := range []bool{true, false} {
+		if viewOnly {
+			b.signIn(t, b.Owner.Email)
+			b.ask("POST", "/members/"+member.ID+"/role", url.Values{"role": {"viewer"}})
+			if page := read(t, b.ask("GET", "/members", nil)); !strings.Contains(
+				page, `<option value="viewer" selected>`,
+			) {
+				t.Errorf("members: got %s, want a viewer", page)
+			}
+		} else {
+			b.signIn(t, b.Owner.Email)
+			b.ask("POST", "/members/"+member.ID+"/role", url.Values{"role": {"member"}})
+		}
+		b.signIn(t, email)
+		var all strings.Builder
+		for _, path := range pages {
+			page := read(t, b.ask("GET", path, nil))
+			checkPage(t, page)
+			all.WriteString(page)
+		}
+		for _, action := range actions {
+			if strings.Contains(all.String(), action) == viewOnly {
+				t.Errorf("view only %t: got %s on the pages: %t", viewOnly, action, viewOnly)
+			}
+		}
+		want := http.StatusSeeOther
+		if viewOnly {
+			want = http.StatusForbidden
+		}
+		if got := b.ask("POST", device+"/commands", command).StatusCode; got != want {
+			t.Errorf("view only %t: command: got %d, want %d", viewOnly, got, want)
+		}
+		if viewOnly && len(b.calls.sent) != 0 || !viewOnly && len(b.calls.sent) != 1 {
+			t.Errorf("view only %t: got commands %+v", viewOnly, b.calls.sent)
+		}
+		for _, path := range []string{"/attention/seen", "/sites/" + b.SiteID + "/actions/lock"} {
+			if got := b.ask("POST", path, url.Values{}).StatusCode; viewOnly && got != want {
+				t.Errorf("%s: got %d, want %d for a viewer", path, got, want)
+			}
+		}
+	}
+}
+
+// A person is invited as a viewer, and the invitation is sent again as it was.
+func TestInviteViewer(t *testing.T) {
+	t.Parallel()
+	w := newBackend(t)
+	b := w.open(t, nil).signIn(olga)
+	const vera = "vera@example.org"
+	b.post(inOne+"/invitations", http.StatusSeeOther, "email", vera, "role", "viewer")
+	page := b.get(inOne+"/members", http.StatusOK)
+	checkPage(t, page)
+	if !strings.Contains(page, `<input type="hidden" name="role" value="viewer">`) ||
+		!strings.Contains(page, `<span class="tag">viewer</span>`) {
+		t.Errorf("got %s, want an invitation of a viewer that can be sent again", page)
+	}
+}
