@@ -100,7 +100,7 @@ func (req *request) findDevices() error {
 	} else if err := req.search(&view, deviceSearches[i]); err != nil {
 		return err
 	}
-	view.Layout = req.layout(text.Pages["find-devices"], "sites")
+	view.Layout = req.layout(text.Pages["find-devices"], "devices")
 	req.render(http.StatusOK, "find-devices.html", view)
 	return nil
 }

@@ -145,6 +145,9 @@ func (req *request) hubLog(hub domain.HubID) error {
 	if err != nil {
 		return err
 	}
+	if err := req.nameCommanders(hub, view.Page.Entries); err != nil {
+		return err
+	}
 	if view.hubHead, err = req.hubHead(hub, text.Pages["log"]); err != nil {
 		return err
 	}

@@ -25,6 +25,14 @@ function formatAlarm({ type, event, active, user }) {
   return active === false ? textOf("alarm ended", { alarm }) : alarm;
 }
 
+// formatScene returns a scene for display, and "" for a value that names no scene.
+function formatScene({ scene, attribute }) {
+  if (typeof scene !== "number") {
+    return "";
+  }
+  return typeof attribute === "string" && attribute !== "" ? textOf("scene attribute", { scene, attribute: attribute.replaceAll("_", " ") }) : textOf("scene", { scene });
+}
+
 const keyName = (key) => words.get(key)?.name ?? String(key).replaceAll("_", " ");
 
 // These are the limits of package live.
@@ -58,6 +66,9 @@ export function formatValue(key, value, unit = "") {
   }
   if (key === "alarm" && formatAlarm(value) !== "") {
     return truncate(formatAlarm(value), LONGEST_VALUE);
+  }
+  if (key === "scene" && formatScene(value) !== "") {
+    return truncate(formatScene(value), LONGEST_VALUE);
   }
   const fields = Object.keys(value)
     .sort()
@@ -107,7 +118,7 @@ export function describeEvent({ type, data: eventData }, units = {}) {
 
 // describeChannel returns the text of a report of a channel, or of a command.
 function describeChannel({ key, endpoint, value }, units, command) {
-  if (key === "alarm" && !command) {
+  if ((key === "alarm" || key === "scene") && !command) {
     return formatValue(key, value);
   }
   const known = `${command ? "command " : ""}${key} ${value}`;

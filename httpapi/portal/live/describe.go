@@ -51,7 +51,7 @@ func describe(event Event, unit string) string {
 
 // describeChannel returns the text of a report of a channel, or of a command.
 func describeChannel(c channelEvent, unit string, command bool) string {
-	if c.Key == "alarm" && !command {
+	if (c.Key == "alarm" || c.Key == "scene") && !command {
 		return formatValue(c.Key, "", c.Value)
 	}
 	name, kind, prefix := keyName(c.Key), "observed", ""

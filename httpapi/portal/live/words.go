@@ -52,6 +52,10 @@ func formatValue(key, unit string, value json.RawMessage) string {
 		switch key {
 		case "color":
 			return formatColor(v)
+		case "scene":
+			if scene := formatScene(v); scene != "" {
+				return truncate(scene, longestValue)
+			}
 		case "alarm":
 			if alarm := formatAlarm(v); alarm != "" {
 				return truncate(alarm, longestValue)
@@ -120,6 +124,22 @@ func formatFields(v map[string]any) string {
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// formatScene returns a scene for display, such as "Scene 4 (pressed)", and "" for a value that
+// names no scene.
+func formatScene(v map[string]any) string {
+	scene, ok := v["scene"].(float64)
+	if !ok {
+		return ""
+	}
+	pattern, attribute := text.Scripts["scene"], ""
+	if v, ok := v["attribute"].(string); ok && v != "" {
+		pattern, attribute = text.Scripts["scene attribute"], strings.ReplaceAll(v, "_", " ")
+	}
+	return text.Fill(
+		pattern, "scene", strconv.FormatFloat(scene, 'f', -1, 64), "attribute", attribute,
+	)
 }
 
 // formatAlarm returns an alarm for display, such as "Code accepted (user 2)", and "" for a value

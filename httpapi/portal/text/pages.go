@@ -125,6 +125,7 @@ var Pages = join(frame, people, hubs, map[string]string{
 	"log-newest":            "Newest",
 	"log-steps":             "Time",
 	"log-export":            "Export as CSV",
+	"log-by":                "{event}, by {who}",
 	"log-older":             "Older events",
 	"log-time":              "Time",
 	"log-event":             "Event",

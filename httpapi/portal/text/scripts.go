@@ -87,8 +87,11 @@ var Scripts = map[string]string{
 	"alarm glass_broken":         "Glass broken",
 	"alarm power_lost":           "Mains power lost",
 	"alarm power_restored":       "Mains power restored",
-	"alarm user":                 "{alarm} (user {user})",
-	"alarm ended":                "{alarm}: ended",
+	"scene":                      "Scene {scene}",
+	"scene attribute":            "Scene {scene} ({attribute})",
+
+	"alarm user":  "{alarm} (user {user})",
+	"alarm ended": "{alarm}: ended",
 
 	"feed-no-match": "No matching events. New matching events appear here.",
 	"feed-empty":    "No events yet. New events appear here.",
