@@ -135,7 +135,7 @@ func TestHubs(t *testing.T) {
 	}{
 		"offline": {
 			attention.HubState{Status: domain.HubOffline, Since: began, Devices: devices},
-			[]attention.Kind{attention.Offline, attention.Smoke},
+			[]attention.Kind{attention.Smoke, attention.Offline},
 		},
 		"silent": {
 			attention.HubState{Status: domain.HubOnline, SilentSince: began, Devices: devices},

@@ -35,7 +35,10 @@
 //
 // Membership and role are looked up in memory on every request, so changes apply at once; streams
 // of a removed member end. An organization answers non-members as if it did not exist. Every member
-// sees everything, operates devices and may leave. Owners and admins change things. The directory
+// sees everything, operates devices and may leave. Owners and admins change things. A viewer is a
+// member who may only look: the directory keeps that (org.member_limited), and every action asks it.
+// To the API a viewer is a member, since keys and not people call it. A role for some sites only does
+// not exist: every member may read every page, feed and activity of the organization. The directory
 // decides about changes to members: only owners appoint and change owners, and the last owner
 // cannot leave.
 //
@@ -66,7 +69,8 @@
 // attention decides from what devices reported last. It stands for hubs that are offline too. If the reported
 // states cannot be read in time, the page says so and shows what is known of the hubs. A member may
 // mark a condition as seen: the directory keeps that, and the condition steps back for everybody
-// until it begins again. Scripts reload the list within seconds of an event that may change it.
+// until it begins again. Scripts reload the list within seconds of an event that may change it. Pages
+// without a list show the number of alarms, and new ones within 10 s.
 //
 // # Actions on many devices
 //
