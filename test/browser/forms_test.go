@@ -56,7 +56,7 @@ func TestForms(t *testing.T) {
 	b.goTo("/portal/" + tenant.Org + "/members")
 	b.fill("#email", "no address")
 	b.press(`[aria-labelledby="invitations"] .fields button`)
-	b.await(".problem", "It must be an e-mail address")
+	b.await(".problem", "Enter a valid email address.")
 	b.check("invitation-rejected")
 	b.goTo("/portal/" + tenant.Org + "/keys")
 	b.press("form:has(fieldset) > button")

@@ -110,7 +110,7 @@ func TestLock(t *testing.T) {
 	p.click(channel(1, "lock", "form button"))
 	p.await(channel(1, "lock", ".state"), "Locking…")
 	p.await(channel(1, "lock", ".state"), "Not done")
-	p.await(channel(1, "lock", ".state"), "The lock still reports unlocked. It may be jammed.")
+	p.await(channel(1, "lock", ".state"), "Not done: the lock still reports unlocked. It may be jammed.")
 	p.check("diverged")
 	p.goTo("/portal/" + p.tenant.Org + "/activity/commands")
 	p.await("main li:nth-child(1)", "Front door")
