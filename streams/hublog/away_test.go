@@ -72,6 +72,46 @@ func TestStreamSilent(t *testing.T) {
 	}
 }
 
+// A server that is cut off from the broker ends its readers. Regression: one that was reading older
+// events at that moment waited for the broker instead, up to 15 seconds.
+func TestReadOfHistoryEndsWithTheTail(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	writer := startOn(t, broker.Connect(t), Config{})
+	writer.awaitView(hubA, writer.append(hubA, 0, 1, 20))
+	network := streamstest.NewNetwork(t, broker)
+	conns, err := streams.Connect(
+		t.Context(), network.Credentials(), streams.WithLog(slog.New(slog.DiscardHandler)),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conns.Close)
+	f := startOn(t, conns, Config{RingEvents: 1})
+	reader, err := f.Follow(t.Context(), hubA, f.page(hubA, "", 2).Next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	f.history.cache = newBlockCache(1, f.metrics)
+	network.Hold(true)
+	defer network.Hold(false)
+	before := testutil.ToFloat64(f.metrics.directGets)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := reader.Next(t.Context(), 10)
+		ended <- err
+	}()
+	streamstest.Eventually(t, "the stream is asked", func() bool {
+		return testutil.ToFloat64(f.metrics.directGets) > before
+	})
+	s := f.shard(hubA)
+	s.remove(s.tail(hubA), ErrLost) // as a sweep does
+	if err := <-ended; !errors.Is(err, ErrLost) {
+		t.Errorf("Next: %v, want ErrLost", err)
+	}
+}
+
 // The journal keeps records for an hour longer than the retention. Regression: while a stream was
 // away, a page from the start waited in vain for the records that had expired.
 func TestStreamAwayAfterTheRetention(t *testing.T) {

@@ -46,6 +46,11 @@ type tail struct {
 	changed chan struct{}
 	waited  bool
 
+	// life ends with the tail, and with it the reads of history that its readers are in: they would
+	// wait for a broker that is cut off. It is a field because no caller's context lasts as long.
+	life    context.Context
+	endLife context.CancelFunc
+
 	readers int
 	// idle is when the last reader left.
 	idle time.Time
@@ -54,13 +59,15 @@ type tail struct {
 }
 
 func newTail(s *shard, hub domain.HubID, epoch domain.Epoch) *tail {
-	return &tail{
+	t := &tail{
 		shard:   s,
 		hub:     hub,
 		epoch:   epoch,
 		opened:  make(chan struct{}),
 		changed: make(chan struct{}),
 	}
+	t.life, t.endLife = context.WithCancel(context.Background())
+	return t
 }
 
 // open reads the log's end. The tail receives the commits since it was added to its shard, so it
@@ -97,6 +104,7 @@ func (t *tail) fail(err error) {
 		return
 	}
 	t.err = err
+	t.endLife()
 	t.restart(t.end + 1)
 	t.wakeLocked()
 }

@@ -58,9 +58,17 @@ func (t *tail) read(ctx context.Context, pos uint64, wanted space, atLeastOne bo
 	if err != nil || v.streamTo == 0 {
 		return v, err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(t.life, cancel)()
 	v.events, v.next, v.left, err = t.shard.logs.history.read(
 		ctx, logEpoch{t.hub, t.epoch}, pos+1, v.streamTo, wanted, atLeastOne,
 	)
+	if err != nil && t.life.Err() != nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		err = t.err
+	}
 	return v, err
 }
 
