@@ -48,8 +48,9 @@ type backlog struct {
 	mu      sync.Mutex
 	bytes   int
 	commits []*commit
-	// position is the last commit up to which every commit has left the backlog.
-	position uint64
+	// last is the last commit that was added, and position the last one up to which every commit
+	// has left the backlog.
+	last, position uint64
 	// behind has, for each view that is behind, the first commit that it may lack; noCommit if it
 	// is only suspected to be incomplete.
 	behind map[*view]uint64
@@ -70,7 +71,7 @@ func (b *backlog) add(ctx context.Context, c *commit) error {
 		}
 		if b.bytes == 0 || b.bytes+c.bytes <= b.limit {
 			b.bytes += c.bytes
-			b.commits = append(b.commits, c)
+			b.commits, b.last = append(b.commits, c), c.Seq
 			b.mu.Unlock()
 			b.metrics.backlogBytes.Add(float64(c.bytes))
 			return nil
@@ -153,11 +154,23 @@ func (b *backlog) complete(v *view) {
 func (b *backlog) written() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.writtenLocked()
+}
+
+// writtenLocked is written. The caller must hold b.mu.
+func (b *backlog) writtenLocked() uint64 {
 	position := b.position
 	for _, first := range b.behind {
 		position = min(position, max(first, 1)-1)
 	}
 	return position
+}
+
+// unwritten returns how many commits there are after the one that written returns.
+func (b *backlog) unwritten() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.last - b.writtenLocked()
 }
 
 // state returns how much there is to write: records in the backlog, and views that lack others. The

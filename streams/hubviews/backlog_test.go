@@ -102,6 +102,10 @@ func TestBackPressure(t *testing.T) {
 	if err := f.Flush(ctx); err == nil {
 		t.Error("Flush while nothing can be written: got no error")
 	}
+	unwritten := f.Views.cfg.Metrics.unwritten.WithLabelValues("0")
+	streamstest.Eventually(t, "the metric counts the commits that are not written", func() bool {
+		return f.count(unwritten) > 10
+	})
 	g.open()
 	if err := <-waiting; err != nil {
 		t.Fatal(err)
@@ -110,6 +114,9 @@ func TestBackPressure(t *testing.T) {
 	for _, id := range all {
 		f.check(id, 1)
 	}
+	streamstest.Eventually(t, "the metric counts no commits", func() bool {
+		return f.count(unwritten) == 0
+	})
 }
 
 // TestManyHubs adds records of 10,000 hubs that have no views yet, while the broker does not

@@ -5,6 +5,7 @@ import "github.com/prometheus/client_golang/prometheus"
 // Metrics are those of all Views of a process, named hubcloud_hubviews_….
 type Metrics struct {
 	backlogBytes prometheus.Gauge
+	unwritten    *prometheus.GaugeVec
 	behind       prometheus.Gauge
 	written      prometheus.Counter
 	failures     prometheus.Counter
@@ -34,7 +35,15 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		all = append(all, g)
 		return g
 	}
+	unwritten := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: "hubcloud", Subsystem: "hubviews", Name: "unwritten_commits",
+		Help: "Commits of a journal from the first one that the hub logs' streams are not known to " +
+			"have, to the last. Only the replica that writes the journal reports it. After a " +
+			"start it is what the streams are compared with, and falls to 0.",
+	}, []string{"group"})
+	all = append(all, unwritten)
 	m := &Metrics{
+		unwritten: unwritten,
 		backlogBytes: gauge("backlog_bytes",
 			"Bytes of commits of the journal that are not in the hub logs' streams yet. At the "+
 				"limit, hubs get no acks until there is room."),

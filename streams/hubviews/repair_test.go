@@ -35,9 +35,14 @@ func (f *fixture) publish(hub domain.HubID, text string) {
 // store stores a message in a hub's stream.
 func (f *fixture) store(hub domain.HubID, msg *nats.Msg) {
 	f.Helper()
-	if _, err := jsapi.Append(f.Context(), f.nc(hub), msg); err != nil {
-		f.Fatal(err)
-	}
+	// The servers of a cluster learn of a new stream one after the other.
+	streamstest.Eventually(f, "the stream of "+string(hub)+" is known", func() bool {
+		_, err := jsapi.Append(f.Context(), f.nc(hub), msg)
+		if err != nil && !errors.Is(err, jsapi.ErrNoStream) {
+			f.Fatal(err)
+		}
+		return err == nil
+	})
 }
 
 // makeView creates a hub's stream with the log's first records. Its messages can be deleted.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -77,7 +78,7 @@ func New(ctx context.Context, cfg Config) (*Views, error) {
 	v := &Views{
 		cfg: cfg, shards: make([]*shard, len(cfg.Conns.Shards)),
 		backlog: backlog{
-			limit: cfg.MaxBacklogBytes, metrics: cfg.Metrics, position: cfg.From,
+			limit: cfg.MaxBacklogBytes, metrics: cfg.Metrics, last: cfg.From, position: cfg.From,
 			behind: map[*view]uint64{}, changed: make(chan struct{}),
 		},
 		feed: newQueue[[]entry](), prepares: newQueue[*view](), repairs: newQueue[*view](),
@@ -123,6 +124,7 @@ func (v *Views) close() {
 	close(v.stopped)
 	v.backlog.stop()
 	v.cfg.Metrics.away.Sub(float64(v.away.Load()))
+	v.cfg.Metrics.unwritten.DeleteLabelValues(strconv.Itoa(v.cfg.Group))
 	for _, s := range v.ownShards() {
 		s.out.Close()
 		s.setReplicated(0)
@@ -307,12 +309,14 @@ func (v *Views) runPrepares(ctx context.Context) error {
 	}
 }
 
-// maintain repeats failed repairs, gives up overdue answers, and stores the position that is
-// synced.
+// maintain repeats failed repairs, gives up overdue answers, stores the position that is synced, and
+// reports how far the views are behind.
 func (v *Views) maintain(ctx context.Context) error {
 	ticker := time.NewTicker(min(maintainEvery, v.cfg.SyncDelay/4))
 	defer ticker.Stop()
 	var positions syncedPositions
+	unwritten := v.cfg.Metrics.unwritten.WithLabelValues(strconv.Itoa(v.cfg.Group))
+	unwritten.Set(float64(v.backlog.unwritten()))
 	for {
 		select {
 		case <-ctx.Done():
@@ -322,6 +326,7 @@ func (v *Views) maintain(ctx context.Context) error {
 				s.failOverdue(now)
 			}
 			v.retryDue(now)
+			unwritten.Set(float64(v.backlog.unwritten()))
 			v.storeSynced(ctx, &positions, now)
 		}
 	}
