@@ -42,169 +42,196 @@ func TestCluster(t *testing.T) {
 		t.Skip("NOT TRIED: only with -upgrade.from")
 	}
 	program := harness.Binary(t)
-	// The servers are configured by the old program.
-	t.Setenv("HUBCLOUD_TEST_BINARY", *fromFlag)
-	broker := natscluster.StartOnLoopback(t, "2")
-	t.Setenv("HUBCLOUD_TEST_BINARY", program)
-	broker.Arguments = append(broker.Arguments, "--event-retention", clusterRetention.String())
-	var replicas []*harness.Service
-	for range 2 {
-		replicas = append(replicas, oldReplica(t, broker))
-		replicas[len(replicas)-1].Begin()
+	u := newClusterUpgrade(t)
+	for _, replica := range u.replicas {
+		replica.Stop()
 	}
-	tenant := harness.NewTenant(t, replicas[0], "Upgraded")
-	var hubs []*harness.RawHub
+	for _, replica := range u.replicas {
+		replica.Program = program
+		replica.Begin()
+	}
+	u.checkEvents("after the upgrade")
+	for _, hub := range u.hubs {
+		hub.Connect()
+		hub.Hello("log-1", 1, eventsBefore)
+		hub.WaitAck("log-1", eventsBefore)
+		u.send(hub, eventsBefore+1, 2*eventsBefore)
+	}
+	u.checkEvents("with new events")
+	u.expectCopies("while its old events are kept", 3)
+	u.oldProgramFails()
+	u.expectDoctor()
+
+	t.Logf("waiting %v for the old events to expire", clusterRetention)
+	harness.Elapse(clusterRetention + 10*time.Second)
+	cursors := map[string]string{}
+	for _, hub := range u.hubs {
+		u.send(hub, 2*eventsBefore+1, 2*eventsBefore+10)
+		cursors[hub.ID] = u.tenant.Head(hub.ID)
+	}
+	u.expireJournals()
+	for _, replica := range u.replicas { // each start compares the hub logs with the journal
+		replica.Stop()
+		replica.Begin()
+	}
+	for _, hub := range u.hubs {
+		streamstest.EventuallyWithin(t, 5*time.Minute, hub.ID+" has one copy", func() bool {
+			return u.copies(hub.ID) == 1
+		})
+		hub.Hello("log-1", 1, 2*eventsBefore+10)
+		hub.WaitAck("log-1", 2*eventsBefore+10)
+		u.send(hub, 2*eventsBefore+11, 2*eventsBefore+20)
+		events := slices.DeleteFunc(
+			u.tenant.AllEvents(hub.ID, cursors[hub.ID]),
+			func(e harness.Event) bool { return e.Type != "channel.observed" },
+		)
+		if len(events) != 10 {
+			t.Errorf("%s after the last cursor: got\n%s\nwant ten events of the hub", hub.ID,
+				harness.FormatEvents(events))
+		}
+	}
+	u.expectDoctor()
+}
+
+// clusterUpgrade is a cluster with two replicas of the old program and hubs that have sent events.
+type clusterUpgrade struct {
+	t        *testing.T
+	broker   *natscluster.Cluster
+	conns    *streams.Conns
+	replicas []*harness.Service
+	tenant   *harness.Tenant
+	hubs     []*harness.RawHub
+	// want has the events before the upgrade, by hub.
+	want map[string][]harness.Event
+}
+
+func newClusterUpgrade(t *testing.T) *clusterUpgrade {
+	t.Helper()
+	// The servers are configured by the old program.
+	program := harness.Binary(t)
+	t.Setenv("HUBCLOUD_TEST_BINARY", *fromFlag)
+	u := &clusterUpgrade{
+		t: t, broker: natscluster.StartOnLoopback(t, "2"), want: map[string][]harness.Event{},
+	}
+	t.Setenv("HUBCLOUD_TEST_BINARY", program)
+	u.broker.Arguments = append(
+		u.broker.Arguments, "--event-retention", clusterRetention.String(),
+	)
+	for range 2 {
+		replica := u.oldReplica()
+		replica.Begin()
+		u.replicas = append(u.replicas, replica)
+	}
+	u.conns = u.connect()
+	u.tenant = harness.NewTenant(t, u.replicas[0], "Upgraded")
 	for range 6 {
-		hub := harness.NewRawHub(t, replicas[0])
+		hub := harness.NewRawHub(t, u.replicas[0])
 		hub.Enroll()
 		hub.Connect()
 		hub.Hello("log-1", 1, 0)
 		hub.WaitAck("log-1", 0)
-		tenant.Add(hub.Serial)
-		hub.EventsFrom("log-1", 1, eventsBefore)
-		hub.WaitAck("log-1", eventsBefore)
-		hubs = append(hubs, hub)
+		u.tenant.Add(hub.Serial)
+		u.send(hub, 1, eventsBefore)
+		u.hubs = append(u.hubs, hub)
 	}
-	conns := connectTo(t, broker)
-	for _, hub := range hubs {
-		if n := copies(t, conns, hub.ID); n != 3 {
-			t.Fatalf("the log of %s has %d copies before the upgrade, want 3", hub.ID, n)
-		}
-	}
-	want := map[string][]harness.Event{}
-	for _, hub := range hubs {
+	u.expectCopies("before the upgrade", 3)
+	for _, hub := range u.hubs {
 		hub.Disconnect()
-		tenant.Await(hub.ID, "", "the hub is offline", func(e harness.Event) bool {
+		u.tenant.Await(hub.ID, "", "the hub is offline", func(e harness.Event) bool {
 			return e.Type == "hub.disconnected"
 		})
-		want[hub.ID] = tenant.AllEvents(hub.ID, "")
+		u.want[hub.ID] = u.tenant.AllEvents(hub.ID, "")
 	}
+	return u
+}
 
-	for _, replica := range replicas {
-		replica.Stop()
-	}
-	for _, replica := range replicas {
-		replica.Program = program
-		replica.Begin()
-	}
-	checkEvents := func(when string) {
-		t.Helper()
-		for _, replica := range replicas {
-			client := harness.NewClient(t, replica.Base(), tenant.Key)
-			for _, hub := range hubs {
-				for _, n := range []int{0, 1, eventsBefore / 2, len(want[hub.ID])} {
-					after := ""
-					if n > 0 {
-						after = want[hub.ID][n-1].Cursor
-					}
-					got := client.AllEvents(hub.ID, after)
-					if len(got) < len(want[hub.ID])-n {
-						t.Fatalf("%s: %s after event %d: got %d events, want at least %d", when,
-							hub.ID, n, len(got), len(want[hub.ID])-n)
-					}
-					for i, e := range want[hub.ID][n:] {
-						if got[i].Cursor != e.Cursor || string(got[i].Data) != string(e.Data) {
-							t.Fatalf("%s: %s: got %+v, want %+v", when, hub.ID, got[i], e)
-						}
+// send sends numbered events of a hub and waits for their ack.
+func (u *clusterUpgrade) send(hub *harness.RawHub, first, last uint64) {
+	u.t.Helper()
+	hub.EventsFrom("log-1", first, last)
+	hub.WaitAck("log-1", last)
+}
+
+// checkEvents checks that each replica has the events from before the upgrade, with their cursors,
+// from the start and after several of these cursors.
+func (u *clusterUpgrade) checkEvents(when string) {
+	u.t.Helper()
+	for _, replica := range u.replicas {
+		client := harness.NewClient(u.t, replica.Base(), u.tenant.Key)
+		for hub, want := range u.want {
+			for _, n := range []int{0, 1, eventsBefore / 2, len(want)} {
+				after := ""
+				if n > 0 {
+					after = want[n-1].Cursor
+				}
+				got := client.AllEvents(hub, after)
+				if len(got) < len(want)-n {
+					u.t.Fatalf("%s: %s after event %d: got %d events, want at least %d", when, hub, n,
+						len(got), len(want)-n)
+				}
+				for i, e := range want[n:] {
+					if got[i].Cursor != e.Cursor || string(got[i].Data) != string(e.Data) {
+						u.t.Fatalf("%s: %s: got %+v, want %+v", when, hub, got[i], e)
 					}
 				}
 			}
 		}
 	}
-	checkEvents("after the upgrade")
-	for _, hub := range hubs {
-		hub.Connect()
-		hub.Hello("log-1", 1, eventsBefore)
-		hub.WaitAck("log-1", eventsBefore)
-		hub.EventsFrom("log-1", eventsBefore+1, 2*eventsBefore)
-		hub.WaitAck("log-1", 2*eventsBefore)
-	}
-	checkEvents("with new events")
-	for _, hub := range hubs {
-		if n := copies(t, conns, hub.ID); n != 3 {
-			t.Errorf("the log of %s has %d copies while its old events are kept, want 3", hub.ID, n)
-		}
-	}
-	oldProgramFails(t, broker)
-	expectDoctor(t, broker)
-
-	t.Logf("waiting %v for the old events to expire", clusterRetention)
-	harness.Elapse(clusterRetention + 10*time.Second)
-	cursors := map[string]string{}
-	for _, hub := range hubs {
-		hub.EventsFrom("log-1", 2*eventsBefore+1, 2*eventsBefore+10)
-		hub.WaitAck("log-1", 2*eventsBefore+10)
-		cursors[hub.ID] = tenant.Head(hub.ID)
-	}
-	expireJournals(t, conns)
-	for _, replica := range replicas { // each start compares the hub logs with the journal
-		replica.Stop()
-		replica.Begin()
-	}
-	for _, hub := range hubs {
-		streamstest.EventuallyWithin(t, 5*time.Minute, hub.ID+" has one copy", func() bool {
-			return copies(t, conns, hub.ID) == 1
-		})
-		hub.Hello("log-1", 1, 2*eventsBefore+10)
-		hub.WaitAck("log-1", 2*eventsBefore+10)
-		hub.EventsFrom("log-1", 2*eventsBefore+11, 2*eventsBefore+20)
-		hub.WaitAck("log-1", 2*eventsBefore+20)
-		got := tenant.AllEvents(hub.ID, cursors[hub.ID])
-		numbers := 0
-		for _, e := range got {
-			if e.Type == "channel.observed" {
-				numbers++
-			}
-		}
-		if numbers != 10 {
-			t.Errorf("%s after the last cursor: got\n%s\nwant ten events of the hub", hub.ID,
-				harness.FormatEvents(got))
-		}
-	}
-	expectDoctor(t, broker)
 }
 
-func connectTo(t *testing.T, broker *natscluster.Cluster) *streams.Conns {
-	t.Helper()
-	access, err := streams.ReadCredentials(argument(t, broker, "--nats-credentials"))
-	if err != nil {
-		t.Fatal(err)
+// expectCopies checks how many copies each hub log is to have.
+func (u *clusterUpgrade) expectCopies(when string, want int) {
+	u.t.Helper()
+	for _, hub := range u.hubs {
+		if n := u.copies(hub.ID); n != want {
+			u.t.Errorf("the log of %s has %d copies %s, want %d", hub.ID, n, when, want)
+		}
 	}
-	access.URL = argument(t, broker, "--nats-url")
-	conns, err := streams.Connect(t.Context(), access)
+}
+
+// connect connects to the broker.
+func (u *clusterUpgrade) connect() *streams.Conns {
+	u.t.Helper()
+	access, err := streams.ReadCredentials(u.argument("--nats-credentials"))
 	if err != nil {
-		t.Fatal(err)
+		u.t.Fatal(err)
 	}
-	t.Cleanup(conns.Close)
+	access.URL = u.argument("--nats-url")
+	conns, err := streams.Connect(u.t.Context(), access)
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	u.t.Cleanup(conns.Close)
 	return conns
 }
 
 // argument returns the value of a flag with which replicas use the cluster.
-func argument(t *testing.T, broker *natscluster.Cluster, flag string) string {
-	t.Helper()
-	i := slices.Index(broker.Arguments, flag)
+func (u *clusterUpgrade) argument(flag string) string {
+	u.t.Helper()
+	i := slices.Index(u.broker.Arguments, flag)
 	if i < 0 {
-		t.Fatalf("arguments %v: want %s", broker.Arguments, flag)
+		u.t.Fatalf("arguments %v: want %s", u.broker.Arguments, flag)
 	}
-	return broker.Arguments[i+1]
+	return u.broker.Arguments[i+1]
 }
 
 // copies returns the number of copies that the stream of a hub's log is to have.
-func copies(t *testing.T, conns *streams.Conns, hub string) int {
-	t.Helper()
+func (u *clusterUpgrade) copies(hub string) int {
+	u.t.Helper()
 	id := domain.HubID(hub)
-	info, err := jsapi.New(conns.Shard(id)).Info(t.Context(), streams.HubStream(id))
+	info, err := jsapi.New(u.conns.Shard(id)).Info(u.t.Context(), streams.HubStream(id))
 	if err != nil {
-		t.Fatal(err)
+		u.t.Fatal(err)
 	}
 	return info.Config.Replicas
 }
 
 // expireJournals makes all commits expire that are older than the retention of hub logs, as they
 // would an hour later.
-func expireJournals(t *testing.T, conns *streams.Conns) {
+func (u *clusterUpgrade) expireJournals() {
+	t := u.t
 	t.Helper()
-	js, err := jetstream.New(conns.Cloud)
+	js, err := jetstream.New(u.conns.Cloud)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,17 +253,19 @@ func expireJournals(t *testing.T, conns *streams.Conns) {
 }
 
 // oldReplica returns a replica of the old program.
-func oldReplica(t *testing.T, broker *natscluster.Cluster) *harness.Service {
-	t.Helper()
-	s := harness.Joining(t, harness.Place{}, broker.MQTT[0], broker.NATS, broker.Arguments...)
+func (u *clusterUpgrade) oldReplica() *harness.Service {
+	u.t.Helper()
+	b := u.broker
+	s := harness.Joining(u.t, harness.Place{}, b.MQTT[0], b.NATS, b.Arguments...)
 	s.Program = *fromFlag
 	return s
 }
 
 // oldProgramFails starts a replica of the old program, which must not start.
-func oldProgramFails(t *testing.T, broker *natscluster.Cluster) {
+func (u *clusterUpgrade) oldProgramFails() {
+	t := u.t
 	t.Helper()
-	old := oldReplica(t, broker)
+	old := u.oldReplica()
 	old.Launch()
 	select {
 	case <-old.Ended():
@@ -258,30 +287,29 @@ func lastLine(log string) string {
 }
 
 // expectDoctor waits until the doctor finds nothing wrong with the journals and the hub logs.
-func expectDoctor(t *testing.T, broker *natscluster.Cluster) {
-	t.Helper()
-	var last string
-	streamstest.EventuallyWithin(t, 2*time.Minute, "the doctor reports no problem", func() bool {
-		out, _, _ := harness.RunBinary(
-			t, "doctor", "--json", "--nats-url", argument(t, broker, "--nats-url"),
-			"--nats-credentials", argument(t, broker, "--nats-credentials"),
-			"--postgres-url", argument(t, broker, "--postgres-url"),
-		)
-		last = out
-		found := 0
-		for line := range strings.Lines(out) {
-			var c struct{ Name, Verdict, Detail string }
-			if json.Unmarshal([]byte(line), &c) != nil {
-				return false
-			}
-			if c.Name == "journal" || c.Name == "logs" || c.Name == "copies" {
-				found++
-				if c.Verdict != "ok" {
+func (u *clusterUpgrade) expectDoctor() {
+	u.t.Helper()
+	var found []string
+	streamstest.EventuallyWithin(
+		u.t, 2*time.Minute, "the doctor reports no problem of the logs and the journal",
+		func() bool {
+			out, _, _ := harness.RunBinary(
+				u.t, "doctor", "--json", "--nats-url", u.argument("--nats-url"),
+				"--nats-credentials", u.argument("--nats-credentials"),
+				"--postgres-url", u.argument("--postgres-url"),
+			)
+			found = nil
+			for line := range strings.Lines(out) {
+				var c struct{ Name, Verdict, Detail string }
+				if json.Unmarshal([]byte(line), &c) != nil {
 					return false
 				}
+				if (c.Name == "journal" || c.Name == "logs") && c.Verdict == "ok" {
+					found = append(found, c.Name+": "+c.Detail)
+				}
 			}
-		}
-		return found >= 2
-	})
-	t.Logf("doctor: %s", last)
+			return len(found) == 2
+		},
+	)
+	u.t.Log(strings.Join(found, "\n"))
 }

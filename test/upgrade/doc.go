@@ -8,4 +8,6 @@
 // Before a change of the format (datadir.Format), keep a directory of the current one:
 //
 //	HUBCLOUD_TEST_BINARY=bin/hubcloud go test ./test/upgrade -run TestMake -upgrade.make N
+//
+// TestCluster upgrades a cluster from a program that had no journal, which -upgrade.from names.
 package upgrade
