@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -137,6 +138,16 @@ type follower struct {
 	got    []harness.Event
 	// unavailable is set where a page may be answered with 503 while the broker is down.
 	unavailable bool
+	// feed makes it follow the organization's feed, filtered by the hub.
+	feed bool
+}
+
+// path returns the path of the follower's pages or streams, with the query given.
+func (f *follower) path(what, query string) string {
+	if f.feed {
+		return "/events" + what + "?hub_id=" + f.hub + query
+	}
+	return "/hubs/" + f.hub + "/events" + what + "?" + strings.TrimPrefix(query, "&")
 }
 
 // run reads pages. It returns once stop is closed and it has read everything.
@@ -144,7 +155,7 @@ func (f *follower) run(stop <-chan struct{}) {
 	retry := time.NewTicker(retryPause)
 	defer retry.Stop()
 	for {
-		path := "/hubs/" + f.hub + "/events?limit=500&wait=1"
+		path := f.path("", "&limit=500&wait=1")
 		if f.cursor != "" {
 			path += "&after=" + f.cursor
 		}
@@ -181,7 +192,7 @@ func (f *follower) run(stop <-chan struct{}) {
 func (f *follower) runStream(stop <-chan struct{}) {
 	retry := time.NewTicker(retryPause)
 	defer retry.Stop()
-	path := "/hubs/" + f.hub + "/events/stream"
+	path := f.path("/stream", "")
 	for {
 		stream, answer, err := f.client.TryStream(path, f.cursor)
 		if stream == nil {

@@ -114,11 +114,7 @@ func TestFullDisk(t *testing.T) {
 	sending.Wait()
 	for i, h := range senders {
 		// the last event of an offline hub is stored
-		streamstest.Eventually(t, h.hub.ID+" is offline", func() bool {
-			var got struct{ Connection struct{ Status string } }
-			tenant.Must(http.MethodGet, "/hubs/"+h.hub.ID, nil, http.StatusOK).JSON(t, &got)
-			return got.Connection.Status == "offline"
-		})
+		awaitOffline(t, tenant, h.hub.ID)
 		last := numbersOf(t, h.hub.ID+" stored", tenant.AllEvents(h.hub.ID, ""))
 		if h.acked == 0 || last < h.acked {
 			t.Errorf("hub %s: acknowledged through %d, stored through %d", h.hub.ID, h.acked, last)

@@ -7,11 +7,14 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"hubcloud/domain"
+	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 	"hubcloud/test/natscluster"
@@ -182,6 +185,8 @@ func (o *outages) outages(round int, random *rand.Rand) []outage {
 		o.stopPostgres(lasts(4 * time.Second)),
 		o.killPostgres(lasts(2 * time.Second)),
 		o.wipe(follower, lasts(2*time.Second)),
+		o.damageViews(lasts(2 * time.Second)),
+		o.slowViews(lasts(5 * time.Second)),
 	}
 	if o.net != nil {
 		all = append(
@@ -342,6 +347,68 @@ func (o *outages) wipe(node int, lasts time.Duration) outage {
 	}
 }
 
+// viewServer returns the number of the server that has the log of a hub: its view of the journal has
+// one copy.
+func (o *outages) viewServer(hub string) int {
+	o.t.Helper()
+	server := -1
+	streamstest.Eventually(o.t, "a server has the log of "+hub, func() bool {
+		for i, node := range o.broker.Nodes {
+			folders, err := filepath.Glob(filepath.Join(
+				node.Store, "jetstream", "*", "streams", streams.HubStream(domain.HubID(hub)), "msgs",
+			))
+			if err == nil && len(folders) > 0 {
+				server = i
+			}
+		}
+		return server >= 0
+	})
+	return server
+}
+
+// damageViews kills the server that has the log of the first hub, damages every hub log that it has,
+// and restarts it.
+func (o *outages) damageViews(lasts time.Duration) outage {
+	var n *natscluster.Node
+	return outage{
+		name:  "hub logs of a broker are damaged while it is stopped",
+		lasts: lasts, routes: true,
+		begin: func() {
+			n = o.broker.Nodes[o.viewServer(o.traffic.hubs[0].hub.ID)]
+			n.Kill()
+			for _, h := range o.traffic.hubs {
+				damageView(o.t, filepath.Join(n.Store, "jetstream"), h.hub.ID, -1)
+			}
+		},
+		end: func() { n.Start() },
+	}
+}
+
+// slowViews stops the server that has the log of the first hub again and again for most of the time.
+func (o *outages) slowViews(lasts time.Duration) outage {
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	return outage{
+		name:  "a broker that has hub logs is slow",
+		lasts: lasts, routes: true,
+		begin: func() {
+			n := o.broker.Nodes[o.viewServer(o.traffic.hubs[0].hub.ID)]
+			go func() {
+				defer close(stopped)
+				for !isClosed(stop) {
+					n.Signal(syscall.SIGSTOP)
+					pause(stop, 400*time.Millisecond)
+					n.Signal(syscall.SIGCONT)
+					pause(stop, 50*time.Millisecond)
+				}
+			}()
+		},
+		end: func() {
+			close(stop)
+			<-stopped
+		},
+	}
+}
+
 // isolate cuts a place from all others.
 func (o *outages) isolate(what string, place *namespace, lasts time.Duration) outage {
 	var pairs [][2]*namespace
@@ -392,7 +459,7 @@ func (o *outages) cutOff(replica int, lasts time.Duration) outage {
 
 // streamEnd is how long a stream may stay open on a replica without a broker. The promise for an
 // idle machine is three seconds.
-const streamEnd = 10 * time.Second
+const streamEnd = 30 * time.Second
 
 // cut cuts pairs of places from each other.
 func (o *outages) cut(what string, pairs [][2]*namespace, lasts time.Duration) outage {

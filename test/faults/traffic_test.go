@@ -52,10 +52,19 @@ type trafficHub struct {
 	ran map[int][]string
 }
 
-// trafficReader follows one hub's log from its start, by pages or by streams.
+// trafficReader follows one hub's log from its start, by pages or by streams, or the organization's
+// feed, filtered by the hub and from its beginning.
 type trafficReader struct {
 	hub, start, cursor, how string
 	got                     []harness.Event
+}
+
+// path returns the path of the reader's pages or streams, with the query given.
+func (f *trafficReader) path(what, query string) string {
+	if strings.HasSuffix(f.how, "feed") {
+		return "/events" + what + "?hub_id=" + f.hub + query
+	}
+	return "/hubs/" + f.hub + "/events" + what + "?" + strings.TrimPrefix(query, "&")
 }
 
 // newTraffic adds hubs and starts the traffic.
@@ -82,10 +91,14 @@ func newTraffic(
 		hub.OnRequest(h.respond)
 		r.hubs = append(r.hubs, h)
 		start := tenant.Head(hub.ID)
-		for _, how := range []string{"pages", "long-polls", "stream"} {
-			r.readers = append(
-				r.readers, &trafficReader{hub: hub.ID, start: start, cursor: start, how: how},
-			)
+		for _, how := range []string{
+			"pages", "long-polls", "stream", "pages of the feed", "stream of the feed",
+		} {
+			reader := &trafficReader{hub: hub.ID, start: start, cursor: start, how: how}
+			if strings.HasSuffix(how, "feed") {
+				reader.cursor = "" // the cursors of the feed are others
+			}
+			r.readers = append(r.readers, reader)
 		}
 	}
 	for _, h := range r.hubs {
@@ -270,7 +283,7 @@ func (r *traffic) command(client int) {
 func (r *traffic) follow(f *trafficReader, client int) {
 	for quiet := 0; quiet < 3; client++ {
 		before := len(f.got)
-		if f.how == "stream" {
+		if strings.HasPrefix(f.how, "stream") && f.cursor != "" {
 			r.followStream(f, client%len(r.clients))
 		} else {
 			r.followPages(f, client%len(r.clients))
@@ -283,12 +296,16 @@ func (r *traffic) follow(f *trafficReader, client int) {
 
 // followPages reads pages of one replica until it fails.
 func (r *traffic) followPages(f *trafficReader, client int) {
-	wait := map[string]string{"pages": "0", "long-polls": "5"}[f.how]
+	wait := "0"
+	if f.how == "long-polls" {
+		wait = "5"
+	}
 	for {
-		answer, ok := r.request(
-			client, f.how, http.MethodGet,
-			"/hubs/"+f.hub+"/events?limit=500&wait="+wait+"&after="+f.cursor, nil,
-		)
+		query := "&limit=500&wait=" + wait
+		if f.cursor != "" {
+			query += "&after=" + f.cursor
+		}
+		answer, ok := r.request(client, f.how, http.MethodGet, f.path("", query), nil)
 		if !ok {
 			pause(r.stopReading, 200*time.Millisecond)
 			return
@@ -299,10 +316,10 @@ func (r *traffic) followPages(f *trafficReader, client int) {
 			return
 		}
 		f.got, f.cursor = append(f.got, page.Data...), page.NextCursor
-		if isClosed(r.stopReading) && len(page.Data) == 0 {
+		if isClosed(r.stopReading) && len(page.Data) == 0 || strings.HasPrefix(f.how, "stream") {
 			return
 		}
-		if f.how == "pages" {
+		if f.how != "long-polls" {
 			pause(r.stopReading, 250*time.Millisecond)
 		}
 	}
@@ -311,7 +328,7 @@ func (r *traffic) followPages(f *trafficReader, client int) {
 // followStream reads a stream of one replica until it ends. The hub sends ten times a second, so a
 // long silence without an outage means that the stream should have ended.
 func (r *traffic) followStream(f *trafficReader, client int) {
-	stream, answer, err := r.clients[client].TryStream("/hubs/"+f.hub+"/events/stream", f.cursor)
+	stream, answer, err := r.clients[client].TryStream(f.path("/stream", ""), f.cursor)
 	if stream == nil {
 		r.mu.Lock()
 		switch {
@@ -444,7 +461,8 @@ func (r *traffic) checkLog(h *trafficHub) {
 	}
 	for _, f := range r.readers {
 		if f.hub == h.hub.ID {
-			same(r.t, f.hub+" by "+f.how, f.got, r.tenant.AllEvents(f.hub, f.start))
+			want := r.tenant.AllEvents(f.hub, f.start)
+			same(r.t, f.hub+" by "+f.how, fromHead(f.got, want), want)
 		}
 	}
 }
