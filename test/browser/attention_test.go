@@ -46,6 +46,13 @@ func TestSmokeWhileAnotherPageIsOpen(t *testing.T) {
 	p.goTo(p.hubPage())
 	p.await("#attention", "Smoke detected")
 	p.check("hub")
+	p.goTo("/portal/" + p.tenant.Org + "/members") // a page without a list
+	p.await("nav .badge", "1 alarm, 1 warning")
+	p.awaitTitle("(1 alarm, 1 warning) Members")
+	p.report(12, "co", true)
+	p.await("#new-alarm", "Carbon monoxide")
+	p.check("new-alarm")
+	p.report(12, "co", false)
 	p.goTo("/portal/" + p.tenant.Org)
 	p.hub.Offline(true)
 	p.await("#attention", "Hub offline")
