@@ -35,9 +35,17 @@ func (f *EventFilter) HasHub(hub HubID, site string) bool {
 		(f.Parts == 0 || PartOf(hub, f.Parts) == f.Part)
 }
 
+// HasAllHubs reports whether the events of all hubs are chosen.
+func (f *EventFilter) HasAllHubs() bool {
+	return len(f.Hubs) == 0 && len(f.Sites) == 0 && f.Parts == 0
+}
+
+// HasAllTypes reports whether events of all types are chosen.
+func (f *EventFilter) HasAllTypes() bool { return len(f.Types) == 0 }
+
 // HasType reports whether events of a type are chosen.
 func (f *EventFilter) HasType(typ string) bool {
-	if len(f.Types) == 0 {
+	if f.HasAllTypes() {
 		return true
 	}
 	for _, want := range f.Types {

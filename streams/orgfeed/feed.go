@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -97,8 +99,10 @@ type Feed struct {
 	// 1970.
 	refreshed atomic.Int64
 
-	mu     sync.RWMutex
-	rings  map[string]*ring
+	mu    sync.RWMutex
+	rings map[string]*ring
+	// pasts are shared by readers behind the rings, by organization.
+	pasts  map[string][]*past
 	closed bool
 }
 
@@ -113,7 +117,8 @@ func New(cfg Config) (*Feed, error) {
 	}
 	f := &Feed{
 		cfg: cfg, groups: cfg.Journal.Groups(), rings: map[string]*ring{},
-		mergeSlots: make(chan struct{}, mergeSlots), merges: newKeptMerges(),
+		pasts: map[string][]*past{}, mergeSlots: make(chan struct{}, mergeSlots),
+		merges: newKeptMerges(),
 	}
 	cfg.Logs.Observe(f)
 	return f, nil
@@ -129,6 +134,18 @@ func (f *Feed) Close() {
 		r.end(hublog.ErrClosed)
 	}
 	f.merges.drop(time.Now().Add(time.Hour))
+	f.dropPasts(time.Now().Add(time.Hour))
+}
+
+// withMergeSlot calls do, which holds the events of a merge.
+func (f *Feed) withMergeSlot(ctx context.Context, do func() error) error {
+	select {
+	case f.mergeSlots <- struct{}{}:
+		defer func() { <-f.mergeSlots }()
+		return do()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Wants implements hublog.Observer: it reports whether the record's organization has a ring.
@@ -299,12 +316,15 @@ func (f *Feed) Run(ctx context.Context) error {
 
 func (f *Feed) sweep(ctx context.Context, now time.Time, unconfirmed time.Duration) {
 	f.mu.RLock()
-	all := make([]*ring, 0, len(f.rings))
-	for _, r := range f.rings {
-		all = append(all, r)
+	all := slices.Collect(maps.Values(f.rings))
+	for _, pasts := range f.pasts {
+		for _, p := range pasts {
+			p.trimToBudget()
+		}
 	}
 	f.mu.RUnlock()
 	f.merges.drop(now.Add(-keptMergeAge))
+	f.dropPasts(now.Add(-pastIdle))
 	due := false
 	for _, r := range all {
 		if idle := now.Add(-f.cfg.RingIdle); r.idleSince(idle) {

@@ -223,3 +223,95 @@ func TestPositionsExpire(t *testing.T) {
 		}
 	}
 }
+
+// Readers behind the ring share what is read for them, whatever their positions, and each gets
+// every event once: also one that is too slow for the others, and those that read while a hub's log
+// is reset.
+func TestReadersShareThePast(t *testing.T) {
+	t.Parallel()
+	f := start(t, Config{RingEvents: 60})
+	var hubs []domain.HubID
+	for n := range 6 {
+		f.add(hubN(n), "org", "site")
+		hubs = append(hubs, hubN(n))
+	}
+	_, first := f.pages("org", everything, "", 500)
+	positions := []string{first}
+	for i := range 300 {
+		f.append(hubs[i%6], "a.b", 1)
+		if i == 3 || i == 40 || i == 200 {
+			_, position := f.pages("org", everything, "", 500)
+			positions = append(positions, position)
+		}
+	}
+	f.dropRings()
+	after := map[string]int{positions[0]: 0, positions[1]: 4, positions[2]: 41, positions[3]: 201}
+	var readers []*Reader
+	var got []int
+	open := func(position string) {
+		r, err := f.Follow(t.Context(), "org", everything, position)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(r.Close)
+		readers, got = append(readers, r), append(got, after[position])
+	}
+	read := func(i, limit int) {
+		t.Helper()
+		events, err := readers[i].Next(t.Context(), limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			if n := decode(t, e).Data.N; n != got[i]+1 {
+				t.Fatalf("reader %d: got event %d, want %d", i, n, got[i]+1)
+			}
+			got[i]++
+		}
+	}
+	for _, position := range append(positions, positions[0], positions[0]) {
+		open(position)
+	}
+	for _, i := range []int{0, 1, 4, 5} {
+		read(i, 5)
+		if readers[i].past == nil || readers[i].past != readers[0].past {
+			t.Errorf("reader %d does not share what reader 0 reads", i)
+		}
+	}
+	for range 400 {
+		for i := range readers[1:] {
+			read(i+1, 1+5*i)
+		}
+	}
+	for range 400 { // the others have left the past far behind
+		read(0, 7)
+	}
+	for i := range readers {
+		if got[i] != 300 {
+			t.Errorf("reader %d: got events up to %d, want 300", i, got[i])
+		}
+	}
+	open(positions[1])
+	read(6, 30)
+	f.add(hubs[0], "org", "site")
+	for got[6] < 100 {
+		events, err := readers[6].Next(t.Context(), 30)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(events) == 0 {
+			break
+		}
+		for _, e := range events {
+			switch e := decode(t, e); {
+			case e.Type == domain.EventFeedGap && e.HubID == hubs[0] && e.Data.Reason == gapReset:
+				got[6] = 100
+			case e.HubID == hubs[0]:
+				t.Errorf("got event %d of a log that was reset", e.Data.N)
+			}
+		}
+	}
+	if got[6] != 100 {
+		t.Errorf("no gap after a reset")
+	}
+}

@@ -22,11 +22,12 @@ type Reader struct {
 	text     string
 	complete int64
 	moved    bool
-	// merge is nil while the reader reads the ring.
+	// merge and past are nil while the reader reads the ring. One of them is set otherwise.
 	merge *merge
-	// joined reports whether the reader has a place in the ring: number is that of the next entry,
-	// and times are those of the ring before it. They differ from those of pos if the position came
-	// from a process that received the events in another order.
+	past  *past
+	// joined reports whether the reader has a place in the ring or the past: number is that of the
+	// next entry, and times are those of the ring or the past before it. They differ from those of
+	// pos if the position came from a process that received the events in another order.
 	joined bool
 	number uint64
 	times  []int64
@@ -156,7 +157,7 @@ func (r *Reader) next(
 // Ready returns a channel that is closed once Next may have events or an error to return. It is
 // good for one wait.
 func (r *Reader) Ready() <-chan struct{} {
-	if r.merge != nil || !r.joined || r.more || len(r.held) > 0 {
+	if r.merge != nil || r.past != nil || !r.joined || r.more || len(r.held) > 0 {
 		return closed
 	}
 	return r.ring.wait(r.number)
@@ -176,6 +177,7 @@ func (r *Reader) Cursor() string {
 func (r *Reader) Close() {
 	if !r.closed {
 		r.closed = true
+		r.leavePast()
 		r.feed.release(r.ring)
 	}
 }
@@ -207,7 +209,7 @@ func (b *batch) add(e domain.EncodedEvent) {
 func (b *batch) read(ctx context.Context) error {
 	r := b.reader
 	for done := true; done; {
-		if r.merge == nil {
+		if r.merge == nil && r.past == nil {
 			behind, err := b.readRing(ctx)
 			if err != nil || !behind {
 				return err
@@ -215,22 +217,85 @@ func (b *batch) read(ctx context.Context) error {
 			if r.feed.expired(r.pos) {
 				return errExpired()
 			}
-			if r.merge, err = r.feed.newMerge(ctx, r.ring, &r.filter, r.pos); err != nil {
+			if err := b.fallBehind(ctx); err != nil {
 				return err
 			}
 		}
 		var err error
-		if done, err = b.readMerge(ctx); err != nil {
+		if r.past != nil {
+			done, err = b.readPast(ctx)
+		} else {
+			done, err = b.readMerge(ctx)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// fallBehind makes the reader go on behind the ring: with a past or, if it reads only some hubs or
+// a page, with a merge of its own.
+func (b *batch) fallBehind(ctx context.Context) (err error) {
+	r := b.reader
+	if b.frames && r.filter.HasAllHubs() && !r.fresh {
+		if r.past, r.number, r.times = r.feed.joinPast(r.ring.org, r.pos); r.past != nil {
+			return nil
+		}
+	}
+	r.merge, err = r.feed.newMerge(ctx, r.ring, &r.filter, r.pos)
+	return err
+}
+
+// leavePast makes the reader leave its past, if it has one.
+func (r *Reader) leavePast() {
+	if r.past != nil {
+		r.past.leave()
+		r.past, r.joined = nil, false
+	}
+}
+
+// readPast adds events of the past. done reports that the reader has left it.
+func (b *batch) readPast(ctx context.Context) (done bool, err error) {
+	r := b.reader
+	for {
+		entries, end, ok := r.past.from(r.number)
+		switch {
+		case !ok:
+			r.leavePast()
+			return true, nil
+		case len(entries) > 0:
+			if err := b.addEntries(ctx, entries); err != nil || r.more {
+				return false, err
+			}
+		case end == nil && (len(b.events) > 0 || b.full(0)):
+			return false, nil // what is there need not wait for what follows
+		case end == nil:
+			if err := r.past.read(ctx, r.ring, r.number); err != nil {
+				return false, err
+			}
+		case end.gap:
+			r.leavePast()
+			r.merge, err = r.feed.newMerge(ctx, r.ring, &r.filter, r.pos)
+			return true, err
+		default:
+			r.leavePast()
+			r.reach(end.until, end.complete)
+			return true, nil
+		}
+	}
+}
+
+// reach moves the position to the end of a merge.
+func (r *Reader) reach(until []int64, complete int64) {
+	r.moved = r.moved || !r.pos.includes(until)
+	r.pos.reach(until)
+	r.pos.Complete = max(r.pos.Complete, complete)
+}
+
 // readRing adds events of the ring. behind reports that the ring does not have the next one.
 func (b *batch) readRing(ctx context.Context) (behind bool, err error) {
 	r := b.reader
-	r.more = false
 	if !r.joined {
 		var ok bool
 		if r.number, r.times, ok = r.ring.find(r.pos); !ok {
@@ -246,26 +311,39 @@ func (b *batch) readRing(ctx context.Context) (behind bool, err error) {
 		r.joined = false
 		return true, nil
 	}
-	for i := range entries {
-		e := &entries[i]
-		if b.full(len(e.event.Envelope)) {
-			r.more = true
-			return false, nil
-		}
-		b.scanned++
-		if e.time > r.pos.Times[e.group] {
-			if err := b.addEntry(ctx, e); err != nil {
-				return false, err
-			}
-		}
-		r.times[e.group] = e.time
-		r.number++
+	if err := b.addEntries(ctx, entries); err != nil || r.more {
+		return false, err
 	}
 	r.pos.Complete = max(r.pos.Complete, confirmed)
 	return false, nil
 }
 
-// addEntry adds the next entry of the ring, if it is chosen, and moves the position.
+// addEntries adds the next entries of the ring or the past. It sets r.more if it leaves some.
+func (b *batch) addEntries(ctx context.Context, entries []entry) error {
+	r := b.reader
+	r.more = false
+	if b.events == nil {
+		b.events = make([]domain.EncodedEvent, 0, max(min(b.limit, len(entries)), 0))
+	}
+	for i := range entries {
+		e := &entries[i]
+		if b.full(len(e.event.Envelope)) {
+			r.more = true
+			return nil
+		}
+		b.scanned++
+		if e.time > r.pos.Times[e.group] {
+			if err := b.addEntry(ctx, e); err != nil {
+				return err
+			}
+		}
+		r.times[e.group] = e.time
+		r.number++
+	}
+	return nil
+}
+
+// addEntry adds the next entry, if it is chosen, and moves the position.
 func (b *batch) addEntry(ctx context.Context, e *entry) error {
 	r := b.reader
 	access, state, err := r.feed.access(ctx, r.ring.org, e)
@@ -280,7 +358,7 @@ func (b *batch) addEntry(ctx context.Context, e *entry) error {
 	if state == entryFormer {
 		return b.addGap(gap{e.hub, access.Epoch, gapReset})
 	}
-	if !r.filter.HasType(eventType(&e.event)) {
+	if !r.filter.HasAllTypes() && !r.filter.HasType(eventType(&e.event)) {
 		return nil
 	}
 	r.times[e.group] = e.time
@@ -295,13 +373,15 @@ func (b *batch) addEntry(ctx context.Context, e *entry) error {
 
 // readMerge adds events of the merge. done reports that the merge has ended.
 func (b *batch) readMerge(ctx context.Context) (done bool, err error) {
+	err = b.reader.feed.withMergeSlot(ctx, func() error {
+		done, err = b.addMergedEvents(ctx)
+		return err
+	})
+	return done, err
+}
+
+func (b *batch) addMergedEvents(ctx context.Context) (done bool, err error) {
 	r := b.reader
-	select {
-	case r.feed.mergeSlots <- struct{}{}:
-		defer func() { <-r.feed.mergeSlots }()
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
 	m := r.merge
 	defer m.rest()
 	for {
@@ -321,9 +401,7 @@ func (b *batch) readMerge(ctx context.Context) (done bool, err error) {
 			m.gaps = m.gaps[1:]
 			continue
 		case log == nil:
-			r.moved = r.moved || !r.pos.includes(m.until)
-			r.pos.reach(m.until)
-			r.pos.Complete = max(r.pos.Complete, m.complete)
+			r.reach(m.until, m.complete)
 			r.merge, r.fresh = nil, false
 			return true, nil
 		}
@@ -335,7 +413,7 @@ func (b *batch) readMerge(ctx context.Context) (done bool, err error) {
 		r.pos.Times[log.group] = log.next
 		// Everything after the event is later, apart from what is received late.
 		r.pos.Complete = max(r.pos.Complete, min(m.complete, log.next/int64(time.Millisecond)))
-		if r.filter.HasType(eventType(e)) {
+		if r.filter.HasAllTypes() || r.filter.HasType(eventType(e)) {
 			b.addMerged(e)
 		} else {
 			r.moved = true
