@@ -114,6 +114,11 @@ func (p *projection) take() (*batch, error) {
 
 // write writes a batch.
 func (p *projection) write(ctx context.Context, tx pgx.Tx, b *batch) error {
+	// Commits need not wait for the disk: after a crash the projection goes on from the checkpoint
+	// that the database has.
+	if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = off"); err != nil {
+		return err
+	}
 	var term int64
 	err := tx.QueryRow(ctx, p.sql("SELECT term FROM {schema}.leader FOR SHARE")).Scan(&term)
 	if err != nil {
