@@ -77,7 +77,7 @@ verify: generate ## Generate and tidy; fail if that changes a file
 	@git diff --exit-code || (echo "the tree differs from what \`make generate\` writes: commit the difference"; exit 1)
 
 .PHONY: bench
-bench: deps ## Run the benchmarks, each with its reference figure (30 minutes)
+bench: deps ## Run the benchmarks, each with its reference figure (40 minutes)
 	$(GO) test -count=1 -timeout 60m -v -run '^TestBench$$' ./test/bench -bench.report
 	$(GO) test -run '^$$' -bench '^BenchmarkChain$$' -count 3 ./httpapi
 

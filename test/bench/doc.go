@@ -52,10 +52,22 @@
 //     readers of the same service, without the tap.
 //   - resume: all readers connect at once, each with a cursor 100 events back, until the last one
 //     has them. Limit: a bare net/http server that writes the 100 frames from memory in one write.
+//   - feed: one event a second of each of 500 hubs to 200 readers of the organization's feed. The
+//     CPU of a delivery is measured as for fan-out, with the same limit.
+//   - feed resume: 100 readers of the organization's feed connect at once, each with a position
+//     10,000 events of 500 hubs back, until the last one has them: after a restart of the service,
+//     when nothing is in its memory, and then again. Limit: a bare net/http server that writes the
+//     frames from memory in one write.
 //   - hub memory: the growth of the process for each idle connected hub, with its log. Limit: a
 //     stream with one message and an idle MQTT connection with its own certificate on the bare
 //     broker.
 //   - reader memory: the growth for each idle event stream. Limit: the bare net/http server.
+//   - feed memory: the growth for one reader of the organization's feed of 1,000 hubs that has got
+//     an event of each, after a start. Limit: the growth of the service for 1,000 event streams, one
+//     of each hub, that have got the same events.
+//   - states: 2,000 hubs report the values of nine devices each, a message of ten events a second:
+//     how long GET /v1/state is behind, and the time until acks. Limit of the acks: the same load
+//     while the projection of states is stopped (`hubcloud projections stop devices`).
 //   - start: from the start of the process until it is ready, with 5,000 hub logs. Limit: the bare
 //     broker on a copy of the same directory.
 //   - rebuild: `hubcloud projections rebuild` of a directory of 200,000 events, beside the read

@@ -18,9 +18,26 @@ type fanOutSize struct {
 	rate          int // events per second and hub
 	rounds        int
 	during        time.Duration
+	// whole reports that each reader reads the events of all hubs. Then there are readers in all.
+	whole bool
 }
 
 func (n fanOutSize) events() int { return max(1, int(n.during.Seconds()*float64(n.hubs*n.rate))) }
+
+// streams returns the number of readers in all, and each the number of events that each gets.
+func (n fanOutSize) streams() int {
+	if n.whole {
+		return n.readers
+	}
+	return n.hubs * n.readers
+}
+
+func (n fanOutSize) each() int {
+	if n.whole {
+		return n.events()
+	}
+	return n.events() / n.hubs
+}
 
 // measureFanOutOneHub measures many readers of one busy hub.
 func measureFanOutOneHub(b *bench) {
@@ -28,8 +45,8 @@ func measureFanOutOneHub(b *bench) {
 		b,
 		"fan-out, 1 hub",
 		size(
-			b, fanOutSize{1, 1000, 50, 3, 4 * time.Second},
-			fanOutSize{1, 10, 50, 1, 200 * time.Millisecond},
+			b, fanOutSize{hubs: 1, readers: 1000, rate: 50, rounds: 3, during: 4 * time.Second},
+			fanOutSize{hubs: 1, readers: 10, rate: 50, rounds: 1, during: 200 * time.Millisecond},
 		),
 	)
 }
@@ -41,8 +58,8 @@ func measureFanOutManyHubs(b *bench) {
 		b,
 		"fan-out, 500 hubs",
 		size(
-			b, fanOutSize{500, 2, 1, 7, 6 * time.Second},
-			fanOutSize{5, 2, 10, 1, 200 * time.Millisecond},
+			b, fanOutSize{hubs: 500, readers: 2, rate: 1, rounds: 7, during: 6 * time.Second},
+			fanOutSize{hubs: 5, readers: 2, rate: 10, rounds: 1, during: 200 * time.Millisecond},
 		),
 	)
 }
@@ -137,18 +154,16 @@ func runFanOut(
 ) fanOut {
 	reading := newReaders(b)
 	defer reading.closeStreams()
-	for i := range n.hubs {
-		for range n.readers {
-			address, request := of(i)
-			if _, err := reading.open(address, request, false); err != nil {
-				b.Fatal(err)
-			}
+	for i := range n.streams() {
+		address, request := of(i % n.hubs)
+		if _, err := reading.open(address, request, false); err != nil {
+			b.Fatal(err)
 		}
 	}
-	reading.awaitGreeted(n.hubs * n.readers)
+	reading.awaitGreeted(n.streams())
 	b.rest() // until the work of connecting is done
 	want := n.events() * n.readers
-	finished := reading.expect(n.hubs*n.readers, n.events()/n.hubs)
+	finished := reading.expect(n.streams(), n.each())
 	used := pace(b, n, sends, p, finished)
 	got, latencies := reading.counted()
 	if got != want {

@@ -9,8 +9,8 @@ import (
 // event stream.
 func measurePaced(b *bench) {
 	n := size(
-		b, fanOutSize{500, 1, 1, 3, 15 * time.Second},
-		fanOutSize{5, 1, 10, 1, 200 * time.Millisecond},
+		b, fanOutSize{hubs: 500, readers: 1, rate: 1, rounds: 3, during: 15 * time.Second},
+		fanOutSize{hubs: 5, readers: 1, rate: 10, rounds: 1, during: 200 * time.Millisecond},
 	)
 	s := startService(b, "--log-level", "warn")
 	own := newPaced(b, s, s.senders(n.hubs))

@@ -22,7 +22,11 @@ func (s *service) pageRequest(h *hub, after string) []byte {
 
 // streamRequest returns the bytes of a request for a hub's event stream.
 func (s *service) streamRequest(h *hub, lastEventID string) string {
-	request := s.get("/hubs/" + h.ID + "/events/stream")
+	return streamRequest(s.get("/hubs/"+h.ID+"/events/stream"), lastEventID)
+}
+
+// streamRequest returns a request for an event stream with a position, if there is one.
+func streamRequest(request, lastEventID string) string {
 	if lastEventID != "" {
 		request = strings.TrimSuffix(request, "\r\n") + "Last-Event-ID: " + lastEventID + "\r\n\r\n"
 	}

@@ -16,8 +16,8 @@ import (
 // tap should not slow down readers of the API.
 func measureTap(b *bench) {
 	n := size(
-		b, fanOutSize{100, 10, 5, 7, 5 * time.Second},
-		fanOutSize{3, 2, 10, 1, 200 * time.Millisecond},
+		b, fanOutSize{hubs: 100, readers: 10, rate: 5, rounds: 7, during: 5 * time.Second},
+		fanOutSize{hubs: 3, readers: 2, rate: 10, rounds: 1, during: 200 * time.Millisecond},
 	)
 	s := startService(b, "--log-level", "warn")
 	hubs := s.hubs(n.hubs)
