@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -26,6 +27,8 @@ const retryPause = 50 * time.Millisecond
 // as the protocol requires.
 type sender struct {
 	hub *harness.RawHub
+	// log is the hub's name for its log. Defaults to log-1.
+	log string
 	// pace is the time between two messages.
 	pace time.Duration
 	// limit is the total number of events. 0 means no limit.
@@ -74,7 +77,7 @@ func (h *sender) run(stop <-chan struct{}) {
 
 // session sends over one connection, until the connection or the sender ends.
 func (h *sender) session(stop <-chan struct{}) {
-	h.hub.Hello("log-1", 1, h.next)
+	h.hub.Hello(cmp.Or(h.log, "log-1"), 1, h.next)
 	sent := h.acked
 	resend := time.NewTimer(5 * time.Second)
 	helloAcked, highest := false, uint64(0)
@@ -111,7 +114,7 @@ func (h *sender) session(stop <-chan struct{}) {
 			sent = max(sent, h.acked)
 		case <-resend.C:
 			sent = h.acked
-			h.hub.Hello("log-1", 1, h.next)
+			h.hub.Hello(cmp.Or(h.log, "log-1"), 1, h.next)
 			resend.Reset(5 * time.Second)
 		case <-tick.C:
 			if !helloAcked || sent-h.acked > 1500 {
@@ -123,7 +126,7 @@ func (h *sender) session(stop <-chan struct{}) {
 					continue
 				}
 			}
-			h.hub.EventsFrom("log-1", sent+1, sent+count)
+			h.hub.EventsFrom(cmp.Or(h.log, "log-1"), sent+1, sent+count)
 			sent += count
 			h.next = max(h.next, sent)
 		}

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -65,8 +66,9 @@ func channelsOf(t *testing.T, hub *virtualhub.Hub) map[string]string {
 	return all
 }
 
-// shownStates reads all states of a tenant; false while the service does not answer.
-func shownStates(tenant *harness.Tenant) (all []shownState, ok bool) {
+// shownStates reads all states of a tenant, and the position of the feed from which to follow them;
+// false while the service does not answer.
+func shownStates(tenant *harness.Tenant) (all []shownState, position string, ok bool) {
 	for after := ""; ; {
 		path := "/state?limit=500"
 		if after != "" {
@@ -74,18 +76,19 @@ func shownStates(tenant *harness.Tenant) (all []shownState, ok bool) {
 		}
 		answer, err := tenant.Client.Do(http.MethodGet, path, nil)
 		if err != nil || answer.Status != http.StatusOK {
-			return nil, false
+			return nil, "", false
 		}
+		position = cmp.Or(position, answer.Header.Get("Event-Cursor"))
 		var page struct {
 			Data    []shownState
 			HasMore bool `json:"has_more"`
 		}
 		if json.Unmarshal(answer.Body, &page) != nil {
-			return nil, false
+			return nil, "", false
 		}
 		all = append(all, page.Data...)
 		if !page.HasMore {
-			return all, true
+			return all, position, true
 		}
 		after = page.Data[len(page.Data)-1].ID
 	}
@@ -93,7 +96,8 @@ func shownStates(tenant *harness.Tenant) (all []shownState, ok bool) {
 
 // Hubs report, are commanded, lose events, are reset and lose their connections, while the service
 // is killed again and again. Whatever happened, the states that the service calls certain are what
-// the hubs know, and all of them become certain.
+// the hubs know, and all of them become certain. A dashboard that is made from the states and the
+// feed alone shows the same.
 func TestStatesAreWhatHubsKnow(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(t, "--hub-read-interval", "1s")
@@ -106,13 +110,15 @@ func TestStatesAreWhatHubsKnow(t *testing.T) {
 		}))
 	}
 	for round := range 6 {
+		shown := newDashboard(t, tenant)
+		var reset []string
 		for range 25 {
-			disturb(t, hubs[rand.IntN(len(hubs))])
+			reset = append(reset, disturb(t, hubs[rand.IntN(len(hubs))])...)
 		}
 		if round%2 == 1 {
 			service.Kill()
 			for range 10 {
-				disturb(t, hubs[rand.IntN(len(hubs))])
+				reset = append(reset, disturb(t, hubs[rand.IntN(len(hubs))])...)
 			}
 			service.Begin()
 		}
@@ -122,11 +128,15 @@ func TestStatesAreWhatHubsKnow(t *testing.T) {
 		if differences := awaitTruth(t, tenant, hubs); differences != "" {
 			t.Fatalf("round %d: states are not what the hubs know: %s", round, differences)
 		}
+		shown.follow(t)
+		if differences := shown.differences(t, hubs, reset); differences != "" {
+			t.Fatalf("round %d: a dashboard is not what the hubs know: %s", round, differences)
+		}
 	}
 }
 
-// disturb makes one thing happen at a hub.
-func disturb(t *testing.T, hub *virtualhub.Hub) {
+// disturb makes one thing happen at a hub. It returns the hub's id if that is a reset.
+func disturb(t *testing.T, hub *virtualhub.Hub) (reset []string) {
 	t.Helper()
 	var err error
 	on := rand.IntN(2) == 0
@@ -144,7 +154,7 @@ func disturb(t *testing.T, hub *virtualhub.Hub) {
 		err = hub.Reachable(7)
 	case 4:
 		if rand.IntN(5) == 0 {
-			err = hub.FactoryReset()
+			reset, err = []string{hub.ID()}, hub.FactoryReset()
 		}
 	case 5, 6:
 		// A hub that rejects the command has nothing to show.
@@ -157,6 +167,7 @@ func disturb(t *testing.T, hub *virtualhub.Hub) {
 	if err != nil {
 		t.Logf("%s: %v", hub.ID(), err) // the device has gone
 	}
+	return reset
 }
 
 // awaitTruth waits until all states are certain, and are what the hubs know. It returns the
@@ -164,7 +175,7 @@ func disturb(t *testing.T, hub *virtualhub.Hub) {
 func awaitTruth(t *testing.T, tenant *harness.Tenant, hubs []*virtualhub.Hub) (left string) {
 	t.Helper()
 	streamstest.Poll(2*time.Minute, func() bool {
-		all, ok := shownStates(tenant)
+		all, _, ok := shownStates(tenant)
 		if !ok {
 			left = "GET /state does not answer"
 			return false

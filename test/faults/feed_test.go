@@ -1,0 +1,458 @@
+package faults
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hubcloud/streams/streamstest"
+	"hubcloud/test/harness"
+	"hubcloud/test/natscluster"
+)
+
+// TestFeedIsTheUnionOfTheLogs reads the feed of an organization by pages, long polls and streams, in
+// 1, 3 and 16 parts and filtered, at two replicas on a cluster. Meanwhile replicas and servers are
+// killed, so that shards move, and hubs are added and reset. Every reader gets the events of each
+// hub's logs once and in order, and feed.gap in the place of what a reset has taken. The hubs of
+// another organization never appear. -faults.rounds N repeats the faults.
+func TestFeedIsTheUnionOfTheLogs(t *testing.T) {
+	t.Parallel()
+	f := newFeedTrial(t)
+	for round := range *rounds {
+		f.second.Kill()
+		f.awaitProgress("without the second replica")
+		f.reset(round % len(f.hubs))
+		f.second.Begin()
+		f.first.Kill()
+		f.awaitProgress("without the first replica")
+		f.first.Begin()
+		node := f.broker.Nodes[1+round%2]
+		node.Kill()
+		f.awaitProgress("without a server")
+		f.add()
+		node.Start()
+		f.awaitProgress("with everything again")
+	}
+	f.check()
+}
+
+// feedTrial is an organization whose hubs send events, with the readers of its feed.
+type feedTrial struct {
+	t             *testing.T
+	broker        *natscluster.Cluster
+	first, second *harness.Service
+	tenant        *harness.Tenant
+	clients       []*harness.Client
+	hubs          []*feedHub
+	// spare are hubs that have connected and that no organization has.
+	spare []*harness.RawHub
+	// foreign is a hub of another organization.
+	foreign *feedHub
+	// readers are the sets of readers that together read the whole feed, by what they do.
+	readers map[string][]*feedReader
+	stop    chan struct{}
+	reading sync.WaitGroup
+}
+
+// feedHub is a hub that sends.
+type feedHub struct {
+	*sender
+	stop chan struct{}
+	done chan struct{}
+	// former are the events of the logs that resets have ended.
+	former [][]harness.Event
+}
+
+func newFeedTrial(t *testing.T) *feedTrial {
+	t.Helper()
+	broker := natscluster.StartOnLoopback(t, "4")
+	broker.Arguments = append(broker.Arguments, "--rate", "100000", "--burst", "100000")
+	f := &feedTrial{
+		t: t, broker: broker, first: broker.Join(), second: broker.Join(),
+		readers: map[string][]*feedReader{}, stop: make(chan struct{}),
+	}
+	f.tenant = harness.NewTenant(t, f.first, "Feed")
+	for _, replica := range []*harness.Service{f.first, f.second} {
+		f.clients = append(f.clients, harness.NewClient(t, replica.Base(), f.tenant.Key))
+	}
+	for range *rounds {
+		hub := harness.NewRawHub(t, f.first)
+		hub.Enroll()
+		hub.GoOnline()
+		hub.Disconnect()
+		f.spare = append(f.spare, hub)
+	}
+	for range 3 {
+		f.hubs = append(f.hubs, f.newHub(f.tenant))
+	}
+	f.foreign = f.newHub(harness.NewTenant(t, f.first, "Another feed"))
+	for what, parts := range map[string]int{"pages": 1, "long polls": 3, "streams": 16} {
+		for part := range parts {
+			f.read(what, fmt.Sprintf("part=%d/%d", part+1, parts), what == "streams")
+		}
+	}
+	f.read(filteredReaders, "type=channel.*", true)
+	return f
+}
+
+// filteredReaders read the events of channels only.
+const filteredReaders = "filtered streams"
+
+// newHub adds a hub that sends to an organization.
+func (f *feedTrial) newHub(tenant *harness.Tenant) *feedHub {
+	f.t.Helper()
+	hub := adopted(f.t, f.first, tenant)
+	hub.Disconnect()
+	return f.sending(hub)
+}
+
+// sending makes a hub send until the test ends.
+func (f *feedTrial) sending(hub *harness.RawHub) *feedHub {
+	h := &feedHub{sender: &sender{
+		hub: hub, log: "log-1", pace: 100 * time.Millisecond, through: f.broker.MQTT,
+	}}
+	h.begin()
+	f.t.Cleanup(h.end)
+	return h
+}
+
+// add adds a spare hub to the organization, at a replica that answers.
+func (f *feedTrial) add() {
+	f.t.Helper()
+	hub := f.spare[0]
+	f.spare = f.spare[1:]
+	body := map[string]string{"serial": hub.Serial, "site_id": f.tenant.Site}
+	streamstest.Eventually(f.t, "a hub is added", func() bool {
+		for _, client := range f.clients {
+			answer, err := client.Try(http.MethodPost, "/hubs", body)
+			if err == nil && answer.Status == http.StatusOK {
+				return true
+			}
+		}
+		return false
+	})
+	f.hubs = append(f.hubs, f.sending(hub))
+}
+
+func (h *feedHub) begin() {
+	h.stop, h.done = make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(h.done)
+		h.run(h.stop)
+	}()
+}
+
+// end stops the hub. Further calls do nothing.
+func (h *feedHub) end() {
+	select {
+	case <-h.done:
+	default:
+		close(h.stop)
+		<-h.done
+	}
+}
+
+// reset resets a hub to factory state, once the events of its log are known.
+func (f *feedTrial) reset(n int) {
+	f.t.Helper()
+	h := f.hubs[n]
+	h.end()
+	h.former = append(h.former, f.eventsOf(h))
+	h.log = fmt.Sprintf("log-%d", len(h.former)+1)
+	h.acked, h.next = 0, 0
+	h.progress.Store(0)
+	h.begin()
+}
+
+// eventsOf reads a hub's log at a replica that answers.
+func (f *feedTrial) eventsOf(h *feedHub) (all []harness.Event) {
+	f.t.Helper()
+	for after := ""; ; {
+		var page harness.Page
+		streamstest.Eventually(f.t, h.hub.ID+" can be read", func() bool {
+			for _, client := range f.clients {
+				path := "/hubs/" + h.hub.ID + "/events?limit=500"
+				if after != "" {
+					path += "&after=" + url.QueryEscape(after)
+				}
+				answer, err := client.Try(http.MethodGet, path, nil)
+				if err == nil && answer.Status == http.StatusOK {
+					answer.JSON(f.t, &page)
+					return true
+				}
+			}
+			return false
+		})
+		all = append(all, page.Data...)
+		if after = page.NextCursor; !page.HasMore {
+			return all
+		}
+	}
+}
+
+// awaitProgress waits until further events of every hub are acknowledged.
+func (f *feedTrial) awaitProgress(when string) {
+	f.t.Helper()
+	began := time.Now()
+	for _, h := range f.hubs {
+		more := h.progress.Load() + 20
+		streamstest.Eventually(f.t, h.hub.ID+" goes on "+when, func() bool {
+			return h.progress.Load() >= more
+		})
+	}
+	f.t.Logf("%s: every hub has gone on after %s", when, time.Since(began))
+}
+
+// feedReader follows the feed from its oldest events.
+type feedReader struct {
+	trial   *feedTrial
+	query   string
+	streams bool
+
+	mu       sync.Mutex
+	position string
+	got      map[string][]harness.Event
+	// expired counts the answers 410. After each the reader begins with the oldest events again.
+	expired int
+	// wrong are answers that no fault allows.
+	wrong []string
+}
+
+// read starts a reader that belongs to a set.
+func (f *feedTrial) read(set, query string, streams bool) {
+	r := &feedReader{
+		trial: f, query: query, streams: streams, got: map[string][]harness.Event{},
+	}
+	f.readers[set] = append(f.readers[set], r)
+	first := len(f.readers[set]) // so that both replicas have readers
+	f.reading.Go(func() {
+		pause := time.NewTicker(100 * time.Millisecond)
+		defer pause.Stop()
+		for turn := first; ; turn++ {
+			client := f.clients[turn%len(f.clients)]
+			if r.streams && r.at() != "" {
+				r.readStream(client)
+			} else {
+				r.readPages(client)
+			}
+			select {
+			case <-f.stop:
+				return
+			case <-pause.C:
+			}
+		}
+	})
+}
+
+func (r *feedReader) at() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.position
+}
+
+// readPages reads pages until an answer is none. A reader of streams reads one, for its position.
+func (r *feedReader) readPages(client *harness.Client) {
+	for {
+		path := "/events?limit=100&wait=2&" + r.query
+		if at := r.at(); at != "" {
+			path += "&after=" + url.QueryEscape(at)
+		}
+		answer, err := client.Do(http.MethodGet, path, nil)
+		if err != nil || answer.Status >= http.StatusInternalServerError {
+			return
+		}
+		var page harness.Page
+		if answer.Status == http.StatusGone {
+			r.beginAgain()
+			return
+		}
+		if answer.Status != http.StatusOK || json.Unmarshal(answer.Body, &page) != nil {
+			r.fail(answer)
+			return
+		}
+		r.take(page.NextCursor, page.Data...)
+		select {
+		case <-r.trial.stop:
+			return
+		default:
+		}
+		if r.streams {
+			return
+		}
+	}
+}
+
+// readStream reads a stream until it ends.
+func (r *feedReader) readStream(client *harness.Client) {
+	s, answer, err := client.TryStream("/events/stream?"+r.query, r.at())
+	if s == nil {
+		if err == nil && answer.Status == http.StatusGone {
+			r.beginAgain()
+		} else if err == nil && answer.Status < http.StatusInternalServerError {
+			r.fail(answer)
+		}
+		return
+	}
+	defer s.Close()
+	for {
+		select {
+		case <-r.trial.stop:
+			return
+		case <-s.Ended:
+			return
+		case m := <-s.Messages:
+			var event harness.Event
+			switch {
+			case m.ID == "":
+			case m.Data == "":
+				r.take(m.ID)
+			case json.Unmarshal([]byte(m.Data), &event) != nil:
+				r.fail(harness.Answer{Body: []byte(m.Data)})
+			default:
+				r.take(m.ID, event)
+			}
+		}
+	}
+}
+
+// take adds events and moves the position after them.
+func (r *feedReader) take(position string, events ...harness.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.position = position
+	for _, e := range events {
+		r.got[e.HubID] = append(r.got[e.HubID], e)
+	}
+}
+
+// beginAgain makes the reader begin with the oldest events, after an answer 410. An event without a
+// hub takes the place of the events that the reader may lack, in the log of each hub.
+func (r *feedReader) beginAgain() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.position = ""
+	r.expired++
+	for hub := range r.got {
+		r.got[hub] = append(r.got[hub], harness.Event{Type: "feed.gap"})
+	}
+}
+
+func (r *feedReader) fail(answer harness.Answer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wrong = append(r.wrong, fmt.Sprintf("%d %s", answer.Status, answer.Body))
+}
+
+// check ends the traffic, waits until all readers have its last events, and compares what they got.
+func (f *feedTrial) check() {
+	f.t.Helper()
+	logs := map[string][][]harness.Event{}
+	for _, h := range f.hubs {
+		h.end()
+		logs[h.hub.ID] = append(slices.Clone(h.former), f.eventsOf(h))
+	}
+	f.foreign.end()
+	for set := range f.readers {
+		for _, h := range f.hubs {
+			all := logs[h.hub.ID]
+			last := slices.DeleteFunc(slices.Clone(all[len(all)-1]), isOfCloud)
+			streamstest.Eventually(f.t, set+" have the last event of "+h.hub.ID, func() bool {
+				return slices.ContainsFunc(f.gotBy(set, h.hub.ID), func(e harness.Event) bool {
+					return e.Cursor == last[len(last)-1].Cursor
+				})
+			})
+		}
+	}
+	close(f.stop)
+	f.reading.Wait()
+	for set, readers := range f.readers {
+		for _, r := range readers {
+			if len(r.wrong) > 0 || r.expired > 0 {
+				f.t.Errorf(
+					"%s, %s: got %d answers 410 and these wrong ones: %q, want none", set, r.query,
+					r.expired, r.wrong,
+				)
+			}
+			for hub := range r.got {
+				if logs[hub] == nil {
+					f.t.Errorf("%s, %s: got events of %s, which is foreign", set, r.query, hub)
+				}
+			}
+		}
+		events, gaps := 0, 0
+		for hub, all := range logs {
+			got := f.gotBy(set, hub)
+			events += len(got)
+			for _, e := range got {
+				if e.Type == "feed.gap" {
+					gaps++
+				}
+			}
+			if err := isUnion(all, got, set == filteredReaders); err != nil {
+				f.t.Errorf("%s: hub %s: %v", set, hub, err)
+			}
+		}
+		f.t.Logf("%s: %d events of %d hubs, %d of them feed.gap", set, events, len(logs), gaps)
+	}
+}
+
+// gotBy returns the events of a hub that the only reader of a set got that has any.
+func (f *feedTrial) gotBy(set, hub string) (got []harness.Event) {
+	f.t.Helper()
+	for _, r := range f.readers[set] {
+		r.mu.Lock()
+		events := slices.Clone(r.got[hub])
+		r.mu.Unlock()
+		if len(events) > 0 && len(got) > 0 {
+			f.t.Fatalf("%s: two parts of the feed have events of %s", set, hub)
+		}
+		got = append(got, events...)
+	}
+	return got
+}
+
+// isOfCloud reports whether the cloud itself has recorded an event, which may be at any time.
+func isOfCloud(e harness.Event) bool { return strings.HasPrefix(e.Type, "hub.") }
+
+// isUnion returns an error unless a reader got the events of the successive logs of a hub once and
+// in order. A feed.gap stands for the rest of a log that is not the last. After the end of each log
+// the cloud may have recorded that the hub had disconnected. filtered leaves out the cloud's events.
+func isUnion(logs [][]harness.Event, got []harness.Event, filtered bool) error {
+	rest := slices.Clone(logs)
+	if filtered {
+		for i := range rest {
+			rest[i] = slices.DeleteFunc(slices.Clone(rest[i]), isOfCloud)
+		}
+	}
+	for n, e := range got {
+		for len(rest) > 1 && len(rest[0]) == 0 && rest[1][0].Cursor == e.Cursor {
+			rest = rest[1:]
+		}
+		switch {
+		case len(rest[0]) > 0 && rest[0][0].Cursor == e.Cursor:
+			rest[0] = rest[0][1:]
+		case e.Type == "feed.gap" && len(rest) > 1:
+			rest = rest[1:]
+		case len(rest[0]) == 0 && isOfCloud(e):
+		case len(rest[0]) == 0:
+			return fmt.Errorf("event %d is %s %s, which no log has", n, e.Type, e.Cursor)
+		default:
+			return fmt.Errorf(
+				"event %d is %s %s, want %s %s", n, e.Type, e.Cursor, rest[0][0].Type,
+				rest[0][0].Cursor,
+			)
+		}
+	}
+	for _, log := range rest {
+		if left := slices.DeleteFunc(slices.Clone(log), isOfCloud); len(left) > 0 {
+			return fmt.Errorf("%d events are missing, from %s on", len(left), left[0].Cursor)
+		}
+	}
+	return nil
+}

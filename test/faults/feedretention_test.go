@@ -1,0 +1,104 @@
+package faults
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"testing"
+	"time"
+
+	"hubcloud/streams/streamstest"
+	"hubcloud/test/harness"
+)
+
+// TestFeedOfShortRetention reads a feed whose events are kept for seconds. Readers that keep reading
+// get every event, or are told that they lack some by feed.gap or 410. A position that is older than
+// the retention is rejected.
+func TestFeedOfShortRetention(t *testing.T) {
+	t.Parallel()
+	const retention = 4 * time.Second
+	s := harness.Start(
+		t, "--event-retention", retention.String(), "--rate", "100000", "--burst", "100000",
+	)
+	tenant := harness.NewTenant(t, s, "Short")
+	f := &feedTrial{
+		t: t, tenant: tenant, clients: []*harness.Client{tenant.Client},
+		readers: map[string][]*feedReader{}, stop: make(chan struct{}),
+	}
+	for range 3 {
+		hub := adopted(t, s, tenant)
+		hub.Disconnect()
+		h := &feedHub{sender: &sender{hub: hub, pace: 100 * time.Millisecond}}
+		f.hubs = append(f.hubs, h)
+	}
+	var page harness.Page
+	tenant.Must(http.MethodGet, "/events", nil, http.StatusOK).JSON(t, &page)
+	f.read("pages", "part=1/1", false)
+	f.read("streams", "part=1/2", true)
+	f.read("streams", "part=2/2", true)
+	for _, h := range f.hubs {
+		h.begin()
+		t.Cleanup(h.end)
+	}
+	begun := time.Now()
+	streamstest.Eventually(t, "the first position has expired", func() bool {
+		answer, err := tenant.Client.Do(
+			http.MethodGet, "/events?after="+url.QueryEscape(page.NextCursor), nil,
+		)
+		return err == nil && answer.Status == http.StatusGone
+	})
+	streamstest.Eventually(t, "three retentions have passed", func() bool {
+		return time.Since(begun) > 3*retention
+	})
+	f.awaitProgress("at the end")
+	for _, h := range f.hubs {
+		h.end()
+		for set := range f.readers {
+			streamstest.Eventually(t, set+" have the last events of "+h.hub.ID, func() bool {
+				got := f.gotBy(set, h.hub.ID)
+				return slices.ContainsFunc(got, func(e harness.Event) bool {
+					return e.Type == "channel.observed" && string(e.Observed().Value) == fmt.Sprint(h.acked)
+				})
+			})
+		}
+	}
+	close(f.stop)
+	f.reading.Wait()
+	for set, readers := range f.readers {
+		expired := 0
+		for _, r := range readers {
+			if expired += r.expired; len(r.wrong) > 0 {
+				t.Errorf("%s, %s: got the answers %q, want none", set, r.query, r.wrong)
+			}
+		}
+		for _, h := range f.hubs {
+			checkNumbersOrGaps(t, set+" of "+h.hub.ID, f.gotBy(set, h.hub.ID))
+		}
+		t.Logf("%s: %d answers 410", set, expired)
+	}
+}
+
+// checkNumbersOrGaps checks that events have the numbers of their hub without a gap, but where
+// feed.gap tells of one.
+func checkNumbersOrGaps(t *testing.T, who string, events []harness.Event) {
+	t.Helper()
+	var last uint64
+	lacking := true // the oldest event of the first page need not be the first
+	for _, e := range events {
+		switch e.Type {
+		case "feed.gap":
+			lacking = true
+		case "channel.observed":
+			var n uint64
+			if err := json.Unmarshal(e.Observed().Value, &n); err != nil {
+				t.Fatal(err)
+			}
+			if n != last+1 && !lacking {
+				t.Errorf("%s: after event %d got %d, want the next number or feed.gap", who, last, n)
+			}
+			last, lacking = n, false
+		}
+	}
+}
