@@ -33,6 +33,7 @@ var factDecoders = map[EventForm]func(json.RawMessage) (Fact, error){
 	{TypeConditionSeen, 1}:         decodeFact[ConditionSeen],
 	{TypeMemberNamed, 1}:           decodeFact[MemberNamed],
 	{TypeMemberLimited, 1}:         decodeFact[MemberLimited],
+	{TypeMailPreferencesSet, 1}:    decodeFact[MailPreferencesSet],
 	{TypeAccountCreated, 1}:        decodeFact[AccountCreated],
 	{TypeSiteCreated, 1}:           decodeFact[SiteCreated],
 	{TypeSiteRenamed, 1}:           decodeFact[SiteRenamed],

@@ -31,6 +31,11 @@ func TestEveryEventEverWrittenIsRead(t *testing.T) {
 		},
 		"org.member_named.v1":   domain.MemberNamed{OrgID: orgA, MemberID: ann, Name: "Ann Smith"},
 		"org.member_limited.v1": domain.MemberLimited{OrgID: orgA, MemberID: ann, ViewOnly: true},
+		"org.mail_preferences_set.v1": domain.MailPreferencesSet{
+			OrgID: orgA, MemberID: ann,
+			Severities: []domain.Severity{domain.SeverityAlarm, domain.SeverityWarning},
+			Sites:      []string{site1},
+		},
 		"org.member_added.v1": domain.MemberAdded{
 			OrgID: orgA, MemberID: "01935f2e-0000-7000-8000-0000000000aa",
 			Email: "Owner@Example.org", Role: domain.RoleOwner,

@@ -15,6 +15,7 @@ const (
 	TypeConditionSeen      = "org.condition_seen"
 	TypeMemberNamed        = "org.member_named"
 	TypeMemberLimited      = "org.member_limited"
+	TypeMailPreferencesSet = "org.mail_preferences_set"
 
 	TypeAccountCreated = "account.created"
 
@@ -134,6 +135,16 @@ type ConditionSeen struct {
 	// Condition identifies the condition among those of the hub.
 	Condition string    `json:"condition"`
 	Since     time.Time `json:"since"`
+}
+
+// MailPreferencesSet records which conditions a member gets mails about (aggregate org).
+type MailPreferencesSet struct {
+	OrgID    string `json:"org_id"`
+	MemberID string `json:"member_id"`
+	// Severities are those of the conditions. Without any the member gets no mails.
+	Severities []Severity `json:"severities"`
+	// Sites are the sites of the conditions; nil means all sites.
+	Sites []string `json:"sites"`
 }
 
 // AccountCreated creates a person's account (aggregate account, id AccountKey of the address).
@@ -350,6 +361,7 @@ func (MemberInvitationAccepted) EventType() string { return TypeInvitationAccept
 func (ConditionSeen) EventType() string            { return TypeConditionSeen }
 func (MemberNamed) EventType() string              { return TypeMemberNamed }
 func (MemberLimited) EventType() string            { return TypeMemberLimited }
+func (MailPreferencesSet) EventType() string       { return TypeMailPreferencesSet }
 func (AccountCreated) EventType() string           { return TypeAccountCreated }
 func (SiteCreated) EventType() string              { return TypeSiteCreated }
 func (SiteRenamed) EventType() string              { return TypeSiteRenamed }

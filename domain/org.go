@@ -39,6 +39,8 @@ type OrgMember struct {
 	ViewOnly bool
 	// Accepted is the invitation that the person accepted; its ID is empty for the first owner.
 	Accepted OrgInvitation
+	// Mails are the mail preferences that the member has chosen; nil for none.
+	Mails *MailPreferences
 }
 
 // Exists reports whether the organization exists.
@@ -68,6 +70,8 @@ func OrgOf(fact Fact) (id string, ok bool) {
 	case MemberNamed:
 		return f.OrgID, true
 	case MemberLimited:
+		return f.OrgID, true
+	case MailPreferencesSet:
 		return f.OrgID, true
 	default:
 		return "", false
@@ -140,6 +144,8 @@ func EvolveOrg(s OrgState, e Event) (OrgState, error) {
 		return s.withAcceptance(f), nil
 	case ConditionSeen:
 		return s.withSeen(e, f), nil
+	case MailPreferencesSet:
+		return s.withMailPreferences(f), nil
 	default:
 		return s, misplaced(e, "organization")
 	}

@@ -34,6 +34,8 @@ func (c *Changes) recordActivity(r directory.Recorded) {
 		if f.ViewOnly {
 			row.Detail = "view_only"
 		}
+	case domain.MailPreferencesSet:
+		row.OrgID, row.SubjectID, row.Detail = f.OrgID, f.MemberID, joinSeverities(f.Severities)
 	case domain.MemberAdded:
 		row.OrgID, row.SubjectID, row.Detail = f.OrgID, f.MemberID, string(f.Role)
 	case domain.MemberRoleChanged:
@@ -98,6 +100,14 @@ func hubOf(id domain.HubID) *string {
 
 func joinScopes(scopes []domain.Scope) string {
 	return strings.Join(column(scopes, func(s domain.Scope) string { return string(s) }), " ")
+}
+
+// joinSeverities returns the severities that a member gets mails about, for display.
+func joinSeverities(severities []domain.Severity) string {
+	if len(severities) == 0 {
+		return "none"
+	}
+	return strings.Join(column(severities, func(s domain.Severity) string { return string(s) }), " ")
 }
 
 // ExpireActivity returns the statement that deletes rows older than domain.ActivityRetention.

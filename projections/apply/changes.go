@@ -42,8 +42,8 @@ func (c *Changes) Add(r directory.Recorded) error {
 			return nil
 		}
 		c.renamedOrgs.put(f.OrgID, f)
-	case domain.ConditionSeen, domain.MemberNamed, domain.MemberLimited:
-		// It is read from the directory itself.
+	case domain.ConditionSeen, domain.MemberNamed, domain.MemberLimited, domain.MailPreferencesSet:
+		// They are read from the directory itself: nobody may get a mail after unsubscribing.
 	case domain.MemberAdded, domain.MemberRoleChanged, domain.MemberRemoved, domain.MemberInvited,
 		domain.MemberInvitationRevoked, domain.MemberInvitationAccepted:
 		return c.members.add(r)

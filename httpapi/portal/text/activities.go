@@ -7,6 +7,7 @@ var Activities = map[string]string{
 	"org.created":              "{who} created the organization {detail}",
 	"org.renamed":              "{who} renamed the organization to {detail}",
 	"org.condition_seen":       "{who} has seen a problem of the hub {what}",
+	"org.mail_preferences_set": "{who} changed their alarm mails, now {detail}",
 	"org.member_added":         "{who} added {what} as {detail}",
 	"org.member_added own":     "{who} joined as {detail}",
 	"org.member_role_changed":  "{who} changed the role of {what} to {detail}",

@@ -1,0 +1,87 @@
+package directory
+
+import (
+	"context"
+
+	"hubcloud/domain"
+)
+
+// SetMailPreferences sets which conditions a member gets mails about. It returns invalid_request
+// for a site that the organization does not have, and for what domain.DecideSetMailPreferences
+// rejects; forbidden for an actor that is not the member; not_found for an unknown member.
+func (s *Service) SetMailPreferences(
+	ctx context.Context, o domain.Origin, orgID, memberID string, p domain.MailPreferences,
+) error {
+	o = s.stamp(o)
+	org, err := s.Org(ctx, orgID)
+	if err != nil {
+		return err
+	}
+	// What is rejected anyway must not read hundreds of sites.
+	if _, err := domain.DecideSetMailPreferences(org, o, memberID, p); err != nil {
+		return err
+	}
+	for _, site := range p.Sites {
+		switch err := s.checkSite(ctx, orgID, site); {
+		case domain.CodeOf(err) == domain.CodeNotFound:
+			return domain.Errorf(domain.CodeInvalidRequest, "sites: %q is no site", site)
+		case err != nil:
+			return err
+		}
+	}
+	_, err = s.updateOrg(ctx, o, orgID, func(org domain.OrgState) ([]domain.Event, error) {
+		return domain.DecideSetMailPreferences(org, o, memberID, p)
+	})
+	return err
+}
+
+// StopMails ends all mails about conditions to a member. The actor of the event is the member,
+// whatever the origin's actor. It returns not_found for an unknown member. The sites that the member
+// has chosen stay.
+func (s *Service) StopMails(
+	ctx context.Context, o domain.Origin, orgID, memberID string,
+) error {
+	o = s.stamp(o)
+	o.Actor = domain.Actor{Kind: domain.ActorMember, ID: memberID}
+	if !domain.IsUUID(orgID) {
+		return domain.ErrMemberNotFound()
+	}
+	// Not limited by ChangesPerHour: nobody may be kept from unsubscribing.
+	_, _, err := s.orgs.Update(ctx, orgID, func(org domain.OrgState) ([]domain.Event, error) {
+		member, ok := org.Member(memberID)
+		if !ok {
+			return nil, domain.ErrMemberNotFound()
+		}
+		return domain.DecideSetMailPreferences(org, o, memberID, domain.MailPreferences{
+			Sites: member.MailPreferences().Sites,
+		})
+	})
+	return err
+}
+
+// MailRecipient returns the address that a mail about conditions goes to: the one stored with the
+// member's account. It returns "" when the organization has no such member or the member has chosen
+// no mails. A mail that waits in a queue must call it before it goes out.
+func (s *Service) MailRecipient(
+	ctx context.Context, orgID, memberID string,
+) (recipient string, err error) {
+	if !domain.IsUUID(orgID) {
+		return "", nil
+	}
+	org, _, err := s.orgs.Get(ctx, orgID)
+	if err != nil {
+		return "", err
+	}
+	member, ok := org.Member(memberID)
+	if !ok || member.MailPreferences().None() {
+		return "", nil
+	}
+	account, err := s.Account(ctx, member.Email)
+	if err != nil {
+		return "", err
+	}
+	if account.Exists() {
+		return account.Email, nil
+	}
+	return member.Email, nil
+}
