@@ -1,0 +1,34 @@
+// Package alarmmail decides which mails members get about conditions that need attention: one when
+// a condition begins, one when it ends, and digests beyond a number an hour.
+//
+// It is pure. A Record is what is known of one organization: which conditions have been mailed to
+// whom, how many mails each member got in the last hour, and which mails are decided and not queued
+// yet. The caller observes the organization's hubs with Observe, decides about the changes with
+// Apply and Digests, stores the record, and then queues the mails of Outgoing. A mail whose queueing
+// is repeated has the same id.
+//
+// # When mails are sent
+//
+//   - A condition is mailed once it has stood for a while (StartHold): smoke, leaks and the like at
+//     once, a hub that is offline after five minutes.
+//   - It has ended once it has not stood for a while (EndHold): 10 s, and three times longer for
+//     each further time in an hour, up to 15 minutes. A condition that comes back before that is the
+//     same cause: nothing is mailed. So a contact that flaps costs a few mails an hour.
+//   - What is unknown has not ended. Only a certain state, or a later report, ends a condition. So a
+//     rebuild of the read models, a restore and a hub in doubt end nothing.
+//   - Only members who got the first mail get the mail about the end. A condition that a member has
+//     marked as seen before the first mail is mailed to nobody.
+//   - Holds are measured by the caller's observations in a row. After an interruption (Interrupt)
+//     they begin again: what happened meanwhile is not known.
+//
+// # The limit
+//
+// A member gets at most Rules.MailsPerHour mails in any hour, of which the last is kept free for a
+// digest. Beyond it, notices wait for the digest: a minute, or until the hour has room. While notices
+// wait, new ones join them, so that an end is never mailed before its beginning.
+//
+// # Bounds
+//
+// MaxConditions, MaxRecipients, MaxListed and MaxOutgoing bound a record. Of conditions beyond
+// MaxConditions nothing is mailed until others end.
+package alarmmail

@@ -1,0 +1,62 @@
+package alarmmail
+
+import (
+	"time"
+
+	"hubcloud/domain/attention"
+)
+
+// Bounds of a record.
+const (
+	// MaxConditions is how many conditions of an organization are followed at a time; warnings have
+	// three quarters of it.
+	MaxConditions = 2000
+	// MaxRecipients is how many members are mailed about a condition: owners first, then admins.
+	MaxRecipients = 100
+	// MaxListed is how many notices a digest lists.
+	MaxListed = 100
+	// MaxOutgoing is how many mails wait for the queue. Beyond it notices wait for a digest.
+	MaxOutgoing = 1000
+)
+
+const (
+	// firstEndHold is the EndHold of a condition that began once in FlapWindow, and maxEndHold the
+	// longest one. Each further time makes it endHoldFactor times longer.
+	firstEndHold  = 10 * time.Second
+	endHoldFactor = 3
+	maxEndHold    = 15 * time.Minute
+	// FlapWindow is how long a condition that was mailed counts for EndHold.
+	FlapWindow = time.Hour
+	// DigestDelay is how long the first notice of a digest waits for others.
+	DigestDelay = time.Minute
+)
+
+// StartHold returns how long a condition must stand before it is mailed. People react to smoke at
+// once; hubs reconnect, radios recover, and commands are reported late.
+func StartHold(kind attention.Kind) time.Duration {
+	switch kind {
+	case attention.Jammed:
+		return 10 * time.Second
+	case attention.NotDone, attention.ByHand, attention.Failed:
+		return 30 * time.Second
+	case attention.Battery:
+		return time.Minute
+	case attention.Offline, attention.NotHeard:
+		return 5 * time.Minute
+	case attention.Device:
+		return 15 * time.Minute
+	}
+	return 0
+}
+
+// EndHold returns how long a condition must not stand before its end is mailed, if it was mailed
+// starts times in FlapWindow.
+func EndHold(starts int) time.Duration {
+	hold := firstEndHold
+	for range starts - 1 {
+		if hold *= endHoldFactor; hold >= maxEndHold {
+			return maxEndHold
+		}
+	}
+	return hold
+}
