@@ -36,7 +36,9 @@ const (
 	// installation.
 	InstallationBucket = "installation"
 	// BucketReplicas is the name of the bucket of the replicas' heartbeats.
-	BucketReplicas    = "replicas"
+	BucketReplicas = "replicas"
+	// AlarmMailsBucket is the name of the bucket of what was mailed about conditions.
+	AlarmMailsBucket  = "alarm-mails"
 	bucketIdempotency = "idempotency"
 )
 
@@ -62,6 +64,9 @@ type Buckets struct {
 	SignIn jetstream.KeyValue
 	// KeyUse has the time of the last use of each API key, by key id.
 	KeyUse jetstream.KeyValue
+	// AlarmMails has what was mailed about conditions, by organization, and the key of the links
+	// that end these mails. Package alarmstate reads and writes it.
+	AlarmMails jetstream.KeyValue
 }
 
 // bucketDeclaration declares a bucket.
@@ -118,6 +123,13 @@ func bucketDeclarations(b *Buckets) []bucketDeclaration {
 			KeyValueConfig: jetstream.KeyValueConfig{
 				Bucket:      "key-use",
 				Description: "when each API key was used last",
+			},
+		},
+		{
+			into: &b.AlarmMails,
+			KeyValueConfig: jetstream.KeyValueConfig{
+				Bucket:      AlarmMailsBucket,
+				Description: "what was mailed about conditions that need attention",
 			},
 		},
 	}

@@ -18,7 +18,9 @@ import (
 // buckets are the buckets of a backup, in the order in which they are written. Ingest checkpoints
 // (bucket ledger) come before the DIRECTORY: a checkpoint of a hub that no organization has added
 // stops the hub.
-var buckets = [...]string{"installation", "key-use", "presence", "ledger", "idempotency"}
+var buckets = [...]string{
+	"installation", "key-use", "presence", "ledger", "idempotency", streams.AlarmMailsBucket,
+}
 
 const (
 	// getBatch is how many keys are read at once, and getBytes about how many bytes.

@@ -4,8 +4,8 @@
 // # Contents and order
 //
 // A backup has the buckets first (settings, use of keys, presence, ingest checkpoints, answers to
-// commands), then the queued mails, the hub logs if they are wanted, and the DIRECTORY last. Each
-// stream is a snapshot of one moment. Everything else is therefore as old as the DIRECTORY or
+// commands, what was mailed about alarms), then the queued mails, the hub logs if they are wanted,
+// and the DIRECTORY last. Each stream is a snapshot of one moment. Everything else is therefore as old as the DIRECTORY or
 // older. A service that was killed finds the same state, because it writes buckets and ingest
 // checkpoints after the events that they refer to, and every part of it can continue from there.
 // With the DIRECTORY first, a backup could have logs and checkpoints of hubs that its DIRECTORY

@@ -20,7 +20,8 @@
 //     (ErrFull, ErrSenderFull) and keeps the old ones. Ordinary mails are counted before one is
 //     stored: concurrent calls may exceed the limit by their number, at most by UrgentCapacity.
 //   - Of several mails to one recipient, from one sender or urgent, only the newest waits: it
-//     replaces the one before, unless that one is being delivered.
+//     replaces the one before, unless that one is being delivered. Mails of different topics do not
+//     replace each other.
 //   - Urgent mails have their own deliverers and wait for no ordinary mail. Ordinary mails are
 //     delivered from all senders in turn: a sender with many delays the others by one mail at a
 //     time, as long as fewer than eight senders fill their part of a process's memory queue.

@@ -259,3 +259,27 @@ func TestUnreachableServerDelaysAllMails(t *testing.T) {
 		t.Errorf("delivered %d mails, want 50: %v", len(got), got)
 	}
 }
+
+// TestMailsOfTopicsDoNotReplaceEachOther checks that mails of different topics to one recipient
+// wait together, and that a mail of the same topic replaces the one before.
+func TestMailsOfTopicsDoNotReplaceEachOther(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	o, man := open(t, conns, quick()), newPostman(nil)
+	for _, topic := range []string{"", "smoke", "leak", "smoke"} {
+		id := fmt.Sprint("about ", topic, " ", waiting(t, conns))
+		err := o.Put(t.Context(), outbox.Mail{
+			ID: strings.ReplaceAll(id, " ", "-"), Sender: "acme", Recipient: "ann@example.org",
+			Topic: topic, Expires: time.Now().Add(time.Hour), Content: []byte(id),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(t, o, man.deliver)
+	awaitEmpty(t, conns)
+	want := []string{"about  0×1", "about leak 2×1", "about smoke 3×1"}
+	if got := man.delivered(); !slices.Equal(got, want) {
+		t.Errorf("delivered %q, want %q", got, want)
+	}
+}

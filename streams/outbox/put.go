@@ -28,6 +28,8 @@ type Mail struct {
 	// Recipient is the normalized address that the mail goes to. The mail replaces a waiting mail
 	// of the same sender to the same recipient; an urgent mail replaces an urgent one.
 	Recipient string
+	// Topic, if not empty, limits this to mails of the same topic.
+	Topic string
 	// Urgent mails have their own capacity and their own deliverers.
 	Urgent bool
 	// Expires is when an undelivered mail is dropped.
@@ -35,12 +37,16 @@ type Mail struct {
 	Content []byte
 }
 
-// subject returns the mail's subject. Sender and recipient are hashed: they may be any text.
+// subject returns the mail's subject. Sender, recipient and topic are hashed: they may be any text.
 func (m Mail) subject() string {
-	if m.Urgent {
-		return urgentPrefix + token(m.Recipient)
+	replaces := m.Recipient
+	if m.Topic != "" {
+		replaces += "\x00" + m.Topic
 	}
-	return ordinaryPrefix + token(m.Sender) + "." + token(m.Recipient)
+	if m.Urgent {
+		return urgentPrefix + token(replaces)
+	}
+	return ordinaryPrefix + token(m.Sender) + "." + token(replaces)
 }
 
 func token(text string) string {

@@ -1,0 +1,89 @@
+package alarmstate_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"hubcloud/streams"
+	"hubcloud/streams/alarmstate"
+	"hubcloud/streams/streamstest"
+)
+
+const org = "01930000-0000-7000-8000-00000000000a"
+
+func open(t *testing.T) *alarmstate.Store {
+	t.Helper()
+	conns := streamstest.Start(t)
+	if _, err := streams.OpenBuckets(t.Context(), conns, 1); err != nil {
+		t.Fatal(err)
+	}
+	return alarmstate.Open(conns.Cloud)
+}
+
+// Of two processes that write the same record, the second fails and has written nothing.
+func TestRecords(t *testing.T) {
+	t.Parallel()
+	store, ctx := open(t), t.Context()
+	large := bytes.Repeat([]byte(`{"hub":"hub-7k2m-q4xd-93ta"}`), 100_000) // 2.8 MB
+	first, err := store.Put(ctx, org, alarmstate.Record{Content: large})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, revision := range []uint64{0, first + 1} {
+		_, err := store.Put(ctx, org, alarmstate.Record{Content: []byte("x"), Revision: revision})
+		if !errors.Is(err, alarmstate.ErrConflict) {
+			t.Errorf("put at revision %d: got %v, want ErrConflict", revision, err)
+		}
+	}
+	all, err := store.All(ctx)
+	if err != nil || len(all) != 1 || all[org].Revision != first ||
+		!bytes.Equal(all[org].Content, large) {
+		t.Errorf("got %d records with revision %d, %v, want the first", len(all), all[org].Revision, err)
+	}
+	second, err := store.Put(ctx, org, alarmstate.Record{Content: []byte("y"), Revision: first})
+	if err != nil || second <= first {
+		t.Errorf("put at the right revision: got %d, %v", second, err)
+	}
+}
+
+func TestBegin(t *testing.T) {
+	t.Parallel()
+	store, ctx := open(t), t.Context()
+	for i, want := range []bool{false, true, true} {
+		if begun, err := store.Begun(ctx); err != nil || begun != want {
+			t.Errorf("Begun: got %t, %v, want %t", begun, err, want)
+		}
+		if err := store.Begin(ctx); err != nil {
+			t.Errorf("Begin %d: %v", i, err)
+		}
+	}
+	if all, err := store.All(ctx); err != nil || len(all) != 0 {
+		t.Errorf("got records %v, %v, want none", all, err)
+	}
+}
+
+// The key is the same for all who ask, however many ask at first.
+func TestUnsubscribeKey(t *testing.T) {
+	t.Parallel()
+	store := open(t)
+	keys := make(chan [32]byte, 8)
+	for range cap(keys) {
+		go func() {
+			key, err := store.UnsubscribeKey(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			keys <- key
+		}()
+	}
+	first := <-keys
+	for range cap(keys) - 1 {
+		if <-keys != first {
+			t.Error("two keys differ")
+		}
+	}
+	if first == [32]byte{} {
+		t.Error("the key is not random")
+	}
+}
