@@ -41,12 +41,14 @@ func render(
 // compose returns the mail, the same at every call.
 func (m *Mailer) compose(q queued) (*gomail.Msg, error) {
 	var c content
-	err := errors.New("the queued mail is neither an invitation nor a sign-in")
+	err := errors.New("the queued mail is of no known kind")
 	switch {
 	case q.Invitation != nil:
 		c, err = renderInvitation(*q.Invitation)
 	case q.SignIn != nil:
 		c, err = renderSignIn(*q.SignIn)
+	case q.Alarm != nil && len(q.Alarm.Notices) > 0:
+		c, err = q.Alarm.render(m.cfg.PublicURL)
 	}
 	if err != nil {
 		return nil, err
@@ -65,6 +67,9 @@ func (m *Mailer) compose(q queued) (*gomail.Msg, error) {
 	msg.SetMessageIDWithValue(fileID(q.id()) + "@" + domainOf(m.cfg.From.Address))
 	// RFC 3834: no out-of-office note comes back.
 	msg.SetGenHeader("Auto-Submitted", "auto-generated")
+	if q.Alarm != nil {
+		q.Alarm.setHeaders(msg, m.cfg.PublicURL, domainOf(m.cfg.From.Address))
+	}
 	msg.SetBodyString(gomail.TypeTextPlain, crlf(c.text.String()), m.encoding(c.text.Bytes()))
 	msg.AddAlternativeString(gomail.TypeTextHTML, crlf(c.html.String()), m.encoding(c.html.Bytes()))
 	return msg, nil

@@ -28,6 +28,13 @@ type Config struct {
 	// queued: the time of an answer must not reveal whether an address is known. Defaults to the
 	// address that was typed.
 	SignInRecipient func(ctx context.Context, email string) (recipient string, err error)
+	// AlarmRecipient returns the address that a mail about alarms goes to, "" when the member has
+	// left the organization or gets no such mails any more. It is called before each try. It is
+	// required for SendAlarm.
+	AlarmRecipient func(ctx context.Context, org, member string) (recipient string, err error)
+	// UnsubscribeToken returns the token of the link that ends the member's mails about alarms. It
+	// is required for SendAlarm.
+	UnsubscribeToken func(ctx context.Context, org, member string) (token string, err error)
 	// Now is the clock for the dates of mails. Defaults to time.Now.
 	Now func() time.Time
 }

@@ -45,6 +45,8 @@ type Envelope struct {
 	// Recipient is the domain.NormalizeEmail of the address. The mail replaces a waiting mail of
 	// the same sender to the same recipient.
 	Recipient string
+	// Topic, if not empty, limits this to mails of the same topic.
+	Topic string
 	// Urgent mails do not wait for ordinary ones: a person is waiting for them.
 	Urgent bool
 	// Expires is when a mail that is still undelivered is dropped.
@@ -75,13 +77,14 @@ func New(cfg Config) (*Mailer, error) {
 }
 
 // queued is a mail as the queue stores it. It is small: the mail is composed when it goes out.
-// Exactly one of Invitation and SignIn is set.
+// Exactly one of Invitation, SignIn and Alarm is set.
 type queued struct {
 	// QueuedAt becomes the mail's date.
 	QueuedAt   time.Time         `json:"queued_at"`
 	Invitation *queuedInvitation `json:"invitation,omitempty"`
 	SignIn     *queuedSignIn     `json:"sign_in,omitempty"`
-	// ID is the id of a sign-in mail.
+	Alarm      *queuedAlarm      `json:"alarm,omitempty"`
+	// ID is the id of a sign-in mail, and of one about alarms.
 	ID string `json:"id,omitempty"`
 }
 
@@ -146,7 +149,9 @@ func (m *Mailer) SendSignIn(ctx context.Context, email, link string, expires tim
 
 // put queues a mail in its envelope, whose id and content it sets.
 func (m *Mailer) put(ctx context.Context, q queued, e Envelope) error {
-	q.QueuedAt = m.cfg.Now().UTC()
+	if q.QueuedAt.IsZero() {
+		q.QueuedAt = m.cfg.Now().UTC()
+	}
 	content, err := json.Marshal(q)
 	if err != nil {
 		return fmt.Errorf("mail: encode a mail: %w", err)
@@ -193,6 +198,8 @@ func (m *Mailer) setRecipient(ctx context.Context, q *queued) (err error) {
 	case q.SignIn != nil:
 		recipient, err = m.cfg.SignInRecipient(ctx, q.SignIn.To)
 		q.SignIn.To = recipient
+	case q.Alarm != nil && len(q.Alarm.Notices) > 0:
+		return q.Alarm.prepare(ctx, m.cfg)
 	default:
 		return nil // compose rejects it
 	}

@@ -30,6 +30,11 @@ var importRules = []importRule{
 		packages: "domain/attention", allowed: []string{"domain"}, libraries: []string{},
 		reason: "what needs attention depends on the reported state only",
 	},
+	{
+		packages: "domain/alarmmail", allowed: []string{"domain", "domain/attention"},
+		libraries: []string{},
+		reason:    "which mails are sent depends on conditions and preferences only",
+	},
 
 	{
 		packages: "streams/...", allowed: []string{"domain", "streams/..."},
@@ -149,6 +154,14 @@ var importRules = []importRule{
 		reason: "read models are built from streams only, so that they can be rebuilt",
 	},
 	{
+		packages: "projections/notifier",
+		allowed: []string{
+			"domain", "domain/alarmmail", "domain/attention", "projections/database",
+			"projections/readmodel", "streams/alarmstate",
+		},
+		reason: "mails about conditions are decided by package alarmmail, from read models",
+	},
+	{
 		packages: "projections/readmodel", allowed: []string{"domain", "projections/..."},
 		reason: "queries read Postgres only",
 	},
@@ -164,7 +177,7 @@ var importRules = []importRule{
 	{
 		packages: "httpapi/...",
 		allowed: []string{
-			"domain", "domain/attention", "hubbridge/protocol", "httpapi/...",
+			"domain", "domain/alarmmail", "domain/attention", "hubbridge/protocol", "httpapi/...",
 			"streams/durablefile", "streams/telemetry",
 		},
 		reason: "the API is an adapter: it uses interfaces that it declares itself",

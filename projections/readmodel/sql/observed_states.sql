@@ -1,0 +1,27 @@
+-- The channels of the devices of all organizations of which some channel may need attention, as in states_attention.sql, and of the devices
+-- $2 of the hubs $1. Rows as in states.sql, with the organization first and without what describes devices and channels.
+SELECT hub.org_id,
+    hub.id, hub.site_id, hub.registered_at, hub.connected_when_added, presence.online, presence.since,
+    device.device_id, coalesce(label.name, nullif(device.name, '')), '', '', label.room, device.available_since,
+    channel.key, channel.endpoint, channel.kind, channel.unit, channel.readable, channel.writable, NULL, channel.available,
+    channel.value, channel.observed_at, channel.desired, channel.desired_at, channel.status, channel.changed_at, channel.basis,
+    state.certain AND device.certain AND state.epoch = hub.incarnation
+FROM (
+    SELECT suspect.hub_id, suspect.device_id
+    FROM {schema}.channels suspect
+    WHERE NOT suspect.available
+        OR suspect.status IN ('failed', 'diverged')
+        OR (suspect.key IN ('smoke', 'co', 'heat', 'leak', 'tamper') AND suspect.value = 'true')
+        OR (suspect.key = 'alarm' AND suspect.value LIKE '%true%')
+        OR (suspect.key = 'battery' AND suspect.value ~ '^-?([0-9]|1[0-9])([.eE]|$)')
+    UNION
+    SELECT * FROM unnest($1::text[], $2::bigint[])
+) device_of
+JOIN hubs hub ON hub.id = device_of.hub_id
+JOIN {schema}.hubs state ON state.hub_id = hub.id
+    AND (state.epoch = hub.incarnation OR position(state.epoch || ':' IN hub.log_former) > 0)
+JOIN {schema}.devices device ON device.hub_id = hub.id AND device.device_id = device_of.device_id
+JOIN {schema}.channels channel ON channel.hub_id = hub.id AND channel.device_id = device.device_id
+LEFT JOIN device_labels label ON label.hub_id = hub.id AND label.device_id = device.device_id AND label.org_id = hub.org_id
+LEFT JOIN hub_presence presence ON presence.hub_id = hub.id
+ORDER BY hub.id, channel.device_id, channel.key, channel.endpoint
