@@ -99,11 +99,7 @@ func (p MailPreferences) normalized() MailPreferences {
 }
 
 func (s OrgState) withMailPreferences(f MailPreferencesSet) OrgState {
-	s.Members = slices.Clone(s.Members)
-	for i := range s.Members {
-		if s.Members[i].ID == f.MemberID {
-			s.Members[i].Mails = &MailPreferences{Severities: f.Severities, Sites: f.Sites}
-		}
-	}
-	return s
+	return s.withMember(f.MemberID, func(m *OrgMember) {
+		m.Mails = &MailPreferences{Severities: f.Severities, Sites: f.Sites}
+	})
 }

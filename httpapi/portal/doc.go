@@ -72,6 +72,14 @@
 // until it begins again. Scripts reload the list within seconds of an event that may change it. Pages
 // without a list show the number of alarms, and new ones within 10 s.
 //
+// # Notifications
+//
+// Every member chooses on the page of notifications which severities and which sites are mailed. The
+// directory keeps the choice. The link in such a mail needs no session: its token is authenticated
+// and holds for one member of one organization. GET shows a button, since mail scanners open links;
+// any POST to it ends the mails, also that of a mail program, which is no page of the portal (RFC
+// 8058). The link ends nothing for former members, and can do nothing else.
+//
 // # Actions on many devices
 //
 // An action on all devices of a site asks the hubs for their devices, lists what it will do, and

@@ -43,6 +43,12 @@ type Config struct {
 	// Reported has what devices reported last.
 	Reported Reported
 
+	// Unsubscribe has the key of the links that end mails about alarms.
+	Unsubscribe Unsubscribe
+	// AlarmMailsPerHour is how many mails about alarms a member gets in an hour at most. The page of
+	// notifications shows it.
+	AlarmMailsPerHour int
+
 	// Freshness reports whether People and Owners are up to date. Nil means that they always are.
 	Freshness live.Freshness
 

@@ -115,6 +115,12 @@ type Directory interface {
 		ctx context.Context, o domain.Origin, org string, hub domain.HubID, condition string,
 		since time.Time,
 	) error
+	// SetMailPreferences sets which conditions a member gets mails about.
+	SetMailPreferences(
+		ctx context.Context, o domain.Origin, org, member string, p domain.MailPreferences,
+	) error
+	// StopMails ends all mails about conditions to a member, who becomes the actor.
+	StopMails(ctx context.Context, o domain.Origin, org, member string) error
 	// RenameOrg renames an organization.
 	RenameOrg(ctx context.Context, o domain.Origin, org, name string) error
 	// Account returns the account of an address, or the zero state if there is none.
@@ -156,6 +162,13 @@ type Directory interface {
 	RemoveHub(ctx context.Context, o domain.Origin, org string, hub domain.HubID) error
 	// ResetLink revokes the hub's certificate and then cuts its connection.
 	ResetLink(ctx context.Context, o domain.Origin, org string, hub domain.HubID) error
+}
+
+// Unsubscribe has the key of the links that end mails about alarms.
+type Unsubscribe interface {
+	// UnsubscribeKey returns the key. A temporary fault is a domain.Error with
+	// service_unavailable.
+	UnsubscribeKey(ctx context.Context) (domain.UnsubscribeKey, error)
 }
 
 // KeyUse reads when API keys were last used.

@@ -77,6 +77,8 @@ func (p *Portal) accountRoutes() []Route {
 		post("/portal/sign-in", p.public((*request).requestLink)),
 		get("/portal/sign-in/{token}", p.public((*request).openLink)),
 		post("/portal/sign-in/{token}", p.public((*request).useLink)),
+		get("/portal/unsubscribe/{token}", p.public((*request).unsubscribePage)),
+		post("/portal/unsubscribe/{token}", p.stopMails),
 		get("/portal/*", p.public(func(*request) error { return errPageNotFound })),
 		post("/portal/sign-out", p.signedIn((*request).signOut)),
 		get("/portal/organizations", p.signedIn((*request).organizations)),
@@ -131,6 +133,9 @@ func (p *Portal) organizationRoutes() []Route {
 		post("/portal/{org}/settings/own-name", p.member((*request).nameMember)),
 		get("/portal/{org}/settings/own-name", p.member(redirectToForm("settings"))),
 		get("/portal/{org}/settings/name", p.member(redirectToForm("settings"))),
+
+		get("/portal/{org}/notifications", p.member((*request).notifications)),
+		post("/portal/{org}/notifications", p.member((*request).chooseNotifications)),
 
 		get("/portal/{org}/activity", p.member((*request).activity)),
 		get("/portal/{org}/activity/commands", p.member((*request).commandLog)),

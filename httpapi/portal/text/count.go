@@ -9,6 +9,7 @@ var counts = map[string]struct{ one, many string }{
 	"device":       {"1 device", "{number} devices"},
 	"hour":         {"1 hour", "{number} hours"},
 	"hub":          {"1 hub", "{number} hubs"},
+	"mail":         {"1 mail", "{number} mails"},
 	"minute":       {"1 minute", "{number} minutes"},
 	"more":         {"1 more", "{number} more"},
 	"more alarm":   {"1 more alarm", "{number} more alarms"},

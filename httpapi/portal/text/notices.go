@@ -19,6 +19,7 @@ var Notices = map[string]string{
 	"site-renamed":         "Site renamed.",
 	"organization-renamed": "Organization renamed.",
 	"name-saved":           "Your name is saved.",
+	"mails-chosen":         "Saved.",
 	"condition-seen":       "Marked as seen.",
 	"hub-removed":          "Hub removed from the organization.",
 	"hub-added":            "Hub added.",

@@ -10,7 +10,12 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/domain/alarmmail"
 	"hubcloud/httpapi/mail"
+	"hubcloud/httpapi/portal"
+	"hubcloud/hubbridge/hubfaults"
+	"hubcloud/projections/notifier"
+	"hubcloud/streams/alarmstate"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/outbox"
 )
@@ -18,6 +23,7 @@ import (
 // startMail opens the queue of mails, creates mailer and portal, and starts the deliveries. It
 // needs the public URL.
 func (s *Server) startMail(ctx context.Context) error {
+	s.alarmState = alarmstate.Open(s.conns.Cloud)
 	var queue *outbox.Outbox
 	err := s.retry(ctx, brokerStorage, func(ctx context.Context) (err error) {
 		queue, err = outbox.Open(ctx, s.conns, outbox.Config{
@@ -43,6 +49,11 @@ func (s *Server) startMail(ctx context.Context) error {
 		SignInRecipient: func(ctx context.Context, email string) (string, error) {
 			return s.portal.SignInAddress(ctx, email)
 		},
+		AlarmRecipient: s.directory.MailRecipient,
+		UnsubscribeToken: func(ctx context.Context, org, member string) (string, error) {
+			key, err := s.alarmState.UnsubscribeKey(ctx)
+			return domain.UnsubscribeToken{OrgID: org, MemberID: member}.Seal(key), err
+		},
 	})
 	if err != nil {
 		return err
@@ -53,6 +64,24 @@ func (s *Server) startMail(ctx context.Context) error {
 			return deliveryError(s.mailer.Deliver(ctx, content))
 		})
 	})
+	return s.startNotifier()
+}
+
+// startNotifier starts the mails about alarms. Of all replicas with the role api one sends them.
+func (s *Server) startNotifier() error {
+	n, err := notifier.New(notifier.Config{
+		Database: s.store.ConnConfig(), Hubs: s.store,
+		SilentHubs: portalFaults{hubfaults.NewReader(s.conns)}.SilentHubs,
+		Org:        s.directory.Org, Records: s.alarmState, Send: s.mailer.SendAlarm,
+		Rules: alarmmail.Rules{
+			MailsPerHour: s.cfg.AlarmMailsPerHour, Title: portal.ConditionTitle,
+		},
+		Logger: s.logger, Metrics: s.registry,
+	})
+	if err != nil {
+		return err
+	}
+	s.foundation.run("alarm mails", n.Run)
 	return nil
 }
 

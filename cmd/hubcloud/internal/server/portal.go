@@ -39,10 +39,13 @@ func (s *Server) newPortal() *portal.Portal {
 		Labels:      s.directory,
 		Faults:      portalFaults{hubfaults.NewReader(s.conns)},
 		Reported:    s.store,
+		Unsubscribe: s.alarmState,
 		Retention:   s.cfg.EventRetention,
 		PublicURL:   s.bound.PublicURL,
 		Environment: s.settings.Environment,
 		OpenSignUp:  s.cfg.OpenSignUp,
+
+		AlarmMailsPerHour: s.cfg.AlarmMailsPerHour,
 
 		LinksPerNetwork: s.cfg.SignInLinksPerNetwork,
 		LinksPerAddress: s.cfg.SignInLinksPerAddress,

@@ -27,6 +27,7 @@ import (
 	"hubcloud/projections/cluster"
 	"hubcloud/projections/readmodel"
 	"hubcloud/streams"
+	"hubcloud/streams/alarmstate"
 	"hubcloud/streams/broker"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/diskspace"
@@ -112,7 +113,9 @@ type Server struct {
 	// HTTP, with the role api.
 	keyUse *keyuse.Tracker
 	mailer *mail.Mailer
-	portal *portal.Portal
+	// alarmState has what was mailed about alarms.
+	alarmState *alarmstate.Store
+	portal     *portal.Portal
 
 	// The groups of loops, in the reverse order of their stop.
 	foundation *group // everything but the bridge and the client

@@ -164,6 +164,7 @@ func (c Config) validateLimits() error {
 		{"invitations-per-org", int64(c.InvitationsPerOrg)},
 		{"pending-invitations-per-org", int64(c.PendingInvitationsPerOrg)},
 		{"invitations-per-address", int64(c.InvitationsPerAddress)},
+		{"alarm-mails-per-hour", int64(c.AlarmMailsPerHour)},
 		{"waiting-mails-per-org", int64(c.WaitingMailsPerOrg)},
 		{"sign-in-links-per-address", int64(c.SignInLinksPerAddress)},
 		{"sign-in-links-per-network", int64(c.SignInLinksPerNetwork)},

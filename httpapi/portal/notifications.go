@@ -1,0 +1,190 @@
+package portal
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+
+	"hubcloud/domain"
+	"hubcloud/domain/attention"
+	"hubcloud/httpapi/portal/text"
+)
+
+// The values of the form's field mails.
+const (
+	mailAlarms   = "alarms"
+	mailAll      = "all"
+	mailNothing  = "none"
+	allMailSites = "all"
+)
+
+// mailSeverities are the severities of each value of the form's field mails.
+var mailSeverities = map[string][]domain.Severity{
+	mailAlarms:  {domain.SeverityAlarm},
+	mailAll:     {domain.SeverityAlarm, domain.SeverityWarning},
+	mailNothing: {},
+}
+
+// notificationsView is the page on which members choose which conditions they are mailed about.
+type notificationsView struct {
+	Layout
+	// Mails is the chosen value of the field mails, and Choices are all.
+	Mails   string
+	Choices []mailChoice
+	// All reports that the conditions of all sites are mailed.
+	All   bool
+	Sites []mailSite
+	// MoreSites reports that the page does not show all sites.
+	MoreSites bool
+	// PerHour is how many mails a member gets in an hour at most.
+	PerHour string
+	// Problem is why the form was rejected.
+	Problem string
+}
+
+// mailChoice is a choice of severities.
+type mailChoice struct{ Value, Label, Help string }
+
+// mailSite is a site that a member may choose.
+type mailSite struct {
+	domain.Site
+	Chosen bool
+}
+
+// notifications shows what is mailed to the member.
+func (req *request) notifications() error {
+	org, err := req.portal.Directory.Org(req.http.Context(), req.member.OrgID)
+	if err != nil {
+		return err
+	}
+	member, ok := org.Member(req.member.MemberID)
+	if !ok {
+		return domain.ErrOrgNotFound()
+	}
+	return req.showNotifications(http.StatusOK, member.MailPreferences(), "")
+}
+
+func (req *request) showNotifications(
+	status int, chosen domain.MailPreferences, problem string,
+) error {
+	sites, err := req.portal.ReadModels.Sites(
+		req.http.Context(), req.member.OrgID, domain.MaxMailSites, "",
+	)
+	if err != nil {
+		return err
+	}
+	view := notificationsView{
+		Layout: req.layout(text.Pages["notifications"], "notifications"),
+		Mails:  mailNothing, All: chosen.Sites == nil, MoreSites: sites.HasMore,
+		PerHour: text.Count(req.portal.AlarmMailsPerHour, "mail"), Problem: problem,
+	}
+	for _, value := range []string{mailAlarms, mailAll, mailNothing} {
+		view.Choices = append(view.Choices, mailChoice{
+			value, text.Pages["mails-"+value], text.Pages["mails-"+value+"-help"],
+		})
+		if slices.Equal(mailSeverities[value], chosen.Severities) {
+			view.Mails = value
+		}
+	}
+	for _, site := range sites.Data {
+		view.Sites = append(view.Sites, mailSite{site, slices.Contains(chosen.Sites, site.ID)})
+	}
+	req.render(status, "notifications.html", view)
+	return nil
+}
+
+// chooseNotifications changes what is mailed to the member.
+func (req *request) chooseNotifications() error {
+	severities, ok := mailSeverities[req.formValue("mails")]
+	if !ok {
+		return domain.Errorf(domain.CodeInvalidRequest, "mails: must be alarms, all or none")
+	}
+	chosen := domain.MailPreferences{Severities: severities}
+	if req.formValue("sites") != allMailSites {
+		chosen.Sites = append([]string{}, req.http.PostForm["site"]...)
+		if len(chosen.Sites) == 0 && len(severities) == 0 {
+			chosen.Sites = nil // no mails about no sites
+		}
+	}
+	err := req.portal.Directory.SetMailPreferences(
+		req.http.Context(), req.origin(), req.member.OrgID, req.member.MemberID, chosen,
+	)
+	if problem, ok := rejectionText(err); ok {
+		return req.showNotifications(rejectionStatus(err), chosen, problem)
+	}
+	if err != nil {
+		return err
+	}
+	req.redirectInOrg("notifications", "mails-chosen")
+	return nil
+}
+
+// ConditionTitle returns what is wrong, in a few words, for the subject of a mail.
+func ConditionTitle(c attention.Condition) string {
+	title, _ := conditionTexts(c)
+	return title
+}
+
+// unsubscribeView is the page of the link in a mail about alarms.
+type unsubscribeView struct {
+	Layout
+	// Outcome is ask, done or unknown.
+	Outcome string
+	OrgName string
+	// Choose is the page on which mails are chosen, below /portal/.
+	Choose string
+}
+
+// unsubscribePage asks whether to end the mails of the link. A GET alone must not end them: mail
+// scanners send one.
+func (req *request) unsubscribePage() error { return req.unsubscribe(false) }
+
+// stopMails ends the mails of the link: by the button of the page, or by the one click of a mail
+// program (RFC 8058), which has no session and is no page of the portal. Whoever has the link may
+// end the mails, so that no form needs to be checked.
+func (p *Portal) stopMails(w http.ResponseWriter, r *http.Request, info RequestInfo) {
+	req := &request{portal: p, w: w, http: r, info: info}
+	if err := req.unsubscribe(true); err != nil {
+		req.writeError(err)
+	}
+}
+
+func (req *request) unsubscribe(stop bool) error {
+	req.w.Header().Set("Referrer-Policy", "no-referrer") // the address holds a secret
+	ctx := req.http.Context()
+	key, err := req.portal.Unsubscribe.UnsubscribeKey(ctx)
+	if err != nil {
+		return err
+	}
+	token, err := domain.OpenUnsubscribeToken(key, req.http.PathValue("token"))
+	var org domain.OrgState
+	if err == nil {
+		org, err = req.portal.Directory.Org(ctx, token.OrgID)
+	}
+	if _, ok := org.Member(token.MemberID); err == nil && !ok {
+		err = domain.ErrMemberNotFound()
+	}
+	if err == nil && stop {
+		err = req.portal.Directory.StopMails(
+			ctx, domain.Origin{At: req.info.At, RequestID: req.info.RequestID}, token.OrgID,
+			token.MemberID,
+		)
+	}
+	view, status := unsubscribeView{OrgName: org.Name, Outcome: "ask"}, http.StatusOK
+	heading := text.Pages["unsubscribe"]
+	switch {
+	case errors.Is(err, &domain.Error{Code: domain.CodeNotFound}):
+		view, status = unsubscribeView{Outcome: "unknown"}, http.StatusNotFound
+		heading = text.Pages["unsubscribe-unknown"]
+	case err != nil:
+		return err
+	case stop:
+		view.Outcome, heading = "done", text.Pages["unsubscribed"]
+	}
+	if view.Outcome != "unknown" {
+		view.Choose = token.OrgID + "/notifications"
+	}
+	view.Layout = req.layout(heading, "")
+	req.render(status, "unsubscribe.html", view)
+	return nil
+}

@@ -1,0 +1,176 @@
+package portal_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"hubcloud/domain"
+	"hubcloud/httpapi/portal"
+	"hubcloud/streams/alarmstate"
+)
+
+// withMails configures a portal with links that end mails.
+func (w *backend) withMails(cfg *portal.Config) {
+	cfg.Unsubscribe, cfg.AlarmMailsPerHour = alarmstate.Open(w.Conns.Cloud), 20
+}
+
+// unsubscribePath returns the address of the link for a member of the first organization.
+func (w *backend) unsubscribePath(t *testing.T, member string) string {
+	t.Helper()
+	key, err := alarmstate.Open(w.Conns.Cloud).UnsubscribeKey(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := domain.UnsubscribeToken{OrgID: w.mill.ID, MemberID: member}
+	return "/portal/unsubscribe/" + token.Seal(key)
+}
+
+// mailsOf returns what a member of the first organization is mailed about.
+func (w *backend) mailsOf(t *testing.T, member string) domain.MailPreferences {
+	t.Helper()
+	org, err := w.Backend.Directory.Org(t.Context(), w.mill.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, ok := org.Member(member)
+	if !ok {
+		t.Fatalf("no member %s", member)
+	}
+	return m.MailPreferences()
+}
+
+// Every member chooses severities and sites, and sees what is chosen.
+func TestChooseNotifications(t *testing.T) {
+	t.Parallel()
+	w := newBackend(t)
+	b := w.open(t, w.withMails).signIn(max)
+	max, _ := w.Access.Membership(w.mill.ID, w.toReal.Replace(max))
+	const path = inOne + "/notifications"
+	page := b.get(path, 200)
+	checkPage(t, page)
+	for _, want := range []string{
+		`value="none" checked`, `name="sites" value="all" checked`, "at most 20 mails an hour",
+		`aria-current="page">Notifications`, ">Mill<",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("a member who has chosen nothing: got %s, want %q in it", page, want)
+		}
+	}
+	if to, _ := b.post(
+		path, 303, "mails", "all", "sites", "chosen", "site", site,
+	); to != path {
+		t.Errorf("got a redirect to %s, want the page", to)
+	}
+	if p := w.mailsOf(t, max.MemberID); !p.Wants(domain.SeverityWarning, w.mill.SiteID) ||
+		p.Wants(domain.SeverityAlarm, w.quay.SiteID) {
+		t.Errorf("got %+v, want all of one site", p)
+	}
+	page = b.get(path, 200)
+	for _, want := range []string{
+		"Saved.", `value="all" checked`, `value="chosen" checked`, `value="` + site + `" checked`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("after choosing: got %s, want %q in it", page, want)
+		}
+	}
+	_, page = b.post(path, 400, "mails", "alarms", "sites", "chosen")
+	if checkPage(t, page); !strings.Contains(page, "Choose at least one site") {
+		t.Errorf("no site: got %s, want why", page)
+	}
+	b.post(path, 400, "mails", "alarms", "sites", "chosen", "site", w.quay.SiteID)
+	b.post(path, 400, "mails", "x", "sites", "all")
+	if p := w.mailsOf(t, max.MemberID); !p.Wants(domain.SeverityWarning, w.mill.SiteID) {
+		t.Errorf("after rejected forms: got %+v, want the same", p)
+	}
+	b.post(path, 303, "mails", "none", "sites", "chosen")
+	if p := w.mailsOf(t, max.MemberID); !p.None() {
+		t.Errorf("got %+v, want nothing", p)
+	}
+	b.get("/portal/"+orgTwo+"/notifications", 404)
+}
+
+// The link of a mail ends the mails of one member without a session, by the button of its page. A
+// GET alone, as mail scanners send it, ends nothing.
+func TestUnsubscribe(t *testing.T) {
+	t.Parallel()
+	w := newBackend(t)
+	b := w.open(t, w.withMails)
+	path := w.unsubscribePath(t, w.mill.Owner.ID)
+	for _, method := range []string{"GET", "HEAD"} {
+		response, page := b.do(method, path, nil, nil)
+		if response.StatusCode != 200 || response.Header.Get("Referrer-Policy") != "no-referrer" {
+			t.Errorf("%s: got %d and %v", method, response.StatusCode, response.Header)
+		}
+		if method == "GET" {
+			checkPage(t, page)
+		}
+		if method == "GET" && !strings.Contains(page, "&lt;b&gt;Mill&lt;/b&gt;") {
+			t.Errorf("got %s, want the organization", page)
+		}
+	}
+	if w.mailsOf(t, w.mill.Owner.ID).None() {
+		t.Error("a GET has ended the mails")
+	}
+	response, page := b.do("POST", path, nil, nil)
+	checkPage(t, page)
+	if response.StatusCode != 200 || !strings.Contains(page, "Alarm mails stopped") ||
+		!strings.Contains(page, `href="../`+orgOne+`/notifications"`) {
+		t.Errorf("got %d %s, want a page with a link to choose mails", response.StatusCode, page)
+	}
+	if !w.mailsOf(t, w.mill.Owner.ID).None() {
+		t.Error("the mails have not ended")
+	}
+	if got := w.lastChange(t, w.mill); !strings.HasPrefix(got, olga+": org.mail_preferences_set") {
+		t.Errorf("got change %q, want one by the member", got)
+	}
+}
+
+// The one click of a mail program (RFC 8058) has no cookies, comes from another site, and may be a
+// multipart form.
+func TestUnsubscribeWithOneClick(t *testing.T) {
+	t.Parallel()
+	w := newBackend(t)
+	b := w.open(t, w.withMails)
+	r := httptest.NewRequest("POST", public+w.unsubscribePath(t, w.mill.Owner.ID), strings.NewReader(
+		"--x\r\nContent-Disposition: form-data; name=\"List-Unsubscribe\"\r\n\r\nOne-Click\r\n--x--\r\n",
+	))
+	r.Header.Set("Content-Type", "multipart/form-data; boundary=x")
+	r.Header.Set("Origin", "https://mail.example.com")
+	r.Header.Set("Sec-Fetch-Site", "cross-site")
+	answer := httptest.NewRecorder()
+	b.pages.ServeHTTP(answer, r)
+	if answer.Code != http.StatusOK || !w.mailsOf(t, w.mill.Owner.ID).None() {
+		t.Errorf("got %d %s, want the mails ended", answer.Code, answer.Body)
+	}
+}
+
+// A link of nobody, of a former member or with a changed id ends nothing.
+func TestUnsubscribeWithAnotherLink(t *testing.T) {
+	t.Parallel()
+	w := newBackend(t)
+	b := w.open(t, w.withMails)
+	member, _ := w.Access.Membership(w.mill.ID, w.toReal.Replace(max))
+	former := w.unsubscribePath(t, member.MemberID)
+	w.open(t, nil).signIn(olga).post(inOne+"/members/max/remove", 303)
+	changed := []byte(w.unsubscribePath(t, w.mill.Owner.ID))
+	changed[len("/portal/unsubscribe/")+30] ^= 1
+	before := w.changes(t)
+	for name, path := range map[string]string{
+		"a former member": former, "a changed id": string(changed),
+		"no token": "/portal/unsubscribe/x",
+	} {
+		for _, method := range []string{"GET", "POST"} {
+			response, page := b.do(method, path, nil, nil)
+			if checkPage(t, page); response.StatusCode != 404 ||
+				!strings.Contains(page, "This link does not work") ||
+				strings.Contains(page, "Mill") {
+				t.Errorf("%s: got %d %s, want 404", name, response.StatusCode, page)
+			}
+		}
+	}
+	if w.changes(t) != before {
+		t.Errorf("got change %q, want none", w.lastChange(t, w.mill))
+	}
+}
