@@ -29,10 +29,11 @@ type scriptData struct {
 	// requires.
 	Stream    string `json:"stream"`
 	FormToken string `json:"form_token"`
-	// Hub is the page's hub, "" on the dashboard. Hubs is the address that the addresses of hub
-	// pages begin with.
+	// Site is the page's site and Hub the page's hub; both are "" on the dashboard.
+	Site string       `json:"site"`
 	Hub  domain.HubID `json:"hub"`
-	Hubs string       `json:"hubs"`
+	// Hubs is the address that the addresses of hub pages begin with.
+	Hubs string `json:"hubs"`
 	// Words are the labels of channels and values.
 	Words map[string]text.Word `json:"words"`
 	// Texts are the texts of scripts.
@@ -43,11 +44,12 @@ type scriptData struct {
 	Severities live.SeverityRules `json:"severities"`
 }
 
-func (req *request) scriptData(layout Layout, hub domain.HubID) scriptData {
+func (req *request) scriptData(layout Layout, site string, hub domain.HubID) scriptData {
 	org := layout.Root + req.member.OrgID
 	return scriptData{
 		Stream:    org + "/stream",
 		FormToken: layout.FormToken,
+		Site:      site,
 		Hub:       hub,
 		Hubs:      org + "/hubs/",
 		Words:     text.Words,
@@ -121,7 +123,7 @@ func (req *request) dashboard() error {
 		NoSites: len(sites.Data) == 0,
 	}
 	view.Scripts = []string{"dashboard.js"}
-	view.Data = req.scriptData(view.Layout, "")
+	view.Data = req.scriptData(view.Layout, "", "")
 	query := req.http.URL.Query()
 	view.Find = strings.TrimSpace(query.Get("find"))
 	view.Status = domain.HubStatus(query.Get("status"))

@@ -94,7 +94,7 @@ func (req *request) showDevice(
 	}
 	view.Scripts = []string{"hub.js"}
 	view.Charting = len(view.Charts.Charts) > 0
-	view.Data = req.scriptData(view.Layout, hub)
+	view.Data = req.scriptData(view.Layout, "", hub)
 	view.Card = card(view.Layout, device, "device")
 	req.render(status, "device.html", view)
 	return nil

@@ -99,7 +99,7 @@ func (req *request) showHub(status int, id domain.HubID, rejected rejectedForm) 
 		Rejected: rejected,
 	}
 	view.Scripts = []string{"hub.js"}
-	view.Data = req.scriptData(view.Layout, id)
+	view.Data = req.scriptData(view.Layout, "", id)
 	sites, err := req.portal.ReadModels.Sites(ctx, req.member.OrgID, maxSites, "")
 	if err != nil {
 		return err

@@ -74,7 +74,7 @@ func (req *request) showSite(status int, view sitePageView) error {
 	}
 	view.Counts = view.Attention.Counts()
 	view.Scripts = []string{"site.js"}
-	view.Data = req.scriptData(view.Layout, "")
+	view.Data = req.scriptData(view.Layout, view.Site.ID, "")
 	req.render(status, "site.html", view)
 	return nil
 }

@@ -230,6 +230,33 @@ func TestPauseLosesNothing(t *testing.T) {
 	p.check("busy")
 }
 
+// TestSiteIsLive changes the hubs of a site while its page is open. The page showed what was true
+// when it was loaded.
+func TestSiteIsLive(t *testing.T) {
+	t.Parallel()
+	p := newPortal(t, "Site")
+	p.await("#connection", "Live")
+	p.press("#sites h2 a")
+	p.await("#connection", "Live")
+	eval[bool](p.tab, "window.loaded = true")
+	row := func(id string) string { return fmt.Sprintf(`#site-hubs [data-hub="%s"]`, id) }
+	p.await(row(p.hub.ID())+" .tag", "online")
+	added := string(p.target.VirtualHub(p.tenant, virtualhub.Config{}).ID())
+	p.await(row(added)+" .tag", "online")
+	p.await("#site-count", "2 hubs")
+	p.check("site-live")
+	p.hub.Offline(true)
+	p.await(row(p.hub.ID())+" .tag", "offline")
+	p.await(row(p.hub.ID())+" .reason", "closed the connection")
+	p.service.CLI("inventory", "release", strings.ToUpper(added))
+	p.await("#site-count", "1 hub")
+	if !eval[bool](p.tab, fmt.Sprintf(
+		"window.loaded && document.querySelector(%q) === null", row(added),
+	)) {
+		t.Error("the page was loaded again, or has the released hub, want neither")
+	}
+}
+
 // TestReleased releases a hub while the dashboard is open. The dashboard kept showing the hub.
 func TestReleased(t *testing.T) {
 	t.Parallel()

@@ -4,13 +4,12 @@ import { updateTimes } from "./ago.js";
 import { attentionEvent, attentionSoon, watchAttention } from "./attention.js";
 import { Feed } from "./feed.js";
 import { Names } from "./names.js";
+import { reloader } from "./parts.js";
 import { useTexts } from "./session.js";
 import { announcer, showConnection, showState } from "./states.js";
 import { openStream } from "./stream.js";
 import { textOf } from "./texts.js";
 import { useWords } from "./words.js";
-
-const REFRESH = 3_000; // between two reloads of the list of hubs
 
 const data = JSON.parse(document.getElementById("live-data").textContent);
 const announce = announcer(document.getElementById("announcer"));
@@ -19,8 +18,8 @@ const sites = document.getElementById("sites");
 const hubs = new Map(); // states, by hub id
 const nameOf = (hub) => hubs.get(hub)?.name || hub;
 const absent = new Set(); // hubs that are missing after a reload, because they are on another page of the list
+const refresh = reloader(["sites", "filter-hub"], showAll); // for hubs that were added or moved
 let feed = null;
-let refreshing = null;
 useWords(data);
 useTexts(data.texts);
 updateTimes();
@@ -95,40 +94,16 @@ function states({ whole, hubs: changed }) {
   count();
 }
 
-// refresh reloads the list of hubs, for hubs that were added or moved.
-function refresh() {
-  refreshing ??= setTimeout(async () => {
-    const page = await fetch(location.href, { headers: { Accept: "text/html" } })
-      .then(async (response) => (response.ok && !response.redirected ? new DOMParser().parseFromString(await response.text(), "text/html") : null))
-      .catch(() => null);
-    setTimeout(() => (refreshing = null), REFRESH);
-    for (const id of page ? ["sites", "filter-hub"] : []) {
-      const fresh = page.getElementById(id);
-      const old = document.getElementById(id);
-      if (fresh) {
-        const { value: chosen } = old;
-        const focused = old.contains(document.activeElement) && document.activeElement !== old ? document.activeElement : null;
-        if (focused?.form) {
-          return; // the user is typing: the next change reloads the list
-        }
-        old.replaceChildren(...fresh.childNodes);
-        if (chosen) {
-          old.value = chosen;
-        }
-        if (focused) {
-          [...old.querySelectorAll("a")].find((link) => link.href === focused.href)?.focus({ preventScroll: true });
-        }
-      }
+// showAll shows the states in the list of hubs after a reload.
+function showAll() {
+  for (const [id, state] of hubs) {
+    const row = sites.querySelector(`[data-hub="${id}"]`);
+    if (row) {
+      showState(row, state);
+    } else {
+      absent.add(id);
     }
-    for (const [id, state] of hubs) {
-      const row = sites.querySelector(`[data-hub="${id}"]`);
-      if (row) {
-        showState(row, state);
-      } else if (page) {
-        absent.add(id);
-      }
-    }
-  }, 300);
+  }
 }
 
 function count() {

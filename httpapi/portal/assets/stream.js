@@ -25,8 +25,8 @@ const ENDED = {
   forged: "stream-signed-in-anew",
 };
 
-// openStream follows the events of data.hub, or of all hubs if it is empty. The first stream begins
-// up to `recent` seconds ago. handlers has
+// openStream follows the events of data.hub, of the hubs at data.site, or of all hubs if both are
+// empty. The first stream begins up to `recent` seconds ago. handlers has
 //   event(envelope)        for each event of a hub,
 //   states({whole, hubs})  for hub states: all of them, or those that changed,
 //   gap(envelope)          when events of a hub are gone,
@@ -115,6 +115,7 @@ export function openStream(data, handlers, recent) {
         headers: { Accept: "text/event-stream" },
         body: new URLSearchParams({
           form_token: data.form_token,
+          site: data.site,
           hub: data.hub,
           recent: String(recent),
           position,

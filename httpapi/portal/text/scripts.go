@@ -125,6 +125,7 @@ var Scripts = map[string]string{
 	"feed-resume-new":       "Resume ({new})",
 	"feed-held":             "Paused while you point here: {number} new",
 	"hub-left":              "{name} was removed from the organization.",
+	"hub-left-site":         "{name} is no longer at this site.",
 	"hub-is":                "{name} is {status}.",
 	"hub-status":            "The hub is {status}.",
 	"hub-status-reason":     "The hub is {status}: {reason}",

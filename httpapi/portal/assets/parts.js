@@ -1,0 +1,56 @@
+// Reloads of parts of the page, for changes that no event describes.
+
+const SOON = 300;
+const LEAST = 3_000; // between two reloads
+
+// reloader returns a function that reloads the elements with those ids soon. Calls during a reload
+// lead to one more. done() is called after each reload that got the page.
+export function reloader(ids, done = () => {}) {
+  let timer = null;
+  let again = false;
+  function reload() {
+    if (timer !== null) {
+      again = true;
+      return;
+    }
+    timer = setTimeout(async () => {
+      again = false;
+      const page = await fetch(location.href, { headers: { Accept: "text/html" } })
+        .then(async (response) => (response.ok && !response.redirected ? new DOMParser().parseFromString(await response.text(), "text/html") : null))
+        .catch(() => null);
+      setTimeout(() => {
+        timer = null;
+        if (again) {
+          reload();
+        }
+      }, LEAST);
+      if (page && ids.every((id) => replace(id, page))) {
+        done();
+      }
+    }, SOON);
+  }
+  return reload;
+}
+
+// replace replaces the content of an element by that of a new page. It returns false if the user is
+// typing there: the next change reloads the element.
+function replace(id, page) {
+  const fresh = page.getElementById(id);
+  const old = document.getElementById(id);
+  if (!fresh || !old) {
+    return true;
+  }
+  const { value: chosen } = old;
+  const focused = old.contains(document.activeElement) && document.activeElement !== old ? document.activeElement : null;
+  if (focused?.form) {
+    return false;
+  }
+  old.replaceChildren(...fresh.childNodes);
+  if (chosen) {
+    old.value = chosen;
+  }
+  if (focused) {
+    [...old.querySelectorAll("a")].find((link) => link.href === focused.href)?.focus({ preventScroll: true });
+  }
+  return true;
+}
