@@ -42,11 +42,13 @@ type EncodedEvent struct {
 	Cursor string
 }
 
-// EventPage is a page of a hub's log.
+// EventPage is a page of a hub's log, or of an organization's feed.
 type EventPage struct {
 	Events []EncodedEvent
 	// Next is the cursor to continue from; never empty.
 	Next string
 	// HasMore reports whether more events are stored already.
 	HasMore bool
+	// Lag is how far Next is behind the end.
+	Lag FeedLag
 }

@@ -94,6 +94,7 @@ func (l *Logs) Backlog(
 			return b, unavailable(err)
 		}
 		b.next = first
+		l.loadNonEvents(ctx, hub)
 	}
 	if epoch.After > 0 && first <= epoch.After+1 {
 		if b.Lost, err = b.lostFormer(ctx, org); err != nil {

@@ -59,6 +59,7 @@ func (l *Logs) received(group int, commits []journal.Commit) {
 				end++
 			}
 			s := l.shard(hub)
+			l.nonEvents.received(records[n:end])
 			from := len(observed)
 			if observer != nil {
 				observed = l.observe(*observer, observed, records[n:end])

@@ -82,7 +82,13 @@ func (l *Logs) readPart(
 			return domain.EventPage{}, err
 		}
 	}
-	return r.page(), nil
+	page := r.page()
+	behind := uint64(0)
+	if page.HasMore {
+		behind = t.eventsAfter(ctx, page.Events[len(page.Events)-1].Seq)
+	}
+	page.Lag = lagOf(page.Next, behind)
+	return page, nil
 }
 
 // unavailable returns a temporary error of the broker as a domain.Unavailable, others unchanged.

@@ -104,6 +104,8 @@ type Feed struct {
 	// pasts are shared by readers behind the rings, by organization.
 	pasts  map[string][]*past
 	closed bool
+	// counters has those of the organizations with rings, and the kept ones.
+	counters map[string]*counter
 }
 
 // mergeSlots is how many readers hold the events of a merge at once.
@@ -119,6 +121,7 @@ func New(cfg Config) (*Feed, error) {
 		cfg: cfg, groups: cfg.Journal.Groups(), rings: map[string]*ring{},
 		pasts: map[string][]*past{}, mergeSlots: make(chan struct{}, mergeSlots),
 		merges: newKeptMerges(),
+		counters: map[string]*counter{},
 	}
 	cfg.Logs.Observe(f)
 	return f, nil
@@ -148,14 +151,16 @@ func (f *Feed) withMergeSlot(ctx context.Context, do func() error) error {
 	}
 }
 
-// Wants implements hublog.Observer: it reports whether the record's organization has a ring.
+// Wants implements hublog.Observer: it reports whether the record's organization has a ring. Events
+// that no ring gets are counted here.
 func (f *Feed) Wants(r *journal.Record) bool { return f.ringFor(r) != nil }
 
-// ringFor returns the ring that an event belongs to, nil for none.
+// ringFor returns the ring that an event belongs to. If there is none, it returns nil and counts the
+// event.
 func (f *Feed) ringFor(r *journal.Record) *ring {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	if len(f.rings) == 0 {
+	if len(f.counters) == 0 {
 		return nil
 	}
 	org := r.OrgID
@@ -166,7 +171,11 @@ func (f *Feed) ringFor(r *journal.Record) *ring {
 		}
 		org = access.OrgID
 	}
-	return f.rings[org]
+	ring := f.rings[org]
+	if c := f.counters[org]; ring == nil && c != nil {
+		c.events.Add(1)
+	}
+	return ring
 }
 
 // Received implements hublog.Observer.
@@ -226,11 +235,19 @@ func (f *Feed) remove(r *ring, err error) {
 	f.mu.Lock()
 	current := f.rings[r.org] == r
 	if current {
-		delete(f.rings, r.org)
+		f.deleteLocked(r)
 	}
 	f.mu.Unlock()
 	if current {
 		r.end(err)
+	}
+}
+
+// deleteLocked deletes a ring, and its counter unless that is kept. The caller must hold f.mu.
+func (f *Feed) deleteLocked(r *ring) {
+	delete(f.rings, r.org)
+	if !r.feedCounter.kept {
+		delete(f.counters, r.org)
 	}
 }
 
@@ -240,7 +257,7 @@ func (f *Feed) removeIdle(r *ring, before time.Time) {
 	f.mu.Lock()
 	idle := f.rings[r.org] == r && r.idleSince(before)
 	if idle {
-		delete(f.rings, r.org)
+		f.deleteLocked(r)
 	}
 	f.mu.Unlock()
 	if idle {

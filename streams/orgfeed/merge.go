@@ -30,6 +30,8 @@ type merge struct {
 	// there.
 	until    []int64
 	complete int64
+	// number is that of the ring's first entry after the merge.
+	number uint64
 	// logs is a heap, by the time of the next event.
 	logs []*mergedLog
 	// gaps are the gaps to report before the next event.
@@ -66,7 +68,7 @@ const (
 // the end of the ring.
 func (f *Feed) newMerge(ctx context.Context, r *ring, filter *domain.EventFilter, p Position) (*merge, error) {
 	m := &merge{feed: f, org: r.org}
-	m.until, m.complete = r.lastTimes()
+	m.until, m.complete, m.number = r.lastTimes()
 	// A hub that was added before its events were stored must be among the organization's.
 	if err := f.cfg.Hubs.Refresh(ctx); err != nil {
 		return nil, unavailable(err)

@@ -31,6 +31,12 @@ func (f *Feed) Part(
 	}
 	p := partRead{reader: r, limit: max(limit, 1), bytes: max(bytes, 1)}
 	page, err := p.read(ctx, wait-time.Since(begun))
+	if err == nil {
+		page.Lag = r.Lag()
+		if next, err := ParsePosition(page.Next, f.groups); err == nil {
+			page.Lag.At = next.completeAt() // r may have read further
+		}
+	}
 	if err == nil && page.HasMore && r.merge != nil {
 		key.after = page.Next
 		f.merges.put(key, r)

@@ -46,6 +46,9 @@ type past struct {
 	until []int64
 	// end is nil while events may follow.
 	end *pastEnd
+	// left is how many events of the merge are not among the entries yet, and next the number of
+	// the ring's first entry after the merge, as of the last read.
+	left, next uint64
 	// readers counts the readers, of which the last has left at idle.
 	readers int
 	idle    time.Time
@@ -165,13 +168,14 @@ func (p *past) read(ctx context.Context, r *ring, number uint64) error {
 				return err
 			}
 			if log == nil {
-
+				p.count()
 				p.finish(lost != nil)
 				return nil
 			}
 			p.push(log)
 			p.merge.advance()
 		}
+		p.count()
 		return nil
 	})
 }

@@ -57,7 +57,7 @@ func (f *Feed) Follow(
 		r.Close()
 		return nil, err
 	}
-	r.pos.Times, _ = r.ring.lastTimes()
+	r.pos.Times, _, _ = r.ring.lastTimes()
 	r.pos.Complete, r.moved = at, true
 	return r, nil
 }

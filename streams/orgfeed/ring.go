@@ -12,6 +12,8 @@ import (
 type ring struct {
 	feed *Feed
 	org  string
+	// feedCounter counts the events of the organization.
+	feedCounter *counter
 
 	// opened is closed once the ring can be read, or openErr is set.
 	opened  chan struct{}
@@ -32,8 +34,12 @@ type ring struct {
 	idle    time.Time
 }
 
+// newRing returns an empty ring. The caller must hold f.mu.
 func newRing(f *Feed, org string) *ring {
-	r := &ring{feed: f, org: org, opened: make(chan struct{}), changed: make(chan struct{})}
+	r := &ring{
+		feed: f, org: org, feedCounter: f.counterLocked(org), opened: make(chan struct{}),
+		changed: make(chan struct{}),
+	}
 	r.window.init(f, make([]int64, f.groups))
 	return r
 }
@@ -82,6 +88,7 @@ func (r *ring) push(group int, received *hublog.ReceivedEvent) bool {
 	at := record.Time.UnixNano()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.feedCounter.events.Add(1)
 	if r.err != nil || at <= r.last[group] {
 		return false
 	}
@@ -112,11 +119,12 @@ func (r *ring) confirmedAt() int64 {
 	return r.confirmed
 }
 
-// lastTimes returns the times of the last events, and when they were known to be the last.
-func (r *ring) lastTimes() (times []int64, confirmed int64) {
+// lastTimes returns the times of the last events, when they were known to be the last, and the
+// number of the next entry.
+func (r *ring) lastTimes() (times []int64, confirmed int64, number uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.last), r.confirmed
+	return slices.Clone(r.last), r.confirmed, r.base + uint64(len(r.entries))
 }
 
 // from returns the entries from a number on. ok is false if the ring no longer has the first.
