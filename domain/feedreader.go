@@ -19,8 +19,7 @@ type FeedLag struct {
 	Mark uint64
 }
 
-// ExpiresIn returns how long it still takes until a position of that time expires, at most 0 if it
-// has.
+// ExpiresIn returns how long it takes until a position of that time expires; below 0 if it has.
 func ExpiresIn(at time.Time, retention time.Duration, now time.Time) time.Duration {
 	return at.Add(retention).Sub(now)
 }

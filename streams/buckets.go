@@ -20,6 +20,8 @@ const (
 	HeartbeatTTL = 10 * time.Second
 	// SignInTTL is the longest lifetime of an entry of the bucket SignIn.
 	SignInTTL = 30 * 24 * time.Hour
+	// FeedReadersTTL is how long an organization's readers of events are kept after the last change.
+	FeedReadersTTL = 8 * 24 * time.Hour
 	// markerTTL is how long the delete marker of an expired key is kept for watchers.
 	markerTTL = time.Minute
 )
@@ -67,6 +69,8 @@ type Buckets struct {
 	// AlarmMails has what was mailed about conditions, by organization, and the key of the links
 	// that end these mails. Package alarmstate reads and writes it.
 	AlarmMails jetstream.KeyValue
+	// FeedReaders has the readers of events that name themselves, by organization.
+	FeedReaders jetstream.KeyValue
 }
 
 // bucketDeclaration declares a bucket.
@@ -132,6 +136,11 @@ func bucketDeclarations(b *Buckets) []bucketDeclaration {
 				Description: "what was mailed about conditions that need attention",
 			},
 		},
+		// Package feedreaders drops readers after seven days, and writes what is left.
+		{into: &b.FeedReaders, KeyValueConfig: jetstream.KeyValueConfig{
+			Bucket: "feed-readers", Description: "how far each named reader of events has read",
+			TTL: FeedReadersTTL,
+		}},
 	}
 }
 
