@@ -68,6 +68,40 @@ type FeedReaderID struct {
 	Part string
 }
 
+// String returns the id as text.
+func (a FeedReaderID) String() string {
+	switch {
+	case a.Hub != "":
+		return string(a.Hub) + "/" + a.Name
+	case a.Part != "":
+		return feedReaderPart + strings.Replace(a.Part, "/", "-", 1) + "/" + a.Name
+	default:
+		return feedReaderAll + "/" + a.Name
+	}
+}
+
+const (
+	feedReaderAll  = "events"
+	feedReaderPart = "events:"
+)
+
+// ParseFeedReaderID reads the text of an id; false if it is none.
+func ParseFeedReaderID(text string) (id FeedReaderID, ok bool) {
+	what, name, _ := strings.Cut(text, "/")
+	id.Name = name
+	part, isPart := strings.CutPrefix(what, feedReaderPart)
+	switch {
+	case what == feedReaderAll:
+	case isPart:
+		id.Part = strings.Replace(part, "-", "/", 1)
+	default:
+		if id.Hub, ok = ParseHubID(what); !ok {
+			return id, false
+		}
+	}
+	return id, CheckReaderName(name) == nil
+}
+
 // Compare orders ids by name, hub and part.
 func (a FeedReaderID) Compare(b FeedReaderID) int {
 	return cmp.Or(
@@ -87,6 +121,34 @@ type FeedReader struct {
 	Behind *uint64
 	// LastSeen is when the reader last read.
 	LastSeen time.Time
+	// Lost reports that the position cannot be read on from although it is not too old: the hub's
+	// log was reset.
+	Lost bool
+}
+
+// ExpiresIn returns how long it takes until the reader's position expires; 0 if it has.
+func (r *FeedReader) ExpiresIn(retention time.Duration, now time.Time) time.Duration {
+	if r.Lost {
+		return 0
+	}
+	return max(ExpiresIn(r.At, retention, now), 0)
+}
+
+// SecondsBehind returns how old the reader's position is, in whole seconds; 0 if no event follows
+// it.
+func (r *FeedReader) SecondsBehind(now time.Time) int64 {
+	if r.Behind != nil && *r.Behind == 0 {
+		return 0
+	}
+	return max(int64(now.Sub(r.At)/time.Second), 0)
+}
+
+// State returns how close the reader is to losing events.
+func (r *FeedReader) State(retention time.Duration, now time.Time) FeedReaderState {
+	if r.Lost {
+		return FeedReaderExpired
+	}
+	return FeedReaderStateIn(ExpiresIn(r.At, retention, now), retention)
 }
 
 // MaxReaderName is the most characters of a reader's name.

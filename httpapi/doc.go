@@ -81,6 +81,13 @@
 // deploy/docs/limits.md has the limits of commands, of calls to hubs, and of the objects that an
 // organization creates.
 //
+// # Readers
+//
+// Pages of events answer how many events follow (Events-Behind) and when their position expires if
+// that is soon (Events-Expire-In). Of readers that name themselves with the header Reader, a page
+// records its next_cursor once it is written, and a stream its last id after each write
+// (FeedReaders). Answers with errors record nothing.
+//
 // # Requests to hubs
 //
 // Nothing that a hub reports is stored. The name and room of a device, which are stored, are read

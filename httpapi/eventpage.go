@@ -11,14 +11,18 @@ import (
 // writePage answers with a page of at most limit events, of which first has been read already. A
 // page that is larger than first is read and written part by part. An error after the first write
 // ends the page early, with has_more true: the client gets the error when it reads on.
-func (req *request) writePage(events feed, limit int, first domain.EventPage) error {
+//
+// writePage returns the next_cursor of the page and how far it is behind; "" if the client has left.
+func (req *request) writePage(
+	events feed, limit int, first domain.EventPage,
+) (next string, lag domain.FeedLag, err error) {
 	req.owner = req.memoryOwner()
 	if err := req.Reserve(pageBytes(first)); err != nil {
-		return err
+		return "", lag, err
 	}
 	if !first.HasMore || len(first.Events) >= limit {
 		req.writeWholePage(first)
-		return nil
+		return first.Next, first.Lag, nil
 	}
 	header := req.w.Header()
 	header["Content-Type"] = contentTypeJSON
@@ -36,7 +40,10 @@ func (req *request) writePage(events feed, limit int, first domain.EventPage) er
 		p.write(nil, &part)
 	}
 	p.send(appendPageEnd(nil, p.next, p.hasMore))
-	return nil
+	if p.failed {
+		return "", lag, nil
+	}
+	return p.next, p.lag, nil
 }
 
 // writeWholePage answers with a page in one write. Envelopes are encoded already.
@@ -83,6 +90,7 @@ type pageWriter struct {
 	left int
 	// next is the cursor after the last event written.
 	next    string
+	lag     domain.FeedLag
 	hasMore bool
 	// wroteEvent reports that an event was written, failed that a write failed.
 	wroteEvent, failed bool
@@ -119,7 +127,7 @@ func (p *pageWriter) read(part *domain.EventPage) bool {
 // the client: the slice keeps more of the event cache alive than its events.
 func (p *pageWriter) write(start []byte, part *domain.EventPage) {
 	p.left -= len(part.Events)
-	p.next, p.hasMore = part.Next, part.HasMore
+	p.next, p.lag, p.hasMore = part.Next, part.Lag, part.HasMore
 	if len(part.Events) == 1 && len(part.Events[0].Envelope) >= responseChunkTight/2 {
 		// A large envelope is shared with other readers at the same position; do not copy it.
 		envelope := part.Events[0].Envelope

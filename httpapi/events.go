@@ -39,6 +39,10 @@ func (a *api) readFeed(req *request, events feed, q query) error {
 	if err != nil {
 		return err
 	}
+	seen, err := a.newSeen(req, events)
+	if err != nil {
+		return err
+	}
 	if err := a.acquireStream(req); err != nil {
 		return err
 	}
@@ -56,7 +60,12 @@ func (a *api) readFeed(req *request, events feed, q query) error {
 	if err != nil {
 		return err
 	}
-	return req.writePage(events, limit, part)
+	req.setLag(part, limit)
+	next, lag, err := req.writePage(events, limit, part)
+	if err == nil && next != "" {
+		seen.at(next, lag)
+	}
+	return err
 }
 
 // waitForEvents reads a page and waits for its first event if there is none yet. It returns early

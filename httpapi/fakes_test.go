@@ -58,6 +58,7 @@ type world struct {
 	given   int   // events that readers have taken
 	closed  bool  // the logs are closed
 	fault   error // what reads and enrolment answer
+	seen    []domain.FeedReader
 }
 
 func newWorld() *world {
@@ -227,6 +228,7 @@ func (w *world) page(after string, limit, bytes int) (domain.EventPage, error) {
 		Events:  w.log[from:to],
 		Next:    fmt.Sprintf("c%d", to),
 		HasMore: to < len(w.log),
+		Lag:     domain.FeedLag{Behind: uint64(len(w.log) - to), At: day},
 	}, nil
 }
 
@@ -324,10 +326,33 @@ func (r *worldReader) Ready() <-chan struct{} {
 	return r.changed
 }
 
+func (r *worldReader) Lag(context.Context) domain.FeedLag {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return domain.FeedLag{Behind: uint64(len(r.log) - r.at), At: day}
+}
+
 func (r *worldReader) Cursor() string { return fmt.Sprintf("c%d", r.at) }
 
 func (r *worldReader) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.readers--
+}
+
+// Saw and Page implement FeedReaders: a world lists what it saw of any organization.
+func (w *world) Saw(_ string, id domain.FeedReaderID, position string, lag domain.FeedLag) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen = append(w.seen, domain.FeedReader{
+		FeedReaderID: id, Position: position, At: lag.At, Behind: &lag.Behind, LastSeen: day,
+	})
+}
+
+func (w *world) Page(
+	context.Context, string, int, *domain.FeedReaderID,
+) (domain.Page[domain.FeedReader], error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return domain.Page[domain.FeedReader]{Data: w.seen}, w.fault
 }

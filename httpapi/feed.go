@@ -17,6 +17,8 @@ type feed interface {
 		ctx context.Context, after string, limit, bytes int, wait time.Duration,
 	) (domain.EventPage, error)
 	Follow(ctx context.Context, after string) (EventReader, error)
+	// Reader returns the id of a reader with that name.
+	Reader(name string) domain.FeedReaderID
 }
 
 // hubFeed is the event log of one hub.
@@ -35,6 +37,10 @@ func (f hubFeed) Follow(ctx context.Context, after string) (EventReader, error) 
 	return f.events.Follow(ctx, f.hub, after)
 }
 
+func (f hubFeed) Reader(name string) domain.FeedReaderID {
+	return domain.FeedReaderID{Name: name, Hub: f.hub}
+}
+
 // orgFeed is the feed of an organization.
 type orgFeed struct {
 	events OrgEvents
@@ -50,6 +56,14 @@ func (f orgFeed) Part(
 
 func (f orgFeed) Follow(ctx context.Context, after string) (EventReader, error) {
 	return f.events.Follow(ctx, f.org, f.filter, after)
+}
+
+func (f orgFeed) Reader(name string) domain.FeedReaderID {
+	id := domain.FeedReaderID{Name: name}
+	if f.filter.Parts > 0 {
+		id.Part = strconv.Itoa(f.filter.Part) + "/" + strconv.Itoa(f.filter.Parts)
+	}
+	return id
 }
 
 // readOrgEvents answers with a page of the organization's events.

@@ -77,7 +77,7 @@ func FuzzRequests(f *testing.F) {
 	bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
 	handler := newAPI(f, Config{
 		Keys: w, Hubs: hubAccess(w), ReadModels: w, Directory: w, Devices: live(w),
-		Commands: live(w), Idempotency: w, Events: w, OrgEvents: worldFeed(w), Enrolment: w,
+		Commands: live(w), Idempotency: w, Events: w, OrgEvents: worldFeed(w), FeedReaders: w, Enrolment: w,
 		Environment: domain.EnvironmentDev, Rate: 1e9, Burst: 1e9,
 	})
 	var routes []*route

@@ -154,6 +154,7 @@ func TestScopes(t *testing.T) {
 		"POST /v1/hubs/{hub_id}/devices/{device_id}/commands": "hubs:command",
 		"GET /v1/events":                                      "events:read",
 		"GET /v1/events/stream":                               "events:read",
+		"GET /v1/readers":                                     "events:read",
 		"GET /v1/hubs/{hub_id}/events":                        "events:read",
 		"GET /v1/hubs/{hub_id}/events/stream":                 "events:read",
 		"GET /v1/members":                                     "members:read",

@@ -128,7 +128,7 @@ func bringAbout(
 	case domain.CodeInternal:
 		s = start(t, func(c *Config) { // a route that calls any port panics
 			c.ReadModels, c.Directory, c.Devices, c.Commands = nil, nil, nil, nil
-			c.Events, c.OrgEvents, c.Enrolment = nil, nil, nil
+			c.Events, c.OrgEvents, c.FeedReaders, c.Enrolment = nil, nil, nil, nil
 			c.Ready = func(context.Context) []Component { panic("no components") }
 		})
 	default:

@@ -36,6 +36,8 @@ var bodies = map[string]any{
 	"StateList":         listBody[stateBody]{},
 	"State":             stateBody{},
 	"StateDevice":       stateDevice{},
+	"Reader":            readerBody{},
+	"ReaderList":        listBody[readerBody]{},
 	"PastState":         pastStateBody{},
 	"PastChannel":       pastChannelBody{},
 	"DeviceLabel":       labelBody{},

@@ -221,7 +221,20 @@ type EventReader interface {
 	Ready() <-chan struct{}
 	// Cursor returns the cursor from which another reader would continue.
 	Cursor() string
+	// Lag returns how far Cursor is behind.
+	Lag(ctx context.Context) domain.FeedLag
 	Close()
+}
+
+// FeedReaders keeps the readers of events that name themselves.
+type FeedReaders interface {
+	// Saw records that a reader of an organization was given everything up to a position, and how
+	// far that is behind. It must not block.
+	Saw(org string, id domain.FeedReaderID, position string, lag domain.FeedLag)
+	// Page lists readers after an id, nil for the first page, in the order of their ids.
+	Page(
+		ctx context.Context, org string, limit int, after *domain.FeedReaderID,
+	) (domain.Page[domain.FeedReader], error)
 }
 
 // Enrolment issues certificates to hubs. Errors are domain.Errors: invalid_request and

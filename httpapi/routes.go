@@ -91,6 +91,7 @@ func (a *api) hubRoutes() []*route {
 		keyRoute("DELETE", hub+"/removal", write, a.closeRemoval, asksHub),
 		keyRoute("GET", "/v1/events", events, a.readOrgEvents, longLived),
 		keyRoute("GET", "/v1/events/stream", events, a.streamOrgEvents, longLived),
+		keyRoute("GET", "/v1/readers", events, a.listReaders),
 		keyRoute("GET", hub+"/events", events, a.readEvents, longLived),
 		keyRoute("GET", hub+"/events/stream", events, a.streamEvents, longLived),
 	}

@@ -151,7 +151,7 @@ func startOn(
 	cfg := Config{
 		Keys: w, Hubs: hubAccess{w}, ReadModels: w, Directory: w, PastStates: w,
 		Devices:  live{w},
-		Commands: live{w}, Events: w, OrgEvents: worldFeed{w}, Enrolment: w,
+		Commands: live{w}, Events: w, OrgEvents: worldFeed{w}, FeedReaders: w, Enrolment: w,
 		Environment: domain.EnvironmentDev, Rate: 1e5, Burst: 1e5, Draining: draining,
 		Logger: slog.New(slog.NewJSONHandler(s.logged, nil)),
 	}

@@ -31,6 +31,10 @@ func (a *api) streamFeed(req *request, events feed, q query) error {
 	if err != nil {
 		return err
 	}
+	seen, err := a.newSeen(req, events)
+	if err != nil {
+		return err
+	}
 	if err := a.acquireStream(req); err != nil {
 		return err
 	}
@@ -43,7 +47,7 @@ func (a *api) streamFeed(req *request, events feed, q query) error {
 	a.metrics.streams.Inc()
 	defer a.metrics.streams.Dec()
 
-	s := stream{req: req, reader: reader, out: sse.New(req, req.http, sse.Config{
+	s := stream{req: req, reader: reader, seen: seen, out: sse.New(req, req.http, sse.Config{
 		Lifetime: a.StreamLifetime, Keepalive: a.StreamKeepalive,
 	})}
 	s.out.Begin()
@@ -89,6 +93,7 @@ type stream struct {
 	req    *request
 	reader EventReader
 	out    sse.Stream
+	seen   seen
 	// sent is the number of events sent.
 	sent int
 }
@@ -108,9 +113,12 @@ func (s *stream) run() (ended string, cause error) {
 	due := make(chan struct{}, 1)
 	timer := time.AfterFunc(time.Until(s.wake(renewal)), func() { due <- struct{}{} })
 	defer timer.Stop()
-	for {
+	for begun := false; ; begun = true {
 		if ended, err := s.sendEvents(); ended != "" {
 			return ended, err
+		}
+		if !begun {
+			s.seen.by(s.req.ctx, s.reader) // also a reader to which nothing happens
 		}
 		select {
 		case <-s.reader.Ready():
@@ -131,6 +139,7 @@ func (s *stream) run() (ended string, cause error) {
 			if err := s.out.Send(s.cursorFrame(s.out.TakeKeepalive(now))); err != nil {
 				return endedByClient, nil
 			}
+			s.seen.by(s.req.ctx, s.reader)
 			timer.Reset(time.Until(s.wake(renewal)))
 		}
 	}
@@ -166,6 +175,7 @@ func (s *stream) sendEvents() (ended string, cause error) {
 	if s.out.Send(frames) != nil {
 		return endedByClient, nil
 	}
+	s.seen.by(s.req.ctx, s.reader)
 	return "", nil
 }
 

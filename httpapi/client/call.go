@@ -28,6 +28,8 @@ type call struct {
 	body any
 	// idempotencyKey is sent with commands and with requests that create something.
 	idempotencyKey string
+	// reader is the name of a reader of events; "" for none.
+	reader string
 	// held is how long the service may hold the request open on purpose.
 	held time.Duration
 	// once reports that the request must not reach the service twice, unless the service asks for a
@@ -182,6 +184,9 @@ func (c *Client) request(
 	}
 	if what.idempotencyKey != "" {
 		request.Header.Set("Idempotency-Key", what.idempotencyKey)
+	}
+	if what.reader != "" {
+		request.Header.Set("Reader", what.reader)
 	}
 	if more != nil {
 		more(request.Header)

@@ -134,6 +134,8 @@ type EventPage struct {
 	NextCursor string `json:"next_cursor"`
 	// HasMore reports that more events are stored.
 	HasMore bool `json:"has_more"`
+	// Lag is how far NextCursor is behind.
+	Lag Lag `json:"-"`
 }
 
 // EventQuery selects a page of a hub's events.
@@ -145,6 +147,9 @@ type EventQuery struct {
 	// Wait is how long the service may wait for an event if there is none, in whole seconds up to a
 	// minute.
 	Wait time.Duration
+	// Reader is a name of 1 to 64 printable characters for this reader. Client.Readers and the
+	// portal then show how far it has read. Defaults to none.
+	Reader string
 }
 
 // EventsPage reads one page of a hub's events. Scope events:read. Returns ErrNotFound,
@@ -154,6 +159,7 @@ func (c *Client) EventsPage(
 	ctx context.Context, hubID string, query EventQuery,
 ) (EventPage, error) {
 	var p EventPage
-	_, err := c.do(ctx, hubSource(hubID).pageCall(query), &p)
+	header, err := c.do(ctx, hubSource(hubID).pageCall(query), &p)
+	p.Lag = lagOf(header)
 	return p, err
 }

@@ -83,6 +83,8 @@ type FeedPage struct {
 	NextCursor string `json:"next_cursor"`
 	// HasMore reports that more events are stored.
 	HasMore bool `json:"has_more"`
+	// Lag is how far NextCursor is behind.
+	Lag Lag `json:"-"`
 }
 
 // FeedPage reads one page of the events of all hubs of the organization. Scope events:read. Returns
@@ -92,7 +94,8 @@ func (c *Client) FeedPage(
 	ctx context.Context, filter FeedFilter, query EventQuery,
 ) (FeedPage, error) {
 	var p FeedPage
-	_, err := c.do(ctx, filter.source().pageCall(query), &p)
+	header, err := c.do(ctx, filter.source().pageCall(query), &p)
+	p.Lag = lagOf(header)
 	if n := len(p.Data); n > 0 {
 		p.Data[n-1].Position = p.NextCursor
 	}

@@ -19,6 +19,7 @@ type eventsOptions struct {
 	onPosition  func(cursor string)
 	giveUpAfter time.Duration
 	stall       time.Duration
+	reader      string
 }
 
 // FromNow starts at the next new event if no cursor is given. The default is the oldest stored
@@ -48,6 +49,10 @@ func GiveUpAfter(d time.Duration) EventsOption {
 // StallTimeout is how long a stream may be silent before it is reconnected. Defaults to 75 seconds,
 // enough for two keepalives of the service.
 func StallTimeout(d time.Duration) EventsOption { return func(o *eventsOptions) { o.stall = d } }
+
+// AsReader gives the reader a name of 1 to 64 printable characters. Client.Readers and the portal
+// then show how far it has read.
+func AsReader(name string) EventsOption { return func(o *eventsOptions) { o.reader = name } }
 
 const (
 	defaultStall = 75 * time.Second
@@ -97,6 +102,7 @@ func (c *Client) follow(
 	ctx context.Context, from source, after string, o eventsOptions,
 	yield func(FeedEvent, error) bool,
 ) {
+	from.reader = o.reader
 	f := follower{
 		eventsOptions: o,
 		c:             c,

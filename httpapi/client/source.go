@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -17,6 +18,8 @@ type source struct {
 	// isFeed reports that positions are those of the feed; those of a hub's log are the cursors of
 	// its events.
 	isFeed bool
+	// reader is the name that the reader gives itself; "" for none.
+	reader string
 }
 
 func hubSource(hubID string) source { return source{path: route("hubs", hubID, "events")} }
@@ -40,11 +43,16 @@ func (s source) pageCall(query EventQuery) call {
 	if query.Wait != 0 {
 		values.Set("wait", strconv.Itoa(int(query.Wait/time.Second)))
 	}
-	return call{method: http.MethodGet, path: s.path, query: values, held: query.Wait}
+	return call{
+		method: http.MethodGet, path: s.path, query: values, held: query.Wait,
+		reader: cmp.Or(query.Reader, s.reader),
+	}
 }
 
 func (s source) streamCall() call {
-	return call{method: http.MethodGet, path: s.path + "/stream", query: s.query()}
+	return call{
+		method: http.MethodGet, path: s.path + "/stream", query: s.query(), reader: s.reader,
+	}
 }
 
 // query returns a copy of the filter.

@@ -3,6 +3,7 @@ package feedreaders
 import (
 	"cmp"
 	"container/list"
+	"context"
 	"errors"
 	"log/slog"
 	"slices"
@@ -25,7 +26,8 @@ const (
 	defaultMax = 100_000
 )
 
-// Config configures a Registry. Conn, Bucket, Retention, Counted and Owns are required.
+// Config configures a Registry. Conn, Bucket, Retention, Counted, Owns and HubLag
+// are required.
 type Config struct {
 	// Conn is the connection to the bucket's account.
 	Conn *nats.Conn
@@ -38,6 +40,8 @@ type Config struct {
 	Counted func(org string) uint64
 	// Owns reports whether an organization has a hub. Readers of other hubs are not shown.
 	Owns func(org string, hub domain.HubID) bool
+	// HubLag returns how far a cursor of a hub's log is behind (hublog.Logs.Lag).
+	HubLag func(ctx context.Context, hub domain.HubID, after string) (domain.FeedLag, error)
 	// Max is how many readers this process keeps. Defaults to 100,000.
 	Max int
 	// Now is the clock. Defaults to time.Now.
@@ -65,8 +69,8 @@ func (c Config) Validate() error {
 		return errors.New("feed readers: Conn and Bucket must be set")
 	case c.Retention <= 0:
 		return errors.New("feed readers: Retention must be positive")
-	case c.Counted == nil, c.Owns == nil:
-		return errors.New("feed readers: Counted and Owns must be set")
+	case c.Counted == nil, c.Owns == nil, c.HubLag == nil:
+		return errors.New("feed readers: Counted, Owns and HubLag must be set")
 	}
 	return nil
 }
@@ -188,10 +192,55 @@ func (r *Registry) removeOld(o *org, now time.Time) {
 	}
 }
 
-// List returns the readers of an organization, in the order of their ids. Behind is set for readers
-// of the organization's feed whose positions have not expired, and nil for all others: package
-// hublog counts the events after a cursor of a hub.
-func (r *Registry) List(orgID string) []domain.FeedReader {
+// Page returns up to limit readers of an organization after an id, in the order of their ids. Behind
+// is nil where it is not known. Errors are those of ctx, and service_unavailable.
+func (r *Registry) Page(
+	ctx context.Context, orgID string, limit int, after *domain.FeedReaderID,
+) (page domain.Page[domain.FeedReader], err error) {
+	all := r.list(orgID)
+	if after != nil {
+		from, _ := slices.BinarySearchFunc(all, *after, compareID)
+		if from < len(all) && all[from].FeedReaderID == *after {
+			from++
+		}
+		all = all[from:]
+	}
+	page.HasMore = len(all) > limit
+	page.Data = append([]domain.FeedReader{}, all[:min(limit, len(all))]...)
+	for i := range page.Data {
+		if reader := &page.Data[i]; reader.Hub != "" {
+			if err := r.countHub(ctx, reader); err != nil {
+				return page, err
+			}
+		}
+	}
+	return page, nil
+}
+
+func compareID(reader domain.FeedReader, id domain.FeedReaderID) int {
+	return reader.FeedReaderID.Compare(id)
+}
+
+// countHub sets Behind of a reader of a hub's log, or Lost.
+func (r *Registry) countHub(ctx context.Context, reader *domain.FeedReader) error {
+	lag, err := r.cfg.HubLag(ctx, reader.Hub, reader.Position)
+	switch domain.CodeOf(err) {
+	case domain.CodeCursorExpired:
+		reader.Lost = domain.ExpiresIn(reader.At, r.cfg.Retention, r.cfg.Now()) >= 0
+		return nil
+	case domain.CodeNotFound: // released at this moment
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	reader.Behind = &lag.Behind
+	return nil
+}
+
+// list returns the readers of an organization, in the order of their ids. Behind is set for readers
+// of the organization's feed whose positions have not expired.
+func (r *Registry) list(orgID string) []domain.FeedReader {
 	now, counted := r.cfg.Now(), r.cfg.Counted
 	var all []domain.FeedReader
 	r.mu.Lock()

@@ -49,6 +49,12 @@ func startReplica(tb testing.TB, conns *streams.Conns, maximum int) *replica {
 		Owns: func(org string, hub domain.HubID) bool {
 			return org == orgA && hub == hubA || org == orgB && hub == hubB
 		},
+		HubLag: func(_ context.Context, _ domain.HubID, after string) (domain.FeedLag, error) {
+			if after == "reset" {
+				return domain.FeedLag{}, domain.Errorf(domain.CodeCursorExpired, "the log was reset")
+			}
+			return domain.FeedLag{Behind: r.counted.Load()}, nil
+		},
 		Max: maximum, Metrics: r.metrics, Logger: slog.New(slog.DiscardHandler),
 		Now: func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) },
 	})
@@ -73,7 +79,7 @@ func lag(behind, mark uint64) domain.FeedLag {
 // shown returns the list of an organization as text: ids, positions and counts.
 func (r *replica) shown(org string) string {
 	text := ""
-	for _, reader := range r.List(org) {
+	for _, reader := range r.list(org) {
 		behind := "?"
 		if reader.Behind != nil {
 			behind = fmt.Sprint(*reader.Behind)
@@ -146,7 +152,7 @@ func TestBounds(t *testing.T) {
 			r.Saw(orgA, domain.FeedReaderID{Name: "kept"}, "p", lag(0, 0))
 		}
 	}
-	a, b := r.List(orgA), r.List(orgB)
+	a, b := r.list(orgA), r.list(orgB)
 	if len(a) != MaxPerOrg-10 || a[0].Name != "kept" {
 		t.Errorf("the organization that makes up names has %d readers, first %q, want %d and \"kept\"",
 			len(a), a[0].Name, MaxPerOrg-10)
@@ -190,12 +196,12 @@ func TestStates(t *testing.T) {
 	check(50*time.Minute, 0, 2, 0, 10*60)
 	r.Saw(orgA, domain.FeedReaderID{Name: "a"}, "p", domain.FeedLag{At: time.Now().Add(50 * time.Minute)})
 	check(70*time.Minute, 1, 0, 1, 40*60)
-	if got := r.List(orgA); len(got) != 2 || got[0].Behind == nil || got[1].Behind != nil {
-		t.Errorf("List: got %+v, want two readers, and a count for the first", got)
+	if got := r.list(orgA); len(got) != 2 || got[0].Behind == nil || got[1].Behind != nil {
+		t.Errorf("list: got %+v, want two readers, and a count for the first", got)
 	}
 	check(Keep+51*time.Minute, 0, 0, 0, 3600)
-	if got := r.List(orgA); len(got) != 0 {
-		t.Errorf("List a week later: got %+v, want none", got)
+	if got := r.list(orgA); len(got) != 0 {
+		t.Errorf("list a week later: got %+v, want none", got)
 	}
 }
 
@@ -243,8 +249,44 @@ func FuzzMerge(f *testing.F) {
 			metrics: newMetrics(nil, time.Hour), orgs: map[string]*org{},
 		}
 		_ = r.merge(orgA, value, 1)
-		if n := len(r.List(orgA)); n > 10 {
+		if n := len(r.list(orgA)); n > 10 {
 			t.Errorf("merge of %q: %d readers, want at most 10", value, n)
 		}
 	})
+}
+
+// Pages have the readers in the order of their ids, with the counts of those of hubs.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	r := startReplica(t, streamstest.Start(t), 0)
+	r.counted.Store(4)
+	for name, position := range map[string]string{"a": "p", "c": "reset", "d": "p"} {
+		r.Saw(orgA, domain.FeedReaderID{Name: name, Hub: hubA}, position, lag(1, 0))
+	}
+	r.Saw(orgA, domain.FeedReaderID{Name: "b"}, "p", lag(2, 3))
+	var after *domain.FeedReaderID
+	got := ""
+	for more := true; more; {
+		page, err := r.Page(t.Context(), orgA, 2, after)
+		if err != nil || len(page.Data) == 0 {
+			t.Fatalf("Page after %v: got %+v, %v, want readers", after, page, err)
+		}
+		for _, reader := range page.Data {
+			behind := "?"
+			if reader.Behind != nil {
+				behind = fmt.Sprint(*reader.Behind)
+			}
+			got += fmt.Sprintf(
+				"%s %s %s\n", reader.FeedReaderID, behind, reader.State(time.Hour, time.Now()),
+			)
+			id := reader.FeedReaderID
+			after = &id
+		}
+		more = page.HasMore
+	}
+	const want = "hub-aaaa-aaaa-aaaa/a 4 ok\nevents/b 3 ok\n" +
+		"hub-aaaa-aaaa-aaaa/c ? expired\nhub-aaaa-aaaa-aaaa/d 4 ok\n"
+	if got != want {
+		t.Errorf("all pages: got\n%swant\n%s", got, want)
+	}
 }

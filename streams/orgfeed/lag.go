@@ -1,6 +1,7 @@
 package orgfeed
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 
@@ -47,7 +48,7 @@ func (f *Feed) counterLocked(org string) *counter {
 // Behind counts the events of the hubs that the filter chooses, of all types: which of them have a
 // type is not known before they are read. Records of commands and states count as events only in
 // logs of which package hublog could not read them.
-func (r *Reader) Lag() domain.FeedLag {
+func (r *Reader) Lag(context.Context) domain.FeedLag {
 	number, behind := r.number, uint64(len(r.held))
 	switch m := r.merge; {
 	case m != nil:

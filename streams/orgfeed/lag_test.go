@@ -69,7 +69,7 @@ func TestLag(t *testing.T) {
 			t.Fatal(err)
 		}
 		read += len(events)
-		if lag := r.Lag(); int(lag.Behind) != 32-read {
+		if lag := r.Lag(t.Context()); int(lag.Behind) != 32-read {
 			t.Fatalf("Reader.Lag after %d of 32 events: got %d", read, lag.Behind)
 		}
 	}

@@ -32,7 +32,7 @@ func (f *Feed) Part(
 	p := partRead{reader: r, limit: max(limit, 1), bytes: max(bytes, 1)}
 	page, err := p.read(ctx, wait-time.Since(begun))
 	if err == nil {
-		page.Lag = r.Lag()
+		page.Lag = r.Lag(ctx)
 		if next, err := ParsePosition(page.Next, f.groups); err == nil {
 			page.Lag.At = next.completeAt() // r may have read further
 		}

@@ -80,6 +80,7 @@ func TestContract(t *testing.T) {
 		{"events", events},
 		{"event types", eventTypes},
 		{"organization feed", orgFeed},
+		{"readers", readers},
 		{"stream", stream},
 		{"resync", resync},
 		{"members", members},

@@ -3,6 +3,7 @@ package contract
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,9 @@ func retention(t *testing.T, c *harness.Target) {
 		hub.WaitAck("log-1", 2)
 		cursor := client.Events(hub.ID, "", 1, 0).NextCursor
 		feed := orgEvents(client, "", "").NextCursor
+		for _, path := range []string{"/events?limit=1", "/hubs/" + hub.ID + "/events?limit=1"} {
+			client.Must(http.MethodGet, path, nil, http.StatusOK, "Reader", "stopped")
+		}
 		streamstest.Eventually(t, "410 for the old cursor", func() bool {
 			answer, err := client.Try(http.MethodGet, "/hubs/"+hub.ID+"/events?after="+cursor, nil)
 			return err == nil && answer.Status == http.StatusGone &&
@@ -49,6 +53,14 @@ func retention(t *testing.T, c *harness.Target) {
 		); err != nil || answer.Status != http.StatusGone {
 			t.Errorf("stream after an old position: got %d %v, want 410", answer.Status, err)
 		}
+		// Readers that stopped at these positions are listed as such.
+		streamstest.Eventually(t, "both readers have expired", func() bool {
+			found := readersOf(client, "stopped")
+			return len(found) == 2 && !slices.ContainsFunc(found, func(r listedReader) bool {
+				return r.State != "expired" || r.EventsBehind != nil || r.ExpiresIn != 0 ||
+					r.SecondsBehind < 5
+			})
+		})
 		if page := client.Events(hub.ID, "", 100, 0); len(page.Data) != 0 {
 			t.Errorf("after the retention: got %+v, want no events", page)
 		}

@@ -34,11 +34,11 @@ func OpenStream(t testing.TB, c *Client, hub, lastEventID string) *Stream {
 }
 
 // Stream opens an event stream, after the given cursor if it is not empty, and closes it when the
-// test ends.
-func (c *Client) Stream(path, lastEventID string) *Stream {
+// test ends. header has names and values.
+func (c *Client) Stream(path, lastEventID string, header ...string) *Stream {
 	c.T.Helper()
 	for {
-		s, answer, err := c.TryStream(path, lastEventID)
+		s, answer, err := c.TryStream(path, lastEventID, header...)
 		if err != nil {
 			c.T.Fatalf("stream %s: %v", path, err)
 		}
@@ -59,7 +59,9 @@ func (c *Client) Stream(path, lastEventID string) *Stream {
 
 // TryStream opens an event stream, which the caller must close. If the service answers something
 // else, TryStream returns a nil stream and the answer.
-func (c *Client) TryStream(path, lastEventID string) (*Stream, Answer, error) {
+func (c *Client) TryStream(
+	path, lastEventID string, header ...string,
+) (*Stream, Answer, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Base+path, nil)
 	if err != nil {
@@ -69,6 +71,9 @@ func (c *Client) TryStream(path, lastEventID string) (*Stream, Answer, error) {
 	request.Header.Set("Authorization", "Bearer "+c.Key)
 	if lastEventID != "" {
 		request.Header.Set("Last-Event-ID", lastEventID)
+	}
+	for i := 0; i < len(header); i += 2 {
+		request.Header.Add(header[i], header[i+1])
 	}
 	response, err := (&http.Client{Transport: c.HTTP.Transport}).Do(request)
 	if err != nil {

@@ -18,6 +18,7 @@ type eventsCommand struct {
 	Follow bool   `help:"Continue with new events until Ctrl-C, also after lost connections and restarts of the service." short:"f"`
 	After  string `help:"Begin after this cursor, with --all after this position of the feed. Defaults to the oldest event." placeholder:"CURSOR"`
 	New    bool   `help:"Begin with the next new event. Needs --follow."`
+	Reader string `help:"Name of this reader, 1 to 64 characters: \"hubcloud readers\" and the portal then show how far it has read." placeholder:"NAME"`
 	feedFlags
 }
 
@@ -56,6 +57,9 @@ func (c *eventsCommand) Validate() error {
 	}
 	if c.New && c.After != "" {
 		return errors.New("--new and --after: give only one of them")
+	}
+	if err := checkReader(c.Reader); err != nil {
+		return err
 	}
 	return c.apiFlags.Validate()
 }
@@ -99,13 +103,14 @@ func (c *eventsCommand) events(
 }
 
 func (c *eventsCommand) options() []client.EventsOption {
-	if !c.Follow {
-		return []client.EventsOption{client.UntilNewest(), client.GiveUpAfter(max(1, c.Retry))}
+	options := []client.EventsOption{client.AsReader(c.Reader)}
+	switch {
+	case !c.Follow:
+		options = append(options, client.UntilNewest(), client.GiveUpAfter(max(1, c.Retry)))
+	case c.New:
+		options = append(options, client.FromNow())
 	}
-	if c.New {
-		return []client.EventsOption{client.FromNow()}
-	}
-	return nil
+	return options
 }
 
 func (c *eventsCommand) show(out Output, event client.FeedEvent) error {

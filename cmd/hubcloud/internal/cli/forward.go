@@ -23,6 +23,7 @@ type forwardCommand struct {
 	Secret     []string      `help:"Secret for signatures, whsec_ and 24 to 64 bytes in base64. Better set HUBCLOUD_WEBHOOK_SECRET: other users of this machine can see flags. May be repeated to change it: each request has a signature for each secret." placeholder:"SECRET" env:"HUBCLOUD_WEBHOOK_SECRET"`
 	Batch      bool          `help:"Post up to 100 events of a hub in one request, as {\"data\":[…]}."`
 	Skip       []string      `help:"Step over the event with this cursor, and log it; may be repeated. For an event that the receiver can never take." placeholder:"CURSOR" env:"-"`
+	Reader     string        `help:"Name of this reader, 1 to 64 characters: \"hubcloud readers\" and the portal show how far it has read." placeholder:"NAME" default:"hubcloud-forward"`
 	Timeout    time.Duration `help:"How long the receiver may take for an answer." default:"30s"`
 	feedFlags
 }
@@ -37,6 +38,9 @@ are retried for ever, with waits of up to a minute, or as long as Retry-After of
 Each event is posted at least once. Events of a hub are posted in order, one request at a time; hubs do not wait for each other. While 10,000 events
 wait for the receiver, no more are read. The header webhook-id identifies an event, also when it is posted again: use it to drop repeats. With a
 secret, webhook-signature is that of https://www.standardwebhooks.com.
+
+The command names itself as a reader of events, so that "hubcloud readers", the portal and the operator's alert show when it falls behind. Give
+several that read different events different names with --reader; those with different --part are told apart.
 
 With --checkpoint, a stop or a kill loses nothing, for as long as the service keeps events (24 hours by default); events after the last checkpoint
 are posted again. Without a checkpoint, or on the first start, forwarding begins with the next new event, or with --oldest.
@@ -62,6 +66,9 @@ func (c *forwardCommand) Validate() error {
 		return err
 	}
 	if err := c.feedFlags.Validate(); err != nil {
+		return err
+	}
+	if err := checkReader(c.Reader); err != nil {
 		return err
 	}
 	return c.apiFlags.Validate()
@@ -121,7 +128,9 @@ func (c *forwardCommand) forward(
 		Feed: func(
 			ctx context.Context, after string, onPosition func(string),
 		) iter.Seq2[client.FeedEvent, error] {
-			return api.Feed(ctx, c.filter(), after, client.OnPosition(onPosition))
+			return api.Feed(
+				ctx, c.filter(), after, client.OnPosition(onPosition), client.AsReader(c.Reader),
+			)
 		},
 		Position: position, To: c.To, Secrets: secrets, Batch: c.Batch, Skip: c.Skip,
 		Timeout: c.Timeout, UserAgent: build.UserAgent(),

@@ -14,10 +14,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"hubcloud/cmd/hubcloud/internal/build"
+	"hubcloud/domain"
 	"hubcloud/httpapi"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/statelog"
 	"hubcloud/streams"
+	"hubcloud/streams/feedreaders"
 	"hubcloud/streams/keyuse"
 )
 
@@ -85,6 +87,9 @@ func (s *Server) startAPI(ctx context.Context) (httpapi.API, error) {
 	if err := s.startMail(ctx); err != nil {
 		return httpapi.API{}, fmt.Errorf("mail: %w", err)
 	}
+	if err := s.startFeedReaders(); err != nil {
+		return httpapi.API{}, err
+	}
 	api, err := s.newAPI()
 	if err != nil {
 		return httpapi.API{}, err
@@ -93,6 +98,21 @@ func (s *Server) startAPI(ctx context.Context) (httpapi.API, error) {
 		return api.ShareLimits(ctx, grantsBus{s.conns.Cloud, s.replicaID})
 	})
 	return api, nil
+}
+
+// startFeedReaders starts what knows the readers of events that name themselves.
+func (s *Server) startFeedReaders() (err error) {
+	s.feedReaders, err = feedreaders.New(feedreaders.Config{
+		Conn: s.conns.Cloud, Bucket: s.buckets.FeedReaders, Retention: s.cfg.EventRetention,
+		Counted: s.orgFeed.Counted, HubLag: s.hubLogs.Lag,
+		Owns:   func(org string, hub domain.HubID) bool { return s.orgOf(hub) == org },
+		Logger: s.logger, Metrics: s.registry,
+	})
+	if err != nil {
+		return err
+	}
+	s.foundation.run("feed readers", s.feedReaders.Run)
+	return nil
 }
 
 // newAPI returns the handler of the public port.
@@ -119,6 +139,7 @@ func (s *Server) newAPI() (httpapi.API, error) {
 		Idempotency:           s.keys,
 		Events:                apiEvents{s.hubLogs},
 		OrgEvents:             apiOrgEvents{s.orgFeed, s.store},
+		FeedReaders:           s.feedReaders,
 		Enrolment:             enrolment,
 		Portal:                s.portal,
 		KeyUse:                s.keyUse,

@@ -31,6 +31,7 @@ import (
 	"hubcloud/streams/broker"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/diskspace"
+	"hubcloud/streams/feedreaders"
 	"hubcloud/streams/filelock"
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/keyuse"
@@ -111,8 +112,9 @@ type Server struct {
 	bridge   *hubbridge.Bridge
 
 	// HTTP, with the role api.
-	keyUse *keyuse.Tracker
-	mailer *mail.Mailer
+	keyUse      *keyuse.Tracker
+	feedReaders *feedreaders.Registry
+	mailer      *mail.Mailer
 	// alarmState has what was mailed about alarms.
 	alarmState *alarmstate.Store
 	portal     *portal.Portal

@@ -422,6 +422,7 @@ export interface paths {
          * @description Scope: `events:read`.
          *
          *     Oldest first. Pass `next_cursor` as `after` in the next request. If `has_more` is true, more events can be read at once.
+         *     `Events-Behind` is how many. A reader that names itself with the header `Reader` is in the list of `GET /readers`.
          */
         get: operations["readEvents"];
         put?: never;
@@ -486,6 +487,10 @@ export interface paths {
          *
          *     Where events of one hub are gone for this reader, the feed has an event `feed.gap`. `410 cursor_expired` means that the position
          *     as a whole is older than the retention.
+         *
+         *     `Events-Behind` is how many events follow `next_cursor`: those of the hubs that `site_id`, `hub_id` and `part` choose. It counts all
+         *     types, since which events `type` leaves out is not known before they are read. A reader that names itself with the header `Reader` is
+         *     in the list of `GET /readers`.
          */
         get: operations["readOrganizationEvents"];
         put?: never;
@@ -516,6 +521,35 @@ export interface paths {
          *     The answer is `429 rate_limited` if the key has too many streams open.
          */
         get: operations["streamOrganizationEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/readers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the readers of events
+         * @description Scope: `events:read`.
+         *
+         *     The readers that name themselves with the header `Reader` when they read events: what each was last given, and how far that is behind
+         *     now. The lag of a reader that has stopped reading grows. Nothing is known of readers without a name.
+         *
+         *     A reader is a name and what it reads: a hub, the organization's feed, or a part of the feed. The filters `site_id`, `hub_id` and `type`
+         *     do not tell readers apart: give readers with other filters other names. Ordered by name, hub and part.
+         *
+         *     The newest 1,000 readers of the organization are listed, until seven days after they last read. A server knows what was read from
+         *     another one some seconds late. A restart keeps the list; a crash can lose the reads of the last seconds.
+         */
+        get: operations["listReaders"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1792,6 +1826,78 @@ export interface components {
         };
         /**
          * @example {
+         *       "id": "events/building-dashboard",
+         *       "name": "building-dashboard",
+         *       "hub_id": null,
+         *       "part": null,
+         *       "position": "AgGcQedgAAEYhuLHAMZdAABq3fjY",
+         *       "state": "endangered",
+         *       "events_behind": 18211,
+         *       "seconds_behind": 68400,
+         *       "expires_in": 18000,
+         *       "last_seen_at": "2026-01-02T03:04:05.123456Z"
+         *     }
+         */
+        Reader: {
+            /** @description Identifies the reader in this list. */
+            id: string;
+            /** @description What the reader calls itself. */
+            name: string;
+            /** @description The hub whose events it reads; null for the organization's feed. */
+            hub_id: string | null;
+            /** @description The part of the organization's feed that it reads; null for the whole feed and for a hub. */
+            part: string | null;
+            /** @description The `next_cursor` of its last page, or the last `id` that was written to its stream. */
+            position: string;
+            state: components["schemas"]["ReaderState"];
+            /**
+             * @description How many events follow the position now; null if it can no longer be read on from. For a reader of the feed they were counted
+             *     when it last read, as in `Events-Behind`; what was stored since counts for all hubs.
+             */
+            events_behind: number | null;
+            /** @description How old the position is; 0 if no event follows it. */
+            seconds_behind: number;
+            /** @description Seconds until the position is too old to read on from; 0 if it is. A reader that keeps reading gets a new position in time. */
+            expires_in: number;
+            /**
+             * Format: date-time
+             * @description When it last read, or when its stream was last written to.
+             */
+            last_seen_at: string;
+        };
+        /**
+         * @description - `ok`: the position has more than a quarter of the retention left.
+         *     - `endangered`: it has less. The reader loses events unless it reads on.
+         *     - `expired`: the position gets `410 cursor_expired`.
+         * @example ok
+         * @enum {string}
+         */
+        ReaderState: "ok" | "endangered" | "expired";
+        /**
+         * @example {
+         *       "data": [
+         *         {
+         *           "id": "hub-7k2m-q4xd-93ta/lobby-display",
+         *           "name": "lobby-display",
+         *           "hub_id": "hub-7k2m-q4xd-93ta",
+         *           "part": null,
+         *           "position": "AZxB57IAAAAAACoBm3ypjQPcE11f",
+         *           "state": "ok",
+         *           "events_behind": 0,
+         *           "seconds_behind": 0,
+         *           "expires_in": 82800,
+         *           "last_seen_at": "2026-01-02T03:04:05.123456Z"
+         *         }
+         *       ],
+         *       "has_more": false
+         *     }
+         */
+        ReaderList: {
+            data: components["schemas"]["Reader"][];
+            has_more: components["schemas"]["HasMore"];
+        };
+        /**
+         * @example {
          *       "data": [
          *         {
          *           "cursor": "AZxB57IAAAAAACoBm3ypjQPcE11f",
@@ -2346,6 +2452,12 @@ export interface components {
         "Idempotency-Key": string;
         /** @description The `id` of the last processed message; the stream continues with the event after it. */
         "Last-Event-ID": components["schemas"]["Cursor"];
+        /**
+         * @description A name for this reader, of printable characters in UTF-8. `GET /readers` and the portal then show how far it has read. Without a name
+         *     nothing is recorded.
+         * @example building-dashboard
+         */
+        Reader: string;
     };
     requestBodies: never;
     headers: {
@@ -2383,6 +2495,20 @@ export interface components {
         "Event-Cursor": components["schemas"]["Cursor"];
         /** @description A position of the organization's feed from some seconds before this page was read. Changes that the page does not show are events after it. */
         "Feed-Event-Cursor": components["schemas"]["FeedPosition"];
+        /**
+         * @description How many events follow `next_cursor`, as far as the server has received them when it begins the answer. Records that are no events do
+         *     not count; while they cannot be told apart, for example while a log's server is away, the number is too high by them. 0 means
+         *     that nothing is left to read. If a page ends before its `limit` although `has_more` is true, as for slow clients, more events follow
+         *     than it says.
+         * @example 42
+         */
+        "Events-Behind": number;
+        /**
+         * @description Seconds until `next_cursor`, with the oldest event after it, is too old to read on from and gets `410 cursor_expired`. Only if events
+         *     follow and less than a quarter of the retention (6 of 24 hours by default) is left.
+         * @example 5400
+         */
+        "Events-Expire-In": number;
         /** @description How to authenticate. */
         "WWW-Authenticate": "Bearer";
         /**
@@ -3309,7 +3435,14 @@ export interface operations {
                  */
                 wait?: number;
             };
-            header?: never;
+            header?: {
+                /**
+                 * @description A name for this reader, of printable characters in UTF-8. `GET /readers` and the portal then show how far it has read. Without a name
+                 *     nothing is recorded.
+                 * @example building-dashboard
+                 */
+                Reader?: components["parameters"]["Reader"];
+            };
             path: {
                 /**
                  * @description The hub ID, in lower case, as in the API.
@@ -3329,6 +3462,8 @@ export interface operations {
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Events-Behind": components["headers"]["Events-Behind"];
+                    "Events-Expire-In": components["headers"]["Events-Expire-In"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3354,6 +3489,12 @@ export interface operations {
             header?: {
                 /** @description The `id` of the last processed message; the stream continues with the event after it. */
                 "Last-Event-ID"?: components["parameters"]["Last-Event-ID"];
+                /**
+                 * @description A name for this reader, of printable characters in UTF-8. `GET /readers` and the portal then show how far it has read. Without a name
+                 *     nothing is recorded.
+                 * @example building-dashboard
+                 */
+                Reader?: components["parameters"]["Reader"];
             };
             path: {
                 /**
@@ -3448,7 +3589,14 @@ export interface operations {
                  */
                 part?: string;
             };
-            header?: never;
+            header?: {
+                /**
+                 * @description A name for this reader, of printable characters in UTF-8. `GET /readers` and the portal then show how far it has read. Without a name
+                 *     nothing is recorded.
+                 * @example building-dashboard
+                 */
+                Reader?: components["parameters"]["Reader"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -3462,6 +3610,8 @@ export interface operations {
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Events-Behind": components["headers"]["Events-Behind"];
+                    "Events-Expire-In": components["headers"]["Events-Expire-In"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3513,6 +3663,12 @@ export interface operations {
             header?: {
                 /** @description The `id` of the last processed message; the stream continues with the event after it. */
                 "Last-Event-ID"?: components["schemas"]["FeedPosition"];
+                /**
+                 * @description A name for this reader, of printable characters in UTF-8. `GET /readers` and the portal then show how far it has read. Without a name
+                 *     nothing is recorded.
+                 * @example building-dashboard
+                 */
+                Reader?: components["parameters"]["Reader"];
             };
             path?: never;
             cookie?: never;
@@ -3552,6 +3708,45 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["InsufficientScope"];
             410: components["responses"]["CursorExpired"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    listReaders: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The most items on the page.
+                 * @example 50
+                 */
+                limit?: components["parameters"]["limit"];
+                /** @description The `id` of the last item of the previous page. Without it, the answer is the first page. */
+                starting_after?: components["parameters"]["starting_after"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of readers. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReaderList"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["InsufficientScope"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["ServiceUnavailable"];

@@ -2,11 +2,11 @@ import { ApiError, ConnectionError, errorOf, isRepeatable, ProtocolError } from 
 import { type FeedOptions, Follower, type FollowOptions } from "./follow.js";
 import { awaitOutcome, type Outcome } from "./outcome.js";
 import { route } from "./route.js";
-import { feedSource, type FeedFilter, hubSource, type Source } from "./source.js";
+import { feedSource, type FeedFilter, hubSource, readerHeader, type Source } from "./source.js";
 import { blocks, chunks } from "./sse.js";
 import { anySignal, sleep } from "./timing.js";
 import type {
-  AcceptedCommand, Command, Device, DeviceItem, DeviceLabel, Event, EventPage, FeedEvent, FeedPage, GivenRole, Hub, HubItem, Invitation, Member, Site, State,
+  AcceptedCommand, Command, Device, DeviceItem, DeviceLabel, Event, EventPage, FeedEvent, FeedPage, GivenRole, Hub, HubItem, Invitation, Lag, Member, Reader, Site, State,
   Window,
 } from "./types.js";
 
@@ -76,6 +76,8 @@ export interface PageOptions extends Call {
   limit?: number;
   /** How long the service may wait for an event if there is none, in seconds, up to 60. */
   wait?: number;
+  /** A name for this reader, of 1 to 64 characters: `readers` and the portal then show how far it has read. */
+  reader?: string | undefined;
 }
 
 export interface SendOptions extends Call {
@@ -101,6 +103,8 @@ interface Request extends Call {
   query?: Record<string, string | number | readonly string[] | undefined>;
   body?: unknown;
   idempotencyKey?: string;
+  /** The name of a reader of events. */
+  reader?: string | undefined;
   /** How long the service may hold the request open on purpose, in ms. */
   held?: number;
   /** The request must not reach the service twice: it is not repeated after a failed connection. */
@@ -311,22 +315,28 @@ export class Client {
     });
   }
 
-  /** One page of a hub's events. `wait` is in seconds. Scope events:read. */
-  events(hubId: string, options: PageOptions = {}): Promise<EventPage> {
+  /** One page of a hub's events, and how far it is behind. `wait` is in seconds. Scope events:read. */
+  events(hubId: string, options: PageOptions = {}): Promise<EventPage & { lag: Lag }> {
     return this.pageOf(hubSource(hubId), options);
   }
 
-  /** One page of the events of all hubs of the organization. `wait` is in seconds. Scope events:read. */
-  feedPage(filter: FeedFilter = {}, options: PageOptions = {}): Promise<FeedPage> {
+  /** One page of the events of all hubs of the organization, and how far it is behind. `wait` is in seconds. Scope events:read. */
+  feedPage(filter: FeedFilter = {}, options: PageOptions = {}): Promise<FeedPage & { lag: Lag }> {
     return this.pageOf(feedSource(filter), options);
   }
 
   /** One page of a source. For `follow` and `feed`. */
-  pageOf<P extends EventPage | FeedPage>(source: Source, options: PageOptions): Promise<P> {
-    return this.#json({
-      method: "GET", path: source.path, held: (options.wait ?? 0) * 1000, signal: options.signal,
+  async pageOf<P extends EventPage | FeedPage>(source: Source, options: PageOptions): Promise<P & { lag: Lag }> {
+    const response = await this.#send({
+      method: "GET", path: source.path, held: (options.wait ?? 0) * 1000, signal: options.signal, reader: options.reader,
       query: { ...source.query, after: options.after, limit: options.limit, wait: options.wait },
     });
+    return { ...((await parsed(response)) as P), lag: lagOf(response.headers) };
+  }
+
+  /** The readers of events that name themselves, by name, and how far they are behind. Scope events:read. */
+  readers(options: Call & { limit?: number } = {}): AsyncGenerator<Reader> {
+    return this.#list<Reader>("/readers", {}, options);
   }
 
   /**
@@ -380,8 +390,8 @@ export class Client {
   }
 
   /** Opens a stream of events after a position, or with "" at the next new event. It is not repeated. For `follow` and `feed`. */
-  async openStream(source: Source, after: string, signal: AbortSignal): Promise<AsyncGenerator<Uint8Array>> {
-    const headers: Record<string, string> = { Accept: "text/event-stream", "Cache-Control": "no-cache" };
+  async openStream(source: Source, after: string, signal: AbortSignal, reader?: string): Promise<AsyncGenerator<Uint8Array>> {
+    const headers: Record<string, string> = { Accept: "text/event-stream", "Cache-Control": "no-cache", ...readerHeader(reader) };
     if (after !== "") {
       headers["Last-Event-ID"] = after;
     }
@@ -422,7 +432,7 @@ export class Client {
   #send(request: Request): Promise<Response> {
     return this.#repeated(request, async () => {
       const signal = anySignal(AbortSignal.timeout(this.#timeout + (request.held ?? 0)), request.signal);
-      const response = await this.#fetchOnce(request, signal, { Accept: "application/json" });
+      const response = await this.#fetchOnce(request, signal, { Accept: "application/json", ...readerHeader(request.reader) });
       if (!response.ok) {
         throw await errorOf(response);
       }
@@ -547,6 +557,20 @@ async function* unbroken(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8A
   } finally {
     await iterator.return?.();
   }
+}
+
+/** How far a page is behind, by its headers. */
+function lagOf(headers: Headers): Lag {
+  const lag: Lag = {};
+  const behind = headers.get("Events-Behind");
+  if (behind !== null) {
+    lag.eventsBehind = Number(behind);
+  }
+  const expiresIn = headers.get("Events-Expire-In");
+  if (expiresIn !== null) {
+    lag.expiresIn = Number(expiresIn);
+  }
+  return lag;
 }
 
 async function parsed(response: Response): Promise<unknown> {

@@ -14,6 +14,8 @@ export interface FeedOptions extends Call {
   onPosition?: (cursor: string) => void;
   /** How long a stream may be silent before it is reconnected, in ms. Defaults to 75,000, enough for two keepalives. */
   stallTimeout?: number;
+  /** A name for this reader, of 1 to 64 characters: `readers` and the portal then show how far it has read. */
+  reader?: string;
 }
 
 export interface FollowOptions extends FeedOptions {
@@ -88,7 +90,7 @@ export class Follower {
       this.#move(await this.client.positionOf(this.source, { signal }));
     }
     while (this.#position === "") { // a stream without a cursor would start at the next new event
-      const page = await this.client.pageOf<EventPage | FeedPage>(this.source, { limit: 500, signal });
+      const page = await this.client.pageOf<EventPage | FeedPage>(this.source, { limit: 500, signal, reader: this.options.reader });
       for (const [index, event] of page.data.entries()) {
         yield* this.#deliver(event, index === page.data.length - 1 ? page.next_cursor : "");
       }
@@ -104,7 +106,7 @@ export class Follower {
     let timer = setTimeout(stalled, limit);
     const signal = anySignal(stop.signal, this.options.signal);
     try {
-      const stream = await this.client.openStream(this.source, this.#position, signal);
+      const stream = await this.client.openStream(this.source, this.#position, signal, this.options.reader);
       const alive = async function* () {
         for await (const chunk of stream) {
           clearTimeout(timer); // the time that the caller takes for an event is no silence

@@ -12,6 +12,11 @@ export interface Source {
   hubId?: string;
 }
 
+/** The header with a reader's name, of 1 to 64 characters. Others than ASCII are sent as UTF-8, which fetch takes byte by byte. */
+export function readerHeader(name: string | undefined): Record<string, string> {
+  return name === undefined ? {} : { Reader: String.fromCharCode(...new TextEncoder().encode(name)) };
+}
+
 /** Selects events of the feed. It is no part of a position, and may change from one request to the next. */
 export interface FeedFilter {
   /** Only the hubs at these sites. */

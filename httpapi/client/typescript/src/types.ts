@@ -38,6 +38,15 @@ export type FeedGapEvent = Schemas["FeedGapEvent"];
 export type FeedPage = Schemas["FeedPage"];
 /** A page of events. */
 export type EventPage = Schemas["EventPage"];
+/** How far the position of a page is behind. */
+export interface Lag {
+  /** How many events follow the page; undefined if the service has not said so. */
+  eventsBehind?: number;
+  /** In how many seconds the position can no longer be read on from: only if that is less than a quarter of the retention. */
+  expiresIn?: number;
+}
+/** A reader of events that names itself. */
+export type Reader = Schemas["Reader"];
 /** The marker of events that could not be delivered. */
 export type HubEventsSkippedEvent = Schemas["HubEventsSkippedEvent"];
 /** A report of a device. */

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/httpapi/client"
+)
+
+// readersCommand lists the readers of events.
+type readersCommand struct {
+	apiFlags
+}
+
+// Help returns the long help text.
+func (*readersCommand) Help() string {
+	return `Lists the programs that read events and name themselves, with the header Reader of the API or with --reader of "hubcloud events" and
+"hubcloud forward": what each was last given, and how far that is behind now. The newest 1,000 are listed, until a week after they last read. The
+key needs the scope events:read.
+
+The state is ok, endangered if the position is valid for less than a quarter of the time for which events are kept, and expired if the reader has
+lost its place.
+
+  hubcloud readers
+  hubcloud readers --json | jq -r 'select(.state != "ok").name'`
+}
+
+// Run prints the readers.
+func (c *readersCommand) Run(ctx context.Context, out Output) error {
+	return c.withClient(ctx, out, func(api *client.Client) error {
+		t := newTable(
+			out.Out, "READER", "READS", "STATE", "EVENTS BEHIND", "BEHIND", "EXPIRES IN", "LAST SEEN",
+		)
+		for reader, err := range api.Readers(ctx) {
+			if err != nil {
+				return err
+			}
+			if c.JSON {
+				if err := printJSON(out.Out, reader); err != nil {
+					return err
+				}
+				continue
+			}
+			behind := "?"
+			if reader.EventsBehind != nil {
+				behind = strconv.FormatInt(*reader.EventsBehind, 10)
+			}
+			t.row(
+				printable(reader.Name), whatIsRead(reader), string(reader.State), behind,
+				seconds(reader.SecondsBehind), seconds(reader.ExpiresIn),
+				shortTime(reader.LastSeenAt),
+			)
+		}
+		if c.JSON {
+			return nil
+		}
+		return t.flush()
+	})
+}
+
+// whatIsRead returns the hub that a reader reads, or its part of the feed.
+func whatIsRead(reader client.Reader) string {
+	switch {
+	case reader.HubID != nil:
+		return printable(*reader.HubID)
+	case reader.Part != nil:
+		return "part " + printable(*reader.Part)
+	default:
+		return "all hubs"
+	}
+}
+
+func seconds(n int64) string { return (time.Duration(n) * time.Second).String() }
+
+// checkReader checks the value of --reader.
+func checkReader(name string) error {
+	if name == "" || domain.CheckReaderName(name) == nil {
+		return nil
+	}
+	return fmt.Errorf("--reader %q: must be 1 to %d printable characters", name, domain.MaxReaderName)
+}
