@@ -50,7 +50,7 @@ func GiveUpAfter(d time.Duration) EventsOption {
 // enough for two keepalives of the service.
 func StallTimeout(d time.Duration) EventsOption { return func(o *eventsOptions) { o.stall = d } }
 
-// AsReader gives the reader a name of 1 to 64 printable characters. Client.Readers and the portal
+// AsReader sets the name of the reader, 1 to 64 printable characters. Client.Readers and the portal
 // then show how far it has read.
 func AsReader(name string) EventsOption { return func(o *eventsOptions) { o.reader = name } }
 

@@ -12,7 +12,7 @@ const pageSize = 50
 
 // listFields are the query parameters of pages with lists: the item that each list continues after,
 // and the filters.
-var listFields = []string{"people", "invitations", "keys", "sites", "hubs", "site", "find"}
+var listFields = []string{"people", "invitations", "keys", "readers", "sites", "hubs", "site", "find"}
 
 // pager is the addresses of the first and the next page of a list; "" for none.
 type pager struct{ First, Next string }

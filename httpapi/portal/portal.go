@@ -42,6 +42,8 @@ type Config struct {
 	Faults HubFaults
 	// Reported has what devices reported last.
 	Reported Reported
+	// Readers has the readers of events that name themselves.
+	Readers Readers
 
 	// Unsubscribe has the key of the links that end mails about alarms.
 	Unsubscribe Unsubscribe

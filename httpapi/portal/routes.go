@@ -109,6 +109,8 @@ func (p *Portal) organizationRoutes() []Route {
 		get("/portal/{org}/keys/{key}/revoke", p.manager((*request).confirmKeyRevocation)),
 		post("/portal/{org}/keys/{key}/revoke", p.manager((*request).revokeKey)),
 
+		get("/portal/{org}/readers", p.member((*request).readers)),
+
 		get("/portal/{org}/sites", p.member((*request).sites)),
 		post("/portal/{org}/sites", p.manager((*request).createSite)),
 		post("/portal/{org}/sites/{site}/name", p.manager((*request).renameSite)),

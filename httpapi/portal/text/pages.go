@@ -134,6 +134,22 @@ var Pages = join(frame, people, hubs, notifications, map[string]string{
 	"log-clock":             "clock not set",
 	"log-clock-hint":        "The hub's clock was not set. The time may be wrong.",
 	"log-label":             "Events, newest first",
+
+	"readers":      "Readers of events",
+	"readers-list": "Programs that name themselves",
+	"readers-none": "No program has named itself yet.",
+	"readers-what": "What a program has not read is gone for it once its position expires. Events are kept for",
+	"readers-name": "Programs are listed that send the header Reader when they read events, " +
+		"until a week after they last read.",
+	"reader-all":        "all hubs",
+	"reader-part":       "all hubs, part",
+	"reader-hub":        "hub",
+	"reader-seen":       "last read",
+	"reader-expires":    "position expires",
+	"reader-behind":     "Events behind:",
+	"reader-lost":       "Lost its place: events are missing for it.",
+	"reader-endangered": "about to lose events",
+	"reader-expired":    "expired",
 	"log-expired": "The events from before that time have expired, or the hub was reset. " +
 		"Choose a later time.",
 	"log-none":      "No events.",

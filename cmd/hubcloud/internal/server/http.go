@@ -84,11 +84,11 @@ func (s *Server) startAPI(ctx context.Context) (httpapi.API, error) {
 	s.keyUse = keyuse.New(s.buckets.KeyUse, s.logger, s.registry)
 	s.foundation.run("key use", s.keyUse.Run)
 	s.foundation.run("sign-in", s.signIn.Run)
-	if err := s.startMail(ctx); err != nil {
-		return httpapi.API{}, fmt.Errorf("mail: %w", err)
-	}
 	if err := s.startFeedReaders(); err != nil {
 		return httpapi.API{}, err
+	}
+	if err := s.startMail(ctx); err != nil {
+		return httpapi.API{}, fmt.Errorf("mail: %w", err)
 	}
 	api, err := s.newAPI()
 	if err != nil {

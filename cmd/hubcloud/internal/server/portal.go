@@ -40,6 +40,7 @@ func (s *Server) newPortal() *portal.Portal {
 		Faults:      portalFaults{hubfaults.NewReader(s.conns)},
 		Reported:    s.store,
 		Unsubscribe: s.alarmState,
+		Readers:     s.feedReaders,
 		Retention:   s.cfg.EventRetention,
 		PublicURL:   s.bound.PublicURL,
 		Environment: s.settings.Environment,
