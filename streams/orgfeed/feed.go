@@ -120,7 +120,7 @@ func New(cfg Config) (*Feed, error) {
 	f := &Feed{
 		cfg: cfg, groups: cfg.Journal.Groups(), rings: map[string]*ring{},
 		pasts: map[string][]*past{}, mergeSlots: make(chan struct{}, mergeSlots),
-		merges: newKeptMerges(),
+		merges:   newKeptMerges(),
 		counters: map[string]*counter{},
 	}
 	cfg.Logs.Observe(f)
