@@ -266,9 +266,10 @@ var importerRules = []importerRule{
 		[]string{
 			"streams/logwriter", "streams/hubviews", "streams/hublog", "hubbridge/ingest",
 			"hubbridge/statelog", "projections/statemodel", "streams/orgfeed",
+			"projections/control", "projections/rebuild", "cmd/hubcloud/internal/operator",
 			"cmd/hubcloud/internal/doctor", "cmd/hubcloud/internal/server",
 		},
-		"others append to hub logs and read them",
+		"others append to hub logs and read them; a rebuild reads the states from the journals",
 	},
 	{
 		"streams/jsapi",
