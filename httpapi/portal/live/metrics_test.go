@@ -30,6 +30,9 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("got %v streams, %v events, %v gaps; want 1, 7, 0", streams, events, gaps)
 	}
 	p.cancel()
+	streamstest.Eventually(t, "the stream that ended is no longer counted as open", func() bool {
+		return value("streams") == 0
+	})
 	r.append(hubA, "channel.observed", 1, levels(8, 8)...)
 	r.reset(hubA)
 	p = r.open(live.StreamRequest{Position: p.position})
@@ -39,8 +42,5 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("after a reset and an invalid position: got %v gaps, want 2", gaps)
 	}
 	p.cancel()
-	streamstest.Eventually(t, "the stream that ended is no longer counted as open", func() bool {
-		return value("streams") == 0
-	})
 	telemetrytest.Lint(t, registry)
 }

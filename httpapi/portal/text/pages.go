@@ -139,7 +139,7 @@ var Pages = join(frame, people, hubs, notifications, map[string]string{
 	"readers-list": "Programs that name themselves",
 	"readers-none": "No program has named itself yet.",
 	"readers-what": "What a program has not read is gone for it once its position expires. Events are kept for",
-	"readers-name": "Programs are listed that send the header Reader when they read events, " +
+	"readers-name": "Programs that send the header Reader when they read events are listed " +
 		"until a week after they last read.",
 	"reader-all":        "all hubs",
 	"reader-part":       "all hubs, part",
