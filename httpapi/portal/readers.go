@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/portal/text"
 )
 
 // Readers has the readers of events that name themselves.
@@ -56,7 +57,7 @@ func (req *request) readers() error {
 			FeedReader: r, State: r.State(retention, req.info.At), Expires: r.At.Add(retention),
 		})
 	}
-	view.Layout = req.layout("Readers", "keys")
+	view.Layout = req.layout(text.Pages["readers"], "keys")
 	req.render(http.StatusOK, "readers.html", view)
 	return nil
 }

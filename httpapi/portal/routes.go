@@ -110,6 +110,7 @@ func (p *Portal) organizationRoutes() []Route {
 		post("/portal/{org}/keys/{key}/revoke", p.manager((*request).revokeKey)),
 
 		get("/portal/{org}/readers", p.member((*request).readers)),
+		get("/portal/{org}/help", p.member((*request).help)),
 
 		get("/portal/{org}/sites", p.member((*request).sites)),
 		post("/portal/{org}/sites", p.manager((*request).createSite)),

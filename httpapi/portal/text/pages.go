@@ -1,7 +1,7 @@
 package text
 
 // Pages are the texts of templates, by name.
-var Pages = join(frame, people, hubs, notifications, map[string]string{
+var Pages = join(frame, help, people, hubs, notifications, map[string]string{
 	"add-hub-serial":     "Add a hub by the serial on its label.",
 	"cancel":             "Cancel",
 	"action-device":      "Device",

@@ -1,0 +1,29 @@
+package portal_test
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The page of help has an answer at each place that another page links to.
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	w := newBackend(t)
+	b := w.open(t, nil).signIn(max)
+	page := b.get(inOne+"/help", http.StatusOK)
+	checkPage(t, page)
+	links := 0
+	for file, content := range assetsOf(t, "pages/*.html", 25) {
+		for _, link := range regexp.MustCompile(`/help#([a-z]+)"`).FindAllStringSubmatch(content, -1) {
+			links++
+			if !strings.Contains(page, `id="`+link[1]+`"`) {
+				t.Errorf("%s links to help#%s, which the page of help does not have", file, link[1])
+			}
+		}
+	}
+	if links < 3 {
+		t.Errorf("got %d links to the page of help, want 3 or more", links)
+	}
+}
