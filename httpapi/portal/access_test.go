@@ -88,6 +88,16 @@ func TestViewer(t *testing.T) {
 		if viewOnly && len(b.calls.sent) != 0 || !viewOnly && len(b.calls.sent) != 1 {
 			t.Errorf("view only %t: got commands %+v", viewOnly, b.calls.sent)
 		}
+		// What is mailed to a person is the person's own choice.
+		mails := url.Values{"mails": {"all"}, "sites": {"all"}}
+		if got := b.ask("POST", "/notifications", mails).StatusCode; got != http.StatusSeeOther {
+			t.Errorf("view only %t: notifications: got %d, want them saved", viewOnly, got)
+		}
+		if page := read(t, b.ask("GET", "/notifications", nil)); !strings.Contains(
+			page, `name="mails" value="all" checked`,
+		) {
+			t.Errorf("view only %t: notifications: got %s, want the choice", viewOnly, page)
+		}
 		for _, path := range []string{"/attention/seen", "/sites/" + b.SiteID + "/actions/lock"} {
 			if got := b.ask("POST", path, url.Values{}).StatusCode; viewOnly && got != want {
 				t.Errorf("%s: got %d, want %d for a viewer", path, got, want)
