@@ -63,6 +63,8 @@ func TestControls(t *testing.T) {
 
 	// The slider went back to the old value while the command was pending, and ended at 99.
 	shade := channel(5, "position", "input[type=range]")
+	submit(shade, "20")
+	p.await(channel(5, "position", ".value"), "20 %")
 	submit(shade, "100")
 	p.await(channel(5, "position", ".state"), "Setting to 100 %…")
 	if got := p.valueOf(shade); got != "100" {

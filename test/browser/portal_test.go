@@ -235,7 +235,7 @@ func TestPairing(t *testing.T) {
 	p.fill("#room", "مرحبا")
 	p.press(`form[action$="/label"] button`)
 	p.await("h1", "Cellar door")
-	p.await(".notice", "Device updated")
+	p.await(".notice", "Device saved.")
 	p.goTo(p.hubPage())
 	p.await(fmt.Sprintf(`.room:has([data-device="%d"]) h2`, id), "مرحبا")
 }
