@@ -41,6 +41,7 @@ func TestReaders(t *testing.T) {
 	p.await("main", "No program has named itself yet.")
 	p.check("none")
 	p.report(12, "smoke", true)
+	p.report(12, "smoke", false)
 	harness.Stored(t, p.hub)
 	for name, path := range map[string]string{
 		"wall panel": "/events", "archive": "/events?part=2/8",
@@ -52,6 +53,6 @@ func TestReaders(t *testing.T) {
 	p.await("main", "wall panel")
 	p.await("main", "archive")
 	p.await("main", "<i>xxx")
-	p.await("main", "Events behind: 1") // of the reader of one event
+	p.await("main", "Events behind: 1") // the reader of one of two events
 	p.check("readers")
 }
