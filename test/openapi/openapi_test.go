@@ -101,11 +101,11 @@ func TestRight(t *testing.T) {
 			`{"hub_id":"hub-7k2m-q4xd-93ta","device_id":3,"channel":` + channel + `}`,
 		},
 		"events": {
-			"GET", hub + "/events", 200, header(),
+			"GET", hub + "/events", 200, header("Events-Behind", "0"),
 			`{"data":[` + event + `],"next_cursor":"c1","has_more":false}`,
 		},
 		"an event of a new type": {
-			"GET", hub + "/events", 200, header(),
+			"GET", hub + "/events", 200, header("Events-Behind", "0"),
 			`{"data":[` + strings.Replace(event, "channel.observed", "sun.rose", 1) + `],"next_cursor":"c1","has_more":false}`,
 		},
 		"a stream": stream(

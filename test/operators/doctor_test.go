@@ -31,7 +31,11 @@ func TestDoctor(t *testing.T) {
 	}
 
 	t.Run("a healthy installation", func(t *testing.T) {
-		d := diagnose(t, s, generous...)
+		var d diagnosis
+		streamstest.Eventually(t, "the read models are complete", func() bool {
+			d = diagnose(t, s, generous...)
+			return d.components["projections"].Verdict == "ok"
+		})
 		d.expectComplete()
 		for _, name := range allComponents {
 			if name != "mail" { // its server does not exist

@@ -1838,7 +1838,7 @@ export interface components {
          *       "last_seen_at": "2026-01-02T03:04:05.123456Z"
          *     }
          */
-        Reader: {
+        EventReader: {
             /** @description Identifies the reader in this list. */
             id: string;
             /** @description What the reader calls itself. */
@@ -1893,7 +1893,7 @@ export interface components {
          *     }
          */
         ReaderList: {
-            data: components["schemas"]["Reader"][];
+            data: components["schemas"]["EventReader"][];
             has_more: components["schemas"]["HasMore"];
         };
         /**

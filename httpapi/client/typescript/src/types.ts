@@ -46,7 +46,7 @@ export interface Lag {
   expiresIn?: number;
 }
 /** A reader of events that names itself. */
-export type Reader = Schemas["Reader"];
+export type Reader = Schemas["EventReader"];
 /** The marker of events that could not be delivered. */
 export type HubEventsSkippedEvent = Schemas["HubEventsSkippedEvent"];
 /** A report of a device. */
