@@ -36,7 +36,7 @@ var bodies = map[string]any{
 	"StateList":         listBody[stateBody]{},
 	"State":             stateBody{},
 	"StateDevice":       stateDevice{},
-	"Reader":            readerBody{},
+	"EventReader":       readerBody{},
 	"ReaderList":        listBody[readerBody]{},
 	"PastState":         pastStateBody{},
 	"PastChannel":       pastChannelBody{},
