@@ -38,13 +38,15 @@ type Shard struct {
 	bytes int
 	// reportedBytes is the value of bytes at the last tick, which the metric shows.
 	reportedBytes int
-	// workers is the number of running workers. spawnWorker starts the goroutine of another one; it
-	// is nil before Run.
-	workers     int
-	spawnWorker func()
+	// workers is the number of workers that handle hubs, and parked that of those that wait for
+	// more to do: each value in work ends the wait of one. spawnWorker starts the goroutine of
+	// another worker; it is nil before Run.
+	workers, parked int
+	work            chan struct{}
+	spawnWorker     func()
 	// closed reports whether the shard has stopped receiving.
 	closed bool
-	// idle, if not nil, is closed when the last worker has ended.
+	// idle, if not nil, is closed when no worker handles a hub any more.
 	idle chan struct{}
 }
 
@@ -54,6 +56,7 @@ func NewShard(cfg Config) *Shard {
 	return &Shard{
 		flushes: make([][]*hubState, max(int(delay/tick), 2)),
 		cfg:     cfg, msgs: make(chan *nats.Msg, receiveQueue),
+		work:             make(chan struct{}, maxWorkers),
 		storageErrors:    rate.Sometimes{First: 1, Interval: time.Second},
 		protocolWarnings: rate.Sometimes{First: 1, Interval: time.Second},
 		hubs:             make(map[domain.HubID]*hubState),
@@ -227,5 +230,10 @@ func (sh *Shard) startWorker() {
 		return
 	}
 	sh.workers++
+	if sh.parked > 0 {
+		sh.parked--
+		sh.work <- struct{}{}
+		return
+	}
 	sh.spawnWorker()
 }

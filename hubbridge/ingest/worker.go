@@ -10,20 +10,51 @@ import (
 	"hubcloud/streams/diskspace"
 )
 
-// runWorker handles one item of each ready hub in turn until none is ready.
+// parkTime is how long a worker without work stays. The next message of a hub then needs no new
+// goroutine, whose stack would have to grow again.
+const parkTime = time.Second
+
+// runWorker handles one item of each ready hub in turn until none has been ready for parkTime.
 func (sh *Shard) runWorker(ctx context.Context) {
 	var decoder codec.EventsDecoder
+	timeout := time.NewTimer(parkTime)
+	defer timeout.Stop()
 	for {
-		s, it, ok := sh.next()
-		if !ok {
+		for {
+			s, it, ok := sh.next()
+			if !ok {
+				break
+			}
+			messages, err := s.handle(ctx, &decoder, it)
+			sh.finish(ctx, s, it, messages, err)
+		}
+		timeout.Reset(parkTime)
+		select {
+		case <-sh.work:
+			continue
+		case <-timeout.C:
+		case <-ctx.Done():
+		}
+		if !sh.unpark() {
 			return
 		}
-		messages, err := s.handle(ctx, &decoder, it)
-		sh.finish(ctx, s, it, messages, err)
 	}
 }
 
-// next returns the next ready hub and its first item. When it returns false the worker must end.
+// unpark ends the wait of a parked worker. It returns true if the worker has been given work
+// meanwhile.
+func (sh *Shard) unpark() bool {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.parked > 0 {
+		sh.parked--
+		return false
+	}
+	<-sh.work
+	return true
+}
+
+// next returns the next ready hub and its first item. When it returns false the worker is parked.
 func (sh *Shard) next() (s *hubState, it item, ok bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -39,6 +70,7 @@ func (sh *Shard) next() (s *hubState, it item, ok bool) {
 		}
 		s.inbox.scheduled = false
 	}
+	sh.parked++
 	if sh.workers--; sh.workers == 0 && sh.idle != nil {
 		close(sh.idle)
 		sh.idle = nil
@@ -142,7 +174,7 @@ func (sh *Shard) drain(ctx context.Context) {
 	}
 }
 
-// awaitIdle waits until the last worker has ended; false if ctx ends first.
+// awaitIdle waits until no worker handles a hub; false if ctx ends first.
 func (sh *Shard) awaitIdle(ctx context.Context) bool {
 	sh.mu.Lock()
 	if sh.workers == 0 {

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"hubcloud/domain"
 )
 
@@ -32,11 +35,25 @@ const (
 	maxForgotten = 1000
 )
 
+// storedEvent has the members of a stored event (domain.HubEvent) that matter to the state.
+type storedEvent struct {
+	Type     string         `json:"type"`
+	Time     string         `json:"time"`
+	DeviceID *int64         `json:"device_id"`
+	Data     jsontext.Value `json:"data"`
+}
+
+// lenient accepts duplicate names and texts that are not UTF-8, as encoding/json does. That package
+// takes twice as long, and each report of a channel is decoded here.
+var lenient = jsonv2.JoinOptions(
+	jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true),
+)
+
 // channelData is the data of channel.observed and channel.desired.
 type channelData struct {
-	Key      string          `json:"key"`
-	Endpoint int64           `json:"endpoint"`
-	Value    json.RawMessage `json:"value"`
+	Key      string         `json:"key"`
+	Endpoint int64          `json:"endpoint"`
+	Value    jsontext.Value `json:"value"`
 }
 
 // deviceData is the data of device.added and device.updated.
@@ -56,8 +73,8 @@ func (h *Hub) foldEvent(e Entry) error {
 	if !concerns(e.Event) {
 		return nil
 	}
-	var event domain.HubEvent
-	if err := json.Unmarshal(e.Event, &event); err != nil {
+	var event storedEvent
+	if err := jsonv2.Unmarshal(e.Event, &event, lenient); err != nil {
 		return err
 	}
 	if event.Type == domain.EventHubEventsSkipped {
@@ -100,9 +117,9 @@ func concerns(event []byte) bool {
 }
 
 // foldChannel folds a report or a command.
-func (h *Hub) foldChannel(id int64, typ string, at time.Time, raw json.RawMessage) error {
+func (h *Hub) foldChannel(id int64, typ string, at time.Time, raw jsontext.Value) error {
 	var data channelData
-	if err := json.Unmarshal(raw, &data); err != nil {
+	if err := jsonv2.Unmarshal(raw, &data, lenient); err != nil {
 		return err
 	}
 	if !isKey(data.Key) {
@@ -111,7 +128,7 @@ func (h *Hub) foldChannel(id int64, typ string, at time.Time, raw json.RawMessag
 	if len(data.Value) == 0 {
 		return errors.New("value: is missing")
 	}
-	value := data.Value
+	value := json.RawMessage(data.Value)
 	if string(value) == "null" {
 		value = nil
 	}
@@ -160,7 +177,7 @@ func (c *Channel) observe(value json.RawMessage, at time.Time) {
 }
 
 // foldDevice folds device.added and device.updated.
-func (h *Hub) foldDevice(id int64, typ string, at time.Time, raw json.RawMessage) error {
+func (h *Hub) foldDevice(id int64, typ string, at time.Time, raw jsontext.Value) error {
 	var data deviceData
 	if err := json.Unmarshal(raw, &data); err != nil {
 		return err

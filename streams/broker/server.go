@@ -302,6 +302,18 @@ func (r *run) calloutAnswered() bool {
 	return err == nil && account.SubscriptionInterest(calloutSubject)
 }
 
+// HasSubscribers reports whether a message to a subject of an account, which is not the cloud's own,
+// has subscribers at this moment: in the account, or in one that imports the subject. While the
+// server is down, it is true.
+func (s *Server) HasSubscribers(account streams.Account, subject string) bool {
+	r := s.current.Load()
+	if r == nil || r.hubs == nil {
+		return true
+	}
+	found, err := r.hubs.LookupAccount(string(account))
+	return err != nil || found.SubscriptionInterest(subject)
+}
+
 // Credentials returns the logins of the broker's accounts. Only the addresses change over restarts.
 func (s *Server) Credentials() streams.Credentials { return s.credentials }
 

@@ -68,6 +68,9 @@ func TestTapReads(t *testing.T) {
 	s := start(t, config(t, t.TempDir()))
 	conns := connect(t, s)
 	nc, reports := tapConn(t, s)
+	if s.HasSubscribers(streams.ShardAccount(0), "feed.hub-tapt-test-0000.event.device") {
+		t.Error("the feed has a subscriber before anybody has subscribed")
+	}
 	feed, err := nc.SubscribeSync(streams.AnyFeed)
 	if err != nil {
 		t.Fatal(err)
@@ -77,6 +80,9 @@ func TestTapReads(t *testing.T) {
 	}
 	for shard := range conns.Shards {
 		stream, hub := createLog(t, conns, shard, 3)
+		if !s.HasSubscribers(streams.ShardAccount(shard), "feed."+hub+".event.device") {
+			t.Errorf("shard %d: the tap does not count as a subscriber of the feed", shard)
+		}
 		for n := range 3 {
 			msg, err := feed.NextMsg(testTimeout)
 			if err != nil || msg.Subject != "feed."+hub+".event.device" ||

@@ -48,9 +48,14 @@ type Config struct {
 	// SyncDelay is how long after a message was acknowledged it counts as synced to disk: at least
 	// twice the interval at which the broker syncs. Defaults to 5 minutes.
 	SyncDelay time.Duration
+	// HasSubscribers reports whether anybody subscribes to a subject of the feed in an account.
+	// Records that nobody would get are not published. Nil publishes all: it is for a broker in
+	// another process, which cannot be asked.
+	HasSubscribers func(account streams.Account, subject string) bool
 	// Linger is how long records are collected before they are sent, unless somebody waits for them
-	// or a quarter of the backlog is used. Defaults to 100 ms.
-	Linger time.Duration
+	// or a quarter of the backlog is used. While the feed has subscribers it is FeedLinger at most.
+	// They default to 1 s and 100 ms.
+	Linger, FeedLinger time.Duration
 	// MaxBacklogBytes bounds the commits that are not in the views yet. Defaults to 64 MiB.
 	MaxBacklogBytes int
 	// Now is the clock by which the lifetime of repaired messages is measured. Defaults to
@@ -72,7 +77,8 @@ func (c Config) WithDefaults() Config {
 	c.AwayDelay = cmp.Or(c.AwayDelay, 5*time.Minute)
 	c.AuditEvery = cmp.Or(c.AuditEvery, 10*time.Minute)
 	c.SyncDelay = cmp.Or(c.SyncDelay, 5*time.Minute)
-	c.Linger = cmp.Or(c.Linger, 100*time.Millisecond)
+	c.Linger = cmp.Or(c.Linger, time.Second)
+	c.FeedLinger = min(cmp.Or(c.FeedLinger, 100*time.Millisecond), c.Linger)
 	c.MaxBacklogBytes = cmp.Or(c.MaxBacklogBytes, 64<<20)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Now == nil {

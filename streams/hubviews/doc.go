@@ -18,10 +18,12 @@
 //   - The records of a log are published on the feed in order, each once its view has it or is
 //     left to a repair, with the headers of a republished message (except Nats-Last-Sequence, which
 //     readers ignore). So a reader that the feed wakes finds the record in the view. A broken
-//     connection may lose some: readers find the gap by the sequences and read the log.
+//     connection may lose some: readers find the gap by the sequences and read the log. What
+//     nobody subscribes to is not published, where the broker is part of the process.
 //   - Memory is bounded: Add waits while commits of more than MaxBacklogBytes are not written.
 //   - Nobody need wait for a view, since readers get what it lacks from the journal. So records
-//     are collected for the time of Linger, and a view gets those of several commits at once.
+//     are collected for the time of Linger, or of FeedLinger while the feed has subscribers, and a
+//     view gets those of several commits at once.
 //
 // # Repair
 //

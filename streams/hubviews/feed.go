@@ -2,6 +2,7 @@ package hubviews
 
 import (
 	"context"
+	"time"
 
 	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
@@ -16,6 +17,24 @@ func (v *Views) settle(entries ...entry) {
 	}
 }
 
+// followedTime is how long the feed counts as followed after its last subscriber got a record.
+const followedTime = 10 * time.Second
+
+// linger returns how long records are collected before they are sent.
+func (v *Views) linger() time.Duration {
+	if v.cfg.HasSubscribers == nil ||
+		time.Now().UnixNano()-v.publishedAt.Load() < int64(followedTime) {
+		return v.cfg.FeedLinger
+	}
+	return v.cfg.Linger
+}
+
+// hasSubscribers reports whether somebody may get what is published to a subject.
+func (s *shard) hasSubscribers(subject string) bool {
+	has := s.views.cfg.HasSubscribers
+	return has == nil || has(streams.ShardAccount(s.number), subject)
+}
+
 // publishFeed publishes records on the feed of their hub's log until ctx ends.
 func (v *Views) publishFeed(ctx context.Context) error {
 	msg := newMessage()
@@ -24,9 +43,15 @@ func (v *Views) publishFeed(ctx context.Context) error {
 		if !ok {
 			return nil
 		}
-		failed := 0
+		published, failed := 0, 0
 		for _, e := range entries {
 			r := e.record
+			s := v.shardOf(r.Hub)
+			subject := streams.FeedSubject(r.Kind.Subject(r.Hub))
+			if !s.hasSubscribers(subject) {
+				v.backlog.done(e.commit, 1)
+				continue
+			}
 			msg.set(r)
 			if _, ok := msg.Header[logformat.HeaderState]; ok {
 				msg.Header[logformat.HeaderState] = []string{""} // the feed's readers skip states
@@ -34,13 +59,15 @@ func (v *Views) publishFeed(ctx context.Context) error {
 			jsapi.SetPublished(
 				msg.Header, streams.HubStream(r.Hub), msg.Subject, r.Seq, r.Time,
 			)
-			msg.Subject = streams.FeedSubject(msg.Subject)
-			if err := v.shardOf(r.Hub).nc.PublishMsg(&msg.Msg); err != nil {
+			v.publishedAt.Store(time.Now().UnixNano())
+			msg.Subject = subject
+			if err := s.nc.PublishMsg(&msg.Msg); err != nil {
 				failed++
 			}
+			published++
 			v.backlog.done(e.commit, 1)
 		}
-		v.cfg.Metrics.published.Add(float64(len(entries) - failed))
+		v.cfg.Metrics.published.Add(float64(published - failed))
 		if failed > 0 {
 			v.cfg.Metrics.unpublished.Add(float64(failed))
 			v.sometimes.Do(func() {

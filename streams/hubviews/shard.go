@@ -124,7 +124,7 @@ func (s *shard) run(ctx context.Context) error {
 				s.send(msg)
 			case !lingering:
 				lingering = true
-				linger.Reset(s.views.cfg.Linger)
+				linger.Reset(s.views.linger())
 			}
 		case <-linger.C:
 			lingering = false

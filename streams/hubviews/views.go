@@ -43,11 +43,14 @@ var (
 type Views struct {
 	cfg Config
 	// shards are by their numbers; nil for those of other groups.
-	shards   []*shard
-	backlog  backlog
-	feed     *queue[[]entry]
-	prepares *queue[*view]
-	repairs  *queue[*view]
+	shards  []*shard
+	backlog backlog
+	feed    *queue[[]entry]
+	// publishedAt is when the feed's last record with a subscriber was published, in nanoseconds
+	// since 1970.
+	publishedAt atomic.Int64
+	prepares    *queue[*view]
+	repairs     *queue[*view]
 	// compared is a position up to which views are not compared with the journal at the start: a
 	// former run has found them synced.
 	compared uint64

@@ -226,3 +226,48 @@ func TestStartStop(t *testing.T) {
 		f.check(id, 1)
 	}
 }
+
+// TestUnfollowedFeed: what nobody subscribes to is not published, and records are collected for
+// longer than while somebody does.
+func TestUnfollowedFeed(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	all := hubs(2)
+	f.cfg.Linger, f.cfg.FeedLinger = 2*time.Hour, time.Hour
+	f.cfg.HasSubscribers = func(account streams.Account, subject string) bool {
+		shard := streams.ShardOf(all[1], len(f.conns.Shards))
+		return account == streams.ShardAccount(shard) &&
+			strings.HasPrefix(subject, "feed."+string(all[1])+".")
+	}
+	feeds := map[domain.HubID]*nats.Subscription{}
+	for _, id := range all {
+		feed, err := f.nc(id).SubscribeSync(streams.FeedDestination(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.nc(id).Flush(); err != nil {
+			t.Fatal(err)
+		}
+		feeds[id] = feed
+	}
+	f.start()
+	f.write(all[0])
+	f.flush()
+	if got := f.Views.linger(); got != 2*time.Hour {
+		t.Errorf("linger of a feed without subscribers: got %v, want 2h", got)
+	}
+	f.write(all...)
+	f.flush()
+	if msg, err := feeds[all[1]].NextMsg(time.Minute); err != nil {
+		t.Fatalf("feed with a subscriber: got %v, error %v", msg, err)
+	}
+	if got := f.Views.linger(); got != time.Hour {
+		t.Errorf("linger of a feed with subscribers: got %v, want 1h", got)
+	}
+	if err := f.nc(all[0]).Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, _ := feeds[all[0]].Pending(); n != 0 {
+		t.Errorf("feed without a subscriber: got %d messages, want none", n)
+	}
+}

@@ -26,6 +26,9 @@ type Config struct {
 	// SyncFolders syncs the folders that contain the streams of an account, so that a power cut
 	// cannot remove new streams. Nil when the broker is another process.
 	SyncFolders func(streams.Account) error
+	// HasSubscribers reports whether anybody subscribes to a subject in an account. Nil when the
+	// broker is another process.
+	HasSubscribers func(account streams.Account, subject string) bool
 	// Now is the clock. Defaults to time.Now.
 	Now func() time.Time
 	// Logger defaults to slog.Default.

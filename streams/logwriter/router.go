@@ -198,6 +198,19 @@ func (r *Router) AppendState(
 // up to jsapi.Patience.
 func (r *Router) route(ctx context.Context, req *request) (last uint64, err error) {
 	g := r.groupOf(req.hub)
+	if w := g.writer.Load(); w != nil && w.held() {
+		if last, err = w.append(ctx, req); !errors.Is(err, errStopped) {
+			return last, err
+		}
+		req = req.again()
+	}
+	return r.routeAgain(ctx, g, req)
+}
+
+// routeAgain passes a request to the group's writer until one takes it.
+func (r *Router) routeAgain(
+	ctx context.Context, g *group, req *request,
+) (last uint64, err error) {
 	patience, cancel := context.WithTimeout(ctx, jsapi.Patience)
 	defer cancel()
 	for pause := firstRoutePause; ; pause = min(2*pause, maxRoutePause) {

@@ -14,7 +14,6 @@ import (
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/rpc"
 	"hubcloud/hubbridge/statelog"
-	"hubcloud/streams"
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/logwriter"
 	"hubcloud/streams/orgfeed"
@@ -86,15 +85,14 @@ func (s *Server) startHubLogs(ctx context.Context) (err error) {
 
 // startJournals opens the journals and the views that are written from them.
 func (s *Server) startJournals(ctx context.Context) (err error) {
-	var syncFolders func(streams.Account) error
-	if s.broker != nil {
-		syncFolders = s.broker.SyncFolders
-	}
-	s.journals, err = logwriter.New(logwriter.Config{
+	cfg := logwriter.Config{
 		Conns: s.conns, Groups: s.settings.Journals, Retention: s.cfg.EventRetention,
-		Replicas: s.cfg.LogReplicas, SyncFolders: syncFolders, Logger: s.logger,
-		Metrics: s.registry,
-	})
+		Replicas: s.cfg.LogReplicas, Logger: s.logger, Metrics: s.registry,
+	}
+	if s.broker != nil {
+		cfg.SyncFolders, cfg.HasSubscribers = s.broker.SyncFolders, s.broker.HasSubscribers
+	}
+	s.journals, err = logwriter.New(cfg)
 	if err != nil {
 		return err
 	}
