@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -21,9 +22,13 @@ var binary = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	built.Store(&dir)
 	path := filepath.Join(dir, "hubcloud")
 	return path, build("-o", path)
 })
+
+// built is the folder of the binary that Binary built. It is nil until Binary builds one.
+var built atomic.Pointer[string]
 
 // root returns the root folder of the service's module.
 func root() (string, error) {
@@ -51,10 +56,13 @@ func build(options ...string) error {
 }
 
 // Binary returns the path of the binary under test. It builds the binary once per test run, unless
-// HUBCLOUD_TEST_BINARY names one.
+// HUBCLOUD_TEST_BINARY names one. HUBCLOUD_TEST_BUILD identifies the content of that one.
 func Binary(t testing.TB) string {
 	t.Helper()
 	if path := os.Getenv("HUBCLOUD_TEST_BINARY"); path != "" {
+		// `go test` reuses a result only if the variables that the test read are the same. It does
+		// not see the content of a binary that the test only runs.
+		_ = os.Getenv("HUBCLOUD_TEST_BUILD")
 		return path
 	}
 	path, err := binary()
@@ -64,10 +72,10 @@ func Binary(t testing.TB) string {
 	return path
 }
 
-// RemoveBinary removes the binary that Binary built. TestMain calls RemoveBinary last.
+// RemoveBinary removes the binary that Binary built, if any. TestMain calls RemoveBinary last.
 func RemoveBinary() {
-	if path, err := binary(); err == nil {
-		os.RemoveAll(filepath.Dir(path))
+	if dir := built.Load(); dir != nil {
+		os.RemoveAll(*dir)
 	}
 }
 
