@@ -8,10 +8,25 @@ const (
 	EventHubConnected     = "hub.connected"
 	EventHubDisconnected  = "hub.disconnected"
 	EventHubEventsSkipped = "hub.events_skipped"
-	EventDeviceForgotten  = "device.forgotten"
+	// EventHubLogReset is the first event of a new epoch, unless the epoch began because the hub was
+	// added. Its data has a LogResetReason.
+	EventHubLogReset     = "hub.log_reset"
+	EventDeviceForgotten = "device.forgotten"
 	// EventFeedGap stands in the feed of an organization for events of a hub that are gone. It is
 	// in no hub's log.
 	EventFeedGap = "feed.gap"
+)
+
+// LogResetReason is why a hub's log has a new epoch.
+type LogResetReason string
+
+// The reasons of hub.log_reset.
+const (
+	// LogResetFactory: the hub was reset to factory state, and numbers its events anew.
+	LogResetFactory LogResetReason = "factory_reset"
+	// LogResetRestored: the service was restored from a backup. What was stored after the backup is
+	// gone, unless the hub still had it.
+	LogResetRestored LogResetReason = "restored"
 )
 
 // HubEvent is the stored form of an event in a hub's log: the contract's envelope without the

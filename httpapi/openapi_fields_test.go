@@ -77,6 +77,7 @@ var elsewhere = map[string]string{
 	"Scene":               "a value, passed on as the hub sends it",
 	"DisconnectedData":    "data, passed on as it is stored",
 	"SkippedData":         "data, passed on as it is stored",
+	"LogResetData":        "data, passed on as it is stored",
 	"ChannelData":         "data, passed on as it is stored",
 	"DeviceData":          "data, passed on as it is stored",
 	"DeviceUpdatedData":   "data, passed on as it is stored",

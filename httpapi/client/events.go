@@ -16,6 +16,7 @@ const (
 	EventHubConnected      EventType = "hub.connected"
 	EventHubDisconnected   EventType = "hub.disconnected"
 	EventHubEventsSkipped  EventType = "hub.events_skipped"
+	EventHubLogReset       EventType = "hub.log_reset"
 	EventChannelObserved   EventType = "channel.observed"
 	EventChannelDesired    EventType = "channel.desired"
 	EventDeviceAdded       EventType = "device.added"
@@ -90,6 +91,12 @@ type (
 		From   int64  `json:"from"`
 		To     int64  `json:"to"`
 		Reason string `json:"reason,omitempty"`
+	}
+	// LogReset is the data of hub.log_reset, the first event of a log that has begun anew. Reason is
+	// factory_reset if the hub was reset, and restored if the service was restored from a backup;
+	// further reasons may be added.
+	LogReset struct {
+		Reason string `json:"reason"`
 	}
 	// ChannelObserved is the data of channel.observed: what the device reported.
 	ChannelObserved = ChannelValue

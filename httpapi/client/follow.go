@@ -79,7 +79,8 @@ const (
 // after a reconnect; the last 16,384 are remembered.
 //
 // An error comes with an event that must not be overlooked, and at the end:
-//   - a *GapError beside a hub.events_skipped event: events are missing. The sequence continues.
+//   - a *GapError beside the events hub.events_skipped and hub.log_reset: events may be missing. The
+//     sequence continues.
 //   - ErrResync: the sequence cannot continue from this cursor. Call Client.Resync.
 //   - any other error ends the sequence: an API error that retries do not help against,
 //     ErrProtocol, or the error of ctx.

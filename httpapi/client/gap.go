@@ -5,14 +5,16 @@ import (
 	"fmt"
 )
 
-// GapError comes with a hub.events_skipped event, and in the organization's feed with a feed.gap
-// event too: some events of the hub could not be delivered. The sequence continues; a program that
+// GapError comes with the events hub.events_skipped and hub.log_reset, and in the organization's
+// feed with feed.gap too: events of the hub may be missing. The sequence continues; a program that
 // keeps the state of devices must read them again.
 type GapError struct {
 	// Event is the event that marks the gap.
 	Event Event
 	// Skipped is the range of missing events of hub.events_skipped, by the hub's numbers.
 	Skipped EventsSkipped
+	// Reset is the data of hub.log_reset.
+	Reset LogReset
 	// Feed is the data of feed.gap.
 	Feed FeedGap
 }
@@ -25,8 +27,11 @@ type FeedGap struct {
 
 // Error describes the missing events.
 func (g *GapError) Error() string {
-	if g.Event.Type == EventFeedGap {
+	switch g.Event.Type {
+	case EventFeedGap:
 		return fmt.Sprintf("events of hub %s are gone: %s", g.Event.HubID, g.Feed.Reason)
+	case EventHubLogReset:
+		return fmt.Sprintf("the log of hub %s has begun anew: %s", g.Event.HubID, g.Reset.Reason)
 	}
 	return fmt.Sprintf(
 		"events %d to %d of hub %s could not be delivered", g.Skipped.From, g.Skipped.To,
@@ -47,6 +52,8 @@ func gapOf(event Event) (beside, failed error) {
 	switch event.Type {
 	case EventHubEventsSkipped:
 		return gap, event.Decode(&gap.Skipped)
+	case EventHubLogReset:
+		return gap, event.Decode(&gap.Reset)
 	case EventFeedGap:
 		return gap, event.Decode(&gap.Feed)
 	}

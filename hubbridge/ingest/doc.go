@@ -17,6 +17,10 @@
 //     comes between the log and the presence bucket.
 //   - Every connection of a hub that has ended has one log line with what was received from the hub
 //     (connectionStats), written once the end is stored.
+//   - A hub that was reset, and one whose log was restored from a backup, has hub.log_reset as the
+//     first event of the new epoch: stored at once after a reset, and with the hub's first message or
+//     change of its connection after a restore. It is stored exactly once, also when a crash comes
+//     between the directory and the log.
 //   - The name and room set for a device are deleted before the hub's device.forgotten is stored.
 //   - After a hub has been released by its organization, the events that it still holds are skipped
 //     at its next hello. Its next organization never sees them.

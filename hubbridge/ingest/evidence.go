@@ -99,6 +99,7 @@ func (e *evidence) resolve() logState {
 		l.streamLastSeq, l.unaccounted = e.lastSequence, e.lastSequence-l.accountedSeq
 	}
 	l.retired = retire(e.checkpoint.Retired, e.checkpoint.Log, l.ownLog)
+	l.logReset = e.missingLogReset()
 	if e.released != nil && e.resetLog == "" && len(events) == 0 && !ok {
 		former := e.resolveReleased(e.released)
 		l.ownLog, l.through = former.ownLog, former.through
@@ -106,6 +107,28 @@ func (e *evidence) resolve() logState {
 		l.streamLastSeq, l.unaccounted = 0, 0
 	}
 	return l
+}
+
+// missingLogReset returns the reason of the hub.log_reset that the epoch must still begin with, ""
+// if there is none to store. It is stored before every other event of the epoch and before the
+// first checkpoint of the epoch.
+func (e *evidence) missingLogReset() domain.LogResetReason {
+	epoch := e.access.Epoch
+	if e.checkpoint.Epoch == epoch.ID {
+		return ""
+	}
+	for _, event := range e.lastEvents {
+		if event.EpochID == epoch.ID {
+			return ""
+		}
+	}
+	switch {
+	case len(epoch.Former) > 0:
+		return domain.LogResetRestored
+	case e.resetLog != "":
+		return domain.LogResetFactory
+	}
+	return "" // the hub was added
 }
 
 // resolveReleased returns the state of the log of a hub that the organization r.OrgID has released:

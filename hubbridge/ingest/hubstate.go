@@ -72,7 +72,8 @@ func (s *hubState) handle(
 	return 0, nil
 }
 
-// withState loads the hub's stored state, if necessary, and calls act. When act returns errStale,
+// withState loads the hub's stored state, if necessary, completes the beginning of the epoch, and
+// calls act. When act returns errStale,
 // withState loads the state again and repeats act, up to maxTries times in all. act must change s
 // only after the change is stored.
 func (s *hubState) withState(ctx context.Context, act func() error) error {
@@ -80,6 +81,9 @@ func (s *hubState) withState(ctx context.Context, act func() error) error {
 		err := s.requireLease()
 		if err == nil {
 			err = s.ensureLoaded(ctx)
+		}
+		if err == nil {
+			err = s.recordLogReset(ctx)
 		}
 		if err == nil {
 			err = act()

@@ -90,14 +90,14 @@ func TestResetsAreLimited(t *testing.T) {
 		logged[0]["hub_id"] != string(h.id) {
 		t.Errorf("logged %v, want one line of each process", logged)
 	}
-	h.wantEventLog("1 2")
+	h.wantEventLog("log_reset:factory_reset 1 2")
 	// After a pause the hub continues with everything that it holds.
 	now.advance(time.Minute)
 	h.hello("last", 1, 2)
 	h.wantAck("last", 0)
 	h.events("last", 1, 2)
 	h.wantAck("last", 2)
-	h.wantEventLog("1 2")
+	h.wantEventLog("log_reset:factory_reset 1 2")
 	if got := resets(); got != burst+1 {
 		t.Errorf("%d resets are recorded, want %d", got, burst+1)
 	}
@@ -294,7 +294,7 @@ func TestReleasedHub(t *testing.T) {
 				r.shard(h.id)
 				h.hello("x", 1, 0) // a reset like any other from here on
 				h.wantAck("x", 0)
-				h.wantEventLog("")
+				h.wantEventLog("log_reset:factory_reset")
 			})
 		}
 	}

@@ -37,6 +37,9 @@ type logState struct {
 	// released reports whether an organization has released the hub and the hub has sent no hello
 	// since. The events that the hub holds belong to that organization.
 	released bool
+	// logReset is the reason of the hub.log_reset that the epoch must still begin with; "" if it is
+	// stored, or if the epoch has none.
+	logReset domain.LogResetReason
 }
 
 // owned reports whether an organization has the hub.

@@ -6,12 +6,15 @@ import (
 	"fmt"
 
 	"hubcloud/domain"
+	"hubcloud/hubbridge/codec"
 	"hubcloud/streams"
+	"hubcloud/streams/journal"
 )
 
 // switchLog records ownLog as the hub's own log, with numbers that continue after through, and
 // writes the checkpoint at once: the identity of a hub's log must not be forgotten. If the hub had
-// another log, it was reset; then the event log of a hub with an organization starts a new epoch.
+// another log, it was reset; then the event log of a hub with an organization starts a new epoch,
+// with hub.log_reset as its first event.
 func (s *hubState) switchLog(ctx context.Context, ownLog string, through uint64) error {
 	if s.log.ownLog != "" && s.log.owned() {
 		if err := s.startEpoch(ctx, ownLog, through); err != nil {
@@ -21,6 +24,27 @@ func (s *hubState) switchLog(ctx context.Context, ownLog string, through uint64)
 	s.log.retired = retire(s.log.retired, s.log.ownLog, ownLog)
 	s.log.ownLog, s.log.through, s.log.unaccounted = ownLog, through, 0
 	s.dirty = true
+	if err := s.recordLogReset(ctx); err != nil {
+		return err
+	}
+	return s.flush(ctx)
+}
+
+// recordLogReset stores the hub.log_reset with which the epoch begins, unless it is stored. A
+// process that was killed after the directory had the epoch leaves that to the next one that loads
+// the hub's state. The checkpoint follows at once: it shows that the event was stored also once the
+// event has expired.
+func (s *hubState) recordLogReset(ctx context.Context) error {
+	reason := s.log.logReset
+	if reason == "" {
+		return nil
+	}
+	data := codec.AppendLogResetData(nil, reason)
+	record := s.cloudRecord(domain.EventHubLogReset, s.now(), data, s.presence)
+	if err := s.append(ctx, []journal.Record{record}); err != nil {
+		return err
+	}
+	s.log.logReset, s.dirty = "", true
 	return s.flush(ctx)
 }
 
@@ -86,6 +110,7 @@ func (s *hubState) startEpoch(ctx context.Context, ownLog string, through uint64
 		"log", ownLog, "from", through+1,
 	)
 	s.log.epoch, s.log.accountedSeq = state.Epoch.ID, state.Epoch.After
+	s.log.logReset = domain.LogResetFactory
 	return nil
 }
 

@@ -22,10 +22,10 @@ func TestRestored(t *testing.T) {
 		oldest uint64
 		want   string
 	}{
-		"lost":                               {0, 7, "skip:4-6 7 8"},
-		"held by the hub":                    {0, 4, "4 5 6 7 8"},
-		"lost, log in the backup":            {3, 7, "1 2 3 skip:4-6 7 8"},
-		"held by the hub, log in the backup": {3, 4, "1 2 3 4 5 6 7 8"},
+		"lost":                               {0, 7, "log_reset:restored skip:4-6 7 8"},
+		"held by the hub":                    {0, 4, "log_reset:restored 4 5 6 7 8"},
+		"lost, log in the backup":            {3, 7, "1 2 3 log_reset:restored skip:4-6 7 8"},
+		"held by the hub, log in the backup": {3, 4, "1 2 3 log_reset:restored 4 5 6 7 8"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -41,12 +41,17 @@ func TestRestored(t *testing.T) {
 			if err := r.Directory.RestoreLog(t.Context(), installationtest.Operator, h.id, tc.kept); err != nil {
 				t.Fatal(err)
 			}
-			r.shard(h.id)
+			s = r.shard(h.id)
 			h.hello("a", tc.oldest, 8)
 			h.wantAck("a", tc.oldest-1)
 			h.events("a", tc.oldest, 8)
 			h.wantAck("a", 8)
 			h.wantEventLog(tc.want)
+			// The log has told that it was restored, also after a crash without a checkpoint.
+			s.kill()
+			r.shard(h.id).Observe(h.id, began(1))
+			h.wantOnline(true)
+			h.wantEventLog(tc.want + " connected")
 			if got := r.count("resets_total"); got != 0 {
 				t.Errorf("resets counted: got %v, want 0", got)
 			}

@@ -97,7 +97,7 @@ func TestReset(t *testing.T) {
 	h.wantAck("b", 4)
 	h.events("b", 5, 6)
 	h.wantAck("b", 6)
-	h.wantEventLog("5 6")
+	h.wantEventLog("log_reset:factory_reset 5 6")
 	// The former log does not count after a restart either.
 	s.stop()
 	h.r.shard(h.id)
@@ -105,11 +105,11 @@ func TestReset(t *testing.T) {
 	h.wantAck("b", 6)
 	h.events("b", 7, 7)
 	h.wantAck("b", 7)
-	h.wantEventLog("5 6 7")
+	h.wantEventLog("log_reset:factory_reset 5 6 7")
 	// The return to a former log is a reset like any other.
 	h.hello("a", 1, 3)
 	h.wantAck("a", 0)
-	h.wantEventLog("")
+	h.wantEventLog("log_reset:factory_reset")
 	if got := h.r.count("resets_total"); got != 2 {
 		t.Errorf("resets counted: got %v, want 2", got)
 	}
@@ -133,7 +133,7 @@ func TestStraysOfAFormerLog(t *testing.T) {
 		h.events("a", 1, 1)
 		h.hello("b", 1, 1)
 		h.wantAck("b", 0)
-		h.wantEventLog("")
+		h.wantEventLog("log_reset:factory_reset")
 	}
 	if got := h.r.count("messages_stray_total"); got != 4 {
 		t.Errorf("strays counted: got %v, want 4", got)
@@ -152,14 +152,14 @@ func TestResetWithoutHello(t *testing.T) {
 	h.wantEventLog("1 2") // not reset yet
 	h.events("b", 1, 3)
 	h.wantAck("b", 3)
-	h.wantEventLog("1 2 3")
+	h.wantEventLog("log_reset:factory_reset 1 2 3")
 	h.events("c", 9, 9)
 	h.wantAck("c", 0)
 	h.hello("c", 8, 9) // it no longer holds number 1
 	h.wantAck("c", 7)
 	h.events("c", 8, 9)
 	h.wantAck("c", 9)
-	h.wantEventLog("8 9")
+	h.wantEventLog("log_reset:factory_reset 8 9")
 }
 
 func TestMalformedEventsBecomeGaps(t *testing.T) {

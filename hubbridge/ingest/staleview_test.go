@@ -66,7 +66,7 @@ func TestResetSurvivesACrash(t *testing.T) {
 	h.wantAck("b", 4)
 	h.events("b", 5, 6)
 	h.wantAck("b", 6)
-	h.wantEventLog("5 6")
+	h.wantEventLog("log_reset:factory_reset 5 6")
 	if got := r.count("resets_total"); got != 0 {
 		t.Errorf("resets counted: got %v, want 0", got)
 	}
@@ -97,8 +97,30 @@ func TestBehindTheDirectory(t *testing.T) {
 	h.wantAck("b", 0)
 	h.events("b", 1, 1)
 	h.wantAck("b", 1)
-	h.wantEventLog("1")
+	h.wantEventLog("log_reset:factory_reset 1")
 	if got := r.count("resets_total"); got != 0 {
 		t.Errorf("resets counted: got %v, want 0", got)
 	}
+}
+
+// TestLogResetIsNotRepeated holds that a hub whose log has lost its hub.log_reset to the retention
+// gets no second one.
+func TestLogResetIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	r := newTestIngest(t, 2*time.Second)
+	h := adopted(r)
+	s := r.shard(h.id)
+	h.hello("a", 1, 0)
+	h.wantAck("a", 0)
+	h.hello("b", 1, 1)
+	h.wantAck("b", 0)
+	h.wantEventLog("log_reset:factory_reset")
+	s.kill()
+	h.emptied()
+	r.shard(h.id)
+	h.hello("b", 1, 1)
+	h.wantAck("b", 0)
+	h.events("b", 1, 1)
+	h.wantAck("b", 1)
+	h.wantEventLog("1")
 }

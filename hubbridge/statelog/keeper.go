@@ -78,6 +78,7 @@ func New(cfg Config) (*Keeper, error) {
 var triggers = [][]byte{
 	[]byte(`{"type":"` + domain.EventHubConnected + `"`),
 	[]byte(`{"type":"` + domain.EventHubEventsSkipped + `"`),
+	[]byte(`{"type":"` + domain.EventHubLogReset + `"`),
 	[]byte(`{"type":"device.added"`),
 	[]byte(`{"type":"device.updated"`),
 }

@@ -148,7 +148,7 @@ func (i *Installation) epoch(hub domain.HubID) (domain.Epoch, bool) {
 }
 
 // EventLog returns the event log of a hub in short form, separated by spaces: the value of an
-// observation, skip:FROM-TO of skipped events, disconnected:REASON, and the type of any other event
+// observation, skip:FROM-TO of skipped events, disconnected:REASON, log_reset:REASON, and the type of any other event
 // without "hub.". It fails the test if an envelope is malformed.
 func (i *Installation) EventLog(t testing.TB, hub domain.HubID) string {
 	t.Helper()
@@ -190,6 +190,10 @@ func short(t testing.TB, envelope []byte) string {
 		return e.Data.Value.String()
 	case domain.EventHubEventsSkipped:
 		return fmt.Sprintf("skip:%d-%d", e.Data.From, e.Data.To)
+	case domain.EventHubLogReset:
+		if e.Data.Reason != nil {
+			return "log_reset:" + *e.Data.Reason
+		}
 	case domain.EventHubDisconnected:
 		if e.Data.Reason == nil {
 			return "disconnected:null"

@@ -200,8 +200,13 @@ func events(t *testing.T, c *harness.Target) {
 				t.Errorf("stream: %d %s %v", answer.Status, answer.Body, err)
 			}
 		}
-		if all := client.AllEvents(hub.ID, ""); len(all) != 2 {
-			t.Errorf("after the reset: %s", harness.FormatEvents(all))
+		all := client.AllEvents(hub.ID, "")
+		if len(all) != 3 || all[0].Type != "hub.log_reset" || all[0].DeviceID != nil ||
+			!sameJSON(all[0].Data, []byte(`{"reason":"factory_reset"}`)) {
+			t.Errorf(
+				"after the reset: got %s, want hub.log_reset and two events",
+				harness.FormatEvents(all),
+			)
 		}
 	})
 

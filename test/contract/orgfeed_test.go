@@ -165,9 +165,20 @@ func orgFeed(t *testing.T, c *harness.Target) {
 				t.Errorf("page after event %d: got %d events, want %d", i+1, len(page.Data), 5-i)
 			}
 		}
-		// A reset of one hub does not end the stream: the new log's events follow.
+		// A reset of one hub does not end the stream. It is an event, of which every reader of the
+		// feed is told at once, also one that had everything; the new log's events follow.
+		all := client.Stream("/events/stream?hub_id="+hubs[0].ID, "")
+		if position := <-all.Messages; position.ID == "" || position.Data != "" {
+			t.Fatalf("first block: got %+v, want a position", position)
+		}
 		hubs[0].Hello("log-2", 1, 1)
 		hubs[0].WaitAck("log-2", 0)
+		var reset harness.Event
+		m := all.Next(t, time.Minute)
+		if json.Unmarshal([]byte(m.Data), &reset) != nil || reset.Type != "hub.log_reset" ||
+			reset.HubID != hubs[0].ID || !sameJSON(reset.Data, []byte(`{"reason":"factory_reset"}`)) {
+			t.Errorf("got %+v, want hub.log_reset of %s", m, hubs[0].ID)
+		}
 		hubs[0].EventsFrom("log-2", 1, 1)
 		hubs[0].WaitAck("log-2", 1)
 		expect(s, 0, 1)

@@ -137,6 +137,7 @@ function apply(event) {
       return;
     case "device.updated":
     case "hub.connected": // after a reset the hub has other devices
+    case "hub.log_reset": // the same
     case "hub.events_skipped": // the values may be older than the events that are missing
       reloadDevices();
       return;

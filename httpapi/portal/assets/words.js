@@ -92,6 +92,9 @@ export function describeEvent({ type, data: eventData }, units = {}) {
       data = { reason: hasText(known) ? `${textOf(known)} (${data.reason})` : data.reason || textOf("reason unknown") };
       break;
     }
+    case "hub.log_reset":
+      data = { reason: hasText(`reset ${data.reason}`) ? textOf(`reset ${data.reason}`) : data.reason || textOf("reason unknown") };
+      break;
     case "feed.gap":
       data = { reason: textOf(`gap ${data.reason}`) };
       break;

@@ -26,6 +26,13 @@ func describe(event Event, unit string) string {
 		return text.Fill(
 			text.Scripts["event hub.disconnected"], "reason", disconnectText(&reason),
 		)
+	case "hub.log_reset":
+		reason, _ := data["reason"].(string)
+		if known, ok := text.Scripts["reset "+reason]; ok {
+			data = map[string]any{"reason": known}
+		} else if reason == "" {
+			data = map[string]any{"reason": text.Scripts["reason unknown"]}
+		}
 	case "hub.events_skipped":
 		if _, ok := data["reason"].(string); ok {
 			return fillEvent(text.Scripts["event hub.events_skipped one"], data)

@@ -93,6 +93,12 @@ func TestAlarmTexts(t *testing.T) {
 			"Hub disconnected: disconnected by the service, for example after a link reset (kicked)"},
 		{"hub.disconnected", `{"reason":null}`, "Hub disconnected: reason unknown"},
 		{"hub.events_skipped", `{"from":3,"to":7}`, "The hub lost events 3 to 7"},
+		{
+			"hub.log_reset", `{"reason":"factory_reset"}`,
+			"The event log begins anew: the hub was reset",
+		},
+		{"hub.log_reset", `{"reason":"moved"}`, "The event log begins anew: moved"},
+		{"hub.log_reset", `{}`, "The event log begins anew: reason unknown"},
 		{"device.forgotten", `{"name":"Lamp"}`, "Device removed: Lamp"},
 		{"device.forgotten", `{}`, "Device removed"},
 		{"door.opened", `{"by":"ann"}`, `{"by":"ann"}`},

@@ -57,6 +57,7 @@ var Severities = SeverityRules{
 	Types: map[string]Severity{
 		"hub.disconnected":   SeverityWarning,
 		"hub.events_skipped": SeverityWarning,
+		"hub.log_reset":      SeverityWarning,
 		"device.unavailable": SeverityWarning,
 		"feed.gap":           SeverityWarning,
 		"portal.away":        SeverityWarning,

@@ -35,7 +35,7 @@ later is back. API keys, members and hub certificates that were revoked after th
 
 Events: if the backup has no hub logs, all hub events are lost; requests with a cursor are answered 410, and clients resync as
 the API describes. With hub logs, cursors of events in the backup stay valid. Hubs keep their certificates and their numbering; the event
-hub.events_skipped reports what a hub sent after the backup and no longer has. People must sign in to the portal again. With --postgres-url,
+hub.log_reset marks where a log was restored, and hub.events_skipped reports what a hub sent after the backup and no longer has. People must sign in to the portal again. With --postgres-url,
 give the service an empty database.
 
 Repeat the command after an interruption: it starts the restore again. Until the restore is finished, no service starts there.

@@ -21,7 +21,7 @@ type simCommand struct {
 	Online  simVerb        `cmd:"" help:"Connect again: hub.connected."`
 	Cut     simVerb        `cmd:"" help:"Lose the connection without a goodbye, and connect again."`
 	Restart simVerb        `cmd:"" help:"Restart, as after a power cut."`
-	Reset   simVerb        `cmd:"" help:"Reset to factory state: a new log, in which older cursors are expired (410 cursor_expired)."`
+	Reset   simVerb        `cmd:"" help:"Reset to factory state: a new log with hub.log_reset, older cursors are expired (410 cursor_expired)."`
 	Drop    simDropCommand `cmd:"" help:"Lose events: hub.events_skipped."`
 	Malform simVerb        `cmd:"" help:"Send malformed events: hub.events_skipped for each."`
 

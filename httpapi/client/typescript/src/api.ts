@@ -167,7 +167,7 @@ export interface paths {
          *
          *     - `basis` is `event` if an event of the hub reported the value, and `read` if the hub answered it when the service asked.
          *     - `certain` is false while the hub may have reported something that the service did not get: before the hub was asked for the first time,
-         *       after `hub.events_skipped` until the hub was asked again, and for a command that has been pending for a minute. Hubs report no event
+         *       after `hub.events_skipped` and `hub.log_reset` until the hub was asked again, and for a command that has been pending for a minute. Hubs report no event
          *       when they give a command up.
          *     - Devices of which no channel is known are not in the list.
          *
@@ -208,7 +208,7 @@ export interface paths {
          *
          *     The service asks each hub for all its devices when it connects, and keeps the answer beside the events. Before `known_from`, only events
          *     are known: devices that had not reported since the oldest stored event are missing, and `certain` is false. As `certain` of single
-         *     channels, it is also false after `hub.events_skipped` until the hub was asked again.
+         *     channels, it is also false after `hub.events_skipped` and `hub.log_reset` until the hub was asked again.
          */
         get: operations["getPastState"];
         put?: never;
@@ -1484,7 +1484,7 @@ export interface components {
          *       }
          *     }
          */
-        Event: components["schemas"]["HubConnectedEvent"] | components["schemas"]["HubDisconnectedEvent"] | components["schemas"]["HubEventsSkippedEvent"] | components["schemas"]["ChannelObservedEvent"] | components["schemas"]["ChannelDesiredEvent"] | components["schemas"]["DeviceAddedEvent"] | components["schemas"]["DeviceUpdatedEvent"] | components["schemas"]["DeviceAvailableEvent"] | components["schemas"]["DeviceUnavailableEvent"] | components["schemas"]["DeviceForgottenEvent"] | components["schemas"]["CredentialCreatedEvent"] | components["schemas"]["CredentialAppliedEvent"] | components["schemas"]["CredentialRevokedEvent"] | components["schemas"]["RuleCreatedEvent"] | components["schemas"]["RuleUpdatedEvent"] | components["schemas"]["RuleFiredEvent"] | components["schemas"]["RuleDeletedEvent"] | components["schemas"]["FeedGapEvent"] | components["schemas"]["OtherEvent"];
+        Event: components["schemas"]["HubConnectedEvent"] | components["schemas"]["HubDisconnectedEvent"] | components["schemas"]["HubEventsSkippedEvent"] | components["schemas"]["HubLogResetEvent"] | components["schemas"]["ChannelObservedEvent"] | components["schemas"]["ChannelDesiredEvent"] | components["schemas"]["DeviceAddedEvent"] | components["schemas"]["DeviceUpdatedEvent"] | components["schemas"]["DeviceAvailableEvent"] | components["schemas"]["DeviceUnavailableEvent"] | components["schemas"]["DeviceForgottenEvent"] | components["schemas"]["CredentialCreatedEvent"] | components["schemas"]["CredentialAppliedEvent"] | components["schemas"]["CredentialRevokedEvent"] | components["schemas"]["RuleCreatedEvent"] | components["schemas"]["RuleUpdatedEvent"] | components["schemas"]["RuleFiredEvent"] | components["schemas"]["RuleDeletedEvent"] | components["schemas"]["FeedGapEvent"] | components["schemas"]["OtherEvent"];
         /** @description The hub connects. */
         HubConnectedEvent: {
             cursor: components["schemas"]["Cursor"];
@@ -1526,6 +1526,20 @@ export interface components {
             time: components["schemas"]["EventTime"];
             clock_trusted: components["schemas"]["ClockTrusted"];
             data: components["schemas"]["SkippedData"];
+        };
+        /** @description The first event of a hub's log that has begun anew. The hub may have other devices, and events may be missing: read the devices for their state. */
+        HubLogResetEvent: {
+            cursor: components["schemas"]["Cursor"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "hub.log_reset";
+            hub_id: components["schemas"]["HubID"];
+            device_id: null;
+            time: components["schemas"]["EventTime"];
+            clock_trusted: components["schemas"]["ClockTrusted"];
+            data: components["schemas"]["LogResetData"];
         };
         /** @description A device reported a value: on each change, and on each report of `alarm` and `scene` channels. It is the outcome of a command. */
         ChannelObservedEvent: {
@@ -1758,6 +1772,10 @@ export interface components {
         DisconnectedData: {
             /** @description The broker's reason, in lower case. */
             reason: string | null;
+        };
+        LogResetData: {
+            /** @description `factory_reset`: the hub was reset. `restored`: the service was restored from a backup; what was stored after the backup is gone, unless the hub still had it. Further reasons may be added. */
+            reason: string;
         };
         /** @description The hub's numbers of the first and the last missing event. */
         SkippedData: {

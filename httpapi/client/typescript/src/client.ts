@@ -344,8 +344,8 @@ export class Client {
    * reconnects and resumes by itself; no event is yielded twice. First process an event, then store its cursor: a program that starts
    * again with the stored cursor misses nothing.
    *
-   * `hub.events_skipped` among the events marks a gap (`isGap`): read the devices again. It rejects with a `ResyncError` if the cursor has
-   * expired, unless `onResync` is given. Scope events:read.
+   * `hub.events_skipped` and `hub.log_reset` among the events mark a gap (`isGap`): read the devices again. It rejects with a `ResyncError`
+   * if the cursor has expired, unless `onResync` is given. Scope events:read.
    */
   follow(hubId: string, from: StartPosition, options: FollowOptions = {}): AsyncGenerator<Event, void, undefined> {
     return new Follower(this, hubSource(hubId), from, options, (tries) => this.#backoff(tries), this.#onRetry).run();

@@ -3,7 +3,7 @@ import { ApiError, ConnectionError, isRepeatable, ProtocolError, ResyncError } f
 import type { Source } from "./source.js";
 import { blocks, type Block } from "./sse.js";
 import { anySignal, sleep } from "./timing.js";
-import type { Event, EventPage, FeedEvent, FeedGapEvent, FeedPage, HubEventsSkippedEvent } from "./types.js";
+import type { Event, EventPage, FeedEvent, FeedGapEvent, FeedPage, HubEventsSkippedEvent, HubLogResetEvent } from "./types.js";
 
 /** Options of `follow` and `feed`. */
 export interface FeedOptions extends Call {
@@ -34,9 +34,9 @@ const mostInvalid = 3;
 const lasted = 10_000;
 const longestPause = 60_000;
 
-/** Reports whether an event says that events are missing before it: read the devices again. */
-export function isGap(event: Event): event is HubEventsSkippedEvent {
-  return event.type === "hub.events_skipped";
+/** Reports whether an event says that events may be missing before it: read the devices again. */
+export function isGap(event: Event): event is HubEventsSkippedEvent | HubLogResetEvent {
+  return event.type === "hub.events_skipped" || event.type === "hub.log_reset";
 }
 
 /** Reports whether an event of a feed says that events of its hub are gone for this reader: read the hub's devices again. */

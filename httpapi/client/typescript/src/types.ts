@@ -49,6 +49,8 @@ export interface Lag {
 export type Reader = Schemas["EventReader"];
 /** The marker of events that could not be delivered. */
 export type HubEventsSkippedEvent = Schemas["HubEventsSkippedEvent"];
+/** The first event of a hub's log that has begun anew. */
+export type HubLogResetEvent = Schemas["HubLogResetEvent"];
 /** A report of a device. */
 export type ChannelObservedEvent = Schemas["ChannelObservedEvent"];
 /** A person of the organization. */
