@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// snapshotTries is how often a snapshot is completed that events have overtaken.
+	// snapshotTries is how often a snapshot is completed that other records have overtaken.
 	snapshotTries = 20
 	// checkRetry is the pause after a log that could not be read or written.
 	checkRetry = time.Minute
@@ -145,7 +145,7 @@ func (k *Keeper) storeSnapshot(ctx context.Context, id domain.HubID) (uint64, er
 		if state.EpochID != access.Epoch.ID {
 			return 0, nil // nothing is known of the present epoch
 		}
-		seq, err := k.appendSnapshot(ctx, id, access, &state, tip.EventSeq())
+		seq, err := k.appendSnapshot(ctx, id, access, &state, last)
 		if !errors.Is(err, jsapi.ErrConflict) || try == snapshotTries {
 			if err == nil && inDoubt(state.Hub) && k.cfg.Online(id) {
 				k.request(id)
@@ -164,9 +164,9 @@ func inDoubt(h *devicestate.Hub) bool {
 	return doubt
 }
 
-// appendSnapshot stores a snapshot on condition that no event follows the last one.
+// appendSnapshot stores a snapshot on condition that nothing follows the last record that was folded.
 func (k *Keeper) appendSnapshot(
-	ctx context.Context, id domain.HubID, access domain.HubAccess, state *folded, event uint64,
+	ctx context.Context, id domain.HubID, access domain.HubAccess, state *folded, last uint64,
 ) (uint64, error) {
 	payloads, err := state.MarshalSnapshot()
 	if err != nil {
@@ -179,12 +179,5 @@ func (k *Keeper) appendSnapshot(
 			Payload: payload,
 		}
 	}
-	seq, err := k.cfg.Logs.Append(ctx, id, event, records)
-	if errors.Is(err, jsapi.ErrConflict) {
-		// All events may have expired.
-		if tip, _ := k.cfg.Journals.Tip(id); tip.EventSeq() == event {
-			return k.cfg.Logs.Append(ctx, id, 0, records)
-		}
-	}
-	return seq, err
+	return k.cfg.Logs.Append(ctx, id, last, records)
 }

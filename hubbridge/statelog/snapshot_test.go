@@ -1,13 +1,16 @@
 package statelog
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams/journal"
 	"hubcloud/streams/streamstest"
 )
 
@@ -105,5 +108,56 @@ func TestStateAtInstants(t *testing.T) {
 	if _, err := history.StateAt(t.Context(), "hub-none-none-none", begun); domain.CodeOf(err) !=
 		domain.CodeNotFound {
 		t.Errorf("unknown hub: %v, want not_found", err)
+	}
+}
+
+// overtakenLogs call overtake once, right before a snapshot is stored.
+type overtakenLogs struct {
+	Logs
+	once     sync.Once
+	overtake func()
+}
+
+func (l *overtakenLogs) Append(
+	ctx context.Context, hub domain.HubID, expected uint64, records []journal.Record,
+) (uint64, error) {
+	l.once.Do(l.overtake)
+	return l.Logs.Append(ctx, hub, expected, records)
+}
+
+// A snapshot has the read that was stored while it was being made. It used to be stored after the
+// read without it: the state that was folded from the snapshot lacked the read, and `projections
+// verify` reported a difference.
+func TestSnapshotHasReadsThatOvertakeIt(t *testing.T) {
+	t.Parallel()
+	f := start(t, time.Hour)
+	logs := &overtakenLogs{Logs: f.logs}
+	f.cfg.Logs = logs
+	k, err := New(f.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func() {
+		if _, err := k.read(t.Context(), hubA); err != nil {
+			t.Error(err)
+		}
+	}
+	f.set(1, `"before"`)
+	read()
+	logs.overtake = func() {
+		f.set(1, `"after"`)
+		f.set(2, `"new"`)
+		read()
+	}
+	if seq, err := k.storeSnapshot(t.Context(), hubA); err != nil || seq == 0 {
+		t.Fatalf("storeSnapshot: %d, %v, want a sequence", seq, err)
+	}
+	streamstest.Eventually(t, "the hub's stream has two reads and a snapshot", func() bool {
+		reads, snapshots := f.states()
+		return reads == 2 && snapshots == 1
+	})
+	if h := f.now(); !f.matches(h) {
+		text, _ := json.Marshal(h)
+		t.Errorf("the state from the snapshot on is %s", text)
 	}
 }

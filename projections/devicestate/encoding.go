@@ -61,7 +61,8 @@ func MarshalRead(r Read) ([][]byte, error) {
 }
 
 // MarshalSnapshot returns the state as one or more records of at most MaxStateBytes. They must be
-// stored in order and together, on condition that no event and no read follows h.Seq in the log. It
+// stored in order and together, on condition that no event and no read follows h.Seq in the log:
+// a fold that begins with the snapshot would lack it. It
 // fails if a single device is larger.
 func (h *Hub) MarshalSnapshot() ([][]byte, error) {
 	for count := 1; ; count *= 2 {

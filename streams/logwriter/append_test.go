@@ -77,6 +77,54 @@ func TestAppend(t *testing.T) {
 	}
 }
 
+// States are stored only after the log's last record, whatever that is.
+func TestAppendStates(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	writer := start(t, broker, nil)
+	other := start(t, broker, nil)
+	writer.serve(t, always)
+	hub, epoch := hubID(1), domain.NewEpochID(0xa)
+	last, err := writer.Append(t.Context(), hub, 0, events(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, add := range map[string]func() (uint64, error){
+		"a state": func() (uint64, error) {
+			return writer.AppendState(t.Context(), hub, epoch, "org", []byte("read"))
+		},
+		"a command": func() (uint64, error) {
+			return writer.AppendCommand(t.Context(), hub, []byte(`{}`))
+		},
+		"an event": func() (uint64, error) { return writer.Append(t.Context(), hub, last, events(1)) },
+	} {
+		for where, r := range map[string]*replica{"writer": writer, "other": other} {
+			end, err := r.Append(t.Context(), hub, 0, events(1))
+			if !errors.Is(err, jsapi.ErrConflict) {
+				t.Fatalf("Append to an empty log: %d, %v, want ErrConflict", end, err)
+			}
+			before, _ := writer.Tip(hub)
+			if last = before.EventSeq(); last == 0 {
+				t.Fatal("the log has no event")
+			}
+			if end, err = add(); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			state := func() []journal.Record {
+				return []journal.Record{{
+					Kind: journal.KindState, EpochID: epoch, OrgID: "org", Payload: []byte("snapshot"),
+				}}
+			}
+			if _, err = r.Append(t.Context(), hub, before.Seq, state()); !errors.Is(err, jsapi.ErrConflict) {
+				t.Errorf("%s: states that lack %s: %v, want ErrConflict", where, name, err)
+			}
+			if seq, err := r.Append(t.Context(), hub, end, state()); err != nil || seq != end+1 {
+				t.Errorf("%s: states after %s: %d, %v, want %d", where, name, seq, err, end+1)
+			}
+		}
+	}
+}
+
 // An invalid append fails alone: those of other hubs that wait with it are stored.
 func TestInvalidAppendFailsAlone(t *testing.T) {
 	t.Parallel()

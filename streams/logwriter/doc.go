@@ -15,7 +15,8 @@
 // # Promises
 //
 //   - The records of an append are stored wholly or not at all, in order and without a gap between
-//     them, and only if the log's last event is the expected one.
+//     them, and only if the log's last event is the expected one. States that depend on the whole log
+//     are stored only if its last record is the expected one.
 //   - The sequences of a log rise by one. The times of a group's records grow strictly, also when
 //     the clock is set back and when another replica takes over.
 //   - Two writers of a group cannot both commit: each commit names the commit that it follows, and

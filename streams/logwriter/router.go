@@ -158,8 +158,9 @@ func (r *Router) write(ctx context.Context, w *writer, ready func()) error {
 	return w.run(ctx)
 }
 
-// Append stores events of a hub, in order, and wholly or not at all. The log's last event must have
-// the sequence expected; 0 means that the log has no event, for instance because all have expired.
+// Append stores events or states of a hub, in order, and wholly or not at all. For events, the log's
+// last event must have the sequence expected; 0 means that the log has no event, for instance because
+// all have expired. For states, the log's last record must, whatever it is.
 // Append sets the records' hub, sequence and time. It returns the sequence of the last record.
 // Errors: jsapi.ErrConflict; jsapi.ErrOutcomeUnknown, the only one after which the events may be
 // stored; jsapi.ErrNoLeader if no replica writes the group's journal; ctx's.

@@ -71,7 +71,7 @@ func (e logEnd) endsWith(event uint64) bool {
 // request is one append.
 type request struct {
 	hub domain.HubID
-	// conditional reports whether the log's last event must be expected.
+	// conditional reports whether the log must have the expected end.
 	conditional bool
 	expected    uint64
 	records     []journal.Record
@@ -80,6 +80,18 @@ type request struct {
 	// withdraws it.
 	taken atomic.Bool
 	done  chan result
+}
+
+// fits reports whether a log with that end is the one that the request expects: its last event, or
+// its last record if the request has states.
+func (req *request) fits(end logEnd) bool {
+	switch {
+	case !req.conditional:
+		return true
+	case req.records[0].Kind == journal.KindState:
+		return req.expected == end.last
+	}
+	return end.endsWith(req.expected)
 }
 
 // result is the outcome of a request.
@@ -277,10 +289,10 @@ func (w *writer) plan(
 		if !ok {
 			end = *w.ends[req.hub]
 		}
-		if req.conditional && !end.endsWith(req.expected) {
+		if !req.fits(end) {
 			req.done <- result{err: fmt.Errorf(
-				"%w: the last event of %s is %d, not %d",
-				jsapi.ErrConflict, req.hub, end.event, req.expected,
+				"%w: the log of %s ends with %d and its last event is %d, not %d",
+				jsapi.ErrConflict, req.hub, end.last, end.event, req.expected,
 			)}
 			continue
 		}

@@ -101,7 +101,7 @@ func TestLink(t *testing.T) {
 		expect(t, tenant.AllEvents(hub.ID, ""), "1", "2", "skip 3-9", "10", "11", "12")
 	})
 
-	t.Run("a new log starts empty and expires every cursor", func(t *testing.T) {
+	t.Run("a new log starts with the reset and expires every cursor", func(t *testing.T) {
 		t.Parallel()
 		hub := adopted(t, s, tenant)
 		hub.EventsFrom("log-1", 1, 2)
@@ -111,7 +111,7 @@ func TestLink(t *testing.T) {
 		hub.WaitAck("log-2", 4)
 		hub.EventsFrom("log-2", 5, 6)
 		hub.WaitAck("log-2", 6)
-		expect(t, tenant.AllEvents(hub.ID, ""), "5", "6")
+		expect(t, tenant.AllEvents(hub.ID, ""), "hub.log_reset", "5", "6")
 		answer := tenant.Must(
 			http.MethodGet, "/hubs/"+hub.ID+"/events?after="+before, nil, http.StatusGone,
 		)
