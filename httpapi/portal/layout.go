@@ -136,16 +136,10 @@ func relative(at, now time.Time) string {
 }
 
 // durationText returns a duration in the largest unit that divides it: "7 days", "24 hours" (one
-// day), "90 minutes". A duration with a part of a minute is formatted as time.Duration does.
+// day), "90 minutes". A duration with a part of a second is formatted as time.Duration does.
 func durationText(d time.Duration) string {
-	const day = 24 * time.Hour
-	switch {
-	case d > day && d%day == 0:
-		return text.Count(int(d/day), "day")
-	case d%time.Hour == 0:
-		return text.Count(int(d/time.Hour), "hour")
-	case d%time.Minute == 0:
-		return text.Count(int(d/time.Minute), "minute")
+	if n, unit, ok := domain.LargestUnit(d); ok {
+		return text.Count(n, unit)
 	}
 	return d.String()
 }

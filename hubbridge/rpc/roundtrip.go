@@ -76,8 +76,8 @@ func (c *Caller) roundTrip(
 			}
 		case <-timer.C:
 			return nil, domain.Errorf(
-				domain.CodeHubTimeout, "the hub did not answer within %v; it may still have acted",
-				c.cfg.Timeout,
+				domain.CodeHubTimeout, "the hub did not answer within %s; it may still have acted",
+				domain.FormatDuration(c.cfg.Timeout),
 			)
 		case <-ctx.Done():
 			return nil, ctx.Err()

@@ -44,8 +44,8 @@ func (h *History) StateAt(
 		)
 	case now.Sub(at) > h.retention:
 		return domain.PastHubState{}, domain.Errorf(
-			domain.CodeInvalidRequest, "at: must be within the last %v, as long as events are kept",
-			h.retention,
+			domain.CodeInvalidRequest, "at: must be within the last %s, as long as events are kept",
+			domain.FormatDuration(h.retention),
 		)
 	}
 	select {

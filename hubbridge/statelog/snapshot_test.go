@@ -105,6 +105,13 @@ func TestStateAtInstants(t *testing.T) {
 			t.Errorf("%s: %v, want an invalid_request that names at", name, err)
 		}
 	}
+	_, err = NewHistory(f.logs, 24*time.Hour, nil).StateAt(
+		t.Context(), hubA, begun.Add(-48*time.Hour),
+	)
+	if want := "at: must be within the last 24 hours,"; err == nil ||
+		!strings.Contains(err.Error(), want) {
+		t.Errorf("two days ago: %v, want a message with %q", err, want)
+	}
 	if _, err := history.StateAt(t.Context(), "hub-none-none-none", begun); domain.CodeOf(err) !=
 		domain.CodeNotFound {
 		t.Errorf("unknown hub: %v, want not_found", err)
