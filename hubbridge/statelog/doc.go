@@ -6,10 +6,11 @@
 //
 // The replica that serves a hub asks it for its list of devices, and then for each device:
 //
+//   - at once after an organization has added it, since it is connected then,
 //   - after it has connected, so that what it reported before the log begins is known,
 //   - after hub.events_skipped, since what was skipped may have changed anything,
 //   - after device.added and device.updated, since channels may be new,
-//   - once its log has a new epoch, because it was reset (hub.log_reset) or added to an organization,
+//   - once its log has a new epoch, because it was reset (hub.log_reset),
 //   - when the replica begins to serve the hub, unless the log has the answer since the last of
 //     the cloud's events,
 //   - when a snapshot finds the state in doubt.

@@ -93,7 +93,7 @@ func (k *Keeper) receive(_ int, commits []journal.Commit) {
 			}
 			for _, trigger := range triggers {
 				if bytes.HasPrefix(r.Payload, trigger) && k.cfg.Serves(r.Hub) {
-					k.request(domain.HubID(strings.Clone(string(r.Hub))))
+					k.request(domain.HubID(strings.Clone(string(r.Hub))), k.cfg.Delay)
 					break
 				}
 			}
@@ -101,8 +101,25 @@ func (k *Keeper) receive(_ int, commits []journal.Commit) {
 	}
 }
 
-// request notes that a hub must be asked.
-func (k *Keeper) request(id domain.HubID) {
+// Added notes that an organization has added a hub, which is asked at once if this replica serves
+// it: such a hub is connected already, and its devices are not known, not even their names. It does
+// not block.
+func (k *Keeper) Added(id domain.HubID) {
+	access, ok := k.cfg.Hubs.Hub(id)
+	if !ok || !k.cfg.Serves(id) {
+		return
+	}
+	k.mu.Lock()
+	h := k.hubs[id]
+	known := h != nil && h.epoch == access.Epoch.ID
+	k.mu.Unlock()
+	if !known {
+		k.request(id, 0)
+	}
+}
+
+// request notes that a hub must be asked, after a delay.
+func (k *Keeper) request(id domain.HubID, delay time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	a := k.asks[id]
@@ -110,7 +127,7 @@ func (k *Keeper) request(id domain.HubID) {
 		a = &ask{done: true}
 		k.asks[id] = a
 	}
-	due := k.nextRead(id, a)
+	due := k.nextRead(id, a, delay)
 	switch {
 	case a.running:
 		a.again = true
@@ -120,9 +137,10 @@ func (k *Keeper) request(id domain.HubID) {
 	}
 }
 
-// nextRead returns when a hub may be asked that must be asked. The caller must hold k.mu.
-func (k *Keeper) nextRead(id domain.HubID, a *ask) time.Time {
-	due := k.cfg.Now().Add(k.cfg.Delay)
+// nextRead returns when a hub may be asked that must be asked after a delay. The caller must hold
+// k.mu.
+func (k *Keeper) nextRead(id domain.HubID, a *ask, delay time.Duration) time.Time {
+	due := k.cfg.Now().Add(delay)
 	// Nothing is known of a log with a new epoch, and what the service shows is empty until then.
 	access, _ := k.cfg.Hubs.Hub(id)
 	if access.Epoch.ID == a.epoch && a.notBefore.After(due) {

@@ -51,7 +51,7 @@ func (k *Keeper) ask(ctx context.Context, id domain.HubID, a *ask) {
 		a.epoch, a.notBefore, a.failures = epoch, now.Add(k.cfg.MinInterval), 0
 		a.done, a.due = true, a.notBefore
 		if a.again {
-			a.done, a.again, a.due = false, false, k.nextRead(id, a)
+			a.done, a.again, a.due = false, false, k.nextRead(id, a, k.cfg.Delay)
 		}
 	case !k.cfg.Online(id) && !a.again:
 		delete(k.asks, id) // it is asked when it connects

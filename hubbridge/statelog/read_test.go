@@ -235,3 +235,26 @@ func TestLargeHubs(t *testing.T) {
 	f.connected()
 	f.await("the state of a large hub")
 }
+
+// A hub that an organization has just added is asked at once: it is connected, and need not report
+// anything for long. It used to be asked up to a minute later.
+func TestAddedHubIsAskedAtOnce(t *testing.T) {
+	t.Parallel()
+	f := start(t, time.Hour)
+	f.cfg.Delay, f.cfg.MinInterval, f.cfg.Settle = time.Hour, time.Hour, time.Hour
+	f.set(1, `1`)
+	k, err := New(f.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	streamstest.Run(t, "keeper", k.Run)
+	k.Added("hub-none-none-none")
+	k.Added(hubA)
+	f.await("the state after the hub was added")
+	k.Added(hubA) // the directory may be read again
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lists != 1 {
+		t.Errorf("the hub was asked %d times, want once", f.lists)
+	}
+}

@@ -38,7 +38,7 @@ func (k *Keeper) check(ctx context.Context, id domain.HubID, h *hub) {
 		return
 	}
 	if !current && k.cfg.Online(id) {
-		k.request(id)
+		k.request(id, k.cfg.Delay)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -148,7 +148,7 @@ func (k *Keeper) storeSnapshot(ctx context.Context, id domain.HubID) (uint64, er
 		seq, err := k.appendSnapshot(ctx, id, access, &state, last)
 		if !errors.Is(err, jsapi.ErrConflict) || try == snapshotTries {
 			if err == nil && inDoubt(state.Hub) && k.cfg.Online(id) {
-				k.request(id)
+				k.request(id, k.cfg.Delay)
 			}
 			return seq, err
 		}

@@ -1,10 +1,13 @@
 package access_test
 
 import (
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/projections/access"
 	"hubcloud/projections/projectionstest"
 	"hubcloud/streams"
 )
@@ -46,5 +49,37 @@ func TestChanged(t *testing.T) {
 			t.Errorf("%s: the next channel is closed before the next change", change.name)
 		default:
 		}
+	}
+}
+
+// Hubs that were there before the Index was loaded are not reported as added; later ones are, and
+// released ones.
+func TestAddedAndReleased(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	w.AddHub(t, org, 1, 1)
+	a := access.New(access.Config{Directory: w.Directory, Logger: projectionstest.Logger(t)})
+	var mu sync.Mutex
+	var got []string
+	report := func(what string) func(domain.HubID) {
+		return func(hub domain.HubID) {
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, what+" "+string(hub))
+		}
+	}
+	a.OnAdd(report("added"))
+	a.OnRelease(report("released"))
+	projectionstest.Background(t, "access", a.Run)
+	<-a.Loaded()
+	hub := projectionstest.HubID(2)
+	projectionstest.Await(t, a, w.AddHub(t, org, 2, 1))
+	projectionstest.Await(t, a, w.Append(t, streams.HubSubject(hub), domain.HubReleased{
+		HubID: hub, OrgID: org,
+	}))
+	mu.Lock()
+	defer mu.Unlock()
+	if want := []string{"added " + string(hub), "released " + string(hub)}; !slices.Equal(got, want) {
+		t.Errorf("reported: got %q, want %q", got, want)
 	}
 }

@@ -81,28 +81,41 @@ func (a *Index) unreadableSubjects(
 	return subjects, nil
 }
 
-// apply applies a batch, calls onRelease, and returns the sequence of the last event applied.
-// subjects are those of events that cannot be read. It fails with projections.ErrOtherStream if the
-// batch has another event than the last one applied; then it applies nothing.
+// apply applies a batch, calls onAdd and onRelease, and returns the sequence of the last event
+// applied. subjects are those of events that cannot be read. It fails with projections.ErrOtherStream
+// if the batch has another event than the last one applied; then it applies nothing.
 func (a *Index) apply(
 	batch []directory.Recorded, subjects map[uint64]string,
 ) (last uint64, err error) {
-	last, released, err := a.applyLocked(batch, subjects)
+	last, changed, err := a.applyLocked(batch, subjects)
 	a.mu.RLock()
-	onRelease := a.onRelease
+	onAdd, onRelease := a.onAdd, a.onRelease
 	a.mu.RUnlock()
-	if onRelease != nil {
-		for _, hub := range released {
-			onRelease(hub)
+	select {
+	case <-a.loaded:
+	default:
+		onAdd = nil // the hubs were added before
+	}
+	for _, c := range changed {
+		if c.added && onAdd != nil {
+			onAdd(c.hub)
+		} else if !c.added && onRelease != nil {
+			onRelease(c.hub)
 		}
 	}
 	return last, err
 }
 
-// applyLocked is apply under the lock. It returns the hubs that were released.
+// hubChange is a hub that was added or released.
+type hubChange struct {
+	hub   domain.HubID
+	added bool
+}
+
+// applyLocked is apply under the lock. It returns the hubs that were added and released, in order.
 func (a *Index) applyLocked(
 	batch []directory.Recorded, subjects map[uint64]string,
-) (last uint64, released []domain.HubID, err error) {
+) (last uint64, changed []hubChange, err error) {
 	last = a.Applied()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -112,7 +125,7 @@ func (a *Index) applyLocked(
 			continue
 		case r.Seq == last:
 			if a.eventID != "" && r.Event.ID != a.eventID {
-				return last, released, fmt.Errorf(
+				return last, changed, fmt.Errorf(
 					"%w: event %d is %q in the directory and %q in the index",
 					projections.ErrOtherStream, r.Seq, r.Event.ID, a.eventID,
 				)
@@ -123,13 +136,16 @@ func (a *Index) applyLocked(
 			a.suspendKey(r.Seq, subjects[r.Seq])
 		default:
 			a.applyFact(r.Fact)
-			if f, ok := r.Fact.(domain.HubReleased); ok {
-				released = append(released, f.HubID)
+			switch f := r.Fact.(type) {
+			case domain.HubAdded:
+				changed = append(changed, hubChange{f.HubID, true})
+			case domain.HubReleased:
+				changed = append(changed, hubChange{f.HubID, false})
 			}
 		}
 		last, a.eventID = r.Seq, r.Event.ID
 	}
-	return last, released, nil
+	return last, changed, nil
 }
 
 // applyFact applies one fact. Facts without a case do not matter for authorization.

@@ -76,8 +76,8 @@ type Index struct {
 	// eventID is the id of the last event applied; empty if unknown.
 	eventID string
 	// unread counts the events that could not be read.
-	unread    int
-	onRelease func(domain.HubID)
+	unread           int
+	onAdd, onRelease func(domain.HubID)
 }
 
 // keyAccess is a key, and the channel behind its Revoked.
@@ -156,6 +156,14 @@ func (a *Index) Changed(org string) <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.hubs.changedIn(org)
+}
+
+// OnAdd sets the function that is called with each hub that an organization adds once the Index is
+// loaded: after Hub returns the hub, and before WaitFor returns. fn must not block.
+func (a *Index) OnAdd(fn func(domain.HubID)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.onAdd = fn
 }
 
 // OnRelease sets the function that is called with each hub that its organization loses: after Hub

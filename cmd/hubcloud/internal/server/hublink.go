@@ -187,6 +187,7 @@ func (s *Server) startStateLog() error {
 	if err != nil {
 		return err
 	}
+	s.access.OnAdd(states.Added)
 	s.asking.run("device reads", states.Run)
 	return nil
 }
