@@ -35,6 +35,8 @@ type sender struct {
 	limit uint64
 	acked uint64
 	next  uint64
+	// forgets makes the hub delete what was acknowledged, as hubs do. Otherwise it holds everything.
+	forgets bool
 	// progress is a copy of acked for other goroutines. backwards has the acks that were lower than
 	// an earlier one on the same connection.
 	progress  atomic.Uint64
@@ -75,9 +77,18 @@ func (h *sender) run(stop <-chan struct{}) {
 	}
 }
 
+// hello sends a hello with the events that the hub holds.
+func (h *sender) hello() {
+	oldest := uint64(1)
+	if h.forgets {
+		oldest = h.acked + 1
+	}
+	h.hub.Hello(cmp.Or(h.log, "log-1"), oldest, h.next)
+}
+
 // session sends over one connection, until the connection or the sender ends.
 func (h *sender) session(stop <-chan struct{}) {
-	h.hub.Hello(cmp.Or(h.log, "log-1"), 1, h.next)
+	h.hello()
 	sent := h.acked
 	resend := time.NewTimer(5 * time.Second)
 	helloAcked, highest := false, uint64(0)
@@ -114,7 +125,7 @@ func (h *sender) session(stop <-chan struct{}) {
 			sent = max(sent, h.acked)
 		case <-resend.C:
 			sent = h.acked
-			h.hub.Hello(cmp.Or(h.log, "log-1"), 1, h.next)
+			h.hello()
 			resend.Reset(5 * time.Second)
 		case <-tick.C:
 			if !helloAcked || sent-h.acked > 1500 {

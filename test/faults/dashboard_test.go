@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 
@@ -70,18 +69,18 @@ func (d *dashboard) apply(e harness.Event) {
 		if _, known := d.values[id]; known {
 			d.values[id] = string(data.Value)
 		}
-	case e.Type == "hub.events_skipped", e.Type == "feed.gap", strings.HasPrefix(e.Type, "device."):
+	case e.Type == "hub.events_skipped", e.Type == "hub.log_reset", e.Type == "feed.gap",
+		strings.HasPrefix(e.Type, "device."):
 		d.doubts[e.HubID] = true
 	}
 }
 
-// differences describes the values that are not those of the hubs and not in doubt, but for hubs
-// that were reset: a log that has no event yet does not tell of the reset.
-func (d *dashboard) differences(t *testing.T, hubs []*virtualhub.Hub, reset []string) string {
+// differences describes the values that are not those of the hubs and not in doubt.
+func (d *dashboard) differences(t *testing.T, hubs []*virtualhub.Hub) string {
 	t.Helper()
 	var all []string
 	for _, hub := range hubs {
-		if d.doubts[hub.ID()] || slices.Contains(reset, hub.ID()) {
+		if d.doubts[hub.ID()] {
 			continue
 		}
 		for id, text := range channelsOf(t, hub) {

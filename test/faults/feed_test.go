@@ -19,8 +19,9 @@ import (
 // TestFeedIsTheUnionOfTheLogs reads the feed of an organization by pages, long polls and streams, in
 // 1, 3 and 16 parts and filtered, at two replicas on a cluster. Meanwhile replicas and servers are
 // killed, so that shards move, and hubs are added and reset. Every reader gets the events of each
-// hub's logs once and in order, and feed.gap in the place of what a reset has taken. The hubs of
-// another organization never appear. -faults.rounds N repeats the faults.
+// hub's logs once and in order, each log with hub.log_reset as its first event if a reset began it,
+// and feed.gap in the place of what a reset has taken: one set of readers rests over every reset, and
+// always gets it. The hubs of another organization never appear. -faults.rounds N repeats the faults.
 func TestFeedIsTheUnionOfTheLogs(t *testing.T) {
 	t.Parallel()
 	f := newFeedTrial(t)
@@ -58,6 +59,7 @@ type feedTrial struct {
 	readers map[string][]*feedReader
 	stop    chan struct{}
 	reading sync.WaitGroup
+	resets  int
 }
 
 // feedHub is a hub that sends.
@@ -98,11 +100,29 @@ func newFeedTrial(t *testing.T) *feedTrial {
 		}
 	}
 	f.read(filteredReaders, "type=channel.*", true)
+	f.read(restingReaders, "part=1/1", false)
 	return f
 }
 
 // filteredReaders read the events of channels only.
 const filteredReaders = "filtered streams"
+
+// restingReaders read pages, and rest from before each reset until the hub has reported again.
+const restingReaders = "resting pages"
+
+// rest makes the resting readers rest until the caller calls resume. They have read events of every
+// hub.
+func (f *feedTrial) rest() (resume func()) {
+	readers := f.readers[restingReaders]
+	for _, r := range readers {
+		r.turn.Lock()
+	}
+	return func() {
+		for _, r := range readers {
+			r.turn.Unlock()
+		}
+	}
+}
 
 // newHub adds a hub that sends to an organization.
 func (f *feedTrial) newHub(tenant *harness.Tenant) *feedHub {
@@ -162,12 +182,21 @@ func (h *feedHub) end() {
 func (f *feedTrial) reset(n int) {
 	f.t.Helper()
 	h := f.hubs[n]
+	defer f.rest()()
+	more := h.progress.Load() + 5
+	streamstest.Eventually(f.t, h.hub.ID+" sends what the resting readers lack", func() bool {
+		return h.progress.Load() >= more
+	})
 	h.end()
 	h.former = append(h.former, f.eventsOf(h))
+	f.resets++
 	h.log = fmt.Sprintf("log-%d", len(h.former)+1)
 	h.acked, h.next = 0, 0
 	h.progress.Store(0)
 	h.begin()
+	streamstest.Eventually(f.t, h.hub.ID+" reports after the reset", func() bool {
+		return h.progress.Load() >= 5
+	})
 }
 
 // eventsOf reads a hub's log at a replica that answers.
@@ -215,6 +244,9 @@ type feedReader struct {
 	query   string
 	streams bool
 
+	// turn is held while the reader reads a page, and by those who make it rest.
+	turn sync.Mutex
+
 	mu       sync.Mutex
 	position string
 	got      map[string][]harness.Event
@@ -239,7 +271,7 @@ func (f *feedTrial) read(set, query string, streams bool) {
 			if r.streams && r.at() != "" {
 				r.readStream(client)
 			} else {
-				r.readPages(client)
+				r.readPages(client, set == restingReaders)
 			}
 			select {
 			case <-f.stop:
@@ -256,8 +288,11 @@ func (r *feedReader) at() string {
 	return r.position
 }
 
-// readPages reads pages until an answer is none. A reader of streams reads one, for its position.
-func (r *feedReader) readPages(client *harness.Client) {
+// readPages reads pages until an answer is none. A reader of streams reads one, for its position, and
+// so does one that may have to rest.
+func (r *feedReader) readPages(client *harness.Client, rests bool) {
+	r.turn.Lock()
+	defer r.turn.Unlock()
 	for {
 		path := "/events?limit=100&wait=2&" + r.query
 		if at := r.at(); at != "" {
@@ -282,7 +317,7 @@ func (r *feedReader) readPages(client *harness.Client) {
 			return
 		default:
 		}
-		if r.streams {
+		if r.streams || rests {
 			return
 		}
 	}
@@ -356,6 +391,11 @@ func (f *feedTrial) check() {
 	for _, h := range f.hubs {
 		h.end()
 		logs[h.hub.ID] = append(slices.Clone(h.former), f.eventsOf(h))
+		for _, log := range logs[h.hub.ID][1:] {
+			if log[0].Type != "hub.log_reset" || string(log[0].Data) != `{"reason":"factory_reset"}` {
+				f.t.Errorf("log of %s after a reset: begins with %+v, want hub.log_reset", h.hub.ID, log[0])
+			}
+		}
 	}
 	f.foreign.end()
 	for set := range f.readers {
@@ -390,8 +430,11 @@ func (f *feedTrial) check() {
 			got := f.gotBy(set, hub)
 			events += len(got)
 			for _, e := range got {
-				if e.Type == "feed.gap" {
-					gaps++
+				if e.Type != "feed.gap" {
+					continue
+				}
+				if gaps++; !strings.Contains(string(e.Data), `"reason":"log_reset"`) {
+					f.t.Errorf("%s: hub %s: got feed.gap with %s, want log_reset", set, hub, e.Data)
 				}
 			}
 			if err := isUnion(all, got, set == filteredReaders); err != nil {
@@ -399,6 +442,9 @@ func (f *feedTrial) check() {
 			}
 		}
 		f.t.Logf("%s: %d events of %d hubs, %d of them feed.gap", set, events, len(logs), gaps)
+		if set == restingReaders && gaps < f.resets {
+			f.t.Errorf("%s: got %d feed.gap after %d resets, want one of each", set, gaps, f.resets)
+		}
 	}
 }
 
@@ -439,6 +485,8 @@ func isUnion(logs [][]harness.Event, got []harness.Event, filtered bool) error {
 			rest[0] = rest[0][1:]
 		case e.Type == "feed.gap" && len(rest) > 1:
 			rest = rest[1:]
+		case e.Type == "feed.gap" && n > 0 && got[n-1].Type == "feed.gap":
+			// Another replica has read the page after the gap.
 		case len(rest[0]) == 0 && isOfCloud(e):
 		case len(rest[0]) == 0:
 			return fmt.Errorf("event %d is %s %s, which no log has", n, e.Type, e.Cursor)

@@ -14,8 +14,8 @@ import (
 )
 
 // TestFeedOfShortRetention reads a feed whose events are kept for seconds. Readers that keep reading
-// get every event, or are told that they lack some by feed.gap or 410. A position that is older than
-// the retention is rejected.
+// get every event, or are told that they lack some by feed.gap or 410, also while the service is
+// killed again and again. A position that is older than the retention is rejected.
 func TestFeedOfShortRetention(t *testing.T) {
 	t.Parallel()
 	const retention = 4 * time.Second
@@ -49,9 +49,13 @@ func TestFeedOfShortRetention(t *testing.T) {
 		)
 		return err == nil && answer.Status == http.StatusGone
 	})
-	streamstest.Eventually(t, "three retentions have passed", func() bool {
-		return time.Since(begun) > 3*retention
-	})
+	for kill := 1; kill <= 3; kill++ {
+		streamstest.Eventually(t, "another retention has passed", func() bool {
+			return time.Since(begun) > time.Duration(kill)*retention
+		})
+		s.Kill()
+		s.Begin()
+	}
 	f.awaitProgress("at the end")
 	for _, h := range f.hubs {
 		h.end()
