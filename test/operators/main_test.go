@@ -1,6 +1,7 @@
 package operators
 
 import (
+	"flag"
 	"os"
 	"testing"
 
@@ -8,6 +9,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	// The tests wait for services and hubs far more than they compute.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	harness.RemoveBinary()
 	os.Exit(code)
