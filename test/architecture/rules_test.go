@@ -312,8 +312,9 @@ var importerRules = []importerRule{
 		"github.com/wneessen/go-mail", []string{"httpapi/mail"}, "mails are written in one place",
 	},
 	{
-		"github.com/go-json-experiment/...", []string{"hubbridge/codec"},
-		"untrusted messages are decoded in one place",
+		"github.com/go-json-experiment/...",
+		[]string{"hubbridge/codec", "projections/devicestate"},
+		"untrusted messages are decoded in one place, and their stored form where each event is folded",
 	},
 	{
 		"go.opentelemetry.io/otel/sdk/...", []string{"cmd/hubcloud/otlp"},
