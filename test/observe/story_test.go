@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/streams"
@@ -72,6 +73,7 @@ func runStory(t *testing.T) *story {
 	s.before = s.service.Metrics()
 	s.tenant = harness.NewTenant(t, s.service, "Observed")
 	s.secrets["the key"] = s.tenant.Key
+	s.followFeeds()
 	s.useHub()
 	s.useAPI()
 	s.overrun()
@@ -94,6 +96,35 @@ func runStory(t *testing.T) *story {
 		},
 	)
 	return s
+}
+
+// followFeeds subscribes to the feeds of the hub logs, which are published for subscribers only, until
+// the test ends.
+func (s *story) followFeeds() {
+	conns := s.connect()
+	s.t.Cleanup(conns.Close)
+	for _, nc := range conns.Shards {
+		if _, err := nc.Subscribe(streams.FeedSubject("log.>"), func(*nats.Msg) {}); err != nil {
+			s.t.Fatal(err)
+		}
+		if err := nc.Flush(); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// connect connects to the service's broker.
+func (s *story) connect() *streams.Conns {
+	s.t.Helper()
+	credentials, err := streams.ReadCredentials(s.service.Dir + "/nats-credentials.json")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	conns, err := streams.Connect(s.t.Context(), credentials)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return conns
 }
 
 // useHub connects a hub and sends events, repeats, gaps and malformed events.
@@ -209,14 +240,7 @@ func (s *story) overrun() {
 // withhold makes the journal reject commits for a while, so that acks are withheld.
 func (s *story) withhold() {
 	t := s.t
-	credentials, err := streams.ReadCredentials(s.service.Dir + "/nats-credentials.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	conns, err := streams.Connect(t.Context(), credentials)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conns := s.connect()
 	defer conns.Close()
 	js, err := jetstream.New(conns.Cloud)
 	if err != nil {
