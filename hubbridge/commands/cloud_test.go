@@ -84,6 +84,14 @@ func (cloud *testCloud) replicaWith(
 	id string, wrap func(commands.Logs) commands.Logs, options ...option,
 ) *replica {
 	cloud.t.Helper()
+	return cloud.replicaOn(id, cloud.broker.Connect(cloud.t), wrap, options...)
+}
+
+// replicaOn is replicaWith with the replica's connections.
+func (cloud *testCloud) replicaOn(
+	id string, conns *streams.Conns, wrap func(commands.Logs) commands.Logs, options ...option,
+) *replica {
+	cloud.t.Helper()
 	must := func(err error) {
 		cloud.t.Helper()
 		if err != nil {
@@ -92,7 +100,7 @@ func (cloud *testCloud) replicaWith(
 	}
 	p := &replica{
 		t:        cloud.t,
-		conns:    cloud.broker.Connect(cloud.t),
+		conns:    conns,
 		registry: prometheus.NewRegistry(),
 	}
 	logger := slog.New(slog.DiscardHandler)
@@ -259,11 +267,34 @@ func (cloud *testCloud) records() (all []record) {
 	return all
 }
 
-// outcomes returns the records in short: "requested" or the outcome.
+// withdrawn is the outcome of a command that was recorded and not sent, because its key was taken.
+const withdrawn = "withdrawn"
+
+// sentRecords returns the records without those of withdrawn commands, which the hub must not have
+// got.
+func (cloud *testCloud) sentRecords() []record {
+	cloud.t.Helper()
+	all := cloud.records()
+	ids := map[string]bool{}
+	for _, one := range all {
+		if one.Outcome == withdrawn {
+			ids[one.CommandID] = true
+		}
+	}
+	for _, id := range cloud.hub.ids() {
+		if ids[id] {
+			cloud.t.Errorf("the hub got command %s, which was withdrawn", id)
+		}
+	}
+	return slices.DeleteFunc(all, func(one record) bool { return ids[one.CommandID] })
+}
+
+// outcomes returns the records of commands that were not withdrawn in short: "requested" or the
+// outcome.
 func (cloud *testCloud) outcomes() string {
 	cloud.t.Helper()
 	var all []string
-	for _, one := range cloud.records() {
+	for _, one := range cloud.sentRecords() {
 		short := strings.TrimPrefix(one.Type, "command.")
 		if one.Outcome != "" {
 			short = one.Outcome

@@ -4,8 +4,8 @@
 //
 //   - A hub runs a command with an idempotency key once within the window of the key, however often
 //     the command is sent, at any replica, at the same moment and across crashes. The key is
-//     reserved (package idempotency) with a command ID before anything is sent. Everything that is
-//     sent under the key carries this ID, and a hub runs each ID once.
+//     reserved (package idempotency) with a command ID, durably, before anything is sent.
+//     Everything that is sent under the key carries this ID, and a hub runs each ID once.
 //   - A final answer is remembered for the window and returned again without asking the hub. An
 //     accepted command and the hub's errors not_found, invalid_request and command_refused are
 //     final. After any other outcome, the same key sends the same ID again, and the hub answers
@@ -13,11 +13,32 @@
 //   - The same key with another command is idempotency_conflict, whatever the outcome of the first.
 //   - A command to an offline hub is rejected at once. It reserves no key and is not queued.
 //   - The hub's event log has each command before it is sent, and its outcome after the caller has
-//     the answer: one record of each kind for each time that the command is sent.
+//     the answer: one record of each kind for each time that the command is sent. A command whose
+//     key turns out to be taken may have both as well, with the outcome "withdrawn" and an ID that
+//     no hub ever gets. History leaves it out.
+//   - The answer of a command with an idempotency key is durable before the caller gets it. If it
+//     cannot be stored, the caller gets it all the same, and a repeated command goes to the hub
+//     again, which runs it once.
 //   - Each command that was admitted and answered has one log line, with the ID of its own request,
 //     also when it was answered from memory or shared the answer of a concurrent duplicate.
 //   - A command that has begun is finished although its caller has gone, within the timeouts of the
 //     hub and of storage.
+//
+// # The order of writes
+//
+// Most keys are new, and both the reservation and the record wait for the disk. So they are stored
+// at the same time, and the hub is asked once both are. The answer is stored when the hub has
+// answered, before the caller gets it, and the record of the outcome afterwards. What a crash or a
+// power cut leaves behind depends on where it comes:
+//
+//   - The record without the reservation: a command without an outcome in the history. It was not
+//     sent. The same command, sent again, gets another ID.
+//   - The reservation without the record, or both: the same command, sent again, takes the
+//     reservation over, records it again under the same ID, and sends it.
+//   - The hub's answer but not the stored one: the same. The hub does not run the ID again.
+//
+// A process that has tried a key before, lately, reads it before it writes anything. So a process
+// withdraws at most one record for a key that another process, or an earlier one, has reserved.
 //
 // # Concurrency
 //

@@ -16,8 +16,8 @@ import (
 const recordsPerCommand = 2
 
 // History returns the newest commands that were sent to a hub at since or later, about limit of
-// them, oldest first, each once with its last outcome. The history is as long as that of the hub's
-// events.
+// them, oldest first, each once with its last outcome. Commands that were withdrawn are left out.
+// The history is as long as that of the hub's events.
 func (c *Commands) History(
 	ctx context.Context, hub domain.HubID, since time.Time, limit int,
 ) ([]domain.CommandRecord, error) {
@@ -45,7 +45,9 @@ func (c *Commands) History(
 			all[i].Outcome, all[i].Message = r.Outcome, r.Message
 		}
 	}
-	return all, nil
+	return slices.DeleteFunc(all, func(command domain.CommandRecord) bool {
+		return command.Outcome == outcomeWithdrawn
+	}), nil
 }
 
 func parseRecord(payload []byte) (r record, at time.Time, err error) {

@@ -30,8 +30,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}, []string{"outcome"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "hubcloud_hubbridge_command_duration_seconds",
-			Help: "Seconds from a command to its answer: reserve the key, store the record, call " +
-				"the hub, store the answer.",
+			Help: "Seconds from a command to its answer: reserve the key and store the record at " +
+				"the same time, call the hub, store the answer.",
 			// From a hub beside the broker to one that uses its whole timeout after a call at
 			// another replica has done so too.
 			Buckets: append(telemetry.LatencyBuckets(.001, 10), 20, 30),

@@ -24,6 +24,10 @@ const (
 	recordAnswered  = "command.answered"
 )
 
+// outcomeWithdrawn is the outcome in the record of a command that was recorded and then not sent,
+// because its idempotency key was taken. The command that the key stands for has its own records.
+const outcomeWithdrawn = "withdrawn"
+
 // record is the entry about a command in a hub's event log: before the command is sent, and with
 // its outcome. It is stored as long as the hub's events, and read by other versions of the service.
 type record struct {
@@ -39,8 +43,8 @@ type record struct {
 	Time      string       `json:"time"`
 	Actor     domain.Actor `json:"actor"`
 	RequestID string       `json:"request_id,omitempty"`
-	// Outcome is "accepted" or the type of the caller's error, whose message is Message. Both are
-	// only in command.answered.
+	// Outcome is "accepted", outcomeWithdrawn, or the type of the caller's error, whose message is
+	// Message. Both are only in command.answered.
 	Outcome string `json:"outcome,omitempty"`
 	Message string `json:"message,omitempty"`
 }

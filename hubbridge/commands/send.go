@@ -79,38 +79,56 @@ func (c *Commands) admit(command domain.Command) (release func(), err error) {
 // execute returns the answer remembered under the command's idempotency key, or reserves the key
 // and sends the command. Its time limit covers two calls one after the other: that of another
 // holder of the key, which execute may have to wait for, and its own. Each takes at most the hub's
-// timeout and the wait for storage.
+// timeout and the wait for storage. calling is the context of the call, with its cleanup.
 func (c *Commands) execute(
-	ctx context.Context, key callKey, o domain.Origin, command domain.Command,
+	calling context.Context, key callKey, o domain.Origin, command domain.Command,
 ) result {
-	ctx, cancel := context.WithTimeout(ctx, 2*(c.cfg.HubTimeout+leaderTimeout))
+	ctx, cancel := context.WithTimeout(calling, 2*(c.cfg.HubTimeout+leaderTimeout))
 	defer cancel()
 	if key.reservation == "" {
 		if err := c.mayBegin(ctx, command.HubID); err != nil {
 			return result{err: c.notSent(err)}
 		}
-		return c.sendToHub(ctx, o, command, ulid.Make().String(), nil)
+		rec := newRecord(o, command, ulid.Make().String())
+		return c.sendToHub(ctx, rec, c.recordRequest(ctx, rec), command, nil)
 	}
-	r, err := c.reserve(ctx, key, command)
-	if err != nil {
-		return result{err: c.notSent(err)}
+	early := c.newEarlyRecord(calling, o, command)
+	r, err := c.reserve(ctx, key, command, early)
+	switch {
+	case err != nil:
+		return result{err: c.notSent(err), cleanup: early.wait}
+	case len(r.Answer) > 0:
+		c.metrics.repeated.Inc()
+		channel, err := restoreAnswer(r.Answer)
+		return result{
+			channel: channel, err: err, commandID: r.ID, source: fromMemory, cleanup: early.wait,
+		}
+	case early.CommandID == r.ID:
+		return c.sendToHub(ctx, early.record, early.stored(), command, r)
 	}
-	if len(r.Answer) == 0 {
-		return c.sendToHub(ctx, o, command, r.ID, r)
+	rec := newRecord(o, command, r.ID)
+	sent := c.sendToHub(ctx, rec, c.recordRequest(ctx, rec), command, r)
+	recordOutcome := sent.cleanup
+	sent.cleanup = func() {
+		if recordOutcome != nil {
+			recordOutcome()
+		}
+		early.wait()
 	}
-	c.metrics.repeated.Inc()
-	channel, err := restoreAnswer(r.Answer)
-	return result{channel: channel, err: err, commandID: r.ID, source: fromMemory}
+	return sent
 }
 
+// reserve reserves the command's key. While a new key is stored, the command's record is stored as
+// well: early.
 func (c *Commands) reserve(
-	ctx context.Context, key callKey, command domain.Command,
+	ctx context.Context, key callKey, command domain.Command, early *earlyRecord,
 ) (*idempotency.Reservation, error) {
 	ctx, span := c.cfg.Tracer.Start(ctx, "reserve idempotency key", trace.SpanKindInternal)
 	r, err := c.cfg.Keys.Reserve(ctx, idempotency.Request{
 		OrgID: command.OrgID, Name: key.reservation, Fingerprint: key.fingerprint,
 		Hold:  c.cfg.HubTimeout + holdMargin,
 		Check: func(ctx context.Context) error { return c.mayBegin(ctx, command.HubID) },
+		Begin: early.begin,
 	})
 	span.End(err)
 	return r, err
@@ -128,17 +146,17 @@ func (c *Commands) mayBegin(ctx context.Context, hub domain.HubID) error {
 	return c.cfg.Admit(commandBytes)
 }
 
-// sendToHub records a command, sends it to its hub once, and stores a final answer in reservation,
-// which is nil for a command without an idempotency key. The result's cleanup records the outcome.
+// sendToHub sends a command to its hub once, unless recordErr reports that rec, its record, is not
+// stored. It stores a final answer in reservation, which is nil for a command without an
+// idempotency key. The result's cleanup records the outcome.
 func (c *Commands) sendToHub(
-	ctx context.Context, o domain.Origin, command domain.Command, commandID string,
+	ctx context.Context, rec record, recordErr error, command domain.Command,
 	reservation *idempotency.Reservation,
 ) result {
-	r := result{commandID: commandID}
-	rec := newRecord(o, command, commandID)
-	if r.err = c.notSent(c.recordRequest(ctx, rec)); r.err == nil {
+	r := result{commandID: rec.CommandID}
+	if r.err = c.notSent(recordErr); r.err == nil {
 		r.source = fromHub
-		r.channel, r.err = c.hubs.Command(ctx, command, commandID)
+		r.channel, r.err = c.hubs.Command(ctx, command, rec.CommandID)
 		r.err = c.maybeSent(r.err)
 		outcome := rec.answered(c.cfg.Now(), r.err)
 		r.cleanup = func() { c.recordOutcome(ctx, outcome) }

@@ -6,7 +6,8 @@
 //
 //   - A key is reserved in the bucket "idempotency" before its request is run. The reservation has
 //     an ID from which the request derives the IDs of what it makes. Run again after a crash, the
-//     request makes the same things again.
+//     request makes the same things again. Work that does no harm if the key turns out to be taken
+//     may begin while the reservation is stored (Request.Begin), and is withdrawn then.
 //   - A final answer is stored before any caller gets it, and returned again for the window. After
 //     any other outcome the same request may use the key again.
 //   - The same key with another request is idempotency_conflict, whatever the outcome of the first.
@@ -17,6 +18,9 @@
 //     keys are counted at the broker and, between two counts, by each replica: the bound is exact
 //     to a sixteenth for each replica.
 //
+// A key is written without a read before, on the condition that it is new, as most keys are. The
+// last 65,536 keys or so that this process has tried are read first (recentNames, 512 KB).
+//
 // While the bucket has no leader, a reservation waits for one for 15 s. Then it fails with
-// service_unavailable, and nothing was done.
+// service_unavailable, and the request was not run.
 package idempotency

@@ -76,6 +76,8 @@ type Keys struct {
 	// still runs.
 	process  string
 	liveness *nats.Subscription
+	// recent has the keys that are worth a read before they are written.
+	recent *recentNames
 
 	mu      sync.Mutex
 	running map[string]chan struct{} // by name; closed when the request under the name has ended
@@ -91,7 +93,7 @@ func New(conns *streams.Conns, cfg Config) (*Keys, error) {
 	}
 	k := &Keys{
 		cfg: cfg, cloud: conns.Cloud, reserved: jsapi.NewBucket(conns.Cloud, BucketName),
-		process: cfg.ReplicaID + "." + rand.Text(),
+		process: cfg.ReplicaID + "." + rand.Text(), recent: newRecentNames(),
 		running: map[string]chan struct{}{}, counts: map[string]*count{},
 	}
 	var err error

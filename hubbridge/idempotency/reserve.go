@@ -34,6 +34,12 @@ type Request struct {
 	// Check, if not nil, is called before a key without an answer is reserved. Its error is the
 	// request's.
 	Check func(ctx context.Context) error
+	// Begin, if not nil, is called with the ID of a new reservation just before the reservation is
+	// written, to start work that need not wait for the write. It must not block. If the
+	// reservation does not become the caller's, because the key was taken or with Reserve's error,
+	// the function that Begin returned is called once, with this error or nil. It must not block
+	// either. Begin is called at most once, and not for every new key.
+	Begin func(id string) (withdraw func(err error))
 }
 
 // Reserve reserves a key for a request. The reservation either has an answer, or is held by the
@@ -46,6 +52,9 @@ func (k *Keys) Reserve(ctx context.Context, q Request) (*Reservation, error) {
 	r, err := a.reserveUnread(ctx)
 	for r == nil && err == nil {
 		r, err = a.reserveRead(ctx)
+	}
+	if err != nil {
+		a.withdrawBegun("", err)
 	}
 	return r, err
 }
@@ -62,6 +71,10 @@ type attempt struct {
 	pause time.Duration
 	// unsure counts the writes whose acknowledgement was lost.
 	unsure int
+	// begun is the ID for which Begin was called, and withdraw what Begin returned; nil if Begin was
+	// not called, or its reservation is known to be the caller's or not.
+	begun    string
+	withdraw func(err error)
 }
 
 // reserveUnread reserves the key without reading it first, since most keys are new: the write fails
@@ -69,13 +82,26 @@ type attempt struct {
 // key may have an answer.
 func (a *attempt) reserveUnread(ctx context.Context) (*Reservation, error) {
 	q := a.request
-	if q.Check != nil && q.Check(ctx) != nil || !a.keys.admitted(q.OrgID) {
+	if q.Check != nil && q.Check(ctx) != nil || !a.keys.admitted(q.OrgID) ||
+		a.keys.recent.add(q.Name) {
 		return nil, nil
 	}
 	now := a.keys.cfg.Now()
 	r := &Reservation{name: q.Name}
 	r.begin(q.Fingerprint, now)
+	if q.Begin != nil {
+		a.begun, a.withdraw = r.ID, q.Begin(r.ID)
+	}
 	return a.hold(ctx, r, now)
+}
+
+// withdrawBegun withdraws what Begin has begun, unless it was for the ID of the reservation that is
+// stored. A write whose acknowledgement was lost may have stored that one.
+func (a *attempt) withdrawBegun(stored string, err error) {
+	if a.withdraw != nil && stored != a.begun {
+		a.withdraw(err)
+	}
+	a.withdraw = nil
 }
 
 // reserveRead reads the reservation and returns it if it has an answer; otherwise reserveRead makes
@@ -85,6 +111,9 @@ func (a *attempt) reserveRead(ctx context.Context) (*Reservation, error) {
 	r, err := a.read(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if !r.isNew() {
+		a.withdrawBegun(r.ID, nil)
 	}
 	now := a.keys.cfg.Now()
 	next, err := a.next(ctx, r, now)
@@ -121,6 +150,9 @@ func (a *attempt) next(ctx context.Context, r *Reservation, now time.Time) (acti
 		return actionReturn, nil // a write whose acknowledgement was lost
 	case r.isNew() || now.Sub(r.ReservedAt) >= a.keys.cfg.Window:
 		r.begin(a.request.Fingerprint, now)
+		if a.withdraw != nil {
+			r.ID = a.begun // nothing is stored, or not yet: the former write is repeated
+		}
 		return actionHold, nil
 	case r.Fingerprint != a.request.Fingerprint:
 		return 0, domain.Errorf(

@@ -1,0 +1,126 @@
+package idempotency_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/idempotency"
+	"hubcloud/streams/streamstest"
+)
+
+// begun records the calls of a Request's Begin.
+type begun struct {
+	ids       []string
+	withdrawn []error
+}
+
+// request returns a request under the key "k" whose Begin is recorded.
+func (b *begun) request(text string) idempotency.Request {
+	return idempotency.Request{
+		OrgID: orgA, Name: idempotency.Name(orgA, "k"),
+		Fingerprint: idempotency.Fingerprint([]byte(text)), Hold: time.Minute,
+		Begin: func(id string) func(error) {
+			b.ids = append(b.ids, id)
+			return func(err error) { b.withdrawn = append(b.withdrawn, err) }
+		},
+	}
+}
+
+// TestBegin: work that begins with a reservation has the reservation's ID. It is withdrawn if the
+// key was taken, and does not begin where the key is known to be taken.
+func TestBegin(t *testing.T) {
+	t.Parallel()
+	broker := newBroker(t)
+	one, _ := newKeys(t, broker, "r1", 0)
+	two, _ := newKeys(t, broker, "r2", 0)
+	var first begun
+	r, err := one.Reserve(t.Context(), first.request("request"))
+	if err != nil || len(first.ids) != 1 || first.ids[0] != r.ID || len(first.withdrawn) != 0 {
+		t.Fatalf("a new key: %+v, %v, began %+v, want its ID and nothing withdrawn", r, err, first)
+	}
+	if _, err := one.Finish(t.Context(), r, []byte(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name, text string
+		keys       *idempotency.Keys
+		begins     int
+		conflict   bool
+	}{
+		{"the same process", "request", one, 0, false},
+		{"another process", "request", two, 1, false},
+		{"another process again", "request", two, 0, false},
+		{"another request", "another", two, 0, true},
+	} {
+		var b begun
+		again, err := tc.keys.Reserve(t.Context(), b.request(tc.text))
+		switch {
+		case tc.conflict:
+			wantCode(t, err, domain.CodeIdempotencyConflict)
+		case err != nil || again.ID != r.ID:
+			t.Errorf("%s: got %+v, %v, want the ID %s", tc.name, again, err, r.ID)
+		}
+		if len(b.ids) != tc.begins || len(b.withdrawn) != tc.begins {
+			t.Errorf("%s: began %+v, want %d, withdrawn", tc.name, b, tc.begins)
+		}
+		for _, err := range b.withdrawn {
+			if err != nil {
+				t.Errorf("%s: withdrawn with %v, want nil", tc.name, err)
+			}
+		}
+	}
+}
+
+// TestBeginFails: work that has begun is withdrawn with the error of a reservation that fails.
+func TestBeginFails(t *testing.T) {
+	t.Parallel()
+	broker := newBroker(t)
+	keys, _ := newKeys(t, broker, "r1", 0)
+	broker.Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	var b begun
+	_, err := keys.Reserve(ctx, b.request("request"))
+	if err == nil || len(b.ids) != 1 || len(b.withdrawn) != 1 || !errors.Is(b.withdrawn[0], err) {
+		t.Errorf("Reserve: %v, began %+v, want one, withdrawn with this error", err, b)
+	}
+	broker.Start(t)
+}
+
+// TestBeginUnsure: a reservation whose acknowledgement is lost keeps its ID, and what has begun with
+// it, whether the broker stored the reservation or not.
+func TestBeginUnsure(t *testing.T) {
+	t.Parallel()
+	broker := newBroker(t)
+	proxy := streamstest.NewRewriter(broker)
+	conns := broker.Connect(t, nats.InProcessServer(proxy))
+	keys, err := idempotency.New(conns, idempotency.Config{
+		ReplicaID: "r1", Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(keys.Close)
+	var lost atomic.Int32
+	proxy.Change(func(payload []byte) []byte {
+		if bytes.Contains(payload, []byte(`"stream":"KV_idempotency"`)) && lost.Add(1) == 1 {
+			return nil
+		}
+		return payload
+	})
+	var b begun
+	r, err := keys.Reserve(t.Context(), b.request("request"))
+	if err != nil || lost.Load() != 1 || len(b.ids) != 1 || b.ids[0] != r.ID ||
+		len(b.withdrawn) != 0 {
+		t.Errorf("Reserve: %+v, %v after %d lost acknowledgements, began %+v; want the ID begun",
+			r, err, lost.Load(), b)
+	}
+}
