@@ -17,7 +17,8 @@ type callSize struct {
 }
 
 // measureCalls compares the time of a live call and of a command, from the API's client to the hub
-// and back, with a bare round trip to the hub.
+// and back, with a bare round trip to the hub. A command takes a live call's time and two synced
+// writes one after the other: its reservation together with its record, and its answer.
 func measureCalls(b *bench) {
 	n := size(b, callSize{400, 5}, callSize{3, 1})
 	s := startService(b, "--log-level", "warn")
