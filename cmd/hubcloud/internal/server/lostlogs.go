@@ -3,8 +3,10 @@ package server
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
+	"hubcloud/domain"
 	"hubcloud/hubbridge/ingest"
 	"hubcloud/streams"
 	"hubcloud/streams/hubviews"
@@ -53,9 +55,7 @@ func (s *Server) recoverLogs(ctx context.Context) {
 // reportLostLogs logs, once, each hub that had a log and has none now. It returns when ctx ends.
 func (s *Server) reportLostLogs(ctx context.Context) error {
 	for {
-		listing, cancel := context.WithTimeout(ctx, lostLogsTimeout)
-		lost, err := ingest.LostLogs(listing, s.conns)
-		cancel()
+		lost, err := s.lostLogs(ctx)
 		if err == nil {
 			message := "hub log lost: the hub gets an empty one when it connects"
 			if s.broker == nil {
@@ -64,9 +64,6 @@ func (s *Server) reportLostLogs(ctx context.Context) error {
 					"on its store, and start it"
 			}
 			for _, hub := range lost {
-				if _, ok := s.journals.Tip(hub); ok {
-					continue // it is written again from the journal
-				}
 				s.logger.Error(message, "hub_id", hub)
 			}
 			<-ctx.Done()
@@ -79,4 +76,25 @@ func (s *Server) reportLostLogs(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// lostLogs returns the hubs that had a log of which neither a stream nor the journal is left. A
+// stream alone is written again from the journal.
+func (s *Server) lostLogs(ctx context.Context) ([]domain.HubID, error) {
+	ctx, cancel := context.WithTimeout(ctx, lostLogsTimeout)
+	defer cancel()
+	lost, err := ingest.LostLogs(ctx, s.conns)
+	if err != nil {
+		return nil, err
+	}
+	for _, hub := range lost {
+		// At the start the journal's newest commits may not have been read yet.
+		if err := s.journals.Sync(ctx, hub); err != nil {
+			return nil, err
+		}
+	}
+	return slices.DeleteFunc(lost, func(hub domain.HubID) bool {
+		_, journaled := s.journals.Tip(hub)
+		return journaled
+	}), nil
 }
