@@ -72,8 +72,11 @@ func TestCrash(t *testing.T) {
 					case <-crashed:
 						return true
 					default:
-						return false
 					}
+					// The audit may have repaired the new views before they were prepared.
+					all = append(all, hub(newHubs))
+					newHubs++
+					return false
 				})
 				f.write(all...)
 				f.stop()
