@@ -11,24 +11,32 @@ import (
 	"hubcloud/projections/database"
 )
 
+// maxPause is the longest pause after a flush that took longer than FlushInterval.
+const maxPause = time.Second
+
 // sweepInterval is the time between two searches for rows of hubs that were released.
 const sweepInterval = time.Minute
 
-// runFlushes writes what has changed every FlushInterval, until an error.
+// runFlushes writes what has changed every FlushInterval, until an error. A flush that takes long is
+// followed by as long a pause, so that the database has time for others: what changes meanwhile
+// costs no more than one change.
 func (p *projection) runFlushes(ctx context.Context, conn *pgx.Conn) error {
-	tick := time.NewTicker(p.cfg.FlushInterval)
-	defer tick.Stop()
+	due := time.NewTimer(p.cfg.FlushInterval)
+	defer due.Stop()
 	swept := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-tick.C:
+		case <-due.C:
 		}
+		begun := time.Now()
 		if err := p.flush(ctx, conn); err != nil {
 			p.metrics.flushErrors.Inc()
 			return err
 		}
+		took := time.Since(begun)
+		due.Reset(max(p.cfg.FlushInterval-took, min(took, maxPause)))
 		if err := p.ended(); err != nil {
 			return err
 		}
