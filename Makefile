@@ -10,10 +10,6 @@ PACKAGES  := ./... ./test/...
 # The packages whose tests take longest, often waiting. They start first, so that none of them is
 # left to run alone.
 LONGEST   := ./test/faults ./test/browser ./test/operators ./test/bench ./test/contract ./hubbridge/hubcheck ./hubbridge/commands
-# SCRATCH is where tests keep their data: in memory where there is room for 8 GB, since most of them
-# would wait for the disk. Tests about disks bring their own file systems.
-SCRATCH    = $(shell free=$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $$4}'); \
-	if [ "$${free:-0}" -ge 8000000 ]; then echo /dev/shm; else echo "$${TMPDIR:-/tmp}"; fi)
 # The binary that all black-box tests of a run share.
 TESTED    := $(CURDIR)/bin/test/hubcloud
 # LESS_GC has the compiler and the linker collect garbage less often, which saves a quarter of their
@@ -47,7 +43,7 @@ test: deps ## Run every test: real brokers, a real Postgres, the built binary an
 	@hubbridge/hub/python/install.sh
 	GOWORK=off $(GO) build $(LESS_GC) -o $(TESTED) ./cmd/hubcloud
 	@# Three packages at a time, since many tests wait. `make lint` vets. The build ID ends cached results of other binaries.
-	GOTMPDIR=$${GOTMPDIR:-$${TMPDIR:-/tmp}} TMPDIR=$(SCRATCH) HUBCLOUD_TEST_BINARY=$(TESTED) HUBCLOUD_TEST_BUILD="$$($(GO) tool buildid $(TESTED))" \
+	HUBCLOUD_TEST_BINARY=$(TESTED) HUBCLOUD_TEST_BUILD="$$($(GO) tool buildid $(TESTED))" \
 		$(GO) test $(LESS_GC) -vet=off -p 3 -timeout 30m $(LONGEST) $(PACKAGES)
 
 .PHONY: race
