@@ -289,12 +289,15 @@ func (cloud *testCloud) sentRecords() []record {
 	return slices.DeleteFunc(all, func(one record) bool { return ids[one.CommandID] })
 }
 
-// outcomes returns the records of commands that were not withdrawn in short: "requested" or the
-// outcome.
-func (cloud *testCloud) outcomes() string {
+// outcomes returns the records of the commands with some IDs, nil for all, that were not withdrawn,
+// in short: "requested" or the outcome.
+func (cloud *testCloud) outcomes(ids []string) string {
 	cloud.t.Helper()
 	var all []string
 	for _, one := range cloud.sentRecords() {
+		if ids != nil && !slices.Contains(ids, one.CommandID) {
+			continue
+		}
 		short := strings.TrimPrefix(one.Type, "command.")
 		if one.Outcome != "" {
 			short = one.Outcome
@@ -309,13 +312,19 @@ func (cloud *testCloud) outcomes() string {
 // after the request of the next.
 func (cloud *testCloud) wantRecords(want string) {
 	cloud.t.Helper()
+	cloud.wantRecordsOf(nil, want)
+}
+
+// wantRecordsOf is wantRecords for the records of the commands with some IDs; nil for all.
+func (cloud *testCloud) wantRecordsOf(ids []string, want string) {
+	cloud.t.Helper()
 	sorted := func(outcomes string) string {
 		all := strings.Fields(outcomes)
 		slices.Sort(all)
 		return strings.Join(all, " ")
 	}
 	streamstest.Eventually(cloud.t, "the event log has "+want, func() bool {
-		return sorted(cloud.outcomes()) == sorted(want)
+		return sorted(cloud.outcomes(ids)) == sorted(want)
 	})
 }
 

@@ -78,7 +78,7 @@ func TestFinalAnswers(t *testing.T) {
 				}
 			}
 			cloud.hub.wantRan(1, 1)
-			if got := strings.Fields(cloud.outcomes()); len(got) > 2 {
+			if got := strings.Fields(cloud.outcomes(nil)); len(got) > 2 {
 				t.Errorf("the log has the outcomes %s, want at most two records", got)
 			}
 		})
@@ -162,8 +162,8 @@ func TestOffline(t *testing.T) {
 			t.Errorf("hub_offline after %v, want at once", took)
 		}
 	}
-	if n := cloud.reserved(); n != 0 || cloud.outcomes() != "" {
-		t.Errorf("%d keys reserved; the log holds %s", n, cloud.outcomes())
+	if n := cloud.reserved(); n != 0 || cloud.outcomes(nil) != "" {
+		t.Errorf("%d keys reserved; the log holds %s", n, cloud.outcomes(nil))
 	}
 	cloud.hub.set(func(h *hub) { h.offline = false })
 	other := cloud.command("k")

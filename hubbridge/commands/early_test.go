@@ -112,7 +112,7 @@ func TestReservationUnsure(t *testing.T) {
 	answer := make(chan outcome, 1)
 	go func() { answer <- p.sent(cloud.command("k")) }()
 	streamstest.Eventually(t, "the acknowledgement is lost, and the record stored", func() bool {
-		return lost.Load() && cloud.outcomes() == "requested"
+		return lost.Load() && cloud.outcomes(nil) == "requested"
 	})
 	cloud.hub.wantRan(0, 0)
 	if got := <-answer; got.err != "" {
