@@ -73,26 +73,26 @@ func foreignHubs(t *testing.T, c *harness.Target) {
 
 	t.Run("time", func(t *testing.T) {
 		// Other load only makes requests slower, so compare the fastest of several. A real
-		// difference shows in every attempt, a random one does not.
+		// difference shows in every attempt, a random one does not. They take turns in being first,
+		// since a wait for the rate limit comes before one of them.
 		client := tenant.For(t)
 		alike := func(what string, call func(hub string) (harness.Answer, error)) {
 			difference := ""
-			for range 10 {
+			for range 20 {
 				fastest := [2]time.Duration{time.Hour, time.Hour}
-				for range 6 {
-					for i, id := range []string{foreign, noHub} {
-						began := time.Now()
-						answer, err := call(id)
-						took := time.Since(began)
-						if err != nil {
-							t.Fatal(err)
-						}
-						if answer.Status == http.StatusTooManyRequests {
-							client.Must(http.MethodGet, "/sites", nil, http.StatusOK) // waits
-							continue
-						}
-						fastest[i] = min(fastest[i], took)
+				for turn := range 12 {
+					i := (turn + turn/2) % 2
+					began := time.Now()
+					answer, err := call([]string{foreign, noHub}[i])
+					took := time.Since(began)
+					if err != nil {
+						t.Fatal(err)
 					}
+					if answer.Status == http.StatusTooManyRequests {
+						client.Must(http.MethodGet, "/sites", nil, http.StatusOK) // waits
+						continue
+					}
+					fastest[i] = min(fastest[i], took)
 				}
 				if (fastest[0] - fastest[1]).Abs() < max(
 					300*time.Microsecond, min(fastest[0], fastest[1])/2,
