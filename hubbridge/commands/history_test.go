@@ -14,6 +14,7 @@ func TestHistory(t *testing.T) {
 	p := cloud.replica("r1")
 	begun := time.Now().Add(-time.Minute)
 	cloud.wantAccepted(p.send(cloud.command("k")))
+	cloud.wantRecords("requested accepted") // the newest two records are then those of one command
 	cloud.hub.answersAll(rejects("command_refused"), true)
 	if _, err := p.send(cloud.command("")); domain.CodeOf(err) != domain.CodeCommandRefused {
 		t.Fatal(err)
