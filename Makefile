@@ -42,9 +42,9 @@ test: deps ## Run every test: real brokers, a real Postgres, the built binary an
 	@test/browser/install.sh
 	@hubbridge/hub/python/install.sh
 	GOWORK=off $(GO) build $(LESS_GC) -o $(TESTED) ./cmd/hubcloud
-	@# Three packages at a time, since many tests wait. `make lint` vets. The build ID ends cached results of other binaries.
+	@# `make lint` vets. The build ID ends cached results of other binaries.
 	HUBCLOUD_TEST_BINARY=$(TESTED) HUBCLOUD_TEST_BUILD="$$($(GO) tool buildid $(TESTED))" \
-		$(GO) test $(LESS_GC) -vet=off -p 3 -timeout 30m $(LONGEST) $(PACKAGES)
+		$(GO) test $(LESS_GC) -vet=off -timeout 30m $(LONGEST) $(PACKAGES)
 
 .PHONY: race
 race: deps ## Run the package tests with the race detector
