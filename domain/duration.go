@@ -22,8 +22,8 @@ func LargestUnit(d time.Duration) (n int, unit string, ok bool) {
 	return int(d / time.Second), "second", true
 }
 
-// FormatDuration writes a duration for people, in the unit of LargestUnit: "24 hours", "90 seconds".
-// A duration with a part of a second is written as time.Duration does: "1.5s".
+// FormatDuration returns a duration as people write it, in the unit of LargestUnit: "24 hours",
+// "90 seconds". A duration with a part of a second is written as time.Duration does: "1.5s".
 func FormatDuration(d time.Duration) string {
 	n, unit, ok := LargestUnit(d)
 	if !ok {

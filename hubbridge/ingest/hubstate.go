@@ -73,9 +73,8 @@ func (s *hubState) handle(
 }
 
 // withState loads the hub's stored state, if necessary, completes the beginning of the epoch, and
-// calls act. When act returns errStale,
-// withState loads the state again and repeats act, up to maxTries times in all. act must change s
-// only after the change is stored.
+// calls act. When act returns errStale, withState loads the state again and repeats act, up to
+// maxTries times in all. act must change s only after the change is stored.
 func (s *hubState) withState(ctx context.Context, act func() error) error {
 	for try := 1; ; try++ {
 		err := s.requireLease()

@@ -148,8 +148,8 @@ func (i *Installation) epoch(hub domain.HubID) (domain.Epoch, bool) {
 }
 
 // EventLog returns the event log of a hub in short form, separated by spaces: the value of an
-// observation, skip:FROM-TO of skipped events, disconnected:REASON, log_reset:REASON, and the type of any other event
-// without "hub.". It fails the test if an envelope is malformed.
+// observation, skip:FROM-TO of skipped events, disconnected:REASON, log_reset:REASON, and the type
+// of any other event without "hub.". It fails the test if an envelope is malformed.
 func (i *Installation) EventLog(t testing.TB, hub domain.HubID) string {
 	t.Helper()
 	var events []string
