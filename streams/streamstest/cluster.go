@@ -2,7 +2,6 @@ package streamstest
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 	"slices"
 	"strconv"
@@ -98,17 +97,12 @@ func (c *Cluster) awaitReady(t testing.TB, n int) {
 	}
 }
 
-// freeRoutes returns the URLs of three free ports.
+// freeRoutes returns the URLs of three free ports, which servers may give up and take again.
 func freeRoutes(t testing.TB) []*url.URL {
 	t.Helper()
 	var routes []*url.URL
 	for range 3 {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer listener.Close() // after the last Listen: the three ports must differ
-		routes = append(routes, &url.URL{Scheme: "nats", Host: listener.Addr().String()})
+		routes = append(routes, &url.URL{Scheme: "nats", Host: FreeAddress(t)})
 	}
 	return routes
 }

@@ -16,7 +16,7 @@ func measureFeedMemory(b *bench) {
 	hubs := s.senders(n.count)
 	r := row{
 		Measure: fmt.Sprintf("memory of a reader of %d hubs", n.count), Unit: "KB",
-		Aim: atMost(0.1),
+		Aim: atMost(0.1), Difference: true,
 	}
 	var grown []float64
 	for round := range n.rounds {

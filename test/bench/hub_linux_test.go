@@ -102,11 +102,17 @@ func (h *hub) sendHello() error {
 	if err := h.send(mqttPacket(mqttSubscribe, subscribe)); err != nil {
 		return err
 	}
-	if kind, body, err := h.receive(); err != nil || kind != mqttSuback ||
-		bytes.Contains(body[2:], []byte{0x80}) {
-		return fmt.Errorf("SUBACK: packet %x %x: %w", kind, body, err)
+	for {
+		kind, body, err := h.receive()
+		switch {
+		case err == nil && kind == mqttPublished:
+			// A request may come before the SUBACK. The hub is still connecting, and lets it be.
+		case err != nil || kind != mqttSuback || bytes.Contains(body[2:], []byte{0x80}):
+			return fmt.Errorf("SUBACK: packet %x %x: %w", kind, body, err)
+		default:
+			return nil
+		}
 	}
-	return nil
 }
 
 // hello sends a hello and waits for its ack. The hub continues after the acknowledged event.

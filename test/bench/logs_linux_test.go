@@ -42,7 +42,7 @@ func measureLogs(b *bench) {
 	b.heap(s.process, "logs")
 	memory := row{
 		Measure: "memory of a log", Unit: "KB",
-		Values: []float64{(all - empty) / float64(n.logs) / 1e3},
+		Values: []float64{(all - empty) / float64(n.logs) / 1e3}, Difference: true,
 	}
 	memory = memory.against(60, atMost(1))
 	memory.Note = fmt.Sprintf(

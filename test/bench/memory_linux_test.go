@@ -22,7 +22,7 @@ type memorySize struct {
 func measureHubMemory(b *bench) {
 	n := size(b, memorySize{1000, 20, 20 * time.Second, 1}, memorySize{10, 2, 0, 1})
 	s := startService(b, "--log-level", "warn")
-	r := row{Measure: "memory of an idle hub", Unit: "KB", Aim: atMost(1.3)}
+	r := row{Measure: "memory of an idle hub", Unit: "KB", Aim: atMost(1.3), Difference: true}
 
 	first := s.hubs(n.first)
 	s.each(first, func(h *hub) error { return h.emit(1, 1) })
@@ -82,6 +82,8 @@ func measureReaderMemory(b *bench) {
 		Unit:    "KB",
 		Aim:     atMost(1.5),
 		Note:    fmt.Sprintf("%d event streams of %d hubs", n.count, n.first),
+
+		Difference: true,
 	}
 	for round := range n.rounds {
 		if round > 0 {

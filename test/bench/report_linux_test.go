@@ -41,6 +41,9 @@ type row struct {
 	Values  []float64
 	Limits  []float64
 	Aim     aim
+	// Difference is true for differences between two measurements, which tiny sizes make zero or
+	// negative.
+	Difference bool
 	// Note explains the figures.
 	Note string
 }

@@ -20,7 +20,6 @@ import (
 
 	"hubcloud/httpapi/client"
 	"hubcloud/streams/streamstest"
-	"hubcloud/test/harness"
 )
 
 // The receiver of `hubcloud forward` runs as a process of its own, so that it can be killed: this
@@ -176,7 +175,7 @@ type receiver struct {
 
 func newReceiver(t *testing.T) *receiver {
 	t.Helper()
-	r := &receiver{address: harness.FreeAddress(t), file: t.TempDir() + "/taken"}
+	r := &receiver{address: streamstest.FreeAddress(t), file: t.TempDir() + "/taken"}
 	r.process = processOf(t, func() *exec.Cmd {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), receiverFile+"="+r.file, receiverAddress+"="+r.address)

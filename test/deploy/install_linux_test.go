@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -52,8 +53,8 @@ func TestPackageIsInstalled(t *testing.T) {
 		t.TempDir(), packages[0], packages[1],
 	)
 	install.Env = append(
-		os.Environ(), "HTTP="+harness.FreeAddress(t), "MQTT="+harness.FreeAddress(t),
-		"NATS="+harness.FreeAddress(t), "ADMIN="+harness.FreeAddress(t),
+		os.Environ(), "HTTP="+streamstest.FreeAddress(t), "MQTT="+streamstest.FreeAddress(t),
+		"NATS="+streamstest.FreeAddress(t), "ADMIN="+streamstest.FreeAddress(t),
 	)
 	install.WaitDelay = time.Second
 	out, err := install.CombinedOutput()

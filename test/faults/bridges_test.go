@@ -67,7 +67,7 @@ func TestBridges(t *testing.T) {
 func TestBridgeAlone(t *testing.T) {
 	t.Parallel()
 	first := harness.Start(t)
-	admin := harness.FreeAddress(t)
+	admin := streamstest.FreeAddress(t)
 	process := exec.Command(
 		harness.Binary(t),
 		"serve",

@@ -93,7 +93,7 @@ func TestFirstStartOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := streamstest.SmallDisk(t, diskSize)
 	empty := streamstest.FillDisk(t, dir)
-	s := harness.Joining(t, harness.Place{}, harness.FreeAddress(t), harness.FreeAddress(t))
+	s := harness.Joining(t, harness.Place{}, streamstest.FreeAddress(t), streamstest.FreeAddress(t))
 	s.Dir = dir
 	s.Args = []string{"--mqtt", s.MQTT, "--nats", s.NATS, "--start-timeout", "30s"}
 	s.Launch()

@@ -42,7 +42,7 @@ var portalLink = regexp.MustCompile(`http://\S+/portal/invitations/\S+`)
 // although the mail server is down and the service is killed meanwhile, and that its link works.
 func TestInvitationsOutliveCrashes(t *testing.T) {
 	t.Parallel()
-	address := harness.FreeAddress(t)
+	address := streamstest.FreeAddress(t)
 	s := harness.Start(t, "--smtp-url", "smtp://"+address, "--mail-from", "Hubs <hubs@example.org>")
 	tenant := harness.NewTenant(t, s, "Häuser 日本")
 	invite(t, tenant, "ann@example.org")

@@ -19,7 +19,7 @@ import (
 func TestStartWithoutServers(t *testing.T) {
 	t.Parallel()
 	s := harness.Start(t)
-	unused := harness.FreeAddress(t)
+	unused := streamstest.FreeAddress(t)
 	// replica starts a replica on the service's broker and database, with additional arguments.
 	replica := func(t *testing.T, args ...string) *harness.Service {
 		t.Helper()

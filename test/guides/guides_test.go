@@ -113,15 +113,15 @@ func begin(t *testing.T) *installation {
 	}
 	source, err := filepath.Abs("../..")
 	must(t, err)
-	s := &installation{home: t.TempDir(), http: harness.FreeAddress(t)}
+	s := &installation{home: t.TempDir(), http: streamstest.FreeAddress(t)}
 	s.env = append(
 		os.Environ(), "PATH="+filepath.Dir(harness.Binary(t))+":"+os.Getenv("PATH"),
 		"HUBCLOUD_SOURCE="+source,
 	)
 	cmd := nodejs.Command(t, s.home, "bash", "-c", "exec "+all[start].text)
 	cmd.Env = append(
-		s.env, "HUBCLOUD_HTTP="+s.http, "HUBCLOUD_ADMIN="+harness.FreeAddress(t),
-		"HUBCLOUD_MQTT="+harness.FreeAddress(t), "HUBCLOUD_NATS="+harness.FreeAddress(t),
+		s.env, "HUBCLOUD_HTTP="+s.http, "HUBCLOUD_ADMIN="+streamstest.FreeAddress(t),
+		"HUBCLOUD_MQTT="+streamstest.FreeAddress(t), "HUBCLOUD_NATS="+streamstest.FreeAddress(t),
 	)
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log

@@ -108,7 +108,7 @@ func newService(t testing.TB, dir string, args []string) *Service {
 	t.Helper()
 	return &Service{
 		t: t, Dir: dir, Args: args, running: &running{},
-		HTTP: FreeAddress(t), Admin: FreeAddress(t), MQTT: FreeAddress(t), NATS: FreeAddress(t),
+		HTTP: streamstest.FreeAddress(t), Admin: streamstest.FreeAddress(t), MQTT: streamstest.FreeAddress(t), NATS: streamstest.FreeAddress(t),
 	}
 }
 
@@ -129,8 +129,8 @@ func (s *Service) ReplicaOf(program string, args ...string) *Service {
 		"sslmode": {"disable"},
 	}
 	r := &Service{
-		t: s.t, Dir: s.t.TempDir(), Program: program, running: &running{}, HTTP: FreeAddress(s.t),
-		Admin: FreeAddress(s.t), MQTT: s.MQTT, NATS: s.NATS,
+		t: s.t, Dir: s.t.TempDir(), Program: program, running: &running{}, HTTP: streamstest.FreeAddress(s.t),
+		Admin: streamstest.FreeAddress(s.t), MQTT: s.MQTT, NATS: s.NATS,
 		Args: append([]string{
 			"--roles", "api", "--nats-url", "nats://" + s.NATS, "--nats-credentials",
 			filepath.Join(s.Dir, "nats-credentials.json"), "--public-mqtt", s.MQTT,
@@ -170,7 +170,7 @@ func Joining(t testing.TB, at Place, mqtt, nats string, args ...string) *Service
 		MQTT:  mqtt, NATS: nats,
 	}
 	if len(at.Under) == 0 {
-		s.HTTP, s.Admin = FreeAddress(t), FreeAddress(t)
+		s.HTTP, s.Admin = streamstest.FreeAddress(t), streamstest.FreeAddress(t)
 	}
 	s.stopWithTest()
 	return s

@@ -30,7 +30,7 @@ const (
 // while the ACME server is gone.
 func TestACME(t *testing.T) {
 	t.Parallel()
-	plain := harness.FreeAddress(t)
+	plain := streamstest.FreeAddress(t)
 	var issuer *authority
 	service := harness.StartAs(t, func(s *harness.Service) []string {
 		issuer = startAuthority(

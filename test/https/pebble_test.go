@@ -18,7 +18,7 @@ import (
 	"github.com/letsencrypt/pebble/v2/va"
 	"github.com/letsencrypt/pebble/v2/wfe"
 
-	"hubcloud/test/harness"
+	"hubcloud/streams/streamstest"
 )
 
 // authority is an ACME server.
@@ -37,7 +37,7 @@ func startAuthority(
 	t *testing.T, http, https string, hosts map[string]string,
 ) *authority {
 	t.Helper()
-	resolver := harness.FreeAddress(t)
+	resolver := streamstest.FreeAddress(t)
 	quiet := log.New(io.Discard, "", 0)
 	dns, err := challtestsrv.New(challtestsrv.Config{Log: quiet, DNSAddrs: []string{resolver}})
 	if err != nil {

@@ -260,7 +260,7 @@ func database(t testing.TB) string {
 // freePort returns a reserved port.
 func freePort(t testing.TB) string {
 	t.Helper()
-	_, port, err := net.SplitHostPort(harness.FreeAddress(t))
+	_, port, err := net.SplitHostPort(streamstest.FreeAddress(t))
 	if err != nil {
 		t.Fatal(err)
 	}

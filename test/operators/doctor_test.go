@@ -17,7 +17,7 @@ import (
 // each fault.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
-	nowhere := harness.FreeAddress(t)
+	nowhere := streamstest.FreeAddress(t)
 	s := harness.Start(t, "--smtp-url", "smtp://ann:pa55word@"+nowhere)
 	tenant := harness.NewTenant(t, s, "Doctor")
 	hub := harness.NewRawHub(t, s)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -66,7 +67,7 @@ func passesCheck(t *testing.T, command ...string) {
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // never fails
 	secret := base64.RawURLEncoding.EncodeToString(random[:])
-	_, port, err := net.SplitHostPort(harness.FreeAddress(t))
+	_, port, err := net.SplitHostPort(streamstest.FreeAddress(t))
 	if err != nil {
 		t.Fatal(err)
 	}

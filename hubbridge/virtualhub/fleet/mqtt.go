@@ -23,7 +23,8 @@ import (
 type mqttConn struct {
 	conn   net.Conn
 	reader *bufio.Reader
-	prefix string // of topics: hub/<id>/
+	prefix string                   // of topics: hub/<id>/
+	early  []*packets.PublishPacket // arrived before the SUBACK, which MQTT allows
 
 	mu     sync.Mutex // serializes writes
 	buffer []byte     // reused by publish
@@ -81,8 +82,15 @@ func (c *mqttConn) handshake(clientID string, keepAlive time.Duration) error {
 	if err := subscribe.Write(c.conn); err != nil {
 		return err
 	}
-	if p, err = packets.ReadPacket(c.reader); err != nil {
-		return err
+	for {
+		if p, err = packets.ReadPacket(c.reader); err != nil {
+			return err
+		}
+		publish, ok := p.(*packets.PublishPacket)
+		if !ok {
+			break
+		}
+		c.early = append(c.early, publish)
 	}
 	suback, ok := p.(*packets.SubackPacket)
 	if !ok || len(suback.ReturnCodes) != 2 ||
@@ -99,17 +107,31 @@ func (c *mqttConn) read(timeout time.Duration) (suffix string, payload []byte, e
 		if err := c.conn.SetReadDeadline(time.Now().Add(timeout)); err != nil {
 			return "", nil, err
 		}
-		p, err := packets.ReadPacket(c.reader)
+		publish, err := c.next()
 		if err != nil {
 			return "", nil, err
-		}
-		publish, ok := p.(*packets.PublishPacket)
-		if !ok {
-			continue // PINGRESP
 		}
 		if suffix, ok := strings.CutPrefix(publish.TopicName, c.prefix); ok && publish.Qos == 0 {
 			return suffix, publish.Payload, nil
 		}
+	}
+}
+
+// next returns the next PUBLISH packet.
+func (c *mqttConn) next() (*packets.PublishPacket, error) {
+	if len(c.early) > 0 {
+		publish := c.early[0]
+		c.early = c.early[1:]
+		return publish, nil
+	}
+	for {
+		p, err := packets.ReadPacket(c.reader)
+		if err != nil {
+			return nil, err
+		}
+		if publish, ok := p.(*packets.PublishPacket); ok {
+			return publish, nil
+		} // otherwise PINGRESP
 	}
 }
 
