@@ -108,7 +108,8 @@ func newService(t testing.TB, dir string, args []string) *Service {
 	t.Helper()
 	return &Service{
 		t: t, Dir: dir, Args: args, running: &running{},
-		HTTP: streamstest.FreeAddress(t), Admin: streamstest.FreeAddress(t), MQTT: streamstest.FreeAddress(t), NATS: streamstest.FreeAddress(t),
+		HTTP: streamstest.FreeAddress(t), Admin: streamstest.FreeAddress(t),
+		MQTT: streamstest.FreeAddress(t), NATS: streamstest.FreeAddress(t),
 	}
 }
 
