@@ -18,19 +18,29 @@ import (
 func SmallDisk(t testing.TB, size int64) string {
 	t.Helper()
 	dir := t.TempDir()
-	options := fmt.Sprintf("size=%d,mode=0755", size)
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
+	if err := MountSmallDisk(t, dir, size); err != nil {
 		t.Skipf(
 			"SKIPPED, NOT TRIED: a full disk needs a small file system, and this user cannot "+
 				"mount one: %v", err,
 		)
+	}
+	return dir
+}
+
+// MountSmallDisk is SmallDisk in a folder that exists. The error is that of a system where mounting
+// is not allowed.
+func MountSmallDisk(t testing.TB, dir string, size int64) error {
+	t.Helper()
+	options := fmt.Sprintf("size=%d,mode=0755", size)
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
+		return err
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
 			t.Errorf("unmount %s: %v", dir, err)
 		}
 	})
-	return dir
+	return nil
 }
 
 // FillDisk fills the file system of dir up to its last block, as another program would, and keeps

@@ -60,9 +60,38 @@ func (o *outages) wipe(node int, lasts time.Duration) outage {
 		lasts: lasts,
 		begin: n.Kill,
 		end: func() {
-			if err := os.RemoveAll(n.Store); err != nil {
-				o.t.Error(err)
-			}
+			o.removeAll(n.Store)
+			n.Start()
+		},
+	}
+}
+
+// removeAll removes everything in a folder. The folder stays, because it may be a file system.
+func (o *outages) removeAll(dir string) {
+	o.t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		o.t.Error(err)
+	}
+	for _, entry := range entries {
+		if err := os.RemoveAll(filepath.Join(dir, entry.Name())); err != nil {
+			o.t.Error(err)
+		}
+	}
+}
+
+// fillDisk fills the disk of the server that has a small one. Once there is space, the server is
+// restarted, as the handbook says: it keeps the write errors of its streams.
+func (o *outages) fillDisk(lasts time.Duration) outage {
+	n := o.broker.Nodes[smallDisk]
+	var empty func()
+	return outage{
+		name:  fmt.Sprintf("the disk of a broker is full (%s)", n.Name),
+		lasts: lasts, routes: true,
+		begin: func() { empty = streamstest.FillDisk(o.t, n.Store) },
+		end: func() {
+			empty()
+			n.Kill()
 			n.Start()
 		},
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -35,14 +36,15 @@ var (
 // TestOutages puts three nats-servers, three replicas and a database, each in its own network
 // namespace, through outages: processes that are stopped and continued, networks that drop
 // everything between two places, servers that lose their disk, databases that are killed. Meanwhile
-// hubs send events and run commands, readers read, and clients create sites. What was acknowledged
-// is stored once and in order, every reader gets all of it, no valid cursor is rejected, every
-// created site persists, no command runs twice, and the cluster recovers from each outage by
-// itself.
+// hubs send events and run commands, readers and a tap read, and clients create sites. What was
+// acknowledged is stored once and in order, every reader gets all of it, the tap each event once,
+// no valid cursor is rejected, every created site persists, no command runs twice, and the cluster
+// recovers from each outage by itself.
 func TestOutages(t *testing.T) {
 	t.Parallel()
 	o := newOutages(t)
 	o.traffic = newTraffic(t, o.broker, o.replicas[0], 3, o.clients, o.tenant)
+	tap := startTap(t, t.TempDir(), "outages", o.broker.Access...)
 	o.awaitHealthy("at the start", *recoveryTime)
 	random := rand.New(rand.NewPCG(*seed, 0))
 	for round := range *rounds {
@@ -51,6 +53,21 @@ func TestOutages(t *testing.T) {
 		}
 	}
 	o.traffic.end()
+	o.checkTap(tap)
+}
+
+// checkTap checks that a tap that was never started again has written every event once.
+func (o *outages) checkTap(tap *tapProcess) {
+	o.t.Helper()
+	for _, h := range o.traffic.hubs {
+		id := h.hub.ID
+		stored := o.tenant.AllEvents(id, "")
+		streamstest.Eventually(o.t, "the tap has the events of "+id, func() bool {
+			return len(tap.lines(0)[id]) >= len(stored)
+		})
+		sameTapped(o.t, id, tap.lines(0)[id], stored, 0, o.tenant.Org)
+	}
+	tap.end()
 }
 
 // outages is the cluster under test, with its traffic.
@@ -66,7 +83,12 @@ type outages struct {
 	clients  []*harness.Client
 	tenant   *harness.Tenant
 	traffic  *traffic
+	// canFill reports whether the server smallDisk has a small disk.
+	canFill bool
 }
+
+// smallDisk is the number of the server with a disk that can be filled.
+const smallDisk = 0
 
 // outage is one temporary fault.
 type outage struct {
@@ -105,6 +127,15 @@ func newOutages(t *testing.T) *outages {
 	}
 	o.postgres = newPostgres(t, database)
 	o.broker = natscluster.New(t, "4", brokers, o.postgres.url())
+	store := o.broker.Nodes[smallDisk].Store
+	if err := os.MkdirAll(store, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := streamstest.MountSmallDisk(t, store, diskSize); err != nil {
+		t.Logf("NOT TRIED: a full disk of a broker; a small disk cannot be mounted: %v", err)
+	} else {
+		o.canFill = true
+	}
 	for i := range 3 {
 		o.replicas = append(
 			o.replicas,
@@ -182,6 +213,9 @@ func (o *outages) outages(round int, random *rand.Rand) []outage {
 		o.wipe(follower, lasts(2*time.Second)),
 		o.damageViews(lasts(2 * time.Second)),
 		o.slowViews(lasts(5 * time.Second)),
+	}
+	if o.canFill {
+		all = append(all, o.fillDisk(lasts(leaseTime)))
 	}
 	if o.net != nil {
 		all = append(

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -55,7 +56,8 @@ func RunServer() error {
 type Cluster struct {
 	t     testing.TB
 	Nodes []*Node
-	// Arguments make `serve` use the cluster and the database.
+	// Access makes a command use the cluster, and Arguments make `serve` use it and the database.
+	Access    []string
 	Arguments []string
 	// MQTT has the MQTT address of each node. NATS has the client addresses of all, separated by
 	// commas.
@@ -130,13 +132,15 @@ func New(t testing.TB, shards string, places []harness.Place, database string) *
 	}
 	b.NATS = strings.Join(addresses, ",")
 	b.Renew = func() { configure(strings.Join(hosts, ","), hosts[0]) }
-	b.Arguments = []string{
+	b.Access = []string{
 		"--nats-url", strings.Join(urls, ","), "--nats-credentials",
-		filepath.Join(dir, "nats-credentials.json"), "--public-mqtt", b.MQTT[0],
-		"--ca-cert", filepath.Join(dir, "ca", "ca.pem"), "--ca-key",
-		filepath.Join(dir, "ca", "ca-key.pem"), "--log-replicas", "3",
-		"--postgres-url", database, "--rate", "100000", "--burst", "100000",
+		filepath.Join(dir, "nats-credentials.json"),
 	}
+	b.Arguments = append(
+		slices.Clone(b.Access), "--public-mqtt", b.MQTT[0], "--ca-cert",
+		filepath.Join(dir, "ca", "ca.pem"), "--ca-key", filepath.Join(dir, "ca", "ca-key.pem"),
+		"--log-replicas", "3", "--postgres-url", database, "--rate", "100000", "--burst", "100000",
+	)
 	return b
 }
 
