@@ -7,6 +7,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
 )
 
 const (
@@ -149,13 +150,24 @@ func (t *tail) runCheck(ctx context.Context, c *endCheck, end uint64) {
 
 // endAtLeast returns the last sequence of a hub's log. An end before the sequence seen counts only
 // if the journal has repeated it for lossPatience: a stale answer would end the readers of an
-// intact log.
+// intact log. It does not count while this process has begun to store records and does not know
+// whether they are stored, since another process may have seen them: that is ErrUnconfirmed.
 func (l *Logs) endAtLeast(ctx context.Context, hub domain.HubID, seen uint64) (uint64, error) {
 	begun := time.Now()
 	for {
+		committing := l.cfg.Journal != nil && l.cfg.Journal.IsCommitting(hub, begun)
 		last, _, err := l.end(ctx, hub)
-		if err != nil || last >= seen || time.Since(begun) >= lossPatience {
+		switch {
+		case err != nil || last >= seen:
 			return last, err
+		case time.Since(begun) < lossPatience:
+		case committing:
+			return 0, fmt.Errorf(
+				"hub log of %s: %w: it ends at %d, before %d, and a commit is under way", hub,
+				jsapi.ErrUnconfirmed, last, seen,
+			)
+		default:
+			return last, nil
 		}
 		if !streams.Sleep(ctx, lossPause) {
 			return 0, ctx.Err()

@@ -27,6 +27,9 @@ type Journal interface {
 	Subscribe(f func(group int, commits []journal.Commit))
 	// Sync returns once f has got everything that was stored in the hub's log before the call.
 	Sync(ctx context.Context, hub domain.HubID) error
+	// IsCommitting reports whether records of the hub's group, which this process began to store
+	// before a time, may be stored without Sync and Tip knowing.
+	IsCommitting(hub domain.HubID, before time.Time) bool
 	// Tip returns the last record of the hub's log. It returns false if no record of the hub was
 	// ever journaled: then the hub's stream, if there is one, is complete.
 	Tip(hub domain.HubID) (journal.Tip, bool)

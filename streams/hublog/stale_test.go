@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/domain"
+	"hubcloud/streams"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/streamstest"
 )
@@ -178,6 +179,49 @@ func TestALeaderMustRepeatThatALogIsShorter(t *testing.T) {
 	_, err := late.Page(t.Context(), hubA, beyond, 5)
 	if domain.CodeOf(err) != domain.CodeCursorExpired {
 		t.Errorf("Page after a cursor beyond the end: %v, want cursor_expired", err)
+	}
+}
+
+// The process that writes the journal does not know its newest commit while the broker's answer to
+// the commit is on its way, or lost. It answered 410 for the cursors of that commit, which another
+// replica had returned.
+func TestACommitUnderWayExpiresNoCursor(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	proxy := streamstest.NewRewriter(broker)
+	writer := startOn(t, broker.Connect(t, nats.InProcessServer(proxy)), Config{})
+	other := startOn(t, broker.Connect(t), Config{})
+	last := writer.append(hubA, 0, 1, 2)
+	proxy.Change(func(payload []byte) []byte {
+		if bytes.Contains(payload, []byte(`"stream":"`+streams.JournalStream(0))) ||
+			bytes.Contains(payload, []byte(hubA)) {
+			return nil // the answer, and the commit on the journal's feed
+		}
+		return append([]byte{}, payload...)
+	})
+	appended := make(chan error, 1)
+	go func() {
+		_, err := writer.Append(
+			t.Context(), hubA, last, []journal.Record{record(hubA, domain.NewEpochID(0xa), 3)},
+		)
+		appended <- err
+	}()
+	var cursor string
+	streamstest.Eventually(t, "another replica has the third event", func() bool {
+		page := other.page(hubA, "", 5)
+		cursor = page.Next
+		return len(page.Events) == 3
+	})
+	_, err := writer.Page(t.Context(), hubA, cursor, 5)
+	if domain.CodeOf(err) != domain.CodeServiceUnavailable {
+		t.Errorf("Page of the writer after the third event: %v, want service_unavailable", err)
+	}
+	proxy.Change(nil)
+	if err := <-appended; err != nil {
+		t.Errorf("Append: %v, want nil", err)
+	}
+	if page, err := writer.Page(t.Context(), hubA, cursor, 5); err != nil || len(page.Events) != 0 {
+		t.Errorf("Page after the commit = %d events, %v; want 0, nil", len(page.Events), err)
 	}
 }
 

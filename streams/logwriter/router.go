@@ -259,10 +259,23 @@ func (r *Router) Sync(ctx context.Context, hub domain.HubID) error {
 func (r *Router) SyncGroup(ctx context.Context, number int) error {
 	g := r.groups[number]
 	if w := g.writer.Load(); w != nil && w.held() {
-		// Nobody else commits, and a commit is passed on before its append returns.
+		// Nobody else commits, and a commit is passed on before its append returns. IsCommitting
+		// tells of a commit that may be stored before that.
 		return nil
 	}
 	return g.follower.Sync(ctx)
+}
+
+// IsCommitting reports whether a commit of the hub's group that this process began before a time is
+// not known to be stored or not. Other processes may have got it already, while Sync and Tip of this
+// one know nothing of it.
+func (r *Router) IsCommitting(hub domain.HubID, before time.Time) bool {
+	w := r.groupOf(hub).writer.Load()
+	if w == nil {
+		return false
+	}
+	began := w.committing.Load()
+	return began != nil && began.Before(before)
 }
 
 // Tip returns what the journal is known to have committed of a hub's log. It returns false for a

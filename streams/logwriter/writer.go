@@ -51,6 +51,10 @@ type writer struct {
 	fenced chan struct{}
 	fence  func()
 
+	// committing is when the commit began that is under way, or whose outcome is unknown; nil without
+	// one.
+	committing atomic.Pointer[time.Time]
+
 	// lastTime is the time of the last record. Only run uses it.
 	lastTime time.Time
 }
@@ -240,6 +244,8 @@ func (w *writer) commit(ctx context.Context, batch []*request) error {
 	if len(accepted) == 0 {
 		return nil
 	}
+	began := time.Now()
+	w.committing.Store(&began)
 	// A commit that has begun is carried to its end, within the journal's own patience: without
 	// the outcome nothing can follow.
 	c, err := w.out.Commit(context.WithoutCancel(ctx), records, w.group.index.Tip)
@@ -251,6 +257,7 @@ func (w *writer) commit(ctx context.Context, batch []*request) error {
 		answer(accepted, err)
 		return err
 	case err != nil:
+		w.committing.Store(nil)
 		answer(accepted, err)
 		return nil
 	}
@@ -264,6 +271,9 @@ func (w *writer) commit(ctx context.Context, batch []*request) error {
 	// that a caller asks for next has it. The next commit is linked to it through the index.
 	w.group.follower.Offer(c)
 	err = w.group.follower.Await(ctx, c.Seq)
+	if err == nil {
+		w.committing.Store(nil)
+	}
 	for _, req := range accepted {
 		req.done <- result{last: req.records[len(req.records)-1].Seq}
 	}
