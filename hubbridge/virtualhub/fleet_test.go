@@ -87,7 +87,7 @@ func TestFleet(t *testing.T) {
 	t.Run("idle, answers, comes back", func(t *testing.T) {
 		t.Parallel()
 		c := startCloud(t)
-		f := c.startFleet(t, 2, func(cfg *fleet.Config) { cfg.KeepAlive = time.Second })
+		f := c.startFleet(t, 2, func(cfg *fleet.Config) { cfg.KeepAlive = 3 * time.Second })
 		begun := time.Now()
 		last, err := f.Emit(
 			1, virtualhub.Event{Type: "test.event"}, virtualhub.Event{Type: "test.event"},
@@ -112,14 +112,15 @@ func TestFleet(t *testing.T) {
 		)
 		// The broker cuts a hub that has not pinged for one and a half times its keep-alive.
 		streamstest.Eventually(
-			t, "two keep-alives pass", func() bool { return time.Since(begun) > 2*time.Second },
+			t, "two keep-alives pass", func() bool { return time.Since(begun) > 6*time.Second },
 		)
 		if s := f.Stats(); s.Disconnections != 0 || s.Requests != 1 {
 			t.Errorf("unexpected Stats() = %+v", s)
 		}
 		_, err = identity.Disconnect(t.Context(), c.Conns, "hub-flee-0000-0000")
 		must(t, err)
-		streamstest.Eventually(t, "cut", func() bool { return f.Stats().Disconnections == 1 })
+		// A busy machine may miss a keep-alive as well.
+		streamstest.Eventually(t, "cut", func() bool { return f.Stats().Disconnections >= 1 })
 		streamstest.Eventually(t, "back", func() bool { return f.Stats().Connected == 2 })
 		if _, err := f.Emit(7, virtualhub.Event{}); err == nil {
 			t.Error("Emit of a hub that the fleet does not have returned no error")

@@ -32,8 +32,9 @@ type env struct {
 	mu sync.Mutex
 	// ahead is how far the notifiers' clock is ahead.
 	ahead time.Duration
-	// queued are how often each mail was queued, by "<member> <begin|end> <title>: <hub>".
-	queued map[string]int
+	// queued are the IDs of the mails that were queued, by "<member> <begin|end> <title>: <hub>". A
+	// notifier that is stopped may queue a mail again, which the outbox ignores for its ID.
+	queued map[string]map[string]bool
 	// full makes the queue reject the mails of an organization.
 	full string
 }
@@ -42,7 +43,7 @@ func newEnv(t *testing.T) *env {
 	t.Helper()
 	e := &env{
 		Backend: projectionstest.StartBackend(t), seqs: map[domain.HubID]uint64{},
-		queued: map[string]int{},
+		queued: map[string]map[string]bool{},
 	}
 	e.org = e.NewOrganization(t, "Mill", "olga@example.org")
 	return e
@@ -92,17 +93,21 @@ func (e *env) send(_ context.Context, org domain.OrgState, mail alarmmail.Mail) 
 		kind = "end"
 	}
 	n := mail.Notices[0]
-	e.queued[fmt.Sprintf("%s %s %s: %s", member.Email, kind, n.Title, n.Hub)]++
+	what := fmt.Sprintf("%s %s %s: %s", member.Email, kind, n.Title, n.Hub)
+	if e.queued[what] == nil {
+		e.queued[what] = map[string]bool{}
+	}
+	e.queued[what][mail.ID] = true
 	return nil
 }
 
-// mails returns the mails that were queued, each with how often.
+// mails returns the mails that were queued, each with how many IDs it had.
 func (e *env) mails() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var all []string
 	for _, mail := range slices.Sorted(maps.Keys(e.queued)) {
-		all = append(all, fmt.Sprintf("%s ×%d", mail, e.queued[mail]))
+		all = append(all, fmt.Sprintf("%s ×%d", mail, len(e.queued[mail])))
 	}
 	return all
 }
