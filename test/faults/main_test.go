@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -16,6 +17,11 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		return
+	}
+	flag.Parse()
+	// The tests wait for outages to end far more than they compute.
+	if err := flag.Set("test.parallel", "3"); err != nil {
+		panic(err)
 	}
 	code := m.Run()
 	harness.RemoveBinary()
