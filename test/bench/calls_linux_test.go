@@ -3,6 +3,8 @@ package bench
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -44,19 +46,23 @@ func measureCalls(b *bench) {
 	defer client.conn.Close()
 	device := "/hubs/" + h.ID + "/devices/3"
 	commands := 0
+	syncs := "a command waits for two syncs, one after the other; " + syncTimes(b, n.calls)
 	for _, call := range []struct {
 		name    string
 		most    float64
+		note    string
 		request func() []byte
 	}{
-		{"live call", 3, func() []byte { return []byte(s.get(device)) }},
-		{"command", 5, func() []byte {
+		{"live call", 3, "", func() []byte { return []byte(s.get(device)) }},
+		{"command", 5, syncs, func() []byte {
 			commands++
 			body := fmt.Sprintf(`{"key":"lock","value":%t}`, commands%2 == 0)
 			return []byte(s.post(device+"/commands", body, fmt.Sprintf("bench-%d", commands)))
 		}},
 	} {
-		middle := row{Measure: call.name + ", median", Unit: "µs", Aim: atMost(call.most)}
+		middle := row{
+			Measure: call.name + ", median", Unit: "µs", Aim: atMost(call.most), Note: call.note,
+		}
 		tail := row{Measure: call.name + ", p99", Unit: "µs", Aim: atMost(call.most)}
 		for round := range n.rounds {
 			done := b.profile(
@@ -83,6 +89,30 @@ func measureCalls(b *bench) {
 		}
 		b.report.add(middle, tail)
 	}
+}
+
+// syncTimes describes how long this disk takes to sync a short write.
+func syncTimes(b *bench, count int) string {
+	file, err := os.Create(filepath.Join(b.TempDir(), "synced"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer file.Close()
+	took := make([]float64, 0, count)
+	for range count {
+		if _, err := file.Write(make([]byte, 600)); err != nil {
+			b.Fatal(err)
+		}
+		began := time.Now()
+		if err := file.Sync(); err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, float64(time.Since(began))/1e3)
+		harness.Elapse(pause)
+	}
+	return fmt.Sprintf(
+		"this disk takes %s µs for one, p99 %s", figure(median(took)), figure(percentile(took, 0.99)),
+	)
 }
 
 // post returns the bytes of a request with a JSON body and an idempotency key.
