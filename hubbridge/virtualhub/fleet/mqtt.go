@@ -104,10 +104,7 @@ func (c *mqttConn) handshake(clientID string, keepAlive time.Duration) error {
 // arrives for as long as timeout.
 func (c *mqttConn) read(timeout time.Duration) (suffix string, payload []byte, err error) {
 	for {
-		if err := c.conn.SetReadDeadline(time.Now().Add(timeout)); err != nil {
-			return "", nil, err
-		}
-		publish, err := c.next()
+		publish, err := c.next(timeout)
 		if err != nil {
 			return "", nil, err
 		}
@@ -117,14 +114,17 @@ func (c *mqttConn) read(timeout time.Duration) (suffix string, payload []byte, e
 	}
 }
 
-// next returns the next PUBLISH packet.
-func (c *mqttConn) next() (*packets.PublishPacket, error) {
+// next returns the next PUBLISH packet. It fails if no packet arrives for as long as timeout.
+func (c *mqttConn) next(timeout time.Duration) (*packets.PublishPacket, error) {
 	if len(c.early) > 0 {
 		publish := c.early[0]
 		c.early = c.early[1:]
 		return publish, nil
 	}
 	for {
+		if err := c.conn.SetReadDeadline(time.Now().Add(timeout)); err != nil {
+			return nil, err
+		}
 		p, err := packets.ReadPacket(c.reader)
 		if err != nil {
 			return nil, err
