@@ -175,12 +175,14 @@ func (s *service) awaitState(h *hub, at time.Time) error {
 		var page struct {
 			Data []struct{ Channel struct{ Value *int64 } }
 		}
-		if err := json.Unmarshal(answer.Body, &page); err != nil || len(page.Data) != 1 {
-			return fmt.Errorf("state of %s: %d %s: %w", h.ID, answer.Status, answer.Body, err)
-		}
-		if value := page.Data[0].Channel.Value; value != nil && *value >= at.UnixMicro() {
-			return nil
-		}
+		if answer.Status == http.StatusOK {
+			if err := json.Unmarshal(answer.Body, &page); err != nil || len(page.Data) != 1 {
+				return fmt.Errorf("state of %s: %s: %w", h.ID, answer.Body, err)
+			}
+			if value := page.Data[0].Channel.Value; value != nil && *value >= at.UnixMicro() {
+				return nil
+			}
+		} // otherwise the read models are being built
 		if time.Now().After(deadline) {
 			return fmt.Errorf("state of %s: got %s, want a report from %v", h.ID, answer.Body, at)
 		}
