@@ -18,9 +18,10 @@ type Backlog struct {
 	next, last uint64
 	// after is the time, in nanoseconds since 1970: older events are left out.
 	after int64
-	// Lost reports that events of the organization after the time cannot be read any more: they
-	// belong to the log before a reset.
-	Lost bool
+	// Former is when the last event of the organization was stored, in nanoseconds since 1970, that
+	// is after the time and cannot be read any more, because it belongs to the log before a reset.
+	// It is 0 if there is none.
+	Former int64
 	// restored is the sequence after which the log was restored from a backup; 0 if no event of the
 	// backlog is after a restore.
 	restored uint64
@@ -97,7 +98,7 @@ func (l *Logs) Backlog(
 		l.loadNonEvents(ctx, hub)
 	}
 	if epoch.After > 0 && first <= epoch.After+1 {
-		if b.Lost, err = b.lostFormer(ctx, org); err != nil {
+		if b.Former, err = b.lastFormer(ctx, org); err != nil {
 			return b, unavailable(err)
 		}
 	}
@@ -145,33 +146,47 @@ func (b *Backlog) seek(ctx context.Context, first uint64) (uint64, error) {
 	return low, nil
 }
 
-// lostFormer reports whether events of the organization that a former epoch had were stored after
-// the backlog's time.
-func (b *Backlog) lostFormer(ctx context.Context, org string) (bool, error) {
+// LastFormer returns when the last event of an organization's hub was stored before the log was
+// reset, in nanoseconds since 1970; 0 if there was none or it has expired. Errors: ErrReleased, and
+// service_unavailable.
+func (l *Logs) LastFormer(ctx context.Context, org string, hub domain.HubID) (int64, error) {
+	epoch, err := l.epoch(hub)
+	if err != nil {
+		return 0, ErrReleased
+	}
+	b := Backlog{logs: l, log: logEpoch{hub, epoch}}
+	at, err := b.lastFormer(ctx, org)
+	return at, unavailable(err)
+}
+
+// lastFormer returns when the last event of a former epoch was stored, if it is the organization's
+// and after the backlog's time; 0 otherwise.
+func (b *Backlog) lastFormer(ctx context.Context, org string) (int64, error) {
 	for to := b.log.epoch.After; to > 0; {
 		from := to - min(to-1, blockSize-1)
 		records, err := b.logs.records(ctx, b.log.hub, from, to)
 		var gone *goneError
 		if errors.As(err, &gone) || errors.Is(err, ErrEpochEnded) {
-			return false, nil
+			return 0, nil
 		}
 		if err != nil {
-			return false, err
+			return 0, err
 		}
 		for i := len(records) - 1; i >= 0; i-- {
-			switch r := &records[i]; {
-			case r.at.UnixNano() <= b.after:
-				return false, nil
-			case r.event:
-				return r.org == org, nil
+			r := &records[i]
+			if r.at.UnixNano() <= b.after || r.event && r.org != org {
+				return 0, nil
+			}
+			if r.event {
+				return r.at.UnixNano(), nil
 			}
 		}
 		to = records[0].seq - 1
 		if records[0].seq > from {
-			return false, nil
+			return 0, nil
 		}
 	}
-	return false, nil
+	return 0, nil
 }
 
 // Hub returns the hub of the backlog.

@@ -2,9 +2,11 @@ package orgfeed
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams/hublog"
 	"hubcloud/streams/jsapi"
 )
 
@@ -28,7 +30,7 @@ func (f *Feed) access(
 		access, ok := f.cfg.Hubs.Hub(e.hub)
 		ok = ok && access.OrgID == org
 		switch {
-		case ok && access.Epoch.Has(e.seq, e.epoch):
+		case ok && (e.gap || access.Epoch.Has(e.seq, e.epoch)):
 			return access, entryCurrent, nil
 		case refreshed && ok:
 			return access, entryFormer, nil
@@ -40,6 +42,34 @@ func (f *Feed) access(
 			return access, entryForeign, unavailable(err)
 		}
 	}
+}
+
+// formerLog is the log of a hub before its reset.
+type formerLog struct {
+	// epoch is the log's present epoch.
+	epoch domain.EpochID
+	// last is when the last event before the reset was stored, in nanoseconds since 1970.
+	last int64
+}
+
+// lastFormer returns when the last event of a hub was stored before its present epoch began, in
+// nanoseconds since 1970; 0 if that is not known any more.
+func (f *Feed) lastFormer(
+	ctx context.Context, org string, hub domain.HubID, epoch domain.EpochID,
+) (int64, error) {
+	if known, ok := f.former.Load(hub); ok {
+		if former := known.(formerLog); former.epoch == epoch {
+			return former.last, nil
+		}
+	}
+	last, err := f.cfg.Logs.LastFormer(ctx, org, hub)
+	if errors.Is(err, hublog.ErrReleased) {
+		return 0, nil
+	}
+	if err == nil {
+		f.former.Store(hub, formerLog{epoch, last})
+	}
+	return last, err
 }
 
 // refreshSince returns once Hubs has what the directory had at the time t.

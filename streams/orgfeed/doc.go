@@ -36,7 +36,9 @@
 //
 // A hub never ends the feed of its organization. Where events of one hub are gone for a reader, for
 // example because its log was reset before the reader had read it, the feed has an event feed.gap
-// in their place. A hub that leaves the organization disappears from the feed.
+// in the place of the last of them. A gap has a time like every event, so it comes once, whatever
+// process reads, and a reader that has passed it does not get it again. A reader without a position
+// has lost nothing. A hub that leaves the organization disappears from the feed.
 //
 // # Goroutines
 //

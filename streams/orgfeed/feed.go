@@ -95,6 +95,9 @@ type Feed struct {
 	// mergeSlots has one entry for each reader that holds the events of a merge.
 	mergeSlots chan struct{}
 	merges     keptMerges
+	// former has the formerLog of hubs that were reset, by their IDs, as far as readers of a ring
+	// have needed it.
+	former sync.Map
 	// refreshed is when the last refresh of Hubs for an unknown hub began, in nanoseconds since
 	// 1970.
 	refreshed atomic.Int64

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams/hublog"
 )
 
 // gapData is the data of feed.gap.
@@ -13,17 +14,19 @@ type gapData struct {
 	Reason string       `json:"reason"`
 }
 
-// gapPayload returns the event feed.gap without its cursor.
-func gapPayload(g gap, at time.Time) []byte {
-	data, err := json.Marshal(gapData{g.hub, g.reason})
+// gapEvent returns the event feed.gap of a hub, whose log has an epoch. It has the same cursor and
+// time wherever it is read.
+func gapEvent(hub domain.HubID, epoch domain.Epoch, g gap) (domain.EncodedEvent, error) {
+	at := time.Unix(0, g.at).UTC()
+	data, err := json.Marshal(gapData{hub, g.reason})
 	if err != nil {
 		panic(err) // two texts
 	}
 	payload, err := json.Marshal(domain.HubEvent{
-		Type: domain.EventFeedGap, HubID: g.hub, Time: domain.FormatTime(at), Data: data,
+		Type: domain.EventFeedGap, HubID: hub, Time: domain.FormatTime(at), Data: data,
 	})
 	if err != nil {
 		panic(err)
 	}
-	return payload
+	return hublog.Marker(epoch, at, payload)
 }

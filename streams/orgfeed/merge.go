@@ -34,34 +34,35 @@ type merge struct {
 	number uint64
 	// logs is a heap, by the time of the next event.
 	logs []*mergedLog
-	// gaps are the gaps to report before the next event.
-	gaps []gap
 }
 
-// mergedLog is a log with events that are not read yet.
+// mergedLog is a log with events, or gaps, that are not read yet.
 type mergedLog struct {
 	backlog hublog.Backlog
 	group   int
-	// next is when the next event was stored, and seq its sequence.
-	next int64
-	seq  uint64
-	// gap reports that events before the next one are gone.
-	gap bool
-	// events begins with the next event. It is empty while the merge waits.
+	// after is the time of the last event that was read, and next that of the next one.
+	after, next int64
+	// gaps come before the log's own events.
+	gaps []gap
+	// events begins with the log's next event, which has the sequence seq and the time at. It is
+	// empty while the merge waits, and seq is 0 while that event is not known.
 	events []domain.EncodedEvent
+	seq    uint64
+	at     int64
 }
 
-// gap is a place of a hub's log where events are gone for a reader.
+// gap is an event feed.gap: events of the hub up to its time, nanoseconds since 1970, are gone for a
+// reader at an earlier position. At that time and later the reader does not get it. So where it comes
+// depends on the position alone, and not on what the reader has got before.
 type gap struct {
-	hub    domain.HubID
-	epoch  domain.Epoch
+	at     int64
 	reason string
 }
 
 // The reasons of feed.gap.
 const (
-	gapReset   = "log_reset"
-	gapExpired = "events_lost"
+	gapReset = "log_reset"
+	gapLost  = "events_lost"
 )
 
 // newMerge returns the merge of an organization's hubs that the filter chooses, from a position to
@@ -77,7 +78,7 @@ func (f *Feed) newMerge(ctx context.Context, r *ring, filter *domain.EventFilter
 		access, ok := f.cfg.Hubs.Hub(hub)
 		return !ok || !filter.HasHub(hub, access.SiteID)
 	})
-	logs, gaps := make([]*mergedLog, len(hubs)), make([]*gap, len(hubs))
+	logs := make([]*mergedLog, len(hubs))
 	loads, loading := errgroup.WithContext(ctx)
 	loads.SetLimit(mergeLoads)
 	for i, hub := range hubs {
@@ -90,20 +91,24 @@ func (f *Feed) newMerge(ctx context.Context, r *ring, filter *domain.EventFilter
 		if stored <= p.Times[group] {
 			continue
 		}
-		loads.Go(func() (err error) {
-			logs[i], gaps[i], err = m.openLog(loading, hub, group, p.Times[group])
+		loads.Go(func() error {
+			log := &mergedLog{group: group, after: p.Times[group]}
+			more, err := m.open(loading, log, hub)
+			if err == nil && more {
+				more, err = m.fill(loading, log, 1)
+			}
+			if more {
+				logs[i] = log
+			}
 			return err
 		})
 	}
 	if err := loads.Wait(); err != nil {
 		return nil, err
 	}
-	for i := range hubs {
-		if gaps[i] != nil {
-			m.gaps = append(m.gaps, *gaps[i])
-		}
-		if logs[i] != nil {
-			m.logs = append(m.logs, logs[i])
+	for _, log := range logs {
+		if log != nil {
+			m.logs = append(m.logs, log)
 		}
 	}
 	for i := len(m.logs)/2 - 1; i >= 0; i-- {
@@ -113,120 +118,130 @@ func (f *Feed) newMerge(ctx context.Context, r *ring, filter *domain.EventFilter
 	return m, nil
 }
 
-// openLog returns a hub's log after a time, nil if the merge has no event of it, and a gap at that
-// place if there is one.
-func (m *merge) openLog(
-	ctx context.Context, hub domain.HubID, group int, after int64,
-) (log *mergedLog, lost *gap, err error) {
-	backlog, err := m.feed.cfg.Logs.Backlog(ctx, m.org, hub, after)
+// open begins to read a hub's log after the time log.after. It returns false if the organization does
+// not have the hub.
+func (m *merge) open(ctx context.Context, log *mergedLog, hub domain.HubID) (bool, error) {
+	backlog, err := m.feed.cfg.Logs.Backlog(ctx, m.org, hub, log.after)
 	if errors.Is(err, hublog.ErrReleased) {
-		return nil, nil, nil
+		return false, nil
 	}
 	if err != nil {
-		return nil, nil, err
+		return false, err
 	}
-	if backlog.Lost {
-		lost = &gap{hub, backlog.Epoch(), gapReset}
+	if access, ok := m.feed.cfg.Hubs.Hub(hub); !ok || access.OrgID != m.org {
+		return false, nil
 	}
-	log = &mergedLog{backlog: backlog, group: group}
-	more, again, err := m.fill(ctx, log, 1)
-	if err != nil || !more {
-		if again != nil {
-			lost = again
-		}
-		return nil, lost, err
+	*log = mergedLog{backlog: backlog, group: log.group, after: log.after}
+	if at := backlog.Former; at <= m.until[log.group] {
+		log.addGap(at, gapReset)
 	}
-	return log, lost, nil
+	return true, nil
 }
 
-// fill reads the next events of a log. more is false if the merge has none; then lost is the gap to
-// report, if there is one.
-func (m *merge) fill(
-	ctx context.Context, log *mergedLog, n int,
-) (more bool, lost *gap, err error) {
+// addGap adds a gap at a time, unless the reader is there or beyond.
+func (log *mergedLog) addGap(at int64, reason string) {
+	if at > log.after {
+		log.gaps = append(log.gaps, gap{at, reason})
+	}
+}
+
+// fill reads the next events of a log, and finds the gaps before them. It returns false if the merge
+// has neither.
+func (m *merge) fill(ctx context.Context, log *mergedLog, n int) (more bool, err error) {
 	events, missing, err := log.backlog.Next(ctx, n, chunkBytes)
-	switch {
-	case errors.Is(err, hublog.ErrReleased):
-		return false, nil, nil
-	case errors.Is(err, hublog.ErrEpochEnded):
-		// The rest of the former log is gone. The events of the new one come after this merge.
-		access, ok := m.feed.cfg.Hubs.Hub(log.backlog.Hub())
-		if !ok || access.OrgID != m.org {
-			return false, nil, nil
+	for errors.Is(err, hublog.ErrEpochEnded) {
+		if more, err := m.open(ctx, log, log.backlog.Hub()); err != nil || !more {
+			return false, err
 		}
-		return false, &gap{log.backlog.Hub(), access.Epoch, gapReset}, nil
-	case err != nil:
-		return false, nil, err
+		events, missing, err = log.backlog.Next(ctx, n, chunkBytes)
+	}
+	if errors.Is(err, hublog.ErrReleased) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	before := m.until[log.group]
+	if len(events) > 0 && events[0].StoredNanos <= before {
+		log.events, log.seq, log.at = events, events[0].Seq, events[0].StoredNanos
+		before = log.at - 1
 	}
 	if missing {
-		log.gap = true
+		log.addGap(before, gapLost)
 	}
-	if len(events) == 0 || events[0].StoredNanos > m.until[log.group] {
-		if log.gap {
-			lost = &gap{log.backlog.Hub(), log.backlog.Epoch(), gapExpired}
-		}
-		return false, lost, nil
+	return log.setNext(), nil
+}
+
+// setNext sets the time of the next event. It returns false if none is known.
+func (log *mergedLog) setNext() bool {
+	switch {
+	case len(log.gaps) > 0:
+		log.next = log.gaps[0].at
+	case log.seq > 0:
+		log.next = log.at
+	default:
+		return false
 	}
-	log.events, log.next, log.seq = events, events[0].StoredNanos, events[0].Seq
-	return true, nil, nil
+	return true
+}
+
+// event returns the next event, which peek has found. isGap reports that it is a feed.gap.
+func (log *mergedLog) event() (e *domain.EncodedEvent, isGap bool, err error) {
+	if len(log.gaps) == 0 {
+		return &log.events[0], false, nil
+	}
+	marker, err := gapEvent(log.backlog.Hub(), log.backlog.Epoch(), log.gaps[0])
+	return &marker, true, err
 }
 
 // chunk returns how many events of one log to read at once.
 func (m *merge) chunk() int { return min(max(mergeEvents/max(len(m.logs), 1), 1), maxChunk) }
 
 // peek returns the log with the next event, which it reads if necessary; nil at the end of the
-// merge. It returns a gap instead if one is to be reported first.
-func (m *merge) peek(ctx context.Context) (log *mergedLog, lost *gap, err error) {
-	for {
-		if len(m.gaps) > 0 {
-			return nil, &m.gaps[0], nil
+// merge.
+func (m *merge) peek(ctx context.Context) (*mergedLog, error) {
+	for len(m.logs) > 0 {
+		log := m.logs[0]
+		if len(log.gaps) > 0 || len(log.events) > 0 {
+			return log, nil
 		}
-		if len(m.logs) == 0 {
-			return nil, nil, nil
+		if log.seq > 0 {
+			log.backlog.Unread(log.seq)
+			log.seq = 0
 		}
-		log = m.logs[0]
-		if len(log.events) == 0 {
-			if log.seq > 0 {
-				log.backlog.Unread(log.seq)
-			}
-			more, lost, err := m.fill(ctx, log, m.chunk())
-			if err != nil {
-				return nil, nil, err
-			}
-			if !more {
-				m.remove()
-				if lost != nil {
-					m.gaps = append(m.gaps, *lost)
-				}
-				continue
-			}
-			if m.logs[0] = log; !m.isFirst() {
-				m.down(0)
-				continue
-			}
+		more, err := m.fill(ctx, log, m.chunk())
+		if err != nil {
+			return nil, err
 		}
-		if log.gap {
-			log.gap = false
-			m.gaps = append(m.gaps, gap{log.backlog.Hub(), log.backlog.Epoch(), gapExpired})
-			continue
+		if !more {
+			m.remove()
+		} else if !m.isFirst() {
+			m.down(0)
 		}
-		return log, nil, nil
 	}
+	return nil, nil
 }
 
 // advance steps over the event that peek has returned. A log whose next event is not known yet
 // stays the first until peek has read it.
 func (m *merge) advance() {
 	log := m.logs[0]
-	log.events = log.events[1:]
-	switch {
-	case len(log.events) > 0 && log.events[0].StoredNanos <= m.until[log.group]:
-		log.next, log.seq = log.events[0].StoredNanos, log.events[0].Seq
+	log.after = log.next
+	if len(log.gaps) > 0 {
+		log.gaps = log.gaps[1:]
+	} else {
+		log.events = log.events[1:]
+		log.seq = 0
+		switch {
+		case len(log.events) > 0 && log.events[0].StoredNanos <= m.until[log.group]:
+			log.seq, log.at = log.events[0].Seq, log.events[0].StoredNanos
+		case len(log.events) > 0 || log.backlog.AtEnd():
+			m.remove()
+			return
+		}
+	}
+	if log.setNext() {
 		m.down(0)
-	case len(log.events) > 0 || log.backlog.AtEnd():
-		m.remove()
-	default:
-		log.events, log.seq = nil, 0
 	}
 }
 

@@ -26,8 +26,7 @@ const (
 // them for all. A reader that is slower than the others falls behind the past, and no reader waits
 // for it.
 //
-// Everything in it is as a reader at its start would get it by itself. Gaps are not shared, since
-// what a reader has lost depends on its own position: a past ends before the first one.
+// Everything in it is as a reader at its start would get it by itself.
 type past struct {
 	feed *Feed
 	org  string
@@ -54,10 +53,9 @@ type past struct {
 	idle    time.Time
 }
 
-// pastEnd is why no event follows in a past: a gap comes next, or the past has everything up to
-// until, which is a position with that Complete.
+// pastEnd reports that no event follows in a past: it has everything up to until, which is a position
+// with that Complete.
 type pastEnd struct {
-	gap      bool
 	until    []int64
 	complete int64
 }
@@ -131,7 +129,7 @@ func (p *past) leave() {
 	}
 }
 
-// from returns the entries from a number on, or why there are none at the end. ok is false if the
+// from returns the entries from a number on, or the end if there are none. ok is false if the
 // past no longer has the first.
 func (p *past) from(number uint64) (entries []entry, end *pastEnd, ok bool) {
 	p.mu.Lock()
@@ -163,16 +161,18 @@ func (p *past) read(ctx context.Context, r *ring, number uint64) error {
 	return p.feed.withMergeSlot(ctx, func() error {
 		defer p.merge.rest()
 		for range max(1, min(pastChunk, p.limit/2)) {
-			log, lost, err := p.merge.peek(ctx)
+			log, err := p.merge.peek(ctx)
 			if err != nil {
 				return err
 			}
 			if log == nil {
 				p.count()
-				p.finish(lost != nil)
+				p.finish()
 				return nil
 			}
-			p.push(log)
+			if err := p.push(log); err != nil {
+				return err
+			}
 			p.merge.advance()
 		}
 		p.count()
@@ -194,8 +194,11 @@ func (p *past) begin(ctx context.Context, r *ring) error {
 }
 
 // push appends the next event of the merge, which is the first of a log.
-func (p *past) push(log *mergedLog) {
-	event := &log.events[0]
+func (p *past) push(log *mergedLog) error {
+	event, isGap, err := log.event()
+	if err != nil {
+		return err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	// Everything after the event is later, apart from what is received late.
@@ -203,7 +206,7 @@ func (p *past) push(log *mergedLog) {
 	e := entry{
 		group: log.group, time: log.next, before: p.last[log.group], complete: p.complete,
 		hub: log.backlog.Hub(), epoch: log.backlog.Epoch().At(event.Seq), seq: event.Seq,
-		received: time.Now(),
+		gap: isGap, received: time.Now(),
 	}
 	p.last[log.group] = log.next
 	id := Position{Complete: p.complete, Times: p.last}.String()
@@ -213,12 +216,13 @@ func (p *past) push(log *mergedLog) {
 	e.event = withID(p.arena, id, event)
 	p.arena = p.arena[:len(p.arena)+len(e.event.Frame)]
 	p.appendLocked(e)
+	return nil
 }
 
-// finish ends the past, before a gap or at the end of the merge.
-func (p *past) finish(gap bool) {
+// finish ends the past at the end of the merge.
+func (p *past) finish() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.end = &pastEnd{gap, p.until, p.merge.complete}
+	p.end = &pastEnd{p.until, p.merge.complete}
 	p.merge, p.arena = nil, nil
 }

@@ -127,7 +127,7 @@ func errBadPosition() error {
 func errExpired() error {
 	return domain.Errorf(
 		domain.CodeCursorExpired,
-		"after, or Last-Event-ID: events after this position may have expired: read the devices "+
-			"of all hubs, then the events without a cursor",
+		"after, or Last-Event-ID: events after this position may have expired: read GET "+
+			"/v1/state, and continue from the header Event-Cursor of its first page",
 	)
 }

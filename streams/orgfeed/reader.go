@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/streams/hublog"
 	"hubcloud/streams/jsapi"
 )
 
@@ -33,9 +32,8 @@ type Reader struct {
 	times  []int64
 	// more reports that Next has left events that are there.
 	more bool
-	// gaps are the epochs for which a gap was reported, by hub.
-	gaps map[domain.HubID]domain.EpochID
-	// fresh reports that the reader has no position yet: it has lost nothing.
+	// fresh reports that the reader had no position and has not read up to the end yet: it has lost
+	// nothing, and gets no feed.gap.
 	fresh bool
 	// held was read but not returned yet.
 	held   []domain.EncodedEvent
@@ -82,7 +80,7 @@ func (f *Feed) FollowSince(
 func (f *Feed) newReader(
 	ctx context.Context, org string, filter domain.EventFilter, after string,
 ) (r *Reader, err error) {
-	r = &Reader{feed: f, filter: filter, gaps: map[domain.HubID]domain.EpochID{}}
+	r = &Reader{feed: f, filter: filter}
 	if after == "" {
 		r.pos, r.moved, r.fresh = f.oldest(), true, true
 	} else {
@@ -274,10 +272,6 @@ func (b *batch) readPast(ctx context.Context) (done bool, err error) {
 			if err := r.past.read(ctx, r.ring, r.number); err != nil {
 				return false, err
 			}
-		case end.gap:
-			r.leavePast()
-			r.merge, err = r.feed.newMerge(ctx, r.ring, &r.filter, r.pos)
-			return true, err
 		default:
 			r.leavePast()
 			r.reach(end.until, end.complete)
@@ -314,7 +308,7 @@ func (b *batch) readRing(ctx context.Context) (behind bool, err error) {
 	if err := b.addEntries(ctx, entries); err != nil || r.more {
 		return false, err
 	}
-	r.pos.Complete = max(r.pos.Complete, confirmed)
+	r.pos.Complete, r.fresh = max(r.pos.Complete, confirmed), false
 	return false, nil
 }
 
@@ -356,9 +350,9 @@ func (b *batch) addEntry(ctx context.Context, e *entry) error {
 		return nil
 	}
 	if state == entryFormer {
-		return b.addGap(gap{e.hub, access.Epoch, gapReset})
+		return b.addFormer(ctx, e, access.Epoch)
 	}
-	if !r.filter.HasAllTypes() && !r.filter.HasType(eventType(&e.event)) {
+	if !e.gap && !r.filter.HasAllTypes() && !r.filter.HasType(eventType(&e.event)) {
 		return nil
 	}
 	r.times[e.group] = e.time
@@ -385,27 +379,19 @@ func (b *batch) addMergedEvents(ctx context.Context) (done bool, err error) {
 	m := r.merge
 	defer m.rest()
 	for {
-		log, lost, err := m.peek(ctx)
-		switch {
-		case err != nil:
+		log, err := m.peek(ctx)
+		if err != nil {
 			return false, err
-		case lost != nil:
-			if b.full(0) {
-				return false, nil
-			}
-			if !r.fresh {
-				if err := b.addGap(*lost); err != nil {
-					return false, err
-				}
-			}
-			m.gaps = m.gaps[1:]
-			continue
-		case log == nil:
+		}
+		if log == nil {
 			r.reach(m.until, m.complete)
 			r.merge, r.fresh = nil, false
 			return true, nil
 		}
-		e := &log.events[0]
+		e, isGap, err := log.event()
+		if err != nil {
+			return false, err
+		}
 		if b.full(len(e.Envelope)) {
 			return false, nil
 		}
@@ -413,9 +399,12 @@ func (b *batch) addMergedEvents(ctx context.Context) (done bool, err error) {
 		r.pos.Times[log.group] = log.next
 		// Everything after the event is later, apart from what is received late.
 		r.pos.Complete = max(r.pos.Complete, min(m.complete, log.next/int64(time.Millisecond)))
-		if r.filter.HasAllTypes() || r.filter.HasType(eventType(e)) {
+		switch {
+		case isGap && r.fresh:
+			r.moved = true
+		case isGap, r.filter.HasAllTypes(), r.filter.HasType(eventType(e)):
 			b.addMerged(e)
-		} else {
+		default:
 			r.moved = true
 		}
 		m.advance()
@@ -438,18 +427,17 @@ func (b *batch) addMerged(e *domain.EncodedEvent) {
 	b.add(event)
 }
 
-// addGap adds an event feed.gap, unless the reader has had one for the same log.
-func (b *batch) addGap(g gap) error {
-	r := b.reader
-	if reported, ok := r.gaps[g.hub]; ok && reported == g.epoch.ID && g.reason == gapReset {
-		return nil
+// addFormer adds feed.gap if an entry is the last one of a log before its reset. The others are left
+// out: the gap stands for all of them, at the place where a merge has it.
+func (b *batch) addFormer(ctx context.Context, e *entry, epoch domain.Epoch) error {
+	last, err := b.reader.feed.lastFormer(ctx, b.reader.ring.org, e.hub, epoch.ID)
+	if err != nil || e.time < last || b.reader.fresh {
+		return err
 	}
-	r.gaps[g.hub] = g.epoch.ID
-	now := r.feed.cfg.Now()
-	e, err := hublog.Marker(g.epoch, now, gapPayload(g, now))
+	marker, err := gapEvent(e.hub, epoch, gap{e.time, gapReset})
 	if err != nil {
 		return err
 	}
-	b.add(withID(nil, r.pos.String(), &e))
+	b.add(withID(nil, b.reader.pos.String(), &marker))
 	return nil
 }

@@ -47,6 +47,8 @@ type entry struct {
 	hub      domain.HubID
 	epoch    domain.EpochID
 	seq      uint64
+	// gap reports that the event is a feed.gap.
+	gap bool
 	// received is when this process received or read the event.
 	received time.Time
 	// event has the cursor and the frame of the feed.

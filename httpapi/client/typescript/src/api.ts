@@ -485,8 +485,11 @@ export interface paths {
          *     Pass `next_cursor` as `after` in the next request. If `has_more` is true, read again at once, also after a page without events. The
          *     filters are not part of the position: they can differ from one request to the next.
          *
-         *     Where events of one hub are gone for this reader, the feed has an event `feed.gap`. `410 cursor_expired` means that the position
-         *     as a whole is older than the retention.
+         *     Where events of one hub are gone for this reader, the feed has an event `feed.gap` in the place of the last of them. It comes once: a
+         *     position after it is behind the gap. A request without a position gets none. `410 cursor_expired` means that the position as a whole is
+         *     older than the retention: read `GET /state`, and continue from the header `Event-Cursor` of that answer.
+         *
+         *     A hub that is added to the organization appears with its next event. `GET /state` has what it reports at once.
          *
          *     `Events-Behind` is how many events follow `next_cursor`: those of the hubs that `site_id`, `hub_id` and `part` choose. It counts all
          *     types, since which events `type` leaves out is not known before they are read. A reader that names itself with the header `Reader` is
@@ -1823,7 +1826,10 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /** @description Only in the organization's feed. Events of the hub are gone for this reader. Read the hub's devices for their state. */
+        /**
+         * @description Only in the organization's feed. Events of the hub are gone for this reader. Read the hub's devices for their state. `time` is about when
+         *     the last of the missing events was stored. The same gap has the same `cursor` and `time` for all readers.
+         */
         FeedGapEvent: {
             cursor: components["schemas"]["Cursor"];
             /**
@@ -2962,7 +2968,8 @@ export interface operations {
                  */
                 available?: boolean;
                 /**
-                 * @description Only channels that have reported, but not at this time or later. The time is the hub's.
+                 * @description Only channels whose `observed_at` is before this time. The time is the hub's. Hubs report when a value changes: a device that has
+                 *     reported the same value since is among them.
                  * @example 2026-01-02T03:04:05Z
                  */
                 observed_before?: string;
