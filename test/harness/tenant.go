@@ -4,6 +4,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"hubcloud/streams/streamstest"
 )
 
 // Tenant is an organization with one site and a client whose key has all scopes.
@@ -14,7 +17,11 @@ type Tenant struct {
 	Owner string
 }
 
-// NewTenant creates an organization on the service.
+// readModelsPatience is how long NewTenant waits for read models. Some tests have stopped them.
+const readModelsPatience = 5 * time.Second
+
+// NewTenant creates an organization on the service. It waits for a moment until the read models of a
+// new installation are built: lists are answered 503 until then.
 func NewTenant(t testing.TB, s *Service, name string) *Tenant {
 	t.Helper()
 	owner := "owner@" + strings.ReplaceAll(strings.ToLower(name), " ", "-") + ".example.com"
@@ -29,6 +36,10 @@ func NewTenant(t testing.TB, s *Service, name string) *Tenant {
 		Owner:  owner,
 	}
 	tenant.Site = tenant.NewSite(name + " site")
+	streamstest.Poll(readModelsPatience, func() bool {
+		answer, err := tenant.Do(http.MethodGet, "/state?limit=1", nil)
+		return err == nil && answer.Status != http.StatusServiceUnavailable
+	})
 	return tenant
 }
 
