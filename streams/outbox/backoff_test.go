@@ -18,7 +18,7 @@ func TestBackoff(t *testing.T) {
 		)
 		failures := rapid.Uint64Min(1).Draw(t, "failures")
 		full := longest
-		if failures < 40 && first < longest>>(failures-1) {
+		if failures < 64 && first <= longest>>(failures-1) {
 			full = first << (failures - 1)
 		}
 		if got := backoff(failures, first, longest); got < full/2 || got > full {
