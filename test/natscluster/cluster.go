@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -56,8 +55,7 @@ func RunServer() error {
 type Cluster struct {
 	t     testing.TB
 	Nodes []*Node
-	// Access makes a command use the cluster, and Arguments make `serve` use it and the database.
-	Access    []string
+	// Arguments make `serve` use the cluster and the database.
 	Arguments []string
 	// MQTT has the MQTT address of each node. NATS has the client addresses of all, separated by
 	// commas.
@@ -132,15 +130,13 @@ func New(t testing.TB, shards string, places []harness.Place, database string) *
 	}
 	b.NATS = strings.Join(addresses, ",")
 	b.Renew = func() { configure(strings.Join(hosts, ","), hosts[0]) }
-	b.Access = []string{
+	b.Arguments = []string{
 		"--nats-url", strings.Join(urls, ","), "--nats-credentials",
-		filepath.Join(dir, "nats-credentials.json"),
+		filepath.Join(dir, "nats-credentials.json"), "--public-mqtt", b.MQTT[0],
+		"--ca-cert", filepath.Join(dir, "ca", "ca.pem"), "--ca-key",
+		filepath.Join(dir, "ca", "ca-key.pem"), "--log-replicas", "3",
+		"--postgres-url", database, "--rate", "100000", "--burst", "100000",
 	}
-	b.Arguments = append(
-		slices.Clone(b.Access), "--public-mqtt", b.MQTT[0], "--ca-cert",
-		filepath.Join(dir, "ca", "ca.pem"), "--ca-key", filepath.Join(dir, "ca", "ca-key.pem"),
-		"--log-replicas", "3", "--postgres-url", database, "--rate", "100000", "--burst", "100000",
-	)
 	return b
 }
 

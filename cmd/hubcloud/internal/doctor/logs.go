@@ -217,10 +217,6 @@ func judgeLargest(accounts []survey.Account, list hubLogList, f *findings) {
 		f.note("there are no hub logs")
 		return
 	}
-	if logs == 0 {
-		f.note("%d hub logs hold nothing", len(list.logs))
-		return
-	}
 	largest := slices.MaxFunc(
 		list.logs, func(a, b survey.Stream) int { return cmp.Compare(a.Bytes, b.Bytes) },
 	)
