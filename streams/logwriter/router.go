@@ -266,9 +266,9 @@ func (r *Router) SyncGroup(ctx context.Context, number int) error {
 	return g.follower.Sync(ctx)
 }
 
-// IsCommitting reports whether a commit of the hub's group that this process began before a time is
-// not known to be stored or not. Other processes may have got it already, while Sync and Tip of this
-// one know nothing of it.
+// IsCommitting reports whether this process began a commit of the hub's group before a time and does
+// not know yet whether it is stored. Other processes may have got it already, while Sync and Tip of
+// this one know nothing of it.
 func (r *Router) IsCommitting(hub domain.HubID, before time.Time) bool {
 	w := r.groupOf(hub).writer.Load()
 	if w == nil {

@@ -171,7 +171,9 @@ func TestResetAndRelease(t *testing.T) {
 			gaps[0].Data.Reason != "log_reset" {
 			t.Errorf("%s: got the gaps %v, want one of %s", ring, gaps, hubN(1))
 		}
-		events := slices.DeleteFunc(slices.Clone(got), func(e event) bool { return e.Type == domain.EventFeedGap })
+		events := slices.DeleteFunc(slices.Clone(got), func(e event) bool {
+			return e.Type == domain.EventFeedGap
+		})
 		if len(events) != 2 || events[0].Data.N != 5 || events[1].Data.N != 6 {
 			t.Errorf("%s: got %v, want events 5 and 6", ring, events)
 		}

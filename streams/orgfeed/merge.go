@@ -51,9 +51,9 @@ type mergedLog struct {
 	at     int64
 }
 
-// gap is an event feed.gap: events of the hub up to its time, nanoseconds since 1970, are gone for a
-// reader at an earlier position. At that time and later the reader does not get it. So where it comes
-// depends on the position alone, and not on what the reader has got before.
+// gap is an event feed.gap: events of the hub up to its time, nanoseconds since 1970, are gone for
+// a reader at an earlier position. A reader at that time or later does not get it. So whether it
+// comes depends on the position alone, and not on what the reader has got before.
 type gap struct {
 	at     int64
 	reason string
@@ -118,8 +118,8 @@ func (f *Feed) newMerge(ctx context.Context, r *ring, filter *domain.EventFilter
 	return m, nil
 }
 
-// open begins to read a hub's log after the time log.after. It returns false if the organization does
-// not have the hub.
+// open begins to read a hub's log after the time log.after. It returns false if the organization
+// does not have the hub.
 func (m *merge) open(ctx context.Context, log *mergedLog, hub domain.HubID) (bool, error) {
 	backlog, err := m.feed.cfg.Logs.Backlog(ctx, m.org, hub, log.after)
 	if errors.Is(err, hublog.ErrReleased) {
@@ -145,8 +145,8 @@ func (log *mergedLog) addGap(at int64, reason string) {
 	}
 }
 
-// fill reads the next events of a log, and finds the gaps before them. It returns false if the merge
-// has neither.
+// fill reads the next events of a log, and finds the gaps before them. It returns false if the
+// merge has neither.
 func (m *merge) fill(ctx context.Context, log *mergedLog, n int) (more bool, err error) {
 	events, missing, err := log.backlog.Next(ctx, n, chunkBytes)
 	for errors.Is(err, hublog.ErrEpochEnded) {

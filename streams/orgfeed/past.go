@@ -53,8 +53,8 @@ type past struct {
 	idle    time.Time
 }
 
-// pastEnd reports that no event follows in a past: it has everything up to until, which is a position
-// with that Complete.
+// pastEnd reports that no event follows in a past: it has everything up to until, which is a
+// position with that Complete.
 type pastEnd struct {
 	until    []int64
 	complete int64

@@ -427,8 +427,8 @@ func (b *batch) addMerged(e *domain.EncodedEvent) {
 	b.add(event)
 }
 
-// addFormer adds feed.gap if an entry is the last one of a log before its reset. The others are left
-// out: the gap stands for all of them, at the place where a merge has it.
+// addFormer adds feed.gap if an entry is the last one of a log before its reset. The others are
+// left out: the gap stands for all of them, at the place where a merge has it.
 func (b *batch) addFormer(ctx context.Context, e *entry, epoch domain.Epoch) error {
 	last, err := b.reader.feed.lastFormer(ctx, b.reader.ring.org, e.hub, epoch.ID)
 	if err != nil || e.time < last || b.reader.fresh {

@@ -250,17 +250,24 @@ func (f *follower) readStream(stream *harness.Stream, stop <-chan struct{}) bool
 
 // handle records the event of a message.
 func (f *follower) handle(m harness.Message) {
+	f.cursor, f.got = take(f.client.T, m, f.cursor, f.got)
+}
+
+// take returns a reader's cursor and events after a message of its stream.
+func take(
+	t testing.TB, m harness.Message, cursor string, got []harness.Event,
+) (string, []harness.Event) {
 	if m.ID != "" {
-		f.cursor = m.ID
+		cursor = m.ID
 	}
 	if m.Data == "" {
-		return
+		return cursor, got
 	}
 	var event harness.Event
 	if err := json.Unmarshal([]byte(m.Data), &event); err != nil {
-		f.client.T.Errorf("hub %s: %q: %v", f.hub, m.Data, err)
+		t.Errorf("message %s: %q: %v", m.ID, m.Data, err)
 	}
-	f.got = append(f.got, event)
+	return cursor, append(got, event)
 }
 
 // numbersOf checks that the observed values of a log rise by one from 1, and returns the last.

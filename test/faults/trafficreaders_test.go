@@ -108,15 +108,5 @@ func (r *traffic) recordSilence(since time.Time) {
 
 // handleMessage records the event of a message.
 func (r *traffic) handleMessage(f *trafficReader, m harness.Message) {
-	if m.ID != "" {
-		f.cursor = m.ID
-	}
-	if m.Data == "" {
-		return
-	}
-	var event harness.Event
-	if err := json.Unmarshal([]byte(m.Data), &event); err != nil {
-		r.t.Errorf("hub %s: %q: %v", f.hub, m.Data, err)
-	}
-	f.got = append(f.got, event)
+	f.cursor, f.got = take(r.t, m, f.cursor, f.got)
 }

@@ -130,8 +130,9 @@ func (s *Service) ReplicaOf(program string, args ...string) *Service {
 		"sslmode": {"disable"},
 	}
 	r := &Service{
-		t: s.t, Dir: s.t.TempDir(), Program: program, running: &running{}, HTTP: streamstest.FreeAddress(s.t),
-		Admin: streamstest.FreeAddress(s.t), MQTT: s.MQTT, NATS: s.NATS,
+		t: s.t, Dir: s.t.TempDir(), Program: program, running: &running{},
+		HTTP: streamstest.FreeAddress(s.t), Admin: streamstest.FreeAddress(s.t),
+		MQTT: s.MQTT, NATS: s.NATS,
 		Args: append([]string{
 			"--roles", "api", "--nats-url", "nats://" + s.NATS, "--nats-credentials",
 			filepath.Join(s.Dir, "nats-credentials.json"), "--public-mqtt", s.MQTT,

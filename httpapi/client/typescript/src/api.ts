@@ -486,7 +486,7 @@ export interface paths {
          *     filters are not part of the position: they can differ from one request to the next.
          *
          *     Where events of one hub are gone for this reader, the feed has an event `feed.gap` in the place of the last of them. It comes once: a
-         *     position after it is behind the gap. A request without a position gets none. `410 cursor_expired` means that the position as a whole is
+         *     position behind it does not bring it again. A request without a position gets none. `410 cursor_expired` means that the position as a whole is
          *     older than the retention: read `GET /state`, and continue from the header `Event-Cursor` of that answer.
          *
          *     A hub that is added to the organization appears with its next event. `GET /state` has what it reports at once.
