@@ -31,18 +31,15 @@ func (v *Views) replay() {
 	}
 }
 
-const (
-	// auditPause is the pause before an audit that failed is tried again.
-	auditPause = 10 * time.Second
-	// quietFor is how old the last record of a log must be for the listed end of its view to count.
-	quietFor = time.Minute
-)
+// auditPause is the pause before an audit that failed is tried again.
+const auditPause = 10 * time.Second
 
 // audit compares all views with the journal, and leaves those that are missing, too short or have a
 // gap to repairs: also those that no former run has written to for long. It lists the streams,
 // which costs little for each. One server keeps what it has; in a cluster, servers are replaced,
 // wiped and lost, so audit goes on until ctx ends.
 func (v *Views) audit(ctx context.Context) error {
+	starts, startedAt := v.cfg.ServerStarts(), time.Time{}
 	for {
 		for _, s := range v.ownShards() {
 			for !s.audit(ctx) {
@@ -51,21 +48,43 @@ func (v *Views) audit(ctx context.Context) error {
 				}
 			}
 		}
-		if v.cfg.Conns.Cloud.ConnectedClusterName() == "" {
+		if !v.clustered() {
 			return nil
 		}
-		pause := v.cfg.AuditEvery
-		if v.away.Load() > 0 {
-			pause /= 10
-		}
-		if !streams.Sleep(ctx, pause) {
+		if !v.awaitAudit(ctx, starts, startedAt) {
 			return nil
+		}
+		if now := v.cfg.ServerStarts(); now != starts {
+			starts, startedAt = now, time.Now()
 		}
 	}
 }
 
+// awaitAudit waits until the next audit is due: after AuditEvery, after a tenth of that while views
+// are away, and at once when a server has started since the last audit, before which there were
+// that many starts. A server that starts finds its streams one after the other, so for the next
+// tenth of AuditEvery the audits are a hundredth of it apart. awaitAudit returns false if ctx ended
+// first.
+func (v *Views) awaitAudit(ctx context.Context, starts int, startedAt time.Time) bool {
+	pause := v.cfg.AuditEvery
+	switch {
+	case time.Since(startedAt) < v.cfg.AuditEvery/10:
+		pause /= 100
+	case v.away.Load() > 0:
+		pause /= 10
+	}
+	due := time.Now().Add(pause)
+	for time.Now().Before(due) && v.cfg.ServerStarts() == starts {
+		if !streams.Sleep(ctx, min(maintainEvery, pause)) {
+			return false
+		}
+	}
+	return true
+}
+
 // audit compares the views of a shard. It reports whether it is done.
 func (s *shard) audit(ctx context.Context) (done bool) {
+	began := time.Now()
 	listed := map[string]bool{}
 	var replicated, back []domain.HubID
 	missing, err := s.api.List(ctx, func(page []jetstream.StreamInfo) (more bool) {
@@ -76,7 +95,7 @@ func (s *shard) audit(ctx context.Context) (done bool) {
 				continue // a stream whose servers are away is listed without its state
 			}
 			listed[string(hub)] = true
-			if s.auditOne(hub, &page[i].State) {
+			if s.auditOne(hub, &page[i].State, began) {
 				back = append(back, hub)
 			}
 			if page[i].Config.Replicas > 1 {
@@ -99,7 +118,7 @@ func (s *shard) audit(ctx context.Context) (done bool) {
 	}
 	for hub := range s.views.cfg.Index.Tips() {
 		if s.views.shardOf(hub) == s && !listed[string(hub)] {
-			s.auditOne(hub, nil)
+			s.auditOne(hub, nil, began)
 		}
 	}
 	for _, hub := range back {
@@ -114,9 +133,11 @@ func (s *shard) audit(ctx context.Context) (done bool) {
 }
 
 // auditOne leaves a view to a repair if its stream looks incomplete. The state is nil without a
-// stream. A repair looks again, so it is harmless for a complete view. back reports that the
-// stream's server was away.
-func (s *shard) auditOne(hub domain.HubID, state *jetstream.StreamState) (back bool) {
+// stream. A repair looks again, so it is harmless for a complete view. The state was requested at
+// asked or later. back reports that the stream's server was away.
+func (s *shard) auditOne(
+	hub domain.HubID, state *jetstream.StreamState, asked time.Time,
+) (back bool) {
 	tip, ok := s.views.cfg.Index.Tip(hub)
 	if !ok {
 		return false
@@ -135,10 +156,10 @@ func (s *shard) auditOne(hub domain.HubID, state *jetstream.StreamState) (back b
 			s.view(hub).fallBehind(noCommit)
 		}
 	case v.state == stateCurrent:
-		// Its end is known, and the listed one may be older by the time that listing takes.
-		quiet := s.views.cfg.Now().Sub(tip.Time) > quietFor
+		// An end that became known after the request may be missing in the state.
+		settled := v.endSince.Before(asked)
 		if state != nil && state.NumDeleted > 0 ||
-			quiet && (state == nil || state.LastSeq < v.end) {
+			settled && (state == nil || state.LastSeq < v.end) {
 			v.fallBehind(noCommit)
 		}
 	}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -102,6 +104,7 @@ func (c *clusterFixture) spread() [3][]domain.HubID {
 	for n, id := range all {
 		server := n % len(on)
 		config := streamConfig(id, 1, testRetention, 1)
+		config.PersistMode = jetstream.AsyncPersistMode
 		config.Placement = &jetstream.Placement{Tags: []string{fmt.Sprint("server-", server)}}
 		if _, err := c.js(id).CreateStream(c.Context(), config); err != nil {
 			c.Fatal(err)
@@ -156,6 +159,9 @@ func TestServerAway(t *testing.T) {
 		if c.serverOf(id) == gone {
 			t.Errorf("view of %s is on the server that is away", id)
 		}
+		if mode := c.state(id).Config.PersistMode; mode != jetstream.AsyncPersistMode {
+			t.Errorf("view of %s has the persist mode %v, want async", id, mode)
+		}
 	}
 	if got := c.count(c.Views.cfg.Metrics.rebuilds); got != len(on[gone]) {
 		t.Errorf("%d views were written anew, want the %d of the server", got, len(on[gone]))
@@ -202,8 +208,6 @@ func TestServerBack(t *testing.T) {
 			t.Parallel()
 			c := newClusterFixture(t)
 			c.cfg.AwayDelay = time.Hour
-			// The logs are quiet for long enough that the listed ends of their views count.
-			c.cfg.Now = func() time.Time { return time.Now().Add(2 * quietFor) }
 			c.start()
 			on := c.spread()
 			const gone = 2
@@ -229,6 +233,68 @@ func TestServerBack(t *testing.T) {
 			})
 			c.flush()
 		})
+	}
+}
+
+// A server that crashes has not written the last messages that it had acknowledged. Once it has
+// started again, its views are completed, long before the next regular audit and without a new
+// record.
+func TestServerLosesTheLastMessages(t *testing.T) {
+	t.Parallel()
+	c := newClusterFixture(t)
+	c.cfg.AuditEvery = time.Hour
+	var starts atomic.Int64
+	c.cfg.ServerStarts = func() int { return int(starts.Load()) }
+	audited := make(chan struct{}, 100)
+	c.hook = func(step string) {
+		if step == "audited" {
+			audited <- struct{}{}
+		}
+	}
+	c.start()
+	on := c.spread()
+	for range c.ownShards() {
+		<-audited
+	}
+	const crashed = 2
+	c.cluster.Stop(crashed)
+	for _, id := range on[crashed] {
+		c.truncate(crashed, id)
+	}
+	c.cluster.Start(t, crashed)
+	for _, id := range on[crashed] {
+		streamstest.Eventually(t, "a view is back", func() bool {
+			info, err := jsapi.New(c.nc(id)).Info(t.Context(), streams.HubStream(id))
+			return err == nil && info.State.LastSeq == 2
+		})
+	}
+	starts.Add(1)
+	c.awaitChecked(on[crashed], 1)
+	if got := c.count(c.Views.cfg.Metrics.rebuilds); got != 0 {
+		t.Errorf("%d views were written anew, want none: only their last messages were lost", got)
+	}
+}
+
+// truncate removes the last message from the files of a hub's stream on a server.
+func (c *clusterFixture) truncate(server int, hub domain.HubID) {
+	c.Helper()
+	account := string(streams.ShardAccount(streams.ShardOf(hub, len(c.conns.Shards))))
+	dir := filepath.Join(
+		c.cluster.Dir(server), "jetstream", account, "streams", streams.HubStream(hub), "msgs",
+	)
+	blocks, err := filepath.Glob(filepath.Join(dir, "*.blk"))
+	if err != nil || len(blocks) != 1 {
+		c.Fatalf("%s: blocks %v: %v", dir, blocks, err)
+	}
+	info, err := os.Stat(blocks[0])
+	if err == nil {
+		err = os.Truncate(blocks[0], info.Size()-1)
+	}
+	if err == nil {
+		err = os.Remove(filepath.Join(dir, "index.db"))
+	}
+	if err != nil {
+		c.Fatal(err)
 	}
 }
 

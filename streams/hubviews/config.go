@@ -41,6 +41,10 @@ type Config struct {
 	// AuditEvery is how often all views are compared with the list of streams in a cluster, whose
 	// servers come and go; ten times as often while some are away. Defaults to 10 minutes.
 	AuditEvery time.Duration
+	// ServerStarts returns how many starts of servers of the broker are known. After another one, the
+	// views are compared at once, since a server may have lost the last messages of its streams.
+	// Defaults to a function that knows of none.
+	ServerStarts func() int
 	// SyncFolders syncs the folders that contain the views of an account, so that a power cut
 	// cannot remove new views. It is called before a position counts as synced. Nil when the broker
 	// is another process.
@@ -83,6 +87,9 @@ func (c Config) WithDefaults() Config {
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.ServerStarts == nil {
+		c.ServerStarts = func() int { return 0 }
 	}
 	if c.Metrics == nil {
 		c.Metrics = NewMetrics(nil)

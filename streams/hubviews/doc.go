@@ -44,7 +44,14 @@
 //
 // # Clusters
 //
-// A view has one copy, on a server that JetStream chooses. While that server is away, Await returns
+// A view has one copy, on a server that JetStream chooses. The server acknowledges a message before
+// it has written it to its files (persist mode async): otherwise it would sync every single message,
+// as it must for the journals. A server that crashes loses the messages of some milliseconds, in a
+// power cut of up to two minutes. An audit finds that soon after the server has started again, and
+// until then readers get them from the journal. Views from before this was so keep their persist
+// mode, which cannot be changed, until they are written anew.
+//
+// While that server is away, Await returns
 // ErrAway. Once it has been away for AwayDelay, the view is deleted and written anew on another
 // server, with the same sequences: only then, so that the restart of a server moves nothing, and
 // only if the journal has everything that the view may have. A server that comes back later has an
@@ -70,8 +77,9 @@
 // commits were written SyncDelay ago, and is then stored in a bucket. The next Views compare all
 // views whose logs were written to after it. In the background they then compare all others with
 // the list of streams, by their ends, gaps and fronts: that finds views that were removed or
-// truncated while the service was stopped. In a cluster they repeat that every ten minutes, and
-// every minute while some server is away: a server that comes back may have lost what it had.
+// truncated while the service was stopped. In a cluster they repeat that every ten minutes, every
+// minute while some server is away, and once a server has started (Config.ServerStarts): it may have
+// lost what it had.
 //
 // # Goroutines
 //

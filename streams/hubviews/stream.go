@@ -17,7 +17,8 @@ import (
 // minDuplicates is the shortest window for message ids that the broker accepts. They are not used.
 const minDuplicates = 100 * time.Millisecond
 
-// streamConfig returns the configuration of a view whose first message gets the sequence first.
+// streamConfig returns the configuration of a view whose first message gets the sequence first. It
+// has the broker write at once what it acknowledges.
 func streamConfig(
 	hub domain.HubID, first uint64, retention time.Duration, replicas int,
 ) jetstream.StreamConfig {
@@ -110,6 +111,11 @@ func (s *shard) create(
 ) error {
 	s.views.step("create")
 	config := streamConfig(hub, first, s.views.cfg.Retention, replicas)
+	if replicas == 1 && s.views.clustered() {
+		// The servers of a cluster sync each message of a stream before they acknowledge it, for the
+		// journals. A view can do without, since the journal has what it loses.
+		config.PersistMode = jetstream.AsyncPersistMode
+	}
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
 	if _, err := s.js.CreateStream(ctx, config); err != nil {

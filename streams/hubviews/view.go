@@ -53,8 +53,10 @@ type view struct {
 	// awaySince is when the server of the stream was first found to be away; zero while it is not.
 	awaySince time.Time
 
-	// end is the last sequence that is known to be in the view, while the view is current.
-	end uint64
+	// end is the last sequence that is known to be in the view, while the view is current, and
+	// endSince when it became known.
+	end      uint64
+	endSince time.Time
 	// added is the last sequence passed to Add; 0 for none.
 	added uint64
 	// pending are records to be sent, in order and without a gap.
@@ -157,7 +159,7 @@ func (v *view) becomeCurrent(end uint64) {
 
 // advance moves the end and wakes those who wait for it. The caller must hold shard.mu.
 func (v *view) advance(end uint64) {
-	v.end = end
+	v.end, v.endSince = end, time.Now()
 	waiting := v.waiters[:0]
 	for _, w := range v.waiters {
 		if w.seq <= end {

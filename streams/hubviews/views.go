@@ -134,6 +134,9 @@ func (v *Views) close() {
 	}
 }
 
+// clustered reports whether the broker is a cluster.
+func (v *Views) clustered() bool { return v.cfg.Conns.Cloud.ConnectedClusterName() != "" }
+
 // ownShards returns the shards of the group.
 func (v *Views) ownShards() []*shard {
 	own := make([]*shard, 0, len(v.shards)/v.cfg.Groups+1)

@@ -78,8 +78,9 @@ func (r *Router) newViews(ctx context.Context, g *group, from uint64) (*hubviews
 	return hubviews.New(ctx, hubviews.Config{
 		Conns: r.cfg.Conns, Group: g.number, Groups: r.cfg.Groups, From: from,
 		Index: g.index, Reader: g.reader, Retention: r.cfg.Retention, Replicas: r.cfg.Replicas,
-		Positions:   jsapi.NewBucket(r.cfg.Conns.Cloud, streams.InstallationBucket),
-		SyncFolders: r.cfg.SyncFolders, HasSubscribers: r.cfg.HasSubscribers,
+		Positions:    jsapi.NewBucket(r.cfg.Conns.Cloud, streams.InstallationBucket),
+		ServerStarts: r.cfg.ServerStarts,
+		SyncFolders:  r.cfg.SyncFolders, HasSubscribers: r.cfg.HasSubscribers,
 		Now: r.cfg.Now, Logger: r.cfg.Logger, Metrics: r.viewMetrics,
 	})
 }

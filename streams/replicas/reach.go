@@ -54,6 +54,10 @@ type Reach struct {
 	// those that keep streams; size is how many of the latter the cluster has.
 	servers, members map[string]time.Time
 	size             int
+	// started holds when each server of a cluster was started, and starts counts the starts since
+	// the first answer of each.
+	started map[string]time.Time
+	starts  int
 	// minoritySince is since when fewer than a majority have answered; zero while enough do.
 	minoritySince time.Time
 }
@@ -66,6 +70,7 @@ func NewReach(logger *slog.Logger, first *streams.Conns, more ...*streams.Conns)
 		answered: map[*nats.Conn]time.Time{}, server: map[*nats.Conn]string{},
 		reconnected: map[*nats.Conn]time.Time{},
 		servers:     map[string]time.Time{}, members: map[string]time.Time{},
+		started: map[string]time.Time{},
 	}
 	for _, conns := range append([]*streams.Conns{first}, more...) {
 		for _, nc := range conns.All() {
@@ -155,6 +160,7 @@ func (r *Reach) pingServers(ctx context.Context) error {
 				Cluster string `json:"cluster"`
 			} `json:"server"`
 			Stats struct {
+				Start     time.Time `json:"start"`
 				JetStream *struct {
 					Meta *struct {
 						Size int `json:"cluster_size"`
@@ -169,6 +175,7 @@ func (r *Reach) pingServers(ctx context.Context) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.servers[answer.Server.Name] = time.Now()
+		r.noteStart(answer.Server.Name, answer.Stats.Start)
 		if js := answer.Stats.JetStream; js != nil && js.Meta != nil {
 			r.members[answer.Server.Name] = time.Now()
 			r.size = js.Meta.Size
@@ -193,6 +200,21 @@ func (r *Reach) pingServers(ctx context.Context) error {
 		case <-ticker.C:
 		}
 	}
+}
+
+// noteStart notes when a server was started. The caller must hold r.mu.
+func (r *Reach) noteStart(server string, at time.Time) {
+	if before, known := r.started[server]; known && at.After(before) {
+		r.starts++
+	}
+	r.started[server] = at
+}
+
+// ServerStarts returns how often servers of a cluster were started again since Run has begun.
+func (r *Reach) ServerStarts() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.starts
 }
 
 // countMembers counts the servers that have answered, also while the connection accepts no

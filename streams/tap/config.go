@@ -44,6 +44,10 @@ type Config struct {
 	// CheckpointEvery is the pause between two checkpoints; it grows with the time that writing one
 	// takes. Defaults to DefaultCheckpointEvery.
 	CheckpointEvery time.Duration
+	// ReplacedAfter is how long a log must end before the last event that was read, without growing,
+	// until it counts as another one: a server of a cluster that lost the end of a log gets it again
+	// from the journal. Defaults to 45 s.
+	ReplacedAfter time.Duration
 	// Logger receives warnings about failures that the tap recovers from. Defaults to
 	// slog.Default().
 	Logger *slog.Logger
@@ -52,6 +56,7 @@ type Config struct {
 // WithDefaults returns a copy with defaults in place of zero values.
 func (c Config) WithDefaults() Config {
 	c.CheckpointEvery = cmp.Or(c.CheckpointEvery, DefaultCheckpointEvery)
+	c.ReplacedAfter = cmp.Or(c.ReplacedAfter, 45*time.Second)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
 }
@@ -70,6 +75,8 @@ func (c Config) Validate() error {
 		return errors.New("tap: Since and New: only one may be set")
 	case c.CheckpointEvery < 0:
 		return fmt.Errorf("tap: CheckpointEvery is %s: must be positive", c.CheckpointEvery)
+	case c.ReplacedAfter < 0:
+		return fmt.Errorf("tap: ReplacedAfter is %s: must be positive", c.ReplacedAfter)
 	}
 	return nil
 }

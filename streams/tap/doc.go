@@ -31,7 +31,9 @@
 // minute.
 //
 // After a start or a reconnect, the first read of a log includes the message at the hub's position.
-// If that is not the message that was delivered, the log has been replaced.
+// If that is not the message that was delivered, the log has been replaced. A log that ends before
+// the position has been replaced too, or a server has lost its end, which the service then restores
+// from the journal: the tap waits for Config.ReplacedAfter before it believes the former.
 //
 // Run owns all goroutines except one: a write to a pipe without a reader cannot be interrupted, and
 // is abandoned until the process ends.

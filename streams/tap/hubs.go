@@ -3,6 +3,7 @@ package tap
 import (
 	"context"
 	"sync"
+	"time"
 
 	"hubcloud/domain"
 	"hubcloud/streams/hublog"
@@ -31,6 +32,10 @@ type hub struct {
 	fresh []hublog.Message
 	// failures counts the reads that failed in a row. Only the worker uses it.
 	failures int
+	// short is since when the log has ended at shortEnd, which is before the position; zero while it
+	// does not. Only the worker uses them.
+	short    time.Time
+	shortEnd uint64
 }
 
 // hubs has the hubs of a tap and the queue of those that are due. A worker owns the hub it has

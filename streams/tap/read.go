@@ -17,8 +17,13 @@ const (
 	readWarnEvery = 6
 )
 
-// errRetry reports that a read must be repeated although nothing is wrong.
-var errRetry = errors.New("not readable yet")
+var (
+	// errRetry reports that a read must be repeated although nothing is wrong.
+	errRetry = errors.New("not readable yet")
+	// errShort reports a log that ends before the position, but not for long enough to count as
+	// another log.
+	errShort = errors.New("the log ends before the last event that was read; waiting for the rest")
+)
 
 // deliveryError is an error of the Output, which ends the tap.
 type deliveryError struct{ error }
@@ -83,7 +88,7 @@ func (t *Tap) advance(ctx context.Context, h *hub) error {
 		}
 		messages = messages[1:]
 	}
-	h.comparedOn = connection
+	h.comparedOn, h.short = connection, time.Time{}
 	if len(messages) == 0 {
 		return t.resolveEmpty(ctx, h)
 	}
@@ -138,6 +143,12 @@ func (t *Tap) resolveEmpty(ctx context.Context, h *hub) error {
 	case err != nil:
 		return err
 	case s.Last < h.at.Seq:
+		if h.short.IsZero() || s.Last > h.shortEnd {
+			h.short, h.shortEnd = time.Now(), s.Last
+		}
+		if time.Since(h.short) < t.cfg.ReplacedAfter {
+			return errShort
+		}
 		return t.replaced(ctx, h)
 	case s.Last == h.at.Seq && h.failures < viewTries:
 		// The messages that the feed announced come into the stream a moment later.
@@ -171,6 +182,7 @@ func (t *Tap) replaced(ctx context.Context, h *hub) error {
 	if err := b.write(ctx); err != nil {
 		return err
 	}
+	h.short = time.Time{}
 	t.hubs.displace(h)
 	return nil
 }

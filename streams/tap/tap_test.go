@@ -3,6 +3,7 @@ package tap_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -265,7 +266,8 @@ func TestLogReplaced(t *testing.T) {
 			r.last[hubID(1)], r.n[hubID(1)] = 0, 0
 			r.store(hubID(1), again)
 			out := newSink()
-			if err := r.start(tap.Config{Output: out, Checkpoint: path}).wait(); err != nil {
+			cfg := tap.Config{Output: out, Checkpoint: path, ReplacedAfter: time.Second}
+			if err := r.start(cfg).wait(); err != nil {
 				t.Fatal(err)
 			}
 			got := out.all()
@@ -281,6 +283,57 @@ func TestLogReplaced(t *testing.T) {
 			consecutive(t, hubID(1), numbers(t, got[1:])[hubID(1)], again)
 		})
 	}
+}
+
+// TestLogLosesItsEnd checks that a log whose stream a server has lost, and which the journal
+// completes some time later, does not count as replaced: the tap waits, and continues.
+func TestLogLosesItsEnd(t *testing.T) {
+	t.Parallel()
+	r := newTestHubs(t, time.Hour)
+	path := t.TempDir() + "/checkpoint"
+	id := hubID(1)
+	r.store(id, 10)
+	if err := r.start(tap.Config{Output: newSink(), Checkpoint: path}).wait(); err != nil {
+		t.Fatal(err)
+	}
+	js, err := jetstream.New(r.conns.Shard(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(t.Context(), streams.HubStream(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty := stream.CachedInfo().Config
+	r.deleteStream(r.conns.Shard(id), streams.HubStream(id))
+	if _, err := js.CreateStream(t.Context(), empty); err != nil {
+		t.Fatal(err)
+	}
+	out, waits := newSink(), make(warnings, 1)
+	running := r.start(tap.Config{
+		Output: out, Checkpoint: path, Follow: true, ReplacedAfter: time.Minute,
+		Logger: slog.New(slog.NewTextHandler(waits, nil)),
+	})
+	for line := ""; !strings.Contains(line, "the log ends before"); line = <-waits {
+	}
+	// The next event makes the service look at the stream, which it completes.
+	r.store(id, 1)
+	got := out.await(t, 1)
+	running.stop()
+	if len(got) != 1 || number(t, got[0]) != 11 {
+		t.Errorf("got %d records, the first %s, want event 11", len(got), got[0].Envelope)
+	}
+}
+
+// warnings passes on the lines of a log, as far as they are read.
+type warnings chan string
+
+func (w warnings) Write(line []byte) (int, error) {
+	select {
+	case w <- string(line):
+	default:
+	}
+	return len(line), nil
 }
 
 // deleteStream deletes a stream; one that does not exist is no error.

@@ -98,6 +98,27 @@ func (c *clusterService) idle(b *bench, during time.Duration) (cpu, memory []flo
 	return cpu, memory
 }
 
+// profile profiles all servers and replicas, as bench.profile does one process.
+func (c *clusterService) profile(
+	b *bench, name string, during time.Duration, now bool,
+) (done func()) {
+	b.Helper()
+	all := []process{c.process, {pid: c.second.PID(), admin: c.second.Admin}}
+	for _, node := range c.Nodes {
+		all = append(all, process{pid: node.PID(), admin: node.Profiler})
+	}
+	var ends []func()
+	for i, p := range all {
+		b.heap(p, fmt.Sprint(name, " ", i))
+		ends = append(ends, b.profile(p, fmt.Sprint(name, " ", i), during, now))
+	}
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
 // awaitHealthy waits until every server has caught up and the replicas are ready, and returns how
 // long that took.
 func (c *clusterService) awaitHealthy(b *bench) time.Duration {
@@ -127,7 +148,7 @@ type clusterSize struct {
 // event in flight. The limits are fixed figures.
 func measureCluster(b *bench) {
 	n := size(
-		b, clusterSize{2000, 2000, 3, 5 * time.Second, 30 * time.Second},
+		b, clusterSize{2000, 2000, 3, 5 * time.Second, 6 * time.Minute},
 		clusterSize{4, 4, 1, 100 * time.Millisecond, 0},
 	)
 	c := startCluster(b)
@@ -137,13 +158,15 @@ func measureCluster(b *bench) {
 	memory := row{Measure: "cluster, memory of an idle server", Unit: "MB"}
 	rate := row{Measure: "cluster, single events", Unit: "events/s"}
 	harness.Elapse(n.settle)
+	stop := c.profile(b, "cluster idle", 4*n.during, true)
 	used, resident := c.idle(b, 4*n.during)
+	stop()
 	cpu.Values = append(cpu.Values, 100*slices.Max(used))
 	memory.Values = append(memory.Values, slices.Max(resident)/1e6)
 	from := senders{process: c.process, hubs: hubs}
 	var p50, p99 []float64
 	for round := range n.rounds {
-		done := b.profile(c.process, "cluster", n.during, round == 0)
+		done := c.profile(b, "cluster", n.during, round == 0)
 		l := from.oneInFlight(b, hubs, n.during)
 		done()
 		rate.Values = append(rate.Values, l.rate)

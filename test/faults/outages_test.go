@@ -36,14 +36,15 @@ var (
 // TestOutages puts three nats-servers, three replicas and a database, each in its own network
 // namespace, through outages: processes that are stopped and continued, networks that drop
 // everything between two places, servers that lose their disk, databases that are killed. Meanwhile
-// hubs send events and run commands, readers read, and clients create sites. What was acknowledged
-// is stored once and in order, every reader gets all of it, no valid cursor is rejected, every
-// created site persists, no command runs twice, and the cluster recovers from each outage by
-// itself.
+// hubs send events and run commands, readers and a tap read, and clients create sites. What was
+// acknowledged is stored once and in order, every reader gets all of it, the tap each event once,
+// no valid cursor is rejected, every created site persists, no command runs twice, and the cluster
+// recovers from each outage by itself.
 func TestOutages(t *testing.T) {
 	t.Parallel()
 	o := newOutages(t)
 	o.traffic = newTraffic(t, o.broker, o.replicas[0], 3, o.clients, o.tenant)
+	tap := startTap(t, t.TempDir(), "outages", o.broker.Access...)
 	o.awaitHealthy("at the start", *recoveryTime)
 	random := rand.New(rand.NewPCG(*seed, 0))
 	for round := range *rounds {
@@ -52,6 +53,21 @@ func TestOutages(t *testing.T) {
 		}
 	}
 	o.traffic.end()
+	o.checkTap(tap)
+}
+
+// checkTap checks that a tap that was never started again has written every event once.
+func (o *outages) checkTap(tap *tapProcess) {
+	o.t.Helper()
+	for _, h := range o.traffic.hubs {
+		id := h.hub.ID
+		stored := o.tenant.AllEvents(id, "")
+		streamstest.Eventually(o.t, "the tap has the events of "+id, func() bool {
+			return len(tap.lines(0)[id]) >= len(stored)
+		})
+		sameTapped(o.t, id, tap.lines(0)[id], stored, 0, o.tenant.Org)
+	}
+	tap.end()
 }
 
 // outages is the cluster under test, with its traffic.

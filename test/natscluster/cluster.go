@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -55,7 +56,8 @@ func RunServer() error {
 type Cluster struct {
 	t     testing.TB
 	Nodes []*Node
-	// Arguments make `serve` use the cluster and the database.
+	// Access makes a command use the cluster, and Arguments make `serve` use it and the database.
+	Access    []string
 	Arguments []string
 	// MQTT has the MQTT address of each node. NATS has the client addresses of all, separated by
 	// commas.
@@ -70,11 +72,12 @@ type Node struct {
 	t      testing.TB
 	under  []string
 	config string
-	// Name is the server's name, Store the folder of its streams, and Monitor the base URL of its
-	// monitoring.
-	Name, Store, Monitor string
-	process              *exec.Cmd
-	ended                chan struct{}
+	// Name is the server's name, Store the folder of its streams, Monitor the base URL of its
+	// monitoring, and Profiler the address of its profiles.
+	Name, Store, Monitor, Profiler string
+	profilerPort                   string
+	process                        *exec.Cmd
+	ended                          chan struct{}
 }
 
 // StartOnLoopback starts a cluster on loopback addresses, and a database.
@@ -95,6 +98,7 @@ func New(t testing.TB, shards string, places []harness.Place, database string) *
 	t.Helper()
 	b, dir := &Cluster{t: t}, t.TempDir()
 	client, route, mqtt, monitor := freePort(t), freePort(t), freePort(t), freePort(t)
+	profiler := freePort(t)
 	store := func(host string) string { return filepath.Join(dir, "store", host) }
 	configure := func(hosts, host string) string {
 		text, stderr, code := harness.RunBinary(
@@ -121,22 +125,25 @@ func New(t testing.TB, shards string, places []harness.Place, database string) *
 			t: t, under: places[i].Under, config: filepath.Join(dir, host+".conf"),
 			Store:   store(host),
 			Monitor: "http://" + net.JoinHostPort(host, monitor), Name: fmt.Sprintf("node-%d", i),
+			Profiler: net.JoinHostPort(host, profiler), profilerPort: profiler,
 		}
 		if err := os.WriteFile(node.config, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		b.Nodes = append(b.Nodes, node)
-		t.Cleanup(node.Kill)
+		t.Cleanup(node.end)
 	}
 	b.NATS = strings.Join(addresses, ",")
 	b.Renew = func() { configure(strings.Join(hosts, ","), hosts[0]) }
-	b.Arguments = []string{
+	b.Access = []string{
 		"--nats-url", strings.Join(urls, ","), "--nats-credentials",
-		filepath.Join(dir, "nats-credentials.json"), "--public-mqtt", b.MQTT[0],
-		"--ca-cert", filepath.Join(dir, "ca", "ca.pem"), "--ca-key",
-		filepath.Join(dir, "ca", "ca-key.pem"), "--log-replicas", "3",
-		"--postgres-url", database, "--rate", "100000", "--burst", "100000",
+		filepath.Join(dir, "nats-credentials.json"),
 	}
+	b.Arguments = append(
+		slices.Clone(b.Access), "--public-mqtt", b.MQTT[0], "--ca-cert",
+		filepath.Join(dir, "ca", "ca.pem"), "--ca-key", filepath.Join(dir, "ca", "ca-key.pem"),
+		"--log-replicas", "3", "--postgres-url", database, "--rate", "100000", "--burst", "100000",
+	)
 	return b
 }
 
@@ -166,7 +173,9 @@ func (b *Cluster) Join() *harness.Service {
 // Start starts the server, also after Kill.
 func (n *Node) Start() {
 	n.t.Helper()
-	line := append(append([]string{}, n.under...), os.Args[0], "--config", n.config)
+	line := append(
+		append([]string{}, n.under...), os.Args[0], "--config", n.config, "--profile", n.profilerPort,
+	)
 	n.process = exec.Command(line[0], line[1:]...)
 	n.process.Env = append(
 		os.Environ(), variable+"=1", broker.ServerNameVariable+"="+n.Name,
@@ -213,6 +222,27 @@ func (n *Node) Kill() {
 	}
 	_ = n.process.Process.Kill() // fails only when the process has exited
 	<-n.ended
+}
+
+// end kills the server after the test. If that has failed, it logs the server's last warnings.
+func (n *Node) end() {
+	n.Kill()
+	if !n.t.Failed() {
+		return
+	}
+	text, err := os.ReadFile(n.config + ".log")
+	if err != nil {
+		n.t.Log(err)
+		return
+	}
+	const most = 20
+	warnings := slices.DeleteFunc(strings.Split(string(text), "\n"), func(line string) bool {
+		return line == "" || strings.Contains(line, "[INF]")
+	})
+	n.t.Logf(
+		"last warnings of %s:\n%s", n.Name,
+		strings.Join(warnings[max(0, len(warnings)-most):], "\n"),
+	)
 }
 
 // PID returns the process id of the running server.

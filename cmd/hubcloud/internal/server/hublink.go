@@ -87,7 +87,8 @@ func (s *Server) startHubLogs(ctx context.Context) (err error) {
 func (s *Server) startJournals(ctx context.Context) (err error) {
 	cfg := logwriter.Config{
 		Conns: s.conns, Groups: s.settings.Journals, Retention: s.cfg.EventRetention,
-		Replicas: s.cfg.LogReplicas, Logger: s.logger, Metrics: s.registry,
+		Replicas: s.cfg.LogReplicas, ServerStarts: s.reach.ServerStarts,
+		Logger: s.logger, Metrics: s.registry,
 	}
 	if s.broker != nil {
 		cfg.SyncFolders, cfg.HasSubscribers = s.broker.SyncFolders, s.broker.HasSubscribers
