@@ -246,7 +246,7 @@ func (s *Server) begin(ctx context.Context, opts serverOptions) error {
 		return err
 	}
 	defer conns.Close()
-	if err := DisableRetained(ctx, conns, 1); err != nil {
+	if err := DeclareMQTTStreams(ctx, conns, 1); err != nil {
 		return err
 	}
 	s.current.Store(next)

@@ -3,8 +3,10 @@ package broker
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/url"
+	"os"
 	"path"
 	"regexp"
 	"slices"
@@ -100,8 +102,9 @@ func (f ServerFile) URL() string {
 }
 
 // Credentials returns the credentials stored in dir, or new ones, with the addresses of the servers
-// and the certificate of their authority. shards defaults to the number in the stored credentials,
-// or to DefaultShards. The caller must store the result.
+// and the certificate of their authority. shards defaults to the number in the stored credentials or,
+// if these were removed to get new passwords, in the configuration file beside them; for a new
+// installation to DefaultShards or ClusterShards. The caller must store the result.
 func (f ServerFile) Credentials(
 	dir string, shards int, authority []byte,
 ) (streams.Credentials, error) {
@@ -115,11 +118,34 @@ func (f ServerFile) Credentials(
 			path.Join(dir, credentialsFile), known.Shards, shards,
 		)
 	case shards == 0:
-		shards = DefaultShards
+		if shards, err = f.knownShards(dir); err != nil {
+			return streams.Credentials{}, err
+		}
 	}
 	c, err := openCredentials(dir, shards)
 	c.URL, c.CloudURL, c.Authority = f.URL(), "", string(authority)
 	return c, err
+}
+
+// shardAccount matches the start of a shard's account in a configuration file.
+var shardAccount = regexp.MustCompile(`(?m)^  SHARD[0-9]+ \{$`)
+
+// knownShards returns the number of shards of the configuration file in dir, or the default if there
+// is none.
+func (f ServerFile) knownShards(dir string) (int, error) {
+	text, err := os.ReadFile(path.Join(dir, ServerFileName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	known := len(shardAccount.FindAll(text, -1))
+	switch {
+	case known > 0:
+		return known, nil
+	case len(f.Nodes) > 1:
+		return ClusterShards, nil
+	default:
+		return DefaultShards, nil
+	}
 }
 
 // Text returns the configuration file. It has no secrets, only password hashes. The password of the

@@ -23,7 +23,8 @@
 //   - Memory is bounded: Add waits while commits of more than MaxBacklogBytes are not written.
 //   - Nobody need wait for a view, since readers get what it lacks from the journal. So records
 //     are collected for the time of Linger, or of FeedLinger while the feed has subscribers, and a
-//     view gets those of several commits at once.
+//     view gets those of several commits at once. A cluster cannot be asked for subscribers: its
+//     records are collected for FeedLinger, and for Linger where many views have some.
 //
 // # Repair
 //

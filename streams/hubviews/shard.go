@@ -113,7 +113,7 @@ func (s *shard) run(ctx context.Context) error {
 	msg := newMessage()
 	linger := time.NewTimer(0)
 	<-linger.C
-	lingering := false
+	lingering, began := false, time.Time{}
 	for {
 		select {
 		case <-ctx.Done():
@@ -123,10 +123,14 @@ func (s *shard) run(ctx context.Context) error {
 			case s.views.urgent():
 				s.send(msg)
 			case !lingering:
-				lingering = true
+				lingering, began = true, time.Now()
 				linger.Reset(s.views.linger())
 			}
 		case <-linger.C:
+			if s.collects(time.Since(began)) {
+				linger.Reset(s.views.linger())
+				continue
+			}
 			lingering = false
 			s.send(msg)
 		case answer := <-s.out.Answers():
@@ -135,6 +139,21 @@ func (s *shard) run(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// busyViews is the least number of views with records to send with which a shard is busy.
+const busyViews = 16
+
+// collects reports whether a linger that has lasted for a time goes on. In a cluster the feed always
+// counts as followed, so lingers are short. But a view costs a server much more than the single
+// record, so a shard with records for many views collects more of each, up to Config.Linger.
+func (s *shard) collects(lasted time.Duration) bool {
+	if s.views.cfg.HasSubscribers != nil || lasted >= s.views.cfg.Linger || s.views.urgent() {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.ready) >= busyViews
 }
 
 // send sends the pending records of all views that are ready, as long as the limits of what is on

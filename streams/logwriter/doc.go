@@ -6,7 +6,9 @@
 // The shards of an installation are divided into groups, each with a journal. The replica that
 // holds a group's lease serves the group: its writer collects the appends that wait, gives each
 // record its sequence in its hub's log and its time, and stores all of them as one commit. One
-// commit is under way at a time, so the appends that arrive meanwhile share the next one.
+// commit is under way at a time, so the appends that arrive meanwhile share the next one. In a
+// cluster, where a commit costs several servers and several syncs, a busy writer pauses for 20 ms
+// between commits.
 //
 // An append is answered once its commit is durable. The other replicas send their appends to the
 // writer, through the broker. While no replica serves the group, appends wait for one, up to

@@ -58,6 +58,9 @@ func (r *Router) Open(ctx context.Context) error {
 	return nil
 }
 
+// clustered reports whether the broker is a cluster.
+func (r *Router) clustered() bool { return r.cfg.Conns.Cloud.ConnectedClusterName() != "" }
+
 // deliver adds commits to the index and passes them on to the subscribers.
 func (r *Router) deliver(g *group, commits []journal.Commit) {
 	if err := g.index.Apply(commits...); err != nil {

@@ -22,7 +22,7 @@ type clusterService struct {
 
 func startCluster(b *bench) *clusterService {
 	b.Helper()
-	c := &clusterService{Cluster: natscluster.StartOnLoopback(b, fmt.Sprint(defaultShards))}
+	c := &clusterService{Cluster: natscluster.StartOnLoopback(b, "0")}
 	c.Arguments = append(
 		c.Arguments, "--rate", "1000000", "--burst", "1000000", "--log-level", "warn",
 	)
@@ -78,8 +78,8 @@ func (c *clusterService) online(hubs []*hub) {
 	})
 }
 
-// idle returns the CPU that each server uses for a time, as a part of one processor, and the
-// resident size of each in bytes.
+// idle returns the CPU that each server uses for a time, as a part of one processor, and the memory
+// of each in bytes.
 func (c *clusterService) idle(b *bench, during time.Duration) (cpu, memory []float64) {
 	b.Helper()
 	before := make([]time.Duration, len(c.Nodes))
@@ -90,10 +90,11 @@ func (c *clusterService) idle(b *bench, during time.Duration) (cpu, memory []flo
 	harness.Elapse(during)
 	took := time.Since(began)
 	for i, node := range c.Nodes {
-		p := process{pid: node.PID()}
-		cpu = append(cpu, float64(p.cpu(b)-before[i])/float64(took))
-		rollup := string(read(b, fmt.Sprintf("/proc/%d/smaps_rollup", p.pid)))
-		memory = append(memory, field(b, rollup, "Rss:")*1024)
+		used := process{pid: node.PID()}.cpu(b) - before[i]
+		cpu = append(cpu, float64(used)/float64(took))
+	}
+	for _, node := range c.Nodes {
+		memory = append(memory, b.memory(process{pid: node.PID(), admin: node.Profiler}))
 	}
 	return cpu, memory
 }
@@ -148,7 +149,7 @@ type clusterSize struct {
 // event in flight. The limits are fixed figures.
 func measureCluster(b *bench) {
 	n := size(
-		b, clusterSize{2000, 2000, 3, 5 * time.Second, 6 * time.Minute},
+		b, clusterSize{2000, 2000, 3, 5 * time.Second, 30 * time.Second},
 		clusterSize{4, 4, 1, 100 * time.Millisecond, 0},
 	)
 	c := startCluster(b)

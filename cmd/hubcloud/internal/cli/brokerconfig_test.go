@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"hubcloud/streams"
+	"hubcloud/streams/broker"
 )
 
 // configure runs broker-config and returns its output.
@@ -100,6 +101,30 @@ func TestBrokerConfig(t *testing.T) {
 	}
 	if contentOf(t, dir, "routes.conf") != routes || contentOf(t, dir, "broker-key.pem") == key {
 		t.Error("the second run must keep the routes' password and renew the certificate")
+	}
+
+	// Without the credentials there are new passwords, but as many shards as before.
+	if err := os.Remove(said["credentials"]); err != nil {
+		t.Fatal(err)
+	}
+	configure(t, append(args, "--shards", "0")...)
+	renewed, err := streams.ReadCredentials(said["credentials"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if renewed.Shards != first.Shards ||
+		renewed.Users[streams.AccountCloud] == first.Users[streams.AccountCloud] {
+		t.Errorf(
+			"without the credentials: %d shards, want %d and new passwords", renewed.Shards,
+			first.Shards,
+		)
+	}
+
+	other := t.TempDir()
+	configure(t, "--nodes", "nats-1,nats-2,nats-3", "--out", other)
+	created, err := streams.ReadCredentials(filepath.Join(other, "nats-credentials.json"))
+	if err != nil || created.Shards != broker.ClusterShards {
+		t.Errorf("a new cluster has %d shards, want %d: %v", created.Shards, broker.ClusterShards, err)
 	}
 
 	var out, errs bytes.Buffer

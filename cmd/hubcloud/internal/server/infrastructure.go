@@ -229,7 +229,7 @@ func (s *Server) connectBroker(ctx context.Context) (err error) {
 		}
 	}
 	return s.retry(ctx, brokerStorage, func(ctx context.Context) error {
-		return broker.DisableRetained(ctx, s.conns, s.cfg.LogReplicas)
+		return broker.DeclareMQTTStreams(ctx, s.conns, s.cfg.LogReplicas)
 	})
 }
 
