@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -58,6 +59,8 @@ type Conns struct {
 	// Shards are the connections to the shards' accounts, by the shards' numbers.
 	Shards []*nats.Conn
 
+	// clustered is set once the server at the other end of Cloud is known to be one of a cluster.
+	clustered atomic.Bool
 	// open opens another connection to a shard's account.
 	open func(shard int, options []nats.Option) (*nats.Conn, error)
 }
@@ -124,7 +127,22 @@ func connectAll(
 		all.Close()
 		return nil, err
 	}
+	_ = all.Clustered()
 	return all, nil
+}
+
+// Clustered reports whether the broker is a cluster, also while there is no connection.
+func (c *Conns) Clustered() bool {
+	if c.Cloud.ConnectedClusterName() != "" {
+		c.clustered.Store(true)
+	}
+	return c.clustered.Load()
+}
+
+// IsSingle reports whether a connection leads to a server without a cluster. It is false while the
+// connection is interrupted.
+func IsSingle(nc *nats.Conn) bool {
+	return nc.IsConnected() && nc.ConnectedClusterName() == "" && nc.IsConnected()
 }
 
 func connect(

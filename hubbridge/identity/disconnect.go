@@ -159,7 +159,7 @@ func eachConnection(
 			c.server = list.Server.ID
 			do(c)
 		}
-		if sys.ConnectedClusterName() == "" {
+		if streams.IsSingle(sys) {
 			return nil // a single server: no further response
 		}
 	}

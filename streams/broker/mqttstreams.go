@@ -56,8 +56,9 @@ var sessionStreams = []jetstream.StreamConfig{
 }
 
 // DeclareMQTTStreams declares retainedStream in every shard, and in a cluster sessionStreams, with
-// that many replicas. The embedded broker does this by itself. With an external broker it must be
-// called before the auth callout is answered for the first time.
+// that many replicas. With one replica, sessionStreams are left to the servers, which have a setting
+// of their own for them (stream_replicas). The embedded broker does this by itself. With an external
+// broker it must be called before the auth callout is answered for the first time.
 //
 // The first shard is declared alone, because its request is the first one to JetStream in a run of
 // the server. That request makes the server subscribe to responses. A concurrent request that
@@ -79,12 +80,11 @@ func DeclareMQTTStreams(ctx context.Context, conns *streams.Conns, replicas int)
 func declareMQTTStreams(
 	ctx context.Context, conns *streams.Conns, shard, replicas int,
 ) error {
-	nc := conns.Shards[shard]
-	js, err := jetstream.New(nc)
+	js, err := jetstream.New(conns.Shards[shard])
 	if err == nil {
 		err = declareRetained(ctx, js, replicas)
 	}
-	if nc.ConnectedClusterName() != "" {
+	if conns.Clustered() && replicas > 1 {
 		for i := 0; i < len(sessionStreams) && err == nil; i++ {
 			_, err = findOrCreate(ctx, js, sessionStreams[i], replicas)
 		}
@@ -95,7 +95,7 @@ func declareMQTTStreams(
 	return nil
 }
 
-// findOrCreate returns a stream, which it creates with that many replicas if it is missing.
+// findOrCreate returns a stream, which it creates if it is missing. It gets that many replicas.
 func findOrCreate(
 	ctx context.Context, js jetstream.JetStream, config jetstream.StreamConfig, replicas int,
 ) (stream jetstream.Stream, err error) {
@@ -104,6 +104,13 @@ func findOrCreate(
 		stream, err = js.Stream(ctx, config.Name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			stream, err = js.CreateStream(ctx, config)
+		}
+		if err != nil {
+			return err
+		}
+		if found := stream.CachedInfo().Config; found.Replicas != replicas {
+			found.Replicas = replicas
+			stream, err = js.UpdateStream(ctx, found)
 		}
 		return err
 	})
@@ -118,23 +125,11 @@ func declareRetained(ctx context.Context, js jetstream.JetStream, replicas int) 
 	if err != nil {
 		return err
 	}
-	found := stream.CachedInfo().Config
-	if found.MaxMsgSize != retainedStream.MaxMsgSize {
+	if found := stream.CachedInfo().Config; found.MaxMsgSize != retainedStream.MaxMsgSize {
 		return fmt.Errorf(
-			"stream $MQTT_rmsgs: max_msg_size: must be %[2]d, got %[1]d: another program created the stream",
-			found.MaxMsgSize, retainedStream.MaxMsgSize,
+			"stream %s: max_msg_size: must be %d, got %d: another program created the stream",
+			found.Name, retainedStream.MaxMsgSize, found.MaxMsgSize,
 		)
-	}
-	if found.Replicas == replicas {
-		return nil
-	}
-	found.Replicas = replicas
-	err = jsapi.SetUp(ctx, func(ctx context.Context) error {
-		_, err := js.UpdateStream(ctx, found)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("stream %s: %w", found.Name, err)
 	}
 	return nil
 }

@@ -228,8 +228,8 @@ lame_duck_grace_period: "2s"
 }
 
 func (f ServerFile) writeStore(text *strings.Builder) {
-	sync, why := "always", "Every write is synced to disk before it is acknowledged. A power cut "+
-		"loses no acknowledged message."
+	sync, why := "always", "Every write is synced to disk before it is acknowledged, except to hub "+
+		"logs, which are written again from the journal. A power cut loses no acknowledged message."
 	if f.SyncInterval > 0 {
 		sync, why = f.SyncInterval.String(), "Writes are synced to disk at this interval. A crash "+
 			"of the server loses no acknowledged message, a power cut of all servers may."

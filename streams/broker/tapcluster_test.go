@@ -70,9 +70,12 @@ func TestTapForgesNothingInACluster(t *testing.T) {
 		})
 		return err
 	})
-	if _, err := js.Publish(t.Context(), "log."+hub+".event.device", []byte("1")); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.EventuallyNil(t, "an event is stored", func() error {
+		_, err := js.Publish(
+			t.Context(), "log."+hub+".event.device", []byte("1"), jetstream.WithMsgID("1"),
+		)
+		return err
+	})
 	attacker, reports := login(1, streams.User{User: "tap-attacker", Password: "test"})
 	var witnesses []streamstest.Witness
 	for n := range servers {

@@ -2,6 +2,8 @@ package hubviews
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,47 +41,61 @@ const auditPause = 10 * time.Second
 // which costs little for each. One server keeps what it has; in a cluster, servers are replaced,
 // wiped and lost, so audit goes on until ctx ends.
 func (v *Views) audit(ctx context.Context) error {
-	starts, startedAt := v.cfg.ServerStarts(), time.Time{}
 	for {
-		for _, s := range v.ownShards() {
-			for !s.audit(ctx) {
-				if !streams.Sleep(ctx, auditPause) {
-					return nil
-				}
+		began := time.Now()
+		for left := v.ownShards(); ; {
+			left = slices.DeleteFunc(left, func(s *shard) bool { return s.audit(ctx) })
+			if len(left) == 0 {
+				break
+			}
+			if !streams.Sleep(ctx, auditPause) {
+				return nil
 			}
 		}
-		if !v.clustered() {
+		v.audited.Store(&began)
+		if !v.cfg.Conns.Clustered() || !v.awaitAudit(ctx, began) {
 			return nil
-		}
-		if !v.awaitAudit(ctx, starts, startedAt) {
-			return nil
-		}
-		if now := v.cfg.ServerStarts(); now != starts {
-			starts, startedAt = now, time.Now()
 		}
 	}
 }
 
 // awaitAudit waits until the next audit is due: after AuditEvery, after a tenth of that while views
-// are away, and at once when a server has started since the last audit, before which there were
-// that many starts. A server that starts finds its streams one after the other, so for the next
-// tenth of AuditEvery the audits are a hundredth of it apart. awaitAudit returns false if ctx ended
-// first.
-func (v *Views) awaitAudit(ctx context.Context, starts int, startedAt time.Time) bool {
+// are away, and at once when a server has started since the last audit began. A server that starts
+// finds its streams one after the other, so for the next tenth of AuditEvery the audits are a
+// hundredth of it apart. awaitAudit returns false if ctx ended first.
+func (v *Views) awaitAudit(ctx context.Context, began time.Time) bool {
 	pause := v.cfg.AuditEvery
 	switch {
-	case time.Since(startedAt) < v.cfg.AuditEvery/10:
+	case time.Since(v.cfg.ServerStarted()) < v.cfg.AuditEvery/10:
 		pause /= 100
 	case v.away.Load() > 0:
 		pause /= 10
 	}
 	due := time.Now().Add(pause)
-	for time.Now().Before(due) && v.cfg.ServerStarts() == starts {
+	for time.Now().Before(due) && v.cfg.ServerStarted().Before(began) {
 		if !streams.Sleep(ctx, min(maintainEvery, pause)) {
 			return false
 		}
 	}
-	return true
+	return ctx.Err() == nil
+}
+
+// awaitAudited waits until all views were compared with the journal since a server has started. The
+// error is ctx's, or ErrStopped.
+func (v *Views) awaitAudited(ctx context.Context) error {
+	for {
+		started, audited := v.cfg.ServerStarted(), v.audited.Load()
+		if started.IsZero() || audited != nil && audited.After(started) {
+			return nil
+		}
+		select {
+		case <-time.After(maintainEvery / 10):
+		case <-ctx.Done():
+			return fmt.Errorf("hub views: not compared since a server has started: %w", ctx.Err())
+		case <-v.stopped:
+			return ErrStopped
+		}
+	}
 }
 
 // audit compares the views of a shard. It reports whether it is done.
@@ -87,7 +103,7 @@ func (s *shard) audit(ctx context.Context) (done bool) {
 	began := time.Now()
 	listed := map[string]bool{}
 	var replicated, back []domain.HubID
-	missing, err := s.api.List(ctx, func(page []jetstream.StreamInfo) (more bool) {
+	missing, err := s.lists.List(ctx, func(page []jetstream.StreamInfo) (more bool) {
 		for i := range page {
 			name, ok := strings.CutPrefix(page[i].Config.Name, streams.HubStream(""))
 			hub, valid := domain.ParseHubID(name)
@@ -158,9 +174,12 @@ func (s *shard) auditOne(
 	case v.state == stateCurrent:
 		// An end that became known after the request may be missing in the state.
 		settled := v.endSince.Before(asked)
-		if state != nil && state.NumDeleted > 0 ||
-			settled && (state == nil || state.LastSeq < v.end) {
+		switch {
+		case state != nil && state.NumDeleted > 0,
+			settled && (state == nil || state.LastSeq < v.end):
 			v.fallBehind(noCommit)
+		case settled:
+			v.endSince = asked
 		}
 	}
 	return back

@@ -243,8 +243,9 @@ func TestServerLosesTheLastMessages(t *testing.T) {
 	t.Parallel()
 	c := newClusterFixture(t)
 	c.cfg.AuditEvery = time.Hour
-	var starts atomic.Int64
-	c.cfg.ServerStarts = func() int { return int(starts.Load()) }
+	var started atomic.Pointer[time.Time]
+	started.Store(new(time.Time))
+	c.cfg.ServerStarted = func() time.Time { return *started.Load() }
 	audited := make(chan struct{}, 100)
 	c.hook = func(step string) {
 		if step == "audited" {
@@ -268,7 +269,24 @@ func TestServerLosesTheLastMessages(t *testing.T) {
 			return err == nil && info.State.LastSeq == 2
 		})
 	}
-	starts.Add(1)
+	now := time.Now()
+	started.Store(&now)
+	// Who waits for a view gets a complete one, before the audit too.
+	id := on[crashed][0]
+	tip, _ := c.index.Tip(id)
+	if err := c.Await(t.Context(), id, tip.Seq); err != nil {
+		t.Fatal(err)
+	}
+	if end := c.state(id).State.LastSeq; end != tip.Seq {
+		t.Errorf("the view of %s ends at %d after Await, want %d", id, end, tip.Seq)
+	}
+	c.flush()
+	for _, id := range on[crashed] {
+		tip, _ := c.index.Tip(id)
+		if end := c.state(id).State.LastSeq; end != tip.Seq {
+			t.Errorf("the view of %s ends at %d after Flush, want %d", id, end, tip.Seq)
+		}
+	}
 	c.awaitChecked(on[crashed], 1)
 	if got := c.count(c.Views.cfg.Metrics.rebuilds); got != 0 {
 		t.Errorf("%d views were written anew, want none: only their last messages were lost", got)

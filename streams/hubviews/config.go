@@ -41,10 +41,10 @@ type Config struct {
 	// AuditEvery is how often all views are compared with the list of streams in a cluster, whose
 	// servers come and go; ten times as often while some are away. Defaults to 10 minutes.
 	AuditEvery time.Duration
-	// ServerStarts returns how many starts of servers of the broker are known. After another one, the
-	// views are compared at once, since a server may have lost the last messages of its streams.
-	// Defaults to a function that knows of none.
-	ServerStarts func() int
+	// ServerStarted returns when a server of the broker was last found to have started. The views are
+	// then compared at once, since the server may have lost the last messages of its streams. Defaults
+	// to a function that returns the zero time.
+	ServerStarted func() time.Time
 	// SyncFolders syncs the folders that contain the views of an account, so that a power cut
 	// cannot remove new views. It is called before a position counts as synced. Nil when the broker
 	// is another process.
@@ -88,8 +88,8 @@ func (c Config) WithDefaults() Config {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.ServerStarts == nil {
-		c.ServerStarts = func() int { return 0 }
+	if c.ServerStarted == nil {
+		c.ServerStarted = func() time.Time { return time.Time{} }
 	}
 	if c.Metrics == nil {
 		c.Metrics = NewMetrics(nil)

@@ -47,9 +47,10 @@
 //
 // A view has one copy, on a server that JetStream chooses. The server acknowledges a message before
 // it has written it to its files (persist mode async): otherwise it would sync every single message,
-// as it must for the journals. A server that crashes loses the messages of some milliseconds, in a
-// power cut of up to two minutes. An audit finds that soon after the server has started again, and
-// until then readers get them from the journal. Views from before this was so keep their persist
+// as it must for the journals. So a crash of the server loses the last milliseconds of messages, and
+// a power cut up to the last two minutes. An audit restores them once the server has started again
+// (Config.ServerStarted). Until then pages of events come from the journal, Await completes the view
+// that it waits for, and Flush waits for the audit. Views from before this was so keep their persist
 // mode, which cannot be changed, until they are written anew.
 //
 // While that server is away, Await returns
@@ -79,7 +80,7 @@
 // views whose logs were written to after it. In the background they then compare all others with
 // the list of streams, by their ends, gaps and fronts: that finds views that were removed or
 // truncated while the service was stopped. In a cluster they repeat that every ten minutes, every
-// minute while some server is away, and once a server has started (Config.ServerStarts): it may have
+// minute while some server is away, and once a server has started (Config.ServerStarted): it may have
 // lost what it had.
 //
 // # Goroutines

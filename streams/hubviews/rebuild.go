@@ -66,7 +66,7 @@ func (r *repair) rebuild(ctx context.Context, damage string) (end uint64, err er
 		return 0, err
 	}
 	r.ttlAllowed = false
-	if err := r.create(ctx, hub, first, replicas); err != nil {
+	if err := r.create(ctx, hub, first, replicas, len(older) > 0); err != nil {
 		return 0, err
 	}
 	r.views.cfg.Metrics.rebuilds.Inc()

@@ -28,9 +28,10 @@ const (
 	// view may wait for its preparation. Then the view is repaired, which needs no memory.
 	answerTimeout  = 10 * time.Second
 	prepareTimeout = 10 * time.Second
-	// requestTimeout bounds a request for a stream's information or for a message, and
-	// createTimeout the creation or the update of a stream.
+	// requestTimeout bounds a request for a stream's information or for a message, listTimeout one
+	// for a page of a list, and createTimeout the creation or the update of a stream.
 	requestTimeout = 3 * time.Second
+	listTimeout    = 10 * time.Second
 	createTimeout  = 10 * time.Second
 )
 
@@ -40,6 +41,9 @@ const (
 var once = jsapi.Retry{
 	Total: requestTimeout, Try: requestTimeout, If: func(error) bool { return false },
 }
+
+// listOnce is once for lists. A list that lacks an answer for some stream takes a server 4 s.
+var listOnce = jsapi.Retry{Total: listTimeout, Try: listTimeout, If: once.If}
 
 var errNoAnswer = fmt.Errorf("no answer within %v", answerTimeout)
 
@@ -51,6 +55,7 @@ type shard struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
 	api    jsapi.API
+	lists  jsapi.API
 	out    *jsapi.Appender
 	// wake has a value when there are views to send to.
 	wake chan struct{}
@@ -81,7 +86,8 @@ func newShard(v *Views, number int) (*shard, error) {
 	}
 	s := &shard{
 		views: v, number: number, nc: nc, js: js, api: jsapi.New(nc).WithRetry(once),
-		wake: make(chan struct{}, 1), hubs: map[domain.HubID]*view{}, runs: map[uint64]*run{},
+		lists: jsapi.New(nc).WithRetry(listOnce),
+		wake:  make(chan struct{}, 1), hubs: map[domain.HubID]*view{}, runs: map[uint64]*run{},
 	}
 	// Each run has two answers. Runs that were given up may still be answered.
 	if s.out, err = jsapi.NewAppender(nc, 4*maxRuns); err != nil {
@@ -144,9 +150,10 @@ func (s *shard) run(ctx context.Context) error {
 // busyViews is the least number of views with records to send with which a shard is busy.
 const busyViews = 16
 
-// collects reports whether a linger that has lasted for a time goes on. In a cluster the feed always
-// counts as followed, so lingers are short. But a view costs a server much more than the single
-// record, so a shard with records for many views collects more of each, up to Config.Linger.
+// collects reports whether the shard collects records for longer, after that has lasted for some
+// time. In a cluster the feed always counts as followed, so lingers are short. But a view costs a
+// server much more than a record, so a shard with records for many views collects more of each, up
+// to Config.Linger.
 func (s *shard) collects(lasted time.Duration) bool {
 	if s.views.cfg.HasSubscribers != nil || lasted >= s.views.cfg.Linger || s.views.urgent() {
 		return false
@@ -337,7 +344,7 @@ func (s *shard) prepare(ctx context.Context, v *view) {
 	case err == nil:
 		end = info.State.LastSeq
 	case errors.Is(err, jsapi.ErrNoStream) && first == 1:
-		err = s.create(opening, v.hub, 1, 1)
+		err = s.create(opening, v.hub, 1, 1, false)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

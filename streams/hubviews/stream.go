@@ -17,8 +17,8 @@ import (
 // minDuplicates is the shortest window for message ids that the broker accepts. They are not used.
 const minDuplicates = 100 * time.Millisecond
 
-// streamConfig returns the configuration of a view whose first message gets the sequence first. It
-// has the broker write at once what it acknowledges.
+// streamConfig returns the configuration of a view whose first message gets the sequence first, with
+// the default persist mode: the broker writes a message before it acknowledges it.
 func streamConfig(
 	hub domain.HubID, first uint64, retention time.Duration, replicas int,
 ) jetstream.StreamConfig {
@@ -105,13 +105,13 @@ func (s *shard) allowTTL(ctx context.Context, hub domain.HubID) error {
 }
 
 // create creates the stream of a view with that many copies. The first message gets the sequence
-// first.
+// first. older reports that the stream is to have messages which the journal does not have.
 func (s *shard) create(
-	ctx context.Context, hub domain.HubID, first uint64, replicas int,
+	ctx context.Context, hub domain.HubID, first uint64, replicas int, older bool,
 ) error {
 	s.views.step("create")
 	config := streamConfig(hub, first, s.views.cfg.Retention, replicas)
-	if replicas == 1 && s.views.clustered() {
+	if replicas == 1 && !older && s.views.cfg.Conns.Clustered() {
 		// The servers of a cluster sync each message of a stream before they acknowledge it, for the
 		// journals. A view can do without, since the journal has what it loses.
 		config.PersistMode = jetstream.AsyncPersistMode

@@ -54,7 +54,7 @@ type view struct {
 	awaySince time.Time
 
 	// end is the last sequence that is known to be in the view, while the view is current, and
-	// endSince when it became known.
+	// endSince when that was last known. A server that crashed since may have lost it.
 	end      uint64
 	endSince time.Time
 	// added is the last sequence passed to Add; 0 for none.

@@ -56,6 +56,8 @@ type Views struct {
 	compared uint64
 	// sometimes limits log lines about views that cannot be written.
 	sometimes rate.Sometimes
+	// audited is when the last complete audit began.
+	audited atomic.Pointer[time.Time]
 	// away counts the views whose servers are away.
 	away atomic.Int64
 	// stopped is closed when Run returns.
@@ -134,9 +136,6 @@ func (v *Views) close() {
 	}
 }
 
-// clustered reports whether the broker is a cluster.
-func (v *Views) clustered() bool { return v.cfg.Conns.Cloud.ConnectedClusterName() != "" }
-
 // ownShards returns the shards of the group.
 func (v *Views) ownShards() []*shard {
 	own := make([]*shard, 0, len(v.shards)/v.cfg.Groups+1)
@@ -206,9 +205,13 @@ func (v *Views) Await(ctx context.Context, hub domain.HubID, seq uint64) error {
 	s.mu.Lock()
 	w := s.view(hub)
 	switch {
-	case w.state == stateCurrent && w.end >= seq:
-		s.mu.Unlock()
-		return nil
+	case w.state == stateCurrent && w.endSince.After(v.cfg.ServerStarted()):
+		if w.end >= seq {
+			s.mu.Unlock()
+			return nil
+		}
+	case w.state == stateCurrent:
+		w.fallBehind(noCommit) // its server may have lost the end
 	case !w.awaySince.IsZero():
 		s.mu.Unlock()
 		return ErrAway
@@ -235,6 +238,9 @@ func (v *Views) Await(ctx context.Context, hub domain.HubID, seq uint64) error {
 // added meanwhile may prolong it. The error, ctx's or ErrStopped, reports how much is missing.
 func (v *Views) Flush(ctx context.Context) error {
 	defer v.hurry()()
+	if err := v.awaitAudited(ctx); err != nil {
+		return err
+	}
 	for {
 		commits, behind, changed := v.backlog.state()
 		if commits == 0 && behind == 0 {

@@ -26,8 +26,9 @@ type Config struct {
 	// SyncFolders syncs the folders that contain the streams of an account, so that a power cut
 	// cannot remove new streams. Nil when the broker is another process.
 	SyncFolders func(streams.Account) error
-	// ServerStarts returns how many starts of the broker's servers are known; see hubviews.Config.
-	ServerStarts func() int
+	// ServerStarted returns when a server of the broker was last found to have started; see
+	// hubviews.Config.
+	ServerStarted func() time.Time
 	// HasSubscribers reports whether anybody subscribes to a subject in an account. Nil when the
 	// broker is another process.
 	HasSubscribers func(account streams.Account, subject string) bool

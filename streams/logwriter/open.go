@@ -58,9 +58,6 @@ func (r *Router) Open(ctx context.Context) error {
 	return nil
 }
 
-// clustered reports whether the broker is a cluster.
-func (r *Router) clustered() bool { return r.cfg.Conns.Cloud.ConnectedClusterName() != "" }
-
 // deliver adds commits to the index and passes them on to the subscribers.
 func (r *Router) deliver(g *group, commits []journal.Commit) {
 	if err := g.index.Apply(commits...); err != nil {
@@ -81,9 +78,9 @@ func (r *Router) newViews(ctx context.Context, g *group, from uint64) (*hubviews
 	return hubviews.New(ctx, hubviews.Config{
 		Conns: r.cfg.Conns, Group: g.number, Groups: r.cfg.Groups, From: from,
 		Index: g.index, Reader: g.reader, Retention: r.cfg.Retention, Replicas: r.cfg.Replicas,
-		Positions:    jsapi.NewBucket(r.cfg.Conns.Cloud, streams.InstallationBucket),
-		ServerStarts: r.cfg.ServerStarts,
-		SyncFolders:  r.cfg.SyncFolders, HasSubscribers: r.cfg.HasSubscribers,
+		Positions:     jsapi.NewBucket(r.cfg.Conns.Cloud, streams.InstallationBucket),
+		ServerStarted: r.cfg.ServerStarted,
+		SyncFolders:   r.cfg.SyncFolders, HasSubscribers: r.cfg.HasSubscribers,
 		Now: r.cfg.Now, Logger: r.cfg.Logger, Metrics: r.viewMetrics,
 	})
 }

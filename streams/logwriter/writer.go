@@ -208,7 +208,7 @@ func (w *writer) run(ctx context.Context) (err error) {
 			if err := w.commit(ctx, batch); err != nil {
 				return err
 			}
-			if len(batch) >= busyAppends && w.router.clustered() && w.queuedBytes() < busyBytes {
+			if len(batch) >= busyAppends && w.router.cfg.Conns.Clustered() && w.queuedBytes() < busyBytes {
 				// A writer that is fenced meanwhile finds out by its next commit.
 				streams.Sleep(ctx, busyLinger)
 			}

@@ -162,7 +162,7 @@ func (b *Barrier) waitFor(ctx context.Context, id string, seq uint64) error {
 		return err
 	}
 	gone := goneAfter
-	if b.nc.ConnectedClusterName() != "" {
+	if !streams.IsSingle(b.nc) {
 		gone = goneAfterInCluster
 	}
 	var silentSince time.Time // zero while the replica replies

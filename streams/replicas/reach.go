@@ -54,10 +54,12 @@ type Reach struct {
 	// those that keep streams; size is how many of the latter the cluster has.
 	servers, members map[string]time.Time
 	size             int
-	// started holds when each server of a cluster was started, and starts counts the starts since
-	// the first answer of each.
-	started map[string]time.Time
-	starts  int
+	// starts holds when each server of a cluster was started, by its own clock, and started when one
+	// was last found to have started.
+	starts  map[string]time.Time
+	started time.Time
+	// began is when the servers were asked for the first time.
+	began time.Time
 	// minoritySince is since when fewer than a majority have answered; zero while enough do.
 	minoritySince time.Time
 }
@@ -70,7 +72,7 @@ func NewReach(logger *slog.Logger, first *streams.Conns, more ...*streams.Conns)
 		answered: map[*nats.Conn]time.Time{}, server: map[*nats.Conn]string{},
 		reconnected: map[*nats.Conn]time.Time{},
 		servers:     map[string]time.Time{}, members: map[string]time.Time{},
-		started: map[string]time.Time{},
+		starts: map[string]time.Time{},
 	}
 	for _, conns := range append([]*streams.Conns{first}, more...) {
 		for _, nc := range conns.All() {
@@ -152,6 +154,9 @@ func (r *Reach) reconnectIfLost(nc *nats.Conn) {
 
 // pingServers asks every server of a cluster for its statistics, and notes which ones answer.
 func (r *Reach) pingServers(ctx context.Context) error {
+	r.mu.Lock()
+	r.began = time.Now()
+	r.mu.Unlock()
 	inbox := r.sys.NewInbox()
 	sub, err := r.sys.Subscribe(inbox, func(msg *nats.Msg) {
 		var answer struct {
@@ -175,7 +180,7 @@ func (r *Reach) pingServers(ctx context.Context) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.servers[answer.Server.Name] = time.Now()
-		r.noteStart(answer.Server.Name, answer.Stats.Start)
+		r.noteStart(answer.Server.Name, answer.Stats.Start, time.Now())
 		if js := answer.Stats.JetStream; js != nil && js.Meta != nil {
 			r.members[answer.Server.Name] = time.Now()
 			r.size = js.Meta.Size
@@ -202,19 +207,22 @@ func (r *Reach) pingServers(ctx context.Context) error {
 	}
 }
 
-// noteStart notes when a server was started. The caller must hold r.mu.
-func (r *Reach) noteStart(server string, at time.Time) {
-	if before, known := r.started[server]; known && at.After(before) {
-		r.starts++
+// noteStart notes when a server was started, by its own clock. A server that did not answer at the
+// first requests counts as one that has just started. The caller must hold r.mu.
+func (r *Reach) noteStart(server string, at, now time.Time) {
+	before, known := r.starts[server]
+	if known && !at.Equal(before) || !known && now.Sub(r.began) > maxSilence {
+		r.started = now
 	}
-	r.started[server] = at
+	r.starts[server] = at
 }
 
-// ServerStarts returns how often servers of a cluster were started again since Run has begun.
-func (r *Reach) ServerStarts() int {
+// ServerStarted returns when a server of a cluster was last found to have started; the zero time if
+// none was since Run has begun.
+func (r *Reach) ServerStarted() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.starts
+	return r.started
 }
 
 // countMembers counts the servers that have answered, also while the connection accepts no

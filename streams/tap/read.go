@@ -139,6 +139,9 @@ const viewTries = 12
 func (t *Tap) resolveEmpty(ctx context.Context, h *hub) error {
 	known := t.hubs.known(h)
 	s, err := t.source.State(ctx, h.id, h.at.Seq)
+	if err == nil && s.Last >= h.at.Seq {
+		h.short = time.Time{}
+	}
 	switch {
 	case err != nil:
 		return err
@@ -146,7 +149,12 @@ func (t *Tap) resolveEmpty(ctx context.Context, h *hub) error {
 		if h.short.IsZero() || s.Last > h.shortEnd {
 			h.short, h.shortEnd = time.Now(), s.Last
 		}
-		if time.Since(h.short) < t.cfg.ReplacedAfter {
+		patience := t.cfg.ReplacedAfter
+		if s.First > s.Last {
+			patience *= 10 // without messages, it cannot be read in any case
+		}
+		if time.Since(h.short) < patience {
+			h.comparedOn = 0 // what it has in this place later may be another message
 			return errShort
 		}
 		return t.replaced(ctx, h)

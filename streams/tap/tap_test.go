@@ -306,9 +306,10 @@ func TestLogLosesItsEnd(t *testing.T) {
 	}
 	empty := stream.CachedInfo().Config
 	r.deleteStream(r.conns.Shard(id), streams.HubStream(id))
-	if _, err := js.CreateStream(t.Context(), empty); err != nil {
-		t.Fatal(err)
-	}
+	streamstest.EventuallyNil(t, "the stream is created again", func() error {
+		_, err := js.CreateStream(t.Context(), empty)
+		return err
+	})
 	out, waits := newSink(), make(warnings, 1)
 	running := r.start(tap.Config{
 		Output: out, Checkpoint: path, Follow: true, ReplacedAfter: time.Minute,

@@ -87,7 +87,7 @@ func (s *Server) startHubLogs(ctx context.Context) (err error) {
 func (s *Server) startJournals(ctx context.Context) (err error) {
 	cfg := logwriter.Config{
 		Conns: s.conns, Groups: s.settings.Journals, Retention: s.cfg.EventRetention,
-		Replicas: s.cfg.LogReplicas, ServerStarts: s.reach.ServerStarts,
+		Replicas: s.cfg.LogReplicas, ServerStarted: s.reach.ServerStarted,
 		Logger: s.logger, Metrics: s.registry,
 	}
 	if s.broker != nil {

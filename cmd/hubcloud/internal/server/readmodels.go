@@ -172,8 +172,7 @@ func (s *Server) startFreshness(barrier *replicas.Barrier) (err error) {
 	s.foundation.run("reach", s.reach.Run)
 	s.freshness, err = replicas.NewFreshness(replicas.FreshnessConfig{
 		Refresh: s.access.Refresh, Registered: barrier.Registered, CutOff: s.reach.CutOff,
-		Clustered: func() bool { return s.conns.Cloud.ConnectedClusterName() != "" },
-		Logger:    s.logger,
+		Clustered: s.conns.Clustered, Logger: s.logger,
 	})
 	if err != nil {
 		return err
