@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 	"hubcloud/test/natscluster"
@@ -76,6 +78,24 @@ func (c *clusterService) online(hubs []*hub) {
 		})
 		return err
 	})
+}
+
+// stay keeps the connections of hubs alive until the returned function is called, which disconnects
+// them.
+func (c *clusterService) stay(hubs []*hub) (disconnect func()) {
+	c.t.Helper()
+	stop := make(chan struct{})
+	var group errgroup.Group
+	for _, h := range hubs {
+		group.Go(func() error { return h.stay(stop) })
+	}
+	return func() {
+		c.t.Helper()
+		close(stop)
+		if err := group.Wait(); err != nil {
+			c.t.Fatal(err)
+		}
+	}
 }
 
 // idle returns the CPU that each server uses for a time, as a part of one processor, and the memory
@@ -207,8 +227,10 @@ func measureLargeCluster(b *bench) {
 	}
 	connected := hubs[:n.connected]
 	c.online(connected)
+	disconnect := c.stay(connected)
 	harness.Elapse(n.settle)
 	used, resident := c.idle(b, 4*n.during)
+	disconnect()
 
 	c.Nodes[2].Kill()
 	c.Nodes[2].Start()
@@ -216,9 +238,7 @@ func measureLargeCluster(b *bench) {
 		Measure: "large cluster, a killed server is back", Unit: "s",
 		Values: []float64{c.awaitHealthy(b).Seconds()},
 	}
-	c.online(slices.DeleteFunc(slices.Clone(connected), func(h *hub) bool {
-		return h.broker != c.Cluster.MQTT[2]
-	}))
+	c.online(connected)
 	c.each(connected, func(h *hub) error { return h.emit(1, 1) })
 
 	cpu := row{
