@@ -133,7 +133,8 @@ func connectAll(
 
 // Clustered reports whether the broker is a cluster, also while there is no connection.
 func (c *Conns) Clustered() bool {
-	if c.Cloud.ConnectedClusterName() != "" {
+	// A connection whose write is stuck in the network blocks who asks it for the name.
+	if !c.clustered.Load() && c.Cloud.ConnectedClusterName() != "" {
 		c.clustered.Store(true)
 	}
 	return c.clustered.Load()

@@ -36,8 +36,8 @@ var retainedStream = jetstream.StreamConfig{
 	MaxMsgSize:        1,
 }
 
-// sessionStreams are the other streams that a server needs for the MQTT clients of an account, as it
-// creates them itself when the first one connects. If the first clients of an account connect to
+// sessionStreams are the other streams that a server needs for the MQTT clients of an account, as
+// it creates them itself when the first one connects. If the first clients of an account connect to
 // several servers of a cluster at once, all create them, and a server that asks for a stream while
 // it is being created may get no answer: it keeps its clients waiting for js_api_timeout, and then
 // disconnects them for a violation of the protocol. So a cluster has them from the start.
@@ -56,9 +56,9 @@ var sessionStreams = []jetstream.StreamConfig{
 }
 
 // DeclareMQTTStreams declares retainedStream in every shard, and in a cluster sessionStreams, with
-// that many replicas. With one replica, sessionStreams are left to the servers, which have a setting
-// of their own for them (stream_replicas). The embedded broker does this by itself. With an external
-// broker it must be called before the auth callout is answered for the first time.
+// that many replicas. With one replica, sessionStreams are left to the servers, which have a
+// setting of their own for them (stream_replicas). The embedded broker does this by itself. With an
+// external broker it must be called before the auth callout is answered for the first time.
 //
 // The first shard is declared alone, because its request is the first one to JetStream in a run of
 // the server. That request makes the server subscribe to responses. A concurrent request that

@@ -102,8 +102,8 @@ func (f ServerFile) URL() string {
 }
 
 // Credentials returns the credentials stored in dir, or new ones, with the addresses of the servers
-// and the certificate of their authority. shards defaults to the number in the stored credentials or,
-// if these were removed to get new passwords, in the configuration file beside them; for a new
+// and the certificate of their authority. shards defaults to the number in the stored credentials
+// or, if these were removed to get new passwords, in the configuration file beside them; for a new
 // installation to DefaultShards or ClusterShards. The caller must store the result.
 func (f ServerFile) Credentials(
 	dir string, shards int, authority []byte,

@@ -204,17 +204,16 @@ func (v *Views) Await(ctx context.Context, hub domain.HubID, seq uint64) error {
 	done := make(chan struct{})
 	s.mu.Lock()
 	w := s.view(hub)
+	settled := w.state == stateCurrent && w.endSince.After(v.cfg.ServerStarted())
 	switch {
-	case w.state == stateCurrent && w.endSince.After(v.cfg.ServerStarted()):
-		if w.end >= seq {
-			s.mu.Unlock()
-			return nil
-		}
-	case w.state == stateCurrent:
-		w.fallBehind(noCommit) // its server may have lost the end
+	case settled && w.end >= seq:
+		s.mu.Unlock()
+		return nil
 	case !w.awaySince.IsZero():
 		s.mu.Unlock()
 		return ErrAway
+	case w.state == stateCurrent && !settled:
+		w.fallBehind(noCommit) // its server may have lost the end
 	case w.state == stateNew && known:
 		w.fallBehind(noCommit)
 	}
