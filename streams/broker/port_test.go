@@ -5,11 +5,13 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
 )
 
 // onWarning is a log that calls a function at the first warning.
@@ -33,8 +35,15 @@ func TestPortOfTheDurableServer(t *testing.T) {
 	cfg := config(t, t.TempDir())
 	first := start(t, cfg)
 	fill(t, connect(t, first))
-	former := first.Credentials().CloudURL
 	stop(t, first)
+	// Outgoing connections of other programs could take a port that the system has chosen.
+	former := "nats://" + streamstest.FreeAddress(t)
+	file := filepath.Join(cfg.DataDir, "nats-credentials.json")
+	credentials := first.Credentials()
+	credentials.CloudURL = former
+	if err := credentials.Write(file); err != nil {
+		t.Fatal(err)
+	}
 	second := start(t, cfg)
 	if got := second.Credentials().CloudURL; got != former {
 		t.Errorf("after a restart: got %s, want %s", got, former)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -180,14 +181,13 @@ func (s *Server) finishStart() error {
 // meanwhile, beginFirst tries again with any port.
 func (s *Server) beginFirst(ctx context.Context, opts serverOptions) error {
 	err := s.begin(ctx, opts)
-	if err == nil || ctx.Err() != nil {
+	// nats-server says that it cannot listen with text that contains the address. Whether the address
+	// is free now says nothing: the other program may have used it for a moment only.
+	if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), s.durableAddr) {
 		return err
 	}
 	if closing := s.Close(context.WithoutCancel(ctx)); closing != nil {
 		return errors.Join(err, closing)
-	}
-	if free(s.durableAddr) {
-		return err // for another reason
 	}
 	s.durableAddr = anyPort
 	if opts, err = s.options(); err != nil {
