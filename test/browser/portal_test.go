@@ -213,6 +213,19 @@ func TestPairing(t *testing.T) {
 	p.await("#pairing-problem", "Setup code must be a PIN")
 	p.await("#connection", "Live")
 	p.check("pairing-rejected")
+	// The list was reloaded once: its address then was that of a page less deep.
+	address := eval[string](p.tab, `document.getElementById("attention").dataset.address`)
+	p.do("mark the list", chromedp.Evaluate[chromedp.Void](
+		`document.getElementById("attention").classList.add("old");0`,
+	))
+	streamstest.Eventually(t, "the list is reloaded", func() bool {
+		return eval[bool](p.tab, `!document.getElementById("attention").classList.contains("old")`)
+	})
+	if reloaded := eval[string](
+		p.tab, `document.getElementById("attention").dataset.address`,
+	); reloaded != address {
+		t.Errorf("address of the reloaded list: got %s, want %s", reloaded, address)
+	}
 	p.fill("#setup-code", "5")
 	p.press(`form[action$="/pairing"] button`)
 	p.await(`[data-window="pairing"] .countdown`, " s")

@@ -56,7 +56,9 @@ async function reload() {
     return;
   }
   last = Date.now();
-  const text = await fetch(shown.dataset.address, { headers: { Accept: "text/html" } })
+  const address = new URL(shown.dataset.address, location.href);
+  address.searchParams.set("up", shown.dataset.address.split("../").length - 1); // of this page, which may be that of a rejected form
+  const text = await fetch(address, { headers: { Accept: "text/html" } })
     .then((response) => (response.ok && !response.redirected ? response.text() : null))
     .catch(() => null);
   const fresh = text && new DOMParser().parseFromString(text, "text/html").getElementById("attention");
