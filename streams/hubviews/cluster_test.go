@@ -3,7 +3,6 @@ package hubviews
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,12 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/domain"
 	"hubcloud/streams"
-	"hubcloud/streams/broker"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
@@ -31,20 +28,8 @@ type clusterFixture struct {
 
 func newClusterFixture(t testing.TB) *clusterFixture {
 	t.Helper()
-	credentials := streamstest.NewCredentials(t)
-	layout, err := broker.NewLayout(credentials)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &clusterFixture{fixture: &fixture{TB: t}, cluster: streamstest.NewCluster(t, layout)}
-	c.conns, err = streams.Connect(
-		t.Context(), credentials, nats.InProcessServer(c.cluster.Servers[0]),
-		streams.WithLog(slog.New(slog.DiscardHandler)),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.conns.Close)
+	c := &clusterFixture{fixture: &fixture{TB: t}}
+	c.cluster, c.conns = streamstest.NewConnectedCluster(t)
 	c.cfg = Config{Replicas: 3, AwayDelay: time.Second, AuditEvery: time.Second}
 	journals, err := journal.New(journal.Config{
 		Conn: c.conns.Cloud, Retention: testRetention + journal.Reserve, Replicas: 3,

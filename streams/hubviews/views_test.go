@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -269,5 +270,50 @@ func TestUnfollowedFeed(t *testing.T) {
 	}
 	if n, _, _ := feeds[all[0]].Pending(); n != 0 {
 		t.Errorf("feed without a subscriber: got %d messages, want none", n)
+	}
+}
+
+// TestBusyShardCollects: without word of subscribers, as in a cluster, records wait for FeedLinger
+// only, but those for many views of a shard for up to Linger, so that they share runs.
+func TestBusyShardCollects(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var all []domain.HubID // of one shard
+	for n := 0; len(all) < 4*busyViews; n++ {
+		if id := hub(n); streams.ShardOf(id, len(f.conns.Shards)) == 0 {
+			all = append(all, id)
+		}
+	}
+	f.cfg.Linger, f.cfg.FeedLinger = time.Hour, 20*time.Millisecond
+	var runs atomic.Int64
+	f.hook = func(step string) {
+		if step == "send" {
+			runs.Add(1)
+		}
+	}
+	f.start()
+	f.write(all...)
+	f.flush()
+
+	one := all[:1]
+	f.write(one...)
+	streamstest.Eventually(t, "the record of an idle shard is written", func() bool {
+		tip, _ := f.index.Tip(one[0])
+		return f.state(one[0]).State.LastSeq == tip.Seq
+	})
+
+	before := runs.Load()
+	const commits = 10
+	for range commits {
+		f.write(all...)
+		time.Sleep(2 * f.cfg.FeedLinger) // so that each commit would get runs of its own
+	}
+	f.flush()
+	// A commit that is added slowly may be sent in part.
+	if got := int(runs.Load() - before); got > len(all)*commits/2 {
+		t.Errorf("%d records: got %d runs, want about %d", len(all)*commits, got, len(all))
+	}
+	for _, id := range all {
+		f.check(id, 1)
 	}
 }

@@ -388,3 +388,54 @@ func TestRecordsAndFlush(t *testing.T) {
 		t.Errorf("Records of an unknown hub: %v, want ErrGone", err)
 	}
 }
+
+// In a cluster, a busy writer commits at most once in 20 ms, so that appends share commits. Single
+// appends never wait for that.
+func TestBusyWriterPauses(t *testing.T) {
+	t.Parallel()
+	const pause = 20 * time.Millisecond
+	_, conns := streamstest.NewConnectedCluster(t)
+	r := startOn(t, conns, 3, nil)
+	r.serve(t, always)
+	store := func(hub domain.HubID, appends int) {
+		var last uint64
+		for range appends {
+			var err error
+			if last, err = r.Append(t.Context(), hub, last, events(1)); err != nil {
+				t.Errorf("Append: %v", err)
+				return
+			}
+		}
+	}
+	const hubs, appends = 64, 20
+	store(hubID(hubs), 1)
+	r.check(t, hubID(hubs), 1)
+	committed := func() int {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.commits
+	}
+	before, began := committed(), time.Now()
+	var wg sync.WaitGroup
+	for h := range hubs {
+		wg.Go(func() { store(hubID(h), appends) })
+	}
+	wg.Wait()
+	for h := range hubs {
+		r.check(t, hubID(h), appends)
+	}
+	// Commits of fewer than four appends do not pause: the first ones and the last ones.
+	most := int(time.Since(began)/pause) + 10
+	if got := committed() - before; got > most {
+		t.Errorf("%d appends: got %d commits, want at most %d", hubs*appends, got, most)
+	}
+
+	next := hubs
+	streamstest.Eventually(t, "no pause follows a single append", func() bool {
+		next += 2
+		store(hubID(next), 1)
+		began := time.Now()
+		store(hubID(next+1), 1)
+		return time.Since(began) < pause/2
+	})
+}

@@ -42,6 +42,8 @@ type replica struct {
 	got map[domain.HubID][]journal.Record
 	// last is the time of the last record, of any hub.
 	last time.Time
+	// commits counts what was passed on.
+	commits int
 	// disorder is the first violation of the promised order.
 	disorder error
 }
@@ -49,14 +51,20 @@ type replica struct {
 // start returns a replica that follows the journal until the test ends.
 func start(t testing.TB, broker *streamstest.Broker, now func() time.Time) *replica {
 	t.Helper()
-	conns := broker.Connect(t)
-	if _, err := streams.OpenBuckets(t.Context(), conns, 1); err != nil {
+	return startOn(t, broker.Connect(t), 1, now)
+}
+
+// startOn is start with connections. The journal has that many copies.
+func startOn(t testing.TB, conns *streams.Conns, copies int, now func() time.Time) *replica {
+	t.Helper()
+	if _, err := streams.OpenBuckets(t.Context(), conns, copies); err != nil {
 		t.Fatal(err)
 	}
 	r := &replica{got: map[domain.HubID][]journal.Record{}}
 	var err error
 	r.Router, err = logwriter.New(logwriter.Config{
-		Conns: conns, Groups: 1, Retention: time.Hour, Now: now, Logger: streamstest.Logger(),
+		Conns: conns, Groups: 1, Replicas: copies, Retention: time.Hour, Now: now,
+		Logger: streamstest.Logger(),
 	})
 	if err == nil {
 		err = r.Open(t.Context())
@@ -72,6 +80,7 @@ func start(t testing.TB, broker *streamstest.Broker, now func() time.Time) *repl
 func (r *replica) receive(_ int, commits []journal.Commit) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.commits += len(commits)
 	for _, c := range commits {
 		for _, rec := range c.Records {
 			before := r.got[rec.Hub]

@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 
+	"hubcloud/streams"
 	"hubcloud/streams/broker"
 )
 
@@ -49,6 +51,26 @@ func NewCluster(t testing.TB, layout broker.Layout) *Cluster {
 			slices.ContainsFunc(c.Servers, (*server.Server).JetStreamIsLeader)
 	})
 	return c
+}
+
+// NewConnectedCluster is NewCluster with new credentials, and returns connections to the first server
+// as well. They end with the test.
+func NewConnectedCluster(t testing.TB) (*Cluster, *streams.Conns) {
+	t.Helper()
+	credentials := NewCredentials(t)
+	layout, err := broker.NewLayout(credentials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := NewCluster(t, layout)
+	conns, err := streams.Connect(
+		t.Context(), credentials, nats.InProcessServer(c.Servers[0]), streams.WithLog(Logger()),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conns.Close)
+	return c, conns
 }
 
 // Stop stops a server.
