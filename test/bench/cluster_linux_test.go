@@ -206,7 +206,7 @@ func measureCluster(b *bench) {
 // connected: their start, the loss of one, and their idle use.
 func measureLargeCluster(b *bench) {
 	n := size(
-		b, clusterSize{*largeFlag, min(2000, *largeFlag), 1, 5 * time.Second, time.Minute},
+		b, clusterSize{*largeFlag, min(2000, *largeFlag), 1, 5 * time.Second, 3 * time.Minute},
 		clusterSize{4, 2, 1, 100 * time.Millisecond, 0},
 	)
 	c := startCluster(b)
