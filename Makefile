@@ -96,7 +96,7 @@ bench: deps ## Run the benchmarks, each with its reference figure (40 minutes)
 	$(GO) test -run '^$$' -bench '^BenchmarkChain$$' -count 3 ./httpapi
 
 .PHONY: bench-logs
-bench-logs: deps ## Run the benchmark of 100,000 hub logs (an hour)
+bench-logs: deps ## Run the benchmark of 100,000 hub logs (half an hour)
 	$(GO) test -count=1 -timeout 180m -v -run '^TestLargeBench$$/^logs$$' ./test/bench -bench.report
 
 .PHONY: bench-cluster
