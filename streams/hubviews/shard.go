@@ -134,6 +134,7 @@ func (s *shard) run(ctx context.Context) error {
 			}
 		case <-linger.C:
 			if s.collects(time.Since(began)) {
+				s.views.step("collect")
 				linger.Reset(s.views.linger())
 				continue
 			}

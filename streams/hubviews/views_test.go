@@ -286,9 +286,16 @@ func TestBusyShardCollects(t *testing.T) {
 	}
 	f.cfg.Linger, f.cfg.FeedLinger = time.Hour, 20*time.Millisecond
 	var runs atomic.Int64
+	collects := make(chan struct{})
 	f.hook = func(step string) {
-		if step == "send" {
+		switch step {
+		case "send":
 			runs.Add(1)
+		case "collect":
+			select {
+			case collects <- struct{}{}:
+			default:
+			}
 		}
 	}
 	f.start()
@@ -306,7 +313,11 @@ func TestBusyShardCollects(t *testing.T) {
 	const commits = 10
 	for range commits {
 		f.write(all...)
-		time.Sleep(2 * f.cfg.FeedLinger) // so that each commit would get runs of its own
+		select { // without that, each commit would get runs of its own
+		case <-collects:
+		case <-time.After(time.Minute):
+			t.Fatal("the busy shard does not collect records")
+		}
 	}
 	f.flush()
 	// A commit that is added slowly may be sent in part.

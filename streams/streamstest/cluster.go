@@ -53,8 +53,8 @@ func NewCluster(t testing.TB, layout broker.Layout) *Cluster {
 	return c
 }
 
-// NewConnectedCluster is NewCluster with new credentials, and returns connections to the first server
-// as well. They end with the test.
+// NewConnectedCluster is NewCluster with new credentials, and returns connections to the first
+// server as well. They end with the test.
 func NewConnectedCluster(t testing.TB) (*Cluster, *streams.Conns) {
 	t.Helper()
 	credentials := NewCredentials(t)
