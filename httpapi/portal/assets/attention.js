@@ -1,6 +1,7 @@
 // What needs attention: the list is reloaded after events that may change it, and now and then.
 
 import { updateTimes } from "./ago.js";
+import { depthOf } from "./parts.js";
 
 const SOON = [1_500, 5_000]; // after an event: the reported states follow the events within seconds
 const LATER = 30_000; // for what no event reports, such as a hub that says nothing
@@ -57,7 +58,7 @@ async function reload() {
   }
   last = Date.now();
   const address = new URL(shown.dataset.address, location.href);
-  address.searchParams.set("up", shown.dataset.address.split("../").length - 1); // of this page, which may be that of a rejected form
+  address.searchParams.set("up", depthOf(shown.dataset.address));
   const text = await fetch(address, { headers: { Accept: "text/html" } })
     .then((response) => (response.ok && !response.redirected ? response.text() : null))
     .catch(() => null);

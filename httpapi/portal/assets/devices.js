@@ -2,6 +2,7 @@
 // doing.
 
 import { inUse } from "./commands.js";
+import { depthOf } from "./parts.js";
 import { textOf } from "./texts.js";
 
 const scheduled = new Map(); // timers of reloads, by device and reason
@@ -37,7 +38,7 @@ function isStale(device, old, fresh, asked) {
 // showDevices sets the address of the hub's page. say(text) announces a change to screen readers.
 export function showDevices(address, say) {
   here = address;
-  up = address.split("../").length - 1;
+  up = depthOf(address);
   announce = say;
 }
 

@@ -3,6 +3,10 @@
 const SOON = 300;
 const LEAST = 3_000; // between two reloads
 
+// depthOf returns the depth below /portal/ of the page that contains this relative address. Parts of
+// a page are requested with it: the page of a rejected form is deeper than the others.
+export const depthOf = (address) => address.split("../").length - 1;
+
 // reloader returns a function that reloads the elements with those ids soon. Calls during a reload
 // lead to one more. done() is called after each reload that got the page.
 export function reloader(ids, done = () => {}) {
