@@ -145,7 +145,7 @@ type clusterLoad struct {
 	replicas                 []*harness.Tenant
 	senders                  []*sender
 	followers                []*follower
-	positions                map[string]string
+	positions                map[string]*position
 	sending, reading         sync.WaitGroup
 	stopSending, stopReading chan struct{}
 }
@@ -157,7 +157,7 @@ func newClusterLoad(
 	c := &clusterLoad{
 		t:           t,
 		replicas:    replicas,
-		positions:   map[string]string{},
+		positions:   map[string]*position{},
 		stopSending: make(chan struct{}),
 		stopReading: make(chan struct{}),
 	}
@@ -179,25 +179,27 @@ func (c *clusterLoad) add(
 	through := append(append([]string{}, broker.MQTT[turn:]...), broker.MQTT[:turn]...)
 	h := &sender{hub: hub, pace: 50 * time.Millisecond, through: through}
 	start := replicas[0].Head(hub.ID)
-	c.positions[hub.ID] = start
+	c.positions[hub.ID] = &position{hub: hub.ID, cursor: start}
 	pages := &follower{client: replicas[1].Client, hub: hub.ID, cursor: start}
 	stream := &follower{client: replicas[0].Client, hub: hub.ID, cursor: start}
+	h.readers = []*follower{pages, stream}
 	c.senders, c.followers = append(c.senders, h), append(c.followers, pages, stream)
 	c.sending.Go(func() { h.run(c.stopSending) })
 	c.reading.Go(func() { pages.run(c.stopReading) })
 	c.reading.Go(func() { stream.runStream(c.stopReading) })
 }
 
-// awaitProgress waits until everything stored before the call was read, and a new event of every
-// hub.
+// awaitProgress waits until everything acknowledged before the call was read, and a new event of
+// every hub.
 func (c *clusterLoad) awaitProgress(when string, client *harness.Client) {
 	c.t.Helper()
 	began := time.Now()
-	for hub, cursor := range c.positions {
-		p := position{client: client, hub: hub, cursor: cursor}
-		streamstest.Eventually(c.t, hub+" can be read to its end "+when, p.end)
-		c.positions[hub] = p.cursor
-		streamstest.Eventually(c.t, hub+" has a new event "+when, p.more)
+	for _, h := range c.senders {
+		p, want := c.positions[h.hub.ID], h.progress.Load()+1
+		p.client = client
+		for p.number < want {
+			streamstest.Eventually(c.t, h.hub.ID+" has another event "+when, p.more)
+		}
 	}
 	c.t.Logf("%s: every hub has a new event after %s", when, time.Since(began))
 }
@@ -224,33 +226,30 @@ func (c *clusterLoad) check() {
 	}
 }
 
-// position is a reader's position in a hub's log. It ignores API errors.
+// position is a reader's position in a hub's log, and the number of the last report before it. It
+// ignores API errors.
 type position struct {
 	client *harness.Client
 	hub    string
 	cursor string
+	number uint64
 }
 
 // more reads a page and reports whether it has events.
 func (p *position) more() bool {
-	page, ok := p.read()
-	return ok && len(page.Data) > 0
-}
-
-// end reads a page and reports whether it is the last.
-func (p *position) end() bool {
-	page, ok := p.read()
-	return ok && !page.HasMore
-}
-
-func (p *position) read() (page harness.Page, ok bool) {
 	answer, err := p.client.Try(
 		http.MethodGet, "/hubs/"+p.hub+"/events?limit=500&after="+p.cursor, nil,
 	)
 	if err != nil || answer.Status != http.StatusOK {
-		return page, false
+		return false
 	}
+	var page harness.Page
 	answer.JSON(p.client.T, &page)
 	p.cursor = page.NextCursor
-	return page, true
+	for _, e := range page.Data {
+		if e.Type == "channel.observed" {
+			p.number++
+		}
+	}
+	return len(page.Data) > 0
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -43,6 +44,18 @@ type sender struct {
 	backwards []backwards
 	// through has broker addresses to use in turn. Empty means the address from enrolment.
 	through []string
+	// readers follow the hub from its first event. The sender waits for those that are far behind.
+	readers []*follower
+}
+
+// maxLead is how many events a sender sends before its readers have them.
+const maxLead = 5000
+
+// outruns reports whether a reader of the hub is too far behind for more events.
+func (h *sender) outruns(sent uint64) bool {
+	return slices.ContainsFunc(h.readers, func(f *follower) bool {
+		return sent > f.observed.Load()+maxLead
+	})
 }
 
 // backwards is an ack that is lower than an earlier one on the same connection.
@@ -128,7 +141,7 @@ func (h *sender) session(stop <-chan struct{}) {
 			h.hello()
 			resend.Reset(5 * time.Second)
 		case <-tick.C:
-			if !helloAcked || sent-h.acked > 1500 {
+			if !helloAcked || sent-h.acked > 1500 || h.outruns(sent) {
 				continue
 			}
 			count := uint64(1 + rand.IntN(20))
@@ -150,6 +163,8 @@ type follower struct {
 	hub    string
 	cursor string
 	got    []harness.Event
+	// observed is the number of reports among got.
+	observed atomic.Uint64
 	// unavailable is set where a page may be answered with 503 while the broker is down.
 	unavailable bool
 	// feed makes it follow the organization's feed, filtered by the hub.
@@ -189,7 +204,7 @@ func (f *follower) run(stop <-chan struct{}) {
 			f.client.T.Errorf("page: %v", err)
 			return
 		}
-		f.got = append(f.got, page.Data...)
+		f.add(page.Data...)
 		f.cursor = page.NextCursor
 		select {
 		case <-stop:
@@ -201,8 +216,18 @@ func (f *follower) run(stop <-chan struct{}) {
 	}
 }
 
+// add adds events that were read.
+func (f *follower) add(events ...harness.Event) {
+	f.got = append(f.got, events...)
+	for _, e := range events {
+		if e.Type == "channel.observed" {
+			f.observed.Add(1)
+		}
+	}
+}
+
 // runStream reads event streams, each from the last id of the one before. It returns once stop is
-// closed and nothing has arrived for a second.
+// closed and it has read everything.
 func (f *follower) runStream(stop <-chan struct{}) {
 	retry := time.NewTicker(retryPause)
 	defer retry.Stop()
@@ -241,16 +266,38 @@ func (f *follower) readStream(stream *harness.Stream, stop <-chan struct{}) bool
 		case <-time.After(time.Second):
 			select {
 			case <-stop:
-				return true
+				if f.atEnd() {
+					return true
+				}
 			default:
 			}
 		}
 	}
 }
 
+// atEnd reports whether no event follows the last one that was read, as a page says. A cursor that
+// is rejected is an error of the test, and the end.
+func (f *follower) atEnd() bool {
+	if f.cursor == "" {
+		return true
+	}
+	answer, err := f.client.Do("GET", f.path("", "&limit=1&after="+f.cursor), nil)
+	if err != nil || answer.Status == 429 || answer.Status >= 500 {
+		return false
+	}
+	var page harness.Page
+	if answer.Status != 200 || json.Unmarshal(answer.Body, &page) != nil {
+		f.client.T.Errorf("hub %s: page: got %d %s, want 200", f.hub, answer.Status, answer.Body)
+		return true
+	}
+	return len(page.Data) == 0
+}
+
 // handle records the event of a message.
 func (f *follower) handle(m harness.Message) {
-	f.cursor, f.got = take(f.client.T, m, f.cursor, f.got)
+	var events []harness.Event
+	f.cursor, events = take(f.client.T, m, f.cursor, nil)
+	f.add(events...)
 }
 
 // take returns a reader's cursor and events after a message of its stream.

@@ -9,11 +9,11 @@ import (
 	"hubcloud/test/harness"
 )
 
-// follow reads until the end of the test, and then until it has everything.
+// follow reads until the end of the test, and then the pages of what is left.
 func (r *traffic) follow(f *trafficReader, client int) {
 	for quiet := 0; quiet < 3; client++ {
 		before := len(f.got)
-		if strings.HasPrefix(f.how, "stream") && f.cursor != "" {
+		if strings.HasPrefix(f.how, "stream") && f.cursor != "" && !isClosed(r.stopReading) {
 			r.followStream(f, client%len(r.clients))
 		} else {
 			r.followPages(f, client%len(r.clients))
