@@ -115,9 +115,11 @@ func checkContentType(values []string) error {
 	return invalid("Content-Type: must be application/json")
 }
 
-// decodeObject decodes exactly one JSON object in UTF-8 and rejects repeated fields. It decodes the
-// top level only; nested values are decoded by the methods that read them.
+// decodeObject decodes exactly one JSON object in UTF-8, with or without a byte order mark, and
+// rejects repeated fields. It decodes the top level only; nested values are decoded by the methods
+// that read them.
 func decodeObject(body []byte) (object, error) {
+	body = bytes.TrimPrefix(body, []byte("\ufeff"))
 	if !utf8.Valid(body) {
 		return nil, invalid("body: must be UTF-8")
 	}

@@ -4,7 +4,8 @@
 //
 // An events message is decoded in one pass over its bytes, which validates the JSON and finds the
 // extents of each event and its members. The pass builds no trees and converts no number of a hub's
-// data to a float: data is stored as the hub wrote it, without the white space between its tokens.
+// data to a float: data is stored as the hub wrote it, without the white space between its tokens,
+// and with U+FFFD for half a surrogate pair.
 //
 // The result of a response must have the members that the hub protocol requires, each with its
 // type. A nullable member may be absent, and unknown members are skipped.
@@ -17,6 +18,7 @@
 //   - An element of events that is not an object has the number of its position, if another event
 //     of the message has a number.
 //   - An absent device_id or clock_trusted is null.
+//   - A byte order mark before a message is skipped.
 //   - An event that is not UTF-8 is malformed. A type is any text that is not empty.
 //   - A time in a leap second (23:59:60 UTC) is the last microsecond before it. Digits after the
 //     microseconds are cut off.

@@ -56,6 +56,8 @@ const (
 	FlawNotObject    Flaw = "no_object"
 	FlawSize         Flaw = "size"
 	FlawEncoding     Flaw = "encoding"
+	FlawDepth        Flaw = "depth"
+	FlawNumber       Flaw = "number"
 	FlawType         Flaw = "type"
 	FlawReserved     Flaw = "reserved_type"
 	FlawTime         Flaw = "time"
@@ -67,8 +69,8 @@ const (
 // Flaws returns every flaw.
 func Flaws() []Flaw {
 	return []Flaw{
-		FlawNotObject, FlawSize, FlawEncoding, FlawType, FlawReserved, FlawTime, FlawDevice,
-		FlawClockTrusted, FlawData,
+		FlawNotObject, FlawSize, FlawEncoding, FlawDepth, FlawNumber, FlawType, FlawReserved,
+		FlawTime, FlawDevice, FlawClockTrusted, FlawData,
 	}
 }
 
@@ -76,6 +78,10 @@ func Flaws() []Flaw {
 type parts struct {
 	whole                                 span
 	seq, typ, device, time, trusted, data span
+	// depth is how deep the event is nested, and infinite whether one of its numbers is beyond
+	// those that a float64 can hold.
+	depth    int
+	infinite bool
 }
 
 // EventsDecoder decodes events messages. It reuses its memory between messages, so it is not safe
@@ -92,6 +98,7 @@ func (d *EventsDecoder) Decode(hub domain.HubID, message []byte) (Batch, error) 
 	if len(message) > protocol.MaxMessageBytes {
 		return Batch{}, errTooBig
 	}
+	message = WithoutBOM(message)
 	logSpan, ok := d.locate(message)
 	if !ok {
 		return Batch{}, errNoJSON
@@ -152,6 +159,7 @@ func (d *EventsDecoder) skipEvent() (ok bool) {
 	s := &d.scan
 	p := parts{}
 	from := s.pos
+	s.deepest, s.infinite = 0, false
 	if s.peek() != '{' {
 		_, ok = s.skipValue()
 	} else {
@@ -175,6 +183,7 @@ func (d *EventsDecoder) skipEvent() (ok bool) {
 		})
 	}
 	p.whole = span{from, s.pos}
+	p.depth, p.infinite = 1+s.deepest, s.infinite
 	// Elements beyond the limit are only validated. The first of them is kept, so that locate sees
 	// that there are too many.
 	if len(d.parts) <= protocol.MaxMessageEvents {
@@ -236,6 +245,10 @@ func flawOf(message []byte, p *parts) Flaw {
 		return FlawSize
 	case !utf8.Valid(whole):
 		return FlawEncoding
+	case p.depth > protocol.MaxDepth:
+		return FlawDepth
+	case p.infinite:
+		return FlawNumber
 	}
 	return ""
 }

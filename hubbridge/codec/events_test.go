@@ -62,12 +62,17 @@ func TestStoredForm(t *testing.T) {
 			`{"type":"channel.observed","hub_id":"hub-aaaa-bbbb-cccc","device_id":null,"time":"2026-01-02T03:04:05.123456Z","clock_trusted":null,"data":{}}`,
 		},
 		"numbers and strings of data as they stand, space between them gone": {
-			event(41, "data", "{ \"a b\" : [ 1.50 , 1e400, -0 ],\n\t\"\\u0000\\\" {\" : \"ü  \\\\\" }"),
-			`{"type":"channel.observed","hub_id":"hub-aaaa-bbbb-cccc","device_id":3,"time":"2026-01-02T03:04:05.123456Z","clock_trusted":true,"data":{"a b":[1.50,1e400,-0],"\u0000\" {":"ü  \\"}}`,
+			event(41, "data", "{ \"a b\" : [ 1.50 , 1e300, 1e-400, -0 ],\n\t\"\\u0000\\\" {\" : \"ü  \\\\\" }"),
+			`{"type":"channel.observed","hub_id":"hub-aaaa-bbbb-cccc","device_id":3,"time":"2026-01-02T03:04:05.123456Z","clock_trusted":true,"data":{"a b":[1.50,1e300,1e-400,-0],"\u0000\" {":"ü  \\"}}`,
 		},
 		"escapes in names and in the type": {
 			strings.Replace(event(41, "type", `"a\"\\\u00fc\ud83d\ude00"`, "data", "{}"), `"type"`, `"\u0074ype"`, 1),
 			`{"type":"a\"\\ü😀","hub_id":"hub-aaaa-bbbb-cccc","device_id":3,"time":"2026-01-02T03:04:05.123456Z","clock_trusted":true,"data":{}}`,
+		},
+		// Half of a surrogate pair was stored as it was, and made jq, Ruby and PHP reject the page.
+		"half surrogate pairs": {
+			event(41, "type", `"\ud83d"`, "data", `{"\uD83D":"a\udc00\ud83db","x":["\ud83d\ud83d\ude00",{"y":"\\ud83d\ude00"}]}`),
+			`{"type":"�","hub_id":"hub-aaaa-bbbb-cccc","device_id":3,"time":"2026-01-02T03:04:05.123456Z","clock_trusted":true,"data":{"\ufffd":"a\ufffd\ufffdb","x":["\ufffd\ud83d\ude00",{"y":"\\ud83d\ufffd"}]}}`,
 		},
 		// An event whose type had control characters was taken for malformed and lost.
 		"a type of two lines": {
@@ -123,8 +128,20 @@ func TestFlaws(t *testing.T) {
 		"clock_trusted a string":       {event(2, "clock_trusted", `"true"`), FlawClockTrusted},
 		"clock_trusted 1":              {event(2, "clock_trusted", "1"), FlawClockTrusted},
 		"no data":                      {event(2, "data", ""), FlawData},
-		"data null":                    {event(2, "data", "null"), FlawData},
-		"data an array":                {event(2, "data", "[]"), FlawData},
+		// Readers of JSON stop at 101 levels (Ruby), 128 (serde_json) or 257 (jq), and do not read
+		// numbers beyond a double.
+		"32 levels": {event(2, "data", nested(31)), ""},
+		"33 levels": {event(2, "data", nested(32)), FlawDepth},
+		"more levels than encoding/json reads": {
+			strings.ReplaceAll(event(2, "data", nested(7_900)), " ", ""), FlawDepth,
+		},
+		"a number below any double":      {event(2, "data", `{"x":[-1e400]}`), FlawNumber},
+		"a number of 400 digits":         {event(2, "data", `{"x":1`+strings.Repeat("0", 400)+`}`), FlawNumber},
+		"a fraction of 400 digits":       {event(2, "data", `{"x":0.`+strings.Repeat("3", 400)+`}`), ""},
+		"the highest number of a double": {event(2, "data", `{"x":1.7976931348623157e308}`), ""},
+
+		"data null":     {event(2, "data", "null"), FlawData},
+		"data an array": {event(2, "data", "[]"), FlawData},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -206,14 +223,44 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-func TestDeepData(t *testing.T) {
+// nested returns an object that is nested that many levels.
+func nested(levels int) string {
+	return `{"x":` + strings.Repeat("[", levels-1) + strings.Repeat("]", levels-1) + `}`
+}
+
+// TestDeepElement: a message with an element of more than 10,000 levels was dropped whole, so that
+// the hub sent it again for ever.
+func TestDeepElement(t *testing.T) {
 	t.Parallel()
-	deep := event(1, "data", `{"x":`+strings.Repeat("[", 8000)+strings.Repeat("]", 8000)+`}`)
-	if batch, err := read(t, message(deep)); err != nil || batch.Events[0].Flaw != "" {
-		t.Errorf("8,000 levels: %v", err)
+	for element, want := range map[string]Flaw{
+		strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000): FlawNotObject,
+		event(2, "data", nested(100_000)):                           FlawSize,
+	} {
+		batch, err := read(t, message(event(1), element, event(3)))
+		if err != nil || batch.Events[1].Flaw != want || batch.Events[2].Flaw != "" {
+			t.Errorf("100,000 levels: got %v, want flaw %s", err, want)
+		}
 	}
-	if _, err := read(t, message(strings.Repeat("[", 100_000)+strings.Repeat("]", 100_000))); err == nil {
-		t.Error("100,000 levels: no error")
+}
+
+// TestByteOrderMark: a message with a byte order mark, as .NET writes it, was unreadable.
+func TestByteOrderMark(t *testing.T) {
+	t.Parallel()
+	marked := func(message string) []byte { return []byte("\ufeff" + message) }
+	if batch, err := read(t, marked(string(message(event(1))))); err != nil ||
+		batch.Events[0].Flaw != "" {
+		t.Errorf("events: got %v", err)
+	}
+	if _, err := ParseHello(
+		marked(`{"protocol":1,"log":"a","oldest":1,"newest":0}`),
+	); err != nil {
+		t.Errorf("hello: got %v", err)
+	}
+	if _, err := ParseResponse(marked(`{"id":"1","result":{}}`)); err != nil {
+		t.Errorf("response: got %v", err)
+	}
+	if _, err := read(t, marked("\ufeff"+string(message(event(1))))); err == nil {
+		t.Error("two marks: no error")
 	}
 }
 
@@ -252,11 +299,14 @@ func FuzzEvents(f *testing.F) {
 		),
 	)
 	f.Add([]byte("{\"log\":\"a\",\"events\":[{\"seq\":1,\"data\":{\"\xff\":1}},2]} "))
+	f.Add([]byte("\ufeff" + string(message(event(1, "data", `{"\ud83d":[1e400]}`)))))
+	f.Add(message(event(1, "data", `{"\ud83d":"\ud83d\ud83d\ude00"}`), event(2, "data", nested(33))))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var d EventsDecoder
 		batch, err := d.Decode(hub, raw)
 		var members map[string]json.RawMessage
-		valid := json.Unmarshal(raw, &members) == nil
+		raw = WithoutBOM(raw)
+		valid := json.Unmarshal(raw, &members) == nil || tooDeep(raw)
 		if err != nil {
 			return
 		}
@@ -264,6 +314,9 @@ func FuzzEvents(f *testing.F) {
 			t.Fatalf("accepted %q", raw)
 		}
 		var elements []json.RawMessage
+		if tooDeep(raw) {
+			return
+		}
 		if json.Unmarshal(members["events"], &elements) != nil ||
 			len(elements) != len(batch.Events) {
 			t.Fatalf("%d events read of %q", len(batch.Events), raw)
@@ -272,15 +325,16 @@ func FuzzEvents(f *testing.F) {
 			if e.Flaw != "" {
 				continue
 			}
+			if !strictlyValid(e.Payload) {
+				t.Fatalf("stored %q, which strict readers reject", e.Payload)
+			}
 			var got, want map[string]json.RawMessage
 			if json.Unmarshal(e.Payload, &got) != nil ||
 				json.Unmarshal(elements[i], &want) != nil ||
 				strings.ContainsAny(string(e.Payload), "\n\r") {
 				t.Fatalf("stored %q of %q", e.Payload, elements[i])
 			}
-			if compact := compacted(t, want["data"]); string(got["data"]) != compact {
-				t.Fatalf("data %q, want %q", got["data"], compact)
-			}
+			checkCompact(t, got["data"], want["data"])
 			var stored domain.HubEvent
 			if json.Unmarshal(e.Payload, &stored) != nil || stored.HubID != hub ||
 				stored.Type == "" {

@@ -46,7 +46,7 @@ type Hello struct {
 // 1: there is no event 0.
 func ParseHello(message []byte) (Hello, error) {
 	var members map[string]json.RawMessage
-	if len(message) > maxHelloBytes || json.Unmarshal(message, &members) != nil {
+	if len(message) > maxHelloBytes || json.Unmarshal(WithoutBOM(message), &members) != nil {
 		return Hello{}, ErrHello
 	}
 	version, ok := parseNumber(members["protocol"])

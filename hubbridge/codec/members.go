@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"hubcloud/domain"
+	"hubcloud/hubbridge/protocol"
 )
 
 // decoder reads JSON as encoding/json does: an object may have several members of one name, and an
@@ -230,12 +230,14 @@ func nullableTimeInto(into **string) valueReader {
 	}
 }
 
-// nullableValueInto reads any value, without the white space between its tokens; null is nil. It
-// fails over maxValueBytes and maxValueDepth.
+// nullableValueInto reads any value as appendCompact writes it; null is nil. It fails over
+// maxValueBytes and protocol.MaxDepth, and for a number that no float64 can hold.
 func nullableValueInto(into *json.RawMessage) valueReader {
 	return func(d decoder, what memberOf) error {
 		*into = nil
 		text, err := d.readNullable()
+		s := scanner{text: text}
+		s.skipValue()
 		switch {
 		case err != nil || text == nil:
 			return err
@@ -243,8 +245,10 @@ func nullableValueInto(into *json.RawMessage) valueReader {
 			return fmt.Errorf(
 				"%s: %d bytes; at most %d are allowed", what, len(text), maxValueBytes,
 			)
-		case domain.JSONDepth(text) > maxValueDepth:
-			return fmt.Errorf("%s: nested deeper than %d levels", what, maxValueDepth)
+		case s.deepest > protocol.MaxDepth:
+			return fmt.Errorf("%s: nested deeper than %d levels", what, protocol.MaxDepth)
+		case s.infinite:
+			return fmt.Errorf("%s: a number beyond those that a double can hold", what)
 		}
 		*into = appendCompact(make([]byte, 0, len(text)), text)
 		return nil

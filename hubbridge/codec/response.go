@@ -21,7 +21,7 @@ type Response struct {
 // ParseResponse decodes a response. Its errors are fit for API callers and call the response "it".
 func ParseResponse(payload []byte) (Response, error) {
 	var id, result, responseError jsontext.Value
-	err := parseObject(payload, "it",
+	err := parseObject(WithoutBOM(payload), "it",
 		optional("id", rawInto(&id)),
 		optional("result", rawInto(&result)),
 		optional("error", rawInto(&responseError)),

@@ -10,9 +10,6 @@ import (
 )
 
 const (
-	// maxValueDepth bounds how deep a channel's value may be nested. Values of the contract have a
-	// depth of one; a much deeper one could not be encoded again for API callers.
-	maxValueDepth = 64
 	// maxValueBytes bounds a channel's value to the size of an event, which could carry the value
 	// too.
 	maxValueBytes = protocol.MaxEventBytes

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"hubcloud/domain"
+	"hubcloud/hubbridge/protocol"
 )
 
 // channelMembers are the names and values of a channel with all members.
@@ -206,17 +207,17 @@ func TestInvalidResults(t *testing.T) {
 	}
 	for member, values := range map[string][]string{
 		"readable": {"", "null", "1"}, "writable": {"", "null", `"yes"`},
-		"capabilities": {"[]", "7", `"x"`},
+		"capabilities": {"[]", "7", `"x"`, `{"max":1e400}`},
 	} {
 		for _, value := range values {
 			rejected("device", `{"device":`+deviceWith(channelWith(member, value))+`}`, member)
 			rejected("devices", `{"devices":[`+deviceWith(channelWith(member, value))+`]}`, member)
 		}
 	}
-	deep := strings.Repeat("[", maxValueDepth+1) + strings.Repeat("]", maxValueDepth+1)
+	deep := strings.Repeat("[", protocol.MaxDepth+1) + strings.Repeat("]", protocol.MaxDepth+1)
 	long := `"` + strings.Repeat("x", maxValueBytes-1) + `"`
 	for member, values := range map[string][]string{
-		"value": {deep, long}, "desired": {deep, long}, "observed_at": {"7", `"yesterday"`, `""`},
+		"value": {deep, long, "[1e400]"}, "desired": {deep, long, "-1e400"}, "observed_at": {"7", `"yesterday"`, `""`},
 		"desired_at": {"true", `"2026-01-02"`},
 		"status":     {"", "null", "7", `"done"`, `"Pending"`, `""`},
 	} {
@@ -257,12 +258,17 @@ func FuzzResponses(f *testing.F) {
 				}
 				return
 			}
-			if !json.Valid(raw) {
+			if !json.Valid(WithoutBOM(raw)) {
 				t.Fatalf("accepted %q", raw)
 			}
 			for _, c := range channels {
 				if c.Key == "" || c.Endpoint < 0 {
 					t.Fatalf("%+v of %q", c, raw)
+				}
+				for _, text := range []json.RawMessage{c.Value, c.Desired, c.Capabilities} {
+					if text != nil && !strictlyValid(text) {
+						t.Fatalf("%q of %q, which strict readers reject", text, raw)
+					}
 				}
 				if _, err := json.Marshal(c); err != nil {
 					t.Fatalf("%v of %q", err, raw)

@@ -7,10 +7,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxDepth bounds how deep arrays and objects may be nested: the limit of encoding/json, so that
-// every consumer can decode what is stored.
-const maxDepth = 10000
-
 // scanner steps over JSON text (RFC 8259) and validates it. After a method has returned false, the
 // text is not JSON and pos has no meaning.
 //
@@ -23,6 +19,10 @@ type scanner struct {
 	// open holds the closing byte of each array and object around pos while value runs. It is kept
 	// to reuse its memory.
 	open []byte
+	// deepest is the largest number of arrays and objects that were open in one value, and infinite
+	// whether a number was beyond those that a float64 can hold. The user sets both back.
+	deepest  int
+	infinite bool
 }
 
 // span is a part of a scanner's text. The zero span stands for an absent part.
@@ -124,8 +124,9 @@ func isHex(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
-// skipNumber steps over a number.
+// skipNumber steps over a number, and sets infinite if no float64 can hold it.
 func (s *scanner) skipNumber() bool {
+	from := s.pos
 	s.accept('-')
 	if !s.accept('0') && !s.skipDigits() {
 		return false
@@ -133,11 +134,19 @@ func (s *scanner) skipNumber() bool {
 	if s.accept('.') && !s.skipDigits() {
 		return false
 	}
-	if s.accept('e') || s.accept('E') {
+	exponent := s.accept('e') || s.accept('E')
+	if exponent {
 		if !s.accept('+') {
 			s.accept('-')
 		}
-		return s.skipDigits()
+		if !s.skipDigits() {
+			return false
+		}
+	}
+	const surelyFinite = 300 // digits
+	if exponent || s.pos-from > surelyFinite {
+		_, err := strconv.ParseFloat(string(s.text[from:s.pos]), 64)
+		s.infinite = s.infinite || err != nil
 	}
 	return true
 }
@@ -188,10 +197,8 @@ func (s *scanner) skipValue() (span, bool) {
 func (s *scanner) enterValue() (opened, ok bool) {
 	switch c := s.peek(); c {
 	case '{', '[':
-		if len(s.open) == maxDepth {
-			return false, false
-		}
 		s.pos++
+		s.deepest = max(s.deepest, len(s.open)+1)
 		s.skipSpace()
 		end := c + 2 // in ASCII both closing brackets are two after their opening ones
 		if s.accept(end) {
@@ -297,6 +304,10 @@ func (s *scanner) eachElement(element func() bool) bool {
 		s.skipSpace()
 	}
 }
+
+// WithoutBOM returns a message without the byte order mark that some hubs write before it. A reader
+// of JSON may skip it (RFC 8259, section 8.1).
+func WithoutBOM(message []byte) []byte { return bytes.TrimPrefix(message, []byte("\ufeff")) }
 
 // unescape returns the text of a valid JSON string, an unpaired surrogate as U+FFFD. The text is a
 // part of quoted when nothing is escaped.

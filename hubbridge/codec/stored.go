@@ -103,8 +103,9 @@ func appendString(out, text []byte) []byte {
 	return append(out, '"')
 }
 
-// appendCompact appends valid JSON without the white space between its tokens. Numbers and strings
-// keep their spelling.
+// appendCompact appends valid JSON without the white space between its tokens, and with U+FFFD for
+// each escape of half a surrogate pair, which many readers of JSON reject. All else keeps its
+// spelling.
 func appendCompact(out, text []byte) []byte {
 	inString := false
 	copied := 0 // text before this index is in out, but for the white space
@@ -112,7 +113,12 @@ func appendCompact(out, text []byte) []byte {
 		switch c := text[i]; {
 		case inString:
 			if c == '\\' {
-				i++
+				size, half := measureEscape(text[i:])
+				if half {
+					out = append(append(out, text[copied:i]...), `\ufffd`...)
+					copied = i + size
+				}
+				i += size - 1
 			} else if c == '"' {
 				inString = false
 			}
@@ -124,6 +130,38 @@ func appendCompact(out, text []byte) []byte {
 		}
 	}
 	return append(out, text[copied:]...)
+}
+
+// measureEscape returns the length of the escape that valid JSON text begins with, two escapes for a
+// pair of surrogates; half reports whether the escape is half of such a pair, without the other.
+func measureEscape(text []byte) (size int, half bool) {
+	switch kind := surrogateKind(text); {
+	case text[1] != 'u':
+		return 2, false
+	case kind == highSurrogate && surrogateKind(text[6:]) == lowSurrogate:
+		return 12, false
+	default:
+		return 6, kind != 0
+	}
+}
+
+// The first two of a surrogate's four hexadecimal digits, without the lowest two bits.
+const (
+	highSurrogate = 0xd8
+	lowSurrogate  = 0xdc
+)
+
+// surrogateKind returns highSurrogate or lowSurrogate if valid JSON text begins with the escape of
+// one, and 0 otherwise.
+func surrogateKind(text []byte) uint64 {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return 0
+	}
+	n, err := strconv.ParseUint(string(text[2:4]), 16, 8)
+	if kind := n &^ 3; err == nil && (kind == highSurrogate || kind == lowSurrogate) {
+		return kind
+	}
+	return 0
 }
 
 // AppendCloudEvent appends the stored form of an event that the cloud writes about a hub's

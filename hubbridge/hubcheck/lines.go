@@ -241,7 +241,7 @@ func logLines() []Line {
 		},
 		{
 			ID: lineEvent, Title: "sends well-formed events",
-			Rules: []string{"R-events-8", "R-time-1"}, steps: []step{stepCommands},
+			Rules: []string{"R-events-8", "R-time-1", "R-json-4"}, steps: []step{stepCommands},
 		},
 		{
 			ID: lineReserved, Title: "sends no event types of the cloud",

@@ -78,6 +78,7 @@ func (c *Check) handleMessage(k *connection, topic string, payload []byte) (acks
 	if k != c.conn {
 		return nil // from a connection that has been taken over
 	}
+	payload = codec.WithoutBOM(payload)
 	prefix := c.topic("")
 	suffix, own := strings.CutPrefix(topic, prefix)
 	token, isResponse := strings.CutPrefix(suffix, "response/")
@@ -331,6 +332,8 @@ func (c *Check) judgeNumbers(k *connection, batch *codec.Batch, payload []byte) 
 var flawText = map[codec.Flaw]string{
 	codec.FlawNotObject:    "is not an object",
 	codec.FlawEncoding:     "is not UTF-8",
+	codec.FlawDepth:        "is nested deeper than 32 levels",
+	codec.FlawNumber:       "has a number beyond those that a double can hold",
 	codec.FlawType:         "has no type that is a string and not empty",
 	codec.FlawTime:         "has no time that is an RFC 3339 timestamp",
 	codec.FlawDevice:       "has a device_id that is neither an integer nor null",

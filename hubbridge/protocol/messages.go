@@ -14,6 +14,9 @@ const (
 	MaxMessageBytes = 256 << 10
 	// MaxEventBytes is the most bytes of one event in its message.
 	MaxEventBytes = 16 << 10
+	// MaxDepth is how deep an event or a channel's value may be nested, itself counted: common
+	// readers of JSON stop at about a hundred levels, and clients get the event inside a page.
+	MaxDepth = 32
 	// MaxUnacknowledged is the most events that a hub may send without an ack.
 	MaxUnacknowledged = 2000
 	// MaxNumber is the highest number (seq, oldest, newest, through): 2^53 - 1.

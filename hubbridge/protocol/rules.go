@@ -26,6 +26,11 @@ func Rules() []Rule {
 				"from 0 to 2^53 - 1, written as plain digits: `1.0` and `1e3` are invalid.",
 		},
 		{
+			"R-json-4",
+			"An event and the value of a channel MUST be nested at most 32 levels, and MUST " +
+				"have no number beyond those that a double (IEEE 754) can hold, such as `1e400`.",
+		},
+		{
 			"R-time-1",
 			"Timestamps MUST be RFC 3339 with an offset, such as " +
 				"`2026-01-02T03:04:05.123456Z`; digits beyond microseconds are cut off.",

@@ -1786,7 +1786,7 @@ export interface components {
             from: number;
             /** Format: int64 */
             to: number;
-            /** @description Why the event was malformed; absent if the hub no longer has the events. One of `no_object`, `size`, `encoding`, `type`, `reserved_type`, `time`, `device_id`, `clock_trusted` and `data`; further reasons may be added. */
+            /** @description Why the event was malformed; absent if the hub no longer has the events. One of `no_object`, `size`, `encoding`, `depth`, `number`, `type`, `reserved_type`, `time`, `device_id`, `clock_trusted` and `data`; further reasons may be added. */
             reason?: string;
         };
         ChannelData: {
