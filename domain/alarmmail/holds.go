@@ -39,7 +39,7 @@ func StartHold(kind attention.Kind) time.Duration {
 		return 10 * time.Second
 	case attention.NotDone, attention.ByHand, attention.Failed:
 		return 30 * time.Second
-	case attention.Battery:
+	case attention.Battery, attention.Fault, attention.Service, attention.Warning:
 		return time.Minute
 	case attention.Offline, attention.NotHeard:
 		return 5 * time.Minute

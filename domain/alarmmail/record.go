@@ -41,14 +41,15 @@ type entry struct {
 	ID       string          `json:"id"`
 	Kind     attention.Kind  `json:"kind"`
 	Severity domain.Severity `json:"severity"`
-	DeviceID int64           `json:"device_id,omitempty"`
-	Channel  string          `json:"channel,omitempty"`
-	Endpoint int64           `json:"endpoint,omitempty"`
-	Title    string          `json:"title,omitempty"`
-	Device   string          `json:"device,omitempty"`
-	Room     string          `json:"room,omitempty"`
-	SiteID   string          `json:"site_id,omitempty"`
-	Since    time.Time       `json:"since"`
+	// DeviceID is 0 for a condition of a hub.
+	DeviceID int64     `json:"device_id,omitempty"`
+	Channel  string    `json:"channel,omitempty"`
+	Endpoint int64     `json:"endpoint,omitempty"`
+	Title    string    `json:"title,omitempty"`
+	Device   string    `json:"device,omitempty"`
+	Room     string    `json:"room,omitempty"`
+	SiteID   string    `json:"site_id,omitempty"`
+	Since    time.Time `json:"since"`
 	// Cause identifies this occurrence.
 	Cause string `json:"cause"`
 	// To are the members who got the first mail.

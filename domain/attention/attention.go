@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"hubcloud/domain"
@@ -17,14 +16,25 @@ type Kind string
 
 // The kinds.
 const (
-	Smoke    Kind = "smoke"
-	CO       Kind = "co"
-	Heat     Kind = "heat"
-	Leak     Kind = "leak"
-	Tamper   Kind = "tamper"
-	Alarm    Kind = "alarm"
-	Jammed   Kind = "jammed"
-	Battery  Kind = "battery"
+	Smoke Kind = "smoke"
+	CO    Kind = "co"
+	Gas   Kind = "gas"
+	Heat  Kind = "heat"
+	Leak  Kind = "leak"
+	// Emergency is that somebody needs help.
+	Emergency Kind = "emergency"
+	Tamper    Kind = "tamper"
+	// Alarm is another alarm, such as an intrusion, and Warning another warning.
+	Alarm   Kind = "alarm"
+	Warning Kind = "warning"
+	Jammed  Kind = "jammed"
+	// NotLocked is that a bolt did not go all the way.
+	NotLocked Kind = "not_locked"
+	// Fault is that a device, or what it controls, has failed.
+	Fault   Kind = "fault"
+	Battery Kind = "battery"
+	// Service is that a device needs maintenance.
+	Service  Kind = "service"
 	NotDone  Kind = "not_done"
 	ByHand   Kind = "by_hand"
 	Failed   Kind = "failed"
@@ -36,11 +46,14 @@ const (
 // rank orders the kinds of one severity: what endangers people is 0, other conditions are 1.
 func (k Kind) rank() int {
 	switch k {
-	case Smoke, CO, Heat:
+	case Smoke, CO, Gas, Heat, Emergency:
 		return 0
 	}
 	return 1
 }
+
+// OfHub reports whether the kind is that of conditions of hubs, not of devices.
+func (k Kind) OfHub() bool { return k == Offline || k == NotHeard }
 
 // LowBattery is the charge in percent below which a battery needs attention.
 const LowBattery = 20
@@ -56,7 +69,8 @@ type Condition struct {
 	Kind     Kind
 	Severity domain.Severity
 	Hub      domain.HubID
-	// DeviceID, Name and Room are of the device; zero for a condition of the hub itself.
+	// DeviceID, Name and Room are of the device, whose id may be 0; zero for a condition of the hub
+	// itself: see Kind.OfHub.
 	DeviceID   int64
 	Name, Room string
 	// Key and Endpoint are of the channel; empty for a condition of a device or a hub.
@@ -170,7 +184,9 @@ func (d DeviceState) conditions() (found []Condition) {
 			found = append(found, c)
 		}
 	}
-	if slices.ContainsFunc(found, func(c Condition) bool { return c.Kind == Jammed }) {
+	if slices.ContainsFunc(found, func(c Condition) bool {
+		return c.Kind == Jammed || c.Kind == NotLocked
+	}) {
 		// The jam is why the command was not carried out.
 		found = slices.DeleteFunc(found, func(c Condition) bool { return c.Kind == NotDone })
 	}
@@ -199,45 +215,18 @@ func (d DeviceState) reported(c ChannelState) (Condition, bool) {
 
 // alarm returns the condition that an alarm channel reports.
 func (d DeviceState) alarm(c ChannelState) (Condition, bool) {
-	var alarm struct {
-		Event  string
-		Active bool
-	}
-	if json.Unmarshal(c.Value, &alarm) != nil || !alarm.Active {
+	var report AlarmReport
+	if json.Unmarshal(c.Value, &report) != nil || !report.Active {
 		return Condition{}, false
 	}
-	found := Condition{
-		Kind: Alarm, Severity: domain.SeverityAlarm, Event: alarm.Event, Since: c.began(),
-	}
-	event := strings.ToLower(alarm.Event)
-	switch {
-	case strings.Contains(event, "jam"):
-		found.Kind = Jammed
-		if d.movedSince(c.ObservedAt) {
-			return Condition{}, false
-		}
-	case strings.Contains(event, "tamper"):
-		found.Kind = Tamper
-	case strings.Contains(event, "battery"):
-		found.Kind, found.Severity = Battery, domain.SeverityWarning
-	case isAccess(event):
+	meaning, event := report.Meaning()
+	found := Condition{Kind: Kind(meaning), Event: event, Since: c.began()}
+	var ok bool
+	if found.Severity, ok = meaning.Severity(); !ok {
 		return Condition{}, false
 	}
-	return found, true
-}
-
-// accessEvents are parts of the names of events that stand for the use of a door: who opens it with
-// a code, a key or by hand. A rejected code is a typing error mostly.
-var accessEvents = []string{
-	"code", "keypad", "manual", "rfid", "card", "user", "remote", "auto_lock", "one_touch", "schedule",
-	"unlocked", "door_opened", "door_closed",
-}
-
-// isAccess reports whether an event of an alarm channel is about the use of a door.
-func isAccess(event string) bool {
-	return event == "locked" || slices.ContainsFunc(accessEvents, func(part string) bool {
-		return strings.Contains(event, part)
-	})
+	isLock := found.Kind == Jammed || found.Kind == NotLocked
+	return found, !isLock || !d.movedSince(c.ObservedAt)
 }
 
 // movedSince reports whether a lock or barrier of the device did what it was asked, or was moved,

@@ -144,7 +144,7 @@ func (req *request) needsAttention(
 				Condition: condition, SiteID: state.SiteID, Site: siteNames[state.SiteID],
 				HubName: cmp.Or(state.Name, string(state.ID)),
 			}
-			if state.Status == domain.HubOffline && condition.DeviceID != 0 {
+			if state.Status == domain.HubOffline && !condition.Kind.OfHub() {
 				row.HubSince = state.Since
 			}
 			row.Title, row.Advice = conditionTexts(condition)

@@ -141,6 +141,17 @@ func TestAttentionWithoutStates(t *testing.T) {
 	}
 }
 
+// A device with the id 0 was taken for none: its alarm stood there without its name and its link.
+func TestDeviceZero(t *testing.T) {
+	t.Parallel()
+	b := newHubBackend(t)
+	b.reported = []domain.ReportedState{b.state(0, "Boiler room", "smoke", "true")}
+	page := read(t, b.ask("GET", b.path, nil))
+	if link := `/devices/0"><bdi>Boiler room</bdi></a>`; !strings.Contains(page, link) {
+		t.Errorf("got %s, want the link %s", page, link)
+	}
+}
+
 // However many conditions there are, the page stays small and counts all.
 func TestManyConditions(t *testing.T) {
 	t.Parallel()

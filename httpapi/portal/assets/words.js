@@ -134,6 +134,20 @@ function describeChannel({ key, endpoint, value }, units, command) {
   return textOf(command ? "channel desired" : "channel observed", { name, value: formatValue(key, value, unit) });
 }
 
+// severityOfAlarm returns the severity of a report of an alarm channel, as package attention reads its
+// words.
+function severityOfAlarm({ type, event, active }) {
+  if (active === false) {
+    return 1;
+  }
+  const plain = (word) => (["string", "number"].includes(typeof word) ? String(word).toLowerCase().replace(/[^a-z0-9]/g, "") : "");
+  const found = (key) => (Object.hasOwn(rules.alarms, key) ? rules.alarms[key] : 1);
+  if (rules.vague.includes(plain(event))) {
+    return found(plain(type));
+  }
+  return found(/[a-z]/.test(plain(event)) ? plain(event) : `${plain(type)}/${plain(event)}`);
+}
+
 // severityOf returns the severity of an event, as package live does: 0 routine, 1 notable, 2
 // warning, 3 alarm.
 export function severityOf({ type, data }) {
@@ -148,11 +162,7 @@ export function severityOf({ type, data }) {
     return 2;
   }
   if (key === "alarm") {
-    const { event, active } = value ?? {};
-    if (active === false || (!event && active === undefined)) {
-      return 1;
-    }
-    return Object.hasOwn(rules.alarms, event) ? rules.alarms[event] : 3;
+    return severityOfAlarm(value ?? {});
   }
   return rules.reported[key] ?? 0;
 }

@@ -2,6 +2,9 @@ package live
 
 import (
 	"encoding/json"
+
+	"hubcloud/domain"
+	"hubcloud/domain/attention"
 )
 
 // Severity is how much an event matters to the people who look after a building.
@@ -45,9 +48,11 @@ type SeverityRules struct {
 	Triggered map[string]Severity `json:"triggered"`
 	// Reported are those of every report of a channel, by key.
 	Reported map[string]Severity `json:"reported"`
-	// Alarms are those of reports of alarm channels, by event. Others are alarms, and the end of
-	// an alarm is notable.
+	// Alarms are those of reports of alarm channels, by attention.AlarmKey. Others and the end of
+	// an alarm are notable.
 	Alarms map[string]Severity `json:"alarms"`
+	// Vague are the events of alarm channels for which the type is looked up in Alarms instead.
+	Vague []string `json:"vague"`
 	// LowBattery is the percentage below which a report of a battery is a warning.
 	LowBattery float64 `json:"low_battery"`
 }
@@ -67,22 +72,8 @@ var Severities = SeverityRules{
 		"tamper": SeverityAlarm,
 	},
 	Reported: map[string]Severity{"lock": SeverityNotable, "barrier": SeverityNotable},
-	Alarms: map[string]Severity{
-		"keypad_code_accepted": SeverityNotable,
-		"keypad_code_rejected": SeverityWarning,
-		"manual_lock":          SeverityNotable,
-		"manual_unlock":        SeverityNotable,
-		"remote_lock":          SeverityNotable,
-		"remote_unlock":        SeverityNotable,
-		"auto_lock":            SeverityNotable,
-		"keypad_lock":          SeverityNotable,
-		"keypad_unlock":        SeverityNotable,
-		"low_battery":          SeverityWarning,
-		"held_open":            SeverityWarning,
-		"power_lost":           SeverityWarning,
-		"power_restored":       SeverityNotable,
-	},
-	LowBattery: 20,
+	Alarms:   alarmSeverities(), Vague: attention.VagueEvents,
+	LowBattery: attention.LowBattery,
 }
 
 // severityOf returns the severity of an event.
@@ -114,19 +105,38 @@ func severityOf(event Event) Severity {
 	return Severities.Reported[c.Key]
 }
 
-// severityOfAlarm returns the severity of a report of an alarm channel.
+// alarmSeverities returns the severities of the words of alarm channels that are not notable.
+func alarmSeverities() map[string]Severity {
+	severities := map[string]Severity{}
+	for key, meaning := range attention.AlarmWords() {
+		if severity := severityOfMeaning(meaning); severity != SeverityNotable {
+			severities[key] = severity
+		}
+	}
+	return severities
+}
+
+func severityOfMeaning(meaning attention.Meaning) Severity {
+	severity, ok := meaning.Severity()
+	switch {
+	case severity == domain.SeverityAlarm:
+		return SeverityAlarm
+	case ok, meaning == attention.MeansRejected:
+		return SeverityWarning
+	}
+	return SeverityNotable
+}
+
+// severityOfAlarm returns the severity of a report of an alarm channel. One of another form is
+// notable.
 func severityOfAlarm(value json.RawMessage) Severity {
 	var alarm struct {
-		Event  string
+		attention.AlarmReport
 		Active *bool
 	}
-	// A value of another form is an alarm: it must not be missed.
-	known := json.Unmarshal(value, &alarm) == nil
-	if known && (alarm.Active != nil && !*alarm.Active || alarm.Event == "" && alarm.Active == nil) {
+	if json.Unmarshal(value, &alarm) != nil || alarm.Active != nil && !*alarm.Active {
 		return SeverityNotable
 	}
-	if severity, ok := Severities.Alarms[alarm.Event]; known && ok {
-		return severity
-	}
-	return SeverityAlarm
+	meaning, _ := alarm.Meaning()
+	return severityOfMeaning(meaning)
 }

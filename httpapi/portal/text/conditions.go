@@ -16,6 +16,14 @@ var Conditions = map[string]struct{ Title, Advice, Other string }{
 		Title:  "Heat alarm",
 		Advice: "Get people out and call the fire brigade. Check the place before you reset the alarm.",
 	},
+	"gas": {
+		Title:  "{event}",
+		Advice: "Get people out and call for help. Let fresh air in, and use no switches or flames.",
+	},
+	"emergency": {
+		Title:  "Emergency: {event}",
+		Advice: "Someone may need help at once. Call or go there.",
+	},
 	"leak": {
 		Title:  "Water leak",
 		Advice: "Turn off the water, then find the leak.",
@@ -27,6 +35,22 @@ var Conditions = map[string]struct{ Title, Advice, Other string }{
 	"alarm": {
 		Title: "Alarm: {event}", Other: "the device reports an alarm",
 		Advice: "Go and check the device and the place.",
+	},
+	"warning": {
+		Title:  "{event}",
+		Advice: "Check the device and the place.",
+	},
+	"fault": {
+		Title:  "Fault: {event}",
+		Advice: "The device may not do its job. Check it, and replace it if needed.",
+	},
+	"service": {
+		Title:  "{event}",
+		Advice: "Have the device serviced, so that it stays reliable.",
+	},
+	"not_locked": {
+		Title:  "Not fully locked",
+		Advice: "The door may be open. Check its bolt, then lock it again.",
 	},
 	"jammed": {
 		Title:  "Jammed",
