@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -43,6 +44,43 @@ func TestLostAnswers(t *testing.T) {
 	}
 	if got := f.count(f.Views.cfg.Metrics.rebuilds); got != 0 {
 		t.Errorf("rebuilds: got %d, want 0", got)
+	}
+}
+
+// Runs that were given up left room among what is on its way, but nobody was woken for it: views that
+// had waited for the room got their records only once some view of their shard had another record.
+func TestRoomAfterLostAnswers(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.start()
+	f.stop()
+	f.cfg.Conns, f.cfg.Index, f.cfg.Reader, f.cfg.Positions = f.conns, f.index, f.reader, f.bucket
+	f.cfg.From, f.cfg.Retention = f.End(), testRetention
+	views, err := New(t.Context(), f.cfg) // nobody runs it, so nothing is answered
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer views.close()
+	f.Views = views
+	s := views.shards[0]
+	for n, found := 0, 0; found < 40; n++ {
+		if id := hub(n); views.shardOf(id) == s {
+			s.view(id).state = stateCurrent
+			f.add(f.commitSized(maxRunBytes/5, id, id, id, id, id))
+			found++
+		}
+	}
+	for s.nextRun() != nil {
+	}
+	if !s.blocked {
+		t.Fatal("all runs are on their way: want some views to wait for room")
+	}
+	<-s.wake
+	s.failOverdue(time.Now().Add(2 * answerTimeout))
+	select {
+	case <-s.wake:
+	default:
+		t.Error("runs were given up: nobody was woken for the views that wait for room")
 	}
 }
 

@@ -280,10 +280,14 @@ func (s *shard) match(answer jsapi.Answer) (*run, error) {
 	return r, nil
 }
 
-// forget removes a run from those on their way. The caller must hold s.mu.
+// forget removes a run from those on their way, and wakes the shard if views wait for the room. The
+// caller must hold s.mu.
 func (s *shard) forget(r *run) {
 	delete(s.runs, r.token)
 	s.inFlightBytes -= r.bytes
+	if s.blocked {
+		s.signal()
+	}
 }
 
 // fail leaves a run's view to a repair, unless that was done before.
