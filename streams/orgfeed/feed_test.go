@@ -1,6 +1,7 @@
 package orgfeed
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -47,7 +48,8 @@ func TestReaderBehindTheRing(t *testing.T) {
 	f.add(hubN(1), "org", "site")
 	f.add(hubN(2), "org", "site")
 	f.append(hubN(1), "a.b", 1)
-	r, err := f.Follow(t.Context(), "org", everything, "")
+	_, before := f.pages("org", everything, "", 100)
+	r, err := f.Follow(t.Context(), "org", everything, before)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,6 +187,34 @@ func TestResetAndRelease(t *testing.T) {
 	f.release(hubN(2))
 	got, _ := f.pages("org", everything, "", 100)
 	f.wantLogs("without the released hub", got, hubN(1))
+}
+
+// The position moved before the read that decides on a feed.gap could fail: the next call then left
+// the gap out, and returned no error either.
+func TestGapAfterFailedRead(t *testing.T) {
+	t.Parallel()
+	f := start(t, Config{})
+	f.add(hubN(1), "org", "site")
+	f.append(hubN(1), "a.b", 1)
+	_, before := f.pages("org", everything, "", 100)
+	r, err := f.Follow(t.Context(), "org", everything, before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	f.append(hubN(1), "a.b", 1)
+	f.add(hubN(1), "org", "site")
+	failing, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 2 {
+		if events, err := r.Next(failing, 10); err == nil || len(events) > 0 {
+			t.Fatalf("Next while reads fail: got %d events and %v, want an error", len(events), err)
+		}
+	}
+	events, err := r.Next(t.Context(), 10)
+	if err != nil || len(events) != 1 || decode(t, events[0]).Type != domain.EventFeedGap {
+		t.Fatalf("Next: got %d events and %v, want the gap", len(events), err)
+	}
 }
 
 // A feed.gap comes once, and at the same place, whatever the process that reads remembers of the

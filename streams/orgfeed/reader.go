@@ -337,22 +337,29 @@ func (b *batch) addEntries(ctx context.Context, entries []entry) error {
 	return nil
 }
 
-// addEntry adds the next entry, if it is chosen, and moves the position.
+// addEntry adds the next entry, if it is chosen, and moves the position. After an error the position
+// is where it was, so that the next call tries the entry again.
 func (b *batch) addEntry(ctx context.Context, e *entry) error {
 	r := b.reader
 	access, state, err := r.feed.access(ctx, r.ring.org, e)
 	if err != nil {
 		return err
 	}
+	chosen := state != entryForeign && r.filter.HasHub(e.hub, access.SiteID)
+	var marker *domain.EncodedEvent
+	if chosen && state == entryFormer {
+		if marker, err = b.formerGap(ctx, e, access.Epoch); err != nil {
+			return err
+		}
+	}
 	r.pos.Times[e.group], r.pos.Complete = e.time, max(r.pos.Complete, e.complete)
 	r.moved = true
-	if state == entryForeign || !r.filter.HasHub(e.hub, access.SiteID) {
+	switch {
+	case marker != nil:
+		b.add(withID(nil, r.pos.String(), marker))
 		return nil
-	}
-	if state == entryFormer {
-		return b.addFormer(ctx, e, access.Epoch)
-	}
-	if !e.gap && !r.filter.HasAllTypes() && !r.filter.HasType(eventType(&e.event)) {
+	case !chosen || state == entryFormer,
+		!e.gap && !r.filter.HasAllTypes() && !r.filter.HasType(eventType(&e.event)):
 		return nil
 	}
 	r.times[e.group] = e.time
@@ -427,17 +434,18 @@ func (b *batch) addMerged(e *domain.EncodedEvent) {
 	b.add(event)
 }
 
-// addFormer adds feed.gap if an entry is the last one of a log before its reset. The others are
-// left out: the gap stands for all of them, at the place where a merge has it.
-func (b *batch) addFormer(ctx context.Context, e *entry, epoch domain.Epoch) error {
+// formerGap returns feed.gap if an entry is the last one of a log before its reset, and nil otherwise.
+// The other entries are left out: the gap stands for all of them, at the place where a merge has it.
+func (b *batch) formerGap(
+	ctx context.Context, e *entry, epoch domain.Epoch,
+) (*domain.EncodedEvent, error) {
 	last, err := b.reader.feed.lastFormer(ctx, b.reader.ring.org, e.hub, epoch.ID)
 	if err != nil || e.time < last || b.reader.fresh {
-		return err
+		return nil, err
 	}
 	marker, err := gapEvent(e.hub, epoch, gap{e.time, gapReset})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	b.add(withID(nil, b.reader.pos.String(), &marker))
-	return nil
+	return &marker, nil
 }
