@@ -44,9 +44,10 @@
 //
 // An Index has the end of each hub's log, as the Tip that the next commit of the hub continues. The
 // process that writes applies each commit itself before it makes the next one; its follower's copy
-// of the same commit is then ignored. Every five minutes, and when it stops, one process saves the
-// index to the stream JOURNAL_INDEX, so that a start reads only the commits since. A snapshot that
-// does not fit the journal is not used: the journal is read from its oldest commit.
+// of the same commit is then ignored. Every five minutes, and when it stops to write, the process
+// that writes saves the index to the stream JOURNAL_INDEX, so that a start reads only the commits
+// since. A snapshot that does not fit the journal is not used: the journal is read from its oldest
+// commit.
 //
 // # Starting a writer
 //

@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -156,26 +155,6 @@ func TestRestartFromASnapshot(t *testing.T) {
 	}
 	if s := begin(t, j, x); s.store(hubA).Links[0].First != 302 {
 		t.Errorf("the next record has sequence %d, want 302", s.tips[hubA].seq)
-	}
-}
-
-func TestSnapshotAtTheStop(t *testing.T) {
-	t.Parallel()
-	j := open(t, streamstest.Start(t), Config{})
-	s := begin(t, j, NewIndex(0))
-	for _, save := range []bool{false, true} {
-		c := s.store(hubA)
-		stop := streamstest.Run(t, "snapshots", func(ctx context.Context) error {
-			return j.RunSnapshots(ctx, s.Index, func() bool { return save })
-		})
-		stop()
-		want := uint64(0)
-		if save {
-			want = c.Seq
-		}
-		if x, err := j.LoadIndex(t.Context(), 0); err != nil || x.Position() != want {
-			t.Errorf("LoadIndex: %v; the index is at %d, want %d", err, x.Position(), want)
-		}
 	}
 }
 

@@ -24,28 +24,26 @@ const (
 	loadPause = 200 * time.Millisecond
 )
 
-// RunSnapshots saves the index every 5 minutes if it has changed, and once more when ctx ends. save
-// reports whether this process is to save it, since one process is enough. It returns nil.
+// RunSnapshots saves the index every 5 minutes if it has changed, until ctx ends. save reports whether
+// this process is to save it, since one process is enough. It returns nil.
 func (j *Journal) RunSnapshots(ctx context.Context, x *Index, save func() bool) error {
-	for {
-		stopping := !streams.Sleep(ctx, saveEvery)
-		if save() {
-			saveCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
-			if err := j.SaveIndex(saveCtx, x); err != nil {
-				j.cfg.Logger.Warn("journal index not saved", "group", x.group, "error", err)
-			}
-			cancel()
+	for streams.Sleep(ctx, saveEvery) {
+		if !save() {
+			continue
 		}
-		if stopping {
-			return nil
+		if err := j.SaveIndex(ctx, x); err != nil && ctx.Err() == nil {
+			j.cfg.Logger.Warn("journal index not saved", "group", x.group, "error", err)
 		}
 	}
+	return nil
 }
 
 // SaveIndex stores a snapshot of the index in place of the former one, wholly or not at all. It
 // does nothing if the index has not changed since it was saved or loaded. Errors are those of
 // jsapi.Append.
 func (j *Journal) SaveIndex(ctx context.Context, x *Index) error {
+	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
+	defer cancel()
 	x.mu.RLock()
 	if x.position == x.saved {
 		x.mu.RUnlock()

@@ -389,6 +389,37 @@ func TestRecordsAndFlush(t *testing.T) {
 	}
 }
 
+// The index was saved at an orderly stop only if the group was still written when the followers ended,
+// which it never was: each start read up to five minutes of the journal, and a start after a day
+// without the service knew the end of no log.
+func TestIndexIsSavedAtTheEnd(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	r := start(t, broker, nil)
+	stop := r.serve(t, always)
+	for n := range 10 {
+		if _, err := r.AppendCommand(t.Context(), hubID(n), []byte(`{}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop()
+	journals, err := journal.New(journal.Config{
+		Conn: broker.Connect(t).Cloud, Retention: time.Hour, Logger: streamstest.Logger(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err := journals.End(t.Context(), 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, err := journals.LoadIndex(t.Context(), 0)
+	if err != nil || index.Position() != end || index.Hubs() != 10 {
+		t.Errorf("after the stop: %d hubs up to %d, %v; want 10 up to %d", index.Hubs(),
+			index.Position(), err, end)
+	}
+}
+
 // In a cluster, a busy writer commits at most once in 20 ms, so that appends share commits. Single
 // appends never wait for that.
 func TestBusyWriterPauses(t *testing.T) {

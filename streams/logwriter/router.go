@@ -106,8 +106,8 @@ func (r *Router) Serve(
 const (
 	// reopenPause is the pause before a writer is opened again after an error.
 	reopenPause = 200 * time.Millisecond
-	// flushTimeout bounds how long a group that ends writes its views. The next holder writes the
-	// rest.
+	// flushTimeout bounds how long a group that ends saves its index and writes its views. The next
+	// holder writes the rest.
 	flushTimeout = 3 * time.Second
 )
 
@@ -136,6 +136,11 @@ func (r *Router) serveOnce(
 	err = r.write(ctx, w, ready)
 	if held() && !errors.Is(err, journal.ErrFenced) {
 		flushing, cancel := context.WithTimeout(viewsCtx, flushTimeout)
+		// The next start then reads nothing of the journal, and knows the ends of all logs also if
+		// the journal has expired meanwhile.
+		if saveErr := r.journals.SaveIndex(flushing, g.index); saveErr != nil {
+			r.cfg.Logger.Warn("journal index not saved", "group", g.number, "error", saveErr)
+		}
 		if flushErr := views.Flush(flushing); flushErr != nil {
 			r.cfg.Logger.Warn("hub logs not completed", "group", g.number, "error", flushErr)
 		}
