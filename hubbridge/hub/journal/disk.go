@@ -15,9 +15,11 @@ import (
 
 const (
 	fileName = "hub.journal"
-	// headerBytes is the size of the length and the CRC before each record, 4 bytes each, little
-	// endian.
-	headerBytes = 8
+	// headerBytes is the size of what is before each record: its length, the CRC of the length, and
+	// the CRC of the record, 4 bytes each, little endian.
+	headerBytes = 12
+	// sectorBytes is the smallest unit in which disks write.
+	sectorBytes = 512
 	// maxRecordBytes is more than any record has: a greater length is damage.
 	maxRecordBytes = 256 << 20
 	// minRewriteBytes is the size up to which a file is not rewritten.
@@ -100,31 +102,30 @@ func (d *disk) load(apply func(record)) error {
 }
 
 // decode calls apply for each record in data and returns the size of the complete records. A crash
-// may leave an incomplete record or zeros at the end, which decode ignores; any other damage is
-// ErrCorrupt.
+// may leave an incomplete record at the end, which decode ignores; any other damage is ErrCorrupt.
 func decode(data []byte, apply func(record)) (complete int, err error) {
 	for complete < len(data) {
 		rest := data[complete:]
-		if len(rest) < headerBytes {
-			return complete, nil
+		if len(bytes.TrimRight(rest, "\x00")) < headerBytes {
+			return complete, nil // no record has only zeros
 		}
 		length := int(binary.LittleEndian.Uint32(rest))
-		if length > maxRecordBytes || length == 0 {
-			if len(bytes.Trim(rest, "\x00")) == 0 {
-				return complete, nil
-			}
+		if length > maxRecordBytes || checksum(rest[:4]) != binary.LittleEndian.Uint32(rest[4:]) {
 			return complete, ErrCorrupt
 		}
 		if len(rest) < headerBytes+length {
 			return complete, nil
 		}
 		body := rest[headerBytes : headerBytes+length]
-		var r record
-		if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(rest[4:]) ||
-			json.Unmarshal(body, &r) != nil {
-			if len(bytes.Trim(rest[headerBytes+length:], "\x00")) == 0 {
-				return complete, nil // the last record
+		if checksum(body) != binary.LittleEndian.Uint32(rest[8:]) {
+			if len(bytes.Trim(rest[headerBytes+length:], "\x00")) == 0 &&
+				lacksSector(body, complete+headerBytes) {
+				return complete, nil
 			}
+			return complete, ErrCorrupt
+		}
+		var r record
+		if json.Unmarshal(body, &r) != nil {
 			return complete, ErrCorrupt
 		}
 		apply(r)
@@ -133,6 +134,22 @@ func decode(data []byte, apply func(record)) (complete int, err error) {
 	return complete, nil
 }
 
+// lacksSector reports whether a sector of a record, which begins at an offset in the file, was not
+// written before a power cut: it has only zeros then, and JSON has none. Damage of a record that was
+// written, and whose numbers may have been seen, looks different.
+func lacksSector(body []byte, offset int) bool {
+	for len(body) > 0 {
+		n := min(sectorBytes-offset%sectorBytes, len(body))
+		if len(bytes.Trim(body[:n], "\x00")) == 0 {
+			return true
+		}
+		body, offset = body[n:], offset+n
+	}
+	return false
+}
+
+func checksum(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
+
 func encode(r record) ([]byte, error) {
 	body, err := json.Marshal(r)
 	if err != nil {
@@ -140,7 +157,8 @@ func encode(r record) ([]byte, error) {
 	}
 	frame := make([]byte, headerBytes, headerBytes+len(body))
 	binary.LittleEndian.PutUint32(frame, uint32(len(body)))
-	binary.LittleEndian.PutUint32(frame[4:], crc32.Checksum(body, castagnoli))
+	binary.LittleEndian.PutUint32(frame[4:], checksum(frame[:4]))
+	binary.LittleEndian.PutUint32(frame[8:], checksum(body))
 	return append(frame, body...), nil
 }
 

@@ -14,7 +14,7 @@ import (
 const DefaultCapacity = 10_000
 
 var (
-	// ErrCorrupt is returned by Open if the file is damaged before its last record.
+	// ErrCorrupt is returned by Open if the file is damaged, other than by a crash.
 	ErrCorrupt = errors.New("journal is damaged")
 	// ErrInUse is returned by Open if another journal uses the directory.
 	ErrInUse = errors.New("journal is in use")
