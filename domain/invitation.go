@@ -137,20 +137,11 @@ func DecideInvite(s OrgState, o Origin, c Invite) ([]Event, error) {
 		TokenHash: c.TokenHash[:], ViewOnly: c.ViewOnly,
 		ExpiresAt: wholeMicroseconds(o.At.Add(c.TTL)),
 	}
-	var events []Event
 	pending := 0
 	for _, i := range s.Invitations {
 		switch {
 		case i.expired(o.At):
 		case i.Address == address:
-			// Facts from before domains were compared in their IDNA form can have left several
-			// invitations of one address.
-			if invited.Replaces != "" {
-				events = append(
-					events,
-					Record(o, MemberInvitationRevoked{OrgID: s.ID, InvitationID: invited.Replaces}),
-				)
-			}
 			invited.Replaces = i.ID
 		default:
 			pending++
@@ -173,7 +164,7 @@ func DecideInvite(s OrgState, o Origin, c Invite) ([]Event, error) {
 			)
 		}
 	}
-	return append(events, Record(o, invited)), nil
+	return []Event{Record(o, invited)}, nil
 }
 
 // untilInvitation returns how long the organization must wait before its next invitation, with a
@@ -277,8 +268,7 @@ func (s OrgState) withInvitation(e Event, f MemberInvited) (OrgState, error) {
 			expired--
 			return true
 		}
-		// f.Replaces may have another address: an earlier version compared addresses differently.
-		return i.Address == address || i.ID == f.Replaces
+		return i.Address == address
 	})
 	s.InvitedAt = append(
 		slices.Clone(s.InvitedAt[max(0, len(s.InvitedAt)+1-MaxInvitationsPerHour):]), e.At,

@@ -40,7 +40,7 @@ func (req *request) answerOnce(
 	}
 	fingerprint, err := json.Marshal(struct {
 		Method string
-		Route  string `json:"Path"` // as in the fingerprints of earlier versions
+		Route  string
 		Body   any
 	}{req.route.method, req.route.pattern, body})
 	if err != nil {

@@ -68,27 +68,22 @@ func Disconnect(
 }
 
 // DisconnectTap closes the connections of a tap's user on every server and returns their number. It
-// searches once. It also searches streams.AccountTap, which earlier versions used for all taps.
+// searches once.
 func DisconnectTap(
 	ctx context.Context, conns *streams.Conns, account streams.Account, user string,
 ) (closed int, err error) {
 	var failed error
-	for _, account := range []streams.Account{account, streams.AccountTap} {
-		failed = errors.Join(
-			failed,
-			eachConnection(ctx, conns.Sys, account, nil, func(c connection) {
-				if c.User != user {
-					return
-				}
-				if err := c.close(ctx, conns.Sys, nil); err != nil {
-					failed = errors.Join(failed, err)
-					return
-				}
-				closed++
-			}),
-		)
-	}
-	if err = failed; err != nil {
+	err = eachConnection(ctx, conns.Sys, account, nil, func(c connection) {
+		if c.User != user {
+			return
+		}
+		if err := c.close(ctx, conns.Sys, nil); err != nil {
+			failed = errors.Join(failed, err)
+			return
+		}
+		closed++
+	})
+	if err = errors.Join(err, failed); err != nil {
 		return closed, fmt.Errorf("disconnect tap %s: %w", user, err)
 	}
 	return closed, nil

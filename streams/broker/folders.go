@@ -24,6 +24,9 @@ func (s *Server) SyncFolders(account streams.Account) error {
 	return nil
 }
 
+// durableFolder is the folder of the durable server's streams, in storeFolder.
+const durableFolder = "durable"
+
 // storeOf returns the folder of the server that has an account's streams.
 func (s *Server) storeOf(account streams.Account) string {
 	if account == streams.AccountCloud {

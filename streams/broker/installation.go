@@ -117,10 +117,6 @@ func openCredentials(dataDir string, shards int) (streams.Credentials, error) {
 			shards,
 		)
 	}
-	if _, ok := c.Users[streams.AccountTap]; !ok {
-		// The file is from a version without taps. It is written again once the server listens.
-		c.Users[streams.AccountTap] = newUser(streams.AccountTap)
-	}
 	return c, nil
 }
 

@@ -197,9 +197,7 @@ func probe(dir string) error {
 func removeProbes(dir string) error {
 	left, err := filepath.Glob(filepath.Join(dir, probeName))
 	for _, path := range left {
-		if filepath.Base(path) != fenceFolder {
-			err = errors.Join(err, os.Remove(path))
-		}
+		err = errors.Join(err, os.Remove(path))
 	}
 	return err
 }

@@ -104,9 +104,6 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	store := filepath.Join(cfg.DataDir, storeFolder)
-	if err := split(store); err != nil {
-		return nil, fmt.Errorf("move the account %s: %w", streams.AccountCloud, err)
-	}
 	used, err := measure(cfg.DataDir)
 	if err != nil {
 		return nil, fmt.Errorf("measure the streams: %w", err)

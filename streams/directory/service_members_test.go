@@ -1,8 +1,6 @@
 package directory_test
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 	"sync"
 	"testing"
@@ -82,66 +80,6 @@ func TestTheFirstOwnerHasAnAccount(t *testing.T) {
 	// Both organizations of the world have the same owner.
 	if n, _ := w.accounts(t, "Owner@Example.org"); n != 1 {
 		t.Errorf("the owner of two organizations has %d accounts, want 1", n)
-	}
-}
-
-// TestAccountsOfFormerVersionsAreFound: former versions made an account's key of the whole address
-// in lower case. Such an account must still belong to its person, in every spelling of the domain,
-// and never to another address that had the same key.
-func TestAccountsOfFormerVersionsAreFound(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, streamstest.Start(t))
-	const (
-		annID   = "01940000-0000-7000-8000-000000000001"
-		bobID   = "01940000-0000-7000-8000-000000000002"
-		sharpID = "01940000-0000-7000-8000-000000000003"
-	)
-	// The keys of former versions. The second and the third are also keys of other addresses.
-	for _, former := range []struct{ id, stored, form string }{
-		{annID, "ann@Stra\u00dfe.example", "ann@stra\u00dfe.example"},
-		{bobID, "bob@stra\u1e9ee.example", "bob@stra\u00dfe.example"},
-		{sharpID, "\u1e9e@example.org", "\u00df@example.org"},
-	} {
-		name := sha256.Sum256([]byte(former.form))
-		made := domain.Record(
-			origin, domain.AccountCreated{AccountID: former.id, Email: former.stored},
-		)
-		if _, err := w.log.Append(
-			t.Context(), streams.AccountSubject(hex.EncodeToString(name[:])), 0, made,
-		); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cases := []struct{ typed, id string }{
-		{
-			"ann@stra\u00dfe.example",
-			annID,
-		}, {"Ann@xn--strae-oqa.example", annID}, {"ann@STRA\u00dfE.example", annID},
-		{"ann@strasse.example", ""}, {"ann@stra\u1e9ee.example", ""},
-		{
-			"bob@stra\u1e9ee.example",
-			bobID,
-		}, {"bob@stra\u00dfe.example", ""}, {"bob@xn--strae-oqa.example", ""},
-		{"\u1e9e@example.org", sharpID}, {"\u00df@example.org", ""},
-	}
-	for _, c := range cases {
-		account, err := w.Account(t.Context(), c.typed)
-		if err != nil || account.ID != c.id {
-			t.Errorf("account of %+q: got %+v, %v, want %q", c.typed, account, err, c.id)
-		}
-	}
-	for _, c := range cases {
-		made, err := w.EnsureAccount(t.Context(), origin, c.typed)
-		if err != nil || !made.IsOf(c.typed) || c.id != "" && made.ID != c.id ||
-			c.id == "" && (made.ID == annID || made.ID == bobID || made.ID == sharpID) {
-			t.Errorf("ensure the account of %+q: got %+v, %v, want %q", c.typed, made, err, c.id)
-		}
-		if again, err := w.EnsureAccount(t.Context(), origin, c.typed); err != nil ||
-			again.ID != made.ID {
-			t.Errorf(
-				"ensure the account of %+q twice: got %+v, then %+v, %v", c.typed, made, again, err,
-			)
-		}
 	}
 }
 

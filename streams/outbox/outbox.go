@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -14,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/streams"
-	"hubcloud/streams/jsapi"
 	"hubcloud/streams/telemetry"
 )
 
@@ -50,8 +48,6 @@ const (
 const Stream = "MAIL"
 
 const (
-	// formerSubject is the subject of mails that versions without senders and recipients stored.
-	formerSubject = "mail.waiting"
 	// The subjects of mails are <urgentPrefix><recipient> and <ordinaryPrefix><sender>.<recipient>,
 	// with sender and recipient hashed.
 	urgentPrefix   = "mail.urgent."
@@ -75,7 +71,7 @@ func declaration(replicas int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:        Stream,
 		Description: "mails that wait for delivery",
-		Subjects:    []string{formerSubject, urgentPrefix + "*", ordinaryPrefix + "*.*"},
+		Subjects:    []string{urgentPrefix + "*", ordinaryPrefix + "*.*"},
 		Retention:   jetstream.WorkQueuePolicy,
 		Storage:     jetstream.FileStorage,
 		Replicas:    replicas,
@@ -163,31 +159,8 @@ func Open(ctx context.Context, conns *streams.Conns, cfg Config) (*Outbox, error
 	if err != nil {
 		return nil, fmt.Errorf("open the outbox: %w", err)
 	}
-	err = jsapi.SetUp(ctx, func(ctx context.Context) error { return upgrade(ctx, js) })
-	if err != nil {
-		return nil, fmt.Errorf("open the outbox: %w", err)
-	}
 	if _, err := streams.Declare(ctx, js, declaration(cfg.Replicas)); err != nil {
 		return nil, fmt.Errorf("open the outbox: %w", err)
 	}
 	return &Outbox{cfg: cfg, nc: conns.Cloud, js: js, metrics: newMetrics(cfg.Metrics)}, nil
-}
-
-// upgrade changes the stream of an earlier version to the current subjects and capacity.
-func upgrade(ctx context.Context, js jetstream.JetStream) error {
-	stream, err := js.Stream(ctx, Stream)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	config := stream.CachedInfo().Config
-	if !slices.Equal(config.Subjects, []string{formerSubject}) {
-		return nil
-	}
-	want := declaration(config.Replicas)
-	config.Subjects, config.MaxMsgs = want.Subjects, want.MaxMsgs
-	_, err = js.UpdateStream(ctx, config)
-	return err
 }

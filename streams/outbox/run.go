@@ -48,7 +48,7 @@ type class struct {
 }
 
 var (
-	ordinary = class{"delivery", []string{formerSubject, ordinaryPrefix + "*.*"}}
+	ordinary = class{"delivery", []string{ordinaryPrefix + "*.*"}}
 	urgent   = class{"urgent", []string{urgentPrefix + "*"}}
 )
 
@@ -112,8 +112,6 @@ func (o *Outbox) createConsumers(ctx context.Context) (map[string]jetstream.Cons
 	consumers := map[string]jetstream.Consumer{}
 	for {
 		err := jsapi.SetUp(ctx, func(ctx context.Context) (err error) {
-			// In this order: the ordinary consumer of a former version had all mails, and must give
-			// up the urgent ones first.
 			for _, c := range []class{ordinary, urgent} {
 				consumers[c.consumer], err = o.js.CreateOrUpdateConsumer(ctx, Stream, c.config())
 				if err != nil {

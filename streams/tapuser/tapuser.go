@@ -156,8 +156,7 @@ func (s *Store) List(ctx context.Context) ([]User, error) {
 func UserOf(name string) string { return userPrefix + name }
 
 // Admit returns the user's account if the user exists and the password is its current one, and ""
-// otherwise. A user without an account, created by an earlier version, is assigned one. Admit
-// returns ErrFull or an error of the broker.
+// otherwise. It may return an error of the broker.
 func (s *Store) Admit(ctx context.Context, user, password string) (streams.Account, error) {
 	name, ok := strings.CutPrefix(user, userPrefix)
 	if !ok || !namePattern.MatchString(name) {

@@ -14,8 +14,8 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestEarlierFormats starts the program on each kept directory.
-func TestEarlierFormats(t *testing.T) {
+// TestKeptDirectories starts the program on each kept directory.
+func TestKeptDirectories(t *testing.T) {
 	t.Parallel()
 	archives, err := filepath.Glob("testdata/format-*.tar.gz")
 	if err != nil || len(archives) == 0 {

@@ -12,11 +12,11 @@ func TestFormat(t *testing.T) {
 		content string
 		says    []string // of the error; nil for none
 	}{
-		"a directory from before there was a file": {"", nil},
-		"this format":    {`{"format":2,"version":"1.0.0"}`, nil},
-		"a newer format": {`{"format":99,"version":"9.1.0"}`, []string{"9.1.0", "format 99", "2.0.0"}},
-		"no number":      {`{}`, []string{"at least 1"}},
-		"not JSON":       {`format 1`, []string{FormatFile}},
+		"an empty directory": {"", nil},
+		"this format":        {`{"format":1,"version":"1.0.0"}`, nil},
+		"a newer format":     {`{"format":99,"version":"9.1.0"}`, []string{"9.1.0", "format 99", "2.0.0"}},
+		"no number":          {`{}`, []string{"at least 1"}},
+		"not JSON":           {`format 1`, []string{FormatFile}},
 	} {
 		d := Dir(t.TempDir())
 		if c.content != "" {
@@ -35,10 +35,16 @@ func TestFormat(t *testing.T) {
 		}
 	}
 	d := Dir(t.TempDir())
+	if err := os.Mkdir(d.Path("nats"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.CheckFormat("2.0.0"); err == nil || !strings.Contains(err.Error(), FormatFile) {
+		t.Errorf("a used directory without a format: got %v, want an error", err)
+	}
 	if err := d.RecordFormat("2.0.0"); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := d.format(); err != nil || got != (formatFile{Format, "2.0.0"}) {
+	if got, recorded, err := d.format(); !recorded || err != nil || got != (formatFile{Format, "2.0.0"}) {
 		t.Errorf("recorded: got %+v, %v, want format %d of 2.0.0", got, err, Format)
 	}
 }

@@ -26,7 +26,8 @@ type Format struct {
 }
 
 // CheckFormat returns ErrNewerFormat if the broker has a newer format than own, which is the newest
-// that this program reads. A broker without a record has format 1. CheckFormat writes nothing.
+// that this program reads. A broker that no replica has used has no record. CheckFormat writes
+// nothing.
 func CheckFormat(ctx context.Context, cloud *nats.Conn, own Format) error {
 	found, _, err := readFormat(ctx, cloud)
 	if errors.Is(err, jsapi.ErrNoStream) {
@@ -57,7 +58,7 @@ func RecordFormat(ctx context.Context, cloud *nats.Conn, own Format) error {
 
 // readFormat returns the recorded format and its revision, 0 without a record.
 func readFormat(ctx context.Context, cloud *nats.Conn) (Format, uint64, error) {
-	found := Format{Format: 1}
+	var found Format
 	entry, err := jsapi.NewBucket(cloud, streams.InstallationBucket).
 		GetJSON(ctx, formatKey, &found)
 	if err != nil {

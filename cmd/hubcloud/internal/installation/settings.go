@@ -3,7 +3,6 @@
 package installation
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -27,29 +26,9 @@ type Settings struct {
 	// installation are never filled from another.
 	ID string `json:"id"`
 	// Environment is the environment of the installation's API keys: live or dev.
-	Environment string `json:"api_environment"`
-	// Journals is the number of journals that the hub logs are written through. It is 0 in an
-	// installation that was made before there were journals, until its first start since.
-	Journals int `json:"journals,omitempty"`
-}
-
-// stored are the settings as they are stored.
-type stored struct {
-	Settings
-	// Former is where the environment was in format 1. Its programs do not start while it is not
-	// their own environment, and print it: they would append to the hub logs past the journal.
-	Former string `json:"environment"`
-}
-
-// formerNote takes the place of the environment of format 1.
-const formerNote = "of a newer version of hubcloud, which must start it"
-
-func (s Settings) stored() stored { return stored{Settings: s, Former: formerNote} }
-
-// settings returns the settings, also of format 1.
-func (s stored) settings() Settings {
-	s.Environment = cmp.Or(s.Environment, s.Former)
-	return s.Settings
+	Environment string `json:"environment"`
+	// Journals is the number of journals that the hub logs are written through.
+	Journals int `json:"journals"`
 }
 
 // ErrNeverStarted reports that the broker has no settings.
@@ -58,7 +37,7 @@ var ErrNeverStarted = errors.New("no service has been started on this broker yet
 // Read returns the settings of an installation. The error is ErrNeverStarted when there are none.
 // Read asks the bucket's leader: another replica may lack a value written a moment ago.
 func Read(ctx context.Context, cloud *nats.Conn, kv jetstream.KeyValue) (Settings, error) {
-	var s stored
+	var s Settings
 	entry, err := jsapi.NewBucket(cloud, kv.Bucket()).GetJSON(ctx, settingsKey, &s)
 	if err == nil && !entry.Exists() {
 		err = ErrNeverStarted
@@ -66,12 +45,11 @@ func Read(ctx context.Context, cloud *nats.Conn, kv jetstream.KeyValue) (Setting
 	if err != nil {
 		return Settings{}, fmt.Errorf("read the installation's settings: %w", err)
 	}
-	return s.settings(), nil
+	return s, nil
 }
 
-// Open returns the settings, and creates them at the installation's first start. An installation
-// without journals gets that many. The error is a usage.Error when the installation has another
-// environment.
+// Open returns the settings, and creates them at the installation's first start, with that many
+// journals. The error is a usage.Error when the installation has another environment.
 func Open(
 	ctx context.Context, cloud *nats.Conn, kv jetstream.KeyValue, environment string, journals int,
 ) (Settings, error) {
@@ -81,9 +59,6 @@ func Open(
 			return s, fmt.Errorf("write the installation's settings: %w", err)
 		}
 		s, err = Read(ctx, cloud, kv)
-	}
-	if err == nil && s.Journals == 0 {
-		s, err = setJournals(ctx, cloud, kv, journals)
 	}
 	if err != nil {
 		return s, err
@@ -103,9 +78,9 @@ func Open(
 func create(
 	ctx context.Context, kv jetstream.KeyValue, environment string, journals int,
 ) error {
-	text, err := json.Marshal(Settings{
-		ID: newID(), Environment: environment, Journals: journals,
-	}.stored())
+	text, err := json.Marshal(
+		Settings{ID: newID(), Environment: environment, Journals: journals},
+	)
 	if err != nil {
 		return err
 	}
@@ -113,28 +88,6 @@ func create(
 		return err
 	}
 	return nil
-}
-
-// setJournals sets the number of journals of an installation that has none, unless another replica
-// has just set it.
-func setJournals(
-	ctx context.Context, cloud *nats.Conn, kv jetstream.KeyValue, journals int,
-) (Settings, error) {
-	var found stored
-	bucket := jsapi.NewBucket(cloud, kv.Bucket())
-	entry, err := bucket.GetJSON(ctx, settingsKey, &found)
-	s := found.settings()
-	if err == nil && s.Journals == 0 {
-		s.Journals = journals
-		_, err = bucket.CompareAndSetJSON(ctx, settingsKey, s.stored(), entry.Revision)
-		if errors.Is(err, jsapi.ErrConflict) {
-			return Read(ctx, cloud, kv)
-		}
-	}
-	if err != nil {
-		return s, fmt.Errorf("set the installation's number of journals: %w", err)
-	}
-	return s, nil
 }
 
 // ReplaceID assigns a restored installation a new id. The installation that the backup was taken of
@@ -145,7 +98,7 @@ func ReplaceID(ctx context.Context, cloud *nats.Conn, kv jetstream.KeyValue) err
 		return err
 	}
 	s.ID = newID()
-	text, err := json.Marshal(s.stored())
+	text, err := json.Marshal(s)
 	if err == nil {
 		_, err = kv.Put(ctx, settingsKey, text)
 	}

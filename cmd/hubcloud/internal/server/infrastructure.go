@@ -47,7 +47,12 @@ func (s *Server) startInfrastructure(ctx context.Context) (err error) {
 	if err := s.dir.CheckFormat(version); err != nil {
 		return err
 	}
-	err = s.writeOrPostpone(datadir.FormatFile, func() error { return s.dir.RecordFormat(version) })
+	record := func() error { return s.dir.RecordFormat(version) }
+	if s.dir.Recorded() {
+		err = s.writeOrPostpone(datadir.FormatFile, record)
+	} else {
+		err = record() // before anything else: a directory without a format is not started again
+	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", datadir.FormatFile, err)
 	}
