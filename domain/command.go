@@ -39,6 +39,9 @@ type CommandRecord struct {
 	Endpoint int64
 	// Value is the desired value as JSON.
 	Value json.RawMessage
+	// Position is the cursor of the command's first record in the hub's event log: the events that
+	// follow the command come after it.
+	Position string
 	// At is when the command was first sent, by the cloud's clock. Actor sent it.
 	At    time.Time
 	Actor Actor
@@ -46,6 +49,14 @@ type CommandRecord struct {
 	// explains; empty while there is no answer.
 	Outcome string
 	Message string
+}
+
+// LoggedCommand is a record about a command as a hub's event log stores it.
+type LoggedCommand struct {
+	// Position is the cursor of the record.
+	Position string
+	// Payload is the record as JSON.
+	Payload []byte
 }
 
 // CheckIdempotencyKey returns an invalid_request unless the Idempotency-Key has 1 to

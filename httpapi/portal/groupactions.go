@@ -62,15 +62,17 @@ type unreachableHub struct {
 	Why string
 }
 
-// Done and Failed count the results.
-func (v groupActionView) Done() int   { return v.countResults("good") }
-func (v groupActionView) Failed() int { return v.countResults("bad") }
-
-// Summary returns how many commands succeeded.
+// Summary returns how many commands succeeded. Those without a report are counted as neither done
+// nor failed.
 func (v groupActionView) Summary() string {
+	pattern, open := "action-partly", v.countResults("wait")
+	if open > 0 {
+		pattern = "action-open"
+	}
 	return text.Fill(
-		text.Pages["action-partly"], "done", strconv.Itoa(v.Done()),
-		"failed", strconv.Itoa(v.Failed()), "all", strconv.Itoa(len(v.Targets)),
+		text.Pages[pattern], "done", strconv.Itoa(v.countResults("good")),
+		"failed", strconv.Itoa(v.countResults("bad")), "open", strconv.Itoa(open),
+		"all", strconv.Itoa(len(v.Targets)),
 	)
 }
 
@@ -134,7 +136,7 @@ func (req *request) loadTargets(view *groupActionView) error {
 		}
 	}
 	found, err := req.portal.Live.FindTargets(
-		req.http.Context(), req.member.OrgID, asked, view.Action.Key,
+		req.http.Context(), req.member.OrgID, asked, view.Action.Key, !view.Sent,
 	)
 	if err != nil {
 		return err

@@ -214,6 +214,8 @@ func (b *hubBackend) OpenRemoval(context.Context, domain.HubID) (domain.Window, 
 
 func (b *hubBackend) At(context.Context, domain.HubID, time.Time) (string, error) { return "", nil }
 
+func (b *hubBackend) EndCursor(context.Context, domain.HubID) (string, error) { return "", nil }
+
 func (b *hubBackend) Page(context.Context, domain.HubID, string, int) (domain.EventPage, error) {
 	return domain.EventPage{Next: "next"}, nil
 }

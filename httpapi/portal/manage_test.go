@@ -227,7 +227,7 @@ func TestCommandLog(t *testing.T) {
 	at := 0
 	for _, text := range []string{
 		"API key another", "Lock", "No answer from the hub", "it is silent", "olga@example.org",
-		"Mode", "No answer from the device",
+		"Mode", "no report from the device",
 	} {
 		next := strings.Index(page[at:], text)
 		if next < 0 {

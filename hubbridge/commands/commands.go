@@ -34,7 +34,7 @@ type Logs interface {
 	// of them.
 	CommandRecords(
 		ctx context.Context, hub domain.HubID, since time.Time, limit int,
-	) ([][]byte, error)
+	) ([]domain.LoggedCommand, error)
 }
 
 // Config configures Commands. Keys is required.

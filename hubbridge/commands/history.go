@@ -21,13 +21,13 @@ const recordsPerCommand = 2
 func (c *Commands) History(
 	ctx context.Context, hub domain.HubID, since time.Time, limit int,
 ) ([]domain.CommandRecord, error) {
-	payloads, err := c.logs.CommandRecords(ctx, hub, since, recordsPerCommand*limit)
+	logged, err := c.logs.CommandRecords(ctx, hub, since, recordsPerCommand*limit)
 	if err != nil {
 		return nil, jsapi.Unavailable(err, "the hub's commands cannot be read at the moment")
 	}
 	var all []domain.CommandRecord
-	for _, payload := range payloads {
-		r, at, err := parseRecord(payload)
+	for _, entry := range logged {
+		r, at, err := parseRecord(entry.Payload)
 		if err != nil {
 			return nil, fmt.Errorf("commands of %s: decode record: %w", hub, err)
 		}
@@ -38,7 +38,8 @@ func (c *Commands) History(
 			i = len(all)
 			all = append(all, domain.CommandRecord{
 				ID: r.CommandID, OrgID: r.OrgID, HubID: r.HubID, DeviceID: r.DeviceID, Key: r.Key,
-				Endpoint: r.Endpoint, Value: r.Value, At: at, Actor: r.Actor,
+				Endpoint: r.Endpoint, Value: r.Value, Position: entry.Position, At: at,
+				Actor: r.Actor,
 			})
 		}
 		if r.Type == recordAnswered {

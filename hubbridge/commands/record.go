@@ -138,5 +138,7 @@ func (c *Commands) isRecorded(ctx context.Context, hub domain.HubID, payload []b
 		ctx, hub, c.cfg.Now().Add(-2*leaderTimeout), maxRecordsSearched,
 	)
 	return err == nil &&
-		slices.ContainsFunc(newest, func(known []byte) bool { return bytes.Equal(known, payload) })
+		slices.ContainsFunc(newest, func(known domain.LoggedCommand) bool {
+			return bytes.Equal(known.Payload, payload)
+		})
 }

@@ -11,17 +11,17 @@ import (
 	"hubcloud/streams/jsapi"
 )
 
-// CommandRecords returns the payloads of command records stored at since or later, oldest first:
+// CommandRecords returns the records of commands that were stored at since or later, oldest first:
 // the newest limit of them, which must be at least 1. While the hub's stream is away or incomplete,
 // only the log's newest records are searched.
 func (l *Logs) CommandRecords(
 	ctx context.Context, hub domain.HubID, since time.Time, limit int,
-) ([][]byte, error) {
+) ([]domain.LoggedCommand, error) {
 	complete, err := l.awaitView(ctx, hub)
 	if err != nil {
 		return nil, fmt.Errorf("hub log of %s: read command records: %w", hub, err)
 	}
-	var records [][]byte
+	var records []domain.LoggedCommand
 	if complete {
 		records, err = l.streamedCommands(ctx, hub, since, limit)
 		complete = err == nil || !jsapi.IsTemporary(err) || !l.isJournaled(hub)
@@ -38,7 +38,7 @@ func (l *Logs) CommandRecords(
 // streamedCommands is CommandRecords from the hub's stream.
 func (l *Logs) streamedCommands(
 	ctx context.Context, hub domain.HubID, since time.Time, limit int,
-) (records [][]byte, err error) {
+) (records []domain.LoggedCommand, err error) {
 	from, err := l.firstSince(ctx, hub, since)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (l *Logs) streamedCommands(
 		}
 		for _, message := range found {
 			if !message.state {
-				records = append(records, message.data)
+				records = append(records, l.loggedCommand(hub, message.seq, message.at, message.data))
 			}
 		}
 		if over := len(records) - limit; over > 0 {
@@ -68,4 +68,16 @@ func (l *Logs) streamedCommands(
 		}
 		request.From = found[len(found)-1].seq + 1
 	}
+}
+
+// loggedCommand returns the record of a command. Its position is empty for a hub without an
+// organization, whose events cannot be read.
+func (l *Logs) loggedCommand(
+	hub domain.HubID, seq uint64, stored time.Time, payload []byte,
+) domain.LoggedCommand {
+	command := domain.LoggedCommand{Payload: payload}
+	if epoch, err := l.epoch(hub); err == nil {
+		command.Position = cursorAt(epoch, seq, stored.UnixMilli()).String()
+	}
+	return command
 }

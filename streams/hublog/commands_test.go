@@ -32,10 +32,18 @@ func TestCommandsAreFoundAmongEvents(t *testing.T) {
 			)
 		}
 		for i, record := range records {
-			if want := fmt.Append(nil, commands-len(records)+i); !slices.Equal(record, want) {
-				t.Fatalf("record %d of %d is %s, want %s", i, limit, record, want)
+			if want := fmt.Append(nil, commands-len(records)+i); !slices.Equal(record.Payload, want) {
+				t.Fatalf("record %d of %d is %s, want %s", i, limit, record.Payload, want)
 			}
 		}
+	}
+	records, err := f.CommandRecords(t.Context(), hubA, begun, commands)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := f.Page(t.Context(), hubA, records[150].Position, 500)
+	if want := 3 * (commands/100 - 2); err != nil || len(page.Events) != want {
+		t.Errorf("after command 150: %d events, %v; want the %d that follow it", len(page.Events), err, want)
 	}
 	if records, err := f.CommandRecords(t.Context(), hubA, time.Now().Add(time.Minute), 10); err != nil ||
 		len(records) != 0 {

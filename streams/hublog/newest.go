@@ -22,15 +22,15 @@ const (
 // searches the log's newest maxNewest records.
 func (l *Logs) newestCommands(
 	ctx context.Context, hub domain.HubID, since time.Time, limit int,
-) ([][]byte, error) {
+) ([]domain.LoggedCommand, error) {
 	tip, _ := l.cfg.Journal.Tip(hub)
-	var newestFirst [][]byte
+	var newestFirst []domain.LoggedCommand
 	err := l.newest(ctx, hub, tip.Seq, func(r *journal.Record) (more bool) {
 		if r.Time.Before(since) {
 			return false
 		}
 		if r.Kind == journal.KindCommand {
-			newestFirst = append(newestFirst, r.Payload)
+			newestFirst = append(newestFirst, l.loggedCommand(hub, r.Seq, r.Time, r.Payload))
 		}
 		return len(newestFirst) < limit
 	})

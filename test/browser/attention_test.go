@@ -87,8 +87,9 @@ func TestJamNeedsAttention(t *testing.T) {
 	p.check("jam")
 }
 
-// TestLockTheWholeSite: the page of the action lists the locks, locks them, and shows a result for
-// each.
+// TestLockTheWholeSite: the page of the action lists the locks with their states, locks them, and
+// shows a result for each. It said "Done" for a door that had reported that it is locked before the
+// command, and that it is open after it.
 func TestLockTheWholeSite(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "North")
@@ -96,12 +97,20 @@ func TestLockTheWholeSite(t *testing.T) {
 	p.check("site")
 	p.phone("site")
 	p.press(`a[href$="/actions/lock"]`)
-	p.await(".targets", "Front door")
+	p.await(".targets li:nth-child(1)", "Front door")
+	p.await(".targets li:nth-child(1) .state", "locked")
+	p.await(".targets li:nth-child(2) .state", "unlocked")
 	p.check("confirm")
 	p.phone("confirm")
+	p.hub.Jam(1)
 	p.press(`main form[method="post"] button`)
-	p.await(".targets li", "Done")
+	p.await(".targets li:nth-child(1) .tag", "the device reports unlocked")
+	p.await("main [role=status]", "0 done, 2 failed of 2.")
 	p.check("results")
+	p.hub.Unjam(1)
+	p.press(`main a[href$="/actions/lock"]`)
+	p.press(`main form[method="post"] button`)
+	p.await(".targets li:nth-child(1)", "Done")
 	p.goTo("/portal/" + p.tenant.Org + "/devices?show=locks")
 	p.await("#found", "device")
 	p.check("find")

@@ -175,6 +175,8 @@ func (busyOrg) SilentHubs(context.Context) (map[domain.HubID]time.Time, error) {
 
 func (busyOrg) At(context.Context, domain.HubID, time.Time) (string, error) { return "", nil }
 
+func (busyOrg) EndCursor(context.Context, domain.HubID) (string, error) { return "", nil }
+
 func (busyOrg) Follow(
 	context.Context, string, domain.EventFilter, string,
 ) (live.EventReader, error) {

@@ -110,11 +110,11 @@ func TestLock(t *testing.T) {
 	p.click(channel(1, "lock", "form button"))
 	p.await(channel(1, "lock", ".state"), "Locking…")
 	p.await(channel(1, "lock", ".state"), "Not done")
-	p.await(channel(1, "lock", ".state"), "Not done: the lock still reports unlocked. It may be jammed.")
+	p.await(channel(1, "lock", ".state"), "Not done: the lock reports unlocked. It may be jammed.")
 	p.check("diverged")
 	p.goTo("/portal/" + p.tenant.Org + "/activity/commands")
 	p.await("main li:nth-child(1)", "Front door")
-	p.await("main li:nth-child(1) .tag", "Jammed: still unlocked")
+	p.await("main li:nth-child(1) .tag", "Jammed: the device reports unlocked")
 	p.await("main li:nth-child(2) .tag", "Done")
 	p.check("outcomes")
 }

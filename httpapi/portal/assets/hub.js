@@ -116,10 +116,6 @@ function apply(event) {
       }
       channel.dataset.observed = time;
       reported(device, channel.dataset.channel);
-      if (channel.dataset.status === "pending" && JSON.stringify(eventData.value) === channel.dataset.desired) {
-        channel.dataset.status = "synchronized";
-        channel.querySelector(".state").textContent = "";
-      }
       channel.querySelector(".value bdi").textContent = formatValue(eventData.key, eventData.value, channel.dataset.unit);
       if (channel.dataset.desired !== "null" || channel.dataset.control) {
         reloadDevice(device, 200);

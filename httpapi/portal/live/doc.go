@@ -60,6 +60,16 @@
 // event or a command of a channel does not change the channel if it is older; the device is
 // requested again. Forms keep what was sent while the command is pending.
 //
+// # Outcomes of commands
+//
+// The outcome of a command is what the device reports after the command: the first
+// channel.observed that follows the command's channel.desired in the hub's log, whatever the times
+// of the events. What was reported before says nothing about the command, also if it is the value
+// that was asked for. SendAll also asks the hub for the channel: its status decides, once the
+// device has reported since the command. A hub that sends no event for a value that has not changed
+// still tells another observed_at than in its answer to the command. Without a report a command is
+// not confirmed, never done.
+//
 // # Devices, logs and charts
 //
 // The values of devices are asked of their hub. If the hub does not answer, LastDevices shows what

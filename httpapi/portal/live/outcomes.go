@@ -1,11 +1,8 @@
 package live
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
-	"reflect"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -64,94 +61,33 @@ func (l *Live) Outcomes(
 	return outcomes, reported
 }
 
-// outcomeOf searches the reports that follow a command until one has the wanted value, or the next
-// command of the channel.
+// outcomeOf searches a hub's log for the outcome of a command: only what follows the record of the
+// command in the log counts.
 func (l *Live) outcomeOf(
 	ctx context.Context, command domain.CommandRecord,
 ) (outcome Outcome, reported json.RawMessage, err error) {
-	after, err := l.cfg.Events.At(ctx, command.HubID, command.At)
-	if err != nil {
-		return OutcomeUnknown, nil, err
-	}
-	deviceField := fmt.Appendf(nil, `"device_id":%d,`, command.DeviceID)
-	asked, jammed := false, false
-	for read := 0; read < outcomeEvents; {
+	search := newOutcomeSearch(command.DeviceID, command.Key, command.Endpoint, command.Value)
+	after, more := command.Position, true
+	for read := 0; more && !search.final && read < outcomeEvents; {
 		page, err := l.cfg.Events.Page(ctx, command.HubID, after, outcomePage)
 		if err != nil {
 			return OutcomeUnknown, nil, err
 		}
-		for _, encoded := range page.Events {
-			if !bytes.Contains(encoded.Envelope, deviceField) {
-				continue
-			}
-			event, ok := decode(encoded)
-			if !ok || !event.isOf(command.DeviceID) {
-				continue
-			}
-			var of channelEvent
-			if json.Unmarshal(event.Data, &of) != nil {
-				continue
-			}
-			own := of.Key == command.Key && of.Endpoint == command.Endpoint
-			switch {
-			case event.Type == "channel.desired" && own && asked:
-				if reported == nil {
-					return OutcomeReplaced, nil, nil
-				}
-				return unsuccessful(jammed), reported, nil
-			case event.Type == "channel.desired" && own:
-				asked = true
-			case event.Type != "channel.observed" || !asked:
-			case own && sameValue(of.Value, command.Value):
-				return OutcomeDone, nil, nil
-			case own:
-				reported = of.Value
-			case of.Key == "alarm" && reported != nil && bytes.Contains(of.Value, []byte(`"jammed"`)):
-				jammed = true
-			}
+		for _, event := range page.Events {
+			search.take(event)
 		}
-		after = page.Next
-		if read += len(page.Events); !page.HasMore {
-			break
-		}
-		if read >= outcomeEvents && reported == nil {
-			return OutcomeUnknown, nil, nil
-		}
+		read += len(page.Events)
+		after, more = page.Next, page.HasMore
 	}
 	switch {
-	case reported != nil:
-		return unsuccessful(jammed), reported, nil
+	case search.outcome != OutcomePending:
+		return search.outcome, search.reported, nil
+	case more:
+		return OutcomeUnknown, nil, nil
 	case l.cfg.Now().Sub(command.At) < outcomeTime:
 		return OutcomePending, nil, nil
 	}
 	return OutcomeNone, nil, nil
-}
-
-func unsuccessful(jammed bool) Outcome {
-	if jammed {
-		return OutcomeJammed
-	}
-	return OutcomeNotDone
-}
-
-// sameValue reports whether a reported value is what a command asked for. Fields of an object that
-// the command does not have may have any value.
-func sameValue(reported, wanted json.RawMessage) bool {
-	var a, b any
-	if json.Unmarshal(reported, &a) != nil || json.Unmarshal(wanted, &b) != nil {
-		return false
-	}
-	fields, ok := b.(map[string]any)
-	of, both := a.(map[string]any)
-	if !ok || !both {
-		return reflect.DeepEqual(a, b)
-	}
-	for name, value := range fields {
-		if !reflect.DeepEqual(of[name], value) {
-			return false
-		}
-	}
-	return true
 }
 
 // NamesOf returns the names of the devices of hubs, by hub and device id. Hubs that do not answer

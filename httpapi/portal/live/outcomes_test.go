@@ -9,35 +9,67 @@ import (
 	"hubcloud/httpapi/portal/live"
 )
 
-// TestOutcomes checks the outcome of each command from what its device reported afterwards.
+const (
+	locked   = `{"key":"lock","endpoint":0,"value":true}`
+	unlocked = `{"key":"lock","endpoint":0,"value":false}`
+	jam      = `{"key":"alarm","endpoint":0,"value":{"type":"lock","event":"jammed","active":true}}`
+)
+
+// The outcome of a command was "Done" for a door that had jammed, once somebody locked it by hand,
+// and depended on the clock of the replica that sent the command. It is what the device reports
+// first after the command, in the order of the hub's log.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
-	const locked, unlocked = `{"key":"lock","endpoint":0,"value":true}`,
-		`{"key":"lock","endpoint":0,"value":false}`
-	const jam = `{"key":"alarm","endpoint":0,"value":{"type":"lock","event":"jammed","active":true}}`
-	for want, reports := range map[live.Outcome][]string{
-		live.OutcomeDone:     {unlocked, locked},
-		live.OutcomeNotDone:  {unlocked},
-		live.OutcomeJammed:   {unlocked, jam},
-		live.OutcomePending:  {},
-		live.OutcomeNone:     {},
-		live.OutcomeReplaced: {"desired"},
+	const level40, level80 = `{"key":"level","endpoint":0,"value":40}`,
+		`{"key":"level","endpoint":0,"value":80}`
+	for name, tt := range map[string]struct {
+		desired string
+		reports []string // "desired" stands for the next command, which asks for unlocked
+		want    live.Outcome
+		value   string
+	}{
+		"done":                 {locked, []string{locked}, live.OutcomeDone, "true"},
+		"not done":             {locked, []string{unlocked}, live.OutcomeNotDone, "false"},
+		"jammed":               {locked, []string{unlocked, jam}, live.OutcomeJammed, "false"},
+		"locked by hand later": {locked, []string{unlocked, jam, locked}, live.OutcomeJammed, "false"},
+		"opened later":         {locked, []string{locked, unlocked}, live.OutcomeDone, "true"},
+		"passes other values":  {level80, []string{level40, level80}, live.OutcomeDone, "80"},
+		"stops on its way":     {level80, []string{level40}, live.OutcomeNotDone, "40"},
+		"no report":            {locked, nil, live.OutcomePending, ""},
+		"no report in time":    {locked, nil, live.OutcomeNone, ""},
+		"replaced":             {locked, []string{"desired"}, live.OutcomeReplaced, ""},
+		"report of the next":   {locked, []string{unlocked, "desired", locked}, live.OutcomeNotDone, "false"},
 	} {
-		t.Run(string(want), func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			now := time.Now
-			if want == live.OutcomeNone {
+			if tt.want == live.OutcomeNone {
 				now = func() time.Time { return time.Now().Add(time.Hour) }
 			}
 			r := newTestLive(t, live.Config{Now: now})
-			r.append(hubA, "channel.observed", 1, locked) // before the command
-			command := domain.CommandRecord{
-				HubID: hubA, DeviceID: 1, Key: "lock", Value: json.RawMessage("true"),
-				At: time.Now().Add(-time.Second), Outcome: "accepted",
+			r.append(hubA, "channel.observed", 1, tt.desired) // before the command
+			position, err := r.logs.EndCursor(t.Context(), hubA)
+			if err != nil {
+				t.Fatal(err)
 			}
-			r.append(hubA, "channel.desired", 1, locked)
-			r.append(hubA, "channel.observed", 2, locked) // another device
-			for _, report := range reports {
+			var asked struct {
+				Key   string
+				Value json.RawMessage
+			}
+			if err := json.Unmarshal([]byte(tt.desired), &asked); err != nil {
+				t.Fatal(err)
+			}
+			command := domain.CommandRecord{
+				HubID: hubA, DeviceID: 1, Key: asked.Key, Value: asked.Value, Outcome: "accepted",
+				// The clock of the replica that sent the command is ahead of the broker's.
+				Position: position, At: time.Now().Add(20 * time.Second),
+			}
+			// What an earlier command asked for, and what the device reported to it.
+			r.append(hubA, "channel.desired", 1, unlocked)
+			r.append(hubA, "channel.observed", 1, tt.desired)
+			r.append(hubA, "channel.desired", 1, tt.desired)
+			r.append(hubA, "channel.observed", 2, tt.desired) // another device
+			for _, report := range tt.reports {
 				if report == "desired" {
 					r.append(hubA, "channel.desired", 1, unlocked)
 					continue
@@ -49,12 +81,11 @@ func TestOutcomes(t *testing.T) {
 			got, reported := r.live.Outcomes(
 				t.Context(), []domain.CommandRecord{command, rejected},
 			)
-			if got[0] != want || got[1] != live.OutcomeUnknown {
-				t.Errorf("got outcomes %q, want %q and none", got, want)
-			}
-			if still := want == live.OutcomeNotDone || want == live.OutcomeJammed; still !=
-				(string(reported[0]) == "false") {
-				t.Errorf("got the reported value %q with outcome %q", reported[0], got[0])
+			if got[0] != tt.want || got[1] != live.OutcomeUnknown || string(reported[0]) != tt.value {
+				t.Errorf(
+					"got outcomes %q with the value %q, want %q with %q, and none", got, reported[0],
+					tt.want, tt.value,
+				)
 			}
 		})
 	}

@@ -46,6 +46,8 @@ type Events interface {
 	) (domain.EventPage, error)
 	// At returns a cursor that all events stored at t or later come after.
 	At(ctx context.Context, hub domain.HubID, t time.Time) (string, error)
+	// EndCursor returns a cursor of the log's end: all events stored after the call come after it.
+	EndCursor(ctx context.Context, hub domain.HubID) (string, error)
 }
 
 // Feed follows the events of all hubs of an organization, in the order of each hub's log.

@@ -2,8 +2,7 @@ package live
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,10 +16,6 @@ const (
 	targetsTimeout = 5 * time.Second
 	// concurrentHubs is how many hubs FindTargets and SendAll talk to at once.
 	concurrentHubs = 16
-	// settleTime is how long SendAll waits for devices after their hubs accepted the commands.
-	settleTime = 4 * time.Second
-	// settlePause is how long SendAll waits between two questions to a hub about a device.
-	settlePause = 400 * time.Millisecond
 )
 
 // Target is a channel that can be set.
@@ -31,6 +26,9 @@ type Target struct {
 	Name, Room string
 	// Available reports whether the hub reaches the device.
 	Available bool
+	// State is the displayed value that the device reported last, "" if it is not known. Pending is
+	// the text of a command that is under way, "" for none.
+	State, Pending string
 }
 
 // Targets are the channels with one key of several hubs.
@@ -45,9 +43,10 @@ func (l *Live) SiteStates(ctx context.Context, org, site string) ([]HubState, er
 	return l.readStates(ctx, org, &site)
 }
 
-// FindTargets asks hubs for their writable channels with that key. It waits at most five seconds.
+// FindTargets asks hubs for their writable channels with that key and, if states is set, for what
+// these have reported. It waits at most five seconds.
 func (l *Live) FindTargets(
-	ctx context.Context, org string, hubs []domain.HubID, key string,
+	ctx context.Context, org string, hubs []domain.HubID, key string, states bool,
 ) (Targets, error) {
 	found := Targets{Failed: map[domain.HubID]error{}}
 	hubCtx, cancel := context.WithTimeout(ctx, targetsTimeout)
@@ -62,19 +61,23 @@ func (l *Live) FindTargets(
 				return err
 			}
 			listed, err := l.cfg.Devices.List(hubCtx, hub)
-			mu.Lock()
-			defer mu.Unlock()
-			if hubCtx.Err() != nil && ctx.Err() == nil {
+			if err != nil && hubCtx.Err() != nil && ctx.Err() == nil {
 				err = domain.Errorf(domain.CodeHubTimeout, "the hub did not answer in time")
 			}
+			var targets []Target
+			for _, d := range listed {
+				targets = append(targets, targetsOf(d, deviceOf(hub, d, labels[d.ID]), key)...)
+			}
+			if states {
+				l.readStatesOf(hubCtx, targets, key)
+			}
+			mu.Lock()
+			defer mu.Unlock()
 			if err != nil {
 				found.Failed[hub] = err
 				return nil
 			}
-			for _, d := range listed {
-				device := deviceOf(hub, d, labels[d.ID])
-				found.Targets = append(found.Targets, targetsOf(d, device, key)...)
-			}
+			found.Targets = append(found.Targets, targets...)
 			return nil
 		})
 	}
@@ -100,132 +103,35 @@ func targetsOf(d domain.Device, device Device, key string) (targets []Target) {
 	return targets
 }
 
-// Sender sends commands to hubs.
-type Sender interface {
-	// Send sends a command to its hub and returns the channel state from the hub's answer.
-	Send(ctx context.Context, o domain.Origin, command domain.Command) (domain.Channel, error)
-}
-
-// Send is a command of several that are sent together.
-type Send struct {
-	Target  Target
-	Command domain.Command
-}
-
-// SendResult is the result of a command.
-type SendResult struct {
-	// Err is the rejection of the command; nil if the hub accepted it.
-	Err error
-	// Outcome is what the device did: done, pending, not done or failed. Value is then the
-	// displayed value of the channel.
-	Outcome Outcome
-	Value   string
-}
-
-var errSkipped = errors.New("not sent: the hub did not answer the command before")
-
-// IsSkipped reports whether a command was not sent because its hub does not answer.
-func IsSkipped(err error) bool { return errors.Is(err, errSkipped) }
-
-// SendAll sends commands, to several hubs at once and to each hub in order, and returns their
-// results in the same order. A hub that does not answer a command gets no further ones. SendAll
-// then waits some seconds for what the devices report.
-func (l *Live) SendAll(
-	ctx context.Context, sender Sender, o domain.Origin, sends []Send,
-) []SendResult {
-	results := make([]SendResult, len(sends))
-	byHub := map[domain.HubID][]int{}
-	for i, send := range sends {
-		byHub[send.Target.Hub] = append(byHub[send.Target.Hub], i)
-	}
-	var hubs errgroup.Group
-	hubs.SetLimit(concurrentHubs)
-	for _, indexes := range byHub {
-		hubs.Go(func() error {
-			l.sendToHub(ctx, sender, o, sends, results, indexes)
+// readStatesOf asks a hub for what its channels of an action report. Without an answer the states
+// stay unknown.
+func (l *Live) readStatesOf(ctx context.Context, targets []Target, key string) {
+	var requests errgroup.Group
+	requests.SetLimit(concurrentDevices)
+	for i := range targets {
+		requests.Go(func() error {
+			target := &targets[i]
+			device, err := l.cfg.Devices.Get(ctx, target.Hub, target.DeviceID)
+			if c, ok := findChannel(device, key, target.Endpoint); ok && err == nil {
+				view := channelOf(target.Hub, target.DeviceID, c, false)
+				target.State, target.Available = view.Text, c.Available
+				if c.Status == domain.ChannelPending {
+					target.Pending = view.StatusTag
+				}
+			}
 			return nil
 		})
 	}
-	_ = hubs.Wait() // failures are in the results
-	return results
+	_ = requests.Wait() // failures leave the states unknown
 }
 
-// sendToHub sends the commands of one hub, and waits for their outcomes.
-func (l *Live) sendToHub(
-	ctx context.Context, sender Sender, o domain.Origin, sends []Send, results []SendResult,
-	indexes []int,
-) {
-	for at, i := range indexes {
-		_, err := sender.Send(ctx, o, sends[i].Command)
-		if results[i].Err = err; err == nil {
-			results[i].Outcome = OutcomePending
-			continue
-		}
-		switch domain.CodeOf(err) {
-		case domain.CodeHubTimeout, domain.CodeHubError:
-			for _, rest := range indexes[at+1:] {
-				results[rest].Err = errSkipped
-			}
-		case domain.CodeHubOffline, domain.CodeHubUnavailable:
-			for _, rest := range indexes[at+1:] {
-				results[rest].Err = err
-			}
-		default:
-			continue
-		}
-		break
+// findChannel returns a channel of a device.
+func findChannel(d domain.Device, key string, endpoint int64) (c domain.Channel, ok bool) {
+	i := slices.IndexFunc(d.Channels, func(c domain.Channel) bool {
+		return c.Key == key && c.Endpoint == endpoint
+	})
+	if i < 0 {
+		return domain.Channel{}, false
 	}
-	settleCtx, cancel := context.WithTimeout(ctx, settleTime)
-	defer cancel()
-	for {
-		waiting := false
-		for _, i := range indexes {
-			if results[i].Err == nil && results[i].Outcome == OutcomePending {
-				results[i] = l.settle(settleCtx, sends[i], results[i])
-				waiting = waiting || results[i].Outcome == OutcomePending
-			}
-		}
-		if !waiting {
-			return
-		}
-		select {
-		case <-settleCtx.Done():
-			return
-		case <-time.After(settlePause):
-		}
-	}
-}
-
-// settle asks a hub for what a device made of a command. Without an answer the command is still
-// pending.
-func (l *Live) settle(ctx context.Context, send Send, before SendResult) SendResult {
-	device, err := l.cfg.Devices.Get(ctx, send.Target.Hub, send.Target.DeviceID)
-	if err != nil {
-		return before
-	}
-	for _, c := range device.Channels {
-		if c.Key != send.Command.Key || c.Endpoint != send.Command.Endpoint {
-			continue
-		}
-		return settledOutcome(c, send.Command.Value)
-	}
-	return before
-}
-
-// settledOutcome returns the outcome of a command from the state of its channel.
-func settledOutcome(c domain.Channel, wanted json.RawMessage) SendResult {
-	unit := ""
-	if c.Unit != nil {
-		unit = *c.Unit
-	}
-	result := SendResult{Outcome: OutcomePending, Value: formatValue(c.Key, unit, c.Value)}
-	switch {
-	case sameValue(c.Value, wanted), c.Status == domain.ChannelSynchronized:
-		result.Outcome = OutcomeDone
-	case c.Status == domain.ChannelDiverged:
-		result.Outcome = OutcomeNotDone
-	case c.Status == domain.ChannelFailed:
-		result.Outcome = OutcomeFailed
-	}
-	return result
+	return d.Channels[i], true
 }

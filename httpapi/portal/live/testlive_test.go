@@ -56,6 +56,8 @@ type testLive struct {
 	labels  map[int64]domain.DeviceLabel
 	errs    map[int64]error // the results of Get by device, and of List by 0
 	gets    atomic.Int64    // calls of Get
+	// get replaces the answers of Get unless it is nil.
+	get func() (domain.Device, error)
 	// slow blocks Get, and with slowList also List, until it is closed. nil does not block.
 	slow     chan struct{}
 	slowList bool
@@ -300,6 +302,9 @@ func (r *testLive) Get(ctx context.Context, _ domain.HubID, id int64) (domain.De
 	r.gets.Add(1)
 	if err := r.wait(ctx, true); err != nil {
 		return domain.Device{}, err
+	}
+	if r.get != nil {
+		return r.get()
 	}
 	i := slices.IndexFunc(r.devices, func(d domain.Device) bool { return d.ID == id })
 	if i < 0 || r.errs[id] != nil {

@@ -11,19 +11,20 @@ var Pending = map[string]map[string]string{
 
 // NotDone are the explanations of commands that a device did not carry out, by channel key.
 var NotDone = map[string]string{
-	"lock":    "the lock still reports {value}. It may be jammed.",
-	"barrier": "the barrier still reports {value}. It may be blocked.",
+	"lock":    "the lock reports {value}. It may be jammed.",
+	"barrier": "the barrier reports {value}. It may be blocked.",
 }
 
 // Outcomes are the outcomes of commands, by the value of live.Outcome, and their styles.
 var Outcomes = map[string]struct{ Text, Mark string }{
-	"":          {"Accepted", "good"},
+	"":          {"Accepted, what followed is not known", "wait"},
 	"done":      {"Done", "good"},
 	"pending":   {"Waiting for the device", "wait"},
-	"not done":  {"Not done: still {value}", "bad"},
-	"jammed":    {"Jammed: still {value}", "bad"},
+	"not done":  {"Not done: the device reports {value}", "bad"},
+	"failed":    {"The hub gave up. The device may be out of reach.", "bad"},
+	"jammed":    {"Jammed: the device reports {value}", "bad"},
 	"replaced":  {"Replaced by the next command", "wait"},
-	"no answer": {"No answer from the device", "bad"},
+	"no answer": {"Not confirmed: no report from the device", "bad"},
 }
 
 // Texts of a channel's status. {value} is the reported value, {wanted} that of the last command.

@@ -14,8 +14,9 @@ var GroupActions = map[string]struct{ Label, Title, Button string }{
 // GroupResults are the results of one command of an action on many devices, and their styles.
 var GroupResults = map[string]struct{ Text, Mark string }{
 	"done":        {"Done", "good"},
-	"pending":     {"Waiting for the device", "wait"},
-	"not done":    {"Not done: still {value}", "bad"},
+	"pending":     {"Not confirmed: no report yet; before the command: {value}", "wait"},
+	"not done":    {"Not done: the device reports {value}", "bad"},
+	"jammed":      {"Jammed: the device reports {value}", "bad"},
 	"failed":      {"The hub gave up. The device may be out of reach.", "bad"},
 	"rejected":    {"Rejected: {reason}", "bad"},
 	"offline":     {"Not sent: the hub is offline", "bad"},

@@ -8,6 +8,7 @@ var Pages = join(frame, help, people, hubs, notifications, map[string]string{
 	"action-filter":      "Show",
 	"action-none":        "No devices to set.",
 	"action-partly":      "{done} done, {failed} failed of {all}.",
+	"action-open":        "{done} done, {failed} failed, {open} not confirmed of {all}.",
 	"action-room":        "Room",
 	"action-hub":         "Hub",
 	"action-all-hubs":    "All hubs",
@@ -17,6 +18,7 @@ var Pages = join(frame, help, people, hubs, notifications, map[string]string{
 	"action-what": "This sends a command to each of these devices. Remove the mark from " +
 		"those to leave out.",
 	"action-results":  "Results",
+	"action-unknown":  "State not known",
 	"action-again":    "Again…",
 	"action-commands": "All commands",
 	"attention":       "Needs attention",
