@@ -7,9 +7,11 @@ FUZZTIME  ?= 10s
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 # The two modules that go.work joins: the service, and the black-box tests with their dependencies.
 PACKAGES  := ./... ./test/...
-# The packages whose tests take longest, often waiting. They start first, so that none of them is
-# left to run alone.
-LONGEST   := ./test/faults ./test/browser ./test/operators ./test/bench ./test/contract ./hubbridge/hubcheck ./hubbridge/commands
+# The black-box tests that `make test` runs whole. It also runs a kill and a smoke test in a browser.
+FIRST     := ./test/contract ./test/architecture ./test/openapi ./test/protocol
+# All others, those that take longest first, so that none of them is left to run alone.
+REST      := ./test/faults ./test/browser ./test/operators ./test/bench \
+	$$($(GO) list ./test/... | grep -v -E '/test/(contract|architecture|openapi|protocol|faults|browser|operators|bench)$$')
 # The binary that all black-box tests of a run share.
 TESTED    := $(CURDIR)/bin/test/hubcloud
 # LESS_GC has the compiler and the linker collect garbage less often, which saves a quarter of their
@@ -23,7 +25,7 @@ TOOL       = $$(GOWORK=off $(GO) tool -modfile=test/tools/go.mod -n $(1))
 
 .PHONY: help
 help: ## List the commands
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z][a-z-]*:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z][a-z-]*:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: deps build ## Run the service with a demo organization and three virtual hubs
@@ -37,14 +39,29 @@ build: ## Build the binary, bin/hubcloud
 deps: ## Install PostgreSQL if it is missing, or print what to install
 	@deploy/install-dependencies.sh
 
+# TEST runs tests and prints a line for each package as it ends. `make lint` vets.
+TEST = HUBCLOUD_TEST_BINARY=$(TESTED) HUBCLOUD_TEST_BUILD="$$($(GO) tool buildid $(TESTED))" \
+	$(call TOOL,gotestsum) --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary skipped -- \
+	$(LESS_GC) -vet=off -timeout 30m
+
 .PHONY: test
-test: deps ## Run every test: real brokers, a real Postgres, the built binary and, where it can be installed, a browser
-	@test/browser/install.sh
+test: tested ## Test all packages, the API contract at the built binary with hubs over real MQTT and TLS, a kill, a browser
+	$(TEST) ./hubbridge/commands ./hubbridge/hubcheck ./... $(FIRST)
+	$(TEST) -run '^(TestKill|TestLock)$$' ./test/faults ./test/browser
+
+.PHONY: test-rest
+test-rest: tested ## Run the tests that `make test` leaves out: faults, cluster, browser, operators, upgrade, generators, guides
 	@hubbridge/hub/python/install.sh
+	$(TEST) $(REST)
+
+.PHONY: test-all
+test-all: test test-rest ## Run every test
+
+# tested builds the binary under test. The build ID in TEST ends cached results of other binaries.
+.PHONY: tested
+tested: deps
+	@test/browser/install.sh
 	GOWORK=off $(GO) build $(LESS_GC) -o $(TESTED) ./cmd/hubcloud
-	@# `make lint` vets. The build ID ends cached results of other binaries.
-	HUBCLOUD_TEST_BINARY=$(TESTED) HUBCLOUD_TEST_BUILD="$$($(GO) tool buildid $(TESTED))" \
-		$(GO) test $(LESS_GC) -vet=off -timeout 30m $(LONGEST) $(PACKAGES)
 
 .PHONY: race
 race: deps ## Run the package tests with the race detector

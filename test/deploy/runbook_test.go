@@ -57,17 +57,16 @@ var (
 	noWord  = regexp.MustCompile("[^a-z0-9 _-]")
 )
 
-// tourStep is a link to a Go file in the README, followed by the function to read there.
+// tourStep is a link to a Go file in TOURS.md, followed by the function to read there.
 var tourStep = regexp.MustCompile("\\]\\(([a-z/_]+\\.go)\\),\\s+`(?:([A-Za-z]+)\\.)?([A-Za-z]+)`")
 
-// TestToursOfTheReadme checks that each function that the README sends a reader to is declared in
-// the file that the README names.
-func TestToursOfTheReadme(t *testing.T) {
+// TestTours checks that each function that the tours send a reader to is declared in the file that
+// they name.
+func TestTours(t *testing.T) {
 	t.Parallel()
-	readme := string(read(t, "../README.md"))
-	steps := tourStep.FindAllStringSubmatch(readme, -1)
+	steps := tourStep.FindAllStringSubmatch(string(read(t, "../TOURS.md")), -1)
 	if len(steps) < 30 {
-		t.Errorf("got %d functions in the README's tours, want at least 30", len(steps))
+		t.Errorf("got %d functions in the tours, want at least 30", len(steps))
 	}
 	for _, step := range steps {
 		path, receiver, name := step[1], step[2], step[3]
@@ -77,7 +76,7 @@ func TestToursOfTheReadme(t *testing.T) {
 		}
 		if !regexp.MustCompile(declared).Match(read(t, "../"+path)) {
 			t.Errorf(
-				"README: %s does not declare %s", path, strings.TrimLeft(receiver+"."+name, "."),
+				"TOURS.md: %s does not declare %s", path, strings.TrimLeft(receiver+"."+name, "."),
 			)
 		}
 	}
@@ -95,7 +94,7 @@ func TestLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	pages = append(
-		pages, "../../deploy/README.md", "../../README.md",
+		pages, "../../deploy/README.md", "../../README.md", "../../TOURS.md", "../../CONTRIBUTING.md",
 		"../../httpapi/client/typescript/README.md",
 	)
 	for _, page := range append(pages, guides...) {
