@@ -37,7 +37,8 @@ func (e *evidence) inEpoch() []hublog.LastEvent {
 
 // checkpointSeq returns the sequence in the stream up to which the checkpoint accounts for the log,
 // and whether the checkpoint is of the log. For a checkpoint from before a restore it is a sequence
-// that was restored.
+// that was restored. A checkpoint that is newer than what is left of the log, which the broker has
+// lost the end of, does not count while an event is left: what it accounts for is lost.
 func (e *evidence) checkpointSeq() (seq uint64, ok bool) {
 	if e.checkpoint.Log == "" {
 		return 0, false
@@ -46,6 +47,9 @@ func (e *evidence) checkpointSeq() (seq uint64, ok bool) {
 		return e.checkpoint.StreamSeq, true
 	}
 	former, ok := e.access.Epoch.Former.Find(e.checkpoint.Epoch)
+	if ok && e.checkpoint.StreamSeq > former.Through && len(e.inEpoch()) > 0 {
+		return 0, false
+	}
 	return min(e.checkpoint.StreamSeq, former.Through), ok
 }
 

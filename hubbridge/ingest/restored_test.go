@@ -38,7 +38,7 @@ func TestRestored(t *testing.T) {
 			h.wantAck("a", 3)
 			s.stop()
 			r.restore(h, tc.kept)
-			if err := r.Directory.RestoreLog(t.Context(), installationtest.Operator, h.id, tc.kept); err != nil {
+			if _, err := r.Directory.RestoreLog(t.Context(), installationtest.Operator, h.id, tc.kept); err != nil {
 				t.Fatal(err)
 			}
 			s = r.shard(h.id)

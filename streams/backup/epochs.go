@@ -56,7 +56,10 @@ func (r *restorer) renewEpochs(ctx context.Context, last map[domain.HubID]uint64
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelEpochs)
 	for hub := range owned {
-		group.Go(func() error { return service.RestoreLog(ctx, r.cfg.Origin, hub, last[hub]) })
+		group.Go(func() error {
+			_, err := service.RestoreLog(ctx, r.cfg.Origin, hub, last[hub])
+			return err
+		})
 	}
 	return group.Wait()
 }

@@ -185,17 +185,18 @@ func (s *Service) BeginEpoch(
 }
 
 // RestoreLog begins another epoch of a hub's event log after a restore that brought the hub's
-// stream back up to the sequence kept; 0 when the backup had none of it. It returns not_found for a
-// hub without an organization.
+// stream back up to the sequence kept; 0 when the backup had none of it. It returns the id of the
+// epoch that has ended, and not_found for a hub without an organization.
 func (s *Service) RestoreLog(
 	ctx context.Context, o domain.Origin, hubID domain.HubID, kept uint64,
-) error {
+) (ended domain.EpochID, err error) {
 	o = s.stamp(o)
 	epoch := newEpochID()
-	_, _, err := s.updateHub(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
+	_, _, err = s.updateHub(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
+		ended = h.Epoch.ID
 		return domain.DecideRestoreLog(h, o, epoch, kept)
 	})
-	return err
+	return ended, err
 }
 
 // updateHub calls hubs.Update. A malformed id must not become part of a subject: for one, updateHub

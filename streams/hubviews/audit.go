@@ -148,7 +148,7 @@ func (s *shard) audit(ctx context.Context) (done bool) {
 	return true
 }
 
-// auditOne leaves a view to a repair if its stream looks incomplete. The state is nil without a
+// auditOne leaves a view to a repair if its stream does not look like the journal's log. The state is nil without a
 // stream. A repair looks again, so it is harmless for a complete view. The state was requested at
 // asked or later. back reports that the stream's server was away.
 func (s *shard) auditOne(
@@ -167,7 +167,7 @@ func (s *shard) auditOne(
 	}
 	switch {
 	case v == nil || v.state == stateNew:
-		if state == nil || state.LastSeq < tip.Seq || state.NumDeleted > 0 ||
+		if state == nil || state.LastSeq != tip.Seq || state.NumDeleted > 0 ||
 			s.lacksFront(state, tip.Time) {
 			s.view(hub).fallBehind(noCommit)
 		}

@@ -2,11 +2,13 @@ package hubviews
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
+	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
@@ -45,6 +47,10 @@ type Config struct {
 	// then compared at once, since the server may have lost the last messages of its streams. Defaults
 	// to a function that returns the zero time.
 	ServerStarted func() time.Time
+	// LogLostEnd is called before a view that is longer than its log in the journal is written anew:
+	// the journal has lost the log's end, and gives the sequences after kept out again. The view
+	// stays as it is while LogLostEnd fails. Defaults to a function that does nothing.
+	LogLostEnd func(ctx context.Context, hub domain.HubID, kept uint64) error
 	// SyncFolders syncs the folders that contain the views of an account, so that a power cut
 	// cannot remove new views. It is called before a position counts as synced. Nil when the broker
 	// is another process.
@@ -87,6 +93,9 @@ func (c Config) WithDefaults() Config {
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.LogLostEnd == nil {
+		c.LogLostEnd = func(context.Context, domain.HubID, uint64) error { return nil }
 	}
 	if c.ServerStarted == nil {
 		c.ServerStarted = func() time.Time { return time.Time{} }

@@ -39,9 +39,8 @@
 //   - Messages from before there was a journal are not in the journal. A view that is written anew
 //     keeps them, from memory, as far as they precede the journal's records without a gap. Only
 //     the newest 64 MiB are kept; a crash in the middle of such a rebuild loses them.
-//   - A view that is longer than the journal's log is reported and left as it is, since nothing in
-//     it is known to be wrong. If the log then gets a record with the sequence of another message,
-//     the view is written anew: the journal decides.
+//   - A view that is longer than the journal's log is written anew, after Config.LogLostEnd: the
+//     journal decides what the log has, and gives the sequences that it has lost out again.
 //
 // # Clusters
 //

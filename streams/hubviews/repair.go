@@ -131,11 +131,6 @@ func (s *shard) repairOnce(ctx context.Context, w *view) error {
 	if err != nil {
 		return err
 	}
-	if r.known > 0 && end > r.known {
-		s.views.cfg.Logger.Error(
-			"hub log longer than the journal", "hub_id", w.hub, "end", end, "journal", r.known,
-		)
-	}
 	for rebuilt := damage != ""; ; {
 		goal, err := r.next(end)
 		if err != nil || goal == 0 {
@@ -211,10 +206,13 @@ func (r *repair) inspect(ctx context.Context) (end uint64, damage string, err er
 		return 0, "", err
 	}
 	r.shard.setAway(r.view, false)
+	state := info.State
+	if damage, err = r.checkLength(ctx, state); damage != "" || err != nil {
+		return 0, damage, err
+	}
 	if r.damaged {
 		return 0, "requested", nil
 	}
-	state := info.State
 	for _, check := range []func(context.Context, jetstream.StreamState) (string, error){
 		r.checkMiddle, r.checkFront, r.checkEnd,
 	} {
@@ -223,6 +221,22 @@ func (r *repair) inspect(ctx context.Context) (end uint64, damage string, err er
 		}
 	}
 	return state.LastSeq, "", nil
+}
+
+// checkLength looks for messages after the log's last record in the journal. The journal has lost
+// their records, and decides: the view must not have them when their sequences are given out again.
+func (r *repair) checkLength(
+	ctx context.Context, state jetstream.StreamState,
+) (damage string, err error) {
+	tip, ok := r.views.cfg.Index.Tip(r.view.hub)
+	if r.known = max(r.known, tip.Seq); !ok || state.LastSeq <= r.known {
+		return "", nil
+	}
+	r.views.cfg.Logger.Warn(
+		"the journal has lost the end of a hub log; the log begins a new epoch", "hub_id", r.view.hub,
+		"kept", r.known, "lost", state.LastSeq,
+	)
+	return "longer than the journal", r.views.cfg.LogLostEnd(ctx, r.view.hub, r.known)
 }
 
 // checkMiddle looks for messages that are missing between others.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -135,19 +136,43 @@ func TestForeignMessage(t *testing.T) {
 			f.check(id, 1)
 		})
 	}
-	// A view longer than the log is left alone until the log gets there.
+}
+
+// A view that is longer than the log in the journal, which has lost its end, was left as it is: the
+// sequences that the journal gave out again were those of other messages in the view.
+func TestLogLostItsEnd(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.start()
 	f.write(hub(8))
 	f.flush()
-	f.publish(hub(8), "foreign")
+	f.publish(hub(8), "lost")
+	f.publish(hub(8), "lost")
 	f.stop()
-	f.start()
-	f.flush()
-	if got := f.state(hub(8)).State.LastSeq; got != 2 {
-		t.Errorf("view longer than the log: ends at %d, want 2", got)
+	var calls []uint64
+	failed := false
+	f.cfg.LogLostEnd = func(_ context.Context, hub domain.HubID, kept uint64) error {
+		if !failed {
+			failed = true
+			return errors.New("the directory does not answer")
+		}
+		calls = append(calls, kept)
+		if got := f.state(hub).State.LastSeq; got != 3 {
+			t.Errorf("before the new epoch is known, the view ends at %d, want 3", got)
+		}
+		return nil
 	}
+	f.start()
+	streamstest.Eventually(t, "the view has what the journal has", func() bool {
+		return f.state(hub(8)).State.LastSeq == 1
+	})
 	f.write(hub(8), hub(8), hub(8))
 	f.flush()
 	f.check(hub(8), 1)
+	f.stop()
+	if !slices.Equal(calls, []uint64{1}) {
+		t.Errorf("the log begins anew after %v, want once after 1", calls)
+	}
 }
 
 // TestDamagedAtStart damages views while no Views run. The next ones must find that without a

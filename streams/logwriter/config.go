@@ -2,6 +2,7 @@ package logwriter
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hubcloud/domain"
 	"hubcloud/streams"
 )
 
@@ -29,6 +31,12 @@ type Config struct {
 	// ServerStarted returns when a server of the broker was last found to have started; see
 	// hubviews.Config.
 	ServerStarted func() time.Time
+	// LogLostEnd begins a new epoch of a hub's log, of which the journal has lost what was after the
+	// sequence kept, and returns the epoch that has ended, zero for none. It returns once every part of this process
+	// that appends to the log knows the new one. Nil if logs have no epochs.
+	LogLostEnd func(ctx context.Context, hub domain.HubID, kept uint64) (
+		ended domain.EpochID, err error,
+	)
 	// HasSubscribers reports whether anybody subscribes to a subject in an account. Nil when the
 	// broker is another process.
 	HasSubscribers func(account streams.Account, subject string) bool

@@ -73,6 +73,11 @@ func (w *writer) readEnd(ctx context.Context, hub domain.HubID, expectsNone bool
 // journal never had, from the hub's view, which may be away.
 func (w *writer) endOf(ctx context.Context, hub domain.HubID, expectsNone bool) (logEnd, error) {
 	tip, journaled := w.group.index.Tip(hub)
+	if journaled {
+		if err := w.cutView(ctx, hub, tip.Seq); err != nil {
+			return logEnd{}, err
+		}
+	}
 	end := logEnd{last: tip.Seq, event: tip.EventSeq()}
 	if end.event > 0 {
 		if !expectsNone {
@@ -104,6 +109,22 @@ func (w *writer) endOf(ctx context.Context, hub domain.HubID, expectsNone bool) 
 	var err error
 	end.event, err = w.lastEvent(ctx, api, stream, hub)
 	return end, err
+}
+
+// cutView returns once the hub's view is not longer than its log in the journal, which ends with a
+// sequence. A view whose server is away is compared once it is back.
+func (w *writer) cutView(ctx context.Context, hub domain.HubID, end uint64) error {
+	api := jsapi.New(w.router.cfg.Conns.Shards[w.router.shardOf(hub)]).WithRetry(askOnce)
+	info, err := api.Info(ctx, streams.HubStream(hub))
+	if err != nil || info.State.LastSeq <= end {
+		return nil
+	}
+	return w.views.Await(ctx, hub, end)
+}
+
+// askOnce is the policy for requests without which an append can go on.
+var askOnce = jsapi.Retry{
+	Total: time.Second, Try: time.Second, If: func(error) bool { return false },
 }
 
 // expiryTolerance is how much earlier than by this process's clock an event may have expired: a

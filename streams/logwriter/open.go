@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/hubviews"
 	"hubcloud/streams/journal"
@@ -78,9 +79,25 @@ func (r *Router) newViews(ctx context.Context, g *group, from uint64) (*hubviews
 	return hubviews.New(ctx, hubviews.Config{
 		Conns: r.cfg.Conns, Group: g.number, Groups: r.cfg.Groups, From: from,
 		Index: g.index, Reader: g.reader, Retention: r.cfg.Retention, Replicas: r.cfg.Replicas,
-		Positions:     jsapi.NewBucket(r.cfg.Conns.Cloud, streams.InstallationBucket),
+		Positions: jsapi.NewBucket(r.cfg.Conns.Cloud, streams.InstallationBucket),
+		LogLostEnd: func(ctx context.Context, hub domain.HubID, kept uint64) error {
+			return r.lostEnd(ctx, g, hub, kept)
+		},
 		ServerStarted: r.cfg.ServerStarted,
 		SyncFolders:   r.cfg.SyncFolders, HasSubscribers: r.cfg.HasSubscribers,
 		Now: r.cfg.Now, Logger: r.cfg.Logger, Metrics: r.viewMetrics,
 	})
+}
+
+// lostEnd begins a new epoch of a log of which the journal has lost the end. Records of the former
+// epoch are rejected from then on: whoever appends them does not know the new one yet.
+func (r *Router) lostEnd(ctx context.Context, g *group, hub domain.HubID, kept uint64) error {
+	if r.cfg.LogLostEnd == nil {
+		return nil
+	}
+	ended, err := r.cfg.LogLostEnd(ctx, hub, kept)
+	if err == nil && !ended.IsZero() {
+		g.ended.Store(hub, ended)
+	}
+	return err
 }

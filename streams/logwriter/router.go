@@ -37,6 +37,8 @@ type group struct {
 	follower *journal.Follower
 	index    *journal.Index
 	reader   *journal.Reader
+	// ended has the epoch of each log that has ended because the journal had lost the log's end.
+	ended sync.Map
 	// writer is nil while this process does not serve the group.
 	writer atomic.Pointer[writer]
 }

@@ -132,8 +132,14 @@ func (w *writer) append(ctx context.Context, req *request) (last uint64, err err
 	if err := w.loadEnd(ctx, req); err != nil {
 		return 0, err
 	}
+	ended, _ := w.group.ended.Load(req.hub)
 	for i := range req.records {
 		rec := &req.records[i]
+		if rec.EpochID == ended {
+			return 0, fmt.Errorf(
+				"%w: epoch %s of the log of %s has ended", jsapi.ErrConflict, rec.EpochID, req.hub,
+			)
+		}
 		rec.Hub = req.hub
 		// An invalid record would fail the commit that it shares with other hubs. The writer sets
 		// the real sequence and time.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -88,7 +89,8 @@ func (s *Server) startJournals(ctx context.Context) (err error) {
 	cfg := logwriter.Config{
 		Conns: s.conns, Groups: s.settings.Journals, Retention: s.cfg.EventRetention,
 		Replicas: s.cfg.LogReplicas, ServerStarted: s.reach.ServerStarted,
-		Logger: s.logger, Metrics: s.registry,
+		LogLostEnd: s.beginLostLog,
+		Logger:     s.logger, Metrics: s.registry,
 	}
 	if s.broker != nil {
 		cfg.SyncFolders, cfg.HasSubscribers = s.broker.SyncFolders, s.broker.HasSubscribers
@@ -98,6 +100,24 @@ func (s *Server) startJournals(ctx context.Context) (err error) {
 		return err
 	}
 	return s.retry(ctx, brokerStorage, s.journals.Open)
+}
+
+// beginLostLog begins a new epoch of a hub's log of which the journal has lost what was after the
+// sequence kept, so that no cursor of a lost event points to one that gets its sequence later. It
+// returns the epoch that has ended, none for a hub without an organization, whose log has no readers.
+func (s *Server) beginLostLog(
+	ctx context.Context, hub domain.HubID, kept uint64,
+) (ended domain.EpochID, err error) {
+	origin := domain.Origin{Actor: domain.Actor{Kind: domain.ActorService}}
+	ended, err = s.directory.RestoreLog(ctx, origin, hub, kept)
+	var rejected *domain.Error
+	if errors.As(err, &rejected) && rejected.Code == domain.CodeNotFound {
+		return domain.EpochID{}, nil
+	}
+	if err != nil {
+		return ended, err
+	}
+	return ended, s.access.Refresh(ctx)
 }
 
 // startCaller creates what sends requests to hubs: those of the API, and those of the bridge.
