@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode"
 )
 
 // HubID identifies a hub: `<prefix>-<4>-<4>-<4>`, lower case. The zero value is no hub.
@@ -22,10 +23,16 @@ func ParseHubID(s string) (HubID, bool) {
 	return HubID(s), true
 }
 
-// ParseSerial parses a Serial, in any case, with or without dashes, and returns its hub ID: the
-// last twelve characters are the three groups, the ones before them the prefix.
+// ParseSerial parses a Serial, in any case, with or without dashes of any kind and white space, and
+// returns its hub ID: the last twelve characters are the three groups, the ones before them the
+// prefix.
 func ParseSerial(s string) (HubID, bool) {
-	bare := strings.ToLower(strings.ReplaceAll(s, "-", ""))
+	bare := strings.ToLower(strings.Map(func(r rune) rune {
+		if isDash(r) || unicode.IsSpace(r) || invisible(r) {
+			return -1
+		}
+		return r
+	}, s))
 	if len(bare) < 14 || len(bare) > 24 {
 		return "", false
 	}

@@ -87,10 +87,14 @@ func TestSetupCode(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	path := "/v1/hubs/" + string(hubOne) + "/pairing"
-	qr := strings.Repeat("0123456789", 12)
+	qr := "90" + strings.Repeat("0123456789", 12)
 	for body, want := range map[string]*string{
 		"": nil, "{}": nil, `{"setup_code":"01234"}`: text("01234"),
-		`{"setup_code":" 34028-23669 "}`: text("34028-23669"), `{"setup_code":"` + qr + `"}`: &qr,
+		`{"setup_code":"` + qr + `"}`: &qr,
+		// Hubs got the prefix of a DSK's QR code and line breaks as they were typed.
+		`{"setup_code":"zws2dsk:34028-23669\n20938-46346-33746-07431-56821-14553"}`: text(
+			"34028-23669-20938-46346-33746-07431-56821-14553",
+		),
 	} {
 		if a := s.do("POST", path, body); a.StatusCode != 202 {
 			t.Errorf("%s: got %d %s, want 202", body, a.StatusCode, a.body)

@@ -116,7 +116,7 @@ func (a *api) addHub(req *request) error {
 		return invalid(
 			"serial: must be the one on the hub's label, such as HUB-7K2M-Q4XD-93TA, " +
 				"in any case, " +
-				"with or without dashes",
+				"with or without dashes and spaces",
 		)
 	}
 	if add.SiteID, err = body.stringField("site_id"); err != nil {

@@ -31,7 +31,7 @@ func (a *api) openPairing(req *request) error {
 		if err != nil {
 			return err
 		}
-		if code, err = domain.CleanName("setup_code", code); err != nil {
+		if code, err = domain.CleanSetupCode("setup_code", code); err != nil {
 			return err
 		}
 		setupCode = &code

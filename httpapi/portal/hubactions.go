@@ -114,7 +114,12 @@ func (req *request) forgetDevice(hub domain.HubID) error {
 
 // openPairing lets one device join, and redirects to the page that counts down.
 func (req *request) openPairing(hub domain.HubID) error {
-	code, err := req.optionalName("setup_code")
+	var code *string
+	var err error
+	if given := req.formValue("setup_code"); given != "" {
+		given, err = domain.CleanSetupCode("setup_code", given)
+		code = &given
+	}
 	var window domain.Window
 	if err == nil {
 		window, err = req.portal.Devices.OpenPairing(req.http.Context(), hub, code)

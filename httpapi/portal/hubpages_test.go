@@ -323,9 +323,9 @@ func TestRejectedHubForms(t *testing.T) {
 		says []string
 	}{
 		hub + "/pairing": {
-			url.Values{"setup_code": {"0<"}},
+			url.Values{"setup_code": {"MT:0<000000"}},
 			[]string{
-				`id="pairing-problem">Setup code must be shorter.<`, `value="0&lt;" autofocus`,
+				`id="pairing-problem">Setup code must be shorter.<`, `value="MT:0&lt;000000" autofocus`,
 			},
 		},
 		hub + "/pairing/close": {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal/text"
@@ -191,7 +190,7 @@ func (req *request) addHub() error {
 	view.NewHub.Serial = req.formValue("serial")
 	view.NewHub.Site = req.formValue("site")
 	view.NewHub.Name = req.formValue("name")
-	hub, ok := domain.ParseSerial(strings.Join(strings.Fields(view.NewHub.Serial), "-"))
+	hub, ok := domain.ParseSerial(view.NewHub.Serial)
 	if !ok {
 		view.NewHub.Problem = text.Pages["not-a-serial"]
 		return req.showSites(http.StatusBadRequest, view)

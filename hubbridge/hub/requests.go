@@ -25,7 +25,7 @@ var errNoDeviceID = Errorf(ErrorInvalidRequest, "device_id is missing")
 // setupCodes matches a PIN, a DSK (eight groups of five digits) or the text of a QR code (Z-Wave's
 // digits or Matter's).
 var setupCodes = regexp.MustCompile(
-	`^(\d{5}|\d{5}([- ]?\d{5}){7}|90\d{50,200}|MT:[0-9A-Z.-]{10,200})$`,
+	`^(\d{5}|\d{5}(-\d{5}){7}|90\d{50,998}|MT:[0-9A-Z.-]{10,997})$`,
 )
 
 var errSetupCode = Errorf(
@@ -142,7 +142,9 @@ func (e *Engine) dispatch(
 		return withParams(req, func(p pairingParams) (any, error) {
 			code := ""
 			if p.SetupCode != nil {
-				if code = strings.TrimSpace(*p.SetupCode); !setupCodes.MatchString(code) {
+				var err error
+				code, err = domain.CleanSetupCode("setup_code", *p.SetupCode)
+				if err != nil || !setupCodes.MatchString(code) {
 					return nil, errSetupCode
 				}
 			}

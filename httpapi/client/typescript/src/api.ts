@@ -1409,7 +1409,7 @@ export interface components {
          *     }
          */
         PairingRequest: {
-            /** @description The 5-digit PIN, DSK or QR text printed on the device. Locks need it to join securely enough to be controlled. */
+            /** @description The 5-digit PIN, DSK or QR text printed on the device, at most 1,000 characters. Line breaks are removed; a DSK may have any dashes or spaces between its groups, or none, and the prefix `zws2dsk:`. Locks need it to join securely enough to be controlled. */
             setup_code?: string;
         };
         /**
