@@ -107,7 +107,7 @@ type alarmView struct {
 
 func (a queuedAlarm) render(publicURL string) (content, error) {
 	view := alarmView{
-		Org: sanitize(a.OrgName), More: a.More,
+		Org: domain.PlainLine(a.OrgName), More: a.More,
 		Link:        publicURL + "/portal/" + a.OrgID,
 		Choose:      publicURL + "/portal/" + a.OrgID + "/notifications",
 		Unsubscribe: a.unsubscribeLink(publicURL),
@@ -129,8 +129,9 @@ func (a queuedAlarm) render(publicURL string) (content, error) {
 		view.Advice = text.Conditions[string(n.Kind)].Advice
 	}
 	for _, row := range []alarmRow{
-		{"Device", sanitize(n.Device)}, {"Room", sanitize(n.Room)}, {"Hub", sanitize(n.HubName)},
-		{"Site", sanitize(n.Site)}, {"Organization", view.Org},
+		{"Device", domain.PlainLine(n.Device)},
+		{"Room", domain.PlainLine(n.Room)}, {"Hub", domain.PlainLine(n.HubName)},
+		{"Site", domain.PlainLine(n.Site)}, {"Organization", view.Org},
 		{"Since", formatAlarmTime(n.Since)}, {"Ended", formatAlarmTime(n.Ended)},
 	} {
 		if row.Value != "" {
@@ -143,9 +144,9 @@ func (a queuedAlarm) render(publicURL string) (content, error) {
 // title returns what has begun or ended.
 func title(n alarmmail.Notice) string {
 	if n.Ended.IsZero() {
-		return sanitize(n.Title)
+		return domain.PlainLine(n.Title)
 	}
-	return "Ended: " + sanitize(n.Title)
+	return "Ended: " + domain.PlainLine(n.Title)
 }
 
 // place returns what has begun or ended, and where. Names have at most limit characters each; 0
@@ -153,7 +154,7 @@ func title(n alarmmail.Notice) string {
 func place(n alarmmail.Notice, limit int) string {
 	var names []string
 	for _, name := range []string{n.Device, n.HubName, n.Site} {
-		if name = sanitize(name); name == "" {
+		if name = domain.PlainLine(name); name == "" {
 			continue
 		}
 		if runes := []rune(name); limit > 0 && len(runes) > limit {

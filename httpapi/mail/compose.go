@@ -95,7 +95,7 @@ func literal(s string) string {
 	return strings.NewReplacer("=?", "=\u200B?", "  ", " \u00A0").Replace(s)
 }
 
-// crlf returns a template's output with the line ends of mails. sanitize has removed line ends from
+// crlf returns a template's output with the line ends of mails. domain.PlainLine has removed line ends from
 // the data.
 func crlf(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }
 

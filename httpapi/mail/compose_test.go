@@ -204,6 +204,13 @@ func TestInvitation(t *testing.T) {
 			t.Errorf("the HTML has no %q: %s", want, got.html)
 		}
 	}
+	// The mail said that it can be ignored, though whoever opens its link joins.
+	const opening = "Opening the link makes you a member at once."
+	for _, part := range []string{got.text, got.html} {
+		if !strings.Contains(part, opening) || strings.Contains(part, "ignore") {
+			t.Errorf("got %q, want %q and no word that the mail can be ignored", part, opening)
+		}
+	}
 	if !strings.Contains(composed(t, invitation("Häuser")), "\r\n"+link+"\r\n") {
 		t.Error("the link is broken over lines in the file")
 	}
@@ -279,7 +286,7 @@ func checkName(t testing.TB, name string) {
 		t.Errorf("%q: subject %q", name, got.subject)
 	}
 	lines := strings.Split(got.text, "\n")
-	if len(lines) != 13 || strings.TrimSpace(lines[1]) != shown {
+	if len(lines) != 15 || strings.TrimSpace(lines[1]) != shown {
 		t.Errorf(
 			"%q: the subject has %q, the text %d lines with %q", name, shown, len(lines), lines[1],
 		)

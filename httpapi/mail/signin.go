@@ -3,6 +3,8 @@ package mail
 import (
 	htmltemplate "html/template"
 	texttemplate "text/template"
+
+	"hubcloud/domain"
 )
 
 var (
@@ -11,6 +13,6 @@ var (
 )
 
 func renderSignIn(s queuedSignIn) (content, error) {
-	view := struct{ To, Link, Expires string }{sanitize(s.To), s.Link, formatExpiry(s.ExpiresAt)}
+	view := struct{ To, Link, Expires string }{domain.PlainLine(s.To), s.Link, formatExpiry(s.ExpiresAt)}
 	return render(s.To, "Sign in", signInText, signInHTML, view)
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"time"
+	"unicode"
 
 	gomail "github.com/wneessen/go-mail"
 )
@@ -52,12 +53,24 @@ func (s *SMTP) Send(ctx context.Context, _ string, m *gomail.Msg) error {
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrUnreachable, s.server, err)
 	}
+	session.SkipSMTPUTF8(!needsUTF8(m))
 	err = client.SendWithSMTPClient(session, m)
 	if m.IsDelivered() {
 		_ = client.CloseWithSMTPClient(session) // the server has the mail already
 		return nil
 	}
 	return sendError(err)
+}
+
+// needsUTF8 reports whether a mail can only be sent with SMTPUTF8: if an address has a character
+// beyond ASCII. Some servers return a mail that was handed over with SMTPUTF8 when the next server
+// does not offer it, whether the mail needs it or not.
+func needsUTF8(m *gomail.Msg) bool {
+	sender, _ := m.GetSender(false) // without a sender or recipients, sending fails
+	recipients, _ := m.GetRecipients()
+	return strings.ContainsFunc(
+		sender+strings.Join(recipients, ""), func(r rune) bool { return r > unicode.MaxASCII },
+	)
 }
 
 // Greet connects, encrypts and logs in as Send does, and then disconnects. It returns whether the

@@ -41,6 +41,14 @@ func deliver(
 	ctx context.Context, t *testing.T, to mail.Server, roots *x509.CertPool, org string,
 ) error {
 	t.Helper()
+	return deliverTo(ctx, t, to, roots, org, "ann@example.org")
+}
+
+// deliverTo is deliver for a recipient.
+func deliverTo(
+	ctx context.Context, t *testing.T, to mail.Server, roots *x509.CertPool, org, recipient string,
+) error {
+	t.Helper()
 	q := &queue{}
 	m, err := mail.New(mail.Config{
 		From:      netmail.Address{Name: "Hübe", Address: "hubs@example.org"},
@@ -54,7 +62,7 @@ func deliver(
 	}
 	if err := m.SendInvitation(t.Context(), domain.InvitationMail{
 		Invitation: domain.Invitation{
-			ID: "01a1fcfc-f161-7b6e-8ddf-bdd9037f06ca", Email: "ann@example.org",
+			ID: "01a1fcfc-f161-7b6e-8ddf-bdd9037f06ca", Email: recipient,
 			Role: domain.RoleAdmin, ExpiresAt: time.Now().Add(7 * 24 * time.Hour),
 		},
 		OrgName: org, Token: token,
@@ -309,7 +317,10 @@ func TestConnectionLostAfterData(t *testing.T) {
 	}
 	defer listener.Close()
 	served := make(chan error, 1)
-	go func() { served <- acceptAndClose(listener) }()
+	go func() {
+		_, err := acceptAndClose(listener, "250 localhost\r\n")
+		served <- err
+	}()
 	server := parse(t, "smtp://HOST", listener.Addr().String())
 	if err := deliver(t.Context(), t, server, nil, "Acme"); err != nil {
 		t.Error(err)
@@ -319,29 +330,65 @@ func TestConnectionLostAfterData(t *testing.T) {
 	}
 }
 
-// acceptAndClose accepts one mail on one connection and closes the connection at once.
-func acceptAndClose(listener net.Listener) error {
+// TestSMTPUTF8: every mail was handed over with SMTPUTF8 to a server that offers it, which then
+// could not pass it on to a server that does not.
+func TestSMTPUTF8(t *testing.T) {
+	t.Parallel()
+	for recipient, want := range map[string]bool{
+		"ann@example.org": false, "ann@bücher.example": false, "änn@example.org": true,
+	} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		commands := make(chan string, 1)
+		go func() {
+			command, err := acceptAndClose(
+				listener, "250-localhost\r\n250-8BITMIME\r\n250 SMTPUTF8\r\n",
+			)
+			if err != nil {
+				t.Error(err)
+			}
+			commands <- command
+		}()
+		server := parse(t, "smtp://HOST", listener.Addr().String())
+		if err := deliverTo(t.Context(), t, server, nil, "Söhne", recipient); err != nil {
+			t.Error(err)
+		}
+		if command := <-commands; strings.Contains(command, "SMTPUTF8") != want {
+			t.Errorf("mail to %s: got %q, want SMTPUTF8 %t", recipient, command, want)
+		}
+	}
+}
+
+// acceptAndClose accepts one mail on one connection and closes the connection at once. ehlo is what
+// it answers to EHLO. It returns the command MAIL that came.
+func acceptAndClose(listener net.Listener, ehlo string) (mail string, err error) {
 	conn, err := listener.Accept()
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer conn.Close()
 	lines := textproto.NewReader(bufio.NewReader(conn))
 	if _, err := io.WriteString(conn, "220 hello\r\n"); err != nil {
-		return err
+		return "", err
 	}
 	for _, step := range []struct{ command, answer string }{
-		{"EHLO", "250 localhost\r\n"}, {"MAIL", "250 ok\r\n"}, {"RCPT", "250 ok\r\n"},
+		{"EHLO", ehlo}, {"MAIL", "250 ok\r\n"}, {"RCPT", "250 ok\r\n"},
 		{"DATA", "354 go on\r\n"}, {".", "250 queued\r\n"},
 	} {
 		for line := ""; !strings.HasPrefix(line, step.command) || step.command == "." && line != "."; {
 			if line, err = lines.ReadLine(); err != nil {
-				return err
+				return mail, err
+			}
+			if step.command == "MAIL" {
+				mail = line
 			}
 		}
 		if _, err := io.WriteString(conn, step.answer); err != nil {
-			return err
+			return mail, err
 		}
 	}
-	return nil
+	return mail, nil
 }
