@@ -13,30 +13,50 @@ import (
 // commandDelay is at most how long after its command a hub reports the command.
 const commandDelay = 15 * time.Second
 
-// nameCommanders adds to the entries of commands who sent them, as far as it is known: commands from
-// within the building are not.
+// commanders are the senders of a hub's commands.
+type commanders struct {
+	sent   []domain.CommandRecord
+	actors map[domain.Actor]string
+}
+
+// commanders returns the senders of the newest commands of a hub, of at most limit.
+func (req *request) commanders(hub domain.HubID, limit int) (c commanders, err error) {
+	ctx := req.http.Context()
+	if c.sent, err = req.readCommands(ctx, []domain.Hub{{ID: hub}}, limit); err != nil {
+		return c, err
+	}
+	c.actors, err = req.actorNames(ctx, c.sent)
+	return c, err
+}
+
+// of returns who sent the command that an entry reports; "" for another entry, and if it is not
+// known: a command from within the building has no sender.
+func (c commanders) of(entry live.LogEntry) string {
+	if !isCommand(entry) {
+		return ""
+	}
+	command, ok := commandOf(entry, c.sent)
+	if !ok {
+		return ""
+	}
+	return actorText(command.Actor, c.actors[command.Actor])
+}
+
+func isCommand(entry live.LogEntry) bool { return entry.Type == "channel.desired" }
+
+// nameCommanders adds to the entries of commands who sent them, as far as it is known.
 func (req *request) nameCommanders(hub domain.HubID, entries []live.LogEntry) error {
-	isCommand := func(entry live.LogEntry) bool { return entry.Type == "channel.desired" }
 	if !slices.ContainsFunc(entries, isCommand) {
 		return nil
 	}
-	ctx := req.http.Context()
-	sent, err := req.readCommands(ctx, []domain.Hub{{ID: hub}})
+	commanders, err := req.commanders(hub, maxCommands)
 	if err != nil {
 		return err
 	}
-	actors, err := req.actorNames(ctx, sent)
-	if err != nil {
-		return err
-	}
-	for i := range entries {
-		if !isCommand(entries[i]) {
-			continue
-		}
-		if command, ok := commandOf(entries[i], sent); ok {
+	for i, entry := range entries {
+		if who := commanders.of(entry); who != "" {
 			entries[i].Text = text.Fill(
-				text.Pages["log-by"], "event", entries[i].Text,
-				"who", actorText(command.Actor, actors[command.Actor]),
+				text.Pages["log-by"], "event", entry.Text, "who", who,
 			)
 		}
 	}

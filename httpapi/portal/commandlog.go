@@ -59,7 +59,7 @@ func (req *request) commandLog() error {
 	if err != nil {
 		return err
 	}
-	done, err := req.readCommands(ctx, hubs.Data)
+	done, err := req.readCommands(ctx, hubs.Data, maxCommands)
 	if err != nil {
 		return err
 	}
@@ -116,9 +116,10 @@ func (req *request) commandLog() error {
 	return nil
 }
 
-// readCommands returns the newest commands of hubs that this organization sent, newest first.
+// readCommands returns the newest commands of hubs that this organization sent, at most limit of
+// them, newest first.
 func (req *request) readCommands(
-	ctx context.Context, hubs []domain.Hub,
+	ctx context.Context, hubs []domain.Hub, limit int,
 ) ([]domain.CommandRecord, error) {
 	var mu sync.Mutex
 	var all []domain.CommandRecord
@@ -127,7 +128,7 @@ func (req *request) readCommands(
 	for _, hub := range hubs {
 		group.Go(func() error {
 			some, err := req.portal.History.History(
-				ctx, hub.ID, req.info.At.Add(-req.portal.Retention), maxCommands,
+				ctx, hub.ID, req.info.At.Add(-req.portal.Retention), limit,
 			)
 			mu.Lock()
 			defer mu.Unlock()
@@ -142,7 +143,7 @@ func (req *request) readCommands(
 		all, func(c domain.CommandRecord) bool { return c.OrgID != req.member.OrgID },
 	)
 	slices.SortStableFunc(all, func(a, b domain.CommandRecord) int { return b.At.Compare(a.At) })
-	return all[:min(len(all), maxCommands)], nil
+	return all[:min(len(all), limit)], nil
 }
 
 // actorNames returns the names of the members and keys that sent the commands, as far as they still

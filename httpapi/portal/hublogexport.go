@@ -1,8 +1,8 @@
 package portal
 
 import (
-	"encoding/csv"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +17,8 @@ const (
 	exportWriteTimeout = 10 * time.Second
 	// exportFlush is after how many events an export is sent on.
 	exportFlush = 500
+	// maxExportCommands is how many of the hub's newest commands an export names the senders of.
+	maxExportCommands = 5_000
 )
 
 // exportLog answers with the selected events of a hub's log as CSV, newest first. A failure after
@@ -28,19 +30,37 @@ func (req *request) exportLog(hub domain.HubID) error {
 		return err
 	}
 	view := hubLogView{infos: infos}
+	ctx := req.http.Context()
+	commanders, err := req.commanders(hub, maxExportCommands)
+	if err != nil {
+		return err
+	}
+	owned, err := req.portal.ReadModels.Hub(ctx, req.member.OrgID, hub)
+	if err != nil {
+		return err
+	}
+	site, err := req.portal.ReadModels.Site(ctx, req.member.OrgID, owned.SiteID)
+	if err != nil {
+		return err
+	}
+	hubName := string(hub)
+	if owned.Name != nil {
+		hubName = *owned.Name
+	}
 	zone := req.zone()
 	out := newCSV(req.w)
 	begin := func() {
 		req.exportHeaders(hub, zone)
-		out.row(
+		_ = out.row( // a write that fails makes the next one fail
 			text.Fill(text.Pages["csv-time"], "zone", zone.String()), text.Pages["csv-utc"],
+			text.Pages["site"], text.Pages["csv-hub"], text.Pages["csv-hub-id"],
 			text.Pages["csv-device"], text.Pages["csv-number"], text.Pages["csv-event"],
-			text.Pages["csv-severity"], text.Pages["csv-type"], text.Pages["csv-data"],
+			text.Pages["csv-who"], text.Pages["csv-severity"], text.Pages["csv-type"], text.Pages["csv-data"],
 		)
 	}
 	begun := false
 	complete, err := req.portal.Live.ExportLog(
-		req.http.Context(), hub,
+		ctx, hub,
 		live.LogRequest{At: q.At, Filter: filter, Devices: infos},
 		func(entry live.LogEntry) error {
 			if !begun {
@@ -53,8 +73,9 @@ func (req *request) exportLog(hub domain.HubID) error {
 			}
 			return out.row(
 				entry.Time.In(zone).Format("2006-01-02 15:04:05.000"),
-				entry.Time.UTC().Format(domain.TimeLayout), device, number, entry.Text,
-				entry.Severity.String(), entry.Type, string(entry.Data),
+				entry.Time.UTC().Format(domain.TimeLayout), site.Name, hubName, string(hub),
+				device, number, entry.Text, commanders.of(entry), entry.Severity.String(),
+				entry.Type, string(entry.Data),
 			)
 		},
 	)
@@ -88,34 +109,32 @@ func (req *request) exportHeaders(hub domain.HubID, zone *time.Location) {
 	header.Set("Content-Disposition", `attachment; filename="`+name+`"`)
 }
 
-// csvWriter writes a file for spreadsheets.
+// csvWriter writes a file for spreadsheets: in UTF-8 with a byte order mark, without which Excel
+// takes it for another encoding, and with quotes around every field, which programs that split at
+// semicolons or tabs need.
 type csvWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	rows    *csv.Writer
-	// written counts the rows since the file was sent on.
-	written int
+	// rows are the rows that are not sent yet, unsent their number.
+	rows   []byte
+	unsent int
 }
 
 func newCSV(w http.ResponseWriter) *csvWriter {
-	out := &csvWriter{w: w, control: http.NewResponseController(w), rows: csv.NewWriter(w)}
-	out.rows.UseCRLF = true
-	return out
+	return &csvWriter{w: w, control: http.NewResponseController(w), rows: []byte("\ufeff")}
 }
 
 // row writes a row. Text that a spreadsheet would run as a formula gets an apostrophe.
 func (c *csvWriter) row(fields ...string) error {
-	if c.written == 0 {
-		// After an error the connection is closed, and the write fails.
-		_ = c.control.SetWriteDeadline(time.Now().Add(exportWriteTimeout))
-	}
 	for i, field := range fields {
-		fields[i] = withoutFormula(field)
+		if i > 0 {
+			c.rows = append(c.rows, ',')
+		}
+		field = strings.ReplaceAll(withoutFormula(field), `"`, `""`)
+		c.rows = append(append(append(c.rows, '"'), field...), '"')
 	}
-	if err := c.rows.Write(fields); err != nil {
-		return err
-	}
-	if c.written++; c.written >= exportFlush {
+	c.rows = append(c.rows, "\r\n"...)
+	if c.unsent++; c.unsent >= exportFlush {
 		return c.flush()
 	}
 	return nil
@@ -123,20 +142,21 @@ func (c *csvWriter) row(fields ...string) error {
 
 // flush sends on what was written.
 func (c *csvWriter) flush() error {
-	c.written = 0
-	c.rows.Flush()
-	if err := c.rows.Error(); err != nil {
+	// After an error the connection is closed, and the write fails.
+	_ = c.control.SetWriteDeadline(time.Now().Add(exportWriteTimeout))
+	_, err := c.w.Write(c.rows)
+	c.rows, c.unsent = c.rows[:0], 0
+	if err != nil {
 		return err
 	}
 	return c.control.Flush()
 }
 
-// withoutFormula returns a field that spreadsheets show as text. They run a field that begins with
-// one of these characters as a formula, some also after spaces.
+// formulas matches the beginnings of formulas: at the beginning of a line, also after spaces and
+// quotes, and where a program that splits at semicolons would begin a field.
+var formulas = regexp.MustCompile(`(^|;)([\s"\x{a0}\x{feff}]*[=+\-@＝＋－＠])`)
+
+// withoutFormula returns a field that spreadsheets show as text, in one line without tabs.
 func withoutFormula(field string) string {
-	if trimmed := strings.TrimLeft(field, " \u00a0\ufeff"); trimmed != "" &&
-		strings.ContainsRune("=+-@\t\r\n＝＋－＠", []rune(trimmed)[0]) {
-		return "'" + field
-	}
-	return field
+	return formulas.ReplaceAllString(domain.PlainLine(field), "$1'$2")
 }

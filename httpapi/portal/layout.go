@@ -106,7 +106,7 @@ func clock(at, now time.Time) template.HTML {
 	at = at.In(now.Location())
 	// Safe: no part of it comes from input.
 	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s" data-exact>%s</time>`,
-		at.UTC().Format("2006-01-02T15:04:05.000000Z"),
+		at.UTC().Format("2006-01-02T15:04:05.000Z"), // HTML allows three digits
 		at.UTC().Format("2 January 2006, 15:04:05.000 UTC"), at.Format("Mon 2 Jan 15:04:05")))
 }
 

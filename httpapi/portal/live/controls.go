@@ -135,7 +135,7 @@ func toggleOf(c domain.Channel, kind string) Control {
 // numberOf returns the value of a channel as form input, "" if it is not a number.
 func numberOf(c domain.Channel) string {
 	if n, err := strconv.ParseFloat(string(c.Value), 64); err == nil {
-		return strconv.FormatFloat(n, 'f', -1, 64)
+		return strconv.FormatFloat(n+0, 'f', -1, 64) // turns -0 into 0
 	}
 	return ""
 }
@@ -151,7 +151,7 @@ func formatBound(n *float64) string {
 	if n == nil {
 		return ""
 	}
-	return strconv.FormatFloat(*n, 'f', -1, 64)
+	return strconv.FormatFloat(*n+0, 'f', -1, 64)
 }
 
 func formatInt(n int64) string { return strconv.FormatInt(n, 10) }

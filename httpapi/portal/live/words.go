@@ -90,7 +90,8 @@ func formatNumber(n float64) string {
 	if math.Abs(n) >= largestNumber {
 		return strconv.FormatFloat(n, 'g', -1, 64)
 	}
-	return strconv.FormatFloat(math.Round(n*100)/100, 'f', -1, 64)
+	rounded := math.Round(n*100)/100 + 0 // turns -0 into 0
+	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }
 
 // truncate returns the first longest characters of a text, with an ellipsis if more follow.
