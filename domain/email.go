@@ -37,6 +37,12 @@ func CleanEmail(field, s string) (string, error) {
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
 		return "", invalid
 	}
+	if i := strings.IndexFunc(s, invisible); i >= 0 {
+		r, _ := utf8.DecodeRuneInString(s[i:])
+		return "", Errorf(
+			CodeInvalidRequest, "%s: must not contain invisible characters, such as %U", field, r,
+		)
+	}
 	if s = norm.NFC.String(s); len(s) > MaxEmailLength {
 		return "", invalid
 	}

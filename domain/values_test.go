@@ -22,6 +22,8 @@ func TestCleanName(t *testing.T) {
 		"  " + long + "  ":       long,
 		"Kärntner Straße 🏠":      "Kärntner Straße 🏠",
 		"<script>alert</script>": "<script>alert</script>",
+		// What copying leaves around a name, and what belongs into one.
+		"\ufeffHall\u200b": "Hall", "דלת \u200f(א)": "דלת \u200f(א)", "👩\u200d🚒": "👩\u200d🚒",
 	} {
 		if got, err := domain.CleanName("name", given); err != nil || got != want {
 			t.Errorf("CleanName(%q): got %q, %v, want %q", given, got, err, want)
@@ -30,6 +32,8 @@ func TestCleanName(t *testing.T) {
 	for _, bad := range []string{
 		"", "   ", long + "é", "a\x00b", "a\nb", "a\u0085b", "a\x7fb", "\xff", "\u200b",
 		"\u202e \u2066",
+		// Regression: names that show nothing, and names that reverse the line that they stand in.
+		"\u3164", "\u2800 \u2800", "\u115f", "\u034f", "\ufe0f", "Hall \u202elatot", "Hall\u2067",
 	} {
 		_, err := domain.CleanName("room", bad)
 		if domain.CodeOf(err) != domain.CodeInvalidRequest ||
@@ -174,7 +178,7 @@ func TestSerialAndHubID(t *testing.T) {
 	}
 	for _, bad := range []string{
 		"", "-", "7HUB-7K2M-Q4XD-93TA", "H-7K2M-Q4XD-93TA", "HUB-7K2M-Q4XD", "HUB-7K2M-Q4XD-93T.",
-		"hub 7k2mq4xd93ta", "a234567890123aaaabbbbcccc",
+		"hub_7k2mq4xd93ta", "a234567890123aaaabbbbcccc",
 	} {
 		if got, ok := domain.ParseSerial(bad); ok {
 			t.Errorf("ParseSerial(%q): got %q, want false", bad, got)

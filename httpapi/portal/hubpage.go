@@ -212,7 +212,12 @@ func (req *request) deviceNames(hub domain.HubID) error {
 	req.w.Header().Set("Content-Type", "application/json")
 	req.w.Header().Set("Cache-Control", "no-store")
 	req.w.Header().Set("X-Content-Type-Options", "nosniff")
-	return json.NewEncoder(req.w).Encode(names)
+	body, err := json.Marshal(names)
+	if err != nil {
+		return err
+	}
+	_, _ = req.w.Write(domain.PlainPage(body)) // the client has gone
+	return nil
 }
 
 // fragment returns the layout of a part of a page, which a script inserts into its page. The part's

@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hubcloud/domain"
 	"hubcloud/httpapi/portal/live"
 	"hubcloud/httpapi/portal/text"
 	"hubcloud/httpapi/ratelimit"
@@ -163,17 +164,18 @@ func (req *request) render(status int, page string, view any) {
 		http.Error(req.w, "something went wrong on our side", http.StatusInternalServerError)
 		return
 	}
+	plain := domain.PlainPage(body.Bytes()) // an element <bdi> does not hold what a text never ends
 	if writer, ok := req.w.(interface{ Reserve(bytes int) error }); ok && status == http.StatusOK {
 		// Unread pages hold memory until the client reads them.
-		if err := writer.Reserve(body.Len()); err != nil {
+		if err := writer.Reserve(len(plain)); err != nil {
 			req.writeError(err)
 			return
 		}
 	}
 	setPageHeaders(req.w.Header())
-	req.w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
+	req.w.Header().Set("Content-Length", strconv.Itoa(len(plain)))
 	req.w.WriteHeader(status)
 	if req.http.Method != http.MethodHead {
-		_, _ = req.w.Write(body.Bytes()) // the client has gone
+		_, _ = req.w.Write(plain) // the client has gone
 	}
 }

@@ -17,6 +17,10 @@ const GRACE = 2_000; // a shorter interruption is not shown: streams end every q
 const TICK = 5_000;
 const SLEEP = 30_000; // a longer time between two ticks means that the computer slept: the connection is dead
 
+// The characters that set the direction of the text after them, also escaped in JSON. An element
+// <bdi> does not hold what a text never ends.
+const DIRECTIONS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]|(?<!\\)((?:\\\\)*)\\u(?:061c|200[ef]|202[a-e]|206[6-9])/gi;
+
 // The names of the texts of a stream that ends and does not reconnect.
 const ENDED = {
   out: "stream-signed-out",
@@ -182,7 +186,7 @@ export function openStream(data, handlers, recent) {
     if (text === "") {
       return; // a keepalive, or a position without an event
     }
-    const message = JSON.parse(text);
+    const message = JSON.parse(text.replace(DIRECTIONS, "$1"));
     switch (type) {
       case "hub.portal_begin":
         if (message.anew) {

@@ -214,6 +214,28 @@ func TestControlCharactersAreReplaced(t *testing.T) {
 	}
 }
 
+// TestDirectionOfNames: the name of a device reversed the rest of its line in a terminal.
+func TestDirectionOfNames(t *testing.T) {
+	t.Parallel()
+	const name = "Front\u202edoor\u2067"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"data":[{"id":1,"name":"%s","channels":[]}]}`, name)
+	}))
+	t.Cleanup(server.Close)
+	for flag, want := range map[string]string{"--json": `"name":"Front\u202edoor\u2067"`, "": "Frontdoor"} {
+		args := []string{"devices", "hub-1", "--url", server.URL, "--key", "hc_dev_x"}
+		if flag != "" {
+			args = append(args, flag)
+		}
+		var out, errs bytes.Buffer
+		code := Run(t.Context(), args, Output{Out: &out, Err: &errs})
+		if code != exitOK || strings.ContainsAny(out.String(), "\u202e\u2067") ||
+			!strings.Contains(out.String(), want) {
+			t.Errorf("devices %s: got exit code %d, %q and %q, want %s", flag, code, &out, &errs, want)
+		}
+	}
+}
+
 // A command retries for as long as --retry allows, and then reports the last error.
 func TestRetryEnds(t *testing.T) {
 	t.Parallel()

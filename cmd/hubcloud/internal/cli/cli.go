@@ -87,6 +87,7 @@ func Run(ctx context.Context, args []string, out Output) (code int) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
+	out.Out = textWriter{out.Out}
 
 	exited := false
 	parser, err := kong.New(&cli{},

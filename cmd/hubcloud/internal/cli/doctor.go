@@ -14,6 +14,7 @@ import (
 	"hubcloud/cmd/hubcloud/internal/doctor"
 	"hubcloud/cmd/hubcloud/internal/operator"
 	"hubcloud/cmd/hubcloud/internal/usage"
+	"hubcloud/domain"
 	"hubcloud/projections"
 	"hubcloud/streams"
 )
@@ -167,13 +168,13 @@ func printDiagnosis(w io.Writer, all []doctor.Component) error {
 	indent := strings.Repeat(" ", verdicts+names+4)
 	for _, c := range all {
 		_, err := fmt.Fprintf(
-			w, "%-*s  %-*s  %s\n", verdicts, c.Verdict, names, c.Name, printable(c.Detail),
+			w, "%-*s  %-*s  %s\n", verdicts, c.Verdict, names, c.Name, domain.PlainLine(c.Detail),
 		)
 		if err != nil {
 			return err
 		}
 		for _, advice := range c.Advice {
-			if _, err := fmt.Fprintf(w, "%s→ %s\n", indent, printable(advice)); err != nil {
+			if _, err := fmt.Fprintf(w, "%s→ %s\n", indent, domain.PlainLine(advice)); err != nil {
 				return err
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"strconv"
 
+	"hubcloud/domain"
 	"hubcloud/httpapi/client"
 )
 
@@ -119,7 +120,7 @@ func (c *eventsCommand) show(out Output, event client.FeedEvent) error {
 	}
 	hub, position := "", event.Cursor
 	if c.All {
-		hub, position = printable(event.HubID)+"  ", event.Position
+		hub, position = domain.PlainLine(event.HubID)+"  ", event.Position
 	}
 	device := "-"
 	if event.DeviceID != nil {
@@ -127,8 +128,8 @@ func (c *eventsCommand) show(out Output, event client.FeedEvent) error {
 	}
 	at := event.Time.UTC().Format("2006-01-02 15:04:05.000Z")
 	_, err := fmt.Fprintf(
-		out.Out, "%s  %s%-18s  device %-3s  %s  %s\n", at, hub, printable(string(event.Type)),
-		device, printable(string(event.Data)), position,
+		out.Out, "%s  %s%-18s  device %-3s  %s  %s\n", at, hub, domain.PlainLine(string(event.Type)),
+		device, domain.PlainLine(string(event.Data)), position,
 	)
 	return err
 }

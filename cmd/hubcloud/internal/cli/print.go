@@ -5,9 +5,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+
+	"hubcloud/domain"
 )
 
 // outputFlags select the form of a command's result.
@@ -26,7 +33,7 @@ func (f outputFlags) print(w io.Writer, fields ...field) error {
 	}
 	parts := make([]string, 0, len(fields))
 	for _, f := range fields {
-		parts = append(parts, f.name+" "+f.value)
+		parts = append(parts, f.name+" "+domain.PlainLine(f.value))
 	}
 	_, err := fmt.Fprintln(w, strings.Join(parts, "  "))
 	return err
@@ -64,6 +71,39 @@ func printJSON(w io.Writer, value any) error {
 	return encoder.Encode(value)
 }
 
+// textWriter writes text in UTF-8 to a terminal or a file. It escapes the characters that set the
+// direction of the text after them as JSON escapes them, so that they do not act on the rest of the
+// line, and JSON keeps its meaning. A write must not end within a character.
+type textWriter struct{ w io.Writer }
+
+// belowTerminal returns the writer that w writes to, if that is no terminal.
+func belowTerminal(w io.Writer) io.Writer {
+	text, ok := w.(textWriter)
+	if file, isFile := text.w.(*os.File); ok && !(isFile && term.IsTerminal(int(file.Fd()))) {
+		return text.w
+	}
+	return w
+}
+
+// Write writes text.
+func (t textWriter) Write(text []byte) (int, error) {
+	escaped := text
+	if len(domain.PlainPage(text)) != len(text) {
+		escaped = nil
+		for _, r := range string(text) {
+			if unicode.Is(unicode.Bidi_Control, r) {
+				escaped = fmt.Appendf(escaped, `\u%04x`, r)
+			} else {
+				escaped = utf8.AppendRune(escaped, r)
+			}
+		}
+	}
+	if _, err := t.w.Write(escaped); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
 // table writes rows in aligned columns.
 type table struct{ w *tabwriter.Writer }
 
@@ -77,7 +117,7 @@ func newTable(w io.Writer, columns ...string) table {
 // row adds a row. An empty cell shows as a dash.
 func (t table) row(cells ...string) {
 	for i, cell := range cells {
-		if cells[i] = printable(cell); cell == "" {
+		if cells[i] = domain.PlainLine(cell); cell == "" {
 			cells[i] = "-"
 		}
 	}
@@ -104,17 +144,6 @@ func printList[T any](
 		t.row(cells(item)...)
 	}
 	return t.flush()
-}
-
-// printable replaces control characters, which names from outside may contain: escape sequences
-// would act on the terminal.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			return '�'
-		}
-		return r
-	}, text)
 }
 
 // orEmpty returns the text, or "" for nil.

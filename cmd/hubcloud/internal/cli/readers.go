@@ -49,7 +49,7 @@ func (c *readersCommand) Run(ctx context.Context, out Output) error {
 				behind = strconv.FormatInt(*reader.EventsBehind, 10)
 			}
 			t.row(
-				printable(reader.Name), whatIsRead(reader), string(reader.State), behind,
+				domain.PlainLine(reader.Name), whatIsRead(reader), string(reader.State), behind,
 				seconds(reader.SecondsBehind), seconds(reader.ExpiresIn),
 				shortTime(reader.LastSeenAt),
 			)
@@ -65,9 +65,9 @@ func (c *readersCommand) Run(ctx context.Context, out Output) error {
 func whatIsRead(reader client.Reader) string {
 	switch {
 	case reader.HubID != nil:
-		return printable(*reader.HubID)
+		return domain.PlainLine(*reader.HubID)
 	case reader.Part != nil:
-		return "part " + printable(*reader.Part)
+		return "part " + domain.PlainLine(*reader.Part)
 	default:
 		return "all hubs"
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"hubcloud/domain"
 	"hubcloud/httpapi/client"
 )
 
@@ -90,7 +91,7 @@ func (c *sendCommand) show(out Output, result sentResult) error {
 	if c.JSON {
 		return printJSON(out.Out, result)
 	}
-	name := nameOfChannel(result.Channel.ChannelHead)
+	name := domain.PlainLine(nameOfChannel(result.Channel.ChannelHead))
 	if result.Outcome == nil {
 		_, err := fmt.Fprintf(
 			out.Out, "%s: %s requested, %s\n", name, textOf(result.Channel.Desired),

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"hubcloud/cmd/hubcloud/internal/usage"
+	"hubcloud/domain"
 	"hubcloud/hubbridge/virtualhub/control"
 )
 
@@ -231,6 +232,6 @@ func (f simFlags) do(ctx context.Context, out Output, name string, a control.Act
 	if f.JSON {
 		return printJSON(out.Out, object{{"hub_id", hub.ID}, {"message", message}})
 	}
-	_, err = fmt.Fprintf(out.Out, "%s: %s.\n", strings.TrimSpace(hub.ID+" "+hub.Name), message)
+	_, err = fmt.Fprintf(out.Out, "%s: %s.\n", domain.PlainLine(hub.ID+" "+hub.Name), message)
 	return err
 }

@@ -158,7 +158,7 @@ func (c *tapRunCommand) output(
 	ctx context.Context, out Output, logger *slog.Logger,
 ) (tap.Output, func(), error) {
 	if c.Publish == "" {
-		return tap.NewWriter(out.Out, c.Format), func() {}, nil
+		return tap.NewWriter(belowTerminal(out.Out), c.Format), func() {}, nil
 	}
 	opts := []nats.Option{
 		nats.Name("hubcloud tap"),
