@@ -124,8 +124,9 @@ func (c *Client) SendAndWait(
 // Outcome waits, at most for limit, for the outcome of a command: the channel.observed event that
 // follows the command's channel.desired in the hub's events after the cursor `after`, which must be
 // from before the command was sent (see Position). Outcome also reads the device every few seconds,
-// because an abandoned command has no event. Scopes events:read and hubs:read; with only one of
-// them Outcome uses only that source.
+// because an abandoned command has no event, and when the event comes: the hub's own status of a
+// report has precedence. What the device reported before the command does not count, whatever its
+// value. Scopes events:read and hubs:read; with only one of them Outcome uses only that source.
 //
 // The error is nil if the device reports the desired value. ErrDiverged: it reports another value,
 // which Outcome has. ErrFailed: the hub has abandoned the command. ErrSuperseded: another value was

@@ -14,8 +14,9 @@ const (
 	// often after that.
 	firstPoll    = 2 * time.Second
 	pollInterval = 5 * time.Second
-	// eventGrace is how long to wait for the event once the device shows the outcome: the event has
-	// the first report, the device only the last.
+	// eventGrace is how long to wait for the event once the device shows the outcome, and for the
+	// device once there is an event: the event has the first report, the device only the last, but
+	// only the hub knows whether the report is of this command.
 	eventGrace = time.Second
 )
 
@@ -55,7 +56,7 @@ func (w *watch) run(ctx context.Context, after string) (Outcome, error) {
 		case <-ctx.Done():
 			return Outcome{Status: StatusPending}, ctx.Err()
 		case n := <-events:
-			outcome, err, decided := w.handleEvent(n)
+			outcome, err, decided := w.handleEvent(ctx, n)
 			if decided {
 				return outcome, err
 			}
@@ -108,11 +109,7 @@ func (w *watch) pollDevice(ctx context.Context, poll <-chan struct{}, to chan<- 
 		case <-ctx.Done():
 			return
 		}
-		var n report
-		_, n.err = w.c.try(
-			ctx, call{method: http.MethodGet, path: deviceRoute(w.sent.HubID, w.sent.DeviceID)},
-			nil, &n.device,
-		)
+		n := w.readDevice(ctx)
 		select {
 		case to <- n:
 		case <-ctx.Done():
@@ -121,8 +118,19 @@ func (w *watch) pollDevice(ctx context.Context, poll <-chan struct{}, to chan<- 
 	}
 }
 
+// readDevice reads the device once.
+func (w *watch) readDevice(ctx context.Context) (n report) {
+	_, n.err = w.c.try(
+		ctx, call{method: http.MethodGet, path: deviceRoute(w.sent.HubID, w.sent.DeviceID)},
+		nil, &n.device,
+	)
+	return n
+}
+
 // handleEvent handles an event, and reports whether it decides the outcome.
-func (w *watch) handleEvent(n report) (outcome Outcome, err error, decided bool) {
+func (w *watch) handleEvent(
+	ctx context.Context, n report,
+) (outcome Outcome, err error, decided bool) {
 	if n.err != nil && !IsGap(n.err) {
 		w.eventsErr = n.err
 		return outcome, n.err, errors.Is(n.err, ErrNotFound)
@@ -152,10 +160,46 @@ func (w *watch) handleEvent(n report) (outcome Outcome, err error, decided bool)
 		if reported.Value.meets(desired) {
 			outcome.Status = StatusSynchronized
 		}
+		if outcome.Status = w.confirm(ctx, outcome); outcome.Status == StatusPending {
+			return outcome, nil, false
+		}
 		outcome, err = outcome.verdict()
 		return outcome, err, true
 	}
 	return outcome, nil, false
+}
+
+// confirm returns the status of the outcome that an event shows. It is what the hub says of the
+// same report, if the hub answers soon: only the hub knows the resolution of a value, and that a
+// report was to an earlier command that asked for the same, while this one is still pending.
+func (w *watch) confirm(ctx context.Context, outcome Outcome) ChannelStatus {
+	if w.deviceErr != nil {
+		return outcome.Status
+	}
+	ctx, cancel := context.WithTimeout(ctx, eventGrace)
+	defer cancel()
+	n := w.readDevice(ctx)
+	channel, ok := n.device.Channel(w.sent.Channel.Key, w.sent.Channel.Endpoint)
+	asked := w.sent.Channel.DesiredAt
+	switch {
+	case n.err != nil || !ok || asked == nil || channel.DesiredAt == nil ||
+		!channel.DesiredAt.Equal(*asked):
+		return outcome.Status
+	case channel.Status == StatusPending || channel.Status == StatusFailed,
+		isOutcome(channel.Status) && channel.Value.meets(outcome.Value):
+		return channel.Status
+	}
+	return outcome.Status // the device has reported again since
+}
+
+// isOutcome reports whether a channel with the status has no command under way.
+func isOutcome(status ChannelStatus) bool {
+	return status == StatusSynchronized || status == StatusDiverged || status == StatusFailed
+}
+
+// sameTime reports whether two times, which may be missing, are the same.
+func sameTime(a, b *time.Time) bool {
+	return a == b || a != nil && b != nil && a.Equal(*b)
 }
 
 // handleDevice handles a reading of the device, and reports whether it decides the outcome.
@@ -179,9 +223,9 @@ func (w *watch) handleDevice(n report) (outcome Outcome, err error, decided bool
 	if channel.ObservedAt != nil {
 		outcome.ObservedAt = *channel.ObservedAt
 	}
-	decided = slices.Contains(
-		[]ChannelStatus{StatusSynchronized, StatusDiverged, StatusFailed}, channel.Status,
-	)
+	// A value from before the command is no outcome of it, whatever status the hub gives it.
+	decided = channel.Status == StatusFailed ||
+		isOutcome(channel.Status) && !sameTime(channel.ObservedAt, w.sent.Channel.ObservedAt)
 	outcome, err = outcome.verdict()
 	return outcome, err, decided
 }

@@ -31,14 +31,19 @@ func (h house) answer(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// lockAs returns a reading of the lock.
+// lockAs returns a reading of the lock after a report.
 func lockAs(status, value, desiredAt string) step {
+	return lockSince("2026-01-02T03:04:07Z", status, value, desiredAt)
+}
+
+// lockSince is lockAs with the time of the last report.
+func lockSince(observedAt, status, value, desiredAt string) step {
 	return answer(
 		200,
 		`{"id":3,"name":"Door","room":null,"manufacturer":"A","model":"B",`+
 			`"channels":[{"key":"lock","endpoint":0,"kind":"lock","unit":null,"available":true,`+
 			`"readable":true,"writable":true,"capabilities":{},"value":`+value+`,`+
-			`"observed_at":"2026-01-02T03:04:07Z","desired":true,"desired_at":`+desiredAt+`,`+
+			`"observed_at":"`+observedAt+`","desired":true,"desired_at":`+desiredAt+`,`+
 			`"status":"`+status+`"}]}`,
 	)
 }
@@ -49,7 +54,9 @@ const (
 	earlierAt = `"2026-01-02T03:04:05Z"`
 )
 
-// Each possible outcome of a command is found through events, readings, or both.
+// A report of the value from before the command passed for its outcome: the hub's state of a lock
+// that had not reported since, or the report to an earlier command that asked for the same. Each
+// possible outcome of a command is found through events, readings, or both.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	desired := func(cursor, value string) string {
@@ -67,6 +74,7 @@ func TestOutcomes(t *testing.T) {
 			observed("o3", "false"), `"device_id":3`, `"device_id":4`,
 		) + strings.ReplaceAll(observed("o4", "false"), `"device_id":3`, `"device_id":null`)
 	pending := lockAs("pending", "false", sentAt)
+	shut, open := lockAs("synchronized", "true", sentAt), lockAs("diverged", "false", sentAt)
 	offline := apiError(503, ErrHubOffline)
 	gone := apiError(404, ErrNotFound)
 	forbidden := apiError(403, ErrInsufficientScope)
@@ -80,34 +88,51 @@ func TestOutcomes(t *testing.T) {
 		within time.Duration
 	}{
 		"done": {
-			events(errSilent, desired("a", "true"), observed("b", "true")), pending,
+			events(errSilent, desired("a", "true"), observed("b", "true")), shut,
 			StatusSynchronized, "true", nil, 0,
 		},
 		"jammed": {
-			events(errSilent, desired("a", "true"), observed("b", "false")), pending,
+			events(errSilent, desired("a", "true"), observed("b", "false")), open,
 			StatusDiverged, "false", ErrDiverged, 0,
 		},
 		"the first report counts": {
 			events(errSilent, desired("a", "true"), observed("b", "true"), observed("c", "false")),
-			pending, StatusSynchronized, "true", nil, 0,
+			open, StatusSynchronized, "true", nil, 0,
 		},
 		"reports before": {
 			events(errSilent, observed("x", "false"), desired("a", "true"), observed("b", "true")),
-			pending, StatusSynchronized, "true", nil, 0,
+			shut, StatusSynchronized, "true", nil, 0,
+		},
+		"locked before, jams": {
+			events(errSilent, observed("x", "true"), desired("a", "true"), observed("b", "false")),
+			open, StatusDiverged, "false", ErrDiverged, 0,
 		},
 		"an earlier command's": {
 			events(
 				errSilent, desired("x", "false"), observed("y", "false"), desired("a", "true"),
 				observed("b", "true"),
 			),
-			pending, StatusSynchronized, "true", nil, 0,
+			shut, StatusSynchronized, "true", nil, 0,
+		},
+		"an earlier command's of the same": {
+			events(errSilent, desired("x", "true"), observed("y", "true"), desired("a", "true")),
+			pending, StatusPending, "null", ErrNoOutcome, time.Minute,
+		},
+		"locked before, and reports nothing": {
+			events(errSilent, desired("a", "true")),
+			lockSince("2026-01-02T03:04:05.000006Z", "synchronized", "true", sentAt),
+			StatusPending, "null", ErrNoOutcome, time.Minute,
+		},
+		"the hub knows the resolution": {
+			events(errSilent, desired("a", "true"), observed("b", "1")),
+			lockAs("synchronized", "1", sentAt), StatusSynchronized, "1", nil, 0,
 		},
 		"other channels' reports": {
-			events(errSilent, desired("a", "true"), others, observed("b", "true")), pending,
+			events(errSilent, desired("a", "true"), others, observed("b", "true")), shut,
 			StatusSynchronized, "true", nil, 0,
 		},
 		"over a break": {
-			events(errBroken, desired("a", "true")), lockAs("synchronized", "true", sentAt),
+			events(errBroken, desired("a", "true")), shut,
 			StatusSynchronized, "true", nil, 4 * time.Second,
 		},
 		"superseded": {
@@ -116,7 +141,7 @@ func TestOutcomes(t *testing.T) {
 		},
 		"the same asked again": {
 			events(errSilent, desired("a", "true"), desired("b", "true"), observed("c", "true")),
-			pending, StatusSynchronized, "true", nil, 0,
+			shut, StatusSynchronized, "true", nil, 0,
 		},
 		"given up": {
 			events(errSilent, desired("a", "true")), lockAs("failed", "false", sentAt),

@@ -31,6 +31,7 @@ func TestPackage(t *testing.T) {
 	t.Parallel()
 	project := install(t)
 	t.Run("calls", func(t *testing.T) { t.Parallel(); calls(t, project) })
+	t.Run("outcomes", func(t *testing.T) { t.Parallel(); outcomes(t, project) })
 	t.Run("following over restarts", func(t *testing.T) { t.Parallel(); restarts(t, project) })
 	t.Run("the feed over restarts", func(t *testing.T) { t.Parallel(); feedRestarts(t, project) })
 	t.Run("gaps and resets", func(t *testing.T) { t.Parallel(); resets(t, project) })
@@ -81,7 +82,7 @@ func install(t *testing.T) string {
 		t, project, "npm", "install", "--offline", "--ignore-scripts", "--no-audit", "--no-fund",
 		filepath.Join(client, packages[0].Filename),
 	))
-	for _, name := range []string{"calls.mjs", "feed.mjs", "follow.mjs", "jammed.mjs"} {
+	for _, name := range []string{"calls.mjs", "feed.mjs", "follow.mjs", "jammed.mjs", "outcomes.mjs"} {
 		copyFile(t, name, filepath.Join(project, name))
 	}
 	return project
@@ -127,6 +128,20 @@ func calls(t *testing.T, project string) {
 		got, []string{"jammed diverged true"},
 	) {
 		t.Errorf("a jammed lock: got %v, want diverged", got)
+	}
+}
+
+// outcomes checks that only a report after a command is its outcome. A report of the value from
+// before the command passed for it: the hub's state of a lock that had not reported since, or the
+// report to an earlier command that asked for the same.
+func outcomes(t *testing.T, project string) {
+	want := []string{
+		"locks: synchronized true", "jams: diverged false",
+		"report to an earlier command: pending undefined", "no report: pending undefined",
+		"no event for the same value: synchronized true", "another resolution: synchronized 1",
+	}
+	if got := run(t, project, "outcomes.mjs", nil); !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

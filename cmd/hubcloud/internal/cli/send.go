@@ -28,8 +28,9 @@ type sendCommand struct {
 // Help returns the long help text.
 func (*sendCommand) Help() string {
 	return `Sends a command to a device. The hub accepts or rejects it at once; the device reports the outcome later. With --wait, the command waits for
-the outcome: the exit code is 1 when the device reports another value, when the hub gives up, or when the time is over. The key needs the
-scope hubs:command, and for --wait also events:read and hubs:read.
+the outcome: the exit code is 1 when the device reports another value, when the hub gives up, or when the time is over. Only what the
+device reports after the command counts, not the value that it had before. The key needs the scope hubs:command, and for --wait also
+events:read and hubs:read.
 
   hubcloud send hub-demo-0000-0001 1 lock true --wait
   hubcloud send hub-demo-0000-0001 2 heating_setpoint 21.5
@@ -99,9 +100,12 @@ func (c *sendCommand) show(out Output, result sentResult) error {
 		)
 		return err
 	}
+	outcome := fmt.Sprintf("%s, value %s", result.Outcome.Status, result.Outcome.Value)
+	if result.Outcome.Status == client.StatusPending {
+		outcome = "not confirmed: no report since the command"
+	}
 	_, err := fmt.Fprintf(
-		out.Out, "%s: %s requested, %s, value %s\n", name, textOf(result.Channel.Desired),
-		result.Outcome.Status, result.Outcome.Value,
+		out.Out, "%s: %s requested, %s\n", name, textOf(result.Channel.Desired), outcome,
 	)
 	return err
 }

@@ -391,7 +391,8 @@ export interface paths {
          * @description Scope: `hubs:command`.
          *
          *     `202` means that the hub has accepted the command and passed it to the device: the channel is `pending`, `desired` is the commanded
-         *     value, and `value` is still the last reported one. The outcome is the `channel.observed` event after the `channel.desired` event.
+         *     value, and `value` is still the last reported one. The outcome is the `channel.observed` event after the `channel.desired` event. What the
+         *     device reported before says nothing about the command.
          *
          *     Send an `Idempotency-Key` with every command. A retry with the same key within the idempotency window (24 hours by default) gets the
          *     first answer and does not send the command again; the hub runs the command once even if two retries race. Retry with the same key

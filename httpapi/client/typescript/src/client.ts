@@ -4,7 +4,7 @@ import { awaitOutcome, type Outcome } from "./outcome.js";
 import { route } from "./route.js";
 import { feedSource, type FeedFilter, hubSource, readerHeader, type Source } from "./source.js";
 import { blocks, chunks } from "./sse.js";
-import { anySignal, sleep } from "./timing.js";
+import { limitedSignal, sleep } from "./timing.js";
 import type {
   AcceptedCommand, Command, Device, DeviceItem, DeviceLabel, Event, EventPage, FeedEvent, FeedPage, GivenRole, Hub, HubItem, Invitation, Lag, Member, Reader, Site, State,
   Window,
@@ -276,8 +276,8 @@ export class Client {
   }
 
   /**
-   * Sends a command and waits for its outcome, at most for `limit` ms (30,000 by default), after which the outcome is "pending". Scopes
-   * hubs:command and events:read, and hubs:read to see failures.
+   * Sends a command and waits for its outcome, at most for `limit` ms (30,000 by default), after which the outcome is "pending": not known.
+   * What the device reported before the command does not count. Scopes hubs:command and events:read, and hubs:read to see failures.
    */
   async sendAndWait(hubId: string, deviceId: number, command: NewCommand, options: SendOptions & { limit?: number } = {}): Promise<{ sent: Sent; outcome: Outcome }> {
     const after = await this.position(hubId, options);
@@ -300,7 +300,7 @@ export class Client {
   async positionOf(source: Source, options: Call): Promise<string> {
     return this.#repeated({ method: "GET", path: `${source.path}/stream`, ...options }, async () => {
       const ended = new AbortController();
-      const signal = anySignal(ended.signal, AbortSignal.timeout(this.#timeout), options.signal);
+      const signal = limitedSignal(this.#timeout, ended.signal, options.signal);
       const stream = await this.openStream(source, "", signal);
       try {
         for await (const block of blocks(stream, () => undefined)) {
@@ -431,7 +431,7 @@ export class Client {
   /** Sends a request with retries. The answer's body has been read. */
   #send(request: Request): Promise<Response> {
     return this.#repeated(request, async () => {
-      const signal = anySignal(AbortSignal.timeout(this.#timeout + (request.held ?? 0)), request.signal);
+      const signal = limitedSignal(this.#timeout + (request.held ?? 0), request.signal);
       const response = await this.#fetchOnce(request, signal, { Accept: "application/json", ...readerHeader(request.reader) });
       if (!response.ok) {
         throw await errorOf(response);

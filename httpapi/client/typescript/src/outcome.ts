@@ -1,8 +1,8 @@
 import type { Client, Sent } from "./client.js";
 import { ApiError, isRepeatable } from "./errors.js";
 import { isGap } from "./follow.js";
-import { sleep } from "./timing.js";
-import type { ChannelValue, Event } from "./types.js";
+import { limitedSignal, sleep } from "./timing.js";
+import type { Channel, ChannelValue, Event } from "./types.js";
 
 /**
  * - `synchronized`: the device reports the desired value
@@ -24,13 +24,16 @@ export interface Outcome {
 
 const firstReading = 2000;
 const nextReading = 5000;
-/** How long to wait for the event once the device shows the outcome: the event has the first report, the device only the last. */
+/**
+ * How long to wait for the event once the device shows the outcome, and for the device once there is an event: the event has the first
+ * report, the device only the last, but only the hub knows whether the report is of this command.
+ */
 const eventGrace = 1000;
 
 /** Waits for the outcome of a command, at most for `limit` ms: for its event after a cursor from before it was sent, and for the state of the device. */
 export async function awaitOutcome(client: Client, sent: Sent, after: string, limit: number, signal: AbortSignal | undefined): Promise<Outcome> {
   const stop = new AbortController();
-  const ended = AbortSignal.any([stop.signal, AbortSignal.timeout(limit), ...(signal ? [signal] : [])]);
+  const ended = limitedSignal(limit, stop.signal, signal);
   const watches = [watchEvents(client, sent, after, ended), watchDevice(client, sent, ended)];
   try {
     return await Promise.any(watches);
@@ -65,10 +68,44 @@ async function watchEvents(client: Client, sent: Sent, after: string, signal: Ab
       }
       desired ||= meets;
     } else if (desired) {
-      return { status: meets ? "synchronized" : "diverged", value: event.data.value, observedAt: event.time };
+      const outcome: Outcome = { status: meets ? "synchronized" : "diverged", value: event.data.value, observedAt: event.time };
+      outcome.status = await confirmed(client, sent, outcome, signal);
+      if (outcome.status !== "pending") {
+        return outcome;
+      }
     }
   }
   throw new Error("the events ended");
+}
+
+/**
+ * The status of the outcome that an event shows: what the hub says of the same report, if it answers soon. Only the hub knows the resolution
+ * of a value, and that a report was to an earlier command that asked for the same, while this one is still pending.
+ */
+async function confirmed(client: Client, sent: Sent, outcome: Outcome, signal: AbortSignal): Promise<OutcomeStatus> {
+  let channel: Channel | undefined;
+  try {
+    channel = await readChannel(client, sent, limitedSignal(eventGrace, signal));
+  } catch {
+    signal.throwIfAborted();
+  }
+  if (!channel?.desired_at || channel.desired_at !== sent.channel.desired_at) {
+    return outcome.status;
+  }
+  if (channel.status === "pending" || channel.status === "failed" || (isOutcome(channel.status) && matches(channel.value, outcome.value ?? null))) {
+    return channel.status;
+  }
+  return outcome.status; // the device has reported again since
+}
+
+async function readChannel(client: Client, sent: Sent, signal: AbortSignal): Promise<Channel | undefined> {
+  const device = await client.device(sent.hub_id, sent.device_id, { signal });
+  return device.channels.find((c) => c.key === sent.channel.key && c.endpoint === sent.channel.endpoint);
+}
+
+/** Reports whether a channel with the status has no command under way. */
+function isOutcome(status: Channel["status"]): status is "synchronized" | "diverged" | "failed" {
+  return status === "synchronized" || status === "diverged" || status === "failed";
 }
 
 function isAbout(event: Event, sent: Sent): event is Extract<Event, { type: "channel.observed" | "channel.desired" }> {
@@ -86,8 +123,7 @@ async function watchDevice(client: Client, sent: Sent, signal: AbortSignal): Pro
     await sleep(wait, signal);
     signal.throwIfAborted();
     try {
-      const device = await client.device(sent.hub_id, sent.device_id, { signal });
-      const channel = device.channels.find((c) => c.key === sent.channel.key && c.endpoint === sent.channel.endpoint);
+      const channel = await readChannel(client, sent, signal);
       const [asked, now] = [sent.channel.desired_at, channel?.desired_at];
       if (!channel || !asked || !now || now < asked) {
         continue;
@@ -95,7 +131,8 @@ async function watchDevice(client: Client, sent: Sent, signal: AbortSignal): Pro
       if (now > asked) {
         return { status: "superseded" };
       }
-      if (channel.status === "synchronized" || channel.status === "diverged" || channel.status === "failed") {
+      // A value from before the command is no outcome of it, whatever status the hub gives it.
+      if (isOutcome(channel.status) && (channel.status === "failed" || channel.observed_at !== sent.channel.observed_at)) {
         if (channel.status !== "failed") {
           await sleep(eventGrace, signal);
           signal.throwIfAborted();
