@@ -40,7 +40,7 @@ func (h *Hub) runConnections(ctx context.Context) {
 			backoff.Reset()
 		}
 		if h.shouldEnrol(err) {
-			h.cfg.Logger.Warn("broker rejects the certificate", "error", err)
+			h.cfg.Logger.Warn("connection rejected; enrolling again", "error", err)
 			if h.enrol(ctx) == nil {
 				continue
 			}
@@ -98,7 +98,7 @@ func (h *Hub) ensureCertificate(
 // enrol gets a new identity and stores it.
 func (h *Hub) enrol(ctx context.Context) error {
 	identity, err := enrolment.Request(ctx, h.cfg.enrolmentConfig(h.id))
-	h.schedule.Enrolled(time.Now())
+	h.schedule.Enrolled(time.Now(), err)
 	if err == nil {
 		err = identity.Write(h.cfg.Dir)
 	}
@@ -118,6 +118,8 @@ func (h *Hub) shouldEnrol(err error) bool {
 		return false // the connection was established, and lost later
 	case failed.Stage == brokerconn.StageDial:
 		return h.schedule.Unreachable()
+	case failed.Untrusted():
+		return h.schedule.Untrusted(time.Now())
 	default:
 		return h.schedule.Rejected(failed.NeedsCertificate(), time.Now())
 	}

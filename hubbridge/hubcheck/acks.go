@@ -1,6 +1,7 @@
 package hubcheck
 
 import (
+	"fmt"
 	"time"
 
 	"hubcloud/hubbridge/codec"
@@ -316,6 +317,12 @@ func (s *script) checkFull() {
 	if !s.hasTarget(lineWindow, lineDrains) {
 		return
 	}
+	s.mu.Lock()
+	s.note(fmt.Sprintf(
+		"sending %d commands to fill the hub's queue; on a real radio this takes a second or so for "+
+			"each", s.cfg.Commands,
+	))
+	s.mu.Unlock()
 	s.withhold()
 	accepted := s.sendCommands(s.cfg.Commands)
 	s.await(s.ctx, silence, func() bool { return s.conn == nil })
@@ -325,7 +332,13 @@ func (s *script) checkFull() {
 	} else if accepted > protocol.MaxUnacknowledged {
 		s.pass(lineWindow)
 	} else {
-		s.hint(lineWindow, "%d commands were accepted, which is too few", accepted)
+		s.hint(
+			lineWindow,
+			"%d commands were accepted, which do not fill the window of %d events; --commands %d does",
+			accepted,
+			protocol.MaxUnacknowledged,
+			FillWindow,
+		)
 	}
 	// Every accepted command has an event; some arrive only once there are acks.
 	goal := s.stored + uint64(accepted)
@@ -358,15 +371,14 @@ func (s *script) checkFull() {
 const (
 	// drainLimit is how long a hub may take to send a full queue.
 	drainLimit = 30 * time.Second
-	// floodLimit limits the time for sending the commands.
-	floodLimit = time.Minute
 	// floodCalls is how many commands are on their way at once.
-	floodCalls = 50
+	floodCalls = 10
 )
 
-// sendCommands sends n commands and returns how many were accepted.
+// sendCommands sends n commands and returns how many were accepted. It gives up after commandLimit
+// for each, when the connection ends, and when the hub accepts none.
 func (s *script) sendCommands(n int) (accepted int) {
-	end := time.Now().Add(floodLimit)
+	end := time.Now().Add(time.Duration(n) * commandLimit)
 	for n > 0 && s.ctx.Err() == nil && time.Now().Before(end) {
 		calls := make([]*call, min(n, floodCalls))
 		for i := range calls {
@@ -382,7 +394,7 @@ func (s *script) sendCommands(n int) (accepted int) {
 			}
 		}
 		s.mu.Unlock()
-		if !alive {
+		if !alive || accepted == 0 {
 			break
 		}
 	}

@@ -83,11 +83,54 @@ func (c *Check) begin(method string, params any, extra bool) *call {
 	return a
 }
 
-// call sends a request and waits for the end of the call.
+// call sends a request and waits for the end of the call. While the hub is not ready, it repeats the
+// request.
 func (s *script) call(method string, params any) *call {
-	a := s.begin(method, params, false)
-	s.wait(s.ctx, a)
-	return a
+	for {
+		a := s.begin(method, params, false)
+		s.wait(s.ctx, a)
+		if !s.askAgain(a) {
+			return a
+		}
+	}
+}
+
+// readyPause is the time between two requests to a hub that is not ready.
+const readyPause = 3 * time.Second
+
+// askAgain reports whether a request is to be repeated, after a pause, because the hub answered
+// hub_unavailable: a radio needs a while after a start. It does so for Config.ReadyWait in all.
+func (s *script) askAgain(a *call) bool {
+	s.mu.Lock()
+	if a.err.Type != protocol.ErrorHubUnavailable {
+		s.mu.Unlock()
+		return false
+	}
+	again := s.waited < s.cfg.ReadyWait
+	if again {
+		s.note(fmt.Sprintf(
+			"the hub answers %s: its radio is not ready, or it does not know the time yet; asking "+
+				"again for %v", protocol.ErrorHubUnavailable, s.cfg.ReadyWait,
+		))
+	} else {
+		s.note(s.notReady())
+	}
+	s.mu.Unlock()
+	if !again {
+		return false
+	}
+	begun := time.Now()
+	s.await(s.ctx, min(readyPause, s.cfg.ReadyWait-s.waited), func() bool { return false })
+	s.waited += time.Since(begun)
+	return s.ctx.Err() == nil
+}
+
+// notReady states that the hub has not become ready.
+func (s *script) notReady() string {
+	return fmt.Sprintf(
+		"the hub still answered %s after %v; repeat the check when its radio is ready",
+		protocol.ErrorHubUnavailable, s.cfg.ReadyWait,
+	)
 }
 
 // wait waits for the ends of calls: their responses, the timeout, counted from now, or the end of
@@ -152,39 +195,39 @@ func (c *Check) handleResponse(token string, payload []byte) {
 }
 
 // wantError decides a line by a call that must be answered with one of some errors.
-func (c *Check) wantError(id string, a *call, types ...string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (s *script) wantError(id string, a *call, types ...string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, want := range types {
 		if a.err.Type == want {
 			return true
 		}
 	}
 	if a.err.Type == protocol.ErrorHubUnavailable {
-		c.hint(id, "%s; repeat the check when the hub can act", a.text())
+		s.hint(id, "%s", s.notReady())
 		return false
 	}
-	c.fail(id, a.payload, "%s, want the error %s", a.text(), types[0])
+	s.fail(id, a.payload, "%s, want the error %s", a.text(), types[0])
 	return false
 }
 
 // wantResult decides a line by a call that must be answered with a result that parse accepts.
-func (c *Check) wantResult(id string, a *call, parse func(result []byte) error) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (s *script) wantResult(id string, a *call, parse func(result []byte) error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch {
 	case a.err.Type == protocol.ErrorHubUnavailable:
-		c.hint(id, "%s; repeat the check when the hub can act", a.text())
+		s.hint(id, "%s", s.notReady())
 		return false
 	case a.err.Type == protocol.ErrorCommandRefused:
-		c.hint(id, "%s; select another device, which the hub drives", a.text())
+		s.hint(id, "%s; select another device, which the hub drives", a.text())
 		return false
 	case a.result == nil:
-		c.fail(id, a.payload, "%s, want a result", a.text())
+		s.fail(id, a.payload, "%s, want a result", a.text())
 		return false
 	}
 	if err := parse(a.result); err != nil {
-		c.fail(id, a.payload, "the result of %s: %v", a.method, err)
+		s.fail(id, a.payload, "the result of %s: %v", a.method, err)
 		return false
 	}
 	return true

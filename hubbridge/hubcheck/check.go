@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,6 +36,10 @@ type Config struct {
 	Certificate *tls.Certificate
 	// Serial and Secret are those of the hub. Each is generated if it is empty.
 	Serial, Secret string
+	// State is a folder that keeps the authority, Serial, Secret and the ports from check to check,
+	// so that a hub can be checked again without a reset. Set fields win over what it holds. Empty
+	// keeps nothing: each check has an authority of its own.
+	State string
 	// Only are the IDs of the lines to check. Defaults to all.
 	Only []string
 	// Device is the device that gets the commands. Defaults to the first with a writable channel,
@@ -43,22 +48,33 @@ type Config struct {
 	// Commands is how many commands fill the hub's queue of events. Each causes one event or more,
 	// so 2,001 or more fill the window of 2,000. 0 omits the step. See DefaultCommands.
 	Commands int
-	// Timeout limits the whole check, from the start of Run. Defaults to DefaultTimeout.
+	// Timeout limits the whole check, from the start of Run. Defaults to DefaultTimeout and the time
+	// that Commands may take.
 	Timeout time.Duration
+	// ReadyWait is how long a hub that answers hub_unavailable is asked again. Defaults to 2 min.
+	ReadyWait time.Duration
 
 	// OnLine is called when the state of a line changes, OnStep when a step of the script begins,
-	// with what is going on. Neither may block or call the Check. Default to none.
+	// with what is going on, and OnNote with what the person at the hub must know meanwhile. None
+	// may block or call the Check. Default to none.
 	OnLine func(Result)
 	OnStep func(text string)
+	OnNote func(text string)
 	// Logger receives the records of the certificates. Defaults to none.
 	Logger *slog.Logger
 }
 
 const (
-	// DefaultCommands is a little more than the window of 2,000 events.
-	DefaultCommands = 2100
+	// DefaultCommands is few enough for a real radio, which takes a second or so for each.
+	DefaultCommands = 50
+	// FillWindow is a little more than the window of 2,000 events.
+	FillWindow = 2100
 	// DefaultTimeout is several times what a check of a right hub takes.
-	DefaultTimeout = 5 * time.Minute
+	DefaultTimeout = 10 * time.Minute
+	// commandLimit is how long a command may take in the step that fills the queue.
+	commandLimit = time.Second
+	// defaultReadyWait is longer than a radio takes to start.
+	defaultReadyWait = 2 * time.Minute
 )
 
 // WithDefaults returns a copy with defaults in place of zero values.
@@ -75,7 +91,10 @@ func (cfg Config) WithDefaults() Config {
 		_, _ = rand.Read(entropy[:]) // never fails
 		cfg.Secret = domain.NewEnrolmentSecret(entropy)
 	}
-	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
+	cfg.Timeout = cmp.Or(
+		cfg.Timeout, DefaultTimeout+time.Duration(max(0, cfg.Commands))*commandLimit,
+	)
+	cfg.ReadyWait = cmp.Or(cfg.ReadyWait, defaultReadyWait)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	return cfg
 }
@@ -137,8 +156,10 @@ type Check struct {
 	hub   domain.HubID
 	lines []Line
 
-	dir        string // of the authority, removed by Run
-	authority  *identity.Authority
+	dir       string // of what is not kept, removed by Run
+	authority *identity.Authority
+	// stranger is an authority that no hub trusts.
+	stranger   *identity.Authority
 	enrolment  *identity.Enrolment
 	inventory  inventory
 	http, mqtt net.Listener
@@ -151,7 +172,11 @@ type Check struct {
 
 // New opens the endpoint. The hub may enrol and connect once Run has been called.
 func New(cfg Config) (*Check, error) {
-	cfg = cfg.WithDefaults()
+	kept, err := readState(cfg.State)
+	if err != nil {
+		return nil, err
+	}
+	cfg = kept.complete(cfg).WithDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -167,6 +192,9 @@ func New(cfg Config) (*Check, error) {
 	c.inventory.hub = domain.HubState{
 		ID: hub, Registered: true, SecretHash: domain.HashEnrolmentSecret(cfg.Secret),
 	}
+	if kept.Serial == cfg.Serial {
+		c.inventory.former = kept.Certificates
+	}
 	for _, l := range lines {
 		c.results[l.ID] = &Result{Line: l, Status: NotSeen}
 	}
@@ -177,12 +205,17 @@ func New(cfg Config) (*Check, error) {
 	return c, nil
 }
 
-// open opens the authority and the listeners.
+// open opens the authorities and the listeners.
 func (c *Check) open() (err error) {
 	if c.dir, err = os.MkdirTemp("", "hubcloud-hub-check-"); err != nil {
 		return err
 	}
-	if err := c.newEnrolment(c.dir); err != nil {
+	if err := c.newEnrolment(cmp.Or(c.cfg.State, c.dir)); err != nil {
+		return err
+	}
+	if c.stranger, err = identity.OpenAuthority(identity.AuthorityConfig{
+		Dir: filepath.Join(c.dir, "stranger"), Hosts: []string{c.cfg.Host}, Logger: c.cfg.Logger,
+	}); err != nil {
 		return err
 	}
 	if c.http, err = net.Listen("tcp", c.bindAddress(c.cfg.HTTPPort)); err != nil {
@@ -196,7 +229,7 @@ func (c *Check) open() (err error) {
 	if c.mqtt, err = net.Listen("tcp", c.bindAddress(c.cfg.MQTTPort)); err != nil {
 		return &ConfigError{"mqtt port", err.Error()}
 	}
-	return nil
+	return c.saveState()
 }
 
 func (c *Check) bindAddress(port int) string {

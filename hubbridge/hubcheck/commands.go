@@ -39,7 +39,7 @@ func (s *script) hasTarget(ids ...string) bool {
 		return true
 	}
 	for _, id := range ids {
-		s.hinted(id, "%v", errNoTarget)
+		s.hinted(id, "%s", s.noTarget())
 	}
 	return false
 }
@@ -50,10 +50,7 @@ func (s *script) checkCommand() {
 		for _, id := range []string{
 			lineNumbers, lineMessage, lineMessageSize, lineEventSize, lineEvent, lineReserved,
 		} {
-			s.hinted(
-				id,
-				"the hub has sent no event, and has no channel for a command that would cause one",
-			)
+			s.hinted(id, "the hub has sent no event; %s", s.noTarget())
 		}
 		return
 	}
@@ -322,13 +319,20 @@ func (s *script) checkBadCommands() {
 // returns false, with hints for the lines, if none arrive.
 func (s *script) provoke(ids ...string) bool {
 	from := s.mark()
-	if s.target != nil {
-		command := s.newCommand()
-		a := s.begin(protocol.MethodChannelsCommand, command, false)
-		defer s.wait(s.ctx, a)
-	}
-	if s.await(s.ctx, outcomeLimit, func() bool { return s.highest >= from }) {
-		return true
+	for {
+		a := &call{done: true}
+		if s.target != nil {
+			a = s.begin(protocol.MethodChannelsCommand, s.newCommand(), false)
+		}
+		unready := func() bool { return a.err.Type == protocol.ErrorHubUnavailable }
+		s.await(s.ctx, outcomeLimit, func() bool { return s.highest >= from || unready() })
+		s.wait(s.ctx, a)
+		if s.mark() > from {
+			return true
+		}
+		if !s.askAgain(a) {
+			break
+		}
 	}
 	for _, id := range ids {
 		s.hinted(id, "the hub has sent no event; %s", strings.TrimSpace(s.whyNoEvents()))
@@ -337,8 +341,8 @@ func (s *script) provoke(ids ...string) bool {
 }
 
 func (s *script) whyNoEvents() string {
-	if s.target == nil {
-		return errNoTarget.Error()
+	if s.target == nil || s.waited >= s.cfg.ReadyWait {
+		return s.noTarget()
 	}
 	return fmt.Sprintf("a command to %s caused none", s.target)
 }

@@ -57,7 +57,7 @@ func (s *script) checkCut() {
 	}
 	_, certificates := s.inventory.current()
 	s.mu.Lock()
-	if certificates < 2 {
+	if certificates == 1 {
 		s.fail(
 			lineRenews,
 			nil,

@@ -2,7 +2,6 @@ package hubcheck
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -416,10 +415,13 @@ func (s *script) consider(d domain.Device) {
 	}
 }
 
-// errNoTarget is the reason why lines that need a command are not seen.
-var errNoTarget = errors.New(
-	"devices.list and devices.get show no writable channel that is available",
-)
+// noTarget states why lines that need a command are not seen.
+func (s *script) noTarget() string {
+	if s.waited >= s.cfg.ReadyWait {
+		return s.notReady()
+	}
+	return "devices.list and devices.get show no writable channel that is available"
+}
 
 func (t *target) String() string {
 	return fmt.Sprintf(

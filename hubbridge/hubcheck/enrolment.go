@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,6 +36,8 @@ type inventory struct {
 	mu           sync.Mutex
 	hub          domain.HubState
 	certificates []domain.IssueCertificate
+	// former are the fingerprints of the certificates of earlier checks with the same state.
+	former []string
 }
 
 // Hub returns the state of the hub, as identity.Directory describes it.
@@ -74,16 +77,28 @@ func (i *inventory) current() (issued domain.IssueCertificate, count int) {
 	return issued, count
 }
 
-// has reports whether a certificate was issued.
+// has reports whether a certificate was issued, in this check or an earlier one.
 func (i *inventory) has(fingerprint string) bool {
+	return slices.Contains(i.fingerprints(), fingerprint)
+}
+
+// fromEarlierCheck reports whether a certificate is the last one issued, and an earlier check did.
+func (i *inventory) fromEarlierCheck(fingerprint string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	last := len(i.former) - 1
+	return len(i.certificates) == 0 && last >= 0 && i.former[last] == fingerprint
+}
+
+// fingerprints returns those of all certificates of the hub, the last one issued at the end.
+func (i *inventory) fingerprints() []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	all := slices.Clone(i.former)
 	for _, issued := range i.certificates {
-		if issued.Fingerprint == fingerprint {
-			return true
-		}
+		all = append(all, issued.Fingerprint)
 	}
-	return false
+	return all
 }
 
 // authorityClock is the clock of the authority. It is behind until the first certificate has been
@@ -143,6 +158,12 @@ func (c *Check) serveEnrolment(w http.ResponseWriter, r *http.Request) {
 		c.rejectEnrolment(w, enrolmentStatus(known.Code), nil, known)
 		return
 	}
+	if err := c.saveState(); err != nil {
+		c.cfg.Logger.Error("state of the check not saved", "error", err)
+	}
+	c.mu.Lock()
+	c.showStranger = false // before the hub can connect with the answer
+	c.mu.Unlock()
 	w.WriteHeader(http.StatusCreated)
 	_ = json.NewEncoder(w).Encode(issued) // a hub that has gone asks again
 

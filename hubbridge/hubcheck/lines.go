@@ -84,6 +84,8 @@ const (
 	lineCut         = "survives-cut"
 	lineTakeover    = "survives-takeover"
 	lineRejected    = "survives-rejection"
+	lineVerifies    = "verifies-broker"
+	lineRecovers    = "recovers-ca"
 
 	lineSubscribes   = "subscribes-first"
 	lineHello        = "hello-fields"
@@ -194,6 +196,14 @@ func connectionLines() []Line {
 			Rules: []string{"R-connect-8", "R-enrol-5"}, steps: []step{stepReject},
 		},
 		{
+			ID: lineVerifies, Title: "connects to no broker whose certificate ca does not verify",
+			Rules: []string{"R-connect-1"}, steps: []step{stepStranger},
+		},
+		{
+			ID: lineRecovers, Title: "enrols again when ca does not verify the broker",
+			Rules: []string{"R-enrol-7"}, Recommended: true, steps: []step{stepStranger},
+		},
+		{
 			ID: lineWait, Title: "waits before it connects again",
 			Rules: []string{"R-connect-8"}, Recommended: true,
 			steps: []step{stepCut, stepTakeover, stepReject},
@@ -285,7 +295,7 @@ func logLines() []Line {
 		},
 		{
 			ID:    lineDrains,
-			Title: "empties a full queue once acks arrive",
+			Title: "empties its queue once acks arrive",
 			Rules: []string{
 				"R-events-4",
 				"R-log-3",

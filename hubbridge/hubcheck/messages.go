@@ -29,6 +29,15 @@ type state struct {
 	events  map[uint64]event
 	decoder codec.EventsDecoder
 
+	// earlier counts the connections with the certificate of an earlier check.
+	earlier int
+	// distrusted counts the connections that the hub ended because it saw the stranger's certificate,
+	// and deceived is whether it went on with one.
+	distrusted int
+	deceived   bool
+	// notes are the notes that have been given.
+	notes map[string]bool
+
 	calls    map[string]*call // by token, until they have been answered
 	lastCall int
 
@@ -38,6 +47,7 @@ type state struct {
 	// The script sets these to change what the endpoint does.
 
 	rejectNext    bool // reject the next connection
+	showStranger  bool // show the certificate of an authority that the hub does not trust
 	withholdAck   bool // of events
 	withholdHello bool // of hellos
 	// ackNextHello, if set, decides about the ack of the next hello.
@@ -70,7 +80,7 @@ type channelData struct {
 const maxEvents = 20_000
 
 func newState() state {
-	return state{events: map[uint64]event{}, calls: map[string]*call{}}
+	return state{events: map[uint64]event{}, calls: map[string]*call{}, notes: map[string]bool{}}
 }
 
 // handleMessage handles a published message and returns the acks to send.

@@ -96,15 +96,19 @@ func (c *Check) serveConnection(ctx context.Context, raw net.Conn) {
 	defer func() { _ = raw.Close() }()
 	opened := time.Now()
 	_ = raw.SetDeadline(opened.Add(connectLimit)) // fails only for a closed connection
-	conn := tls.Server(raw, c.authority.ServerTLS())
+	config, stranger := c.serverTLS()
+	conn := tls.Server(raw, config)
 	if err := conn.HandshakeContext(ctx); err != nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.hint(lineConnects, "the last TLS handshake failed: %v", err)
+		c.handshakeFailed(err, stranger)
 		return
 	}
 	reader := bufio.NewReader(conn)
 	first, err := readPacket(reader)
+	if stranger || isClosed(err) {
+		// Some TLS clients verify the certificate only after the handshake.
+		c.judgeStranger(first, err, stranger)
+		return
+	}
 	connect, ok := first.(*packets.ConnectPacket)
 	if err != nil || !ok {
 		c.mu.Lock()
@@ -219,6 +223,8 @@ func (c *Check) judgeCertificate(k *connection) bool {
 			c.pass(lineCertificate)
 		}
 		return true
+	case c.inventory.fromEarlierCheck(shown):
+		return c.judgeEarlierCertificate()
 	case c.inventory.has(shown):
 		c.fail(
 			lineCertificate,

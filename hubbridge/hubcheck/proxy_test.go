@@ -36,6 +36,8 @@ type faults struct {
 	config func(*virtualhub.Config)
 	// formerCertificate makes the hub connect with its first certificate for good.
 	formerCertificate bool
+	// trusting makes the hub trust every broker.
+	trusting bool
 	// connections is after how many connections the hub stays away; 0 for never.
 	connections int
 	// connect changes CONNECT.
@@ -80,7 +82,9 @@ type proxy struct {
 	enrolURL  string
 	faults    faults
 	authority *identity.Authority
-	listener  net.Listener
+	// stranger is an authority that the hub does not trust.
+	stranger *identity.Authority
+	listener net.Listener
 
 	mu       sync.Mutex
 	upstream []tls.Certificate
@@ -109,6 +113,12 @@ func startProxy(t *testing.T, enrolURL string, f faults) *proxy {
 			}
 			return p.expires.Add(-365 * 24 * time.Hour)
 		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.stranger, err = identity.OpenAuthority(identity.AuthorityConfig{
+		Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -226,7 +236,7 @@ func (p *proxy) dialer() (*tls.Dialer, string) {
 		NetDialer: &net.Dialer{Timeout: 30 * time.Second},
 		Config: &tls.Config{
 			RootCAs: p.roots, ServerName: "localhost", MinVersion: tls.VersionTLS12,
-			Certificates: []tls.Certificate{certificate},
+			Certificates: []tls.Certificate{certificate}, InsecureSkipVerify: p.faults.trusting,
 		},
 	}, p.broker
 }
@@ -246,8 +256,16 @@ func (p *proxy) serve(ctx context.Context, raw net.Conn) {
 	defer raw.Close()
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer stop()
-	hub := tls.Server(raw, p.authority.ServerTLS())
-	if err := hub.HandshakeContext(ctx); err != nil {
+	cloud, err := p.dial(ctx)
+	config := p.authority.ServerTLS()
+	if unverified := new(tls.CertificateVerificationError); errors.As(err, &unverified) {
+		config = p.stranger.ServerTLS() // the hub sees what the proxy has seen
+	}
+	hub := tls.Server(raw, config)
+	if handshakeErr := hub.HandshakeContext(ctx); handshakeErr != nil || err != nil {
+		if err == nil {
+			_ = cloud.Close()
+		}
 		return
 	}
 	p.mu.Lock()
@@ -255,10 +273,7 @@ func (p *proxy) serve(ctx context.Context, raw net.Conn) {
 	number := p.links
 	p.mu.Unlock()
 	if p.faults.connections > 0 && number > p.faults.connections {
-		return
-	}
-	cloud, err := p.dial(ctx)
-	if err != nil {
+		_ = cloud.Close()
 		return
 	}
 	l := &link{proxy: p, number: number, hub: hub, cloud: cloud}

@@ -21,7 +21,7 @@ type Result struct {
 	Line
 	Status Status
 	// Detail states what is wrong, for a failed line, or what is missing, for one not seen. It is
-	// one line of at most 200 characters.
+	// one line of at most 500 characters.
 	Detail string
 	// Message is the message of the hub that showed a failure, cut to 400 characters. It is empty
 	// if no message did, as for one that did not come.
@@ -29,7 +29,7 @@ type Result struct {
 }
 
 const (
-	maxDetail  = 200
+	maxDetail  = 500
 	maxMessage = 400
 )
 
@@ -89,6 +89,22 @@ func (c *Check) hint(id, format string, args ...any) {
 	if r, ok := c.results[id]; ok && r.Status == NotSeen {
 		r.Detail = bounded(fmt.Sprintf(format, args...), maxDetail)
 	}
+}
+
+// hintFirst sets the detail of a line that is not decided and has none.
+func (c *Check) hintFirst(id, format string, args ...any) {
+	if r, ok := c.results[id]; ok && r.Detail == "" {
+		c.hint(id, format, args...)
+	}
+}
+
+// note passes on what the person at the hub must know, once.
+func (c *Check) note(text string) {
+	if c.notes[text] || c.cfg.OnNote == nil {
+		return
+	}
+	c.notes[text] = true
+	c.cfg.OnNote(text)
 }
 
 func (c *Check) decide(id string, status Status, message []byte, detail string) {

@@ -32,6 +32,7 @@ const (
 	stepFull
 	stepTakeover
 	stepReject
+	stepStranger
 	steps
 )
 
@@ -63,6 +64,8 @@ type script struct {
 	lastCommand int
 	// gone is whether the hub has not come back after its connection ended.
 	gone bool
+	// waited is how long the hub has been asked again because it answered hub_unavailable.
+	waited time.Duration
 }
 
 // runScript goes through the steps that the selected lines need.
@@ -93,6 +96,7 @@ func (c *Check) runScript(ctx context.Context) {
 		{stepFull, "filling the hub's queue", s.checkFull},
 		{stepTakeover, "closing the connection as in a takeover", s.checkTakeover},
 		{stepReject, "rejecting a connection", s.checkReject},
+		{stepStranger, "showing the certificate of another authority", s.checkStranger},
 	}
 	if !s.awaitHub() {
 		return
@@ -117,7 +121,8 @@ func (c *Check) needs(wanted step) bool {
 	return slices.ContainsFunc(c.lines, func(l Line) bool {
 		return slices.ContainsFunc(l.steps, func(needed step) bool {
 			return needed == wanted ||
-				wanted == stepDevices && needed != stepHello && needed != stepUnknownMethod
+				wanted == stepDevices && needed != stepHello && needed != stepUnknownMethod &&
+					needed != stepStranger
 		})
 	})
 }
@@ -142,9 +147,9 @@ func (s *script) awaitHub() bool {
 	if !s.await(s.ctx, s.cfg.Timeout, func() bool { return s.conn != nil && s.conn.hellos > 0 }) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.hint(lineEnrols, "no enrolment came")
-		s.hint(lineConnects, "no connection came")
-		s.hint(lineHello, "no hello came")
+		s.hintFirst(lineEnrols, "no enrolment came")
+		s.hintFirst(lineConnects, "no connection came")
+		s.hintFirst(lineHello, "no hello came")
 		return false
 	}
 	if withhold {

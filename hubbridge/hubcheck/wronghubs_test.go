@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 func TestRightHub(t *testing.T) {
 	t.Parallel()
 	report := checkHub(t, hubcheck.Config{
-		Commands: hubcheck.DefaultCommands, Timeout: 3 * time.Minute,
+		Commands: hubcheck.FillWindow, Timeout: 4 * time.Minute,
 	}, faults{})
 	for _, r := range report {
 		if r.Status != hubcheck.Passed {
@@ -62,7 +62,7 @@ func TestWrongHubs(t *testing.T) {
 				Timeout: 2 * time.Minute,
 			}
 			if wrong.line == "send-window" || wrong.line == "survives-full-queue" {
-				config.Commands = hubcheck.DefaultCommands
+				config.Commands = hubcheck.FillWindow
 			}
 			if wrong.timeout > 0 {
 				config.Timeout = wrong.timeout
@@ -91,7 +91,9 @@ func TestWrongHubs(t *testing.T) {
 			if !slices.Equal(failed, []string{wrong.line}) {
 				t.Errorf("failed lines = %q, want %q", failed, wrong.line)
 			}
-			recommended := wrong.line == "hello-info" || wrong.line == "waits-to-reconnect"
+			recommended := slices.Contains(
+				[]string{"hello-info", "waits-to-reconnect", "recovers-ca"}, wrong.line,
+			)
 			if ok := reports[name].OK(); ok != recommended {
 				t.Errorf("OK() = %v, want %v", ok, recommended)
 			}
@@ -276,6 +278,12 @@ func wrongConnections() map[string]wrongHub {
 		"no return":            {line: "survives-cut", faults: faults{connections: 1}},
 		"no return, takeover":  {line: "survives-takeover", faults: faults{connections: 2}},
 		"no return, rejection": {line: "survives-rejection", faults: faults{connections: 3}},
+		"trusts every broker":  {line: "verifies-broker", faults: faults{trusting: true}},
+		"stays with its ca": {line: "recovers-ca", faults: faults{
+			config: func(c *virtualhub.Config) {
+				c.EnrollEvery, c.BackoffMax = 1000*time.Hour, time.Second
+			},
+		}},
 		"no wait": {line: "waits-to-reconnect", faults: faults{
 			config: func(c *virtualhub.Config) { c.BackoffMin = time.Millisecond },
 		}},

@@ -75,6 +75,12 @@ func Rules() []Rule {
 				"that it has.",
 		},
 		{
+			"R-enrol-7",
+			"A hub whose `ca` does not verify the broker's certificate in 3 TLS handshakes in " +
+				"a row SHOULD enrol again, with the same `{public}` and secret as before, and " +
+				"after that at most once an hour for this reason.",
+		},
+		{
 			"R-connect-1",
 			"A hub connects with MQTT 3.1.1 (protocol level 4) over TLS 1.2 or later, with " +
 				"its certificate as client certificate, and MUST verify the broker's " +

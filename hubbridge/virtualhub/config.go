@@ -80,7 +80,8 @@ type Config struct {
 	// days.
 	RenewBefore time.Duration
 	// EnrollEvery is the least time between enrolments of a hub that the broker rejects, except for
-	// the first after a restart. Defaults to 6 h.
+	// the first after a restart. A hub that does not trust the broker waits for a sixth of it.
+	// Defaults to 6 h.
 	EnrollEvery time.Duration
 	// KeepAlive is the MQTT keep-alive, in whole seconds up to 60 s. Defaults to 30 s.
 	KeepAlive time.Duration

@@ -39,15 +39,19 @@ func (e *Error) Error() string { return fmt.Sprintf("connect: %v", e.Err) }
 func (e *Error) Unwrap() error { return e.Err }
 
 // NeedsCertificate reports whether a new certificate is likely to help: the broker rejected the
-// hub's certificate, or the hub does not trust the broker's. It is false for a connection that was
-// merely closed, which has many other causes.
+// hub's certificate. It is false for a connection that was merely closed, which has many other
+// causes.
 func (e *Error) NeedsCertificate() bool {
 	var remote *net.OpError
-	var verification *tls.CertificateVerificationError
 	return errors.Is(e.Err, packets.ErrorRefusedNotAuthorised) ||
 		errors.Is(e.Err, packets.ErrorRefusedBadUsernameOrPassword) ||
-		errors.As(e.Err, &remote) && remote.Op == "remote error" || // a TLS alert
-		errors.As(e.Err, &verification)
+		errors.As(e.Err, &remote) && remote.Op == "remote error" // a TLS alert
+}
+
+// Untrusted reports whether the hub did not trust the broker's certificate.
+func (e *Error) Untrusted() bool {
+	var verification *tls.CertificateVerificationError
+	return errors.As(e.Err, &verification)
 }
 
 // DialFunc opens a TCP connection, like the DialContext of a net.Dialer.

@@ -1,6 +1,10 @@
 package enrolment
 
-import "time"
+import (
+	"errors"
+	"net/http"
+	"time"
+)
 
 // Schedule decides when a hub that cannot connect enrols again: at once after a start, otherwise
 // once per Interval. The zero state is that of a hub that has just started.
@@ -11,16 +15,53 @@ type Schedule struct {
 	next     time.Time // when the hub may enrol again; zero: not decided since the last connection
 	accepted bool      // the broker has accepted the hub since the start
 	failures int       // failed connects in a row that may be rejections
+	// untrusted counts the handshakes in a row in which the authority did not verify the broker,
+	// untrustedAt is when the hub may enrol for that, and forTrust whether it does so now.
+	untrusted   int
+	untrustedAt time.Time
+	forTrust    bool
 }
+
+const (
+	// untrustedTries is after how many handshakes with a broker that the authority does not verify
+	// a hub enrols, and untrustedPart the part of Interval that is between two such enrolments: an
+	// hour of the six.
+	untrustedTries = 3
+	untrustedPart  = 6
+)
 
 // Restarted notes a restart of the hub.
 func (s *Schedule) Restarted() { *s = Schedule{Interval: s.Interval} }
 
 // Connected notes that the broker accepted the hub.
-func (s *Schedule) Connected() { s.accepted, s.next, s.failures = true, time.Time{}, 0 }
+func (s *Schedule) Connected() {
+	s.accepted, s.next, s.failures, s.untrusted = true, time.Time{}, 0, 0
+}
 
-// Enrolled notes an attempt to enrol, successful or not.
-func (s *Schedule) Enrolled(now time.Time) { s.next, s.failures = now.Add(s.Interval), 0 }
+// Enrolled notes an attempt to enrol and its outcome.
+func (s *Schedule) Enrolled(now time.Time, err error) {
+	forTrust := s.forTrust
+	s.next, s.failures, s.untrusted, s.forTrust = now.Add(s.Interval), 0, 0, false
+	switch rejected := new(Error); {
+	case err != nil && !errors.As(err, &rejected): // the cloud was not reached
+	case err != nil && rejected.Status != http.StatusBadRequest &&
+		rejected.Status != http.StatusUnauthorized:
+		s.untrustedAt = now.Add(rejected.RetryAfter)
+	case forTrust:
+		s.untrustedAt = now.Add(s.Interval / untrustedPart)
+	}
+}
+
+// Untrusted notes a handshake in which the hub's authority did not verify the broker, and reports
+// whether to enrol now: at once after a start, and otherwise after several in a row, since what has
+// lost its authority does not find it again. It is no harm to be deceived: enrolment has an address
+// and a verification of its own.
+func (s *Schedule) Untrusted(now time.Time) bool {
+	s.untrusted++
+	s.forTrust = !s.accepted && s.next.IsZero() ||
+		s.untrusted >= untrustedTries && !now.Before(s.untrustedAt)
+	return s.forTrust
+}
 
 // Rejected notes that the broker rejected the hub and reports whether to enrol now. certain is
 // false for a connection that was merely closed. That may be a delayed takeover or a broker that

@@ -260,22 +260,24 @@ class Hub:
             self.emit("channel.observed", device_id, {"key": key, "endpoint": 0, "value": value})
 
     def run(self):
-        failures, refusals, next_enrolment, next_renewal = 0, 0, 0.0, 0.0
+        failures, refusals, untrusted, next_enrolment, next_renewal, next_trust = 0, 0, 0, 0.0, 0.0, 0.0
         while not self.stopping.is_set():
             wait, begun = 1, time.monotonic()
             try:
-                if self.identity is None or self.expires_soon() and begun >= next_renewal or refusals and begun >= next_enrolment:
+                distrusts = untrusted >= 3 and begun >= next_trust  # R-enrol-7
+                if self.identity is None or distrusts or self.expires_soon() and begun >= next_renewal or refusals and begun >= next_enrolment:
                     # R-enrol-4, R-enrol-5: a refused hub enrols at once after a restart, then every six hours
-                    refusals, next_renewal, next_enrolment = 0, begun + HOUR, begun + 6 * HOUR
+                    refusals, untrusted, next_renewal, next_enrolment = 0, 0, begun + HOUR, begun + 6 * HOUR
                     self.enrol()
-                    next_renewal = 0.0  # with the next connection, if the new certificate ends soon too
-                refusals = 0 if self.connect() else refusals + 1
+                    next_renewal, next_trust = 0.0, begun + HOUR if distrusts else next_trust  # renews with the next connection
+                refusals, untrusted = 0 if self.connect() else refusals + 1, 0
                 failures = 0 if time.monotonic() > begun + 10 else failures
             except (OSError, ValueError, subprocess.CalledProcessError) as error:
                 logging.warning("not connected: %s", error)
                 if self.identity is None and getattr(error, "code", 0) in (400, 401):
                     return 1
                 wait = int(getattr(error, "headers", {}).get("Retry-After") or 1)  # R-enrol-6
+                untrusted += isinstance(error, ssl.SSLCertVerificationError)
                 refusals += isinstance(error, ssl.SSLError)
             failures += 1
             self.stopping.wait(max(wait, min(30, 2 ** min(failures, 6) / 2) * random.uniform(1, 1.5)))  # R-connect-8

@@ -89,8 +89,7 @@ func (m *member) run(ctx context.Context) {
 			retryIn = max(retryIn, rejected.RetryAfter)
 		}
 		if failed := new(brokerconn.Error); errors.As(err, &failed) &&
-			failed.Stage != brokerconn.StageDial &&
-			schedule.Rejected(failed.NeedsCertificate(), time.Now()) {
+			failed.Stage != brokerconn.StageDial && needsEnrolment(&schedule, failed) {
 			identity = nil
 			m.fleet.enrolled.Add(-1)
 		}
@@ -99,6 +98,14 @@ func (m *member) run(ctx context.Context) {
 			pause(ctx, retryIn)
 		}
 	}
+}
+
+// needsEnrolment reports whether to enrol again after a connection that was not established.
+func needsEnrolment(schedule *enrolment.Schedule, failed *brokerconn.Error) bool {
+	if failed.Untrusted() {
+		return schedule.Untrusted(time.Now())
+	}
+	return schedule.Rejected(failed.NeedsCertificate(), time.Now())
 }
 
 func pause(ctx context.Context, d time.Duration) {
@@ -127,7 +134,7 @@ func (m *member) connect(
 			return nil, err
 		}
 		*identity = enrolled
-		schedule.Enrolled(time.Now())
+		schedule.Enrolled(time.Now(), nil)
 		m.fleet.enrolled.Add(1)
 	}
 	return connectMQTT(ctx, *identity, m.fleet.cfg.KeepAlive)

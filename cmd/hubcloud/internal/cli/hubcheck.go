@@ -31,12 +31,13 @@ type hubCheckCommand struct {
 	TLSKey   string        `help:"Key (PEM) of --tls-cert." name:"tls-key" type:"path" placeholder:"FILE"`
 	Serial   string        `help:"Serial that the hub has. Defaults to a new one." placeholder:"SERIAL"`
 	Secret   string        `help:"Enrolment secret that the hub has. Defaults to a new one." placeholder:"SECRET"`
+	State    string        `help:"Folder that keeps the authority, serial, secret and ports from check to check, so that the same hub can be checked again." type:"path" placeholder:"DIR"`
 	Device   *int64        `help:"Device that gets the commands. Defaults to one with a writable channel, rather a switch or a light than a lock." placeholder:"ID"`
-	Commands int           `help:"Commands that fill the hub's queue of events; 0 omits that step." default:"2100"`
+	Commands int           `help:"Commands that fill the hub's queue of events; 2100 fill the window of 2,000, which takes minutes on a real radio; 0 omits that step." default:"50"`
 	Only     []string      `help:"Lines to check, separated by commas. Defaults to all." placeholder:"LINE"`
 	List     bool          `help:"Print all lines with their rules, and end."`
-	Timeout  time.Duration `help:"How long the whole check may take." default:"5m"`
-	JSON     bool          `help:"Print JSON, one object per line: each line of the list as it is decided, then those not seen." name:"json"`
+	Timeout  time.Duration `help:"How long the whole check may take. Defaults to 10m and a second for each of --commands."`
+	JSON     bool          `help:"Print JSON, one object per line: the addresses, then each line of the list as it is decided and notes ({\"note\": …}), then the lines not seen." name:"json"`
 	JUnit    string        `help:"Write the result as JUnit XML." name:"junit" type:"path" placeholder:"FILE"`
 }
 
@@ -50,9 +51,15 @@ the hub does right and wrong is printed, with the message that showed a failure 
 A running service cannot do this: it can neither withhold its acks from one hub nor show the packets that its broker rejects. Enrolment, TLS
 and decoding are the service's own code, and the hub cannot tell the difference. No data of a service is used or changed.
 
-The hub gets real commands, about 2,100 of them in the step that fills its queue of events (see --commands), and short pairing and removal
-windows. It needs a device with a writable channel, which --device selects. A check takes about a minute. It ends with exit code 0 if every
-line has passed, apart from warnings (what the protocol only recommends) and optional lines that were not seen, and otherwise with 1.`
+The hub gets real commands, about 30 and then those of --commands, which fill its queue of events, and short pairing and removal windows. It
+needs a device with a writable channel, which --device selects. A hub that answers hub_unavailable, because its radio is not ready, is asked
+again for two minutes. A check takes one to two minutes; --commands 2100 adds as many commands, a second or so for each on a real radio.
+
+With --state a hub can be checked again and again: without it each check has an authority of its own, which a hub that was checked before
+does not trust. Restart the hub after the check has begun, so that it enrols.
+
+The exit code is 0 if every line has passed, apart from warnings (what the protocol only recommends) and optional lines that were not seen,
+and otherwise 1.`
 }
 
 // Run checks the hub.
@@ -63,7 +70,7 @@ func (c *hubCheckCommand) Run(ctx context.Context, out Output) error {
 	if c.Listen == "" {
 		return usage.Errorf("--listen: must not be empty")
 	}
-	if c.Timeout < time.Second {
+	if c.Timeout != 0 && c.Timeout < time.Second {
 		return usage.Errorf("--timeout: is %v, must be at least 1s", c.Timeout)
 	}
 	certificate, err := c.certificate()
@@ -75,8 +82,9 @@ func (c *hubCheckCommand) Run(ctx context.Context, out Output) error {
 	}
 	check, err := hubcheck.New(hubcheck.Config{
 		Host: c.Listen, HTTPPort: c.HTTPPort, MQTTPort: c.MQTTPort, Serial: c.Serial,
-		Certificate: certificate, Secret: c.Secret, Device: c.Device, Commands: c.Commands, Only: c.Only,
-		Timeout: c.Timeout, OnLine: printer.line, OnStep: printer.step,
+		Certificate: certificate, Secret: c.Secret, State: c.State, Device: c.Device,
+		Commands: c.Commands, Only: c.Only,
+		Timeout: c.Timeout, OnLine: printer.line, OnStep: printer.step, OnNote: printer.note,
 	})
 	if invalid := new(hubcheck.ConfigError); errors.As(err, &invalid) {
 		return usage.Errorf(
@@ -192,6 +200,18 @@ func (p *checkPrinter) begin(check *hubcheck.Check) error {
 // step shows what is going on.
 func (p *checkPrinter) step(text string) {
 	p.current = text
+	p.repaint()
+}
+
+// note prints what the person at the hub must know meanwhile.
+func (p *checkPrinter) note(text string) {
+	if p.json {
+		// As for lines.
+		_ = printJSON(p.out, object{{"note", text}})
+		return
+	}
+	p.live.end()
+	fmt.Fprintf(p.out, "%-8s  %s\n", "note", text)
 	p.repaint()
 }
 

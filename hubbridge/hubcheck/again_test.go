@@ -1,0 +1,212 @@
+package hubcheck_test
+
+import (
+	"context"
+	"log/slog"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hubcloud/hubbridge/hubcheck"
+	"hubcloud/hubbridge/virtualhub"
+)
+
+// newHub returns a virtual hub without a proxy between it and the check.
+func newHub(t *testing.T, check *hubcheck.Check, dir string) *virtualhub.Hub {
+	t.Helper()
+	hub, err := virtualhub.New(virtualhub.Config{
+		EnrollURL: check.EnrolURL(), Serial: check.Serial(), Secret: check.Secret(), Dir: dir,
+		Devices: []virtualhub.DeviceSpec{{Kind: "outlet"}}, BackoffMax: time.Second,
+		Quiet: true, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hub
+}
+
+// runHub runs a hub until stop is called or the test ends.
+func runHub(t *testing.T, hub *virtualhub.Hub) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := hub.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	stop = func() {
+		cancel()
+		running.Wait()
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+func newCheck(t *testing.T, config hubcheck.Config) *hubcheck.Check {
+	t.Helper()
+	check, err := hubcheck.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return check
+}
+
+// Regression: a hub whose radio was not ready yet got all lines that need it as not seen.
+func TestHubBecomesReady(t *testing.T) {
+	t.Parallel()
+	notes := make(chan string, 10)
+	check := newCheck(t, hubcheck.Config{
+		Only:    []string{"pairing.open", "channels.command", "command-events", "resends"},
+		Timeout: 4 * time.Minute, OnNote: func(text string) { notes <- text },
+	})
+	hub := newHub(t, check, "")
+	hub.RadioDown(true)
+	runHub(t, hub)
+	go func() {
+		note := <-notes
+		if !strings.Contains(note, "hub_unavailable") {
+			t.Errorf("note %q, want hub_unavailable", note)
+		}
+		hub.RadioDown(false)
+	}()
+	report, err := check.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range report {
+		if r.Status != hubcheck.Passed {
+			t.Errorf("line %s: %s: %s, want passed", r.ID, r.Status, r.Detail)
+		}
+	}
+}
+
+// A hub that does not become ready is asked for a limited time, and the lines say why they are not
+// seen.
+func TestHubDoesNotBecomeReady(t *testing.T) {
+	t.Parallel()
+	lines := []string{"pairing.open", "channels.command", "command-once", "resends"}
+	check := newCheck(t, hubcheck.Config{
+		Only: lines, Timeout: 4 * time.Minute, ReadyWait: time.Second,
+	})
+	hub := newHub(t, check, "")
+	hub.RadioDown(true)
+	runHub(t, hub)
+	report, err := check.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range report {
+		if r.Status != hubcheck.NotSeen || !strings.Contains(r.Detail, "hub_unavailable") {
+			t.Errorf("line %s: %s: %q, want not seen because of hub_unavailable",
+				r.ID, r.Status, r.Detail)
+		}
+	}
+}
+
+// Regression: a hub could be checked only once, since each check had an authority of its own.
+func TestSecondCheck(t *testing.T) {
+	t.Parallel()
+	state, dir := t.TempDir(), t.TempDir()
+	config := hubcheck.Config{
+		State: state, Timeout: 4 * time.Minute, Only: []string{
+			"enrols", "connects", "renews-certificate", "current-certificate", "survives-cut",
+			"channels.command",
+		},
+	}
+	run := func(check *hubcheck.Check) map[string]hubcheck.Status {
+		t.Helper()
+		report, err := check.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !report.OK() {
+			t.Errorf("report %+v, want OK", report)
+		}
+		states := map[string]hubcheck.Status{}
+		for _, r := range report {
+			states[r.ID] = r.Status
+		}
+		return states
+	}
+	allPassed := func(check string, states map[string]hubcheck.Status) {
+		t.Helper()
+		for id, status := range states {
+			if status != hubcheck.Passed {
+				t.Errorf("%s check: line %s: %s, want passed", check, id, status)
+			}
+		}
+	}
+	first := newCheck(t, config)
+	stop := runHub(t, newHub(t, first, dir))
+	allPassed("first", run(first))
+
+	second := newCheck(t, config) // with the same hub, which still runs
+	if second.EnrolURL() != first.EnrolURL() || second.BrokerURL() != first.BrokerURL() ||
+		second.Serial() != first.Serial() || second.Secret() != first.Secret() {
+		t.Error("the second check has another address, serial or secret than the first")
+	}
+	states := run(second)
+	for _, id := range []string{"renews-certificate", "current-certificate"} {
+		if states[id] != hubcheck.NotSeen {
+			t.Errorf("second check: line %s: %s, want not seen without a restart", id, states[id])
+		}
+		delete(states, id)
+	}
+	allPassed("second", states)
+	stop()
+
+	third := newCheck(t, config)
+	runHub(t, newHub(t, third, dir))
+	allPassed("third", run(third))
+}
+
+// Regression: a hub that has the authority of another check was reported as "no connection came".
+func TestHubOfAnotherCheck(t *testing.T) {
+	t.Parallel()
+	state, dir := t.TempDir(), t.TempDir()
+	first := newCheck(t, hubcheck.Config{
+		State: state, Only: []string{"survives-cut"}, Timeout: 4 * time.Minute,
+	})
+	runHub(t, newHub(t, first, dir)) // is not restarted, and does not enrol at once
+	if _, err := first.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	noted := make(chan string, 10)
+	second := newCheck(t, hubcheck.Config{
+		Serial: first.Serial(), Secret: first.Secret(), HTTPPort: port(t, first.EnrolURL()),
+		MQTTPort: port(t, first.BrokerURL()), Only: []string{"connects"}, Timeout: 4 * time.Minute,
+		OnNote: func(text string) {
+			noted <- text
+			cancel()
+		},
+	})
+	report, err := second.Run(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "the hub ended the TLS handshake: it does not trust this certificate"
+	if len(noted) != 1 {
+		t.Fatalf("%d notes, want 1; report %+v", len(noted), report)
+	}
+	if note := <-noted; !strings.HasPrefix(note, want) || report[0].Detail != note {
+		t.Errorf("note %q and detail %q, want %q", note, report[0].Detail, want)
+	}
+}
+
+func port(t *testing.T, address string) int {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.Atoi(u.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return number
+}
