@@ -36,8 +36,8 @@ type faults struct {
 	config func(*virtualhub.Config)
 	// formerCertificate makes the hub connect with its first certificate for good.
 	formerCertificate bool
-	// trusting makes the hub trust every broker.
-	trusting bool
+	// trusting makes the hub trust every broker, and blind not see that it does not trust one.
+	trusting, blind bool
 	// connections is after how many connections the hub stays away; 0 for never.
 	connections int
 	// connect changes CONNECT.
@@ -259,6 +259,9 @@ func (p *proxy) serve(ctx context.Context, raw net.Conn) {
 	cloud, err := p.dial(ctx)
 	config := p.authority.ServerTLS()
 	if unverified := new(tls.CertificateVerificationError); errors.As(err, &unverified) {
+		if p.faults.blind {
+			return
+		}
 		config = p.stranger.ServerTLS() // the hub sees what the proxy has seen
 	}
 	hub := tls.Server(raw, config)
