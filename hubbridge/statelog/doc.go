@@ -9,11 +9,14 @@
 //   - at once after an organization has added it, since it is connected then,
 //   - after it has connected, so that what it reported before the log begins is known,
 //   - after hub.events_skipped, since what was skipped may have changed anything,
-//   - after device.added and device.updated, since channels may be new,
 //   - once its log has a new epoch, because it was reset (hub.log_reset),
 //   - when the replica begins to serve the hub, unless the log has the answer since the last of
 //     the cloud's events,
 //   - when a snapshot finds the state in doubt.
+//
+// After device.added and device.updated it asks for that device alone, since channels may be new: a
+// device that has just joined may tell them one after the other. If the hub does not answer, it is
+// asked for all.
 //
 // The answer is stored in the hub's log, with the end of the log before the hub was asked. So the
 // fold can tell which events are newer than the answer, and which hubs must be asked is known again
@@ -22,7 +25,8 @@
 // # Traffic
 //
 // A hub has one request of this package at a time, with a pause between them, and is not asked
-// again within MinInterval, unless its log has a new epoch, of which nothing is known. Workers
+// again for all devices within MinInterval, unless its log has a new epoch, of which nothing is known.
+// Single devices are asked for every few seconds at most. Workers
 // bounds the hubs that are asked at the same time. A device that does not answer is tried again;
 // after several such devices the rest is left out, and what was answered is stored as a part. A
 // failed read is repeated with a pause that doubles up to maxBackoff, for as long as the hub is

@@ -5,6 +5,7 @@ import (
 	"context"
 	"hash/maphash"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -58,6 +59,9 @@ type ask struct {
 	again bool
 	// done is set on a read that was made. It is kept until due, before which there is no other.
 	done bool
+	// devices are those to be asked for by themselves once devicesDue has come.
+	devices    map[int64]struct{}
+	devicesDue time.Time
 }
 
 // New returns a Keeper, which receives commits from now on. The error is that of cfg.Validate.
@@ -79,8 +83,11 @@ var triggers = [][]byte{
 	[]byte(`{"type":"` + domain.EventHubConnected + `"`),
 	[]byte(`{"type":"` + domain.EventHubEventsSkipped + `"`),
 	[]byte(`{"type":"` + domain.EventHubLogReset + `"`),
-	[]byte(`{"type":"device.added"`),
-	[]byte(`{"type":"device.updated"`),
+}
+
+// deviceTriggers are how the stored events begin after which a hub is asked for the device.
+var deviceTriggers = [][]byte{
+	[]byte(`{"type":"device.added"`), []byte(`{"type":"device.updated"`),
 }
 
 // receive notes the hubs that must be asked.
@@ -91,11 +98,12 @@ func (k *Keeper) receive(_ int, commits []journal.Commit) {
 			if !r.Kind.IsEvent() {
 				continue
 			}
-			for _, trigger := range triggers {
-				if bytes.HasPrefix(r.Payload, trigger) && k.cfg.Serves(r.Hub) {
-					k.request(domain.HubID(strings.Clone(string(r.Hub))), k.cfg.Delay)
-					break
-				}
+			begins := func(trigger []byte) bool { return bytes.HasPrefix(r.Payload, trigger) }
+			switch {
+			case slices.ContainsFunc(triggers, begins) && k.cfg.Serves(r.Hub):
+				k.request(domain.HubID(strings.Clone(string(r.Hub))), k.cfg.Delay)
+			case slices.ContainsFunc(deviceTriggers, begins) && k.cfg.Serves(r.Hub):
+				k.requestDevice(domain.HubID(strings.Clone(string(r.Hub))), r.Payload)
 			}
 		}
 	}
@@ -239,15 +247,22 @@ func (k *Keeper) startReads(ctx context.Context, workers *errgroup.Group) {
 	defer k.mu.Unlock()
 	now := k.cfg.Now()
 	for id, a := range k.asks {
-		if a.running || a.due.After(now) {
+		due, ask := !a.due.After(now), k.ask
+		switch {
+		case a.running:
 			continue
-		}
-		if a.done {
+		case len(a.devices) > 0 && !a.devicesDue.After(now):
+			ask = k.askForDevices // also before a whole read, which may take long
+		case !due:
+			continue
+		case a.done && len(a.devices) == 0 && !a.devicesDue.After(now):
 			delete(k.asks, id)
+			continue
+		case a.done:
 			continue
 		}
 		a.running = true
-		if !workers.TryGo(func() error { k.ask(ctx, id, a); return nil }) {
+		if !workers.TryGo(func() error { ask(ctx, id, a); return nil }) {
 			a.running = false
 			break
 		}

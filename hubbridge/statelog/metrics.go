@@ -12,6 +12,8 @@ const (
 	outcomeStored  = "stored"
 	outcomePartial = "partial"
 	outcomeFailed  = "failed"
+	// outcomeDevice is that of a read of single devices, after events about them.
+	outcomeDevice = "device"
 	// outcomeNothing is that of a snapshot of a hub of which nothing is known.
 	outcomeNothing = "nothing"
 )
@@ -20,8 +22,9 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
 		reads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hubcloud_statelog_reads_total",
-			Help: "Times that a hub was asked for all its devices, by outcome: stored, partial " +
-				"(some devices did not answer), failed. What is not stored is asked again.",
+			Help: "Times that a hub was asked for its devices, by outcome: stored, partial " +
+				"(some devices did not answer), device (single devices, which have joined or " +
+				"changed), failed. What is not stored is asked again.",
 		}, []string{"outcome"}),
 		snapshots: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hubcloud_statelog_snapshots_total",
@@ -33,7 +36,9 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Help: "Connected hubs of this replica's shards that are to be asked for their devices.",
 		}),
 	}
-	for _, outcome := range []string{outcomeStored, outcomePartial, outcomeFailed} {
+	for _, outcome := range []string{
+		outcomeStored, outcomePartial, outcomeDevice, outcomeFailed,
+	} {
 		m.reads.WithLabelValues(outcome)
 	}
 	for _, outcome := range []string{outcomeStored, outcomeNothing, outcomeFailed} {

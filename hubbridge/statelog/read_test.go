@@ -74,6 +74,30 @@ func TestAskedAgain(t *testing.T) {
 	}
 }
 
+// Regression: the channels of a device that had just joined, and those that it got while it was
+// interviewed, were known only a minute after the last read of the hub.
+func TestDeviceIsAskedForSoon(t *testing.T) {
+	t.Parallel()
+	f := start(t, time.Hour)
+	f.cfg.MinInterval = time.Hour
+	f.set(1, `true`)
+	f.keep()
+	f.connected()
+	f.await("the state after the connection")
+	added := int64(99)
+	for _, typ := range []string{"device.added", "device.updated", "device.updated"} {
+		f.set(added, `"`+typ+`"`)
+		f.event(journal.KindHubEvent, typ, &added, `{"name":"device 99","removed_channels":[]}`)
+		f.await("the state after " + typ)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lists != 1 || f.most != 1 {
+		t.Errorf("asked for all devices %d times, with %d requests at once, want 1 and 1",
+			f.lists, f.most)
+	}
+}
+
 // An event that is stored while a hub is asked is newer than the answer and must win.
 func TestEventsDuringARead(t *testing.T) {
 	t.Parallel()
