@@ -17,7 +17,10 @@
 //	statelog     asks hubs for their devices, and keeps the state of the devices in the hubs' logs
 //	idempotency  runs requests with an Idempotency-Key once
 //	identity     issues certificates to hubs and authenticates their connections
-//	virtualhub   is a hub in software, with a load generator; it imports only protocol
+//	hubfaults    keeps what hubs do wrong, for the pages of their owners
+//	hub          is a library for hubs: enrolment, numbered events on disk, acks, requests
+//	virtualhub   is a hub in software, with a load generator; it stands on package hub
+//	hubcheck     checks a hub against the protocol
 //
 // # The life of a group
 //

@@ -102,7 +102,7 @@ func bucketDeclarations(b *Buckets) []bucketDeclaration {
 		},
 		// Watchers learn of an expired lease from its delete marker.
 		{into: &b.Leases, KeyValueConfig: jetstream.KeyValueConfig{
-			Bucket: "leases", Description: "which replica looks after which shard", TTL: LeaseTTL,
+			Bucket: "leases", Description: "which replica serves which group of shards", TTL: LeaseTTL,
 			LimitMarkerTTL: markerTTL,
 		}},
 		// Heartbeats are not watched, so they need no markers.

@@ -75,7 +75,7 @@ type member struct {
 	WaitingSince time.Time `json:"waiting_since,omitzero"`
 }
 
-// Notice is that a condition has begun or ended.
+// Notice announces the begin or end of a condition.
 type Notice struct {
 	Number uint64 `json:"number"`
 	// Cause identifies the occurrence of the condition. The notices of its begin and its end have

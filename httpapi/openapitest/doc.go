@@ -9,6 +9,4 @@
 // depend on one. The black-box tests use the package test/openapi.
 //
 // The pages for people, /portal and /v1/reference, are not described and not checked.
-//
-// The pages for people, /portal and /v1/reference, are not described and not looked at.
 package openapitest

@@ -46,7 +46,7 @@ func (v *statesVerification) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Most is built before the transaction of the comparison begins, which keeps old rows.
+	// Build first: an open transaction blocks vacuum.
 	b.connMu.Lock()
 	begin, err := b.statePositions(ctx, b.conn, b.cfg.Schema)
 	b.connMu.Unlock()

@@ -13,7 +13,8 @@ type Queries interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// Built reports whether the states have been up with all journals since the tables were made.
+// Built reports whether the states have caught up with every journal once since the tables were
+// made.
 func Built(ctx context.Context, db interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }) (built bool, err error) {

@@ -50,8 +50,8 @@ type Server struct {
 	maxConnections int
 	pendingClosed  atomic.Int64
 
-	// violationLines are the violations that the server has logged, and violations the same with
-	// the hub.
+	// violationLines are the violations that the server has logged, and violations are the
+	// same, with the hub resolved.
 	violationLines chan violationLine
 	violations     chan Violation
 

@@ -78,7 +78,7 @@ func (l *Logs) readBefore(
 		page.Events, page.HasMore = page.Events[:limit], true
 	}
 	if n := len(page.Events); n > 0 {
-		page.Next = t.placeAhead(page.Events[n-1])
+		page.Next = t.cursorBefore(page.Events[n-1])
 	}
 	return page, nil
 }
@@ -124,9 +124,9 @@ func (t *tail) between(ctx context.Context, from, to uint64) ([]domain.EncodedEv
 	return events, nil
 }
 
-// placeAhead returns a cursor of the place before an event. It has the event's time: every message
+// cursorBefore returns the position just before an event. It has the event's time: every message
 // from the event on was stored at that time or later.
-func (t *tail) placeAhead(event domain.EncodedEvent) string {
+func (t *tail) cursorBefore(event domain.EncodedEvent) string {
 	c, err := parseCursor(event.Cursor)
 	if err != nil || c.seq == 0 {
 		return event.Cursor // not for events of this package: their sequences begin with 1

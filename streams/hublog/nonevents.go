@@ -25,9 +25,9 @@ const (
 	nonEventsPause    = 10 * time.Second
 )
 
-// nonEvents knows the sequences of the records of logs that are not events, so that events can be
-// counted by sequences. A log is loaded when it is first asked for, with one filtered read of the
-// hub's stream, and then kept up to date by what the journal delivers.
+// nonEvents holds the sequences of commands and states, so that events can be counted. A log is
+// loaded when it is first asked for, with one filtered read of the hub's stream, and then kept up
+// to date by what the journal delivers.
 type nonEvents struct {
 	// used reports that there is a log.
 	used atomic.Bool

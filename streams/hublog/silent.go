@@ -23,8 +23,8 @@ const (
 // errSilent reports that a hub's stream did not answer a moment ago.
 var errSilent = fmt.Errorf("%w: the stream did not answer a moment ago", jsapi.ErrNoLeader)
 
-// silences has the hubs whose streams did not answer, until they are asked again. Otherwise each
-// read of a log whose server is stopped or cut off would wait for it again.
+// silences holds the streams that timed out, and until when they are skipped. Otherwise each read
+// of a log whose server is stopped or cut off would wait for it again.
 type silences struct {
 	mu    sync.Mutex
 	until map[domain.HubID]time.Time

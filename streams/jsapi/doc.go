@@ -27,7 +27,7 @@
 // the caller can find out whether its messages were stored. So the callers repeat their appends:
 // ingest in hubState.withState, directory in Log.publish, outbox in Outbox.put, commands in
 // Commands.append, and journal in Writer.send. hublog repeats its loads of history, which any copy
-// of a stream may answer, in history.fetch.
+// of a stream may answer, in Logs.records.
 //
 // # Goroutines
 //

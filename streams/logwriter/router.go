@@ -273,9 +273,8 @@ func (r *Router) SyncGroup(ctx context.Context, number int) error {
 	return g.follower.Sync(ctx)
 }
 
-// IsCommitting reports whether this process began a commit of the hub's group before a time and does
-// not know yet whether it is stored. Other processes may have got it already, while Sync and Tip of
-// this one know nothing of it.
+// IsCommitting reports whether a commit of the hub's group that began before a time has an unknown
+// outcome. Other replicas may already have it.
 func (r *Router) IsCommitting(hub domain.HubID, before time.Time) bool {
 	w := r.groupOf(hub).writer.Load()
 	if w == nil {

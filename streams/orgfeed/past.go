@@ -26,7 +26,7 @@ const (
 // them for all. A reader that is slower than the others falls behind the past, and no reader waits
 // for it.
 //
-// Everything in it is as a reader at its start would get it by itself.
+// It yields what a reader at its start position would.
 type past struct {
 	feed *Feed
 	org  string

@@ -140,7 +140,7 @@ var Pages = join(frame, help, people, hubs, notifications, map[string]string{
 	"readers":      "Readers of events",
 	"readers-list": "Programs that name themselves",
 	"readers-none": "No program has named itself yet.",
-	"readers-what": "What a program has not read is gone for it once its position expires. Events are kept for",
+	"readers-what": "A program that falls behind by more than this loses events:",
 	"readers-name": "Programs that send the header Reader when they read events are listed " +
 		"until a week after they last read.",
 	"reader-all":        "all hubs",
