@@ -175,7 +175,8 @@ func (b *Bridge) serveShard(ctx context.Context, shard int, held func() bool) er
 	logger := b.cfg.Logger.With("shard", shard)
 	var ingestShard *ingest.Shard
 	watcher := presence.NewWatcher(b.conns.Sys, shard, len(b.conns.Shards), b.view,
-		func(hub domain.HubID, o presence.Observation) { ingestShard.Observe(hub, o) }, logger)
+		func(hub domain.HubID, o presence.Observation) { ingestShard.Observe(hub, o) },
+		b.cfg.RoutesChanged, logger)
 	ingestShard = ingest.NewShard(b.shardConfig(shard, watcher, acks, held, logger))
 	b.mu.Lock()
 	b.serving[shard] = ingestShard

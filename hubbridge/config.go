@@ -22,6 +22,9 @@ type Config struct {
 	// Admit reports whether the disk has space for a number of bytes, before anything that a hub
 	// sent is stored. Its error withholds the ack. Defaults to admitting everything.
 	Admit func(bytes int) error
+	// RoutesChanged returns when the connections between the broker's servers have last changed, so
+	// that the broker's events about connections of hubs may be lost. Defaults to never.
+	RoutesChanged func() time.Time
 	// Now returns the current time. Defaults to time.Now.
 	Now func() time.Time
 	// Logger defaults to slog.Default().
@@ -36,6 +39,9 @@ type Config struct {
 func (c Config) WithDefaults() Config {
 	if c.Admit == nil {
 		c.Admit = func(int) error { return nil }
+	}
+	if c.RoutesChanged == nil {
+		c.RoutesChanged = func() time.Time { return time.Time{} }
 	}
 	if c.Now == nil {
 		c.Now = time.Now

@@ -2,6 +2,7 @@ package presence
 
 import (
 	"encoding/json"
+	"maps"
 	"strconv"
 	"time"
 
@@ -25,8 +26,14 @@ type comparer struct {
 	// gone has the connections that no server has any more, but whose end the broker has not
 	// reported.
 	gone map[domain.HubID]goneConnection
-	// last is when the last comparison of all hubs began.
-	last time.Time
+	// again has the connections that a server lists although their end is recorded, and when they
+	// were found on a list.
+	again map[domain.HubID]goneConnection
+	// missing has the servers of a cluster that cannot be reached.
+	missing map[string]missingServer
+	// last is when the last comparison of all hubs began, and next when the next one is due at the
+	// latest; zero for no such time.
+	last, next time.Time
 }
 
 // query asks servers for the connections of all hubs of the shard or of one hub, or one server
@@ -39,14 +46,24 @@ type query struct {
 	servers map[string]bool
 	listed  map[listed]bool
 	// lookup is the connection that the query looks up; nil for a query that lists connections.
-	lookup *domain.Connection
+	// replaced reports that the hub has another connection.
+	lookup   *domain.Connection
+	replaced bool
 }
 
-// goneConnection is observed to have ended at the time at, unless the broker reports its end
-// before.
+// goneConnection is a connection that is gone, or seems to be. In comparer.gone it is observed to
+// have ended at the time at, unless the broker reports its end before.
 type goneConnection struct {
 	connection domain.Connection
 	at         time.Time
+}
+
+// missingServer is a server that cannot be reached since a time. It was last asked for a hub's
+// connection at the time asked.
+type missingServer struct {
+	since, asked time.Time
+	hub          domain.HubID
+	connection   domain.Connection
 }
 
 // listed is a connection on a server's list.
@@ -72,7 +89,12 @@ func (c *comparer) tick(now time.Time) {
 			c.compare(hub, now)
 		}
 	}
-	if dropped := c.countDropped(); dropped || now.Sub(c.last) >= compareEvery {
+	every := compareEvery
+	if now.Sub(c.changed()) < unrestFor {
+		every = unrestEvery
+	}
+	due := now.Sub(c.last) >= every || !c.next.IsZero() && !now.Before(c.next)
+	if dropped := c.countDropped(); dropped || due {
 		if dropped {
 			c.view.metrics.overruns.Inc()
 			c.logger.Warn("connection events dropped", "account", c.account)
@@ -86,6 +108,13 @@ func (c *comparer) tick(now time.Time) {
 		delete(c.gone, hub)
 		if known, _ := c.view.Get(hub); known.Online && known.Connection.Same(gone.connection) {
 			c.observe(hub, Observation{Connection: gone.connection, Ended: true})
+		}
+	}
+	for server, m := range c.missing {
+		if now.Sub(m.asked) >= unrestEvery {
+			m.asked = now
+			c.missing[server] = m
+			c.lookUp(m.hub, m.connection, false)
 		}
 	}
 	for token, q := range c.queries {
@@ -121,7 +150,10 @@ func (c *comparer) countDropped() bool {
 func (c *comparer) compare(hub domain.HubID, now time.Time) {
 	if hub == "" {
 		c.view.metrics.comparisons.Inc()
-		c.last = now
+		c.last, c.next = now, time.Time{}
+		maps.DeleteFunc(c.again, func(_ domain.HubID, first goneConnection) bool {
+			return now.Sub(first.at) > compareEvery
+		})
 	}
 	c.ask(
 		pingList, listRequest{MQTT: string(hub)},
@@ -132,12 +164,15 @@ func (c *comparer) compare(hub domain.HubID, now time.Time) {
 	)
 }
 
-// lookUp asks the server of a connection whether the connection exists.
-func (c *comparer) lookUp(hub domain.HubID, connection domain.Connection) {
+// lookUp asks the server of a connection whether the connection exists. replaced reports that the
+// hub has another one.
+func (c *comparer) lookUp(hub domain.HubID, connection domain.Connection, replaced bool) {
 	now := time.Now()
 	c.ask(
 		serverList(connection.Server), listRequest{CID: connection.CID},
-		&query{hub: hub, began: now, lastAnswer: now, lookup: &connection},
+		&query{
+			hub: hub, began: now, lastAnswer: now, lookup: &connection, replaced: replaced,
+		},
 	)
 }
 
@@ -167,10 +202,10 @@ func (c *comparer) handleAnswer(token string, msg *nats.Msg, now time.Time) {
 	if q == nil {
 		return
 	}
-	if streams.NoResponders(msg) { // no such server: it is gone
+	if streams.NoResponders(msg) { // no such server
 		if q.lookup != nil {
 			delete(c.queries, token)
-			c.serverGone(q.lookup.Server)
+			c.handleMissing(q, now)
 		}
 		return
 	}
@@ -179,13 +214,14 @@ func (c *comparer) handleAnswer(token string, msg *nats.Msg, now time.Time) {
 		c.logger.Warn("connection list unreadable", "account", c.account, "error", err)
 		return
 	}
+	delete(c.missing, page.Server.ID)
 	if q.lookup != nil {
 		delete(c.queries, token)
 		c.handleLookup(q, page, now)
 		return
 	}
 	q.lastAnswer = now
-	c.handlePage(q, page)
+	c.handlePage(q, page, now)
 	if next := page.Data.Offset + pageSize; q.hub == "" && next < page.Data.Total {
 		c.send(serverList(page.Server.ID), token, listRequest{Offset: next})
 	}
@@ -203,8 +239,25 @@ func (c *comparer) handleLookup(q *query, page listPage, now time.Time) {
 	c.gone[q.hub] = goneConnection{*q.lookup, now.Add(endGrace)}
 }
 
+// handleMissing handles that the server of a looked up connection cannot be reached: it has ended,
+// or the servers that answer cannot reach it. Its connections count as ended once that has lasted;
+// a connection that the hub has replaced, and those of a broker that is one server, at once.
+func (c *comparer) handleMissing(q *query, now time.Time) {
+	server := q.lookup.Server
+	m, known := c.missing[server]
+	switch {
+	case q.replaced:
+		c.observe(q.hub, Observation{Connection: *q.lookup, Ended: true})
+	case known && now.Sub(m.since) >= missingFor || streams.IsSingle(c.sys):
+		delete(c.missing, server)
+		c.serverGone(server)
+	case !known:
+		c.missing[server] = missingServer{now, now, q.hub, *q.lookup}
+	}
+}
+
 // handlePage observes the connections on a server's list that the view does not have.
-func (c *comparer) handlePage(q *query, page listPage) {
+func (c *comparer) handlePage(q *query, page listPage, now time.Time) {
 	for _, l := range page.Data.Connections {
 		hub, ok := domain.ParseHubID(l.MQTT)
 		if !ok || !c.inShard(hub) {
@@ -212,11 +265,31 @@ func (c *comparer) handlePage(q *query, page listPage) {
 		}
 		connection := domain.Connection{Server: page.Server.ID, CID: l.CID, Start: l.Start}
 		q.listed[listed{hub, connection.Server, connection.CID}] = true
-		if known, _ := c.view.Get(hub); !known.Online || !known.Connection.Same(connection) {
-			c.observe(hub, Observation{Connection: connection, IP: l.IP})
+		known, _ := c.view.Get(hub)
+		same := known.Connection.Same(connection)
+		if same && (known.Online || !c.isOpen(q, hub, connection, now)) {
+			continue
 		}
+		c.observe(hub, Observation{Connection: connection, IP: l.IP, Open: same})
 	}
 	q.servers[page.Server.ID] = true
+}
+
+// isOpen reports whether a connection on a list is open although its end is recorded. The first such
+// list brings the next comparison forward.
+func (c *comparer) isOpen(
+	q *query, hub domain.HubID, connection domain.Connection, now time.Time,
+) bool {
+	first := c.again[hub]
+	if first.connection.Same(connection) && q.began.Sub(first.at) >= listedTwice {
+		delete(c.again, hub)
+		return true
+	}
+	if !first.connection.Same(connection) {
+		c.again[hub] = goneConnection{connection, now}
+		c.next = now.Add(listedTwice)
+	}
+	return false
 }
 
 // finish looks up each connection of an online hub that is on no server's list. The connection may
@@ -238,7 +311,7 @@ func (c *comparer) finish(q *query) {
 		if !q.servers[known.Server] {
 			silent[known.Server] = true
 		}
-		c.lookUp(hub, known)
+		c.lookUp(hub, known, q.hub == hub && len(q.listed) > 0)
 	}
 }
 

@@ -8,10 +8,16 @@
 // to one server come in their order, and may repeat.
 //
 // Events of the broker can be lost. Therefore the watcher compares the broker's lists of
-// connections with the View when it starts, every 30 s, after it has lost the broker, and for a
-// single hub on request. It observes the beginning of each connection on a list. A connection that
-// no list has is looked up by itself first, because a list that comes in pages can miss it; if the
-// server does not have the connection, or does not exist any more, the watcher observes the end.
+// connections with the View when it starts, every 30 s, after it has lost the broker, for a while
+// after the servers of a cluster have lost or found each other, and for a single hub on request. It
+// observes the beginning of each connection on a list. A connection that no list has is looked up by
+// itself first, because a list that comes in pages can miss it; if the server does not have the
+// connection, the watcher observes the end.
+//
+// A server of a cluster that the others cannot reach may have ended, or be cut off with its hubs,
+// which it keeps. Its hubs stay online for 25 s; then the watcher observes the end of their
+// connections. If the server is back and lists such a connection twice, the connection is open, and
+// the hub is online again.
 //
 // # Transitions
 //

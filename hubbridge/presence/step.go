@@ -25,6 +25,9 @@ type Observation struct {
 	Connection domain.Connection
 	// Ended reports whether the connection has ended; otherwise it has begun.
 	Ended bool
+	// Open reports that the connection is open although its end was observed: its server could not
+	// be reached for a while.
+	Open bool
 	// IP is the hub's address, when the connection has begun and the broker reported the address.
 	IP string
 	// Reason is the broker's reason for the end, in lower case; nil when the broker gave none.
@@ -62,8 +65,8 @@ func Step(
 	)
 	at := slices.IndexFunc(pending, func(p Pending) bool { return p.connection.Same(o.Connection) })
 	switch {
-	case !o.Ended && o.Connection.Same(recorded.Connection):
-		return nil, pending // recorded, or ended already: a connection begins once
+	case !o.Ended && o.Connection.Same(recorded.Connection) && (recorded.Online || !o.Open):
+		return nil, pending // recorded, or ended already: an event may be late
 	case !o.Ended && !recorded.Online:
 		return []Transition{{Online: true, Connection: o.Connection, IP: o.IP}}, nil
 	case !o.Ended:

@@ -12,7 +12,7 @@ import (
 func connection(cid uint64) domain.Connection { return domain.Connection{Server: "S", CID: cid} }
 
 // parseObservation parses an observation of a test case: +1 is the beginning of connection 1, -1
-// its end, -1:x its end for the reason x.
+// its end, -1:x its end for the reason x, =1 that it is open although its end was observed.
 func parseObservation(text string) Observation {
 	sign, rest := text[:1], text[1:]
 	number, reason, given := strings.Cut(rest, ":")
@@ -20,7 +20,7 @@ func parseObservation(text string) Observation {
 	if _, err := fmt.Sscan(number, &cid); err != nil {
 		panic(err)
 	}
-	o := Observation{Connection: connection(cid), Ended: sign == "-"}
+	o := Observation{Connection: connection(cid), Ended: sign == "-", Open: sign == "="}
 	if given {
 		o.Reason = &reason
 	}
@@ -75,6 +75,10 @@ func TestStep(t *testing.T) {
 		"taken over, ended at once, and another": {
 			[]string{"+1", "+2", "-2:x", "+3", "-1" + dup}, "+1 -1" + dup + " +2 -2:x +3",
 		},
+		// A hub whose server could not be reached for a while stayed offline for as long as it stayed
+		// connected.
+		"open although its end was observed":    {[]string{"+1", "-1", "=1", "=1", "-1:x"}, "+1 -1 +1 -1:x"},
+		"open, and never ended":                 {[]string{"+1", "=1", "-1:x"}, "+1 -1:x"},
 		"the end of the old connection is late": {[]string{"+1", "+2", "wait", "-1"}, "+1 -1 +2"},
 	} {
 		t.Run(name, func(t *testing.T) {

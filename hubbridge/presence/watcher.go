@@ -14,8 +14,17 @@ import (
 )
 
 const (
-	// compareEvery is the time between comparisons with the broker's list.
+	// compareEvery is the time between comparisons with the broker's list. For unrestFor after the
+	// servers of the broker have changed it is unrestEvery: not every server may answer at first.
 	compareEvery = 30 * time.Second
+	unrestEvery  = 3 * time.Second
+	unrestFor    = 15 * time.Second
+	// listedTwice is the time between two lists that both have a connection whose end is recorded.
+	// Then it is open. A server lists a connection for moments after it has reported its end.
+	listedTwice = time.Second
+	// missingFor is how long a server of a cluster must be out of reach until its connections count
+	// as ended. Many are still there when it is back.
+	missingFor = 25 * time.Second
 	// queueLength is how many of the broker's messages may wait: enough for every hub of a large
 	// shard connecting within seconds. Dropped messages bring the next comparison forward.
 	queueLength = 16 << 10
@@ -40,6 +49,8 @@ type Watcher struct {
 	inShard func(domain.HubID) bool
 	view    *View
 	observe func(domain.HubID, Observation)
+	// changed returns when the servers of the broker have last changed.
+	changed func() time.Time
 	logger  *slog.Logger
 
 	msgs     chan *nats.Msg
@@ -54,10 +65,12 @@ type checkRequest struct {
 }
 
 // NewWatcher returns the watcher of one of the shards, over a connection to the broker's system
-// account. Run calls observe, which must not block. A nil logger means slog.Default().
+// account. Run calls observe, which must not block. changed returns when the broker's servers, or
+// the connections between them, have last changed, so that events may have been lost. A nil logger
+// means slog.Default().
 func NewWatcher(
 	sys *nats.Conn, shard, shards int, view *View, observe func(domain.HubID, Observation),
-	logger *slog.Logger,
+	changed func() time.Time, logger *slog.Logger,
 ) *Watcher {
 	if logger == nil {
 		logger = slog.Default()
@@ -68,6 +81,7 @@ func NewWatcher(
 		inShard:  func(hub domain.HubID) bool { return streams.ShardOf(hub, shards) == shard },
 		view:     view,
 		observe:  observe,
+		changed:  changed,
 		logger:   logger,
 		msgs:     make(chan *nats.Msg, queueLength),
 		requests: make(chan checkRequest, 1024),
@@ -85,9 +99,9 @@ func (w *Watcher) Check(hub domain.HubID, after time.Duration) {
 }
 
 // Run follows the broker until ctx ends and returns ctx's error, or why it could not subscribe. It
-// compares the broker's list with the view at the start, every 30 s, and after a lost connection to
-// the broker. It calls ready once the broker has confirmed the
-// subscriptions.
+// compares the broker's list with the view at the start, every 30 s, after a lost connection to the
+// broker, and every 3 s for a while after the broker's servers have changed. It calls ready once
+// the broker has confirmed the subscriptions.
 //
 // The broker's events and its answers come over one connection into one channel, in the order in
 // which the broker sent them: a list is never older than an event that was observed before it.
@@ -97,6 +111,8 @@ func (w *Watcher) Run(ctx context.Context, ready func()) error {
 		queries:   make(map[string]*query),
 		requested: make(map[domain.HubID]time.Time),
 		gone:      make(map[domain.HubID]goneConnection),
+		again:     make(map[domain.HubID]goneConnection),
+		missing:   make(map[string]missingServer),
 	}
 	events := "$SYS.ACCOUNT." + string(w.account) + "."
 	for _, subject := range []string{events + "CONNECT", events + "DISCONNECT", w.inbox + ".*"} {

@@ -43,6 +43,14 @@ const (
 // routePasswordPattern finds the password in RouteSecretName.
 var routePasswordPattern = regexp.MustCompile(`(?m)^` + routePassword + `: "([A-Za-z0-9_-]+)"$`)
 
+// A server pings each route every routePing, and closes the route when more than routePingMax pings
+// have no answer: after routeSilence to routePing more.
+const (
+	routePing    = 4 * time.Second
+	routePingMax = 3
+	routeSilence = routePingMax * routePing
+)
+
 // maxReplicas is the most replicas that the server allows for its own MQTT streams.
 const maxReplicas = 3
 
@@ -298,6 +306,10 @@ cluster {
     verify: true
     timeout: %d
   }
+  # A route without a network is closed after %s to %s, and opened again as soon as the network is back. The server's default is minutes,
+  # and a connection that survived an interruption can take as long again to notice that it is over.
+  ping_interval: %q
+  ping_max: %d
   # Clients have the addresses of all servers in their credentials. The servers' addresses for each other may be unreachable for clients.
   no_advertise: true
   routes: $%s
@@ -313,6 +325,10 @@ cluster {
 		f.file(KeyName),
 		f.file(AuthorityName),
 		tlsTimeoutSeconds,
+		routeSilence,
+		routeSilence+routePing,
+		routePing.String(),
+		routePingMax,
 		routeURLs,
 	)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -58,6 +59,10 @@ type Reach struct {
 	// was last found to have started.
 	starts  map[string]time.Time
 	started time.Time
+	// routes holds the ids of each server's connections to other servers, and changed when some were
+	// last found to have changed.
+	routes  map[string][]uint64
+	changed time.Time
 	// began is when the servers were asked for the first time.
 	began time.Time
 	// minoritySince is since when fewer than a majority have answered; zero while enough do.
@@ -72,7 +77,7 @@ func NewReach(logger *slog.Logger, first *streams.Conns, more ...*streams.Conns)
 		answered: map[*nats.Conn]time.Time{}, server: map[*nats.Conn]string{},
 		reconnected: map[*nats.Conn]time.Time{},
 		servers:     map[string]time.Time{}, members: map[string]time.Time{},
-		starts: map[string]time.Time{},
+		starts: map[string]time.Time{}, routes: map[string][]uint64{},
 	}
 	for _, conns := range append([]*streams.Conns{first}, more...) {
 		for _, nc := range conns.All() {
@@ -165,7 +170,10 @@ func (r *Reach) pingServers(ctx context.Context) error {
 				Cluster string `json:"cluster"`
 			} `json:"server"`
 			Stats struct {
-				Start     time.Time `json:"start"`
+				Start  time.Time `json:"start"`
+				Routes []struct {
+					ID uint64 `json:"rid"`
+				} `json:"routes"`
 				JetStream *struct {
 					Meta *struct {
 						Size int `json:"cluster_size"`
@@ -181,6 +189,11 @@ func (r *Reach) pingServers(ctx context.Context) error {
 		defer r.mu.Unlock()
 		r.servers[answer.Server.Name] = time.Now()
 		r.noteStart(answer.Server.Name, answer.Stats.Start, time.Now())
+		routes := make([]uint64, 0, len(answer.Stats.Routes))
+		for _, route := range answer.Stats.Routes {
+			routes = append(routes, route.ID)
+		}
+		r.noteRoutes(answer.Server.Name, routes, time.Now())
 		if js := answer.Stats.JetStream; js != nil && js.Meta != nil {
 			r.members[answer.Server.Name] = time.Now()
 			r.size = js.Meta.Size
@@ -223,6 +236,25 @@ func (r *Reach) ServerStarted() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.started
+}
+
+// noteRoutes notes the connections of a server to others. The caller must hold r.mu.
+func (r *Reach) noteRoutes(server string, routes []uint64, now time.Time) {
+	slices.Sort(routes)
+	if before, known := r.routes[server]; known && !slices.Equal(routes, before) {
+		r.changed = now
+	}
+	r.routes[server] = routes
+}
+
+// RoutesChanged returns when the connections between the servers of a cluster were last found to
+// have changed: a server has started or stopped, was cut off from another, or reaches it again. Some
+// of what the servers told each other may be lost. It returns the zero time if none have changed
+// since Run has begun.
+func (r *Reach) RoutesChanged() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.changed
 }
 
 // countMembers counts the servers that have answered, also while the connection accepts no

@@ -178,7 +178,8 @@ func (s *Server) startBridge(ctx context.Context) (err error) {
 		s.conns, s.buckets, s.journals, s.hubLogs, s.directory, s.access, s.presence,
 		hubbridge.Config{
 			ReplicaID: s.replicaID, Retention: s.cfg.EventRetention, Admit: s.space.Admit,
-			Logger: s.logger, Metrics: s.registry, Tracer: s.traces.Tracer(),
+			RoutesChanged: s.reach.RoutesChanged,
+			Logger:        s.logger, Metrics: s.registry, Tracer: s.traces.Tracer(),
 		},
 	)
 	if err != nil {
