@@ -34,9 +34,12 @@ type world struct {
 	state  attention.HubState
 	// doubt makes the hub's state uncertain, and gone takes the hub away.
 	doubt, gone bool
-	// mails are what was mailed: "<member> <begin|end|digest> <title>".
+	// mails are what was mailed: "<member> <begin|end|digest> <title>", with the number of notices
+	// if there are several.
 	mails []string
 	ids   map[string]int
+	// last are the mails that were queued last.
+	last []alarmmail.Mail
 }
 
 // newWorld returns an organization with the owner ann, the admin bob and the member carol.
@@ -80,10 +83,17 @@ func (w *world) step() {
 	for _, change := range w.record.Observe(w.at, hubs) {
 		w.record.Apply(w.at, change, w.org, rules)
 	}
-	if w.record.DigestDue(w.at, rules) {
-		w.record.Digests(w.at, w.org, rules)
+	w.record.Decide(w.at, w.org, rules)
+	w.queue()
+}
+
+// queue queues the mails.
+func (w *world) queue() {
+	mails := w.record.Outgoing()
+	if len(mails) > 0 {
+		w.last = mails
 	}
-	for _, m := range w.record.Outgoing() {
+	for _, m := range mails {
 		w.ids[m.ID]++
 		w.mails = append(w.mails, describe(m))
 		w.record.Queued(m.ID)
@@ -99,7 +109,11 @@ func describe(m alarmmail.Mail) string {
 	if !m.Notices[0].Ended.IsZero() {
 		kind = "end"
 	}
-	return fmt.Sprintf("%s %s %s", m.MemberID, kind, m.Notices[0].Title)
+	text := fmt.Sprintf("%s %s %s", m.MemberID, kind, m.Notices[0].Title)
+	if n := len(m.Notices) + m.More; n > 1 {
+		text += fmt.Sprintf(" ×%d", n)
+	}
+	return text
 }
 
 // pass observes every two seconds for a time.
@@ -331,33 +345,157 @@ func TestAdopt(t *testing.T) {
 	w.want(t, "smoke again", "ann begin smoke", "bob begin smoke")
 }
 
-func TestDigest(t *testing.T) {
-	t.Parallel()
-	w := newWorld()
-	w.org.Members = w.org.Members[:0]
-	w.org.Members = append(w.org.Members, domain.OrgMember{ID: "ann", Role: domain.RoleOwner})
-	for device := range int64(30) {
-		w.state.Devices = append(w.state.Devices, attention.DeviceState{
+// fleet is an organization with the owner ann and many hubs at as many sites.
+type fleet struct {
+	*world
+	hubs map[domain.HubID]alarmmail.Hub
+}
+
+func newFleet(hubs int) *fleet {
+	f := &fleet{newWorld(), map[domain.HubID]alarmmail.Hub{}}
+	f.org.Members = []domain.OrgMember{{ID: "ann", Role: domain.RoleOwner}}
+	for i := range hubs {
+		f.put(i, fmt.Sprint("site", i), domain.HubOnline)
+	}
+	return f
+}
+
+// put sets the state of a hub, with devices that report smoke.
+func (f *fleet) put(i int, siteID string, status domain.HubStatus, smoke ...int64) {
+	id := domain.HubID(fmt.Sprintf("hub-0000-0000-%04d", i))
+	state := attention.HubState{ID: id, Status: status, Since: start}
+	for _, device := range smoke {
+		state.Devices = append(state.Devices, attention.DeviceState{
 			ID: device, Available: true, Channels: []attention.ChannelState{{
-				Key: "leak", Value: []byte("true"), ObservedAt: start, ChangedAt: start,
+				Key: "smoke", Value: []byte("true"), ObservedAt: f.at, ChangedAt: f.at,
 			}},
 		})
 	}
-	w.step()
-	w.want(t, "thirty leaks", slices.Repeat([]string{"ann begin leak"}, 4)...)
-	w.pass(2 * time.Minute)
-	w.want(t, "the digest", "ann digest 26")
-	w.state.Devices = nil
-	w.crash(t)
-	w.pass(50 * time.Minute)
-	w.want(t, "the hour has no room")
-	w.pass(15 * time.Minute)
-	w.want(t, "the digest of the next hour", "ann digest 30")
-	for id, times := range w.ids {
+	f.hubs[id] = alarmmail.Hub{
+		State: state, Certain: true, Name: string(id), SiteID: siteID, Site: siteID,
+	}
+}
+
+// pass observes every two seconds for a time.
+func (f *fleet) pass(d time.Duration) {
+	for end := f.at.Add(d); f.at.Before(end); f.at = f.at.Add(2 * time.Second) {
+		for _, change := range f.record.Observe(f.at, f.hubs) {
+			f.record.Apply(f.at, change, f.org, rules)
+		}
+		f.record.Decide(f.at, f.org, rules)
+		f.queue()
+	}
+}
+
+// An outage of 22 hubs used up the hour's mails, and smoke afterwards was mailed an hour later, in a
+// digest.
+func TestSmokeDoesNotWaitForWhatAnOutageHasUsed(t *testing.T) {
+	t.Parallel()
+	f := newFleet(22)
+	for i := range 22 {
+		f.put(i, fmt.Sprint("site", i), domain.HubOffline)
+	}
+	f.pass(10 * time.Minute)
+	f.want(t, "the outage", append(
+		slices.Repeat([]string{"ann begin hub_offline"}, 4), "ann digest 18")...)
+	f.put(3, "site3", domain.HubOnline, 1)
+	f.pass(2 * time.Second)
+	f.want(t, "smoke", "ann begin smoke")
+	f.crash(t)
+	f.put(3, "site3", domain.HubOnline, 1, 2, 3)
+	f.pass(50 * time.Second)
+	f.want(t, "more smoke, within a minute of the first")
+	f.pass(20 * time.Second)
+	f.want(t, "more smoke", "ann begin smoke ×2")
+	for i := range 10 {
+		f.put(i, fmt.Sprint("site", i), domain.HubOnline, 1, 2, 3)
+	}
+	f.pass(2 * time.Second)
+	f.want(
+		t, "smoke at nine more sites: three mails are left, and one for all others",
+		"ann begin smoke ×3", "ann begin smoke ×3", "ann begin smoke ×3", "ann digest 18",
+	)
+	f.put(15, "site15", domain.HubOnline, 1)
+	f.pass(50 * time.Second)
+	f.want(t, "smoke at another site, within a minute of the mail for all")
+	f.pass(20 * time.Second)
+	f.want(t, "smoke at another site", "ann begin smoke")
+}
+
+// Of many conditions of one kind at one site a member gets one mail, and another when they grow.
+func TestOneMailForAKindAtASite(t *testing.T) {
+	t.Parallel()
+	f := newFleet(0)
+	for i := range 300 {
+		f.put(i, "tower", domain.HubOffline)
+	}
+	f.pass(6 * time.Minute)
+	f.want(t, "300 hubs are offline", "ann begin hub_offline ×300")
+	for i := 300; i < 305; i++ {
+		f.put(i, "tower", domain.HubOnline, 1)
+	}
+	f.pass(2 * time.Second)
+	f.want(t, "smoke", "ann begin smoke ×5")
+	f.put(305, "tower", domain.HubOnline, 1)
+	f.pass(2 * time.Minute)
+	mails := f.last
+	f.want(t, "more smoke", "ann begin smoke")
+	if len(mails) != 1 || mails[0].Standing != 6 || !mails[0].Urgent {
+		t.Errorf("got %+v, want an urgent mail with 6 that stand", mails)
+	}
+	for i := range 306 {
+		f.put(i, "tower", domain.HubOnline)
+	}
+	f.pass(5 * time.Minute)
+	f.want(t, "all is well", "ann end hub_offline ×300", "ann end smoke ×6")
+	f.put(1, "tower", domain.HubOnline, 1)
+	f.pass(20 * time.Second)
+	f.put(1, "tower", domain.HubOnline)
+	f.pass(14 * time.Second)
+	f.want(t, "smoke that ends", "ann begin smoke", "ann end smoke")
+	f.put(2, "tower", domain.HubOnline, 1)
+	f.pass(2 * time.Second)
+	f.want(t, "another cause within the minute", "ann begin smoke")
+}
+
+// A member who has the hour's mails gets the rest in a digest, when the hour has room.
+func TestDigest(t *testing.T) {
+	t.Parallel()
+	f := newFleet(30)
+	for i := range 30 {
+		f.put(i, fmt.Sprint("site", i), domain.HubOffline)
+	}
+	f.pass(5*time.Minute + 2*time.Second)
+	f.want(t, "thirty hubs", slices.Repeat([]string{"ann begin hub_offline"}, 4)...)
+	f.pass(2 * time.Minute)
+	f.want(t, "the digest", "ann digest 26")
+	for i := range 30 {
+		f.put(i, fmt.Sprint("site", i), domain.HubOnline)
+	}
+	f.crash(t)
+	f.pass(50 * time.Minute)
+	f.want(t, "the hour has no room")
+	f.pass(15 * time.Minute)
+	f.want(t, "the digest of the next hour", "ann digest 30")
+	for id, times := range f.ids {
 		if times != 1 {
 			t.Errorf("mail %s was queued %d times", id, times)
 		}
 	}
+}
+
+// So many hubs are offline that no more is followed: smoke is.
+func TestUrgentConditionsAreFollowedBesides(t *testing.T) {
+	t.Parallel()
+	f := newFleet(0)
+	for i := range alarmmail.MaxConditions + 10 {
+		f.put(i, "tower", domain.HubOffline)
+	}
+	f.pass(6 * time.Minute)
+	f.want(t, "the outage", fmt.Sprintf("ann begin hub_offline ×%d", alarmmail.MaxConditions))
+	f.put(alarmmail.MaxConditions+5, "tower", domain.HubOnline, 1)
+	f.pass(2 * time.Second)
+	f.want(t, "smoke", "ann begin smoke")
 }
 
 func TestTitlesAreClipped(t *testing.T) {
@@ -370,6 +508,7 @@ func TestTitlesAreClipped(t *testing.T) {
 	for _, change := range w.record.Observe(w.at, hubs) {
 		w.record.Apply(w.at, change, w.org, long)
 	}
+	w.record.Decide(w.at, w.org, long)
 	if got := []rune(w.record.Outgoing()[0].Notices[0].Title); len(got) != 120 {
 		t.Errorf("got a title of %d characters, want 120", len(got))
 	}

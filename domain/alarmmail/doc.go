@@ -4,7 +4,7 @@
 // It is pure. A Record is what is known of one organization: which conditions have been mailed to
 // whom, how many mails each member got in the last hour, and which mails are decided and not queued
 // yet. The caller observes the organization's hubs with Observe, decides about the changes with
-// Apply and Digests, stores the record, and then queues the mails of Outgoing. A mail whose queueing
+// Apply and Decide, stores the record, and then queues the mails of Outgoing. A mail whose queueing
 // is repeated has the same id.
 //
 // # When mails are sent
@@ -21,14 +21,22 @@
 //   - Holds are measured by the caller's observations in a row. After an interruption (Interrupt)
 //     they begin again: what happened meanwhile is not known.
 //
-// # The limit
+// # Groups and limits
+//
+// Notices about one kind of condition at one site are one mail. It goes at once if there was none in
+// the last hour, or if all that stands is new. Otherwise it goes GroupPause after the last one, or
+// longer after many.
 //
 // A member gets at most Rules.MailsPerHour mails in any hour, of which the last is kept free for a
 // digest. Beyond it, notices wait for the digest: a minute, or until the hour has room. While notices
 // wait, new ones join them, so that an end is never mailed before its beginning.
 //
+// Urgent notices, which are begins of alarms of devices, do not count there and never wait for
+// others. Beyond MailsPerHour of them those of all groups are one mail: at once, and then at most one
+// every GroupPause.
+//
 // # Bounds
 //
-// MaxConditions, MaxRecipients, MaxListed and MaxOutgoing bound a record. Of conditions beyond
-// MaxConditions nothing is mailed until others end.
+// MaxConditions, MaxUrgent, MaxRecipients, MaxListed and MaxOutgoing bound a record. Of conditions
+// beyond MaxConditions nothing is mailed until others end.
 package alarmmail

@@ -9,13 +9,15 @@ import (
 // Bounds of a record.
 const (
 	// MaxConditions is how many conditions of an organization are followed at a time; warnings have
-	// three quarters of it.
+	// three quarters of it. MaxUrgent is how many urgent ones are followed besides.
 	MaxConditions = 2000
+	MaxUrgent     = 1000
 	// MaxRecipients is how many members are mailed about a condition: owners first, then admins.
 	MaxRecipients = 100
-	// MaxListed is how many notices a digest lists.
+	// MaxListed is how many notices a mail lists.
 	MaxListed = 100
-	// MaxOutgoing is how many mails wait for the queue. Beyond it notices wait for a digest.
+	// MaxOutgoing is how many mails wait for the queue, and how many urgent ones besides. Beyond it
+	// notices wait.
 	MaxOutgoing = 1000
 )
 
@@ -29,6 +31,11 @@ const (
 	FlapWindow = time.Hour
 	// DigestDelay is how long the first notice of a digest waits for others.
 	DigestDelay = time.Minute
+	// GroupPause is the time between two mails about one kind of condition at one site. After
+	// groupMails within an hour it is longGroupPause.
+	GroupPause     = time.Minute
+	groupMails     = 10
+	longGroupPause = 5 * time.Minute
 )
 
 // StartHold returns how long a condition must stand before it is mailed. People react to smoke at

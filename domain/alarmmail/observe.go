@@ -91,8 +91,11 @@ func (r *Record) entry(k key, c attention.Condition) *entry {
 		return e
 	}
 	limit := MaxConditions
-	if c.Severity != domain.SeverityAlarm {
-		limit = MaxConditions * 3 / 4
+	switch {
+	case c.Kind.Urgent(c.Severity):
+		limit += MaxUrgent
+	case c.Severity != domain.SeverityAlarm:
+		limit = limit * 3 / 4
 	}
 	if len(r.entries) >= limit {
 		return nil

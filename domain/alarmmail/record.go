@@ -64,17 +64,6 @@ type entry struct {
 	standsSince, goneSince time.Time
 }
 
-// member is what is known of the mails of a member.
-type member struct {
-	// Sent are when mails of the last hour were decided, oldest first.
-	Sent []time.Time `json:"sent,omitempty"`
-	// Waiting are the numbers of the notices that wait for a digest, and More how many notices it
-	// will not list. The first has waited since WaitingSince.
-	Waiting      []uint64  `json:"waiting,omitempty"`
-	More         int       `json:"more,omitempty"`
-	WaitingSince time.Time `json:"waiting_since,omitzero"`
-}
-
 // Notice announces the begin or end of a condition.
 type Notice struct {
 	Number uint64 `json:"number"`
@@ -89,6 +78,7 @@ type Notice struct {
 	Room    string       `json:"room,omitempty"`
 	Hub     domain.HubID `json:"hub"`
 	HubName string       `json:"hub_name"`
+	SiteID  string       `json:"site_id,omitempty"`
 	Site    string       `json:"site"`
 	Since   time.Time    `json:"since"`
 	// Ended is when the condition ended; zero while it stands.
@@ -101,9 +91,11 @@ type outgoing struct {
 	MemberID string    `json:"member_id"`
 	At       time.Time `json:"at"`
 	Notices  []uint64  `json:"notices"`
-	// Digest reports that the mail is a digest, and More how many notices it does not list.
-	Digest bool `json:"digest,omitempty"`
-	More   int  `json:"more,omitempty"`
+	// Digest, Urgent, More and Standing are those of Mail.
+	Digest   bool `json:"digest,omitempty"`
+	Urgent   bool `json:"urgent,omitempty"`
+	More     int  `json:"more,omitempty"`
+	Standing int  `json:"standing,omitempty"`
 }
 
 // Mail is a mail that is decided and not queued yet.
@@ -112,11 +104,17 @@ type Mail struct {
 	ID, MemberID string
 	// At is when the mail was decided.
 	At time.Time
-	// Notices has one notice, or for a digest one or more. More is how many the digest does not
-	// list.
+	// Notices has one notice or more, of one kind and site unless Digest is set. More is how many
+	// notices the mail does not list.
 	Notices []Notice
-	Digest  bool
 	More    int
+	// Digest reports that the mail has what had to wait, of any kind and site.
+	Digest bool
+	// Urgent reports that the mail must not wait for others.
+	Urgent bool
+	// Standing is how many conditions of the kind and site of the notices stand and were mailed to
+	// the member, with those of this mail; 0 for a digest.
+	Standing int
 }
 
 // stored is a record's stored form.
@@ -181,11 +179,15 @@ func (r *Record) Followed() int { return len(r.entries) }
 // many.
 func (r *Record) Left() int { return r.left }
 
-// Outgoing returns the mails that are decided and not queued, oldest first.
+// Outgoing returns the mails that are decided and not queued: the urgent ones first, and then the
+// oldest first.
 func (r *Record) Outgoing() []Mail {
 	var mails []Mail
 	for _, o := range r.outgoing {
-		m := Mail{ID: o.ID, MemberID: o.MemberID, At: o.At, Digest: o.Digest, More: o.More}
+		m := Mail{
+			ID: o.ID, MemberID: o.MemberID, At: o.At, Digest: o.Digest, Urgent: o.Urgent,
+			More: o.More, Standing: o.Standing,
+		}
 		for _, n := range r.notices {
 			if slices.Contains(o.Notices, n.Number) {
 				m.Notices = append(m.Notices, n)
@@ -193,6 +195,15 @@ func (r *Record) Outgoing() []Mail {
 		}
 		mails = append(mails, m)
 	}
+	slices.SortStableFunc(mails, func(a, b Mail) int {
+		switch {
+		case a.Urgent == b.Urgent:
+			return 0
+		case a.Urgent:
+			return -1
+		}
+		return 1
+	})
 	return mails
 }
 
@@ -212,7 +223,7 @@ func (r *Record) dropNotices() {
 		}
 	}
 	for m := range maps.Values(r.members) {
-		for _, n := range m.Waiting {
+		for _, n := range slices.Concat(m.Waiting, m.Urgent) {
 			needed[n] = true
 		}
 	}

@@ -55,6 +55,15 @@ func (k Kind) rank() int {
 // OfHub reports whether the kind is that of conditions of hubs, not of devices.
 func (k Kind) OfHub() bool { return k == Offline || k == NotHeard }
 
+// Urgent reports whether a condition is an alarm of a device: somebody must act at once, such as on
+// smoke, a leak or a door that is not locked. The alarm of a hub that is offline is not urgent.
+func (k Kind) Urgent(severity domain.Severity) bool {
+	return severity == domain.SeverityAlarm && !k.OfHub()
+}
+
+// Worse orders kinds of the same severity, the most urgent first.
+func (k Kind) Worse(other Kind) int { return k.rank() - other.rank() }
+
 // LowBattery is the charge in percent below which a battery needs attention.
 const LowBattery = 20
 

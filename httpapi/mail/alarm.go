@@ -1,10 +1,12 @@
 package mail
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	htmltemplate "html/template"
+	"slices"
 	"strings"
 	texttemplate "text/template"
 	"time"
@@ -37,10 +39,12 @@ type queuedAlarm struct {
 	OrgID    string `json:"org_id"`
 	OrgName  string `json:"org_name"`
 	MemberID string `json:"member_id"`
-	// Notices has one notice, or for a digest one or more. More is how many the digest leaves out.
-	Notices []alarmmail.Notice `json:"notices"`
-	Digest  bool               `json:"digest,omitempty"`
-	More    int                `json:"more,omitempty"`
+	// Notices, Digest and Standing are those of alarmmail.Mail. More is how many notices the mail
+	// leaves out.
+	Notices  []alarmmail.Notice `json:"notices"`
+	Digest   bool               `json:"digest,omitempty"`
+	More     int                `json:"more,omitempty"`
+	Standing int                `json:"standing,omitempty"`
 
 	// to is the recipient's address and token that of the link to unsubscribe, when the mail goes
 	// out.
@@ -56,10 +60,10 @@ func (m *Mailer) SendAlarm(
 		QueuedAt: mail.At, ID: mail.ID,
 		Alarm: &queuedAlarm{
 			OrgID: org.ID, OrgName: org.Name, MemberID: mail.MemberID, Notices: mail.Notices,
-			Digest: mail.Digest, More: mail.More,
+			Digest: mail.Digest, More: mail.More, Standing: mail.Standing,
 		},
 	}
-	for a := q.Alarm; a.Digest && len(a.Notices) > 1; {
+	for a := q.Alarm; len(a.Notices) > 1; {
 		content, err := json.Marshal(q)
 		if err != nil {
 			return fmt.Errorf("mail: encode a mail: %w", err)
@@ -71,8 +75,9 @@ func (m *Mailer) SendAlarm(
 		a.More, a.Notices = a.More+len(a.Notices)-half, a.Notices[:half]
 	}
 	return m.put(ctx, q, Envelope{
-		// Alarms have a part of the queue of their own: they must not keep invitations out.
-		Sender: org.ID + " alarms", Recipient: mail.MemberID, Topic: mail.ID,
+		// Mails about conditions have a part of the queue of their own: they must not keep invitations
+		// out. Urgent ones have a class of their own, and wait for no other mail.
+		Sender: org.ID + " alarms", Recipient: mail.MemberID, Topic: mail.ID, Alarm: mail.Urgent,
 		Expires: mail.At.Add(alarmLifetime),
 	})
 }
@@ -98,7 +103,9 @@ type alarmView struct {
 	Org, Title, Advice string
 	// Rows are what is known of the condition.
 	Rows []alarmRow
-	// Lines are the notices of a digest, and More how many it leaves out.
+	// Lines are the notices of a mail with several, which begins with Intro, and More how many it
+	// leaves out.
+	Intro string
 	Lines []alarmRow
 	More  int
 	// Link is the page to look at, Choose the page to choose mails, and Unsubscribe ends them.
@@ -112,16 +119,8 @@ func (a queuedAlarm) render(publicURL string) (content, error) {
 		Choose:      publicURL + "/portal/" + a.OrgID + "/notifications",
 		Unsubscribe: a.unsubscribeLink(publicURL),
 	}
-	if a.Digest {
-		for _, n := range a.Notices {
-			at := n.Since
-			if !n.Ended.IsZero() {
-				at = n.Ended
-			}
-			view.Lines = append(view.Lines, alarmRow{formatAlarmTime(at), place(n, 0)})
-		}
-		subject := fmt.Sprintf("%d more alarm notices: %s", len(a.Notices)+a.More, view.Org)
-		return render(a.to, subject, digestText, digestHTML, view)
+	if a.Digest || len(a.Notices)+a.More > 1 {
+		return a.renderList(view)
 	}
 	n := a.Notices[0]
 	view.Title, view.Link = title(n), view.Link+"/hubs/"+string(n.Hub)
@@ -138,7 +137,61 @@ func (a queuedAlarm) render(publicURL string) (content, error) {
 			view.Rows = append(view.Rows, row)
 		}
 	}
-	return render(a.to, place(n, maxSubjectPart), alarmText, alarmHTML, view)
+	subject := place(n, maxSubjectPart)
+	if a.Standing > 1 {
+		subject += fmt.Sprintf(" (%d at this site now)", a.Standing)
+		view.Rows = append(view.Rows, alarmRow{"At this site now", fmt.Sprint(a.Standing)})
+	}
+	return render(a.to, subject, alarmText, alarmHTML, view)
+}
+
+// renderList renders a mail with several notices. Its subject names the worst of them.
+func (a queuedAlarm) renderList(view alarmView) (content, error) {
+	notices := slices.Clone(a.Notices)
+	slices.SortStableFunc(notices, worse)
+	worst, alike, what := notices[0], a.More, title(notices[0])
+	for _, n := range notices {
+		if n.Ended.IsZero() == worst.Ended.IsZero() {
+			alike++
+			if title(n) != title(worst) {
+				what = title(worst) + " and others"
+			}
+		}
+		at := n.Since
+		if !n.Ended.IsZero() {
+			at = n.Ended
+		}
+		view.Lines = append(view.Lines, alarmRow{formatAlarmTime(at), place(n, 0)})
+	}
+	if worst.Ended.IsZero() {
+		view.Advice = text.Conditions[string(worst.Kind)].Advice
+	}
+	if a.Digest {
+		view.Intro = fmt.Sprintf(
+			"You got many mails about %s in the last hour. This mail lists what else happened.", view.Org,
+		)
+		subject := fmt.Sprintf("%s, and %d more", place(worst, maxSubjectPart), len(notices)+a.More-1)
+		return render(a.to, subject, digestText, digestHTML, view)
+	}
+	count := text.Count(alike, "device")
+	if worst.Kind.OfHub() {
+		count = text.Count(alike, "hub")
+	}
+	if worst.Ended.IsZero() && a.Standing > alike {
+		count += fmt.Sprintf(" more, %d in all", a.Standing)
+	}
+	subject := fmt.Sprintf("%s: %s, %s", what, count, clip(sanitize(worst.Site), maxSubjectPart))
+	view.Intro = subject
+	return render(a.to, subject, digestText, digestHTML, view)
+}
+
+// worse orders notices: what stands first, then the worst first.
+func worse(a, b alarmmail.Notice) int {
+	ended := func(n alarmmail.Notice) int { return min(n.Ended.Compare(time.Time{}), 1) }
+	return cmp.Or(
+		ended(a)-ended(b), slices.Index(domain.Severities, a.Severity)-
+			slices.Index(domain.Severities, b.Severity), a.Kind.Worse(b.Kind),
+	)
 }
 
 // title returns what has begun or ended.
@@ -157,12 +210,17 @@ func place(n alarmmail.Notice, limit int) string {
 		if name = domain.PlainLine(name); name == "" {
 			continue
 		}
-		if runes := []rune(name); limit > 0 && len(runes) > limit {
-			name = string(runes[:limit-1]) + "…"
-		}
-		names = append(names, name)
+		names = append(names, clip(name, limit))
 	}
 	return title(n) + ": " + strings.Join(names, ", ")
+}
+
+// clip shortens a name to a number of characters; 0 means any number.
+func clip(name string, limit int) string {
+	if runes := []rune(name); limit > 0 && len(runes) > limit {
+		return string(runes[:limit-1]) + "…"
+	}
+	return name
 }
 
 // formatAlarmTime returns a time for people, with its zone: "" for none.
@@ -182,7 +240,7 @@ func (a queuedAlarm) unsubscribeLink(publicURL string) string {
 func (a queuedAlarm) setHeaders(msg *gomail.Msg, publicURL, domain string) {
 	msg.SetGenHeader("List-Unsubscribe", "<"+a.unsubscribeLink(publicURL)+">")
 	msg.SetGenHeader("List-Unsubscribe-Post", "List-Unsubscribe=One-Click")
-	if !a.Digest {
+	if len(a.Notices)+a.More == 1 {
 		msg.SetGenHeader("References", "<"+a.Notices[0].Cause+"@"+domain+">")
 	}
 }

@@ -142,14 +142,17 @@ func TestAlarmOfHostileHub(t *testing.T) {
 	}
 }
 
+// The subject of a digest was "5 more alarm notices", with smoke somewhere in it.
 func TestDigestMail(t *testing.T) {
 	t.Parallel()
 	begin, end := smoke(), smoke()
 	end.Ended, end.Title = now, "Water leak"
+	warning := smoke()
+	warning.Title, warning.Kind, warning.Severity = "Low battery", "battery", domain.SeverityWarning
 	got, _ := sent(t, alarmmail.Mail{
-		Digest: true, More: 3, Notices: []alarmmail.Notice{begin, end},
+		Digest: true, More: 3, Notices: []alarmmail.Notice{end, warning, begin},
 	})
-	if got.subject != "5 more alarm notices: Acme" {
+	if got.subject != "Smoke detected: Kitchen sensor, Hub 12, North site, and 5 more" {
 		t.Errorf("got subject %q", got.subject)
 	}
 	for _, want := range []string{
@@ -159,6 +162,44 @@ func TestDigestMail(t *testing.T) {
 	} {
 		if !strings.Contains(got.text, want) || !strings.Contains(got.html, want) {
 			t.Errorf("no %q in one of the parts: %s\n%s", want, got.text, got.html)
+		}
+	}
+}
+
+// Many conditions of one kind at one site are one mail, which says how many there are by now.
+func TestGroupMail(t *testing.T) {
+	t.Parallel()
+	upstairs, offline, end := smoke(), smoke(), smoke()
+	upstairs.Device = "Landing sensor"
+	offline.Kind, offline.Title, offline.Device = attention.Offline, "Hub offline", ""
+	end.Ended = now
+	for want, m := range map[string]alarmmail.Mail{
+		"Smoke detected: 2 devices, North site": {
+			Urgent: true, Standing: 2, Notices: []alarmmail.Notice{smoke(), upstairs},
+		},
+		"Smoke detected: 2 devices more, 5 in all, North site": {
+			Urgent: true, Standing: 5, Notices: []alarmmail.Notice{smoke(), upstairs},
+		},
+		"Smoke detected: Kitchen sensor, Hub 12, North site (6 at this site now)": {
+			Urgent: true, Standing: 6, Notices: []alarmmail.Notice{smoke()},
+		},
+		"Smoke detected: 1 device, North site": {
+			Urgent: true, Standing: 1, Notices: []alarmmail.Notice{end, upstairs},
+		},
+		"Hub offline: 22 hubs, North site": {
+			Standing: 22, More: 20, Notices: []alarmmail.Notice{offline, offline},
+		},
+		"Ended: Smoke detected: 2 devices, North site": {
+			Notices: []alarmmail.Notice{end, end}, Standing: 4,
+		},
+	} {
+		got, _ := sent(t, m)
+		if got.subject != want || !strings.Contains(got.text, "Hub 12") {
+			t.Errorf("got %q, want %q", got.subject, want)
+		}
+		fire := strings.Contains(got.text, "fire brigade") && strings.Contains(got.html, "fire brigade")
+		if fire != strings.HasPrefix(want, "Smoke") {
+			t.Errorf("%s: the advice is wrong: %s", want, got.text)
 		}
 	}
 }
@@ -174,7 +215,7 @@ func TestLargeDigest(t *testing.T) {
 	}
 	got, _ := sent(t, alarmmail.Mail{Digest: true, Notices: notices})
 	listed := strings.Count(got.text, "Smoke detected")
-	if got.subject != "100 more alarm notices: Acme" || listed < 40 || listed == 100 ||
+	if !strings.HasSuffix(got.subject, ", and 99 more") || listed < 40 || listed == 100 ||
 		!strings.Contains(got.text, fmt.Sprintf("And %d more.", 100-listed)) {
 		t.Errorf("got %q with %d notices: %.300s", got.subject, listed, got.text)
 	}

@@ -47,8 +47,9 @@ type Envelope struct {
 	Recipient string
 	// Topic, if not empty, limits this to mails of the same topic.
 	Topic string
-	// Urgent mails do not wait for ordinary ones: a person is waiting for them.
-	Urgent bool
+	// Urgent mails do not wait for ordinary ones: a person is waiting for them. Alarms wait for
+	// neither, and have a part of the queue of their own.
+	Urgent, Alarm bool
 	// Expires is when a mail that is still undelivered is dropped.
 	Expires time.Time
 	Content []byte

@@ -35,8 +35,10 @@ type env struct {
 	// queued are the IDs of the mails that were queued, by "<member> <begin|end> <title>: <hub>". A
 	// notifier that is stopped may queue a mail again, which the outbox ignores for its ID.
 	queued map[string]map[string]bool
-	// full makes the queue reject the mails of an organization.
-	full string
+	// full makes the queue reject the mails of an organization, and onlyUrgent all that are not
+	// urgent.
+	full       string
+	onlyUrgent bool
 }
 
 func newEnv(t *testing.T) *env {
@@ -84,7 +86,7 @@ func (e *env) start(t *testing.T) (stop func()) {
 func (e *env) send(_ context.Context, org domain.OrgState, mail alarmmail.Mail) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if org.ID == e.full {
+	if org.ID == e.full || e.onlyUrgent && !mail.Urgent {
 		return errors.New("the queue is full")
 	}
 	member, _ := org.Member(mail.MemberID)

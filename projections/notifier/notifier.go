@@ -29,7 +29,8 @@ const (
 type Notifier struct {
 	cfg     Config
 	metrics *metrics
-	// started is when Run was called first.
+	// started is when the notifier was made. What began before is mailed to nobody if mails have not
+	// begun.
 	started time.Time
 }
 
@@ -43,13 +44,12 @@ func New(cfg Config) (*Notifier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("notifier: %w", err)
 	}
-	return &Notifier{cfg: cfg, metrics: m}, nil
+	return &Notifier{cfg: cfg, metrics: m, started: cfg.Now()}, nil
 }
 
 // Run mails, or stands by while another process mails, until ctx ends, and returns nil then. After
 // any error it tries again.
 func (n *Notifier) Run(ctx context.Context) error {
-	n.started = n.cfg.Now()
 	for {
 		err := database.WithConn(ctx, n.cfg.Database, func(conn *pgx.Conn) error {
 			if err := n.standBy(ctx, conn); err != nil {

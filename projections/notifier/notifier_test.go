@@ -124,6 +124,29 @@ func TestFullQueue(t *testing.T) {
 	)
 }
 
+// Mails that found no room in the queue held up an alarm that was decided after them.
+func TestUrgentMailsPassOthers(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	hub := e.org.NewHub(t)
+	e.onlyUrgent = true
+	e.start(t)
+	e.report(t, hub, 1, "smoke", "true")
+	want := []string{begin(olga, "smoke", hub)}
+	e.await(t, "smoke", want...)
+	e.report(t, hub, 1, "smoke", "false") // its end is not urgent
+	want = append(want, begin(olga, "leak", hub))
+	e.settle(t, hub, 2, want...)
+	e.advance(11 * time.Second)
+	want = append(want, begin(olga, "heat", hub))
+	e.report(t, hub, 3, "heat", "true")
+	e.await(t, "heat while the end is not queued", want...)
+	e.mu.Lock()
+	e.onlyUrgent = false
+	e.mu.Unlock()
+	e.await(t, "the queue has space", append(want, end(olga, "smoke", hub))...)
+}
+
 // A condition of a hub that was removed is forgotten: its new owner gets mails, the former does not.
 func TestHubChangesHands(t *testing.T) {
 	t.Parallel()

@@ -195,7 +195,7 @@ func (l *leader) serve(
 		r.Adopt(hubs, l.started)
 	}
 	changes := r.Observe(now, hubs)
-	if len(changes) > 0 || r.DigestDue(now, l.cfg.Rules) {
+	if len(changes) > 0 || r.Due(now, l.cfg.Rules) {
 		state, err := l.cfg.Org(ctx, org)
 		if err != nil {
 			return err
@@ -203,7 +203,7 @@ func (l *leader) serve(
 		for _, change := range changes {
 			r.Apply(now, change, state, l.cfg.Rules)
 		}
-		r.Digests(now, state, l.cfg.Rules)
+		r.Decide(now, state, l.cfg.Rules)
 	}
 	if err := l.store(ctx, org, r); err != nil {
 		return err
@@ -246,7 +246,32 @@ func (l *leader) send(ctx context.Context, org string, r *record) error {
 		return err
 	}
 	mails = mails[:min(len(mails), maxSent)]
+	// The queue has room of its own for urgent mails: the others must not hold them up.
+	urgent := slices.IndexFunc(mails, func(m alarmmail.Mail) bool { return !m.Urgent })
+	if urgent < 0 {
+		urgent = len(mails)
+	}
+	err = errors.Join(
+		l.sendAll(ctx, org, r, state, mails[:urgent]), l.sendAll(ctx, org, r, state, mails[urgent:]),
+	)
+	if err != nil && !r.held {
+		l.cfg.Logger.Warn(
+			"alarm mails not queued; trying again", "org_id", org, "waiting", len(r.Outgoing()),
+			"error", err,
+		)
+	}
+	r.held = err != nil
+	return err
+}
+
+// sendAll queues mails of one organization until one is not queued.
+func (l *leader) sendAll(
+	ctx context.Context, org string, r *record, state domain.OrgState, mails []alarmmail.Mail,
+) error {
 	for batch := range slices.Chunk(mails, sendBatch) {
+		if l.lost != nil {
+			return nil
+		}
 		var failed error
 		for _, mail := range batch {
 			if failed = l.cfg.Send(ctx, state, mail); failed != nil {
@@ -256,16 +281,9 @@ func (l *leader) send(ctx context.Context, org string, r *record) error {
 			l.metrics.mails.WithLabelValues(kindOf(mail)).Inc()
 			l.cfg.Logger.Info(
 				"alarm mail queued", "mail_id", mail.ID, "org_id", org, "member_id", mail.MemberID,
-				"kind", kindOf(mail), "notices", len(mail.Notices)+mail.More,
+				"kind", kindOf(mail), "urgent", mail.Urgent, "notices", len(mail.Notices)+mail.More,
 			)
 		}
-		if failed != nil && !r.held {
-			l.cfg.Logger.Warn(
-				"alarm mails not queued; trying again", "org_id", org, "waiting", len(r.Outgoing()),
-				"error", failed,
-			)
-		}
-		r.held = failed != nil
 		if err := errors.Join(failed, l.store(ctx, org, r)); err != nil {
 			return err
 		}

@@ -91,7 +91,7 @@ func (r *runner) deliverOnce(deliveries context.Context, msg jetstream.Msg, mail
 		r.retryAfter(msg, mail, wait)
 	default:
 		r.server.reset()
-		failures := mail.tries - r.queue.deferralsOf(mail.sequence)
+		failures := mail.tries - r.queueOf(msg).deferralsOf(mail.sequence)
 		wait := backoff(failures, r.cfg.FirstPause, r.cfg.MaxPause)
 		logger.WarnContext(
 			ctx, "mail not delivered", "next_try_in", wait.Round(time.Millisecond), "error", err,
@@ -131,7 +131,7 @@ func (r *runner) remove(msg jetstream.Msg, sequence uint64) {
 		return
 	}
 	r.inFlight.set(sequence, idle)
-	r.queue.forget(sequence)
+	r.queueOf(msg).forget(sequence)
 	if err := msg.Ack(); err != nil { // the consumer notices the removal by itself, a little later
 		r.cfg.Logger.Warn("mail not acknowledged", "sequence", sequence, "error", err)
 	}

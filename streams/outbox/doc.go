@@ -15,16 +15,18 @@
 //   - A mail is dropped undelivered in three cases, each logged with its id: the delivery returned
 //     ErrRejected, or the mail has expired, both at level error, or the delivery returned
 //     ErrObsolete, at level info.
-//   - The queue is bounded: Capacity ordinary mails, of which one sender has Config.PerSender, and
-//     UrgentCapacity urgent ones, each of at most MaxContent bytes. A full queue rejects new mails
-//     (ErrFull, ErrSenderFull) and keeps the old ones. Ordinary mails are counted before one is
-//     stored: concurrent calls may exceed the limit by their number, at most by UrgentCapacity.
+//   - The queue is bounded: Capacity ordinary mails and AlarmCapacity alarms, of each of which one
+//     sender has Config.PerSender, and UrgentCapacity urgent mails, each of at most MaxContent bytes.
+//     A full queue rejects new mails (ErrFull, ErrSenderFull) and keeps the old ones. Mails with a
+//     sender are counted before one is stored: concurrent calls may exceed the limit by their number,
+//     at most by UrgentCapacity.
 //   - Of several mails to one recipient, from one sender or urgent, only the newest waits: it
 //     replaces the one before, unless that one is being delivered. Mails of different topics do not
 //     replace each other.
-//   - Urgent mails have their own deliverers and wait for no ordinary mail. Ordinary mails are
-//     delivered from all senders in turn: a sender with many delays the others by one mail at a
-//     time, as long as fewer than eight senders fill their part of a process's memory queue.
+//   - Urgent mails, alarms and ordinary mails have deliverers of their own: none waits for a mail of
+//     another class. Ordinary mails and alarms are delivered from all senders in turn: a sender with
+//     many delays the others by one mail at a time, as long as fewer than eight senders fill their
+//     part of a process's memory queue.
 //   - A mail that a killed process was delivering, or that waited for its next try when the broker
 //     stopped, is tried again within ten seconds of the restart.
 //   - A mail may contain a secret. The broker's files contain it only while it waits: a mail that

@@ -32,11 +32,13 @@ var (
 
 // Limits of the queue.
 const (
-	// Capacity is how many ordinary mails may wait, and UrgentCapacity how many urgent ones
-	// besides. A service whose mail server is away for a week queues far fewer.
+	// Capacity is how many ordinary mails may wait, and AlarmCapacity and UrgentCapacity how many
+	// alarms and urgent ones besides. A service whose mail server is away for a week queues far
+	// fewer.
 	Capacity       = 10_000
+	AlarmCapacity  = 10_000
 	UrgentCapacity = 10_000
-	// DefaultPerSender is how many mails of one sender may wait.
+	// DefaultPerSender is how many mails of one sender may wait, and how many alarms besides.
 	DefaultPerSender = 200
 	// MaxContent is the most bytes that a mail may have.
 	MaxContent = 64 << 10
@@ -48,9 +50,10 @@ const (
 const Stream = "MAIL"
 
 const (
-	// The subjects of mails are <urgentPrefix><recipient> and <ordinaryPrefix><sender>.<recipient>,
-	// with sender and recipient hashed.
+	// The subjects of mails are <urgentPrefix><recipient>, and <alarmPrefix><sender>.<recipient> or
+	// <ordinaryPrefix><sender>.<recipient>, with sender and recipient hashed.
 	urgentPrefix   = "mail.urgent."
+	alarmPrefix    = "mail.alarm."
 	ordinaryPrefix = "mail.ordinary."
 	// duplicateWindow is how long the broker recognizes an id that was stored before. putTimeout is
 	// well below.
@@ -71,12 +74,12 @@ func declaration(replicas int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:        Stream,
 		Description: "mails that wait for delivery",
-		Subjects:    []string{urgentPrefix + "*", ordinaryPrefix + "*.*"},
+		Subjects:    []string{urgentPrefix + "*", alarmPrefix + "*.*", ordinaryPrefix + "*.*"},
 		Retention:   jetstream.WorkQueuePolicy,
 		Storage:     jetstream.FileStorage,
 		Replicas:    replicas,
 		Discard:     jetstream.DiscardNew,
-		MaxMsgs:     Capacity + UrgentCapacity,
+		MaxMsgs:     Capacity + AlarmCapacity + UrgentCapacity,
 		MaxMsgSize:  MaxContent + maxHeader,
 		Duplicates:  duplicateWindow,
 		AllowDirect: true,
@@ -88,7 +91,8 @@ type Config struct {
 	// Replicas is the number of copies of the stream on the broker: 1, 3 or 5. 0 keeps the number
 	// of an existing stream, and creates a new one with 1.
 	Replicas int
-	// PerSender is how many mails of one sender may wait. Defaults to DefaultPerSender.
+	// PerSender is how many mails of one sender may wait, and how many alarms besides. Defaults to
+	// DefaultPerSender.
 	PerSender int
 	// FirstPause is how long a mail waits after its first failure. Each further failure doubles the
 	// pause, up to MaxPause. Default to 5 s and 15 min.

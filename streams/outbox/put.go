@@ -30,8 +30,9 @@ type Mail struct {
 	Recipient string
 	// Topic, if not empty, limits this to mails of the same topic.
 	Topic string
-	// Urgent mails have their own capacity and their own deliverers.
-	Urgent bool
+	// Urgent mails have their own capacity and their own deliverers, and so have alarms. Each sender
+	// has as many alarms as ordinary mails, besides. A mail is at most one of both.
+	Urgent, Alarm bool
 	// Expires is when an undelivered mail is dropped.
 	Expires time.Time
 	Content []byte
@@ -46,7 +47,15 @@ func (m Mail) subject() string {
 	if m.Urgent {
 		return urgentPrefix + token(replaces)
 	}
-	return ordinaryPrefix + token(m.Sender) + "." + token(replaces)
+	return m.senderPrefix() + token(m.Sender) + "." + token(replaces)
+}
+
+// senderPrefix returns the prefix of the subjects of the class of a mail that has a sender.
+func (m Mail) senderPrefix() string {
+	if m.Alarm {
+		return alarmPrefix
+	}
+	return ordinaryPrefix
 }
 
 func token(text string) string {
@@ -191,11 +200,15 @@ func (o *Outbox) checkSpace(ctx context.Context, m Mail, replaces bool) error {
 	if m.Urgent {
 		return o.checkCount(ctx, urgentPrefix+"*", UrgentCapacity, replaces, ErrFull)
 	}
-	subject := ordinaryPrefix + token(m.Sender) + ".*"
+	prefix, capacity := m.senderPrefix(), Capacity
+	if m.Alarm {
+		capacity = AlarmCapacity
+	}
+	subject := prefix + token(m.Sender) + ".*"
 	if err := o.checkCount(ctx, subject, o.cfg.PerSender, replaces, ErrSenderFull); err != nil {
 		return err
 	}
-	return o.checkCount(ctx, ordinaryPrefix+"*.*", Capacity, replaces, ErrFull)
+	return o.checkCount(ctx, prefix+"*.*", capacity, replaces, ErrFull)
 }
 
 // checkCount returns full if the filter matches as many mails as it may. In a cluster a server that

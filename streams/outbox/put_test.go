@@ -59,7 +59,8 @@ func TestDoneMailsAreErased(t *testing.T) {
 	}
 }
 
-// TestFullQueueRejectsNewMails checks that the queue keeps the old mails, and accepts urgent ones.
+// TestFullQueueRejectsNewMails checks that the queue keeps the old mails, and accepts urgent ones and
+// alarms.
 func TestFullQueueRejectsNewMails(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
@@ -93,13 +94,15 @@ func TestFullQueueRejectsNewMails(t *testing.T) {
 	if err := o.Put(t.Context(), mail("big", time.Hour, tooBig)); err == nil {
 		t.Error("put a mail over MaxContent: got no error")
 	}
-	// Sign-in mails do not wait for invitations.
-	urgent := mail("urgent", time.Hour, nil)
-	urgent.Urgent = true
-	if err := o.Put(t.Context(), urgent); err != nil {
-		t.Errorf("put an urgent mail: got %v", err)
+	// Sign-in mails and alarms do not wait for invitations.
+	urgent, alarm := mail("urgent", time.Hour, nil), mail("alarm", time.Hour, nil)
+	urgent.Urgent, alarm.Alarm = true, true
+	for _, m := range []outbox.Mail{urgent, alarm} {
+		if err := o.Put(t.Context(), m); err != nil {
+			t.Errorf("put mail %s: got %v", m.ID, err)
+		}
 	}
-	if n := waiting(t, conns); n != outbox.Capacity+1 {
-		t.Errorf("waiting mails: got %d, want %d", n, outbox.Capacity+1)
+	if n := waiting(t, conns); n != outbox.Capacity+2 {
+		t.Errorf("waiting mails: got %d, want %d", n, outbox.Capacity+2)
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxQueued is how many ordinary mails a process keeps in memory until a deliverer is free, and
+	// maxQueued is how many mails of a class a process keeps in memory until a deliverer is free, and
 	// maxQueuedPerSender how many of one sender. Further mails of the sender are deferred, so that
 	// the broker hands out mails of other senders.
 	maxQueued          = 512
@@ -23,7 +23,7 @@ const (
 	maxDeferral   = 2 * time.Minute
 )
 
-// queue is the memory queue of ordinary mails. It serves senders in turn, one mail each, so that a
+// queue is the memory queue of ordinary mails, or of alarms. It serves senders in turn, one mail each, so that a
 // sender with many mails delays the others by one mail at a time.
 type queue struct {
 	mu sync.Mutex
@@ -48,7 +48,8 @@ func newQueue() *queue {
 // senderOf returns the sender's token in a mail's subject. All mails of versions without senders
 // have the same one.
 func senderOf(subject string) string {
-	sender, _, _ := strings.Cut(strings.TrimPrefix(subject, ordinaryPrefix), ".")
+	subject = strings.TrimPrefix(strings.TrimPrefix(subject, ordinaryPrefix), alarmPrefix)
+	sender, _, _ := strings.Cut(subject, ".")
 	return sender
 }
 
@@ -146,22 +147,23 @@ func signal(c chan struct{}) {
 // enqueue adds a mail to the memory queue, or defers it when its sender has reached its limit. It
 // waits while the queue is full.
 func (r *runner) enqueue(ctx context.Context, msg jetstream.Msg) error {
+	queue := r.queueOf(msg)
 	for {
 		if ctx.Err() != nil {
 			r.release(msg, 0)
 			return ctx.Err()
 		}
-		switch r.queue.add(msg) {
+		switch queue.add(msg) {
 		case added:
 			return nil
 		case senderFull:
 			mail, _ := parseMail(msg) // an unreadable mail has a sequence too, or 0
-			r.release(msg, r.queue.countDeferral(mail.sequence))
+			r.release(msg, queue.countDeferral(mail.sequence))
 			return nil
 		case queueFull:
 		}
 		select {
-		case <-r.queue.removed:
+		case <-queue.removed:
 		case <-time.After(progressInterval):
 			r.reportProgress(msg)
 		case <-ctx.Done():
@@ -169,37 +171,37 @@ func (r *runner) enqueue(ctx context.Context, msg jetstream.Msg) error {
 	}
 }
 
-// deliverQueued delivers mails from the memory queue until ctx ends.
-func (r *runner) deliverQueued(ctx, deliveries context.Context) error {
+// deliverQueued delivers mails from a memory queue until ctx ends.
+func (r *runner) deliverQueued(ctx, deliveries context.Context, queue *queue) error {
 	for {
 		if err := r.server.wait(ctx); err != nil {
 			return err
 		}
-		if msg := r.queue.next(); msg != nil {
+		if msg := queue.next(); msg != nil {
 			r.handle(deliveries, msg)
 			continue
 		}
 		select {
-		case <-r.queue.added:
+		case <-queue.added:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// keepQueued keeps the broker from handing out queued mails again. When ctx ends it returns them to
-// the broker.
-func (r *runner) keepQueued(ctx context.Context) error {
+// keepQueued keeps the broker from handing out the mails of a memory queue again. When ctx ends it
+// returns them to the broker.
+func (r *runner) keepQueued(ctx context.Context, queue *queue) error {
 	ticker := time.NewTicker(progressInterval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			for _, msg := range r.queue.all() {
+			for _, msg := range queue.all() {
 				r.reportProgress(msg)
 			}
 		case <-ctx.Done():
-			for msg := r.queue.next(); msg != nil; msg = r.queue.next() {
+			for msg := queue.next(); msg != nil; msg = queue.next() {
 				r.release(msg, 0)
 			}
 			return ctx.Err()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -40,8 +41,8 @@ const (
 	countInterval = 15 * time.Second
 )
 
-// class is one of the two classes of mails. Each has its own consumer and deliverers, so that
-// urgent mails never wait for ordinary ones.
+// class is one of the classes of mails. Each has its own consumer and deliverers, so that urgent
+// mails and alarms never wait for ordinary ones.
 type class struct {
 	consumer string
 	filters  []string
@@ -49,6 +50,7 @@ type class struct {
 
 var (
 	ordinary = class{"delivery", []string{ordinaryPrefix + "*.*"}}
+	alarm    = class{"alarm", []string{alarmPrefix + "*.*"}}
 	urgent   = class{"urgent", []string{urgentPrefix + "*"}}
 )
 
@@ -86,7 +88,7 @@ func (o *Outbox) Run(
 	r := &runner{
 		Outbox: o, consumers: consumers, deliver: deliver,
 		server:   serverPause{first: o.cfg.FirstServerPause, longest: o.cfg.MaxServerPause},
-		inFlight: inFlight{mails: map[uint64]state{}}, queue: newQueue(),
+		inFlight: inFlight{mails: map[uint64]state{}}, ordinary: newQueue(), alarms: newQueue(),
 	}
 	var group errgroup.Group
 	for range deliverers {
@@ -96,23 +98,27 @@ func (o *Outbox) Run(
 				return nil
 			})
 		})
-		group.Go(func() error { return r.deliverQueued(ctx, deliveries) })
+		group.Go(func() error { return r.deliverQueued(ctx, deliveries, r.ordinary) })
+		group.Go(func() error { return r.deliverQueued(ctx, deliveries, r.alarms) })
 	}
-	group.Go(func() error {
-		return r.pull(ctx, ordinary, func(msg jetstream.Msg) error { return r.enqueue(ctx, msg) })
-	})
-	group.Go(func() error { return r.keepQueued(ctx) })
+	for _, c := range []class{ordinary, alarm} {
+		group.Go(func() error {
+			return r.pull(ctx, c, func(msg jetstream.Msg) error { return r.enqueue(ctx, msg) })
+		})
+	}
+	group.Go(func() error { return r.keepQueued(ctx, r.ordinary) })
+	group.Go(func() error { return r.keepQueued(ctx, r.alarms) })
 	group.Go(func() error { return r.countWaiting(ctx) })
 	return group.Wait()
 }
 
-// createConsumers creates or updates the consumers of both classes. It tries until the broker has
+// createConsumers creates or updates the consumers of all classes. It tries until the broker has
 // leaders for them.
 func (o *Outbox) createConsumers(ctx context.Context) (map[string]jetstream.Consumer, error) {
 	consumers := map[string]jetstream.Consumer{}
 	for {
 		err := jsapi.SetUp(ctx, func(ctx context.Context) (err error) {
-			for _, c := range []class{ordinary, urgent} {
+			for _, c := range []class{ordinary, alarm, urgent} {
 				consumers[c.consumer], err = o.js.CreateOrUpdateConsumer(ctx, Stream, c.config())
 				if err != nil {
 					return err
@@ -135,7 +141,16 @@ type runner struct {
 	deliver   func(ctx context.Context, content []byte) error
 	server    serverPause
 	inFlight  inFlight
-	queue     *queue
+	// ordinary and alarms are the memory queues of the classes with senders.
+	ordinary, alarms *queue
+}
+
+// queueOf returns the memory queue of a mail. Urgent mails are in none.
+func (r *runner) queueOf(msg jetstream.Msg) *queue {
+	if strings.HasPrefix(msg.Subject(), alarmPrefix) {
+		return r.alarms
+	}
+	return r.ordinary
 }
 
 // pull requests one mail of a class after the other and passes it to a function.

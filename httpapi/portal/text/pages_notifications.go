@@ -19,7 +19,7 @@ var notifications = map[string]string{
 	"mails-more-sites":     "The organization has more sites than can be chosen here.",
 	"mails-save":           "Save",
 	"mails-limit": "You get at most {number} an hour. If more happens, one of them lists the " +
-		"rest.",
+		"rest. Red alarms of devices, such as smoke, leaks and jams, are mailed at once in any case.",
 	"notifications":       "Notifications",
 	"unsubscribe":         "Stop alarm mails?",
 	"unsubscribe-what":    "You will get no more alarm mails from",

@@ -90,8 +90,8 @@ type Config struct {
 	InvitationsPerOrg        int `help:"Invitations of one organization per hour, at most 1000." default:"100" group:"Limits"`
 	PendingInvitationsPerOrg int `help:"Pending invitations of one organization." default:"1000" group:"Limits"`
 	InvitationsPerAddress    int `help:"Invitations to one address per hour, from all organizations. One organization may send half of them." default:"10" group:"Limits"`
-	AlarmMailsPerHour        int `help:"Mails about alarms to one member of an organization in any hour. One of them lists what else happened." default:"20" group:"Limits"`
-	WaitingMailsPerOrg       int `help:"Mails of one organization that wait for the mail server." default:"200" group:"Limits"`
+	AlarmMailsPerHour        int `help:"Mails about alarms to one member of an organization in any hour. One of them lists what else happened. Urgent ones (smoke, leaks, tampering, jams) come besides, at once." default:"20" group:"Limits"`
+	WaitingMailsPerOrg       int `help:"Mails of one organization that wait for the mail server: invitations, mails about alarms, and urgent ones, this many each." default:"200" group:"Limits"`
 	SignInLinksPerAddress    int `help:"Sign-in links requested for one address per hour, half of them at once." default:"10" group:"Limits"`
 	SignInLinksPerNetwork    int `help:"Sign-in links requested from one network per hour at one replica." default:"20" group:"Limits"`
 
