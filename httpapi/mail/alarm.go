@@ -180,7 +180,7 @@ func (a queuedAlarm) renderList(view alarmView) (content, error) {
 	if worst.Ended.IsZero() && a.Standing > alike {
 		count += fmt.Sprintf(" more, %d in all", a.Standing)
 	}
-	subject := fmt.Sprintf("%s: %s, %s", what, count, clip(sanitize(worst.Site), maxSubjectPart))
+	subject := fmt.Sprintf("%s: %s, %s", what, count, clip(domain.PlainLine(worst.Site), maxSubjectPart))
 	view.Intro = subject
 	return render(a.to, subject, digestText, digestHTML, view)
 }

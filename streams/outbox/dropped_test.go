@@ -91,7 +91,7 @@ func TestUnreadableMailIsDropped(t *testing.T) {
 	conns, log, cfg := streamstest.Start(t), &lines{}, quick()
 	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
 	o, man := open(t, conns, cfg), newPostman(nil)
-	if err := conns.Cloud.Publish("mail.waiting", []byte("?")); err != nil {
+	if err := conns.Cloud.Publish("mail.ordinary.x.y", []byte("?")); err != nil {
 		t.Fatal(err)
 	}
 	put(t, o, "one")
