@@ -11,6 +11,9 @@ type Device struct {
 	Model        string
 	// Channels are the channels that the device supports; never nil.
 	Channels []Channel
+	// LastEvent is the hub's number of the last event that the answer takes into account; nil if the
+	// hub does not tell it.
+	LastEvent *uint64
 }
 
 // Channel is a channel of a device in a hub's answer. A list of devices has no values and no

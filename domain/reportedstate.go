@@ -17,14 +17,29 @@ type ReportedState struct {
 	Room                *string
 	// AvailableSince is when the device became available or unavailable; nil if it is not known.
 	AvailableSince *time.Time
+	// AvailableLogged is when the cloud learned of it.
+	AvailableLogged time.Time
 
 	Channel Channel
 	// ChangedAt is when the channel first reported its value; nil if it is not known.
 	ChangedAt *time.Time
+	// Logged has the cloud's times of what Channel and ChangedAt have by the hub's clock.
+	Logged LoggedTimes
 	// Basis is `event` or `read`.
 	Basis string
 	// Certain reports whether everything that the hub reported of the channel is known.
 	Certain bool
+}
+
+// LoggedTimes are when the hub's log got what a channel reported. They are the cloud's, and grow from
+// record to record of the log: unlike the times of hubs' clocks they are in the order in which things
+// were reported. They are zero for what is not known.
+type LoggedTimes struct {
+	// Observed is that of the last report of the value, Changed that of the first report of the
+	// present value, and Desired that of the last command.
+	Observed time.Time `json:"observed,omitzero"`
+	Changed  time.Time `json:"changed,omitzero"`
+	Desired  time.Time `json:"desired,omitzero"`
 }
 
 // StateFilter selects reported states. Nil selects all.
@@ -36,7 +51,8 @@ type StateFilter struct {
 	Value     *bool
 	Status    *ChannelStatus
 	Available *bool
-	// ObservedBefore selects channels that have reported, but not at that time or later.
+	// ObservedBefore selects channels that have reported, but not at that time or later, by the
+	// cloud's clock.
 	ObservedBefore *time.Time
 }
 

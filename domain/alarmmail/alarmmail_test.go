@@ -67,6 +67,7 @@ func (w *world) set(key, value string) {
 	)
 	device.Channels = append(device.Channels, attention.ChannelState{
 		Key: key, Value: []byte(value), ObservedAt: w.at, ChangedAt: w.at,
+		Logged: domain.LoggedTimes{Observed: w.at, Changed: w.at},
 		Status: domain.ChannelSynchronized,
 	})
 }

@@ -53,7 +53,8 @@ func (r *Record) Apply(at time.Time, c Change, org domain.OrgState, rules Rules)
 
 // begin makes the entry that of an occurrence that is mailed at a time.
 func (e *entry) begin(c attention.Condition, hub Hub, at time.Time, title string) {
-	e.Kind, e.Severity, e.Title, e.Since = c.Kind, c.Severity, title, c.Since.UTC()
+	e.Kind, e.Severity, e.Title = c.Kind, c.Severity, title
+	e.Since, e.Began = c.Since.UTC(), c.Began.UTC()
 	e.Channel, e.Endpoint, e.Device, e.Room = c.Key, c.Endpoint, c.Name, c.Room
 	e.SiteID = hub.SiteID
 	e.Cause = hash(string(e.Hub), e.ID, at.UTC().Format(time.RFC3339Nano))

@@ -40,6 +40,6 @@ func (h Hub) hasEnded(e *entry) bool {
 		return true
 	}
 	return slices.ContainsFunc(device.Channels, func(c attention.ChannelState) bool {
-		return c.Key == e.Channel && c.Endpoint == e.Endpoint && c.ObservedAt.After(e.Since)
+		return c.Key == e.Channel && c.Endpoint == e.Endpoint && c.Logged.Observed.After(e.Began)
 	})
 }

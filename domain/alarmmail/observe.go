@@ -132,7 +132,7 @@ func (r *Record) Interrupt() {
 // for an organization whose earlier mails are not known.
 func (r *Record) Adopt(hubs map[domain.HubID]Hub, before time.Time) {
 	for _, c := range conditionsOf(hubs) {
-		if !c.Since.Before(before) {
+		if !c.Began.Before(before) {
 			continue
 		}
 		if e := r.entry(key{c.Hub, c.ID}, c); e != nil && e.Cause == "" {

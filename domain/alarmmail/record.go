@@ -50,6 +50,8 @@ type entry struct {
 	Room     string    `json:"room,omitempty"`
 	SiteID   string    `json:"site_id,omitempty"`
 	Since    time.Time `json:"since"`
+	// Began is when the cloud learned of it.
+	Began time.Time `json:"began"`
 	// Cause identifies this occurrence.
 	Cause string `json:"cause"`
 	// To are the members who got the first mail.

@@ -90,8 +90,11 @@ type Condition struct {
 	// Event is what an alarm channel reports.
 	Event string
 	// Since is when the condition began, as far as it is known: by the hub's clock for conditions
-	// of devices.
+	// of devices, or by the cloud's where the hub's cannot be right.
 	Since time.Time
+	// Began identifies the occurrence, and orders it among others: when the cloud learned of it.
+	// Hubs' clocks may show the same time twice.
+	Began time.Time
 }
 
 // HubState is the state of a hub.
@@ -112,9 +115,10 @@ type DeviceState struct {
 	ID         int64
 	Name, Room string
 	Available  bool
-	// AvailableSince is when Available changed last; zero if it is not known.
-	AvailableSince time.Time
-	Channels       []ChannelState
+	// AvailableSince is when Available changed last, by the hub's clock, and AvailableLogged when
+	// the cloud learned of it; zero if it is not known.
+	AvailableSince, AvailableLogged time.Time
+	Channels                        []ChannelState
 }
 
 // ChannelState is the last reported state of a channel. Values are JSON, nil for none.
@@ -122,11 +126,14 @@ type ChannelState struct {
 	Key      string
 	Endpoint int64
 	Value    json.RawMessage
-	// ObservedAt is when Value was reported last, and ChangedAt when it was reported first.
+	// ObservedAt is when Value was reported last, and ChangedAt when it was reported first, by the
+	// hub's clock.
 	ObservedAt, ChangedAt time.Time
 	Desired               json.RawMessage
 	DesiredAt             time.Time
 	Status                domain.ChannelStatus
+	// Logged are when the cloud learned of them.
+	Logged domain.LoggedTimes
 }
 
 // triggers are the channels that are true while something is wrong.
@@ -160,6 +167,9 @@ func Of(hub HubState) []Condition {
 	}
 	for i := range found {
 		found[i].Hub = hub.ID
+		if found[i].Began.IsZero() {
+			found[i].Began = found[i].Since
+		}
 	}
 	slices.SortStableFunc(found, Compare)
 	return found
@@ -172,14 +182,15 @@ func Compare(a, b Condition) int {
 			slices.Index(domain.Severities, a.Severity), slices.Index(domain.Severities, b.Severity),
 		),
 		a.Kind.rank()-b.Kind.rank(),
-		b.Since.Compare(a.Since), cmp.Compare(a.Hub, b.Hub), cmp.Compare(a.ID, b.ID),
+		b.Began.Compare(a.Began), cmp.Compare(a.Hub, b.Hub), cmp.Compare(a.ID, b.ID),
 	)
 }
 
 func (d DeviceState) conditions() (found []Condition) {
 	if !d.Available {
 		found = append(found, Condition{
-			Kind: Device, Severity: domain.SeverityWarning, Since: d.AvailableSince,
+			Kind: Device, Severity: domain.SeverityWarning,
+			Since: likely(d.AvailableSince, d.AvailableLogged), Began: d.AvailableLogged,
 		})
 	}
 	for _, channel := range d.Channels {
@@ -202,20 +213,30 @@ func (d DeviceState) conditions() (found []Condition) {
 	return found
 }
 
+// Raises reports whether a channel with a key needs attention once it reports a value.
+func Raises(key string, value json.RawMessage) bool {
+	_, raises := DeviceState{}.reported(ChannelState{Key: key, Value: value})
+	return raises
+}
+
 // reported returns the condition that the value of a channel stands for.
 func (d DeviceState) reported(c ChannelState) (Condition, bool) {
+	found, ok := d.standsFor(c)
+	found.Since, found.Began = c.began(), c.Logged.Changed
+	return found, ok
+}
+
+func (d DeviceState) standsFor(c ChannelState) (Condition, bool) {
 	kind, isTrigger := triggers[c.Key]
 	switch {
 	case isTrigger && string(c.Value) == "true":
-		return Condition{Kind: kind, Severity: domain.SeverityAlarm, Since: c.began()}, true
+		return Condition{Kind: kind, Severity: domain.SeverityAlarm}, true
 	case c.Key == "battery":
 		charge, err := strconv.ParseFloat(string(c.Value), 64)
 		if err != nil || charge >= LowBattery {
 			return Condition{}, false
 		}
-		return Condition{
-			Kind: Battery, Severity: domain.SeverityWarning, Since: c.began(),
-		}, true
+		return Condition{Kind: Battery, Severity: domain.SeverityWarning}, true
 	case c.Key == "alarm":
 		return d.alarm(c)
 	}
@@ -229,42 +250,56 @@ func (d DeviceState) alarm(c ChannelState) (Condition, bool) {
 		return Condition{}, false
 	}
 	meaning, event := report.Meaning()
-	found := Condition{Kind: Kind(meaning), Event: event, Since: c.began()}
+	found := Condition{Kind: Kind(meaning), Event: event}
 	var ok bool
 	if found.Severity, ok = meaning.Severity(); !ok {
 		return Condition{}, false
 	}
 	isLock := found.Kind == Jammed || found.Kind == NotLocked
-	return found, !isLock || !d.movedSince(c.ObservedAt)
+	return found, !isLock || !d.movedSince(c)
 }
 
 // movedSince reports whether a lock or barrier of the device did what it was asked, or was moved,
-// after a time: it is not jammed any more.
-func (d DeviceState) movedSince(jam time.Time) bool {
+// after a jam was reported: it is not jammed any more. Only what the hub answered at once is ordered
+// by the hub's clock.
+func (d DeviceState) movedSince(jam ChannelState) bool {
 	return slices.ContainsFunc(d.Channels, func(c ChannelState) bool {
-		return isDoor(c.Key) && c.ChangedAt.After(jam) && c.Status != domain.ChannelDiverged
+		order := cmp.Or(
+			c.Logged.Changed.Compare(jam.Logged.Observed), c.ChangedAt.Compare(jam.ObservedAt),
+		)
+		return isDoor(c.Key) && order > 0 && c.Status != domain.ChannelDiverged
 	})
 }
 
 // commanded returns the condition that the last command of a channel has left.
 func (c ChannelState) commanded() (Condition, bool) {
-	warning := Condition{Kind: Failed, Severity: domain.SeverityWarning, Since: c.DesiredAt}
+	warning := Condition{
+		Kind: Failed, Severity: domain.SeverityWarning,
+		Since: likely(c.DesiredAt, c.Logged.Desired), Began: c.Logged.Desired,
+	}
 	switch {
 	case c.Status == domain.ChannelFailed:
 		return warning, true
 	case c.Status != domain.ChannelDiverged:
 		return Condition{}, false
-	case !c.DesiredAt.IsZero() && c.ObservedAt.Sub(c.DesiredAt) <= outcomeTime:
+	case c.isOutcome():
 		warning.Kind = NotDone
 		if isDoor(c.Key) {
 			warning.Severity = domain.SeverityAlarm
 		}
 		return warning, true
 	case isDoor(c.Key):
-		warning.Kind, warning.Since = ByHand, c.began()
+		warning.Kind, warning.Since, warning.Began = ByHand, c.began(), c.Logged.Changed
 		return warning, true
 	}
 	return Condition{}, false
+}
+
+// isOutcome reports whether the last report is the outcome of the last command: it followed within
+// outcomeTime, by the hub's clock or, should that have been set meanwhile, by the cloud's.
+func (c ChannelState) isOutcome() bool {
+	return !c.DesiredAt.IsZero() && (c.ObservedAt.Sub(c.DesiredAt) <= outcomeTime ||
+		!c.Logged.Desired.IsZero() && c.Logged.Observed.Sub(c.Logged.Desired) <= outcomeTime)
 }
 
 // isDoor reports whether a channel opens and closes the way into a building.
@@ -273,9 +308,19 @@ func isDoor(key string) bool { return key == "lock" || key == "barrier" }
 // began returns when the channel's value was first reported.
 func (c ChannelState) began() time.Time {
 	if c.ChangedAt.IsZero() {
-		return c.ObservedAt
+		return likely(c.ObservedAt, c.Logged.Observed)
 	}
-	return c.ChangedAt
+	return likely(c.ChangedAt, c.Logged.Changed)
+}
+
+// likely returns a time by the hub's clock, or when the cloud learned of it if the hub's clock
+// cannot be right: it is ahead of the cloud's by more than two clocks differ, or days behind it.
+func likely(at, logged time.Time) time.Time {
+	late := logged.Sub(at)
+	if !at.IsZero() && !logged.IsZero() && (late < -time.Minute || late > 7*24*time.Hour) {
+		return logged
+	}
+	return at
 }
 
 // seenDrift is how long what was seen of a battery counts although its charge changes.
@@ -288,7 +333,7 @@ func (c Condition) SeenBy(seen []domain.SeenCondition) (domain.SeenCondition, bo
 		if s.HubID != c.Hub || s.Condition != c.ID {
 			return false
 		}
-		age := c.Since.Sub(s.Since)
+		age := c.Began.Sub(s.Since)
 		return age == 0 || c.Kind == Battery && age > 0 && age < seenDrift
 	})
 	if i < 0 {

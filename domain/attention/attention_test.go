@@ -54,6 +54,62 @@ func alarm(event string, active bool) attention.ChannelState {
 	return value("alarm", fmt.Sprintf(`{"type":"x","event":%q,"active":%t,"user":2}`, event, active))
 }
 
+// Regression: conditions were told apart and ordered by hubs' clocks. A hub without the time reports
+// smoke at the same second of 1970 after each boot: the second smoke counted as seen.
+func TestOccurrencesByTheCloudsClock(t *testing.T) {
+	t.Parallel()
+	boot := time.Date(1970, 1, 1, 0, 0, 35, 0, time.UTC)
+	smokeAt := func(logged time.Time) attention.Condition {
+		c := value("smoke", "true")
+		c.ObservedAt, c.ChangedAt = boot, boot
+		c.Logged = domain.LoggedTimes{Observed: logged, Changed: logged}
+		return attention.Of(attention.HubState{ID: hub, Status: domain.HubOnline, Known: began,
+			Devices: []attention.DeviceState{{
+				ID: 3, Available: true, Channels: []attention.ChannelState{c},
+			}}})[0]
+	}
+	first, again := smokeAt(began), smokeAt(began.Add(time.Hour))
+	seen := []domain.SeenCondition{{HubID: hub, Condition: first.ID, Since: first.Began}}
+	if _, ok := first.SeenBy(seen); !ok {
+		t.Error("the occurrence that was seen counts as new")
+	}
+	if _, ok := again.SeenBy(seen); ok {
+		t.Error("a later occurrence counts as seen")
+	}
+	if attention.Compare(again, first) >= 0 {
+		t.Error("the later occurrence is not the first")
+	}
+	if !first.Since.Equal(began) {
+		t.Errorf("since %v, want the cloud's time %v", first.Since, began)
+	}
+	if !attention.Raises("smoke", []byte("true")) || attention.Raises("smoke", []byte("false")) ||
+		attention.Raises("switch", []byte("true")) {
+		t.Error("Raises: want true for smoke alone")
+	}
+}
+
+// Regression: a jam was not shown if the hub's clock was set back between the last move of the lock
+// and the jam, and a door that did not lock counted as moved by hand if the clock was set ahead.
+func TestOrderByTheCloudsClock(t *testing.T) {
+	t.Parallel()
+	lock := command("lock", "true", domain.ChannelSynchronized, 2*time.Hour)
+	lock.Logged = domain.LoggedTimes{Observed: began, Changed: began, Desired: began}
+	jam := alarm("jammed", true)
+	jam.Logged = domain.LoggedTimes{
+		Observed: began.Add(time.Second), Changed: began.Add(time.Second),
+	}
+	if got := one(lock, jam); got != "alarm jammed" {
+		t.Errorf("a jam by a clock that was set back: %q, want alarm jammed", got)
+	}
+	notDone := command("lock", "false", domain.ChannelDiverged, 365*24*time.Hour)
+	notDone.Logged = domain.LoggedTimes{
+		Desired: began, Observed: began.Add(time.Second), Changed: began.Add(time.Second),
+	}
+	if got := one(notDone); got != "alarm not_done" {
+		t.Errorf("an outcome by a clock that was set ahead: %q, want alarm not_done", got)
+	}
+}
+
 func TestWhatNeedsAttention(t *testing.T) {
 	t.Parallel()
 	soon, later := 10*time.Second, time.Hour

@@ -7,9 +7,10 @@
 //
 // # Conditions
 //
-// A condition has an id that is unique within its hub and stays the same while it stands. Since is
-// when this occurrence began. A condition that ends and begins again is another occurrence. Ids are
-// stored with what members have seen and with mails, so they must not change.
+// A condition has an id that is unique within its hub and stays the same while it stands. Began is
+// when the cloud learned of this occurrence, and Since when it began. A condition that ends and
+// begins again is another occurrence. Ids are stored with what members have seen and with mails, so
+// they must not change. Hubs' clocks may be wrong: they order and identify nothing.
 //
 // # What is no condition
 //

@@ -22,6 +22,7 @@ func Devices(states []domain.ReportedState) []DeviceState {
 			Value: state.Channel.Value, ObservedAt: timeOf(state.Channel.ObservedAt),
 			ChangedAt: orZero(state.ChangedAt), Desired: state.Channel.Desired,
 			DesiredAt: timeOf(state.Channel.DesiredAt), Status: state.Channel.Status,
+			Logged: state.Logged,
 		})
 	}
 	return devices
@@ -31,7 +32,7 @@ func Devices(states []domain.ReportedState) []DeviceState {
 func deviceOf(state domain.ReportedState) DeviceState {
 	device := DeviceState{
 		ID: state.DeviceID, Name: fmt.Sprint("Device ", state.DeviceID),
-		AvailableSince: orZero(state.AvailableSince),
+		AvailableSince: orZero(state.AvailableSince), AvailableLogged: state.AvailableLogged,
 	}
 	if state.Name != nil {
 		device.Name = *state.Name

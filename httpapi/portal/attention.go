@@ -73,7 +73,7 @@ func condition(view attentionView, row conditionRow) conditionView {
 func (r conditionRow) Red() bool { return r.Severity == domain.SeverityAlarm }
 
 // Stamp returns Since as a value of a form.
-func (r conditionRow) Stamp() string { return r.Since.UTC().Format(time.RFC3339Nano) }
+func (r conditionRow) Stamp() string { return r.Began.UTC().Format(time.RFC3339Nano) }
 
 // Total returns how many conditions nobody has seen.
 func (v attentionView) Total() int { return v.Alarms + v.Warnings }

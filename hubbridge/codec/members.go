@@ -184,6 +184,23 @@ func integerInto(into *int64) valueReader {
 	}
 }
 
+// nullableNumberInto reads a number of the hub's log, or null, which is nil.
+func nullableNumberInto(into **uint64) valueReader {
+	return func(d decoder, what memberOf) error {
+		*into = nil
+		text, err := d.readNullable()
+		if err != nil || text == nil {
+			return err
+		}
+		n, ok := parseNumber(json.RawMessage(text))
+		if !ok {
+			return fmt.Errorf("%s: not an integer from 0 to %d", what, int64(protocol.MaxNumber))
+		}
+		*into = &n
+		return nil
+	}
+}
+
 func boolInto(into *bool) valueReader {
 	return func(d decoder, what memberOf) error {
 		text, err := d.readNullable()

@@ -18,8 +18,8 @@ const (
 )
 
 // ParseDevices decodes the result of devices.list: devices whose channels have no values and no
-// status. Its error, like those of the functions below, is fit for API callers and states what is
-// wrong with the result. The devices do not refer to result.
+// status, each with the list's LastEvent. Its error, like those of the functions below, is fit for
+// API callers and states what is wrong with the result. The devices do not refer to result.
 func ParseDevices(result []byte) ([]domain.Device, error) {
 	devices := []domain.Device{}
 	readAll := func(d decoder, what memberOf) error {
@@ -30,8 +30,15 @@ func ParseDevices(result []byte) ([]domain.Device, error) {
 			return err
 		})
 	}
-	if err := parseObject(result, "the result", required("devices", readAll)); err != nil {
+	var last *uint64
+	err := parseObject(
+		result, "the result", required("devices", readAll), optional("last_event", nullableNumberInto(&last)),
+	)
+	if err != nil {
 		return nil, err
+	}
+	for i := range devices {
+		devices[i].LastEvent = last
 	}
 	return devices, nil
 }
@@ -42,7 +49,11 @@ func ParseDevice(result []byte) (device domain.Device, err error) {
 		device, err = d.readDevice(fullChannel)
 		return err
 	}
-	err = parseObject(result, "the result", required("device", read))
+	var last *uint64
+	err = parseObject(
+		result, "the result", required("device", read), optional("last_event", nullableNumberInto(&last)),
+	)
+	device.LastEvent = last
 	return device, err
 }
 

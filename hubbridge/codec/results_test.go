@@ -313,3 +313,35 @@ func BenchmarkParseDevice(b *testing.B) {
 		}
 	}
 }
+
+func TestLastEvent(t *testing.T) {
+	t.Parallel()
+	device := deviceWith(channelWith())
+	for text, want := range map[string]string{
+		``: "none", `,"last_event":null`: "none", `,"last_event":0`: "0",
+		`,"last_event":9007199254740991`: "9007199254740991",
+		`,"last_event":9007199254740992`: "error", `,"last_event":-1`: "error",
+		`,"last_event":1.0`: "error", `,"last_event":"7"`: "error",
+	} {
+		show := func(last *uint64, err error) string {
+			switch {
+			case err != nil:
+				return "error"
+			case last == nil:
+				return "none"
+			}
+			return fmt.Sprint(*last)
+		}
+		got, err := ParseDevice([]byte(`{"device":` + device + text + `}`))
+		if found := show(got.LastEvent, err); found != want {
+			t.Errorf("a device with %q: %s, %v; want %s", text, found, err, want)
+		}
+		list, err := ParseDevices([]byte(`{"devices":[` + device + `]` + text + `}`))
+		if err != nil {
+			list = []domain.Device{{}}
+		}
+		if found := show(list[0].LastEvent, err); found != want {
+			t.Errorf("devices with %q: %s, %v; want %s", text, found, err, want)
+		}
+	}
+}

@@ -23,6 +23,8 @@
 //   - A command id runs once in 24 hours, even if two requests with it arrive together and, with a
 //     directory, over a restart: the answer, the channel.desired event and the changes that the
 //     Handler passes to Command.Accept are stored as one. ErrorHubUnavailable is not remembered.
+//   - Answers about devices tell the last event that they take into account, so that the cloud can
+//     order answers and events whatever the hub's clock shows.
 //   - Up to 256 requests are answered concurrently. Further ones are answered with busy.
 //   - Run owns every goroutine and returns when all have ended. All methods are safe for concurrent
 //     use, before, during and after Run.

@@ -109,14 +109,14 @@ func TestResponses(t *testing.T) {
 		{
 			"devices.list", `{}`,
 			`"result":{"devices":[{"id":1,"name":"Front door","manufacturer":"","model":"",` +
-				`"channels":[{` + head + `,` + abilities + `}]}]}`,
+				`"channels":[{` + head + `,` + abilities + `}]}],"last_event":0}`,
 		},
 		{
 			"devices.get", `{"device_id":1}`,
 			`"result":{"device":{"id":1,"name":"Front door","manufacturer":"","model":"",` +
 				`"channels":[{` + head + `,` + abilities + `,"value":true,` +
 				`"observed_at":"2026-01-02T12:00:00.000000Z","desired":null,"desired_at":null,` +
-				`"status":"synchronized"}]}}`,
+				`"status":"synchronized"}]},"last_event":0}`,
 		},
 		{
 			"channels.command",
@@ -124,6 +124,11 @@ func TestResponses(t *testing.T) {
 			`"result":{"channel":{` + head + `,"value":true,` +
 				`"observed_at":"2026-01-02T12:00:00.000000Z","desired":false,` +
 				`"desired_at":"2026-01-02T12:00:00.000000Z","status":"pending"}}`,
+		},
+		{
+			"devices.list", `{}`, // after channel.desired
+			`"result":{"devices":[{"id":1,"name":"Front door","manufacturer":"","model":"",` +
+				`"channels":[{` + head + `,` + abilities + `}]}],"last_event":1}`,
 		},
 		{
 			"devices.get", `{"device_id":2}`,

@@ -11,6 +11,10 @@ import (
 // Handler is a hub's own part: its devices. The hub calls each method for one method of the
 // protocol, concurrently, and sends what it returns to the cloud.
 //
+// The cloud orders answers and events: Devices and Device must have everything that was emitted
+// before they were called. So a change of a device's state must be made before its event is
+// emitted, or both under a lock that Devices and Device take.
+//
 // An error should be an *Error (see Errorf). Any other error is logged, and the cloud is told
 // without details that the hub failed. ctx ends with the connection, and once the cloud no longer
 // waits for the answer; an answer after that is not sent.

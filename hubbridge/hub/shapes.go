@@ -56,11 +56,14 @@ type (
 		Channels     []C    `json:"channels"`
 	}
 
+	// LastEvent is the number of the last event that an answer takes into account.
 	devicesResult struct {
-		Devices []deviceShape[listedChannel] `json:"devices"`
+		Devices   []deviceShape[listedChannel] `json:"devices"`
+		LastEvent *uint64                      `json:"last_event,omitempty"`
 	}
 	deviceResult struct {
-		Device deviceShape[fullChannel] `json:"device"`
+		Device    deviceShape[fullChannel] `json:"device"`
+		LastEvent *uint64                  `json:"last_event,omitempty"`
 	}
 	commandResult struct {
 		Channel commandedChannel `json:"channel"`

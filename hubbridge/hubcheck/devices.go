@@ -186,6 +186,29 @@ func (s *script) checkUnknownMethod() {
 	}
 }
 
+// checkLastEvent compares what the hub tells in last_event with what it had sent when it was asked.
+func (s *script) checkLastEvent() {
+	s.mu.Lock()
+	sent := s.highest
+	s.mu.Unlock()
+	list := s.call(protocol.MethodDevicesList, noParams{})
+	devices, err := codec.ParseDevices(list.result)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err != nil || len(devices) == 0:
+		s.hint(lineLastEvent, "the hub lists no devices")
+	case devices[0].LastEvent == nil:
+		s.hint(lineLastEvent, "the hub does not tell last_event")
+	case *devices[0].LastEvent < sent:
+		s.fail(lineLastEvent, list.payload,
+			"last_event is %d, but event %d was sent before the hub was asked",
+			*devices[0].LastEvent, sent)
+	default:
+		s.pass(lineLastEvent)
+	}
+}
+
 // checkForget asks for the removal of a device that does not exist and of one that can be reached.
 // A right hub removes neither.
 func (s *script) checkForget() {

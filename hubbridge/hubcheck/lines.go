@@ -119,6 +119,7 @@ const (
 	lineMethod       = "unknown-method"
 	lineList         = "devices.list"
 	lineGet          = "devices.get"
+	lineLastEvent    = "last-event"
 	lineGetUnknown   = "devices.get-unknown"
 	lineForget       = "devices.forget"
 	lineCommand      = "channels.command"
@@ -351,6 +352,11 @@ func requestLines() []Line {
 		{
 			ID: lineGet, Title: "returns a device with values",
 			Rules: []string{"R-get-1", "R-channel-3", "R-channel-4"}, steps: []step{stepDevices},
+		},
+		{
+			ID: lineLastEvent, Title: "tells which events its answers take into account",
+			Rules: []string{"R-list-2"}, Optional: true,
+			steps: []step{stepDevices, stepCommands, stepLastEvent},
 		},
 		{
 			ID: lineGetUnknown, Title: "answers not_found for an unknown device",

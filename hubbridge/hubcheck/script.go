@@ -24,6 +24,7 @@ const (
 	stepOnce
 	stepSimultaneous
 	stepBadCommands
+	stepLastEvent
 	stepWithhold
 	stepUnknownLog
 	stepLower
@@ -88,6 +89,7 @@ func (c *Check) runScript(ctx context.Context) {
 		{stepOnce, "repeating a command", s.checkOnce},
 		{stepSimultaneous, "sending a command twice at once", s.checkSimultaneous},
 		{stepBadCommands, "sending wrong commands", s.checkBadCommands},
+		{stepLastEvent, "asking for devices after events", s.checkLastEvent},
 		{stepWithhold, "withholding acks", s.checkWithhold},
 		{stepUnknownLog, "sending an ack of an unknown log", s.checkUnknownLog},
 		{stepLower, "sending a lower through", s.checkLower},

@@ -242,6 +242,11 @@ func wrongResponses() map[string]wrongHub {
 				eachChannel(m, func(c map[string]any) { delete(c, "status") })
 			},
 		),
+		"old last event": onResponse("last-event", "devices.list", func(_ *link, m *message) {
+			if result, ok := m.body["result"].(map[string]any); ok {
+				result["last_event"] = 0
+			}
+		}),
 		"another error":        onResponse("devices.get-unknown", "devices.get", otherError),
 		"forgets all":          onResponse("devices.forget", "devices.forget", accepts),
 		"short window":         windowOf("pairing.open", 60),

@@ -307,6 +307,12 @@ func Rules() []Rule {
 				"`status`.",
 		},
 		{
+			"R-list-2",
+			"The number in `last_event` of an answer to `devices.list` or `devices.get` MUST be " +
+				"such that the answer takes every event up to it into account, 0 before the " +
+				"first; the hub MUST NOT use the number for another event later.",
+		},
+		{
 			"R-get-1",
 			"`devices.get` MUST answer the device with the ID of the request, each of its " +
 				"channels with values and `status`.",

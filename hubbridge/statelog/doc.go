@@ -18,9 +18,10 @@
 // device that has just joined may tell them one after the other. If the hub does not answer, it is
 // asked for all.
 //
-// The answer is stored in the hub's log, with the end of the log before the hub was asked. So the
-// fold can tell which events are newer than the answer, and which hubs must be asked is known again
-// after a crash: what was not stored was not asked.
+// The answer is stored in the hub's log, with the last event that the hub has taken into account, if
+// it tells it, and with the end of the log before the hub was asked. So the fold can tell which
+// events are newer than the answer, and which hubs must be asked is known again after a crash: what
+// was not stored was not asked.
 //
 // # Traffic
 //

@@ -67,5 +67,7 @@ func stateEntry(e *hublog.Entry) devicestate.Entry {
 	if e.State {
 		return devicestate.Entry{Seq: e.Seq, Time: e.Time, State: e.Payload}
 	}
-	return devicestate.Entry{Seq: e.Seq, Time: e.Time, EpochID: e.EpochID, Event: e.Payload}
+	return devicestate.Entry{
+		Seq: e.Seq, Time: e.Time, Number: e.Number, EpochID: e.EpochID, Event: e.Payload,
+	}
 }

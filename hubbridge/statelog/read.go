@@ -1,6 +1,7 @@
 package statelog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,6 +139,8 @@ func (k *Keeper) askDevices(ctx context.Context, id domain.HubID, read *devicest
 	}
 	var all []int64
 	silent := 0
+	// What the answers have in common is what the one with the lowest number has.
+	var last []*uint64
 	for i := range listed[:min(len(listed), devicestate.MaxDevices)] {
 		if !streams.Sleep(ctx, k.cfg.Pause) {
 			return ctx.Err()
@@ -146,6 +149,7 @@ func (k *Keeper) askDevices(ctx context.Context, id domain.HubID, read *devicest
 		switch {
 		case err == nil:
 			read.Devices = append(read.Devices, devicestate.ReadOf(device))
+			last = append(last, listed[i].LastEvent, device.LastEvent)
 			all = append(all, device.ID)
 		case domain.CodeOf(err) == domain.CodeNotFound: // forgotten meanwhile
 		case ctx.Err() != nil, domain.CodeOf(err) == domain.CodeHubOffline:
@@ -161,8 +165,16 @@ func (k *Keeper) askDevices(ctx context.Context, id domain.HubID, read *devicest
 		return errNotComplete
 	}
 	slices.Sort(all)
-	read.Complete, read.All = true, all
+	read.Complete, read.All, read.LastEvent = true, all, lowest(last)
 	return nil
+}
+
+// lowest returns the lowest number, or nil if one is missing.
+func lowest(numbers []*uint64) *uint64 {
+	if len(numbers) == 0 || slices.Contains(numbers, nil) {
+		return nil
+	}
+	return slices.MinFunc(numbers, func(a, b *uint64) int { return cmp.Compare(*a, *b) })
 }
 
 // device asks for a device, again if it does not answer.

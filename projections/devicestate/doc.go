@@ -16,13 +16,17 @@
 //   - An entry that was folded already is ignored, so a log may be repeated from any place.
 //   - An event of another epoch begins a new, empty state: the hub was reset, or another
 //     organization has it now. So does a read that was asked for after the last event.
-//   - A read replaces what was reported before it was asked for. A report that reached the log
-//     later stays if its time is later than the time that the read has for the channel. An event
-//     that reaches the log after the read, but was reported before it, is ignored, unless it comes
-//     more than Backlog later: by then the hub's clock was set back.
-//   - The state is certain once a complete read is younger than the last thing that put it in
-//     doubt: the beginning of the state, and hub.events_skipped. A single device is in doubt after
-//     it was added, and after an event about a channel of which only the event is known.
+//   - The order of the hub's log is the order of the state. Times of the hub's clock are kept and
+//     never compared.
+//   - A read has its place in that order from the hub: the number of the last event that the hub's
+//     answer takes into account. Events with higher numbers are newer than the answer and the others
+//     are part of it, wherever they stand in the log. Of a hub that does not tell the number, every
+//     event that was not in the log when the hub was asked is newer than the answer.
+//   - A report that raises an alarm (attention.Raises) counts even if an answer has what followed it.
+//     What followed it is in the log too.
+//   - The state is certain once a complete read takes into account what put it in doubt: a log
+//     without its beginning, and hub.events_skipped. A single device is in doubt after it was added,
+//     and after an event about a channel of which only the event is known.
 //
 // # What events do not tell
 //

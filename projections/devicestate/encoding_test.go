@@ -82,11 +82,18 @@ func grow(t *testing.T, r *rapid.T, l *log) {
 			l.event("device.updated", id, at,
 				`{"name":"x","removed_channels":[{"key":"switch","endpoint":0}]}`)
 		case 6:
-			l.read(t, after, device(id, value, at), device(id+1, value, at))
+			if last := rapid.IntRange(-1, len(l.entries)).Draw(r, "last"); last >= 0 {
+				l.answered(t, after, uint64(last), device(id, value, at), device(id+1, value, at))
+			} else {
+				l.read(t, after, device(id, value, at), device(id+1, value, at))
+			}
 		case 7:
 			l.event("channel.desired", id, at, channelData(key, value))
 		default:
 			l.event("channel.observed", id, at, channelData(key, value))
+		}
+		if last := &l.entries[len(l.entries)-1]; last.Event != nil {
+			last.Number = last.Seq
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"hubcloud/domain"
+	"hubcloud/domain/attention"
 )
 
 // The types of events that change the state. Others do not.
@@ -77,8 +78,11 @@ func (h *Hub) foldEvent(e Entry) error {
 	if err := jsonv2.Unmarshal(e.Event, &event, lenient); err != nil {
 		return err
 	}
+	mark := Mark{e.Seq, e.Number}
 	if event.Type == domain.EventHubEventsSkipped {
-		h.Doubt = h.Seq
+		if !isIn(mark, h.ReadNumber) {
+			h.doubt(mark)
+		}
 		return nil
 	}
 	if event.DeviceID == nil {
@@ -91,15 +95,27 @@ func (h *Hub) foldEvent(e Entry) error {
 	id := *event.DeviceID
 	switch event.Type {
 	case eventObserved, eventDesired:
-		return h.foldChannel(id, event.Type, at, event.Data)
+		return h.foldChannel(id, event.Type, mark, at, event.Data)
 	case eventAdded, eventUpdated:
-		return h.foldDevice(id, event.Type, at, event.Data)
+		return h.foldDevice(id, event.Type, mark, at, event.Data)
 	case eventAvailable, eventUnavailable:
-		h.foldAvailability(id, event.Type == eventAvailable, at)
+		h.foldAvailability(id, event.Type == eventAvailable, mark, at)
 	case domain.EventDeviceForgotten:
-		h.forget(id)
+		h.forget(id, mark)
 	}
 	return nil
+}
+
+// isIn reports whether a read that takes the events up to a number into account has an event.
+func isIn(m Mark, number uint64) bool { return m.Number > 0 && m.Number <= number }
+
+// readNumber returns the last event that the last read of a device takes into account: that of the
+// whole hub for a device that the hub did not have.
+func (h *Hub) readNumber(id int64) uint64 {
+	if d := h.Device(id); d != nil {
+		return d.ReadNumber
+	}
+	return h.ReadNumber
 }
 
 // typePrefixes begin the stored events that concern the state.
@@ -117,7 +133,9 @@ func concerns(event []byte) bool {
 }
 
 // foldChannel folds a report or a command.
-func (h *Hub) foldChannel(id int64, typ string, at time.Time, raw jsontext.Value) error {
+func (h *Hub) foldChannel(
+	id int64, typ string, mark Mark, at time.Time, raw jsontext.Value,
+) error {
 	var data channelData
 	if err := jsonv2.Unmarshal(raw, &data, lenient); err != nil {
 		return err
@@ -132,76 +150,84 @@ func (h *Hub) foldChannel(id int64, typ string, at time.Time, raw jsontext.Value
 	if string(value) == "null" {
 		value = nil
 	}
+	// A report that raises an alarm counts, even if a read has what followed it: what followed it
+	// is in the log too, and nobody would have known of the alarm.
+	raises := typ == eventObserved && attention.Raises(data.Key, value)
+	if !raises && isIn(mark, h.channelNumber(id, data.Key, data.Endpoint)) {
+		return nil
+	}
 	d, _ := h.device(id)
 	if d == nil {
 		return nil
 	}
-	d.EventSeq = h.Seq
 	c, added := d.channel(data.Key, data.Endpoint)
 	if added {
 		d.Seq = h.Seq
 	}
 	if c == nil || len(value) > maxValue {
-		d.Doubt, d.Seq = h.Seq, h.Seq
+		d.Doubt, d.Seq = d.Doubt.and(mark), h.Seq
 		return nil
 	}
-	c.EventSeq, c.Seq = h.Seq, h.Seq
-	fromRead := !c.ReadAt.IsZero() && h.At.Sub(c.ReadAt) <= Backlog
+	c.Event, c.Seq = mark, h.Seq
 	if typ == eventDesired {
-		if fromRead && !at.After(c.DesiredAt) {
-			return nil
-		}
 		c.Desired, c.DesiredAt, c.Status = value, at, domain.ChannelPending
+		c.Logged.Desired = h.logged
 	} else {
-		if fromRead && !at.After(c.ObservedAt) {
-			return nil
-		}
-		c.observe(value, at)
-		c.ReadAt = time.Time{}
+		c.observe(value, at, h.logged)
 	}
 	c.Basis = BasisEvent
 	return nil
 }
 
+// channelNumber returns the last event that the state of a channel takes into account.
+func (h *Hub) channelNumber(id int64, key string, endpoint int64) uint64 {
+	if d := h.Device(id); d != nil {
+		if c := d.Channel(key, endpoint); c != nil {
+			return c.Event.Number
+		}
+	}
+	return h.readNumber(id)
+}
+
 // observe folds a report of the device, by the rules of the contract's channel states.
-func (c *Channel) observe(value json.RawMessage, at time.Time) {
+func (c *Channel) observe(value json.RawMessage, at, logged time.Time) {
 	state := domain.ChannelState{Status: c.Status}
 	if c.Desired != nil {
 		state.Desired = desired(c.Desired)
 	}
 	state, _ = state.Reported(reported(value), at)
 	if c.ObservedAt.IsZero() || !sameJSON(c.Value, value) {
-		c.ChangedAt = at
+		c.ChangedAt, c.Logged.Changed = at, logged
 	}
-	c.Value, c.ObservedAt, c.Status = value, at, state.Status
+	c.Value, c.ObservedAt, c.Logged.Observed, c.Status = value, at, logged, state.Status
 }
 
 // foldDevice folds device.added and device.updated.
-func (h *Hub) foldDevice(id int64, typ string, at time.Time, raw jsontext.Value) error {
+func (h *Hub) foldDevice(
+	id int64, typ string, mark Mark, at time.Time, raw jsontext.Value,
+) error {
 	var data deviceData
 	if err := json.Unmarshal(raw, &data); err != nil {
 		return err
 	}
-	if typ == eventAdded {
-		// A device that is there already may be known from a read that is newer than the event: the
-		// next read shows which of its channels are left.
-		d, _ := h.device(id)
-		if d != nil {
-			d.Name, d.Doubt, d.EventSeq, d.Seq = cleanText(data.Name), h.Seq, h.Seq, h.Seq
-			d.NameSeq, d.AvailableSince = h.Seq, at
+	var removed []channelRef
+	if typ == eventUpdated && len(data.RemovedChannels) > 0 {
+		if err := json.Unmarshal(data.RemovedChannels, &removed); err != nil {
+			return fmt.Errorf("removed_channels: %w", err)
 		}
+	}
+	if isIn(mark, h.readNumber(id)) {
 		return nil
 	}
 	d, _ := h.device(id)
 	if d == nil {
 		return nil
 	}
-	d.Name, d.NameSeq, d.EventSeq, d.Seq = cleanText(data.Name), h.Seq, h.Seq, h.Seq
-	var removed []channelRef
-	if len(data.RemovedChannels) > 0 {
-		if err := json.Unmarshal(data.RemovedChannels, &removed); err != nil {
-			return fmt.Errorf("removed_channels: %w", err)
-		}
+	d.Name, d.Named, d.Event, d.Seq = cleanText(data.Name), mark, mark, h.Seq
+	if typ == eventAdded {
+		// A device that is there already may be known from a read that is newer than the event: the
+		// next read shows which of its channels are left.
+		d.Doubt, d.AvailableSince, d.AvailableLogged = d.Doubt.and(mark), at, h.logged
 	}
 	for _, ref := range removed {
 		if i, found := d.find(ref.Key, ref.Endpoint); found {
@@ -212,15 +238,19 @@ func (h *Hub) foldDevice(id int64, typ string, at time.Time, raw jsontext.Value)
 	return nil
 }
 
-// foldAvailability folds device.available and device.unavailable.
-func (h *Hub) foldAvailability(id int64, available bool, at time.Time) {
+// foldAvailability folds device.available and device.unavailable. Of a device that the hub has they
+// count although a read has what followed them: that follows in the log too.
+func (h *Hub) foldAvailability(id int64, available bool, mark Mark, at time.Time) {
+	if h.Device(id) == nil && isIn(mark, h.ReadNumber) {
+		return
+	}
 	d, _ := h.device(id)
 	if d == nil {
 		return
 	}
-	d.AvailableSeq, d.EventSeq, d.Seq = h.Seq, h.Seq, h.Seq
+	d.Reached, d.Event, d.Seq = mark, mark, h.Seq
 	if d.Available != available || d.AvailableSince.IsZero() {
-		d.Available, d.AvailableSince = available, at
+		d.Available, d.AvailableSince, d.AvailableLogged = available, at, h.logged
 	}
 	for _, c := range d.Channels {
 		if c.Available != available {
@@ -230,9 +260,12 @@ func (h *Hub) foldAvailability(id int64, available bool, at time.Time) {
 }
 
 // forget folds device.forgotten.
-func (h *Hub) forget(id int64) {
+func (h *Hub) forget(id int64, mark Mark) {
+	if d := h.Device(id); d != nil && isIn(mark, d.ReadNumber) {
+		return // it has joined again
+	}
 	h.remove(id)
 	h.Forgotten = slices.DeleteFunc(h.Forgotten, func(f Forgotten) bool { return f.ID == id })
-	h.Forgotten = append(h.Forgotten, Forgotten{id, h.Seq})
+	h.Forgotten = append(h.Forgotten, Forgotten{id, mark})
 	h.Forgotten = h.Forgotten[max(0, len(h.Forgotten)-maxForgotten):]
 }

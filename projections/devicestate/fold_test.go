@@ -162,10 +162,31 @@ func TestFold(t *testing.T) {
 			newLog().read(t, 0, device(1, "true", 0)).observed(1, "false"),
 			`certain=true | 1 "device 1" available=true certain=true switch=false synchronized event`,
 		},
-		"a report from before the read that arrives after it": {
+		"a report by a clock that is behind that of the read": {
 			newLog().read(t, 0, device(1, "true", -time.Second)).
 				event("channel.observed", 1, -time.Minute, channelData("switch", "false")),
-			`certain=true | 1 "device 1" available=true certain=true switch=true synchronized read`,
+			`certain=true | 1 "device 1" available=true certain=true switch=false synchronized event`,
+		},
+		"a report by the clock of the read": {
+			newLog().read(t, 0, device(1, "true", time.Second)).
+				event("channel.observed", 1, time.Second, channelData("switch", "false")),
+			`certain=true | 1 "device 1" available=true certain=true switch=false synchronized event`,
+		},
+		"a report during a read, by a clock that is behind that of the read": {
+			newLog().skipped().event("channel.observed", 1, -time.Hour, channelData("switch", "false")).
+				read(t, 1, device(1, "true", time.Hour)),
+			`certain=true | 1 "device 1" available=true certain=true switch=false synchronized event`,
+		},
+		"a command by a clock that is behind that of the read": {
+			newLog().read(t, 0, device(1, "true", time.Hour)).
+				event("channel.desired", 1, -time.Hour, channelData("switch", "false")),
+			`certain=true | 1 "device 1" available=true certain=true switch=true pending event ` +
+				`desired=false`,
+		},
+		"a report a year ahead, and the next one": {
+			newLog().event("channel.observed", 1, 365*24*time.Hour, channelData("switch", "true")).
+				observed(1, "false"),
+			`certain=false | 1 "" available=true certain=false switch=false synchronized event`,
 		},
 		"a read that is older than a report before it": {
 			newLog().skipped().observed(1, "false").read(t, 1, device(1, "true", 0)),
@@ -275,19 +296,6 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// A hub whose clock was set back reports earlier times than it answered before.
-func TestReportsCountWhenTheClockWasSetBack(t *testing.T) {
-	t.Parallel()
-	l := newLog().read(t, 0, device(1, "true", time.Hour)).observed(1, "false")
-	late := l.entries[1]
-	late.Time = late.Time.Add(2 * devicestate.Backlog)
-	h := foldAll(t, []devicestate.Entry{l.entries[0], late})
-	const want = `certain=true | 1 "device 1" available=true certain=true switch=false synchronized event`
-	if got := show(h); got != want {
-		t.Errorf("a report long after the read: got %s, want %s", got, want)
-	}
-}
-
 func TestUnreadableEventsPutTheStateInDoubt(t *testing.T) {
 	t.Parallel()
 	for _, event := range []string{
@@ -328,5 +336,169 @@ func TestDevicesAreBounded(t *testing.T) {
 	if len(h.Devices) != devicestate.MaxDevices || h.Certain() {
 		t.Errorf("after events of %d devices: %d devices, certain %t; want %d, false",
 			devicestate.MaxDevices+1, len(h.Devices), h.Certain(), devicestate.MaxDevices)
+	}
+}
+
+// numbered adds an event with a number of the hub's own.
+func (l *log) numbered(number uint64, typ string, device int64, data string) *log {
+	l.event(typ, device, -time.Hour, data) // the hub's clock is wrong
+	l.entries[len(l.entries)-1].Number = number
+	return l
+}
+
+// answered adds a complete read that was asked for when the log ended with after, with the number
+// of the last event that the hub took into account.
+func (l *log) answered(
+	t testing.TB, after, last uint64, devices ...devicestate.ReadDevice,
+) *log {
+	t.Helper()
+	r := devicestate.Read{
+		After: after, EpochID: l.epoch, Devices: devices, Complete: true, LastEvent: &last,
+	}
+	for i := range devices {
+		devices[i].LastEvent = &last
+		r.All = append(r.All, devices[i].ID)
+	}
+	records, err := devicestate.MarshalRead(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.state(records)
+	return l
+}
+
+// sensor returns device 1 with a smoke channel, as its hub answers it.
+func sensor(value string) devicestate.ReadDevice {
+	d := device(1, value, 0)
+	d.Channels[0].Key, d.Channels[0].Kind = "smoke", "smoke"
+	return d
+}
+
+// TestHubsOrder folds reads that tell the last event that they take into account: the order of the
+// hub's own numbers counts, wherever the read stands in the log, and whatever the hub's clock shows.
+func TestHubsOrder(t *testing.T) {
+	t.Parallel()
+	const observed, read = "synchronized event", "synchronized read"
+	on, off := channelData("switch", "true"), channelData("switch", "false")
+	known := `certain=true | 1 "device 1" available=true certain=true `
+	for name, tc := range map[string]struct {
+		log  *log
+		want string
+	}{
+		"an event in the read, before it": {
+			newLog().numbered(7, "channel.observed", 1, off).answered(t, 0, 7, device(1, "true", 0)),
+			known + "switch=true " + read,
+		},
+		"an event after the read, before it in the log": {
+			newLog().numbered(7, "channel.observed", 1, off).answered(t, 1, 6, device(1, "true", 0)),
+			known + "switch=false " + observed,
+		},
+		"an event after the read": {
+			newLog().answered(t, 0, 6, device(1, "true", 0)).
+				numbered(7, "channel.observed", 1, off),
+			known + "switch=false " + observed,
+		},
+		"an event in the read, after it in the log": {
+			newLog().answered(t, 0, 7, device(1, "true", 0)).
+				numbered(7, "channel.observed", 1, off),
+			known + "switch=true " + read,
+		},
+		"the first event after a read without any": {
+			newLog().answered(t, 0, 0, device(1, "true", 0)).
+				numbered(1, "channel.observed", 1, off),
+			known + "switch=false " + observed,
+		},
+		"a skip in the read": {
+			newLog().answered(t, 0, 7, device(1, "true", 0)).
+				numbered(7, "hub.events_skipped", 0, `{"from":3,"to":7}`),
+			known + "switch=true " + read,
+		},
+		"a skip after the read": {
+			newLog().answered(t, 0, 6, device(1, "true", 0)).
+				numbered(7, "hub.events_skipped", 0, `{"from":3,"to":7}`),
+			`certain=false | 1 "device 1" available=true certain=true switch=true ` + read,
+		},
+		"a skip while the hub was asked, in the read": {
+			newLog().numbered(6, "channel.observed", 1, on).
+				numbered(7, "hub.events_skipped", 0, `{"from":7,"to":7}`).
+				answered(t, 1, 7, device(1, "true", 0)),
+			known + "switch=true " + read,
+		},
+		"a device that was added while the hub was asked, in the read": {
+			newLog().numbered(6, "channel.observed", 1, on).
+				numbered(7, "device.added", 1, `{"name":"new"}`).
+				answered(t, 1, 7, device(1, "true", 0)),
+			known + "switch=true " + read,
+		},
+		"a device that has left, with its last report after the read in the log": {
+			newLog().answered(t, 0, 7).numbered(6, "channel.observed", 1, off).
+				numbered(7, "device.forgotten", 1, `{"name":""}`),
+			"certain=true",
+		},
+		"smoke in the read, after it in the log": {
+			newLog().answered(t, 0, 8, sensor("false")).
+				numbered(7, "channel.observed", 1, channelData("smoke", "true")),
+			known + "smoke=true " + observed,
+		},
+		"smoke in the read, and its end": {
+			newLog().answered(t, 0, 8, sensor("false")).
+				numbered(7, "channel.observed", 1, channelData("smoke", "true")).
+				numbered(8, "channel.observed", 1, channelData("smoke", "false")),
+			known + "smoke=false " + observed,
+		},
+		"a hub that numbers anew": {
+			newLog().answered(t, 0, 900, device(1, "true", 0)).answered(t, 1, 2, device(1, "false", 0)).
+				numbered(3, "channel.observed", 1, on),
+			known + "switch=true " + observed,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := show(tc.log.fold(t)); got != tc.want {
+				t.Errorf("state after %d entries:\n got %s\nwant %s", len(tc.log.entries), got, tc.want)
+			}
+		})
+	}
+}
+
+// Regression: a hub reported smoke with a clock that was behind that of the last read (1970 after a
+// boot, or set back ten minutes), and the state went on showing none, certainly.
+func TestSmokeCountsWhateverTheClock(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]string{
+		"1970": "1970-01-01T00:00:35.000000Z", "set back": "2026-03-01T11:50:00.000000Z",
+		"the same": domain.FormatTime(start), "a year ahead": "2027-03-01T12:00:00.000000Z",
+	} {
+		for _, told := range []bool{false, true} {
+			l := newLog()
+			if told {
+				l.answered(t, 0, 41, sensor("false"))
+			} else {
+				l.read(t, 0, sensor("false"))
+			}
+			l.numbered(42, "channel.observed", 1, channelData("smoke", "true"))
+			l.entries[1].Event = fmt.Appendf(nil, `{"type":"channel.observed","device_id":1,"time":%q,`+
+				`"clock_trusted":false,"data":{"key":"smoke","endpoint":0,"value":true}}`, at)
+			h := l.fold(t)
+			if c := h.Device(1).Channel("smoke", 0); string(c.Value) != "true" || !h.Certain() {
+				t.Errorf("%s, told %t: smoke %s, certain %t; want true, true",
+					name, told, c.Value, h.Certain())
+			}
+		}
+	}
+}
+
+// Regression: a new hub stayed in doubt although it was read completely, if its first event reached
+// the log while it was asked.
+func TestFirstEventDuringARead(t *testing.T) {
+	t.Parallel()
+	h := newLog().event("hub.connected", 0, 0, `{}`).read(t, 0, device(1, "true", 0)).fold(t)
+	if !h.Certain() {
+		t.Errorf("after a complete read: %s, want certain", show(h))
+	}
+	// What the log had before its first entry that is left is not known.
+	l := newLog().observed(1, "true").observed(1, "true").read(t, 0, device(1, "true", 0))
+	if h := foldAll(t, l.entries[1:]); h.Certain() {
+		t.Errorf("a log without its beginning: %s, want uncertain", show(h))
 	}
 }

@@ -17,6 +17,9 @@ type Read struct {
 	EpochID domain.EpochID `json:"epoch"`
 	// Devices are devices with values.
 	Devices []ReadDevice `json:"devices"`
+	// LastEvent is the number of the last event that each answer of the read takes into account;
+	// nil if the hub does not tell it.
+	LastEvent *uint64 `json:"last_event,omitempty"`
 	// Complete is set with the last part of a read. All are then the ids of all devices that the
 	// hub has.
 	Complete bool    `json:"complete,omitempty"`
@@ -30,13 +33,43 @@ type ReadDevice struct {
 	Manufacturer string           `json:"manufacturer"`
 	Model        string           `json:"model"`
 	Channels     []domain.Channel `json:"channels"`
+	// LastEvent is the number of the last event that the answer takes into account; nil if the hub
+	// does not tell it.
+	LastEvent *uint64 `json:"last_event,omitempty"`
 }
 
 // ReadOf returns a device as its hub answered it.
 func ReadOf(d domain.Device) ReadDevice {
 	return ReadDevice{
 		ID: d.ID, Name: d.Name, Manufacturer: d.Manufacturer, Model: d.Model, Channels: d.Channels,
+		LastEvent: d.LastEvent,
 	}
+}
+
+// answer is what decides whether an answer of a hub takes an event into account.
+type answer struct {
+	// after is the end of the log before the hub was asked.
+	after uint64
+	// last is the number of the last event in the answer; nil if the hub does not tell it.
+	last *uint64
+}
+
+// number returns the number of the last event in the answer, 0 if it is not known.
+func (a answer) number() uint64 {
+	if a.last == nil {
+		return 0
+	}
+	return *a.last
+}
+
+// has reports whether the answer takes an event into account. The hub knows best. Where it does not
+// tell, an event that was not in the log when the hub was asked counts as newer than the answer: it
+// may be older, but then the newer one follows it in the log.
+func (a answer) has(m Mark) bool {
+	if a.last != nil && m.Number > 0 {
+		return m.Number <= *a.last
+	}
+	return m.Seq <= a.after
 }
 
 // foldRead folds a read, whose sequence and time the state has already.
@@ -56,45 +89,66 @@ func (h *Hub) foldRead(r Read) error {
 	}
 	h.EventSeq = h.Seq
 	for i := range r.Devices {
-		if err := h.foldReadDevice(r.After, &r.Devices[i]); err != nil {
+		d := &r.Devices[i]
+		if err := h.foldReadDevice(answer{r.After, d.LastEvent}, d); err != nil {
 			return err
 		}
 	}
 	if !r.Complete {
 		return nil
 	}
+	all := answer{r.After, r.LastEvent}
 	for _, d := range slices.Clone(h.Devices) {
-		if !slices.Contains(r.All, d.ID) && d.EventSeq <= r.After {
+		if !slices.Contains(r.All, d.ID) && d.isIn(all) {
 			h.remove(d.ID)
 		}
 	}
-	h.Read, h.ReadAfter = true, max(h.ReadAfter, r.After)
-	h.Forgotten = slices.DeleteFunc(h.Forgotten, func(f Forgotten) bool { return f.Seq <= r.After })
+	if all.has(h.Doubt) {
+		h.Doubt = Mark{}
+	}
+	h.Read, h.ReadAfter, h.ReadNumber = true, max(h.ReadAfter, r.After), all.number()
+	h.Forgotten = slices.DeleteFunc(h.Forgotten, func(f Forgotten) bool { return all.has(f.Mark) })
 	return nil
 }
 
-// foldReadDevice folds a device of a read that was asked for when the log ended with after.
-func (h *Hub) foldReadDevice(after uint64, r *ReadDevice) error {
+// isIn reports whether an answer takes all events about the device and its channels into account.
+func (d *Device) isIn(a answer) bool {
+	return a.has(d.Event) && !slices.ContainsFunc(d.Channels, func(c *Channel) bool {
+		return !c.isIn(a)
+	})
+}
+
+// isIn reports whether an answer takes all events about the channel into account. A hub that was
+// asked later than before and has a lower number than then numbers its events anew.
+func (c *Channel) isIn(a answer) bool {
+	return a.has(c.Event) || c.Basis == BasisRead && c.Seq <= a.after
+}
+
+// foldReadDevice folds a device of a read.
+func (h *Hub) foldReadDevice(a answer, r *ReadDevice) error {
 	forgotten := slices.ContainsFunc(h.Forgotten, func(f Forgotten) bool {
-		return f.ID == r.ID && f.Seq > after
+		return f.ID == r.ID && !a.has(f.Mark)
 	})
 	if forgotten {
 		return nil
 	}
 	d, _ := h.device(r.ID)
-	if d == nil {
-		return nil
+	if d == nil || d.Read && a.after < d.ReadAfter {
+		return nil // there is a newer read
 	}
-	if d.NameSeq <= after {
+	if a.has(d.Named) {
 		d.Name = cleanText(r.Name)
 	}
 	d.Manufacturer, d.Model, d.Seq = cleanText(r.Manufacturer), cleanText(r.Model), h.Seq
-	d.Read, d.ReadAfter = true, max(d.ReadAfter, after)
+	d.Read, d.ReadAfter, d.ReadNumber = true, a.after, a.number()
+	if a.has(d.Doubt) {
+		d.Doubt = Mark{}
+	}
 	for _, c := range slices.Clone(d.Channels) {
 		listed := slices.ContainsFunc(r.Channels, func(other domain.Channel) bool {
 			return other.Key == c.Key && other.Endpoint == c.Endpoint
 		})
-		if i, found := d.find(c.Key, c.Endpoint); found && !listed && c.EventSeq <= after {
+		if i, found := d.find(c.Key, c.Endpoint); found && !listed && a.has(c.Event) {
 			d.Channels = slices.Delete(d.Channels, i, i+1)
 			h.Reshaped = h.Seq
 		}
@@ -102,12 +156,12 @@ func (h *Hub) foldReadDevice(after uint64, r *ReadDevice) error {
 	available := len(r.Channels) == 0 || slices.ContainsFunc(
 		r.Channels, func(c domain.Channel) bool { return c.Available },
 	)
-	useAvailable := d.AvailableSeq <= after
+	useAvailable := a.has(d.Reached)
 	if useAvailable && d.Available != available {
-		d.Available, d.AvailableSince = available, time.Time{}
+		d.Available, d.AvailableSince, d.AvailableLogged = available, time.Time{}, h.logged
 	}
 	for i := range r.Channels {
-		if err := h.foldReadChannel(d, after, &r.Channels[i], useAvailable); err != nil {
+		if err := h.foldReadChannel(d, a, &r.Channels[i], useAvailable); err != nil {
 			return err
 		}
 	}
@@ -116,7 +170,7 @@ func (h *Hub) foldReadDevice(after uint64, r *ReadDevice) error {
 
 // foldReadChannel folds a channel of a read.
 func (h *Hub) foldReadChannel(
-	d *Device, after uint64, r *domain.Channel, useAvailable bool,
+	d *Device, a answer, r *domain.Channel, useAvailable bool,
 ) error {
 	observedAt, err := parseTime(r.ObservedAt)
 	if err != nil {
@@ -131,7 +185,7 @@ func (h *Hub) foldReadChannel(
 	}
 	c, added := d.channel(r.Key, r.Endpoint)
 	if c == nil || max(len(r.Value), len(r.Desired), len(r.Capabilities)) > maxValue {
-		d.Doubt = h.Seq
+		d.Doubt = d.Doubt.and(Mark{Seq: h.Seq})
 		return nil
 	}
 	c.Read, c.Kind, c.Unit = true, cleanText(r.Kind), nil
@@ -140,20 +194,29 @@ func (h *Hub) foldReadChannel(
 		c.Unit = &unit
 	}
 	c.Readable, c.Writable = r.Readable, r.Writable
+	newer := !c.isIn(a)
 	c.Capabilities, c.Seq = r.Capabilities, h.Seq
 	if useAvailable || added {
 		c.Available = r.Available
 	}
-	newer := c.EventSeq > after // than the question; the answer may have it or not
-	if newer && (c.ObservedAt.After(observedAt) || c.DesiredAt.After(desiredAt)) {
+	if newer {
 		return nil
 	}
+	if a.last != nil {
+		c.Event.Number = *a.last
+	}
 	if c.ObservedAt.IsZero() || !sameJSON(c.Value, r.Value) {
-		c.ChangedAt = observedAt
+		c.ChangedAt, c.Logged.Changed = observedAt, h.logged
+	}
+	if c.Logged.Observed.IsZero() || !c.ObservedAt.Equal(observedAt) {
+		c.Logged.Observed = h.logged
+	}
+	if !c.DesiredAt.Equal(desiredAt) || !sameJSON(c.Desired, r.Desired) {
+		c.Logged.Desired = h.logged
 	}
 	c.Value, c.ObservedAt = r.Value, observedAt
 	c.Desired, c.DesiredAt, c.Status = r.Desired, desiredAt, r.Status
-	c.Basis, c.ReadAt = BasisRead, h.At
+	c.Basis = BasisRead
 	return nil
 }
 

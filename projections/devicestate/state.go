@@ -20,6 +20,13 @@ const (
 	BasisRead Basis = "read"
 )
 
+// Mark is the place of an event in the log: its sequence, and the hub's own number of it or 0. The
+// zero Mark stands for no event.
+type Mark struct {
+	Seq    uint64 `json:"seq,omitempty"`
+	Number uint64 `json:"number,omitempty"`
+}
+
 // Hub is the last reported state of a hub's devices. The zero value is the state before the first
 // entry of the log.
 type Hub struct {
@@ -32,12 +39,15 @@ type Hub struct {
 	Since time.Time `json:"since"`
 	// EventSeq is the sequence of the last event or read that was folded.
 	EventSeq uint64 `json:"event_seq"`
-	// Doubt is the sequence of the last entry that put the whole state in doubt.
-	Doubt uint64 `json:"doubt"`
-	// ReadAfter is the sequence at which the log ended when the last complete read was asked for.
-	// It has no meaning unless Read is true.
-	ReadAfter uint64 `json:"read_after"`
-	Read      bool   `json:"read"`
+	// Doubt is the last entry that put the whole state in doubt, until a complete read that takes it
+	// into account. It is zero if there is none.
+	Doubt Mark `json:"doubt"`
+	// ReadAfter is the sequence at which the log ended when the last complete read was asked for,
+	// and ReadNumber the last event that the read takes into account; 0 if it is not known. Both
+	// have no meaning unless Read is true.
+	ReadAfter  uint64 `json:"read_after"`
+	ReadNumber uint64 `json:"read_number,omitempty"`
+	Read       bool   `json:"read"`
 	// Reshaped is the sequence of the last entry that removed a device or a channel, as far as it
 	// is known: snapshots do not have it.
 	Reshaped uint64 `json:"-"`
@@ -47,14 +57,16 @@ type Hub struct {
 	// that a read that is older does not bring them back.
 	Forgotten []Forgotten `json:"forgotten,omitempty"`
 
+	// logged is the time of the entry that is folded, as precise as the log.
+	logged time.Time
 	// parts collects the parts of a snapshot.
 	parts *parts
 }
 
 // Forgotten is a device that the hub has forgotten.
 type Forgotten struct {
-	ID  int64  `json:"id"`
-	Seq uint64 `json:"seq"`
+	ID int64 `json:"id"`
+	Mark
 }
 
 // Device is the last reported state of a device.
@@ -64,22 +76,25 @@ type Device struct {
 	Manufacturer string `json:"manufacturer"`
 	Model        string `json:"model"`
 	// Available is false while the hub cannot reach the device. AvailableSince is the time of the
-	// event that reported it, by the hub's clock; zero if it is not known.
-	Available      bool      `json:"available"`
-	AvailableSince time.Time `json:"available_since"`
-	// Doubt is the sequence of the last entry after which something of the device is not known.
-	// ReadAfter is the sequence at which the log ended when the device was last asked for, if Read.
-	Doubt     uint64 `json:"doubt"`
-	ReadAfter uint64 `json:"read_after"`
-	Read      bool   `json:"read"`
-	// NameSeq and AvailableSeq are the sequences of the last events that had the name and the
-	// availability.
-	NameSeq      uint64 `json:"name_seq"`
-	AvailableSeq uint64 `json:"available_seq"`
-	// Seq is the sequence of the last entry that changed the device's own fields. EventSeq is that
-	// of the last event about the device or one of its channels.
-	Seq      uint64 `json:"seq"`
-	EventSeq uint64 `json:"event_seq"`
+	// event that reported it, by the hub's clock, zero if it is not known; AvailableLogged is when
+	// the log got it.
+	Available       bool      `json:"available"`
+	AvailableSince  time.Time `json:"available_since"`
+	AvailableLogged time.Time `json:"available_logged"`
+	// Doubt is the last event after which something of the device is not known, until a read that
+	// takes it into account. ReadAfter and ReadNumber are those of the last read of the device, as
+	// in Hub, if Read.
+	Doubt      Mark   `json:"doubt"`
+	ReadAfter  uint64 `json:"read_after"`
+	ReadNumber uint64 `json:"read_number,omitempty"`
+	Read       bool   `json:"read"`
+	// Named and Reached are the last events that had the name and the availability, and Event is the
+	// last event about the device itself.
+	Named   Mark `json:"named"`
+	Reached Mark `json:"reached"`
+	Event   Mark `json:"event"`
+	// Seq is the sequence of the last entry that changed the device's own fields.
+	Seq uint64 `json:"seq"`
 	// Channels are ordered by key and endpoint.
 	Channels []*Channel `json:"channels"`
 }
@@ -108,24 +123,35 @@ type Channel struct {
 	DesiredAt time.Time            `json:"desired_at"`
 	Status    domain.ChannelStatus `json:"status"`
 	Basis     Basis                `json:"basis"`
-	// ReadAt is the time in the log of the last read of the channel; zero if there was none since
-	// the last event.
-	ReadAt time.Time `json:"read_at"`
-	// Seq is the sequence of the last entry that changed the channel, and EventSeq that of the last
-	// event about it.
-	Seq      uint64 `json:"seq"`
-	EventSeq uint64 `json:"event_seq"`
+	// Logged are the times of the log that belong to ObservedAt, ChangedAt and DesiredAt.
+	Logged domain.LoggedTimes `json:"logged"`
+	// Seq is the sequence of the last entry that changed the channel. Event is the last event about
+	// it; after a read, Event.Number is the last event that the read takes into account.
+	Seq   uint64 `json:"seq"`
+	Event Mark   `json:"event"`
 }
 
 // Certain reports whether everything that the hub reported is known to be in the state. Devices may
 // be in doubt all the same.
-func (h *Hub) Certain() bool { return h.Read && h.ReadAfter >= h.Doubt }
+func (h *Hub) Certain() bool { return h.Read && h.Doubt == Mark{} }
 
 // Certain reports whether everything that the hub reported about the device is known to be in the
 // state, if it is known of the hub.
 func (d *Device) Certain() bool {
-	return d.Read && d.ReadAfter >= d.Doubt &&
+	return d.Read && d.Doubt == Mark{} &&
 		!slices.ContainsFunc(d.Channels, func(c *Channel) bool { return !c.Read })
+}
+
+// doubt records an entry that puts the whole state in doubt.
+func (h *Hub) doubt(m Mark) { h.Doubt = h.Doubt.and(m) }
+
+// and returns the mark that stands for both marks, of which m is the earlier one: what takes it into
+// account takes both into account.
+func (m Mark) and(later Mark) Mark {
+	if m.Seq > 0 && m.Number == 0 {
+		later.Number = 0
+	}
+	return later
 }
 
 // Device returns the device with an id, or nil.
@@ -164,7 +190,7 @@ func (h *Hub) device(id int64) (d *Device, added bool) {
 		return h.Devices[i], false
 	}
 	if len(h.Devices) >= MaxDevices {
-		h.Doubt = h.Seq
+		h.doubt(Mark{Seq: h.Seq})
 		return nil, false
 	}
 	d = &Device{ID: id, Available: true, Seq: h.Seq}

@@ -81,6 +81,8 @@ type stateRow struct {
 	desired             *string
 	observedAt          *time.Time
 	desiredAt           *time.Time
+	// Times of the log in nanoseconds.
+	availableLogged, observedLogged, changedLogged, desiredLogged int64
 }
 
 func (r *stateRow) into() []any {
@@ -88,9 +90,10 @@ func (r *stateRow) into() []any {
 	return []any{
 		&s.HubID, &s.SiteID, &r.registeredAt, &r.connectedWhenAdded, &r.online, &r.since,
 		&s.DeviceID, &s.Name, &s.Manufacturer, &s.Model, &s.Room, &s.AvailableSince,
+		&r.availableLogged,
 		&c.Key, &c.Endpoint, &c.Kind, &c.Unit, &c.Readable, &c.Writable, &r.capabilities,
 		&c.Available, &r.value, &r.observedAt, &r.desired, &r.desiredAt, &c.Status, &s.ChangedAt,
-		&s.Basis, &s.Certain,
+		&s.Basis, &r.observedLogged, &r.changedLogged, &r.desiredLogged, &s.Certain,
 	}
 }
 
@@ -100,6 +103,12 @@ func (r *stateRow) state() domain.ReportedState {
 	s.Channel.Capabilities = rawOf(r.capabilities)
 	s.Channel.Value, s.Channel.ObservedAt = rawOf(r.value), timeText(r.observedAt)
 	s.Channel.Desired, s.Channel.DesiredAt = rawOf(r.desired), timeText(r.desiredAt)
+	s.AvailableLogged = statemodel.LoggedAt(r.availableLogged)
+	s.Logged = domain.LoggedTimes{
+		Observed: statemodel.LoggedAt(r.observedLogged),
+		Changed:  statemodel.LoggedAt(r.changedLogged),
+		Desired:  statemodel.LoggedAt(r.desiredLogged),
+	}
 	return s
 }
 

@@ -102,9 +102,9 @@ func (v *statesVerification) compare(ctx context.Context, live pgx.Tx) error {
 	return database.WithConn(ctx, v.build.cfg.ConnConfig, func(conn *pgx.Conn) error {
 		for _, t := range stateTables {
 			c := comparison{
-				live:    selection{live, t.selectVisible(v.build.cfg.Schema), hubs.args()},
-				rebuilt: selection{conn, t.selectVisible(v.build.target), hubs.args()},
-				table:   t.table,
+				live:    selection{live, selectVisible(t, v.build.cfg.Schema), hubs.args()},
+				rebuilt: selection{conn, selectVisible(t, v.build.target), hubs.args()},
+				table:   t,
 			}
 			rows, err := c.run(ctx, func(d Difference) error {
 				v.result.Differences++
@@ -138,35 +138,24 @@ func readLogEpochs(ctx context.Context, db queryer) (all logEpochs, err error) {
 
 func (l logEpochs) args() []any { return []any{l.ids, l.epochs, l.former} }
 
-// stateTable is a table of last reported states.
-type stateTable struct {
-	table
-	// instead has the expressions of columns that are compared by another value.
-	instead map[string]string
-}
-
 // stateTables are the tables that are compared.
-var stateTables = []stateTable{
-	newStateTable("hubs", 1, nil, "hub_id", "journal", "epoch", "seq", "event_seq", "at", "since",
-		"doubt", "read_after", "was_read", "forgotten", "certain"),
-	newStateTable("devices", 2, map[string]string{
-		// A device's row is not written for the events of its channels.
-		"event_seq": "greatest(t.event_seq, (SELECT max(c.event_seq) FROM {schema}.channels c " +
-			"WHERE c.hub_id = t.hub_id AND c.device_id = t.device_id))",
-	}, "hub_id", "device_id", "name", "manufacturer", "model", "available", "available_since",
-		"doubt", "read_after", "was_read", "name_seq", "available_seq", "seq", "event_seq",
-		"certain"),
-	newStateTable("channels", 4, nil, "hub_id", "device_id", "key", "endpoint", "was_read", "kind",
+var stateTables = []table{
+	newStateTable("hubs", 1, "hub_id", "journal", "epoch", "seq", "event_seq", "at", "since",
+		"doubt", "doubt_number", "read_after", "read_number", "was_read", "forgotten", "certain"),
+	newStateTable("devices", 2, "hub_id", "device_id", "name", "manufacturer", "model", "available",
+		"available_since", "available_logged", "doubt", "doubt_number", "read_after", "read_number",
+		"was_read", "named_seq", "named_number", "reached_seq", "reached_number", "event_seq",
+		"event_number", "seq", "certain"),
+	newStateTable("channels", 4, "hub_id", "device_id", "key", "endpoint", "was_read", "kind",
 		"unit", "readable", "writable", "capabilities", "available", "value", "observed_at",
-		"changed_at", "desired", "desired_at", "status", "basis", "read_at", "seq", "event_seq"),
+		"changed_at", "desired", "desired_at", "status", "basis", "observed_logged",
+		"changed_logged", "desired_logged", "seq", "event_seq", "event_number"),
 }
 
 // newStateTable returns a table whose first columns are its key. Those named device_id and endpoint
 // are numbers.
-func newStateTable(
-	name string, keys int, instead map[string]string, columns ...string,
-) stateTable {
-	t := stateTable{table{name: name, keys: keys}, instead}
+func newStateTable(name string, keys int, columns ...string) table {
+	t := table{name: name, keys: keys}
 	for _, column := range columns {
 		typ := "text"
 		if column == "device_id" || column == "endpoint" {
@@ -177,19 +166,15 @@ func newStateTable(
 	return t
 }
 
-// selectVisible returns the query for the rows in a schema that organizations can see. Its arguments
-// are those of logEpochs.
-func (t stateTable) selectVisible(schemaName string) string {
+// selectVisible returns the query for the rows of a table in a schema that organizations can see.
+// Its arguments are those of logEpochs.
+func selectVisible(t table, schemaName string) string {
 	var columns, keys []string
 	for i, c := range t.columns {
-		value := "t." + c.Name
 		if i < t.keys {
-			keys = append(keys, value)
+			keys = append(keys, "t."+c.Name)
 		}
-		if other, ok := t.instead[c.Name]; ok {
-			value = other
-		}
-		columns = append(columns, "("+value+")::text")
+		columns = append(columns, "(t."+c.Name+")::text")
 	}
 	sql := "SELECT " + strings.Join(columns, ", ") + " FROM {schema}." + t.name + " t " +
 		"JOIN {schema}.hubs state ON state.hub_id = t.hub_id " +

@@ -38,19 +38,17 @@ func eachHub(
 		return err
 	}
 	var (
-		id, epoch, forgotten            string
-		seq, eventSeq, doubt, readAfter int64
-		at, since                       time.Time
-		wasRead                         bool
+		id, epoch, forgotten string
+		read                 devicestate.Hub
 	)
 	into := []any{
-		&id, &epoch, &seq, &eventSeq, &at, &since, &doubt, &readAfter, &wasRead, &forgotten,
+		&id, &epoch, &read.Seq, &read.EventSeq, &read.At, &read.Since, &read.Doubt.Seq,
+		&read.Doubt.Number, &read.ReadAfter, &read.ReadNumber, &read.Read, &forgotten,
 	}
 	_, err = pgx.ForEachRow(rows, into, func() error {
-		h := &devicestate.Hub{
-			Seq: uint64(seq), EventSeq: uint64(eventSeq), At: at.UTC(), Since: since.UTC(),
-			Doubt: uint64(doubt), ReadAfter: uint64(readAfter), Read: wasRead,
-		}
+		h := new(devicestate.Hub)
+		*h = read
+		h.At, h.Since = h.At.UTC(), h.Since.UTC()
 		if err := h.EpochID.UnmarshalText([]byte(epoch)); err != nil {
 			return err
 		}
@@ -69,14 +67,15 @@ func eachDevice(
 		return err
 	}
 	var (
-		hub                                                    string
-		doubt, readAfter, nameSeq, availableSeq, seq, eventSeq int64
-		since                                                  *time.Time
-		d                                                      devicestate.Device
+		hub    string
+		logged int64
+		since  *time.Time
+		d      devicestate.Device
 	)
 	into := []any{
-		&hub, &d.ID, &d.Name, &d.Manufacturer, &d.Model, &d.Available, &since, &doubt, &readAfter,
-		&d.Read, &nameSeq, &availableSeq, &seq, &eventSeq,
+		&hub, &d.ID, &d.Name, &d.Manufacturer, &d.Model, &d.Available, &since, &logged,
+		&d.Doubt.Seq, &d.Doubt.Number, &d.ReadAfter, &d.ReadNumber, &d.Read, &d.Named.Seq,
+		&d.Named.Number, &d.Reached.Seq, &d.Reached.Number, &d.Event.Seq, &d.Event.Number, &d.Seq,
 	}
 	_, err = pgx.ForEachRow(rows, into, func() error {
 		h := hubs[domain.HubID(hub)]
@@ -84,10 +83,7 @@ func eachDevice(
 			return nil
 		}
 		added := d
-		added.AvailableSince = timeOf(since)
-		added.Doubt, added.ReadAfter = uint64(doubt), uint64(readAfter)
-		added.NameSeq, added.AvailableSeq = uint64(nameSeq), uint64(availableSeq)
-		added.Seq, added.EventSeq = uint64(seq), uint64(eventSeq)
+		added.AvailableSince, added.AvailableLogged = timeOf(since), LoggedAt(logged)
 		h.Devices = append(h.Devices, &added)
 		return nil
 	})
@@ -103,16 +99,18 @@ func eachChannel(
 		return err
 	}
 	var (
-		hub                                      string
-		device, seq, eventSeq                    int64
-		capabilities, value, desired             *string
-		observedAt, changedAt, desiredAt, readAt *time.Time
-		c                                        devicestate.Channel
+		hub                                          string
+		device                                       int64
+		capabilities, value, desired                 *string
+		observedAt, changedAt, desiredAt             *time.Time
+		observedLogged, changedLogged, desiredLogged int64
+		c                                            devicestate.Channel
 	)
 	into := []any{
 		&hub, &device, &c.Key, &c.Endpoint, &c.Read, &c.Kind, &c.Unit, &c.Readable, &c.Writable,
 		&capabilities, &c.Available, &value, &observedAt, &changedAt, &desired, &desiredAt,
-		&c.Status, &c.Basis, &readAt, &seq, &eventSeq,
+		&c.Status, &c.Basis, &observedLogged, &changedLogged, &desiredLogged, &c.Seq, &c.Event.Seq,
+		&c.Event.Number,
 	}
 	_, err = pgx.ForEachRow(rows, into, func() error {
 		h := hubs[domain.HubID(hub)]
@@ -126,11 +124,12 @@ func eachChannel(
 		added := c
 		added.Capabilities, added.Value, added.Desired = rawOf(capabilities), rawOf(value), rawOf(desired)
 		added.ObservedAt, added.ChangedAt = timeOf(observedAt), timeOf(changedAt)
-		added.DesiredAt, added.ReadAt = timeOf(desiredAt), timeOf(readAt)
-		added.Seq, added.EventSeq = uint64(seq), uint64(eventSeq)
+		added.DesiredAt = timeOf(desiredAt)
+		added.Logged = domain.LoggedTimes{
+			Observed: LoggedAt(observedLogged), Changed: LoggedAt(changedLogged),
+			Desired: LoggedAt(desiredLogged),
+		}
 		d.Channels = append(d.Channels, &added)
-		// A device's row is not written for the events of its channels.
-		d.EventSeq = max(d.EventSeq, added.EventSeq)
 		return nil
 	})
 	return err

@@ -161,10 +161,14 @@ func (p *projection) ended() error {
 	return errReached
 }
 
-// missing records that commits have expired before they were read.
+// missing records that commits have expired before they were read. The commit of the checkpoint, with
+// which the follower begins, was read: a journal that is idle for its retention loses it.
 func (p *projection) missing(from, to uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if to <= p.start.position {
+		return
+	}
 	if p.start.position > 0 || len(p.hubs) > 0 {
 		p.lost = true
 		for _, h := range p.hubs {
@@ -257,7 +261,7 @@ func (p *projection) fold(c *journal.Commit) {
 
 // entryOf returns a record in the form that is folded.
 func entryOf(r *journal.Record) devicestate.Entry {
-	e := devicestate.Entry{Seq: r.Seq, Time: r.Time, EpochID: r.EpochID}
+	e := devicestate.Entry{Seq: r.Seq, Time: r.Time, Number: r.Through, EpochID: r.EpochID}
 	switch r.Kind {
 	case journal.KindHubEvent, journal.KindCloudEvent:
 		e.Event = r.Payload

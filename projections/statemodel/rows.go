@@ -44,10 +44,11 @@ func (r *rows) count() int {
 }
 
 type hubRows struct {
-	ids, epochs, forgotten             []string
-	seqs, eventSeqs, doubts, readAfter []int64
-	at, since                          []time.Time
-	wasRead, certain                   []bool
+	ids, epochs, forgotten                  []string
+	seqs, eventSeqs, readAfter, readNumbers []int64
+	doubts                                  marks
+	at, since                               []time.Time
+	wasRead, certain                        []bool
 }
 
 func (r *hubRows) add(id string, h *devicestate.Hub) {
@@ -61,8 +62,9 @@ func (r *hubRows) add(id string, h *devicestate.Hub) {
 	r.eventSeqs = append(r.eventSeqs, int64(h.EventSeq))
 	r.at = append(r.at, h.At)
 	r.since = append(r.since, h.Since)
-	r.doubts = append(r.doubts, int64(h.Doubt))
+	r.doubts.add(h.Doubt)
 	r.readAfter = append(r.readAfter, int64(h.ReadAfter))
+	r.readNumbers = append(r.readNumbers, int64(h.ReadNumber))
 	r.wasRead = append(r.wasRead, h.Read)
 	r.forgotten = append(r.forgotten, string(forgotten))
 	r.certain = append(r.certain, h.Certain())
@@ -71,16 +73,17 @@ func (r *hubRows) add(id string, h *devicestate.Hub) {
 // args returns the arguments of write_hubs.sql.
 func (r *hubRows) args(journal int) []any {
 	return []any{
-		journal, r.ids, r.epochs, r.seqs, r.eventSeqs, r.at, r.since, r.doubts, r.readAfter,
-		r.wasRead, r.forgotten, r.certain,
+		journal, r.ids, r.epochs, r.seqs, r.eventSeqs, r.at, r.since, r.doubts.seqs,
+		r.doubts.numbers, r.readAfter, r.readNumbers, r.wasRead, r.forgotten, r.certain,
 	}
 }
 
 type deviceRows struct {
-	hubs, names, manufacturers, models                               []string
-	ids, doubts, readAfter, nameSeqs, availableSeqs, seqs, eventSeqs []int64
-	available, wasRead, certain                                      []bool
-	availableSince                                                   []*time.Time
+	hubs, names, manufacturers, models                 []string
+	ids, availableLogged, readAfter, readNumbers, seqs []int64
+	doubts, named, reached, events                     marks
+	available, wasRead, certain                        []bool
+	availableSince                                     []*time.Time
 }
 
 func (r *deviceRows) add(hub string, d *devicestate.Device) {
@@ -91,30 +94,36 @@ func (r *deviceRows) add(hub string, d *devicestate.Device) {
 	r.models = append(r.models, d.Model)
 	r.available = append(r.available, d.Available)
 	r.availableSince = append(r.availableSince, nullTime(d.AvailableSince))
-	r.doubts = append(r.doubts, int64(d.Doubt))
+	r.availableLogged = append(r.availableLogged, nanoseconds(d.AvailableLogged))
+	r.doubts.add(d.Doubt)
 	r.readAfter = append(r.readAfter, int64(d.ReadAfter))
+	r.readNumbers = append(r.readNumbers, int64(d.ReadNumber))
 	r.wasRead = append(r.wasRead, d.Read)
-	r.nameSeqs = append(r.nameSeqs, int64(d.NameSeq))
-	r.availableSeqs = append(r.availableSeqs, int64(d.AvailableSeq))
+	r.named.add(d.Named)
+	r.reached.add(d.Reached)
+	r.events.add(d.Event)
 	r.seqs = append(r.seqs, int64(d.Seq))
-	r.eventSeqs = append(r.eventSeqs, int64(d.EventSeq))
 	r.certain = append(r.certain, d.Certain())
 }
 
 // args returns the arguments of write_devices.sql.
 func (r *deviceRows) args() []any {
 	return []any{
-		r.hubs, r.ids, r.names, r.manufacturers, r.models, r.available, r.availableSince, r.doubts,
-		r.readAfter, r.wasRead, r.nameSeqs, r.availableSeqs, r.seqs, r.eventSeqs, r.certain,
+		r.hubs, r.ids, r.names, r.manufacturers, r.models, r.available, r.availableSince,
+		r.availableLogged, r.doubts.seqs, r.doubts.numbers, r.readAfter, r.readNumbers, r.wasRead,
+		r.named.seqs, r.named.numbers, r.reached.seqs, r.reached.numbers, r.events.seqs,
+		r.events.numbers, r.seqs, r.certain,
 	}
 }
 
 type channelRows struct {
-	hubs, keys, kinds, statuses, bases       []string
-	devices, endpoints, seqs, eventSeqs      []int64
-	wasRead, readable, writable, available   []bool
-	units, capabilities, values, desired     []*string
-	observedAt, changedAt, desiredAt, readAt []*time.Time
+	hubs, keys, kinds, statuses, bases           []string
+	devices, endpoints, seqs                     []int64
+	observedLogged, changedLogged, desiredLogged []int64
+	wasRead, readable, writable, available       []bool
+	units, capabilities, values, desired         []*string
+	observedAt, changedAt, desiredAt             []*time.Time
+	events                                       marks
 }
 
 func (r *channelRows) add(hub string, device int64, c *devicestate.Channel) {
@@ -136,9 +145,11 @@ func (r *channelRows) add(hub string, device int64, c *devicestate.Channel) {
 	r.desiredAt = append(r.desiredAt, nullTime(c.DesiredAt))
 	r.statuses = append(r.statuses, string(c.Status))
 	r.bases = append(r.bases, string(c.Basis))
-	r.readAt = append(r.readAt, nullTime(c.ReadAt))
+	r.observedLogged = append(r.observedLogged, nanoseconds(c.Logged.Observed))
+	r.changedLogged = append(r.changedLogged, nanoseconds(c.Logged.Changed))
+	r.desiredLogged = append(r.desiredLogged, nanoseconds(c.Logged.Desired))
 	r.seqs = append(r.seqs, int64(c.Seq))
-	r.eventSeqs = append(r.eventSeqs, int64(c.EventSeq))
+	r.events.add(c.Event)
 }
 
 // args returns the arguments of write_channels.sql.
@@ -146,8 +157,33 @@ func (r *channelRows) args() []any {
 	return []any{
 		r.hubs, r.devices, r.keys, r.endpoints, r.wasRead, r.kinds, r.units, r.readable, r.writable,
 		r.capabilities, r.available, r.values, r.observedAt, r.changedAt, r.desired, r.desiredAt,
-		r.statuses, r.bases, r.readAt, r.seqs, r.eventSeqs,
+		r.statuses, r.bases, r.observedLogged, r.changedLogged, r.desiredLogged, r.seqs,
+		r.events.seqs, r.events.numbers,
 	}
+}
+
+// marks are the columns of a devicestate.Mark.
+type marks struct{ seqs, numbers []int64 }
+
+func (m *marks) add(mark devicestate.Mark) {
+	m.seqs = append(m.seqs, int64(mark.Seq))
+	m.numbers = append(m.numbers, int64(mark.Number))
+}
+
+// nanoseconds returns a time of the log as it is stored.
+func nanoseconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+// LoggedAt returns a time of the log from its stored form.
+func LoggedAt(ns int64) time.Time {
+	if ns == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, ns).UTC()
 }
 
 func nullText(raw json.RawMessage) *string {

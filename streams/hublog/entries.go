@@ -18,6 +18,9 @@ type Entry struct {
 	Time time.Time
 	// State reports that Payload is a state, as AppendState stored it, and no event.
 	State bool
+	// Number is the hub's number of an event of the hub, and the last number that
+	// hub.events_skipped stands for; 0 if there is none.
+	Number uint64
 	// EpochID is the id of the log's epoch when the record was stored.
 	EpochID domain.EpochID
 	// OrgID is the organization that had the hub; it may be empty.
@@ -89,6 +92,7 @@ func (l *Logs) States(ctx context.Context, hub domain.HubID, each func(Entry)) e
 // entry returns an event or a state in its exported form.
 func (m stored) entry() Entry {
 	return Entry{
-		Seq: m.seq, Time: m.at, State: m.state, EpochID: m.epoch, OrgID: m.org, Payload: m.data,
+		Seq: m.seq, Time: m.at, State: m.state, Number: m.number, EpochID: m.epoch, OrgID: m.org,
+		Payload: m.data,
 	}
 }

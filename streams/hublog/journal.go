@@ -90,6 +90,6 @@ func (l *Logs) received(group int, commits []journal.Commit) {
 func storedRecord(r *journal.Record) stored {
 	return stored{
 		seq: r.Seq, data: r.Payload, event: r.Kind.IsEvent(), state: r.Kind == journal.KindState,
-		at: r.Time, epoch: r.EpochID, org: r.OrgID,
+		at: r.Time, number: r.Through, epoch: r.EpochID, org: r.OrgID,
 	}
 }

@@ -2,6 +2,7 @@ package hublog
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -21,6 +22,8 @@ type stored struct {
 	event, state bool
 	// at is the message's own time or, for one without, when the broker stored it.
 	at time.Time
+	// number is what journal.Record.Through has for an event.
+	number uint64
 	// epoch and org are those of an event or a state; org may be empty.
 	epoch domain.EpochID
 	org   string
@@ -46,6 +49,11 @@ func parseStored(seq uint64, header nats.Header, data []byte) (m stored, err err
 			return m, nil
 		}
 		m.data = state
+	}
+	if text := jsapi.Field(header, logformat.HeaderThrough); text != "" {
+		if m.number, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return m, fmt.Errorf("sequence %d: %w", m.seq, err)
+		}
 	}
 	m.org = jsapi.Field(header, logformat.HeaderOrg)
 	if m.epoch, err = domain.ParseEpochID(jsapi.Field(header, logformat.HeaderEpoch)); err != nil {

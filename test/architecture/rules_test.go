@@ -166,7 +166,7 @@ var importRules = []importRule{
 		reason: "queries read Postgres only",
 	},
 	{
-		packages: "projections/devicestate", allowed: []string{"domain"},
+		packages: "projections/devicestate", allowed: []string{"domain", "domain/attention"},
 		reason: "the state of a log does not depend on where the log was read",
 	},
 	{

@@ -5,6 +5,7 @@ import { formatValue } from "./words.js";
 
 const HEIGHT = 190;
 const TIMELINE_HEIGHT = 110; // of a channel that is on or off
+const CLOCKS = 60; // seconds by which the clocks of hubs and browsers may differ
 const ADVANCE = 10_000; // how often the charts move on
 
 const charts = new Map(); // by key and endpoint
@@ -33,10 +34,11 @@ export function drawCharts() {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => charts.forEach((chart) => chart.draw()));
 }
 
-// addToChart adds a reported value to the chart of its channel. at is in seconds.
-export function addToChart({ key, endpoint, value }, at) {
+// addToChart adds a reported value to the chart of its channel. at is the time of the hub's clock,
+// in seconds.
+export function addToChart({ key, endpoint, value }, at, trusted) {
   if (typeof value === "number" || typeof value === "boolean") {
-    charts.get(`${key}/${endpoint}`)?.add(at, value);
+    charts.get(`${key}/${endpoint}`)?.add(at, trusted, value);
   }
 }
 
@@ -114,12 +116,11 @@ class Chart {
     this.plot.setData(this.shown());
   }
 
-  add(at, value) {
+  add(at, trusted, value) {
     const { times, values, scale } = this.data;
-    if (at < times.at(-1)) {
-      return; // the page has a newer value
-    }
-    times.push(at);
+    const last = times.at(-1) ?? 0;
+    // The hub's clock may be wrong; the order of the events is right.
+    times.push(trusted && at >= last && at <= now() + CLOCKS ? at : Math.max(last, now()));
     values.push(Number(value));
     this.figure.querySelector("figcaption b").textContent = this.text(Number(value));
     const [low, high] = [Math.min(...values), Math.max(...values)].map((bound) => this.text(bound));

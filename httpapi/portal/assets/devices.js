@@ -26,13 +26,11 @@ export function commanded(device, channel) {
   reloadDevice(device, 50);
 }
 
-// isOlder reports whether the time a is before b. Times have microseconds, which Date has not.
-export const isOlder = (a, b) => Boolean(a && b) && (a.length === b.length ? a < b : Date.parse(a) < Date.parse(b));
-
-// isStale reports whether a channel of an answer is from before what the page shows.
+// isStale reports whether a channel of an answer may be from before what the page shows. Times tell
+// nothing about that: the hub's clock may be wrong.
 function isStale(device, old, fresh, asked) {
   const { event = 0, command = 0 } = news.get(`${device} ${fresh.dataset.channel}`) ?? {};
-  return command > asked || (event > asked && isOlder(fresh.dataset.observed, old.dataset.observed));
+  return command > asked || (event > asked && old.querySelector(".value").textContent !== fresh.querySelector(".value").textContent);
 }
 
 // showDevices sets the address of the hub's page. say(text) announces a change to screen readers.
@@ -155,7 +153,6 @@ function update(card, fresh, asked) {
       reloadDevice(card.dataset.device, 200);
       continue;
     }
-    old.dataset.observed = channel.dataset.observed;
     if (fingerprint(old) !== fingerprint(channel)) {
       updateChannel(card, old, channel);
     }

@@ -14,9 +14,6 @@ const LONGEST = 300; // characters of an event's text
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 
-// sortByTime orders new events of several hubs by their times.
-const sortByTime = (events) => events.sort((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0));
-
 const exact = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeStyle: "medium", timeZone: "UTC" });
 const MARKS = { 2: ["!", "wait"], 3: ["▲", "bad"] }; // the signs and colors of severities
 
@@ -94,7 +91,7 @@ export class Feed {
     event.severity = severityOf(event);
     this.fresh.push(event);
     if (this.fresh.length > 4 * KEPT) {
-      this.fresh = bounded(sortByTime(this.fresh));
+      this.fresh = bounded(this.fresh);
     }
     if (this.matches(event)) {
       this.missed++;
@@ -146,7 +143,7 @@ export class Feed {
     }
     this.held.textContent = "";
     this.missed = 0;
-    const fresh = sortByTime(this.fresh);
+    const fresh = this.fresh; // in the order of the logs: hubs' clocks may be wrong
     this.fresh = [];
     this.kept.push(...fresh);
     if (this.kept.length > KEPT) {

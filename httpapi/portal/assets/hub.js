@@ -5,7 +5,7 @@ import { updateTimes } from "./ago.js";
 import { attentionEvent, attentionSoon, watchAttention } from "./attention.js";
 import { addToChart, drawCharts } from "./charts.js";
 import { submitCommands } from "./commands.js";
-import { cardOf, channelOf, commanded, isOlder, reloadDevice, reloadDevices, reported, showDevices } from "./devices.js";
+import { cardOf, channelOf, commanded, reloadDevice, reloadDevices, reported, showDevices } from "./devices.js";
 import { Feed } from "./feed.js";
 import { Names } from "./names.js";
 import { useTexts } from "./session.js";
@@ -100,21 +100,16 @@ function connection(text, how) {
 // apply shows the changes of an event: a value at once, the status of a command after reloading the
 // device from its hub.
 function apply(event) {
-  const { type, device_id: device, time, data: eventData } = event;
+  const { type, device_id: device, data: eventData } = event;
   switch (type) {
     case "channel.observed": {
       if (cardOf(device)) {
-        addToChart(eventData, Date.parse(event.time) / 1000);
+        addToChart(eventData, Date.parse(event.time) / 1000, event.clock_trusted !== false);
       }
       const channel = channelOf(cardOf(device), eventData.key, eventData.endpoint);
       if (!channel) {
         return;
       }
-      if (isOlder(time, channel.dataset.observed)) {
-        reloadDevice(device, 200); // a late event: the hub knows what is true now
-        return;
-      }
-      channel.dataset.observed = time;
       reported(device, channel.dataset.channel);
       channel.querySelector(".value bdi").textContent = formatValue(eventData.key, eventData.value, channel.dataset.unit);
       if (channel.dataset.desired !== "null" || channel.dataset.control) {

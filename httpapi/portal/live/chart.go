@@ -41,6 +41,8 @@ type Chart struct {
 	// are.
 	scaled             bool
 	scaleMin, scaleMax float64
+	// latest is the time of the value that was added last.
+	latest time.Time
 }
 
 // chartColumn has the first, the lowest, the highest and the last of the values of a column, so
@@ -105,6 +107,19 @@ func (c *Chart) Data() ChartData {
 		}
 	}
 	return data
+}
+
+// addReport adds the value that a hub reported next. Where the hub's clock does not fit what is
+// known, the value has the time at which the cloud learned of it.
+func (c *Chart) addReport(at, known time.Time, n float64) {
+	if at.After(known.Add(time.Minute)) || at.Before(c.latest) {
+		at = known
+		if at.Before(c.latest) {
+			at = c.latest
+		}
+	}
+	c.latest = at
+	c.add(at, n)
 }
 
 // add adds a value. Values must be added in the order of their times.

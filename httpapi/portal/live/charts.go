@@ -59,7 +59,7 @@ func (l *Live) DrawCharts(
 		}
 		if event, ok := decode(encoded); ok && event.Type == "channel.observed" &&
 			event.isOf(device.ID) {
-			addReport(charts, event)
+			addReport(charts, event, time.Unix(0, encoded.StoredNanos))
 		}
 	})
 	if err != nil {
@@ -73,10 +73,9 @@ func (l *Live) DrawCharts(
 		}
 		n, ok := numberIn(json.RawMessage(c.Value))
 		if ok && !complete && c.ObservedAt.After(from) {
-			chart.add(c.ObservedAt, n) // samples end before now
+			chart.addReport(c.ObservedAt, now, n) // samples end before now
 		}
-		if ok && chart.Boolean && chart.Count == 0 && !c.ObservedAt.IsZero() &&
-			!c.ObservedAt.After(from) {
+		if ok && chart.Boolean && chart.Count == 0 && !c.ObservedAt.IsZero() {
 			chart.add(from, n)
 			chart.Count = 0
 			chart.draw()
@@ -91,15 +90,20 @@ func (l *Live) DrawCharts(
 	return drawn, nil
 }
 
-// addReport adds the value of a channel.observed event to the chart of its channel.
-func addReport(charts map[channelID]*Chart, event Event) {
+// addReport adds the value of a channel.observed event, which was stored at a time, to the chart of
+// its channel.
+func addReport(charts map[channelID]*Chart, event Event, stored time.Time) {
 	var report channelEvent
 	if json.Unmarshal(event.Data, &report) != nil {
 		return
 	}
 	if n, ok := numberIn(report.Value); ok {
 		if chart := charts[channelID{report.Key, report.Endpoint}]; chart != nil {
-			chart.add(event.Time, n)
+			at := event.Time
+			if event.ClockTrusted != nil && !*event.ClockTrusted {
+				at = stored
+			}
+			chart.addReport(at, stored, n)
 		}
 	}
 }

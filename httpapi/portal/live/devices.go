@@ -92,10 +92,8 @@ type Channel struct {
 	Status      domain.ChannelStatus
 	// StatusTag and StatusText explain Status; empty if there is nothing to explain.
 	StatusTag, StatusText string
-	// ObservedAt is when Value was reported, zero if it was not. Observed is the same time in
-	// domain.TimeLayout, "" if it was not.
+	// ObservedAt is when Value was reported, zero if it was not.
 	ObservedAt time.Time
-	Observed   string
 	Available  bool
 	// Old reports that Value is the last known one: the hub does not answer.
 	Old bool
@@ -317,9 +315,6 @@ func channelOf(hub domain.HubID, device int64, c domain.Channel, several bool) C
 	if c.ObservedAt != nil {
 		// an invalid time is not shown
 		view.ObservedAt, _ = time.Parse(domain.TimeLayout, *c.ObservedAt)
-		if !view.ObservedAt.IsZero() {
-			view.Observed = *c.ObservedAt
-		}
 	}
 	view.StatusTag, view.StatusText = statusTexts(c, view)
 	if c.Writable {

@@ -206,8 +206,9 @@ class Hub:
                 return device
         raise Rejected("not_found", f"no device {wanted}")
     def do_devices_list(self, params):
-        return {"devices": [{**d, "channels": [{m: c[m] for m in LISTED} for c in d["channels"]]} for d in self.devices()]}
-    do_devices_get = lambda self, params: {"device": self.device(params)}
+        devices = [{**d, "channels": [{m: c[m] for m in LISTED} for c in d["channels"]]} for d in self.devices()]
+        return {"devices": devices, "last_event": self.bounds()[1]}  # under the lock: R-list-2
+    do_devices_get = lambda self, params: {"device": self.device(params), "last_event": self.bounds()[1]}  # R-list-2
     def do_devices_forget(self, params):
         raise Rejected("invalid_request", f"{self.device(params)['name']} is still on the hub's network")  # R-forget-2
     def do_pairing_open(self, params):  # no device joins or leaves this hub

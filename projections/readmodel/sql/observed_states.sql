@@ -2,9 +2,10 @@
 -- $2 of the hubs $1. Rows as in states.sql, with the organization first and without what describes devices and channels.
 SELECT hub.org_id,
     hub.id, hub.site_id, hub.registered_at, hub.connected_when_added, presence.online, presence.since,
-    device.device_id, coalesce(label.name, nullif(device.name, '')), '', '', label.room, device.available_since,
+    device.device_id, coalesce(label.name, nullif(device.name, '')), '', '', label.room, device.available_since, device.available_logged,
     channel.key, channel.endpoint, channel.kind, channel.unit, channel.readable, channel.writable, NULL, channel.available,
     channel.value, channel.observed_at, channel.desired, channel.desired_at, channel.status, channel.changed_at, channel.basis,
+    channel.observed_logged, channel.changed_logged, channel.desired_logged,
     state.certain AND device.certain AND state.epoch = hub.incarnation
 FROM (
     SELECT suspect.hub_id, suspect.device_id

@@ -1,1 +1,1 @@
-UPDATE {schema}.hubs SET doubt = seq, certain = false WHERE journal = $1
+UPDATE {schema}.hubs SET doubt = seq, doubt_number = 0, certain = false WHERE journal = $1

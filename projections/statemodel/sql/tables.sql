@@ -1,7 +1,7 @@
 -- The read model of last reported states. The schema is named after the hash of this file, so any change here, also of this comment, makes
 -- every installation build the read model again. {schema} stands for its name.
 --
--- Revision 2. Raise it when the program comes to write something else into the same tables.
+-- Revision 3. Raise it when the program comes to write something else into the same tables.
 
 CREATE SCHEMA {schema};
 
@@ -36,7 +36,9 @@ CREATE TABLE {schema}.hubs (
     at timestamptz NOT NULL,
     since timestamptz NOT NULL,
     doubt bigint NOT NULL,
+    doubt_number bigint NOT NULL,
     read_after bigint NOT NULL,
+    read_number bigint NOT NULL,
     was_read boolean NOT NULL,
     forgotten text NOT NULL,
     certain boolean NOT NULL
@@ -50,13 +52,20 @@ CREATE TABLE {schema}.devices (
     model text NOT NULL,
     available boolean NOT NULL,
     available_since timestamptz,
+    -- Times of the log are nanoseconds since 1970, 0 for none.
+    available_logged bigint NOT NULL,
     doubt bigint NOT NULL,
+    doubt_number bigint NOT NULL,
     read_after bigint NOT NULL,
+    read_number bigint NOT NULL,
     was_read boolean NOT NULL,
-    name_seq bigint NOT NULL,
-    available_seq bigint NOT NULL,
-    seq bigint NOT NULL,
+    named_seq bigint NOT NULL,
+    named_number bigint NOT NULL,
+    reached_seq bigint NOT NULL,
+    reached_number bigint NOT NULL,
     event_seq bigint NOT NULL,
+    event_number bigint NOT NULL,
+    seq bigint NOT NULL,
     certain boolean NOT NULL,
     PRIMARY KEY (hub_id, device_id)
 ) WITH (fillfactor = 80);
@@ -81,9 +90,12 @@ CREATE TABLE {schema}.channels (
     desired_at timestamptz,
     status text NOT NULL,
     basis text NOT NULL,
-    read_at timestamptz,
+    observed_logged bigint NOT NULL,
+    changed_logged bigint NOT NULL,
+    desired_logged bigint NOT NULL,
     seq bigint NOT NULL,
     event_seq bigint NOT NULL,
+    event_number bigint NOT NULL,
     PRIMARY KEY (hub_id, device_id, key, endpoint)
 ) WITH (fillfactor = 60);
 

@@ -2969,8 +2969,8 @@ export interface operations {
                  */
                 available?: boolean;
                 /**
-                 * @description Only channels whose `observed_at` is before this time. The time is the hub's. Hubs report when a value changes: a device that has
-                 *     reported the same value since is among them.
+                 * @description Only channels whose last report reached the cloud before this time, or that a hub said had reported before it. Hubs report when a
+                 *     value changes: a device that has reported the same value since is among them.
                  * @example 2026-01-02T03:04:05Z
                  */
                 observed_before?: string;
