@@ -2,13 +2,13 @@ package backup
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nuid"
 
 	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
@@ -63,7 +63,7 @@ func setMarker(ctx context.Context, conns *streams.Conns, replicas int) (*marker
 			"%w (stream %s): restore into an empty broker", ErrNotEmpty, existing[0].name,
 		)
 	}
-	m := &marker{api: jsapi.New(conns.Cloud), id: nuid.Next()}
+	m := &marker{api: jsapi.New(conns.Cloud), id: rand.Text()}
 	if err := m.store(ctx, replicas); err != nil {
 		return nil, fmt.Errorf("mark the broker: %w", err)
 	}

@@ -2,6 +2,7 @@ package jsapi
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nuid"
 )
 
 // MaxBatch is the most messages that one atomic batch may hold: the broker's own limit.
@@ -104,7 +104,7 @@ func readAck(text []byte) (last uint64, err error) {
 // sendBatch numbers the messages of a batch and sends all but the last. The broker stores nothing
 // before it has the last.
 func sendBatch(nc *nats.Conn, msgs []*nats.Msg) error {
-	id := nuid.Next()
+	id := rand.Text()
 	for i, msg := range msgs {
 		if msg.Header == nil {
 			msg.Header = nats.Header{}

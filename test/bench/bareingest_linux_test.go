@@ -1,12 +1,12 @@
 package bench
 
 import (
+	"crypto/rand"
 	"fmt"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nuid"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -109,7 +109,7 @@ func (p *publisher) batch(inbox string) []*nats.Msg {
 }
 
 func (p *publisher) send(batch []*nats.Msg) error {
-	id := nuid.Next()
+	id := rand.Text()
 	for _, msg := range batch {
 		msg.Header["Nats-Batch-Id"][0] = id
 		if err := p.nc.PublishMsg(msg); err != nil {

@@ -14,6 +14,7 @@ package otlp
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,7 +24,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
@@ -67,7 +67,7 @@ func Start(ctx context.Context, version string, logger *slog.Logger) (Sender, er
 		resource.WithHost(),
 		resource.WithAttributes(
 			semconv.ServiceName(serviceName), semconv.ServiceVersion(version),
-			semconv.ServiceInstanceID(uuid.NewString()),
+			semconv.ServiceInstanceID(rand.Text()),
 		),
 		resource.WithFromEnv(), // last, so that the environment wins
 	)
