@@ -195,7 +195,7 @@ func BenchmarkIdleStream(b *testing.B) {
 					}
 					conns[i] = conn
 					_, _ = fmt.Fprintf(
-						conn, "GET %s HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n", streamPath,
+						conn, "GET %s?positions=true HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n", streamPath,
 						bearer,
 					)
 					if _, err := conn.Read(buf); err != nil {
@@ -250,7 +250,7 @@ func BenchmarkStreamDelivery(b *testing.B) {
 				}
 				defer conn.Close()
 				_, _ = fmt.Fprintf(
-					conn, "GET %s HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n", streamPath,
+					conn, "GET %s?positions=true HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n", streamPath,
 					bearer,
 				)
 				buf := make([]byte, 4096)

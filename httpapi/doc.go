@@ -97,12 +97,13 @@
 //
 // # Streams
 //
-// Each stream is a response owned by the server's goroutine for the request (see sse). It begins
-// with its position, sends the events that are available in one write, and ends cleanly when its
-// lifetime is over, its key is revoked, the hub's log is reset or Config.Draining is closed. A
-// client that does not read is disconnected after at most ten seconds and delays no other. The
-// position is repeated with each keepalive, and more often if Config.Retention is short, so that
-// also a client that received no events can resume.
+// Each stream is a response owned by the server's goroutine for the request (see sse). It sends the
+// events that are available in one write, and ends cleanly when its lifetime is over, its key is
+// revoked, the hub's log is reset or Config.Draining is closed. A client that does not read is
+// disconnected after at most ten seconds and delays no other. Between the events are keepalive
+// comments and nothing else, since public clients pass on every other block as a message. With
+// positions=true a stream begins with its position, and repeats it with each keepalive, and more
+// often if Config.Retention is short, so that also a client that received no events can resume.
 //
 // Streams follow the HTML standard's EventSource: 200 with text/event-stream begins a stream and
 // any other answer makes the client give up, so 204 is never used; retry is left to the client.

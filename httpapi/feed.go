@@ -77,7 +77,7 @@ func (a *api) readOrgEvents(req *request) error {
 
 // streamOrgEvents streams the organization's events.
 func (a *api) streamOrgEvents(req *request) error {
-	filter, q, err := readEventFilter(req.http.URL.RawQuery, "after")
+	filter, q, err := readEventFilter(req.http.URL.RawQuery, "after", "positions")
 	if err != nil {
 		return err
 	}

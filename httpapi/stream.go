@@ -18,7 +18,7 @@ func (a *api) streamEvents(req *request) error {
 	if err != nil {
 		return err
 	}
-	q, err := readQuery(req.http.URL.RawQuery, "after")
+	q, err := readQuery(req.http.URL.RawQuery, "after", "positions")
 	if err != nil {
 		return err
 	}
@@ -28,6 +28,10 @@ func (a *api) streamEvents(req *request) error {
 // streamFeed streams a feed as Server-Sent Events until the client leaves or the stream must end.
 func (a *api) streamFeed(req *request, events feed, q query) error {
 	after, err := streamStart(req.http, q)
+	if err != nil {
+		return err
+	}
+	positions, err := q.boolean("positions")
 	if err != nil {
 		return err
 	}
@@ -47,9 +51,12 @@ func (a *api) streamFeed(req *request, events feed, q query) error {
 	a.metrics.streams.Inc()
 	defer a.metrics.streams.Dec()
 
-	s := stream{req: req, reader: reader, seen: seen, out: sse.New(req, req.http, sse.Config{
-		Lifetime: a.StreamLifetime, Keepalive: a.StreamKeepalive,
-	})}
+	s := stream{
+		req: req, reader: reader, seen: seen, positions: positions != nil && *positions,
+		out: sse.New(req, req.http, sse.Config{
+			Lifetime: a.StreamLifetime, Keepalive: a.StreamKeepalive,
+		}),
+	}
 	s.out.Begin()
 	req.ended, req.err = s.run()
 	if req.ended != endedByClient {
@@ -94,6 +101,9 @@ type stream struct {
 	reader EventReader
 	out    sse.Stream
 	seen   seen
+	// positions reports that the client asked for positions: blocks that have only an id. Clients
+	// must not take them for messages, but many do, so a stream has none by default.
+	positions bool
 	// sent is the number of events sent.
 	sent int
 }
@@ -105,7 +115,7 @@ func (s *stream) run() (ended string, cause error) {
 	// The reader renews its cursor once it is older than half the retention. Sending the cursor
 	// every quarter keeps the last id of a client that receives no events from expiring.
 	renewal := time.Now().Add(a.Retention / 4)
-	if err := s.out.Send(s.cursorFrame(false)); err != nil {
+	if err := s.out.Send(s.idleFrames(false)); err != nil { // the header, also without a frame
 		return endedByClient, nil
 	}
 	// AfterFunc with a channel of its own: waiting on a timer's channel would add the timer to the
@@ -136,7 +146,8 @@ func (s *stream) run() (ended string, cause error) {
 				return endedByLifetime, nil
 			}
 			renewal = now.Add(a.Retention / 4)
-			if err := s.out.Send(s.cursorFrame(s.out.TakeKeepalive(now))); err != nil {
+			frames := s.idleFrames(s.out.TakeKeepalive(now))
+			if len(frames) > 0 && s.out.Send(frames) != nil {
 				return endedByClient, nil
 			}
 			s.seen.by(s.req.ctx, s.reader)
@@ -199,15 +210,18 @@ func (s *stream) readerEnded(err error) (ended string, cause error) {
 	}
 }
 
-// cursorFrame returns a frame that sets the client's last event id to the reader's cursor, after a
-// keepalive comment if asked for. The comment is a block of its own, for clients that split a
-// stream at empty lines.
-func (s *stream) cursorFrame(keepalive bool) []byte {
+// idleFrames returns what the stream sends besides events: a keepalive comment if one is due, and
+// the position if the client asked for positions. The comment is a block of its own, for clients
+// that split a stream at empty lines.
+func (s *stream) idleFrames(keepalive bool) []byte {
 	frames := make([]byte, 0, 64)
 	if keepalive {
 		frames = sse.AppendKeepalive(frames)
 	}
-	return sse.AppendLastEventID(frames, s.reader.Cursor())
+	if s.positions {
+		frames = sse.AppendLastEventID(frames, s.reader.Cursor())
+	}
+	return frames
 }
 
 // next returns the frames of the next events. It holds no reference to the reader's slice of

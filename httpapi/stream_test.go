@@ -36,7 +36,7 @@ type openStream struct {
 
 func (s *service) stream(headers ...string) *openStream {
 	s.t.Helper()
-	return s.streamAt(streamPath, headers...)
+	return s.streamAt(streamPath+"?positions=true", headers...)
 }
 
 func (s *service) streamAt(path string, headers ...string) *openStream {
@@ -105,12 +105,12 @@ func TestStreamBegin(t *testing.T) {
 		{"", nil, "c2"},
 		{"", []string{"Last-Event-Id", "c1"}, "c1"},
 		{"", []string{"Last-Event-Id", ""}, "c2"},
-		{"?after=c0", nil, "c0"},
-		{"?after=c0", []string{"Last-Event-Id", "c1"}, "c1"},
-		{"?after=c1", []string{"Last-Event-Id", ""}, "c1"},
-		{"?after=nonsense", []string{"Last-Event-Id", "c1", "Accept", "text/html"}, "c1"},
+		{"&after=c0", nil, "c0"},
+		{"&after=c0", []string{"Last-Event-Id", "c1"}, "c1"},
+		{"&after=c1", []string{"Last-Event-Id", ""}, "c1"},
+		{"&after=nonsense", []string{"Last-Event-Id", "c1", "Accept", "text/html"}, "c1"},
 	} {
-		o := s.streamAt(streamPath+tt.query, tt.headers...)
+		o := s.streamAt(streamPath+"?positions=true"+tt.query, tt.headers...)
 		if o.res.StatusCode != 200 {
 			t.Fatalf("%s %v: got %d, want 200", tt.query, tt.headers, o.res.StatusCode)
 		}
@@ -130,12 +130,39 @@ func TestStreamBegin(t *testing.T) {
 	}
 }
 
+// Every stream began with a block that had only an id, and each keepalive was followed by one.
+// Public clients took these for messages without data. By default a stream has messages and
+// keepalive comments, and nothing else; its header comes at once all the same.
+func TestStreamOfMessages(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{streamPath, streamPath + "?positions=false", "/v1/events/stream"} {
+		inBubble(t, func(c *Config) { c.Retention = 40 * time.Second }, func(s *service, _ *pipeListener) {
+			began := time.Now()
+			o := s.streamAt(path)
+			if took := time.Since(began); o.res.StatusCode != 200 || took > 0 {
+				t.Errorf("%s: got %d after %s, want 200 at once", path, o.res.StatusCode, took)
+			}
+			o.expect(": keepalive\n\n")
+			s.emit(1, 0)
+			o.expect(string(encodedEvent(1, 0).Frame))
+			for range 3 {
+				o.expect(": keepalive\n\n")
+			}
+			if took := time.Since(began); took != 4*DefaultStreamKeepalive {
+				t.Errorf("%s: 4 keepalives after %s, want %s", path, took, 4*DefaultStreamKeepalive)
+			}
+			o.stop()
+		})
+	}
+}
+
 // Errors before the stream begins are ordinary answers.
 func TestStreamErrors(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *Config) { c.StreamsPerKey = 1 })
 	wantError(t, s.do("GET", streamPath, "", "Last-Event-ID", "old"), 410, domain.CodeCursorExpired)
 	wantError(t, s.do("GET", streamPath, "", "Last-Event-ID", "x"), 400, domain.CodeInvalidRequest)
+	wantError(t, s.do("GET", streamPath+"?positions=1", ""), 400, domain.CodeInvalidRequest)
 	o := s.streamAt(streamPath, "Last-Event-Id", "c0", "Last-Event-Id", "c0")
 	if o.res.StatusCode != 400 {
 		t.Errorf("two Last-Event-ID: got %d, want 400", o.res.StatusCode)
@@ -200,9 +227,9 @@ func TestBrowsers(t *testing.T) {
 		o.expect("id: c0\n\n")
 	}
 	s.drain()
-	if a := s.do("GET", streamPath, ""); a.StatusCode != 200 || a.body != "id: c0\n\n" {
+	if a := s.do("GET", streamPath, ""); a.StatusCode != 200 || a.body != "" {
 		t.Errorf(
-			"while the service stops: got %d %q, want 200 and the first cursor", a.StatusCode,
+			"while the service stops: got %d %q, want 200 and an empty stream", a.StatusCode,
 			a.body,
 		)
 	}

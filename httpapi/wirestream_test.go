@@ -15,7 +15,7 @@ import (
 func TestStreamOverHTTP10(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	conn, answers := s.raw(t, "GET "+streamPath+" HTTP/1.0\r\nAuthorization: "+s.bearer+"\r\n\r\n")
+	conn, answers := s.raw(t, "GET "+streamPath+"?positions=true HTTP/1.0\r\nAuthorization: "+s.bearer+"\r\n\r\n")
 	defer conn.Close()
 	res, err := http.ReadResponse(answers, nil)
 	if err != nil {

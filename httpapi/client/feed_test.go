@@ -166,7 +166,8 @@ func TestFeedGap(t *testing.T) {
 	})
 }
 
-// Filters are sent with pages, streams and reconnects, but not where a position is asked for.
+// Filters are sent with pages, streams and reconnects, but not where a position is asked for. A
+// stream is asked for positions.
 func TestFeedFilter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -179,9 +180,13 @@ func TestFeedFilter(t *testing.T) {
 		for range c.Feed(t.Context(), filter, "") {
 			break
 		}
-		const want = "hub_id=a&hub_id=b&part=2%2F8&site_id=s&type=channel.%2A"
+		const filters = "hub_id=a&hub_id=b&part=2%2F8&{}site_id=s&type=channel.%2A"
 		for i, path := range []string{"/v1/events", "/v1/events/stream", "/v1/events/stream"} {
-			r := s.seen()[i]
+			r, positions := s.seen()[i], "positions=true&"
+			if i == 0 {
+				positions = ""
+			}
+			want := strings.Replace(filters, "{}", positions, 1)
 			if query := strings.ReplaceAll(r.query, "limit=500&", ""); r.path != path ||
 				query != want {
 				t.Errorf("request %d: got %s?%s, want %s?%s", i, r.path, query, path, want)

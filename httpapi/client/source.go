@@ -49,9 +49,13 @@ func (s source) pageCall(query EventQuery) call {
 	}
 }
 
+// streamCall returns the call of a stream with positions, so that no event falls between two
+// connections to a quiet source.
 func (s source) streamCall() call {
+	values := s.query()
+	values.Set("positions", "true")
 	return call{
-		method: http.MethodGet, path: s.path + "/stream", query: s.query(), reader: s.reader,
+		method: http.MethodGet, path: s.path + "/stream", query: values, reader: s.reader,
 	}
 }
 

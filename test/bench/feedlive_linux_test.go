@@ -70,7 +70,7 @@ func measureFeed(b *bench) {
 
 // feedRequest returns the bytes of a request for the organization's event stream.
 func (s *service) feedRequest(lastEventID string) string {
-	return streamRequest(s.get("/events/stream"), lastEventID)
+	return streamRequest(s.get("/events/stream?positions=true"), lastEventID)
 }
 
 // bareRequest returns the bytes of a request for an event stream of the bare web server.
@@ -99,7 +99,7 @@ func (s *service) feedPosition() (string, error) {
 // position.
 func (s *service) feedFrames(after string, events int) ([]byte, error) {
 	request, err := http.NewRequestWithContext(
-		s.t.Context(), http.MethodGet, s.Base()+"/events/stream", nil,
+		s.t.Context(), http.MethodGet, s.Base()+"/events/stream?positions=true", nil,
 	)
 	if err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ func (s *service) pageRequest(h *hub, after string) []byte {
 
 // streamRequest returns the bytes of a request for a hub's event stream.
 func (s *service) streamRequest(h *hub, lastEventID string) string {
-	return streamRequest(s.get("/hubs/"+h.ID+"/events/stream"), lastEventID)
+	return streamRequest(s.get("/hubs/"+h.ID+"/events/stream?positions=true"), lastEventID)
 }
 
 // streamRequest returns a request for an event stream with a position, if there is one.

@@ -106,6 +106,7 @@ func TestShortLimits(t *testing.T) {
 	runParts(t, c, []part{
 		{"retention", retention},
 		{"stream ends", streamEnds},
+		{"stream of messages", streamOfMessages},
 		{"streams per key", streamsPerKey},
 		{"hub timeouts", hubTimeouts},
 		{"idempotency window", idempotencyWindow},

@@ -1,8 +1,11 @@
 package contract
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -130,6 +133,49 @@ func streamEnds(t *testing.T, c *harness.Target) {
 	open := tenant.Stream("/hubs/"+hub.ID+"/events/stream", lastID)
 	if first := open.Next(t, time.Minute); !strings.Contains(first.Data, `"value":1`) {
 		t.Errorf("first message after the last id: got %+v, want event 1", first)
+	}
+}
+
+// streamOfMessages tests that a stream has messages (id, event and data) and the comments
+// `: keepalive`, and nothing else: other blocks reach the programs behind public clients as empty
+// messages.
+func streamOfMessages(t *testing.T, c *harness.Target) {
+	message := regexp.MustCompile(`^id: \S+\nevent: [a-z_.]+\ndata: {.*}$`)
+	tenant := c.Tenant("Stream of messages")
+	hub := c.Online(tenant)
+	for i, path := range []string{
+		"/hubs/" + hub.ID + "/events/stream", "/events/stream?hub_id=" + hub.ID,
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, tenant.Base+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+tenant.Key)
+		answer, err := tenant.HTTP.Transport.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		n := uint64(i) + 1
+		hub.EventsFrom("log-1", n, n)
+		hub.WaitAck("log-1", n)
+		text, err := io.ReadAll(answer.Body) // to the end of the stream
+		keepalives, messages := 0, 0
+		for block := range strings.SplitSeq(strings.TrimSuffix(string(text), "\n\n"), "\n\n") {
+			switch {
+			case block == ": keepalive":
+				keepalives++
+			case message.MatchString(block):
+				messages++
+			default:
+				t.Errorf("%s: got the block %q, want a message or a keepalive", path, block)
+			}
+		}
+		if err != nil || keepalives < 1 || messages < 1 {
+			t.Errorf("%s: got %q, %v, want a message and keepalives", path, text, err)
+		}
 	}
 }
 

@@ -33,8 +33,8 @@ func OpenStream(t testing.TB, c *Client, hub, lastEventID string) *Stream {
 	return c.For(t).Stream("/hubs/"+hub+"/events/stream", lastEventID)
 }
 
-// Stream opens an event stream, after the given cursor if it is not empty, and closes it when the
-// test ends. header has names and values.
+// Stream opens an event stream with positions, after the given cursor if it is not empty, and closes
+// it when the test ends. Its first block is a position: then the stream has begun. header has names and values.
 func (c *Client) Stream(path, lastEventID string, header ...string) *Stream {
 	c.T.Helper()
 	for {
@@ -63,7 +63,12 @@ func (c *Client) TryStream(
 	path, lastEventID string, header ...string,
 ) (*Stream, Answer, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Base+path, nil)
+	separator := "?"
+	if strings.Contains(path, "?") {
+		separator = "&"
+	}
+	address := c.Base + path + separator + "positions=true"
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		cancel()
 		return nil, Answer{}, err

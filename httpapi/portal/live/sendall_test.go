@@ -81,50 +81,50 @@ func TestLockAll(t *testing.T) {
 	t.Parallel()
 	synchronized, diverged := domain.ChannelSynchronized, domain.ChannelDiverged
 	for name, tt := range map[string]struct {
-		door  door
+		door  *door
 		want  live.Outcome
 		value string
 	}{
 		"locks": {
-			door{then: lock(synchronized, "true", laterAt), events: []string{locked}},
+			&door{then: lock(synchronized, "true", laterAt), events: []string{locked}},
 			live.OutcomeDone, "locked",
 		},
 		"jams": {
-			door{then: lock(diverged, "false", laterAt), events: []string{unlocked, jam}},
+			&door{then: lock(diverged, "false", laterAt), events: []string{unlocked, jam}},
 			live.OutcomeJammed, "unlocked",
 		},
 		"jams, and the log is late": {
-			door{then: lock(diverged, "false", laterAt)}, live.OutcomeNotDone, "unlocked",
+			&door{then: lock(diverged, "false", laterAt)}, live.OutcomeNotDone, "unlocked",
 		},
 		"was locked, and the hub sends no event for it": {
-			door{then: lock(synchronized, "true", laterAt)}, live.OutcomeDone, "locked",
+			&door{then: lock(synchronized, "true", laterAt)}, live.OutcomeDone, "locked",
 		},
 		"reports before the hub answers": {
-			door{
+			&door{
 				then: lock(synchronized, "true", reportedAt), events: []string{locked}, early: true,
 			},
 			live.OutcomeDone, "locked",
 		},
 		"has reported nothing, and the hub takes the old value for the outcome": {
-			door{then: lock(synchronized, "true", reportedAt), early: true},
+			&door{then: lock(synchronized, "true", reportedAt), early: true},
 			live.OutcomePending, "locked",
 		},
-		"reports nothing": {door{}, live.OutcomePending, "locked"},
+		"reports nothing": {&door{}, live.OutcomePending, "locked"},
 		"is given up": {
-			door{then: lock(domain.ChannelFailed, "true", reportedAt)}, live.OutcomeFailed, "locked",
+			&door{then: lock(domain.ChannelFailed, "true", reportedAt)}, live.OutcomeFailed, "locked",
 		},
 		"reports the outcome of an earlier command": {
-			door{events: []string{locked}}, live.OutcomePending, "locked",
+			&door{events: []string{locked}}, live.OutcomePending, "locked",
 		},
 		"is open, and the hub still waits": {
-			door{events: []string{unlocked}}, live.OutcomeNotDone, "unlocked",
+			&door{events: []string{unlocked}}, live.OutcomeNotDone, "unlocked",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newTestLive(t, live.Config{})
-			d := &door{r: r, then: tt.door.then, events: tt.door.events, early: tt.door.early}
-			r.get = d.get
+			d := tt.door
+			d.r, r.get = r, d.get
 			r.append(hubA, "channel.observed", 1, locked) // before the command
 			results := r.live.SendAll(t.Context(), d, domain.Origin{}, []live.Send{{
 				Target: live.Target{Hub: hubA, DeviceID: 1},

@@ -452,8 +452,8 @@ export interface paths {
          * @description Scope: `events:read`.
          *
          *     Server-Sent Events. Each message has `id` (the event's cursor), `event` (its type) and `data` (the whole event as one line of JSON).
-         *     Without `Last-Event-ID` the stream begins with the next new event. At the beginning and with each keepalive it sends a block with only
-         *     `id`, the current position. Such a block is not an event, but a client that reconnects with its id misses nothing.
+         *     Without `Last-Event-ID` the stream begins with the next new event. With `positions=true` it also sends its position: at the beginning
+         *     and with each keepalive, a block with only `id`. A client that reconnects with that id misses nothing, also if no event has come yet.
          *
          *     A comment line `: keepalive` is sent regularly, every 30 seconds by default. The server ends the stream after at most 15 minutes by
          *     default; reconnect with `Last-Event-ID` set to the last `id`. A stream also ends when its key is revoked or the hub's log is reset.
@@ -517,8 +517,8 @@ export interface paths {
          * @description Scope: `events:read`.
          *
          *     Server-Sent Events, in the order that `GET /events` describes. Each message has `id` (the position in this feed), `event` (its type) and `data` (the whole event as one line of JSON).
-         *     Without `Last-Event-ID` the stream begins with the next new event. At the beginning and with each keepalive it sends a block with only
-         *     `id`, the current position. Such a block is not an event, but a client that reconnects with its id misses nothing.
+         *     Without `Last-Event-ID` the stream begins with the next new event. With `positions=true` it also sends its position: at the beginning
+         *     and with each keepalive, a block with only `id`. A client that reconnects with that id misses nothing, also if no event has come yet.
          *
          *     A comment line `: keepalive` is sent regularly, every 30 seconds by default. The server ends the stream after at most 15 minutes by
          *     default; reconnect with `Last-Event-ID` set to the last `id`. A stream also ends when its key is revoked. A hub that is added, reset or removed does not end it.
@@ -2478,6 +2478,11 @@ export interface components {
         /** @description The `id` of the last processed message; the stream continues with the event after it. */
         "Last-Event-ID": components["schemas"]["Cursor"];
         /**
+         * @description `true`: the stream also has blocks with only an `id`, its position. By the HTML standard such a block is no message, but sets the last
+         *     event id. Not all clients do so: some pass it on as a message without data.
+         */
+        positions: boolean;
+        /**
          * @description A name for this reader, of printable characters in UTF-8. `GET /readers` and the portal then show how far it has read. Without a name
          *     nothing is recorded.
          * @example building-dashboard
@@ -3511,6 +3516,11 @@ export interface operations {
             query?: {
                 /** @description The same as `Last-Event-ID`, for clients that cannot set headers. The header takes precedence. */
                 after?: components["schemas"]["Cursor"];
+                /**
+                 * @description `true`: the stream also has blocks with only an `id`, its position. By the HTML standard such a block is no message, but sets the last
+                 *     event id. Not all clients do so: some pass it on as a message without data.
+                 */
+                positions?: components["parameters"]["positions"];
             };
             header?: {
                 /** @description The `id` of the last processed message; the stream continues with the event after it. */
@@ -3549,15 +3559,11 @@ export interface operations {
                 };
                 content: {
                     /**
-                     * @example id: AZxB57IAAAAAACkBm3yooijgkXZj
-                     *
-                     *     id: AZxB57IAAAAAACoBm3ypjQPcE11f
+                     * @example id: AZxB57IAAAAAACoBm3ypjQPcE11f
                      *     event: channel.observed
                      *     data: {"cursor":"AZxB57IAAAAAACoBm3ypjQPcE11f","type":"channel.observed","hub_id":"hub-7k2m-q4xd-93ta","device_id":3,"time":"2026-01-02T03:04:05.123456Z","clock_trusted":true,"data":{"key":"lock","endpoint":0,"value":true}}
                      *
                      *     : keepalive
-                     *
-                     *     id: AZxB57IAAAAAACoBm3ypjQPcE11f
                      */
                     "text/event-stream": string;
                 };
@@ -3659,6 +3665,11 @@ export interface operations {
                 /** @description The same as `Last-Event-ID`, for clients that cannot set headers. The header takes precedence. */
                 after?: components["schemas"]["FeedPosition"];
                 /**
+                 * @description `true`: the stream also has blocks with only an `id`, its position. By the HTML standard such a block is no message, but sets the last
+                 *     event id. Not all clients do so: some pass it on as a message without data.
+                 */
+                positions?: components["parameters"]["positions"];
+                /**
                  * @description Only events of hubs that are at this site now. May be given up to 100 times.
                  * @example [
                  *       "019b7c5d-1f40-7c1e-9a52-0c4f8a1b2c3d"
@@ -3718,14 +3729,10 @@ export interface operations {
                 content: {
                     /**
                      * @example id: AgGcQedgAAEYhuLHAMZdAABq3fjY
-                     *
-                     *     id: AgGcQedgAAEYhuLHAMZdAABq3fjY
                      *     event: channel.observed
                      *     data: {"cursor":"AZxB57IAAAAAACoBm3ypjQPcE11f","type":"channel.observed","hub_id":"hub-7k2m-q4xd-93ta","device_id":3,"time":"2026-01-02T03:04:05.123456Z","clock_trusted":true,"data":{"key":"lock","endpoint":0,"value":true}}
                      *
                      *     : keepalive
-                     *
-                     *     id: AgGcQedgAAEYhuLHAMZdAABq3fjY
                      */
                     "text/event-stream": string;
                 };

@@ -389,13 +389,13 @@ export class Client {
     await this.#send({ method: "DELETE", path: route("invitations", invitationId), removes: true, ...options });
   }
 
-  /** Opens a stream of events after a position, or with "" at the next new event. It is not repeated. For `follow` and `feed`. */
+  /** Opens a stream of events, with positions, after a position, or with "" at the next new event. It is not repeated. For `follow` and `feed`. */
   async openStream(source: Source, after: string, signal: AbortSignal, reader?: string): Promise<AsyncGenerator<Uint8Array>> {
     const headers: Record<string, string> = { Accept: "text/event-stream", "Cache-Control": "no-cache", ...readerHeader(reader) };
     if (after !== "") {
       headers["Last-Event-ID"] = after;
     }
-    const response = await this.#fetchOnce({ method: "GET", path: `${source.path}/stream`, query: source.query }, signal, headers);
+    const response = await this.#fetchOnce({ method: "GET", path: `${source.path}/stream`, query: { ...source.query, positions: true } }, signal, headers);
     if (!response.ok) {
       throw await errorOf(response);
     }
