@@ -95,6 +95,8 @@ func allFolders(dataDir string) ([]StreamFolder, error) {
 // with a SyncInterval, is renamed. The server recovers the stream's messages once the stream is
 // created again.
 //
+// Messages that are damaged on the disk become holes of their streams: see repairBlocks.
+//
 // Files that cannot be read or repaired are logged, and Repair continues with the other streams, as
 // the server does. A full disk is returned as an error, since a later attempt may succeed.
 func Repair(store string, logger *slog.Logger) error {
@@ -108,6 +110,11 @@ func Repair(store string, logger *slog.Logger) error {
 			return fmt.Errorf("repair stream %s of account %s: %w", f.Stream, f.Account, err)
 		} else if err != nil {
 			logger.Error("stream not checked or not repaired; the server may skip it", "error", err)
+		}
+		if err := repairBlocks(store, f, logger); diskFull(err) {
+			return fmt.Errorf("repair stream %s of account %s: %w", f.Stream, f.Account, err)
+		} else if err != nil {
+			logger.Error("messages of a stream not checked for damage", "error", err)
 		}
 		consumers, err := os.ReadDir(filepath.Join(f.path, consumerFolder))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -1,0 +1,131 @@
+package broker_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/streams"
+	"hubcloud/streams/broker"
+	"hubcloud/streams/jsapi"
+	"hubcloud/streams/streamstest"
+)
+
+// TestDamagedMessages damages the file of a stream in every place. At a damaged message the server cut
+// everything behind it off, and used the sequences again. A damaged message must cost at most itself.
+func TestDamagedMessages(t *testing.T) {
+	t.Parallel()
+	const messages = 20
+	b := streamstest.New(t)
+	js, err := jetstream.New(b.Connect(t).Cloud)
+	if err != nil {
+		t.Fatal(err)
+	}
+	subject := streams.JournalSubject(0)
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
+		Name: streams.JournalStream(0), Subjects: []string{subject}, AllowDirect: true,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for n := range messages {
+		body := fmt.Sprintf("message %02d %s", n+1, strings.Repeat("x", 40))
+		if _, err := js.Publish(t.Context(), subject, []byte(body)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.Stop()
+	folder := filepath.Join(b.Dir(), "jetstream", "CLOUD", "streams", streams.JournalStream(0))
+	path := filepath.Join(folder, "msgs", "1.blk")
+	intact := t.TempDir()
+	if err := os.CopyFS(intact, os.DirFS(folder)); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := len(whole) / messages
+	flip := func(at, n int) func([]byte) []byte {
+		return func(data []byte) []byte {
+			for i := at; i < at+n; i++ {
+				data[i] ^= 0xff
+			}
+			return data
+		}
+	}
+	cases := map[string]struct {
+		damage func([]byte) []byte
+		want   []uint64 // the lost sequences
+		crash  bool     // the server did not store its state
+	}{
+		"the start":                  {flip(0, 8), []uint64{1}, false},
+		"the middle":                 {flip(9*size+30, 8), []uint64{10}, false},
+		"a length":                   {flip(9*size, 4), []uint64{10}, false},
+		"two in a row":               {flip(10*size-4, 8), []uint64{10, 11}, false},
+		"the last":                   {flip(19*size+30, 8), []uint64{20}, false},
+		"the last bytes":             {flip(20*size-8, 8), []uint64{20}, false},
+		"truncated":                  {func(d []byte) []byte { return d[:17*size+5] }, []uint64{18, 19, 20}, false},
+		"truncated between messages": {func(d []byte) []byte { return d[:17*size] }, []uint64{18, 19, 20}, false},
+		"everything":                 {flip(0, 20*size), nil, false},
+		"the middle, after a crash":  {flip(9*size, 8), []uint64{10}, true},
+		"the last, after a crash":    {flip(19*size, 8), []uint64{20}, true},
+	}
+	for name, c := range cases {
+		if err := os.RemoveAll(folder); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.CopyFS(folder, os.DirFS(intact)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, c.damage(slices.Clone(whole)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if c.crash {
+			if err := os.Remove(filepath.Join(folder, "msgs", "index.db")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 { // the second repair finds nothing to do
+			if err := broker.Repair(b.Dir(), streamstest.Logger()); err != nil {
+				t.Fatal(err)
+			}
+			b.Start(t)
+			api := jsapi.New(b.Connect(t).Cloud)
+			info, err := api.Info(t.Context(), streams.JournalStream(0))
+			if err != nil || info.State.LastSeq != messages {
+				t.Errorf("%s: the stream ends at %d, %v; want %d", name, info.State.LastSeq, err, messages)
+			}
+			for seq := uint64(1); seq <= messages; seq++ {
+				lost := c.want == nil || slices.Contains(c.want, seq)
+				msg, err := api.Get(t.Context(), streams.JournalStream(0), seq)
+				if lost != (err != nil) || err == nil &&
+					!strings.HasPrefix(string(msg.Data), fmt.Sprintf("message %02d", seq)) {
+					t.Errorf("%s: message %d: %v; want it lost: %v", name, seq, err, lost)
+				}
+			}
+			b.Stop()
+			holes, err := broker.HolesIn(folder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var found []uint64
+			for _, h := range holes {
+				for seq := h.From; seq <= h.To; seq++ {
+					found = append(found, seq)
+				}
+			}
+			if c.want != nil && c.want[0] > 1 && !slices.Equal(found, c.want) {
+				t.Errorf("%s: found the holes %v, want %v", name, found, c.want)
+			}
+		}
+	}
+	copies, err := os.ReadDir(filepath.Join(b.Dir(), "damaged"))
+	if err != nil || len(copies) != len(cases) {
+		t.Errorf("copies of damaged files: %d, %v; want %d", len(copies), err, len(cases))
+	}
+}
