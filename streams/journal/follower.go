@@ -33,6 +33,9 @@ type Follower struct {
 	group   int
 	deliver func([]Commit)
 	missing func(from, to uint64)
+	lost    func(from, to uint64)
+	// lostTries counts how often the commit behind position was missing.
+	lostTries int
 
 	// wake has an entry when there is something to deliver, check when the end of the journal is
 	// asked for.
@@ -78,7 +81,7 @@ func (j *Journal) NewFollower(
 	group int, from uint64, deliver func([]Commit), missing func(from, to uint64),
 ) *Follower {
 	return &Follower{
-		journal: j, group: group, deliver: deliver, missing: missing,
+		journal: j, group: group, deliver: deliver, missing: missing, lost: missing,
 		wake: make(chan struct{}, 1), check: make(chan struct{}, 1), stopped: make(chan struct{}),
 		position: from - 1,
 	}
@@ -349,11 +352,16 @@ func (f *Follower) readBatch(
 	if len(msgs) == 0 || msgs[0].Sequence != from {
 		return f.readNext(tryCtx, from)
 	}
-	commits := make([]Commit, len(msgs))
+	var commits []Commit
 	for i, msg := range msgs {
-		if commits[i], err = unmarshalAt(from+uint64(i), msg.Data); err != nil {
+		if msg.Sequence != from+uint64(i) {
+			break // those between are lost, or the replica does not have them
+		}
+		c, err := unmarshalAt(msg.Sequence, msg.Data)
+		if err != nil {
 			return err
 		}
+		commits = append(commits, c)
 	}
 	f.pass(commits)
 	return nil
@@ -377,6 +385,9 @@ func (f *Follower) readNext(ctx context.Context, seq uint64) error {
 		return nil
 	}
 	msg, err := f.journal.api.Get(ctx, stream, seq)
+	if errors.Is(err, jsapi.ErrNotFound) && seq <= info.State.LastSeq {
+		return f.skipLost(ctx, seq, info.State.LastSeq)
+	}
 	if err != nil {
 		return err
 	}
@@ -384,6 +395,7 @@ func (f *Follower) readNext(ctx context.Context, seq uint64) error {
 	if err != nil {
 		return err
 	}
+	f.lostTries = 0
 	f.pass([]Commit{c})
 	return nil
 }

@@ -130,6 +130,17 @@ func (x *Index) apply(seq uint64, link *Link) {
 	}
 }
 
+// Lose records that the commits up to a sequence are lost, while those before are not. The index keeps
+// all tips. That of a hub with records in the lost commits is right again with the hub's next record
+// that the journal has; without one, the hub's log has lost its end.
+func (x *Index) Lose(to uint64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if to > x.position {
+		x.position, x.id = to, commitID{}
+	}
+}
+
 // Skip records that all commits up to a sequence have expired before they could be applied. The
 // index drops all tips, since newer ones may have been among them: only the streams of the hubs
 // know where those end.

@@ -21,6 +21,7 @@ type metrics struct {
 	delivered     prometheus.Counter
 	feedGaps      prometheus.Counter
 	missing       prometheus.Counter
+	lost          prometheus.Counter
 	reads         prometheus.Counter
 	cacheHits     prometheus.Counter
 	snapshots     prometheus.Counter
@@ -92,6 +93,11 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			"missing_total",
 			"Commits that expired before this process could follow them. Above 0 means that the "+
 				"process was cut off, or without a snapshot, for longer than the retention.",
+		),
+		lost: counter(
+			"lost_total",
+			"Commits that this process could not follow since they are damaged on the broker's disk. "+
+				"The hubs' own streams may have their records.",
 		),
 		reads: counter("reads_total", "Commits read from journals for pages and repairs of logs."),
 		cacheHits: counter(

@@ -24,6 +24,8 @@ const readRecords = 256
 type Reader struct {
 	journal *Journal
 	group   int
+	// expired is a sequence before which all commits are known to have expired.
+	expired atomic.Uint64
 	// full reports that the journal is known to have run for its retention.
 	full atomic.Bool
 }
@@ -69,7 +71,7 @@ func (r *Reader) Read(
 func (r *Reader) Oldest(
 	ctx context.Context, hub domain.HubID, tip Tip, since time.Time,
 ) (uint64, error) {
-	at, err := r.load(ctx, hub, tip.Commit)
+	at, err := r.last(ctx, hub, tip)
 	if err != nil {
 		return 0, err
 	}
@@ -107,7 +109,7 @@ type place struct {
 func (r *Reader) find(
 	ctx context.Context, hub domain.HubID, tip Tip, seq uint64,
 ) (place, error) {
-	at, err := r.load(ctx, hub, tip.Commit)
+	at, err := r.last(ctx, hub, tip)
 	if err != nil {
 		return place{}, err
 	}
@@ -139,6 +141,9 @@ func (r *Reader) former(ctx context.Context, at place, seq uint64) (place, error
 		)
 	}
 	former, err := r.load(ctx, at.link.Hub, seq)
+	if errors.Is(err, ErrGone) && seq == at.link.Prev {
+		former, err = r.overLost(ctx, at, err)
+	}
 	if err == nil && (former.link.Last >= at.link.First ||
 		seq == at.link.Prev && former.link.Last != at.link.First-1) {
 		err = groupError(r.group, fmt.Errorf(
@@ -149,7 +154,7 @@ func (r *Reader) former(ctx context.Context, at place, seq uint64) (place, error
 	return former, err
 }
 
-// load returns a hub's place in a commit. ErrGone means that the commit has expired.
+// load returns a hub's place in a commit. ErrGone means that the commit has expired or is lost.
 func (r *Reader) load(ctx context.Context, hub domain.HubID, seq uint64) (place, error) {
 	c, err := r.commit(ctx, seq)
 	if errors.Is(err, jsapi.ErrNotFound) {

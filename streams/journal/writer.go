@@ -81,30 +81,34 @@ func (j *Journal) openWriter(ctx context.Context, group int) (*Writer, error) {
 // rejects the writer's first commit.
 func (w *Writer) readEnd(ctx context.Context) error {
 	api, stream := w.journal.api, streams.JournalStream(w.group)
-	// A single request, since a former writer that is still running stores commits meanwhile.
-	msg, err := api.GetLast(ctx, stream, streams.JournalSubject(w.group))
-	if errors.Is(err, jsapi.ErrNotFound) {
-		// All commits have expired, if there were any. The broker has the time of the last one.
-		info, err := api.Info(ctx, stream)
+	// First, since a former writer that is still running stores commits meanwhile.
+	info, err := api.Info(ctx, stream)
+	if err != nil {
+		return err
+	}
+	last, err := api.GetLast(ctx, stream, streams.JournalSubject(w.group))
+	if err != nil && !errors.Is(err, jsapi.ErrNotFound) {
+		return err
+	}
+	if err == nil {
+		c, err := unmarshalAt(last.Sequence, last.Data)
 		if err != nil {
 			return err
 		}
-		if info.State.Msgs > 0 {
-			return errOvertaken
-		}
-		if w.end = info.State.LastSeq; w.end > 0 {
-			w.last = info.State.LastTime.UTC()
-		}
+		w.end, w.last = c.Seq, c.Time
+	}
+	if info.State.LastSeq <= w.end {
 		return nil
 	}
-	if err != nil {
-		return err
+	// All commits have expired, or the last ones are lost, if no former writer has stored some
+	// meanwhile. The broker has the time of the last one.
+	if _, err := api.Get(ctx, stream, info.State.LastSeq); !errors.Is(err, jsapi.ErrNotFound) {
+		return errors.Join(errOvertaken, err)
 	}
-	last, err := unmarshalAt(msg.Sequence, msg.Data)
-	if err != nil {
-		return err
+	w.end = info.State.LastSeq
+	if at := info.State.LastTime.UTC(); at.After(w.last) {
+		w.last = at
 	}
-	w.end, w.last = last.Seq, last.Time
 	return nil
 }
 

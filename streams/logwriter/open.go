@@ -53,6 +53,7 @@ func (r *Router) Open(ctx context.Context) error {
 			func(commits []journal.Commit) { r.deliver(g, commits) },
 			func(_, to uint64) { index.Skip(to) },
 		)
+		g.follower.OnLost(func(_, to uint64) { index.Lose(to) })
 		groups = append(groups, g)
 	}
 	r.groups = groups
