@@ -300,6 +300,9 @@ func (r *repair) checkEnd(ctx context.Context, state jetstream.StreamState) (str
 			return "", err
 		}
 		for i := range records {
+			if records[i].StandIn {
+				continue // the view may have what the journal has lost
+			}
 			stored, err := r.api.Get(ctx, streams.HubStream(r.view.hub), records[i].Seq)
 			switch {
 			case errors.Is(err, jsapi.ErrNotFound): // expired meanwhile

@@ -111,7 +111,7 @@ func standIn(before, after place, lost uint64) place {
 	for i := range records {
 		records[i] = Record{
 			Hub: link.Hub, Seq: link.First + uint64(i), Kind: KindCommand, Payload: []byte(`{}`),
-			Time: before.link.LastTime.Add(time.Duration(i + 1)),
+			Time: before.link.LastTime.Add(time.Duration(i + 1)), StandIn: true,
 		}
 	}
 	last := &records[len(records)-1]

@@ -1,0 +1,158 @@
+package faults
+
+import (
+	"bytes"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/test/harness"
+)
+
+// blockOf returns the file with the messages of a stream of the durable server.
+func blockOf(s *harness.Service, stream string) string {
+	return filepath.Join(
+		s.Dir, "nats", "durable", "jetstream", "CLOUD", "streams", stream, "msgs", "1.blk",
+	)
+}
+
+// records returns where the records of a file with messages begin.
+func records(data []byte) (at []int) {
+	for next := 0; next+4 <= len(data); {
+		at = append(at, next)
+		next += int(binary.LittleEndian.Uint32(data[next:]) &^ (1 << 31))
+	}
+	return at
+}
+
+// flip flips eight bytes of a file.
+func flip(t *testing.T, path string, place func(data []byte) int) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := place(data)
+	for i := range 8 {
+		data[at+i] ^= 0xff
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDamagedJournal damages the journal of a stopped service. The service did not start any more:
+// "unreadable commit", an endless wait for the leases of its shards, an endless "overtaken".
+func TestDamagedJournal(t *testing.T) {
+	t.Parallel()
+	s := harness.Start(t, "--rate", "100000", "--burst", "100000")
+	tenant := harness.NewTenant(t, s, "Damaged journal")
+	hub := adopted(t, s, tenant)
+	hub.Disconnect()
+	stored := uint64(0)
+	send := func() {
+		t.Helper()
+		hub.Connect()
+		hub.Hello("log-1", stored+1, stored+10)
+		hub.WaitAck("log-1", stored)
+		for range 10 {
+			stored++
+			hub.EventsFrom("log-1", stored, stored)
+			hub.WaitAck("log-1", stored)
+		}
+		hub.Disconnect()
+		tenant.Await(hub.ID, "", "the hub is offline", func(e harness.Event) bool {
+			return e.Type == "hub.disconnected"
+		})
+	}
+	numbers := func() (all []uint64, skipped int) {
+		t.Helper()
+		for _, e := range tenant.AllEvents(hub.ID, "") {
+			switch e.Type {
+			case "channel.observed":
+				all = append(all, uint64(len(all)+1))
+			case domain.EventHubEventsSkipped:
+				skipped++
+			}
+		}
+		return all, skipped
+	}
+	send()
+	path := blockOf(s, streams.JournalStream(0))
+	for _, c := range []struct {
+		name   string
+		damage func()
+		// view reports that the hub's own stream is lost as well.
+		view, kill bool
+	}{
+		{"the start", func() { flip(t, path, func([]byte) int { return 0 }) }, false, false},
+		{"the middle", func() {
+			flip(t, path, func(data []byte) int { at := records(data); return at[len(at)/2] + 40 })
+		}, false, false},
+		{"the last record", func() {
+			flip(t, path, func(data []byte) int { return len(data) - 8 })
+		}, false, false},
+		{"the last record, after a kill", func() {
+			flip(t, path, func(data []byte) int { return len(data) - 20 })
+		}, false, true},
+		{"a truncated file", func() {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := records(data)
+			if err := os.Truncate(path, int64(at[len(at)-3]+30)); err != nil {
+				t.Fatal(err)
+			}
+		}, false, false},
+		{"an event, and the hub's own stream", func() {
+			flip(t, path, func(data []byte) int {
+				return bytes.LastIndex(data, []byte(`"channel.observed"`))
+			})
+		}, true, false},
+	} {
+		if c.kill {
+			s.Kill()
+		} else {
+			s.Stop()
+		}
+		c.damage()
+		if c.view {
+			folders, err := filepath.Glob(filepath.Join(
+				s.Dir, "nats", "jetstream", "*", "streams", streams.HubStream(domain.HubID(hub.ID)),
+			))
+			if err != nil || len(folders) != 1 {
+				t.Fatalf("the hub's stream: %v, %v", folders, err)
+			}
+			if err := os.RemoveAll(folders[0]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.Begin()
+		before, _ := numbers()
+		want := int(stored)
+		if c.view {
+			want -= 6 // the stream also had what the former cases have damaged
+		}
+		if len(before) < want {
+			t.Errorf("%s: %d of %d events are left", c.name, len(before), stored)
+		}
+		send()
+		all, skipped := numbers()
+		if len(all) < want+10 || c.view && skipped == 0 {
+			t.Errorf("%s: after 10 more, %d of %d events, and %d hub.events_skipped", c.name, len(all),
+				stored, skipped)
+		}
+	}
+	if !slices.ContainsFunc(strings.Split(s.Log(), "\n"), func(line string) bool {
+		return strings.Contains(line, "stored messages are damaged and lost") &&
+			strings.Contains(line, "JOURNAL_0") && strings.Contains(line, "stored between")
+	}) {
+		t.Error("the log does not name what is lost")
+	}
+}
