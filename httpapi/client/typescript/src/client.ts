@@ -395,7 +395,7 @@ export class Client {
     if (after !== "") {
       headers["Last-Event-ID"] = after;
     }
-    const response = await this.#fetchOnce({ method: "GET", path: `${source.path}/stream`, query: { ...source.query, positions: true } }, signal, headers);
+    const response = await this.#fetchOnce({ method: "GET", path: `${source.path}/stream`, query: { ...source.query, positions: "true" } }, signal, headers);
     if (!response.ok) {
       throw await errorOf(response);
     }
