@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"hubcloud/streams/durablefile"
 )
@@ -87,6 +89,19 @@ func (c Credentials) TLS() (*tls.Config, error) {
 		return nil, errors.New("authority: not a PEM certificate")
 	}
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
+}
+
+// CipherSuites returns the cipher suites of TLS 1.2 for the listeners of the service: Go's secure ones
+// without those in CBC mode, which scanners report.
+func CipherSuites() []uint16 {
+	var ids []uint16
+	for _, suite := range tls.CipherSuites() {
+		if slices.Contains(suite.SupportedVersions, tls.VersionTLS12) &&
+			!strings.Contains(suite.Name, "_CBC_") {
+			ids = append(ids, suite.ID)
+		}
+	}
+	return ids
 }
 
 // Accounts returns every account that the service connects to: SYS, CLOUD, then the shards in

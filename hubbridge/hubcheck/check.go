@@ -21,6 +21,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/identity"
+	"hubcloud/streams"
 )
 
 // Config configures a Check. Every field has a default.
@@ -224,6 +225,7 @@ func (c *Check) open() (err error) {
 	if c.cfg.Certificate != nil {
 		c.http = tls.NewListener(c.http, &tls.Config{
 			Certificates: []tls.Certificate{*c.cfg.Certificate}, MinVersion: tls.VersionTLS12,
+			CipherSuites: streams.CipherSuites(),
 		})
 	}
 	if c.mqtt, err = net.Listen("tcp", c.bindAddress(c.cfg.MQTTPort)); err != nil {

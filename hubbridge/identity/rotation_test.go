@@ -73,6 +73,19 @@ func TestAuthorityRotation(t *testing.T) {
 		}
 	}
 
+	// The broker accepted suites in CBC mode, which scanners report.
+	for suite, in := range map[uint16]bool{
+		tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA:    false,
+		tls.TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA:    false,
+		tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: true,
+	} {
+		config := hub(first)
+		config.CipherSuites = []uint16{suite}
+		if err := shake(config, first.ServerTLS()); (err == nil) != in {
+			t.Errorf("%s: got %v, want it accepted: %t", tls.CipherSuiteName(suite), err, in)
+		}
+	}
+
 	leaf := filepath.Join(t.TempDir(), "leaf.pem")
 	issued, err := first.IssueHub("hub-7k2m-q4xd-93ta", key.Public())
 	if err == nil {

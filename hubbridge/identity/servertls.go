@@ -11,6 +11,8 @@ import (
 	"net"
 	"slices"
 	"time"
+
+	"hubcloud/streams"
 )
 
 // serverRenewal is the remaining life at which the broker's certificate is replaced.
@@ -28,7 +30,7 @@ type serverCertificate struct {
 // automatically. Clients must have a certificate of the authority or of a further one.
 func (a *Authority) ServerTLS() *tls.Config {
 	return &tls.Config{
-		MinVersion: tls.VersionTLS12,
+		MinVersion: tls.VersionTLS12, CipherSuites: streams.CipherSuites(),
 		ClientAuth: tls.RequireAndVerifyClientCert,
 		ClientCAs:  a.pool,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {

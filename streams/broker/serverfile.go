@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -201,6 +202,8 @@ listen: %q
 tls {
   cert_file: %q
   key_file: %q
+  # For TLS 1.2: without suites in CBC mode.
+  cipher_suites: [%s]
   # Long enough for hundreds of connections at once. A client that times out tries again and makes the queue longer.
   timeout: %d
 }
@@ -212,6 +215,7 @@ tls {
 		net.JoinHostPort(f.Listen, strconv.Itoa(f.ClientPort)),
 		f.file(CertificateName),
 		f.file(KeyName),
+		cipherSuites(),
 		tlsTimeoutSeconds,
 	)
 	if f.Monitor != "" {
@@ -262,6 +266,15 @@ jetstream {
 	text.WriteString("}\n")
 }
 
+// cipherSuites returns the names of streams.CipherSuites for the file.
+func cipherSuites() string {
+	var names []string
+	for _, id := range streams.CipherSuites() {
+		names = append(names, strconv.Quote(tls.CipherSuiteName(id)))
+	}
+	return strings.Join(names, ", ")
+}
+
 func (f ServerFile) writeMQTT(text *strings.Builder) {
 	fmt.Fprintf(text, `
 # Hubs: MQTT 3.1.1 over TLS.
@@ -273,6 +286,7 @@ mqtt {
     # The authority that signs hubs' certificates. A client without a certificate of this authority is rejected in the handshake.
     ca_file: %q
     verify: true
+    cipher_suites: [%s]
     timeout: %d
   }
   # For the CONNECT packet and for storing a session. Long enough for all hubs that reconnect after a failure.
@@ -284,7 +298,7 @@ mqtt {
   %s
 }
 `, net.JoinHostPort(f.Listen, strconv.Itoa(f.MQTTPort)), f.file(CertificateName), f.file(KeyName),
-		f.file(AuthorityName), tlsTimeoutSeconds,
+		f.file(AuthorityName), cipherSuites(), tlsTimeoutSeconds,
 		connectTimeoutSeconds, sessionTimeout, min(len(f.Nodes), maxReplicas), mqttRules)
 }
 
@@ -304,6 +318,7 @@ cluster {
     key_file: %q
     ca_file: %q
     verify: true
+    cipher_suites: [%s]
     timeout: %d
   }
   # A route without a network is closed after %s to %s, and opened again as soon as the network is back. The server's default is minutes,
@@ -324,6 +339,7 @@ cluster {
 		f.file(CertificateName),
 		f.file(KeyName),
 		f.file(AuthorityName),
+		cipherSuites(),
 		tlsTimeoutSeconds,
 		routeSilence,
 		routeSilence+routePing,

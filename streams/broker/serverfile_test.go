@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,18 +24,23 @@ func serverFile(dir string) ServerFile {
 	}
 }
 
-// parsed returns the options that nats-server reads from the file, without its TLS blocks, which
-// name files that do not exist here.
+// parsed returns the options that nats-server reads from the file. Of its TLS blocks, which name
+// files that do not exist here, it leaves only the cipher suites of the first.
 func parsed(t *testing.T, f ServerFile, c streams.Credentials) *server.Options {
 	t.Helper()
 	text, err := f.Text(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for strings.Contains(text, "tls {") {
-		from := strings.Index(text, "tls {")
-		text = text[:from] + text[from+strings.Index(text[from:], "}")+1:]
+	block := regexp.MustCompile(`tls \{[^}]*(cipher_suites: \[[^]]*\])[^}]*\}`)
+	blocks := block.FindAllStringSubmatch(text, -1)
+	if len(blocks) != 3 {
+		t.Fatalf("TLS blocks with cipher suites: got %d, want 3 in %s", len(blocks), text)
 	}
+	const place = "@TLS@"
+	text = block.ReplaceAllString(text, place)
+	text = strings.Replace(text, place, "tls { "+blocks[0][1]+" }", 1)
+	text = strings.ReplaceAll(text, place, "")
 	text = strings.ReplaceAll(text, "$"+ServerNameVariable, "nats-1")
 	path := filepath.Join(f.Folder, ServerFileName)
 	for name, content := range map[string]string{
@@ -74,6 +80,9 @@ func TestServerFileMatchesTheEmbeddedBroker(t *testing.T) {
 			t.Fatal(err)
 		}
 		embedded := both.hubs
+		if got := external.TLSConfig.CipherSuites; !slices.Equal(got, streams.CipherSuites()) {
+			t.Errorf("cipher suites: got %v, want those of the service", got)
+		}
 		for _, o := range []*server.Options{external, embedded} {
 			o.MQTT.Host, o.MQTT.Port, o.MQTT.StreamReplicas = "", 0, 0
 			o.MQTT.TLSConfig, o.MQTT.TLSTimeout = nil, 0

@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/crypto/acme"
 	"golang.org/x/crypto/acme/autocert"
+
+	"hubcloud/streams"
 )
 
 const (
@@ -94,7 +96,7 @@ func NewACME(cfg ACMEConfig) (*ACME, error) {
 // waits for one; a handshake for another name fails.
 func (a *ACME) TLS() *tls.Config {
 	config := a.manager.TLSConfig()
-	config.MinVersion = tls.VersionTLS12
+	config.MinVersion, config.CipherSuites = tls.VersionTLS12, streams.CipherSuites()
 	config.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		if slices.Equal(hello.SupportedProtos, []string{acme.ALPNProto}) {
 			return a.manager.GetCertificate(hello)

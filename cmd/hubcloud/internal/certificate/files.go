@@ -10,6 +10,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"hubcloud/streams"
 )
 
 // filesInterval is the time between two looks at the files.
@@ -50,7 +52,7 @@ func OpenFiles(cfg FilesConfig) (*Files, error) {
 // TLS returns the configuration for a listener. It has the newest certificate at each handshake.
 func (f *Files) TLS() *tls.Config {
 	return &tls.Config{
-		MinVersion: tls.VersionTLS12,
+		MinVersion: tls.VersionTLS12, CipherSuites: streams.CipherSuites(),
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return f.current.Load(), nil
 		},

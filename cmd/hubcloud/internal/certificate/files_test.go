@@ -5,10 +5,13 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"log/slog"
 	"math/big"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -150,6 +153,40 @@ func TestCache(t *testing.T) {
 	for _, name := range []string{"", "../x", "a/b", ".."} {
 		if err := c.Put(ctx, name, nil); err == nil {
 			t.Errorf("Put of %q: got nil, want an error", name)
+		}
+	}
+}
+
+// TestCipherSuites: HTTPS accepted suites in CBC mode, which scanners report.
+func TestCipherSuites(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cfg := FilesConfig{
+		Certificate: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"),
+		Logger: streamstest.Logger(), Expiry: func(time.Time) {},
+	}
+	certificate, key := newPair(t, 1, time.Now().AddDate(1, 0, 0))
+	if err := errors.Join(
+		os.WriteFile(cfg.Certificate, certificate, 0o600), os.WriteFile(cfg.Key, key, 0o600),
+	); err != nil {
+		t.Fatal(err)
+	}
+	files, err := OpenFiles(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for suite, want := range map[uint16]bool{
+		tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA: false, tls.TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA: false,
+		tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: true,
+	} {
+		server, client := net.Pipe()
+		shaken := make(chan error, 1)
+		go func() { shaken <- errors.Join(tls.Server(server, files.TLS()).Handshake(), server.Close()) }()
+		err := tls.Client(client, &tls.Config{
+			InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{suite},
+		}).Handshake()
+		if err := errors.Join(err, client.Close(), <-shaken); (err == nil) != want {
+			t.Errorf("%s: got %v, want it accepted: %t", tls.CipherSuiteName(suite), err, want)
 		}
 	}
 }
