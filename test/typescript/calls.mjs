@@ -69,6 +69,12 @@ setTimeout(() => controller.abort(new Error("left")), 200);
 print("abort", await errorOf(client.events(hub, { after: await client.position(hub), wait: 60, signal: controller.signal })));
 print("key", await errorOf(new Client({ baseUrl: base, apiKey: "hc_dev_unknown" }).hub(hub)));
 print("keyless", await errorOf(new Client({ baseUrl: base }).hub(hub)));
+// A proxy may write Retry-After as a date, which was taken for no header at all.
+for (const [value, least, most] of [[new Date(Date.now() + 30_000).toUTCString(), 20, 30], ["7", 7, 7], [new Date(0).toUTCString()], ["soon"]]) {
+  const busy = async () => new Response("busy", { status: 503, headers: { "Retry-After": value } });
+  const error = await new Client({ baseUrl: base, apiKey: key, fetch: busy, retry: { maxElapsed: 0 } }).hub(hub).catch((e) => e);
+  print("retry after", least === undefined ? error.retryAfter === undefined : error.retryAfter >= least && error.retryAfter <= most);
+}
 const nobody = new Client({ baseUrl: "http://127.0.0.1:1/v1", apiKey: key, retry: { maxElapsed: 0 } });
 print("nobody", (await errorOf(nobody.hub(hub))).includes("fetch failed: ")); // with the cause
 process.exit(0);

@@ -116,7 +116,9 @@ func calls(t *testing.T, project string) {
 		`offline 503 hub_offline 26`, `missing 404 not_found 26`, `members ["owner"]`,
 		`owner 403 forbidden 26`, `invitation admin pending`, `revoked 404 not_found 26`,
 		`page 1 true`, `abort Error: left`, `key 401 unauthenticated 26`,
-		`keyless 401 unauthenticated 26`, `nobody true`,
+		`keyless 401 unauthenticated 26`,
+		`retry after true`, `retry after true`, `retry after true`, `retry after true`,
+		`nobody true`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -116,8 +116,11 @@ func rejection(resp *http.Response, body []byte) error {
 	}
 	_ = json.Unmarshal(body, &decoded) // the status alone describes an unreadable body
 	e := &Error{Status: resp.StatusCode, Type: decoded.Error.Type, Message: decoded.Error.Message}
-	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 {
+	after := resp.Header.Get("Retry-After")
+	if seconds, err := strconv.Atoi(after); err == nil && seconds > 0 {
 		e.RetryAfter = time.Duration(seconds) * time.Second
+	} else if date, err := http.ParseTime(after); err == nil { // from a proxy
+		e.RetryAfter = max(0, time.Until(date))
 	}
 	return e
 }

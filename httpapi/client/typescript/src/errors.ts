@@ -15,7 +15,7 @@ export class ApiError extends Error {
     message: string,
     /** Identifies the request to support. */
     readonly requestId: string,
-    /** The seconds of the header Retry-After, if the answer has it. */
+    /** The seconds until the time of the header Retry-After, if the answer has it. */
     readonly retryAfter?: number,
   ) {
     super(message);
@@ -51,8 +51,7 @@ export async function errorOf(response: Response): Promise<Error> {
   } catch {
     // not the API's
   }
-  const seconds = Number(response.headers.get("Retry-After"));
-  const retryAfter = Number.isFinite(seconds) && seconds > 0 ? seconds : undefined;
+  const retryAfter = secondsUntil(response.headers.get("Retry-After") ?? "");
   if (typeof error?.type !== "string") {
     if (isRepeatable(response.status)) { // a proxy's answer while the service restarts
       return new ApiError("internal_error", response.status, `status ${response.status} without an error of the API`, "", retryAfter);
@@ -60,4 +59,10 @@ export async function errorOf(response: Response): Promise<Error> {
     return new ProtocolError(`status ${response.status} without an error of the API: ${text.slice(0, 200)}`);
   }
   return new ApiError(error.type, response.status, error.message ?? "", error.request_id ?? "", retryAfter);
+}
+
+/** Returns the seconds of a header Retry-After, which has seconds or a date (RFC 9110, section 10.2.3); undefined for none ahead. */
+function secondsUntil(value: string): number | undefined {
+  const seconds = /^\d+$/.test(value) ? Number(value) : (Date.parse(value) - Date.now()) / 1000;
+  return seconds > 0 ? Math.min(seconds, 86_400) : undefined; // no call waits longer anyway
 }
