@@ -4,6 +4,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"hubcloud/domain"
 )
@@ -16,8 +17,8 @@ type commandBody struct {
 }
 
 // sendCommand sends a command to a hub and answers 202 with the channel. It rejects invalid bodies
-// and values itself. For an unknown channel key it asks the hub whether the device has such a
-// channel (rejectKey).
+// and values itself. Where no such channel exists, it asks the hub which ones the device has
+// (rejectChannel).
 func (a *api) sendCommand(req *request) error {
 	hub, device, err := a.ownDevice(req)
 	if err != nil {
@@ -27,16 +28,20 @@ func (a *api) sendCommand(req *request) error {
 	if command.IdempotencyKey, err = idempotencyKey(req.http.Header); err != nil {
 		return err
 	}
-	if err := req.readCommand(&command); err != nil {
+	endpointGiven, err := req.readCommand(&command)
+	if err != nil {
 		return err
 	}
 	if command.Value, err = domain.CheckCommandValue(command.Key, command.Value); err != nil {
 		if domain.CodeOf(err) == domain.CodeNotFound {
-			return a.rejectKey(req, command, err)
+			return a.rejectChannel(req, command, endpointGiven, err)
 		}
 		return err
 	}
 	channel, err := a.Commands.Send(req.ctx, req.origin(), command)
+	if domain.CodeOf(err) == domain.CodeNotFound {
+		return a.rejectChannel(req, command, endpointGiven, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -50,28 +55,31 @@ func (a *api) sendCommand(req *request) error {
 }
 
 // readCommand reads the body into command, with the value unchecked.
-func (req *request) readCommand(command *domain.Command) error {
+func (req *request) readCommand(command *domain.Command) (endpointGiven bool, err error) {
 	body, err := req.readObject("key", "value", "endpoint")
 	if err != nil {
-		return err
+		return false, err
 	}
 	if command.Key, err = body.stringField("key"); err != nil {
-		return err
+		return false, err
 	}
 	if !body.has("value") {
-		return invalid("value: is required")
+		return false, invalid("value: is required")
 	}
 	command.Value = body["value"]
 	if body.has("endpoint") {
 		command.Endpoint, err = body.count("endpoint")
 	}
-	return err
+	return body.has("endpoint"), err
 }
 
-// rejectKey returns the error for a channel key that commands do not know. If the device has a
-// channel with this key, the channel is read-only and the error is invalid_request. Otherwise, and
-// if the hub cannot be asked, the error is notFound.
-func (a *api) rejectKey(req *request, command domain.Command, notFound error) error {
+// rejectChannel returns the error for a channel that a device does not have, or whose key commands
+// do not know. If the device has a channel with such a key, the channel is read-only and the error
+// is invalid_request. If it has the key at other endpoints only, the error names them. Otherwise,
+// and if the hub cannot be asked, the error is notFound.
+func (a *api) rejectChannel(
+	req *request, command domain.Command, endpointGiven bool, notFound error,
+) error {
 	device, err := a.Devices.Get(req.ctx, command.HubID, command.DeviceID)
 	if err != nil {
 		if err := req.ctx.Err(); err != nil {
@@ -79,12 +87,29 @@ func (a *api) rejectKey(req *request, command domain.Command, notFound error) er
 		}
 		return notFound
 	}
+	var endpoints []string
 	for _, c := range device.Channels {
-		if c.Key == command.Key && c.Endpoint == command.Endpoint {
+		switch {
+		case c.Key != command.Key:
+		case c.Endpoint != command.Endpoint:
+			endpoints = append(endpoints, strconv.FormatInt(c.Endpoint, 10))
+		case c.Writable:
+			return notFound
+		default:
 			return invalid("key: channel %s is read-only", shorten(command.Key))
 		}
 	}
-	return notFound
+	if len(endpoints) == 0 {
+		return notFound
+	}
+	mistake := "no such channel"
+	if !endpointGiven {
+		mistake = "endpoint: is required here"
+	}
+	return domain.Errorf(
+		domain.CodeNotFound, "%s: the device has %s at endpoint %s", mistake, shorten(command.Key),
+		strings.Join(endpoints, " and "),
+	)
 }
 
 // maxCount is the highest integer that all JSON decoders read exactly (RFC 8259, section 6).

@@ -155,6 +155,29 @@ func TestCommandErrors(t *testing.T) {
 	}
 }
 
+// TestCommandWithoutEndpoint: the error of a command without endpoint, for a device that has the key
+// only at other endpoints, did not name them.
+func TestCommandWithoutEndpoint(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.hub.devices[2] = domain.Device{ID: 2, Channels: []domain.Channel{
+		{Key: "switch", Endpoint: 1, Writable: true}, {Key: "pressure", Endpoint: 3},
+		{Key: "switch", Endpoint: 2, Writable: true},
+	}}
+	for body, want := range map[string]string{
+		`{"key":"switch","value":true}`:              "endpoint: is required here: the device has switch at endpoint 1 and 2",
+		`{"key":"switch","value":true,"endpoint":0}`: "no such channel: the device has switch at endpoint 1 and 2",
+		`{"key":"pressure","value":1}`:               "endpoint: is required here: the device has pressure at endpoint 3",
+		`{"key":"switch","value":true,"endpoint":1}`: "no channel",
+		`{"key":"smell","value":1}`:                  "no such channel",
+	} {
+		a := s.do("POST", devicesPath+"/2/commands", body)
+		if got := wantError(t, a, 404, domain.CodeNotFound); got != want {
+			t.Errorf("%s: got message %q, want %q", body, got, want)
+		}
+	}
+}
+
 // An Idempotency-Key is 1 to 255 characters of any kind, in one header.
 func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()

@@ -105,6 +105,16 @@ func checkHeaders(t *testing.T, a answer) {
 			a.Header.Get("X-Request-Id"), err,
 		)
 	}
+	// Proxies and browsers were free to store answers with the state of locks.
+	document := a.StatusCode == 200 && a.Header.Get("Content-Type") != "application/json"
+	if a.Header.Get("Cache-Control") != "no-store" && !document ||
+		a.Header.Get("X-Content-Type-Options") != "nosniff" {
+		t.Errorf(
+			"%s %s: got Cache-Control %q and X-Content-Type-Options %q, want no-store and nosniff",
+			a.Request.Method, a.Request.URL, a.Header.Get("Cache-Control"),
+			a.Header.Get("X-Content-Type-Options"),
+		)
+	}
 	limited := a.Request.URL.Path != "/healthz" && a.Request.URL.Path != "/readyz"
 	for _, name := range []string{
 		"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Policy",

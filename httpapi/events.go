@@ -21,7 +21,7 @@ func (a *api) readEvents(req *request) error {
 	if err != nil {
 		return err
 	}
-	q, err := readQuery(req.http.URL.RawQuery, "after", "limit", "wait")
+	q, err := req.readQuery()
 	if err != nil {
 		return err
 	}

@@ -153,6 +153,9 @@ func (w live) Send(_ context.Context, _ domain.Origin, c domain.Command) (domain
 	if _, ok := w.hub.devices[c.DeviceID]; !ok {
 		return domain.Channel{}, domain.Errorf(domain.CodeNotFound, "no device %d", c.DeviceID)
 	}
+	if c.Key == "switch" {
+		return domain.Channel{}, domain.Errorf(domain.CodeNotFound, "no channel")
+	}
 	w.hub.sent = append(w.hub.sent, c)
 	return domain.Channel{
 		Key: c.Key, Endpoint: c.Endpoint, Kind: c.Key, Available: true, Desired: c.Value,

@@ -68,7 +68,7 @@ func (f orgFeed) Reader(name string) domain.FeedReaderID {
 
 // readOrgEvents answers with a page of the organization's events.
 func (a *api) readOrgEvents(req *request) error {
-	filter, q, err := readEventFilter(req.http.URL.RawQuery, "after", "limit", "wait")
+	filter, q, err := req.readEventFilter()
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (a *api) readOrgEvents(req *request) error {
 
 // streamOrgEvents streams the organization's events.
 func (a *api) streamOrgEvents(req *request) error {
-	filter, q, err := readEventFilter(req.http.URL.RawQuery, "after", "positions")
+	filter, q, err := req.readEventFilter()
 	if err != nil {
 		return err
 	}
@@ -93,16 +93,22 @@ const (
 	maxParts = 256
 )
 
-// readEventFilter reads the parameters that choose events, and the other known ones.
-func readEventFilter(raw string, known ...string) (filter domain.EventFilter, q query, err error) {
+// readEventFilter reads the parameters that choose events, and the others of the route.
+func (req *request) readEventFilter() (filter domain.EventFilter, q query, err error) {
+	return readEventFilter(req.http.URL.RawQuery, req.route.query)
+}
+
+func readEventFilter(
+	raw string, known []string,
+) (filter domain.EventFilter, q query, err error) {
 	var others []string
 	for pair := range strings.SplitSeq(raw, "&") {
-		name, _, _ := strings.Cut(pair, "=")
+		name, _, _ := cutPair(pair)
 		if !slices.Contains([]string{"site_id", "hub_id", "type"}, name) {
 			others = append(others, pair)
 			continue
 		}
-		if q, err = readQuery(pair, name); err != nil {
+		if q, err = readQuery(pair, known); err != nil {
 			return filter, nil, err
 		}
 		value, _ := q.get(name)
@@ -110,7 +116,7 @@ func readEventFilter(raw string, known ...string) (filter domain.EventFilter, q 
 			return filter, nil, err
 		}
 	}
-	if q, err = readQuery(strings.Join(others, "&"), append(known, "part")...); err != nil {
+	if q, err = readQuery(strings.Join(others, "&"), known); err != nil {
 		return filter, nil, err
 	}
 	if part, ok := q.get("part"); ok {

@@ -37,6 +37,7 @@ func FuzzBody(f *testing.F) {
 			}
 			return
 		}
+		body = bytes.TrimPrefix(body, []byte("\ufeff"))
 		var plain map[string]json.RawMessage
 		if err := json.Unmarshal(body, &plain); err != nil || len(plain) != len(o) ||
 			!utf8.Valid(body) {
@@ -258,12 +259,16 @@ func FuzzAuthorization(f *testing.F) {
 func FuzzQuery(f *testing.F) {
 	for _, seed := range []string{
 		"limit=1", "a%66ter=x&limit=2", "limit=1&limit=2", "limit=%zz", "limit=", "&&=&limit",
-		"x=%&limit=5", "limit=1;after=2",
+		"x=%&limit=5", "limit=1;after=2", "LIMIT=1&li%ffmit=2", "after=%00", "after=%ff",
 	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
-		q, err := readQuery(raw, "limit", "after")
+		known := []string{"limit", "after"}
+		q, err := readQuery(raw, known)
+		if text := checkNames(raw, known); text != nil && !utf8.ValidString(text.Error()) {
+			t.Fatalf("%q: got error %q, want UTF-8", raw, text)
+		}
 		reference, referenceErr := url.ParseQuery(raw)
 		if err != nil || referenceErr != nil {
 			return

@@ -71,7 +71,7 @@ func newHubBody(h domain.Hub) hubBody {
 }
 
 func (a *api) listHubs(req *request) error {
-	q, err := readQuery(req.http.URL.RawQuery, "limit", "starting_after", "site_id")
+	q, err := req.readQuery()
 	if err != nil {
 		return err
 	}

@@ -61,6 +61,11 @@ func TestRoutesAreDescribed(t *testing.T) {
 				op.Scope,
 			)
 		}
+		if query := slices.Sorted(slices.Values(op.Query)); !slices.Equal(
+			query, slices.Sorted(slices.Values(rt.query)),
+		) {
+			t.Errorf("%s: described with parameters %v, want %v as its route", name, query, rt.query)
+		}
 		if (op.Body != "") != rt.readsBody {
 			t.Errorf(
 				"%s: described with body %q, want one: %t as its route", name, op.Body,

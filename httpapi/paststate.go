@@ -32,15 +32,16 @@ func (a *api) getPastState(req *request) error {
 	if err != nil {
 		return err
 	}
-	q, err := readQuery(req.http.URL.RawQuery, "at")
+	q, err := req.readQuery()
 	if err != nil {
 		return err
 	}
-	at := time.Now().UTC().Truncate(time.Microsecond)
-	if text, given := q.get("at"); given {
-		if at, err = time.Parse(time.RFC3339Nano, text); err != nil {
-			return invalid("at: must be a timestamp such as 2026-01-02T03:04:05Z")
-		}
+	at, given, err := q.timestamp("at")
+	if err != nil {
+		return err
+	}
+	if !given {
+		at = time.Now().UTC().Truncate(time.Microsecond)
 	}
 	waitForLabels := a.readLabels(req, hub)
 	past, err := a.PastStates.StateAt(req.ctx, hub, at)

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"hubcloud/domain"
 )
@@ -17,23 +20,31 @@ type query []parameter
 
 type parameter struct{ name, value string }
 
+// readQuery returns the parameters that the route takes, and ignores others.
+func (req *request) readQuery() (query, error) {
+	return readQuery(req.http.URL.RawQuery, req.route.query)
+}
+
 // readQuery returns the known parameters of a raw query and ignores others. A known parameter must
-// have a value and may be given once.
-func readQuery(raw string, known ...string) (query, error) {
+// have a value, which is UTF-8 without control characters, and may be given once.
+func readQuery(raw string, known []string) (query, error) {
 	q := make(query, 0, len(known))
 	for raw != "" {
 		var pair string
 		pair, raw, _ = strings.Cut(raw, "&")
-		name, value, _ := strings.Cut(pair, "=")
-		name, err := url.QueryUnescape(name)
-		if err != nil || !slices.Contains(known, name) {
+		name, value, ok := cutPair(pair)
+		if !ok || !slices.Contains(known, name) {
 			continue
 		}
 		if _, repeated := q.get(name); repeated {
 			return nil, invalid("%s: must be given once", name)
 		}
-		if value, err = url.QueryUnescape(value); err != nil {
+		value, err := url.QueryUnescape(value)
+		if err != nil {
 			return nil, invalid("%s: must have valid percent-encoding", name)
+		}
+		if !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl) {
+			return nil, invalid("%s: must be UTF-8 without control characters", name)
 		}
 		if value == "" {
 			return nil, invalid("%s: must have a value", name)
@@ -41,6 +52,14 @@ func readQuery(raw string, known ...string) (query, error) {
 		q = append(q, parameter{name, value})
 	}
 	return q, nil
+}
+
+// cutPair returns the name of a parameter, and its value as it is encoded; ok is false if the
+// encoding of the name is invalid.
+func cutPair(pair string) (name, value string, ok bool) {
+	name, value, _ = strings.Cut(pair, "=")
+	name, err := url.QueryUnescape(name)
+	return name, value, err == nil
 }
 
 // get returns a parameter, and false if it was not given.
@@ -67,10 +86,27 @@ func (q query) integer(name string, low, high, fallback int) (int, error) {
 	return int(n), nil
 }
 
+// timestamp returns a parameter that must be a timestamp, and false if it was not given.
+func (q query) timestamp(name string) (at time.Time, given bool, err error) {
+	text, given := q.get(name)
+	if !given {
+		return at, false, nil
+	}
+	if at, err = time.Parse(time.RFC3339Nano, text); err == nil {
+		return at, true, nil
+	}
+	// An unescaped + is a space in a query.
+	if _, err = time.Parse(time.RFC3339Nano, strings.ReplaceAll(text, " ", "+")); err == nil {
+		return at, true, invalid("%s: write the + of the offset as %%2B, since + is a space in a "+
+			"query, as in 2026-01-02T03:04:05%%2B01:00", name)
+	}
+	return at, true, invalid("%s: must be a timestamp such as 2026-01-02T03:04:05Z", name)
+}
+
 // readListQuery reads the parameters of a list whose items have UUIDs; after is "" for the first
 // page.
 func (req *request) readListQuery(items string) (limit int, after string, err error) {
-	q, err := readQuery(req.http.URL.RawQuery, "limit", "starting_after")
+	q, err := req.readQuery()
 	if err != nil {
 		return 0, "", err
 	}

@@ -100,7 +100,7 @@ func (a *api) newReaderBody(r domain.FeedReader) readerBody {
 
 // listReaders answers with the readers of events that name themselves.
 func (a *api) listReaders(req *request) error {
-	q, err := readQuery(req.http.URL.RawQuery, "limit", "starting_after")
+	q, err := req.readQuery()
 	if err != nil {
 		return err
 	}

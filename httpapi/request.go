@@ -54,6 +54,12 @@ type request struct {
 	values [headerSlots]string
 }
 
+// Values of header fields, which all answers share and must not modify.
+var (
+	noStore = []string{"no-store"}
+	noSniff = []string{"nosniff"}
+)
+
 // begin starts the handling of a request and assigns its id.
 func (a *api) begin(w http.ResponseWriter, r *http.Request) *request {
 	now := a.Now()
@@ -66,6 +72,8 @@ func (a *api) begin(w http.ResponseWriter, r *http.Request) *request {
 		start:  now,
 		remote: a.clientAddress(r),
 	}
+	header := w.Header() // a page or document that may be stored sets its own Cache-Control
+	header["Cache-Control"], header["X-Content-Type-Options"] = noStore, noSniff
 	req.setHeader(slotRequestID, "X-Request-Id", req.id)
 	req.limitBodyTime()
 	a.metrics.inFlight.Inc()
@@ -160,6 +168,9 @@ func (rt *route) run(req *request) error {
 			return err
 		}
 		if err := requireScope(req.key, rt.scope); err != nil {
+			return err
+		}
+		if err := checkNames(req.http.URL.RawQuery, rt.query); err != nil {
 			return err
 		}
 	case forAddress:

@@ -27,6 +27,8 @@ type route struct {
 	scope  domain.Scope
 	handle func(*request) error
 
+	// query holds the names of the query parameters that handle reads with request.readQuery.
+	query []string
 	// readsBody reports that handle reads the body. For other routes it is discarded first.
 	readsBody bool
 	// asksHub reports that handle calls a hub, which may take longer.
@@ -46,6 +48,9 @@ type option func(*route)
 func readsBody(rt *route) { rt.readsBody = true }
 func asksHub(rt *route)   { rt.asksHub = true }
 func longLived(rt *route) { rt.longLived = true }
+
+// takes sets the names of the query parameters of a route.
+func takes(names ...string) option { return func(rt *route) { rt.query = names } }
 
 // keyRoute returns a route for API keys that have the scope.
 func keyRoute(
@@ -69,7 +74,7 @@ func (a *api) routes() []*route {
 func (a *api) siteRoutes() []*route {
 	const read, write = domain.ScopeSitesRead, domain.ScopeSitesWrite
 	return []*route{
-		keyRoute("GET", "/v1/sites", read, a.listSites),
+		keyRoute("GET", "/v1/sites", read, a.listSites, takes("limit", "starting_after")),
 		keyRoute("POST", "/v1/sites", write, a.createSite, readsBody),
 		keyRoute("GET", "/v1/sites/{site_id}", read, a.getSite),
 		keyRoute("PATCH", "/v1/sites/{site_id}", write, a.updateSite, readsBody),
@@ -80,7 +85,7 @@ func (a *api) hubRoutes() []*route {
 	const hub = "/v1/hubs/{hub_id}"
 	const read, write, events = domain.ScopeHubsRead, domain.ScopeHubsWrite, domain.ScopeEventsRead
 	return []*route{
-		keyRoute("GET", "/v1/hubs", read, a.listHubs),
+		keyRoute("GET", "/v1/hubs", read, a.listHubs, takes("limit", "starting_after", "site_id")),
 		keyRoute("POST", "/v1/hubs", write, a.addHub, readsBody),
 		keyRoute("GET", hub, read, a.getHub),
 		keyRoute("PATCH", hub, write, a.updateHub, readsBody),
@@ -89,11 +94,22 @@ func (a *api) hubRoutes() []*route {
 		keyRoute("DELETE", hub+"/pairing", write, a.closePairing, asksHub),
 		keyRoute("POST", hub+"/removal", write, a.openRemoval, asksHub),
 		keyRoute("DELETE", hub+"/removal", write, a.closeRemoval, asksHub),
-		keyRoute("GET", "/v1/events", events, a.readOrgEvents, longLived),
-		keyRoute("GET", "/v1/events/stream", events, a.streamOrgEvents, longLived),
-		keyRoute("GET", "/v1/readers", events, a.listReaders),
-		keyRoute("GET", hub+"/events", events, a.readEvents, longLived),
-		keyRoute("GET", hub+"/events/stream", events, a.streamEvents, longLived),
+		keyRoute(
+			"GET", "/v1/events", events, a.readOrgEvents, longLived,
+			takes("after", "limit", "wait", "site_id", "hub_id", "type", "part"),
+		),
+		keyRoute(
+			"GET", "/v1/events/stream", events, a.streamOrgEvents, longLived,
+			takes("after", "site_id", "hub_id", "type", "part", "positions"),
+		),
+		keyRoute("GET", "/v1/readers", events, a.listReaders, takes("limit", "starting_after")),
+		keyRoute(
+			"GET", hub+"/events", events, a.readEvents, longLived, takes("after", "limit", "wait"),
+		),
+		keyRoute(
+			"GET", hub+"/events/stream", events, a.streamEvents, longLived,
+			takes("after", "positions"),
+		),
 	}
 }
 
@@ -102,8 +118,14 @@ func (a *api) deviceRoutes() []*route {
 	const device = devices + "/{device_id}"
 	const read, write = domain.ScopeHubsRead, domain.ScopeHubsWrite
 	return []*route{
-		keyRoute("GET", "/v1/state", read, a.listStates),
-		keyRoute("GET", "/v1/hubs/{hub_id}/state", read, a.getPastState),
+		keyRoute(
+			"GET", "/v1/state", read, a.listStates,
+			takes(
+				"limit", "starting_after", "site_id", "hub_id", "key", "value", "status",
+				"available", "observed_before",
+			),
+		),
+		keyRoute("GET", "/v1/hubs/{hub_id}/state", read, a.getPastState, takes("at")),
 		keyRoute("GET", devices, read, a.listDevices, asksHub),
 		keyRoute("GET", device, read, a.getDevice, asksHub),
 		keyRoute("PATCH", device, write, a.updateDevice, readsBody, asksHub),
@@ -117,11 +139,13 @@ func (a *api) deviceRoutes() []*route {
 func (a *api) memberRoutes() []*route {
 	const read, write = domain.ScopeMembersRead, domain.ScopeMembersWrite
 	return []*route{
-		keyRoute("GET", "/v1/members", read, a.listMembers),
+		keyRoute("GET", "/v1/members", read, a.listMembers, takes("limit", "starting_after")),
 		keyRoute("GET", "/v1/members/{member_id}", read, a.getMember),
 		keyRoute("PATCH", "/v1/members/{member_id}", write, a.updateMember, readsBody),
 		keyRoute("DELETE", "/v1/members/{member_id}", write, a.removeMember),
-		keyRoute("GET", "/v1/invitations", read, a.listInvitations),
+		keyRoute(
+			"GET", "/v1/invitations", read, a.listInvitations, takes("limit", "starting_after"),
+		),
 		keyRoute("POST", "/v1/invitations", write, a.createInvitation, readsBody),
 		keyRoute("DELETE", "/v1/invitations/{invitation_id}", write, a.revokeInvitation),
 	}

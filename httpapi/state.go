@@ -89,10 +89,7 @@ func parseStateID(id string) (at domain.StatePosition, ok bool) {
 
 // listStates answers with the last reported states of channels of the whole organization.
 func (a *api) listStates(req *request) error {
-	q, err := readQuery(
-		req.http.URL.RawQuery, "limit", "starting_after", "site_id", "hub_id", "key", "value",
-		"status", "available", "observed_before",
-	)
+	q, err := req.readQuery()
 	if err != nil {
 		return err
 	}
@@ -149,14 +146,12 @@ func (q query) stateFilter() (filter domain.StateFilter, err error) {
 		}
 		filter.Status = &status
 	}
-	if text, given := q.get("observed_before"); given {
-		at, err := time.Parse(time.RFC3339Nano, text)
-		if err != nil {
-			return filter, invalid(
-				"observed_before: must be a timestamp such as 2026-01-02T03:04:05Z",
-			)
-		}
-		filter.ObservedBefore = &at
+	before, given, err := q.timestamp("observed_before")
+	if err != nil {
+		return filter, err
+	}
+	if given {
+		filter.ObservedBefore = &before
 	}
 	return filter, nil
 }

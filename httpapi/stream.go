@@ -18,7 +18,7 @@ func (a *api) streamEvents(req *request) error {
 	if err != nil {
 		return err
 	}
-	q, err := readQuery(req.http.URL.RawQuery, "after", "positions")
+	q, err := req.readQuery()
 	if err != nil {
 		return err
 	}

@@ -105,6 +105,7 @@ var plainFields = []string{
 	"Content-Type",
 	"Date",
 	"Transfer-Encoding",
+	"X-Content-Type-Options",
 }
 
 // checkHeader checks the header fields.
