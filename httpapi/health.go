@@ -12,9 +12,12 @@ import (
 // readinessAge is how long the public port caches the readiness: it has no rate limit.
 const readinessAge = time.Second
 
-// readinessBody is the answer of the public /readyz: status is ready, degraded or not_ready.
+// readinessBody is the answer of the public /readyz.
 type readinessBody struct {
+	// Status is ready, degraded or not_ready.
 	Status string `json:"status"`
+	// Degraded names the components without which a degraded process serves.
+	Degraded []string `json:"degraded,omitempty"`
 }
 
 // readinessDetails is the answer of /readyz on the operators' port.
@@ -57,19 +60,25 @@ func (a *api) health(req *request) error {
 	}{true, a.Build})
 }
 
-// publicReadiness answers 503 while a component keeps the process from serving, and once the
-// service begins to stop. A fault that all replicas share and that lets them serve, such as read
-// models that do not advance, must not take all of them out of a load balancer: its status is
-// degraded, with 200. Only operators see which component it is.
+// publicReadiness answers 503 while a component keeps the process from serving what needs no
+// database, and once the service begins to stop. A fault that all replicas share and that lets them
+// serve, such as a database that is away, must not take all of them out of a load balancer: its
+// status is degraded, with 200 and the names of the components. Only operators see the details.
 func (a *api) publicReadiness(req *request) error {
 	details := a.recentReadiness(req.ctx)
 	switch {
 	case !details.Ready || isClosed(a.Draining):
-		return req.writeJSON(http.StatusServiceUnavailable, readinessBody{"not_ready"})
+		return req.writeJSON(http.StatusServiceUnavailable, readinessBody{Status: "not_ready"})
 	case details.Degraded:
-		return req.writeJSON(http.StatusOK, readinessBody{"degraded"})
+		body := readinessBody{Status: "degraded"}
+		for _, c := range details.Components {
+			if c.Degraded {
+				body.Degraded = append(body.Degraded, c.Name)
+			}
+		}
+		return req.writeJSON(http.StatusOK, body)
 	default:
-		return req.writeJSON(http.StatusOK, readinessBody{"ready"})
+		return req.writeJSON(http.StatusOK, readinessBody{Status: "ready"})
 	}
 }
 

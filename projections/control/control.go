@@ -98,6 +98,9 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 // check makes sure that the database belongs to the installation and has this program's read
 // models.
 func (c *Control) check(ctx context.Context, conn *pgx.Conn) error {
+	if err := database.CheckSession(ctx, c.dial, conn); err != nil {
+		return err
+	}
 	queries := query.New(conn)
 	owner, err := queries.Installation(ctx)
 	switch {

@@ -23,6 +23,8 @@ const (
 	FirstRetry = 50 * time.Millisecond
 	// LastRetry is the longest pause between two tries.
 	LastRetry = 2 * time.Second
+	// WarnInterval is the least time between two log lines of a loop about a database that is away.
+	WarnInterval = 10 * time.Second
 )
 
 // Config parses a connection string in libpq's form, for connections that find the tables of a
@@ -58,6 +60,9 @@ func WithConn(ctx context.Context, config *pgx.ConnConfig, fn func(conn *pgx.Con
 	connecting, cancel := context.WithTimeout(ctx, AnswerTimeout)
 	defer cancel()
 	conn, err := pgx.ConnectConfig(connecting, config.Copy())
+	if HasCode(err, codeProtocol) {
+		return fmt.Errorf("%w (%w)", ErrPooler, err)
+	}
 	if err != nil {
 		return err
 	}

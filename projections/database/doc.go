@@ -6,5 +6,8 @@
 // holder (Lock.Try). PostgreSQL 14 and later also end such a session themselves, a second later.
 // Sessions that are silent within a transaction are ended too.
 //
+// Locks, settings and LISTEN belong to a session of the server. CheckSession finds a connection
+// pooler that does not keep one for each connection.
+//
 // The package starts no goroutines and retries nothing.
 package database

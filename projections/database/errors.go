@@ -14,6 +14,8 @@ const (
 	codeInvalidRole      = "28000"
 	codeInvalidPassword  = "28P01"
 	codeUnknownDatabase  = "3D000"
+	// codeProtocol is what a pooler answers to startup parameters that it does not pass on.
+	codeProtocol = "08P01"
 )
 
 // HasCode reports whether the server returned err with one of the SQLSTATE codes.
@@ -41,10 +43,11 @@ func RejectsStatement(err error) bool {
 	return false
 }
 
-// RejectsLogin reports whether the server rejects the role or has no such database: the connection
-// string is wrong. A server that is starting returns another code.
+// RejectsLogin reports whether the server rejects the role or has no such database, or is a pooler
+// that rejects the connection's settings: the connection string is wrong. A server that is starting
+// returns another code.
 func RejectsLogin(err error) bool {
-	return HasCode(err, codeInvalidRole, codeInvalidPassword, codeUnknownDatabase)
+	return HasCode(err, codeInvalidRole, codeInvalidPassword, codeUnknownDatabase, codeProtocol)
 }
 
 // IsTransient reports whether err comes from the condition of the database: the same query can

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
 	"hubcloud/projections/database"
 )
@@ -50,6 +51,7 @@ func New(cfg Config) (*Notifier, error) {
 // Run mails, or stands by while another process mails, until ctx ends, and returns nil then. After
 // any error it tries again.
 func (n *Notifier) Run(ctx context.Context) error {
+	warn := rate.Sometimes{First: 1, Interval: database.WarnInterval}
 	for {
 		err := database.WithConn(ctx, n.cfg.Database, func(conn *pgx.Conn) error {
 			if err := n.standBy(ctx, conn); err != nil {
@@ -60,10 +62,12 @@ func (n *Notifier) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		n.cfg.Logger.Warn(
-			"alarm mails stopped; standing by", "error", err,
-			"retry_ms", standByPause.Milliseconds(),
-		)
+		warn.Do(func() {
+			n.cfg.Logger.Warn(
+				"alarm mails stopped; standing by", "error", err,
+				"retry_ms", standByPause.Milliseconds(),
+			)
+		})
 		database.Pause(ctx, standByPause)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/nats-io/nats.go"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
 	"hubcloud/projections"
 	"hubcloud/projections/apply"
@@ -63,6 +64,7 @@ func New(cfg Config) (*Projector, error) {
 // It returns an error only if the broker's connection was closed. After any other error it tries
 // again; the status and the metrics show such errors.
 func (p *Projector) Run(ctx context.Context) error {
+	warn := rate.Sometimes{First: 1, Interval: database.WarnInterval}
 	for {
 		err := p.withConn(ctx, func(conn *pgx.Conn) error {
 			if err := p.standBy(ctx, conn); err != nil {
@@ -76,9 +78,12 @@ func (p *Projector) Run(ctx context.Context) error {
 		if errors.Is(err, nats.ErrConnectionClosed) {
 			return err
 		}
-		p.cfg.Logger.Warn(
-			"projector stopped; standing by", "error", err, "retry_ms", standByPause.Milliseconds(),
-		)
+		warn.Do(func() {
+			p.cfg.Logger.Warn(
+				"projector stopped; standing by", "error", err,
+				"retry_ms", standByPause.Milliseconds(),
+			)
+		})
 		database.Pause(ctx, standByPause)
 	}
 }

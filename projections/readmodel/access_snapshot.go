@@ -24,6 +24,9 @@ type AccessSnapshot struct {
 // AccessSnapshot reads a snapshot in one transaction.
 func (s *Store) AccessSnapshot(ctx context.Context) (AccessSnapshot, error) {
 	var snapshot AccessSnapshot
+	if !isClosed(s.claimed) {
+		return snapshot, errGone
+	}
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err := pgx.BeginTxFunc(ctx, s.pool, options, func(tx pgx.Tx) error {
 		// A rebuild locks this table while it switches, so all tables are of the same build.

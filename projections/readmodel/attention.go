@@ -26,7 +26,7 @@ func (s *Store) StatesNeedingAttention(
 	ctx context.Context, org, site string, hub domain.HubID,
 ) ([]domain.ReportedState, error) {
 	ask := func(ctx context.Context) ([]domain.ReportedState, error) {
-		db := &completeOnly{s.pool, s.complete}
+		db := s.whenComplete()
 		built, err := statemodel.Built(ctx, db)
 		if err == nil && !built {
 			err = projections.ErrBuilding

@@ -15,4 +15,4 @@ func (s *Store) Read(ctx context.Context, ask func(ctx context.Context) (int, er
 }
 
 // Away reports whether reads are waiting for the database.
-func (s *Store) Away() bool { return s.away.Load() }
+func (s *Store) Away() bool { return s.outage.since.Load() != 0 }

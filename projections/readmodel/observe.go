@@ -50,7 +50,7 @@ func (s *Store) ObserveHubs(
 		}
 	}
 	ask := func(ctx context.Context) ([]ObservedHub, error) {
-		db := &completeOnly{s.pool, s.complete}
+		db := s.whenComplete()
 		built, err := statemodel.Built(ctx, db)
 		if err == nil && !built {
 			err = projections.ErrBuilding

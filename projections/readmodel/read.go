@@ -13,24 +13,19 @@ import (
 	"hubcloud/projections/database"
 )
 
-const (
-	// readTimeout bounds a read, with its tries while the database is away or restarts.
-	readTimeout = 15 * time.Second
-	// firstReread and lastReread are the first and the longest pause between two tries.
-	firstReread, lastReread = 20 * time.Millisecond, 500 * time.Millisecond
-)
+// firstReread and lastReread are the first and the longest pause between two tries.
+const firstReread, lastReread = 20 * time.Millisecond, 500 * time.Millisecond
 
 // read calls ask until the database answers. After an error that may pass, such as a lost
-// connection or a restart, it calls ask again, for readTimeout; then it returns
-// service_unavailable. Other errors that are no *domain.Error are wrapped with what, the name of
-// the read.
+// connection or a restart, it calls ask again until the database has been away for patience; then
+// it returns service_unavailable. A database that has been away for longer is asked once. Other
+// errors that are no *domain.Error are wrapped with what, the name of the read.
 func read[T any](
 	ctx context.Context, s *Store, what string, ask func(ctx context.Context) (T, error),
 ) (T, error) {
-	waiting, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
 	for wait := firstReread; ; wait = min(2*wait, lastReread) {
-		asking, cancel := context.WithTimeout(waiting, database.AnswerTimeout)
+		began := time.Now()
+		asking, cancel := context.WithTimeout(ctx, s.outage.limit())
 		answer, err := ask(asking)
 		err = wrapRead(what, err)
 		timedOut := asking.Err() != nil
@@ -38,9 +33,7 @@ func read[T any](
 		callerGone := ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded)
 		switch {
 		case err == nil:
-			if s.away.Swap(false) {
-				s.logger.Info("database answers reads again")
-			}
+			s.answered()
 			return answer, nil
 		case errors.Is(err, projections.ErrBuilding):
 			return answer, domain.UnavailableBecause(
@@ -50,21 +43,17 @@ func read[T any](
 			)
 		case callerGone, !mayPass(err):
 			return answer, err
-		case waiting.Err() != nil:
+		}
+		until := s.failed(began, err)
+		if timedOut { // the other connections may be dead too
+			s.pool.Reset()
+		}
+		if left := time.Until(until); left <= 0 || ctx.Err() != nil {
 			return answer, domain.UnavailableBecause(
 				err, "the database does not answer at the moment; nothing was read",
 			)
 		}
-		if !s.away.Swap(true) {
-			s.logger.Warn(
-				"database does not answer reads", "error", err,
-				"limit_ms", readTimeout.Milliseconds(),
-			)
-		}
-		if timedOut { // the other connections may be dead too
-			s.pool.Reset()
-		}
-		database.Pause(waiting, wait)
+		database.Pause(ctx, wait)
 	}
 }
 

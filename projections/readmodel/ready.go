@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"hubcloud/projections"
+	"hubcloud/projections/database"
 	"hubcloud/projections/schema"
 	"hubcloud/projections/status"
 )
@@ -22,8 +24,26 @@ func (s *Store) Status(
 
 // Ready returns nil if the read models are complete and every projection may go on. Otherwise it
 // returns projections.ErrBuilding with the progress of the build; directory.ErrReadModelsStopped,
-// with a *projections.StoppedError if an event stops a projection; or the database's error.
+// with a *projections.StoppedError if an event stops a projection; why the database cannot be used,
+// as Open does; or the database's error.
 func (s *Store) Ready(ctx context.Context) error {
+	if rejected := s.rejected.Load(); rejected != nil {
+		return *rejected
+	}
+	if !isClosed(s.claimed) {
+		return errGone
+	}
+	began := time.Now()
+	err := s.ready(ctx)
+	if err == nil || errors.Is(err, projections.ErrBuilding) {
+		s.answered()
+	} else if mayPass(err) {
+		s.failed(began, err)
+	}
+	return err
+}
+
+func (s *Store) ready(ctx context.Context) error {
 	switch state, err := s.unchecked.SchemaState(ctx, s.schema); {
 	case errors.Is(err, pgx.ErrNoRows):
 		return projections.ErrBuilding
@@ -71,4 +91,32 @@ func (s *Store) checkRunning(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// OtherVersionServes reports whether a program of another version serves from read models of its
+// own, which are complete.
+func (s *Store) OtherVersionServes(ctx context.Context) (bool, error) {
+	schemas, err := s.unchecked.Schemas(ctx)
+	if err != nil {
+		return false, fmt.Errorf("read models: %w", err)
+	}
+	for _, other := range schemas {
+		if other.Name == s.schema || other.State != schema.StateLive {
+			continue
+		}
+		held, err := database.ServingLock(other.Name).IsHeld(ctx, s.pool)
+		if err != nil || held {
+			return held, err
+		}
+	}
+	return false, nil
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }

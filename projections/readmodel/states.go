@@ -26,7 +26,7 @@ func (s *Store) States(
 ) (domain.Page[domain.ReportedState], error) {
 	ask := func(ctx context.Context) (domain.Page[domain.ReportedState], error) {
 		page := newPage[domain.ReportedState](limit)
-		db := &completeOnly{s.pool, s.complete}
+		db := s.whenComplete()
 		built, err := statemodel.Built(ctx, db)
 		if err == nil && !built {
 			err = projections.ErrBuilding
@@ -57,7 +57,7 @@ func (s *Store) States(
 // States has, in nanoseconds since 1970. It fails as States does.
 func (s *Store) StatesReached(ctx context.Context) ([]int64, error) {
 	ask := func(ctx context.Context) ([]int64, error) {
-		db := &completeOnly{s.pool, s.complete}
+		db := s.whenComplete()
 		built, err := statemodel.Built(ctx, db)
 		if err == nil && !built {
 			err = projections.ErrBuilding

@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/time/rate"
 
 	"hubcloud/projections/database"
 	"hubcloud/projections/internal/position"
@@ -57,9 +56,6 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// warnInterval is the least time between two warnings about a database that cannot be reached.
-const warnInterval = 10 * time.Second
-
 // Store has the queries on the read models. All methods may be called concurrently.
 type Store struct {
 	logger       *slog.Logger
@@ -74,21 +70,30 @@ type Store struct {
 	// complete is closed once the first build of the read models is complete.
 	complete     chan struct{}
 	completeOnce sync.Once
+	// incomplete means that the read models are built again after complete was closed: the database
+	// was replaced by an empty one.
+	incomplete atomic.Bool
+	// claimed is closed once the database is known to be this installation's and to have the
+	// schemas.
+	claimed     chan struct{}
+	claimedOnce sync.Once
+	// rejected is why the database cannot be used; nil while nothing is known against it.
+	rejected atomic.Pointer[error]
 
 	// directory is the checkpoint of the directory's projection, as last read or notified.
 	directory position.Position
 	// buildTarget is the sequence at which the first build is complete; 0 if unknown.
 	buildTarget atomic.Uint64
-	// away means that reads are waiting for the database.
-	away atomic.Bool
+	outage      outage
 
 	stopListening context.CancelFunc
 	listening     sync.WaitGroup
 }
 
-// Open connects to the database and creates the schema of the read models if it does not exist. If
-// the database is away, Open waits for it until ctx ends. It fails with schema.ErrOtherInstallation
-// or schema.ErrEncoding if the database cannot be used.
+// Open connects to the database and creates the schema of the read models if it does not exist. It
+// fails with schema.ErrOtherInstallation, schema.ErrEncoding or database.ErrPooler if the database
+// cannot be used. If the database is away for longer than patience, Open returns all the same: the
+// store goes on trying, Claimed reports when it has succeeded, and reads fail until then.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
@@ -96,7 +101,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s := &Store{
 		logger: cfg.Logger, schema: schema.Name(), installation: cfg.InstallationID,
-		complete: make(chan struct{}),
+		complete: make(chan struct{}), claimed: make(chan struct{}),
 	}
 	pooling, err := database.Config(cfg.URL, s.schema)
 	if err != nil {
@@ -107,7 +112,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		pooling.ConnConfig.RuntimeParams["application_name"] = "hubcloud"
 	}
 	s.dial = pooling.ConnConfig.Copy()
-	if err := s.installSchema(ctx); err != nil {
+	if err := s.claimInTime(ctx); err != nil {
 		return nil, fmt.Errorf("read models: %w", err)
 	}
 	if s.pool, err = pgxpool.NewWithConfig(ctx, pooling); err != nil {
@@ -116,11 +121,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Metrics != nil {
 		cfg.Metrics.MustRegister(newPoolCollector(s.pool))
 	}
-	s.queries, s.unchecked = query.New(&completeOnly{s.pool, s.complete}), query.New(s.pool)
-	if err := s.checkComplete(ctx, s.unchecked); err != nil {
-		s.pool.Close()
-		return nil, fmt.Errorf("read models: %w", err)
-	}
+	s.queries, s.unchecked = query.New(s.whenComplete()), query.New(s.pool)
 	listening, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.stopListening = cancel
 	s.listening.Go(func() { s.listen(listening) })
@@ -146,26 +147,54 @@ func (s *Store) withConn(ctx context.Context, fn func(conn *pgx.Conn) error) err
 	return database.WithConn(ctx, s.dial, fn)
 }
 
-// installSchema creates the schemas. It tries again until the database answers or ctx ends.
-func (s *Store) installSchema(ctx context.Context) error {
-	warn := rate.Sometimes{First: 1, Interval: warnInterval}
+// Claimed returns a channel that is closed once the database is known to be this installation's and
+// to have the schemas. Nothing may be written to the database before.
+func (s *Store) Claimed() <-chan struct{} { return s.claimed }
+
+// claimInTime claims the database. It tries again until the database answers or has been away for
+// patience, and then returns nil: listen goes on trying.
+func (s *Store) claimInTime(ctx context.Context) error {
+	began := time.Now()
 	for wait := database.FirstRetry; ; wait = min(2*wait, database.LastRetry) {
 		err := s.withConn(ctx, func(conn *pgx.Conn) error {
-			if err := schema.Install(ctx, conn, s.schema, s.installation); err != nil {
+			if err := database.CheckSession(ctx, s.dial, conn); err != nil {
 				return err
 			}
-			return statemodel.Install(ctx, conn)
+			if err := s.claim(ctx, conn); err != nil {
+				return err
+			}
+			return s.checkComplete(ctx, query.New(conn))
 		})
 		switch {
-		case err == nil, database.RejectsStatement(err), database.RejectsLogin(err),
-			errors.Is(err, schema.ErrOtherInstallation), errors.Is(err, schema.ErrEncoding):
+		case err == nil, Rejects(err):
 			return err
 		case ctx.Err() != nil:
 			return errors.Join(err, ctx.Err())
+		case time.Now().After(s.failed(began, err)):
+			s.logger.Warn("database not reached: serving what needs no read models")
+			return nil
 		}
-		warn.Do(func() {
-			s.logger.Warn("database not reached", "error", err, "retry_ms", wait.Milliseconds())
-		})
 		database.Pause(ctx, wait)
 	}
+}
+
+// claim makes sure that the database is this installation's and that the schemas exist.
+func (s *Store) claim(ctx context.Context, conn *pgx.Conn) error {
+	if err := schema.Install(ctx, conn, s.schema, s.installation); err != nil {
+		return err
+	}
+	if err := statemodel.Install(ctx, conn); err != nil {
+		return err
+	}
+	s.rejected.Store(nil)
+	s.claimedOnce.Do(func() { close(s.claimed) })
+	return nil
+}
+
+// Rejects reports whether an error of Open or Ready means that the database cannot be used until
+// somebody changes it or its URL.
+func Rejects(err error) bool {
+	return database.RejectsStatement(err) || database.RejectsLogin(err) ||
+		errors.Is(err, database.ErrPooler) || errors.Is(err, schema.ErrOtherInstallation) ||
+		errors.Is(err, schema.ErrEncoding)
 }

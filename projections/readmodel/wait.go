@@ -2,16 +2,18 @@ package readmodel
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/time/rate"
 
 	"hubcloud/projections"
 	"hubcloud/projections/database"
 	"hubcloud/projections/internal/position"
 	"hubcloud/projections/internal/query"
-	"hubcloud/projections/schema"
 	"hubcloud/projections/statemodel"
 	"hubcloud/projections/status"
 )
@@ -23,7 +25,7 @@ const pollInterval = time.Second
 // WaitFor returns nil once the first build of the read models is complete and they have the event
 // at seq: later queries show it. It returns an error that wraps
 // directory.ErrReadModelsStopped at once if the projection of the directory is stopped before seq,
-// and ctx's error if ctx ends first.
+// an error if the database has been away for patience, and ctx's error if ctx ends first.
 func (s *Store) WaitFor(ctx context.Context, seq uint64) error {
 	if err := s.directory.Wait(ctx, seq); err != nil {
 		return err
@@ -43,26 +45,44 @@ func (s *Store) Position() *position.Position { return &s.directory }
 // SetBuildTarget sets the sequence that Ready shows as the end of the first build.
 func (s *Store) SetBuildTarget(seq uint64) { s.buildTarget.Store(seq) }
 
+// errGone ends the waits for a database that has been away for longer than patience.
+var errGone = errors.New("the database does not answer")
+
 // listen keeps s.directory at the last committed checkpoint until ctx ends.
 func (s *Store) listen(ctx context.Context) {
+	var lost outage
+	warn := rate.Sometimes{First: 1, Interval: database.WarnInterval}
 	for wait := database.FirstRetry; ctx.Err() == nil; wait = min(2*wait, database.LastRetry) {
-		connected := time.Now()
-		err := s.withConn(ctx, func(conn *pgx.Conn) error { return s.listenOn(ctx, conn) })
+		began := time.Now()
+		err := s.withConn(ctx, func(conn *pgx.Conn) error {
+			return s.listenOn(ctx, conn, func() { lost.answered(); began = time.Now() })
+		})
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(connected) > database.LastRetry {
+		until, first := lost.failed(began)
+		if first {
 			wait = database.FirstRetry
 		}
-		s.logger.Warn(
-			"read model listener lost the database", "error", err, "retry_ms", wait.Milliseconds(),
-		)
+		if Rejects(err) {
+			s.rejected.Store(&err)
+		}
+		if Rejects(err) || time.Now().After(until) {
+			s.directory.Stop(fmt.Errorf("%w: %w", errGone, err))
+		}
+		warn.Do(func() {
+			s.logger.Warn(
+				"read model listener lost the database", "error", err,
+				"retry_ms", wait.Milliseconds(),
+			)
+		})
 		database.Pause(ctx, wait)
 	}
 }
 
-// listenOn listens before it reads the checkpoint, so that it misses no commit in between.
-func (s *Store) listenOn(ctx context.Context, conn *pgx.Conn) error {
+// listenOn listens before it reads the checkpoint, so that it misses no commit in between. It calls
+// answered each time the database has answered.
+func (s *Store) listenOn(ctx context.Context, conn *pgx.Conn, answered func()) error {
 	if err := s.beginListening(ctx, conn); err != nil {
 		return err
 	}
@@ -70,6 +90,7 @@ func (s *Store) listenOn(ctx context.Context, conn *pgx.Conn) error {
 		if err := s.readCheckpoint(ctx, conn); err != nil {
 			return err
 		}
+		answered()
 		if err := s.receiveNotifications(ctx, conn, time.Now().Add(pollInterval)); err != nil {
 			return err
 		}
@@ -80,6 +101,9 @@ func (s *Store) listenOn(ctx context.Context, conn *pgx.Conn) error {
 func (s *Store) beginListening(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, database.CommitTimeout)
 	defer cancel()
+	if err := database.CheckSession(ctx, s.dial, conn); err != nil {
+		return err
+	}
 	if err := database.DetectLostClient(ctx, conn); err != nil {
 		return err
 	}
@@ -89,8 +113,8 @@ func (s *Store) beginListening(ctx context.Context, conn *pgx.Conn) error {
 			return err
 		}
 	}
-	// The schema may have been dropped before this session had the lock.
-	if err := schema.Install(ctx, conn, s.schema, s.installation); err != nil {
+	// The schemas may have been dropped before this session had the lock.
+	if err := s.claim(ctx, conn); err != nil {
 		return err
 	}
 	_, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{s.schema}.Sanitize())

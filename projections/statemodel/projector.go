@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/nats-io/nats.go"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
 	"hubcloud/projections"
 	"hubcloud/projections/database"
@@ -56,6 +57,7 @@ func New(cfg Config) (*Projector, error) {
 // It returns an error only if the broker's connection was closed. After any other error it tries
 // again.
 func (p *Projector) Run(ctx context.Context) error {
+	warn := rate.Sometimes{First: 1, Interval: database.WarnInterval}
 	for {
 		err := database.WithConn(ctx, p.cfg.Database, func(conn *pgx.Conn) error {
 			if err := Install(ctx, conn); err != nil {
@@ -74,10 +76,12 @@ func (p *Projector) Run(ctx context.Context) error {
 		case errors.Is(err, errStopped):
 			p.cfg.Logger.Info("projection of last reported states stopped by an operator")
 		default:
-			p.cfg.Logger.Warn(
-				"projector of last reported states stopped; standing by", "error", err,
-				"retry_ms", standByPause.Milliseconds(),
-			)
+			warn.Do(func() {
+				p.cfg.Logger.Warn(
+					"projector of last reported states stopped; standing by", "error", err,
+					"retry_ms", standByPause.Milliseconds(),
+				)
+			})
 		}
 		database.Pause(ctx, standByPause)
 	}

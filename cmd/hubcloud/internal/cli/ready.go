@@ -27,8 +27,9 @@ type readyCommand struct {
 
 // Help returns the long help text.
 func (c *readyCommand) Help() string {
-	return `Requests /readyz of the service on this machine, at its --admin address. The exit code is 0 when the service is ready, and 1 when it is not
-ready or does not run.
+	return `Requests /readyz of the service on this machine, at its --admin address. The exit code is 0 when the service is ready, also when it is degraded:
+a component such as the database is missing, and the service serves what does not need it. The exit code is 1 when the service is not ready or does
+not run.
 
 Example: hubcloud ready --data-dir /var/lib/hubcloud`
 }
@@ -54,13 +55,11 @@ func (c *readyCommand) Run(ctx context.Context, out Output) error {
 	defer answer.Body.Close()
 	var body struct {
 		Ready      bool                `json:"ready"`
+		Degraded   bool                `json:"degraded"`
 		Components []httpapi.Component `json:"components"`
 	}
 	if err := json.NewDecoder(answer.Body).Decode(&body); err != nil {
 		return fmt.Errorf("the service answered %s: %w", answer.Status, err)
-	}
-	if body.Ready {
-		return c.print(out.Out, field{"state", "ready"})
 	}
 	var missing []string
 	for _, component := range body.Components {
@@ -68,5 +67,12 @@ func (c *readyCommand) Run(ctx context.Context, out Output) error {
 			missing = append(missing, component.Name+": "+component.Detail)
 		}
 	}
-	return errors.New("not ready: " + strings.Join(missing, "; "))
+	faults := strings.Join(missing, "; ")
+	switch {
+	case body.Degraded:
+		return c.print(out.Out, field{"state", "degraded"}, field{"faults", faults})
+	case body.Ready:
+		return c.print(out.Out, field{"state", "ready"})
+	}
+	return errors.New("not ready: " + faults)
 }

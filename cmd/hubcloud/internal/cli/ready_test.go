@@ -46,6 +46,11 @@ func TestReady(t *testing.T) {
 		strings.Contains(said, "access") {
 		t.Errorf("not ready: exit code %d, printed %q", code, said)
 	}
+	body = `{"ready":true,"degraded":true,"components":[{"name":"disk","detail":"full"}]}`
+	if said, code := ready(); code != exitOK || !strings.Contains(said, "degraded") ||
+		!strings.Contains(said, "disk: full") {
+		t.Errorf("degraded: exit code %d, printed %q", code, said)
+	}
 	body = `{"ready":true,"components":[]}`
 	if said, code := ready(); code != exitOK {
 		t.Errorf("ready: exit code %d, printed %q", code, said)

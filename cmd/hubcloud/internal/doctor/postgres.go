@@ -22,14 +22,17 @@ type databaseFacts struct {
 	bytes                        int64
 	used, limit                  int // connections
 	standby, readOnly, mayCreate bool
-	now, before, after           time.Time
+	// pooled means that a connection pooler stands in between.
+	pooled             bool
+	now, before, after time.Time
 }
 
 const databaseQuery = `
 SELECT current_setting('server_version'), current_setting('server_encoding'), current_database(), pg_database_size(current_database()),
     (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
     current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
-    pg_is_in_recovery(), current_setting('transaction_read_only')::bool, has_database_privilege(current_database(), 'CREATE'), clock_timestamp()`
+    pg_is_in_recovery(), current_setting('transaction_read_only')::bool, has_database_privilege(current_database(), 'CREATE'), clock_timestamp(),
+    pg_backend_pid()`
 
 // askDatabase connects to the database and returns its facts.
 func askDatabase(ctx context.Context, url string) (facts databaseFacts, err error) {
@@ -42,6 +45,7 @@ func askDatabase(ctx context.Context, url string) (facts databaseFacts, err erro
 		return facts, errors.New("its URL is not like postgres://USER:PASSWORD@HOST/DATABASE")
 	}
 	config.RuntimeParams["application_name"] = "hubcloud doctor"
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec // also through a pooler
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	conn, err := pgx.ConnectConfig(ctx, config)
@@ -53,11 +57,13 @@ func askDatabase(ctx context.Context, url string) (facts databaseFacts, err erro
 		defer cancel()
 		_ = conn.Close(closing) // the facts are read by then
 	}()
+	var session uint32
 	facts.before = time.Now()
 	err = conn.QueryRow(ctx, databaseQuery).
 		Scan(&facts.version, &facts.encoding, &facts.name, &facts.bytes, &facts.used, &facts.limit,
-			&facts.standby, &facts.readOnly, &facts.mayCreate, &facts.now)
+			&facts.standby, &facts.readOnly, &facts.mayCreate, &facts.now, &session)
 	facts.after = time.Now()
+	facts.pooled = session != conn.PgConn().PID() // a pooler makes up the id of the greeting
 	return facts, err
 }
 
@@ -74,6 +80,13 @@ func checkPostgres(_ context.Context, t *target, f *findings) {
 			Wrong, fmt.Sprintf("its encoding is %s", facts.encoding),
 			"create a database with ENCODING 'UTF8' and name it with --postgres-url; the service "+
 				"fills it",
+		)
+	}
+	if facts.pooled {
+		f.add(
+			Wrong, "it is reached through a connection pooler",
+			"give --postgres-url the address of PostgreSQL itself: the service needs sessions of "+
+				"its own",
 		)
 	}
 	switch {

@@ -18,8 +18,9 @@ const (
 	// staleAfter is the age from which the last check of a component is ignored: nothing is known
 	// of the time since then.
 	staleAfter = time.Minute
-	// checkTimeout bounds the checks of one request.
-	checkTimeout = 2 * time.Second
+	// checkTimeout bounds the checks of one request. Load balancers wait two seconds for an answer,
+	// also while the database hangs.
+	checkTimeout = time.Second
 )
 
 // problem is what is wrong with a component.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"hubcloud/projections"
+	"hubcloud/projections/readmodel"
 	"hubcloud/streams/directory"
 )
 
@@ -68,14 +69,18 @@ func (s *Server) checkDisk(context.Context) (string, *problem) {
 	return fmt.Sprintf("%d MiB are free beyond the reserve of %d MiB", free, space.Reserve>>20), nil
 }
 
-// checkReadModels checks whether the database answers, is complete, and is kept up to date.
+// checkReadModels checks whether the database answers, is complete, and is kept up to date. The
+// replica serves without it what needs no read models. Only while a replica of another version
+// serves everything, a replica that builds its read models leaves the requests to that one.
 func (s *Server) checkReadModels(ctx context.Context) (string, *problem) {
 	err := s.store.Ready(ctx)
 	var stopped *projections.StoppedError
 	switch {
 	case errors.Is(err, projections.ErrBuilding):
+		others, _ := s.store.OtherVersionServes(ctx) // no answer: the database is away again
 		return "", &problem{
-			detail: err.Error(), cause: err, lasting: true,
+			detail: err.Error() + ": lists and single reads are answered 503", cause: err,
+			lasting: true, serves: !others,
 			action: "wait until they are built; hubcloud projections status shows the progress",
 		}
 	case errors.As(err, &stopped):
@@ -90,10 +95,19 @@ func (s *Server) checkReadModels(ctx context.Context) (string, *problem) {
 			action: "reads do not change until the projection is resumed (hubcloud projections " +
 				"resume)",
 		}
+	case readmodel.Rejects(err):
+		return "", &problem{
+			detail: "the database cannot be used, so lists and single reads are answered 503: " +
+				err.Error(),
+			action: "correct --postgres-url or the database; the service recovers by itself",
+			cause:  err, lasting: true, serves: true,
+		}
 	case err != nil:
 		return "", &problem{
-			detail: "the database does not answer", cause: err,
+			detail: "the database does not answer: lists and single reads are answered 503; " +
+				"commands, events and live reads of devices work",
 			action: "check that PostgreSQL runs and accepts connections; the log has the error",
+			cause:  err, serves: true,
 		}
 	}
 	return "complete", nil

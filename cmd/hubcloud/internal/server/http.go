@@ -131,7 +131,7 @@ func (s *Server) newAPI() (httpapi.API, error) {
 	return httpapi.New(httpapi.Config{
 		Keys:                  s.access,
 		Hubs:                  s.access,
-		ReadModels:            s.store,
+		ReadModels:            models{s.store, s.directory},
 		Directory:             s.directory,
 		PastStates:            statelog.NewHistory(s.hubLogs, s.cfg.EventRetention, nil),
 		Devices:               s.devices,

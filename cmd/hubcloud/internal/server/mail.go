@@ -81,7 +81,7 @@ func (s *Server) startNotifier() error {
 	if err != nil {
 		return err
 	}
-	s.foundation.run("alarm mails", n.Run)
+	s.runClaimed("alarm mails", n.Run)
 	return nil
 }
 

@@ -27,8 +27,8 @@ func newBuildInfo(cfg Config) prometheus.Collector {
 
 // readiness exports the health of the components at each scrape.
 type readiness struct {
-	health *health
-	desc   *prometheus.Desc
+	health          *health
+	ready, degraded *prometheus.Desc
 }
 
 func newReadiness(h *health) *readiness {
@@ -36,19 +36,31 @@ func newReadiness(h *health) *readiness {
 		"hubcloud_ready",
 		"Whether a component is healthy, 1 or 0. /readyz has details and advice.",
 		[]string{"component"}, nil,
+	), prometheus.NewDesc(
+		"hubcloud_degraded",
+		"Whether a component is unhealthy and the replica serves what does not need it, 1 or 0.",
+		[]string{"component"}, nil,
 	)}
 }
 
 // Describe implements prometheus.Collector.
-func (r *readiness) Describe(ch chan<- *prometheus.Desc) { ch <- r.desc }
+func (r *readiness) Describe(ch chan<- *prometheus.Desc) {
+	ch <- r.ready
+	ch <- r.degraded
+}
 
 // Collect implements prometheus.Collector.
 func (r *readiness) Collect(ch chan<- prometheus.Metric) {
 	for _, c := range r.health.check(context.Background()) {
-		value := 0.0
-		if c.OK {
-			value = 1
+		for _, gauge := range []struct {
+			desc *prometheus.Desc
+			on   bool
+		}{{r.ready, c.OK}, {r.degraded, c.Degraded}} {
+			value := 0.0
+			if gauge.on {
+				value = 1
+			}
+			ch <- prometheus.MustNewConstMetric(gauge.desc, prometheus.GaugeValue, value, c.Name)
 		}
-		ch <- prometheus.MustNewConstMetric(r.desc, prometheus.GaugeValue, value, c.Name)
 	}
 }

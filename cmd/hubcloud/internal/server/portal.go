@@ -24,7 +24,7 @@ func (s *Server) newPortal() *portal.Portal {
 		KeyUse:      s.keyUse,
 		Mails:       s.mailer,
 		Live: live.New(live.Config{
-			ReadModels: s.store, Devices: s.devices, Events: s.hubLogs,
+			ReadModels: models{s.store, s.directory}, Devices: s.devices, Events: s.hubLogs,
 			Feed: portalFeed{s.orgFeed}, Hubs: s.access, States: s.store,
 			DisconnectReason: s.disconnectReason,
 			StreamLifetime:   s.cfg.StreamLifetime, StreamKeepalive: s.cfg.StreamKeepalive,

@@ -58,20 +58,44 @@ func (s *Server) openReadModels(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = s.retry(ctx, "the database", func(ctx context.Context) (err error) {
-		s.store, err = readmodel.Open(ctx, readmodel.Config{
-			URL: s.postgresURL, InstallationID: s.settings.ID, Logger: s.logger,
-			Metrics: s.registry,
-		})
-		if err != nil {
-			return finalError{err} // Open itself waits for the database
-		}
-		return nil
+	s.store, err = readmodel.Open(ctx, readmodel.Config{
+		URL: s.postgresURL, InstallationID: s.settings.ID, Logger: s.logger, Metrics: s.registry,
 	})
-	if err != nil {
-		return fmt.Errorf("read models: %w", err)
+	return err
+}
+
+// runClaimed runs a loop that writes to the database, once the store has claimed it.
+func (s *Server) runClaimed(name string, run func(ctx context.Context) error) {
+	s.foundation.run(name, func(ctx context.Context) error {
+		select {
+		case <-s.store.Claimed():
+			return run(ctx)
+		case <-ctx.Done():
+			return nil
+		}
+	})
+}
+
+// models are the read models. While the database is away, the names and rooms of devices come from
+// the directory, so that hubs can be asked for their devices.
+type models struct {
+	*readmodel.Store
+	directory *directory.Service
+}
+
+// DeviceLabels returns the labels of a hub's devices, by device id.
+func (m models) DeviceLabels(
+	ctx context.Context, org string, hub domain.HubID,
+) (map[int64]domain.DeviceLabel, error) {
+	labels, err := m.Store.DeviceLabels(ctx, org, hub)
+	if domain.CodeOf(err) != domain.CodeServiceUnavailable {
+		return labels, err
 	}
-	return nil
+	state, _, stateErr := m.directory.Hub(ctx, hub)
+	if stateErr != nil || state.OrgID != org {
+		return nil, err
+	}
+	return state.Labels, nil
 }
 
 // startProjector starts the projector on a replica with its role. On other replicas it only
@@ -85,7 +109,7 @@ func (s *Server) startProjector() error {
 		return err
 	}
 	if s.cfg.has(roleProjector) {
-		s.foundation.run("projector", p.Run)
+		s.runClaimed("projector", p.Run)
 	}
 	return nil
 }
@@ -116,7 +140,7 @@ func (s *Server) startStates() error {
 		return err
 	}
 	if s.cfg.has(roleProjector) {
-		s.foundation.run("states", p.Run)
+		s.runClaimed("states", p.Run)
 	}
 	return nil
 }
@@ -185,15 +209,21 @@ func (s *Server) startFreshness(barrier *replicas.Barrier) (err error) {
 // continues after the start, and /readyz shows its progress.
 const firstBuildWait = 5 * time.Second
 
-// waitForReadModels waits until the read models are complete, or for firstBuildWait.
+// waitForReadModels waits until the read models are complete, or for firstBuildWait. It does not
+// wait for a database that is away.
 func (s *Server) waitForReadModels(ctx context.Context) {
+	select {
+	case <-s.store.Claimed():
+	default:
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, firstBuildWait)
 	defer cancel()
 	select {
 	case <-s.store.Complete():
 	case <-ctx.Done():
 		s.logger.Warn(
-			"read models are being built: until then not ready, and reads are answered 503",
+			"read models are not complete: until then lists and single reads are answered 503",
 			"schema", s.store.Schema(),
 		)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/cmd/hubcloud/internal/usage"
+	"hubcloud/projections/database"
 	"hubcloud/projections/schema"
 	"hubcloud/streams"
 	"hubcloud/streams/backup"
@@ -141,7 +142,7 @@ func lasting(err error) bool {
 		nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrSecureConnRequired,
 		nats.ErrSecureConnWanted, streams.ErrIncompatible, broker.ErrShards,
 		backup.ErrRestoring, schema.ErrOtherInstallation, schema.ErrEncoding,
-		installation.ErrNewerFormat,
+		database.ErrPooler, installation.ErrNewerFormat,
 	} {
 		if errors.Is(err, known) {
 			return true
