@@ -46,8 +46,7 @@ func NewTarget(t testing.TB, args ...string) *Target {
 	t.Helper()
 	base := strings.TrimRight(os.Getenv(EnvURL), "/")
 	if base == "" {
-		s := Start(t, args...)
-		return &Target{t: t, Base: s.Base(), Public: s.Public(), service: s, hubs: &unusedHubs{}}
+		return TargetOf(t, Start(t, args...))
 	}
 	if !strings.HasSuffix(base, "/v1") || os.Getenv(EnvKey) == "" {
 		t.Fatalf("%s must end in /v1, and %s must be set", EnvURL, EnvKey)
@@ -62,6 +61,11 @@ func NewTarget(t testing.TB, args ...string) *Target {
 		c.hubs.hubs = readHubs(t, bufio.NewScanner(file))
 	}
 	return c
+}
+
+// TargetOf returns a service that runs.
+func TargetOf(t testing.TB, s *Service) *Target {
+	return &Target{t: t, Base: s.Base(), Public: s.Public(), service: s, hubs: &unusedHubs{}}
 }
 
 func readHubs(t testing.TB, lines *bufio.Scanner) []FactoryHub {
