@@ -2,6 +2,7 @@ package statemodel
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,6 +25,13 @@ type Config struct {
 	// MaxChannels is about how many channels are kept in memory. Defaults to 500,000, which take
 	// about 400 MB.
 	MaxChannels int
+	// SweepInterval is the time between two searches for rows of hubs that were released. Defaults
+	// to 1 min.
+	SweepInterval time.Duration
+	// DirectoryHead returns the last sequence of the directory; seen is one that is known to have
+	// been stored. Rows are deleted only while the read models have the whole directory. Nil means
+	// that none are deleted.
+	DirectoryHead func(ctx context.Context, seen uint64) (uint64, error)
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
 	// Metrics registers the metrics; nil means none.
@@ -33,6 +41,7 @@ type Config struct {
 // WithDefaults returns a copy with defaults in place of zero values.
 func (c Config) WithDefaults() Config {
 	c.FlushInterval = cmp.Or(c.FlushInterval, time.Second)
+	c.SweepInterval = cmp.Or(c.SweepInterval, time.Minute)
 	c.MaxChannels = cmp.Or(c.MaxChannels, 500_000)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c

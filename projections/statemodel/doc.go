@@ -26,7 +26,7 @@
 //     projection.
 //   - Rows belong to an epoch of the hub's log. Queries return only those of the hub's current
 //     epoch, so no organization sees what a hub reported for another one. Rows of hubs that were
-//     released are deleted minutes later.
+//     released are deleted minutes later, while the read models have the whole directory.
 //
 // # Memory
 //

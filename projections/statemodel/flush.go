@@ -14,9 +14,6 @@ import (
 // maxPause is the longest pause after a flush that took longer than FlushInterval.
 const maxPause = time.Second
 
-// sweepInterval is the time between two searches for rows of hubs that were released.
-const sweepInterval = time.Minute
-
 // runFlushes writes what has changed every FlushInterval, until an error. A flush that takes long is
 // followed by as long a pause, so that the database has time for others: what changes meanwhile
 // costs no more than one change.
@@ -41,7 +38,7 @@ func (p *projection) runFlushes(ctx context.Context, conn *pgx.Conn) error {
 			return err
 		}
 		// A copy is swept once it is in use.
-		if !p.isCopy() && time.Since(swept) >= sweepInterval {
+		if !p.isCopy() && p.cfg.DirectoryHead != nil && time.Since(swept) >= p.cfg.SweepInterval {
 			if err := p.sweep(ctx, conn); err != nil {
 				return err
 			}
@@ -190,10 +187,20 @@ func (p *projection) remove(id domain.HubID, hub *cachedHub) {
 	delete(p.hubs, id)
 }
 
-// sweep deletes rows of hubs that were released.
+// sweep deletes rows of hubs that were released, unless the directory's projection stands or is
+// behind: then the rows of a hub that an organization has may look as if nobody had it.
 func (p *projection) sweep(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, database.CommitTimeout)
 	defer cancel()
+	var projected int64
+	err := conn.QueryRow(ctx, directoryCheckpoint).Scan(&projected)
+	if err != nil {
+		return fmt.Errorf("read the directory's checkpoint: %w", err)
+	}
+	head, err := p.cfg.DirectoryHead(ctx, uint64(projected))
+	if err != nil || head != uint64(projected) {
+		return nil // at the next time
+	}
 	found, err := conn.Query(ctx, p.sql(releasedHubs), p.number)
 	if err != nil {
 		return fmt.Errorf("find the states of released hubs: %w", err)

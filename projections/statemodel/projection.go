@@ -131,6 +131,7 @@ func (p *projection) follow(ctx context.Context, writes *pgx.Conn) error {
 		p.number, max(1, p.start.position),
 		func(commits []journal.Commit) { p.deliver(ctx, commits) }, p.missing,
 	)
+	follower.Passed(p.start.position) // a journal that is idle for its retention loses the commit
 	running.Go(func() error { return follower.Run(ctx) })
 	running.Go(func() error { return p.runFlushes(ctx, writes) })
 	running.Go(func() error {
@@ -161,14 +162,10 @@ func (p *projection) ended() error {
 	return errReached
 }
 
-// missing records that commits have expired before they were read. The commit of the checkpoint, with
-// which the follower begins, was read: a journal that is idle for its retention loses it.
+// missing records that commits have expired before they were read.
 func (p *projection) missing(from, to uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if to <= p.start.position {
-		return
-	}
 	if p.start.position > 0 || len(p.hubs) > 0 {
 		p.lost = true
 		for _, h := range p.hubs {

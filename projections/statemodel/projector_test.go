@@ -6,12 +6,15 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"reflect"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
+	"hubcloud/projections/database"
 	"hubcloud/projections/devicestate"
 	"hubcloud/projections/projectionstest"
 	"hubcloud/projections/readmodel"
@@ -19,6 +22,7 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/streamstest"
+	"hubcloud/streams/telemetry/telemetrytest"
 )
 
 const org, other = projectionstest.Org, projectionstest.OtherOrg
@@ -26,13 +30,15 @@ const org, other = projectionstest.Org, projectionstest.OtherOrg
 // env is a journal that the test writes, with a store of read models.
 type env struct {
 	*projectionstest.Env
-	store    *readmodel.Store
-	journal  *journal.Journal
-	writer   *journal.Writer
-	index    *journal.Index
-	at       time.Time
-	seqs     map[domain.HubID]uint64
-	expected map[domain.HubID]*devicestate.Hub
+	store *readmodel.Store
+	// projecting is the projector of the directory.
+	projecting *projectionstest.Projecting
+	journal    *journal.Journal
+	writer     *journal.Writer
+	index      *journal.Index
+	at         time.Time
+	seqs       map[domain.HubID]uint64
+	expected   map[domain.HubID]*devicestate.Hub
 }
 
 func newEnv(t *testing.T) *env {
@@ -45,7 +51,7 @@ func newEnv(t *testing.T) *env {
 		SiteID: projectionstest.SiteID(1), OrgID: org, Name: "one",
 	})
 	e.store = e.OpenStore(t)
-	e.Project(t, e.store)
+	e.projecting = e.Project(t, e.store)
 	e.openJournal(t)
 	return e
 }
@@ -119,10 +125,13 @@ func (e *env) commit(t *testing.T, records ...journal.Record) {
 		if e.expected[r.Hub] == nil {
 			e.expected[r.Hub] = new(devicestate.Hub)
 		}
-		err := e.expected[r.Hub].Fold(devicestate.Entry{
-			Seq: r.Seq, Time: r.Time, EpochID: r.EpochID, Event: r.Payload,
-		})
-		if err != nil {
+		entry := devicestate.Entry{Seq: r.Seq, Time: r.Time, EpochID: r.EpochID}
+		if r.Kind == journal.KindState {
+			entry.State = r.Payload
+		} else {
+			entry.Event = r.Payload
+		}
+		if err := e.expected[r.Hub].Fold(entry); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -302,6 +311,128 @@ func TestStatesOfAnotherJournal(t *testing.T) {
 	e.commit(t, observed(1, 3, e.at, "lock", "true"))
 	e.project(t, nil)
 	e.await(t, "states of the second journal")
+}
+
+// Regression: the states of hubs that organizations have were deleted, and did not come back, when
+// the directory's projection stood for ten minutes.
+func TestStatesStayWhileTheDirectoryStands(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.at = e.at.Add(-time.Hour) // nothing was reported lately
+	e.addHub(t, org, 1)
+	if err := e.store.WaitFor(t.Context(), e.Head(t)); err != nil {
+		t.Fatal(err)
+	}
+	e.projecting.Stop()
+	two := e.addHub(t, org, 2)
+	var swept atomic.Int64
+	e.project(t, func(c *statemodel.Config) {
+		c.SweepInterval = 20 * time.Millisecond
+		c.DirectoryHead = func(ctx context.Context, seen uint64) (uint64, error) {
+			swept.Add(1)
+			return e.Directory.Head(ctx, seen)
+		}
+	})
+	e.commit(t, observed(1, 1, e.at, "lock", "true"), observed(2, 1, e.at, "lock", "true"))
+	nobodys := observed(3, 1, e.at, "lock", "true") // a hub that no organization has
+	e.commit(t, nobodys)
+	delete(e.expected, nobodys.Hub)
+	rows := func() (hubs []string) {
+		err := database.WithConn(t.Context(), e.store.ConnConfig(), func(conn *pgx.Conn) error {
+			found, err := conn.Query(
+				t.Context(), statemodel.SQL("SELECT hub_id FROM {schema}.hubs ORDER BY hub_id"),
+			)
+			if err == nil {
+				hubs, err = pgx.CollectRows(found, pgx.RowTo[string])
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return hubs
+	}
+	streamstest.Eventually(t, "the states", func() bool { return len(rows()) == 3 })
+	before := swept.Load()
+	streamstest.Eventually(t, "searches", func() bool { return swept.Load() > before+3 })
+	if got := rows(); len(got) != 3 {
+		t.Fatalf("hubs with states while the directory stands: %q, want 3", got)
+	}
+	e.Project(t, e.store)
+	streamstest.Eventually(t, "the states of nobody's hub are deleted", func() bool {
+		return len(rows()) == 2
+	})
+	e.await(t, "the states of the organization's hubs")
+	if got := e.states(t, org, domain.StateFilter{HubID: &two}); len(got) != 1 {
+		t.Errorf("states of the hub that was added: %+v, want one", got)
+	}
+}
+
+// Regression: a journal that was idle for its retention put every hub in doubt, and raised the alert
+// about commits that expired unread, though all had been read.
+func TestIdleJournalExpires(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.addHub(t, org, 1)
+	registry := prometheus.NewPedanticRegistry()
+	journals, err := journal.New(journal.Config{
+		Conn: e.Conns.Cloud, Retention: 25 * time.Hour, Metrics: registry,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.journal = journals
+	stop := e.project(t, nil)
+	e.commit(t, read(t, 1, 0, "false"), observed(1, 1, e.at, "lock", "true"))
+	certain := func() bool {
+		got := e.states(t, org, domain.StateFilter{})
+		return len(got) == 1 && string(got[0].Channel.Value) == "true" && got[0].Certain
+	}
+	streamstest.Eventually(t, "a certain state", certain)
+	stop()
+	short, err := journal.New(journal.Config{Conn: e.Conns.Cloud, Retention: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := short.Declare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	last := e.index.Position()
+	streamstest.Eventually(t, "the events have expired", func() bool {
+		_, kept, err := e.journal.StoredAt(t.Context(), 0, last)
+		return err == nil && !kept
+	})
+	if err := journals.Declare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e.project(t, nil)
+	e.commit(t, observed(1, 1, e.at, "lock", "false"), observed(1, 1, e.at, "lock", "true"))
+	e.await(t, "the states after the journal was idle")
+	if !certain() {
+		t.Errorf("states are %+v, want certain ones", e.states(t, org, domain.StateFilter{}))
+	}
+	if n := telemetrytest.Value(t, registry, "hubcloud_journal_missing_total"); n != 0 {
+		t.Errorf("%v commits count as expired unread, want none", n)
+	}
+}
+
+// read returns the record of a complete read of a hub with a lock.
+func read(t *testing.T, n int, after uint64, value string) journal.Record {
+	t.Helper()
+	records, err := devicestate.MarshalRead(devicestate.Read{
+		After: after, EpochID: domain.NewEpochID(uint32(n)), Complete: true, All: []int64{1},
+		Devices: []devicestate.ReadDevice{{ID: 1, Channels: []domain.Channel{{
+			Key: "lock", Kind: "lock", Available: true, Value: []byte(value),
+			Status: domain.ChannelSynchronized,
+		}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return journal.Record{
+		Hub: projectionstest.HubID(n), Kind: journal.KindState,
+		EpochID: domain.NewEpochID(uint32(n)), OrgID: org, Payload: records[0],
+	}
 }
 
 func TestStateFilters(t *testing.T) {

@@ -16,6 +16,8 @@ var (
 	deleteHubs string
 	//go:embed sql/released_hubs.sql
 	releasedHubs string
+	//go:embed sql/directory_checkpoint.sql
+	directoryCheckpoint string
 	//go:embed sql/advance.sql
 	advance string
 	//go:embed sql/reset.sql

@@ -36,6 +36,8 @@ type Follower struct {
 	lost    func(from, to uint64)
 	// lostTries counts how often the commit behind position was missing.
 	lostTries int
+	// passed is the last commit that the owner has read before.
+	passed uint64
 
 	// wake has an entry when there is something to deliver, check when the end of the journal is
 	// asked for.
@@ -86,6 +88,10 @@ func (j *Journal) NewFollower(
 		position: from - 1,
 	}
 }
+
+// Passed is called before Run by an owner that has read the commits up to a sequence already: nothing
+// is lost if they have expired.
+func (f *Follower) Passed(seq uint64) { f.passed = seq }
 
 // Position returns the sequence of the last commit that was delivered or reported as missing.
 func (f *Follower) Position() uint64 {
@@ -376,11 +382,15 @@ func (f *Follower) readNext(ctx context.Context, seq uint64) error {
 		return err
 	}
 	if first := info.State.FirstSeq; first > seq {
-		f.journal.cfg.Logger.Warn(
-			"commits expired before they were read", "group", f.group, "from", seq, "to", first-1,
-		)
-		f.journal.metrics.missing.Add(float64(first - seq))
-		f.missing(seq, first-1)
+		// A follower that begins with the journal has missed nothing: it has never been there.
+		if from := max(seq, f.passed+1); from < first && (seq > 1 || f.passed > 0) {
+			f.journal.cfg.Logger.Warn("commits expired before they were read",
+				"group", f.group, "from", from, "to", first-1)
+			f.journal.metrics.missing.Add(float64(first - from))
+		}
+		if first-1 > f.passed {
+			f.missing(max(seq, f.passed+1), first-1)
+		}
 		f.advance(first - 1)
 		return nil
 	}

@@ -1,5 +1,5 @@
--- Hubs of a journal whose rows no organization can see: theirs are of another epoch than the hub's, or no organization has the hub. Those
--- that reported lately are left out: the directory's projection may be behind.
+-- Hubs of a journal whose rows no organization can see: theirs are of another epoch than the hub's, or no organization has the hub. The
+-- read models have the directory up to a moment ago; those that reported since may be of an epoch that has begun since.
 SELECT state.hub_id
 FROM {schema}.hubs state
 LEFT JOIN hubs hub ON hub.id = state.hub_id

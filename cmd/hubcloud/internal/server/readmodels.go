@@ -134,7 +134,8 @@ func (s *Server) startStates() error {
 		return err
 	}
 	p, err := statemodel.New(statemodel.Config{
-		Database: s.store.ConnConfig(), Journal: journals, Logger: s.logger, Metrics: s.registry,
+		Database: s.store.ConnConfig(), Journal: journals, DirectoryHead: s.directoryLog.Head,
+		Logger: s.logger, Metrics: s.registry,
 	})
 	if err != nil {
 		return err
