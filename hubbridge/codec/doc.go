@@ -5,7 +5,7 @@
 // An events message is decoded in one pass over its bytes, which validates the JSON and finds the
 // extents of each event and its members. The pass builds no trees and converts no number of a hub's
 // data to a float: data is stored as the hub wrote it, without the white space between its tokens,
-// and with U+FFFD for half a surrogate pair.
+// and with U+FFFD for half a surrogate pair and for U+0000.
 //
 // The result of a response must have the members that the hub protocol requires, each with its
 // type. A nullable member may be absent, and unknown members are skipped.

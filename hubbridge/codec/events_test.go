@@ -63,16 +63,17 @@ func TestStoredForm(t *testing.T) {
 		},
 		"numbers and strings of data as they stand, space between them gone": {
 			event(41, "data", "{ \"a b\" : [ 1.50 , 1e300, 1e-400, -0 ],\n\t\"\\u0000\\\" {\" : \"ü  \\\\\" }"),
-			`{"type":"channel.observed","hub_id":"hub-aaaa-bbbb-cccc","device_id":3,"time":"2026-01-02T03:04:05.123456Z","clock_trusted":true,"data":{"a b":[1.50,1e300,1e-400,-0],"\u0000\" {":"ü  \\"}}`,
+			`{"type":"channel.observed","hub_id":"hub-aaaa-bbbb-cccc","device_id":3,"time":"2026-01-02T03:04:05.123456Z","clock_trusted":true,"data":{"a b":[1.50,1e300,1e-400,-0],"\ufffd\" {":"ü  \\"}}`,
 		},
 		"escapes in names and in the type": {
 			strings.Replace(event(41, "type", `"a\"\\\u00fc\ud83d\ude00"`, "data", "{}"), `"type"`, `"\u0074ype"`, 1),
 			`{"type":"a\"\\ü😀","hub_id":"hub-aaaa-bbbb-cccc","device_id":3,"time":"2026-01-02T03:04:05.123456Z","clock_trusted":true,"data":{}}`,
 		},
-		// Half of a surrogate pair was stored as it was, and made jq, Ruby and PHP reject the page.
+		// Half of a surrogate pair was stored as it was, and made jq, Ruby and PHP reject the page;
+		// U+0000 made PostgreSQL reject a whole file of events.
 		"half surrogate pairs": {
-			event(41, "type", `"\ud83d"`, "data", `{"\uD83D":"a\udc00\ud83db","x":["\ud83d\ud83d\ude00",{"y":"\\ud83d\ude00"}]}`),
-			`{"type":"�","hub_id":"hub-aaaa-bbbb-cccc","device_id":3,"time":"2026-01-02T03:04:05.123456Z","clock_trusted":true,"data":{"\ufffd":"a\ufffd\ufffdb","x":["\ufffd\ud83d\ude00",{"y":"\\ud83d\ufffd"}]}}`,
+			event(41, "type", `"\ud83d\u0000"`, "data", `{"\uD83D":"a\udc00\ud83db\u0000\\u0000","x":["\ud83d\ud83d\ude00",{"y":"\\ud83d\ude00"}]}`),
+			`{"type":"�\ufffd","hub_id":"hub-aaaa-bbbb-cccc","device_id":3,"time":"2026-01-02T03:04:05.123456Z","clock_trusted":true,"data":{"\ufffd":"a\ufffd\ufffdb\ufffd\\u0000","x":["\ufffd\ud83d\ude00",{"y":"\\ud83d\ufffd"}]}}`,
 		},
 		// An event whose type had control characters was taken for malformed and lost.
 		"a type of two lines": {

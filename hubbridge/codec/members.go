@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -152,7 +153,7 @@ func stringInto(into *string) valueReader {
 		if err != nil {
 			return errNotJSON
 		}
-		*into = token.String()
+		*into = strings.ReplaceAll(token.String(), "\x00", "\uFFFD") // as in appendCompact
 		return nil
 	}
 }

@@ -86,7 +86,7 @@ func appendTrusted(out, trusted []byte) (appended []byte, ok bool) {
 	return out, false
 }
 
-// appendString appends text, which must be UTF-8, as a JSON string.
+// appendString appends text, which must be UTF-8, as a JSON string, with U+FFFD for U+0000.
 func appendString(out, text []byte) []byte {
 	const digits = "0123456789abcdef"
 	out = append(out, '"')
@@ -94,6 +94,8 @@ func appendString(out, text []byte) []byte {
 		switch {
 		case c == '"' || c == '\\':
 			out = append(out, '\\', c)
+		case c == 0:
+			out = append(out, `\ufffd`...)
 		case c < 0x20:
 			out = append(out, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
 		default:
@@ -104,8 +106,8 @@ func appendString(out, text []byte) []byte {
 }
 
 // appendCompact appends valid JSON without the white space between its tokens, and with U+FFFD for
-// each escape of half a surrogate pair, which many readers of JSON reject. All else keeps its
-// spelling.
+// each escape of half a surrogate pair, which many readers of JSON reject, and of U+0000, which the
+// JSON of PostgreSQL cannot hold. All else keeps its spelling.
 func appendCompact(out, text []byte) []byte {
 	inString := false
 	copied := 0 // text before this index is in out, but for the white space
@@ -113,8 +115,8 @@ func appendCompact(out, text []byte) []byte {
 		switch c := text[i]; {
 		case inString:
 			if c == '\\' {
-				size, half := measureEscape(text[i:])
-				if half {
+				size, unreadable := measureEscape(text[i:])
+				if unreadable {
 					out = append(append(out, text[copied:i]...), `\ufffd`...)
 					copied = i + size
 				}
@@ -133,15 +135,16 @@ func appendCompact(out, text []byte) []byte {
 }
 
 // measureEscape returns the length of the escape that valid JSON text begins with, two escapes for a
-// pair of surrogates; half reports whether the escape is half of such a pair, without the other.
-func measureEscape(text []byte) (size int, half bool) {
+// pair of surrogates; unreadable reports whether the escape is half of such a pair, without the
+// other, or U+0000.
+func measureEscape(text []byte) (size int, unreadable bool) {
 	switch kind := surrogateKind(text); {
 	case text[1] != 'u':
 		return 2, false
 	case kind == highSurrogate && surrogateKind(text[6:]) == lowSurrogate:
 		return 12, false
 	default:
-		return 6, kind != 0
+		return 6, kind != 0 || string(text[2:6]) == "0000"
 	}
 }
 
