@@ -9,6 +9,8 @@ type Device struct {
 	Name         string
 	Manufacturer string
 	Model        string
+	// WakesAt is when a device that sleeps is expected to wake, in TimeLayout; nil for others.
+	WakesAt *string
 	// Channels are the channels that the device supports; never nil.
 	Channels []Channel
 	// LastEvent is the hub's number of the last event that the answer takes into account; nil if the

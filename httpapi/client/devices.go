@@ -11,17 +11,21 @@ import (
 // ListedDevice is a device in a list: its channels have no values.
 type ListedDevice struct {
 	DeviceLabel
-	Manufacturer string          `json:"manufacturer"`
-	Model        string          `json:"model"`
-	Channels     []ListedChannel `json:"channels"`
+	Manufacturer string `json:"manufacturer"`
+	Model        string `json:"model"`
+	// WakesAt is when a device that sleeps is expected to wake; nil if its hub does not say so.
+	WakesAt  *time.Time      `json:"wakes_at"`
+	Channels []ListedChannel `json:"channels"`
 }
 
 // Device is a device with all fields of its channels.
 type Device struct {
 	DeviceLabel
-	Manufacturer string    `json:"manufacturer"`
-	Model        string    `json:"model"`
-	Channels     []Channel `json:"channels"`
+	Manufacturer string `json:"manufacturer"`
+	Model        string `json:"model"`
+	// WakesAt is when a device that sleeps is expected to wake; nil if its hub does not say so.
+	WakesAt  *time.Time `json:"wakes_at"`
+	Channels []Channel  `json:"channels"`
 }
 
 // DeviceLabel is the name and the room of a device.

@@ -21,6 +21,7 @@ const (
 	EventChannelDesired    EventType = "channel.desired"
 	EventDeviceAdded       EventType = "device.added"
 	EventDeviceUpdated     EventType = "device.updated"
+	EventDeviceJoinFailed  EventType = "device.join_failed"
 	EventDeviceAvailable   EventType = "device.available"
 	EventDeviceUnavailable EventType = "device.unavailable"
 	EventDeviceForgotten   EventType = "device.forgotten"
@@ -111,6 +112,13 @@ type (
 	// DeviceNamed is the data of device.added and device.forgotten.
 	DeviceNamed struct {
 		Name string `json:"name"`
+		// Secure is false in device.added if the hub rejects commands to the device because it joined
+		// without security; nil if the hub does not say so.
+		Secure *bool `json:"secure"`
+	}
+	// DeviceJoinFailed is the data of device.join_failed. Reason is, for example, "security".
+	DeviceJoinFailed struct {
+		Reason string `json:"reason"`
 	}
 	// DeviceUpdated is the data of device.updated. RemovedChannels holds JSON whose form the
 	// contract does not specify.

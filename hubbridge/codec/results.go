@@ -112,6 +112,7 @@ func (d decoder) readDevice(form channelForm) (device domain.Device, err error) 
 		required("manufacturer", stringInto(&device.Manufacturer)),
 		required("model", stringInto(&device.Model)),
 		required("channels", channels),
+		optional("wakes_at", nullableTimeInto(&device.WakesAt)),
 	)
 	return device, err
 }

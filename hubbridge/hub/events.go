@@ -17,9 +17,13 @@ const (
 	// EventDesired: a command asked for a value. Data: key, endpoint, value. Command.Accept emits
 	// it.
 	EventDesired = "channel.desired"
-	// EventAdded: a device joined. Data: name.
+	// EventAdded: a device joined. Data: name, and secure, which is false if the hub rejects commands
+	// to it because it joined without security.
 	EventAdded = "device.added"
-	// EventUpdated: the data of a device changed. Data: name, removed_channels.
+	// EventJoinFailed: a device tried to join and failed. Data: reason.
+	EventJoinFailed = "device.join_failed"
+	// EventUpdated: the data of a device changed, or it has more channels than before, as while it is
+	// interviewed. Data: name, removed_channels.
 	EventUpdated = "device.updated"
 	// EventForgotten: a device was removed from the hub. Data: name.
 	EventForgotten = "device.forgotten"

@@ -24,7 +24,8 @@ type Handler interface {
 	// Device returns a device, or ErrorNotFound.
 	Device(ctx context.Context, id int64) (Device, error)
 	// Forget removes a device that the hub can no longer reach, and emits device.forgotten. It
-	// returns ErrorNotFound, or ErrorInvalidRequest if the device is still on the hub's network.
+	// returns ErrorNotFound, ErrorInvalidRequest if the device is still on the hub's network, or
+	// ErrorHubUnavailable if the radio cannot tell. After an error the device stays.
 	Forget(ctx context.Context, id int64) error
 	// Command starts a command. It either calls cmd.Accept and returns its error, or rejects the
 	// command: ErrorNotFound, ErrorInvalidRequest, ErrorCommandRefused or ErrorHubUnavailable. The
@@ -34,7 +35,8 @@ type Handler interface {
 	// device: a PIN of 5 digits, a DSK of 8 groups of 5 digits, or the text of a QR code; "" for
 	// none. The hub has rejected codes of another form.
 	OpenPairing(ctx context.Context, setupCode string) (time.Duration, error)
-	// ClosePairing closes the pairing window, if it is open.
+	// ClosePairing closes the pairing window, if it is open, and drops a setup code that was kept for
+	// a device that joins later by itself.
 	ClosePairing(ctx context.Context) error
 	// OpenRemoval lets one device leave, when its button is pressed within the returned time.
 	OpenRemoval(ctx context.Context) (time.Duration, error)
@@ -50,6 +52,9 @@ type Device struct {
 	Name         string
 	Manufacturer string
 	Model        string
+	// WakesAt is when a device that sleeps is expected to wake next; zero for one that does not
+	// sleep. A command to it is accepted, and waits until then.
+	WakesAt time.Time
 	// Channels are the channels that the device supports.
 	Channels []Channel
 }

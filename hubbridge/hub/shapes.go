@@ -49,11 +49,12 @@ type (
 
 	// deviceShape is a device in a response. C is listedChannel or fullChannel.
 	deviceShape[C any] struct {
-		ID           int64  `json:"id"`
-		Name         string `json:"name"`
-		Manufacturer string `json:"manufacturer"`
-		Model        string `json:"model"`
-		Channels     []C    `json:"channels"`
+		ID           int64   `json:"id"`
+		Name         string  `json:"name"`
+		Manufacturer string  `json:"manufacturer"`
+		Model        string  `json:"model"`
+		WakesAt      *string `json:"wakes_at,omitempty"`
+		Channels     []C     `json:"channels"`
 	}
 
 	// LastEvent is the number of the last event that an answer takes into account.
@@ -111,7 +112,8 @@ func full(c Channel) fullChannel { return fullChannel{head(c), abilities(c), sta
 
 func shape[C any](d Device, channel func(Channel) C) deviceShape[C] {
 	s := deviceShape[C]{
-		ID: d.ID, Name: d.Name, Manufacturer: d.Manufacturer, Model: d.Model, Channels: []C{},
+		ID: d.ID, Name: d.Name, Manufacturer: d.Manufacturer, Model: d.Model,
+		WakesAt: timestamp(d.WakesAt), Channels: []C{},
 	}
 	for _, c := range d.Channels {
 		s.Channels = append(s.Channels, channel(c))

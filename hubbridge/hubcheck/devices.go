@@ -61,6 +61,13 @@ func (s *script) checkDevices() {
 		}) {
 			return
 		}
+		s.mu.Lock()
+		for _, ch := range full.Channels {
+			known, err := checkValue(ch.Key, ch.Value)
+			s.judgeValue(known && string(ch.Value) != "" && string(ch.Value) != "null", err,
+				fmt.Sprintf("device %d", d.ID), get.payload)
+		}
+		s.mu.Unlock()
 		s.consider(full)
 	}
 	s.mu.Lock()

@@ -172,6 +172,9 @@ func (s *script) checkStranger() {
 	defer s.mu.Unlock()
 	switch {
 	case s.deceived:
+	case !enrolled() && s.earlier > 1:
+		s.hint(lineRecovers, "the hub may have done so in an earlier check within the hour: "+
+			"restart it after this check has begun")
 	case !enrolled():
 		s.fail(
 			lineRecovers,

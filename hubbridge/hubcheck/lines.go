@@ -100,6 +100,8 @@ const (
 	lineEventSize    = "event-size"
 	lineEvent        = "event-form"
 	lineReserved     = "reserved-types"
+	lineEventData    = "event-data"
+	lineValues       = "channel-values"
 	lineSame         = "same-content"
 	lineFrom         = "sends-from-through"
 	lineResends      = "resends"
@@ -257,6 +259,16 @@ func logLines() []Line {
 		{
 			ID: lineReserved, Title: "sends no event types of the cloud",
 			Rules: []string{"R-events-9"}, steps: []step{stepCommands},
+		},
+		{
+			ID: lineEventData, Title: "sends the data of each type of event",
+			Rules:    []string{"R-type-4", "R-join-1", "R-join-2", "R-join-3"},
+			Optional: true, steps: []step{stepCommands},
+		},
+		{
+			ID: lineValues, Title: "reports values in the form of their channel's key",
+			Rules: []string{"R-channel-5"}, Optional: true,
+			steps: []step{stepDevices, stepCommands},
 		},
 		{
 			ID: lineResends, Title: "sends again after 5 s without an ack",

@@ -385,6 +385,7 @@ func (c *Check) store(e *codec.Event, seq uint64, payload []byte) {
 	var decoded domain.HubEvent
 	if e.Payload != nil && json.Unmarshal(e.Payload, &decoded) == nil {
 		kept.kind = decoded.Type
+		c.judgeData(decoded.Type, decoded.Data, seq, payload)
 		if decoded.DeviceID != nil {
 			kept.device = *decoded.DeviceID
 		}

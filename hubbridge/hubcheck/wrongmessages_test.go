@@ -53,6 +53,14 @@ func wrongEvents() map[string]wrongHub {
 			"event-form",
 			func(e map[string]any) { e["time"] = "2026-01-02 03:04:05" },
 		),
+		"no endpoint": each("event-data", func(e map[string]any) {
+			delete(e["data"].(map[string]any), "endpoint")
+		}),
+		"on and off": each("channel-values", func(e map[string]any) {
+			if data := e["data"].(map[string]any); data["key"] == "switch" {
+				data["value"] = map[any]string{true: "on", false: "off"}[data["value"]]
+			}
+		}),
 		"no data": each("event-form", func(e map[string]any) { delete(e, "data") }),
 		"reserved type": each(
 			"reserved-types",

@@ -259,6 +259,11 @@ func Rules() []Rule {
 				"and `device.available` when it reaches it again.",
 		},
 		{
+			"R-type-4",
+			"The `data` of an event whose type is in the table below MUST have the members " +
+				"that the table names.",
+		},
+		{
 			"R-request-1",
 			"A hub MUST answer each request on `hub/<hub_id>/response/<token>`, with the " +
 				"request's `token` copied as it is: one or more topic levels.",
@@ -332,6 +337,11 @@ func Rules() []Rule {
 			"`devices.forget` MUST be answered with `invalid_request` for a device that is " +
 				"still on the hub's network, and with `not_found` for one that the hub does " +
 				"not have.",
+		},
+		{
+			"R-forget-3",
+			"A hub whose radio does not let the device go, or cannot say whether it is still " +
+				"there, MUST keep the device and answer with an error.",
 		},
 		{
 			"R-command-1",
@@ -425,6 +435,48 @@ func Rules() []Rule {
 		{
 			"R-channel-4",
 			"`status` MUST follow the table of states below.",
+		},
+		{
+			"R-channel-5",
+			"The value of a channel whose key is in the table of keys MUST have the form of " +
+				"that table, or be null.",
+		},
+		{
+			"R-join-1",
+			"A hub MUST send `device.added` once, as soon as a device has joined, and " +
+				"`device.updated` when channels of it are added later, as while it is " +
+				"interviewed.",
+		},
+		{
+			"R-join-2",
+			"`device.added` SHOULD have `secure` false if the device joined without the " +
+				"security that it needs; the hub then answers its commands by R-command-3.",
+		},
+		{
+			"R-join-3",
+			"A hub SHOULD send `device.join_failed` when a device has failed to join; the " +
+				"window stays open for the rest of its time.",
+		},
+		{
+			"R-join-4",
+			"A hub MAY keep a `setup_code` with which a device joins by itself (SmartStart) " +
+				"after the window has closed, until the device has joined, `pairing.close` comes, " +
+				"or the hub is reset.",
+		},
+		{
+			"R-sleep-1",
+			"A command to a device that sleeps SHOULD be accepted and wait, `pending`, until " +
+				"the device wakes; a later command to the channel takes its place.",
+		},
+		{
+			"R-sleep-2",
+			"A Device that sleeps SHOULD have `wakes_at`, the time at which it is expected to " +
+				"wake next.",
+		},
+		{
+			"R-sleep-3",
+			"A device that sleeps as expected is `available`; one that has missed its time to " +
+				"wake is not, and `device.unavailable` follows.",
 		},
 	}
 }

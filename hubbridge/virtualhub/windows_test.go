@@ -60,8 +60,8 @@ func TestWindows(t *testing.T) {
 		streamstest.Eventually(
 			t, "events stored", func() bool { return len(c.of(h, "device.added")) == 5 },
 		)
-		if e := c.of(h)[0]; e.Type != "device.added" || string(e.Data) != `{"name":"Side door"}` ||
-			*e.DeviceID != 18 {
+		if e := c.of(h)[0]; e.Type != "device.added" || *e.DeviceID != 18 ||
+			string(e.Data) != `{"name":"Side door","secure":false}` {
 			t.Errorf("unexpected event %+v", e)
 		}
 	})

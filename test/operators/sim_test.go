@@ -17,7 +17,7 @@ import (
 // contractTypes are the types of events of the API contract.
 var contractTypes = []string{
 	"hub.connected", "hub.disconnected", "hub.events_skipped", "channel.observed",
-	"channel.desired", "device.added", "device.updated", "device.available", "device.unavailable",
+	"channel.desired", "device.added", "device.join_failed", "device.updated", "device.available", "device.unavailable",
 	"device.forgotten", "credential.created", "credential.applied", "credential.revoked",
 	"rule.created", "rule.updated", "rule.fired", "rule.deleted",
 }
@@ -61,7 +61,8 @@ func TestSim(t *testing.T) {
 		{"unreachable lobby 11", "device.unavailable", `{}`},
 		{"reachable lobby 11", "device.available", `{}`},
 		{"rename lobby 2 Thermo --remove mode", "device.updated", `"key":"mode"`},
-		{"join lobby lock --name Cellar", "device.added", `{"name":"Cellar"}`},
+		{"join lobby lock --name Cellar", "device.added", `{"name":"Cellar"`},
+		{"emit lobby device.join_failed", "device.join_failed", `{"reason":"security"}`},
 		{"leave lobby cellar", "device.forgotten", `{"name":"Cellar"}`},
 		{"emit lobby credential.created", "credential.created", `"label":"Cleaner"`},
 		{"emit lobby credential.applied", "credential.applied", `{"state":"active"}`},

@@ -195,7 +195,7 @@ func TestFieldsOfTypes(t *testing.T) {
 	device, channel := read(t, "device"), read(t, "channel")
 	listed := channel.Defs["listed"].Properties
 	full := channel.Defs["full"].Properties
-	want := []string{"channels", "id", "manufacturer", "model", "name"}
+	want := []string{"channels", "id", "manufacturer", "model", "name", "wakes_at"}
 	for form, schema := range device.Defs {
 		if got := slices.Sorted(maps.Keys(schema.Properties)); !slices.Equal(got, want) {
 			t.Errorf("Device, %s: got the properties %q, want %q", form, got, want)

@@ -11,6 +11,7 @@ var Scripts = map[string]string{
 	"event hub.log_reset":           "The event log begins anew: {reason}",
 	"event device.added":            "Device joined: {name}",
 	"event device.updated":          "Device updated: {name}",
+	"event device.join_failed":      "A device could not join: {reason}",
 	"event device.available":        "Device available again",
 	"event device.unavailable":      "Device out of reach",
 	"event device.forgotten":        "Device removed: {name}",

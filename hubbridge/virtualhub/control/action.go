@@ -33,9 +33,11 @@ type Action struct {
 	Delay time.Duration `json:"delay,omitempty"`
 	// Count is for drop.
 	Count uint64 `json:"count,omitempty"`
-	// Name is for rename and join, Kind for join.
-	Name string `json:"name,omitempty"`
-	Kind string `json:"kind,omitempty"`
+	// Name is for rename and join, Kind, Interview and WakesEvery for join.
+	Name       string        `json:"name,omitempty"`
+	Kind       string        `json:"kind,omitempty"`
+	Interview  time.Duration `json:"interview,omitempty"`
+	WakesEvery time.Duration `json:"wakes_every,omitempty"`
 	// Type and Data are for emit. Data defaults to an example of the type.
 	Type string          `json:"type,omitempty"`
 	Data json.RawMessage `json:"data,omitempty"`
@@ -273,7 +275,10 @@ func rename(_ context.Context, h *virtualhub.Hub, a Action) (string, error) {
 }
 
 func join(ctx context.Context, h *virtualhub.Hub, a Action) (string, error) {
-	spec := virtualhub.DeviceSpec{Kind: a.Kind, Name: a.Name}
+	spec := virtualhub.DeviceSpec{
+		Kind: a.Kind, Name: a.Name, Interview: device.Duration(a.Interview),
+		WakesEvery: device.Duration(a.WakesEvery),
+	}
 	if err := device.Check(spec); err != nil {
 		return "", err
 	}
@@ -304,6 +309,7 @@ func leave(ctx context.Context, h *virtualhub.Hub, a Action) (string, error) {
 
 // examples are the data of the events that no device causes.
 var examples = map[string]string{
+	"device.join_failed": `{"reason":"security"}`,
 	"credential.created": `{"slot":1,"label":"Cleaner"}`,
 	"credential.applied": `{"state":"active"}`,
 	"credential.revoked": `{}`,

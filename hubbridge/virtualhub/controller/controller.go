@@ -30,6 +30,9 @@ type Controller struct {
 	nextDevice int64
 	pairing    window
 	removal    window
+	// smartStart is whether a device may join by itself after the window: its QR code was kept.
+	smartStart bool
+	interviews []interview
 	lastJoined int64 // id of the device that joined last
 	joins      int   // devices that have joined; selects the next of cfg.Joinable
 	faults     Faults
@@ -86,6 +89,7 @@ func (c *Controller) load(now time.Time) error {
 func (c *Controller) makeNew(now time.Time) (map[string]json.RawMessage, error) {
 	c.devices, c.nextDevice = nil, 1
 	c.pairing, c.removal, c.lastJoined, c.joins = window{}, window{}, 0, 0
+	c.smartStart, c.interviews = false, nil
 	for i, spec := range c.cfg.Devices {
 		d, err := device.New(c.nextDevice, spec, seed(c.cfg.HubID), now)
 		if err != nil {
@@ -138,6 +142,7 @@ func (c *Controller) Advance(now time.Time) (due time.Time) {
 		c.commit(now, hub.Change{Events: events, Set: c.entries(changed...)})
 	}
 	earlier(c.advanceWindows(now))
+	earlier(c.advanceInterviews(now))
 	return due
 }
 

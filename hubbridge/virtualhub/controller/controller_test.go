@@ -76,6 +76,113 @@ func TestWindowDuration(t *testing.T) {
 	}
 }
 
+// TestSmartStart: a QR code lets a device join after the window, once; closing the window forgets it.
+func TestSmartStart(t *testing.T) {
+	t.Parallel()
+	c := newTestHub(t, "")
+	late := noon.Add(time.Hour)
+	open := func() {
+		c.ask(
+			protocol.MethodPairingOpen, `{"setup_code":"90`+strings.Repeat("1", 60)+`"}`, noon,
+		)
+	}
+	open()
+	id, err := c.Join(device.Spec{Kind: "lock"}, late)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := c.ask(protocol.MethodChannelsCommand, fmt.Sprintf(
+		`{"command_id":"c1","device_id":%d,"key":"lock","endpoint":0,"value":false}`, id,
+	), late); r.Error != nil {
+		t.Errorf("the lock has not joined securely: %v", r.Error)
+	}
+	if _, err := c.Join(device.Spec{Kind: "lock"}, late); !errors.Is(err, ErrNoWindow) {
+		t.Errorf("second Join() = %v, want ErrNoWindow", err)
+	}
+	open()
+	c.ask(protocol.MethodPairingClose, `{}`, noon)
+	if _, err := c.Join(device.Spec{Kind: "lock"}, late); !errors.Is(err, ErrNoWindow) {
+		t.Errorf("Join() after pairing.close = %v, want ErrNoWindow", err)
+	}
+}
+
+// TestInterview: a device that has just joined has no channels, until device.updated.
+func TestInterview(t *testing.T) {
+	t.Parallel()
+	c := newTestHub(t, "")
+	c.ask(protocol.MethodPairingOpen, `{}`, noon)
+	id, err := c.Join(device.Spec{Kind: "lock", Interview: device.Duration(time.Minute)}, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest := c.engine.Status().Newest
+	if due := c.Advance(noon); !due.Equal(noon.Add(time.Minute)) {
+		t.Errorf("Advance() = %v, want the end of the interview", due)
+	}
+	if d, _ := c.View(id); len(d.Channels) > 0 {
+		t.Errorf("channels %v, want none while the device is interviewed", d.Channels)
+	}
+	c.Advance(noon.Add(time.Minute))
+	d, _ := c.View(id)
+	if events := c.engine.Status().Newest - newest; len(d.Channels) == 0 || events < 2 {
+		t.Errorf("%d channels and %d events after the interview", len(d.Channels), events)
+	}
+}
+
+// TestSleepingDevice: a command waits until the device wakes.
+func TestSleepingDevice(t *testing.T) {
+	t.Parallel()
+	c := newTestHub(t, "")
+	c.ask(protocol.MethodPairingOpen, `{"setup_code":"12345"}`, noon)
+	id, err := c.Join(device.Spec{Kind: "lock", WakesEvery: device.Duration(time.Hour)}, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer struct{ Device map[string]any }
+	r := c.ask(protocol.MethodDevicesGet, fmt.Sprintf(`{"device_id":%d}`, id), noon)
+	if err := json.Unmarshal(r.Result, &answer); err != nil || answer.Device["wakes_at"] == nil {
+		t.Errorf("devices.get = %s, want wakes_at", r.Result)
+	}
+	asked := noon.Add(time.Minute)
+	if r := c.ask(protocol.MethodChannelsCommand, fmt.Sprintf(
+		`{"command_id":"c1","device_id":%d,"key":"lock","endpoint":0,"value":false}`, id,
+	), asked); r.Error != nil {
+		t.Fatal(r.Error)
+	}
+	value := func(now time.Time) any {
+		c.Advance(now)
+		d, _ := c.View(id)
+		return d.Channels[0].Value
+	}
+	if v := value(noon.Add(59 * time.Minute)); v != true {
+		t.Errorf("the lock is %v while it sleeps, want true", v)
+	}
+	if v := value(noon.Add(61 * time.Minute)); v != false {
+		t.Errorf("the lock is %v after it woke, want false", v)
+	}
+}
+
+// TestForgetWithoutRadio: a hub that cannot tell whether a device is gone keeps it. It used to forget
+// it.
+func TestForgetWithoutRadio(t *testing.T) {
+	t.Parallel()
+	c := newTestHub(t, "")
+	if err := c.SetReachable(1, false, noon); err != nil {
+		t.Fatal(err)
+	}
+	c.SetFaults(func(f *Faults) { f.RadioDown = true })
+	forget := func() protocol.Response {
+		return c.ask(protocol.MethodDevicesForget, `{"device_id":1}`, noon)
+	}
+	if r := forget(); r.Error == nil || r.Error.Type != protocol.ErrorHubUnavailable {
+		t.Errorf("devices.forget without a radio = %+v, want hub_unavailable", r)
+	}
+	c.SetFaults(func(f *Faults) { f.RadioDown = false })
+	if r := forget(); r.Error != nil {
+		t.Errorf("devices.forget with the radio: %v, want the device still there", r.Error)
+	}
+}
+
 func TestFaultsSet(t *testing.T) {
 	t.Parallel()
 	var f Faults

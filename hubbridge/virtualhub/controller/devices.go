@@ -18,6 +18,14 @@ func observed(d *device.Device, o device.Observation) hub.Event {
 // nameData is the data of device.added and device.forgotten.
 type nameData struct {
 	Name string `json:"name"`
+	// Secure is set in device.added of a device that must join securely.
+	Secure *bool `json:"secure,omitempty"`
+}
+
+// updatedData is the data of device.updated.
+type updatedData struct {
+	Name            string       `json:"name"`
+	RemovedChannels []device.Ref `json:"removed_channels"`
 }
 
 // device returns the device with the given id, or nil.
@@ -89,10 +97,7 @@ func (c *Controller) Rename(
 ) error {
 	return c.withDevice(deviceID, func(d *device.Device) error {
 		d.Spec.Name = name
-		data := struct {
-			Name            string       `json:"name"`
-			RemovedChannels []device.Ref `json:"removed_channels"`
-		}{name, d.Remove(removed...)}
+		data := updatedData{name, d.Remove(removed...)}
 		c.commit(now, hub.Change{
 			Events: []hub.Event{{Type: hub.EventUpdated, DeviceID: d.ID, Data: data}},
 			Set:    c.entries(d),
@@ -131,7 +136,7 @@ func (c *Controller) setAvailable(d *device.Device, available bool, now time.Tim
 func (c *Controller) remove(d *device.Device, now time.Time) {
 	c.devices = slices.DeleteFunc(c.devices, func(other *device.Device) bool { return other == d })
 	c.commit(now, hub.Change{
-		Events: []hub.Event{{Type: hub.EventForgotten, DeviceID: d.ID, Data: nameData{d.Spec.Name}}},
+		Events: []hub.Event{{Type: hub.EventForgotten, DeviceID: d.ID, Data: nameData{Name: d.Spec.Name}}},
 		Delete: []string{deviceEntry(d.ID)},
 	})
 }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"hubcloud/hubbridge/hub"
@@ -47,16 +48,26 @@ func (c *Controller) Forget(ctx context.Context, id int64) error {
 			"%s is still on the hub's network: remove it through a removal window", d.Spec.Name,
 		)
 	}
+	if unavailable := c.unavailable(); unavailable != nil {
+		return unavailable // the radio cannot tell whether the device is gone
+	}
 	c.remove(d, c.cfg.Now())
 	return nil
 }
+
+// smartStartPrefix begins the text of the QR code of a device that can join by itself.
+const smartStartPrefix = "90"
 
 // OpenPairing opens the pairing window.
 func (c *Controller) OpenPairing(ctx context.Context, setupCode string) (time.Duration, error) {
 	defer c.answerLate(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.open(&c.pairing, setupCode)
+	remaining, err := c.open(&c.pairing, setupCode)
+	if err == nil {
+		c.smartStart = strings.HasPrefix(setupCode, smartStartPrefix)
+	}
+	return remaining, err
 }
 
 // ClosePairing closes the pairing window.
@@ -64,7 +75,7 @@ func (c *Controller) ClosePairing(ctx context.Context) error {
 	defer c.answerLate(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pairing = window{}
+	c.pairing, c.smartStart = window{}, false
 	return nil
 }
 

@@ -3,6 +3,7 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"hubcloud/domain"
@@ -67,7 +68,8 @@ func (c *Controller) advanceWindows(now time.Time) (due time.Time) {
 }
 
 // Join makes a device join in the open pairing window, which closes: device.added with the returned
-// id, then the device's first values. It returns ErrNoWindow if no pairing window is open.
+// id, then the device's first values. It returns ErrNoWindow if no pairing window is open, unless the
+// hub has kept a QR code (SmartStart).
 func (c *Controller) Join(spec device.Spec, now time.Time) (deviceID int64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,13 +78,13 @@ func (c *Controller) Join(spec device.Spec, now time.Time) (deviceID int64, err 
 
 func (c *Controller) join(spec device.Spec, now time.Time) (int64, error) {
 	used, open := c.pairing.Use(now)
-	if !open {
+	if !open && !c.smartStart {
 		return 0, fmt.Errorf("pairing: %w", ErrNoWindow)
 	}
 	if c.faults.RadioDown {
 		return 0, errors.New("the hub's radio is down")
 	}
-	if c.pairing.setupCode == "" {
+	if open && c.pairing.setupCode == "" {
 		spec.Insecure = true // matters only for devices that must join securely, such as locks
 	}
 	d, err := device.New(c.nextDevice, spec, seed(c.cfg.HubID), now)
@@ -92,14 +94,70 @@ func (c *Controller) join(spec device.Spec, now time.Time) (int64, error) {
 	c.nextDevice++
 	c.joins++
 	c.lastJoined = d.ID
-	c.pairing = window{WindowState: used}
+	if open {
+		c.pairing = window{WindowState: used}
+	}
+	c.smartStart = false
 	c.devices = append(c.devices, d)
-	events := []hub.Event{{Type: hub.EventAdded, DeviceID: d.ID, Data: nameData{d.Spec.Name}}}
+	set := c.entries(d)
+	events := []hub.Event{{Type: hub.EventAdded, DeviceID: d.ID, Data: joined(d)}}
+	if spec.Interview > 0 {
+		c.interviews = append(c.interviews, interview{
+			d, d.Channels, now.Add(time.Duration(spec.Interview)),
+		})
+		d.Channels = nil
+	}
 	for _, o := range d.First() {
 		events = append(events, observed(d, o))
 	}
-	c.commit(now, hub.Change{Events: events, Set: c.entries(d)})
+	c.commit(now, hub.Change{Events: events, Set: set})
 	return d.ID, nil
+}
+
+// joined returns the data of device.added.
+func joined(d *device.Device) nameData {
+	data := nameData{Name: d.Spec.Name}
+	for _, key := range []string{"lock", "barrier"} {
+		if d.Channel(device.Ref{Key: key}) != nil {
+			secure := !d.Spec.Insecure
+			data.Secure = &secure
+		}
+	}
+	return data
+}
+
+// interview is a device that has joined and whose channels are not known until a time.
+type interview struct {
+	device   *device.Device
+	channels []*device.Channel
+	until    time.Time
+}
+
+// advanceInterviews adds the channels of devices whose interviews have ended: device.updated, then
+// their first values. It returns when to call it next.
+func (c *Controller) advanceInterviews(now time.Time) (due time.Time) {
+	c.interviews = slices.DeleteFunc(c.interviews, func(i interview) bool {
+		if now.Before(i.until) {
+			if due.IsZero() || i.until.Before(due) {
+				due = i.until
+			}
+			return false
+		}
+		d := i.device
+		if c.device(d.ID) != d {
+			return true // has left
+		}
+		d.Channels = i.channels
+		events := []hub.Event{{
+			Type: hub.EventUpdated, DeviceID: d.ID, Data: updatedData{d.Spec.Name, []device.Ref{}},
+		}}
+		for _, o := range d.First() {
+			events = append(events, observed(d, o))
+		}
+		c.commit(now, hub.Change{Events: events, Set: c.entries(d)})
+		return true
+	})
+	return due
 }
 
 // Press presses the button of a device: in an open removal window, which closes, the device leaves

@@ -151,9 +151,18 @@ func (d *Device) Command(ref Ref, v Value, now time.Time) hub.Channel {
 	}
 	c.ChannelState = c.Commanded(v, now)
 	d.actions = append(
-		d.actions, action{Ref: ref, Value: v, Since: now, Due: now.Add(d.latency(ref, v))},
+		d.actions, action{Ref: ref, Value: v, Since: now, Due: d.awake(now).Add(d.latency(ref, v))},
 	)
 	return c.view(d.Available)
+}
+
+// awake returns when a device is awake next: now, unless it sleeps.
+func (d *Device) awake(now time.Time) time.Time {
+	every := time.Duration(d.Spec.WakesEvery)
+	if every <= 0 {
+		return now
+	}
+	return now.Truncate(every).Add(every)
 }
 
 func (d *Device) latency(ref Ref, v Value) time.Duration {

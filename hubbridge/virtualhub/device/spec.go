@@ -22,6 +22,12 @@ type Spec struct {
 	// Insecure marks a device that joined without security. An insecure lock or barrier rejects
 	// commands.
 	Insecure bool `json:"insecure,omitempty"`
+	// Interview is how long the hub asks a device that has joined for its channels. They are added
+	// with device.updated. Defaults to none: the channels are known at once.
+	Interview Duration `json:"interview,omitempty"`
+	// WakesEvery is the interval at which a device that sleeps wakes. Commands wait until then.
+	// Defaults to none: the device does not sleep.
+	WakesEvery Duration `json:"wakes_every,omitempty"`
 	// Gangs is the number of switches of a `switch`, 1 to 8. A single switch is at endpoint 0; two
 	// or more are at the endpoints 1, 2, …. Defaults to 1.
 	Gangs int `json:"gangs,omitempty"`

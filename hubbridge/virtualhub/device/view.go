@@ -14,6 +14,9 @@ func (d *Device) View() hub.Device {
 	v := hub.Device{
 		ID: d.ID, Name: d.Spec.Name, Manufacturer: d.Spec.Manufacturer, Model: d.Spec.Model,
 	}
+	if d.Spec.WakesEvery > 0 {
+		v.WakesAt = d.awake(time.Now())
+	}
 	for _, c := range d.Channels {
 		v.Channels = append(v.Channels, c.view(d.Available))
 	}

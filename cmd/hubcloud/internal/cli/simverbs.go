@@ -174,17 +174,22 @@ type simJoinCommand struct {
 	simHub
 	Kind string `arg:"" optional:"" help:"Kind of the device, such as lock, thermostat, dimmer or smoke_alarm." default:"contact_sensor"`
 	Name string `help:"Name of the device. Defaults to that of its kind." placeholder:"NAME" env:"-"`
+
+	Interview  time.Duration `help:"How long the hub asks the device for its channels, which it adds with device.updated." placeholder:"DURATION" env:"-"`
+	WakesEvery time.Duration `help:"Let the device sleep, and wake at this interval; commands wait until then." placeholder:"DURATION" env:"-"`
 }
 
 // Run runs the action.
 func (c *simJoinCommand) Run(ctx context.Context, out Output, selected *kong.Context) error {
-	return c.act(ctx, out, selected, control.Action{Kind: c.Kind, Name: c.Name})
+	return c.act(ctx, out, selected, control.Action{
+		Kind: c.Kind, Name: c.Name, Interview: c.Interview, WakesEvery: c.WakesEvery,
+	})
 }
 
 // simEmitCommand emits an event of any type.
 type simEmitCommand struct {
 	simHub
-	Type   string `arg:"" help:"Type of the event, such as credential.created, credential.applied, credential.revoked, rule.created, rule.updated, rule.fired or rule.deleted."`
+	Type   string `arg:"" help:"Type of the event, such as device.join_failed, credential.created, credential.applied, credential.revoked, rule.created, rule.updated, rule.fired or rule.deleted."`
 	Device string `help:"Id or name of the event's device. Defaults to the first lock for credential events, to none for others." placeholder:"DEVICE" env:"-"`
 	Data   string `help:"Data of the event, as a JSON object. Defaults to an example of the type." placeholder:"JSON" env:"-"`
 }

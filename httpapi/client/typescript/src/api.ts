@@ -1172,6 +1172,8 @@ export interface components {
             model: string;
             /** @description Set only through the API. */
             room: string | null;
+            /** @description When a device that sleeps is expected to wake; a command waits until then. Absent for devices whose hub does not say so. */
+            wakes_at?: components["schemas"]["Timestamp"];
             /** @description Only the channels that the device reported supporting. */
             channels: components["schemas"]["ChannelItem"][];
         };
@@ -1243,6 +1245,8 @@ export interface components {
             model: string;
             /** @description Set only through the API. */
             room: string | null;
+            /** @description When a device that sleeps is expected to wake; a command waits until then. Absent for devices whose hub does not say so. */
+            wakes_at?: components["schemas"]["Timestamp"];
             /** @description Only the channels that the device reported supporting. */
             channels: components["schemas"]["Channel"][];
         };
@@ -1488,7 +1492,7 @@ export interface components {
          *       }
          *     }
          */
-        Event: components["schemas"]["HubConnectedEvent"] | components["schemas"]["HubDisconnectedEvent"] | components["schemas"]["HubEventsSkippedEvent"] | components["schemas"]["HubLogResetEvent"] | components["schemas"]["ChannelObservedEvent"] | components["schemas"]["ChannelDesiredEvent"] | components["schemas"]["DeviceAddedEvent"] | components["schemas"]["DeviceUpdatedEvent"] | components["schemas"]["DeviceAvailableEvent"] | components["schemas"]["DeviceUnavailableEvent"] | components["schemas"]["DeviceForgottenEvent"] | components["schemas"]["CredentialCreatedEvent"] | components["schemas"]["CredentialAppliedEvent"] | components["schemas"]["CredentialRevokedEvent"] | components["schemas"]["RuleCreatedEvent"] | components["schemas"]["RuleUpdatedEvent"] | components["schemas"]["RuleFiredEvent"] | components["schemas"]["RuleDeletedEvent"] | components["schemas"]["FeedGapEvent"] | components["schemas"]["OtherEvent"];
+        Event: components["schemas"]["HubConnectedEvent"] | components["schemas"]["HubDisconnectedEvent"] | components["schemas"]["HubEventsSkippedEvent"] | components["schemas"]["HubLogResetEvent"] | components["schemas"]["ChannelObservedEvent"] | components["schemas"]["ChannelDesiredEvent"] | components["schemas"]["DeviceAddedEvent"] | components["schemas"]["DeviceUpdatedEvent"] | components["schemas"]["DeviceJoinFailedEvent"] | components["schemas"]["DeviceAvailableEvent"] | components["schemas"]["DeviceUnavailableEvent"] | components["schemas"]["DeviceForgottenEvent"] | components["schemas"]["CredentialCreatedEvent"] | components["schemas"]["CredentialAppliedEvent"] | components["schemas"]["CredentialRevokedEvent"] | components["schemas"]["RuleCreatedEvent"] | components["schemas"]["RuleUpdatedEvent"] | components["schemas"]["RuleFiredEvent"] | components["schemas"]["RuleDeletedEvent"] | components["schemas"]["FeedGapEvent"] | components["schemas"]["OtherEvent"];
         /** @description The hub connects. */
         HubConnectedEvent: {
             cursor: components["schemas"]["Cursor"];
@@ -1573,7 +1577,7 @@ export interface components {
             clock_trusted: components["schemas"]["ClockTrusted"];
             data: components["schemas"]["ChannelData"];
         };
-        /** @description A device joined in the pairing window. */
+        /** @description A device joined, in the pairing window or later by itself (SmartStart). */
         DeviceAddedEvent: {
             cursor: components["schemas"]["Cursor"];
             /**
@@ -1585,7 +1589,7 @@ export interface components {
             device_id: components["schemas"]["EventDeviceID"];
             time: components["schemas"]["EventTime"];
             clock_trusted: components["schemas"]["ClockTrusted"];
-            data: components["schemas"]["DeviceData"];
+            data: components["schemas"]["DeviceAddedData"];
         };
         /** @description A device's data changed. */
         DeviceUpdatedEvent: {
@@ -1600,6 +1604,20 @@ export interface components {
             time: components["schemas"]["EventTime"];
             clock_trusted: components["schemas"]["ClockTrusted"];
             data: components["schemas"]["DeviceUpdatedData"];
+        };
+        /** @description A device tried to join and failed. The pairing window stays open. */
+        DeviceJoinFailedEvent: {
+            cursor: components["schemas"]["Cursor"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "device.join_failed";
+            hub_id: components["schemas"]["HubID"];
+            device_id: components["schemas"]["EventDeviceID"];
+            time: components["schemas"]["EventTime"];
+            clock_trusted: components["schemas"]["ClockTrusted"];
+            data: components["schemas"]["JoinFailedData"];
         };
         /** @description The hub can reach the device again. */
         DeviceAvailableEvent: {
@@ -1797,8 +1815,21 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        DeviceAddedData: {
+            name: string;
+            /** @description False if the hub rejects commands to the device because it joined without security. Hubs may leave it out. */
+            secure?: boolean;
+        } & {
+            [key: string]: unknown;
+        };
         DeviceData: {
             name: string;
+        } & {
+            [key: string]: unknown;
+        };
+        JoinFailedData: {
+            /** @description Such as setup_code, security, radio or timeout. */
+            reason: string;
         } & {
             [key: string]: unknown;
         };
