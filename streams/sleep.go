@@ -16,3 +16,11 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 		return false
 	}
 }
+
+// Elapsed returns how long ago since was, by the monotonic clock or by the wall clock, whichever is
+// longer: Go's monotonic clock stands still while the machine is suspended, and the wall clock can
+// be set back. It is for leases, which others take over meanwhile. since must be from time.Now.
+func Elapsed(since time.Time) time.Duration {
+	now := time.Now()
+	return max(now.Sub(since), now.Round(0).Sub(since.Round(0))) // Round drops the monotonic clock
+}

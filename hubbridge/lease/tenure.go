@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"hubcloud/streams"
 	"hubcloud/streams/jsapi"
 )
 
@@ -46,21 +47,18 @@ func (l *loop) startTenure(ctx context.Context, group int, revision uint64) {
 	}()
 }
 
-// term is the time until which a lease is certainly held, by the clock of this process, which goes
-// on while the process is suspended.
-type term struct{ until atomic.Pointer[time.Time] }
+// term is the time during which a lease is certainly held, by the clocks of this process, which go
+// on while the process or the machine is suspended.
+type term struct{ requested atomic.Pointer[time.Time] }
 
 // extend extends the term after a renewal that succeeded and was requested at the given time.
-func (t *term) extend(requested time.Time) {
-	until := requested.Add(holdFor)
-	t.until.Store(&until)
-}
+func (t *term) extend(requested time.Time) { t.requested.Store(&requested) }
 
 // end ends the term now.
-func (t *term) end() { t.until.Store(&time.Time{}) }
+func (t *term) end() { t.requested.Store(&time.Time{}) }
 
 // held reports whether the term has not ended.
-func (t *term) held() bool { return time.Now().Before(*t.until.Load()) }
+func (t *term) held() bool { return streams.Elapsed(*t.requested.Load()) < holdFor }
 
 // holdLease runs serve while it renews the lease, which was requested at the given time, and
 // releases the lease when serve has returned. cancel ends ctx when the lease is lost. The error is
