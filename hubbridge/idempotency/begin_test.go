@@ -13,6 +13,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/idempotency"
+	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
 )
 
@@ -122,5 +123,53 @@ func TestBeginUnsure(t *testing.T) {
 		len(b.withdrawn) != 0 {
 		t.Errorf("Reserve: %+v, %v after %d lost acknowledgements, began %+v; want the ID begun",
 			r, err, lost.Load(), b)
+	}
+}
+
+// TestFinishAtADeposedLeader: a request whose reservation a deposed leader did not have counted as one
+// whose window was over. Its answer was not stored, and a repetition ran the request again.
+func TestFinishAtADeposedLeader(t *testing.T) {
+	t.Parallel()
+	broker := newBroker(t)
+	proxy := streamstest.NewRewriter(broker)
+	conns := broker.Connect(t, nats.InProcessServer(proxy))
+	keys, err := idempotency.New(conns, idempotency.Config{
+		ReplicaID: "r1", Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(keys.Close)
+	var b begun
+	r, err := keys.Reserve(t.Context(), b.request("request"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Another revision makes Finish read the reservation.
+	buckets, err := streams.OpenBuckets(t.Context(), broker.Connect(t), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := idempotency.Name(orgA, "k")
+	stored, err := buckets.Idempotency.Get(t.Context(), name)
+	if err == nil {
+		_, err = buckets.Idempotency.Put(t.Context(), name, stored.Value())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var old atomic.Int32
+	proxy.Change(func(payload []byte) []byte {
+		if bytes.Contains(payload, []byte("stream_msg_get_response")) && old.Add(1) == 1 {
+			return []byte(`{"error":{"code":404,"err_code":10037,"description":"no message found"}}`)
+		}
+		return payload
+	})
+	if first, err := keys.Finish(t.Context(), r, []byte(`{"done":true}`)); err != nil || first != nil {
+		t.Fatalf("Finish: %s, %v, want nil, nil", first, err)
+	}
+	again, err := keys.Reserve(t.Context(), b.request("request"))
+	if err != nil || string(again.Answer) != `{"done":true}` || old.Load() < 2 {
+		t.Errorf("the request again: %+v, %v after %d reads; want its answer", again, err, old.Load())
 	}
 }

@@ -276,6 +276,13 @@ func (k *Keys) Finish(
 		if err != nil {
 			return nil, err
 		}
+		if entry.Revision < r.revision && k.cfg.Now().Sub(r.ReservedAt) < k.cfg.Window {
+			// A deposed leader, which does not have the reservation.
+			if !streams.Sleep(ctx, pause) {
+				return nil, ctx.Err()
+			}
+			continue
+		}
 		revision = entry.Revision
 		switch {
 		case revision == 0 || stored.ID != r.ID:
