@@ -74,7 +74,8 @@ func (f *Feed) lastFormer(
 
 // refreshSince returns once Hubs has what the directory had at the time t.
 func (f *Feed) refreshSince(ctx context.Context, t time.Time) error {
-	if f.refreshed.Load() > t.UnixNano() {
+	// After compares by the monotonic clock: the wall clock may have been set back since.
+	if last := f.refreshed.Load(); last != nil && last.After(t) {
 		return nil
 	}
 	begun := time.Now()
@@ -83,6 +84,6 @@ func (f *Feed) refreshSince(ctx context.Context, t time.Time) error {
 	if err := f.cfg.Hubs.Refresh(ctx); err != nil {
 		return err
 	}
-	f.refreshed.Store(begun.UnixNano())
+	f.refreshed.Store(&begun)
 	return nil
 }

@@ -98,9 +98,8 @@ type Feed struct {
 	// former has the formerLog of hubs that were reset, by their IDs, as far as readers of a ring
 	// have needed it.
 	former sync.Map
-	// refreshed is when the last refresh of Hubs for an unknown hub began, in nanoseconds since
-	// 1970.
-	refreshed atomic.Int64
+	// refreshed is when the last refresh of Hubs for an unknown hub began.
+	refreshed atomic.Pointer[time.Time]
 
 	mu    sync.RWMutex
 	rings map[string]*ring
