@@ -75,13 +75,14 @@ func (a API) ShareLimits(ctx context.Context, bus ratelimit.Bus) error {
 // and malformed ids get the same answer in the same time.
 func (a *api) ownHub(req *request) (domain.HubID, error) {
 	hub, ok := domain.ParseHubID(req.http.PathValue("hub_id"))
-	if ok {
-		var access domain.HubAccess
-		access, ok = a.Hubs.Hub(hub)
-		ok = ok && access.OrgID == req.key.OrgID
-	}
-	if !ok {
+	if !ok || !isOwn(a.Hubs, req.key.OrgID, hub) {
 		return "", domain.ErrHubNotFound()
 	}
 	return hub, nil
+}
+
+// isOwn reports whether an organization has a hub.
+func isOwn(hubs Hubs, org string, hub domain.HubID) bool {
+	access, ok := hubs.Hub(hub)
+	return ok && access.OrgID == org
 }

@@ -25,7 +25,7 @@ func (a *api) readEvents(req *request) error {
 	if err != nil {
 		return err
 	}
-	return a.readFeed(req, hubFeed{a.Events, hub}, q)
+	return a.readFeed(req, hubFeed{a.Events, a.Hubs, hub, req.key.OrgID}, q)
 }
 
 // readFeed answers with a page of a feed.

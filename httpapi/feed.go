@@ -21,20 +21,31 @@ type feed interface {
 	Reader(name string) domain.FeedReaderID
 }
 
-// hubFeed is the event log of one hub.
+// hubFeed is the event log of one hub, for the organization that has the hub.
 type hubFeed struct {
 	events Events
+	hubs   Hubs
 	hub    domain.HubID
+	org    string
 }
 
 func (f hubFeed) Part(
 	ctx context.Context, after string, limit, bytes int, wait time.Duration,
 ) (domain.EventPage, error) {
-	return f.events.Part(ctx, f.hub, after, limit, bytes, wait)
+	page, err := f.events.Part(ctx, f.hub, after, limit, bytes, wait)
+	if err == nil && !isOwn(f.hubs, f.org, f.hub) {
+		return domain.EventPage{}, domain.ErrHubNotFound()
+	}
+	return page, err
 }
 
 func (f hubFeed) Follow(ctx context.Context, after string) (EventReader, error) {
-	return f.events.Follow(ctx, f.hub, after)
+	reader, err := f.events.Follow(ctx, f.hub, after)
+	if err == nil && !isOwn(f.hubs, f.org, f.hub) {
+		reader.Close()
+		return nil, domain.ErrHubNotFound()
+	}
+	return reader, err
 }
 
 func (f hubFeed) Reader(name string) domain.FeedReaderID {

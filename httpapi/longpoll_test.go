@@ -30,6 +30,14 @@ func TestLongPoll(t *testing.T) {
 		"the key is revoked": {
 			func(s *service) { s.revoke() }, 401, "unauthenticated", 20 * time.Second,
 		},
+		// The former owner's request got an event of the next owner if it began to follow the log, or
+		// followed it again at its new end, at the moment of the change.
+		"the hub goes to another organization": {
+			func(s *service) {
+				s.give(hubOne, orgTwo)
+				s.emit(1, 0)
+			}, 404, "not_found", 20 * time.Second,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

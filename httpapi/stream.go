@@ -22,7 +22,7 @@ func (a *api) streamEvents(req *request) error {
 	if err != nil {
 		return err
 	}
-	return a.streamFeed(req, hubFeed{a.Events, hub}, q)
+	return a.streamFeed(req, hubFeed{a.Events, a.Hubs, hub, req.key.OrgID}, q)
 }
 
 // streamFeed streams a feed as Server-Sent Events until the client leaves or the stream must end.
