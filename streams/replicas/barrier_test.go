@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"hubcloud/streams"
 	"hubcloud/streams/replicas"
 	"hubcloud/streams/streamstest"
@@ -180,6 +182,45 @@ func TestBarrierWaitsForReconnectingReplica(t *testing.T) {
 	case <-time.After(2 * time.Second):
 	}
 	r.apply(5)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// The replica with the broker inside counted as gone when it had no processor for a second: a key was
+// said to be revoked that it still accepted.
+func TestBarrierWaitsForEmbedded(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	barrier := newWaiter(t, broker)
+	conns := broker.Connect(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	slow, served := make(chan struct{}), make(chan error, 1)
+	go func() {
+		embedded := replicas.NewBarrier(conns, replicas.Embedded, slog.New(slog.DiscardHandler))
+		served <- embedded.Serve(ctx, func(context.Context, uint64) error {
+			<-slow // not even the time limit of the request is noticed
+			return nil
+		})
+	}()
+	defer func() {
+		cancel()
+		<-served
+	}()
+	streamstest.Eventually(t, "the replica serves", func() bool {
+		_, err := conns.Cloud.Request(
+			streams.BarrierSubject(replicas.Embedded), nil, 100*time.Millisecond,
+		)
+		return !errors.Is(err, nats.ErrNoResponders)
+	})
+	done := make(chan error, 1)
+	go func() { done <- barrier.Wait(t.Context(), 5) }()
+	select {
+	case err := <-done:
+		t.Fatalf("Wait returned %v before the replica applied the event", err)
+	case <-time.After(3 * time.Second):
+	}
+	close(slow)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}

@@ -28,8 +28,8 @@ const (
 	freshPause = 20 * time.Millisecond
 	// freshTimeout bounds one confirmation.
 	freshTimeout = 2 * time.Second
-	// freshPatience is how long a request waits for a confirmation while the broker can be reached:
-	// a cluster that lost a server has new leaders within ten seconds.
+	// freshPatience is how long the broker may be in reach without a confirmation until the process
+	// counts as cut off: a cluster that lost a server has new leaders within ten seconds.
 	freshPatience = jsapi.Patience
 	// freshProbation is for how long rounds must succeed in a cluster before the view counts as
 	// confirmed again after a silence.
@@ -42,13 +42,16 @@ const (
 // Barrier.Wait relies on that: a replica that does not reply has stopped acting by an old view some
 // seconds later. Safe for concurrent use.
 //
-// Time is measured by the monotonic clock and by the wall clock, which goes on while a virtual
-// machine is suspended. A process that was stopped finds its confirmation expired when it wakes up.
+// A confirmation that is over makes requests wait for the next one, not fail: a process that gets
+// no processor, or was stopped, is slow and nothing else. Requests fail once the process is cut
+// off, which it measures by the time during which it ran (runClock).
 type Freshness struct {
-	cfg FreshnessConfig
+	cfg   FreshnessConfig
+	clock runClock
 
-	// confirmed is when the last confirmation began.
-	confirmed atomic.Pointer[time.Time]
+	// confirmed is when the last confirmation began, and confirmedAt the same on the clock.
+	confirmed   atomic.Pointer[time.Time]
+	confirmedAt atomic.Int64
 
 	mu sync.Mutex
 	// round is closed at the end of each round of confirmation.
@@ -77,6 +80,9 @@ type FreshnessConfig struct {
 	CutOff func() bool
 	// Clustered reports whether the broker is a cluster, where leaders change. Defaults to never.
 	Clustered func() bool
+	// Embedded states that the broker runs in this process, which cannot be cut off from it: the view
+	// needs no confirmation, since Barrier.Wait waits for the process.
+	Embedded bool
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
 }
@@ -118,7 +124,12 @@ func NewFreshness(cfg FreshnessConfig) (*Freshness, error) {
 
 // Run confirms the view until ctx ends, and returns ctx's error.
 func (f *Freshness) Run(ctx context.Context) error {
+	if f.cfg.Embedded {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return f.clock.run(ctx) })
 	group.Go(func() error { return f.confirmAll(ctx) })
 	group.Go(func() error { return f.detectLoss(ctx) })
 	return group.Wait()
@@ -134,12 +145,12 @@ func (f *Freshness) confirmAll(ctx context.Context) error {
 		case <-timer.C:
 		case <-f.kick:
 		}
-		at := time.Now()
+		at, onClock := time.Now(), f.clock.now()
 		err := f.refresh(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		f.endRound(at, err)
+		f.endRound(at, onClock, err)
 		// Callers that still wait start the next round as soon as one has ended.
 		if !streams.Sleep(ctx, freshPause) {
 			return ctx.Err()
@@ -163,8 +174,8 @@ func (f *Freshness) refresh(ctx context.Context) error {
 	return f.cfg.Refresh(ctx)
 }
 
-// endRound notes the result of a round that began at that time.
-func (f *Freshness) endRound(at time.Time, err error) {
+// endRound notes the result of a round that began at that time, also given on the clock.
+func (f *Freshness) endRound(at time.Time, onClock time.Duration, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.failed = err
@@ -172,6 +183,7 @@ func (f *Freshness) endRound(at time.Time, err error) {
 		f.tentative = time.Time{}
 	} else if f.isBelievable(at) {
 		f.confirmed.Store(&at)
+		f.confirmedAt.Store(int64(onClock))
 		f.tentative = time.Time{}
 		if f.isLost {
 			f.isLost = false
@@ -201,25 +213,21 @@ func (f *Freshness) isBelievable(at time.Time) bool {
 func (f *Freshness) detectLoss(ctx context.Context) error {
 	ticker := time.NewTicker(freshEvery)
 	defer ticker.Stop()
-	for began := time.Now(); ; {
+	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-ticker.C:
-			f.checkLoss(began)
+			f.checkLoss()
 		}
 	}
 }
 
-func (f *Freshness) checkLoss(began time.Time) {
+func (f *Freshness) checkLoss() {
 	cutOff := f.cfg.CutOff()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	last := began
-	if at := f.confirmed.Load(); at != nil {
-		last = *at
-	}
-	unconfirmed := time.Since(last)
+	unconfirmed := f.clock.now() - time.Duration(f.confirmedAt.Load())
 	if f.isLost || unconfirmed < freshFor || !cutOff && unconfirmed < freshPatience {
 		return
 	}
@@ -236,32 +244,26 @@ func (f *Freshness) checkLoss(began time.Time) {
 
 // Fresh reports whether the process may act by its view at this moment. Unlike Confirm it never
 // waits.
-func (f *Freshness) Fresh() bool { return f.fresh(time.Now()) }
-
-// fresh reports whether the last confirmation is still good.
-func (f *Freshness) fresh(now time.Time) bool {
+func (f *Freshness) Fresh() bool {
 	at := f.confirmed.Load()
-	// Round drops the monotonic clock.
-	return at != nil && now.Sub(*at) < freshFor && now.Round(0).Sub(at.Round(0)) < 2*freshFor
+	return f.cfg.Embedded || at != nil && streams.Elapsed(*at) < freshFor
 }
 
 // Confirm returns nil once the process may act by its view: the view was confirmed within the last
-// second, or is confirmed while Confirm waits. Otherwise the error is a domain.Unavailable, at once
-// if the broker is out of reach and else after jsapi.Patience, or ctx's.
+// second, or is confirmed while Confirm waits. The error is a domain.Unavailable once the process is
+// cut off, or ctx's.
 func (f *Freshness) Confirm(ctx context.Context) error {
 	now := time.Now()
-	if f.fresh(now) {
+	if f.Fresh() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, freshPatience, errUnconfirmed)
-	defer cancel()
 	for {
 		f.mu.Lock()
 		round, lost, failed := f.round, f.isLost, f.failed
 		f.mu.Unlock()
 		at := f.confirmed.Load()
 		switch {
-		case at != nil && !at.Before(now), f.fresh(time.Now()):
+		case at != nil && !at.Before(now), f.Fresh():
 			return nil
 		case lost:
 			return errors.Join(errStale(), failed)
@@ -273,15 +275,10 @@ func (f *Freshness) Confirm(ctx context.Context) error {
 		select {
 		case <-round:
 		case <-ctx.Done():
-			if errors.Is(context.Cause(ctx), errUnconfirmed) {
-				return errors.Join(errStale(), errUnconfirmed, failed)
-			}
 			return ctx.Err()
 		}
 	}
 }
-
-var errUnconfirmed = errors.New("not confirmed in time")
 
 // errStale returns the error that clients get.
 func errStale() error {

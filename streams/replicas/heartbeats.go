@@ -83,14 +83,10 @@ func (b *Barrier) keepHeartbeat(ctx context.Context, bucket jetstream.KeyValue) 
 }
 
 // Registered reports whether the other replicas know of this one: its heartbeat is stored and does
-// not expire yet. A process with the broker inside cannot be cut off from it, and goes on reading
-// while a full disk lets it store nothing: it always counts as registered.
+// not expire yet.
 func (b *Barrier) Registered() bool {
-	if b.nc.Opts.InProcessServer != nil {
-		return true
-	}
 	renewed := b.renewed.Load()
-	return renewed != nil && time.Since(*renewed) < heartbeatGood
+	return renewed != nil && streams.Elapsed(*renewed) < heartbeatGood
 }
 
 // registered lists the replicas with a heartbeat, perhaps with some that have just ended. The

@@ -35,16 +35,18 @@ const (
 // Reach watches whether this process reaches the broker: whether each of its connections answers,
 // and whether, in a cluster, the servers that it reaches are a majority. nats.go notices a dead
 // connection after half a minute, and never that the server at its other end is cut off from the
-// rest. Safe for concurrent use.
+// rest. It measures silence by the time during which this process ran: a process that gets no
+// processor is not cut off. Safe for concurrent use.
 type Reach struct {
 	sys    *nats.Conn
 	cloud  *nats.Conn
 	all    []*nats.Conn
 	logger *slog.Logger
+	clock  runClock
 
 	mu sync.Mutex
-	// answered is when each connection last answered a ping.
-	answered map[*nats.Conn]time.Time
+	// answered is when each connection last answered a ping, by the clock.
+	answered map[*nats.Conn]time.Duration
 	// server is the name of the server at the other end of each connection, "" while there is none.
 	// It is kept here because a connection whose write is stuck in the network blocks every caller
 	// that asks it.
@@ -52,8 +54,8 @@ type Reach struct {
 	// reconnected is when each connection was last opened again.
 	reconnected map[*nats.Conn]time.Time
 	// servers holds when each server of a cluster last answered, by name, and members the same for
-	// those that keep streams; size is how many of the latter the cluster has.
-	servers, members map[string]time.Time
+	// those that keep streams, by the clock; size is how many of the latter the cluster has.
+	servers, members map[string]time.Duration
 	size             int
 	// starts holds when each server of a cluster was started, by its own clock, and started when one
 	// was last found to have started.
@@ -65,8 +67,9 @@ type Reach struct {
 	changed time.Time
 	// began is when the servers were asked for the first time.
 	began time.Time
-	// minoritySince is since when fewer than a majority have answered; zero while enough do.
-	minoritySince time.Time
+	// inMinority reports that fewer than a majority have answered since minoritySince, by the clock.
+	inMinority    bool
+	minoritySince time.Duration
 }
 
 // NewReach returns a Reach for connections to one broker. All count as alive until Run has pinged
@@ -74,15 +77,15 @@ type Reach struct {
 func NewReach(logger *slog.Logger, first *streams.Conns, more ...*streams.Conns) *Reach {
 	r := &Reach{
 		sys: first.Sys, cloud: first.Cloud, logger: cmp.Or(logger, slog.Default()),
-		answered: map[*nats.Conn]time.Time{}, server: map[*nats.Conn]string{},
+		answered: map[*nats.Conn]time.Duration{}, server: map[*nats.Conn]string{},
 		reconnected: map[*nats.Conn]time.Time{},
-		servers:     map[string]time.Time{}, members: map[string]time.Time{},
+		servers:     map[string]time.Duration{}, members: map[string]time.Duration{},
 		starts: map[string]time.Time{}, routes: map[string][]uint64{},
 	}
 	for _, conns := range append([]*streams.Conns{first}, more...) {
 		for _, nc := range conns.All() {
 			r.all = append(r.all, nc)
-			r.answered[nc], r.server[nc] = time.Now(), nc.ConnectedServerName()
+			r.server[nc] = nc.ConnectedServerName()
 		}
 	}
 	return r
@@ -91,6 +94,7 @@ func NewReach(logger *slog.Logger, first *streams.Conns, more ...*streams.Conns)
 // Run pings until ctx ends, and returns ctx's error.
 func (r *Reach) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return r.clock.run(ctx) })
 	for _, nc := range r.all {
 		group.Go(func() error { return r.ping(ctx, nc) })
 	}
@@ -109,7 +113,7 @@ func (r *Reach) ping(ctx context.Context, nc *nats.Conn) error {
 		case nc.Opts.InProcessServer != nil, flush(ctx, nc) == nil:
 			server := nc.ConnectedServerName()
 			r.mu.Lock()
-			r.answered[nc], r.server[nc] = time.Now(), server
+			r.answered[nc], r.server[nc] = r.clock.now(), server
 			r.mu.Unlock()
 		}
 		r.reconnectIfLost(nc)
@@ -130,13 +134,12 @@ func flush(ctx context.Context, nc *nats.Conn) error {
 // reconnectIfLost opens a connection again that is silent, or that leads to a server which is cut
 // off from the others.
 func (r *Reach) reconnectIfLost(nc *nats.Conn) {
-	now := time.Now()
+	now, ran := time.Now(), r.clock.now()
 	server := nc.ConnectedServerName()
 	r.mu.Lock()
-	silent := now.Sub(r.answered[nc]) > reconnectAfter
-	inMinority := !r.minoritySince.IsZero()
-	isolated := r.size > 1 && (inMinority && now.Sub(r.minoritySince) > reconnectAfter ||
-		!inMinority && server != "" && now.Sub(r.servers[server]) > reconnectAfter)
+	silent := ran-r.answered[nc] > reconnectAfter
+	isolated := r.size > 1 && (r.inMinority && ran-r.minoritySince > reconnectAfter ||
+		!r.inMinority && server != "" && ran-r.servers[server] > reconnectAfter)
 	reconnect := nc.IsConnected() && (silent || isolated) &&
 		now.Sub(r.reconnected[nc]) > reconnectEvery
 	if reconnect {
@@ -187,7 +190,7 @@ func (r *Reach) pingServers(ctx context.Context) error {
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.servers[answer.Server.Name] = time.Now()
+		r.servers[answer.Server.Name] = r.clock.now()
 		r.noteStart(answer.Server.Name, answer.Stats.Start, time.Now())
 		routes := make([]uint64, 0, len(answer.Stats.Routes))
 		for _, route := range answer.Stats.Routes {
@@ -195,7 +198,7 @@ func (r *Reach) pingServers(ctx context.Context) error {
 		}
 		r.noteRoutes(answer.Server.Name, routes, time.Now())
 		if js := answer.Stats.JetStream; js != nil && js.Meta != nil {
-			r.members[answer.Server.Name] = time.Now()
+			r.members[answer.Server.Name] = r.clock.now()
 			r.size = js.Meta.Size
 		}
 	})
@@ -263,7 +266,7 @@ func (r *Reach) countMembers(ctx context.Context) error {
 	ticker := time.NewTicker(pingEvery)
 	defer ticker.Stop()
 	for {
-		r.noteMajority(time.Now())
+		r.noteMajority(r.clock.now())
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -273,20 +276,20 @@ func (r *Reach) countMembers(ctx context.Context) error {
 }
 
 // noteMajority notes whether a majority of the servers has answered lately.
-func (r *Reach) noteMajority(now time.Time) {
+func (r *Reach) noteMajority(now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	answered := 0
 	for _, at := range r.members {
-		if now.Sub(at) < maxSilence {
+		if now-at < maxSilence {
 			answered++
 		}
 	}
 	switch {
 	case answered > r.size/2 || r.size < 2:
-		r.minoritySince = time.Time{}
-	case r.minoritySince.IsZero():
-		r.minoritySince = now
+		r.inMinority = false
+	case !r.inMinority:
+		r.inMinority, r.minoritySince = true, now
 	}
 }
 
@@ -296,15 +299,15 @@ func (r *Reach) CutOff() bool { return r.Lost(r.cloud) }
 // Lost reports whether a connection is of no use: it is silent, or the server at its other end is
 // cut off from the majority. While no majority answers, every connection is lost.
 func (r *Reach) Lost(nc *nats.Conn) bool {
-	now := time.Now()
+	now := r.clock.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	server := r.server[nc]
-	if now.Sub(r.answered[nc]) > maxSilence {
+	if now-r.answered[nc] > maxSilence {
 		return true
 	}
 	if r.size < 2 {
 		return false
 	}
-	return !r.minoritySince.IsZero() || server != "" && now.Sub(r.servers[server]) > maxSilence
+	return r.inMinority || server != "" && now-r.servers[server] > maxSilence
 }

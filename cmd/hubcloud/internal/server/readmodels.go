@@ -33,7 +33,7 @@ func (s *Server) startReadModels(ctx context.Context) error {
 		return err
 	}
 	s.replicaID = id
-	barrier := replicas.NewBarrier(s.conns, id, s.logger)
+	barrier := replicas.NewBarrier(s.conns, s.barrierID(), s.logger)
 	s.access = access.New(access.Config{
 		Directory: s.directoryLog, Store: s.store, Logger: s.logger, Metrics: s.registry,
 	})
@@ -187,6 +187,14 @@ func (s *Server) waitForAccess(ctx context.Context) error {
 	})
 }
 
+// barrierID returns the id under which the other replicas wait for this one.
+func (s *Server) barrierID() string {
+	if s.broker != nil {
+		return replicas.Embedded
+	}
+	return s.replicaID
+}
+
 // startFreshness starts the three loops of package replicas, which together make a revoked key stop
 // working at every replica.
 func (s *Server) startFreshness(barrier *replicas.Barrier) (err error) {
@@ -197,7 +205,7 @@ func (s *Server) startFreshness(barrier *replicas.Barrier) (err error) {
 	s.foundation.run("reach", s.reach.Run)
 	s.freshness, err = replicas.NewFreshness(replicas.FreshnessConfig{
 		Refresh: s.access.Refresh, Registered: barrier.Registered, CutOff: s.reach.CutOff,
-		Clustered: s.conns.Clustered, Logger: s.logger,
+		Clustered: s.conns.Clustered, Embedded: s.broker != nil, Logger: s.logger,
 	})
 	if err != nil {
 		return err

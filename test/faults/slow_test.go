@@ -1,0 +1,81 @@
+package faults
+
+import (
+	"net/http"
+	"syscall"
+	"testing"
+	"time"
+
+	"hubcloud/test/harness"
+	"hubcloud/test/natscluster"
+)
+
+// slow lets a process run for a twentieth of the time, as on a machine with far too much to do, until
+// the returned function is called.
+func slow(s *harness.Service) (end func()) {
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for !isClosed(stop) {
+			s.Signal(syscall.SIGSTOP)
+			pause(stop, 1900*time.Millisecond)
+			s.Signal(syscall.SIGCONT)
+			pause(stop, 100*time.Millisecond)
+		}
+	}()
+	return func() {
+		close(stop)
+		<-ended
+	}
+}
+
+// TestSlowReplicas lets replicas run for a twentieth of the time: one with the broker inside, one that
+// is connected to it, and one of a cluster. Regression: each took itself for cut off, since its own
+// goroutines were late, and answered every request with 503. A slow replica must answer, and must
+// reject a revoked key at once.
+func TestSlowReplicas(t *testing.T) {
+	t.Parallel()
+	t.Run("one broker", func(t *testing.T) {
+		first := harness.Start(t)
+		second := first.Replica()
+		tenant := harness.NewTenant(t, first, "Slow")
+		for name, replica := range map[string]*harness.Service{
+			"connected": second, "with the broker inside": first,
+		} {
+			t.Run(name, func(t *testing.T) { trySlow(t, replica, first, tenant.Org) })
+		}
+	})
+	t.Run("cluster", func(t *testing.T) {
+		broker := natscluster.StartOnLoopback(t, "4")
+		first, second := broker.Join(), broker.Join()
+		trySlow(t, second, first, harness.NewTenant(t, first, "Slow").Org)
+	})
+}
+
+// trySlow sends requests to a slow replica, and revokes their key at another one.
+func trySlow(t *testing.T, replica, other *harness.Service, org string) {
+	t.Helper()
+	id, key := other.Key(org)
+	client := harness.NewClient(t, replica.Base(), key)
+	stream := client.Stream("/events/stream", "")
+	defer stream.Close()
+	end := slow(replica)
+	defer end()
+	answers, slowest := 0, time.Duration(0)
+	for began := time.Now(); time.Since(began) < 20*time.Second; answers++ {
+		sent := time.Now()
+		client.Must(http.MethodGet, "/sites", nil, http.StatusOK)
+		slowest = max(slowest, time.Since(sent))
+	}
+	if isClosed(stream.Ended) {
+		t.Error("an event stream of the slow replica has ended, want it open")
+	}
+	began := time.Now()
+	other.CLI("key", "revoke", id)
+	revoked := time.Since(began)
+	client.Rejected(http.MethodGet, "/sites", nil, http.StatusUnauthorized, "unauthenticated")
+	t.Logf(
+		"%d answers, the slowest after %v; the key was revoked after %v", answers,
+		slowest.Round(time.Millisecond), revoked.Round(time.Millisecond),
+	)
+}
