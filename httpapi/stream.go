@@ -211,8 +211,7 @@ func (s *stream) readerEnded(err error) (ended string, cause error) {
 }
 
 // idleFrames returns what the stream sends besides events: a keepalive comment if one is due, and
-// the position if the client asked for positions. The comment is a block of its own, for clients
-// that split a stream at empty lines.
+// the position if the client asked for positions.
 func (s *stream) idleFrames(keepalive bool) []byte {
 	frames := make([]byte, 0, 64)
 	if keepalive {

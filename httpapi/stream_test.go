@@ -58,7 +58,7 @@ func (s *service) streamAt(path string, headers ...string) *openStream {
 	return &openStream{t: s.t, res: res, text: bufio.NewReader(res.Body), stop: stop}
 }
 
-// block reads up to and including the next empty line.
+// block reads up to and including the next empty line, or a comment line.
 func (o *openStream) block() string {
 	o.t.Helper()
 	var block strings.Builder
@@ -68,7 +68,7 @@ func (o *openStream) block() string {
 			o.t.Fatalf("after %q: got %v, want an event", block.String(), err)
 		}
 		block.WriteString(line)
-		if line == "\n" {
+		if line == "\n" || block.String()[0] == ':' {
 			return block.String()
 		}
 	}
@@ -142,11 +142,11 @@ func TestStreamOfMessages(t *testing.T) {
 			if took := time.Since(began); o.res.StatusCode != 200 || took > 0 {
 				t.Errorf("%s: got %d after %s, want 200 at once", path, o.res.StatusCode, took)
 			}
-			o.expect(": keepalive\n\n")
+			o.expect(": keepalive\n")
 			s.emit(1, 0)
 			o.expect(string(encodedEvent(1, 0).Frame))
 			for range 3 {
-				o.expect(": keepalive\n\n")
+				o.expect(": keepalive\n")
 			}
 			if took := time.Since(began); took != 4*DefaultStreamKeepalive {
 				t.Errorf("%s: 4 keepalives after %s, want %s", path, took, 4*DefaultStreamKeepalive)
@@ -261,7 +261,7 @@ func TestStreamKeepalive(t *testing.T) {
 		began := time.Now()
 		o.expect("id: c0\n\n")
 		for i := 1; i <= 3; i++ {
-			o.expect(": keepalive\n\n")
+			o.expect(": keepalive\n")
 			o.expect("id: c0\n\n")
 			if at := time.Since(began); at != time.Duration(i)*DefaultStreamKeepalive {
 				t.Errorf(
@@ -273,7 +273,7 @@ func TestStreamKeepalive(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		s.emit(1, 0)
 		o.expect(string(encodedEvent(1, 0).Frame))
-		o.expect(": keepalive\n\n")
+		o.expect(": keepalive\n")
 		o.expect("id: c1\n\n")
 		if at := time.Since(began); at != 4*DefaultStreamKeepalive {
 			t.Errorf(
@@ -296,9 +296,9 @@ func TestStreamCursor(t *testing.T) {
 			at   time.Duration
 			want string
 		}{
-			{10, "id: c0\n\n"}, {20, "id: c0\n\n"}, {30, ": keepalive\n\n"}, {30, "id: c0\n\n"},
+			{10, "id: c0\n\n"}, {20, "id: c0\n\n"}, {30, ": keepalive\n"}, {30, "id: c0\n\n"},
 			{40, "id: c0\n\n"}, {50, "id: c0\n\n"},
-			{60, ": keepalive\n\n"}, {60, "id: c0\n\n"}, {70, "id: c0\n\n"},
+			{60, ": keepalive\n"}, {60, "id: c0\n\n"}, {70, "id: c0\n\n"},
 		} {
 			o.expect(step.want)
 			if at := time.Since(began); at != step.at*time.Second {
@@ -421,7 +421,7 @@ func TestStreamOverHTTP2(t *testing.T) {
 			t.Fatalf("got protocol %s, want HTTP/2", o.res.Proto)
 		}
 		o.expect("id: c0\n\n")
-		o.expect(": keepalive\n\n")
+		o.expect(": keepalive\n")
 		o.expect("id: c0\n\n")
 		s.emit(1, 0)
 		o.expect(string(encodedEvent(1, 0).Frame))

@@ -20,5 +20,6 @@ func AppendLastEventID(dst []byte, id string) []byte {
 	return append(dst, "\n\n"...)
 }
 
-// AppendKeepalive appends a comment, which clients ignore.
-func AppendKeepalive(dst []byte) []byte { return append(dst, ": keepalive\n\n"...) }
+// AppendKeepalive appends a comment line, which clients ignore. No empty line follows: it would end
+// a message, and some clients pass on even one without any field.
+func AppendKeepalive(dst []byte) []byte { return append(dst, ": keepalive\n"...) }

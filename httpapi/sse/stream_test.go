@@ -159,7 +159,7 @@ func TestFrames(t *testing.T) {
 	frames := sse.AppendKeepalive(nil)
 	frames = sse.AppendLastEventID(frames, "c7")
 	frames = sse.AppendEvent(frames, "hub.portal_now", []byte(`{}`))
-	const want = ": keepalive\n\nid: c7\n\nevent: hub.portal_now\ndata: {}\n\n"
+	const want = ": keepalive\nid: c7\n\nevent: hub.portal_now\ndata: {}\n\n"
 	if string(frames) != want {
 		t.Errorf("frames are %q, want %q", frames, want)
 	}

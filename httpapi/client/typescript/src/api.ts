@@ -455,8 +455,8 @@ export interface paths {
          *     Without `Last-Event-ID` the stream begins with the next new event. With `positions=true` it also sends its position: at the beginning
          *     and with each keepalive, a block with only `id`. A client that reconnects with that id misses nothing, also if no event has come yet.
          *
-         *     A comment line `: keepalive` is sent regularly, every 30 seconds by default. The server ends the stream after at most 15 minutes by
-         *     default; reconnect with `Last-Event-ID` set to the last `id`. A stream also ends when its key is revoked or the hub's log is reset.
+         *     A comment line `: keepalive` is sent regularly, every 30 seconds by default; no empty line follows it. The server ends the stream after at
+         *     most 15 minutes by default; reconnect with `Last-Event-ID` set to the last `id`. A stream also ends when its key is revoked or the hub's log is reset.
          *     The answer is `429 rate_limited` if the key has too many streams open.
          */
         get: operations["streamEvents"];
@@ -520,8 +520,8 @@ export interface paths {
          *     Without `Last-Event-ID` the stream begins with the next new event. With `positions=true` it also sends its position: at the beginning
          *     and with each keepalive, a block with only `id`. A client that reconnects with that id misses nothing, also if no event has come yet.
          *
-         *     A comment line `: keepalive` is sent regularly, every 30 seconds by default. The server ends the stream after at most 15 minutes by
-         *     default; reconnect with `Last-Event-ID` set to the last `id`. A stream also ends when its key is revoked. A hub that is added, reset or removed does not end it.
+         *     A comment line `: keepalive` is sent regularly, every 30 seconds by default; no empty line follows it. The server ends the stream after at
+         *     most 15 minutes by default; reconnect with `Last-Event-ID` set to the last `id`. A stream also ends when its key is revoked. A hub that is added, reset or removed does not end it.
          *     The answer is `429 rate_limited` if the key has too many streams open.
          */
         get: operations["streamOrganizationEvents"];
