@@ -54,11 +54,16 @@ func blocks(t *testing.T, page string) []block {
 	return all
 }
 
+// needs returns the programs that a block needs.
+func (b block) needs() []string {
+	_, needs, _ := strings.Cut(b.options, "needs=")
+	return strings.Split(needs, ",")
+}
+
 // missing returns the programs that a block needs and that are not installed.
 func (b block) missing() []string {
 	var missing []string
-	_, needs, _ := strings.Cut(b.options, "needs=")
-	for name := range strings.SplitSeq(needs, ",") {
+	for _, name := range b.needs() {
 		if _, err := exec.LookPath(name); name != "" && err != nil {
 			missing = append(missing, name)
 		}
@@ -150,7 +155,12 @@ func (s *installation) try(t *testing.T, page string) {
 	must(t, os.Symlink(filepath.Join(s.home, "data"), filepath.Join(home, "data")))
 	script := "set -euo pipefail\n"
 	var tried []block
-	for _, b := range blocks(t, page) {
+	all := blocks(t, page)
+	if slices.ContainsFunc(all, func(b block) bool { return slices.Contains(b.needs(), "npm") }) {
+		packages := filepath.Join(nodejs.Install(t, ".", "guides"), "node_modules")
+		must(t, os.Symlink(packages, filepath.Join(home, "node_modules")))
+	}
+	for _, b := range all {
 		switch missing := b.missing(); {
 		case b.language == "yaml":
 			var value map[string]any
