@@ -159,7 +159,7 @@ func CheckReaderName(name string) error {
 	n := utf8.RuneCountInString(name)
 	notPrintable := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
 	if n < 1 || n > MaxReaderName || strings.ContainsFunc(name, notPrintable) ||
-		!strings.ContainsFunc(name, visible) {
+		!Shows(name) {
 		return Errorf(
 			CodeInvalidRequest, "Reader: must be 1 to %d printable characters", MaxReaderName,
 		)

@@ -48,7 +48,7 @@ func cleanText(field, s string, least int) (string, error) {
 		)
 	}
 	// Zero-width spaces and direction marks alone would make an invisible link.
-	if s != "" && !strings.ContainsFunc(s, visible) {
+	if s != "" && !Shows(s) {
 		return "", Errorf(CodeInvalidRequest, "%s: must contain a visible character", field)
 	}
 	return s, nil

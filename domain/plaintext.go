@@ -45,5 +45,8 @@ func invisible(r rune) bool {
 	)
 }
 
+// Shows reports whether a text has a visible character.
+func Shows(text string) bool { return strings.ContainsFunc(text, visible) }
+
 // visible reports whether r shows something.
 func visible(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) && !invisible(r) }

@@ -34,7 +34,7 @@ func deviceOf(state domain.ReportedState) DeviceState {
 		ID: state.DeviceID, Name: fmt.Sprint("Device ", state.DeviceID),
 		AvailableSince: orZero(state.AvailableSince), AvailableLogged: state.AvailableLogged,
 	}
-	if state.Name != nil {
+	if state.Name != nil && domain.Shows(*state.Name) {
 		device.Name = *state.Name
 	}
 	if state.Room != nil {

@@ -55,7 +55,7 @@ func (l *Live) DeviceInfos(
 		if !set && len(infos) >= maxNames {
 			continue
 		}
-		if !set {
+		if !set && domain.Shows(d.Name) {
 			info.Name = truncate(d.Name, longestValue)
 		}
 		for _, c := range d.Channels {

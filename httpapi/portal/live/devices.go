@@ -260,7 +260,7 @@ func deviceOf(hub domain.HubID, d domain.Device, label domain.DeviceLabel) Devic
 	if label.Name != nil {
 		device.Name = *label.Name
 	}
-	if strings.TrimSpace(device.Name) == "" {
+	if !domain.Shows(device.Name) {
 		device.Name = "Device " + formatInt(d.ID)
 	}
 	if label.Room != nil {

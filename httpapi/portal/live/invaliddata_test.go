@@ -29,7 +29,7 @@ func TestInvalidHubData(t *testing.T) {
 		"color": json.RawMessage(`{"red":"x","green":-5,"blue":1e9}`),
 		"level": json.RawMessage(`[1,2]`),
 	}
-	device := domain.Device{ID: -7, Name: " ", Manufacturer: long, Model: long}
+	device := domain.Device{ID: -7, Name: "\u3164\u2800", Manufacturer: long, Model: long}
 	for key, value := range values {
 		device.Channels = append(device.Channels, domain.Channel{
 			Key: key, Endpoint: 1 << 40, Unit: &long, Value: value, Writable: true,
@@ -45,6 +45,7 @@ func TestInvalidHubData(t *testing.T) {
 			Capabilities: json.RawMessage(`[]`),
 		},
 	)
+	// The link to a device whose name shows nothing could not be seen.
 	r.devices = []domain.Device{device}
 	shown, err := r.live.GetDevice(t.Context(), "org", hubA, -7)
 	if err != nil || shown.Name != "Device -7" {
