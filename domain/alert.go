@@ -21,7 +21,9 @@ var Severities = []Severity{SeverityAlarm, SeverityWarning}
 
 const (
 	// MaxSeenConditions is how many seen conditions an organization's state keeps.
-	MaxSeenConditions = 1000
+	MaxSeenConditions = 3000
+	// MaxSeenAtOnce is how many conditions a member can mark as seen at once.
+	MaxSeenAtOnce = 2000
 	// maxConditionID is the longest id of a condition, in bytes.
 	maxConditionID = 200
 )
@@ -54,34 +56,45 @@ func (s OrgState) seenAt(hub HubID, condition string) int {
 	})
 }
 
-// DecideSeeCondition records that a member has seen a condition; it returns no event if somebody
-// has seen that occurrence. The caller has checked that the organization has the hub. It returns
-// invalid_request for an id that is no condition's, and not_found for an unknown organization.
-func DecideSeeCondition(
-	s OrgState, o Origin, hub HubID, condition string, since time.Time,
-) ([]Event, error) {
+// DecideSeeConditions records that a member has seen occurrences of conditions; it returns no event
+// if somebody has seen them all. The caller has checked that the organization has the hubs. It
+// returns invalid_request for an id that is no condition's and for too many, and not_found for an
+// unknown organization.
+func DecideSeeConditions(s OrgState, o Origin, occurrences []Occurrence) ([]Event, error) {
 	if !s.Exists() {
 		return nil, ErrOrgNotFound()
 	}
-	if condition == "" || len(condition) > maxConditionID || since.IsZero() {
-		return nil, Errorf(CodeInvalidRequest, "condition: is not a condition of the hub")
+	if len(occurrences) > MaxSeenAtOnce {
+		return nil, Errorf(CodeInvalidRequest, "condition: at most %d at once", MaxSeenAtOnce)
 	}
-	if _, seen := s.SeenCondition(hub, condition, since); seen {
+	var fresh []Occurrence
+	for _, c := range occurrences {
+		if c.Condition == "" || len(c.Condition) > maxConditionID || c.Since.IsZero() {
+			return nil, Errorf(CodeInvalidRequest, "condition: is not a condition of the hub")
+		}
+		if _, seen := s.SeenCondition(c.HubID, c.Condition, c.Since); !seen {
+			c.Since = c.Since.UTC()
+			fresh = append(fresh, c)
+		}
+	}
+	if len(fresh) == 0 {
 		return nil, nil
 	}
 	return []Event{Record(o, ConditionSeen{
-		OrgID: s.ID, HubID: hub, Condition: condition, Since: since.UTC(),
+		OrgID: s.ID, Occurrence: fresh[0], More: fresh[1:],
 	})}, nil
 }
 
 func (s OrgState) withSeen(e Event, f ConditionSeen) OrgState {
 	s.Seen = slices.Clone(s.Seen)
-	if i := s.seenAt(f.HubID, f.Condition); i >= 0 {
-		s.Seen = slices.Delete(s.Seen, i, i+1)
+	for _, c := range append([]Occurrence{f.Occurrence}, f.More...) {
+		if i := s.seenAt(c.HubID, c.Condition); i >= 0 {
+			s.Seen = slices.Delete(s.Seen, i, i+1)
+		}
+		s.Seen = append(s.Seen, SeenCondition{
+			HubID: c.HubID, Condition: c.Condition, Since: c.Since, MemberID: e.Actor.ID, At: e.At,
+		})
 	}
-	s.Seen = append(s.Seen, SeenCondition{
-		HubID: f.HubID, Condition: f.Condition, Since: f.Since, MemberID: e.Actor.ID, At: e.At,
-	})
 	s.Seen = s.Seen[max(0, len(s.Seen)-MaxSeenConditions):]
 	return s
 }

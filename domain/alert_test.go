@@ -32,7 +32,9 @@ func TestSeenConditionEndsWithItsOccurrence(t *testing.T) {
 	again := first.Add(time.Hour)
 	see := func(state domain.OrgState, since time.Time) domain.OrgState {
 		t.Helper()
-		events, err := domain.DecideSeeCondition(state, origin, hub, "smoke/3/0", since)
+		events, err := domain.DecideSeeConditions(
+			state, origin, []domain.Occurrence{{HubID: hub, Condition: "smoke/3/0", Since: since}},
+		)
 		if err != nil || len(events) != 1 {
 			t.Fatalf("see: got %d events, %v, want 1", len(events), err)
 		}
@@ -50,8 +52,8 @@ func TestSeenConditionEndsWithItsOccurrence(t *testing.T) {
 	if _, ok := state.SeenCondition(hub, "smoke/3/0", again); ok {
 		t.Error("a later occurrence counts as seen")
 	}
-	if events, err := domain.DecideSeeCondition(
-		state, origin, hub, "smoke/3/0", first,
+	if events, err := domain.DecideSeeConditions(
+		state, origin, []domain.Occurrence{{HubID: hub, Condition: "smoke/3/0", Since: first}},
 	); err != nil || len(events) != 0 {
 		t.Errorf("seen twice: got %d events, %v, want none", len(events), err)
 	}
@@ -61,13 +63,38 @@ func TestSeenConditionEndsWithItsOccurrence(t *testing.T) {
 	}
 }
 
+// Several conditions are seen at once, as one event, those that somebody has seen left out.
+func TestSeeManyConditions(t *testing.T) {
+	t.Parallel()
+	var all []domain.Occurrence
+	for i := range 500 {
+		all = append(all, domain.Occurrence{
+			HubID: hub, Condition: fmt.Sprint("smoke/", i), Since: origin.At,
+		})
+	}
+	state := evolveOrg(t, domain.ConditionSeen{OrgID: orgA, Occurrence: all[7]})
+	events, err := domain.DecideSeeConditions(state, origin, all)
+	if err != nil || len(events) != 1 {
+		t.Fatalf("got %d events, %v, want 1", len(events), err)
+	}
+	if state, err = domain.EvolveOrg(state, events[0]); err != nil || len(state.Seen) != 500 {
+		t.Errorf("got %d seen, %v, want 500", len(state.Seen), err)
+	}
+	tooMany := make([]domain.Occurrence, domain.MaxSeenAtOnce+1)
+	if _, err := domain.DecideSeeConditions(state, origin, tooMany); err == nil {
+		t.Error("too many: got no error")
+	}
+}
+
 // The state of an organization is bounded.
 func TestSeenConditionsAreBounded(t *testing.T) {
 	t.Parallel()
 	var facts []domain.Fact
 	for i := range domain.MaxSeenConditions + 5 {
 		facts = append(facts, domain.ConditionSeen{
-			OrgID: orgA, HubID: hub, Condition: fmt.Sprint("smoke/", i), Since: origin.At,
+			OrgID: orgA, Occurrence: domain.Occurrence{
+				HubID: hub, Condition: fmt.Sprint("smoke/", i), Since: origin.At,
+			},
 		})
 	}
 	state := evolveOrg(t, facts...)
@@ -76,7 +103,7 @@ func TestSeenConditionsAreBounded(t *testing.T) {
 	}
 }
 
-func TestDecideSeeConditionRejects(t *testing.T) {
+func TestDecideSeeConditionsRejects(t *testing.T) {
 	t.Parallel()
 	at := origin.At
 	long := string(slices.Repeat([]byte("x"), 201))
@@ -93,7 +120,9 @@ func TestDecideSeeConditionRejects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := domain.DecideSeeCondition(c.state, origin, hub, c.condition, c.since)
+			_, err := domain.DecideSeeConditions(
+				c.state, origin, []domain.Occurrence{{HubID: hub, Condition: c.condition, Since: c.since}},
+			)
 			if domain.CodeOf(err) != c.want {
 				t.Errorf("got %v, want %s", err, c.want)
 			}

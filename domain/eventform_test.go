@@ -26,8 +26,10 @@ func TestEveryEventEverWrittenIsRead(t *testing.T) {
 		"org.created.v1": domain.OrgCreated{OrgID: orgA, Name: "Acme Estates"},
 		"org.renamed.v1": domain.OrgRenamed{OrgID: orgA, Name: "Acme Houses"},
 		"org.condition_seen.v1": domain.ConditionSeen{
-			OrgID: orgA, HubID: hub, Condition: "smoke/3/0",
-			Since: time.Date(2026, 11, 28, 4, 5, 6, 123456000, time.UTC),
+			OrgID: orgA, Occurrence: domain.Occurrence{
+				HubID: hub, Condition: "smoke/3/0",
+				Since: time.Date(2026, 11, 28, 4, 5, 6, 123456000, time.UTC),
+			},
 		},
 		"org.member_named.v1":   domain.MemberNamed{OrgID: orgA, MemberID: ann, Name: "Ann Smith"},
 		"org.member_limited.v1": domain.MemberLimited{OrgID: orgA, MemberID: ann, ViewOnly: true},

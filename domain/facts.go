@@ -127,11 +127,19 @@ type MemberLimited struct {
 	ViewOnly bool   `json:"view_only"`
 }
 
-// ConditionSeen records that a member has seen a condition that needs attention (aggregate org). It
-// concerns the occurrence that began at Since, and no later one.
+// ConditionSeen records that a member has seen a condition that needs attention, or several at once
+// (aggregate org).
 type ConditionSeen struct {
 	OrgID string `json:"org_id"`
-	HubID HubID  `json:"hub_id"`
+	Occurrence
+	// More are the others.
+	More []Occurrence `json:"more,omitempty"`
+}
+
+// Occurrence is an occurrence of a condition of a hub, the one that began at Since, and no later
+// one.
+type Occurrence struct {
+	HubID HubID `json:"hub_id"`
 	// Condition identifies the condition among those of the hub.
 	Condition string    `json:"condition"`
 	Since     time.Time `json:"since"`

@@ -38,6 +38,22 @@ func (c Connection) Same(other Connection) bool {
 	return c.Server == other.Server && c.CID == other.CID
 }
 
+// ReasonServerShutdown is the reason of the disconnections of all hubs of a broker's server that has
+// ended: the service was restarted, or a server of its cluster is away.
+const ReasonServerShutdown = "server shutdown"
+
+// ReconnectTime is how long such hubs count as reconnecting: hubs wait before each try to connect.
+const ReconnectTime = 5 * time.Minute
+
+// ReconnectingUntil returns until when a hub counts as reconnecting; zero if it does not. since and
+// reason are of its last disconnection.
+func ReconnectingUntil(status HubStatus, since time.Time, reason *string) time.Time {
+	if status != HubOffline || reason == nil || *reason != ReasonServerShutdown {
+		return time.Time{}
+	}
+	return since.Add(ReconnectTime)
+}
+
 // HubStatus is a hub's `connection.status`.
 type HubStatus string
 

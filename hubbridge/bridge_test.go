@@ -91,8 +91,9 @@ func TestShortConnections(t *testing.T) {
 	)
 }
 
-// TestBrokerEnds holds that connections to a broker that has stopped are recorded as ended,
-// although the broker reported no disconnects.
+// TestBrokerEnds checks that connections to a broker that has stopped are recorded as ended, although
+// the broker reported no disconnects, and that they differ from those that hubs have lost: after a
+// restart of the service all hubs were alarms, with no reason.
 func TestBrokerEnds(t *testing.T) {
 	t.Parallel()
 	i := newTestBridge(t)
@@ -104,13 +105,14 @@ func TestBrokerEnds(t *testing.T) {
 	early.connect(nil) // before the bridge starts
 	i.bridge("r1")
 	back.connect(nil) // while the bridge compares its records with the broker's list
-	away.eventuallyLogged("connected disconnected:null")
-	back.eventuallyLogged("connected disconnected:null connected")
-	early.eventuallyLogged("connected disconnected:null connected")
+	away.eventuallyLogged("connected disconnected:server_shutdown")
+	back.eventuallyLogged("connected disconnected:server_shutdown connected")
+	early.eventuallyLogged("connected disconnected:server_shutdown connected")
 	for h, online := range map[*hub]bool{away: false, back: true, early: true} {
 		h.eventuallyOnline(online)
-		if p, _ := i.view.Get(h.id); p.Reason != nil {
-			t.Errorf("reason of hub %s: got %q, want none", h.id, *p.Reason)
+		p, _ := i.view.Get(h.id)
+		if lost := p.Reason != nil && *p.Reason == domain.ReasonServerShutdown; lost == online {
+			t.Errorf("hub %s: got %+v, want server shutdown for the hub that is away", h.id, p)
 		}
 	}
 }

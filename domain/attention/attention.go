@@ -103,6 +103,9 @@ type HubState struct {
 	Status domain.HubStatus
 	// Since is when Status changed last.
 	Since time.Time
+	// Reconnecting reports that the hub is offline because the service was restarted, and is expected
+	// back: that is no condition yet.
+	Reconnecting bool
 	// SilentSince is since when the hub is connected but reports no events; zero if it reports.
 	SilentSince time.Time
 	// Known is since when the hub's log is known. Conditions whose begin is unknown began then.
@@ -145,6 +148,7 @@ var triggers = map[string]Kind{
 func Of(hub HubState) []Condition {
 	var found []Condition
 	switch {
+	case hub.Reconnecting:
 	case hub.Status == domain.HubOffline:
 		found = append(found, Condition{
 			ID: string(Offline), Kind: Offline, Severity: domain.SeverityAlarm, Since: hub.Since,

@@ -17,8 +17,11 @@ const (
 	// attentionTimeout is how long a page waits for what needs attention. Without an answer the
 	// page says so.
 	attentionTimeout = 1500 * time.Millisecond
-	// shownConditions is how many conditions of each severity a page shows.
+	// shownConditions is how many conditions of each severity a page shows, and how many of a group.
 	shownConditions = 50
+	// groupFrom is from how many conditions of one kind at one site on a page shows one entry for
+	// them.
+	groupFrom = 5
 )
 
 // attentionView is the part of a page with what needs attention.
@@ -28,10 +31,12 @@ type attentionView struct {
 	Hub    domain.HubID
 	SiteID string
 	// Urgent and Others are the alarms and the warnings that nobody has seen, Seen those that
-	// somebody has seen. Each has at most shownConditions.
+	// somebody has seen. Each has at most shownConditions entries.
 	Urgent, Others, Seen []conditionRow
-	// Alarms, Warnings and SeenAll count them all.
+	// Alarms, Warnings and SeenAll count all entries.
 	Alarms, Warnings, SeenAll int
+	// Reconnecting is how many hubs are expected back after a restart of the service.
+	Reconnecting int
 	// Unknown reports that the reported states could not be read: only hubs are shown.
 	Unknown bool
 }
@@ -47,6 +52,21 @@ type conditionRow struct {
 	// SeenBy is the member who has seen the condition, "" if nobody has, and SeenAt when.
 	SeenBy string
 	SeenAt time.Time
+	// Count is how many conditions of the kind at the site the entry stands for, of which Each has at
+	// most shownConditions; 0 for a single condition. Since is that of the newest.
+	Count int
+	Each  []conditionRow
+}
+
+// MoreEach returns how many conditions of a group are not shown.
+func (r conditionRow) MoreEach() int { return r.Count - len(r.Each) }
+
+// Key returns what identifies the entry on the page.
+func (r conditionRow) Key() string {
+	if r.Count > 0 {
+		return string(r.Kind) + " " + r.SiteID + " " + r.Stamp()
+	}
+	return string(r.Hub) + " " + r.ID + " " + r.Stamp()
 }
 
 // conditionView is a condition on a page. From is the page that its form returns to: hub, site, or
@@ -115,7 +135,22 @@ func (req *request) needsAttention(
 	view := attentionView{Layout: layout, Hub: hub, SiteID: site}
 	ctx, cancel := context.WithTimeout(req.http.Context(), attentionTimeout)
 	defer cancel()
-	states, err := req.portal.Reported.StatesNeedingAttention(ctx, req.member.OrgID, site, hub)
+	rows, err := req.conditions(ctx, &view, hubs, siteNames)
+	if err != nil {
+		return view, err
+	}
+	view.add(rows)
+	return view, nil
+}
+
+// conditions returns the conditions of hubs, the most urgent first, and notes in the view what is
+// unknown and how many hubs are reconnecting.
+func (req *request) conditions(
+	ctx context.Context, view *attentionView, hubs []live.HubState, siteNames map[string]string,
+) ([]conditionRow, error) {
+	states, err := req.portal.Reported.StatesNeedingAttention(
+		ctx, req.member.OrgID, view.SiteID, view.Hub,
+	)
 	if err != nil {
 		view.Unknown = true
 		req.portal.Logger.WarnContext(
@@ -124,10 +159,10 @@ func (req *request) needsAttention(
 	}
 	org, err := req.portal.Directory.Org(req.http.Context(), req.member.OrgID)
 	if err != nil {
-		return view, err
+		return nil, err
 	}
 	var silent map[domain.HubID]time.Time
-	if hub == "" { // the hub's own page shows its faults anyway
+	if view.Hub == "" { // the hub's own page shows its faults anyway
 		silent = req.silentHubs(ctx)
 	}
 	byHub := map[domain.HubID][]domain.ReportedState{}
@@ -136,9 +171,14 @@ func (req *request) needsAttention(
 	}
 	var rows []conditionRow
 	for _, state := range hubs {
+		reconnecting := state.Shown(req.info.At) == live.StatusReconnecting
+		if reconnecting {
+			view.Reconnecting++
+		}
 		for _, condition := range attention.Of(attention.HubState{
 			ID: state.ID, Status: state.Status, Since: state.Since, SilentSince: silent[state.ID],
-			Known: state.AddedAt, Devices: attention.Devices(byHub[state.ID]),
+			Reconnecting: reconnecting, Known: state.AddedAt,
+			Devices: attention.Devices(byHub[state.ID]),
 		}) {
 			row := conditionRow{
 				Condition: condition, SiteID: state.SiteID, Site: siteNames[state.SiteID],
@@ -157,18 +197,38 @@ func (req *request) needsAttention(
 	slices.SortStableFunc(rows, func(a, b conditionRow) int {
 		return attention.Compare(a.Condition, b.Condition)
 	})
-	view.add(rows)
-	return view, nil
+	return rows, nil
 }
 
-// add counts the rows and keeps those that are shown.
+// add counts the entries and keeps those that are shown. Many conditions of one kind at one site are
+// one entry.
 func (v *attentionView) add(rows []conditionRow) {
+	type groupKey struct {
+		kind     attention.Kind
+		severity domain.Severity
+		site     string
+		seen     bool
+	}
+	keyOf := func(row conditionRow) groupKey {
+		return groupKey{row.Kind, row.Severity, row.SiteID, !row.SeenAt.IsZero()}
+	}
+	groups := map[groupKey][]conditionRow{}
+	for _, row := range rows {
+		groups[keyOf(row)] = append(groups[keyOf(row)], row)
+	}
 	keep := func(list *[]conditionRow, counter *int, row conditionRow) {
 		if *counter++; len(*list) < shownConditions {
 			*list = append(*list, row)
 		}
 	}
 	for _, row := range rows {
+		key := keyOf(row)
+		if group := groups[key]; len(group) >= groupFrom {
+			row = groupRow(group)
+			groups[key] = []conditionRow{} // the entry is there
+		} else if group != nil && len(group) == 0 {
+			continue
+		}
 		switch {
 		case !row.SeenAt.IsZero():
 			keep(&v.Seen, &v.SeenAll, row)
@@ -178,6 +238,24 @@ func (v *attentionView) add(rows []conditionRow) {
 			keep(&v.Others, &v.Warnings, row)
 		}
 	}
+}
+
+// groupRow returns the entry of a group.
+func groupRow(group []conditionRow) conditionRow {
+	row := group[0]
+	row.Count, row.Each = len(group), group[:min(len(group), shownConditions)]
+	for _, r := range group {
+		if r.Since.After(row.Since) {
+			row.Since = r.Since
+		}
+		if r.Title != row.Title {
+			row.Title = cmp.Or(text.Conditions[string(row.Kind)].Many, row.Title)
+		}
+		if r.Advice != group[0].Advice {
+			row.Advice = ""
+		}
+	}
+	return row
 }
 
 // silentHubs returns the hubs that are connected but do not report events, and since when. Without
@@ -262,19 +340,29 @@ func (req *request) attentionPart() error {
 	return nil
 }
 
-// seeCondition records that the member has seen a condition, and returns to the page.
+// seeCondition records that the member has seen a condition, or all of an entry, and returns to the
+// page.
 func (req *request) seeCondition() error {
 	since, err := time.Parse(time.RFC3339Nano, req.formValue("since"))
 	if err != nil {
 		return domain.Errorf(domain.CodeInvalidRequest, "since: must be a time")
 	}
 	hub, ok := domain.ParseHubID(req.formValue("hub"))
-	if !ok {
+	kind := attention.Kind(req.formValue("kind"))
+	if !ok && (kind == "" || req.formValue("hub") != "") {
 		return domain.ErrHubNotFound()
 	}
-	err = req.portal.Directory.SeeCondition(
-		req.http.Context(), req.origin(), req.member.OrgID, hub, req.formValue("condition"), since,
-	)
+	seen := []domain.Occurrence{
+		{HubID: hub, Condition: req.formValue("condition"), Since: since},
+	}
+	if kind != "" {
+		seen, err = req.unseen(kind, req.formValue("site"), hub, since)
+	}
+	if err == nil && len(seen) > 0 {
+		err = req.portal.Directory.SeeConditions(
+			req.http.Context(), req.origin(), req.member.OrgID, seen,
+		)
+	}
 	page := ""
 	switch req.formValue("from") {
 	case "hub":
@@ -283,4 +371,34 @@ func (req *request) seeCondition() error {
 		page = "sites/" + req.formValue("site")
 	}
 	return req.finishAction(err, page, "condition-seen")
+}
+
+// unseen returns the conditions of a kind at a site, or at one hub of it, that nobody has seen and
+// that began until a time: the newest that the member's page had.
+func (req *request) unseen(
+	kind attention.Kind, site string, hub domain.HubID, until time.Time,
+) (seen []domain.Occurrence, err error) {
+	var states []live.HubState
+	if hub != "" {
+		states, err = req.portal.Live.States(req.http.Context(), req.member.OrgID, hub)
+	} else {
+		states, err = req.portal.Live.SiteStates(req.http.Context(), req.member.OrgID, site)
+	}
+	if err != nil {
+		return nil, err
+	}
+	view := attentionView{Hub: hub, SiteID: site}
+	rows, err := req.conditions(req.http.Context(), &view, states, nil)
+	if err == nil && view.Unknown && !kind.OfHub() {
+		err = domain.Unavailable("the last reports of the devices cannot be read; try again later")
+	}
+	for _, row := range rows {
+		if row.Kind == kind && row.SeenAt.IsZero() && !row.Since.After(until) &&
+			len(seen) < domain.MaxSeenAtOnce {
+			seen = append(seen, domain.Occurrence{
+				HubID: row.Hub, Condition: row.ID, Since: row.Since,
+			})
+		}
+	}
+	return seen, err
 }

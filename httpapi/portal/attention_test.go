@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/portal/live"
+	"hubcloud/projections/projectionstest"
+	"hubcloud/streams/streamstest"
 )
 
 // state returns a channel of a device that reported a value an hour ago.
@@ -152,17 +156,74 @@ func TestDeviceZero(t *testing.T) {
 	}
 }
 
-// However many conditions there are, the page stays small and counts all.
+// Many conditions of one kind at one site are one entry, which can be marked as seen at once: a
+// restart of the service or of a provider was hundreds of red entries. The same number is in the
+// title, the heading and the list.
 func TestManyConditions(t *testing.T) {
 	t.Parallel()
 	b := newHubBackend(t)
 	for i := range int64(300) {
 		b.reported = append(b.reported, b.state(i, fmt.Sprint("Sensor ", i), "leak", "true"))
 	}
+	b.reported = append(b.reported, b.state(900, "Landing", "smoke", "true"))
 	page := read(t, b.ask("GET", "", nil))
-	if rows := strings.Count(page, "data-condition="); rows != 50 ||
-		!strings.Contains(page, "<title>(300 alarms) ") ||
-		!strings.Contains(page, "250 more alarms.") {
-		t.Errorf("got %d rows, want 50 and a count of the others", rows)
+	if rows := strings.Count(page, "data-condition="); rows != 2 ||
+		!strings.Contains(page, "<title>(2 alarms) ") || !strings.Contains(page, ">2 alarms</span>") ||
+		!strings.Contains(page, `data-alarms="2"`) || !strings.Contains(page, "300 devices") ||
+		!strings.Contains(page, "250 more.") || !strings.Contains(page, "Mark all as seen") {
+		t.Errorf("got %d rows, want 2 and what the second has: %s", rows, page)
+	}
+	newest := b.reported[0].ChangedAt.Add(time.Minute)
+	b.reported[0].ChangedAt = &newest // began after the member's page was made
+	form := url.Values{
+		"kind": {"leak"}, "site": {b.SiteID},
+		"since": {b.reported[299].ChangedAt.Format(time.RFC3339Nano)},
+	}
+	if response := b.ask("POST", "/attention/seen", form); response.StatusCode != 303 {
+		t.Fatalf("mark all: got %d, want 303", response.StatusCode)
+	}
+	page = read(t, b.ask("GET", "", nil))
+	if !strings.Contains(page, "<title>(2 alarms) ") || !strings.Contains(page, "299 devices") ||
+		!strings.Contains(page, "/devices/0\"><bdi>Sensor 0</bdi>") {
+		t.Errorf("got %s, want the smoke, the newest leak, and 299 that were seen", page)
+	}
+}
+
+// Hubs that were online when the service stopped are reconnecting after its start, and no alarms,
+// until the time is over. A hub that has lost its connection is one.
+func TestReconnectingHubs(t *testing.T) {
+	t.Parallel()
+	b := newHubBackend(t)
+	for reason, want := range map[string][]string{
+		domain.ReasonServerShutdown: {
+			"Nothing needs attention", ">reconnecting</span>", "1 hub reconnecting after a restart",
+		},
+		"stale connection": {"<title>(1 alarm) ", ">offline</span>", "Hub offline"},
+	} {
+		b.reason = &reason
+		projectionstest.Shared().Env.PutPresence(t, domain.Presence{
+			HubID: b.hub, Since: time.Now().UTC(), Reason: &reason,
+		})
+		streamstest.Eventually(t, fmt.Sprintf("%s: the page has %q", reason, want), func() bool {
+			page := read(t, b.ask("GET", "", nil))
+			return !slices.ContainsFunc(want, func(text string) bool {
+				return !strings.Contains(page, text)
+			})
+		})
+	}
+	since := time.Now()
+	state := live.HubState{
+		Status: domain.HubOffline,
+		Reconnecting: domain.ReconnectingUntil(
+			domain.HubOffline, since, new(string(domain.ReasonServerShutdown)),
+		),
+	}
+	for after, want := range map[time.Duration]domain.HubStatus{
+		domain.ReconnectTime - time.Second: live.StatusReconnecting,
+		domain.ReconnectTime:               domain.HubOffline,
+	} {
+		if got := state.Shown(since.Add(after)); got != want {
+			t.Errorf("%s after the restart: got %s, want %s", after, got, want)
+		}
 	}
 }

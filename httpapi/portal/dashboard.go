@@ -73,8 +73,9 @@ type dashboardView struct {
 	NoSites bool
 	// Steps are the steps of setting up a new organization; nil for others.
 	Steps []firstStep
-	// Online, Offline and Unknown count the hubs of the whole organization by status.
-	Online, Offline, Unknown int
+	// Online, Offline and Unknown count the hubs of the whole organization by status, and
+	// Reconnecting those that are expected back after a restart of the service.
+	Online, Offline, Unknown, Reconnecting int
 	// Find and Status are the filter, and Found is how many hubs match it.
 	Find   string
 	Status domain.HubStatus
@@ -88,7 +89,7 @@ type dashboardView struct {
 }
 
 // Hubs returns how many hubs the organization has.
-func (d dashboardView) Hubs() int { return d.Online + d.Offline + d.Unknown }
+func (d dashboardView) Hubs() int { return d.Online + d.Offline + d.Unknown + d.Reconnecting }
 
 // Search reports whether the page has a search form.
 func (d dashboardView) Search() bool { return d.Hubs() >= searchFrom || d.Filtered() }
@@ -151,7 +152,9 @@ func (req *request) dashboard() error {
 func (d *dashboardView) fill(sites []domain.Site, states []live.HubState, page int) {
 	hubsBySite := make(map[string][]live.HubState, len(sites))
 	for _, state := range states {
-		switch state.Status {
+		switch state.Shown(d.Now) {
+		case live.StatusReconnecting:
+			d.Reconnecting++
 		case domain.HubOnline:
 			d.Online++
 		case domain.HubOffline:

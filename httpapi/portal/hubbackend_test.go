@@ -40,6 +40,8 @@ type hubBackend struct {
 
 	devices []domain.Device
 	faults  []portal.HubFault
+	// reason is the reason of the hub's disconnection.
+	reason *string
 	// unasked is the error of questions for faults.
 	unasked error
 	// reported are the channels of devices that need attention, and unreadable the error of reading
@@ -289,7 +291,7 @@ func (b *hubBackend) serve() http.Handler {
 		Devices: b, Commands: b, Labels: b, Faults: b, Reported: b, PublicURL: public,
 		Live: live.New(live.Config{
 			ReadModels: b.Store, Devices: b, Events: b, Feed: idleFeed{}, Hubs: b.Access,
-			DisconnectReason: func(domain.HubID) *string { return nil },
+			DisconnectReason: func(domain.HubID) *string { return b.reason },
 		}),
 	})
 }

@@ -109,11 +109,9 @@ type Directory interface {
 	) (orgID, ownerID string, err error)
 	// Org returns an organization with every event that was acknowledged before the call.
 	Org(ctx context.Context, org string) (domain.OrgState, error)
-	// SeeCondition records that a member has seen the occurrence of a hub's condition that began at
-	// since.
-	SeeCondition(
-		ctx context.Context, o domain.Origin, org string, hub domain.HubID, condition string,
-		since time.Time,
+	// SeeConditions records that a member has seen occurrences of conditions of hubs.
+	SeeConditions(
+		ctx context.Context, o domain.Origin, org string, occurrences []domain.Occurrence,
 	) error
 	// SetMailPreferences sets which conditions a member gets mails about.
 	SetMailPreferences(

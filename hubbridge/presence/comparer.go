@@ -247,7 +247,7 @@ func (c *comparer) handleMissing(q *query, now time.Time) {
 	m, known := c.missing[server]
 	switch {
 	case q.replaced:
-		c.observe(q.hub, Observation{Connection: *q.lookup, Ended: true})
+		c.observe(q.hub, serverEnded(*q.lookup))
 	case known && now.Sub(m.since) >= missingFor || streams.IsSingle(c.sys):
 		delete(c.missing, server)
 		c.serverGone(server)
@@ -319,7 +319,13 @@ func (c *comparer) finish(q *query) {
 func (c *comparer) serverGone(server string) {
 	for hub, known := range c.view.onlineConnections(c.inShard) {
 		if known.Server == server {
-			c.observe(hub, Observation{Connection: known, Ended: true})
+			c.observe(hub, serverEnded(known))
 		}
 	}
+}
+
+// serverEnded returns that a connection has ended with its server, which could not report it.
+func serverEnded(connection domain.Connection) Observation {
+	reason := domain.ReasonServerShutdown
+	return Observation{Connection: connection, Ended: true, Reason: &reason}
 }

@@ -2,7 +2,6 @@ package directory
 
 import (
 	"context"
-	"time"
 
 	"hubcloud/domain"
 )
@@ -25,20 +24,26 @@ func (s *Service) RenameOrg(ctx context.Context, o domain.Origin, orgID, name st
 	return nil
 }
 
-// SeeCondition records that the actor has seen an occurrence of a condition of a hub, the one that
-// began at since. It returns not_found for a hub that the organization does not have.
-func (s *Service) SeeCondition(
-	ctx context.Context, o domain.Origin, orgID string, hubID domain.HubID, condition string,
-	since time.Time,
+// SeeConditions records that the actor has seen occurrences of conditions of hubs. It returns
+// not_found if the organization does not have one of the hubs.
+func (s *Service) SeeConditions(
+	ctx context.Context, o domain.Origin, orgID string, occurrences []domain.Occurrence,
 ) error {
-	if hub, _, err := s.Hub(ctx, hubID); err != nil {
-		return err
-	} else if orgID == "" || hub.OrgID != orgID {
-		return domain.ErrHubNotFound()
+	checked := map[domain.HubID]bool{}
+	for _, c := range occurrences {
+		if checked[c.HubID] {
+			continue
+		}
+		if hub, _, err := s.Hub(ctx, c.HubID); err != nil {
+			return err
+		} else if orgID == "" || hub.OrgID != orgID {
+			return domain.ErrHubNotFound()
+		}
+		checked[c.HubID] = true
 	}
 	o = s.stamp(o)
 	_, err := s.updateOrg(ctx, o, orgID, func(org domain.OrgState) ([]domain.Event, error) {
-		return domain.DecideSeeCondition(org, o, hubID, condition, since)
+		return domain.DecideSeeConditions(org, o, occurrences)
 	})
 	return err
 }

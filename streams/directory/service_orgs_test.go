@@ -59,11 +59,9 @@ func TestSeeConditionOfOwnHubs(t *testing.T) {
 	if _, err := w.AddHub(t.Context(), origin, add); err != nil {
 		t.Fatal(err)
 	}
-	wantCode(
-		t, w.SeeCondition(t.Context(), origin, w.orgB, hub, "smoke/1/0", origin.At),
-		domain.CodeNotFound,
-	)
-	if err := w.SeeCondition(t.Context(), origin, w.orgA, hub, "smoke/1/0", origin.At); err != nil {
+	smoke := []domain.Occurrence{{HubID: hub, Condition: "smoke/1/0", Since: origin.At}}
+	wantCode(t, w.SeeConditions(t.Context(), origin, w.orgB, smoke), domain.CodeNotFound)
+	if err := w.SeeConditions(t.Context(), origin, w.orgA, smoke); err != nil {
 		t.Fatal(err)
 	}
 	org, err := w.Org(t.Context(), w.orgA)

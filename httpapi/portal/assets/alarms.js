@@ -25,6 +25,11 @@ async function look() {
     return;
   }
   const alarms = Number(list.dataset.alarms);
+  const shown = document.getElementById("attention");
+  if (shown && !shown.dataset.address.includes("?") && shown.dataset.counts !== list.dataset.counts) {
+    document.dispatchEvent(new Event("alarms")); // the dashboard's own list shows the same counts
+    return;
+  }
   badge.hidden = alarms === 0;
   badge.firstElementChild.textContent = alarms;
   badge.lastElementChild.textContent = list.dataset.counts;
@@ -35,13 +40,13 @@ async function look() {
   const fresh = known && rows.filter((row) => !known.has(row.dataset.condition));
   known = new Set(rows.map((row) => row.dataset.condition));
   if (fresh?.length > 0 && !document.getElementById("attention")?.querySelector(`[data-condition="${CSS.escape(fresh[0].dataset.condition)}"]`)) {
-    show(fresh[0], fresh.length);
+    show(fresh[0], alarms);
   } else if (alarms === 0) {
     document.getElementById("new-alarm")?.remove();
   }
 }
 
-// show shows a notice with an alarm, and how many others there are.
+// show shows a notice with a new alarm, and how many others there are, as the badge counts them.
 function show(row, count) {
   const [what, where] = row.querySelectorAll(".what p");
   const notice = document.createElement("p");

@@ -28,6 +28,7 @@ export function watchAttention(say) {
     plainTitle = plainTitle.slice(prefix.length);
   }
   setInterval(() => document.hidden || reload(), LATER);
+  document.addEventListener("alarms", reload); // alarms.js has seen other counts
   document.addEventListener("visibilitychange", () => document.hidden || reload());
   list().parentElement.addEventListener("submit", see);
 }
@@ -68,6 +69,8 @@ async function reload() {
   } else if (fresh) {
     // A person who is about to press a button must not hit another row: only the counts change.
     shown.dataset.counts = fresh.dataset.counts;
+    shown.dataset.alarms = fresh.dataset.alarms;
+    shown.querySelector(".attention-counts").textContent = fresh.dataset.counts;
     showCounts();
   }
 }
@@ -86,9 +89,21 @@ function show(fresh) {
   showCounts();
 }
 
+// showCounts shows the list's counts in the title, and on the dashboard in the navigation.
 function showCounts() {
-  const { counts } = list().dataset;
+  const { counts, alarms, address } = list().dataset;
   document.title = counts ? `(${counts}) ${plainTitle}` : plainTitle;
+  if (!address.includes("?")) {
+    showBadge(alarms, counts);
+  }
+}
+
+// showBadge shows the number of alarms of the organization in the navigation.
+export function showBadge(alarms, counts) {
+  const badge = document.querySelector("nav .badge");
+  badge.hidden = Number(alarms) === 0;
+  badge.firstElementChild.textContent = alarms;
+  badge.lastElementChild.textContent = counts;
 }
 
 // see sends the form of a row without leaving the page.

@@ -6,7 +6,7 @@ import { Feed } from "./feed.js";
 import { Names } from "./names.js";
 import { reloader } from "./parts.js";
 import { useTexts } from "./session.js";
-import { announcer, showConnection, showState } from "./states.js";
+import { announcer, showConnection, showState, shownStatus } from "./states.js";
 import { openStream } from "./stream.js";
 import { textOf } from "./texts.js";
 import { useWords } from "./words.js";
@@ -107,9 +107,9 @@ function showAll() {
 }
 
 function count() {
-  const counts = { online: 0, offline: 0, unknown: 0, all: hubs.size };
-  for (const { status } of hubs.values()) {
-    counts[status]++;
+  const counts = { online: 0, offline: 0, unknown: 0, reconnecting: 0, all: hubs.size };
+  for (const state of hubs.values()) {
+    counts[shownStatus(state)]++;
   }
   for (const [status, n] of Object.entries(counts)) {
     const element = document.querySelector(`[data-count="${status}"]`);
@@ -117,5 +117,13 @@ function count() {
       element.textContent = n;
       element.parentElement.toggleAttribute("data-none", n === 0);
     }
+    if (status === "reconnecting") {
+      element.parentElement.hidden = n === 0;
+    }
   }
+}
+
+// Hubs that are reconnecting count as offline after a while, which no event reports.
+if (section) {
+  setInterval(count, 10_000);
 }

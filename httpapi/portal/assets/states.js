@@ -3,16 +3,30 @@
 import { setTime } from "./ago.js";
 import { textOf } from "./texts.js";
 
-const classes = { online: "good", offline: "bad", unknown: "wait" };
+const classes = { online: "good", offline: "bad", unknown: "wait", reconnecting: "wait" };
+
+// shownStatus returns the status that is displayed: a hub that is expected back after a restart of the
+// service is reconnecting, until the time that the state has.
+export function shownStatus(state) {
+  return Date.parse(state.reconnecting_until) > Date.now() ? "reconnecting" : state.status;
+}
+
+const timers = new WeakMap(); // of the ends of reconnecting, by element
 
 // showState shows a hub's state in the hub's element. It returns whether the status changed.
 export function showState(element, state) {
   const before = element.dataset.status;
   const tag = element.querySelector(".tag");
+  const shown = shownStatus(state);
+  clearTimeout(timers.get(element));
+  if (shown === "reconnecting") {
+    const left = Date.parse(state.reconnecting_until) - Date.now();
+    timers.set(element, setTimeout(() => showState(element, state), left + 1000));
+  }
   element.dataset.status = state.status;
-  tag.textContent = textOf(`status ${state.status}`);
+  tag.textContent = textOf(`status ${shown}`);
   tag.classList.remove(...Object.values(classes));
-  tag.classList.add(classes[state.status]);
+  tag.classList.add(classes[shown]);
   const name = element.querySelector("a bdi");
   if (name && name.textContent !== (state.name || state.id)) {
     name.textContent = state.name || state.id;

@@ -23,6 +23,20 @@ type HubState struct {
 	AddedAt time.Time `json:"-"`
 	// Reason is the displayed reason for Status, empty for a hub that is online.
 	Reason string `json:"reason"`
+	// Reconnecting is until when a hub that is offline counts as reconnecting after a restart of the
+	// service; zero if it does not.
+	Reconnecting time.Time `json:"reconnecting_until,omitzero"`
+}
+
+// StatusReconnecting is displayed as the status of hubs that are reconnecting.
+const StatusReconnecting domain.HubStatus = "reconnecting"
+
+// Shown returns the status that is displayed at a time.
+func (s HubState) Shown(now time.Time) domain.HubStatus {
+	if now.Before(s.Reconnecting) {
+		return StatusReconnecting
+	}
+	return s.Status
 }
 
 // States returns the states of an organization's hubs in the order of their ids. If only is not "",
@@ -69,6 +83,7 @@ func (l *Live) stateOf(hub domain.Hub) HubState {
 			reason = l.cfg.DisconnectReason(hub.ID)
 		}
 		state.Reason = disconnectText(reason)
+		state.Reconnecting = domain.ReconnectingUntil(hub.Status, hub.Since, reason)
 	case domain.HubUnknown:
 		state.Reason = "not connected since it was added"
 	}

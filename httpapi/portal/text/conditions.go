@@ -2,8 +2,9 @@ package text
 
 // Conditions are the texts of what needs attention, by kind: what is wrong, and what to do. {value}
 // is the reported value, {wanted} that of the last command, {channel} the channel, and {event} what
-// an alarm reports. Other is the event of an alarm without one.
-var Conditions = map[string]struct{ Title, Advice, Other string }{
+// an alarm reports. Other is the event of an alarm without one, and Many the title of
+// several of the kind, where it is not Title.
+var Conditions = map[string]struct{ Title, Advice, Other, Many string }{
 	"smoke": {
 		Title:  "Smoke detected",
 		Advice: "Get people out and call the fire brigade. Check the place before you reset the alarm.",
@@ -17,10 +18,12 @@ var Conditions = map[string]struct{ Title, Advice, Other string }{
 		Advice: "Get people out and call the fire brigade. Check the place before you reset the alarm.",
 	},
 	"gas": {
+		Many:   "Gas detected",
 		Title:  "{event}",
 		Advice: "Get people out and call for help. Let fresh air in, and use no switches or flames.",
 	},
 	"emergency": {
+		Many:   "Emergency",
 		Title:  "Emergency: {event}",
 		Advice: "Someone may need help at once. Call or go there.",
 	},
@@ -33,18 +36,22 @@ var Conditions = map[string]struct{ Title, Advice, Other string }{
 		Advice: "Someone may have opened or moved the device. Go and check it.",
 	},
 	"alarm": {
+		Many:  "Alarm",
 		Title: "Alarm: {event}", Other: "the device reports an alarm",
 		Advice: "Go and check the device and the place.",
 	},
 	"warning": {
+		Many:   "Warning",
 		Title:  "{event}",
 		Advice: "Check the device and the place.",
 	},
 	"fault": {
+		Many:   "Fault",
 		Title:  "Fault: {event}",
 		Advice: "The device may not do its job. Check it, and replace it if needed.",
 	},
 	"service": {
+		Many:   "Service needed",
 		Title:  "{event}",
 		Advice: "Have the device serviced, so that it stays reliable.",
 	},
@@ -57,18 +64,22 @@ var Conditions = map[string]struct{ Title, Advice, Other string }{
 		Advice: "The door may be open. Free the lock by hand, then send the command again.",
 	},
 	"battery": {
+		Many:  "Low battery",
 		Title: "Low battery ({value})", Other: "the device reports it",
 		Advice: "Change the battery this week.",
 	},
 	"not_done": {
+		Many:   "Commands not carried out",
 		Title:  "{channel}: still {value}, not {wanted}",
 		Advice: "The device did not do what was asked. Check it, then send the command again.",
 	},
 	"by_hand": {
+		Many:   "Operated by hand",
 		Title:  "{channel}: {value}, not {wanted}",
 		Advice: "Someone has operated it by hand. Send the command again if that was not meant.",
 	},
 	"failed": {
+		Many:   "Commands failed",
 		Title:  "{channel}: not set to {wanted}",
 		Advice: "The hub gave up. The device may be out of reach. Send the command again.",
 	},

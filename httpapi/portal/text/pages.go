@@ -24,6 +24,11 @@ var Pages = join(frame, help, people, hubs, notifications, map[string]string{
 	"attention":       "Needs attention",
 	"attention-none":  "Nothing needs attention.",
 	"attention-seen":  "Seen",
+	"attention-reconnecting": "{hubs} reconnecting after a restart of the service. This takes up to " +
+		"{length}. Until then they are no alarm.",
+	"attention-each":  "Show each",
+	"see-all":         "Mark all as seen",
+	"reconnecting":    "Reconnecting",
 	"attention-stale": "last reported, the hub is offline since",
 	"attention-unknown": "The last reports of the devices cannot be read at the moment. Only " +
 		"hubs are shown.",

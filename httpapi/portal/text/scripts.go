@@ -42,7 +42,7 @@ var Scripts = map[string]string{
 	"disconnect credentials revoked":            "link reset",
 	"disconnect kicked":                         "disconnected by the service, for example after a link reset",
 	"disconnect authentication expired":         "certificate expired",
-	"disconnect server shutdown":                "service restarting",
+	"disconnect server shutdown":                "the service was restarted",
 	"disconnect protocol violation":             "sent invalid data",
 	"disconnect parse error":                    "sent invalid data",
 
@@ -107,6 +107,8 @@ var Scripts = map[string]string{
 	"status online":  "online",
 	"status offline": "offline",
 	"status unknown": "never connected",
+	// The hub waits for its next try after a restart of the service.
+	"status reconnecting": "reconnecting",
 
 	"just-now":     "just now",
 	"ago":          "{length} ago",
