@@ -196,7 +196,7 @@ func TestReconnectingHubs(t *testing.T) {
 	b := newHubBackend(t)
 	for reason, want := range map[string][]string{
 		domain.ReasonServerShutdown: {
-			"Nothing needs attention", ">reconnecting</span>", "1 hub reconnecting after a restart",
+			"Nothing needs attention", ">reconnecting</span>", "Reconnecting after a restart of the service: 1 hub.",
 		},
 		"stale connection": {"<title>(1 alarm) ", ">offline</span>", "Hub offline"},
 	} {

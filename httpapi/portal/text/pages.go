@@ -24,7 +24,7 @@ var Pages = join(frame, help, people, hubs, notifications, map[string]string{
 	"attention":       "Needs attention",
 	"attention-none":  "Nothing needs attention.",
 	"attention-seen":  "Seen",
-	"attention-reconnecting": "{hubs} reconnecting after a restart of the service. This takes up to " +
+	"attention-reconnecting": "Reconnecting after a restart of the service: {hubs}. This takes up to " +
 		"{length}. Until then they are no alarm.",
 	"attention-each":  "Show each",
 	"see-all":         "Mark all as seen",

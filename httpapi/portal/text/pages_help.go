@@ -7,8 +7,9 @@ var help = map[string]string{
 	"help-attention": "What does “Needs attention” show?",
 	"help-attention-text": "What people must look at now. Alarms are red: smoke, carbon monoxide, heat, leaks, " +
 		"tampering, alarms, jammed locks and hubs that are offline. Warnings are amber: low batteries, " +
-		"devices out of reach and commands that were not carried out. An entry goes away by itself " +
-		"when its cause ends.",
+		"devices out of reach, faults and commands that were not carried out. An entry goes away by " +
+		"itself when its cause ends. Five or more of one kind at one site are one entry. After a restart " +
+		"of the service, hubs count as reconnecting for five minutes before they are alarms.",
 	"help-seen": "“Mark as seen” tells your colleagues that you take care of it. The entry steps back " +
 		"for everybody, and comes to the front if it happens again.",
 
