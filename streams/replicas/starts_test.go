@@ -36,3 +36,30 @@ func TestServerStarted(t *testing.T) {
 		})
 	}
 }
+
+// TestRoutesChanged checks which answers report that servers have lost or found each other. Presence
+// relies on it: a hub stayed offline because nothing told that its server was back.
+func TestRoutesChanged(t *testing.T) {
+	t.Parallel()
+	r := &Reach{routes: map[string][]uint64{}}
+	at := time.Now()
+	for i, step := range []struct {
+		what, server string
+		routes       []uint64
+		want         bool
+	}{
+		{"the first answer", "a", []uint64{7, 5}, false},
+		{"the same in another order", "a", []uint64{5, 7}, false},
+		{"the first answer of another server", "b", []uint64{5}, false},
+		{"a route is lost", "a", []uint64{5}, true},
+		{"nothing more is lost", "a", []uint64{5}, false},
+		{"a route is back, with another id", "a", []uint64{5, 9}, true},
+		{"all are lost", "b", nil, true},
+	} {
+		before, now := r.RoutesChanged(), at.Add(time.Duration(i)*time.Second)
+		r.noteRoutes(step.server, step.routes, now)
+		if got := !r.RoutesChanged().Equal(before); got != step.want {
+			t.Errorf("%s: a change was found: %v, want %v", step.what, got, step.want)
+		}
+	}
+}
