@@ -146,6 +146,13 @@ func TestFeedShowsWhatMatters(t *testing.T) {
 	}
 	p.showAllEvents()
 	p.await("#events", "Temperature 699.5 °C")
+	// A name that reverses the text after it did so on the page, beyond its own element.
+	if _, err := p.hub.Emit(virtualhub.Event{
+		Type: "device.added", DeviceID: 9, Data: map[string]any{"name": "Front\u202edoor\u2067"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	p.await("#events li", "Device joined: Frontdoor")
 	p.choose("#filter-severity", "3")
 	p.await("#events li", "Smoke detected")
 	if n := eval[int](p.tab, `document.querySelector("#events").childElementCount`); n != 1 {
