@@ -95,6 +95,10 @@ func checkOrder(schema place, body []byte) error {
 			return err
 		}
 	}
+	required := schema.get("required").texts()
+	listed = slices.DeleteFunc(listed, func(name string) bool { // what may be left out, and is
+		return !slices.Contains(given, name) && !slices.Contains(required, name)
+	})
 	if listed != nil && given != nil && !slices.Equal(listed, given) {
 		return fmt.Errorf("the fields of %s are %v; listed are %v", schema.pointer, given, listed)
 	}
