@@ -2,7 +2,6 @@ package notifier
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
-	"hubcloud/projections"
 	"hubcloud/projections/database"
 )
 
@@ -131,7 +129,7 @@ func (n *Notifier) runRounds(ctx context.Context) error {
 			return l.lost
 		case err != nil:
 			n.metrics.failures.Inc()
-			if !failing && !errors.Is(err, projections.ErrBuilding) {
+			if !failing {
 				n.cfg.Logger.Warn("alarm mails delayed", "error", err)
 			}
 		case failing:

@@ -54,7 +54,7 @@ func windows(t *testing.T, c *harness.Target) {
 			hub.ID(), head, "device.added",
 			func(e harness.Event) bool { return e.About("device.added", id) },
 		)
-		if !sameJSON(added.Data, []byte(`{"name":"Side door"}`)) {
+		if !sameJSON(added.Data, []byte(`{"name":"Side door","secure":true}`)) {
 			t.Errorf("data %s", added.Data)
 		}
 		_, err = join()

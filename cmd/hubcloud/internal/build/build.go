@@ -21,8 +21,8 @@ var (
 	date    string
 )
 
-// Unknown stands for what neither the linker nor the Go command recorded.
-const Unknown = "unknown"
+// unknown stands for what neither the linker nor the Go command recorded.
+const unknown = "unknown"
 
 // Info identifies the program. Every field has a value.
 type Info struct {
@@ -51,7 +51,7 @@ func Current() Info {
 	}
 	for _, field := range []*string{&i.Version, &i.Commit, &i.Date} {
 		if *field == "" {
-			*field = Unknown
+			*field = unknown
 		}
 	}
 	return i

@@ -89,7 +89,7 @@ func (s *Server) startNotifier() error {
 func (s *Server) mailTransport() (mail.Transport, error) {
 	if s.cfg.SMTPURL == "" {
 		dir := s.dir.Path("outbox")
-		s.logger.Info(
+		s.logger.Warn(
 			"no mail server (--smtp-url): mails are only written to a folder",
 			"folder", dir,
 		)
