@@ -81,6 +81,7 @@ var elsewhere = map[string]string{
 	"ChannelData":         "data, passed on as it is stored",
 	"DeviceData":          "data, passed on as it is stored",
 	"DeviceUpdatedData":   "data, passed on as it is stored",
+	"ChannelStatusData":   "data, passed on as it is stored",
 	"CredentialData":      "data, passed on as it is stored",
 	"CredentialStateData": "data, passed on as it is stored",
 	"RuleData":            "data, passed on as it is stored",

@@ -19,6 +19,7 @@ const (
 	EventHubLogReset       EventType = "hub.log_reset"
 	EventChannelObserved   EventType = "channel.observed"
 	EventChannelDesired    EventType = "channel.desired"
+	EventChannelStatus     EventType = "channel.status"
 	EventDeviceAdded       EventType = "device.added"
 	EventDeviceUpdated     EventType = "device.updated"
 	EventDeviceJoinFailed  EventType = "device.join_failed"
@@ -108,6 +109,13 @@ type (
 		Key      string `json:"key"`
 		Endpoint int    `json:"endpoint"`
 		Value    Value  `json:"value"`
+	}
+	// StatusChanged is the data of channel.status: the status changed without a report of the
+	// device, as when the hub abandons a command.
+	StatusChanged struct {
+		Key      string        `json:"key"`
+		Endpoint int           `json:"endpoint"`
+		Status   ChannelStatus `json:"status"`
 	}
 	// DeviceNamed is the data of device.added and device.forgotten.
 	DeviceNamed struct {

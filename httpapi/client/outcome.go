@@ -60,7 +60,8 @@ func (w *watch) run(ctx context.Context, after string) (Outcome, error) {
 			if decided {
 				return outcome, err
 			}
-			if IsGap(n.err) || n.event.Type == EventDeviceUnavailable || w.eventsErr != nil {
+			if IsGap(n.err) || n.event.Type == EventDeviceUnavailable ||
+				n.event.Type == EventChannelStatus || w.eventsErr != nil {
 				next.Reset(0)
 			}
 		case <-next.C:

@@ -17,6 +17,8 @@ const (
 	// EventDesired: a command asked for a value. Data: key, endpoint, value. Command.Accept emits
 	// it.
 	EventDesired = "channel.desired"
+	// EventStatus: the status of a channel changed without a report. Data: key, endpoint, status.
+	EventStatus = "channel.status"
 	// EventAdded: a device joined. Data: name, and secure, which is false if the hub rejects commands
 	// to it because it joined without security.
 	EventAdded = "device.added"
@@ -54,6 +56,16 @@ type Event struct {
 func Observed(deviceID int64, key string, endpoint int, value any) Event {
 	return Event{
 		Type: EventObserved, DeviceID: deviceID, Data: channelValue{key, endpoint, value},
+	}
+}
+
+// StatusChanged returns the event of a channel whose status changed without a report of the device: a
+// command that was abandoned is failed.
+func StatusChanged(
+	deviceID int64, key string, endpoint int, status domain.ChannelStatus,
+) Event {
+	return Event{
+		Type: EventStatus, DeviceID: deviceID, Data: channelStatus{key, endpoint, status},
 	}
 }
 

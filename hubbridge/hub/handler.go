@@ -29,7 +29,7 @@ type Handler interface {
 	Forget(ctx context.Context, id int64) error
 	// Command starts a command. It either calls cmd.Accept and returns its error, or rejects the
 	// command: ErrorNotFound, ErrorInvalidRequest, ErrorCommandRefused or ErrorHubUnavailable. The
-	// outcome is a channel.observed event after Accept.
+	// outcome is a channel.observed event after Accept, or StatusChanged for one that is abandoned.
 	Command(ctx context.Context, cmd *Command) error
 	// OpenPairing lets one device join within the returned time. setupCode is the code on the
 	// device: a PIN of 5 digits, a DSK of 8 groups of 5 digits, or the text of a QR code; "" for
@@ -71,7 +71,8 @@ type Channel struct {
 	// Readable and Writable tell what the channel can do.
 	Readable, Writable bool
 	// Capabilities is encoded as a JSON object; nil is an empty one. Setpoints have "min" and
-	// "max".
+	// "max". The "resolution" of a number is the step between those that the device can take: a
+	// report that differs from a command by at most half of it is what was asked.
 	Capabilities any
 	// Available is false while the hub cannot reach the device.
 	Available bool

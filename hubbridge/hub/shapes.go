@@ -81,6 +81,12 @@ type (
 		Endpoint int    `json:"endpoint"`
 		Value    any    `json:"value"`
 	}
+	// channelStatus is the data of channel.status events.
+	channelStatus struct {
+		Key      string               `json:"key"`
+		Endpoint int                  `json:"endpoint"`
+		Status   domain.ChannelStatus `json:"status"`
+	}
 )
 
 func head(c Channel) channelHead {

@@ -59,6 +59,9 @@ type Config struct {
 	Hubs     Hubs
 	// Serves reports whether this replica serves a hub, and Online whether a hub is connected.
 	Serves, Online func(domain.HubID) bool
+	// InDoubt returns hubs of whose devices something is not known, among others that this replica
+	// does not serve. They are asked while they are connected. Nil means that none are.
+	InDoubt func(ctx context.Context) ([]domain.HubID, error)
 	// ReportFault is called with an answer of a hub that is not valid. Defaults to nothing.
 	ReportFault func(hub domain.HubID, detail string)
 	// Retention is how long a log keeps its records. Defaults to 24 h.
@@ -72,6 +75,8 @@ type Config struct {
 	// MinInterval is the least time between two reads of a hub in the same epoch of its log.
 	// Defaults to 1 min.
 	MinInterval time.Duration
+	// DoubtEvery is how often InDoubt is called. Defaults to 15 s.
+	DoubtEvery time.Duration
 	// Pause is the time between two requests to a hub. Defaults to 20 ms.
 	Pause time.Duration
 	// Workers is how many hubs are asked at the same time. Defaults to 64.
@@ -105,6 +110,7 @@ func (c Config) WithDefaults() Config {
 	)
 	c.Delay = cmp.Or(c.Delay, time.Second)
 	c.MinInterval = cmp.Or(c.MinInterval, time.Minute)
+	c.DoubtEvery = cmp.Or(c.DoubtEvery, 15*time.Second)
 	c.Pause = cmp.Or(c.Pause, 20*time.Millisecond)
 	c.Workers = cmp.Or(c.Workers, defaultWorkers)
 	c.Settle = cmp.Or(c.Settle, time.Minute)

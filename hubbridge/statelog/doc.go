@@ -12,7 +12,9 @@
 //   - once its log has a new epoch, because it was reset (hub.log_reset),
 //   - when the replica begins to serve the hub, unless the log has the answer since the last of
 //     the cloud's events,
-//   - when a snapshot finds the state in doubt.
+//   - when a snapshot finds the state in doubt,
+//   - while something of its state is not certain (Config.InDoubt): within about a minute, and then
+//     with pauses that double up to an hour.
 //
 // After device.added and device.updated it asks for that device alone, since channels may be new: a
 // device that has just joined may tell them one after the other. If the hub does not answer, it is
@@ -50,6 +52,6 @@
 //
 // # Goroutines
 //
-// Keeper.Run owns all goroutines: one that looks for what is due, and the workers. Commits are
+// Keeper.Run owns all goroutines: those that look for what is due and for hubs in doubt, and the workers. Commits are
 // received in the goroutine of the journal, which only notes that a hub must be asked.
 package statelog

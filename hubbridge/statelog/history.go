@@ -67,10 +67,20 @@ func (h *History) StateAt(
 	}
 	for _, d := range f.Devices {
 		for _, c := range d.Channels {
-			past.Channels = append(past.Channels, pastChannel(d, c, f.Certain() && d.Certain()))
+			past.Channels = append(past.Channels, pastChannel(d, c, f.Certain() && d.Certain() && isSettled(c, at)))
 		}
 	}
 	return past, nil
+}
+
+// pendingLimit is how long after a command its outcome may be pending before the hub is asked for it.
+// The queries of package readmodel have it too.
+const pendingLimit = 30 * time.Second
+
+// isSettled reports whether the status of a channel is known at an instant.
+func isSettled(c *devicestate.Channel, at time.Time) bool {
+	return !c.Unsure &&
+		(c.Status != domain.ChannelPending || at.Sub(c.Logged.Desired) <= pendingLimit)
 }
 
 // pastChannel returns a channel in the form in which it is shown.

@@ -185,6 +185,9 @@ func (k *Keeper) Run(ctx context.Context) error {
 	folding.SetLimit(checkers)
 	defer asking.Wait()  // workers return no error
 	defer folding.Wait() // likewise
+	var doubts errgroup.Group
+	defer doubts.Wait() // likewise
+	doubts.Go(func() error { return k.runDoubts(ctx) })
 	ticker := time.NewTicker(min(askTick, k.cfg.Delay))
 	defer ticker.Stop()
 	looked := time.Time{}

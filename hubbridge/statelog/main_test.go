@@ -35,7 +35,9 @@ type fixture struct {
 	mu     sync.Mutex
 	epoch  domain.Epoch
 	online bool
-	last   uint64
+	// inDoubt is for Config.InDoubt.
+	inDoubt bool
+	last    uint64
 	// values are the values of the devices' only channels, observed the times of their reports.
 	values   map[int64]string
 	observed map[int64]time.Time

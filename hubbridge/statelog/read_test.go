@@ -282,3 +282,28 @@ func TestAddedHubIsAskedAtOnce(t *testing.T) {
 		t.Errorf("the hub was asked %d times, want once", f.lists)
 	}
 }
+
+// Regression: nothing asked a hub again of which something stayed in doubt, such as the outcome of a
+// command that the hub had abandoned without a word.
+func TestHubsInDoubtAreAsked(t *testing.T) {
+	t.Parallel()
+	f := start(t, time.Hour)
+	f.cfg.DoubtEvery = time.Millisecond
+	f.cfg.InDoubt = func(context.Context) ([]domain.HubID, error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.inDoubt {
+			return []domain.HubID{hubA, "hub-none-none-none"}, nil
+		}
+		return nil, nil
+	}
+	f.set(1, `"before"`)
+	f.keep()
+	f.connected()
+	f.await("the state after the connection")
+	f.set(1, `"after"`) // without an event
+	f.mu.Lock()
+	f.inDoubt = true
+	f.mu.Unlock()
+	f.await("the state of a hub in doubt")
+}

@@ -19,6 +19,7 @@ import (
 const (
 	eventObserved    = "channel.observed"
 	eventDesired     = "channel.desired"
+	eventStatus      = "channel.status"
 	eventAdded       = "device.added"
 	eventUpdated     = "device.updated"
 	eventAvailable   = "device.available"
@@ -96,6 +97,8 @@ func (h *Hub) foldEvent(e Entry) error {
 	switch event.Type {
 	case eventObserved, eventDesired:
 		return h.foldChannel(id, event.Type, mark, at, event.Data)
+	case eventStatus:
+		h.foldStatus(id, mark, event.Data)
 	case eventAdded, eventUpdated:
 		return h.foldDevice(id, event.Type, mark, at, event.Data)
 	case eventAvailable, eventUnavailable:
@@ -171,7 +174,7 @@ func (h *Hub) foldChannel(
 	c.Event, c.Seq = mark, h.Seq
 	if typ == eventDesired {
 		c.Desired, c.DesiredAt, c.Status = value, at, domain.ChannelPending
-		c.Logged.Desired = h.logged
+		c.Logged.Desired, c.Unsure = h.logged, false
 	} else {
 		c.observe(value, at, h.logged)
 	}
@@ -192,14 +195,38 @@ func (h *Hub) channelNumber(id int64, key string, endpoint int64) uint64 {
 // observe folds a report of the device, by the rules of the contract's channel states.
 func (c *Channel) observe(value json.RawMessage, at, logged time.Time) {
 	state := domain.ChannelState{Status: c.Status}
+	resolution := c.resolution()
 	if c.Desired != nil {
-		state.Desired = desired(c.Desired)
+		state.Desired = desired{c.Desired, resolution}
 	}
 	state, _ = state.Reported(reported(value), at)
+	c.Unsure = resolution == 0 && areOtherNumbers(c.Desired, value)
 	if c.ObservedAt.IsZero() || !sameJSON(c.Value, value) {
 		c.ChangedAt, c.Logged.Changed = at, logged
 	}
 	c.Value, c.ObservedAt, c.Logged.Observed, c.Status = value, at, logged, state.Status
+}
+
+// foldStatus folds the status that the hub tells of a channel that is known. What is no such status
+// is an event of the hub's own.
+func (h *Hub) foldStatus(id int64, mark Mark, raw jsontext.Value) {
+	var data struct {
+		Key      string `json:"key"`
+		Endpoint int64  `json:"endpoint"`
+		Status   string `json:"status"`
+	}
+	if jsonv2.Unmarshal(raw, &data, lenient) != nil {
+		return
+	}
+	status, ok := domain.ParseChannelStatus(data.Status)
+	if !ok || isIn(mark, h.channelNumber(id, data.Key, data.Endpoint)) {
+		return
+	}
+	if d := h.Device(id); d != nil {
+		if c := d.Channel(data.Key, data.Endpoint); c != nil {
+			c.Status, c.Unsure, c.Event, c.Seq = status, false, mark, h.Seq
+		}
+	}
 }
 
 // foldDevice folds device.added and device.updated.

@@ -502,3 +502,83 @@ func TestFirstEventDuringARead(t *testing.T) {
 		t.Errorf("a log without its beginning: %s, want uncertain", show(h))
 	}
 }
+
+// setpoint returns device 1 with a setpoint, as its hub answers it.
+func setpoint(capabilities string) devicestate.ReadDevice {
+	d := device(1, "20", 0)
+	d.Channels[0].Key, d.Channels[0].Kind = "heating_setpoint", "heating_setpoint"
+	d.Channels[0].Capabilities = json.RawMessage(capabilities)
+	return d
+}
+
+// Regression: the state of a thermostat in whole degrees Fahrenheit was diverged, and that of a
+// command that its hub had abandoned pending, both certainly, while the hub said otherwise.
+func TestStatusIsTheHubs(t *testing.T) {
+	t.Parallel()
+	const fahrenheit = `{"min":5,"max":30,"resolution":0.5556}`
+	data := func(value string) string { return channelData("heating_setpoint", value) }
+	status := func(text string) string {
+		return fmt.Sprintf(`{"key":"heating_setpoint","endpoint":0,"status":%q}`, text)
+	}
+	for name, tc := range map[string]struct {
+		capabilities string
+		events       [][2]string // types and data
+		want         domain.ChannelStatus
+		unsure       bool
+	}{
+		"the nearest number": {
+			fahrenheit, [][2]string{{"channel.observed", data("21.11")}},
+			domain.ChannelSynchronized, false,
+		},
+		"the next number": {
+			fahrenheit, [][2]string{{"channel.observed", data("21.67")}},
+			domain.ChannelDiverged, false,
+		},
+		"the same number": {
+			`{}`, [][2]string{{"channel.observed", data("21.0")}}, domain.ChannelSynchronized, false,
+		},
+		"another number without a resolution": {
+			`{}`, [][2]string{{"channel.observed", data("21.11")}}, domain.ChannelDiverged, true,
+		},
+		"a resolution that is none": {
+			`{"resolution":"fine"}`, [][2]string{{"channel.observed", data("21.11")}},
+			domain.ChannelDiverged, true,
+		},
+		"the hub tells the status of another number": {
+			`{}`,
+			[][2]string{
+				{"channel.observed", data("21.11")}, {"channel.status", status("synchronized")},
+			},
+			domain.ChannelSynchronized, false,
+		},
+		"an abandoned command": {
+			`{}`, [][2]string{{"channel.status", status("failed")}}, domain.ChannelFailed, false,
+		},
+		"a report after an abandoned command": {
+			fahrenheit,
+			[][2]string{{"channel.status", status("failed")}, {"channel.observed", data("21")}},
+			domain.ChannelSynchronized, false,
+		},
+		"no status of the contract": {
+			`{}`, [][2]string{{"channel.status", status("done")}, {"channel.status", `{"x":1}`}},
+			domain.ChannelPending, false,
+		},
+	} {
+		l := newLog().read(t, 0, setpoint(tc.capabilities)).
+			event("channel.desired", 1, 0, data("21"))
+		for _, e := range tc.events {
+			l.event(e[0], 1, 0, e[1])
+		}
+		h := l.fold(t)
+		c := h.Device(1).Channel("heating_setpoint", 0)
+		if c.Status != tc.want || c.Unsure != tc.unsure || !h.Certain() {
+			t.Errorf("%s: %s, unsure %t, certain %t; want %s, %t, true",
+				name, c.Status, c.Unsure, h.Certain(), tc.want, tc.unsure)
+		}
+		l.read(t, uint64(len(l.entries)), setpoint(tc.capabilities))
+		if c := l.fold(t).Device(1).Channel("heating_setpoint", 0); c.Unsure ||
+			c.Status != domain.ChannelSynchronized {
+			t.Errorf("%s, after a read: %s, unsure %t", name, c.Status, c.Unsure)
+		}
+	}
+}

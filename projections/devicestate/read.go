@@ -216,7 +216,7 @@ func (h *Hub) foldReadChannel(
 	}
 	c.Value, c.ObservedAt = r.Value, observedAt
 	c.Desired, c.DesiredAt, c.Status = r.Desired, desiredAt, r.Status
-	c.Basis = BasisRead
+	c.Basis, c.Unsure = BasisRead, false
 	return nil
 }
 

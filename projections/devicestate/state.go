@@ -122,7 +122,10 @@ type Channel struct {
 	Desired   json.RawMessage      `json:"desired,omitempty"`
 	DesiredAt time.Time            `json:"desired_at"`
 	Status    domain.ChannelStatus `json:"status"`
-	Basis     Basis                `json:"basis"`
+	// Unsure reports that Status is a guess: the device reported another number than the command's,
+	// and it is not known whether that is the nearest one that it can take.
+	Unsure bool  `json:"unsure,omitempty"`
+	Basis  Basis `json:"basis"`
 	// Logged are the times of the log that belong to ObservedAt, ChangedAt and DesiredAt.
 	Logged domain.LoggedTimes `json:"logged"`
 	// Seq is the sequence of the last entry that changed the channel. Event is the last event about

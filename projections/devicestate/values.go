@@ -3,6 +3,7 @@ package devicestate
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -11,32 +12,38 @@ import (
 	"hubcloud/domain"
 )
 
-// reported is the JSON of a reported value, and desired that of a desired one.
+// reported is the JSON of a reported value, and desired that of a desired one with the channel's
+// resolution or 0.
 type (
 	reported string
-	desired  string
+	desired  struct {
+		value      json.RawMessage
+		resolution float64
+	}
 )
 
-var _ domain.Desired = desired("")
+var _ domain.Desired = desired{}
 
-// Matches reports whether a reported value is what was asked. Members that were not asked for, such
-// as the warm_white of a color, may have any value.
+// Matches reports whether a reported value is what was asked. A number is if it differs by at most
+// half the resolution: it is the nearest one that the device can take. Members that were not asked
+// for, such as the warm_white of a color, may have any value.
 func (d desired) Matches(value any) bool {
 	text, ok := value.(reported)
 	if !ok {
 		return false
 	}
-	if string(d) == string(text) {
+	got := json.RawMessage(text)
+	if sameJSON(d.value, got) {
 		return true
 	}
-	var want, got any
-	if json.Unmarshal([]byte(d), &want) != nil || json.Unmarshal([]byte(text), &got) != nil {
-		return false
+	if x, isNumber := number(d.value); isNumber {
+		y, isNumber := number(got)
+		return isNumber && math.Abs(x-y) <= d.resolution/2*(1+1e-9)
 	}
-	members, isObject := want.(map[string]any)
-	all, gotObject := got.(map[string]any)
-	if !isObject || !gotObject {
-		return reflect.DeepEqual(want, got)
+	var members, all map[string]any
+	if json.Unmarshal(d.value, &members) != nil || json.Unmarshal(got, &all) != nil ||
+		members == nil || all == nil {
+		return false
 	}
 	for name, member := range members {
 		if other, ok := all[name]; !ok || !reflect.DeepEqual(member, other) {
@@ -44,6 +51,30 @@ func (d desired) Matches(value any) bool {
 		}
 	}
 	return true
+}
+
+// resolution returns the step between the numbers that the channel can take, 0 if it is not known.
+// The contract has whole numbers for some keys; of others the hub may tell it.
+func (c *Channel) resolution() float64 {
+	if c.Key == "level" || c.Key == "position" {
+		return 1
+	}
+	var has struct {
+		Resolution json.RawMessage `json:"resolution"`
+	}
+	if !bytes.Contains(c.Capabilities, []byte("resolution")) ||
+		json.Unmarshal(c.Capabilities, &has) != nil {
+		return 0
+	}
+	step, _ := number(has.Resolution)
+	return max(0, step)
+}
+
+// areOtherNumbers reports whether two values are numbers that differ.
+func areOtherNumbers(a, b json.RawMessage) bool {
+	x, isNumber := number(a)
+	y, isOther := number(b)
+	return isNumber && isOther && x != y
 }
 
 // sameJSON reports whether two texts are the same JSON value.

@@ -148,7 +148,7 @@ var stateTables = []table{
 		"event_number", "seq", "certain"),
 	newStateTable("channels", 4, "hub_id", "device_id", "key", "endpoint", "was_read", "kind",
 		"unit", "readable", "writable", "capabilities", "available", "value", "observed_at",
-		"changed_at", "desired", "desired_at", "status", "basis", "observed_logged",
+		"changed_at", "desired", "desired_at", "status", "unsure", "basis", "observed_logged",
 		"changed_logged", "desired_logged", "seq", "event_seq", "event_number"),
 }
 

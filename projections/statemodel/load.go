@@ -109,7 +109,7 @@ func eachChannel(
 	into := []any{
 		&hub, &device, &c.Key, &c.Endpoint, &c.Read, &c.Kind, &c.Unit, &c.Readable, &c.Writable,
 		&capabilities, &c.Available, &value, &observedAt, &changedAt, &desired, &desiredAt,
-		&c.Status, &c.Basis, &observedLogged, &changedLogged, &desiredLogged, &c.Seq, &c.Event.Seq,
+		&c.Status, &c.Unsure, &c.Basis, &observedLogged, &changedLogged, &desiredLogged, &c.Seq, &c.Event.Seq,
 		&c.Event.Number,
 	}
 	_, err = pgx.ForEachRow(rows, into, func() error {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -532,4 +533,41 @@ func TestWritesAreCoalesced(t *testing.T) {
 	if updates > flushes {
 		t.Errorf("500 reports of %s made %d updates of the row, want at most %d", hub, updates, flushes)
 	}
+}
+
+// What the cloud cannot know of a command is not certain, and the hub is to be asked about it.
+func TestStatusInDoubt(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.at = e.at.Add(-time.Hour) // the command has been pending for long
+	hub := e.addHub(t, org, 1)
+	e.project(t, nil)
+	inDoubt := func() bool {
+		hubs, err := e.store.HubsInDoubt(t.Context())
+		if err != nil && domain.CodeOf(err) != domain.CodeServiceUnavailable {
+			t.Fatal(err)
+		}
+		return slices.Contains(hubs, hub)
+	}
+	certain := func() bool {
+		got := e.states(t, org, domain.StateFilter{})
+		return len(got) == 1 && got[0].Certain
+	}
+	e.commit(t, observed(1, 1, e.at, "lock", "true"))
+	streamstest.Eventually(t, "a hub that was never asked is in doubt", inDoubt)
+	e.commit(t, read(t, 1, e.seqs[hub], "true"))
+	streamstest.Eventually(t, "a certain state", certain)
+	if inDoubt() {
+		t.Error("a hub that was asked is in doubt")
+	}
+	e.commit(t, event(1, "channel.desired", 1, e.at, `{"key":"lock","endpoint":0,"value":false}`))
+	streamstest.Eventually(t, "a command without an outcome", inDoubt)
+	if certain() {
+		t.Error("a command that is pending for an hour is certain")
+	}
+	e.commit(t, event(1, "channel.status", 1, e.at, `{"key":"lock","endpoint":0,"status":"failed"}`))
+	streamstest.Eventually(t, "a failed command is certain", func() bool {
+		got := e.states(t, org, domain.StateFilter{Status: new(domain.ChannelFailed)})
+		return len(got) == 1 && got[0].Certain && !inDoubt()
+	})
 }

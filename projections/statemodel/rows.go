@@ -117,13 +117,13 @@ func (r *deviceRows) args() []any {
 }
 
 type channelRows struct {
-	hubs, keys, kinds, statuses, bases           []string
-	devices, endpoints, seqs                     []int64
-	observedLogged, changedLogged, desiredLogged []int64
-	wasRead, readable, writable, available       []bool
-	units, capabilities, values, desired         []*string
-	observedAt, changedAt, desiredAt             []*time.Time
-	events                                       marks
+	hubs, keys, kinds, statuses, bases             []string
+	devices, endpoints, seqs                       []int64
+	observedLogged, changedLogged, desiredLogged   []int64
+	wasRead, readable, writable, available, unsure []bool
+	units, capabilities, values, desired           []*string
+	observedAt, changedAt, desiredAt               []*time.Time
+	events                                         marks
 }
 
 func (r *channelRows) add(hub string, device int64, c *devicestate.Channel) {
@@ -144,6 +144,7 @@ func (r *channelRows) add(hub string, device int64, c *devicestate.Channel) {
 	r.desired = append(r.desired, nullText(c.Desired))
 	r.desiredAt = append(r.desiredAt, nullTime(c.DesiredAt))
 	r.statuses = append(r.statuses, string(c.Status))
+	r.unsure = append(r.unsure, c.Unsure)
 	r.bases = append(r.bases, string(c.Basis))
 	r.observedLogged = append(r.observedLogged, nanoseconds(c.Logged.Observed))
 	r.changedLogged = append(r.changedLogged, nanoseconds(c.Logged.Changed))
@@ -157,7 +158,7 @@ func (r *channelRows) args() []any {
 	return []any{
 		r.hubs, r.devices, r.keys, r.endpoints, r.wasRead, r.kinds, r.units, r.readable, r.writable,
 		r.capabilities, r.available, r.values, r.observedAt, r.changedAt, r.desired, r.desiredAt,
-		r.statuses, r.bases, r.observedLogged, r.changedLogged, r.desiredLogged, r.seqs,
+		r.statuses, r.unsure, r.bases, r.observedLogged, r.changedLogged, r.desiredLogged, r.seqs,
 		r.events.seqs, r.events.numbers,
 	}
 }

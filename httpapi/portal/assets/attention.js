@@ -40,7 +40,7 @@ export function attentionEvent(event) {
     return;
   }
   const { key } = event.data ?? {};
-  const matters = event.type.startsWith("device.") || event.type.startsWith("hub.") || KEYS.has(key) || shown.querySelector(`a[href$="/hubs/${event.hub_id}/devices/${event.device_id}"]`);
+  const matters = event.type.startsWith("device.") || event.type.startsWith("hub.") || event.type === "channel.status" || KEYS.has(key) || shown.querySelector(`a[href$="/hubs/${event.hub_id}/devices/${event.device_id}"]`);
   if (matters && event.type !== "channel.desired") {
     attentionSoon();
   }

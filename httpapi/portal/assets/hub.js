@@ -119,9 +119,10 @@ function apply(event) {
     }
     case "channel.desired":
       reloadDevice(device, 50);
-      reloadDevice(device, 12_000, "later"); // a command that fails has no event
+      reloadDevice(device, 12_000, "later"); // not every hub tells that a command fails
       reloadDevice(device, 45_000, "last");
       return;
+    case "channel.status":
     case "device.available":
     case "device.unavailable":
       reloadDevice(device, 100);

@@ -22,11 +22,13 @@ type Event struct {
 // isOf reports whether the event is of a device.
 func (e Event) isOf(device int64) bool { return e.DeviceID != nil && *e.DeviceID == device }
 
-// channelEvent is the data of channel.observed and channel.desired.
+// channelEvent is the data of channel.observed, channel.desired and channel.status: the first two
+// have a value, the last one a status.
 type channelEvent struct {
-	Key      string          `json:"key"`
-	Endpoint int64           `json:"endpoint"`
-	Value    json.RawMessage `json:"value"`
+	Key      string               `json:"key"`
+	Endpoint int64                `json:"endpoint"`
+	Value    json.RawMessage      `json:"value"`
+	Status   domain.ChannelStatus `json:"status"`
 }
 
 // decode decodes an event's envelope. ok is false if the envelope cannot be decoded, for example

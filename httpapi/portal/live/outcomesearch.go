@@ -50,6 +50,8 @@ func (s *outcomeSearch) take(encoded domain.EncodedEvent) {
 	switch {
 	case event.Type == "channel.desired" && own:
 		s.desired(of.Value)
+	case event.Type == "channel.status" && own && s.asked:
+		s.abandoned(of.Status)
 	case event.Type != "channel.observed" || !s.asked:
 	case own:
 		s.observed(of.Value)
@@ -68,6 +70,13 @@ func (s *outcomeSearch) desired(value json.RawMessage) {
 		s.final = true
 	default:
 		s.asked = sameValue(value, s.wanted)
+	}
+}
+
+// abandoned takes a status that the hub has told without a report of the device.
+func (s *outcomeSearch) abandoned(status domain.ChannelStatus) {
+	if s.outcome == OutcomePending && status == domain.ChannelFailed {
+		s.outcome, s.final = OutcomeFailed, true
 	}
 }
 

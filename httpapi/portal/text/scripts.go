@@ -9,6 +9,7 @@ var Scripts = map[string]string{
 	"event hub.events_skipped":      "The hub lost events {from} to {to}",
 	"event hub.events_skipped one":  "Event {from} of the hub could not be read: {reason}",
 	"event hub.log_reset":           "The event log begins anew: {reason}",
+	"event channel.status":          "Status of {key}: {status}",
 	"event device.added":            "Device joined: {name}",
 	"event device.updated":          "Device updated: {name}",
 	"event device.join_failed":      "A device could not join: {reason}",

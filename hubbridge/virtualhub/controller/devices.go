@@ -6,12 +6,16 @@ import (
 	"slices"
 	"time"
 
+	"hubcloud/domain"
 	"hubcloud/hubbridge/hub"
 	"hubcloud/hubbridge/virtualhub/device"
 )
 
 // observed returns the event of an observation.
 func observed(d *device.Device, o device.Observation) hub.Event {
+	if o.Failed {
+		return hub.StatusChanged(d.ID, o.Key, o.Endpoint, domain.ChannelFailed)
+	}
 	return hub.Observed(d.ID, o.Key, o.Endpoint, o.Value)
 }
 

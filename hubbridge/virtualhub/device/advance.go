@@ -3,11 +3,12 @@ package device
 import (
 	"slices"
 	"time"
+
+	"hubcloud/domain"
 )
 
 // Advance moves the device on to now. It returns the observations for the cloud, in order, and
-// whether the device has changed at all: a command that is given up changes a status without an
-// observation.
+// whether the device has changed at all.
 func (d *Device) Advance(now time.Time, s Surroundings) (observed []Observation, changed bool) {
 	reachable := d.Available && s.Radio
 	for {
@@ -20,7 +21,9 @@ func (d *Device) Advance(now time.Time, s Surroundings) (observed []Observation,
 		changed = true
 		if !reachable {
 			c := d.Channel(a.Ref)
-			c.ChannelState = c.Abandoned()
+			if c.ChannelState = c.Abandoned(); c.Status == domain.ChannelFailed {
+				observed = append(observed, Observation{Ref: a.Ref, Failed: true})
+			}
 			continue
 		}
 		observed = append(observed, d.update(d.carryOut(a), now)...)
@@ -115,7 +118,7 @@ func (d *Device) update(readings []reading, now time.Time) []Observation {
 		next, changed := c.Reported(r.Value, now)
 		c.ChannelState = next
 		if changed || keys[r.Key].everyReport {
-			observed = append(observed, Observation(r))
+			observed = append(observed, Observation{Ref: r.Ref, Value: r.Value})
 		}
 	}
 	return observed

@@ -43,10 +43,12 @@ type reading struct {
 	Value Value
 }
 
-// Observation is the data of a channel.observed event.
+// Observation is the data of a channel.observed event. With Failed it is instead that the hub has
+// given up the command of the channel.
 type Observation struct {
 	Ref
-	Value Value `json:"value"`
+	Value  Value `json:"value"`
+	Failed bool  `json:"-"`
 }
 
 // Surroundings is the state of the hub that affects its devices.
@@ -195,7 +197,7 @@ func (d *Device) First() []Observation {
 	var out []Observation
 	for _, c := range d.Channels {
 		if c.Value != nil {
-			out = append(out, Observation{c.Ref, c.Value})
+			out = append(out, Observation{Ref: c.Ref, Value: c.Value})
 		}
 	}
 	return out

@@ -150,7 +150,7 @@ func TestCommandOutcomes(t *testing.T) {
 	t.Parallel()
 	lock := newDevice(t, Spec{Kind: "lock"})
 	if observed := run(t, lock, Ref{Key: "lock"}, "false", quiet()); !reflect.DeepEqual(
-		observed, []Observation{{Ref{Key: "lock"}, false}},
+		observed, []Observation{{Ref: Ref{Key: "lock"}, Value: false}},
 	) {
 		t.Errorf("unlock: %v", observed)
 	}
@@ -161,7 +161,7 @@ func TestCommandOutcomes(t *testing.T) {
 
 	lock.Jammed = true
 	observed := run(t, lock, Ref{Key: "lock"}, "true", quiet())
-	if len(observed) != 2 || observed[0] != (Observation{Ref{Key: "lock"}, false}) ||
+	if len(observed) != 2 || observed[0] != (Observation{Ref: Ref{Key: "lock"}, Value: false}) ||
 		observed[1].Key != "alarm" {
 		t.Errorf("jammed: %v", observed)
 	}
@@ -175,8 +175,9 @@ func TestCommandOutcomes(t *testing.T) {
 	for name, s := range map[string]Surroundings{"radio": {Quiet: true}, "reach": quiet()} {
 		lock := newDevice(t, Spec{Kind: "lock"})
 		lock.Available = name != "reach"
-		if observed := run(t, lock, Ref{Key: "lock"}, "false", s); len(observed) != 0 {
-			t.Errorf("%s: %v", name, observed)
+		want := []Observation{{Ref: Ref{Key: "lock"}, Failed: true}}
+		if got := run(t, lock, Ref{Key: "lock"}, "false", s); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, want that the command has failed", name, got)
 		}
 		if c := lock.Channel(Ref{Key: "lock"}); c.Status != domain.ChannelFailed ||
 			c.Value != true {
@@ -225,7 +226,7 @@ func TestShadeInterrupted(t *testing.T) {
 		t.Errorf("half the travel takes %v, want about %v", back, fullTravel/2)
 	}
 	observed, _ := d.Advance(d.Due(quiet()), quiet())
-	if !reflect.DeepEqual(observed, []Observation{{ref, 99.0}}) {
+	if !reflect.DeepEqual(observed, []Observation{{Ref: ref, Value: 99.0}}) {
 		t.Errorf("observed %v, want only the outcome of the second command", observed)
 	}
 }

@@ -1,12 +1,13 @@
 -- The last reported states of an organization's channels. Rows of another epoch than the hub's are what an earlier owner or an earlier life of the hub
--- reported; those of a former epoch of a restored log may lack what was lost. Hubs do not report that they abandon a command.
+-- reported; those of a former epoch of a restored log may lack what was lost. Not every hub tells that
+-- it abandons a command.
 SELECT hub.id, hub.site_id, hub.registered_at, hub.connected_when_added, presence.online, presence.since,
     device.device_id, coalesce(label.name, nullif(device.name, '')), device.manufacturer, device.model, label.room, device.available_since, device.available_logged,
     channel.key, channel.endpoint, channel.kind, channel.unit, channel.readable, channel.writable, channel.capabilities, channel.available,
     channel.value, channel.observed_at, channel.desired, channel.desired_at, channel.status, channel.changed_at, channel.basis,
     channel.observed_logged, channel.changed_logged, channel.desired_logged,
     state.certain AND device.certain AND state.epoch = hub.incarnation
-        AND NOT (channel.status = 'pending' AND channel.desired_logged < extract(epoch FROM now() - interval '1 minute') * 1e9)
+        AND NOT channel.unsure AND NOT (channel.status = 'pending' AND channel.desired_logged < extract(epoch FROM now() - interval '30 seconds') * 1e9)
 FROM hubs hub
 JOIN {schema}.hubs state ON state.hub_id = hub.id
     AND (state.epoch = hub.incarnation OR position(state.epoch || ':' IN hub.log_former) > 0)

@@ -1,7 +1,7 @@
 -- The read model of last reported states. The schema is named after the hash of this file, so any change here, also of this comment, makes
 -- every installation build the read model again. {schema} stands for its name.
 --
--- Revision 3. Raise it when the program comes to write something else into the same tables.
+-- Revision 4. Raise it when the program comes to write something else into the same tables.
 
 CREATE SCHEMA {schema};
 
@@ -25,8 +25,8 @@ CREATE TABLE {schema}.checkpoints (
     updated_at timestamptz NOT NULL DEFAULT now()
 );
 
--- The fields of devicestate.Hub, Device and Channel. Updates leave the indexed columns as they are, and find room in their pages: they touch no
--- index.
+-- The fields of devicestate.Hub, Device and Channel. Most updates leave the indexed columns as they are, and find room in their pages: they
+-- touch no index.
 CREATE TABLE {schema}.hubs (
     hub_id text COLLATE "C" PRIMARY KEY,
     journal int NOT NULL,
@@ -89,6 +89,7 @@ CREATE TABLE {schema}.channels (
     desired text,
     desired_at timestamptz,
     status text NOT NULL,
+    unsure boolean NOT NULL,
     basis text NOT NULL,
     observed_logged bigint NOT NULL,
     changed_logged bigint NOT NULL,
@@ -101,3 +102,8 @@ CREATE TABLE {schema}.channels (
 
 CREATE INDEX hubs_of_journal ON {schema}.hubs (journal);
 CREATE INDEX channels_by_key ON {schema}.channels (key, hub_id, device_id, endpoint);
+
+-- What hubs must be asked about: see hubs_in_doubt.sql in package readmodel.
+CREATE INDEX hubs_in_doubt ON {schema}.hubs (hub_id) WHERE NOT certain;
+CREATE INDEX devices_in_doubt ON {schema}.devices (hub_id) WHERE NOT certain;
+CREATE INDEX channels_in_doubt ON {schema}.channels (hub_id) WHERE unsure OR status = 'pending';

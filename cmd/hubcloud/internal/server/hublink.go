@@ -200,6 +200,7 @@ func (s *Server) startStateLog() error {
 	states, err := statelog.New(statelog.Config{
 		Logs: s.hubLogs, Journals: s.journals, Devices: rpc.NewDevices(s.caller, nil, s.orgOf),
 		Hubs: s.access, Serves: s.bridge.Serves, Online: s.presence.Online,
+		InDoubt: s.store.HubsInDoubt,
 		ReportFault: func(hub domain.HubID, detail string) {
 			s.bridge.ReportFault(hub, hubfaults.UnreadableMessages, detail)
 		},

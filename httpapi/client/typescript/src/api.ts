@@ -167,8 +167,9 @@ export interface paths {
          *
          *     - `basis` is `event` if an event of the hub reported the value, and `read` if the hub answered it when the service asked.
          *     - `certain` is false while the hub may have reported something that the service did not get: before the hub was asked for the first time,
-         *       after `hub.events_skipped` and `hub.log_reset` until the hub was asked again, and for a command that has been pending for a minute. Hubs report no event
-         *       when they give a command up.
+         *       after `hub.events_skipped` and `hub.log_reset` until the hub was asked again, and for a command that has been pending for 30 s or whose
+         *       `status` only the hub knows: another number was reported than asked for, and `capabilities` has no `resolution`. Such a hub is asked
+         *       within a minute.
          *     - Devices of which no channel is known are not in the list.
          *
          *     `Event-Cursor` of the first page is the `after` with which to follow the organization's feed: list and events together miss no change.
@@ -1492,7 +1493,7 @@ export interface components {
          *       }
          *     }
          */
-        Event: components["schemas"]["HubConnectedEvent"] | components["schemas"]["HubDisconnectedEvent"] | components["schemas"]["HubEventsSkippedEvent"] | components["schemas"]["HubLogResetEvent"] | components["schemas"]["ChannelObservedEvent"] | components["schemas"]["ChannelDesiredEvent"] | components["schemas"]["DeviceAddedEvent"] | components["schemas"]["DeviceUpdatedEvent"] | components["schemas"]["DeviceJoinFailedEvent"] | components["schemas"]["DeviceAvailableEvent"] | components["schemas"]["DeviceUnavailableEvent"] | components["schemas"]["DeviceForgottenEvent"] | components["schemas"]["CredentialCreatedEvent"] | components["schemas"]["CredentialAppliedEvent"] | components["schemas"]["CredentialRevokedEvent"] | components["schemas"]["RuleCreatedEvent"] | components["schemas"]["RuleUpdatedEvent"] | components["schemas"]["RuleFiredEvent"] | components["schemas"]["RuleDeletedEvent"] | components["schemas"]["FeedGapEvent"] | components["schemas"]["OtherEvent"];
+        Event: components["schemas"]["HubConnectedEvent"] | components["schemas"]["HubDisconnectedEvent"] | components["schemas"]["HubEventsSkippedEvent"] | components["schemas"]["HubLogResetEvent"] | components["schemas"]["ChannelObservedEvent"] | components["schemas"]["ChannelDesiredEvent"] | components["schemas"]["ChannelStatusEvent"] | components["schemas"]["DeviceAddedEvent"] | components["schemas"]["DeviceUpdatedEvent"] | components["schemas"]["DeviceJoinFailedEvent"] | components["schemas"]["DeviceAvailableEvent"] | components["schemas"]["DeviceUnavailableEvent"] | components["schemas"]["DeviceForgottenEvent"] | components["schemas"]["CredentialCreatedEvent"] | components["schemas"]["CredentialAppliedEvent"] | components["schemas"]["CredentialRevokedEvent"] | components["schemas"]["RuleCreatedEvent"] | components["schemas"]["RuleUpdatedEvent"] | components["schemas"]["RuleFiredEvent"] | components["schemas"]["RuleDeletedEvent"] | components["schemas"]["FeedGapEvent"] | components["schemas"]["OtherEvent"];
         /** @description The hub connects. */
         HubConnectedEvent: {
             cursor: components["schemas"]["Cursor"];
@@ -1576,6 +1577,20 @@ export interface components {
             time: components["schemas"]["EventTime"];
             clock_trusted: components["schemas"]["ClockTrusted"];
             data: components["schemas"]["ChannelData"];
+        };
+        /** @description The status of a channel changed without a report of its device: the hub abandoned a command, for example. Not every hub tells it. */
+        ChannelStatusEvent: {
+            cursor: components["schemas"]["Cursor"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "channel.status";
+            hub_id: components["schemas"]["HubID"];
+            device_id: components["schemas"]["EventDeviceID"];
+            time: components["schemas"]["EventTime"];
+            clock_trusted: components["schemas"]["ClockTrusted"];
+            data: components["schemas"]["ChannelStatusData"];
         };
         /** @description A device joined, in the pairing window or later by itself (SmartStart). */
         DeviceAddedEvent: {
@@ -1819,6 +1834,13 @@ export interface components {
             name: string;
             /** @description False if the hub rejects commands to the device because it joined without security. Hubs may leave it out. */
             secure?: boolean;
+        } & {
+            [key: string]: unknown;
+        };
+        ChannelStatusData: {
+            key: components["schemas"]["ChannelKey"];
+            endpoint: components["schemas"]["Endpoint"];
+            status: components["schemas"]["ChannelStatus"];
         } & {
             [key: string]: unknown;
         };

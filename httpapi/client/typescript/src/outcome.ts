@@ -55,6 +55,9 @@ export async function awaitOutcome(client: Client, sent: Sent, after: string, li
 async function watchEvents(client: Client, sent: Sent, after: string, signal: AbortSignal): Promise<Outcome> {
   let desired = false;
   for await (const event of client.follow(sent.hub_id, { after }, { signal })) {
+    if (event.type === "channel.status" && desired && isOfChannel(event, sent) && event.data.status === "failed") {
+      return { status: "failed" };
+    }
     if (!isAbout(event, sent)) {
       if (isGap(event)) {
         desired = false;
@@ -110,14 +113,15 @@ function isOutcome(status: Channel["status"]): status is "synchronized" | "diver
 
 function isAbout(event: Event, sent: Sent): event is Extract<Event, { type: "channel.observed" | "channel.desired" }> {
   return (
-    (event.type === "channel.observed" || event.type === "channel.desired") &&
-    event.device_id === sent.device_id &&
-    event.data.key === sent.channel.key &&
-    event.data.endpoint === sent.channel.endpoint
+    (event.type === "channel.observed" || event.type === "channel.desired") && isOfChannel(event, sent)
   );
 }
 
-/** Reads the device every few seconds, because an abandoned command has no event. */
+function isOfChannel(event: { device_id: number | null; data: { key: string; endpoint: number } }, sent: Sent): boolean {
+  return event.device_id === sent.device_id && event.data.key === sent.channel.key && event.data.endpoint === sent.channel.endpoint;
+}
+
+/** Reads the device every few seconds, because not every hub tells that it has abandoned a command. */
 async function watchDevice(client: Client, sent: Sent, signal: AbortSignal): Promise<Outcome> {
   for (let wait = firstReading; ; wait = nextReading) {
     await sleep(wait, signal);
