@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/portal/live"
 	"hubcloud/httpapi/portal/text"
 )
 
@@ -40,7 +41,7 @@ func (v sitesView) Filtered() bool { return v.Find != "" || v.Chosen.ID != "" }
 
 // hubRow is a hub with the name of its site.
 type hubRow struct {
-	domain.Hub
+	live.HubState
 	Site string
 }
 
@@ -87,7 +88,7 @@ func (req *request) showSites(status int, view sitesView) error {
 		siteNames[site.ID] = site.Name
 	}
 	for _, hub := range hubs {
-		view.Hubs = append(view.Hubs, hubRow{hub, siteNames[hub.SiteID]})
+		view.Hubs = append(view.Hubs, hubRow{req.portal.Live.StateOf(hub), siteNames[hub.SiteID]})
 	}
 	view.Layout = req.layout(text.Pages["sites-and-hubs"], "sites")
 	req.render(status, "sites.html", view)

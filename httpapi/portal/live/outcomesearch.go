@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"hubcloud/domain"
+	"hubcloud/domain/attention"
 )
 
 // outcomeSearch finds the outcome of a command in the events of its hub's log that follow the
@@ -55,10 +56,19 @@ func (s *outcomeSearch) take(encoded domain.EncodedEvent) {
 	case event.Type != "channel.observed" || !s.asked:
 	case own:
 		s.observed(of.Value)
-	case of.Key == "alarm" && s.outcome == OutcomeNotDone &&
-		bytes.Contains(of.Value, []byte(`"jammed"`)):
+	case of.Key == "alarm" && s.outcome == OutcomeNotDone && isJam(of.Value):
 		s.outcome = OutcomeJammed
 	}
+}
+
+// isJam reports whether a report of an alarm channel is about a lock that is jammed.
+func isJam(value json.RawMessage) bool {
+	var alarm attention.AlarmReport
+	if json.Unmarshal(value, &alarm) != nil || !alarm.Active {
+		return false
+	}
+	meaning, _ := alarm.Meaning()
+	return meaning == attention.Meaning(attention.Jammed)
 }
 
 // desired takes what a command asked for: this command, one before or one after it.

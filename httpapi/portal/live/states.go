@@ -47,7 +47,7 @@ func (l *Live) States(ctx context.Context, org string, only domain.HubID) ([]Hub
 		if err != nil {
 			return nil, err
 		}
-		return []HubState{l.stateOf(hub)}, nil
+		return []HubState{l.StateOf(hub)}, nil
 	}
 	return l.readStates(ctx, org, nil)
 }
@@ -61,7 +61,7 @@ func (l *Live) readStates(ctx context.Context, org string, site *string) ([]HubS
 			return nil, err
 		}
 		for _, hub := range page.Data {
-			states = append(states, l.stateOf(hub))
+			states = append(states, l.StateOf(hub))
 		}
 		if !page.HasMore || len(page.Data) == 0 {
 			return states, nil
@@ -69,7 +69,8 @@ func (l *Live) readStates(ctx context.Context, org string, site *string) ([]HubS
 	}
 }
 
-func (l *Live) stateOf(hub domain.Hub) HubState {
+// StateOf returns the state of a hub of the read models.
+func (l *Live) StateOf(hub domain.Hub) HubState {
 	state := HubState{
 		ID: hub.ID, SiteID: hub.SiteID, Status: hub.Status, Since: hub.Since, AddedAt: hub.AddedAt,
 	}
