@@ -54,6 +54,7 @@ var factDecoders = map[EventForm]func(json.RawMessage) (Fact, error){
 	{TypeKeyCreated, 1}:            decodeFact[KeyCreated],
 	{TypeKeyRevoked, 1}:            decodeFact[KeyRevoked],
 	{TypeProjectionSkipped, 1}:     decodeFact[ProjectionSkipped],
+	{TypeEventLost, 1}:             decodeFact[EventLost],
 }
 
 // currentVersion is the version in which all types are written.

@@ -134,6 +134,7 @@ func TestEveryEventEverWrittenIsRead(t *testing.T) {
 			Projection: "directory", Sequence: 4711, Type: "site.painted",
 			Error: "unknown event: site.painted version 1", Why: "written by mistake",
 		},
+		"directory.event_lost.v1": domain.EventLost{Sequence: 4711},
 	}
 	for _, form := range domain.EventForms() {
 		file := fmt.Sprintf("%s.v%d", form.Type, form.V)

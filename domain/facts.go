@@ -41,6 +41,8 @@ const (
 	TypeKeyRevoked = "key.revoked"
 
 	TypeProjectionSkipped = "projection.skipped"
+
+	TypeEventLost = "directory.event_lost"
 )
 
 // OrgCreated creates an organization (aggregate org, id OrgID, a UUIDv7).
@@ -357,6 +359,12 @@ type ProjectionSkipped struct {
 	Why   string `json:"why"`
 }
 
+// EventLost stands in the place of an event that a disk has damaged, and whose loss an operator has
+// accepted (aggregate lost, without an id).
+type EventLost struct {
+	Sequence uint64 `json:"sequence"`
+}
+
 // EventType returns the type of the events that record the fact.
 func (OrgCreated) EventType() string               { return TypeOrgCreated }
 func (OrgRenamed) EventType() string               { return TypeOrgRenamed }
@@ -390,3 +398,4 @@ func (DeviceForgotten) EventType() string          { return TypeDeviceForgotten 
 func (KeyCreated) EventType() string               { return TypeKeyCreated }
 func (KeyRevoked) EventType() string               { return TypeKeyRevoked }
 func (ProjectionSkipped) EventType() string        { return TypeProjectionSkipped }
+func (EventLost) EventType() string                { return TypeEventLost }

@@ -160,6 +160,9 @@ func HubSubject(hub domain.HubID) string { return "directory.hub." + string(hub)
 // KeySubject is the subject of an API key.
 func KeySubject(keyID string) string { return "directory.key." + keyID }
 
+// LostSubject is the subject of the events that stand in the places of lost ones.
+const LostSubject = "directory.lost"
+
 // ProjectionSubject is the subject of operators' decisions that a projection skips an event.
 func ProjectionSubject(projection string) string { return "directory.projection." + projection }
 

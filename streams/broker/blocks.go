@@ -121,18 +121,6 @@ func (b *block) erased(seq uint64, stored int64) []byte {
 	return append(data, b.sum(data[4:20])...)
 }
 
-// message returns a record of another block as one of this block.
-func (b *block) message(data []byte) []byte {
-	data = bytes.Clone(data)
-	subject := int(binary.LittleEndian.Uint16(data[20:]))
-	body, skip := data[recordHeader:len(data)-hashSize], subject
-	if binary.LittleEndian.Uint32(data)&flagHeader != 0 {
-		skip += 4
-	}
-	copy(data[len(data)-hashSize:], b.sum(data[4:20], body[:subject], body[skip:]))
-	return data
-}
-
 // scan calls found with the records of a block, and lost with each damaged part and the record
 // behind it, which is nil at the end. last is the sequence of the last message before the block.
 func (b *block) scan(

@@ -14,6 +14,7 @@ import (
 
 	"hubcloud/streams"
 	"hubcloud/streams/durablefile"
+	"hubcloud/streams/jsapi"
 )
 
 const (
@@ -26,32 +27,10 @@ const (
 
 // Hole is a range of messages of a stream that are lost.
 type Hole struct {
+	jsapi.Hole
 	// File is the block that should have the messages.
-	File     string
-	From, To uint64
-	// Before and After are when the messages before and behind the hole were stored; zero if there
-	// are none.
-	Before, After time.Time
+	File string
 }
-
-// String names the hole's sequences and times.
-func (h Hole) String() string {
-	text := fmt.Sprintf("sequence %d", h.From)
-	if h.To > h.From {
-		text = fmt.Sprintf("sequences %d to %d", h.From, h.To)
-	}
-	switch {
-	case !h.Before.IsZero() && !h.After.IsZero():
-		text += fmt.Sprintf(", stored between %s and %s", moment(h.Before), moment(h.After))
-	case !h.Before.IsZero():
-		text += ", stored after " + moment(h.Before)
-	case !h.After.IsZero():
-		text += ", stored before " + moment(h.After)
-	}
-	return text
-}
-
-func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
 // repairBlocks makes the server keep all messages of a stopped store that can be read, and the
 // sequences of those that cannot: at a damaged message, the server would cut everything behind it
@@ -86,7 +65,8 @@ func repairBlocks(store string, f StreamFolder, logger *slog.Logger) error {
 	}
 	for _, hole := range c.damaged {
 		logger.Error(
-			"stored messages are damaged and lost; all others are kept", "file", hole.File, "lost", hole,
+			"stored messages are damaged and lost; all others are kept", "file", hole.File,
+			"lost", hole.String(),
 		)
 	}
 	return nil
@@ -258,7 +238,7 @@ func (c *blockCheck) hole(b *block, to uint64, after int64) Hole {
 	if c.last == 0 && c.stream != streams.DirectoryStream {
 		from = to // the messages before it have expired
 	}
-	return Hole{
-		File: b.path, From: from, To: to, Before: storedAt(c.stored), After: storedAt(after),
-	}
+	return Hole{jsapi.Hole{
+		From: from, To: to, Before: storedAt(c.stored), After: storedAt(after),
+	}, b.path}
 }

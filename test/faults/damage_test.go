@@ -3,11 +3,13 @@ package faults
 import (
 	"bytes"
 	"encoding/binary"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"hubcloud/domain"
 	"hubcloud/streams"
@@ -154,5 +156,80 @@ func TestDamagedJournal(t *testing.T) {
 			strings.Contains(line, "JOURNAL_0") && strings.Contains(line, "stored between")
 	}) {
 		t.Error("the log does not name what is lost")
+	}
+}
+
+// TestDamagedDirectory damages the directory of a stopped service. It started without a word, decided
+// on what was left, and its read models stopped later. It must not start until the events are put back
+// or their loss is accepted.
+func TestDamagedDirectory(t *testing.T) {
+	t.Parallel()
+	s := harness.Start(t, "--rate", "100000", "--burst", "100000")
+	tenant := harness.NewTenant(t, s, "Damaged directory")
+	for _, name := range []string{"First", "Second", "Third"} {
+		tenant.Must(http.MethodPost, "/sites", map[string]any{"name": name}, http.StatusCreated)
+	}
+	sites := func() string {
+		t.Helper()
+		return string(tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK).Body)
+	}
+	want := sites()
+	saved := filepath.Join(t.TempDir(), "backup")
+	if _, errs, code := harness.RunBinary(t, "backup", "--data-dir", s.Dir, saved); code != 0 {
+		t.Fatalf("backup: %s", errs)
+	}
+	tenant.Must(http.MethodPost, "/sites", map[string]any{"name": "Later"}, http.StatusCreated)
+	later := sites()
+	path := blockOf(s, streams.DirectoryStream)
+	damage := func(text string) {
+		t.Helper()
+		s.Stop()
+		flip(t, path, func(data []byte) int { return bytes.Index(data, []byte(text)) })
+		s.Launch()
+		select {
+		case <-s.Ended():
+		case <-time.After(time.Minute):
+			t.Fatalf("%s: the service runs on a directory with a hole", text)
+		}
+		if code := s.ExitCode(); code == 0 || !strings.Contains(s.Log(), "restore --directory") {
+			t.Errorf("%s: exit status %d, and the log does not name what to do", text, code)
+		}
+		out, _, _ := harness.RunBinary(t, "doctor", "--data-dir", s.Dir, "--json")
+		if !strings.Contains(out, "restore --directory") {
+			t.Errorf("%s: the doctor does not name the hole:\n%s", text, out)
+		}
+	}
+	restore := func(args ...string) (string, int) {
+		t.Helper()
+		args = append([]string{"restore", "--directory", "--data-dir", s.Dir}, args...)
+		_, errs, code := harness.RunBinary(t, args...)
+		return errs, code
+	}
+	damage(`"Second"`)
+	if errs, code := restore(saved); code != 0 {
+		t.Fatalf("restore from a backup: %s", errs)
+	}
+	s.Begin()
+	if got := sites(); got != later {
+		t.Errorf("after the restore from a backup: got\n%s\nwant\n%s", got, later)
+	}
+
+	damage(`"Later"`) // the last event, which the backup does not have
+	if errs, code := restore(saved); code == 0 || !strings.Contains(errs, "--accept-loss") {
+		t.Errorf("restore from an old backup: %d, %s", code, errs)
+	}
+	if errs, code := restore(saved, "--accept-loss"); code != 0 {
+		t.Fatalf("accept the loss: %s", errs)
+	}
+	s.Begin()
+	harness.RunBinary(t, "projections", "rebuild", "--data-dir", s.Dir)
+	if got := sites(); got != want {
+		t.Errorf("after the loss was accepted: got\n%s\nwant\n%s", got, want)
+	}
+	tenant.Must(http.MethodPost, "/sites", map[string]any{"name": "New"}, http.StatusCreated)
+	s.Stop()
+	s.Begin()
+	if got := sites(); !strings.Contains(got, `"New"`) {
+		t.Errorf("a later site is missing: %s", got)
 	}
 }

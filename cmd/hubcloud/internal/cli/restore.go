@@ -17,8 +17,11 @@ import (
 // restoreCommand restores a backup.
 type restoreCommand struct {
 	outputFlags
-	Dir             string `arg:"" help:"Folder with the backup." type:"path"`
+	Dir             string `arg:"" optional:"" help:"Folder with the backup." type:"path"`
 	Check           bool   `help:"Only check the backup and describe it."`
+	Directory       bool   `help:"Only fill the holes of a damaged directory, from a backup or from a copy of a broker's store."`
+	AcceptLoss      bool   `help:"With --directory: record the loss of the events that no copy has."`
+	Store           string `help:"With --directory: store of a stopped nats-server of your own (store_dir), instead of a data directory." type:"path" placeholder:"DIR"`
 	DataDir         string `help:"New or empty data directory to restore into." default:"./data" type:"path"`
 	NATSURL         string `help:"Empty external broker to restore into, instead of a data directory." name:"nats-url" placeholder:"URL"`
 	NATSCredentials string `help:"Credentials file for --nats-url." name:"nats-credentials" type:"path" placeholder:"FILE"`
@@ -38,6 +41,15 @@ the API describes. With hub logs, cursors of events in the backup stay valid. Hu
 hub.log_reset marks where a log was restored, and hub.events_skipped reports what a hub sent after the backup and no longer has. People must sign in to the portal again. With --postgres-url,
 give the service an empty database.
 
+A DAMAGED DIRECTORY: where the disk has lost events of the directory, no service starts, since nobody can tell who owns what. With --directory,
+the command puts these events back in their places, from a backup or from a copy of another server's store, and changes nothing else; all later
+changes stay. Stop the service first; with a nats-server of your own, stop that, and give its --store. What no copy has is lost:
+--accept-loss records that, and the service starts again. A change that is lost then never happened: a revoked key or certificate may be valid
+again, a hub may have its former owner. The log of the service and hubcloud doctor name the times of the lost events.
+
+  hubcloud restore --directory --data-dir /var/lib/hubcloud /backups/monday
+  hubcloud restore --directory --data-dir /var/lib/hubcloud --accept-loss
+
 Repeat the command after an interruption: it starts the restore again. Until the restore is finished, no service starts there.
 
   hubcloud restore --data-dir /var/lib/hubcloud /backups/monday
@@ -49,6 +61,14 @@ func (c *restoreCommand) Validate() error {
 	if c.LogReplicas != 1 && c.LogReplicas != 3 {
 		return fmt.Errorf("--log-replicas %d: must be 1 or 3", c.LogReplicas)
 	}
+	switch {
+	case c.Directory && (c.Check || c.NATSURL != ""):
+		return errors.New("--directory is for a stopped broker: without --check and --nats-url")
+	case !c.Directory && (c.AcceptLoss || c.Store != ""):
+		return errors.New("--accept-loss and --store need --directory")
+	case c.Dir == "" && !c.AcceptLoss:
+		return errors.New("name the folder with the backup")
+	}
 	if c.NATSURL != "" && c.NATSCredentials == "" && !c.Check {
 		return errors.New("--nats-url needs --nats-credentials")
 	}
@@ -57,6 +77,9 @@ func (c *restoreCommand) Validate() error {
 
 // Run checks the backup and restores it.
 func (c *restoreCommand) Run(ctx context.Context, out Output) error {
+	if c.Directory {
+		return c.fillDirectory(ctx, out)
+	}
 	bar := newTransfer(out.Err, "check", c.JSON)
 	defer bar.end()
 	m, err := backup.Check(ctx, c.Dir, datadir.Format, bar.show)

@@ -32,6 +32,7 @@ const (
 // streams.
 func checkLogs(ctx context.Context, t *target, f *findings) {
 	judgeFolders(t, f)
+	judgeHoles(ctx, t, f)
 	accounts, err := t.accounts()
 	if err != nil {
 		f.unknown("unknown: ", err)

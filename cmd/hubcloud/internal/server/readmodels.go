@@ -12,6 +12,7 @@ import (
 	"hubcloud/projections/projector"
 	"hubcloud/projections/readmodel"
 	"hubcloud/projections/statemodel"
+	"hubcloud/streams"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/replicas"
@@ -53,7 +54,10 @@ func (s *Server) startReadModels(ctx context.Context) error {
 func (s *Server) openReadModels(ctx context.Context) error {
 	err := s.retry(ctx, brokerStorage, func(ctx context.Context) (err error) {
 		s.directoryLog, err = directory.Open(ctx, s.conns, s.cfg.LogReplicas)
-		return err
+		if err != nil {
+			return err
+		}
+		return s.checkDirectory(ctx)
 	})
 	if err != nil {
 		return err
@@ -96,6 +100,31 @@ func (m models) DeviceLabels(
 		return nil, err
 	}
 	return state.Labels, nil
+}
+
+// checkDirectory returns an error if events of the directory are lost: nobody can tell then who owns
+// what, and whose key is revoked, so nothing may be decided.
+func (s *Server) checkDirectory(ctx context.Context) error {
+	holes, err := s.directoryLog.Holes(ctx)
+	if err != nil || len(holes) == 0 {
+		return err
+	}
+	for _, h := range holes {
+		s.logger.Error(
+			"events of the directory are lost", "stream", streams.DirectoryStream, "from", h.From,
+			"to", h.To, "stored_after", h.Before, "stored_before", h.After,
+		)
+	}
+	how := "put them back with `hubcloud restore --directory`, from a backup or another server's copy, " +
+		"or accept the loss (--accept-loss)"
+	if s.conns.Clustered() {
+		how = "stop the server that leads the stream, move the stream's folder away and start it: it " +
+			"gets the stream from the others; if all copies are damaged, see `hubcloud restore --help`"
+	}
+	return finalError{fmt.Errorf(
+		"%w: %d holes, the first from sequence %d to %d: %s", directory.ErrHoles, len(holes),
+		holes[0].From, holes[0].To, how,
+	)}
 }
 
 // startProjector starts the projector on a replica with its role. On other replicas it only
