@@ -17,8 +17,8 @@ type commandBody struct {
 }
 
 // sendCommand sends a command to a hub and answers 202 with the channel. It rejects invalid bodies
-// and values itself. Where no such channel exists, it asks the hub which ones the device has
-// (rejectChannel).
+// and values itself. For an unknown channel key it asks the hub whether the device has such a
+// channel (rejectKey).
 func (a *api) sendCommand(req *request) error {
 	hub, device, err := a.ownDevice(req)
 	if err != nil {
@@ -34,13 +34,13 @@ func (a *api) sendCommand(req *request) error {
 	}
 	if command.Value, err = domain.CheckCommandValue(command.Key, command.Value); err != nil {
 		if domain.CodeOf(err) == domain.CodeNotFound {
-			return a.rejectChannel(req, command, endpointGiven, err)
+			return a.rejectKey(req, command, err)
 		}
 		return err
 	}
 	channel, err := a.Commands.Send(req.ctx, req.origin(), command)
 	if domain.CodeOf(err) == domain.CodeNotFound {
-		return a.rejectChannel(req, command, endpointGiven, err)
+		return a.rejectEndpoint(req, command, endpointGiven, err)
 	}
 	if err != nil {
 		return err
@@ -73,13 +73,10 @@ func (req *request) readCommand(command *domain.Command) (endpointGiven bool, er
 	return body.has("endpoint"), err
 }
 
-// rejectChannel returns the error for a channel that a device does not have, or whose key commands
-// do not know. If the device has a channel with such a key, the channel is read-only and the error
-// is invalid_request. If it has the key at other endpoints only, the error names them. Otherwise,
-// and if the hub cannot be asked, the error is notFound.
-func (a *api) rejectChannel(
-	req *request, command domain.Command, endpointGiven bool, notFound error,
-) error {
+// rejectKey returns the error for a channel key that commands do not know. If the device has a
+// channel with this key, the channel is read-only and the error is invalid_request. Otherwise, and
+// if the hub cannot be asked, the error is notFound.
+func (a *api) rejectKey(req *request, command domain.Command, notFound error) error {
 	device, err := a.Devices.Get(req.ctx, command.HubID, command.DeviceID)
 	if err != nil {
 		if err := req.ctx.Err(); err != nil {
@@ -87,16 +84,39 @@ func (a *api) rejectChannel(
 		}
 		return notFound
 	}
-	var endpoints []string
 	for _, c := range device.Channels {
+		if c.Key == command.Key && c.Endpoint == command.Endpoint {
+			return invalid("key: channel %s is read-only", shorten(command.Key))
+		}
+	}
+	return notFound
+}
+
+// maxEndpoints is how many endpoints of a key rejectEndpoint reads.
+const maxEndpoints = 100
+
+// rejectEndpoint returns the error for a command that its hub answered with notFound. If the device
+// is known to have the key at other endpoints only, the error names them. It asks the read models,
+// since the hub has just been asked.
+func (a *api) rejectEndpoint(
+	req *request, command domain.Command, endpointGiven bool, notFound error,
+) error {
+	states, err := a.ReadModels.States(
+		req.ctx, command.OrgID,
+		domain.StateFilter{HubID: &command.HubID, Key: &command.Key}, maxEndpoints,
+		domain.StatePosition{HubID: command.HubID, DeviceID: command.DeviceID},
+	)
+	if err != nil {
+		return notFound
+	}
+	var endpoints []string
+	for _, state := range states.Data {
 		switch {
-		case c.Key != command.Key:
-		case c.Endpoint != command.Endpoint:
-			endpoints = append(endpoints, strconv.FormatInt(c.Endpoint, 10))
-		case c.Writable:
+		case state.DeviceID != command.DeviceID:
+		case state.Channel.Endpoint == command.Endpoint:
 			return notFound
 		default:
-			return invalid("key: channel %s is read-only", shorten(command.Key))
+			endpoints = append(endpoints, strconv.FormatInt(state.Channel.Endpoint, 10))
 		}
 	}
 	if len(endpoints) == 0 {
@@ -107,7 +127,7 @@ func (a *api) rejectChannel(
 		mistake = "endpoint: is required here"
 	}
 	return domain.Errorf(
-		domain.CodeNotFound, "%s: the device has %s at endpoint %s", mistake, shorten(command.Key),
+		domain.CodeNotFound, "%s: the device has %s at endpoint %s", mistake, command.Key,
 		strings.Join(endpoints, " and "),
 	)
 }

@@ -161,13 +161,12 @@ func TestCommandWithoutEndpoint(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	s.hub.devices[2] = domain.Device{ID: 2, Channels: []domain.Channel{
-		{Key: "switch", Endpoint: 1, Writable: true}, {Key: "pressure", Endpoint: 3},
+		{Key: "switch", Endpoint: 1, Writable: true}, {Key: "level", Endpoint: 3},
 		{Key: "switch", Endpoint: 2, Writable: true},
 	}}
 	for body, want := range map[string]string{
 		`{"key":"switch","value":true}`:              "endpoint: is required here: the device has switch at endpoint 1 and 2",
 		`{"key":"switch","value":true,"endpoint":0}`: "no such channel: the device has switch at endpoint 1 and 2",
-		`{"key":"pressure","value":1}`:               "endpoint: is required here: the device has pressure at endpoint 3",
 		`{"key":"switch","value":true,"endpoint":1}`: "no channel",
 		`{"key":"smell","value":1}`:                  "no such channel",
 	} {

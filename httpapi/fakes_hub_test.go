@@ -164,6 +164,23 @@ func (w live) Send(_ context.Context, _ domain.Origin, c domain.Command) (domain
 	}, nil
 }
 
+// States returns the channels that the hub's devices have of the filter's key.
+func (w *world) States(
+	_ context.Context, _ string, filter domain.StateFilter, _ int, _ domain.StatePosition,
+) (domain.Page[domain.ReportedState], error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	page := domain.Page[domain.ReportedState]{}
+	for _, id := range slices.Sorted(maps.Keys(w.hub.devices)) {
+		for _, c := range w.hub.devices[id].Channels {
+			if filter.Key != nil && c.Key == *filter.Key {
+				page.Data = append(page.Data, domain.ReportedState{DeviceID: id, Channel: c})
+			}
+		}
+	}
+	return page, w.fault
+}
+
 func (w *world) EndCursor(context.Context, domain.HubID) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
