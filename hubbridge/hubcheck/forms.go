@@ -70,6 +70,7 @@ var (
 var dataForms = map[string]members{
 	eventObserved:        channelMembers,
 	eventDesired:         channelMembers,
+	"channel.status":     {"key": isText, "endpoint": isInteger, "status": isText},
 	"device.added":       {"name": isText, "secure": oneOf(isAbsent, isFlag)},
 	"device.join_failed": {"reason": isText},
 	"device.updated": {"name": isText, "removed_channels": decodes(func(all []json.RawMessage) bool {
