@@ -12,7 +12,7 @@ import (
 const (
 	locked   = `{"key":"lock","endpoint":0,"value":true}`
 	unlocked = `{"key":"lock","endpoint":0,"value":false}`
-	jam      = `{"key":"alarm","endpoint":0,"value":{"type":"lock","event":"jammed","active":true}}`
+	jam      = `{"key":"alarm","endpoint":0,"value":{"type":"Access Control","event":"Lock jammed","active":true}}`
 )
 
 // The outcome of a command was "Done" for a door that had jammed, once somebody locked it by hand,
@@ -98,7 +98,7 @@ func TestAlarmTexts(t *testing.T) {
 	for _, event := range []struct{ kind, data, want string }{
 		{
 			"channel.observed",
-			`{"key":"alarm","endpoint":0,"value":{"type":"lock","event":"jammed","active":true}}`,
+			`{"key":"alarm","endpoint":0,"value":{"type":"Access Control","event":"Lock jammed","active":true}}`,
 			"Jammed",
 		},
 		{
