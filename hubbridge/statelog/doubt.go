@@ -12,6 +12,9 @@ import (
 // devices than are kept does.
 const maxDoubtPause = time.Hour
 
+// answerLag is within how long InDoubt knows an answer that was stored.
+const answerLag = 10 * time.Second
+
 // doubt is that a hub was asked because it is in doubt.
 type doubt struct {
 	reads int
@@ -41,9 +44,15 @@ func (k *Keeper) runDoubts(ctx context.Context) error {
 	return nil
 }
 
-// idle reports whether a hub is neither being asked nor to be asked, and was not asked just now.
+// idle reports whether a hub is neither being asked nor to be asked, and was not asked so lately that
+// InDoubt need not know the answer yet.
 func (k *Keeper) idle(id domain.HubID) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.asks[id] == nil
+	a := k.asks[id]
+	if a == nil {
+		return true
+	}
+	readAt := a.notBefore.Add(-k.cfg.MinInterval)
+	return a.done && !a.running && k.cfg.Now().Sub(readAt) > min(answerLag, k.cfg.MinInterval)
 }
