@@ -2,6 +2,7 @@ package notifier
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
+	"hubcloud/projections"
 	"hubcloud/projections/database"
 )
 
@@ -129,7 +131,7 @@ func (n *Notifier) runRounds(ctx context.Context) error {
 			return l.lost
 		case err != nil:
 			n.metrics.failures.Inc()
-			if !failing {
+			if !failing && !errors.Is(err, projections.ErrBuilding) {
 				n.cfg.Logger.Warn("alarm mails delayed", "error", err)
 			}
 		case failing:

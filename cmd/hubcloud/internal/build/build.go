@@ -21,8 +21,8 @@ var (
 	date    string
 )
 
-// unknown stands for what neither the linker nor the Go command recorded.
-const unknown = "unknown"
+// Unknown stands for what neither the linker nor the Go command recorded.
+const Unknown = "unknown"
 
 // Info identifies the program. Every field has a value.
 type Info struct {
@@ -51,7 +51,7 @@ func Current() Info {
 	}
 	for _, field := range []*string{&i.Version, &i.Commit, &i.Date} {
 		if *field == "" {
-			*field = unknown
+			*field = Unknown
 		}
 	}
 	return i

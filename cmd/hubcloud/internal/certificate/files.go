@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"hubcloud/streams"
 )
 
@@ -36,7 +38,11 @@ type FilesConfig struct {
 	Logger *slog.Logger
 }
 
-// OpenFiles reads the files. The error names the file or what is wrong with the pair.
+// expiredInterval is the time between two log lines about an expired certificate in use.
+const expiredInterval = time.Hour
+
+// OpenFiles reads the files. The error names the file or what is wrong with the pair. A certificate
+// that has expired is used all the same, since hubs do not need it, and Run logs that it has.
 func OpenFiles(cfg FilesConfig) (*Files, error) {
 	f := &Files{
 		certificate: cfg.Certificate, key: cfg.Key, logger: cfg.Logger, expiry: cfg.Expiry,
@@ -46,7 +52,12 @@ func OpenFiles(cfg FilesConfig) (*Files, error) {
 		return nil, err
 	}
 	f.read = sum(certificate, key)
-	return f, f.use(certificate, key)
+	pair, err := f.parse(certificate, key)
+	if err != nil {
+		return nil, err
+	}
+	f.use(pair)
+	return f, nil
 }
 
 // TLS returns the configuration for a listener. It has the newest certificate at each handshake.
@@ -60,12 +71,23 @@ func (f *Files) TLS() *tls.Config {
 }
 
 // Run reads the files again when their content changes, until ctx ends. It keeps the current
-// certificate while the files are missing, invalid or do not belong together.
+// certificate while the files are missing, invalid, expired or do not belong together. It logs each
+// hour that the certificate in use has expired.
 func (f *Files) Run(ctx context.Context) error {
 	ticker := time.NewTicker(filesInterval)
 	defer ticker.Stop()
 	var failed [sha256.Size]byte
+	expired := rate.Sometimes{First: 1, Interval: expiredInterval}
 	for {
+		if end := f.current.Load().Leaf.NotAfter; time.Now().After(end) {
+			expired.Do(func() {
+				f.logger.Error(
+					"the HTTPS certificate has expired: browsers and API clients reject it, and "+
+						"hubs that enrol; replace the file, which is then read again",
+					"file", f.certificate, "expired_at", end,
+				)
+			})
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -76,11 +98,17 @@ func (f *Files) Run(ctx context.Context) error {
 		if err == nil && seen == f.read {
 			continue
 		}
+		var pair *tls.Certificate
 		if err == nil {
-			err = f.use(certificate, key)
+			pair, err = f.parse(certificate, key)
+		}
+		if err == nil && time.Now().After(pair.Leaf.NotAfter) {
+			end := pair.Leaf.NotAfter.UTC().Format(time.DateOnly)
+			err = fmt.Errorf("%s: expired on %s", f.certificate, end)
 		}
 		switch {
 		case err == nil:
+			f.use(pair)
 			f.read, failed = seen, [sha256.Size]byte{}
 			f.logger.Info(
 				"certificate replaced", "file", f.certificate,
@@ -105,18 +133,19 @@ func (f *Files) contents() (certificate, key []byte, err error) {
 	return certificate, key, nil
 }
 
-// use puts a pair into use if it is valid.
-func (f *Files) use(certificate, key []byte) error {
+// parse returns a pair, if key and certificate belong together.
+func (f *Files) parse(certificate, key []byte) (*tls.Certificate, error) {
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
-		return fmt.Errorf("%s and %s: %w", f.certificate, f.key, err)
+		return nil, fmt.Errorf("%s and %s: %w", f.certificate, f.key, err)
 	}
-	if end := pair.Leaf.NotAfter; time.Now().After(end) {
-		return fmt.Errorf("%s: expired on %s", f.certificate, end.UTC().Format(time.DateOnly))
-	}
-	f.current.Store(&pair)
+	return &pair, nil
+}
+
+// use puts a pair into use.
+func (f *Files) use(pair *tls.Certificate) {
+	f.current.Store(pair)
 	f.expiry(pair.Leaf.NotAfter)
-	return nil
 }
 
 func sum(certificate, key []byte) [sha256.Size]byte {

@@ -127,6 +127,44 @@ func TestFilesAreReadAgain(t *testing.T) {
 	}
 }
 
+// The service did not start with an expired certificate, so hubs and their events were cut off from it
+// too. It starts, says so, and uses the next one.
+func TestExpiredCertificateIsUsedAtTheStart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var log lockedBuffer
+	cfg := FilesConfig{
+		Certificate: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"),
+		Expiry: func(time.Time) {}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	}
+	write := func(certificate, key []byte) {
+		t.Helper()
+		for path, content := range map[string][]byte{cfg.Certificate: certificate, cfg.Key: key} {
+			if err := os.WriteFile(path, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	write(newPair(t, 1, time.Now().Add(-time.Hour)))
+	files, err := OpenFiles(cfg)
+	if err != nil {
+		t.Fatalf("OpenFiles: got %v, want nil", err)
+	}
+	stopped := make(chan error, 1)
+	ctx := t.Context()
+	go func() { stopped <- files.Run(ctx) }()
+	t.Cleanup(func() { <-stopped })
+	streamstest.Eventually(t, "an error in the log", func() bool {
+		return strings.Contains(log.String(), "level=ERROR") &&
+			strings.Contains(log.String(), "expired")
+	})
+	write(newPair(t, 2, time.Now().Add(time.Hour)))
+	streamstest.Eventually(t, "the next certificate is in use", func() bool {
+		shown, err := files.TLS().GetCertificate(nil)
+		return err == nil && shown.Leaf.SerialNumber.Int64() == 2
+	})
+}
+
 // TestCache also checks that no name leads out of the folder.
 func TestCache(t *testing.T) {
 	t.Parallel()

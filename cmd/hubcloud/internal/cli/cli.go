@@ -112,8 +112,15 @@ func Run(ctx context.Context, args []string, out Output) (code int) {
 	if exited { // --help or --version was printed
 		return code
 	}
+	// A misspelt variable may be the reason for any other error.
+	if wrong := checkEnvironment(parser.Model, args[0], os.Environ()); wrong != nil {
+		err = wrong
+	}
 	if err == nil {
 		err = checkGiven(command)
+	}
+	if logsJSON(args, os.Getenv) {
+		out = Output{Out: out.Out, Err: jsonErrors{out.Err}}
 	}
 	if err != nil {
 		fmt.Fprintf(out.Err, "hubcloud: %v (%s)\n", err, adviceOn(args, commandOf(command, err)))

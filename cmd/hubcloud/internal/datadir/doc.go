@@ -7,7 +7,7 @@
 //	endpoints.json           addresses of the running service; absent while none is ready
 //	nats-credentials.json    the broker's address and passwords
 //	postgres.json            the database's URL
-//	service.json             how the service was last started
+//	service.json             how the service was last started, and why it ended
 //	nats/  postgres/  ca/    stores of the embedded broker, the private database and the authority
 //	acme/                    account and certificates of --acme-domain
 //	outbox/                  mails, when there is no mail server

@@ -5,11 +5,17 @@ import (
 	"time"
 )
 
-// Started describes how a service was started, without secrets. The file service.json outlives the
-// service and is readable by every user.
+// Started describes how a service was started and why it ended, without secrets. The file
+// service.json outlives the service and is readable by every user.
 type Started struct {
-	PID int       `json:"pid"`
+	PID int `json:"pid"`
+	// UID is the user that the process ran as.
+	UID int       `json:"uid"`
 	At  time.Time `json:"started_at"`
+	// EndedAt is when the service ended, zero while it runs and after it was killed. Error is why
+	// it ended; "" when it was told to stop.
+	EndedAt time.Time `json:"ended_at,omitzero"`
+	Error   string    `json:"error,omitempty"`
 	// Version is the program's version, such as 1.4.0, and Commit the commit it was built from.
 	Version string   `json:"version"`
 	Commit  string   `json:"commit"`

@@ -8,7 +8,10 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"os/user"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"hubcloud/cmd/hubcloud/internal/build"
@@ -68,7 +71,9 @@ func checkVersion(running *datadir.Started, program build.Info, f *findings) {
 	if running == nil || running.Version == "" {
 		return
 	}
-	f.note("version %s", running.Version)
+	if running.Version != build.Unknown { // of a program that was built by hand
+		f.note("version %s", running.Version)
+	}
 	if running.Version == program.Version && running.Commit == program.Commit {
 		return
 	}
@@ -97,14 +102,60 @@ func notRunning(t *target, f *findings) {
 		)
 		return
 	}
-	f.add(
-		Wrong,
-		fmt.Sprintf("no service runs on %s%s", t.DataDir, lastStarted(t.Started)),
-		fmt.Sprintf(
-			"start it: hubcloud serve --data-dir %s; the log of the last one shows why it ended",
-			t.DataDir,
-		),
-	)
+	advice := fmt.Sprintf("start it: hubcloud serve --data-dir %s", t.DataDir)
+	if t.Started != nil && t.Started.Error != "" {
+		advice = "correct that, and start it again; its log has more"
+	} else if t.Started != nil && t.Started.EndedAt.IsZero() {
+		advice += "; the log of the last one shows why it ended"
+	}
+	f.add(Wrong, fmt.Sprintf("no service runs on %s%s", t.DataDir, lastEnd(t.Started)), advice)
+	checkOwners(t, f)
+}
+
+// checkOwners reports files of the data directory that the service may not be able to write,
+// because they belong to another user than the one that it last ran as.
+func checkOwners(t *target, f *findings) {
+	if t.Started == nil || t.Started.UID == 0 {
+		return
+	}
+	paths := []string{t.DataDir}
+	entries, _ := os.ReadDir(t.DataDir) // what cannot be listed is not checked
+	for _, entry := range entries {
+		if entry.Name() != "postgres" { // may have a user of its own
+			paths = append(paths, t.path(entry.Name()))
+		}
+	}
+	for _, path := range paths {
+		info, err := os.Lstat(path)
+		if err != nil {
+			continue
+		}
+		owner, ok := info.Sys().(*syscall.Stat_t)
+		if !ok || int(owner.Uid) == t.Started.UID {
+			continue
+		}
+		f.add(
+			Wrong,
+			fmt.Sprintf(
+				"%s belongs to %s, and the service last ran as %s", path,
+				userName(int(owner.Uid)), userName(t.Started.UID),
+			),
+			fmt.Sprintf(
+				"start the service as the same user as before, or: chown -R %s %s, and leave "+
+					"postgres/ to its owner", userName(t.Started.UID), t.DataDir,
+			),
+		)
+		return
+	}
+}
+
+// userName returns the name of a user, or its number.
+func userName(uid int) string {
+	id := strconv.Itoa(uid)
+	if known, err := user.LookupId(id); err == nil {
+		return known.Username
+	}
+	return id
 }
 
 // notAnswering reports a service that has endpoints.json and does not answer.
@@ -175,10 +226,15 @@ func since(s *datadir.Started) string {
 	)
 }
 
-// lastStarted describes the last start, "" if unknown.
-func lastStarted(s *datadir.Started) string {
-	if s == nil {
+// lastEnd describes the end of the last process, or its start if it was killed; "" if unknown.
+func lastEnd(s *datadir.Started) string {
+	switch {
+	case s == nil:
 		return ""
+	case s.Error != "":
+		return fmt.Sprintf("; the last one ended %s ago: %s", ago(time.Since(s.EndedAt)), s.Error)
+	case !s.EndedAt.IsZero():
+		return fmt.Sprintf("; the last one was stopped %s ago", ago(time.Since(s.EndedAt)))
 	}
 	return fmt.Sprintf("; the last one was started %s ago", ago(time.Since(s.At)))
 }

@@ -23,7 +23,10 @@ func checkSync(ctx context.Context, t *target, f *findings) {
 		f.add(Skipped, "neither the broker's setting nor its disk is known here", "")
 		return
 	case len(settings) == 0:
-		f.note("the broker's setting is unknown: it cannot be reached")
+		f.add(
+			Unknown, "the broker's setting is unknown: it cannot be reached",
+			"see the component broker",
+		)
 	}
 	for _, s := range settings {
 		judgeSync(t, s, f)
@@ -36,7 +39,10 @@ func checkSync(ctx context.Context, t *target, f *findings) {
 	case errors.Is(err, fs.ErrNotExist):
 		f.note("there is no data directory %s", t.DataDir)
 	case errors.Is(err, fs.ErrPermission):
-		f.note("the disk was not tested: %v", err)
+		f.add(
+			Unknown, fmt.Sprintf("the disk cannot be tested: %v", err),
+			"run the doctor as the user of the service",
+		)
 	case err != nil:
 		f.add(
 			Wrong, fmt.Sprintf("the data directory cannot be written to: %v", err),

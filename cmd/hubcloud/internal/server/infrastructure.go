@@ -40,6 +40,9 @@ func (s *Server) startInfrastructure(ctx context.Context) (err error) {
 	if s.lock, err = s.dir.Lock(); err != nil {
 		return err
 	}
+	if err := s.cfg.checkPorts(); err != nil {
+		return err
+	}
 	if err := s.dir.CheckRestored(); err != nil {
 		return err
 	}
@@ -83,24 +86,33 @@ func (s *Server) startInfrastructure(ctx context.Context) (err error) {
 
 // writeServiceFile writes to service.json how the server was started, for the doctor.
 func (s *Server) writeServiceFile() error {
+	started, err := describe(s.cfg, s.files)
+	if err != nil {
+		return err
+	}
+	return s.dir.WriteStarted(started)
+}
+
+// describe returns the content of service.json for a process that has just started.
+func describe(cfg Config, files fileShares) (datadir.Started, error) {
 	program := build.Current()
 	started := datadir.Started{
 		Version: program.Version, Commit: program.Commit,
-		PID: os.Getpid(), At: time.Now().UTC(),
-		Roles: s.cfg.Roles, Environment: s.cfg.Environment,
-		ExternalBroker: s.cfg.NATSURL != "", ExternalDatabase: s.cfg.PostgresURL != "",
-		Sync: s.cfg.Sync, LogReplicas: s.cfg.LogReplicas,
-		Connections: s.files.api, HubConnections: s.files.broker,
-		CACert: s.cfg.CACert, PublicMQTT: s.cfg.PublicMQTT,
+		PID: os.Getpid(), UID: os.Geteuid(), At: time.Now().UTC(),
+		Roles: cfg.Roles, Environment: cfg.Environment,
+		ExternalBroker: cfg.NATSURL != "", ExternalDatabase: cfg.PostgresURL != "",
+		Sync: cfg.Sync, LogReplicas: cfg.LogReplicas,
+		Connections: files.api, HubConnections: files.broker,
+		CACert: cfg.CACert, PublicMQTT: cfg.PublicMQTT,
 	}
-	if s.cfg.SMTPURL != "" {
-		server, err := mail.ParseServer(s.cfg.SMTPURL)
+	if cfg.SMTPURL != "" {
+		server, err := mail.ParseServer(cfg.SMTPURL)
 		if err != nil {
-			return err
+			return started, err
 		}
 		started.MailServer = server.WithoutLogin()
 	}
-	return s.dir.WriteStarted(started)
+	return started, nil
 }
 
 // openDatabase starts the private database, unless an external one is configured, and writes the

@@ -89,7 +89,7 @@ func (s *Server) startNotifier() error {
 func (s *Server) mailTransport() (mail.Transport, error) {
 	if s.cfg.SMTPURL == "" {
 		dir := s.dir.Path("outbox")
-		s.logger.Warn(
+		s.logger.Info(
 			"no mail server (--smtp-url): mails are only written to a folder",
 			"folder", dir,
 		)

@@ -16,9 +16,14 @@ type Client struct {
 // Run runs a replica until ctx ends or one of its parts fails, and then stops it in order. When ctx
 // ends, Run returns nil, also during the start. Run waits while the disk is full.
 //
+// When Run returns, service.json has the reason.
+//
 // Once the server is ready, Run runs the client, unless it is nil, in a goroutine. A client that
 // returns before its context ends counts as a part that fails.
-func Run(ctx context.Context, cfg Config, logger *slog.Logger, client *Client) error {
+func Run(
+	ctx context.Context, cfg Config, logger *slog.Logger, client *Client,
+) (err error) {
+	defer func() { recordEnd(cfg, err, logger) }()
 	s, err := startWhenSpace(ctx, cfg, logger)
 	if err != nil && ctx.Err() != nil {
 		logger.Info("stopped during the start")

@@ -47,6 +47,9 @@ const (
 	// that collections find little; at the normal rate they took a tenth of the start.
 	startGCPercent = 400
 
+	// shortRetention is the least --event-retention without a warning. The contract has 24 hours.
+	shortRetention = time.Hour
+
 	// The time limits of the steps of Stop. Together, with a second for aborted commands, they are
 	// at most ten seconds, the grace period of common service managers.
 	drainTimeout      = 3 * time.Second
@@ -149,6 +152,13 @@ func (s *Server) Endpoints() datadir.Endpoints { return s.bound }
 func Start(ctx context.Context, cfg Config, logger *slog.Logger) (_ *Server, err error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, usage.Wrap(err)
+	}
+	if cfg.EventRetention < shortRetention {
+		logger.Warn(
+			"events are kept for a very short time (--event-retention): readers that are away for "+
+				"longer get 410, and hubs' last states are lost", "event_retention",
+			cfg.EventRetention,
+		)
 	}
 	began := time.Now()
 	defer debug.SetGCPercent(debug.SetGCPercent(startGCPercent))
