@@ -24,21 +24,21 @@ type hubCommand struct {
 
 // hubCheckCommand checks one hub.
 type hubCheckCommand struct {
-	Listen   string        `help:"Name or address under which the hub reaches this machine." default:"127.0.0.1" placeholder:"HOST"`
-	HTTPPort int           `help:"Port for enrolments; 0 for any free one." name:"http-port" default:"0"`
-	MQTTPort int           `help:"Port for MQTT; 0 for any free one." name:"mqtt-port" default:"0"`
-	TLSCert  string        `help:"Certificate and chain (PEM) for enrolments over HTTPS, which the hub must trust. Without it enrolments are over HTTP." name:"tls-cert" type:"path" placeholder:"FILE"`
-	TLSKey   string        `help:"Key (PEM) of --tls-cert." name:"tls-key" type:"path" placeholder:"FILE"`
-	Serial   string        `help:"Serial that the hub has. Defaults to a new one." placeholder:"SERIAL"`
-	Secret   string        `help:"Enrolment secret that the hub has. Defaults to a new one." placeholder:"SECRET"`
-	State    string        `help:"Folder that keeps the authority, serial, secret and ports from check to check, so that the same hub can be checked again." type:"path" placeholder:"DIR"`
-	Device   *int64        `help:"Device that gets the commands. Defaults to one with a writable channel, rather a switch or a light than a lock." placeholder:"ID"`
-	Commands int           `help:"Commands that fill the hub's queue of events; 2100 fill the window of 2,000, which takes minutes on a real radio; 0 omits that step." default:"50"`
-	Only     []string      `help:"Lines to check, separated by commas. Defaults to all." placeholder:"LINE"`
-	List     bool          `help:"Print all lines with their rules, and end."`
-	Timeout  time.Duration `help:"How long the whole check may take. Defaults to 10m and a second for each of --commands."`
-	JSON     bool          `help:"Print JSON, one object per line: the addresses, then each line of the list as it is decided and notes ({\"note\": …}), then the lines not seen." name:"json"`
-	JUnit    string        `help:"Write the result as JUnit XML." name:"junit" type:"path" placeholder:"FILE"`
+	Listen   string         `help:"Name or address under which the hub reaches this machine." default:"127.0.0.1" placeholder:"HOST"`
+	HTTPPort int            `help:"Port for enrolments; 0 for any free one." name:"http-port" default:"0"`
+	MQTTPort int            `help:"Port for MQTT; 0 for any free one." name:"mqtt-port" default:"0"`
+	TLSCert  string         `help:"Certificate and chain (PEM) for enrolments over HTTPS, which the hub must trust. Without it enrolments are over HTTP." name:"tls-cert" type:"path" placeholder:"FILE"`
+	TLSKey   string         `help:"Key (PEM) of --tls-cert." name:"tls-key" type:"path" placeholder:"FILE"`
+	Serial   string         `help:"Serial that the hub has. Defaults to a new one." placeholder:"SERIAL"`
+	Secret   string         `help:"Enrolment secret that the hub has. Defaults to a new one." placeholder:"SECRET"`
+	State    string         `help:"Folder that keeps the authority, serial, secret and ports from check to check, so that the same hub can be checked again." type:"path" placeholder:"DIR"`
+	Device   *int64         `help:"Device that gets the commands. Defaults to one with a writable channel, rather a switch or a light than a lock." placeholder:"ID"`
+	Commands int            `help:"Commands that fill the hub's queue of events; 2100 fill the window of 2,000, which takes minutes on a real radio; 0 omits that step." default:"50"`
+	Only     []string       `help:"Lines to check, separated by commas. Defaults to all." placeholder:"LINE"`
+	List     bool           `help:"Print all lines with their rules, and end."`
+	Timeout  *time.Duration `help:"How long the whole check may take. Defaults to 10m and a second for each of --commands."`
+	JSON     bool           `help:"Print JSON, one object per line: the addresses, then each line of the list as it is decided and notes ({\"note\": …}), then the lines not seen." name:"json"`
+	JUnit    string         `help:"Write the result as JUnit XML." name:"junit" type:"path" placeholder:"FILE"`
 }
 
 // Help returns the long help text.
@@ -70,8 +70,12 @@ func (c *hubCheckCommand) Run(ctx context.Context, out Output) error {
 	if c.Listen == "" {
 		return usage.Errorf("--listen: must not be empty")
 	}
-	if c.Timeout != 0 && c.Timeout < time.Second {
-		return usage.Errorf("--timeout: is %v, must be at least 1s", c.Timeout)
+	var timeout time.Duration // 0 is the default
+	if c.Timeout != nil {
+		timeout = *c.Timeout
+	}
+	if c.Timeout != nil && timeout < time.Second {
+		return usage.Errorf("--timeout: is %v, must be at least 1s", timeout)
 	}
 	certificate, err := c.certificate()
 	if err != nil {
@@ -84,7 +88,7 @@ func (c *hubCheckCommand) Run(ctx context.Context, out Output) error {
 		Host: c.Listen, HTTPPort: c.HTTPPort, MQTTPort: c.MQTTPort, Serial: c.Serial,
 		Certificate: certificate, Secret: c.Secret, State: c.State, Device: c.Device,
 		Commands: c.Commands, Only: c.Only,
-		Timeout: c.Timeout, OnLine: printer.line, OnStep: printer.step, OnNote: printer.note,
+		Timeout: timeout, OnLine: printer.line, OnStep: printer.step, OnNote: printer.note,
 	})
 	if invalid := new(hubcheck.ConfigError); errors.As(err, &invalid) {
 		return usage.Errorf(
