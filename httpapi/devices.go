@@ -15,7 +15,7 @@ type deviceBody[C any] struct {
 	Manufacturer string  `json:"manufacturer"`
 	Model        string  `json:"model"`
 	Room         *string `json:"room"`
-	WakesAt      *string `json:"wakes_at,omitempty"`
+	WakesAt      string  `json:"wakes_at,omitempty"`
 	Channels     []C     `json:"channels"`
 }
 
@@ -114,7 +114,10 @@ func newDeviceBody[C any](
 ) deviceBody[C] {
 	body := deviceBody[C]{
 		ID: d.ID, Name: nameOf(d, label), Manufacturer: d.Manufacturer, Model: d.Model,
-		Room: label.Room, WakesAt: d.WakesAt, Channels: make([]C, 0, len(d.Channels)),
+		Room: label.Room, Channels: make([]C, 0, len(d.Channels)),
+	}
+	if d.WakesAt != nil {
+		body.WakesAt = *d.WakesAt
 	}
 	for _, c := range d.Channels {
 		body.Channels = append(body.Channels, channel(c))

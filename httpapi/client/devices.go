@@ -14,7 +14,7 @@ type ListedDevice struct {
 	Manufacturer string `json:"manufacturer"`
 	Model        string `json:"model"`
 	// WakesAt is when a device that sleeps is expected to wake; nil if its hub does not say so.
-	WakesAt  *time.Time      `json:"wakes_at"`
+	WakesAt  *time.Time      `json:"wakes_at,omitempty"`
 	Channels []ListedChannel `json:"channels"`
 }
 
@@ -24,7 +24,7 @@ type Device struct {
 	Manufacturer string `json:"manufacturer"`
 	Model        string `json:"model"`
 	// WakesAt is when a device that sleeps is expected to wake; nil if its hub does not say so.
-	WakesAt  *time.Time `json:"wakes_at"`
+	WakesAt  *time.Time `json:"wakes_at,omitempty"`
 	Channels []Channel  `json:"channels"`
 }
 

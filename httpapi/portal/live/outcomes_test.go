@@ -98,7 +98,7 @@ func TestAlarmTexts(t *testing.T) {
 	for _, event := range []struct{ kind, data, want string }{
 		{
 			"channel.observed",
-			`{"key":"alarm","endpoint":0,"value":{"type":"Access Control","event":"Lock jammed","active":true}}`,
+			`{"key":"alarm","endpoint":0,"value":{"type":"lock","event":"jammed","active":true}}`,
 			"Jammed",
 		},
 		{
