@@ -3,7 +3,6 @@ package broker_test
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -178,28 +177,6 @@ func TestTapIsReadOnly(t *testing.T) {
 	if _, err := js.Stream(t.Context(), "MINE"); !errors.Is(err, jetstream.ErrStreamNotFound) {
 		t.Errorf("stream of the tap: got %v, want ErrStreamNotFound", err)
 	}
-}
-
-// TestTapUserIsAdded checks that credentials from a version without taps get a user for them and
-// keep the other users.
-func TestTapUserIsAdded(t *testing.T) {
-	t.Parallel()
-	c := config(t, t.TempDir())
-	first := start(t, c)
-	stop(t, first)
-	path := filepath.Join(c.DataDir, "nats-credentials.json")
-	before := first.Credentials()
-	delete(before.Users, streams.AccountTap)
-	if err := before.Write(path); err != nil {
-		t.Fatal(err)
-	}
-	second := start(t, c)
-	kept, err := streams.ReadCredentials(path)
-	if err != nil || kept.Users[streams.AccountCloud] != before.Users[streams.AccountCloud] ||
-		kept.Users[streams.AccountTap].Password == "" {
-		t.Fatalf("credentials: got %d users, error %v, want one more", len(kept.Users), err)
-	}
-	tapConn(t, second)
 }
 
 // TestLayoutOfAnInstallation checks that only shards export anything, and only to the accounts of
