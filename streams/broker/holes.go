@@ -36,12 +36,9 @@ type Hole struct {
 // sequences of those that cannot: at a damaged message, the server would cut everything behind it
 // off its file, and use its sequence again. It copies the files that it changes to damagedFolder.
 //
-// Only streams with one copy, of the account CLOUD, are repaired: the journal has what the hubs' own
-// streams lose, and a server of a cluster gets what it lacks from the others.
+// Only streams with one copy are repaired: a server of a cluster gets what it lacks from the others.
+// The hubs' own streams need no repair, since the journal has what they lose.
 func repairBlocks(store string, f StreamFolder, logger *slog.Logger) error {
-	if f.Account != string(streams.AccountCloud) {
-		return nil
-	}
 	c, err := newBlockCheck(f)
 	if err != nil || c == nil {
 		return err

@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,52 @@ import (
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
 )
+
+// TestUnusableFiles makes a file of a stream unreadable. The server took the stream for a new one and
+// removed its messages: files of another user, or a broken disk, cost the whole directory or
+// journal. No server must start on that, and the files must stay as they are.
+func TestUnusableFiles(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"meta.inf", "msgs/1.blk"} {
+		b := streamstest.New(t)
+		js, err := jetstream.New(b.Connect(t).Cloud)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
+			Name: streams.DirectoryStream, Subjects: []string{"directory.>"},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, err := js.Publish(t.Context(), "directory.x", []byte("an event")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.Stop()
+		path := filepath.Join(
+			b.Dir(), "jetstream", "CLOUD", "streams", streams.DirectoryStream, name,
+		)
+		kept := filepath.Join(t.TempDir(), "kept")
+		if err := os.Rename(path, kept); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(filepath.Base(path), path); err != nil { // a loop
+			t.Fatal(err)
+		}
+		logger := streamstest.Logger()
+		err = broker.Repair(b.Dir(), logger)
+		if !errors.Is(err, broker.ErrUnusable) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: Repair: got %v, want ErrUnusable with the path", name, err)
+		}
+		if err := os.Rename(kept, path); err != nil {
+			t.Fatal(err)
+		}
+		if err := broker.Repair(b.Dir(), logger); err != nil {
+			t.Errorf("%s: Repair of the readable files: got %v, want no error", name, err)
+		}
+	}
+}
 
 // TestDamagedMessages damages the file of a stream in every place. At a damaged message the server cut
 // everything behind it off, and used the sequences again. A damaged message must cost at most itself.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/minio/highwayhash"
 	"github.com/nats-io/nats-server/v2/server"
+	"golang.org/x/sys/unix"
 
 	"hubcloud/domain"
 	"hubcloud/streams"
@@ -97,8 +98,10 @@ func allFolders(dataDir string) ([]StreamFolder, error) {
 //
 // Messages that are damaged on the disk become holes of their streams: see repairBlocks.
 //
-// Files that cannot be read or repaired are logged, and Repair continues with the other streams, as
-// the server does. A full disk is returned as an error, since a later attempt may succeed.
+// Files of hubs' streams that cannot be read or repaired are logged, and Repair continues with the
+// other streams, as the server does: these streams are written again from the journal. For a stream
+// of the account CLOUD such files are an error, ErrUnusable. A full disk is returned as an error,
+// since a later attempt may succeed.
 func Repair(store string, logger *slog.Logger) error {
 	folders, err := streamFolders(store)
 	if err != nil {
@@ -106,15 +109,14 @@ func Repair(store string, logger *slog.Logger) error {
 	}
 	for _, f := range folders {
 		logger := logger.With("account", f.Account, "stream", f.Stream)
-		if err := repairMeta(f.path, f.Stream, f.Stream, logger); diskFull(err) {
+		if f.Account == string(streams.AccountCloud) {
+			if err := repairCloud(store, f, logger); err != nil {
+				return fmt.Errorf("repair stream %s of account %s: %w", f.Stream, f.Account, err)
+			}
+		} else if err := repairMeta(f.path, f.Stream, f.Stream, logger); diskFull(err) {
 			return fmt.Errorf("repair stream %s of account %s: %w", f.Stream, f.Account, err)
 		} else if err != nil {
 			logger.Error("stream not checked or not repaired; the server may skip it", "error", err)
-		}
-		if err := repairBlocks(store, f, logger); diskFull(err) {
-			return fmt.Errorf("repair stream %s of account %s: %w", f.Stream, f.Account, err)
-		} else if err != nil {
-			logger.Error("messages of a stream not checked for damage", "error", err)
 		}
 		consumers, err := os.ReadDir(filepath.Join(f.path, consumerFolder))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -142,6 +144,37 @@ func Repair(store string, logger *slog.Logger) error {
 		}
 	}
 	return nil
+}
+
+// ErrUnusable means that files of a stream of the account CLOUD cannot be read or written. The server
+// would take the stream for a new one, and remove its messages, which nothing else has.
+var ErrUnusable = errors.New(
+	"files cannot be read or written, and a start would lose what they have: give them to the user " +
+		"of the service, or replace a broken disk by a copy of it",
+)
+
+// repairCloud repairs a stream of the account CLOUD. It returns an ErrUnusable if it cannot, except
+// on a full disk.
+func repairCloud(store string, f StreamFolder, logger *slog.Logger) error {
+	err := filepath.WalkDir(f.path, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if err := unix.Access(path, unix.R_OK|unix.W_OK); err != nil {
+			return &fs.PathError{Op: "access", Path: path, Err: err}
+		}
+		return nil
+	})
+	if err == nil {
+		err = repairMeta(f.path, f.Stream, f.Stream, logger)
+	}
+	if err == nil {
+		err = repairBlocks(store, f, logger)
+	}
+	if err == nil || diskFull(err) {
+		return err
+	}
+	return fmt.Errorf("%w (%w)", ErrUnusable, err)
 }
 
 // diskFull reports whether err is that of a full disk or an exceeded quota.
