@@ -66,11 +66,14 @@ func offset(theirs, before, after time.Time) (apart, unsure time.Duration) {
 	return theirs.Sub(before.Add(unsure)), unsure
 }
 
+// probeFile is the pattern of the names of files that test a disk.
+const probeFile = "doctor-*.tmp"
+
 // stampFile returns the time stamp that the file system gives a new file, and the times before and
 // after.
 func stampFile(dir string) (stamp, before, after time.Time, err error) {
 	before = time.Now()
-	file, err := os.CreateTemp(dir, "doctor-*.tmp")
+	file, err := os.CreateTemp(dir, probeFile)
 	if err != nil {
 		return stamp, before, after, err
 	}

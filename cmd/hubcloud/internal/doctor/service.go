@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/user"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -121,7 +122,8 @@ func checkOwners(t *target, f *findings) {
 	paths := []string{t.DataDir}
 	entries, _ := os.ReadDir(t.DataDir) // what cannot be listed is not checked
 	for _, entry := range entries {
-		if entry.Name() != "postgres" { // may have a user of its own
+		probe, _ := filepath.Match(probeFile, entry.Name()) // of a check that runs meanwhile
+		if entry.Name() != "postgres" && !probe {           // postgres may have a user of its own
 			paths = append(paths, t.path(entry.Name()))
 		}
 	}

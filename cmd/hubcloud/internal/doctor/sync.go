@@ -148,7 +148,7 @@ func judgeSync(t *target, s syncSetting, f *findings) {
 
 // trySync returns the median time to write and sync a small file.
 func trySync(ctx context.Context, dir string) (time.Duration, error) {
-	file, err := os.CreateTemp(dir, "doctor-*.tmp")
+	file, err := os.CreateTemp(dir, probeFile)
 	if err != nil {
 		return 0, err
 	}
