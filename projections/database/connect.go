@@ -2,6 +2,7 @@ package database
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -60,8 +62,9 @@ func WithConn(ctx context.Context, config *pgx.ConnConfig, fn func(conn *pgx.Con
 	connecting, cancel := context.WithTimeout(ctx, AnswerTimeout)
 	defer cancel()
 	conn, err := pgx.ConnectConfig(connecting, config.Copy())
-	if HasCode(err, codeProtocol) {
-		return fmt.Errorf("%w (%w)", ErrPooler, err)
+	var answer *pgconn.PgError
+	if errors.As(err, &answer) && answer.Code == codeProtocol {
+		return fmt.Errorf("%w (%s)", ErrPooler, answer.Message)
 	}
 	if err != nil {
 		return err

@@ -49,6 +49,9 @@ func TestPoolerIsRejected(t *testing.T) {
 			if !errors.Is(err, database.ErrPooler) || !readmodel.Rejects(err) {
 				t.Errorf("Open: got %v, want ErrPooler", err)
 			}
+			if err != nil && strings.Contains(err.Error(), "\n") {
+				t.Errorf("Open: got %q, want one line", err)
+			}
 			if err == nil {
 				s.Close()
 			}
