@@ -86,8 +86,8 @@ func (s *Server) checkReadModels(ctx context.Context) (string, *problem) {
 	case errors.As(err, &stopped):
 		return "", &problem{
 			detail: stopped.Error(), cause: err, lasting: true, serves: true,
-			action: "reads show the state before that event: run a program that understands the " +
-				"event, or skip it (hubcloud projections skip --help)",
+			action: "reads show the state before that event; `hubcloud projections status` says " +
+				"what to do",
 		}
 	case errors.Is(err, directory.ErrReadModelsStopped):
 		return "", &problem{

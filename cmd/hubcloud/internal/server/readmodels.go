@@ -111,8 +111,8 @@ func (s *Server) checkDirectory(ctx context.Context) error {
 	}
 	for _, h := range holes {
 		s.logger.Error(
-			"events of the directory are lost", "stream", streams.DirectoryStream, "from", h.From,
-			"to", h.To, "stored_after", h.Before, "stored_before", h.After,
+			"events of the directory are lost", "stream", streams.DirectoryStream,
+			"lost", h.String(),
 		)
 	}
 	how := "put them back with `hubcloud restore --directory`, from a backup or another server's copy, " +
@@ -122,8 +122,7 @@ func (s *Server) checkDirectory(ctx context.Context) error {
 			"gets the stream from the others; if all copies are damaged, see `hubcloud restore --help`"
 	}
 	return finalError{fmt.Errorf(
-		"%w: %d holes, the first from sequence %d to %d: %s", directory.ErrHoles, len(holes),
-		holes[0].From, holes[0].To, how,
+		"%w (holes: %d): %s: %s", directory.ErrHoles, len(holes), holes[0], how,
 	)}
 }
 
