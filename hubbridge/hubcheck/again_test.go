@@ -2,7 +2,10 @@ package hubcheck_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"log/slog"
+	"net"
 	"net/url"
 	"strconv"
 	"strings"
@@ -196,6 +199,59 @@ func TestHubOfAnotherCheck(t *testing.T) {
 	if note := <-noted; !strings.HasPrefix(note, want) || report[0].Detail != note {
 		t.Errorf("note %q and detail %q, want %q", note, report[0].Detail, want)
 	}
+}
+
+// Regression: with TLS 1.3 OpenSSL tells without encryption that it does not trust a certificate,
+// which the check reported as "bad record MAC".
+func TestPlainAlert(t *testing.T) {
+	t.Parallel()
+	noted := make(chan string, 1)
+	check := newCheck(t, hubcheck.Config{
+		Only: []string{"connects"}, Timeout: time.Minute, OnNote: func(text string) { noted <- text },
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := check.Run(ctx)
+		ended <- err
+	}()
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port(t, check.BrokerURL())))
+	raw, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	config := &tls.Config{ServerName: "127.0.0.1", RootCAs: x509.NewCertPool()}
+	if err := tls.Client(plainAlerts{raw}, config).HandshakeContext(ctx); err == nil {
+		t.Fatal("the certificate was trusted")
+	}
+	const want = "the hub ended the TLS handshake: it does not trust this certificate"
+	select {
+	case note := <-noted:
+		if !strings.HasPrefix(note, want) {
+			t.Errorf("note %q, want %q", note, want)
+		}
+		cancel()
+		err = <-ended
+	case err = <-ended:
+		t.Error("no note")
+	}
+	cancel()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// plainAlerts writes an alert unknown_ca without encryption in place of all but the ClientHello.
+type plainAlerts struct{ net.Conn }
+
+func (c plainAlerts) Write(records []byte) (int, error) {
+	const handshake = 22 // and not encrypted
+	if records[0] == handshake {
+		return c.Conn.Write(records)
+	}
+	_, err := c.Conn.Write([]byte{21, 3, 3, 0, 2, 2, 48})
+	return len(records), err
 }
 
 func port(t *testing.T, address string) int {

@@ -45,7 +45,7 @@ func (c *Check) handshakeFailed(err error, stranger bool) {
 	}
 	text, unverified := "", new(tls.CertificateVerificationError)
 	switch {
-	case isCertificateAlert(err), isClosed(err):
+	case isCertificateAlert(err), isPlainAlert(err), isClosed(err):
 		text = textNotTrusted
 	case errors.As(err, &unverified):
 		text = textNotOurs
@@ -64,15 +64,31 @@ func isClosed(err error) bool {
 }
 
 // isCertificateAlert reports whether err is a TLS alert of the peer about our certificate: 42 to 46
-// and 48 in RFC 8446, section 6.2. The type of alerts is not exported.
+// and 48 in RFC 8446, section 6.2.
 func isCertificateAlert(err error) bool {
-	remote := new(net.OpError)
-	if !errors.As(err, &remote) || remote.Op != "remote error" {
-		return false
+	alert, ok := alertOf(err, "remote error")
+	return ok && (alert >= 42 && alert <= 46 || alert == 48)
+}
+
+// isPlainAlert reports whether err is our alert bad_record_mac, 20. With TLS 1.3 OpenSSL tells that
+// it does not trust a certificate without encryption, and crypto/tls cannot decrypt that.
+func isPlainAlert(err error) bool {
+	alert, ok := alertOf(err, "local error")
+	return ok && alert == 20
+}
+
+// alertOf returns the number of the TLS alert that err is, if its sender is op. The type of alerts
+// is not exported.
+func alertOf(err error, op string) (alert uint64, ok bool) {
+	failed := new(net.OpError)
+	if !errors.As(err, &failed) || failed.Op != op {
+		return 0, false
 	}
-	alert := reflect.ValueOf(remote.Err)
-	return alert.Kind() == reflect.Uint8 &&
-		(alert.Uint() >= 42 && alert.Uint() <= 46 || alert.Uint() == 48)
+	value := reflect.ValueOf(failed.Err)
+	if value.Kind() != reflect.Uint8 {
+		return 0, false
+	}
+	return value.Uint(), true
 }
 
 // judgeStranger judges a connection that has passed the handshake: one to the stranger, on which
