@@ -195,7 +195,7 @@ func (h *Hub) channelNumber(id int64, key string, endpoint int64) uint64 {
 // observe folds a report of the device, by the rules of the contract's channel states.
 func (c *Channel) observe(value json.RawMessage, at, logged time.Time) {
 	state := domain.ChannelState{Status: c.Status}
-	resolution := c.resolution()
+	resolution := domain.Resolution(c.Key, c.Capabilities)
 	if c.Desired != nil {
 		state.Desired = desired{c.Desired, resolution}
 	}

@@ -3,9 +3,7 @@ package devicestate
 import (
 	"bytes"
 	"encoding/json"
-	"math"
 	"reflect"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -36,9 +34,9 @@ func (d desired) Matches(value any) bool {
 	if sameJSON(d.value, got) {
 		return true
 	}
-	if x, isNumber := number(d.value); isNumber {
-		y, isNumber := number(got)
-		return isNumber && math.Abs(x-y) <= d.resolution/2*(1+1e-9)
+	if x, isNumber := domain.JSONNumber(d.value); isNumber {
+		y, isNumber := domain.JSONNumber(got)
+		return isNumber && domain.IsNearest(x, y, d.resolution)
 	}
 	var members, all map[string]any
 	if json.Unmarshal(d.value, &members) != nil || json.Unmarshal(got, &all) != nil ||
@@ -53,27 +51,10 @@ func (d desired) Matches(value any) bool {
 	return true
 }
 
-// resolution returns the step between the numbers that the channel can take, 0 if it is not known.
-// The contract has whole numbers for some keys; of others the hub may tell it.
-func (c *Channel) resolution() float64 {
-	if c.Key == "level" || c.Key == "position" {
-		return 1
-	}
-	var has struct {
-		Resolution json.RawMessage `json:"resolution"`
-	}
-	if !bytes.Contains(c.Capabilities, []byte("resolution")) ||
-		json.Unmarshal(c.Capabilities, &has) != nil {
-		return 0
-	}
-	step, _ := number(has.Resolution)
-	return max(0, step)
-}
-
 // areOtherNumbers reports whether two values are numbers that differ.
 func areOtherNumbers(a, b json.RawMessage) bool {
-	x, isNumber := number(a)
-	y, isOther := number(b)
+	x, isNumber := domain.JSONNumber(a)
+	y, isOther := domain.JSONNumber(b)
 	return isNumber && isOther && x != y
 }
 
@@ -82,23 +63,14 @@ func sameJSON(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
-	if x, isNumber := number(a); isNumber { // most values are numbers
-		if y, isNumber := number(b); isNumber {
+	if x, isNumber := domain.JSONNumber(a); isNumber { // most values are numbers
+		if y, isNumber := domain.JSONNumber(b); isNumber {
 			return x == y
 		}
 	}
 	var first, second any
 	return json.Unmarshal(a, &first) == nil && json.Unmarshal(b, &second) == nil &&
 		reflect.DeepEqual(first, second)
-}
-
-// number returns a JSON value that is a number; false for another one.
-func number(value json.RawMessage) (float64, bool) {
-	if len(value) == 0 || value[0] != '-' && (value[0] < '0' || value[0] > '9') {
-		return 0, false
-	}
-	n, err := strconv.ParseFloat(string(value), 64)
-	return n, err == nil
 }
 
 const (

@@ -23,12 +23,14 @@ const (
 type Outcome string
 
 // The outcomes of a command. An unknown outcome is one that too many other events follow or
-// precede, or that could not be read in time.
+// precede, or that could not be read in time. OutcomeOther is another number than the one that was
+// asked, which may be the nearest that the device can take.
 const (
 	OutcomeUnknown  Outcome = ""
 	OutcomeDone     Outcome = "done"
 	OutcomePending  Outcome = "pending"
 	OutcomeNotDone  Outcome = "not done"
+	OutcomeOther    Outcome = "other"
 	OutcomeFailed   Outcome = "failed" // the hub gave up
 	OutcomeJammed   Outcome = "jammed"
 	OutcomeReplaced Outcome = "replaced" // by the next command of the channel
@@ -36,8 +38,8 @@ const (
 )
 
 // Outcomes returns the outcome of each command, from the event logs of their hubs, and the value
-// that the device reported instead if the outcome is OutcomeNotDone or OutcomeJammed. It searches
-// until ctx ends.
+// that the device reported instead if the outcome is OutcomeNotDone, OutcomeOther or OutcomeJammed.
+// It searches until ctx ends.
 func (l *Live) Outcomes(
 	ctx context.Context, commands []domain.CommandRecord,
 ) (outcomes []Outcome, reported []json.RawMessage) {
@@ -52,7 +54,7 @@ func (l *Live) Outcomes(
 		searches.Go(func() error {
 			outcome, value, err := l.outcomeOf(ctx, command)
 			if err == nil {
-				outcomes[i], reported[i] = outcome, value
+				outcomes[i], reported[i] = l.judge(ctx, command, outcome, value), value
 			}
 			return nil
 		})
@@ -88,6 +90,54 @@ func (l *Live) outcomeOf(
 		return OutcomePending, nil, nil
 	}
 	return OutcomeNone, nil, nil
+}
+
+// judge returns the outcome of a command after which another number was reported: it is done if the
+// number is the nearest that the device can take. The resolution of the channel tells it, or the
+// hub's own status while both are the last.
+func (l *Live) judge(
+	ctx context.Context, command domain.CommandRecord, outcome Outcome, reported json.RawMessage,
+) Outcome {
+	asked, isNumber := domain.JSONNumber(command.Value)
+	got, isOther := domain.JSONNumber(reported)
+	if outcome != OutcomeNotDone || !isNumber || !isOther {
+		return outcome
+	}
+	state := l.lastState(ctx, command)
+	step := domain.Resolution(command.Key, state.Channel.Capabilities)
+	isLast := state.Certain && sameValue(state.Channel.Desired, command.Value) &&
+		sameValue(state.Channel.Value, reported)
+	switch {
+	case step > 0 && domain.IsNearest(asked, got, step),
+		isLast && state.Channel.Status == domain.ChannelSynchronized:
+		return OutcomeDone
+	case step > 0, isLast:
+		return OutcomeNotDone
+	}
+	return OutcomeOther
+}
+
+// lastState returns the last reported state of a command's channel, the zero state if none is known.
+func (l *Live) lastState(
+	ctx context.Context, command domain.CommandRecord,
+) (state domain.ReportedState) {
+	if l.cfg.States == nil {
+		return state
+	}
+	page, err := l.cfg.States.States(
+		ctx, command.OrgID, domain.StateFilter{HubID: &command.HubID, Key: &command.Key}, lastStates,
+		domain.StatePosition{},
+	)
+	if err != nil {
+		return state // the outcome is shown without it
+	}
+	for _, s := range page.Data {
+		if s.DeviceID == command.DeviceID && s.Channel.Key == command.Key &&
+			s.Channel.Endpoint == command.Endpoint {
+			return s
+		}
+	}
+	return state
 }
 
 // NamesOf returns the names of the devices of hubs, by hub and device id. Hubs that do not answer

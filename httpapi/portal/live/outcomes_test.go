@@ -22,6 +22,8 @@ func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	const level40, level80 = `{"key":"level","endpoint":0,"value":40}`,
 		`{"key":"level","endpoint":0,"value":80}`
+	const warm21, warm2111 = `{"key":"heating_setpoint","endpoint":0,"value":21}`,
+		`{"key":"heating_setpoint","endpoint":0,"value":21.11}`
 	for name, tt := range map[string]struct {
 		desired string
 		reports []string // "desired" stands for the next command, which asks for unlocked
@@ -35,6 +37,7 @@ func TestOutcomes(t *testing.T) {
 		"opened later":         {locked, []string{locked, unlocked}, live.OutcomeDone, "true"},
 		"passes other values":  {level80, []string{level40, level80}, live.OutcomeDone, "80"},
 		"stops on its way":     {level80, []string{level40}, live.OutcomeNotDone, "40"},
+		"no resolution known":  {warm21, []string{warm2111}, live.OutcomeOther, "21.11"},
 		"no report":            {locked, nil, live.OutcomePending, ""},
 		"no report in time":    {locked, nil, live.OutcomeNone, ""},
 		"replaced":             {locked, []string{"desired"}, live.OutcomeReplaced, ""},
@@ -86,6 +89,66 @@ func TestOutcomes(t *testing.T) {
 					"got outcomes %q with the value %q, want %q with %q, and none", got, reported[0],
 					tt.want, tt.value,
 				)
+			}
+		})
+	}
+}
+
+// The list of commands had "Not done: the device reports 21.11" after 21 °C for a thermostat in
+// degrees Fahrenheit, whose state was synchronized.
+func TestOutcomeOfNearestNumber(t *testing.T) {
+	t.Parallel()
+	channel := func(capabilities, value string, status domain.ChannelStatus) domain.Channel {
+		return domain.Channel{
+			Key: "heating_setpoint", Value: json.RawMessage(value), Desired: json.RawMessage(`21`),
+			Capabilities: json.RawMessage(capabilities), Status: status,
+		}
+	}
+	const fahrenheit = `{"resolution":0.5556}`
+	for name, tt := range map[string]struct {
+		channel  domain.Channel
+		certain  bool
+		reported string
+		want     live.Outcome
+	}{
+		"nearest":          {channel(fahrenheit, `21.11`, ""), false, `21.11`, live.OutcomeDone},
+		"nearest, earlier": {channel(fahrenheit, `18`, ""), true, `21.11`, live.OutcomeDone},
+		"not nearest":      {channel(fahrenheit, `21.67`, ""), true, `21.67`, live.OutcomeNotDone},
+		"the hub says done": {
+			channel(`{}`, `21.11`, domain.ChannelSynchronized), true, `21.11`, live.OutcomeDone,
+		},
+		"the hub says not done": {
+			channel(`{}`, `18`, domain.ChannelDiverged), true, `18`, live.OutcomeNotDone,
+		},
+		"the hub was not asked": {
+			channel(`{}`, `21.11`, domain.ChannelDiverged), false, `21.11`, live.OutcomeOther,
+		},
+		"no resolution, earlier": {
+			channel(`{}`, `19`, domain.ChannelSynchronized), true, `21.11`, live.OutcomeOther,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			other := channel(`{"resolution":9}`, `21.11`, domain.ChannelSynchronized)
+			r := newTestLive(t, live.Config{States: reported{
+				{DeviceID: 0, Channel: other, Certain: true},
+				{DeviceID: 1, Channel: tt.channel, Certain: tt.certain},
+			}})
+			position, err := r.logs.EndCursor(t.Context(), hubA)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.append(hubA, "channel.desired", 1, `{"key":"heating_setpoint","endpoint":0,"value":21}`)
+			r.append(
+				hubA, "channel.observed", 1,
+				`{"key":"heating_setpoint","endpoint":0,"value":`+tt.reported+`}`,
+			)
+			got, _ := r.live.Outcomes(t.Context(), []domain.CommandRecord{{
+				HubID: hubA, DeviceID: 1, Key: "heating_setpoint", Value: json.RawMessage(`21`),
+				Outcome: "accepted", Position: position, At: time.Now(),
+			}})
+			if got[0] != tt.want {
+				t.Errorf("got outcome %q, want %q", got[0], tt.want)
 			}
 		})
 	}

@@ -21,6 +21,7 @@ var Outcomes = map[string]struct{ Text, Mark string }{
 	"done":      {"Done", "good"},
 	"pending":   {"Waiting for the device", "wait"},
 	"not done":  {"Not done: the device reports {value}", "bad"},
+	"other":     {"The device reports {value}", "wait"},
 	"failed":    {"The hub gave up. The device may be out of reach.", "bad"},
 	"jammed":    {"Jammed: the device reports {value}", "bad"},
 	"replaced":  {"Replaced by the next command", "wait"},
