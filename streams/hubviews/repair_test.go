@@ -400,7 +400,12 @@ func TestRebuildFails(t *testing.T) {
 	blocker := jetstream.StreamConfig{Name: "BLOCKER", Subjects: []string{streams.LogFilter(id)}}
 	f.hook = func(step string) {
 		if step == "create" && f.count(f.Views.cfg.Metrics.failures) == 0 {
-			if _, err := f.js(id).CreateOrUpdateStream(f.Context(), blocker); err != nil {
+			var err error
+			if !streamstest.Poll(time.Minute, func() bool {
+				// The server may reject a creation while it deletes a stream.
+				_, err = f.js(id).CreateOrUpdateStream(f.Context(), blocker)
+				return err == nil
+			}) {
 				t.Error(err)
 			}
 		}

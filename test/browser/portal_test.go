@@ -210,7 +210,7 @@ func TestPairing(t *testing.T) {
 	// When the hub rejected a code, the page lost the typed code.
 	p.fill("#setup-code", "1234")
 	p.press(`form[action$="/pairing"] button`)
-	p.await("#pairing-problem", "Setup code must be a PIN")
+	p.await("#pairing-problem", "must be the PIN")
 	p.await("#connection", "Live")
 	p.check("pairing-rejected")
 	// The list was reloaded once: its address then was that of a page less deep.
