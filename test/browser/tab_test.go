@@ -169,7 +169,11 @@ func (b *tab) do(what string, actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, 2*time.Minute)
 	defer cancel()
-	if err := chromedp.Do(ctx, actions...); err != nil {
+	err := chromedp.Do(ctx, actions...)
+	for err != nil && strings.Contains(err.Error(), "Could not find node with given id") {
+		err = chromedp.Do(ctx, actions...) // a live update has replaced the element meanwhile
+	}
+	if err != nil {
 		b.shoot("failed")
 		b.t.Fatalf("%s: %v", what, err)
 	}
