@@ -90,22 +90,6 @@ func TestStartWithoutServers(t *testing.T) {
 			t.Errorf("log: want %s, got\n%s", want, log)
 		}
 	})
-	t.Run("no database within the timeout", func(t *testing.T) {
-		t.Parallel()
-		log := ends(
-			t,
-			replica(
-				t, "--postgres-url", "postgres://hubcloud@"+unused+"/postgres",
-				"--start-timeout", "4s",
-			),
-			1,
-		)
-		if want := "after 4s (--start-timeout) still waiting for the database: "; !strings.Contains(
-			log, want,
-		) {
-			t.Errorf("log: want %s, got\n%s", want, log)
-		}
-	})
 	t.Run("the broker's password is wrong", func(t *testing.T) {
 		t.Parallel()
 		text, err := os.ReadFile(filepath.Join(s.Dir, "nats-credentials.json"))
