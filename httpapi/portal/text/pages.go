@@ -168,7 +168,7 @@ var Pages = join(frame, help, people, hubs, notifications, map[string]string{
 	"alarm":         "Alarm",
 	"warning":       "Warning",
 	"csv-time":      "Time ({zone})",
-	"csv-utc":       "Time (UTC)",
+	"csv-utc":       "Time (ISO 8601)",
 	"csv-hub":       "Hub",
 	"csv-hub-id":    "Hub ID",
 	"csv-who":       "Sent by",
