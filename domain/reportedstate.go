@@ -1,6 +1,9 @@
 package domain
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // ReportedState is what a channel of a device last reported, with its device and its hub.
 type ReportedState struct {
@@ -25,10 +28,24 @@ type ReportedState struct {
 	ChangedAt *time.Time
 	// Logged has the cloud's times of what Channel and ChangedAt have by the hub's clock.
 	Logged LoggedTimes
+	// Standing are the alarms that stand if the channel reports alarms, oldest first.
+	Standing []StandingAlarm
 	// Basis is `event` or `read`.
 	Basis string
 	// Certain reports whether everything that the hub reported of the channel is known.
 	Certain bool
+}
+
+// StandingAlarm is an alarm that a channel has reported, and whose end it has not reported.
+type StandingAlarm struct {
+	// Value is the last report of the alarm.
+	Value json.RawMessage `json:"value"`
+	// ObservedAt is when the alarm was reported last, and ChangedAt when it was reported first, by
+	// the hub's clock.
+	ObservedAt time.Time `json:"observed_at"`
+	ChangedAt  time.Time `json:"changed_at"`
+	// Logged are the times of the log that belong to ObservedAt and ChangedAt.
+	Logged LoggedTimes `json:"logged"`
 }
 
 // LoggedTimes are when the hub's log got what a channel reported. They are the cloud's, and grow from

@@ -52,42 +52,75 @@ var notifications string
 // anyType is the name of the part of the table with words of any type.
 const anyType = "*"
 
-// alarmWords is the table by AlarmKey. A label has an entry without its type too: no two types have
-// the same label with different meanings.
-var alarmWords = sync.OnceValue(func() map[string]alarmEntry {
-	words := map[string]alarmEntry{}
+// endsPart is the name of the part of the table with the events that end others.
+const endsPart = "ends"
+
+// alarmTable is the table of what the words of alarm channels mean.
+type alarmTable struct {
+	// words are the entries by AlarmKey. A label has an entry without its type too: no two types
+	// have the same label with different meanings.
+	words map[string]alarmEntry
+	// types are the numbers of types by the keys of their names.
+	types map[string]string
+	// ends are the keys of the events that an event ends, by its key.
+	ends map[string][]string
+}
+
+var alarms = sync.OnceValue(func() alarmTable {
+	words, types, ends := map[string]alarmEntry{}, map[string]string{}, map[string][]string{}
 	number := ""
 	for line := range strings.Lines(notifications) {
 		line = strings.TrimRight(line, "\n")
 		entry, indented := strings.CutPrefix(line, "\t")
 		if !indented {
-			number, _, _ = strings.Cut(line, " ")
+			var name string
+			if number, name, _ = strings.Cut(line, " "); name != "" {
+				types[wordKey(name)] = number
+			}
+			continue
+		}
+		if number == endsPart {
+			by, ended, _ := strings.Cut(entry, ": ")
+			for _, key := range wordKeys(by) {
+				ends[key] = append(ends[key], wordKeys(ended)...)
+			}
 			continue
 		}
 		fields := strings.SplitN(entry, " ", 3)
 		meaning := Meaning(fields[1])
 		if number == anyType {
 			for word := range strings.SplitSeq(fields[2], ",") {
-				words[AlarmKey("", word)] = alarmEntry{meaning, strings.TrimSpace(word)}
+				key := AlarmKey("", word)
+				words[key] = alarmEntry{meaning, strings.TrimSpace(word), words[key].own}
 			}
 			continue
 		}
-		words[AlarmKey(number, fields[0])] = alarmEntry{meaning, fields[2]}
-		words[AlarmKey("", fields[2])] = alarmEntry{meaning, fields[2]}
+		words[AlarmKey(number, fields[0])] = alarmEntry{meaning, fields[2], true}
+		words[AlarmKey("", fields[2])] = alarmEntry{meaning, fields[2], true}
 	}
-	return words
+	return alarmTable{words, types, ends}
 })
+
+// wordKeys returns the keys of words with commas between them.
+func wordKeys(words string) (keys []string) {
+	for word := range strings.SplitSeq(words, ",") {
+		keys = append(keys, wordKey(word))
+	}
+	return keys
+}
 
 // alarmEntry is an entry of the table.
 type alarmEntry struct {
 	meaning Meaning
 	label   string
+	// own reports that the event is one of a type's, not a word of any type.
+	own bool
 }
 
 // AlarmWords returns the table of what the words of alarm channels mean, by AlarmKey.
 func AlarmWords() iter.Seq2[string, Meaning] {
 	return func(yield func(string, Meaning) bool) {
-		for key, entry := range alarmWords() {
+		for key, entry := range alarms().words {
 			if !yield(key, entry.meaning) {
 				return
 			}
@@ -139,19 +172,26 @@ func (w *alarmWord) UnmarshalJSON(value []byte) error {
 
 // Meaning returns what the report stands for while it is active, and its event for display.
 func (r AlarmReport) Meaning() (m Meaning, event string) {
-	words, event := alarmWords(), string(r.Event)
-	entry, ok := words[AlarmKey(string(r.Type), event)]
-	if !ok && slices.Contains(VagueEvents, wordKey(event)) {
+	entry, _ := r.entry()
+	return entry.meaning, entry.label
+}
+
+// entry returns the entry of the table for the report, with its event for display, and whether the
+// table has one.
+func (r AlarmReport) entry() (entry alarmEntry, known bool) {
+	words, event := alarms().words, string(r.Event)
+	entry, known = words[AlarmKey(string(r.Type), event)]
+	if !known && slices.Contains(VagueEvents, wordKey(event)) {
 		event = string(r.Type)
-		entry, ok = words[AlarmKey("", event)]
+		entry, known = words[AlarmKey("", event)]
 	}
 	switch {
-	case !ok:
-		return MeansEvent, string(r.Event)
-	case strings.Trim(event, "0123456789") == "":
-		return entry.meaning, entry.label
+	case !known:
+		return alarmEntry{meaning: MeansEvent, label: string(r.Event)}, false
+	case strings.Trim(event, "0123456789") != "":
+		entry.label = event
 	}
-	return entry.meaning, event
+	return entry, true
 }
 
 // VagueEvents are the events that only say that there is something: their type says what.

@@ -143,7 +143,7 @@ func TestEventOfAlarm(t *testing.T) {
 		got := attention.Of(attention.HubState{
 			ID: hub, Status: domain.HubOnline, Devices: []attention.DeviceState{{
 				ID: 3, Available: true,
-				Channels: []attention.ChannelState{{Key: "alarm", Value: value}},
+				Channels: []attention.ChannelState{after(value)},
 			}},
 		})
 		if len(got) != 1 || got[0].Event != want {
@@ -169,8 +169,8 @@ func TestPublishedTable(t *testing.T) {
 	}
 }
 
-// publishedRows returns the rows of the published table: for each type what its events mean, and
-// the words of any type.
+// publishedRows returns the rows of the published tables: for each type what its events mean, the
+// words of any type, and which events end others.
 func publishedRows(t *testing.T) (rows []string) {
 	content, err := os.ReadFile("notifications.txt")
 	if err != nil {
@@ -191,6 +191,9 @@ func publishedRows(t *testing.T) (rows []string) {
 		line = strings.TrimRight(line, "\n")
 		entry, indented := strings.CutPrefix(line, "\t")
 		switch {
+		case indented && name == "ends":
+			by, ended, _ := strings.Cut(entry, ": ")
+			rows = append(rows, fmt.Sprintf("| %s | %s |", by, ended))
 		case indented:
 			fields := strings.SplitN(entry, " ", 3)
 			if !slices.Contains(order, fields[1]) {

@@ -135,6 +135,8 @@ type ChannelState struct {
 	Desired               json.RawMessage
 	DesiredAt             time.Time
 	Status                domain.ChannelStatus
+	// Standing are the alarms that stand if the channel is an AlarmChannel, oldest first.
+	Standing []domain.StandingAlarm
 	// Logged are when the cloud learned of them.
 	Logged domain.LoggedTimes
 }
@@ -198,13 +200,8 @@ func (d DeviceState) conditions() (found []Condition) {
 		})
 	}
 	for _, channel := range d.Channels {
-		c, ok := d.reported(channel)
-		if !ok {
-			c, ok = channel.commanded()
-		}
-		if ok {
-			c.Key, c.Endpoint = channel.Key, channel.Endpoint
-			c.Value, c.Wanted = channel.Value, channel.Desired
+		for _, c := range d.ofChannel(channel) {
+			c.Key, c.Endpoint, c.Wanted = channel.Key, channel.Endpoint, channel.Desired
 			found = append(found, c)
 		}
 	}
@@ -219,18 +216,32 @@ func (d DeviceState) conditions() (found []Condition) {
 
 // Raises reports whether a channel with a key needs attention once it reports a value.
 func Raises(key string, value json.RawMessage) bool {
-	_, raises := DeviceState{}.reported(ChannelState{Key: key, Value: value})
+	if key == AlarmChannel {
+		return len(Stand(nil, domain.StandingAlarm{Value: value})) > 0
+	}
+	_, raises := ChannelState{Key: key, Value: value}.reported()
 	return raises
 }
 
-// reported returns the condition that the value of a channel stands for.
-func (d DeviceState) reported(c ChannelState) (Condition, bool) {
-	found, ok := d.standsFor(c)
+// ofChannel returns the conditions of a channel.
+func (d DeviceState) ofChannel(c ChannelState) []Condition {
+	if c.Key == AlarmChannel {
+		return d.alarms(c)
+	}
+	found, ok := c.reported()
 	found.Since, found.Began = c.began(), c.Logged.Changed
-	return found, ok
+	if !ok {
+		found, ok = c.commanded()
+	}
+	if !ok {
+		return nil
+	}
+	found.Value = c.Value
+	return []Condition{found}
 }
 
-func (d DeviceState) standsFor(c ChannelState) (Condition, bool) {
+// reported returns the condition that the value of a channel stands for.
+func (c ChannelState) reported() (Condition, bool) {
 	kind, isTrigger := triggers[c.Key]
 	switch {
 	case isTrigger && string(c.Value) == "true":
@@ -241,38 +252,22 @@ func (d DeviceState) standsFor(c ChannelState) (Condition, bool) {
 			return Condition{}, false
 		}
 		return Condition{Kind: Battery, Severity: domain.SeverityWarning}, true
-	case c.Key == "alarm":
-		return d.alarm(c)
 	}
 	return Condition{}, false
 }
 
-// alarm returns the condition that an alarm channel reports.
-func (d DeviceState) alarm(c ChannelState) (Condition, bool) {
-	var report AlarmReport
-	if json.Unmarshal(c.Value, &report) != nil || !report.Active {
-		return Condition{}, false
+// Ends reports whether the channel is a lock or barrier that did what it was asked, or was moved,
+// after an alarm that it is jammed or not locked. Only what the hub answered at once is ordered by
+// the hub's clock.
+func (c ChannelState) Ends(jam domain.StandingAlarm) bool {
+	order := cmp.Or(
+		c.Logged.Changed.Compare(jam.Logged.Observed), c.ChangedAt.Compare(jam.ObservedAt),
+	)
+	if !isDoor(c.Key) || order <= 0 || c.Status == domain.ChannelDiverged {
+		return false
 	}
-	meaning, event := report.Meaning()
-	found := Condition{Kind: Kind(meaning), Event: event}
-	var ok bool
-	if found.Severity, ok = meaning.Severity(); !ok {
-		return Condition{}, false
-	}
-	isLock := found.Kind == Jammed || found.Kind == NotLocked
-	return found, !isLock || !d.movedSince(c)
-}
-
-// movedSince reports whether a lock or barrier of the device did what it was asked, or was moved,
-// after a jam was reported: it is not jammed any more. Only what the hub answered at once is ordered
-// by the hub's clock.
-func (d DeviceState) movedSince(jam ChannelState) bool {
-	return slices.ContainsFunc(d.Channels, func(c ChannelState) bool {
-		order := cmp.Or(
-			c.Logged.Changed.Compare(jam.Logged.Observed), c.ChangedAt.Compare(jam.ObservedAt),
-		)
-		return isDoor(c.Key) && order > 0 && c.Status != domain.ChannelDiverged
-	})
+	a, _ := alarmOf(jam.Value)
+	return Kind(a.entry.meaning) == Jammed || Kind(a.entry.meaning) == NotLocked
 }
 
 // commanded returns the condition that the last command of a channel has left.

@@ -18,6 +18,13 @@ var began = time.Date(2026, 11, 28, 9, 0, 0, 0, time.UTC)
 
 // one returns the kinds and severities of a device with that channel and a lock.
 func one(channels ...attention.ChannelState) string {
+	for i, c := range channels {
+		if c.Key == attention.AlarmChannel && c.Standing == nil {
+			channels[i].Standing = attention.Stand(nil, domain.StandingAlarm{
+				Value: c.Value, ObservedAt: c.ObservedAt, Logged: c.Logged,
+			})
+		}
+	}
 	return kinds(attention.DeviceState{
 		ID: 3, Name: "Landing", Room: "Hall", Available: true, Channels: channels,
 	})

@@ -22,7 +22,7 @@ func Devices(states []domain.ReportedState) []DeviceState {
 			Value: state.Channel.Value, ObservedAt: timeOf(state.Channel.ObservedAt),
 			ChangedAt: orZero(state.ChangedAt), Desired: state.Channel.Desired,
 			DesiredAt: timeOf(state.Channel.DesiredAt), Status: state.Channel.Status,
-			Logged: state.Logged,
+			Standing: state.Standing, Logged: state.Logged,
 		})
 	}
 	return devices

@@ -24,6 +24,9 @@
 //     event that was not in the log when the hub was asked is newer than the answer.
 //   - A report that raises an alarm (attention.Raises) counts even if an answer has what followed it.
 //     What followed it is in the log too.
+//   - An alarm of an alarm channel stands, whatever else the channel reports, until the channel
+//     reports its end (attention.Stand) or is removed. A read shows the last report only: it ends what
+//     that report ends. What hub.events_skipped stands for ends nothing.
 //   - The state is certain once a complete read takes into account what put it in doubt: a log
 //     without its beginning, and hub.events_skipped. A single device is in doubt after it was added,
 //     and after an event about a channel of which only the event is known.

@@ -64,7 +64,11 @@ func grow(t *testing.T, r *rapid.T, l *log) {
 	for range rapid.IntRange(0, 30).Draw(r, "entries") {
 		id := rapid.Int64Range(1, 3).Draw(r, "device")
 		value := rapid.SampledFrom([]string{"true", "false", `"<b>"`, "null", "1.50"}).Draw(r, "value")
-		key := rapid.SampledFrom([]string{"switch", "level"}).Draw(r, "key")
+		key := rapid.SampledFrom([]string{"switch", "level", "alarm", "lock"}).Draw(r, "key")
+		if key == "alarm" {
+			event := rapid.SampledFrom([]string{"smoke", "heartbeat", "jammed", "idle"}).Draw(r, "event")
+			value = alarm("any", event, value != "false")
+		}
 		at := l.now() - time.Duration(rapid.IntRange(0, 3).Draw(r, "late"))*time.Second
 		after := uint64(max(0, len(l.entries)-rapid.IntRange(0, 3).Draw(r, "asked")))
 		switch rapid.IntRange(0, 9).Draw(r, "kind") {

@@ -157,6 +157,9 @@ func (h *Hub) foldChannel(
 	// is in the log too, and nobody would have known of the alarm.
 	raises := typ == eventObserved && attention.Raises(data.Key, value)
 	if !raises && isIn(mark, h.channelNumber(id, data.Key, data.Endpoint)) {
+		if typ == eventObserved {
+			h.foldEarlier(id, data, domain.StandingAlarm{Value: value})
+		}
 		return nil
 	}
 	d, _ := h.device(id)
@@ -177,9 +180,61 @@ func (h *Hub) foldChannel(
 		c.Logged.Desired, c.Unsure = h.logged, false
 	} else {
 		c.observe(value, at, h.logged)
+		h.stand(d, c)
 	}
 	c.Basis = BasisEvent
 	return nil
+}
+
+// foldEarlier folds a report that a read takes into account. The read has the last report of an
+// alarm channel, but not which alarms the reports before it have ended.
+func (h *Hub) foldEarlier(id int64, data channelData, report domain.StandingAlarm) {
+	d := h.Device(id)
+	if d == nil {
+		return
+	}
+	if c := d.Channel(data.Key, data.Endpoint); c != nil && len(c.Standing) > 0 {
+		c.Standing, c.Seq = attention.Stand(c.Standing, report), h.Seq
+		h.stand(d, c)
+	}
+}
+
+// stand updates the alarms that stand after the state of a channel has changed: what an alarm
+// channel reports, and the jams that a lock or barrier of the device ends by moving.
+func (h *Hub) stand(d *Device, c *Channel) {
+	if c.Key != attention.AlarmChannel {
+		h.endJams(d, c)
+		return
+	}
+	c.Standing = attention.Stand(c.Standing, domain.StandingAlarm{
+		Value: c.Value, ObservedAt: c.ObservedAt,
+		Logged: domain.LoggedTimes{Observed: c.Logged.Observed},
+	})
+	for _, door := range d.Channels {
+		h.endJams(d, door)
+	}
+}
+
+// endJams ends the jams that a channel ends if it is a lock or barrier that has moved.
+func (h *Hub) endJams(d *Device, c *Channel) {
+	if c.Status == domain.ChannelPending {
+		return
+	}
+	moved := attention.ChannelState{
+		Key: c.Key, ChangedAt: c.ChangedAt, Status: c.Status, Logged: c.Logged,
+	}
+	for _, other := range d.Channels {
+		if slices.ContainsFunc(other.Standing, moved.Ends) {
+			other.Standing = slices.DeleteFunc(slices.Clone(other.Standing), moved.Ends)
+			other.Seq = h.Seq
+		}
+	}
+}
+
+// endStanding ends the alarms of a channel that was removed and is there again.
+func (h *Hub) endStanding(d *Device, c *Channel) {
+	c.Standing, c.Seq = nil, h.Seq
+	h.stand(d, c)
 }
 
 // channelNumber returns the last event that the state of a channel takes into account.
@@ -225,6 +280,7 @@ func (h *Hub) foldStatus(id int64, mark Mark, raw jsontext.Value) {
 	if d := h.Device(id); d != nil {
 		if c := d.Channel(data.Key, data.Endpoint); c != nil {
 			c.Status, c.Unsure, c.Event, c.Seq = status, false, mark, h.Seq
+			h.endJams(d, c)
 		}
 	}
 }
@@ -244,6 +300,13 @@ func (h *Hub) foldDevice(
 		}
 	}
 	if isIn(mark, h.readNumber(id)) {
+		if d := h.Device(id); d != nil {
+			for _, ref := range removed {
+				if c := d.Channel(ref.Key, ref.Endpoint); c != nil {
+					h.endStanding(d, c)
+				}
+			}
+		}
 		return nil
 	}
 	d, _ := h.device(id)
@@ -289,7 +352,10 @@ func (h *Hub) foldAvailability(id int64, available bool, mark Mark, at time.Time
 // forget folds device.forgotten.
 func (h *Hub) forget(id int64, mark Mark) {
 	if d := h.Device(id); d != nil && isIn(mark, d.ReadNumber) {
-		return // it has joined again
+		for _, c := range d.Channels { // it has joined again
+			h.endStanding(d, c)
+		}
+		return
 	}
 	h.remove(id)
 	h.Forgotten = slices.DeleteFunc(h.Forgotten, func(f Forgotten) bool { return f.ID == id })

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/domain/attention"
 )
 
 // Read is what a hub answered when it was asked for its devices, or a part of it.
@@ -205,7 +206,8 @@ func (h *Hub) foldReadChannel(
 	if a.last != nil {
 		c.Event.Number = *a.last
 	}
-	if c.ObservedAt.IsZero() || !sameJSON(c.Value, r.Value) {
+	changed := c.ObservedAt.IsZero() || !sameJSON(c.Value, r.Value)
+	if changed {
 		c.ChangedAt, c.Logged.Changed = observedAt, h.logged
 	}
 	if c.Logged.Observed.IsZero() || !c.ObservedAt.Equal(observedAt) {
@@ -217,6 +219,9 @@ func (h *Hub) foldReadChannel(
 	c.Value, c.ObservedAt = r.Value, observedAt
 	c.Desired, c.DesiredAt, c.Status = r.Desired, desiredAt, r.Status
 	c.Basis, c.Unsure = BasisRead, false
+	if changed || c.Key != attention.AlarmChannel {
+		h.stand(d, c)
+	}
 	return nil
 }
 

@@ -118,6 +118,9 @@ type Channel struct {
 	Value      json.RawMessage `json:"value,omitempty"`
 	ObservedAt time.Time       `json:"observed_at"`
 	ChangedAt  time.Time       `json:"changed_at"`
+	// Standing are the alarms that stand if Key is attention.AlarmChannel: the value is only the last
+	// report.
+	Standing []domain.StandingAlarm `json:"standing,omitempty"`
 	// Desired is the value of the last command, nil if there is none, and DesiredAt its time.
 	Desired   json.RawMessage      `json:"desired,omitempty"`
 	DesiredAt time.Time            `json:"desired_at"`

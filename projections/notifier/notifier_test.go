@@ -46,6 +46,37 @@ func TestMails(t *testing.T) {
 	e.await(t, "its end", append(want, end(olga, "smoke", hub), end(max, "smoke", hub))...)
 }
 
+// Regression: an unrelated report of the same alarm channel, such as a heartbeat, ended the mails'
+// smoke: the channel has only the last report.
+func TestHeartbeatEndsNoSmoke(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	hub := e.org.NewHub(t)
+	e.start(t)
+	report := func(typ, event string, active bool) {
+		t.Helper()
+		e.report(t, hub, 1, "alarm", fmt.Sprintf(
+			`{"type":%q,"event":%q,"active":%t,"user":null}`, typ, event, active,
+		))
+	}
+	report("Smoke Alarm", "Smoke detected", true)
+	want := []string{begin(olga, "smoke", hub)}
+	e.await(t, "smoke", want...)
+	for n, event := range []string{"Heartbeat", "Software failure"} {
+		report("System", event, true)
+		// Leaks of other organizations' hubs show that the heartbeat was observed, and then its end.
+		for m := range 2 {
+			other := e.NewOrganization(t, fmt.Sprint("Quay ", n, m), fmt.Sprintf("eve%d%d@example.org", n, m))
+			foreign := other.NewHub(t)
+			want = append(want, begin(fmt.Sprintf("eve%d%d@example.org", n, m), "leak", foreign))
+			e.settle(t, foreign, 1, want...)
+			e.advance(11 * time.Second)
+		}
+	}
+	report("Smoke Alarm", "Smoke detected", false)
+	e.await(t, "its end", append(want, end(olga, "smoke", hub))...)
+}
+
 // The first notifier of an installation mails nothing about what stands already.
 func TestFirstStart(t *testing.T) {
 	t.Parallel()

@@ -78,7 +78,7 @@ type stateRow struct {
 	online              *bool
 	since               *time.Time
 	capabilities, value *string
-	desired             *string
+	desired, standing   *string
 	observedAt          *time.Time
 	desiredAt           *time.Time
 	// Times of the log in nanoseconds.
@@ -92,7 +92,7 @@ func (r *stateRow) into() []any {
 		&s.DeviceID, &s.Name, &s.Manufacturer, &s.Model, &s.Room, &s.AvailableSince,
 		&r.availableLogged,
 		&c.Key, &c.Endpoint, &c.Kind, &c.Unit, &c.Readable, &c.Writable, &r.capabilities,
-		&c.Available, &r.value, &r.observedAt, &r.desired, &r.desiredAt, &c.Status, &s.ChangedAt,
+		&c.Available, &r.value, &r.standing, &r.observedAt, &r.desired, &r.desiredAt, &c.Status, &s.ChangedAt,
 		&s.Basis, &r.observedLogged, &r.changedLogged, &r.desiredLogged, &s.Certain,
 	}
 }
@@ -103,6 +103,7 @@ func (r *stateRow) state() domain.ReportedState {
 	s.Channel.Capabilities = rawOf(r.capabilities)
 	s.Channel.Value, s.Channel.ObservedAt = rawOf(r.value), timeText(r.observedAt)
 	s.Channel.Desired, s.Channel.DesiredAt = rawOf(r.desired), timeText(r.desiredAt)
+	s.Standing = statemodel.Standing(r.standing)
 	s.AvailableLogged = statemodel.LoggedAt(r.availableLogged)
 	s.Logged = domain.LoggedTimes{
 		Observed: statemodel.LoggedAt(r.observedLogged),

@@ -147,8 +147,8 @@ var stateTables = []table{
 		"was_read", "named_seq", "named_number", "reached_seq", "reached_number", "event_seq",
 		"event_number", "seq", "certain"),
 	newStateTable("channels", 4, "hub_id", "device_id", "key", "endpoint", "was_read", "kind",
-		"unit", "readable", "writable", "capabilities", "available", "value", "observed_at",
-		"changed_at", "desired", "desired_at", "status", "unsure", "basis", "observed_logged",
+		"unit", "readable", "writable", "capabilities", "available", "value", "standing",
+		"observed_at", "changed_at", "desired", "desired_at", "status", "unsure", "basis", "observed_logged",
 		"changed_logged", "desired_logged", "seq", "event_seq", "event_number"),
 }
 

@@ -43,6 +43,11 @@ func TestStatesNeedingAttention(t *testing.T) {
 			records = append(records, observed(1, device, at, key, value))
 		}
 	}
+	device++ // smoke, and a heartbeat
+	records = append(
+		records, observed(1, device, at, "alarm", `{"type":"Smoke Alarm","event":"Smoke detected","active":true}`),
+		observed(1, device, at, "alarm", `{"type":"System","event":"Heartbeat","active":true}`),
+	)
 	device++ // a lock that does not lock
 	records = append(
 		records, observed(1, device, at, "lock", "false"),
@@ -71,7 +76,7 @@ func TestStatesNeedingAttention(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, want := conditions(selected), conditions(all)
-	if len(want) < 14 || !reflect.DeepEqual(got, want) {
+	if len(want) < 15 || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %s\nwant %s", brief(got), brief(want))
 	}
 	for name, c := range map[string]struct {

@@ -101,14 +101,14 @@ func eachChannel(
 	var (
 		hub                                          string
 		device                                       int64
-		capabilities, value, desired                 *string
+		capabilities, value, standing, desired       *string
 		observedAt, changedAt, desiredAt             *time.Time
 		observedLogged, changedLogged, desiredLogged int64
 		c                                            devicestate.Channel
 	)
 	into := []any{
 		&hub, &device, &c.Key, &c.Endpoint, &c.Read, &c.Kind, &c.Unit, &c.Readable, &c.Writable,
-		&capabilities, &c.Available, &value, &observedAt, &changedAt, &desired, &desiredAt,
+		&capabilities, &c.Available, &value, &standing, &observedAt, &changedAt, &desired, &desiredAt,
 		&c.Status, &c.Unsure, &c.Basis, &observedLogged, &changedLogged, &desiredLogged, &c.Seq, &c.Event.Seq,
 		&c.Event.Number,
 	}
@@ -123,6 +123,7 @@ func eachChannel(
 		}
 		added := c
 		added.Capabilities, added.Value, added.Desired = rawOf(capabilities), rawOf(value), rawOf(desired)
+		added.Standing = Standing(standing)
 		added.ObservedAt, added.ChangedAt = timeOf(observedAt), timeOf(changedAt)
 		added.DesiredAt = timeOf(desiredAt)
 		added.Logged = domain.LoggedTimes{

@@ -121,7 +121,7 @@ type channelRows struct {
 	devices, endpoints, seqs                       []int64
 	observedLogged, changedLogged, desiredLogged   []int64
 	wasRead, readable, writable, available, unsure []bool
-	units, capabilities, values, desired           []*string
+	units, capabilities, values, standing, desired []*string
 	observedAt, changedAt, desiredAt               []*time.Time
 	events                                         marks
 }
@@ -139,6 +139,7 @@ func (r *channelRows) add(hub string, device int64, c *devicestate.Channel) {
 	r.capabilities = append(r.capabilities, nullText(c.Capabilities))
 	r.available = append(r.available, c.Available)
 	r.values = append(r.values, nullText(c.Value))
+	r.standing = append(r.standing, standingText(c.Standing))
 	r.observedAt = append(r.observedAt, nullTime(c.ObservedAt))
 	r.changedAt = append(r.changedAt, nullTime(c.ChangedAt))
 	r.desired = append(r.desired, nullText(c.Desired))
@@ -157,8 +158,8 @@ func (r *channelRows) add(hub string, device int64, c *devicestate.Channel) {
 func (r *channelRows) args() []any {
 	return []any{
 		r.hubs, r.devices, r.keys, r.endpoints, r.wasRead, r.kinds, r.units, r.readable, r.writable,
-		r.capabilities, r.available, r.values, r.observedAt, r.changedAt, r.desired, r.desiredAt,
-		r.statuses, r.unsure, r.bases, r.observedLogged, r.changedLogged, r.desiredLogged, r.seqs,
+		r.capabilities, r.available, r.values, r.standing, r.observedAt, r.changedAt, r.desired,
+		r.desiredAt, r.statuses, r.unsure, r.bases, r.observedLogged, r.changedLogged, r.desiredLogged, r.seqs,
 		r.events.seqs, r.events.numbers,
 	}
 }
@@ -185,6 +186,24 @@ func LoggedAt(ns int64) time.Time {
 		return time.Time{}
 	}
 	return time.Unix(0, ns).UTC()
+}
+
+// standingText returns alarms that stand as they are stored.
+func standingText(standing []domain.StandingAlarm) *string {
+	if len(standing) == 0 {
+		return nil
+	}
+	encoded, _ := json.Marshal(standing) // JSON and times that were read from JSON
+	text := string(encoded)
+	return &text
+}
+
+// Standing returns alarms that stand from their stored form.
+func Standing(text *string) (standing []domain.StandingAlarm) {
+	if text != nil {
+		_ = json.Unmarshal([]byte(*text), &standing) // as standingText has written it
+	}
+	return standing
 }
 
 func nullText(raw json.RawMessage) *string {

@@ -4,7 +4,7 @@ SELECT hub.org_id,
     hub.id, hub.site_id, hub.registered_at, hub.connected_when_added, presence.online, presence.since,
     device.device_id, coalesce(label.name, nullif(device.name, '')), '', '', label.room, device.available_since, device.available_logged,
     channel.key, channel.endpoint, channel.kind, channel.unit, channel.readable, channel.writable, NULL, channel.available,
-    channel.value, channel.observed_at, channel.desired, channel.desired_at, channel.status, channel.changed_at, channel.basis,
+    channel.value, channel.standing, channel.observed_at, channel.desired, channel.desired_at, channel.status, channel.changed_at, channel.basis,
     channel.observed_logged, channel.changed_logged, channel.desired_logged,
     state.certain AND device.certain AND state.epoch = hub.incarnation
 FROM (
@@ -13,7 +13,7 @@ FROM (
     WHERE NOT suspect.available
         OR suspect.status IN ('failed', 'diverged')
         OR (suspect.key IN ('smoke', 'co', 'heat', 'leak', 'tamper') AND suspect.value = 'true')
-        OR (suspect.key = 'alarm' AND suspect.value LIKE '%true%')
+        OR suspect.standing IS NOT NULL
         OR (suspect.key = 'battery' AND suspect.value ~ '^-?([0-9]|1[0-9])([.eE]|$)')
     UNION
     SELECT * FROM unnest($1::text[], $2::bigint[])

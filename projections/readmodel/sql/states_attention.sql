@@ -1,9 +1,9 @@
 -- The channels of the devices of which some channel may need attention, as package attention decides: a channel that reports smoke or the like, an
--- alarm, a low battery, or a command that was not carried out, or that cannot be reached. Rows as in states.sql.
+-- alarm that stands, a low battery, or a command that was not carried out, or that cannot be reached. Rows as in states.sql.
 SELECT hub.id, hub.site_id, hub.registered_at, hub.connected_when_added, presence.online, presence.since,
     device.device_id, coalesce(label.name, nullif(device.name, '')), device.manufacturer, device.model, label.room, device.available_since, device.available_logged,
     channel.key, channel.endpoint, channel.kind, channel.unit, channel.readable, channel.writable, channel.capabilities, channel.available,
-    channel.value, channel.observed_at, channel.desired, channel.desired_at, channel.status, channel.changed_at, channel.basis,
+    channel.value, channel.standing, channel.observed_at, channel.desired, channel.desired_at, channel.status, channel.changed_at, channel.basis,
     channel.observed_logged, channel.changed_logged, channel.desired_logged,
     state.certain AND device.certain AND state.epoch = hub.incarnation
 FROM (
@@ -17,7 +17,7 @@ FROM (
             NOT suspect.available
             OR suspect.status IN ('failed', 'diverged')
             OR (suspect.key IN ('smoke', 'co', 'heat', 'leak', 'tamper') AND suspect.value = 'true')
-            OR (suspect.key = 'alarm' AND suspect.value LIKE '%true%')
+            OR suspect.standing IS NOT NULL
             -- A number that begins with another digit, or has three digits before its point, is no low battery.
             OR (suspect.key = 'battery' AND suspect.value ~ '^-?([0-9]|1[0-9])([.eE]|$)')
         )

@@ -84,6 +84,8 @@ CREATE TABLE {schema}.channels (
     capabilities text,
     available boolean NOT NULL,
     value text,
+    -- The alarms that stand, a JSON array; NULL for none.
+    standing text,
     observed_at timestamptz,
     changed_at timestamptz,
     desired text,
