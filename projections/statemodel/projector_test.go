@@ -173,7 +173,10 @@ func (e *env) same(t *testing.T) bool {
 			return false
 		}
 		c := d.Channel(s.Channel.Key, s.Channel.Endpoint)
-		if c == nil || string(c.Value) != string(s.Channel.Value) || c.Status != s.Channel.Status ||
+		if c == nil || !slices.EqualFunc(s.Standing, c.Standing, equalAlarms) {
+			return false
+		}
+		if string(c.Value) != string(s.Channel.Value) || c.Status != s.Channel.Status ||
 			string(c.Desired) != string(s.Channel.Desired) || c.Available != s.Channel.Available ||
 			s.Channel.ObservedAt != nil && *s.Channel.ObservedAt != domain.FormatTime(c.ObservedAt) {
 			return false
@@ -189,6 +192,8 @@ func (e *env) same(t *testing.T) bool {
 	}
 	return reflect.DeepEqual(got, want)
 }
+
+func equalAlarms(a, b domain.StandingAlarm) bool { return reflect.DeepEqual(a, b) }
 
 // await waits until the tables have what is expected.
 func (e *env) await(t *testing.T, when string) {

@@ -122,6 +122,8 @@ func TestRebuildFromSnapshots(t *testing.T) {
 		t, observed(1, 1, e.at, "lock", "true"), observed(1, 2, e.at, "smoke", "false"),
 		event(1, "channel.desired", 1, e.at, `{"key":"lock","endpoint":0,"value":false}`),
 		event(1, "device.unavailable", 2, e.at, `{}`),
+		observed(1, 3, e.at, "alarm", `{"type":"Smoke Alarm","event":"Smoke detected","active":true}`),
+		observed(1, 3, e.at, "alarm", `{"type":"System","event":"Heartbeat","active":true}`),
 	)
 	first := e.index.Position()
 	e.await(t, "states of the events")
@@ -146,7 +148,8 @@ func TestRebuildFromSnapshots(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop()
-	if got := e.states(t, org, domain.StateFilter{}); len(got) != 2 || !e.same(t) {
+	if got := e.states(t, org, domain.StateFilter{}); len(got) != 3 || !e.same(t) ||
+		len(got[2].Standing) != 1 {
 		t.Errorf("states after the rebuild: %+v, want those of the expired events", got)
 	}
 }
