@@ -1333,7 +1333,7 @@ export interface components {
             /** @description The value of the last command; null if there was none. */
             desired: components["schemas"]["ChannelValue"];
             desired_at: components["schemas"]["DesiredAt"];
-            status: components["schemas"]["ChannelStatus"];
+            status: components["schemas"]["ChannelState"];
         };
         /** @description The channel of a command. `value` is still the last reported one. */
         CommandedChannel: {
@@ -1388,7 +1388,7 @@ export interface components {
          *     - `failed`: the command was rejected or abandoned
          * @enum {string}
          */
-        ChannelStatus: "unknown" | "synchronized" | "pending" | "diverged" | "failed";
+        ChannelState: "unknown" | "synchronized" | "pending" | "diverged" | "failed";
         /** @description The brightness of each component. */
         Color: {
             red: number;
@@ -1840,7 +1840,7 @@ export interface components {
         ChannelStatusData: {
             key: components["schemas"]["ChannelKey"];
             endpoint: components["schemas"]["Endpoint"];
-            status: components["schemas"]["ChannelStatus"];
+            status: components["schemas"]["ChannelState"];
         } & {
             [key: string]: unknown;
         };
@@ -3020,7 +3020,7 @@ export interface operations {
                  * @description Only channels with this status.
                  * @example diverged
                  */
-                status?: components["schemas"]["ChannelStatus"];
+                status?: components["schemas"]["ChannelState"];
                 /**
                  * @description Only channels that their hub can reach, or only those that it cannot reach.
                  * @example true
