@@ -217,6 +217,39 @@ func TestGapAfterFailedRead(t *testing.T) {
 	}
 }
 
+// A feed.gap came for each entry of a log before its reset, if the time of the last one was not known
+// when the first one was read.
+func TestOneGapForAReset(t *testing.T) {
+	t.Parallel()
+	f := start(t, Config{})
+	f.add(hubN(1), "org", "site")
+	f.append(hubN(1), "a.b", 1)
+	_, before := f.pages("org", everything, "", 100)
+	r, err := f.Follow(t.Context(), "org", everything, before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	f.append(hubN(1), "a.b", 3)
+	f.add(hubN(1), "org", "site") // resets the hub
+	access, _ := f.cfg.Hubs.Hub(hubN(1))
+	f.former.Store(hubN(1), formerLog{access.Epoch.ID, 0})
+	f.append(hubN(1), "c.d", 1)
+	var types []string
+	for !slices.Contains(types, "c.d") {
+		events, err := r.Next(t.Context(), 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			types = append(types, decode(t, e).Type)
+		}
+	}
+	if want := []string{domain.EventFeedGap, "c.d"}; !slices.Equal(types, want) {
+		t.Errorf("got %q, want %q", types, want)
+	}
+}
+
 // A feed.gap comes once, and at the same place, whatever the process that reads remembers of the
 // reader: a page that begins with more gaps than it has room for goes on behind those it has, and
 // other filters bring no gap again.

@@ -35,6 +35,8 @@ type Reader struct {
 	// fresh reports that the reader had no position and has not read up to the end yet: it has lost
 	// nothing, and gets no feed.gap.
 	fresh bool
+	// told has, by hub, the present epoch of the last reset that a feed.gap was returned for.
+	told map[domain.HubID]domain.EpochID
 	// held was read but not returned yet.
 	held   []domain.EncodedEvent
 	closed bool
@@ -436,16 +438,25 @@ func (b *batch) addMerged(e *domain.EncodedEvent) {
 
 // formerGap returns feed.gap if an entry is the last one of a log before its reset, and nil otherwise.
 // The other entries are left out: the gap stands for all of them, at the place where a merge has it.
+// Where it is not known which entry is the last one, the gap stands at the first, and comes once.
 func (b *batch) formerGap(
 	ctx context.Context, e *entry, epoch domain.Epoch,
 ) (*domain.EncodedEvent, error) {
-	last, err := b.reader.feed.lastFormer(ctx, b.reader.ring.org, e.hub, epoch.ID)
-	if err != nil || e.time < last || b.reader.fresh {
+	r := b.reader
+	if r.fresh || r.told[e.hub] == epoch.ID {
+		return nil, nil
+	}
+	last, err := r.feed.lastFormer(ctx, r.ring.org, e.hub, epoch.ID)
+	if err != nil || e.time < last {
 		return nil, err
 	}
 	marker, err := gapEvent(e.hub, epoch, gap{e.time, gapReset})
 	if err != nil {
 		return nil, err
 	}
+	if r.told == nil {
+		r.told = map[domain.HubID]domain.EpochID{}
+	}
+	r.told[e.hub] = epoch.ID
 	return &marker, nil
 }
