@@ -35,8 +35,8 @@ type Reader struct {
 	// fresh reports that the reader had no position and has not read up to the end yet: it has lost
 	// nothing, and gets no feed.gap.
 	fresh bool
-	// told has, by hub, the present epoch of the last reset that a feed.gap was returned for.
-	told map[domain.HubID]domain.EpochID
+	// resets has, by hub, the present epoch of the last reset that a feed.gap was returned for.
+	resets map[domain.HubID]domain.EpochID
 	// held was read but not returned yet.
 	held   []domain.EncodedEvent
 	closed bool
@@ -443,7 +443,7 @@ func (b *batch) formerGap(
 	ctx context.Context, e *entry, epoch domain.Epoch,
 ) (*domain.EncodedEvent, error) {
 	r := b.reader
-	if r.fresh || r.told[e.hub] == epoch.ID {
+	if r.fresh || r.resets[e.hub] == epoch.ID {
 		return nil, nil
 	}
 	last, err := r.feed.lastFormer(ctx, r.ring.org, e.hub, epoch.ID)
@@ -454,9 +454,9 @@ func (b *batch) formerGap(
 	if err != nil {
 		return nil, err
 	}
-	if r.told == nil {
-		r.told = map[domain.HubID]domain.EpochID{}
+	if r.resets == nil {
+		r.resets = map[domain.HubID]domain.EpochID{}
 	}
-	r.told[e.hub] = epoch.ID
+	r.resets[e.hub] = epoch.ID
 	return &marker, nil
 }
