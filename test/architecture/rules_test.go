@@ -156,7 +156,7 @@ var importRules = []importRule{
 	{
 		packages: "projections/notifier",
 		allowed: []string{
-			"domain", "domain/alarmmail", "domain/attention", "projections/database",
+			"domain", "domain/alarmmail", "domain/attention", "projections", "projections/database",
 			"projections/readmodel", "streams/alarmstate",
 		},
 		reason: "mails about conditions are decided by package alarmmail, from read models",
