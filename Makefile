@@ -39,20 +39,21 @@ build: ## Build the binary, bin/hubcloud
 deps: ## Install PostgreSQL if it is missing, or print what to install
 	@deploy/install-dependencies.sh
 
-# TEST runs tests and prints a line for each package as it ends. `make lint` vets.
+# TEST runs the tests of packages, with arguments, and prints a line for each package as it ends.
+# `make lint` vets. In CI a test that fails is repeated, and the first failure stays in the output.
 TEST = HUBCLOUD_TEST_BINARY=$(TESTED) HUBCLOUD_TEST_BUILD="$$($(GO) tool buildid $(TESTED))" \
-	$(call TOOL,gotestsum) --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary skipped -- \
-	$(LESS_GC) -vet=off -timeout 30m
+	$(call TOOL,gotestsum) --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary skipped \
+	$(if $(CI),--rerun-fails=2) --packages="$(1)" -- $(LESS_GC) -vet=off -timeout 30m $(2)
 
 .PHONY: test
 test: tested ## Test all packages, the API contract at the built binary with hubs over real MQTT and TLS, a kill, a browser
-	$(TEST) ./hubbridge/commands ./hubbridge/hubcheck ./... $(FIRST)
-	$(TEST) -run '^(TestKill|TestLock)$$' ./test/faults ./test/browser
+	$(call TEST,./hubbridge/commands ./hubbridge/hubcheck ./... $(FIRST))
+	$(call TEST,./test/faults ./test/browser,-run '^(TestKill|TestLock)$$')
 
 .PHONY: test-rest
 test-rest: tested ## Run the tests that `make test` leaves out: faults, cluster, browser, operators, upgrade, generators, guides
 	@hubbridge/hub/python/install.sh
-	$(TEST) $(REST)
+	$(call TEST,$(REST))
 
 .PHONY: test-all
 test-all: test test-rest ## Run every test
