@@ -253,7 +253,7 @@ func TestDoctorOfAServiceThatIsDown(t *testing.T) {
 	s.Stop()
 	d = diagnose(t, s, generous...)
 	d.expectComplete()
-	d.expect("service", "wrong", "no service runs on", "was started")
+	d.expect("service", "wrong", "no service runs on", "the last one was stopped")
 	d.expect("disk", "ok", "free")
 	d.expect("open_files", "ok", "a service started from here")
 	d.expect("certificates", "ok", "the authority is valid until")
