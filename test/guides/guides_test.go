@@ -121,7 +121,7 @@ func begin(t *testing.T) *installation {
 	s := &installation{home: t.TempDir(), http: streamstest.FreeAddress(t)}
 	s.env = append(
 		os.Environ(), "PATH="+filepath.Dir(harness.Binary(t))+":"+os.Getenv("PATH"),
-		"HUBCLOUD_SOURCE="+source,
+		"SOURCE="+source,
 	)
 	cmd := nodejs.Command(t, s.home, "bash", "-c", "exec "+all[start].text)
 	cmd.Env = append(
