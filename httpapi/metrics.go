@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"hubcloud/streams/telemetry"
 )
@@ -38,23 +39,24 @@ type connectionMetrics struct {
 }
 
 func newConnectionMetrics(registerer prometheus.Registerer) connectionMetrics {
-	evicted := prometheus.NewCounterVec(prometheus.CounterOpts{
+	metric := promauto.With(registerer)
+	evicted := metric.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_httpapi_connections_evicted_total",
 		Help: "Idle connections closed to admit another, by the limit that was reached: " +
 			"connections of one address, connections in all, or open files. A rise of `all` " +
 			"means more clients than `--connections` admits, or a client that holds connections " +
 			"from many addresses.",
 	}, []string{"bound"})
-	rejected := prometheus.NewCounterVec(prometheus.CounterOpts{
+	rejected := metric.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_httpapi_connections_refused_total",
 		Help: "Connections rejected because all others were busy, by the limit that was reached: " +
 			"connections of one address, or connections in all.",
 	}, []string{"bound"})
-	m := connectionMetrics{open: prometheus.NewGauge(prometheus.GaugeOpts{
+	m := connectionMetrics{open: metric.NewGauge(prometheus.GaugeOpts{
 		Name: "hubcloud_httpapi_connections",
 		Help: "Open connections of API clients, including idle ones.",
 	})}
-	m.handshakeErrors = prometheus.NewCounter(prometheus.CounterOpts{
+	m.handshakeErrors = metric.NewCounter(prometheus.CounterOpts{
 		Name: "hubcloud_httpapi_tls_handshake_errors_total",
 		Help: "TLS handshakes of API clients that failed or took more than ten seconds. A rise " +
 			"means clients that do not trust the certificate, or that ask for other names.",
@@ -64,9 +66,6 @@ func newConnectionMetrics(registerer prometheus.Registerer) connectionMetrics {
 	m.evicted.files = evicted.WithLabelValues("files")
 	m.rejected.address = rejected.WithLabelValues("address")
 	m.rejected.all = rejected.WithLabelValues("all")
-	if registerer != nil {
-		registerer.MustRegister(m.open, evicted, rejected, m.handshakeErrors)
-	}
 	return m
 }
 
@@ -86,7 +85,8 @@ const (
 )
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
-	limited := prometheus.NewCounterVec(prometheus.CounterOpts{
+	metric := promauto.With(registerer)
+	limited := metric.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_httpapi_rate_limited_total",
 		Help: "Requests rejected with 429, by the limit: the rate of an API key, the rate of a " +
 			"client's address, the streams and reads that one key may have open, or the response " +
@@ -94,19 +94,19 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			"too many requests; of `address`, one that guesses keys; of `answers`, one that does " +
 			"not read its responses.",
 	}, []string{"allowance"})
-	ended := prometheus.NewCounterVec(prometheus.CounterOpts{
+	ended := metric.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_httpapi_streams_ended_total",
 		Help: "Event streams that have ended, by reason. `fault` is an error of the service; a " +
 			"rise of `cursor_expired` means clients that read more slowly than hubs write.",
 	}, []string{"reason"})
 	m := &metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+		requests: metric.NewCounterVec(prometheus.CounterOpts{
 			Name: "hubcloud_httpapi_requests_total",
 			Help: "Requests answered, by route, method and status. 499 means that the client " +
 				"disconnected before the response, 500 a fault of the service, 502 to 504 a " +
 				"fault of a hub.",
 		}, []string{"route", "method", "code"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		duration: metric.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "hubcloud_httpapi_request_duration_seconds",
 			Help: "Seconds from a request's header to the end of its response. Event streams and " +
 				"long polls last as long as their clients keep them open.",
@@ -119,26 +119,26 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			open:    limited.WithLabelValues("open"),
 			answers: limited.WithLabelValues("answers"),
 		},
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+		inFlight: metric.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_httpapi_requests_in_flight",
 			Help: "Requests in progress, including streams and long polls. A rise at an " +
 				"unchanged rate of requests means that requests wait: for hubs, the broker or " +
 				"the database.",
 		}),
-		streams: prometheus.NewGauge(prometheus.GaugeOpts{
+		streams: metric.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_httpapi_streams",
 			Help: "Open event streams.",
 		}),
-		longPolls: prometheus.NewGauge(prometheus.GaugeOpts{
+		longPolls: metric.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_httpapi_long_polls",
 			Help: "Long polls: reads of events that wait for the next event.",
 		}),
-		responseBytes: prometheus.NewGauge(prometheus.GaugeOpts{
+		responseBytes: metric.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_httpapi_answer_bytes",
 			Help: "Bytes of responses that are being sent to clients. A value that stays near " +
 				"`--answer-memory` means that clients do not read.",
 		}),
-		events: prometheus.NewCounter(prometheus.CounterOpts{
+		events: metric.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_httpapi_stream_events_total",
 			Help: "Events sent on event streams, counted for each stream.",
 		}),
@@ -151,12 +151,6 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		endedByRelease, endedByBroker, endedByFault,
 	} {
 		m.ended[reason] = ended.WithLabelValues(reason)
-	}
-	if registerer != nil {
-		registerer.MustRegister(
-			m.requests, m.duration, limited, m.inFlight, m.streams, m.longPolls,
-			m.responseBytes, m.events, ended,
-		)
 	}
 	return m
 }

@@ -1,6 +1,9 @@
 package portal
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
 
 // metrics are the metrics of the package, named hubcloud_portal_….
 type metrics struct {
@@ -10,7 +13,8 @@ type metrics struct {
 
 // newMetrics returns the metrics, registered unless r is nil.
 func newMetrics(r prometheus.Registerer) *metrics {
-	steps := prometheus.NewCounterVec(prometheus.CounterOpts{
+	metric := promauto.With(r)
+	steps := metric.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_portal_sign_ins_total",
 		Help: "Steps of signing in: a link was requested (`asked`), was rejected by a rate limit " +
 			"(`limited`), signed a person in (`signed_in`), or had been used or had expired " +
@@ -24,14 +28,11 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		signedIn:  steps.WithLabelValues("signed_in"),
 		expired:   steps.WithLabelValues("expired"),
 		signedOut: steps.WithLabelValues("signed_out"),
-		forged: prometheus.NewCounter(prometheus.CounterOpts{
+		forged: metric.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_portal_forged_forms_total",
 			Help: "Forms rejected because they were not sent from a page of the session. A rise " +
 				"means an attack, or that browsers use another URL than --public-url.",
 		}),
-	}
-	if r != nil {
-		r.MustRegister(steps, m.forged)
 	}
 	return m
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"hubcloud/domain"
 	"hubcloud/streams/telemetry"
@@ -21,14 +22,15 @@ type metrics struct {
 
 // newMetrics returns the metrics, registered with r unless r is nil.
 func newMetrics(r prometheus.Registerer) *metrics {
+	metric := promauto.With(r)
 	m := &metrics{
-		commands: prometheus.NewCounterVec(prometheus.CounterOpts{
+		commands: metric.NewCounterVec(prometheus.CounterOpts{
 			Name: "hubcloud_hubbridge_commands_total",
 			Help: "Commands by outcome: accepted, canceled, or the type of the error. A rise of " +
 				"hub_timeout or hub_error means hubs that hang; of command_refused, devices that " +
 				"do not accept their commands.",
 		}, []string{"outcome"}),
-		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+		duration: metric.NewHistogram(prometheus.HistogramOpts{
 			Name: "hubcloud_hubbridge_command_duration_seconds",
 			Help: "Seconds from a command to its answer: reserve the key and store the record at " +
 				"the same time, call the hub, store the answer.",
@@ -36,16 +38,16 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			// another replica has done so too.
 			Buckets: append(telemetry.LatencyBuckets(.001, 10), 20, 30),
 		}),
-		underWay: prometheus.NewGauge(prometheus.GaugeOpts{
+		underWay: metric.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_hubbridge_commands_under_way",
 			Help: "Commands in flight to hubs. A rise at an unchanged rate of commands means " +
 				"hubs that do not answer.",
 		}),
-		repeated: prometheus.NewCounter(prometheus.CounterOpts{
+		repeated: metric.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_hubbridge_commands_repeated_total",
 			Help: "Commands answered with the answer stored under their idempotency key.",
 		}),
-		shared: prometheus.NewCounter(prometheus.CounterOpts{
+		shared: metric.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_hubbridge_commands_shared_total",
 			Help: "Commands that shared the answer of a concurrent duplicate.",
 		}),
@@ -59,9 +61,6 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		string(domain.CodeServiceUnavailable), string(domain.CodeInternal),
 	} {
 		m.commands.WithLabelValues(outcome)
-	}
-	if r != nil {
-		r.MustRegister(m.commands, m.duration, m.underWay, m.repeated, m.shared)
 	}
 	return m
 }

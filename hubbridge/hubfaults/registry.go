@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"golang.org/x/time/rate"
 
 	"hubcloud/domain"
@@ -70,16 +71,17 @@ type progress struct {
 
 // New returns a Registry. Run must run for it to notice what does not happen.
 func New(cfg Config) *Registry {
+	metric := promauto.With(cfg.Metrics)
 	r := &Registry{
 		now:    cfg.Now,
 		logger: cmp.Or(cfg.Logger, slog.Default()),
 		lines:  rate.NewLimiter(rate.Every(logEvery), logBurst),
-		hubs: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		hubs: metric.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "hubcloud_hubbridge_faulty_hubs",
 			Help: "Hubs of the shards of this replica that break the hub protocol at present, by " +
 				"reason. The log, `hubcloud doctor` and the hub's page in the portal name them.",
 		}, []string{"reason"}),
-		seen: prometheus.NewCounterVec(prometheus.CounterOpts{
+		seen: metric.NewCounterVec(prometheus.CounterOpts{
 			Name: "hubcloud_hubbridge_hub_faults_total",
 			Help: "Breaches of the hub protocol that were noticed, by reason.",
 		}, []string{"reason"}),
@@ -93,9 +95,6 @@ func New(cfg Config) *Registry {
 	for _, reason := range Reasons() {
 		r.hubs.WithLabelValues(string(reason))
 		r.seen.WithLabelValues(string(reason))
-	}
-	if cfg.Metrics != nil {
-		cfg.Metrics.MustRegister(r.hubs, r.seen)
 	}
 	return r
 }

@@ -131,9 +131,7 @@ func OpenAuthority(cfg AuthorityConfig) (*Authority, error) {
 	for _, other := range a.also {
 		a.pool.AddCert(other)
 	}
-	if cfg.Metrics != nil {
-		a.register(cfg.Metrics)
-	}
+	a.register(cfg.Metrics)
 	return a, nil
 }
 

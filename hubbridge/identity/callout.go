@@ -116,14 +116,7 @@ func NewCallout(cfg CalloutConfig) (*Callout, error) {
 	c := &Callout{
 		cfg: cfg, issuer: issuer, rejections: newRejectionLog(cfg.Logger, cfg.Now),
 		connects: newConnectLimits(cfg.HubConnections),
-		results:  newCallouts(), seconds: newCalloutDuration(),
-	}
-	if cfg.Metrics != nil {
-		if err := errors.Join(
-			cfg.Metrics.Register(c.results), cfg.Metrics.Register(c.seconds),
-		); err != nil {
-			return nil, fmt.Errorf("auth callout: %w", err)
-		}
+		results:  newCallouts(cfg.Metrics), seconds: newCalloutDuration(cfg.Metrics),
 	}
 	return c, nil
 }

@@ -97,13 +97,8 @@ func NewEnrolment(cfg EnrolmentConfig) (*Enrolment, error) {
 	}
 	e := &Enrolment{
 		cfg:     cfg,
-		results: newEnrolments(),
+		results: newEnrolments(cfg.Metrics),
 		limited: rate.Sometimes{First: 1, Interval: time.Minute},
-	}
-	if cfg.Metrics != nil {
-		if err := cfg.Metrics.Register(e.results); err != nil {
-			return nil, fmt.Errorf("enrolment: %w", err)
-		}
 	}
 	return e, nil
 }

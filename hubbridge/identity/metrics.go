@@ -4,13 +4,14 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"hubcloud/domain"
 	"hubcloud/streams/telemetry"
 )
 
-func newEnrolments() *prometheus.CounterVec {
-	results := prometheus.NewCounterVec(prometheus.CounterOpts{
+func newEnrolments(r prometheus.Registerer) *prometheus.CounterVec {
+	results := promauto.With(r).NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_identity_enrolments_total",
 		Help: "Requests for a hub's certificate, by result: issued, or the error type. A rise of " +
 			"unauthenticated means an attacker who tries serials, or hubs whose secrets are not " +
@@ -27,8 +28,8 @@ func newEnrolments() *prometheus.CounterVec {
 	return results
 }
 
-func newCallouts() *prometheus.CounterVec {
-	results := prometheus.NewCounterVec(prometheus.CounterOpts{
+func newCallouts(r prometheus.Registerer) *prometheus.CounterVec {
+	results := promauto.With(r).NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_identity_callouts_total",
 		Help: "Decisions about connections to the broker, by result: accepted, or the reason of " +
 			"the rejection. A rise of directory_unavailable or too_late means that the service " +
@@ -43,8 +44,8 @@ func newCallouts() *prometheus.CounterVec {
 	return results
 }
 
-func newCalloutDuration() prometheus.Histogram {
-	return prometheus.NewHistogram(prometheus.HistogramOpts{
+func newCalloutDuration(r prometheus.Registerer) prometheus.Histogram {
+	return promauto.With(r).NewHistogram(prometheus.HistogramOpts{
 		Name: "hubcloud_identity_callout_duration_seconds",
 		Help: "Seconds to decide about a connection to the broker. The broker waits 5 s.",
 		// From a hub in memory to the longest wait for the directory.
@@ -53,20 +54,16 @@ func newCalloutDuration() prometheus.Histogram {
 }
 
 func newDisconnected(r prometheus.Registerer) prometheus.Counter {
-	disconnected := prometheus.NewCounter(prometheus.CounterOpts{
+	return promauto.With(r).NewCounter(prometheus.CounterOpts{
 		Name: "hubcloud_identity_connections_cut_total",
 		Help: "Connections of hubs that were closed because their certificate was revoked.",
 	})
-	if r != nil {
-		r.MustRegister(disconnected)
-	}
-	return disconnected
 }
 
 // register registers the expiry times of the authority's and the broker's certificates.
 func (a *Authority) register(r prometheus.Registerer) {
-	gauge := func(certificate, help string, end func() time.Time) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	gauge := func(certificate, help string, end func() time.Time) {
+		promauto.With(r).NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "hubcloud_identity_" + certificate + "_expiry_timestamp_seconds", Help: help,
 		}, func() float64 {
 			if t := end(); !t.IsZero() {
@@ -75,19 +72,17 @@ func (a *Authority) register(r prometheus.Registerer) {
 			return 0
 		})
 	}
-	r.MustRegister(
-		gauge(
-			"authority",
-			"Unix time at which the certificate authority expires. Hub certificates cannot "+
-				"outlive it.",
-			func() time.Time { return a.chain[0].NotAfter },
-		),
-		gauge(
-			"broker_certificate",
-			"Unix time at which this process's broker certificate expires; 0 before the first "+
-				"hub connects. It is renewed 30 days before.",
-			a.brokerCertificateEnd,
-		),
+	gauge(
+		"authority",
+		"Unix time at which the certificate authority expires. Hub certificates cannot "+
+			"outlive it.",
+		func() time.Time { return a.chain[0].NotAfter },
+	)
+	gauge(
+		"broker_certificate",
+		"Unix time at which this process's broker certificate expires; 0 before the first "+
+			"hub connects. It is renewed 30 days before.",
+		a.brokerCertificateEnd,
 	)
 }
 

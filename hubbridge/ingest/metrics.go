@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"hubcloud/hubbridge/codec"
 	"hubcloud/streams/telemetry"
@@ -21,30 +22,25 @@ type Metrics struct {
 
 // NewMetrics returns the metrics, registered with r unless r is nil.
 func NewMetrics(r prometheus.Registerer) *Metrics {
-	var all []prometheus.Collector
+	metric := promauto.With(r)
 	counter := func(name, help string) prometheus.Counter {
-		c := prometheus.NewCounter(
+		return metric.NewCounter(
 			prometheus.CounterOpts{Name: "hubcloud_hubbridge_" + name, Help: help},
 		)
-		all = append(all, c)
-		return c
 	}
 	vector := func(name, help, label string, values ...string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(
+		c := metric.NewCounterVec(
 			prometheus.CounterOpts{Name: "hubcloud_hubbridge_" + name, Help: help}, []string{label},
 		)
 		for _, value := range values {
 			c.WithLabelValues(value)
 		}
-		all = append(all, c)
 		return c
 	}
 	gauge := func(name, help string) prometheus.Gauge {
-		g := prometheus.NewGauge(
+		return metric.NewGauge(
 			prometheus.GaugeOpts{Name: "hubcloud_hubbridge_" + name, Help: help},
 		)
-		all = append(all, g)
-		return g
 	}
 	flaws := make([]string, 0, len(codec.Flaws()))
 	for _, flaw := range codec.Flaws() {
@@ -144,17 +140,13 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			"Bytes of hubs' messages in inboxes. A value that stays high means that the broker "+
 				"stores more slowly than hubs send.",
 		),
-		batch: prometheus.NewHistogram(prometheus.HistogramOpts{
+		batch: metric.NewHistogram(prometheus.HistogramOpts{
 			Name: "hubcloud_hubbridge_batch_duration_seconds",
 			Help: "Seconds from receiving the events messages of a hub that form one batch " +
 				"until they were stored and acknowledged.",
 			// From a write beside the broker to one that waits for a leader.
 			Buckets: telemetry.LatencyBuckets(.0001, 10),
 		}),
-	}
-	all = append(all, m.batch)
-	if r != nil {
-		r.MustRegister(all...)
 	}
 	return m
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"hubcloud/domain"
 )
@@ -64,9 +65,10 @@ const (
 // NewLimiter returns a Limiter for one replica. Its metrics are registered with r; a nil r
 // registers nothing.
 func NewLimiter(limits Limits, r prometheus.Registerer) *Limiter {
+	metric := promauto.With(r)
 	l := &Limiter{
 		limits: limits.WithDefaults(),
-		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{
+		rejected: metric.NewCounterVec(prometheus.CounterOpts{
 			Name: "hubcloud_hubbridge_calls_rejected_total",
 			Help: "Commands and live calls answered 429 because too many were in flight, by the " +
 				"limit that was reached: hub, organization, or all (the organization has its " +
@@ -78,9 +80,6 @@ func NewLimiter(limits Limits, r prometheus.Registerer) *Limiter {
 	}
 	for _, bound := range []string{boundHub, boundOrg, boundAll} {
 		l.rejected.WithLabelValues(bound)
-	}
-	if r != nil {
-		r.MustRegister(l.rejected)
 	}
 	return l
 }

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/protocol"
@@ -15,7 +16,8 @@ const outcomeOK = "ok"
 // nil. The outcomes that alerts use exist from the start, so that their first call shows in a rate.
 // The others would be mostly empty series.
 func newLatency(r prometheus.Registerer) *prometheus.HistogramVec {
-	latency := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	metric := promauto.With(r)
+	latency := metric.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "hubcloud_hubbridge_call_duration_seconds",
 		Help: "Seconds that requests to hubs took, by method and outcome (ok, canceled, or the " +
 			"type of the error). A rise of hub_timeout or hub_error means hubs that hang; of " +
@@ -30,9 +32,6 @@ func newLatency(r prometheus.Registerer) *prometheus.HistogramVec {
 		} {
 			latency.WithLabelValues(method, outcome)
 		}
-	}
-	if r != nil {
-		r.MustRegister(latency)
 	}
 	return latency
 }

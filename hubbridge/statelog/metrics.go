@@ -1,6 +1,9 @@
 package statelog
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
 
 type metrics struct {
 	reads, snapshots *prometheus.CounterVec
@@ -19,19 +22,20 @@ const (
 )
 
 func newMetrics(r prometheus.Registerer) *metrics {
+	metric := promauto.With(r)
 	m := &metrics{
-		reads: prometheus.NewCounterVec(prometheus.CounterOpts{
+		reads: metric.NewCounterVec(prometheus.CounterOpts{
 			Name: "hubcloud_statelog_reads_total",
 			Help: "Times that a hub was asked for its devices, by outcome: stored, partial " +
 				"(some devices did not answer), device (single devices, which have joined or " +
 				"changed), failed. What is not stored is asked again.",
 		}, []string{"outcome"}),
-		snapshots: prometheus.NewCounterVec(prometheus.CounterOpts{
+		snapshots: metric.NewCounterVec(prometheus.CounterOpts{
 			Name: "hubcloud_statelog_snapshots_total",
 			Help: "Snapshots of the last reported state of a hub's devices, by outcome: stored, " +
 				"nothing (nothing is known of the hub), failed.",
 		}, []string{"outcome"}),
-		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
+		waiting: metric.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_statelog_hubs_waiting",
 			Help: "Connected hubs of this replica's shards that are to be asked for their devices.",
 		}),
@@ -43,9 +47,6 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	}
 	for _, outcome := range []string{outcomeStored, outcomeNothing, outcomeFailed} {
 		m.snapshots.WithLabelValues(outcome)
-	}
-	if r != nil {
-		r.MustRegister(m.reads, m.snapshots, m.waiting)
 	}
 	return m
 }

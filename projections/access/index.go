@@ -93,9 +93,7 @@ func New(cfg Config) *Index {
 		cfg: cfg, logger: cfg.Logger.With("projection", "access"), loaded: make(chan struct{}),
 	}
 	a.clear()
-	if cfg.Metrics != nil {
-		a.register(cfg.Metrics)
-	}
+	a.register(cfg.Metrics)
 	return a
 }
 

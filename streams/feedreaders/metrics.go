@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"hubcloud/domain"
 )
@@ -17,24 +18,25 @@ type metrics struct {
 }
 
 func newMetrics(registerer prometheus.Registerer, retention time.Duration) *metrics {
+	metric := promauto.With(registerer)
 	m := &metrics{
-		readers: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		readers: metric.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "hubcloud_feedreaders_readers",
 			Help: "Readers of events that name themselves, of all organizations, by how close they " +
 				"are to losing events: `endangered` ones have less than a quarter of the " +
 				"retention left, `expired` ones get 410. Every replica reports all readers.",
 		}, []string{"state"}),
-		expiry: prometheus.NewGauge(prometheus.GaugeOpts{
+		expiry: metric.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_feedreaders_expire_seconds",
 			Help: "Seconds until the position of the most endangered reader expires, of those that " +
 				"have not expired; the retention if there is none.",
 		}),
-		evicted: prometheus.NewCounter(prometheus.CounterOpts{
+		evicted: metric.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_feedreaders_evicted_total",
 			Help: "Readers dropped because their organization has more than 1,000, or this replica " +
 				"knows more than 100,000. A rise means a client that makes up names.",
 		}),
-		failures: prometheus.NewCounter(prometheus.CounterOpts{
+		failures: metric.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_feedreaders_write_failures_total",
 			Help: "Failed writes of the list of readers. The service retries; until then other " +
 				"replicas show older positions.",
@@ -44,9 +46,6 @@ func newMetrics(registerer prometheus.Registerer, retention time.Duration) *metr
 		m.readers.WithLabelValues(string(state))
 	}
 	m.expiry.Set(retention.Seconds())
-	if registerer != nil {
-		registerer.MustRegister(m.readers, m.expiry, m.evicted, m.failures)
-	}
 	return m
 }
 

@@ -2,6 +2,7 @@ package hublog
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"hubcloud/streams/telemetry"
 )
@@ -29,35 +30,30 @@ type metrics struct {
 // newMetrics creates the metrics and registers them with r, unless r is nil. It panics if r has
 // them already.
 func newMetrics(r prometheus.Registerer) *metrics {
-	var all []prometheus.Collector
+	metric := promauto.With(r)
 	counter := func(name, help string) prometheus.Counter {
-		c := prometheus.NewCounter(prometheus.CounterOpts{
+		return metric.NewCounter(prometheus.CounterOpts{
 			Namespace: "hubcloud", Subsystem: "hublog", Name: name, Help: help,
 		})
-		all = append(all, c)
-		return c
 	}
 	gauge := func(name, help string) prometheus.Gauge {
-		g := prometheus.NewGauge(prometheus.GaugeOpts{
+		return metric.NewGauge(prometheus.GaugeOpts{
 			Namespace: "hubcloud", Subsystem: "hublog", Name: name, Help: help,
 		})
-		all = append(all, g)
-		return g
 	}
-	appendFailures := prometheus.NewCounterVec(prometheus.CounterOpts{
+	appendFailures := metric.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "hubcloud", Subsystem: "hublog", Name: "append_failures_total",
 		Help: "Failed appends to hub logs, by cause. `conflict`: another writer stored first, as " +
 			"while a hub moves to another bridge. `error`: the broker rejected the append or did " +
 			"not answer; hubs get no acks meanwhile.",
 	}, []string{"cause"})
-	appendTime := prometheus.NewHistogram(prometheus.HistogramOpts{
+	appendTime := metric.NewHistogram(prometheus.HistogramOpts{
 		Namespace: "hubcloud", Subsystem: "hublog", Name: "append_duration_seconds",
 		Help: "Seconds to store one message or batch in a hub log, including the wait for a " +
 			"slot. A rise means a slow disk: the broker syncs before it confirms.",
 		// From a write into memory next to the broker to the wait for a new leader.
 		Buckets: telemetry.LatencyBuckets(.0001, 10),
 	})
-	all = append(all, appendFailures, appendTime)
 	m := &metrics{
 		pages:     counter("pages_total", "Pages of events read, long polls included."),
 		cacheHits: counter("cache_hits_total", "Blocks of history found in the cache."),
@@ -103,9 +99,6 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		readers: gauge(
 			"readers", "Readers of the newest events: streams, long polls and pages in progress.",
 		),
-	}
-	if r != nil {
-		r.MustRegister(all...)
 	}
 	return m
 }

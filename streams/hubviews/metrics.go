@@ -1,6 +1,9 @@
 package hubviews
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
 
 // Metrics are those of all Views of a process, named hubcloud_hubviews_….
 type Metrics struct {
@@ -20,28 +23,23 @@ type Metrics struct {
 // NewMetrics creates the metrics and registers them with r, unless r is nil. It panics if r has
 // them already.
 func NewMetrics(r prometheus.Registerer) *Metrics {
-	var all []prometheus.Collector
+	metric := promauto.With(r)
 	counter := func(name, help string) prometheus.Counter {
-		c := prometheus.NewCounter(prometheus.CounterOpts{
+		return metric.NewCounter(prometheus.CounterOpts{
 			Namespace: "hubcloud", Subsystem: "hubviews", Name: name, Help: help,
 		})
-		all = append(all, c)
-		return c
 	}
 	gauge := func(name, help string) prometheus.Gauge {
-		g := prometheus.NewGauge(prometheus.GaugeOpts{
+		return metric.NewGauge(prometheus.GaugeOpts{
 			Namespace: "hubcloud", Subsystem: "hubviews", Name: name, Help: help,
 		})
-		all = append(all, g)
-		return g
 	}
-	unwritten := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	unwritten := metric.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: "hubcloud", Subsystem: "hubviews", Name: "unwritten_commits",
 		Help: "Commits of a journal from the first one that the hub logs' streams are not known to " +
 			"have, to the last. Only the replica that writes the journal reports it. After a " +
 			"start it is what the streams are compared with, and falls to 0.",
 	}, []string{"group"})
-	all = append(all, unwritten)
 	m := &Metrics{
 		unwritten: unwritten,
 		backlogBytes: gauge("backlog_bytes",
@@ -72,9 +70,6 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		unpublished: counter("feed_failures_total",
 			"Records that could not be published on the feeds of hub logs. Readers of the feed "+
 				"see a gap and read the log."),
-	}
-	if r != nil {
-		r.MustRegister(all...)
 	}
 	return m
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"hubcloud/streams/telemetry"
 )
@@ -32,35 +33,28 @@ type metrics struct {
 // newMetrics creates the metrics and registers them with r, unless r is nil. It panics if r has
 // them already.
 func newMetrics(r prometheus.Registerer) *metrics {
-	var all []prometheus.Collector
+	metric := promauto.With(r)
 	counter := func(name, help string) prometheus.Counter {
-		c := prometheus.NewCounter(prometheus.CounterOpts{
+		return metric.NewCounter(prometheus.CounterOpts{
 			Namespace: "hubcloud", Subsystem: "journal", Name: name, Help: help,
 		})
-		all = append(all, c)
-		return c
 	}
 	gauge := func(name, help string) *prometheus.GaugeVec {
-		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		return metric.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: "hubcloud", Subsystem: "journal", Name: name, Help: help,
 		}, []string{"group"})
-		all = append(all, g)
-		return g
 	}
 	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
-		h := prometheus.NewHistogram(prometheus.HistogramOpts{
+		return metric.NewHistogram(prometheus.HistogramOpts{
 			Namespace: "hubcloud", Subsystem: "journal", Name: name, Help: help, Buckets: buckets,
 		})
-		all = append(all, h)
-		return h
 	}
-	failures := prometheus.NewCounterVec(prometheus.CounterOpts{
+	failures := metric.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "hubcloud", Subsystem: "journal", Name: "commit_failures_total",
 		Help: "Failed commits, by cause. `fenced`: another process has taken over the journal. " +
 			"`not_stored`: the broker's disk is full or the journal has no leader; hubs get no " +
 			"acks meanwhile. `unknown`: the broker did not answer for long.",
 	}, []string{"cause"})
-	all = append(all, failures)
 	m := &metrics{
 		commits: counter("commits_total", "Commits that this process stored in journals."),
 		records: counter(
@@ -115,9 +109,6 @@ func newMetrics(r prometheus.Registerer) *metrics {
 				"to hubcloud_journal_position is how far the process is behind.",
 		),
 		hubs: gauge("hubs", "Hubs whose last sequence this process knows from the journal."),
-	}
-	if r != nil {
-		r.MustRegister(all...)
 	}
 	return m
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"hubcloud/streams/jsapi"
 )
@@ -45,16 +46,14 @@ type use struct{ last, written atomic.Int64 }
 // New returns a Tracker of the bucket. A nil logger means slog.Default(). The metrics are
 // registered with r, unless r is nil.
 func New(kv jetstream.KeyValue, logger *slog.Logger, r prometheus.Registerer) *Tracker {
+	metric := promauto.With(r)
 	t := &Tracker{
 		kv: kv, logger: cmp.Or(logger, slog.Default()),
-		failures: prometheus.NewCounter(prometheus.CounterOpts{
+		failures: metric.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_keyuse_write_failures_total",
 			Help: "Failed writes of the times at which API keys were last used. The service " +
 				"retries; until then the portal shows older times.",
 		}),
-	}
-	if r != nil {
-		r.MustRegister(t.failures)
 	}
 	return t
 }

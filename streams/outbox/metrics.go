@@ -1,6 +1,9 @@
 package outbox
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
 
 // metrics are the package's metrics, named hubcloud_outbox_….
 type metrics struct {
@@ -17,14 +20,15 @@ type mailCounters struct {
 }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
-	mails := prometheus.NewCounterVec(prometheus.CounterOpts{
+	metric := promauto.With(registerer)
+	mails := metric.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_outbox_mails_total",
 		Help: "Mails by outcome: `queued`, and then `delivered`, `rejected` by the mail server, " +
 			"`expired` undelivered, `obsolete` before delivery, or `replaced` by a newer one to " +
 			"the same recipient. Any rise of `rejected` or `expired` means that a person waits " +
 			"for a mail that does not come.",
 	}, []string{"outcome"})
-	failures := prometheus.NewCounterVec(prometheus.CounterOpts{
+	failures := metric.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_outbox_failures_total",
 		Help: "Failed deliveries that are retried, by cause. `mail`: the server did not accept " +
 			"this mail yet. `server`: no mail can be delivered, because the mail server is down " +
@@ -39,19 +43,16 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		},
 		mailFailures:   failures.WithLabelValues("mail"),
 		serverFailures: failures.WithLabelValues("server"),
-		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
+		waiting: metric.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_outbox_waiting",
 			Help: "Mails of the whole installation that wait for delivery, as of at most 15 s " +
 				"ago. More than 0 for minutes means that the mail server does not accept them.",
 		}),
-		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+		duration: metric.NewHistogram(prometheus.HistogramOpts{
 			Name:    "hubcloud_outbox_delivery_duration_seconds",
 			Help:    "Seconds that one attempt to deliver a mail took.",
 			Buckets: []float64{.001, .005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 		}),
-	}
-	if registerer != nil {
-		registerer.MustRegister(mails, failures, m.waiting, m.duration)
 	}
 	return m
 }

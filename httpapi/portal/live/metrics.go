@@ -1,6 +1,9 @@
 package live
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
 
 type metrics struct {
 	streams prometheus.Gauge
@@ -9,22 +12,20 @@ type metrics struct {
 }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
+	metric := promauto.With(registerer)
 	m := &metrics{
-		streams: prometheus.NewGauge(prometheus.GaugeOpts{
+		streams: metric.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_live_streams",
 			Help: "Open event streams of portal pages.",
 		}),
-		events: prometheus.NewCounter(prometheus.CounterOpts{
+		events: metric.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_live_stream_events_total",
 			Help: "Events sent to portal pages. An event sent to two pages counts twice.",
 		}),
-		gaps: prometheus.NewCounter(prometheus.CounterOpts{
+		gaps: metric.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_live_gaps_total",
 			Help: "Gaps reported to portal pages: events of a hub that are gone, and expired positions.",
 		}),
-	}
-	if registerer != nil {
-		registerer.MustRegister(m.streams, m.events, m.gaps)
 	}
 	return m
 }
