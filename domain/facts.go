@@ -212,7 +212,7 @@ type HubAdded struct {
 	Name   *string `json:"name"`
 	// EpochID is the id of the epoch in which the hub's event log begins. Its stored name, here and
 	// in other facts, is older than the term epoch; changing it would need a migration.
-	EpochID EpochID `json:"incarnation"`
+	EpochID EpochID `json:"epoch"`
 	// Connected is whether the hub was connected then: its first status is online, otherwise
 	// unknown.
 	Connected bool `json:"connected"`
@@ -244,7 +244,7 @@ type HubRenamed struct {
 type HubLogBegun struct {
 	HubID   HubID   `json:"hub_id"`
 	OrgID   string  `json:"org_id"`
-	EpochID EpochID `json:"incarnation"`
+	EpochID EpochID `json:"epoch"`
 	// OwnLog is the hub's name for its new log, and Through the number up to which no event of it
 	// is expected.
 	OwnLog  string `json:"log"`
@@ -263,7 +263,7 @@ func (f HubLogBegun) Epoch() Epoch { return Epoch{ID: f.EpochID, After: f.After}
 type HubLogRestored struct {
 	HubID   HubID   `json:"hub_id"`
 	OrgID   string  `json:"org_id"`
-	EpochID EpochID `json:"incarnation"`
+	EpochID EpochID `json:"epoch"`
 	// After is a sequence of the hub's stream: messages up to and including it are never
 	// read again.
 	After uint64 `json:"after"`

@@ -96,7 +96,7 @@ func bucketDeclarations(b *Buckets) []bucketDeclaration {
 		{
 			into: &b.Checkpoints,
 			KeyValueConfig: jetstream.KeyValueConfig{
-				Bucket:      "ledger",
+				Bucket:      "checkpoints",
 				Description: "how far each hub's own log is stored",
 			},
 		},

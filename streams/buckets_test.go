@@ -53,7 +53,7 @@ func TestOpenIncompatibleBucket(t *testing.T) {
 	conns := streamstest.Start(t)
 	kv, err := newJetStream(t, conns.Cloud).CreateKeyValue(
 		t.Context(),
-		jetstream.KeyValueConfig{Bucket: "ledger", History: 5, Storage: jetstream.MemoryStorage},
+		jetstream.KeyValueConfig{Bucket: "checkpoints", History: 5, Storage: jetstream.MemoryStorage},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestOpenIncompatibleBucket(t *testing.T) {
 		t.Fatalf("OpenBuckets: got %v, want ErrIncompatible", err)
 	}
 	for _, part := range []string{
-		"ledger", "max_msgs_per_subject is 5, want 1", "storage is memory, want file",
+		"checkpoints", "max_msgs_per_subject is 5, want 1", "storage is memory, want file",
 	} {
 		if !strings.Contains(strings.ToLower(err.Error()), part) {
 			t.Errorf("error: got %v, want it to contain %q", err, part)

@@ -87,7 +87,7 @@ type Config struct {
 
 // CheckpointBucket is the name of the bucket of ingest checkpoints. The stored name is older than
 // the term ingest checkpoint; changing it would need a migration.
-const CheckpointBucket = "ledger"
+const CheckpointBucket = "checkpoints"
 
 const (
 	// maxWorkers is how many hubs of a shard are handled at once. Workers mostly wait for a

@@ -47,7 +47,7 @@ func (a *Index) restore(snapshot readmodel.AccessSnapshot) {
 	a.hubs.signalAll()
 	a.hubs = newHubs()
 	for _, hub := range snapshot.Hubs {
-		epoch, err := domain.ParseEpochID(hub.Incarnation)
+		epoch, err := domain.ParseEpochID(hub.Epoch)
 		if err != nil {
 			a.logger.Error("unreadable epoch in the read models", "hub_id", hub.ID, "error", err)
 		}

@@ -123,7 +123,7 @@ func (v *statesVerification) compare(ctx context.Context, live pgx.Tx) error {
 type logEpochs struct{ ids, epochs, former []string }
 
 func readLogEpochs(ctx context.Context, db queryer) (all logEpochs, err error) {
-	rows, err := db.Query(ctx, "SELECT id, incarnation, log_former FROM hubs")
+	rows, err := db.Query(ctx, "SELECT id, epoch, log_former FROM hubs")
 	if err != nil {
 		return all, fmt.Errorf("read the epochs of hub logs: %w", err)
 	}

@@ -143,7 +143,7 @@ var Hubs = newTable(
 		boolean("connected_when_added", func(h *Hub) bool { return h.ConnectedWhenAdded }),
 		// The column has the old name of the epoch: a new name would rebuild the read models of
 		// every installation.
-		text("incarnation", func(h *Hub) string { return h.Epoch.ID.String() }),
+		text("epoch", func(h *Hub) string { return h.Epoch.ID.String() }),
 		bigint("log_after", func(h *Hub) int64 { return int64(h.Epoch.After) }),
 		text("log_former", func(h *Hub) string { return h.Epoch.Former.String() }),
 	},

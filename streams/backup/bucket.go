@@ -16,10 +16,10 @@ import (
 )
 
 // buckets are the buckets of a backup, in the order in which they are written. Ingest checkpoints
-// (bucket ledger) come before the DIRECTORY: a checkpoint of a hub that no organization has added
+// (bucket checkpoints) come before the DIRECTORY: a checkpoint of a hub that no organization has added
 // stops the hub.
 var buckets = [...]string{
-	"installation", "key-use", "presence", "ledger", "idempotency", streams.AlarmMailsBucket,
+	"installation", "key-use", "presence", "checkpoints", "idempotency", streams.AlarmMailsBucket,
 }
 
 const (

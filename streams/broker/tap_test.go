@@ -226,15 +226,4 @@ func TestLayoutOfAnInstallation(t *testing.T) {
 			t.Errorf("the configuration contains the password of %s", account.Name)
 		}
 	}
-	// With credentials from a version without taps the account TAP has no user.
-	old := s.Credentials()
-	delete(old.Users, streams.AccountTap)
-	layout, err = broker.NewLayout(old)
-	if err != nil || len(layout.Accounts[2].Users) != 0 ||
-		slices.Contains(layout.CalloutUsers, "tap") {
-		t.Errorf(
-			"layout without a tap's user: got users %+v, error %v, want none",
-			layout.Accounts[2].Users, err,
-		)
-	}
 }

@@ -14,9 +14,8 @@ import (
 // Headers of a message in a hub's log. Records of commands have none but HeaderTime, and those of
 // states have HeaderTime, HeaderEpoch, HeaderOrg and HeaderState.
 const (
-	// HeaderEpoch is the id of the log's epoch. The stored name is from before the term "epoch";
-	// changing it would need a migration.
-	HeaderEpoch = "Hubcloud-Incarnation"
+	// HeaderEpoch is the id of the log's epoch.
+	HeaderEpoch = "Hubcloud-Epoch"
 	// HeaderOrg is the organization that has the hub.
 	HeaderOrg = "Hubcloud-Organization"
 	// HeaderOwnLog is the hub's name for its own log, and HeaderThrough a number of that log.

@@ -292,7 +292,7 @@ func TestLogFromBeforeTheJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 5 {
-		header := nats.Header{"Hubcloud-Incarnation": {domain.NewEpochID(1).String()}}
+		header := nats.Header{"Hubcloud-Epoch": {domain.NewEpochID(1).String()}}
 		_, err := js.PublishMsg(&nats.Msg{
 			Subject: streams.HubEventSubject(hub), Header: header,
 			Data: []byte(`{"type":"channel.observed"}`),

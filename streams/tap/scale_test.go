@@ -99,7 +99,7 @@ func scaleEvent(id domain.HubID, n int) *nats.Msg {
 	return &nats.Msg{
 		Subject: streams.HubEventSubject(
 			id,
-		), Header: nats.Header{"Hubcloud-Incarnation": {"0000000a"}},
+		), Header: nats.Header{"Hubcloud-Epoch": {"0000000a"}},
 		Data: fmt.Appendf(
 			nil,
 			`{"type":"channel.observed","hub_id":%q,"device_id":1,"time":"2026-01-02T03:04:05Z","clock_trusted":true,"data":{"n":%d}}`,

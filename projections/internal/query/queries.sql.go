@@ -338,14 +338,14 @@ func (q *Queries) Hub(ctx context.Context, arg HubParams) (HubRow, error) {
 }
 
 const hubLogs = `-- name: HubLogs :many
-SELECT id, org_id, site_id, incarnation, log_after, log_former FROM hubs
+SELECT id, org_id, site_id, epoch, log_after, log_former FROM hubs
 `
 
 type HubLogsRow struct {
 	ID          string
 	OrgID       string
 	SiteID      string
-	Incarnation string
+	Epoch string
 	LogAfter    int64
 	LogFormer   string
 }
@@ -363,7 +363,7 @@ func (q *Queries) HubLogs(ctx context.Context) ([]HubLogsRow, error) {
 			&i.ID,
 			&i.OrgID,
 			&i.SiteID,
-			&i.Incarnation,
+			&i.Epoch,
 			&i.LogAfter,
 			&i.LogFormer,
 		); err != nil {

@@ -1,6 +1,6 @@
 -- The hubs of all organizations that are not connected, and the hubs $1. The last column is whether all devices of a hub are known.
 SELECT hub.org_id, hub.id, coalesce(hub.name, ''), hub.site_id, coalesce(site.name, ''), hub.registered_at, hub.connected_when_added,
-    presence.online, presence.since, coalesce(state.certain AND state.epoch = hub.incarnation, false)
+    presence.online, presence.since, coalesce(state.certain AND state.epoch = hub.epoch, false)
 FROM hubs hub
 LEFT JOIN sites site ON site.id = hub.site_id AND site.org_id = hub.org_id
 LEFT JOIN hub_presence presence ON presence.hub_id = hub.id

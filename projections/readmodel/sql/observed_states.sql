@@ -6,7 +6,7 @@ SELECT hub.org_id,
     channel.key, channel.endpoint, channel.kind, channel.unit, channel.readable, channel.writable, NULL, channel.available,
     channel.value, channel.standing, channel.observed_at, channel.desired, channel.desired_at, channel.status, channel.changed_at, channel.basis,
     channel.observed_logged, channel.changed_logged, channel.desired_logged,
-    state.certain AND device.certain AND state.epoch = hub.incarnation
+    state.certain AND device.certain AND state.epoch = hub.epoch
 FROM (
     SELECT suspect.hub_id, suspect.device_id
     FROM {schema}.channels suspect
@@ -20,7 +20,7 @@ FROM (
 ) device_of
 JOIN hubs hub ON hub.id = device_of.hub_id
 JOIN {schema}.hubs state ON state.hub_id = hub.id
-    AND (state.epoch = hub.incarnation OR position(state.epoch || ':' IN hub.log_former) > 0)
+    AND (state.epoch = hub.epoch OR position(state.epoch || ':' IN hub.log_former) > 0)
 JOIN {schema}.devices device ON device.hub_id = hub.id AND device.device_id = device_of.device_id
 JOIN {schema}.channels channel ON channel.hub_id = hub.id AND channel.device_id = device.device_id
 LEFT JOIN device_labels label ON label.hub_id = hub.id AND label.device_id = device.device_id AND label.org_id = hub.org_id

@@ -73,7 +73,7 @@ CREATE TABLE hubs (
     -- Whether it was connected at the moment when it was added.
     connected_when_added boolean NOT NULL,
     -- The event log that readers see: its tag, and the sequence of the hub's stream that it begins after.
-    incarnation text NOT NULL,
+    epoch text NOT NULL,
     log_after bigint NOT NULL,
     -- The tags of its older events, when the installation was restored from a backup since.
     log_former text NOT NULL

@@ -4,6 +4,6 @@ SELECT state.hub_id
 FROM {schema}.hubs state
 LEFT JOIN hubs hub ON hub.id = state.hub_id
 WHERE state.journal = $1 AND state.at < now() - interval '10 minutes'
-    AND (hub.id IS NULL OR hub.incarnation <> state.epoch AND position(state.epoch || ':' IN hub.log_former) = 0)
+    AND (hub.id IS NULL OR hub.epoch <> state.epoch AND position(state.epoch || ':' IN hub.log_former) = 0)
     AND EXISTS (SELECT FROM hubcloud.schemas WHERE name = current_schema() AND schemas.state = 'live')
 LIMIT 1000

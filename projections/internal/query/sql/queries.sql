@@ -101,7 +101,7 @@ SELECT device_id, name, room FROM device_labels WHERE org_id = @org_id AND hub_i
 SELECT id, org_id, environment, scopes, secret_hash FROM api_keys WHERE revoked_at IS NULL;
 
 -- name: HubLogs :many
-SELECT id, org_id, site_id, incarnation, log_after, log_former FROM hubs;
+SELECT id, org_id, site_id, epoch, log_after, log_former FROM hubs;
 
 -- name: OrgNames :many
 SELECT id, name FROM orgs;
