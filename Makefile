@@ -47,12 +47,12 @@ TEST = HUBCLOUD_TEST_BINARY=$(TESTED) HUBCLOUD_TEST_BUILD="$$($(GO) tool buildid
 
 .PHONY: test
 test: tested ## Test all packages, the API contract at the built binary with hubs over real MQTT and TLS, a kill, a browser
-	$(call TEST,./hubbridge/commands ./hubbridge/hubcheck ./... $(FIRST))
+	$(call TEST,./hubbridge/commands ./hubbridge/kit/check ./... $(FIRST))
 	$(call TEST,./test/faults ./test/browser,-run '^(TestKill|TestLock)$$')
 
 .PHONY: test-rest
 test-rest: tested ## Run the tests that `make test` leaves out: faults, cluster, browser, operators, upgrade, generators, guides
-	@hubbridge/hub/python/install.sh
+	@hubbridge/kit/hub/python/install.sh
 	$(call TEST,$(REST))
 
 .PHONY: test-all

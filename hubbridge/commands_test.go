@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/streams/streamstest"
 )
 

@@ -18,9 +18,9 @@
 //	idempotency  runs requests with an Idempotency-Key once
 //	identity     issues certificates to hubs and authenticates their connections
 //	hubfaults    keeps what hubs do wrong, for the pages of their owners
-//	hub          is a library for hubs: enrolment, numbered events on disk, acks, requests
-//	virtualhub   is a hub in software, with a load generator; it stands on package hub
-//	hubcheck     checks a hub against the protocol
+//	kit          is the device side: hub, a library for hubs; virtualhub, a hub in software that
+//	             stands on it; device, its simulated devices; fleet, many of them as a load;
+//	             check, which checks a hub against the protocol
 //
 // # The life of a group
 //

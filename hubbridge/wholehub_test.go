@@ -14,9 +14,9 @@ import (
 	"hubcloud/hubbridge/commands"
 	"hubcloud/hubbridge/idempotency"
 	"hubcloud/hubbridge/identity"
+	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/hubbridge/protocol"
 	"hubcloud/hubbridge/rpc"
-	"hubcloud/hubbridge/virtualhub"
 	"hubcloud/streams/installationtest"
 	"hubcloud/streams/streamstest"
 )

@@ -129,22 +129,22 @@ var importRules = []importRule{
 		reason:    "decoding is pure: it connects to nothing and keeps nothing",
 	},
 	{
-		packages: "hubbridge/hub/...",
-		allowed:  []string{"domain", "hubbridge/protocol", "hubbridge/hub/...", "streams/filelock"},
+		packages: "hubbridge/kit/hub/...",
+		allowed:  []string{"domain", "hubbridge/protocol", "hubbridge/kit/hub/...", "streams/filelock"},
 		reason:   "hubs of others are built on it: it shares only the messages with the cloud",
 	},
 	{
-		packages: "hubbridge/virtualhub/...",
+		packages: "hubbridge/kit/virtualhub/...",
 		allowed: []string{
-			"domain", "hubbridge/protocol", "hubbridge/hub/...", "hubbridge/virtualhub/...",
+			"domain", "hubbridge/protocol", "hubbridge/kit/hub/...", "hubbridge/kit/virtualhub/...",
 		},
 		reason: "a virtual hub shares only the messages with the cloud, since it tests the cloud",
 	},
 	{
-		packages: "hubbridge/virtualhub",
+		packages: "hubbridge/kit/virtualhub",
 		allowed: []string{
-			"domain", "hubbridge/protocol", "hubbridge/hub", "hubbridge/hub/notify",
-			"hubbridge/virtualhub/controller", "hubbridge/virtualhub/device",
+			"domain", "hubbridge/protocol", "hubbridge/kit/hub", "hubbridge/kit/hub/notify",
+			"hubbridge/kit/virtualhub/controller", "hubbridge/kit/device",
 		},
 		reason: "a single hub does not depend on the load generator, fleet",
 	},
@@ -240,14 +240,14 @@ var importerRules = []importerRule{
 		"no package depends on a collector of traces",
 	},
 	{
-		"hubbridge/virtualhub/...",
+		"hubbridge/kit/virtualhub/...",
 		[]string{
-			"hubbridge/virtualhub/...", "cmd/hubcloud/internal/cli", "cmd/hubcloud/internal/demo",
+			"hubbridge/kit/virtualhub/...", "cmd/hubcloud/internal/cli", "cmd/hubcloud/internal/demo",
 		},
 		"the service contains no hub in software",
 	},
 	{
-		"hubbridge/hub/...", []string{"hubbridge/hub/...", "hubbridge/virtualhub/..."},
+		"hubbridge/kit/hub/...", []string{"hubbridge/kit/hub/...", "hubbridge/kit/virtualhub/..."},
 		"the service contains no hub in software",
 	},
 	{
@@ -301,8 +301,8 @@ var importerRules = []importerRule{
 	},
 	{
 		"github.com/eclipse/paho.mqtt.golang/...",
-		[]string{"hubbridge/hub/...", "hubbridge/virtualhub/fleet", "hubbridge/hubcheck"},
-		"the cloud's end of MQTT is the broker; hubcheck must see each packet of a hub",
+		[]string{"hubbridge/kit/hub/...", "hubbridge/kit/fleet", "hubbridge/kit/check"},
+		"the cloud's end of MQTT is the broker; package check must see each packet of a hub",
 	},
 	{
 		"github.com/alecthomas/kong", []string{"cmd/hubcloud/internal/cli"},

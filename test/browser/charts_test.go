@@ -3,7 +3,7 @@ package browser
 import (
 	"testing"
 
-	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/streams/streamstest"
 )
 

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/test/harness"
 	"hubcloud/test/nodejs"
 )

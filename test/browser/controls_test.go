@@ -8,7 +8,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/test/harness"
 )
 

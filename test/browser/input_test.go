@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
-	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"hubcloud/httpapi/client"
-	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/test/harness"
 )
 

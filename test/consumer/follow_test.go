@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"hubcloud/httpapi/client"
-	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/test/harness"
 )
 

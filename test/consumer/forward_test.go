@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"hubcloud/httpapi/client"
-	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )

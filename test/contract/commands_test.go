@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"hubcloud/hubbridge/virtualhub"
-	"hubcloud/hubbridge/virtualhub/device"
+	"hubcloud/hubbridge/kit/device"
+	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"hubcloud/hubbridge/virtualhub"
-	"hubcloud/hubbridge/virtualhub/device"
+	"hubcloud/hubbridge/kit/device"
+	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/test/harness"
 )
 

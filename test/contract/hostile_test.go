@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/test/harness"
 )
 

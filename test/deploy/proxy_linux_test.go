@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/projections/cluster"
 	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"

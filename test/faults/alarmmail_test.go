@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 	"hubcloud/test/mailserver"

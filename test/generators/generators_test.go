@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"hubcloud/httpapi"
-	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/hubbridge/kit/virtualhub"
 	"hubcloud/test/harness"
 	"hubcloud/test/nodejs"
 )

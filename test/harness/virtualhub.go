@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/hubbridge/kit/virtualhub"
 )
 
 // VirtualHub runs a virtual hub that belongs to the tenant until the test ends, and waits until it

@@ -30,7 +30,7 @@ func TestReferenceHubs(t *testing.T) {
 		example := filepath.Join(t.TempDir(), "example")
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 		defer cancel()
-		build := exec.CommandContext(ctx, "go", "build", "-o", example, "./hubbridge/hub/example")
+		build := exec.CommandContext(ctx, "go", "build", "-o", example, "./hubbridge/kit/hub/example")
 		build.Dir = root
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("go build: %v\n%s", err, out)
@@ -39,7 +39,7 @@ func TestReferenceHubs(t *testing.T) {
 	})
 	t.Run("python", func(t *testing.T) {
 		t.Parallel()
-		passesCheck(t, pythonWithMQTT(t), filepath.Join(root, "hubbridge/hub/python/hub.py"))
+		passesCheck(t, pythonWithMQTT(t), filepath.Join(root, "hubbridge/kit/hub/python/hub.py"))
 	})
 }
 

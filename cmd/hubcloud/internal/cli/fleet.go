@@ -14,7 +14,7 @@ import (
 
 	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/usage"
-	"hubcloud/hubbridge/virtualhub/fleet"
+	"hubcloud/hubbridge/kit/fleet"
 )
 
 // virtualhubFleetCommand runs many virtual hubs in one process.

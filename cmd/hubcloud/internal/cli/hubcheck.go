@@ -14,7 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"hubcloud/cmd/hubcloud/internal/usage"
-	"hubcloud/hubbridge/hubcheck"
+	"hubcloud/hubbridge/kit/check"
 )
 
 // hubCommand groups the commands for people who make hubs.
@@ -82,15 +82,15 @@ func (c *hubCheckCommand) Run(ctx context.Context, out Output) error {
 		return err
 	}
 	printer := &checkPrinter{out: out.Out, json: c.JSON, live: newProgress(out.Err, c.JSON),
-		results: map[string]hubcheck.Result{},
+		results: map[string]check.Result{},
 	}
-	check, err := hubcheck.New(hubcheck.Config{
+	hub, err := check.New(check.Config{
 		Host: c.Listen, HTTPPort: c.HTTPPort, MQTTPort: c.MQTTPort, Serial: c.Serial,
 		Certificate: certificate, Secret: c.Secret, State: c.State, Device: c.Device,
 		Commands: c.Commands, Only: c.Only,
 		Timeout: timeout, OnLine: printer.line, OnStep: printer.step, OnNote: printer.note,
 	})
-	if invalid := new(hubcheck.ConfigError); errors.As(err, &invalid) {
+	if invalid := new(check.ConfigError); errors.As(err, &invalid) {
 		return usage.Errorf(
 			"--%s: %s",
 			strings.ReplaceAll(invalid.Field, " ", "-"),
@@ -103,16 +103,16 @@ func (c *hubCheckCommand) Run(ctx context.Context, out Output) error {
 	var junit *os.File
 	if c.JUnit != "" { // before the check, which takes a while
 		if junit, err = os.Create(c.JUnit); err != nil {
-			check.Close()
+			hub.Close()
 			return usage.Errorf("--junit: %v", err)
 		}
 		defer junit.Close()
 	}
-	if err := printer.begin(check); err != nil {
-		check.Close()
+	if err := printer.begin(hub); err != nil {
+		hub.Close()
 		return err
 	}
-	report, err := check.Run(ctx)
+	report, err := hub.Run(ctx)
 	printer.live.end()
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func (c *hubCheckCommand) certificate() (*tls.Certificate, error) {
 // printLines prints every line of the list.
 func (c *hubCheckCommand) printLines(w io.Writer) error {
 	if c.JSON {
-		for _, l := range hubcheck.Lines() {
+		for _, l := range check.Lines() {
 			if err := printJSON(w, listedLine{l.ID, l.Title, l.Rules, l.Sentence()}); err != nil {
 				return err
 			}
@@ -155,7 +155,7 @@ func (c *hubCheckCommand) printLines(w io.Writer) error {
 		return nil
 	}
 	t := newTable(w, "LINE", "RULES", "WHAT A HUB DOES")
-	for _, l := range hubcheck.Lines() {
+	for _, l := range check.Lines() {
 		t.row(l.ID, strings.Join(l.Rules, " "), l.Title)
 	}
 	return t.flush()
@@ -170,11 +170,11 @@ type checkPrinter struct {
 	// current is what is going on.
 	current string
 	// results are the lines that have been decided, by their IDs.
-	results map[string]hubcheck.Result
+	results map[string]check.Result
 }
 
 // begin prints what the hub must be configured with.
-func (p *checkPrinter) begin(check *hubcheck.Check) error {
+func (p *checkPrinter) begin(check *check.Check) error {
 	if p.json {
 		return printJSON(p.out, object{
 			{"enroll", check.EnrolURL()}, {"broker", check.BrokerURL()},
@@ -241,9 +241,9 @@ type checkCounts struct{ passed, failed, warnings, unseen int }
 func (p *checkPrinter) counts() (n checkCounts) {
 	for _, r := range p.results {
 		switch {
-		case r.Status == hubcheck.Passed:
+		case r.Status == check.Passed:
 			n.passed++
-		case r.Status == hubcheck.NotSeen:
+		case r.Status == check.NotSeen:
 			n.unseen++
 		case r.OK():
 			n.warnings++
@@ -255,13 +255,13 @@ func (p *checkPrinter) counts() (n checkCounts) {
 }
 
 // line prints a line that has been decided.
-func (p *checkPrinter) line(r hubcheck.Result) {
+func (p *checkPrinter) line(r check.Result) {
 	p.results[r.ID] = r
 	p.print(r)
 	p.repaint()
 }
 
-func (p *checkPrinter) print(r hubcheck.Result) {
+func (p *checkPrinter) print(r check.Result) {
 	if p.json {
 		// A failed write shows in the exit code of nothing: standard output is gone.
 		_ = printJSON(p.out, newCheckedLine(r))
@@ -269,7 +269,7 @@ func (p *checkPrinter) print(r hubcheck.Result) {
 	}
 	p.live.end()
 	mark := marks[r.Status]
-	if r.Status == hubcheck.Failed && r.OK() {
+	if r.Status == check.Failed && r.OK() {
 		mark = "warning"
 	}
 	fmt.Fprintf(p.out, "%-8s  %-22s  %s\n", mark, r.ID, r.Title)
@@ -280,22 +280,22 @@ func (p *checkPrinter) print(r hubcheck.Result) {
 	if r.Message != "" {
 		fmt.Fprintf(p.out, "%sthe hub's message: %s\n", indent, r.Message)
 	}
-	if r.Status == hubcheck.Failed {
+	if r.Status == check.Failed {
 		fmt.Fprintf(p.out, "%s%s: %s\n", indent, r.Rules[0], r.Sentence())
 	}
 }
 
 // marks are the words for the states of lines.
-var marks = map[hubcheck.Status]string{
-	hubcheck.Passed: "passed", hubcheck.Failed: "FAILED", hubcheck.NotSeen: "not seen",
+var marks = map[check.Status]string{
+	check.Passed: "passed", check.Failed: "FAILED", check.NotSeen: "not seen",
 }
 
 // end prints the lines that were not seen, and how many there are of each kind.
-func (p *checkPrinter) end(report hubcheck.Report) {
+func (p *checkPrinter) end(report check.Report) {
 	unexplained := false
 	for _, r := range report {
 		p.results[r.ID] = r
-		if r.Status == hubcheck.NotSeen {
+		if r.Status == check.NotSeen {
 			p.print(r)
 			unexplained = unexplained || r.Detail == ""
 		}
@@ -324,9 +324,9 @@ type listedLine struct {
 
 // checkedLine is the JSON of a line that was checked.
 type checkedLine struct {
-	Line   string          `json:"line"`
-	Title  string          `json:"title"`
-	Status hubcheck.Status `json:"status"`
+	Line   string       `json:"line"`
+	Title  string       `json:"title"`
+	Status check.Status `json:"status"`
 	// OK is whether the line does not make the check fail.
 	OK       bool     `json:"ok"`
 	Detail   string   `json:"detail,omitempty"`
@@ -335,7 +335,7 @@ type checkedLine struct {
 	Sentence string   `json:"sentence"`
 }
 
-func newCheckedLine(r hubcheck.Result) checkedLine {
+func newCheckedLine(r check.Result) checkedLine {
 	return checkedLine{
 		Line: r.ID, Title: r.Title, Status: r.Status, OK: r.OK(), Detail: r.Detail,
 		Message: r.Message, Rules: r.Rules, Sentence: r.Sentence(),
@@ -371,12 +371,12 @@ type junitSkipped struct {
 
 // writeJUnit writes a report as JUnit XML. A line that has not passed is a failure if it makes the
 // check fail, and skipped otherwise.
-func writeJUnit(w io.Writer, report hubcheck.Report) error {
+func writeJUnit(w io.Writer, report check.Report) error {
 	suite := junitSuite{Name: "hub protocol", Tests: len(report)}
 	for _, r := range report {
 		one := junitCase{Class: r.Rules[0], Name: r.ID + ": " + r.Title}
 		switch {
-		case r.Status == hubcheck.Passed:
+		case r.Status == check.Passed:
 		case r.OK():
 			suite.Skipped++
 			one.Skipped = &junitSkipped{strings.TrimSpace(string(r.Status) + " " + r.Detail)}

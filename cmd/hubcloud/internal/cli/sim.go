@@ -11,7 +11,7 @@ import (
 
 	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/domain"
-	"hubcloud/hubbridge/virtualhub/control"
+	"hubcloud/hubbridge/kit/virtualhub/control"
 )
 
 // simCommand groups the commands that make running virtual hubs misbehave.

@@ -9,7 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"hubcloud/cmd/hubcloud/internal/usage"
-	"hubcloud/hubbridge/virtualhub/control"
+	"hubcloud/hubbridge/kit/virtualhub/control"
 )
 
 // simHub is an action on a hub.

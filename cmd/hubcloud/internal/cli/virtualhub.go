@@ -11,8 +11,8 @@ import (
 	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/domain"
-	"hubcloud/hubbridge/virtualhub"
-	"hubcloud/hubbridge/virtualhub/control"
+	"hubcloud/hubbridge/kit/virtualhub"
+	"hubcloud/hubbridge/kit/virtualhub/control"
 )
 
 // enrolTimeout bounds an enrolment of a virtual hub.

@@ -1,0 +1,402 @@
+package check
+
+import (
+	"fmt"
+	"time"
+
+	"hubcloud/hubbridge/codec"
+	"hubcloud/hubbridge/protocol"
+)
+
+// withhold stops the acks of events.
+func (s *script) withhold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.withholdAck = true
+}
+
+// release acknowledges what has arrived, with one ack for each message as the service does, and
+// goes on with acks.
+func (s *script) release() {
+	s.mu.Lock()
+	s.withholdAck = false
+	k := s.conn
+	var acks [][]byte
+	for {
+		if _, ok := s.events[s.stored+1]; !ok {
+			break
+		}
+		s.stored++
+	}
+	if k != nil && k.acked {
+		for range k.owed {
+			acks = append(acks, s.ack(k, s.log, s.stored, false))
+		}
+		k.owed = 0
+	}
+	s.mu.Unlock()
+	for _, message := range acks {
+		s.publish(k, "ack", message)
+	}
+}
+
+// sendAck sends one ack.
+func (s *script) sendAck(log string, through uint64) {
+	s.mu.Lock()
+	k := s.conn
+	if k == nil || !k.acked {
+		s.mu.Unlock()
+		return
+	}
+	message := s.ack(k, log, through, false)
+	s.mu.Unlock()
+	s.publish(k, "ack", message)
+}
+
+// resendMark is a connection and how often the hub had sent events again on it. It must be taken
+// before whatever makes the hub send again.
+type resendMark struct {
+	k      *connection
+	before int
+}
+
+func (s *script) markResends() resendMark {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn == nil {
+		return resendMark{}
+	}
+	return resendMark{s.conn, s.conn.resends}
+}
+
+// awaitResend waits until the hub has sent events again since the mark. It returns false after
+// limit and when the connection ends.
+func (s *script) awaitResend(mark resendMark, limit time.Duration) (resent bool) {
+	s.await(s.ctx, limit, func() bool {
+		resent = mark.k != nil && mark.k.resends > mark.before
+		return resent || s.conn != mark.k
+	})
+	return resent
+}
+
+// checkWithhold withholds the acks of events, until the hub sends them again.
+func (s *script) checkWithhold() {
+	s.settle()
+	s.withhold()
+	defer func() {
+		if !s.needs(stepUnknownLog) {
+			s.release()
+		}
+	}()
+	mark := s.markResends()
+	if !s.provoke(lineResends, lineFrom, lineSame) {
+		return
+	}
+	resent := s.awaitResend(mark, resendLimit)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn == nil || s.conn != mark.k {
+		s.hint(lineResends, "the connection ended before")
+		return
+	}
+	wait := s.conn.resentAt.Sub(s.conn.owedAt).Round(time.Millisecond)
+	switch {
+	case !resent:
+		s.fail(lineResends, nil, "events from %d on got no ack, and were not sent again within %v",
+			s.stored+1, resendLimit)
+	case wait < tooEarly:
+		s.fail(
+			lineResends,
+			nil,
+			"events from %d on were sent again %v after they got no ack, want 5 s",
+			s.stored+1,
+			wait,
+		)
+	default:
+		s.pass(lineResends)
+	}
+}
+
+// unknownLog is the log of an ack that a hub must ignore.
+const unknownLog = "hub-check-unknown"
+
+// checkUnknownLog acknowledges the events on their way in another log. A hub that takes that for
+// its own does not send them again.
+func (s *script) checkUnknownLog() {
+	s.withhold()
+	defer s.release()
+	s.mu.Lock()
+	pending := s.highest > s.stored
+	s.mu.Unlock()
+	if !pending {
+		if !s.provoke(lineUnknownLog) {
+			return
+		}
+		s.settle()
+	}
+	s.mu.Lock()
+	through := s.highest
+	s.foreign = true
+	s.mu.Unlock()
+	mark := s.markResends()
+	s.sendAck(unknownLog, through)
+	resent := s.awaitResend(mark, resendLimit)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.foreign = false
+	switch {
+	case resent:
+		// The line has failed already if judgeNumbers has found that the hub obeyed the ack.
+		s.pass(lineUnknownLog)
+	case s.results[lineResends] != nil && s.results[lineResends].Status == Failed:
+		s.hint(lineUnknownLog, "cannot be judged: the hub does not send again without an ack")
+	default:
+		s.fail(
+			lineUnknownLog,
+			nil,
+			"after an ack of log %q through %d the hub did not send events %d to %d "+
+				"of its own log again within %v",
+			unknownLog,
+			through,
+			s.stored+1,
+			through,
+			resendLimit,
+		)
+	}
+}
+
+// checkLower acknowledges less than before while events are on their way.
+func (s *script) checkLower() {
+	s.settle()
+	if s.mark() == 1 && !s.provoke(lineLower) {
+		return
+	}
+	s.settle()
+	s.withhold()
+	defer s.release()
+	if !s.provoke(lineLower) {
+		return
+	}
+	s.mu.Lock()
+	lower := s.stored - min(s.stored, 1)
+	k := s.conn
+	if lower == s.stored || k == nil {
+		s.hint(lineLower, "no event has been acknowledged before")
+		s.mu.Unlock()
+		return
+	}
+	s.lowered = &lower
+	message := codec.AppendAck(nil, s.log, lower)
+	s.mu.Unlock()
+	mark := s.markResends()
+	s.publish(k, "ack", message)
+	resent := s.awaitResend(mark, resendLimit)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lowered = nil
+	switch {
+	case resent:
+		s.pass(lineLower)
+	case s.conn != k:
+		s.fail(lineLower, nil, "the connection ended after the lower through %d", lower)
+	case s.results[lineResends] != nil && s.results[lineResends].Status == Failed:
+		s.hint(lineLower, "cannot be judged: the hub does not send again without an ack")
+	default:
+		s.fail(
+			lineLower,
+			nil,
+			"after the lower through %d the hub did not send from %d again within %v",
+			lower,
+			s.stored+1,
+			resendLimit,
+		)
+	}
+}
+
+// checkGap behaves as if the first of two messages had been lost: the ack of the second repeats
+// through.
+func (s *script) checkGap() {
+	for range gapAttempts {
+		s.settle()
+		s.withhold()
+		begun := time.Now()
+		for range 3 {
+			if s.messagesOwed() >= 2 {
+				break
+			}
+			if !s.provoke(lineGap) {
+				s.release()
+				return
+			}
+		}
+		if time.Since(begun) > gapLimit || s.messagesOwed() < 2 {
+			s.release()
+			continue
+		}
+		s.judgeGap()
+		s.release()
+		return
+	}
+	s.hinted(lineGap, "the hub has not sent two messages of events within %v", gapLimit)
+}
+
+const (
+	gapAttempts = 3
+	// gapLimit is the longest time from the first message to the ack that repeats through. A hub
+	// that sends again after promptLimit does so because of its 5 s, not because of the ack.
+	gapLimit = 1500 * time.Millisecond
+)
+
+// judgeGap sends the ack that repeats through and decides the line.
+func (s *script) judgeGap() {
+	s.mu.Lock()
+	through := s.stored
+	s.mu.Unlock()
+	mark := s.markResends()
+	s.sendAck(s.logName(), through)
+	resent := s.awaitResend(mark, promptLimit)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if resent {
+		s.pass(lineGap)
+		return
+	}
+	s.fail(
+		lineGap,
+		nil,
+		"an ack repeated through %d while later events were on their way, and the hub did not send "+
+			"from %d again within %v",
+		through,
+		through+1,
+		promptLimit,
+	)
+}
+
+// messagesOwed returns how many messages of the connection have got no ack.
+func (s *script) messagesOwed() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn == nil {
+		return 0
+	}
+	return s.conn.owed
+}
+
+func (s *script) logName() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log
+}
+
+// settleLimit is how long settle waits for the outcomes of earlier commands.
+const settleLimit = 3 * time.Second
+
+// settle waits until the hub has been silent for a while, so that the events of earlier commands do
+// not disturb a step.
+func (s *script) settle() {
+	end := time.Now().Add(settleLimit)
+	for s.ctx.Err() == nil && time.Now().Before(end) {
+		before := s.mark()
+		if !s.await(s.ctx, silence, func() bool { return s.highest+1 > before }) {
+			return
+		}
+	}
+}
+
+// silence is how long a hub without anything to report sends nothing.
+const silence = 700 * time.Millisecond
+
+// checkFull fills the hub's queue of events with commands while no acks are sent, then acknowledges
+// it in two parts.
+func (s *script) checkFull() {
+	if s.cfg.Commands == 0 {
+		s.hinted(lineWindow, "the step is omitted")
+		s.hinted(lineDrains, "the step is omitted")
+		return
+	}
+	if !s.hasTarget(lineWindow, lineDrains) {
+		return
+	}
+	s.mu.Lock()
+	s.note(fmt.Sprintf(
+		"sending %d commands to fill the hub's queue; on a real radio this takes a second or so for "+
+			"each", s.cfg.Commands,
+	))
+	s.mu.Unlock()
+	s.withhold()
+	accepted := s.sendCommands(s.cfg.Commands)
+	s.await(s.ctx, silence, func() bool { return s.conn == nil })
+	s.mu.Lock()
+	if s.conn == nil {
+		s.hint(lineWindow, "the connection ended before")
+	} else if accepted > protocol.MaxUnacknowledged {
+		s.pass(lineWindow)
+	} else {
+		s.hint(
+			lineWindow,
+			"%d commands were accepted, which do not fill the window of %d events; --commands %d does",
+			accepted,
+			protocol.MaxUnacknowledged,
+			FillWindow,
+		)
+	}
+	// Every accepted command has an event; some arrive only once there are acks.
+	goal := s.stored + uint64(accepted)
+	half := s.stored + (s.highest-s.stored)/2
+	s.mu.Unlock()
+	s.sendAck(s.logName(), half)
+	s.release()
+	drained := s.await(s.ctx, drainLimit, func() bool { return s.stored >= goal })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case accepted == 0:
+		s.hint(lineDrains, "no command was accepted")
+	case drained:
+		s.pass(lineDrains)
+	default:
+		s.fail(
+			lineDrains,
+			nil,
+			"%d commands were accepted, but only events through %d of at least %d arrived within "+
+				"%v of the acks",
+			accepted,
+			s.stored,
+			goal,
+			drainLimit,
+		)
+	}
+}
+
+const (
+	// drainLimit is how long a hub may take to send a full queue.
+	drainLimit = 30 * time.Second
+	// floodCalls is how many commands are on their way at once.
+	floodCalls = 10
+)
+
+// sendCommands sends n commands and returns how many were accepted. It gives up after commandLimit
+// for each, when the connection ends, and when the hub accepts none.
+func (s *script) sendCommands(n int) (accepted int) {
+	end := time.Now().Add(time.Duration(n) * commandLimit)
+	for n > 0 && s.ctx.Err() == nil && time.Now().Before(end) {
+		calls := make([]*call, min(n, floodCalls))
+		for i := range calls {
+			calls[i] = s.begin(protocol.MethodChannelsCommand, s.newCommand(), false)
+		}
+		s.wait(s.ctx, calls...)
+		n -= len(calls)
+		s.mu.Lock()
+		alive := s.conn != nil
+		for _, a := range calls {
+			if a.result != nil {
+				accepted++
+			}
+		}
+		s.mu.Unlock()
+		if !alive || accepted == 0 {
+			break
+		}
+	}
+	return accepted
+}

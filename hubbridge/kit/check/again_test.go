@@ -1,0 +1,268 @@
+package check_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"log/slog"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hubcloud/hubbridge/kit/check"
+	"hubcloud/hubbridge/kit/virtualhub"
+)
+
+// newHub returns a virtual hub without a proxy between it and the check.
+func newHub(t *testing.T, checked *check.Check, dir string) *virtualhub.Hub {
+	t.Helper()
+	hub, err := virtualhub.New(virtualhub.Config{
+		EnrollURL: checked.EnrolURL(), Serial: checked.Serial(), Secret: checked.Secret(), Dir: dir,
+		Devices: []virtualhub.DeviceSpec{{Kind: "outlet"}}, BackoffMax: time.Second,
+		Quiet: true, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hub
+}
+
+// runHub runs a hub until stop is called or the test ends.
+func runHub(t *testing.T, hub *virtualhub.Hub) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := hub.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	stop = func() {
+		cancel()
+		running.Wait()
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+func newCheck(t *testing.T, config check.Config) *check.Check {
+	t.Helper()
+	checked, err := check.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return checked
+}
+
+// Regression: a hub whose radio was not ready yet got all lines that need it as not seen.
+func TestHubBecomesReady(t *testing.T) {
+	t.Parallel()
+	notes := make(chan string, 10)
+	checked := newCheck(t, check.Config{
+		Only:    []string{"pairing.open", "channels.command", "command-events", "resends"},
+		Timeout: 4 * time.Minute, OnNote: func(text string) { notes <- text },
+	})
+	hub := newHub(t, checked, "")
+	hub.RadioDown(true)
+	runHub(t, hub)
+	go func() {
+		note := <-notes
+		if !strings.Contains(note, "hub_unavailable") {
+			t.Errorf("note %q, want hub_unavailable", note)
+		}
+		hub.RadioDown(false)
+	}()
+	report, err := checked.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range report {
+		if r.Status != check.Passed {
+			t.Errorf("line %s: %s: %s, want passed", r.ID, r.Status, r.Detail)
+		}
+	}
+}
+
+// A hub that does not become ready is asked for a limited time, and the lines say why they are not
+// seen.
+func TestHubDoesNotBecomeReady(t *testing.T) {
+	t.Parallel()
+	lines := []string{"pairing.open", "channels.command", "command-once", "resends"}
+	checked := newCheck(t, check.Config{
+		Only: lines, Timeout: 4 * time.Minute, ReadyWait: time.Second,
+	})
+	hub := newHub(t, checked, "")
+	hub.RadioDown(true)
+	runHub(t, hub)
+	report, err := checked.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range report {
+		if r.Status != check.NotSeen || !strings.Contains(r.Detail, "hub_unavailable") {
+			t.Errorf("line %s: %s: %q, want not seen because of hub_unavailable",
+				r.ID, r.Status, r.Detail)
+		}
+	}
+}
+
+// Regression: a hub could be checked only once, since each check had an authority of its own.
+func TestSecondCheck(t *testing.T) {
+	t.Parallel()
+	state, dir := t.TempDir(), t.TempDir()
+	config := check.Config{
+		State: state, Timeout: 4 * time.Minute, Only: []string{
+			"enrols", "connects", "renews-certificate", "current-certificate", "survives-cut",
+			"channels.command",
+		},
+	}
+	run := func(checked *check.Check) map[string]check.Status {
+		t.Helper()
+		report, err := checked.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !report.OK() {
+			t.Errorf("report %+v, want OK", report)
+		}
+		states := map[string]check.Status{}
+		for _, r := range report {
+			states[r.ID] = r.Status
+		}
+		return states
+	}
+	allPassed := func(which string, states map[string]check.Status) {
+		t.Helper()
+		for id, status := range states {
+			if status != check.Passed {
+				t.Errorf("%s check: line %s: %s, want passed", which, id, status)
+			}
+		}
+	}
+	first := newCheck(t, config)
+	stop := runHub(t, newHub(t, first, dir))
+	allPassed("first", run(first))
+
+	second := newCheck(t, config) // with the same hub, which still runs
+	if second.EnrolURL() != first.EnrolURL() || second.BrokerURL() != first.BrokerURL() ||
+		second.Serial() != first.Serial() || second.Secret() != first.Secret() {
+		t.Error("the second check has another address, serial or secret than the first")
+	}
+	states := run(second)
+	for _, id := range []string{"renews-certificate", "current-certificate"} {
+		if states[id] != check.NotSeen {
+			t.Errorf("second check: line %s: %s, want not seen without a restart", id, states[id])
+		}
+		delete(states, id)
+	}
+	allPassed("second", states)
+	stop()
+
+	third := newCheck(t, config)
+	runHub(t, newHub(t, third, dir))
+	allPassed("third", run(third))
+}
+
+// Regression: a hub that has the authority of another check was reported as "no connection came".
+func TestHubOfAnotherCheck(t *testing.T) {
+	t.Parallel()
+	state, dir := t.TempDir(), t.TempDir()
+	first := newCheck(t, check.Config{
+		State: state, Only: []string{"survives-cut"}, Timeout: 4 * time.Minute,
+	})
+	runHub(t, newHub(t, first, dir)) // is not restarted, and does not enrol at once
+	if _, err := first.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	noted := make(chan string, 10)
+	second := newCheck(t, check.Config{
+		Serial: first.Serial(), Secret: first.Secret(), HTTPPort: port(t, first.EnrolURL()),
+		MQTTPort: port(t, first.BrokerURL()), Only: []string{"connects"}, Timeout: 4 * time.Minute,
+		OnNote: func(text string) {
+			noted <- text
+			cancel()
+		},
+	})
+	report, err := second.Run(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "the hub ended the TLS handshake: it does not trust this certificate"
+	if len(noted) != 1 {
+		t.Fatalf("%d notes, want 1; report %+v", len(noted), report)
+	}
+	if note := <-noted; !strings.HasPrefix(note, want) || report[0].Detail != note {
+		t.Errorf("note %q and detail %q, want %q", note, report[0].Detail, want)
+	}
+}
+
+// Regression: with TLS 1.3 OpenSSL tells without encryption that it does not trust a certificate,
+// which the check reported as "bad record MAC".
+func TestPlainAlert(t *testing.T) {
+	t.Parallel()
+	noted := make(chan string, 1)
+	checked := newCheck(t, check.Config{
+		Only: []string{"connects"}, Timeout: time.Minute, OnNote: func(text string) { noted <- text },
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := checked.Run(ctx)
+		ended <- err
+	}()
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port(t, checked.BrokerURL())))
+	raw, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	config := &tls.Config{ServerName: "127.0.0.1", RootCAs: x509.NewCertPool()}
+	if err := tls.Client(plainAlerts{raw}, config).HandshakeContext(ctx); err == nil {
+		t.Fatal("the certificate was trusted")
+	}
+	const want = "the hub ended the TLS handshake: it does not trust this certificate"
+	select {
+	case note := <-noted:
+		if !strings.HasPrefix(note, want) {
+			t.Errorf("note %q, want %q", note, want)
+		}
+		cancel()
+		err = <-ended
+	case err = <-ended:
+		t.Error("no note")
+	}
+	cancel()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// plainAlerts writes an alert unknown_ca without encryption in place of all but the ClientHello.
+type plainAlerts struct{ net.Conn }
+
+func (c plainAlerts) Write(records []byte) (int, error) {
+	const handshake = 22 // and not encrypted
+	if records[0] == handshake {
+		return c.Conn.Write(records)
+	}
+	_, err := c.Conn.Write([]byte{21, 3, 3, 0, 2, 2, 48})
+	return len(records), err
+}
+
+func port(t *testing.T, address string) int {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.Atoi(u.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return number
+}

@@ -1,0 +1,462 @@
+package check
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/codec"
+	"hubcloud/hubbridge/protocol"
+)
+
+// listedDevice is a device of devices.list.
+type listedDevice = domain.Device
+
+type deviceParams struct {
+	DeviceID int64 `json:"device_id"`
+}
+
+type noParams struct{}
+
+// valueMembers are the members of a channel that has values.
+var valueMembers = []string{"value", "observed_at", "desired", "desired_at", "status"}
+
+// abilityMembers are the members of a channel that has abilities.
+var abilityMembers = []string{"readable", "writable", "capabilities"}
+
+// checkDevices checks devices.list and devices.get, and selects the channel for commands.
+func (s *script) checkDevices() {
+	list := s.call(protocol.MethodDevicesList, noParams{})
+	var devices []domain.Device
+	if !s.wantResult(lineList, list, func(result []byte) (err error) {
+		if devices, err = codec.ParseDevices(result); err != nil {
+			return err
+		}
+		return checkList(devices, result)
+	}) && devices == nil {
+		return
+	}
+	s.devices = devices
+	s.mu.Lock()
+	s.pass(lineList)
+	if len(devices) == 0 {
+		s.hint(lineGet, "the hub has no devices")
+		s.hint(lineForget, "the hub has no devices")
+	}
+	s.mu.Unlock()
+	for i, d := range devices {
+		if i == maxDevices {
+			break
+		}
+		get := s.call(protocol.MethodDevicesGet, deviceParams{d.ID})
+		var full domain.Device
+		if !s.wantResult(lineGet, get, func(result []byte) (err error) {
+			if full, err = codec.ParseDevice(result); err != nil {
+				return err
+			}
+			return checkDevice(d.ID, full, result)
+		}) {
+			return
+		}
+		s.mu.Lock()
+		for _, ch := range full.Channels {
+			known, err := checkValue(ch.Key, ch.Value)
+			s.judgeValue(known && string(ch.Value) != "" && string(ch.Value) != "null", err,
+				fmt.Sprintf("device %d", d.ID), get.payload)
+		}
+		s.mu.Unlock()
+		s.consider(full)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(devices) > 0 {
+		s.pass(lineGet)
+	}
+}
+
+// maxDevices is how many devices are read one by one.
+const maxDevices = 50
+
+// checkList returns what is wrong with devices that the service reads but the protocol forbids.
+func checkList(devices []domain.Device, result []byte) error {
+	var raw struct {
+		Devices []rawDevice `json:"devices"`
+	}
+	if err := json.Unmarshal(result, &raw); err != nil {
+		return err
+	}
+	seen := map[int64]bool{}
+	for i, d := range devices {
+		if seen[d.ID] {
+			return fmt.Errorf("device %d is listed twice", d.ID)
+		}
+		seen[d.ID] = true
+		if err := checkChannels(d); err != nil {
+			return err
+		}
+		for _, channel := range raw.Devices[i].Channels {
+			for _, name := range valueMembers {
+				if _, ok := channel[name]; ok {
+					return fmt.Errorf(
+						"a channel of device %d has the member %s, which only devices.get has",
+						d.ID,
+						name,
+					)
+				}
+			}
+			if err := hasMembers(channel, append([]string{"unit"}, abilityMembers...)); err != nil {
+				return fmt.Errorf("device %d: %w", d.ID, err)
+			}
+		}
+	}
+	return nil
+}
+
+// checkDevice does the same for the device with an id.
+func checkDevice(id int64, device domain.Device, result []byte) error {
+	var raw struct {
+		Device rawDevice `json:"device"`
+	}
+	if err := json.Unmarshal(result, &raw); err != nil {
+		return err
+	}
+	if device.ID != id {
+		return fmt.Errorf("it is device %d, want %d", device.ID, id)
+	}
+	for _, channel := range raw.Device.Channels {
+		if err := hasMembers(
+			channel,
+			slices.Concat([]string{"unit"}, abilityMembers, valueMembers),
+		); err != nil {
+			return fmt.Errorf("device %d: %w", id, err)
+		}
+	}
+	return checkChannels(device)
+}
+
+// rawDevice has the members of a device's channels as they were written.
+type rawDevice struct {
+	Channels []map[string]json.RawMessage `json:"channels"`
+}
+
+func hasMembers(channel map[string]json.RawMessage, names []string) error {
+	for _, name := range names {
+		if _, ok := channel[name]; !ok {
+			return fmt.Errorf("a channel has no member %s, which may be null but not absent", name)
+		}
+	}
+	return nil
+}
+
+// checkChannels returns an error if two channels of a device have the same key and endpoint.
+func checkChannels(d domain.Device) error {
+	seen := map[string]bool{}
+	for _, ch := range d.Channels {
+		name := ch.Key + "/" + strconv.FormatInt(ch.Endpoint, 10)
+		if seen[name] {
+			return fmt.Errorf("device %d has two channels %s", d.ID, name)
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+// unusedDevice returns an id that no device of the hub has.
+func (s *script) unusedDevice() int64 {
+	id := int64(987_654_321)
+	for slices.ContainsFunc(s.devices, func(d domain.Device) bool { return d.ID == id }) {
+		id++
+	}
+	return id
+}
+
+func (s *script) checkGetUnknown() {
+	if s.wantError(
+		lineGetUnknown, s.call(protocol.MethodDevicesGet, deviceParams{s.unusedDevice()}),
+		protocol.ErrorNotFound,
+	) {
+		s.passed(lineGetUnknown)
+	}
+}
+
+func (s *script) checkUnknownMethod() {
+	a := s.call("hubcheck.unknown", noParams{})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a.err.Type != "" {
+		s.pass(lineMethod)
+	} else {
+		s.fail(lineMethod, a.payload, "%s, want an error", a.text())
+	}
+}
+
+// checkLastEvent compares what the hub tells in last_event with what it had sent when it was asked.
+func (s *script) checkLastEvent() {
+	s.mu.Lock()
+	sent := s.highest
+	s.mu.Unlock()
+	list := s.call(protocol.MethodDevicesList, noParams{})
+	devices, err := codec.ParseDevices(list.result)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err != nil || len(devices) == 0:
+		s.hint(lineLastEvent, "the hub lists no devices")
+	case devices[0].LastEvent == nil:
+		s.hint(lineLastEvent, "the hub does not tell last_event")
+	case *devices[0].LastEvent < sent:
+		s.fail(lineLastEvent, list.payload,
+			"last_event is %d, but event %d was sent before the hub was asked",
+			*devices[0].LastEvent, sent)
+	default:
+		s.pass(lineLastEvent)
+	}
+}
+
+// checkForget asks for the removal of a device that does not exist and of one that can be reached.
+// A right hub removes neither.
+func (s *script) checkForget() {
+	if !s.wantError(
+		lineForget, s.call(protocol.MethodDevicesForget, deviceParams{s.unusedDevice()}),
+		protocol.ErrorNotFound,
+	) {
+		return
+	}
+	i := slices.IndexFunc(s.devices, func(d domain.Device) bool {
+		return len(d.Channels) > 0 &&
+			!slices.ContainsFunc(d.Channels, func(ch domain.Channel) bool { return !ch.Available })
+	})
+	if i < 0 {
+		s.hinted(lineForget, "the hub has no device that is available")
+		return
+	}
+	if s.wantError(
+		lineForget, s.call(protocol.MethodDevicesForget, deviceParams{s.devices[i].ID}),
+		protocol.ErrorInvalidRequest,
+	) {
+		s.passed(lineForget)
+	}
+}
+
+// manyRequests is how many requests are sent at once. The service sends up to 256.
+const manyRequests = 20
+
+func (s *script) checkSideBySide() {
+	calls := make([]*call, manyRequests)
+	for i := range calls {
+		calls[i] = s.begin(protocol.MethodDevicesList, noParams{}, false)
+	}
+	s.wait(s.ctx, calls...)
+	answered := 0
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range calls {
+		if a.payload != nil {
+			answered++
+		}
+	}
+	switch answered {
+	case manyRequests:
+		s.pass(lineSideBySide)
+	case 0:
+		s.hint(lineSideBySide, "the hub answered no devices.list")
+	default:
+		s.fail(lineSideBySide, nil, "of %d requests sent at once %d were answered within %v",
+			manyRequests, answered, callTimeout)
+	}
+}
+
+// checkMembers sends a request with members that version 1 does not have. The line passes in
+// checkReject, which sends such an ack.
+func (s *script) checkMembers() {
+	a := s.begin(
+		protocol.MethodDevicesList,
+		map[string]any{"later": map[string]int{"version": 2}},
+		true,
+	)
+	s.wait(s.ctx, a)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a.result == nil && s.devices != nil {
+		s.fail(lineMembers, a.payload, "%s that had unknown members", a.text())
+	}
+}
+
+// window is a kind of window that a hub opens.
+type window struct {
+	open, close         string // methods
+	lineOpen, lineClose string
+}
+
+func (s *script) checkPairing() {
+	if !s.checkWindow(window{
+		protocol.MethodPairingOpen, protocol.MethodPairingClose, linePairing, linePairingClose,
+	}) {
+		return
+	}
+	a := s.call(protocol.MethodPairingOpen, map[string]string{"setup_code": "?!"})
+	if s.wantError(lineSetupCode, a, protocol.ErrorInvalidRequest) {
+		s.passed(lineSetupCode)
+	} else if a.result != nil {
+		s.call(protocol.MethodPairingClose, noParams{})
+	}
+}
+
+func (s *script) checkRemoval() {
+	s.checkWindow(window{
+		protocol.MethodRemovalOpen, protocol.MethodRemovalClose, lineRemoval, lineRemovalClose,
+	})
+}
+
+// checkWindow opens a window twice and closes it twice.
+func (s *script) checkWindow(w window) (opened bool) {
+	opened = true
+	for range 2 {
+		opened = opened && s.wantResult(w.lineOpen, s.call(w.open, noParams{}), checkOpen)
+	}
+	if opened {
+		s.passed(w.lineOpen)
+	}
+	closed := true
+	for range 2 {
+		closed = closed &&
+			s.wantResult(w.lineClose, s.call(w.close, noParams{}), func([]byte) error {
+				return nil
+			})
+	}
+	if closed {
+		s.passed(w.lineClose)
+	}
+	return opened
+}
+
+// windowSeconds is how long a window stays open. A hub may count a second as gone.
+const windowSeconds = 120
+
+func checkOpen(result []byte) error {
+	opened, err := codec.ParseWindow(result)
+	if err != nil {
+		return err
+	}
+	if opened.ExpiresIn > windowSeconds || opened.ExpiresIn < windowSeconds-1 {
+		return fmt.Errorf("expires_in is %d, want %d", opened.ExpiresIn, windowSeconds)
+	}
+	return nil
+}
+
+func (s *script) passed(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pass(id)
+}
+
+func (s *script) hinted(id, format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hint(id, format, args...)
+}
+
+// target is the channel that gets the commands.
+type target struct {
+	device   int64
+	key      string
+	endpoint int64
+	// readOnly is the key of a channel of the device that is not writable; empty for none.
+	readOnly         string
+	readOnlyEndpoint int64
+	// values are two values that the channel takes; next is the index of the one to send.
+	values [2]json.RawMessage
+	next   int
+	rank   int
+}
+
+// harmless are the keys of writable channels in the order in which the script selects one.
+var harmless = []string{
+	"switch",
+	"level",
+	"position",
+	"heating_setpoint",
+	"cooling_setpoint",
+	"color",
+	"local_protection",
+	"mode",
+	"fan_mode",
+	"lock",
+	"barrier",
+}
+
+// commandValues returns two values for a channel, and false if it has none that every hub takes.
+func commandValues(ch domain.Channel) (values [2]json.RawMessage, ok bool) {
+	two := func(a, b string) ([2]json.RawMessage, bool) {
+		return [2]json.RawMessage{json.RawMessage(a), json.RawMessage(b)}, true
+	}
+	switch ch.Key {
+	case "switch", "lock", "barrier", "local_protection":
+		if string(ch.Value) == "true" {
+			return two("false", "true")
+		}
+		return two("true", "false")
+	case "level", "position":
+		return two("40", "60")
+	case "color":
+		return two(`{"red":255,"green":128,"blue":0}`, `{"red":0,"green":128,"blue":255}`)
+	case "heating_setpoint", "cooling_setpoint":
+		var limits struct{ Min, Max *float64 }
+		if json.Unmarshal(ch.Capabilities, &limits) != nil || limits.Min == nil ||
+			limits.Max == nil ||
+			*limits.Max-*limits.Min < 2 {
+			return two("20", "21")
+		}
+		middle := int((*limits.Min + *limits.Max) / 2)
+		return two(strconv.Itoa(middle), strconv.Itoa(middle+1))
+	case "mode":
+		return two(`"off"`, `"heat"`)
+	case "fan_mode":
+		return two(`"auto_low"`, `"low"`)
+	}
+	return values, false
+}
+
+// consider makes a channel of a device the target if it suits better than the present one.
+func (s *script) consider(d domain.Device) {
+	if s.cfg.Device != nil && *s.cfg.Device != d.ID {
+		return
+	}
+	var readOnly domain.Channel
+	for _, ch := range d.Channels {
+		if !ch.Writable {
+			readOnly = ch
+		}
+	}
+	for _, ch := range d.Channels {
+		rank := slices.Index(harmless, ch.Key)
+		values, ok := commandValues(ch)
+		if !ok || rank < 0 || !ch.Writable || !ch.Available ||
+			s.target != nil && s.target.rank <= rank {
+			continue
+		}
+		s.target = &target{
+			device: d.ID, key: ch.Key, endpoint: ch.Endpoint, values: values, rank: rank,
+			readOnly: readOnly.Key, readOnlyEndpoint: readOnly.Endpoint,
+		}
+	}
+}
+
+// noTarget states why lines that need a command are not seen.
+func (s *script) noTarget() string {
+	if s.waited >= s.cfg.ReadyWait {
+		return s.notReady()
+	}
+	return "devices.list and devices.get show no writable channel that is available"
+}
+
+func (t *target) String() string {
+	return fmt.Sprintf(
+		"%s of device %d",
+		strings.TrimSuffix(t.key+"/"+strconv.FormatInt(t.endpoint, 10), "/0"),
+		t.device,
+	)
+}

@@ -1,0 +1,433 @@
+package check
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/eclipse/paho.mqtt.golang/packets"
+)
+
+const (
+	// maxPacketBytes is the most that the service's broker accepts.
+	maxPacketBytes = 2 << 20
+	// connectLimit is the time for the TLS handshake and CONNECT together.
+	connectLimit = 15 * time.Second
+	// writeLimit is the time for one write.
+	writeLimit = 10 * time.Second
+	// maxConnections is how many connections may be open at once.
+	maxConnections = 4
+)
+
+var errPacketSize = errors.New("the packet has more than 2 MiB")
+
+// connection is one MQTT connection of the hub. Its fields are guarded by the Check's mutex, apart
+// from those above written.
+type connection struct {
+	number int
+	tls    *tls.Conn
+	raw    net.Conn
+	opened time.Time // when TCP was connected
+	// writing serializes writes, so that the mutex need not be held for them.
+	writing sync.Mutex
+
+	ackGranted, requestGranted bool
+	keepAlive                  time.Duration
+
+	hellos int
+	// helloAt is when the last hello arrived.
+	helloAt time.Time
+	// acked is whether a hello of the connection has been acknowledged.
+	acked bool
+	// next is the number of the hub's next new event; through is the last number acknowledged, and
+	// throughs has all of them.
+	next     uint64
+	through  uint64
+	throughs map[uint64]bool
+	// resends counts the messages that began with a number that had arrived before; resentAt and
+	// resentFrom are of the last.
+	resends    int
+	resentAt   time.Time
+	resentFrom uint64
+	// owed is how many events messages have not been answered with an ack.
+	owed int
+	// owedAt is when the first of them arrived.
+	owedAt time.Time
+}
+
+// serveMQTT accepts connections until ctx ends, and waits for their ends.
+func (c *Check) serveMQTT(ctx context.Context) error {
+	var connections sync.WaitGroup
+	defer connections.Wait()
+	stop := context.AfterFunc(ctx, func() { _ = c.mqtt.Close() })
+	defer stop()
+	slots := make(chan struct{}, maxConnections)
+	for {
+		raw, err := c.mqtt.Accept()
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("accept a connection: %w", err)
+		}
+		select {
+		case slots <- struct{}{}:
+			connections.Go(func() {
+				defer func() { <-slots }()
+				c.serveConnection(ctx, raw)
+			})
+		default:
+			_ = raw.Close()
+		}
+	}
+}
+
+// serveConnection serves one TCP connection until it ends.
+func (c *Check) serveConnection(ctx context.Context, raw net.Conn) {
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	defer stop()
+	defer func() { _ = raw.Close() }()
+	opened := time.Now()
+	_ = raw.SetDeadline(opened.Add(connectLimit)) // fails only for a closed connection
+	config, stranger := c.serverTLS()
+	conn := tls.Server(raw, config)
+	if err := conn.HandshakeContext(ctx); err != nil {
+		c.handshakeFailed(err, stranger)
+		return
+	}
+	reader := bufio.NewReader(conn)
+	first, err := readPacket(reader)
+	if stranger || isClosed(err) {
+		// Some TLS clients verify the certificate only after the handshake.
+		c.judgeStranger(first, err, stranger)
+		return
+	}
+	connect, ok := first.(*packets.ConnectPacket)
+	if err != nil || !ok {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.fail(
+			lineConnects,
+			nil,
+			"the first packet of a connection is no readable CONNECT: %v",
+			err,
+		)
+		return
+	}
+	k := &connection{tls: conn, raw: raw, opened: opened, throughs: map[uint64]bool{}}
+	if !c.accept(k, connect) {
+		return
+	}
+	_ = raw.SetDeadline(time.Time{}) // fails only for a closed connection
+	c.send(k, connackPacket(packets.Accepted))
+	err = c.readPackets(k, reader)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn == k {
+		c.conn, c.endedAt = nil, time.Now()
+	}
+	if errors.Is(err, errPacketSize) {
+		c.fail(
+			lineMessageSize,
+			nil,
+			"a packet has more than 2 MiB; the service closes the connection",
+		)
+	}
+	c.notify()
+}
+
+// accept checks a CONNECT and makes k the current connection. It returns false, having answered, if
+// the connection is rejected.
+func (c *Check) accept(k *connection, p *packets.ConnectPacket) bool {
+	c.mu.Lock()
+	code := c.judgeConnect(k, p)
+	var former *connection
+	if code == packets.Accepted {
+		former = c.conn
+		c.connections++
+		k.number, c.conn = c.connections, k
+		if former != nil {
+			c.takeovers++
+			if c.takeovers >= 3 {
+				c.fail(
+					lineOne,
+					nil,
+					"opened connections %d times while another was open",
+					c.takeovers,
+				)
+			}
+		}
+	}
+	c.notify()
+	c.mu.Unlock()
+	if former != nil {
+		_ = former.raw.Close() // as the service's broker does
+	}
+	if code != packets.Accepted {
+		c.send(k, connackPacket(code))
+	}
+	return code == packets.Accepted
+}
+
+// judgeConnect checks a CONNECT and returns the code of its CONNACK. It accepts what is wrong but
+// does not prevent the rest of the check. The caller holds the mutex.
+func (c *Check) judgeConnect(k *connection, p *packets.ConnectPacket) byte {
+	if p.ProtocolVersion != 4 || p.ProtocolName != "MQTT" {
+		c.fail(
+			lineConnects,
+			nil,
+			"CONNECT has protocol %q level %d, want \"MQTT\" level 4 (MQTT 3.1.1)",
+			p.ProtocolName,
+			p.ProtocolVersion,
+		)
+		return packets.ErrRefusedBadProtocolVersion
+	}
+	if c.rejectNext {
+		c.rejectNext = false
+		return packets.ErrRefusedNotAuthorised
+	}
+	if !c.judgeCertificate(k) {
+		return packets.ErrRefusedNotAuthorised
+	}
+	c.judgeReconnect(k)
+	c.pass(lineConnects)
+	c.verdict(lineClientID, p.ClientIdentifier == string(c.hub),
+		"the client ID is %q, want %q", p.ClientIdentifier, c.hub)
+	c.verdict(lineClean, p.CleanSession, "the flag clean session of CONNECT is 0, want 1")
+	k.keepAlive = time.Duration(p.Keepalive) * time.Second
+	if k.keepAlive < time.Second || k.keepAlive > time.Minute {
+		c.fail(lineKeepAlive, nil, "the keep-alive is %d s, want 1 to 60", p.Keepalive)
+	}
+	if p.WillFlag {
+		c.fail(lineRetain, p.WillMessage, "CONNECT has a will, on topic %q", p.WillTopic)
+	}
+	return packets.Accepted
+}
+
+// judgeCertificate reports whether the service would accept the certificate of the connection.
+func (c *Check) judgeCertificate(k *connection) bool {
+	leaf := k.tls.ConnectionState().PeerCertificates[0]
+	sum := sha256.Sum256(leaf.Raw)
+	shown := hex.EncodeToString(sum[:])
+	current, count := c.inventory.current()
+	switch {
+	case shown == current.Fingerprint:
+		if count > 1 {
+			c.pass(lineCertificate)
+		}
+		return true
+	case c.inventory.fromEarlierCheck(shown):
+		return c.judgeEarlierCertificate()
+	case c.inventory.has(shown):
+		c.fail(
+			lineCertificate,
+			nil,
+			"connected with a former certificate, which ends on %s; the service "+
+				"rejects it",
+			leaf.NotAfter.UTC().Format(time.DateOnly),
+		)
+		return true
+	default:
+		c.hint(
+			lineConnects,
+			"connected with a certificate that this check has not issued; the hub must enrol",
+		)
+		return false
+	}
+}
+
+// minWait is the shortest wait before a hub connects again that is not counted as none: a second,
+// which the protocol recommends, varied at random by half.
+const minWait = 400 * time.Millisecond
+
+// judgeReconnect checks the wait since the end of the former connection.
+func (c *Check) judgeReconnect(k *connection) {
+	if c.endedAt.IsZero() {
+		return
+	}
+	wait := k.opened.Sub(c.endedAt)
+	c.endedAt = time.Time{}
+	c.verdict(
+		lineWait,
+		wait >= minWait,
+		"connected again %v after the end of its connection, want 1 s or more",
+		wait.Round(time.Millisecond),
+	)
+}
+
+// verdict passes or fails a line.
+func (c *Check) verdict(id string, ok bool, format string, args ...any) {
+	if ok {
+		c.pass(id)
+	} else {
+		c.fail(id, nil, format, args...)
+	}
+}
+
+// readPackets handles the packets of a connection until it ends.
+func (c *Check) readPackets(k *connection, reader *bufio.Reader) error {
+	for {
+		// The service's broker closes a connection that is silent for one and a half times its
+		// keep-alive.
+		limit := min(max(k.keepAlive, time.Second), time.Minute) * 3 / 2
+		_ = k.raw.SetReadDeadline(time.Now().Add(limit)) // fails only for a closed connection
+		p, err := readPacket(reader)
+		if err != nil {
+			if errors.Is(err, errPacketSize) {
+				return err
+			}
+			if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				c.fail(
+					lineKeepAlive,
+					nil,
+					"the hub sent nothing for %v, with a keep-alive of %v",
+					limit,
+					k.keepAlive,
+				)
+			}
+			return err
+		}
+		switch p := p.(type) {
+		case *packets.PublishPacket:
+			c.handlePublish(k, p)
+		case *packets.SubscribePacket:
+			c.handleSubscribe(k, p)
+		case *packets.UnsubscribePacket:
+			answer := packets.NewControlPacket(packets.Unsuback).(*packets.UnsubackPacket)
+			answer.MessageID = p.MessageID
+			c.send(k, answer)
+		case *packets.PubrelPacket:
+			answer := packets.NewControlPacket(packets.Pubcomp).(*packets.PubcompPacket)
+			answer.MessageID = p.MessageID
+			c.send(k, answer)
+		case *packets.PingreqPacket:
+			c.send(k, packets.NewControlPacket(packets.Pingresp))
+		case *packets.DisconnectPacket:
+			return nil
+		}
+	}
+}
+
+// handleSubscribe grants ack and request with QoS 0, and rejects other topics.
+func (c *Check) handleSubscribe(k *connection, p *packets.SubscribePacket) {
+	answer := packets.NewControlPacket(packets.Suback).(*packets.SubackPacket)
+	answer.MessageID = p.MessageID
+	c.mu.Lock()
+	for _, topic := range p.Topics {
+		code := byte(0)
+		switch topic {
+		case c.topic("ack"):
+			k.ackGranted = true
+		case c.topic("request"):
+			k.requestGranted = true
+		default:
+			code = 0x80 // MQTT 3.1.1 section 3.9.3: failure
+			c.fail(lineTopics, nil, "subscribed to %q", bounded(topic, 100))
+		}
+		answer.ReturnCodes = append(answer.ReturnCodes, code)
+	}
+	c.notify()
+	c.mu.Unlock()
+	c.send(k, answer)
+}
+
+// handlePublish answers a PUBLISH as its QoS asks for and handles its message.
+func (c *Check) handlePublish(k *connection, p *packets.PublishPacket) {
+	switch p.Qos {
+	case 1:
+		answer := packets.NewControlPacket(packets.Puback).(*packets.PubackPacket)
+		answer.MessageID = p.MessageID
+		c.send(k, answer)
+	case 2:
+		answer := packets.NewControlPacket(packets.Pubrec).(*packets.PubrecPacket)
+		answer.MessageID = p.MessageID
+		c.send(k, answer)
+	}
+	c.mu.Lock()
+	if p.Qos == 2 {
+		c.fail(
+			lineQoS,
+			p.Payload,
+			"published with QoS 2 to %q; the service closes the connection",
+			bounded(p.TopicName, 100),
+		)
+	}
+	if p.Retain {
+		c.fail(
+			lineRetain,
+			p.Payload,
+			"published a retained message to %q",
+			bounded(p.TopicName, 100),
+		)
+	}
+	c.pass(lineQoS, lineRetain, lineKeepAlive, lineTopics)
+	out := c.handleMessage(k, p.TopicName, p.Payload)
+	c.notify()
+	c.mu.Unlock()
+	for _, ack := range out {
+		c.publish(k, "ack", ack)
+	}
+}
+
+func (c *Check) topic(suffix string) string { return "hub/" + string(c.hub) + "/" + suffix }
+
+// publish sends a message with QoS 0. The caller does not hold the mutex.
+func (c *Check) publish(k *connection, suffix string, payload []byte) {
+	p := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
+	p.TopicName, p.Payload = c.topic(suffix), payload
+	c.send(k, p)
+}
+
+// send writes a packet. A failed write ends the connection.
+func (c *Check) send(k *connection, p packets.ControlPacket) {
+	k.writing.Lock()
+	defer k.writing.Unlock()
+	_ = k.raw.SetWriteDeadline(time.Now().Add(writeLimit)) // fails only for a closed connection
+	if err := p.Write(k.tls); err != nil {
+		_ = k.raw.Close()
+	}
+}
+
+func connackPacket(code byte) *packets.ConnackPacket {
+	p := packets.NewControlPacket(packets.Connack).(*packets.ConnackPacket)
+	p.ReturnCode = code
+	return p
+}
+
+// readPacket reads a packet of at most maxPacketBytes. The library would allocate what the header
+// of a packet announces, up to 256 MiB.
+func readPacket(reader *bufio.Reader) (p packets.ControlPacket, err error) {
+	defer func() {
+		// The library's decoders index into packets that are too short.
+		if failure := recover(); failure != nil {
+			err = fmt.Errorf("malformed packet: %v", failure)
+		}
+	}()
+	length := 0
+	for i := 1; ; i++ { // the remaining length: MQTT 3.1.1 section 2.2.3
+		header, err := reader.Peek(i + 1)
+		if err != nil {
+			return nil, err
+		}
+		length |= int(header[i]&0x7f) << (7 * (i - 1))
+		if header[i]&0x80 == 0 {
+			break
+		}
+		if i == 4 {
+			return nil, errors.New("malformed packet: its length has more than 4 bytes")
+		}
+	}
+	if length > maxPacketBytes {
+		return nil, errPacketSize
+	}
+	return packets.ReadPacket(reader)
+}

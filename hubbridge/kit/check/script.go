@@ -1,0 +1,216 @@
+package check
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// step is a step of the script.
+type step int
+
+// The steps, in their order.
+const (
+	stepHello step = iota
+	stepDevices
+	stepGetUnknown
+	stepUnknownMethod
+	stepForget
+	stepSideBySide
+	stepMembers
+	stepPairing
+	stepRemoval
+	stepCommands
+	stepOnce
+	stepSimultaneous
+	stepBadCommands
+	stepLastEvent
+	stepWithhold
+	stepUnknownLog
+	stepLower
+	stepGap
+	stepCut
+	stepFull
+	stepTakeover
+	stepReject
+	stepStranger
+	steps
+)
+
+const (
+	// resendLimit is how long the script waits for what a hub must do after 5 s.
+	resendLimit = 15 * time.Second
+	// tooEarly is the shortest time that counts as 5 s.
+	tooEarly = 2 * time.Second
+	// promptLimit is the longest wait for what a hub must do at once. It is less than the 5 s,
+	// minus gapLimit, after which a hub sends again in any case.
+	promptLimit = 3 * time.Second
+	// reconnectLimit is how long the script waits for the next connection: more than the half
+	// minute that a hub may wait, varied at random.
+	reconnectLimit = time.Minute
+	// outcomeLimit is how long the script waits for the outcome of a command.
+	outcomeLimit = 12 * time.Second
+)
+
+// script is the state of the script. Its methods do not hold the Check's mutex.
+type script struct {
+	*Check
+	ctx context.Context
+
+	devices []listedDevice
+	// target is the channel that gets the commands; nil if the hub has none.
+	target *target
+	// started and lastCommand make ids of commands that no other check has used.
+	started     time.Time
+	lastCommand int
+	// gone is whether the hub has not come back after its connection ended.
+	gone bool
+	// waited is how long the hub has been asked again because it answered hub_unavailable.
+	waited time.Duration
+}
+
+// runScript goes through the steps that the selected lines need.
+func (c *Check) runScript(ctx context.Context) {
+	s := &script{Check: c, ctx: ctx, started: time.Now()}
+	run := []struct {
+		step step
+		text string
+		do   func()
+	}{
+		{stepDevices, "asking for devices", s.checkDevices},
+		{stepGetUnknown, "asking for a device that does not exist", s.checkGetUnknown},
+		{stepUnknownMethod, "calling an unknown method", s.checkUnknownMethod},
+		{stepForget, "asking to forget devices that must stay", s.checkForget},
+		{stepSideBySide, "sending many requests at once", s.checkSideBySide},
+		{stepMembers, "sending members of a later version", s.checkMembers},
+		{stepPairing, "opening and closing the pairing window", s.checkPairing},
+		{stepRemoval, "opening and closing the removal window", s.checkRemoval},
+		{stepCommands, "sending a command", s.checkCommand},
+		{stepOnce, "repeating a command", s.checkOnce},
+		{stepSimultaneous, "sending a command twice at once", s.checkSimultaneous},
+		{stepBadCommands, "sending wrong commands", s.checkBadCommands},
+		{stepLastEvent, "asking for devices after events", s.checkLastEvent},
+		{stepWithhold, "withholding acks", s.checkWithhold},
+		{stepUnknownLog, "sending an ack of an unknown log", s.checkUnknownLog},
+		{stepLower, "sending a lower through", s.checkLower},
+		{stepGap, "repeating through as after a gap", s.checkGap},
+		{stepCut, "cutting the connection", s.checkCut},
+		{stepFull, "filling the hub's queue", s.checkFull},
+		{stepTakeover, "closing the connection as in a takeover", s.checkTakeover},
+		{stepReject, "rejecting a connection", s.checkReject},
+		{stepStranger, "showing the certificate of another authority", s.checkStranger},
+	}
+	if !s.awaitHub() {
+		return
+	}
+	for _, r := range run {
+		if ctx.Err() != nil || s.gone {
+			return
+		}
+		if !c.needs(r.step) {
+			continue
+		}
+		if !s.connected() {
+			return
+		}
+		c.say(r.text)
+		r.do()
+	}
+}
+
+// needs reports whether a selected line needs a step. The steps that follow devices.list need it.
+func (c *Check) needs(wanted step) bool {
+	return slices.ContainsFunc(c.lines, func(l Line) bool {
+		return slices.ContainsFunc(l.steps, func(needed step) bool {
+			return needed == wanted ||
+				wanted == stepDevices && needed != stepHello && needed != stepUnknownMethod &&
+					needed != stepStranger
+		})
+	})
+}
+
+// say reports what is going on.
+func (c *Check) say(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cfg.OnStep != nil {
+		c.cfg.OnStep(text)
+	}
+}
+
+// awaitHub waits for the first hello, and withholds its ack if a line needs that. It returns false
+// if the hub does not come.
+func (s *script) awaitHub() bool {
+	s.say("waiting for the hub to enrol and connect")
+	withhold := s.needs(stepHello)
+	s.mu.Lock()
+	s.withholdHello = withhold
+	s.mu.Unlock()
+	if !s.await(s.ctx, s.cfg.Timeout, func() bool { return s.conn != nil && s.conn.hellos > 0 }) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.hintFirst(lineEnrols, "no enrolment came")
+		s.hintFirst(lineConnects, "no connection came")
+		s.hintFirst(lineHello, "no hello came")
+		return false
+	}
+	if withhold {
+		s.checkHelloRepeats()
+	}
+	return true
+}
+
+// checkHelloRepeats waits for the hello to be repeated and acknowledges it.
+func (s *script) checkHelloRepeats() {
+	s.say("withholding the ack of the hello")
+	s.mu.Lock()
+	first, number := s.lastHello()
+	s.mu.Unlock()
+	// A connection that ends meanwhile begins the wait anew.
+	came := s.await(s.ctx, resendLimit, func() bool {
+		if s.conn != nil && s.conn.number != number && s.conn.hellos > 0 {
+			first, number = s.lastHello()
+		}
+		return s.conn != nil && s.conn.number == number && s.conn.hellos > 1
+	})
+	s.mu.Lock()
+	s.withholdHello = false
+	k := s.conn
+	var ack []byte
+	if k != nil && k.hellos > 0 {
+		wait := k.helloAt.Sub(first).Round(time.Millisecond)
+		switch {
+		case !came:
+			s.fail(
+				lineHelloRepeats,
+				nil,
+				"no second hello within %v of the first, which got no ack",
+				resendLimit,
+			)
+		case wait < tooEarly:
+			s.fail(lineHelloRepeats, nil, "the second hello came after %v, want 5 s", wait)
+		default:
+			s.pass(lineHelloRepeats)
+		}
+		if !k.acked {
+			ack = s.ackHello(k, s.stored, false)
+		}
+	}
+	s.mu.Unlock()
+	if ack != nil {
+		s.publish(k, "ack", ack)
+	}
+}
+
+// lastHello returns when the last hello of the connection arrived, and the connection's number.
+func (c *Check) lastHello() (time.Time, int) {
+	if c.conn == nil {
+		return time.Now(), 0
+	}
+	return c.conn.helloAt, c.conn.number
+}
+
+// connected waits until the hub is connected and its hello acknowledged.
+func (s *script) connected() bool {
+	return s.await(s.ctx, reconnectLimit, func() bool { return s.conn != nil && s.conn.acked })
+}

@@ -1,0 +1,66 @@
+package check_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/hubbridge/kit/check"
+)
+
+// A hub that is configured with a wrong address learns so: its enrolment fails at "enrols". A
+// person who opens the address in a browser changes nothing.
+func TestWrongPath(t *testing.T) {
+	t.Parallel()
+	failed := make(chan check.Result, len(check.Lines()))
+	checked, err := check.New(check.Config{
+		Only: []string{"enrols"}, Timeout: time.Minute,
+		OnLine: func(r check.Result) { failed <- r },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := checked.Run(ctx)
+		ended <- err
+	}()
+	client := &http.Client{Timeout: time.Minute}
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		request, err := http.NewRequestWithContext(
+			ctx, method, checked.EnrolURL()+"/v1/link/v1/certificates", strings.NewReader("{}"),
+		)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != http.StatusNotFound {
+			t.Errorf("%s: got status %d, want 404", method, answer.StatusCode)
+		}
+		if method == http.MethodGet && len(failed) > 0 {
+			t.Errorf("%s: got %+v, want no result", method, <-failed)
+		}
+	}
+	select {
+	case r := <-failed:
+		if r.ID != "enrols" || r.Status != check.Failed ||
+			!strings.Contains(r.Detail, "/v1/link/v1/certificates") {
+			t.Errorf("got %+v, want enrols failed with the path", r)
+		}
+	case <-ctx.Done():
+		t.Error("no line has failed")
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	client.CloseIdleConnections()
+}

@@ -1,0 +1,406 @@
+package device
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/kit/hub"
+)
+
+var (
+	start   = time.Date(2026, 1, 2, 3, 4, 5, 123456789, time.UTC)
+	healthy = Surroundings{Radio: true}
+)
+
+func newDevice(t *testing.T, spec Spec) *Device {
+	t.Helper()
+	d, err := New(1, spec, 42, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestDemoHasEveryKey: the devices of the demo have a channel of every key of the API contract.
+func TestDemoHasEveryKey(t *testing.T) {
+	t.Parallel()
+	missing := Keys()
+	for _, spec := range Demo() {
+		for _, c := range newDevice(t, spec).Channels {
+			missing = slices.DeleteFunc(missing, func(key string) bool { return key == c.Key })
+		}
+	}
+	if len(missing) > 0 {
+		t.Errorf("no device has the channels %v", missing)
+	}
+	if len(Keys()) != 33 {
+		t.Errorf("%d keys, want the 33 of the API contract", len(Keys()))
+	}
+}
+
+// TestValues: which values commands accept, and the messages of those that are rejected.
+func TestValues(t *testing.T) {
+	t.Parallel()
+	devices := map[string]*Device{}
+	for _, spec := range Demo() {
+		devices[spec.Kind] = newDevice(t, spec)
+	}
+	for _, tc := range []struct {
+		kind, channel string
+		value         string
+		rejection     string // "" if accepted
+	}{
+		{"garage_door", "barrier", `true`, ""},
+		{"garage_door", "barrier", `1`, "value of barrier must be true or false"},
+		{"garage_door", "barrier", `null`, "value of barrier must be true or false"},
+		{"garage_door", "barrier", ``, "value of barrier must be true or false"},
+		{"switch", "switch/2", `false`, ""},
+		{"switch", "switch/3", `false`, "device 1 has no channel switch at endpoint 3"},
+		{"switch", "switch", `false`, "device 1 has no channel switch"},
+		{"dimmer", "level", `0`, ""},
+		{"dimmer", "level", `99`, ""},
+		{"dimmer", "level", `5.0e1`, ""},
+		{"dimmer", "level", `100`, "value of level must be an integer from 0 to 99"},
+		{"dimmer", "level", `-1`, "value of level must be an integer from 0 to 99"},
+		{"dimmer", "level", `1.5`, "value of level must be an integer from 0 to 99"},
+		{"dimmer", "level", `"50"`, "value of level must be an integer from 0 to 99"},
+		{"shade", "position", `true`, "value of position must be an integer from 0 to 99"},
+		{"thermostat", "heating_setpoint", `21.35`, ""},
+		{"thermostat", "heating_setpoint", `4.9`, "value of heating_setpoint must be from 5 to 35"},
+		{
+			"thermostat", "heating_setpoint", `35.01`,
+			"value of heating_setpoint must be from 5 to 35",
+		},
+		{"thermostat", "heating_setpoint", `"warm"`, "value of heating_setpoint must be a number"},
+		{"thermostat", "mode", `"eco"`, ""},
+		{
+			"thermostat", "mode", `"party"`,
+			"value of mode must be one of off, heat, cool, auto, eco",
+		},
+		{"thermostat", "mode", `true`, "value of mode must be a string that is not empty"},
+		{"thermostat", "temperature", `20`, "channel temperature is read-only"},
+		{"color_bulb", "color", `{"red":1,"green":2,"blue":3}`, ""},
+		{"color_bulb", "color", `{"red":1,"green":2,"blue":3,"warm_white":255}`, ""},
+		{
+			"color_bulb", "color", `{"red":1,"green":2}`,
+			"blue of color must be an integer from 0 to 255",
+		},
+		{
+			"color_bulb", "color", `{"red":256,"green":2,"blue":3}`,
+			"red of color must be an integer from 0 to 255",
+		},
+		{
+			"color_bulb", "color", `{"Red":1,"green":2,"blue":3}`,
+			`color has no component "Red": components are red, green, blue and warm_white`,
+		},
+		{
+			"color_bulb", "color", `[1,2,3]`,
+			"value of color must be an object of red, green, blue and optionally warm_white",
+		},
+		{"outlet", "local_protection", `true`, ""},
+		{"keypad", "scene", `{"scene":1}`, "channel scene is read-only"},
+		{"outlet", "lock", `true`, "device 1 has no channel lock"},
+	} {
+		ref, err := parseRef(tc.channel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = devices[tc.kind].Check(ref, json.RawMessage(tc.value))
+		var rejection *hub.Error
+		switch {
+		case tc.rejection == "" && err != nil:
+			t.Errorf("Check(%s, %s) = %v, want no error", tc.channel, tc.value, err)
+		case tc.rejection != "" && (!errors.As(err, &rejection) || rejection.Message != tc.rejection):
+			t.Errorf("Check(%s, %s) = %v, want %s", tc.channel, tc.value, err, tc.rejection)
+		}
+	}
+}
+
+// run runs a command until its outcome and returns the observations.
+func run(t *testing.T, d *Device, ref Ref, value string, s Surroundings) []Observation {
+	t.Helper()
+	v, err := d.Check(ref, json.RawMessage(value))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := start.Add(time.Hour)
+	answer := d.Command(ref, v, now)
+	if answer.Status != domain.ChannelPending || answer.Key != ref.Key ||
+		answer.Endpoint != ref.Endpoint || answer.Desired != v {
+		t.Fatalf("Command() = %+v, want pending and the desired value", answer)
+	}
+	if observed, changed := d.Advance(now, s); len(observed) > 0 || changed {
+		t.Fatalf("outcome before the latency: %v", observed)
+	}
+	observed, changed := d.Advance(d.Due(s), s)
+	if !changed {
+		t.Fatal("no outcome when due")
+	}
+	return observed
+}
+
+func quiet() Surroundings { return Surroundings{Radio: true, Quiet: true} }
+
+func TestCommandOutcomes(t *testing.T) {
+	t.Parallel()
+	lock := newDevice(t, Spec{Kind: "lock"})
+	if observed := run(t, lock, Ref{Key: "lock"}, "false", quiet()); !reflect.DeepEqual(
+		observed, []Observation{{Ref: Ref{Key: "lock"}, Value: false}},
+	) {
+		t.Errorf("unlock: %v", observed)
+	}
+	if c := lock.Channel(Ref{Key: "lock"}); c.Status != domain.ChannelSynchronized ||
+		c.Value != false {
+		t.Errorf("after unlock: %+v", c.ChannelState)
+	}
+
+	lock.Jammed = true
+	observed := run(t, lock, Ref{Key: "lock"}, "true", quiet())
+	if len(observed) != 2 || observed[0] != (Observation{Ref: Ref{Key: "lock"}, Value: false}) ||
+		observed[1].Key != "alarm" {
+		t.Errorf("jammed: %v", observed)
+	}
+	if c := lock.Channel(Ref{Key: "lock"}); c.Status != domain.ChannelDiverged ||
+		c.Value != false ||
+		c.Desired != true {
+		t.Errorf("after a jam: %+v", c.ChannelState)
+	}
+
+	// The hub gives up if its radio is down or the device is out of reach.
+	for name, s := range map[string]Surroundings{"radio": {Quiet: true}, "reach": quiet()} {
+		lock := newDevice(t, Spec{Kind: "lock"})
+		lock.Available = name != "reach"
+		want := []Observation{{Ref: Ref{Key: "lock"}, Failed: true}}
+		if got := run(t, lock, Ref{Key: "lock"}, "false", s); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, want that the command has failed", name, got)
+		}
+		if c := lock.Channel(Ref{Key: "lock"}); c.Status != domain.ChannelFailed ||
+			c.Value != true {
+			t.Errorf("%s: %+v", name, c.ChannelState)
+		}
+	}
+}
+
+func TestDimmer(t *testing.T) {
+	t.Parallel()
+	d := newDevice(t, Spec{Kind: "dimmer"})
+	level, on := Ref{Key: "level"}, Ref{Key: "switch"}
+	for _, step := range []struct {
+		ref   Ref
+		value string
+		level float64
+		on    bool
+	}{
+		{level, "40", 40, true}, {on, "false", 0, false}, {on, "true", 40, true},
+		{level, "0", 0, false}, {on, "true", 40, true},
+	} {
+		run(t, d, step.ref, step.value, quiet())
+		if d.number("level") != step.level || d.flag("switch") != step.on {
+			t.Fatalf(
+				"%s %s: level %v, switch %v", step.ref, step.value, d.number("level"),
+				d.flag("switch"),
+			)
+		}
+	}
+}
+
+// TestShadeInterrupted: a command takes as long as the way from where the shade is.
+func TestShadeInterrupted(t *testing.T) {
+	t.Parallel()
+	d := newDevice(t, Spec{Kind: "shade"})
+	ref := Ref{Key: "position"}
+	d.Command(ref, 0.0, start)
+	whole := d.Due(quiet()).Sub(start)
+	if whole < fullTravel || whole > fullTravel+time.Second {
+		t.Fatalf("full travel takes %v, want about %v", whole, fullTravel)
+	}
+	half := start.Add(whole / 2)
+	d.Command(ref, 99.0, half)
+	if back := d.Due(quiet()).Sub(half); back < fullTravel/2-time.Second ||
+		back > fullTravel/2+time.Second {
+		t.Errorf("half the travel takes %v, want about %v", back, fullTravel/2)
+	}
+	observed, _ := d.Advance(d.Due(quiet()), quiet())
+	if !reflect.DeepEqual(observed, []Observation{{Ref: ref, Value: 99.0}}) {
+		t.Errorf("observed %v, want only the outcome of the second command", observed)
+	}
+}
+
+// TestThermostat: the temperature reaches the setpoint and stays near it.
+func TestThermostat(t *testing.T) {
+	t.Parallel()
+	d := newDevice(
+		t,
+		Spec{
+			Kind: "thermostat",
+			Values: map[string]json.RawMessage{
+				"temperature":      json.RawMessage("15"),
+				"heating_setpoint": json.RawMessage("22"),
+			},
+		},
+	)
+	now, heated, events := start, false, 0
+	for range 400 {
+		now = now.Add(5 * time.Second)
+		observed, _ := d.Advance(now, healthy)
+		events += len(observed)
+		heated = heated || d.text("operating_state") == "heating"
+	}
+	if n := d.number("temperature"); !heated || n < 21 || n > 23 {
+		t.Errorf("heated %v to %v °C, want a temperature near the setpoint of 22", heated, n)
+	}
+	if events < 50 {
+		t.Errorf("%d events in half an hour, want at least 50", events)
+	}
+	run(t, d, Ref{Key: "mode"}, `"off"`, quiet())
+	if d.text("operating_state") != "idle" || d.text("fan_state") != "idle" {
+		t.Errorf(
+			"states after mode off: %s, %s, want idle", d.text("operating_state"),
+			d.text("fan_state"),
+		)
+	}
+}
+
+// TestDemoIsAlive: the devices of the demo report every few seconds.
+func TestDemoIsAlive(t *testing.T) {
+	t.Parallel()
+	var devices []*Device
+	for i, spec := range Demo() {
+		d, err := New(int64(i+1), spec, 7, start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		devices = append(devices, d)
+	}
+	var last, longest time.Duration
+	for at := time.Duration(0); at < 10*time.Minute; at += 100 * time.Millisecond {
+		for _, d := range devices {
+			if observed, _ := d.Advance(start.Add(at), healthy); len(observed) > 0 {
+				longest, last = max(longest, at-last), at
+			}
+		}
+	}
+	if longest > 4*time.Second {
+		t.Errorf("no observation for %v, want one within 4s", longest)
+	}
+}
+
+// TestRepeatedReports: a report that repeats the last one is an event for alarms and scenes only.
+func TestRepeatedReports(t *testing.T) {
+	t.Parallel()
+	d := newDevice(t, Spec{Kind: "keypad"})
+	for key, tc := range map[string]struct {
+		value string
+		again int
+	}{
+		"scene":  {`{"scene":2,"attribute":"pressed"}`, 1},
+		"alarm":  {`{"type":"intrusion","event":"tamper","active":true,"user":null}`, 1},
+		"tamper": {`true`, 0},
+	} {
+		for i, want := range []int{1, tc.again} {
+			observed, err := d.Report(Ref{Key: key}, json.RawMessage(tc.value), start)
+			if err != nil || len(observed) != want {
+				t.Errorf("%s, report %d: observed %v, %v, want %d", key, i+1, observed, err, want)
+			}
+		}
+	}
+}
+
+// TestSnapshot: a restored device equals the original, pending commands included.
+func TestSnapshot(t *testing.T) {
+	t.Parallel()
+	for _, spec := range Demo() {
+		d := newDevice(t, spec)
+		for range 5 {
+			d.Advance(start.Add(time.Minute), healthy)
+		}
+		for _, c := range d.Channels {
+			if keys[c.Key].writable && c.Value != nil {
+				d.Command(c.Ref, c.Value, start)
+			}
+		}
+		raw := encode(d.Snapshot())
+		var s Snapshot
+		if err := json.Unmarshal(raw, &s); err != nil {
+			t.Fatal(err)
+		}
+		back, err := Restore(s, 42)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again := encode(back.Snapshot()); string(again) != string(raw) {
+			t.Errorf("%s: %s\nwas %s", spec.Kind, again, raw)
+		}
+		if !reflect.DeepEqual(back.View(), d.View()) {
+			t.Errorf("%s: %+v\nwas %+v", spec.Kind, back.View(), d.View())
+		}
+	}
+}
+
+func TestSpecs(t *testing.T) {
+	t.Parallel()
+	for _, kind := range Kinds() {
+		if err := Check(Spec{Kind: kind}); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	for name, spec := range map[string]Spec{
+		"kind missing":        {},
+		"kind unknown":        {Kind: "toaster"},
+		"gangs of a lock":     {Kind: "lock", Gangs: 2},
+		"nine gangs":          {Kind: "switch", Gangs: 9},
+		"setpoints of a lock": {Kind: "lock", Min: new(1.0)},
+		"min above max":       {Kind: "thermostat", Min: new(40.0)},
+		"value of an unknown channel": {
+			Kind: "lock", Values: map[string]json.RawMessage{"switch": json.RawMessage("true")},
+		},
+		"value of another type": {
+			Kind: "lock", Values: map[string]json.RawMessage{"lock": json.RawMessage("7")},
+		},
+		"bad endpoint": {
+			Kind: "switch", Gangs: 2,
+			Values: map[string]json.RawMessage{"switch/x": json.RawMessage("true")},
+		},
+	} {
+		if Check(spec) == nil {
+			t.Errorf("%s: Check returned no error", name)
+		}
+	}
+}
+
+// FuzzCommand: any command is either rejected with a message or accepted and then reported.
+func FuzzCommand(f *testing.F) {
+	for _, seed := range []string{
+		`true`, `50`, `{"red":1,"green":2,"blue":3}`, `"heat"`, `1e308`, `-0`, `null`, `[`,
+		`{"red":null}`,
+	} {
+		f.Add("level", 0, []byte(seed))
+		f.Add("color", 0, []byte(seed))
+		f.Add("mode", 1, []byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, key string, endpoint int, value []byte) {
+		for _, spec := range Demo() {
+			d := newDevice(t, spec)
+			ref := Ref{Key: key, Endpoint: endpoint}
+			v, err := d.Check(ref, value)
+			var rejection *hub.Error
+			if err != nil {
+				if !errors.As(err, &rejection) || rejection.Message == "" {
+					t.Fatalf("%v", err)
+				}
+				continue
+			}
+			d.Command(ref, v, start)
+			d.Advance(start.Add(time.Hour), quiet())
+			if c := d.Channel(ref); c.Status != domain.ChannelSynchronized {
+				t.Fatalf("%s %s of a %s: %s", key, value, spec.Kind, c.Status)
+			}
+			encode(d.Snapshot())
+		}
+	})
+}

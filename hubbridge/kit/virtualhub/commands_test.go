@@ -1,0 +1,122 @@
+package virtualhub_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/hubbridge/kit/virtualhub"
+	"hubcloud/hubbridge/protocol"
+	"hubcloud/streams/streamstest"
+)
+
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	c := startCloud(t)
+	t.Run("command", func(t *testing.T) {
+		h := c.requestHub(t, "hub-meth-0000-0003")
+		answer := result[channelAnswer](t, c.command(t, h, "c1", frontDoor, "lock", false))
+		if answer.Channel != (channel{"lock", "pending", true, false}) {
+			t.Errorf("answer %+v", answer)
+		}
+		c.becomes(t, h, frontDoor, "lock", "synchronized", false)
+		streamstest.Eventually(t, "events stored", func() bool { return len(c.of(h)) == 2 })
+		for i, want := range []string{"channel.desired", "channel.observed"} {
+			if e := c.of(h)[i]; e.Type != want ||
+				string(e.Data) != `{"key":"lock","endpoint":0,"value":false}` ||
+				*e.DeviceID != frontDoor {
+				t.Errorf("event %d: %+v", i, e)
+			}
+		}
+		rejected(t, c.command(t, h, "c2", frontDoor, "lock", "shut"), "invalid_request")
+		rejected(t, c.command(t, h, "c3", frontDoor, "battery", 100), "invalid_request")
+		rejected(t, c.command(t, h, "c4", frontDoor, "switch", true), "not_found")
+		rejected(t, c.command(t, h, "c5", 99, "lock", true), "not_found")
+		rejected(t, c.command(t, h, "c6", shed, "lock", true), "command_refused")
+		rejected(t, c.command(t, h, "", frontDoor, "lock", true), "invalid_request")
+		// a person turns the knob
+		must(t, h.Report(frontDoor, virtualhub.ChannelRef{Key: "lock"}, true))
+		c.becomes(t, h, frontDoor, "lock", "diverged", true)
+	})
+
+	t.Run("a command id runs once", func(t *testing.T) {
+		h := c.requestHub(t, "hub-meth-0000-0004")
+		var answers []<-chan protocol.Response
+		for range 20 {
+			answers = append(
+				answers,
+				c.ask(
+					t, h, protocol.MethodChannelsCommand,
+					commandParams("same", frontDoor, "lock", false),
+				),
+			)
+		}
+		first := <-answers[0]
+		for _, answer := range answers[1:] {
+			if r := <-answer; string(r.Result) != string(first.Result) || r.ID == first.ID {
+				t.Errorf("answer %+v, want that of the first, %+v", r, first)
+			}
+		}
+		c.becomes(t, h, frontDoor, "lock", "synchronized", false)
+		later := c.command(t, h, "same", frontDoor, "lock", true)
+		if got, want := string(later.Result), string(first.Result); got != want {
+			t.Errorf("later answer %s, want the first, %s", got, want)
+		}
+		rejected(t, c.command(t, h, "bad", frontDoor, "lock", 1), "invalid_request")
+		rejected(t, c.command(t, h, "bad", frontDoor, "lock", true), "invalid_request")
+		if n := len(c.of(h, "channel.desired")); n != 1 {
+			t.Errorf("run %d times, want once", n)
+		}
+	})
+
+	t.Run("hub_unavailable is not remembered", func(t *testing.T) {
+		h := c.requestHub(t, "hub-meth-0000-0005")
+		for _, fault := range []func(bool){h.RadioDown, h.ClockUnknown} {
+			fault(true)
+			rejected(t, c.command(t, h, "again", frontDoor, "lock", false), "hub_unavailable")
+			rejected(t, c.call(t, h, protocol.MethodPairingOpen, params{}), "hub_unavailable")
+			rejected(t, c.call(t, h, protocol.MethodRemovalOpen, params{}), "hub_unavailable")
+			fault(false)
+		}
+		result[channelAnswer](t, c.command(t, h, "again", frontDoor, "lock", false))
+		h.RadioDown(true)
+		if r := c.command(t, h, "again", frontDoor, "lock", false); r.Error != nil {
+			t.Errorf("repeat of a command that ran: %+v, want its first answer", r.Error)
+		}
+		c.becomes(t, h, frontDoor, "lock", "failed", true)
+	})
+
+	t.Run("jammed, rejected, late", func(t *testing.T) {
+		h := c.requestHub(t, "hub-meth-0000-0006")
+		h.Jam(frontDoor)
+		result[channelAnswer](t, c.command(t, h, "j", frontDoor, "lock", false))
+		c.becomes(t, h, frontDoor, "lock", "diverged", true)
+		h.Unjam(frontDoor)
+		result[channelAnswer](t, c.command(t, h, "k", frontDoor, "lock", false))
+		c.becomes(t, h, frontDoor, "lock", "synchronized", false)
+		h.RejectCommands(true)
+		rejected(t, c.command(t, h, "r", frontDoor, "lock", true), "command_refused")
+		h.LateAnswers(300 * time.Millisecond)
+		begun := time.Now()
+		late := c.ask(t, h, protocol.MethodDevicesList, params{})
+		<-late
+		if took := time.Since(begun); took < 300*time.Millisecond {
+			t.Errorf("response after %v, want at least 300ms", took)
+		}
+	})
+
+	t.Run("the clock is unknown", func(t *testing.T) {
+		h := c.requestHub(t, "hub-meth-0000-0007")
+		h.ClockUnknown(true)
+		c.acked(t, h, emit(t, h, 1))
+		if e := c.of(h)[0]; e.ClockTrusted == nil || *e.ClockTrusted ||
+			!strings.HasPrefix(e.Time, "2000-01-01T") {
+			t.Errorf("unexpected event %+v", e)
+		}
+		h.CutConnection()
+		streamstest.Eventually(t, "hello with an untrusted clock", func() (untrusted bool) {
+			c.with(h, func(r *remote) { untrusted = !*r.hellos[len(r.hellos)-1].ClockTrusted })
+			return untrusted
+		})
+	})
+}

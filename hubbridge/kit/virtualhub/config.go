@@ -1,0 +1,131 @@
+package virtualhub
+
+import (
+	"cmp"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/kit/device"
+	"hubcloud/hubbridge/kit/hub"
+	"hubcloud/hubbridge/kit/virtualhub/controller"
+	"hubcloud/hubbridge/protocol"
+)
+
+// Types of the packages below that are part of this package's API.
+type (
+	// DeviceSpec specifies a device; device.Kinds lists the kinds.
+	DeviceSpec = device.Spec
+	// ChannelRef names a channel within its device.
+	ChannelRef = device.Ref
+	// Event is an event for Emit.
+	Event = hub.Event
+	// Faults are the lasting faults of a hub.
+	Faults = controller.Faults
+	// Status is a hub's position in its log.
+	Status = hub.Status
+)
+
+// ErrNoWindow is returned by Join and Press if the window that they need is not open.
+var ErrNoWindow = controller.ErrNoWindow
+
+// Config configures a Hub. EnrollURL, Serial and Secret are required.
+type Config struct {
+	// EnrollURL is the base URL of the cloud, without /link/v1: "https://cloud.example.com".
+	EnrollURL string
+	// Serial is the hub's serial, in any case, with or without dashes.
+	Serial string
+	// Secret is the hub's enrolment secret.
+	Secret string
+	// Dir keeps the hub's identity, events, devices and command ids over a restart. Only one Hub
+	// may use it at a time. Empty keeps them in memory, with a new hub log per Hub.
+	Dir string
+
+	// Devices are the devices of a new or reset hub. Devices in Dir take precedence. Defaults to
+	// device.Demo() if nil.
+	Devices []DeviceSpec
+	// Joinable are the devices that the installer makes join, in turn. Defaults to
+	// device.Joinable() if nil.
+	Joinable []DeviceSpec
+	// Installer is how long after a window opens a simulated installer acts: the next device of
+	// Joinable joins, or the device that joined last is removed. 0 disables the installer; see Join
+	// and Press.
+	Installer time.Duration
+	// Quiet disables readings that no command or report caused.
+	Quiet bool
+	// Faults are the faults from the start.
+	Faults Faults
+
+	// PairingWindow is how long pairing and removal windows stay open. Defaults to 120 s.
+	PairingWindow time.Duration
+	// GiveUp is how long the hub tries to reach a device with a command before the channel fails.
+	// Defaults to 10 s.
+	GiveUp time.Duration
+	// Capacity is the most unacknowledged events that the hub keeps. Defaults to 10,000.
+	Capacity int
+	// Batch is the most events per message. Defaults to protocol.MaxMessageEvents, the most
+	// allowed.
+	Batch int
+
+	// Firmware is the version in the hello. Defaults to "2.4.1".
+	Firmware string
+	// Network is the network in the hello. Defaults to an Ethernet interface whose addresses are
+	// derived from the hub id.
+	Network *protocol.Network
+
+	// HTTPClient is the client for enrolments. Defaults to a client with a timeout of 30 s.
+	HTTPClient *http.Client
+	// RenewBefore is how long before its certificate expires the hub enrols again. Defaults to 30
+	// days.
+	RenewBefore time.Duration
+	// EnrollEvery is the least time between enrolments of a hub that the broker rejects, except for
+	// the first after a restart. A hub that does not trust the broker waits for a sixth of it.
+	// Defaults to 6 h.
+	EnrollEvery time.Duration
+	// KeepAlive is the MQTT keep-alive, in whole seconds up to 60 s. Defaults to 30 s.
+	KeepAlive time.Duration
+	// BackoffMin and BackoffMax bound the wait between attempts to connect and to enrol. Default to
+	// 1 s and 30 s.
+	BackoffMin, BackoffMax time.Duration
+
+	// OnMessage is called with each message of the protocol that the hub sends or receives, by
+	// several goroutines. It must not block or change the payload. Defaults to nothing.
+	OnMessage func(topic string, payload []byte)
+	// Logger receives the hub's log records. Defaults to slog.Default().
+	Logger *slog.Logger
+}
+
+// WithDefaults returns a copy of cfg with the defaults of the fields that neither the controller
+// nor the hub library fills in.
+func (cfg Config) WithDefaults() Config {
+	cfg.Firmware = cmp.Or(cfg.Firmware, "2.4.1")
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
+	return cfg
+}
+
+func (cfg Config) controllerConfig(id domain.HubID) controller.Config {
+	return controller.Config{
+		HubID: id, Durable: cfg.Dir != "", Devices: cfg.Devices, Joinable: cfg.Joinable,
+		Installer: cfg.Installer, Quiet: cfg.Quiet, Faults: cfg.Faults,
+		PairingWindow: cfg.PairingWindow, GiveUp: cfg.GiveUp,
+		Logger: cfg.Logger,
+	}
+}
+
+func (cfg Config) hubConfig(handler hub.Handler, network *faultyNetwork) hub.Config {
+	if cfg.Network == nil {
+		if id, ok := domain.ParseSerial(cfg.Serial); ok {
+			cfg.Network = controller.Network(id)
+		}
+	}
+	return hub.Config{
+		EnrollURL: cfg.EnrollURL, Serial: cfg.Serial, Secret: cfg.Secret, Handler: handler,
+		Dir: cfg.Dir, Capacity: cfg.Capacity, Batch: cfg.Batch,
+		Firmware: cfg.Firmware, Network: cfg.Network,
+		HTTPClient: cfg.HTTPClient, Dial: network.dial,
+		RenewBefore: cfg.RenewBefore, EnrollEvery: cfg.EnrollEvery, KeepAlive: cfg.KeepAlive,
+		BackoffMin: cfg.BackoffMin, BackoffMax: cfg.BackoffMax,
+		OnMessage: cfg.OnMessage, Logger: cfg.Logger,
+	}
+}

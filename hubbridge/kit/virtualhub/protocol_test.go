@@ -1,0 +1,434 @@
+package virtualhub_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/identity"
+	"hubcloud/hubbridge/kit/virtualhub"
+	"hubcloud/streams/installationtest"
+	"hubcloud/streams/streamstest"
+)
+
+func emit(t testing.TB, h *virtualhub.Hub, n int) (last uint64) {
+	t.Helper()
+	events := make([]virtualhub.Event, n)
+	for i := range events {
+		events[i] = virtualhub.Event{Type: "test.event", Data: map[string]int{"n": i}}
+	}
+	last, err := h.Emit(events...)
+	must(t, err)
+	return last
+}
+
+// inOrder fails the test unless the cloud has exactly the numbers from first to last, in order.
+func inOrder(t testing.TB, c *cloud, h *virtualhub.Hub, first, last uint64) {
+	t.Helper()
+	for _, e := range c.of(h) {
+		if e.Seq != first {
+			t.Fatalf("the cloud has number %d, want %d", e.Seq, first)
+		}
+		first++
+	}
+	if first != last+1 {
+		t.Fatalf("the cloud has numbers through %d, want %d", first-1, last)
+	}
+}
+
+// TestProtocol tries the hub's side of the hub protocol with a real broker, one rule per subtest.
+func TestProtocol(t *testing.T) {
+	t.Parallel()
+	c := startCloud(t)
+
+	t.Run("hello, events, acks", func(t *testing.T) {
+		t.Parallel()
+		h := c.hub(t, "hub-link-0000-0001", nil)
+		last := emit(t, h, 3)
+		c.acked(t, h, last)
+		inOrder(t, c, h, 1, last)
+		e := c.of(h)[0]
+		if at, err := time.Parse("2006-01-02T15:04:05.000000Z", e.Time); err != nil ||
+			time.Since(at) > time.Minute ||
+			e.ClockTrusted == nil ||
+			!*e.ClockTrusted ||
+			e.DeviceID != nil {
+			t.Errorf("event %+v", e)
+		}
+		s := h.Status()
+		if s.Oldest != last+1 || s.Newest != last || s.Acked != last || !s.Connected {
+			t.Errorf("Status() = %+v, want everything acknowledged and dropped", s)
+		}
+	})
+
+	t.Run("a large backlog is sent in messages within the limits", func(t *testing.T) {
+		t.Parallel()
+		h := c.hub(t, "hub-link-0000-0002", nil)
+		h.Offline(true)
+		streamstest.Eventually(t, "offline", func() bool { return !h.Connected() })
+		_, err := h.Flood(6000)
+		must(t, err)
+		padded := virtualhub.Event{Type: "test.event", Data: strings.Repeat("x", 15<<10)}
+		last, err := h.Emit(slices.Repeat([]virtualhub.Event{padded}, 100)...)
+		must(t, err)
+		h.Offline(false)
+		c.acked(t, h, last)
+		inOrder(t, c, h, 1, last)
+		c.with(h, func(r *remote) {
+			if r.largest > 256<<10 {
+				t.Errorf("message of %d bytes, want at most 256 KiB", r.largest)
+			}
+		})
+	})
+
+	t.Run("at most 2,000 events without an ack", func(t *testing.T) {
+		t.Parallel()
+		h := c.hub(t, "hub-link-0000-0013", nil)
+		c.with(h, func(r *remote) { r.silent = true })
+		last, err := h.Flood(2700)
+		must(t, err)
+		streamstest.Eventually(t, "sends", func() bool { return len(c.of(h)) >= 2000 })
+		// An event beyond the limit would follow at once. The repetition after 5 s shows that none
+		// did.
+		streamstest.Eventually(t, "sends again", func() (again bool) {
+			c.with(h, func(r *remote) { again = r.messages >= 8 })
+			return again
+		})
+		inOrder(t, c, h, 1, 2000)
+		c.with(h, func(r *remote) { r.silent = false })
+		c.acked(t, h, last)
+		inOrder(t, c, h, 1, last)
+	})
+
+	t.Run(
+		"a lost message is sent again at once if a later one shows the gap",
+		func(t *testing.T) {
+			t.Parallel()
+			h := c.hub(t, "hub-link-0000-0003", func(cfg *virtualhub.Config) { cfg.Batch = 10 })
+			// One try within the 5 s of the next rule is enough: the machine may be busy.
+			for tries := 1; ; tries++ {
+				c.with(h, func(r *remote) { r.loseNext = 1 })
+				begun := time.Now()
+				last := emit(t, h, 100)
+				c.acked(t, h, last)
+				inOrder(t, c, h, 1, last)
+				took := time.Since(begun)
+				if took < 4*time.Second {
+					break
+				}
+				if tries == 4 {
+					t.Fatalf("took %v", took)
+				}
+			}
+		},
+	)
+
+	t.Run("events are sent again after 5 s without an ack", func(t *testing.T) {
+		t.Parallel()
+		h := c.hub(t, "hub-link-0000-0004", nil)
+		c.with(h, func(r *remote) { r.loseNext = 1 })
+		begun := time.Now()
+		c.acked(t, h, emit(t, h, 1))
+		if took := time.Since(begun); took < 4*time.Second {
+			t.Errorf("took %v", took)
+		}
+	})
+
+	t.Run("a hub that ignores the window sends more than 2,000 events", func(t *testing.T) {
+		t.Parallel()
+		h := c.hub(t, "hub-link-0000-0014", nil)
+		h.IgnoreWindow(true)
+		c.with(h, func(r *remote) { r.silent = true })
+		_, err := h.Flood(4000)
+		must(t, err)
+		streamstest.Eventually(t, "sends", func() bool { return len(c.of(h)) == 4000 })
+	})
+
+	t.Run("hello is repeated every 5 s until an ack", func(t *testing.T) {
+		t.Parallel()
+		h := c.hub(t, "hub-link-0000-0005", nil)
+		c.with(h, func(r *remote) { r.silent, r.hellos = true, nil })
+		h.CutConnection()
+		streamstest.Eventually(t, "two hellos", func() (two bool) {
+			c.with(h, func(r *remote) { two = len(r.hellos) == 2 })
+			return two
+		})
+		if h.Connected() {
+			t.Error("Connected() = true before the ack of the hello")
+		}
+		last := emit(t, h, 5)
+		c.with(h, func(r *remote) {
+			if r.through != 0 {
+				t.Error("events sent before the ack of the hello")
+			}
+			r.silent = false
+		})
+		c.acked(t, h, last)
+	})
+
+	t.Run("dropped events are reported in a hello", func(t *testing.T) {
+		t.Parallel()
+		h := c.hub(t, "hub-link-0000-0006", func(cfg *virtualhub.Config) { cfg.Capacity = 10 })
+		c.acked(t, h, emit(t, h, 4))
+		h.Offline(true)
+		streamstest.Eventually(t, "offline", func() bool { return !h.Connected() })
+		last := emit(t, h, 30)
+		h.Offline(false)
+		c.acked(t, h, last)
+		c.with(h, func(r *remote) {
+			if want := [][2]uint64{{5, 24}}; !slices.Equal(r.skipped, want) {
+				t.Errorf("skipped %v, want %v", r.skipped, want)
+			}
+		})
+	})
+
+	t.Run("events are lost while connected", func(t *testing.T) {
+		t.Parallel()
+		h := c.hub(t, "hub-link-0000-0007", nil)
+		c.acked(t, h, emit(t, h, 4))
+		from, to, err := h.LoseEvents(7)
+		if err != nil || from != 5 || to != 11 {
+			t.Fatalf("LoseEvents(7) = %d, %d, %v, want 5, 11", from, to, err)
+		}
+		c.acked(t, h, emit(t, h, 1))
+		c.with(h, func(r *remote) {
+			if want := [][2]uint64{{5, 11}}; !slices.Equal(r.skipped, want) || r.through != 12 {
+				t.Errorf("skipped %v, through %d, want %v, 12", r.skipped, r.through, want)
+			}
+		})
+	})
+
+	t.Run("the cloud is ahead of a hub that lost the end of its log", func(t *testing.T) {
+		t.Parallel()
+		h := c.hub(t, "hub-link-0000-0008", nil)
+		c.with(h, func(r *remote) { r.through = 100 })
+		h.CutConnection()
+		streamstest.Eventually(t, "goes on after it", func() bool { return h.Acked() == 100 })
+		if last := emit(t, h, 1); last != 101 {
+			t.Errorf("next number = %d, want 101", last)
+		}
+	})
+
+	t.Run("nothing is lost by cut connections and restarts", func(t *testing.T) {
+		t.Parallel()
+		h := c.hub(t, "hub-link-0000-0009", nil)
+		var last uint64
+		for i := range 10 {
+			last = emit(t, h, 100)
+			if i%2 == 0 {
+				h.CutConnection()
+			} else {
+				h.Restart()
+			}
+			streamstest.Eventually(
+				t, "disconnected or acknowledged",
+				func() bool { return !h.Connected() || h.Acked() == last },
+			)
+			c.connected(t, h)
+		}
+		c.acked(t, h, last)
+		inOrder(t, c, h, 1, last)
+	})
+
+	t.Run("a half-open connection is noticed by its keep-alive", func(t *testing.T) {
+		t.Parallel()
+		h := c.hub(
+			t, "hub-link-0000-0010", func(cfg *virtualhub.Config) { cfg.KeepAlive = time.Second },
+		)
+		h.HalfOpen()
+		last := emit(t, h, 3)
+		if !h.Connected() {
+			t.Error("the hub noticed at once, want it to notice by its keep-alive")
+		}
+		c.acked(t, h, last)
+		inOrder(t, c, h, 1, last)
+	})
+
+	t.Run("factory reset", func(t *testing.T) {
+		t.Parallel()
+		h := c.hub(t, "hub-link-0000-0011", func(cfg *virtualhub.Config) { cfg.Dir = t.TempDir() })
+		c.acked(t, h, emit(t, h, 5))
+		must(t, h.FactoryReset())
+		last := emit(t, h, 2)
+		if last != 2 {
+			t.Errorf("last number after the reset = %d, want 2", last)
+		}
+		c.acked(t, h, 2)
+		c.with(h, func(r *remote) {
+			if len(r.logs) != 2 || r.logs[0] == r.logs[1] || r.through != 2 {
+				t.Errorf("logs %v, through %d", r.logs, r.through)
+			}
+		})
+	})
+
+	t.Run("malformed events can be emitted", func(t *testing.T) {
+		t.Parallel()
+		h := c.hub(t, "hub-link-0000-0012", nil)
+		c.with(h, func(r *remote) { r.silent, r.malformed = true, true })
+		emit(t, h, 1)
+		last, err := h.EmitMalformed()
+		must(t, err)
+		if _, err := h.Emit(virtualhub.Event{Raw: json.RawMessage(`[1]`)}); err == nil {
+			t.Error("Emit() of an array returned no error")
+		}
+		if _, err := h.Emit(virtualhub.Event{
+			Raw: json.RawMessage(`{"a":"` + strings.Repeat("x", 300<<10) + `"}`),
+		}); err == nil {
+			t.Error("Emit() of an event larger than a message returned no error")
+		}
+		if last != uint64(1+len(virtualhub.MalformedEvents())) {
+			t.Errorf("EmitMalformed() = %d, want %d", last, 1+len(virtualhub.MalformedEvents()))
+		}
+	})
+}
+
+// TestKill: a hub that is started from a copy of the directory, taken at any instant, continues
+// where the cloud is, uses no number twice and loses nothing.
+func TestKill(t *testing.T) {
+	t.Parallel()
+	c := startCloud(t)
+	credentials := c.register(t, "hub-kill-0000-0001")
+	cfg := virtualhub.Config{
+		EnrollURL: c.http.URL, Serial: credentials.Serial, Secret: credentials.Secret, Quiet: true,
+		Dir:        t.TempDir(),
+		BackoffMin: 20 * time.Millisecond, BackoffMax: 500 * time.Millisecond,
+	}
+	var last uint64
+	for round := range 5 {
+		h, stop := c.start(t, cfg)
+		c.connected(t, h)
+		for range 20 {
+			last = emit(t, h, 7)
+		}
+		if round%2 == 0 {
+			c.acked(t, h, last)
+		}
+		copied := t.TempDir()
+		must(t, os.CopyFS(copied, os.DirFS(cfg.Dir)))
+		stop()
+		cfg.Dir = copied
+	}
+	h, _ := c.start(t, cfg)
+	c.acked(t, h, emit(t, h, 1))
+	inOrder(t, c, h, 1, last+1)
+	if n := c.enrolments.Load(); n != 1 {
+		t.Errorf("%d enrolments, want 1: the certificate is stored", n)
+	}
+	c.with(h, func(r *remote) {
+		if len(r.logs) != 1 || len(r.skipped) != 0 {
+			t.Errorf("logs %v, skipped %v, want one log and nothing skipped", r.logs, r.skipped)
+		}
+	})
+}
+
+// TestEnrolment: a hub enrols until it succeeds, again when the broker rejects its certificate, and
+// again before the certificate expires.
+func TestEnrolment(t *testing.T) {
+	t.Parallel()
+
+	t.Run("until it succeeds", func(t *testing.T) {
+		t.Parallel()
+		c := startCloud(t)
+		c.reject.Store(503)
+		credentials := c.register(t, "hub-enro-0000-0001")
+		h, _ := c.start(t, virtualhub.Config{
+			EnrollURL:  c.http.URL + "/",
+			Serial:     strings.ToLower(strings.ReplaceAll(credentials.Serial, "-", "")),
+			Secret:     credentials.Secret,
+			BackoffMin: 10 * time.Millisecond,
+		})
+		streamstest.Eventually(t, "asks", func() bool { return c.enrolments.Load() > 0 })
+		c.reject.Store(0)
+		c.connected(t, h)
+	})
+
+	t.Run(
+		"rejected by the broker: at once after a restart, otherwise after EnrollEvery",
+		func(t *testing.T) {
+			t.Parallel()
+			c := startCloud(t)
+			h := c.hub(
+				t, "hub-enro-0000-0002",
+				func(cfg *virtualhub.Config) { cfg.EnrollEvery = 8 * time.Second },
+			)
+			hub := domain.HubID(h.ID())
+			c.AddHub(t, hub)
+			revoke := func() {
+				t.Helper()
+				must(t, c.Directory.ResetLink(
+					t.Context(), installationtest.Operator, c.OrgID, hub,
+				))
+				_, err := identity.Disconnect(t.Context(), c.Conns, hub)
+				must(t, err)
+				streamstest.Eventually(t, "disconnected", func() bool { return !h.Connected() })
+			}
+			revoke()
+			begun := time.Now()
+			c.connected(t, h)
+			if took, n := time.Since(begun), c.enrolments.Load(); n != 2 || took < 4*time.Second {
+				t.Errorf("%d enrolments, connected after %v", n, took)
+			}
+			revoke()
+			begun = time.Now()
+			h.Restart()
+			c.connected(t, h)
+			if took, n := time.Since(begun), c.enrolments.Load(); n != 3 || took >= 4*time.Second {
+				t.Errorf("%d enrolments, connected after %v", n, took)
+			}
+		},
+	)
+
+	t.Run("before its certificate expires", func(t *testing.T) {
+		t.Parallel()
+		c := startCloud(t)
+		// longer than certificates are valid
+		cfg := func(cfg *virtualhub.Config) { cfg.RenewBefore = 400 * 24 * time.Hour }
+		h := c.hub(t, "hub-enro-0000-0003", cfg)
+		if n := c.enrolments.Load(); n != 1 {
+			t.Errorf("%d enrolments at first, want 1", n)
+		}
+		h.CutConnection()
+		streamstest.Eventually(t, "enrols again", func() bool { return c.enrolments.Load() == 2 })
+		c.connected(t, h)
+	})
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	good := virtualhub.Config{
+		EnrollURL: "http://127.0.0.1:1",
+		Serial:    "HUB-7K2M-Q4XD-93TA",
+		Secret:    "s",
+	}
+	for name, change := range map[string]func(*virtualhub.Config){
+		"serial":     func(c *virtualhub.Config) { c.Serial = "HUB-7K2M" },
+		"secret":     func(c *virtualhub.Config) { c.Secret = "" },
+		"address":    func(c *virtualhub.Config) { c.EnrollURL = "" },
+		"batch":      func(c *virtualhub.Config) { c.Batch = 501 },
+		"keep-alive": func(c *virtualhub.Config) { c.KeepAlive = 61 * time.Second },
+		"devices": func(c *virtualhub.Config) {
+			c.Devices = []virtualhub.DeviceSpec{
+				{Kind: "toaster"},
+			}
+		},
+	} {
+		cfg := good
+		change(&cfg)
+		if h, err := virtualhub.New(cfg); err == nil {
+			t.Errorf("%s: New returned no error", name)
+			_ = h.Close()
+		}
+	}
+	h, err := virtualhub.New(good)
+	must(t, err)
+	if h.ID() != "hub-7k2m-q4xd-93ta" ||
+		fmt.Sprint(h.DeviceIDs()) != "[1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17]" {
+		t.Errorf("hub %s has devices %v, want the 17 of the demo", h.ID(), h.DeviceIDs())
+	}
+	must(t, h.Close())
+}
