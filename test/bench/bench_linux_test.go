@@ -37,16 +37,8 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	if natscluster.Requested() {
-		if err := natscluster.RunServer(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	code := m.Run()
-	harness.RemoveBinary()
-	os.Exit(code)
+	natscluster.ServeIfRequested()
+	harness.Main(m, 0)
 }
 
 // bench is a running measurement.

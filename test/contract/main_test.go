@@ -10,12 +10,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	flag.Parse()
 	// The tests wait for hubs, mails and limits far more than they compute.
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		panic(err)
-	}
-	code := m.Run()
+	code := harness.Run(m, 8)
 	if code == 0 && ranAll() {
 		for _, answer := range harness.UntestedAnswers() {
 			fmt.Fprintln(
@@ -24,7 +20,6 @@ func TestMain(m *testing.M) {
 			code = 1
 		}
 	}
-	harness.RemoveBinary()
 	os.Exit(code)
 }
 

@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"fmt"
 	"os"
 	"testing"
 
@@ -10,16 +9,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if natscluster.Requested() {
-		if err := natscluster.RunServer(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	code := m.Run()
-	harness.RemoveBinary()
-	os.Exit(code)
+	natscluster.ServeIfRequested()
+	harness.Main(m, 0)
 }
 
 // read returns a file of the folder deploy/.

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/VictoriaMetrics/metricsql"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/promql/parser"
 	"go.yaml.in/yaml/v3"
 
 	"hubcloud/streams/streamstest"
@@ -71,16 +71,15 @@ func TestMetrics(t *testing.T) {
 		)
 	}
 	for _, q := range queries {
-		expr, err := parser.NewParser(parser.Options{}).ParseExpr(q.expr)
+		expr, err := metricsql.Parse(q.expr)
 		if err != nil {
 			t.Errorf("%s: %v", q.where, err)
 			continue
 		}
-		parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
-			for _, wrong := range found.wrong(node) {
-				t.Errorf("%s: %s: %s", q.where, node, wrong)
+		metricsql.VisitAll(expr, func(part metricsql.Expr) {
+			for _, wrong := range found.wrong(part) {
+				t.Errorf("%s: %s: %s", q.where, part.AppendString(nil), wrong)
 			}
-			return nil
 		})
 	}
 }
@@ -156,59 +155,82 @@ func (s series) add(name string, kind dto.MetricType, metric *dto.Metric) {
 // scraped are the labels that Prometheus adds to every scraped series.
 var scraped = []string{"job", "instance"}
 
-// wrong returns the unknown names in a part of a query.
-func (s series) wrong(node parser.Node) []string {
-	switch node := node.(type) {
-	case *parser.VectorSelector:
-		return s.misses(node)
-	case *parser.AggregateExpr:
-		return s.lacks(node)
-	default:
-		return nil
+// overTime are functions that take a range of time. metricsql can do without the range, PromQL not.
+var overTime = []string{"rate", "increase", "delta", "changes", "resets", "max_over_time", "min_over_time"}
+
+// wrong returns the unknown names in a part of a query, and what is no PromQL.
+func (s series) wrong(part metricsql.Expr) []string {
+	switch part := part.(type) {
+	case *metricsql.MetricExpr:
+		return s.misses(part)
+	case *metricsql.AggrFuncExpr:
+		return s.lacks(part)
+	case *metricsql.FuncExpr:
+		if slices.Contains(overTime, part.Name) {
+			if over, ok := part.Args[0].(*metricsql.RollupExpr); !ok || over.Window == nil {
+				return []string{"no range of time"}
+			}
+		}
 	}
+	return nil
 }
 
 // lacks returns the grouping labels that the grouped series do not have.
-func (s series) lacks(group *parser.AggregateExpr) []string {
+func (s series) lacks(group *metricsql.AggrFuncExpr) []string {
 	var wrong []string
-	parser.Inspect(group.Expr, func(node parser.Node, _ []parser.Node) error {
-		selector, ok := node.(*parser.VectorSelector)
+	metricsql.VisitAll(group, func(part metricsql.Expr) {
+		selector, ok := part.(*metricsql.MetricExpr)
 		if !ok {
-			return nil
+			return
 		}
-		for _, label := range group.Grouping {
+		name, _ := selected(selector)
+		for _, label := range group.Modifier.Args {
 			has := slices.Contains(scraped, label)
-			for _, set := range s[selector.Name] {
+			for _, set := range s[name] {
 				has = has || set[label] != ""
 			}
 			if !has {
-				wrong = append(wrong, selector.Name+" has no label "+label)
+				wrong = append(wrong, name+" has no label "+label)
 			}
 		}
-		return nil
 	})
 	return wrong
 }
 
+// selected returns the name of the metric that a selector selects, and its filters of labels.
+func selected(selector *metricsql.MetricExpr) (string, []metricsql.LabelFilter) {
+	if len(selector.LabelFilterss) != 1 || selector.LabelFilterss[0][0].Label != "__name__" {
+		return "", nil
+	}
+	return selector.LabelFilterss[0][0].Value, selector.LabelFilterss[0][1:]
+}
+
 // misses returns the names in a selector that the scrape does not have.
-func (s series) misses(selector *parser.VectorSelector) []string {
-	sets, ok := s[selector.Name]
+func (s series) misses(selector *metricsql.MetricExpr) []string {
+	name, filters := selected(selector)
+	sets, ok := s[name]
 	if !ok {
 		return []string{"there is no such metric"}
 	}
 	var wrong []string
-	for _, matcher := range selector.LabelMatchers {
-		if matcher.Name == model.MetricNameLabel || slices.Contains(scraped, matcher.Name) {
+	for _, filter := range filters {
+		if slices.Contains(scraped, filter.Label) {
 			continue
 		}
-		matched := false
-		for _, set := range sets {
-			value, has := set[matcher.Name]
-			matched = matched || has && matcher.Matches(value)
-		}
-		if !matched {
-			wrong = append(wrong, "no series has "+matcher.String())
+		if !slices.ContainsFunc(sets, func(set map[string]string) bool {
+			value, has := set[filter.Label]
+			return has && matches(filter, value)
+		}) {
+			wrong = append(wrong, "no series has "+string(filter.AppendString(nil)))
 		}
 	}
 	return wrong
+}
+
+func matches(filter metricsql.LabelFilter, value string) bool {
+	if !filter.IsRegexp {
+		return (filter.Value == value) != filter.IsNegative
+	}
+	pattern, err := metricsql.CompileRegexpAnchored(filter.Value)
+	return err == nil && pattern.MatchString(value) != filter.IsNegative
 }

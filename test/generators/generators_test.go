@@ -15,9 +15,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	harness.RemoveBinary()
-	os.Exit(code)
+	harness.Main(m, 0)
 }
 
 // steps are the lines that each workflow prints.

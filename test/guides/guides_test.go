@@ -25,9 +25,7 @@ import (
 const pages = "../../httpapi/docs"
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	harness.RemoveBinary()
-	os.Exit(code)
+	harness.Main(m, 0)
 }
 
 // block is a fenced block of a page, with the lines that its output must have.

@@ -72,13 +72,6 @@ func Binary(t testing.TB) string {
 	return path
 }
 
-// RemoveBinary removes the binary that Binary built, if any. TestMain calls RemoveBinary last.
-func RemoveBinary() {
-	if dir := built.Load(); dir != nil {
-		os.RemoveAll(*dir)
-	}
-}
-
 // BuildWith builds a binary with some source files replaced and returns its path. The keys of
 // replaced are absolute paths or paths in the repository. The binary is removed when the test ends.
 func BuildWith(t testing.TB, replaced map[string][]byte) string {

@@ -16,12 +16,13 @@ import (
 // startTimeout bounds a start. A first start creates a database.
 const startTimeout = 90 * time.Second
 
-// Start runs `hubcloud serve` with the additional arguments, on a new data directory and free
-// ports, and waits until it is ready. Directory and ports stay the same over restarts. The service
-// is stopped when the test ends.
+// Start runs `hubcloud serve` with the additional arguments, on a data directory of its own, which
+// has an installation without organizations, and free ports, and waits until it is ready. Directory
+// and ports stay the same over restarts. The service is stopped when the test ends. StartIn is for
+// what only a first start decides, such as --environment.
 func Start(t testing.TB, args ...string) *Service {
 	t.Helper()
-	return StartIn(t, t.TempDir(), args...)
+	return StartIn(t, dataDir(t), args...)
 }
 
 // StartWith is Start with additional environment variables, as NAME=VALUE.

@@ -28,11 +28,21 @@ import (
 // variable is an environment variable that makes the test binary run as nats-server.
 const variable = "HUBCLOUD_TEST_NATS_SERVER"
 
-// Requested reports whether this process was started as a server of a cluster.
-func Requested() bool { return os.Getenv(variable) != "" }
+// ServeIfRequested runs nats-server and exits, if this process was started as a server of a cluster.
+// Call it first in TestMain.
+func ServeIfRequested() {
+	if os.Getenv(variable) == "" {
+		return
+	}
+	if err := serve(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
 
-// RunServer is the main function of nats-server.
-func RunServer() error {
+// serve is the main function of nats-server.
+func serve() error {
 	flags := flag.NewFlagSet("nats-server", flag.ExitOnError)
 	options, err := server.ConfigureOptions(
 		flags, os.Args[1:], server.PrintServerAndExit, flags.Usage, server.PrintTLSHelpAndDie,

@@ -1,14 +1,11 @@
 package observe
 
 import (
-	"os"
 	"testing"
 
 	"hubcloud/test/harness"
 )
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	harness.RemoveBinary()
-	os.Exit(code)
+	harness.Main(m, 0)
 }

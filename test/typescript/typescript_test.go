@@ -21,9 +21,7 @@ import (
 const source = "../../httpapi/client/typescript"
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	harness.RemoveBinary()
-	os.Exit(code)
+	harness.Main(m, 0)
 }
 
 // TestPackage builds, packs and installs the client once, and runs programs with it.

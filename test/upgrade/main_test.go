@@ -1,8 +1,6 @@
 package upgrade
 
 import (
-	"fmt"
-	"os"
 	"testing"
 
 	"hubcloud/test/harness"
@@ -10,14 +8,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if natscluster.Requested() {
-		if err := natscluster.RunServer(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	code := m.Run()
-	harness.RemoveBinary()
-	os.Exit(code)
+	natscluster.ServeIfRequested()
+	harness.Main(m, 0)
 }
