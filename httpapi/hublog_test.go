@@ -16,7 +16,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/httpapi"
 	"hubcloud/httpapi/sse"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/logwriter/logwritertest"
 	"hubcloud/streams/streamstest"
@@ -38,8 +38,8 @@ func (o oneTenant) Hub(id domain.HubID) (domain.HubAccess, bool) {
 	return domain.HubAccess{OrgID: "org", Epoch: domain.Epoch{ID: domain.NewEpochID(1)}}, id == hub
 }
 
-// logs adapts hublog.Logs to Events.
-type logs struct{ *hublog.Logs }
+// logs adapts feed.Logs to Events.
+type logs struct{ *feed.Logs }
 
 func (l logs) Follow(
 	ctx context.Context, hub domain.HubID, after string,
@@ -53,7 +53,7 @@ func TestRealLog(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	journals, _ := logwritertest.Open(t, conns, time.Hour)
-	store, err := hublog.New(conns, hublog.Config{
+	store, err := feed.New(conns, feed.Config{
 		Journal:   journals,
 		Retention: time.Hour,
 		Epoch: func(domain.HubID) (domain.Epoch, bool) {
@@ -189,7 +189,7 @@ func TestReadFitsIntoWrite(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	journals, _ := logwritertest.Open(t, conns, time.Hour)
-	store, err := hublog.New(conns, hublog.Config{
+	store, err := feed.New(conns, feed.Config{
 		Journal:   journals,
 		Retention: time.Hour,
 		Epoch: func(domain.HubID) (domain.Epoch, bool) {

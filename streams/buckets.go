@@ -136,7 +136,7 @@ func bucketDeclarations(b *Buckets) []bucketDeclaration {
 				Description: "what was mailed about conditions that need attention",
 			},
 		},
-		// Package feedreaders drops readers after seven days, and writes what is left.
+		// Package orgfeed drops readers after seven days, and writes what is left.
 		{into: &b.FeedReaders, KeyValueConfig: jetstream.KeyValueConfig{
 			Bucket: "feed-readers", Description: "how far each named reader of events has read",
 			TTL: FeedReadersTTL,

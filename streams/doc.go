@@ -5,11 +5,11 @@
 //   - jsapi speaks the JetStream API for all others: reads, appends, buckets, retries, errors.
 //   - replicas tells the replicas of the service which of them are alive and how current their
 //     views are.
-//   - directory is the event log of organizations, hubs and keys, hublog the event log of each hub.
+//   - directory is the event log of organizations, hubs and keys. feed has the event log of each hub,
+//     and the feed of each organization with the readers that name themselves.
 //   - logwriter appends to hub logs: journal stores the records of many hubs in one write, hubviews
 //     writes the streams of the logs from it, with the headers of logformat.
-//   - outbox queues mails; signin keeps the portal's sessions, keyuse the last use of API keys,
-//     feedreaders the readers of events that name themselves.
+//   - outbox queues mails; signin keeps the portal's sessions, keyuse the last use of API keys.
 //   - tap streams the events of all hubs to analytics, and tapuser manages its credentials.
 //   - backup writes all of this to a folder and restores it.
 //   - broker is the embedded server; telemetry has the trace and id of a request.

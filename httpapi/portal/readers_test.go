@@ -8,7 +8,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal"
-	"hubcloud/streams/feedreaders"
+	"hubcloud/streams/feed/orgfeed"
 )
 
 // The page of readers shows what each reads, how many events it is behind, and whether its place is
@@ -18,7 +18,7 @@ func TestReaders(t *testing.T) {
 	w := newBackend(t)
 	const retention = 24 * time.Hour
 	behind := uint64(12)
-	registry, err := feedreaders.New(feedreaders.Config{
+	registry, err := orgfeed.NewRegistry(orgfeed.RegistryConfig{
 		Conn: w.Conns.Cloud, Bucket: w.Buckets.FeedReaders, Retention: retention,
 		Counted: func(string) uint64 { return 0 },
 		Owns:    func(_ string, hub domain.HubID) bool { return hub == w.hub },

@@ -8,7 +8,7 @@
 // at regular intervals, so that proxies and clients can tell a quiet stream from a dead one.
 //
 // Frames of hub events are encoded once, when the event is read from the hub's log (encode.go in
-// package hublog), and shared by all streams (domain.EncodedEvent). Send writes them as they are.
+// package feed), and shared by all streams (domain.EncodedEvent). Send writes them as they are.
 // AppendEvent, AppendLastEventID and AppendKeepalive encode everything else.
 //
 // A Quota bounds how many streams one owner has open.

@@ -1,6 +1,6 @@
 package sse
 
-// The frames of hub events are made where the events are read: encode.go in package hublog.
+// The frames of hub events are made where the events are read: encode.go in package feed.
 
 // AppendEvent appends an event without an id to dst: it does not change the client's position. The
 // data must be one line.

@@ -19,7 +19,7 @@ import (
 	"hubcloud/hubbridge/idempotency"
 	"hubcloud/hubbridge/rpc"
 	"hubcloud/streams"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 	"hubcloud/streams/logwriter/logwritertest"
 	"hubcloud/streams/streamstest"
 )
@@ -58,7 +58,7 @@ type replica struct {
 	*commands.Commands
 	t     testing.TB
 	conns *streams.Conns
-	logs  *hublog.Logs
+	logs  *feed.Logs
 	// stopJournal ends the replica's part in the journal.
 	stopJournal func()
 	registry    *prometheus.Registry
@@ -118,7 +118,7 @@ func (cloud *testCloud) replicaOn(
 	must(err)
 	journal, stopJournal := logwritertest.Follow(cloud.t, p.conns, time.Hour)
 	p.stopJournal = stopJournal
-	p.logs, err = hublog.New(p.conns, hublog.Config{
+	p.logs, err = feed.New(p.conns, feed.Config{
 		Journal: journal, Retention: time.Hour, Logger: logger,
 		Epoch: func(domain.HubID) (domain.Epoch, bool) { return domain.Epoch{}, false },
 	})

@@ -26,7 +26,7 @@ type Hubs interface {
 	Command(ctx context.Context, c domain.Command, commandID string) (domain.Channel, error)
 }
 
-// Logs are the event logs of hubs (hublog.Logs).
+// Logs are the event logs of hubs (feed.Logs).
 type Logs interface {
 	// AppendCommand appends a record of a command and returns its sequence.
 	AppendCommand(ctx context.Context, hub domain.HubID, payload []byte) (uint64, error)

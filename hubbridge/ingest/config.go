@@ -9,13 +9,13 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/hubfaults"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/telemetry"
 )
 
-// Logs are the hubs' event logs (hublog.Logs).
+// Logs are the hubs' event logs (feed.Logs).
 type Logs interface {
 	// Append stores records wholly or not at all, if the log's last event has the sequence
 	// expected, and returns the sequence of the last record. Errors: jsapi.ErrConflict if the log
@@ -25,7 +25,7 @@ type Logs interface {
 	) (last uint64, err error)
 	// LastEvents returns the last event of the hub and the last event of the cloud, as far as they
 	// exist.
-	LastEvents(ctx context.Context, hub domain.HubID) ([]hublog.LastEvent, error)
+	LastEvents(ctx context.Context, hub domain.HubID) ([]feed.LastEvent, error)
 	// LastSequence returns the last sequence of the hub's stream, also of an expired record.
 	LastSequence(ctx context.Context, hub domain.HubID) (uint64, error)
 }

@@ -4,13 +4,13 @@ import (
 	"slices"
 
 	"hubcloud/domain"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 )
 
 // evidence holds the stored facts from which resolve derives the state of a hub's log.
 type evidence struct {
 	access     domain.HubAccess
-	lastEvents []hublog.LastEvent
+	lastEvents []feed.LastEvent
 	checkpoint checkpoint
 	// resetLog is the hub's own log since its last reset, empty without a reset; resetThrough is
 	// the number before its first.
@@ -25,8 +25,8 @@ type evidence struct {
 }
 
 // inEpoch returns the last events that are in the log's epoch and carry a number of the hub's log.
-func (e *evidence) inEpoch() []hublog.LastEvent {
-	var events []hublog.LastEvent
+func (e *evidence) inEpoch() []feed.LastEvent {
+	var events []feed.LastEvent
 	for _, event := range e.lastEvents {
 		if e.access.Epoch.Has(event.Seq, event.EpochID) && event.OwnLog != "" {
 			events = append(events, event)

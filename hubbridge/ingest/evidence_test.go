@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"hubcloud/domain"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 )
 
 // The checkpoint of a log of which the broker has lost the end accounted for the lost events too: they
@@ -16,7 +16,7 @@ func TestCheckpointNewerThanTheLog(t *testing.T) {
 		access: domain.HubAccess{
 			OrgID: "org", Epoch: domain.Epoch{ID: former}.Restored(present, 3),
 		},
-		lastEvents: []hublog.LastEvent{{Seq: 3, EpochID: former, OwnLog: "a", Through: 3}},
+		lastEvents: []feed.LastEvent{{Seq: 3, EpochID: former, OwnLog: "a", Through: 3}},
 		checkpoint: checkpoint{Epoch: former, Log: "a", Through: 6, StreamSeq: 6},
 	}
 	if l := e.resolve(); l.ownLog != "a" || l.through != 3 || l.lastEventSeq != 3 {

@@ -7,7 +7,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/presence"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 )
 
 // logState is the state of a hub's event log and of the hub's own log.
@@ -155,7 +155,7 @@ func (s *hubState) readBuckets(ctx context.Context) error {
 // written before the bucket: a log that is newer shows that a process stopped in between, and then
 // the bucket is written again. Transitions in an epoch of another organization are older than the
 // bucket.
-func (s *hubState) restorePresence(lastEvents []hublog.LastEvent, access domain.HubAccess) {
+func (s *hubState) restorePresence(lastEvents []feed.LastEvent, access domain.HubAccess) {
 	for _, e := range lastEvents {
 		if !e.FromCloud || e.EpochID != access.Epoch.At(e.Seq) || e.Connection == "" ||
 			e.Connection == presence.MarshalConnection(s.presence) {

@@ -11,17 +11,17 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/projections/devicestate"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 	"hubcloud/streams/journal"
 )
 
-// Logs are the logs of hubs (hublog.Logs).
+// Logs are the logs of hubs (feed.Logs).
 type Logs interface {
 	LastSequence(ctx context.Context, hub domain.HubID) (uint64, error)
 	Entries(
 		ctx context.Context, hub domain.HubID, from, to uint64,
-	) (entries []hublog.Entry, through uint64, err error)
-	States(ctx context.Context, hub domain.HubID, each func(hublog.Entry)) error
+	) (entries []feed.Entry, through uint64, err error)
+	States(ctx context.Context, hub domain.HubID, each func(feed.Entry)) error
 	Append(
 		ctx context.Context, hub domain.HubID, expected uint64, records []journal.Record,
 	) (last uint64, err error)

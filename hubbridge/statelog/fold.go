@@ -6,7 +6,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/projections/devicestate"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 )
 
 // folded is the state of a hub's devices, folded from the hub's log.
@@ -23,7 +23,7 @@ func fold(
 ) (folded, error) {
 	f := folded{Hub: new(devicestate.Hub)}
 	from := uint64(1)
-	err := logs.States(ctx, hub, func(e hublog.Entry) {
+	err := logs.States(ctx, hub, func(e feed.Entry) {
 		if f.known.IsZero() {
 			f.known = e.Time
 		}
@@ -63,7 +63,7 @@ func (f *folded) extend(
 }
 
 // stateEntry returns an entry of a log in the form in which it is folded.
-func stateEntry(e *hublog.Entry) devicestate.Entry {
+func stateEntry(e *feed.Entry) devicestate.Entry {
 	if e.State {
 		return devicestate.Entry{Seq: e.Seq, Time: e.Time, State: e.Payload}
 	}

@@ -14,7 +14,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/projections/devicestate"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/logwriter"
 	"hubcloud/streams/logwriter/logwritertest"
@@ -28,7 +28,7 @@ const hubA = domain.HubID("hub-aaaa-aaaa-aaaa")
 // fixture is a hub with devices of its own, its log over a real broker, and a Keeper.
 type fixture struct {
 	testing.TB
-	logs     *hublog.Logs
+	logs     *feed.Logs
 	journals *logwriter.Router
 	cfg      Config
 
@@ -56,7 +56,7 @@ func start(t testing.TB, retention time.Duration) *fixture {
 		values: map[int64]string{}, observed: map[int64]time.Time{},
 	}
 	f.journals, _ = logwritertest.Open(t, conns, retention)
-	logs, err := hublog.New(conns, hublog.Config{
+	logs, err := feed.New(conns, feed.Config{
 		Journal: f.journals, Retention: retention, Logger: slog.New(slog.DiscardHandler),
 		Epoch: func(id domain.HubID) (domain.Epoch, bool) {
 			access, ok := f.Hub(id)
@@ -262,7 +262,7 @@ func (f *fixture) await(what string) {
 // states returns the number of reads and of snapshots in the log, counting each part.
 func (f *fixture) states() (reads, snapshots int) {
 	f.Helper()
-	err := f.logs.States(f.Context(), hubA, func(e hublog.Entry) {
+	err := f.logs.States(f.Context(), hubA, func(e feed.Entry) {
 		if devicestate.IsSnapshot(e.Payload) {
 			snapshots++
 		} else {

@@ -9,7 +9,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/projections/devicestate"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
 )
@@ -53,7 +53,7 @@ func (k *Keeper) checkLog(
 ) (current bool, err error) {
 	state := new(devicestate.Hub)
 	snapshot := false
-	err = k.cfg.Logs.States(ctx, id, func(e hublog.Entry) {
+	err = k.cfg.Logs.States(ctx, id, func(e feed.Entry) {
 		if devicestate.IsSnapshot(e.Payload) {
 			state, snapshot, h.snapshot = new(devicestate.Hub), true, e.Time
 		}

@@ -14,7 +14,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/logformat"
@@ -25,9 +25,9 @@ import (
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	feed := make(chan *nats.Msg, 10_000)
+	messages := make(chan *nats.Msg, 10_000)
 	for _, nc := range f.conns.Shards {
-		if _, err := nc.ChanSubscribe(streams.AnyFeed, feed); err != nil {
+		if _, err := nc.ChanSubscribe(streams.AnyFeed, messages); err != nil {
 			t.Fatal(err)
 		}
 		if err := nc.Flush(); err != nil {
@@ -54,8 +54,8 @@ func TestOrder(t *testing.T) {
 	last := map[domain.HubID]uint64{}
 	for range total {
 		select {
-		case msg := <-feed:
-			id, m, err := hublog.ParseFeed(msg)
+		case msg := <-messages:
+			id, m, err := feed.ParseFeed(msg)
 			if err != nil || m.Seq != last[id]+1 {
 				t.Fatalf("feed of %s after %d: got %d, error %v", id, last[id], m.Seq, err)
 			}
@@ -92,7 +92,7 @@ func TestCursorsStay(t *testing.T) {
 	}
 	f.flush()
 	page := func() []string {
-		logs, err := hublog.New(f.conns, hublog.Config{
+		logs, err := feed.New(f.conns, feed.Config{
 			Retention: testRetention, Logger: streamstest.Logger(),
 			Epoch: func(domain.HubID) (domain.Epoch, bool) {
 				return domain.Epoch{ID: domain.NewEpochID(0xa)}, true

@@ -18,7 +18,7 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/directory/directorytest"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 	"hubcloud/streams/logwriter"
 	"hubcloud/streams/logwriter/logwritertest"
 	"hubcloud/streams/streamstest"
@@ -45,7 +45,7 @@ type Installation struct {
 	Log       *directory.Log
 	Directory *directory.Service
 	Journals  *logwriter.Router
-	HubLogs   *hublog.Logs
+	HubLogs   *feed.Logs
 	// OrgID and SiteID are the organization that has the hubs, and its site. Open leaves them
 	// empty.
 	OrgID, SiteID string
@@ -73,7 +73,7 @@ func Open(t testing.TB, conns *streams.Conns, cfg Config) *Installation {
 	}
 	var stopJournals func()
 	i.Journals, stopJournals = open(t, conns, cfg.Retention)
-	if i.HubLogs, err = hublog.New(conns, hublog.Config{
+	if i.HubLogs, err = feed.New(conns, feed.Config{
 		Journal: i.Journals, Retention: cfg.Retention, Epoch: i.epoch, Logger: streamstest.Logger(),
 	}); err != nil {
 		t.Fatal(err)

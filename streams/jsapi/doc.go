@@ -26,7 +26,7 @@
 // s or until ctx ends, each try for at most 2 s. Append sends once: after ErrOutcomeUnknown only
 // the caller can find out whether its messages were stored. So the callers repeat their appends:
 // ingest in hubState.withState, directory in Log.publish, outbox in Outbox.put, commands in
-// Commands.append, and journal in Writer.send. hublog repeats its loads of history, which any copy
+// Commands.append, and journal in Writer.send. feed repeats its loads of history, which any copy
 // of a stream may answer, in Logs.records.
 //
 // # Goroutines

@@ -13,7 +13,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams/durablefile"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 )
 
 // Checkpoint has the positions of a tap. Its file has a header line, a line for each hub with the
@@ -30,7 +30,7 @@ type Checkpoint struct {
 	Since time.Time
 	// Written is the time at which the checkpoint was written.
 	Written time.Time
-	Hubs    map[domain.HubID]hublog.DecodedCursor
+	Hubs    map[domain.HubID]feed.DecodedCursor
 }
 
 const (
@@ -72,7 +72,7 @@ func DecodeCheckpoint(text []byte) (Checkpoint, error) {
 	if !lines.Scan() {
 		return Checkpoint{}, errNoCheckpoint
 	}
-	c := Checkpoint{Hubs: map[domain.HubID]hublog.DecodedCursor{}}
+	c := Checkpoint{Hubs: map[domain.HubID]feed.DecodedCursor{}}
 	fields := strings.Split(lines.Text(), " ")
 	if len(fields) != 4 || fields[0]+" "+fields[1] != checkpointMagic {
 		return Checkpoint{}, errNoCheckpoint
@@ -88,7 +88,7 @@ func DecodeCheckpoint(text []byte) (Checkpoint, error) {
 	for lines.Scan() {
 		name, text, _ := strings.Cut(lines.Text(), " ")
 		id, ok := domain.ParseHubID(name)
-		at, err := hublog.DecodeCursor(text)
+		at, err := feed.DecodeCursor(text)
 		if !ok || err != nil {
 			return Checkpoint{}, errNoCheckpoint
 		}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 	"hubcloud/streams/streamstest"
 	"hubcloud/streams/tap"
 )
@@ -20,7 +20,7 @@ func checkpoint() tap.Checkpoint {
 	return tap.Checkpoint{
 		Since:   time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC),
 		Written: time.Date(2026, 1, 2, 5, 0, 0, 0, time.UTC),
-		Hubs: map[domain.HubID]hublog.DecodedCursor{
+		Hubs: map[domain.HubID]feed.DecodedCursor{
 			hubID(1): {
 				EpochID: domain.NewEpochID(0x0badcafe),
 				Seq:     42,
@@ -42,7 +42,7 @@ func TestCheckpointRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tap.checkpoint")
 	for _, c := range []tap.Checkpoint{
 		{
-			Hubs: map[domain.HubID]hublog.DecodedCursor{}, Since: time.Time{},
+			Hubs: map[domain.HubID]feed.DecodedCursor{}, Since: time.Time{},
 			Written: time.Unix(5, 0).UTC(),
 		},
 		checkpoint(),

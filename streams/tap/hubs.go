@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 )
 
 // hub is the state of one hub's log in a tap.
@@ -14,7 +14,7 @@ type hub struct {
 	id domain.HubID
 	// at is the position up to which everything has been delivered. It is valid if placed is true;
 	// otherwise it is not known yet where to begin.
-	at     hublog.DecodedCursor
+	at     feed.DecodedCursor
 	placed bool
 	// known is the highest sequence that the log is known to have.
 	known uint64
@@ -29,7 +29,7 @@ type hub struct {
 	due, again bool
 	// fresh are messages of the feed with consecutive sequences, which need not be read
 	// from the log.
-	fresh []hublog.Message
+	fresh []feed.Message
 	// failures counts the reads that failed in a row. Only the worker uses it.
 	failures int
 	// short is since when the log has ended at shortEnd, which is before the position; zero while it
@@ -61,7 +61,7 @@ type hubs struct {
 const (
 	// maxFresh limits the fresh messages of one hub and maxFreshBytes those of all hubs. Messages
 	// beyond these limits are read from the log.
-	maxFresh      = hublog.MaxRead
+	maxFresh      = feed.MaxRead
 	maxFreshBytes = 16 << 20
 	// freshOverhead is the approximate memory of a message without its envelope.
 	freshOverhead = 300
@@ -74,14 +74,14 @@ func newHubs(endless bool) *hubs {
 }
 
 // restore adds a hub at the position of a checkpoint.
-func (hs *hubs) restore(id domain.HubID, at hublog.DecodedCursor) {
+func (hs *hubs) restore(id domain.HubID, at feed.DecodedCursor) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	hs.all[id] = &hub{id: id, at: at, placed: true, known: at.Seq}
 }
 
 // announce records a message of the feed. It need not be read from the log.
-func (hs *hubs) announce(id domain.HubID, m hublog.Message) {
+func (hs *hubs) announce(id domain.HubID, m feed.Message) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	h := hs.hub(id)
@@ -102,7 +102,7 @@ func (hs *hubs) announce(id domain.HubID, m hublog.Message) {
 	hs.enqueue(h)
 }
 
-func freshSize(m hublog.Message) int {
+func freshSize(m feed.Message) int {
 	if m.Event == nil {
 		return freshOverhead + len(m.Command)
 	}
@@ -119,7 +119,7 @@ func (hs *hubs) dropFresh(h *hub) {
 
 // takeFresh removes and returns the fresh messages that directly follow the hub's position. It
 // returns none if the log must be read.
-func (hs *hubs) takeFresh(h *hub) []hublog.Message {
+func (hs *hubs) takeFresh(h *hub) []feed.Message {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	fresh := h.fresh
@@ -146,7 +146,7 @@ func (hs *hubs) hub(id domain.HubID) *hub {
 
 // update records the state of a hub's log. For a hub without a position it calls place, which may
 // set one and must not keep the hub.
-func (hs *hubs) update(id domain.HubID, s hublog.State, place func(*hub)) {
+func (hs *hubs) update(id domain.HubID, s feed.State, place func(*hub)) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	h := hs.hub(id)
@@ -248,7 +248,7 @@ func (hs *hubs) known(h *hub) uint64 {
 }
 
 // move sets a hub's position. Only the hub's worker calls it.
-func (hs *hubs) move(h *hub, at hublog.DecodedCursor) {
+func (hs *hubs) move(h *hub, at feed.DecodedCursor) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	h.at, h.placed, h.unread = at, true, 0
@@ -262,7 +262,7 @@ func (hs *hubs) move(h *hub, at hublog.DecodedCursor) {
 func (hs *hubs) displace(h *hub) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
-	h.at, h.placed = hublog.DecodedCursor{}, false
+	h.at, h.placed = feed.DecodedCursor{}, false
 	hs.moved++
 }
 
@@ -277,10 +277,10 @@ func (hs *hubs) shorten(h *hub, expected, last uint64) {
 }
 
 // positions returns the positions of all hubs that have one, and the number of changes so far.
-func (hs *hubs) positions() (map[domain.HubID]hublog.DecodedCursor, uint64) {
+func (hs *hubs) positions() (map[domain.HubID]feed.DecodedCursor, uint64) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
-	all := make(map[domain.HubID]hublog.DecodedCursor, len(hs.all))
+	all := make(map[domain.HubID]feed.DecodedCursor, len(hs.all))
 	for id, h := range hs.all {
 		if h.placed {
 			all[id] = h.at

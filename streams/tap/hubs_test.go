@@ -7,16 +7,16 @@ import (
 	"testing"
 
 	"hubcloud/domain"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 )
 
 const anyHub = domain.HubID("hub-aaaa-aaaa-0001")
 
-func feedMessage(seq uint64) hublog.Message {
-	return hublog.Message{Seq: seq, Event: &hublog.Event{Envelope: make([]byte, 100)}}
+func feedMessage(seq uint64) feed.Message {
+	return feed.Message{Seq: seq, Event: &feed.Event{Envelope: make([]byte, 100)}}
 }
 
-func sequences(messages []hublog.Message) string {
+func sequences(messages []feed.Message) string {
 	var all []uint64
 	for _, m := range messages {
 		all = append(all, m.Seq)
@@ -41,12 +41,12 @@ func TestFresh(t *testing.T) {
 		"all known by reading": {9, []uint64{6, 7, 8}, "[]"},
 	} {
 		hs := newHubs(true)
-		hs.restore(anyHub, hublog.DecodedCursor{Seq: 5})
+		hs.restore(anyHub, feed.DecodedCursor{Seq: 5})
 		for _, seq := range c.announced {
 			hs.announce(anyHub, feedMessage(seq))
 		}
 		h := hs.all[anyHub]
-		hs.move(h, hublog.DecodedCursor{Seq: c.at})
+		hs.move(h, feed.DecodedCursor{Seq: c.at})
 		if got := sequences(hs.takeFresh(h)); got != c.want {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
@@ -107,7 +107,7 @@ func TestQueue(t *testing.T) {
 				}
 				known := hs.known(h)
 				before := h.at.Seq
-				hs.move(h, hublog.DecodedCursor{Seq: known})
+				hs.move(h, feed.DecodedCursor{Seq: known})
 				busy.Delete(h.id)
 				if before < last && known == last {
 					done <- struct{}{}

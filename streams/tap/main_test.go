@@ -15,7 +15,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/logwriter"
@@ -38,7 +38,7 @@ type testHubs struct {
 	t      testing.TB
 	broker *streamstest.Broker
 	conns  *streams.Conns
-	logs   *hublog.Logs
+	logs   *feed.Logs
 	// journals is where logs are stored.
 	journals *logwriter.Router
 	// closeLogs ends logs and journals.
@@ -67,9 +67,9 @@ func (r *testHubs) openLogs(retention time.Duration) {
 	journals, stop := logwritertest.Open(r.t, r.conns, retention)
 	r.journals = journals
 	var err error
-	r.logs, err = hublog.New(
+	r.logs, err = feed.New(
 		r.conns,
-		hublog.Config{
+		feed.Config{
 			Journal:   r.journals,
 			Retention: retention, Epoch: r.epoch, Logger: slog.New(slog.DiscardHandler),
 		},

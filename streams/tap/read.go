@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 )
 
 const (
@@ -96,7 +96,7 @@ func (t *Tap) advance(ctx context.Context, h *hub) error {
 }
 
 // deliver delivers the messages after a hub's position and advances the position.
-func (t *Tap) deliver(ctx context.Context, h *hub, messages []hublog.Message) error {
+func (t *Tap) deliver(ctx context.Context, h *hub, messages []feed.Message) error {
 	b := batch{tap: t, hub: h, at: h.at}
 	for _, m := range messages {
 		if err := b.add(m); err != nil {
@@ -108,19 +108,19 @@ func (t *Tap) deliver(ctx context.Context, h *hub, messages []hublog.Message) er
 
 // fetch reads the messages after a hub's position. With compare it starts with the message at the
 // position.
-func (t *Tap) fetch(ctx context.Context, h *hub, compare bool) ([]hublog.Message, error) {
+func (t *Tap) fetch(ctx context.Context, h *hub, compare bool) ([]feed.Message, error) {
 	switch {
 	case compare:
-		return t.source.Read(ctx, h.id, h.at.Seq, hublog.MaxRead)
+		return t.source.Read(ctx, h.id, h.at.Seq, feed.MaxRead)
 	case !h.placed && !t.cfg.Since.IsZero():
-		return t.source.ReadSince(ctx, h.id, t.cfg.Since, hublog.MaxRead)
+		return t.source.ReadSince(ctx, h.id, t.cfg.Since, feed.MaxRead)
 	default:
-		return t.source.Read(ctx, h.id, h.at.Seq+1, hublog.MaxRead)
+		return t.source.Read(ctx, h.id, h.at.Seq+1, feed.MaxRead)
 	}
 }
 
 // same reports whether m is the message at the position, as far as the position can be compared.
-func same(m hublog.Message, at hublog.DecodedCursor) bool {
+func same(m feed.Message, at feed.DecodedCursor) bool {
 	if at.Stored.Equal(unknownTime) {
 		return true
 	}
@@ -200,12 +200,12 @@ type batch struct {
 	tap *Tap
 	hub *hub
 	// at is the position of the last added message.
-	at      hublog.DecodedCursor
+	at      feed.DecodedCursor
 	records []Record
 }
 
 // add adds the record of the next message, and before it those that report a gap or a new log.
-func (b *batch) add(m hublog.Message) error {
+func (b *batch) add(m feed.Message) error {
 	if err := b.gap(m.Seq); err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func (b *batch) add(m hublog.Message) error {
 	return nil
 }
 
-func (b *batch) command(m hublog.Message) error {
+func (b *batch) command(m feed.Message) error {
 	if !b.tap.cfg.Commands {
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 )
 
 // Types of records that the tap itself adds. They are delivered whatever Config.Types selects, in
@@ -66,7 +66,7 @@ type Record struct {
 	Envelope []byte
 }
 
-func eventRecord(id domain.HubID, m hublog.Message) Record {
+func eventRecord(id domain.HubID, m feed.Message) Record {
 	e := m.Event
 	return Record{
 		Hub:      id,
@@ -80,7 +80,7 @@ func eventRecord(id domain.HubID, m hublog.Message) Record {
 }
 
 // commandRecord returns the record of a stored command; at is the command's position.
-func commandRecord(id domain.HubID, m hublog.Message, at hublog.DecodedCursor) (Record, error) {
+func commandRecord(id domain.HubID, m feed.Message, at feed.DecodedCursor) (Record, error) {
 	cursor := at.Cursor()
 	data := json.RawMessage(m.Command)
 	if !json.Valid(data) {
@@ -93,7 +93,7 @@ func commandRecord(id domain.HubID, m hublog.Message, at hublog.DecodedCursor) (
 }
 
 // notice returns a record of the tap itself at a position.
-func notice(id domain.HubID, typ string, at hublog.DecodedCursor, data any) (Record, error) {
+func notice(id domain.HubID, typ string, at feed.DecodedCursor, data any) (Record, error) {
 	r := Record{Hub: id, Type: typ, ID: fmt.Sprintf("%s-%d-%d", typ, at.Seq, at.Stored.UnixMilli())}
 	var err error
 	r.Envelope, err = envelope(r, nil, time.Now(), data)

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/domain"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 )
 
 // Output receives records. Write is called concurrently, but never concurrently for the same hub.
@@ -36,7 +36,7 @@ var ErrRejected = errors.New(
 // Tap reads hub logs into an Output. It runs once.
 type Tap struct {
 	cfg    Config
-	source *hublog.Source
+	source *feed.Source
 	hubs   *hubs
 	// chosen are the configured hubs; nil selects all.
 	chosen map[domain.HubID]struct{}
@@ -53,7 +53,7 @@ func New(cfg Config) (*Tap, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	t := &Tap{cfg: cfg, source: hublog.NewSource(cfg.Conn, cfg.Shards), hubs: newHubs(cfg.Follow)}
+	t := &Tap{cfg: cfg, source: feed.NewSource(cfg.Conn, cfg.Shards), hubs: newHubs(cfg.Follow)}
 	if len(cfg.Hubs) > 0 {
 		t.chosen = map[domain.HubID]struct{}{}
 		for _, id := range cfg.Hubs {

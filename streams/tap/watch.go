@@ -10,7 +10,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 )
 
 const (
@@ -78,7 +78,7 @@ func (f feeds) dropped() (all int) {
 
 // handle records a message of the feed.
 func (t *Tap) handle(msg *nats.Msg) {
-	id, m, err := hublog.ParseFeed(msg)
+	id, m, err := feed.ParseFeed(msg)
 	if err != nil {
 		t.cfg.Logger.Warn("unreadable message in the feed", "error", err)
 		return
@@ -112,7 +112,7 @@ func (t *Tap) watch(ctx context.Context, subs feeds) error {
 			} else if failures++; ctx.Err() == nil && failures%listWarnEvery == 1 {
 				t.cfg.Logger.Warn("listing hub logs failed; retrying", "error", err)
 			}
-			if err == nil || t.cfg.Follow && errors.Is(err, hublog.ErrIncomplete) {
+			if err == nil || t.cfg.Follow && errors.Is(err, feed.ErrIncomplete) {
 				// A log without a leader is listed once it has one. Only a tap that follows may
 				// start without it: the others would end without its events.
 				t.hubs.start()
@@ -126,10 +126,10 @@ func (t *Tap) watch(ctx context.Context, subs feeds) error {
 	}
 }
 
-// list reads the state of every selected log. It returns hublog.ErrIncomplete if some logs have no
+// list reads the state of every selected log. It returns feed.ErrIncomplete if some logs have no
 // leader.
 func (t *Tap) list(ctx context.Context) error {
-	found := func(id domain.HubID, s hublog.State) {
+	found := func(id domain.HubID, s feed.State) {
 		if t.chose(id) {
 			t.hubs.update(id, s, t.place(s))
 		}
@@ -150,7 +150,7 @@ func (t *Tap) list(ctx context.Context) error {
 		err := t.source.List(listCtx, shard, found)
 		cancel()
 		switch {
-		case errors.Is(err, hublog.ErrIncomplete):
+		case errors.Is(err, feed.ErrIncomplete):
 			incomplete = errors.Join(incomplete, err)
 		case err != nil:
 			return err
@@ -161,7 +161,7 @@ func (t *Tap) list(ctx context.Context) error {
 
 // place returns a function that sets the first position of a hub whose log has the state s. It sets
 // none where the position must be found by reading since a time.
-func (t *Tap) place(s hublog.State) func(*hub) {
+func (t *Tap) place(s feed.State) func(*hub) {
 	return func(h *hub) {
 		switch {
 		case s.Last == 0:
@@ -184,6 +184,6 @@ func (t *Tap) place(s hublog.State) func(*hub) {
 var unknownTime = time.UnixMilli(0)
 
 // beforeAll returns a position at a sequence whose message was not read.
-func beforeAll(seq uint64) hublog.DecodedCursor {
-	return hublog.DecodedCursor{Seq: seq, Stored: unknownTime}
+func beforeAll(seq uint64) feed.DecodedCursor {
+	return feed.DecodedCursor{Seq: seq, Stored: unknownTime}
 }

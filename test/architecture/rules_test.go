@@ -49,7 +49,7 @@ var importRules = []importRule{
 		reason: "JetStream's API knows no stream of this service",
 	},
 	{
-		packages: "streams/hublog",
+		packages: "streams/feed",
 		allowed: []string{
 			"domain", "streams", "streams/journal", "streams/jsapi", "streams/logformat",
 			"streams/telemetry",
@@ -58,8 +58,8 @@ var importRules = []importRule{
 			"who writes the streams",
 	},
 	{
-		packages: "streams/orgfeed",
-		allowed:  []string{"domain", "streams/hublog", "streams/journal", "streams/jsapi"},
+		packages: "streams/feed/orgfeed",
+		allowed:  []string{"domain", "streams/feed", "streams/journal", "streams/jsapi"},
 		reason:   "feeds of organizations read hub logs and add no stream of their own",
 	},
 	{
@@ -259,13 +259,13 @@ var importerRules = []importerRule{
 	},
 	{
 		"streams/logwriter", []string{"cmd/hubcloud/internal/..."},
-		"hublog and hubbridge declare what they need of the journals",
+		"feed and hubbridge declare what they need of the journals",
 	},
 	{
 		"streams/journal",
 		[]string{
-			"streams/logwriter", "streams/hubviews", "streams/hublog", "hubbridge/ingest",
-			"hubbridge/statelog", "projections/statemodel", "streams/orgfeed",
+			"streams/logwriter", "streams/hubviews", "streams/feed", "hubbridge/ingest",
+			"hubbridge/statelog", "projections/statemodel", "streams/feed/orgfeed",
 			"projections/control", "projections/rebuild", "cmd/hubcloud/internal/operator",
 			"cmd/hubcloud/internal/doctor", "cmd/hubcloud/internal/server",
 		},

@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
@@ -317,7 +317,7 @@ func indexOf(events []harness.Event, cursor string) int {
 // sequenceOf returns the sequence in the log of a cursor's record.
 func sequenceOf(t *testing.T, cursor string) uint64 {
 	t.Helper()
-	at, err := hublog.DecodeCursor(cursor)
+	at, err := feed.DecodeCursor(cursor)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/jsapi"
 	"hubcloud/streams/streamstest"
@@ -69,7 +69,7 @@ var failpoints = map[string][][2]string{
 	},
 	"streams/hubviews/views.go":   {{"	if v.hook != nil {\n", "	failpoint.Reach(name)\n"}},
 	"streams/logwriter/config.go": {{"		c.Now = time.Now\n	}\n	return c", ""}},
-	"streams/hublog/config.go":    {{"		c.Now = time.Now\n	}\n	return c", ""}},
+	"streams/feed/config.go":      {{"		c.Now = time.Now\n	}\n	return c", ""}},
 }
 
 // killSteps are the steps from an append to the journal to the complete views, with the most times
@@ -233,14 +233,14 @@ func (l *viewLoad) check(known [][]harness.Event) {
 			t.Errorf("hub %s: acknowledged through %d, stored through %d", h.hub.ID, h.acked, last)
 		}
 		for n := range stored {
-			at, err := hublog.DecodeCursor(stored[n].Cursor)
+			at, err := feed.DecodeCursor(stored[n].Cursor)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if n == 0 {
 				continue
 			}
-			before, _ := hublog.DecodeCursor(stored[n-1].Cursor)
+			before, _ := feed.DecodeCursor(stored[n-1].Cursor)
 			if at.Seq <= before.Seq || at.Stored.Before(before.Stored) {
 				t.Errorf("hub %s: %+v follows %+v", h.hub.ID, at, before)
 			}

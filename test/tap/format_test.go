@@ -18,7 +18,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/logwriter/logwritertest"
 	"hubcloud/streams/streamstest"
@@ -52,7 +52,7 @@ func everyKind(t *testing.T) []tap.Record {
 	conns := broker.Connect(t)
 	journals, _ := logwritertest.Open(t, conns, time.Hour)
 	epoch := domain.NewEpochID(0xa)
-	logs, err := hublog.New(conns, hublog.Config{
+	logs, err := feed.New(conns, feed.Config{
 		Journal:   journals,
 		Retention: time.Hour,
 		Logger:    slog.New(slog.DiscardHandler),

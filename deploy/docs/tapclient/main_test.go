@@ -18,7 +18,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/logwriter/logwritertest"
 	"hubcloud/streams/streamstest"
@@ -35,7 +35,7 @@ func TestFollow(t *testing.T) {
 	broker := streamstest.New(t)
 	conns := broker.Connect(t)
 	journals, _ := logwritertest.Open(t, conns, time.Hour)
-	logs, err := hublog.New(conns, hublog.Config{
+	logs, err := feed.New(conns, feed.Config{
 		Journal:   journals,
 		Retention: time.Hour, Logger: slog.New(slog.DiscardHandler),
 		Epoch: func(domain.HubID) (domain.Epoch, bool) { return domain.Epoch{}, false },

@@ -20,10 +20,10 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal/live"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
+	"hubcloud/streams/feed/orgfeed"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/logwriter/logwritertest"
-	"hubcloud/streams/orgfeed"
 	"hubcloud/streams/streamstest"
 )
 
@@ -41,7 +41,7 @@ var day = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 //   - the viewer's membership and session, which are channels and a function here.
 type testLive struct {
 	t         testing.TB
-	logs      *hublog.Logs
+	logs      *feed.Logs
 	feed      *orgfeed.Feed
 	live      *live.Live
 	ended     chan struct{} // ends the viewer's membership
@@ -77,9 +77,9 @@ func newTestLive(t testing.TB, cfg live.Config) *testLive {
 	conns := streamstest.Start(t)
 	journals, _ := logwritertest.Open(t, conns, cfg.Retention)
 	var err error
-	r.logs, err = hublog.New(
+	r.logs, err = feed.New(
 		conns,
-		hublog.Config{
+		feed.Config{
 			Journal:   journals,
 			Retention: cfg.Retention,
 			Epoch:     r.epoch,
@@ -139,7 +139,7 @@ func newTestReader(reader *orgfeed.Reader, err error) (live.EventReader, error) 
 
 func (r testReader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error) {
 	events, err := r.Reader.Next(ctx, limit)
-	if errors.Is(err, hublog.ErrClosed) {
+	if errors.Is(err, feed.ErrClosed) {
 		err = live.ErrEventsClosed
 	}
 	return events, err

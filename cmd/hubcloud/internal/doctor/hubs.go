@@ -15,7 +15,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 	"hubcloud/streams/jsapi"
 )
 
@@ -144,7 +144,7 @@ func flaps(
 	if err != nil {
 		return nil, 0, err
 	}
-	logs, err := hublog.New(conns, hublog.Config{
+	logs, err := feed.New(conns, feed.Config{
 		Retention: 24 * time.Hour,
 		Epoch:     func(domain.HubID) (domain.Epoch, bool) { return domain.Epoch{}, false },
 	})

@@ -8,7 +8,7 @@ import (
 	"hubcloud/projections/control"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 	"hubcloud/streams/logwriter"
 )
 
@@ -31,8 +31,8 @@ func (h hubLogs) LastSequence(ctx context.Context, hub domain.HubID) (uint64, er
 	if err := logwriter.FlushViews(ctx, h.conns.Cloud, h.journals); err != nil {
 		return 0, err
 	}
-	logs, err := hublog.New(h.conns, hublog.Config{
-		Retention: hublog.MinRetention,
+	logs, err := feed.New(h.conns, feed.Config{
+		Retention: feed.MinRetention,
 		Epoch:     func(domain.HubID) (domain.Epoch, bool) { return domain.Epoch{}, false },
 		Logger:    slog.New(slog.DiscardHandler),
 	})

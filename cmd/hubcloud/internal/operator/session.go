@@ -18,7 +18,7 @@ import (
 	"hubcloud/projections/control"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
 	"hubcloud/streams/journal"
 	"hubcloud/streams/replicas"
 )
@@ -112,7 +112,7 @@ func (s *Session) Close() {
 func (s *Session) ReadModels(ctx context.Context, url string) (*control.Control, error) {
 	journals, err := journal.New(journal.Config{
 		Conn: s.Conns.Cloud, Groups: s.Settings.Journals,
-		Retention: hublog.MinRetention + journal.Reserve, // nothing is declared
+		Retention: feed.MinRetention + journal.Reserve, // nothing is declared
 	})
 	if err != nil {
 		return nil, err

@@ -10,12 +10,12 @@ import (
 	"hubcloud/httpapi"
 	"hubcloud/projections/readmodel"
 	"hubcloud/streams"
-	"hubcloud/streams/hublog"
-	"hubcloud/streams/orgfeed"
+	"hubcloud/streams/feed"
+	"hubcloud/streams/feed/orgfeed"
 )
 
 // apiEvents adapts the hub logs to the API's interface.
-type apiEvents struct{ *hublog.Logs }
+type apiEvents struct{ *feed.Logs }
 
 // Follow returns a reader of the events after a cursor.
 func (e apiEvents) Follow(
@@ -50,13 +50,13 @@ func (e apiOrgEvents) Follow(
 	return apiReader{reader}, nil
 }
 
-// apiReader returns httpapi.ErrEventsClosed in place of hublog.ErrClosed.
+// apiReader returns httpapi.ErrEventsClosed in place of feed.ErrClosed.
 type apiReader struct{ httpapi.EventReader }
 
 // Next returns up to limit new events.
 func (r apiReader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error) {
 	events, err := r.EventReader.Next(ctx, limit)
-	if errors.Is(err, hublog.ErrClosed) {
+	if errors.Is(err, feed.ErrClosed) {
 		err = httpapi.ErrEventsClosed
 	}
 	return events, err

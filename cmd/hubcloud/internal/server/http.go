@@ -19,7 +19,7 @@ import (
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/statelog"
 	"hubcloud/streams"
-	"hubcloud/streams/feedreaders"
+	"hubcloud/streams/feed/orgfeed"
 	"hubcloud/streams/keyuse"
 )
 
@@ -102,7 +102,7 @@ func (s *Server) startAPI(ctx context.Context) (httpapi.API, error) {
 
 // startFeedReaders starts what knows the readers of events that name themselves.
 func (s *Server) startFeedReaders() (err error) {
-	s.feedReaders, err = feedreaders.New(feedreaders.Config{
+	s.feedReaders, err = orgfeed.NewRegistry(orgfeed.RegistryConfig{
 		Conn: s.conns.Cloud, Bucket: s.buckets.FeedReaders, Retention: s.cfg.EventRetention,
 		Counted: s.orgFeed.Counted, HubLag: s.hubLogs.Lag,
 		Owns:   func(org string, hub domain.HubID) bool { return s.orgOf(hub) == org },

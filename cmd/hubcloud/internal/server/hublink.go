@@ -15,9 +15,9 @@ import (
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/rpc"
 	"hubcloud/hubbridge/statelog"
-	"hubcloud/streams/hublog"
+	"hubcloud/streams/feed"
+	"hubcloud/streams/feed/orgfeed"
 	"hubcloud/streams/logwriter"
-	"hubcloud/streams/orgfeed"
 	"hubcloud/streams/tapuser"
 )
 
@@ -54,7 +54,7 @@ func (s *Server) startHubLogs(ctx context.Context) (err error) {
 	if err := s.startJournals(ctx); err != nil {
 		return err
 	}
-	s.hubLogs, err = hublog.New(s.conns, hublog.Config{
+	s.hubLogs, err = feed.New(s.conns, feed.Config{
 		Journal: s.journals, Retention: s.cfg.EventRetention, Reads: s.reads,
 		Epoch: s.epoch, Refresh: s.access.Refresh, Lost: s.reach.Lost,
 		CacheBytes: s.cfg.HistoryCache << 20, RingBytes: s.cfg.LiveCache << 20, Logger: s.logger,

@@ -9,8 +9,8 @@ import (
 	"hubcloud/httpapi/portal"
 	"hubcloud/httpapi/portal/live"
 	"hubcloud/hubbridge/hubfaults"
-	"hubcloud/streams/hublog"
-	"hubcloud/streams/orgfeed"
+	"hubcloud/streams/feed"
+	"hubcloud/streams/feed/orgfeed"
 )
 
 // newPortal returns the portal. It needs the public URL and the mailer.
@@ -104,7 +104,7 @@ func (f portalFeed) FollowSince(
 	return newPortalReader(f.Feed.FollowSince(ctx, org, filter, since))
 }
 
-// portalReader returns live.ErrEventsClosed in place of hublog.ErrClosed.
+// portalReader returns live.ErrEventsClosed in place of feed.ErrClosed.
 type portalReader struct{ *orgfeed.Reader }
 
 func newPortalReader(reader *orgfeed.Reader, err error) (live.EventReader, error) {
@@ -117,7 +117,7 @@ func newPortalReader(reader *orgfeed.Reader, err error) (live.EventReader, error
 // Next returns up to limit new events.
 func (r portalReader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error) {
 	events, err := r.Reader.Next(ctx, limit)
-	if errors.Is(err, hublog.ErrClosed) {
+	if errors.Is(err, feed.ErrClosed) {
 		err = live.ErrEventsClosed
 	}
 	return events, err

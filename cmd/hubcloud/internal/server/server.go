@@ -31,12 +31,11 @@ import (
 	"hubcloud/streams/broker"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/diskspace"
-	"hubcloud/streams/feedreaders"
+	"hubcloud/streams/feed"
+	"hubcloud/streams/feed/orgfeed"
 	"hubcloud/streams/filelock"
-	"hubcloud/streams/hublog"
 	"hubcloud/streams/keyuse"
 	"hubcloud/streams/logwriter"
-	"hubcloud/streams/orgfeed"
 	"hubcloud/streams/replicas"
 	"hubcloud/streams/signin"
 	"hubcloud/streams/telemetry"
@@ -106,7 +105,7 @@ type Server struct {
 	// Hub link. Replicas without the role bridge have no bridge, replicas without the role api only
 	// hub logs and bridge.
 	journals *logwriter.Router
-	hubLogs  *hublog.Logs
+	hubLogs  *feed.Logs
 	orgFeed  *orgfeed.Feed
 	caller   *rpc.Caller
 	devices  *rpc.Devices
@@ -116,7 +115,7 @@ type Server struct {
 
 	// HTTP, with the role api.
 	keyUse      *keyuse.Tracker
-	feedReaders *feedreaders.Registry
+	feedReaders *orgfeed.Registry
 	mailer      *mail.Mailer
 	// alarmState has what was mailed about alarms.
 	alarmState *alarmstate.Store

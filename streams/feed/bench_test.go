@@ -1,0 +1,283 @@
+package feed
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/streams/journal"
+	"hubcloud/streams/jsapi"
+	"hubcloud/streams/streamstest"
+)
+
+// benchLog appends n events of about 300 bytes and returns the cursors of all.
+func benchLog(b *testing.B, f *fixture, hub domain.HubID, n int) []string {
+	b.Helper()
+	data := fmt.Sprintf(
+		`{"key":"power","endpoint":0,"value":12.5,"pad":%q}`, strings.Repeat("x", 120),
+	)
+	var last uint64
+	epoch, _ := f.epochOf(hub)
+	for at := 0; at < n; at += 500 {
+		records := make([]journal.Record, min(500, n-at))
+		for i := range records {
+			records[i] = record(hub, epoch.ID, at+i)
+			records[i].Payload = fmt.Appendf(
+				nil,
+				`{"type":"channel.observed","hub_id":%q,"device_id":3,"time":"2026-01-02T03:04:05.123456Z","clock_trusted":true,"data":%s}`,
+				hub, data,
+			)
+		}
+		var err error
+		if last, err = f.Append(b.Context(), hub, last, records); err != nil {
+			b.Fatal(err)
+		}
+	}
+	cursors := make([]string, 0, n)
+	for after := ""; len(cursors) < n; {
+		page := f.page(hub, after, 500)
+		for _, e := range page.Events {
+			cursors = append(cursors, e.Cursor)
+		}
+		after = page.Next
+	}
+	return cursors
+}
+
+// runParallel calls f b.N times from 8 goroutines.
+func runParallel(b *testing.B, f func(*rand.Rand) error) {
+	b.Helper()
+	const readers = 8
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for r := range readers {
+		wg.Go(func() {
+			random := rand.New(rand.NewPCG(1, uint64(r)))
+			for next.Add(1) <= int64(b.N) {
+				if err := f(random); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pages/s")
+}
+
+const benchEvents = 50_000
+
+// BenchmarkPage reads pages of 100 events: by direct gets without this package (bare), through Page
+// with almost no cache (cold), from the newest 2,000 events, and after the log's end (empty).
+func BenchmarkPage(b *testing.B) {
+	broker := streamstest.New(b)
+	f := startOn(b, broker.Connect(b), Config{})
+	cursors := benchLog(b, f, hubA, benchEvents)
+	cold := startOn(b, broker.Connect(b), Config{CacheBytes: 1})
+	cached := startOn(b, broker.Connect(b), Config{})
+	bare := broker.Connect(b).Shard(hubA)
+	b.Run("bare", func(b *testing.B) {
+		runParallel(b, func(r *rand.Rand) error {
+			return bareGet(bare, 1+uint64(r.IntN(benchEvents-100)), 100)
+		})
+	})
+	b.Run("cold", func(b *testing.B) {
+		runParallel(b, func(r *rand.Rand) error {
+			page, err := cold.Page(b.Context(), hubA, cursors[r.IntN(benchEvents-200)], 100)
+			if err == nil && len(page.Events) != 100 {
+				err = fmt.Errorf("got %d events, want 100", len(page.Events))
+			}
+			return err
+		})
+	})
+	b.Run("newest", func(b *testing.B) {
+		runParallel(b, func(r *rand.Rand) error {
+			_, err := cached.Page(b.Context(), hubA, cursors[benchEvents-2000+r.IntN(2000)], 100)
+			return err
+		})
+	})
+	b.Run("empty", func(b *testing.B) {
+		runParallel(b, func(r *rand.Rand) error {
+			_, err := cached.Page(b.Context(), hubA, cursors[benchEvents-1], 100)
+			return err
+		})
+	})
+}
+
+// bareGet is one batched direct get with nats.go alone.
+func bareGet(nc *nats.Conn, from uint64, n int) error {
+	answers := make(chan *nats.Msg, n+1)
+	inbox := nc.NewInbox()
+	sub, err := nc.ChanSubscribe(inbox, answers)
+	if err != nil {
+		return err
+	}
+	defer streams.Unsubscribe(sub)
+	request := fmt.Appendf(nil, `{"seq":%d,"batch":%d}`, from, n)
+	subject := jsapi.Prefix + ".DIRECT.GET." + streams.HubStream(hubA)
+	if err := nc.PublishRequest(subject, inbox, request); err != nil {
+		return err
+	}
+	for got := 0; ; got++ {
+		select {
+		case msg := <-answers:
+			if msg.Header.Get("Status") == "204" {
+				if got != n {
+					return fmt.Errorf("got %d messages, want %d", got, n)
+				}
+				return nil
+			}
+		case <-time.After(time.Minute):
+			return nats.ErrTimeout
+		}
+	}
+}
+
+// BenchmarkAppend appends batches to 64 hubs, 8 at a time: by jsapi.Append alone (bare) and through
+// Logs.Append. One operation is one event.
+func BenchmarkAppend(b *testing.B) {
+	for _, size := range []int{1, 50, 100, 500} {
+		for _, way := range []string{"bare", "append"} {
+			b.Run(
+				fmt.Sprintf("%d/%s", size, way),
+				func(b *testing.B) { benchAppend(b, size, way == "bare") },
+			)
+		}
+	}
+}
+
+func benchAppend(b *testing.B, size int, bare bool) {
+	const hubs, workers = 64, 8
+	f := start(b, Config{})
+	var todo [workers][]domain.HubID
+	for i := range hubs {
+		hub := domain.HubID(fmt.Sprintf("hub-aaaa-bbbb-%04d", i))
+		f.begin(hub, domain.Epoch{ID: domain.NewEpochID(uint32(i + 1))})
+		f.append(hub, 0, 1, 1)
+		todo[i%workers] = append(todo[i%workers], hub)
+	}
+	payload := fmt.Appendf(
+		nil, `{"type":"channel.observed","hub_id":"hub-aaaa-bbbb-0000","data":{"pad":%q}}`,
+		strings.Repeat("x", 200),
+	)
+	var stored atomic.Int64
+	var wg sync.WaitGroup
+	b.ResetTimer()
+	for w := range workers {
+		wg.Go(func() {
+			last := make([]uint64, len(todo[w]))
+			for i := range last {
+				last[i] = 1
+			}
+			for i := 0; stored.Add(int64(size)) <= int64(b.N)+int64(size); i = (i + 1) % len(last) {
+				hub := todo[w][i]
+				var err error
+				if bare {
+					msgs := make([]*nats.Msg, size)
+					for k := range msgs {
+						msgs[k] = &nats.Msg{Subject: streams.HubEventSubject(hub), Data: payload}
+					}
+					_, err = jsapi.Append(b.Context(), f.conns.Shard(hub), msgs...)
+				} else {
+					records := slices.Repeat([]journal.Record{
+						{
+							Payload: payload, EpochID: domain.NewEpochID(0xa), OwnLog: "l",
+							Through: 9,
+						},
+					}, size)
+					last[i], err = f.Append(b.Context(), hub, last[i], records)
+				}
+				if err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
+}
+
+// BenchmarkResume opens a thousand readers of one hub that are a hundred events behind. One
+// operation is all of them.
+func BenchmarkResume(b *testing.B) {
+	const readers = 1000
+	f := start(b, Config{})
+	cursors := benchLog(b, f, hubA, 2000)
+	for b.Loop() {
+		var wg sync.WaitGroup
+		for range readers {
+			wg.Go(func() {
+				r, err := f.Follow(b.Context(), hubA, cursors[len(cursors)-101])
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				defer r.Close()
+				for got := 0; got < 100; {
+					events, err := r.Next(b.Context(), 100)
+					if err != nil {
+						b.Error(err)
+						return
+					}
+					got += len(events)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	b.ReportMetric(float64(b.N*readers)/b.Elapsed().Seconds(), "resumes/s")
+}
+
+// BenchmarkFanOut appends single events that a thousand readers wait for. One operation is one
+// event to all of them.
+func BenchmarkFanOut(b *testing.B) {
+	const readers = 1000
+	f := start(b, Config{})
+	last := f.append(hubA, 0, 1, 1)
+	var wg, got sync.WaitGroup
+	for range readers {
+		r, err := f.Follow(b.Context(), hubA, "")
+		if err != nil {
+			b.Fatal(err)
+		}
+		wg.Go(func() {
+			defer r.Close()
+			for {
+				ready := r.Ready()
+				events, err := r.Next(b.Context(), 100)
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				for _, e := range events {
+					got.Done()
+					if strings.Contains(string(e.Envelope), `"n":999999}`) {
+						return
+					}
+				}
+				<-ready
+			}
+		})
+	}
+	n := 2
+	for b.Loop() {
+		got.Add(readers)
+		last = f.append(hubA, last, n, 1)
+		got.Wait()
+		n++
+	}
+	got.Add(readers)
+	f.append(hubA, last, 999999, 1)
+	wg.Wait()
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*readers), "ns/delivery")
+}

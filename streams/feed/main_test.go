@@ -1,0 +1,219 @@
+package feed
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/streams/journal"
+	"hubcloud/streams/logwriter/logwritertest"
+	"hubcloud/streams/streamstest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
+
+const hubA = domain.HubID("hub-aaaa-aaaa-aaaa")
+
+// fixture is Logs over a real broker, with epochs that a test can change.
+type fixture struct {
+	*Logs
+	conns   *streams.Conns
+	journal *testJournal
+	tb      testing.TB
+
+	mu     sync.Mutex
+	epochs map[domain.HubID]domain.Epoch
+}
+
+// testJournal is the broker's journal. While deaf is set, tails get no commits. While away is set,
+// no stream is complete.
+type testJournal struct {
+	Journal
+	deaf, away atomic.Bool
+}
+
+func (j *testJournal) AwaitView(ctx context.Context, hub domain.HubID, seq uint64) error {
+	if j.away.Load() {
+		return errAway
+	}
+	return j.Journal.AwaitView(ctx, hub, seq)
+}
+
+func (j *testJournal) Subscribe(f func(group int, commits []journal.Commit)) {
+	j.Journal.Subscribe(func(group int, commits []journal.Commit) {
+		if !j.deaf.Load() {
+			f(group, commits)
+		}
+	})
+}
+
+func (f *fixture) epochOf(hub domain.HubID) (domain.Epoch, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	epoch, ok := f.epochs[hub]
+	return epoch, ok
+}
+
+func (f *fixture) begin(hub domain.HubID, epoch domain.Epoch) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.epochs[hub] = epoch
+}
+
+func start(tb testing.TB, cfg Config) *fixture {
+	tb.Helper()
+	return startOn(tb, streamstest.Start(tb), cfg)
+}
+
+// startOn returns Logs that run until the test ends.
+func startOn(tb testing.TB, conns *streams.Conns, cfg Config) *fixture {
+	tb.Helper()
+	if cfg.Retention == 0 {
+		cfg.Retention = time.Hour
+	}
+	journals, _ := logwritertest.Open(tb, conns, cfg.Retention)
+	f := &fixture{
+		conns: conns, tb: tb,
+		epochs:  map[domain.HubID]domain.Epoch{hubA: {ID: domain.NewEpochID(0xa)}},
+		journal: &testJournal{Journal: journals},
+	}
+	cfg.Journal = f.journal
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	cfg.Epoch = f.epochOf
+	logs, err := New(conns, cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	f.Logs = logs
+	ctx, cancel := context.WithCancel(context.Background())
+	ran := make(chan error, 1)
+	go func() { ran <- logs.Run(ctx) }()
+	tb.Cleanup(func() {
+		cancel()
+		if err := <-ran; err != nil {
+			tb.Errorf("Run: %v", err)
+		}
+		logs.Close()
+	})
+	return f
+}
+
+// record returns an event with a number in its data.
+func record(hub domain.HubID, epoch domain.EpochID, n int) journal.Record {
+	e := domain.HubEvent{
+		Type:  "channel.observed",
+		HubID: hub,
+		Time:  domain.FormatTime(time.Unix(int64(n), 0)),
+		Data:  json.RawMessage(fmt.Sprintf(`{"n":%d}`, n)),
+	}
+	payload, err := json.Marshal(e)
+	if err != nil {
+		panic(err)
+	}
+	return journal.Record{
+		Kind: journal.KindHubEvent, Payload: payload, EpochID: epoch, OwnLog: "log-1",
+		Through: uint64(n),
+	}
+}
+
+// append appends count events with the numbers from n on, if expected is the sequence of the last
+// event. It returns the new last sequence.
+func (f *fixture) append(hub domain.HubID, expected uint64, n, count int) uint64 {
+	f.tb.Helper()
+	epoch, _ := f.epochOf(hub)
+	records := make([]journal.Record, count)
+	for i := range records {
+		records[i] = record(hub, epoch.ID, n+i)
+	}
+	last, err := f.Append(f.tb.Context(), hub, expected, records)
+	if err != nil {
+		f.tb.Fatalf("append %d events from %d on: %v", count, n, err)
+	}
+	return last
+}
+
+func (f *fixture) command(hub domain.HubID) uint64 {
+	f.tb.Helper()
+	seq, err := f.AppendCommand(f.tb.Context(), hub, []byte(`{}`))
+	if err != nil {
+		f.tb.Fatalf("append a command: %v", err)
+	}
+	return seq
+}
+
+// awaitView waits until the hub's stream has everything up to a sequence.
+func (f *fixture) awaitView(hub domain.HubID, seq uint64) {
+	f.tb.Helper()
+	if err := f.journal.AwaitView(f.tb.Context(), hub, seq); err != nil {
+		f.tb.Fatalf("AwaitView: %v", err)
+	}
+}
+
+func (f *fixture) page(hub domain.HubID, after string, limit int) domain.EventPage {
+	f.tb.Helper()
+	page, err := f.Page(f.tb.Context(), hub, after, limit)
+	if err != nil {
+		f.tb.Fatalf("page after %q: %v", after, err)
+	}
+	return page
+}
+
+// number returns the number in an event, and checks that frame, envelope and cursor agree.
+func number(tb testing.TB, e domain.EncodedEvent) int {
+	tb.Helper()
+	var envelope struct {
+		Cursor string
+		Type   string
+		Data   struct{ N int }
+	}
+	if err := json.Unmarshal(e.Envelope, &envelope); err != nil {
+		tb.Fatalf("envelope %q: %v", e.Envelope, err)
+	}
+	if envelope.Cursor != e.Cursor {
+		tb.Fatalf("envelope has cursor %q, the event %q", envelope.Cursor, e.Cursor)
+	}
+	want := "id: " + e.Cursor + "\nevent: " + envelope.Type + "\ndata: " + string(
+		e.Envelope,
+	) + "\n\n"
+	if string(e.Frame) != want {
+		tb.Fatalf("frame is %q, want %q", e.Frame, want)
+	}
+	return envelope.Data.N
+}
+
+func numbers(tb testing.TB, events []domain.EncodedEvent) []int {
+	tb.Helper()
+	all := make([]int, 0, len(events))
+	for _, e := range events {
+		all = append(all, number(tb, e))
+	}
+	return all
+}
+
+// upTo returns from, from+1, … up to to.
+func upTo(from, to int) []int {
+	all := []int{}
+	for n := from; n <= to; n++ {
+		all = append(all, n)
+	}
+	return all
+}
+
+// codeOf returns the code of an error, "" for nil.
+func codeOf(err error) domain.Code {
+	if err == nil {
+		return ""
+	}
+	return domain.CodeOf(err)
+}

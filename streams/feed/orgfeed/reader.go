@@ -1,0 +1,462 @@
+package orgfeed
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/streams/jsapi"
+)
+
+// Reader follows an organization's feed. It must be used and closed by one goroutine. It has no
+// goroutine and no queue, so it may be left unread for any time.
+type Reader struct {
+	feed   *Feed
+	ring   *ring
+	filter domain.EventFilter
+	// pos is what was delivered or filtered out. text is the text of the last position that was
+	// returned, which had the Complete complete; moved reports that pos is another one.
+	pos      Position
+	text     string
+	complete int64
+	moved    bool
+	// merge and past are nil while the reader reads the ring. One of them is set otherwise.
+	merge *merge
+	past  *past
+	// joined reports whether the reader has a place in the ring or the past: number is that of the
+	// next entry, and times are those of the ring or the past before it. They differ from those of
+	// pos if the position came from a process that received the events in another order.
+	joined bool
+	number uint64
+	times  []int64
+	// more reports that Next has left events that are there.
+	more bool
+	// fresh reports that the reader had no position and has not read up to the end yet: it has lost
+	// nothing, and gets no feed.gap.
+	fresh bool
+	// resets has, by hub, the present epoch of the last reset that a feed.gap was returned for.
+	resets map[domain.HubID]domain.EpochID
+	// held was read but not returned yet.
+	held   []domain.EncodedEvent
+	closed bool
+}
+
+// Follow returns a reader of the events after a position that the filter chooses. With an empty
+// position the first event is the next one to be stored. Errors: invalid_request for a malformed
+// position, cursor_expired, and service_unavailable.
+func (f *Feed) Follow(
+	ctx context.Context, org string, filter domain.EventFilter, after string,
+) (*Reader, error) {
+	r, err := f.newReader(ctx, org, filter, after)
+	if err != nil || after != "" {
+		return r, err
+	}
+	at, err := f.sync(ctx)
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
+	r.pos.Times, _, _ = r.ring.lastTimes()
+	r.pos.Complete, r.moved = at, true
+	return r, nil
+}
+
+// FollowSince returns a reader of the events that the filter chooses and that were stored at a time
+// or later, as far as they are kept. Errors are those of Follow.
+func (f *Feed) FollowSince(
+	ctx context.Context, org string, filter domain.EventFilter, since time.Time,
+) (*Reader, error) {
+	r, err := f.newReader(ctx, org, filter, "")
+	if err != nil {
+		return nil, err
+	}
+	for g, t := range r.pos.Times {
+		r.pos.Times[g] = max(t, since.UnixNano()-1)
+	}
+	r.pos.Complete = max(r.pos.Complete, since.UnixMilli())
+	return r, nil
+}
+
+// newReader returns a reader from a position. Without one it begins with the oldest events.
+func (f *Feed) newReader(
+	ctx context.Context, org string, filter domain.EventFilter, after string,
+) (r *Reader, err error) {
+	r = &Reader{feed: f, filter: filter}
+	if after == "" {
+		r.pos, r.moved, r.fresh = f.oldest(), true, true
+	} else {
+		if r.pos, err = ParsePosition(after, f.groups); err != nil {
+			return nil, err
+		}
+		if f.expired(r.pos) {
+			return nil, errExpired()
+		}
+		r.text, r.complete = after, r.pos.Complete
+	}
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Patience)
+	defer cancel()
+	if r.ring, err = f.acquire(ctx, org); err != nil {
+		return nil, unavailable(err)
+	}
+	return r, nil
+}
+
+// oldest returns the position before the oldest events. It leaves those out that would expire while
+// the position is on its way to the client.
+func (f *Feed) oldest() Position {
+	at := f.cfg.Now().Add(f.cfg.Retention/100 - f.cfg.Retention)
+	p := Position{Complete: at.UnixMilli(), Times: make([]int64, f.groups)}
+	for g := range p.Times {
+		p.Times[g] = at.UnixNano()
+	}
+	return p
+}
+
+const (
+	// nextBytes is about how many bytes of events one Next returns. It must not exceed
+	// sse.BatchBytes, the most that a stream sends at once.
+	nextBytes = 32 << 10
+	// maxScan is the most events that one Next looks at, so that a filter that chooses few of them
+	// cannot keep the caller for long.
+	maxScan = 5000
+)
+
+// Next returns the next events that the filter chooses, at most limit and about 32 KiB of them;
+// none when no event has been stored since, or only others. When it leaves events that are stored,
+// Ready fires at once. The events and the slice are shared with other readers and must not be
+// changed.
+//
+// Errors: cursor_expired when the next events have expired, feed.ErrClosed, and those that do not
+// end the reader: ctx's and service_unavailable.
+func (r *Reader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error) {
+	return r.next(ctx, limit, nextBytes, true)
+}
+
+// next is Next with a number of bytes. Without frames the events of a merge have only an envelope
+// and a cursor.
+func (r *Reader) next(
+	ctx context.Context, limit, bytes int, frames bool,
+) ([]domain.EncodedEvent, error) {
+	if len(r.held) > 0 {
+		events := r.held[:min(limit, len(r.held))]
+		r.held = r.held[len(events):]
+		if len(events) > 0 {
+			r.text, r.complete, r.moved = events[len(events)-1].Cursor, r.pos.Complete, true
+		}
+		return events, nil
+	}
+	b := batch{reader: r, limit: limit, bytes: bytes, frames: frames}
+	err := b.read(ctx)
+	if len(b.events) == 0 {
+		return nil, err
+	}
+	return b.events, nil // the next call returns the error
+}
+
+// Ready returns a channel that is closed once Next may have events or an error to return. It is
+// good for one wait.
+func (r *Reader) Ready() <-chan struct{} {
+	if r.merge != nil || r.past != nil || !r.joined || r.more || len(r.held) > 0 {
+		return closed
+	}
+	return r.ring.wait(r.number)
+}
+
+// Cursor returns the position to continue from: that of the last event that Next has returned, or a
+// later one without an event in between that the filter chooses.
+func (r *Reader) Cursor() string {
+	old := r.feed.cfg.Now().Sub(time.UnixMilli(r.complete)) > r.feed.cfg.Retention/2
+	if len(r.held) == 0 && (r.moved || r.text == "" || old && r.pos.Complete > r.complete) {
+		r.text, r.complete, r.moved = r.pos.String(), r.pos.Complete, false
+	}
+	return r.text
+}
+
+// Close ends the reader. Further calls do nothing.
+func (r *Reader) Close() {
+	if !r.closed {
+		r.closed = true
+		r.leavePast()
+		r.feed.release(r.ring)
+	}
+}
+
+// batch is what one call of Next returns.
+type batch struct {
+	reader *Reader
+	// limit and bytes are what still fits, scanned how many events were looked at.
+	limit, bytes, scanned int
+	frames                bool
+	events                []domain.EncodedEvent
+	arena                 []byte
+}
+
+// full reports whether the batch must end before an event with an envelope of so many bytes.
+func (b *batch) full(size int) bool {
+	return b.limit <= 0 || b.scanned >= maxScan || len(b.events) > 0 && size > b.bytes
+}
+
+func (b *batch) add(e domain.EncodedEvent) {
+	b.events = append(b.events, e)
+	b.limit--
+	b.bytes -= len(e.Envelope)
+	r := b.reader
+	r.text, r.complete, r.moved = e.Cursor, r.pos.Complete, false
+}
+
+// read adds events until the batch is full or none is left.
+func (b *batch) read(ctx context.Context) error {
+	r := b.reader
+	for done := true; done; {
+		if r.merge == nil && r.past == nil {
+			behind, err := b.readRing(ctx)
+			if err != nil || !behind {
+				return err
+			}
+			if r.feed.expired(r.pos) {
+				return errExpired()
+			}
+			if err := b.fallBehind(ctx); err != nil {
+				return err
+			}
+		}
+		var err error
+		if r.past != nil {
+			done, err = b.readPast(ctx)
+		} else {
+			done, err = b.readMerge(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fallBehind makes the reader go on behind the ring: with a past or, if it reads only some hubs or
+// a page, with a merge of its own.
+func (b *batch) fallBehind(ctx context.Context) (err error) {
+	r := b.reader
+	if b.frames && r.filter.HasAllHubs() && !r.fresh {
+		if r.past, r.number, r.times = r.feed.joinPast(r.ring.org, r.pos); r.past != nil {
+			return nil
+		}
+	}
+	r.merge, err = r.feed.newMerge(ctx, r.ring, &r.filter, r.pos)
+	return err
+}
+
+// leavePast makes the reader leave its past, if it has one.
+func (r *Reader) leavePast() {
+	if r.past != nil {
+		r.past.leave()
+		r.past, r.joined = nil, false
+	}
+}
+
+// readPast adds events of the past. done reports that the reader has left it.
+func (b *batch) readPast(ctx context.Context) (done bool, err error) {
+	r := b.reader
+	for {
+		entries, end, ok := r.past.from(r.number)
+		switch {
+		case !ok:
+			r.leavePast()
+			return true, nil
+		case len(entries) > 0:
+			if err := b.addEntries(ctx, entries); err != nil || r.more {
+				return false, err
+			}
+		case end == nil && (len(b.events) > 0 || b.full(0)):
+			return false, nil // what is there need not wait for what follows
+		case end == nil:
+			if err := r.past.read(ctx, r.ring, r.number); err != nil {
+				return false, err
+			}
+		default:
+			r.leavePast()
+			r.reach(end.until, end.complete)
+			return true, nil
+		}
+	}
+}
+
+// reach moves the position to the end of a merge.
+func (r *Reader) reach(until []int64, complete int64) {
+	r.moved = r.moved || !r.pos.includes(until)
+	r.pos.reach(until)
+	r.pos.Complete = max(r.pos.Complete, complete)
+}
+
+// readRing adds events of the ring. behind reports that the ring does not have the next one.
+func (b *batch) readRing(ctx context.Context) (behind bool, err error) {
+	r := b.reader
+	if !r.joined {
+		var ok bool
+		if r.number, r.times, ok = r.ring.find(r.pos); !ok {
+			return true, nil
+		}
+		r.joined = true
+	}
+	entries, confirmed, ok, err := r.ring.from(r.number)
+	if err != nil {
+		return false, err
+	}
+	if !ok {
+		r.joined = false
+		return true, nil
+	}
+	if err := b.addEntries(ctx, entries); err != nil || r.more {
+		return false, err
+	}
+	r.pos.Complete, r.fresh = max(r.pos.Complete, confirmed), false
+	return false, nil
+}
+
+// addEntries adds the next entries of the ring or the past. It sets r.more if it leaves some.
+func (b *batch) addEntries(ctx context.Context, entries []entry) error {
+	r := b.reader
+	r.more = false
+	if b.events == nil {
+		b.events = make([]domain.EncodedEvent, 0, max(min(b.limit, len(entries)), 0))
+	}
+	for i := range entries {
+		e := &entries[i]
+		if b.full(len(e.event.Envelope)) {
+			r.more = true
+			return nil
+		}
+		b.scanned++
+		if e.time > r.pos.Times[e.group] {
+			if err := b.addEntry(ctx, e); err != nil {
+				return err
+			}
+		}
+		r.times[e.group] = e.time
+		r.number++
+	}
+	return nil
+}
+
+// addEntry adds the next entry, if it is chosen, and moves the position. After an error the position
+// is where it was, so that the next call tries the entry again.
+func (b *batch) addEntry(ctx context.Context, e *entry) error {
+	r := b.reader
+	access, state, err := r.feed.access(ctx, r.ring.org, e)
+	if err != nil {
+		return err
+	}
+	chosen := state != entryForeign && r.filter.HasHub(e.hub, access.SiteID)
+	var marker *domain.EncodedEvent
+	if chosen && state == entryFormer {
+		if marker, err = b.formerGap(ctx, e, access.Epoch); err != nil {
+			return err
+		}
+	}
+	r.pos.Times[e.group], r.pos.Complete = e.time, max(r.pos.Complete, e.complete)
+	r.moved = true
+	switch {
+	case marker != nil:
+		b.add(withID(nil, r.pos.String(), marker))
+		return nil
+	case !chosen || state == entryFormer,
+		!e.gap && !r.filter.HasAllTypes() && !r.filter.HasType(eventType(&e.event)):
+		return nil
+	}
+	r.times[e.group] = e.time
+	if slices.Equal(r.times, r.pos.Times) {
+		b.add(e.event)
+		return nil
+	}
+	id := r.pos.String()
+	b.add(withID(nil, id, &e.event))
+	return nil
+}
+
+// readMerge adds events of the merge. done reports that the merge has ended.
+func (b *batch) readMerge(ctx context.Context) (done bool, err error) {
+	err = b.reader.feed.withMergeSlot(ctx, func() error {
+		done, err = b.addMergedEvents(ctx)
+		return err
+	})
+	return done, err
+}
+
+func (b *batch) addMergedEvents(ctx context.Context) (done bool, err error) {
+	r := b.reader
+	m := r.merge
+	defer m.rest()
+	for {
+		log, err := m.peek(ctx)
+		if err != nil {
+			return false, err
+		}
+		if log == nil {
+			r.reach(m.until, m.complete)
+			r.merge, r.fresh = nil, false
+			return true, nil
+		}
+		e, isGap, err := log.event()
+		if err != nil {
+			return false, err
+		}
+		if b.full(len(e.Envelope)) {
+			return false, nil
+		}
+		b.scanned++
+		r.pos.Times[log.group] = log.next
+		// Everything after the event is later, apart from what is received late.
+		r.pos.Complete = max(r.pos.Complete, min(m.complete, log.next/int64(time.Millisecond)))
+		switch {
+		case isGap && r.fresh:
+			r.moved = true
+		case isGap, r.filter.HasAllTypes(), r.filter.HasType(eventType(e)):
+			b.addMerged(e)
+		default:
+			r.moved = true
+		}
+		m.advance()
+	}
+}
+
+// addMerged adds an event of a hub's log.
+func (b *batch) addMerged(e *domain.EncodedEvent) {
+	id := b.reader.pos.String()
+	if !b.frames {
+		b.add(domain.EncodedEvent{Envelope: e.Envelope, Cursor: id})
+		return
+	}
+	size := frameBytes(id, e)
+	if cap(b.arena)-len(b.arena) < size {
+		b.arena = make([]byte, 0, max(size, min(nextBytes/2, b.limit*size)))
+	}
+	event := withID(b.arena, id, e)
+	b.arena = b.arena[:len(b.arena)+len(event.Frame)]
+	b.add(event)
+}
+
+// formerGap returns feed.gap if an entry is the last one of a log before its reset, and nil otherwise.
+// The other entries are left out: the gap stands for all of them, at the place where a merge has it.
+// Where it is not known which entry is the last one, the gap stands at the first, and comes once.
+func (b *batch) formerGap(
+	ctx context.Context, e *entry, epoch domain.Epoch,
+) (*domain.EncodedEvent, error) {
+	r := b.reader
+	if r.fresh || r.resets[e.hub] == epoch.ID {
+		return nil, nil
+	}
+	last, err := r.feed.lastFormer(ctx, r.ring.org, e.hub, epoch.ID)
+	if err != nil || e.time < last {
+		return nil, err
+	}
+	marker, err := gapEvent(e.hub, epoch, gap{e.time, gapReset})
+	if err != nil {
+		return nil, err
+	}
+	if r.resets == nil {
+		r.resets = map[domain.HubID]domain.EpochID{}
+	}
+	r.resets[e.hub] = epoch.ID
+	return &marker, nil
+}

@@ -1,0 +1,80 @@
+package orgfeed
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"hubcloud/domain"
+)
+
+// registryMetrics are the registry's metrics. Every replica knows the readers of all organizations.
+type registryMetrics struct {
+	readers  *prometheus.GaugeVec
+	expiry   prometheus.Gauge
+	evicted  prometheus.Counter
+	failures prometheus.Counter
+}
+
+func newRegistryMetrics(
+	registerer prometheus.Registerer, retention time.Duration,
+) *registryMetrics {
+	metric := promauto.With(registerer)
+	m := &registryMetrics{
+		readers: metric.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "hubcloud_feedreaders_readers",
+			Help: "Readers of events that name themselves, of all organizations, by how close they " +
+				"are to losing events: `endangered` ones have less than a quarter of the " +
+				"retention left, `expired` ones get 410. Every replica reports all readers.",
+		}, []string{"state"}),
+		expiry: metric.NewGauge(prometheus.GaugeOpts{
+			Name: "hubcloud_feedreaders_expire_seconds",
+			Help: "Seconds until the position of the most endangered reader expires, of those that " +
+				"have not expired; the retention if there is none.",
+		}),
+		evicted: metric.NewCounter(prometheus.CounterOpts{
+			Name: "hubcloud_feedreaders_evicted_total",
+			Help: "Readers dropped because their organization has more than 1,000, or this replica " +
+				"knows more than 100,000. A rise means a client that makes up names.",
+		}),
+		failures: metric.NewCounter(prometheus.CounterOpts{
+			Name: "hubcloud_feedreaders_write_failures_total",
+			Help: "Failed writes of the list of readers. The service retries; until then other " +
+				"replicas show older positions.",
+		}),
+	}
+	for _, state := range domain.FeedReaderStates() {
+		m.readers.WithLabelValues(string(state))
+	}
+	m.expiry.Set(retention.Seconds())
+	return m
+}
+
+// measure sets the gauges.
+func (r *Registry) measure() {
+	counts := map[domain.FeedReaderState]int{}
+	least := r.cfg.Retention
+	now := r.cfg.Now()
+	r.mu.Lock()
+	for id, o := range r.orgs {
+		r.removeOld(o, now)
+		for e := o.newest.Front(); e != nil; e = e.Next() {
+			seen := e.Value.(*reader)
+			if !r.isShown(id, seen) {
+				continue
+			}
+			left := r.left(seen, now)
+			state := domain.FeedReaderStateIn(left, r.cfg.Retention)
+			counts[state]++
+			if state != domain.FeedReaderExpired {
+				least = min(least, left)
+			}
+		}
+	}
+	r.mu.Unlock()
+	for _, state := range domain.FeedReaderStates() {
+		r.metrics.readers.WithLabelValues(string(state)).Set(float64(counts[state]))
+	}
+	r.metrics.expiry.Set(least.Seconds())
+}

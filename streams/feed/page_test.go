@@ -1,0 +1,474 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/streams/journal"
+	"hubcloud/streams/streamstest"
+)
+
+func TestPages(t *testing.T) {
+	t.Parallel()
+	f := start(t, Config{})
+	if page := f.page(hubA, "", 10); len(page.Events) != 0 || page.HasMore || page.Next == "" {
+		t.Fatalf("page of a hub without a log is %+v, want no events and a cursor", page)
+	}
+	base := f.page(hubA, "", 10).Next
+	last := f.append(hubA, 0, 1, 500)
+	f.command(hubA)
+	f.append(hubA, last, 501, 200)
+	f.command(hubA)
+	f.command(hubA)
+	// A second process has rings of its own. They lack the events stored before it started, which
+	// it reads from the stream.
+	cold := startOn(t, f.conns, Config{})
+	for _, reader := range []*fixture{f, cold} {
+		for _, limit := range []int{1, 7, 64, 100, 500} {
+			for _, after := range []string{"", base} {
+				got, pages := []int{}, 0
+				for {
+					page := reader.page(hubA, after, limit)
+					got = append(got, numbers(t, page.Events)...)
+					pages++
+					if page.HasMore != (len(got) < 700) ||
+						page.HasMore && len(page.Events) != limit {
+						t.Fatalf(
+							"limit %d: page of %d events up to event %d of 700 has has_more %v",
+							limit, len(page.Events), len(got), page.HasMore,
+						)
+					}
+					if n := len(page.Events); page.Next != page.Events[n-1].Cursor {
+						t.Fatalf(
+							"next_cursor is %q, want that of the last event, %q", page.Next,
+							page.Events[n-1].Cursor,
+						)
+					}
+					if after = page.Next; !page.HasMore {
+						break
+					}
+				}
+				if !slices.Equal(got, upTo(1, 700)) {
+					t.Fatalf(
+						"limit %d: got %d events in %d pages, want 1 to 700", limit, len(got),
+						pages,
+					)
+				}
+				if page := reader.page(hubA, after, limit); len(page.Events) != 0 || page.HasMore ||
+					page.Next != after {
+					t.Fatalf("page after the end is %+v, want no events and the same cursor", page)
+				}
+			}
+		}
+	}
+	// An event has the same cursor and frame from the ring and from the stream.
+	cached, fromLog := f.page(hubA, "", 500), cold.page(hubA, "", 500)
+	for i := range cached.Events {
+		if string(cached.Events[i].Frame) != string(fromLog.Events[i].Frame) {
+			t.Fatalf(
+				"event %d is %q from the ring and %q from the stream, want the same", i,
+				cached.Events[i].Frame, fromLog.Events[i].Frame,
+			)
+		}
+	}
+}
+
+// A page has every event stored before the request, also those that another process has stored.
+func TestPageIsFresh(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	writer := startOn(t, broker.Connect(t), Config{})
+	reader := startOn(t, broker.Connect(t), Config{})
+	var last uint64
+	after := ""
+	for n := 1; n < 300; {
+		count := 1 + n%3
+		last = writer.append(hubA, last, n, count)
+		page := reader.page(hubA, after, 100)
+		if got := numbers(t, page.Events); !slices.Equal(got, upTo(n, n+count-1)) || page.HasMore {
+			t.Fatalf("the page has events %v, want %d to %d", got, n, n+count-1)
+		}
+		n, after = n+count, page.Next
+	}
+}
+
+func TestInvalidPageCursors(t *testing.T) {
+	t.Parallel()
+	f := start(t, Config{})
+	const hubB = domain.HubID("hub-bbbb-bbbb-bbbb")
+	f.begin(hubB, domain.Epoch{ID: domain.NewEpochID(0xb)})
+	f.append(hubA, 0, 1, 5)
+	f.append(hubB, 0, 1, 5)
+	now := time.Now().UnixMilli()
+	own := domain.NewEpochID(0x0a)
+	for name, c := range map[string]struct {
+		text string
+		code domain.Code
+	}{
+		"of another hub": {f.page(hubB, "", 2).Next, domain.CodeCursorExpired},
+		"of another epoch": {
+			cursor{domain.EpochID{9}, 2, now}.String(), domain.CodeCursorExpired,
+		},
+		"beyond the end":     {cursor{own, 6, now}.String(), domain.CodeCursorExpired},
+		"far beyond the end": {cursor{own, 1 << 47, now}.String(), domain.CodeCursorExpired},
+		"too old": {
+			cursor{own, 2, now - time.Hour.Milliseconds() - 1}.String(), domain.CodeCursorExpired,
+		},
+		"garbage":       {"garbage", domain.CodeInvalidRequest},
+		"the end":       {cursor{own, 5, now}.String(), ""},
+		"the beginning": {cursor{own, 0, now}.String(), ""},
+	} {
+		if _, err := f.Page(t.Context(), hubA, c.text, 10); codeOf(err) != c.code {
+			t.Errorf("Page after a cursor %s: %v, want %q", name, err, c.code)
+		}
+		_, err := f.Part(t.Context(), hubA, c.text, 10, unbounded, time.Millisecond)
+		if codeOf(err) != c.code {
+			t.Errorf("Part after a cursor %s: %v, want %q", name, err, c.code)
+		}
+		r, err := f.Follow(t.Context(), hubA, c.text)
+		if codeOf(err) != c.code {
+			t.Errorf("Follow after a cursor %s: %v, want %q", name, err, c.code)
+		}
+		if err == nil {
+			r.Close()
+		}
+	}
+	_, err := f.Page(t.Context(), "hub-none-none-none", "", 10)
+	if codeOf(err) != domain.CodeNotFound {
+		t.Errorf("Page of a hub without an organization: %v, want not_found", err)
+	}
+}
+
+func TestWait(t *testing.T) {
+	t.Parallel()
+	f := start(t, Config{})
+	base := f.page(hubA, "", 10).Next
+	begun := time.Now()
+	page, err := f.Part(t.Context(), hubA, base, 10, unbounded, 100*time.Millisecond)
+	if err != nil || len(page.Events) != 0 || page.Next != base ||
+		time.Since(begun) < 100*time.Millisecond {
+		t.Fatalf(
+			"Part = %+v, %v after %v; want no events after 100ms", page, err, time.Since(begun),
+		)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if page, err := f.Part(ctx, hubA, base, 10, unbounded, time.Minute); err != nil ||
+		len(page.Events) != 0 ||
+		page.Next != base {
+		t.Fatalf("Part with a context that ended = %+v, %v; want no events, nil", page, err)
+	}
+	var wg sync.WaitGroup
+	for _, after := range []string{"", base} {
+		for range 20 {
+			wg.Go(func() {
+				page, err := f.Part(t.Context(), hubA, after, 10, unbounded, time.Minute)
+				if err != nil || !slices.Equal(numbers(t, page.Events), upTo(1, 3)) ||
+					page.HasMore {
+					t.Errorf("Part after %q = %+v, %v; want events 1 to 3", after, page, err)
+				}
+			})
+		}
+	}
+	streamstest.Eventually(t, "40 readers wait", func() bool { return waiting(f, hubA) == 40 })
+	f.command(hubA)
+	f.append(hubA, 0, 1, 3)
+	wg.Wait()
+}
+
+// waiting returns how many readers a hub's tail has.
+func waiting(f *fixture, hub domain.HubID) int {
+	t := f.shard(hub).tail(hub)
+	if t == nil {
+		return 0
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.readers
+}
+
+// A client that keeps reading a quiet hub with pages, long polls or a stream never gets a 410 and
+// misses no event. A client that stops reading for longer than the retention gets a 410.
+func TestQuietHubOverRetentions(t *testing.T) {
+	t.Parallel()
+	const retention = 1200 * time.Millisecond
+	f := start(t, Config{Retention: retention})
+	last := f.append(hubA, 0, 1, 3)
+	forgotten := f.page(hubA, "", 2).Next
+	polled := f.page(hubA, "", 10).Next
+	waited := polled
+	reader, err := f.Follow(t.Context(), hubA, polled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	for begun := time.Now(); time.Since(begun) < 4*retention; {
+		page := f.page(hubA, polled, 10)
+		polled = page.Next
+		long, err := f.Part(t.Context(), hubA, waited, 10, unbounded, retention/5)
+		if err != nil {
+			t.Fatalf("Part after %v: %v", time.Since(begun), err)
+		}
+		waited = long.Next
+		if len(page.Events) > 0 || len(long.Events) > 0 {
+			t.Fatalf(
+				"a page has %v and a long poll %v, want no event again", numbers(t, page.Events),
+				numbers(t, long.Events),
+			)
+		}
+		// A stream that reconnects now continues.
+		again, err := f.Follow(t.Context(), hubA, reader.Cursor())
+		if err != nil {
+			t.Fatalf("Follow after %v from the reader's cursor: %v", time.Since(begun), err)
+		}
+		again.Close()
+	}
+	if _, err := f.Page(t.Context(), hubA, forgotten, 10); codeOf(err) != domain.CodeCursorExpired {
+		t.Errorf("Page after an old cursor: %v, want cursor_expired", err)
+	}
+	if page := f.page(hubA, "", 10); len(page.Events) != 0 || page.HasMore {
+		t.Errorf("the log has %v, want no events", numbers(t, page.Events))
+	}
+	// All events have expired, so an append expects no last event.
+	if got := f.append(hubA, 0, 4, 2); got != last+2 {
+		t.Fatalf("the last sequence is %d, want %d", got, last+2)
+	}
+	for name, after := range map[string]string{
+		"polled": polled, "waited": waited, "streamed": reader.Cursor(),
+	} {
+		if got := numbers(t, f.page(hubA, after, 10).Events); !slices.Equal(got, upTo(4, 5)) {
+			t.Errorf("page after the cursor %s: got %v, want [4 5]", name, got)
+		}
+	}
+	if events, err := reader.Next(t.Context(), 10); err != nil ||
+		!slices.Equal(numbers(t, events), upTo(4, 5)) {
+		t.Errorf("Next = %v, %v; want [4 5]", numbers(t, events), err)
+	}
+}
+
+// The end cursor of an empty log stays valid over a restart of the broker. Expired commands after
+// an event's cursor do not expire the cursor.
+func TestEmptiedLogAcrossRestart(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	f := startOn(t, broker.Connect(t), Config{Retention: 3 * time.Second})
+	f.append(hubA, 0, 1, 20)
+	for range 5 {
+		f.command(hubA)
+	}
+	after := f.page(hubA, "", 100).Next
+	streamstest.Eventually(t, "all messages expire", func() bool {
+		// Keep reading, as a client does.
+		after = f.page(hubA, after, 100).Next
+		b, err := f.bounds(t.Context(), hubA)
+		return err == nil && b.first == 26 && b.last == 25
+	})
+	// A new cursor, which does not expire during the restart.
+	after, err := f.EndCursor(t.Context(), hubA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broker.Stop()
+	broker.Start(t)
+	streamstest.Eventually(t, "the broker is back", func() bool {
+		last, err := f.LastSequence(t.Context(), hubA)
+		return err == nil && last == 25
+	})
+	fresh := startOn(t, broker.Connect(t), Config{Retention: 3 * time.Second})
+	if page := fresh.page(hubA, after, 10); len(page.Events) != 0 {
+		t.Fatalf("page after the end is %+v, want no events", page)
+	}
+	if last := f.append(hubA, 0, 21, 3); last != 28 {
+		t.Fatalf("the last sequence is %d, want 28", last)
+	}
+	for _, reader := range []*fixture{f, fresh} {
+		for _, after := range []string{after, ""} {
+			got := numbers(t, reader.page(hubA, after, 10).Events)
+			if !slices.Equal(got, upTo(21, 23)) {
+				t.Errorf("page after %q has %v, want 21 to 23", after, got)
+			}
+		}
+	}
+}
+
+// After a new epoch has begun, pages have no events of the former epoch, its cursors are rejected,
+// and its readers end.
+func TestNewEpoch(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	f := startOn(t, broker.Connect(t), Config{})
+	// Another replica, whose view of the directory does not have the new epoch yet.
+	late := startOn(t, broker.Connect(t), Config{})
+	last := f.append(hubA, 0, 1, 200)
+	former := f.page(hubA, "", 10).Next
+	type outcome struct {
+		page domain.EventPage
+		err  error
+	}
+	var readers []*Reader
+	outcomes := make(chan outcome, 2)
+	for _, l := range []*fixture{f, late} {
+		r, err := l.Follow(t.Context(), hubA, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		readers = append(readers, r)
+		go func() {
+			page, err := l.Part(t.Context(), hubA, r.Cursor(), 10, unbounded, time.Minute)
+			outcomes <- outcome{page, err}
+		}()
+		streamstest.Eventually(t, "both readers wait", func() bool { return waiting(l, hubA) == 2 })
+	}
+	f.begin(hubA, domain.Epoch{ID: domain.NewEpochID(0xc), After: last})
+	begun := time.Now()
+	<-readers[0].Ready()
+	if took := time.Since(begun); took > 30*time.Second {
+		t.Errorf("the readers ended after %v, want less than 30s", took)
+	}
+	if got := numbers(t, f.page(hubA, "", 10).Events); len(got) != 0 {
+		t.Errorf("the new epoch has events %v, want none", got)
+	}
+	f.append(hubA, last, 201, 5)
+	<-readers[1].Ready()
+	for _, r := range readers {
+		if _, err := r.Next(t.Context(), 10); !errors.Is(err, ErrEpochEnded) ||
+			codeOf(err) != domain.CodeCursorExpired {
+			t.Errorf("Next: %v, want ErrEpochEnded", err)
+		}
+		if o := <-outcomes; codeOf(o.err) != domain.CodeCursorExpired {
+			t.Errorf("Part = %+v, %v; want cursor_expired", o.page, o.err)
+		}
+	}
+	if _, err := f.Page(t.Context(), hubA, former, 10); codeOf(err) != domain.CodeCursorExpired {
+		t.Errorf("Page after a cursor of the former epoch: %v, want cursor_expired", err)
+	}
+	if got := numbers(t, f.page(hubA, "", 10).Events); !slices.Equal(got, upTo(201, 205)) {
+		t.Errorf("the new epoch has events %v, want 201 to 205", got)
+	}
+	// The replica that is behind never returns events of the new epoch as events of the former one.
+	// From the feed it may know that the former epoch has ended.
+	page, err := late.Page(t.Context(), hubA, former, 500)
+	if err != nil && !errors.Is(err, ErrEpochEnded) {
+		t.Errorf("Page at the replica that is behind: %v, want nil or ErrEpochEnded", err)
+	}
+	for _, e := range page.Events {
+		if n := number(t, e); n > 200 {
+			t.Errorf("the former epoch has event %d, want 1 to 200", n)
+		}
+	}
+	late.begin(hubA, domain.Epoch{ID: domain.NewEpochID(0xc), After: last})
+	if got := numbers(t, late.page(hubA, "", 10).Events); !slices.Equal(got, upTo(201, 205)) {
+		t.Errorf("the replica that was behind has events %v, want 201 to 205", got)
+	}
+}
+
+func TestEndCursor(t *testing.T) {
+	t.Parallel()
+	f := start(t, Config{})
+	for n := 1; n < 20; n += 2 {
+		position, err := f.EndCursor(t.Context(), hubA)
+		if err != nil {
+			t.Fatal(err)
+		}
+		events, err := f.LastEvents(t.Context(), hubA)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var last uint64
+		for _, m := range events {
+			last = m.Seq
+		}
+		f.append(hubA, last, n, 2)
+		if got := numbers(t, f.page(hubA, position, 10).Events); !slices.Equal(got, upTo(n, n+1)) {
+			t.Fatalf("page after the end before event %d has %v, want %d and %d", n, got, n, n+1)
+		}
+	}
+}
+
+// When the journal has lost events that readers have seen, as by a power cut on a disk that does
+// not sync, the readers end.
+func TestLogLost(t *testing.T) {
+	t.Parallel()
+	f := start(t, Config{})
+	last := f.append(hubA, 0, 1, 10)
+	r, err := f.Follow(t.Context(), hubA, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	f.shard(hubA).tail(hubA).skipTo(last + 5) // readers have seen five events more
+	if _, err := f.Page(t.Context(), hubA, r.Cursor(), 10); codeOf(err) != domain.CodeCursorExpired {
+		t.Errorf("Page after the former end: %v, want cursor_expired", err)
+	}
+	<-r.Ready()
+	if _, err := r.Next(t.Context(), 10); codeOf(err) != domain.CodeCursorExpired {
+		t.Errorf("Next: %v, want cursor_expired", err)
+	}
+	if got := numbers(t, f.page(hubA, "", 20).Events); !slices.Equal(got, upTo(1, 10)) {
+		t.Errorf("the log has events %v, want 1 to 10", got)
+	}
+}
+
+// After the retention was made longer, an older cursor is within it, but the events after the
+// cursor have expired under the shorter one. They are read from the journal, which has kept them.
+func TestLongerRetention(t *testing.T) {
+	t.Parallel()
+	short := start(t, Config{Retention: 300 * time.Millisecond})
+	last := short.append(hubA, 0, 1, 10)
+	page := short.page(hubA, "", 5)
+	end := short.page(hubA, page.Next, 10).Next
+	streamstest.Eventually(t, "all events expire", func() bool {
+		b, err := short.bounds(t.Context(), hubA)
+		return err == nil && b.first == last+1
+	})
+	long := startOn(t, short.conns, Config{})
+	long.append(hubA, 0, 11, 2)
+	for range 2 {
+		got := numbers(t, long.page(hubA, page.Next, 10).Events)
+		if !slices.Equal(got, upTo(6, 12)) {
+			t.Errorf("page after event 5 has %v, want 6 to 12", got)
+		}
+		for _, after := range []string{end, ""} {
+			got := numbers(t, long.page(hubA, after, 10).Events)
+			if !slices.Equal(got, upTo(11, 12)) {
+				t.Errorf("page after %q has %v, want [11 12]", after, got)
+			}
+		}
+	}
+}
+
+// A read in the middle of a block joins what is cached of it. With large events the joined read was
+// cut before it reached the wanted event, and the page began with events before its cursor.
+func TestPageAfterACutJoin(t *testing.T) {
+	t.Parallel()
+	f := start(t, Config{RingEvents: 1})
+	var last uint64
+	for n := range 60 {
+		r := record(hubA, domain.NewEpochID(0xa), n+1)
+		r.Payload = fmt.Appendf(
+			nil, `{"type":"channel.observed","pad":%q,"data":{"n":%d}}`, strings.Repeat("x", 15_000), n+1,
+		)
+		var err error
+		if last, err = f.Append(t.Context(), hubA, last, []journal.Record{r}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	events := f.page(hubA, "", 60).Events
+	if got := numbers(t, events); !slices.Equal(got, upTo(1, 60)) {
+		t.Fatalf("page has events %v, want 1 to 60", got)
+	}
+	// Another process has only the first events in its cache.
+	g := startOn(t, f.conns, Config{RingEvents: 1})
+	g.page(hubA, "", 2)
+	if got := numbers(t, g.page(hubA, events[49].Cursor, 5).Events); !slices.Equal(got, upTo(51, 55)) {
+		t.Errorf("page after event 50 has %v, want 51 to 55", got)
+	}
+}

@@ -1,0 +1,468 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/streams/journal"
+	"hubcloud/streams/streamstest"
+)
+
+// valueOf returns the value of a counter or a gauge.
+func valueOf(tb testing.TB, m prometheus.Metric) float64 {
+	tb.Helper()
+	var value dto.Metric
+	if err := m.Write(&value); err != nil {
+		tb.Fatal(err)
+	}
+	return value.GetCounter().GetValue() + value.GetGauge().GetValue()
+}
+
+// read returns the numbers of a reader's events, up to the number last.
+func read(tb testing.TB, r *Reader, limit, last int) []int {
+	tb.Helper()
+	var got []int
+	timeout := time.After(time.Minute)
+	for len(got) == 0 || got[len(got)-1] < last {
+		ready := r.Ready()
+		events, err := r.Next(tb.Context(), limit)
+		if err != nil {
+			tb.Errorf("Next after %v: %v", got, err)
+			return got
+		}
+		if len(events) > limit {
+			tb.Errorf("Next returned %d events, want at most %d", len(events), limit)
+		}
+		got = append(got, numbers(tb, events)...)
+		if len(events) > 0 {
+			continue
+		}
+		select {
+		case <-ready:
+		case <-timeout:
+			tb.Errorf("got only %v after a minute, want up to %d", got, last)
+			return got
+		}
+	}
+	return got
+}
+
+func TestFollowFromTheNextEvent(t *testing.T) {
+	t.Parallel()
+	f := start(t, Config{})
+	last := f.append(hubA, 0, 1, 5)
+	f.command(hubA)
+	r, err := f.Follow(t.Context(), hubA, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	from := r.Cursor()
+	if events, err := r.Next(t.Context(), 10); err != nil || len(events) != 0 {
+		t.Fatalf("Next = %v, %v; want no events", numbers(t, events), err)
+	}
+	select {
+	case <-r.Ready():
+		t.Fatal("Ready has fired, want no event yet")
+	default:
+	}
+	last = f.append(hubA, last, 6, 1)
+	<-r.Ready()
+	if got := read(t, r, 10, 6); !slices.Equal(got, upTo(6, 6)) {
+		t.Errorf("got %v, want [6]", got)
+	}
+	f.append(hubA, last, 7, 100)
+	if got := read(t, r, 10, 106); !slices.Equal(got, upTo(7, 106)) {
+		t.Errorf("got %v, want 7 to 106", got)
+	}
+	// The cursor from before the first event misses none.
+	again, err := f.Follow(t.Context(), hubA, from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if got := read(t, again, 1000, 106); !slices.Equal(got, upTo(6, 106)) {
+		t.Errorf("from the first cursor: got %v, want 6 to 106", got)
+	}
+}
+
+// A reader that stops for a while does not delay other readers. It continues where it stopped, from
+// the stream, since the ring no longer has its next event.
+func TestSlowReader(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	f := start(t, Config{RingEvents: 50, Metrics: registry})
+	const events = 2000
+	slow, err := f.Follow(t.Context(), hubA, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	var wg sync.WaitGroup
+	for range 5 {
+		fast, err := f.Follow(t.Context(), hubA, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() {
+			defer fast.Close()
+			if got := read(t, fast, 100, events); !slices.Equal(got, upTo(1, events)) {
+				t.Errorf("a fast reader got %d events, want 1 to %d", len(got), events)
+			}
+		})
+	}
+	var last uint64
+	for n := 1; n <= events/2; n += 25 {
+		last = f.append(hubA, last, n, 25)
+	}
+	// The slow reader continues while events are appended and the ring drops older ones.
+	wg.Go(func() {
+		if got := read(t, slow, 30, events); !slices.Equal(got, upTo(1, events)) {
+			t.Errorf("the slow reader got %d events, want 1 to %d", len(got), events)
+		}
+	})
+	for n := events/2 + 1; n <= events; n += 25 {
+		last = f.append(hubA, last, n, 25)
+	}
+	wg.Wait()
+	if from := f.shard(hubA).tail(hubA).ringFrom; from < events-60 {
+		t.Errorf("the ring begins with sequence %d, want at least %d", from, events-60)
+	}
+}
+
+// A thousand clients that continue at the same time, a hundred events behind, need about as many
+// direct gets as one.
+func TestThousandReadersResume(t *testing.T) {
+	t.Parallel()
+	const readers = 1000
+	broker := streamstest.New(t)
+	last := startOn(t, broker.Connect(t), Config{}).append(hubA, 0, 1, 300)
+	f := startOn(t, broker.Connect(t), Config{})
+	after := f.page(hubA, "", 200).Next
+	gets := valueOf(t, f.metrics.directGets)
+	var wg sync.WaitGroup
+	caughtUp := make(chan struct{}, readers)
+	for range readers {
+		wg.Go(func() {
+			r, err := f.Follow(t.Context(), hubA, after)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer r.Close()
+			got := read(t, r, 100, 300)
+			caughtUp <- struct{}{}
+			got = append(got, read(t, r, 100, 350)...)
+			if !slices.Equal(got, upTo(201, 350)) {
+				t.Errorf("got %v, want 201 to 350", got)
+			}
+		})
+	}
+	for range readers {
+		<-caughtUp
+	}
+	if n := valueOf(t, f.metrics.directGets) - gets; n > 10 {
+		t.Errorf("%v direct gets, want at most 10", n)
+	}
+	for n := 301; n <= 350; n += 10 {
+		last = f.append(hubA, last, n, 10)
+	}
+	wg.Wait()
+	if n := valueOf(t, f.metrics.readers); n != 0 {
+		t.Errorf("%v readers after all were closed, want 0", n)
+	}
+}
+
+// Readers get events whose commits the tail has missed. The next commit shows a gap; only the check
+// of the sweep finds that the last records are missing.
+func TestMissedCommits(t *testing.T) {
+	t.Parallel()
+	f := start(t, Config{Retention: 4 * time.Second})
+	r, err := f.Follow(t.Context(), hubA, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	last := f.append(hubA, 0, 1, 10)
+	got := read(t, r, 100, 10)
+	f.journal.deaf.Store(true)
+	last = f.append(hubA, last, 11, 5)
+	f.journal.deaf.Store(false)
+	last = f.append(hubA, last, 16, 2)
+	got = append(got, read(t, r, 100, 17)...)
+	if n := valueOf(t, f.metrics.gaps); n != 1 {
+		t.Errorf("%v gaps counted, want 1", n)
+	}
+	f.journal.deaf.Store(true)
+	f.append(hubA, last, 18, 3)
+	f.journal.deaf.Store(false)
+	got = append(got, read(t, r, 100, 20)...)
+	if !slices.Equal(got, upTo(1, 20)) {
+		t.Errorf("got %v, want 1 to 20", got)
+	}
+}
+
+// Readers continue after the broker has restarted.
+func TestReadersAcrossBrokerRestart(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	f := startOn(t, broker.Connect(t), Config{})
+	last := f.append(hubA, 0, 1, 10)
+	var readers []*Reader
+	for range 3 {
+		r, err := f.Follow(t.Context(), hubA, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		readers = append(readers, r)
+	}
+	broker.Stop()
+	broker.Start(t)
+	streamstest.Eventually(t, "an append succeeds", func() bool {
+		seq, err := f.Append(
+			t.Context(),
+			hubA,
+			last,
+			[]journal.Record{
+				record(hubA, domain.NewEpochID(0xa), 11),
+				record(hubA, domain.NewEpochID(0xa), 12),
+			},
+		)
+		last = max(last, seq)
+		return err == nil
+	})
+	f.append(hubA, last, 13, 1)
+	for _, r := range readers {
+		if got := read(t, r, 10, 13); !slices.Equal(got, upTo(11, 13)) {
+			t.Errorf("got %v, want 11 to 13", got)
+		}
+	}
+}
+
+// All rings together stay within RingBytes, also if some were filled before others were created.
+// Readers still get every event.
+func TestRingsShareRingBytes(t *testing.T) {
+	t.Parallel()
+	const hubs, events, limit = 20, 200, 100_000
+	f := start(t, Config{RingBytes: limit})
+	var wg sync.WaitGroup
+	for i := range hubs {
+		hub := domain.HubID(fmt.Sprintf("hub-aaaa-bbbb-%04d", i))
+		f.begin(hub, domain.Epoch{ID: domain.NewEpochID(uint32(i + 1))})
+		r, err := f.Follow(t.Context(), hub, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		var last uint64
+		for n := 1; n <= events; n += 50 {
+			last = f.append(hub, last, n, 50)
+		}
+		wg.Go(func() {
+			if got := read(t, r, 100, events); !slices.Equal(got, upTo(1, events)) {
+				t.Errorf("%s: got %d events, want 1 to %d", hub, len(got), events)
+			}
+		})
+	}
+	wg.Wait()
+	streamstest.Eventually(
+		t, "the rings stay within RingBytes", func() bool { return f.rings.used.Load() <= limit },
+	)
+}
+
+// A tail without readers is removed after TailIdle, and its events no longer count towards
+// RingBytes.
+func TestIdleTailsAreRemoved(t *testing.T) {
+	t.Parallel()
+	f := start(t, Config{TailIdle: 50 * time.Millisecond})
+	r, err := f.Follow(t.Context(), hubA, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.append(hubA, 0, 1, 10)
+	read(t, r, 100, 10)
+	r.Close()
+	r.Close()
+	streamstest.Eventually(t, "the tail is removed", func() bool {
+		return f.shard(hubA).tail(hubA) == nil && f.rings.used.Load() == 0 &&
+			f.rings.tails.Load() == 0
+	})
+	if got := numbers(t, f.page(hubA, "", 100).Events); !slices.Equal(got, upTo(1, 10)) {
+		t.Errorf("page has %v, want 1 to 10", got)
+	}
+}
+
+// Readers open and close while events are appended, epochs begin and tails are removed.
+func TestReadersOpenAndClose(t *testing.T) {
+	t.Parallel()
+	f := start(t, Config{TailIdle: time.Millisecond, RingEvents: 20, CacheBytes: 50_000})
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			after := ""
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				page, err := f.Part(t.Context(), hubA, after, 7, unbounded, 5*time.Millisecond)
+				if codeOf(err) == domain.CodeCursorExpired {
+					after = ""
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for i, n := range numbers(t, page.Events) {
+					if first := number(t, page.Events[0]); n != first+i {
+						t.Errorf("page has %v, want no gap", numbers(t, page.Events))
+						return
+					}
+				}
+				after = page.Next
+				r, err := f.Follow(t.Context(), hubA, after)
+				if codeOf(err) == domain.CodeCursorExpired {
+					after = ""
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := r.Next(t.Context(), 5); err != nil &&
+					codeOf(err) != domain.CodeCursorExpired {
+					t.Error(err)
+				}
+				r.Close()
+			}
+		})
+	}
+	var last uint64
+	for n := 1; n < 1500; n += 5 {
+		last = f.append(hubA, last, n, 5)
+		if n%500 == 1 {
+			f.begin(hubA, domain.Epoch{ID: domain.NewEpochID(uint32(n)), After: last})
+		}
+	}
+	close(stop)
+	wg.Wait()
+}
+
+// An idle reader of a stream costs little memory and no goroutine.
+func TestIdleReadersAreSmall(t *testing.T) {
+	const readers = 5000
+	f := start(t, Config{})
+	f.append(hubA, 0, 1, 10)
+	first, err := f.Follow(t.Context(), hubA, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	var before, after runtime.MemStats
+	goroutines := runtime.NumGoroutine()
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	all := make([]*Reader, 0, readers)
+	for range readers {
+		r, err := f.Follow(t.Context(), hubA, first.Cursor())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		r.Ready()
+		all = append(all, r)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if each := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) / readers; each > 400 {
+		t.Errorf("an idle reader has %d bytes, want at most 400", each)
+	}
+	// Those of the broker and of the journal come and go meanwhile.
+	if more := runtime.NumGoroutine() - goroutines; more > readers/50 {
+		t.Errorf("%d readers have %d goroutines, want at most %d", len(all), more, readers/50)
+	}
+}
+
+func TestCloseEndsReaders(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	logs, err := New(
+		conns,
+		Config{
+			Retention: time.Hour,
+			Epoch: func(domain.HubID) (domain.Epoch, bool) {
+				return domain.Epoch{ID: domain.NewEpochID(0xa)}, true
+			},
+		},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := logs.Follow(t.Context(), hubA, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	logs.Close()
+	<-r.Ready()
+	if _, err := r.Next(t.Context(), 1); err != ErrClosed {
+		t.Errorf("Next after Close: %v, want ErrClosed", err)
+	}
+	r.Close()
+	if _, err := logs.Page(t.Context(), hubA, "", 1); err != ErrClosed {
+		t.Errorf("Page after Close: %v, want ErrClosed", err)
+	}
+	if n := conns.Shards[streams.ShardOf(hubA, len(conns.Shards))].NumSubscriptions(); n > 1 {
+		t.Errorf("%d subscriptions after Close, want at most 1", n)
+	}
+}
+
+// A server that is cut off from one of the accounts that it reads a log with ends its readers.
+func TestReadersOfALostConnection(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	for name, nc := range map[string]*nats.Conn{
+		"shard": conns.Shards[streams.ShardOf(hubA, len(conns.Shards))], "cloud": conns.Cloud,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var lost atomic.Bool
+			f := startOn(t, conns, Config{
+				Lost: func(asked *nats.Conn) bool { return asked == nc && lost.Load() },
+			})
+			r, err := f.Follow(t.Context(), hubA, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			lost.Store(true)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			for err == nil {
+				select {
+				case <-r.Ready():
+				case <-ctx.Done():
+				}
+				_, err = r.Next(ctx, 10)
+			}
+			if !errors.Is(err, ErrLost) {
+				t.Errorf("the reader ended with %v, want ErrLost", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,164 @@
+package feed
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"hubcloud/domain"
+	"hubcloud/streams/jsapi"
+)
+
+// shard is what the logs in one account of the broker share: connections and tails.
+type shard struct {
+	logs *Logs
+	// nc is for requests, and new records come over cloud.
+	nc, cloud *nats.Conn
+	// reads is for direct gets, over the connection of Config.Reads.
+	reads *jsapi.BatchPool
+	// loadSlots has one entry for each load of history under way.
+	loadSlots chan struct{}
+
+	mu     sync.Mutex
+	closed bool
+	tails  map[domain.HubID]*tail
+}
+
+func newShard(l *Logs, nc, reads, cloud *nats.Conn) *shard {
+	return &shard{
+		logs:      l,
+		nc:        nc,
+		cloud:     cloud,
+		tails:     map[domain.HubID]*tail{},
+		loadSlots: make(chan struct{}, maxShardLoads),
+		reads:     jsapi.New(reads).NewBatchPool(maxGets, maxGet),
+	}
+}
+
+// lost reports whether a connection of the shard is cut off from the broker.
+func (s *shard) lost() bool {
+	lost := s.logs.cfg.Lost
+	return lost != nil && (lost(s.nc) || lost(s.reads.Conn()) || lost(s.cloud))
+}
+
+func (s *shard) tail(hub domain.HubID) *tail {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tails[hub]
+}
+
+// all returns all tails.
+func (s *shard) all() []*tail {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*tail, 0, len(s.tails))
+	for _, t := range s.tails {
+		all = append(all, t)
+	}
+	return all
+}
+
+// acquire returns the hub's tail once it is open. The caller counts as a reader of it until
+// release.
+func (s *shard) acquire(ctx context.Context, hub domain.HubID) (*tail, error) {
+	t, err := s.attach(hub)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-t.opened:
+	case <-ctx.Done():
+		s.release(t)
+		return nil, ctx.Err()
+	case <-s.logs.ctx.Done():
+		s.release(t)
+		return nil, ErrClosed
+	}
+	if t.openErr != nil {
+		s.release(t)
+		return nil, t.openErr
+	}
+	return t, nil
+}
+
+func (s *shard) attach(hub domain.HubID) (*tail, error) {
+	epoch, err := s.logs.epoch(hub)
+	if err != nil {
+		return nil, err
+	}
+	if s.lost() {
+		return nil, ErrLost
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil, ErrClosed
+	}
+	former := s.tails[hub]
+	if former != nil && former.epoch.ID == epoch.ID {
+		former.attach()
+		s.mu.Unlock()
+		return former, nil
+	}
+	t := newTail(s, hub, epoch)
+	t.attach()
+	s.tails[hub] = t
+	s.logs.rings.Open()
+	s.logs.metrics.tails.Inc()
+	s.mu.Unlock()
+	if former != nil {
+		s.stop(former, ErrEpochEnded)
+	}
+	s.logs.work(t.open)
+	return t, nil
+}
+
+func (s *shard) release(t *tail) { t.detach(time.Now()) }
+
+// remove removes a tail. Its readers end with err, and the next reader opens a new tail.
+func (s *shard) remove(t *tail, err error) {
+	s.mu.Lock()
+	current := s.tails[t.hub] == t
+	if current {
+		delete(s.tails, t.hub)
+	}
+	s.mu.Unlock()
+	if current {
+		s.stop(t, err)
+	}
+}
+
+// removeIdle removes a tail that has had no readers since before. Readers attach under s.mu, so
+// none can attach in between.
+func (s *shard) removeIdle(t *tail, before time.Time) {
+	s.mu.Lock()
+	idle := s.tails[t.hub] == t && t.idleSince(before)
+	if idle {
+		delete(s.tails, t.hub)
+	}
+	s.mu.Unlock()
+	if idle {
+		s.stop(t, ErrClosed)
+	}
+}
+
+// stop ends a tail that was removed from the map.
+func (s *shard) stop(t *tail, err error) {
+	t.fail(err)
+	s.logs.rings.Close()
+	s.logs.metrics.tails.Dec()
+}
+
+func (s *shard) close() {
+	s.mu.Lock()
+	s.closed = true
+	all := s.tails
+	s.tails = nil
+	s.mu.Unlock()
+	for _, t := range all {
+		s.stop(t, ErrClosed)
+	}
+	s.reads.Close()
+}

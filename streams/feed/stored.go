@@ -1,0 +1,76 @@
+package feed
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/streams/jsapi"
+	"hubcloud/streams/logformat"
+)
+
+// stored is a message of a hub's stream, from the feed or from a direct get.
+type stored struct {
+	seq  uint64
+	data []byte
+	// event reports whether the message is an event, and state whether it is a state. Otherwise it
+	// is the record of a command.
+	event, state bool
+	// at is the message's own time or, for one without, when the broker stored it.
+	at time.Time
+	// number is what journal.Record.Through has for an event.
+	number uint64
+	// epoch and org are those of an event or a state; org may be empty.
+	epoch domain.EpochID
+	org   string
+}
+
+// parseStored reads the headers of a message.
+func parseStored(seq uint64, header nats.Header, data []byte) (m stored, err error) {
+	m.seq, m.data = seq, data
+	written := false
+	if m.at, written, err = logformat.Time(header); err == nil && !written {
+		m.at, err = time.Parse(time.RFC3339Nano, jsapi.Field(header, jsapi.HeaderTime))
+	}
+	if err != nil {
+		return m, fmt.Errorf("sequence %d: %w", m.seq, err)
+	}
+	m.event = streams.IsEventSubject(jsapi.Field(header, jsapi.HeaderSubject))
+	if !m.event {
+		var state []byte
+		if state, m.state, err = logformat.State(header); err != nil {
+			return m, fmt.Errorf("sequence %d: %w", m.seq, err)
+		}
+		if !m.state {
+			return m, nil
+		}
+		m.data = state
+	}
+	if text := jsapi.Field(header, logformat.HeaderThrough); text != "" {
+		if m.number, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return m, fmt.Errorf("sequence %d: %w", m.seq, err)
+		}
+	}
+	m.org = jsapi.Field(header, logformat.HeaderOrg)
+	if m.epoch, err = domain.ParseEpochID(jsapi.Field(header, logformat.HeaderEpoch)); err != nil {
+		return m, fmt.Errorf("sequence %d: %w", m.seq, err)
+	}
+	return m, nil
+}
+
+// parsePublished reads a message of the feed.
+func parsePublished(msg *nats.Msg) (stored, error) {
+	seq, err := jsapi.Sequence(msg)
+	if err != nil {
+		return stored{}, err
+	}
+	return parseStored(seq, msg.Header, msg.Data)
+}
+
+func (m stored) encode() (domain.EncodedEvent, error) {
+	return encode(m.epoch, m.seq, m.at, m.data)
+}

@@ -1,0 +1,117 @@
+package feed
+
+import (
+	"context"
+	"slices"
+	"sort"
+	"time"
+
+	"hubcloud/domain"
+)
+
+// view is the result of reading a tail after a sequence.
+type view struct {
+	// events are those that fit; left is the space that remains.
+	events []domain.EncodedEvent
+	left   space
+	// next is the sequence to read after next: no event lies between the last of events and next.
+	next uint64
+	// streamTo is 0 if the events are from the ring. Otherwise the reader has fallen behind the
+	// ring, and must read from the stream or the journal, up to the sequence streamTo.
+	streamTo uint64
+}
+
+// view returns the ring's events after pos that fit into wanted, or sets streamTo if the ring does
+// not have the next one. With atLeastOne the first event is returned whatever its size.
+func (t *tail) view(pos uint64, wanted space, atLeastOne bool) (view, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.err != nil:
+		return view{}, t.err
+	case pos >= t.end:
+		return view{next: pos, left: wanted}, nil
+	case pos+1 < t.ringFrom:
+		return view{next: pos, left: wanted, streamTo: min(t.ringFrom-1, t.end)}, nil
+	}
+	from := sort.Search(len(t.ring), func(i int) bool { return t.ring[i].Seq > pos })
+	following := t.ring[from:]
+	events, left := wanted.fit(following, atLeastOne)
+	// Clipped, because an append by the caller must not change the ring.
+	v := view{events: slices.Clip(events), left: left}
+	switch len(events) {
+	case len(following):
+		v.next = t.end
+	case 0:
+		v.next = pos
+	default:
+		v.next = events[len(events)-1].Seq
+	}
+	return v, nil
+}
+
+// read returns the events after pos that fit into wanted, from the stream where the ring does not
+// have them. With atLeastOne the first event is returned whatever its size. The error is a
+// *goneError when the next event has expired.
+func (t *tail) read(ctx context.Context, pos uint64, wanted space, atLeastOne bool) (view, error) {
+	v, err := t.view(pos, wanted, atLeastOne)
+	if err != nil || v.streamTo == 0 {
+		return v, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(t.life, cancel)()
+	v.events, v.next, v.left, err = t.shard.logs.history.read(
+		ctx, logEpoch{t.hub, t.epoch}, pos+1, v.streamTo, wanted, atLeastOne,
+	)
+	if err != nil && t.life.Err() != nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		err = t.err
+	}
+	return v, err
+}
+
+// first returns the first sequence of the log that has not expired, one beyond its end if all have.
+func (t *tail) first(ctx context.Context) (uint64, error) {
+	b, err := t.shard.logs.bounds(ctx, t.hub)
+	return max(b.first, t.epoch.After+1), err
+}
+
+// wait returns a channel that is closed when the log reaches beyond pos or the tail has ended.
+func (t *tail) wait(pos uint64) <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err != nil || pos < t.end {
+		return closed
+	}
+	t.waited = true
+	return t.changed
+}
+
+var closed = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// lastCheck returns where the log ended at the last check, and the time of the check.
+func (t *tail) lastCheck() (end uint64, at time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.checkedEnd, t.checkedAt
+}
+
+// reaches reports whether readers see the log up to seq.
+func (t *tail) reaches(seq uint64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return seq <= t.end
+}
+
+// ringHolds reports whether the ring has every event after pos.
+func (t *tail) ringHolds(pos uint64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return pos+1 >= t.ringFrom
+}
