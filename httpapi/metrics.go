@@ -136,7 +136,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		responseBytes: metric.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_httpapi_answer_bytes",
 			Help: "Bytes of responses that are being sent to clients. A value that stays near " +
-				"`--answer-memory` means that clients do not read.",
+				"32 MiB means that clients do not read.",
 		}),
 		events: metric.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_httpapi_stream_events_total",

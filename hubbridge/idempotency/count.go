@@ -71,8 +71,8 @@ func (k *Keys) admit(ctx context.Context, org string) error {
 	}
 	return domain.RateLimited(
 		recountPause,
-		"Idempotency-Key: the organization has used %d keys within %s; at most %d are allowed "+
-			"(--idempotency-keys-per-org). Each is free again %s after its first use",
+		"Idempotency-Key: the organization has used %d keys within %s; at most %d are allowed. "+
+			"Each is free again %s after its first use",
 		total, k.cfg.Window, k.cfg.MaxPerOrg, k.cfg.Window,
 	)
 }

@@ -105,20 +105,20 @@ func (l *Limiter) check(org string, hub domain.HubID) error {
 	case ofHub >= l.limits.PerHub:
 		return l.reject(
 			boundHub,
-			"the hub has %d calls in flight; at most %d are allowed (--calls-per-hub). Wait for "+
-				"answers, or for the hub's timeout", ofHub, l.limits.PerHub,
+			"the hub has %d calls in flight; at most %d are allowed. Wait for answers, or for the "+
+				"hub's timeout", ofHub, l.limits.PerHub,
 		)
 	case ofOrg >= l.limits.PerOrg:
 		return l.reject(
 			boundOrg,
-			"the organization has %d calls to hubs in flight; at most %d are allowed "+
-				"(--calls-per-org)", ofOrg, l.limits.PerOrg,
+			"the organization has %d calls to hubs in flight; at most %d are allowed", ofOrg,
+			l.limits.PerOrg,
 		)
 	case ofOrg >= l.fairShare(l.total-ofOrg):
 		return l.reject(
 			boundAll,
 			"the organization has %d calls to hubs in flight, its share of the %d that are "+
-				"allowed in all (--calls)", ofOrg, l.limits.Total,
+				"allowed in all", ofOrg, l.limits.Total,
 		)
 	}
 	return nil

@@ -93,7 +93,7 @@ func (s *Service) checkKeyQuota(o domain.Origin, orgID string) error {
 	if n := q.KeysOf(orgID); n >= q.KeysPerOrg {
 		return domain.RateLimited(
 			standingRetryAfter,
-			"the organization has %d API keys; at most %d are allowed (--keys-per-org). Revoke "+
+			"the organization has %d API keys; at most %d are allowed. Revoke "+
 				"one that is no longer used",
 			n,
 			q.KeysPerOrg,
@@ -108,7 +108,7 @@ func (s *Service) checkMemberQuota(org domain.OrgState) error {
 	if limit := s.cfg.Quotas.MembersPerOrg; limit > 0 && len(org.Members) >= limit {
 		return domain.RateLimited(
 			standingRetryAfter,
-			"the organization has %d members; at most %d are allowed (--members-per-org)",
+			"the organization has %d members; at most %d are allowed",
 			len(org.Members), limit,
 		)
 	}
@@ -126,7 +126,7 @@ func (s *Service) checkOrgQuota(o domain.Origin, email string) error {
 	if n := q.OwnedBy(email); n >= q.OrgsPerAccount {
 		return domain.RateLimited(
 			standingRetryAfter,
-			"you own %d organizations; at most %d are allowed (--orgs-per-account). "+
+			"you own %d organizations; at most %d are allowed. "+
 				"Ask the operator for more",
 			n, q.OrgsPerAccount,
 		)
@@ -195,8 +195,7 @@ func (s *Service) takeChange(o domain.Origin, orgID string) error {
 	if wait, ok := s.quotas.changes.Take(orgID, s.cfg.Now()); !ok {
 		return domain.RateLimited(
 			wait,
-			"the organization has made %d changes within an hour; no more are allowed "+
-				"(--changes-per-org)",
+			"the organization has made %d changes within an hour; no more are allowed",
 			s.quotas.changes.Most(),
 		)
 	}

@@ -93,7 +93,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 				"instead. A rise means slow readers, or that --live-cache is too small.",
 		),
 		cacheBytes: gauge(
-			"cache_bytes", "Bytes in the cache of history; --history-cache limits them.",
+			"cache_bytes", "Bytes in the cache of history; --live-cache limits them.",
 		),
 		tails: gauge("tails", "Logs whose newest events are held in memory."),
 		readers: gauge(

@@ -3,7 +3,6 @@ package bench
 import (
 	"fmt"
 	"os"
-	"strconv"
 	"time"
 
 	"hubcloud/test/harness"
@@ -17,9 +16,7 @@ type logsSize struct {
 // measureLogs measures a service with very many hub logs. The limits are fixed figures.
 func measureLogs(b *bench) {
 	n := size(b, logsSize{*logsFlag, max(1, *logsFlag/20), 30 * time.Second}, logsSize{4, 2, 0})
-	s := startService(
-		b, "--log-level", "warn", "--shards", "64", "--changes-per-org", strconv.Itoa(2*n.logs),
-	)
+	s := startService(b, "--log-level", "warn", "--shards", "64")
 	first := s.senders(1)
 	s.restart()
 	empty := b.memory(s.process)

@@ -113,8 +113,7 @@ func TestShortLimits(t *testing.T) {
 func TestQuotas(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(
-		t, "--sites-per-org", "5", "--idempotency-keys-per-org", "4", "--calls-per-hub", "3",
-		"--hub-timeout", "8s", "--invitations-per-address", "10",
+		t, "--sites-per-org", "5", "--invitations-per-address", "10", "--rate", "1000", "--burst", "1000",
 	)
 	c.OwnService()
 	runParts(t, c, []part{{"quotas", quotas}})

@@ -52,8 +52,6 @@ type ACMEConfig struct {
 	// CA is the path of certificates (PEM) that the ACME server's own certificate is checked with.
 	// Defaults to the system's.
 	CA string
-	// Email is the address that the authority may send warnings to.
-	Email string
 	// Dir keeps the account's key and the certificates.
 	Dir string
 	// UserAgent is the header User-Agent of requests to the ACME server.
@@ -82,7 +80,7 @@ func NewACME(cfg ACMEConfig) (*ACME, error) {
 	}
 	return &ACME{
 		manager: &autocert.Manager{
-			Prompt: autocert.AcceptTOS, Cache: cache{cfg.Dir}, Email: cfg.Email,
+			Prompt: autocert.AcceptTOS, Cache: cache{cfg.Dir},
 			HostPolicy: autocert.HostWhitelist(cfg.Domains...),
 			Client: &acme.Client{
 				DirectoryURL: cfg.Directory, HTTPClient: client, UserAgent: cfg.UserAgent,

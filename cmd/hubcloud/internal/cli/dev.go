@@ -24,8 +24,7 @@ func (c *devCommand) Run(ctx context.Context, out Output) error {
 		Run: func(ctx context.Context, s *server.Server) error {
 			cfg := demo.Config{
 				Dir: c.Dir(), Endpoints: s.Endpoints(), Directory: s.Directory(),
-				Presence: s.Presence(), SignIn: s.SignIn(), PairingWindow: c.PairingWindow,
-				Logger: logger,
+				Presence: s.Presence(), SignIn: s.SignIn(), Logger: logger,
 			}
 			return demo.Run(ctx, cfg, func(state demo.State, link string) {
 				printDemo(out, cfg, state, link)

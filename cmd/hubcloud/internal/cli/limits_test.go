@@ -11,8 +11,6 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi"
-	"hubcloud/hubbridge/idempotency"
-	"hubcloud/hubbridge/rpc"
 	"hubcloud/streams"
 )
 
@@ -87,15 +85,9 @@ func TestDefaultsOfPackages(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]int{
-		"calls":                       rpc.DefaultMaxCalls,
-		"calls-per-org":               rpc.DefaultMaxCallsPerOrg,
-		"calls-per-hub":               rpc.DefaultMaxCallsPerHub,
-		"idempotency-keys-per-org":    idempotency.DefaultMaxPerOrg,
-		"rate":                        httpapi.DefaultRate,
-		"burst":                       httpapi.DefaultBurst,
-		"streams-per-key":             httpapi.DefaultStreamsPerKey,
-		"pending-invitations-per-org": domain.DefaultPendingInvitations,
-		"invitations-per-org":         domain.DefaultInvitationsPerHour,
+		"rate":            httpapi.DefaultRate,
+		"burst":           httpapi.DefaultBurst,
+		"streams-per-key": httpapi.DefaultStreamsPerKey,
 	} {
 		if got := flags[name].Default; got != strconv.Itoa(want) {
 			t.Errorf("--%s: got the default %s, want %d", name, got, want)

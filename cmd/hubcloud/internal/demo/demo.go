@@ -57,8 +57,6 @@ type Config struct {
 	Presence *presence.View
 	// SignIn creates the link to the portal.
 	SignIn *signin.Store
-	// PairingWindow is how long a virtual hub's pairing window stays open.
-	PairingWindow time.Duration
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
 }
@@ -82,8 +80,6 @@ func (c Config) Validate() error {
 		return errors.New("demo: Presence: must be set")
 	case c.SignIn == nil:
 		return errors.New("demo: SignIn: must be set")
-	case c.PairingWindow <= 0:
-		return fmt.Errorf("demo: PairingWindow is %s: must be positive", c.PairingWindow)
 	}
 	return nil
 }
@@ -173,8 +169,8 @@ func newHubs(cfg Config, state State) (running []control.Hub, err error) {
 	for _, h := range hubs {
 		hub, err := virtualhub.New(virtualhub.Config{
 			EnrollURL: cfg.Endpoints.PublicURL, Serial: h.id.Serial(), Secret: state.Secrets[h.id],
-			Dir:           cfg.Dir.Path("virtualhubs", string(h.id)),
-			PairingWindow: cfg.PairingWindow, Installer: 5 * time.Second,
+			Dir:        cfg.Dir.Path("virtualhubs", string(h.id)),
+			Installer:  5 * time.Second,
 			BackoffMax: 2 * time.Second, HTTPClient: build.HTTPClient(30 * time.Second),
 			Logger: cfg.Logger.With("component", "virtualhub"),
 		})

@@ -28,7 +28,6 @@ type Config struct {
 	ACMEAcceptTerms bool          `help:"Accept the terms of service of --acme-directory." name:"acme-accept-terms" group:"HTTPS"`
 	ACMEDirectory   string        `help:"Directory of the ACME server. Defaults to Let's Encrypt." placeholder:"URL" name:"acme-directory" group:"HTTPS"`
 	ACMECA          string        `help:"Certificates (PEM) that the ACME server's own certificate is checked with. Defaults to the system's." placeholder:"FILE" name:"acme-ca" type:"path" group:"HTTPS"`
-	ACMEEmail       string        `help:"Address to which the ACME server may send warnings." placeholder:"ADDRESS" name:"acme-email" group:"HTTPS"`
 	HTTPRedirect    string        `help:"Address without TLS, such as :80, that redirects browsers to --public-url and answers ACME challenges. Requests with keys or secrets are rejected there." placeholder:"HOST:PORT" name:"http-redirect" group:"HTTPS"`
 	HSTS            time.Duration `help:"How long browsers may use HTTPS only (Strict-Transport-Security); 0 to send no such header." default:"4320h" name:"hsts" group:"HTTPS"`
 
@@ -63,42 +62,15 @@ type Config struct {
 	Rate                  int           `help:"Requests per second for each API key." default:"50" group:"Limits"`
 	Burst                 int           `help:"Burst of requests for each API key." default:"100" group:"Limits"`
 	StreamsPerKey         int           `help:"Concurrent event streams and event reads of one API key." default:"5000" group:"Limits"`
-	Calls                 int           `help:"Concurrent commands and live calls at one replica. One organization gets at most half of what the others leave." default:"16384" group:"Limits"`
-	CallsPerOrg           int           `help:"Concurrent commands and live calls of one organization at one replica." default:"2048" group:"Limits"`
-	CallsPerHub           int           `help:"Concurrent commands and live calls to one hub at one replica." default:"256" group:"Limits"`
 	CommandsPerOrg        int           `help:"Commands of one organization per hour at one replica. Each command leaves two records in its hub's log." default:"200000" group:"Limits"`
 	Connections           int           `help:"Connections of API clients. 0 means a quarter of the process's limit of open files." default:"0" group:"Limits"`
-	ConnectionsPerAddress int           `help:"Connections of API clients from one address (or IPv6 /64) outside --trusted-proxies. 0 means half of --connections." default:"0" name:"connections-per-address" group:"Limits"`
 	BrokerConnections     int           `help:"Connections to the embedded broker, mostly of hubs. 0 means three eighths of the process's limit of open files." default:"0" group:"Limits"`
 	IdempotencyWindow     time.Duration `help:"How long the response to a request with an Idempotency-Key is kept." default:"24h" group:"Limits"`
-	IdempotencyKeysPerOrg int           `help:"Idempotency-Keys of one organization per --idempotency-window." default:"500000" group:"Limits"`
 	SitesPerOrg           int           `help:"Sites of one organization." default:"10000" group:"Limits"`
-	KeysPerOrg            int           `help:"API keys of one organization that are not revoked. Operators may create more." default:"100" group:"Limits"`
-	MembersPerOrg         int           `help:"Members of one organization." default:"1000" group:"Limits"`
-	OrgsPerAccount        int           `help:"Organizations that one person may own with --open-signup. Operators may create more." default:"20" name:"orgs-per-account" group:"Limits"`
-	ChangesPerOrg         int           `help:"Changes of sites, hubs, names, keys and roles in one organization per hour at one replica." default:"20000" group:"Limits"`
 	InvitationTTL         time.Duration `help:"How long an invitation is valid." default:"168h" name:"invitation-ttl" group:"Limits"`
-	PairingWindow         time.Duration `help:"How long a virtual hub's pairing window stays open." default:"120s" group:"Limits"`
+	InvitationsPerAddress int           `help:"Invitations to one address per hour, from all organizations. One organization may send half of them." default:"10" group:"Limits"`
 
-	HubResets          int `help:"Resets of one hub per minute that start a new event log. A hub that is reset more often must wait." default:"4" group:"Limits"`
-	HubResetBurst      int `help:"Burst of resets of one hub that start a new event log, at most 64." default:"20" group:"Limits"`
-	HubEnrolments      int `help:"Certificates issued to one hub per minute." default:"4" group:"Limits"`
-	HubEnrolmentBurst  int `help:"Burst of certificates issued to one hub, at most 64." default:"20" group:"Limits"`
-	HubConnections     int `help:"New connections of one hub to the broker per minute." default:"60" group:"Limits"`
-	HubConnectionBurst int `help:"Burst of new connections of one hub to the broker." default:"60" group:"Limits"`
-
-	InvitationsPerOrg        int `help:"Invitations of one organization per hour, at most 1000." default:"100" group:"Limits"`
-	PendingInvitationsPerOrg int `help:"Pending invitations of one organization." default:"1000" group:"Limits"`
-	InvitationsPerAddress    int `help:"Invitations to one address per hour, from all organizations. One organization may send half of them." default:"10" group:"Limits"`
-	AlarmMailsPerHour        int `help:"Mails about alarms to one member of an organization in any hour. One of them lists what else happened. Urgent ones (smoke, leaks, tampering, jams) come besides, at once." default:"20" group:"Limits"`
-	WaitingMailsPerOrg       int `help:"Mails of one organization that wait for the mail server: invitations, mails about alarms, and urgent ones, this many each." default:"200" group:"Limits"`
-	SignInLinksPerAddress    int `help:"Sign-in links requested for one address per hour, half of them at once." default:"10" group:"Limits"`
-	SignInLinksPerNetwork    int `help:"Sign-in links requested from one network per hour at one replica." default:"20" group:"Limits"`
-
-	HistoryCache       int64 `help:"Memory for the cache of event history, in MiB." default:"128" group:"Memory"`
-	LiveCache          int64 `help:"Memory for the cache of the newest events, in MiB." default:"128" group:"Memory"`
-	AnswerMemory       int64 `help:"Memory for responses that clients have not received yet, in MiB. One organization uses at most half." default:"32" group:"Memory"`
-	AnswerMemoryPerKey int64 `help:"Memory for responses that clients of one API key have not received yet, in MiB." default:"8" name:"answer-memory-per-key" group:"Memory"`
+	LiveCache int64 `help:"Memory for the newest events, in MiB. The cache of older events gets as much." default:"128" group:"Memory"`
 
 	// FetchPostgres downloads PostgreSQL when it is not installed. It has no flag: only the command
 	// dev sets it.

@@ -37,7 +37,7 @@ func (c Config) validateHTTPS() error {
 	case c.TLSCert != "" && len(c.ACMEDomains) > 0:
 		return errors.New("--tls-cert and --acme-domain: give only one of them")
 	case len(c.ACMEDomains) == 0 && (c.ACMEDirectory != "" || c.ACMECA != "" ||
-		c.ACMEEmail != "" || c.ACMEAcceptTerms):
+		c.ACMEAcceptTerms):
 		return errors.New("--acme-… needs --acme-domain")
 	case len(c.ACMEDomains) > 0 && !c.ACMEAcceptTerms:
 		return fmt.Errorf(
@@ -121,7 +121,7 @@ func (s *Server) openCertificate() (certificateSource, error) {
 	case len(s.cfg.ACMEDomains) > 0:
 		authority, err := certificate.NewACME(certificate.ACMEConfig{
 			Domains: s.cfg.ACMEDomains, Directory: s.cfg.acmeDirectory(), CA: s.cfg.ACMECA,
-			Email: s.cfg.ACMEEmail, Dir: s.dir.Path("acme"), UserAgent: build.UserAgent(),
+			Dir: s.dir.Path("acme"), UserAgent: build.UserAgent(),
 			Expiry: expiry, Logger: logger,
 		})
 		if err != nil {

@@ -57,7 +57,7 @@ func (s *Server) startHubLogs(ctx context.Context) (err error) {
 	s.hubLogs, err = feed.New(s.conns, feed.Config{
 		Journal: s.journals, Retention: s.cfg.EventRetention, Reads: s.reads,
 		Epoch: s.epoch, Refresh: s.access.Refresh, Lost: s.reach.Lost,
-		CacheBytes: s.cfg.HistoryCache << 20, RingBytes: s.cfg.LiveCache << 20, Logger: s.logger,
+		CacheBytes: s.cfg.LiveCache << 20, RingBytes: s.cfg.LiveCache << 20, Logger: s.logger,
 		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
 	if err != nil {
@@ -138,13 +138,11 @@ func (s *Server) startCalls(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	limiter := rpc.NewLimiter(rpc.Limits{
-		Total: s.cfg.Calls, PerOrg: s.cfg.CallsPerOrg, PerHub: s.cfg.CallsPerHub,
-	}, s.registry)
+	limiter := rpc.NewLimiter(rpc.Limits{}, s.registry)
 	s.devices = rpc.NewDevices(s.caller, limiter, s.orgOf)
 	s.keys, err = idempotency.New(s.conns, idempotency.Config{
 		ReplicaID: s.replicaID, Window: s.cfg.IdempotencyWindow,
-		MaxPerOrg: s.cfg.IdempotencyKeysPerOrg, Logger: s.logger,
+		Logger: s.logger,
 	})
 	if err != nil {
 		return err
@@ -240,10 +238,7 @@ func (s *Server) startCallout() error {
 		Conns: s.conns, Credentials: s.credentials, Directory: s.directory,
 		Taps:    tapuser.New(s.conns.Cloud, s.buckets.Installation),
 		Confirm: s.freshness.Confirm, Logger: s.logger, Metrics: s.registry,
-		HubConnections: domain.HubLimit{
-			PerMinute: s.cfg.HubConnections,
-			Burst:     s.cfg.HubConnectionBurst,
-		},
+		HubConnections: hubConnections,
 	})
 	if err != nil {
 		return err

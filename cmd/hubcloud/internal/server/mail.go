@@ -27,7 +27,7 @@ func (s *Server) startMail(ctx context.Context) error {
 	var queue *outbox.Outbox
 	err := s.retry(ctx, brokerStorage, func(ctx context.Context) (err error) {
 		queue, err = outbox.Open(ctx, s.conns, outbox.Config{
-			Replicas: s.cfg.LogReplicas, PerSender: s.cfg.WaitingMailsPerOrg, Logger: s.logger,
+			Replicas: s.cfg.LogReplicas, Logger: s.logger,
 			Metrics: s.registry, Tracer: s.traces.Tracer(),
 		})
 		return err
@@ -74,7 +74,7 @@ func (s *Server) startNotifier() error {
 		SilentHubs: portalFaults{hubfaults.NewReader(s.conns)}.SilentHubs,
 		Org:        s.directory.Org, Records: s.alarmState, Send: s.mailer.SendAlarm,
 		Rules: alarmmail.Rules{
-			MailsPerHour: s.cfg.AlarmMailsPerHour, Title: portal.ConditionTitle,
+			MailsPerHour: alarmMailsPerHour, Title: portal.ConditionTitle,
 		},
 		Logger: s.logger, Metrics: s.registry,
 	})
@@ -136,8 +136,7 @@ func queueError(err error) error {
 	case errors.Is(err, outbox.ErrSenderFull):
 		return domain.RateLimited(
 			time.Minute,
-			"too many mails of the organization are waiting for the mail server "+
-				"(--waiting-mails-per-org); try again later",
+			"too many mails of the organization are waiting for the mail server; try again later",
 		)
 	case errors.Is(err, outbox.ErrFull):
 		return domain.Unavailable(

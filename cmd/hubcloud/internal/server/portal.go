@@ -46,12 +46,10 @@ func (s *Server) newPortal() *portal.Portal {
 		Environment: s.settings.Environment,
 		OpenSignUp:  s.cfg.OpenSignUp,
 
-		AlarmMailsPerHour: s.cfg.AlarmMailsPerHour,
+		AlarmMailsPerHour: alarmMailsPerHour,
 
-		LinksPerNetwork: s.cfg.SignInLinksPerNetwork,
-		LinksPerAddress: s.cfg.SignInLinksPerAddress,
-		Logger:          s.logger,
-		Metrics:         s.registry,
+		Logger:  s.logger,
+		Metrics: s.registry,
 	})
 }
 

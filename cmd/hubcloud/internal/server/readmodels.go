@@ -183,23 +183,14 @@ func (s *Server) newDirectory(barrier *replicas.Barrier) *directory.Service {
 		Presence: s.presence, Connections: s.disconnector, Mailer: invitationMailer{s},
 		RateLimiter: s.signIn, Logs: directoryLogs{s},
 		Quotas: directory.Quotas{
-			SitesPerOrg: s.cfg.SitesPerOrg, MembersPerOrg: s.cfg.MembersPerOrg,
-			ChangesPerHour: s.cfg.ChangesPerOrg,
-			KeysPerOrg:     s.cfg.KeysPerOrg, KeysOf: s.access.KeysOf,
-			OrgsPerAccount: s.cfg.OrgsPerAccount, OwnedBy: s.access.OwnedBy,
-			PendingInvitations:    s.cfg.PendingInvitationsPerOrg,
-			InvitationsPerHour:    s.cfg.InvitationsPerOrg,
+			SitesPerOrg: s.cfg.SitesPerOrg, MembersPerOrg: membersPerOrg,
+			ChangesPerHour: changesPerHour,
+			KeysPerOrg:     keysPerOrg, KeysOf: s.access.KeysOf,
+			OrgsPerAccount: orgsPerAccount, OwnedBy: s.access.OwnedBy,
 			InvitationsPerAddress: s.cfg.InvitationsPerAddress,
 		},
-		Admit: s.space.Admit,
-		HubCertificates: domain.HubLimit{
-			PerMinute: s.cfg.HubEnrolments,
-			Burst:     s.cfg.HubEnrolmentBurst,
-		},
-		HubLogs: domain.HubLimit{
-			PerMinute: s.cfg.HubResets,
-			Burst:     s.cfg.HubResetBurst,
-		},
+		Admit:           s.space.Admit,
+		HubCertificates: hubFacts, HubLogs: hubFacts,
 		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
 }

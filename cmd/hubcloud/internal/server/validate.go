@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"hubcloud/cmd/hubcloud/internal/address"
-	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/diskspace"
 )
@@ -132,7 +131,6 @@ func (c Config) validateLimits() error {
 		{"hub-read-interval", c.HubReadInterval},
 		{"idempotency-window", c.IdempotencyWindow},
 		{"invitation-ttl", c.InvitationTTL},
-		{"pairing-window", c.PairingWindow},
 	} {
 		if f.value < 100*time.Millisecond {
 			return fmt.Errorf("--%s %s: must be at least 100ms", f.name, f.value)
@@ -145,48 +143,13 @@ func (c Config) validateLimits() error {
 		{"rate", int64(c.Rate)},
 		{"burst", int64(c.Burst)},
 		{"streams-per-key", int64(c.StreamsPerKey)},
-		{"calls", int64(c.Calls)},
-		{"calls-per-org", int64(c.CallsPerOrg)},
-		{"calls-per-hub", int64(c.CallsPerHub)},
 		{"commands-per-org", int64(c.CommandsPerOrg)},
-		{"idempotency-keys-per-org", int64(c.IdempotencyKeysPerOrg)},
 		{"sites-per-org", int64(c.SitesPerOrg)},
-		{"keys-per-org", int64(c.KeysPerOrg)},
-		{"members-per-org", int64(c.MembersPerOrg)},
-		{"orgs-per-account", int64(c.OrgsPerAccount)},
-		{"changes-per-org", int64(c.ChangesPerOrg)},
-		{"hub-resets", int64(c.HubResets)},
-		{"hub-reset-burst", int64(c.HubResetBurst)},
-		{"hub-enrolments", int64(c.HubEnrolments)},
-		{"hub-enrolment-burst", int64(c.HubEnrolmentBurst)},
-		{"hub-connections", int64(c.HubConnections)},
-		{"hub-connection-burst", int64(c.HubConnectionBurst)},
-		{"invitations-per-org", int64(c.InvitationsPerOrg)},
-		{"pending-invitations-per-org", int64(c.PendingInvitationsPerOrg)},
 		{"invitations-per-address", int64(c.InvitationsPerAddress)},
-		{"alarm-mails-per-hour", int64(c.AlarmMailsPerHour)},
-		{"waiting-mails-per-org", int64(c.WaitingMailsPerOrg)},
-		{"sign-in-links-per-address", int64(c.SignInLinksPerAddress)},
-		{"sign-in-links-per-network", int64(c.SignInLinksPerNetwork)},
-		{"history-cache", c.HistoryCache},
 		{"live-cache", c.LiveCache},
-		{"answer-memory", c.AnswerMemory},
-		{"answer-memory-per-key", c.AnswerMemoryPerKey},
 	} {
 		if f.value < 1 {
 			return fmt.Errorf("--%s %d: must be at least 1", f.name, f.value)
-		}
-	}
-	for _, f := range []struct {
-		name       string
-		value, max int
-	}{
-		{"hub-reset-burst", c.HubResetBurst, domain.MaxHubBurst},
-		{"hub-enrolment-burst", c.HubEnrolmentBurst, domain.MaxHubBurst},
-		{"invitations-per-org", c.InvitationsPerOrg, domain.MaxInvitationsPerHour},
-	} {
-		if f.value > f.max {
-			return fmt.Errorf("--%s %d: must be at most %d", f.name, f.value, f.max)
 		}
 	}
 	for _, f := range []struct {
@@ -194,7 +157,6 @@ func (c Config) validateLimits() error {
 		value int
 	}{
 		{"connections", c.Connections},
-		{"connections-per-address", c.ConnectionsPerAddress},
 		{"broker-connections", c.BrokerConnections},
 	} {
 		if f.value < 0 {
@@ -203,12 +165,6 @@ func (c Config) validateLimits() error {
 				f.name, f.value,
 			)
 		}
-	}
-	if c.AnswerMemoryPerKey > c.AnswerMemory {
-		return fmt.Errorf(
-			"--answer-memory-per-key %d: must be at most --answer-memory, which is %d",
-			c.AnswerMemoryPerKey, c.AnswerMemory,
-		)
 	}
 	return nil
 }

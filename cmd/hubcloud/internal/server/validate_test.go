@@ -63,13 +63,8 @@ func TestValidateAlwaysNamesTheSameFlag(t *testing.T) {
 		want   string
 	}{
 		{"addresses", func(c *Config) { *c = Config{} }, "--http"},
-		{"durations", func(c *Config) { c.PairingWindow, c.HubTimeout = 0, 0 }, "--hub-timeout"},
-		{"limits", func(c *Config) { c.LiveCache, c.CallsPerHub, c.Burst = 0, 0, 0 }, "--burst"},
-		{
-			"upper limits",
-			func(c *Config) { c.InvitationsPerOrg, c.HubResetBurst = 1<<20, 1<<20 },
-			"--hub-reset-burst",
-		},
+		{"durations", func(c *Config) { c.InvitationTTL, c.HubTimeout = 0, 0 }, "--hub-timeout"},
+		{"limits", func(c *Config) { c.LiveCache, c.SitesPerOrg, c.Burst = 0, 0, 0 }, "--burst"},
 		{
 			"parts of the open files",
 			func(c *Config) { c.BrokerConnections, c.Connections = -1, -1 },
