@@ -30,7 +30,7 @@
 // extensions say: x-error-types of an answer, and x-values-by-key for the value of a channel.
 // Package openapitest checks both.
 //
-// The hub protocol is described at /link/ (package linkpage).
+// The hub protocol is described at /link/ (package docpages).
 //
 // # Order of errors
 //

@@ -1,8 +1,7 @@
-package linkpage
+package docpages
 
 import (
 	"bytes"
-	"embed"
 	"fmt"
 	"html/template"
 	"io/fs"
@@ -17,9 +16,6 @@ import (
 	"github.com/yuin/goldmark/renderer/html"
 	"github.com/yuin/goldmark/text"
 )
-
-//go:embed files
-var own embed.FS
 
 // heading is an entry of the table of contents.
 type heading struct{ ID, Text string }
@@ -53,7 +49,7 @@ func render(files fs.FS) []byte {
 	c := content{Headings: headings(document, source)}
 	var article bytes.Buffer
 	if err := markdown.Renderer().Render(&article, source, document); err != nil {
-		panic(fmt.Sprintf("linkpage: README.md of the hub protocol: %v", err))
+		panic(fmt.Sprintf("docpages: README.md of the hub protocol: %v", err))
 	}
 	// A rule's ID is a link to itself. Tables scroll on their own, not the page.
 	body := anchor.ReplaceAllString(article.String(), `<a class="rule" id="$1" href="#$1">$1</a>`)
@@ -66,15 +62,15 @@ func render(files fs.FS) []byte {
 	c.Article = template.HTML(body)
 	names, err := fs.Glob(files, "schemas/*.json")
 	if err != nil {
-		panic(fmt.Sprintf("linkpage: schemas of the hub protocol: %v", err))
+		panic(fmt.Sprintf("docpages: schemas of the hub protocol: %v", err))
 	}
 	for _, name := range names {
 		c.Schemas = append(c.Schemas, strings.TrimSuffix(path.Base(name), ".json"))
 	}
 	var page bytes.Buffer
-	layout := template.Must(template.ParseFS(own, "files/page.html"))
+	layout := template.Must(template.ParseFS(own, "link/page.html"))
 	if err := layout.Execute(&page, c); err != nil {
-		panic(fmt.Sprintf("linkpage: page.html: %v", err))
+		panic(fmt.Sprintf("docpages: page.html: %v", err))
 	}
 	return page.Bytes()
 }
@@ -97,12 +93,4 @@ func headings(document ast.Node, source []byte) (all []heading) {
 		all = append(all, heading{ID: string(bytes), Text: title.String()})
 	}
 	return all
-}
-
-// read returns embedded content. It panics on an error, which means that the binary is broken.
-func read(content []byte, err error) []byte {
-	if err != nil {
-		panic(fmt.Sprintf("linkpage: the files in the binary cannot be read: %v", err))
-	}
-	return content
 }

@@ -1,0 +1,220 @@
+// Package docpages serves the pages that describe the API and the hub protocol, with the documents
+// that they show.
+//
+//   - Reference is a page on which people read the OpenAPI document and send requests with a key that
+//     they enter. It is Swagger UI over /v1/openapi.yaml. The key stays in the page's memory.
+//   - Link is the description of the hub protocol below /link/: a page for people, made from
+//     hubbridge/protocol/README.md, and the AsyncAPI document and the JSON Schemas as they are. The
+//     page needs no script. Pages of other origins may fetch the documents, so that viewers of
+//     AsyncAPI documents in a browser can open them.
+//   - Documents are the OpenAPI documents.
+//
+// All files of a page come from the service itself, which a content security policy enforces.
+package docpages
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/swaggest/swgui/v5/static"
+
+	"hubcloud/hubbridge/protocol"
+)
+
+//go:embed link reference
+var own embed.FS
+
+const (
+	// nothingElse is what the policies of both pages have in common.
+	nothingElse = "default-src 'none'; style-src 'self'; " +
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+	// Swagger UI's icons are data URLs in its style sheet.
+	referencePolicy = nothingElse + "script-src 'self'; img-src 'self' data:; connect-src 'self'"
+	linkPolicy      = nothingElse + "img-src 'self'"
+)
+
+// Files are a page and its files, by name. The name of the page is "".
+type Files struct {
+	files map[string]file
+	// policy is the content security policy. shared reports that pages of other origins may fetch
+	// the files.
+	policy string
+	shared bool
+}
+
+// file is kept compressed, as it is sent to almost every client.
+type file struct {
+	contentType, etag string
+	gzipped           []byte
+}
+
+// Documents returns documents in YAML, by name.
+func Documents(texts map[string]string) Files {
+	f := Files{files: map[string]file{}}
+	for name, text := range texts {
+		f.add(name, contentTypeOf(name), []byte(text))
+	}
+	return f
+}
+
+// Reference returns the page of the OpenAPI document.
+func Reference() Files {
+	f := Files{files: map[string]file{}, policy: referencePolicy}
+	f.add("", contentTypeOf(".html"), read(own.ReadFile("reference/index.html")))
+	for _, name := range []string{"reference.js", "reference.css"} {
+		f.add(name, contentTypeOf(name), read(own.ReadFile("reference/"+name)))
+	}
+	for _, name := range []string{"swagger-ui-bundle.js", "swagger-ui.css"} {
+		f.add(name, contentTypeOf(name), decompress(read(static.FS.ReadFile(name+".gz"))))
+	}
+	icon := "favicon-32x32.png"
+	f.add(icon, contentTypeOf(icon), read(static.FS.ReadFile(icon)))
+	return f
+}
+
+// Link returns the page of the hub protocol. It renders the page.
+func Link() Files {
+	f := Files{files: map[string]file{}, policy: linkPolicy, shared: true}
+	f.add("", contentTypeOf(".html"), render(protocol.Files()))
+	for _, name := range []string{"link.css", "icon.svg"} {
+		f.add(name, contentTypeOf(name), read(own.ReadFile("link/"+name)))
+	}
+	err := fs.WalkDir(
+		protocol.Files(), ".", func(name string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			text, err := fs.ReadFile(protocol.Files(), name)
+			f.add(name, contentTypeOf(name), text)
+			return err
+		},
+	)
+	if err != nil {
+		panic(fmt.Sprintf("docpages: the files in the binary cannot be read: %v", err))
+	}
+	return f
+}
+
+func (f Files) add(name, contentType string, content []byte) {
+	sum := sha256.Sum256(content)
+	f.files[name] = file{contentType, `"` + hex.EncodeToString(sum[:8]) + `"`, compress(content)}
+}
+
+// contentTypeOf returns the media type for the extension of a name: RFC 9512 for YAML, RFC 7763 for
+// Markdown, and the one that JSON Schema registers. It does not depend on the machine's own table.
+func contentTypeOf(name string) string {
+	switch path.Ext(name) {
+	case ".html":
+		return "text/html; charset=utf-8"
+	case ".js":
+		return "text/javascript; charset=utf-8"
+	case ".css":
+		return "text/css; charset=utf-8"
+	case ".svg":
+		return "image/svg+xml"
+	case ".png":
+		return "image/png"
+	case ".yaml":
+		return "application/yaml"
+	case ".json":
+		return "application/schema+json"
+	default:
+		return "text/markdown; charset=utf-8"
+	}
+}
+
+// Serve answers with a file, or with 304 if the client has it. If there is none of that name, it
+// returns false and writes nothing.
+func (f Files) Serve(w http.ResponseWriter, r *http.Request, name string) bool {
+	asset, ok := f.files[name]
+	if !ok {
+		return false
+	}
+	content, header := asset.gzipped, w.Header()
+	header.Set("ETag", asset.etag)
+	// Clients must revalidate, so that they see a new version at once.
+	header.Set("Cache-Control", "no-cache")
+	header.Set("Vary", "Accept-Encoding")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
+	if f.policy != "" {
+		header.Set("Content-Security-Policy", f.policy)
+	}
+	if f.shared {
+		header.Set("Access-Control-Allow-Origin", "*")
+	}
+	if matchesETag(r.Header.Values("If-None-Match"), asset.etag) {
+		w.WriteHeader(http.StatusNotModified)
+		return true
+	}
+	header.Set("Content-Type", asset.contentType)
+	if acceptsGzip(r.Header.Values("Accept-Encoding")) {
+		header.Set("Content-Encoding", "gzip")
+	} else {
+		content = decompress(content)
+	}
+	header.Set("Content-Length", strconv.Itoa(len(content)))
+	_, _ = w.Write(content) // fails only if the client has gone
+	return true
+}
+
+// matchesETag reports whether If-None-Match has the tag (RFC 9110, section 13.1.2).
+func matchesETag(values []string, etag string) bool {
+	for _, value := range values {
+		for tag := range strings.SplitSeq(value, ",") {
+			if tag = strings.TrimSpace(tag); tag == "*" || strings.TrimPrefix(tag, "W/") == etag {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// acceptsGzip reports whether a client accepts gzip (RFC 9110, section 12.5.3), with a weight above
+// zero.
+func acceptsGzip(values []string) bool {
+	for _, value := range values {
+		for coding := range strings.SplitSeq(value, ",") {
+			name, weight, _ := strings.Cut(strings.ReplaceAll(coding, " ", ""), ";")
+			q, err := strconv.ParseFloat(strings.TrimPrefix(weight, "q="), 64)
+			if strings.EqualFold(name, "gzip") && (err != nil || q > 0) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func compress(content []byte) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, _ = w.Write(content) // a buffer takes everything
+	_ = w.Close()
+	return out.Bytes()
+}
+
+func decompress(gzipped []byte) []byte {
+	r, err := gzip.NewReader(bytes.NewReader(gzipped))
+	if err != nil {
+		panic(fmt.Sprintf("docpages: a file in the binary is no gzip: %v", err))
+	}
+	return read(io.ReadAll(r))
+}
+
+// read returns embedded content. It panics on an error, which means that the binary is broken.
+func read(content []byte, err error) []byte {
+	if err != nil {
+		panic(fmt.Sprintf("docpages: the files in the binary cannot be read: %v", err))
+	}
+	return content
+}
