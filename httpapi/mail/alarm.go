@@ -15,7 +15,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/domain/alarmmail"
-	"hubcloud/httpapi/portal/text"
+	"hubcloud/domain/attention"
 )
 
 var (
@@ -125,7 +125,7 @@ func (a queuedAlarm) render(publicURL string) (content, error) {
 	n := a.Notices[0]
 	view.Title, view.Link = title(n), view.Link+"/hubs/"+string(n.Hub)
 	if n.Ended.IsZero() {
-		view.Advice = text.Conditions[string(n.Kind)].Advice
+		view.Advice = attention.Texts[n.Kind].Advice
 	}
 	for _, row := range []alarmRow{
 		{"Device", domain.PlainLine(n.Device)},
@@ -164,7 +164,7 @@ func (a queuedAlarm) renderList(view alarmView) (content, error) {
 		view.Lines = append(view.Lines, alarmRow{formatAlarmTime(at), place(n, 0)})
 	}
 	if worst.Ended.IsZero() {
-		view.Advice = text.Conditions[string(worst.Kind)].Advice
+		view.Advice = attention.Texts[worst.Kind].Advice
 	}
 	if a.Digest {
 		view.Intro = fmt.Sprintf(
@@ -173,14 +173,14 @@ func (a queuedAlarm) renderList(view alarmView) (content, error) {
 		subject := fmt.Sprintf("%s, and %d more", place(worst, maxSubjectPart), len(notices)+a.More-1)
 		return render(a.to, subject, digestText, digestHTML, view)
 	}
-	count := text.Count(alike, "device")
+	counted := count(alike, "device")
 	if worst.Kind.OfHub() {
-		count = text.Count(alike, "hub")
+		counted = count(alike, "hub")
 	}
 	if worst.Ended.IsZero() && a.Standing > alike {
-		count += fmt.Sprintf(" more, %d in all", a.Standing)
+		counted += fmt.Sprintf(" more, %d in all", a.Standing)
 	}
-	subject := fmt.Sprintf("%s: %s, %s", what, count, clip(domain.PlainLine(worst.Site), maxSubjectPart))
+	subject := fmt.Sprintf("%s: %s, %s", what, counted, clip(domain.PlainLine(worst.Site), maxSubjectPart))
 	view.Intro = subject
 	return render(a.to, subject, digestText, digestHTML, view)
 }
@@ -243,4 +243,12 @@ func (a queuedAlarm) setHeaders(msg *gomail.Msg, publicURL, domain string) {
 	if len(a.Notices)+a.More == 1 {
 		msg.SetGenHeader("References", "<"+a.Notices[0].Cause+"@"+domain+">")
 	}
+}
+
+// count returns a number of things, such as "3 hubs".
+func count(n int, unit string) string {
+	if n == 1 {
+		return "1 " + unit
+	}
+	return fmt.Sprintf("%d %ss", n, unit)
 }

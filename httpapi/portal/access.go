@@ -57,4 +57,6 @@ func (p *Portal) hubOperator(handle func(*request, domain.HubID) error) routeHan
 	return p.operator(p.withHub(handle))
 }
 
-var errViewOnly = rejection(domain.CodeForbidden, "view-only")
+var errViewOnly = domain.Errorf(
+	domain.CodeForbidden, "you may only look here; ask an owner or admin to change your role",
+)

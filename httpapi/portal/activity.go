@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal/text"
 )
 
 // activityPageSize is how many activities a page shows.
@@ -62,7 +61,7 @@ func (req *request) activity() error {
 	if page.HasMore {
 		view.Older = page.Data[len(page.Data)-1].Sequence
 	}
-	view.Layout = req.layout(text.Pages["activity"], "activity")
+	view.Layout = req.layout("Activity", "activity")
 	req.render(http.StatusOK, "activity.html", view)
 	return nil
 }
@@ -74,12 +73,12 @@ func (req *request) namesOfDevices(
 	var hubs []domain.HubID
 	for _, a := range activities {
 		// The names of the hubs that left the organization are not asked for.
-		owner, ok := req.portal.Owners.Hub(a.Hub)
+		owner, ok := req.portal.Hubs.Hub(a.Hub)
 		if ok && owner.OrgID == req.member.OrgID && !slices.Contains(hubs, a.Hub) {
 			hubs = append(hubs, a.Hub)
 		}
 	}
-	return req.portal.Live.NamesOf(req.http.Context(), req.member.OrgID, hubs, namesTimeout)
+	return req.portal.namesOf(req.http.Context(), req.member.OrgID, hubs, namesTimeout)
 }
 
 // activityRowOf returns the row of an activity. device is the name of the device that it is about,
@@ -98,17 +97,14 @@ func activityRowOf(a domain.Activity, device string) activityRow {
 	case a.Type == domain.TypeInvitationRevoked:
 		what = a.SubjectName
 	case a.Hub != "":
-		what = text.Fill(
-			text.Pages["device-of-hub"],
-			"device", cmp.Or(device, text.Fill(text.Pages["device-number"], "number", a.SubjectID)),
-			"hub", cmp.Or(a.SubjectName, string(a.Hub)),
-		)
+		what = cmp.Or(device, "Device "+a.SubjectID) +
+			" (" + cmp.Or(a.SubjectName, string(a.Hub)) + ")"
 	case a.Type == domain.TypeHubRenamed:
 		// Not SubjectName: that is the hub's current name, not the one before this change.
 		what = a.SubjectID
 	}
 	pattern := cmp.Or(
-		text.Activities[a.Type+variant], text.Activities[a.Type], "{who}: "+a.Type+" {what}",
+		activityTexts[a.Type+variant], activityTexts[a.Type], "{who}: "+a.Type+" {what}",
 	)
 	return activityRow{a, fillMarkup(
 		pattern, "who", bold(actorText(a.Actor, a.ActorName)), "what", bold(what), "detail", a.Detail,
@@ -119,13 +115,63 @@ func activityRowOf(a domain.Activity, device string) activityRow {
 func actorText(actor domain.Actor, name string) string {
 	switch actor.Kind {
 	case domain.ActorOperator:
-		return text.Actors["operator"]
+		return actorTexts["operator"]
 	case domain.ActorService:
-		return text.Actors["service"]
+		return actorTexts["service"]
 	case domain.ActorKey:
-		return text.Fill(text.Actors["key"], "name", cmp.Or(name, actor.ID))
+		return fill(actorTexts["key"], "name", cmp.Or(name, actor.ID))
 	case domain.ActorHub:
-		return text.Fill(text.Actors["hub"], "name", cmp.Or(name, actor.ID))
+		return fill(actorTexts["hub"], "name", cmp.Or(name, actor.ID))
 	}
-	return cmp.Or(name, text.Actors["former"])
+	return cmp.Or(name, actorTexts["former"])
+}
+
+// activityTexts are the sentences of the organization's activity, by the type of the event. {who} is
+// the person or program, {what} what was changed, and {detail} the new value. "own" follows the
+// type if members change their own membership, and "plain" if there is no new value.
+var activityTexts = map[string]string{
+	"org.created":              "{who} created the organization {detail}",
+	"org.renamed":              "{who} renamed the organization to {detail}",
+	"org.condition_seen":       "{who} has seen a problem of the hub {what}",
+	"org.mail_preferences_set": "{who} changed their alarm mails, now {detail}",
+	"org.member_added":         "{who} added {what} as {detail}",
+	"org.member_added own":     "{who} joined as {detail}",
+	"org.member_role_changed":  "{who} changed the role of {what} to {detail}",
+	"org.member_named":         "{who} chose the name {detail}",
+	"org.member_named plain":   "{who} removed the own name",
+	"org.member_limited":       "{who} let {what} only look",
+	"org.member_limited plain": "{who} let {what} operate devices again",
+	"org.member_removed":       "{who} removed {what}",
+	"org.member_removed own":   "{who} left",
+	"org.invited":              "{who} invited {what} as {detail}",
+	"org.invitation_revoked":   "{who} withdrew the invitation of {what}",
+	"org.invitation_accepted":  "{who} accepted an invitation",
+	"site.created":             "{who} created the site {what}",
+	"site.renamed":             "{who} renamed the site that is now {what} to {detail}",
+	"site.renamed own":         "{who} renamed a site to {detail}",
+	"hub.certificate_revoked":  "{who} reset the link of {what}",
+	"hub.added":                "{who} added the hub {what}",
+	"hub.moved":                "{who} moved the hub {what} to {detail}",
+	"hub.renamed":              "{who} renamed the hub {what} to {detail}",
+	"hub.renamed plain":        "{who} removed the name of the hub {what}",
+	"hub.log_begun":            "{who} restarted the event log of {what}",
+	"hub.secret_rotated":       "{who} replaced the enrolment secret of the hub {what}",
+	"hub.blocked":              "{who} blocked the hub {what}",
+	"hub.unblocked":            "{who} unblocked the hub {what}",
+	"hub.released":             "{who} removed the hub {what} from the organization",
+	"hub.device_labeled":       "{who} named or placed {what}, now {detail}",
+	"hub.device_labeled plain": "{who} named or placed {what}",
+	"hub.device_forgotten":     "{who} removed {what} from the list of its hub",
+	"key.created":              "{who} created the API key {what} with {detail}",
+	"key.created plain":        "{who} created the API key {what}",
+	"key.revoked":              "{who} revoked the API key {what}",
+}
+
+// actorTexts are the names of those who act and have no name of their own, and {name} of keys and hubs.
+var actorTexts = map[string]string{
+	"operator": "The operator",
+	"service":  "The service",
+	"key":      "API key {name}",
+	"hub":      "The hub {name}",
+	"former":   "A former member",
 }

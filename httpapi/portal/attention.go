@@ -9,8 +9,6 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/domain/attention"
-	"hubcloud/httpapi/portal/live"
-	"hubcloud/httpapi/portal/text"
 )
 
 const (
@@ -107,11 +105,11 @@ func (v attentionView) MoreSeen() int   { return v.SeenAll - len(v.Seen) }
 func (v attentionView) Counts() string {
 	switch {
 	case v.Alarms > 0 && v.Warnings > 0:
-		return text.Count(v.Alarms, "alarm") + ", " + text.Count(v.Warnings, "warning")
+		return counted(v.Alarms, "alarm") + ", " + counted(v.Warnings, "warning")
 	case v.Alarms > 0:
-		return text.Count(v.Alarms, "alarm")
+		return counted(v.Alarms, "alarm")
 	case v.Warnings > 0:
-		return text.Count(v.Warnings, "warning")
+		return counted(v.Warnings, "warning")
 	}
 	return ""
 }
@@ -130,7 +128,7 @@ func (v attentionView) Query() string {
 // needsAttention returns what needs attention at hubs. site and hub restrict the reported states
 // that are read; "" does not.
 func (req *request) needsAttention(
-	layout Layout, hubs []live.HubState, siteNames map[string]string, site string, hub domain.HubID,
+	layout Layout, hubs []hubState, siteNames map[string]string, site string, hub domain.HubID,
 ) (attentionView, error) {
 	view := attentionView{Layout: layout, Hub: hub, SiteID: site}
 	ctx, cancel := context.WithTimeout(req.http.Context(), attentionTimeout)
@@ -146,7 +144,7 @@ func (req *request) needsAttention(
 // conditions returns the conditions of hubs, the most urgent first, and notes in the view what is
 // unknown and how many hubs are reconnecting.
 func (req *request) conditions(
-	ctx context.Context, view *attentionView, hubs []live.HubState, siteNames map[string]string,
+	ctx context.Context, view *attentionView, hubs []hubState, siteNames map[string]string,
 ) ([]conditionRow, error) {
 	states, err := req.portal.Reported.StatesNeedingAttention(
 		ctx, req.member.OrgID, view.SiteID, view.Hub,
@@ -171,7 +169,7 @@ func (req *request) conditions(
 	}
 	var rows []conditionRow
 	for _, state := range hubs {
-		reconnecting := state.Shown(req.info.At) == live.StatusReconnecting
+		reconnecting := state.Shown(req.info.At) == statusReconnecting
 		if reconnecting {
 			view.Reconnecting++
 		}
@@ -249,7 +247,7 @@ func groupRow(group []conditionRow) conditionRow {
 			row.Since = r.Since
 		}
 		if r.Title != row.Title {
-			row.Title = cmp.Or(text.Conditions[string(row.Kind)].Many, row.Title)
+			row.Title = cmp.Or(attention.Texts[row.Kind].Many, row.Title)
 		}
 		if r.Advice != group[0].Advice {
 			row.Advice = ""
@@ -275,30 +273,30 @@ func seenBy(org domain.OrgState, seen domain.SeenCondition) string {
 	if member, ok := org.Member(seen.MemberID); ok {
 		return member.DisplayName()
 	}
-	return text.Pages["former-member"]
+	return "a former member"
 }
 
 // conditionTexts returns the title of a condition, and what to do.
 func conditionTexts(c attention.Condition) (title, advice string) {
-	texts := text.Conditions[string(c.Kind)]
-	_, value := live.Describe(c.Key, c.Value)
-	channel, wanted := live.Describe(c.Key, c.Wanted)
+	texts := attention.Texts[c.Kind]
+	_, value := describeValue(c.Key, c.Value)
+	channel, wanted := describeValue(c.Key, c.Wanted)
 	switch {
 	case c.Kind == attention.Battery && c.Key == "battery":
 		value += " %"
 	case c.Kind == attention.Battery:
 		value = texts.Other
 	}
-	fill := []string{"value", value, "wanted", wanted, "channel", channel, "event", alarmTitle(c)}
-	return text.Fill(texts.Title, fill...), text.Fill(texts.Advice, fill...)
+	pairs := []string{"value", value, "wanted", wanted, "channel", channel, "event", alarmTitle(c)}
+	return fill(texts.Title, pairs...), fill(texts.Advice, pairs...)
 }
 
 // alarmTitle returns the text of what an alarm channel reports.
 func alarmTitle(c attention.Condition) string {
 	if c.Event == "" {
-		return text.Conditions[string(attention.Alarm)].Other
+		return attention.Texts[attention.Alarm].Other
 	}
-	return live.AlarmText(c.Event)
+	return alarmText(c.Event)
 }
 
 // siteNames returns the names of the organization's sites, by id.
@@ -314,12 +312,12 @@ func siteNames(sites []domain.Site) map[string]string {
 // and site restrict it.
 func (req *request) attentionPart() error {
 	hub, site := domain.HubID(req.queryValue("hub")), req.queryValue("site")
-	var states []live.HubState
+	var states []hubState
 	var err error
 	if site != "" && hub == "" {
-		states, err = req.portal.Live.SiteStates(req.http.Context(), req.member.OrgID, site)
+		states, err = req.portal.siteStates(req.http.Context(), req.member.OrgID, site)
 	} else {
-		states, err = req.portal.Live.States(req.http.Context(), req.member.OrgID, hub)
+		states, err = req.portal.hubStates(req.http.Context(), req.member.OrgID, hub)
 	}
 	if err != nil {
 		return err
@@ -378,11 +376,11 @@ func (req *request) seeCondition() error {
 func (req *request) unseen(
 	kind attention.Kind, site string, hub domain.HubID, until time.Time,
 ) (seen []domain.Occurrence, err error) {
-	var states []live.HubState
+	var states []hubState
 	if hub != "" {
-		states, err = req.portal.Live.States(req.http.Context(), req.member.OrgID, hub)
+		states, err = req.portal.hubStates(req.http.Context(), req.member.OrgID, hub)
 	} else {
-		states, err = req.portal.Live.SiteStates(req.http.Context(), req.member.OrgID, site)
+		states, err = req.portal.siteStates(req.http.Context(), req.member.OrgID, site)
 	}
 	if err != nil {
 		return nil, err

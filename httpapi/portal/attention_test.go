@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal/live"
 	"hubcloud/projections/projectionstest"
 	"hubcloud/streams/streamstest"
 )
@@ -210,20 +209,5 @@ func TestReconnectingHubs(t *testing.T) {
 				return !strings.Contains(page, text)
 			})
 		})
-	}
-	since := time.Now()
-	state := live.HubState{
-		Status: domain.HubOffline,
-		Reconnecting: domain.ReconnectingUntil(
-			domain.HubOffline, since, new(string(domain.ReasonServerShutdown)),
-		),
-	}
-	for after, want := range map[time.Duration]domain.HubStatus{
-		domain.ReconnectTime - time.Second: live.StatusReconnecting,
-		domain.ReconnectTime:               domain.HubOffline,
-	} {
-		if got := state.Shown(since.Add(after)); got != want {
-			t.Errorf("%s after the restart: got %s, want %s", after, got, want)
-		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal"
-	"hubcloud/httpapi/portal/live"
 )
 
 // browser sends requests with cookies, and forms as a page of the portal does.
@@ -27,11 +26,8 @@ type browser struct {
 func (w *backend) open(t *testing.T, change func(*portal.Config)) *browser {
 	empty := &hubBackend{} // a hub without devices and events
 	cfg := portal.Config{
-		Live: live.New(live.Config{
-			ReadModels: w.Backend.Store, Devices: empty, Events: empty, Feed: idleFeed{},
-			Hubs: w.Access, Now: w.clock,
-		}),
-		People: w.Access, Owners: w.Access, SignIn: w.Store, ReadModels: w.Backend.Store, Directory: w,
+		Devices: empty, Events: empty, Feed: idleFeed{},
+		People: w.Access, Hubs: w.Access, SignIn: w.Store, ReadModels: w.Backend.Store, Directory: w,
 		KeyUse: w, Mails: w, History: w, Faults: empty, Reported: empty,
 		PublicURL: public, Environment: domain.EnvironmentDev, Retention: w.retention, Now: w.clock,
 	}

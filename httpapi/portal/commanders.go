@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal/live"
-	"hubcloud/httpapi/portal/text"
 )
 
 // commandDelay is at most how long after its command a hub reports the command.
@@ -31,7 +29,7 @@ func (req *request) commanders(hub domain.HubID, limit int) (c commanders, err e
 
 // of returns who sent the command that an entry reports; "" for another entry, and if it is not
 // known: a command from within the building has no sender.
-func (c commanders) of(entry live.LogEntry) string {
+func (c commanders) of(entry logEntry) string {
 	if !isCommand(entry) {
 		return ""
 	}
@@ -42,10 +40,10 @@ func (c commanders) of(entry live.LogEntry) string {
 	return actorText(command.Actor, c.actors[command.Actor])
 }
 
-func isCommand(entry live.LogEntry) bool { return entry.Type == "channel.desired" }
+func isCommand(entry logEntry) bool { return entry.Type == "channel.desired" }
 
 // nameCommanders adds to the entries of commands who sent them, as far as it is known.
-func (req *request) nameCommanders(hub domain.HubID, entries []live.LogEntry) error {
+func (req *request) nameCommanders(hub domain.HubID, entries []logEntry) error {
 	if !slices.ContainsFunc(entries, isCommand) {
 		return nil
 	}
@@ -55,9 +53,7 @@ func (req *request) nameCommanders(hub domain.HubID, entries []live.LogEntry) er
 	}
 	for i, entry := range entries {
 		if who := commanders.of(entry); who != "" {
-			entries[i].Text = text.Fill(
-				text.Pages["log-by"], "event", entry.Text, "who", who,
-			)
+			entries[i].Text = entry.Text + ", by " + who
 		}
 	}
 	return nil
@@ -65,7 +61,7 @@ func (req *request) nameCommanders(hub domain.HubID, entries []live.LogEntry) er
 
 // commandOf returns the command that an event reports: the newest of its channel and value that was
 // sent shortly before.
-func commandOf(entry live.LogEntry, sent []domain.CommandRecord) (domain.CommandRecord, bool) {
+func commandOf(entry logEntry, sent []domain.CommandRecord) (domain.CommandRecord, bool) {
 	var channel struct {
 		Key      string
 		Endpoint int64

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal/live"
 )
 
 // A command in the event log is named after who sent it: of that device, channel and value, and at
@@ -24,7 +23,7 @@ func TestCommandOf(t *testing.T) {
 		command("other", 2, "false", 0), command("it", 1, "false", -2*time.Second),
 	}
 	device := int64(1)
-	entry := live.LogEntry{Event: live.Event{
+	entry := logEntry{logEvent: logEvent{
 		Type: "channel.desired", DeviceID: &device, Time: at,
 		Data: json.RawMessage(`{"key":"lock","endpoint":0,"value":false}`),
 	}}

@@ -13,8 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal/live"
-	"hubcloud/httpapi/portal/text"
 )
 
 const (
@@ -75,14 +73,14 @@ func (req *request) commandLog() error {
 	}
 	outcomesCtx, cancel := context.WithTimeout(ctx, outcomesTimeout)
 	defer cancel()
-	outcomes, reported := req.portal.Live.Outcomes(outcomesCtx, done)
+	outcomes, reported := req.portal.outcomesOf(outcomesCtx, done)
 	var asked []domain.HubID
 	for _, command := range done {
 		if !slices.Contains(asked, command.HubID) {
 			asked = append(asked, command.HubID)
 		}
 	}
-	devices, err := req.portal.Live.NamesOf(ctx, req.member.OrgID, asked, namesTimeout)
+	devices, err := req.portal.namesOf(ctx, req.member.OrgID, asked, namesTimeout)
 	if err != nil {
 		return err
 	}
@@ -101,17 +99,17 @@ func (req *request) commandLog() error {
 			),
 		}
 		if row.Result, row.Mark = resultOf(command); command.Outcome == "accepted" {
-			outcome := text.Outcomes[string(outcomes[i])]
-			_, value := live.Describe(command.Key, reported[i])
-			row.Result, row.Mark = text.Fill(outcome.Text, "value", value), outcome.Mark
+			outcome := outcomeTexts[string(outcomes[i])]
+			_, value := describeValue(command.Key, reported[i])
+			row.Result, row.Mark = fill(outcome.Text, "value", value), outcome.Mark
 		}
-		row.Channel, row.To = live.Describe(command.Key, command.Value)
+		row.Channel, row.To = describeValue(command.Key, command.Value)
 		if command.Endpoint > 0 {
 			row.Channel += " " + strconv.FormatInt(command.Endpoint, 10)
 		}
 		view.Rows = append(view.Rows, row)
 	}
-	view.Layout = req.layout(text.Pages["commands"], "activity")
+	view.Layout = req.layout("Commands", "activity")
 	req.render(http.StatusOK, "command-log.html", view)
 	return nil
 }
@@ -179,19 +177,19 @@ func (req *request) actorNames(
 }
 
 // resultOf returns the text and the style of a command's outcome. The outcome is what the sender
-// got as answer; what the device did after its hub accepted the command is a live.Outcome.
+// got as answer; what the device did after its hub accepted the command is a commandOutcome.
 func resultOf(c domain.CommandRecord) (result, mark string) {
 	switch c.Outcome {
 	case "":
-		return text.CommandResults["none"], "wait"
+		return commandResults["none"], "wait"
 	case "canceled":
-		return text.CommandResults["canceled"], "wait"
+		return commandResults["canceled"], "wait"
 	case string(domain.CodeHubOffline):
-		return text.CommandResults["offline"], "bad"
+		return commandResults["offline"], "bad"
 	case string(domain.CodeHubUnavailable):
-		return text.CommandResults["unavailable"], "bad"
+		return commandResults["unavailable"], "bad"
 	case string(domain.CodeHubTimeout):
-		return text.CommandResults["timeout"], "bad"
+		return commandResults["timeout"], "bad"
 	}
-	return text.CommandResults["rejected"], "bad"
+	return commandResults["rejected"], "bad"
 }

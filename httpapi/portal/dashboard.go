@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal/live"
-	"hubcloud/httpapi/portal/text"
 )
 
 const (
@@ -35,13 +33,13 @@ type scriptData struct {
 	// Hubs is the address that the addresses of hub pages begin with.
 	Hubs string `json:"hubs"`
 	// Words are the labels of channels and values.
-	Words map[string]text.Word `json:"words"`
+	Words map[string]word `json:"words"`
 	// Texts are the texts of scripts.
 	Texts map[string]string `json:"texts"`
 	// Units are the units of channels that always have the same.
 	Units map[string]string `json:"units"`
 	// Severities are the rules for the severities of events.
-	Severities live.SeverityRules `json:"severities"`
+	Severities severityRules `json:"severities"`
 }
 
 func (req *request) scriptData(layout Layout, site string, hub domain.HubID) scriptData {
@@ -52,18 +50,18 @@ func (req *request) scriptData(layout Layout, site string, hub domain.HubID) scr
 		Site:      site,
 		Hub:       hub,
 		Hubs:      org + "/hubs/",
-		Words:     text.Words,
-		Texts:     text.Scripts,
-		Units:     live.Units,
+		Words:     words,
+		Texts:     scriptTexts,
+		Units:     units,
 
-		Severities: live.Severities,
+		Severities: severities,
 	}
 }
 
 // siteView is a site with its hubs.
 type siteView struct {
 	ID, Name string
-	Hubs     []live.HubState
+	Hubs     []hubState
 }
 
 type dashboardView struct {
@@ -115,12 +113,12 @@ func (req *request) dashboard() error {
 	if err != nil {
 		return err
 	}
-	states, err := req.portal.Live.States(req.http.Context(), req.member.OrgID, "")
+	states, err := req.portal.hubStates(req.http.Context(), req.member.OrgID, "")
 	if err != nil {
 		return err
 	}
 	view := dashboardView{
-		Layout:  req.layout(text.Pages["dashboard"], "dashboard"),
+		Layout:  req.layout("Dashboard", "dashboard"),
 		NoSites: len(sites.Data) == 0,
 	}
 	view.Scripts = []string{"dashboard.js"}
@@ -149,11 +147,11 @@ func (req *request) dashboard() error {
 
 // fill counts the hubs and fills one page, counted from 0, with the sites and hubs that match the
 // filter. A page beyond the last is the last.
-func (d *dashboardView) fill(sites []domain.Site, states []live.HubState, page int) {
-	hubsBySite := make(map[string][]live.HubState, len(sites))
+func (d *dashboardView) fill(sites []domain.Site, states []hubState, page int) {
+	hubsBySite := make(map[string][]hubState, len(sites))
 	for _, state := range states {
 		switch state.Shown(d.Now) {
-		case live.StatusReconnecting:
+		case statusReconnecting:
 			d.Reconnecting++
 		case domain.HubOnline:
 			d.Online++
@@ -196,7 +194,7 @@ func (d *dashboardView) fill(sites []domain.Site, states []live.HubState, page i
 
 // matches reports whether a hub matches the filter: its status, and a text in its name or id or in
 // the name of its site.
-func (d *dashboardView) matches(site domain.Site, state live.HubState) bool {
+func (d *dashboardView) matches(site domain.Site, state hubState) bool {
 	if d.Status != "" && d.Status != state.Status {
 		return false
 	}
@@ -209,13 +207,13 @@ func (d *dashboardView) matches(site domain.Site, state live.HubState) bool {
 // stream answers with the events of the organization, of one of its sites, or of one of its hubs,
 // while the page is open.
 func (req *request) stream() error {
-	want := live.StreamRequest{
+	want := streamRequest{
 		Hub:      domain.HubID(req.formValue("hub")),
 		Site:     req.formValue("site"),
 		Position: req.formValue("position"),
 	}
 	if want.Hub != "" {
-		if owner, ok := req.portal.Owners.Hub(want.Hub); !ok || owner.OrgID != req.member.OrgID {
+		if owner, ok := req.portal.Hubs.Hub(want.Hub); !ok || owner.OrgID != req.member.OrgID {
 			return domain.ErrHubNotFound()
 		}
 	}
@@ -229,7 +227,7 @@ func (req *request) stream() error {
 	token := req.token
 	signedOut, forget := req.portal.SignIn.Ended(token)
 	defer forget()
-	viewer := live.Viewer{
+	viewer := streamViewer{
 		OrgID: req.member.OrgID, MemberID: req.member.MemberID, Ended: req.member.Ended,
 		SignedOut: signedOut,
 		SignedIn: func(ctx context.Context) bool {
@@ -240,5 +238,5 @@ func (req *request) stream() error {
 	if !viewer.SignedIn(req.http.Context()) { // the session ended before Ended was called
 		return domain.ErrNotSignedIn()
 	}
-	return req.portal.Live.Stream(req.w, req.http, viewer, want)
+	return req.portal.stream(req.w, req.http, viewer, want)
 }

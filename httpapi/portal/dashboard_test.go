@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal/live"
 )
 
 // A dashboard of thousands of hubs was a page of megabytes. It shows pages of hubs, each hub once,
@@ -13,13 +12,13 @@ import (
 func TestDashboardOfManyHubs(t *testing.T) {
 	t.Parallel()
 	var sites []domain.Site
-	var states []live.HubState
+	var states []hubState
 	for s := range 7 {
 		sites = append(sites, domain.Site{ID: fmt.Sprint("site-", s), Name: fmt.Sprint("Mill ", s)})
 	}
 	const hubs = 1234
 	for h := range hubs {
-		state := live.HubState{
+		state := hubState{
 			ID:     domain.HubID(fmt.Sprintf("hub-0000-0000-%04d", h)),
 			SiteID: fmt.Sprint("site-", h%6),
 			Status: domain.HubOnline,
@@ -74,7 +73,7 @@ func TestDashboardOfManyHubs(t *testing.T) {
 func TestDashboardOfFewHubs(t *testing.T) {
 	t.Parallel()
 	var view dashboardView
-	view.fill([]domain.Site{{ID: "a"}, {ID: "b"}}, []live.HubState{{ID: "hub", SiteID: "b"}}, 0)
+	view.fill([]domain.Site{{ID: "a"}, {ID: "b"}}, []hubState{{ID: "hub", SiteID: "b"}}, 0)
 	if len(view.Sites) != 2 || view.Partial || view.Pages != nil || view.Search() ||
 		view.Unknown != 1 {
 		t.Errorf("got %+v, want both sites and no pages", view)

@@ -7,19 +7,18 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal/live"
 )
 
 // cardView is the card of a device.
 type cardView struct {
 	Layout
-	live.Device
+	hubDevice
 	// From is the page that the card's forms return to: "device", or "" for the hub's.
 	From string
 }
 
 // card is the template function that returns the card of a device on a page.
-func card(layout Layout, device live.Device, from string) cardView {
+func card(layout Layout, device hubDevice, from string) cardView {
 	return cardView{layout, device, from}
 }
 
@@ -27,29 +26,29 @@ func card(layout Layout, device live.Device, from string) cardView {
 // of the form sends no second command.
 type channelView struct {
 	Layout
-	live.Channel
+	deviceChannel
 	From string
 	Once string
 }
 
 // channel is the template function that returns a channel on a card.
-func channel(card cardView, c live.Channel) channelView {
+func channel(card cardView, c deviceChannel) channelView {
 	return channelView{card.Layout, c, card.From, "portal-" + rand.Text()}
 }
 
 type deviceView struct {
 	hubHead
 	Card   cardView
-	Charts live.Charts
+	Charts deviceCharts
 	// Hours is how far back the charts go.
 	Hours    int
 	Rejected rejectedForm
 	Data     scriptData
 }
 
-// ChartData returns the charts for the page's script.
-func (v deviceView) ChartData() []live.ChartData {
-	data := []live.ChartData{}
+// chartData returns the charts for the page's script.
+func (v deviceView) ChartData() []chartData {
+	data := []chartData{}
 	for i := range v.Charts.Charts {
 		data = append(data, v.Charts.Charts[i].Data())
 	}
@@ -76,7 +75,7 @@ func (req *request) showDevice(
 	status int, hub domain.HubID, id int64, rejected rejectedForm,
 ) error {
 	ctx := req.http.Context()
-	device, err := req.portal.Live.GetDevice(ctx, req.member.OrgID, hub, id)
+	device, err := req.portal.getDevice(ctx, req.member.OrgID, hub, id)
 	if err != nil {
 		return err
 	}
@@ -86,7 +85,7 @@ func (req *request) showDevice(
 		view.Hours = hours
 	}
 	period := time.Duration(view.Hours) * time.Hour
-	if view.Charts, err = req.portal.Live.DrawCharts(ctx, device, period); err != nil {
+	if view.Charts, err = req.portal.drawCharts(ctx, device, period); err != nil {
 		return err
 	}
 	if view.hubHead, err = req.hubHead(hub, device.Name); err != nil {
@@ -106,7 +105,7 @@ func (req *request) deviceCard(hub domain.HubID) error {
 	if err != nil {
 		return err
 	}
-	device, err := req.portal.Live.GetDevice(req.http.Context(), req.member.OrgID, hub, id)
+	device, err := req.portal.getDevice(req.http.Context(), req.member.OrgID, hub, id)
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"hubcloud/httpapi/portal/text"
 )
 
 const (
@@ -34,7 +32,7 @@ type draft struct {
 func (req *request) keepDraft() {
 	kept := draft{Action: req.http.URL.Path, Fields: url.Values{}}
 	for name, values := range req.http.PostForm {
-		if _, ok := text.Fields[name]; ok {
+		if _, ok := fieldLabels[name]; ok {
 			kept.Fields[name] = values
 		}
 	}
@@ -79,7 +77,7 @@ type draftField struct{ Label, Value string }
 func (d *draft) Shown() []draftField {
 	var shown []draftField
 	for name, values := range d.Fields {
-		label, ok := text.Fields[name]
+		label, ok := fieldLabels[name]
 		if value := strings.Join(values, ", "); ok && label != "" && value != "" {
 			shown = append(shown, draftField{label, value})
 		}
@@ -126,4 +124,29 @@ func (req *request) askToSignIn() {
 		page = "?next=" + url.QueryEscape(page)
 	}
 	req.redirect("sign-in"+page, notice)
+}
+
+// fieldLabels are the labels of form fields that keep what was typed when a session ends, by the names
+// of the fields. An empty label is not shown. Other fields, such as tokens, are not kept.
+var fieldLabels = map[string]string{
+	"name":       "Name",
+	"room":       "Room",
+	"serial":     "Serial",
+	"setup_code": "Setup code",
+	"email":      "Email address",
+	"role":       "Role",
+	"label":      "Label",
+	"scope":      "Scopes",
+	"value":      "Value",
+	"red":        "Red",
+	"green":      "Green",
+	"blue":       "Blue",
+	"target":     "",
+	"hub":        "",
+	"condition":  "",
+	"since":      "",
+	"from":       "",
+	"site":       "",
+	"key":        "",
+	"endpoint":   "",
 }

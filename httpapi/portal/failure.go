@@ -11,7 +11,6 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/apierror"
-	"hubcloud/httpapi/portal/text"
 )
 
 // WriteError answers a request that the router rejects under /portal: an unknown path, a method
@@ -26,13 +25,11 @@ func (p *Portal) WriteError(
 	failure.Status = status
 	switch status {
 	case http.StatusMethodNotAllowed:
-		failure.Title = text.Pages["not-here"]
-		failure.Message = text.Pages["not-here-text"]
+		failure.Title = "This cannot be done here"
+		failure.Message = "The page that led here may be out of date. Go back, reload it and try again."
 	case http.StatusTooManyRequests:
-		failure.Message = text.Fill(
-			text.Pages["too-many-pages"],
-			"time", text.Count(int(apiErr.RetryAfter/time.Second)+1, "second"),
-		)
+		failure.Message = "Your network has requested too many pages. Wait " +
+			counted(int(apiErr.RetryAfter/time.Second)+1, "second") + ", then reload the page."
 	}
 	req.writeFailure(failure)
 }
@@ -103,33 +100,38 @@ func failureOf(err error) failure {
 	var apiErr *domain.Error
 	if !errors.As(err, &apiErr) {
 		return failure{
-			Status: http.StatusInternalServerError, Title: text.Pages["our-fault"],
-			Message: text.Pages["our-fault-text"],
+			Status: http.StatusInternalServerError, Title: "Something went wrong on our side",
+			Message: "Wait a minute, then try again.",
 		}
 	}
 	f := failure{
 		Status:  statusOf(apiErr.Code),
-		Title:   text.Pages["did-not-work"],
+		Title:   "That did not work",
 		Message: sentenceOf(apiErr.Message),
 	}
 	switch apiErr.Code {
 	case domain.CodeNotFound:
-		f.Title, f.Message = text.Pages["page-not-found"], text.Pages["page-not-found-text"]
+		f.Title = "Page not found, or you don't have access."
+		f.Message = "Check the address. Someone may have removed what was here. If you should have " +
+			"access, ask an owner or admin."
 	case domain.CodeUnauthenticated:
-		f.Title, f.Message = text.Pages["session-over"], text.Pages["session-over-text"]
+		f.Title, f.Message = "Your session has ended", "Sign in again."
 	case domain.CodeForbidden:
-		f.Title = text.Pages["no-permission"]
+		f.Title = "You don't have permission"
 	case domain.CodeRateLimited:
-		f.Title = text.Pages["too-many-requests"]
+		f.Title = "Too many requests"
 	case domain.CodeInternal:
-		f.Title, f.Message = text.Pages["our-fault"], text.Pages["our-fault-text"]
+		f.Title, f.Message = "Something went wrong on our side", "Wait a minute, then try again."
 	}
 	return f
 }
 
-// rejection returns an error whose message is the text of that name.
-func rejection(code domain.Code, name string) *domain.Error {
-	return domain.Errorf(code, "%s", text.Pages[name])
+// codeOf returns the code of an error, "" for nil.
+func codeOf(err error) domain.Code {
+	if err == nil {
+		return ""
+	}
+	return domain.CodeOf(err)
 }
 
 // statusOf returns the HTTP status that the API has for a code; 500 for an unknown one.
@@ -152,7 +154,7 @@ func rejectionText(err error) (string, bool) {
 		return "", false
 	}
 	if rejectedField(err) == "email" {
-		return text.Pages["invalid-email"], true
+		return "Enter a valid email address.", true
 	}
 	return sentenceOf(apiErr.Message), true
 }

@@ -12,8 +12,6 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/domain/attention"
-	"hubcloud/httpapi/portal/live"
-	"hubcloud/httpapi/portal/text"
 )
 
 // foundPage is how many channels a page of found devices shows.
@@ -29,7 +27,7 @@ type deviceSearch struct {
 }
 
 // Label returns the text of the choice.
-func (s deviceSearch) Label() string { return text.DeviceSearches[s.Name] }
+func (s deviceSearch) Label() string { return deviceSearchTexts[s.Name] }
 
 // deviceSearches are the choices of the page.
 var deviceSearches = func() []deviceSearch {
@@ -100,18 +98,18 @@ func (req *request) findDevices() error {
 	} else if err := req.search(&view, deviceSearches[i]); err != nil {
 		return err
 	}
-	view.Layout = req.layout(text.Pages["find-devices"], "devices")
+	view.Layout = req.layout("Find devices", "devices")
 	req.render(http.StatusOK, "find-devices.html", view)
 	return nil
 }
 
 // search fills the page with what a search finds.
 func (req *request) search(view *foundView, search deviceSearch) error {
-	states, err := req.portal.Live.States(req.http.Context(), req.member.OrgID, "")
+	states, err := req.portal.hubStates(req.http.Context(), req.member.OrgID, "")
 	if err != nil {
 		return err
 	}
-	hubs := make(map[domain.HubID]live.HubState, len(states))
+	hubs := make(map[domain.HubID]hubState, len(states))
 	for _, state := range states {
 		hubs[state.ID] = state
 	}
@@ -179,12 +177,12 @@ func (req *request) readFound(
 }
 
 // foundDeviceOf returns the row of a channel.
-func foundDeviceOf(state domain.ReportedState, hub live.HubState) foundDevice {
+func foundDeviceOf(state domain.ReportedState, hub hubState) foundDevice {
 	device := attention.Devices([]domain.ReportedState{state})[0]
 	found := foundDevice{
 		Hub: state.HubID, DeviceID: state.DeviceID, Name: device.Name, Room: device.Room,
 		HubName: cmp.Or(hub.Name, string(state.HubID)), SiteID: state.SiteID,
-		Value:   live.FormatReported(state.Channel),
+		Value:   formatReported(state.Channel),
 		Certain: state.Certain,
 	}
 	if state.ChangedAt != nil {
@@ -215,4 +213,24 @@ func parsePosition(text string) (position domain.StatePosition) {
 		return domain.StatePosition{}
 	}
 	return position
+}
+
+// deviceSearchTexts are the choices of the page that finds devices, by name.
+var deviceSearchTexts = map[string]string{
+	"unlocked":      "Unlocked doors",
+	"locked":        "Locked doors",
+	"open-doors":    "Open doors and windows",
+	"open-barriers": "Open barriers",
+	"on":            "Switches that are on",
+	"smoke":         "Smoke",
+	"leaks":         "Water leaks",
+	"unreachable":   "Not reachable",
+	"low-batteries": "Batteries below 20 %",
+	"failed":        "Commands that failed",
+	"locks":         "All locks",
+	"heating":       "All heating setpoints",
+	"temperatures":  "All temperatures",
+	"humidity":      "All humidity sensors",
+	"batteries":     "All batteries",
+	"contacts":      "All door and window contacts",
 }

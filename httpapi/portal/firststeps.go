@@ -1,7 +1,5 @@
 package portal
 
-import "hubcloud/httpapi/portal/text"
-
 // firstStep is a step of setting up a new organization.
 type firstStep struct {
 	Title, Text string
@@ -29,13 +27,16 @@ func (req *request) firstSteps(sites, hubs int) ([]firstStep, error) {
 	if err != nil {
 		return nil, err
 	}
-	step := func(name, address string, done bool) firstStep {
-		return firstStep{text.Pages["step-"+name], text.Pages["step-"+name+"-text"], address, done}
-	}
 	return []firstStep{
-		step("site", "sites#site-name", sites > 0),
-		step("hub", "sites#serial", hubs > 0),
-		step("invite", "members#email", len(members.Data) > 1 || len(invited.Data) > 0),
-		step("key", "keys#label", len(keys.Data) > 0),
+		{"Create a site", "A site is a building or a part of one.", "sites#site-name", sites > 0},
+		{"Add a hub", "Connect it to power and network first.", "sites#serial", hubs > 0},
+		{
+			"Invite your colleagues", "They get a link by mail.", "members#email",
+			len(members.Data) > 1 || len(invited.Data) > 0,
+		},
+		{
+			"Create an API key", "Only if programs of yours use the API.", "keys#label",
+			len(keys.Data) > 0,
+		},
 	}, nil
 }

@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal/live"
-	"hubcloud/httpapi/portal/text"
 )
 
 // maxTargets is how many channels one action sets.
@@ -25,7 +23,7 @@ type groupActionView struct {
 	// Value is what was typed, with Problem if it was rejected.
 	Value, Problem string
 	// Hubs are the choices of a hub, and Rooms those of a room. Hub and Room are the chosen ones.
-	Hubs  []live.HubState
+	Hubs  []hubState
 	Rooms []string
 	Hub   domain.HubID
 	Room  string
@@ -43,7 +41,7 @@ type groupActionView struct {
 
 // targetRow is a channel in the list of an action.
 type targetRow struct {
-	live.Target
+	target
 	HubName string
 	// Chosen reports whether the action sets the channel.
 	Chosen bool
@@ -58,22 +56,20 @@ func (t targetRow) Field() string {
 
 // unreachableHub is a hub that did not return its devices.
 type unreachableHub struct {
-	live.HubState
+	hubState
 	Why string
 }
 
 // Summary returns how many commands succeeded. Those without a report are counted as neither done
 // nor failed.
 func (v groupActionView) Summary() string {
-	pattern, open := "action-partly", v.countResults("wait")
+	good, bad, open := v.countResults("good"), v.countResults("bad"), v.countResults("wait")
 	if open > 0 {
-		pattern = "action-open"
+		return fmt.Sprintf(
+			"%d done, %d failed, %d not confirmed of %d.", good, bad, open, len(v.Targets),
+		)
 	}
-	return text.Fill(
-		text.Pages[pattern], "done", strconv.Itoa(v.countResults("good")),
-		"failed", strconv.Itoa(v.countResults("bad")), "open", strconv.Itoa(open),
-		"all", strconv.Itoa(len(v.Targets)),
-	)
+	return fmt.Sprintf("%d done, %d failed of %d.", good, bad, len(v.Targets))
 }
 
 func (v groupActionView) countResults(mark string) (n int) {
@@ -135,7 +131,7 @@ func (req *request) loadTargets(view *groupActionView) error {
 			asked = append(asked, hub.ID)
 		}
 	}
-	found, err := req.portal.Live.FindTargets(
+	found, err := req.portal.findTargets(
 		req.http.Context(), req.member.OrgID, asked, view.Action.Key, !view.Sent,
 	)
 	if err != nil {
@@ -146,7 +142,7 @@ func (req *request) loadTargets(view *groupActionView) error {
 			view.Rooms = append(view.Rooms, target.Room)
 		}
 		if view.Room == "" || view.Room == target.Room {
-			view.Targets = append(view.Targets, targetRow{Target: target, HubName: names[target.Hub]})
+			view.Targets = append(view.Targets, targetRow{target: target, HubName: names[target.Hub]})
 		}
 	}
 	slices.SortFunc(view.Rooms, compareNatural)
@@ -158,7 +154,7 @@ func (req *request) loadTargets(view *groupActionView) error {
 	})
 	for _, hub := range view.Hubs {
 		if err := found.Failed[hub.ID]; err != nil {
-			result := text.GroupResults[groupResult(err)]
+			result := groupResults[groupResult(err)]
 			view.Unreachable = append(view.Unreachable, unreachableHub{hub, result.Text})
 		}
 	}
@@ -180,9 +176,9 @@ func (req *request) runGroupAction() error {
 	case err != nil:
 		view.Problem, _ = rejectionText(err)
 	case len(chosen) == 0:
-		view.Problem = text.Pages["nothing-chosen"]
+		view.Problem = "Choose at least one device."
 	case len(chosen) > maxTargets:
-		view.Problem = text.Fill(text.Pages["too-many-chosen"], "most", strconv.Itoa(maxTargets))
+		view.Problem = fmt.Sprintf("Choose at most %d devices at once.", maxTargets)
 	}
 	if view.Problem != "" {
 		return req.showGroupAction(
@@ -192,15 +188,15 @@ func (req *request) runGroupAction() error {
 	view.Targets = slices.DeleteFunc(view.Targets, func(t targetRow) bool {
 		return !slices.Contains(chosen, t.Field())
 	})
-	sends := make([]live.Send, len(view.Targets))
+	sends := make([]groupSend, len(view.Targets))
 	for i, target := range view.Targets {
-		sends[i] = live.Send{Target: target.Target, Command: domain.Command{
+		sends[i] = groupSend{Target: target.target, Command: domain.Command{
 			OrgID: req.member.OrgID, HubID: target.Hub, DeviceID: target.DeviceID,
 			Key: view.Action.Key, Endpoint: target.Endpoint, Value: value,
 			IdempotencyKey: "portal-" + req.member.MemberID + "-" + view.Once + "-" + target.Field(),
 		}}
 	}
-	results := req.portal.Live.SendAll(
+	results := req.portal.sendAll(
 		req.http.Context(), req.portal.Commands, req.origin(), sends,
 	)
 	for i, result := range results {
@@ -223,19 +219,19 @@ func (v *groupActionView) addMissing(chosen []string) {
 		if len(parts) != 3 {
 			continue
 		}
-		i := slices.IndexFunc(v.Hubs, func(h live.HubState) bool { return string(h.ID) == parts[0] })
+		i := slices.IndexFunc(v.Hubs, func(h hubState) bool { return string(h.ID) == parts[0] })
 		device, err := strconv.ParseInt(parts[1], 10, 64)
 		if i < 0 || err != nil {
 			continue
 		}
-		result := text.GroupResults["gone"]
+		result := groupResults["gone"]
 		for _, hub := range v.Unreachable {
 			if hub.ID == v.Hubs[i].ID {
 				result.Text = hub.Why
 			}
 		}
 		v.Targets = append(v.Targets, targetRow{
-			Target: live.Target{
+			target: target{
 				Hub: v.Hubs[i].ID, DeviceID: device, Name: fmt.Sprint("Device ", device),
 			},
 			HubName: cmp.Or(v.Hubs[i].Name, parts[0]), Result: result.Text, Mark: result.Mark,
@@ -259,19 +255,19 @@ func (a groupAction) value(typed string) (json.RawMessage, error) {
 }
 
 // groupResultText returns the text and the style of a command's result.
-func groupResultText(result live.SendResult) (shown, mark string) {
+func groupResultText(result sendResult) (shown, mark string) {
 	name := string(result.Outcome)
 	if result.Err != nil {
 		name = groupResult(result.Err)
 	}
 	reason, _ := rejectionText(result.Err)
-	texts := text.GroupResults[name]
-	return text.Fill(texts.Text, "value", result.Value, "reason", reason), texts.Mark
+	texts := groupResults[name]
+	return fill(texts.Text, "value", result.Value, "reason", reason), texts.Mark
 }
 
 // groupResult returns the name of the result of a command that was not accepted.
 func groupResult(err error) string {
-	if live.IsSkipped(err) {
+	if isSkipped(err) {
 		return "skipped"
 	}
 	switch domain.CodeOf(err) {
@@ -285,4 +281,30 @@ func groupResult(err error) string {
 		return "gone"
 	}
 	return "rejected"
+}
+
+// groupActionTexts are the texts of actions on many devices at once, by name: the link to the page of
+// the action, the page's heading, and its button.
+var groupActionTexts = map[string]struct{ Label, Title, Button string }{
+	"lock":  {"Lock all…", "Lock all doors", "Lock"},
+	"close": {"Close all barriers…", "Close all barriers", "Close"},
+	"off":   {"Turn off all switches…", "Turn off all switches", "Turn off"},
+	"on":    {"Turn on all switches…", "Turn on all switches", "Turn on"},
+	"heat":  {"Set heating…", "Set one temperature to heat to", "Set"},
+	"cool":  {"Set cooling…", "Set one temperature to cool to", "Set"},
+}
+
+// groupResults are the results of one command of an action on many devices, and their styles.
+var groupResults = map[string]struct{ Text, Mark string }{
+	"done":        {"Done", "good"},
+	"pending":     {"Not confirmed: no report yet; before the command: {value}", "wait"},
+	"not done":    {"Not done: the device reports {value}", "bad"},
+	"jammed":      {"Jammed: the device reports {value}", "bad"},
+	"failed":      {"The hub gave up. The device may be out of reach.", "bad"},
+	"rejected":    {"Rejected: {reason}", "bad"},
+	"offline":     {"Not sent: the hub is offline", "bad"},
+	"unavailable": {"Not sent: the hub is not ready", "bad"},
+	"no answer":   {"No answer from the hub. It may still have acted.", "bad"},
+	"skipped":     {"Not sent: the hub does not answer", "bad"},
+	"gone":        {"Not sent: there is no such device any more", "bad"},
 }

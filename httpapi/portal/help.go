@@ -2,8 +2,6 @@ package portal
 
 import (
 	"net/http"
-
-	"hubcloud/httpapi/portal/text"
 )
 
 // helpView is the page of help.
@@ -11,6 +9,6 @@ type helpView struct{ Layout }
 
 // help shows the answers to what people ask most.
 func (req *request) help() error {
-	req.render(http.StatusOK, "help.html", helpView{req.layout(text.Pages["help"], "help")})
+	req.render(http.StatusOK, "help.html", helpView{req.layout("Help", "help")})
 	return nil
 }

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal/live"
-	"hubcloud/httpapi/portal/text"
 )
 
 // command sends a command to a channel. The result appears on the page by the stream or a reload.
@@ -16,7 +14,7 @@ func (req *request) command(hub domain.HubID) error {
 	if err != nil {
 		return err
 	}
-	command, err := live.ReadCommand(req.member.OrgID, hub, device, req.http.PostForm)
+	command, err := readCommand(req.member.OrgID, hub, device, req.http.PostForm)
 	if err == nil {
 		_, err = req.portal.Commands.Send(req.http.Context(), req.origin(), command)
 	}
@@ -160,7 +158,7 @@ func (req *request) closeRemoval(hub domain.HubID) error {
 
 // confirmReset asks whether to reset a hub's link.
 func (req *request) confirmReset(hub domain.HubID) error {
-	head, err := req.hubHead(hub, text.Pages["reset-link"])
+	head, err := req.hubHead(hub, "Reset the link")
 	if err != nil {
 		return err
 	}
@@ -177,7 +175,7 @@ func (req *request) resetLink(hub domain.HubID) error {
 
 // confirmHubRemoval asks whether to remove a hub from the organization.
 func (req *request) confirmHubRemoval(hub domain.HubID) error {
-	head, err := req.hubHead(hub, text.Pages["remove-hub"])
+	head, err := req.hubHead(hub, "Remove the hub")
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal"
-	"hubcloud/httpapi/portal/live"
 	"hubcloud/projections/projectionstest"
 	"hubcloud/streams/signin"
 	"hubcloud/streams/streamstest"
@@ -234,7 +233,7 @@ type idleFeed struct{}
 // Follow rejects all positions but its own.
 func (idleFeed) Follow(
 	_ context.Context, _ string, _ domain.EventFilter, after string,
-) (live.EventReader, error) {
+) (portal.EventReader, error) {
 	if after != "" && after != "position" {
 		return nil, domain.Errorf(domain.CodeInvalidRequest, "after: must be a position")
 	}
@@ -243,7 +242,7 @@ func (idleFeed) Follow(
 
 func (idleFeed) FollowSince(
 	context.Context, string, domain.EventFilter, time.Time,
-) (live.EventReader, error) {
+) (portal.EventReader, error) {
 	return idleReader{}, nil
 }
 
@@ -287,12 +286,9 @@ func (b *hubBackend) SilentHubs(context.Context) (map[domain.HubID]time.Time, er
 // serve returns the portal's routes on a router.
 func (b *hubBackend) serve() http.Handler {
 	return handler(portal.Config{
-		SignIn: b.sessions, People: b.Access, ReadModels: b.Store, Directory: b, Owners: b.Access,
+		SignIn: b.sessions, People: b.Access, ReadModels: b.Store, Directory: b, Hubs: b.Access,
 		Devices: b, Commands: b, Labels: b, Faults: b, Reported: b, PublicURL: public,
-		Live: live.New(live.Config{
-			ReadModels: b.Store, Devices: b, Events: b, Feed: idleFeed{}, Hubs: b.Access,
-			DisconnectReason: func(domain.HubID) *string { return b.reason },
-		}),
+		Events: b, Feed: idleFeed{}, DisconnectReason: func(domain.HubID) *string { return b.reason },
 	})
 }
 

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal/live"
-	"hubcloud/httpapi/portal/text"
 )
 
 // logNamesTimeout is how long an event log waits for the names of devices that only the hub knows.
@@ -62,10 +60,10 @@ func (q logQuery) encode(more ...string) string {
 type hubLogView struct {
 	hubHead
 	logQuery
-	Page live.LogPage
+	Page logPart
 	// Devices are the devices to filter by, in the order of their names.
 	Devices []logDevice
-	infos   map[int64]live.DeviceInfo
+	infos   map[int64]deviceInfo
 	// Typed is the value of the time field, in the zone Zone.
 	Typed, Zone string
 	// ZoneText names the zone with its abbreviation.
@@ -81,16 +79,16 @@ func (v hubLogView) Called(device *int64) string {
 }
 
 // Types returns the types to filter by, with their labels.
-func (v hubLogView) Types() []text.Choice { return text.EventTypes }
+func (v hubLogView) Types() []filterChoice { return eventTypes }
 
 // Severities returns the severities to filter by, with their labels.
-func (v hubLogView) Severities() []text.Choice { return text.EventSeverities }
+func (v hubLogView) Severities() []filterChoice { return eventSeverities }
 
 // Filtered reports whether the page leaves events out.
 func (v hubLogView) Filtered() bool { return v.Device != "" || v.Type != "" || v.Severity != "" }
 
 func deviceNumber(id int64) string {
-	return text.Fill(text.Pages["device-number"], "number", strconv.FormatInt(id, 10))
+	return "Device " + strconv.FormatInt(id, 10)
 }
 
 // timeSteps are the steps that the page offers.
@@ -98,12 +96,12 @@ var timeSteps = []struct {
 	label string
 	by    time.Duration
 }{
-	{"log-hour-back", -time.Hour}, {"log-minutes-back", -10 * time.Minute},
-	{"log-minutes-on", 10 * time.Minute}, {"log-hour-on", time.Hour},
+	{"− 1 hour", -time.Hour}, {"− 10 minutes", -10 * time.Minute},
+	{"+ 10 minutes", 10 * time.Minute}, {"+ 1 hour", time.Hour},
 }
 
 // logQuery reads the filters from the page's address.
-func (req *request) logQuery() (logQuery, live.LogFilter) {
+func (req *request) logQuery() (logQuery, logFilter) {
 	query := req.http.URL.Query()
 	zone := req.zone()
 	if name := query.Get("zone"); name != "" { // of a link by a reader in another zone
@@ -111,17 +109,17 @@ func (req *request) logQuery() (logQuery, live.LogFilter) {
 	}
 	var q logQuery
 	q.At, _ = parseClock(query.Get("at"), zone) // zero, the newest events, without a valid time
-	var filter live.LogFilter
+	var filter logFilter
 	if id, err := strconv.ParseInt(query.Get("device"), 10, 64); err == nil {
 		filter.Device, q.Device = &id, strconv.FormatInt(id, 10)
 	}
-	for _, choice := range text.EventTypes {
+	for _, choice := range eventTypes {
 		if choice.Value == query.Get("type") {
 			filter.Type, q.Type = choice.Value, choice.Value
 		}
 	}
-	if severity, ok := live.ParseSeverity(query.Get("severity")); ok &&
-		severity != live.SeverityRoutine {
+	if severity, ok := parseSeverity(query.Get("severity")); ok &&
+		severity != severityRoutine {
 		filter.Severity, q.Severity = severity, severity.String()
 	}
 	if query.Get("details") == "1" {
@@ -139,7 +137,7 @@ func (req *request) hubLog(hub domain.HubID) error {
 		return err
 	}
 	view.infos = infos
-	view.Page, err = req.portal.Live.ReadLog(req.http.Context(), hub, live.LogRequest{
+	view.Page, err = req.portal.readLog(req.http.Context(), hub, logRequest{
 		Before: req.http.URL.Query().Get("before"), At: q.At, Filter: filter, Devices: infos,
 	})
 	if err != nil {
@@ -148,7 +146,7 @@ func (req *request) hubLog(hub domain.HubID) error {
 	if err := req.nameCommanders(hub, view.Page.Entries); err != nil {
 		return err
 	}
-	if view.hubHead, err = req.hubHead(hub, text.Pages["log"]); err != nil {
+	if view.hubHead, err = req.hubHead(hub, "Event log"); err != nil {
 		return err
 	}
 	view.fillDevices(filter.Device)
@@ -159,10 +157,10 @@ func (req *request) hubLog(hub domain.HubID) error {
 
 // deviceInfos returns the hub's devices, as far as they are known: the log of an offline hub can be
 // read.
-func (req *request) deviceInfos(hub domain.HubID) (map[int64]live.DeviceInfo, error) {
+func (req *request) deviceInfos(hub domain.HubID) (map[int64]deviceInfo, error) {
 	ctx, cancel := context.WithTimeout(req.http.Context(), logNamesTimeout)
 	defer cancel()
-	return req.portal.Live.DeviceInfos(ctx, req.member.OrgID, hub)
+	return req.portal.deviceInfos(ctx, req.member.OrgID, hub)
 }
 
 // fillDevices fills the list of devices to filter by. It has the chosen device, known or not.
@@ -178,9 +176,9 @@ func (v *hubLogView) fillDevices(chosen *int64) {
 	})
 }
 
-func (v *hubLogView) infosOf(device *int64) (live.DeviceInfo, bool) {
+func (v *hubLogView) infosOf(device *int64) (deviceInfo, bool) {
 	if device == nil {
-		return live.DeviceInfo{}, false
+		return deviceInfo{}, false
 	}
 	info, known := v.infos[*device]
 	return info, known
@@ -206,7 +204,7 @@ func (v *hubLogView) fillLinks() {
 	for _, step := range timeSteps {
 		q := v.logQuery
 		if q.At = at.Add(step.by); q.At.Before(v.Now) {
-			v.Steps = append(v.Steps, timeStep{text.Pages[step.label], q.encode()})
+			v.Steps = append(v.Steps, timeStep{step.label, q.encode()})
 		}
 	}
 	newest := v.logQuery

@@ -1,6 +1,7 @@
 package portal
 
 import (
+	"fmt"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -8,8 +9,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal/live"
-	"hubcloud/httpapi/portal/text"
 )
 
 const (
@@ -52,17 +51,17 @@ func (req *request) exportLog(hub domain.HubID) error {
 	begin := func() {
 		req.exportHeaders(hub, zone)
 		_ = out.row( // a write that fails makes the next one fail
-			text.Fill(text.Pages["csv-time"], "zone", zone.String()), text.Pages["csv-utc"],
-			text.Pages["site"], text.Pages["csv-hub"], text.Pages["csv-hub-id"],
-			text.Pages["csv-device"], text.Pages["csv-number"], text.Pages["csv-event"],
-			text.Pages["csv-who"], text.Pages["csv-severity"], text.Pages["csv-type"], text.Pages["csv-data"],
+			"Time ("+zone.String()+")", "Time (ISO 8601)",
+			"Site", "Hub", "Hub ID",
+			"Device", "Device number", "Event",
+			"Sent by", "Severity", "Type", "Data",
 		)
 	}
 	begun := false
-	complete, err := req.portal.Live.ExportLog(
+	complete, err := req.portal.exportLog(
 		ctx, hub,
-		live.LogRequest{At: q.At, Filter: filter, Devices: infos},
-		func(entry live.LogEntry) error {
+		logRequest{At: q.At, Filter: filter, Devices: infos},
+		func(entry logEntry) error {
 			if !begun {
 				begun = true
 				begin()
@@ -86,8 +85,9 @@ func (req *request) exportLog(hub domain.HubID) error {
 		begin()
 	}
 	if err == nil && !complete {
-		err = out.row(text.Fill(
-			text.Pages["csv-cut"], "events", strconv.Itoa(live.MaxExport),
+		err = out.row(fmt.Sprintf(
+			"The export ends here: it has at most %d events. Narrow the filter, or export up to an "+
+				"earlier time.", maxExport,
 		))
 	}
 	if err == nil {

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"hubcloud/httpapi/portal/text"
 )
 
 // TestCSVForSpreadsheets: Excel took the file for another encoding, and a program that splits at
@@ -34,15 +32,6 @@ func TestCSVForSpreadsheets(t *testing.T) {
 	first := httptest.NewRecorder()
 	if err := newCSV(first).flush(); err != nil || first.Body.String() != "\ufeff" {
 		t.Errorf("beginning of a file: got %q, %v, want a byte order mark", first.Body, err)
-	}
-}
-
-// Regression: the file of a viewer in UTC had two columns with the name "Time (UTC)".
-func TestCSVTimeColumns(t *testing.T) {
-	t.Parallel()
-	local := text.Fill(text.Pages["csv-time"], "zone", time.UTC.String())
-	if utc := text.Pages["csv-utc"]; local == utc {
-		t.Errorf("both columns of times are named %q", utc)
 	}
 }
 

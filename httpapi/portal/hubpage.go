@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal/live"
 )
 
 // hubNetwork is the network of a hub as the contract defines it.
@@ -31,7 +30,7 @@ type hubNetwork struct {
 // hubHead is the head of every page about a hub.
 type hubHead struct {
 	Layout
-	Hub   live.HubState
+	Hub   hubState
 	Title string
 }
 
@@ -66,7 +65,7 @@ func (v hubView) Left(until time.Time) int { return int(until.Sub(v.Now) / time.
 type devicesView struct {
 	Layout
 	Hub  domain.HubID
-	List live.DeviceList
+	List deviceList
 	// Find is the text that the devices must contain.
 	Find string
 	// Failure is why the devices are missing; "" if they are not. Offline reports whether the
@@ -120,7 +119,7 @@ func (req *request) showHub(status int, id domain.HubID, rejected rejectedForm) 
 	}
 	view.Problems = req.hubProblems(id)
 	view.Attention, err = req.needsAttention(
-		view.Layout, []live.HubState{view.Hub}, siteNames(sites.Data), "", id,
+		view.Layout, []hubState{view.Hub}, siteNames(sites.Data), "", id,
 	)
 	if err != nil {
 		return err
@@ -141,7 +140,7 @@ func (req *request) showHub(status int, id domain.HubID, rejected rejectedForm) 
 // hubHead returns the head of a page about a hub. topic is the page's topic, "" on the hub's main
 // page.
 func (req *request) hubHead(id domain.HubID, topic string) (hubHead, error) {
-	states, err := req.portal.Live.States(req.http.Context(), req.member.OrgID, id)
+	states, err := req.portal.hubStates(req.http.Context(), req.member.OrgID, id)
 	if err != nil {
 		return hubHead{}, err
 	}
@@ -176,9 +175,9 @@ func (req *request) askDevices(
 	view := devicesView{Layout: layout, Hub: hub, Find: strings.TrimSpace(query.Get("find"))}
 	page, _ := strconv.Atoi(query.Get("page")) // 0, the first page, if there is none
 	var err error
-	view.List, err = req.portal.Live.ListDevices(
+	view.List, err = req.portal.listDevices(
 		req.http.Context(), req.member.OrgID, hub,
-		live.DevicesRequest{Find: view.Find, Page: page - 1, Timeout: timeout},
+		devicesRequest{Find: view.Find, Page: page - 1, Timeout: timeout},
 	)
 	if err != nil {
 		switch code := domain.CodeOf(err); code {
@@ -189,9 +188,9 @@ func (req *request) askDevices(
 		default:
 			return view, err
 		}
-		view.List, err = req.portal.Live.LastDevices(
+		view.List, err = req.portal.lastDeviceList(
 			req.http.Context(), req.member.OrgID, hub,
-			live.DevicesRequest{Find: view.Find, Page: page - 1},
+			devicesRequest{Find: view.Find, Page: page - 1},
 		)
 	}
 	return view, err
@@ -205,7 +204,7 @@ func (v devicesView) Pages() []pageLink {
 // deviceNames answers with the names of a hub's devices and the units of their channels, for
 // scripts.
 func (req *request) deviceNames(hub domain.HubID) error {
-	names, err := req.portal.Live.DeviceInfos(req.http.Context(), req.member.OrgID, hub)
+	names, err := req.portal.deviceInfos(req.http.Context(), req.member.OrgID, hub)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal/text"
 )
 
 // invitationView is the page of an invitation.
@@ -73,27 +72,27 @@ func newInvitationView(accepted domain.Acceptance, err error) (status int, view 
 	case errors.Is(err, domain.ErrInvitationExpired):
 		return http.StatusGone, invitationView{
 			Outcome: "expired",
-			Title:   text.Pages["invitation-expired-title"],
+			Title:   "This invitation has expired",
 		}
 	case errors.Is(err, &domain.Error{Code: domain.CodeNotFound}):
 		return http.StatusNotFound, invitationView{
 			Outcome: "unknown",
-			Title:   text.Pages["invitation-unknown-title"],
+			Title:   "This invitation does not work",
 		}
 	case errors.Is(err, &domain.Error{Code: domain.CodeServiceUnavailable}):
 		return http.StatusServiceUnavailable, invitationView{
 			Outcome: "failed",
-			Title:   text.Pages["not-now"],
+			Title:   "This cannot be done at the moment",
 		}
 	case err != nil:
 		return http.StatusInternalServerError, invitationView{
 			Outcome: "failed",
-			Title:   text.Pages["our-fault"],
+			Title:   "Something went wrong on our side",
 		}
 	}
 	view = invitationView{
 		Outcome: "joined",
-		Title:   text.Pages["joined-title"],
+		Title:   "You have joined",
 		OrgName: accepted.OrgName,
 		Account: accepted.Email,
 		Role:    string(accepted.Role),
@@ -102,7 +101,7 @@ func newInvitationView(accepted domain.Acceptance, err error) (status int, view 
 		view.Next = "/portal/" + accepted.OrgID
 	}
 	if accepted.Already {
-		view.Outcome, view.Title = "already", text.Pages["already-title"]
+		view.Outcome, view.Title = "already", "You have already joined"
 	}
 	return http.StatusOK, view
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal/text"
 )
 
 // keysView is the page of an organization's API keys.
@@ -70,11 +69,11 @@ func (req *request) showKeys(status int, view keysView, checked []string) error 
 	for _, scope := range domain.AllScopes() {
 		view.Scopes = append(
 			view.Scopes,
-			scopeRow{scope, text.Scopes[string(scope)], slices.Contains(checked, string(scope))},
+			scopeRow{scope, scopeTexts[string(scope)], slices.Contains(checked, string(scope))},
 		)
 	}
 	view.More, view.Environment = links, req.portal.Environment
-	view.Layout = req.layout(text.Pages["api-keys"], "keys")
+	view.Layout = req.layout("API keys", "keys")
 	if view.BaseURL = req.portal.PublicURL; view.Created != "" {
 		view.Scripts = []string{"copy.js"}
 	}
@@ -104,7 +103,7 @@ func (req *request) createKey() error {
 	if problem, ok := rejectionText(err); ok {
 		view.Problem, view.Field = problem, rejectedField(err)
 		if view.Field == "scopes" && len(scopes) == 0 {
-			view.Problem = text.Pages["choose-scope"]
+			view.Problem = "Choose at least one scope."
 		}
 		return req.showKeys(rejectionStatus(err), view, checked)
 	}
@@ -128,7 +127,7 @@ func (req *request) confirmKeyRevocation() error {
 	req.render(http.StatusOK, "key-revoke.html", struct {
 		Layout
 		Key domain.KeyView
-	}{req.layout(text.Pages["revoke-key"], "keys"), key})
+	}{req.layout("Revoke API key", "keys"), key})
 	return nil
 }
 
@@ -141,4 +140,18 @@ func (req *request) revokeKey() error {
 	}
 	req.redirectInOrg("keys", "key-revoked")
 	return nil
+}
+
+// scopeTexts are what the scopes of API keys allow, by scope.
+var scopeTexts = map[string]string{
+	"sites:read":  "list sites and read their details",
+	"sites:write": "create and rename sites",
+	"hubs:read":   "list hubs, read details and connection status, list and read devices",
+	"hubs:write": "add hubs to sites, move and rename them, reset a hub's link; add, remove, name " +
+		"and place devices; open and close pairing and removal windows",
+	"hubs:command": "send commands and read their outcome",
+	"events:read":  "read and stream events",
+	"members:read": "list members and pending invitations",
+	"members:write": "invite people, withdraw invitations, change admin and member roles, remove " +
+		"members",
 }

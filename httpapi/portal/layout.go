@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal/text"
 )
 
 // Layout is the data of the frame that all pages share. Views embed it.
@@ -64,7 +63,7 @@ func (req *request) layout(heading, section string) Layout {
 	return layout
 }
 
-// setNotice makes the next page show the notice of that name, one of text.Notices. A hub's id may
+// setNotice makes the next page show the notice of that name, one of notices. A hub's id may
 // follow the name, with a space between. The cookie holds
 // a name and not the text, so that a planted cookie cannot make a page show other text.
 func (req *request) setNotice(name string) {
@@ -81,7 +80,7 @@ func (req *request) popNotice() (string, domain.HubID) {
 	http.SetCookie(req.w, req.portal.cookies.expire(req.portal.cookies.notice()))
 	name, about, _ := strings.Cut(cookie.Value, " ")
 	hub, _ := domain.ParseHubID(about) // "" if the notice names no hub
-	return text.Notices[name], hub
+	return notices[name], hub
 }
 
 // when renders a relative time, with the exact time as title, in the zone of now and in UTC.
@@ -119,27 +118,27 @@ func relative(at, now time.Time) string {
 	var length string
 	switch {
 	case distance < 45*time.Second && !ahead:
-		return text.Scripts["just-now"]
+		return scriptTexts["just-now"]
 	case distance < 90*time.Minute:
-		length = text.Count(max(1, int(distance.Round(time.Minute)/time.Minute)), "minute")
+		length = counted(max(1, int(distance.Round(time.Minute)/time.Minute)), "minute")
 	case distance < 36*time.Hour:
-		length = text.Count(int(distance.Round(time.Hour)/time.Hour), "hour")
+		length = counted(int(distance.Round(time.Hour)/time.Hour), "hour")
 	case distance < 31*24*time.Hour:
-		length = text.Count(int((distance+12*time.Hour)/(24*time.Hour)), "day")
+		length = counted(int((distance+12*time.Hour)/(24*time.Hour)), "day")
 	default:
 		return at.Format("2 January 2006")
 	}
 	if ahead {
-		return text.Fill(text.Scripts["ahead"], "length", length)
+		return fill(scriptTexts["ahead"], "length", length)
 	}
-	return text.Fill(text.Scripts["ago"], "length", length)
+	return fill(scriptTexts["ago"], "length", length)
 }
 
 // durationText returns a duration in the largest unit that divides it: "7 days", "24 hours" (one
 // day), "90 minutes". A duration with a part of a second is formatted as time.Duration does.
 func durationText(d time.Duration) string {
 	if n, unit, ok := domain.LargestUnit(d); ok {
-		return text.Count(n, unit)
+		return counted(n, unit)
 	}
 	return d.String()
 }

@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal/text"
 )
 
 // membersView is the page of an organization's members and invitations.
@@ -90,7 +89,7 @@ func (req *request) showMembers(status int, view membersView) error {
 			view.Invitations, invitationRow{i, accessName(i.Role, known.ViewOnly)},
 		)
 	}
-	view.Layout = req.layout(text.Pages["members"], "members")
+	view.Layout = req.layout("Members", "members")
 	req.render(status, "members.html", view)
 	return nil
 }
@@ -158,9 +157,9 @@ func (req *request) showRemoval(status int, problem string) error {
 	if !row.Removable() {
 		return errManagersOnly
 	}
-	heading := text.Pages["remove-member"]
+	heading := "Remove member"
 	if row.Self {
-		heading = text.Pages["leave-organization"]
+		heading = "Leave organization"
 	}
 	req.render(status, "member-remove.html", struct {
 		Layout

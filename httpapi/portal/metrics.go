@@ -5,10 +5,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// metrics are the metrics of the package, named hubcloud_portal_….
+// metrics are the metrics of the package: hubcloud_portal_… and, of event streams, hubcloud_live_….
 type metrics struct {
 	requested, limited, signedIn, expired, signedOut prometheus.Counter
 	forged                                           prometheus.Counter
+	streams                                          prometheus.Gauge
+	events, gaps                                     prometheus.Counter
 }
 
 // newMetrics returns the metrics, registered unless r is nil.
@@ -32,6 +34,18 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "hubcloud_portal_forged_forms_total",
 			Help: "Forms rejected because they were not sent from a page of the session. A rise " +
 				"means an attack, or that browsers use another URL than --public-url.",
+		}),
+		streams: metric.NewGauge(prometheus.GaugeOpts{
+			Name: "hubcloud_live_streams",
+			Help: "Open event streams of portal pages.",
+		}),
+		events: metric.NewCounter(prometheus.CounterOpts{
+			Name: "hubcloud_live_stream_events_total",
+			Help: "Events sent to portal pages. An event sent to two pages counts twice.",
+		}),
+		gaps: metric.NewCounter(prometheus.CounterOpts{
+			Name: "hubcloud_live_gaps_total",
+			Help: "Gaps reported to portal pages: events of a hub that are gone, and expired positions.",
 		}),
 	}
 	return m

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal/live"
 )
 
 // compareNatural compares texts without regard to case, and the numbers in them by value: "Hub 9"
@@ -41,15 +40,15 @@ func leadingDigits(text string) string {
 var statusOrder = map[domain.HubStatus]int{domain.HubOffline: 0, domain.HubUnknown: 1}
 
 // compareHubs compares hubs for lists: by trouble, then by name.
-func compareHubs(a, b live.HubState) int {
+func compareHubs(a, b hubState) int {
 	const healthy = 2
-	order := func(state live.HubState) int {
+	order := func(state hubState) int {
 		if order, ok := statusOrder[state.Status]; ok {
 			return order
 		}
 		return healthy
 	}
-	name := func(state live.HubState) string { return cmp.Or(state.Name, string(state.ID)) }
+	name := func(state hubState) string { return cmp.Or(state.Name, string(state.ID)) }
 	return cmp.Or(
 		cmp.Compare(order(a), order(b)), compareNatural(name(a), name(b)), cmp.Compare(a.ID, b.ID),
 	)

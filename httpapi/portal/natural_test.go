@@ -5,13 +5,12 @@ import (
 	"testing"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal/live"
 )
 
 // Hubs were in the order of their ids, which says nothing to people.
 func TestHubOrder(t *testing.T) {
 	t.Parallel()
-	want := []live.HubState{
+	want := []hubState{
 		{ID: "hub-3", Name: "Zoo", Status: domain.HubOffline},
 		{ID: "hub-7", Name: "Annex", Status: domain.HubUnknown},
 		{ID: "hub-6", Name: "gate 2", Status: domain.HubOnline},

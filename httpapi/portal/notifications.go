@@ -7,7 +7,6 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/domain/attention"
-	"hubcloud/httpapi/portal/text"
 )
 
 // The values of the form's field mails.
@@ -28,9 +27,8 @@ var mailSeverities = map[string][]domain.Severity{
 // notificationsView is the page on which members choose which conditions they are mailed about.
 type notificationsView struct {
 	Layout
-	// Mails is the chosen value of the field mails, and Choices are all.
-	Mails   string
-	Choices []mailChoice
+	// Mails is the chosen value of the field mails.
+	Mails string
 	// All reports that the conditions of all sites are mailed.
 	All   bool
 	Sites []mailSite
@@ -41,9 +39,6 @@ type notificationsView struct {
 	// Problem is why the form was rejected.
 	Problem string
 }
-
-// mailChoice is a choice of severities.
-type mailChoice struct{ Value, Label, Help string }
 
 // mailSite is a site that a member may choose.
 type mailSite struct {
@@ -74,15 +69,12 @@ func (req *request) showNotifications(
 		return err
 	}
 	view := notificationsView{
-		Layout: req.layout(text.Pages["notifications"], "notifications"),
+		Layout: req.layout("Notifications", "notifications"),
 		Mails:  mailNothing, All: chosen.Sites == nil, MoreSites: sites.HasMore,
-		PerHour: text.Count(req.portal.AlarmMailsPerHour, "mail"), Problem: problem,
+		PerHour: counted(req.portal.AlarmMailsPerHour, "mail"), Problem: problem,
 	}
-	for _, value := range []string{mailAlarms, mailAll, mailNothing} {
-		view.Choices = append(view.Choices, mailChoice{
-			value, text.Pages["mails-"+value], text.Pages["mails-"+value+"-help"],
-		})
-		if slices.Equal(mailSeverities[value], chosen.Severities) {
+	for value, severities := range mailSeverities {
+		if slices.Equal(severities, chosen.Severities) {
 			view.Mails = value
 		}
 	}
@@ -171,15 +163,15 @@ func (req *request) unsubscribe(stop bool) error {
 		)
 	}
 	view, status := unsubscribeView{OrgName: org.Name, Outcome: "ask"}, http.StatusOK
-	heading := text.Pages["unsubscribe"]
+	heading := "Stop alarm mails?"
 	switch {
 	case errors.Is(err, &domain.Error{Code: domain.CodeNotFound}):
 		view, status = unsubscribeView{Outcome: "unknown"}, http.StatusNotFound
-		heading = text.Pages["unsubscribe-unknown"]
+		heading = "This link does not work"
 	case err != nil:
 		return err
 	case stop:
-		view.Outcome, heading = "done", text.Pages["unsubscribed"]
+		view.Outcome, heading = "done", "Alarm mails stopped"
 	}
 	if view.Outcome != "unknown" {
 		view.Choose = token.OrgID + "/notifications"

@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal/text"
 )
 
 // organizationsView is the list of the person's organizations.
@@ -20,7 +19,7 @@ type organizationsView struct {
 func (req *request) organizations() error {
 	req.render(http.StatusOK, "organizations.html", organizationsView{
 		req.layout(
-			text.Pages["your-organizations"], "",
+			"Your organizations", "",
 		), req.portal.People.Memberships(req.session.Email), req.portal.OpenSignUp,
 	})
 	return nil
@@ -38,7 +37,7 @@ func (req *request) newOrganization() error {
 	}
 	req.render(
 		http.StatusOK, "organization-new.html",
-		newOrganizationView{Layout: req.layout(text.Pages["new-organization"], "")},
+		newOrganizationView{Layout: req.layout("New organization", "")},
 	)
 	return nil
 }
@@ -64,7 +63,7 @@ func (req *request) createOrganization() error {
 	if problem, ok := rejectionText(err); ok {
 		req.render(
 			rejectionStatus(err), "organization-new.html",
-			newOrganizationView{req.layout(text.Pages["new-organization"], ""), name, problem},
+			newOrganizationView{req.layout("New organization", ""), name, problem},
 		)
 		return nil
 	}
@@ -75,4 +74,7 @@ func (req *request) createOrganization() error {
 	return nil
 }
 
-var errSignUpClosed = rejection(domain.CodeForbidden, "sign-up-closed")
+var errSignUpClosed = domain.Errorf(
+	domain.CodeForbidden, "only the operator of this service can create organizations; ask the "+
+		"operator, or ask to be invited to one",
+)

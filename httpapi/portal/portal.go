@@ -17,9 +17,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal/live"
-	"hubcloud/httpapi/portal/text"
 	"hubcloud/httpapi/ratelimit"
+	"hubcloud/httpapi/sse"
 )
 
 // Config configures the portal. Every interface must be set, except where noted.
@@ -32,19 +31,22 @@ type Config struct {
 	KeyUse      KeyUse
 	Mails       Mails
 
-	// Live, Owners, Devices, Commands, History and Labels serve the pages about hubs.
-	Live     *live.Live
-	Owners   Owners
-	Devices  HubDevices
+	Hubs     Hubs
+	Devices  Devices
 	Commands Commands
 	History  CommandHistory
 	Labels   Labels
+	Events   Events
+	Feed     Feed
 	// Faults reports what hubs do wrong.
 	Faults HubFaults
 	// Reported has what devices reported last.
 	Reported Reported
 	// Readers has the readers of events that name themselves.
 	Readers Readers
+	// DisconnectReason returns the broker's reason for the last disconnection of a hub that is
+	// offline, nil if unknown.
+	DisconnectReason func(hub domain.HubID) *string
 
 	// Unsubscribe has the key of the links that end mails about alarms.
 	Unsubscribe Unsubscribe
@@ -52,11 +54,24 @@ type Config struct {
 	// notifications shows it.
 	AlarmMailsPerHour int
 
-	// Freshness reports whether People and Owners are up to date. Nil means that they always are.
-	Freshness live.Freshness
+	// Freshness reports whether People and Hubs are up to date, and ends the streams of a replica that
+	// is cut off. Nil means that they always are.
+	Freshness Freshness
 
 	// Retention is how long the hub logs keep events and commands. Defaults to 24 hours.
 	Retention time.Duration
+	// StreamLifetime is the longest that a stream lasts. Defaults to 15 minutes.
+	StreamLifetime time.Duration
+	// StreamKeepalive is the time between two keepalive comments, at most 30 s. Defaults to 30 s.
+	StreamKeepalive time.Duration
+	// StateInterval is how often a stream reads the states of its hubs. Defaults to 15 s.
+	StateInterval time.Duration
+	// Pace is the least time between two writes of events. Defaults to 100 ms.
+	Pace time.Duration
+	// StreamsPerMember is how many streams a member may have open on this replica. Defaults to 32.
+	StreamsPerMember int
+	// Draining is closed when the service begins to stop. Defaults to never.
+	Draining <-chan struct{}
 	// PublicURL is the service's URL for clients, without /portal. Links in mails begin with it.
 	PublicURL string
 	// Environment is the environment of API keys that are created here: `live` or `dev`.
@@ -78,11 +93,19 @@ type Config struct {
 	Metrics prometheus.Registerer
 }
 
+// maxKeepalive is the longest StreamKeepalive. Pages reconnect after 90 s without a keepalive.
+const maxKeepalive = 30 * time.Second
+
 // WithDefaults returns a copy in which fields that are not set have their defaults.
 func (c Config) WithDefaults() Config {
 	c.Retention = cmp.Or(c.Retention, 24*time.Hour)
 	c.LinksPerNetwork = cmp.Or(c.LinksPerNetwork, DefaultLinksPerNetwork)
 	c.LinksPerAddress = cmp.Or(c.LinksPerAddress, DefaultLinksPerAddress)
+	c.StreamLifetime = cmp.Or(c.StreamLifetime, 15*time.Minute)
+	c.StreamKeepalive = min(cmp.Or(c.StreamKeepalive, maxKeepalive), maxKeepalive)
+	c.StateInterval = cmp.Or(c.StateInterval, 15*time.Second)
+	c.Pace = cmp.Or(c.Pace, 100*time.Millisecond)
+	c.StreamsPerMember = cmp.Or(c.StreamsPerMember, 32)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Now == nil {
 		c.Now = time.Now
@@ -101,6 +124,7 @@ type Portal struct {
 	origins  *http.CrossOriginProtection
 	cookies  cookies
 	networks *ratelimit.Limiter[netip.Prefix]
+	open     *sse.Quota // the members' streams
 	metrics  *metrics
 }
 
@@ -110,6 +134,7 @@ func New(cfg Config) *Portal {
 	p := &Portal{
 		Config: cfg, assets: loadAssets(), origins: http.NewCrossOriginProtection(),
 		networks: newNetworkLimiter(cfg.LinksPerNetwork, cfg.Now()),
+		open:     sse.NewQuota(cfg.StreamsPerMember),
 		metrics:  newMetrics(cfg.Metrics),
 	}
 	if public, err := url.Parse(cfg.PublicURL); err == nil && public.Host != "" {
@@ -121,13 +146,11 @@ func New(cfg Config) *Portal {
 	p.pages = template.Must(
 		template.New("pages").
 			Funcs(template.FuncMap{
-				"asset": p.assets.name, "once": rand.Text, "counted": text.Count, "when": when,
-				"sentence": sentence, "bold": bold, "address": address, "code": code, "link": link,
-				"script": script, "status": statusText, "role": roleText,
-				"clock": clock, "fill": text.Fill,
-				"feedSeverities": func() []text.Choice { return text.FeedSeverities },
-				"eventTypes":     func() []text.Choice { return text.EventTypes },
-				"card":           card, "channel": channel, "condition": condition, "text": text.Get,
+				"asset": p.assets.name, "once": rand.Text, "counted": counted, "when": when,
+				"status": statusText, "clock": clock,
+				"feedSeverities": func() []filterChoice { return feedSeverities },
+				"eventTypes":     func() []filterChoice { return eventTypes },
+				"card":           card, "channel": channel, "condition": condition,
 				"retention": func() string { return durationText(cfg.Retention) },
 			}).
 			ParseFS(pages, "pages/*.html"),

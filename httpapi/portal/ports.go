@@ -65,7 +65,7 @@ type ReadModels interface {
 	Sites(
 		ctx context.Context, org string, limit int, startingAfter string,
 	) (domain.Page[domain.Site], error)
-	// Hubs returns hubs, only those at the site unless site is nil.
+	// Hubs returns hubs in the order of their ids, only those at the site unless site is nil.
 	Hubs(
 		ctx context.Context, org string, site *string, limit int, startingAfter string,
 	) (domain.Page[domain.Hub], error)
@@ -74,7 +74,12 @@ type ReadModels interface {
 	FindHubs(
 		ctx context.Context, org, site, text string, limit int, startingAfter string,
 	) (domain.Page[domain.Hub], error)
+	// Hub returns a hub with all details.
 	Hub(ctx context.Context, org string, hub domain.HubID) (domain.Hub, error)
+	// DeviceLabels returns the names and rooms that members set for a hub's devices, by device id.
+	DeviceLabels(
+		ctx context.Context, org string, hub domain.HubID,
+	) (map[int64]domain.DeviceLabel, error)
 	Site(ctx context.Context, org, site string) (domain.Site, error)
 	// FindMembers returns the members whose address contains text, owners first. An empty text
 	// means every member.
@@ -181,4 +186,14 @@ type Mails interface {
 	// SendSignIn queues a mail with a sign-in link. Whether the address may have a link is decided
 	// when the mail is sent.
 	SendSignIn(ctx context.Context, email, link string, expires time.Time) error
+}
+
+// Freshness reports whether this replica's view of members and sessions is up to date.
+type Freshness interface {
+	// Fresh reports whether the view is up to date now.
+	Fresh() bool
+	// Confirm waits until the view is up to date. The error is service_unavailable.
+	Confirm(ctx context.Context) error
+	// Lost returns a channel that is closed when the replica is cut off.
+	Lost() <-chan struct{}
 }

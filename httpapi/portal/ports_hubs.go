@@ -2,15 +2,21 @@ package portal
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"hubcloud/domain"
 )
 
-// HubDevices sends requests about devices to hubs. Errors are domain.Errors: hub_offline at once if
+// ErrEventsClosed is returned by EventReader.Next after the service stopped reading event logs.
+var ErrEventsClosed = errors.New("the event logs are closed")
+
+// Devices sends requests about devices to hubs. Nothing is cached. Errors are domain.Errors: hub_offline at once if
 // the hub is not connected, hub_unavailable, hub_timeout and hub_error.
-type HubDevices interface {
-	// Get returns a device as its hub reports it.
+type Devices interface {
+	// List returns a hub's devices without the values of their channels.
+	List(ctx context.Context, hub domain.HubID) ([]domain.Device, error)
+	// Get returns a device with the values of its channels.
 	Get(ctx context.Context, hub domain.HubID, device int64) (domain.Device, error)
 	// Forget removes a device that the hub can no longer reach. It returns invalid_request if the
 	// hub can reach the device.
@@ -77,9 +83,58 @@ type HubFault struct {
 	Since time.Time
 }
 
-// Owners looks up the organization of a hub. It is called for every request about a hub and must
-// answer from memory.
-type Owners interface {
-	// Hub returns false if the hub belongs to no organization.
+// Events reads the event logs of hubs.
+type Events interface {
+	// Page returns the first limit events after a cursor; "" stands for the log's beginning.
+	Page(ctx context.Context, hub domain.HubID, after string, limit int) (domain.EventPage, error)
+	// Before returns up to limit events before a place, newest first. A cursor stands for the place
+	// after its event; "" stands for the log's end. Next is the place before the last of them.
+	Before(
+		ctx context.Context, hub domain.HubID, before string, limit int,
+	) (domain.EventPage, error)
+	// At returns a cursor that all events stored at t or later come after.
+	At(ctx context.Context, hub domain.HubID, t time.Time) (string, error)
+	// EndCursor returns a cursor of the log's end: all events stored after the call come after it.
+	EndCursor(ctx context.Context, hub domain.HubID) (string, error)
+}
+
+// Feed follows the events of all hubs of an organization, in the order of each hub's log.
+type Feed interface {
+	// Follow returns a reader of the events after a position that the filter chooses; "" stands for
+	// the feed's end. The error is cursor_expired or invalid_request for a position that has
+	// expired or is malformed.
+	Follow(
+		ctx context.Context, org string, filter domain.EventFilter, after string,
+	) (EventReader, error)
+	// FollowSince returns a reader of the events that were stored at a time or later.
+	FollowSince(
+		ctx context.Context, org string, filter domain.EventFilter, since time.Time,
+	) (EventReader, error)
+}
+
+// EventReader reads a feed. It is used by one goroutine. Its events have frames with the positions
+// of the feed, and feed.gap stands for events of a hub that are gone.
+type EventReader interface {
+	// Next returns up to limit new events. It returns no events if there are none, and also after
+	// many that the filter does not choose; then Ready is closed. After ErrEventsClosed and
+	// cursor_expired the reader returns no more events.
+	Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error)
+	// Ready returns a channel that is closed when Next may have events. It is good for one wait.
+	Ready() <-chan struct{}
+	// Cursor returns the position after the events that Next has returned.
+	Cursor() string
+	// Close ends the reader.
+	Close()
+}
+
+// Hubs has the hubs of organizations. It is called for every request about a hub and must answer
+// from memory.
+type Hubs interface {
+	// Hub returns the access to a hub, and false if no organization has it.
 	Hub(id domain.HubID) (domain.HubAccess, bool)
+	// HubsOf returns the hubs of an organization, in no order.
+	HubsOf(org string) []domain.HubID
+	// Changed returns a channel that is closed when the organization gets, moves or loses a hub
+	// after the call.
+	Changed(org string) <-chan struct{}
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal/text"
 )
 
 // Readers has the readers of events that name themselves.
@@ -57,7 +56,7 @@ func (req *request) readers() error {
 			FeedReader: r, State: r.State(retention, req.info.At), Expires: r.At.Add(retention),
 		})
 	}
-	view.Layout = req.layout(text.Pages["readers"], "keys")
+	view.Layout = req.layout("Readers of events", "keys")
 	req.render(http.StatusOK, "readers.html", view)
 	return nil
 }

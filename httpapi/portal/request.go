@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal/text"
 )
 
 // maxForm is the largest form in bytes. The largest is that of a page's stream: it has the page's
@@ -78,7 +77,9 @@ func (req *request) rejectOldForm() error {
 	}
 	req.keepDraft()
 	failure := failureOf(err)
-	failure.Title, failure.Message = text.Pages["old-form-title"], text.Pages["old-form"]
+	failure.Title = "Your change was not saved"
+	failure.Message = "You signed in again after the page was loaded. Open the form again: what you " +
+		"typed is kept."
 	failure.Form = strings.TrimPrefix(page, "/portal/")
 	req.writeFailure(failure)
 	return nil
@@ -114,9 +115,14 @@ func (p *Portal) manager(handle handler) routeHandler {
 }
 
 var (
-	errManagersOnly = rejection(domain.CodeForbidden, "managers-only")
-	errPageNotFound = rejection(domain.CodeNotFound, "no-page")
-	errForgedForm   = rejection(domain.CodeForbidden, "forged-form")
+	errManagersOnly = domain.Errorf(
+		domain.CodeForbidden, "only owners and admins of the organization can do this",
+	)
+	errPageNotFound = domain.Errorf(domain.CodeNotFound, "there is no page at this address")
+	errForgedForm   = domain.Errorf(
+		domain.CodeForbidden, "this form was not sent from a page of your session; open the page "+
+			"again and repeat it",
+	)
 )
 
 func (p *Portal) rejectForgedForm() error {
@@ -134,7 +140,7 @@ func (p *Portal) readForm(req *request) error {
 	}
 	req.http.Body = http.MaxBytesReader(req.w, req.http.Body, maxForm)
 	if err := req.http.ParseForm(); err != nil {
-		return rejection(domain.CodeInvalidRequest, "form-unreadable")
+		return domain.Errorf(domain.CodeInvalidRequest, "the form could not be read")
 	}
 	return nil
 }
@@ -199,7 +205,7 @@ func (req *request) root() string {
 }
 
 // redirect sends the browser to a page below /portal/, which shows the notice of that name (see
-// text.Notices); "" shows none.
+// notices); "" shows none.
 func (req *request) redirect(page, notice string) {
 	if notice != "" {
 		req.setNotice(notice)

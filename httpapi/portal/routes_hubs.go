@@ -65,7 +65,7 @@ func (p *Portal) withHub(handle func(*request, domain.HubID) error) handler {
 		hub, ok := domain.ParseHubID(req.http.PathValue("hub"))
 		if ok {
 			var owner domain.HubAccess
-			owner, ok = p.Owners.Hub(hub)
+			owner, ok = p.Hubs.Hub(hub)
 			ok = ok && owner.OrgID == req.member.OrgID
 		}
 		if !ok {

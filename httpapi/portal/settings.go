@@ -2,8 +2,6 @@ package portal
 
 import (
 	"net/http"
-
-	"hubcloud/httpapi/portal/text"
 )
 
 // settingsView is the page of an organization's settings.
@@ -32,7 +30,7 @@ func (req *request) showSettings(status int, view settingsView) error {
 		member, _ := org.Member(req.member.MemberID)
 		view.OwnName = member.Name
 	}
-	view.Layout = req.layout(text.Pages["settings"], "settings")
+	view.Layout = req.layout("Settings", "settings")
 	req.render(status, "settings.html", view)
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal/text"
 	"hubcloud/httpapi/ratelimit"
 )
 
@@ -68,7 +67,7 @@ func (req *request) signInPage() error {
 	}
 	query := req.http.URL.Query()
 	view := signInView{
-		Layout:     req.layout(text.Pages["sign-in"], ""),
+		Layout:     req.layout("Sign in", ""),
 		OpenSignUp: req.portal.OpenSignUp,
 		Address:    query.Get("email"),
 		Next:       portalPath(query.Get("next")),
@@ -95,7 +94,7 @@ func (req *request) requestLink() error {
 	}
 	if allowed := req.portal.networks.Take(req.info.Network, req.info.At); !allowed.Granted {
 		req.rejectForRate(
-			view, allowed.Next, text.Pages["links-network"],
+			view, allowed.Next, "Too many links were requested from your network. Try again in {time}.",
 		)
 		return nil
 	}
@@ -109,7 +108,7 @@ func (req *request) requestLink() error {
 	if wait > 0 {
 		req.rejectForRate(
 			view, wait,
-			text.Pages["links-address"],
+			"Too many links were requested for this address. Use the newest email, or try again in {time}.",
 		)
 		return nil
 	}
@@ -130,14 +129,14 @@ func (req *request) requestLink() error {
 	}
 	req.portal.metrics.requested.Inc()
 	view.Address, view.Sent = email, true
-	view.Layout = req.layout(text.Pages["check-email"], "")
+	view.Layout = req.layout("Check your email", "")
 	req.render(http.StatusOK, "sign-in.html", view)
 	return nil
 }
 
 // rejectLink shows the form again, with what was typed and what is wrong.
 func (req *request) rejectLink(status int, view signInView, problem string) {
-	view.Problem, view.Layout = problem, req.layout(text.Pages["sign-in"], "")
+	view.Problem, view.Layout = problem, req.layout("Sign in", "")
 	req.render(status, "sign-in.html", view)
 }
 
@@ -147,8 +146,8 @@ func (req *request) rejectForRate(view signInView, wait time.Duration, pattern s
 	req.w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
 	req.rejectLink(
 		http.StatusTooManyRequests, view,
-		text.Fill(
-			pattern, "time", text.Count(int((wait+time.Minute-1)/time.Minute), "minute"),
+		fill(
+			pattern, "time", counted(int((wait+time.Minute-1)/time.Minute), "minute"),
 		),
 	)
 }
@@ -188,7 +187,7 @@ func (req *request) openLink() error {
 	req.render(http.StatusOK, "link.html", struct {
 		Layout
 		Link domain.SignInLink
-	}{req.layout(text.Pages["sign-in"], ""), link})
+	}{req.layout("Sign in", ""), link})
 	return nil
 }
 
@@ -245,7 +244,7 @@ func (req *request) writeLinkError(err error) error {
 	req.portal.metrics.expired.Inc()
 	req.render(
 		http.StatusGone, "link-over.html",
-		struct{ Layout }{req.layout(text.Pages["link-over"], "")},
+		struct{ Layout }{req.layout("This link no longer works", "")},
 	)
 	return nil
 }

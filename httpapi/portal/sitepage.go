@@ -5,8 +5,6 @@ import (
 	"slices"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal/live"
-	"hubcloud/httpapi/portal/text"
 )
 
 // siteHead is the head of every page about a site.
@@ -18,7 +16,7 @@ type siteHead struct {
 // sitePage is the page of one site: its hubs, and actions on its devices.
 type sitePageView struct {
 	siteHead
-	Hubs []live.HubState
+	Hubs []hubState
 	// Attention is what needs attention at the site.
 	Attention attentionView
 	// Online, Offline and Unknown count the site's hubs by status.
@@ -30,13 +28,13 @@ type sitePageView struct {
 }
 
 // siteHubs returns the site of the path and its hubs, those in trouble first.
-func (req *request) siteHubs() (domain.Site, []live.HubState, error) {
+func (req *request) siteHubs() (domain.Site, []hubState, error) {
 	ctx, org := req.http.Context(), req.member.OrgID
 	site, err := req.portal.ReadModels.Site(ctx, org, req.http.PathValue("site"))
 	if err != nil {
 		return domain.Site{}, nil, err
 	}
-	hubs, err := req.portal.Live.SiteStates(ctx, org, site.ID)
+	hubs, err := req.portal.siteStates(ctx, org, site.ID)
 	if err != nil {
 		return domain.Site{}, nil, err
 	}
@@ -125,13 +123,13 @@ var groupActions = []groupAction{
 }
 
 // Label returns the text of the link to the action's page.
-func (a groupAction) Label() string { return text.GroupActions[a.Name].Label }
+func (a groupAction) Label() string { return groupActionTexts[a.Name].Label }
 
 // Button returns the text of the button that starts the action.
-func (a groupAction) Button() string { return text.GroupActions[a.Name].Button }
+func (a groupAction) Button() string { return groupActionTexts[a.Name].Button }
 
 // Title returns the heading of the action's page.
-func (a groupAction) Title() string { return text.GroupActions[a.Name].Title }
+func (a groupAction) Title() string { return groupActionTexts[a.Name].Title }
 
 // Typed reports whether the person types the value.
 func (a groupAction) Typed() bool { return a.Value == "" }

@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal/live"
-	"hubcloud/httpapi/portal/text"
 )
 
 // findPage is how many hubs are read at once.
@@ -41,7 +39,7 @@ func (v sitesView) Filtered() bool { return v.Find != "" || v.Chosen.ID != "" }
 
 // hubRow is a hub with the name of its site.
 type hubRow struct {
-	live.HubState
+	hubState
 	Site string
 }
 
@@ -88,9 +86,9 @@ func (req *request) showSites(status int, view sitesView) error {
 		siteNames[site.ID] = site.Name
 	}
 	for _, hub := range hubs {
-		view.Hubs = append(view.Hubs, hubRow{req.portal.Live.StateOf(hub), siteNames[hub.SiteID]})
+		view.Hubs = append(view.Hubs, hubRow{req.portal.stateOf(hub), siteNames[hub.SiteID]})
 	}
-	view.Layout = req.layout(text.Pages["sites-and-hubs"], "sites")
+	view.Layout = req.layout("Sites and hubs", "sites")
 	req.render(status, "sites.html", view)
 	return nil
 }
@@ -193,7 +191,8 @@ func (req *request) addHub() error {
 	view.NewHub.Name = req.formValue("name")
 	hub, ok := domain.ParseSerial(view.NewHub.Serial)
 	if !ok {
-		view.NewHub.Problem = text.Pages["not-a-serial"]
+		view.NewHub.Problem = "This is not a serial. The serial is on the hub's label and looks " +
+			"like HUB-7K2M-Q4XD-93TA. Dashes, spaces and case do not matter."
 		return req.showSites(http.StatusBadRequest, view)
 	}
 	add := domain.AddHub{OrgID: req.member.OrgID, HubID: hub, SiteID: view.NewHub.Site}
@@ -205,7 +204,9 @@ func (req *request) addHub() error {
 	added, err := req.portal.Directory.AddHub(req.http.Context(), req.origin(), add)
 	switch problem, ok := rejectionText(err); {
 	case errors.Is(err, &domain.Error{Code: domain.CodeHubNotAddable}):
-		view.NewHub.Problem = text.Pages["not-addable"]
+		view.NewHub.Problem = "This hub cannot be added: no hub has that serial, or it has not come " +
+			"online yet, or another organization has it. Compare the serial with the label, connect " +
+			"the hub to power and network, and try again a minute later."
 		return req.showSites(http.StatusUnprocessableEntity, view)
 	case ok:
 		view.NewHub.Problem, view.NewHub.Field = problem, rejectedField(err)

@@ -8,7 +8,9 @@ import (
 )
 
 // errAlreadySubmitted is the error of a form that was submitted before.
-var errAlreadySubmitted = rejection(domain.CodeIdempotencyConflict, "already-submitted")
+var errAlreadySubmitted = domain.Errorf(
+	domain.CodeIdempotencyConflict, "this form was submitted before, and its action is done",
+)
 
 // submitOnce runs the action of a form. A form that was submitted before, by a double click or a
 // reload of its answer, is errAlreadySubmitted. Forms that create something carry a submission id

@@ -19,7 +19,6 @@ import (
 
 	"hubcloud/domain"
 	page "hubcloud/httpapi/portal"
-	"hubcloud/httpapi/portal/live"
 	"hubcloud/test/harness"
 )
 
@@ -48,7 +47,7 @@ type busyOrg struct {
 	page.SignIn
 	page.ReadModels
 	page.Directory
-	live.Devices
+	page.Devices
 }
 
 func busyHub(i int) domain.HubID { return domain.HubID(fmt.Sprintf("hub-aaaa-bbbb-%04d", i)) }
@@ -179,13 +178,13 @@ func (busyOrg) EndCursor(context.Context, domain.HubID) (string, error) { return
 
 func (busyOrg) Follow(
 	context.Context, string, domain.EventFilter, string,
-) (live.EventReader, error) {
+) (page.EventReader, error) {
 	return &busyFeed{begun: time.Now()}, nil
 }
 
 func (c busyOrg) FollowSince(
 	ctx context.Context, org string, filter domain.EventFilter, _ time.Time,
-) (live.EventReader, error) {
+) (page.EventReader, error) {
 	return c.Follow(ctx, org, filter, "")
 }
 
@@ -228,19 +227,10 @@ func (c *busyFeed) Ready() <-chan struct{} {
 func (busyOrg) serve() http.Handler {
 	c := busyOrg{}
 	p := page.New(page.Config{
-		SignIn: c, People: c, ReadModels: c, Directory: c, Owners: busyOrgOwners{}, Reported: c,
-		Faults:    c,
-		PublicURL: "http://127.0.0.1",
-		Live: live.New(
-			live.Config{
-				ReadModels:       c,
-				Devices:          c,
-				Events:           c,
-				Feed:             c,
-				Hubs:             busyOrgHubs{},
-				DisconnectReason: func(domain.HubID) *string { return nil },
-			},
-		),
+		SignIn: c, People: c, ReadModels: c, Directory: c, Reported: c, Faults: c,
+		Devices: c, Events: c, Feed: c, Hubs: busyOrgHubs{},
+		DisconnectReason: func(domain.HubID) *string { return nil },
+		PublicURL:        "http://127.0.0.1",
 	})
 	router := chi.NewRouter()
 	for _, route := range p.Routes() {

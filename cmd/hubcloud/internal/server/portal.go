@@ -7,7 +7,6 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal"
-	"hubcloud/httpapi/portal/live"
 	"hubcloud/hubbridge/hubfaults"
 	"hubcloud/streams/feed"
 	"hubcloud/streams/feed/orgfeed"
@@ -19,37 +18,34 @@ func (s *Server) newPortal() *portal.Portal {
 		Invitations: s.directory,
 		People:      s.access,
 		SignIn:      s.signIn,
-		ReadModels:  s.store,
+		ReadModels:  models{s.store, s.directory},
 		Directory:   s.directory,
 		KeyUse:      s.keyUse,
 		Mails:       s.mailer,
-		Live: live.New(live.Config{
-			ReadModels: models{s.store, s.directory}, Devices: s.devices, Events: s.hubLogs,
-			Feed: portalFeed{s.orgFeed}, Hubs: s.access, States: s.store,
-			DisconnectReason: s.disconnectReason,
-			StreamLifetime:   s.cfg.StreamLifetime, StreamKeepalive: s.cfg.StreamKeepalive,
-			Retention: s.cfg.EventRetention,
-			Draining:  s.draining, Freshness: s.freshness, Logger: s.logger, Metrics: s.registry,
-		}),
-		Freshness:   s.freshness,
-		Owners:      s.access,
+		Hubs:        s.access,
 		Devices:     s.devices,
 		Commands:    s.commands,
 		History:     s.commands,
 		Labels:      s.directory,
+		Events:      s.hubLogs,
+		Feed:        portalFeed{s.orgFeed},
 		Faults:      portalFaults{hubfaults.NewReader(s.conns)},
 		Reported:    s.store,
-		Unsubscribe: s.alarmState,
 		Readers:     s.feedReaders,
-		Retention:   s.cfg.EventRetention,
-		PublicURL:   s.bound.PublicURL,
-		Environment: s.settings.Environment,
-		OpenSignUp:  s.cfg.OpenSignUp,
+		Unsubscribe: s.alarmState,
+		Freshness:   s.freshness,
 
+		DisconnectReason:  s.disconnectReason,
 		AlarmMailsPerHour: alarmMailsPerHour,
-
-		Logger:  s.logger,
-		Metrics: s.registry,
+		Retention:         s.cfg.EventRetention,
+		StreamLifetime:    s.cfg.StreamLifetime,
+		StreamKeepalive:   s.cfg.StreamKeepalive,
+		Draining:          s.draining,
+		PublicURL:         s.bound.PublicURL,
+		Environment:       s.settings.Environment,
+		OpenSignUp:        s.cfg.OpenSignUp,
+		Logger:            s.logger,
+		Metrics:           s.registry,
 	})
 }
 
@@ -91,21 +87,21 @@ type portalFeed struct{ *orgfeed.Feed }
 // Follow returns a reader of the events after a position.
 func (f portalFeed) Follow(
 	ctx context.Context, org string, filter domain.EventFilter, after string,
-) (live.EventReader, error) {
+) (portal.EventReader, error) {
 	return newPortalReader(f.Feed.Follow(ctx, org, filter, after))
 }
 
 // FollowSince returns a reader of the events that were stored at a time or later.
 func (f portalFeed) FollowSince(
 	ctx context.Context, org string, filter domain.EventFilter, since time.Time,
-) (live.EventReader, error) {
+) (portal.EventReader, error) {
 	return newPortalReader(f.Feed.FollowSince(ctx, org, filter, since))
 }
 
-// portalReader returns live.ErrEventsClosed in place of feed.ErrClosed.
+// portalReader returns portal.ErrEventsClosed in place of feed.ErrClosed.
 type portalReader struct{ *orgfeed.Reader }
 
-func newPortalReader(reader *orgfeed.Reader, err error) (live.EventReader, error) {
+func newPortalReader(reader *orgfeed.Reader, err error) (portal.EventReader, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +112,7 @@ func newPortalReader(reader *orgfeed.Reader, err error) (live.EventReader, error
 func (r portalReader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error) {
 	events, err := r.Reader.Next(ctx, limit)
 	if errors.Is(err, feed.ErrClosed) {
-		err = live.ErrEventsClosed
+		err = portal.ErrEventsClosed
 	}
 	return events, err
 }

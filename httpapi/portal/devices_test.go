@@ -1,0 +1,446 @@
+package portal
+
+import (
+	"encoding/json"
+	"errors"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+)
+
+func text(s string) *string { return &s }
+
+// TestDevicesByRoom checks the order of rooms, and that a device that does not answer is listed
+// without values.
+func TestDevicesByRoom(t *testing.T) {
+	t.Parallel()
+	r := newTestLive(t, Config{})
+	observed := "2026-01-02T03:04:05.000000Z"
+	lock := domain.Channel{
+		Key: "lock", Kind: "lock", Readable: true, Writable: true, Available: true,
+		Value: json.RawMessage("false"), Desired: json.RawMessage("true"),
+		ObservedAt: &observed, Status: domain.ChannelDiverged,
+	}
+	gang := func(endpoint int64) domain.Channel {
+		return domain.Channel{
+			Key:       "switch",
+			Endpoint:  endpoint,
+			Writable:  true,
+			Available: true,
+			Value:     json.RawMessage("true"),
+		}
+	}
+	r.devices = []domain.Device{
+		{ID: 1, Name: "Lock", Channels: []domain.Channel{lock}},
+		{ID: 2, Name: "Gangs", Channels: []domain.Channel{gang(1), gang(2)}},
+		{
+			ID:   3,
+			Name: "Sensor",
+			Channels: []domain.Channel{
+				{
+					Key:       "temperature",
+					Unit:      text("°C"),
+					Value:     json.RawMessage("21.456"),
+					Available: false,
+				},
+			},
+		},
+		{ID: 4, Name: "Gone", Channels: []domain.Channel{}},
+	}
+	r.labels = map[int64]domain.DeviceLabel{
+		1: {Name: text("Front door"), Room: text("hall")},
+		3: {Room: text("Attic")},
+	}
+	r.errs[4] = domain.Errorf(domain.CodeHubTimeout, "no answer")
+	list, err := r.live.listDevices(t.Context(), "org", hubA, devicesRequest{})
+	if err != nil || list.Late || list.Total != 4 || list.Pages != 1 {
+		t.Fatalf("got %+v, %v, want 4 devices on one page", list, err)
+	}
+	rooms := list.Rooms
+	if len(rooms) != 3 || rooms[0].Name != "Attic" || rooms[1].Name != "hall" ||
+		rooms[2].Name != "" {
+		t.Fatalf("got rooms %+v, want Attic, hall and none", rooms)
+	}
+	front := rooms[1].Devices[0]
+	c := front.Channels[0]
+	if front.Name != "Front door" || front.Reported != "Lock" || c.Text != "unlocked" ||
+		c.DesiredText != "locked" ||
+		c.StatusText == "" ||
+		c.Control.Kind != "guarded" ||
+		c.Control.IsOn ||
+		c.ObservedAt.IsZero() {
+		t.Errorf("got lock %+v, want its label, texts, status and a guarded control", front)
+	}
+	sensor := rooms[0].Devices[0]
+	if sensor.Available || sensor.Channels[0].Text != "21.46 °C" ||
+		sensor.Channels[0].Control.Kind != "" {
+		t.Errorf("got sensor %+v, want it unavailable at 21.46 °C without a control", sensor)
+	}
+	if gangs := rooms[2].Devices[0]; gangs.Channels[0].Label != "Switch 1" ||
+		!gangs.Channels[0].Control.IsOn {
+		t.Errorf("got gangs %+v, want Switch 1, on", gangs)
+	}
+	if gone := rooms[2].Devices[1]; gone.Failure == "" {
+		t.Errorf("got device %+v, want a failure", gone)
+	}
+	r.errs[0] = domain.Errorf(domain.CodeHubOffline, "offline")
+	_, err = r.live.listDevices(t.Context(), "org", hubA, devicesRequest{})
+	if err != r.errs[0] {
+		t.Errorf("ListDevices of an offline hub: got %v, want %v", err, r.errs[0])
+	}
+}
+
+// The page of a hub with very many devices had megabytes and requested every device. Now a page has
+// a bounded number of devices and requests only these. A search covers all pages.
+func TestManyDevices(t *testing.T) {
+	t.Parallel()
+	r := newTestLive(t, Config{})
+	for id := range int64(1000) {
+		r.devices = append(
+			r.devices,
+			domain.Device{
+				ID:       id,
+				Name:     "Sensor " + strconv.FormatInt(id, 10),
+				Channels: []domain.Channel{},
+			},
+		)
+	}
+	r.labels = map[int64]domain.DeviceLabel{999: {Name: text("Cellar"), Room: text("Below")}}
+	seen, pages := 0, 1
+	for page := 0; page < pages; page++ {
+		list, err := r.live.listDevices(t.Context(), "org", hubA, devicesRequest{Page: page})
+		if err != nil || list.Total != 1000 || list.Found != 1000 || list.Page != page {
+			t.Fatalf("page %d: got %+v, %v, want 1000 devices in all", page, list, err)
+		}
+		if page == 0 && list.Rooms[0].Name != "Below" {
+			t.Errorf("got first room %q, want Below", list.Rooms[0].Name)
+		}
+		for _, room := range list.Rooms {
+			seen += len(room.Devices)
+		}
+		pages = list.Pages
+	}
+	if requests := r.gets.Load(); seen != 1000 || requests != 1000 || pages < 10 {
+		t.Errorf(
+			"got %d devices on %d pages with %d requests, want 1000 on 10 or more with 1000", seen,
+			pages, requests,
+		)
+	}
+	list, err := r.live.listDevices(
+		t.Context(), "org", hubA, devicesRequest{Find: "cellar", Page: 7},
+	)
+	if err != nil || list.Found != 1 || list.Rooms[0].Devices[0].ID != 999 || list.Page != 0 {
+		t.Errorf("search for cellar: got %+v, %v, want device 999", list, err)
+	}
+	names, err := r.live.deviceNames(t.Context(), "org", hubA)
+	if err != nil || len(names) != 1000 || names[999] != "Cellar" || names[3] != "Sensor 3" {
+		t.Errorf("got %d names, %v; want 1000", len(names), err)
+	}
+	r.errs[0] = domain.Errorf(domain.CodeHubOffline, "offline")
+	if names, err = r.live.deviceNames(t.Context(), "org", hubA); err != nil || len(names) != 1 ||
+		names[999] != "Cellar" {
+		t.Errorf("names of an offline hub: got %v, %v, want only Cellar", names, err)
+	}
+}
+
+// A slow hub delayed its whole page. Now the page lacks the devices or their values, and says so.
+func TestSlowHub(t *testing.T) {
+	t.Parallel()
+	r := newTestLive(t, Config{})
+	r.devices = []domain.Device{{ID: 1, Name: "Lock", Channels: []domain.Channel{}}}
+	r.slow = make(chan struct{})
+	list, err := r.live.listDevices(
+		t.Context(), "org", hubA, devicesRequest{Timeout: 10 * time.Millisecond},
+	)
+	if err != nil || !list.Late || len(list.Rooms) != 1 || list.Rooms[0].Devices[0].Failure == "" {
+		t.Errorf("slow values: got %+v, %v, want the device with a failure, late", list, err)
+	}
+	r.slowList = true
+	list, err = r.live.listDevices(
+		t.Context(), "org", hubA, devicesRequest{Timeout: 10 * time.Millisecond},
+	)
+	if err != nil || !list.Late {
+		t.Errorf("slow list: got %+v, %v, want it late", list, err)
+	}
+	close(r.slow)
+	list, err = r.live.listDevices(t.Context(), "org", hubA, devicesRequest{})
+	if err != nil || list.Late || list.Rooms[0].Devices[0].Failure != "" {
+		t.Errorf("after the delay: got %+v, %v, want the values", list, err)
+	}
+}
+
+// A lock with an unknown value could only be locked, not unlocked.
+func TestControlOfUnknownValue(t *testing.T) {
+	t.Parallel()
+	r := newTestLive(t, Config{})
+	r.devices = []domain.Device{
+		{
+			ID:   1,
+			Name: "Lock",
+			Channels: []domain.Channel{
+				{Key: "lock", Writable: true},
+				{Key: "switch", Writable: true, Value: json.RawMessage("false")},
+			},
+		},
+	}
+	device, err := r.live.getDevice(t.Context(), "org", hubA, 1)
+	if err != nil || !device.Channels[0].Control.Unknown || device.Channels[1].Control.Unknown {
+		t.Errorf("got %+v, %v, want the lock's value unknown and the switch's known", device, err)
+	}
+}
+
+// TestReadCommand checks that readCommand accepts and rejects the same values as the API. "" stands
+// for a rejection.
+func TestReadCommand(t *testing.T) {
+	t.Parallel()
+	for form, want := range map[string]string{
+		"key=lock&value=true":             "true",
+		"key=level&value=42":              "42",
+		"key=heating_setpoint&value=21,5": "21.5",
+		"key=mode&value=eco":              `"eco"`,
+		"key=color&value=%23ff0080":       `{"red":255,"green":0,"blue":128}`,
+		"key=color&value=%23ff0080&warm_white=7": `{"red":255,"green":0,"blue":128,` +
+			`"warm_white":7}`,
+		"key=color&value=red":                                 "",
+		"key=level&value=100":                                 "99",
+		"key=level&value=101":                                 "",
+		"key=mode&value=heat&other=dry":                       `"dry"`,
+		"key=level&value=1,2,3":                               "",
+		"key=level&value=":                                    "",
+		"key=temperature&value=1":                             "",
+		"key=nothing&value=1":                                 "",
+		"key=lock&value=true&endpoint=-1":                     "",
+		"key=lock&value=true&idempotency_key=":                "",
+		"key=color&value=%23ff0080&warm_white=256":            "",
+		"key=mode&value=" + strings.Repeat("x", 300):          "",
+		"key=lock&value=" + url.QueryEscape(`{"a":true}`):     "",
+		"key=switch&value=" + url.QueryEscape(`true}{`):       "",
+		"key=fan_mode&value=" + url.QueryEscape(`a"b\c`):      `"a\"b\\c"`,
+		"key=cooling_setpoint&value=" + url.QueryEscape(`-0`): "0",
+	} {
+		values, err := url.ParseQuery(form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !values.Has("endpoint") {
+			values.Set("endpoint", "0")
+		}
+		if !values.Has("idempotency_key") {
+			values.Set("idempotency_key", "once")
+		}
+		command, err := readCommand("org", hubA, 1, values)
+		if want == "" {
+			if err == nil {
+				t.Errorf("%s: got %s, want an error", form, command.Value)
+			}
+			continue
+		}
+		if err != nil || string(command.Value) != want || command.HubID != hubA ||
+			command.DeviceID != 1 ||
+			command.IdempotencyKey != "once" {
+			t.Errorf("%s: got %+v, %v, want %s", form, command, err, want)
+		}
+	}
+}
+
+// TestLog checks that readLog begins with the newest event or at a time, continues from a cursor,
+// and selects events by device, type and severity.
+func TestLog(t *testing.T) {
+	t.Parallel()
+	r := newTestLive(t, Config{})
+	r.append(hubA, "device.added", 3, `{"name":"<script>"}`)
+	r.append(hubA, "channel.observed", 2, levels(1, 3)...)
+	r.append(hubA, "channel.observed", 1, levels(1, 150)...)
+	r.append(hubA, "channel.observed", 4, `{"key":"smoke","value":true}`)
+	page, err := r.live.readLog(t.Context(), hubA, logRequest{})
+	if err != nil || len(page.Entries) != 100 || page.Older == "" ||
+		page.Entries[0].Text != "Smoke detected" ||
+		page.Entries[0].Severity != severityAlarm {
+		t.Fatalf("first page: got %d entries, %v; want 100", len(page.Entries), err)
+	}
+	page, err = r.live.readLog(t.Context(), hubA, logRequest{Before: page.Older})
+	if err != nil || len(page.Entries) != 55 || page.Older != "" ||
+		page.Entries[54].Text != "Device joined: <script>" {
+		t.Errorf("second page: got %d entries, %v; want 55", len(page.Entries), err)
+	}
+	device := int64(2)
+	for name, c := range map[string]struct {
+		request logRequest
+		want    int
+	}{
+		"device": {logRequest{Filter: logFilter{Device: &device}}, 3},
+		"type":   {logRequest{Filter: logFilter{Type: "device."}}, 1},
+		"severity": {
+			logRequest{Filter: logFilter{Severity: severityNotable}}, 2,
+		},
+		"alarms": {logRequest{Filter: logFilter{Severity: severityAlarm}}, 1},
+		"before a time": {
+			logRequest{
+				At: time.Now().Add(-time.Minute), Filter: logFilter{Type: "device."},
+			}, 0,
+		},
+		"in the future": {
+			logRequest{
+				At: time.Now().Add(time.Minute), Filter: logFilter{Device: &device},
+			}, 3,
+		},
+	} {
+		page, err := r.live.readLog(t.Context(), hubA, c.request)
+		if err != nil || len(page.Entries) != c.want || page.Older != "" {
+			t.Errorf("%s: got %d entries, %v, want %d", name, len(page.Entries), err, c.want)
+		}
+	}
+	if page, err = r.live.readLog(t.Context(), hubA, logRequest{
+		Before: "AQAAAAEAAAAAAAEBm",
+	}); domain.CodeOf(err) != domain.CodeInvalidRequest {
+		t.Errorf("invalid cursor: got %+v, %v, want invalid_request", page, err)
+	}
+	// After a reset an old page shows the newest events.
+	page, err = r.live.readLog(t.Context(), hubA, logRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := page.Older
+	r.reset(hubA)
+	r.append(hubA, "device.added", 5, `{"name":"Lamp"}`)
+	page, err = r.live.readLog(t.Context(), hubA, logRequest{Before: old})
+	if err != nil || !page.Expired || len(page.Entries) != 1 {
+		t.Errorf("after a reset: got %+v, %v, want the event of device 5 and Expired", page, err)
+	}
+}
+
+// TestExport checks that an export has every selected event, newest first, and ends at an error of
+// its reader.
+func TestExport(t *testing.T) {
+	t.Parallel()
+	r := newTestLive(t, Config{})
+	r.append(hubA, "channel.observed", 1, levels(0, 99)...)
+	for range 6 {
+		r.append(hubA, "channel.observed", 1, levels(0, 99)...)
+	}
+	r.append(hubA, "channel.observed", 2, levels(7, 8)...)
+	var texts []string
+	complete, err := r.live.exportLog(
+		t.Context(), hubA, logRequest{}, func(entry logEntry) error {
+			texts = append(texts, entry.Text)
+			return nil
+		},
+	)
+	if err != nil || !complete || len(texts) != 702 || texts[0] != "Level 8 %" ||
+		texts[701] != "Level 0 %" {
+		t.Errorf("got %d events, complete %v, %v, want 702", len(texts), complete, err)
+	}
+	broken := errors.New("broken")
+	complete, err = r.live.exportLog(
+		t.Context(), hubA, logRequest{}, func(logEntry) error { return broken },
+	)
+	if !errors.Is(err, broken) || complete {
+		t.Errorf("reader fails: got complete %v, %v, want its error", complete, err)
+	}
+}
+
+// TestCharts checks the bounds, the last value and the path of a chart.
+func TestCharts(t *testing.T) {
+	t.Parallel()
+	r := newTestLive(t, Config{})
+	r.append(hubA, "channel.observed", 1, levels(3, 42)...)
+	r.append(
+		hubA, "channel.observed", 1, `{"key":"level","endpoint":0,"value":7}`,
+		`{"key":"level","endpoint":0,"value":null}`, `{"key":"level","endpoint":1,"value":99}`,
+	)
+	r.append(hubA, "channel.observed", 2, levels(90, 99)...)
+	device := hubDevice{Hub: hubA, ID: 1, Channels: []deviceChannel{
+		{
+			Key:   "level",
+			Label: "Level",
+			Value: "7",
+		}, {Key: "battery", Label: "Battery", Value: "80", Unit: "%"},
+		{Key: "lock", Label: "Lock", Value: "true"},
+	}}
+	charts, err := r.live.drawCharts(t.Context(), device, time.Hour)
+	if err != nil || len(charts.Charts) != 1 || !charts.Complete {
+		t.Fatalf("got %+v, %v, want one complete chart", charts, err)
+	}
+	c := charts.Charts[0]
+	if c.Low != "3 %" || c.High != "42 %" || c.Last != "7 %" || c.Count != 41 ||
+		!strings.HasPrefix(c.Path, "M") ||
+		!strings.HasSuffix(c.Path, "H600") {
+		t.Errorf("got chart %+v, want 41 values from 3 to 42, the last 7", c)
+	}
+}
+
+// TestChartData checks what the page's script gets: scales that the unit fixes, peaks, and on/off
+// channels, also those that did not change in the period.
+func TestChartData(t *testing.T) {
+	t.Parallel()
+	r := newTestLive(t, Config{})
+	r.append(
+		hubA, "channel.observed", 1, `{"key":"humidity","endpoint":0,"value":40}`,
+		`{"key":"humidity","endpoint":0,"value":90}`, `{"key":"humidity","endpoint":0,"value":20}`,
+		`{"key":"humidity","endpoint":0,"value":41}`, `{"key":"lock","endpoint":0,"value":true}`,
+		`{"key":"lock","endpoint":0,"value":false}`,
+		`{"key":"power","endpoint":0,"value":140}`,
+	)
+	device := hubDevice{Hub: hubA, ID: 1, Channels: []deviceChannel{
+		{Key: "humidity", Value: "41", Unit: "%"}, {Key: "lock", Value: "false"},
+		{Key: "contact", Value: "true", ObservedAt: time.Now().Add(-3 * time.Hour)},
+		{Key: "power", Value: "140", Unit: "W"},
+	}}
+	charts, err := r.live.drawCharts(t.Context(), device, time.Hour)
+	if err != nil || len(charts.Charts) != 4 {
+		t.Fatalf("got %+v, %v, want four charts", charts, err)
+	}
+	for i, want := range []struct {
+		scale, values []float64
+		last          string
+	}{
+		{[]float64{0, 100}, []float64{40, 90, 20, 41}, "41 %"},
+		{[]float64{0, 1}, []float64{1, 0}, "unlocked"},
+		{[]float64{0, 1}, []float64{1}, "open"},
+		{nil, []float64{140}, "140 W"},
+	} {
+		got := charts.Charts[i].Data()
+		if !slices.Equal(got.Scale, want.scale) || !slices.Equal(got.Values, want.values) ||
+			len(got.Times) != len(got.Values) || charts.Charts[i].Last != want.last ||
+			!slices.IsSorted(got.Times) {
+			t.Errorf("%s: got %+v, last %q, want %+v", got.Key, got, charts.Charts[i].Last, want)
+		}
+	}
+}
+
+// The chart of a busy hub lacked the newest values. Now it is drawn from samples of the whole
+// period and is marked as incomplete.
+func TestChartOfBusyHub(t *testing.T) {
+	t.Parallel()
+	r := newTestLive(t, Config{})
+	const events = 25_000
+	for from := 1; from <= events; from += 500 {
+		r.append(hubA, "channel.observed", 1, levels(from, from+499)...)
+	}
+	observed := time.Now()
+	device := hubDevice{
+		Hub: hubA,
+		ID:  1,
+		Channels: []deviceChannel{
+			{Key: "level", Label: "Level", Value: strconv.Itoa(events), ObservedAt: observed},
+		},
+	}
+	charts, err := r.live.drawCharts(t.Context(), device, time.Hour)
+	if err != nil || len(charts.Charts) != 1 || charts.Complete {
+		t.Fatalf("got %+v, %v, want one incomplete chart", charts, err)
+	}
+	if c := charts.Charts[0]; c.Low != "1 %" || c.High != strconv.Itoa(events)+" %" ||
+		c.Last != strconv.Itoa(events)+" %" ||
+		c.Count > 21_000 ||
+		c.Count < 5_000 {
+		t.Errorf(
+			"got a chart from %s to %s, last %s, of %d values, want all of 5,000 to 21,000",
+			c.Low, c.High, c.Last, c.Count,
+		)
+	}
+}

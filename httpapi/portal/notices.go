@@ -1,0 +1,37 @@
+package portal
+
+// notices are the results of actions that a page can show, by name.
+var notices = map[string]string{
+	"signed-out":    "You are signed out.",
+	"session-ended": "Your session has ended. Sign in again to continue where you were.",
+	"form-not-sent": "Your session has ended, so your change was not saved. Sign in again: you " +
+		"return to the form, with what you typed.",
+	"organization-created": "Organization created. Next, add a site and its hubs.",
+	"role-changed":         "Role changed.",
+	"member-removed":       "Member removed. They can no longer see the organization.",
+	"left":                 "You have left the organization.",
+	"invited":              "Invitation sent. Anyone who has the link can accept it.",
+	"invitation-revoked":   "Invitation withdrawn. Its link no longer works.",
+	"key-shown": "This key has already been created. It was shown once: if you did not " +
+		"copy it, revoke it and create another.",
+	"key-revoked":          "Key revoked. Its requests are rejected and its streams have ended.",
+	"site-created":         "Site created.",
+	"site-renamed":         "Site renamed.",
+	"organization-renamed": "Organization renamed.",
+	"name-saved":           "Your name is saved.",
+	"mails-chosen":         "Saved.",
+	"condition-seen":       "Marked as seen.",
+	"hub-removed":          "Hub removed from the organization.",
+	"hub-added":            "Hub added.",
+	"hub-moved":            "Moved: it was already yours.",
+	"hub-renamed":          "Renamed: it was already yours.",
+	"hub-changed":          "Moved and renamed: it was already yours.",
+	"hub-unchanged":        "Nothing to change: it was already yours.",
+	"command-sent":         "Command sent. The channel shows its result.",
+	"device-labeled":       "Device saved.",
+	"device-forgotten":     "Device forgotten.",
+	"window-closed":        "Window closed.",
+	"hub-placed":           "Hub saved.",
+	"link-reset": "Link reset. The hub requests a new certificate within six hours, or at " +
+		"once when it is restarted.",
+}

@@ -1,0 +1,166 @@
+package portal
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"hubcloud/domain"
+)
+
+const (
+	// outcomeEvents bounds the events that are read in search of a command's outcome.
+	outcomeEvents = 1000
+	// outcomePage is how many of them are read at once.
+	outcomePage = 100
+	// concurrentOutcomes is how many outcomes are searched at once.
+	concurrentOutcomes = 8
+)
+
+// commandOutcome is what a device did after its hub accepted a command.
+type commandOutcome string
+
+// The outcomes of a command. An unknown outcome is one that too many other events follow or
+// precede, or that could not be read in time. outcomeOther is another number than the one that was
+// asked, which may be the nearest that the device can take.
+const (
+	outcomeUnknown  commandOutcome = ""
+	outcomeDone     commandOutcome = "done"
+	outcomePending  commandOutcome = "pending"
+	outcomeNotDone  commandOutcome = "not done"
+	outcomeOther    commandOutcome = "other"
+	outcomeFailed   commandOutcome = "failed" // the hub gave up
+	outcomeJammed   commandOutcome = "jammed"
+	outcomeReplaced commandOutcome = "replaced" // by the next command of the channel
+	outcomeNone     commandOutcome = "no answer"
+)
+
+// outcomesOf returns the outcome of each command, from the event logs of their hubs, and the value
+// that the device reported instead if the outcome is outcomeNotDone, outcomeOther or outcomeJammed.
+// It searches until ctx ends.
+func (p *Portal) outcomesOf(
+	ctx context.Context, commands []domain.CommandRecord,
+) (outcomes []commandOutcome, reported []json.RawMessage) {
+	outcomes = make([]commandOutcome, len(commands))
+	reported = make([]json.RawMessage, len(commands))
+	var searches errgroup.Group
+	searches.SetLimit(concurrentOutcomes)
+	for i, command := range commands {
+		if command.Outcome != "accepted" {
+			continue
+		}
+		searches.Go(func() error {
+			outcome, value, err := p.outcomeOf(ctx, command)
+			if err == nil {
+				outcomes[i], reported[i] = p.judge(ctx, command, outcome, value), value
+			}
+			return nil
+		})
+	}
+	_ = searches.Wait() // without its events the outcome of a command stays unknown
+	return outcomes, reported
+}
+
+// outcomeOf searches a hub's log for the outcome of a command: only what follows the record of the
+// command in the log counts.
+func (p *Portal) outcomeOf(
+	ctx context.Context, command domain.CommandRecord,
+) (outcome commandOutcome, reported json.RawMessage, err error) {
+	search := newOutcomeSearch(command.DeviceID, command.Key, command.Endpoint, command.Value)
+	after, more := command.Position, true
+	for read := 0; more && !search.final && read < outcomeEvents; {
+		page, err := p.Events.Page(ctx, command.HubID, after, outcomePage)
+		if err != nil {
+			return outcomeUnknown, nil, err
+		}
+		for _, event := range page.Events {
+			search.take(event)
+		}
+		read += len(page.Events)
+		after, more = page.Next, page.HasMore
+	}
+	switch {
+	case search.outcome != outcomePending:
+		return search.outcome, search.reported, nil
+	case more:
+		return outcomeUnknown, nil, nil
+	case p.Now().Sub(command.At) < outcomeTime:
+		return outcomePending, nil, nil
+	}
+	return outcomeNone, nil, nil
+}
+
+// judge returns the outcome of a command after which another number was reported: it is done if the
+// number is the nearest that the device can take. The resolution of the channel tells it, or the
+// hub's own status while both are the last.
+func (p *Portal) judge(
+	ctx context.Context, command domain.CommandRecord, outcome commandOutcome, reported json.RawMessage,
+) commandOutcome {
+	asked, isNumber := domain.JSONNumber(command.Value)
+	got, isOther := domain.JSONNumber(reported)
+	if outcome != outcomeNotDone || !isNumber || !isOther {
+		return outcome
+	}
+	state := p.lastState(ctx, command)
+	step := domain.Resolution(command.Key, state.Channel.Capabilities)
+	isLast := state.Certain && sameValue(state.Channel.Desired, command.Value) &&
+		sameValue(state.Channel.Value, reported)
+	switch {
+	case step > 0 && domain.IsNearest(asked, got, step),
+		isLast && state.Channel.Status == domain.ChannelSynchronized:
+		return outcomeDone
+	case step > 0, isLast:
+		return outcomeNotDone
+	}
+	return outcomeOther
+}
+
+// lastState returns the last reported state of a command's channel, the zero state if none is known.
+func (p *Portal) lastState(
+	ctx context.Context, command domain.CommandRecord,
+) (state domain.ReportedState) {
+	page, err := p.Reported.States(
+		ctx, command.OrgID, domain.StateFilter{HubID: &command.HubID, Key: &command.Key}, lastStates,
+		domain.StatePosition{},
+	)
+	if err != nil {
+		return state // the outcome is shown without it
+	}
+	for _, s := range page.Data {
+		if s.DeviceID == command.DeviceID && s.Channel.Key == command.Key &&
+			s.Channel.Endpoint == command.Endpoint {
+			return s
+		}
+	}
+	return state
+}
+
+// namesOf returns the names of the devices of hubs, by hub and device id. Hubs that do not answer
+// in time have only the names that members set.
+func (p *Portal) namesOf(
+	ctx context.Context, org string, hubs []domain.HubID, timeout time.Duration,
+) (map[domain.HubID]map[int64]string, error) {
+	names := make([]map[int64]string, len(hubs))
+	hubCtx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var requests errgroup.Group
+	requests.SetLimit(concurrentDevices)
+	for i, hub := range hubs {
+		requests.Go(func() (err error) {
+			if names[i], err = p.deviceNames(hubCtx, org, hub); err != nil {
+				names[i], err = p.labelNames(ctx, org, hub)
+			}
+			return err
+		})
+	}
+	if err := requests.Wait(); err != nil {
+		return nil, err
+	}
+	named := map[domain.HubID]map[int64]string{}
+	for i, hub := range hubs {
+		named[hub] = names[i]
+	}
+	return named, nil
+}

@@ -1,0 +1,208 @@
+package portal
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+)
+
+const (
+	locked   = `{"key":"lock","endpoint":0,"value":true}`
+	unlocked = `{"key":"lock","endpoint":0,"value":false}`
+	jam      = `{"key":"alarm","endpoint":0,"value":{"type":"Access Control","event":"Lock jammed","active":true}}`
+)
+
+// The outcome of a command was "Done" for a door that had jammed, once somebody locked it by hand,
+// and depended on the clock of the replica that sent the command. It is what the device reports
+// first after the command, in the order of the hub's log.
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	const level40, level80 = `{"key":"level","endpoint":0,"value":40}`,
+		`{"key":"level","endpoint":0,"value":80}`
+	const warm21, warm2111 = `{"key":"heating_setpoint","endpoint":0,"value":21}`,
+		`{"key":"heating_setpoint","endpoint":0,"value":21.11}`
+	for name, tt := range map[string]struct {
+		desired string
+		reports []string // "desired" stands for the next command, which asks for unlocked
+		want    commandOutcome
+		value   string
+	}{
+		"done":                 {locked, []string{locked}, outcomeDone, "true"},
+		"not done":             {locked, []string{unlocked}, outcomeNotDone, "false"},
+		"jammed":               {locked, []string{unlocked, jam}, outcomeJammed, "false"},
+		"locked by hand later": {locked, []string{unlocked, jam, locked}, outcomeJammed, "false"},
+		"opened later":         {locked, []string{locked, unlocked}, outcomeDone, "true"},
+		"passes other values":  {level80, []string{level40, level80}, outcomeDone, "80"},
+		"stops on its way":     {level80, []string{level40}, outcomeNotDone, "40"},
+		"no resolution known":  {warm21, []string{warm2111}, outcomeOther, "21.11"},
+		"no report":            {locked, nil, outcomePending, ""},
+		"no report in time":    {locked, nil, outcomeNone, ""},
+		"replaced":             {locked, []string{"desired"}, outcomeReplaced, ""},
+		"report of the next":   {locked, []string{unlocked, "desired", locked}, outcomeNotDone, "false"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			now := time.Now
+			if tt.want == outcomeNone {
+				now = func() time.Time { return time.Now().Add(time.Hour) }
+			}
+			r := newTestLive(t, Config{Now: now})
+			r.append(hubA, "channel.observed", 1, tt.desired) // before the command
+			position, err := r.logs.EndCursor(t.Context(), hubA)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var asked struct {
+				Key   string
+				Value json.RawMessage
+			}
+			if err := json.Unmarshal([]byte(tt.desired), &asked); err != nil {
+				t.Fatal(err)
+			}
+			command := domain.CommandRecord{
+				HubID: hubA, DeviceID: 1, Key: asked.Key, Value: asked.Value, Outcome: "accepted",
+				// The clock of the replica that sent the command is ahead of the broker's.
+				Position: position, At: time.Now().Add(20 * time.Second),
+			}
+			// What an earlier command asked for, and what the device reported to it.
+			r.append(hubA, "channel.desired", 1, unlocked)
+			r.append(hubA, "channel.observed", 1, tt.desired)
+			r.append(hubA, "channel.desired", 1, tt.desired)
+			r.append(hubA, "channel.observed", 2, tt.desired) // another device
+			for _, report := range tt.reports {
+				if report == "desired" {
+					r.append(hubA, "channel.desired", 1, unlocked)
+					continue
+				}
+				r.append(hubA, "channel.observed", 1, report)
+			}
+			rejected := command
+			rejected.Outcome = "hub_offline"
+			got, reported := r.live.outcomesOf(
+				t.Context(), []domain.CommandRecord{command, rejected},
+			)
+			if got[0] != tt.want || got[1] != outcomeUnknown || string(reported[0]) != tt.value {
+				t.Errorf(
+					"got outcomes %q with the value %q, want %q with %q, and none", got, reported[0],
+					tt.want, tt.value,
+				)
+			}
+		})
+	}
+}
+
+// The list of commands had "Not done: the device reports 21.11" after 21 °C for a thermostat in
+// degrees Fahrenheit, whose state was synchronized.
+func TestOutcomeOfNearestNumber(t *testing.T) {
+	t.Parallel()
+	channel := func(capabilities, value string, status domain.ChannelStatus) domain.Channel {
+		return domain.Channel{
+			Key: "heating_setpoint", Value: json.RawMessage(value), Desired: json.RawMessage(`21`),
+			Capabilities: json.RawMessage(capabilities), Status: status,
+		}
+	}
+	const fahrenheit = `{"resolution":0.5556}`
+	for name, tt := range map[string]struct {
+		channel  domain.Channel
+		certain  bool
+		reported string
+		want     commandOutcome
+	}{
+		"nearest":          {channel(fahrenheit, `21.11`, ""), false, `21.11`, outcomeDone},
+		"nearest, earlier": {channel(fahrenheit, `18`, ""), true, `21.11`, outcomeDone},
+		"not nearest":      {channel(fahrenheit, `21.67`, ""), true, `21.67`, outcomeNotDone},
+		"the hub says done": {
+			channel(`{}`, `21.11`, domain.ChannelSynchronized), true, `21.11`, outcomeDone,
+		},
+		"the hub says not done": {
+			channel(`{}`, `18`, domain.ChannelDiverged), true, `18`, outcomeNotDone,
+		},
+		"the hub was not asked": {
+			channel(`{}`, `21.11`, domain.ChannelDiverged), false, `21.11`, outcomeOther,
+		},
+		"no resolution, earlier": {
+			channel(`{}`, `19`, domain.ChannelSynchronized), true, `21.11`, outcomeOther,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			other := channel(`{"resolution":9}`, `21.11`, domain.ChannelSynchronized)
+			r := newTestLive(t, Config{Reported: reported{
+				{DeviceID: 0, Channel: other, Certain: true},
+				{DeviceID: 1, Channel: tt.channel, Certain: tt.certain},
+			}})
+			position, err := r.logs.EndCursor(t.Context(), hubA)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.append(hubA, "channel.desired", 1, `{"key":"heating_setpoint","endpoint":0,"value":21}`)
+			r.append(
+				hubA, "channel.observed", 1,
+				`{"key":"heating_setpoint","endpoint":0,"value":`+tt.reported+`}`,
+			)
+			got, _ := r.live.outcomesOf(t.Context(), []domain.CommandRecord{{
+				HubID: hubA, DeviceID: 1, Key: "heating_setpoint", Value: json.RawMessage(`21`),
+				Outcome: "accepted", Position: position, At: time.Now(),
+			}})
+			if got[0] != tt.want {
+				t.Errorf("got outcome %q, want %q", got[0], tt.want)
+			}
+		})
+	}
+}
+
+// TestAlarmTexts checks the texts of alarms and of events about codes and rules.
+func TestAlarmTexts(t *testing.T) {
+	t.Parallel()
+	r := newTestLive(t, Config{})
+	for _, event := range []struct{ kind, data, want string }{
+		{
+			"channel.observed",
+			`{"key":"alarm","endpoint":0,"value":{"type":"lock","event":"jammed","active":true}}`,
+			"Jammed",
+		},
+		{
+			"channel.observed",
+			`{"key":"alarm","value":{"event":"keypad_code_accepted","active":true,"user":2}}`,
+			"Code accepted (user 2)",
+		},
+		{
+			"channel.observed",
+			`{"key":"alarm","value":{"type":"intrusion","event":"beam_cut","active":false}}`,
+			"intrusion: beam cut: ended",
+		},
+		{"credential.created", `{"slot":3,"label":"Ann"}`, "Access code added: Ann (slot 3)"},
+		{"rule.created", `{"name":"Night","enabled":true}`, "Rule added: Night"},
+		{"rule.fired", `{}`, "Rule ran"},
+		{"channel.observed", `{"key":"lock","endpoint":0,"value":false}`, "Unlocked"},
+		{"channel.desired", `{"key":"lock","endpoint":0,"value":true}`, "Command: lock"},
+		{"channel.observed", `{"key":"switch","endpoint":2,"value":true}`, "Switch 2: Turned on"},
+		{"channel.desired", `{"key":"heating_setpoint","value":21.5}`, "Command: Heat to 21.5 °C"},
+		{"channel.observed", `{"key":"battery","value":7}`, "Battery 7 %"},
+		{"channel.observed", `{"key":"temperature","value":7}`, "Temperature 7"},
+		{"hub.disconnected", `{"reason":"kicked"}`,
+			"Hub disconnected: disconnected by the service, for example after a link reset (kicked)"},
+		{"hub.disconnected", `{"reason":null}`, "Hub disconnected: reason unknown"},
+		{"hub.events_skipped", `{"from":3,"to":7}`, "The hub lost events 3 to 7"},
+		{
+			"hub.log_reset", `{"reason":"factory_reset"}`,
+			"The event log begins anew: the hub was reset",
+		},
+		{"hub.log_reset", `{"reason":"moved"}`, "The event log begins anew: moved"},
+		{"hub.log_reset", `{}`, "The event log begins anew: reason unknown"},
+		{"device.forgotten", `{"name":"Lamp"}`, "Device removed: Lamp"},
+		{"device.forgotten", `{}`, "Device removed"},
+		{"door.opened", `{"by":"ann"}`, `{"by":"ann"}`},
+	} {
+		r.append(hubA, event.kind, 1, event.data)
+		page, err := r.live.readLog(t.Context(), hubA, logRequest{})
+		if err != nil || len(page.Entries) == 0 {
+			t.Fatalf("got %+v, %v, want entries", page, err)
+		}
+		if got := page.Entries[0].Text; got != event.want {
+			t.Errorf("%s %s: got %q, want %q", event.kind, event.data, got, event.want)
+		}
+	}
+}

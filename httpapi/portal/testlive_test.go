@@ -1,0 +1,488 @@
+package portal
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/streams/feed"
+	"hubcloud/streams/feed/orgfeed"
+	"hubcloud/streams/journal"
+	"hubcloud/streams/logwriter/logwritertest"
+	"hubcloud/streams/streamstest"
+)
+
+const (
+	hubA = domain.HubID("hub-aaaa-aaaa-aaaa")
+	hubB = domain.HubID("hub-bbbb-bbbb-bbbb")
+)
+
+var day = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// testLive is a Live over a real feed of real hub logs. Fakes are:
+//   - the read models, and the hubs and their epochs in memory: a test decides when each of them sees that a hub was
+//     added, released or reset, because the real ones are behind each other at random;
+//   - the devices: hubs must be slow, fail, or report invalid data;
+//   - the viewer's membership and session, which are channels and a function here.
+type testLive struct {
+	ReadModels
+	Devices
+	t         testing.TB
+	logs      *feed.Logs
+	feed      *orgfeed.Feed
+	live      *Portal
+	ended     chan struct{} // ends the viewer's membership
+	signedOut chan struct{} // ends the viewer's session
+
+	mu      sync.Mutex
+	hubs    map[domain.HubID]domain.Hub
+	epochs  map[domain.HubID]domain.Epoch
+	changed chan struct{} // closed at the next change of epochs
+	last    map[domain.HubID]uint64
+	devices []domain.Device
+	labels  map[int64]domain.DeviceLabel
+	errs    map[int64]error // the results of Get by device, and of List by 0
+	gets    atomic.Int64    // calls of Get
+	// get replaces the answers of Get unless it is nil.
+	get func() (domain.Device, error)
+	// slow blocks Get, and with slowList also List, until it is closed. nil does not block.
+	slow     chan struct{}
+	slowList bool
+	out      bool // the session is invalid, but signedOut is not closed
+}
+
+func newTestLive(t testing.TB, cfg Config) *testLive {
+	t.Helper()
+	r := &testLive{
+		t: t, ended: make(chan struct{}), signedOut: make(chan struct{}),
+		hubs: map[domain.HubID]domain.Hub{}, epochs: map[domain.HubID]domain.Epoch{},
+		last: map[domain.HubID]uint64{}, errs: map[int64]error{}, changed: make(chan struct{}),
+	}
+	cfg.Retention = cmp.Or(cfg.Retention, time.Hour)
+	r.add(hubA)
+	r.add(hubB)
+	conns := streamstest.Start(t)
+	journals, _ := logwritertest.Open(t, conns, cfg.Retention)
+	var err error
+	r.logs, err = feed.New(
+		conns,
+		feed.Config{
+			Journal:   journals,
+			Retention: cfg.Retention,
+			Epoch:     r.epoch,
+			Logger:    slog.New(slog.DiscardHandler),
+		},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.feed, err = orgfeed.New(orgfeed.Config{
+		Logs: r.logs, Hubs: testHubs{r}, Journal: journals, Retention: cfg.Retention,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = r.logs.Run(ctx) })
+	running.Go(func() { _ = r.feed.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		r.feed.Close()
+		r.logs.Close()
+	})
+	cfg.ReadModels, cfg.Devices, cfg.Events = r, r, r.logs
+	cfg.Feed, cfg.Hubs = testFeed{r.feed}, testHubs{r}
+	cfg.DisconnectReason = func(domain.HubID) *string { return nil }
+	if cfg.Reported == nil {
+		cfg.Reported = reported{}
+	}
+	cfg.Pace = cmp.Or(cfg.Pace, time.Millisecond)
+	r.live = New(cfg)
+	return r
+}
+
+// testFeed adapts orgfeed.Feed to live.Feed.
+type testFeed struct{ *orgfeed.Feed }
+
+func (f testFeed) Follow(
+	ctx context.Context, org string, filter domain.EventFilter, after string,
+) (EventReader, error) {
+	return newTestReader(f.Feed.Follow(ctx, org, filter, after))
+}
+
+func (f testFeed) FollowSince(
+	ctx context.Context, org string, filter domain.EventFilter, since time.Time,
+) (EventReader, error) {
+	return newTestReader(f.Feed.FollowSince(ctx, org, filter, since))
+}
+
+type testReader struct{ *orgfeed.Reader }
+
+func newTestReader(reader *orgfeed.Reader, err error) (EventReader, error) {
+	if err != nil {
+		return nil, err
+	}
+	return testReader{reader}, nil
+}
+
+func (r testReader) Next(ctx context.Context, limit int) ([]domain.EncodedEvent, error) {
+	events, err := r.Reader.Next(ctx, limit)
+	if errors.Is(err, feed.ErrClosed) {
+		err = ErrEventsClosed
+	}
+	return events, err
+}
+
+// testHubs is the hubs in memory: those with an epoch.
+type testHubs struct{ r *testLive }
+
+func (h testHubs) Hub(hub domain.HubID) (domain.HubAccess, bool) {
+	h.r.mu.Lock()
+	defer h.r.mu.Unlock()
+	epoch, ok := h.r.epochs[hub]
+	return domain.HubAccess{OrgID: "org", SiteID: h.r.hubs[hub].SiteID, Epoch: epoch}, ok
+}
+
+func (h testHubs) HubsOf(string) []domain.HubID {
+	h.r.mu.Lock()
+	defer h.r.mu.Unlock()
+	return slices.Collect(maps.Keys(h.r.epochs))
+}
+
+func (h testHubs) Changed(string) <-chan struct{} {
+	h.r.mu.Lock()
+	defer h.r.mu.Unlock()
+	return h.r.changed
+}
+
+func (testHubs) Refresh(context.Context) error { return nil }
+
+func (r *testLive) epoch(hub domain.HubID) (domain.Epoch, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	epoch, ok := r.epochs[hub]
+	return epoch, ok
+}
+
+// add adds an online hub to the organization.
+func (r *testLive) add(hub domain.HubID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.hubs[hub] = domain.Hub{ID: hub, SiteID: "site", Status: domain.HubOnline, Since: day}
+	r.setEpoch(hub, domain.Epoch{ID: domain.NewEpochID(uint32(len(r.hubs)))})
+}
+
+// setEpoch sets the epoch of a hub, and the hub of the organization. The caller must hold r.mu.
+func (r *testLive) setEpoch(hub domain.HubID, epoch domain.Epoch) {
+	r.epochs[hub] = epoch
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// release removes a hub from the organization, but not from the read models, which are behind.
+func (r *testLive) release(hub domain.HubID) {
+	r.mu.Lock()
+	delete(r.epochs, hub)
+	close(r.changed)
+	r.changed = make(chan struct{})
+	r.mu.Unlock()
+	r.logs.Released(hub)
+}
+
+// reset begins a new epoch of a hub's log.
+func (r *testLive) reset(hub domain.HubID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.setEpoch(hub, domain.Epoch{ID: domain.NewEpochID(0xff), After: r.last[hub]})
+}
+
+// change changes a hub in the read models.
+func (r *testLive) change(hub domain.HubID, update func(*domain.Hub)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	changed := r.hubs[hub]
+	update(&changed)
+	if r.hubs[hub].SiteID != changed.SiteID {
+		r.setEpoch(hub, r.epochs[hub]) // the hub is moved in memory too
+	}
+	r.hubs[hub] = changed
+}
+
+// append appends an event to a hub's log for each data.
+func (r *testLive) append(hub domain.HubID, eventType string, device int64, data ...string) {
+	r.t.Helper()
+	epoch, _ := r.epoch(hub)
+	var records []journal.Record
+	for i, d := range data {
+		n := uint64(i) + r.last[hub] + 1
+		records = append(records, journal.Record{
+			Kind: journal.KindHubEvent, EpochID: epoch.ID, OrgID: "org", OwnLog: "a", Through: n,
+			Payload: fmt.Appendf(
+				nil,
+				`{"type":%q,"hub_id":%q,"device_id":%d,"time":%q,"clock_trusted":true,"data":%s}`,
+				eventType, hub, device, domain.FormatTime(time.Now()), d,
+			),
+		})
+	}
+	last, err := r.logs.Append(r.t.Context(), hub, r.last[hub], records)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.last[hub] = last
+}
+
+func (r *testLive) Hubs(
+	_ context.Context, _ string, site *string, limit int, after string,
+) (domain.Page[domain.Hub], error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	page := domain.Page[domain.Hub]{Data: []domain.Hub{}}
+	for _, id := range slices.Sorted(maps.Keys(r.hubs)) {
+		if string(id) <= after || site != nil && r.hubs[id].SiteID != *site {
+			continue
+		}
+		if len(page.Data) == limit {
+			page.HasMore = true
+			break
+		}
+		page.Data = append(page.Data, r.hubs[id])
+	}
+	return page, nil
+}
+
+func (r *testLive) Hub(_ context.Context, _ string, id domain.HubID) (domain.Hub, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	hub, ok := r.hubs[id]
+	if !ok {
+		return hub, domain.ErrHubNotFound()
+	}
+	return hub, nil
+}
+
+func (r *testLive) DeviceLabels(
+	context.Context, string, domain.HubID,
+) (map[int64]domain.DeviceLabel, error) {
+	return r.labels, nil
+}
+
+// wait blocks while the hub is slow.
+func (r *testLive) wait(ctx context.Context, slow bool) error {
+	if !slow || r.slow == nil {
+		return nil
+	}
+	select {
+	case <-r.slow:
+		return nil
+	case <-ctx.Done():
+		return domain.Errorf(domain.CodeHubTimeout, "no answer")
+	}
+}
+
+func (r *testLive) List(ctx context.Context, _ domain.HubID) ([]domain.Device, error) {
+	if err := r.wait(ctx, r.slowList); err != nil {
+		return nil, err
+	}
+	return r.devices, r.errs[0]
+}
+
+func (r *testLive) Get(ctx context.Context, _ domain.HubID, id int64) (domain.Device, error) {
+	r.gets.Add(1)
+	if err := r.wait(ctx, true); err != nil {
+		return domain.Device{}, err
+	}
+	if r.get != nil {
+		return r.get()
+	}
+	i := slices.IndexFunc(r.devices, func(d domain.Device) bool { return d.ID == id })
+	if i < 0 || r.errs[id] != nil {
+		return domain.Device{}, cmp.Or(
+			r.errs[id], error(domain.Errorf(domain.CodeNotFound, "no such device")),
+		)
+	}
+	return r.devices[i], nil
+}
+
+// page reads a stream as a page of the portal does.
+type page struct {
+	t      testing.TB
+	lines  *bufio.Scanner
+	cancel context.CancelFunc
+	// position is the position to reconnect with.
+	position string
+	rejected bool
+}
+
+// block is one event of a stream.
+type block struct {
+	Type string
+	Data json.RawMessage
+}
+
+// open opens a stream, which ends with the test.
+func (r *testLive) open(want streamRequest) *page {
+	r.t.Helper()
+	server := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+			viewer := streamViewer{
+				OrgID:     "org",
+				MemberID:  "member",
+				Ended:     r.ended,
+				SignedOut: r.signedOut,
+				SignedIn: func(context.Context) bool {
+					r.mu.Lock()
+					defer r.mu.Unlock()
+					return !r.out
+				},
+			}
+			if err := r.live.stream(w, request, viewer, want); err != nil {
+				http.Error(w, err.Error(), http.StatusTooManyRequests)
+			}
+		}),
+	)
+	ctx, cancel := context.WithCancel(context.Background())
+	request, err := http.NewRequestWithContext(ctx, "POST", server.URL, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	response, err := server.Client().Do(request)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	p := &page{
+		t:        r.t,
+		lines:    bufio.NewScanner(response.Body),
+		cancel:   cancel,
+		rejected: response.StatusCode != http.StatusOK,
+	}
+	p.lines.Buffer(nil, 1<<20)
+	r.t.Cleanup(func() {
+		cancel()
+		response.Body.Close()
+		server.Close()
+	})
+	return p
+}
+
+// next returns the next event, and false at the stream's end.
+func (p *page) next() (block, bool) {
+	var b block
+	for p.lines.Scan() {
+		line := p.lines.Text()
+		if id, ok := strings.CutPrefix(line, "id: "); ok {
+			p.position = id
+		}
+		if text, ok := strings.CutPrefix(line, "event: "); ok {
+			b.Type = text
+		}
+		if text, ok := strings.CutPrefix(line, "data: "); ok {
+			b.Data = json.RawMessage(text)
+		}
+		if line == "" && b.Data != nil {
+			return b, true
+		}
+	}
+	return b, false
+}
+
+// nextAfterStates returns the next event but hub.portal_begin and hub.portal_states.
+func (p *page) nextAfterStates() (b block, ok bool) {
+	for {
+		if b, ok = p.next(); !ok || b.Type != "hub.portal_begin" && b.Type != "hub.portal_states" {
+			return b, ok
+		}
+	}
+}
+
+// awaitPosition reads until the stream sends another position than a former one.
+func (p *page) awaitPosition(former string) {
+	p.t.Helper()
+	for p.position == former {
+		if !p.lines.Scan() {
+			p.t.Fatal("stream ended, want another position")
+		}
+		if id, ok := strings.CutPrefix(p.lines.Text(), "id: "); ok {
+			p.position = id
+		}
+	}
+}
+
+// await skips events up to one of a type, and unmarshals its data.
+func (p *page) await(eventType string, into any) {
+	p.t.Helper()
+	for {
+		b, ok := p.next()
+		if !ok {
+			p.t.Fatalf("stream ended, want %s", eventType)
+		}
+		if b.Type != eventType {
+			continue
+		}
+		if err := json.Unmarshal(b.Data, into); err != nil {
+			p.t.Fatal(err)
+		}
+		return
+	}
+}
+
+// values reads events until each hub has reported its last value. It returns all values by hub.
+func (p *page) values(last map[domain.HubID]int) map[domain.HubID][]int {
+	p.t.Helper()
+	got := map[domain.HubID][]int{}
+	for missing := len(last); missing > 0; {
+		var event logEvent
+		p.await("channel.observed", &event)
+		var data struct{ Value int }
+		if err := json.Unmarshal(event.Data, &data); err != nil {
+			p.t.Fatal(err)
+		}
+		got[event.HubID] = append(got[event.HubID], data.Value)
+		if data.Value == last[event.HubID] {
+			missing--
+		}
+	}
+	return got
+}
+
+// levels returns the data of channel.observed events with the values from, from+1, … to.
+func levels(from, to int) []string {
+	var all []string
+	for n := from; n <= to; n++ {
+		all = append(all, fmt.Sprintf(`{"key":"level","endpoint":0,"value":%d}`, n))
+	}
+	return all
+}
+
+// sequence returns from, from+1, … to.
+func sequence(from, to int) []int {
+	all := []int{}
+	for n := from; n <= to; n++ {
+		all = append(all, n)
+	}
+	return all
+}
+
+// begin is the data of hub.portal_begin.
+type begin struct{ Anew bool }
+
+// states is the data of hub.portal_states.
+type states struct {
+	Whole bool
+	Hubs  []hubState
+}
