@@ -92,8 +92,9 @@ type Store struct {
 
 // Open connects to the database and creates the schema of the read models if it does not exist. It
 // fails with schema.ErrOtherInstallation, schema.ErrEncoding or database.ErrPooler if the database
-// cannot be used. If the database is away for longer than patience, Open returns all the same: the
-// store goes on trying, Claimed reports when it has succeeded, and reads fail until then.
+// cannot be used. If the database is away for longer than patience, or for half of ctx's time, Open
+// returns all the same: the store goes on trying, Claimed reports when it has succeeded, and reads
+// fail until then.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
@@ -151,30 +152,37 @@ func (s *Store) withConn(ctx context.Context, fn func(conn *pgx.Conn) error) err
 // to have the schemas. Nothing may be written to the database before.
 func (s *Store) Claimed() <-chan struct{} { return s.claimed }
 
-// claimInTime claims the database. It tries again until the database answers or has been away for
-// patience, and then returns nil: listen goes on trying.
+// claimInTime claims the database. It tries again until the database answers, has been away for
+// patience, or half of ctx's time is over, and then returns nil: listen goes on trying.
 func (s *Store) claimInTime(ctx context.Context) error {
 	began := time.Now()
+	trying := ctx
+	if deadline, ok := ctx.Deadline(); ok {
+		// The other half is for what follows the claim, also if ctx ends before patience does.
+		half, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
+		defer cancel()
+		trying = half
+	}
 	for wait := database.FirstRetry; ; wait = min(2*wait, database.LastRetry) {
-		err := s.withConn(ctx, func(conn *pgx.Conn) error {
-			if err := database.CheckSession(ctx, s.dial, conn); err != nil {
+		err := s.withConn(trying, func(conn *pgx.Conn) error {
+			if err := database.CheckSession(trying, s.dial, conn); err != nil {
 				return err
 			}
-			if err := s.claim(ctx, conn); err != nil {
+			if err := s.claim(trying, conn); err != nil {
 				return err
 			}
-			return s.checkComplete(ctx, query.New(conn))
+			return s.checkComplete(trying, query.New(conn))
 		})
 		switch {
 		case err == nil, Rejects(err):
 			return err
 		case ctx.Err() != nil:
 			return errors.Join(err, ctx.Err())
-		case time.Now().After(s.failed(began, err)):
+		case time.Now().After(s.failed(began, err)), trying.Err() != nil:
 			s.logger.Warn("database not reached: serving what needs no read models")
 			return nil
 		}
-		database.Pause(ctx, wait)
+		database.Pause(trying, wait)
 	}
 }
 

@@ -108,6 +108,8 @@ func (s *Server) checkReadModels(ctx context.Context) (string, *problem) {
 				"commands, events and live reads of devices work",
 			action: "check that PostgreSQL runs and accepts connections; the log has the error",
 			cause:  err, serves: true,
+			// A database that has not answered since the start is not one that reconnects.
+			lasting: !s.claimed(),
 		}
 	}
 	return "complete", nil

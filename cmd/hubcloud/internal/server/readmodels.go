@@ -233,6 +233,16 @@ func (s *Server) startFreshness(barrier *replicas.Barrier) (err error) {
 	return nil
 }
 
+// claimed reports whether the database has answered since the start.
+func (s *Server) claimed() bool {
+	select {
+	case <-s.store.Claimed():
+		return true
+	default:
+		return false
+	}
+}
+
 // firstBuildWait is how long a start waits for the first build of the read models. A longer build
 // continues after the start, and /readyz shows its progress.
 const firstBuildWait = 5 * time.Second
@@ -240,9 +250,7 @@ const firstBuildWait = 5 * time.Second
 // waitForReadModels waits until the read models are complete, or for firstBuildWait. It does not
 // wait for a database that is away.
 func (s *Server) waitForReadModels(ctx context.Context) {
-	select {
-	case <-s.store.Claimed():
-	default:
+	if !s.claimed() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, firstBuildWait)

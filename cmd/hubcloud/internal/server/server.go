@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -196,6 +198,13 @@ func Start(ctx context.Context, cfg Config, logger *slog.Logger) (_ *Server, err
 	} {
 		stepBegan := time.Now()
 		if err := step.run(starting); err != nil {
+			if errors.Is(context.Cause(starting), errStartTimeout) &&
+				!errors.Is(err, errStartTimeout) {
+				err = fmt.Errorf(
+					"%w: %s (--start-timeout) were not enough for the part %q: %w", errStartTimeout,
+					cfg.StartTimeout, step.name, err,
+				)
+			}
 			return nil, err
 		}
 		logger.Debug(
