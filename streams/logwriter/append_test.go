@@ -3,6 +3,7 @@ package logwriter_test
 import (
 	"context"
 	"errors"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -242,6 +243,71 @@ func TestTwoWriters(t *testing.T) {
 	}
 	first.check(t, hub, int(stored))
 	second.check(t, hub, int(stored))
+}
+
+// gate is a way to the broker that can be closed for new connections.
+type gate struct{ closed atomic.Bool }
+
+// Dial implements nats.CustomDialer.
+func (g *gate) Dial(network, address string) (net.Conn, error) {
+	if g.closed.Load() {
+		return nil, errors.New("closed")
+	}
+	return net.Dial(network, address)
+}
+
+// A writer that lost its lease while the broker was out of reach went on with its commit for 15 s,
+// and stayed subscribed at the broker afterwards: half of the appends of other replicas got no
+// answer.
+func TestWriterEndsWhileTheBrokerIsAway(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	var way gate
+	conns, err := streams.Connect(
+		t.Context(), streamstest.NewNetwork(t, broker).Credentials(), nats.SetCustomDialer(&way),
+		streams.WithLog(streamstest.Logger()),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conns.Close)
+	first, second := startOn(t, conns, 1, nil), start(t, broker, nil)
+	var held atomic.Bool
+	held.Store(true)
+	stop := first.serve(t, held.Load)
+	if _, err := first.AppendCommand(t.Context(), hubID(1), []byte(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	way.closed.Store(true)
+	if err := conns.Cloud.ForceReconnect(); err != nil {
+		t.Fatal(err)
+	}
+	streamstest.Eventually(t, "the connection is lost", conns.Cloud.IsReconnecting)
+	appended := make(chan error, 1)
+	go func() {
+		_, err := first.AppendCommand(t.Context(), hubID(1), []byte(`{}`))
+		appended <- err
+	}()
+	streamstest.Eventually(t, "a commit is under way", func() bool {
+		return first.IsCommitting(hubID(1), time.Now().Add(time.Hour))
+	})
+	held.Store(false)
+	began := time.Now()
+	stop()
+	if err := <-appended; !errors.Is(err, jsapi.ErrOutcomeUnknown) {
+		t.Errorf("append when the lease was lost: %v, want ErrOutcomeUnknown", err)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("the writer ended %s after its lease, want at once", took)
+	}
+	way.closed.Store(false)
+	streamstest.Eventually(t, "the connection is back", conns.Cloud.IsConnected)
+	second.serve(t, always)
+	for range 20 {
+		if _, err := first.AppendCommand(t.Context(), hubID(2), []byte(`{}`)); err != nil {
+			t.Fatalf("append by way of the other replica: %v", err)
+		}
+	}
 }
 
 // Times grow although the clock jumps back by an hour, also in the next writer.

@@ -40,6 +40,10 @@ const (
 // maxRemote bounds the requests of other replicas that a writer handles at once.
 const maxRemote = 256
 
+// drainTimeout is how long a writer that ends waits for the broker before it gives up the requests
+// of other replicas that are under way to it.
+const drainTimeout = time.Second
+
 // errNoWriter means that no replica answered: nothing was stored.
 var errNoWriter = errors.New("no replica writes the journal")
 
@@ -170,9 +174,15 @@ func (r *Router) answerOthers(ctx context.Context, w *writer) (stop func(), err 
 	drained := make(chan struct{})
 	sub.SetClosedHandler(func(string) { close(drained) })
 	stop = func() {
-		// Requests that are here already are answered, so that their senders do not wait in vain.
 		cancel()
-		if sub.Drain() == nil {
+		// Requests that are here already are answered, so that their senders do not wait in vain. But
+		// a subscription that is drained while the client reconnects stays at the broker, which would
+		// send it requests that nobody gets.
+		end := sub.Unsubscribe
+		if w.held() && r.cfg.Conns.Cloud.FlushTimeout(drainTimeout) == nil {
+			end = sub.Drain
+		}
+		if end() == nil {
 			<-drained
 		}
 		tasks.Wait()

@@ -271,9 +271,17 @@ func (w *writer) commit(ctx context.Context, batch []*request) error {
 	}
 	began := time.Now()
 	w.committing.Store(&began)
-	// A commit that has begun is carried to its end, within the journal's own patience: without
-	// the outcome nothing can follow.
-	c, err := w.out.Commit(context.WithoutCancel(ctx), records, w.group.index.Tip)
+	// A commit that has begun is carried to its end, within the journal's own patience: without the
+	// outcome nothing can follow. Once the lease is lost nothing follows in any case, and the next
+	// holder waits.
+	committing, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	defer context.AfterFunc(ctx, func() {
+		if !w.held() {
+			giveUp()
+		}
+	})()
+	c, err := w.out.Commit(committing, records, w.group.index.Tip)
 	switch {
 	case errors.Is(err, journal.ErrFenced):
 		answer(accepted, errStopped)
