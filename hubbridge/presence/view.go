@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/nats-io/nats.go"
@@ -105,6 +107,13 @@ func (v *View) Get(hub domain.HubID) (domain.Presence, bool) {
 	defer v.mu.RUnlock()
 	p, ok := v.hubs[hub]
 	return p, ok
+}
+
+// All returns the presence of every hub that has ever connected, in no order.
+func (v *View) All() []domain.Presence {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return slices.Collect(maps.Values(v.hubs))
 }
 
 // Online reports whether a hub is connected.

@@ -188,11 +188,19 @@ func TestDoctor(t *testing.T) {
 			elsewhere,
 			append(generous, "--nats-url", "nats://"+s.NATS, "--nats-credentials", credentials)...)
 		d.expectComplete()
-		for _, name := range []string{"service", "disk", "open_files", "postgres", "projections"} {
+		for _, name := range []string{
+			"service", "disk", "open_files", "postgres", "projections", "hubs", "journal",
+		} {
 			d.expect(name, "skipped")
 		}
 		d.expect("broker", "ok")
+		d = diagnose(t, elsewhere, append(generous, "--admin", s.Admin)...)
+		d.expectComplete()
+		for _, name := range []string{"broker", "clock", "postgres", "projections"} {
+			d.expect(name, "skipped")
+		}
 		d.expect("hubs", "ok", "hubs that have ever connected")
+		d.expect("journal", "ok", "its writer answers")
 		d = diagnose(
 			t,
 			elsewhere,

@@ -8,8 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"time"
 
+	"hubcloud/cmd/hubcloud/internal/address"
 	"hubcloud/cmd/hubcloud/internal/datadir"
 	"hubcloud/cmd/hubcloud/internal/doctor"
 	"hubcloud/cmd/hubcloud/internal/operator"
@@ -27,32 +27,19 @@ type doctorCommand struct {
 	SMTPURL     string   `help:"Mail server whose login to check, in the form of serve. No mail is sent." placeholder:"URL" name:"smtp-url"`
 	CACert      string   `help:"Certificate (PEM) of the authority. Defaults to that of the service." placeholder:"FILE" name:"ca-cert" type:"path"`
 	Certificate []string `help:"Further certificates (PEM) whose expiry to check, such as a proxy's." placeholder:"FILE" type:"path" sep:","`
-	doctorLimits
-}
-
-// doctorLimits are the values beyond which a component is wrong or gets a warning.
-type doctorLimits struct {
-	DiskFree        float64       `help:"Part of each disk that must be free, in percent. Less than twice as much is a warning." default:"5" group:"Limits"`
-	SyncTime        time.Duration `help:"Longest time to sync a small file to disk." default:"50ms" group:"Limits"`
-	OpenFiles       uint64        `help:"Lowest limit of open files; more if the hubs need more." default:"4096" group:"Limits"`
-	ClockSkew       time.Duration `help:"Largest difference between two clocks." default:"2s" group:"Limits"`
-	CertificateDays int           `help:"Days for which a certificate must still be valid." default:"14" group:"Limits"`
-	StorageUsed     float64       `help:"Largest used part of a storage limit of the broker, in percent. More than four fifths of it is a warning." default:"90" group:"Limits"`
-	Connections     int           `help:"Connections that the database must have free." default:"10" group:"Limits"`
-	Lag             time.Duration `help:"Largest age of an event that the read models have not applied." default:"30s" group:"Limits"`
-	MailAge         time.Duration `help:"Longest time that a mail waits for the mail server." default:"15m" group:"Limits"`
-	Flaps           int           `help:"Disconnections of a hub per hour that are a warning." default:"6" group:"Limits"`
-	HubFacts        int           `help:"Resets of a hub, or certificates issued to it, per hour that are a warning." default:"20" group:"Limits"`
+	Admin       string   `help:"--admin address of a service elsewhere, to be asked what only a running service knows. Defaults to that of the service on --data-dir." placeholder:"HOST:PORT" env:"-"`
+	doctor.Limits
 }
 
 // Help returns the long help text.
 func (c *doctorCommand) Help() string {
 	return `Checks every component (service, broker, disk, sync setting, open files, clock, certificates, PostgreSQL, projections, mail, hubs that
 reconnect often, logs near their limits, the journals that hub logs are written from), and prints its state and what to do. It takes less than five seconds, also works while no service
-runs, and changes nothing, except that it creates and removes a file of a few bytes to test the disk.
+runs, and changes nothing, except that it creates and removes a file of a few bytes to test the disk. What only a running service knows, such as
+its hubs, it asks the service for at its --admin address.
 
   hubcloud doctor --data-dir /var/lib/hubcloud
-  hubcloud doctor --nats-url nats://broker:4222 --nats-credentials credentials.json --postgres-url postgres://…
+  hubcloud doctor --admin replica-1:9090 --nats-url nats://broker:4222 --nats-credentials credentials.json --postgres-url postgres://…
 
 The verdicts are ok, skipped (cannot be checked from here), warning, unknown (no answer) and wrong. The exit code is 1 when a component is
 wrong or unknown, and 0 otherwise. With --json it prints one object per line: name, ok, verdict, detail, advice.`
@@ -60,23 +47,10 @@ wrong or unknown, and 0 otherwise. With --json it prints one object per line: na
 
 // Validate checks the flags. The flag parser calls it.
 func (c *doctorCommand) Validate() error {
-	for _, f := range []struct {
-		name    string
-		percent float64
-	}{
-		{"disk-free", c.DiskFree}, {"storage-used", c.StorageUsed},
-	} {
-		if f.percent < 0 || f.percent > 100 {
-			return fmt.Errorf("--%s %g: must be 0 to 100", f.name, f.percent)
-		}
+	if c.Admin != "" && address.Check(c.Admin) != nil {
+		return fmt.Errorf("--admin %q: must be HOST:PORT", c.Admin)
 	}
-	if c.Flaps < 1 {
-		return fmt.Errorf("--flaps %d: must be at least 1", c.Flaps)
-	}
-	if c.HubFacts < 1 {
-		return fmt.Errorf("--hub-facts %d: must be at least 1", c.HubFacts)
-	}
-	return nil
+	return c.Limits.Validate()
 }
 
 // errUnhealthy reports that the doctor found and printed a problem.
@@ -104,27 +78,18 @@ func (c *doctorCommand) Run(ctx context.Context, out Output) error {
 // concerned reports what cannot be read.
 func (c *doctorCommand) config() doctor.Config {
 	cfg := doctor.Config{
-		Elsewhere: c.NATSURL != "", SMTPURL: c.SMTPURL,
+		Elsewhere: c.NATSURL != "" || c.Admin != "", SMTPURL: c.SMTPURL,
 		CACert: c.CACert, Certificates: c.Certificate,
-		Limits: doctor.Limits{
-			DiskFree: c.DiskFree, SyncTime: c.SyncTime, OpenFiles: c.OpenFiles,
-			ClockSkew: c.ClockSkew, CertificateDays: c.CertificateDays,
-			Storage: c.StorageUsed, Connections: c.Connections, Lag: c.Lag, MailAge: c.MailAge,
-			Flaps: c.Flaps, HubFacts: c.HubFacts,
-		},
+		Limits: c.Limits,
 	}
 	dir := datadir.Dir(c.DataDir)
 	if _, err := os.Stat(c.DataDir); err == nil || !cfg.Elsewhere {
 		cfg.DataDir = c.DataDir
 	}
-	if bound, err := dir.Endpoints(); err == nil {
-		cfg.Bound = doctor.Bound{
-			HTTP:      bound.HTTP,
-			Admin:     bound.Admin,
-			MQTT:      bound.MQTT,
-			PublicURL: bound.PublicURL,
-			TLS:       bound.TLS,
-		}
+	// Without the file no service runs, or it starts; the doctor finds out which.
+	cfg.Bound, _ = dir.Endpoints()
+	if c.Admin != "" {
+		cfg.Bound.Admin = c.Admin
 	}
 	started, err := dir.Started()
 	if cfg.Started = started; !errors.Is(err, fs.ErrNotExist) {

@@ -12,14 +12,13 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"hubcloud/cmd/hubcloud/internal/doctor/survey"
 	"hubcloud/streams"
 )
 
 // checkBroker checks the broker's servers, their storage limits, and in a cluster the copies of
 // streams.
 func checkBroker(ctx context.Context, t *target, f *findings) {
-	conns, err := t.broker()
+	conns, err := t.conns()
 	if err != nil {
 		brokerAway(t, f, err)
 		return
@@ -66,6 +65,9 @@ func brokerAway(t *target, f *findings, err error) {
 	if t.CredentialsErr != nil {
 		advice := "name the credentials file with --nats-credentials, or the service's --data-dir"
 		switch {
+		case t.DataDir == "" && t.running(): // the service was named by --admin
+			f.add(Skipped, fmt.Sprintf("cannot be checked from here: %v", err), advice)
+			return
 		case errors.Is(err, fs.ErrPermission):
 			advice = "run the doctor as the user of the service: other users cannot read the " +
 				"broker's credentials"
@@ -87,7 +89,7 @@ func brokerAway(t *target, f *findings, err error) {
 }
 
 // serversFor describes how long the servers have been up.
-func serversFor(servers []survey.Server) string {
+func serversFor(servers []serverInfo) string {
 	if len(servers) == 1 && servers[0].Cluster == "" {
 		return "up for " + ago(time.Since(servers[0].Started))
 	}
@@ -99,8 +101,8 @@ func serversFor(servers []survey.Server) string {
 }
 
 // judgeStorage compares the storage of a server with its limit.
-func judgeStorage(limits Limits, s survey.Server, f *findings) {
-	used, limit := s.JetStream.StorageBytes, s.JetStream.StorageLimit
+func judgeStorage(limits Limits, s serverInfo, f *findings) {
+	used, limit := s.JetStream.Stats.Storage, s.JetStream.Config.MaxStorage
 	if limit <= 0 {
 		f.note("%s stores %s, without a limit", s.Name, size(used))
 		return
@@ -112,9 +114,9 @@ func judgeStorage(limits Limits, s survey.Server, f *findings) {
 	const advice = "beyond the limit, hub events and changes are rejected: enlarge the broker's " +
 		"disk and start the broker again, or shorten --event-retention"
 	switch {
-	case part >= limits.Storage:
+	case part >= limits.StorageUsed:
 		f.add(Wrong, found, advice)
-	case part >= 0.8*limits.Storage:
+	case part >= 0.8*limits.StorageUsed:
 		f.add(Warning, found, advice)
 	default:
 		f.note("%s", found)
@@ -123,9 +125,9 @@ func judgeStorage(limits Limits, s survey.Server, f *findings) {
 
 // checkCluster checks a cluster for missing servers, its leader, and incomplete copies.
 func checkCluster(
-	ctx context.Context, t *target, conns *streams.Conns, servers []survey.Server, f *findings,
+	ctx context.Context, t *target, conns *streams.Conns, servers []serverInfo, f *findings,
 ) {
-	var meta *survey.Meta
+	var meta *metaInfo
 	for _, s := range servers {
 		if s.JetStream != nil && s.JetStream.Meta != nil &&
 			(meta == nil || len(s.JetStream.Meta.Peers) > len(meta.Peers)) {
@@ -158,7 +160,7 @@ func checkCluster(
 				"peer-remove",
 		)
 	}
-	problems, err := survey.Problems(ctx, conns.Sys, len(servers))
+	problems, err := readProblems(ctx, conns.Sys, len(servers))
 	if err != nil {
 		f.unknown("", err)
 	}
@@ -173,12 +175,12 @@ func checkCluster(
 }
 
 // absent names the missing servers.
-func absent(servers []survey.Server, meta *survey.Meta) string {
+func absent(servers []serverInfo, meta *metaInfo) string {
 	var names []string
 	for _, peer := range meta.Peers {
 		if peer.Offline &&
 			!slices.ContainsFunc(
-				servers, func(s survey.Server) bool { return s.Name == peer.Name },
+				servers, func(s serverInfo) bool { return s.Name == peer.Name },
 			) {
 			names = append(names, peer.Name)
 		}
@@ -197,7 +199,7 @@ func judgeCopies(t *target, f *findings) {
 		return
 	}
 	var leaderless, behind, few []string
-	lags := func(peer survey.Peer) bool { return peer.Offline || !peer.Current }
+	lags := func(peer peerInfo) bool { return peer.Offline || !peer.Current }
 	for _, s := range all {
 		switch {
 		case s.Leader == "":

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -14,18 +15,19 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	addresses "hubcloud/cmd/hubcloud/internal/address"
 )
 
 // authorityWarning is how long before its expiry the authority gets a warning. The certificates
 // that it signs are valid for a year, and not longer than the authority.
 const authorityWarning = 2 * 365 * 24 * time.Hour
 
-// checkCertificates checks the expiry of the authority, of the broker's certificate, of the hubs'
-// certificates, of the public port's certificate, and of the files of --certificate.
+// checkCertificates checks the expiry of the authority, of the broker's certificate, of the public
+// port's certificate, and of the files of --certificate.
 func checkCertificates(ctx context.Context, t *target, f *findings) {
 	authority := checkAuthority(t, f)
 	checkBrokerCertificate(ctx, t, authority, f)
-	checkHubCertificates(ctx, t, f)
 	checkPublicCertificate(ctx, t, f)
 	for _, file := range t.Certificates {
 		chain, err := readCertificates(file)
@@ -34,10 +36,10 @@ func checkCertificates(ctx context.Context, t *target, f *findings) {
 			continue
 		}
 		for _, c := range chain {
-			t.judgeEnd(f, file+" ("+c.Subject.String()+")", c.NotAfter, "replace it before")
+			t.Limits.judgeEnd(f, file+" ("+c.Subject.String()+")", c.NotAfter, "replace it before")
 		}
 	}
-	if len(f.details) == 0 {
+	if len(f.Details) == 0 {
 		f.add(
 			Skipped, "no certificate is known here",
 			"name files with --ca-cert and --certificate",
@@ -71,7 +73,7 @@ func checkAuthority(t *target, f *findings) *x509.Certificate {
 	}
 	authority := chain[0]
 	left := time.Until(authority.NotAfter)
-	if left > t.soon() && left < authorityWarning {
+	if left > t.Limits.soon() && left < authorityWarning {
 		f.add(
 			Warning,
 			fmt.Sprintf("the authority expires in %s, and its certificates not later", ago(left)),
@@ -79,7 +81,7 @@ func checkAuthority(t *target, f *findings) *x509.Certificate {
 				"rotation in the runbook",
 		)
 	} else {
-		t.judgeEnd(f, "the authority", authority.NotAfter, "replace the authority "+
+		t.Limits.judgeEnd(f, "the authority", authority.NotAfter, "replace the authority "+
 			"(--ca-cert, --ca-key) and the certificates of hubs before: see certificate rotation "+
 			"in the runbook")
 	}
@@ -114,7 +116,7 @@ func checkBrokerCertificate(
 		)
 		return
 	}
-	t.judgeEnd(
+	t.Limits.judgeEnd(
 		f,
 		"the broker's certificate",
 		shown[0].NotAfter,
@@ -170,31 +172,22 @@ func (t *target) listener() (address, name string) {
 			address = public
 		}
 	}
-	host, port, err := net.SplitHostPort(address)
+	address = addresses.Dialable(address)
+	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return "", ""
 	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "localhost"
-	}
-	if name == "" {
-		name = host
-	}
-	return net.JoinHostPort(host, port), name
+	return address, cmp.Or(name, host)
 }
 
 // checkPublicCertificate checks the expiry of the certificate of the public port. Its clients may
 // trust authorities that this machine does not know.
 func checkPublicCertificate(ctx context.Context, t *target, f *findings) {
 	public, err := url.Parse(t.Bound.PublicURL)
-	host, port, splitErr := net.SplitHostPort(t.Bound.HTTP)
-	if !t.Bound.TLS || err != nil || splitErr != nil {
+	if !t.Bound.TLS || err != nil {
 		return
 	}
-	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
-		host = "localhost"
-	}
-	shown, _, err := handshake(ctx, net.JoinHostPort(host, port), public.Hostname())
+	shown, _, err := handshake(ctx, addresses.Dialable(t.Bound.HTTP), public.Hostname())
 	if err != nil {
 		f.add(
 			Wrong, fmt.Sprintf("the public port sends no certificate for %s: %v", public.Host, err),
@@ -203,7 +196,7 @@ func checkPublicCertificate(ctx context.Context, t *target, f *findings) {
 		)
 		return
 	}
-	t.judgeEnd(
+	t.Limits.judgeEnd(
 		f, "the certificate of the public port", shown[0].NotAfter,
 		"replace the files of --tls-cert and --tls-key; with --acme-domain see the service's log",
 	)
@@ -248,18 +241,16 @@ func handshake(
 }
 
 // soon is for how long a certificate must still be valid.
-func (t *target) soon() time.Duration {
-	return time.Duration(t.Limits.CertificateDays) * 24 * time.Hour
-}
+func (l Limits) soon() time.Duration { return time.Duration(l.CertificateDays) * 24 * time.Hour }
 
 // judgeEnd compares the expiry of a certificate with the limit.
-func (t *target) judgeEnd(f *findings, what string, end time.Time, advice string) {
+func (l Limits) judgeEnd(f *findings, what string, end time.Time, advice string) {
 	left := time.Until(end)
 	on := end.UTC().Format(time.DateOnly)
 	switch {
 	case left <= 0:
 		f.add(Wrong, fmt.Sprintf("%s expired on %s", what, on), advice)
-	case left < t.soon():
+	case left < l.soon():
 		f.add(Wrong, fmt.Sprintf("%s expires in %s, on %s", what, ago(left), on), advice)
 	default:
 		f.note("%s is valid until %s", what, on)

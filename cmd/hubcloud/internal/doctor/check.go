@@ -13,11 +13,13 @@ import (
 const (
 	// connectTimeout bounds the connection to a server.
 	connectTimeout = 2 * time.Second
-	// checkTimeout ends the context of the checks.
+	// serviceTimeout ends the context of the service's checks.
+	serviceTimeout = 3 * time.Second
+	// checkTimeout ends the context of the doctor's checks, which include the service's answer.
 	checkTimeout = 4 * time.Second
-	// giveUpTimeout is when runChecks stops waiting for checks that ignore their context, such as a
-	// check of a disk that hangs.
-	giveUpTimeout = 4500 * time.Millisecond
+	// grace is how long checks are awaited that ignore the end of their context, such as a check of
+	// a disk that hangs.
+	grace = 500 * time.Millisecond
 )
 
 // Config has what is known about an installation. Zero fields are unknown. It has neither defaults,
@@ -29,7 +31,7 @@ type Config struct {
 	// this machine.
 	Elsewhere bool
 	// Bound has the addresses of the running service; zero when none runs.
-	Bound Bound
+	Bound datadir.Endpoints
 	// Started describes how the service was started. It is nil when the file does not exist, or
 	// when StartedErr is set.
 	Started    *datadir.Started
@@ -54,111 +56,148 @@ type Config struct {
 	Limits       Limits
 }
 
-// Bound has the addresses of a running service, from endpoints.json.
-type Bound struct {
-	HTTP, Admin, MQTT, PublicURL string
-	// TLS reports whether HTTP speaks HTTPS.
-	TLS bool
-}
-
-// Limits are the values beyond which a component is wrong or gets a warning. The command line has
-// the defaults.
+// Limits are the values beyond which a component is wrong or gets a warning. They are flags of the
+// command, which has the defaults.
 type Limits struct {
-	// DiskFree is the part of a disk that must be free, in percent. Less than twice as much is a
-	// warning.
-	DiskFree float64
-	// SyncTime is the longest time for a sync of the disk without a warning.
-	SyncTime time.Duration
-	// OpenFiles is the lowest limit of open files; the hubs may need more.
-	OpenFiles uint64
-	// ClockSkew is the largest difference between two clocks.
-	ClockSkew time.Duration
-	// CertificateDays is for how many days a certificate must still be valid.
-	CertificateDays int
-	// Storage is the largest used part of a storage limit, in percent. More than four fifths of it
-	// is a warning.
-	Storage float64
-	// Connections is how many connections the database must have free.
-	Connections int
-	// Lag is the largest age of an event that the read models have not applied.
-	Lag time.Duration
-	// MailAge is the longest time that a mail waits.
-	MailAge time.Duration
-	// Flaps is the number of disconnections of a hub per hour that is a warning.
-	Flaps int
-	// HubFacts is the number of resets of a hub per hour, or of certificates issued to it, that is
-	// a warning.
-	HubFacts int
+	DiskFree        float64       `help:"Part of each disk that must be free, in percent. Less than twice as much is a warning." default:"5" group:"Limits"`
+	SyncTime        time.Duration `help:"Longest time to sync a small file to disk." default:"50ms" group:"Limits"`
+	OpenFiles       uint64        `help:"Lowest limit of open files; more if the hubs need more." default:"4096" group:"Limits"`
+	ClockSkew       time.Duration `help:"Largest difference between two clocks." default:"2s" group:"Limits"`
+	CertificateDays int           `help:"Days for which a certificate must still be valid." default:"14" group:"Limits"`
+	StorageUsed     float64       `help:"Largest used part of a storage limit of the broker, in percent. More than four fifths of it is a warning." default:"90" group:"Limits"`
+	Connections     int           `help:"Connections that the database must have free." default:"10" group:"Limits"`
+	Lag             time.Duration `help:"Largest age of an event that the read models have not applied." default:"30s" group:"Limits"`
+	MailAge         time.Duration `help:"Longest time that a mail waits for the mail server." default:"15m" group:"Limits"`
+	Flaps           int           `help:"Disconnections of a hub per hour that are a warning." default:"6" group:"Limits"`
+	HubFacts        int           `help:"Resets of a hub, or certificates issued to it, per hour that are a warning." default:"20" group:"Limits"`
 }
 
-// check is the check of one component. run adds what it finds to f and must return when ctx ends.
+// Validate checks the limits. The flag parser calls it.
+func (l Limits) Validate() error {
+	switch {
+	case l.DiskFree < 0 || l.DiskFree > 100:
+		return fmt.Errorf("--disk-free %g: must be 0 to 100", l.DiskFree)
+	case l.StorageUsed < 0 || l.StorageUsed > 100:
+		return fmt.Errorf("--storage-used %g: must be 0 to 100", l.StorageUsed)
+	case l.Flaps < 1:
+		return fmt.Errorf("--flaps %d: must be at least 1", l.Flaps)
+	case l.HubFacts < 1:
+		return fmt.Errorf("--hub-facts %d: must be at least 1", l.HubFacts)
+	}
+	return nil
+}
+
+// check is the check of one component. Its functions add what they find to f, and must return when
+// ctx ends.
 type check struct {
 	name string
-	run  func(ctx context.Context, t *target, f *findings)
+	// here checks what makes sense without a service.
+	here func(ctx context.Context, t *target, f *findings)
+	// there runs in the service.
+	there func(ctx context.Context, s *visit, f *findings)
+	// alone follows here when there is no answer of the service, for the reason err. It is nil if
+	// what the service would say can be left out: the component service reports the reason.
+	alone func(ctx context.Context, t *target, err error, f *findings)
 }
 
 // checks are all checks, in the order of the results. A new check is also named in the help of the
 // command (cli/doctor.go), in deploy/docs/doctor.md and in test/operators/diagnosis_test.go.
 var checks = [...]check{
-	{"service", checkService},
-	{"broker", checkBroker},
-	{"disk", checkDisk},
-	{"sync", checkSync},
-	{"open_files", checkOpenFiles},
-	{"clock", checkClock},
-	{"certificates", checkCertificates},
-	{"postgres", checkPostgres},
-	{"projections", checkProjections},
-	{"mail", checkMail},
-	{"hubs", checkHubs},
-	{"logs", checkLogs},
-	{"journal", checkJournal},
+	{"service", checkService, checkReadiness, nil},
+	{"broker", checkBroker, nil, nil},
+	{"disk", checkDisk, checkReserve, nil},
+	{"sync", checkSync, nil, nil},
+	{"open_files", nil, checkOpenFiles, checkOwnLimit},
+	{"clock", checkClock, nil, nil},
+	{"certificates", checkCertificates, checkHubCertificates, nil},
+	{"postgres", checkPostgres, nil, nil},
+	{"projections", checkProjections, nil, nil},
+	{"mail", checkMail, checkQueue, nil},
+	{"hubs", nil, checkHubs, notAsked},
+	{"logs", nil, checkLogs, checkStores},
+	{"journal", nil, checkJournal, notAsked},
+}
+
+// run runs the check from the doctor's side.
+func (c check) run(ctx context.Context, t *target, f *findings) {
+	if c.here != nil {
+		c.here(ctx, t, f)
+	}
+	if c.there == nil {
+		return
+	}
+	answer, err := t.answer()
+	switch found := answer[c.name]; {
+	case err == nil && found != nil:
+		f.merge(found)
+	case c.alone != nil:
+		c.alone(ctx, t, err, f)
+	}
+}
+
+// notAsked reports a component of which only the service knows.
+func notAsked(_ context.Context, t *target, err error, f *findings) {
+	if t.DataDir == "" && t.Bound.Admin == "" {
+		f.add(
+			Skipped, "only a running service knows, and none is known here",
+			"name the service's --admin address with --admin",
+		)
+		return
+	}
+	f.add(
+		Unknown, fmt.Sprintf("only the running service knows: %v", err),
+		"see the component service",
+	)
 }
 
 // Check checks every component, in less than five seconds.
-func Check(ctx context.Context, cfg Config) []Component { return runChecks(ctx, cfg, checks[:]) }
-
-// runChecks runs checks and returns their components in the same order.
-func runChecks(ctx context.Context, cfg Config, checks []check) []Component {
+func Check(ctx context.Context, cfg Config) []Component {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	t := newTarget(ctx, cfg)
-	results := make([]chan Component, len(checks))
+	defer t.close()
+	defer cancel()
+	found := runAll(checkTimeout+grace, len(checks), func(i int, f *findings) {
+		checks[i].run(ctx, t, f)
+	})
+	all := make([]Component, len(checks))
 	for i, c := range checks {
-		result := make(chan Component, 1) // buffered: the receiver may have given up
-		results[i] = result
+		all[i] = found[i].component(c.name)
+	}
+	return all
+}
+
+// runAll calls run n times concurrently, and returns what each call has found. A call that does not
+// return in time has found nothing but that.
+func runAll(limit time.Duration, n int, run func(i int, f *findings)) []*findings {
+	results := make([]chan *findings, n)
+	for i := range n {
+		results[i] = make(chan *findings, 1) // buffered: the receiver may have given up
 		go func() {
 			f := newFindings()
-			c.run(ctx, t, f)
-			result <- f.component(c.name)
+			run(i, f)
+			results[i] <- f
 		}()
 	}
-	late := time.NewTimer(giveUpTimeout)
-	defer late.Stop()
-	all := make([]Component, len(checks))
-	expired := false
-	for i, c := range checks {
-		if !expired {
-			select {
-			case all[i] = <-results[i]:
-				continue
-			case <-late.C:
-				expired = true
-			}
+	late, expired := time.After(limit), make(chan struct{})
+	all := make([]*findings, n)
+	for i := range n {
+		select {
+		case all[i] = <-results[i]:
+			continue
+		case <-late:
+			close(expired)
+		case <-expired:
 		}
 		select {
 		case all[i] = <-results[i]:
 		default:
-			f := newFindings()
-			f.add(
-				Unknown, fmt.Sprintf("no answer within %s", giveUpTimeout),
-				"check whether a disk or a mount of this machine hangs (dmesg, `df`), and try "+
-					"again",
+			all[i] = newFindings()
+			all[i].add(
+				Unknown, fmt.Sprintf("no answer within %s", limit),
+				"check whether a disk or a mount of this machine hangs (dmesg, `df`), and try again",
 			)
-			all[i] = f.component(c.name)
 		}
 	}
-	cancel()
-	t.close()
 	return all
 }
 

@@ -47,6 +47,10 @@ func checkClock(_ context.Context, t *target, f *findings) {
 			compare("the file system of the data directory", stamp, before, after)
 		}
 	}
+	if compared == 0 && t.DataDir == "" && t.CredentialsErr != nil {
+		f.add(Skipped, "neither broker nor database is known here", "")
+		return
+	}
 	if compared == 0 {
 		f.add(
 			Unknown,
@@ -93,10 +97,9 @@ func stampFile(dir string) (stamp, before, after time.Time, err error) {
 func judgePast(t *target, f *findings) {
 	now := time.Now()
 	if all, err := t.cloud(); err == nil {
-		for _, s := range all {
-			if s.Name == streams.DirectoryStream && s.Newest.Sub(now) > t.Limits.ClockSkew {
-				ahead(f, "the newest entry of the directory", s.Newest, now)
-			}
+		s, ok := find(all, streams.DirectoryStream)
+		if ok && s.Newest.Sub(now) > t.Limits.ClockSkew {
+			ahead(f, "the newest entry of the directory", s.Newest, now)
 		}
 	}
 	if t.DataDir == "" {

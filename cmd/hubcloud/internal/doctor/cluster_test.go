@@ -96,8 +96,8 @@ func startCluster(t *testing.T, count int) *brokers {
 	return b
 }
 
-// find returns the component with a name.
-func find(t *testing.T, all []Component, name string) Component {
+// componentOf returns the component with a name.
+func componentOf(t *testing.T, all []Component, name string) Component {
 	t.Helper()
 	i := slices.IndexFunc(all, func(c Component) bool { return c.Name == name })
 	if i < 0 {
@@ -119,7 +119,7 @@ func TestMissingServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	check := func() Component {
-		return find(t, Check(t.Context(), Config{
+		return componentOf(t, Check(t.Context(), Config{
 			Elsewhere: true, Credentials: cluster.credentials, Limits: limits(),
 			Started: &datadir.Started{LogReplicas: 3, ExternalBroker: true, Sync: "always"},
 		}), "broker")

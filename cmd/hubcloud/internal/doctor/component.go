@@ -40,26 +40,26 @@ type Component struct {
 
 // findings collects the findings of a check. The worst verdict is that of the component.
 type findings struct {
-	verdict Verdict
-	details []string
-	advice  []string
+	Verdict Verdict  `json:"verdict"`
+	Details []string `json:"details"`
+	Advice  []string `json:"advice"`
 }
 
-func newFindings() *findings { return &findings{verdict: OK, advice: []string{}} }
+func newFindings() *findings { return &findings{Verdict: OK, Advice: []string{}} }
 
 // note adds a finding that is no problem.
 func (f *findings) note(format string, args ...any) {
-	f.details = append(f.details, fmt.Sprintf(format, args...))
+	f.Details = append(f.Details, fmt.Sprintf(format, args...))
 }
 
 // add adds a problem and what to do about it. advice may be "".
 func (f *findings) add(v Verdict, detail, advice string) {
-	if severity[v] > severity[f.verdict] {
-		f.verdict = v
+	if severity[v] > severity[f.Verdict] {
+		f.Verdict = v
 	}
-	f.details = append(f.details, detail)
+	f.Details = append(f.Details, detail)
 	if advice != "" {
-		f.advice = append(f.advice, advice)
+		f.Advice = append(f.Advice, advice)
 	}
 }
 
@@ -74,27 +74,27 @@ func (f *findings) unknown(what string, err error) {
 
 // merge adds the findings of another check, and its advice once.
 func (f *findings) merge(other *findings) {
-	if severity[other.verdict] > severity[f.verdict] {
-		f.verdict = other.verdict
+	if severity[other.Verdict] > severity[f.Verdict] {
+		f.Verdict = other.Verdict
 	}
-	f.details = append(f.details, other.details...)
-	for _, advice := range other.advice {
-		if !slices.Contains(f.advice, advice) {
-			f.advice = append(f.advice, advice)
+	f.Details = append(f.Details, other.Details...)
+	for _, advice := range other.Advice {
+		if !slices.Contains(f.Advice, advice) {
+			f.Advice = append(f.Advice, advice)
 		}
 	}
 }
 
 // putLastFirst moves the last detail, the most important one, before the others.
 func (f *findings) putLastFirst() {
-	last := len(f.details) - 1
-	f.details = append(f.details[last:], f.details[:last]...)
+	last := len(f.Details) - 1
+	f.Details = append(f.Details[last:], f.Details[:last]...)
 }
 
 // component returns the findings as the result of a check.
 func (f *findings) component(name string) Component {
 	return Component{
-		Name: name, OK: severity[f.verdict] <= severity[Warning], Verdict: f.verdict,
-		Detail: strings.Join(f.details, "; "), Advice: f.advice,
+		Name: name, OK: severity[f.Verdict] <= severity[Warning], Verdict: f.Verdict,
+		Detail: strings.Join(f.Details, "; "), Advice: f.Advice,
 	}
 }

@@ -36,59 +36,9 @@ func checkDisk(_ context.Context, t *target, f *findings) {
 	for _, v := range volumes {
 		judgeVolume(t.Limits, v, f)
 	}
-	judgeReserve(t, f)
 	if len(volumes) == 0 {
 		f.add(Skipped, fmt.Sprintf("there is no data directory %s", t.DataDir), "")
 	}
-}
-
-// judgeReserve checks the running service's metrics on its disk reserve and its broker.
-func judgeReserve(t *target, f *findings) {
-	families, err := t.metrics()
-	if err != nil {
-		return // the component service reports that
-	}
-	if failed, ok := gauge(families, "hubcloud_broker_store_failed"); ok && failed > 0 {
-		f.add(
-			Wrong,
-			"the broker cannot write to its disk: hub events, changes and commands are rejected",
-			"free space, or repair the disk (dmesg); the broker recovers by itself within seconds",
-		)
-	}
-	free, ok := gauge(families, "hubcloud_broker_disk_free_bytes")
-	if !ok {
-		return
-	}
-	reserve, _ := gauge(families, "hubcloud_broker_disk_reserve_bytes")
-	freeFiles, _ := gauge(families, "hubcloud_broker_disk_free_files")
-	reserveFiles, _ := gauge(families, "hubcloud_broker_disk_reserve_files")
-	low, _ := gauge(families, "hubcloud_broker_disk_low")
-	switch {
-	case low > 0 && free >= reserve && freeFiles < 2*reserveFiles:
-		f.add(
-			Wrong,
-			fmt.Sprintf(
-				"%.0f files (inodes) are free and %.0f are the reserve: hub events, changes and "+
-					"commands are rejected",
-				freeFiles, reserveFiles,
-			),
-			"remove files that are not the service's, or use a file system with more inodes "+
-				"(df -i); the service recovers by itself",
-		)
-		return
-	case low > 0:
-		f.add(
-			Wrong,
-			fmt.Sprintf(
-				"%s are free, less than the reserve of %s: hub events, changes and commands are "+
-					"rejected",
-				size(int64(free)), size(int64(reserve)),
-			),
-			"free space; the service recovers by itself. --disk-reserve sets the reserve",
-		)
-		return
-	}
-	f.note("the service's reserve is %s", size(int64(reserve)))
 }
 
 // volumes returns the file systems of the data directory, each once.

@@ -1,12 +1,16 @@
 // Package doctor checks every component of an installation and advises what to do.
 //
-// Check runs all checks concurrently, each with its own time limit, and returns their verdicts in a
-// fixed order, in less than five seconds. A check that fails or hangs does not affect the others.
-// Connections that several checks need (broker, database, the service's metrics) are opened once;
-// the component concerned reports one that fails, and the other checks report an unknown state.
+// A component is checked from two sides. Check, in the doctor's own process, checks what makes sense
+// without a service: files, disks, ports, certificates, clocks, the servers of the broker, the
+// database, the mail server, and how the last service ended. What the running service knows about
+// itself, such as its hubs and its journals, the doctor asks it for: Handler answers on the admin
+// port with the service's findings. A component has the findings of both sides.
 //
-// The doctor works with the data directory of a service, with given addresses, or with both, also
-// when no service runs. It changes nothing, except that it creates and removes a file of a few
-// bytes in the data directory to test disk and clock. What it reads from the broker may be some
-// seconds old. Its output contains no secrets.
+// All checks run concurrently, each with its own time limit, and Check returns their verdicts in a
+// fixed order in less than five seconds. A check that fails or hangs does not affect the others.
+// What several checks need (broker, database, the service's answer) is fetched once; the component
+// concerned reports what cannot be fetched, and the other checks report an unknown state.
+//
+// The doctor changes nothing, except that it creates and removes a file of a few bytes in the data
+// directory to test disk and clock. Its output contains no secrets.
 package doctor

@@ -4,123 +4,85 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
-	"hubcloud/cmd/hubcloud/internal/doctor/survey"
-	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/streams"
 )
 
 const (
 	// writerTimeout bounds the question whether a journal is written.
 	writerTimeout = 1500 * time.Millisecond
-	// viewsLate is the age of the oldest commit that is not known to be in the hub logs' streams,
-	// on disk, from which there is a warning. Normally it is five minutes.
-	viewsLate = 15 * time.Minute
 	// steadyAge is how old a journal must be for a forecast of its size.
 	steadyAge = time.Hour
 )
 
 // checkJournal checks the journals: whether they are written, whether they have room, and whether
-// the hub logs' streams are behind them.
-func checkJournal(ctx context.Context, t *target, f *findings) {
-	conns, err := t.broker()
-	if err != nil {
-		f.unknown("unknown: ", errNoBroker)
-		return
-	}
-	cloud, err := t.cloud()
+// the hub logs' streams that this replica writes are behind them.
+func checkJournal(ctx context.Context, v *visit, f *findings) {
+	cloud, err := v.cloud()
 	if err != nil {
 		f.unknown("", err)
 		return
 	}
-	groups, err := journalGroups(ctx, conns)
-	switch {
-	case err != nil:
-		f.unknown("", err)
-		return
-	case groups == 0:
-		f.add(Skipped, "there is none yet: the first start of the service creates it", "")
-		return
-	}
+	var journals []streamInfo
 	// The journals are asked at once, and reported in their order.
-	found := make([]*findings, groups)
+	found := make([]*findings, v.Journals)
 	var asking sync.WaitGroup
-	for group := range groups {
+	for group := range v.Journals {
 		found[group] = newFindings()
-		asking.Go(func() {
-			i := slices.IndexFunc(cloud, func(s survey.Stream) bool {
-				return s.Name == streams.JournalStream(group)
-			})
-			if i < 0 {
-				found[group].add(
-					Wrong, fmt.Sprintf("journal %d is missing", group),
-					"start the server or mount the disk that had it: hubs of its group get no acks",
-				)
-				return
-			}
-			judgeJournal(cloud[i], group, found[group])
-			judgeWriter(ctx, conns, group, found[group])
-			judgeViews(ctx, t, conns, group, groups, found[group])
-		})
+		s, ok := find(cloud, streams.JournalStream(group))
+		if !ok {
+			found[group].add(
+				Wrong, fmt.Sprintf("journal %d is missing", group),
+				"start the server or mount the disk that had it: hubs of its group get no acks",
+			)
+			continue
+		}
+		journals = append(journals, s)
+		judgeJournal(s, group, found[group])
+		asking.Go(func() { judgeWriter(ctx, v.Conns, group, found[group]) })
 	}
 	asking.Wait()
 	intact := 0
 	for _, one := range found {
-		if one.verdict == OK && groups > 1 {
+		if one.Verdict == OK && v.Journals > 1 {
 			intact++
 			continue
 		}
 		f.merge(one)
 	}
 	if intact > 0 {
+		var bytes int64
+		for _, s := range journals {
+			bytes += s.Bytes
+		}
 		f.note(
-			"%d of %d journals are written, and the hub logs have what they have; the journals "+
-				"have %s", intact, groups, size(journalBytes(groups, cloud)),
+			"%d of %d journals are written; the journals have %s", intact, v.Journals, size(bytes),
 		)
 	}
-	judgeRoom(t, groups, cloud, f)
+	judgeViews(v, f)
+	judgeRoom(v, journals, f)
 }
 
-// journalGroups returns the number of journals of the installation, 0 if it has none yet.
-func journalGroups(ctx context.Context, conns *streams.Conns) (int, error) {
-	js, err := jetstream.New(conns.Cloud)
-	if err != nil {
-		return 0, err
+// judgeViews reports hub logs whose stream lacks records of the journal.
+func judgeViews(v *visit, f *findings) {
+	behind := v.sum("hubcloud_hubviews_behind")
+	if behind == 0 {
+		f.note("the hub logs have what their journal has")
+		return
 	}
-	bucket, err := js.KeyValue(ctx, streams.InstallationBucket)
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	settings, err := installation.Read(ctx, conns.Cloud, bucket)
-	if errors.Is(err, installation.ErrNeverStarted) {
-		return 0, nil
-	}
-	return settings.Journals, err
-}
-
-// journalBytes returns the size of all journals.
-func journalBytes(groups int, cloud []survey.Stream) (bytes int64) {
-	for group := range groups {
-		for _, s := range cloud {
-			if s.Name == streams.JournalStream(group) {
-				bytes += s.Bytes
-			}
-		}
-	}
-	return bytes
+	f.add(
+		Warning, fmt.Sprintf("the streams of %.0f hub logs lack records of the journal", behind),
+		"nothing is lost: readers get these records from the journal, and the service writes the "+
+			"streams again; if that does not end, its log names the broker's error",
+	)
 }
 
 // judgeJournal reports what a journal has.
-func judgeJournal(s survey.Stream, group int, f *findings) {
+func judgeJournal(s streamInfo, group int, f *findings) {
 	if s.Messages == 0 {
 		f.note("journal %d is empty and ends at commit %d", group, s.Last)
 		return
@@ -157,17 +119,17 @@ func judgeWriter(ctx context.Context, conns *streams.Conns, group int, f *findin
 
 // judgeRoom compares the room that the broker has left with how much the journals will still grow:
 // a journal grows until its oldest commits expire.
-func judgeRoom(t *target, groups int, cloud []survey.Stream, f *findings) {
-	servers, err := t.servers()
+func judgeRoom(v *visit, journals []streamInfo, f *findings) {
+	servers, err := v.servers()
 	if err != nil {
 		return // the component broker reports that
 	}
 	room, limited := int64(0), false
 	for _, s := range servers {
-		if s.JetStream == nil || s.JetStream.StorageLimit <= 0 {
+		if s.JetStream == nil || s.JetStream.Config.MaxStorage <= 0 {
 			continue
 		}
-		left := max(0, s.JetStream.StorageLimit-s.JetStream.StorageBytes)
+		left := max(0, s.JetStream.Config.MaxStorage-s.JetStream.Stats.Storage)
 		if !limited || left < room {
 			room, limited = left, true
 		}
@@ -175,14 +137,9 @@ func judgeRoom(t *target, groups int, cloud []survey.Stream, f *findings) {
 	if !limited {
 		return
 	}
-	journals := map[string]bool{}
-	for group := range groups {
-		journals[streams.JournalStream(group)] = true
-	}
 	var growth int64
-	for _, s := range cloud {
-		age := time.Since(s.Oldest)
-		if journals[s.Name] && s.Messages > 0 && age > steadyAge && age < s.MaxAge {
+	for _, s := range journals {
+		if age := time.Since(s.Oldest); s.Messages > 0 && age > steadyAge && age < s.MaxAge {
 			growth += int64(float64(s.Bytes) * (float64(s.MaxAge)/float64(age) - 1))
 		}
 	}

@@ -9,22 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"hubcloud/cmd/hubcloud/internal/doctor/survey"
 	"hubcloud/httpapi/mail"
 	"hubcloud/streams/outbox"
 )
 
-// checkMail checks the login at the mail server, without sending a mail, and reports mails that
-// wait or have failed.
+// checkMail connects and logs in to the mail server as a delivery does, without sending a mail. When
+// the password is unknown, it stops before the login.
 func checkMail(ctx context.Context, t *target, f *findings) {
-	checkMailServer(ctx, t, f)
-	checkWaiting(t, f)
-	checkFailed(t, f)
-}
-
-// checkMailServer connects and logs in to the mail server as a delivery does. When the password is
-// unknown, it stops before the login.
-func checkMailServer(ctx context.Context, t *target, f *findings) {
 	url := t.SMTPURL
 	if url == "" && t.Started != nil {
 		url = t.Started.MailServer
@@ -110,22 +101,32 @@ func checkFolder(t *target, f *findings) {
 	f.note("%s", found)
 }
 
-// checkWaiting checks the queue of mails.
-func checkWaiting(t *target, f *findings) {
-	all, err := t.cloud()
+// checkQueue reports mails that wait, and those that failed since the service started.
+func checkQueue(_ context.Context, v *visit, f *findings) {
+	all, err := v.cloud()
 	if err != nil {
 		f.unknown("which mails wait is unknown: ", err)
 		return
 	}
-	for _, s := range all {
-		if s.Name == outbox.Stream {
-			judgeWaiting(t.Limits, s, f)
+	if s, ok := find(all, outbox.Stream); ok {
+		judgeWaiting(v.limits, s, f)
+	}
+	for _, outcome := range []struct{ name, text string }{
+		{"rejected", "rejected by the mail server"},
+		{"expired", "not delivered before their links expired"},
+	} {
+		if n := v.sum("hubcloud_outbox_mails_total", "outcome", outcome.name); n > 0 {
+			f.add(
+				Warning,
+				fmt.Sprintf("%.0f mails were %s since the service started", n, outcome.text),
+				"the service's log names each at level error; invite those people again",
+			)
 		}
 	}
 }
 
 // judgeWaiting compares the oldest waiting mail with the limit.
-func judgeWaiting(limits Limits, s survey.Stream, f *findings) {
+func judgeWaiting(limits Limits, s streamInfo, f *findings) {
 	if s.Messages == 0 {
 		f.note("no mail waits")
 		return
@@ -135,31 +136,9 @@ func judgeWaiting(limits Limits, s survey.Stream, f *findings) {
 	if age > limits.MailAge {
 		f.add(
 			Wrong, found,
-			"see the service's log (\"mail\"): the mail server may be down, or defer or greylist "+
-				"mails",
+			"see the service's log (\"mail\"): the mail server may be down, or defer or greylist mails",
 		)
 		return
 	}
 	f.note("%s", found)
-}
-
-// checkFailed reports mails that failed since the service on this machine started.
-func checkFailed(t *target, f *findings) {
-	families, err := t.metrics()
-	if err != nil {
-		return // the component service reports that
-	}
-	for _, outcome := range []struct{ name, text string }{
-		{"rejected", "rejected by the mail server"},
-		{"expired", "not delivered before their links expired"},
-	} {
-		if n, ok := gauge(families, "hubcloud_outbox_mails_total", "outcome", outcome.name); ok &&
-			n > 0 {
-			f.add(
-				Warning,
-				fmt.Sprintf("%.0f mails were %s since the service started", n, outcome.text),
-				"the service's log names each at level error; invite those people again",
-			)
-		}
-	}
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
-	"hubcloud/cmd/hubcloud/internal/doctor/survey"
 	"hubcloud/projections"
 	"hubcloud/streams"
 )
@@ -53,21 +51,14 @@ func (t *target) projections(ctx context.Context) ([]projections.Status, error) 
 	if err != nil {
 		return nil, err
 	}
-	if !hasDirectory(cloud) {
+	if _, ok := find(cloud, streams.DirectoryStream); !ok {
 		return nil, errNoDirectory
 	}
-	conns, err := t.broker()
+	conns, err := t.conns()
 	if err != nil {
 		return nil, errNoBroker
 	}
 	return t.Projections(ctx, conns)
-}
-
-// hasDirectory reports whether the account CLOUD has an installation's directory.
-func hasDirectory(cloud []survey.Stream) bool {
-	return slices.ContainsFunc(cloud, func(s survey.Stream) bool {
-		return s.Name == streams.DirectoryStream
-	})
 }
 
 // judgeProjection reports a projection that is stopped or behind.

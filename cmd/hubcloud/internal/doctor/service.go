@@ -2,11 +2,9 @@ package doctor
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -19,12 +17,14 @@ import (
 	"hubcloud/cmd/hubcloud/internal/datadir"
 )
 
-// checkService checks whether a service runs on the data directory, and what its /readyz answers.
-func checkService(ctx context.Context, t *target, f *findings) {
-	if t.DataDir == "" {
+// checkService checks whether a service runs on the data directory, or at the admin address, and
+// answers.
+func checkService(_ context.Context, t *target, f *findings) {
+	if t.DataDir == "" && !t.running() {
 		f.add(
 			Skipped, "no data directory is known here",
-			"name that of a service on this machine with --data-dir to check it",
+			"name that of a service on this machine with --data-dir, or the --admin address of one "+
+				"elsewhere with --admin",
 		)
 		return
 	}
@@ -32,33 +32,19 @@ func checkService(ctx context.Context, t *target, f *findings) {
 		notRunning(t, f)
 		return
 	}
-	ready, err := askReady(ctx, t.Bound.Admin)
-	if err != nil {
+	if _, err := t.answer(); err != nil {
 		notAnswering(t, f, err)
 		return
 	}
-	f.note("runs%s, and answers at %s", since(t.Started), t.Bound.HTTP)
-	if t.Bound.HTTP == "" {
-		f.details[0] = fmt.Sprintf("runs%s, without the API", since(t.Started))
+	switch {
+	case t.DataDir == "":
+		f.note("answers at %s", t.Bound.Admin)
+	case t.Bound.HTTP == "":
+		f.note("runs%s, without the API", since(t.Started))
+	default:
+		f.note("runs%s, and answers at %s", since(t.Started), t.Bound.HTTP)
 	}
 	checkVersion(t.Started, build.Current(), f)
-	for _, c := range ready.Components {
-		switch {
-		case c.Degraded:
-			f.add(Warning, fmt.Sprintf("it serves, but %s: %s", c.Name, c.Detail), c.Action)
-		case !c.OK:
-			f.add(Wrong, fmt.Sprintf("it is not ready: %s: %s", c.Name, c.Detail), c.Action)
-		}
-	}
-	switch {
-	case ready.Ready && f.verdict == OK:
-		f.note("it is ready")
-	case !ready.Ready && f.verdict == OK:
-		f.add(Wrong, "it is not ready", "")
-	}
-	if f.verdict != OK && len(f.advice) == 0 {
-		f.advice = append(f.advice, "see the components below and the service's log")
-	}
 	if t.StartedErr != nil {
 		f.add(
 			Warning, fmt.Sprintf("service.json cannot be read: %v", t.StartedErr),
@@ -162,6 +148,13 @@ func userName(uid int) string {
 
 // notAnswering reports a service that has endpoints.json and does not answer.
 func notAnswering(t *target, f *findings, err error) {
+	if t.DataDir == "" {
+		f.add(
+			Wrong, fmt.Sprintf("no service answers at %s: %v", t.Bound.Admin, err),
+			"check whether it runs there, and whether its --admin address can be reached from here",
+		)
+		return
+	}
 	if lockHeld(t.path("LOCK")) {
 		f.add(
 			Wrong,
@@ -186,36 +179,6 @@ func notAnswering(t *target, f *findings, err error) {
 			t.DataDir,
 		),
 	)
-}
-
-// readiness is the body of /readyz.
-type readiness struct {
-	Ready      bool `json:"ready"`
-	Components []struct {
-		Name     string `json:"name"`
-		OK       bool   `json:"ok"`
-		Degraded bool   `json:"degraded"`
-		Detail   string `json:"detail"`
-		Action   string `json:"action"`
-	} `json:"components"`
-}
-
-// askReady requests /readyz at the admin address.
-func askReady(ctx context.Context, admin string) (readiness, error) {
-	var body readiness
-	response, err := get(ctx, "http://"+admin+"/readyz")
-	if err != nil {
-		return body, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK &&
-		response.StatusCode != http.StatusServiceUnavailable {
-		return body, fmt.Errorf("status %d", response.StatusCode)
-	}
-	if err := json.NewDecoder(response.Body).Decode(&body); err != nil {
-		return body, fmt.Errorf("invalid response: %w", err)
-	}
-	return body, nil
 }
 
 // since describes the running process, "" if unknown.

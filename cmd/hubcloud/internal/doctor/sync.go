@@ -80,8 +80,8 @@ func syncSettings(t *target) []syncSetting {
 		for _, s := range servers {
 			if s.JetStream != nil {
 				all = append(all, syncSetting{
-					who: s.Name, always: s.JetStream.SyncAlways,
-					interval: s.JetStream.SyncInterval, alone: alone,
+					who: s.Name, always: s.JetStream.Config.SyncAlways,
+					interval: s.JetStream.Config.SyncInterval, alone: alone,
 				})
 			}
 		}

@@ -2,97 +2,94 @@ package doctor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/url"
 	"path/filepath"
 	"sync"
 
 	"github.com/nats-io/nats.go"
-	dto "github.com/prometheus/client_model/go"
 
-	"hubcloud/cmd/hubcloud/internal/doctor/survey"
+	"hubcloud/cmd/hubcloud/internal/address"
+	"hubcloud/cmd/hubcloud/internal/build"
 	"hubcloud/streams"
+)
+
+var (
+	// errNoBroker reports that there is no connection to the broker. The component broker has the
+	// cause.
+	errNoBroker = errors.New("the broker cannot be reached")
+	// errNoService reports that no service runs on this machine.
+	errNoService = errors.New("no service runs here")
 )
 
 // target is the installation that is checked. Its functions fetch data that several checks need;
 // each fetches once, at the first call, and returns the same result to all callers.
 type target struct {
 	Config
-	// broker connects to every account.
-	broker func() (*streams.Conns, error)
-	// servers and accounts are the broker's. cloud are the streams of the account CLOUD.
-	servers  func() ([]survey.Server, error)
-	accounts func() ([]survey.Account, error)
-	cloud    func() ([]survey.Stream, error)
-	hubLogs  func() (hubLogList, error)
+	survey
 	// database has all checked facts of the database.
 	database func() (databaseFacts, error)
-	// metrics are the metrics of the service on this machine.
-	metrics func() (map[string]*dto.MetricFamily, error)
+	// answer has the findings of the running service, by component.
+	answer func() (map[string]*findings, error)
 
 	mu     sync.Mutex
 	closed bool
-	conns  *streams.Conns
+	opened *streams.Conns
 }
-
-// errNoBroker reports that there is no connection to the broker. The component broker has the
-// cause.
-var errNoBroker = errors.New("the broker cannot be reached")
 
 func newTarget(ctx context.Context, cfg Config) *target {
 	t := &target{Config: cfg}
-	t.broker = sync.OnceValues(func() (*streams.Conns, error) { return t.connect(ctx) })
-	t.servers = sync.OnceValues(func() ([]survey.Server, error) {
-		return ofBroker(t, func(conns *streams.Conns) ([]survey.Server, error) {
-			servers, err := survey.Servers(ctx, conns.Sys)
-			if err != nil || conns.CloudSys == conns.Sys {
-				return servers, err
-			}
-			durable, err := survey.Servers(ctx, conns.CloudSys)
-			return append(servers, durable...), err
-		})
-	})
-	t.accounts = sync.OnceValues(func() ([]survey.Account, error) {
-		return ofBroker(t, func(conns *streams.Conns) ([]survey.Account, error) {
-			return survey.Accounts(ctx, conns)
-		})
-	})
-	t.cloud = sync.OnceValues(func() ([]survey.Stream, error) {
-		return ofBroker(t, func(conns *streams.Conns) (all []survey.Stream, err error) {
-			err = survey.Streams(ctx, conns.Cloud, func(page []survey.Stream) bool {
-				all = append(all, page...)
-				return false
-			})
-			return all, err
-		})
-	})
-	t.hubLogs = sync.OnceValues(func() (hubLogList, error) {
-		return ofBroker(
-			t,
-			func(conns *streams.Conns) (hubLogList, error) { return listHubLogs(ctx, conns), nil },
-		)
-	})
+	t.survey = newSurvey(ctx, sync.OnceValues(func() (*streams.Conns, error) {
+		return t.connect(ctx)
+	}))
 	t.database = sync.OnceValues(func() (databaseFacts, error) {
 		if cfg.PostgresErr != nil {
 			return databaseFacts{}, fmt.Errorf("%w: %w", errNoDatabase, cfg.PostgresErr)
 		}
 		return askDatabase(ctx, cfg.PostgresURL)
 	})
-	t.metrics = sync.OnceValues(
-		func() (map[string]*dto.MetricFamily, error) { return scrape(ctx, cfg.Bound.Admin) },
-	)
+	t.answer = sync.OnceValues(func() (map[string]*findings, error) {
+		return askService(ctx, cfg.Bound.Admin, cfg.Limits)
+	})
 	return t
 }
 
-// ofBroker calls ask with the connection to the broker.
-func ofBroker[T any](t *target, ask func(*streams.Conns) (T, error)) (T, error) {
-	conns, err := t.broker()
-	if err != nil {
-		var nothing T
-		return nothing, errNoBroker
+// askService asks the service with an admin address for its findings.
+func askService(
+	ctx context.Context, admin string, limits Limits,
+) (found map[string]*findings, err error) {
+	if admin == "" {
+		return nil, errNoService
 	}
-	return ask(conns)
+	text, err := json.Marshal(limits)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(
+		ctx, http.MethodGet,
+		address.LocalURL(admin)+Path+"?limits="+url.QueryEscape(string(text)), nil,
+	)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("User-Agent", build.UserAgent())
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the service answers with status %d", response.StatusCode)
+	}
+	if err := json.NewDecoder(response.Body).Decode(&found); err != nil {
+		return nil, fmt.Errorf("the service's answer is invalid: %w", err)
+	}
+	return found, nil
 }
 
 func (t *target) connect(ctx context.Context) (*streams.Conns, error) {
@@ -108,11 +105,11 @@ func (t *target) connect(ctx context.Context) (*streams.Conns, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed { // runChecks has given up
+	if t.closed { // Check has given up
 		conns.Close()
 		return nil, context.Canceled
 	}
-	t.conns = conns
+	t.opened = conns
 	return conns, nil
 }
 
@@ -121,8 +118,8 @@ func (t *target) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
-	if t.conns != nil {
-		t.conns.Close()
+	if t.opened != nil {
+		t.opened.Close()
 	}
 }
 
@@ -136,3 +133,9 @@ func (t *target) running() bool { return t.Bound.Admin != "" }
 
 // live reports whether the installation is for production.
 func (t *target) live() bool { return t.Started == nil || t.Started.Environment != "dev" }
+
+// embedsBroker reports whether the data directory has the streams of an embedded broker, as far as
+// is known.
+func (t *target) embedsBroker() bool {
+	return t.DataDir != "" && (t.Started == nil || !t.Started.ExternalBroker)
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"hubcloud/cmd/hubcloud/internal/build"
+	"hubcloud/cmd/hubcloud/internal/doctor"
 	"hubcloud/domain"
 	"hubcloud/httpapi"
 	"hubcloud/hubbridge/identity"
@@ -163,13 +164,19 @@ func (s *Server) newAPI() (httpapi.API, error) {
 	})
 }
 
-// adminHandler returns the handler of the admin port: metrics, profiles, and health with the
-// details that the public port does not show.
+// adminHandler returns the handler of the admin port: metrics, profiles, what the doctor asks, and
+// health with the details that the public port does not show.
 func (s *Server) adminHandler(public httpapi.API) http.Handler {
 	r := chi.NewRouter()
 	r.Handle(
 		"/metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{Registry: s.registry}),
 	)
+	r.Handle(doctor.Path, doctor.Handler(doctor.Service{
+		Conns: s.reads, Journals: s.settings.Journals, ExternalBroker: s.cfg.NATSURL != "",
+		OpenFiles: s.files.limit, Connections: s.files.api, HubConnections: s.files.broker,
+		Components: s.health.check, Metrics: s.registry, Directory: s.directoryLog,
+		Presences: s.presence.All, Disconnections: s.hubLogs.Disconnections,
+	}))
 	r.Handle("/healthz", public)
 	r.Handle("/readyz", public.Readiness())
 	r.HandleFunc("/debug/pprof/*", pprof.Index)

@@ -1,0 +1,149 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"hubcloud/domain"
+	"hubcloud/httpapi"
+	"hubcloud/streams"
+	"hubcloud/streams/directory"
+	"hubcloud/streams/feed"
+)
+
+// Path is the path of Handler on the admin port.
+const Path = "/doctor"
+
+// Service is the running service as the doctor sees it from inside. All fields are required, except
+// that limits of connections may be 0 for unknown.
+type Service struct {
+	Conns *streams.Conns
+	// Journals is the number of journals of the installation.
+	Journals int
+	// ExternalBroker is set if the hub logs are on another machine.
+	ExternalBroker bool
+	// OpenFiles is the process's limit of open files. Connections are the most connections of API
+	// clients, HubConnections the most connections to the embedded broker.
+	OpenFiles                   uint64
+	Connections, HubConnections int
+	// Components returns the components of /readyz.
+	Components func(ctx context.Context) []httpapi.Component
+	Metrics    prometheus.Gatherer
+	Directory  *directory.Log
+	// Presences returns the presence of every hub that has ever connected.
+	Presences func() []domain.Presence
+	// Disconnections returns the ends of a hub's connections since a time.
+	Disconnections func(
+		ctx context.Context, hub domain.HubID, since time.Time, limit int,
+	) ([]feed.Disconnection, error)
+}
+
+// visit is one run of the checks in the service.
+type visit struct {
+	Service
+	survey
+	limits Limits
+	// components are those of /readyz.
+	components []httpapi.Component
+	metrics    map[string]*dto.MetricFamily
+}
+
+// Handler returns the handler that answers a doctor with the findings of the service, as JSON: a
+// member for each component. The parameter limits has the Limits.
+func Handler(s Service) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var limits Limits
+		if err := json.Unmarshal([]byte(r.FormValue("limits")), &limits); err != nil {
+			http.Error(w, "limits: must be the doctor's limits, as JSON", http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		// A client that has gone gets no answer.
+		_ = json.NewEncoder(w).Encode(s.check(r.Context(), limits))
+	})
+}
+
+// check runs the checks in the service, and returns the findings by component.
+func (s Service) check(ctx context.Context, limits Limits) map[string]*findings {
+	ctx, cancel := context.WithTimeout(ctx, serviceTimeout)
+	defer cancel()
+	v := &visit{
+		Service: s, limits: limits, components: s.Components(ctx),
+		survey:  newSurvey(ctx, func() (*streams.Conns, error) { return s.Conns, nil }),
+		metrics: map[string]*dto.MetricFamily{},
+	}
+	families, _ := s.Metrics.Gather() // those that cannot be read are left out
+	for _, family := range families {
+		v.metrics[family.GetName()] = family
+	}
+	var inside []check
+	for _, c := range checks {
+		if c.there != nil {
+			inside = append(inside, c)
+		}
+	}
+	found := runAll(serviceTimeout+grace/2, len(inside), func(i int, f *findings) {
+		inside[i].there(ctx, v, f)
+	})
+	all := make(map[string]*findings, len(inside))
+	for i, c := range inside {
+		all[c.name] = found[i]
+	}
+	return all
+}
+
+// sum returns the sum of the values of a gauge or counter with a label's value; all values without
+// a label.
+func (v *visit) sum(name string, label ...string) (sum float64) {
+	for _, m := range v.metrics[name].GetMetric() {
+		carries := len(label) == 0
+		for _, pair := range m.GetLabel() {
+			carries = carries || pair.GetName() == label[0] && pair.GetValue() == label[1]
+		}
+		if carries {
+			sum += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+	}
+	return sum
+}
+
+// component returns a component of /readyz; false if there is none.
+func (v *visit) component(name string) (httpapi.Component, bool) {
+	for _, c := range v.components {
+		if c.Name == name {
+			return c, true
+		}
+	}
+	return httpapi.Component{}, false
+}
+
+// checkReadiness reports the components of /readyz that are not healthy.
+func checkReadiness(_ context.Context, v *visit, f *findings) {
+	for _, c := range v.components {
+		switch {
+		case c.Degraded:
+			f.add(Warning, "it serves, but "+c.Name+": "+c.Detail, c.Action)
+		case !c.OK:
+			f.add(Wrong, "it is not ready: "+c.Name+": "+c.Detail, c.Action)
+		}
+	}
+	if f.Verdict == OK {
+		f.note("it is ready")
+	}
+}
+
+// checkReserve checks whether the broker can write to its disk, and has its reserve.
+func checkReserve(_ context.Context, v *visit, f *findings) {
+	switch c, ok := v.component("disk"); {
+	case !ok: // an external broker's
+	case c.OK:
+		f.note("%s", c.Detail)
+	default:
+		f.add(Wrong, c.Detail, c.Action)
+	}
+}
